@@ -1,0 +1,60 @@
+# Each target does its own set-up; `make help` lists them. Nothing is redone when nothing changed.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+ARGS ?=
+
+VENV := $(CURDIR)/.venv
+PY := $(VENV)/bin/python
+TOOLS := $(VENV)/.tools-installed
+BUILT := $(VENV)/.extension-built
+VULKAN := $(VENV)/.vulkan-looked-for
+RUST := $(shell find rust shaders -type f -not -name '*.md' 2>/dev/null)
+
+export PATH := $(VENV)/bin:$(PATH):$(HOME)/.cargo/bin
+export VIRTUAL_ENV := $(VENV)
+unexport CONDA_PREFIX
+
+.PHONY: help demo test lint bench gen clean build FORCE
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 14
+
+demo: $(BUILT) $(VULKAN) ## train a small CNN on real digits (ARGS="--device wgpu" for the GPU)
+	@$(PY) -m pytensorlib.examples.digits $(ARGS)
+
+test: $(TOOLS) $(VULKAN) ## everything CI runs: formatters, linters, types, tests, conformance
+	@$(PY) .ci/parts.py $(ARGS)
+
+lint: $(TOOLS) ## only the formatters, linters and types
+	@$(PY) .ci/parts.py rustfmt ruff format clippy mypy
+
+bench: $(BUILT) ## ours beside PyTorch (TORCH_PYTHON=... names a Python that has it)
+	@$(PY) bench/compare.py $(ARGS)
+
+gen: $(BUILT) ## write again what is generated from the op table
+	@$(PY) -m pytensorlib._gen
+
+clean: ## delete what the other targets made
+	rm -rf .venv target dist .benchmarks .mypy_cache .pytest_cache .ruff_cache
+	rm -f pytensorlib/_C*.so pytensorlib/_C*.pyd
+
+build: $(BUILT)
+
+$(TOOLS): requirements-dev.lock .ci/setup
+	@.ci/setup venv "$(PYTHON)"
+	@touch $@
+
+$(VULKAN): | $(TOOLS)
+	@.ci/setup vulkan
+	@touch $@
+
+# One release build, shared by the demo, the tests and the benchmarks.
+$(BUILT): $(RUST) Cargo.toml pyproject.toml $(wildcard Cargo.lock) | $(TOOLS)
+$(BUILT): $(if $(wildcard pytensorlib/_C.*.so pytensorlib/_C.pyd),,FORCE)
+	@command -v cargo >/dev/null || { echo "Rust is needed (cargo is not on PATH)"; exit 1; }
+	@maturin develop --release
+	@touch $@

@@ -1,0 +1,2 @@
+"""PyTorch's API in one small wheel."""
+from ._C import *  # noqa

@@ -1,0 +1,78 @@
+"""Run a script in which ``import torch`` means pytensorlib.
+
+``python -m pytensorlib script.py [arguments]``, or ``-m module`` or ``-c code`` as Python has.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+import types
+from typing import Any
+
+from ._alias import install
+
+USAGE = "usage: python -m pytensorlib (script.py | -m module | -c code) [arguments]"
+
+
+def _trim_tracebacks(filename: str) -> None:
+    """Leave the frames of this runner out of the traceback that an error prints."""
+
+    def hook(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+        first = trace
+        while first is not None and first.tb_frame.f_code.co_filename != filename:
+            first = first.tb_next
+        if first is None and not isinstance(error, SyntaxError):
+            first = trace
+        sys.__excepthook__(kind, error.with_traceback(first), first)
+
+    sys.excepthook = hook
+
+
+def _run(code: Any, filename: str, argv: list[str], path: str | None) -> None:
+    """Run source as ``__main__``."""
+    sys.argv = argv
+    module = types.ModuleType("__main__")
+    module.__dict__.update(__builtins__=__builtins__, __cached__=None)
+    if path is not None:
+        module.__file__ = path
+    sys.modules["__main__"] = module
+    _trim_tracebacks(filename)
+    exec(compile(code, filename, "exec", dont_inherit=True), module.__dict__)
+
+
+def main(argv: list[str]) -> int:
+    """Run what the arguments name; returns the exit status of a wrong call."""
+    if not argv or argv[0] in ("-h", "--help"):
+        print(f"{USAGE}\n\nRuns it with `import torch` meaning pytensorlib.")
+        return 0 if argv else 2
+    install()
+    what, *rest = argv
+    if what in ("-c", "-m"):
+        if not rest:
+            print(f"{USAGE}\nArgument expected for the {what} option", file=sys.stderr)
+            return 2
+        sys.path[0] = "" if what == "-c" else os.getcwd()
+        if what == "-c":
+            _run(rest[0], "<string>", ["-c", *rest[1:]], None)
+        else:
+            sys.argv = rest
+            runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+        return 0
+    if what.startswith("-"):
+        print(f"{USAGE}\nunknown option {what}", file=sys.stderr)
+        return 2
+    try:
+        with open(what, "rb") as f:
+            code = f.read()
+    except OSError as e:
+        print(f"python -m pytensorlib: can't open file {what!r}: {e.strerror}", file=sys.stderr)
+        return 2
+    sys.path[0] = os.path.dirname(os.path.abspath(what))
+    _run(code, what, argv, what)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

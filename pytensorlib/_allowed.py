@@ -1,0 +1,168 @@
+"""What a checkpoint may name when it is loaded with ``weights_only``."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from pickle import UnpicklingError
+from typing import Any
+
+import pytensorlib as pt
+
+from . import _utils
+from ._pickle_vm import CorruptCheckpointError
+from .storage import TypedStorage
+
+__all__ = [
+    "add_safe_globals",
+    "build_allowed",
+    "clear_safe_globals",
+    "find_allowed",
+    "get_safe_globals",
+    "safe_globals",
+]
+
+ROOT = __name__.partition(".")[0]
+_safe: list[Any] = []
+
+
+def add_safe_globals(safe_globals: list[Any]) -> None:
+    """Let ``load(weights_only=True)`` use these classes and functions.
+
+    Each entry is the object, or a tuple of it and the full name that files know it by.
+    """
+    _safe.extend(entry for entry in safe_globals if entry not in _safe)
+
+
+def get_safe_globals() -> list[Any]:
+    """Return what `add_safe_globals` allowed."""
+    return list(_safe)
+
+
+def clear_safe_globals() -> None:
+    """Forget what `add_safe_globals` allowed."""
+    _safe.clear()
+
+
+@contextlib.contextmanager
+def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
+    """Allow some classes and functions within a ``with`` block."""
+    before = list(_safe)
+    add_safe_globals(safe_globals)
+    try:
+        yield
+    finally:
+        _safe[:] = before
+
+
+def _literal_bytearray(data: Any = b"", encoding: Any = None) -> bytearray:
+    # bytearray(n) would allocate what the file says.
+    if isinstance(data, str) and encoding == "latin-1":
+        return bytearray(data, "latin-1")
+    if not isinstance(data, bytes):
+        raise CorruptCheckpointError(f"bytearray: needs bytes, got {type(data).__name__}")
+    return bytearray(data)
+
+
+def _latin_bytes(text: Any, encoding: Any = "latin1") -> bytes:
+    if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
+        raise CorruptCheckpointError(f"_codecs.encode: only text in latin1, got {encoding!r}")
+    return text.encode("latin-1")
+
+
+def _ordered(items: Any = ()) -> Any:
+    return OrderedDict(items)
+
+
+def _set(items: Any = ()) -> set[Any]:
+    return set(items)
+
+
+CALLABLE: dict[str, Any] = {
+    "builtins.bytearray": _literal_bytearray,
+    "builtins.complex": complex,
+    "builtins.set": _set,
+    "_codecs.encode": _latin_bytes,
+    "collections.Counter": Counter,
+    "collections.OrderedDict": _ordered,
+    "torch.Size": pt.Size,
+    "torch.device": pt.device,
+    "torch._utils._rebuild_tensor": _utils._rebuild_tensor,
+    "torch._utils._rebuild_tensor_v2": _utils._rebuild_tensor_v2,
+    "torch._utils._rebuild_tensor_v3": _utils._rebuild_tensor_v3,
+    "torch._utils._rebuild_parameter": _utils._rebuild_parameter,
+    "torch._utils._rebuild_parameter_with_state": _utils._rebuild_parameter_with_state,
+    "torch._tensor._rebuild_from_type_v2": _utils._rebuild_from_type_v2,
+}
+
+
+class StorageKind:
+    """A storage class named in a file: only good for a persistent id."""
+
+    def __init__(self, name: str, dtype: Any) -> None:
+        self.name, self.dtype = name, dtype
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+
+KINDS = {f"torch.{name}": StorageKind(name, dt) for dt, name in TypedStorage.names.items()}
+KINDS["torch.UntypedStorage"] = StorageKind("UntypedStorage", pt.uint8)
+KINDS["torch.storage.UntypedStorage"] = KINDS["torch.UntypedStorage"]
+CONSTANTS: dict[str, Any] = {
+    **KINDS,
+    **{f"torch.{str(dt).rpartition('.')[2]}": dt for dt in TypedStorage.names},
+    "torch.Tensor": pt.Tensor,
+    "torch._tensor.Tensor": pt.Tensor,
+}
+CONSTANTS["torch.nn.parameter.Parameter"] = CONSTANTS["torch.nn.Parameter"] = None
+
+
+def full_name(module: str, name: str) -> str:
+    if module == "__builtin__":
+        module = "builtins"
+    root, dot, rest = module.partition(".")
+    module = "torch" + dot + rest if root == ROOT else module
+    for owner in ("storage",):  # our storage classes live one level deeper
+        if module == f"torch.{owner}" and f"torch.{name}" in KINDS:
+            module = "torch"
+    return f"{module}.{name}"
+
+
+def _user_name(entry: Any) -> tuple[str, Any]:
+    if isinstance(entry, tuple):
+        return entry[1], entry[0]
+    return f"{entry.__module__}.{entry.__qualname__}", entry
+
+
+def find_allowed(module: str, name: str) -> tuple[Any, bool]:
+    full = full_name(module, name)
+    if full in CALLABLE:
+        return CALLABLE[full], True
+    if full.endswith("Parameter") and full in CONSTANTS:
+        return pt.nn.Parameter, False
+    if full in CONSTANTS:
+        return CONSTANTS[full], False
+    for entry in _safe:
+        user, obj = _user_name(entry)
+        if user in (full, f"{module}.{name}"):
+            return obj, True
+    raise UnpicklingError(
+        f"Unsupported global: GLOBAL {full} was not an allowed global by default. If you trust "
+        f"it, allow it with `add_safe_globals([{name}])`"
+    )
+
+
+def build_allowed(obj: Any, state: Any) -> Any:
+    kind = type(obj)
+    if kind is OrderedDict and isinstance(state, dict):
+        obj.__dict__.update(state)  # the versions that a state_dict carries
+        return obj
+    if any(kind is _user_name(entry)[1] for entry in _safe):
+        if hasattr(obj, "__setstate__"):
+            obj.__setstate__(state)
+        else:
+            obj.__dict__.update(state)
+        return obj
+    raise UnpicklingError(f"can only build state for allowed classes, but got {kind.__name__}")

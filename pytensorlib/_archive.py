@@ -1,0 +1,309 @@
+"""The zip archives that checkpoints are: a strict reader and an aligning writer.
+
+The writer lays records out as PyTorch does: stored, one top folder, payloads on 64-byte bounds,
+always with a Zip64 end. The reader trusts no number before it has been checked against the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zlib
+from itertools import pairwise
+from typing import IO, Any
+
+from ._pickle_vm import CorruptCheckpointError, TruncatedCheckpointError
+
+__all__ = ["ArchiveReader", "ArchiveWriter"]
+
+LOCAL, CENTRAL, DESCRIPTOR = b"PK\x03\x04", b"PK\x01\x02", b"PK\x07\x08"
+END, END64, LOCATOR64 = b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07"
+ALIGNMENT = 64
+UTF8, DESCRIBED = 0x0800, 0x0008
+FULL16, FULL32 = 0xFFFF, 0xFFFFFFFF
+CHUNK = 1 << 24
+MAX_RECORDS = 1 << 20
+# A record may grow this much when it is inflated, and small ones as they like.
+MAX_RATIO, FREE_BYTES = 64, 1 << 26
+
+
+class ArchiveWriter:
+    """Writes records to a stream that needs no seeking."""
+
+    def __init__(self, stream: IO[bytes], top: str, checksums: bool = True) -> None:
+        self.stream, self.top, self.checksums = stream, top, checksums
+        self.at = 0
+        self.entries: list[tuple[bytes, int, int, int, int]] = []
+        self.digest = hashlib.sha256()
+
+    def _write(self, data: Any) -> None:
+        view = memoryview(data).cast("B") if len(data) else b""
+        for start in range(0, len(view), CHUNK):
+            self.stream.write(view[start : start + CHUNK])
+        self.at += len(view)
+
+    def record(self, name: str, data: Any) -> None:
+        """Write one record of bytes."""
+        path = f"{self.top}/{name}".encode()
+        size, offset = len(data), self.at
+        flags = UTF8 | (DESCRIBED if size else 0)
+        before = offset + 30 + len(path) + 4
+        padding = -before % ALIGNMENT
+        self._write(
+            struct.pack("<4s5H3I2H", LOCAL, 0, flags, 0, 0, 0, 0, 0, 0, len(path), padding + 4)
+            + path
+            + struct.pack("<2sH", b"FB", padding)
+            + b"Z" * padding
+        )
+        self._write(data)
+        crc = zlib.crc32(data) if self.checksums else 0
+        if size:
+            form = "<4sIQQ" if size >= FULL32 else "<4sIII"
+            self._write(struct.pack(form, DESCRIPTOR, crc, size, size))
+        self.digest.update(path + struct.pack("<IQ", crc, size))
+        self.entries.append((path, flags, crc, size, offset))
+
+    def serialization_id(self) -> str:
+        """Return 40 digits that depend on the names, sizes and checksums so far."""
+        return f"{int.from_bytes(self.digest.digest(), 'little') % 10**40:040d}"
+
+    def close(self) -> None:
+        """Write the directory; the stream stays open."""
+        start = self.at
+        for path, flags, crc, size, offset in self.entries:
+            big = [n for n in (size, size, offset) if n >= FULL32]
+            extra = b""
+            if big:
+                extra = struct.pack(f"<HH{len(big)}Q", 1, 8 * len(big), *big)
+            small = min(size, FULL32)
+            head = struct.pack(
+                "<4s6H3I5H2I",
+                CENTRAL, 0, 0, flags, 0, 0, 0, crc, small, small, len(path), len(extra),
+                0, 0, 0, 0, min(offset, FULL32),
+            )  # fmt: skip
+            self._write(head + path + extra)
+        length, count, end = self.at - start, len(self.entries), self.at
+        self._write(
+            struct.pack("<4sQ2H2I4Q", END64, 44, 0x031E, 45, 0, 0, count, count, length, start)
+        )
+        self._write(struct.pack("<4sIQI", LOCATOR64, 0, end, 1))
+        few = min(count, FULL16)
+        near = min(length, FULL32), min(start, FULL32)
+        self._write(struct.pack("<4s4H2IH", END, 0, 0, few, few, *near, 0))
+
+
+class Record:
+    """Where one record lies and what it should hold."""
+
+    __slots__ = ("crc", "method", "name", "packed", "size", "start")
+
+    def __init__(
+        self, name: str, start: int, packed: int, size: int, crc: int, method: int
+    ) -> None:
+        self.name, self.start, self.packed, self.size = name, start, packed, size
+        self.crc, self.method = crc, method
+
+
+class ArchiveReader:
+    """Reads records of a seekable stream, after checking the whole directory."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.stream = stream
+        self.length = stream.seek(0, 2)
+        self.inflated = 0
+        self.records: dict[str, Record] = {}
+        self.top = ""
+        self._read_directory()
+
+    def _bytes(self, offset: int, n: int) -> bytes:
+        if offset < 0 or n < 0 or offset + n > self.length:
+            raise TruncatedCheckpointError(
+                f"the archive refers to bytes {offset} to {offset + n}, but has {self.length}"
+            )
+        self.stream.seek(offset)
+        data = self.stream.read(n)
+        if len(data) != n:
+            raise TruncatedCheckpointError(f"the file ends within {n} bytes at {offset}")
+        return data
+
+    def _end(self) -> tuple[int, int, int]:
+        """Return number of records, length and start of the directory."""
+        tail_start = max(0, self.length - 22 - FULL16)
+        tail = self._bytes(tail_start, self.length - tail_start)
+        i = tail.rfind(END)
+        if i < 0 or len(tail) - i < 22:
+            raise CorruptCheckpointError(
+                "PytorchStreamReader failed reading zip archive: failed finding central directory"
+            )
+        count, length, start = struct.unpack("<10xHII", tail[i : i + 20])
+        at = tail_start + i
+        if at >= 20:
+            locator = self._bytes(at - 20, 20)
+            if locator[:4] == LOCATOR64:
+                offset = struct.unpack("<8xQ4x", locator)[0]
+                end64 = self._bytes(offset, 56)
+                if end64[:4] != END64:
+                    raise CorruptCheckpointError(f"no Zip64 end at byte {offset}")
+                big = struct.unpack("<32xQQQ", end64)
+                for value, full, value64 in zip(
+                    (count, length, start), (FULL16, FULL32, FULL32), big, strict=True
+                ):
+                    if value not in (full, value64):
+                        raise CorruptCheckpointError("the two ends of the archive contradict")
+                count, length, start = big
+        if count > MAX_RECORDS or start + length > at or length < 46 * count:
+            raise CorruptCheckpointError(
+                f"the archive's directory ({count} records, {length} bytes at {start}) cannot be"
+            )
+        return count, length, start
+
+    def _read_directory(self) -> None:
+        count, length, start = self._end()
+        data, at = self._bytes(start, length), 0
+        extents = []
+        for _ in range(count):
+            if data[at : at + 4] != CENTRAL or len(data) - at < 46:
+                raise CorruptCheckpointError(f"no directory entry at byte {start + at}")
+            flags, method, crc, packed, size, n, m, k, offset = struct.unpack(
+                "<8x2H4x3I3H8xI", data[at : at + 46]
+            )
+            raw = data[at + 46 : at + 46 + n]
+            extra = data[at + 46 + n : at + 46 + n + m]
+            at += 46 + n + m + k
+            if len(raw) != n or len(extra) != m or at > len(data):
+                raise CorruptCheckpointError("the archive's directory is cut")
+            size, packed, offset = _wide(extra, size, packed, offset)
+            try:
+                name = raw.decode("utf-8" if flags & UTF8 else "cp437")
+            except UnicodeDecodeError as e:
+                raise CorruptCheckpointError(f"a record's name is not UTF-8: {raw!r}") from e
+            if flags & 1 or method not in (0, 8):
+                raise CorruptCheckpointError(
+                    f"record {name!r}: encrypted or compressed by method {method}, must be plain"
+                )
+            if method == 0 and packed != size:
+                raise CorruptCheckpointError(f"record {name!r}: stored size {packed} is not {size}")
+            local = self._bytes(offset, 30)
+            local_method, n2, m2 = struct.unpack("<8xH16xHH", local)
+            if local[:4] != LOCAL or local_method != method or n2 != n:
+                raise CorruptCheckpointError(f"record {name!r}: its two headers contradict")
+            if self._bytes(offset + 30, n2) != raw:
+                raise CorruptCheckpointError(f"record {name!r}: its two headers contradict")
+            begin = offset + 30 + n2 + m2
+            if begin + packed > start:
+                raise CorruptCheckpointError(f"record {name!r} reaches beyond the archive")
+            extents.append((offset, begin + packed, name))
+            self._add(name, Record(name, begin, packed, size, crc, method))
+        extents.sort()
+        for (_, end, first), (begin, _, second) in pairwise(extents):
+            if begin < end:
+                raise CorruptCheckpointError(f"records {first!r} and {second!r} overlap")
+
+    def _add(self, name: str, record: Record) -> None:
+        top, slash, rest = name.partition("/")
+        if not slash:
+            raise CorruptCheckpointError(f"file in archive is not in a subdirectory: {name}")
+        if self.records and top != self.top:
+            raise CorruptCheckpointError(
+                f"file in archive is not in a subdirectory {self.top}/: {name}"
+            )
+        self.top = top
+        if rest in self.records:
+            raise CorruptCheckpointError(f"record {name!r} is in the archive twice")
+        self.records[rest] = record
+
+    def find(self, name: str) -> Record:
+        """Return where record `name` lies."""
+        if name not in self.records:
+            raise CorruptCheckpointError(
+                f"PytorchStreamReader failed locating file {name}: file not found. The file may "
+                "be damaged, or may not be a checkpoint."
+            )
+        return self.records[name]
+
+    def read_into(self, record: Record, target: memoryview) -> None:
+        """Fill `target`, of the record's size, and check the checksum."""
+        if len(target) != record.size:
+            raise ValueError(f"{record.name}: {len(target)} bytes for {record.size}")
+        crc = at = 0
+        if record.method == 0:
+            self.stream.seek(record.start)
+            read_into = getattr(self.stream, "readinto", None)
+            while at < record.size:
+                room = target[at : at + CHUNK]
+                if read_into is not None:
+                    n = read_into(room) or 0
+                else:
+                    part = self.stream.read(len(room))
+                    n = len(part)
+                    room[:n] = part
+                if n == 0:
+                    raise TruncatedCheckpointError(f"the file ends within record {record.name!r}")
+                crc, at = zlib.crc32(room[:n], crc), at + n
+        else:
+            self._check_ratio(record)
+            unpacker = zlib.decompressobj(-15)
+            left, start = record.packed, record.start
+            pending = b""
+            while at < record.size:
+                if not pending and left:
+                    n = min(CHUNK, left)
+                    pending, start, left = self._bytes(start, n), start + n, left - n
+                try:
+                    part = unpacker.decompress(pending, min(CHUNK, record.size - at))
+                except zlib.error as e:
+                    raise CorruptCheckpointError(f"record {record.name!r}: {e}") from e
+                if not part and not unpacker.unconsumed_tail and not left:
+                    raise TruncatedCheckpointError(f"record {record.name!r} is too short")
+                pending = unpacker.unconsumed_tail
+                target[at : at + len(part)] = part
+                crc, at = zlib.crc32(part, crc), at + len(part)
+            if unpacker.decompress(pending, 1):
+                raise CorruptCheckpointError(f"record {record.name!r} is longer than it says")
+        # A checksum of zero means that the writer computed none.
+        if record.crc not in (0, crc):
+            raise CorruptCheckpointError(
+                f"record {record.name!r}: its checksum is {crc:#010x}, must be "
+                f"{record.crc:#010x}: the file is damaged"
+            )
+
+    def _check_ratio(self, record: Record) -> None:
+        self.inflated += record.size
+        if self.inflated > FREE_BYTES and self.inflated > MAX_RATIO * self.length:
+            raise CorruptCheckpointError(
+                f"record {record.name!r}: {record.packed} compressed bytes claim to be "
+                f"{record.size}; a file may not grow more than {MAX_RATIO} times"
+            )
+
+    def read(self, name: str, limit: int) -> bytes:
+        """Return a small record of at most `limit` bytes."""
+        record = self.find(name)
+        if record.size > limit:
+            raise CorruptCheckpointError(
+                f"record {name!r} has {record.size} bytes, must have at most {limit}"
+            )
+        data = bytearray(record.size)
+        self.read_into(record, memoryview(data))
+        return bytes(data)
+
+
+def _wide(extra: bytes, size: int, packed: int, offset: int) -> tuple[int, int, int]:
+    """Replace the numbers that did not fit in 32 bits by those of the Zip64 field."""
+    numbers = [size, packed, offset]
+    if FULL32 not in numbers:
+        return size, packed, offset
+    at = 0
+    while at + 4 <= len(extra):
+        kind, n = struct.unpack("<HH", extra[at : at + 4])
+        field = extra[at + 4 : at + 4 + n]
+        at += 4 + n
+        if kind != 1:
+            continue
+        for i, value in enumerate(numbers):
+            if value == FULL32:
+                if len(field) < 8:
+                    raise CorruptCheckpointError("a Zip64 field is cut")
+                numbers[i] = struct.unpack("<Q", field[:8])[0]
+                field = field[8:]
+        return numbers[0], numbers[1], numbers[2]
+    raise CorruptCheckpointError("a Zip64 field is missing")

@@ -1,0 +1,148 @@
+"""Pickles in which tensors and our classes bear PyTorch's names, without PyTorch at hand."""
+
+from __future__ import annotations
+
+import pickle
+from collections import OrderedDict
+from typing import IO, Any
+
+import pytensorlib as pt
+
+from .storage import TypedStorage
+
+__all__ = ["CheckpointPickler", "SavedStorage", "location_of"]
+
+ROOT = __name__.partition(".")[0]
+# The compiled pickler insists on importing what it names; this one can be told.
+Base: Any = pickle._Pickler
+
+
+class FileName:
+    """A global written into a file by name, without being importable here."""
+
+    def __init__(self, path: str) -> None:
+        self.module, _, self.name = path.rpartition(".")
+
+    def __call__(self) -> None:
+        raise TypeError(f"{self.module}.{self.name} exists in files only")
+
+
+def _names(*paths: str) -> dict[str, FileName]:
+    return {path.rpartition(".")[2]: FileName(path) for path in paths}
+
+
+NAMES = _names(
+    "torch._utils._rebuild_tensor_v2",
+    "torch._utils._rebuild_parameter",
+    "torch._utils._rebuild_parameter_with_state",
+    "torch._tensor._rebuild_from_type_v2",
+    "torch.Size",
+    "torch.device",
+    *(f"torch.{name}" for name in TypedStorage.names.values()),
+)
+
+
+class SavedStorage:
+    """One storage of a file."""
+
+    def __init__(self, key: str, t: Any) -> None:
+        self.key = key
+        self.dtype = t.dtype
+        self.location = location_of(t.device)
+        self.numel = t.untyped_storage().nbytes() // t.dtype.itemsize
+        self.tensor = t.detach()  # keeps the address taken while the file is made
+
+    def bytes(self) -> Any:
+        if self.numel == 0:
+            return b""
+        flat = self.tensor.as_strided((self.numel,), (1,), 0).cpu()
+        return memoryview(flat.view(pt.uint8).numpy())
+
+
+def location_of(device: Any) -> str:
+    return device.type if device.index is None else f"{device.type}:{device.index}"
+
+
+class CheckpointPickler(Base):
+    """Writes tensors as PyTorch does, and our classes by PyTorch's names."""
+
+    dispatch = Base.dispatch.copy()
+
+    def __init__(self, stream: IO[bytes], protocol: int, legacy: bool) -> None:
+        super().__init__(stream, protocol)
+        self.legacy = legacy
+        self.storages: dict[Any, SavedStorage] = {}
+        self.dispatch[pt.dtype] = CheckpointPickler.save_dtype
+        self.dispatch[pt.Size] = CheckpointPickler.save_size
+        self.dispatch[pt.device] = CheckpointPickler.save_device
+
+    def save_name(self, obj: FileName) -> None:
+        self.write(b"c" + f"{obj.module}\n{obj.name}\n".encode())
+        self.memoize(obj)
+
+    dispatch[FileName] = save_name
+
+    def save_dtype(self, obj: Any) -> None:
+        self.save_name(NAMES.setdefault(str(obj), FileName(f"torch.{str(obj).rpartition('.')[2]}")))
+
+    def save_size(self, obj: Any) -> None:
+        self.save_reduce(NAMES["Size"], (tuple(obj),), obj=obj)
+
+    def save_device(self, obj: Any) -> None:
+        args = (obj.type,) if obj.index is None else (obj.type, obj.index)
+        self.save_reduce(NAMES["device"], args, obj=obj)
+
+    def save_global(self, obj: Any, name: str | None = None) -> None:
+        module = getattr(obj, "__module__", None) or ""
+        if module.partition(".")[0] != ROOT:
+            super().save_global(obj, name)
+            return
+        self.write(f"ctorch{module[len(ROOT) :]}\n{name or obj.__qualname__}\n".encode())
+        self.memoize(obj)
+
+    dispatch[type(FileName.__call__)] = save_global
+
+    def persistent_id(self, obj: Any) -> Any:
+        if not isinstance(obj, SavedStorage):
+            return None
+        kind = NAMES[TypedStorage.names[obj.dtype]]
+        pid = ("storage", kind, obj.key, obj.location, obj.numel)
+        return (*pid, None) if self.legacy else pid
+
+    def reducer_override(self, obj: Any) -> Any:
+        if not isinstance(obj, pt.Tensor):
+            return NotImplemented
+        state = getattr(obj, "__dict__", None) or {}
+        kind = type(obj)
+        if kind is pt.nn.Parameter:
+            args: tuple[Any, ...] = (obj.data, obj.requires_grad, OrderedDict())
+            if state:
+                return NAMES["_rebuild_parameter_with_state"], (*args, state)
+            return NAMES["_rebuild_parameter"], args
+        if obj.dtype not in TypedStorage.names:
+            raise NotImplementedError(f"save: tensors of {obj.dtype} cannot be saved")
+        plain = NAMES["_rebuild_tensor_v2"]
+        args = (
+            self._storage_of(obj),
+            obj.storage_offset(),
+            tuple(obj.size()),
+            obj.stride(),
+            obj.requires_grad,
+            OrderedDict(),
+        )
+        if kind is pt.Tensor and not state:
+            return plain, args
+        return NAMES["_rebuild_from_type_v2"], (plain, kind, args, state)
+
+    def _storage_of(self, t: Any) -> SavedStorage:
+        memory = t.untyped_storage()
+        place = (t.device, memory.data_ptr(), memory.nbytes()) if memory.nbytes() else id(t)
+        saved = self.storages.get(place)
+        if saved is None:
+            saved = self.storages[place] = SavedStorage(str(len(self.storages)), t)
+        elif saved.dtype != t.dtype:
+            raise RuntimeError(
+                "Cannot save multiple tensors or storages that view the same data as different "
+                f"types: got {saved.dtype} and {t.dtype}. Clone one of them."
+            )
+        return saved

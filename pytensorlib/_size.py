@@ -1,0 +1,63 @@
+"""``torch.Size``: the sizes of a tensor as a tuple."""
+
+from __future__ import annotations
+
+from typing import Any, SupportsIndex, overload
+
+__all__ = ["Size"]
+
+
+class Size(tuple[int, ...]):
+    """Sizes of each dimension.
+
+    Slicing, addition and repetition give a ``Size`` again.
+    """
+
+    __slots__ = ()
+    __module__ = "torch"
+
+    def __new__(cls, sizes: Any = ()) -> Size:
+        items = [s.__index__() if hasattr(s, "__index__") else s for s in sizes]
+        for i, s in enumerate(items):
+            if not isinstance(s, int):
+                kind = type(s).__name__
+                raise TypeError(
+                    f"torch.Size() takes an iterable of 'int' (item {i} is '{kind}')"
+                )
+        return super().__new__(cls, items)
+
+    def numel(self) -> int:
+        """The number of elements: the product of the sizes."""
+        n = 1
+        for s in self:
+            n *= s
+        return n
+
+    @overload  # type: ignore[override]
+    def __getitem__(self, key: SupportsIndex) -> int: ...
+    @overload
+    def __getitem__(self, key: slice) -> Size: ...
+    def __getitem__(self, key: Any) -> Any:
+        item = super().__getitem__(key)
+        return Size(item) if isinstance(key, slice) else item
+
+    def __add__(self, other: Any) -> Size:
+        if not isinstance(other, tuple):
+            return NotImplemented
+        return Size(super().__add__(other))
+
+    def __radd__(self, other: Any) -> Size:
+        return Size(tuple(other) + tuple(self))
+
+    def __mul__(self, n: SupportsIndex) -> Size:
+        return Size(super().__mul__(n))
+
+    __rmul__ = __mul__
+
+    def __repr__(self) -> str:
+        return f"torch.Size([{', '.join(map(str, self))}])"
+
+    __str__ = __repr__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Size, (tuple(self),)

@@ -1,0 +1,78 @@
+"""What checkpoints call to make tensors and parameters; the names are part of the format."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytensorlib as pt
+
+from ._pickle_vm import CorruptCheckpointError
+from .storage import TypedStorage
+
+
+def _storage(storage: Any) -> TypedStorage:
+    if not isinstance(storage, TypedStorage):
+        raise CorruptCheckpointError(f"tensor: needs a storage, got {type(storage).__name__}")
+    return storage
+
+
+def _rebuild_tensor(storage: Any, offset: Any, size: Any, stride: Any) -> Any:
+    return _storage(storage).tensor(offset, size, stride)
+
+
+def _rebuild_tensor_v2(
+    storage: Any,
+    offset: Any,
+    size: Any,
+    stride: Any,
+    requires_grad: bool,
+    backward_hooks: Any,
+    metadata: Any = None,
+) -> Any:
+    t = _storage(storage).tensor(offset, size, stride)
+    return t.requires_grad_(True) if requires_grad else t
+
+
+def _rebuild_tensor_v3(
+    storage: Any,
+    offset: Any,
+    size: Any,
+    stride: Any,
+    requires_grad: bool,
+    backward_hooks: Any,
+    dtype: Any,
+    metadata: Any = None,
+) -> Any:
+    t = _storage(storage).tensor(offset, size, stride, dtype)
+    return t.requires_grad_(True) if requires_grad else t
+
+
+def _rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Any) -> Any:
+    return pt.nn.Parameter(data, requires_grad)
+
+
+def _rebuild_parameter_with_state(
+    data: Any, requires_grad: bool, backward_hooks: Any, state: Any
+) -> Any:
+    return _with_state(pt.nn.Parameter(data, requires_grad), state)
+
+
+def _rebuild_from_type_v2(function: Any, kind: Any, args: Any, state: Any) -> Any:
+    """Make a tensor of a subclass, or one with attributes of its own."""
+    t = function(*args)
+    if type(t) is not kind:
+        t = t.as_subclass(kind)
+    set_state = getattr(kind, "__setstate__", None)
+    if set_state is not None and set_state is not getattr(pt.Tensor, "__setstate__", None):
+        t.__setstate__(state)
+        return t
+    return _with_state(t, state)
+
+
+def _with_state(t: Any, state: Any) -> Any:
+    """Set the attributes that a tensor was saved with."""
+    attributes, slots = state if isinstance(state, tuple) else (state, None)
+    for values in (attributes, slots):
+        for name, value in (values or {}).items():
+            setattr(t, name, value)
+    return t

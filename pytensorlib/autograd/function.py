@@ -1,0 +1,246 @@
+"""Functions with a derivative of the user's own."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .. import _C
+
+__all__ = ["Function", "FunctionCtx", "NestedIOFunction", "once_differentiable"]
+
+
+class FunctionCtx:
+    """What `forward` leaves for `backward`. Any further attribute may be set on it.
+
+    The engine reads ``to_save``, ``dirty_tensors``, ``non_differentiable`` and
+    ``materialize_grads`` after forward, and sets ``needs_input_grad`` before it and
+    ``_saved``, whose ``unpack()`` gives the saved tensors, after it.
+    """
+
+    to_save: tuple[Any, ...] = ()
+    dirty_tensors: tuple[Any, ...] = ()
+    non_differentiable: tuple[Any, ...] = ()
+    materialize_grads: bool = True
+    needs_input_grad: tuple[bool, ...] = ()
+    _saved: Any = None
+    _forward_cls: Any = None
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keep tensors (or None) for backward; at most one call, the last one counts."""
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Keep tensors for a `jvp` of the same function."""
+        for tensor in tensors:
+            if tensor is not None and not isinstance(tensor, _C.Tensor):
+                raise AssertionError(
+                    "save_for_forward expects all arguments to be tensors; you should "
+                    "save non-tensors as attributes on ctx."
+                )
+        self.saved_for_forward = tensors
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """The tensors given to `save_for_backward`, checked for changes made since."""
+        return () if self._saved is None else self._saved.unpack()
+
+    def mark_dirty(self, *args: Any) -> None:
+        """Name the inputs that forward changed in place; each must be an output too."""
+        self.dirty_tensors = args
+
+    def mark_non_differentiable(self, *args: Any) -> None:
+        """Name the outputs that have no derivative, such as indices."""
+        self.non_differentiable = args
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Choose whether missing output gradients reach backward as zeros or as None."""
+        self.materialize_grads = value
+
+    def name(self) -> str:
+        """Return the name that the node has in a graph."""
+        return type(self).__name__
+
+
+class FunctionMeta(type):
+    """Give each Function class a ctx class of its own, named as its node in the graph."""
+
+    def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
+        super().__init__(name, bases, attrs)
+        cls._backward_cls = type(
+            name + "Backward", (FunctionCtx,), {"_forward_cls": cls, "__module__": cls.__module__}
+        )
+
+
+class Function(metaclass=FunctionMeta):
+    """Base of functions that come with their own derivative.
+
+    Write static methods ``forward(ctx, *args)`` and ``backward(ctx, *grads)``, or
+    ``forward(*args)`` with ``setup_context(ctx, inputs, output)``; call `apply`.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> class Exp(torch.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         y = x.exp()
+    ...         ctx.save_for_backward(y)
+    ...         return y
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         (y,) = ctx.saved_tensors
+    ...         return g * y
+    >>> Exp.apply(torch.zeros(2))
+    tensor([1., 1.])
+    """
+
+    generate_vmap_rule = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(
+            f"{type(self)} should not be instantiated: its methods are static. "
+            "Call them on the class.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. "
+            "Please use new-style autograd function with static forward method: "
+            f"write @staticmethod over {type(self).__name__}.forward and call "
+            f"{type(self).__name__}.apply(...)."
+        )
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """Compute the outputs; to be written by the subclass."""
+        raise NotImplementedError(
+            "You must implement the forward function for custom autograd.Function."
+        )
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        """Fill ctx after a `forward` that does not take it."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """Return one gradient, or None, for each argument of `forward`."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for "
+            "your custom autograd.Function to use it with backward mode AD."
+        )
+
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """Return the forward-mode derivative; to be written by the subclass."""
+        raise NotImplementedError(
+            "You must implement the jvp function for custom "
+            "autograd.Function to use it with forward mode AD."
+        )
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Run `forward` and put the function into the graph."""
+        return _C._function_apply(cls, *args, **kwargs)
+
+
+# Kept to tell whether a subclass has a setup_context of its own.
+_default_setup_context = Function.setup_context
+
+
+class _RefuseSecondDerivative(Function):
+    """An identity whose derivative is an error."""
+
+    @staticmethod
+    def forward(ctx: Any, *tensors: Any) -> Any:
+        return tuple(None if t is None else t.view_as(t) for t in tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        raise RuntimeError(
+            "trying to differentiate twice a function that was marked with @once_differentiable"
+        )
+
+
+def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a `backward` that cannot be differentiated again; doing so raises RuntimeError."""
+
+    @functools.wraps(fn)
+    def wrapper(ctx: Any, *args: Any) -> Any:
+        recording = _C.is_grad_enabled()
+        _C._set_grad_enabled(False)
+        try:
+            outputs = fn(ctx, *args)
+        finally:
+            _C._set_grad_enabled(recording)
+        needs = any(isinstance(arg, _C.Tensor) and arg.requires_grad for arg in args)
+        if not (recording and needs):
+            return outputs
+        many = outputs if isinstance(outputs, tuple) else (outputs,)
+        # Leaves that require grad make the refusing node part of the graph.
+        leaves = [None if t is None else t.detach().requires_grad_() for t in many]
+        refused = _RefuseSecondDerivative.apply(*leaves)
+        return refused if isinstance(outputs, tuple) else refused[0]
+
+    return wrapper
+
+
+def _tensors_in(nested: Any) -> Iterator[Any]:
+    if isinstance(nested, _C.Tensor):
+        yield nested
+    elif isinstance(nested, (list, tuple)):
+        for item in nested:
+            yield from _tensors_in(item)
+    elif isinstance(nested, dict):
+        for item in nested.values():
+            yield from _tensors_in(item)
+    elif nested is not None:
+        raise ValueError(
+            f"NestedIOFunction: expected tensors in lists, tuples or dicts or None, "
+            f"got {type(nested).__name__}"
+        )
+
+
+def _rebuild(shape: Any, flat: Iterator[Any]) -> Any:
+    if isinstance(shape, (list, tuple)):
+        return type(shape)(_rebuild(item, flat) for item in shape)
+    if isinstance(shape, dict):
+        return {key: _rebuild(item, flat) for key, item in shape.items()}
+    return None if shape is None else next(flat)
+
+
+class NestedIOFunction(Function):
+    """A Function whose inputs and outputs are nested lists, tuples and dicts of tensors.
+
+    Subclasses write ``forward_extended(ctx, *nested)`` and ``backward_extended(ctx, *nested)``.
+    """
+
+    @classmethod
+    def apply(cls, *nested: Any) -> Any:
+        """Run `forward_extended` on the nested arguments."""
+        shapes: dict[str, Any] = {"in": nested}
+        flat = _C._function_apply(cls, shapes, *_tensors_in(nested))
+        flat = flat if isinstance(flat, tuple) else (flat,)
+        return _rebuild(shapes["out"], iter(flat))
+
+    @staticmethod
+    def forward(ctx: Any, shapes: dict[str, Any], *flat: Any) -> Any:
+        ctx._shapes = shapes
+        output = ctx._forward_cls.forward_extended(ctx, *_rebuild(shapes["in"], iter(flat)))
+        shapes["out"] = output
+        return tuple(_tensors_in(output))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        nested = _rebuild(ctx._shapes["out"], iter(grads))
+        nested = nested if isinstance(ctx._shapes["out"], tuple) else (nested,)
+        result = ctx._forward_cls.backward_extended(ctx, *nested)
+        result = result if isinstance(result, tuple) else (result,)
+        return (None, *_tensors_in(result))

@@ -1,0 +1,217 @@
+"""Switches for recording: context managers that are decorators too."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
+
+from .. import _C
+
+__all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_set_grad = _C._set_grad_enabled
+_grad_on = _C.is_grad_enabled
+
+
+def _wrap_generator(make: Callable[[], Any], func: Callable[..., Any]) -> Callable[..., Any]:
+    """Enter the mode for each stretch of the generator's body, not while its user runs."""
+
+    def generator(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        inner = func(*args, **kwargs)
+        step: Callable[..., Any] = inner.send
+        message: Any = None
+        while True:
+            try:
+                with make():
+                    value = step(message)
+            except StopIteration as stop:
+                return stop.value
+            try:
+                message = yield value
+                step = inner.send
+            except GeneratorExit:
+                with make():
+                    inner.close()
+                raise
+            except BaseException as error:
+                message = error
+                step = inner.throw
+
+    return generator
+
+
+class _Steps:
+    """An awaitable over a generator, so that other tasks never see a coroutine's mode."""
+
+    __slots__ = ("steps",)
+
+    def __init__(self, steps: Any) -> None:
+        self.steps = steps
+
+    def __await__(self) -> Any:
+        return self.steps
+
+
+class _Mode:
+    """A context manager that can also decorate functions, coroutines and generators."""
+
+    __slots__ = ("before",)
+    before: Any
+
+    def __enter__(self) -> None:
+        raise NotImplementedError
+
+    def __exit__(self, *exc: Any) -> None:
+        raise NotImplementedError
+
+    def clone(self) -> Any:
+        """Return a fresh manager with the same settings."""
+        return type(self)()
+
+    def __call__(self, func: F) -> F:
+        make = self.clone
+        if inspect.isclass(func):
+            warnings.warn(
+                "Decorating classes is deprecated: only construction runs under the mode. "
+                "Decorate functions or methods, such as __init__, instead.",
+                FutureWarning,
+                stacklevel=2,
+            )
+        elif inspect.isgeneratorfunction(func):
+            return functools.wraps(func)(_wrap_generator(make, func))  # type: ignore[return-value]
+        elif inspect.iscoroutinefunction(func):
+            steps = _wrap_generator(make, lambda *a, **k: func(*a, **k).__await__())
+
+            @functools.wraps(func)
+            async def coroutine(*args: Any, **kwargs: Any) -> Any:
+                return await _Steps(steps(*args, **kwargs))
+
+            return coroutine  # type: ignore[return-value]
+
+        @functools.wraps(func)
+        def function(*args: Any, **kwargs: Any) -> Any:
+            with make():
+                return func(*args, **kwargs)
+
+        return function  # type: ignore[return-value]
+
+
+class _BareMode(_Mode):
+    """A mode without arguments: ``@no_grad`` means the same as ``@no_grad()``."""
+
+    __slots__ = ()
+
+    def __new__(cls, func: Any = None) -> Any:
+        self = object.__new__(cls)
+        return self if func is None else self(func)
+
+
+class no_grad(_BareMode):
+    """Turn recording off, as a context manager or a decorator.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> x = torch.tensor([1.0], requires_grad=True)
+    >>> with torch.no_grad():
+    ...     y = x * 2
+    >>> y.requires_grad
+    False
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        self.before = _grad_on()
+        _set_grad(False)
+
+    def __exit__(self, *exc: Any) -> None:
+        _set_grad(self.before)
+
+
+class enable_grad(_BareMode):
+    """Turn recording on, as inside a `no_grad` block; context manager or decorator."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        self.before = _grad_on()
+        _set_grad(True)
+
+    def __exit__(self, *exc: Any) -> None:
+        _set_grad(self.before)
+
+
+class set_grad_enabled(_Mode):
+    """Turn recording on or off at once; as a context manager, until the block ends.
+
+    Parameters
+    ----------
+    mode : bool
+        Whether operations are recorded.
+    """
+
+    __slots__ = ("mode",)
+
+    def __init__(self, mode: bool) -> None:
+        self.before = _grad_on()
+        self.mode = mode
+        _set_grad(mode)
+
+    def __call__(self, func: F) -> F:
+        # Decorating must not change the mode for the rest of the module.
+        _set_grad(self.before)
+        return super().__call__(func)
+
+    def __enter__(self) -> None:
+        _set_grad(self.mode)
+
+    def __exit__(self, *exc: Any) -> None:
+        _set_grad(self.before)
+
+    def __str__(self) -> str:
+        return f"{type(self).__module__}.{type(self).__qualname__}(mode={self.mode})"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def clone(self) -> set_grad_enabled:
+        return type(self)(self.mode)
+
+
+class inference_mode(_Mode):
+    """Like `no_grad`, and what is made inside can never take part in a recorded operation.
+
+    Parameters
+    ----------
+    mode : bool, default True
+        False leaves inference mode inside an outer block.
+    """
+
+    __slots__ = ("mode",)
+
+    def __new__(cls, mode: Any = True) -> Any:
+        if isinstance(mode, bool):
+            return object.__new__(cls)
+        return cls()(mode)
+
+    def __init__(self, mode: bool = True) -> None:
+        self.mode = mode
+
+    def __enter__(self) -> None:
+        self.before = (_C.is_inference_mode_enabled(), _grad_on())
+        _C._set_inference_mode(self.mode)
+        _set_grad(not self.mode)
+
+    def __exit__(self, *exc: Any) -> None:
+        inference, grad = self.before
+        _C._set_inference_mode(inference)
+        _set_grad(grad)
+
+    def clone(self) -> inference_mode:
+        return type(self)(self.mode)

@@ -1,0 +1,189 @@
+"""The recorded graph as an object: nodes, edges, and hooks on what is saved in it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from .. import _C
+
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+]
+
+#: A node of the graph: ``name()``, ``next_functions``, ``metadata``, ``register_hook(fn)``
+#: and ``register_prehook(fn)``.
+Node: Any = _C.Node
+
+
+class GradientEdge(NamedTuple):
+    """Where the gradient of a tensor enters a node: the node and which of its outputs."""
+
+    node: Any
+    output_nr: int
+    ownership_token: Any = None
+
+
+def _node_of(tensor: Any) -> Any:
+    """Return the node that receives the gradient of `tensor`; a leaf's accumulates it."""
+    if isinstance(tensor, GradientEdge):
+        return tensor.node
+    if tensor.grad_fn is not None or not tensor.requires_grad:
+        return tensor.grad_fn
+    recording = _C.is_grad_enabled()
+    _C._set_grad_enabled(True)
+    try:
+        return tensor.view_as(tensor).grad_fn.next_functions[0][0]
+    finally:
+        _C._set_grad_enabled(recording)
+
+
+def get_gradient_edge(tensor: Any) -> GradientEdge:
+    """Return the edge of `tensor`, which `autograd.grad` takes in the tensor's place."""
+    if not tensor.requires_grad:
+        raise RuntimeError(
+            "It is not possible to get the gradient edge for a Tensor "
+            "that does not require gradients"
+        )
+    return GradientEdge(_node_of(tensor), tensor.output_nr)
+
+
+def increment_version(tensor: Any | Iterable[Any]) -> None:
+    """Tell autograd that the memory of a tensor, or of several, was changed from outside."""
+    for one in (tensor,) if isinstance(tensor, _C.Tensor) else tensor:
+        _C._increment_version(one)
+
+
+class saved_tensors_hooks:
+    """Replace what operations save for backward, inside a ``with`` block.
+
+    Parameters
+    ----------
+    pack_hook : callable
+        Gets each tensor when it is saved; its result is kept instead.
+    unpack_hook : callable
+        Gets that result in backward and returns a tensor of the same content.
+    """
+
+    def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def __enter__(self) -> None:
+        _C._push_saved_tensors_default_hooks(self.pack_hook, self.unpack_hook)
+
+    def __exit__(self, *exc: Any) -> None:
+        _C._pop_saved_tensors_default_hooks()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Keep what is saved for backward in main memory, and move it back when it is used.
+
+    Parameters
+    ----------
+    pin_memory : bool, default False
+        Accepted; there is no page-locked memory here.
+    device_type : str, default "cuda"
+        Accepted; tensors return to the device they came from.
+    """
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        def pack(tensor: Any) -> tuple[Any, Any]:
+            return tensor.device, tensor.cpu()
+
+        def unpack(packed: tuple[Any, Any]) -> Any:
+            device, tensor = packed
+            return tensor.to(device)
+
+        super().__init__(pack, unpack)
+
+
+@contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Make `saved_tensors_hooks` raise RuntimeError(error_message) inside a block."""
+    before = _C._saved_tensors_hooks_get_disabled_error_message()
+    _C._saved_tensors_hooks_disable(error_message)
+    try:
+        yield
+    finally:
+        if before is None:
+            _C._saved_tensors_hooks_enable()
+        else:
+            _C._saved_tensors_hooks_disable(before)
+
+
+class _Handles:
+    """Several hook handles that are removed together."""
+
+    def __init__(self, handles: Sequence[Any]) -> None:
+        self.handles = tuple(handles)
+
+    def remove(self) -> None:
+        """Take all hooks away."""
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self) -> _Handles:
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.remove()
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Any], fn: Callable[[Any], None], *, mode: str = "all"
+) -> _Handles:
+    """Call `fn` once per backward with the gradients of several tensors.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor
+        Tensors that require grad.
+    fn : callable
+        With mode "all" it gets the list of gradients, None for those that the backward does
+        not reach; with "any" it gets the first gradient that is ready.
+    mode : {"all", "any"}, default "all"
+        When `fn` is called.
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    lock = threading.Lock()
+    task: int | None = None
+    waiting = 0
+    grads: list[Any] = []
+    nodes = [_node_of(tensor) for tensor in tensors] if mode == "all" else []
+
+    def arrived(index: int, grad: Any) -> None:
+        nonlocal task, waiting, grads
+        with lock:
+            now = _C._current_graph_task_id()
+            first = now != task
+            if first:
+                task = now
+                grads = [None] * len(tensors)
+                waiting = sum(_C._will_engine_execute_node(node) for node in nodes)
+            grads[index] = grad
+            waiting -= 1
+            ready = waiting == 0 if mode == "all" else first
+        if ready:
+            fn(grads if mode == "all" else grad)
+
+    def hook_for(index: int) -> Callable[[Any], None]:
+        return lambda grad: arrived(index, grad)
+
+    return _Handles(
+        [
+            tensor.register_hook(hook_for(index))
+            for index, tensor in enumerate(tensors)
+            if mode == "all" or tensor.requires_grad
+        ]
+    )

@@ -1,0 +1,36 @@
+"""`Variable`: the old name of a tensor that records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _C
+
+__all__ = ["Variable"]
+
+
+class _VariableMeta(type):
+    def __instancecheck__(cls, other: Any) -> bool:
+        return isinstance(other, _C.Tensor)
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return issubclass(other, _C.Tensor)
+
+
+class Variable(metaclass=_VariableMeta):
+    """`Variable(t)` is the tensor's data as a new leaf; every tensor is an instance.
+
+    Parameters
+    ----------
+    data : Tensor
+        Values, shared with the result.
+    requires_grad : bool, default False
+        Whether operations on the result are recorded.
+    volatile : bool, default False
+        Accepted from old scripts, without effect.
+    """
+
+    def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: bool = False) -> Any:
+        if data is None:
+            data = _C.empty((0,))
+        return data.detach().requires_grad_(requires_grad)

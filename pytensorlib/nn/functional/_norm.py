@@ -1,0 +1,242 @@
+"""Normalisation, linear maps and embeddings."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytensorlib as pt
+
+from ... import Tensor
+from ..._C import _nn
+from ._common import op
+
+linear = op(_nn, "linear")
+bilinear = op(pt, "bilinear")
+conv1d = op(pt, "conv1d")
+conv2d = op(pt, "conv2d")
+conv3d = op(pt, "conv3d")
+conv_transpose1d = op(pt, "conv_transpose1d")
+conv_transpose2d = op(pt, "conv_transpose2d")
+conv_transpose3d = op(pt, "conv_transpose3d")
+conv_tbc = op(pt, "conv_tbc")
+one_hot = op(_nn, "one_hot")
+cosine_similarity = op(pt, "cosine_similarity")
+pairwise_distance = op(pt, "pairwise_distance")
+pdist = op(pt, "pdist")
+
+
+def _check_statistics(size: Any, count: int, what: str) -> None:
+    if count == 1:
+        raise ValueError(f"Expected more than 1 {what} when training, got input size {size}")
+
+
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalise each channel by the batch's statistics, or by the running ones."""
+    if training:
+        size = input.shape
+        _check_statistics(size, size[0] * math.prod(size[2:]), "value per channel")
+    return pt.batch_norm(
+        input, weight, bias, running_mean, running_var, training, momentum, eps, False
+    )
+
+
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalise each channel of each sample by its own statistics."""
+    if use_input_stats:
+        _check_statistics(input.shape, math.prod(input.shape[2:]), "spatial element")
+    return pt.instance_norm(
+        input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False
+    )
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Any,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalise over the last dimensions, whose sizes are ``normalized_shape``."""
+    return pt.layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def rms_norm(
+    input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None
+) -> Tensor:
+    """Divide by the root of the mean square over the last dimensions (arXiv:1910.07467)."""
+    return pt.rms_norm(input, normalized_shape, weight, eps)
+
+
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalise each group of channels of each sample by its own statistics."""
+    if input.dim() < 2:
+        raise RuntimeError(
+            f"Expected at least 2 dimensions for input tensor but received {input.dim()}"
+        )
+    size = input.shape
+    if num_groups:
+        count = size[0] * size[1] // num_groups * math.prod(size[2:])
+        _check_statistics(size, count, "value per channel")
+    return pt.group_norm(input, num_groups, weight, bias, eps, False)
+
+
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    """Divide by a power of the mean square over ``size`` neighbouring channels."""
+    if input.dim() < 3:
+        raise ValueError(
+            f"Expected 3D or higher dimensionality input (got {input.dim()} dimensions)"
+        )
+    if input.numel() == 0:
+        return input
+    square = input.mul(input)
+    before, after = size // 2, (size - 1) // 2
+    if input.dim() == 3:
+        padded = _nn.pad(square.unsqueeze(1), (0, 0, before, after))
+        mean = _nn.avg_pool2d(padded, (size, 1), 1).squeeze(1)
+    else:
+        shape = input.shape
+        planes = square.view(shape[0], 1, shape[1], shape[2], -1)
+        padded = _nn.pad(planes, (0, 0, 0, 0, before, after))
+        mean = _nn.avg_pool3d(padded, (size, 1, 1), 1).squeeze(1).view(shape)
+    return input / mean.mul(alpha).add(k).pow(beta)
+
+
+def normalize(
+    input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None
+) -> Tensor:
+    """Divide by the p-norm along ``dim``, which is taken as at least ``eps``."""
+    norm = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+    return input / norm if out is None else pt.div(input, norm, out=out)
+
+
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """The rows of ``weight`` that ``input`` names; row ``padding_idx`` gets no gradient.
+
+    With ``max_norm``, rows that are longer are first shortened in place.
+    """
+    padding_idx = _padding_row(padding_idx, weight)
+    if max_norm is not None:
+        input = input.contiguous()
+        with pt.no_grad():
+            pt.embedding_renorm_(weight.detach(), input, max_norm, norm_type)
+    row = -1 if padding_idx is None else padding_idx
+    return pt.embedding(weight, input, row, scale_grad_by_freq, sparse)
+
+
+def _padding_row(padding_idx: int | None, weight: Tensor) -> int | None:
+    if padding_idx is None:
+        return None
+    rows = weight.size(0)
+    if not -rows <= padding_idx < rows:
+        raise AssertionError("Padding_idx must be within num_embeddings")
+    return padding_idx % rows
+
+
+def embedding_bag(
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """The sum, mean or maximum of the rows of each bag.
+
+    A 2-D ``input`` holds bags of equal length; a 1-D one is cut at ``offsets``.
+    """
+    if weight.dtype in (pt.int64, pt.int32) and input.is_floating_point():
+        raise ValueError("embedding_bag: weight and input look swapped; input comes first")
+    weights = per_sample_weights
+    if weights is not None and input.shape != weights.shape:
+        raise ValueError(
+            f"embedding_bag: If per_sample_weights ({tuple(weights.shape)}) is not None, "
+            f"then it must have the same shape as the input ({tuple(input.shape)})"
+        )
+    if weight.dim() != 2:
+        raise ValueError(
+            f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}"
+        )
+    if input.dim() == 2:
+        if offsets is not None:
+            raise ValueError(
+                "if input is 2D, then offsets has to be None, as input is treated as a "
+                f"mini-batch of fixed length sequences. However, found {type(offsets)}"
+            )
+        offsets = pt.arange(0, input.numel(), input.size(1), dtype=input.dtype, device=input.device)
+        input = input.reshape(-1)
+        weights = None if weights is None else weights.reshape(-1)
+    elif input.dim() == 1:
+        if offsets is None:
+            raise ValueError("offsets has to be a 1D Tensor but got None")
+        if offsets.dim() != 1:
+            raise ValueError("offsets has to be a 1D Tensor")
+    else:
+        raise ValueError(
+            f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}"
+        )
+    modes = {"sum": 0, "mean": 1, "max": 2}
+    if mode not in modes:
+        raise ValueError("mode has to be one of sum, mean or max")
+    if mode == "max" and scale_grad_by_freq:
+        raise ValueError("max mode does not support scaling the gradient by the frequency")
+    if mode == "max" and sparse:
+        raise ValueError("max mode does not support sparse weights")
+    if max_norm is not None:
+        with pt.no_grad():
+            pt.embedding_renorm_(weight.detach(), input, max_norm, norm_type)
+    if weights is not None and mode != "sum":
+        raise NotImplementedError(
+            "embedding_bag: per_sample_weights was not None. per_sample_weights is only "
+            f"supported for mode='sum' (got mode='{mode}')."
+        )
+    return pt.embedding_bag(
+        weight,
+        input,
+        offsets,
+        scale_grad_by_freq,
+        modes[mode],
+        sparse,
+        weights,
+        include_last_offset,
+        _padding_row(padding_idx, weight),
+    )[0]

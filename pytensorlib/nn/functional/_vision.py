@@ -1,0 +1,230 @@
+"""Padding, resampling and the rearrangement of images."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import pytensorlib as pt
+
+from ... import Tensor
+from ..._C import _nn
+from ._common import ntuple, op
+from ._pool import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+
+pixel_shuffle = op(pt, "pixel_shuffle")
+pixel_unshuffle = op(pt, "pixel_unshuffle")
+channel_shuffle = op(pt, "channel_shuffle")
+native_channel_shuffle = op(pt, "native_channel_shuffle")
+
+
+def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = None) -> Tensor:
+    """Pad the last dimensions: ``pad`` holds (before, after) pairs, the last dimension first.
+
+    ``mode`` is constant, reflect, replicate or circular.
+    """
+    return _nn.pad(input, pad, mode, value)
+
+
+def fold(
+    input: Tensor,
+    output_size: Any,
+    kernel_size: Any,
+    dilation: Any = 1,
+    padding: Any = 0,
+    stride: Any = 1,
+) -> Tensor:
+    """Sum sliding blocks (N, C * block, L) back into images (N, C, H, W)."""
+    sizes = (ntuple(v, 2) for v in (output_size, kernel_size, dilation, padding, stride))
+    return _nn.col2im(input, *sizes)
+
+
+def unfold(
+    input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Tensor:
+    """The sliding blocks of images (N, C, H, W) as columns (N, C * block, L)."""
+    sizes = (ntuple(v, 2) for v in (kernel_size, dilation, padding, stride))
+    return _nn.im2col(input, *sizes)
+
+
+def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
+    """The sampling grid of batches of affine matrices, for ``grid_sample``."""
+    if align_corners is None:
+        warnings.warn(
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False "
+            "since 1.3.0. Please specify align_corners=True if the old behavior is desired.",
+            stacklevel=2,
+        )
+        align_corners = False
+    if not theta.is_floating_point():
+        raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
+    if len(size) not in (4, 5):
+        raise NotImplementedError(
+            "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, "
+            f"respectively. Got size {size}."
+        )
+    n = len(size) - 2
+    if theta.dim() != 3 or tuple(theta.shape[1:]) != (n, n + 1):
+        raise ValueError(
+            f"Expected a batch of {n}D affine matrices of shape Nx{n}x{n + 1} for size {size}. "
+            f"Got {theta.shape}."
+        )
+    if min(size) <= 0:
+        raise ValueError(f"Expected non-zero, positive output size. Got {size}")
+    return pt.affine_grid_generator(theta, size, align_corners)
+
+
+_GRID_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+_GRID_PADDING = {"zeros": 0, "border": 1, "reflection": 2}
+
+
+def grid_sample(
+    input: Tensor,
+    grid: Tensor,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """Sample ``input`` at the points of ``grid``, whose coordinates run from -1 to 1."""
+    if mode not in _GRID_MODES:
+        raise ValueError(
+            "nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or "
+            f"'bicubic', but got: '{mode}'"
+        )
+    if padding_mode not in _GRID_PADDING:
+        raise ValueError(
+            "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or "
+            f"'reflection', but got: '{padding_mode}'"
+        )
+    if align_corners is None:
+        warnings.warn(
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False "
+            "since 1.3.0. Please specify align_corners=True if the old behavior is desired.",
+            stacklevel=2,
+        )
+        align_corners = False
+    how, border = _GRID_MODES[mode], _GRID_PADDING[padding_mode]
+    return pt.grid_sampler(input, grid, how, border, align_corners)
+
+
+_PLAIN_MODES = ("nearest", "area", "nearest-exact")
+_OPS = {
+    ("nearest", 1): "upsample_nearest1d",
+    ("nearest", 2): "upsample_nearest2d",
+    ("nearest", 3): "upsample_nearest3d",
+    ("nearest-exact", 1): "_upsample_nearest_exact1d",
+    ("nearest-exact", 2): "_upsample_nearest_exact2d",
+    ("nearest-exact", 3): "_upsample_nearest_exact3d",
+    ("linear", 1): "upsample_linear1d",
+    ("bilinear", 2): "upsample_bilinear2d",
+    ("bicubic", 2): "upsample_bicubic2d",
+    ("trilinear", 3): "upsample_trilinear3d",
+}
+_AREA = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
+
+
+def _target_size(
+    input: Tensor, size: Any, scale_factor: Any, recompute: bool | None
+) -> tuple[list[int], list[float | None]]:
+    """The output's size, and the scales that the operator should use instead of their ratio."""
+    n = input.dim() - 2
+    if size is not None and scale_factor is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
+    if size is None and scale_factor is None:
+        raise ValueError("either size or scale_factor should be defined")
+    given = size if size is not None else scale_factor
+    if isinstance(given, (list, tuple)) and len(given) != n:
+        raise ValueError(
+            "Input and output must have the same number of spatial dimensions, but got input "
+            f"with spatial dimensions of {list(input.shape[2:])} and "
+            f"{'output size' if size is not None else 'scale_factor'} of {given}. Give one "
+            "number per spatial dimension, or one for all."
+        )
+    if size is not None:
+        if recompute:
+            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+        sizes = ntuple(size, n)
+        if any(isinstance(s, float) for s in sizes):
+            raise TypeError(f"expected size to be one of int or sequence of int, but got {size}")
+        return [int(s) for s in sizes], [None] * n
+    scales = [float(s) for s in ntuple(scale_factor, n)]
+    sizes = [math.floor(float(s) * f) for s, f in zip(input.shape[2:], scales)]
+    return sizes, [None] * n if recompute else list(scales)
+
+
+def interpolate(
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
+    """Resize the spatial dimensions to ``size`` or by ``scale_factor``.
+
+    ``mode`` is nearest, nearest-exact, area (any number of dimensions), linear (3-D input),
+    bilinear and bicubic (4-D), or trilinear (5-D).
+    """
+    if mode in _PLAIN_MODES:
+        if align_corners is not None:
+            raise ValueError(
+                "align_corners option can only be set with the interpolating modes: linear | "
+                "bilinear | bicubic | trilinear"
+            )
+    elif align_corners is None:
+        align_corners = False
+    n = input.dim() - 2
+    sizes, scales = _target_size(input, size, scale_factor, recompute_scale_factor)
+    if antialias and not (mode in ("bilinear", "bicubic") and input.dim() == 4):
+        raise ValueError("Anti-alias option is only supported for bilinear and bicubic modes")
+    if mode == "area" and n in _AREA:
+        return _AREA[n](input, sizes)
+    name = _OPS.get((mode, n))
+    if name is None:
+        known = {m for m, _ in _OPS} | {"area"}
+        if mode in known and n in (1, 2, 3):
+            dims = next(d for m, d in _OPS if m == mode) + 2
+            raise NotImplementedError(f"Got {n + 2}D input, but {mode} mode needs {dims}D input")
+        raise NotImplementedError(
+            "Input Error: Only 3D, 4D and 5D input Tensors supported (got "
+            f"{input.dim()}D) for the modes: {' | '.join(sorted(known))} (got {mode})"
+        )
+    if antialias:
+        name = f"_{name}_aa"
+    corners = () if mode in _PLAIN_MODES else (align_corners,)
+    return getattr(_nn, name)(input, sizes, *corners, *scales)
+
+
+def upsample(
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """The deprecated name of ``interpolate``."""
+    warnings.warn(
+        "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.",
+        stacklevel=2,
+    )
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """The deprecated form of ``interpolate(..., mode="nearest")``."""
+    warnings.warn(
+        "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.",
+        stacklevel=2,
+    )
+    return interpolate(input, size, scale_factor, mode="nearest")
+
+
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """The deprecated form of ``interpolate(..., mode="bilinear", align_corners=True)``."""
+    warnings.warn(
+        "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.",
+        stacklevel=2,
+    )
+    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)

@@ -1,0 +1,217 @@
+"""Batch normalisation, and what instance normalisation shares with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytensorlib as pt
+
+from ... import Tensor
+from .. import functional as F
+from .. import init
+from ..module import Module
+from ..parameter import Parameter, UninitializedBuffer, UninitializedParameter
+from .lazy import LazyModuleMixin
+
+
+class _NormBase(Module):
+    _version = 2
+    __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
+    _dims: tuple[int, ...] = ()
+    weight: Any
+    bias: Any
+    running_mean: Any
+    running_var: Any
+    num_batches_tracked: Any
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        made = {"device": device, "dtype": dtype}
+        self.register_parameter("weight", None)
+        self.register_parameter("bias", None)
+        if affine:
+            self.weight = Parameter(pt.empty(num_features, **made))
+            if bias:
+                self.bias = Parameter(pt.empty(num_features, **made))
+        if track_running_stats:
+            self.register_buffer("running_mean", pt.zeros(num_features, **made))
+            self.register_buffer("running_var", pt.ones(num_features, **made))
+            count = pt.tensor(0, dtype=pt.int64, device=device)
+            self.register_buffer("num_batches_tracked", count)
+        else:
+            for name in ("running_mean", "running_var", "num_batches_tracked"):
+                self.register_buffer(name, None)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Mean 0, variance 1, no batch seen."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        """Reset the running statistics; weight 1, bias 0."""
+        self.reset_running_stats()
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() not in self._dims:
+            expected = " or ".join(f"{d}D" for d in self._dims)
+            raise ValueError(f"expected {expected} input (got {input.dim()}D input)")
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
+            f"affine={self.affine}, bias={self.bias is not None}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+    def _load_from_state_dict(
+        self, state_dict: Any, prefix: str, local_metadata: Any, *args: Any
+    ) -> None:
+        version = local_metadata.get("version", None)
+        key = prefix + "num_batches_tracked"
+        # Version 1 did not count the batches.
+        if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
+            count = self.num_batches_tracked
+            known = count is not None and not count.is_meta
+            state_dict[key] = count if known else pt.tensor(0, dtype=pt.int64)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
+
+
+class _BatchNorm(_NormBase):
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        momentum = 0.0 if self.momentum is None else self.momentum
+        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:  # a plain average over all batches
+                momentum = 1.0 / float(self.num_batches_tracked)
+        use_batch = self.training or (self.running_mean is None and self.running_var is None)
+        keep = not self.training or self.track_running_stats
+        return F.batch_norm(
+            input,
+            self.running_mean if keep else None,
+            self.running_var if keep else None,
+            self.weight,
+            self.bias,
+            use_batch,
+            momentum,
+            self.eps,
+        )
+
+
+class BatchNorm1d(_BatchNorm):
+    """Normalise each channel of (N, C) or (N, C, L) by the batch (arXiv:1502.03167)."""
+
+    _dims = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Normalise each channel of (N, C, H, W) by the batch (arXiv:1502.03167).
+
+    Parameters
+    ----------
+    num_features : int
+        C.
+    eps : float
+        Added to the variance.
+    momentum : float or None
+        Weight of a new batch in the running statistics; None averages all batches.
+    affine, bias : bool
+        Whether a scale, and with it a shift, is learned per channel.
+    track_running_stats : bool
+        Whether evaluation uses running statistics.
+    """
+
+    _dims = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Normalise each channel of (N, C, D, H, W) by the batch (arXiv:1502.03167)."""
+
+    _dims = (5,)
+
+
+class _LazyNorm(LazyModuleMixin):
+    """Takes ``num_features`` from the first input."""
+
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        own: Any = self
+        super().__init__(0, eps, momentum, False, False, device, dtype)
+        own.affine = affine
+        own.track_running_stats = track_running_stats
+        made = {"device": device, "dtype": dtype}
+        if own.affine:
+            own.weight = UninitializedParameter(**made)
+            if bias:
+                own.bias = UninitializedParameter(**made)
+        if own.track_running_stats:
+            own.running_mean = UninitializedBuffer(**made)
+            own.running_var = UninitializedBuffer(**made)
+            own.num_batches_tracked = pt.tensor(0, dtype=pt.int64, device=device)
+
+    def _channel_axis(self, input: Tensor) -> int:
+        return 1
+
+    def reset_parameters(self) -> None:
+        own: Any = self
+        if not self.has_uninitialized_params() and own.num_features != 0:
+            super().reset_parameters()  # type: ignore[misc]
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        own: Any = self
+        if self.has_uninitialized_params():
+            own.num_features = input.shape[self._channel_axis(input)]
+            for tensor in (own.weight, own.bias, own.running_mean, own.running_var):
+                if tensor is not None:
+                    tensor.materialize((own.num_features,))
+            self.reset_parameters()
+
+
+class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
+    """BatchNorm1d that takes ``num_features`` from its first input."""
+
+    cls_to_become = BatchNorm1d
+
+
+class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
+    """BatchNorm2d that takes ``num_features`` from its first input."""
+
+    cls_to_become = BatchNorm2d
+
+
+class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
+    """BatchNorm3d that takes ``num_features`` from its first input."""
+
+    cls_to_become = BatchNorm3d

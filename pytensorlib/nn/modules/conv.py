@@ -1,0 +1,401 @@
+"""Convolutions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytensorlib as pt
+
+from ... import Tensor
+from .. import functional as F
+from .. import init
+from ..module import Module
+from ..parameter import Parameter, UninitializedParameter
+from .lazy import LazyModuleMixin
+from .utils import ntuple
+
+_MODES = ("zeros", "reflect", "replicate", "circular")
+
+
+class _ConvNd(Module):
+    __constants__ = [
+        "stride",
+        "padding",
+        "dilation",
+        "groups",
+        "padding_mode",
+        "output_padding",
+        "in_channels",
+        "out_channels",
+        "kernel_size",
+    ]
+    _n = 0  # spatial dimensions
+    weight: Any
+    bias: Any
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: tuple,
+        stride: tuple,
+        padding: Any,
+        dilation: tuple,
+        transposed: bool,
+        output_padding: tuple,
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if groups <= 0:
+            raise ValueError("groups must be a positive integer")
+        if in_channels % groups != 0:
+            raise ValueError("in_channels must be divisible by groups")
+        if out_channels % groups != 0:
+            raise ValueError("out_channels must be divisible by groups")
+        if isinstance(padding, str):
+            if padding not in ("same", "valid"):
+                raise ValueError(
+                    f"Invalid padding string {padding!r}, should be one of ('same', 'valid')"
+                )
+            if padding == "same" and any(s != 1 for s in stride):
+                raise ValueError("padding='same' is not supported for strided convolutions")
+        if padding_mode not in _MODES:
+            raise ValueError(
+                f"padding_mode must be one of {list(_MODES)}, but got padding_mode='{padding_mode}'"
+            )
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.padding = padding
+        self.dilation = dilation
+        self.transposed = transposed
+        self.output_padding = output_padding
+        self.groups = groups
+        self.padding_mode = padding_mode
+        # (before, after) for F.pad, the last dimension first
+        self._reversed_padding_repeated_twice = self._pads()
+        if transposed:
+            shape = (in_channels, out_channels // groups, *kernel_size)
+        else:
+            shape = (out_channels, in_channels // groups, *kernel_size)
+        self.weight = Parameter(pt.empty(shape, device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(pt.empty(out_channels, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def _pads(self) -> list[int]:
+        if not isinstance(self.padding, str):
+            return [p for size in reversed(self.padding) for p in (size, size)]
+        pads = []
+        for kernel, dilation in zip(reversed(self.kernel_size), reversed(self.dilation)):
+            total = dilation * (kernel - 1) if self.padding == "same" else 0
+            pads += [total // 2, total - total // 2]
+        return pads
+
+    def reset_parameters(self) -> None:
+        """Draw weight and bias from U(-b, b) with ``b = 1/sqrt(fan_in)``."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            fan_in, _ = init._fans(self.weight)
+            if fan_in != 0:
+                bound = 1 / math.sqrt(fan_in)
+                init.uniform_(self.bias, -bound, bound)
+
+    def extra_repr(self) -> str:
+        text = (
+            f"{self.in_channels}, {self.out_channels}, "
+            f"kernel_size={self.kernel_size}, stride={self.stride}"
+        )
+        if self.padding != (0,) * len(self.kernel_size):
+            text += f", padding={self.padding}"
+        if self.dilation != (1,) * len(self.dilation):
+            text += f", dilation={self.dilation}"
+        if self.output_padding != (0,) * len(self.output_padding):
+            text += f", output_padding={self.output_padding}"
+        if self.groups != 1:
+            text += f", groups={self.groups}"
+        if self.bias is None:
+            text += ", bias=False"
+        if self.padding_mode != "zeros":
+            text += f", padding_mode={self.padding_mode}"
+        return text
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.__dict__.setdefault("padding_mode", "zeros")
+
+
+class _Conv(_ConvNd):
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        n = self._n
+        super().__init__(
+            in_channels,
+            out_channels,
+            ntuple(kernel_size, n),
+            ntuple(stride, n),
+            padding if isinstance(padding, str) else ntuple(padding, n),
+            ntuple(dilation, n),
+            False,
+            (0,) * n,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            input = F.pad(input, self._reversed_padding_repeated_twice, self.padding_mode)
+            padding = (0,) * self._n
+        return self._op(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+
+    _op: Any = None
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
+
+
+class Conv1d(_Conv):
+    """Convolution of (N, C, L) or (C, L)."""
+
+    _n = 1
+    _op = staticmethod(F.conv1d)
+
+
+class Conv2d(_Conv):
+    """Convolution of (N, C, H, W) or (C, H, W).
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+    kernel_size, stride, padding, dilation : int or tuple
+        ``padding`` may be "same" or "valid".
+    groups : int
+        Channels are split into this many independent convolutions.
+    bias : bool
+    padding_mode : {"zeros", "reflect", "replicate", "circular"}
+
+    Examples
+    --------
+    >>> Conv2d(3, 8, 3, padding=1)(pt.ones(1, 3, 5, 5)).shape
+    torch.Size([1, 8, 5, 5])
+    """
+
+    _n = 2
+    _op = staticmethod(F.conv2d)
+
+
+class Conv3d(_Conv):
+    """Convolution of (N, C, D, H, W) or (C, D, H, W)."""
+
+    _n = 3
+    _op = staticmethod(F.conv3d)
+
+
+class _ConvTranspose(_ConvNd):
+    _op: Any = None
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
+        n = self._n
+        super().__init__(
+            in_channels,
+            out_channels,
+            ntuple(kernel_size, n),
+            ntuple(stride, n),
+            ntuple(padding, n),
+            ntuple(dilation, n),
+            True,
+            ntuple(output_padding, n),
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
+
+    def _output_padding(self, input: Tensor, output_size: Any) -> Any:
+        """The padding that makes the output as large as ``output_size`` asks."""
+        if output_size is None:
+            return self.output_padding
+        n = self._n
+        spatial = input.dim() - n
+        size = list(output_size)
+        if len(size) == spatial + n:
+            size = size[spatial:]
+        if len(size) != n:
+            raise ValueError(
+                f"ConvTranspose{n}D: for {input.dim()}D input, output_size must have {n} or "
+                f"{spatial + n} elements (got {len(size)})"
+            )
+        least = [
+            (i - 1) * s - 2 * p + d * (k - 1) + 1
+            for i, s, p, d, k in zip(
+                input.shape[spatial:], self.stride, self.padding, self.dilation, self.kernel_size
+            )
+        ]
+        most = [low + s - 1 for low, s in zip(least, self.stride)]
+        if any(not low <= got <= high for got, low, high in zip(size, least, most)):
+            raise ValueError(
+                f"requested an output size of {size}, but valid sizes range from {least} to "
+                f"{most} (for an input of {list(input.shape[spatial:])})"
+            )
+        return [got - low for got, low in zip(size, least)]
+
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
+        extra = self._output_padding(input, output_size)
+        return self._op(
+            input,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            extra,
+            self.groups,
+            self.dilation,
+        )
+
+
+class ConvTranspose1d(_ConvTranspose):
+    """The transpose of a convolution, on (N, C, L) or (C, L)."""
+
+    _n = 1
+    _op = staticmethod(F.conv_transpose1d)
+
+
+class ConvTranspose2d(_ConvTranspose):
+    """The transpose of a convolution, on (N, C, H, W) or (C, H, W)."""
+
+    _n = 2
+    _op = staticmethod(F.conv_transpose2d)
+
+
+class ConvTranspose3d(_ConvTranspose):
+    """The transpose of a convolution, on (N, C, D, H, W) or (C, D, H, W)."""
+
+    _n = 3
+    _op = staticmethod(F.conv_transpose3d)
+
+
+class _LazyConv(LazyModuleMixin):
+    """Takes ``in_channels`` from the first input."""
+
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: Any,
+        *args: Any,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        if len(args) > 4:  # bias by position, after four other options
+            bias, args = args[4], (*args[:4], False, *args[5:])
+        else:
+            kwargs["bias"] = False
+        super().__init__(0, 0, kernel_size, *args, device=device, dtype=dtype, **kwargs)
+        own: Any = self
+        own.weight = UninitializedParameter(device=device, dtype=dtype)
+        own.out_channels = out_channels
+        if bias:
+            own.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        own: Any = self
+        if not self.has_uninitialized_params() and own.in_channels != 0:
+            super().reset_parameters()  # type: ignore[misc]
+
+    def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
+        own: Any = self
+        if not self.has_uninitialized_params():
+            return
+        if input.dim() not in (own._n + 1, own._n + 2):
+            raise RuntimeError(
+                f"Expected {own._n + 1}D (unbatched) or {own._n + 2}D (batched) input to "
+                f"{type(self).__name__}, but got input of size: {input.shape}"
+            )
+        own.in_channels = input.shape[-own._n - 1]
+        if own.in_channels % own.groups != 0:
+            raise ValueError("in_channels must be divisible by groups")
+        ends = (own.out_channels, own.in_channels // own.groups)
+        if own.transposed:
+            ends = (own.in_channels, own.out_channels // own.groups)
+        own.weight.materialize((*ends, *own.kernel_size))
+        if own.bias is not None:
+            own.bias.materialize((own.out_channels,))
+        self.reset_parameters()
+
+
+class LazyConv1d(_LazyConv, Conv1d):
+    """Conv1d that takes ``in_channels`` from its first input."""
+
+    cls_to_become = Conv1d
+
+
+class LazyConv2d(_LazyConv, Conv2d):
+    """Conv2d that takes ``in_channels`` from its first input."""
+
+    cls_to_become = Conv2d
+
+
+class LazyConv3d(_LazyConv, Conv3d):
+    """Conv3d that takes ``in_channels`` from its first input."""
+
+    cls_to_become = Conv3d
+
+
+class LazyConvTranspose1d(_LazyConv, ConvTranspose1d):
+    """ConvTranspose1d that takes ``in_channels`` from its first input."""
+
+    cls_to_become = ConvTranspose1d
+
+
+class LazyConvTranspose2d(_LazyConv, ConvTranspose2d):
+    """ConvTranspose2d that takes ``in_channels`` from its first input."""
+
+    cls_to_become = ConvTranspose2d
+
+
+class LazyConvTranspose3d(_LazyConv, ConvTranspose3d):
+    """ConvTranspose3d that takes ``in_channels`` from its first input."""
+
+    cls_to_become = ConvTranspose3d

@@ -1,0 +1,240 @@
+"""Tensors that a module owns: parameters, buffers and their not yet shaped forms."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import pytensorlib as pt
+
+from .. import Tensor
+
+
+class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
+    """Also counts a tensor of a user's subclass that was marked as a parameter."""
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        if type.__instancecheck__(self, instance):
+            return True
+        marked = self is Parameter and isinstance(instance, Tensor)
+        return marked and getattr(instance, "_is_param", False)
+
+
+class Parameter(Tensor, metaclass=_ParameterMeta):
+    """A tensor that registers itself when it is assigned to a module.
+
+    Parameters
+    ----------
+    data : Tensor, optional
+        Values; an empty tensor when left out. Storage is shared with it.
+    requires_grad : bool, default True
+        Whether gradients are computed for it.
+
+    Examples
+    --------
+    >>> Parameter(pt.ones(2)).requires_grad
+    True
+    """
+
+    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Parameter:
+        if data is None:
+            data = pt.empty(0)
+        if type(data) is Tensor or isinstance(data, Parameter):
+            return Tensor._make_subclass(cls, data, requires_grad)
+        if not isinstance(data, Tensor):
+            raise TypeError(
+                f"Parameter: data must be a Tensor, got {type(data).__name__}. "
+                "Make one with pytensorlib.tensor(...)."
+            )
+        marked = data.detach().requires_grad_(requires_grad)
+        if type(marked) is not type(data):
+            return Tensor._make_subclass(cls, marked, requires_grad)
+        marked._is_param = True
+        return marked
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
+        if id(self) not in memo:
+            copy = self.data.clone(memory_format=pt.preserve_format)
+            memo[id(self)] = type(self)(copy, self.requires_grad)
+        return memo[id(self)]
+
+    def __repr__(self, **options: Any) -> str:
+        return "Parameter containing:\n" + super().__repr__(**options)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        extra = {k: v for k, v in self.__dict__.items() if k != "_is_param"}
+        if extra:
+            return _rebuild_parameter_with_state, (
+                self.data,
+                self.requires_grad,
+                OrderedDict(),
+                extra,
+            )
+        return _rebuild_parameter, (self.data, self.requires_grad, OrderedDict())
+
+
+class _BufferMeta(type(Tensor)):  # type: ignore[misc]
+    def __instancecheck__(self, instance: Any) -> bool:
+        if type.__instancecheck__(self, instance):
+            return True
+        marked = self is Buffer and isinstance(instance, Tensor)
+        return marked and getattr(instance, "_is_buffer", False)
+
+
+class Buffer(Tensor, metaclass=_BufferMeta):
+    """A tensor that a module stores as a buffer when it is assigned as an attribute.
+
+    Parameters
+    ----------
+    data : Tensor, optional
+        Values; an empty tensor when left out.
+    persistent : bool, default True
+        Whether it is part of ``state_dict``.
+    """
+
+    def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
+        if data is None:
+            data = pt.empty(0)
+        buffer = data.detach().requires_grad_(data.requires_grad)
+        buffer.persistent = persistent
+        buffer._is_buffer = True
+        return buffer
+
+
+def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Parameter:
+    param = Parameter(data, requires_grad)
+    param._backward_hooks = backward_hooks
+    return param
+
+
+def _rebuild_parameter_with_state(
+    data: Tensor, requires_grad: bool, backward_hooks: Any, state: Any
+) -> Parameter:
+    param = _rebuild_parameter(data, requires_grad, backward_hooks)
+    param.__dict__.update(state)
+    return param
+
+
+class UninitializedTensorMixin:
+    """What a tensor without a shape refuses to do until ``materialize`` gives it one."""
+
+    _allowed = frozenset(
+        {
+            "__class__",
+            "__deepcopy__",
+            "__dict__",
+            "__reduce_ex__",
+            "__repr__",
+            "cls_to_become",
+            "data",
+            "device",
+            "dtype",
+            "grad",
+            "is_leaf",
+            "materialize",
+            "requires_grad",
+            "requires_grad_",
+            "to",
+            "cpu",
+            "float",
+            "double",
+            "half",
+            "bfloat16",
+            "is_floating_point",
+            "is_complex",
+            "register_hook",
+            "_backward_hooks",
+            "_is_param",
+            "_is_buffer",
+            "persistent",
+            "detach",
+            "is_sparse",
+            "layout",
+            "is_meta",
+            "_allowed",
+        }
+    )
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Give the tensor a shape and uninitialised values, and make it an ordinary one."""
+        data = self.data  # type: ignore[has-type]
+        self.data = pt.empty(
+            shape,
+            device=data.device if device is None else device,
+            dtype=data.dtype if dtype is None else dtype,
+        )
+        self.__class__ = self.cls_to_become  # type: ignore[attr-defined]
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in UninitializedTensorMixin._allowed:
+            return super().__getattribute__(name)
+        if name == "shape":
+            raise RuntimeError(
+                "Can't access the shape of an uninitialized parameter or buffer. "
+                "Run the lazy module once on an input to give it one."
+            )
+        if name.startswith("_"):
+            return super().__getattribute__(name)
+        raise ValueError(
+            f"{name}: Attempted to use an uninitialized parameter. Run the lazy module once "
+            "on an input, or load a state_dict, before using its parameters."
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A parameter whose shape is known only at the first forward.
+
+    Parameters
+    ----------
+    requires_grad : bool, default True
+    device, dtype : optional
+        Where and as what the values are made later.
+    """
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+        data = pt.empty(0, device=device, dtype=dtype)
+        return Tensor._make_subclass(cls, data, requires_grad)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype)
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return type(self), (self.requires_grad, self.device, self.dtype)
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+    """A buffer whose shape is known only at the first forward."""
+
+    cls_to_become = Tensor
+
+    def __new__(
+        cls,
+        requires_grad: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        persistent: bool = True,
+    ) -> Any:
+        data = pt.empty(0, device=device, dtype=dtype)
+        buffer = Tensor._make_subclass(cls, data, requires_grad)
+        buffer.persistent = persistent
+        buffer._is_buffer = True
+        return buffer
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(
+                self.requires_grad, self.device, self.dtype, self.persistent
+            )
+        return memo[id(self)]
+
+
+def is_lazy(param: Any) -> bool:
+    """Whether ``param`` still waits for its shape."""
+    return isinstance(param, UninitializedTensorMixin)

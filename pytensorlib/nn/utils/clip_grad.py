@@ -1,0 +1,108 @@
+"""Bounding gradients."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import pytensorlib as pt
+
+from ... import Tensor
+
+
+def _list(tensors: Any) -> list[Any]:
+    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+def _grads(parameters: Any) -> list[Tensor]:
+    return [p.grad for p in _list(parameters) if p.grad is not None]
+
+
+def get_total_norm(
+    tensors: Tensor | Iterable[Tensor],
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """The norm of all tensors taken as one vector.
+
+    Raises
+    ------
+    RuntimeError
+        ``error_if_nonfinite`` and the norm is infinite or NaN.
+    """
+    found = _list(tensors)
+    if not found:
+        return pt.tensor(0.0)
+    norm_type = float(norm_type)
+    first = found[0].device
+    norms = [pt.linalg.vector_norm(t, norm_type).to(first) for t in found]
+    total = pt.linalg.vector_norm(pt.stack(norms), norm_type)
+    if error_if_nonfinite and not pt.isfinite(total).item():
+        raise RuntimeError(
+            f"The total norm of order {norm_type} for gradients from `parameters` is "
+            "non-finite, so it cannot be clipped. To disable this error and scale the gradients "
+            "by the non-finite norm anyway, set `error_if_nonfinite=False`"
+        )
+    return total
+
+
+def clip_grads_with_norm_(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    total_norm: Tensor,
+    foreach: bool | None = None,
+) -> None:
+    """Scale the gradients by ``max_norm / total_norm`` where that is below 1, in place."""
+    factor = pt.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
+    with pt.no_grad():
+        for grad in _grads(parameters):
+            grad.mul_(factor.to(grad.device))
+
+
+def clip_grad_norm_(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Scale the gradients in place so that their common norm is at most ``max_norm``.
+
+    Returns
+    -------
+    Tensor
+        The norm before scaling.
+    """
+    parameters = _list(parameters)
+    with pt.no_grad():
+        total = get_total_norm(_grads(parameters), norm_type, error_if_nonfinite, foreach)
+        clip_grads_with_norm_(parameters, max_norm, total, foreach)
+    return total
+
+
+def clip_grad_norm(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """The deprecated name of ``clip_grad_norm_``."""
+    warnings.warn(
+        "`clip_grad_norm` is now deprecated in favor of `clip_grad_norm_`.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
+
+
+def clip_grad_value_(
+    parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
+) -> None:
+    """Clamp every element of the gradients to [-clip_value, clip_value], in place."""
+    bound = float(clip_value)
+    with pt.no_grad():
+        for grad in _grads(parameters):
+            grad.clamp_(min=-bound, max=bound)

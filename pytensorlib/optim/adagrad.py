@@ -1,0 +1,98 @@
+"""Adagrad."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytensorlib as pt
+
+from .optimizer import (
+    GradientOptimizer,
+    add_quotient,
+    check,
+    check_lr,
+    decayed,
+    new_step,
+    number,
+    step_value,
+)
+
+__all__ = ["Adagrad"]
+
+
+class Adagrad(GradientOptimizer):
+    """Adagrad (Duchi et al. 2011): steps shrink where gradients have been large.
+
+    ``sum = sum + g * g``, then ``p = p - lr / (1 + (t - 1) * lr_decay) * g / (sqrt(sum) + eps)``.
+
+    Parameters
+    ----------
+    params : iterable
+        Parameters or groups of them.
+    maximize, differentiable : bool
+        Climb instead of descend; record the step itself for autograd.
+    foreach, capturable : bool, optional
+        Accepted as PyTorch does.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: Any = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        check_lr(lr)
+        check(lr_decay >= 0.0, "lr_decay value", lr_decay)
+        check(weight_decay >= 0.0, "weight_decay value", weight_decay)
+        check(
+            initial_accumulator_value >= 0.0,
+            "initial_accumulator_value value",
+            initial_accumulator_value,
+        )
+        check(eps >= 0.0, "epsilon value", eps)
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "lr_decay": lr_decay,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "initial_accumulator_value": initial_accumulator_value,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+                "fused": fused,
+            },
+        )
+
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p] = self._new_state(p, group)
+
+    def share_memory(self) -> None:
+        """Move the sums to shared memory."""
+        for state in self.state.values():
+            state["sum"].share_memory_()
+
+    def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
+        start = group["initial_accumulator_value"]
+        start = complex(start, start) if p.is_complex() else start
+        return {"step": new_step(p, group), "sum": pt.full_like(p, start).detach()}
+
+    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        state["step"] += 1
+        g = decayed(p, g, group["weight_decay"])
+        t = step_value(state["step"], group)
+        lr = group["lr"] if group["differentiable"] else number(group["lr"])
+        state["sum"].add_(g * g)
+        below = state["sum"].sqrt() + group["eps"]
+        add_quotient(p, g, below, -lr / (1 + (t - 1) * group["lr_decay"]))

@@ -1,0 +1,89 @@
+"""Averaged stochastic gradient descent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytensorlib as pt
+
+from .optimizer import (
+    GradientOptimizer,
+    check,
+    check_lr,
+    decayed,
+    new_step,
+    number,
+)
+
+__all__ = ["ASGD"]
+
+
+class ASGD(GradientOptimizer):
+    """Averaged stochastic gradient descent (Polyak and Juditsky 1992).
+
+    ``p = (1 - lambd * eta) * p - eta * g`` with ``eta = lr / (1 + lambd * lr * t)**alpha``; the
+    state's ``ax`` is the running mean of ``p`` from step `t0` on.
+
+    Parameters
+    ----------
+    params : iterable
+        Parameters or groups of them.
+    maximize, differentiable : bool
+        Climb instead of descend; record the step itself for autograd.
+    foreach, capturable : bool, optional
+        Accepted as PyTorch does.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: Any = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        check_lr(lr)
+        check(weight_decay >= 0.0, "weight_decay value", weight_decay)
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "lambd": lambd,
+                "alpha": alpha,
+                "t0": t0,
+                "weight_decay": weight_decay,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+                "capturable": capturable,
+            },
+        )
+
+    def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
+        step = new_step(p, group)
+        return {
+            "step": step,
+            "eta": (step + number(group["lr"])).detach(),
+            "mu": step + 1,
+            "ax": pt.zeros_like(p),
+        }
+
+    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        state["step"] += 1
+        g = decayed(p, g, group["weight_decay"])
+        t, eta, mu = state["step"].item(), state["eta"].item(), state["mu"].item()
+        lr, lambd, ax = number(group["lr"]), group["lambd"], state["ax"]
+        p.mul_(1 - lambd * eta)
+        p.add_(g, alpha=-eta)
+        if mu != 1:
+            ax.add_((p - ax) * mu)
+        else:
+            ax.copy_(p)
+        state["eta"].fill_(lr / (1 + lambd * lr * t) ** group["alpha"])
+        state["mu"].fill_(1 / max(1, t - group["t0"]))

@@ -1,0 +1,117 @@
+"""The base of all schedules."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import pytensorlib as pt
+
+from ..optimizer import Optimizer
+
+EARLY = (
+    "Detected call of `lr_scheduler.step()` before `optimizer.step()`: the first value of the "
+    "learning rate schedule is skipped. Call `optimizer.step()` first."
+)
+
+
+def as_optimizer(optimizer: Any) -> Optimizer:
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+    return optimizer
+
+
+def copied(value: Any) -> Any:
+    return value.clone() if isinstance(value, pt.Tensor) else value
+
+
+def set_option(group: dict[str, Any], key: str, value: Any) -> None:
+    """Set a group's option, in place if it is a tensor."""
+    if isinstance(group[key], pt.Tensor):
+        group[key].fill_(float(value))
+    else:
+        group[key] = value
+
+
+def per_group(what: str, value: Any, groups: Sequence[Any]) -> list[Any]:
+    """Return one value for each group from one value or one for each."""
+    if not isinstance(value, (list, tuple)):
+        return [value] * len(groups)
+    if len(value) != len(groups):
+        raise ValueError(f"expected {len(groups)} values for {what}, got {len(value)}")
+    return list(value)
+
+
+class LRScheduler:
+    """Base class of the schedules; a subclass defines `get_lr`.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Whose groups to set.
+    last_epoch : int, default -1
+        The last epoch done when training goes on; its groups must then have ``initial_lr``.
+    """
+
+    _is_initial = False
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        self.optimizer = as_optimizer(optimizer)
+        for i, group in enumerate(optimizer.param_groups):
+            if last_epoch == -1:
+                group.setdefault("initial_lr", copied(group["lr"]))
+            elif "initial_lr" not in group:
+                raise KeyError(
+                    f"param 'initial_lr' is not specified in param_groups[{i}] when resuming "
+                    f"scheduler with last_epoch >= 0, got last_epoch={last_epoch}"
+                )
+        self.base_lrs: list[Any] = [copied(g["initial_lr"]) for g in optimizer.param_groups]
+        self.last_epoch = last_epoch
+        self._initial_step()
+
+    def _initial_step(self) -> None:
+        self._step_count = 0
+        self._is_initial = True
+        try:
+            self.step()
+        finally:
+            self._is_initial = False
+
+    def _scaled(self, factor: float) -> list[Any]:
+        return [group["lr"] * factor for group in self.optimizer.param_groups]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything but the optimizer."""
+        return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what `state_dict` returned."""
+        self.__dict__.update(state_dict)
+
+    def get_last_lr(self) -> list[Any]:
+        """Return the rate of each group as the last step left it."""
+        return self._last_lr
+
+    def get_lr(self) -> list[Any]:
+        """Return the rate of each group for ``self.last_epoch``."""
+        raise NotImplementedError(f"{type(self).__name__} must define get_lr")
+
+    def step(self, epoch: int | None = None) -> None:
+        """Move on to the next epoch, or to `epoch`."""
+        if self._step_count == 1 and not self.optimizer._opt_called:
+            warnings.warn(EARLY, UserWarning, stacklevel=2)
+        self._step_count += 1
+        if epoch is None:
+            self.last_epoch += 1
+            values = self.get_lr()
+        else:
+            self.last_epoch = epoch
+            values = getattr(self, "_get_closed_form_lr", self.get_lr)()
+        self._apply(values)
+
+    def _apply(self, values: list[Any]) -> None:
+        groups = self.optimizer.param_groups
+        for group, value in zip(groups, values, strict=True):
+            set_option(group, "lr", value)
+        self._last_lr: list[Any] = [copied(group["lr"]) for group in groups]

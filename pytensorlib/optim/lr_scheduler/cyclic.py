@@ -1,0 +1,221 @@
+"""Schedules that move the learning rate and the momentum in cycles."""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Callable
+from typing import Any
+
+from ..optimizer import Optimizer
+from .base import LRScheduler, as_optimizer, per_group, set_option
+
+
+def _momentum_key(optimizer: Optimizer) -> str:
+    for key in ("betas", "momentum"):
+        if key in optimizer.defaults:
+            return key
+    raise ValueError(
+        "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"
+    )
+
+
+def _set_momentum(group: dict[str, Any], key: str, value: float) -> None:
+    group[key] = (value, *group["betas"][1:]) if key == "betas" else value
+
+
+class CyclicLR(LRScheduler):
+    """Up and down between `base_lr` and `max_lr` (Smith 2017, arXiv:1506.01186), each batch.
+
+    `mode` "triangular2" halves the height every cycle, "exp_range" multiplies it by ``gamma**t``;
+    `scale_fn` replaces both. The momentum goes the other way with `cycle_momentum`.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        base_lr: float | list[float],
+        max_lr: float | list[float],
+        step_size_up: int = 2000,
+        step_size_down: int | None = None,
+        mode: str = "triangular",
+        gamma: float = 1.0,
+        scale_fn: Callable[[float], float] | None = None,
+        scale_mode: str = "cycle",
+        cycle_momentum: bool = True,
+        base_momentum: float | list[float] = 0.8,
+        max_momentum: float | list[float] = 0.9,
+        last_epoch: int = -1,
+    ) -> None:
+        groups = as_optimizer(optimizer).param_groups
+        base_lrs = per_group("base_lr", base_lr, groups)
+        if last_epoch == -1:
+            for group, lr in zip(groups, base_lrs, strict=True):
+                set_option(group, "lr", lr)
+        self.max_lrs = per_group("max_lr", max_lr, groups)
+        down = float(step_size_up if step_size_down is None else step_size_down)
+        self.total_size = float(step_size_up) + down
+        self.step_ratio = float(step_size_up) / self.total_size
+        if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
+            raise ValueError(f"mode is invalid and scale_fn is None: {mode!r}")
+        self.mode = mode
+        self.gamma = gamma
+        self._scale_fn = scale_fn
+        self.scale_mode = scale_mode
+        if scale_fn is None:
+            self.scale_mode = "iterations" if mode == "exp_range" else "cycle"
+        self.cycle_momentum = cycle_momentum
+        if cycle_momentum:
+            self._key = _momentum_key(optimizer)
+            self.base_momentums = per_group("base_momentum", base_momentum, groups)
+            self.max_momentums = per_group("max_momentum", max_momentum, groups)
+            if last_epoch == -1:
+                for group, value in zip(groups, self.max_momentums, strict=True):
+                    _set_momentum(group, self._key, value)
+        super().__init__(optimizer, last_epoch)
+        self.base_lrs = base_lrs
+
+    def scale_fn(self, x: float) -> float:
+        """Return the height of cycle (or iteration) `x`, 1 being the full one."""
+        if self._scale_fn is not None:
+            return self._scale_fn(x)
+        if self.mode == "triangular":
+            return 1.0
+        return 1 / 2.0 ** (x - 1) if self.mode == "triangular2" else self.gamma**x
+
+    def get_lr(self) -> list[Any]:
+        """Return the rate of each group, and set its momentum."""
+        position = 1 + self.last_epoch / self.total_size
+        cycle = math.floor(position)
+        x = position - cycle
+        height = x / self.step_ratio if x <= self.step_ratio else (1 - x) / (1 - self.step_ratio)
+        height *= self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
+        if self.cycle_momentum:
+            rows = zip(
+                self.optimizer.param_groups, self.base_momentums, self.max_momentums, strict=True
+            )
+            for group, low, high in rows:
+                _set_momentum(group, self._key, high - (high - low) * height)
+        pairs = zip(self.base_lrs, self.max_lrs, strict=True)
+        return [low + (high - low) * height for low, high in pairs]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything but the optimizer and a plain `scale_fn`."""
+        state = super().state_dict()
+        fn = state.pop("_scale_fn")
+        plain = fn is None or isinstance(fn, types.FunctionType)
+        state["_scale_fn_custom"] = None if plain else fn.__dict__.copy()
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what `state_dict` returned."""
+        state = dict(state_dict)
+        custom = state.pop("_scale_fn_custom", None)
+        super().load_state_dict(state)
+        if custom is not None and self._scale_fn is not None:
+            self._scale_fn.__dict__.update(custom)
+
+
+class OneCycleLR(LRScheduler):
+    """One cycle over the whole training (Smith and Topin 2018, arXiv:1708.07120), each batch.
+
+    From ``max_lr / div_factor`` up to `max_lr` in `pct_start` of the steps, then down to
+    ``max_lr / div_factor / final_div_factor``; with `three_phase` back to the start in between.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        max_lr: float | list[float],
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: float | list[float] = 0.85,
+        max_momentum: float | list[float] = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+        last_epoch: int = -1,
+    ) -> None:
+        groups = as_optimizer(optimizer).param_groups
+        if total_steps is None:
+            if epochs is None or steps_per_epoch is None:
+                raise ValueError(
+                    "You must define either total_steps OR (epochs AND steps_per_epoch)"
+                )
+            for what, value in (("epochs", epochs), ("steps_per_epoch", steps_per_epoch)):
+                if value <= 0 or not isinstance(value, int):
+                    raise ValueError(f"Expected positive integer {what}, but got {value}")
+            total_steps = epochs * steps_per_epoch
+        if total_steps <= 0 or not isinstance(total_steps, int):
+            raise ValueError(f"Expected positive integer total_steps, but got {total_steps}")
+        if not 0 <= pct_start <= 1:
+            raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
+        if anneal_strategy not in ("cos", "linear"):
+            raise ValueError(
+                f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"
+            )
+        self.total_steps = total_steps
+        self._anneal_func_type = anneal_strategy
+        up, down = ("initial_lr", "max_lr"), ("max_lr", "min_lr")
+        strong, weak = ("max_momentum", "base_momentum"), ("base_momentum", "max_momentum")
+        middle = float(pct_start * total_steps) - 1
+        last = total_steps - 1
+        # Each phase: its last step, from which rate to which, from which momentum to which.
+        self._phases: list[tuple[float, tuple[str, str], tuple[str, str]]]
+        if three_phase:
+            back = float(2 * pct_start * total_steps) - 2
+            self._phases = [
+                (middle, up, strong),
+                (back, ("max_lr", "initial_lr"), weak),
+                (last, ("initial_lr", "min_lr"), ("max_momentum", "max_momentum")),
+            ]
+        else:
+            self._phases = [(middle, up, strong), (last, down, weak)]
+        if last_epoch == -1:
+            highs = per_group("max_lr", max_lr, groups)
+            for group, high in zip(groups, highs, strict=True):
+                group["initial_lr"] = high / div_factor
+                group["max_lr"] = high
+                group["min_lr"] = group["initial_lr"] / final_div_factor
+        self.cycle_momentum = cycle_momentum
+        if cycle_momentum:
+            self._key = _momentum_key(optimizer)
+            if last_epoch == -1:
+                bases = per_group("base_momentum", base_momentum, groups)
+                tops = per_group("max_momentum", max_momentum, groups)
+                for group, base, top in zip(groups, bases, tops, strict=True):
+                    _set_momentum(group, self._key, top)
+                    group["base_momentum"], group["max_momentum"] = base, top
+        super().__init__(optimizer, last_epoch)
+
+    def _between(self, start: float, end: float, share: float) -> float:
+        if self._anneal_func_type == "cos":
+            return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)
+        return (end - start) * share + start
+
+    def get_lr(self) -> list[Any]:
+        """Return the rate of each group, and set its momentum."""
+        t = self.last_epoch
+        if t > self.total_steps:
+            raise ValueError(
+                f"Tried to step {t} times. The specified number of total steps is "
+                f"{self.total_steps}"
+            )
+        begin = 0.0
+        for phase in self._phases:
+            end, rate, momentum = phase
+            if t <= end or phase is self._phases[-1]:
+                break
+            begin = end
+        share = (t - begin) / (end - begin)
+        values = []
+        for group in self.optimizer.param_groups:
+            values.append(self._between(group[rate[0]], group[rate[1]], share))
+            if self.cycle_momentum:
+                start, stop = group[momentum[0]], group[momentum[1]]
+                _set_momentum(group, self._key, self._between(start, stop, share))
+        return values

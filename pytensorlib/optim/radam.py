@@ -1,0 +1,101 @@
+"""Rectified Adam."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytensorlib as pt
+
+from .optimizer import (
+    GradientOptimizer,
+    add_scaled,
+    check,
+    check_betas,
+    check_lr,
+    decayed,
+    new_step,
+    number,
+)
+
+__all__ = ["RAdam"]
+
+
+class RAdam(GradientOptimizer):
+    """RAdam (Liu et al. 2020, arXiv:1908.03265): Adam that warms itself up.
+
+    Until the variance of the adaptive rate is tractable (about five steps) it is momentum alone,
+    then Adam's step times a rectification that grows towards 1.
+
+    Parameters
+    ----------
+    params : iterable
+        Parameters or groups of them.
+    maximize, differentiable : bool
+        Climb instead of descend; record the step itself for autograd.
+    foreach, capturable : bool, optional
+        Accepted as PyTorch does.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: Any = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_lr(lr)
+        check(eps >= 0.0, "epsilon value", eps)
+        check_betas(betas)
+        check(weight_decay >= 0.0, "weight_decay value", weight_decay)
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "maximize": maximize,
+                "foreach": foreach,
+                "capturable": capturable,
+                "decoupled_weight_decay": decoupled_weight_decay,
+                "differentiable": differentiable,
+            },
+        )
+
+    def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "step": new_step(p, group),
+            "exp_avg": pt.zeros_like(p),
+            "exp_avg_sq": pt.zeros_like(p),
+        }
+
+    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        state["step"] += 1
+        lr = group["lr"] if group["differentiable"] else number(group["lr"])
+        if group["decoupled_weight_decay"]:
+            p.mul_(1 - lr * group["weight_decay"])
+        else:
+            g = decayed(p, g, group["weight_decay"])
+        beta1, beta2 = group["betas"]
+        m, v = state["exp_avg"], state["exp_avg_sq"]
+        m.lerp_(g, 1 - beta1)
+        v.mul_(beta2).add_(g * g * (1 - beta2))
+        t = state["step"].item()
+        unbiased = m / (1 - beta1**t)
+        rho_inf = 2 / (1 - beta2) - 1
+        rho = rho_inf - 2 * t * beta2**t / (1 - beta2**t)
+        if rho > 5.0:
+            rectify = (
+                (rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho)
+            ) ** 0.5
+            adapt = (1 - beta2**t) ** 0.5 / (v.sqrt() + group["eps"])
+            unbiased = unbiased * adapt * rectify
+        add_scaled(p, unbiased, -lr)

@@ -1,0 +1,82 @@
+"""Resilient backpropagation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytensorlib as pt
+
+from .optimizer import (
+    GradientOptimizer,
+    check_lr,
+    new_step,
+    number,
+)
+
+__all__ = ["Rprop"]
+
+
+class Rprop(GradientOptimizer):
+    """Resilient backpropagation (Riedmiller and Braun 1993): only the sign of the gradient counts.
+
+    Each element has a step size, times ``etas[1]`` while its gradient keeps its sign and times
+    ``etas[0]`` when it changes (that step is skipped), kept within `step_sizes`.
+
+    Parameters
+    ----------
+    params : iterable
+        Parameters or groups of them.
+    maximize, differentiable : bool
+        Climb instead of descend; record the step itself for autograd.
+    foreach, capturable : bool, optional
+        Accepted as PyTorch does.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: Any = 1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50),
+        *,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_lr(lr)
+        if not 0.0 < etas[0] < 1.0 < etas[1]:
+            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "etas": etas,
+                "step_sizes": step_sizes,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+                "capturable": capturable,
+            },
+        )
+
+    def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
+        lr = number(group["lr"])
+        start = complex(lr, lr) if p.is_complex() else lr
+        return {
+            "step": new_step(p, group),
+            "prev": pt.zeros_like(p),
+            "step_size": pt.full_like(p, start).detach(),
+        }
+
+    def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        state["step"] += 1
+        down, up = group["etas"]
+        prev, size = state["prev"], state["step_size"]
+        turn = (g * prev.clone()).sign()
+        factor = pt.where(turn > 0, up, pt.where(turn < 0, down, 1.0)).to(size.dtype)
+        size.mul_(factor).clamp_(*group["step_sizes"])
+        g = g.masked_fill(turn < 0, 0)
+        p.addcmul_(g.sign(), size.clone() if group["differentiable"] else size, value=-1)
+        prev.copy_(g)

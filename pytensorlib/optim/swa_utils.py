@@ -1,0 +1,163 @@
+"""Averages of a model's weights over training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from typing import Any
+
+import pytensorlib as pt
+from pytensorlib import nn
+
+from .lr_scheduler.base import LRScheduler, per_group
+from .optimizer import Optimizer
+
+__all__ = ["SWALR", "AveragedModel", "get_ema_avg_fn", "update_bn"]
+
+
+def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
+    """Return ``decay * average + (1 - decay) * value``, for `AveragedModel`'s `avg_fn`."""
+    if not 0.0 <= decay <= 1.0:
+        raise ValueError(f"Invalid decay value {decay} provided, must be in range [0, 1]")
+
+    def average(ema: Any, value: Any, count: Any) -> Any:
+        return decay * ema + (1 - decay) * value
+
+    return average
+
+
+class AveragedModel(nn.Module):
+    """A copy of a model whose parameters are the average of those it is updated with.
+
+    Parameters
+    ----------
+    model : Module
+        What to copy.
+    device : device, optional
+        Where the copy lives.
+    avg_fn : callable, optional
+        ``avg_fn(average, value, number_averaged)``; the default is the equal-weight mean.
+    use_buffers : bool
+        Average the buffers too, instead of copying them.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        device: Any = None,
+        avg_fn: Callable[..., Any] | None = None,
+        multi_avg_fn: Callable[..., Any] | None = None,
+        use_buffers: bool = False,
+    ) -> None:
+        super().__init__()
+        if avg_fn is not None and multi_avg_fn is not None:
+            raise ValueError("AveragedModel: give avg_fn or multi_avg_fn, got both")
+        self.module = deepcopy(model)
+        if device is not None:
+            self.module = self.module.to(device)
+        self.register_buffer("n_averaged", pt.tensor(0, dtype=pt.long, device=device))
+        self.avg_fn = avg_fn
+        self.multi_avg_fn = multi_avg_fn
+        self.use_buffers = use_buffers
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the averaged model returns."""
+        return self.module(*args, **kwargs)
+
+    def _tensors(self, model: Any) -> list[Any]:
+        buffers = list(model.buffers()) if self.use_buffers else []
+        return [*model.parameters(), *buffers]
+
+    @pt.no_grad()
+    def update_parameters(self, model: Any) -> None:
+        """Take the present parameters of `model` into the average."""
+        mine = self._tensors(self.module)
+        theirs = [t.to(m.device) for m, t in zip(mine, self._tensors(model), strict=True)]
+        count = int(self.n_averaged)
+        if count == 0:
+            for m, t in zip(mine, theirs, strict=True):
+                m.copy_(t)
+        elif self.multi_avg_fn is not None:
+            self.multi_avg_fn(mine, theirs, self.n_averaged)
+        else:
+            for m, t in zip(mine, theirs, strict=True):
+                if self.avg_fn is not None:
+                    m.copy_(self.avg_fn(m, t, self.n_averaged))
+                elif m.is_floating_point() or m.is_complex():
+                    m.add_((t - m) / (count + 1))
+                else:
+                    m.copy_(t)
+        if not self.use_buffers:
+            for m, t in zip(self.module.buffers(), model.buffers(), strict=True):
+                m.copy_(t)
+        self.n_averaged += 1
+
+
+@pt.no_grad()
+def update_bn(loader: Iterable[Any], model: Any, device: Any = None) -> None:
+    """Compute the running statistics of the batch norms of `model` anew over `loader`."""
+    norms = [m for m in model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+    if not norms:
+        return
+    momenta = [m.momentum for m in norms]
+    was_training = model.training
+    model.train()
+    for m in norms:
+        m.reset_running_stats()
+        m.momentum = None
+    for batch in loader:
+        x = batch[0] if isinstance(batch, (list, tuple)) else batch
+        model(x if device is None else x.to(device))
+    for m, momentum in zip(norms, momenta, strict=True):
+        m.momentum = momentum
+    model.train(was_training)
+
+
+class SWALR(LRScheduler):
+    """Anneal each group's rate to `swa_lr` in `anneal_epochs` epochs, then keep it."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        swa_lr: float,
+        anneal_epochs: int = 10,
+        anneal_strategy: str = "cos",
+        last_epoch: int = -1,
+    ) -> None:
+        if anneal_strategy not in ("cos", "linear"):
+            raise ValueError(
+                f"anneal_strategy must by one of 'cos' or 'linear', instead got {anneal_strategy}"
+            )
+        if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
+            raise ValueError(f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}")
+        for group, lr in zip(
+            optimizer.param_groups,
+            per_group("swa_lr", swa_lr, optimizer.param_groups),
+            strict=True,
+        ):
+            group["swa_lr"] = lr
+        self.anneal_epochs = anneal_epochs
+        self.anneal_strategy = anneal_strategy
+        super().__init__(optimizer, last_epoch)
+
+    def _share(self, epoch: int) -> float:
+        done = max(0.0, min(1.0, epoch / max(1, self.anneal_epochs)))
+        return (1 - math.cos(math.pi * done)) / 2 if self.anneal_strategy == "cos" else done
+
+    def get_lr(self) -> list[Any]:
+        """Return the rate of each group."""
+        epoch = self._step_count - 1
+        if self.anneal_epochs == 0:
+            epoch = max(1, epoch)
+        before = self._share(max(0, epoch - 1))
+        now = self._share(epoch)
+        values = []
+        for group in self.optimizer.param_groups:
+            target = group["swa_lr"]
+            if before == 1:
+                values.append(target)
+                continue
+            start = (group["lr"] - before * target) / (1 - before)
+            values.append(target * now + start * (1 - now))
+        return values

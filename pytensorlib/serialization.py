@@ -1,0 +1,523 @@
+"""Saving and loading in PyTorch's file formats.
+
+`save` writes the zip format; `load` reads zip and legacy files, through a pickle machine of our
+own unless ``weights_only=False``. Nothing in a file is believed before it has been checked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import os
+import pickle
+import secrets
+import stat
+import struct
+import sys
+from collections.abc import Callable
+from pickle import UnpicklingError
+from typing import IO, Any
+
+import numpy as np
+
+import pytensorlib as pt
+
+from . import _pickle_vm
+from ._allowed import (
+    CALLABLE,
+    CONSTANTS,
+    KINDS,
+    StorageKind,
+    add_safe_globals,
+    build_allowed,
+    clear_safe_globals,
+    find_allowed,
+    full_name,
+    get_safe_globals,
+    safe_globals,
+)
+from ._archive import ArchiveReader, ArchiveWriter, Record
+from ._pickle_vm import CorruptCheckpointError, TruncatedCheckpointError
+from ._pickler import CheckpointPickler, SavedStorage, location_of
+from .storage import TypedStorage
+
+__all__ = [
+    "CorruptCheckpointError",
+    "TruncatedCheckpointError",
+    "add_safe_globals",
+    "clear_safe_globals",
+    "get_crc32_options",
+    "get_safe_globals",
+    "load",
+    "safe_globals",
+    "save",
+    "set_crc32_options",
+]
+
+MAGIC = 0x1950A86A20F9469CFC6C
+LEGACY_START = b"\x80\x02\x8a\x0a" + MAGIC.to_bytes(10, "little")
+LEGACY_PROTOCOL = 1001
+MAX_VERSION = 10
+# The pickle of 100,000 tensors takes about 20 MB.
+MAX_PICKLE = 1 << 28
+ROOT = __name__.partition(".")[0]
+NO_CUDA = (
+    "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. "
+    "If you are running on a CPU-only machine, please use torch.load with "
+    "map_location=torch.device('cpu') to map your storages to the CPU."
+)
+
+_checksums = True
+
+
+def set_crc32_options(compute_crc32: bool) -> None:
+    """Set whether `save` computes the records' checksums (default True)."""
+    global _checksums
+    _checksums = compute_crc32
+
+
+def get_crc32_options() -> bool:
+    """Return whether `save` computes the records' checksums."""
+    return _checksums
+
+
+# ------------------------------------------------------------------------- saving
+
+
+def save(
+    obj: Any,
+    f: Any,
+    pickle_module: Any = None,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+    _disable_byteorder_record: bool = False,
+) -> None:
+    """Write an object to a file that PyTorch reads too.
+
+    A file given by its path appears whole or not at all: a failure leaves the old one as it was.
+    Tensors that share memory share it in the file.
+
+    Parameters
+    ----------
+    obj : object
+        Anything that can be pickled; as a rule a dict of tensors.
+    f : path or file
+        A file only needs ``write``.
+    pickle_module : module, optional
+        Accepted as PyTorch does; the pickle is always our own.
+    pickle_protocol : int, default 2
+        `load` with ``weights_only=True`` reads protocol 2 only.
+
+    Raises
+    ------
+    RuntimeError
+        If the file cannot be written.
+    pickle.PicklingError
+        If `obj` holds something that cannot be pickled.
+    """
+    path = os.fspath(f) if isinstance(f, (str, os.PathLike)) else None
+    if path is None and not hasattr(f, "write"):
+        raise AttributeError(f"save: expected 'f' to be a path or have write, got {type(f)}")
+    buffer = io.BytesIO()
+    pickler = CheckpointPickler(buffer, pickle_protocol, not _use_new_zipfile_serialization)
+    pickler.dump(obj)
+    storages = list(pickler.storages.values())
+
+    def write(stream: IO[bytes]) -> None:
+        if not _use_new_zipfile_serialization:
+            _write_legacy(stream, buffer.getvalue(), storages, pickle_protocol)
+            return
+        top = "archive" if path is None else os.path.splitext(os.path.basename(path))[0]
+        archive = ArchiveWriter(stream, top or "archive", _checksums)
+        archive.record("data.pkl", buffer.getvalue())
+        archive.record(".format_version", b"1")
+        archive.record(".storage_alignment", b"64")
+        if not _disable_byteorder_record:
+            archive.record("byteorder", sys.byteorder.encode())
+        for saved in storages:
+            archive.record(f"data/{saved.key}", saved.bytes())
+        archive.record("version", b"3\n")
+        archive.record(".data/serialization_id", archive.serialization_id().encode())
+        archive.close()
+
+    if path is None:
+        write(f)
+        return
+    parent = os.path.dirname(path) or "."
+    if not os.path.isdir(parent):
+        raise RuntimeError(f"Parent directory {parent} does not exist.")
+    try:
+        _write_whole(os.path.realpath(path), write)
+    except OSError as e:
+        raise RuntimeError(f"save: cannot write {path}: {e}") from e
+
+
+def _write_whole(path: Any, write: Callable[[IO[bytes]], None]) -> None:
+    """Write a file beside `path` and put it in its place when it is complete."""
+    if isinstance(path, bytes):
+        path = os.fsdecode(path)
+    try:
+        old = os.stat(path)
+    except FileNotFoundError:
+        old = None
+    if old is not None and not stat.S_ISREG(old.st_mode):  # a pipe or a device
+        with open(path, "wb") as stream:
+            write(stream)
+        return
+    draft = f"{path}.{secrets.token_hex(4)}.tmp"
+    try:
+        with open(draft, "xb") as stream:
+            if old is not None and hasattr(os, "fchmod"):
+                os.fchmod(stream.fileno(), stat.S_IMODE(old.st_mode))
+            write(stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(draft, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(draft)
+        raise
+
+
+def _write_legacy(
+    stream: IO[bytes], data: bytes, storages: list[SavedStorage], protocol: int
+) -> None:
+    sizes = {"short": 2, "int": 4, "long": 4}
+    info = {
+        "protocol_version": LEGACY_PROTOCOL,
+        "little_endian": sys.byteorder == "little",
+        "type_sizes": sizes,
+    }
+    for part in (MAGIC, LEGACY_PROTOCOL, info):
+        stream.write(pickle.dumps(part, protocol))
+    stream.write(data)
+    stream.write(pickle.dumps([saved.key for saved in storages], protocol))
+    for saved in storages:
+        stream.write(struct.pack("<q", saved.numel))
+        stream.write(saved.bytes())
+
+
+# ------------------------------------------------------------------------- loading
+
+
+class _Anywhere(pickle.Unpickler):
+    """The standard unpickler, in which ``torch`` means this package."""
+
+    load_storage: Callable[[Any], Any]
+
+    def find_class(self, module: str, name: str) -> Any:
+        full = full_name(module, name)
+        if full in CALLABLE and full.startswith("torch."):
+            return CALLABLE[full]
+        if full in KINDS:
+            return KINDS[full]
+        if full in CONSTANTS and CONSTANTS[full] is not None:
+            return CONSTANTS[full]
+        if full.startswith("torch."):
+            module = f"{ROOT}{full[5 : -len(name) - 1]}"
+            try:
+                obj: Any = importlib.import_module(module)
+                for part in name.split("."):
+                    obj = getattr(obj, part)
+            except (ImportError, AttributeError) as e:
+                raise UnpicklingError(f"load: this library has no {full}") from e
+            return obj
+        return super().find_class(module, name)
+
+    def persistent_load(self, pid: Any) -> Any:
+        return self.load_storage(pid)
+
+
+class _Storages:
+    """The storages of a file by key, placed on their devices."""
+
+    def __init__(self, fetch: Callable[..., Any], map_location: Any) -> None:
+        self.fetch = fetch
+        self.map_location = map_location
+        self.by_key: dict[str, TypedStorage] = {}
+
+    def __call__(self, pid: Any) -> TypedStorage:
+        if not isinstance(pid, tuple) or len(pid) < 5:
+            raise CorruptCheckpointError(f"saved_id must be a tuple of 5, got {pid!r:.80}")
+        if pid[0] != "storage":
+            raise CorruptCheckpointError(f"unknown type of saved data: {pid[0]!r:.80}")
+        _, kind, key, location, numel = pid[:5]
+        key = str(key)
+        if not isinstance(kind, StorageKind) or type(numel) is not int or numel < 0:
+            raise CorruptCheckpointError(f"storage {key!r}: impossible id {pid!r:.200}")
+        if not isinstance(location, str):
+            raise CorruptCheckpointError(f"storage {key!r}: its location is {location!r:.80}")
+        nbytes = numel * kind.dtype.itemsize
+        known = self.by_key.get(key)
+        if known is None:
+            data = self.fetch(key, nbytes, kind.dtype)
+            known = TypedStorage(data, kind.dtype, _place(location, self.map_location, data))
+            self.by_key[key] = known
+        elif known.nbytes() != nbytes:
+            raise CorruptCheckpointError(
+                f"storage {key!r} is declared with {nbytes} and with {known.nbytes()} bytes"
+            )
+        view = pid[5] if len(pid) > 5 else None
+        if view is not None:
+            return _part(known, view)
+        if known.dtype == kind.dtype:
+            return known
+        # The same memory under another dtype.
+        other = TypedStorage(known.data, kind.dtype, known.device)
+        other._typed = known._typed
+        return other
+
+
+def _part(whole: TypedStorage, view: Any) -> TypedStorage:
+    """Return the slice of a storage that old legacy files describe."""
+    if not isinstance(view, tuple) or len(view) != 3:
+        raise CorruptCheckpointError(f"impossible view of a storage: {view!r:.80}")
+    _, offset, numel = view
+    item = whole.dtype.itemsize
+    if type(offset) is not int or type(numel) is not int or min(offset, numel) < 0:
+        raise CorruptCheckpointError(f"impossible view of a storage: {view!r:.80}")
+    if (offset + numel) * item > whole.nbytes():
+        raise CorruptCheckpointError(f"a view of {numel} at {offset} reaches beyond its storage")
+    data = whole.data[offset * item : (offset + numel) * item]
+    return TypedStorage(data, whole.dtype, whole.device)
+
+
+def _place(location: str, map_location: Any, data: Any) -> Any:
+    """Return the device for a storage saved at `location`."""
+    if callable(map_location) and not isinstance(map_location, (str, pt.device)):
+        result = map_location(data.untyped_storage(), location)
+        if result is not None:
+            return result.device
+    elif isinstance(map_location, dict):
+        location = map_location.get(location, location)
+    elif map_location is not None:
+        location = location_of(pt.device(map_location))
+    location = str(location)
+    if location == "cpu":
+        return "cpu"
+    kind = location.partition(":")[0]
+    if kind == "cuda":
+        raise RuntimeError(NO_CUDA)
+    if kind == "wgpu":
+        return location
+    raise RuntimeError(
+        f"don't know how to restore data location of a storage (tagged with {location}): use "
+        "map_location='cpu'"
+    )
+
+
+def _swap(data: Any, item: int) -> None:
+    if item > 1:
+        data.numpy().view(f"u{item}").byteswap(inplace=True)
+
+
+def _unit(dtype: Any) -> int:
+    """Return the size of what is swapped between byte orders: half a complex number."""
+    return dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize
+
+
+def load(
+    f: Any,
+    map_location: Any = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+    **pickle_load_args: Any,
+) -> Any:
+    """Read what `save`, or PyTorch, wrote.
+
+    Parameters
+    ----------
+    f : path or file
+        A file must be seekable.
+    map_location : device, str, dict or callable, optional
+        Where the tensors go, instead of where they were.
+    pickle_module : module, optional
+        Accepted as PyTorch does, with ``weights_only=False``.
+    weights_only : bool, default True
+        Accept tensors and plain containers only. False runs whatever code the file asks for: use
+        it for files that you trust.
+    mmap : bool
+        Map the file instead of reading it; checksums are then not checked. The file must not
+        shrink while the tensors live.
+
+    Raises
+    ------
+    pickle.UnpicklingError
+        If the file needs something that ``weights_only`` does not allow.
+    CorruptCheckpointError
+        A RuntimeError: the file is damaged or is not a checkpoint.
+    """
+    if weights_only is None:
+        weights_only = pickle_module is None
+    if weights_only and pickle_module is not None:
+        raise RuntimeError("load: pickle_module cannot be given with weights_only=True")
+    if isinstance(f, (str, os.PathLike)):
+        with open(f, "rb") as stream:
+            return _load(stream, map_location, weights_only, os.fspath(f) if mmap else None)
+    if mmap:
+        raise ValueError("f must be a file path in order to use the mmap argument")
+    if not all(hasattr(f, name) for name in ("read", "seek", "tell")):
+        raise AttributeError(
+            f"load: you can only load from a path or a seekable file, got {type(f).__name__}. "
+            "Read it into an io.BytesIO first."
+        )
+    return _load(f, map_location, weights_only, None)
+
+
+def _load(stream: Any, map_location: Any, weights_only: bool, mapped: Any) -> Any:
+    at = stream.tell()
+    start = stream.read(512)
+    if not start:
+        raise TruncatedCheckpointError("Ran out of input: the file is empty")
+    try:
+        if start.startswith(b"PK\x03\x04"):
+            return _load_zip(ArchiveReader(stream), map_location, weights_only, mapped)
+        if start.startswith(LEGACY_START):
+            if mapped is not None:
+                raise RuntimeError(
+                    "mmap can only be used with files saved in the zip format, got a legacy one"
+                )
+            stream.seek(at)
+            return _load_legacy(stream.read(), map_location, weights_only)
+    except UnpicklingError as e:
+        if not weights_only:
+            raise
+        raise UnpicklingError(
+            f"Weights only load failed: {e}. Files from a source that you trust can be loaded "
+            "with `weights_only=False`, which runs the code they ask for."
+        ) from None
+    if start[257:262] == b"ustar":
+        raise RuntimeError(
+            "Cannot use ``weights_only=True`` with files saved in the legacy .tar format."
+            if weights_only
+            else "load: files in the legacy .tar format are not supported; save them anew."
+        )
+    if start.startswith(b"\x80"):
+        raise UnpicklingError(
+            "Weights only load failed: this is a plain pickle, not a checkpoint: Invalid magic "
+            "number; use pickle.load if you trust it (weights_only has no effect on it)"
+        )
+    raise CorruptCheckpointError(
+        f"Invalid magic number; corrupt file? It starts with {start[:8]!r}, not with a zip archive"
+    )
+
+
+def _load_zip(archive: ArchiveReader, map_location: Any, weights_only: bool, mapped: Any) -> Any:
+    if "constants.pkl" in archive.records and weights_only:
+        raise RuntimeError(
+            "Cannot use ``weights_only=True`` with TorchScript archives, which are not supported"
+        )
+    data = archive.read("data.pkl", MAX_PICKLE)
+    version = archive.read(
+        ".data/version" if ".data/version" in archive.records else "version", 64
+    ).strip()
+    if not version.isdigit():
+        raise CorruptCheckpointError(f"the version of the file is {version!r:.40}, not a number")
+    if int(version) > MAX_VERSION:
+        raise RuntimeError(
+            f"Attempted to read a PyTorch file with version {int(version)}, but the maximum "
+            f"supported version for reading is {MAX_VERSION}."
+        )
+    order = sys.byteorder
+    if "byteorder" in archive.records:
+        order = archive.read("byteorder", 16).decode("ascii", "replace")  # type: ignore[assignment]
+        if order not in ("little", "big"):
+            raise CorruptCheckpointError(f"Unknown endianness type: {order!r}")
+    swap = order != sys.byteorder
+    memory = np.memmap(mapped, mode="c", dtype=np.uint8) if mapped is not None else None
+
+    def fetch(key: str, nbytes: int, dtype: Any) -> Any:
+        record: Record = archive.find(f"data/{key}")
+        if record.size != nbytes:
+            raise CorruptCheckpointError(
+                f"record {key!r}: record size ({record.size} bytes) does not match expected size "
+                f"({nbytes} bytes of {dtype})"
+            )
+        usable = memory is not None and record.method == 0 and nbytes > 0
+        if usable and record.start % dtype.itemsize == 0 and not swap:
+            part = np.asarray(memory)[record.start : record.start + nbytes]
+            return pt.from_numpy(part)
+        bytes_ = pt.empty(nbytes, dtype=pt.uint8)
+        if nbytes:
+            archive.read_into(record, memoryview(bytes_.numpy()))
+        if swap:
+            _swap(bytes_, _unit(dtype))
+        return bytes_
+
+    storages = _Storages(fetch, map_location)
+    if weights_only:
+        return _pickle_vm.loads(data, find_allowed, storages, build_allowed)[0]
+    return _unpickle(io.BytesIO(data), storages)
+
+
+def _unpickle(stream: Any, storages: Callable[[Any], Any]) -> Any:
+    unpickler = _Anywhere(stream, encoding="utf-8")
+    unpickler.load_storage = storages
+    return unpickler.load()
+
+
+def _load_legacy(data: bytes, map_location: Any, weights_only: bool) -> Any:
+    promised = 0
+    pending: dict[str, tuple[Any, Any]] = {}
+
+    def fetch(key: str, nbytes: int, dtype: Any) -> Any:
+        nonlocal promised
+        promised += nbytes
+        if promised > len(data):
+            raise TruncatedCheckpointError(
+                f"storage {key!r}: unexpected EOF, {promised} bytes of storages cannot be in a "
+                f"file of {len(data)}. The file might be corrupted."
+            )
+        pending[key] = pt.empty(nbytes, dtype=pt.uint8), dtype
+        return pending[key][0]
+
+    storages = _Storages(fetch, map_location)
+
+    def plain(at: int) -> tuple[Any, int]:
+        return _pickle_vm.loads(data, find_allowed, _no_storage, build_allowed, at)
+
+    magic, at = plain(0)
+    version, at = plain(at)
+    if magic != MAGIC or version != LEGACY_PROTOCOL:
+        raise CorruptCheckpointError(f"Invalid protocol version: {version!r:.40}")
+    info, at = plain(at)
+    little = info.get("little_endian", True) if isinstance(info, dict) else True
+    if weights_only:
+        result, at = _pickle_vm.loads(data, find_allowed, storages, build_allowed, at)
+    else:
+        stream = io.BytesIO(data)
+        stream.seek(at)
+        result, at = _unpickle(stream, storages), stream.tell()
+    keys, at = plain(at)
+    if not isinstance(keys, list):
+        raise CorruptCheckpointError("the legacy file has no list of storages")
+    for key in map(str, keys):
+        if key not in pending:
+            raise CorruptCheckpointError(f"storage {key!r} is in the file but no tensor uses it")
+        target, dtype = pending.pop(key)
+        end = at + 8 + target.numel()
+        if end > len(data):
+            raise TruncatedCheckpointError(
+                f"unexpected EOF, expected {end - len(data)} more bytes. The file might be "
+                "corrupted."
+            )
+        numel = struct.unpack("<q", data[at : at + 8])[0]
+        if numel * dtype.itemsize != target.numel():
+            raise CorruptCheckpointError(
+                f"storage {key!r}: {numel} elements in the file, {target.numel()} bytes declared"
+            )
+        if target.numel():
+            memoryview(target.numpy())[:] = data[at + 8 : end]
+            if little != (sys.byteorder == "little"):
+                _swap(target, _unit(dtype))
+        at = end
+    if pending:
+        raise CorruptCheckpointError(f"the file lacks storages {sorted(pending)[:5]}")
+    return result
+
+
+def _no_storage(pid: Any) -> Any:
+    raise CorruptCheckpointError("the header of a legacy file refers to a storage")

@@ -1,0 +1,123 @@
+"""Typed storages: the flat memory behind tensors, as checkpoints name it."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import pytensorlib as pt
+
+from ._pickle_vm import CorruptCheckpointError
+
+__all__ = [
+    "BFloat16Storage",
+    "BoolStorage",
+    "ByteStorage",
+    "CharStorage",
+    "ComplexDoubleStorage",
+    "ComplexFloatStorage",
+    "DoubleStorage",
+    "FloatStorage",
+    "HalfStorage",
+    "IntStorage",
+    "LongStorage",
+    "ShortStorage",
+    "TypedStorage",
+]
+
+LIMIT = 2**63
+
+
+class TypedStorage:
+    """Flat memory of one dtype that tensors can share.
+
+    Parameters
+    ----------
+    data : Tensor
+        One-dimensional, uint8, on the CPU.
+    dtype : dtype
+        How a tensor without a dtype of its own reads it.
+    device : device, optional
+        Where the tensors made of it live.
+    """
+
+    names: ClassVar[dict[Any, str]] = {}
+    dtype: Any = None
+
+    def __init__(self, data: Any, dtype: Any = None, device: Any = None) -> None:
+        self.data = data
+        self.dtype = dtype or type(self).dtype
+        self.device = pt.device("cpu" if device is None else device)
+        self._typed: dict[Any, Any] = {}
+
+    def nbytes(self) -> int:
+        """Return the size in bytes."""
+        return self.data.numel()
+
+    def as_dtype(self, dtype: Any) -> Any:
+        """Return all of it as a one-dimensional tensor."""
+        if dtype not in self._typed:
+            item = dtype.itemsize
+            if self.nbytes() % item:
+                raise CorruptCheckpointError(
+                    f"a storage of {self.nbytes()} bytes does not hold whole {dtype} elements"
+                )
+            flat = self.data.view(dtype) if self.nbytes() else pt.empty(0, dtype=dtype)
+            self._typed[dtype] = flat if self.device.type == "cpu" else flat.to(self.device)
+        return self._typed[dtype]
+
+    def tensor(self, offset: Any, size: Any, stride: Any, dtype: Any = None) -> Any:
+        """Return a tensor over this memory, after checking that it stays within it.
+
+        Raises
+        ------
+        CorruptCheckpointError
+            If the extent does not fit.
+        """
+        flat = self.as_dtype(dtype or self.dtype)
+        size, stride = tuple(size), tuple(stride)
+        if not all(type(n) is int for n in (offset, *size, *stride)):
+            raise CorruptCheckpointError(
+                f"tensor: offset, size and stride must be ints, got {offset}, {size}, {stride}"
+            )
+        if len(size) != len(stride):
+            raise CorruptCheckpointError(
+                f"tensor: unequal size length ({len(size)}) and stride length ({len(stride)})"
+            )
+        numel, last = 1, offset
+        for n, step in zip(size, stride, strict=True):
+            numel *= max(n, 1)
+            last += max(n - 1, 0) * step
+        if offset < 0 or any(n < 0 for n in (*size, *stride)) or max(numel, last) >= LIMIT:
+            raise CorruptCheckpointError(
+                f"tensor: invalid storage offset {offset}, size {size} or stride {stride}"
+            )
+        if 0 in size:
+            last = offset - 1
+        if last >= flat.numel():
+            raise CorruptCheckpointError(
+                f"tensor: size {size}, stride {stride}, offset {offset} reach element {last} of a "
+                f"storage of {flat.numel()}"
+            )
+        if not hasattr(pt.Tensor, "set_"):
+            return flat.as_strided(size, stride, offset)
+        t = pt.empty(0, dtype=flat.dtype, device=flat.device)
+        return t.set_(flat.untyped_storage(), offset, size, stride)
+
+
+def _typed(name: str, dtype: Any) -> type[TypedStorage]:
+    TypedStorage.names[dtype] = name
+    return type(name, (TypedStorage,), {"dtype": dtype, "__module__": __name__})
+
+
+BFloat16Storage = _typed("BFloat16Storage", pt.bfloat16)
+BoolStorage = _typed("BoolStorage", pt.bool)
+ByteStorage = _typed("ByteStorage", pt.uint8)
+CharStorage = _typed("CharStorage", pt.int8)
+ComplexDoubleStorage = _typed("ComplexDoubleStorage", pt.complex128)
+ComplexFloatStorage = _typed("ComplexFloatStorage", pt.complex64)
+DoubleStorage = _typed("DoubleStorage", pt.float64)
+FloatStorage = _typed("FloatStorage", pt.float32)
+HalfStorage = _typed("HalfStorage", pt.float16)
+IntStorage = _typed("IntStorage", pt.int32)
+LongStorage = _typed("LongStorage", pt.int64)
+ShortStorage = _typed("ShortStorage", pt.int16)

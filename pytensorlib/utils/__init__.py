@@ -1,0 +1,5 @@
+"""Utilities for training programs."""
+
+from . import data
+
+__all__ = ["data"]

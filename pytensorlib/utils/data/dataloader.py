@@ -1,0 +1,237 @@
+"""DataLoader: batches of a data set, in this process or from workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+from .collate import default_collate, default_convert
+from .dataset import Dataset, IterableDataset
+from .sampler import BatchSampler, RandomSampler, SequentialSampler, random_seed
+from .worker import WorkerPool
+
+__all__ = ["DataLoader"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class _Endless:
+    """The index sampler of an iterable data set: asks for one more, for ever."""
+
+    def __iter__(self) -> Iterator[None]:
+        while True:
+            yield None
+
+
+class DataLoader(Generic[T_co]):
+    """Batches of a data set.
+
+    Parameters
+    ----------
+    dataset : Dataset or IterableDataset
+        What to load.
+    batch_size : int or None, default 1
+        None gives the samples one by one, not collated.
+    shuffle : bool
+        Read in random order, anew at each pass.
+    sampler, batch_sampler : iterable, optional
+        The order of the indices, or of lists of them.
+    num_workers : int, default 0
+        Processes that load; 0 loads in this one.
+    collate_fn : callable, optional
+        Makes a batch of a list of samples.
+    pin_memory : bool
+        Accepted; tensors need no pinning here.
+    drop_last : bool
+        Leave out an incomplete last batch.
+    timeout : float
+        Seconds to wait for a worker's batch, 0 for ever.
+    worker_init_fn : callable, optional
+        Called in each worker with its number.
+    multiprocessing_context : str or context, optional
+        How to start workers.
+    generator : Generator, optional
+        Source of the order and of the workers' seeds.
+    prefetch_factor : int, optional
+        Batches that each worker loads ahead (default 2).
+    persistent_workers : bool
+        Keep the workers between passes.
+
+    Raises
+    ------
+    ValueError
+        If options contradict each other.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset[T_co],
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        batch_sampler: Any = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[list[Any]], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], None] | None = None,
+        multiprocessing_context: Any = None,
+        generator: Any = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+    ) -> None:
+        if num_workers < 0:
+            raise ValueError(
+                "num_workers option should be non-negative; use num_workers=0 to disable "
+                f"multiprocessing. Got {num_workers}"
+            )
+        if timeout < 0:
+            raise ValueError(f"timeout option should be non-negative, got {timeout}")
+        if num_workers == 0:
+            for what, given in (
+                ("prefetch_factor", prefetch_factor is not None),
+                ("persistent_workers", persistent_workers),
+                ("multiprocessing_context", multiprocessing_context is not None),
+            ):
+                if given:
+                    raise ValueError(f"{what} option needs num_workers > 0, got num_workers=0")
+        if prefetch_factor is not None and prefetch_factor < 0:
+            raise ValueError(f"prefetch_factor option should be non-negative: {prefetch_factor}")
+        self.iterable = isinstance(dataset, IterableDataset)
+        if self.iterable:
+            if shuffle:
+                raise ValueError(
+                    "DataLoader with IterableDataset: expected unspecified shuffle option, but "
+                    f"got shuffle={shuffle}"
+                )
+            for what, given_sampler in (("sampler", sampler), ("batch_sampler", batch_sampler)):
+                if given_sampler is not None:
+                    raise ValueError(
+                        f"DataLoader with IterableDataset: expected unspecified {what} option, "
+                        f"but got {given_sampler}"
+                    )
+        if sampler is not None and shuffle:
+            raise ValueError("sampler option is mutually exclusive with shuffle")
+        if batch_sampler is not None:
+            if batch_size != 1 or shuffle or sampler is not None or drop_last:
+                raise ValueError(
+                    "batch_sampler option is mutually exclusive with batch_size, shuffle, "
+                    "sampler, and drop_last"
+                )
+            batch_size = None
+        elif batch_size is None and drop_last:
+            raise ValueError(
+                "batch_size=None option disables auto-batching and is mutually exclusive with "
+                "drop_last"
+            )
+        if sampler is None:
+            if self.iterable:
+                sampler = _Endless()
+            elif shuffle:
+                sampler = RandomSampler(dataset, generator=generator)  # type: ignore[arg-type]
+            else:
+                sampler = SequentialSampler(dataset)  # type: ignore[arg-type]
+        if batch_size is not None and batch_sampler is None:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        self.dataset = dataset
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+        self.sampler = sampler
+        self.batch_sampler = batch_sampler
+        self.generator = generator
+        self.num_workers = num_workers
+        self.prefetch_factor = prefetch_factor or (2 if num_workers else None)
+        self.pin_memory = pin_memory
+        self.pin_memory_device = pin_memory_device
+        self.timeout = timeout
+        self.worker_init_fn = worker_init_fn
+        self.multiprocessing_context = multiprocessing_context
+        self.persistent_workers = persistent_workers
+        self.in_order = in_order
+        batched = batch_sampler is not None
+        self.collate_fn = collate_fn or (default_collate if batched else default_convert)
+        self._pool: WorkerPool | None = None
+
+    def fetcher(self) -> Fetcher:
+        """Return what turns indices into batches; it can be sent to a worker."""
+        batched = self.batch_sampler is not None
+        return Fetcher(self.dataset, batched, self.collate_fn, self.drop_last)
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.num_workers == 0:
+            return _InProcess(self)
+        if self.persistent_workers and self._pool is not None:
+            self._pool.restart(random_seed(self.generator))
+            return self._pool
+        pool = WorkerPool(self, random_seed(self.generator))
+        self._pool = pool if self.persistent_workers else None
+        return pool
+
+    @property
+    def index_sampler(self) -> Iterable[Any]:
+        """What gives the indices of each batch, or of each sample."""
+        return self.sampler if self.batch_sampler is None else self.batch_sampler
+
+    def __len__(self) -> int:
+        if not self.iterable:
+            return len(self.index_sampler)  # type: ignore[arg-type]
+        n = len(self.dataset)  # type: ignore[arg-type]
+        if self.batch_size is None:
+            return n
+        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+
+
+class Fetcher:
+    """Turns indices into a batch."""
+
+    def __init__(self, dataset: Any, batched: bool, collate: Any, drop_last: bool) -> None:
+        self.dataset, self.batched, self.collate = dataset, batched, collate
+        self.drop_last = drop_last
+        self.stream = iter(dataset) if isinstance(dataset, IterableDataset) else None
+
+    def __call__(self, indices: Any) -> Any:
+        """Return the batch; StopIteration at the end of an iterable data set."""
+        if self.stream is not None:
+            return self._next(indices)
+        if not self.batched:
+            return self.collate(self.dataset[indices])
+        if self.collate is default_collate and isinstance(self.dataset, Dataset):
+            batch = self.dataset._batch(indices)
+            if batch is not None:
+                return batch
+        fetch = getattr(self.dataset, "__getitems__", None)
+        samples = fetch(indices) if callable(fetch) else [self.dataset[i] for i in indices]
+        return self.collate(samples)
+
+    def _next(self, indices: Any) -> Any:
+        assert self.stream is not None
+        if not self.batched:
+            return self.collate(next(self.stream))
+        samples = [sample for _, sample in zip(indices, self.stream, strict=False)]
+        if not samples or (self.drop_last and len(samples) < len(indices)):
+            raise StopIteration
+        return self.collate(samples)
+
+
+class _InProcess:
+    """One pass over a loader in this process."""
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        self.indices = iter(loader.index_sampler)
+        # Drawn though nothing here needs it, so that the numbers after it are PyTorch's.
+        self.base_seed = random_seed(loader.generator)
+        self.fetch = loader.fetcher()
+        self.length = loader.__len__
+
+    def __iter__(self) -> _InProcess:
+        return self
+
+    def __next__(self) -> Any:
+        return self.fetch(next(self.indices))
+
+    def __len__(self) -> int:
+        return self.length()

@@ -1,0 +1,221 @@
+"""Data sets: by index, by iteration, and made of others."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+import pytensorlib as pt
+
+__all__ = [
+    "ChainDataset",
+    "ConcatDataset",
+    "Dataset",
+    "IterableDataset",
+    "StackDataset",
+    "Subset",
+    "TensorDataset",
+    "random_split",
+]
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Dataset(Generic[T_co]):
+    """A data set read by index; a subclass defines ``__getitem__`` and as a rule ``__len__``.
+
+    One that can fetch many samples at once may define ``__getitems__(indices)``, which returns a
+    list of samples.
+    """
+
+    def __getitem__(self, index: Any) -> T_co:
+        raise NotImplementedError(f"{type(self).__name__} must define __getitem__")
+
+    def __add__(self, other: Dataset[T_co]) -> ConcatDataset[T_co]:
+        return ConcatDataset([self, other])
+
+    def _batch(self, indices: list[int]) -> Any:
+        """Return the samples already collated, or None where that needs one at a time."""
+        return None
+
+
+class IterableDataset(Dataset[T_co]):
+    """A data set read from start to end; a subclass defines ``__iter__``."""
+
+    def __iter__(self) -> Iterator[T_co]:
+        raise NotImplementedError(f"{type(self).__name__} must define __iter__")
+
+    def __add__(self, other: Dataset[T_co]) -> Any:
+        return ChainDataset([self, other])
+
+
+class TensorDataset(Dataset[tuple[Any, ...]]):
+    """Sample ``i`` is the tuple of ``t[i]`` of each tensor.
+
+    Parameters
+    ----------
+    *tensors : Tensor
+        All of the same length.
+    """
+
+    def __init__(self, *tensors: Any) -> None:
+        sizes = [t.size(0) for t in tensors]
+        if len(set(sizes)) > 1:
+            raise AssertionError(f"Size mismatch between tensors: lengths {sizes}")
+        self.tensors = tensors
+
+    def __getitem__(self, index: Any) -> tuple[Any, ...]:
+        return tuple(t[index] for t in self.tensors)
+
+    def __len__(self) -> int:
+        return self.tensors[0].size(0)
+
+    def _batch(self, indices: list[int]) -> Any:
+        # A subclass may return something else.
+        if type(self).__getitem__ is not TensorDataset.__getitem__ or not indices:
+            return None
+        if hasattr(self, "__getitems__"):
+            return None
+        n = len(self)
+        if not all(type(i) is int and -n <= i < n for i in indices):
+            return None
+        rows = pt.tensor([i + n if i < 0 else i for i in indices])
+        return [t.index_select(0, rows.to(t.device)) for t in self.tensors]
+
+
+class StackDataset(Dataset[Any]):
+    """Sample ``i`` is the tuple, or the dict, of sample ``i`` of each data set."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if args and kwargs:
+            raise ValueError("StackDataset: give data sets by position or by name, not both")
+        members = list(args) or list(kwargs.values())
+        if not members:
+            raise ValueError("StackDataset: at least one dataset should be passed")
+        if len({len(d) for d in members}) > 1:
+            raise ValueError(
+                f"StackDataset: Size mismatch between datasets: {[len(d) for d in members]}"
+            )
+        self._length = len(members[0])
+        self.datasets: Any = args or kwargs
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(self.datasets, dict):
+            return {k: d[index] for k, d in self.datasets.items()}
+        return tuple(d[index] for d in self.datasets)
+
+    def __len__(self) -> int:
+        return self._length
+
+
+class ConcatDataset(Dataset[T_co]):
+    """Several data sets one after another."""
+
+    def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
+        self.datasets: Any = list(datasets)
+        if not self.datasets:
+            raise AssertionError("datasets should not be an empty iterable")
+        for d in self.datasets:
+            if isinstance(d, IterableDataset):
+                raise AssertionError("ConcatDataset does not support IterableDataset")
+        self.cumulative_sizes = list(itertools.accumulate(len(d) for d in self.datasets))
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, index: int) -> T_co:
+        if index < 0:
+            if -index > len(self):
+                raise ValueError("absolute value of index should not exceed dataset length")
+            index += len(self)
+        which = bisect.bisect_right(self.cumulative_sizes, index)
+        start = self.cumulative_sizes[which - 1] if which else 0
+        return self.datasets[which][index - start]
+
+
+class ChainDataset(IterableDataset[Any]):
+    """Several iterable data sets one after another."""
+
+    def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
+        self.datasets: Any = datasets
+
+    def __iter__(self) -> Iterator[Any]:
+        for d in self.datasets:
+            if not isinstance(d, IterableDataset):
+                raise AssertionError("ChainDataset only supports IterableDataset")
+            yield from d
+
+    def __len__(self) -> int:
+        return sum(len(d) for d in self.datasets)
+
+
+class Subset(Dataset[T_co]):
+    """The samples of a data set at `indices`."""
+
+    def __init__(self, dataset: Dataset[T_co], indices: Sequence[int]) -> None:
+        self.dataset = dataset
+        self.indices = indices
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, list):
+            return self.dataset[[self.indices[i] for i in index]]
+        return self.dataset[self.indices[index]]
+
+    def __getitems__(self, indices: list[int]) -> list[T_co]:
+        inner = [self.indices[i] for i in indices]
+        fetch = getattr(self.dataset, "__getitems__", None)
+        return fetch(inner) if callable(fetch) else [self.dataset[i] for i in inner]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def _batch(self, indices: list[int]) -> Any:
+        plain = (
+            type(self).__getitem__ is Subset.__getitem__
+            and type(self).__getitems__ is Subset.__getitems__
+            and isinstance(self.dataset, Dataset)
+        )
+        return self.dataset._batch([self.indices[i] for i in indices]) if plain else None
+
+
+def random_split(
+    dataset: Dataset[T_co], lengths: Sequence[float], generator: Any = None
+) -> list[Subset[T_co]]:
+    """Split a data set at random.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        With a length.
+    lengths : sequence of int, or of float
+        Lengths that add up to that of `dataset`, or fractions that add up to 1; what rounding
+        leaves goes to the first parts, one each.
+    generator : Generator, optional
+        Source of the permutation.
+
+    Returns
+    -------
+    list of Subset
+    """
+    n = len(dataset)  # type: ignore[arg-type]
+    sizes = list(lengths)
+    if math.isclose(sum(sizes), 1) and sum(sizes) <= 1:
+        for i, fraction in enumerate(sizes):
+            if not 0 <= fraction <= 1:
+                raise ValueError(f"Fraction at index {i} is not between 0 and 1: {fraction}")
+        sizes = [math.floor(n * fraction) for fraction in sizes]
+        for i in range(n - sum(sizes)):  # type: ignore[arg-type]
+            sizes[i % len(sizes)] += 1
+    if sum(sizes) != n:
+        raise ValueError(
+            "Sum of input lengths does not equal the length of the input dataset! "
+            f"{sum(sizes)} for {n}"
+        )
+    order = pt.randperm(n, generator=generator).tolist()
+    ends = itertools.accumulate(int(s) for s in sizes)
+    return [
+        Subset(dataset, order[end - int(size) : end]) for end, size in zip(ends, sizes, strict=True)
+    ]

@@ -1,0 +1,553 @@
+//! The caching allocator: 64-byte aligned, uninitialised blocks.
+//!
+//! Three tiers, chosen by size alone, so that `free` needs only the size it was given:
+//! thread-local free lists up to 64 KiB, shared bins up to 2 MiB, and above that maps of whole
+//! huge pages that are kept for reuse under a cap. Fresh pages cost far more than the arithmetic
+//! done on them, so nothing goes back to the system while the caches have room.
+//!
+//! Shared locks are only ever tried, never waited for: a child of `fork` may inherit one locked.
+
+use crate::error::{Error, Kind, Result};
+use parking_lot::Mutex;
+use std::alloc::Layout;
+use std::cell::UnsafeCell;
+use std::collections::VecDeque;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::OnceLock;
+
+/// Alignment of every block: a cache line, and a full AVX-512 vector.
+pub const ALIGN: usize = 64;
+const SMALL_MAX: usize = 64 << 10;
+const MEDIUM_MAX: usize = 2 << 20;
+const HUGE_PAGE: usize = 2 << 20;
+/// Four classes below 256 bytes, then four to each doubling up to 2 MiB.
+const CLASSES: usize = 56;
+const SMALL_CLASSES: usize = 36;
+/// A thread keeps at most this many bytes of one class.
+const LOCAL_BYTES: usize = 256 << 10;
+/// The shared bins keep at most this many bytes in all.
+const SHARED_BYTES: usize = 128 << 20;
+/// Requests this large are compared with the memory that is free right now.
+const CHECK_AVAILABLE: usize = 1 << 30;
+
+/// Returns the class of a size from 1 to 2 MiB.
+#[inline(always)]
+fn class_of(bytes: usize) -> usize {
+    if bytes <= 256 {
+        return (bytes - 1) >> 6;
+    }
+    let top = (usize::BITS - 1 - (bytes - 1).leading_zeros()) as usize;
+    // The two bits below the leading one pick the quarter within the doubling.
+    ((bytes - 1) >> (top - 2)) - 4 + ((top - 8) << 2) + 4
+}
+
+/// Returns the number of bytes that a block of the class has.
+#[inline(always)]
+fn class_bytes(class: usize) -> usize {
+    if class < 4 {
+        (class + 1) << 6
+    } else {
+        (5 + (class & 3)) << (6 + (class - 4) / 4)
+    }
+}
+
+/// Rounds a size above 2 MiB to whole huge pages, eight steps to a doubling from 16 MiB on.
+fn large_bytes(bytes: usize) -> usize {
+    let top = usize::BITS - 1 - bytes.leading_zeros();
+    let step = HUGE_PAGE.max(1 << (top - 3));
+    bytes.div_ceil(step) * step
+}
+
+/// Bytes ever obtained from the system and not yet given back.
+static RESERVED: AtomicUsize = AtomicUsize::new(0);
+static SYSTEM_CALLS: AtomicUsize = AtomicUsize::new(0);
+
+/// A free block holds the address of the next one in its first bytes.
+#[derive(Clone, Copy)]
+struct List {
+    head: *mut u8,
+    len: usize,
+}
+
+// SAFETY: a list owns its blocks, which are plain memory that no thread refers to.
+unsafe impl Send for List {}
+
+impl List {
+    const EMPTY: List = List { head: std::ptr::null_mut(), len: 0 };
+
+    #[inline(always)]
+    fn push(&mut self, block: *mut u8) {
+        // SAFETY: the block is free, at least 64 bytes long and aligned for a pointer.
+        unsafe { block.cast::<*mut u8>().write(self.head) };
+        self.head = block;
+        self.len += 1;
+    }
+
+    #[inline(always)]
+    fn pop(&mut self) -> Option<NonNull<u8>> {
+        let block = NonNull::new(self.head)?;
+        // SAFETY: `push` wrote the next address here, and the block was free ever since.
+        self.head = unsafe { block.cast::<*mut u8>().read() };
+        self.len -= 1;
+        Some(block)
+    }
+}
+
+struct Local(UnsafeCell<[List; SMALL_CLASSES]>);
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        for (class, list) in self.0.get_mut().iter_mut().enumerate() {
+            while let Some(block) = list.pop() {
+                shared_free(class, block);
+            }
+        }
+    }
+}
+
+thread_local! {
+    static LOCAL: Local = const { Local(UnsafeCell::new([List::EMPTY; SMALL_CLASSES])) };
+}
+
+struct Shared {
+    bins: [List; CLASSES],
+    bytes: usize,
+}
+
+static SHARED: Mutex<Shared> = Mutex::new(Shared { bins: [List::EMPTY; CLASSES], bytes: 0 });
+
+/// Free maps, oldest first, as (size, address).
+struct Maps {
+    free: VecDeque<(usize, usize)>,
+    bytes: usize,
+}
+
+static MAPS: Mutex<Maps> = Mutex::new(Maps { free: VecDeque::new(), bytes: 0 });
+
+/// Tries a lock for a short while; `None` also when a fork left it locked for ever.
+fn try_lock<T>(lock: &Mutex<T>) -> Option<parking_lot::MutexGuard<'_, T>> {
+    for _ in 0..200 {
+        if let Some(guard) = lock.try_lock() {
+            return Some(guard);
+        }
+        std::hint::spin_loop();
+    }
+    None
+}
+
+fn out_of_memory(bytes: usize) -> Error {
+    let text = format!(
+        "DefaultCPUAllocator: can't allocate memory: you tried to allocate {bytes} bytes. \
+         That is more memory than this machine can give now."
+    );
+    Error::new(Kind::OutOfMemory, text)
+}
+
+/// Returns `bytes` of uninitialised memory, aligned to 64 bytes.
+///
+/// Zero bytes give an aligned address that must not be read. Fails with `OutOfMemory` where the
+/// machine cannot back the request; memory already in use is not touched then.
+#[inline]
+pub fn alloc(bytes: usize) -> Result<NonNull<u8>> {
+    // Zero wraps around to the largest number and takes the cold path.
+    if bytes.wrapping_sub(1) < SMALL_MAX {
+        let class = class_of(bytes);
+        // SAFETY: the lists belong to this thread, and no reference to them outlives the closure.
+        let found = LOCAL.try_with(|l| unsafe { (*l.0.get())[class].pop() });
+        if let Ok(Some(block)) = found {
+            return Ok(block);
+        }
+    }
+    alloc_slow(bytes).map(|(block, _)| block)
+}
+
+/// Returns `bytes` of zeros, aligned to 64 bytes. See [`alloc`].
+pub fn alloc_zeroed(bytes: usize) -> Result<NonNull<u8>> {
+    let (block, zeroed) =
+        if bytes > MEDIUM_MAX { alloc_slow(bytes)? } else { (alloc(bytes)?, false) };
+    if !zeroed {
+        // SAFETY: the block has at least `bytes` bytes and nobody else has its address.
+        unsafe { block.as_ptr().write_bytes(0, bytes) };
+    }
+    Ok(block)
+}
+
+/// Gives a block back.
+///
+/// # Safety
+/// `block` came from [`alloc`] or [`alloc_zeroed`] with the same `bytes`, and is not used again.
+#[inline]
+pub unsafe fn free(block: NonNull<u8>, bytes: usize) {
+    if bytes.wrapping_sub(1) < SMALL_MAX {
+        let class = class_of(bytes);
+        let kept = LOCAL.try_with(|l| {
+            // SAFETY: the lists belong to this thread; the reference ends with the closure.
+            let list = unsafe { &mut (*l.0.get())[class] };
+            list.push(block.as_ptr());
+            if list.len * class_bytes(class) > LOCAL_BYTES {
+                spill(class, list);
+            }
+        });
+        if kept.is_ok() {
+            return;
+        }
+    }
+    free_slow(block, bytes);
+}
+
+/// Moves half of a thread's list to the shared bin.
+#[cold]
+fn spill(class: usize, list: &mut List) {
+    for _ in 0..list.len.div_ceil(2) {
+        if let Some(block) = list.pop() {
+            shared_free(class, block);
+        }
+    }
+}
+
+/// Returns the block and whether it is known to hold zeros.
+#[cold]
+fn alloc_slow(bytes: usize) -> Result<(NonNull<u8>, bool)> {
+    if bytes == 0 {
+        // SAFETY: ALIGN is not zero.
+        return Ok((unsafe { NonNull::new_unchecked(ALIGN as *mut u8) }, true));
+    }
+    if bytes > MEDIUM_MAX {
+        return large_alloc(bytes);
+    }
+    let class = class_of(bytes);
+    if let Some(mut shared) = try_lock(&SHARED) {
+        if let Some(block) = shared.bins[class].pop() {
+            shared.bytes -= class_bytes(class);
+            return Ok((block, false));
+        }
+    }
+    let block = system_alloc(class).or_else(|| {
+        empty_cache();
+        system_alloc(class)
+    });
+    block.map(|b| (b, false)).ok_or_else(|| out_of_memory(bytes))
+}
+
+#[cold]
+fn free_slow(block: NonNull<u8>, bytes: usize) {
+    if bytes > MEDIUM_MAX {
+        large_free(block, large_bytes(bytes));
+    } else if bytes > 0 {
+        shared_free(class_of(bytes), block);
+    }
+}
+
+fn shared_free(class: usize, block: NonNull<u8>) {
+    if let Some(mut shared) = try_lock(&SHARED) {
+        if shared.bytes + class_bytes(class) <= SHARED_BYTES {
+            shared.bins[class].push(block.as_ptr());
+            shared.bytes += class_bytes(class);
+            return;
+        }
+    }
+    system_free(class, block);
+}
+
+fn class_layout(class: usize) -> Layout {
+    // SAFETY: the alignment is a power of two, and a class is far smaller than isize::MAX.
+    unsafe { Layout::from_size_align_unchecked(class_bytes(class), ALIGN) }
+}
+
+fn system_alloc(class: usize) -> Option<NonNull<u8>> {
+    let layout = class_layout(class);
+    // SAFETY: no class is empty.
+    let block = NonNull::new(unsafe { std::alloc::alloc(layout) })?;
+    RESERVED.fetch_add(layout.size(), Relaxed);
+    SYSTEM_CALLS.fetch_add(1, Relaxed);
+    Some(block)
+}
+
+fn system_free(class: usize, block: NonNull<u8>) {
+    let layout = class_layout(class);
+    RESERVED.fetch_sub(layout.size(), Relaxed);
+    // SAFETY: every block of this class came from `system_alloc` with the same layout.
+    unsafe { std::alloc::dealloc(block.as_ptr(), layout) };
+}
+
+fn large_alloc(bytes: usize) -> Result<(NonNull<u8>, bool)> {
+    if bytes > physical_memory() {
+        return Err(out_of_memory(bytes));
+    }
+    let size = large_bytes(bytes);
+    if let Some(mut maps) = try_lock(&MAPS) {
+        // The newest map is the likeliest to be in a cache still.
+        if let Some(i) = maps.free.iter().rposition(|&(s, _)| s == size) {
+            let found = maps.free.remove(i);
+            maps.bytes -= size;
+            if let Some(block) = found.and_then(|(_, at)| NonNull::new(at as *mut u8)) {
+                return Ok((block, false));
+            }
+        }
+    }
+    if bytes >= CHECK_AVAILABLE && bytes > available_memory() {
+        empty_cache();
+        if bytes > available_memory() {
+            return Err(out_of_memory(bytes));
+        }
+    }
+    let block = map(size).or_else(|| {
+        empty_cache();
+        map(size)
+    });
+    let block = block.ok_or_else(|| out_of_memory(bytes))?;
+    RESERVED.fetch_add(size, Relaxed);
+    SYSTEM_CALLS.fetch_add(1, Relaxed);
+    Ok((block, true))
+}
+
+fn large_free(block: NonNull<u8>, size: usize) {
+    let cap = cache_cap();
+    if size <= cap {
+        if let Some(mut maps) = try_lock(&MAPS) {
+            maps.free.push_back((size, block.as_ptr() as usize));
+            maps.bytes += size;
+            while maps.bytes > cap {
+                let Some((old, at)) = maps.free.pop_front() else { break };
+                maps.bytes -= old;
+                release(at, old);
+            }
+            return;
+        }
+    }
+    release(block.as_ptr() as usize, size);
+}
+
+fn release(at: usize, size: usize) {
+    RESERVED.fetch_sub(size, Relaxed);
+    unmap(at as *mut u8, size);
+}
+
+/// Maps `size` bytes of zeros that begin on a huge page.
+#[cfg(unix)]
+fn map(size: usize) -> Option<NonNull<u8>> {
+    let wide = size.checked_add(HUGE_PAGE)?;
+    let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANON);
+    // SAFETY: a fresh anonymous map overlaps nothing.
+    let raw = unsafe { libc::mmap(std::ptr::null_mut(), wide, prot, flags, -1, 0) };
+    if raw == libc::MAP_FAILED {
+        return None;
+    }
+    let raw = raw.cast::<u8>();
+    let head = raw.align_offset(HUGE_PAGE);
+    // SAFETY: head + size <= wide; the pages cut off at either end were never handed out.
+    unsafe {
+        let start = raw.add(head);
+        if head > 0 {
+            libc::munmap(raw.cast(), head);
+        }
+        libc::munmap(start.add(size).cast(), HUGE_PAGE - head);
+        #[cfg(target_os = "linux")]
+        libc::madvise(start.cast(), size, libc::MADV_HUGEPAGE);
+        NonNull::new(start)
+    }
+}
+
+#[cfg(unix)]
+fn unmap(at: *mut u8, size: usize) {
+    // SAFETY: `map` made exactly these pages, and nobody uses them any more.
+    unsafe { libc::munmap(at.cast(), size) };
+}
+
+#[cfg(not(unix))]
+fn map(size: usize) -> Option<NonNull<u8>> {
+    let layout = Layout::from_size_align(size, ALIGN).ok()?;
+    // SAFETY: the size is not zero.
+    NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) })
+}
+
+#[cfg(not(unix))]
+fn unmap(at: *mut u8, size: usize) {
+    // SAFETY: `map` allocated the block with this layout.
+    unsafe { std::alloc::dealloc(at, Layout::from_size_align_unchecked(size, ALIGN)) };
+}
+
+/// Returns main memory plus swap, or less where a control group allows less.
+fn physical_memory() -> usize {
+    static BYTES: OnceLock<usize> = OnceLock::new();
+    *BYTES.get_or_init(|| {
+        let machine = meminfo(&["MemTotal:", "SwapTotal:"]).unwrap_or_else(physical_pages);
+        let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max")
+            .or_else(|_| std::fs::read_to_string("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
+        let group = group.ok().and_then(|t| t.trim().parse().ok()).unwrap_or(usize::MAX);
+        machine.min(group).min(isize::MAX as usize - 2 * HUGE_PAGE)
+    })
+}
+
+/// Returns the bytes that can be touched now without anything being killed.
+fn available_memory() -> usize {
+    meminfo(&["MemAvailable:", "SwapFree:"]).unwrap_or(usize::MAX)
+}
+
+/// Sums the named rows of Linux's `/proc/meminfo`.
+fn meminfo(rows: &[&str]) -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let row = |line: &str| {
+        let mut words = line.split_whitespace();
+        let wanted = rows.contains(&words.next()?);
+        let kib: usize = words.next()?.parse().ok()?;
+        wanted.then_some(kib << 10)
+    };
+    Some(text.lines().filter_map(row).sum())
+}
+
+#[cfg(unix)]
+fn physical_pages() -> usize {
+    // SAFETY: sysconf only reads.
+    let (pages, size) =
+        unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
+    if pages > 0 && size > 0 {
+        (pages as usize).saturating_mul(size as usize)
+    } else {
+        usize::MAX
+    }
+}
+
+#[cfg(not(unix))]
+fn physical_pages() -> usize {
+    usize::MAX
+}
+
+/// Free maps are kept up to `PYTENSORLIB_CACHE_MB`, by default a quarter of memory.
+fn cache_cap() -> usize {
+    static CAP: OnceLock<usize> = OnceLock::new();
+    *CAP.get_or_init(|| {
+        let set = std::env::var("PYTENSORLIB_CACHE_MB").ok().and_then(|t| t.trim().parse().ok());
+        set.map_or(physical_memory() / 4, |mb: usize| mb.saturating_mul(1 << 20))
+    })
+}
+
+/// Gives every cached block of this thread and of the shared tiers back to the system.
+pub fn empty_cache() {
+    // SAFETY: the lists belong to this thread; the reference ends with the closure.
+    let _ = LOCAL.try_with(|l| unsafe {
+        for (class, list) in (*l.0.get()).iter_mut().enumerate() {
+            while let Some(block) = list.pop() {
+                system_free(class, block);
+            }
+        }
+    });
+    if let Some(mut shared) = try_lock(&SHARED) {
+        for class in 0..CLASSES {
+            while let Some(block) = shared.bins[class].pop() {
+                system_free(class, block);
+            }
+        }
+        shared.bytes = 0;
+    }
+    if let Some(mut maps) = try_lock(&MAPS) {
+        while let Some((size, at)) = maps.free.pop_front() {
+            release(at, size);
+        }
+        maps.bytes = 0;
+    }
+}
+
+/// What the allocator holds, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stats {
+    /// Obtained from the system and not given back: in use or cached.
+    pub reserved: usize,
+    /// Free in this thread's lists and the shared tiers, ready for reuse.
+    pub cached: usize,
+    /// How often the system was asked for a block since the process began.
+    pub system_calls: usize,
+}
+
+/// Returns what the allocator holds now. Blocks free in other threads' lists count as in use.
+pub fn stats() -> Stats {
+    // SAFETY: the lists belong to this thread and are only read.
+    let local = LOCAL.try_with(|l| unsafe {
+        (*l.0.get()).iter().enumerate().map(|(c, list)| list.len * class_bytes(c)).sum::<usize>()
+    });
+    let shared = try_lock(&SHARED).map_or(0, |s| s.bytes);
+    let maps = try_lock(&MAPS).map_or(0, |m| m.bytes);
+    Stats {
+        reserved: RESERVED.load(Relaxed),
+        cached: local.unwrap_or(0) + shared + maps,
+        system_calls: SYSTEM_CALLS.load(Relaxed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_hold_their_sizes() {
+        for bytes in 1..=MEDIUM_MAX {
+            let class = class_of(bytes);
+            assert!(class_bytes(class) >= bytes, "{bytes}");
+            assert!(class == 0 || class_bytes(class - 1) < bytes, "{bytes}");
+            assert_eq!(class < SMALL_CLASSES, bytes <= SMALL_MAX);
+        }
+        assert_eq!(class_of(MEDIUM_MAX), CLASSES - 1);
+        for bytes in [MEDIUM_MAX + 1, 16 << 20, (16 << 20) + 1, 1_000_000_007] {
+            let size = large_bytes(bytes);
+            assert!(size >= bytes && size % HUGE_PAGE == 0 && large_bytes(size) == size);
+        }
+    }
+
+    #[test]
+    fn blocks_are_aligned_apart_and_reused() {
+        let sizes = [1, 64, 65, 256, 257, 4096, 65536, 65537, 2 << 20, (2 << 20) + 1, 9 << 20];
+        let blocks: Vec<_> = sizes.iter().map(|&n| (alloc(n).unwrap(), n)).collect();
+        for (i, &(p, n)) in blocks.iter().enumerate() {
+            assert_eq!(p.as_ptr() as usize % ALIGN, 0);
+            // SAFETY: the block has n bytes.
+            unsafe { p.as_ptr().write_bytes(i as u8 + 1, n) };
+        }
+        for (i, &(p, n)) in blocks.iter().enumerate() {
+            // SAFETY: written just above.
+            let bytes = unsafe { std::slice::from_raw_parts(p.as_ptr(), n) };
+            assert!(bytes.iter().all(|&b| b == i as u8 + 1));
+        }
+        for &(p, n) in &blocks {
+            // SAFETY: allocated with this size, not used again.
+            unsafe { free(p, n) };
+        }
+        let (p, n) = blocks[3];
+        assert_eq!(alloc(n).unwrap(), p);
+        // SAFETY: as above.
+        unsafe { free(p, n) };
+        for n in [0, 100, 3 << 20, 3 << 20] {
+            let p = alloc_zeroed(n).unwrap();
+            // SAFETY: the block has n bytes and is given back once.
+            unsafe {
+                let all = std::slice::from_raw_parts_mut(p.as_ptr(), n);
+                assert!(all.iter().all(|&b| b == 0));
+                all.fill(7);
+                free(p, n);
+            }
+        }
+    }
+
+    #[test]
+    fn impossible_sizes_are_errors() {
+        for n in [usize::MAX, isize::MAX as usize, 4_000_000_000_000_000] {
+            let e = alloc(n).unwrap_err();
+            assert_eq!(e.kind, Kind::OutOfMemory);
+            assert!(e.text.contains(&format!("you tried to allocate {n} bytes")));
+            assert!(alloc_zeroed(n).is_err());
+        }
+    }
+
+    #[test]
+    fn threads_pass_blocks_on() {
+        let made = std::thread::spawn(|| {
+            (0..1000).map(|i| alloc(i + 1).unwrap().as_ptr() as usize).collect::<Vec<_>>()
+        });
+        for (i, at) in made.join().unwrap().into_iter().enumerate() {
+            // SAFETY: made by the other thread with this size and not used there any more.
+            unsafe { free(NonNull::new(at as *mut u8).unwrap(), i + 1) };
+        }
+        empty_cache();
+        assert!(stats().reserved >= stats().cached);
+    }
+}

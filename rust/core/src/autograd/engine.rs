@@ -1,0 +1,353 @@
+//! The executor. State lies in a vector, found through a number kept in each node, so there is no
+//! hash map on the usual path. Nodes run in the order of their sequence numbers, latest first.
+
+use super::mode;
+use super::node::{Edge, Node};
+use crate::bail;
+use crate::error::{Error, Result};
+use crate::host;
+use crate::op::{Grads, TensorMeta};
+use crate::shape::{expandable, Show};
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// What to compute: gradients of `roots`, given theirs, down to `inputs` or to every leaf.
+pub struct Request<'a> {
+    pub roots: &'a [(Edge, Tensor)],
+    /// Give these gradients back. Empty: accumulate into every leaf.
+    pub inputs: &'a [Edge],
+    /// Accumulate into `.grad` of the inputs as well (`backward(inputs=...)`).
+    pub accumulate: bool,
+    pub keep_graph: bool,
+    pub create_graph: bool,
+}
+
+struct State {
+    node: Arc<Node>,
+    pending: u32,
+    /// Whether the node lies on a way to what was asked for.
+    needed: bool,
+    grads: Grads,
+    /// Outputs whose gradient is asked for, and where it goes.
+    captures: SmallVec<[(u32, usize); 1]>,
+}
+
+struct Task {
+    id: u64,
+    states: Vec<State>,
+    /// Nodes that another task works on at the same time.
+    elsewhere: HashMap<*const Node, u32>,
+}
+
+static TASK: AtomicU64 = AtomicU64::new(1);
+
+fn address(node: &Arc<Node>) -> *const Node {
+    Arc::as_ptr(node)
+}
+
+impl Task {
+    fn find(&self, node: &Arc<Node>) -> Option<usize> {
+        let slot = node.slot.load(Ordering::Relaxed);
+        if slot >> 32 == self.id {
+            return Some((slot & 0xffff_ffff) as usize);
+        }
+        if self.elsewhere.is_empty() {
+            return None;
+        }
+        self.elsewhere.get(&address(node)).map(|&i| i as usize)
+    }
+
+    /// The index of a node's state, and whether it is new.
+    fn enter(&mut self, node: &Arc<Node>) -> (usize, bool) {
+        if let Some(i) = self.find(node) {
+            return (i, false);
+        }
+        let i = self.states.len();
+        let slot = self.id << 32 | i as u64;
+        if node.slot.compare_exchange(0, slot, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+            self.elsewhere.insert(address(node), i as u32);
+        }
+        self.states.push(State {
+            node: node.clone(),
+            pending: 0,
+            needed: true,
+            grads: SmallVec::new(),
+            captures: SmallVec::new(),
+        });
+        (i, true)
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        for s in &self.states {
+            if s.node.slot.load(Ordering::Relaxed) >> 32 == self.id {
+                s.node.slot.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Runs the graph. Returns one gradient for each of `request.inputs`.
+pub fn backward(request: &Request) -> Result<Vec<Option<Tensor>>> {
+    mode::with_grad(request.create_graph, || run(request))
+}
+
+fn run(request: &Request) -> Result<Vec<Option<Tensor>>> {
+    let id = TASK.fetch_add(1, Ordering::Relaxed) & 0xffff_ffff;
+    let mut task = Task { id: id.max(1), states: Vec::new(), elsewhere: HashMap::new() };
+    // Find every node below the roots and count the edges into each.
+    for (root, _) in request.roots {
+        task.enter(&root.node);
+    }
+    let mut next = 0;
+    while next < task.states.len() {
+        let node = task.states[next].node.clone();
+        for edge in node.edges.iter().flatten() {
+            let (i, _) = task.enter(&edge.node);
+            task.states[i].pending += 1;
+        }
+        next += 1;
+    }
+    let mut results: Vec<Option<Tensor>> = vec![None; request.inputs.len()];
+    if !request.inputs.is_empty() {
+        mark_needed(&mut task, request);
+    }
+    for (root, g) in request.roots {
+        let i = task.find(&root.node).expect("roots were entered first");
+        accumulate(&mut task.states[i], root.nr, g.clone())?;
+    }
+    let mut ready: BinaryHeap<(u64, usize)> = BinaryHeap::new();
+    for (i, s) in task.states.iter().enumerate() {
+        if s.pending == 0 {
+            ready.push((s.node.seq, i));
+        }
+    }
+    while let Some((_, i)) = ready.pop() {
+        let node = task.states[i].node.clone();
+        let mut grads = std::mem::take(&mut task.states[i].grads);
+        grads.resize(node.outputs.len().max(1), None);
+        before(&node, &mut grads)?;
+        for &(nr, k) in &task.states[i].captures {
+            results[k] = grads[nr as usize].clone();
+        }
+        let run_it = task.states[i].needed
+            && (node.func.wants_undefined() || grads.iter().any(Option::is_some));
+        let outputs = if run_it {
+            step(&node, grads, request)?
+        } else {
+            drop(grads);
+            Grads::new()
+        };
+        for (k, g) in outputs.into_iter().enumerate() {
+            let (Some(g), Some(Some(edge))) = (g, node.edges.get(k)) else { continue };
+            let j = task.find(&edge.node).expect("every node was entered");
+            if task.states[j].needed || !task.states[j].captures.is_empty() {
+                let g = fit(g, &edge.node.outputs[edge.nr as usize], &node, k)?;
+                accumulate(&mut task.states[j], edge.nr, g)?;
+            }
+        }
+        for edge in node.edges.iter().flatten() {
+            let j = task.find(&edge.node).expect("every node was entered");
+            task.states[j].pending -= 1;
+            if task.states[j].pending == 0 {
+                ready.push((task.states[j].node.seq, j));
+            }
+        }
+    }
+    Ok(results)
+}
+
+/// With inputs named, only nodes above them run.
+fn mark_needed(task: &mut Task, request: &Request) {
+    for s in &mut task.states {
+        s.needed = false;
+    }
+    for (k, input) in request.inputs.iter().enumerate() {
+        if let Some(i) = task.find(&input.node) {
+            task.states[i].captures.push((input.nr, k));
+            if request.accumulate && input.node.func.leaf().is_some() {
+                task.states[i].needed = true;
+            }
+        }
+    }
+    // An edge leads to an older node, or to an accumulating one: oldest first, those before all.
+    let mut order: Vec<usize> = (0..task.states.len()).collect();
+    order.sort_unstable_by_key(|&i| task.states[i].node.seq.wrapping_add(1));
+    for i in order {
+        let node = task.states[i].node.clone();
+        let below = node.edges.iter().flatten().any(|e| {
+            task.find(&e.node).is_some_and(|j| {
+                task.states[j].needed || !task.states[j].captures.is_empty()
+            })
+        });
+        task.states[i].needed |= below;
+    }
+}
+
+/// Adds a gradient to what waits for a node, in place where nobody else can see the sum.
+fn accumulate(state: &mut State, nr: u32, g: Tensor) -> Result<()> {
+    let nr = nr as usize;
+    if state.grads.len() <= nr {
+        state.grads.resize(state.node.outputs.len().max(nr + 1), None);
+    }
+    state.grads[nr] = Some(match state.grads[nr].take() {
+        None => g,
+        Some(old) if mode::grad() => old.add(&g)?,
+        Some(old) if old.is_unique() && old.layout().is_dense() => {
+            old.add_into(&g)?;
+            old
+        }
+        Some(old) if g.is_unique() && g.layout().is_dense() => {
+            g.add_into(&old)?;
+            g
+        }
+        Some(old) => old.add(&g)?,
+    });
+    Ok(())
+}
+
+/// Hooks on gradients, before the node runs.
+fn before(node: &Arc<Node>, grads: &mut Grads) -> Result<()> {
+    if let Some(meta) = node.func.leaf() {
+        let hooks = meta.state.lock().hooks.clone();
+        for (_, hook) in hooks {
+            replace(&mut grads[0], |g| hook.call(g))?;
+        }
+        return Ok(());
+    }
+    let Some(hooks) = node.hooks_if_any() else {
+        return Ok(());
+    };
+    let (tensor, pre, retain) = {
+        let h = hooks.lock();
+        (h.tensor.clone(), h.pre.clone(), h.retain.clone())
+    };
+    for (_, (nr, hook)) in tensor {
+        replace(&mut grads[nr as usize], |g| hook.call(g))?;
+    }
+    for (_, hook) in pre {
+        if let Some(new) = hook.call(None, grads)? {
+            *grads = new;
+        }
+    }
+    for (nr, meta) in retain {
+        if let (Some(meta), Some(g)) = (meta.upgrade(), &grads[nr as usize]) {
+            let mut s = meta.state.lock();
+            let old = s.grad.take();
+            s.grad = Some(match &old {
+                Some(old) => host::keep_locked(|| old.add(g))?,
+                None => g.clone(),
+            });
+            drop(s);
+        }
+    }
+    Ok(())
+}
+
+fn replace(
+    slot: &mut Option<Tensor>,
+    call: impl FnOnce(&Tensor) -> Result<Option<Tensor>>,
+) -> Result<()> {
+    let Some(g) = slot else { return Ok(()) };
+    if let Some(new) = call(g)? {
+        if new.shape() != g.shape() {
+            bail!(
+                Runtime,
+                "hook has changed the size of value: it got {} and returned {}",
+                Show(g.shape()),
+                Show(new.shape())
+            );
+        }
+        *slot = Some(new);
+    }
+    Ok(())
+}
+
+/// Runs one node and the hooks after it.
+fn step(node: &Arc<Node>, grads: Grads, request: &Request) -> Result<Grads> {
+    let hooks = node.hooks_if_any().map(|h| h.lock().post.clone()).unwrap_or_default();
+    let seen = (!hooks.is_empty()).then(|| grads.clone());
+    let mut outputs = node.func.backward(node, grads).map_err(|e| blame(e, node))?;
+    for (_, hook) in hooks {
+        let inputs = seen.as_ref().expect("kept for the hooks");
+        if let Some(new) = hook.call(Some(&outputs), inputs)? {
+            outputs = new;
+        }
+    }
+    if let Some(meta) = node.func.leaf() {
+        let (hooks, grad) = {
+            let s = meta.state.lock();
+            (s.post_accumulate.clone(), s.grad.clone())
+        };
+        for (_, hook) in hooks {
+            if let Some(g) = &grad {
+                hook.call(g)?;
+            }
+        }
+    }
+    if mode::anomaly() == Some(true) {
+        for (i, g) in outputs.iter().enumerate() {
+            if let Some(g) = g {
+                if g.has_nan()? {
+                    let text = format!(
+                        "Function '{}' returned nan values in its {i}th output.",
+                        node.func.name()
+                    );
+                    return Err(blame(Error::runtime(text), node));
+                }
+            }
+        }
+    }
+    if !request.keep_graph {
+        node.func.release();
+    }
+    Ok(outputs)
+}
+
+/// In anomaly mode, shows where the failing node's op was called.
+fn blame(e: Error, node: &Arc<Node>) -> Error {
+    if mode::anomaly().is_some() {
+        let trace = node.hooks_if_any().and_then(|h| h.lock().traceback.clone());
+        host::warn(&match trace {
+            Some(t) => format!(
+                "Error detected in {}. Traceback of forward call that caused the error:\n{t}",
+                node.func.name()
+            ),
+            None => format!(
+                "Error detected in {}. No forward pass information available. Enable detect \
+                 anomaly during forward pass for more information.",
+                node.func.name()
+            ),
+        });
+    }
+    e
+}
+
+/// Sums a broadcast gradient to the shape that is due, and casts it to the type.
+fn fit(g: Tensor, want: &TensorMeta, node: &Arc<Node>, k: usize) -> Result<Tensor> {
+    let mut g = g;
+    if g.shape() != &want.shape {
+        if !expandable(&want.shape, g.shape()) {
+            bail!(
+                Runtime,
+                "Function {} returned an invalid gradient at index {k} - got {} but expected shape \
+                 compatible with {}",
+                node.func.name(),
+                Show(g.shape()),
+                Show(&want.shape)
+            );
+        }
+        g = g.sum_to(&want.shape)?;
+    }
+    if g.dtype() != want.dtype && want.dtype.differentiable() {
+        g = g.to_dtype(want.dtype)?;
+    }
+    if g.device() != want.device {
+        g = g.to_device(want.device)?;
+    }
+    Ok(g)
+}

@@ -1,0 +1,517 @@
+//! Nodes, edges and a tensor's place in the graph.
+
+use super::saved::Saved;
+use crate::bail;
+use crate::error::Result;
+use crate::host;
+use crate::op::{Derivative, Grads, Mask, TensorMeta};
+use crate::tensor::Tensor;
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::any::Any;
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+/// Output `nr` of a node.
+#[derive(Clone)]
+pub struct Edge {
+    pub node: Arc<Node>,
+    pub nr: u32,
+}
+
+pub type Edges = SmallVec<[Option<Edge>; 2]>;
+
+/// What a node does when the executor reaches it.
+pub trait Backward: Send + Sync + 'static {
+    fn name(&self) -> String;
+    /// Gradients for the node's edges. Gradients are handed over, so that they may be reused.
+    fn backward(&self, node: &Node, g: Grads) -> Result<Grads>;
+    /// Frees what was saved; a later pass through the node then raises.
+    fn release(&self) {}
+    /// Whether it must run although every incoming gradient is `None`.
+    fn wants_undefined(&self) -> bool {
+        false
+    }
+    /// The leaf that an accumulating node writes to.
+    fn leaf(&self) -> Option<&Arc<Meta>> {
+        None
+    }
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A callback on a gradient: it may return another in its place.
+pub trait Hook: Send + Sync {
+    fn call(&self, g: &Tensor) -> Result<Option<Tensor>>;
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A callback on all gradients of a node: `outputs` is `None` before the node runs.
+pub trait NodeHook: Send + Sync {
+    fn call(&self, outputs: Option<&Grads>, inputs: &Grads) -> Result<Option<Grads>>;
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// Hooks in the order of registration, each under a number that removes it.
+pub type Hooks<T> = Vec<(u64, T)>;
+
+#[derive(Default)]
+pub struct NodeHooks {
+    /// On the gradient of one output, before the node runs.
+    pub tensor: Hooks<(u32, Arc<dyn Hook>)>,
+    pub pre: Hooks<Arc<dyn NodeHook>>,
+    pub post: Hooks<Arc<dyn NodeHook>>,
+    /// Tensors that asked to keep the gradient of an output (`retain_grad`).
+    pub retain: Vec<(u32, Weak<Meta>)>,
+    /// Where the op was called, in anomaly mode.
+    pub traceback: Option<String>,
+}
+
+static HOOK_ID: AtomicU64 = AtomicU64::new(1);
+/// A fresh number for a hook.
+pub fn next_hook_id() -> u64 {
+    HOOK_ID.fetch_add(1, Ordering::Relaxed)
+}
+
+static SEQUENCE: AtomicU64 = AtomicU64::new(1);
+
+/// One step of a graph. The function is stored in line, so a node is one allocation.
+pub struct Node<F: ?Sized + Backward = dyn Backward> {
+    /// Later nodes run first; accumulating nodes run as soon as they can.
+    pub seq: u64,
+    /// Where the executor that works on this node keeps its state; 0 when none does.
+    pub(super) slot: AtomicU64,
+    pub edges: Edges,
+    pub outputs: SmallVec<[TensorMeta; 1]>,
+    hooks: OnceLock<Box<Mutex<NodeHooks>>>,
+    pub func: F,
+}
+
+impl<F: Backward> Node<F> {
+    pub fn new(edges: Edges, outputs: SmallVec<[TensorMeta; 1]>, func: F) -> Arc<Node> {
+        let node: Arc<Node> = Arc::new(Node {
+            seq: SEQUENCE.fetch_add(1, Ordering::Relaxed),
+            slot: AtomicU64::new(0),
+            edges,
+            outputs,
+            hooks: OnceLock::new(),
+            func,
+        });
+        if super::mode::anomaly().is_some() {
+            node.hooks().lock().traceback = host::traceback();
+        }
+        node
+    }
+
+    fn first(outputs: SmallVec<[TensorMeta; 1]>, func: F) -> Arc<Node> {
+        Arc::new(Node {
+            seq: u64::MAX,
+            slot: AtomicU64::new(0),
+            edges: Edges::new(),
+            outputs,
+            hooks: OnceLock::new(),
+            func,
+        })
+    }
+}
+
+impl Node {
+    pub fn hooks(&self) -> &Mutex<NodeHooks> {
+        self.hooks.get_or_init(Default::default)
+    }
+    pub fn hooks_if_any(&self) -> Option<&Mutex<NodeHooks>> {
+        self.hooks.get().map(|b| &**b)
+    }
+}
+
+thread_local!(static DROPPING: RefCell<Option<Vec<Edges>>> = const { RefCell::new(None) });
+
+impl<F: ?Sized + Backward> Drop for Node<F> {
+    /// Iterative, so that a chain of a million nodes does not overflow the stack.
+    fn drop(&mut self) {
+        let mut edges = std::mem::take(&mut self.edges);
+        edges.retain(|e| e.is_some());
+        if edges.is_empty() {
+            return;
+        }
+        // Whoever finds a list in place adds to it; the outermost drop works the list off.
+        let outermost = DROPPING
+            .try_with(|d| match &mut *d.borrow_mut() {
+                Some(list) => {
+                    list.push(std::mem::take(&mut edges));
+                    false
+                }
+                list => {
+                    *list = Some(Vec::new());
+                    true
+                }
+            })
+            .unwrap_or(false);
+        if !outermost {
+            return;
+        }
+        drop(edges);
+        while let Some(next) =
+            DROPPING.with(|d| d.borrow_mut().as_mut().and_then(|list| list.pop()))
+        {
+            drop(next);
+        }
+        DROPPING.with(|d| *d.borrow_mut() = None);
+    }
+}
+
+/// A tensor's place in the graph.
+#[derive(Default)]
+pub struct Meta {
+    pub state: Mutex<State>,
+}
+
+#[derive(Default)]
+pub struct State {
+    /// Asked for on a leaf.
+    pub requires_grad: bool,
+    /// The node that made this tensor.
+    pub edge: Option<Edge>,
+    pub grad: Option<Tensor>,
+    pub retains_grad: bool,
+    accumulator: Option<Weak<Node>>,
+    /// Hooks of a leaf; other tensors' hooks are kept by their node.
+    pub hooks: Hooks<Arc<dyn Hook>>,
+    pub post_accumulate: Hooks<Arc<dyn Hook>>,
+}
+
+impl Tensor {
+    /// Whether a gradient is computed for this tensor.
+    pub fn requires_grad(&self) -> bool {
+        if let Some(meta) = self.autograd() {
+            let s = meta.state.lock();
+            if s.requires_grad || s.edge.is_some() {
+                return true;
+            }
+        }
+        self.view_of().is_some_and(|v| v.base.requires_grad())
+    }
+
+    pub fn is_leaf(&self) -> Result<bool> {
+        Ok(self.grad_fn()?.is_none())
+    }
+
+    /// The node that made this tensor, brought up to date if its base was modified in place.
+    pub fn grad_fn(&self) -> Result<Option<Edge>> {
+        super::inplace::refresh(self)?;
+        Ok(self.autograd().and_then(|m| m.state.lock().edge.clone()))
+    }
+
+    /// Where this tensor's gradient goes: its node, or the accumulator of a leaf that requires one.
+    pub fn edge(&self) -> Result<Option<Edge>> {
+        super::inplace::refresh(self)?;
+        let Some(meta) = self.autograd() else {
+            return Ok(None);
+        };
+        let mut s = meta.state.lock();
+        if let Some(edge) = &s.edge {
+            return Ok(Some(edge.clone()));
+        }
+        if !s.requires_grad {
+            return Ok(None);
+        }
+        if let Some(node) = s.accumulator.as_ref().and_then(Weak::upgrade) {
+            return Ok(Some(Edge { node, nr: 0 }));
+        }
+        let outputs = SmallVec::from_elem(TensorMeta::of(self), 1);
+        let accumulate = AccumulateGrad { meta: meta.clone(), strides: self.strides().clone() };
+        let node = Node::first(outputs, accumulate);
+        s.accumulator = Some(Arc::downgrade(&node));
+        Ok(Some(Edge { node, nr: 0 }))
+    }
+
+    /// Makes this tensor output `nr` of `node`.
+    pub fn set_edge(&self, edge: Edge) {
+        let meta = self.autograd_mut();
+        let mut s = meta.state.lock();
+        if s.retains_grad {
+            edge.node.hooks().lock().retain.push((edge.nr, Arc::downgrade(meta)));
+        }
+        let old = s.edge.replace(edge);
+        drop(s);
+        drop(old);
+        if let Some(v) = self.view_of() {
+            v.seen.store(self.version(), Ordering::Relaxed);
+        }
+    }
+
+    /// `requires_grad_`: only a leaf of a floating type can change it.
+    pub fn set_requires_grad(&self, on: bool) -> Result<()> {
+        if on && !self.dtype().differentiable() {
+            bail!(
+                Runtime,
+                "only Tensors of floating point and complex dtype can require gradients, got {}",
+                self.dtype()
+            );
+        }
+        if on && self.is_inference() && !super::mode::inference() {
+            bail!(
+                Runtime,
+                "Setting requires_grad=True on inference tensor outside InferenceMode is not \
+                 allowed."
+            );
+        }
+        if !self.is_leaf()? {
+            if on {
+                return Ok(());
+            }
+            bail!(
+                Runtime,
+                "you can only change requires_grad flags of leaf variables. If you want to use a \
+                 computed variable in a subgraph that doesn't require differentiation use \
+                 var_no_grad = var.detach()."
+            );
+        }
+        if on || self.autograd().is_some() {
+            self.autograd_mut().state.lock().requires_grad = on;
+        }
+        Ok(())
+    }
+
+    pub fn grad(&self) -> Option<Tensor> {
+        self.autograd().and_then(|m| m.state.lock().grad.clone())
+    }
+
+    pub fn set_grad(&self, g: Option<Tensor>) {
+        if g.is_some() || self.autograd().is_some() {
+            let old = std::mem::replace(&mut self.autograd_mut().state.lock().grad, g);
+            drop(old);
+        }
+    }
+
+    /// Keeps the gradient of a tensor that is not a leaf in `.grad`.
+    pub fn retain_grad(&self) -> Result<()> {
+        if !self.requires_grad() {
+            bail!(Runtime, "can't retain_grad on Tensor that has requires_grad=False");
+        }
+        if let Some(edge) = self.grad_fn()? {
+            let meta = self.autograd_mut();
+            let first = !std::mem::replace(&mut meta.state.lock().retains_grad, true);
+            if first {
+                edge.node.hooks().lock().retain.push((edge.nr, Arc::downgrade(meta)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `hook` with every gradient of this tensor, before it is used.
+    pub fn register_hook(&self, hook: Arc<dyn Hook>) -> Result<u64> {
+        if !self.requires_grad() {
+            bail!(Runtime, "cannot register a hook on a tensor that doesn't require gradient");
+        }
+        let id = next_hook_id();
+        match self.grad_fn()? {
+            Some(edge) => edge.node.hooks().lock().tensor.push((id, (edge.nr, hook))),
+            None => self.autograd_mut().state.lock().hooks.push((id, hook)),
+        }
+        Ok(id)
+    }
+
+    /// Calls `hook` with this leaf each time its gradient was accumulated.
+    pub fn register_post_accumulate(&self, hook: Arc<dyn Hook>) -> Result<u64> {
+        if !self.requires_grad() {
+            bail!(Runtime, "cannot register a hook on a tensor that doesn't require gradient");
+        }
+        if self.grad_fn()?.is_some() {
+            bail!(
+                Runtime,
+                "post accumulate grad hooks cannot be registered on non-leaf tensors"
+            );
+        }
+        let id = next_hook_id();
+        self.autograd_mut().state.lock().post_accumulate.push((id, hook));
+        Ok(id)
+    }
+
+    /// Removes a hook of either kind; unknown numbers are ignored.
+    pub fn remove_hook(&self, id: u64) {
+        let Some(meta) = self.autograd() else { return };
+        let edge = {
+            let mut s = meta.state.lock();
+            s.hooks.retain(|h| h.0 != id);
+            s.post_accumulate.retain(|h| h.0 != id);
+            s.edge.clone()
+        };
+        if let Some(hooks) = edge.as_ref().and_then(|e| e.node.hooks_if_any()) {
+            hooks.lock().tensor.retain(|h| h.0 != id);
+        }
+    }
+}
+
+/// The end of the graph at a leaf.
+pub struct AccumulateGrad {
+    meta: Arc<Meta>,
+    strides: crate::shape::Strides,
+}
+
+impl Backward for AccumulateGrad {
+    fn name(&self) -> String {
+        "AccumulateGrad".into()
+    }
+
+    fn backward(&self, _node: &Node, mut g: Grads) -> Result<Grads> {
+        let Some(g) = g.get_mut(0).and_then(Option::take) else {
+            return Ok(Grads::new());
+        };
+        // The lock makes sums from several threads exact; the host's lock stays with us meanwhile.
+        host::keep_locked(|| {
+            let mut s = self.meta.state.lock();
+            let recorded = super::mode::grad();
+            let new = match s.grad.take() {
+                None if !recorded && g.is_unique() && *g.strides() == self.strides => g,
+                None if recorded => g.copy_dense()?,
+                None => g.detach().copy_dense()?,
+                Some(old) if !recorded => {
+                    // Gradients with a history of their own are replaced, not modified.
+                    if old.requires_grad() {
+                        old.add(&g)?
+                    } else {
+                        match old.add_into(&g) {
+                            Ok(()) => old,
+                            Err(e) => {
+                                s.grad = Some(old);
+                                return Err(e);
+                            }
+                        }
+                    }
+                }
+                Some(old) => old.add(&g)?,
+            };
+            s.grad = Some(new);
+            Ok(())
+        })?;
+        Ok(Grads::new())
+    }
+
+    fn leaf(&self) -> Option<&Arc<Meta>> {
+        Some(&self.meta)
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// The node of an op: the op itself and what its derivative needs.
+pub struct OpNode<D: Derivative> {
+    op: D,
+    needs: Mask,
+    saved: Mutex<SavedList>,
+}
+
+#[derive(Default)]
+struct SavedList {
+    inputs: SmallVec<[Option<Saved>; 2]>,
+    outputs: SmallVec<[Option<Saved>; 1]>,
+    released: bool,
+}
+
+impl<D: Derivative> OpNode<D> {
+    pub fn new(op: D, needs: Mask, inputs: SmallVec<[Option<Saved>; 2]>) -> Self {
+        let saved = SavedList { inputs, ..SavedList::default() };
+        OpNode { op, needs, saved: Mutex::new(saved) }
+    }
+
+    /// Outputs are saved once the node exists, for they point back at it.
+    pub fn save_outputs(&self, outputs: SmallVec<[Option<Saved>; 1]>) {
+        self.saved.lock().outputs = outputs;
+    }
+}
+
+impl<D: Derivative> Backward for OpNode<D> {
+    fn name(&self) -> String {
+        self.op.name().into()
+    }
+
+    fn backward(&self, node: &Node, g: Grads) -> Result<Grads> {
+        let (inputs, outputs) = {
+            let s = self.saved.lock();
+            if s.released {
+                bail!(
+                    Runtime,
+                    "Trying to backward through the graph a second time (or directly access saved \
+                     tensors after they have already been freed). Saved intermediate values of \
+                     the graph are freed when you call .backward() or autograd.grad(). Specify \
+                     retain_graph=True if you need to backward through the graph a second time or \
+                     if you need to access saved tensors after calling backward."
+                );
+            }
+            (s.inputs.clone(), s.outputs.clone())
+        };
+        let cx = Vjp { node, needs: self.needs, inputs: &inputs, outputs: &outputs };
+        self.op.vjp(&cx, &g)
+    }
+
+    fn release(&self) {
+        let mut s = self.saved.lock();
+        if s.inputs.iter().any(Option::is_some) || s.outputs.iter().any(Option::is_some) {
+            s.released = true;
+        }
+        let old = (std::mem::take(&mut s.inputs), std::mem::take(&mut s.outputs));
+        drop(s);
+        drop(old);
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// What a derivative sees: what it saved, what is asked of it, and what its inputs looked like.
+pub struct Vjp<'a> {
+    node: &'a Node,
+    needs: Mask,
+    inputs: &'a [Option<Saved>],
+    outputs: &'a [Option<Saved>],
+}
+
+impl Vjp<'_> {
+    /// Whether input `i` needs a gradient.
+    pub fn needs(&self, i: usize) -> bool {
+        self.needs >> i & 1 == 1
+    }
+
+    /// Input `i`, named in [`Derivative::save`].
+    pub fn input(&self, i: usize) -> Result<Tensor> {
+        match self.inputs.get(i) {
+            Some(Some(s)) => s.unpack(),
+            _ => bail!(Assertion, "{}: input {i} was not saved", self.node.func.name()),
+        }
+    }
+
+    /// Output `i`, named in [`Derivative::save`].
+    pub fn output(&self, i: usize) -> Result<Tensor> {
+        match self.outputs.get(i) {
+            Some(Some(s)) => s.unpack(),
+            _ => bail!(Assertion, "{}: output {i} was not saved", self.node.func.name()),
+        }
+    }
+
+    /// Shape, type and device of input `i`, which must need a gradient.
+    pub fn input_meta(&self, i: usize) -> Result<&TensorMeta> {
+        match self.node.edges.get(i) {
+            Some(Some(e)) => Ok(&e.node.outputs[e.nr as usize]),
+            _ => bail!(Assertion, "{}: input {i} needs no gradient", self.node.func.name()),
+        }
+    }
+
+    /// Shape, type and device of output `i`.
+    pub fn output_meta(&self, i: usize) -> &TensorMeta {
+        &self.node.outputs[i]
+    }
+
+    /// The gradient of output `i`, zeros where none arrived.
+    pub fn grad_or_zeros(&self, g: &[Option<Tensor>], i: usize) -> Result<Tensor> {
+        match g.get(i) {
+            Some(Some(g)) => Ok(g.clone()),
+            _ => {
+                let m = self.output_meta(i);
+                Tensor::zeros(&m.shape, m.dtype, m.device)
+            }
+        }
+    }
+}

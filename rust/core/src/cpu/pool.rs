@@ -1,0 +1,358 @@
+//! The thread pool: N - 1 workers and the caller.
+//!
+//! A job is split into chunks that anyone claims by an atomic counter. The caller drains whatever
+//! nobody has claimed, so a worker that was descheduled costs at most its own chunk. Workers spin
+//! for a moment after their last chunk, because operators follow each other closely, and then
+//! park. A forked child finds no pool and makes its own.
+
+use parking_lot::{Condvar, Mutex};
+use std::any::Any;
+use std::cell::Cell;
+use std::ops::Range;
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
+use std::time::{Duration, Instant};
+
+/// How long a worker looks for the next job before it parks.
+const SPIN: Duration = Duration::from_micros(40);
+/// More chunks than threads, so that a slow thread is helped out.
+const CHUNKS_PER_THREAD: usize = 4;
+/// More threads than this are never started.
+const MAX_THREADS: usize = 1024;
+
+type Body<'a> = dyn Fn(Range<usize>) + Sync + 'a;
+
+/// One `parallel_for`, on the caller's stack.
+struct Job<'a> {
+    body: &'a Body<'a>,
+    n: usize,
+    chunk: usize,
+    /// The first index that nobody has claimed.
+    next: AtomicUsize,
+    /// Workers inside the job; they enter under the pool's lock while the job is listed.
+    inside: AtomicUsize,
+    helpers: usize,
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+}
+
+impl Job<'_> {
+    /// Runs chunks until none is left.
+    fn drain(&self) {
+        loop {
+            let start = self.next.fetch_add(self.chunk, Relaxed);
+            if start >= self.n {
+                return;
+            }
+            let range = start..(start + self.chunk).min(self.n);
+            if let Err(cause) = catch_unwind(AssertUnwindSafe(|| (self.body)(range))) {
+                self.panic.lock().get_or_insert(cause);
+            }
+        }
+    }
+
+    fn open(&self) -> bool {
+        self.next.load(Relaxed) < self.n && self.inside.load(Relaxed) < self.helpers
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+struct Listed(*const Job<'static>);
+
+// SAFETY: a job is shared only while it is listed or a worker is inside; the caller waits for both.
+unsafe impl Send for Listed {}
+
+struct Board {
+    jobs: Vec<Listed>,
+    parked: usize,
+    workers: usize,
+}
+
+struct Pool {
+    board: Mutex<Board>,
+    wake: Condvar,
+    /// Counts the jobs that were ever listed, for those who spin.
+    posts: AtomicUsize,
+}
+
+/// Null until the first job, and again in a forked child. A pool is never freed.
+static POOL: AtomicPtr<Pool> = AtomicPtr::new(ptr::null_mut());
+/// Zero until asked for or set.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static BUSY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Marks this thread as running a chunk, so that loops inside it stay on it.
+struct Busy(bool);
+
+impl Busy {
+    fn enter() -> Self {
+        Busy(BUSY.replace(true))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        BUSY.set(self.0);
+    }
+}
+
+/// Returns how many threads a loop may use, the caller among them.
+///
+/// At first `PYTENSORLIB_NUM_THREADS`, else `OMP_NUM_THREADS`, else what the machine offers.
+#[inline]
+pub fn num_threads() -> usize {
+    match THREADS.load(Relaxed) {
+        0 => first_num_threads(),
+        n => n,
+    }
+}
+
+#[cold]
+fn first_num_threads() -> usize {
+    let set = ["PYTENSORLIB_NUM_THREADS", "OMP_NUM_THREADS"].iter().find_map(|name| {
+        // OpenMP allows one number for each nesting level; the first counts.
+        let text = std::env::var(name).ok()?;
+        text.split(',').next()?.trim().parse().ok().filter(|&n: &usize| n > 0)
+    });
+    let n = set.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
+    set_num_threads(n);
+    num_threads()
+}
+
+/// Sets how many threads a loop may use, at least one.
+pub fn set_num_threads(n: usize) {
+    THREADS.store(n.clamp(1, MAX_THREADS), Relaxed);
+}
+
+/// Returns whether this thread is inside a `parallel_for`.
+pub fn in_parallel() -> bool {
+    BUSY.get()
+}
+
+/// Calls `f` on ranges that together cover `0..n` once, on several threads if `n > grain`.
+///
+/// No range but the last is shorter than `grain`. Inside another `parallel_for` everything runs on
+/// the calling thread. If `f` panics, the other ranges still run, and then the panic goes on here.
+#[inline]
+pub fn parallel_for(n: usize, grain: usize, f: impl Fn(Range<usize>) + Sync) {
+    let grain = grain.max(1);
+    if n <= grain || num_threads() == 1 || BUSY.get() {
+        if n > 0 {
+            f(0..n);
+        }
+        return;
+    }
+    run(n, grain, &f);
+}
+
+fn run(n: usize, grain: usize, body: &Body<'_>) {
+    let threads = num_threads().min(n.div_ceil(grain));
+    let even = n.div_ceil(threads * CHUNKS_PER_THREAD);
+    // Long chunks of elements begin on a cache line.
+    let even = if even >= 256 { even.next_multiple_of(64) } else { even };
+    let chunk = grain.max(even);
+    let helpers = threads.min(n.div_ceil(chunk)) - 1;
+    let job = Job {
+        body,
+        n,
+        chunk,
+        next: AtomicUsize::new(0),
+        inside: AtomicUsize::new(0),
+        helpers,
+        panic: Mutex::new(None),
+    };
+    let listed = Listed(ptr::from_ref(&job).cast());
+    let pool = pool();
+    let parked = {
+        let mut board = pool.board.lock();
+        board.jobs.push(listed);
+        while board.workers < helpers && start_worker(pool) {
+            board.workers += 1;
+        }
+        board.parked
+    };
+    pool.posts.fetch_add(1, Release);
+    for _ in 0..parked.min(helpers) {
+        pool.wake.notify_one();
+    }
+    {
+        let _busy = Busy::enter();
+        job.drain();
+    }
+    pool.board.lock().jobs.retain(|j| *j != listed);
+    // Nobody can enter any more; wait for those who are inside.
+    let mut spins = 0u32;
+    while job.inside.load(Acquire) != 0 {
+        spins += 1;
+        if spins < 4000 {
+            std::hint::spin_loop();
+        } else {
+            std::thread::yield_now();
+        }
+    }
+    if let Some(cause) = job.panic.into_inner() {
+        resume_unwind(cause);
+    }
+}
+
+fn pool() -> &'static Pool {
+    let found = POOL.load(Acquire);
+    // SAFETY: a pool that was published is never freed.
+    unsafe { found.as_ref() }.unwrap_or_else(make_pool)
+}
+
+#[cold]
+fn make_pool() -> &'static Pool {
+    #[cfg(unix)]
+    {
+        static HANDLER: std::sync::Once = std::sync::Once::new();
+        extern "C" fn in_child() {
+            POOL.store(ptr::null_mut(), Release);
+        }
+        // SAFETY: the handler only stores to an atomic.
+        HANDLER.call_once(|| unsafe {
+            libc::pthread_atfork(None, None, Some(in_child));
+        });
+    }
+    let board = Board { jobs: Vec::new(), parked: 0, workers: 0 };
+    let posts = AtomicUsize::new(0);
+    let made = Box::new(Pool { board: Mutex::new(board), wake: Condvar::new(), posts });
+    let made = Box::into_raw(made);
+    match POOL.compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
+        // SAFETY: published just now, never freed.
+        Ok(_) => unsafe { &*made },
+        Err(first) => {
+            // SAFETY: `made` was never shown to anyone; `first` is published and never freed.
+            unsafe {
+                drop(Box::from_raw(made));
+                &*first
+            }
+        }
+    }
+}
+
+fn start_worker(pool: &'static Pool) -> bool {
+    let name = String::from("pytensorlib");
+    std::thread::Builder::new().name(name).spawn(move || work(pool)).is_ok()
+}
+
+fn work(pool: &'static Pool) {
+    BUSY.set(true);
+    loop {
+        let seen = pool.posts.load(Acquire);
+        while let Some(job) = enter(pool) {
+            job.drain();
+            // The caller may return, and the job vanish, as soon as this is done.
+            job.inside.fetch_sub(1, Release);
+        }
+        let started = Instant::now();
+        while pool.posts.load(Acquire) == seen && started.elapsed() < SPIN {
+            for _ in 0..16 {
+                std::hint::spin_loop();
+            }
+        }
+        if pool.posts.load(Acquire) == seen {
+            let mut board = pool.board.lock();
+            // Jobs are listed under this lock, so none can slip in between look and sleep.
+            while !board.jobs.iter().any(|j| is_open(*j)) {
+                board.parked += 1;
+                pool.wake.wait(&mut board);
+                board.parked -= 1;
+            }
+        }
+    }
+}
+
+fn is_open(job: Listed) -> bool {
+    // SAFETY: called under the pool's lock on a listed job, which is alive.
+    unsafe { &*job.0 }.open()
+}
+
+/// Enters the first job that has work and room.
+fn enter(pool: &Pool) -> Option<&'static Job<'static>> {
+    let board = pool.board.lock();
+    let found = board.jobs.iter().find(|j| is_open(**j))?;
+    // SAFETY: the job is listed, and from here on `inside` keeps its caller waiting.
+    let job = unsafe { &*found.0 };
+    job.inside.fetch_add(1, Relaxed);
+    Some(job)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU8;
+
+    fn covers_once(n: usize, grain: usize) {
+        let hits: Vec<AtomicU8> = (0..n).map(|_| AtomicU8::new(0)).collect();
+        parallel_for(n, grain, |r| {
+            for i in r {
+                hits[i].fetch_add(1, Relaxed);
+            }
+        });
+        assert!(hits.iter().all(|h| h.load(Relaxed) == 1), "{n} {grain}");
+    }
+
+    #[test]
+    fn every_index_once_from_many_threads() {
+        set_num_threads(4);
+        std::thread::scope(|s| {
+            for t in 0..4 {
+                s.spawn(move || {
+                    for n in [0, 1, 2, 7, 64, 1000, 4097 + t] {
+                        for grain in [0, 1, 3, 64, 5000] {
+                            covers_once(n, grain);
+                        }
+                    }
+                });
+            }
+        });
+        let total = AtomicUsize::new(0);
+        parallel_for(8, 1, |r| {
+            assert!(in_parallel());
+            for _ in r {
+                parallel_for(10, 1, |r| {
+                    total.fetch_add(r.len(), Relaxed);
+                });
+            }
+        });
+        assert_eq!(total.into_inner(), 80);
+    }
+
+    #[test]
+    fn a_panic_reaches_the_caller_after_the_rest() {
+        set_num_threads(4);
+        let done = AtomicUsize::new(0);
+        let caught = catch_unwind(AssertUnwindSafe(|| {
+            parallel_for(100, 1, |r| {
+                assert!(!r.contains(&37), "chunk 37");
+                done.fetch_add(r.len(), Relaxed);
+            })
+        }));
+        assert!(caught.is_err());
+        assert!(done.load(Relaxed) >= 80);
+        assert!(!in_parallel());
+        covers_once(100, 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_forked_child_makes_its_own_pool() {
+        set_num_threads(4);
+        covers_once(1000, 1);
+        // SAFETY: the child only runs loops and leaves without unwinding.
+        unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                let ok = catch_unwind(|| covers_once(1000, 1)).is_ok();
+                libc::_exit(if ok { 0 } else { 1 });
+            }
+            let mut status = 1;
+            libc::waitpid(child, &mut status, 0);
+            assert_eq!(status, 0);
+        }
+    }
+}

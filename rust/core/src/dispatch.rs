@@ -1,0 +1,406 @@
+//! From a call to kernels and graph nodes. [`run`] is the only place that matches on the device.
+
+use crate::autograd::node::{Edges, Node, OpNode};
+use crate::autograd::{inplace, mode, Edge, Saved};
+use crate::device::Device;
+use crate::error::Result;
+use crate::host;
+use crate::layout::Layout;
+use crate::op::{Derivative, Mask, Op, TensorMeta, Tensors};
+use crate::shape::Show;
+use crate::tensor::{Creation, Tensor};
+use crate::{bail, ensure};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Computes an op and records it where an input needs a gradient.
+pub fn call<O: Op>(op: O, x: &[&Tensor]) -> Result<Tensors> {
+    let needs = needs(x);
+    let y = compute(&op, x)?;
+    if needs != 0 {
+        let detached = op.detached_outputs();
+        let pending = Pending::new(op, needs, x, None)?;
+        pending.attach(&y, detached);
+    }
+    Ok(y)
+}
+
+/// [`call`] for an op with one result.
+pub fn call1<O: Op>(op: O, x: &[&Tensor]) -> Result<Tensor> {
+    Ok(call(op, x)?.swap_remove(0))
+}
+
+/// Computes without recording.
+pub fn compute(op: &dyn Op, x: &[&Tensor]) -> Result<Tensors> {
+    check_devices(op, x)?;
+    let metas = op.infer(x)?;
+    let mut y = Tensors::new();
+    for m in &metas {
+        y.push(Tensor::empty(&m.shape, m.dtype, m.device)?);
+    }
+    run(op, x, &y)?;
+    Ok(y)
+}
+
+/// Computes into `out`. With `inplace`, `out` is `x[0]` and keeps its shape; otherwise (`out=`) it
+/// takes the result's shape, and where that differs the tensor returned replaces it.
+pub fn call_into<O: Op>(op: O, x: &[&Tensor], out: &Tensor, inplace: bool) -> Result<Tensor> {
+    check_devices(&op, x)?;
+    let needs = needs(x);
+    if inplace {
+        inplace::check(out, needs != 0)?;
+    } else if mode::grad() && (needs != 0 || out.requires_grad()) {
+        refuse_out(op.name())?;
+    }
+    let meta = op.infer(x)?.swap_remove(0);
+    let target = destination(op.name(), out, &meta, inplace)?;
+    if needs == 0 {
+        write(&op, x, &target, &meta)?;
+        target.bump_version();
+        return Ok(target);
+    }
+    let pending = Pending::new(op, needs, x, Some(out))?;
+    write(&pending.op, x, &target, &meta)?;
+    target.bump_version();
+    let done = pending.finish(&[TensorMeta::of(&target)]);
+    done.save_outputs(std::slice::from_ref(&target));
+    inplace::rebase(&target, done.node, 0)?;
+    Ok(target)
+}
+
+/// The tensor that a result of this shape and type is written to.
+pub fn destination(name: &str, out: &Tensor, meta: &TensorMeta, inplace: bool) -> Result<Tensor> {
+    ensure!(
+        meta.dtype.can_cast(out.dtype()),
+        Runtime,
+        "{}: result type {} can't be cast to the desired output type {}",
+        crate::op::function_name(name),
+        meta.dtype.scalar_name(),
+        out.dtype().scalar_name()
+    );
+    ensure!(
+        out.device() == meta.device,
+        Runtime,
+        "{}: Expected out tensor to be on device {}, but got {}",
+        crate::op::function_name(name),
+        meta.device,
+        out.device()
+    );
+    if out.shape() == &meta.shape {
+        return Ok(out.clone());
+    }
+    ensure!(
+        !inplace,
+        Runtime,
+        "output with shape {} doesn't match the broadcast shape {}",
+        Show(out.shape()),
+        Show(&meta.shape)
+    );
+    if out.numel() != 0 {
+        host::warn(&format!(
+            "An output with one or more elements was resized since it had shape {}, which does \
+             not match the required output shape {}. This behavior is deprecated, and in a future \
+             PyTorch release outputs will not be resized unless they have zero elements.",
+            Show(out.shape()),
+            Show(&meta.shape)
+        ));
+    }
+    Ok(out.replaced(&Tensor::empty(&meta.shape, out.dtype(), out.device())?))
+}
+
+/// Raises for `out=` where a gradient would be lost.
+pub fn refuse_out(name: &str) -> Result<()> {
+    bail!(
+        Runtime,
+        "{}(): functions with out=... arguments don't support automatic differentiation, but one \
+         of the arguments requires grad.",
+        crate::op::function_name(name)
+    )
+}
+
+/// Raises where writing to `out` would write an element twice.
+pub fn check_overlap(out: &Tensor) -> Result<()> {
+    ensure!(
+        !out.layout().overlaps_itself(),
+        Runtime,
+        "unsupported operation: more than one element of the written-to tensor refers to a single \
+         memory location. Please clone() the tensor before performing the operation."
+    );
+    Ok(())
+}
+
+/// How the memory of an input lies to that of the output.
+#[derive(PartialEq, Eq)]
+pub enum Overlap {
+    None,
+    Same,
+    /// Raises in PyTorch.
+    Partial,
+    /// Some elements may be shared; PyTorch does not look closer, we read from a copy.
+    Unclear,
+}
+
+pub fn overlap(x: &Tensor, out: &Tensor) -> Overlap {
+    if !x.shares_storage(out) || x.numel() == 0 || out.numel() == 0 {
+        return Overlap::None;
+    }
+    if x.layout() == out.layout() && x.dtype() == out.dtype() {
+        return Overlap::Same;
+    }
+    let range = |t: &Tensor| {
+        let size = t.dtype().size();
+        (t.offset() * size, t.layout().extent().unwrap_or(usize::MAX / 16) * size)
+    };
+    let ((a, b), (c, d)) = (range(x), range(out));
+    if b <= c || d <= a {
+        Overlap::None
+    } else if x.layout().is_dense() && out.layout().is_dense() {
+        Overlap::Partial
+    } else {
+        Overlap::Unclear
+    }
+}
+
+/// Runs the kernel with `out` as its result, through a temporary where the kernel asks for one.
+fn write(op: &dyn Op, x: &[&Tensor], out: &Tensor, meta: &TensorMeta) -> Result<()> {
+    check_overlap(out)?;
+    if !op.pointwise() {
+        let direct = out.is_contiguous()
+            && out.dtype() == meta.dtype
+            && !x.iter().any(|t| t.shares_storage(out));
+        if direct {
+            return run(op, x, std::slice::from_ref(out));
+        }
+        let y = Tensor::empty(&meta.shape, meta.dtype, meta.device)?;
+        run(op, x, std::slice::from_ref(&y))?;
+        return out.write_from(&y);
+    }
+    let mut copies: SmallVec<[(usize, Tensor); 1]> = SmallVec::new();
+    for (i, t) in x.iter().enumerate() {
+        match overlap(t, out) {
+            Overlap::None | Overlap::Same => {}
+            Overlap::Partial => bail!(
+                Runtime,
+                "unsupported operation: some elements of the input tensor and the written-to \
+                 tensor refer to a single memory location. Please clone() the tensor before \
+                 performing the operation."
+            ),
+            Overlap::Unclear => copies.push((i, t.detach().copy_dense()?)),
+        }
+    }
+    if copies.is_empty() {
+        return run(op, x, std::slice::from_ref(out));
+    }
+    let mut inputs: SmallVec<[&Tensor; 4]> = x.into();
+    for (i, t) in &copies {
+        inputs[*i] = t;
+    }
+    run(op, &inputs, std::slice::from_ref(out))
+}
+
+/// Computes `y` from `x` where they live.
+pub fn run(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+    let device = y.first().map(Tensor::device).unwrap_or(Device::Cpu);
+    match device {
+        Device::Cpu => {
+            if op.work(x, y) >= host::WORTH_UNLOCKING {
+                host::unlocked(|| op.cpu(x, y))
+            } else {
+                op.cpu(x, y)
+            }
+        }
+        Device::Wgpu => {
+            if y.iter().all(|t| t.numel() == 0) || op.gpu(x, y)? {
+                return Ok(());
+            }
+            fallback(op, x, y)
+        }
+    }
+}
+
+/// An op without a GPU kernel for these arguments runs on the host, with a warning that names it.
+fn fallback(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+    crate::gpu::count_fallback(op.name())?;
+    let hosted: SmallVec<[Tensor; 4]> =
+        x.iter().map(|t| t.to_host()).collect::<Result<_>>()?;
+    let inputs: SmallVec<[&Tensor; 4]> = hosted.iter().collect();
+    let outputs: SmallVec<[Tensor; 2]> = y
+        .iter()
+        .map(|t| Tensor::empty(t.shape(), t.dtype(), Device::Cpu))
+        .collect::<Result<_>>()?;
+    host::unlocked(|| op.cpu(&inputs, &outputs))?;
+    for (to, from) in y.iter().zip(&outputs) {
+        to.write_from(from)?;
+    }
+    Ok(())
+}
+
+/// All operands must live together; 0-d tensors on the CPU go along with any device.
+fn check_devices(op: &dyn Op, x: &[&Tensor]) -> Result<()> {
+    let mut found: Option<Device> = None;
+    for t in x {
+        if t.ndim() == 0 && t.device() == Device::Cpu {
+            continue;
+        }
+        match found {
+            Some(d) if d != t.device() => bail!(
+                Runtime,
+                "Expected all tensors to be on the same device, but found at least two devices, \
+                 {d} and {}! (in {}). Move them with .to(device).",
+                t.device(),
+                op.name()
+            ),
+            _ => found = Some(t.device()),
+        }
+    }
+    Ok(())
+}
+
+/// The device that results live on.
+pub fn device(x: &[&Tensor]) -> Device {
+    let wgpu = x.iter().any(|t| t.device() == Device::Wgpu);
+    if wgpu { Device::Wgpu } else { Device::Cpu }
+}
+
+/// Which inputs need a gradient, on this thread, now.
+pub fn needs(x: &[&Tensor]) -> Mask {
+    if !mode::grad() {
+        return 0;
+    }
+    let mut mask = 0;
+    for (i, t) in x.iter().enumerate().take(64) {
+        mask |= (t.requires_grad() as Mask) << i;
+    }
+    // More than 64 inputs occur for `cat` and `stack` only, which save nothing: one bit stands
+    // for all that follow.
+    if x.len() > 64 && x[64..].iter().any(|t| t.requires_grad()) {
+        mask |= 1 << 63;
+    }
+    mask
+}
+
+/// A node in the making: what must be read before the op runs has been read.
+struct Pending<D: Derivative> {
+    op: D,
+    needs: Mask,
+    edges: Edges,
+    saved: SmallVec<[Option<Saved>; 2]>,
+    keep: Mask,
+}
+
+struct Finished<D: Derivative> {
+    node: Arc<Node>,
+    keep: Mask,
+    _op: std::marker::PhantomData<D>,
+}
+
+impl<D: Derivative> Finished<D> {
+    fn save_outputs(&self, y: &[Tensor]) {
+        if self.keep == 0 {
+            return;
+        }
+        let mut saved: SmallVec<[Option<Saved>; 1]> = SmallVec::new();
+        for (i, t) in y.iter().enumerate() {
+            let keep = self.keep >> i & 1 == 1;
+            saved.push(keep.then(|| Saved::output(t, &self.node, i as u32)));
+        }
+        let func = self.node.func.as_any().downcast_ref::<OpNode<D>>();
+        func.expect("made by Pending::finish").save_outputs(saved);
+    }
+}
+
+impl<D: Derivative> Pending<D> {
+    fn new(op: D, needs: Mask, x: &[&Tensor], written: Option<&Tensor>) -> Result<Self> {
+        let save = op.save(needs);
+        let mut edges = Edges::new();
+        let mut saved = SmallVec::new();
+        for (i, t) in x.iter().enumerate() {
+            edges.push(t.edge()?);
+            if save.inputs != 0 {
+                saved.push(match save.inputs >> i & 1 {
+                    1 if written.is_some_and(|w| w.shares_storage(t)) => {
+                        // About to be overwritten: keep a copy in the old place in the graph.
+                        let copy = t.detach().copy_dense()?;
+                        if let Some(e) = t.grad_fn()? {
+                            copy.set_edge(e);
+                        }
+                        Some(Saved::input(&copy)?)
+                    }
+                    1 => Some(Saved::input(t)?),
+                    _ => None,
+                });
+            }
+        }
+        Ok(Pending { op, needs, edges, saved, keep: save.outputs })
+    }
+
+    fn finish(self, outputs: &[TensorMeta]) -> Finished<D> {
+        let metas = outputs.iter().cloned().collect();
+        let node = Node::new(self.edges, metas, OpNode::new(self.op, self.needs, self.saved));
+        Finished { node, keep: self.keep, _op: std::marker::PhantomData }
+    }
+
+    fn attach(self, y: &[Tensor], detached: Mask) {
+        let tracked =
+            |i: usize, t: &Tensor| t.dtype().differentiable() && detached >> i & 1 == 0;
+        if !y.iter().enumerate().any(|(i, t)| tracked(i, t)) {
+            return;
+        }
+        let metas: SmallVec<[TensorMeta; 1]> = y.iter().map(TensorMeta::of).collect();
+        let node = self.finish(&metas);
+        for (i, t) in y.iter().enumerate() {
+            if tracked(i, t) {
+                t.set_edge(Edge { node: node.node.clone(), nr: i as u32 });
+            }
+        }
+        node.save_outputs(y);
+    }
+}
+
+/// A view of `x` under `layout`; `op` says how gradients pass.
+pub fn view<D: Derivative>(op: D, x: &Tensor, layout: Layout) -> Result<Tensor> {
+    let y = x.view_as(layout, x.dtype(), creation());
+    if needs(&[x]) != 0 && y.dtype().differentiable() {
+        Pending::new(op, 1, &[x], None)?.attach(std::slice::from_ref(&y), 0);
+    }
+    Ok(y)
+}
+
+/// Several views of `x` from one op, such as `unbind`.
+pub fn views<D: Derivative>(op: D, x: &Tensor, layouts: Vec<Layout>) -> Result<Vec<Tensor>> {
+    let creation = match creation() {
+        Creation::Default => Creation::Multiple,
+        other => other,
+    };
+    let y: Vec<Tensor> =
+        layouts.into_iter().map(|l| x.view_as(l, x.dtype(), creation)).collect();
+    if needs(&[x]) != 0 && x.dtype().differentiable() && !y.is_empty() {
+        Pending::new(op, 1, &[x], None)?.attach(&y, 0);
+    }
+    Ok(y)
+}
+
+/// Records an op that computed its results in its own way.
+pub fn record<D: Derivative>(op: D, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+    let needs = needs(x);
+    if needs != 0 {
+        Pending::new(op, needs, x, None)?.attach(y, 0);
+    }
+    Ok(())
+}
+
+/// A node on its own, for histories that are rebuilt.
+pub fn node<D: Derivative>(op: D, edge: Edge, output: TensorMeta) -> Arc<Node> {
+    let edges: Edges = SmallVec::from_elem(Some(edge), 1);
+    Node::new(edges, SmallVec::from_elem(output, 1), OpNode::new(op, 1, SmallVec::new()))
+}
+
+fn creation() -> Creation {
+    if mode::inference() {
+        Creation::Inference
+    } else if mode::grad() {
+        Creation::Default
+    } else {
+        Creation::NoGrad
+    }
+}

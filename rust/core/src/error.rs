@@ -1,0 +1,82 @@
+//! One error type. Its kind maps one to one to a Python exception class.
+
+use std::fmt;
+
+/// The Python exception class that an [`Error`] becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Runtime,
+    Value,
+    Type,
+    Index,
+    NotImplemented,
+    OutOfMemory,
+    LinAlg,
+    Overflow,
+    Assertion,
+    Buffer,
+    Attribute,
+    Key,
+    /// An exception raised by user code inside a callback, kept by the host language.
+    Host,
+}
+
+/// What went wrong: the class of error, and text that names the op, what must hold and what it got.
+pub struct Error {
+    pub kind: Kind,
+    pub text: String,
+    /// The host's own exception object, carried through the engine unchanged.
+    pub host: Option<Box<dyn std::any::Any + Send + Sync>>,
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub fn new(kind: Kind, text: impl Into<String>) -> Self {
+        Error { kind, text: text.into(), host: None }
+    }
+    pub fn runtime(text: impl Into<String>) -> Self {
+        Error::new(Kind::Runtime, text)
+    }
+    pub fn value(text: impl Into<String>) -> Self {
+        Error::new(Kind::Value, text)
+    }
+    pub fn ty(text: impl Into<String>) -> Self {
+        Error::new(Kind::Type, text)
+    }
+    pub fn index(text: impl Into<String>) -> Self {
+        Error::new(Kind::Index, text)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}Error: {}", self.kind, self.text)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Returns early with an error of the named [`Kind`].
+#[macro_export]
+macro_rules! bail {
+    ($kind:ident, $($text:tt)*) => {
+        return Err($crate::error::Error::new($crate::error::Kind::$kind, format!($($text)*)))
+    };
+}
+
+/// Returns early with an error of the named [`Kind`] unless the condition holds.
+#[macro_export]
+macro_rules! ensure {
+    ($cond:expr, $kind:ident, $($text:tt)*) => {
+        if !$cond {
+            $crate::bail!($kind, $($text)*);
+        }
+    };
+}

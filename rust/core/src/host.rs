@@ -1,0 +1,65 @@
+//! What the core asks of the language that embeds it, as functions set once at start.
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+
+/// Functions of the host language. Without a host (as in `cargo test`) the defaults apply.
+pub struct Host {
+    /// Runs the function with the interpreter's lock released, where the caller holds it.
+    pub unlocked: fn(&mut dyn FnMut()),
+    /// The host's call stack as text, for anomaly mode.
+    pub traceback: fn() -> Option<String>,
+    /// Shows a warning to the user.
+    pub warn: fn(&str),
+}
+
+static HOST: OnceLock<Host> = OnceLock::new();
+thread_local!(static KEEP: Cell<u32> = const { Cell::new(0) });
+
+/// Work below about 20 us is not worth the 40 ns of releasing the lock.
+pub const WORTH_UNLOCKING: usize = 1 << 15;
+
+pub fn install(host: Host) {
+    let _ = HOST.set(host);
+}
+
+/// Runs `f` with the host's lock released, unless [`keep_locked`] is in force.
+pub fn unlocked<R>(f: impl FnOnce() -> R) -> R {
+    match HOST.get() {
+        Some(host) if KEEP.get() == 0 => {
+            let (mut f, mut out) = (Some(f), None);
+            (host.unlocked)(&mut || {
+                if let Some(f) = f.take() {
+                    out = Some(f());
+                }
+            });
+            out.expect("the host runs the function once")
+        }
+        _ => f(),
+    }
+}
+
+/// Runs `f` and keeps the host's lock throughout: needed while one of our own locks is held, for a
+/// thread that waits for ours with the host's lock in hand would never let us finish.
+pub fn keep_locked<R>(f: impl FnOnce() -> R) -> R {
+    struct Guard;
+    impl Drop for Guard {
+        fn drop(&mut self) {
+            KEEP.set(KEEP.get() - 1);
+        }
+    }
+    KEEP.set(KEEP.get() + 1);
+    let _guard = Guard;
+    f()
+}
+
+pub fn traceback() -> Option<String> {
+    HOST.get().and_then(|h| (h.traceback)())
+}
+
+pub fn warn(text: &str) {
+    match HOST.get() {
+        Some(h) => (h.warn)(text),
+        None => eprintln!("warning: {text}"),
+    }
+}

@@ -1,0 +1,28 @@
+//! Tensors with PyTorch's semantics: storage, CPU and GPU kernels, automatic differentiation.
+//!
+//! Modules in layers; each uses only those before it:
+//!
+//! * [`error`], [`dtype`], [`shape`]: words that everything else uses
+//! * [`layout`], [`storage`], [`alloc`], [`device`], [`rng`], [`host`]: where elements lie
+//! * [`tensor`]: a layout over a storage, with a slot for its place in a graph
+//! * [`cpu`], [`gpu`]: kernels' machinery, which knows no op
+//! * [`schema`], [`op`], [`dispatch`], [`autograd`]: one layer, which knows ops by their traits
+//! * [`ops`]: the ops, each declared in one place
+
+pub mod alloc;
+pub mod autograd;
+pub mod cpu;
+pub mod device;
+pub mod dispatch;
+pub mod dtype;
+pub mod error;
+pub mod gpu;
+pub mod host;
+pub mod layout;
+pub mod op;
+pub mod ops;
+pub mod rng;
+pub mod schema;
+pub mod shape;
+pub mod storage;
+pub mod tensor;

@@ -1,0 +1,115 @@
+//! The two traits that an op implements, and what the engine knows of it.
+
+use crate::autograd::Vjp;
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::shape::Dims;
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+use std::fmt::Debug;
+
+/// What a tensor looks like, without its data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorMeta {
+    pub shape: Dims,
+    pub dtype: DType,
+    pub device: Device,
+}
+
+impl TensorMeta {
+    pub fn new(shape: &[usize], dtype: DType, device: Device) -> Self {
+        TensorMeta { shape: Dims::from_slice(shape), dtype, device }
+    }
+    pub fn of(t: &Tensor) -> Self {
+        TensorMeta { shape: t.shape().clone(), dtype: t.dtype(), device: t.device() }
+    }
+}
+
+/// A set of small indices as bits.
+pub type Mask = u64;
+/// One gradient for each input; `None` is a zero that nobody had to write down.
+pub type Grads = SmallVec<[Option<Tensor>; 3]>;
+/// Results of an op.
+pub type Tensors = SmallVec<[Tensor; 1]>;
+/// Shapes and types of the results.
+pub type Metas = SmallVec<[TensorMeta; 1]>;
+
+/// Which inputs and outputs a derivative needs again.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Save {
+    pub inputs: Mask,
+    pub outputs: Mask,
+}
+
+impl Save {
+    pub const NONE: Save = Save { inputs: 0, outputs: 0 };
+    pub const fn inputs(mask: Mask) -> Save {
+        Save { inputs: mask, outputs: 0 }
+    }
+    pub const fn outputs(mask: Mask) -> Save {
+        Save { inputs: 0, outputs: mask }
+    }
+}
+
+/// How gradients pass through an op. `vjp` has no default: no op without a derivative.
+pub trait Derivative: Debug + Send + Sync + 'static {
+    /// PyTorch's name of the graph node, such as `AddBackward0`.
+    fn name(&self) -> &'static str;
+
+    /// What to keep for `vjp`, given which inputs need a gradient.
+    fn save(&self, _needs: Mask) -> Save {
+        Save::NONE
+    }
+
+    /// Gradients of the inputs for gradients `g` of the outputs, written with ops, so that they
+    /// are a graph themselves under `create_graph`. A gradient may have the broadcast shape or
+    /// the promoted type: the engine sums and casts it to the input's.
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads>;
+}
+
+/// An op with kernels.
+pub trait Op: Derivative {
+    /// Checks the inputs and gives the results' shapes and types.
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas>;
+
+    /// Computes `y` from `x` in host memory. Inputs may have any strides and type that `infer`
+    /// accepted; outputs are contiguous unless the op is pointwise.
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()>;
+
+    /// Computes on the GPU; `false` where this op has no kernel for these arguments.
+    fn gpu(&self, _x: &[&Tensor], _y: &[Tensor]) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Outputs through which no gradient flows although their type could carry one.
+    fn detached_outputs(&self) -> Mask {
+        0
+    }
+
+    /// Whether outputs may have any layout and alias an input of the same layout.
+    fn pointwise(&self) -> bool {
+        false
+    }
+
+    /// Elements touched, as an estimate of time for releasing the host's lock.
+    fn work(&self, x: &[&Tensor], y: &[Tensor]) -> usize {
+        let n = |t: &Tensor| t.numel();
+        x.iter().map(|t| n(t)).max().unwrap_or(0).max(y.iter().map(n).max().unwrap_or(0))
+    }
+}
+
+/// The function's name from its node's: `AddBackward0` is `add`, `LogSoftmaxBackward0` is
+/// `log_softmax`.
+pub fn function_name(node: &str) -> String {
+    let stem = node.trim_end_matches(|c: char| c.is_ascii_digit());
+    let stem = stem.strip_suffix("Backward").unwrap_or(stem);
+    let mut out = String::new();
+    for (i, c) in stem.chars().enumerate() {
+        if c.is_ascii_uppercase() && i > 0 {
+            out.push('_');
+        }
+        out.push(c.to_ascii_lowercase());
+    }
+    out
+}

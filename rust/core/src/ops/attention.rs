@@ -1,0 +1,3 @@
+//! Scaled dot-product attention.
+
+crate::entries! {}

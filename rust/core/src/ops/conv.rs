@@ -1,0 +1,3 @@
+//! Convolutions, forward and both backward passes.
+
+crate::entries! {}

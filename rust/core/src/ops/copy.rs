@@ -1,0 +1,253 @@
+//! Copies: between types, layouts and devices, out of place and in place.
+
+use crate::autograd::{inplace, mode, Vjp};
+use crate::cpu::elements::Element;
+use crate::cpu::pointwise::{run, Kernel};
+use crate::device::Device;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::layout::Layout;
+use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
+use crate::shape::{expandable, Show};
+use crate::tensor::Tensor;
+use crate::{ensure, with_compute};
+use smallvec::SmallVec;
+
+/// A copy under another type; `x.clone()` and `x.to(dtype)`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Copy {
+    pub dtype: DType,
+    pub name: &'static str,
+}
+
+impl Derivative for Copy {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        // The engine casts to the input's type.
+        Ok(SmallVec::from_elem(g[0].clone(), 1))
+    }
+}
+
+unsafe fn identity<T: std::marker::Copy>(
+    _: *const (),
+    x: *const *const T,
+    y: *mut T,
+    n: usize,
+) {
+    // `copy` rather than `copy_nonoverlapping`: an in-place copy onto itself is legal.
+    std::ptr::copy(*x, y, n);
+}
+
+/// Copies elements, converting types; `x` broadcasts to `y`. Both in host memory.
+pub fn copy_host(x: &Tensor, y: &Tensor) -> Result<()> {
+    if x.dtype() == y.dtype() {
+        // Same type: move bits, whatever they mean.
+        let bits = match x.dtype().size() {
+            1 => DType::U8,
+            2 => DType::I16,
+            4 => DType::I32,
+            _ => DType::I64,
+        };
+        if x.is_contiguous() && y.is_contiguous() && x.shape() == y.shape() {
+            let (n, size) = (x.numel(), x.dtype().size());
+            let (from, to) = (x.bytes_ptr() as usize, y.bytes_ptr() as usize);
+            crate::cpu::pool::parallel_for(n, 1 << 18, |r| {
+                // SAFETY: both tensors hold `n` elements; ranges are disjoint.
+                unsafe {
+                    let (from, to) = (from + r.start * size, to + r.start * size);
+                    std::ptr::copy(from as *const u8, to as *mut u8, r.len() * size);
+                }
+            });
+            return Ok(());
+        }
+        if bits != DType::I64 || !x.dtype().is_complex() {
+            let (x, y) = (x.alias_as(x.layout().clone(), bits), y.alias_as(y.layout().clone(), bits));
+            return convert(&x, &y);
+        }
+    }
+    convert(x, y)
+}
+
+fn convert(x: &Tensor, y: &Tensor) -> Result<()> {
+    // The wider of both computes: i64 keeps integers exact, f64 keeps f64.
+    let (a, b) = (x.dtype(), y.dtype());
+    let via = if a.is_integral() {
+        if b.is_integral() || b == DType::Bool { DType::I64 } else if b == DType::F64 { DType::F64 } else if b == DType::F32 || b.is_half() { DType::F64 } else { b }
+    } else if a == DType::F64 || b == DType::F64 || b.is_integral() {
+        DType::F64
+    } else {
+        DType::F32
+    };
+    with_compute!(via, T => {
+        let kernel: Kernel<T> = identity::<T>;
+        // SAFETY: `identity` takes no parameters; both tensors lie in host memory.
+        unsafe { run::<T>(kernel, std::ptr::null(), &[Some(x)], y) };
+    });
+    Ok(())
+}
+
+impl Op for Copy {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        let meta = TensorMeta { shape: x[0].shape().clone(), dtype: self.dtype, device: x[0].device() };
+        Ok(SmallVec::from_elem(meta, 1))
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        copy_host(x[0], &y[0])
+    }
+    fn pointwise(&self) -> bool {
+        true
+    }
+}
+
+/// `x.copy_(y)`: the gradient goes to the source only. Inputs are destination and source.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct CopyInto;
+
+impl Derivative for CopyInto {
+    fn name(&self) -> &'static str {
+        "CopyBackwards"
+    }
+    fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let mut out = Grads::new();
+        out.push(None);
+        out.push(g[0].clone());
+        Ok(out)
+    }
+}
+
+impl Op for CopyInto {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        copy_host(x[1], &y[0])
+    }
+    fn pointwise(&self) -> bool {
+        true
+    }
+}
+
+impl Tensor {
+    /// A contiguous copy (`clone`).
+    pub fn copy_dense(&self) -> Result<Tensor> {
+        dispatch::call1(Copy { dtype: self.dtype(), name: "CloneBackward0" }, &[self])
+    }
+
+    /// Itself when contiguous, else a contiguous copy.
+    pub fn contiguous(&self) -> Result<Tensor> {
+        if self.is_contiguous() {
+            Ok(self.clone())
+        } else {
+            self.copy_dense()
+        }
+    }
+
+    /// Itself when of this type, else a converted copy.
+    pub fn to_dtype(&self, dtype: DType) -> Result<Tensor> {
+        if self.dtype() == dtype {
+            return Ok(self.clone());
+        }
+        dispatch::call1(Copy { dtype, name: "ToCopyBackward0" }, &[self])
+    }
+
+    /// Itself when on this device, else a copy there.
+    pub fn to_device(&self, device: Device) -> Result<Tensor> {
+        if self.device() == device {
+            return Ok(self.clone());
+        }
+        let out = Tensor::empty(self.shape(), self.dtype(), device)?;
+        out.write_from(self)?;
+        dispatch::record(
+            Copy { dtype: self.dtype(), name: "ToCopyBackward0" },
+            &[self],
+            std::slice::from_ref(&out),
+        )?;
+        Ok(out)
+    }
+
+    /// Contiguous, of this type, in host memory, without history: what host kernels read.
+    pub fn prepared(&self, dtype: DType) -> Result<Tensor> {
+        mode::with_grad(false, || self.to_dtype(dtype)?.contiguous())
+    }
+
+    /// A copy whose memory has the strides of `layout` (from offset 0).
+    pub fn copy_with_layout(&self, layout: &Layout) -> Result<Tensor> {
+        let mut l = layout.clone();
+        l.offset = 0;
+        let bytes = l.extent()? * self.dtype().size();
+        let storage = crate::storage::Storage::zeroed(bytes, self.device())?;
+        let out = Tensor::from_storage(storage, l, self.dtype());
+        out.copy_from(self)?;
+        Ok(out)
+    }
+
+    /// Writes elements without touching history or version. Shapes are equal or broadcast.
+    pub fn write_from(&self, x: &Tensor) -> Result<()> {
+        match (self.device(), x.device()) {
+            (Device::Cpu, Device::Cpu) => copy_host(x, self),
+            _ => crate::gpu::transfer(x, self),
+        }
+    }
+
+    /// `copy_`: writes `x` into this tensor, recorded.
+    pub fn copy_from(&self, x: &Tensor) -> Result<()> {
+        ensure!(
+            expandable(x.shape(), self.shape()),
+            Runtime,
+            "The size of tensor a ({}) must match the size of tensor b ({}) in copy_: source {} \
+             does not broadcast to {}",
+            self.shape().last().copied().unwrap_or(1),
+            x.shape().last().copied().unwrap_or(1),
+            Show(x.shape()),
+            Show(self.shape())
+        );
+        if self.same(x) {
+            return Ok(());
+        }
+        let moved = if x.device() == self.device() { None } else { Some(x.to_device(self.device())?) };
+        let x = moved.as_ref().unwrap_or(x);
+        // An overlapping source is read from a copy, as PyTorch does for copy_.
+        let copy = match x.shares_storage(self) && x.layout() != self.layout() {
+            true => Some(x.copy_dense()?),
+            false => None,
+        };
+        let x = copy.as_ref().unwrap_or(x);
+        dispatch::call_into(CopyInto, &[self, x], self, true)?;
+        Ok(())
+    }
+
+    /// Whether any element is NaN.
+    pub fn has_nan(&self) -> Result<bool> {
+        if !self.dtype().is_float() {
+            return Ok(false);
+        }
+        let x = self.to_host()?.prepared(self.dtype())?;
+        Ok(crate::with_element!(x.dtype(), T => {
+            // SAFETY: contiguous host memory of this type.
+            unsafe { x.slice::<T>() }.iter().any(|&v| Element::to_f64(v).is_nan())
+        }))
+    }
+
+    /// Refuses in-place changes that PyTorch refuses; for ops that write in their own way.
+    pub fn check_inplace(&self, tracked: bool) -> Result<()> {
+        inplace::check(self, tracked)
+    }
+}
+
+crate::entries! {
+    /// A copy with its own memory; gradients pass.
+    "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", FN | METHOD,
+    |a| Ok(a.tensor(0)?.copy_dense()?.into());
+    /// Itself when contiguous, else a contiguous copy.
+    "contiguous(Tensor self, *, MemoryFormat memory_format=None) -> Tensor", METHOD,
+    |a| Ok(a.tensor(0)?.contiguous()?.into());
+    /// Writes the elements of `src`, converted, into `self`.
+    "copy_(Tensor self, Tensor|Scalar src, bool non_blocking=False) -> Tensor", METHOD,
+    |a| {
+        a.tensor(0)?.copy_from(a.tensor(1)?)?;
+        Ok(a.tensor(0)?.clone().into())
+    };
+}

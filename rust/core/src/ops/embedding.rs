@@ -1,0 +1,3 @@
+//! Embeddings and bags of them.
+
+crate::entries! {}

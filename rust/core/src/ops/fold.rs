@@ -1,0 +1,3 @@
+//! Sliding windows: `unfold`, `fold`, pixel shuffles.
+
+crate::entries! {}

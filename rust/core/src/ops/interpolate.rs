@@ -1,0 +1,3 @@
+//! Resampling: `interpolate`, `grid_sample`.
+
+crate::entries! {}

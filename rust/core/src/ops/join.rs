@@ -1,0 +1,3 @@
+//! Several tensors into one and one into several.
+
+crate::entries! {}

@@ -1,0 +1,3 @@
+//! Linear algebra.
+
+crate::entries! {}

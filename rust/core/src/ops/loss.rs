@@ -1,0 +1,3 @@
+//! Losses.
+
+crate::entries! {}

@@ -1,0 +1,79 @@
+//! The declarations: each op with its signature, shape rule, kernels and derivative in one place.
+
+pub mod arith;
+pub mod attention;
+pub mod conv;
+pub mod copy;
+pub mod create;
+pub mod embedding;
+pub mod fold;
+pub mod index;
+pub mod interpolate;
+pub mod join;
+pub mod linalg;
+pub mod loss;
+pub mod matmul;
+pub mod norm;
+pub mod optim;
+pub mod pad;
+pub mod pointwise;
+pub mod pool;
+pub mod random;
+pub mod reduce;
+pub mod rnn;
+pub mod scan;
+pub mod scatter;
+pub mod softmax;
+pub mod sort;
+pub mod stats;
+pub mod view;
+
+use crate::schema::{parse, Entry, Schema};
+use std::sync::OnceLock;
+
+/// A public function with its parsed signature.
+pub struct Op {
+    pub entry: &'static Entry,
+    pub schema: Schema,
+}
+
+/// Every public function, in the order of declaration. Entries of one name are overloads, tried
+/// in this order.
+pub fn table() -> &'static [Op] {
+    static TABLE: OnceLock<Vec<Op>> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let families: &[&'static [Entry]] = &[
+            pointwise::ENTRIES,
+            attention::ENTRIES,
+            conv::ENTRIES,
+            copy::ENTRIES,
+            create::ENTRIES,
+            embedding::ENTRIES,
+            fold::ENTRIES,
+            index::ENTRIES,
+            interpolate::ENTRIES,
+            join::ENTRIES,
+            linalg::ENTRIES,
+            loss::ENTRIES,
+            matmul::ENTRIES,
+            norm::ENTRIES,
+            optim::ENTRIES,
+            pad::ENTRIES,
+            pool::ENTRIES,
+            random::ENTRIES,
+            reduce::ENTRIES,
+            rnn::ENTRIES,
+            scan::ENTRIES,
+            scatter::ENTRIES,
+            softmax::ENTRIES,
+            sort::ENTRIES,
+            stats::ENTRIES,
+            view::ENTRIES,
+        ];
+        families
+            .iter()
+            .flat_map(|f| f.iter())
+            .map(|entry| Op { entry, schema: parse(entry.schema) })
+            .collect()
+    })
+}

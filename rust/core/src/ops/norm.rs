@@ -1,0 +1,3 @@
+//! Normalisation layers.
+
+crate::entries! {}

@@ -1,0 +1,3 @@
+//! Fused optimizer steps.
+
+crate::entries! {}

@@ -1,0 +1,3 @@
+//! Padding.
+
+crate::entries! {}

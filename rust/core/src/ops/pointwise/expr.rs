@@ -1,0 +1,202 @@
+//! Tensors as numbers: a formula over [`E`] is a differentiable computation. This is where second
+//! and higher derivatives come from.
+
+use super::binary::*;
+use super::unary::*;
+use super::{apply, Pointwise, Real};
+use crate::device::Device;
+use crate::dtype::{DType, Scalar};
+use crate::error::{Error, Result};
+use crate::op::Grads;
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+use std::cell::RefCell;
+
+/// A tensor in this thread's table. Formulas copy their numbers freely; handles may not be.
+#[derive(Clone, Copy)]
+pub struct E(usize);
+
+#[derive(Default)]
+struct Table {
+    tensors: Vec<Tensor>,
+    error: Option<Error>,
+}
+
+thread_local!(static TABLE: RefCell<Table> = RefCell::default());
+
+/// Gradients of a pointwise op as a graph; inputs that no wanted gradient reads may be missing.
+pub fn gradients<P: Pointwise<N>, const N: usize>(
+    op: &P,
+    x: &[Option<Tensor>; N],
+    y: Option<&Tensor>,
+    g: &Tensor,
+    wanted: [bool; N],
+) -> Result<Grads> {
+    let (base, outer) =
+        TABLE.with_borrow_mut(|t| (t.tensors.len(), t.error.take()));
+    let dtype = g.dtype();
+    let out = (|| {
+        let missing = put(Tensor::zeros(&[], dtype, g.device())?);
+        let at = |t: Option<&Tensor>| match t {
+            Some(t) if t.dtype() == dtype => Ok(put(t.clone())),
+            Some(t) if t.dtype().is_integral() || t.ndim() > 0 => Ok(put(t.to_dtype(dtype)?)),
+            Some(t) => Ok(put(t.clone())),
+            None => Ok(missing),
+        };
+        let mut e = [missing; N];
+        for i in 0..N {
+            e[i] = at(x[i].as_ref())?;
+        }
+        let d = op.df(e, at(y)?, put(g.clone()));
+        TABLE.with_borrow_mut(|t| match t.error.take() {
+            Some(e) => Err(e),
+            None => Ok((0..N).map(|i| wanted[i].then(|| t.tensors[d[i].0].clone())).collect()),
+        })
+    })();
+    let dropped: SmallVec<[Tensor; 8]> = TABLE.with_borrow_mut(|t| {
+        t.error = outer;
+        t.tensors.drain(base..).collect()
+    });
+    drop(dropped);
+    out
+}
+
+fn put(t: Tensor) -> E {
+    TABLE.with_borrow_mut(|table| {
+        table.tensors.push(t);
+        E(table.tensors.len() - 1)
+    })
+}
+
+fn get(e: E) -> Tensor {
+    TABLE.with_borrow(|t| t.tensors[e.0].clone())
+}
+
+/// The first error wins; later steps work on whatever is at hand and are thrown away.
+fn keep(r: Result<Tensor>, instead: E) -> E {
+    match r {
+        Ok(t) => put(t),
+        Err(e) => {
+            TABLE.with_borrow_mut(|t| {
+                t.error.get_or_insert(e);
+            });
+            instead
+        }
+    }
+}
+
+fn one<P: Pointwise<1>>(op: P, a: E) -> E {
+    keep(apply(op, [&get(a)]), a)
+}
+
+fn two<P: Pointwise<2>>(op: P, a: E, b: E) -> E {
+    keep(apply(op, [&get(a), &get(b)]), a)
+}
+
+macro_rules! operators {
+    ($($tr:ident $m:ident $op:expr;)*) => { $(
+        impl std::ops::$tr for E {
+            type Output = E;
+            fn $m(self, o: E) -> E {
+                two($op, self, o)
+            }
+        }
+    )* };
+}
+operators! {
+    Add add Add { alpha: Scalar::Int(1) };
+    Sub sub Sub { alpha: Scalar::Int(1) };
+    Mul mul Mul;
+    Div div Div;
+}
+impl std::ops::Neg for E {
+    type Output = E;
+    fn neg(self) -> E {
+        one(Neg, self)
+    }
+}
+
+/// Ops that are one primitive each.
+macro_rules! primitives {
+    ($($m:ident $op:ident;)*) => { $(
+        fn $m(self) -> E {
+            one($op, self)
+        }
+    )* };
+}
+
+impl Real for E {
+    type Mask = E;
+
+    fn lit(v: f64) -> E {
+        match Tensor::number(Scalar::Float(v)) {
+            Ok(t) => put(t),
+            Err(e) => {
+                TABLE.with_borrow_mut(|t| {
+                    t.error.get_or_insert(e);
+                });
+                E(0)
+            }
+        }
+    }
+    fn lt(self, o: E) -> E {
+        two(Lt, self, o)
+    }
+    fn le(self, o: E) -> E {
+        two(Le, self, o)
+    }
+    fn equal(self, o: E) -> E {
+        two(Eq, self, o)
+    }
+    fn is_nan(self) -> E {
+        one(IsNan, self)
+    }
+    fn both(a: E, b: E) -> E {
+        two(LogicalAnd, a, b)
+    }
+    fn either(a: E, b: E) -> E {
+        two(LogicalOr, a, b)
+    }
+    fn not(a: E) -> E {
+        one(LogicalNot, a)
+    }
+    fn select(m: E, yes: E, no: E) -> E {
+        let (m, yes, no) = (get(m), get(yes), get(no));
+        let done = super::ternary::where_(&m, &yes, &no);
+        keep(done, E(0))
+    }
+    primitives! {
+        abs Abs; sqrt Sqrt; floor Floor; ceil Ceil; trunc Trunc; round Round;
+        exp Exp; exp2 Exp2; expm1 Expm1; ln Log; log2 Log2; log10 Log10; log1p Log1p;
+        sin Sin; cos Cos; tan Tan; asin Asin; acos Acos; atan Atan;
+        sinh Sinh; cosh Cosh; tanh Tanh; asinh Asinh; acosh Acosh; atanh Atanh;
+        sigmoid Sigmoid; erf Erf; erfc Erfc; erfinv Erfinv; lgamma Lgamma; digamma Digamma;
+        sign Sign; recip Reciprocal; rsqrt Rsqrt; square Square;
+    }
+    fn polygamma(self, n: u32) -> E {
+        one(Polygamma { n }, self)
+    }
+    fn pow(self, e: E) -> E {
+        two(Pow, self, e)
+    }
+    fn atan2(self, x: E) -> E {
+        two(Atan2, self, x)
+    }
+    fn fmod(self, o: E) -> E {
+        two(Fmod, self, o)
+    }
+    fn copysign(self, sign: E) -> E {
+        two(Copysign, self, sign)
+    }
+    fn min(self, o: E) -> E {
+        two(Minimum, self, o)
+    }
+    fn max(self, o: E) -> E {
+        two(Maximum, self, o)
+    }
+}
+
+/// A constant tensor for formulas outside the table.
+pub fn scalar(v: f64, dtype: DType, device: Device) -> Result<Tensor> {
+    Tensor::full(&[], Scalar::Float(v), dtype, device)
+}

@@ -1,0 +1,451 @@
+//! Pointwise ops: one formula each, from which every kernel and derivative follows.
+
+pub mod binary;
+pub mod expr;
+pub mod real;
+mod table;
+pub mod ternary;
+pub mod unary;
+
+use crate::autograd::{mode, Vjp};
+use crate::cpu::pointwise::{run, Kernel};
+use crate::cpu::{level, Level};
+use crate::dispatch;
+use crate::dtype::{DType, Promotion};
+use crate::error::Result;
+use crate::op::{function_name, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::schema::{Args, Value};
+use crate::shape::{self, Dims};
+use crate::tensor::Tensor;
+use crate::{bail, ensure};
+pub use real::{c, k, Real};
+pub use table::ENTRIES;
+use smallvec::SmallVec;
+use std::fmt::Debug;
+
+/// How the types of inputs and result are related.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Types {
+    /// The promoted type of the inputs.
+    Same,
+    /// As `Same`; integers and bool raise.
+    FloatOnly,
+    /// As `Same`; integers and bool become the default floating type.
+    Float,
+    /// Computed in the promoted type; the result is bool.
+    Bool,
+    /// As `Same`; floating types raise.
+    IntOnly,
+}
+
+/// A pointwise op of `N` inputs.
+pub trait Pointwise<const N: usize>: Debug + Clone + Send + Sync + 'static {
+    const NODE: &'static str;
+    const TYPES: Types;
+    /// For each input's gradient: which inputs and whether the output enter its formula.
+    const READS: [(Mask, bool); N];
+    /// Whether `int` is written; without it integers raise.
+    const INT: bool;
+    fn f<R: Real>(&self, x: [R; N]) -> R;
+    /// The op on integers and bool, with wrapping arithmetic.
+    fn int(&self, _x: [i64; N]) -> i64 {
+        0
+    }
+    /// Gradients of the inputs for gradient `g` of the output `y`.
+    fn df<R: Real>(&self, x: [R; N], y: R, g: R) -> [R; N];
+    /// Refuses types that the op does not take.
+    fn check(&self, _dtype: DType) -> Result<()> {
+        Ok(())
+    }
+    /// The gradient of input `i` where it needs no kernel (`add` hands it on).
+    fn direct(&self, _i: usize, _g: &Tensor) -> Option<Result<Tensor>> {
+        None
+    }
+}
+
+/// Declares pointwise ops. After the types: the formula, optionally the same on integers, and one
+/// gradient per input with the names that it reads in brackets.
+#[macro_export]
+macro_rules! pointwise {
+    ($(
+        $(#[doc = $doc:literal])*
+        op $name:ident $({ $($field:ident: $ty:ty),* })? [$n:literal] = $node:literal, $types:ident;
+        f |$p:pat_param, $x:pat_param| $f:expr;
+        $(int |$ip:pat_param, $ix:pat_param| $int:expr;)?
+        df |$dp:pat_param, $dx:pat_param, $dy:pat_param, $g:pat_param| $([$mask:literal, $out:literal] $d:expr),*;
+        $(check |$cp:pat_param, $cd:pat_param| $check:expr;)?
+        $(direct |$qp:pat_param, $qi:pat_param, $qg:pat_param| $direct:expr;)?
+    )*) => { $(
+        $crate::pointwise!(@struct [$(#[doc = $doc])*] $name $({ $($field: $ty),* })?);
+        impl $crate::ops::pointwise::Pointwise<$n> for $name {
+            const NODE: &'static str = $node;
+            const TYPES: $crate::ops::pointwise::Types = $crate::ops::pointwise::Types::$types;
+            const READS: [($crate::op::Mask, bool); $n] = [$(($mask, $out)),*];
+            const INT: bool = false $(|| { let _ = stringify!($int); true })?;
+            #[inline(always)]
+            fn f<R: $crate::ops::pointwise::Real>(&self, $x: [R; $n]) -> R {
+                let $p = self;
+                $f
+            }
+            $(#[inline(always)]
+            fn int(&self, $ix: [i64; $n]) -> i64 {
+                let $ip = self;
+                $int
+            })?
+            #[inline(always)]
+            fn df<R: $crate::ops::pointwise::Real>(&self, $dx: [R; $n], $dy: R, $g: R) -> [R; $n] {
+                let $dp = self;
+                [$($d),*]
+            }
+            $(fn check(&self, $cd: $crate::dtype::DType) -> $crate::error::Result<()> {
+                let $cp = self;
+                $check
+            })?
+            $(fn direct(
+                &self,
+                $qi: usize,
+                $qg: &$crate::tensor::Tensor,
+            ) -> Option<$crate::error::Result<$crate::tensor::Tensor>> {
+                let $qp = self;
+                $direct
+            })?
+        }
+    )* };
+    (@struct [$($doc:tt)*] $name:ident) => {
+        $($doc)*
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub struct $name;
+    };
+    (@struct [$($doc:tt)*] $name:ident { $($field:ident: $ty:ty),* }) => {
+        $($doc)*
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $name { $(pub $field: $ty),* }
+    };
+}
+
+/// A pointwise op as an op.
+#[derive(Clone, Debug)]
+pub struct Pw<P, const N: usize>(pub P);
+
+/// Computes and records a pointwise op.
+pub fn apply<P: Pointwise<N>, const N: usize>(op: P, x: [&Tensor; N]) -> Result<Tensor> {
+    dispatch::call1(Pw(op), &x)
+}
+
+/// As [`apply`], into `x[0]`.
+pub fn apply_<P: Pointwise<N>, const N: usize>(op: P, x: [&Tensor; N]) -> Result<Tensor> {
+    dispatch::call_into(Pw(op), &x, x[0], true)
+}
+
+impl Args<'_> {
+    /// Computes a pointwise op to wherever the result goes.
+    pub fn apply<P: Pointwise<N>, const N: usize>(&self, op: P, x: [&Tensor; N]) -> Result<Value> {
+        self.call(Pw(op), &x)
+    }
+}
+
+fn promoted(x: &[&Tensor]) -> DType {
+    if x.len() == 1 || (x.len() == 2 && x[0].dtype() == x[1].dtype() && !x[0].is_wrapped()) {
+        return x[0].dtype();
+    }
+    let mut p = Promotion::default();
+    for t in x {
+        p.add(t.dtype(), t.ndim(), t.is_wrapped());
+    }
+    p.result()
+}
+
+fn common_shape(x: &[&Tensor]) -> Result<Dims> {
+    let mut shape = x[0].shape().clone();
+    for t in &x[1..] {
+        if t.shape() != &shape {
+            shape = shape::broadcast(&shape, t.shape())?;
+        }
+    }
+    Ok(shape)
+}
+
+impl<P: Pointwise<N>, const N: usize> Pw<P, N> {
+    /// The type that inputs are converted to, and the result's.
+    fn types(&self, x: &[&Tensor]) -> Result<(DType, DType)> {
+        let name = || function_name(P::NODE);
+        let t = promoted(x);
+        if t.is_complex() {
+            bail!(NotImplemented, "{}: complex tensors are not supported yet", name());
+        }
+        self.0.check(t)?;
+        let (inputs, output) = match P::TYPES {
+            Types::Same => (t, t),
+            Types::Float => (t.to_float(), t.to_float()),
+            Types::Bool => (t, DType::Bool),
+            Types::FloatOnly => {
+                ensure!(
+                    t.is_float(),
+                    NotImplemented,
+                    "\"{}\" not implemented for '{}'",
+                    name(),
+                    t.scalar_name()
+                );
+                (t, t)
+            }
+            Types::IntOnly => {
+                ensure!(
+                    t.is_integral(),
+                    NotImplemented,
+                    "\"{}\" not implemented for '{}': it takes integers and bool",
+                    name(),
+                    t.scalar_name()
+                );
+                (t, t)
+            }
+        };
+        ensure!(
+            inputs.is_float() || P::INT,
+            NotImplemented,
+            "\"{}\" not implemented for '{}'",
+            name(),
+            t.scalar_name()
+        );
+        Ok((inputs, output))
+    }
+}
+
+impl<P: Pointwise<N>, const N: usize> Derivative for Pw<P, N> {
+    fn name(&self) -> &'static str {
+        P::NODE
+    }
+
+    fn save(&self, needs: Mask) -> Save {
+        let mut save = Save::NONE;
+        for i in 0..N {
+            if needs >> i & 1 == 1 {
+                save.inputs |= P::READS[i].0;
+                save.outputs |= P::READS[i].1 as Mask;
+            }
+        }
+        save
+    }
+
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let mut out: Grads = SmallVec::from_elem(None, N);
+        let Some(g) = &g[0] else { return Ok(out) };
+        // What each gradient reads, unpacked once.
+        let save = self.save((0..N).fold(0, |m, i| m | (cx.needs(i) as Mask) << i));
+        let mut x: [Option<Tensor>; N] = [const { None }; N];
+        for (i, slot) in x.iter_mut().enumerate() {
+            if save.inputs >> i & 1 == 1 {
+                *slot = Some(cx.input(i)?);
+            }
+        }
+        let y = if save.outputs == 1 { Some(cx.output(0)?) } else { None };
+        if mode::grad() {
+            // The formula over tensors gives the gradient as a graph.
+            let wanted: [bool; N] = std::array::from_fn(|i| cx.needs(i));
+            for (i, d) in expr::gradients(&self.0, &x, y.as_ref(), g, wanted)?.into_iter().enumerate()
+            {
+                out[i] = d;
+            }
+            return Ok(out);
+        }
+        let zero = Tensor::zeros(&[], g.dtype(), crate::device::Device::Cpu)?;
+        for i in 0..N {
+            if !cx.needs(i) {
+                continue;
+            }
+            out[i] = Some(match self.0.direct(i, g) {
+                Some(d) => d?,
+                None => {
+                    let op = PwGrad { op: self.0.clone(), i };
+                    let mut inputs: SmallVec<[&Tensor; 5]> = SmallVec::new();
+                    inputs.push(g);
+                    inputs.push(match (&y, P::READS[i].1) {
+                        (Some(y), true) => y,
+                        _ => &zero,
+                    });
+                    for (j, slot) in x.iter().enumerate() {
+                        inputs.push(match (slot, P::READS[i].0 >> j & 1) {
+                            (Some(t), 1) => t,
+                            _ => &zero,
+                        });
+                    }
+                    dispatch::compute(&op, &inputs)?.swap_remove(0)
+                }
+            });
+        }
+        Ok(out)
+    }
+}
+
+impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        let (_, dtype) = self.types(x)?;
+        let shape = common_shape(x)?;
+        Ok(SmallVec::from_elem(TensorMeta { shape, dtype, device: dispatch::device(x) }, 1))
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let (t, _) = self.types(x)?;
+        let inputs: SmallVec<[Option<&Tensor>; 4]> = x.iter().copied().map(Some).collect();
+        let params = (&raw const self.0).cast::<()>();
+        // SAFETY: `params` points to the op that the kernels are instantiated for; `dispatch`
+        // checked devices, shapes and overlap.
+        unsafe {
+            match t.compute() {
+                DType::F32 => run::<f32>(kernel32::<P, N>(), params, &inputs, &y[0]),
+                DType::F64 => run::<f64>(kernel64::<P, N>(), params, &inputs, &y[0]),
+                _ => run::<i64>(forward_int::<P, N>, params, &inputs, &y[0]),
+            }
+        }
+        Ok(())
+    }
+
+    fn pointwise(&self) -> bool {
+        true
+    }
+}
+
+/// The gradient of input `i`, fused into one kernel: inputs are `g`, `y` and the op's inputs.
+#[derive(Clone, Debug)]
+struct PwGrad<P, const N: usize> {
+    op: P,
+    i: usize,
+}
+
+impl<P: Pointwise<N>, const N: usize> Derivative for PwGrad<P, N> {
+    fn name(&self) -> &'static str {
+        P::NODE
+    }
+    fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
+        bail!(Assertion, "{}: the fused gradient is never recorded", P::NODE)
+    }
+}
+
+impl<P: Pointwise<N>, const N: usize> Op for PwGrad<P, N> {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        let shape = common_shape(x)?;
+        let meta = TensorMeta { shape, dtype: x[0].dtype(), device: dispatch::device(x) };
+        Ok(SmallVec::from_elem(meta, 1))
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let inputs: SmallVec<[Option<&Tensor>; 5]> = x.iter().copied().map(Some).collect();
+        let params = (&raw const self.op).cast::<()>();
+        // Gradients of f64 inputs in a mixed-type op stay f64.
+        let wide = x[2..].iter().any(|t| t.dtype() == DType::F64 && t.ndim() > 0);
+        // SAFETY: as for the forward kernels.
+        unsafe {
+            match y[0].dtype() {
+                DType::F64 => run::<f64>(grad64::<P, N>(self.i), params, &inputs, &y[0]),
+                _ if wide => run::<f64>(grad64::<P, N>(self.i), params, &inputs, &y[0]),
+                _ => run::<f32>(grad32::<P, N>(self.i), params, &inputs, &y[0]),
+            }
+        }
+        Ok(())
+    }
+
+    fn pointwise(&self) -> bool {
+        true
+    }
+}
+
+#[inline(always)]
+unsafe fn forward<P: Pointwise<N>, R: Real, const N: usize>(
+    params: *const (),
+    x: *const *const R,
+    y: *mut R,
+    n: usize,
+) {
+    let op = &*params.cast::<P>();
+    let x: [*const R; N] = std::array::from_fn(|i| *x.add(i));
+    for i in 0..n {
+        *y.add(i) = op.f(std::array::from_fn(|j| *x[j].add(i)));
+    }
+}
+
+unsafe fn forward_int<P: Pointwise<N>, const N: usize>(
+    params: *const (),
+    x: *const *const i64,
+    y: *mut i64,
+    n: usize,
+) {
+    let op = &*params.cast::<P>();
+    let x: [*const i64; N] = std::array::from_fn(|i| *x.add(i));
+    for i in 0..n {
+        *y.add(i) = op.int(std::array::from_fn(|j| *x[j].add(i)));
+    }
+}
+
+#[inline(always)]
+unsafe fn gradient<P: Pointwise<N>, R: Real, const N: usize, const I: usize>(
+    params: *const (),
+    x: *const *const R,
+    d: *mut R,
+    n: usize,
+) {
+    if I >= N {
+        return;
+    }
+    let op = &*params.cast::<P>();
+    let (g, y) = (*x, *x.add(1));
+    let x: [*const R; N] = std::array::from_fn(|i| *x.add(i + 2));
+    for i in 0..n {
+        let at = std::array::from_fn(|j| *x[j].add(i));
+        *d.add(i) = op.df(at, *y.add(i), *g.add(i))[I];
+    }
+}
+
+/// Instantiates a loop for each instruction set and picks one.
+macro_rules! levels {
+    ($name:ident, $R:ident, [$($g:ident),*], $body:ident) => {
+        fn $name<P: Pointwise<N>, const N: usize $(, const $g: usize)*>() -> Kernel<$R> {
+            unsafe fn portable<P: Pointwise<N>, const N: usize $(, const $g: usize)*>(
+                p: *const (), x: *const *const $R, y: *mut $R, n: usize,
+            ) {
+                $body::<P, $R, N $(, $g)*>(p, x, y, n)
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt")]
+            unsafe fn avx2<P: Pointwise<N>, const N: usize $(, const $g: usize)*>(
+                p: *const (), x: *const *const $R, y: *mut $R, n: usize,
+            ) {
+                $body::<P, $R, N $(, $g)*>(p, x, y, n)
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2,lzcnt")]
+            unsafe fn avx512<P: Pointwise<N>, const N: usize $(, const $g: usize)*>(
+                p: *const (), x: *const *const $R, y: *mut $R, n: usize,
+            ) {
+                $body::<P, $R, N $(, $g)*>(p, x, y, n)
+            }
+            match level() {
+                Level::Portable => portable::<P, N $(, $g)*>,
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx2 => avx2::<P, N $(, $g)*>,
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx512 => avx512::<P, N $(, $g)*>,
+                #[cfg(not(target_arch = "x86_64"))]
+                _ => portable::<P, N $(, $g)*>,
+            }
+        }
+    };
+}
+levels!(kernel32, f32, [], forward);
+levels!(kernel64, f64, [], forward);
+levels!(gradient32, f32, [I], gradient);
+levels!(gradient64, f64, [I], gradient);
+
+/// The gradient kernel of input `i`; ops have at most four.
+macro_rules! by_input {
+    ($name:ident, $R:ident, $of:ident) => {
+        fn $name<P: Pointwise<N>, const N: usize>(i: usize) -> Kernel<$R> {
+            match i {
+                0 => $of::<P, N, 0>(),
+                1 => $of::<P, N, 1>(),
+                2 => $of::<P, N, 2>(),
+                _ => $of::<P, N, 3>(),
+            }
+        }
+    };
+}
+by_input!(grad32, f32, gradient32);
+by_input!(grad64, f64, gradient64);

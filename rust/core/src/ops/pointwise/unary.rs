@@ -1,0 +1,245 @@
+//! Functions of one tensor.
+
+use super::c;
+use crate::bail;
+use crate::dtype::DType;
+use crate::pointwise;
+
+const PI: f64 = std::f64::consts::PI;
+const LN_2: f64 = std::f64::consts::LN_2;
+const LN_10: f64 = std::f64::consts::LN_10;
+
+pointwise! {
+    /// -x. Bool raises.
+    op Neg[1] = "NegBackward0", Same;
+    f |_, [x]| -x;
+    int |_, [x]| x.wrapping_neg();
+    df |_, _, _, g| [0, false] -g;
+    check |_, t| if t == DType::Bool {
+        bail!(
+            Runtime,
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to \
+             invert a mask, use the `~` or `logical_not()` operator instead."
+        )
+    } else {
+        Ok(())
+    };
+
+    /// |x|. The gradient at 0 is 0.
+    op Abs[1] = "AbsBackward0", Same;
+    f |_, [x]| x.abs();
+    int |_, [x]| x.wrapping_abs();
+    df |_, [x], _, g| [1, false] g * x.sign();
+
+    /// -1, 0 or 1.
+    op Sign[1] = "SignBackward0", Same;
+    f |_, [x]| x.sign();
+    int |_, [x]| x.signum();
+    df |_, _, _, _g| [0, false] c(0.0);
+
+    /// The largest integer not above x.
+    op Floor[1] = "FloorBackward0", Same;
+    f |_, [x]| x.floor();
+    int |_, [x]| x;
+    df |_, _, _, _g| [0, false] c(0.0);
+
+    /// The smallest integer not below x.
+    op Ceil[1] = "CeilBackward0", Same;
+    f |_, [x]| x.ceil();
+    int |_, [x]| x;
+    df |_, _, _, _g| [0, false] c(0.0);
+
+    /// The integer part of x.
+    op Trunc[1] = "TruncBackward0", Same;
+    f |_, [x]| x.trunc();
+    int |_, [x]| x;
+    df |_, _, _, _g| [0, false] c(0.0);
+
+    /// To the nearest integer, ties to even.
+    op Round[1] = "RoundBackward0", Same;
+    f |_, [x]| x.round();
+    int |_, [x]| x;
+    df |_, _, _, _g| [0, false] c(0.0);
+
+    /// x * x.
+    op Square[1] = "PowBackward0", Same;
+    f |_, [x]| x * x;
+    int |_, [x]| x.wrapping_mul(x);
+    df |_, [x], _, g| [1, false] g * (c::<R>(2.0) * x);
+
+    /// 1 / x.
+    op Reciprocal[1] = "ReciprocalBackward0", Float;
+    f |_, [x]| c::<R>(1.0) / x;
+    df |_, _, y, g| [0, true] -g * (y * y);
+
+    /// Square root; NaN below 0.
+    op Sqrt[1] = "SqrtBackward0", Float;
+    f |_, [x]| x.sqrt();
+    df |_, _, y, g| [0, true] g / (c::<R>(2.0) * y);
+
+    /// 1 / sqrt(x).
+    op Rsqrt[1] = "RsqrtBackward0", Float;
+    f |_, [x]| x.rsqrt();
+    df |_, _, y, g| [0, true] c::<R>(-0.5) * g * (y * y * y);
+
+    /// e^x.
+    op Exp[1] = "ExpBackward0", Float;
+    f |_, [x]| x.exp();
+    df |_, _, y, g| [0, true] g * y;
+
+    /// 2^x.
+    op Exp2[1] = "Exp2Backward0", Float;
+    f |_, [x]| x.exp2();
+    df |_, _, y, g| [0, true] g * y * c(LN_2);
+
+    /// e^x - 1, accurate near 0.
+    op Expm1[1] = "Expm1Backward0", Float;
+    f |_, [x]| x.expm1();
+    df |_, _, y, g| [0, true] g * (y + c(1.0));
+
+    /// Natural logarithm.
+    op Log[1] = "LogBackward0", Float;
+    f |_, [x]| x.ln();
+    df |_, [x], _, g| [1, false] g / x;
+
+    /// Logarithm to base 2.
+    op Log2[1] = "Log2Backward0", Float;
+    f |_, [x]| x.log2();
+    df |_, [x], _, g| [1, false] g / (x * c(LN_2));
+
+    /// Logarithm to base 10.
+    op Log10[1] = "Log10Backward0", Float;
+    f |_, [x]| x.log10();
+    df |_, [x], _, g| [1, false] g / (x * c(LN_10));
+
+    /// log(1 + x), accurate near 0.
+    op Log1p[1] = "Log1PBackward0", Float;
+    f |_, [x]| x.log1p();
+    df |_, [x], _, g| [1, false] g / (x + c(1.0));
+
+    /// Sine of x in radians.
+    op Sin[1] = "SinBackward0", Float;
+    f |_, [x]| x.sin();
+    df |_, [x], _, g| [1, false] g * x.cos();
+
+    /// Cosine of x in radians.
+    op Cos[1] = "CosBackward0", Float;
+    f |_, [x]| x.cos();
+    df |_, [x], _, g| [1, false] -g * x.sin();
+
+    /// Tangent of x in radians.
+    op Tan[1] = "TanBackward0", Float;
+    f |_, [x]| x.tan();
+    df |_, _, y, g| [0, true] g * (c::<R>(1.0) + y * y);
+
+    /// Arc sine in radians.
+    op Asin[1] = "AsinBackward0", Float;
+    f |_, [x]| x.asin();
+    df |_, [x], _, g| [1, false] g * (c::<R>(1.0) - x * x).rsqrt();
+
+    /// Arc cosine in radians.
+    op Acos[1] = "AcosBackward0", Float;
+    f |_, [x]| x.acos();
+    df |_, [x], _, g| [1, false] -g * (c::<R>(1.0) - x * x).rsqrt();
+
+    /// Arc tangent in radians.
+    op Atan[1] = "AtanBackward0", Float;
+    f |_, [x]| x.atan();
+    df |_, [x], _, g| [1, false] g / (x * x + c(1.0));
+
+    /// Hyperbolic sine.
+    op Sinh[1] = "SinhBackward0", Float;
+    f |_, [x]| x.sinh();
+    df |_, [x], _, g| [1, false] g * x.cosh();
+
+    /// Hyperbolic cosine.
+    op Cosh[1] = "CoshBackward0", Float;
+    f |_, [x]| x.cosh();
+    df |_, [x], _, g| [1, false] g * x.sinh();
+
+    /// Hyperbolic tangent.
+    op Tanh[1] = "TanhBackward0", Float;
+    f |_, [x]| x.tanh();
+    df |_, _, y, g| [0, true] g * (c::<R>(1.0) - y * y);
+
+    /// Inverse hyperbolic sine.
+    op Asinh[1] = "AsinhBackward0", Float;
+    f |_, [x]| x.asinh();
+    df |_, [x], _, g| [1, false] g * (x * x + c(1.0)).rsqrt();
+
+    /// Inverse hyperbolic cosine.
+    op Acosh[1] = "AcoshBackward0", Float;
+    f |_, [x]| x.acosh();
+    df |_, [x], _, g| [1, false] g * ((x - c(1.0)).rsqrt() * (x + c(1.0)).rsqrt());
+
+    /// Inverse hyperbolic tangent.
+    op Atanh[1] = "AtanhBackward0", Float;
+    f |_, [x]| x.atanh();
+    df |_, [x], _, g| [1, false] g / (c::<R>(1.0) - x * x);
+
+    /// 1 / (1 + e^-x).
+    op Sigmoid[1] = "SigmoidBackward0", Float;
+    f |_, [x]| x.sigmoid();
+    df |_, _, y, g| [0, true] g * ((c::<R>(1.0) - y) * y);
+
+    /// Error function.
+    op Erf[1] = "ErfBackward0", Float;
+    f |_, [x]| x.erf();
+    df |_, [x], _, g| [1, false] g * (c::<R>(2.0 / PI.sqrt()) * (-(x * x)).exp());
+
+    /// 1 - erf(x), accurate for large x.
+    op Erfc[1] = "ErfcBackward0", Float;
+    f |_, [x]| x.erfc();
+    df |_, [x], _, g| [1, false] g * (c::<R>(-2.0 / PI.sqrt()) * (-(x * x)).exp());
+
+    /// Inverse of erf.
+    op Erfinv[1] = "ErfinvBackward0", Float;
+    f |_, [x]| x.erfinv();
+    df |_, _, y, g| [0, true] g * (c::<R>(PI.sqrt() / 2.0) * (y * y).exp());
+
+    /// log |gamma(x)|.
+    op Lgamma[1] = "LgammaBackward0", Float;
+    f |_, [x]| x.lgamma();
+    df |_, [x], _, g| [1, false] g * x.digamma();
+
+    /// The logarithmic derivative of gamma.
+    op Digamma[1] = "DigammaBackward0", Float;
+    f |_, [x]| x.digamma();
+    df |_, [x], _, g| [1, false] g * x.polygamma(1);
+
+    /// The n-th derivative of digamma.
+    op Polygamma { n: u32 }[1] = "PolygammaBackward0", Float;
+    f |p, [x]| if p.n == 0 { x.digamma() } else { x.polygamma(p.n) };
+    df |p, [x], _, g| [1, false] g * x.polygamma(p.n + 1);
+
+    /// Whether x is NaN.
+    op IsNan[1] = "IsnanBackward0", Bool;
+    f |_, [x]| R::of(x.is_nan());
+    int |_, _| 0;
+    df |_, _, _, _g| [0, false] c(0.0);
+
+    /// Whether x is zero.
+    op LogicalNot[1] = "LogicalNotBackward0", Bool;
+    f |_, [x]| R::of(x.equal(c(0.0)));
+    int |_, [x]| (x == 0) as i64;
+    df |_, _, _, _g| [0, false] c(0.0);
+
+    /// x * sigmoid(x). Elfwing et al. 2017, arXiv:1702.03118.
+    op Silu[1] = "SiluBackward0", FloatOnly;
+    f |_, [x]| x * x.sigmoid();
+    df |_, [x], _, g| [1, false] {
+        let s = x.sigmoid();
+        g * (s * (c::<R>(1.0) + x * (c::<R>(1.0) - s)))
+    };
+
+    /// max(x, 0); NaN stays.
+    op Relu[1] = "ReluBackward0", Same;
+    f |_, [x]| R::select(x.lt(c(0.0)), c(0.0), x);
+    int |_, [x]| x.max(0);
+    df |_, _, y, g| [0, true] R::select(y.le(c(0.0)), c(0.0), g);
+    check |_, t| if t == DType::Bool {
+        bail!(Runtime, "Boolean inputs not supported for relu")
+    } else {
+        Ok(())
+    };
+}

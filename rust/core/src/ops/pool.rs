@@ -1,0 +1,3 @@
+//! Pooling.
+
+crate::entries! {}

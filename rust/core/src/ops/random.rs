@@ -1,0 +1,3 @@
+//! Random numbers.
+
+crate::entries! {}

@@ -1,0 +1,3 @@
+//! Recurrent layers.
+
+crate::entries! {}

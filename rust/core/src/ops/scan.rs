@@ -1,0 +1,3 @@
+//! Running sums, products and extrema.
+
+crate::entries! {}

@@ -1,0 +1,3 @@
+//! Reading and writing at computed places: gather, scatter and their kin.
+
+crate::entries! {}

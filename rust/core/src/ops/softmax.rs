@@ -1,0 +1,3 @@
+//! Softmax and its logarithm.
+
+crate::entries! {}

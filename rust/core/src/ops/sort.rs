@@ -1,0 +1,3 @@
+//! Sorting and selection.
+
+crate::entries! {}

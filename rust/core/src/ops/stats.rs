@@ -1,0 +1,3 @@
+//! Statistics: variance, median, histograms, unique values.
+
+crate::entries! {}

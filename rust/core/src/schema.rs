@@ -1,0 +1,520 @@
+//! Signatures in PyTorch's notation, and the arguments that the binding reads by them.
+//!
+//! `name(Tensor self, int dim, *, ScalarType? dtype=None) -> (Tensor values, Tensor indices)`.
+//! Types: `Tensor`, `Tensor|Scalar` (a number becomes a 0-d tensor), `Scalar`, `int`, `float`,
+//! `bool`, `str`, `ScalarType`, `Device`, `Layout`, `MemoryFormat`, `Generator`, and lists `int[]`,
+//! `int[2]` (one int stands for all), `float[]`, `bool[]`, `Tensor[]`, `Tensor?[]`. A `?` after a
+//! type allows `None`.
+
+use crate::autograd::mode;
+use crate::device::Device;
+use crate::dispatch;
+use crate::dtype::{DType, Scalar};
+use crate::error::Result;
+use crate::op::{Op, TensorMeta};
+use crate::rng::Generator;
+use crate::tensor::Tensor;
+use crate::{bail, ensure};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    Tensor,
+    /// A tensor, or a number that stands for one.
+    Operand,
+    Scalar,
+    Int,
+    Float,
+    Bool,
+    Str,
+    DType,
+    Device,
+    Layout,
+    MemoryFormat,
+    Generator,
+    /// With a length, one int stands for a list of it; 1 also for any list.
+    Ints(Option<usize>),
+    Floats,
+    Bools,
+    Tensors,
+    OptionalTensors,
+}
+
+#[derive(Clone, Debug)]
+pub struct Param {
+    pub name: &'static str,
+    pub ty: Type,
+    pub nullable: bool,
+    pub default: Option<Value>,
+    pub keyword_only: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Schema {
+    pub name: &'static str,
+    pub params: Vec<Param>,
+    /// Names of the results where the signature gives them: a named tuple.
+    pub returns: Vec<Option<&'static str>>,
+}
+
+/// How elements of a tensor are to be laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryFormat {
+    Contiguous,
+    Preserve,
+    ChannelsLast,
+    ChannelsLast3d,
+}
+
+/// An argument or a result.
+#[derive(Clone)]
+pub enum Value {
+    None,
+    Tensor(Tensor),
+    Tensors(Vec<Tensor>),
+    OptionalTensors(Vec<Option<Tensor>>),
+    /// A fixed number of results (a tuple); `Tensors` is a list.
+    Tuple(Vec<Tensor>),
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Ints(SmallVec<[i64; 5]>),
+    Floats(Vec<f64>),
+    Bools(Vec<bool>),
+    Str(Arc<str>),
+    DType(DType),
+    Device(Device),
+    Layout,
+    MemoryFormat(MemoryFormat),
+    Generator(Arc<Generator>),
+}
+
+impl std::fmt::Debug for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Value::None => f.write_str("None"),
+            Value::Bool(b) => f.write_str(if *b { "True" } else { "False" }),
+            Value::Int(i) => write!(f, "{i}"),
+            Value::Float(x) => write!(f, "{x:?}"),
+            Value::Ints(v) => write!(f, "{:?}", &v[..]),
+            Value::Floats(v) => write!(f, "{v:?}"),
+            Value::Bools(v) => write!(f, "{v:?}"),
+            Value::Str(s) => write!(f, "'{s}'"),
+            Value::DType(d) => write!(f, "{d}"),
+            Value::Device(d) => write!(f, "{d}"),
+            Value::MemoryFormat(m) => write!(f, "{m:?}"),
+            Value::Tensor(t) => write!(f, "{t:?}"),
+            _ => f.write_str("..."),
+        }
+    }
+}
+
+impl From<Tensor> for Value {
+    fn from(t: Tensor) -> Value {
+        Value::Tensor(t)
+    }
+}
+
+/// Parses a signature. Signatures are constants of this crate: a mistake panics when the table is
+/// built, which every test does.
+pub fn parse(text: &'static str) -> Schema {
+    let open = text.find('(').unwrap_or_else(|| panic!("schema without (: {text}"));
+    let arrow = text.rfind(") -> ").unwrap_or_else(|| panic!("schema without ->: {text}"));
+    let name = &text[..open];
+    let mut params = Vec::new();
+    let mut keyword_only = false;
+    for part in split(&text[open + 1..arrow]) {
+        if part == "*" {
+            keyword_only = true;
+            continue;
+        }
+        let (left, default) = match part.split_once('=') {
+            Some((l, d)) => (l, Some(d)),
+            None => (part, None),
+        };
+        let (ty, name) = left.rsplit_once(' ').unwrap_or_else(|| panic!("bad parameter: {text}"));
+        let nullable = ty.ends_with('?');
+        let ty = parse_type(ty.trim_end_matches('?'), text);
+        let default = default.map(|d| parse_default(d, ty, text));
+        params.push(Param { name, ty, nullable, default, keyword_only });
+    }
+    let out = text[arrow + 5..].trim();
+    let returns = match out.strip_prefix('(') {
+        Some(list) => split(list.trim_end_matches(')'))
+            .into_iter()
+            .map(|r| r.split_once(' ').map(|(_, n)| n))
+            .collect(),
+        None => vec![None],
+    };
+    Schema { name, params, returns }
+}
+
+/// Splits at commas outside brackets.
+fn split(text: &'static str) -> Vec<&'static str> {
+    let (mut out, mut depth, mut start) = (Vec::new(), 0, 0);
+    for (i, ch) in text.char_indices() {
+        match ch {
+            '[' | '(' => depth += 1,
+            ']' | ')' => depth -= 1,
+            ',' if depth == 0 => {
+                out.push(text[start..i].trim());
+                start = i + 1;
+            }
+            _ => {}
+        }
+    }
+    if !text[start..].trim().is_empty() {
+        out.push(text[start..].trim());
+    }
+    out
+}
+
+fn parse_type(ty: &str, text: &str) -> Type {
+    match ty {
+        "Tensor" => Type::Tensor,
+        "Tensor|Scalar" => Type::Operand,
+        "Scalar" => Type::Scalar,
+        "int" => Type::Int,
+        "float" => Type::Float,
+        "bool" => Type::Bool,
+        "str" => Type::Str,
+        "ScalarType" => Type::DType,
+        "Device" => Type::Device,
+        "Layout" => Type::Layout,
+        "MemoryFormat" => Type::MemoryFormat,
+        "Generator" => Type::Generator,
+        "int[]" => Type::Ints(None),
+        "float[]" => Type::Floats,
+        "bool[]" => Type::Bools,
+        "Tensor[]" => Type::Tensors,
+        "Tensor?[]" => Type::OptionalTensors,
+        _ => match ty.strip_prefix("int[").and_then(|t| t.strip_suffix(']')) {
+            Some(n) => Type::Ints(Some(n.parse().expect("a length in int[n]"))),
+            None => panic!("unknown type {ty} in {text}"),
+        },
+    }
+}
+
+fn parse_default(d: &'static str, ty: Type, text: &str) -> Value {
+    match (d, ty) {
+        ("None", _) => Value::None,
+        ("True", _) => Value::Bool(true),
+        ("False", _) => Value::Bool(false),
+        ("inf", _) => Value::Float(f64::INFINITY),
+        (_, Type::Str) => Value::Str(d.trim_matches(['\'', '"']).into()),
+        (_, Type::Ints(_)) => match d.strip_prefix('[').and_then(|d| d.strip_suffix(']')) {
+            Some(list) => Value::Ints(
+                split_static(list).map(|n| n.parse().expect("an int in a default")).collect(),
+            ),
+            None => {
+                let n: i64 = d.parse().unwrap_or_else(|_| panic!("bad default {d} in {text}"));
+                let count = if let Type::Ints(Some(k)) = ty { k } else { 1 };
+                Value::Ints(SmallVec::from_elem(n, count))
+            }
+        },
+        (_, Type::Float) => Value::Float(d.parse().expect("a float default")),
+        _ => match d.parse::<i64>() {
+            Ok(i) => Value::Int(i),
+            Err(_) => Value::Float(
+                d.parse().unwrap_or_else(|_| panic!("bad default {d} in {text}")),
+            ),
+        },
+    }
+}
+
+fn split_static(list: &'static str) -> impl Iterator<Item = &'static str> {
+    list.split(',').map(str::trim).filter(|s| !s.is_empty())
+}
+
+/// Where an entry is found and which forms it has; combined with `|`.
+pub mod flag {
+    /// A function of the top-level module.
+    pub const FN: u32 = 1;
+    /// A method of `Tensor`.
+    pub const METHOD: u32 = 2;
+    /// Also `name_`, writing to `self`.
+    pub const INPLACE: u32 = 4;
+    /// Also with `out=`.
+    pub const OUT: u32 = 8;
+    /// Computes through [`super::Args::apply`], which writes to the destination itself.
+    pub const DIRECT: u32 = 16;
+    /// A function of `_C._nn`.
+    pub const NN: u32 = 32;
+    /// A function of `linalg`; its name is without the prefix.
+    pub const LINALG: u32 = 64;
+    /// A function of `special`.
+    pub const SPECIAL: u32 = 128;
+    /// Returns a tensor of its own or a tuple; used for `fft`.
+    pub const FFT: u32 = 256;
+    /// What most functions of a tensor are.
+    pub const ALL: u32 = FN | METHOD | INPLACE | OUT;
+    /// The same, for pointwise ops.
+    pub const PW: u32 = ALL | DIRECT;
+}
+
+/// A public function, declared once: signature, documentation, where it lives, what it does.
+pub struct Entry {
+    pub schema: &'static str,
+    pub doc: &'static str,
+    pub flags: u32,
+    pub run: fn(&Args) -> Result<Value>,
+}
+
+/// Declares the entries of a family of ops.
+#[macro_export]
+macro_rules! entries {
+    ($($(#[doc = $doc:literal])* $schema:literal, $flags:expr, $run:expr;)*) => {
+        pub const ENTRIES: &[$crate::schema::Entry] = &[$($crate::schema::Entry {
+            schema: $schema,
+            doc: concat!($($doc, "\n"),*),
+            flags: { #[allow(unused_imports)] use $crate::schema::flag::*; $flags },
+            run: $run,
+        }),*];
+    };
+}
+
+/// Where a result goes.
+#[derive(Clone)]
+pub enum Dest {
+    New,
+    /// `x_()`: back into the first argument.
+    InPlace,
+    /// `out=`.
+    Out(Vec<Tensor>),
+}
+
+/// Arguments in the order of the signature, defaults filled in.
+pub struct Args<'a> {
+    pub values: &'a [Value],
+    pub dest: &'a Dest,
+    pub schema: &'a Schema,
+}
+
+impl Args<'_> {
+    fn wrong<T>(&self, i: usize, want: &str) -> Result<T> {
+        let name = self.schema.params.get(i).map_or("?", |p| p.name);
+        bail!(
+            Type,
+            "{}(): argument '{name}' (position {}) must be {want}, not {:?}",
+            self.schema.name,
+            i + 1,
+            self.values.get(i)
+        )
+    }
+    pub fn is_none(&self, i: usize) -> bool {
+        matches!(self.values[i], Value::None)
+    }
+    pub fn tensor(&self, i: usize) -> Result<&Tensor> {
+        match &self.values[i] {
+            Value::Tensor(t) => Ok(t),
+            _ => self.wrong(i, "Tensor"),
+        }
+    }
+    pub fn opt_tensor(&self, i: usize) -> Option<&Tensor> {
+        match &self.values[i] {
+            Value::Tensor(t) => Some(t),
+            _ => None,
+        }
+    }
+    pub fn tensors(&self, i: usize) -> Result<&[Tensor]> {
+        match &self.values[i] {
+            Value::Tensors(t) => Ok(t),
+            _ => self.wrong(i, "tuple of Tensors"),
+        }
+    }
+    pub fn opt_tensors(&self, i: usize) -> Result<&[Option<Tensor>]> {
+        match &self.values[i] {
+            Value::OptionalTensors(t) => Ok(t),
+            _ => self.wrong(i, "tuple of Tensors"),
+        }
+    }
+    pub fn scalar(&self, i: usize) -> Result<Scalar> {
+        match self.opt_scalar(i) {
+            Some(s) => Ok(s),
+            None => self.wrong(i, "Number"),
+        }
+    }
+    pub fn opt_scalar(&self, i: usize) -> Option<Scalar> {
+        match self.values[i] {
+            Value::Bool(b) => Some(Scalar::Bool(b)),
+            Value::Int(v) => Some(Scalar::Int(v)),
+            Value::Float(v) => Some(Scalar::Float(v)),
+            _ => None,
+        }
+    }
+    pub fn int(&self, i: usize) -> Result<i64> {
+        match self.values[i] {
+            Value::Int(v) => Ok(v),
+            Value::Bool(b) => Ok(b as i64),
+            _ => self.wrong(i, "int"),
+        }
+    }
+    pub fn opt_int(&self, i: usize) -> Option<i64> {
+        match self.values[i] {
+            Value::Int(v) => Some(v),
+            _ => None,
+        }
+    }
+    pub fn float(&self, i: usize) -> Result<f64> {
+        match self.opt_scalar(i) {
+            Some(s) => Ok(s.f64()),
+            None => self.wrong(i, "float"),
+        }
+    }
+    pub fn opt_float(&self, i: usize) -> Option<f64> {
+        self.opt_scalar(i).map(Scalar::f64)
+    }
+    pub fn bool(&self, i: usize) -> Result<bool> {
+        match self.values[i] {
+            Value::Bool(b) => Ok(b),
+            Value::Int(v) => Ok(v != 0),
+            _ => self.wrong(i, "bool"),
+        }
+    }
+    pub fn ints(&self, i: usize) -> Result<&[i64]> {
+        match &self.values[i] {
+            Value::Ints(v) => Ok(v),
+            _ => self.wrong(i, "tuple of ints"),
+        }
+    }
+    pub fn opt_ints(&self, i: usize) -> Option<&[i64]> {
+        match &self.values[i] {
+            Value::Ints(v) => Some(v),
+            _ => None,
+        }
+    }
+    pub fn floats(&self, i: usize) -> Result<&[f64]> {
+        match &self.values[i] {
+            Value::Floats(v) => Ok(v),
+            _ => self.wrong(i, "tuple of floats"),
+        }
+    }
+    pub fn opt_floats(&self, i: usize) -> Option<&[f64]> {
+        match &self.values[i] {
+            Value::Floats(v) => Some(v),
+            _ => None,
+        }
+    }
+    pub fn bools(&self, i: usize) -> Result<&[bool]> {
+        match &self.values[i] {
+            Value::Bools(v) => Ok(v),
+            _ => self.wrong(i, "tuple of bools"),
+        }
+    }
+    pub fn str(&self, i: usize) -> Result<&str> {
+        match &self.values[i] {
+            Value::Str(s) => Ok(s),
+            _ => self.wrong(i, "str"),
+        }
+    }
+    pub fn opt_str(&self, i: usize) -> Option<&str> {
+        match &self.values[i] {
+            Value::Str(s) => Some(s),
+            _ => None,
+        }
+    }
+    pub fn dtype(&self, i: usize) -> Option<DType> {
+        match self.values[i] {
+            Value::DType(d) => Some(d),
+            _ => None,
+        }
+    }
+    pub fn device(&self, i: usize) -> Option<Device> {
+        match self.values[i] {
+            Value::Device(d) => Some(d),
+            _ => None,
+        }
+    }
+    pub fn memory_format(&self, i: usize) -> Option<MemoryFormat> {
+        match self.values[i] {
+            Value::MemoryFormat(m) => Some(m),
+            _ => None,
+        }
+    }
+    /// The generator named, or the default one.
+    pub fn generator(&self, i: usize) -> Arc<Generator> {
+        match &self.values[i] {
+            Value::Generator(g) => g.clone(),
+            _ => crate::rng::default_generator(),
+        }
+    }
+
+    /// Computes an op with one result to wherever the result goes.
+    pub fn call<O: Op>(&self, op: O, x: &[&Tensor]) -> Result<Value> {
+        Ok(Value::Tensor(match self.dest {
+            Dest::New => dispatch::call1(op, x)?,
+            Dest::InPlace => dispatch::call_into(op, x, self.tensor(0)?, true)?,
+            Dest::Out(out) => dispatch::call_into(op, x, &out[0], false)?,
+        }))
+    }
+}
+
+impl Entry {
+    /// Runs the function and brings its results to their destination. With `out=`, a tensor of
+    /// another shape is replaced: the caller stores what is returned in its place.
+    pub fn invoke(&self, schema: &Schema, values: &mut [Value], dest: &Dest) -> Result<Value> {
+        let direct = self.flags & flag::DIRECT != 0;
+        match dest {
+            Dest::New => (self.run)(&Args { values, dest, schema }),
+            _ if direct => (self.run)(&Args { values, dest, schema }),
+            Dest::InPlace => {
+                let Some(Value::Tensor(target)) = values.first().cloned() else {
+                    bail!(Type, "{}_(): the first argument must be a Tensor", schema.name);
+                };
+                let tracked = mode::grad()
+                    && values.iter().any(|v| matches!(v, Value::Tensor(t) if t.requires_grad()));
+                target.check_inplace(tracked)?;
+                if tracked {
+                    // What backward needs of the old value must outlive it.
+                    values[0] = Value::Tensor(target.copy_dense()?);
+                }
+                let result = (self.run)(&Args { values, dest: &Dest::New, schema })?;
+                let Value::Tensor(result) = result else {
+                    bail!(Type, "{}_(): the result is not one tensor", schema.name);
+                };
+                dispatch::destination(schema.name, &target, &TensorMeta::of(&result), true)?;
+                target.copy_from(&result)?;
+                Ok(Value::Tensor(target))
+            }
+            Dest::Out(outs) => {
+                let tracked = |v: &Value| match v {
+                    Value::Tensor(t) => t.requires_grad(),
+                    Value::Tensors(ts) => ts.iter().any(Tensor::requires_grad),
+                    _ => false,
+                };
+                if mode::grad()
+                    && (values.iter().any(tracked) || outs.iter().any(Tensor::requires_grad))
+                {
+                    dispatch::refuse_out(schema.name)?;
+                }
+                let results = match (self.run)(&Args { values, dest: &Dest::New, schema })? {
+                    Value::Tensor(t) => vec![t],
+                    Value::Tensors(t) | Value::Tuple(t) => t,
+                    _ => bail!(Type, "{}(): takes no out=", schema.name),
+                };
+                ensure!(
+                    results.len() == outs.len(),
+                    Type,
+                    "{}(): argument 'out' must hold {} tensors, got {}",
+                    schema.name,
+                    results.len(),
+                    outs.len()
+                );
+                let mut written = Vec::new();
+                for (out, result) in outs.iter().zip(&results) {
+                    let meta = TensorMeta::of(result);
+                    let target = dispatch::destination(schema.name, out, &meta, false)?;
+                    dispatch::check_overlap(&target)?;
+                    target.write_from(result)?;
+                    target.bump_version();
+                    written.push(target);
+                }
+                Ok(match written.len() {
+                    1 => Value::Tensor(written.swap_remove(0)),
+                    _ => Value::Tuple(written),
+                })
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Shapes: counting, broadcasting, dimension arguments.
+
+use crate::error::{Error, Kind, Result};
+use crate::{bail, ensure};
+use smallvec::SmallVec;
+
+/// Sizes of each dimension.
+pub type Dims = SmallVec<[usize; 5]>;
+/// Distance in elements between neighbours along each dimension.
+pub type Strides = SmallVec<[isize; 5]>;
+
+/// The number of elements, or an error where it does not fit a signed 64-bit integer.
+pub fn numel(shape: &[usize]) -> Result<usize> {
+    if shape.contains(&0) {
+        return Ok(0);
+    }
+    let mut n = 1usize;
+    for &d in shape {
+        n = n.checked_mul(d).filter(|&n| n <= i64::MAX as usize).ok_or_else(|| {
+            Error::runtime(format!(
+                "Storage size calculation overflowed with sizes={} (numel does not fit 64 bits)",
+                Show(shape)
+            ))
+        })?;
+    }
+    Ok(n)
+}
+
+/// Prints as PyTorch prints sizes: `[2, 3]`.
+pub struct Show<'a, T>(pub &'a [T]);
+
+impl<T: std::fmt::Display> std::fmt::Display for Show<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("[")?;
+        for (i, x) in self.0.iter().enumerate() {
+            write!(f, "{}{x}", if i == 0 { "" } else { ", " })?;
+        }
+        f.write_str("]")
+    }
+}
+
+/// A dimension argument as an index; negative counts from the end. A 0-d tensor accepts 0 and -1.
+pub fn dim(d: i64, ndim: usize) -> Result<usize> {
+    let n = ndim.max(1) as i64;
+    if d < -n || d >= n {
+        return Err(Error::index(format!(
+            "Dimension out of range (expected to be in range of [{}, {}], but got {d})",
+            -n,
+            n - 1
+        )));
+    }
+    Ok(if d < 0 { d + n } else { d } as usize)
+}
+
+/// Several dimension arguments; a repeated one raises. An empty list stays empty.
+pub fn dims(ds: &[i64], ndim: usize) -> Result<SmallVec<[usize; 5]>> {
+    let mut out = SmallVec::new();
+    for &d in ds {
+        let d = dim(d, ndim)?;
+        ensure!(!out.contains(&d), Runtime, "dim {d} appears multiple times in the list of dims");
+        out.push(d);
+    }
+    Ok(out)
+}
+
+/// The dimensions of a reduction as a mask: none or an empty list means all.
+pub fn reduced(ds: Option<&[i64]>, ndim: usize) -> Result<SmallVec<[bool; 5]>> {
+    match ds {
+        Some(ds) if !ds.is_empty() => {
+            let mut mask = SmallVec::from_elem(false, ndim);
+            for d in dims(ds, ndim)? {
+                if d < ndim {
+                    mask[d] = true;
+                }
+            }
+            Ok(mask)
+        }
+        _ => Ok(SmallVec::from_elem(true, ndim)),
+    }
+}
+
+/// The shape that two shapes broadcast to.
+pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Dims> {
+    if a == b {
+        return Ok(Dims::from_slice(a));
+    }
+    let n = a.len().max(b.len());
+    let mut out = Dims::from_elem(1, n);
+    for i in 0..n {
+        let x = if i + a.len() >= n { a[i + a.len() - n] } else { 1 };
+        let y = if i + b.len() >= n { b[i + b.len() - n] } else { 1 };
+        out[i] = match (x, y) {
+            (x, y) if x == y => x,
+            (1, y) => y,
+            (x, 1) => x,
+            _ => bail!(
+                Runtime,
+                "The size of tensor a ({x}) must match the size of tensor b ({y}) at \
+                 non-singleton dimension {i}"
+            ),
+        };
+    }
+    Ok(out)
+}
+
+/// Whether a tensor of shape `from` expands to shape `to`.
+pub fn expandable(from: &[usize], to: &[usize]) -> bool {
+    from.len() <= to.len()
+        && from.iter().rev().zip(to.iter().rev()).all(|(&f, &t)| f == t || f == 1)
+}
+
+/// Sizes from a factory's arguments: negative ones raise.
+pub fn sizes(size: &[i64]) -> Result<Dims> {
+    let mut out = Dims::with_capacity(size.len());
+    for &s in size {
+        ensure!(
+            s >= 0,
+            Runtime,
+            "Trying to create tensor with negative dimension {s}: {}",
+            Show(size)
+        );
+        out.push(s as usize);
+    }
+    numel(&out)?;
+    Ok(out)
+}
+
+/// Resolves one `-1` in the arguments of `view` and `reshape`.
+pub fn infer(size: &[i64], count: usize) -> Result<Dims> {
+    let mut out = Dims::with_capacity(size.len());
+    let mut unknown = None;
+    let mut known = 1usize;
+    for (i, &s) in size.iter().enumerate() {
+        if s == -1 {
+            ensure!(unknown.is_none(), Runtime, "only one dimension can be inferred");
+            unknown = Some(i);
+            out.push(1);
+        } else {
+            ensure!(s >= 0, Runtime, "invalid shape dimension {s} at index {i} of shape {}", Show(size));
+            known = known.checked_mul(s as usize).unwrap_or(usize::MAX);
+            out.push(s as usize);
+        }
+    }
+    let invalid = || {
+        Error::new(
+            Kind::Runtime,
+            format!("shape '{}' is invalid for input of size {count}", Show(size)),
+        )
+    };
+    match unknown {
+        Some(i) => {
+            ensure!(
+                known != 0 || count != 0,
+                Runtime,
+                "cannot reshape tensor of 0 elements into shape {} because the unspecified \
+                 dimension size -1 can be any value and is ambiguous",
+                Show(size)
+            );
+            if known == 0 || count % known != 0 {
+                return Err(invalid());
+            }
+            out[i] = count / known;
+        }
+        None if known != count => return Err(invalid()),
+        None => {}
+    }
+    Ok(out)
+}

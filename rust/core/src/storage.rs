@@ -1,0 +1,104 @@
+//! Reference-counted memory that tensors share. No locks: kernels write through raw pointers, and
+//! the version counter tells autograd that they did.
+
+use crate::alloc;
+use crate::bail;
+use crate::device::Device;
+use crate::error::Result;
+use std::any::Any;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+
+enum Memory {
+    /// From [`crate::alloc`], returned to it on drop.
+    Host(NonNull<u8>),
+    /// Lent by someone else (NumPy, DLPack, a memory map), kept alive by the owner.
+    Lent(NonNull<u8>, #[allow(dead_code)] Box<dyn Any + Send + Sync>),
+}
+
+pub struct Allocation {
+    memory: Memory,
+    bytes: usize,
+    version: AtomicU32,
+}
+
+// SAFETY: the pointer is owned (or kept alive by its owner); concurrent writes to elements are the
+// user's races, as in PyTorch.
+unsafe impl Send for Allocation {}
+// SAFETY: as above.
+unsafe impl Sync for Allocation {}
+
+/// A shared block of memory on one device.
+#[derive(Clone)]
+pub struct Storage(Arc<Allocation>);
+
+impl Storage {
+    /// Uninitialised memory.
+    pub fn empty(bytes: usize, device: Device) -> Result<Storage> {
+        match device {
+            Device::Cpu => Ok(Storage::new(Memory::Host(alloc::alloc(bytes)?), bytes)),
+            Device::Wgpu => bail!(Runtime, "wgpu: no device"),
+        }
+    }
+
+    pub fn zeroed(bytes: usize, device: Device) -> Result<Storage> {
+        match device {
+            Device::Cpu => Ok(Storage::new(Memory::Host(alloc::alloc_zeroed(bytes)?), bytes)),
+            Device::Wgpu => bail!(Runtime, "wgpu: no device"),
+        }
+    }
+
+    /// Memory lent by `owner`, which lives as long as the storage.
+    ///
+    /// # Safety
+    /// `ptr` is valid for reads and writes of `bytes` while `owner` lives.
+    pub unsafe fn lent(ptr: NonNull<u8>, bytes: usize, owner: Box<dyn Any + Send + Sync>) -> Storage {
+        Storage::new(Memory::Lent(ptr, owner), bytes)
+    }
+
+    fn new(memory: Memory, bytes: usize) -> Storage {
+        Storage(Arc::new(Allocation { memory, bytes, version: AtomicU32::new(0) }))
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.0.bytes
+    }
+
+    pub fn device(&self) -> Device {
+        Device::Cpu
+    }
+
+    /// The first byte in host memory.
+    pub fn ptr(&self) -> *mut u8 {
+        match &self.0.memory {
+            Memory::Host(p) | Memory::Lent(p, _) => p.as_ptr(),
+        }
+    }
+
+    pub fn version(&self) -> u32 {
+        self.0.version.load(Ordering::Relaxed)
+    }
+
+    pub fn bump_version(&self) {
+        self.0.version.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn same(&self, other: &Storage) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Whether nobody else can see this memory.
+    pub fn is_unique(&self) -> bool {
+        Arc::strong_count(&self.0) == 1 && matches!(self.0.memory, Memory::Host(_))
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        if let Memory::Host(p) = self.memory {
+            // SAFETY: `p` came from `alloc` with this size and nobody holds it any more.
+            unsafe { alloc::free(p, self.bytes) }
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! The tensor: a layout over a shared storage, with a slot for its place in a graph.
+
+use crate::autograd::Meta;
+use crate::device::Device;
+use crate::dtype::{DType, Scalar};
+use crate::ensure;
+use crate::error::Result;
+use crate::layout::Layout;
+use crate::shape::{numel, Dims, Strides};
+use crate::storage::Storage;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// How a view came about; decides whether it may be modified in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Creation {
+    Default,
+    NoGrad,
+    Inference,
+    /// One of several outputs of a view op such as `unbind`.
+    Multiple,
+    /// Returned from a custom `Function`.
+    Custom,
+}
+
+/// A view's tie to the tensor that owns the storage.
+pub struct ViewOf {
+    pub base: Tensor,
+    pub creation: Creation,
+    /// The version at which the view's `grad_fn` was last right.
+    pub seen: AtomicU32,
+}
+
+pub struct TensorImpl {
+    storage: Storage,
+    layout: Layout,
+    dtype: DType,
+    /// Made from a Python number: takes part in promotion only by category.
+    wrapped: bool,
+    inference: bool,
+    /// Its own counter where it must not share its storage's (`.data`).
+    version: Option<Arc<AtomicU32>>,
+    view: Option<ViewOf>,
+    autograd: OnceLock<Arc<Meta>>,
+    /// The host language's object for this tensor, if one is alive; the host keeps it right.
+    wrapper: AtomicPtr<c_void>,
+}
+
+/// A cheap handle: clones share everything, in-place changes included.
+#[derive(Clone)]
+pub struct Tensor(Arc<TensorImpl>);
+
+impl Tensor {
+    pub fn from_storage(storage: Storage, layout: Layout, dtype: DType) -> Tensor {
+        Tensor::build(storage, layout, dtype, false, None, None)
+    }
+
+    fn build(
+        storage: Storage,
+        layout: Layout,
+        dtype: DType,
+        wrapped: bool,
+        version: Option<Arc<AtomicU32>>,
+        view: Option<ViewOf>,
+    ) -> Tensor {
+        Tensor(Arc::new(TensorImpl {
+            storage,
+            layout,
+            dtype,
+            wrapped,
+            inference: crate::autograd::mode::inference(),
+            version,
+            view,
+            autograd: OnceLock::new(),
+            wrapper: AtomicPtr::new(std::ptr::null_mut()),
+        }))
+    }
+
+    /// Uninitialised, contiguous.
+    pub fn empty(shape: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
+        let storage = Storage::empty(byte_count(shape, dtype)?, device)?;
+        Ok(Tensor::from_storage(storage, Layout::contiguous(shape), dtype))
+    }
+
+    pub fn zeros(shape: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
+        let storage = Storage::zeroed(byte_count(shape, dtype)?, device)?;
+        Ok(Tensor::from_storage(storage, Layout::contiguous(shape), dtype))
+    }
+
+    /// A contiguous tensor on the CPU from a slice whose type has the same size as `dtype`.
+    pub fn from_slice<T: Copy>(data: &[T], shape: &[usize], dtype: DType) -> Result<Tensor> {
+        assert_eq!(std::mem::size_of::<T>(), dtype.size());
+        assert_eq!(data.len(), numel(shape)?);
+        let out = Tensor::empty(shape, dtype, Device::Cpu)?;
+        // SAFETY: `out` is a fresh contiguous allocation of the same number of bytes.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), out.ptr::<T>(), data.len()) };
+        Ok(out)
+    }
+
+    /// A Python number as a 0-d operand.
+    pub fn number(value: Scalar) -> Result<Tensor> {
+        let dtype = value.dtype();
+        let storage = Storage::empty(dtype.size(), Device::Cpu)?;
+        // SAFETY: the allocation holds one element of `dtype`.
+        unsafe {
+            match value {
+                Scalar::Bool(b) => storage.ptr().write(b as u8),
+                Scalar::Int(i) => storage.ptr().cast::<i64>().write(i),
+                Scalar::Float(f) => storage.ptr().cast::<f64>().write(f),
+            }
+        }
+        let layout = Layout::contiguous(&[]);
+        Ok(Tensor::build(storage, layout, dtype, true, None, None))
+    }
+
+    /// The same memory under another layout, with no history and not registered as a view.
+    pub fn alias(&self, layout: Layout) -> Tensor {
+        let i = &*self.0;
+        Tensor::build(i.storage.clone(), layout, i.dtype, false, i.version.clone(), None)
+    }
+
+    /// The same memory read as another type of a size that `layout` accounts for.
+    pub fn alias_as(&self, layout: Layout, dtype: DType) -> Tensor {
+        let i = &*self.0;
+        Tensor::build(i.storage.clone(), layout, dtype, false, i.version.clone(), None)
+    }
+
+    /// A view: like [`Tensor::alias`], and in-place changes reach the history of its base.
+    pub fn view_as(&self, layout: Layout, dtype: DType, creation: Creation) -> Tensor {
+        let i = &*self.0;
+        let (base, inherited) = match &i.view {
+            Some(v) => (v.base.clone(), v.creation),
+            None => (self.clone(), Creation::Default),
+        };
+        let creation = if creation == Creation::Default { inherited } else { creation };
+        let view = ViewOf { base, creation, seen: AtomicU32::new(self.version()) };
+        let version = i.version.clone();
+        Tensor::build(i.storage.clone(), layout, dtype, false, version, Some(view))
+    }
+
+    /// Shares memory and version counter, without history (`detach`).
+    pub fn detach(&self) -> Tensor {
+        self.alias(self.layout().clone())
+    }
+
+    /// Shares memory, but neither history nor version counter (`.data`).
+    pub fn data(&self) -> Tensor {
+        let i = &*self.0;
+        let version = Some(Arc::new(AtomicU32::new(0)));
+        Tensor::build(i.storage.clone(), i.layout.clone(), i.dtype, false, version, None)
+    }
+
+    /// The same memory, marked as a Python number (or no longer so).
+    pub fn with_wrapped(&self, wrapped: bool) -> Tensor {
+        let i = &*self.0;
+        let version = i.version.clone();
+        Tensor::build(i.storage.clone(), i.layout.clone(), i.dtype, wrapped, version, None)
+    }
+
+    /// Another tensor's memory under this one's place in the graph (`x.data = y`, `x.resize_`).
+    pub fn replaced(&self, with: &Tensor) -> Tensor {
+        let (a, b) = (&*self.0, &*with.0);
+        let out = Tensor::build(
+            b.storage.clone(),
+            b.layout.clone(),
+            b.dtype,
+            false,
+            b.version.clone(),
+            None,
+        );
+        if let Some(meta) = a.autograd.get() {
+            let _ = out.0.autograd.set(meta.clone());
+        }
+        out
+    }
+
+    pub fn storage(&self) -> &Storage {
+        &self.0.storage
+    }
+    pub fn layout(&self) -> &Layout {
+        &self.0.layout
+    }
+    pub fn shape(&self) -> &Dims {
+        &self.0.layout.shape
+    }
+    pub fn strides(&self) -> &Strides {
+        &self.0.layout.strides
+    }
+    pub fn offset(&self) -> usize {
+        self.0.layout.offset
+    }
+    pub fn ndim(&self) -> usize {
+        self.0.layout.shape.len()
+    }
+    pub fn numel(&self) -> usize {
+        self.0.layout.numel()
+    }
+    pub fn dtype(&self) -> DType {
+        self.0.dtype
+    }
+    pub fn device(&self) -> Device {
+        self.0.storage.device()
+    }
+    pub fn is_wrapped(&self) -> bool {
+        self.0.wrapped
+    }
+    pub fn is_inference(&self) -> bool {
+        self.0.inference
+    }
+    pub fn is_contiguous(&self) -> bool {
+        self.0.layout.is_contiguous()
+    }
+    /// The size of dimension `d`; 1 for the one dimension that a 0-d tensor is taken to have.
+    pub fn size(&self, d: usize) -> usize {
+        self.0.layout.shape.get(d).copied().unwrap_or(1)
+    }
+    /// The stride of dimension `d`; 0 for a 0-d tensor's.
+    pub fn stride(&self, d: usize) -> isize {
+        self.0.layout.strides.get(d).copied().unwrap_or(0)
+    }
+
+    /// The first element in host memory. `T` must have the size of the dtype.
+    pub fn ptr<T>(&self) -> *mut T {
+        debug_assert!(std::mem::size_of::<T>() == self.dtype().size() || self.numel() == 0);
+        let bytes = self.0.layout.offset * self.0.dtype.size();
+        self.0.storage.ptr().wrapping_add(bytes).cast()
+    }
+
+    /// The first element as bytes.
+    pub fn bytes_ptr(&self) -> *mut u8 {
+        self.0.storage.ptr().wrapping_add(self.0.layout.offset * self.0.dtype.size())
+    }
+
+    /// A contiguous CPU tensor's elements. `T` must be the dtype's type.
+    ///
+    /// # Safety
+    /// Nobody writes to the elements while the slice is in use.
+    pub unsafe fn slice<T>(&self) -> &[T] {
+        debug_assert!(self.is_contiguous());
+        if self.numel() == 0 {
+            return &[];
+        }
+        std::slice::from_raw_parts(self.ptr::<T>(), self.numel())
+    }
+
+    /// As [`Tensor::slice`], for writing.
+    ///
+    /// # Safety
+    /// Nobody else reads or writes the elements while the slice is in use.
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn slice_mut<T>(&self) -> &mut [T] {
+        debug_assert!(self.is_contiguous());
+        if self.numel() == 0 {
+            return &mut [];
+        }
+        std::slice::from_raw_parts_mut(self.ptr::<T>(), self.numel())
+    }
+
+    pub fn version(&self) -> u32 {
+        match &self.0.version {
+            Some(v) => v.load(Ordering::Relaxed),
+            None => self.0.storage.version(),
+        }
+    }
+
+    pub fn bump_version(&self) {
+        match &self.0.version {
+            Some(v) => {
+                v.fetch_add(1, Ordering::Relaxed);
+            }
+            None => self.0.storage.bump_version(),
+        }
+    }
+
+    pub fn view_of(&self) -> Option<&ViewOf> {
+        self.0.view.as_ref()
+    }
+
+    /// Whether both are the very same tensor (not merely the same memory).
+    pub fn same(&self, other: &Tensor) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    pub fn shares_storage(&self, other: &Tensor) -> bool {
+        self.0.storage.same(&other.0.storage)
+    }
+
+    /// Whether nobody else can see this tensor or its memory.
+    pub fn is_unique(&self) -> bool {
+        Arc::strong_count(&self.0) == 1 && self.0.storage.is_unique()
+    }
+
+    /// The number of handles to this tensor.
+    pub fn handles(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+
+    pub fn autograd(&self) -> Option<&Arc<Meta>> {
+        self.0.autograd.get()
+    }
+
+    /// The slot for its place in a graph, made if missing.
+    pub fn autograd_mut(&self) -> &Arc<Meta> {
+        self.0.autograd.get_or_init(Default::default)
+    }
+
+    pub fn wrapper(&self) -> &AtomicPtr<c_void> {
+        &self.0.wrapper
+    }
+
+    /// The value of a one-element CPU tensor.
+    pub fn item(&self) -> Result<Scalar> {
+        ensure!(
+            self.numel() == 1,
+            Runtime,
+            "a Tensor with {} elements cannot be converted to Scalar",
+            self.numel()
+        );
+        let host = self.to_host()?;
+        let p = host.bytes_ptr();
+        // SAFETY: the tensor holds one element of its dtype at `p`.
+        Ok(unsafe {
+            match host.dtype() {
+                DType::Bool => Scalar::Bool(*p != 0),
+                DType::U8 => Scalar::Int(*p as i64),
+                DType::I8 => Scalar::Int(*p.cast::<i8>() as i64),
+                DType::I16 => Scalar::Int(*p.cast::<i16>() as i64),
+                DType::I32 => Scalar::Int(*p.cast::<i32>() as i64),
+                DType::I64 => Scalar::Int(*p.cast::<i64>()),
+                DType::F16 => Scalar::Float((*p.cast::<half::f16>()).to_f64()),
+                DType::BF16 => Scalar::Float((*p.cast::<half::bf16>()).to_f64()),
+                DType::F32 => Scalar::Float(*p.cast::<f32>() as f64),
+                DType::F64 => Scalar::Float(*p.cast::<f64>()),
+                DType::C64 | DType::C128 => {
+                    crate::bail!(NotImplemented, "item: complex tensors are not supported yet")
+                }
+            }
+        })
+    }
+
+    /// The same elements in host memory; itself when they already are.
+    pub fn to_host(&self) -> Result<Tensor> {
+        Ok(self.clone())
+    }
+}
+
+impl std::fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tensor({:?}, {})", &self.shape()[..], self.dtype())
+    }
+}
+
+/// Bytes that a contiguous tensor takes, checked.
+pub fn byte_count(shape: &[usize], dtype: DType) -> Result<usize> {
+    let n = numel(shape)?;
+    n.checked_mul(dtype.size()).filter(|&b| b <= isize::MAX as usize).ok_or_else(|| {
+        crate::error::Error::runtime(format!(
+            "Storage size calculation overflowed with sizes={}",
+            crate::shape::Show(shape)
+        ))
+    })
+}

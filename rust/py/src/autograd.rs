@@ -1,0 +1,383 @@
+//! The engine from Python: backward, graph nodes, hooks, modes.
+
+use crate::error::{from_py, IntoPy};
+use crate::function::PyNode;
+use crate::tensor::{borrow, wrap, PyTensor};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use pyo3::{PyTraverseError, PyVisit};
+use pytensorlib_core::autograd::node::{next_hook_id, NodeHook};
+use pytensorlib_core::autograd::{backward, mode, Edge, Hook, Node, Request};
+use pytensorlib_core::error::Result as CoreResult;
+use pytensorlib_core::op::Grads;
+use pytensorlib_core::tensor::Tensor;
+use std::any::Any;
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// A Python callable on one gradient.
+struct PyHook(Py<PyAny>);
+
+impl Hook for PyHook {
+    fn call(&self, g: &Tensor) -> CoreResult<Option<Tensor>> {
+        Python::attach(|py| {
+            let out = self.0.call1(py, (wrap(py, g.clone())?,))?;
+            if out.is_none(py) {
+                return Ok(None);
+            }
+            match out.bind(py).cast::<PyTensor>() {
+                Ok(t) => Ok(Some(t.get().get())),
+                Err(_) => Err(PyTypeError::new_err(format!(
+                    "hook has returned {}: expected None or a Tensor",
+                    out.bind(py).get_type().name()?
+                ))),
+            }
+        })
+        .map_err(from_py)
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// A Python callable on a leaf whose gradient was accumulated.
+struct PyPostHook {
+    hook: Py<PyAny>,
+    leaf: Py<PyAny>,
+}
+
+impl Hook for PyPostHook {
+    fn call(&self, _g: &Tensor) -> CoreResult<Option<Tensor>> {
+        Python::attach(|py| {
+            let leaf = self.leaf.call0(py)?;
+            if !leaf.is_none(py) {
+                self.hook.call1(py, (leaf,))?;
+            }
+            Ok(None)
+        })
+        .map_err(from_py)
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Adds a hook and gives the number that removes it.
+pub fn register_hook(t: &Tensor, hook: Py<PyAny>, post: bool) -> PyResult<u64> {
+    if !post {
+        return t.register_hook(Arc::new(PyHook(hook))).py();
+    }
+    Python::attach(|py| {
+        // A weak reference: the leaf must not keep itself alive.
+        let object = wrap(py, t.clone())?;
+        let leaf = py.import("weakref")?.getattr("ref")?.call1((object,))?.unbind();
+        t.register_post_accumulate(Arc::new(PyPostHook { hook, leaf })).py()
+    })
+}
+
+/// A Python callable on the gradients around a node.
+struct PyNodeHook(Py<PyAny>);
+
+fn tuple<'py>(py: Python<'py>, grads: &Grads) -> PyResult<Bound<'py, PyTuple>> {
+    let items = grads
+        .iter()
+        .map(|g| g.as_ref().map(|g| wrap(py, g.clone())).transpose())
+        .collect::<PyResult<Vec<_>>>()?;
+    PyTuple::new(py, items)
+}
+
+impl NodeHook for PyNodeHook {
+    fn call(&self, outputs: Option<&Grads>, inputs: &Grads) -> CoreResult<Option<Grads>> {
+        Python::attach(|py| {
+            let inputs = tuple(py, inputs)?;
+            let out = match outputs {
+                Some(o) => self.0.call1(py, (tuple(py, o)?, inputs))?,
+                None => self.0.call1(py, (inputs,))?,
+            };
+            if out.is_none(py) {
+                return Ok(None);
+            }
+            let items: Vec<Bound<'_, PyAny>> = match out.bind(py).cast::<PyTensor>() {
+                Ok(_) => vec![out.bind(py).clone()],
+                Err(_) => out.extract(py)?,
+            };
+            let grads = items.iter().map(|g| {
+                if g.is_none() { Ok(None) } else { borrow(g).map(Some) }
+            });
+            Ok(Some(grads.collect::<PyResult<Grads>>()?))
+        })
+        .map_err(from_py)
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// A step of the graph, as `Tensor.grad_fn` gives it.
+#[pyclass(name = "Node", module = "pytensorlib.autograd.graph", frozen, weakref)]
+pub struct PyGraphNode(pub Arc<Node>);
+
+pub fn node_object(py: Python<'_>, node: Arc<Node>) -> PyResult<Py<PyAny>> {
+    Ok(Py::new(py, PyGraphNode(node))?.into_any())
+}
+
+#[pymethods]
+impl PyGraphNode {
+    fn name(&self) -> String {
+        self.0.func.name()
+    }
+    #[getter]
+    fn next_functions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let items = self
+            .0
+            .edges
+            .iter()
+            .map(|e| match e {
+                Some(e) => Ok((Some(node_object(py, e.node.clone())?), e.nr)),
+                None => Ok((None, 0)),
+            })
+            .collect::<PyResult<Vec<_>>>()?;
+        PyTuple::new(py, items)
+    }
+    /// The leaf of an accumulating node.
+    #[getter]
+    fn _sequence_nr(&self) -> u64 {
+        self.0.seq
+    }
+    fn register_hook_(&self, hook: Py<PyAny>) -> u64 {
+        let id = next_hook_id();
+        self.0.hooks().lock().post.push((id, Arc::new(PyNodeHook(hook))));
+        id
+    }
+    fn register_prehook_(&self, hook: Py<PyAny>) -> u64 {
+        let id = next_hook_id();
+        self.0.hooks().lock().pre.push((id, Arc::new(PyNodeHook(hook))));
+        id
+    }
+    fn remove_hook_(&self, id: u64) {
+        let mut h = self.0.hooks().lock();
+        h.post.retain(|x| x.0 != id);
+        h.pre.retain(|x| x.0 != id);
+    }
+    /// The `ctx` of a custom `Function`, else `None`.
+    #[getter]
+    fn _ctx(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        let node = self.0.func.as_any().downcast_ref::<PyNode>()?;
+        Some(node.ctx.clone_ref(py))
+    }
+    fn __repr__(&self) -> String {
+        format!("<{} object at {:p}>", self.0.func.name(), Arc::as_ptr(&self.0).cast::<u8>())
+    }
+    fn __hash__(&self) -> usize {
+        Arc::as_ptr(&self.0).cast::<u8>() as usize >> 4
+    }
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<PyGraphNode>().is_ok_and(|o| Arc::ptr_eq(&o.get().0, &self.0))
+    }
+}
+
+thread_local!(static GRAPH_TASK: Cell<i64> = const { Cell::new(-1) });
+
+/// Runs the graph; see `pytensorlib.autograd.backward`.
+#[pyfunction]
+#[pyo3(signature = (tensors, grad_tensors, keep_graph, create_graph, inputs, allow_unreachable,
+    accumulate_grad))]
+fn _run_backward(
+    py: Python<'_>,
+    tensors: Vec<Bound<'_, PyAny>>,
+    grad_tensors: Vec<Bound<'_, PyAny>>,
+    keep_graph: bool,
+    create_graph: bool,
+    inputs: Vec<Bound<'_, PyAny>>,
+    allow_unreachable: bool,
+    accumulate_grad: bool,
+) -> PyResult<Vec<Option<Py<PyAny>>>> {
+    let edge_of = |obj: &Bound<'_, PyAny>| -> PyResult<Option<(Edge, Option<Tensor>)>> {
+        if let Ok(t) = obj.cast::<PyTensor>() {
+            let t = t.get().get();
+            return Ok(t.edge().py()?.map(|e| (e, Some(t))));
+        }
+        // A `GradientEdge(node, output_nr)`.
+        let node = obj.getattr("node")?;
+        let nr: u32 = obj.getattr("output_nr")?.extract()?;
+        Ok(Some((Edge { node: node.cast::<PyGraphNode>()?.get().0.clone(), nr }, None)))
+    };
+    let mut roots = Vec::new();
+    for (i, (t, g)) in tensors.iter().zip(&grad_tensors).enumerate() {
+        let Some((edge, tensor)) = edge_of(t)? else {
+            return Err(PyRuntimeError::new_err(format!(
+                "element {i} of tensors does not require grad and does not have a grad_fn"
+            )));
+        };
+        if g.is_none() {
+            let Some(t) = tensor else { continue };
+            if t.numel() != 1 {
+                return Err(PyRuntimeError::new_err(
+                    "grad can be implicitly created only for scalar outputs",
+                ));
+            }
+            let one = pytensorlib_core::dtype::Scalar::Int(1);
+            let ones = Tensor::full(t.shape(), one, t.dtype(), t.device()).py()?;
+            roots.push((edge, ones));
+        } else {
+            roots.push((edge, borrow(g)?));
+        }
+    }
+    let mut edges = Vec::new();
+    let mut nonleaf = Vec::new();
+    for t in &inputs {
+        let Some((edge, tensor)) = edge_of(t)? else {
+            return Err(PyRuntimeError::new_err(
+                "One of the differentiated Tensors does not require grad",
+            ));
+        };
+        if accumulate_grad && edge.node.func.leaf().is_none() {
+            nonleaf.push((edges.len(), tensor));
+        }
+        edges.push(edge);
+    }
+    let request = Request {
+        roots: &roots,
+        inputs: &edges,
+        accumulate: accumulate_grad,
+        keep_graph,
+        create_graph,
+    };
+    let outer = GRAPH_TASK.get();
+    GRAPH_TASK.set(outer + 1);
+    let results = backward(&request);
+    GRAPH_TASK.set(outer);
+    let results = results.py()?;
+    if accumulate_grad {
+        for (i, t) in nonleaf {
+            if let (Some(t), Some(g)) = (t, &results[i]) {
+                t.set_grad(Some(match t.grad() {
+                    Some(old) => old.add(g).py()?,
+                    None => g.clone(),
+                }));
+            }
+        }
+        return Ok(Vec::new());
+    }
+    if !allow_unreachable && results.iter().any(Option::is_none) {
+        return Err(PyRuntimeError::new_err(
+            "One of the differentiated Tensors appears to not have been used in the graph. Set \
+             allow_unused=True if this is the desired behavior.",
+        ));
+    }
+    results.into_iter().map(|g| g.map(|g| wrap(py, g)).transpose()).collect()
+}
+
+/// Tells the collector of Python objects that only this tensor keeps alive.
+pub fn traverse(t: &Tensor, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+    if t.handles() > 1 {
+        return Ok(());
+    }
+    let Some(meta) = t.autograd() else { return Ok(()) };
+    // The slot and this visit; anything else that holds the place in the graph owns it too.
+    if Arc::strong_count(meta) > 1 {
+        return Ok(());
+    }
+    let Some(s) = meta.state.try_lock() else { return Ok(()) };
+    for (_, hook) in &s.hooks {
+        if let Some(h) = hook.as_any().downcast_ref::<PyHook>() {
+            visit.call(&h.0)?;
+        }
+    }
+    for (_, hook) in &s.post_accumulate {
+        if let Some(h) = hook.as_any().downcast_ref::<PyPostHook>() {
+            visit.call(&h.hook)?;
+        }
+    }
+    let mut edge = s.edge.as_ref();
+    for _ in 0..16 {
+        let Some(e) = edge else { break };
+        if Arc::strong_count(&e.node) > 1 {
+            break;
+        }
+        if let Some(node) = e.node.func.as_any().downcast_ref::<PyNode>() {
+            visit.call(&node.ctx)?;
+        }
+        if let Some(hooks) = e.node.hooks_if_any().and_then(|h| h.try_lock()) {
+            for (_, (_, hook)) in &hooks.tensor {
+                if let Some(h) = hook.as_any().downcast_ref::<PyHook>() {
+                    visit.call(&h.0)?;
+                }
+            }
+        }
+        edge = match &e.node.edges[..] {
+            [Some(next)] => Some(next),
+            _ => None,
+        };
+    }
+    Ok(())
+}
+
+/// Breaks the cycles that [`traverse`] showed.
+pub fn clear(t: &Tensor) {
+    let Some(meta) = t.autograd() else { return };
+    let (edge, hooks, post) = {
+        let mut s = meta.state.lock();
+        (s.edge.take(), std::mem::take(&mut s.hooks), std::mem::take(&mut s.post_accumulate))
+    };
+    if let Some(h) = edge.as_ref().and_then(|e| e.node.hooks_if_any()) {
+        let old = std::mem::take(&mut h.lock().tensor);
+        drop(old);
+    }
+    drop((edge, hooks, post));
+}
+
+#[pyfunction]
+fn is_grad_enabled() -> bool {
+    mode::grad()
+}
+#[pyfunction]
+fn _set_grad_enabled(on: bool) {
+    mode::set_grad(on);
+}
+#[pyfunction]
+fn is_inference_mode_enabled() -> bool {
+    mode::inference()
+}
+#[pyfunction]
+fn _set_inference_mode(on: bool) {
+    mode::set_inference(on);
+}
+#[pyfunction]
+#[pyo3(signature = (on, check_nan=true))]
+fn _set_anomaly_enabled(on: bool, check_nan: bool) {
+    mode::set_anomaly(on, check_nan);
+}
+#[pyfunction]
+fn _is_anomaly_enabled() -> bool {
+    mode::anomaly().is_some()
+}
+#[pyfunction]
+fn _is_anomaly_check_nan_enabled() -> bool {
+    mode::anomaly() == Some(true)
+}
+#[pyfunction]
+fn _current_graph_task_id() -> i64 {
+    GRAPH_TASK.get()
+}
+#[pyfunction]
+fn _increment_version(t: &Bound<'_, PyAny>) -> PyResult<()> {
+    borrow(t)?.bump_version();
+    Ok(())
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyGraphNode>()?;
+    m.add_function(wrap_pyfunction!(_run_backward, m)?)?;
+    m.add_function(wrap_pyfunction!(is_grad_enabled, m)?)?;
+    m.add_function(wrap_pyfunction!(_set_grad_enabled, m)?)?;
+    m.add_function(wrap_pyfunction!(is_inference_mode_enabled, m)?)?;
+    m.add_function(wrap_pyfunction!(_set_inference_mode, m)?)?;
+    m.add_function(wrap_pyfunction!(_set_anomaly_enabled, m)?)?;
+    m.add_function(wrap_pyfunction!(_is_anomaly_enabled, m)?)?;
+    m.add_function(wrap_pyfunction!(_is_anomaly_check_nan_enabled, m)?)?;
+    m.add_function(wrap_pyfunction!(_current_graph_task_id, m)?)?;
+    m.add_function(wrap_pyfunction!(_increment_version, m)?)?;
+    Ok(())
+}

@@ -1,0 +1,596 @@
+//! The op table as Python callables. One type serves functions and methods: it reads arguments by
+//! the parsed signature, so there is no code per op.
+
+use crate::convert::{argument, result};
+use crate::error::IntoPy;
+use crate::tensor::PyTensor;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+use pytensorlib_core::ops::{table, Op};
+use pytensorlib_core::schema::{flag, Dest, Param, Type, Value};
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+use std::ffi::{c_char, c_int, c_void};
+
+/// A public name: its overloads in the order in which they are tried.
+struct Function {
+    name: String,
+    overloads: Vec<Overload>,
+    inplace: bool,
+    doc: String,
+}
+
+struct Overload {
+    op: &'static Op,
+    /// Interned names of the parameters, compared by address first.
+    names: Vec<Py<PyString>>,
+    out: bool,
+}
+
+/// The Python object. The interpreter calls `call` through the vectorcall protocol.
+#[repr(C)]
+struct Callable {
+    base: ffi::PyObject,
+    vectorcall: ffi::vectorcallfunc,
+    function: &'static Function,
+}
+
+type Values = SmallVec<[Value; 6]>;
+
+/// Why an overload does not fit.
+enum Misfit {
+    Not(String),
+    Raised(PyErr),
+}
+
+unsafe extern "C" fn call(
+    callable: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargsf: usize,
+    kwnames: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    let py = Python::assume_attached();
+    let function = (*callable.cast::<Callable>()).function;
+    let n = ffi::PyVectorcall_NARGS(nargsf) as usize;
+    let run = || -> PyResult<Py<PyAny>> {
+        let positional = std::slice::from_raw_parts(args, n);
+        let keywords: SmallVec<[(Bound<'_, PyString>, *mut ffi::PyObject); 4]> =
+            if kwnames.is_null() {
+                SmallVec::new()
+            } else {
+                let names = Bound::from_borrowed_ptr(py, kwnames).cast_into_unchecked::<PyTuple>();
+                (0..names.len())
+                    .map(|i| {
+                        let name = names.get_borrowed_item_unchecked(i).to_owned();
+                        (name.cast_into_unchecked::<PyString>(), *args.add(n + i))
+                    })
+                    .collect()
+            };
+        function.call(py, positional, &keywords)
+    };
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)) {
+        Ok(Ok(obj)) => obj.into_ptr(),
+        Ok(Err(e)) => {
+            e.restore(py);
+            std::ptr::null_mut()
+        }
+        Err(_) => {
+            PyRuntimeError::new_err(format!("{}(): internal panic; please report", function.name))
+                .restore(py);
+            std::ptr::null_mut()
+        }
+    }
+}
+
+impl Function {
+    fn call(
+        &'static self,
+        py: Python<'_>,
+        args: &[*mut ffi::PyObject],
+        keywords: &[(Bound<'_, PyString>, *mut ffi::PyObject)],
+    ) -> PyResult<Py<PyAny>> {
+        let mut misfits = Vec::new();
+        for overload in &self.overloads {
+            match overload.read(py, args, keywords) {
+                Ok((mut values, out)) => return self.run(py, overload, &mut values, out, args),
+                Err(Misfit::Raised(e)) if self.overloads.len() == 1 => return Err(e),
+                Err(Misfit::Raised(e)) => misfits.push(e.value(py).to_string()),
+                Err(Misfit::Not(text)) => misfits.push(text),
+            }
+        }
+        Err(self.no_match(py, args, keywords, misfits))
+    }
+
+    fn run(
+        &self,
+        py: Python<'_>,
+        overload: &Overload,
+        values: &mut Values,
+        out: Option<Bound<'_, PyAny>>,
+        args: &[*mut ffi::PyObject],
+    ) -> PyResult<Py<PyAny>> {
+        let (entry, schema) = (overload.op.entry, &overload.op.schema);
+        if self.inplace {
+            entry.invoke(schema, values, &Dest::InPlace).py()?;
+            // SAFETY: `read` found `self` as the first argument.
+            return Ok(unsafe { Bound::from_borrowed_ptr(py, args[0]) }.unbind());
+        }
+        let Some(out) = out else {
+            let value = entry.invoke(schema, values, &Dest::New).py()?;
+            // Methods that return `self` itself keep its identity and class.
+            if let (Value::Tensor(y), Some(Value::Tensor(x))) = (&value, values.first()) {
+                if y.same(x) && !args.is_empty() {
+                    // SAFETY: as above.
+                    let first = unsafe { Bound::from_borrowed_ptr(py, args[0]) };
+                    if first.cast::<PyTensor>().is_ok_and(|t| t.get().get().same(y)) {
+                        return Ok(first.unbind());
+                    }
+                }
+            }
+            return result(py, schema, value);
+        };
+        let objects: Vec<Bound<'_, PyTensor>> = match out.cast::<PyTensor>() {
+            Ok(t) => vec![t.clone()],
+            Err(_) => out.extract()?,
+        };
+        let dest = Dest::Out(objects.iter().map(|o| o.get().get()).collect());
+        let written = entry.invoke(schema, values, &dest).py()?;
+        let tensors = match written {
+            Value::Tensor(t) => vec![t],
+            Value::Tensors(t) | Value::Tuple(t) => t,
+            _ => Vec::new(),
+        };
+        for (object, t) in objects.iter().zip(tensors) {
+            if !object.get().get().same(&t) {
+                object.get().swap(t);
+            }
+        }
+        if objects.len() == 1 && out.cast::<PyTensor>().is_ok() {
+            return Ok(out.unbind());
+        }
+        let names: Vec<_> = schema.returns.iter().flatten().copied().collect();
+        if names.len() == objects.len() {
+            let make = py.import("pytensorlib._return_types")?.getattr("make")?;
+            let tuple = PyTuple::new(py, objects)?;
+            return Ok(make.call1((schema.name, names))?.call1((tuple,))?.unbind());
+        }
+        Ok(out.unbind())
+    }
+
+    fn no_match(
+        &self,
+        py: Python<'_>,
+        args: &[*mut ffi::PyObject],
+        keywords: &[(Bound<'_, PyString>, *mut ffi::PyObject)],
+        misfits: Vec<String>,
+    ) -> PyErr {
+        let class = |p: *mut ffi::PyObject| {
+            // SAFETY: arguments are borrowed from the caller for the whole call.
+            let obj = unsafe { Bound::from_borrowed_ptr(py, p) };
+            obj.get_type().name().map_or("?".into(), |n| n.to_string())
+        };
+        if let [only] = &misfits[..] {
+            return PyTypeError::new_err(format!("{}(): {only}", self.name));
+        }
+        let mut got: Vec<String> = args.iter().map(|&p| class(p)).collect();
+        got.extend(keywords.iter().map(|(k, p)| format!("{k}={}", class(*p))));
+        let mut text = format!(
+            "{}() received an invalid combination of arguments - got ({}), but expected one of:",
+            self.name,
+            got.join(", ")
+        );
+        for (o, why) in self.overloads.iter().zip(misfits) {
+            text.push_str(&format!("\n * {}\n      didn't match because: {why}", o.op.entry.schema));
+        }
+        PyTypeError::new_err(text)
+    }
+}
+
+/// NumPy's spellings that PyTorch accepts.
+fn alias(name: &str) -> &str {
+    match name {
+        "input" | "x" | "a" | "x1" => "self",
+        "axis" | "axes" => "dim",
+        "keepdims" => "keepdim",
+        "x2" => "other",
+        other => other,
+    }
+}
+
+impl Overload {
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        args: &[*mut ffi::PyObject],
+        keywords: &[(Bound<'py, PyString>, *mut ffi::PyObject)],
+    ) -> Result<(Values, Option<Bound<'py, PyAny>>), Misfit> {
+        let params = &self.op.schema.params;
+        let mut slots: SmallVec<[*mut ffi::PyObject; 8]> =
+            SmallVec::from_elem(std::ptr::null_mut(), params.len());
+        let mut varargs = None;
+        let places = params.iter().filter(|p| !p.keyword_only).count();
+        for (i, &arg) in args.iter().enumerate() {
+            if i >= places || self.takes_rest(py, i, places, args) {
+                // `x.view(2, 3)`: the last list takes all remaining ints.
+                let last = i.min(places.wrapping_sub(1));
+                match params.get(last).map(|p| p.ty) {
+                    Some(Type::Ints(_)) if places > 0 && i == last => {
+                        varargs = Some(last);
+                        break;
+                    }
+                    _ => {
+                        return Err(Misfit::Not(format!(
+                            "takes {places} positional arguments but {} were given",
+                            args.len()
+                        )))
+                    }
+                }
+            }
+            slots[i] = arg;
+        }
+        let mut out = None;
+        for (key, value) in keywords {
+            match self.find(key) {
+                Some(i) if slots[i].is_null() && varargs != Some(i) => slots[i] = *value,
+                Some(i) => {
+                    return Err(Misfit::Not(format!(
+                        "argument '{}' given by name and position",
+                        params[i].name
+                    )))
+                }
+                None => {
+                    // SAFETY: borrowed from the caller for the whole call.
+                    let value = unsafe { Bound::from_borrowed_ptr(py, *value) };
+                    match key.to_str() {
+                        Ok("out") if self.out => {
+                            if !value.is_none() {
+                                out = Some(value);
+                            }
+                        }
+                        _ => {
+                            return Err(Misfit::Not(format!(
+                                "got an unexpected keyword argument '{key}'"
+                            )))
+                        }
+                    }
+                }
+            }
+        }
+        let mut values = Values::new();
+        for (i, p) in params.iter().enumerate() {
+            if varargs == Some(i) {
+                let list = args[i..]
+                    .iter()
+                    // SAFETY: as above.
+                    .map(|&a| unsafe { Bound::from_borrowed_ptr(py, a) })
+                    .collect::<Vec<_>>();
+                let list = PyTuple::new(py, list).map_err(Misfit::Raised)?;
+                values.push(self.convert(p, i, &list)?);
+            } else if slots[i].is_null() {
+                match &p.default {
+                    Some(d) => values.push(d.clone()),
+                    None if p.nullable && p.keyword_only => values.push(Value::None),
+                    None => {
+                        return Err(Misfit::Not(format!(
+                            "missing 1 required positional argument: '{}'",
+                            if p.name == "self" { "input" } else { p.name }
+                        )))
+                    }
+                }
+            } else {
+                // SAFETY: as above.
+                let obj = unsafe { Bound::from_borrowed_ptr(py, slots[i]) };
+                values.push(self.convert(p, i, &obj)?);
+            }
+        }
+        Ok((values, out))
+    }
+
+    /// Whether position `i` is a list of ints written as separate arguments.
+    fn takes_rest(
+        &self,
+        py: Python<'_>,
+        i: usize,
+        places: usize,
+        args: &[*mut ffi::PyObject],
+    ) -> bool {
+        if i + 1 != places || !matches!(self.op.schema.params[i].ty, Type::Ints(None)) {
+            return i + 1 == places
+                && args.len() > places
+                && matches!(self.op.schema.params[i].ty, Type::Ints(Some(_)));
+        }
+        // SAFETY: as above.
+        let obj = unsafe { Bound::from_borrowed_ptr(py, args[i]) };
+        args.len() > places || !(obj.is_instance_of::<PyTuple>() || obj.is_instance_of::<pyo3::types::PyList>())
+    }
+
+    fn find(&self, key: &Bound<'_, PyString>) -> Option<usize> {
+        if let Some(i) = self.names.iter().position(|n| n.as_ptr() == key.as_ptr()) {
+            return Some(i);
+        }
+        let key = key.to_str().ok()?;
+        let params = &self.op.schema.params;
+        params
+            .iter()
+            .position(|p| p.name == key)
+            .or_else(|| params.iter().position(|p| p.name == alias(key)))
+    }
+
+    fn convert(&self, p: &Param, i: usize, obj: &Bound<'_, PyAny>) -> Result<Value, Misfit> {
+        if p.nullable && obj.is_none() {
+            return Ok(Value::None);
+        }
+        match argument(p.ty, obj) {
+            Ok(Some(v)) => Ok(v),
+            Ok(None) => {
+                let class = obj.get_type();
+                Err(Misfit::Not(format!(
+                    "argument '{}' (position {}) must be {}, not {}",
+                    if p.name == "self" { "input" } else { p.name },
+                    i + 1,
+                    type_name(p),
+                    class.name().map_or("?".into(), |n| n.to_string())
+                )))
+            }
+            Err(e) => Err(Misfit::Raised(e)),
+        }
+    }
+}
+
+fn type_name(p: &Param) -> &'static str {
+    match p.ty {
+        Type::Tensor => "Tensor",
+        Type::Operand => "Tensor or Number",
+        Type::Scalar => "Number",
+        Type::Int => "int",
+        Type::Float => "float",
+        Type::Bool => "bool",
+        Type::Str => "str",
+        Type::DType => "torch.dtype",
+        Type::Device => "torch.device",
+        Type::Layout => "torch.layout",
+        Type::MemoryFormat => "torch.memory_format",
+        Type::Generator => "torch.Generator",
+        Type::Ints(_) => "tuple of ints",
+        Type::Floats => "tuple of floats",
+        Type::Bools => "tuple of bools",
+        Type::Tensors | Type::OptionalTensors => "tuple of Tensors",
+    }
+}
+
+extern "C" {
+    fn PyMethod_New(func: *mut ffi::PyObject, obj: *mut ffi::PyObject) -> *mut ffi::PyObject;
+}
+
+unsafe extern "C" fn bind_method(
+    func: *mut ffi::PyObject,
+    obj: *mut ffi::PyObject,
+    _class: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    if obj.is_null() || obj == ffi::Py_None() {
+        ffi::Py_INCREF(func);
+        return func;
+    }
+    PyMethod_New(func, obj)
+}
+
+unsafe extern "C" fn repr(obj: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    let py = Python::assume_attached();
+    let name = &(*obj.cast::<Callable>()).function.name;
+    PyString::new(py, &format!("<built-in method {name}>")).into_ptr()
+}
+
+unsafe extern "C" fn get_name(obj: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
+    let py = Python::assume_attached();
+    PyString::new(py, &(*obj.cast::<Callable>()).function.name).into_ptr()
+}
+
+unsafe extern "C" fn get_doc(obj: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
+    let py = Python::assume_attached();
+    PyString::new(py, &(*obj.cast::<Callable>()).function.doc).into_ptr()
+}
+
+unsafe extern "C" fn get_module(_: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
+    let py = Python::assume_attached();
+    PyString::new(py, "pytensorlib").into_ptr()
+}
+
+unsafe extern "C" fn reduce(obj: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    get_name(obj, std::ptr::null_mut())
+}
+
+unsafe extern "C" fn dealloc(obj: *mut ffi::PyObject) {
+    let ty = ffi::Py_TYPE(obj);
+    if let Some(free) = (*ty).tp_free {
+        free(obj.cast());
+    }
+    ffi::Py_DECREF(ty.cast());
+}
+
+/// Makes the type of callables.
+fn make_type(py: Python<'_>) -> PyResult<*mut ffi::PyTypeObject> {
+    const READONLY: c_int = 1;
+    let member = |name: &'static std::ffi::CStr, offset: usize| ffi::PyMemberDef {
+        name: name.as_ptr(),
+        type_code: 19, // T_PYSSIZET
+        offset: offset as ffi::Py_ssize_t,
+        flags: READONLY,
+        doc: std::ptr::null(),
+    };
+    let getter = |name: &'static std::ffi::CStr, get: ffi::getter| ffi::PyGetSetDef {
+        name: name.as_ptr(),
+        get: Some(get),
+        set: None,
+        doc: std::ptr::null(),
+        closure: std::ptr::null_mut(),
+    };
+    // SAFETY: a table of zeros ends each list, as CPython asks.
+    let members = Box::leak(Box::new([
+        member(c"__vectorcalloffset__", std::mem::offset_of!(Callable, vectorcall)),
+        unsafe { std::mem::zeroed() },
+    ]));
+    // SAFETY: as above.
+    let getters = Box::leak(Box::new([
+        getter(c"__name__", get_name),
+        getter(c"__qualname__", get_name),
+        getter(c"__doc__", get_doc),
+        getter(c"__module__", get_module),
+        unsafe { std::mem::zeroed() },
+    ]));
+    // SAFETY: as above.
+    let methods = Box::leak(Box::new([
+        ffi::PyMethodDef {
+            ml_name: c"__reduce__".as_ptr(),
+            ml_meth: ffi::PyMethodDefPointer { PyCFunction: reduce },
+            ml_flags: ffi::METH_NOARGS,
+            ml_doc: std::ptr::null(),
+        },
+        unsafe { std::mem::zeroed() },
+    ]));
+    let slot = |slot: c_int, pfunc: *mut c_void| ffi::PyType_Slot { slot, pfunc };
+    let mut slots = [
+        slot(ffi::Py_tp_call, ffi::PyVectorcall_Call as *mut c_void),
+        slot(ffi::Py_tp_descr_get, bind_method as *mut c_void),
+        slot(ffi::Py_tp_repr, repr as *mut c_void),
+        slot(ffi::Py_tp_dealloc, dealloc as *mut c_void),
+        slot(ffi::Py_tp_members, members.as_mut_ptr().cast()),
+        slot(ffi::Py_tp_getset, getters.as_mut_ptr().cast()),
+        slot(ffi::Py_tp_methods, methods.as_mut_ptr().cast()),
+        slot(0, std::ptr::null_mut()),
+    ];
+    const METHOD_DESCRIPTOR: u64 = 1 << 17;
+    const HAVE_VECTORCALL: u64 = 1 << 11;
+    let mut spec = ffi::PyType_Spec {
+        name: c"pytensorlib._C.builtin".as_ptr().cast::<c_char>(),
+        basicsize: std::mem::size_of::<Callable>() as c_int,
+        itemsize: 0,
+        flags: (ffi::Py_TPFLAGS_DEFAULT as u64 | METHOD_DESCRIPTOR | HAVE_VECTORCALL) as _,
+        slots: slots.as_mut_ptr(),
+    };
+    // SAFETY: the spec is complete and its tables live for ever.
+    let ty = unsafe { ffi::PyType_FromSpec(&mut spec) };
+    if ty.is_null() {
+        return Err(PyErr::fetch(py));
+    }
+    Ok(ty.cast())
+}
+
+fn new_callable(
+    py: Python<'_>,
+    ty: *mut ffi::PyTypeObject,
+    function: &'static Function,
+) -> PyResult<Py<PyAny>> {
+    // SAFETY: `ty` allocates objects of the size of `Callable`; its fields are set at once.
+    unsafe {
+        let alloc = (*ty).tp_alloc.expect("every type allocates");
+        let obj = alloc(ty, 0);
+        if obj.is_null() {
+            return Err(PyErr::fetch(py));
+        }
+        let c = obj.cast::<Callable>();
+        (&raw mut (*c).vectorcall).write(call);
+        (&raw mut (*c).function).write(function);
+        Ok(Bound::from_owned_ptr(py, obj).unbind())
+    }
+}
+
+/// Names in one place (a module or the class) to their overloads.
+type Names = BTreeMap<String, Vec<&'static Op>>;
+
+fn collect(wanted: u32, suffix: &str) -> Names {
+    let mut names = Names::new();
+    for op in table() {
+        if op.entry.flags & wanted == wanted {
+            names.entry(format!("{}{suffix}", op.schema.name)).or_default().push(op);
+        }
+    }
+    names
+}
+
+fn functions(py: Python<'_>, names: Names, inplace: bool) -> Vec<&'static Function> {
+    names
+        .into_iter()
+        .map(|(name, ops)| {
+            let doc = ops.iter().fold(String::new(), |d, op| {
+                let text = op.entry.doc.lines().map(str::trim).collect::<Vec<_>>().join("\n");
+                format!("{d}{}\n\n{}\n", op.entry.schema, text.trim_end())
+            });
+            let overloads = ops
+                .into_iter()
+                .map(|op| Overload {
+                    op,
+                    names: op
+                        .schema
+                        .params
+                        .iter()
+                        .map(|p| PyString::intern(py, p.name).unbind())
+                        .collect(),
+                    out: op.entry.flags & flag::OUT != 0 && !inplace,
+                })
+                .collect();
+            &*Box::leak(Box::new(Function { name, overloads, inplace, doc }))
+        })
+        .collect()
+}
+
+/// Every op as `(schema, namespace, is_method, has_inplace, has_out, doc)`.
+#[pyfunction]
+fn _schemas(py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+    table()
+        .iter()
+        .map(|op| {
+            let f = op.entry.flags;
+            let space = match f {
+                f if f & flag::NN != 0 => "nn",
+                f if f & flag::LINALG != 0 => "linalg",
+                f if f & flag::SPECIAL != 0 => "special",
+                f if f & flag::FFT != 0 => "fft",
+                f if f & flag::FN != 0 => "torch",
+                _ => "",
+            };
+            let has = |bit| f & bit != 0;
+            let row = (
+                op.entry.schema,
+                space,
+                has(flag::METHOD),
+                has(flag::INPLACE),
+                has(flag::OUT),
+                op.entry.doc.trim(),
+            );
+            Ok(row.into_pyobject(py)?.into_any().unbind())
+        })
+        .collect()
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = m.py();
+    let ty = make_type(py)?;
+    let class = py.get_type::<PyTensor>();
+    let add = |target: &Bound<'_, PyAny>, names: Names, inplace: bool| -> PyResult<()> {
+        for f in functions(py, names, inplace) {
+            target.setattr(f.name.as_str(), new_callable(py, ty, f)?)?;
+        }
+        Ok(())
+    };
+    add(m.as_any(), collect(flag::FN, ""), false)?;
+    add(m.as_any(), collect(flag::FN | flag::INPLACE, "_"), true)?;
+    add(class.as_any(), collect(flag::METHOD, ""), false)?;
+    add(class.as_any(), collect(flag::METHOD | flag::INPLACE, "_"), true)?;
+    for (bit, name) in [
+        (flag::NN, "_nn"),
+        (flag::LINALG, "_linalg"),
+        (flag::SPECIAL, "_special"),
+        (flag::FFT, "_fft"),
+    ] {
+        let sub = PyModule::new(py, name)?;
+        add(sub.as_any(), collect(bit, ""), false)?;
+        add(sub.as_any(), collect(bit | flag::INPLACE, "_"), true)?;
+        m.add_submodule(&sub)?;
+        let modules: Bound<'_, PyDict> = py.import("sys")?.getattr("modules")?.cast_into()?;
+        modules.set_item(format!("pytensorlib._C.{name}"), &sub)?;
+    }
+    m.add_function(wrap_pyfunction!(_schemas, m)?)?;
+    Ok(())
+}

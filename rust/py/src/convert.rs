@@ -1,0 +1,308 @@
+//! Python objects to arguments and results to Python objects.
+
+use crate::dtype::{PyDType, PyDevice, PyLayout, PyMemoryFormat};
+use crate::error::IntoPy;
+use crate::generator::PyGenerator;
+use crate::tensor::{wrap, PyTensor};
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use pytensorlib_core::dtype::{DType, Scalar};
+use pytensorlib_core::schema::{Schema, Type, Value};
+use pytensorlib_core::tensor::Tensor;
+use smallvec::SmallVec;
+
+static SIZE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+/// `torch.Size` of some sizes.
+pub fn size_tuple(py: Python<'_>, shape: &[usize]) -> PyResult<Py<PyAny>> {
+    let size = SIZE.import(py, "pytensorlib._size", "Size")?.as_type_ptr();
+    // SAFETY: `Size` is a subclass of tuple without fields of its own; every item is set once.
+    unsafe {
+        let alloc = (*size).tp_alloc.expect("a tuple type allocates");
+        let tuple = alloc(size, shape.len() as ffi::Py_ssize_t);
+        if tuple.is_null() {
+            return Err(PyErr::fetch(py));
+        }
+        for (i, &n) in shape.iter().enumerate() {
+            ffi::PyTuple_SET_ITEM(tuple, i as ffi::Py_ssize_t, ffi::PyLong_FromSize_t(n));
+        }
+        Ok(Bound::from_owned_ptr(py, tuple).unbind())
+    }
+}
+
+/// A Python or NumPy number.
+pub fn scalar(obj: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
+    if let Ok(f) = obj.cast::<PyFloat>() {
+        return Ok(Some(Scalar::Float(f.value())));
+    }
+    if let Ok(b) = obj.cast::<PyBool>() {
+        return Ok(Some(Scalar::Bool(b.is_true())));
+    }
+    if obj.is_instance_of::<PyInt>() {
+        return match obj.extract::<i64>() {
+            Ok(i) => Ok(Some(Scalar::Int(i))),
+            // Integers beyond 64 bits: as PyTorch's unpacking.
+            Err(_) => Err(pyo3::exceptions::PyRuntimeError::new_err(
+                "Overflow when unpacking long long: the integer does not fit 64 bits",
+            )),
+        };
+    }
+    if is_numpy_scalar(obj) {
+        return scalar(&obj.call_method0("item")?);
+    }
+    Ok(None)
+}
+
+fn numpy_type(
+    py: Python<'_>,
+    cell: &'static PyOnceLock<Py<PyType>>,
+    name: &str,
+) -> Option<*mut ffi::PyTypeObject> {
+    cell.import(py, "numpy", name).ok().map(|t| t.as_type_ptr())
+}
+
+fn is_numpy_scalar(obj: &Bound<'_, PyAny>) -> bool {
+    static GENERIC: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    // SAFETY: both are valid type objects.
+    numpy_type(obj.py(), &GENERIC, "generic")
+        .is_some_and(|t| unsafe { ffi::PyType_IsSubtype(ffi::Py_TYPE(obj.as_ptr()), t) } != 0)
+}
+
+pub fn is_ndarray(obj: &Bound<'_, PyAny>) -> bool {
+    static ARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    // SAFETY: both are valid type objects.
+    numpy_type(obj.py(), &ARRAY, "ndarray")
+        .is_some_and(|t| unsafe { ffi::PyType_IsSubtype(ffi::Py_TYPE(obj.as_ptr()), t) } != 0)
+}
+
+/// A tensor, a number as a 0-d tensor, or a NumPy array as a tensor; `None` for anything else.
+pub fn operand(obj: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
+    if let Ok(t) = obj.cast::<PyTensor>() {
+        return Ok(Some(t.get().get()));
+    }
+    if let Some(s) = scalar(obj)? {
+        return Ok(Some(Tensor::number(s).py()?));
+    }
+    if is_ndarray(obj) {
+        return Ok(Some(crate::interop::from_numpy_tensor(obj)?));
+    }
+    Ok(None)
+}
+
+fn int(obj: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    if obj.is_instance_of::<PyInt>() && !obj.is_instance_of::<PyBool>() {
+        return obj.extract::<i64>().map(Some).map_err(|_| {
+            pyo3::exceptions::PyRuntimeError::new_err(
+                "Overflow when unpacking long long: the integer does not fit 64 bits",
+            )
+        });
+    }
+    if let Ok(t) = obj.cast::<PyTensor>() {
+        let t = t.get().get();
+        if t.numel() == 1 && t.dtype().is_int() {
+            return Ok(Some(t.item().py()?.i64()));
+        }
+        return Ok(None);
+    }
+    if is_numpy_scalar(obj) && obj.hasattr("__index__")? {
+        return Ok(obj.call_method0("__index__")?.extract().ok());
+    }
+    Ok(None)
+}
+
+fn sequence<'py>(obj: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
+    if let Ok(t) = obj.cast::<PyTuple>() {
+        return Some(t.iter().collect());
+    }
+    obj.cast::<PyList>().ok().map(|l| l.iter().collect())
+}
+
+/// Reads an argument of a type; `None` where the object is not of it.
+pub fn argument(ty: Type, obj: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+    Ok(match ty {
+        Type::Tensor => obj.cast::<PyTensor>().ok().map(|t| Value::Tensor(t.get().get())),
+        Type::Operand => operand(obj)?.map(Value::Tensor),
+        Type::Scalar => match scalar(obj)? {
+            Some(s) => Some(of_scalar(s)),
+            None => match obj.cast::<PyTensor>() {
+                Ok(t) if t.get().get().ndim() == 0 => {
+                    Some(of_scalar(t.get().get().item().py()?))
+                }
+                _ => None,
+            },
+        },
+        Type::Int => int(obj)?.map(Value::Int),
+        Type::Float => match scalar(obj)? {
+            Some(s) => Some(Value::Float(s.f64())),
+            None => match obj.cast::<PyTensor>() {
+                Ok(t) if t.get().get().ndim() == 0 => {
+                    Some(Value::Float(t.get().get().item().py()?.f64()))
+                }
+                _ => None,
+            },
+        },
+        Type::Bool => match scalar(obj)? {
+            Some(Scalar::Bool(b)) => Some(Value::Bool(b)),
+            _ => None,
+        },
+        Type::Str => obj.cast::<PyString>().ok().map(|s| Value::Str(s.to_string().into())),
+        Type::DType => dtype(obj).map(Value::DType),
+        Type::Device => match obj.cast::<PyDevice>() {
+            Ok(d) => Some(Value::Device(d.get().device)),
+            Err(_) => match obj.cast::<PyString>() {
+                Ok(s) => Some(Value::Device(PyDevice::parse(&s.to_string())?.device)),
+                Err(_) => None,
+            },
+        },
+        Type::Layout => obj.cast::<PyLayout>().ok().map(|_| Value::Layout),
+        Type::MemoryFormat => {
+            obj.cast::<PyMemoryFormat>().ok().map(|f| Value::MemoryFormat(f.get().0))
+        }
+        Type::Generator => {
+            obj.cast::<PyGenerator>().ok().map(|g| Value::Generator(g.get().0.clone()))
+        }
+        Type::Ints(length) => {
+            if let Some(items) = sequence(obj) {
+                let mut out: SmallVec<[i64; 5]> = SmallVec::new();
+                for item in &items {
+                    match int(item)? {
+                        Some(i) => out.push(i),
+                        None => return Ok(None),
+                    }
+                }
+                if let (Some(n), 1) = (length, out.len()) {
+                    out = SmallVec::from_elem(out[0], n.max(1));
+                }
+                Some(Value::Ints(out))
+            } else {
+                match (length, int(obj)?) {
+                    (Some(n), Some(i)) => Some(Value::Ints(SmallVec::from_elem(i, n.max(1)))),
+                    _ => None,
+                }
+            }
+        }
+        Type::Floats => match sequence(obj) {
+            Some(items) => {
+                let mut out = Vec::with_capacity(items.len());
+                for item in &items {
+                    match scalar(item)? {
+                        Some(s) => out.push(s.f64()),
+                        None => return Ok(None),
+                    }
+                }
+                Some(Value::Floats(out))
+            }
+            None => None,
+        },
+        Type::Bools => match sequence(obj) {
+            Some(items) => {
+                let mut out = Vec::with_capacity(items.len());
+                for item in &items {
+                    match item.cast::<PyBool>() {
+                        Ok(b) => out.push(b.is_true()),
+                        Err(_) => return Ok(None),
+                    }
+                }
+                Some(Value::Bools(out))
+            }
+            None => None,
+        },
+        Type::Tensors => match sequence(obj) {
+            Some(items) => {
+                let mut out = Vec::with_capacity(items.len());
+                for (i, item) in items.iter().enumerate() {
+                    match item.cast::<PyTensor>() {
+                        Ok(t) => out.push(t.get().get()),
+                        Err(_) => {
+                            return Err(PyTypeError::new_err(format!(
+                                "expected Tensor as element {i} in the list, but got {}",
+                                item.get_type().name()?
+                            )))
+                        }
+                    }
+                }
+                Some(Value::Tensors(out))
+            }
+            None => None,
+        },
+        Type::OptionalTensors => match sequence(obj) {
+            Some(items) => {
+                let mut out = Vec::with_capacity(items.len());
+                for item in &items {
+                    match item.cast::<PyTensor>() {
+                        Ok(t) => out.push(Some(t.get().get())),
+                        Err(_) if item.is_none() => out.push(None),
+                        Err(_) => return Ok(None),
+                    }
+                }
+                Some(Value::OptionalTensors(out))
+            }
+            None => None,
+        },
+    })
+}
+
+fn of_scalar(s: Scalar) -> Value {
+    match s {
+        Scalar::Bool(b) => Value::Bool(b),
+        Scalar::Int(i) => Value::Int(i),
+        Scalar::Float(f) => Value::Float(f),
+    }
+}
+
+/// A dtype object, or one of the Python types that stand for one.
+pub fn dtype(obj: &Bound<'_, PyAny>) -> Option<DType> {
+    if let Ok(d) = obj.cast::<PyDType>() {
+        return Some(d.get().0);
+    }
+    let py = obj.py();
+    if obj.is(py.get_type::<PyFloat>()) {
+        Some(DType::F64)
+    } else if obj.is(py.get_type::<PyInt>()) {
+        Some(DType::I64)
+    } else if obj.is(py.get_type::<PyBool>()) {
+        Some(DType::Bool)
+    } else {
+        None
+    }
+}
+
+/// A result. Several named results become a named tuple.
+pub fn result(py: Python<'_>, schema: &Schema, value: Value) -> PyResult<Py<PyAny>> {
+    Ok(match value {
+        Value::None => py.None(),
+        Value::Tensor(t) => wrap(py, t)?,
+        Value::Tensors(ts) | Value::Tuple(ts) => {
+            let items = ts.into_iter().map(|t| wrap(py, t)).collect::<PyResult<Vec<_>>>()?;
+            let tuple = PyTuple::new(py, items)?;
+            if schema.returns.len() > 1 && schema.returns.iter().all(Option::is_some) {
+                let names: Vec<_> = schema.returns.iter().flatten().copied().collect();
+                let make = py.import("pytensorlib._return_types")?.getattr("make")?;
+                return Ok(make.call1((schema.name, names))?.call1((tuple,))?.unbind());
+            }
+            tuple.into_any().unbind()
+        }
+        Value::OptionalTensors(ts) => {
+            let items = ts
+                .into_iter()
+                .map(|t| t.map_or_else(|| Ok(py.None()), |t| wrap(py, t)))
+                .collect::<PyResult<Vec<_>>>()?;
+            PyTuple::new(py, items)?.into_any().unbind()
+        }
+        Value::Bool(b) => PyBool::new(py, b).to_owned().into_any().unbind(),
+        Value::Int(i) => i.into_pyobject(py)?.into_any().unbind(),
+        Value::Float(f) => f.into_pyobject(py)?.into_any().unbind(),
+        Value::Ints(v) => PyTuple::new(py, v.iter())?.into_any().unbind(),
+        Value::Floats(v) => PyTuple::new(py, v.iter())?.into_any().unbind(),
+        Value::Bools(v) => PyTuple::new(py, v.iter())?.into_any().unbind(),
+        Value::Str(s) => PyString::new(py, &s).into_any().unbind(),
+        Value::DType(d) => crate::dtype::dtype_object(py, d).clone_ref(py).into_any(),
+        Value::Device(d) => Py::new(py, PyDevice::of(d))?.into_any(),
+        Value::Layout => Py::new(py, PyLayout)?.into_any(),
+        Value::MemoryFormat(f) => Py::new(py, PyMemoryFormat(f))?.into_any(),
+        Value::Generator(g) => Py::new(py, PyGenerator(g))?.into_any(),
+    })
+}

@@ -1,0 +1,239 @@
+//! `dtype`, `device`, `layout` and `memory_format` objects.
+
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyString;
+use pytensorlib_core::device::Device;
+use pytensorlib_core::dtype::{self, DType};
+use pytensorlib_core::schema::MemoryFormat;
+
+/// An element type.
+#[pyclass(name = "dtype", module = "pytensorlib", frozen, eq, hash, skip_from_py_object)]
+#[derive(PartialEq, Eq, Hash, Clone)]
+pub struct PyDType(pub DType);
+
+static DTYPES: PyOnceLock<Vec<Py<PyDType>>> = PyOnceLock::new();
+
+/// The one object for a dtype.
+pub fn dtype_object(py: Python<'_>, d: DType) -> &Py<PyDType> {
+    let all = DTYPES.get_or_init(py, || {
+        let new = |&d| Py::new(py, PyDType(d)).expect("memory for a dozen objects");
+        dtype::ALL.iter().map(new).collect()
+    });
+    &all[d as usize]
+}
+
+#[pymethods]
+impl PyDType {
+    fn __repr__(&self) -> String {
+        format!("torch.{}", self.0.name())
+    }
+    fn __reduce__(&self) -> String {
+        self.0.name().to_string()
+    }
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+    #[getter]
+    fn is_floating_point(&self) -> bool {
+        self.0.is_float()
+    }
+    #[getter]
+    fn is_complex(&self) -> bool {
+        self.0.is_complex()
+    }
+    #[getter]
+    fn is_signed(&self) -> bool {
+        !matches!(self.0, DType::Bool | DType::U8)
+    }
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.0.size()
+    }
+    /// The public name without module: `float32`.
+    #[getter]
+    fn _name(&self) -> &'static str {
+        self.0.name()
+    }
+    fn to_complex(&self, py: Python<'_>) -> Py<PyDType> {
+        let d = if self.0 == DType::F64 { DType::C128 } else { DType::C64 };
+        dtype_object(py, d).clone_ref(py)
+    }
+    fn to_real(&self, py: Python<'_>) -> Py<PyDType> {
+        let d = match self.0 {
+            DType::C64 => DType::F32,
+            DType::C128 => DType::F64,
+            d => d,
+        };
+        dtype_object(py, d).clone_ref(py)
+    }
+}
+
+/// Where tensors live: `device("cpu")`, `device("wgpu")`.
+#[pyclass(name = "device", module = "pytensorlib", frozen, eq, hash, skip_from_py_object)]
+#[derive(PartialEq, Eq, Hash, Clone)]
+pub struct PyDevice {
+    pub device: Device,
+    indexed: bool,
+}
+
+impl PyDevice {
+    pub fn of(device: Device) -> Self {
+        PyDevice { device, indexed: device == Device::Wgpu }
+    }
+    pub fn parse(text: &str) -> PyResult<Self> {
+        let device = Device::parse(text).map_err(|e| PyRuntimeError::new_err(e.text))?;
+        Ok(PyDevice { device, indexed: text.contains(':') })
+    }
+}
+
+#[pymethods]
+impl PyDevice {
+    #[new]
+    #[pyo3(signature = (r#type, index=None))]
+    fn new(r#type: &Bound<'_, PyAny>, index: Option<i64>) -> PyResult<Self> {
+        if let Ok(d) = r#type.cast::<PyDevice>() {
+            return Ok(d.get().clone());
+        }
+        let Ok(text) = r#type.cast::<PyString>() else {
+            return Err(PyTypeError::new_err("device(): argument 'type' must be str"));
+        };
+        let text = text.to_string();
+        match index {
+            Some(i) => PyDevice::parse(&format!("{text}:{i}")),
+            None => PyDevice::parse(&text),
+        }
+    }
+    #[getter]
+    fn r#type(&self) -> &'static str {
+        self.device.kind()
+    }
+    #[getter]
+    fn index(&self) -> Option<i64> {
+        self.indexed.then_some(0)
+    }
+    fn __str__(&self) -> String {
+        let kind = self.device.kind();
+        if self.indexed { format!("{kind}:0") } else { kind.to_string() }
+    }
+    fn __repr__(&self) -> String {
+        let kind = self.device.kind();
+        if self.indexed {
+            format!("device(type='{kind}', index=0)")
+        } else {
+            format!("device(type='{kind}')")
+        }
+    }
+    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<(Py<PyAny>, (String,))> {
+        Ok((slf.get_type().into_any().unbind(), (slf.get().__str__(),)))
+    }
+}
+
+/// The arrangement of elements; only `strided` exists.
+#[pyclass(name = "layout", module = "pytensorlib", frozen, eq, hash, skip_from_py_object)]
+#[derive(PartialEq, Eq, Hash, Clone)]
+pub struct PyLayout;
+
+#[pymethods]
+impl PyLayout {
+    fn __repr__(&self) -> &'static str {
+        "torch.strided"
+    }
+    fn __reduce__(&self) -> &'static str {
+        "strided"
+    }
+}
+
+/// The order in which the dimensions of an image batch lie in memory.
+#[pyclass(name = "memory_format", module = "pytensorlib", frozen, eq, hash, skip_from_py_object)]
+#[derive(PartialEq, Eq, Clone)]
+pub struct PyMemoryFormat(pub MemoryFormat);
+
+impl std::hash::Hash for PyMemoryFormat {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        (self.0 as u8).hash(state)
+    }
+}
+
+impl PyMemoryFormat {
+    fn name(&self) -> &'static str {
+        match self.0 {
+            MemoryFormat::Contiguous => "contiguous_format",
+            MemoryFormat::Preserve => "preserve_format",
+            MemoryFormat::ChannelsLast => "channels_last",
+            MemoryFormat::ChannelsLast3d => "channels_last_3d",
+        }
+    }
+}
+
+#[pymethods]
+impl PyMemoryFormat {
+    fn __repr__(&self) -> String {
+        format!("torch.{}", self.name())
+    }
+    fn __reduce__(&self) -> &'static str {
+        self.name()
+    }
+}
+
+#[pyfunction]
+fn get_default_dtype(py: Python<'_>) -> Py<PyDType> {
+    dtype_object(py, dtype::default_dtype()).clone_ref(py)
+}
+
+/// Sets the type of tensors made from Python floats; it must be floating.
+#[pyfunction]
+fn set_default_dtype(d: &Bound<'_, PyAny>) -> PyResult<()> {
+    let d = d.cast::<PyDType>().map_err(|_| {
+        PyTypeError::new_err("set_default_dtype(): argument must be torch.dtype")
+    })?;
+    if !d.get().0.is_float() {
+        return Err(PyTypeError::new_err(format!(
+            "set_default_dtype(): only floating-point types are supported as the default type, \
+             got {}",
+            d.get().0
+        )));
+    }
+    dtype::set_default_dtype(d.get().0);
+    Ok(())
+}
+
+#[pyfunction]
+fn promote_types(py: Python<'_>, type1: &PyDType, type2: &PyDType) -> Py<PyDType> {
+    dtype_object(py, type1.0.promote(type2.0)).clone_ref(py)
+}
+
+#[pyfunction]
+fn can_cast(from_: &PyDType, to: &PyDType) -> bool {
+    from_.0.can_cast(to.0)
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = m.py();
+    m.add_class::<PyDType>()?;
+    m.add_class::<PyDevice>()?;
+    m.add_class::<PyLayout>()?;
+    m.add_class::<PyMemoryFormat>()?;
+    for d in dtype::ALL {
+        m.add(d.name(), dtype_object(py, d).clone_ref(py))?;
+    }
+    m.add("strided", Py::new(py, PyLayout)?)?;
+    for f in [
+        MemoryFormat::Contiguous,
+        MemoryFormat::Preserve,
+        MemoryFormat::ChannelsLast,
+        MemoryFormat::ChannelsLast3d,
+    ] {
+        let f = PyMemoryFormat(f);
+        m.add(f.name(), Py::new(py, f)?)?;
+    }
+    m.add_function(wrap_pyfunction!(get_default_dtype, m)?)?;
+    m.add_function(wrap_pyfunction!(set_default_dtype, m)?)?;
+    m.add_function(wrap_pyfunction!(promote_types, m)?)?;
+    m.add_function(wrap_pyfunction!(can_cast, m)?)?;
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! Errors of the core as Python exceptions, and what the core asks of Python.
+
+use pyo3::exceptions::*;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+use pytensorlib_core::error::{Error, Kind};
+use pytensorlib_core::host::{self, Host};
+
+static LINALG: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static MEMORY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+/// An exception of a class that the Python package defines.
+fn own(py: Python<'_>, cell: &'static PyOnceLock<Py<PyType>>, name: &str, text: String) -> PyErr {
+    match cell.import(py, "pytensorlib._errors", name) {
+        Ok(class) => PyErr::from_type(class.clone(), text),
+        Err(e) => e,
+    }
+}
+
+/// The Python exception for an error.
+pub fn to_py(e: Error) -> PyErr {
+    Python::attach(|py| {
+        let text = e.text;
+        match e.kind {
+            Kind::Host => match e.host.and_then(|h| h.downcast::<PyErr>().ok()) {
+                Some(err) => *err,
+                None => PyRuntimeError::new_err(text),
+            },
+            Kind::Runtime => PyRuntimeError::new_err(text),
+            Kind::Value => PyValueError::new_err(text),
+            Kind::Type => PyTypeError::new_err(text),
+            Kind::Index => PyIndexError::new_err(text),
+            Kind::NotImplemented => PyNotImplementedError::new_err(text),
+            Kind::Overflow => PyOverflowError::new_err(text),
+            Kind::Assertion => PyAssertionError::new_err(text),
+            Kind::Buffer => PyBufferError::new_err(text),
+            Kind::Attribute => PyAttributeError::new_err(text),
+            Kind::Key => PyKeyError::new_err(text),
+            Kind::LinAlg => own(py, &LINALG, "LinAlgError", text),
+            Kind::OutOfMemory => own(py, &MEMORY, "OutOfMemoryError", text),
+        }
+    })
+}
+
+/// Carries a Python exception through the core.
+pub fn from_py(e: PyErr) -> Error {
+    let text = Python::attach(|py| e.value(py).to_string());
+    Error { kind: Kind::Host, text, host: Some(Box::new(e)) }
+}
+
+/// Shorthand for results that cross into Python.
+pub trait IntoPy<T> {
+    fn py(self) -> PyResult<T>;
+}
+impl<T> IntoPy<T> for pytensorlib_core::error::Result<T> {
+    fn py(self) -> PyResult<T> {
+        self.map_err(to_py)
+    }
+}
+
+fn unlocked(f: &mut dyn FnMut()) {
+    // SAFETY: asks only whether this thread holds the interpreter.
+    if unsafe { pyo3::ffi::PyGILState_Check() } == 0 {
+        return f();
+    }
+    struct Guard(*mut pyo3::ffi::PyThreadState);
+    impl Drop for Guard {
+        fn drop(&mut self) {
+            // SAFETY: the state came from `PyEval_SaveThread` on this thread.
+            unsafe { pyo3::ffi::PyEval_RestoreThread(self.0) }
+        }
+    }
+    // SAFETY: this thread holds the interpreter; kernels do not touch Python.
+    let _guard = Guard(unsafe { pyo3::ffi::PyEval_SaveThread() });
+    f();
+}
+
+fn traceback() -> Option<String> {
+    Python::attach(|py| {
+        let stack = py.import("traceback").ok()?.call_method0("format_stack").ok()?;
+        let lines: Vec<String> = stack.extract().ok()?;
+        Some(lines.concat())
+    })
+}
+
+fn warn(text: &str) {
+    Python::attach(|py| {
+        if let Ok(text) = std::ffi::CString::new(text) {
+            let category = py.get_type::<PyUserWarning>();
+            if let Err(e) = PyErr::warn(py, &category, &text, 2) {
+                e.write_unraisable(py, None);
+            }
+        }
+    });
+}
+
+pub fn install() {
+    host::install(Host { unlocked, traceback, warn });
+}

@@ -1,0 +1,75 @@
+//! Random number generators.
+
+use crate::error::IntoPy;
+use crate::tensor::{borrow, wrap};
+use pyo3::prelude::*;
+use pytensorlib_core::dtype::DType;
+use pytensorlib_core::rng::{self, Generator};
+use pytensorlib_core::tensor::Tensor;
+use std::sync::Arc;
+
+/// A stream of PyTorch's CPU random numbers (mt19937).
+#[pyclass(name = "Generator", module = "pytensorlib", frozen, subclass)]
+pub struct PyGenerator(pub Arc<Generator>);
+
+/// Python's seeds may be negative: they are taken modulo 2^64.
+fn seed_of(seed: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let seed = seed.call_method0("__index__").or_else(|_| seed.call_method0("__int__"))?;
+    if let Ok(s) = seed.extract::<i64>() {
+        return Ok(s as u64);
+    }
+    seed.extract::<u64>().map_err(|_| {
+        pyo3::exceptions::PyRuntimeError::new_err(format!(
+            "manual_seed: Overflow when unpacking long: expected a value within \
+             [-0x8000_0000_0000_0000, 0xffff_ffff_ffff_ffff], got {seed}"
+        ))
+    })
+}
+
+#[pymethods]
+impl PyGenerator {
+    #[new]
+    #[pyo3(signature = (device=None))]
+    fn new(device: Option<&Bound<'_, PyAny>>) -> Self {
+        let _ = device;
+        PyGenerator(Arc::new(Generator::new(67280421310721)))
+    }
+    fn manual_seed<'py>(slf: Bound<'py, Self>, seed: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
+        slf.get().0.manual_seed(seed_of(seed)?);
+        Ok(slf)
+    }
+    fn seed(&self) -> u64 {
+        self.0.seed()
+    }
+    fn initial_seed(&self) -> u64 {
+        self.0.initial_seed()
+    }
+    fn get_state(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let state = self.0.get_state();
+        wrap(py, Tensor::from_slice(&state, &[state.len()], DType::U8).py()?)
+    }
+    fn set_state(&self, new_state: &Bound<'_, PyAny>) -> PyResult<()> {
+        let t = borrow(new_state)?.prepared(DType::U8).py()?;
+        // SAFETY: prepared contiguous bytes, read only here.
+        self.0.set_state(unsafe { t.slice::<u8>() }).py()
+    }
+    #[getter]
+    fn device(&self) -> crate::dtype::PyDevice {
+        crate::dtype::PyDevice::of(pytensorlib_core::device::Device::Cpu)
+    }
+}
+
+/// Seeds the default generator and gives it.
+#[pyfunction]
+fn manual_seed(seed: &Bound<'_, PyAny>) -> PyResult<PyGenerator> {
+    let g = rng::default_generator();
+    g.manual_seed(seed_of(seed)?);
+    Ok(PyGenerator(g))
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyGenerator>()?;
+    m.add_function(wrap_pyfunction!(manual_seed, m)?)?;
+    m.add("default_generator", Py::new(m.py(), PyGenerator(rng::default_generator()))?)?;
+    Ok(())
+}

@@ -1,0 +1,29 @@
+//! The extension module `pytensorlib._C`: a thin skin over the core crate.
+
+// Python's name for the module.
+#![allow(non_snake_case)]
+
+mod autograd;
+mod bind;
+mod convert;
+mod dtype;
+mod error;
+mod function;
+mod generator;
+mod interop;
+mod tensor;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _C(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    error::install();
+    dtype::register(m)?;
+    generator::register(m)?;
+    tensor::register(m)?;
+    autograd::register(m)?;
+    function::register(m)?;
+    interop::register(m)?;
+    bind::register(m)?;
+    Ok(())
+}

@@ -1,0 +1,734 @@
+//! `Tensor`, the Python class. Methods that are ops are attached by `bind`; those written in Python
+//! by `pytensorlib/_tensor.py`.
+
+use crate::convert::{operand, size_tuple};
+use crate::dtype::{dtype_object, PyDType, PyDevice, PyLayout};
+use crate::error::IntoPy;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::pyclass::CompareOp;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyTuple, PyType};
+use pyo3::{PyTraverseError, PyVisit};
+use pytensorlib_core::dtype::{DType, Scalar};
+use pytensorlib_core::ops::pointwise::binary as op;
+use pytensorlib_core::ops::pointwise::{apply, unary};
+use pytensorlib_core::tensor::Tensor;
+use std::cell::{Cell, UnsafeCell};
+use std::sync::atomic::Ordering;
+
+/// A multi-dimensional array of one element type, with automatic differentiation.
+#[pyclass(name = "Tensor", module = "pytensorlib", frozen, subclass, dict, weakref)]
+pub struct PyTensor {
+    inner: UnsafeCell<Tensor>,
+    me: Cell<*mut ffi::PyObject>,
+}
+
+// SAFETY: both cells are touched only while the interpreter is held.
+unsafe impl Sync for PyTensor {}
+// SAFETY: as above.
+unsafe impl Send for PyTensor {}
+
+impl PyTensor {
+    pub fn new(t: Tensor) -> Self {
+        PyTensor { inner: UnsafeCell::new(t), me: Cell::new(std::ptr::null_mut()) }
+    }
+
+    /// A handle to the tensor.
+    #[inline]
+    pub fn get(&self) -> Tensor {
+        // SAFETY: the interpreter is held, so nobody swaps it meanwhile.
+        unsafe { (*self.inner.get()).clone() }
+    }
+
+    /// Puts another tensor behind this object (`x.data = y`, `x.resize_`).
+    pub fn swap(&self, t: Tensor) {
+        let me = self.me.get();
+        // SAFETY: as above; no reference into the cell outlives a call.
+        let old = unsafe { std::mem::replace(&mut *self.inner.get(), t) };
+        if !me.is_null() {
+            let slot = old.wrapper();
+            let _ = slot.compare_exchange(
+                me.cast(),
+                std::ptr::null_mut(),
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+            // SAFETY: as above.
+            unsafe { (*self.inner.get()).wrapper().store(me.cast(), Ordering::Relaxed) };
+        }
+        drop(old);
+    }
+
+    fn adopt(&self, me: *mut ffi::PyObject) {
+        self.me.set(me);
+        // SAFETY: as above.
+        unsafe { (*self.inner.get()).wrapper().store(me.cast(), Ordering::Relaxed) };
+    }
+}
+
+impl Drop for PyTensor {
+    fn drop(&mut self) {
+        let me = self.me.get();
+        let _ = self.inner.get_mut().wrapper().compare_exchange(
+            me.cast(),
+            std::ptr::null_mut(),
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+    }
+}
+
+/// The Python object of a tensor: the one it has, or a new one.
+pub fn wrap(py: Python<'_>, t: Tensor) -> PyResult<Py<PyAny>> {
+    let old = t.wrapper().load(Ordering::Relaxed).cast::<ffi::PyObject>();
+    // SAFETY: the slot is cleared when its object dies; one with no references left is dying.
+    unsafe {
+        if !old.is_null() && ffi::Py_REFCNT(old) > 0 {
+            return Ok(Bound::from_borrowed_ptr(py, old).unbind());
+        }
+    }
+    let obj = Bound::new(py, PyTensor::new(t))?;
+    obj.get().adopt(obj.as_ptr());
+    Ok(obj.into_any().unbind())
+}
+
+/// The tensor behind a Python object, or a `TypeError`.
+pub fn borrow(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    match obj.cast::<PyTensor>() {
+        Ok(t) => Ok(t.get().get()),
+        Err(_) => Err(PyTypeError::new_err(format!(
+            "expected a Tensor, got {}",
+            obj.get_type().name()?
+        ))),
+    }
+}
+
+/// Carries a tensor through `__new__` of a subclass.
+#[pyclass(frozen, name = "_Raw")]
+struct Raw(Tensor);
+
+/// A tensor as an object of a subclass, without running the subclass's own `__new__`.
+pub fn wrap_as(cls: &Bound<'_, PyType>, t: Tensor) -> PyResult<Py<PyAny>> {
+    let py = cls.py();
+    let base = py.get_type::<PyTensor>();
+    let obj = base.getattr("__new__")?.call1((cls, Py::new(py, Raw(t))?))?;
+    let cell = obj.cast::<PyTensor>()?;
+    cell.get().adopt(obj.as_ptr());
+    Ok(obj.unbind())
+}
+
+fn binary<P: pytensorlib_core::ops::pointwise::Pointwise<2>>(
+    op: P,
+    a: &PyTensor,
+    b: &Bound<'_, PyAny>,
+    swapped: bool,
+) -> PyResult<Py<PyAny>> {
+    let py = b.py();
+    let Some(b) = operand(b)? else {
+        return Ok(py.NotImplemented());
+    };
+    let a = a.get();
+    let y = if swapped { apply(op, [&b, &a]) } else { apply(op, [&a, &b]) };
+    wrap(py, y.py()?)
+}
+
+const ONE: Scalar = Scalar::Int(1);
+
+/// `a.name(b)` through the op table, `NotImplemented` where `b` is no operand.
+fn named(a: &Bound<'_, PyTensor>, name: &str, b: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    if operand(b)?.is_none() {
+        return Ok(b.py().NotImplemented());
+    }
+    let b = lift(b)?;
+    Ok(a.getattr(name)?.call1((b,))?.unbind())
+}
+
+/// NumPy arrays as tensors; everything else as it is.
+fn lift<'py>(b: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if b.cast::<PyTensor>().is_ok() || b.is_instance_of::<PyFloat>() || b.is_instance_of::<PyInt>() {
+        return Ok(b.clone());
+    }
+    match operand(b)? {
+        Some(t) => Ok(wrap(b.py(), t)?.into_bound(b.py())),
+        None => Ok(b.clone()),
+    }
+}
+
+fn named_swapped(a: &Bound<'_, PyTensor>, name: &str, b: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    let Some(t) = operand(b)? else {
+        return Ok(b.py().NotImplemented());
+    };
+    let b = wrap(b.py(), t)?;
+    Ok(b.bind(a.py()).getattr(name)?.call1((a,))?.unbind())
+}
+
+#[pymethods]
+impl PyTensor {
+    #[new]
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __new__(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        if args.len() == 1 {
+            if let Ok(raw) = args.get_item(0)?.cast::<Raw>() {
+                return Ok(PyTensor::new(raw.get().0.clone()));
+            }
+        }
+        let py = args.py();
+        let made = py.import("pytensorlib._tensor")?.call_method("_legacy_new", args, kwargs)?;
+        Ok(PyTensor::new(borrow(&made)?))
+    }
+
+    /// A tensor sharing `data`'s memory as an object of class `cls`.
+    #[staticmethod]
+    #[pyo3(signature = (cls, data, require_grad=false))]
+    fn _make_subclass(
+        cls: &Bound<'_, PyType>,
+        data: &Bound<'_, PyAny>,
+        require_grad: bool,
+    ) -> PyResult<Py<PyAny>> {
+        let t = borrow(data)?.detach();
+        if require_grad {
+            t.set_requires_grad(true).py()?;
+        }
+        wrap_as(cls, t)
+    }
+
+    #[getter]
+    fn shape(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        size_tuple(slf.py(), slf.get().get().shape())
+    }
+    #[pyo3(signature = (dim=None))]
+    fn size(slf: &Bound<'_, Self>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
+        let t = slf.get().get();
+        match dim {
+            None => size_tuple(slf.py(), t.shape()),
+            Some(d) => {
+                if t.ndim() == 0 {
+                    pytensorlib_core::shape::dim(d, 0).py()?;
+                    return Err(pyo3::exceptions::PyIndexError::new_err(
+                        "Dimension specified as 0 but tensor has no dimensions",
+                    ));
+                }
+                let d = pytensorlib_core::shape::dim(d, t.ndim()).py()?;
+                Ok(t.size(d).into_pyobject(slf.py())?.into_any().unbind())
+            }
+        }
+    }
+    #[pyo3(signature = (dim=None))]
+    fn stride(slf: &Bound<'_, Self>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
+        let t = slf.get().get();
+        let py = slf.py();
+        match dim {
+            None => Ok(PyTuple::new(py, t.strides().iter())?.into_any().unbind()),
+            Some(d) => {
+                let d = pytensorlib_core::shape::dim(d, t.ndim()).py()?;
+                Ok(t.stride(d).into_pyobject(py)?.into_any().unbind())
+            }
+        }
+    }
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.get().ndim()
+    }
+    fn dim(&self) -> usize {
+        self.get().ndim()
+    }
+    fn ndimension(&self) -> usize {
+        self.get().ndim()
+    }
+    fn numel(&self) -> usize {
+        self.get().numel()
+    }
+    fn nelement(&self) -> usize {
+        self.get().numel()
+    }
+    fn element_size(&self) -> usize {
+        self.get().dtype().size()
+    }
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.get().dtype().size()
+    }
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.get().numel() * self.get().dtype().size()
+    }
+    #[getter]
+    fn dtype(&self, py: Python<'_>) -> Py<PyDType> {
+        dtype_object(py, self.get().dtype()).clone_ref(py)
+    }
+    #[getter]
+    fn device(&self) -> PyDevice {
+        PyDevice::of(self.get().device())
+    }
+    #[getter]
+    fn layout(&self) -> PyLayout {
+        PyLayout
+    }
+    #[getter]
+    fn is_cpu(&self) -> bool {
+        self.get().device() == pytensorlib_core::device::Device::Cpu
+    }
+    #[getter]
+    fn is_cuda(&self) -> bool {
+        false
+    }
+    #[getter]
+    fn is_sparse(&self) -> bool {
+        false
+    }
+    #[getter]
+    fn is_quantized(&self) -> bool {
+        false
+    }
+    #[getter]
+    fn is_meta(&self) -> bool {
+        false
+    }
+    fn is_floating_point(&self) -> bool {
+        self.get().dtype().is_float()
+    }
+    fn is_complex(&self) -> bool {
+        self.get().dtype().is_complex()
+    }
+    fn is_signed(&self) -> bool {
+        !matches!(self.get().dtype(), DType::Bool | DType::U8)
+    }
+    fn is_inference(&self) -> bool {
+        self.get().is_inference()
+    }
+    fn storage_offset(&self) -> usize {
+        self.get().offset()
+    }
+    fn data_ptr(&self) -> usize {
+        let t = self.get();
+        if t.numel() == 0 { 0 } else { t.bytes_ptr() as usize }
+    }
+    /// Bytes of the whole storage, which views share.
+    #[getter]
+    fn _storage_nbytes(&self) -> usize {
+        self.get().storage().bytes()
+    }
+    /// The address of the storage, the same for all tensors that share it.
+    #[getter]
+    fn _storage_ptr(&self) -> usize {
+        self.get().storage().ptr() as usize
+    }
+    #[getter]
+    fn _version(&self) -> u32 {
+        self.get().version()
+    }
+    #[pyo3(signature = (memory_format=None))]
+    fn is_contiguous(&self, memory_format: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
+        use pytensorlib_core::schema::MemoryFormat as M;
+        let t = self.get();
+        let format = match memory_format {
+            Some(f) => f.cast::<crate::dtype::PyMemoryFormat>()?.get().0,
+            None => M::Contiguous,
+        };
+        let order: &[i64] = match format {
+            M::ChannelsLast => &[0, 2, 3, 1],
+            M::ChannelsLast3d => &[0, 2, 3, 4, 1],
+            _ => return Ok(t.is_contiguous()),
+        };
+        Ok(t.ndim() == order.len() && t.layout().permute(order).py()?.is_contiguous())
+    }
+    fn item(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        number(py, self.get().item().py()?)
+    }
+    fn tolist(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let t = slf.get().get().to_host().py()?;
+        if t.ndim() == 0 {
+            return number(slf.py(), t.item().py()?);
+        }
+        let t = t.prepared(t.dtype()).py()?;
+        let mut at = 0;
+        Ok(nested(slf.py(), &t, 0, &mut at)?.into_any().unbind())
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        let t = self.get();
+        if t.ndim() == 0 {
+            return Err(PyTypeError::new_err("len() of a 0-d tensor"));
+        }
+        Ok(t.size(0))
+    }
+    fn __bool__(&self) -> PyResult<bool> {
+        let t = self.get();
+        match t.numel() {
+            1 => Ok(t.item().py()?.truth()),
+            0 => Err(PyRuntimeError::new_err("Boolean value of Tensor with no values is ambiguous")),
+            _ => Err(PyRuntimeError::new_err(
+                "Boolean value of Tensor with more than one value is ambiguous",
+            )),
+        }
+    }
+    fn __float__(&self) -> PyResult<f64> {
+        Ok(self.get().item().py()?.f64())
+    }
+    fn __int__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        match self.get().item().py()? {
+            Scalar::Float(f) => Ok(f.into_pyobject(py)?.call_method0("__int__")?.unbind()),
+            s => Ok(s.i64().into_pyobject(py)?.into_any().unbind()),
+        }
+    }
+    fn __index__(&self) -> PyResult<i64> {
+        let t = self.get();
+        if !t.dtype().is_integral() || t.numel() != 1 {
+            return Err(PyTypeError::new_err(
+                "only integer tensors of a single element can be converted to an index",
+            ));
+        }
+        Ok(t.item().py()?.i64())
+    }
+    fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyComplex>> {
+        Ok(pyo3::types::PyComplex::from_doubles(py, self.get().item().py()?.f64(), 0.0))
+    }
+    fn __hash__(slf: &Bound<'_, Self>) -> isize {
+        slf.as_ptr() as isize >> 4
+    }
+    fn __getitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        crate::interop::get_item(slf, key)
+    }
+    fn __setitem__(
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        crate::interop::set_item(slf, key, value)
+    }
+    fn __add__(&self, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(op::Add { alpha: ONE }, self, o, false)
+    }
+    fn __radd__(&self, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(op::Add { alpha: ONE }, self, o, false)
+    }
+    fn __sub__(&self, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(op::Sub { alpha: ONE }, self, o, false)
+    }
+    fn __rsub__(&self, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(op::Sub { alpha: ONE }, self, o, true)
+    }
+    fn __mul__(&self, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(op::Mul, self, o, false)
+    }
+    fn __rmul__(&self, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(op::Mul, self, o, false)
+    }
+    fn __truediv__(&self, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(op::Div, self, o, false)
+    }
+    fn __rtruediv__(&self, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(op::Div, self, o, true)
+    }
+    fn __rdiv__(&self, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(op::Div, self, o, true)
+    }
+    fn __neg__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        wrap(py, apply(unary::Neg, [&self.get()]).py()?)
+    }
+    fn __pos__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+    fn __abs__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        wrap(py, apply(unary::Abs, [&self.get()]).py()?)
+    }
+    fn __invert__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        Ok(slf.call_method0("bitwise_not")?.unbind())
+    }
+    fn __pow__(
+        slf: &Bound<'_, Self>,
+        o: &Bound<'_, PyAny>,
+        modulo: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        if modulo.is_some_and(|m| !m.is_none()) {
+            return Ok(slf.py().NotImplemented());
+        }
+        named(slf, "pow", o)
+    }
+    fn __rpow__(
+        slf: &Bound<'_, Self>,
+        o: &Bound<'_, PyAny>,
+        modulo: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        let _ = modulo;
+        if operand(o)?.is_none() {
+            return Ok(slf.py().NotImplemented());
+        }
+        let f = slf.py().import("pytensorlib._C")?.getattr("pow")?;
+        Ok(f.call1((lift(o)?, slf))?.unbind())
+    }
+    fn __matmul__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        if o.cast::<PyTensor>().is_err() && !crate::convert::is_ndarray(o) {
+            return Ok(slf.py().NotImplemented());
+        }
+        Ok(slf.call_method1("matmul", (lift(o)?,))?.unbind())
+    }
+    fn __rmatmul__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        named_swapped(slf, "matmul", o)
+    }
+    fn __floordiv__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        named(slf, "floor_divide", o)
+    }
+    fn __rfloordiv__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        named_swapped(slf, "floor_divide", o)
+    }
+    fn __mod__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        named(slf, "remainder", o)
+    }
+    fn __rmod__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        named_swapped(slf, "remainder", o)
+    }
+    fn __and__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        named(slf, "bitwise_and", o)
+    }
+    fn __rand__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        named(slf, "bitwise_and", o)
+    }
+    fn __or__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        named(slf, "bitwise_or", o)
+    }
+    fn __ror__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        named(slf, "bitwise_or", o)
+    }
+    fn __xor__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        named(slf, "bitwise_xor", o)
+    }
+    fn __rxor__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        named(slf, "bitwise_xor", o)
+    }
+    fn __lshift__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        named(slf, "bitwise_left_shift", o)
+    }
+    fn __rlshift__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        named_swapped(slf, "bitwise_left_shift", o)
+    }
+    fn __rshift__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        named(slf, "bitwise_right_shift", o)
+    }
+    fn __rrshift__(slf: &Bound<'_, Self>, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        named_swapped(slf, "bitwise_right_shift", o)
+    }
+    fn __richcmp__(
+        slf: &Bound<'_, Self>,
+        o: &Bound<'_, PyAny>,
+        how: CompareOp,
+    ) -> PyResult<Py<PyAny>> {
+        let name = match how {
+            CompareOp::Lt => "lt",
+            CompareOp::Le => "le",
+            CompareOp::Eq => "eq",
+            CompareOp::Ne => "ne",
+            CompareOp::Gt => "gt",
+            CompareOp::Ge => "ge",
+        };
+        named(slf, name, o)
+    }
+
+    #[getter]
+    fn requires_grad(&self) -> bool {
+        self.get().requires_grad()
+    }
+    #[setter(requires_grad)]
+    fn put_requires_grad(&self, on: bool) -> PyResult<()> {
+        self.get().set_requires_grad(on).py()
+    }
+    #[pyo3(signature = (requires_grad=true))]
+    fn requires_grad_(slf: Bound<'_, Self>, requires_grad: bool) -> PyResult<Bound<'_, Self>> {
+        slf.get().get().set_requires_grad(requires_grad).py()?;
+        Ok(slf)
+    }
+    #[getter]
+    fn is_leaf(&self) -> PyResult<bool> {
+        self.get().is_leaf().py()
+    }
+    #[getter]
+    fn retains_grad(&self) -> PyResult<bool> {
+        let t = self.get();
+        let on = t.autograd().is_some_and(|m| m.state.lock().retains_grad);
+        Ok(on && !t.is_leaf().py()?)
+    }
+    fn retain_grad(&self) -> PyResult<()> {
+        self.get().retain_grad().py()
+    }
+    #[getter]
+    fn output_nr(&self) -> PyResult<u32> {
+        Ok(self.get().grad_fn().py()?.map_or(0, |e| e.nr))
+    }
+    #[getter]
+    fn grad_fn(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        match self.get().grad_fn().py()? {
+            Some(edge) => crate::autograd::node_object(py, edge.node).map(Some),
+            None => Ok(None),
+        }
+    }
+    #[getter]
+    fn grad(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let t = self.get();
+        if t.grad().is_none() && !t.is_leaf().py()? {
+            let retains = t.autograd().is_some_and(|m| m.state.lock().retains_grad);
+            if !retains && t.requires_grad() {
+                let text = c"The .grad attribute of a Tensor that is not a leaf Tensor is being \
+                    accessed. Its .grad attribute won't be populated during autograd.backward(). \
+                    If you indeed want the .grad field to be populated for a non-leaf Tensor, use \
+                    .retain_grad() on the non-leaf Tensor.";
+                let category = py.get_type::<pyo3::exceptions::PyUserWarning>();
+                PyErr::warn(py, &category, text, 1)?;
+            }
+        }
+        t.grad().map(|g| wrap(py, g)).transpose()
+    }
+    #[setter(grad)]
+    fn put_grad(&self, g: &Bound<'_, PyAny>) -> PyResult<()> {
+        let t = self.get();
+        if g.is_none() {
+            t.set_grad(None);
+            return Ok(());
+        }
+        let Ok(g) = g.cast::<PyTensor>() else {
+            return Err(PyTypeError::new_err(format!(
+                "assigned grad expected to be a Tensor or None but got grad of type {}",
+                g.get_type().name()?
+            )));
+        };
+        let g = g.get().get();
+        if g.same(&t) {
+            return Err(PyRuntimeError::new_err("can't assign Variable as its own grad"));
+        }
+        if g.dtype() != t.dtype() || g.device() != t.device() {
+            return Err(PyRuntimeError::new_err(format!(
+                "assigned grad has data of a different type: expected {} on {}, got {} on {}",
+                t.dtype(),
+                t.device(),
+                g.dtype(),
+                g.device()
+            )));
+        }
+        if g.shape() != t.shape() {
+            return Err(PyRuntimeError::new_err(format!(
+                "assigned grad has data of a different size: expected {:?}, got {:?}",
+                &t.shape()[..],
+                &g.shape()[..]
+            )));
+        }
+        t.set_grad(Some(g));
+        Ok(())
+    }
+    #[deleter(grad)]
+    fn del_grad(&self) {
+        self.get().set_grad(None);
+    }
+    #[getter]
+    fn data(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        wrap(py, self.get().data())
+    }
+    #[setter(data)]
+    fn put_data(&self, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        let Ok(other) = other.cast::<PyTensor>() else {
+            return Err(PyTypeError::new_err("Variable data has to be a tensor"));
+        };
+        let (t, new) = (self.get(), other.get().get());
+        if !new.dtype().differentiable() && t.requires_grad() {
+            return Err(PyRuntimeError::new_err(
+                "data set to a tensor that requires gradients must be floating point or complex \
+                 dtype",
+            ));
+        }
+        self.swap(t.replaced(&new));
+        Ok(())
+    }
+    #[getter]
+    fn _base(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let t = self.get();
+        t.view_of().map(|v| wrap(py, v.base.clone())).transpose()
+    }
+    fn _is_view(&self) -> bool {
+        self.get().view_of().is_some()
+    }
+    /// The same memory and version counter, without history.
+    fn detach(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let t = self.get();
+        // A detached tensor is a view in PyTorch, so that in-place rules apply to it.
+        wrap(py, t.detach())
+    }
+    fn detach_(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        let t = slf.get().get();
+        if t.view_of().is_some() {
+            return Err(PyRuntimeError::new_err(
+                "Can't detach views in-place. Use detach() instead.",
+            ));
+        }
+        slf.get().swap(t.detach());
+        Ok(slf)
+    }
+    /// Puts `other` behind this object: the in-place form of layout changes.
+    fn _replace<'py>(
+        slf: Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, Self>> {
+        let t = borrow(other)?;
+        slf.get().swap(t);
+        Ok(slf)
+    }
+    fn register_hook_(&self, hook: Py<PyAny>) -> PyResult<u64> {
+        crate::autograd::register_hook(&self.get(), hook, false)
+    }
+    fn register_post_hook_(slf: &Bound<'_, Self>, hook: Py<PyAny>) -> PyResult<u64> {
+        let t = slf.get().get();
+        crate::autograd::register_hook(&t, hook, true)
+    }
+    fn remove_hook_(&self, id: u64) {
+        self.get().remove_hook(id);
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // SAFETY: the collector runs with the interpreter held.
+        let t = unsafe { &*self.inner.get() };
+        crate::autograd::traverse(t, &visit)
+    }
+    fn __clear__(&self) {
+        crate::autograd::clear(&self.get());
+    }
+}
+
+/// A Python number.
+pub fn number(py: Python<'_>, s: Scalar) -> PyResult<Py<PyAny>> {
+    Ok(match s {
+        Scalar::Bool(b) => PyBool::new(py, b).to_owned().into_any().unbind(),
+        Scalar::Int(i) => i.into_pyobject(py)?.into_any().unbind(),
+        Scalar::Float(f) => f.into_pyobject(py)?.into_any().unbind(),
+    })
+}
+
+fn nested<'py>(
+    py: Python<'py>,
+    t: &Tensor,
+    d: usize,
+    at: &mut usize,
+) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for _ in 0..t.size(d) {
+        if d + 1 < t.ndim() {
+            list.append(nested(py, t, d + 1, at)?)?;
+        } else {
+            let mut l = pytensorlib_core::layout::Layout::contiguous(&[]);
+            l.offset = t.offset() + *at;
+            *at += 1;
+            list.append(number(py, t.alias(l).item().py()?)?)?;
+        }
+    }
+    Ok(list)
+}
+
+/// Checks that an object is a tensor (`is_tensor`).
+#[pyfunction]
+fn is_tensor(obj: &Bound<'_, PyAny>) -> bool {
+    obj.cast::<PyTensor>().is_ok()
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyTensor>()?;
+    m.add_class::<Raw>()?;
+    m.add_function(wrap_pyfunction!(is_tensor, m)?)?;
+    Ok(())
+}

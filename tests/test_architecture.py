@@ -1,0 +1,225 @@
+"""The edges between modules, and what no source file may hold, checked on the text itself."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CORE = ROOT / "rust/core/src"
+PACKAGE = ROOT / "pytensorlib"
+
+# A module may import from its own layer and from the ones above it in this list.
+LAYERS = [
+    {"error", "dtype", "shape"},
+    {"layout", "storage", "alloc", "device", "rng", "host"},
+    {"tensor"},
+    {"cpu", "gpu"},
+    {"schema", "op", "dispatch", "autograd"},
+    {"ops"},
+    {"graph"},
+]
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+# A tensor carries the slot of its graph node: it stores and drops it, and asks for the mode
+# under which it is made. Nothing else of `autograd` is its business.
+ALLOWED = {("tensor", "autograd::Meta"), ("tensor", "autograd::mode")}
+
+
+def rust_files(folder: str) -> list[Path]:
+    return sorted((ROOT / "rust" / folder).rglob("*.rs"))
+
+
+def code_of(text: str) -> str:
+    """Return Rust text with comments and the insides of literals blanked, lines kept."""
+    pattern = r"""//[^\n]*|/\*.*?\*/|b?r(#+)".*?"\1|b?"(?:\\.|[^"\\])*"|'(?:\\.[^']*|[^\\'\n])'"""
+
+    def blank(m: re.Match[str]) -> str:
+        return re.sub(r"[^\n]", " ", m.group())
+
+    return re.sub(pattern, blank, text, flags=re.DOTALL)
+
+
+def end_of_block(code: str, start: int) -> int:
+    """Return the index after the brace that closes the first one opened from `start`."""
+    depth = 0
+    for m in re.compile(r"[{}]").finditer(code, start):
+        depth += 1 if m.group() == "{" else -1
+        if depth == 0:
+            return m.end()
+    return len(code)
+
+
+def without_tests(code: str) -> str:
+    """Drop `#[cfg(test)] mod ... { }`: tests may use the whole crate."""
+    while m := re.search(r"#\[cfg\(test\)\]\s*(pub )?mod \w+ \{", code):
+        code = code[: m.start()] + code[end_of_block(code, m.start()) :]
+    return code
+
+
+def names_at(code: str, start: int) -> Iterator[str]:
+    """Yield the paths that begin at `start`: `a::b` or each member of `{a, b::{c, d}}`."""
+    if code[start] != "{":
+        path = re.match(r"\w+(::\w+)*", code[start:])
+        if path:
+            yield path.group()
+        return
+    body = code[start + 1 : end_of_block(code, start) - 1]
+    while re.search(r"\{[^{}]*\}", body):
+        body = re.sub(r"\{[^{}]*\}", "", body)
+    yield from (part.strip().rstrip(":") for part in body.split(",") if part.strip())
+
+
+def module_path(path: Path) -> list[str]:
+    parts = list(path.relative_to(CORE).with_suffix("").parts)
+    return parts[:-1] if parts[-1] in {"mod", "lib"} else parts
+
+
+def imports(path: Path) -> set[str]:
+    """Return every path from the crate's root that the file names."""
+    code = without_tests(code_of(path.read_text()))
+    found = set()
+    for m in re.finditer(r"(?<![\w:])(\$?crate|(?:super::)*super)::(?=[\w{])", code):
+        if m.group(1).startswith("super") and m.group(1).count("super") < len(module_path(path)):
+            continue  # stays inside the same top-level module
+        found |= set(names_at(code, m.end()))
+    return found
+
+
+def exported_by_root() -> dict[str, str]:
+    """Map each name that lib.rs re-exports, and each exported macro, to its module."""
+    where = {}
+    for m in re.finditer(
+        r"pub use (?:crate::)?(\w+)::([^;]+);", code_of((CORE / "lib.rs").read_text())
+    ):
+        where |= dict.fromkeys(re.findall(r"\w+", m.group(2)), m.group(1))
+    for path in rust_files("core"):
+        module = (module_path(path) or ["lib"])[0]
+        macros = re.findall(r"macro_rules!\s+(\w+)|pub\(crate\) use (\w+);", path.read_text())
+        where |= {a or b: module for a, b in macros}
+    return where
+
+
+def test_core_imports_point_to_lower_layers() -> None:
+    where, wrong = exported_by_root(), []
+    for path in rust_files("core"):
+        module = (module_path(path) or ["lib"])[0]
+        if module == "lib":
+            continue
+        if module not in RANK:
+            wrong.append(f"{path.relative_to(ROOT)}: `{module}` has no place in LAYERS")
+            continue
+        for name in sorted(imports(path)):
+            first = name.split("::")[0]
+            target = first if first in RANK else where.get(first)
+            if target is None or RANK.get(target, -1) <= RANK[module]:
+                continue
+            if not any(m == module and name.startswith(prefix) for m, prefix in ALLOWED):
+                wrong.append(f"{path.relative_to(ROOT)}: {module} imports {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_core_knows_nothing_of_python() -> None:
+    files = [*rust_files("core"), ROOT / "rust/core/Cargo.toml"]
+    assert not [f for f in files if re.search(r"\bpyo3\b", code_of(f.read_text()))]
+
+
+def undocumented_unsafe(text: str) -> Iterator[int]:
+    """Yield the line of each unsafe block, fn or impl without a SAFETY comment.
+
+    The comment stands on the line, or right above the statement or item (attributes, doc
+    comments and the statement's own first lines between are fine); a run of unsafe lines,
+    such as `Send` and `Sync`, may share one.
+    """
+    lines, code = text.split("\n"), code_of(text).split("\n")
+    unsafe = re.compile(r"(?<![=:(<,>] )\bunsafe\s*(\{|$|impl\b|trait\b|(extern\s+)?fn\s+\w)")
+    documented = re.compile(r"SAFETY:|# Safety")
+    good: set[int] = set()
+    for i, line in enumerate(code):
+        if not unsafe.search(line):
+            continue
+        ok, j = bool(documented.search(lines[i])), i - 1
+        while not ok and j >= 0:
+            above, shown = code[j].strip(), lines[j].strip()
+            if documented.search(shown) or j in good:
+                ok = True
+            ended = above.endswith((";", "}")) and not above.startswith("#")
+            if not shown or ended or (above.endswith("{") and i - j > 1):
+                break
+            j -= 1
+        if ok:
+            good.add(i)
+        else:
+            yield i + 1
+
+
+def test_every_unsafe_says_why_it_is_sound() -> None:
+    missing = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in rust_files("core") + rust_files("py")
+        for line in undocumented_unsafe(path.read_text())
+    ]
+    assert not missing, "no `// SAFETY:` comment at\n" + "\n".join(missing)
+
+
+@pytest.mark.parametrize(
+    ("text", "bad"),
+    [
+        ("unsafe { f() }", [1]),
+        ("// SAFETY: fine.\nunsafe { f() }", []),
+        ("// SAFETY: fine.\nlet x =\n    unsafe { f() };", []),
+        ("// SAFETY: fine.\nf();\nunsafe { g() }", [3]),
+        ("// SAFETY: one.\nunsafe impl Send for T {}\nunsafe impl Sync for T {}", []),
+        ("/// # Safety\n/// `p` is valid.\n#[inline]\npub unsafe fn f(p: *const u8) {}", []),
+        ('unsafe extern "C" fn f() {}', [1]),
+        ('type F = unsafe extern "C" fn(i32);', []),
+        ('let s = "unsafe { }"; // unsafe {', []),
+    ],
+)
+def test_undocumented_unsafe_is_found(text: str, bad: list[int]) -> None:
+    assert list(undocumented_unsafe(text)) == bad
+
+
+def test_no_unfinished_rust() -> None:
+    unfinished = re.compile(r"\b(todo|unimplemented|dbg)!")
+    files = rust_files("core") + rust_files("py")
+    assert not [f for f in files if unfinished.search(code_of(f.read_text()))]
+
+
+def python_imports(path: Path) -> Iterator[str]:
+    """Yield the absolute name of everything that a file of the package imports."""
+    package = list(path.relative_to(ROOT).with_suffix("").parts)[:-1]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def test_nn_reaches_the_extension_only_through_functional() -> None:
+    wrong = [
+        str(path.relative_to(ROOT))
+        for path in sorted((PACKAGE / "nn").rglob("*.py"))
+        if "functional" not in path.with_suffix("").parts
+        and (
+            any("._C" in name for name in python_imports(path))
+            or re.search(r"\b\w+\._C\b", path.read_text())
+        )
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("part", "above"), [("nn", ("optim", "utils", "transforms")), ("autograd", ("nn", "optim"))]
+)
+def test_python_imports_point_down(part: str, above: tuple[str, ...]) -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in sorted((PACKAGE / part).rglob("*.py"))
+        for name in python_imports(path)
+        if name.startswith(tuple(f"pytensorlib.{a}" for a in above))
+    ]
+    assert not wrong

@@ -1,0 +1,198 @@
+"""Data sets, samplers and the DataLoader, by their documented behaviour."""
+
+from __future__ import annotations
+
+import collections
+
+import numpy as np
+import pytest
+
+import pytensorlib as torch
+from pytensorlib.utils.data import (
+    BatchSampler,
+    ChainDataset,
+    ConcatDataset,
+    DataLoader,
+    Dataset,
+    DistributedSampler,
+    IterableDataset,
+    RandomSampler,
+    Subset,
+    SubsetRandomSampler,
+    TensorDataset,
+    WeightedRandomSampler,
+    default_collate,
+    default_convert,
+    get_worker_info,
+    random_split,
+)
+
+X, Y = torch.arange(20.0).reshape(10, 2), torch.arange(10)
+
+
+class Squares(Dataset):
+    def __len__(self):
+        return 10
+
+    def __getitem__(self, i):
+        return i, float(i * i)
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        return iter(range(7))
+
+
+class WhoLoads(Squares):
+    def __getitem__(self, i):
+        return get_worker_info().id
+
+
+class Bad(Squares):
+    def __getitem__(self, i):
+        raise KeyError(f"bad item {i}")
+
+
+def test_loader_in_order_gives_every_row():
+    batches = list(DataLoader(TensorDataset(X, Y), batch_size=4))
+    assert [type(b) for b in batches] == [list] * 3
+    assert [len(y) for _, y in batches] == [4, 4, 2]
+    assert torch.cat([x for x, _ in batches]).tolist() == X.tolist()
+
+
+def test_gathered_batches_equal_one_by_one():
+    class Slow(TensorDataset):
+        def __getitem__(self, i):
+            return super().__getitem__(i)
+
+    order = [3, -1, 0, 9]
+    for fast, slow in ((TensorDataset(X, Y), Slow(X, Y)),
+                       (Subset(TensorDataset(X, Y), [5, 6, 7] * 4), Subset(Slow(X, Y), [5, 6, 7] * 4))):  # fmt: skip  # noqa: E501
+        a = list(DataLoader(fast, batch_size=3, sampler=order))
+        b = list(DataLoader(slow, batch_size=3, sampler=order))
+        assert [[t.tolist() for t in p] for p in a] == [[t.tolist() for t in p] for p in b]
+        assert [t.dtype for t in a[0]] == [t.dtype for t in b[0]]
+
+
+def test_gathered_index_out_of_range_raises():
+    with pytest.raises(IndexError):
+        list(DataLoader(TensorDataset(X, Y), sampler=[10]))
+
+
+def test_shuffle_covers_all_and_depends_on_the_seed_alone():
+    def order(seed):
+        torch.manual_seed(seed)
+        return torch.cat([y for _, y in DataLoader(TensorDataset(X, Y), 3, shuffle=True)]).tolist()
+
+    assert sorted(order(1)) == list(range(10))
+    assert order(1) == order(1)
+    assert order(1) != order(2)
+
+
+def test_shuffle_generator_leaves_the_default_one_alone():
+    torch.manual_seed(0)
+    want = torch.rand(2).tolist()
+    torch.manual_seed(0)
+    list(DataLoader(Squares(), shuffle=True, generator=torch.Generator().manual_seed(1)))
+    assert torch.rand(2).tolist() == want
+
+
+@pytest.mark.parametrize(("drop", "sizes"), [(False, [4, 4, 2]), (True, [4, 4])])
+def test_drop_last_sets_the_length(drop, sizes):
+    loader = DataLoader(Squares(), batch_size=4, drop_last=drop)
+    assert [len(i) for i, _ in loader] == sizes
+    assert len(loader) == len(sizes)
+
+
+def test_batch_size_none_gives_samples():
+    assert list(DataLoader(Squares(), batch_size=None))[3] == [3, 9.0]
+
+
+def test_batch_sampler_and_collate_fn_are_used():
+    loader = DataLoader(Squares(), batch_sampler=[[1, 2], [3]], collate_fn=lambda b: b)
+    assert list(loader) == [[(1, 1.0), (2, 4.0)], [(3, 9.0)]]
+
+
+def test_iterable_data_set_is_batched():
+    assert [b.tolist() for b in DataLoader(Stream(), batch_size=3)] == [[0, 1, 2], [3, 4, 5], [6]]
+    assert [b.tolist() for b in DataLoader(Stream(), batch_size=3, drop_last=True)] == [
+        [0, 1, 2],
+        [3, 4, 5],
+    ]
+    assert list(ChainDataset([Stream(), Stream()])) == [*range(7), *range(7)]
+
+
+def test_workers_give_the_same_batches_in_order():
+    want = [(i.tolist(), v.tolist()) for i, v in DataLoader(Squares(), batch_size=3)]
+    got = [(i.tolist(), v.tolist()) for i, v in DataLoader(Squares(), 3, num_workers=2)]
+    assert got == want
+
+
+def test_worker_info_numbers_the_workers():
+    assert get_worker_info() is None
+    seen = torch.cat(list(DataLoader(WhoLoads(), num_workers=2))).tolist()
+    assert seen == [0, 1] * 5
+
+
+def test_worker_error_is_raised_again():
+    with pytest.raises(KeyError, match="bad item 0"):
+        list(DataLoader(Bad(), batch_size=4, num_workers=2))
+
+
+def test_concat_subset_and_split():
+    joined = ConcatDataset([range(3), range(10, 14)])
+    assert [joined[i] for i in range(len(joined))] == [0, 1, 2, 10, 11, 12, 13]
+    assert joined[-1] == 13
+    parts = random_split(range(10), [0.5, 0.3, 0.2])
+    assert [len(p) for p in parts] == [5, 3, 2]
+    assert sorted(v for p in parts for v in p) == list(range(10))
+    with pytest.raises(ValueError, match="Sum of input lengths"):
+        random_split(range(10), [5, 6])
+    with pytest.raises(AssertionError, match="Size mismatch"):
+        TensorDataset(X, torch.zeros(3))
+
+
+def test_samplers():
+    assert list(BatchSampler(range(5), 2, True)) == [[0, 1], [2, 3]]
+    assert sorted(RandomSampler(range(9))) == list(range(9))
+    assert len(list(RandomSampler(range(3), replacement=True, num_samples=40))) == 40
+    counts = collections.Counter(RandomSampler(range(4), num_samples=8))
+    assert set(counts.values()) == {2}
+    assert sorted(SubsetRandomSampler([4, 8, 6])) == [4, 6, 8]
+    assert set(WeightedRandomSampler([0.0, 1.0, 0.0], 5)) == {1}
+    shares = [list(DistributedSampler(range(7), 3, r, seed=1)) for r in range(3)]
+    assert [len(s) for s in shares] == [3, 3, 3]
+    assert {i for share in shares for i in share} == set(range(7))
+
+
+def test_collate_each_kind_of_sample():
+    Point = collections.namedtuple("Point", "x y")
+    got = default_collate([{"a": 1, "b": [2.5, "s"], "c": Point(np.ones(2), True)}] * 2)
+    assert got["a"].tolist() == [1, 1]
+    assert got["a"].dtype == torch.int64
+    assert got["b"][0].dtype == torch.float64
+    assert list(got["b"][1]) == ["s", "s"]
+    assert type(got["c"]) is Point
+    assert got["c"].x.shape == (2, 2)
+    assert got["c"].y.dtype == torch.bool
+    assert default_convert((np.zeros(2), "s"))[0].tolist() == [0, 0]
+    with pytest.raises(TypeError, match="must contain tensors"):
+        default_collate([object()])
+    with pytest.raises(RuntimeError, match="equal size"):
+        default_collate([torch.zeros(2), torch.zeros(3)])
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "text"),
+    [
+        ({"batch_size": 0}, "batch_size=0"),
+        ({"num_workers": -1}, "non-negative"),
+        ({"shuffle": True, "sampler": [0]}, "mutually exclusive"),
+        ({"batch_sampler": [[0]], "drop_last": True}, "mutually exclusive"),
+        ({"batch_size": None, "drop_last": True}, "mutually exclusive"),
+        ({"prefetch_factor": 2}, "num_workers > 0"),
+    ],
+)
+def test_loader_contradicting_options_raise(kwargs, text):
+    with pytest.raises(ValueError, match=text):
+        DataLoader(Squares(), **kwargs)

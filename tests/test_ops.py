@@ -1,0 +1,417 @@
+"""Laws that hold for every row of the operator table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from op_db import FLOATS, OPS, TOLERANCE, Op, Sample
+
+import pytensorlib as torch
+
+# Gradients are checked where the Jacobian is small.
+GRADIENT_ELEMENTS = 40
+
+
+def named(ops: list[Op]) -> list[Any]:
+    """Return parameters with readable names; a second row of an operator gets a number."""
+    seen: dict[str, int] = {}
+    result = []
+    for op in ops:
+        count = seen[op.name] = seen.get(op.name, 0) + 1
+        result.append(pytest.param(op, id=op.name if count == 1 else f"{op.name}-{count}"))
+    return result
+
+
+def pairs() -> list[Any]:
+    return [
+        pytest.param(op.values[0], dtype, id=f"{op.id}-{dtype}")
+        for op in named(OPS)
+        for dtype in op.values[0].dtypes
+    ]
+
+
+def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Apply `change` to every array or tensor of nested arguments."""
+    if isinstance(value, (np.ndarray, torch.Tensor)):
+        return change(value)
+    if isinstance(value, (list, tuple)):
+        return type(value)(mapped(item, change) for item in value)
+    if isinstance(value, dict):
+        return {key: mapped(item, change) for key, item in value.items()}
+    return value
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, (np.ndarray, torch.Tensor, np.generic)):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from leaves(item)
+    elif isinstance(value, dict):
+        yield from leaves(list(value.values()))
+
+
+def to_tensor(dtype: str) -> Callable[[np.ndarray], Any]:
+    def convert(array: np.ndarray) -> Any:
+        if array.dtype != np.float64:
+            return torch.tensor(array.tolist(), dtype=getattr(torch, str(array.dtype))).reshape(
+                array.shape
+            )
+        if not dtype.startswith(("float", "bfloat")):
+            array = np.abs(array * 4) if dtype == "uint8" else array * 4
+            array = np.round(array)
+        return torch.from_numpy(np.array(array, order="C")).to(getattr(torch, dtype))
+
+    return convert
+
+
+def to_array(tensor: Any) -> np.ndarray:
+    tensor = tensor.detach()
+    if tensor.dtype in (torch.float16, torch.bfloat16, torch.float32):
+        tensor = tensor.to(torch.float64)
+    return np.array(tensor.tolist(), dtype=tensor.numpy().dtype).reshape(tuple(tensor.shape))
+
+
+def tensors(sample: Sample, dtype: str) -> Sample:
+    convert = to_tensor(dtype)
+    return Sample(mapped(sample.args, convert), mapped(sample.kwargs, convert))
+
+
+def scalars_fit(sample: Sample, dtype: str) -> bool:
+    """Tell whether Python floats among the arguments would promote an integer tensor."""
+    return dtype.startswith(("float", "bfloat")) or not any(
+        isinstance(v, float) for v in (*sample.args, *sample.kwargs.values())
+    )
+
+
+def agree(op: Op, got: Any, want: Any, dtype: str) -> None:
+    got = list(leaves(got))
+    want = list(leaves(want if isinstance(want, (list, tuple)) else np.asarray(want)))
+    assert len(got) == len(want)
+    rtol, atol = (op.scale * t for t in TOLERANCE.get(dtype, (1e-6, 1e-6)))
+    for g, w in zip(got, want, strict=True):
+        assert tuple(g.shape) == np.shape(w)
+        np.testing.assert_allclose(to_array(g), w, rtol=rtol, atol=atol)
+
+
+def result_dtype(op: Op, dtype: str) -> Any:
+    if op.result in ("bool", "int64"):
+        return getattr(torch, op.result)
+    floating = dtype.startswith(("float", "bfloat"))
+    return torch.float32 if op.result == "float" and not floating else getattr(torch, dtype)
+
+
+@pytest.mark.parametrize(("op", "dtype"), pairs())
+def test_value_agrees_with_reference(op: Op, dtype: str) -> None:
+    function = op.function(torch)
+    for sample in op.samples():
+        if not scalars_fit(sample, dtype):
+            continue
+        call = tensors(sample, dtype)
+        before = [t.clone() for t in leaves((call.args, call.kwargs))]
+        got = function(*call.args, **call.kwargs)
+        exact = Sample(mapped(call.args, to_array), mapped(call.kwargs, to_array))
+        agree(op, got, op.ref(*exact.args, **exact.kwargs), dtype)
+        if any(a.dtype == np.float64 for a in leaves((sample.args, sample.kwargs))):
+            assert next(leaves(got)).dtype == result_dtype(op, dtype)
+        for t, old in zip(leaves((call.args, call.kwargs)), before, strict=True):
+            assert torch.equal(t, old), "an argument was changed"
+
+
+def transposed(t: Any) -> Any:
+    return t.transpose(0, -1).contiguous().transpose(0, -1) if t.dim() > 1 else t.clone()
+
+
+def sliced(t: Any) -> Any:
+    wide = torch.zeros((*t.shape[:-1], 2 * t.shape[-1] + 1), dtype=t.dtype)
+    part = wide[..., 1::2]
+    part.copy_(t)
+    return part
+
+
+def offset(t: Any) -> Any:
+    flat = torch.zeros(t.numel() + 3, dtype=t.dtype)
+    part = flat[3:].view(t.shape)
+    part.copy_(t)
+    return part
+
+
+def reversed_rows(t: Any) -> Any:
+    wide = torch.zeros((2 * t.shape[0], *t.shape[1:]), dtype=t.dtype)
+    part = wide[::2]
+    part.copy_(t)
+    return part
+
+
+def expanded(t: Any) -> Any:
+    """Repeat the first row by a stride of zero; the values change, alike for both sides."""
+    return t[:1].expand(t.shape) if t.shape[0] > 0 else t
+
+
+LAYOUTS = [transposed, sliced, offset, reversed_rows, expanded]
+
+
+@pytest.mark.filterwarnings("ignore:.*non-contiguous")
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("op", named(OPS))
+def test_layout_does_not_change_the_result(op: Op, layout: Callable[[Any], Any]) -> None:
+    if op.name in ("as_strided", "linalg.solve_triangular"):
+        pytest.skip("the meaning depends on the layout, or on the exact values")
+    if layout is expanded and op.name.startswith("linalg."):
+        pytest.skip("equal rows make the matrix singular")
+    if layout is expanded and op.name == "median":
+        pytest.skip("which of several equal elements is found is left open")
+    function = op.function(torch)
+
+    def change(t: Any) -> Any:
+        # Positions with repeats may not be well defined.
+        movable = t.dim() > 0 and (layout is not expanded or t.is_floating_point())
+        return layout(t) if movable else t
+
+    for sample in op.samples():
+        call = tensors(sample, "float64")
+        args, kwargs = mapped(call.args, change), mapped(call.kwargs, change)
+        same = Sample(mapped(args, torch.clone), mapped(kwargs, torch.clone))
+        same = Sample(
+            mapped(same.args, lambda t: t.contiguous()),
+            mapped(same.kwargs, lambda t: t.contiguous()),
+        )
+        got = list(leaves(function(*args, **kwargs)))
+        want = list(leaves(function(*same.args, **same.kwargs)))
+        for g, w in zip(got, want, strict=True):
+            torch.testing.assert_close(g, w, rtol=1e-12, atol=1e-12, equal_nan=True)
+
+
+def small(op: Op) -> list[Sample]:
+    """Return the samples whose Jacobians are small, at least the smallest one."""
+    samples = [s for s in op.samples() if 0 < s.elements()]
+    samples = [s for s in samples if all(a.size for a in leaves((s.args, s.kwargs)))]
+    samples.sort(key=Sample.elements)
+    return [s for s in samples if s.elements() <= GRADIENT_ELEMENTS] or samples[:1]
+
+
+def differentiable_calls(op: Op) -> Iterator[tuple[Callable[..., Any], tuple[Any, ...]]]:
+    function = op.function(torch)
+    for sample in small(op):
+        call = tensors(sample, "float64")
+        places = {**dict(enumerate(call.args)), **call.kwargs}
+        moving = [value for place, value in places.items() if place not in op.fixed]
+        inputs = [t for t in leaves(moving) if t.is_floating_point()]
+
+        def of_inputs(*given: Any, call: Sample = call, ids: Any = tuple(map(id, inputs))) -> Any:
+            swap = dict(zip(ids, given, strict=True))
+            args, kwargs = (
+                mapped(v, lambda t: swap.get(id(t), t)) for v in (call.args, call.kwargs)
+            )
+            results = function(*args, **kwargs)
+            return tuple(r for r in leaves(results) if r.is_floating_point())
+
+        yield of_inputs, tuple(t.clone().requires_grad_() for t in inputs)
+
+
+@pytest.mark.parametrize("op", named([op for op in OPS if op.differentiable]))
+def test_gradient_agrees_with_finite_differences(op: Op) -> None:
+    calls = list(differentiable_calls(op))
+    assert calls
+    for function, inputs in calls:
+        many = sum(t.numel() for t in inputs) > 16
+        assert torch.autograd.gradcheck(function, inputs, fast_mode=many)
+
+
+@pytest.mark.parametrize("op", named([op for op in OPS if op.differentiable and op.twice]))
+def test_second_gradient_agrees_with_finite_differences(op: Op) -> None:
+    for function, inputs in differentiable_calls(op):
+        outputs = function(*inputs)
+        grads = torch.autograd.grad(
+            [o for o in outputs if o.requires_grad] or outputs,
+            inputs,
+            [torch.ones_like(o) for o in outputs if o.requires_grad],
+            create_graph=True,
+            allow_unused=True,
+        )
+        if any(g is not None and g.requires_grad for g in grads):
+            assert torch.autograd.gradgradcheck(function, inputs, fast_mode=True)
+
+
+@pytest.mark.parametrize("op", named([op for op in OPS if not op.differentiable]))
+def test_without_derivative_the_result_does_not_require_grad(op: Op) -> None:
+    if op.result == "same":
+        pytest.skip("a floating result may carry a derivative of zero")
+    for sample in op.samples():
+        call = tensors(sample, "float64")
+        inputs = mapped(call.args, lambda t: t.requires_grad_() if t.is_floating_point() else t)
+        results = op.function(torch)(*inputs, **call.kwargs)
+        assert not any(r.requires_grad for r in leaves(results))
+
+
+@pytest.mark.parametrize("op", named([op for op in OPS if op.inplace]))
+def test_inplace_equals_functional_and_returns_self(op: Op) -> None:
+    for sample in op.samples():
+        call = tensors(sample, "float64")
+        want = op.function(torch)(*call.args, **call.kwargs)
+        x, *rest = call.args
+        if want.shape != x.shape:
+            with pytest.raises(RuntimeError):
+                getattr(x.clone(), op.name + "_")(*rest, **call.kwargs)
+            continue
+        target = x.clone()
+        version = target._version
+        got = getattr(target, op.name + "_")(*rest, **call.kwargs)
+        assert got is target
+        assert target._version > version
+        torch.testing.assert_close(target, want, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("op", named([op for op in OPS if op.out]))
+def test_out_equals_functional_and_returns_out(op: Op) -> None:
+    for sample in op.samples():
+        call = tensors(sample, "float64")
+        want = op.function(torch)(*call.args, **call.kwargs)
+        out = torch.empty_like(want)
+        got = op.function(torch)(*call.args, **call.kwargs, out=out)
+        assert got is out
+        torch.testing.assert_close(out, want, rtol=0, atol=0, equal_nan=True)
+        strided = sliced(torch.zeros_like(want)) if want.dim() else torch.zeros_like(want)
+        op.function(torch)(*call.args, **call.kwargs, out=strided)
+        torch.testing.assert_close(strided, want, rtol=1e-12, atol=1e-12, equal_nan=True)
+
+
+@pytest.mark.parametrize("op", named([op for op in OPS if op.method]))
+def test_method_equals_function(op: Op) -> None:
+    for sample in op.samples():
+        call = tensors(sample, "float64")
+        want = list(leaves(op.function(torch)(*call.args, **call.kwargs)))
+        x, *rest = call.args
+        got = list(leaves(getattr(x, op.name)(*rest, **call.kwargs)))
+        for g, w in zip(got, want, strict=True):
+            torch.testing.assert_close(g, w, rtol=0, atol=0, equal_nan=True)
+
+
+SPECIAL = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 1e-300, 1e300, 0.5]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "abs",
+        "neg",
+        "exp",
+        "expm1",
+        "log",
+        "log1p",
+        "sqrt",
+        "sin",
+        "tanh",
+        "sigmoid",
+        "erf",
+        "floor",
+        "ceil",
+        "trunc",
+        "sign",
+        "atan",
+        "relu",
+        "isnan",
+        "isinf",
+        "isfinite",
+    ],
+)
+def test_special_values_agree_with_ieee(name: str, dtype: str) -> None:
+    op = next(op for op in OPS if op.name == name)
+    # More than a vector's worth, so that both the wide loop and its tail meet them.
+    x = torch.tensor(SPECIAL * 4, dtype=getattr(torch, dtype))
+    got = to_array(op.function(torch)(x))
+    with np.errstate(all="ignore"):
+        want = op.ref(to_array(x))
+        if dtype == "float32" and want.dtype == np.float64:
+            want = want.astype(np.float32).astype(np.float64)
+    np.testing.assert_allclose(got, want, rtol=TOLERANCE[dtype][0], equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "amax", "amin", "max", "softmax", "logsumexp"])
+def test_nan_reaches_the_result_of_a_reduction(name: str) -> None:
+    for position in (0, 7, 40, 64):
+        x = torch.zeros(65)
+        x[position] = float("nan")
+        y = getattr(torch, name)(x, 0)
+        assert bool(torch.isnan(next(leaves(y))).any())
+
+
+def has_wgpu() -> bool:
+    try:
+        torch.zeros(1, device="wgpu")
+    except (RuntimeError, AssertionError, TypeError, ValueError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("op", named([op for op in OPS if "float32" in op.dtypes]))
+def test_wgpu_equals_cpu(op: Op) -> None:
+    if not has_wgpu():
+        pytest.skip("no GPU adapter")
+    for sample in op.samples():
+        call = tensors(sample, "float32")
+        want = list(leaves(op.function(torch)(*call.args, **call.kwargs)))
+        args, kwargs = (mapped(v, lambda t: t.to("wgpu")) for v in (call.args, call.kwargs))
+        got = list(leaves(op.function(torch)(*args, **kwargs)))
+        rtol, atol = (4 * op.scale * t for t in TOLERANCE["float32"])
+        for g, w in zip(got, want, strict=True):
+            assert g.device.type == "wgpu"
+            torch.testing.assert_close(g.cpu(), w, rtol=rtol, atol=atol, equal_nan=True)
+
+
+ERRORS = [
+    ("add", lambda: torch.ones(3) + torch.ones(4), RuntimeError, "size of tensor"),
+    ("matmul", lambda: torch.ones(2, 3) @ torch.ones(2, 3), RuntimeError, "shapes|size"),
+    ("mm", lambda: torch.mm(torch.ones(3), torch.ones(3)), RuntimeError, "2D|matrices|matrix"),
+    ("softmax", lambda: torch.softmax(torch.ones(2), 3), IndexError, "out of range"),
+    ("sum", lambda: torch.ones(2, 3).sum(2), IndexError, "out of range"),
+    ("sum-twice", lambda: torch.ones(2, 3).sum((0, 0)), RuntimeError, "multiple times"),
+    ("reshape", lambda: torch.ones(6).reshape(4, 2), RuntimeError, "invalid for input of size"),
+    ("view", lambda: torch.ones(2, 3).t().view(6), RuntimeError, "view size is not compatible"),
+    ("cat", lambda: torch.cat([torch.ones(2, 2), torch.ones(3, 3)]), RuntimeError, "match"),
+    ("stack", lambda: torch.stack([torch.ones(2), torch.ones(3)]), RuntimeError, "equal size"),
+    ("gather", lambda: torch.gather(torch.ones(3), 0, torch.tensor([5])), RuntimeError, "bounds"),
+    (
+        "index_select",
+        lambda: torch.index_select(torch.ones(3), 0, torch.tensor([5])),
+        IndexError,
+        "out of range",
+    ),
+    ("argmax-empty", lambda: torch.empty(0).argmax(), IndexError, "reduction dim|non-zero size"),
+    ("max-empty", lambda: torch.empty(0).max(), RuntimeError, "numel\\(\\) == 0|non-zero|dim"),
+    ("topk", lambda: torch.topk(torch.ones(3), 5), RuntimeError, "out of range"),
+    ("chunk", lambda: torch.ones(3).chunk(0), RuntimeError, "greater than 0"),
+    ("expand", lambda: torch.ones(3).expand(4), RuntimeError, "expanded size"),
+    (
+        "inplace-dtype",
+        lambda: torch.ones(2, dtype=torch.int64).add_(1.5),
+        RuntimeError,
+        "can't be cast",
+    ),
+    ("bool-sub", lambda: torch.tensor([True]) - torch.tensor([True]), RuntimeError, "Subtraction"),
+    ("item", lambda: torch.ones(2).item(), RuntimeError, "cannot be converted to Scalar"),
+    (
+        "linear",
+        lambda: torch.nn.functional.linear(torch.ones(2, 3), torch.ones(4, 5)),
+        RuntimeError,
+        "shape|size",
+    ),
+    (
+        "conv2d",
+        lambda: torch.conv2d(torch.ones(1, 3, 5, 5), torch.ones(2, 4, 3, 3)),
+        RuntimeError,
+        "channels",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "text"), [pytest.param(*row[1:], id=row[0]) for row in ERRORS]
+)
+def test_bad_input_raises(call: Callable[[], Any], kind: type[Exception], text: str) -> None:
+    with pytest.raises(kind, match=text):
+        call()

@@ -1,0 +1,305 @@
+"""Checkpoint files: what PyTorch wrote, round trips, and files that mean harm."""
+
+from __future__ import annotations
+
+import collections
+import io
+import os
+import pickle
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import pytensorlib as torch
+from pytensorlib import nn
+
+FILES = Path(__file__).parent / "conformance" / "files"
+REBUILD = (
+    b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nFloatStorage\n"
+    b"X\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x04tQ"
+)
+
+
+def archive(data, storages=None, compress=zipfile.ZIP_STORED, **extra):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compress) as z:
+        records = {"data.pkl": data, "byteorder": b"little", "version": b"3\n", **extra}
+        for key, content in (storages or {"0": bytes(16)}).items():
+            records[f"data/{key}"] = content
+        for name, content in records.items():
+            if content is not None:
+                z.writestr(f"x/{name}", content)
+    buffer.seek(0)
+    return buffer
+
+
+def tensor_pickle(offset=b"K\x00", size=b"K\x04\x85", stride=b"K\x01\x85"):
+    return b"\x80\x02" + REBUILD + offset + size + stride + b"\x89}tR."
+
+
+def saved(obj, **kwargs):
+    buffer = io.BytesIO()
+    torch.save(obj, buffer, **kwargs)
+    return buffer.getvalue()
+
+
+def loaded(data, **kwargs):
+    return torch.load(io.BytesIO(data), **kwargs)
+
+
+@pytest.mark.skipif(not FILES.is_dir(), reason="the recorded files are not there")
+@pytest.mark.parametrize(
+    "path", sorted(FILES.glob("*.pt")) if FILES.is_dir() else [], ids=lambda p: p.stem
+)
+def test_load_file_of_pytorch_and_save_it_again(path, tmp_path):
+    if path.stem == "whole_module":
+        with pytest.raises(pickle.UnpicklingError, match="weights_only"):
+            torch.load(path)
+        return
+    first = torch.load(path)
+    torch.save(first, tmp_path / "x.pt")
+    again = torch.load(tmp_path / "x.pt")
+    assert type(again) is type(first)
+    if isinstance(first, torch.Tensor):
+        assert again.dtype == first.dtype
+        assert again.stride() == first.stride()
+        assert again.tolist() == first.tolist()
+
+
+@pytest.mark.parametrize("legacy", [False, True], ids=["zip", "legacy"])
+def test_round_trip_keeps_values_sharing_and_kinds(legacy):
+    base = torch.arange(6.0).reshape(2, 3)
+    obj = {
+        "view": base.t(),
+        "base": base,
+        "parameter": nn.Parameter(torch.ones(2)),
+        "empty": torch.zeros(0, 3),
+        "ints": torch.tensor([1, -2], dtype=torch.int16),
+        "half": torch.ones(3).to(torch.bfloat16),
+        "plain": [1, 2.5, "s", b"\x00\xff", None, True, (1 << 70, -1), {3}, 1j],
+        "size": base.shape,
+        "dtype": torch.float64,
+        "device": torch.device("cpu"),
+        "order": collections.OrderedDict(a=1),
+    }
+    got = loaded(saved(obj, _use_new_zipfile_serialization=not legacy))
+    assert list(got) == list(obj)
+    assert got["view"].stride() == (1, 3)
+    assert got["view"].tolist() == base.t().tolist()
+    got["base"].fill_(7)
+    assert got["view"].tolist() == [[7, 7]] * 3
+    assert type(got["parameter"]) is nn.Parameter
+    assert got["parameter"].requires_grad
+    assert got["empty"].shape == (0, 3)
+    assert got["ints"].dtype == torch.int16
+    assert got["half"].dtype == torch.bfloat16
+    assert got["plain"] == obj["plain"]
+    assert got["size"] == base.shape
+    assert type(got["size"]) is torch.Size
+    assert got["dtype"] is torch.float64
+    assert got["device"] == torch.device("cpu")
+    assert type(got["order"]) is collections.OrderedDict
+
+
+def test_save_lays_records_out_as_pytorch_does(tmp_path):
+    path = tmp_path / "model.pt"
+    torch.save({"w": torch.ones(3), "e": torch.zeros(0)}, path)
+    data = path.read_bytes()
+    with zipfile.ZipFile(path) as z:
+        assert z.testzip() is None
+        assert z.namelist() == [
+            f"model/{name}"
+            for name in ("data.pkl", ".format_version", ".storage_alignment", "byteorder",
+                         "data/0", "data/1", "version", ".data/serialization_id")
+        ]  # fmt: skip
+        for info in z.infolist():
+            at = info.header_offset
+            skip = int.from_bytes(data[at + 26 : at + 28], "little")
+            skip += int.from_bytes(data[at + 28 : at + 30], "little")
+            assert (at + 30 + skip) % 64 == 0
+            assert info.compress_type == zipfile.ZIP_STORED
+        assert b"ctorch._utils\n_rebuild_tensor_v2\n" in z.read("model/data.pkl")
+    assert data.rfind(b"PK\x06\x06") > 0  # Zip64
+
+
+def test_save_of_a_view_keeps_the_base_and_of_an_expanded_tensor_one_element():
+    assert len(saved(torch.zeros(100_000)[:1])) > 400_000
+    data = saved(torch.zeros(1).expand(10**9))
+    assert len(data) < 2000
+    assert loaded(data).stride() == (0,)
+
+
+def test_state_dict_keeps_its_metadata():
+    model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+    got = loaded(saved(model.state_dict()))
+    assert list(got) == list(model.state_dict())
+    assert got._metadata == model.state_dict()._metadata
+
+
+def test_failed_save_leaves_the_old_file(tmp_path):
+    path = tmp_path / "x.pt"
+    torch.save(torch.ones(3), path)
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        torch.save({"f": lambda: 1}, path)
+    assert torch.load(path).tolist() == [1, 1, 1]
+    assert os.listdir(tmp_path) == ["x.pt"]
+
+
+def test_save_where_no_file_can_be_raises():
+    with pytest.raises(RuntimeError, match="does not exist"):
+        torch.save(1, "/nonexistent/x.pt")
+    if os.path.exists("/dev/full"):
+        with pytest.raises(RuntimeError, match="cannot write"):
+            torch.save(torch.zeros(10**5), "/dev/full")
+
+
+def test_mmap_gives_the_same_values(tmp_path):
+    torch.save({"w": torch.arange(1000.0)}, tmp_path / "x.pt")
+    assert torch.load(tmp_path / "x.pt", mmap=True)["w"].sum().item() == 499500
+    with pytest.raises(ValueError, match="file path"):
+        torch.load(io.BytesIO(b"PK"), mmap=True)
+
+
+def test_map_location_function_and_missing_cuda():
+    data = saved(torch.ones(2))
+    assert loaded(data, map_location=lambda storage, place: storage).tolist() == [1, 1]
+    assert loaded(data, map_location={"cpu": "cpu"}).tolist() == [1, 1]
+    with pytest.raises(RuntimeError, match="CUDA"):
+        loaded(data, map_location="cuda:0")
+
+
+class Harm:
+    def __reduce__(self):
+        return os.getenv, ("HOME",)
+
+
+def test_global_that_is_not_allowed_is_named():
+    bad = archive(pickle.dumps(Harm(), 2))
+    with pytest.raises(pickle.UnpicklingError, match=r"os\.getenv.*weights_only"):
+        torch.load(bad)
+
+
+class Mine:
+    def __init__(self):
+        self.x = 3
+
+
+def test_safe_globals_allow_a_class_for_a_while():
+    data = saved(Mine())
+    with pytest.raises(pickle.UnpicklingError, match="Mine"):
+        loaded(data)
+    with torch.serialization.safe_globals([Mine]):
+        assert loaded(data).x == 3
+    assert loaded(data, weights_only=False).x == 3
+    with pytest.raises(pickle.UnpicklingError):
+        loaded(data)
+
+
+HARM = {
+    "storage missing": (tensor_pickle().replace(b"\x00\x00\x000X", b"\x00\x00\x007X"), "not found"),
+    "offset past end": (tensor_pickle(offset=b"K\x64"), "reach"),
+    "negative offset": (tensor_pickle(offset=b"J\xfe\xff\xff\xff"), "invalid"),
+    "negative size": (tensor_pickle(size=b"J\xfc\xff\xff\xff\x85"), "invalid"),
+    "huge size": (tensor_pickle(size=b"\x8a\x08" + b"\xff" * 7 + b"\x7f\x85"), "invalid|reach"),
+    "lengths differ": (tensor_pickle(size=b"K\x02K\x02\x86"), "unequal"),
+    "setitem on list": (b"\x80\x02]K\x00K\x01s.", "SETITEM"),
+    "empty stack": (b"\x80\x02R.", "empty stack"),
+    "no stop": (b"\x80\x02}", "ends at byte"),
+    "text too long": (b"\x80\x02X\xff\xff\xff\xffabc.", "ends at byte"),
+    "opcode": (b"\x80\x02\x93.", "opcode 0x93"),
+    "bytearray of a size": (b"\x80\x02c__builtin__\nbytearray\nJ\x00\x00\x00\x7f\x85R.", "bytes"),
+    "storage class called": (b"\x80\x02ctorch\nFloatStorage\nK\x04\x85R.", "not allowed"),
+    "state on a tensor": (tensor_pickle()[:-1] + b"(K\x01tb.", "build state"),
+    "idna": (b"\x80\x02c_codecs\nencode\nX\x01\x00\x00\x00aX\x04\x00\x00\x00idna\x86R.", "latin1"),
+    "recall": (b"\x80\x02h\x05.", "recalls 5"),
+}
+
+
+@pytest.mark.parametrize("name", HARM)
+def test_harmful_pickle_raises(name):
+    data, text = HARM[name]
+    with pytest.raises((RuntimeError, pickle.UnpicklingError), match=text):
+        torch.load(archive(data))
+
+
+def test_legal_oddities_load():
+    assert torch.load(archive(tensor_pickle())).tolist() == [0, 0, 0, 0]
+    wide = tensor_pickle(size=b"\x8a\x06" + (2**40).to_bytes(6, "little") + b"\x85",
+                         stride=b"K\x00\x85")  # fmt: skip
+    assert torch.load(archive(wide)).shape == (2**40,)
+    deep = torch.load(archive(b"\x80\x02)" + b"\x85" * 200_000 + b"."))
+    del deep
+    itself = torch.load(archive(b"\x80\x02]q\x00h\x00a."))
+    assert itself[0] is itself
+    assert torch.load(archive(tensor_pickle(), byteorder=None)).tolist() == [0, 0, 0, 0]
+    packed = archive(tensor_pickle(), compress=zipfile.ZIP_DEFLATED)
+    assert torch.load(packed).tolist() == [0, 0, 0, 0]
+
+
+def test_big_endian_file_is_swapped():
+    data = archive(tensor_pickle(), {"0": b"\x3f\x80\x00\x00" * 4}, byteorder=b"big")
+    assert torch.load(data).tolist() == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("extra", "text"),
+    [
+        ({"version": b"999\n"}, "maximum supported version"),
+        ({"version": b"x"}, "not a number"),
+        ({"version": None}, "not found"),
+        ({"byteorder": b"middle"}, "endianness"),
+        ({"../other": b""}, None),
+    ],
+)
+def test_odd_records(extra, text):
+    data = archive(tensor_pickle(), **extra)
+    if text is None:
+        assert torch.load(data).shape == (4,)
+        return
+    with pytest.raises(RuntimeError, match=text):
+        torch.load(data)
+
+
+def test_inflating_bomb_is_refused_before_it_is_inflated():
+    n = 1 << 27
+    count = n.to_bytes(5, "little") + b"\x00"
+    data = tensor_pickle().replace(b"K\x04tQ", b"\x8a\x06" + count + b"tQ")
+    data = data.replace(b"FloatStorage", b"ByteStorage")
+    bomb = archive(data, {"0": bytes(n)}, compress=zipfile.ZIP_DEFLATED)
+    with pytest.raises(RuntimeError, match="may not grow"):
+        torch.load(bomb)
+
+
+def test_flipped_bit_is_noticed():
+    data = bytearray(saved(torch.ones(1000)))
+    at = data.find(b"\x00\x00\x80\x3f" * 100)
+    data[at + 40] ^= 1
+    with pytest.raises(RuntimeError, match="checksum"):
+        loaded(bytes(data))
+
+
+@pytest.mark.parametrize("legacy", [False, True], ids=["zip", "legacy"])
+def test_cut_file_raises_at_every_length(legacy):
+    data = saved({"w": torch.ones(3)}, _use_new_zipfile_serialization=not legacy)
+    for n in range(0, len(data) - 1, 7):
+        with pytest.raises((RuntimeError, pickle.UnpicklingError)):
+            loaded(data[:n])
+
+
+def test_damaged_byte_loads_the_same_or_raises():
+    data = saved({"w": torch.ones(3), "n": [1, 2]})
+    for at in range(0, len(data), 3):
+        bad = bytearray(data)
+        bad[at] ^= 0x41
+        try:
+            got = loaded(bytes(bad))
+        except (RuntimeError, pickle.UnpicklingError):
+            continue
+        assert got["w"].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("data", [b"", b"random bytes, not a checkpoint", b"JJJJ" * 300])
+def test_not_a_checkpoint_raises(data):
+    with pytest.raises(RuntimeError):
+        loaded(data)
