@@ -74,10 +74,10 @@ class BackwardHookFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        grads = ctx.gate(grads)
+        passed = ctx.gate(grads)
         if ctx.likes is not None:
-            grads = [g if g is not None else _zeros(k) for g, k in zip(grads, ctx.likes)]
-        return None, *grads
+            passed = [g if g is not None else _zeros(k) for g, k in zip(passed, ctx.likes)]
+        return None, *passed
 
 
 def _zeros(like: tuple | None) -> Tensor | None:
@@ -86,7 +86,7 @@ def _zeros(like: tuple | None) -> Tensor | None:
 
 def _spread(values: Any, positions: list[int], size: int) -> tuple:
     """A tuple of ``size`` entries with ``values`` at ``positions`` and None elsewhere."""
-    slots = [None] * size
+    slots: list[Any] = [None] * size
     for position, value in zip(positions, values):
         slots[position] = value
     return tuple(slots)
@@ -237,7 +237,7 @@ class Hookable:
             notes = [n for n in getattr(error, "__notes__", []) if not n.startswith("in module ")]
             if path:
                 notes.append(f"in module {path} of {type(self).__name__}")
-                error.__notes__ = notes  # type: ignore[attr-defined]
+                error.__notes__ = notes
         except AttributeError:
             pass  # an exception class with slots keeps its own text only
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Any
 
 import pytensorlib as pt
@@ -62,15 +61,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return "Parameter containing:\n" + super().__repr__(**options)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        extra = {k: v for k, v in self.__dict__.items() if k != "_is_param"}
-        if extra:
-            return _rebuild_parameter_with_state, (
-                self.data,
-                self.requires_grad,
-                OrderedDict(),
-                extra,
-            )
-        return _rebuild_parameter, (self.data, self.requires_grad, OrderedDict())
+        return _rebuild, (type(self), self.data, self.requires_grad, dict(self.__dict__))
 
 
 class _BufferMeta(type(Tensor)):  # type: ignore[misc]
@@ -101,16 +92,8 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         return buffer
 
 
-def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Parameter:
-    param = Parameter(data, requires_grad)
-    param._backward_hooks = backward_hooks
-    return param
-
-
-def _rebuild_parameter_with_state(
-    data: Tensor, requires_grad: bool, backward_hooks: Any, state: Any
-) -> Parameter:
-    param = _rebuild_parameter(data, requires_grad, backward_hooks)
+def _rebuild(kind: Any, data: Tensor, requires_grad: bool, state: dict[str, Any]) -> Any:
+    param = kind(data, requires_grad)
     param.__dict__.update(state)
     return param
 
@@ -118,6 +101,7 @@ def _rebuild_parameter_with_state(
 class UninitializedTensorMixin:
     """What a tensor without a shape refuses to do until ``materialize`` gives it one."""
 
+    cls_to_become: Any
     _allowed = frozenset(
         {
             "__class__",
@@ -163,7 +147,7 @@ class UninitializedTensorMixin:
             device=data.device if device is None else device,
             dtype=data.dtype if dtype is None else dtype,
         )
-        self.__class__ = self.cls_to_become  # type: ignore[attr-defined]
+        self.__class__ = self.cls_to_become
 
     def __getattribute__(self, name: str) -> Any:
         if name in UninitializedTensorMixin._allowed:
@@ -180,7 +164,7 @@ class UninitializedTensorMixin:
             "on an input, or load a state_dict, before using its parameters."
         )
 
-    def __repr__(self) -> str:
+    def __repr__(self, **options: Any) -> str:
         return f"<{type(self).__name__}>"
 
 

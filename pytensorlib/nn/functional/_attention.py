@@ -207,7 +207,7 @@ def multi_head_attention_forward(
 
     if attn_mask is not None:
         if attn_mask.dim() == 2:
-            want = (target_length, source_length)
+            want: tuple = (target_length, source_length)
             attn_mask = attn_mask.unsqueeze(0)
             got = tuple(attn_mask.shape[1:])
         else:

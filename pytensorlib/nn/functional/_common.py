@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import pytensorlib as pt
+from ... import Tensor
 
 REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 
@@ -47,7 +47,7 @@ def legacy_reduction(size_average: Any, reduce: Any, emit_warning: bool = True) 
     return reduction
 
 
-def reduced(loss: pt.Tensor, reduction: str) -> pt.Tensor:
+def reduced(loss: Tensor, reduction: str) -> Tensor:
     """``loss`` after its reduction."""
     number = reduction_enum(reduction)
     return loss if number == 0 else loss.mean() if number == 1 else loss.sum()

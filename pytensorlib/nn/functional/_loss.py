@@ -130,13 +130,24 @@ def linear_cross_entropy(
     label_smoothing: float = 0.0,
     options: Any = None,
 ) -> Tensor:
-    """``cross_entropy(linear(input, linear_weight, linear_bias), target)``."""
-    logits = _nn.linear(input, linear_weight, linear_bias)
-    classes = linear_weight.size(0)
-    if logits.dim() > 2:  # the classes come last here; cross_entropy wants them second
-        logits = logits.movedim(-1, 1)
-        if target.is_floating_point() and target.size(-1) == classes:
-            target = target.movedim(-1, 1)
+    """``cross_entropy(linear(input, linear_weight, linear_bias), target)``.
+
+    A weight of shape (C, d1, ..., dK, in_features) gives logits of shape (N, C, d1, ..., dK).
+    ``options`` asks PyTorch to save memory; the loss does not depend on it.
+    """
+    outer = linear_weight.shape[:-1]
+    if len(outer) > 1:
+        if input.dim() != 2:
+            width = linear_weight.size(-1)
+            raise RuntimeError(
+                "linear_cross_entropy: K-dimensional loss defined by linear_weight shape "
+                f"{tuple(linear_weight.shape)} requires batched input, (N, {width}), "
+                f"got {tuple(input.shape)}"
+            )
+        bias = None if linear_bias is None else linear_bias.flatten()
+        logits = _nn.linear(input, linear_weight.flatten(0, -2), bias).unflatten(-1, outer)
+    else:
+        logits = _nn.linear(input, linear_weight, linear_bias)
     ignored = -100 if ignore_index is None else ignore_index
     return cross_entropy(
         logits,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import pytensorlib as pt
@@ -185,7 +186,13 @@ def embedding_bag(
     A 2-D ``input`` holds bags of equal length; a 1-D one is cut at ``offsets``.
     """
     if weight.dtype in (pt.int64, pt.int32) and input.is_floating_point():
-        raise ValueError("embedding_bag: weight and input look swapped; input comes first")
+        warnings.warn(
+            "Argument order of nn.functional.embedding_bag was changed. "
+            "Usage `embedding_bag(weight, input, ...)` is deprecated, "
+            "and should now be `embedding_bag(input, weight, ...)`.",
+            stacklevel=2,
+        )
+        input, weight = weight, input
     weights = per_sample_weights
     if weights is not None and input.shape != weights.shape:
         raise ValueError(

@@ -279,8 +279,8 @@ def max_unpool1d(
     output_size: Any = None,
 ) -> Tensor:
     """Put the maxima back where ``max_pool1d`` found them; zeros elsewhere."""
-    window = _unpool_arguments(kernel_size, stride, padding, 1)
-    size = _unpool_size(input, *window, output_size)
+    kernel, steps, pads = _unpool_arguments(kernel_size, stride, padding, 1)
+    size = _unpool_size(input, kernel, steps, pads, output_size)
     return _nn.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), [*size, 1]).squeeze(-1)
 
 
@@ -293,8 +293,9 @@ def max_unpool2d(
     output_size: Any = None,
 ) -> Tensor:
     """Put the maxima back where ``max_pool2d`` found them; zeros elsewhere."""
-    window = _unpool_arguments(kernel_size, stride, padding, 2)
-    return _nn.max_unpool2d(input, indices, _unpool_size(input, *window, output_size))
+    kernel, steps, pads = _unpool_arguments(kernel_size, stride, padding, 2)
+    size = _unpool_size(input, kernel, steps, pads, output_size)
+    return _nn.max_unpool2d(input, indices, size)
 
 
 def max_unpool3d(

@@ -149,8 +149,8 @@ def _target_size(
             raise TypeError(f"expected size to be one of int or sequence of int, but got {size}")
         return [int(s) for s in sizes], [None] * n
     scales = [float(s) for s in ntuple(scale_factor, n)]
-    sizes = [math.floor(float(s) * f) for s, f in zip(input.shape[2:], scales)]
-    return sizes, [None] * n if recompute else list(scales)
+    scaled = [math.floor(float(s) * f) for s, f in zip(input.shape[2:], scales)]
+    return scaled, [None] * n if recompute else list(scales)
 
 
 def interpolate(

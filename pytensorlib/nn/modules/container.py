@@ -20,6 +20,21 @@ def _position(index: Any, length: int) -> int:
     return index % length
 
 
+def _pairs(name: str, items: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    for position, item in enumerate(items):
+        if not isinstance(item, Iterable):
+            raise TypeError(
+                f"{name} update sequence element #{position} should be Iterable; "
+                f"is {type(item).__name__}"
+            )
+        pair = tuple(item)
+        if len(pair) != 2:
+            raise ValueError(
+                f"{name} update sequence element #{position} has length {len(pair)}; 2 is required"
+            )
+        yield pair
+
+
 class Container(Module):
     """The deprecated base of containers."""
 
@@ -132,7 +147,7 @@ class Sequential(_Numbered):
 
     def forward(self, input: Any) -> Any:
         for module in self._modules.values():
-            input = module(input)  # type: ignore[misc]
+            input = module(input)
         return input
 
     def append(self, module: Module) -> Any:
@@ -276,12 +291,8 @@ class ModuleDict(Module):
             )
         if isinstance(modules, (Mapping, ModuleDict)):
             modules = modules.items()
-        for position, pair in enumerate(modules):
-            if not isinstance(pair, Iterable) or len(list(pair)) != 2:
-                raise ValueError(
-                    f"ModuleDict update sequence element #{position} should be a pair, got {pair!r}"
-                )
-            self[pair[0]] = pair[1]
+        for key, module in _pairs("ModuleDict", modules):
+            self[key] = module
 
 
 def _as_parameter(value: Any) -> Any:
@@ -479,13 +490,8 @@ class ParameterDict(Module):
             parameters = parameters.items()
         elif isinstance(parameters, Mapping):
             parameters = sorted(parameters.items())
-        for position, pair in enumerate(parameters):
-            if not isinstance(pair, Iterable) or len(list(pair)) != 2:
-                raise ValueError(
-                    f"ParameterDict update sequence element #{position} should be a pair, "
-                    f"got {pair!r}"
-                )
-            self[pair[0]] = pair[1]
+        for key, value in _pairs("ParameterDict", parameters):
+            self[key] = value
 
     def extra_repr(self) -> str:
         return _values_repr(self.items(), by_type=True)

@@ -162,11 +162,16 @@ class LinearCrossEntropyLoss(Module):
         self.linear = Linear(in_features, width, bias=bias, device=device, dtype=dtype)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        linear_weight, bias = self.linear.weight, self.linear.bias
+        if self.out_features:  # stored flat
+            outer = (self.num_classes, *self.out_features)
+            linear_weight = linear_weight.view(*outer, -1)
+            bias = None if bias is None else bias.view(outer)
         return F.linear_cross_entropy(
             input,
-            self.linear.weight,
+            linear_weight,
             target,
-            linear_bias=self.linear.bias,
+            linear_bias=bias,
             weight=self.weight,
             reduction=self.reduction,
             ignore_index=self.ignore_index,

@@ -447,8 +447,8 @@ class LSTMCell(RNNCellBase):
         self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, Tensor]:
         self._check("input", input)
-        for position, state in enumerate(hx or ()):
-            self._check(f"hx[{position}]", state)
+        for position, given in enumerate(hx or ()):
+            self._check(f"hx[{position}]", given)
         batched = input.dim() == 2
         x = input if batched else input.unsqueeze(0)
         state: Any

@@ -345,18 +345,18 @@ class Transformer(Module):
     ) -> None:
         made = {"device": device, "dtype": dtype}
         super().__init__()
-        options = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
-        options = (*options, batch_first, norm_first, bias)
+        sizes = (d_model, nhead, dim_feedforward)
+        options: tuple = (dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
         if custom_encoder is not None:
             self.encoder = custom_encoder
         else:
-            layer = TransformerEncoderLayer(*options, **made)
+            layer = TransformerEncoderLayer(*sizes, *options, **made)
             norm = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **made)
             self.encoder = TransformerEncoder(layer, num_encoder_layers, norm)
         if custom_decoder is not None:
             self.decoder = custom_decoder
         else:
-            decoder_layer = TransformerDecoderLayer(*options, **made)
+            decoder_layer = TransformerDecoderLayer(*sizes, *options, **made)
             norm = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **made)
             self.decoder = TransformerDecoder(decoder_layer, num_decoder_layers, norm)
         self._reset_parameters()

@@ -74,7 +74,10 @@ struct List {
 unsafe impl Send for List {}
 
 impl List {
-    const EMPTY: List = List { head: std::ptr::null_mut(), len: 0 };
+    const EMPTY: List = List {
+        head: std::ptr::null_mut(),
+        len: 0,
+    };
 
     #[inline(always)]
     fn push(&mut self, block: *mut u8) {
@@ -115,7 +118,10 @@ struct Shared {
     bytes: usize,
 }
 
-static SHARED: Mutex<Shared> = Mutex::new(Shared { bins: [List::EMPTY; CLASSES], bytes: 0 });
+static SHARED: Mutex<Shared> = Mutex::new(Shared {
+    bins: [List::EMPTY; CLASSES],
+    bytes: 0,
+});
 
 /// Free maps, oldest first, as (size, address).
 struct Maps {
@@ -123,7 +129,10 @@ struct Maps {
     bytes: usize,
 }
 
-static MAPS: Mutex<Maps> = Mutex::new(Maps { free: VecDeque::new(), bytes: 0 });
+static MAPS: Mutex<Maps> = Mutex::new(Maps {
+    free: VecDeque::new(),
+    bytes: 0,
+});
 
 /// Tries a lock for a short while; `None` also when a fork left it locked for ever.
 fn try_lock<T>(lock: &Mutex<T>) -> Option<parking_lot::MutexGuard<'_, T>> {
@@ -164,8 +173,11 @@ pub fn alloc(bytes: usize) -> Result<NonNull<u8>> {
 
 /// Returns `bytes` of zeros, aligned to 64 bytes. See [`alloc`].
 pub fn alloc_zeroed(bytes: usize) -> Result<NonNull<u8>> {
-    let (block, zeroed) =
-        if bytes > MEDIUM_MAX { alloc_slow(bytes)? } else { (alloc(bytes)?, false) };
+    let (block, zeroed) = if bytes > MEDIUM_MAX {
+        alloc_slow(bytes)?
+    } else {
+        (alloc(bytes)?, false)
+    };
     if !zeroed {
         // SAFETY: the block has at least `bytes` bytes and nobody else has its address.
         unsafe { block.as_ptr().write_bytes(0, bytes) };
@@ -227,7 +239,9 @@ fn alloc_slow(bytes: usize) -> Result<(NonNull<u8>, bool)> {
         empty_cache();
         system_alloc(class)
     });
-    block.map(|b| (b, false)).ok_or_else(|| out_of_memory(bytes))
+    block
+        .map(|b| (b, false))
+        .ok_or_else(|| out_of_memory(bytes))
 }
 
 #[cold]
@@ -309,7 +323,9 @@ fn large_free(block: NonNull<u8>, size: usize) {
             maps.free.push_back((size, block.as_ptr() as usize));
             maps.bytes += size;
             while maps.bytes > cap {
-                let Some((old, at)) = maps.free.pop_front() else { break };
+                let Some((old, at)) = maps.free.pop_front() else {
+                    break;
+                };
                 maps.bytes -= old;
                 release(at, old);
             }
@@ -328,7 +344,10 @@ fn release(at: usize, size: usize) {
 #[cfg(unix)]
 fn map(size: usize) -> Option<NonNull<u8>> {
     let wide = size.checked_add(HUGE_PAGE)?;
-    let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANON);
+    let (prot, flags) = (
+        libc::PROT_READ | libc::PROT_WRITE,
+        libc::MAP_PRIVATE | libc::MAP_ANON,
+    );
     // SAFETY: a fresh anonymous map overlaps nothing.
     let raw = unsafe { libc::mmap(std::ptr::null_mut(), wide, prot, flags, -1, 0) };
     if raw == libc::MAP_FAILED {
@@ -375,7 +394,10 @@ fn physical_memory() -> usize {
         let machine = meminfo(&["MemTotal:", "SwapTotal:"]).unwrap_or_else(physical_pages);
         let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max")
             .or_else(|_| std::fs::read_to_string("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
-        let group = group.ok().and_then(|t| t.trim().parse().ok()).unwrap_or(usize::MAX);
+        let group = group
+            .ok()
+            .and_then(|t| t.trim().parse().ok())
+            .unwrap_or(usize::MAX);
         machine.min(group).min(isize::MAX as usize - 2 * HUGE_PAGE)
     })
 }
@@ -400,8 +422,12 @@ fn meminfo(rows: &[&str]) -> Option<usize> {
 #[cfg(unix)]
 fn physical_pages() -> usize {
     // SAFETY: sysconf only reads.
-    let (pages, size) =
-        unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
+    let (pages, size) = unsafe {
+        (
+            libc::sysconf(libc::_SC_PHYS_PAGES),
+            libc::sysconf(libc::_SC_PAGESIZE),
+        )
+    };
     if pages > 0 && size > 0 {
         (pages as usize).saturating_mul(size as usize)
     } else {
@@ -418,8 +444,12 @@ fn physical_pages() -> usize {
 fn cache_cap() -> usize {
     static CAP: OnceLock<usize> = OnceLock::new();
     *CAP.get_or_init(|| {
-        let set = std::env::var("PYTENSORLIB_CACHE_MB").ok().and_then(|t| t.trim().parse().ok());
-        set.map_or(physical_memory() / 4, |mb: usize| mb.saturating_mul(1 << 20))
+        let set = std::env::var("PYTENSORLIB_CACHE_MB")
+            .ok()
+            .and_then(|t| t.trim().parse().ok());
+        set.map_or(physical_memory() / 4, |mb: usize| {
+            mb.saturating_mul(1 << 20)
+        })
     })
 }
 
@@ -464,7 +494,11 @@ pub struct Stats {
 pub fn stats() -> Stats {
     // SAFETY: the lists belong to this thread and are only read.
     let local = LOCAL.try_with(|l| unsafe {
-        (*l.0.get()).iter().enumerate().map(|(c, list)| list.len * class_bytes(c)).sum::<usize>()
+        (*l.0.get())
+            .iter()
+            .enumerate()
+            .map(|(c, list)| list.len * class_bytes(c))
+            .sum::<usize>()
     });
     let shared = try_lock(&SHARED).map_or(0, |s| s.bytes);
     let maps = try_lock(&MAPS).map_or(0, |m| m.bytes);
@@ -490,13 +524,25 @@ mod tests {
         assert_eq!(class_of(MEDIUM_MAX), CLASSES - 1);
         for bytes in [MEDIUM_MAX + 1, 16 << 20, (16 << 20) + 1, 1_000_000_007] {
             let size = large_bytes(bytes);
-            assert!(size >= bytes && size % HUGE_PAGE == 0 && large_bytes(size) == size);
+            assert!(size >= bytes && size.is_multiple_of(HUGE_PAGE) && large_bytes(size) == size);
         }
     }
 
     #[test]
     fn blocks_are_aligned_apart_and_reused() {
-        let sizes = [1, 64, 65, 256, 257, 4096, 65536, 65537, 2 << 20, (2 << 20) + 1, 9 << 20];
+        let sizes = [
+            1,
+            64,
+            65,
+            256,
+            257,
+            4096,
+            65536,
+            65537,
+            2 << 20,
+            (2 << 20) + 1,
+            9 << 20,
+        ];
         let blocks: Vec<_> = sizes.iter().map(|&n| (alloc(n).unwrap(), n)).collect();
         for (i, &(p, n)) in blocks.iter().enumerate() {
             assert_eq!(p.as_ptr() as usize % ALIGN, 0);
@@ -541,7 +587,9 @@ mod tests {
     #[test]
     fn threads_pass_blocks_on() {
         let made = std::thread::spawn(|| {
-            (0..1000).map(|i| alloc(i + 1).unwrap().as_ptr() as usize).collect::<Vec<_>>()
+            (0..1000)
+                .map(|i| alloc(i + 1).unwrap().as_ptr() as usize)
+                .collect::<Vec<_>>()
         });
         for (i, at) in made.join().unwrap().into_iter().enumerate() {
             // SAFETY: made by the other thread with this size and not used there any more.

@@ -102,7 +102,11 @@ impl GemmElem for f16 {
         let bits = self.to_bits() as u32;
         // The product with 2^112 moves the exponent's bias, for subnormals too.
         let x = f32::from_bits((bits & 0x7fff) << 13) * f32::from_bits(0x7780_0000);
-        let x = if bits & 0x7c00 == 0x7c00 { x.to_bits() | 0x7f80_0000 } else { x.to_bits() };
+        let x = if bits & 0x7c00 == 0x7c00 {
+            x.to_bits() | 0x7f80_0000
+        } else {
+            x.to_bits()
+        };
         f32::from_bits(x | (bits & 0x8000) << 16)
     }
     #[inline(always)]
@@ -134,7 +138,11 @@ impl<T: GemmElem> Mat<*const T> {
     }
 
     fn transposed(self) -> Self {
-        Mat { ptr: self.ptr, rs: self.cs, cs: self.rs }
+        Mat {
+            ptr: self.ptr,
+            rs: self.cs,
+            cs: self.rs,
+        }
     }
 }
 
@@ -177,14 +185,31 @@ impl<T: GemmElem> Problem<T> {
     /// The same problem with the roles of A and B exchanged: C' = B' A'.
     fn transposed(self) -> Self {
         let (a, b) = (self.b.transposed(), self.a.transposed());
-        let c = Mat { ptr: self.c.ptr, rs: self.c.cs, cs: self.c.rs };
-        Problem { m: self.n, n: self.m, a, b, c, ..self }
+        let c = Mat {
+            ptr: self.c.ptr,
+            rs: self.c.cs,
+            cs: self.c.rs,
+        };
+        Problem {
+            m: self.n,
+            n: self.m,
+            a,
+            b,
+            c,
+            ..self
+        }
     }
 
     /// The part that makes `m` rows from row `i` on.
     unsafe fn rows(&self, i: usize, m: usize) -> Self {
-        let a = Mat { ptr: self.a.at(i, 0), ..self.a };
-        let c = Mat { ptr: self.c.at(i, 0), ..self.c };
+        let a = Mat {
+            ptr: self.a.at(i, 0),
+            ..self.a
+        };
+        let c = Mat {
+            ptr: self.c.at(i, 0),
+            ..self.c
+        };
         Problem { m, a, c, ..*self }
     }
 }
@@ -237,15 +262,39 @@ pub unsafe fn gemm<T: GemmElem>(
     c_rs: isize,
     c_cs: isize,
 ) {
-    let a = Mat { ptr: a, rs: a_rs, cs: a_cs };
-    let b = Mat { ptr: b, rs: b_rs, cs: b_cs };
-    let p = Problem { m, n, k, alpha, a, b, beta, c: Mat { ptr: c, rs: c_rs, cs: c_cs } };
+    let a = Mat {
+        ptr: a,
+        rs: a_rs,
+        cs: a_cs,
+    };
+    let b = Mat {
+        ptr: b,
+        rs: b_rs,
+        cs: b_cs,
+    };
+    let p = Problem {
+        m,
+        n,
+        k,
+        alpha,
+        a,
+        b,
+        beta,
+        c: Mat {
+            ptr: c,
+            rs: c_rs,
+            cs: c_cs,
+        },
+    };
     if m == 0 || n == 0 {
         return;
     }
     if k == 0 || alpha == Acc::ZERO {
         // The sum of nothing, whatever A and B hold.
-        let p = Problem { alpha: Acc::ZERO, ..p };
+        let p = Problem {
+            alpha: Acc::ZERO,
+            ..p
+        };
         for i in 0..m {
             for j in 0..n {
                 p.put(i, j, Acc::ZERO);
@@ -255,7 +304,7 @@ pub unsafe fn gemm<T: GemmElem>(
         vector(&p);
     } else if m == 1 {
         vector(&p.transposed());
-    } else if m * n * k <= TINY {
+    } else if m.saturating_mul(n).saturating_mul(k) <= TINY {
         // Vector loops want B and C contiguous along a row.
         let flip = b_cs != 1 && a_rs == 1;
         tiny(&if flip { p.transposed() } else { p });
@@ -300,7 +349,11 @@ unsafe fn vector<T: GemmElem>(p: &Problem<T>) {
     let x: Vec<T::Acc> = (0..p.k).map(|q| p.b.get(q, 0)).collect();
     let grain = VECTOR_GRAIN.div_ceil(p.k);
     // Blocks of rows, so that the parts of one column of A are long.
-    let grain = if p.a.rs == 1 { grain.next_multiple_of(64) } else { grain };
+    let grain = if p.a.rs == 1 {
+        grain.next_multiple_of(64)
+    } else {
+        grain
+    };
     parallel_for(p.m, grain, |rows| {
         let part = p.rows(rows.start, rows.len());
         if p.a.rs == 1 && p.a.cs != 1 {
@@ -371,9 +424,13 @@ leveled! {
 /// float32 and float64: the longer side of C is cut into panels, one or two for each thread.
 unsafe fn panels<T: GemmElem<Acc = T> + Acc>(p: &Problem<T>) {
     let whole = if p.n > p.m { p.transposed() } else { *p };
-    let most = (p.m * p.n * p.k / GRAIN).clamp(1, num_threads());
+    let most = (p.m.saturating_mul(p.n).saturating_mul(p.k) / GRAIN).clamp(1, num_threads());
     // Two panels each let a thread that was held up be helped; small ones would pack too often.
-    let pieces = if most > 1 && whole.m >= most * 512 { most * 2 } else { most };
+    let pieces = if most > 1 && whole.m >= most * 512 {
+        most * 2
+    } else {
+        most
+    };
     let height = whole.m.div_ceil(pieces).next_multiple_of(32);
     parallel_for(whole.m.div_ceil(height), 1, |r| {
         for i in r {
@@ -411,7 +468,11 @@ type TileKernel<A> = unsafe fn((usize, usize, usize), a: *const A, b: *const A, 
 
 /// Brings tiles of A and B into contiguous memory of the accumulator's type.
 unsafe fn tiles<T: GemmElem>(p: &Problem<T>, kernel: TileKernel<T::Acc>) {
-    let p = if p.n < p.m && p.c.rs == 1 { p.transposed() } else { *p };
+    let p = if p.n < p.m && p.c.rs == 1 {
+        p.transposed()
+    } else {
+        *p
+    };
     let (tm, tn, tk) = TILE;
     let (rows, columns) = (p.m.div_ceil(tm), p.n.div_ceil(tn));
     let grain = (GRAIN / 4).div_ceil(tm.min(p.m) * tn.min(p.n) * p.k);
@@ -426,8 +487,24 @@ unsafe fn tiles<T: GemmElem>(p: &Problem<T>, kernel: TileKernel<T::Acc>) {
             acc.fill(T::Acc::ZERO);
             for q in (0..p.k).step_by(tk) {
                 let k = tk.min(p.k - q);
-                widen(Mat { ptr: p.a.at(i, q), ..p.a }, m, k, &mut a);
-                widen(Mat { ptr: p.b.at(q, j), ..p.b }, k, n, &mut b);
+                widen(
+                    Mat {
+                        ptr: p.a.at(i, q),
+                        ..p.a
+                    },
+                    m,
+                    k,
+                    &mut a,
+                );
+                widen(
+                    Mat {
+                        ptr: p.b.at(q, j),
+                        ..p.b
+                    },
+                    k,
+                    n,
+                    &mut b,
+                );
                 kernel((m, n, k), a.as_ptr(), b.as_ptr(), acc.as_mut_ptr());
             }
             for s in 0..m {
@@ -464,27 +541,50 @@ unsafe fn float_tile(size: (usize, usize, usize), a: *const f32, b: *const f32, 
     let (m, n, k) = size;
     let (n_, k_) = (n as isize, k as isize);
     let none = gemm::Parallelism::None;
-    gemm::gemm(m, n, k, acc, 1, n_, true, a, 1, k_, b, 1, n_, 1.0, 1.0, false, false, false, none);
+    gemm::gemm(
+        m, n, k, acc, 1, n_, true, a, 1, k_, b, 1, n_, 1.0, 1.0, false, false, false, none,
+    );
 }
 
 leveled! {
-    /// The integers' tile: four rows at a time share each row of B.
+    /// The integers' tile: four rows by 32 columns of sums are kept in registers.
     fn wrapping_tile<T: GemmElem>(
         size: (usize, usize, usize),
         a: *const T,
         b: *const T,
         acc: *mut T
     ) {
+        const W: usize = 32;
         let (m, n, k) = size;
-        for i in (0..m).step_by(4) {
-            let rows = 4.min(m - i);
-            for q in 0..k {
-                let b = std::slice::from_raw_parts(b.add(q * n), n);
-                for s in i..i + rows {
-                    let x = (*a.add(s * k + q)).widen();
-                    let acc = std::slice::from_raw_parts_mut(acc.add(s * n), n);
-                    for (y, b) in acc.iter_mut().zip(b) {
-                        *y = T::narrow(x.fma(b.widen(), y.widen()));
+        for j in (0..n).step_by(W) {
+            let w = W.min(n - j);
+            for i in (0..m).step_by(4) {
+                if w == W && i + 4 <= m {
+                    let mut sum = [[T::Acc::ZERO; W]; 4];
+                    for q in 0..k {
+                        let row = b.add(q * n + j);
+                        for s in 0..4 {
+                            let x = (*a.add((i + s) * k + q)).widen();
+                            for t in 0..W {
+                                sum[s][t] = x.fma((*row.add(t)).widen(), sum[s][t]);
+                            }
+                        }
+                    }
+                    for s in 0..4 {
+                        for t in 0..W {
+                            let y = acc.add((i + s) * n + j + t);
+                            *y = T::narrow(sum[s][t].fma(Acc::ONE, (*y).widen()));
+                        }
+                    }
+                    continue;
+                }
+                for s in i..m.min(i + 4) {
+                    for q in 0..k {
+                        let x = (*a.add(s * k + q)).widen();
+                        for t in j..j + w {
+                            let y = acc.add(s * n + t);
+                            *y = T::narrow(x.fma((*b.add(q * n + t)).widen(), (*y).widen()));
+                        }
                     }
                 }
             }
@@ -498,7 +598,22 @@ leveled! {
 /// Both steps name elements that may be read.
 pub unsafe fn dot<T: GemmElem>(n: usize, x: *const T, dx: isize, y: *const T, dy: isize) -> T {
     let mut c = T::narrow(Acc::ZERO);
-    gemm(1, 1, n, Acc::ONE, x, 0, dx, y, dy, 0, Acc::ZERO, &mut c, 1, 1);
+    gemm(
+        1,
+        1,
+        n,
+        Acc::ONE,
+        x,
+        0,
+        dx,
+        y,
+        dy,
+        0,
+        Acc::ZERO,
+        &mut c,
+        1,
+        1,
+    );
     c
 }
 
@@ -531,7 +646,9 @@ mod tests {
     fn numbers(n: usize, seed: u64) -> Vec<f64> {
         let mut s = seed * 2 + 1;
         let mut next = || {
-            s = s.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            s = s
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             ((s >> 56) & 15) as f64 - 8.0
         };
         (0..n).map(|_| next()).collect()

@@ -112,11 +112,18 @@ pub fn num_threads() -> usize {
 
 #[cold]
 fn first_num_threads() -> usize {
-    let set = ["PYTENSORLIB_NUM_THREADS", "OMP_NUM_THREADS"].iter().find_map(|name| {
-        // OpenMP allows one number for each nesting level; the first counts.
-        let text = std::env::var(name).ok()?;
-        text.split(',').next()?.trim().parse().ok().filter(|&n: &usize| n > 0)
-    });
+    let set = ["PYTENSORLIB_NUM_THREADS", "OMP_NUM_THREADS"]
+        .iter()
+        .find_map(|name| {
+            // OpenMP allows one number for each nesting level; the first counts.
+            let text = std::env::var(name).ok()?;
+            text.split(',')
+                .next()?
+                .trim()
+                .parse()
+                .ok()
+                .filter(|&n: &usize| n > 0)
+        });
     let n = set.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
     set_num_threads(n);
     num_threads()
@@ -152,7 +159,11 @@ fn run(n: usize, grain: usize, body: &Body<'_>) {
     let threads = num_threads().min(n.div_ceil(grain));
     let even = n.div_ceil(threads * CHUNKS_PER_THREAD);
     // Long chunks of elements begin on a cache line.
-    let even = if even >= 256 { even.next_multiple_of(64) } else { even };
+    let even = if even >= 256 {
+        even.next_multiple_of(64)
+    } else {
+        even
+    };
     let chunk = grain.max(even);
     let helpers = threads.min(n.div_ceil(chunk)) - 1;
     let job = Job {
@@ -217,9 +228,17 @@ fn make_pool() -> &'static Pool {
             libc::pthread_atfork(None, None, Some(in_child));
         });
     }
-    let board = Board { jobs: Vec::new(), parked: 0, workers: 0 };
+    let board = Board {
+        jobs: Vec::new(),
+        parked: 0,
+        workers: 0,
+    };
     let posts = AtomicUsize::new(0);
-    let made = Box::new(Pool { board: Mutex::new(board), wake: Condvar::new(), posts });
+    let made = Box::new(Pool {
+        board: Mutex::new(board),
+        wake: Condvar::new(),
+        posts,
+    });
     let made = Box::into_raw(made);
     match POOL.compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
         // SAFETY: published just now, never freed.
@@ -236,7 +255,10 @@ fn make_pool() -> &'static Pool {
 
 fn start_worker(pool: &'static Pool) -> bool {
     let name = String::from("pytensorlib");
-    std::thread::Builder::new().name(name).spawn(move || work(pool)).is_ok()
+    std::thread::Builder::new()
+        .name(name)
+        .spawn(move || work(pool))
+        .is_ok()
 }
 
 fn work(pool: &'static Pool) {

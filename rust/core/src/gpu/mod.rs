@@ -1,4 +1,422 @@
-use crate::error::Result;
-use crate::tensor::Tensor;
-pub fn count_fallback(_op: &str) -> Result<()> { Ok(()) }
-pub fn transfer(_x: &Tensor, _y: &Tensor) -> Result<()> { crate::bail!(Runtime, "wgpu: no device") }
+//! The GPU through wgpu: memory, one stream, and kernels. Knows nothing of tensors or ops.
+//!
+//! [`Gpu::get`] opens the adapter on first use. [`Gpu::dispatch`] records a [`Kernel`] over
+//! [`Buffer`]s into an open pass, which is submitted in batches and before any read. The kernels
+//! themselves are `.wgsl` files in `shaders/`; [`kernels`] has one launcher for each.
+
+mod adapter;
+mod bridge;
+mod buffer;
+pub mod kernels;
+mod pipeline;
+pub mod shader;
+mod stream;
+
+pub use adapter::Info;
+pub use bridge::{count_fallback, transfer};
+pub use buffer::{Buffer, MemoryStats};
+pub use pipeline::Kernel;
+pub use shader::Acc;
+pub use stream::StreamStats;
+
+use crate::error::{Error, Kind, Result};
+use crate::{bail, ensure};
+use parking_lot::Mutex;
+use pipeline::Pipelines;
+use std::sync::OnceLock;
+use stream::Stream;
+
+/// The largest piece of one read, which needs a mapped buffer of its size.
+const READ_CHUNK: u64 = 32 << 20;
+/// Writes above this are submitted at once, since wgpu keeps a copy until then.
+const WRITE_FLUSH: usize = 16 << 20;
+
+pub struct Gpu {
+    device: wgpu::Device,
+    queue: wgpu::Queue,
+    info: Info,
+    fault: adapter::Fault,
+    pid: u32,
+    pub(self) pool: Mutex<buffer::Pool>,
+    stream: Mutex<Stream>,
+    pipelines: Mutex<Pipelines>,
+    /// A mappable buffer kept for small reads.
+    staging: Mutex<Option<wgpu::Buffer>>,
+    /// Where index kernels report an index out of range: `[seen, index low, index high, size]`.
+    index_fault: OnceLock<Buffer>,
+    index_armed: Mutex<bool>,
+}
+
+static GPU: OnceLock<std::result::Result<Gpu, String>> = OnceLock::new();
+
+impl Gpu {
+    /// The GPU, opened on first use. Fails where there is no adapter, and in a forked child.
+    pub fn get() -> Result<&'static Gpu> {
+        let opened = GPU.get_or_init(|| match adapter::open() {
+            Ok(o) => Ok(Gpu::new(o)),
+            Err(e) => Err(e.text),
+        });
+        match opened {
+            Ok(gpu) if gpu.pid == std::process::id() => Ok(gpu),
+            Ok(_) => bail!(
+                Runtime,
+                "Cannot re-initialize wgpu in forked subprocess. To use wgpu with \
+                 multiprocessing, you must use the 'spawn' start method"
+            ),
+            Err(text) => Err(Error::runtime(text.clone())),
+        }
+    }
+
+    /// Whether there is an adapter that this process can use.
+    pub fn available() -> bool {
+        Gpu::get().is_ok()
+    }
+
+    fn new(o: adapter::Opened) -> Gpu {
+        let stream = Mutex::new(Stream::new(&o.device, &o.queue));
+        Gpu {
+            device: o.device,
+            queue: o.queue,
+            info: o.info,
+            fault: o.fault,
+            pid: std::process::id(),
+            pool: Mutex::default(),
+            stream,
+            pipelines: Mutex::default(),
+            staging: Mutex::default(),
+            index_fault: OnceLock::new(),
+            index_armed: Mutex::new(false),
+        }
+    }
+
+    pub fn info(&self) -> &Info {
+        &self.info
+    }
+
+    /// The first error that the driver reported since the last call, which may belong to an
+    /// earlier command.
+    fn check(&self) -> Result<()> {
+        match self.fault.lock().take() {
+            Some(e) => Err(e),
+            None => Ok(()),
+        }
+    }
+
+    // ---- memory ---------------------------------------------------------------------------------
+
+    /// Memory of at least `bytes` (zero asks for one word), with undefined contents.
+    pub fn alloc(&self, bytes: usize) -> Result<Buffer> {
+        let class = buffer::size_class(bytes as u64);
+        if let Some(raw) = self.pool.lock().take(class) {
+            return Ok(Buffer::new(raw, bytes as u64));
+        }
+        let within_cap =
+            |pool: &buffer::Pool| pool.cap.is_none_or(|cap| pool.stats.reserved + class <= cap);
+        if class > self.info.max_buffer {
+            return Err(self.no_memory(bytes, "the adapter's largest buffer is smaller"));
+        }
+        for last in [false, true] {
+            if within_cap(&self.pool.lock()) {
+                let buffer = self.create(class);
+                match self.check() {
+                    Ok(()) => {
+                        let raw = self.pool.lock().adopt(buffer, class);
+                        return Ok(Buffer::new(raw, bytes as u64));
+                    }
+                    Err(e) if e.kind != Kind::OutOfMemory => return Err(e),
+                    Err(_) => {}
+                }
+            }
+            if !last {
+                self.trim();
+            }
+        }
+        Err(self.no_memory(bytes, "after freeing every unused buffer"))
+    }
+
+    fn create(&self, class: u64) -> wgpu::Buffer {
+        self.device.create_buffer(&wgpu::BufferDescriptor {
+            label: None,
+            size: class,
+            usage: wgpu::BufferUsages::STORAGE
+                | wgpu::BufferUsages::COPY_SRC
+                | wgpu::BufferUsages::COPY_DST,
+            mapped_at_creation: false,
+        })
+    }
+
+    fn no_memory(&self, bytes: usize, why: &str) -> Error {
+        let pool = self.pool.lock();
+        let mib = |b: u64| b as f64 / (1 << 20) as f64;
+        let cap = pool.cap.map_or("none".to_string(), |c| format!("{:.1} MiB", mib(c)));
+        Error::new(
+            Kind::OutOfMemory,
+            format!(
+                "wgpu out of memory. Tried to allocate {:.1} MiB on {} ({why}). {:.1} MiB are in \
+                 {} live buffers, {:.1} MiB taken from the driver, cap {cap}.",
+                mib(bytes as u64),
+                self.info.name,
+                mib(pool.stats.allocated),
+                pool.stats.live,
+                mib(pool.stats.reserved),
+            ),
+        )
+    }
+
+    /// Gives every unused buffer back to the driver (`empty_cache`).
+    pub fn trim(&self) {
+        let mut stream = self.stream.lock();
+        stream.wait();
+        stream.drop_bind_groups();
+        drop(self.pool.lock().drain());
+        drop(stream);
+        let _ = self.device.poll(wgpu::PollType::wait_indefinitely());
+    }
+
+    pub fn memory(&self) -> MemoryStats {
+        self.pool.lock().stats
+    }
+
+    /// Limits what is taken from the driver; `None` lifts the limit.
+    pub fn set_memory_cap(&self, bytes: Option<u64>) {
+        self.pool.lock().cap = bytes;
+    }
+
+    pub fn stats(&self) -> StreamStats {
+        let pipelines = self.pipelines.lock().len() as u64;
+        StreamStats { pipelines, ..self.stream.lock().stats }
+    }
+
+    // ---- transfers ------------------------------------------------------------------------------
+
+    /// Copies host bytes into `dst` at a byte offset.
+    pub fn write(&self, dst: &Buffer, offset: usize, data: &[u8]) -> Result<()> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        check_range("write", dst, offset, data.len())?;
+        let (head, tail) = (offset % 4, (offset + data.len()) % 4);
+        let whole_end = offset + data.len() == dst.bytes() as usize;
+        if head != 0 || (tail != 0 && !whole_end) {
+            // The words at the ends also hold neighbours: go through a buffer of our own.
+            let part = self.alloc(data.len())?;
+            self.write(&part, 0, data)?;
+            return kernels::copy::bytes(self, &part, 0, dst, offset, data.len());
+        }
+        {
+            let mut stream = self.stream.lock();
+            if dst.last_batch() == stream.batch {
+                stream.flush();
+            }
+            let body = data.len() - tail;
+            if body > 0 {
+                self.queue.write_buffer(dst.wgpu(), offset as u64, &data[..body]);
+            }
+            if tail > 0 {
+                let mut word = [0u8; 4];
+                word[..tail].copy_from_slice(&data[body..]);
+                self.queue.write_buffer(dst.wgpu(), (offset + body) as u64, &word);
+            }
+            if data.len() > WRITE_FLUSH {
+                self.queue.submit([]);
+            }
+        }
+        self.check()
+    }
+
+    /// Copies `src` from a byte offset to the host: submits what is recorded and waits.
+    pub fn read(&self, src: &Buffer, offset: usize, data: &mut [u8]) -> Result<()> {
+        if data.is_empty() {
+            return self.check();
+        }
+        check_range("read", src, offset, data.len())?;
+        for (i, piece) in data.chunks_mut(READ_CHUNK as usize).enumerate() {
+            self.read_piece(src, offset + i * READ_CHUNK as usize, piece)?;
+        }
+        self.check_index()?;
+        self.check()
+    }
+
+    fn read_piece(&self, src: &Buffer, offset: usize, data: &mut [u8]) -> Result<()> {
+        let first = offset / 4 * 4;
+        let span = ((offset + data.len()).next_multiple_of(4) - first) as u64;
+        let kept = self.staging.lock().take().filter(|b| b.size() >= span);
+        let staging = kept.unwrap_or_else(|| {
+            self.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("read"),
+                size: span.next_power_of_two().max(4096),
+                usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            })
+        });
+        self.check()?;
+        {
+            let mut stream = self.stream.lock();
+            let encoder = stream.encoder(&[src]);
+            encoder.copy_buffer_to_buffer(src.wgpu(), first as u64, &staging, 0, span);
+            let slice = staging.slice(0..span);
+            stream.flush();
+            slice.map_async(wgpu::MapMode::Read, |_| {});
+            stream.wait();
+        }
+        self.check()?;
+        {
+            let view = staging
+                .get_mapped_range(0..span)
+                .map_err(|e| Error::runtime(format!("wgpu: reading back failed: {e:?}")))?;
+            data.copy_from_slice(&view[offset - first..offset - first + data.len()]);
+        }
+        staging.unmap();
+        if staging.size() <= 1 << 20 {
+            *self.staging.lock() = Some(staging);
+        }
+        Ok(())
+    }
+
+    /// Copies bytes between buffers (or within one, where the ranges must not overlap).
+    pub fn copy(
+        &self,
+        src: &Buffer,
+        src_offset: usize,
+        dst: &Buffer,
+        dst_offset: usize,
+        bytes: usize,
+    ) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        check_range("copy", src, src_offset, bytes)?;
+        check_range("copy", dst, dst_offset, bytes)?;
+        let aligned =
+            src_offset.is_multiple_of(4) && dst_offset.is_multiple_of(4) && bytes.is_multiple_of(4);
+        if !aligned || src.same(dst) {
+            return kernels::copy::bytes(self, src, src_offset, dst, dst_offset, bytes);
+        }
+        self.stream.lock().encoder(&[src, dst]).copy_buffer_to_buffer(
+            src.wgpu(),
+            src_offset as u64,
+            dst.wgpu(),
+            dst_offset as u64,
+            bytes as u64,
+        );
+        Ok(())
+    }
+
+    /// Sets the whole buffer to zero.
+    pub fn fill_zero(&self, dst: &Buffer) -> Result<()> {
+        self.stream.lock().encoder(&[dst]).clear_buffer(dst.wgpu(), 0, None);
+        Ok(())
+    }
+
+    /// Submits what is recorded and waits for it; reports what failed since the last time.
+    pub fn synchronize(&self) -> Result<()> {
+        self.stream.lock().wait();
+        self.check_index()?;
+        self.check()
+    }
+
+    /// Submits what is recorded without waiting.
+    pub fn flush(&self) -> Result<()> {
+        self.stream.lock().flush();
+        self.check()
+    }
+
+    // ---- kernels --------------------------------------------------------------------------------
+
+    /// Records `kernel` over a grid of workgroups. `buffers` are the written ones, then the read
+    /// ones; a read buffer may be one of the written ones. `params` is the parameter block.
+    pub fn dispatch(
+        &self,
+        kernel: &Kernel,
+        buffers: &[&Buffer],
+        params: &[u32],
+        grid: [u32; 3],
+    ) -> Result<()> {
+        debug_assert_eq!(buffers.len(), kernel.writes + kernel.reads, "{}", kernel.file);
+        ensure!(
+            params.len() * 4 <= stream::PARAM_WINDOW as usize,
+            Runtime,
+            "wgpu: {}: {} parameter words do not fit the uniform window",
+            kernel.file,
+            params.len()
+        );
+        if grid.contains(&0) {
+            return Ok(());
+        }
+        if let Some(big) = buffers.iter().find(|b| b.capacity() > self.info.max_binding) {
+            bail!(
+                NotImplemented,
+                "wgpu: {}: a tensor of {} bytes is larger than one binding of this adapter, {} \
+                 bytes",
+                kernel.file,
+                big.bytes(),
+                self.info.max_binding
+            );
+        }
+        let (written, read) = buffers.split_at(kernel.writes);
+        let aliased = read.iter().any(|r| written.iter().any(|w| w.same(r)));
+        let pipeline = self.pipelines.lock().get(&self.device, kernel, aliased)?;
+        self.stream.lock().dispatch(&pipeline, buffers, params, grid);
+        if self.fault.lock().is_some() {
+            return self.check();
+        }
+        Ok(())
+    }
+
+    /// Folds a number of workgroups into a grid that the adapter takes. Shaders number their
+    /// groups `x + y * num_workgroups.x` and test the number against their own bound.
+    pub fn grid(&self, groups: usize) -> Result<[u32; 3]> {
+        let max = self.info.max_groups as usize;
+        if groups <= max {
+            return Ok([groups as u32, 1, 1]);
+        }
+        let rows = groups.div_ceil(max);
+        ensure!(rows <= max, NotImplemented, "wgpu: a grid of {groups} workgroups is too large");
+        Ok([groups.div_ceil(rows) as u32, rows as u32, 1])
+    }
+
+    /// The buffer in which index kernels report an index out of range. Asking for it makes the
+    /// next read or synchronisation look at it.
+    pub fn index_fault(&self) -> Result<&Buffer> {
+        if self.index_fault.get().is_none() {
+            let b = self.alloc(16)?;
+            self.write(&b, 0, &[0; 16])?;
+            // Another thread may have been first; its buffer is as good.
+            let _ = self.index_fault.set(b);
+        }
+        *self.index_armed.lock() = true;
+        Ok(self.index_fault.get().expect("just set"))
+    }
+
+    fn check_index(&self) -> Result<()> {
+        if !std::mem::take(&mut *self.index_armed.lock()) {
+            return Ok(());
+        }
+        let Some(buffer) = self.index_fault.get() else {
+            return Ok(());
+        };
+        let mut bytes = [0u8; 16];
+        self.read_piece(buffer, 0, &mut bytes)?;
+        let words: [u32; 4] = bytemuck::cast(bytes);
+        if words[0] == 0 {
+            return Ok(());
+        }
+        self.write(buffer, 0, &[0; 16])?;
+        bail!(
+            Index,
+            "index {} is out of bounds for dimension with size {}",
+            words[1] as i32,
+            words[3]
+        )
+    }
+}
+
+fn check_range(what: &str, buffer: &Buffer, offset: usize, bytes: usize) -> Result<()> {
+    ensure!(
+        offset.checked_add(bytes).is_some_and(|end| end as u64 <= buffer.bytes()),
+        Runtime,
+        "wgpu: {what} of {bytes} bytes at {offset} is outside a buffer of {} bytes",
+        buffer.bytes()
+    );
+    Ok(())
+}

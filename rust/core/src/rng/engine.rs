@@ -41,9 +41,18 @@ impl Engine {
         words[0] = seed as u32;
         for i in 1..N {
             let last: u32 = words[i - 1];
-            words[i] = (last ^ (last >> 30)).wrapping_mul(1_812_433_253).wrapping_add(i as u32);
+            words[i] = (last ^ (last >> 30))
+                .wrapping_mul(1_812_433_253)
+                .wrapping_add(i as u32);
         }
-        Engine { seed, words, left: 1, next: 0, normal: None, normal_f32: None }
+        Engine {
+            seed,
+            words,
+            left: 1,
+            next: 0,
+            normal: None,
+            normal_f32: None,
+        }
     }
 
     fn refill(&mut self) {
@@ -146,11 +155,14 @@ impl Engine {
             )));
         }
         let int = |at: usize| -> u64 {
-            bytes[at..at + 8].iter().rev().fold(0, |all, &b| all << 8 | b as u64)
+            bytes[at..at + 8]
+                .iter()
+                .rev()
+                .fold(0, |all, &b| all << 8 | b as u64)
         };
         let (left, seeded) = (int(8) as u32 as usize, int(8) >> 32);
         let next = int(16) as usize;
-        let started = next <= N && left >= 1 && left <= N && seeded != 0;
+        let started = next <= N && (1..=N).contains(&left) && seeded != 0;
         // A fresh engine has one draw left and stands at 0; any other has used up N - left + 1.
         if !started || (next != N + 1 - left && (left, next) != (1, 0)) {
             return Err(Error::runtime("set_state: Invalid mt19937 state"));
@@ -161,8 +173,19 @@ impl Engine {
         }
         let tail = 24 + 8 * N;
         let normal = (int(tail + 24) as u32 != 0).then(|| f64::from_bits(int(tail + 8)));
-        let last = if bytes.len() == STATE_BYTES { int(tail + 32) } else { 0 };
+        let last = if bytes.len() == STATE_BYTES {
+            int(tail + 32)
+        } else {
+            0
+        };
         let normal_f32 = (last >> 32 != 0).then(|| f32::from_bits(last as u32));
-        Ok(Engine { seed: int(0), words, left, next, normal, normal_f32 })
+        Ok(Engine {
+            seed: int(0),
+            words,
+            left,
+            next,
+            normal,
+            normal_f32,
+        })
     }
 }

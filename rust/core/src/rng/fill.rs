@@ -44,7 +44,13 @@ macro_rules! integers {
         }
     )*};
 }
-integers!(u8 = 1 << 8, i8 = 1 << 7, i16 = 1 << 15, i32 = 1 << 31, i64 = 1 << 63);
+integers!(
+    u8 = 1 << 8,
+    i8 = 1 << 7,
+    i16 = 1 << 15,
+    i32 = 1 << 31,
+    i64 = 1 << 63
+);
 
 impl Sample for bool {
     const FULL_RANGE: u64 = 2;
@@ -97,7 +103,7 @@ impl Sample for f32 {
         let (mean, std) = (mean as f32, std as f32);
         let last = out.len() - 16;
         box_muller(&mut out[..last + 16], mean, std);
-        if out.len() % 16 != 0 {
+        if !out.len().is_multiple_of(16) {
             Self::uniform(engine, &mut out[last..], 0.0, 1.0);
             box_muller(&mut out[last..], mean, std);
         }
@@ -131,7 +137,7 @@ impl Sample for f64 {
             }
         };
         out.chunks_exact_mut(16).for_each(pairs);
-        if out.len() % 16 != 0 {
+        if !out.len().is_multiple_of(16) {
             let last = out.len() - 16;
             Self::uniform(engine, &mut out[last..], 0.0, 1.0);
             pairs(&mut out[last..]);
@@ -150,7 +156,7 @@ fn half_normal<T: Sample>(engine: &mut Engine, out: &mut [T], mean: f32, std: f3
         }
     };
     out.chunks_exact_mut(16).for_each(&mut one);
-    if out.len() % 16 != 0 {
+    if !out.len().is_multiple_of(16) {
         let last = out.len() - 16;
         one(&mut out[last..]);
     }
@@ -244,7 +250,7 @@ fn log(x: f32) -> f32 {
         -1.666_805_8e-1,
         2.000_071_4e-1,
         -2.499_999_4e-1,
-        3.333_333_1e-1,
+        3.333_333e-1,
     ];
     let bits = x.to_bits() as i32;
     let mut e = ((bits >> 23) - 126) as f32;
@@ -298,7 +304,9 @@ pub(super) fn random_range<T: Sample>(e: &mut Engine, out: &mut [T], base: i64, 
         out.fill_with(|| T::from_i64(base.wrapping_add((e.next_u64() % range) as i64)));
     } else {
         let range = range as u32;
-        words(e, out, |u| T::from_i64(base.wrapping_add((u % range) as i64)));
+        words(e, out, |u| {
+            T::from_i64(base.wrapping_add((u % range) as i64))
+        });
     }
 }
 
@@ -310,7 +318,11 @@ pub(super) fn randperm<T: Sample>(engine: &mut Engine, out: &mut [T]) {
     }
     let wide = n >= u32::MAX as u64 / 20;
     for i in 0..n.saturating_sub(1) {
-        let draw = if wide { engine.next_u64() } else { engine.next_u32() as u64 };
+        let draw = if wide {
+            engine.next_u64()
+        } else {
+            engine.next_u32() as u64
+        };
         out.swap(i as usize, (i + draw % (n - i)) as usize);
     }
 }
@@ -328,7 +340,14 @@ pub(super) fn multinomial<T: Sample>(
         let mut race: Vec<(f64, i64)> = Vec::with_capacity(weights.len());
         for (i, w) in weights.iter().enumerate() {
             let clock = round(-(-engine.next_uniform()).ln_1p());
-            race.push((if w.to_f64() > 0.0 { round(w.to_f64() / clock) } else { -1.0 }, i as i64));
+            race.push((
+                if w.to_f64() > 0.0 {
+                    round(w.to_f64() / clock)
+                } else {
+                    -1.0
+                },
+                i as i64,
+            ));
         }
         race.sort_by(|a, b| b.0.total_cmp(&a.0));
         for (y, (_, i)) in out.iter_mut().zip(race) {

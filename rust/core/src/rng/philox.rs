@@ -9,7 +9,10 @@ pub struct Philox {
 
 impl Philox {
     pub fn new(seed: u64, stream: u64) -> Self {
-        Philox { key: [seed as u32, (seed >> 32) as u32], stream }
+        Philox {
+            key: [seed as u32, (seed >> 32) as u32],
+            stream,
+        }
     }
 
     /// Returns the key, as a shader takes it.
@@ -20,12 +23,22 @@ impl Philox {
     /// Returns four random words, the `n`-th of the stream.
     #[inline(always)]
     pub fn block(&self, n: u64) -> [u32; 4] {
-        let mut c = [n as u32, (n >> 32) as u32, self.stream as u32, (self.stream >> 32) as u32];
+        let mut c = [
+            n as u32,
+            (n >> 32) as u32,
+            self.stream as u32,
+            (self.stream >> 32) as u32,
+        ];
         let [mut k0, mut k1] = self.key;
         for _ in 0..10 {
             let a = 0xd251_1f53u64 * c[0] as u64;
             let b = 0xcd9e_8d57u64 * c[2] as u64;
-            c = [(b >> 32) as u32 ^ c[1] ^ k0, b as u32, (a >> 32) as u32 ^ c[3] ^ k1, a as u32];
+            c = [
+                (b >> 32) as u32 ^ c[1] ^ k0,
+                b as u32,
+                (a >> 32) as u32 ^ c[3] ^ k1,
+                a as u32,
+            ];
             k0 = k0.wrapping_add(0x9e37_79b9);
             k1 = k1.wrapping_add(0xbb67_ae85);
         }

@@ -61,14 +61,24 @@ fn split_ln2(x: f32) -> (i32, f32) {
     let n = m - MAGIC;
     let i = (m.to_bits() as i32).wrapping_sub(MAGIC.to_bits() as i32);
     // 0.6931472 exceeds ln 2 by 1.9046542e-9.
-    (i, n.mul_add(1.904_654_2e-9, n.mul_add(-std::f32::consts::LN_2, x)))
+    (
+        i,
+        n.mul_add(1.904_654_2e-9, n.mul_add(-std::f32::consts::LN_2, x)),
+    )
 }
 
 /// e^r for |r| <= ln 2 / 2.
 #[inline(always)]
 fn exp_near(r: f32) -> f32 {
-    const P: [f32; 7] =
-        [1.0, 1.0, 0.499_999_94, 0.166_665_15, 0.041_668_456, 0.008_369_419, 0.001_381_314_5];
+    const P: [f32; 7] = [
+        1.0,
+        1.0,
+        0.499_999_94,
+        0.166_665_15,
+        0.041_668_456,
+        0.008_369_419,
+        0.001_381_314_5,
+    ];
     poly(r, &P)
 }
 
@@ -87,7 +97,7 @@ pub fn exp2(x: f32) -> f32 {
     let i = (m.to_bits() as i32).wrapping_sub(MAGIC.to_bits() as i32);
     const P: [f32; 7] = [
         1.0,
-        0.693_147_2,
+        std::f32::consts::LN_2,
         0.240_226_48,
         0.055_503_294,
         0.009_618_45,
@@ -101,8 +111,14 @@ pub fn exp2(x: f32) -> f32 {
 #[inline(always)]
 pub fn expm1(x: f32) -> f32 {
     let (i, r) = split_ln2(clamp(x, -30.0, 89.0));
-    const P: [f32; 6] =
-        [0.5, 0.166_666_66, 0.041_666_348, 0.008_333_391, 0.001_394_165_2, 0.000_198_459_57];
+    const P: [f32; 6] = [
+        0.5,
+        0.166_666_66,
+        0.041_666_348,
+        0.008_333_391,
+        0.001_394_165_2,
+        0.000_198_459_57,
+    ];
     let p = (r * r).mul_add(poly(r, &P), r);
     // Half of the scale, since 2^128 itself is no float32.
     let s = two_to(i.wrapping_sub(1));
@@ -249,7 +265,10 @@ fn exp_d(x: f64) -> f64 {
         1.0 / 3_628_800.0,
         1.0 / 39_916_800.0,
     ];
-    let i = m.to_bits().wrapping_sub(MAGIC_D.to_bits()).wrapping_add(1023);
+    let i = m
+        .to_bits()
+        .wrapping_sub(MAGIC_D.to_bits())
+        .wrapping_add(1023);
     poly_d(r, &P) * f64::from_bits(i << 52)
 }
 
@@ -324,7 +343,11 @@ pub fn pow(x: f32, y: f32) -> f32 {
     let below = x < 0.0 && x > f32::NEG_INFINITY;
     let p = if below && !whole { f32::NAN } else { p };
     let p = if odd { p.copysign(x) } else { p };
-    let p = if (x.is_nan() && y != 0.0) || (y.is_nan() && x != 1.0) { f32::NAN } else { p };
+    let p = if (x.is_nan() && y != 0.0) || (y.is_nan() && x != 1.0) {
+        f32::NAN
+    } else {
+        p
+    };
     if x == 1.0 || y == 0.0 {
         1.0
     } else {
@@ -339,7 +362,11 @@ pub fn sinh(x: f32) -> f32 {
     let z2 = z * z;
     const P: [f64; 3] = [1.0, 1.0 / 6.0, 1.0 / 120.0];
     // Below 2^-6 the difference would lose digits.
-    let y = if z < 0.015_625 { z * poly_d(z2, &P) } else { 0.5 * (e - 1.0 / e) };
+    let y = if z < 0.015_625 {
+        z * poly_d(z2, &P)
+    } else {
+        0.5 * (e - 1.0 / e)
+    };
     (y as f32).copysign(x)
 }
 
@@ -377,7 +404,11 @@ pub fn atanh(x: f32) -> f32 {
     let z = x.abs() as f64;
     const P: [f64; 3] = [1.0, 1.0 / 3.0, 1.0 / 5.0];
     let y = 0.5 * ln_d((1.0 + z) / (1.0 - z));
-    let y = if z < 0.015_625 { z * poly_d(z * z, &P) } else { y };
+    let y = if z < 0.015_625 {
+        z * poly_d(z * z, &P)
+    } else {
+        y
+    };
     let y = if z < 1.0 { y } else { f64::NAN };
     let y = if z == 1.0 { f64::INFINITY } else { y };
     (y as f32).copysign(x)
@@ -490,8 +521,12 @@ pub fn erfc(x: f32) -> f32 {
 }
 
 /// The bits of 2 / pi behind the point.
-const TWO_OVER_PI: [u64; 4] =
-    [0xa2f9_836e_4e44_1529, 0xfc27_57d1_f534_ddc0, 0xdb62_9599_3c43_9041, 0xfe51_63ab_debb_c561];
+const TWO_OVER_PI: [u64; 4] = [
+    0xa2f9_836e_4e44_1529,
+    0xfc27_57d1_f534_ddc0,
+    0xdb62_9599_3c43_9041,
+    0xfe51_63ab_debb_c561,
+];
 
 /// 2^k * 2 / pi modulo 4, for k from 0 to 127, in three parts of 29, 29 and 53 bits.
 static QUARTERS: [[f64; 128]; 3] = quarters();

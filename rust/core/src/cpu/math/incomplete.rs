@@ -14,7 +14,11 @@ fn front(a: f64, x: f64) -> f64 {
     let rest = (1.0 / 12.0 - z * (1.0 / 360.0 - z * (1.0 / 1260.0 - z / 1680.0))) / a;
     let d = (x - a) / a;
     // Near the middle ln(x / a) is small and must be taken from d.
-    let l = if d.abs() < 0.5 { d.ln_1p() - d } else { (x / a).ln() - d };
+    let l = if d.abs() < 0.5 {
+        d.ln_1p() - d
+    } else {
+        (x / a).ln() - d
+    };
     (a * l - rest).exp() / (TAU * a).sqrt()
 }
 

@@ -101,7 +101,7 @@ pub fn zeta(s: f64, q: f64) -> f64 {
         1.338_253_653_068_467_9e-11,
         -3.389_680_296_322_583e-13,
         8.586_062_056_277_845e-15,
-        -2.174_868_698_558_061_8e-16,
+        -2.174_868_698_558_062e-16,
         5.509_002_828_360_229e-18,
         -1.395_446_468_581_252_3e-19,
     ];
@@ -157,7 +157,7 @@ pub fn erfinv(x: f64) -> f64 {
     if z == 1.0 {
         return f64::INFINITY.copysign(x);
     }
-    if !(z < 1.0) {
+    if z.is_nan() || z > 1.0 {
         return f64::NAN;
     }
     if z < 1e-8 {
@@ -199,7 +199,9 @@ pub fn log_ndtr(x: f64) -> f64 {
     }
     // The asymptotic series of the tail: 1 - 1/x^2 + 3/x^4 - 15/x^6 + ...
     let z = 1.0 / (x * x);
-    let tail = (1..=12).rev().fold(1.0, |t, k| 1.0 - (2 * k - 1) as f64 * z * t);
+    let tail = (1..=12)
+        .rev()
+        .fold(1.0, |t, k| 1.0 - (2 * k - 1) as f64 * z * t);
     -0.5 * x * x - (-x).ln() - 0.5 * TAU.ln() + tail.ln()
 }
 

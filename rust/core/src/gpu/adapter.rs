@@ -1,0 +1,121 @@
+//! Which adapter, with which features and limits.
+
+use crate::bail;
+use crate::error::{Error, Kind, Result};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// What the adapter is and can do.
+#[derive(Clone, Debug)]
+pub struct Info {
+    /// The adapter's own name, such as `llvmpipe (LLVM 15.0.6, 256 bits)`.
+    pub name: String,
+    /// `Vulkan`, `Metal` or `Dx12`.
+    pub backend: String,
+    /// Whether it runs on the CPU (lavapipe, WARP).
+    pub software: bool,
+    /// Whether shaders may use 64-bit integers and 64-bit floats.
+    pub int64: bool,
+    pub float64: bool,
+    /// The largest storage buffer that one binding covers, in bytes.
+    pub max_binding: u64,
+    /// The largest buffer, in bytes.
+    pub max_buffer: u64,
+    /// Workgroups in one dimension of a grid.
+    pub max_groups: u32,
+}
+
+/// The first error that wgpu reported since someone last looked.
+pub type Fault = Arc<Mutex<Option<Error>>>;
+
+pub struct Opened {
+    pub device: wgpu::Device,
+    pub queue: wgpu::Queue,
+    pub info: Info,
+    pub fault: Fault,
+}
+
+/// Opens the adapter that `PYTENSORLIB_ADAPTER` names (a part of its name, any case), else the
+/// fastest one: discrete before integrated before software.
+pub fn open() -> Result<Opened> {
+    let mut desc = wgpu::InstanceDescriptor::new_without_display_handle();
+    desc.backends = wgpu::Backends::PRIMARY;
+    desc.flags = wgpu::InstanceFlags::empty();
+    let instance = wgpu::Instance::new(desc);
+    let mut adapters = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::PRIMARY));
+    if let Ok(wanted) = std::env::var("PYTENSORLIB_ADAPTER") {
+        let seen = names(&adapters);
+        adapters.retain(|a| a.get_info().name.to_lowercase().contains(&wanted.to_lowercase()));
+        if adapters.is_empty() {
+            bail!(Runtime, "wgpu: no adapter's name contains {wanted:?}; there are: {seen}");
+        }
+    }
+    adapters.sort_by_key(|a| match a.get_info().device_type {
+        wgpu::DeviceType::DiscreteGpu => 0,
+        wgpu::DeviceType::IntegratedGpu => 1,
+        wgpu::DeviceType::VirtualGpu => 2,
+        wgpu::DeviceType::Other => 3,
+        wgpu::DeviceType::Cpu => 4,
+    });
+    let Some(adapter) = adapters.first() else {
+        bail!(
+            Runtime,
+            "wgpu: no GPU adapter found (Vulkan, Metal or DX12). Install a driver, or Mesa's \
+             software Vulkan (Debian: mesa-vulkan-drivers), or use device=\"cpu\"."
+        );
+    };
+    let useful = wgpu::Features::SHADER_INT64 | wgpu::Features::SHADER_F64;
+    let features = adapter.features() & useful;
+    let limits = adapter.limits();
+    let (device, queue) = pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor {
+        label: None,
+        required_features: features,
+        required_limits: limits.clone(),
+        memory_hints: wgpu::MemoryHints::Performance,
+        ..Default::default()
+    }))
+    .map_err(|e| Error::runtime(format!("wgpu: the adapter gave no device: {e}")))?;
+    let fault = Fault::default();
+    let slot = fault.clone();
+    device.on_uncaptured_error(Arc::new(move |e: wgpu::Error| note(&slot, classify(&e))));
+    let slot = fault.clone();
+    device.set_device_lost_callback(move |reason, text| {
+        if reason != wgpu::DeviceLostReason::Destroyed {
+            note(&slot, Error::runtime(format!("wgpu: device lost: {text}")));
+        }
+    });
+    let about = adapter.get_info();
+    let info = Info {
+        name: about.name,
+        backend: format!("{:?}", about.backend),
+        software: about.device_type == wgpu::DeviceType::Cpu,
+        int64: features.contains(wgpu::Features::SHADER_INT64),
+        float64: features.contains(wgpu::Features::SHADER_F64),
+        max_binding: limits.max_storage_buffer_binding_size,
+        max_buffer: limits.max_buffer_size,
+        max_groups: limits.max_compute_workgroups_per_dimension.min(65_535),
+    };
+    Ok(Opened { device, queue, info, fault })
+}
+
+fn names(adapters: &[wgpu::Adapter]) -> String {
+    let all: Vec<_> = adapters.iter().map(|a| a.get_info().name).collect();
+    if all.is_empty() {
+        "none".to_string()
+    } else {
+        all.join(", ")
+    }
+}
+
+fn note(slot: &Fault, error: Error) {
+    slot.lock().get_or_insert(error);
+}
+
+/// Drivers report a failed allocation as a validation or internal error with this text.
+fn classify(e: &wgpu::Error) -> Error {
+    let text = e.to_string();
+    let full = matches!(e, wgpu::Error::OutOfMemory { .. })
+        || text.to_lowercase().contains("not enough memory")
+        || text.to_lowercase().contains("out of memory");
+    Error::new(if full { Kind::OutOfMemory } else { Kind::Runtime }, format!("wgpu: {text}"))
+}

@@ -1,0 +1,157 @@
+//! Pooled GPU memory: a dropped buffer goes back to a list of its size class and is used again.
+//! One in-order stream makes that safe while commands that touch the buffer are still pending.
+
+use super::Gpu;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Memory on the GPU. Holds exactly the bytes that a CPU tensor of the same type holds.
+pub struct Buffer {
+    /// `None` only while dropping.
+    pub(super) raw: Option<Raw>,
+    bytes: u64,
+}
+
+/// A wgpu buffer, its identity for the bind-group cache, and the last batch that used it.
+pub(super) struct Raw {
+    pub buffer: wgpu::Buffer,
+    pub id: u64,
+    pub last_batch: AtomicU64,
+}
+
+/// Counts in bytes, as `memory_stats` shows them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MemoryStats {
+    /// Held by live buffers.
+    pub allocated: u64,
+    /// Taken from the driver: live and pooled.
+    pub reserved: u64,
+    pub peak_allocated: u64,
+    pub peak_reserved: u64,
+    /// Live buffers, and allocations since the start.
+    pub live: u64,
+    pub allocations: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Pool {
+    free: HashMap<u64, Vec<Raw>>,
+    pub stats: MemoryStats,
+    pub cap: Option<u64>,
+    next_id: u64,
+}
+
+/// Rounds up to one of four steps in each power of two, so that at most a fifth is wasted.
+pub(super) fn size_class(bytes: u64) -> u64 {
+    let bytes = bytes.max(256);
+    let step = (bytes.next_power_of_two() / 8).max(4);
+    bytes.div_ceil(step) * step
+}
+
+impl Pool {
+    /// A pooled buffer of this class, if there is one. The last returned is the first used.
+    pub fn take(&mut self, class: u64) -> Option<Raw> {
+        let raw = self.free.get_mut(&class)?.pop()?;
+        self.count_live(class);
+        Some(raw)
+    }
+
+    /// Counts a buffer that the driver just gave.
+    pub fn adopt(&mut self, buffer: wgpu::Buffer, class: u64) -> Raw {
+        self.stats.reserved += class;
+        self.stats.peak_reserved = self.stats.peak_reserved.max(self.stats.reserved);
+        self.count_live(class);
+        self.next_id += 1;
+        Raw { buffer, id: self.next_id, last_batch: AtomicU64::new(0) }
+    }
+
+    fn count_live(&mut self, class: u64) {
+        self.stats.allocated += class;
+        self.stats.peak_allocated = self.stats.peak_allocated.max(self.stats.allocated);
+        self.stats.live += 1;
+        self.stats.allocations += 1;
+    }
+
+    fn give_back(&mut self, raw: Raw) {
+        let class = raw.buffer.size();
+        self.stats.allocated -= class;
+        self.stats.live -= 1;
+        self.free.entry(class).or_default().push(raw);
+    }
+
+    /// Takes every unused buffer out of the pool, for the driver to free.
+    pub fn drain(&mut self) -> Vec<Raw> {
+        let all: Vec<Raw> = self.free.drain().flat_map(|(_, list)| list).collect();
+        self.stats.reserved -= all.iter().map(|r| r.buffer.size()).sum::<u64>();
+        all
+    }
+}
+
+impl Buffer {
+    pub(super) fn new(raw: Raw, bytes: u64) -> Buffer {
+        Buffer { raw: Some(raw), bytes }
+    }
+
+    /// The bytes asked for.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn raw(&self) -> &Raw {
+        self.raw.as_ref().expect("a live buffer has memory")
+    }
+
+    pub(super) fn wgpu(&self) -> &wgpu::Buffer {
+        &self.raw().buffer
+    }
+
+    /// Bytes of the wgpu buffer behind it, a multiple of 4.
+    pub fn capacity(&self) -> u64 {
+        self.wgpu().size()
+    }
+
+    /// Whether both are the same memory.
+    pub fn same(&self, other: &Buffer) -> bool {
+        self.raw().id == other.raw().id
+    }
+
+    pub(super) fn mark(&self, batch: u64) {
+        self.raw().last_batch.store(batch, Ordering::Relaxed);
+    }
+
+    pub(super) fn last_batch(&self) -> u64 {
+        self.raw().last_batch.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let Some(raw) = self.raw.take() else { return };
+        match Gpu::get() {
+            Ok(gpu) => gpu.pool.lock().give_back(raw),
+            // A forked child must not call the driver that its parent opened.
+            Err(_) => std::mem::forget(raw),
+        }
+    }
+}
+
+impl std::fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Buffer({} bytes, id {})", self.bytes, self.raw.as_ref().map_or(0, |r| r.id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size_class;
+
+    #[test]
+    fn size_class_any_size_wastes_at_most_a_fifth_and_is_aligned() {
+        for bytes in (1..100_000).step_by(37) {
+            let class = size_class(bytes);
+            assert!(class >= bytes && class % 4 == 0);
+            assert!(bytes < 256 || class * 4 <= bytes * 5 + 16, "{bytes} -> {class}");
+            assert_eq!(size_class(class), class);
+        }
+    }
+}

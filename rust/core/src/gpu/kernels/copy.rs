@@ -1,0 +1,100 @@
+//! Copies, casts and fills: pointwise kernels with trivial bodies.
+
+use super::pointwise::pointwise;
+use super::{Scratch, View};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::gpu::{Acc, Buffer, Gpu};
+use smallvec::SmallVec;
+
+const IDENTITY: &str = "fn op(a: Acc) -> Acc { return a; }\n";
+const FILL: &str = "fn op() -> Acc { return scalar(0u); }\n";
+
+/// `y = x`, converted to the type of `y`. `x` has the shape of `y`, with stride 0 where it
+/// broadcasts.
+pub fn copy(gpu: &Gpu, x: View, y: View) -> Result<()> {
+    if x.dtype == y.dtype {
+        return copy_bits(gpu, x, y);
+    }
+    // Float results go through the wider type; what is left of int64 goes through itself.
+    let acc = match (x.dtype, y.dtype) {
+        (DType::F64, _) | (_, DType::F64) => Acc::F64,
+        _ => Acc::of(x.dtype)?,
+    };
+    let acc = if acc == Acc::I64 && !gpu.info().int64 { Acc::F32 } else { acc };
+    pointwise(gpu, acc, IDENTITY, &[x], y, &[])
+}
+
+/// Same type: moves bits as integers, so that every pattern survives and no adapter lacks the
+/// type. An element of several words is one more dimension of words.
+fn copy_bits(gpu: &Gpu, x: View, y: View) -> Result<()> {
+    let size = x.dtype.size();
+    let dtype = match size {
+        1 => DType::U8,
+        2 => DType::I16,
+        _ => DType::I32,
+    };
+    if size <= 4 {
+        return pointwise(
+            gpu,
+            Acc::I32,
+            IDENTITY,
+            &[View { dtype, ..x }],
+            View { dtype, ..y },
+            &[],
+        );
+    }
+    let parts = size / 4;
+    let shape: SmallVec<[usize; 8]> = y.shape.iter().copied().chain([parts]).collect();
+    let words = |v: View| -> SmallVec<[isize; 8]> {
+        v.strides.iter().map(|s| s * parts as isize).chain([1]).collect()
+    };
+    let (xs, ys) = (words(x), words(y));
+    let (x_offset, y_offset) = (x.offset * parts, y.offset * parts);
+    let x = View { offset: x_offset, shape: &shape, strides: &xs, dtype, ..x };
+    let y = View { offset: y_offset, shape: &shape, strides: &ys, dtype, ..y };
+    pointwise(gpu, Acc::I32, IDENTITY, &[x], y, &[])
+}
+
+/// Sets every element to a number, given as [`Acc::words`] of the type that `y` computes in.
+pub fn fill(gpu: &Gpu, y: View, words: [u32; 2]) -> Result<()> {
+    match y.dtype {
+        // Bits as they are, where the adapter lacks the type.
+        DType::I64 | DType::F64 => {
+            let shape: SmallVec<[usize; 8]> = y.shape.iter().copied().chain([1]).collect();
+            for (k, word) in words.into_iter().enumerate() {
+                let strides: SmallVec<[isize; 8]> =
+                    y.strides.iter().map(|s| 2 * s).chain([1]).collect();
+                let offset = 2 * y.offset + k;
+                let half =
+                    View { offset, shape: &shape, strides: &strides, dtype: DType::I32, ..y };
+                pointwise(gpu, Acc::I32, FILL, &[], half, &[[word, 0]])?;
+            }
+            Ok(())
+        }
+        _ => pointwise(gpu, Acc::of(y.dtype)?, FILL, &[], y, &[words]),
+    }
+}
+
+/// Copies bytes at any alignment. Ranges within one buffer may overlap.
+pub fn bytes(
+    gpu: &Gpu,
+    src: &Buffer,
+    src_offset: usize,
+    dst: &Buffer,
+    dst_offset: usize,
+    n: usize,
+) -> Result<()> {
+    let words = src_offset.is_multiple_of(4) && dst_offset.is_multiple_of(4) && n.is_multiple_of(4);
+    let (dtype, size) = if words { (DType::I32, 4) } else { (DType::U8, 1) };
+    let shape = [n / size];
+    let view = |buffer, offset| View { buffer, offset, shape: &shape, strides: &[1], dtype };
+    let (x, y) = (view(src, src_offset / size), view(dst, dst_offset / size));
+    let near = src_offset < dst_offset + n && dst_offset < src_offset + n;
+    if src.same(dst) && near {
+        let between = Scratch::new(gpu, &shape, dtype)?;
+        copy_bits(gpu, x, between.view())?;
+        return copy_bits(gpu, between.view(), y);
+    }
+    copy_bits(gpu, x, y)
+}

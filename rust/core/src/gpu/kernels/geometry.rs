@@ -1,0 +1,54 @@
+//! Strided shapes brought into the fewest dimensions.
+
+use smallvec::SmallVec;
+
+/// Dimensions, innermost first, over which several tensors run together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dims<const N: usize> {
+    pub sizes: SmallVec<[usize; 8]>,
+    pub strides: [SmallVec<[isize; 8]>; N],
+}
+
+/// Drops dimensions of size one and merges neighbours that every tensor walks in one stride.
+/// `keep` picks the dimensions that take part.
+pub fn coalesce<const N: usize>(
+    shape: &[usize],
+    strides: [&[isize]; N],
+    keep: impl Fn(usize) -> bool,
+) -> Dims<N> {
+    let mut out = Dims { sizes: SmallVec::new(), strides: [(); N].map(|_| SmallVec::new()) };
+    for d in (0..shape.len()).rev().filter(|&d| keep(d) && shape[d] != 1) {
+        if let Some(last) = out.sizes.len().checked_sub(1) {
+            let inner = out.sizes[last] as isize;
+            if (0..N).all(|t| strides[t][d] == out.strides[t][last] * inner) {
+                out.sizes[last] *= shape[d];
+                continue;
+            }
+        }
+        out.sizes.push(shape[d]);
+        for t in 0..N {
+            out.strides[t].push(strides[t][d]);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coalesce_contiguous_is_one_dimension() {
+        let d = coalesce(&[2, 3, 4], [&[12, 4, 1], &[0, 0, 0]], |_| true);
+        assert_eq!(d.sizes.as_slice(), [24]);
+        assert_eq!(d.strides[0].as_slice(), [1]);
+        assert_eq!(d.strides[1].as_slice(), [0]);
+    }
+
+    #[test]
+    fn coalesce_broadcast_row_keeps_two_dimensions() {
+        let d = coalesce(&[2, 1, 4], [&[4, 4, 1], &[0, 7, 1]], |_| true);
+        assert_eq!(d.sizes.as_slice(), [4, 2]);
+        assert_eq!(d.strides[1].as_slice(), [1, 0]);
+    }
+}

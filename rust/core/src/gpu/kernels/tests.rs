@@ -1,0 +1,307 @@
+//! Launchers against plain loops on the host. Skipped, with a line saying so, without an adapter.
+
+use super::pointwise::pointwise;
+use super::reduce::{arg_reduce, reduce, Combine, Map};
+use super::*;
+
+fn gpu() -> Option<&'static Gpu> {
+    match Gpu::get() {
+        Ok(gpu) => Some(gpu),
+        Err(e) => {
+            eprintln!("skipped: {e}");
+            None
+        }
+    }
+}
+
+/// A contiguous tensor on the GPU from host elements.
+fn put<T: bytemuck::NoUninit>(gpu: &Gpu, shape: &[usize], dtype: DType, data: &[T]) -> Scratch {
+    let t = Scratch::new(gpu, shape, dtype).unwrap();
+    gpu.write(&t.buffer, 0, bytemuck::cast_slice(data)).unwrap();
+    t
+}
+
+fn get<T: bytemuck::AnyBitPattern + bytemuck::NoUninit>(gpu: &Gpu, t: &Scratch) -> Vec<T> {
+    let mut out = vec![T::zeroed(); t.view().numel()];
+    gpu.read(&t.buffer, 0, bytemuck::cast_slice_mut(&mut out)).unwrap();
+    out
+}
+
+/// Numbers that look random, in [-1, 1).
+fn noise(n: usize, seed: u32) -> Vec<f32> {
+    let mut s = seed.wrapping_mul(2_654_435_761).max(1);
+    (0..n)
+        .map(|_| {
+            s ^= s << 13;
+            s ^= s >> 17;
+            s ^= s << 5;
+            (s >> 8) as f32 / (1 << 23) as f32 - 1.0
+        })
+        .collect()
+}
+
+fn close(got: &[f32], want: &[f64], tolerance: f64) {
+    assert_eq!(got.len(), want.len());
+    for (i, (&g, &w)) in got.iter().zip(want).enumerate() {
+        assert!((g as f64 - w).abs() <= tolerance * (1.0 + w.abs()), "[{i}] {g} != {w}");
+    }
+}
+
+#[test]
+fn write_then_read_any_alignment_gives_the_bytes() {
+    let Some(gpu) = gpu() else { return };
+    let b = gpu.alloc(64).unwrap();
+    gpu.write(&b, 0, &[7; 64]).unwrap();
+    gpu.write(&b, 5, &[1, 2, 3]).unwrap();
+    gpu.write(&b, 61, &[9, 8, 9]).unwrap();
+    let mut out = [0u8; 64];
+    gpu.read(&b, 0, &mut out).unwrap();
+    let mut want = [7u8; 64];
+    want[5..8].copy_from_slice(&[1, 2, 3]);
+    want[61..].copy_from_slice(&[9, 8, 9]);
+    assert_eq!(out, want);
+    let mut part = [0u8; 5];
+    gpu.read(&b, 3, &mut part).unwrap();
+    assert_eq!(part, want[3..8]);
+    gpu.copy(&b, 5, &b, 6, 3).unwrap();
+    gpu.read(&b, 3, &mut part).unwrap();
+    assert_eq!(part, [7, 7, 1, 1, 2]);
+}
+
+#[test]
+fn pointwise_broadcast_and_in_place_match_the_host() {
+    let Some(gpu) = gpu() else { return };
+    let (x, row) = (noise(12, 1), noise(4, 2));
+    let (a, b) = (put(gpu, &[3, 4], DType::F32, &x), put(gpu, &[4], DType::F32, &row));
+    let b = View { shape: &[3, 4], strides: &[0, 1], ..b.view() };
+    let body = "fn op(a: Acc, b: Acc) -> Acc { return a + scalar(0u) * b; }\n";
+    let y = a.view();
+    pointwise(gpu, Acc::F32, body, &[a.view(), b], y, &[Acc::F32.words(2.0)]).unwrap();
+    let want: Vec<f64> = (0..12).map(|i| x[i] as f64 + 2.0 * row[i % 4] as f64).collect();
+    close(&get(gpu, &a), &want, 1e-6);
+}
+
+#[test]
+fn copy_every_pair_of_types_converts_as_the_host_does() {
+    let Some(gpu) = gpu() else { return };
+    let types = [
+        DType::Bool,
+        DType::U8,
+        DType::I8,
+        DType::I16,
+        DType::I32,
+        DType::I64,
+        DType::F16,
+        DType::BF16,
+        DType::F32,
+        DType::F64,
+    ];
+    // 35 elements: not a multiple of any word.
+    let values: Vec<f64> = (0..35).map(|i| (i * 3) as f64).collect();
+    for from in types {
+        for to in types {
+            let unsupported = |d| d == DType::F64 && !gpu.info().float64;
+            if unsupported(from) || unsupported(to) {
+                continue;
+            }
+            let x = Scratch::new(gpu, &[35], from).unwrap();
+            gpu.write(&x.buffer, 0, &encode(from, &values)).unwrap();
+            let y = Scratch::new(gpu, &[37], to).unwrap();
+            copy::fill(gpu, y.view(), Acc::of(to).unwrap().words(0.0)).unwrap();
+            // Reversed order through a transposed view, written from the second element on.
+            let into = View { offset: 1, shape: &[5, 7], strides: &[7, 1], ..y.view() };
+            let from_view = View { shape: &[5, 7], strides: &[1, 5], ..x.view() };
+            copy::copy(gpu, from_view, into).unwrap();
+            let mut bytes = vec![0u8; 37 * to.size()];
+            gpu.read(&y.buffer, 0, &mut bytes).unwrap();
+            let held = |d: DType, v: f64| {
+                if d == DType::Bool {
+                    (v != 0.0) as u8 as f64
+                } else {
+                    v
+                }
+            };
+            let mut want = vec![0.0; 37];
+            for r in 0..5 {
+                for c in 0..7 {
+                    want[1 + r * 7 + c] = held(to, held(from, values[r + c * 5]));
+                }
+            }
+            assert_eq!(bytes, encode(to, &want), "{from} to {to}");
+        }
+    }
+}
+
+fn encode(dtype: DType, values: &[f64]) -> Vec<u8> {
+    let bytes = |v: f64| -> Vec<u8> {
+        match dtype {
+            DType::Bool => vec![(v != 0.0) as u8],
+            DType::U8 => vec![v as u8],
+            DType::I8 => vec![v as i8 as u8],
+            DType::I16 => (v as i16).to_le_bytes().to_vec(),
+            DType::I32 => (v as i32).to_le_bytes().to_vec(),
+            DType::I64 => (v as i64).to_le_bytes().to_vec(),
+            DType::F16 => half::f16::from_f64(v).to_le_bytes().to_vec(),
+            DType::BF16 => half::bf16::from_f64(v).to_le_bytes().to_vec(),
+            DType::F32 => (v as f32).to_le_bytes().to_vec(),
+            _ => v.to_le_bytes().to_vec(),
+        }
+    };
+    values.iter().flat_map(|&v| bytes(v)).collect()
+}
+
+#[test]
+fn reduce_any_dimensions_match_the_host() {
+    let Some(gpu) = gpu() else { return };
+    let x = noise(3 * 70 * 50, 3);
+    let t = put(gpu, &[3, 70, 50], DType::F32, &x);
+    for dims in 1u64..8 {
+        let kept: Vec<usize> =
+            (0..3).filter(|d| dims >> d & 1 == 0).map(|d| [3, 70, 50][d]).collect();
+        let mut want = vec![0.0; kept.iter().product()];
+        for (i, v) in x.iter().enumerate() {
+            let at = [i / 3500, i / 50 % 70, i % 50];
+            let mut o = 0;
+            for d in 0..3 {
+                if dims >> d & 1 == 0 {
+                    o = o * [3, 70, 50][d] + at[d];
+                }
+            }
+            want[o] += *v as f64;
+        }
+        let y = Scratch::new(gpu, &kept, DType::F32).unwrap();
+        reduce(gpu, Combine::Sum, Map::Keep, 1.0, t.view(), dims, y.view()).unwrap();
+        close(&get(gpu, &y), &want, 1e-5);
+    }
+}
+
+#[test]
+fn reduce_longer_than_the_loop_limit_is_exact() {
+    let Some(gpu) = gpu() else { return };
+    let n = 3_000_001;
+    let x: Vec<f32> = (0..n).map(|i| (i % 3) as f32 - 1.0).collect();
+    let t = put(gpu, &[n], DType::F32, &x);
+    let y = Scratch::new(gpu, &[], DType::F32).unwrap();
+    reduce(gpu, Combine::Sum, Map::Square, 1.0, t.view(), 1, y.view()).unwrap();
+    assert_eq!(get::<f32>(gpu, &y), [x.iter().map(|v| v * v).sum::<f32>()]);
+    // A column of the same length.
+    let column = View { shape: &[n / 3, 3], strides: &[3, 1], ..t.view() };
+    let y = Scratch::new(gpu, &[3], DType::F32).unwrap();
+    reduce(gpu, Combine::Sum, Map::Keep, 1.0, column, 1, y.view()).unwrap();
+    assert_eq!(get::<f32>(gpu, &y), [-1_000_000.0, 0.0, 1_000_000.0]);
+}
+
+#[test]
+fn reduce_nan_wins_in_max_and_arg_max() {
+    let Some(gpu) = gpu() else { return };
+    let mut x = noise(100_000, 4);
+    x[77_777] = f32::NAN;
+    let t = put(gpu, &[100_000], DType::F32, &x);
+    let y = Scratch::new(gpu, &[], DType::F32).unwrap();
+    let i = Scratch::new(gpu, &[], DType::I64).unwrap();
+    reduce(gpu, Combine::Max, Map::Keep, 1.0, t.view(), 1, y.view()).unwrap();
+    assert!(get::<f32>(gpu, &y)[0].is_nan());
+    for largest in [true, false] {
+        arg_reduce(gpu, largest, t.view(), 1, y.view(), i.view()).unwrap();
+        assert!(get::<f32>(gpu, &y)[0].is_nan());
+        assert_eq!(get::<i64>(gpu, &i), [77_777]);
+    }
+}
+
+#[test]
+fn matmul_sizes_and_strides_match_the_host() {
+    let Some(gpu) = gpu() else { return };
+    for (b, m, n, k) in [(1, 1, 1, 1), (2, 5, 7, 33), (1, 70, 65, 40), (1, 3, 2, 20_000)] {
+        let (x, w) = (noise(b * m * k, 5), noise(b * k * n, 6));
+        let tx = put(gpu, &[b, m, k], DType::F32, &x);
+        let tw = put(gpu, &[b, n, k], DType::F32, &w);
+        let strides = [(n * k) as isize, 1, k as isize];
+        let shape = [b, k, n];
+        let vw = View { shape: &shape, strides: &strides, ..tw.view() };
+        let y = Scratch::new(gpu, &[b, m, n], DType::F32).unwrap();
+        let c = put(gpu, &[n], DType::F32, &noise(n, 7));
+        let c_shape = [b, m, n];
+        let vc = View { shape: &c_shape, strides: &[0, 0, 1], ..c.view() };
+        matmul::matmul(gpu, tx.view(), vw, Some((vc, 3.0)), 0.5, y.view()).unwrap();
+        let c = noise(n, 7);
+        let mut want = vec![];
+        for i in 0..b {
+            for r in 0..m {
+                for q in 0..n {
+                    let dot: f64 = (0..k)
+                        .map(|e| x[(i * m + r) * k + e] as f64 * w[(i * n + q) * k + e] as f64)
+                        .sum();
+                    want.push(0.5 * dot + 3.0 * c[q] as f64);
+                }
+            }
+        }
+        close(&get(gpu, &y), &want, 2e-5);
+    }
+}
+
+#[test]
+fn softmax_rows_and_columns_match_the_host() {
+    let Some(gpu) = gpu() else { return };
+    for (shape, dim) in [([4, 10, 1], 1), ([2, 300, 5], 1), ([3, 1, 2000], 2)] {
+        let n: usize = shape.iter().product();
+        let x: Vec<f32> = noise(n, 8).iter().map(|v| v * 20.0).collect();
+        let t = put(gpu, &shape, DType::F32, &x);
+        let span = softmax::Span::of(&shape, dim);
+        let g = noise(n, 9);
+        let tg = put(gpu, &shape, DType::F32, &g);
+        for log in [false, true] {
+            let y = Scratch::new(gpu, &shape, DType::F32).unwrap();
+            softmax::softmax(gpu, log, span, t.view(), y.view()).unwrap();
+            let d = Scratch::new(gpu, &shape, DType::F32).unwrap();
+            softmax::softmax_backward(gpu, log, span, y.view(), tg.view(), d.view()).unwrap();
+            let (mut want, mut want_d) = (vec![0.0; n], vec![0.0; n]);
+            for o in 0..span.outer {
+                for i in 0..span.inner {
+                    let at = |c: usize| (o * span.length + c) * span.inner + i;
+                    let top = (0..span.length).map(|c| x[at(c)]).fold(f32::MIN, f32::max);
+                    let e = |c: usize| (x[at(c)] as f64 - top as f64).exp();
+                    let z: f64 = (0..span.length).map(e).sum();
+                    let s = |c| e(c) / z;
+                    let gs = |c| {
+                        if log {
+                            g[at(c)] as f64
+                        } else {
+                            g[at(c)] as f64 * s(c)
+                        }
+                    };
+                    let dot: f64 = (0..span.length).map(gs).sum();
+                    for c in 0..span.length {
+                        want[at(c)] = if log { s(c).ln() } else { s(c) };
+                        let gc = g[at(c)] as f64;
+                        want_d[at(c)] = if log { gc - s(c) * dot } else { s(c) * (gc - dot) };
+                    }
+                }
+            }
+            close(&get(gpu, &y), &want, 1e-5);
+            close(&get(gpu, &d), &want_d, 1e-5);
+        }
+    }
+}
+
+#[test]
+fn memory_thousands_of_steps_stays_flat() {
+    let Some(gpu) = gpu() else { return };
+    let before = gpu.memory().reserved;
+    let x = put(gpu, &[1000], DType::F32, &noise(1000, 10));
+    let body = "fn op(a: Acc) -> Acc { return a * scalar(0u); }\n";
+    for i in 0..5000 {
+        let y = Scratch::new(gpu, &[1000], DType::F32).unwrap();
+        pointwise(gpu, Acc::F32, body, &[x.view()], y.view(), &[Acc::F32.words(i as f64)]).unwrap();
+    }
+    gpu.synchronize().unwrap();
+    // Other tests share the pool: allow for theirs.
+    assert!(gpu.memory().reserved - before < 64 << 20, "{:?}", gpu.memory());
+}
+
+#[test]
+fn alloc_beyond_the_adapter_is_out_of_memory() {
+    let Some(gpu) = gpu() else { return };
+    let e = gpu.alloc(1 << 45).unwrap_err();
+    assert_eq!(e.kind, crate::error::Kind::OutOfMemory, "{e}");
+    gpu.alloc(1024).unwrap();
+}

@@ -1,0 +1,202 @@
+//! One in-order stream: dispatches are recorded into an open compute pass and submitted in batches.
+
+use super::pipeline::Pipeline;
+use super::Buffer;
+use smallvec::SmallVec;
+use std::collections::{HashMap, VecDeque};
+
+/// Uniform space of one batch, and the window that a shader sees of it. A shader's parameter
+/// block must fit the window.
+const RING: u64 = 128 * 1024;
+pub const PARAM_WINDOW: u64 = 1024;
+/// Dispatches per submission: few after a wait, when the GPU idles, then more and more.
+const FIRST_BATCH: u32 = 16;
+const LAST_BATCH: u32 = 64;
+/// Submissions in flight before the recording thread waits for the oldest.
+const MAX_IN_FLIGHT: usize = 8;
+/// Bind groups kept. A training step repeats the same ones, since the pool repeats its buffers.
+const MAX_BIND_GROUPS: usize = 8192;
+
+#[derive(PartialEq, Eq, Hash)]
+struct GroupKey {
+    layout: u32,
+    buffers: SmallVec<[u64; 8]>,
+}
+
+pub(super) struct Stream {
+    device: wgpu::Device,
+    queue: wgpu::Queue,
+    encoder: Option<wgpu::CommandEncoder>,
+    pass: Option<wgpu::ComputePass<'static>>,
+    ring: wgpu::Buffer,
+    params: Vec<u8>,
+    align: usize,
+    groups: HashMap<GroupKey, wgpu::BindGroup>,
+    pending: u32,
+    batch_limit: u32,
+    in_flight: VecDeque<wgpu::SubmissionIndex>,
+    /// Number of the open batch; buffers remember the last one that used them.
+    pub batch: u64,
+    pub stats: StreamStats,
+}
+
+/// Counts since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StreamStats {
+    pub dispatches: u64,
+    pub submissions: u64,
+    pub bind_groups: u64,
+    pub pipelines: u64,
+}
+
+impl Stream {
+    pub fn new(device: &wgpu::Device, queue: &wgpu::Queue) -> Stream {
+        let ring = device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("params"),
+            size: RING + PARAM_WINDOW,
+            usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
+            mapped_at_creation: false,
+        });
+        let align = device.limits().min_uniform_buffer_offset_alignment as usize;
+        Stream {
+            device: device.clone(),
+            queue: queue.clone(),
+            encoder: None,
+            pass: None,
+            ring,
+            params: Vec::with_capacity(RING as usize),
+            align,
+            groups: HashMap::new(),
+            pending: 0,
+            batch_limit: FIRST_BATCH,
+            in_flight: VecDeque::new(),
+            batch: 1,
+            stats: StreamStats::default(),
+        }
+    }
+
+    /// Records one dispatch; submits when the batch is full.
+    pub fn dispatch(
+        &mut self,
+        pipeline: &Pipeline,
+        buffers: &[&Buffer],
+        params: &[u32],
+        grid: [u32; 3],
+    ) {
+        let bytes: &[u8] = bytemuck::cast_slice(params);
+        if self.params.len() + bytes.len() + self.align > RING as usize {
+            self.flush();
+        }
+        let offset = self.params.len();
+        self.params.extend_from_slice(bytes);
+        let padded = self.params.len().next_multiple_of(self.align);
+        self.params.resize(padded, 0);
+
+        let key = GroupKey {
+            layout: pipeline.layout.id,
+            buffers: buffers.iter().map(|b| b.raw().id).collect(),
+        };
+        if self.groups.len() >= MAX_BIND_GROUPS {
+            self.groups.clear();
+        }
+        let (device, ring, stats) = (&self.device, &self.ring, &mut self.stats);
+        let group = self.groups.entry(key).or_insert_with(|| {
+            stats.bind_groups += 1;
+            bind(device, ring, pipeline, buffers)
+        });
+        let encoder = &mut self.encoder;
+        let pass = self.pass.get_or_insert_with(|| {
+            encoder
+                .get_or_insert_with(|| device.create_command_encoder(&Default::default()))
+                .begin_compute_pass(&Default::default())
+                .forget_lifetime()
+        });
+        pass.set_pipeline(&pipeline.pipeline);
+        pass.set_bind_group(0, &*group, &[offset as u32]);
+        pass.dispatch_workgroups(grid[0], grid[1], grid[2]);
+        for buffer in buffers {
+            buffer.mark(self.batch);
+        }
+        self.stats.dispatches += 1;
+        self.pending += 1;
+        if self.pending >= self.batch_limit {
+            self.flush();
+        }
+    }
+
+    /// The encoder outside any pass, for copies. `buffers` are those that the copy touches.
+    pub fn encoder(&mut self, buffers: &[&Buffer]) -> &mut wgpu::CommandEncoder {
+        self.pass = None;
+        self.pending += 1;
+        for buffer in buffers {
+            buffer.mark(self.batch);
+        }
+        let device = &self.device;
+        self.encoder.get_or_insert_with(|| device.create_command_encoder(&Default::default()))
+    }
+
+    /// Submits what is recorded.
+    pub fn flush(&mut self) {
+        self.pass = None;
+        let Some(encoder) = self.encoder.take() else {
+            return;
+        };
+        if !self.params.is_empty() {
+            // Ordered after the batch before and ahead of this one, so one ring is enough.
+            self.queue.write_buffer(&self.ring, 0, &self.params);
+            self.params.clear();
+        }
+        let index = self.queue.submit([encoder.finish()]);
+        self.in_flight.push_back(index);
+        self.pending = 0;
+        self.batch += 1;
+        self.batch_limit = (self.batch_limit * 2).min(LAST_BATCH);
+        self.stats.submissions += 1;
+        if self.in_flight.len() > MAX_IN_FLIGHT {
+            let oldest = self.in_flight.pop_front();
+            // An error here is a lost device, which its callback reports.
+            let _ =
+                self.device.poll(wgpu::PollType::Wait { submission_index: oldest, timeout: None });
+        }
+    }
+
+    /// Submits and waits until the GPU is idle.
+    pub fn wait(&mut self) {
+        self.flush();
+        self.in_flight.clear();
+        self.batch_limit = FIRST_BATCH;
+        let _ = self.device.poll(wgpu::PollType::wait_indefinitely());
+    }
+
+    /// Forgets bind groups, which keep their buffers' memory alive.
+    pub fn drop_bind_groups(&mut self) {
+        self.groups.clear();
+    }
+}
+
+fn bind(
+    device: &wgpu::Device,
+    ring: &wgpu::Buffer,
+    pipeline: &Pipeline,
+    buffers: &[&Buffer],
+) -> wgpu::BindGroup {
+    let params = wgpu::BindGroupEntry {
+        binding: 0,
+        resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+            buffer: ring,
+            offset: 0,
+            size: wgpu::BufferSize::new(PARAM_WINDOW),
+        }),
+    };
+    let storage = buffers.iter().enumerate().map(|(i, b)| wgpu::BindGroupEntry {
+        binding: i as u32 + 1,
+        resource: b.wgpu().as_entire_binding(),
+    });
+    let entries: SmallVec<[wgpu::BindGroupEntry; 9]> =
+        std::iter::once(params).chain(storage).collect();
+    device.create_bind_group(&wgpu::BindGroupDescriptor {
+        label: None,
+        layout: &pipeline.layout.bind_group,
+        entries: &entries,
+    })
+}

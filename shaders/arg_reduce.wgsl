@@ -1,0 +1,137 @@
+// The largest or smallest element of each row and its index, the first where several are equal;
+// a NaN beats every number. LANES invocations share a row and ROWS rows share a workgroup.
+override X: u32 = F32;
+override Y: u32 = F32;
+override I: u32 = I64;
+override LARGEST: bool = true;
+// Whether x holds candidates of an earlier pass, whose indices come with them.
+override AGAIN: bool = false;
+override KEPT: u32 = 1u;
+override REDUCED: u32 = 1u;
+override LANES: u32 = 64u;
+override ROWS: u32 = 1u;
+override WG: u32 = 64u;
+
+struct Params {
+    rows: u32,
+    length: u32,
+    splits: u32,
+    part: u32,
+    x_offset: u32,
+    y_offset: u32,
+    i_offset: u32,
+    pad: u32,
+    kept_size: array<vec4<u32>, 2>,
+    kept_stride: array<vec4<u32>, 2>,
+    reduced_size: array<vec4<u32>, 2>,
+    reduced_stride: array<vec4<u32>, 2>,
+}
+@group(0) @binding(0) var<uniform> p: Params;
+@group(0) @binding(1) var<storage, read_write> y: array<atomic<u32>>;
+@group(0) @binding(2) var<storage, read_write> index: array<atomic<u32>>;
+@group(0) @binding(3) var<storage, read> x: array<u32>;
+@group(0) @binding(4) var<storage, read> candidates: array<u32>;
+var<workgroup> best_value: array<Acc, WG>;
+var<workgroup> best_index: array<u32, WG>;
+
+fn load_x(i: u32) -> Acc {
+    let w = word(X, i);
+    return decode(X, x[w], x[w + wide(X)], i);
+}
+fn store_y(i: u32, v: Acc) {
+    let bits = encode(Y, v);
+    let w = word(Y, i);
+    if (lane_log(Y) == 0u) {
+        atomicStore(&y[w], bits.x);
+        if (wide(Y) == 1u) { atomicStore(&y[w + 1u], bits.y); }
+    } else {
+        let mask = lane_mask(Y) << lane_bit(Y, i);
+        atomicXor(&y[w], (atomicLoad(&y[w]) ^ (bits.x << lane_bit(Y, i))) & mask);
+    }
+}
+fn store_index(i: u32, v: u32) {
+    let w = word(I, i);
+    atomicStore(&index[w], v);
+    if (wide(I) == 1u) { atomicStore(&index[w + 1u], 0u); }
+}
+
+// Whether (a, i) comes before (b, j). An index of 0xffffffff means no element yet.
+fn beats(a: Acc, i: u32, b: Acc, j: u32) -> bool {
+    if (i == 0xffffffffu) { return false; }
+    if (j == 0xffffffffu) { return true; }
+    if (is_nan(a) || is_nan(b)) {
+        return select(false, !is_nan(b) || i < j, is_nan(a));
+    }
+    if (a == b) { return i < j; }
+    return select((a < b), (a > b), LARGEST);
+}
+
+fn row_start(row: u32) -> u32 {
+    var o = p.x_offset;
+    var rest = row;
+    for (var d = 0u; d < KEPT; d++) {
+        let q = rest / p.kept_size[d / 4u][d % 4u];
+        o += (rest - q * p.kept_size[d / 4u][d % 4u]) * p.kept_stride[d / 4u][d % 4u];
+        rest = q;
+    }
+    return o;
+}
+
+fn element(r: u32) -> u32 {
+    if (REDUCED == 1u) { return r * p.reduced_stride[0].x; }
+    var o = 0u;
+    var rest = r;
+    for (var d = 0u; d < REDUCED; d++) {
+        let q = rest / p.reduced_size[d / 4u][d % 4u];
+        o += (rest - q * p.reduced_size[d / 4u][d % 4u]) * p.reduced_stride[d / 4u][d % 4u];
+        rest = q;
+    }
+    return o;
+}
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let job = (group.x + group.y * groups.x) * ROWS + local / LANES;
+    let lane = local % LANES;
+    let live = job < p.rows * p.splits;
+    var value = Acc(0);
+    var found = 0xffffffffu;
+    if (live) {
+        let row = job / p.splits;
+        let begin = (job - row * p.splits) * p.part;
+        let end = min(begin + p.part, p.length);
+        let start = row_start(row);
+        for (var r = begin + lane; r < end; r += LANES) {
+            let e = start + element(r);
+            let v = load_x(e);
+            var i = r;
+            if (AGAIN) { i = candidates[e]; }
+            if (beats(v, i, value, found)) {
+                value = v;
+                found = i;
+            }
+        }
+    }
+    best_value[local] = value;
+    best_index[local] = found;
+    workgroupBarrier();
+    for (var s = LANES / 2u; s > 0u; s /= 2u) {
+        if (lane < s) {
+            let v = best_value[local + s];
+            let i = best_index[local + s];
+            if (beats(v, i, best_value[local], best_index[local])) {
+                best_value[local] = v;
+                best_index[local] = i;
+            }
+        }
+        workgroupBarrier();
+    }
+    if (live && lane == 0u) {
+        store_y(p.y_offset + job, best_value[local]);
+        store_index(p.i_offset + job, best_index[local]);
+    }
+}

@@ -1,0 +1,456 @@
+// Functions for pointwise bodies in float32. WGSL's own leave accuracy, overflow and NaN to the
+// implementation; these give the same numbers, within the error that each one states, everywhere.
+// Series are Taylor's on a reduced range unless something else is said.
+
+// The compiler refuses to write these as constants.
+fn m_inf() -> f32 {
+    var u = 0x7f800000u;
+    return bitcast<f32>(u);
+}
+fn m_nan() -> f32 {
+    var u = 0x7fc00000u;
+    return bitcast<f32>(u);
+}
+fn m_is_inf(x: f32) -> bool {
+    return (bitcast<u32>(x) & 0x7fffffffu) == 0x7f800000u;
+}
+fn m_is_nan(x: f32) -> bool {
+    return nan_bits(x);
+}
+fn m_copysign(x: f32, s: f32) -> f32 {
+    return bitcast<f32>((bitcast<u32>(x) & 0x7fffffffu) | (bitcast<u32>(s) & 0x80000000u));
+}
+fn m_abs(x: f32) -> f32 {
+    return bitcast<f32>(bitcast<u32>(x) & 0x7fffffffu);
+}
+fn m_neg(x: f32) -> f32 {
+    return bitcast<f32>(bitcast<u32>(x) ^ 0x80000000u);
+}
+// NaN where either is NaN.
+fn m_max(a: f32, b: f32) -> f32 {
+    return select(select(b, a, a > b), a, nan_bits(a));
+}
+fn m_min(a: f32, b: f32) -> f32 {
+    return select(select(b, a, a < b), a, nan_bits(a));
+}
+fn m_sign(x: f32) -> f32 {
+    return select(select(select(0.0, -1.0, x < 0.0), 1.0, x > 0.0), x, nan_bits(x));
+}
+fn m_keep_zero(r: f32, x: f32) -> f32 {
+    // Rounding keeps infinities, NaN, values without a fraction, and the sign of zero.
+    return select(m_copysign(r, x), x, (bitcast<u32>(x) & 0x7fffffffu) >= 0x4b000000u);
+}
+fn m_floor(x: f32) -> f32 {
+    return m_keep_zero(floor(x), x);
+}
+fn m_ceil(x: f32) -> f32 {
+    return m_keep_zero(ceil(x), x);
+}
+fn m_trunc(x: f32) -> f32 {
+    return m_keep_zero(trunc(x), x);
+}
+// To the nearest, ties to even.
+fn m_round(x: f32) -> f32 {
+    return m_keep_zero(round(x), x);
+}
+fn m_sqrt(x: f32) -> f32 {
+    if (nan_bits(x) || x == 0.0) { return x; }
+    if (x < 0.0) { return m_nan(); }
+    if (m_is_inf(x)) { return x; }
+    // One Newton step: the hardware's root may be off by several units in the last place.
+    let r = sqrt(x);
+    return r - (r * r - x) / (2.0 * r);
+}
+fn m_rsqrt(x: f32) -> f32 {
+    return 1.0 / m_sqrt(x);
+}
+
+fn m_scale2(x: f32, n: i32) -> f32 {
+    let a = n >> 1u;
+    return x * bitcast<f32>((a + 127) << 23u) * bitcast<f32>((n - a + 127) << 23u);
+}
+// e^(n ln 2 + r) for |r| <= ln(2) / 2.
+fn m_exp_parts(n: f32, r: f32) -> f32 {
+    let p = 1.0 + r * (1.0 + r * (0.5 + r * (1.6666667e-1 + r * (4.1666668e-2 + r * (8.333334e-3
+        + r * (1.3888889e-3 + r * 1.984127e-4))))));
+    return m_scale2(p, i32(n));
+}
+// 2 units in the last place.
+fn m_exp(x: f32) -> f32 {
+    if (nan_bits(x)) { return x; }
+    if (x > 88.72284) { return m_inf(); }
+    if (x < -103.98) { return 0.0; }
+    let n = round(x * 1.44269504);
+    return m_exp_parts(n, (x - n * 0.693145752) - n * 1.42860677e-6);
+}
+fn m_exp2(x: f32) -> f32 {
+    if (nan_bits(x)) { return x; }
+    if (x >= 128.0) { return m_inf(); }
+    if (x < -150.0) { return 0.0; }
+    let n = round(x);
+    return m_exp_parts(n, (x - n) * 0.69314718);
+}
+fn m_expm1(x: f32) -> f32 {
+    if (abs(x) < 0.5) {
+        return x + x * x * (0.5 + x * (1.6666667e-1 + x * (4.1666668e-2 + x * (8.333334e-3
+            + x * (1.3888889e-3 + x * (1.984127e-4 + x * (2.4801587e-5 + x * 2.7557319e-6)))))));
+    }
+    return m_exp(x) - 1.0;
+}
+// x = 2^e m with m between sqrt(1/2) and sqrt(2): (e, ln m). For finite positive x.
+fn m_ln_parts(x: f32) -> vec2<f32> {
+    var bits = bitcast<u32>(x);
+    var e = 0;
+    if (bits < 0x00800000u) {
+        // A subnormal is its bits times 2^-149.
+        bits = bitcast<u32>(f32(bits));
+        e = -149;
+    }
+    e += i32((bits + 0x004afb0du) >> 23u) - 127;
+    let back = i32((bits + 0x004afb0du) >> 23u) - 127;
+    let m = bitcast<f32>(bits - (bitcast<u32>(back) << 23u));
+    let f = m - 1.0;
+    let s = f / (m + 1.0);
+    let z = s * s;
+    // ln m = 2 artanh(s), arranged so that f carries the leading part exactly.
+    let r = z * (6.6666667e-1 + z * (0.4 + z * (2.8571429e-1 + z * (2.2222222e-1
+        + z * 1.8181818e-1))));
+    let h = 0.5 * f * f;
+    return vec2(f32(e), f - (h - s * (h + r)));
+}
+fn m_ln_special(x: f32) -> bool {
+    return !(x > 0.0) || nan_bits(x) || m_is_inf(x);
+}
+fn m_ln_edge(x: f32) -> f32 {
+    if (nan_bits(x) || x > 0.0) { return x; }
+    if (x == 0.0) { return -m_inf(); }
+    return m_nan();
+}
+fn m_ln(x: f32) -> f32 {
+    if (m_ln_special(x)) { return m_ln_edge(x); }
+    let p = m_ln_parts(x);
+    return p.x * 0.693145752 + (p.x * 1.42860677e-6 + p.y);
+}
+fn m_log2(x: f32) -> f32 {
+    if (m_ln_special(x)) { return m_ln_edge(x); }
+    let p = m_ln_parts(x);
+    return p.x + p.y * 1.44269504;
+}
+fn m_log10(x: f32) -> f32 {
+    if (m_ln_special(x)) { return m_ln_edge(x); }
+    let p = m_ln_parts(x);
+    return p.x * 0.301025391 + (p.x * 4.60503906e-6 + p.y * 0.434294482);
+}
+fn m_log1p(x: f32) -> f32 {
+    if (m_ln_special(1.0 + x)) { return m_ln_edge(1.0 + x); }
+    let u = 1.0 + x;
+    if (u == 1.0) { return x; }
+    // What rounding took from 1 + x, given back to first order.
+    return m_ln(u) + (x - (u - 1.0)) / u;
+}
+
+// sin (quadrant 0) or cos (quadrant 1). Exact reduction up to |x| = 12,000; past it the result
+// loses about |x| 2^-36.
+fn m_sin_from(x: f32, quadrant: i32) -> f32 {
+    if (nan_bits(x) || m_is_inf(x)) { return m_nan(); }
+    let n = round(x * 0.636619772);
+    let r = ((x - n * 1.5703125) - n * 4.83751297e-4) - n * 7.54978995e-8;
+    let q = (i32(n) + quadrant) & 3;
+    let z = r * r;
+    let s = r + r * z * (-1.6666667e-1 + z * (8.333334e-3 + z * (-1.984127e-4
+        + z * 2.7557319e-6)));
+    let c = 1.0 - 0.5 * z + z * z * (4.1666668e-2 + z * (-1.3888889e-3 + z * (2.4801587e-5
+        - z * 2.7557319e-7)));
+    let v = select(s, c, (q & 1) == 1);
+    return select(v, -v, q >= 2);
+}
+fn m_sin(x: f32) -> f32 {
+    return m_sin_from(x, 0);
+}
+fn m_cos(x: f32) -> f32 {
+    return m_sin_from(x, 1);
+}
+fn m_tan(x: f32) -> f32 {
+    return m_sin(x) / m_cos(x);
+}
+fn m_atan(x: f32) -> f32 {
+    if (nan_bits(x)) { return x; }
+    let a = abs(x);
+    var t = a;
+    var base = 0.0;
+    if (a > 2.4142137) {
+        base = 1.57079633;
+        t = -1.0 / a;
+    } else if (a > 0.41421357) {
+        base = 0.785398163;
+        t = (a - 1.0) / (a + 1.0);
+    }
+    let z = t * t;
+    let s = t + t * z * (-3.3333334e-1 + z * (0.2 + z * (-1.4285715e-1 + z * (1.1111111e-1
+        + z * (-9.0909091e-2 + z * (7.6923077e-2 + z * (-6.6666667e-2 + z * (5.8823529e-2
+        - z * 5.2631579e-2))))))));
+    return m_copysign(base + s, x);
+}
+fn m_atan2(y: f32, x: f32) -> f32 {
+    if (nan_bits(x) || nan_bits(y)) { return m_nan(); }
+    let back = (bitcast<u32>(x) >> 31u) == 1u;
+    var r = 0.0;
+    if (m_is_inf(x) && m_is_inf(y)) {
+        r = 0.785398163;
+    } else if (y != 0.0 || x != 0.0) {
+        r = m_atan(abs(y) / abs(x));
+        if (m_is_inf(y) || x == 0.0) { r = 1.57079633; }
+    }
+    if (back) { r = 3.14159265 - r; }
+    return m_copysign(r, y);
+}
+fn m_asin(x: f32) -> f32 {
+    if (abs(x) > 1.0) { return m_nan(); }
+    return m_atan2(x, m_sqrt((1.0 - x) * (1.0 + x)));
+}
+fn m_acos(x: f32) -> f32 {
+    if (abs(x) > 1.0) { return m_nan(); }
+    return 2.0 * m_atan2(m_sqrt(1.0 - x), m_sqrt(1.0 + x));
+}
+fn m_sinh(x: f32) -> f32 {
+    if (abs(x) < 1.0) {
+        let z = x * x;
+        return x + x * z * (1.6666667e-1 + z * (8.333334e-3 + z * (1.984127e-4
+            + z * 2.7557319e-6)));
+    }
+    let e = m_exp(0.5 * abs(x));
+    return m_copysign((0.5 * e) * e - 0.5 / (e * e), x);
+}
+fn m_cosh(x: f32) -> f32 {
+    let e = m_exp(0.5 * abs(x));
+    return (0.5 * e) * e + 0.5 / (e * e);
+}
+fn m_tanh(x: f32) -> f32 {
+    if (nan_bits(x)) { return x; }
+    if (abs(x) > 10.0) { return m_copysign(1.0, x); }
+    let t = m_expm1(2.0 * abs(x));
+    return m_copysign(t / (t + 2.0), x);
+}
+fn m_asinh(x: f32) -> f32 {
+    let a = abs(x);
+    if (nan_bits(x) || m_is_inf(x)) { return x; }
+    if (a > 1.0e8) { return m_copysign(m_ln(a) + 0.693147181, x); }
+    return m_copysign(m_log1p(a + a * a / (1.0 + m_sqrt(1.0 + a * a))), x);
+}
+fn m_acosh(x: f32) -> f32 {
+    if (nan_bits(x)) { return x; }
+    if (x < 1.0) { return m_nan(); }
+    if (x > 1.0e8) { return m_ln(x) + 0.693147181; }
+    let t = x - 1.0;
+    return m_log1p(t + m_sqrt(t * (t + 2.0)));
+}
+fn m_atanh(x: f32) -> f32 {
+    let a = abs(x);
+    if (nan_bits(x)) { return x; }
+    if (a > 1.0) { return m_nan(); }
+    if (a == 1.0) { return m_copysign(m_inf(), x); }
+    return m_copysign(0.5 * m_log1p(2.0 * a / (1.0 - a)), x);
+}
+fn m_sigmoid(x: f32) -> f32 {
+    return 1.0 / (1.0 + m_exp(-x));
+}
+
+// erfc for x >= 0.8: t exp(-x^2 + P(t)), t = 1 / (1 + x / 2); P fitted to 1e-8 on [0.8, 11].
+fn m_erfc_tail(x: f32) -> f32 {
+    if (x > 10.5) { return 0.0; }
+    let t = 1.0 / (1.0 + 0.5 * x);
+    let q = -1.2654903 + t * (0.99946773 + t * (0.38025948 + t * (0.056749001 + t * (-0.0184582
+        + t * (-0.1876303 + t * (-0.28637908 + t * (0.52297062 - t * 0.20228247)))))));
+    // The square of the leading 12 bits is exact.
+    let z = bitcast<f32>(bitcast<u32>(x) & 0xfffff000u);
+    return t * m_exp(-z * z) * m_exp((z - x) * (z + x) + q);
+}
+fn m_erf_series(x: f32) -> f32 {
+    let z = x * x;
+    return x * (1.12837917 + z * (-3.7612639e-1 + z * (1.1283792e-1 + z * (-2.6866171e-2
+        + z * (5.2239776e-3 + z * (-8.5483270e-4 + z * (1.2055333e-4 + z * (-1.4925650e-5
+        + z * (1.6462115e-6 - z * 1.6365844e-7)))))))));
+}
+fn m_erf(x: f32) -> f32 {
+    if (nan_bits(x)) { return x; }
+    if (abs(x) < 0.9) { return m_erf_series(x); }
+    return m_copysign(1.0 - m_erfc_tail(abs(x)), x);
+}
+fn m_erfc(x: f32) -> f32 {
+    if (nan_bits(x)) { return x; }
+    if (abs(x) < 0.9) { return 1.0 - m_erf_series(x); }
+    let t = m_erfc_tail(abs(x));
+    return select(t, 2.0 - t, x < 0.0);
+}
+// Winitzki's closed form, then two Newton steps on erf, or on erfc near one.
+fn m_erfinv(x: f32) -> f32 {
+    if (nan_bits(x)) { return x; }
+    let a = abs(x);
+    if (a > 1.0) { return m_nan(); }
+    if (a == 1.0) { return m_copysign(m_inf(), x); }
+    let l = m_log1p(-a) + m_log1p(a);
+    let t = 4.3307468 + 0.5 * l;
+    var y = m_sqrt(max(m_sqrt(max(t * t - l / 0.147, 0.0)) - t, 0.0));
+    if (a < 0.02) { y = a * (0.886226925 + 0.232013666 * a * a); }
+    for (var k = 0; k < 2; k++) {
+        var miss = m_erf(y) - a;
+        if (a > 0.7) { miss = (1.0 - a) - m_erfc(y); }
+        y -= miss * 0.886226925 * m_exp(y * y);
+    }
+    return m_copysign(y, x);
+}
+
+// Stirling's series from 8 on, after at most eight steps of the recurrence.
+fn m_lgamma_positive(x: f32) -> f32 {
+    var z = x;
+    var product = 1.0;
+    for (var k = 0; k < 8 && z < 8.0; k++) {
+        product *= z;
+        z += 1.0;
+    }
+    let w = 1.0 / z;
+    let tail = w * (8.333334e-2 - w * w * (2.7777778e-3 - w * w * 7.9365079e-4));
+    return (z - 0.5) * m_ln(z) - z + 0.918938533 + tail - m_ln(product);
+}
+fn m_sin_pi(x: f32) -> f32 {
+    return m_sin(3.14159265 * (x - 2.0 * floor(0.5 * x)));
+}
+fn m_lgamma(x: f32) -> f32 {
+    if (nan_bits(x)) { return x; }
+    if (m_is_inf(x)) { return m_inf(); }
+    if (x <= 0.0 && x == floor(x)) { return m_inf(); }
+    if (x >= 0.5) { return m_lgamma_positive(x); }
+    return 1.14472989 - m_ln(abs(m_sin_pi(x))) - m_lgamma_positive(1.0 - x);
+}
+fn m_digamma_positive(x: f32) -> f32 {
+    var z = x;
+    var sum = 0.0;
+    for (var k = 0; k < 8 && z < 8.0; k++) {
+        sum -= 1.0 / z;
+        z += 1.0;
+    }
+    let w = 1.0 / (z * z);
+    let tail = w * (8.333334e-2 - w * (8.333334e-3 - w * (3.968254e-3 - w * 4.1666668e-3)));
+    return sum + m_ln(z) - 0.5 / z - tail;
+}
+fn m_digamma(x: f32) -> f32 {
+    if (nan_bits(x)) { return x; }
+    if (m_is_inf(x)) { return select(x, m_nan(), x < 0.0); }
+    if (x == 0.0) { return -m_copysign(m_inf(), x); }
+    if (x > 0.0) { return m_digamma_positive(x); }
+    if (x == floor(x)) { return m_nan(); }
+    let r = x - floor(x);
+    return m_digamma_positive(1.0 - x) - 3.14159265 * m_cos(3.14159265 * r)
+        / m_sin(3.14159265 * r);
+}
+// The n-th derivative of digamma, n >= 1: (-1)^(n+1) n! zeta(n + 1, x) by Euler and Maclaurin.
+fn m_polygamma(n: u32, x: f32) -> f32 {
+    let s = f32(n) + 1.0;
+    var sum = 0.0;
+    var factorial = 1.0;
+    for (var k = 2u; k <= min(n, 34u); k++) { factorial *= f32(k); }
+    var z = x;
+    if (x <= 0.0) {
+        if (x == floor(x)) { return m_inf(); }
+        if (n == 1u) {
+            // Reflection of the trigamma function.
+            let q = 3.14159265 / m_sin_pi(x);
+            return q * q - m_polygamma_positive(1u, s, factorial, 1.0 - x);
+        }
+        return m_nan();
+    }
+    return m_polygamma_positive(n, s, factorial, z);
+}
+fn m_polygamma_positive(n: u32, s: f32, factorial: f32, x: f32) -> f32 {
+    var z = x;
+    var sum = 0.0;
+    for (var k = 0; k < 9; k++) {
+        sum += m_pow(z, -s);
+        z += 1.0;
+    }
+    let zs = m_pow(z, -s);
+    let w = 1.0 / z;
+    sum += zs * z / (s - 1.0) + 0.5 * zs + zs * w * s * (8.333334e-2
+        - w * w * (s + 1.0) * (s + 2.0) * (1.3888889e-3
+        - w * w * (s + 3.0) * (s + 4.0) * 3.3068783e-5));
+    return select(-1.0, 1.0, (n & 1u) == 1u) * factorial * sum;
+}
+
+// C's pow: integer powers up to 64 by squaring, the rest through log2 and exp2.
+fn m_pow(x: f32, e: f32) -> f32 {
+    if (e == 0.0 || x == 1.0) { return 1.0; }
+    if (nan_bits(x) || nan_bits(e)) { return m_nan(); }
+    let whole = e == trunc(e) || abs(e) >= 16777216.0;
+    let odd = whole && abs(e) < 16777216.0 && (i32(e) & 1) != 0;
+    let a = abs(x);
+    if (whole && abs(e) <= 64.0 && !m_is_inf(x)) {
+        var n = u32(abs(e));
+        var base = x;
+        var r = 1.0;
+        for (var k = 0; k < 7 && n > 0u; k++) {
+            if ((n & 1u) == 1u) { r *= base; }
+            base *= base;
+            n >>= 1u;
+        }
+        if (e > 0.0) { return r; }
+        if (r != 0.0 && !m_is_inf(r)) { return 1.0 / r; }
+    }
+    var r = 0.0;
+    if (m_is_inf(e)) {
+        if (a == 1.0) { return 1.0; }
+        return select(0.0, m_inf(), (a > 1.0) == (e > 0.0));
+    } else if (a == 0.0) {
+        r = select(m_inf(), 0.0, e > 0.0);
+    } else if (m_is_inf(a)) {
+        r = select(0.0, m_inf(), e > 0.0);
+    } else {
+        // e * log2(a) in two parts, so that the large one loses nothing in exp2.
+        let p = m_ln_parts(a);
+        let eh = bitcast<f32>(bitcast<u32>(e) & 0xfffff000u);
+        let big = eh * p.x;
+        let whole_part = round(big);
+        let rest = (big - whole_part) + (e - eh) * p.x + e * (p.y * 1.44269504);
+        if (whole_part + rest >= 128.5) {
+            r = m_inf();
+        } else if (whole_part + rest > -151.0) {
+            let n = round(rest);
+            r = m_scale2(m_exp2(rest - n), clamp(i32(whole_part + n), -250, 250));
+        }
+    }
+    if ((bitcast<u32>(x) >> 31u) == 1u) {
+        if (odd) { return -r; }
+        if (!whole && a != 0.0 && !m_is_inf(a)) { return m_nan(); }
+    }
+    return r;
+}
+
+// C's fmod, exact while a / b is below 2^24.
+fn m_fmod(a: f32, b: f32) -> f32 {
+    if (nan_bits(a) || nan_bits(b) || m_is_inf(a) || b == 0.0) { return m_nan(); }
+    if (m_is_inf(b)) { return a; }
+    let x = abs(a);
+    let y = abs(b);
+    let q = trunc(x / y);
+    // q and y in halves of 12 bits, so that each product is exact.
+    let qh = bitcast<f32>(bitcast<u32>(q) & 0xfffff000u);
+    let yh = bitcast<f32>(bitcast<u32>(y) & 0xfffff000u);
+    let ql = q - qh;
+    let yl = y - yh;
+    var r = (((x - qh * yh) - qh * yl) - ql * yh) - ql * yl;
+    if (r < 0.0) { r += y; }
+    if (r >= y) { r -= y; }
+    return m_copysign(r, a);
+}
+fn m_remainder(a: f32, b: f32) -> f32 {
+    let r = m_fmod(a, b);
+    return select(r, r + b, r != 0.0 && (r < 0.0) != (b < 0.0));
+}
+fn m_floor_div(a: f32, b: f32) -> f32 {
+    if (b == 0.0) { return a / b; }
+    let r = m_fmod(a, b);
+    var q = (a - r) / b;
+    if (r != 0.0 && (r < 0.0) != (b < 0.0)) { q -= 1.0; }
+    if (q == 0.0) { return m_copysign(0.0, a / b); }
+    let f = floor(q);
+    return select(f, f + 1.0, q - f > 0.5);
+}

@@ -1,0 +1,34 @@
+// Kernels that compute in float64, where the adapter has it (and 64-bit integers).
+alias Acc = f64;
+const ACC: u32 = F64;
+
+fn decode(f: u32, lo: u32, hi: u32, i: u32) -> Acc {
+    switch f {
+        case F64: { return from_words(lo, hi); }
+        case F16, BF16, F32: { return f64(float_value(f, lo, i)); }
+        case I64: { return f64(i64(lo) | (i64(hi) << 32u)); }
+        default: { return f64(lane_signed(f, lo, i)); }
+    }
+}
+
+fn encode(f: u32, v: Acc) -> vec2<u32> {
+    let u = bitcast<u64>(v);
+    switch f {
+        case F64: { return vec2(u32(u & 0xfffffffflu), u32(u >> 32u)); }
+        case F16, BF16, F32: { return vec2(float_bits(f, f32(v)), 0u); }
+        case BOOL: { return vec2(select(0u, 1u, (u & 0x7ffffffffffffffflu) != 0lu), 0u); }
+        case I64: {
+            let t = i64(v);
+            return vec2(u32(t & 0xffffffffli), u32((t >> 32u) & 0xffffffffli));
+        }
+        default: { return vec2(u32(i64(v) & 0xffffffffli), 0u); }
+    }
+}
+
+fn from_words(lo: u32, hi: u32) -> Acc {
+    return bitcast<f64>(u64(lo) | (u64(hi) << 32u));
+}
+
+fn is_nan(x: Acc) -> bool {
+    return (bitcast<u64>(x) & 0x7ffffffffffffffflu) > 0x7ff0000000000000lu;
+}

@@ -1,0 +1,28 @@
+// Kernels that compute in int64, where the adapter has it.
+alias Acc = i64;
+const ACC: u32 = I64;
+
+fn decode(f: u32, lo: u32, hi: u32, i: u32) -> Acc {
+    switch f {
+        case F16, BF16, F32: { return i64(float_value(f, lo, i)); }
+        case I64: { return i64(lo) | (i64(hi) << 32u); }
+        default: { return i64(lane_signed(f, lo, i)); }
+    }
+}
+
+fn encode(f: u32, v: Acc) -> vec2<u32> {
+    switch f {
+        case F16, BF16, F32: { return vec2(float_bits(f, f32(v)), 0u); }
+        case BOOL: { return vec2(select(0u, 1u, v != 0li), 0u); }
+        case I64: { return vec2(u32(v & 0xffffffffli), u32((v >> 32u) & 0xffffffffli)); }
+        default: { return vec2(u32(v & 0xffffffffli), 0u); }
+    }
+}
+
+fn from_words(lo: u32, hi: u32) -> Acc {
+    return i64(lo) | (i64(hi) << 32u);
+}
+
+fn is_nan(x: Acc) -> bool {
+    return false;
+}
