@@ -1,2 +1,155 @@
-"""PyTorch's API in one small wheel."""
-from ._C import *  # noqa
+"""PyTorch's API in one small wheel: a Rust core, CPU kernels, and any GPU through wgpu.
+
+``import pytensorlib as torch`` is how scripts use it; ``python -m pytensorlib script.py`` runs a
+script whose ``import torch`` means this package.
+"""
+
+from __future__ import annotations
+
+import builtins as _builtins
+import math as _math
+from typing import Any as _Any
+
+from . import _C
+from ._C import *  # noqa: F403
+from ._C import __version__, dtype
+from ._dtype_info import finfo, iinfo
+from ._errors import LinAlgError, OutOfMemoryError
+from ._size import Size
+from ._tensor import attach as _attach
+from ._tensor_str import get_printoptions, printoptions, set_printoptions
+
+_attach(_C.Tensor)
+
+Tensor = _C.Tensor
+
+from .autograd import (  # noqa: E402  (what follows uses what stands above)
+    enable_grad,
+    inference_mode,
+    no_grad,
+    set_grad_enabled,
+)
+from .functional import *  # noqa: E402, F403
+from .random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
+from .serialization import load, save  # noqa: E402
+from .storage import *  # noqa: E402, F403
+
+from . import (  # noqa: E402, I001
+    autograd,
+    fft,
+    linalg,
+    nn,
+    optim,
+    random,
+    serialization,
+    special,
+    storage,
+    testing,
+    transforms,
+    utils,
+    wgpu,
+)
+
+# Other names of element types.
+float = _C.float32
+double = _C.float64
+half = _C.float16
+int = _C.int32
+long = _C.int64
+short = _C.int16
+cfloat = _C.complex64
+cdouble = _C.complex128
+
+e = _math.e
+inf = _math.inf
+nan = _math.nan
+pi = _math.pi
+newaxis = None
+
+
+def is_storage(obj: _Any) -> _builtins.bool:
+    """Return whether `obj` is a storage."""
+    return isinstance(obj, (storage.TypedStorage, _C.UntypedStorage))
+
+
+def is_floating_point(input: Tensor) -> _builtins.bool:
+    """Return whether `input` has a floating-point element type."""
+    return input.is_floating_point()
+
+
+def is_complex(input: Tensor) -> _builtins.bool:
+    """Return whether `input` has a complex element type."""
+    return input.is_complex()
+
+
+def is_nonzero(input: Tensor) -> _builtins.bool:
+    """Return whether a tensor of one element is not zero."""
+    if input.numel() != 1:
+        raise RuntimeError(
+            "Boolean value of Tensor with no values is ambiguous"
+            if input.numel() == 0
+            else "Boolean value of Tensor with more than one value is ambiguous"
+        )
+    return _builtins.bool(input)
+
+
+def numel(input: Tensor) -> _builtins.int:
+    """Return the number of elements of `input`."""
+    return input.numel()
+
+
+def is_inference(input: Tensor) -> _builtins.bool:
+    """Return whether `input` was made in inference mode."""
+    return input.is_inference()
+
+
+def is_anomaly_enabled() -> _builtins.bool:
+    """Return whether anomaly mode is on."""
+    return _C._is_anomaly_enabled()
+
+
+def typename(obj: _Any) -> str:
+    """Return the type of `obj` as text, a tensor's with its element type."""
+    if isinstance(obj, Tensor):
+        return obj.type()
+    return f"{type(obj).__module__}.{type(obj).__qualname__}"
+
+
+def compiled_with_cxx11_abi() -> _builtins.bool:
+    """Return whether a C++ ABI is in use: never."""
+    return False
+
+
+def result_type(tensor1: _Any, tensor2: _Any) -> dtype:
+    """Return the element type that arithmetic on the two operands gives."""
+    return _C._result_type(tensor1, tensor2)
+
+
+def get_default_device() -> _C.device:
+    """Return the device on which tensors are made where none is named."""
+    return _C.device("cpu")
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Allow float32 matrix products of lower precision: "highest", "high" or "medium".
+
+    Raises
+    ------
+    RuntimeError
+        If `precision` is none of these.
+    """
+    global _precision
+    if precision not in ("highest", "high", "medium"):
+        raise RuntimeError(
+            "set_float32_matmul_precision: precision must be highest, high or medium, "
+            f"got {precision!r}"
+        )
+    _precision = precision
+
+
+def get_float32_matmul_precision() -> str:
+    """Return what `set_float32_matmul_precision` set; kernels may always be more precise."""
+    return _precision
+
+
+_precision = "highest"

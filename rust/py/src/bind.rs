@@ -216,7 +216,7 @@ impl Overload {
                 // `x.view(2, 3)`: the last list takes all remaining ints.
                 let last = i.min(places.wrapping_sub(1));
                 match params.get(last).map(|p| p.ty) {
-                    Some(Type::Ints(_)) if places > 0 && i == last => {
+                    Some(Type::Ints(_) | Type::Tensors) if places > 0 && i == last => {
                         varargs = Some(last);
                         break;
                     }
@@ -288,7 +288,7 @@ impl Overload {
         Ok((values, out))
     }
 
-    /// Whether position `i` is a list of ints written as separate arguments.
+    /// Whether position `i` is a list of ints or tensors written as separate arguments.
     fn takes_rest(
         &self,
         py: Python<'_>,
@@ -296,7 +296,13 @@ impl Overload {
         places: usize,
         args: &[*mut ffi::PyObject],
     ) -> bool {
-        if i + 1 != places || !matches!(self.op.schema.params[i].ty, Type::Ints(None)) {
+        let ty = self.op.schema.params[i].ty;
+        if i + 1 == places && ty == Type::Tensors {
+            // SAFETY: as above.
+            let first = unsafe { Bound::from_borrowed_ptr(py, args[i]) };
+            return first.cast::<PyTensor>().is_ok();
+        }
+        if i + 1 != places || !matches!(ty, Type::Ints(None)) {
             return i + 1 == places
                 && args.len() > places
                 && matches!(self.op.schema.params[i].ty, Type::Ints(Some(_)));
@@ -592,5 +598,15 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
         modules.set_item(format!("pytensorlib._C.{name}"), &sub)?;
     }
     m.add_function(wrap_pyfunction!(_schemas, m)?)?;
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    let public: Vec<String> = m
+        .dir()?
+        .iter()
+        .map(|n| n.extract::<String>())
+        .collect::<PyResult<Vec<_>>>()?
+        .into_iter()
+        .filter(|n| !n.starts_with('_'))
+        .collect();
+    m.setattr("__all__", public)?;
     Ok(())
 }

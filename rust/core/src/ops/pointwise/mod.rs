@@ -403,14 +403,14 @@ macro_rules! levels {
             ) {
                 $body::<P, $R, N $(, $g)*>(p, x, y, n)
             }
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
             #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt")]
             unsafe fn avx2<P: Pointwise<N>, const N: usize $(, const $g: usize)*>(
                 p: *const (), x: *const *const $R, y: *mut $R, n: usize,
             ) {
                 $body::<P, $R, N $(, $g)*>(p, x, y, n)
             }
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
             #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2,lzcnt")]
             unsafe fn avx512<P: Pointwise<N>, const N: usize $(, const $g: usize)*>(
                 p: *const (), x: *const *const $R, y: *mut $R, n: usize,
@@ -419,11 +419,11 @@ macro_rules! levels {
             }
             match level() {
                 Level::Portable => portable::<P, N $(, $g)*>,
-                #[cfg(target_arch = "x86_64")]
+                #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
                 Level::Avx2 => avx2::<P, N $(, $g)*>,
-                #[cfg(target_arch = "x86_64")]
+                #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
                 Level::Avx512 => avx512::<P, N $(, $g)*>,
-                #[cfg(not(target_arch = "x86_64"))]
+                #[cfg(any(not(target_arch = "x86_64"), debug_assertions))]
                 _ => portable::<P, N $(, $g)*>,
             }
         }

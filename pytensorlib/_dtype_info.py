@@ -1,0 +1,81 @@
+"""``finfo`` and ``iinfo``: the limits of element types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _C
+
+__all__ = ["finfo", "iinfo"]
+
+# bits, eps, largest, smallest normal, decimal digits
+_FLOATS = {
+    "float16": (16, 2.0**-10, 65504.0, 2.0**-14, 1e-3),
+    "bfloat16": (16, 2.0**-7, 2.0**127 * (2 - 2.0**-7), 2.0**-126, 1e-2),
+    "float32": (32, 2.0**-23, 2.0**127 * (2 - 2.0**-23), 2.0**-126, 1e-6),
+    "float64": (64, 2.0**-52, 1.7976931348623157e308, 2.0**-1022, 1e-15),
+}
+_INTS = {"uint8": 8, "int8": 8, "int16": 16, "int32": 32, "int64": 64}
+
+
+class finfo:  # noqa: N801  (PyTorch's name)
+    """Limits of a floating-point type.
+
+    Attributes
+    ----------
+    bits, eps, max, min, smallest_normal, tiny, resolution, dtype
+    """
+
+    def __init__(self, type: Any = None) -> None:
+        name = (type or _C.get_default_dtype())._name
+        name = {"complex64": "float32", "complex128": "float64"}.get(name, name)
+        if name not in _FLOATS:
+            raise TypeError(
+                f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
+                f"'torch.{name}'"
+            )
+        self.bits, self.eps, self.max, self.tiny, self.resolution = _FLOATS[name]
+        self.min, self.smallest_normal, self.dtype = -self.max, self.tiny, name
+
+    def __repr__(self) -> str:
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, "
+            f"eps={self.eps:g}, smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, "
+            f"dtype={self.dtype})"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, finfo) and other.dtype == self.dtype
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+
+class iinfo:  # noqa: N801  (PyTorch's name)
+    """Limits of an integer type.
+
+    Attributes
+    ----------
+    bits, max, min, dtype
+    """
+
+    def __init__(self, type: Any) -> None:
+        name = type._name
+        if name not in _INTS:
+            raise TypeError(
+                f"torch.iinfo() requires an integer input type. Use torch.finfo to handle "
+                f"'torch.{name}'"
+            )
+        self.bits, self.dtype = _INTS[name], name
+        signed = name != "uint8"
+        self.max = 2 ** (self.bits - signed) - 1
+        self.min = -(2 ** (self.bits - 1)) if signed else 0
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, iinfo) and other.dtype == self.dtype
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
