@@ -1,7 +1,7 @@
 //! The two devices.
 
-use crate::error::Result;
 use crate::bail;
+use crate::error::Result;
 
 /// Where a storage lives. A closed set: only [`crate::dispatch::run`] matches on it to compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -149,7 +149,10 @@ pub fn overlap(x: &Tensor, out: &Tensor) -> Overlap {
     }
     let range = |t: &Tensor| {
         let size = t.dtype().size();
-        (t.offset() * size, t.layout().extent().unwrap_or(usize::MAX / 16) * size)
+        (
+            t.offset() * size,
+            t.layout().extent().unwrap_or(usize::MAX / 16) * size,
+        )
     };
     let ((a, b), (c, d)) = (range(x), range(out));
     if b <= c || d <= a {
@@ -221,8 +224,7 @@ pub fn run(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
 /// An op without a GPU kernel for these arguments runs on the host, with a warning that names it.
 fn fallback(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
     crate::gpu::count_fallback(op.name())?;
-    let hosted: SmallVec<[Tensor; 4]> =
-        x.iter().map(|t| t.to_host()).collect::<Result<_>>()?;
+    let hosted: SmallVec<[Tensor; 4]> = x.iter().map(|t| t.to_host()).collect::<Result<_>>()?;
     let inputs: SmallVec<[&Tensor; 4]> = hosted.iter().collect();
     let outputs: SmallVec<[Tensor; 2]> = y
         .iter()
@@ -259,7 +261,11 @@ fn check_devices(op: &dyn Op, x: &[&Tensor]) -> Result<()> {
 /// The device that results live on.
 pub fn device(x: &[&Tensor]) -> Device {
     let wgpu = x.iter().any(|t| t.device() == Device::Wgpu);
-    if wgpu { Device::Wgpu } else { Device::Cpu }
+    if wgpu {
+        Device::Wgpu
+    } else {
+        Device::Cpu
+    }
 }
 
 /// Which inputs need a gradient, on this thread, now.
@@ -331,18 +337,31 @@ impl<D: Derivative> Pending<D> {
                 });
             }
         }
-        Ok(Pending { op, needs, edges, saved, keep: save.outputs })
+        Ok(Pending {
+            op,
+            needs,
+            edges,
+            saved,
+            keep: save.outputs,
+        })
     }
 
     fn finish(self, outputs: &[TensorMeta]) -> Finished<D> {
         let metas = outputs.iter().cloned().collect();
-        let node = Node::new(self.edges, metas, OpNode::new(self.op, self.needs, self.saved));
-        Finished { node, keep: self.keep, _op: std::marker::PhantomData }
+        let node = Node::new(
+            self.edges,
+            metas,
+            OpNode::new(self.op, self.needs, self.saved),
+        );
+        Finished {
+            node,
+            keep: self.keep,
+            _op: std::marker::PhantomData,
+        }
     }
 
     fn attach(self, y: &[Tensor], detached: Mask) {
-        let tracked =
-            |i: usize, t: &Tensor| t.dtype().differentiable() && detached >> i & 1 == 0;
+        let tracked = |i: usize, t: &Tensor| t.dtype().differentiable() && detached >> i & 1 == 0;
         if !y.iter().enumerate().any(|(i, t)| tracked(i, t)) {
             return;
         }
@@ -350,7 +369,10 @@ impl<D: Derivative> Pending<D> {
         let node = self.finish(&metas);
         for (i, t) in y.iter().enumerate() {
             if tracked(i, t) {
-                t.set_edge(Edge { node: node.node.clone(), nr: i as u32 });
+                t.set_edge(Edge {
+                    node: node.node.clone(),
+                    nr: i as u32,
+                });
             }
         }
         node.save_outputs(y);
@@ -372,8 +394,10 @@ pub fn views<D: Derivative>(op: D, x: &Tensor, layouts: Vec<Layout>) -> Result<V
         Creation::Default => Creation::Multiple,
         other => other,
     };
-    let y: Vec<Tensor> =
-        layouts.into_iter().map(|l| x.view_as(l, x.dtype(), creation)).collect();
+    let y: Vec<Tensor> = layouts
+        .into_iter()
+        .map(|l| x.view_as(l, x.dtype(), creation))
+        .collect();
     if needs(&[x]) != 0 && x.dtype().differentiable() && !y.is_empty() {
         Pending::new(op, 1, &[x], None)?.attach(&y, 0);
     }
@@ -392,7 +416,11 @@ pub fn record<D: Derivative>(op: D, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
 /// A node on its own, for histories that are rebuilt.
 pub fn node<D: Derivative>(op: D, edge: Edge, output: TensorMeta) -> Arc<Node> {
     let edges: Edges = SmallVec::from_elem(Some(edge), 1);
-    Node::new(edges, SmallVec::from_elem(output, 1), OpNode::new(op, 1, SmallVec::new()))
+    Node::new(
+        edges,
+        SmallVec::from_elem(output, 1),
+        OpNode::new(op, 1, SmallVec::new()),
+    )
 }
 
 fn creation() -> Creation {

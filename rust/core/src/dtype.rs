@@ -34,11 +34,15 @@ const PROMOTE: [[DType; 12]; 12] = [
     [I32, I32, I32, I32, I32, I64, F16, BF16, F32, F64, C64, C128],
     [I64, I64, I64, I64, I64, I64, F16, BF16, F32, F64, C64, C128],
     [F16, F16, F16, F16, F16, F16, F16, F32, F32, F64, C64, C128],
-    [BF16, BF16, BF16, BF16, BF16, BF16, F32, BF16, F32, F64, C64, C128],
+    [
+        BF16, BF16, BF16, BF16, BF16, BF16, F32, BF16, F32, F64, C64, C128,
+    ],
     [F32, F32, F32, F32, F32, F32, F32, F32, F32, F64, C64, C128],
     [F64, F64, F64, F64, F64, F64, F64, F64, F64, F64, C128, C128],
     [C64, C64, C64, C64, C64, C64, C64, C64, C64, C128, C64, C128],
-    [C128, C128, C128, C128, C128, C128, C128, C128, C128, C128, C128, C128],
+    [
+        C128, C128, C128, C128, C128, C128, C128, C128, C128, C128, C128, C128,
+    ],
 ];
 
 impl DType {
@@ -203,7 +207,13 @@ impl Promotion {
     pub fn add(&mut self, dtype: DType, ndim: usize, wrapped_number: bool) {
         let (slot, dtype) = if wrapped_number {
             let dtype = match dtype {
-                d if d.is_complex() => if default_dtype() == F64 { C128 } else { C64 },
+                d if d.is_complex() => {
+                    if default_dtype() == F64 {
+                        C128
+                    } else {
+                        C64
+                    }
+                }
                 d if d.is_float() => default_dtype(),
                 d => d,
             };
@@ -227,7 +237,13 @@ fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<DType> {
     };
     Some(match (h.category(), l.category()) {
         (3, _) => h,
-        (2, 3) => if h == F64 { C128 } else { C64 },
+        (2, 3) => {
+            if h == F64 {
+                C128
+            } else {
+                C64
+            }
+        }
         (2, _) => h,
         (0, _) | (_, 2) | (_, 3) => h.promote(l),
         _ => h,

@@ -33,7 +33,11 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     pub fn new(kind: Kind, text: impl Into<String>) -> Self {
-        Error { kind, text: text.into(), host: None }
+        Error {
+            kind,
+            text: text.into(),
+            host: None,
+        }
     }
     pub fn runtime(text: impl Into<String>) -> Self {
         Error::new(Kind::Runtime, text)

@@ -26,7 +26,11 @@ pub fn contiguous_strides(shape: &[usize]) -> Strides {
 
 impl Layout {
     pub fn contiguous(shape: &[usize]) -> Self {
-        Layout { shape: Dims::from_slice(shape), strides: contiguous_strides(shape), offset: 0 }
+        Layout {
+            shape: Dims::from_slice(shape),
+            strides: contiguous_strides(shape),
+            offset: 0,
+        }
     }
 
     pub fn ndim(&self) -> usize {
@@ -65,13 +69,16 @@ impl Layout {
         for (&n, &s) in self.shape.iter().zip(&self.strides) {
             last += (n as i128 - 1) * s as i128;
         }
-        usize::try_from(last + 1).ok().filter(|&e| e <= i64::MAX as usize).ok_or_else(|| {
-            Error::runtime(format!(
-                "Storage size calculation overflowed with sizes={} and strides={}",
-                Show(&self.shape),
-                Show(&self.strides)
-            ))
-        })
+        usize::try_from(last + 1)
+            .ok()
+            .filter(|&e| e <= i64::MAX as usize)
+            .ok_or_else(|| {
+                Error::runtime(format!(
+                    "Storage size calculation overflowed with sizes={} and strides={}",
+                    Show(&self.shape),
+                    Show(&self.strides)
+                ))
+            })
     }
 
     /// Whether the elements fill a block of memory exactly once, in whatever order.
@@ -111,7 +118,12 @@ impl Layout {
 
     /// Whether an expanded (stride 0) dimension makes several indices share an element.
     pub fn is_expanded(&self) -> bool {
-        self.numel() > 0 && self.shape.iter().zip(&self.strides).any(|(&n, &s)| n > 1 && s == 0)
+        self.numel() > 0
+            && self
+                .shape
+                .iter()
+                .zip(&self.strides)
+                .any(|(&n, &s)| n > 1 && s == 0)
     }
 
     pub fn permute(&self, dims: &[i64]) -> Result<Layout> {
@@ -128,7 +140,11 @@ impl Layout {
         let mut out = self.clone();
         for (i, &d) in dims.iter().enumerate() {
             let d = shape::dim(d, self.ndim())?;
-            ensure!(!seen[d], Runtime, "permute(): duplicate dims are not allowed.");
+            ensure!(
+                !seen[d],
+                Runtime,
+                "permute(): duplicate dims are not allowed."
+            );
             seen[d] = true;
             out.shape[i] = self.shape[d];
             out.strides[i] = self.strides[d];
@@ -156,7 +172,11 @@ impl Layout {
             Show(&self.shape),
             Show(size)
         );
-        let mut out = Layout { shape: Dims::new(), strides: Strides::new(), offset: self.offset };
+        let mut out = Layout {
+            shape: Dims::new(),
+            strides: Strides::new(),
+            offset: self.offset,
+        };
         for i in 0..n {
             let want = size[i];
             if i + k < n {
@@ -200,11 +220,19 @@ impl Layout {
                 strides[k + d] = self.strides[d];
             }
         }
-        Layout { shape: Dims::from_slice(shape), strides, offset: self.offset }
+        Layout {
+            shape: Dims::from_slice(shape),
+            strides,
+            offset: self.offset,
+        }
     }
 
     pub fn select(&self, d: i64, index: i64) -> Result<Layout> {
-        ensure!(self.ndim() > 0, Index, "select() cannot be applied to a 0-dim tensor.");
+        ensure!(
+            self.ndim() > 0,
+            Index,
+            "select() cannot be applied to a 0-dim tensor."
+        );
         let d = shape::dim(d, self.ndim())?;
         let n = self.shape[d] as i64;
         ensure!(
@@ -223,7 +251,11 @@ impl Layout {
 
     /// Python's slice: bounds are clamped, negative ones count from the end.
     pub fn slice(&self, d: i64, start: Option<i64>, end: Option<i64>, step: i64) -> Result<Layout> {
-        ensure!(self.ndim() > 0, Runtime, "slice() cannot be applied to a 0-dim tensor.");
+        ensure!(
+            self.ndim() > 0,
+            Runtime,
+            "slice() cannot be applied to a 0-dim tensor."
+        );
         ensure!(step > 0, Value, "slice step must be positive, got {step}");
         let d = shape::dim(d, self.ndim())?;
         let n = self.shape[d] as i64;
@@ -245,8 +277,16 @@ impl Layout {
     }
 
     pub fn narrow(&self, d: i64, start: i64, length: i64) -> Result<Layout> {
-        ensure!(self.ndim() > 0, Runtime, "narrow() cannot be applied to a 0-dim tensor.");
-        ensure!(length >= 0, Runtime, "narrow(): length must be non-negative.");
+        ensure!(
+            self.ndim() > 0,
+            Runtime,
+            "narrow() cannot be applied to a 0-dim tensor."
+        );
+        ensure!(
+            length >= 0,
+            Runtime,
+            "narrow(): length must be non-negative."
+        );
         let dim = shape::dim(d, self.ndim())?;
         let n = self.shape[dim] as i64;
         ensure!(
@@ -290,7 +330,11 @@ impl Layout {
             }
             None => SmallVec::from_elem(true, self.ndim()),
         };
-        let mut out = Layout { shape: Dims::new(), strides: Strides::new(), offset: self.offset };
+        let mut out = Layout {
+            shape: Dims::new(),
+            strides: Strides::new(),
+            offset: self.offset,
+        };
         for d in 0..self.ndim() {
             if !(drop[d] && self.shape[d] == 1) {
                 out.shape.push(self.shape[d]);
@@ -303,7 +347,11 @@ impl Layout {
     /// Every window of `size` along `d`, `step` apart, as a new last dimension.
     pub fn unfold(&self, d: i64, size: i64, step: i64) -> Result<Layout> {
         let dim = shape::dim(d, self.ndim())?;
-        let n = if self.ndim() == 0 { 1 } else { self.shape[dim] as i64 };
+        let n = if self.ndim() == 0 {
+            1
+        } else {
+            self.shape[dim] as i64
+        };
         ensure!(size >= 0, Runtime, "size is {size} but must be >= 0");
         ensure!(
             size <= n,
@@ -365,11 +413,19 @@ impl Layout {
             } else {
                 contiguous_strides(shape)
             };
-            return Some(Layout { shape: new, strides, offset });
+            return Some(Layout {
+                shape: new,
+                strides,
+                offset,
+            });
         }
         let mut strides = Strides::from_elem(1, shape.len());
         if self.ndim() == 0 {
-            return Some(Layout { shape: new, strides, offset });
+            return Some(Layout {
+                shape: new,
+                strides,
+                offset,
+            });
         }
         // Walk both shapes from the right, matching runs of old dimensions that are contiguous
         // with each other against products of new ones.
@@ -379,8 +435,7 @@ impl Layout {
         for d in (0..self.ndim()).rev() {
             old_count *= self.shape[d];
             let ends = d == 0
-                || (self.shape[d - 1] != 1
-                    && self.strides[d - 1] != old_count as isize * base);
+                || (self.shape[d - 1] != 1 && self.strides[d - 1] != old_count as isize * base);
             if ends {
                 while view >= 0 && (new_count < old_count || shape[view as usize] == 1) {
                     strides[view as usize] = new_count as isize * base;
@@ -397,7 +452,11 @@ impl Layout {
                 }
             }
         }
-        (view == -1).then_some(Layout { shape: new, strides, offset })
+        (view == -1).then_some(Layout {
+            shape: new,
+            strides,
+            offset,
+        })
     }
 
     /// `view`: as [`Layout::reshape`], with PyTorch's error where a copy would be needed.

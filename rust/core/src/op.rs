@@ -19,10 +19,18 @@ pub struct TensorMeta {
 
 impl TensorMeta {
     pub fn new(shape: &[usize], dtype: DType, device: Device) -> Self {
-        TensorMeta { shape: Dims::from_slice(shape), dtype, device }
+        TensorMeta {
+            shape: Dims::from_slice(shape),
+            dtype,
+            device,
+        }
     }
     pub fn of(t: &Tensor) -> Self {
-        TensorMeta { shape: t.shape().clone(), dtype: t.dtype(), device: t.device() }
+        TensorMeta {
+            shape: t.shape().clone(),
+            dtype: t.dtype(),
+            device: t.device(),
+        }
     }
 }
 
@@ -43,12 +51,21 @@ pub struct Save {
 }
 
 impl Save {
-    pub const NONE: Save = Save { inputs: 0, outputs: 0 };
+    pub const NONE: Save = Save {
+        inputs: 0,
+        outputs: 0,
+    };
     pub const fn inputs(mask: Mask) -> Save {
-        Save { inputs: mask, outputs: 0 }
+        Save {
+            inputs: mask,
+            outputs: 0,
+        }
     }
     pub const fn outputs(mask: Mask) -> Save {
-        Save { inputs: 0, outputs: mask }
+        Save {
+            inputs: 0,
+            outputs: mask,
+        }
     }
 }
 
@@ -95,7 +112,11 @@ pub trait Op: Derivative {
     /// Elements touched, as an estimate of time for releasing the host's lock.
     fn work(&self, x: &[&Tensor], y: &[Tensor]) -> usize {
         let n = |t: &Tensor| t.numel();
-        x.iter().map(|t| n(t)).max().unwrap_or(0).max(y.iter().map(n).max().unwrap_or(0))
+        x.iter()
+            .map(|t| n(t))
+            .max()
+            .unwrap_or(0)
+            .max(y.iter().map(n).max().unwrap_or(0))
     }
 }
 

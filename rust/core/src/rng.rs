@@ -53,7 +53,9 @@ pub fn initial_seed() -> u64 {
 
 impl Generator {
     pub fn new(seed: u64) -> Self {
-        Generator { engine: Mutex::new(Engine::new(seed)) }
+        Generator {
+            engine: Mutex::new(Engine::new(seed)),
+        }
     }
 
     /// Starts the stream that belongs to the seed; mt19937 uses its low 32 bits.
@@ -115,7 +117,9 @@ impl Generator {
 
     /// Fills a tensor that is not contiguous: always one float64 normal number after the other.
     pub fn normal_serial<T: Sample>(&self, out: &mut [T], mean: f64, std: f64) {
-        fill::each(&mut self.engine.lock(), out, |e| e.next_normal().mul_add(std, mean));
+        fill::each(&mut self.engine.lock(), out, |e| {
+            e.next_normal().mul_add(std, mean)
+        });
     }
 
     /// Fills with exp of normal numbers.
@@ -127,13 +131,17 @@ impl Generator {
     /// Fills with numbers of density rate * exp(-rate * x).
     pub fn exponential<T: Sample>(&self, out: &mut [T], rate: f64) {
         let scale = -1.0 / rate;
-        fill::each(&mut self.engine.lock(), out, |e| scale * (-e.next_uniform()).ln_1p());
+        fill::each(&mut self.engine.lock(), out, |e| {
+            scale * (-e.next_uniform()).ln_1p()
+        });
     }
 
     /// Fills with the number of trials up to the first success of probability p.
     pub fn geometric<T: Sample>(&self, out: &mut [T], p: f64) {
         let scale = (-p).ln_1p();
-        fill::each(&mut self.engine.lock(), out, |e| (e.next_uniform().ln() / scale).ceil());
+        fill::each(&mut self.engine.lock(), out, |e| {
+            (e.next_uniform().ln() / scale).ceil()
+        });
     }
 
     /// Fills with median + sigma * tan(pi * (u - 1/2)).
@@ -171,7 +179,9 @@ impl Generator {
     pub fn random_full<T: Sample>(&self, out: &mut [T]) {
         let engine = &mut *self.engine.lock();
         if T::FULL_RANGE >> 32 == 0 {
-            fill::words(engine, out, |u| T::from_i64((u as u64 % T::FULL_RANGE) as i64));
+            fill::words(engine, out, |u| {
+                T::from_i64((u as u64 % T::FULL_RANGE) as i64)
+            });
         } else {
             out.fill_with(|| T::from_i64((engine.next_u64() % T::FULL_RANGE) as i64));
         }
@@ -191,7 +201,10 @@ impl Generator {
     ) -> Result<()> {
         let weight = |w: &T| w.to_f64();
         let bad = |text: &str| Err(Error::new(Kind::Runtime, text));
-        if weights.iter().any(|w| !(weight(w) >= 0.0 && weight(w).is_finite())) {
+        if weights
+            .iter()
+            .any(|w| !(weight(w) >= 0.0 && weight(w).is_finite()))
+        {
             return bad(
                 "multinomial: probability tensor contains either `inf`, `nan` or element < 0",
             );
@@ -203,8 +216,10 @@ impl Generator {
             );
         }
         if !replacement && out.len() > weights.len() {
-            return bad("multinomial: cannot sample n_sample > prob_dist.size(-1) samples \
-                        without replacement");
+            return bad(
+                "multinomial: cannot sample n_sample > prob_dist.size(-1) samples \
+                        without replacement",
+            );
         }
         fill::multinomial(&mut self.engine.lock(), weights, out, replacement);
         Ok(())
@@ -279,7 +294,8 @@ mod tests {
         let g = seeded();
         let mut out = [0; 3];
         for replacement in [true, false] {
-            g.multinomial(&[0f32, 1.0, 2.0, 3.0], &mut out, replacement).unwrap();
+            g.multinomial(&[0f32, 1.0, 2.0, 3.0], &mut out, replacement)
+                .unwrap();
             assert!(out.iter().all(|&i| i > 0), "{out:?}");
         }
         for bad in [[1.0, -1.0], [f64::NAN, 1.0], [0.0, 0.0]] {

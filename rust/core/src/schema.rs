@@ -119,8 +119,12 @@ impl From<Tensor> for Value {
 /// Parses a signature. Signatures are constants of this crate: a mistake panics when the table is
 /// built, which every test does.
 pub fn parse(text: &'static str) -> Schema {
-    let open = text.find('(').unwrap_or_else(|| panic!("schema without (: {text}"));
-    let arrow = text.rfind(") -> ").unwrap_or_else(|| panic!("schema without ->: {text}"));
+    let open = text
+        .find('(')
+        .unwrap_or_else(|| panic!("schema without (: {text}"));
+    let arrow = text
+        .rfind(") -> ")
+        .unwrap_or_else(|| panic!("schema without ->: {text}"));
     let name = &text[..open];
     let mut params = Vec::new();
     let mut keyword_only = false;
@@ -133,11 +137,19 @@ pub fn parse(text: &'static str) -> Schema {
             Some((l, d)) => (l, Some(d)),
             None => (part, None),
         };
-        let (ty, name) = left.rsplit_once(' ').unwrap_or_else(|| panic!("bad parameter: {text}"));
+        let (ty, name) = left
+            .rsplit_once(' ')
+            .unwrap_or_else(|| panic!("bad parameter: {text}"));
         let nullable = ty.ends_with('?');
         let ty = parse_type(ty.trim_end_matches('?'), text);
         let default = default.map(|d| parse_default(d, ty, text));
-        params.push(Param { name, ty, nullable, default, keyword_only });
+        params.push(Param {
+            name,
+            ty,
+            nullable,
+            default,
+            keyword_only,
+        });
     }
     let out = text[arrow + 5..].trim();
     let returns = match out.strip_prefix('(') {
@@ -147,7 +159,11 @@ pub fn parse(text: &'static str) -> Schema {
             .collect(),
         None => vec![None],
     };
-    Schema { name, params, returns }
+    Schema {
+        name,
+        params,
+        returns,
+    }
 }
 
 /// Splits at commas outside brackets.
@@ -205,10 +221,14 @@ fn parse_default(d: &'static str, ty: Type, text: &str) -> Value {
         (_, Type::Str) => Value::Str(d.trim_matches(['\'', '"']).into()),
         (_, Type::Ints(_)) => match d.strip_prefix('[').and_then(|d| d.strip_suffix(']')) {
             Some(list) => Value::Ints(
-                split_static(list).map(|n| n.parse().expect("an int in a default")).collect(),
+                split_static(list)
+                    .map(|n| n.parse().expect("an int in a default"))
+                    .collect(),
             ),
             None => {
-                let n: i64 = d.parse().unwrap_or_else(|_| panic!("bad default {d} in {text}"));
+                let n: i64 = d
+                    .parse()
+                    .unwrap_or_else(|_| panic!("bad default {d} in {text}"));
                 let count = if let Type::Ints(Some(k)) = ty { k } else { 1 };
                 Value::Ints(SmallVec::from_elem(n, count))
             }
@@ -217,7 +237,8 @@ fn parse_default(d: &'static str, ty: Type, text: &str) -> Value {
         _ => match d.parse::<i64>() {
             Ok(i) => Value::Int(i),
             Err(_) => Value::Float(
-                d.parse().unwrap_or_else(|_| panic!("bad default {d} in {text}")),
+                d.parse()
+                    .unwrap_or_else(|_| panic!("bad default {d} in {text}")),
             ),
         },
     }
@@ -456,20 +477,38 @@ impl Entry {
     pub fn invoke(&self, schema: &Schema, values: &mut [Value], dest: &Dest) -> Result<Value> {
         let direct = self.flags & flag::DIRECT != 0;
         match dest {
-            Dest::New => (self.run)(&Args { values, dest, schema }),
-            _ if direct => (self.run)(&Args { values, dest, schema }),
+            Dest::New => (self.run)(&Args {
+                values,
+                dest,
+                schema,
+            }),
+            _ if direct => (self.run)(&Args {
+                values,
+                dest,
+                schema,
+            }),
             Dest::InPlace => {
                 let Some(Value::Tensor(target)) = values.first().cloned() else {
-                    bail!(Type, "{}_(): the first argument must be a Tensor", schema.name);
+                    bail!(
+                        Type,
+                        "{}_(): the first argument must be a Tensor",
+                        schema.name
+                    );
                 };
                 let tracked = mode::grad()
-                    && values.iter().any(|v| matches!(v, Value::Tensor(t) if t.requires_grad()));
+                    && values
+                        .iter()
+                        .any(|v| matches!(v, Value::Tensor(t) if t.requires_grad()));
                 target.check_inplace(tracked)?;
                 if tracked {
                     // What backward needs of the old value must outlive it.
                     values[0] = Value::Tensor(target.copy_dense()?);
                 }
-                let result = (self.run)(&Args { values, dest: &Dest::New, schema })?;
+                let result = (self.run)(&Args {
+                    values,
+                    dest: &Dest::New,
+                    schema,
+                })?;
                 let Value::Tensor(result) = result else {
                     bail!(Type, "{}_(): the result is not one tensor", schema.name);
                 };
@@ -488,7 +527,11 @@ impl Entry {
                 {
                     dispatch::refuse_out(schema.name)?;
                 }
-                let results = match (self.run)(&Args { values, dest: &Dest::New, schema })? {
+                let results = match (self.run)(&Args {
+                    values,
+                    dest: &Dest::New,
+                    schema,
+                })? {
                     Value::Tensor(t) => vec![t],
                     Value::Tensors(t) | Value::Tuple(t) => t,
                     _ => bail!(Type, "{}(): takes no out=", schema.name),

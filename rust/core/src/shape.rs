@@ -16,12 +16,15 @@ pub fn numel(shape: &[usize]) -> Result<usize> {
     }
     let mut n = 1usize;
     for &d in shape {
-        n = n.checked_mul(d).filter(|&n| n <= i64::MAX as usize).ok_or_else(|| {
-            Error::runtime(format!(
+        n = n
+            .checked_mul(d)
+            .filter(|&n| n <= i64::MAX as usize)
+            .ok_or_else(|| {
+                Error::runtime(format!(
                 "Storage size calculation overflowed with sizes={} (numel does not fit 64 bits)",
                 Show(shape)
             ))
-        })?;
+            })?;
     }
     Ok(n)
 }
@@ -57,7 +60,11 @@ pub fn dims(ds: &[i64], ndim: usize) -> Result<SmallVec<[usize; 5]>> {
     let mut out = SmallVec::new();
     for &d in ds {
         let d = dim(d, ndim)?;
-        ensure!(!out.contains(&d), Runtime, "dim {d} appears multiple times in the list of dims");
+        ensure!(
+            !out.contains(&d),
+            Runtime,
+            "dim {d} appears multiple times in the list of dims"
+        );
         out.push(d);
     }
     Ok(out)
@@ -87,8 +94,16 @@ pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Dims> {
     let n = a.len().max(b.len());
     let mut out = Dims::from_elem(1, n);
     for i in 0..n {
-        let x = if i + a.len() >= n { a[i + a.len() - n] } else { 1 };
-        let y = if i + b.len() >= n { b[i + b.len() - n] } else { 1 };
+        let x = if i + a.len() >= n {
+            a[i + a.len() - n]
+        } else {
+            1
+        };
+        let y = if i + b.len() >= n {
+            b[i + b.len() - n]
+        } else {
+            1
+        };
         out[i] = match (x, y) {
             (x, y) if x == y => x,
             (1, y) => y,
@@ -106,7 +121,11 @@ pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Dims> {
 /// Whether a tensor of shape `from` expands to shape `to`.
 pub fn expandable(from: &[usize], to: &[usize]) -> bool {
     from.len() <= to.len()
-        && from.iter().rev().zip(to.iter().rev()).all(|(&f, &t)| f == t || f == 1)
+        && from
+            .iter()
+            .rev()
+            .zip(to.iter().rev())
+            .all(|(&f, &t)| f == t || f == 1)
 }
 
 /// Sizes from a factory's arguments: negative ones raise.
@@ -132,11 +151,20 @@ pub fn infer(size: &[i64], count: usize) -> Result<Dims> {
     let mut known = 1usize;
     for (i, &s) in size.iter().enumerate() {
         if s == -1 {
-            ensure!(unknown.is_none(), Runtime, "only one dimension can be inferred");
+            ensure!(
+                unknown.is_none(),
+                Runtime,
+                "only one dimension can be inferred"
+            );
             unknown = Some(i);
             out.push(1);
         } else {
-            ensure!(s >= 0, Runtime, "invalid shape dimension {s} at index {i} of shape {}", Show(size));
+            ensure!(
+                s >= 0,
+                Runtime,
+                "invalid shape dimension {s} at index {i} of shape {}",
+                Show(size)
+            );
             known = known.checked_mul(s as usize).unwrap_or(usize::MAX);
             out.push(s as usize);
         }
@@ -144,7 +172,10 @@ pub fn infer(size: &[i64], count: usize) -> Result<Dims> {
     let invalid = || {
         Error::new(
             Kind::Runtime,
-            format!("shape '{}' is invalid for input of size {count}", Show(size)),
+            format!(
+                "shape '{}' is invalid for input of size {count}",
+                Show(size)
+            ),
         )
     };
     match unknown {

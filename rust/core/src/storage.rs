@@ -44,7 +44,10 @@ impl Storage {
 
     pub fn zeroed(bytes: usize, device: Device) -> Result<Storage> {
         match device {
-            Device::Cpu => Ok(Storage::new(Memory::Host(alloc::alloc_zeroed(bytes)?), bytes)),
+            Device::Cpu => Ok(Storage::new(
+                Memory::Host(alloc::alloc_zeroed(bytes)?),
+                bytes,
+            )),
             Device::Wgpu => bail!(Runtime, "wgpu: no device"),
         }
     }
@@ -53,12 +56,20 @@ impl Storage {
     ///
     /// # Safety
     /// `ptr` is valid for reads and writes of `bytes` while `owner` lives.
-    pub unsafe fn lent(ptr: NonNull<u8>, bytes: usize, owner: Box<dyn Any + Send + Sync>) -> Storage {
+    pub unsafe fn lent(
+        ptr: NonNull<u8>,
+        bytes: usize,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> Storage {
         Storage::new(Memory::Lent(ptr, owner), bytes)
     }
 
     fn new(memory: Memory, bytes: usize) -> Storage {
-        Storage(Arc::new(Allocation { memory, bytes, version: AtomicU32::new(0) }))
+        Storage(Arc::new(Allocation {
+            memory,
+            bytes,
+            version: AtomicU32::new(0),
+        }))
     }
 
     pub fn bytes(&self) -> usize {

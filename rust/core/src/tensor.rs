@@ -80,12 +80,20 @@ impl Tensor {
     /// Uninitialised, contiguous.
     pub fn empty(shape: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
         let storage = Storage::empty(byte_count(shape, dtype)?, device)?;
-        Ok(Tensor::from_storage(storage, Layout::contiguous(shape), dtype))
+        Ok(Tensor::from_storage(
+            storage,
+            Layout::contiguous(shape),
+            dtype,
+        ))
     }
 
     pub fn zeros(shape: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
         let storage = Storage::zeroed(byte_count(shape, dtype)?, device)?;
-        Ok(Tensor::from_storage(storage, Layout::contiguous(shape), dtype))
+        Ok(Tensor::from_storage(
+            storage,
+            Layout::contiguous(shape),
+            dtype,
+        ))
     }
 
     /// A contiguous tensor on the CPU from a slice whose type has the same size as `dtype`.
@@ -117,13 +125,27 @@ impl Tensor {
     /// The same memory under another layout, with no history and not registered as a view.
     pub fn alias(&self, layout: Layout) -> Tensor {
         let i = &*self.0;
-        Tensor::build(i.storage.clone(), layout, i.dtype, false, i.version.clone(), None)
+        Tensor::build(
+            i.storage.clone(),
+            layout,
+            i.dtype,
+            false,
+            i.version.clone(),
+            None,
+        )
     }
 
     /// The same memory read as another type of a size that `layout` accounts for.
     pub fn alias_as(&self, layout: Layout, dtype: DType) -> Tensor {
         let i = &*self.0;
-        Tensor::build(i.storage.clone(), layout, dtype, false, i.version.clone(), None)
+        Tensor::build(
+            i.storage.clone(),
+            layout,
+            dtype,
+            false,
+            i.version.clone(),
+            None,
+        )
     }
 
     /// A view: like [`Tensor::alias`], and in-place changes reach the history of its base.
@@ -133,8 +155,16 @@ impl Tensor {
             Some(v) => (v.base.clone(), v.creation),
             None => (self.clone(), Creation::Default),
         };
-        let creation = if creation == Creation::Default { inherited } else { creation };
-        let view = ViewOf { base, creation, seen: AtomicU32::new(self.version()) };
+        let creation = if creation == Creation::Default {
+            inherited
+        } else {
+            creation
+        };
+        let view = ViewOf {
+            base,
+            creation,
+            seen: AtomicU32::new(self.version()),
+        };
         let version = i.version.clone();
         Tensor::build(i.storage.clone(), layout, dtype, false, version, Some(view))
     }
@@ -148,14 +178,28 @@ impl Tensor {
     pub fn data(&self) -> Tensor {
         let i = &*self.0;
         let version = Some(Arc::new(AtomicU32::new(0)));
-        Tensor::build(i.storage.clone(), i.layout.clone(), i.dtype, false, version, None)
+        Tensor::build(
+            i.storage.clone(),
+            i.layout.clone(),
+            i.dtype,
+            false,
+            version,
+            None,
+        )
     }
 
     /// The same memory, marked as a Python number (or no longer so).
     pub fn with_wrapped(&self, wrapped: bool) -> Tensor {
         let i = &*self.0;
         let version = i.version.clone();
-        Tensor::build(i.storage.clone(), i.layout.clone(), i.dtype, wrapped, version, None)
+        Tensor::build(
+            i.storage.clone(),
+            i.layout.clone(),
+            i.dtype,
+            wrapped,
+            version,
+            None,
+        )
     }
 
     /// Another tensor's memory under this one's place in the graph (`x.data = y`, `x.resize_`).
@@ -229,7 +273,10 @@ impl Tensor {
 
     /// The first element as bytes.
     pub fn bytes_ptr(&self) -> *mut u8 {
-        self.0.storage.ptr().wrapping_add(self.0.layout.offset * self.0.dtype.size())
+        self.0
+            .storage
+            .ptr()
+            .wrapping_add(self.0.layout.offset * self.0.dtype.size())
     }
 
     /// A contiguous CPU tensor's elements. `T` must be the dtype's type.
@@ -333,7 +380,10 @@ impl Tensor {
                 DType::F32 => Scalar::Float(*p.cast::<f32>() as f64),
                 DType::F64 => Scalar::Float(*p.cast::<f64>()),
                 DType::C64 | DType::C128 => {
-                    crate::bail!(NotImplemented, "item: complex tensors are not supported yet")
+                    crate::bail!(
+                        NotImplemented,
+                        "item: complex tensors are not supported yet"
+                    )
                 }
             }
         })
@@ -354,10 +404,12 @@ impl std::fmt::Debug for Tensor {
 /// Bytes that a contiguous tensor takes, checked.
 pub fn byte_count(shape: &[usize], dtype: DType) -> Result<usize> {
     let n = numel(shape)?;
-    n.checked_mul(dtype.size()).filter(|&b| b <= isize::MAX as usize).ok_or_else(|| {
-        crate::error::Error::runtime(format!(
-            "Storage size calculation overflowed with sizes={}",
-            crate::shape::Show(shape)
-        ))
-    })
+    n.checked_mul(dtype.size())
+        .filter(|&b| b <= isize::MAX as usize)
+        .ok_or_else(|| {
+            crate::error::Error::runtime(format!(
+                "Storage size calculation overflowed with sizes={}",
+                crate::shape::Show(shape)
+            ))
+        })
 }

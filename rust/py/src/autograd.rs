@@ -71,8 +71,13 @@ pub fn register_hook(t: &Tensor, hook: Py<PyAny>, post: bool) -> PyResult<u64> {
     Python::attach(|py| {
         // A weak reference: the leaf must not keep itself alive.
         let object = wrap(py, t.clone())?;
-        let leaf = py.import("weakref")?.getattr("ref")?.call1((object,))?.unbind();
-        t.register_post_accumulate(Arc::new(PyPostHook { hook, leaf })).py()
+        let leaf = py
+            .import("weakref")?
+            .getattr("ref")?
+            .call1((object,))?
+            .unbind();
+        t.register_post_accumulate(Arc::new(PyPostHook { hook, leaf }))
+            .py()
     })
 }
 
@@ -103,7 +108,11 @@ impl NodeHook for PyNodeHook {
                 Err(_) => out.extract(py)?,
             };
             let grads = items.iter().map(|g| {
-                if g.is_none() { Ok(None) } else { borrow(g).map(Some) }
+                if g.is_none() {
+                    Ok(None)
+                } else {
+                    borrow(g).map(Some)
+                }
             });
             Ok(Some(grads.collect::<PyResult<Grads>>()?))
         })
@@ -147,12 +156,20 @@ impl PyGraphNode {
     }
     fn register_hook_(&self, hook: Py<PyAny>) -> u64 {
         let id = next_hook_id();
-        self.0.hooks().lock().post.push((id, Arc::new(PyNodeHook(hook))));
+        self.0
+            .hooks()
+            .lock()
+            .post
+            .push((id, Arc::new(PyNodeHook(hook))));
         id
     }
     fn register_prehook_(&self, hook: Py<PyAny>) -> u64 {
         let id = next_hook_id();
-        self.0.hooks().lock().pre.push((id, Arc::new(PyNodeHook(hook))));
+        self.0
+            .hooks()
+            .lock()
+            .pre
+            .push((id, Arc::new(PyNodeHook(hook))));
         id
     }
     fn remove_hook_(&self, id: u64) {
@@ -167,13 +184,19 @@ impl PyGraphNode {
         Some(node.ctx.clone_ref(py))
     }
     fn __repr__(&self) -> String {
-        format!("<{} object at {:p}>", self.0.func.name(), Arc::as_ptr(&self.0).cast::<u8>())
+        format!(
+            "<{} object at {:p}>",
+            self.0.func.name(),
+            Arc::as_ptr(&self.0).cast::<u8>()
+        )
     }
     fn __hash__(&self) -> usize {
         Arc::as_ptr(&self.0).cast::<u8>() as usize >> 4
     }
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<PyGraphNode>().is_ok_and(|o| Arc::ptr_eq(&o.get().0, &self.0))
+        other
+            .cast::<PyGraphNode>()
+            .is_ok_and(|o| Arc::ptr_eq(&o.get().0, &self.0))
     }
 }
 
@@ -201,7 +224,13 @@ fn _run_backward(
         // A `GradientEdge(node, output_nr)`.
         let node = obj.getattr("node")?;
         let nr: u32 = obj.getattr("output_nr")?.extract()?;
-        Ok(Some((Edge { node: node.cast::<PyGraphNode>()?.get().0.clone(), nr }, None)))
+        Ok(Some((
+            Edge {
+                node: node.cast::<PyGraphNode>()?.get().0.clone(),
+                nr,
+            },
+            None,
+        )))
     };
     let mut roots = Vec::new();
     for (i, (t, g)) in tensors.iter().zip(&grad_tensors).enumerate() {
@@ -266,7 +295,10 @@ fn _run_backward(
              allow_unused=True if this is the desired behavior.",
         ));
     }
-    results.into_iter().map(|g| g.map(|g| wrap(py, g)).transpose()).collect()
+    results
+        .into_iter()
+        .map(|g| g.map(|g| wrap(py, g)).transpose())
+        .collect()
 }
 
 /// Tells the collector of Python objects that only this tensor keeps alive.
@@ -274,12 +306,16 @@ pub fn traverse(t: &Tensor, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> 
     if t.handles() > 1 {
         return Ok(());
     }
-    let Some(meta) = t.autograd() else { return Ok(()) };
+    let Some(meta) = t.autograd() else {
+        return Ok(());
+    };
     // The slot and this visit; anything else that holds the place in the graph owns it too.
     if Arc::strong_count(meta) > 1 {
         return Ok(());
     }
-    let Some(s) = meta.state.try_lock() else { return Ok(()) };
+    let Some(s) = meta.state.try_lock() else {
+        return Ok(());
+    };
     for (_, hook) in &s.hooks {
         if let Some(h) = hook.as_any().downcast_ref::<PyHook>() {
             visit.call(&h.0)?;
@@ -319,7 +355,11 @@ pub fn clear(t: &Tensor) {
     let Some(meta) = t.autograd() else { return };
     let (edge, hooks, post) = {
         let mut s = meta.state.lock();
-        (s.edge.take(), std::mem::take(&mut s.hooks), std::mem::take(&mut s.post_accumulate))
+        (
+            s.edge.take(),
+            std::mem::take(&mut s.hooks),
+            std::mem::take(&mut s.post_accumulate),
+        )
     };
     if let Some(h) = edge.as_ref().and_then(|e| e.node.hooks_if_any()) {
         let old = std::mem::take(&mut h.lock().tensor);

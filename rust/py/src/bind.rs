@@ -77,8 +77,11 @@ unsafe extern "C" fn call(
             std::ptr::null_mut()
         }
         Err(_) => {
-            PyRuntimeError::new_err(format!("{}(): internal panic; please report", function.name))
-                .restore(py);
+            PyRuntimeError::new_err(format!(
+                "{}(): internal panic; please report",
+                function.name
+            ))
+            .restore(py);
             std::ptr::null_mut()
         }
     }
@@ -124,7 +127,10 @@ impl Function {
                 if y.same(x) && !args.is_empty() {
                     // SAFETY: as above.
                     let first = unsafe { Bound::from_borrowed_ptr(py, args[0]) };
-                    if first.cast::<PyTensor>().is_ok_and(|t| t.get().get().same(y)) {
+                    if first
+                        .cast::<PyTensor>()
+                        .is_ok_and(|t| t.get().get().same(y))
+                    {
                         return Ok(first.unbind());
                     }
                 }
@@ -182,7 +188,10 @@ impl Function {
             got.join(", ")
         );
         for (o, why) in self.overloads.iter().zip(misfits) {
-            text.push_str(&format!("\n * {}\n      didn't match because: {why}", o.op.entry.schema));
+            text.push_str(&format!(
+                "\n * {}\n      didn't match because: {why}",
+                o.op.entry.schema
+            ));
         }
         PyTypeError::new_err(text)
     }
@@ -309,7 +318,8 @@ impl Overload {
         }
         // SAFETY: as above.
         let obj = unsafe { Bound::from_borrowed_ptr(py, args[i]) };
-        args.len() > places || !(obj.is_instance_of::<PyTuple>() || obj.is_instance_of::<pyo3::types::PyList>())
+        args.len() > places
+            || !(obj.is_instance_of::<PyTuple>() || obj.is_instance_of::<pyo3::types::PyList>())
     }
 
     fn find(&self, key: &Bound<'_, PyString>) -> Option<usize> {
@@ -434,7 +444,10 @@ fn make_type(py: Python<'_>) -> PyResult<*mut ffi::PyTypeObject> {
     };
     // SAFETY: a table of zeros ends each list, as CPython asks.
     let members = Box::leak(Box::new([
-        member(c"__vectorcalloffset__", std::mem::offset_of!(Callable, vectorcall)),
+        member(
+            c"__vectorcalloffset__",
+            std::mem::offset_of!(Callable, vectorcall),
+        ),
         unsafe { std::mem::zeroed() },
     ]));
     // SAFETY: as above.
@@ -449,7 +462,9 @@ fn make_type(py: Python<'_>) -> PyResult<*mut ffi::PyTypeObject> {
     let methods = Box::leak(Box::new([
         ffi::PyMethodDef {
             ml_name: c"__reduce__".as_ptr(),
-            ml_meth: ffi::PyMethodDefPointer { PyCFunction: reduce },
+            ml_meth: ffi::PyMethodDefPointer {
+                PyCFunction: reduce,
+            },
             ml_flags: ffi::METH_NOARGS,
             ml_doc: std::ptr::null(),
         },
@@ -509,7 +524,10 @@ fn collect(wanted: u32, suffix: &str) -> Names {
     let mut names = Names::new();
     for op in table() {
         if op.entry.flags & wanted == wanted {
-            names.entry(format!("{}{suffix}", op.schema.name)).or_default().push(op);
+            names
+                .entry(format!("{}{suffix}", op.schema.name))
+                .or_default()
+                .push(op);
         }
     }
     names
@@ -520,7 +538,13 @@ fn functions(py: Python<'_>, names: Names, inplace: bool) -> Vec<&'static Functi
         .into_iter()
         .map(|(name, ops)| {
             let doc = ops.iter().fold(String::new(), |d, op| {
-                let text = op.entry.doc.lines().map(str::trim).collect::<Vec<_>>().join("\n");
+                let text = op
+                    .entry
+                    .doc
+                    .lines()
+                    .map(str::trim)
+                    .collect::<Vec<_>>()
+                    .join("\n");
                 format!("{d}{}\n\n{}\n", op.entry.schema, text.trim_end())
             });
             let overloads = ops
@@ -536,7 +560,12 @@ fn functions(py: Python<'_>, names: Names, inplace: bool) -> Vec<&'static Functi
                     out: op.entry.flags & flag::OUT != 0 && !inplace,
                 })
                 .collect();
-            &*Box::leak(Box::new(Function { name, overloads, inplace, doc }))
+            &*Box::leak(Box::new(Function {
+                name,
+                overloads,
+                inplace,
+                doc,
+            }))
         })
         .collect()
 }
@@ -583,7 +612,11 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     add(m.as_any(), collect(flag::FN, ""), false)?;
     add(m.as_any(), collect(flag::FN | flag::INPLACE, "_"), true)?;
     add(class.as_any(), collect(flag::METHOD, ""), false)?;
-    add(class.as_any(), collect(flag::METHOD | flag::INPLACE, "_"), true)?;
+    add(
+        class.as_any(),
+        collect(flag::METHOD | flag::INPLACE, "_"),
+        true,
+    )?;
     for (bit, name) in [
         (flag::NN, "_nn"),
         (flag::LINALG, "_linalg"),

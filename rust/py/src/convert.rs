@@ -123,14 +123,15 @@ fn sequence<'py>(obj: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
 /// Reads an argument of a type; `None` where the object is not of it.
 pub fn argument(ty: Type, obj: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
     Ok(match ty {
-        Type::Tensor => obj.cast::<PyTensor>().ok().map(|t| Value::Tensor(t.get().get())),
+        Type::Tensor => obj
+            .cast::<PyTensor>()
+            .ok()
+            .map(|t| Value::Tensor(t.get().get())),
         Type::Operand => operand(obj)?.map(Value::Tensor),
         Type::Scalar => match scalar(obj)? {
             Some(s) => Some(of_scalar(s)),
             None => match obj.cast::<PyTensor>() {
-                Ok(t) if t.get().get().ndim() == 0 => {
-                    Some(of_scalar(t.get().get().item().py()?))
-                }
+                Ok(t) if t.get().get().ndim() == 0 => Some(of_scalar(t.get().get().item().py()?)),
                 _ => None,
             },
         },
@@ -148,7 +149,10 @@ pub fn argument(ty: Type, obj: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
             Some(Scalar::Bool(b)) => Some(Value::Bool(b)),
             _ => None,
         },
-        Type::Str => obj.cast::<PyString>().ok().map(|s| Value::Str(s.to_string().into())),
+        Type::Str => obj
+            .cast::<PyString>()
+            .ok()
+            .map(|s| Value::Str(s.to_string().into())),
         Type::DType => dtype(obj).map(Value::DType),
         Type::Device => match obj.cast::<PyDevice>() {
             Ok(d) => Some(Value::Device(d.get().device)),
@@ -158,12 +162,14 @@ pub fn argument(ty: Type, obj: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
             },
         },
         Type::Layout => obj.cast::<PyLayout>().ok().map(|_| Value::Layout),
-        Type::MemoryFormat => {
-            obj.cast::<PyMemoryFormat>().ok().map(|f| Value::MemoryFormat(f.get().0))
-        }
-        Type::Generator => {
-            obj.cast::<PyGenerator>().ok().map(|g| Value::Generator(g.get().0.clone()))
-        }
+        Type::MemoryFormat => obj
+            .cast::<PyMemoryFormat>()
+            .ok()
+            .map(|f| Value::MemoryFormat(f.get().0)),
+        Type::Generator => obj
+            .cast::<PyGenerator>()
+            .ok()
+            .map(|g| Value::Generator(g.get().0.clone())),
         Type::Ints(length) => {
             if let Some(items) = sequence(obj) {
                 let mut out: SmallVec<[i64; 5]> = SmallVec::new();
@@ -276,7 +282,10 @@ pub fn result(py: Python<'_>, schema: &Schema, value: Value) -> PyResult<Py<PyAn
         Value::None => py.None(),
         Value::Tensor(t) => wrap(py, t)?,
         Value::Tensors(ts) | Value::Tuple(ts) => {
-            let items = ts.into_iter().map(|t| wrap(py, t)).collect::<PyResult<Vec<_>>>()?;
+            let items = ts
+                .into_iter()
+                .map(|t| wrap(py, t))
+                .collect::<PyResult<Vec<_>>>()?;
             let tuple = PyTuple::new(py, items)?;
             if schema.returns.len() > 1 && schema.returns.iter().all(Option::is_some) {
                 let names: Vec<_> = schema.returns.iter().flatten().copied().collect();

@@ -9,7 +9,14 @@ use pytensorlib_core::dtype::{self, DType};
 use pytensorlib_core::schema::MemoryFormat;
 
 /// An element type.
-#[pyclass(name = "dtype", module = "pytensorlib", frozen, eq, hash, skip_from_py_object)]
+#[pyclass(
+    name = "dtype",
+    module = "pytensorlib",
+    frozen,
+    eq,
+    hash,
+    skip_from_py_object
+)]
 #[derive(PartialEq, Eq, Hash, Clone)]
 pub struct PyDType(pub DType);
 
@@ -60,7 +67,11 @@ impl PyDType {
         self.0.name()
     }
     fn to_complex(&self, py: Python<'_>) -> Py<PyDType> {
-        let d = if self.0 == DType::F64 { DType::C128 } else { DType::C64 };
+        let d = if self.0 == DType::F64 {
+            DType::C128
+        } else {
+            DType::C64
+        };
         dtype_object(py, d).clone_ref(py)
     }
     fn to_real(&self, py: Python<'_>) -> Py<PyDType> {
@@ -74,7 +85,14 @@ impl PyDType {
 }
 
 /// Where tensors live: `device("cpu")`, `device("wgpu")`.
-#[pyclass(name = "device", module = "pytensorlib", frozen, eq, hash, skip_from_py_object)]
+#[pyclass(
+    name = "device",
+    module = "pytensorlib",
+    frozen,
+    eq,
+    hash,
+    skip_from_py_object
+)]
 #[derive(PartialEq, Eq, Hash, Clone)]
 pub struct PyDevice {
     pub device: Device,
@@ -83,11 +101,17 @@ pub struct PyDevice {
 
 impl PyDevice {
     pub fn of(device: Device) -> Self {
-        PyDevice { device, indexed: device == Device::Wgpu }
+        PyDevice {
+            device,
+            indexed: device == Device::Wgpu,
+        }
     }
     pub fn parse(text: &str) -> PyResult<Self> {
         let device = Device::parse(text).map_err(|e| PyRuntimeError::new_err(e.text))?;
-        Ok(PyDevice { device, indexed: text.contains(':') })
+        Ok(PyDevice {
+            device,
+            indexed: text.contains(':'),
+        })
     }
 }
 
@@ -100,7 +124,9 @@ impl PyDevice {
             return Ok(d.get().clone());
         }
         let Ok(text) = r#type.cast::<PyString>() else {
-            return Err(PyTypeError::new_err("device(): argument 'type' must be str"));
+            return Err(PyTypeError::new_err(
+                "device(): argument 'type' must be str",
+            ));
         };
         let text = text.to_string();
         match index {
@@ -118,7 +144,11 @@ impl PyDevice {
     }
     fn __str__(&self) -> String {
         let kind = self.device.kind();
-        if self.indexed { format!("{kind}:0") } else { kind.to_string() }
+        if self.indexed {
+            format!("{kind}:0")
+        } else {
+            kind.to_string()
+        }
     }
     fn __repr__(&self) -> String {
         let kind = self.device.kind();
@@ -134,7 +164,14 @@ impl PyDevice {
 }
 
 /// The arrangement of elements; only `strided` exists.
-#[pyclass(name = "layout", module = "pytensorlib", frozen, eq, hash, skip_from_py_object)]
+#[pyclass(
+    name = "layout",
+    module = "pytensorlib",
+    frozen,
+    eq,
+    hash,
+    skip_from_py_object
+)]
 #[derive(PartialEq, Eq, Hash, Clone)]
 pub struct PyLayout;
 
@@ -149,7 +186,14 @@ impl PyLayout {
 }
 
 /// The order in which the dimensions of an image batch lie in memory.
-#[pyclass(name = "memory_format", module = "pytensorlib", frozen, eq, hash, skip_from_py_object)]
+#[pyclass(
+    name = "memory_format",
+    module = "pytensorlib",
+    frozen,
+    eq,
+    hash,
+    skip_from_py_object
+)]
 #[derive(PartialEq, Eq, Clone)]
 pub struct PyMemoryFormat(pub MemoryFormat);
 
@@ -188,9 +232,9 @@ fn get_default_dtype(py: Python<'_>) -> Py<PyDType> {
 /// Sets the type of tensors made from Python floats; it must be floating.
 #[pyfunction]
 fn set_default_dtype(d: &Bound<'_, PyAny>) -> PyResult<()> {
-    let d = d.cast::<PyDType>().map_err(|_| {
-        PyTypeError::new_err("set_default_dtype(): argument must be torch.dtype")
-    })?;
+    let d = d
+        .cast::<PyDType>()
+        .map_err(|_| PyTypeError::new_err("set_default_dtype(): argument must be torch.dtype"))?;
     if !d.get().0.is_float() {
         return Err(PyTypeError::new_err(format!(
             "set_default_dtype(): only floating-point types are supported as the default type, \

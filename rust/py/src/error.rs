@@ -46,7 +46,11 @@ pub fn to_py(e: Error) -> PyErr {
 /// Carries a Python exception through the core.
 pub fn from_py(e: PyErr) -> Error {
     let text = Python::attach(|py| e.value(py).to_string());
-    Error { kind: Kind::Host, text, host: Some(Box::new(e)) }
+    Error {
+        kind: Kind::Host,
+        text,
+        host: Some(Box::new(e)),
+    }
 }
 
 /// Shorthand for results that cross into Python.
@@ -78,7 +82,11 @@ fn unlocked(f: &mut dyn FnMut()) {
 
 fn traceback() -> Option<String> {
     Python::attach(|py| {
-        let stack = py.import("traceback").ok()?.call_method0("format_stack").ok()?;
+        let stack = py
+            .import("traceback")
+            .ok()?
+            .call_method0("format_stack")
+            .ok()?;
         let lines: Vec<String> = stack.extract().ok()?;
         Some(lines.concat())
     })
@@ -96,5 +104,9 @@ fn warn(text: &str) {
 }
 
 pub fn install() {
-    host::install(Host { unlocked, traceback, warn });
+    host::install(Host {
+        unlocked,
+        traceback,
+        warn,
+    });
 }

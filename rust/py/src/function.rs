@@ -102,7 +102,10 @@ impl PyNode {
                 None => py.None(),
             });
         }
-        let out = self.cls.bind(py).call_method1("backward", PyTuple::new(py, args)?)?;
+        let out = self
+            .cls
+            .bind(py)
+            .call_method1("backward", PyTuple::new(py, args)?)?;
         let items: Vec<Bound<'_, PyAny>> = match out.cast::<PyTuple>() {
             Ok(t) => t.iter().collect(),
             Err(_) => match out.cast::<pyo3::types::PyList>() {
@@ -172,8 +175,10 @@ fn _function_apply(
         .map(|a| a.cast::<PyTensor>().ok().map(|t| t.get().get()))
         .collect();
     let recording = mode::grad();
-    let needs: Vec<bool> =
-        inputs.iter().map(|t| t.as_ref().is_some_and(Tensor::requires_grad)).collect();
+    let needs: Vec<bool> = inputs
+        .iter()
+        .map(|t| t.as_ref().is_some_and(Tensor::requires_grad))
+        .collect();
     ctx.setattr("needs_input_grad", PyTuple::new(py, &needs)?)?;
     // Before forward may modify them in place.
     let mut edges = Edges::new();
@@ -194,8 +199,11 @@ fn _function_apply(
         }
     })?;
     let single = result.cast::<PyTuple>().is_err();
-    let outputs: Vec<Bound<'_, PyAny>> =
-        if single { vec![result.clone()] } else { result.cast::<PyTuple>()?.iter().collect() };
+    let outputs: Vec<Bound<'_, PyAny>> = if single {
+        vec![result.clone()]
+    } else {
+        result.cast::<PyTuple>()?.iter().collect()
+    };
     for o in &outputs {
         if single && o.cast::<PyTensor>().is_err() && !o.is_none() {
             return Err(PyTypeError::new_err(format!(
@@ -248,12 +256,19 @@ fn _function_apply(
             .try_iter()?
             .map(|x| {
                 let x = x?;
-                if x.is_none() { Ok(None) } else { borrow(&x).map(Some) }
+                if x.is_none() {
+                    Ok(None)
+                } else {
+                    borrow(&x).map(Some)
+                }
             })
             .collect::<PyResult<_>>()?
     };
     if tracked {
-        let name: String = cls.getattr("_backward_cls")?.getattr("__name__")?.extract()?;
+        let name: String = cls
+            .getattr("_backward_cls")?
+            .getattr("__name__")?
+            .extract()?;
         let metas: SmallVec<[TensorMeta; 1]> = tensors
             .iter()
             .map(|t| match t {
@@ -276,9 +291,9 @@ fn _function_apply(
         let node = Node::new(edges, metas, func);
         // Saved inputs are read in their old place in the graph, outputs in their new one.
         let output_nr = |t: &Tensor| {
-            outputs.iter().position(|o| {
-                o.cast::<PyTensor>().is_ok_and(|o| o.get().get().same(t))
-            })
+            outputs
+                .iter()
+                .position(|o| o.cast::<PyTensor>().is_ok_and(|o| o.get().get().same(t)))
         };
         let mut items = Vec::new();
         for t in &keep {
@@ -296,19 +311,24 @@ fn _function_apply(
         for (nr, t) in tensors.iter().enumerate() {
             let Some(t) = t else { continue };
             let original = outputs[nr].cast::<PyTensor>().ok().map(|o| o.get().get());
-            let is_constant = !t.dtype().differentiable()
-                || original.is_some_and(|o| is_in(&constant, &o));
+            let is_constant =
+                !t.dtype().differentiable() || original.is_some_and(|o| is_in(&constant, &o));
             if is_constant {
                 continue;
             }
             if is_in(&dirty, t) {
                 inplace::rebase(t, node.clone(), nr as u32).py()?;
             } else {
-                t.set_edge(Edge { node: node.clone(), nr: nr as u32 });
+                t.set_edge(Edge {
+                    node: node.clone(),
+                    nr: nr as u32,
+                });
             }
         }
     } else {
-        let items = keep.iter().map(|t| t.as_ref().map(Saved::input).transpose());
+        let items = keep
+            .iter()
+            .map(|t| t.as_ref().map(Saved::input).transpose());
         saved.lock().items = items.collect::<CoreResult<_>>().py()?;
     }
     ctx.setattr("_saved", Py::new(py, PySaved(saved))?)?;

@@ -14,7 +14,9 @@ pub struct PyGenerator(pub Arc<Generator>);
 
 /// Python's seeds may be negative: they are taken modulo 2^64.
 fn seed_of(seed: &Bound<'_, PyAny>) -> PyResult<u64> {
-    let seed = seed.call_method0("__index__").or_else(|_| seed.call_method0("__int__"))?;
+    let seed = seed
+        .call_method0("__index__")
+        .or_else(|_| seed.call_method0("__int__"))?;
     if let Ok(s) = seed.extract::<i64>() {
         return Ok(s as u64);
     }
@@ -34,7 +36,10 @@ impl PyGenerator {
         let _ = device;
         PyGenerator(Arc::new(Generator::new(67280421310721)))
     }
-    fn manual_seed<'py>(slf: Bound<'py, Self>, seed: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
+    fn manual_seed<'py>(
+        slf: Bound<'py, Self>,
+        seed: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, Self>> {
         slf.get().0.manual_seed(seed_of(seed)?);
         Ok(slf)
     }
@@ -46,7 +51,10 @@ impl PyGenerator {
     }
     fn get_state(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let state = self.0.get_state();
-        wrap(py, Tensor::from_slice(&state, &[state.len()], DType::U8).py()?)
+        wrap(
+            py,
+            Tensor::from_slice(&state, &[state.len()], DType::U8).py()?,
+        )
     }
     fn set_state(&self, new_state: &Bound<'_, PyAny>) -> PyResult<()> {
         let t = borrow(new_state)?.prepared(DType::U8).py()?;
@@ -70,6 +78,9 @@ fn manual_seed(seed: &Bound<'_, PyAny>) -> PyResult<PyGenerator> {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyGenerator>()?;
     m.add_function(wrap_pyfunction!(manual_seed, m)?)?;
-    m.add("default_generator", Py::new(m.py(), PyGenerator(rng::default_generator()))?)?;
+    m.add(
+        "default_generator",
+        Py::new(m.py(), PyGenerator(rng::default_generator()))?,
+    )?;
     Ok(())
 }

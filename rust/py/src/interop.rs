@@ -47,7 +47,8 @@ fn typestr(d: DType) -> Option<&'static str> {
 pub fn from_numpy_tensor(array: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let info: Bound<'_, PyDict> = array.getattr("__array_interface__")?.cast_into()?;
     let get = |k: &str| -> PyResult<Bound<'_, PyAny>> {
-        info.get_item(k)?.ok_or_else(|| PyTypeError::new_err(format!("from_numpy: no {k}")))
+        info.get_item(k)?
+            .ok_or_else(|| PyTypeError::new_err(format!("from_numpy: no {k}")))
     };
     let code: String = get("typestr")?.extract()?;
     let all = pytensorlib_core::dtype::ALL;
@@ -75,7 +76,11 @@ pub fn from_numpy_tensor(array: &Bound<'_, PyAny>) -> PyResult<Tensor> {
              copy of your array  with array.copy().)",
         ));
     }
-    if strides.iter().zip(&shape).any(|(&s, &n)| s % size != 0 && n > 1) {
+    if strides
+        .iter()
+        .zip(&shape)
+        .any(|(&s, &n)| s % size != 0 && n > 1)
+    {
         return Err(PyValueError::new_err(
             "given numpy array strides not a multiple of the element byte size. Copy the numpy \
              array to reallocate the memory.",
@@ -120,7 +125,10 @@ impl ArrayOwner {
         d.set_item("version", 3)?;
         d.set_item("typestr", typestr(t.dtype()))?;
         d.set_item("shape", PyTuple::new(py, t.shape().iter())?)?;
-        d.set_item("strides", PyTuple::new(py, t.strides().iter().map(|s| s * size))?)?;
+        d.set_item(
+            "strides",
+            PyTuple::new(py, t.strides().iter().map(|s| s * size))?,
+        )?;
         d.set_item("data", (t.bytes_ptr() as usize, false))?;
         Ok(d)
     }
@@ -133,7 +141,9 @@ fn _to_numpy<'py>(py: Python<'py>, t: &Bound<'py, PyAny>) -> PyResult<Bound<'py,
     if typestr(t.dtype()).is_none() {
         return Err(PyTypeError::new_err("Got unsupported ScalarType BFloat16"));
     }
-    py.import("numpy")?.getattr("asarray")?.call1((Py::new(py, ArrayOwner(t))?,))
+    py.import("numpy")?
+        .getattr("asarray")?
+        .call1((Py::new(py, ArrayOwner(t))?,))
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

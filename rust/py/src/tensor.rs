@@ -18,7 +18,14 @@ use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::Ordering;
 
 /// A multi-dimensional array of one element type, with automatic differentiation.
-#[pyclass(name = "Tensor", module = "pytensorlib", frozen, subclass, dict, weakref)]
+#[pyclass(
+    name = "Tensor",
+    module = "pytensorlib",
+    frozen,
+    subclass,
+    dict,
+    weakref
+)]
 pub struct PyTensor {
     inner: UnsafeCell<Tensor>,
     me: Cell<*mut ffi::PyObject>,
@@ -31,7 +38,10 @@ unsafe impl Send for PyTensor {}
 
 impl PyTensor {
     pub fn new(t: Tensor) -> Self {
-        PyTensor { inner: UnsafeCell::new(t), me: Cell::new(std::ptr::null_mut()) }
+        PyTensor {
+            inner: UnsafeCell::new(t),
+            me: Cell::new(std::ptr::null_mut()),
+        }
     }
 
     /// A handle to the tensor.
@@ -55,7 +65,11 @@ impl PyTensor {
                 Ordering::Relaxed,
             );
             // SAFETY: as above.
-            unsafe { (*self.inner.get()).wrapper().store(me.cast(), Ordering::Relaxed) };
+            unsafe {
+                (*self.inner.get())
+                    .wrapper()
+                    .store(me.cast(), Ordering::Relaxed)
+            };
         }
         drop(old);
     }
@@ -63,7 +77,11 @@ impl PyTensor {
     fn adopt(&self, me: *mut ffi::PyObject) {
         self.me.set(me);
         // SAFETY: as above.
-        unsafe { (*self.inner.get()).wrapper().store(me.cast(), Ordering::Relaxed) };
+        unsafe {
+            (*self.inner.get())
+                .wrapper()
+                .store(me.cast(), Ordering::Relaxed)
+        };
     }
 }
 
@@ -112,7 +130,9 @@ struct Raw(Tensor);
 pub fn wrap_as(cls: &Bound<'_, PyType>, t: Tensor) -> PyResult<Py<PyAny>> {
     let py = cls.py();
     let base = py.get_type::<PyTensor>();
-    let obj = base.getattr("__new__")?.call1((cls, Py::new(py, Raw(t))?))?;
+    let obj = base
+        .getattr("__new__")?
+        .call1((cls, Py::new(py, Raw(t))?))?;
     let cell = obj.cast::<PyTensor>()?;
     cell.get().adopt(obj.as_ptr());
     Ok(obj.unbind())
@@ -129,7 +149,11 @@ fn binary<P: pytensorlib_core::ops::pointwise::Pointwise<2>>(
         return Ok(py.NotImplemented());
     };
     let a = a.get();
-    let y = if swapped { apply(op, [&b, &a]) } else { apply(op, [&a, &b]) };
+    let y = if swapped {
+        apply(op, [&b, &a])
+    } else {
+        apply(op, [&a, &b])
+    };
     wrap(py, y.py()?)
 }
 
@@ -146,7 +170,8 @@ fn named(a: &Bound<'_, PyTensor>, name: &str, b: &Bound<'_, PyAny>) -> PyResult<
 
 /// NumPy arrays as tensors; everything else as it is.
 fn lift<'py>(b: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    if b.cast::<PyTensor>().is_ok() || b.is_instance_of::<PyFloat>() || b.is_instance_of::<PyInt>() {
+    if b.cast::<PyTensor>().is_ok() || b.is_instance_of::<PyFloat>() || b.is_instance_of::<PyInt>()
+    {
         return Ok(b.clone());
     }
     match operand(b)? {
@@ -174,7 +199,9 @@ impl PyTensor {
             }
         }
         let py = args.py();
-        let made = py.import("pytensorlib._tensor")?.call_method("_legacy_new", args, kwargs)?;
+        let made = py
+            .import("pytensorlib._tensor")?
+            .call_method("_legacy_new", args, kwargs)?;
         Ok(PyTensor::new(borrow(&made)?))
     }
 
@@ -302,7 +329,11 @@ impl PyTensor {
     }
     fn data_ptr(&self) -> usize {
         let t = self.get();
-        if t.numel() == 0 { 0 } else { t.bytes_ptr() as usize }
+        if t.numel() == 0 {
+            0
+        } else {
+            t.bytes_ptr() as usize
+        }
     }
     /// Bytes of the whole storage, which views share.
     #[getter]
@@ -357,7 +388,9 @@ impl PyTensor {
         let t = self.get();
         match t.numel() {
             1 => Ok(t.item().py()?.truth()),
-            0 => Err(PyRuntimeError::new_err("Boolean value of Tensor with no values is ambiguous")),
+            0 => Err(PyRuntimeError::new_err(
+                "Boolean value of Tensor with no values is ambiguous",
+            )),
             _ => Err(PyRuntimeError::new_err(
                 "Boolean value of Tensor with more than one value is ambiguous",
             )),
@@ -382,7 +415,11 @@ impl PyTensor {
         Ok(t.item().py()?.i64())
     }
     fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyComplex>> {
-        Ok(pyo3::types::PyComplex::from_doubles(py, self.get().item().py()?.f64(), 0.0))
+        Ok(pyo3::types::PyComplex::from_doubles(
+            py,
+            self.get().item().py()?.f64(),
+            0.0,
+        ))
     }
     fn __hash__(slf: &Bound<'_, Self>) -> isize {
         slf.as_ptr() as isize >> 4
@@ -593,7 +630,9 @@ impl PyTensor {
         };
         let g = g.get().get();
         if g.same(&t) {
-            return Err(PyRuntimeError::new_err("can't assign Variable as its own grad"));
+            return Err(PyRuntimeError::new_err(
+                "can't assign Variable as its own grad",
+            ));
         }
         if g.dtype() != t.dtype() || g.device() != t.device() {
             return Err(PyRuntimeError::new_err(format!(

@@ -67,7 +67,11 @@ impl Task {
         }
         let i = self.states.len();
         let slot = self.id << 32 | i as u64;
-        if node.slot.compare_exchange(0, slot, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+        if node
+            .slot
+            .compare_exchange(0, slot, Ordering::Relaxed, Ordering::Relaxed)
+            .is_err()
+        {
             self.elsewhere.insert(address(node), i as u32);
         }
         self.states.push(State {
@@ -98,7 +102,11 @@ pub fn backward(request: &Request) -> Result<Vec<Option<Tensor>>> {
 
 fn run(request: &Request) -> Result<Vec<Option<Tensor>>> {
     let id = TASK.fetch_add(1, Ordering::Relaxed) & 0xffff_ffff;
-    let mut task = Task { id: id.max(1), states: Vec::new(), elsewhere: HashMap::new() };
+    let mut task = Task {
+        id: id.max(1),
+        states: Vec::new(),
+        elsewhere: HashMap::new(),
+    };
     // Find every node below the roots and count the edges into each.
     for (root, _) in request.roots {
         task.enter(&root.node);
@@ -143,7 +151,9 @@ fn run(request: &Request) -> Result<Vec<Option<Tensor>>> {
             Grads::new()
         };
         for (k, g) in outputs.into_iter().enumerate() {
-            let (Some(g), Some(Some(edge))) = (g, node.edges.get(k)) else { continue };
+            let (Some(g), Some(Some(edge))) = (g, node.edges.get(k)) else {
+                continue;
+            };
             let j = task.find(&edge.node).expect("every node was entered");
             if task.states[j].needed || !task.states[j].captures.is_empty() {
                 let g = fit(g, &edge.node.outputs[edge.nr as usize], &node, k)?;
@@ -180,9 +190,8 @@ fn mark_needed(task: &mut Task, request: &Request) {
     for i in order {
         let node = task.states[i].node.clone();
         let below = node.edges.iter().flatten().any(|e| {
-            task.find(&e.node).is_some_and(|j| {
-                task.states[j].needed || !task.states[j].captures.is_empty()
-            })
+            task.find(&e.node)
+                .is_some_and(|j| task.states[j].needed || !task.states[j].captures.is_empty())
         });
         task.states[i].needed |= below;
     }
@@ -192,7 +201,9 @@ fn mark_needed(task: &mut Task, request: &Request) {
 fn accumulate(state: &mut State, nr: u32, g: Tensor) -> Result<()> {
     let nr = nr as usize;
     if state.grads.len() <= nr {
-        state.grads.resize(state.node.outputs.len().max(nr + 1), None);
+        state
+            .grads
+            .resize(state.node.outputs.len().max(nr + 1), None);
     }
     state.grads[nr] = Some(match state.grads[nr].take() {
         None => g,
@@ -269,9 +280,15 @@ fn replace(
 
 /// Runs one node and the hooks after it.
 fn step(node: &Arc<Node>, grads: Grads, request: &Request) -> Result<Grads> {
-    let hooks = node.hooks_if_any().map(|h| h.lock().post.clone()).unwrap_or_default();
+    let hooks = node
+        .hooks_if_any()
+        .map(|h| h.lock().post.clone())
+        .unwrap_or_default();
     let seen = (!hooks.is_empty()).then(|| grads.clone());
-    let mut outputs = node.func.backward(node, grads).map_err(|e| blame(e, node))?;
+    let mut outputs = node
+        .func
+        .backward(node, grads)
+        .map_err(|e| blame(e, node))?;
     for (_, hook) in hooks {
         let inputs = seen.as_ref().expect("kept for the hooks");
         if let Some(new) = hook.call(Some(&outputs), inputs)? {

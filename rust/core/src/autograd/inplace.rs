@@ -39,7 +39,11 @@ fn check_creation(t: &Tensor, creation: Creation, modified: bool) -> Result<()> 
         Some(e) => format!("Output {} of {} is a view and", e.nr, e.node.func.name()),
         None => "A view was created in no_grad mode and".to_string(),
     };
-    let verb = if modified { "its base or another view of its base has been" } else { "is being" };
+    let verb = if modified {
+        "its base or another view of its base has been"
+    } else {
+        "is being"
+    };
     match creation {
         Creation::Default => Ok(()),
         Creation::NoGrad => bail!(
@@ -120,11 +124,16 @@ pub fn rebase(t: &Tensor, node: Arc<Node>, nr: u32) -> Result<()> {
     let mut edges: Edges = SmallVec::new();
     edges.push(base.edge()?);
     edges.extend(node.edges.iter().skip(1).cloned());
-    let func = CopySlices { base: base.layout().clone(), view: t.layout().clone(), inner: node };
+    let func = CopySlices {
+        base: base.layout().clone(),
+        view: t.layout().clone(),
+        inner: node,
+    };
     let node = Node::new(edges, SmallVec::from_elem(TensorMeta::of(base), 1), func);
     base.set_edge(Edge { node, nr: 0 });
     // The view's own node is made anew from the base's when somebody asks for it.
-    view.seen.store(t.version().wrapping_sub(1), Ordering::Relaxed);
+    view.seen
+        .store(t.version().wrapping_sub(1), Ordering::Relaxed);
     Ok(())
 }
 
@@ -151,7 +160,10 @@ impl Backward for CopySlices {
         region.offset -= self.base.offset.min(region.offset);
         let region = whole.as_strided_view(region)?;
         let slice = region.copy_dense()?;
-        let mut inner: Grads = self.inner.func.backward(&self.inner, SmallVec::from_elem(Some(slice), 1))?;
+        let mut inner: Grads = self
+            .inner
+            .func
+            .backward(&self.inner, SmallVec::from_elem(Some(slice), 1))?;
         let kept = match inner.get_mut(0).and_then(Option::take) {
             Some(kept) => kept.sum_to(&self.view.shape)?,
             None => Tensor::zeros(&[], g.dtype(), g.device())?,

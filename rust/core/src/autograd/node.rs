@@ -219,7 +219,10 @@ impl Tensor {
             return Ok(Some(Edge { node, nr: 0 }));
         }
         let outputs = SmallVec::from_elem(TensorMeta::of(self), 1);
-        let accumulate = AccumulateGrad { meta: meta.clone(), strides: self.strides().clone() };
+        let accumulate = AccumulateGrad {
+            meta: meta.clone(),
+            strides: self.strides().clone(),
+        };
         let node = Node::first(outputs, accumulate);
         s.accumulator = Some(Arc::downgrade(&node));
         Ok(Some(Edge { node, nr: 0 }))
@@ -230,7 +233,11 @@ impl Tensor {
         let meta = self.autograd_mut();
         let mut s = meta.state.lock();
         if s.retains_grad {
-            edge.node.hooks().lock().retain.push((edge.nr, Arc::downgrade(meta)));
+            edge.node
+                .hooks()
+                .lock()
+                .retain
+                .push((edge.nr, Arc::downgrade(meta)));
         }
         let old = s.edge.replace(edge);
         drop(s);
@@ -287,13 +294,20 @@ impl Tensor {
     /// Keeps the gradient of a tensor that is not a leaf in `.grad`.
     pub fn retain_grad(&self) -> Result<()> {
         if !self.requires_grad() {
-            bail!(Runtime, "can't retain_grad on Tensor that has requires_grad=False");
+            bail!(
+                Runtime,
+                "can't retain_grad on Tensor that has requires_grad=False"
+            );
         }
         if let Some(edge) = self.grad_fn()? {
             let meta = self.autograd_mut();
             let first = !std::mem::replace(&mut meta.state.lock().retains_grad, true);
             if first {
-                edge.node.hooks().lock().retain.push((edge.nr, Arc::downgrade(meta)));
+                edge.node
+                    .hooks()
+                    .lock()
+                    .retain
+                    .push((edge.nr, Arc::downgrade(meta)));
             }
         }
         Ok(())
@@ -302,7 +316,10 @@ impl Tensor {
     /// Calls `hook` with every gradient of this tensor, before it is used.
     pub fn register_hook(&self, hook: Arc<dyn Hook>) -> Result<u64> {
         if !self.requires_grad() {
-            bail!(Runtime, "cannot register a hook on a tensor that doesn't require gradient");
+            bail!(
+                Runtime,
+                "cannot register a hook on a tensor that doesn't require gradient"
+            );
         }
         let id = next_hook_id();
         match self.grad_fn()? {
@@ -315,7 +332,10 @@ impl Tensor {
     /// Calls `hook` with this leaf each time its gradient was accumulated.
     pub fn register_post_accumulate(&self, hook: Arc<dyn Hook>) -> Result<u64> {
         if !self.requires_grad() {
-            bail!(Runtime, "cannot register a hook on a tensor that doesn't require gradient");
+            bail!(
+                Runtime,
+                "cannot register a hook on a tensor that doesn't require gradient"
+            );
         }
         if self.grad_fn()?.is_some() {
             bail!(
@@ -324,7 +344,11 @@ impl Tensor {
             );
         }
         let id = next_hook_id();
-        self.autograd_mut().state.lock().post_accumulate.push((id, hook));
+        self.autograd_mut()
+            .state
+            .lock()
+            .post_accumulate
+            .push((id, hook));
         Ok(id)
     }
 
@@ -412,8 +436,15 @@ struct SavedList {
 
 impl<D: Derivative> OpNode<D> {
     pub fn new(op: D, needs: Mask, inputs: SmallVec<[Option<Saved>; 2]>) -> Self {
-        let saved = SavedList { inputs, ..SavedList::default() };
-        OpNode { op, needs, saved: Mutex::new(saved) }
+        let saved = SavedList {
+            inputs,
+            ..SavedList::default()
+        };
+        OpNode {
+            op,
+            needs,
+            saved: Mutex::new(saved),
+        }
     }
 
     /// Outputs are saved once the node exists, for they point back at it.
@@ -442,7 +473,12 @@ impl<D: Derivative> Backward for OpNode<D> {
             }
             (s.inputs.clone(), s.outputs.clone())
         };
-        let cx = Vjp { node, needs: self.needs, inputs: &inputs, outputs: &outputs };
+        let cx = Vjp {
+            node,
+            needs: self.needs,
+            inputs: &inputs,
+            outputs: &outputs,
+        };
         self.op.vjp(&cx, &g)
     }
 
@@ -451,7 +487,10 @@ impl<D: Derivative> Backward for OpNode<D> {
         if s.inputs.iter().any(Option::is_some) || s.outputs.iter().any(Option::is_some) {
             s.released = true;
         }
-        let old = (std::mem::take(&mut s.inputs), std::mem::take(&mut s.outputs));
+        let old = (
+            std::mem::take(&mut s.inputs),
+            std::mem::take(&mut s.outputs),
+        );
         drop(s);
         drop(old);
     }
@@ -479,7 +518,11 @@ impl Vjp<'_> {
     pub fn input(&self, i: usize) -> Result<Tensor> {
         match self.inputs.get(i) {
             Some(Some(s)) => s.unpack(),
-            _ => bail!(Assertion, "{}: input {i} was not saved", self.node.func.name()),
+            _ => bail!(
+                Assertion,
+                "{}: input {i} was not saved",
+                self.node.func.name()
+            ),
         }
     }
 
@@ -487,7 +530,11 @@ impl Vjp<'_> {
     pub fn output(&self, i: usize) -> Result<Tensor> {
         match self.outputs.get(i) {
             Some(Some(s)) => s.unpack(),
-            _ => bail!(Assertion, "{}: output {i} was not saved", self.node.func.name()),
+            _ => bail!(
+                Assertion,
+                "{}: output {i} was not saved",
+                self.node.func.name()
+            ),
         }
     }
 
@@ -495,7 +542,11 @@ impl Vjp<'_> {
     pub fn input_meta(&self, i: usize) -> Result<&TensorMeta> {
         match self.node.edges.get(i) {
             Some(Some(e)) => Ok(&e.node.outputs[e.nr as usize]),
-            _ => bail!(Assertion, "{}: input {i} needs no gradient", self.node.func.name()),
+            _ => bail!(
+                Assertion,
+                "{}: input {i} needs no gradient",
+                self.node.func.name()
+            ),
         }
     }
 

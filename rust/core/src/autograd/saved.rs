@@ -27,14 +27,26 @@ impl Saved {
     pub fn input(t: &Tensor) -> Result<Saved> {
         let version = t.version();
         Ok(match t.grad_fn()? {
-            None => Saved { tensor: t.clone(), version, source: Source::Itself },
-            Some(e) => Saved { tensor: t.detach(), version, source: Source::Node(e) },
+            None => Saved {
+                tensor: t.clone(),
+                version,
+                source: Source::Itself,
+            },
+            Some(e) => Saved {
+                tensor: t.detach(),
+                version,
+                source: Source::Node(e),
+            },
         })
     }
 
     pub fn output(t: &Tensor, node: &Arc<Node>, nr: u32) -> Saved {
         let source = Source::Output(Arc::downgrade(node), nr);
-        Saved { tensor: t.detach(), version: t.version(), source }
+        Saved {
+            tensor: t.detach(),
+            version: t.version(),
+            source,
+        }
     }
 
     /// The tensor, back in its place in the graph.
@@ -47,11 +59,7 @@ impl Saved {
         let now = self.tensor.version();
         if now != self.version {
             let from = match &edge {
-                Some(e) => format!(
-                    ", which is output {} of {},",
-                    e.nr,
-                    e.node.func.name()
-                ),
+                Some(e) => format!(", which is output {} of {},", e.nr, e.node.func.name()),
                 None => String::new(),
             };
             bail!(

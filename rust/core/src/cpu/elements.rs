@@ -187,16 +187,46 @@ macro_rules! with_element {
     ($dtype:expr, $T:ident => $body:expr) => {{
         use $crate::dtype::DType as D;
         match $dtype {
-            D::Bool => { type $T = $crate::cpu::elements::Bool; $body }
-            D::U8 => { type $T = u8; $body }
-            D::I8 => { type $T = i8; $body }
-            D::I16 => { type $T = i16; $body }
-            D::I32 => { type $T = i32; $body }
-            D::I64 => { type $T = i64; $body }
-            D::F16 => { type $T = half::f16; $body }
-            D::BF16 => { type $T = half::bf16; $body }
-            D::F32 => { type $T = f32; $body }
-            D::F64 => { type $T = f64; $body }
+            D::Bool => {
+                type $T = $crate::cpu::elements::Bool;
+                $body
+            }
+            D::U8 => {
+                type $T = u8;
+                $body
+            }
+            D::I8 => {
+                type $T = i8;
+                $body
+            }
+            D::I16 => {
+                type $T = i16;
+                $body
+            }
+            D::I32 => {
+                type $T = i32;
+                $body
+            }
+            D::I64 => {
+                type $T = i64;
+                $body
+            }
+            D::F16 => {
+                type $T = half::f16;
+                $body
+            }
+            D::BF16 => {
+                type $T = half::bf16;
+                $body
+            }
+            D::F32 => {
+                type $T = f32;
+                $body
+            }
+            D::F64 => {
+                type $T = f64;
+                $body
+            }
             D::C64 | D::C128 => $crate::bail!(
                 NotImplemented,
                 "complex tensors are not supported yet, got {}",
@@ -212,9 +242,18 @@ macro_rules! with_compute {
     ($dtype:expr, $T:ident => $body:expr) => {{
         use $crate::dtype::DType as D;
         match $dtype.compute() {
-            D::F32 => { type $T = f32; $body }
-            D::F64 => { type $T = f64; $body }
-            D::I64 => { type $T = i64; $body }
+            D::F32 => {
+                type $T = f32;
+                $body
+            }
+            D::F64 => {
+                type $T = f64;
+                $body
+            }
+            D::I64 => {
+                type $T = i64;
+                $body
+            }
             _ => $crate::bail!(
                 NotImplemented,
                 "complex tensors are not supported yet, got {}",
@@ -230,8 +269,14 @@ macro_rules! with_float {
     ($dtype:expr, $op:expr, $T:ident => $body:expr) => {{
         use $crate::dtype::DType as D;
         match $dtype {
-            D::F16 | D::BF16 | D::F32 => { type $T = f32; $body }
-            D::F64 => { type $T = f64; $body }
+            D::F16 | D::BF16 | D::F32 => {
+                type $T = f32;
+                $body
+            }
+            D::F64 => {
+                type $T = f64;
+                $body
+            }
             other => $crate::bail!(
                 NotImplemented,
                 "\"{}\" not implemented for '{}'",

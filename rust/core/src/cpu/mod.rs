@@ -1,10 +1,10 @@
 //! Kernels in host memory: element conversion, the loop driver, threads, math, GEMM.
 
 pub mod elements;
-pub mod pointwise;
-pub mod pool;
 pub mod gemm;
 pub mod math;
+pub mod pointwise;
+pub mod pool;
 
 use std::sync::OnceLock;
 

@@ -49,7 +49,11 @@ impl View {
         if dims.is_empty() {
             dims.push((1, size));
         }
-        View { ptr: t.bytes_ptr(), dtype: t.dtype(), dims }
+        View {
+            ptr: t.bytes_ptr(),
+            dtype: t.dtype(),
+            dims,
+        }
     }
 
     fn is_direct(&self, dtype: DType) -> bool {
@@ -152,7 +156,16 @@ pub unsafe fn run<T: Compute>(
     let params = params as usize;
     parallel_for(n, GRAIN, |range| {
         // SAFETY: the caller's promise; ranges of different threads are disjoint.
-        unsafe { span(kernel, params as *const (), &views, &out, range.start, range.end) }
+        unsafe {
+            span(
+                kernel,
+                params as *const (),
+                &views,
+                &out,
+                range.start,
+                range.end,
+            )
+        }
     });
 }
 
@@ -169,9 +182,16 @@ unsafe fn span<T: Compute>(
     let mut ptrs = [std::ptr::null::<T>(); MAX_INPUTS];
     if all_direct {
         for (p, v) in ptrs.iter_mut().zip(views) {
-            *p = v.as_ref().map_or(std::ptr::null(), |v| v.ptr.cast::<T>().add(start));
+            *p = v
+                .as_ref()
+                .map_or(std::ptr::null(), |v| v.ptr.cast::<T>().add(start));
         }
-        kernel(params, ptrs.as_ptr(), out.ptr.cast::<T>().add(start), end - start);
+        kernel(
+            params,
+            ptrs.as_ptr(),
+            out.ptr.cast::<T>().add(start),
+            end - start,
+        );
         return;
     }
     let block = BLOCK.min(end - start);

@@ -31,12 +31,7 @@ impl Derivative for Copy {
     }
 }
 
-unsafe fn identity<T: std::marker::Copy>(
-    _: *const (),
-    x: *const *const T,
-    y: *mut T,
-    n: usize,
-) {
+unsafe fn identity<T: std::marker::Copy>(_: *const (), x: *const *const T, y: *mut T, n: usize) {
     // `copy` rather than `copy_nonoverlapping`: an in-place copy onto itself is legal.
     std::ptr::copy(*x, y, n);
 }
@@ -64,7 +59,10 @@ pub fn copy_host(x: &Tensor, y: &Tensor) -> Result<()> {
             return Ok(());
         }
         if bits != DType::I64 || !x.dtype().is_complex() {
-            let (x, y) = (x.alias_as(x.layout().clone(), bits), y.alias_as(y.layout().clone(), bits));
+            let (x, y) = (
+                x.alias_as(x.layout().clone(), bits),
+                y.alias_as(y.layout().clone(), bits),
+            );
             return convert(&x, &y);
         }
     }
@@ -75,7 +73,15 @@ fn convert(x: &Tensor, y: &Tensor) -> Result<()> {
     // The wider of both computes: i64 keeps integers exact, f64 keeps f64.
     let (a, b) = (x.dtype(), y.dtype());
     let via = if a.is_integral() {
-        if b.is_integral() || b == DType::Bool { DType::I64 } else if b == DType::F64 { DType::F64 } else if b == DType::F32 || b.is_half() { DType::F64 } else { b }
+        if b.is_integral() || b == DType::Bool {
+            DType::I64
+        } else if b == DType::F64 {
+            DType::F64
+        } else if b == DType::F32 || b.is_half() {
+            DType::F64
+        } else {
+            b
+        }
     } else if a == DType::F64 || b == DType::F64 || b.is_integral() {
         DType::F64
     } else {
@@ -91,7 +97,11 @@ fn convert(x: &Tensor, y: &Tensor) -> Result<()> {
 
 impl Op for Copy {
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
-        let meta = TensorMeta { shape: x[0].shape().clone(), dtype: self.dtype, device: x[0].device() };
+        let meta = TensorMeta {
+            shape: x[0].shape().clone(),
+            dtype: self.dtype,
+            device: x[0].device(),
+        };
         Ok(SmallVec::from_elem(meta, 1))
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
@@ -133,7 +143,13 @@ impl Op for CopyInto {
 impl Tensor {
     /// A contiguous copy (`clone`).
     pub fn copy_dense(&self) -> Result<Tensor> {
-        dispatch::call1(Copy { dtype: self.dtype(), name: "CloneBackward0" }, &[self])
+        dispatch::call1(
+            Copy {
+                dtype: self.dtype(),
+                name: "CloneBackward0",
+            },
+            &[self],
+        )
     }
 
     /// Itself when contiguous, else a contiguous copy.
@@ -150,7 +166,13 @@ impl Tensor {
         if self.dtype() == dtype {
             return Ok(self.clone());
         }
-        dispatch::call1(Copy { dtype, name: "ToCopyBackward0" }, &[self])
+        dispatch::call1(
+            Copy {
+                dtype,
+                name: "ToCopyBackward0",
+            },
+            &[self],
+        )
     }
 
     /// Itself when on this device, else a copy there.
@@ -161,7 +183,10 @@ impl Tensor {
         let out = Tensor::empty(self.shape(), self.dtype(), device)?;
         out.write_from(self)?;
         dispatch::record(
-            Copy { dtype: self.dtype(), name: "ToCopyBackward0" },
+            Copy {
+                dtype: self.dtype(),
+                name: "ToCopyBackward0",
+            },
             &[self],
             std::slice::from_ref(&out),
         )?;
@@ -207,7 +232,11 @@ impl Tensor {
         if self.same(x) {
             return Ok(());
         }
-        let moved = if x.device() == self.device() { None } else { Some(x.to_device(self.device())?) };
+        let moved = if x.device() == self.device() {
+            None
+        } else {
+            Some(x.to_device(self.device())?)
+        };
         let x = moved.as_ref().unwrap_or(x);
         // An overlapping source is read from a copy, as PyTorch does for copy_.
         let copy = match x.shares_storage(self) && x.layout() != self.layout() {

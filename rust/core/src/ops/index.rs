@@ -10,10 +10,16 @@ pub fn strided_adjoint(g: &Tensor, view: &Layout, base: &Layout) -> Result<Tenso
     let start = base.offset.min(view.offset);
     let extent = base.extent()?.max(view.extent()?) - start;
     let whole = Tensor::zeros(&[extent], g.dtype(), g.device())?;
-    let shifted = |l: &Layout| Layout { offset: l.offset - start, ..l.clone() };
+    let shifted = |l: &Layout| Layout {
+        offset: l.offset - start,
+        ..l.clone()
+    };
     let region = whole.as_strided_view(shifted(view))?;
     if view.overlaps_itself() {
-        crate::bail!(NotImplemented, "as_strided: gradient of an overlapping view");
+        crate::bail!(
+            NotImplemented,
+            "as_strided: gradient of an overlapping view"
+        );
     }
     region.copy_from(g)?;
     whole.as_strided_view(shifted(base))

@@ -73,7 +73,10 @@ pub fn table() -> &'static [Op] {
         families
             .iter()
             .flat_map(|f| f.iter())
-            .map(|entry| Op { entry, schema: parse(entry.schema) })
+            .map(|entry| Op {
+                entry,
+                schema: parse(entry.schema),
+            })
             .collect()
     })
 }

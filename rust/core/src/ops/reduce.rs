@@ -39,7 +39,11 @@ pub fn reduced_shape(shape: &[usize], mask: &[bool], keepdim: bool) -> Dims {
 /// Puts dimensions of size one where `mask` says they were reduced, and expands to `shape`.
 pub fn spread(g: &Tensor, shape: &[usize], mask: &[bool], keepdim: bool) -> Result<Tensor> {
     let kept = reduced_shape(shape, mask, true);
-    let g = if keepdim { g.clone() } else { g.reshape_to(&kept)? };
+    let g = if keepdim {
+        g.clone()
+    } else {
+        g.reshape_to(&kept)?
+    };
     g.expand_to(shape)
 }
 
@@ -48,7 +52,9 @@ impl Derivative for Sum {
         self.name
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(g) = &g[0] else { return Ok(Grads::new()) };
+        let Some(g) = &g[0] else {
+            return Ok(Grads::new());
+        };
         let g = spread(g, &cx.input_meta(0)?.shape, &self.mask, self.keepdim)?;
         Ok(SmallVec::from_elem(Some(g), 1))
     }
@@ -57,7 +63,11 @@ impl Derivative for Sum {
 impl Op for Sum {
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         let shape = reduced_shape(x[0].shape(), &self.mask, self.keepdim);
-        let meta = TensorMeta { shape, dtype: self.dtype, device: x[0].device() };
+        let meta = TensorMeta {
+            shape,
+            dtype: self.dtype,
+            device: x[0].device(),
+        };
         Ok(SmallVec::from_elem(meta, 1))
     }
 
@@ -66,7 +76,10 @@ impl Op for Sum {
         let kept: SmallVec<[usize; 5]> = (0..x.ndim()).filter(|&d| !self.mask[d]).collect();
         let over: SmallVec<[usize; 5]> = (0..x.ndim()).filter(|&d| self.mask[d]).collect();
         let order: SmallVec<[usize; 5]> = kept.iter().chain(&over).copied().collect();
-        let (outer, inner) = (y.numel(), over.iter().map(|&d| x.size(d)).product::<usize>());
+        let (outer, inner) = (
+            y.numel(),
+            over.iter().map(|&d| x.size(d)).product::<usize>(),
+        );
         let view = View::new(x, x.layout(), &order);
         let to = y.bytes_ptr() as usize;
         let size = y.dtype().size();
@@ -156,10 +169,22 @@ fn block_sum<T: Accumulate + Default>(x: &[T]) -> T {
 impl Tensor {
     /// `sum` over the dimensions in `mask`.
     pub fn sum_mask(&self, mask: &[bool], keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
-        let dtype = dtype.unwrap_or(if self.dtype().is_integral() { DType::I64 } else { self.dtype() });
+        let dtype = dtype.unwrap_or(if self.dtype().is_integral() {
+            DType::I64
+        } else {
+            self.dtype()
+        });
         let all = mask.iter().all(|&m| m) && !keepdim;
         let name = if all { "SumBackward0" } else { "SumBackward1" };
-        dispatch::call1(Sum { mask: mask.into(), keepdim, dtype, name }, &[self])
+        dispatch::call1(
+            Sum {
+                mask: mask.into(),
+                keepdim,
+                dtype,
+                name,
+            },
+            &[self],
+        )
     }
 
     /// Sums broadcast dimensions away (`sum_to_size`).
@@ -172,14 +197,21 @@ impl Tensor {
             .map(|d| d < lead || (shape[d - lead] == 1 && self.size(d) != 1))
             .collect();
         let y = self.sum_mask(&mask, true, Some(self.dtype()))?;
-        if lead == 0 { Ok(y) } else { y.reshape_to(shape) }
+        if lead == 0 {
+            Ok(y)
+        } else {
+            y.reshape_to(shape)
+        }
     }
 }
 
 /// A contiguous layout with the dimensions in `mask` last; for kernels that work along rows.
 pub fn rows_last(layout: &Layout, mask: &[bool]) -> SmallVec<[i64; 5]> {
     let n = layout.ndim() as i64;
-    (0..n).filter(|&d| !mask[d as usize]).chain((0..n).filter(|&d| mask[d as usize])).collect()
+    (0..n)
+        .filter(|&d| !mask[d as usize])
+        .chain((0..n).filter(|&d| mask[d as usize]))
+        .collect()
 }
 
 crate::entries! {

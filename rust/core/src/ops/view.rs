@@ -24,9 +24,10 @@ impl Derivative for View {
         self.name
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(g) = &g[0] else { return Ok(Grads::new()) };
-        let shape: SmallVec<[i64; 5]> =
-            cx.input_meta(0)?.shape.iter().map(|&d| d as i64).collect();
+        let Some(g) = &g[0] else {
+            return Ok(Grads::new());
+        };
+        let shape: SmallVec<[i64; 5]> = cx.input_meta(0)?.shape.iter().map(|&d| d as i64).collect();
         grads(g.reshape(&shape)?)
     }
 }
@@ -40,7 +41,9 @@ impl Derivative for Expand {
         "ExpandBackward0"
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(g) = &g[0] else { return Ok(Grads::new()) };
+        let Some(g) = &g[0] else {
+            return Ok(Grads::new());
+        };
         grads(g.sum_to(&cx.input_meta(0)?.shape)?)
     }
 }
@@ -57,7 +60,9 @@ impl Derivative for Permute {
         self.name
     }
     fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(g) = &g[0] else { return Ok(Grads::new()) };
+        let Some(g) = &g[0] else {
+            return Ok(Grads::new());
+        };
         let n = self.dims.len() as i64;
         let mut inverse: SmallVec<[i64; 5]> = SmallVec::from_elem(0, self.dims.len());
         for (i, &d) in self.dims.iter().enumerate() {
@@ -80,7 +85,9 @@ impl Derivative for Part {
         self.name
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(g) = &g[0] else { return Ok(Grads::new()) };
+        let Some(g) = &g[0] else {
+            return Ok(Grads::new());
+        };
         let m = cx.input_meta(0)?;
         let zeros = Tensor::zeros(&m.shape, g.dtype(), m.device)?;
         zeros.as_strided_view(self.part.clone())?.copy_from(g)?;
@@ -100,7 +107,9 @@ impl Derivative for AsStrided {
         "AsStridedBackward0"
     }
     fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(g) = &g[0] else { return Ok(Grads::new()) };
+        let Some(g) = &g[0] else {
+            return Ok(Grads::new());
+        };
         grads(super::index::strided_adjoint(g, &self.view, &self.base)?)
     }
 }
@@ -109,24 +118,49 @@ impl Tensor {
     /// `permute`.
     pub fn permute(&self, dims: &[i64]) -> Result<Tensor> {
         let layout = self.layout().permute(dims)?;
-        dispatch::view(Permute { dims: dims.into(), name: "PermuteBackward0" }, self, layout)
+        dispatch::view(
+            Permute {
+                dims: dims.into(),
+                name: "PermuteBackward0",
+            },
+            self,
+            layout,
+        )
     }
 
     /// `view`: fails where a copy would be needed.
     pub fn view(&self, size: &[i64]) -> Result<Tensor> {
         let layout = self.layout().view(size)?;
-        dispatch::view(View { name: "ViewBackward0" }, self, layout)
+        dispatch::view(
+            View {
+                name: "ViewBackward0",
+            },
+            self,
+            layout,
+        )
     }
 
     /// `reshape`: a view where possible, else a copy.
     pub fn reshape(&self, size: &[i64]) -> Result<Tensor> {
         let shape = crate::shape::infer(size, self.numel())?;
         match self.layout().reshape(&shape) {
-            Some(layout) => dispatch::view(View { name: "ViewBackward0" }, self, layout),
+            Some(layout) => dispatch::view(
+                View {
+                    name: "ViewBackward0",
+                },
+                self,
+                layout,
+            ),
             None => {
                 let copy = self.copy_dense()?;
                 let layout = Layout::contiguous(&shape);
-                dispatch::view(View { name: "UnsafeViewBackward0" }, &copy, layout)
+                dispatch::view(
+                    View {
+                        name: "UnsafeViewBackward0",
+                    },
+                    &copy,
+                    layout,
+                )
             }
         }
     }
@@ -150,7 +184,11 @@ impl Tensor {
     }
 
     /// A part of this tensor, by a layout made from its own.
-    pub fn part(&self, name: &'static str, f: impl Fn(&Layout) -> Result<Layout>) -> Result<Tensor> {
+    pub fn part(
+        &self,
+        name: &'static str,
+        f: impl Fn(&Layout) -> Result<Layout>,
+    ) -> Result<Tensor> {
         let layout = f(self.layout())?;
         let part = f(&Layout::contiguous(self.shape()))?;
         dispatch::view(Part { name, part }, self, layout)
@@ -174,13 +212,19 @@ impl Tensor {
 
     /// A recorded view under any layout of the same storage.
     pub fn as_strided_view(&self, view: Layout) -> Result<Tensor> {
-        let op = AsStrided { base: self.layout().clone(), view: view.clone() };
+        let op = AsStrided {
+            base: self.layout().clone(),
+            view: view.clone(),
+        };
         dispatch::view(op, self, view)
     }
 
     /// The node that makes this view from its base, after the base's history changed.
     pub fn view_node(&self, base: &Tensor, edge: Edge) -> Result<Arc<Node>> {
-        let op = AsStrided { base: base.layout().clone(), view: self.layout().clone() };
+        let op = AsStrided {
+            base: base.layout().clone(),
+            view: self.layout().clone(),
+        };
         Ok(dispatch::node(op, edge, TensorMeta::of(self)))
     }
 }

@@ -32,8 +32,7 @@ pub fn gradients<P: Pointwise<N>, const N: usize>(
     g: &Tensor,
     wanted: [bool; N],
 ) -> Result<Grads> {
-    let (base, outer) =
-        TABLE.with_borrow_mut(|t| (t.tensors.len(), t.error.take()));
+    let (base, outer) = TABLE.with_borrow_mut(|t| (t.tensors.len(), t.error.take()));
     let dtype = g.dtype();
     let out = (|| {
         let missing = put(Tensor::zeros(&[], dtype, g.device())?);
@@ -50,7 +49,9 @@ pub fn gradients<P: Pointwise<N>, const N: usize>(
         let d = op.df(e, at(y)?, put(g.clone()));
         TABLE.with_borrow_mut(|t| match t.error.take() {
             Some(e) => Err(e),
-            None => Ok((0..N).map(|i| wanted[i].then(|| t.tensors[d[i].0].clone())).collect()),
+            None => Ok((0..N)
+                .map(|i| wanted[i].then(|| t.tensors[d[i].0].clone()))
+                .collect()),
         })
     })();
     let dropped: SmallVec<[Tensor; 8]> = TABLE.with_borrow_mut(|t| {

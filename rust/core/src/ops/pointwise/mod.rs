@@ -19,9 +19,9 @@ use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 pub use real::{c, k, Real};
-pub use table::ENTRIES;
 use smallvec::SmallVec;
 use std::fmt::Debug;
+pub use table::ENTRIES;
 
 /// How the types of inputs and result are related.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,7 +171,11 @@ impl<P: Pointwise<N>, const N: usize> Pw<P, N> {
         let name = || function_name(P::NODE);
         let t = promoted(x);
         if t.is_complex() {
-            bail!(NotImplemented, "{}: complex tensors are not supported yet", name());
+            bail!(
+                NotImplemented,
+                "{}: complex tensors are not supported yet",
+                name()
+            );
         }
         self.0.check(t)?;
         let (inputs, output) = match P::TYPES {
@@ -237,11 +241,17 @@ impl<P: Pointwise<N>, const N: usize> Derivative for Pw<P, N> {
                 *slot = Some(cx.input(i)?);
             }
         }
-        let y = if save.outputs == 1 { Some(cx.output(0)?) } else { None };
+        let y = if save.outputs == 1 {
+            Some(cx.output(0)?)
+        } else {
+            None
+        };
         if mode::grad() {
             // The formula over tensors gives the gradient as a graph.
             let wanted: [bool; N] = std::array::from_fn(|i| cx.needs(i));
-            for (i, d) in expr::gradients(&self.0, &x, y.as_ref(), g, wanted)?.into_iter().enumerate()
+            for (i, d) in expr::gradients(&self.0, &x, y.as_ref(), g, wanted)?
+                .into_iter()
+                .enumerate()
             {
                 out[i] = d;
             }
@@ -255,7 +265,10 @@ impl<P: Pointwise<N>, const N: usize> Derivative for Pw<P, N> {
             out[i] = Some(match self.0.direct(i, g) {
                 Some(d) => d?,
                 None => {
-                    let op = PwGrad { op: self.0.clone(), i };
+                    let op = PwGrad {
+                        op: self.0.clone(),
+                        i,
+                    };
                     let mut inputs: SmallVec<[&Tensor; 5]> = SmallVec::new();
                     inputs.push(g);
                     inputs.push(match (&y, P::READS[i].1) {
@@ -280,7 +293,14 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         let (_, dtype) = self.types(x)?;
         let shape = common_shape(x)?;
-        Ok(SmallVec::from_elem(TensorMeta { shape, dtype, device: dispatch::device(x) }, 1))
+        Ok(SmallVec::from_elem(
+            TensorMeta {
+                shape,
+                dtype,
+                device: dispatch::device(x),
+            },
+            1,
+        ))
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
@@ -316,14 +336,22 @@ impl<P: Pointwise<N>, const N: usize> Derivative for PwGrad<P, N> {
         P::NODE
     }
     fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
-        bail!(Assertion, "{}: the fused gradient is never recorded", P::NODE)
+        bail!(
+            Assertion,
+            "{}: the fused gradient is never recorded",
+            P::NODE
+        )
     }
 }
 
 impl<P: Pointwise<N>, const N: usize> Op for PwGrad<P, N> {
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         let shape = common_shape(x)?;
-        let meta = TensorMeta { shape, dtype: x[0].dtype(), device: dispatch::device(x) };
+        let meta = TensorMeta {
+            shape,
+            dtype: x[0].dtype(),
+            device: dispatch::device(x),
+        };
         Ok(SmallVec::from_elem(meta, 1))
     }
 
@@ -331,7 +359,9 @@ impl<P: Pointwise<N>, const N: usize> Op for PwGrad<P, N> {
         let inputs: SmallVec<[Option<&Tensor>; 5]> = x.iter().copied().map(Some).collect();
         let params = (&raw const self.op).cast::<()>();
         // Gradients of f64 inputs in a mixed-type op stay f64.
-        let wide = x[2..].iter().any(|t| t.dtype() == DType::F64 && t.ndim() > 0);
+        let wide = x[2..]
+            .iter()
+            .any(|t| t.dtype() == DType::F64 && t.ndim() > 0);
         // SAFETY: as for the forward kernels.
         unsafe {
             match y[0].dtype() {

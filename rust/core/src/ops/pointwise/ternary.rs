@@ -1,9 +1,9 @@
 //! Functions of three tensors.
 
 use super::{apply, c};
-use crate::error::Result;
-use crate::ensure;
 use crate::dtype::DType;
+use crate::ensure;
+use crate::error::Result;
 use crate::pointwise;
 use crate::tensor::Tensor;
 
