@@ -20,7 +20,7 @@ pub fn call<O: Op>(op: O, x: &[&Tensor]) -> Result<Tensors> {
     if needs != 0 {
         let detached = op.detached_outputs();
         let pending = Pending::new(op, needs, x, None)?;
-        pending.attach(&y, detached);
+        pending.attach(&y, detached)?;
     }
     Ok(y)
 }
@@ -63,7 +63,7 @@ pub fn call_into<O: Op>(op: O, x: &[&Tensor], out: &Tensor, inplace: bool) -> Re
     write(&pending.op, x, &target, &meta)?;
     target.bump_version();
     let done = pending.finish(&[TensorMeta::of(&target)]);
-    done.save_outputs(std::slice::from_ref(&target));
+    done.save_outputs(std::slice::from_ref(&target))?;
     inplace::rebase(&target, done.node, 0)?;
     Ok(target)
 }
@@ -301,17 +301,21 @@ struct Finished<D: Derivative> {
 }
 
 impl<D: Derivative> Finished<D> {
-    fn save_outputs(&self, y: &[Tensor]) {
+    fn save_outputs(&self, y: &[Tensor]) -> Result<()> {
         if self.keep == 0 {
-            return;
+            return Ok(());
         }
         let mut saved: SmallVec<[Option<Saved>; 1]> = SmallVec::new();
         for (i, t) in y.iter().enumerate() {
             let keep = self.keep >> i & 1 == 1;
-            saved.push(keep.then(|| Saved::output(t, &self.node, i as u32)));
+            saved.push(
+                keep.then(|| Saved::output(t, &self.node, i as u32))
+                    .transpose()?,
+            );
         }
         let func = self.node.func.as_any().downcast_ref::<OpNode<D>>();
         func.expect("made by Pending::finish").save_outputs(saved);
+        Ok(())
     }
 }
 
@@ -360,10 +364,10 @@ impl<D: Derivative> Pending<D> {
         }
     }
 
-    fn attach(self, y: &[Tensor], detached: Mask) {
+    fn attach(self, y: &[Tensor], detached: Mask) -> Result<()> {
         let tracked = |i: usize, t: &Tensor| t.dtype().differentiable() && detached >> i & 1 == 0;
         if !y.iter().enumerate().any(|(i, t)| tracked(i, t)) {
-            return;
+            return Ok(());
         }
         let metas: SmallVec<[TensorMeta; 1]> = y.iter().map(TensorMeta::of).collect();
         let node = self.finish(&metas);
@@ -375,7 +379,7 @@ impl<D: Derivative> Pending<D> {
                 });
             }
         }
-        node.save_outputs(y);
+        node.save_outputs(y)
     }
 }
 
@@ -383,7 +387,7 @@ impl<D: Derivative> Pending<D> {
 pub fn view<D: Derivative>(op: D, x: &Tensor, layout: Layout) -> Result<Tensor> {
     let y = x.view_as(layout, x.dtype(), creation());
     if needs(&[x]) != 0 && y.dtype().differentiable() {
-        Pending::new(op, 1, &[x], None)?.attach(std::slice::from_ref(&y), 0);
+        Pending::new(op, 1, &[x], None)?.attach(std::slice::from_ref(&y), 0)?;
     }
     Ok(y)
 }
@@ -399,7 +403,7 @@ pub fn views<D: Derivative>(op: D, x: &Tensor, layouts: Vec<Layout>) -> Result<V
         .map(|l| x.view_as(l, x.dtype(), creation))
         .collect();
     if needs(&[x]) != 0 && x.dtype().differentiable() && !y.is_empty() {
-        Pending::new(op, 1, &[x], None)?.attach(&y, 0);
+        Pending::new(op, 1, &[x], None)?.attach(&y, 0)?;
     }
     Ok(y)
 }
@@ -408,7 +412,7 @@ pub fn views<D: Derivative>(op: D, x: &Tensor, layouts: Vec<Layout>) -> Result<V
 pub fn record<D: Derivative>(op: D, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
     let needs = needs(x);
     if needs != 0 {
-        Pending::new(op, needs, x, None)?.attach(y, 0);
+        Pending::new(op, needs, x, None)?.attach(y, 0)?;
     }
     Ok(())
 }

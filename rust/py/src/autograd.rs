@@ -8,12 +8,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use pyo3::{PyTraverseError, PyVisit};
 use pytensorlib_core::autograd::node::{next_hook_id, NodeHook};
-use pytensorlib_core::autograd::{backward, mode, Edge, Hook, Node, Request};
+use pytensorlib_core::autograd::{backward, engine, mode, saved, Edge, Hook, Node, Request};
 use pytensorlib_core::error::Result as CoreResult;
 use pytensorlib_core::op::Grads;
 use pytensorlib_core::tensor::Tensor;
 use std::any::Any;
-use std::cell::Cell;
 use std::sync::Arc;
 
 /// A Python callable on one gradient.
@@ -63,10 +62,53 @@ impl Hook for PyPostHook {
     }
 }
 
-/// Adds a hook and gives the number that removes it.
-pub fn register_hook(t: &Tensor, hook: Py<PyAny>, post: bool) -> PyResult<u64> {
+/// What registering a hook returns; `remove()` takes the hook away again.
+#[pyclass(
+    name = "RemovableHandle",
+    module = "pytensorlib.utils.hooks",
+    frozen,
+    weakref
+)]
+pub struct HookHandle {
+    #[pyo3(get)]
+    id: u64,
+    target: Target,
+}
+
+enum Target {
+    Tensor(Tensor),
+    Node(Arc<Node>),
+}
+
+#[pymethods]
+impl HookHandle {
+    fn remove(&self) {
+        match &self.target {
+            Target::Tensor(t) => t.remove_hook(self.id),
+            Target::Node(n) => {
+                let mut h = n.hooks().lock();
+                h.post.retain(|x| x.0 != self.id);
+                h.pre.retain(|x| x.0 != self.id);
+            }
+        }
+    }
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+    #[pyo3(signature = (*_exc))]
+    fn __exit__(&self, _exc: &Bound<'_, PyTuple>) {
+        self.remove();
+    }
+}
+
+/// Adds a hook to a tensor.
+pub fn register_hook(t: &Tensor, hook: Py<PyAny>, post: bool) -> PyResult<HookHandle> {
+    let target = Target::Tensor(t.clone());
     if !post {
-        return t.register_hook(Arc::new(PyHook(hook))).py();
+        return Ok(HookHandle {
+            id: t.register_hook(Arc::new(PyHook(hook))).py()?,
+            target,
+        });
     }
     Python::attach(|py| {
         // A weak reference: the leaf must not keep itself alive.
@@ -76,8 +118,10 @@ pub fn register_hook(t: &Tensor, hook: Py<PyAny>, post: bool) -> PyResult<u64> {
             .getattr("ref")?
             .call1((object,))?
             .unbind();
-        t.register_post_accumulate(Arc::new(PyPostHook { hook, leaf }))
-            .py()
+        let id = t
+            .register_post_accumulate(Arc::new(PyPostHook { hook, leaf }))
+            .py()?;
+        Ok(HookHandle { id, target })
     })
 }
 
@@ -154,28 +198,35 @@ impl PyGraphNode {
     fn _sequence_nr(&self) -> u64 {
         self.0.seq
     }
-    fn register_hook_(&self, hook: Py<PyAny>) -> u64 {
+    /// Calls `hook(grad_inputs, grad_outputs)` after the node ran.
+    fn register_hook(&self, hook: Py<PyAny>) -> HookHandle {
         let id = next_hook_id();
         self.0
             .hooks()
             .lock()
             .post
             .push((id, Arc::new(PyNodeHook(hook))));
-        id
+        HookHandle {
+            id,
+            target: Target::Node(self.0.clone()),
+        }
     }
-    fn register_prehook_(&self, hook: Py<PyAny>) -> u64 {
+    /// Calls `hook(grad_outputs)` before the node runs.
+    fn register_prehook(&self, hook: Py<PyAny>) -> HookHandle {
         let id = next_hook_id();
         self.0
             .hooks()
             .lock()
             .pre
             .push((id, Arc::new(PyNodeHook(hook))));
-        id
+        HookHandle {
+            id,
+            target: Target::Node(self.0.clone()),
+        }
     }
-    fn remove_hook_(&self, id: u64) {
-        let mut h = self.0.hooks().lock();
-        h.post.retain(|x| x.0 != id);
-        h.pre.retain(|x| x.0 != id);
+    #[getter]
+    fn metadata<'py>(&self, py: Python<'py>) -> Bound<'py, pyo3::types::PyDict> {
+        pyo3::types::PyDict::new(py)
     }
     /// The `ctx` of a custom `Function`, else `None`.
     #[getter]
@@ -199,8 +250,6 @@ impl PyGraphNode {
             .is_ok_and(|o| Arc::ptr_eq(&o.get().0, &self.0))
     }
 }
-
-thread_local!(static GRAPH_TASK: Cell<i64> = const { Cell::new(-1) });
 
 /// Runs the graph; see `pytensorlib.autograd.backward`.
 #[pyfunction]
@@ -273,11 +322,7 @@ fn _run_backward(
         keep_graph,
         create_graph,
     };
-    let outer = GRAPH_TASK.get();
-    GRAPH_TASK.set(outer + 1);
-    let results = backward(&request);
-    GRAPH_TASK.set(outer);
-    let results = results.py()?;
+    let results = backward(&request).py()?;
     if accumulate_grad {
         for (i, t) in nonleaf {
             if let (Some(t), Some(g)) = (t, &results[i]) {
@@ -399,7 +444,65 @@ fn _is_anomaly_check_nan_enabled() -> bool {
 }
 #[pyfunction]
 fn _current_graph_task_id() -> i64 {
-    GRAPH_TASK.get()
+    engine::current_task().map_or(-1, |id| id as i64)
+}
+#[pyfunction]
+fn _will_engine_execute_node(node: &PyGraphNode) -> bool {
+    engine::will_run(&node.0)
+}
+
+/// Python callables around what is saved for backward.
+struct PySavedHooks {
+    pack: Py<PyAny>,
+    unpack: Py<PyAny>,
+}
+
+impl saved::SavedHooks for PySavedHooks {
+    fn pack(&self, t: &Tensor) -> CoreResult<Box<dyn Any + Send + Sync>> {
+        Python::attach(|py| {
+            let packed = self.pack.call1(py, (wrap(py, t.clone())?,))?;
+            Ok(Box::new(packed) as Box<dyn Any + Send + Sync>)
+        })
+        .map_err(from_py)
+    }
+    fn unpack(&self, packed: &(dyn Any + Send + Sync)) -> CoreResult<Tensor> {
+        Python::attach(|py| {
+            let Some(packed) = packed.downcast_ref::<Py<PyAny>>() else {
+                return Err(PyRuntimeError::new_err("saved tensors hooks: lost value"));
+            };
+            let t = self.unpack.call1(py, (packed,))?;
+            match t.bind(py).cast::<PyTensor>() {
+                Ok(t) => Ok(t.get().get()),
+                Err(_) => Err(PyTypeError::new_err(format!(
+                    "Output of saved tensor unpack_hook expected to be a Tensor but got result of \
+                     type {}",
+                    t.bind(py).get_type().name()?
+                ))),
+            }
+        })
+        .map_err(from_py)
+    }
+}
+
+#[pyfunction]
+fn _push_saved_tensors_default_hooks(pack: Py<PyAny>, unpack: Py<PyAny>) -> PyResult<()> {
+    saved::push_hooks(Arc::new(PySavedHooks { pack, unpack })).py()
+}
+#[pyfunction]
+fn _pop_saved_tensors_default_hooks() {
+    saved::pop_hooks();
+}
+#[pyfunction]
+fn _saved_tensors_hooks_disable(text: String) -> PyResult<()> {
+    saved::disable_hooks(Some(text)).py().map(|_| ())
+}
+#[pyfunction]
+fn _saved_tensors_hooks_enable() -> PyResult<()> {
+    saved::disable_hooks(None).py().map(|_| ())
+}
+#[pyfunction]
+fn _saved_tensors_hooks_get_disabled_error_message() -> Option<String> {
+    saved::disabled_text()
 }
 #[pyfunction]
 fn _increment_version(t: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -409,6 +512,16 @@ fn _increment_version(t: &Bound<'_, PyAny>) -> PyResult<()> {
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyGraphNode>()?;
+    m.add_class::<HookHandle>()?;
+    m.add_function(wrap_pyfunction!(_will_engine_execute_node, m)?)?;
+    m.add_function(wrap_pyfunction!(_push_saved_tensors_default_hooks, m)?)?;
+    m.add_function(wrap_pyfunction!(_pop_saved_tensors_default_hooks, m)?)?;
+    m.add_function(wrap_pyfunction!(_saved_tensors_hooks_disable, m)?)?;
+    m.add_function(wrap_pyfunction!(_saved_tensors_hooks_enable, m)?)?;
+    m.add_function(wrap_pyfunction!(
+        _saved_tensors_hooks_get_disabled_error_message,
+        m
+    )?)?;
     m.add_function(wrap_pyfunction!(_run_backward, m)?)?;
     m.add_function(wrap_pyfunction!(is_grad_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(_set_grad_enabled, m)?)?;

@@ -301,7 +301,7 @@ fn _function_apply(
                 None => None,
                 Some(t) => Some(match output_nr(t) {
                     Some(nr) if !inputs.iter().flatten().any(|x| x.same(t)) || is_in(&dirty, t) => {
-                        Saved::output(t, &node, nr as u32)
+                        Saved::output(t, &node, nr as u32).py()?
                     }
                     _ => Saved::input(t).py()?,
                 }),

@@ -1,6 +1,7 @@
 //! `Tensor`, the Python class. Methods that are ops are attached by `bind`; those written in Python
 //! by `pytensorlib/_tensor.py`.
 
+use crate::autograd::HookHandle;
 use crate::convert::{operand, size_tuple};
 use crate::dtype::{dtype_object, PyDType, PyDevice, PyLayout};
 use crate::error::IntoPy;
@@ -709,15 +710,13 @@ impl PyTensor {
         slf.get().swap(t);
         Ok(slf)
     }
-    fn register_hook_(&self, hook: Py<PyAny>) -> PyResult<u64> {
+    /// Calls `hook(grad)` with every gradient of this tensor; a result replaces the gradient.
+    fn register_hook(&self, hook: Py<PyAny>) -> PyResult<HookHandle> {
         crate::autograd::register_hook(&self.get(), hook, false)
     }
-    fn register_post_hook_(slf: &Bound<'_, Self>, hook: Py<PyAny>) -> PyResult<u64> {
-        let t = slf.get().get();
-        crate::autograd::register_hook(&t, hook, true)
-    }
-    fn remove_hook_(&self, id: u64) {
-        self.get().remove_hook(id);
+    /// Calls `hook(self)` after each accumulation into `.grad` of this leaf.
+    fn register_post_accumulate_grad_hook(&self, hook: Py<PyAny>) -> PyResult<HookHandle> {
+        crate::autograd::register_hook(&self.get(), hook, true)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -10,6 +10,7 @@ use crate::op::{Grads, TensorMeta};
 use crate::shape::{expandable, Show};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -43,6 +44,22 @@ struct Task {
 }
 
 static TASK: AtomicU64 = AtomicU64::new(1);
+thread_local!(static CURRENT: Cell<Option<u64>> = const { Cell::new(None) });
+
+/// In a node's slot: the task's number above, then whether the node will run, then its index.
+const WILL_RUN: u64 = 1 << 31;
+const INDEX: u64 = WILL_RUN - 1;
+
+/// The number of the backward pass that runs on this thread.
+pub fn current_task() -> Option<u64> {
+    CURRENT.get()
+}
+
+/// Whether the backward pass of this thread runs `node`.
+pub fn will_run(node: &Node) -> bool {
+    let slot = node.slot.load(Ordering::Relaxed);
+    current_task() == Some(slot >> 32) && slot & WILL_RUN != 0
+}
 
 fn address(node: &Arc<Node>) -> *const Node {
     Arc::as_ptr(node)
@@ -52,7 +69,7 @@ impl Task {
     fn find(&self, node: &Arc<Node>) -> Option<usize> {
         let slot = node.slot.load(Ordering::Relaxed);
         if slot >> 32 == self.id {
-            return Some((slot & 0xffff_ffff) as usize);
+            return Some((slot & INDEX) as usize);
         }
         if self.elsewhere.is_empty() {
             return None;
@@ -97,6 +114,13 @@ impl Drop for Task {
 
 /// Runs the graph. Returns one gradient for each of `request.inputs`.
 pub fn backward(request: &Request) -> Result<Vec<Option<Tensor>>> {
+    struct Outer(Option<u64>);
+    impl Drop for Outer {
+        fn drop(&mut self) {
+            CURRENT.set(self.0);
+        }
+    }
+    let _outer = Outer(CURRENT.get());
     mode::with_grad(request.create_graph, || run(request))
 }
 
@@ -107,6 +131,7 @@ fn run(request: &Request) -> Result<Vec<Option<Tensor>>> {
         states: Vec::new(),
         elsewhere: HashMap::new(),
     };
+    CURRENT.set(Some(task.id));
     // Find every node below the roots and count the edges into each.
     for (root, _) in request.roots {
         task.enter(&root.node);
@@ -123,6 +148,13 @@ fn run(request: &Request) -> Result<Vec<Option<Tensor>>> {
     let mut results: Vec<Option<Tensor>> = vec![None; request.inputs.len()];
     if !request.inputs.is_empty() {
         mark_needed(&mut task, request);
+    }
+    for s in &task.states {
+        if (s.needed || !s.captures.is_empty())
+            && s.node.slot.load(Ordering::Relaxed) >> 32 == task.id
+        {
+            s.node.slot.fetch_or(WILL_RUN, Ordering::Relaxed);
+        }
     }
     for (root, g) in request.roots {
         let i = task.find(&root.node).expect("roots were entered first");

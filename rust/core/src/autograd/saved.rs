@@ -5,6 +5,8 @@ use super::node::{Edge, Node};
 use crate::bail;
 use crate::error::Result;
 use crate::tensor::Tensor;
+use std::any::Any;
+use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
 /// Where a saved tensor stood in the graph. Only leaves are held as themselves: holding another
@@ -16,37 +18,97 @@ enum Source {
     Output(Weak<Node>, u32),
 }
 
+/// Replaces what is saved: `pack` gets the tensor, `unpack` gives it back from the result.
+pub trait SavedHooks: Send + Sync {
+    fn pack(&self, t: &Tensor) -> Result<Box<dyn Any + Send + Sync>>;
+    fn unpack(&self, packed: &(dyn Any + Send + Sync)) -> Result<Tensor>;
+}
+
+thread_local! {
+    static HOOKS: RefCell<Vec<Arc<dyn SavedHooks>>> = const { RefCell::new(Vec::new()) };
+    static DISABLED: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Puts hooks in force for what this thread saves from now on.
+pub fn push_hooks(hooks: Arc<dyn SavedHooks>) -> Result<()> {
+    if let Some(text) = DISABLED.with_borrow(Clone::clone) {
+        bail!(Runtime, "{text}");
+    }
+    HOOKS.with_borrow_mut(|h| h.push(hooks));
+    Ok(())
+}
+
+/// Ends what the latest [`push_hooks`] began.
+pub fn pop_hooks() {
+    let old = HOOKS.with_borrow_mut(Vec::pop);
+    drop(old);
+}
+
+/// Makes [`push_hooks`] raise this text, or allows it again; gives the earlier text.
+pub fn disable_hooks(text: Option<String>) -> Result<Option<String>> {
+    if text.is_some() && HOOKS.with_borrow(|h| !h.is_empty()) {
+        bail!(
+            Runtime,
+            "saved tensors hooks cannot be disabled while some are in force"
+        );
+    }
+    Ok(DISABLED.replace(text))
+}
+
+pub fn disabled_text() -> Option<String> {
+    DISABLED.with_borrow(Clone::clone)
+}
+
+struct Packed {
+    hooks: Arc<dyn SavedHooks>,
+    value: Box<dyn Any + Send + Sync>,
+}
+
+#[derive(Clone)]
+enum Kept {
+    /// With the version it must still have.
+    Tensor(Tensor, u32),
+    Packed(Arc<Packed>),
+}
+
 #[derive(Clone)]
 pub struct Saved {
-    tensor: Tensor,
-    version: u32,
+    kept: Kept,
     source: Source,
+}
+
+/// Keeps `t`, through the hooks in force.
+fn keep(t: Tensor) -> Result<Kept> {
+    let Some(hooks) = HOOKS.with_borrow(|h| h.last().cloned()) else {
+        let version = t.version();
+        return Ok(Kept::Tensor(t, version));
+    };
+    let value = mode::with_grad(false, || hooks.pack(&t))?;
+    Ok(Kept::Packed(Arc::new(Packed { hooks, value })))
 }
 
 impl Saved {
     pub fn input(t: &Tensor) -> Result<Saved> {
-        let version = t.version();
-        Ok(match t.grad_fn()? {
+        let hooked = HOOKS.with_borrow(|h| !h.is_empty());
+        let edge = if hooked { t.edge()? } else { t.grad_fn()? };
+        Ok(match edge {
             None => Saved {
-                tensor: t.clone(),
-                version,
+                kept: keep(t.clone())?,
                 source: Source::Itself,
             },
             Some(e) => Saved {
-                tensor: t.detach(),
-                version,
+                kept: keep(t.detach())?,
                 source: Source::Node(e),
             },
         })
     }
 
-    pub fn output(t: &Tensor, node: &Arc<Node>, nr: u32) -> Saved {
+    pub fn output(t: &Tensor, node: &Arc<Node>, nr: u32) -> Result<Saved> {
         let source = Source::Output(Arc::downgrade(node), nr);
-        Saved {
-            tensor: t.detach(),
-            version: t.version(),
+        Ok(Saved {
+            kept: keep(t.detach())?,
             source,
-        }
+        })
     }
 
     /// The tensor, back in its place in the graph.
@@ -56,31 +118,23 @@ impl Saved {
             Source::Node(e) => Some(e.clone()),
             Source::Output(node, nr) => node.upgrade().map(|node| Edge { node, nr: *nr }),
         };
-        let now = self.tensor.version();
-        if now != self.version {
-            let from = match &edge {
-                Some(e) => format!(", which is output {} of {},", e.nr, e.node.func.name()),
-                None => String::new(),
-            };
-            bail!(
-                Runtime,
-                "one of the variables needed for gradient computation has been modified by an \
-                 inplace operation: [{} {}]{from} is at version {now}; expected version {} \
-                 instead. Hint: enable anomaly detection to find the operation that failed to \
-                 compute its gradient, with torch.autograd.set_detect_anomaly(True).",
-                type_name(&self.tensor),
-                crate::shape::Show(self.tensor.shape()),
-                self.version
-            );
-        }
+        let tensor = match &self.kept {
+            Kept::Packed(p) => {
+                mode::with_grad(false, || p.hooks.unpack(p.value.as_ref()))?.detach()
+            }
+            Kept::Tensor(t, version) => {
+                check_version(t, *version, edge.as_ref())?;
+                t.clone()
+            }
+        };
         match edge {
             // Without a graph to build, the place in the old one does not matter.
             Some(edge) if mode::grad() => {
-                let t = self.tensor.detach();
+                let t = tensor.detach();
                 t.set_edge(edge);
                 Ok(t)
             }
-            _ => Ok(self.tensor.clone()),
+            _ => Ok(tensor),
         }
     }
 
@@ -88,6 +142,26 @@ impl Saved {
     pub fn unpack_attached(&self) -> Result<Tensor> {
         mode::with_grad(true, || self.unpack())
     }
+}
+
+fn check_version(t: &Tensor, saved: u32, edge: Option<&Edge>) -> Result<()> {
+    let now = t.version();
+    if now == saved {
+        return Ok(());
+    }
+    let from = match edge {
+        Some(e) => format!(", which is output {} of {},", e.nr, e.node.func.name()),
+        None => String::new(),
+    };
+    bail!(
+        Runtime,
+        "one of the variables needed for gradient computation has been modified by an inplace \
+         operation: [{} {}]{from} is at version {now}; expected version {saved} instead. Hint: \
+         enable anomaly detection to find the operation that failed to compute its gradient, with \
+         torch.autograd.set_detect_anomaly(True).",
+        type_name(t),
+        crate::shape::Show(t.shape())
+    )
 }
 
 /// PyTorch's legacy type name, which its messages use: `torch.FloatTensor`.
