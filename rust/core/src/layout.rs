@@ -6,16 +6,30 @@ use crate::{bail, ensure};
 use smallvec::SmallVec;
 
 /// Element `i` lies at `offset + sum(i[d] * strides[d])`, in elements. Strides are not negative.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Layout {
     pub shape: Dims,
     pub strides: Strides,
     pub offset: usize,
 }
 
+impl Clone for Layout {
+    // `SmallVec::clone` goes through an iterator; this copies bytes.
+    fn clone(&self) -> Self {
+        Layout {
+            shape: Dims::from_slice(&self.shape),
+            strides: Strides::from_slice(&self.strides),
+            offset: self.offset,
+        }
+    }
+}
+
 /// Row-major strides; a size of zero counts as one.
 pub fn contiguous_strides(shape: &[usize]) -> Strides {
-    let mut strides = Strides::from_elem(1, shape.len());
+    let mut strides = match shape.len() {
+        n @ 0..=5 => Strides::from_slice(&[1; 5][..n]),
+        n => Strides::from_elem(1, n),
+    };
     let mut step = 1isize;
     for d in (0..shape.len()).rev() {
         strides[d] = step;

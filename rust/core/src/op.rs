@@ -10,11 +10,17 @@ use smallvec::SmallVec;
 use std::fmt::Debug;
 
 /// What a tensor looks like, without its data.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct TensorMeta {
     pub shape: Dims,
     pub dtype: DType,
     pub device: Device,
+}
+
+impl Clone for TensorMeta {
+    fn clone(&self) -> Self {
+        TensorMeta { shape: Dims::from_slice(&self.shape), ..*self }
+    }
 }
 
 impl TensorMeta {
@@ -27,7 +33,7 @@ impl TensorMeta {
     }
     pub fn of(t: &Tensor) -> Self {
         TensorMeta {
-            shape: t.shape().clone(),
+            shape: Dims::from_slice(t.shape()),
             dtype: t.dtype(),
             device: t.device(),
         }

@@ -156,7 +156,7 @@ fn promoted(x: &[&Tensor]) -> DType {
 }
 
 fn common_shape(x: &[&Tensor]) -> Result<Dims> {
-    let mut shape = x[0].shape().clone();
+    let mut shape = Dims::from_slice(x[0].shape());
     for t in &x[1..] {
         if t.shape() != &shape {
             shape = shape::broadcast(&shape, t.shape())?;
