@@ -13,7 +13,6 @@ override WG: u32 = 256u;
 
 struct Params {
     n: u32,
-    // Output words in front of the first one, when y packs several elements in a word.
     pad0: u32,
     pad1: u32,
     pad2: u32,
@@ -86,6 +85,10 @@ fn load5(i: u32) -> Acc {
 fn scalar(k: u32) -> Acc {
     let j = 2u * k;
     return from_words(p.scalar[j / 4u][j % 4u], p.scalar[j / 4u][j % 4u + 1u]);
+}
+
+fn scalar_word(j: u32) -> u32 {
+    return p.scalar[j / 4u][j % 4u];
 }
 
 // One output word for each invocation: y is contiguous, or its elements are whole words.

@@ -100,6 +100,8 @@ pub struct File {
 
 const ANY: &[Acc] = &Acc::ALL;
 const FLOAT: &[Acc] = &[Acc::F32];
+/// Kernels that move elements without computing with them.
+const WORDS: &[Acc] = &[Acc::I32];
 
 macro_rules! files {
     ($($name:literal: $accs:expr),* $(,)?) => {
@@ -118,8 +120,27 @@ files! {
     "matmul": ANY,
     "softmax": FLOAT,
     "softmax_backward": FLOAT,
+    "index_offsets": WORDS,
+    "take": WORDS,
+    "chain": WORDS,
+    "put": ANY,
+    "gather": WORDS,
+    "scatter": ANY,
+    "nll": FLOAT,
+    "nll_backward": FLOAT,
+    "conv2d": FLOAT,
+    "max_pool2d": ANY,
+    "max_pool2d_backward": FLOAT,
+    "avg_pool2d": FLOAT,
+    "avg_pool2d_backward": FLOAT,
+    "norm": FLOAT,
+    "norm_backward": FLOAT,
+    "sgd": FLOAT,
+    "adam": FLOAT,
 }
 
+/// Functions for random numbers in pointwise bodies.
+pub const PHILOX: &str = include_str!("../../../../shaders/philox.wgsl");
 const PRELUDE: &str = include_str!("../../../../shaders/prelude.wgsl");
 
 /// The whole source of a kernel. With `aliased`, read-only bindings become read_write: one
@@ -130,11 +151,7 @@ pub fn source(file: &str, acc: Acc, tail: [&str; 2], aliased: bool) -> Result<St
     };
     let math = if tail[0].is_empty() { "" } else { acc.math() };
     let text = [PRELUDE, acc.prelude(), math, body, tail[0], tail[1]].concat();
-    Ok(if aliased {
-        text.replace("var<storage, read>", "var<storage, read_write>")
-    } else {
-        text
-    })
+    Ok(if aliased { text.replace("var<storage, read>", "var<storage, read_write>") } else { text })
 }
 
 #[cfg(test)]
@@ -166,6 +183,10 @@ mod tests {
                 let tail = if file.name == "pointwise" { body } else { "" };
                 validate(file.name, acc, [tail, ""]);
             }
+        }
+        for kind in ["philox_uniform()", "philox_normal()", "Acc(philox_word())"] {
+            let random = format!("fn value(i: u32) -> Acc {{ return {kind}; }}\n");
+            validate("pointwise", Acc::F32, [PHILOX, &random]);
         }
     }
 

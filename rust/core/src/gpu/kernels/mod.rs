@@ -3,16 +3,24 @@
 
 mod geometry;
 
+pub mod conv;
 pub mod copy;
+pub mod index;
+pub mod loss;
 pub mod matmul;
+pub mod norm;
+pub mod optim;
 pub mod pointwise;
+pub mod pool;
+pub mod random;
 pub mod reduce;
+pub mod scatter;
 pub mod softmax;
 
 #[cfg(test)]
 mod tests;
 
-use super::{Acc, Buffer, Gpu};
+use super::{Acc, Buffer, Gpu, Kernel};
 use crate::dtype::DType;
 use crate::error::Result;
 use smallvec::SmallVec;
@@ -61,12 +69,7 @@ impl Scratch {
         for d in (1..shape.len()).rev() {
             strides[d - 1] = strides[d] * shape[d] as isize;
         }
-        Ok(Scratch {
-            buffer,
-            shape: SmallVec::from_slice(shape),
-            strides,
-            dtype,
-        })
+        Ok(Scratch { buffer, shape: SmallVec::from_slice(shape), strides, dtype })
     }
 
     pub fn view(&self) -> View<'_> {
@@ -113,6 +116,67 @@ fn require(gpu: &Gpu, acc: Acc, what: &str) -> Result<()> {
         "wgpu: {what}: this adapter ({}) has no {}",
         gpu.info().name,
         acc.dtype()
+    );
+    Ok(())
+}
+
+/// Workgroup size of kernels with one invocation for each element.
+const WG: usize = 256;
+
+/// Records a kernel of `n` independent invocations.
+fn launch(
+    gpu: &Gpu,
+    file: &'static str,
+    acc: Acc,
+    constants: &[(&'static str, u32)],
+    writes: &[&Buffer],
+    reads: &[&Buffer],
+    params: &[u32],
+    n: usize,
+) -> Result<()> {
+    let groups = gpu.grid(n.div_ceil(WG))?;
+    launch_groups(gpu, file, acc, constants, writes, reads, params, groups)
+}
+
+/// Records a kernel over a grid of workgroups.
+fn launch_groups(
+    gpu: &Gpu,
+    file: &'static str,
+    acc: Acc,
+    constants: &[(&'static str, u32)],
+    writes: &[&Buffer],
+    reads: &[&Buffer],
+    params: &[u32],
+    groups: [u32; 3],
+) -> Result<()> {
+    let kernel = Kernel {
+        file,
+        entry: "main",
+        acc,
+        constants,
+        tail: [""; 2],
+        writes: writes.len(),
+        reads: reads.len(),
+    };
+    let buffers: SmallVec<[&Buffer; 8]> = writes.iter().chain(reads).copied().collect();
+    gpu.dispatch(&kernel, &buffers, params, groups)
+}
+
+/// The integer type whose copies move the bits of `dtype`, and how many of it an element is.
+fn bits(dtype: DType) -> (DType, usize) {
+    match dtype.size() {
+        1 => (DType::U8, 1),
+        2 => (DType::I16, 1),
+        size => (DType::I32, size / 4),
+    }
+}
+
+/// An error unless the named tensors are contiguous.
+fn require_contiguous(what: &str, views: &[View]) -> Result<()> {
+    crate::ensure!(
+        views.iter().all(|v| v.is_contiguous()),
+        Runtime,
+        "wgpu: {what}: tensors must be contiguous"
     );
     Ok(())
 }

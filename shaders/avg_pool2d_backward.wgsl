@@ -1,0 +1,99 @@
+// The gradient of avg_pool2d, gathered from the windows that hold each input element.
+override X: u32 = F32; // of the output's gradient
+override Y: u32 = F32; // of the input's gradient
+override ADAPTIVE: bool = false;
+override WG: u32 = 256u;
+
+struct Params {
+    n: u32, // elements of the result
+    x_offset: u32,
+    y_offset: u32,
+    i_offset: u32,
+    in_size: vec2<u32>, // height, width
+    out_size: vec2<u32>,
+    kernel: vec2<u32>,
+    stride: vec2<u32>,
+    padding: vec2<u32>,
+    dilation: vec2<u32>,
+    // avg_pool2d: what a window's sum is divided by, 0 its size.
+    divisor: u32,
+    count_padding: u32,
+}
+@group(0) @binding(0) var<uniform> p: Params;
+@group(0) @binding(1) var<storage, read_write> y: array<atomic<u32>>;
+@group(0) @binding(2) var<storage, read> x: array<u32>;
+
+fn load_x(i: u32) -> Acc {
+    let w = word(X, i);
+    return decode(X, x[w], x[w + wide(X)], i);
+}
+fn store_y(i: u32, v: Acc) {
+    let bits = encode(Y, v);
+    let w = word(Y, i);
+    if (lane_log(Y) == 0u) {
+        atomicStore(&y[w], bits.x);
+        if (wide(Y) == 1u) { atomicStore(&y[w + 1u], bits.y); }
+    } else {
+        let mask = lane_mask(Y) << lane_bit(Y, i);
+        atomicXor(&y[w], (atomicLoad(&y[w]) ^ (bits.x << lane_bit(Y, i))) & mask);
+    }
+}
+// First and last row (or column) of window o, counted with the padding, and how many of them its
+// mean is over.
+fn window(o: u32, axis: u32) -> vec3<u32> {
+    let size = p.in_size[axis];
+    if (ADAPTIVE) {
+        let first = o * size / p.out_size[axis];
+        let last = ((o + 1u) * size + p.out_size[axis] - 1u) / p.out_size[axis];
+        return vec3(first, last, last - first);
+    }
+    let pad = p.padding[axis];
+    let first = o * p.stride[axis];
+    let padded = min(first + p.kernel[axis], size + 2u * pad);
+    let inner = vec2(max(first, pad), min(padded, size + pad));
+    return vec3(inner, select(inner.y - inner.x, padded - first, p.count_padding == 1u));
+}
+fn divisor(rows: u32, columns: u32) -> Acc {
+    return Acc(select(p.divisor, rows * columns, p.divisor == 0u));
+}
+
+// The windows that may hold position s (counted with the padding).
+fn windows(s: u32, axis: u32) -> vec2<u32> {
+    let count = p.out_size[axis];
+    if (ADAPTIVE) {
+        let size = p.in_size[axis];
+        return vec2(s * count / size, min(((s + 1u) * count + size - 1u) / size, count));
+    }
+    let kernel = p.kernel[axis];
+    let stride = p.stride[axis];
+    let first = select((s + 1u - kernel + stride - 1u) / stride, 0u, s + 1u < kernel);
+    return vec2(first, min(s / stride + 1u, count));
+}
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let id = (group.x + group.y * groups.x) * WG + local;
+    if (id >= p.n) { return; }
+    let row = id / p.in_size.y;
+    let plane = row / p.in_size.x;
+    let pad = select(p.padding, vec2(0u), ADAPTIVE);
+    let s = vec2(row - plane * p.in_size.x, id - row * p.in_size.y) + pad;
+    let rows = windows(s.x, 0u);
+    let columns = windows(s.y, 1u);
+    let o0 = p.x_offset + plane * p.out_size.x * p.out_size.y;
+    var sum = Acc(0);
+    for (var h = rows.x; h < rows.y; h++) {
+        for (var w = columns.x; w < columns.y; w++) {
+            let a = window(h, 0u);
+            let b = window(w, 1u);
+            if (s.x >= a.x && s.x < a.y && s.y >= b.x && s.y < b.y) {
+                sum += load_x(o0 + h * p.out_size.y + w) / divisor(a.z, b.z);
+            }
+        }
+    }
+    store_y(p.y_offset + id, sum);
+}

@@ -1,0 +1,80 @@
+// y[a, j, b] = x[prefix(a) + offsets[j] + suffix(b)]: reading through index tensors. y is
+// contiguous. A skipped offset gives zero.
+override X: u32 = I32;
+override Y: u32 = I32;
+override OUTER: u32 = 1u;
+override INNER: u32 = 1u;
+override WG: u32 = 256u;
+
+struct Params {
+    n: u32,
+    indices: u32,
+    inner: u32,
+    x_offset: u32,
+    y_offset: u32,
+    pad0: u32,
+    pad1: u32,
+    pad2: u32,
+    outer_size: array<vec4<u32>, 2>,
+    outer_stride: array<vec4<u32>, 2>,
+    inner_size: array<vec4<u32>, 2>,
+    inner_stride: array<vec4<u32>, 2>,
+}
+@group(0) @binding(0) var<uniform> p: Params;
+@group(0) @binding(1) var<storage, read_write> y: array<atomic<u32>>;
+@group(0) @binding(2) var<storage, read> x: array<u32>;
+@group(0) @binding(3) var<storage, read> offsets: array<u32>;
+
+fn load_x(i: u32) -> Acc {
+    let w = word(X, i);
+    return decode(X, x[w], x[w + wide(X)], i);
+}
+fn store_y(i: u32, v: Acc) {
+    let bits = encode(Y, v);
+    let w = word(Y, i);
+    if (lane_log(Y) == 0u) {
+        atomicStore(&y[w], bits.x);
+        if (wide(Y) == 1u) { atomicStore(&y[w + 1u], bits.y); }
+    } else {
+        let mask = lane_mask(Y) << lane_bit(Y, i);
+        atomicXor(&y[w], (atomicLoad(&y[w]) ^ (bits.x << lane_bit(Y, i))) & mask);
+    }
+}
+fn prefix(a: u32) -> u32 {
+    var o = 0u;
+    var rest = a;
+    for (var d = 0u; d < OUTER; d++) {
+        let q = rest / p.outer_size[d / 4u][d % 4u];
+        o += (rest - q * p.outer_size[d / 4u][d % 4u]) * p.outer_stride[d / 4u][d % 4u];
+        rest = q;
+    }
+    return o;
+}
+fn suffix(b: u32) -> u32 {
+    var o = 0u;
+    var rest = b;
+    for (var d = 0u; d < INNER; d++) {
+        let q = rest / p.inner_size[d / 4u][d % 4u];
+        o += (rest - q * p.inner_size[d / 4u][d % 4u]) * p.inner_stride[d / 4u][d % 4u];
+        rest = q;
+    }
+    return o;
+}
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let id = (group.x + group.y * groups.x) * WG + local;
+    if (id >= p.n) { return; }
+    let b = id % p.inner;
+    let j = (id / p.inner) % p.indices;
+    let o = offsets[j];
+    var v = Acc(0);
+    if (o != 0xffffffffu) {
+        v = load_x(p.x_offset + prefix(id / (p.inner * p.indices)) + o + suffix(b));
+    }
+    store_y(p.y_offset + id, v);
+}

@@ -1,0 +1,698 @@
+"""Each shader file through wgpu-py against NumPy: none of the project's Rust takes part.
+
+A kernel's source is the prelude, the prelude of the type it computes in, its file and, for
+pointwise bodies, the math file and a tail (see shaders/README.md).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+wgpu = pytest.importorskip("wgpu")
+special = pytest.importorskip("scipy.special")
+
+SHADERS = Path(__file__).parent.parent / "shaders"
+BOOL, U8, I8, I16, I32, I64, F16, BF16, F32, F64 = range(10)
+FORMATS = {
+    "bool": BOOL, "uint8": U8, "int8": I8, "int16": I16, "int32": I32, "int64": I64,
+    "float16": F16, "float32": F32, "float64": F64,
+}  # fmt: skip
+# Files that are parts of others.
+PARTS = {"prelude", "math_f32", "math_f64", "math_int", "philox"}
+PARTS |= {f"prelude_{acc}" for acc in ("f32", "i32", "i64", "f64")}
+
+
+@cache
+def device():
+    """Returns a device of the default adapter, or skips."""
+    try:
+        adapter = wgpu.gpu.request_adapter_sync()
+    except Exception as e:  # noqa: BLE001
+        pytest.skip(f"no adapter: {e}")
+    wanted = {"shader-int64", "shader-f64"} & set(adapter.features)
+    return adapter.request_device_sync(required_features=sorted(wanted))
+
+
+def needs(acc):
+    feature = {"i64": "shader-int64", "f64": "shader-f64"}.get(acc)
+    if feature and feature not in device().features:
+        pytest.skip(f"the adapter has no {feature}")
+
+
+def source(file, acc, tail=""):
+    names = ["prelude", f"prelude_{acc}"]
+    if tail:
+        names.append("math_int" if acc in ("i32", "i64") else f"math_{acc}")
+    return "".join((SHADERS / f"{n}.wgsl").read_text() for n in [*names, file]) + tail
+
+
+def words(x):
+    """Returns the bytes of an array, padded to whole words."""
+    raw = np.ascontiguousarray(x).tobytes()
+    return raw + bytes(-len(raw) % 4)
+
+
+def f32(v):
+    """Returns the bits of a float32 as an integer."""
+    return int(np.float32(v).view(np.uint32))
+
+
+def run(file, acc, arrays, params, groups, tail="", entry="main", **constants):
+    """Runs a kernel over arrays in the order of its bindings; returns them all afterwards."""
+    dev = device()
+    code = source(file, acc, tail)
+    usage = wgpu.BufferUsage
+    flat = np.array(params, dtype=np.int64).astype(np.uint32).tobytes()
+    buffers = [dev.create_buffer_with_data(data=flat.ljust(1024, b"\0"), usage=usage.UNIFORM)]
+    storage = usage.STORAGE | usage.COPY_SRC
+    buffers += [dev.create_buffer_with_data(data=words(a), usage=storage) for a in arrays]
+    declared = re.findall(r"@binding\((\d+)\) var<([a-z_, ]+)>", code)
+    types = {"uniform": "uniform", "storage, read": "read-only-storage"}
+    kinds = {int(b): types.get(kind, "storage") for b, kind in declared}
+    layout = dev.create_bind_group_layout(
+        entries=[
+            {
+                "binding": b,
+                "visibility": wgpu.ShaderStage.COMPUTE,
+                "buffer": {"type": kinds[b]},
+            }
+            for b in range(len(buffers))
+        ]
+    )
+    pipeline = dev.create_compute_pipeline(
+        layout=dev.create_pipeline_layout(bind_group_layouts=[layout]),
+        compute={
+            "module": dev.create_shader_module(code=code),
+            "entry_point": entry,
+            "constants": {k: float(v) for k, v in constants.items()},
+        },
+    )
+    bound = [
+        {"binding": i, "resource": {"buffer": b, "offset": 0, "size": b.size}}
+        for i, b in enumerate(buffers)
+    ]
+    group = dev.create_bind_group(layout=layout, entries=bound)
+    encoder = dev.create_command_encoder()
+    compute = encoder.begin_compute_pass()
+    compute.set_pipeline(pipeline)
+    compute.set_bind_group(0, group)
+    compute.dispatch_workgroups(*groups)
+    compute.end()
+    dev.queue.submit([encoder.finish()])
+    out = []
+    for a, b in zip(arrays, buffers[1:]):
+        raw = bytes(dev.queue.read_buffer(b))[: a.nbytes]
+        out.append(np.frombuffer(raw, dtype=a.dtype).reshape(a.shape))
+    return out
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def floats(*shape, seed=0):
+    return rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def fmt(x):
+    return FORMATS[x.dtype.name]
+
+
+def dims(sizes, *strides):
+    """Returns sizes and strides as eight words each, innermost first."""
+    out = []
+    for part in (sizes, *strides):
+        out += [*part[::-1], *[0] * (8 - len(part))]
+    return out
+
+
+def close(got, want, tolerance=2e-6):
+    np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+
+
+def pointwise(op, acc, out, inputs, scalars=()):
+    """Runs an elementwise body over contiguous arrays."""
+    n = out.size
+    args = ", ".join(f"load{k}(i)" for k in range(len(inputs)))
+    tail = f"{op}\nfn value(i: u32) -> Acc {{ return op({args}); }}\n"
+    params = [n, 0, 0, 0, *[0] * 8, *[1] * 8, *scalars, *[0] * (16 - len(scalars))]
+    formats = {f"X{k}": fmt(x) for k, x in enumerate(inputs)}
+    lanes = 4 // min(4, out.itemsize)
+    groups = (-(-n // lanes // 256) + 1, 1, 1)
+    return run("pointwise", acc, [out, *inputs], params, groups, tail, Y=fmt(out), **formats)[0]
+
+
+def test_every_file_has_a_test():
+    text = Path(__file__).read_text()
+    for path in SHADERS.glob("*.wgsl"):
+        assert path.stem in PARTS or f'"{path.stem}"' in text, path.name
+
+
+# ---- storage formats ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("of", FORMATS)
+def test_pointwise_identity_converts_every_pair_of_types(of, to):
+    acc = {"float64": "f64", "int64": "i64"}.get(of, "f32" if "float" in of else "i32")
+    acc = "f64" if to == "float64" else acc
+    needs(acc)
+    x = np.array([0, 1, 2, 3, 100, 127, 7, 5, 64], dtype=of)
+    y = pointwise("fn op(a: Acc) -> Acc { return a; }", acc, np.zeros(9, to), [x])
+    np.testing.assert_array_equal(y, x.astype(to))
+
+
+def test_pointwise_half_rounds_as_numpy():
+    x = np.concatenate([floats(500) * s for s in (1e-8, 1e-5, 1, 3e4)])
+    x = np.append(x, np.array([65519.9, 65520, np.inf, -np.inf, 0, -0.0, 2049, 2051], np.float32))
+    with np.errstate(over="ignore"):
+        want = x.astype(np.float16)
+    op = "fn op(a: Acc) -> Acc { return a; }"
+    np.testing.assert_array_equal(pointwise(op, "f32", np.zeros_like(want), [x]), want)
+    back = pointwise(op, "f32", np.zeros_like(x), [want])
+    np.testing.assert_array_equal(back, want.astype(np.float32))
+
+
+def test_pointwise_bfloat16_rounds_to_nearest_even():
+    x = floats(1000)
+    tail = "fn op(a: Acc) -> Acc { return a; }\nfn value(i: u32) -> Acc { return op(load0(i)); }\n"
+    params = [1000, 0, 0, 0, *[0] * 8, *[1] * 8]
+    arrays = [np.zeros(1000, np.uint16), x]
+    y = run("pointwise", "f32", arrays, params, (3, 1, 1), tail, Y=BF16, X0=F32)[0]
+    u = x.view(np.uint32)
+    np.testing.assert_array_equal(y, ((u + 0x7FFF + ((u >> 16) & 1)) >> 16).astype(np.uint16))
+
+
+def test_pointwise_strided_and_scattered_write_only_their_elements():
+    x = rng().integers(0, 255, (4, 6)).astype(np.uint8)
+    y = np.full(120, 9, np.uint8)
+    # y[1 + 20 i + 3 j] = x[j, i]: a transposed input and bytes that share words with others.
+    params = [24, 0, 0, 0, 1, *[0] * 7, *[0] * 8, *[0] * 16, *dims([6, 4], [20, 3], [1, 6])]
+    tail = "fn value(i: u32) -> Acc { return load0(i); }\n"
+    constants = {"Y": U8, "X0": U8, "DIMS": 2}
+    got = run("pointwise", "i32", [y, x], params, (1, 1, 1), tail, "scattered", **constants)[0]
+    want = y.copy()
+    for i in range(6):
+        for j in range(4):
+            want[1 + 20 * i + 3 * j] = x[j, i]
+    np.testing.assert_array_equal(got, want)
+
+
+# ---- math ---------------------------------------------------------------------------------------
+
+SPREAD = np.concatenate([
+    np.linspace(-12, 12, 4001), np.linspace(-1, 1, 2001), np.geomspace(1e-30, 1e30, 500),
+    -np.geomspace(1e-30, 1e30, 500),
+]).astype(np.float32)  # fmt: skip
+POSITIVE = np.geomspace(1e-37, 3e38, 4000).astype(np.float32)
+UNIT = np.linspace(-1, 1, 4001).astype(np.float32)
+ANGLES = np.linspace(-9000, 9000, 5001).astype(np.float32)
+MATH = {
+    "exp": (np.exp, SPREAD, 3e-7), "exp2": (np.exp2, SPREAD, 3e-7),
+    "expm1": (np.expm1, SPREAD, 5e-7), "ln": (np.log, POSITIVE, 2e-7),
+    "log2": (np.log2, POSITIVE, 3e-7), "log10": (np.log10, POSITIVE, 3e-7),
+    "log1p": (np.log1p, np.concatenate([UNIT[1:], POSITIVE]), 5e-7),
+    "sin": (np.sin, ANGLES, 3e-7), "cos": (np.cos, ANGLES, 3e-7),
+    "tan": (np.tan, np.linspace(-1.5, 1.5, 3001).astype(np.float32), 1e-6),
+    "asin": (np.arcsin, UNIT, 6e-7), "acos": (np.arccos, UNIT, 6e-7),
+    "atan": (np.arctan, SPREAD, 3e-7), "sinh": (np.sinh, SPREAD, 2e-6),
+    "cosh": (np.cosh, SPREAD, 2e-6), "tanh": (np.tanh, SPREAD, 5e-7),
+    "asinh": (np.arcsinh, SPREAD, 1e-6), "acosh": (np.arccosh, POSITIVE[POSITIVE >= 1], 1e-6),
+    "atanh": (np.arctanh, UNIT[1:-1], 1e-6), "sigmoid": (special.expit, SPREAD, 5e-7),
+    "erf": (special.erf, SPREAD, 3e-7), "erfc": (special.erfc, SPREAD[SPREAD < 9], 2e-6),
+    "erfinv": (special.erfinv, UNIT, 3e-6),
+    "lgamma": (special.gammaln, np.linspace(-5.3, 50, 997).astype(np.float32), 5e-6),
+    "digamma": (special.digamma, np.linspace(0.1, 50, 997).astype(np.float32), 3e-6),
+    "floor": (np.floor, SPREAD, 0), "ceil": (np.ceil, SPREAD, 0), "round": (np.rint, SPREAD, 0),
+    "trunc": (np.trunc, SPREAD, 0), "sqrt": (np.sqrt, POSITIVE, 1.3e-7),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MATH)
+def test_math_f32_matches_float64(name):
+    f, x, tolerance = MATH[name]
+    y = pointwise(f"fn op(a: Acc) -> Acc {{ return m_{name}(a); }}", "f32", np.zeros_like(x), [x])
+    with np.errstate(all="ignore"):
+        want = f(x.astype(np.float64)).astype(np.float32)
+    normal = np.abs(want) > 1e-37
+    np.testing.assert_allclose(y[normal], want[normal], rtol=tolerance, atol=tolerance / 4)
+
+
+@pytest.mark.parametrize("name", MATH)
+def test_math_f32_special_values(name):
+    f = MATH[name][0]
+    x = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0], np.float32)
+    y = pointwise(f"fn op(a: Acc) -> Acc {{ return m_{name}(a); }}", "f32", np.zeros_like(x), [x])
+    with np.errstate(all="ignore"):
+        want = f(x).astype(np.float32)
+    if name == "lgamma":
+        want[4] = np.inf
+    if name == "digamma":
+        # PyTorch's: minus infinity at zero with its sign, NaN at negative integers and infinity.
+        want = np.array([np.nan, np.inf, np.nan, -np.inf, np.inf, want[5], np.nan], np.float32)
+    np.testing.assert_allclose(y, want, rtol=2e-6, atol=1e-6)
+
+
+BINARY = {
+    "pow": np.power, "atan2": np.arctan2, "fmod": np.fmod, "remainder": np.remainder,
+    "copysign": np.copysign, "max": np.maximum, "min": np.minimum, "floor_div": np.floor_divide,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_math_f32_of_two_arguments_matches_numpy(name):
+    edge = np.array([np.nan, np.inf, -np.inf, 0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 3, 7.25])
+    a, b = (v.ravel().astype(np.float32) for v in np.meshgrid(edge, edge))
+    a = np.concatenate([a, np.abs(floats(2000)) * 3, floats(2000) * 100]).astype(np.float32)
+    b = np.concatenate([b, floats(2000, seed=1) * 6, floats(2000, seed=2) * 7]).astype(np.float32)
+    op = f"fn op(a: Acc, b: Acc) -> Acc {{ return m_{name}(a, b); }}"
+    y = pointwise(op, "f32", np.zeros_like(a), [a, b])
+    with np.errstate(all="ignore"):
+        want = BINARY[name](a.astype(np.float64), b.astype(np.float64)).astype(np.float32)
+    if name == "floor_div":
+        keep = (b != 0) & np.isfinite(a) & np.isfinite(b)
+        y, want = y[keep], want[keep]
+    np.testing.assert_allclose(y, want, rtol=4e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("acc", ["i32", "i64"])
+def test_math_int_matches_numpy(acc):
+    needs(acc)
+    dtype = {"i32": np.int32, "i64": np.int64}[acc]
+    a = rng().integers(-100, 100, 400).astype(dtype)
+    b = rng(1).integers(-9, 9, 400).astype(dtype)
+    b[b == 0] = 4
+    for name in ("fmod", "remainder", "floor_div", "max", "min"):
+        op = f"fn op(a: Acc, b: Acc) -> Acc {{ return m_{name}(a, b); }}"
+        y = pointwise(op, acc, np.zeros_like(a), [a, b])
+        np.testing.assert_array_equal(y, BINARY[name](a, b), err_msg=name)
+    op = "fn op(a: Acc, b: Acc) -> Acc { return m_pow(a, m_abs(b)); }"
+    want = np.power(a, np.abs(b))
+    np.testing.assert_array_equal(pointwise(op, acc, np.zeros_like(a), [a, b]), want)
+
+
+def test_math_f64_matches_numpy():
+    needs("f64")
+    x = rng().standard_normal(200) * 10
+    for name, f in {"floor": np.floor, "abs": np.abs, "sign": np.sign, "neg": np.negative}.items():
+        op = f"fn op(a: Acc) -> Acc {{ return m_{name}(a); }}"
+        np.testing.assert_array_equal(pointwise(op, "f64", np.zeros_like(x), [x]), f(x))
+
+
+def test_philox_known_answers_and_distribution():
+    philox = (SHADERS / "philox.wgsl").read_text()
+    out = np.zeros(4, np.int32)
+    op = philox + "fn op() -> Acc { return bitcast<i32>(philox_word()); }"
+    op = op.replace("m_sqrt", "sqrt").replace("m_ln(u)", "log(u)")
+    op = op.replace("m_sin_from(angle, i32(1u - (position & 1u)))", "sin(angle)")
+    y = pointwise(op, "i32", out, [], [0] * 4).view(np.uint32)
+    assert [hex(v) for v in y] == ["0x6627e8d5", "0xe169c58d", "0xbc57ac4c", "0x9b00dbd8"]
+    n = 40_000
+    u = pointwise(philox + "fn op() -> Acc { return philox_uniform(); }", "f32",
+                  np.zeros(n, np.float32), [], [7, 8, 9, 0])  # fmt: skip
+    assert 0 <= u.min() and u.max() < 1 and abs(u.mean() - 0.5) < 0.01
+    z = pointwise(philox + "fn op() -> Acc { return philox_normal(); }", "f32",
+                  np.zeros(n, np.float32), [], [7, 8, 9, 0])  # fmt: skip
+    assert abs(z.mean()) < 0.02 and abs(z.std() - 1) < 0.02
+    assert abs(np.corrcoef(z[::2], z[1::2])[0, 1]) < 0.02
+
+
+# ---- reductions ---------------------------------------------------------------------------------
+
+REDUCTIONS = [np.sum, np.prod, np.max, np.min, np.any, np.all]
+
+
+@pytest.mark.parametrize("op", range(6))
+@pytest.mark.parametrize("lanes", [1, 16, 64])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint8"])
+def test_reduce_matches_numpy(op, lanes, dtype):
+    x = (rng().integers(0, 3, (7, 50)) if op != 1 else rng().integers(1, 2, (7, 50))).astype(dtype)
+    acc = "f32" if "float" in dtype else "i32"
+    identity = {0: 0, 1: 1, 2: -(2**31), 3: 2**31 - 1, 4: 0, 5: 1}[op]
+    if acc == "f32":
+        identity = f32({2: -np.inf, 3: np.inf}.get(op, identity))
+    # Rows 1 and on: x starts at an offset; y as well.
+    params = [6, 50, 1, 50, 50, 1, f32(1), 0, identity, 0, 0, 0, *dims([6], [50])]
+    params += dims([50], [1])
+    arrays = [np.zeros(8, dtype), x]
+    groups = (-(-6 // (64 // lanes)), 1, 1)
+    y = run("reduce", acc, arrays, params, groups, OP=op, X=fmt(x), Y=fmt(x), MAP=3 * (op > 3),
+            LANES=lanes, ROWS=64 // lanes, WG=64)[0]  # fmt: skip
+    want = REDUCTIONS[op](x[1:], axis=1).astype(dtype)
+    np.testing.assert_array_equal(y, [0, *want, 0])
+
+
+def test_reduce_two_reduced_dimensions_in_parts():
+    x = floats(5, 6, 7)
+    # Over dimensions 0 and 2, in three parts of 12 of the 35 elements, with the mean's factor.
+    params = [6, 35, 3, 12, 0, 0, f32(0.5), 0, 0, 0, 0, 0, *dims([6], [7]), *dims([5, 7], [42, 1])]
+    y = run("reduce", "f32", [np.zeros(18, np.float32), x], params, (2, 1, 1), REDUCED=2,
+            LANES=4, ROWS=16, WG=64)[0]  # fmt: skip
+    close(y.reshape(6, 3).sum(1), 0.5 * x.sum((0, 2)), 1e-5)
+
+
+@pytest.mark.parametrize("op", [2, 3])
+def test_reduce_max_and_min_keep_nan(op):
+    x = floats(1, 300)
+    x[0, 222] = np.nan
+    params = [1, 300, 1, 300, 0, 0, f32(1), 0, f32([0, 0, -np.inf, np.inf][op]), 0, 0, 0]
+    params += [*dims([1], [0]), *dims([300], [1])]
+    y = run("reduce", "f32", [np.zeros(1, np.float32), x], params, (1, 1, 1), OP=op)[0]
+    assert np.isnan(y[0])
+
+
+@pytest.mark.parametrize("largest", [True, False])
+def test_arg_reduce_matches_numpy(largest):
+    x = rng().integers(0, 9, (5, 40)).astype(np.float32)
+    x[2, 30] = x[2, 33] = np.nan
+    arrays = [np.zeros(5, np.float32), np.zeros(5, np.int64), x, np.zeros(1, np.uint32)]
+    params = [5, 40, 1, 40, 0, 0, 0, 0, *dims([5], [40]), *dims([40], [1])]
+    y, index, *_ = run("arg_reduce", "f32", arrays, params, (5, 1, 1), LARGEST=largest)
+    np.testing.assert_array_equal(index, (np.argmax if largest else np.argmin)(x, axis=1))
+    np.testing.assert_array_equal(y, (np.max if largest else np.min)(x, axis=1))
+
+
+# ---- products -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("m", "n", "k", "wg"), [(1, 1, 1, 8), (33, 40, 19, 8), (70, 65, 33, 16)])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
+def test_matmul_matches_numpy(m, n, k, wg, dtype):
+    a, b = (rng(s).integers(-4, 5, shape).astype(dtype) for s, shape in ((0, (2, m, k)), (1, (n, k))))
+    c = rng(2).integers(-4, 5, n).astype(dtype)
+    tiles = (-(-m // (4 * wg)), -(-n // (4 * wg)))
+    one = f32(2.0) if "float" in dtype else 2
+    params = [m, n, k, 2, 1, 16 * -(-k // 16), *tiles]
+    params += [0, m * k, k, 1, 0, 0, 1, k, 0, 0, 0, 1, 0, m * n, n, 1, one, 0, one, 0, 0]
+    arrays = [np.zeros((2, m, n), dtype), a, b, c]
+    groups = (tiles[0] * tiles[1] * 2, 1, 1)
+    f = fmt(a)
+    y = run("matmul", "f32" if "float" in dtype else "i32", arrays, params, groups, A=f, B=f, C=f,
+            Y=f, HAS_C=1, B_ALONG_K=1, WG=wg, TILE=4 * wg, SHARED=64 * wg)[0]  # fmt: skip
+    want = 2 * (a.astype(np.float64) @ b.T.astype(np.float64)) + 2 * c
+    np.testing.assert_array_equal(y, want.astype(dtype))
+
+
+def test_matmul_split_k_gives_partial_sums():
+    a, b = floats(1, 5, 100), floats(1, 100, 6, seed=1)
+    params = [5, 6, 100, 1, 4, 32, 1, 1, 0, 0, 100, 1, 0, 0, 6, 1, *[0] * 4, 0, 0, 6, 1]
+    params += [f32(1), 0, 0, 0, 30]
+    y = run("matmul", "f32", [np.zeros((4, 5, 6), np.float32), a, b, b], params, (4, 1, 1))[0]
+    close(y.sum(0), a[0] @ b[0], 1e-5)
+    close(y[3], a[0, :, 96:] @ b[0, 96:], 1e-5)
+
+
+def convolve(x, w, stride, padding, dilation, groups):
+    """Returns a 2-d convolution in float64, by its definition."""
+    n, c, h, wd = x.shape
+    oc, cg, kh, kw = w.shape
+    x = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (padding,) * 2, (padding,) * 2))
+    oh, ow = ((s + 2 * padding - dilation * (k - 1) - 1) // stride + 1 for s, k in ((h, kh), (wd, kw)))
+    y = np.zeros((n, oc, oh, ow))
+    for o in range(oc):
+        g = o // (oc // groups)
+        for i, j in np.ndindex(oh, ow):
+            r, s = i * stride, j * stride
+            window = x[:, g * cg : (g + 1) * cg, r : r + dilation * kh : dilation]
+            y[:, o, i, j] = (window[:, :, :, s : s + dilation * kw : dilation] * w[o]).sum((1, 2, 3))
+    return y
+
+
+@pytest.mark.parametrize("config", [(1, 0, 1, 1), (2, 1, 1, 1), (1, 2, 2, 2), (3, 1, 1, 4)])
+def test_conv2d_and_gradients_match_their_definition(config):
+    stride, padding, dilation, groups = config
+    x, w, bias = floats(2, 4, 9, 8), floats(8, 4 // groups, 3, 2, seed=1), floats(8, seed=2)
+    y = convolve(x, w, *config)
+    g = rng(3).standard_normal(y.shape)
+    oh, ow = y.shape[2:]
+
+    def call(mode, a, b, out, m, n, k):
+        params = [m, n, k, groups, 1, 16 * -(-k // 16), -(-m // 32), -(-n // 32), 0, 0, 0, 0, 0]
+        params += [4 // groups, 8 // groups, 0, 9, 8, oh, ow, 3, 2, *[stride] * 2, *[padding] * 2]
+        params += [dilation] * 2
+        arrays = [np.zeros(out, np.float32), a.astype(np.float32), b.astype(np.float32), bias]
+        tiles = -(-m // 32) * -(-n // 32) * groups
+        return run("conv2d", "f32", arrays, params, (tiles, 1, 1), MODE=mode, HAS_BIAS=mode == 0)[0]
+
+    taps, cg, og = 6, 4 // groups, 8 // groups
+    got = call(0, w, x, y.shape, og, 2 * oh * ow, cg * taps)
+    close(got, y + bias[:, None, None], 1e-5)
+    # Convolution is bilinear: its gradients follow from the forward pass on unit tensors.
+    got = call(1, w, g, x.shape, cg, 2 * 72, og * taps)
+    probe = floats(*x.shape, seed=4)
+    close((got * probe).sum(), (convolve(probe, w, *config) * g).sum(), 1e-4)
+    got = call(2, g, x, w.shape, og, cg * taps, 2 * oh * ow)
+    probe = floats(*w.shape, seed=5)
+    close((got * probe).sum(), (convolve(x, probe, *config) * g).sum(), 1e-4)
+
+
+# ---- rows ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("shape", [(3, 10, 1), (2, 70, 3)])
+def test_softmax_and_softmax_backward_match_numpy(log, shape):
+    outer, length, inner = shape
+    x = floats(*shape) * 10
+    e = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    s = e / e.sum(1, keepdims=True)
+    want = np.log(s) if log else s
+    size = {"LANES": 16, "ROWS": 4, "WG": 64, "LOG": log}
+    groups = (-(-outer * inner // 4), 1, 1)
+    params = [outer * inner, length, inner, 0, 0, f32(np.inf)]
+    y = run("softmax", "f32", [np.zeros_like(x), x], params, groups, **size)[0]
+    close(y, want, 1e-5)
+    g = floats(*shape, seed=1)
+    d = run("softmax_backward", "f32", [np.zeros_like(x), y, g], [*params[:3], 0, 0, 0], groups,
+            **size)[0]  # fmt: skip
+    if log:
+        close(d, g - s * g.sum(1, keepdims=True), 1e-5)
+    else:
+        close(d, s * (g - (g * s).sum(1, keepdims=True)), 1e-5)
+
+
+def test_nll_and_nll_backward_match_numpy():
+    x, w = floats(5, 4, 3), np.abs(floats(4, seed=1))
+    t = rng().integers(0, 4, (5, 3)).astype(np.int64)
+    t[0, 0] = -100
+    used = t != -100
+    zero = np.zeros((5, 3), np.float32)
+    arrays = [zero, zero, np.zeros(4, np.uint32), x, t, w]
+    params = [15, 4, 3, -100, 0, 0, 0]
+    loss, total, *_ = run("nll", "f32", arrays, params, (1, 1, 1), HAS_WEIGHT=1)
+    picked = np.take_along_axis(x, np.where(used, t, 0)[:, None], 1)[:, 0]
+    weight = np.where(used, w[np.where(used, t, 0)], 0)
+    close(total, weight)
+    close(loss, -weight * picked)
+    g, divisor = np.array([2], np.float32), np.array([weight.sum()], np.float32)
+    arrays = [np.zeros_like(x), g, t, w, divisor]
+    params = [60, 4, 3, -100, 0, 0, 0, 0, 0, 0]
+    constants = {"HAS_WEIGHT": 1, "HAS_DIVISOR": 1}
+    d = run("nll_backward", "f32", arrays, params, (1, 1, 1), **constants)[0]
+    want = -2 * weight[:, None] / weight.sum() * (t[:, None] == np.arange(4)[:, None])
+    close(d, want)
+
+
+def test_nll_target_out_of_range_is_noted():
+    x, t = floats(2, 3, 1), np.array([1, 7], np.int64)
+    arrays = [np.zeros(2, np.float32), np.zeros(2, np.float32), np.zeros(4, np.uint32), x, t, x]
+    out = run("nll", "f32", arrays, [2, 3, 1, -100, 0, 0, 0], (1, 1, 1))
+    assert list(out[2]) == [1, 7, 0, 3]
+
+
+@pytest.mark.parametrize("kind", ["batch", "layer", "group"])
+def test_norm_and_norm_backward_match_numpy(kind):
+    x, w, b = floats(3, 4, 5, 2), floats(4, seed=1), floats(4, seed=2)
+    if kind == "batch":
+        axes, groups, layout = (0, 2, 3), 4, [4, 30, 10, 10, 40, 4, 1, 30]
+    elif kind == "layer":
+        w, b = floats(40, seed=1), floats(40, seed=2)
+        axes, groups, layout = (1,), 3, [3, 40, 40, 40, 0, 1, 0, 1]
+    else:
+        axes, groups, layout = (2, 3), 6, [6, 20, 20, 20, 0, 2, 2, 10]
+    shaped = {"batch": x, "layer": x.reshape(3, 40), "group": x.reshape(3, 2, 2, 10)}[kind]
+    shaped = shaped.astype(np.float64)
+    full = {"batch": (4, 1, 1), "layer": (40,), "group": (2, 2, 1)}[kind]
+    mean, var = shaped.mean(axes, keepdims=True), shaped.var(axes, keepdims=True)
+    hat = (shaped - mean) / np.sqrt(var + 1e-5)
+    stats = [np.zeros(groups, np.float32) for _ in range(3)]
+    params = [*layout, f32(1e-5), *[0] * 7]
+    constants = {"HAS_WEIGHT": 1, "WG": 64}
+    y, m, rstd, v, *_ = run("norm", "f32", [np.zeros_like(x), *stats, x, w, b], params,
+                            (groups, 1, 1), HAS_BIAS=1, **constants)  # fmt: skip
+    close(y.ravel(), (hat * w.reshape(full) + b.reshape(full)).ravel(), 1e-5)
+    close(m, mean.ravel(), 1e-5)
+    close(v, var.ravel(), 1e-5)
+    g = floats(3, 4, 5, 2, seed=3)
+    arrays = [np.zeros_like(x), *stats[:2], x, g, m, rstd, w]
+    d, sum_g, sum_gx, *_ = run("norm_backward", "f32", arrays, params, (groups, 1, 1), **constants)
+    gs = g.reshape(shaped.shape).astype(np.float64)
+    close(sum_g, gs.sum(axes).ravel(), 1e-4)
+    close(sum_gx, (gs * hat).sum(axes).ravel(), 1e-4)
+    gw = gs * w.reshape(full)
+    rest = gw.mean(axes, keepdims=True) + hat * (gw * hat).mean(axes, keepdims=True)
+    close(d.ravel(), ((gw - rest) / np.sqrt(var + 1e-5)).ravel(), 1e-5)
+
+
+# ---- indexing -----------------------------------------------------------------------------------
+
+
+def test_index_offsets_take_and_put_match_numpy():
+    x = floats(3, 8, 5)
+    index = np.array([1, -1, 0, 1, 7, 1], np.int64)
+    arrays = [np.zeros(6, np.uint32), np.zeros(4, np.uint32), index]
+    offsets, fault, _ = run("index_offsets", "i32", arrays, [6, 0, 8, 5, 0, 0], (1, 1, 1))
+    np.testing.assert_array_equal(offsets, index % 8 * 5)
+    assert not fault.any()
+    around = [*dims([3], [40]), *dims([5], [1])]
+    arrays = [np.zeros((3, 6, 5), np.float32), x, offsets]
+    y = run("take", "i32", arrays, [90, 6, 5, 0, 0, 0, 0, 0, *around], (1, 1, 1))[0]
+    np.testing.assert_array_equal(y, x[:, index])
+    links = run("chain", "i32", [np.zeros(6, np.uint32), offsets], [0, 6], (1, 1, 1))[0]
+    assert [hex(v) for v in links] == [
+        "0x3", "0x4", "0x7fffffff", "0x80000005", "0xffffffff", "0xffffffff",
+    ]  # fmt: skip
+    params = [90, 6, 5, 0, 6, 0, 0, 0, f32(0.5), 0, 0, 0, *around]
+    v = floats(3, 6, 5, seed=1)
+    added = run("put", "f32", [x, v, offsets, links], params, (1, 1, 1), ACCUMULATE=1)[0]
+    want = x.copy()
+    np.add.at(want, (slice(None), index), 0.5 * v)
+    close(added, want)
+    written = run("put", "f32", [x, v, offsets, links], params, (1, 1, 1))[0]
+    want = x.copy()
+    want[:, index] = v
+    np.testing.assert_array_equal(written, want)
+
+
+def test_index_offsets_bad_and_skipped_indices():
+    index = np.array([3, 9, -9, 2**33], np.int64)
+    arrays = [np.zeros(4, np.uint32), np.zeros(4, np.uint32), index]
+    offsets, fault, _ = run("index_offsets", "i32", arrays, [4, 0, 8, 5, 3, 1], (1, 1, 1))
+    assert offsets[0] == 0xFFFFFFFF and fault[0] == 1 and fault[3] == 8
+    params = [4, 4, 1, 0, 0, 0, 0, 0, *dims([1], [0]), *dims([1], [1])]
+    y = run("take", "i32", [np.ones(4, np.int32), np.ones(40, np.int32), offsets], params,
+            (1, 1, 1))[0]  # fmt: skip
+    assert y[0] == 0 and y[1] == 1
+
+
+def test_gather_and_scatter_match_numpy():
+    x = floats(4, 6)
+    index = rng().integers(0, 6, (4, 3)).astype(np.int64)
+    fault = np.zeros(4, np.uint32)
+    params = [12, 0, 0, 0, 6, 1, 0, 0, *dims([4, 3], [6, 0], [3, 1])]
+    arrays = [np.zeros((4, 3), np.float32), fault, x, index]
+    y = run("gather", "i32", arrays, params, (1, 1, 1), DIMS=2)[0]
+    np.testing.assert_array_equal(y, np.take_along_axis(x, index, 1))
+    v = floats(4, 3, seed=1)
+    for op, f in enumerate([None, np.add, np.multiply, np.maximum, np.minimum]):
+        params = [24, 6, 0, 3, 0, 0, 0, 1, 1, 1, 0, 0, *dims([4], [6], [3], [3])]
+        got = run("scatter", "f32", [x, fault, v, index], params, (1, 1, 1), OP=op)[0]
+        want = x.copy()
+        for r, j in np.ndindex(4, 3):
+            at = (r, index[r, j])
+            want[at] = v[r, j] if f is None else f(want[at], v[r, j])
+        close(got, want)
+
+
+# ---- pooling ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("config", [(2, 2, 0), (3, 1, 1), (3, 2, 1)])
+def test_max_pool2d_and_backward_match_numpy(config):
+    k, s, pad = config
+    x = rng().permutation(2 * 7 * 8).reshape(2, 7, 8).astype(np.float32)
+    oh, ow = (7 + 2 * pad - k) // s + 1, (8 + 2 * pad - k) // s + 1
+    padded = np.pad(x, ((0, 0), (pad, pad), (pad, pad)), constant_values=-np.inf)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (k, k), (1, 2))[:, ::s, ::s]
+    want = windows[:, :oh, :ow].max((3, 4))
+    shape = [7, 8, oh, ow, *[k] * 2, *[s] * 2, *[pad] * 2, 1, 1, 0, 0]
+    arrays = [np.zeros((2, oh, ow), np.float32), np.zeros((2, oh, ow), np.int64), x]
+    y, index, _ = run("max_pool2d", "f32", arrays, [want.size, 0, 0, 0, *shape], (1, 1, 1))
+    np.testing.assert_array_equal(y, want)
+    np.testing.assert_array_equal(np.take_along_axis(x.reshape(2, -1), index.reshape(2, -1), 1),
+                                  want.reshape(2, -1))  # fmt: skip
+    g = floats(2, oh, ow)
+    d = run("max_pool2d_backward", "f32", [np.zeros_like(x), g, index],
+            [x.size, 0, 0, 0, *shape], (1, 1, 1))[0]  # fmt: skip
+    grad = np.zeros((2, 56))
+    for p in range(2):
+        np.add.at(grad[p], index[p].ravel(), g[p].ravel())
+    close(d.reshape(2, -1), grad)
+
+
+@pytest.mark.parametrize("config", [(2, 2, 0, 0), (3, 1, 1, 0), (3, 2, 1, 1), "adaptive"])
+def test_avg_pool2d_and_backward_match_numpy(config):
+    x = floats(2, 7, 8)
+    adaptive = config == "adaptive"
+    k, s, pad, counted = (1, 1, 0, 0) if adaptive else config
+    oh, ow = (3, 5) if adaptive else ((7 + 2 * pad - k) // s + 1, (8 + 2 * pad - k) // s + 1)
+
+    def bounds(o, size, count):
+        if adaptive:
+            return o * size // count, -(-(o + 1) * size // count)
+        return max(o * s - pad, 0), min(o * s - pad + k, size)
+
+    # The pooling matrix: which inputs enter each output, with what factor.
+    matrix = np.zeros((oh, ow, 7, 8))
+    for i, j in np.ndindex(oh, ow):
+        (a, b), (c, d) = bounds(i, 7, oh), bounds(j, 8, ow)
+        matrix[i, j, a:b, c:d] = 1 / (k * k if counted else (b - a) * (d - c))
+    shape = [7, 8, oh, ow, *[k] * 2, *[s] * 2, *[pad] * 2, 1, 1, 0, counted]
+    arrays = [np.zeros((2, oh, ow), np.float32), x]
+    params = [2 * oh * ow, 0, 0, 0, *shape]
+    y = run("avg_pool2d", "f32", arrays, params, (1, 1, 1), ADAPTIVE=adaptive)[0]
+    close(y, np.einsum("ijhw,phw->pij", matrix, x), 1e-5)
+    g = floats(2, oh, ow, seed=1)
+    params = [x.size, 0, 0, 0, *shape]
+    arrays = [np.zeros_like(x), g]
+    d = run("avg_pool2d_backward", "f32", arrays, params, (1, 1, 1), ADAPTIVE=adaptive)[0]
+    close(d, np.einsum("ijhw,pij->phw", matrix, g), 1e-5)
+
+
+# ---- optimizers ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_sgd_two_steps_match_numpy(nesterov):
+    x, g = floats(300), floats(300, seed=1)
+    lr, decay, mu, damp = 0.1, 0.01, 0.9, 0.0 if nesterov else 0.2
+    got, m = x, np.zeros_like(x)
+    want, buffer = x.astype(np.float64), None
+    for step in range(2):
+        params = [300, 0, 0, 0, f32(lr), f32(decay), f32(mu), f32(damp)]
+        constants = {"HAS_MOMENTUM": 1, "FIRST": step == 0, "NESTEROV": nesterov}
+        got, m, _ = run("sgd", "f32", [got, m, g], params, (2, 1, 1), **constants)
+        d = g + decay * want
+        buffer = d if buffer is None else mu * buffer + (1 - damp) * d
+        want -= lr * (d + mu * buffer if nesterov else buffer)
+    close(got, want, 1e-6)
+
+
+@pytest.mark.parametrize(("decoupled", "amsgrad"), [(False, False), (True, False), (False, True)])
+def test_adam_three_steps_match_numpy(decoupled, amsgrad):
+    x = floats(300)
+    lr, b1, b2, eps, decay = 0.01, 0.9, 0.99, 1e-8, 0.1
+    got, m, v, top = x, np.zeros_like(x), np.zeros_like(x), np.zeros_like(x)
+    want = x.astype(np.float64)
+    wm, wv, wtop = np.zeros(300), np.zeros(300), np.zeros(300)
+    for t in range(1, 4):
+        g = floats(300, seed=t) * (5 if t == 1 else 0.1)
+        step, root = lr / (1 - b1**t), np.sqrt(1 - b2**t)
+        params = [300, 0, 0, 0, 0, 0, *map(f32, (lr, decay, 1 - b1, b2, 1 - b2, eps, step, root))]
+        constants = {"DECOUPLED": decoupled, "AMSGRAD": amsgrad}
+        got, m, v, top, _ = run("adam", "f32", [got, m, v, top, g], params, (2, 1, 1), **constants)
+        d = g.astype(np.float64)
+        if decoupled:
+            want -= lr * decay * want
+        else:
+            d = d + decay * want
+        wm = b1 * wm + (1 - b1) * d
+        wv = b2 * wv + (1 - b2) * d * d
+        wtop = np.maximum(wtop, wv) if amsgrad else wv
+        want -= step * wm / (np.sqrt(wtop) / root + eps)
+    close(got, want, 1e-5)
