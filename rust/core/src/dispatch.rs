@@ -223,7 +223,7 @@ pub fn run(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
 
 /// An op without a GPU kernel for these arguments runs on the host, with a warning that names it.
 fn fallback(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-    crate::gpu::count_fallback(op.name())?;
+    crate::transfer::count_fallback(op.name())?;
     let hosted: SmallVec<[Tensor; 4]> = x.iter().map(|t| t.to_host()).collect::<Result<_>>()?;
     let inputs: SmallVec<[&Tensor; 4]> = hosted.iter().collect();
     let outputs: SmallVec<[Tensor; 2]> = y

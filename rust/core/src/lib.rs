@@ -3,10 +3,12 @@
 //! Modules in layers; each uses only those before it:
 //!
 //! * [`error`], [`dtype`], [`shape`]: words that everything else uses
-//! * [`layout`], [`storage`], [`alloc`], [`device`], [`rng`], [`host`]: where elements lie
+//! * [`layout`], [`storage`], [`alloc`], [`device`], [`rng`], [`host`]: where elements lie; a
+//!   storage on the GPU holds a buffer of [`gpu`], which knows only `error` and `dtype`
 //! * [`tensor`]: a layout over a storage, with a slot for its place in a graph
 //! * [`cpu`], [`gpu`]: kernels' machinery, which knows no op
-//! * [`schema`], [`op`], [`dispatch`], [`autograd`]: one layer, which knows ops by their traits
+//! * [`schema`], [`op`], [`dispatch`], [`transfer`], [`autograd`]: one layer, which knows ops by
+//!   their traits
 //! * [`ops`]: the ops, each declared in one place
 
 pub mod alloc;
@@ -26,3 +28,4 @@ pub mod schema;
 pub mod shape;
 pub mod storage;
 pub mod tensor;
+pub mod transfer;

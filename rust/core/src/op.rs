@@ -19,7 +19,10 @@ pub struct TensorMeta {
 
 impl Clone for TensorMeta {
     fn clone(&self) -> Self {
-        TensorMeta { shape: Dims::from_slice(&self.shape), ..*self }
+        TensorMeta {
+            shape: Dims::from_slice(&self.shape),
+            ..*self
+        }
     }
 }
 

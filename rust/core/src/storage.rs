@@ -2,9 +2,9 @@
 //! the version counter tells autograd that they did.
 
 use crate::alloc;
-use crate::bail;
 use crate::device::Device;
 use crate::error::Result;
+use crate::gpu::{Buffer, Gpu};
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,6 +15,8 @@ enum Memory {
     Host(NonNull<u8>),
     /// Lent by someone else (NumPy, DLPack, a memory map), kept alive by the owner.
     Lent(NonNull<u8>, #[allow(dead_code)] Box<dyn Any + Send + Sync>),
+    /// On the GPU, in its pool.
+    Gpu(Buffer),
 }
 
 pub struct Allocation {
@@ -38,7 +40,7 @@ impl Storage {
     pub fn empty(bytes: usize, device: Device) -> Result<Storage> {
         match device {
             Device::Cpu => Ok(Storage::new(Memory::Host(alloc::alloc(bytes)?), bytes)),
-            Device::Wgpu => bail!(Runtime, "wgpu: no device"),
+            Device::Wgpu => Ok(Storage::new(Memory::Gpu(Gpu::get()?.alloc(bytes)?), bytes)),
         }
     }
 
@@ -48,7 +50,13 @@ impl Storage {
                 Memory::Host(alloc::alloc_zeroed(bytes)?),
                 bytes,
             )),
-            Device::Wgpu => bail!(Runtime, "wgpu: no device"),
+            Device::Wgpu => {
+                let (gpu, storage) = (Gpu::get()?, Storage::empty(bytes, device)?);
+                if let (Memory::Gpu(b), true) = (&storage.0.memory, bytes > 0) {
+                    gpu.fill_zero(b)?;
+                }
+                Ok(storage)
+            }
         }
     }
 
@@ -77,13 +85,25 @@ impl Storage {
     }
 
     pub fn device(&self) -> Device {
-        Device::Cpu
+        match self.0.memory {
+            Memory::Gpu(_) => Device::Wgpu,
+            _ => Device::Cpu,
+        }
     }
 
-    /// The first byte in host memory.
+    /// The first byte in host memory; null for memory of the GPU.
     pub fn ptr(&self) -> *mut u8 {
         match &self.0.memory {
             Memory::Host(p) | Memory::Lent(p, _) => p.as_ptr(),
+            Memory::Gpu(_) => std::ptr::null_mut(),
+        }
+    }
+
+    /// The buffer of memory on the GPU.
+    pub fn buffer(&self) -> Option<&Buffer> {
+        match &self.0.memory {
+            Memory::Gpu(b) => Some(b),
+            _ => None,
         }
     }
 
@@ -101,7 +121,7 @@ impl Storage {
 
     /// Whether nobody else can see this memory.
     pub fn is_unique(&self) -> bool {
-        Arc::strong_count(&self.0) == 1 && matches!(self.0.memory, Memory::Host(_))
+        Arc::strong_count(&self.0) == 1 && !matches!(self.0.memory, Memory::Lent(..))
     }
 }
 

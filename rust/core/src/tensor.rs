@@ -389,9 +389,14 @@ impl Tensor {
         })
     }
 
-    /// The same elements in host memory; itself when they already are.
+    /// The same elements in host memory, without history; itself when they already are there.
     pub fn to_host(&self) -> Result<Tensor> {
-        Ok(self.clone())
+        if self.device() == Device::Cpu {
+            return Ok(self.clone());
+        }
+        let out = Tensor::empty(self.shape(), self.dtype(), Device::Cpu)?;
+        out.write_from(self)?;
+        Ok(out)
     }
 }
 

@@ -802,10 +802,7 @@ number_slots! {
 }
 
 /// Runs a function that Python called: errors are raised, a panic becomes one.
-fn guard(
-    py: Python<'_>,
-    f: impl FnOnce() -> PyResult<Py<PyAny>>,
-) -> *mut ffi::PyObject {
+fn guard(py: Python<'_>, f: impl FnOnce() -> PyResult<Py<PyAny>>) -> *mut ffi::PyObject {
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)) {
         Ok(Ok(obj)) => obj.into_ptr(),
         Ok(Err(e)) => {

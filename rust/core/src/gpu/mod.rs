@@ -5,7 +5,6 @@
 //! themselves are `.wgsl` files in `shaders/`; [`kernels`] has one launcher for each.
 
 mod adapter;
-mod bridge;
 mod buffer;
 pub mod kernels;
 mod pipeline;
@@ -13,7 +12,6 @@ pub mod shader;
 mod stream;
 
 pub use adapter::Info;
-pub use bridge::{count_fallback, transfer};
 pub use buffer::{Buffer, MemoryStats};
 pub use pipeline::Kernel;
 pub use shader::Acc;

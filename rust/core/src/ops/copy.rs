@@ -107,6 +107,9 @@ impl Op for Copy {
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         copy_host(x[0], &y[0])
     }
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        y[0].write_from(x[0]).map(|()| true)
+    }
     fn pointwise(&self) -> bool {
         true
     }
@@ -134,6 +137,9 @@ impl Op for CopyInto {
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         copy_host(x[1], &y[0])
+    }
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        y[0].write_from(x[1]).map(|()| true)
     }
     fn pointwise(&self) -> bool {
         true
@@ -195,7 +201,7 @@ impl Tensor {
 
     /// Contiguous, of this type, in host memory, without history: what host kernels read.
     pub fn prepared(&self, dtype: DType) -> Result<Tensor> {
-        mode::with_grad(false, || self.to_dtype(dtype)?.contiguous())
+        mode::with_grad(false, || self.to_host()?.to_dtype(dtype)?.contiguous())
     }
 
     /// A copy whose memory has the strides of `layout` (from offset 0).
@@ -213,7 +219,7 @@ impl Tensor {
     pub fn write_from(&self, x: &Tensor) -> Result<()> {
         match (self.device(), x.device()) {
             (Device::Cpu, Device::Cpu) => copy_host(x, self),
-            _ => crate::gpu::transfer(x, self),
+            _ => crate::transfer::transfer(x, self),
         }
     }
 

@@ -1,0 +1,138 @@
+//! Tensors between host and GPU, and what happens to ops that have no GPU kernel.
+
+use crate::device::Device;
+use crate::dispatch::device;
+use crate::error::Result;
+use crate::gpu::kernels::{copy, View};
+use crate::gpu::Gpu;
+use crate::host;
+use crate::layout::Layout;
+use crate::tensor::Tensor;
+use crate::{bail, ensure};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static COUNTS: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
+static STRICT: AtomicBool = AtomicBool::new(false);
+
+/// Whether an op without a GPU kernel raises rather than warns.
+pub fn set_strict(on: bool) {
+    STRICT.store(on, Ordering::Relaxed);
+}
+
+/// How often each op ran on the host for want of a kernel.
+pub fn fallbacks() -> Vec<(String, u64)> {
+    COUNTS.lock().iter().map(|(k, v)| (k.clone(), *v)).collect()
+}
+
+/// Counts an op that has no kernel; warns the first time, or raises under [`set_strict`].
+pub fn count_fallback(node: &str) -> Result<()> {
+    let name = crate::op::function_name(node);
+    if STRICT.load(Ordering::Relaxed) {
+        bail!(
+            NotImplemented,
+            "wgpu: {name} has no GPU kernel for these arguments; allow it to run on the CPU with \
+             pytensorlib.wgpu.set_fallback_error(False)"
+        );
+    }
+    let first = {
+        let mut counts = COUNTS.lock();
+        let n = counts.entry(name.clone()).or_insert(0);
+        *n += 1;
+        *n == 1
+    };
+    if first {
+        host::warn(&format!(
+            "wgpu: {name} has no GPU kernel for these arguments and runs on the CPU, which copies \
+             its operands there and back"
+        ));
+    }
+    Ok(())
+}
+
+/// A GPU tensor for a launcher, under its own layout or another over the same memory.
+pub fn view<'a>(t: &'a Tensor, layout: &'a Layout) -> Result<View<'a>> {
+    let Some(buffer) = t.storage().buffer() else {
+        bail!(Assertion, "wgpu: a kernel got a tensor in host memory");
+    };
+    Ok(View {
+        buffer,
+        offset: layout.offset,
+        shape: &layout.shape,
+        strides: &layout.strides,
+        dtype: t.dtype(),
+    })
+}
+
+/// Copies `x`, converted and broadcast, into `y`; at least one of them is on the GPU.
+pub fn transfer(x: &Tensor, y: &Tensor) -> Result<()> {
+    if y.numel() == 0 {
+        return Ok(());
+    }
+    let gpu = Gpu::get()?;
+    match (x.device(), y.device()) {
+        (Device::Wgpu, Device::Wgpu) => {
+            let from = x.layout().expand_to(y.shape());
+            copy::copy(gpu, view(x, &from)?, view(y, y.layout())?)
+        }
+        (Device::Cpu, _) => {
+            let wide = x.alias(x.layout().expand_to(y.shape()));
+            let dense = wide.prepared(y.dtype())?;
+            if !y.is_contiguous() {
+                let staged = Tensor::empty(y.shape(), y.dtype(), Device::Wgpu)?;
+                transfer(&dense, &staged)?;
+                return transfer(&staged, y);
+            }
+            let size = y.dtype().size();
+            // SAFETY: a prepared tensor is contiguous; its bytes are only read here.
+            let bytes =
+                unsafe { std::slice::from_raw_parts(dense.bytes_ptr(), dense.numel() * size) };
+            gpu.write(buffer(y)?, y.offset() * size, bytes)
+        }
+        _ => {
+            if !x.is_contiguous() {
+                let dense = Tensor::empty(x.shape(), x.dtype(), Device::Wgpu)?;
+                transfer(x, &dense)?;
+                return transfer(&dense, y);
+            }
+            let direct = y.is_contiguous() && y.dtype() == x.dtype() && y.shape() == x.shape();
+            if !direct {
+                let host = Tensor::empty(x.shape(), x.dtype(), Device::Cpu)?;
+                transfer(x, &host)?;
+                return y.write_from(&host);
+            }
+            let size = x.dtype().size();
+            // SAFETY: `y` is contiguous host memory that this call alone writes.
+            let bytes = unsafe { std::slice::from_raw_parts_mut(y.bytes_ptr(), y.numel() * size) };
+            host::unlocked(|| gpu.read(buffer(x)?, x.offset() * size, bytes))
+        }
+    }
+}
+
+fn buffer(t: &Tensor) -> Result<&crate::gpu::Buffer> {
+    match t.storage().buffer() {
+        Some(b) => Ok(b),
+        None => bail!(Assertion, "wgpu: expected a tensor on the GPU"),
+    }
+}
+
+/// Moves operands that may stay behind (0-d tensors on the CPU) to the device of the others.
+pub fn gathered(x: &[&Tensor]) -> Result<Vec<Tensor>> {
+    let to = device(x);
+    ensure!(
+        to == Device::Wgpu,
+        Assertion,
+        "wgpu: no operand is on the GPU"
+    );
+    x.iter()
+        .map(|t| {
+            if t.device() == to {
+                return Ok((*t).clone());
+            }
+            let moved = Tensor::empty(t.shape(), t.dtype(), to)?;
+            transfer(t, &moved)?;
+            Ok(moved.with_wrapped(t.is_wrapped()))
+        })
+        .collect()
+}
