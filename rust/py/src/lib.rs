@@ -12,6 +12,7 @@ mod function;
 mod generator;
 mod interop;
 mod tensor;
+mod wgpu;
 
 use pyo3::prelude::*;
 
@@ -24,6 +25,7 @@ fn _C(m: &Bound<'_, PyModule>) -> PyResult<()> {
     autograd::register(m)?;
     function::register(m)?;
     interop::register(m)?;
+    wgpu::register(m)?;
     bind::register(m)?;
     Ok(())
 }

@@ -45,9 +45,17 @@ pub fn open() -> Result<Opened> {
     let mut adapters = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::PRIMARY));
     if let Ok(wanted) = std::env::var("PYTENSORLIB_ADAPTER") {
         let seen = names(&adapters);
-        adapters.retain(|a| a.get_info().name.to_lowercase().contains(&wanted.to_lowercase()));
+        adapters.retain(|a| {
+            a.get_info()
+                .name
+                .to_lowercase()
+                .contains(&wanted.to_lowercase())
+        });
         if adapters.is_empty() {
-            bail!(Runtime, "wgpu: no adapter's name contains {wanted:?}; there are: {seen}");
+            bail!(
+                Runtime,
+                "wgpu: no adapter's name contains {wanted:?}; there are: {seen}"
+            );
         }
     }
     adapters.sort_by_key(|a| match a.get_info().device_type {
@@ -95,7 +103,12 @@ pub fn open() -> Result<Opened> {
         max_buffer: limits.max_buffer_size,
         max_groups: limits.max_compute_workgroups_per_dimension.min(65_535),
     };
-    Ok(Opened { device, queue, info, fault })
+    Ok(Opened {
+        device,
+        queue,
+        info,
+        fault,
+    })
 }
 
 fn names(adapters: &[wgpu::Adapter]) -> String {
@@ -117,5 +130,12 @@ fn classify(e: &wgpu::Error) -> Error {
     let full = matches!(e, wgpu::Error::OutOfMemory { .. })
         || text.to_lowercase().contains("not enough memory")
         || text.to_lowercase().contains("out of memory");
-    Error::new(if full { Kind::OutOfMemory } else { Kind::Runtime }, format!("wgpu: {text}"))
+    Error::new(
+        if full {
+            Kind::OutOfMemory
+        } else {
+            Kind::Runtime
+        },
+        format!("wgpu: {text}"),
+    )
 }

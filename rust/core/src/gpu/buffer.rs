@@ -62,7 +62,11 @@ impl Pool {
         self.stats.peak_reserved = self.stats.peak_reserved.max(self.stats.reserved);
         self.count_live(class);
         self.next_id += 1;
-        Raw { buffer, id: self.next_id, last_batch: AtomicU64::new(0) }
+        Raw {
+            buffer,
+            id: self.next_id,
+            last_batch: AtomicU64::new(0),
+        }
     }
 
     fn count_live(&mut self, class: u64) {
@@ -89,7 +93,10 @@ impl Pool {
 
 impl Buffer {
     pub(super) fn new(raw: Raw, bytes: u64) -> Buffer {
-        Buffer { raw: Some(raw), bytes }
+        Buffer {
+            raw: Some(raw),
+            bytes,
+        }
     }
 
     /// The bytes asked for.
@@ -137,7 +144,12 @@ impl Drop for Buffer {
 
 impl std::fmt::Debug for Buffer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Buffer({} bytes, id {})", self.bytes, self.raw.as_ref().map_or(0, |r| r.id))
+        write!(
+            f,
+            "Buffer({} bytes, id {})",
+            self.bytes,
+            self.raw.as_ref().map_or(0, |r| r.id)
+        )
     }
 }
 
@@ -150,7 +162,10 @@ mod tests {
         for bytes in (1..100_000).step_by(37) {
             let class = size_class(bytes);
             assert!(class >= bytes && class % 4 == 0);
-            assert!(bytes < 256 || class * 4 <= bytes * 5 + 16, "{bytes} -> {class}");
+            assert!(
+                bytes < 256 || class * 4 <= bytes * 5 + 16,
+                "{bytes} -> {class}"
+            );
             assert_eq!(size_class(class), class);
         }
     }

@@ -108,8 +108,10 @@ impl Gpu {
         if let Some(raw) = self.pool.lock().take(class) {
             return Ok(Buffer::new(raw, bytes as u64));
         }
-        let within_cap =
-            |pool: &buffer::Pool| pool.cap.is_none_or(|cap| pool.stats.reserved + class <= cap);
+        let within_cap = |pool: &buffer::Pool| {
+            pool.cap
+                .is_none_or(|cap| pool.stats.reserved + class <= cap)
+        };
         if class > self.info.max_buffer {
             return Err(self.no_memory(bytes, "the adapter's largest buffer is smaller"));
         }
@@ -146,7 +148,9 @@ impl Gpu {
     fn no_memory(&self, bytes: usize, why: &str) -> Error {
         let pool = self.pool.lock();
         let mib = |b: u64| b as f64 / (1 << 20) as f64;
-        let cap = pool.cap.map_or("none".to_string(), |c| format!("{:.1} MiB", mib(c)));
+        let cap = pool
+            .cap
+            .map_or("none".to_string(), |c| format!("{:.1} MiB", mib(c)));
         Error::new(
             Kind::OutOfMemory,
             format!(
@@ -182,7 +186,10 @@ impl Gpu {
 
     pub fn stats(&self) -> StreamStats {
         let pipelines = self.pipelines.lock().len() as u64;
-        StreamStats { pipelines, ..self.stream.lock().stats }
+        StreamStats {
+            pipelines,
+            ..self.stream.lock().stats
+        }
     }
 
     // ---- transfers ------------------------------------------------------------------------------
@@ -208,12 +215,14 @@ impl Gpu {
             }
             let body = data.len() - tail;
             if body > 0 {
-                self.queue.write_buffer(dst.wgpu(), offset as u64, &data[..body]);
+                self.queue
+                    .write_buffer(dst.wgpu(), offset as u64, &data[..body]);
             }
             if tail > 0 {
                 let mut word = [0u8; 4];
                 word[..tail].copy_from_slice(&data[body..]);
-                self.queue.write_buffer(dst.wgpu(), (offset + body) as u64, &word);
+                self.queue
+                    .write_buffer(dst.wgpu(), (offset + body) as u64, &word);
             }
             if data.len() > WRITE_FLUSH {
                 self.queue.submit([]);
@@ -290,19 +299,25 @@ impl Gpu {
         if !aligned || src.same(dst) {
             return kernels::copy::bytes(self, src, src_offset, dst, dst_offset, bytes);
         }
-        self.stream.lock().encoder(&[src, dst]).copy_buffer_to_buffer(
-            src.wgpu(),
-            src_offset as u64,
-            dst.wgpu(),
-            dst_offset as u64,
-            bytes as u64,
-        );
+        self.stream
+            .lock()
+            .encoder(&[src, dst])
+            .copy_buffer_to_buffer(
+                src.wgpu(),
+                src_offset as u64,
+                dst.wgpu(),
+                dst_offset as u64,
+                bytes as u64,
+            );
         Ok(())
     }
 
     /// Sets the whole buffer to zero.
     pub fn fill_zero(&self, dst: &Buffer) -> Result<()> {
-        self.stream.lock().encoder(&[dst]).clear_buffer(dst.wgpu(), 0, None);
+        self.stream
+            .lock()
+            .encoder(&[dst])
+            .clear_buffer(dst.wgpu(), 0, None);
         Ok(())
     }
 
@@ -330,7 +345,12 @@ impl Gpu {
         params: &[u32],
         grid: [u32; 3],
     ) -> Result<()> {
-        debug_assert_eq!(buffers.len(), kernel.writes + kernel.reads, "{}", kernel.file);
+        debug_assert_eq!(
+            buffers.len(),
+            kernel.writes + kernel.reads,
+            "{}",
+            kernel.file
+        );
         ensure!(
             params.len() * 4 <= stream::PARAM_WINDOW as usize,
             Runtime,
@@ -341,7 +361,10 @@ impl Gpu {
         if grid.contains(&0) {
             return Ok(());
         }
-        if let Some(big) = buffers.iter().find(|b| b.capacity() > self.info.max_binding) {
+        if let Some(big) = buffers
+            .iter()
+            .find(|b| b.capacity() > self.info.max_binding)
+        {
             bail!(
                 NotImplemented,
                 "wgpu: {}: a tensor of {} bytes is larger than one binding of this adapter, {} \
@@ -354,7 +377,9 @@ impl Gpu {
         let (written, read) = buffers.split_at(kernel.writes);
         let aliased = read.iter().any(|r| written.iter().any(|w| w.same(r)));
         let pipeline = self.pipelines.lock().get(&self.device, kernel, aliased)?;
-        self.stream.lock().dispatch(&pipeline, buffers, params, grid);
+        self.stream
+            .lock()
+            .dispatch(&pipeline, buffers, params, grid);
         if self.fault.lock().is_some() {
             return self.check();
         }
@@ -369,7 +394,11 @@ impl Gpu {
             return Ok([groups as u32, 1, 1]);
         }
         let rows = groups.div_ceil(max);
-        ensure!(rows <= max, NotImplemented, "wgpu: a grid of {groups} workgroups is too large");
+        ensure!(
+            rows <= max,
+            NotImplemented,
+            "wgpu: a grid of {groups} workgroups is too large"
+        );
         Ok([groups.div_ceil(rows) as u32, rows as u32, 1])
     }
 
@@ -411,7 +440,9 @@ impl Gpu {
 
 fn check_range(what: &str, buffer: &Buffer, offset: usize, bytes: usize) -> Result<()> {
     ensure!(
-        offset.checked_add(bytes).is_some_and(|end| end as u64 <= buffer.bytes()),
+        offset
+            .checked_add(bytes)
+            .is_some_and(|end| end as u64 <= buffer.bytes()),
         Runtime,
         "wgpu: {what} of {bytes} bytes at {offset} is outside a buffer of {} bytes",
         buffer.bytes()

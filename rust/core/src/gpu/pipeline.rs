@@ -76,8 +76,11 @@ impl Pipelines {
         let module = unsafe {
             device.create_shader_module_trusted(desc, wgpu::ShaderRuntimeChecks::unchecked())
         };
-        let constants: Vec<(&str, f64)> =
-            kernel.constants.iter().map(|&(name, v)| (name, v as f64)).collect();
+        let constants: Vec<(&str, f64)> = kernel
+            .constants
+            .iter()
+            .map(|&(name, v)| (name, v as f64))
+            .collect();
         let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(kernel.file),
             layout: Some(&layout.pipeline),
@@ -91,7 +94,11 @@ impl Pipelines {
         });
         for scope in [internal, invalid] {
             if let Some(e) = pollster::block_on(scope.pop()) {
-                bail!(Runtime, "wgpu: {}: the shader did not compile: {e}", kernel.file);
+                bail!(
+                    Runtime,
+                    "wgpu: {}: the shader did not compile: {e}",
+                    kernel.file
+                );
             }
         }
         let made = Arc::new(Pipeline { pipeline, layout });
@@ -112,13 +119,21 @@ fn make_layout(device: &wgpu::Device, id: u32, kernel: &Kernel, aliased: bool) -
     let entry = |binding: usize, ty, has_dynamic_offset| wgpu::BindGroupLayoutEntry {
         binding: binding as u32,
         visibility: wgpu::ShaderStages::COMPUTE,
-        ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset, min_binding_size: None },
+        ty: wgpu::BindingType::Buffer {
+            ty,
+            has_dynamic_offset,
+            min_binding_size: None,
+        },
         count: None,
     };
     let mut entries = vec![entry(0, wgpu::BufferBindingType::Uniform, true)];
     for i in 0..kernel.writes + kernel.reads {
         let read_only = i >= kernel.writes && !aliased;
-        entries.push(entry(i + 1, wgpu::BufferBindingType::Storage { read_only }, false));
+        entries.push(entry(
+            i + 1,
+            wgpu::BufferBindingType::Storage { read_only },
+            false,
+        ));
     }
     let bind_group = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
         label: None,
@@ -129,5 +144,9 @@ fn make_layout(device: &wgpu::Device, id: u32, kernel: &Kernel, aliased: bool) -
         bind_group_layouts: &[Some(&bind_group)],
         immediate_size: 0,
     });
-    Layout { id, bind_group, pipeline }
+    Layout {
+        id,
+        bind_group,
+        pipeline,
+    }
 }

@@ -151,7 +151,11 @@ pub fn source(file: &str, acc: Acc, tail: [&str; 2], aliased: bool) -> Result<St
     };
     let math = if tail[0].is_empty() { "" } else { acc.math() };
     let text = [PRELUDE, acc.prelude(), math, body, tail[0], tail[1]].concat();
-    Ok(if aliased { text.replace("var<storage, read>", "var<storage, read_write>") } else { text })
+    Ok(if aliased {
+        text.replace("var<storage, read>", "var<storage, read_write>")
+    } else {
+        text
+    })
 }
 
 #[cfg(test)]

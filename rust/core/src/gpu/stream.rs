@@ -132,7 +132,8 @@ impl Stream {
             buffer.mark(self.batch);
         }
         let device = &self.device;
-        self.encoder.get_or_insert_with(|| device.create_command_encoder(&Default::default()))
+        self.encoder
+            .get_or_insert_with(|| device.create_command_encoder(&Default::default()))
     }
 
     /// Submits what is recorded.
@@ -155,8 +156,10 @@ impl Stream {
         if self.in_flight.len() > MAX_IN_FLIGHT {
             let oldest = self.in_flight.pop_front();
             // An error here is a lost device, which its callback reports.
-            let _ =
-                self.device.poll(wgpu::PollType::Wait { submission_index: oldest, timeout: None });
+            let _ = self.device.poll(wgpu::PollType::Wait {
+                submission_index: oldest,
+                timeout: None,
+            });
         }
     }
 
@@ -188,10 +191,13 @@ fn bind(
             size: wgpu::BufferSize::new(PARAM_WINDOW),
         }),
     };
-    let storage = buffers.iter().enumerate().map(|(i, b)| wgpu::BindGroupEntry {
-        binding: i as u32 + 1,
-        resource: b.wgpu().as_entire_binding(),
-    });
+    let storage = buffers
+        .iter()
+        .enumerate()
+        .map(|(i, b)| wgpu::BindGroupEntry {
+            binding: i as u32 + 1,
+            resource: b.wgpu().as_entire_binding(),
+        });
     let entries: SmallVec<[wgpu::BindGroupEntry; 9]> =
         std::iter::once(params).chain(storage).collect();
     device.create_bind_group(&wgpu::BindGroupDescriptor {

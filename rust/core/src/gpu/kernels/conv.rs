@@ -40,7 +40,16 @@ pub fn forward(
     let taps = c.kernel[0] * c.kernel[1];
     let columns = c.batch * c.output[0] * c.output[1];
     let k = c.in_channels / c.groups * taps;
-    product(gpu, c, 0, [c.out_channels / c.groups, columns, k], weight, x, bias, y)
+    product(
+        gpu,
+        c,
+        0,
+        [c.out_channels / c.groups, columns, k],
+        weight,
+        x,
+        bias,
+        y,
+    )
 }
 
 /// The gradient `d` of the input for gradient `g` of the output; with a bias, this is transposed
@@ -56,14 +65,32 @@ pub fn backward_input(
     let taps = c.kernel[0] * c.kernel[1];
     let columns = c.batch * c.input[0] * c.input[1];
     let k = c.out_channels / c.groups * taps;
-    product(gpu, c, 1, [c.in_channels / c.groups, columns, k], weight, g, bias, d)
+    product(
+        gpu,
+        c,
+        1,
+        [c.in_channels / c.groups, columns, k],
+        weight,
+        g,
+        bias,
+        d,
+    )
 }
 
 /// The gradient `d` of the weight.
 pub fn backward_weight(gpu: &Gpu, c: &Conv2d, x: View, g: View, d: View) -> Result<()> {
     let columns = c.in_channels / c.groups * c.kernel[0] * c.kernel[1];
     let k = c.batch * c.output[0] * c.output[1];
-    product(gpu, c, 2, [c.out_channels / c.groups, columns, k], g, x, None, d)
+    product(
+        gpu,
+        c,
+        2,
+        [c.out_channels / c.groups, columns, k],
+        g,
+        x,
+        None,
+        d,
+    )
 }
 
 fn product(
@@ -83,7 +110,11 @@ fn product(
     let wg = if m >= 64 && n >= 64 { 16 } else { 8 };
     let tile = 4 * wg;
     let tiles = m.div_ceil(tile) * n.div_ceil(tile) * c.groups;
-    let wanted = if bias.is_some() { 1 } else { ENOUGH.div_ceil(tiles).min(k / MIN_PART) };
+    let wanted = if bias.is_some() {
+        1
+    } else {
+        ENOUGH.div_ceil(tiles).min(k / MIN_PART)
+    };
     let splits = wanted.max(k.div_ceil(MAX_DEPTH)).max(1);
     let part = k.div_ceil(splits).next_multiple_of(16).max(16);
     let splits = k.div_ceil(part).max(1);
@@ -140,7 +171,16 @@ fn product(
     ];
     let read = [a.buffer, b.buffer, bias.map_or(a.buffer, |v| v.buffer)];
     let grid = gpu.grid(tiles * splits)?;
-    launch_groups(gpu, "conv2d", Acc::F32, &constants, &[into.buffer], &read, &p, grid)?;
+    launch_groups(
+        gpu,
+        "conv2d",
+        Acc::F32,
+        &constants,
+        &[into.buffer],
+        &read,
+        &p,
+        grid,
+    )?;
     match partial {
         None => Ok(()),
         Some(partial) => reduce(gpu, Combine::Sum, Map::Keep, 1.0, partial.view(), 1, y),

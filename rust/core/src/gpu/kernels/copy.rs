@@ -21,7 +21,11 @@ pub fn copy(gpu: &Gpu, x: View, y: View) -> Result<()> {
         (DType::F64, _) | (_, DType::F64) => Acc::F64,
         _ => Acc::of(x.dtype)?,
     };
-    let acc = if acc == Acc::I64 && !gpu.info().int64 { Acc::F32 } else { acc };
+    let acc = if acc == Acc::I64 && !gpu.info().int64 {
+        Acc::F32
+    } else {
+        acc
+    };
     pointwise(gpu, acc, IDENTITY, &[x], y, &[])
 }
 
@@ -47,12 +51,28 @@ fn copy_bits(gpu: &Gpu, x: View, y: View) -> Result<()> {
     let parts = size / 4;
     let shape: SmallVec<[usize; 8]> = y.shape.iter().copied().chain([parts]).collect();
     let words = |v: View| -> SmallVec<[isize; 8]> {
-        v.strides.iter().map(|s| s * parts as isize).chain([1]).collect()
+        v.strides
+            .iter()
+            .map(|s| s * parts as isize)
+            .chain([1])
+            .collect()
     };
     let (xs, ys) = (words(x), words(y));
     let (x_offset, y_offset) = (x.offset * parts, y.offset * parts);
-    let x = View { offset: x_offset, shape: &shape, strides: &xs, dtype, ..x };
-    let y = View { offset: y_offset, shape: &shape, strides: &ys, dtype, ..y };
+    let x = View {
+        offset: x_offset,
+        shape: &shape,
+        strides: &xs,
+        dtype,
+        ..x
+    };
+    let y = View {
+        offset: y_offset,
+        shape: &shape,
+        strides: &ys,
+        dtype,
+        ..y
+    };
     pointwise(gpu, Acc::I32, IDENTITY, &[x], y, &[])
 }
 
@@ -66,8 +86,13 @@ pub fn fill(gpu: &Gpu, y: View, words: [u32; 2]) -> Result<()> {
                 let strides: SmallVec<[isize; 8]> =
                     y.strides.iter().map(|s| 2 * s).chain([1]).collect();
                 let offset = 2 * y.offset + k;
-                let half =
-                    View { offset, shape: &shape, strides: &strides, dtype: DType::I32, ..y };
+                let half = View {
+                    offset,
+                    shape: &shape,
+                    strides: &strides,
+                    dtype: DType::I32,
+                    ..y
+                };
                 pointwise(gpu, Acc::I32, FILL, &[], half, &[[word, 0]])?;
             }
             Ok(())
@@ -86,9 +111,19 @@ pub fn bytes(
     n: usize,
 ) -> Result<()> {
     let words = src_offset.is_multiple_of(4) && dst_offset.is_multiple_of(4) && n.is_multiple_of(4);
-    let (dtype, size) = if words { (DType::I32, 4) } else { (DType::U8, 1) };
+    let (dtype, size) = if words {
+        (DType::I32, 4)
+    } else {
+        (DType::U8, 1)
+    };
     let shape = [n / size];
-    let view = |buffer, offset| View { buffer, offset, shape: &shape, strides: &[1], dtype };
+    let view = |buffer, offset| View {
+        buffer,
+        offset,
+        shape: &shape,
+        strides: &[1],
+        dtype,
+    };
     let (x, y) = (view(src, src_offset / size), view(dst, dst_offset / size));
     let near = src_offset < dst_offset + n && dst_offset < src_offset + n;
     if src.same(dst) && near {

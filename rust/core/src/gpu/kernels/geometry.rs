@@ -16,7 +16,10 @@ pub fn coalesce<const N: usize>(
     strides: [&[isize]; N],
     keep: impl Fn(usize) -> bool,
 ) -> Dims<N> {
-    let mut out = Dims { sizes: SmallVec::new(), strides: [(); N].map(|_| SmallVec::new()) };
+    let mut out = Dims {
+        sizes: SmallVec::new(),
+        strides: [(); N].map(|_| SmallVec::new()),
+    };
     for d in (0..shape.len()).rev().filter(|&d| keep(d) && shape[d] != 1) {
         if let Some(last) = out.sizes.len().checked_sub(1) {
             let inner = out.sizes[last] as isize;

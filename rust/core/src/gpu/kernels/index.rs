@@ -48,7 +48,16 @@ pub fn offsets(gpu: &Gpu, axes: &[Axis], skip: Option<i64>) -> Result<Offsets> {
         ];
         let constants = [("I", format(axis.index.dtype)), ("FIRST", (k == 0) as u32)];
         let written = [&words.buffer, gpu.index_fault()?];
-        launch(gpu, "index_offsets", Acc::I32, &constants, &written, &[axis.index.buffer], &p, n)?;
+        launch(
+            gpu,
+            "index_offsets",
+            Acc::I32,
+            &constants,
+            &written,
+            &[axis.index.buffer],
+            &p,
+            n,
+        )?;
     }
     Ok(Offsets { words, n })
 }
@@ -125,7 +134,16 @@ pub fn take(gpu: &Gpu, x: View, around: Around, offsets: &Offsets, y: View) -> R
         ("INNER", inner.sizes.len() as u32),
     ];
     let words = words.as_ref().unwrap_or(&offsets.words);
-    launch(gpu, "take", Acc::I32, &constants, &[y.buffer], &[x.buffer, &words.buffer], &p, n)
+    launch(
+        gpu,
+        "take",
+        Acc::I32,
+        &constants,
+        &[y.buffer],
+        &[x.buffer, &words.buffer],
+        &p,
+        n,
+    )
 }
 
 fn scaled(gpu: &Gpu, offsets: &Offsets, parts: usize) -> Result<Option<Scratch>> {
@@ -135,7 +153,14 @@ fn scaled(gpu: &Gpu, offsets: &Offsets, parts: usize) -> Result<Option<Scratch>>
     let out = Scratch::new(gpu, &[offsets.n], DType::I32)?;
     let body = "fn op(a: Acc) -> Acc { return select(a * scalar(0u), a, a == Acc(-1)); }\n";
     let factor = [Acc::I32.words(parts as f64)];
-    super::pointwise::pointwise(gpu, Acc::I32, body, &[offsets.words.view()], out.view(), &factor)?;
+    super::pointwise::pointwise(
+        gpu,
+        Acc::I32,
+        body,
+        &[offsets.words.view()],
+        out.view(),
+        &factor,
+    )?;
     Ok(Some(out))
 }
 
@@ -157,7 +182,13 @@ pub fn put(
     let (x_type, v_type, acc, parts) = if scale.is_some() {
         (x.dtype, v.dtype, Acc::of(x.dtype)?, 1)
     } else {
-        ensure!(x.dtype == v.dtype, Runtime, "wgpu: put: {} into {}", v.dtype, x.dtype);
+        ensure!(
+            x.dtype == v.dtype,
+            Runtime,
+            "wgpu: put: {} into {}",
+            v.dtype,
+            x.dtype
+        );
         let (dtype, parts) = bits(x.dtype);
         (dtype, dtype, Acc::I32, parts)
     };
@@ -180,7 +211,16 @@ pub fn put(
         let end = (begin + WINDOW).min(offsets.n);
         let bounds = [begin as u32, end as u32];
         let (written, read) = ([&links.buffer], [&words.buffer]);
-        launch(gpu, "chain", Acc::I32, &[], &written, &read, &bounds, end - begin)?;
+        launch(
+            gpu,
+            "chain",
+            Acc::I32,
+            &[],
+            &written,
+            &read,
+            &bounds,
+            end - begin,
+        )?;
         let n = outer_n * (end - begin) * inner_n;
         let mut p: Params = smallvec::smallvec![
             n as u32,
@@ -209,7 +249,11 @@ pub fn index_select(gpu: &Gpu, x: View, dim: usize, index: View, y: View) -> Res
     if y.numel() == 0 {
         return Ok(());
     }
-    let axis = Axis { index, size: x.shape[dim], stride: x.strides[dim] };
+    let axis = Axis {
+        index,
+        size: x.shape[dim],
+        stride: x.strides[dim],
+    };
     let offsets = offsets(gpu, &[axis], None)?;
     take(gpu, x, around(&x, dim), &offsets, y)
 }
@@ -228,7 +272,11 @@ pub fn index_add(
     if v.numel() == 0 {
         return Ok(());
     }
-    let axis = Axis { index, size: x.shape[dim], stride: x.strides[dim] };
+    let axis = Axis {
+        index,
+        size: x.shape[dim],
+        stride: x.strides[dim],
+    };
     let offsets = offsets(gpu, &[axis], skip)?;
     put(gpu, x, around(&x, dim), &offsets, v, Some(scale))
 }

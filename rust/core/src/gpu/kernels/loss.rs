@@ -84,5 +84,14 @@ pub fn nll_backward(
         ("HAS_DIVISOR", divisor.is_some() as u32),
     ];
     let read = [g.buffer, target.buffer, w.buffer, q.buffer];
-    launch(gpu, "nll_backward", Acc::F32, &constants, &[d.buffer], &read, &p, n)
+    launch(
+        gpu,
+        "nll_backward",
+        Acc::F32,
+        &constants,
+        &[d.buffer],
+        &read,
+        &p,
+        n,
+    )
 }

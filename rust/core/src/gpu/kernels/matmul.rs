@@ -43,13 +43,25 @@ pub fn matmul(
         let partial = Scratch::new(gpu, &[splits, batches, m, n], acc.dtype())?;
         let shape = [batches, m, n];
         let strides = [(m * n) as isize, n as isize, 1];
-        let first = View { shape: &shape, strides: &strides, ..partial.view() };
+        let first = View {
+            shape: &shape,
+            strides: &strides,
+            ..partial.view()
+        };
         tiles(gpu, acc, wg, (splits, part), a, b, None, alpha, first)?;
         if c.is_none() && y.is_contiguous() {
             return reduce(gpu, Combine::Sum, Map::Keep, 1.0, partial.view(), 1, y);
         }
         let sum = Scratch::new(gpu, &shape, acc.dtype())?;
-        reduce(gpu, Combine::Sum, Map::Keep, 1.0, partial.view(), 1, sum.view())?;
+        reduce(
+            gpu,
+            Combine::Sum,
+            Map::Keep,
+            1.0,
+            partial.view(),
+            1,
+            sum.view(),
+        )?;
         return match c {
             None => copy::copy(gpu, sum.view(), y),
             Some((c, beta)) => {
@@ -75,8 +87,10 @@ fn tiles(
     let (batches, m, n, k) = (y.shape[0], y.shape[1], y.shape[2], a.shape[2]);
     let tile = 4 * wg;
     let (tiles_m, tiles_n) = (m.div_ceil(tile), n.div_ceil(tile));
-    let mut p: Params =
-        [m, n, k, batches, splits, part, tiles_m, tiles_n].iter().map(|&v| v as u32).collect();
+    let mut p: Params = [m, n, k, batches, splits, part, tiles_m, tiles_n]
+        .iter()
+        .map(|&v| v as u32)
+        .collect();
     let (c_view, beta) = c.unwrap_or((y, 0.0));
     for v in [a, b, c_view, y] {
         p.push(v.offset as u32);

@@ -69,7 +69,12 @@ impl Scratch {
         for d in (1..shape.len()).rev() {
             strides[d - 1] = strides[d] * shape[d] as isize;
         }
-        Ok(Scratch { buffer, shape: SmallVec::from_slice(shape), strides, dtype })
+        Ok(Scratch {
+            buffer,
+            shape: SmallVec::from_slice(shape),
+            strides,
+            dtype,
+        })
     }
 
     pub fn view(&self) -> View<'_> {

@@ -115,7 +115,15 @@ pub fn forward(
     require_contiguous("normalisation", &[x, y])?;
     check_stats(&[mean, rstd, var])?;
     let (w, b) = (weight.unwrap_or(x), bias.unwrap_or(x));
-    let offsets = [x.offset, y.offset, w.offset, b.offset, mean.offset, rstd.offset, var.offset];
+    let offsets = [
+        x.offset,
+        y.offset,
+        w.offset,
+        b.offset,
+        mean.offset,
+        rstd.offset,
+        var.offset,
+    ];
     let p = groups.params(eps, offsets)?;
     let constants = [
         ("X", format(x.dtype)),
@@ -154,7 +162,15 @@ pub fn backward(
         "wgpu: normalisation backward: both sums must start at the same offset"
     );
     let w = weight.unwrap_or(x);
-    let offsets = [x.offset, d.offset, w.offset, g.offset, mean.offset, rstd.offset, sum_g.offset];
+    let offsets = [
+        x.offset,
+        d.offset,
+        w.offset,
+        g.offset,
+        mean.offset,
+        rstd.offset,
+        sum_g.offset,
+    ];
     let p = groups.params(0.0, offsets)?;
     let constants = [
         ("X", format(x.dtype)),
@@ -166,5 +182,14 @@ pub fn backward(
     let written = [d.buffer, sum_g.buffer, sum_gx.buffer];
     let read = [x.buffer, g.buffer, mean.buffer, rstd.buffer, w.buffer];
     let grid = gpu.grid(groups.groups)?;
-    launch_groups(gpu, "norm_backward", Acc::F32, &constants, &written, &read, &p, grid)
+    launch_groups(
+        gpu,
+        "norm_backward",
+        Acc::F32,
+        &constants,
+        &written,
+        &read,
+        &p,
+        grid,
+    )
 }

@@ -69,7 +69,16 @@ pub fn sgd(gpu: &Gpu, s: &Sgd, x: View, g: View, momentum: Option<(View, bool)>)
         ("NESTEROV", s.nesterov as u32),
         ("MAXIMIZE", s.maximize as u32),
     ];
-    launch(gpu, "sgd", Acc::F32, &constants, &[x.buffer, m.buffer], &[g.buffer], &p, n)
+    launch(
+        gpu,
+        "sgd",
+        Acc::F32,
+        &constants,
+        &[x.buffer, m.buffer],
+        &[g.buffer],
+        &p,
+        n,
+    )
 }
 
 /// Step number `step` (from 1) for parameter `x` with gradient `g`, first and second moments `m`
@@ -112,5 +121,14 @@ pub fn adam(
         ("MAXIMIZE", s.maximize as u32),
     ];
     let written = [x.buffer, m.buffer, v.buffer, t.buffer];
-    launch(gpu, "adam", Acc::F32, &constants, &written, &[g.buffer], &p, n)
+    launch(
+        gpu,
+        "adam",
+        Acc::F32,
+        &constants,
+        &written,
+        &[g.buffer],
+        &p,
+        n,
+    )
 }

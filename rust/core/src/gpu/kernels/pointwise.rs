@@ -67,7 +67,11 @@ pub fn pointwise(
     let dims = coalesce(y.shape, strides, |_| true);
     let n = y.numel();
     if dims.sizes.len() > MAX_DIMS {
-        bail!(NotImplemented, "wgpu: pointwise: {} separate dimensions", dims.sizes.len());
+        bail!(
+            NotImplemented,
+            "wgpu: pointwise: {} separate dimensions",
+            dims.sizes.len()
+        );
     }
     let linear = dims.sizes.len() <= 1;
     let y_step = dims.strides[0].first().copied().unwrap_or(1);
@@ -106,7 +110,11 @@ pub fn pointwise(
         ("WG", WG as u32),
         ("Y", format(y.dtype)),
     ];
-    constants.extend(x.iter().enumerate().map(|(t, v)| (SLOTS[t + 1], format(v.dtype))));
+    constants.extend(
+        x.iter()
+            .enumerate()
+            .map(|(t, v)| (SLOTS[t + 1], format(v.dtype))),
+    );
     let kernel = Kernel {
         file: "pointwise",
         entry: if scattered { "scattered" } else { "main" },
@@ -116,7 +124,11 @@ pub fn pointwise(
         writes: 1,
         reads: x.len(),
     };
-    let threads = if scattered || lanes == 1 { n } else { (y.offset % lanes + n).div_ceil(lanes) };
+    let threads = if scattered || lanes == 1 {
+        n
+    } else {
+        (y.offset % lanes + n).div_ceil(lanes)
+    };
     let mut buffers: smallvec::SmallVec<[_; 7]> = smallvec::smallvec![y.buffer];
     buffers.extend(x.iter().map(|v| v.buffer));
     gpu.dispatch(&kernel, &buffers, &p, gpu.grid(threads.div_ceil(WG))?)

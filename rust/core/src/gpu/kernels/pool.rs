@@ -35,7 +35,11 @@ fn params(g: &Pool2d, n: usize, offsets: [usize; 3], divisor: Divisor) -> Params
     for pair in [g.input, g.output, g.kernel, g.stride, g.padding, g.dilation] {
         p.extend(pair.map(|v| v as u32));
     }
-    p.push(if let Divisor::Fixed(n) = divisor { n } else { 0 });
+    p.push(if let Divisor::Fixed(n) = divisor {
+        n
+    } else {
+        0
+    });
     p.push((divisor == Divisor::Padded) as u32);
     p
 }
@@ -59,12 +63,30 @@ pub fn max(gpu: &Gpu, g: &Pool2d, x: View, y: View, index: View) -> Result<()> {
         return Ok(());
     }
     check(g, &[x, y, index])?;
-    let p = params(g, y.numel(), [x.offset, y.offset, index.offset], Divisor::Inside);
-    let constants = [("X", format(x.dtype)), ("Y", format(y.dtype)), ("I", format(index.dtype))];
+    let p = params(
+        g,
+        y.numel(),
+        [x.offset, y.offset, index.offset],
+        Divisor::Inside,
+    );
+    let constants = [
+        ("X", format(x.dtype)),
+        ("Y", format(y.dtype)),
+        ("I", format(index.dtype)),
+    ];
     let acc = Acc::of(x.dtype)?;
     super::require(gpu, acc, "max_pool2d")?;
     let written = [y.buffer, index.buffer];
-    launch(gpu, "max_pool2d", acc, &constants, &written, &[x.buffer], &p, y.numel())
+    launch(
+        gpu,
+        "max_pool2d",
+        acc,
+        &constants,
+        &written,
+        &[x.buffer],
+        &p,
+        y.numel(),
+    )
 }
 
 /// The gradient `d` of the input for gradient `g` of the largest elements at `index`.
@@ -73,10 +95,28 @@ pub fn max_backward(gpu: &Gpu, geometry: &Pool2d, g: View, index: View, d: View)
         return Ok(());
     }
     check(geometry, &[g, index, d])?;
-    let p = params(geometry, d.numel(), [g.offset, d.offset, index.offset], Divisor::Inside);
-    let constants = [("X", format(g.dtype)), ("Y", format(d.dtype)), ("I", format(index.dtype))];
+    let p = params(
+        geometry,
+        d.numel(),
+        [g.offset, d.offset, index.offset],
+        Divisor::Inside,
+    );
+    let constants = [
+        ("X", format(g.dtype)),
+        ("Y", format(d.dtype)),
+        ("I", format(index.dtype)),
+    ];
     let read = [g.buffer, index.buffer];
-    launch(gpu, "max_pool2d_backward", Acc::F32, &constants, &[d.buffer], &read, &p, d.numel())
+    launch(
+        gpu,
+        "max_pool2d_backward",
+        Acc::F32,
+        &constants,
+        &[d.buffer],
+        &read,
+        &p,
+        d.numel(),
+    )
 }
 
 /// The mean of each window of `x` [planes, input].
@@ -113,5 +153,14 @@ fn average(
         ("Y", format(y.dtype)),
         ("ADAPTIVE", (divisor == Divisor::Adaptive) as u32),
     ];
-    launch(gpu, file, Acc::F32, &constants, &[y.buffer], &[x.buffer], &p, y.numel())
+    launch(
+        gpu,
+        file,
+        Acc::F32,
+        &constants,
+        &[y.buffer],
+        &[x.buffer],
+        &p,
+        y.numel(),
+    )
 }

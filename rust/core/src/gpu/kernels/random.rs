@@ -17,7 +17,12 @@ pub struct Stream {
 impl Stream {
     fn scalars(&self, a: f64, b: f64) -> [[u32; 2]; 4] {
         let s = self.stream;
-        [self.key, [s as u32, (s >> 32) as u32], Acc::F32.words(a), Acc::F32.words(b)]
+        [
+            self.key,
+            [s as u32, (s >> 32) as u32],
+            Acc::F32.words(a),
+            Acc::F32.words(b),
+        ]
     }
 }
 

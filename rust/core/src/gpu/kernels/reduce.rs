@@ -67,7 +67,9 @@ fn plan(x: View, dims: u64) -> Result<Plan> {
     let columns = reduced.strides[0][0] != 1 && kept.strides[0][0] == 1 && rows >= 32;
     let (lanes, group_rows) = lanes_rows(length, if columns { 1 } else { 256 });
     let threads = rows * lanes as usize;
-    let wanted = ENOUGH.div_ceil(threads).min(length.div_ceil(lanes as usize * 32));
+    let wanted = ENOUGH
+        .div_ceil(threads)
+        .min(length.div_ceil(lanes as usize * 32));
     let needed = length.div_ceil(lanes as usize * MAX_TRIPS);
     let splits = wanted.max(needed).max(1);
     let part = length.div_ceil(splits);
@@ -77,7 +79,16 @@ fn plan(x: View, dims: u64) -> Result<Plan> {
         NotImplemented,
         "wgpu: reduction of {rows} rows of {length}"
     );
-    Ok(Plan { kept, reduced, rows, length, splits, part, lanes, group_rows })
+    Ok(Plan {
+        kept,
+        reduced,
+        rows,
+        length,
+        splits,
+        part,
+        lanes,
+        group_rows,
+    })
 }
 
 impl Plan {
@@ -135,7 +146,11 @@ fn acc_for(op: Combine, map: Map, x: DType, y: DType) -> Result<Acc> {
         }
     };
     let truth = map == Map::Truth && matches!(op, Combine::Any | Combine::All);
-    Ok(if truth && acc == Acc::I64 && x != DType::I64 { Acc::I32 } else { acc })
+    Ok(if truth && acc == Acc::I64 && x != DType::I64 {
+        Acc::I32
+    } else {
+        acc
+    })
 }
 
 /// `y = combine over dims of map(x), times scale`. `dims` is the set of reduced dimensions as
@@ -158,14 +173,22 @@ pub fn reduce(
     if x.numel() == 0 {
         return copy::fill(gpu, y, identity(op, Acc::of(y.dtype)?));
     }
-    ensure!(y.is_contiguous(), Runtime, "wgpu: reduction: the result must be contiguous");
+    ensure!(
+        y.is_contiguous(),
+        Runtime,
+        "wgpu: reduction: the result must be contiguous"
+    );
     let plan = plan(x, dims)?;
     if plan.splits == 1 {
         return pass(gpu, op, map, scale, &plan, acc, x, y);
     }
     let partial = Scratch::new(gpu, &[plan.rows, plan.splits], acc.dtype())?;
     pass(gpu, op, map, 1.0, &plan, acc, x, partial.view())?;
-    let map = if map == Map::Truth { Map::Truth } else { Map::Keep };
+    let map = if map == Map::Truth {
+        Map::Truth
+    } else {
+        Map::Keep
+    };
     reduce(gpu, op, map, scale, partial.view(), 0b10, y)
 }
 
@@ -241,15 +264,37 @@ pub fn arg_reduce(
     }
     let values = Scratch::new(gpu, &[plan.rows, plan.splits], acc.dtype())?;
     let found = Scratch::new(gpu, &[plan.rows, plan.splits], DType::I32)?;
-    arg_pass(gpu, largest, &plan, acc, x, None, values.view(), found.view())?;
-    let second = Plan { splits: 1, part: plan.splits, ..self::plan(values.view(), 0b10)? };
+    arg_pass(
+        gpu,
+        largest,
+        &plan,
+        acc,
+        x,
+        None,
+        values.view(),
+        found.view(),
+    )?;
+    let second = Plan {
+        splits: 1,
+        part: plan.splits,
+        ..self::plan(values.view(), 0b10)?
+    };
     ensure!(
         second.length <= second.lanes as usize * MAX_TRIPS,
         NotImplemented,
         "wgpu: arg reduction of {} elements",
         x.numel()
     );
-    arg_pass(gpu, largest, &second, acc, values.view(), Some(found.view()), y, index)
+    arg_pass(
+        gpu,
+        largest,
+        &second,
+        acc,
+        values.view(),
+        Some(found.view()),
+        y,
+        index,
+    )
 }
 
 fn arg_pass(
@@ -296,5 +341,10 @@ fn arg_pass(
         reads: 2,
     };
     let candidates = candidates.map_or(x.buffer, |c| c.buffer);
-    gpu.dispatch(&kernel, &[y.buffer, index.buffer, x.buffer, candidates], &p, plan.grid(gpu)?)
+    gpu.dispatch(
+        &kernel,
+        &[y.buffer, index.buffer, x.buffer, candidates],
+        &p,
+        plan.grid(gpu)?,
+    )
 }

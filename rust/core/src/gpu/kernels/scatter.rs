@@ -59,7 +59,16 @@ pub fn gather(gpu: &Gpu, x: View, dim: usize, index: View, y: View) -> Result<()
         ("DIMS", dims.sizes.len() as u32),
     ];
     let written = [y.buffer, gpu.index_fault()?];
-    launch(gpu, "gather", Acc::I32, &constants, &written, &[x.buffer, index.buffer], &p, n)
+    launch(
+        gpu,
+        "gather",
+        Acc::I32,
+        &constants,
+        &written,
+        &[x.buffer, index.buffer],
+        &p,
+        n,
+    )
 }
 
 /// Writes into `x` in place: `x[i][index[i][j][k]][k] = meet(old, v[i][j][k])` for `dim` 1, and
@@ -71,7 +80,9 @@ pub fn scatter(gpu: &Gpu, meet: Meet, x: View, dim: usize, index: View, v: View)
     }
     let acc = Acc::of(x.dtype)?;
     require(gpu, acc, "scatter")?;
-    let dims = coalesce(index.shape, [x.strides, v.strides, index.strides], |d| d != dim);
+    let dims = coalesce(index.shape, [x.strides, v.strides, index.strides], |d| {
+        d != dim
+    });
     check_dims("scatter", dims.sizes.len())?;
     let others: usize = dims.sizes.iter().product();
     let n = others * x.shape[dim];
@@ -103,13 +114,26 @@ pub fn scatter(gpu: &Gpu, meet: Meet, x: View, dim: usize, index: View, v: View)
             push(&mut p, strides.iter().map(|&s| s as u32));
         }
         let written = [x.buffer, gpu.index_fault()?];
-        launch(gpu, "scatter", acc, &constants, &written, &[v.buffer, index.buffer], &p, n)?;
+        launch(
+            gpu,
+            "scatter",
+            acc,
+            &constants,
+            &written,
+            &[v.buffer, index.buffer],
+            &p,
+            n,
+        )?;
     }
     Ok(())
 }
 
 fn check_dims(what: &str, n: usize) -> Result<()> {
-    ensure!(n <= 8, NotImplemented, "wgpu: {what}: {n} separate dimensions");
+    ensure!(
+        n <= 8,
+        NotImplemented,
+        "wgpu: {what}: {n} separate dimensions"
+    );
     Ok(())
 }
 

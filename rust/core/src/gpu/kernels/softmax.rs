@@ -63,7 +63,12 @@ fn launch(
         ("ROWS", rows),
         ("WG", lanes * rows)
     ];
-    constants.extend(names.iter().zip(views).map(|(&name, v)| (name, format(v.dtype))));
+    constants.extend(
+        names
+            .iter()
+            .zip(views)
+            .map(|(&name, v)| (name, format(v.dtype))),
+    );
     let kernel = Kernel {
         file,
         entry: "main",
@@ -74,7 +79,12 @@ fn launch(
         reads: views.len() - 1,
     };
     let buffers: smallvec::SmallVec<[_; 3]> = views.iter().map(|v| v.buffer).collect();
-    gpu.dispatch(&kernel, &buffers, &p, gpu.grid(span.rows().div_ceil(rows as usize))?)
+    gpu.dispatch(
+        &kernel,
+        &buffers,
+        &p,
+        gpu.grid(span.rows().div_ceil(rows as usize))?,
+    )
 }
 
 /// `y = softmax(x)` or its logarithm over `span`; both contiguous floats of 16 or 32 bits.
@@ -86,5 +96,13 @@ pub fn softmax(gpu: &Gpu, log: bool, span: Span, x: View, y: View) -> Result<()>
 /// The gradient `d` of the input from the result `y` and its gradient `g`; all contiguous.
 pub fn softmax_backward(gpu: &Gpu, log: bool, span: Span, y: View, g: View, d: View) -> Result<()> {
     let extra = [d.offset as u32, y.offset as u32, g.offset as u32];
-    launch(gpu, "softmax_backward", log, span, &[d, y, g], &["D", "X", "G"], &extra)
+    launch(
+        gpu,
+        "softmax_backward",
+        log,
+        span,
+        &[d, y, g],
+        &["D", "X", "G"],
+        &extra,
+    )
 }

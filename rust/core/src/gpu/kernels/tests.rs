@@ -23,7 +23,8 @@ fn put<T: bytemuck::NoUninit>(gpu: &Gpu, shape: &[usize], dtype: DType, data: &[
 
 fn get<T: bytemuck::AnyBitPattern + bytemuck::NoUninit>(gpu: &Gpu, t: &Scratch) -> Vec<T> {
     let mut out = vec![T::zeroed(); t.view().numel()];
-    gpu.read(&t.buffer, 0, bytemuck::cast_slice_mut(&mut out)).unwrap();
+    gpu.read(&t.buffer, 0, bytemuck::cast_slice_mut(&mut out))
+        .unwrap();
     out
 }
 
@@ -43,7 +44,10 @@ fn noise(n: usize, seed: u32) -> Vec<f32> {
 fn close(got: &[f32], want: &[f64], tolerance: f64) {
     assert_eq!(got.len(), want.len());
     for (i, (&g, &w)) in got.iter().zip(want).enumerate() {
-        assert!((g as f64 - w).abs() <= tolerance * (1.0 + w.abs()), "[{i}] {g} != {w}");
+        assert!(
+            (g as f64 - w).abs() <= tolerance * (1.0 + w.abs()),
+            "[{i}] {g} != {w}"
+        );
     }
 }
 
@@ -72,12 +76,29 @@ fn write_then_read_any_alignment_gives_the_bytes() {
 fn pointwise_broadcast_and_in_place_match_the_host() {
     let Some(gpu) = gpu() else { return };
     let (x, row) = (noise(12, 1), noise(4, 2));
-    let (a, b) = (put(gpu, &[3, 4], DType::F32, &x), put(gpu, &[4], DType::F32, &row));
-    let b = View { shape: &[3, 4], strides: &[0, 1], ..b.view() };
+    let (a, b) = (
+        put(gpu, &[3, 4], DType::F32, &x),
+        put(gpu, &[4], DType::F32, &row),
+    );
+    let b = View {
+        shape: &[3, 4],
+        strides: &[0, 1],
+        ..b.view()
+    };
     let body = "fn op(a: Acc, b: Acc) -> Acc { return a + scalar(0u) * b; }\n";
     let y = a.view();
-    pointwise(gpu, Acc::F32, body, &[a.view(), b], y, &[Acc::F32.words(2.0)]).unwrap();
-    let want: Vec<f64> = (0..12).map(|i| x[i] as f64 + 2.0 * row[i % 4] as f64).collect();
+    pointwise(
+        gpu,
+        Acc::F32,
+        body,
+        &[a.view(), b],
+        y,
+        &[Acc::F32.words(2.0)],
+    )
+    .unwrap();
+    let want: Vec<f64> = (0..12)
+        .map(|i| x[i] as f64 + 2.0 * row[i % 4] as f64)
+        .collect();
     close(&get(gpu, &a), &want, 1e-6);
 }
 
@@ -109,8 +130,17 @@ fn copy_every_pair_of_types_converts_as_the_host_does() {
             let y = Scratch::new(gpu, &[37], to).unwrap();
             copy::fill(gpu, y.view(), Acc::of(to).unwrap().words(0.0)).unwrap();
             // Reversed order through a transposed view, written from the second element on.
-            let into = View { offset: 1, shape: &[5, 7], strides: &[7, 1], ..y.view() };
-            let from_view = View { shape: &[5, 7], strides: &[1, 5], ..x.view() };
+            let into = View {
+                offset: 1,
+                shape: &[5, 7],
+                strides: &[7, 1],
+                ..y.view()
+            };
+            let from_view = View {
+                shape: &[5, 7],
+                strides: &[1, 5],
+                ..x.view()
+            };
             copy::copy(gpu, from_view, into).unwrap();
             let mut bytes = vec![0u8; 37 * to.size()];
             gpu.read(&y.buffer, 0, &mut bytes).unwrap();
@@ -156,8 +186,10 @@ fn reduce_any_dimensions_match_the_host() {
     let x = noise(3 * 70 * 50, 3);
     let t = put(gpu, &[3, 70, 50], DType::F32, &x);
     for dims in 1u64..8 {
-        let kept: Vec<usize> =
-            (0..3).filter(|d| dims >> d & 1 == 0).map(|d| [3, 70, 50][d]).collect();
+        let kept: Vec<usize> = (0..3)
+            .filter(|d| dims >> d & 1 == 0)
+            .map(|d| [3, 70, 50][d])
+            .collect();
         let mut want = vec![0.0; kept.iter().product()];
         for (i, v) in x.iter().enumerate() {
             let at = [i / 3500, i / 50 % 70, i % 50];
@@ -185,7 +217,11 @@ fn reduce_longer_than_the_loop_limit_is_exact() {
     reduce(gpu, Combine::Sum, Map::Square, 1.0, t.view(), 1, y.view()).unwrap();
     assert_eq!(get::<f32>(gpu, &y), [x.iter().map(|v| v * v).sum::<f32>()]);
     // A column of the same length.
-    let column = View { shape: &[n / 3, 3], strides: &[3, 1], ..t.view() };
+    let column = View {
+        shape: &[n / 3, 3],
+        strides: &[3, 1],
+        ..t.view()
+    };
     let y = Scratch::new(gpu, &[3], DType::F32).unwrap();
     reduce(gpu, Combine::Sum, Map::Keep, 1.0, column, 1, y.view()).unwrap();
     assert_eq!(get::<f32>(gpu, &y), [-1_000_000.0, 0.0, 1_000_000.0]);
@@ -211,17 +247,30 @@ fn reduce_nan_wins_in_max_and_arg_max() {
 #[test]
 fn matmul_sizes_and_strides_match_the_host() {
     let Some(gpu) = gpu() else { return };
-    for (b, m, n, k) in [(1, 1, 1, 1), (2, 5, 7, 33), (1, 70, 65, 40), (1, 3, 2, 20_000)] {
+    for (b, m, n, k) in [
+        (1, 1, 1, 1),
+        (2, 5, 7, 33),
+        (1, 70, 65, 40),
+        (1, 3, 2, 20_000),
+    ] {
         let (x, w) = (noise(b * m * k, 5), noise(b * k * n, 6));
         let tx = put(gpu, &[b, m, k], DType::F32, &x);
         let tw = put(gpu, &[b, n, k], DType::F32, &w);
         let strides = [(n * k) as isize, 1, k as isize];
         let shape = [b, k, n];
-        let vw = View { shape: &shape, strides: &strides, ..tw.view() };
+        let vw = View {
+            shape: &shape,
+            strides: &strides,
+            ..tw.view()
+        };
         let y = Scratch::new(gpu, &[b, m, n], DType::F32).unwrap();
         let c = put(gpu, &[n], DType::F32, &noise(n, 7));
         let c_shape = [b, m, n];
-        let vc = View { shape: &c_shape, strides: &[0, 0, 1], ..c.view() };
+        let vc = View {
+            shape: &c_shape,
+            strides: &[0, 0, 1],
+            ..c.view()
+        };
         matmul::matmul(gpu, tx.view(), vw, Some((vc, 3.0)), 0.5, y.view()).unwrap();
         let c = noise(n, 7);
         let mut want = vec![];
@@ -273,7 +322,11 @@ fn softmax_rows_and_columns_match_the_host() {
                     for c in 0..span.length {
                         want[at(c)] = if log { s(c).ln() } else { s(c) };
                         let gc = g[at(c)] as f64;
-                        want_d[at(c)] = if log { gc - s(c) * dot } else { s(c) * (gc - dot) };
+                        want_d[at(c)] = if log {
+                            gc - s(c) * dot
+                        } else {
+                            s(c) * (gc - dot)
+                        };
                     }
                 }
             }
@@ -291,11 +344,23 @@ fn memory_thousands_of_steps_stays_flat() {
     let body = "fn op(a: Acc) -> Acc { return a * scalar(0u); }\n";
     for i in 0..5000 {
         let y = Scratch::new(gpu, &[1000], DType::F32).unwrap();
-        pointwise(gpu, Acc::F32, body, &[x.view()], y.view(), &[Acc::F32.words(i as f64)]).unwrap();
+        pointwise(
+            gpu,
+            Acc::F32,
+            body,
+            &[x.view()],
+            y.view(),
+            &[Acc::F32.words(i as f64)],
+        )
+        .unwrap();
     }
     gpu.synchronize().unwrap();
     // Other tests share the pool: allow for theirs.
-    assert!(gpu.memory().reserved - before < 64 << 20, "{:?}", gpu.memory());
+    assert!(
+        gpu.memory().reserved - before < 64 << 20,
+        "{:?}",
+        gpu.memory()
+    );
 }
 
 #[test]

@@ -1,0 +1,86 @@
+//! The GPU from Python: what it is, its memory, and ops that it has no kernel for.
+
+use crate::error::IntoPy;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use pytensorlib_core::gpu::Gpu;
+use pytensorlib_core::transfer;
+
+#[pyfunction]
+fn _wgpu_available() -> bool {
+    Gpu::available()
+}
+
+/// The adapter: `name`, `backend`, `driver` and what it can do.
+#[pyfunction]
+fn _wgpu_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let info = Gpu::get().py()?.info();
+    let d = PyDict::new(py);
+    d.set_item("name", &info.name)?;
+    d.set_item("backend", &info.backend)?;
+    d.set_item("int64", info.int64)?;
+    d.set_item("float64", info.float64)?;
+    Ok(d)
+}
+
+/// Waits for everything submitted.
+#[pyfunction]
+fn _wgpu_synchronize(py: Python<'_>) -> PyResult<()> {
+    let gpu = Gpu::get().py()?;
+    py.detach(|| gpu.synchronize()).py()
+}
+
+/// Bytes in use and reserved, now and at most, and counts of dispatches and submissions.
+#[pyfunction]
+fn _wgpu_memory_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let gpu = Gpu::get().py()?;
+    let (m, s) = (gpu.memory(), gpu.stats());
+    let d = PyDict::new(py);
+    d.set_item("allocated", m.allocated)?;
+    d.set_item("reserved", m.reserved)?;
+    d.set_item("peak_allocated", m.peak_allocated)?;
+    d.set_item("peak_reserved", m.peak_reserved)?;
+    d.set_item("live", m.live)?;
+    d.set_item("dispatches", s.dispatches)?;
+    d.set_item("submissions", s.submissions)?;
+    d.set_item("pipelines", s.pipelines)?;
+    Ok(d)
+}
+
+/// Gives unused memory back to the driver.
+#[pyfunction]
+fn _wgpu_empty_cache() -> PyResult<()> {
+    Gpu::get().py()?.trim();
+    Ok(())
+}
+
+/// Limits the memory taken from the driver, in bytes.
+#[pyfunction]
+#[pyo3(signature = (bytes=None))]
+fn _wgpu_set_memory_cap(bytes: Option<u64>) -> PyResult<()> {
+    Gpu::get().py()?.set_memory_cap(bytes);
+    Ok(())
+}
+
+/// How often each op ran on the CPU because it has no GPU kernel.
+#[pyfunction]
+fn _wgpu_fallbacks() -> Vec<(String, u64)> {
+    transfer::fallbacks()
+}
+
+#[pyfunction]
+fn _wgpu_set_fallback_error(on: bool) {
+    transfer::set_strict(on);
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_wgpu_available, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_info, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_synchronize, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_memory_stats, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_empty_cache, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_set_memory_cap, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_fallbacks, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_set_fallback_error, m)?)?;
+    Ok(())
+}
