@@ -570,33 +570,39 @@ fn functions(py: Python<'_>, names: Names, inplace: bool) -> Vec<&'static Functi
         .collect()
 }
 
-/// Every op as `(schema, namespace, is_method, has_inplace, has_out, doc)`.
+/// A row of [`_schemas`]: signature, place, whether it is a method, has `x_` and `out=`, text.
+type Row = (&'static str, &'static str, bool, bool, bool, &'static str);
+
+/// Every op at every place where it is found; `Tensor` names methods that are no functions.
 #[pyfunction]
-fn _schemas(py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
-    table()
-        .iter()
-        .map(|op| {
-            let f = op.entry.flags;
-            let space = match f {
-                f if f & flag::NN != 0 => "nn",
-                f if f & flag::LINALG != 0 => "linalg",
-                f if f & flag::SPECIAL != 0 => "special",
-                f if f & flag::FFT != 0 => "fft",
-                f if f & flag::FN != 0 => "torch",
-                _ => "",
-            };
-            let has = |bit| f & bit != 0;
-            let row = (
+fn _schemas() -> Vec<Row> {
+    const PLACES: [(u32, &str); 5] = [
+        (flag::FN, "torch"),
+        (flag::NN, "nn"),
+        (flag::LINALG, "linalg"),
+        (flag::SPECIAL, "special"),
+        (flag::FFT, "fft"),
+    ];
+    let mut rows = Vec::new();
+    for op in table() {
+        let f = op.entry.flags;
+        let has = |bit| f & bit != 0;
+        let mut places: Vec<&str> = PLACES.iter().filter(|p| has(p.0)).map(|p| p.1).collect();
+        if places.is_empty() {
+            places.push("Tensor");
+        }
+        for place in places {
+            rows.push((
                 op.entry.schema,
-                space,
+                place,
                 has(flag::METHOD),
                 has(flag::INPLACE),
                 has(flag::OUT),
                 op.entry.doc.trim(),
-            );
-            Ok(row.into_pyobject(py)?.into_any().unbind())
-        })
-        .collect()
+            ));
+        }
+    }
+    rows
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
