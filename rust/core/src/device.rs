@@ -2,6 +2,7 @@
 
 use crate::bail;
 use crate::error::Result;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Where a storage lives. A closed set: only [`crate::dispatch::run`] matches on it to compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,4 +40,19 @@ impl std::fmt::Display for Device {
             Device::Wgpu => "wgpu:0",
         })
     }
+}
+
+static DEFAULT_WGPU: AtomicBool = AtomicBool::new(false);
+
+/// Where factories put tensors that name no device (`set_default_device`).
+pub fn default_device() -> Device {
+    if DEFAULT_WGPU.load(Ordering::Relaxed) {
+        Device::Wgpu
+    } else {
+        Device::Cpu
+    }
+}
+
+pub fn set_default_device(device: Device) {
+    DEFAULT_WGPU.store(device == Device::Wgpu, Ordering::Relaxed);
 }

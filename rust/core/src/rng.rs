@@ -170,6 +170,14 @@ impl Generator {
         }
     }
 
+    /// Fills with numbers of events of the rates in `rate`, which are not negative.
+    pub fn poisson<T: Sample>(&self, out: &mut [T], rate: &[T]) {
+        let engine = &mut *self.engine.lock();
+        for (y, r) in out.iter_mut().zip(rate) {
+            *y = T::from_f64(fill::poisson(engine, r.to_f64()));
+        }
+    }
+
     /// Fills with integers uniform in [base, base + range); range 0 stands for 2^64.
     pub fn random_range<T: Sample>(&self, out: &mut [T], base: i64, range: u64) {
         fill::random_range(&mut self.engine.lock(), out, base, range);

@@ -1,5 +1,6 @@
 //! Copies: between types, layouts and devices, out of place and in place.
 
+use super::create::format_strides;
 use crate::autograd::{inplace, mode, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::pointwise::{run, Kernel};
@@ -9,6 +10,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
+use crate::schema::{Args, MemoryFormat, Value};
 use crate::shape::{expandable, Show};
 use crate::tensor::Tensor;
 use crate::{ensure, with_compute};
@@ -34,6 +36,29 @@ impl Derivative for Copy {
 unsafe fn identity<T: std::marker::Copy>(_: *const (), x: *const *const T, y: *mut T, n: usize) {
     // `copy` rather than `copy_nonoverlapping`: an in-place copy onto itself is legal.
     std::ptr::copy(*x, y, n);
+}
+
+/// What PyTorch says of a shape that does not broadcast to another.
+fn unfit(to: &[usize], from: &[usize]) -> String {
+    if from.len() > to.len() {
+        return format!(
+            "output with shape {} doesn't match the broadcast shape {}",
+            Show(to),
+            Show(from)
+        );
+    }
+    let lead = to.len() - from.len();
+    let bad = (0..from.len())
+        .rev()
+        .find(|&d| from[d] != 1 && from[d] != to[lead + d]);
+    let d = bad.unwrap_or(0);
+    format!(
+        "The size of tensor a ({}) must match the size of tensor b ({}) at non-singleton \
+         dimension {}",
+        to.get(lead + d).copied().unwrap_or(1),
+        from.get(d).copied().unwrap_or(1),
+        lead + d
+    )
 }
 
 /// Copies elements, converting types; `x` broadcasts to `y`. Both in host memory.
@@ -215,6 +240,57 @@ impl Tensor {
         Ok(out)
     }
 
+    /// A copy of this type on this device, laid out in this format; `Preserve` keeps the order of
+    /// the dimensions in memory.
+    pub fn preserved_copy(
+        &self,
+        dtype: DType,
+        device: Device,
+        format: MemoryFormat,
+        name: &'static str,
+    ) -> Result<Tensor> {
+        let y = self.empty_like(dtype, device, format)?;
+        let op = Copy { dtype, name };
+        if device == self.device() {
+            dispatch::run(&op, &[self], std::slice::from_ref(&y))?;
+        } else {
+            // Conversion happens on this side; the other side reorders.
+            y.write_from(&self.prepared(dtype)?.to_device(device)?)?;
+        }
+        dispatch::record(op, &[self], std::slice::from_ref(&y))?;
+        Ok(y)
+    }
+
+    /// `to`: itself where nothing changes and no copy is asked for.
+    pub fn to(
+        &self,
+        dtype: DType,
+        device: Device,
+        copy: bool,
+        format: Option<MemoryFormat>,
+    ) -> Result<Tensor> {
+        let format = format.unwrap_or(MemoryFormat::Preserve);
+        if !copy
+            && dtype == self.dtype()
+            && device == self.device()
+            && (format == MemoryFormat::Preserve || self.is_contiguous_as(format))
+        {
+            return Ok(self.clone());
+        }
+        self.preserved_copy(dtype, device, format, "ToCopyBackward0")
+    }
+
+    /// Whether the elements lie in memory as a format demands.
+    pub fn is_contiguous_as(&self, format: MemoryFormat) -> bool {
+        match format {
+            MemoryFormat::Contiguous | MemoryFormat::Preserve => self.is_contiguous(),
+            other => format_strides(self.shape(), other).is_ok_and(|want| {
+                let pairs = self.shape().iter().zip(want.iter().zip(self.strides()));
+                self.numel() == 0 || pairs.into_iter().all(|(&n, (a, b))| n == 1 || a == b)
+            }),
+        }
+    }
+
     /// Writes elements without touching history or version. Shapes are equal or broadcast.
     pub fn write_from(&self, x: &Tensor) -> Result<()> {
         match (self.device(), x.device()) {
@@ -228,12 +304,8 @@ impl Tensor {
         ensure!(
             expandable(x.shape(), self.shape()),
             Runtime,
-            "The size of tensor a ({}) must match the size of tensor b ({}) in copy_: source {} \
-             does not broadcast to {}",
-            self.shape().last().copied().unwrap_or(1),
-            x.shape().last().copied().unwrap_or(1),
-            Show(x.shape()),
-            Show(self.shape())
+            "{}",
+            unfit(self.shape(), x.shape())
         );
         if self.same(x) {
             return Ok(());
@@ -272,13 +344,96 @@ impl Tensor {
     }
 }
 
+fn cast(a: &Args, dtype: DType) -> Result<Value> {
+    let x = a.tensor(0)?;
+    Ok(x.to(dtype, x.device(), false, a.memory_format(1))?.into())
+}
+
 crate::entries! {
     /// A copy with its own memory; gradients pass.
     "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", FN | METHOD,
-    |a| Ok(a.tensor(0)?.copy_dense()?.into());
-    /// Itself when contiguous, else a contiguous copy.
-    "contiguous(Tensor self, *, MemoryFormat memory_format=None) -> Tensor", METHOD,
-    |a| Ok(a.tensor(0)?.contiguous()?.into());
+    |a| {
+        let x = a.tensor(0)?;
+        let format = a.memory_format(1).unwrap_or(MemoryFormat::Preserve);
+        Ok(x.preserved_copy(x.dtype(), x.device(), format, "CloneBackward0")?.into())
+    };
+    /// Itself when it lies in memory as the format demands, else a copy that does.
+    "contiguous(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| {
+        let x = a.tensor(0)?;
+        let format = a.memory_format(1).unwrap_or(MemoryFormat::Contiguous);
+        if x.is_contiguous_as(format) {
+            return Ok(x.clone().into());
+        }
+        ensure!(
+            format != MemoryFormat::Preserve,
+            Runtime,
+            "preserve memory format is unsupported by the contiguous operator"
+        );
+        Ok(x.preserved_copy(x.dtype(), x.device(), format, "CloneBackward0")?.into())
+    };
+    /// The same numbers as another type, on another device or in another layout; itself where
+    /// nothing changes.
+    "to(Tensor self, ScalarType dtype, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| {
+        let x = a.tensor(0)?;
+        let dtype = a.dtype(1).unwrap_or(x.dtype());
+        Ok(x.to(dtype, x.device(), a.bool(3)?, a.memory_format(4))?.into())
+    };
+    "to(Tensor self, Device? device=None, ScalarType? dtype=None, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| {
+        let x = a.tensor(0)?;
+        let device = a.device(1).unwrap_or(x.device());
+        let dtype = a.dtype(2).unwrap_or(x.dtype());
+        Ok(x.to(dtype, device, a.bool(4)?, a.memory_format(5))?.into())
+    };
+    "to(Tensor self, Tensor other, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| {
+        let (x, o) = (a.tensor(0)?, a.tensor(1)?);
+        Ok(x.to(o.dtype(), o.device(), a.bool(3)?, a.memory_format(4))?.into())
+    };
+    /// The same numbers with the type and device of `other`.
+    "type_as(Tensor self, Tensor other) -> Tensor", METHOD,
+    |a| {
+        let (x, o) = (a.tensor(0)?, a.tensor(1)?);
+        Ok(x.to(o.dtype(), o.device(), false, None)?.into())
+    };
+    /// In host memory.
+    "cpu(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| {
+        let x = a.tensor(0)?;
+        Ok(x.to(x.dtype(), Device::Cpu, false, a.memory_format(1))?.into())
+    };
+    /// As float32.
+    "float(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| cast(a, DType::F32);
+    /// As float64.
+    "double(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| cast(a, DType::F64);
+    /// As float16.
+    "half(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| cast(a, DType::F16);
+    /// As bfloat16.
+    "bfloat16(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| cast(a, DType::BF16);
+    /// As int32.
+    "int(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| cast(a, DType::I32);
+    /// As int64.
+    "long(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| cast(a, DType::I64);
+    /// As int16.
+    "short(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| cast(a, DType::I16);
+    /// As int8.
+    "char(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| cast(a, DType::I8);
+    /// As uint8.
+    "byte(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| cast(a, DType::U8);
+    /// As bool.
+    "bool(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| cast(a, DType::Bool);
     /// Writes the elements of `src`, converted, into `self`.
     "copy_(Tensor self, Tensor|Scalar src, bool non_blocking=False) -> Tensor", METHOD,
     |a| {

@@ -5,6 +5,7 @@ pub mod attention;
 pub mod conv;
 pub mod copy;
 pub mod create;
+pub mod dropout;
 pub mod embedding;
 pub mod fold;
 pub mod index;
@@ -19,6 +20,7 @@ pub mod pad;
 pub mod pointwise;
 pub mod pool;
 pub mod random;
+pub mod range;
 pub mod reduce;
 pub mod rnn;
 pub mod scan;
@@ -48,6 +50,7 @@ pub fn table() -> &'static [Op] {
             conv::ENTRIES,
             copy::ENTRIES,
             create::ENTRIES,
+            dropout::ENTRIES,
             embedding::ENTRIES,
             fold::ENTRIES,
             index::ENTRIES,
@@ -61,6 +64,7 @@ pub fn table() -> &'static [Op] {
             pad::ENTRIES,
             pool::ENTRIES,
             random::ENTRIES,
+            range::ENTRIES,
             reduce::ENTRIES,
             rnn::ENTRIES,
             scan::ENTRIES,

@@ -297,6 +297,47 @@ pub(super) fn bernoulli<T: Sample>(engine: &mut Engine, out: &mut [T], p: f64) {
     out.fill_with(|| if engine.next_uniform() < p { one } else { zero });
 }
 
+/// One Poisson number: products of uniforms for small rates, from 10 on the transformed rejection
+/// of Hormann (1993), "The transformed rejection method for generating Poisson random variables".
+pub(super) fn poisson(e: &mut Engine, rate: f64) -> f64 {
+    if rate == 0.0 {
+        return 0.0;
+    }
+    if rate < 10.0 {
+        let floor = (-rate).exp();
+        let (mut count, mut product) = (0.0, e.next_uniform());
+        while product > floor {
+            count += 1.0;
+            product *= e.next_uniform();
+        }
+        return count;
+    }
+    if !rate.is_finite() {
+        return rate;
+    }
+    let (root, log_rate) = (rate.sqrt(), rate.ln());
+    let b = 0.931 + 2.53 * root;
+    let a = -0.059 + 0.02483 * b;
+    let inverse_alpha = 1.1239 + 1.1328 / (b - 3.4);
+    let v_r = 0.9277 - 3.6224 / (b - 2.0);
+    loop {
+        let u = e.next_uniform() - 0.5;
+        let v = e.next_uniform();
+        let s = 0.5 - u.abs();
+        let k = ((2.0 * a / s + b) * u + rate + 0.43).floor();
+        if s >= 0.07 && v <= v_r {
+            return k;
+        }
+        if k < 0.0 || (s < 0.013 && v > s) {
+            continue;
+        }
+        let accept = v.ln() + inverse_alpha.ln() - (a / (s * s) + b).ln();
+        if accept <= -rate + k * log_rate - libm::lgamma(k + 1.0) {
+            return k;
+        }
+    }
+}
+
 pub(super) fn random_range<T: Sample>(e: &mut Engine, out: &mut [T], base: i64, range: u64) {
     if range == 0 {
         out.fill_with(|| T::from_i64(base.wrapping_add(e.next_u64() as i64)));

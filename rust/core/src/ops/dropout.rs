@@ -1,0 +1,270 @@
+//! Dropout. Srivastava et al. 2014, "Dropout: a simple way to prevent neural networks from
+//! overfitting". Masks come from a counter-based stream, so that any number of threads, and the
+//! GPU, draw the same one.
+
+use crate::autograd::Vjp;
+use crate::cpu::elements::{load, store};
+use crate::cpu::pool::parallel_for;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::rng::{default_generator, Philox};
+use crate::schema::Value;
+use crate::shape::Dims;
+use crate::tensor::Tensor;
+use crate::{ensure, with_float};
+use smallvec::SmallVec;
+
+/// Elements are handled in blocks of this many.
+const BLOCK: usize = 256;
+
+/// `x * mask * scale` with a mask drawn here; the mask is the second result.
+#[derive(Clone, Debug)]
+struct Dropout {
+    p: f64,
+    scale: f64,
+    stream: Philox,
+}
+
+impl Derivative for Dropout {
+    fn name(&self) -> &'static str {
+        "NativeDropoutBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::outputs(2)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(Grads::new());
+        };
+        let mask = cx.output(1)?;
+        let y = dispatch::call1(Masked { scale: self.scale }, &[g, &mask])?;
+        Ok(SmallVec::from_elem(Some(y), 1))
+    }
+}
+
+impl Op for Dropout {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        let meta = TensorMeta::of(x[0]);
+        let mut mask = meta.clone();
+        mask.dtype = DType::Bool;
+        Ok(SmallVec::from_vec(vec![meta, mask]))
+    }
+    fn detached_outputs(&self) -> Mask {
+        2
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let (dtype, n) = (x[0].dtype(), x[0].numel());
+        let x = x[0].prepared(dtype)?;
+        // A word below the threshold keeps its element: exact to 2^-32.
+        let keep = ((1.0 - self.p) * 4_294_967_296.0).round() as u64;
+        let size = dtype.size();
+        let (from, to) = (x.bytes_ptr() as usize, y[0].bytes_ptr() as usize);
+        let mask = y[1].bytes_ptr() as usize;
+        with_float!(dtype, "dropout", T => {
+            let scale = self.scale as T;
+            parallel_for(n.div_ceil(BLOCK), 32, |blocks| {
+                let mut buffer = [0 as T; BLOCK];
+                let mut kept = [0u8; BLOCK];
+                for block in blocks {
+                    let start = block * BLOCK;
+                    let len = BLOCK.min(n - start);
+                    for (j, four) in kept.chunks_exact_mut(4).enumerate() {
+                        let words = self.stream.block((start / 4 + j) as u64);
+                        for (k, w) in four.iter_mut().zip(words) {
+                            *k = ((w as u64) < keep) as u8;
+                        }
+                    }
+                    // SAFETY: blocks are disjoint parts of contiguous tensors of `n` elements.
+                    unsafe {
+                        let at = (from + start * size) as *const u8;
+                        load(dtype, at, size as isize, len, buffer.as_mut_ptr());
+                        for (v, &k) in buffer[..len].iter_mut().zip(&kept) {
+                            *v = if k != 0 { *v * scale } else { *v * 0.0 };
+                        }
+                        let at = (to + start * size) as *mut u8;
+                        store(dtype, at, size as isize, len, buffer.as_ptr());
+                        std::ptr::copy_nonoverlapping(
+                            kept.as_ptr(), (mask + start) as *mut u8, len);
+                    }
+                }
+            });
+        });
+        Ok(())
+    }
+}
+
+/// `g * mask * scale`.
+#[derive(Clone, Debug)]
+struct Masked {
+    scale: f64,
+}
+
+impl Derivative for Masked {
+    fn name(&self) -> &'static str {
+        "NativeDropoutBackwardBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::inputs(2)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let mut grads: Grads = SmallVec::from_elem(None, 2);
+        if let Some(g) = &g[0] {
+            let op = Masked { scale: self.scale };
+            grads[0] = Some(dispatch::call1(op, &[g, &cx.input(1)?])?);
+        }
+        Ok(grads)
+    }
+}
+
+impl Op for Masked {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let (dtype, n) = (x[0].dtype(), x[0].numel());
+        let (g, mask) = (x[0].prepared(dtype)?, x[1].prepared(DType::Bool)?);
+        let size = dtype.size();
+        let (from, to) = (g.bytes_ptr() as usize, y[0].bytes_ptr() as usize);
+        let mask = mask.bytes_ptr() as usize;
+        with_float!(dtype, "native_dropout_backward", T => {
+            let scale = self.scale as T;
+            parallel_for(n.div_ceil(BLOCK), 64, |blocks| {
+                let mut buffer = [0 as T; BLOCK];
+                for block in blocks {
+                    let start = block * BLOCK;
+                    let len = BLOCK.min(n - start);
+                    // SAFETY: blocks are disjoint parts of contiguous tensors of `n` elements.
+                    unsafe {
+                        let kept = std::slice::from_raw_parts((mask + start) as *const u8, len);
+                        let at = (from + start * size) as *const u8;
+                        load(dtype, at, size as isize, len, buffer.as_mut_ptr());
+                        for (v, &k) in buffer[..len].iter_mut().zip(kept) {
+                            *v *= if k != 0 { scale } else { 0.0 };
+                        }
+                        let at = (to + start * size) as *mut u8;
+                        store(dtype, at, size as isize, len, buffer.as_ptr());
+                    }
+                }
+            });
+        });
+        Ok(())
+    }
+}
+
+fn check(p: f64) -> Result<()> {
+    ensure!(
+        (0.0..=1.0).contains(&p),
+        Runtime,
+        "dropout probability has to be between 0 and 1, but got {p}"
+    );
+    Ok(())
+}
+
+impl Tensor {
+    /// Zeroes elements with probability `p` and scales the others by 1 / (1 - p). Gives the result
+    /// and the mask.
+    pub fn native_dropout(&self, p: f64) -> Result<(Tensor, Tensor)> {
+        ensure!(
+            self.dtype().is_float(),
+            Runtime,
+            "result type Float can't be cast to the desired output type {}",
+            self.dtype().scalar_name()
+        );
+        let scale = if p >= 1.0 { 0.0 } else { 1.0 / (1.0 - p) };
+        let op = Dropout {
+            p,
+            scale,
+            stream: default_generator().philox(),
+        };
+        let mut y = dispatch::call(op, &[self])?;
+        let mask = y.swap_remove(1);
+        Ok((y.swap_remove(0), mask))
+    }
+
+    /// `dropout`: itself where nothing is dropped.
+    pub fn dropout(&self, p: f64, train: bool) -> Result<Tensor> {
+        check(p)?;
+        if p == 0.0 || !train || self.numel() == 0 {
+            return Ok(self.clone());
+        }
+        Ok(self.native_dropout(p)?.0)
+    }
+
+    /// One factor for each channel (the first two dimensions), and its mask.
+    fn channel_noise(&self, p: f64) -> Result<(Tensor, Tensor)> {
+        ensure!(
+            self.ndim() >= 2,
+            Runtime,
+            "Feature dropout requires at least 2 dimensions in the input"
+        );
+        let mut shape = Dims::from_elem(1, self.ndim());
+        shape[0] = self.size(0);
+        shape[1] = self.size(1);
+        self.noise(&shape, p)
+    }
+
+    /// Factors 0 or 1 / (1 - p), and their mask.
+    fn noise(&self, shape: &[usize], p: f64) -> Result<(Tensor, Tensor)> {
+        Tensor::full(shape, 1.0.into(), self.dtype(), self.device())?.native_dropout(p)
+    }
+
+    fn feature_dropout(&self, p: f64, train: bool) -> Result<Tensor> {
+        check(p)?;
+        if p == 0.0 || !train || self.numel() == 0 {
+            return Ok(self.clone());
+        }
+        self.mul(&self.channel_noise(p)?.0)
+    }
+
+    /// Dropout that keeps mean and variance behind SELU. Klambauer et al. 2017, arXiv:1706.02515.
+    fn alpha_dropout(&self, p: f64, train: bool, feature: bool) -> Result<Tensor> {
+        const ALPHA: f64 = 1.758_099_340_847_376_6;
+        check(p)?;
+        if p == 0.0 || !train || self.numel() == 0 {
+            return Ok(self.clone());
+        }
+        if p == 1.0 {
+            return self.mul_scalar(0.0);
+        }
+        let (_, mask) = match feature {
+            true => self.channel_noise(p)?,
+            false => self.noise(self.shape(), p)?,
+        };
+        let keep = mask.to_dtype(self.dtype())?;
+        let a = 1.0 / ((ALPHA * ALPHA * p + 1.0) * (1.0 - p)).sqrt();
+        let shift = keep
+            .add_scalar(-1.0)?
+            .mul_scalar(ALPHA * a)?
+            .add_scalar(ALPHA * a * p)?;
+        self.mul(&keep.mul_scalar(a)?)?.add(&shift)
+    }
+}
+
+crate::entries! {
+    /// Zeroes elements with probability `p` and scales the others by 1 / (1 - p).
+    "dropout(Tensor self, float p, bool train) -> Tensor", FN | INPLACE,
+    |a| Ok(a.tensor(0)?.dropout(a.float(1)?, a.bool(2)?)?.into());
+    /// Dropout, and the mask of what it kept.
+    "native_dropout(Tensor self, float p, bool? train) -> (Tensor, Tensor)", FN,
+    |a| {
+        let (x, p) = (a.tensor(0)?, a.float(1)?);
+        check(p)?;
+        if a.is_none(2) || a.bool(2)? {
+            let (y, mask) = x.native_dropout(p)?;
+            return Ok(Value::Tuple(vec![y, mask]));
+        }
+        let mask = Tensor::full(x.shape(), true.into(), DType::Bool, x.device())?;
+        Ok(Value::Tuple(vec![x.clone(), mask]))
+    };
+    /// Zeroes whole channels with probability `p` and scales the others by 1 / (1 - p).
+    "feature_dropout(Tensor self, float p, bool train) -> Tensor", FN | INPLACE,
+    |a| Ok(a.tensor(0)?.feature_dropout(a.float(1)?, a.bool(2)?)?.into());
+    /// Dropout that keeps mean and variance behind SELU.
+    "alpha_dropout(Tensor self, float p, bool train) -> Tensor", FN | INPLACE,
+    |a| Ok(a.tensor(0)?.alpha_dropout(a.float(1)?, a.bool(2)?, false)?.into());
+    /// Alpha dropout of whole channels.
+    "feature_alpha_dropout(Tensor self, float p, bool train) -> Tensor", FN | INPLACE,
+    |a| Ok(a.tensor(0)?.alpha_dropout(a.float(1)?, a.bool(2)?, true)?.into());
+}

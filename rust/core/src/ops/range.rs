@@ -1,0 +1,231 @@
+//! Sequences and index patterns: `arange`, `linspace`, `eye`, triangles of indices.
+
+use super::create::Options;
+use crate::cpu::elements::Element;
+use crate::cpu::pool::parallel_for;
+use crate::device::Device;
+use crate::dtype::{default_dtype, DType, Scalar};
+use crate::error::Result;
+use crate::schema::{Args, Value};
+use crate::tensor::Tensor;
+use crate::{bail, ensure, with_element};
+
+/// A one-dimensional tensor of `n` elements, element `i` made by `f(i)`.
+fn sequence(
+    n: usize,
+    dtype: DType,
+    device: Device,
+    f: impl Fn(usize) -> Scalar + Sync,
+) -> Result<Tensor> {
+    let y = Tensor::empty(&[n], dtype, Device::Cpu)?;
+    with_element!(dtype, T => {
+        let to = y.bytes_ptr() as usize;
+        parallel_for(n, 1 << 14, |range| {
+            for i in range {
+                let v = match f(i) {
+                    Scalar::Float(v) => T::of_f64(v),
+                    v => T::of_i64(v.i64()),
+                };
+                // SAFETY: element `i` of the fresh contiguous tensor belongs to this range.
+                unsafe { (to as *mut T).add(i).write(v) };
+            }
+        });
+    });
+    y.to_device(device)
+}
+
+fn refuse_bool(name: &str, dtype: DType) -> Result<()> {
+    ensure!(
+        dtype != DType::Bool && !dtype.is_complex(),
+        NotImplemented,
+        "\"{name}\" not implemented for '{}'",
+        dtype.scalar_name()
+    );
+    Ok(())
+}
+
+fn arange(a: &Args, start: Scalar, end: Scalar, step: Scalar, options: usize) -> Result<Value> {
+    let o = Options::read(a, options)?;
+    let floats = start.is_float() || end.is_float() || step.is_float();
+    let dtype = o.dtype_or(a, || if floats { default_dtype() } else { DType::I64 })?;
+    refuse_bool("arange_cpu", dtype)?;
+    ensure!(step.f64() != 0.0, Runtime, "step must be nonzero");
+    ensure!(
+        start.f64().is_finite() && end.f64().is_finite(),
+        Runtime,
+        "unsupported range: {start} -> {end}"
+    );
+    let inconsistent = "upper bound and lower bound inconsistent with step sign";
+    if dtype.is_integral() {
+        // Integer types count in integers, after cutting fractions off.
+        let (start, end, step) = (start.i64(), end.i64(), step.i64());
+        ensure!(step != 0, Value, "step must be nonzero");
+        let (s, e, st) = (start as i128, end as i128, step as i128);
+        ensure!(
+            (st > 0 && e >= s) || (st < 0 && e <= s),
+            Runtime,
+            "{inconsistent}"
+        );
+        let n = (e - s + st - st.signum()) / st;
+        let Ok(n) = usize::try_from(n) else {
+            bail!(Runtime, "invalid size, possible overflow?");
+        };
+        let at = |i: usize| Scalar::Int(start.wrapping_add(step.wrapping_mul(i as i64)));
+        return o.give(a, sequence(n, dtype, o.device_or(a), at)?);
+    }
+    let (start, end, step) = (start.f64(), end.f64(), step.f64());
+    ensure!(
+        (step > 0.0 && end >= start) || (step < 0.0 && end <= start),
+        Runtime,
+        "{inconsistent}"
+    );
+    let n = ((end - start) / step).ceil();
+    ensure!(
+        (0.0..9.223_372_036_854_775e18).contains(&n),
+        Runtime,
+        "invalid size, possible overflow?"
+    );
+    let at = |i: usize| Scalar::Float(step.mul_add(i as f64, start));
+    o.give(a, sequence(n as usize, dtype, o.device_or(a), at)?)
+}
+
+/// A number, or a tensor of one.
+fn number(a: &Args, i: usize, name: &str) -> Result<Scalar> {
+    let t = a.tensor(i)?;
+    ensure!(
+        t.ndim() == 0,
+        Runtime,
+        "{}() only supports 0-dimensional start and end tensors, but got {name} with {} \
+         dimension(s).",
+        a.schema.name,
+        t.ndim()
+    );
+    t.item()
+}
+
+/// Evenly spaced numbers, and `base` to their power where there is one.
+fn spaced(a: &Args, options: usize, base: Option<f64>) -> Result<Value> {
+    let o = Options::read(a, options)?;
+    let (start, end) = (number(a, 0, "start")?, number(a, 1, "end")?);
+    let steps = a.int(2)?;
+    ensure!(steps >= 0, Runtime, "number of steps must be non-negative");
+    let dtype = o.dtype_or(a, default_dtype)?;
+    refuse_bool(
+        if base.is_some() {
+            "logspace_cpu"
+        } else {
+            "linspace_cpu"
+        },
+        dtype,
+    )?;
+    let n = steps as usize;
+    let last = n.saturating_sub(1);
+    let integer = dtype.is_integral();
+    // Integer types cut the ends off before they are divided.
+    let cut = |v: f64| if integer { v.trunc() } else { v };
+    let (start, end) = (cut(start.f64()), cut(end.f64()));
+    let step = if last == 0 {
+        0.0
+    } else {
+        (end - start) / last as f64
+    };
+    let at = move |i: usize| {
+        // From both ends towards the middle, so that both are exact.
+        let v = if i < n / 2 || last == 0 {
+            step.mul_add(i as f64, start)
+        } else {
+            (-step).mul_add((last - i) as f64, end)
+        };
+        Scalar::Float(base.map_or(v, |b| b.powf(v)))
+    };
+    o.give(a, sequence(n, dtype, o.device_or(a), at)?)
+}
+
+fn eye(a: &Args, n: i64, m: i64, options: usize) -> Result<Value> {
+    let o = Options::read(a, options)?;
+    ensure!(n >= 0, Runtime, "n must be greater or equal to 0, got {n}");
+    ensure!(m >= 0, Runtime, "m must be greater or equal to 0, got {m}");
+    let dtype = o.dtype_or(a, default_dtype)?;
+    let (n, m) = (n as usize, m as usize);
+    let y = Tensor::zeros(&[n, m], dtype, Device::Cpu)?;
+    let one = Tensor::number(Scalar::Int(1))?;
+    y.alias(y.layout().diagonal(0, 0, 1)?).write_from(&one)?;
+    o.give(a, y.to_device(o.device_or(a))?)
+}
+
+/// Row and column indices of the elements of a triangle, row by row.
+fn triangle(a: &Args, lower: bool) -> Result<Value> {
+    let o = Options::read(a, 3)?;
+    let (rows, cols, offset) = (a.int(0)?, a.int(1)?, a.int(2)?);
+    ensure!(rows >= 0, Runtime, "row must be non-negative, got{rows}");
+    ensure!(cols >= 0, Runtime, "col must be non-negative, got{cols}");
+    let dtype = o.dtype.unwrap_or(DType::I64);
+    ensure!(
+        matches!(dtype, DType::I32 | DType::I64),
+        NotImplemented,
+        "\"{}\" not implemented for '{}'",
+        a.schema.name,
+        dtype.scalar_name()
+    );
+    let span = |i: i64| {
+        let edge = i.saturating_add(offset);
+        if lower {
+            0..edge.saturating_add(1).clamp(0, cols)
+        } else {
+            edge.clamp(0, cols)..cols
+        }
+    };
+    let mut count = 0usize;
+    for i in 0..rows {
+        count = count.saturating_add(span(i).count());
+        if !lower && span(i).is_empty() {
+            break;
+        }
+    }
+    let (mut is, mut js) = (Vec::new(), Vec::new());
+    // Two index lists are needed in full: refuse what cannot be allocated.
+    if is.try_reserve_exact(count).is_err() || js.try_reserve_exact(count).is_err() {
+        bail!(
+            OutOfMemory,
+            "{}: can't allocate {count} indices",
+            a.schema.name
+        );
+    }
+    for i in 0..rows {
+        let row = span(i);
+        if !lower && row.is_empty() {
+            break;
+        }
+        is.extend(row.clone().map(|_| i));
+        js.extend(row);
+    }
+    is.extend_from_slice(&js);
+    let y = Tensor::from_slice(&is, &[2, count], DType::I64)?.to_dtype(dtype)?;
+    o.give(a, y.to_device(o.device_or(a))?)
+}
+
+crate::entries! {
+    /// `0, 1, ...` below `end`.
+    "arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT,
+    |a| arange(a, Scalar::Int(0), a.scalar(0)?, Scalar::Int(1), 1);
+    /// `start`, `start + step`, ... short of `end`.
+    "arange(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT,
+    |a| arange(a, a.scalar(0)?, a.scalar(1)?, a.scalar(2)?, 3);
+    /// `steps` evenly spaced numbers from `start` to `end`, both included.
+    "linspace(Tensor|Scalar start, Tensor|Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT,
+    |a| spaced(a, 3, None);
+    /// `base` to the power of `steps` evenly spaced numbers from `start` to `end`.
+    "logspace(Tensor|Scalar start, Tensor|Scalar end, int steps, float base=10.0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT,
+    |a| spaced(a, 4, Some(a.float(3)?));
+    /// Ones on the diagonal, zeros elsewhere.
+    "eye(int n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT,
+    |a| eye(a, a.int(0)?, a.int(0)?, 1);
+    "eye(int n, int m, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT,
+    |a| eye(a, a.int(0)?, a.int(1)?, 2);
+    /// Row and column indices of the lower triangle.
+    "tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN,
+    |a| triangle(a, true);
+    /// Row and column indices of the upper triangle.
+    "triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN,
+    |a| triangle(a, false);
+}
