@@ -23,7 +23,9 @@ _attach(_C.Tensor)
 
 Tensor = _C.Tensor
 
-from .autograd import (  # noqa: E402  (what follows uses what stands above)
+# The rest uses what stands above, and each other in this order.
+# isort: off
+from .autograd import (  # noqa: E402
     enable_grad,
     inference_mode,
     no_grad,
@@ -34,7 +36,7 @@ from .random import get_rng_state, initial_seed, manual_seed, seed, set_rng_stat
 from .serialization import load, save  # noqa: E402
 from .storage import *  # noqa: E402, F403
 
-from . import (  # noqa: E402, I001
+from . import (  # noqa: E402
     autograd,
     fft,
     linalg,
@@ -49,6 +51,7 @@ from . import (  # noqa: E402, I001
     utils,
     wgpu,
 )
+# isort: on
 
 # Other names of element types.
 float = _C.float32

@@ -21,9 +21,7 @@ class Size(tuple[int, ...]):
         for i, s in enumerate(items):
             if not isinstance(s, int):
                 kind = type(s).__name__
-                raise TypeError(
-                    f"torch.Size() takes an iterable of 'int' (item {i} is '{kind}')"
-                )
+                raise TypeError(f"torch.Size() takes an iterable of 'int' (item {i} is '{kind}')")
         return super().__new__(cls, items)
 
     def numel(self) -> int:
