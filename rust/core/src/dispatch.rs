@@ -36,7 +36,10 @@ pub fn compute(op: &dyn Op, x: &[&Tensor]) -> Result<Tensors> {
     let metas = op.infer(x)?;
     let mut y = Tensors::new();
     for m in &metas {
-        y.push(Tensor::empty(&m.shape, m.dtype, m.device)?);
+        y.push(match op.layout(x, m) {
+            None => Tensor::empty(&m.shape, m.dtype, m.device)?,
+            Some(layout) => Tensor::empty(&m.shape, m.dtype, m.device)?.alias(layout),
+        });
     }
     run(op, x, &y)?;
     Ok(y)

@@ -4,6 +4,7 @@ use crate::autograd::Vjp;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::layout::Layout;
 use crate::shape::Dims;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
@@ -111,6 +112,11 @@ pub trait Op: Derivative {
     /// Outputs through which no gradient flows although their type could carry one.
     fn detached_outputs(&self) -> Mask {
         0
+    }
+
+    /// The memory order of the result where it is not row-major.
+    fn layout(&self, _x: &[&Tensor], _y: &TensorMeta) -> Option<Layout> {
+        None
     }
 
     /// Whether outputs may have any layout and alias an input of the same layout.

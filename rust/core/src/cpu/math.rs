@@ -10,6 +10,7 @@
 
 pub mod f32x;
 pub mod f64x;
+mod bessel;
 mod incomplete;
 mod special;
 

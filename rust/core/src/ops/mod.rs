@@ -45,7 +45,10 @@ pub fn table() -> &'static [Op] {
     static TABLE: OnceLock<Vec<Op>> = OnceLock::new();
     TABLE.get_or_init(|| {
         let families: &[&'static [Entry]] = &[
-            pointwise::ENTRIES,
+            pointwise::arithmetic::ENTRIES,
+            pointwise::compare::ENTRIES,
+            pointwise::math::ENTRIES,
+            pointwise::activation::ENTRIES,
             attention::ENTRIES,
             conv::ENTRIES,
             copy::ENTRIES,

@@ -1,5 +1,6 @@
 //! Functions of a float64: the system's library, `libm`, and `special`.
 
+pub use super::bessel::{airy_ai, bessel_k, erfcx};
 pub use super::incomplete::{igamma, igammac};
 pub use super::special::{
     digamma, erfinv, i0, i0e, i1, i1e, log_ndtr, ndtri, polygamma, trigamma, zeta,

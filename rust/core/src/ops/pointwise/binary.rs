@@ -1,11 +1,14 @@
 //! Functions of two tensors, which broadcast against each other.
 
-use super::{c, k};
-use crate::bail;
+use super::unary::no_bool;
+use super::{c, k, Special2};
 use crate::dtype::{DType, Scalar};
+use crate::error::Result;
 use crate::pointwise;
+use crate::tensor::Tensor;
+use crate::{bail, ensure};
 
-fn alpha_fits(alpha: Scalar, t: DType) -> crate::error::Result<()> {
+fn alpha_fits(alpha: Scalar, t: DType) -> Result<()> {
     if t == DType::Bool && !matches!(alpha, Scalar::Bool(_)) && alpha != Scalar::Int(1) {
         bail!(Runtime, "Boolean alpha only supported for Boolean results.");
     }
@@ -16,6 +19,22 @@ fn alpha_fits(alpha: Scalar, t: DType) -> crate::error::Result<()> {
         );
     }
     Ok(())
+}
+
+fn no_bool_difference(x: &[&Tensor]) -> Result<()> {
+    match x.iter().filter(|t| t.dtype() == DType::Bool).count() {
+        0 => Ok(()),
+        1 => bail!(
+            Runtime,
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are \
+             trying to invert a mask, use the `~` or `logical_not()` operator instead."
+        ),
+        _ => bail!(
+            Runtime,
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` \
+             or `logical_xor()` operator instead."
+        ),
+    }
 }
 
 /// Whether the scalar is one, so that a gradient passes unchanged.
@@ -29,7 +48,7 @@ pointwise! {
     f |p, [x, y]| if is_one(p.alpha) { x + y } else { x + k::<R>(p.alpha.f64()) * y };
     int |p, [x, y]| x.wrapping_add(y.wrapping_mul(p.alpha.i64()));
     df |p, _, _, g| [0, false] g, [0, false] g * k(p.alpha.f64());
-    check |p, t| alpha_fits(p.alpha, t);
+    check |p, t, _| alpha_fits(p.alpha, t);
     direct |p, i, g| (i == 0 || is_one(p.alpha)).then(|| Ok(g.clone()));
 
     /// x - alpha * y. Bool raises.
@@ -37,15 +56,7 @@ pointwise! {
     f |p, [x, y]| if is_one(p.alpha) { x - y } else { x - k::<R>(p.alpha.f64()) * y };
     int |p, [x, y]| x.wrapping_sub(y.wrapping_mul(p.alpha.i64()));
     df |p, _, _, g| [0, false] g, [0, false] -g * k(p.alpha.f64());
-    check |p, t| if t == DType::Bool {
-        bail!(
-            Runtime,
-            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` \
-             or `logical_xor()` operator instead."
-        )
-    } else {
-        alpha_fits(p.alpha, t)
-    };
+    check |p, t, x| no_bool_difference(x).and_then(|_| alpha_fits(p.alpha, t));
     direct |_, i, g| (i == 0).then(|| Ok(g.clone()));
 
     /// x * y.
@@ -68,6 +79,7 @@ pointwise! {
         [3, true] g * R::select(
             R::either(r.equal(c(0.0)), R::both(x.equal(c(0.0)), y.ge(c(0.0)))), c(0.0),
             r * R::select(x.equal(c(0.0)), c(1.0), x).ln());
+    check |_, t, _| no_bool("pow", t);
 
     /// The angle of the point (y, x) in radians; the first argument is the ordinate.
     op Atan2[2] = "Atan2Backward0", Float;
@@ -81,6 +93,41 @@ pointwise! {
     f |_, [x, y]| x.fmod(y);
     int |_, [x, y]| if y == 0 { 0 } else { x.wrapping_rem(y) };
     df |_, [x, y], _, g| [0, false] g, [3, false] -g * (x / y).trunc();
+    check |_, t, _| no_bool("fmod", t);
+    divides true;
+
+    /// The remainder with the sign of y.
+    op Remainder[2] = "RemainderBackward0", Same;
+    f |_, [x, y]| modulo(x, y);
+    int |_, [x, y]| if y == 0 { 0 } else { int_modulo(x, y) };
+    df |_, [x, y], _, g| [0, false] g, [3, false] -g * floor_quotient(x, y);
+    check |_, t, _| no_bool("remainder", t);
+    divides true;
+
+    /// x / y rounded toward zero.
+    op DivTrunc[2] = "DivBackward2", Same;
+    f |_, [x, y]| (x / y).trunc();
+    int |_, [x, y]| if y == 0 { 0 } else { x.wrapping_div(y) };
+    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    check |_, t, _| no_bool("div_trunc", t);
+    divides true;
+
+    /// x / y rounded down.
+    op DivFloor[2] = "DivBackward2", Same;
+    f |_, [x, y]| floor_quotient(x, y);
+    int |_, [x, y]| if y == 0 { 0 } else { int_floor_quotient(x, y) };
+    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    check |_, t, _| no_bool("div_floor", t);
+    divides true;
+
+    /// x / y rounded down, without a derivative.
+    op FloorDivide[2] = "FloorDivideBackward0", Same;
+    f |_, [x, y]| floor_quotient(x, y);
+    int |_, [x, y]| if y == 0 { 0 } else { int_floor_quotient(x, y) };
+    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    check |_, t, _| no_bool("div_floor", t);
+    divides true;
+    opaque 3;
 
     /// |x| with the sign of y.
     op Copysign[2] = "CopysignBackward0", Float;
@@ -104,39 +151,204 @@ pointwise! {
         [3, false] g * (R::of(x.lt(y)) + c::<R>(0.5) * R::of(x.equal(y))),
         [3, false] g * (R::of(y.lt(x)) + c::<R>(0.5) * R::of(x.equal(y)));
 
-    /// x < y.
-    op Lt[2] = "LtBackward0", Bool;
-    f |_, [x, y]| R::of(x.lt(y));
-    int |_, [x, y]| (x < y) as i64;
-    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    /// The larger, where a tie goes to x (`clamp_min`).
+    op ClampMin[2] = "ClampMinBackward1", Same;
+    f |_, [x, y]| x.max(y);
+    int |_, [x, y]| x.max(y);
+    df |_, [x, y], _, g|
+        [3, false] R::select(x.ge(y), g, c(0.0)), [3, false] R::select(x.lt(y), g, c(0.0));
 
-    /// x <= y.
-    op Le[2] = "LeBackward0", Bool;
-    f |_, [x, y]| R::of(x.le(y));
-    int |_, [x, y]| (x <= y) as i64;
-    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    /// The smaller, where a tie goes to x (`clamp_max`).
+    op ClampMax[2] = "ClampMaxBackward1", Same;
+    f |_, [x, y]| x.min(y);
+    int |_, [x, y]| x.min(y);
+    df |_, [x, y], _, g|
+        [3, false] R::select(x.le(y), g, c(0.0)), [3, false] R::select(x.gt(y), g, c(0.0));
 
-    /// x == y.
-    op Eq[2] = "EqBackward0", Bool;
-    f |_, [x, y]| R::of(x.equal(y));
-    int |_, [x, y]| (x == y) as i64;
-    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    /// The larger; a NaN counts as missing. A tie goes to x.
+    op Fmax[2] = "FmaxBackward0", Same;
+    f |_, [x, y]| R::select(R::either(x.ge(y), y.is_nan()), x, y);
+    int |_, [x, y]| x.max(y);
+    df |_, [x, y], _, g|
+        [3, false] R::select(R::either(x.ge(y), y.is_nan()), g, c(0.0)),
+        [3, false] R::select(R::either(x.ge(y), y.is_nan()), c(0.0), g);
 
-    /// Whether both are nonzero.
-    op LogicalAnd[2] = "LogicalAndBackward0", Bool;
-    f |_, [x, y]| R::of(R::not(R::either(x.equal(c(0.0)), y.equal(c(0.0)))));
-    int |_, [x, y]| (x != 0 && y != 0) as i64;
-    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    /// The smaller; a NaN counts as missing. A tie goes to x.
+    op Fmin[2] = "FminBackward0", Same;
+    f |_, [x, y]| R::select(R::either(x.le(y), y.is_nan()), x, y);
+    int |_, [x, y]| x.min(y);
+    df |_, [x, y], _, g|
+        [3, false] R::select(R::either(x.le(y), y.is_nan()), g, c(0.0)),
+        [3, false] R::select(R::either(x.le(y), y.is_nan()), c(0.0), g);
 
-    /// Whether either is nonzero.
-    op LogicalOr[2] = "LogicalOrBackward0", Bool;
-    f |_, [x, y]| R::of(R::not(R::both(x.equal(c(0.0)), y.equal(c(0.0)))));
-    int |_, [x, y]| (x != 0 || y != 0) as i64;
+    /// sqrt(x^2 + y^2) without overflow.
+    op Hypot[2] = "HypotBackward0", FloatOnly;
+    f |_, [x, y]| {
+        let (a, b) = (x.abs().max(y.abs()), x.abs().min(y.abs()));
+        let q = b / a;
+        let infinite = R::either(x.abs().equal(c(f64::INFINITY)), y.abs().equal(c(f64::INFINITY)));
+        let plain = R::select(a.equal(c(0.0)), a, a * (c::<R>(1.0) + q * q).sqrt());
+        R::select(infinite, c(f64::INFINITY), plain)
+    };
+    df |_, [x, y], r, g| [1, true] g * (x / r), [2, true] g * (y / r);
+
+    /// The next number after x toward y.
+    op NextAfter { step: u32 }[2] = "NextafterBackward0", FloatOnly;
+    f |p, [x, y]| x.special2(y, Special2::NextAfter(p.step));
     df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    check |_, t, _| {
+        ensure!(
+            t != DType::F16,
+            NotImplemented,
+            "\"nextafter\" not implemented for 'Half'"
+        );
+        Ok(())
+    };
+    opaque 3;
+
+    /// 0 below zero, 1 above, y at zero.
+    op Heaviside[2] = "HeavisideBackward0", Same;
+    f |_, [x, y]| R::select(x.equal(c(0.0)), y, R::of(x.gt(c(0.0))));
+    int |_, [x, y]| if x == 0 { y } else { (x > 0) as i64 };
+    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    check |_, _, x| {
+        ensure!(
+            x[0].dtype() == x[1].dtype(),
+            Runtime,
+            "heaviside is not yet implemented for tensors with different dtypes."
+        );
+        Ok(())
+    };
+    opaque 3;
+
+    /// x * 2^y.
+    op Ldexp[2] = "LdexpBackward0", Float;
+    f |_, [x, y]| x * y.exp2();
+    df |_, [_x, y], r, g| [2, false] g * y.exp2(), [0, true] g * r * c(std::f64::consts::LN_2);
+
+    /// x * log(y); 0 where x is 0, unless y is NaN.
+    op Xlogy[2] = "XlogyBackward0", Float;
+    f |_, [x, y]| R::select(
+        R::both(x.equal(c(0.0)), R::not(y.is_nan())), c(0.0), x * y.ln());
+    df |_, [x, y], _, g|
+        [3, false] g * R::select(
+            R::both(x.equal(c(0.0)), y.le(c(0.0))), c(0.0), y.ln()),
+        [3, false] g * (x / y);
+
+    /// x * log(1 + y); 0 where x is 0, unless y is NaN.
+    op Xlog1py[2] = "SpecialXlog1PyBackward0", Float;
+    f |_, [x, y]| R::select(
+        R::both(x.equal(c(0.0)), R::not(y.is_nan())), c(0.0), x * y.log1p());
+    df |_, [x, y], _, g|
+        [3, false] g * R::select(
+            R::both(x.equal(c(0.0)), y.le(c(-1.0))), c(0.0), y.log1p()),
+        [3, false] g * (x / (y + c(1.0)));
+
+    /// log(e^x + e^y).
+    op Logaddexp[2] = "LogaddexpBackward0", FloatOnly;
+    f |_, [x, y]| R::select(
+        R::both(x.equal(y), x.abs().equal(c(f64::INFINITY))), x,
+        x.max(y) + (-(x - y).abs()).exp().log1p());
+    df |_, [x, y], _, g| [3, false] g * (x - y).sigmoid(), [3, false] g * (y - x).sigmoid();
+
+    /// log2(2^x + 2^y).
+    op Logaddexp2[2] = "Logaddexp2Backward0", FloatOnly;
+    f |_, [x, y]| R::select(
+        R::both(x.equal(y), x.abs().equal(c(f64::INFINITY))), x,
+        x.max(y) + (-(x - y).abs()).exp2().log1p() * c(std::f64::consts::LOG2_E));
+    df |_, [x, y], _, g|
+        [3, false] g * ((x - y) * c(std::f64::consts::LN_2)).sigmoid(),
+        [3, false] g * ((y - x) * c(std::f64::consts::LN_2)).sigmoid();
+
+    /// Hurwitz's zeta function: the sum over k >= 0 of 1 / (k + y)^x.
+    op Zeta[2] = "SpecialZetaBackward0", Float;
+    f |_, [x, y]| x.special2(y, Special2::Zeta);
+    df |_, [x, y], _, g|
+        [0, false] c(0.0),
+        [3, false] g * (-x * (x + c(1.0)).special2(y, Special2::Zeta));
+    opaque 1;
+
+    /// The greatest common divisor, not negative.
+    op Gcd[2] = "GcdBackward0", IntOnly;
+    f |_, [x, _y]| x;
+    int |_, [x, y]| gcd(x, y);
+    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    check |_, t, _| no_bool("gcd", t);
+
+    /// The least common multiple, not negative.
+    op Lcm[2] = "LcmBackward0", IntOnly;
+    f |_, [x, _y]| x;
+    int |_, [x, y]| match gcd(x, y) {
+        0 => 0,
+        d => x.wrapping_div(d).wrapping_mul(y).wrapping_abs(),
+    };
+    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    check |_, t, _| no_bool("lcm", t);
+
+    /// The regularised lower incomplete gamma function of order x at y.
+    op Igamma[2] = "IgammaBackward0", FloatOnly;
+    f |_, [x, y]| x.special2(y, Special2::Igamma);
+    df |_, [x, y], _, g|
+        [0, false] c(0.0), [3, false] g * ((x - c(1.0)) * y.ln() - y - x.lgamma()).exp();
+    opaque 1;
+
+    /// The regularised upper incomplete gamma function of order x at y.
+    op Igammac[2] = "IgammacBackward0", FloatOnly;
+    f |_, [x, y]| x.special2(y, Special2::Igammac);
+    df |_, [x, y], _, g|
+        [0, false] c(0.0), [3, false] -g * ((x - c(1.0)) * y.ln() - y - x.lgamma()).exp();
+    opaque 1;
+}
+
+/// The remainder with the divisor's sign.
+#[inline(always)]
+fn modulo<R: super::Real>(x: R, y: R) -> R {
+    let r = x.fmod(y);
+    let differs = R::either(
+        R::both(y.lt(c(0.0)), r.gt(c(0.0))),
+        R::both(y.gt(c(0.0)), r.lt(c(0.0))),
+    );
+    R::select(differs, r + y, r)
+}
+
+/// The floor of the exact quotient: rounding of `x / y` must not carry it over an integer.
+#[inline(always)]
+fn floor_quotient<R: super::Real>(x: R, y: R) -> R {
+    let q = (x - modulo(x, y)) / y;
+    let down = q.floor();
+    let near = R::select((q - down).gt(c(0.5)), down + c(1.0), down);
+    let exact = R::select(q.equal(c(0.0)), c::<R>(0.0).copysign(x / y), near);
+    R::select(y.equal(c(0.0)), x / y, exact)
+}
+
+fn int_modulo(x: i64, y: i64) -> i64 {
+    let r = x.wrapping_rem(y);
+    if r != 0 && (r < 0) != (y < 0) {
+        r + y
+    } else {
+        r
+    }
+}
+
+fn int_floor_quotient(x: i64, y: i64) -> i64 {
+    let q = x.wrapping_div(y);
+    if x.wrapping_rem(y) != 0 && (x < 0) != (y < 0) {
+        q - 1
+    } else {
+        q
+    }
+}
+
+fn gcd(x: i64, y: i64) -> i64 {
+    let (mut a, mut b) = (x.wrapping_abs(), y.wrapping_abs());
+    while b != 0 {
+        (a, b) = (b, a.wrapping_rem(b));
+    }
+    a.wrapping_abs()
 }
 
 /// Integer power with wrapping; a negative exponent gives 0 except for bases 1 and -1.
-fn int_pow(x: i64, e: i64) -> i64 {
+pub(super) fn int_pow(x: i64, e: i64) -> i64 {
     if e >= 0 {
         let (mut base, mut e, mut out) = (x, e as u64, 1i64);
         while e > 0 {

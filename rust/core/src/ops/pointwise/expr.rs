@@ -2,11 +2,13 @@
 //! and higher derivatives come from.
 
 use super::binary::*;
+use super::compare::*;
+use super::special::*;
 use super::unary::*;
-use super::{apply, Pointwise, Real};
+use super::{apply, Pointwise, Real, Special, Special2};
 use crate::device::Device;
 use crate::dtype::{DType, Scalar};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::op::Grads;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
@@ -84,6 +86,13 @@ fn keep(r: Result<Tensor>, instead: E) -> E {
             instead
         }
     }
+}
+
+fn unknown(f: impl std::fmt::Debug) -> Result<Tensor> {
+    Err(Error::new(
+        Kind::NotImplemented,
+        format!("the derivative of {f:?} is not implemented"),
+    ))
 }
 
 fn one<P: Pointwise<1>>(op: P, a: E) -> E {
@@ -176,6 +185,24 @@ impl Real for E {
     }
     fn polygamma(self, n: u32) -> E {
         one(Polygamma { n }, self)
+    }
+    fn special(self, f: Special) -> E {
+        match f {
+            Special::I0 => one(I0, self),
+            Special::I0e => one(I0e, self),
+            Special::I1 => one(I1, self),
+            Special::I1e => one(I1e, self),
+            Special::Ndtri => one(Ndtri, self),
+            Special::LogNdtr => one(LogNdtr, self),
+            Special::Erfcx => one(Erfcx, self),
+            _ => keep(unknown(f), self),
+        }
+    }
+    fn special2(self, o: E, f: Special2) -> E {
+        match f {
+            Special2::Zeta => two(Zeta, self, o),
+            _ => keep(unknown(f), self),
+        }
     }
     fn pow(self, e: E) -> E {
         two(Pow, self, e)

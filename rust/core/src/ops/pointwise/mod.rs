@@ -1,27 +1,32 @@
 //! Pointwise ops: one formula each, from which every kernel and derivative follows.
 
+pub mod activation;
+pub mod arithmetic;
 pub mod binary;
+pub mod compare;
 pub mod expr;
+pub mod math;
 pub mod real;
-mod table;
+pub mod special;
 pub mod ternary;
 pub mod unary;
 
 use crate::autograd::{mode, Vjp};
+use crate::cpu::elements::Element;
 use crate::cpu::pointwise::{run, Kernel};
 use crate::cpu::{level, Level};
 use crate::dispatch;
 use crate::dtype::{DType, Promotion};
 use crate::error::Result;
+use crate::layout::Layout;
 use crate::op::{function_name, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::schema::{Args, Value};
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
-pub use real::{c, k, Real};
+pub use real::{c, k, Polynomial, Real, Special, Special2};
 use smallvec::SmallVec;
 use std::fmt::Debug;
-pub use table::ENTRIES;
 
 /// How the types of inputs and result are related.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +51,10 @@ pub trait Pointwise<const N: usize>: Debug + Clone + Send + Sync + 'static {
     const READS: [(Mask, bool); N];
     /// Whether `int` is written; without it integers raise.
     const INT: bool;
+    /// Whether integers divide by the second input, so that zeros there raise.
+    const DIVIDES: bool = false;
+    /// Inputs without a derivative: asking for their gradient raises.
+    const OPAQUE: Mask = 0;
     fn f<R: Real>(&self, x: [R; N]) -> R;
     /// The op on integers and bool, with wrapping arithmetic.
     fn int(&self, _x: [i64; N]) -> i64 {
@@ -53,8 +62,8 @@ pub trait Pointwise<const N: usize>: Debug + Clone + Send + Sync + 'static {
     }
     /// Gradients of the inputs for gradient `g` of the output `y`.
     fn df<R: Real>(&self, x: [R; N], y: R, g: R) -> [R; N];
-    /// Refuses types that the op does not take.
-    fn check(&self, _dtype: DType) -> Result<()> {
+    /// Refuses inputs that the op does not take; `dtype` is their promoted type.
+    fn check(&self, _dtype: DType, _x: &[&Tensor]) -> Result<()> {
         Ok(())
     }
     /// The gradient of input `i` where it needs no kernel (`add` hands it on).
@@ -73,7 +82,9 @@ macro_rules! pointwise {
         f |$p:pat_param, $x:pat_param| $f:expr;
         $(int |$ip:pat_param, $ix:pat_param| $int:expr;)?
         df |$dp:pat_param, $dx:pat_param, $dy:pat_param, $g:pat_param| $([$mask:literal, $out:literal] $d:expr),*;
-        $(check |$cp:pat_param, $cd:pat_param| $check:expr;)?
+        $(check |$cp:pat_param, $cd:pat_param, $cx:pat_param| $check:expr;)?
+        $(divides $divides:literal;)?
+        $(opaque $opaque:literal;)?
         $(direct |$qp:pat_param, $qi:pat_param, $qg:pat_param| $direct:expr;)?
     )*) => { $(
         $crate::pointwise!(@struct [$(#[doc = $doc])*] $name $({ $($field: $ty),* })?);
@@ -82,6 +93,8 @@ macro_rules! pointwise {
             const TYPES: $crate::ops::pointwise::Types = $crate::ops::pointwise::Types::$types;
             const READS: [($crate::op::Mask, bool); $n] = [$(($mask, $out)),*];
             const INT: bool = false $(|| { let _ = stringify!($int); true })?;
+            $(const DIVIDES: bool = $divides;)?
+            $(const OPAQUE: $crate::op::Mask = $opaque;)?
             #[inline(always)]
             fn f<R: $crate::ops::pointwise::Real>(&self, $x: [R; $n]) -> R {
                 let $p = self;
@@ -97,7 +110,11 @@ macro_rules! pointwise {
                 let $dp = self;
                 [$($d),*]
             }
-            $(fn check(&self, $cd: $crate::dtype::DType) -> $crate::error::Result<()> {
+            $(fn check(
+                &self,
+                $cd: $crate::dtype::DType,
+                $cx: &[&$crate::tensor::Tensor],
+            ) -> $crate::error::Result<()> {
                 let $cp = self;
                 $check
             })?
@@ -177,7 +194,7 @@ impl<P: Pointwise<N>, const N: usize> Pw<P, N> {
                 name()
             );
         }
-        self.0.check(t)?;
+        self.0.check(t, x)?;
         let (inputs, output) = match P::TYPES {
             Types::Same => (t, t),
             Types::Float => (t.to_float(), t.to_float()),
@@ -233,6 +250,14 @@ impl<P: Pointwise<N>, const N: usize> Derivative for Pw<P, N> {
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let mut out: Grads = SmallVec::from_elem(None, N);
         let Some(g) = &g[0] else { return Ok(out) };
+        if let Some(i) = (0..N).find(|&i| cx.needs(i) && P::OPAQUE >> i & 1 == 1) {
+            bail!(
+                NotImplemented,
+                "the derivative for '{}' of '{}' is not implemented.",
+                ["self", "other"][i.min(1)],
+                function_name(P::NODE)
+            );
+        }
         // What each gradient reads, unpacked once.
         let save = self.save((0..N).fold(0, |m, i| m | (cx.needs(i) as Mask) << i));
         let mut x: [Option<Tensor>; N] = [const { None }; N];
@@ -306,6 +331,9 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let (t, _) = self.types(x)?;
         let inputs: SmallVec<[Option<&Tensor>; 4]> = x.iter().copied().map(Some).collect();
+        if P::DIVIDES && t.is_integral() && has_zero(x[1])? {
+            bail!(Runtime, "ZeroDivisionError");
+        }
         let params = (&raw const self.0).cast::<()>();
         // SAFETY: `params` points to the op that the kernels are instantiated for; `dispatch`
         // checked devices, shapes and overlap.
@@ -322,6 +350,75 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
     fn pointwise(&self) -> bool {
         true
     }
+
+    fn layout(&self, x: &[&Tensor], y: &TensorMeta) -> Option<Layout> {
+        output_layout(x, &y.shape)
+    }
+}
+
+/// Whether a tensor of integers has a zero.
+fn has_zero(x: &Tensor) -> Result<bool> {
+    let x = x.to_host()?.prepared(x.dtype())?;
+    Ok(crate::with_element!(x.dtype(), T => {
+        // SAFETY: contiguous host memory of this type.
+        unsafe { x.slice::<T>() }.iter().any(|&v| Element::to_i64(v) == 0)
+    }))
+}
+
+/// The memory order of a result where an input is not contiguous: PyTorch's, which sorts
+/// dimensions by the inputs' strides and lets the first input that has an opinion decide.
+pub fn output_layout(x: &[&Tensor], shape: &[usize]) -> Option<Layout> {
+    if x.iter().all(|t| t.is_contiguous()) || shape.contains(&0) {
+        return None;
+    }
+    let first = x[0].layout();
+    if x.iter()
+        .all(|t| t.shape()[..] == *shape && t.strides() == x[0].strides())
+        && first.is_dense()
+    {
+        let mut layout = first.clone();
+        layout.offset = 0;
+        return Some(layout);
+    }
+    let strides: SmallVec<[_; 4]> = x
+        .iter()
+        .map(|t| t.layout().expand_to(shape).strides)
+        .collect();
+    // 1 where dimension `a` must lie outside of `b`, -1 where inside, 0 where nobody cares.
+    let compare = |a: usize, b: usize| {
+        for s in &strides {
+            match (s[a], s[b]) {
+                (0, _) | (_, 0) => {}
+                (p, q) if p < q => return -1,
+                (p, q) if p > q => return 1,
+                _ if shape[a] > shape[b] => return 1,
+                _ => {}
+            }
+        }
+        0
+    };
+    // Innermost first; stable insertion that passes over indifferent neighbours.
+    let mut order: SmallVec<[usize; 5]> = (0..shape.len()).rev().collect();
+    for i in 1..order.len() {
+        let mut at = i;
+        for j in (0..i).rev() {
+            match compare(order[j], order[at]) {
+                1 => {
+                    order.swap(j, at);
+                    at = j;
+                }
+                -1 => break,
+                _ => {}
+            }
+        }
+    }
+    let mut layout = Layout::contiguous(shape);
+    let mut step = 1;
+    for &d in &order {
+        layout.strides[d] = step;
+        step *= shape[d] as isize;
+    }
+    Some(layout)
 }
 
 /// The gradient of input `i`, fused into one kernel: inputs are `g`, `y` and the op's inputs.

@@ -77,6 +77,11 @@ pub trait Real:
     fn fmod(self, o: Self) -> Self;
     fn copysign(self, sign: Self) -> Self;
 
+    /// A special function without a WGSL counterpart.
+    fn special(self, f: Special) -> Self;
+    /// The same, of two numbers.
+    fn special2(self, o: Self, f: Special2) -> Self;
+
     /// The smaller; NaN if either is.
     fn min(self, o: Self) -> Self {
         Self::select(Self::either(self.lt(o), self.is_nan()), self, o)
@@ -100,6 +105,118 @@ pub trait Real:
     }
 }
 
+/// Special functions of one number, computed in float64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Special {
+    I0,
+    I0e,
+    I1,
+    I1e,
+    Ndtri,
+    LogNdtr,
+    Erfcx,
+    BesselJ0,
+    BesselJ1,
+    BesselY0,
+    BesselY1,
+    K0,
+    K0e,
+    K1,
+    K1e,
+    AiryAi,
+}
+
+impl Special {
+    #[inline(always)]
+    pub fn at(self, x: f64) -> f64 {
+        use crate::cpu::math::f64x as m;
+        match self {
+            Special::I0 => m::i0(x),
+            Special::I0e => m::i0e(x),
+            Special::I1 => m::i1(x),
+            Special::I1e => m::i1e(x),
+            Special::Ndtri => m::ndtri(x),
+            Special::LogNdtr => m::log_ndtr(x),
+            Special::Erfcx => m::erfcx(x),
+            Special::BesselJ0 => libm::j0(x),
+            Special::BesselJ1 => libm::j1(x),
+            Special::BesselY0 => libm::y0(x),
+            Special::BesselY1 => libm::y1(x),
+            Special::K0 => m::bessel_k(0.0, x, false),
+            Special::K0e => m::bessel_k(0.0, x, true),
+            Special::K1 => m::bessel_k(1.0, x, false),
+            Special::K1e => m::bessel_k(1.0, x, true),
+            Special::AiryAi => m::airy_ai(x),
+        }
+    }
+}
+
+/// Special functions of two numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Special2 {
+    /// Hurwitz's zeta function.
+    Zeta,
+    Igamma,
+    Igammac,
+    /// The next number of a type whose floats are every `n`-th bit pattern of the compute type.
+    NextAfter(u32),
+    /// An orthogonal polynomial; the second number is the degree.
+    Polynomial(Polynomial),
+}
+
+/// Families of polynomials by their three-term recurrences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Polynomial {
+    ChebyshevT,
+    ChebyshevU,
+    ChebyshevV,
+    ChebyshevW,
+    HermiteH,
+    HermiteHe,
+    Laguerre,
+    Legendre,
+}
+
+impl Polynomial {
+    /// The polynomial of degree `n` at `x`; 0 for negative degrees.
+    pub fn at(self, x: f64, n: f64) -> f64 {
+        use Polynomial::*;
+        if n.is_nan() || x.is_nan() {
+            return f64::NAN;
+        }
+        // Beyond this every recurrence has overflowed or is noise, and the loop would not end.
+        let n = n.clamp(-1.0, 1e6) as i64;
+        if n < 0 {
+            return 0.0;
+        }
+        let (mut before, mut at) = match self {
+            ChebyshevT | Legendre | HermiteHe => (1.0, x),
+            ChebyshevU | HermiteH => (1.0, x + x),
+            ChebyshevV => (1.0, x + x - 1.0),
+            ChebyshevW => (1.0, x + x + 1.0),
+            Laguerre => (1.0, 1.0 - x),
+        };
+        if n == 0 {
+            return before;
+        }
+        for k in 1..n {
+            let m = k as f64;
+            let next = match self {
+                ChebyshevT | ChebyshevU | ChebyshevV | ChebyshevW => (x + x) * at - before,
+                HermiteH => (x + x) * at - 2.0 * m * before,
+                HermiteHe => x * at - m * before,
+                Laguerre => ((2.0 * m + 1.0 - x) * at - m * before) / (m + 1.0),
+                Legendre => ((2.0 * m + 1.0) * x * at - m * before) / (m + 1.0),
+            };
+            if next.is_nan() {
+                return next;
+            }
+            (before, at) = (at, next);
+        }
+        at
+    }
+}
+
 /// A constant in a formula.
 pub fn c<R: Real>(v: f64) -> R {
     R::lit(v)
@@ -111,7 +228,7 @@ pub fn k<R: Real>(v: f64) -> R {
 }
 
 macro_rules! scalar {
-    ($t:ident, $m:ident) => {
+    ($t:ident, $m:ident, $bits:ident) => {
         impl Real for $t {
             type Mask = bool;
             #[inline(always)]
@@ -200,6 +317,35 @@ macro_rules! scalar {
             fn atan2(self, x: Self) -> Self {
                 $t::atan2(self, x)
             }
+            #[inline(always)]
+            fn special(self, f: Special) -> Self {
+                f.at(self as f64) as $t
+            }
+            #[inline(always)]
+            fn special2(self, o: Self, f: Special2) -> Self {
+                let (x, y) = (self as f64, o as f64);
+                match f {
+                    Special2::Zeta => crate::cpu::math::f64x::zeta(x, y) as $t,
+                    Special2::Igamma => crate::cpu::math::f64x::igamma(x, y) as $t,
+                    Special2::Igammac => crate::cpu::math::f64x::igammac(x, y) as $t,
+                    Special2::Polynomial(p) => p.at(x, y) as $t,
+                    Special2::NextAfter(step) => {
+                        if self != self || o != o {
+                            return $t::NAN;
+                        }
+                        if self == o {
+                            return o;
+                        }
+                        let step = step as $bits;
+                        if self == 0.0 {
+                            return $t::copysign($t::from_bits(step), o);
+                        }
+                        let away = (o > self) == (self > 0.0);
+                        let bits = self.to_bits();
+                        $t::from_bits(if away { bits + step } else { bits - step })
+                    }
+                }
+            }
         }
     };
     (@math $t:ident $m:ident $($f:ident)*) => { $(
@@ -209,5 +355,5 @@ macro_rules! scalar {
         }
     )* };
 }
-scalar!(f32, f32x);
-scalar!(f64, f64x);
+scalar!(f32, f32x, u32);
+scalar!(f64, f64x, u64);

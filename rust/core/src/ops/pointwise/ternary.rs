@@ -1,11 +1,26 @@
 //! Functions of three tensors.
 
-use super::{apply, c};
-use crate::dtype::DType;
-use crate::ensure;
+use super::compare::Ne;
+use super::unary::no_bool;
+use super::{apply, c, k};
+use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::pointwise;
 use crate::tensor::Tensor;
+use crate::{bail, ensure};
+
+fn same_types(names: [&str; 2], x: &[&Tensor]) -> Result<()> {
+    for (name, t) in names.iter().zip(&x[1..]) {
+        ensure!(
+            t.dtype() == x[0].dtype() || t.is_wrapped(),
+            Runtime,
+            "expected dtype {} for `{name}` but got dtype {}",
+            x[0].dtype().c_name(),
+            t.dtype().c_name()
+        );
+    }
+    Ok(())
+}
 
 pointwise! {
     /// x where the condition holds, y elsewhere; the condition comes last, so that the types of
@@ -17,6 +32,54 @@ pointwise! {
         [4, false] R::select(m.equal(c(0.0)), c(0.0), g),
         [4, false] R::select(m.equal(c(0.0)), g, c(0.0)),
         [0, false] c(0.0);
+
+    /// x + w (y - x), from the nearer end.
+    op Lerp[3] = "LerpBackward1", FloatOnly;
+    f |_, [x, y, w]| {
+        let d = y - x;
+        R::select(w.abs().lt(c(0.5)), x + w * d, y - d * (c::<R>(1.0) - w))
+    };
+    df |_, [x, y, w], _, g|
+        [4, false] g * (c::<R>(1.0) - w), [4, false] g * w, [3, false] g * (y - x);
+    check |_, _, x| same_types(["end", "weight"], x);
+
+    /// x + value * y * z.
+    op Addcmul { value: Scalar }[3] = "AddcmulBackward0", Same;
+    f |p, [x, y, z]| x + k::<R>(p.value.f64()) * y * z;
+    int |p, [x, y, z]| x.wrapping_add(p.value.i64().wrapping_mul(y).wrapping_mul(z));
+    df |p, [_x, y, z], _, g|
+        [0, false] g,
+        [4, false] g * (z * k(p.value.f64())),
+        [2, false] g * (y * k(p.value.f64()));
+    check |_, t, _| no_bool("addcmul", t);
+
+    /// x + value * y / z.
+    op Addcdiv { value: Scalar }[3] = "AddcdivBackward0", Same;
+    f |p, [x, y, z]| x + k::<R>(p.value.f64()) * (y / z);
+    df |p, [_x, y, z], _, g|
+        [0, false] g,
+        [4, false] g * (k::<R>(p.value.f64()) / z),
+        [6, false] -g * (k::<R>(p.value.f64()) * y / (z * z));
+    check |_, _, x| {
+        if x[1].dtype().is_integral() && x[2].dtype().is_integral() {
+            bail!(
+                Runtime,
+                "Integer division with addcdiv is no longer supported: use (input + value * \
+                 torch.trunc(tensor1 / tensor2)) or (input + value * tensor1 / tensor2) with \
+                 floating inputs."
+            )
+        }
+        Ok(())
+    };
+
+    /// x within [low, high], which are tensors; NaN stays. Where low > high, high.
+    op ClampTensor[3] = "ClampBackward0", Same;
+    f |_, [x, low, high]| x.max(low).min(high);
+    int |_, [x, low, high]| x.max(low).min(high);
+    df |_, [x, low, high], _, g|
+        [7, false] R::select(R::both(x.ge(low), x.le(high)), g, c(0.0)),
+        [7, false] R::select(R::both(x.lt(low), low.lt(high)), g, c(0.0)),
+        [7, false] R::select(R::either(x.gt(high), high.lt(low)), g, c(0.0));
 }
 
 /// `where(condition, x, y)`.
@@ -27,5 +90,9 @@ pub fn where_(m: &Tensor, x: &Tensor, y: &Tensor) -> Result<Tensor> {
         "where expected condition to be a boolean tensor, but got a tensor with dtype {}",
         m.dtype().scalar_name()
     );
+    if m.dtype() == DType::U8 {
+        let m = apply(Ne, [m, &Tensor::number(Scalar::Int(0))?])?;
+        return apply(Where, [x, y, &m]);
+    }
     apply(Where, [x, y, m])
 }

@@ -1,9 +1,20 @@
 //! Functions of one tensor.
 
-use super::c;
-use crate::bail;
-use crate::dtype::DType;
+use super::{c, k};
+use crate::dtype::{DType, Scalar};
+use crate::error::Result;
 use crate::pointwise;
+use crate::{bail, ensure};
+
+/// Raises for bool, in PyTorch's words.
+pub fn no_bool(name: &str, t: DType) -> Result<()> {
+    ensure!(
+        t != DType::Bool,
+        NotImplemented,
+        "\"{name}_cpu\" not implemented for 'Bool'"
+    );
+    Ok(())
+}
 
 const PI: f64 = std::f64::consts::PI;
 const LN_2: f64 = std::f64::consts::LN_2;
@@ -15,7 +26,7 @@ pointwise! {
     f |_, [x]| -x;
     int |_, [x]| x.wrapping_neg();
     df |_, _, _, g| [0, false] -g;
-    check |_, t| if t == DType::Bool {
+    check |_, t, _| if t == DType::Bool {
         bail!(
             Runtime,
             "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to \
@@ -30,6 +41,7 @@ pointwise! {
     f |_, [x]| x.abs();
     int |_, [x]| x.wrapping_abs();
     df |_, [x], _, g| [1, false] g * x.sign();
+    check |_, t, _| no_bool("abs", t);
 
     /// -1, 0 or 1.
     op Sign[1] = "SignBackward0", Same;
@@ -42,30 +54,103 @@ pointwise! {
     f |_, [x]| x.floor();
     int |_, [x]| x;
     df |_, _, _, _g| [0, false] c(0.0);
+    check |_, t, _| no_bool("floor", t);
 
     /// The smallest integer not below x.
     op Ceil[1] = "CeilBackward0", Same;
     f |_, [x]| x.ceil();
     int |_, [x]| x;
     df |_, _, _, _g| [0, false] c(0.0);
+    check |_, t, _| no_bool("ceil", t);
 
     /// The integer part of x.
     op Trunc[1] = "TruncBackward0", Same;
     f |_, [x]| x.trunc();
     int |_, [x]| x;
     df |_, _, _, _g| [0, false] c(0.0);
+    check |_, t, _| no_bool("trunc", t);
 
     /// To the nearest integer, ties to even.
     op Round[1] = "RoundBackward0", Same;
     f |_, [x]| x.round();
     int |_, [x]| x;
     df |_, _, _, _g| [0, false] c(0.0);
+    check |_, t, _| no_bool("round", t);
 
     /// x * x.
     op Square[1] = "PowBackward0", Same;
     f |_, [x]| x * x;
     int |_, [x]| x.wrapping_mul(x);
     df |_, [x], _, g| [1, false] g * (c::<R>(2.0) * x);
+
+    /// x to the power of a number.
+    op PowNumber { e: Scalar }[1] = "PowBackward0", Same;
+    f |p, [x]| x.pow(k(p.e.f64()));
+    int |p, [x]| super::binary::int_pow(x, p.e.i64());
+    df |p, [x], _, g| [1, false] if p.e.f64() == 0.0 {
+        c(0.0)
+    } else {
+        g * (k::<R>(p.e.f64()) * x.pow(k(p.e.f64() - 1.0)))
+    };
+
+    /// x * x * x.
+    op Cube[1] = "PowBackward0", Same;
+    f |_, [x]| x * x * x;
+    int |_, [x]| x.wrapping_mul(x).wrapping_mul(x);
+    df |_, [x], _, g| [1, false] g * (c::<R>(3.0) * (x * x));
+
+    /// x minus its integer part.
+    op Frac[1] = "FracBackward0", FloatOnly;
+    f |_, [x]| x - x.trunc();
+    df |_, _, _, g| [0, false] g;
+
+    /// To a number of decimal digits, ties to even.
+    op RoundDecimals { decimals: i64 }[1] = "RoundBackward1", FloatOnly;
+    f |p, [x]| {
+        let ten = k::<R>(10f64.powi(p.decimals.unsigned_abs().min(400) as i32));
+        if p.decimals < 0 { (x / ten).round() * ten } else { (x * ten).round() / ten }
+    };
+    df |_, _, _, _g| [0, false] c(0.0);
+
+    /// x within [low, high]; NaN stays.
+    op Clamp { low: Option<Scalar>, high: Option<Scalar> }[1] = "ClampBackward1", Same;
+    f |p, [x]| {
+        let x = match p.low { Some(l) => x.max(k(l.f64())), None => x };
+        match p.high { Some(h) => x.min(k(h.f64())), None => x }
+    };
+    int |p, [x]| {
+        let x = x.max(p.low.map_or(i64::MIN, Scalar::i64));
+        x.min(p.high.map_or(i64::MAX, Scalar::i64))
+    };
+    df |p, [x], _, g| [1, false] {
+        let d = match p.low { Some(l) => R::select(x.lt(k(l.f64())), c(0.0), g), None => g };
+        match p.high { Some(h) => R::select(x.gt(k(h.f64())), c(0.0), d), None => d }
+    };
+
+    /// Numbers for NaN and the infinities.
+    op NanToNum { nan: f64, high: f64, low: f64 }[1] = "NanToNumBackward0", Same;
+    f |p, [x]| {
+        let y = R::select(x.equal(c(f64::INFINITY)), k(p.high), x);
+        let y = R::select(x.equal(c(f64::NEG_INFINITY)), k(p.low), y);
+        R::select(x.is_nan(), k(p.nan), y)
+    };
+    int |_, [x]| x;
+    df |_, [x], _, g| [1, false] R::select(x.abs().lt(c(f64::INFINITY)), g, c(0.0));
+
+    /// Degrees to radians.
+    op Deg2rad[1] = "Deg2RadBackward0", Float;
+    f |_, [x]| x * c(PI / 180.0);
+    df |_, _, _, g| [0, false] g * c(PI / 180.0);
+
+    /// Radians to degrees.
+    op Rad2deg[1] = "Rad2DegBackward0", Float;
+    f |_, [x]| x * c(180.0 / PI);
+    df |_, _, _, g| [0, false] g * c(180.0 / PI);
+
+    /// The argument of a real number: pi below zero.
+    op Angle[1] = "AngleBackward0", Float;
+    f |_, [x]| R::select(x.is_nan(), x, R::select(x.lt(c(0.0)), c(PI), c(0.0)));
+    df |_, _, _, _g| [0, false] c(0.0);
 
     /// 1 / x.
     op Reciprocal[1] = "ReciprocalBackward0", Float;
@@ -224,22 +309,30 @@ pointwise! {
     int |_, [x]| (x == 0) as i64;
     df |_, _, _, _g| [0, false] c(0.0);
 
-    /// x * sigmoid(x). Elfwing et al. 2017, arXiv:1702.03118.
-    op Silu[1] = "SiluBackward0", FloatOnly;
-    f |_, [x]| x * x.sigmoid();
-    df |_, [x], _, g| [1, false] {
-        let s = x.sigmoid();
-        g * (s * (c::<R>(1.0) + x * (c::<R>(1.0) - s)))
+    /// The logarithm of the odds, of x within [eps, 1 - eps].
+    op Logit { eps: Option<f64> }[1] = "LogitBackward0", Float;
+    f |p, [x]| {
+        let z = match p.eps {
+            Some(e) => x.max(k(e)).min(k(1.0 - e)),
+            None => x,
+        };
+        (z / (c::<R>(1.0) - z)).ln()
+    };
+    df |p, [x], _, g| [1, false] {
+        let d = g / (x * (c::<R>(1.0) - x));
+        let (low, high) = (p.eps.unwrap_or(0.0), 1.0 - p.eps.unwrap_or(0.0));
+        let outside = if p.eps.is_some() { 0.0 } else { f64::NAN };
+        R::select(R::either(x.lt(k(low)), x.gt(k(high))), c(outside), d)
     };
 
-    /// max(x, 0); NaN stays.
-    op Relu[1] = "ReluBackward0", Same;
-    f |_, [x]| R::select(x.lt(c(0.0)), c(0.0), x);
-    int |_, [x]| x.max(0);
-    df |_, _, y, g| [0, true] R::select(y.le(c(0.0)), c(0.0), g);
-    check |_, t| if t == DType::Bool {
-        bail!(Runtime, "Boolean inputs not supported for relu")
-    } else {
-        Ok(())
+    /// sin(pi x) / (pi x); 1 at 0.
+    op Sinc[1] = "SincBackward0", Float;
+    f |_, [x]| {
+        let t = c::<R>(PI) * x;
+        R::select(x.equal(c(0.0)), c(1.0), t.sin() / t)
+    };
+    df |_, [x], _, g| [1, false] {
+        let t = c::<R>(PI) * x;
+        R::select(x.equal(c(0.0)), c(0.0), g * ((t * t.cos() - t.sin()) / (t * x)))
     };
 }

@@ -1,0 +1,381 @@
+//! Activation functions.
+
+use super::binary::Mul;
+use super::compare::Le;
+use super::ternary::where_;
+use super::unary::{no_bool, Sigmoid};
+use super::{apply, c, k};
+use crate::dtype::{DType, Scalar};
+use crate::error::Result;
+use crate::pointwise;
+use crate::schema::{Args, Value};
+use crate::shape;
+use crate::tensor::Tensor;
+use crate::{bail, ensure};
+
+const PI: f64 = std::f64::consts::PI;
+/// Klambauer et al. 2017, arXiv:1706.02515.
+const SELU_ALPHA: f64 = 1.673_263_242_354_377_2;
+const SELU_SCALE: f64 = 1.050_700_987_355_480_5;
+
+/// log(1 + e^x) without overflow.
+#[inline(always)]
+fn softplus<R: super::Real>(x: R) -> R {
+    x.max(c(0.0)) + (-x.abs()).exp().log1p()
+}
+
+pointwise! {
+    /// x * sigmoid(x). Elfwing et al. 2017, arXiv:1702.03118.
+    op Silu[1] = "SiluBackward0", FloatOnly;
+    f |_, [x]| x * x.sigmoid();
+    df |_, [x], _, g| [1, false] {
+        let s = x.sigmoid();
+        g * (s * (c::<R>(1.0) + x * (c::<R>(1.0) - s)))
+    };
+
+    /// max(x, 0); NaN stays.
+    op Relu[1] = "ReluBackward0", Same;
+    f |_, [x]| R::select(x.lt(c(0.0)), c(0.0), x);
+    int |_, [x]| x.max(0);
+    df |_, _, y, g| [0, true] R::select(y.le(c(0.0)), c(0.0), g);
+    check |_, t, _| if t == DType::Bool {
+        bail!(Runtime, "Boolean inputs not supported for relu")
+    } else {
+        Ok(())
+    };
+
+    /// x tanh(log(1 + e^x)). Misra 2019, arXiv:1908.08681.
+    op Mish[1] = "MishBackward0", FloatOnly;
+    f |_, [x]| x * softplus(x).tanh();
+    df |_, [x], _, g| [1, false] {
+        let t = softplus(x).tanh();
+        g * (t + x * x.sigmoid() * (c::<R>(1.0) - t * t))
+    };
+
+    /// x times the area under the standard normal density left of x. Hendrycks and Gimpel 2016,
+    /// arXiv:1606.08415.
+    op Gelu[1] = "GeluBackward0", FloatOnly;
+    f |_, [x]| c::<R>(0.5) * x * (c::<R>(1.0) + (x * c(0.5f64.sqrt())).erf());
+    df |_, [x], _, g| [1, false] {
+        let area = c::<R>(0.5) * (c::<R>(1.0) + (x * c(0.5f64.sqrt())).erf());
+        let density = c::<R>(1.0 / (2.0 * PI).sqrt()) * (x * x * c(-0.5)).exp();
+        g * (area + x * density)
+    };
+
+    /// The same with a tanh for the area.
+    op GeluTanh[1] = "GeluBackward0", FloatOnly;
+    f |_, [x]| {
+        let z = c::<R>((2.0 / PI).sqrt()) * (x + c::<R>(0.044715) * (x * x * x));
+        c::<R>(0.5) * x * (c::<R>(1.0) + z.tanh())
+    };
+    df |_, [x], _, g| [1, false] {
+        let s = c::<R>((2.0 / PI).sqrt());
+        let t = (s * (x + c::<R>(0.044715) * (x * x * x))).tanh();
+        let slope = s * (c::<R>(1.0) + c::<R>(3.0 * 0.044715) * (x * x));
+        g * (c::<R>(0.5) * (c::<R>(1.0) + t)
+            + c::<R>(0.5) * x * (c::<R>(1.0) - t * t) * slope)
+    };
+
+    /// scale x above zero, scale alpha (e^(input_scale x) - 1) below.
+    op Elu { alpha: f64, scale: f64, input_scale: f64 }[1] = "EluBackward0", FloatOnly;
+    f |p, [x]| R::select(
+        x.le(c(0.0)),
+        k::<R>(p.alpha * p.scale) * (x * k(p.input_scale)).expm1(),
+        x * k(p.scale));
+    df |p, [x], _, g| [1, false] R::select(
+        x.le(c(0.0)),
+        g * (k::<R>(p.alpha * p.scale * p.input_scale) * (x * k(p.input_scale)).exp()),
+        g * k(p.scale));
+
+    /// max(x, 0) + min(0, alpha (e^(x / alpha) - 1)). Barron 2017, arXiv:1704.07483.
+    op Celu { alpha: f64 }[1] = "CeluBackward0", FloatOnly;
+    f |p, [x]| R::select(x.le(c(0.0)), k::<R>(p.alpha) * (x * k(1.0 / p.alpha)).expm1(), x);
+    df |p, [x], _, g| [1, false] R::select(
+        x.le(c(0.0)), g * (x * k(1.0 / p.alpha)).exp(), g);
+
+    /// x within [low, high]; the gradient at the ends is 0.
+    op Hardtanh { low: Scalar, high: Scalar }[1] = "HardtanhBackward0", Same;
+    f |p, [x]| x.max(k(p.low.f64())).min(k(p.high.f64()));
+    int |p, [x]| x.max(p.low.i64()).min(p.high.i64());
+    df |p, [x], _, g| [1, false] R::select(
+        R::either(x.le(k(p.low.f64())), x.ge(k(p.high.f64()))), c(0.0), g);
+    check |p, t, _| {
+        ensure!(t != DType::Bool, Runtime, "Bool inputs not supported for hardtanh");
+        ensure!(
+            t != DType::U8 || (p.low.f64() >= 0.0 && p.high.f64() >= 0.0),
+            Runtime,
+            "cannot do hardtanh on an unsigned type with negative limits"
+        );
+        Ok(())
+    };
+
+    /// x / 6 + 1 / 2 within [0, 1].
+    op Hardsigmoid[1] = "HardsigmoidBackward0", FloatOnly;
+    f |_, [x]| (x + c(3.0)).max(c(0.0)).min(c(6.0)) / c(6.0);
+    df |_, [x], _, g| [1, false] R::select(
+        R::both(x.gt(c(-3.0)), x.lt(c(3.0))), g * c(1.0 / 6.0), c(0.0));
+
+    /// x hardsigmoid(x). Howard et al. 2019, arXiv:1905.02244.
+    op Hardswish[1] = "HardswishBackward0", FloatOnly;
+    f |_, [x]| x * (x + c(3.0)).max(c(0.0)).min(c(6.0)) / c(6.0);
+    df |_, [x], _, g| [1, false] {
+        let middle = R::select(x.lt(c(3.0)), g * (x / c(3.0) + c(0.5)), g);
+        R::select(x.le(c(-3.0)), c(0.0), middle)
+    };
+
+    /// x outside [-lambda, lambda], 0 within.
+    op Hardshrink { lambda: f64 }[1] = "HardshrinkBackward0", FloatOnly;
+    f |p, [x]| R::select(R::both(x.ge(k(-p.lambda)), x.le(k(p.lambda))), c(0.0), x);
+    df |p, [x], _, g| [1, false]
+        R::select(R::both(x.ge(k(-p.lambda)), x.le(k(p.lambda))), c(0.0), g);
+
+    /// x moved by lambda toward 0, and 0 within lambda of it.
+    op Softshrink { lambda: f64 }[1] = "SoftshrinkBackward0", FloatOnly;
+    f |p, [x]| R::select(
+        x.gt(k(p.lambda)), x - k(p.lambda),
+        R::select(x.lt(k(-p.lambda)), x + k(p.lambda), R::select(x.is_nan(), x, c(0.0))));
+    df |p, [x], _, g| [1, false]
+        R::select(R::both(x.ge(k(-p.lambda)), x.le(k(p.lambda))), c(0.0), g);
+
+    /// log(1 + e^(beta x)) / beta; x where beta x is above the threshold.
+    op Softplus { beta: f64, threshold: f64 }[1] = "SoftplusBackward0", FloatOnly;
+    f |p, [x]| {
+        let z = x * k(p.beta);
+        R::select(z.gt(k(p.threshold)), x, softplus(z) / k(p.beta))
+    };
+    df |p, [x], _, g| [1, false] {
+        let z = x * k(p.beta);
+        R::select(z.gt(k(p.threshold)), g, g * z.sigmoid())
+    };
+
+    /// x above zero, slope x below.
+    op LeakyRelu { slope: f64 }[1] = "LeakyReluBackward0", FloatOnly;
+    f |p, [x]| R::select(x.gt(c(0.0)), x, x * k(p.slope));
+    df |p, [x], _, g| [1, false] R::select(x.gt(c(0.0)), g, g * k(p.slope));
+
+    /// x above zero, x y below.
+    op Prelu[2] = "PreluKernelBackward0", FloatOnly;
+    f |_, [x, y]| R::select(x.gt(c(0.0)), x, x * y);
+    df |_, [x, y], _, g|
+        [3, false] R::select(x.gt(c(0.0)), g, g * y),
+        [1, false] R::select(x.gt(c(0.0)), c(0.0), g * x);
+
+    /// x above the threshold, the value elsewhere.
+    op Threshold { threshold: Scalar, value: Scalar }[1] = "ThresholdBackward0", Same;
+    f |p, [x]| R::select(x.le(k(p.threshold.f64())), k(p.value.f64()), x);
+    int |p, [x]| if x <= p.threshold.i64() { p.value.i64() } else { x };
+    df |p, [x], _, g| [1, false] R::select(x.le(k(p.threshold.f64())), c(0.0), g);
+    check |_, t, _| no_bool("threshold", t);
+
+    /// log(sigmoid(x)).
+    op LogSigmoid[1] = "LogSigmoidBackward0", FloatOnly;
+    f |_, [x]| x.min(c(0.0)) - (-x.abs()).exp().log1p();
+    df |_, [x], _, g| [1, false] g * (-x).sigmoid();
+}
+
+fn gelu(a: &Args) -> Result<Value> {
+    let x = [a.tensor(0)?];
+    match a.str(1)? {
+        "none" => a.apply(Gelu, x),
+        "tanh" => a.apply(GeluTanh, x),
+        _ => bail!(Runtime, "approximate argument must be either none or tanh."),
+    }
+}
+
+fn softshrink(a: &Args) -> Result<Value> {
+    let (x, lambda) = (a.tensor(0)?, a.float(1)?);
+    ensure!(
+        lambda >= 0.0,
+        Runtime,
+        "lambda must be in range [0, inf] for input dtype {}, but found {lambda}",
+        x.dtype().scalar_name()
+    );
+    a.apply(Softshrink { lambda }, [x])
+}
+
+fn celu(a: &Args) -> Result<Value> {
+    let alpha = a.float(1)?;
+    ensure!(
+        alpha != 0.0,
+        Runtime,
+        "ZeroDivisionError: alpha cannot be 0 for CELU"
+    );
+    a.apply(Celu { alpha }, [a.tensor(0)?])
+}
+
+fn prelu(a: &Args) -> Result<Value> {
+    let (x, w) = (a.tensor(0)?, a.tensor(1)?);
+    ensure!(
+        x.dtype() == w.dtype(),
+        Runtime,
+        "prelu: Type promoting not supported. Got {} and {}",
+        x.dtype().scalar_name(),
+        w.dtype().scalar_name()
+    );
+    ensure!(
+        w.ndim() <= 1,
+        Runtime,
+        "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {}",
+        w.ndim()
+    );
+    if w.numel() == 1 {
+        let w = if x.ndim() == 0 {
+            w.reshape(&[])?
+        } else {
+            w.clone()
+        };
+        return Ok(apply(Prelu, [x, &w])?.into());
+    }
+    ensure!(x.ndim() > 0, Runtime, "Not allow zero-dim input tensor.");
+    let channels = if x.ndim() > 1 { x.size(1) } else { 1 };
+    ensure!(
+        channels == w.numel(),
+        Runtime,
+        "Mismatch of parameter numbers and input channel size. Found parameter numbers = {} and \
+         channel size = {channels}.",
+        w.numel()
+    );
+    let mut shape = vec![1i64; x.ndim()];
+    shape[1] = channels as i64;
+    Ok(apply(Prelu, [x, &w.reshape(&shape)?])?.into())
+}
+
+fn glu(a: &Args) -> Result<Value> {
+    let x = a.tensor(0)?;
+    ensure!(
+        x.ndim() > 0,
+        Runtime,
+        "glu does not support 0-dimensional tensors because halving size must be even"
+    );
+    let d = shape::dim(a.int(1)?, x.ndim())?;
+    let n = x.size(d);
+    ensure!(
+        n % 2 == 0,
+        Runtime,
+        "Halving dimension must be even, but dimension {d} is size {n}"
+    );
+    let half = (n / 2) as i64;
+    let left = x.slice_dim(d as i64, Some(0), Some(half), 1)?;
+    let right = x.slice_dim(d as i64, Some(half), None, 1)?;
+    ensure!(
+        x.dtype().is_float(),
+        NotImplemented,
+        "\"glu_cpu\" not implemented for '{}'",
+        x.dtype().scalar_name()
+    );
+    Ok(apply(Mul, [&left, &apply(Sigmoid, [&right])?])?.into())
+}
+
+/// Leaky with a random slope for each element below zero while training. Xu et al. 2015,
+/// arXiv:1505.00853.
+fn rrelu(a: &Args) -> Result<Value> {
+    let x = a.tensor(0)?;
+    let (low, high) = (a.float(1)?, a.float(2)?);
+    ensure!(
+        low <= high,
+        Runtime,
+        "Lower bound should be less than or equal to the upper bound"
+    );
+    ensure!(
+        x.dtype().is_float(),
+        NotImplemented,
+        "\"rrelu\" not implemented for '{}'",
+        x.dtype().scalar_name()
+    );
+    if !a.bool(3)? {
+        return Ok(apply(
+            LeakyRelu {
+                slope: (low + high) / 2.0,
+            },
+            [x],
+        )?
+        .into());
+    }
+    let mut noise = vec![0f32; x.numel()];
+    a.generator(4).uniform(&mut noise, low, high);
+    let noise = Tensor::from_slice(&noise, x.shape(), DType::F32)?;
+    let noise = noise.to_dtype(x.dtype())?.to_device(x.device())?;
+    let below = apply(Le, [&x.detach(), &Tensor::number(Scalar::Int(0))?])?;
+    Ok(where_(&below, &apply(Mul, [x, &noise])?, x)?.into())
+}
+
+fn hardtanh(a: &Args) -> Result<Value> {
+    a.apply(
+        Hardtanh {
+            low: a.scalar(1)?,
+            high: a.scalar(2)?,
+        },
+        [a.tensor(0)?],
+    )
+}
+
+fn threshold(a: &Args) -> Result<Value> {
+    a.apply(
+        Threshold {
+            threshold: a.scalar(1)?,
+            value: a.scalar(2)?,
+        },
+        [a.tensor(0)?],
+    )
+}
+
+/// Activations of `_C._nn` have all forms but methods.
+const ACT: u32 = {
+    use crate::schema::flag::*;
+    NN | INPLACE | OUT | DIRECT
+};
+
+crate::entries! {
+    /// max(x, 0), elementwise.
+    "relu(Tensor self) -> Tensor", PW, |a| a.apply(Relu, [a.tensor(0)?]);
+    /// min(max(x, 0), 6), elementwise.
+    "relu6(Tensor self) -> Tensor", ACT,
+    |a| a.apply(Hardtanh { low: Scalar::Int(0), high: Scalar::Int(6) }, [a.tensor(0)?]);
+    /// x * sigmoid(x), elementwise.
+    "silu(Tensor self) -> Tensor", ACT, |a| a.apply(Silu, [a.tensor(0)?]);
+    /// x * tanh(log(1 + e^x)), elementwise.
+    "mish(Tensor self) -> Tensor", ACT, |a| a.apply(Mish, [a.tensor(0)?]);
+    /// x times the standard normal distribution function of x, exactly or by tanh.
+    "gelu(Tensor self, *, str approximate='none') -> Tensor", ACT, gelu;
+    /// scale * x above 0, scale * alpha * (e^(input_scale * x) - 1) below.
+    "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", ACT,
+    |a| a.apply(
+        Elu { alpha: a.float(1)?, scale: a.float(2)?, input_scale: a.float(3)? },
+        [a.tensor(0)?]);
+    /// max(x, 0) + min(0, alpha * (e^(x / alpha) - 1)), elementwise.
+    "celu(Tensor self, Scalar alpha=1.0) -> Tensor", FN | INPLACE | DIRECT, celu;
+    /// The self-normalising exponential unit.
+    "selu(Tensor self) -> Tensor", FN | INPLACE | DIRECT,
+    |a| a.apply(
+        Elu { alpha: SELU_ALPHA, scale: SELU_SCALE, input_scale: 1.0 }, [a.tensor(0)?]);
+    /// x within [min_val, max_val].
+    "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", ACT, hardtanh;
+    /// x / 6 + 1 / 2 within [0, 1].
+    "hardsigmoid(Tensor self) -> Tensor", ACT, |a| a.apply(Hardsigmoid, [a.tensor(0)?]);
+    /// x * hardsigmoid(x).
+    "hardswish(Tensor self) -> Tensor", ACT, |a| a.apply(Hardswish, [a.tensor(0)?]);
+    /// x outside [-lambd, lambd], 0 within.
+    "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", FN | METHOD | OUT | DIRECT,
+    |a| a.apply(Hardshrink { lambda: a.float(1)? }, [a.tensor(0)?]);
+    /// x moved by lambd toward 0, and 0 within lambd of it.
+    "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", NN | OUT | DIRECT, softshrink;
+    /// log(1 + e^(beta * x)) / beta; x where beta * x > threshold.
+    "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", NN | OUT | DIRECT,
+    |a| a.apply(Softplus { beta: a.float(1)?, threshold: a.float(2)? }, [a.tensor(0)?]);
+    /// x above 0, negative_slope * x below.
+    "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", ACT,
+    |a| a.apply(LeakyRelu { slope: a.float(1)? }, [a.tensor(0)?]);
+    /// Leaky with slopes drawn from [lower, upper] while training, their middle otherwise.
+    "rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor",
+    FN | INPLACE, rrelu;
+    /// x above 0, weight * x below, with one weight or one for each channel.
+    "prelu(Tensor self, Tensor weight) -> Tensor", FN | METHOD, prelu;
+    /// x above the threshold, value elsewhere.
+    "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
+    FN | INPLACE | OUT | DIRECT, threshold;
+    /// log(sigmoid(x)), elementwise.
+    "log_sigmoid(Tensor self) -> Tensor", NN | OUT | DIRECT,
+    |a| a.apply(LogSigmoid, [a.tensor(0)?]);
+    /// The first half along dim times the sigmoid of the second.
+    "glu(Tensor self, int dim=-1) -> Tensor", NN | OUT, glu;
+}

@@ -1,0 +1,378 @@
+//! The public functions of arithmetic.
+
+use super::binary::*;
+use super::ternary::*;
+use super::unary::*;
+use super::{apply, apply_};
+use crate::bail;
+use crate::dtype::{DType, Promotion, Scalar};
+use crate::ensure;
+use crate::error::Result;
+use crate::schema::{Args, Dest, Value};
+use crate::tensor::Tensor;
+
+/// The promoted type of a tensor and numbers.
+fn with_numbers(x: &Tensor, numbers: &[Option<Scalar>]) -> DType {
+    let mut p = Promotion::default();
+    p.add(x.dtype(), x.ndim(), x.is_wrapped());
+    for s in numbers.iter().flatten() {
+        p.add(s.dtype(), 0, true);
+    }
+    p.result()
+}
+
+fn divide(a: &Args) -> Result<Value> {
+    let x = [a.tensor(0)?, a.tensor(1)?];
+    match a.opt_str(2) {
+        None => a.apply(Div, x),
+        Some("trunc") => a.apply(DivTrunc, x),
+        Some("floor") => a.apply(DivFloor, x),
+        Some(other) => bail!(
+            Runtime,
+            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{other}'"
+        ),
+    }
+}
+
+fn add(a: &Args) -> Result<Value> {
+    a.apply(
+        Add {
+            alpha: a.scalar(2)?,
+        },
+        [a.tensor(0)?, a.tensor(1)?],
+    )
+}
+
+fn sub(a: &Args) -> Result<Value> {
+    a.apply(
+        Sub {
+            alpha: a.scalar(2)?,
+        },
+        [a.tensor(0)?, a.tensor(1)?],
+    )
+}
+
+fn pow(a: &Args) -> Result<Value> {
+    let (x, e) = (a.tensor(0)?, a.tensor(1)?);
+    if !e.is_wrapped() {
+        return a.apply(Pow, [x, e]);
+    }
+    power(a, x, e.item()?)
+}
+
+/// A tensor to the power of a number.
+fn power(a: &Args, x: &Tensor, e: Scalar) -> Result<Value> {
+    let t = with_numbers(x, &[Some(e)]);
+    no_bool("pow", t)?;
+    ensure!(
+        !t.is_integral() || e.f64() >= 0.0,
+        Runtime,
+        "Integers to negative integer powers are not allowed."
+    );
+    let x = &x.to_dtype(t)?;
+    match e.f64() {
+        2.0 => a.apply(Square, [x]),
+        3.0 => a.apply(Cube, [x]),
+        _ => a.apply(PowNumber { e }, [x]),
+    }
+}
+
+fn square(a: &Args) -> Result<Value> {
+    let x = a.tensor(0)?;
+    a.apply(
+        Square,
+        [&x.to_dtype(with_numbers(x, &[Some(Scalar::Int(2))]))?],
+    )
+}
+
+fn float_power(a: &Args) -> Result<Value> {
+    if let Dest::InPlace = a.dest {
+        let t = a.tensor(0)?.dtype();
+        ensure!(
+            t == DType::F64,
+            Runtime,
+            "the base given to float_power_ has dtype {} but the operation's result requires \
+             dtype Double",
+            t.scalar_name()
+        );
+    }
+    let x = a.tensor(0)?.to_dtype(DType::F64)?;
+    let e = a.tensor(1)?;
+    if e.is_wrapped() {
+        return power(a, &x, Scalar::Float(e.item()?.f64()));
+    }
+    a.apply(Pow, [&x, &e.to_dtype(DType::F64)?])
+}
+
+/// The bound of a clamp: absent, a number, or a tensor.
+fn bound<'a>(a: &'a Args, i: usize) -> Result<(Option<Scalar>, Option<&'a Tensor>)> {
+    Ok(match a.opt_tensor(i) {
+        None => (None, None),
+        Some(t) if t.is_wrapped() => (Some(t.item()?), None),
+        Some(t) => (None, Some(t)),
+    })
+}
+
+fn clamp_between(a: &Args, low: Option<usize>, high: Option<usize>) -> Result<Value> {
+    let x = a.tensor(0)?;
+    let at = |i: Option<usize>| i.map_or(Ok((None, None)), |i| bound(a, i));
+    let ((low, low_t), (high, high_t)) = (at(low)?, at(high)?);
+    ensure!(
+        low.is_some() || high.is_some() || low_t.is_some() || high_t.is_some(),
+        Runtime,
+        "torch.clamp: At least one of 'min' or 'max' must not be None"
+    );
+    if low_t.is_none() && high_t.is_none() {
+        let mut t = with_numbers(x, &[low, high]);
+        if let (Dest::InPlace, true) = (a.dest, t.is_float() && x.dtype().is_integral()) {
+            bail!(
+                Runtime,
+                "result type {} can't be cast to the desired output type {}",
+                t.scalar_name(),
+                x.dtype().c_name()
+            );
+        }
+        if t == DType::Bool {
+            t = DType::I64;
+        }
+        // A NaN bound turns every element into NaN.
+        let nan = [low, high].into_iter().flatten().find(|s| s.f64().is_nan());
+        let (low, high) = if nan.is_some() {
+            (nan, nan)
+        } else {
+            (low, high)
+        };
+        return a.apply(Clamp { low, high }, [&x.to_dtype(t)?]);
+    }
+    let number = |s: Option<Scalar>| s.map(Tensor::number).transpose();
+    let (low_n, high_n) = (number(low)?, number(high)?);
+    match (low_t.or(low_n.as_ref()), high_t.or(high_n.as_ref())) {
+        (Some(low), Some(high)) => a.apply(ClampTensor, [x, low, high]),
+        (Some(low), None) => a.apply(ClampMin, [x, low]),
+        (None, Some(high)) => a.apply(ClampMax, [x, high]),
+        (None, None) => bail!(Assertion, "clamp: bounds were checked above"),
+    }
+}
+
+fn nextafter(a: &Args) -> Result<Value> {
+    let (x, y) = (a.tensor(0)?, a.tensor(1)?);
+    // The bits of a bfloat16 are the upper half of a float32's.
+    let step = if x.dtype().promote(y.dtype()) == DType::BF16 {
+        1 << 16
+    } else {
+        1
+    };
+    a.apply(NextAfter { step }, [x, y])
+}
+
+fn lerp(a: &Args) -> Result<Value> {
+    a.apply(Lerp, [a.tensor(0)?, a.tensor(1)?, a.tensor(2)?])
+}
+
+fn number_first<P: super::Pointwise<2>>(op: P, a: &Args) -> Result<Value> {
+    let x = Tensor::number(a.scalar(0)?)?;
+    let y = a.tensor(1)?;
+    Ok(match a.dest {
+        Dest::Out(_) => a.apply(op, [&x, y])?,
+        _ => apply(op, [&x, y])?.into(),
+    })
+}
+
+fn ldexp(a: &Args) -> Result<Value> {
+    a.apply(Ldexp, [a.tensor(0)?, a.tensor(1)?])
+}
+
+crate::entries! {
+    /// self + alpha * other.
+    "add(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", PW,
+    add;
+    /// self - alpha * other.
+    "sub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", PW,
+    sub;
+    /// self - alpha * other.
+    "subtract(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", PW,
+    sub;
+    /// other - alpha * self.
+    "rsub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", FN,
+    |a| Ok(apply(Sub { alpha: a.scalar(2)? }, [a.tensor(1)?, a.tensor(0)?])?.into());
+    /// self * other.
+    "mul(Tensor self, Tensor|Scalar other) -> Tensor", PW,
+    |a| a.apply(Mul, [a.tensor(0)?, a.tensor(1)?]);
+    /// self * other.
+    "multiply(Tensor self, Tensor|Scalar other) -> Tensor", PW,
+    |a| a.apply(Mul, [a.tensor(0)?, a.tensor(1)?]);
+    /// self / other; rounded toward zero with rounding_mode='trunc', down with 'floor'.
+    "div(Tensor self, Tensor|Scalar other, *, str? rounding_mode=None) -> Tensor", PW,
+    divide;
+    /// self / other; rounded toward zero with rounding_mode='trunc', down with 'floor'.
+    "divide(Tensor self, Tensor|Scalar other, *, str? rounding_mode=None) -> Tensor", PW,
+    divide;
+    /// self / other.
+    "true_divide(Tensor self, Tensor|Scalar other) -> Tensor", PW,
+    |a| a.apply(Div, [a.tensor(0)?, a.tensor(1)?]);
+    /// self / other rounded down.
+    "floor_divide(Tensor self, Tensor|Scalar other) -> Tensor", PW,
+    |a| a.apply(FloorDivide, [a.tensor(0)?, a.tensor(1)?]);
+    /// self / other rounded down.
+    "floor_divide(Scalar self, Tensor other) -> Tensor", FN,
+    |a| number_first(FloorDivide, a);
+    /// The remainder with the sign of other.
+    "remainder(Tensor self, Tensor|Scalar other) -> Tensor", PW,
+    |a| a.apply(Remainder, [a.tensor(0)?, a.tensor(1)?]);
+    /// The remainder with the sign of other.
+    "remainder(Scalar self, Tensor other) -> Tensor", FN | OUT | DIRECT,
+    |a| number_first(Remainder, a);
+    /// The remainder with the sign of self.
+    "fmod(Tensor self, Tensor|Scalar other) -> Tensor", PW,
+    |a| a.apply(Fmod, [a.tensor(0)?, a.tensor(1)?]);
+    /// self to the power of exponent.
+    "pow(Tensor self, Tensor|Scalar exponent) -> Tensor", PW,
+    pow;
+    /// self to the power of exponent.
+    "pow(Scalar self, Tensor exponent) -> Tensor", FN | OUT | DIRECT,
+    |a| number_first(Pow, a);
+    /// self to the power of exponent in float64.
+    "float_power(Tensor self, Tensor|Scalar exponent) -> Tensor", PW,
+    float_power;
+    /// self to the power of exponent in float64.
+    "float_power(Scalar self, Tensor exponent) -> Tensor", FN,
+    |a| {
+        let x = Tensor::full(&[], a.scalar(0)?, DType::F64, crate::device::Device::Cpu)?;
+        Ok(apply(Pow, [&x, &a.tensor(1)?.to_dtype(DType::F64)?])?.into())
+    };
+    /// self * self.
+    "square(Tensor self) -> Tensor", PW,
+    square;
+    /// The larger element; NaN if either is.
+    "maximum(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT | DIRECT,
+    |a| a.apply(Maximum, [a.tensor(0)?, a.tensor(1)?]);
+    /// The smaller element; NaN if either is.
+    "minimum(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT | DIRECT,
+    |a| a.apply(Minimum, [a.tensor(0)?, a.tensor(1)?]);
+    /// The larger element; the number if one is NaN.
+    "fmax(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT | DIRECT,
+    |a| a.apply(Fmax, [a.tensor(0)?, a.tensor(1)?]);
+    /// The smaller element; the number if one is NaN.
+    "fmin(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT | DIRECT,
+    |a| a.apply(Fmin, [a.tensor(0)?, a.tensor(1)?]);
+    /// See `maximum`.
+    "max(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT | DIRECT,
+    |a| a.apply(Maximum, [a.tensor(0)?, a.tensor(1)?]);
+    /// See `minimum`.
+    "min(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT | DIRECT,
+    |a| a.apply(Minimum, [a.tensor(0)?, a.tensor(1)?]);
+    /// sqrt(self^2 + other^2) without overflow.
+    "hypot(Tensor self, Tensor other) -> Tensor", PW,
+    |a| a.apply(Hypot, [a.tensor(0)?, a.tensor(1)?]);
+    /// The angle of the points (other, self) in radians.
+    "atan2(Tensor self, Tensor other) -> Tensor", PW,
+    |a| a.apply(Atan2, [a.tensor(0)?, a.tensor(1)?]);
+    /// See `atan2`.
+    "arctan2(Tensor self, Tensor other) -> Tensor", PW,
+    |a| a.apply(Atan2, [a.tensor(0)?, a.tensor(1)?]);
+    /// The greatest common divisor.
+    "gcd(Tensor self, Tensor other) -> Tensor", PW,
+    |a| a.apply(Gcd, [a.tensor(0)?, a.tensor(1)?]);
+    /// The least common multiple.
+    "lcm(Tensor self, Tensor other) -> Tensor", PW,
+    |a| a.apply(Lcm, [a.tensor(0)?, a.tensor(1)?]);
+    /// The size of self with the sign of other.
+    "copysign(Tensor self, Tensor|Scalar other) -> Tensor", PW,
+    |a| a.apply(Copysign, [a.tensor(0)?, a.tensor(1)?]);
+    /// The next number after self toward other.
+    "nextafter(Tensor self, Tensor other) -> Tensor", PW,
+    nextafter;
+    /// 0 below zero, 1 above, values at zero.
+    "heaviside(Tensor self, Tensor values) -> Tensor", PW,
+    |a| a.apply(Heaviside, [a.tensor(0)?, a.tensor(1)?]);
+    /// self * 2^other.
+    "ldexp(Tensor self, Tensor other) -> Tensor", PW,
+    ldexp;
+    /// log(e^self + e^other).
+    "logaddexp(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT | DIRECT,
+    |a| a.apply(Logaddexp, [a.tensor(0)?, a.tensor(1)?]);
+    /// log2(2^self + 2^other).
+    "logaddexp2(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT | DIRECT,
+    |a| a.apply(Logaddexp2, [a.tensor(0)?, a.tensor(1)?]);
+    /// The regularised lower incomplete gamma function.
+    "igamma(Tensor self, Tensor other) -> Tensor", PW,
+    |a| a.apply(Igamma, [a.tensor(0)?, a.tensor(1)?]);
+    /// The regularised upper incomplete gamma function.
+    "igammac(Tensor self, Tensor other) -> Tensor", PW,
+    |a| a.apply(Igammac, [a.tensor(0)?, a.tensor(1)?]);
+    /// See `igamma`.
+    "gammainc(Tensor self, Tensor other) -> Tensor", SPECIAL | OUT | DIRECT,
+    |a| a.apply(Igamma, [a.tensor(0)?, a.tensor(1)?]);
+    /// See `igamma`.
+    "gammaincc(Tensor self, Tensor other) -> Tensor", SPECIAL | OUT | DIRECT,
+    |a| a.apply(Igammac, [a.tensor(0)?, a.tensor(1)?]);
+    /// self * log(other); 0 where self is 0.
+    "xlogy(Tensor self, Tensor|Scalar other) -> Tensor", PW | SPECIAL,
+    |a| a.apply(Xlogy, [a.tensor(0)?, a.tensor(1)?]);
+    /// self * log(other); 0 where self is 0.
+    "xlogy(Scalar self, Tensor other) -> Tensor", FN | SPECIAL | OUT | DIRECT,
+    |a| number_first(Xlogy, a);
+    /// self * log(1 + other); 0 where self is 0.
+    "xlog1py(Tensor self, Tensor|Scalar other) -> Tensor", SPECIAL | OUT | DIRECT,
+    |a| a.apply(Xlog1py, [a.tensor(0)?, a.tensor(1)?]);
+    /// self * log(1 + other); 0 where self is 0.
+    "xlog1py(Scalar self, Tensor other) -> Tensor", SPECIAL | OUT | DIRECT,
+    |a| number_first(Xlog1py, a);
+    /// Hurwitz's zeta function.
+    "zeta(Tensor self, Tensor|Scalar other) -> Tensor", SPECIAL | OUT | DIRECT,
+    |a| a.apply(Zeta, [a.tensor(0)?, a.tensor(1)?]);
+    /// Hurwitz's zeta function.
+    "zeta(Scalar self, Tensor other) -> Tensor", SPECIAL | OUT | DIRECT,
+    |a| number_first(Zeta, a);
+    /// self within [min, max].
+    "clamp(Tensor self, Tensor|Scalar? min=None, Tensor|Scalar? max=None) -> Tensor", PW,
+    |a| clamp_between(a, Some(1), Some(2));
+    /// self within [min, max].
+    "clip(Tensor self, Tensor|Scalar? min=None, Tensor|Scalar? max=None) -> Tensor", PW,
+    |a| clamp_between(a, Some(1), Some(2));
+    /// The larger of self and min.
+    "clamp_min(Tensor self, Tensor|Scalar min) -> Tensor", PW,
+    |a| clamp_between(a, Some(1), None);
+    /// The smaller of self and max.
+    "clamp_max(Tensor self, Tensor|Scalar max) -> Tensor", PW,
+    |a| clamp_between(a, None, Some(1));
+    /// self + weight * (end - self).
+    "lerp(Tensor self, Tensor end, Tensor|Scalar weight) -> Tensor", PW,
+    lerp;
+    /// self + value * tensor1 * tensor2.
+    "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", PW,
+    |a| a.apply(Addcmul { value: a.scalar(3)? }, [a.tensor(0)?, a.tensor(1)?, a.tensor(2)?]);
+    /// self + value * tensor1 / tensor2.
+    "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", PW,
+    |a| a.apply(Addcdiv { value: a.scalar(3)? }, [a.tensor(0)?, a.tensor(1)?, a.tensor(2)?]);
+    /// self where the condition holds, other elsewhere.
+    "where(Tensor condition, Tensor|Scalar self, Tensor|Scalar other) -> Tensor", FN | OUT,
+    |a| Ok(where_(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?)?.into());
+    /// self where the condition holds, other elsewhere.
+    "where(Tensor self, Tensor condition, Tensor|Scalar other) -> Tensor", METHOD,
+    |a| Ok(where_(a.tensor(1)?, a.tensor(0)?, a.tensor(2)?)?.into());
+    /// The operator with assignment.
+    "__iadd__(Tensor self, Tensor|Scalar other) -> Tensor", METHOD,
+    |a| Ok(apply_(Add { alpha: Scalar::Int(1) }, [a.tensor(0)?, a.tensor(1)?])?.into());
+    /// The operator with assignment.
+    "__isub__(Tensor self, Tensor|Scalar other) -> Tensor", METHOD,
+    |a| Ok(apply_(Sub { alpha: Scalar::Int(1) }, [a.tensor(0)?, a.tensor(1)?])?.into());
+    /// The operator with assignment.
+    "__imul__(Tensor self, Tensor|Scalar other) -> Tensor", METHOD,
+    |a| Ok(apply_(Mul, [a.tensor(0)?, a.tensor(1)?])?.into());
+    /// The operator with assignment.
+    "__itruediv__(Tensor self, Tensor|Scalar other) -> Tensor", METHOD,
+    |a| Ok(apply_(Div, [a.tensor(0)?, a.tensor(1)?])?.into());
+    /// The operator with assignment.
+    "__ifloordiv__(Tensor self, Tensor|Scalar other) -> Tensor", METHOD,
+    |a| Ok(apply_(FloorDivide, [a.tensor(0)?, a.tensor(1)?])?.into());
+    /// The operator with assignment.
+    "__imod__(Tensor self, Tensor|Scalar other) -> Tensor", METHOD,
+    |a| Ok(apply_(Remainder, [a.tensor(0)?, a.tensor(1)?])?.into());
+    /// The operator with assignment.
+    "__ipow__(Tensor self, Tensor|Scalar other) -> Tensor", METHOD,
+    |a| {
+        let dest = Dest::InPlace;
+        pow(&Args { values: a.values, dest: &dest, schema: a.schema })
+    };
+}
