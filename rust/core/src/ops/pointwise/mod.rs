@@ -4,12 +4,15 @@ pub mod activation;
 pub mod arithmetic;
 pub mod binary;
 pub mod compare;
+#[cfg(test)]
+mod dual;
 pub mod expr;
 pub mod math;
 pub mod real;
 pub mod special;
 pub mod ternary;
 pub mod unary;
+pub mod wgsl;
 
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
