@@ -32,6 +32,7 @@ from .autograd import (  # noqa: E402
     set_grad_enabled,
 )
 from .functional import *  # noqa: E402, F403
+from ._legacy import *  # noqa: E402, F403
 from .random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
 from .serialization import load, save  # noqa: E402
 from .storage import *  # noqa: E402, F403
@@ -126,11 +127,6 @@ def compiled_with_cxx11_abi() -> _builtins.bool:
 def result_type(tensor1: _Any, tensor2: _Any) -> dtype:
     """Return the element type that arithmetic on the two operands gives."""
     return _C._result_type(tensor1, tensor2)
-
-
-def get_default_device() -> _C.device:
-    """Return the device on which tensors are made where none is named."""
-    return _C.device("cpu")
 
 
 def set_float32_matmul_precision(precision: str) -> None:

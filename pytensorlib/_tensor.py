@@ -5,6 +5,7 @@ The functions here become methods of `_C.Tensor` when the package is imported, b
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import _C
+from ._size import Size
 from ._tensor_str import _str
 
 __all__ = ["attach"]
@@ -58,6 +60,91 @@ class _Methods:
             # NumPy's comparisons give arrays that are not writable when 0-d.
             array = np.array(array)
         return _C.from_numpy(np.asarray(array))
+
+    def numpy(self: Any, *, force: bool = False) -> np.ndarray:
+        """Return an array over the same memory; with `force`, whatever copying that takes."""
+        return _C._to_numpy(self, force)
+
+    def __dlpack__(
+        self: Any,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: Any = None,
+        copy: bool | None = None,
+    ) -> Any:
+        if dl_device is not None:
+            dl_device = (int(dl_device[0]), int(dl_device[1]))
+        return _C._to_dlpack(
+            self, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+        )
+
+    def __dlpack_device__(self: Any) -> tuple[Any, int]:
+        if not self.is_cpu:
+            raise BufferError(f"__dlpack_device__: no DLPack device stands for {self.device}")
+        return _DLDeviceType.kDLCPU, 0
+
+    def untyped_storage(self: Any) -> Any:
+        """Return the bytes that this tensor shares with its views."""
+        return _C._untyped_storage(self)
+
+    def storage(self: Any) -> Any:
+        """Return the memory as elements of this tensor's type."""
+        from . import storage
+
+        return storage._of(self)
+
+    def set_(
+        self: Any,
+        source: Any = None,
+        storage_offset: int = 0,
+        size: Any = None,
+        stride: Any = None,
+    ) -> Any:
+        """Put this tensor on the memory of a storage or of another tensor."""
+        size = (size,) if isinstance(size, int) else size
+        stride = (stride,) if isinstance(stride, int) else stride
+        _C._set_(self, source, storage_offset, size, stride)
+        return self
+
+    def resize_(self: Any, *sizes: Any, memory_format: Any = None) -> Any:
+        """Change the shape in place; new elements are uninitialised."""
+        if len(sizes) == 1 and not isinstance(sizes[0], int):
+            (sizes,) = sizes
+        _C._resize_(self, [int(n) for n in sizes], memory_format)
+        return self
+
+    def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Any:
+        """Change the shape in place to that of another tensor."""
+        return self.resize_(tuple(the_template.shape), memory_format=memory_format)
+
+    def new_tensor(
+        self: Any,
+        data: Any,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+        layout: Any = None,
+    ) -> Any:
+        """Return `data` as a tensor of this one's type and device unless others are named."""
+        return _C.tensor(
+            data,
+            dtype=dtype or self.dtype,
+            device=device or self.device,
+            requires_grad=requires_grad,
+        )
+
+    def new(self: Any, *args: Any, device: Any = None, size: Any = None) -> Any:
+        """Make a tensor of this one's type as the old constructors do."""
+        return _legacy_new(*args, dtype=self.dtype, device=device or self.device, size=size)
+
+    def type(self: Any, dtype: Any = None, non_blocking: bool = False, **_: Any) -> Any:
+        """Return the name of the type, or this tensor converted to another."""
+        if dtype is None:
+            return f"torch.{'' if self.is_cpu else 'wgpu.'}{_scalar_name(self.dtype)}Tensor"
+        return self.to(_dtype_of(dtype), non_blocking=non_blocking)
 
     def __copy__(self: Any) -> Any:
         # A shallow copy is another handle on the same data.
@@ -108,6 +195,92 @@ class _Methods:
         from . import autograd
 
         autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+class _DLDeviceType(enum.IntEnum):
+    """The device types of DLPack that occur here."""
+
+    kDLCPU = 1  # noqa: N815  (DLPack's name)
+
+
+_SCALARS = {
+    "float32": "Float",
+    "float64": "Double",
+    "float16": "Half",
+    "bfloat16": "BFloat16",
+    "int64": "Long",
+    "int32": "Int",
+    "int16": "Short",
+    "int8": "Char",
+    "uint8": "Byte",
+    "bool": "Bool",
+    "complex64": "ComplexFloat",
+    "complex128": "ComplexDouble",
+}
+
+
+def _scalar_name(dtype: Any) -> str:
+    return _SCALARS[dtype._name]
+
+
+def _dtype_of(kind: Any) -> Any:
+    """Return the dtype that a dtype, a class such as `FloatTensor` or its name stands for."""
+    if isinstance(kind, _C.dtype):
+        return kind
+    if kind in (float, int, bool):
+        return {float: _C.float64, int: _C.int64, bool: _C.bool}[kind]
+    name = kind if isinstance(kind, str) else f"torch.{getattr(kind, '__name__', kind)}"
+    for dtype, scalar in _SCALARS.items():
+        if name == f"torch.{scalar}Tensor":
+            return getattr(_C, dtype)
+    if name == "torch.Tensor":
+        return _C.get_default_dtype()
+    raise ValueError(f"invalid type: {name!r}")
+
+
+def _legacy_new(
+    *args: Any, dtype: Any = None, device: Any = None, size: Any = None, data: Any = None
+) -> Any:
+    """Make a tensor from sizes, data or another tensor, as ``torch.Tensor(...)`` does."""
+    wanted, dtype = dtype, dtype or _C.get_default_dtype()
+    if size is not None:
+        args = (_sizes(size),)
+    if data is not None:
+        args = (data,)
+    if not args:
+        return _C.empty((0,), dtype=dtype, device=device)
+    first = args[0]
+    if len(args) == 1:
+        if isinstance(first, _C.Tensor):
+            if wanted is not None and first.dtype != wanted:
+                raise TypeError(
+                    f"expected {_scalar_name(dtype)} (got {_scalar_name(first.dtype)})"
+                )
+            return first.detach()
+        if isinstance(first, _C.UntypedStorage):
+            return _C.empty((0,), dtype=dtype, device=device).set_(first)
+        if isinstance(first, Size):
+            return _C.empty(first, dtype=dtype, device=device)
+        if not isinstance(first, int):
+            if isinstance(first, (str, bytes)):
+                raise TypeError(f"new(): invalid data type '{type(first).__name__}'")
+            if isinstance(first, float) or not hasattr(first, "__len__"):
+                raise TypeError(
+                    "new(): data must be a sequence, or sizes must be ints "
+                    f"(got {type(first).__name__})"
+                )
+            return _C.tensor(first, dtype=dtype, device=device)
+    for n in args:
+        if not isinstance(n, int):
+            raise TypeError(
+                f"new() received an invalid combination of arguments - got {type(n).__name__} "
+                "where sizes are ints"
+            )
+    return _C.empty(args, dtype=dtype, device=device)
+
+
+def _sizes(size: Any) -> Any:
+    return size if isinstance(size, Size) else Size((size,) if isinstance(size, int) else size)
 
 
 def _rebuilt(cls: type, data: Any, requires_grad: bool, attributes: dict[str, Any]) -> Any:

@@ -53,6 +53,53 @@ class TypedStorage:
         """Return the size in bytes."""
         return self.data.numel()
 
+    def untyped(self) -> Any:
+        """Return the memory as bytes."""
+        return self.data.untyped_storage()
+
+    _untyped_storage = property(untyped)
+
+    def element_size(self) -> int:
+        """Return the bytes of one element."""
+        return self.dtype.itemsize
+
+    def size(self) -> int:
+        """Return the number of elements."""
+        return self.nbytes() // self.dtype.itemsize
+
+    __len__ = size
+
+    def data_ptr(self) -> int:
+        """Return the address of the first element."""
+        return self.data.data_ptr()
+
+    def tolist(self) -> list[Any]:
+        """Return the elements as Python numbers."""
+        return self.as_dtype(self.dtype).tolist()
+
+    def __iter__(self) -> Any:
+        return iter(self.tolist())
+
+    def __getitem__(self, key: Any) -> Any:
+        part = self.as_dtype(self.dtype)[key]
+        return part.item() if part.dim() == 0 else _of(part.clone())
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.as_dtype(self.dtype)[key] = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TypedStorage) and self.untyped() == other.untyped()
+
+    def __hash__(self) -> int:
+        return hash(self.untyped())
+
+    def __repr__(self) -> str:
+        rows = "".join(f" {v}\n" for v in self.tolist())
+        return (
+            f"{rows}[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) "
+            f"of size {self.size()}]"
+        )
+
     def as_dtype(self, dtype: Any) -> Any:
         """Return all of it as a one-dimensional tensor."""
         if dtype not in self._typed:
@@ -102,6 +149,12 @@ class TypedStorage:
             return flat.as_strided(size, stride, offset)
         t = pt.empty(0, dtype=flat.dtype, device=flat.device)
         return t.set_(flat.untyped_storage(), offset, size, stride)
+
+
+def _of(tensor: Any) -> TypedStorage:
+    """Return the memory of a tensor, typed as the tensor is."""
+    raw = pt.empty(0, dtype=pt.uint8, device=tensor.device).set_(tensor.untyped_storage())
+    return TypedStorage(raw, tensor.dtype, tensor.device)
 
 
 def _typed(name: str, dtype: Any) -> type[TypedStorage]:

@@ -115,6 +115,11 @@ impl Storage {
         self.0.version.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// A number that only handles on the same memory share.
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
     pub fn same(&self, other: &Storage) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

@@ -64,7 +64,7 @@ fn numpy_type(
     cell.import(py, "numpy", name).ok().map(|t| t.as_type_ptr())
 }
 
-fn is_numpy_scalar(obj: &Bound<'_, PyAny>) -> bool {
+pub fn is_numpy_scalar(obj: &Bound<'_, PyAny>) -> bool {
     static GENERIC: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     // SAFETY: both are valid type objects.
     numpy_type(obj.py(), &GENERIC, "generic")
@@ -87,7 +87,7 @@ pub fn operand(obj: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
         return Ok(Some(Tensor::number(s).py()?));
     }
     if is_ndarray(obj) {
-        return Ok(Some(crate::interop::from_numpy_tensor(obj)?));
+        return Ok(Some(crate::numpy::from_numpy_tensor(obj)?));
     }
     Ok(None)
 }

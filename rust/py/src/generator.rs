@@ -57,7 +57,13 @@ impl PyGenerator {
         )
     }
     fn set_state(&self, new_state: &Bound<'_, PyAny>) -> PyResult<()> {
-        let t = borrow(new_state)?.prepared(DType::U8).py()?;
+        let t = borrow(new_state)?;
+        if t.dtype() != DType::U8 {
+            return Err(pyo3::exceptions::PyTypeError::new_err(
+                "RNG state must be a torch.ByteTensor",
+            ));
+        }
+        let t = t.prepared(DType::U8).py()?;
         // SAFETY: prepared contiguous bytes, read only here.
         self.0.set_state(unsafe { t.slice::<u8>() }).py()
     }

@@ -6,11 +6,16 @@
 mod autograd;
 mod bind;
 mod convert;
+mod data;
+mod dlpack;
 mod dtype;
 mod error;
 mod function;
 mod generator;
 mod interop;
+mod numpy;
+mod settings;
+mod storage;
 mod tensor;
 mod wgpu;
 
@@ -24,7 +29,11 @@ fn _C(m: &Bound<'_, PyModule>) -> PyResult<()> {
     tensor::register(m)?;
     autograd::register(m)?;
     function::register(m)?;
-    interop::register(m)?;
+    data::register(m)?;
+    dlpack::register(m)?;
+    numpy::register(m)?;
+    settings::register(m)?;
+    storage::register(m)?;
     wgpu::register(m)?;
     bind::register(m)?;
     Ok(())

@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyTuple, PyType};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 use pytensorlib_core::dtype::{DType, Scalar};
 use pytensorlib_core::ops::pointwise::binary as op;
@@ -369,13 +369,7 @@ impl PyTensor {
         number(py, self.get().item().py()?)
     }
     fn tolist(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        let t = slf.get().get().to_host().py()?;
-        if t.ndim() == 0 {
-            return number(slf.py(), t.item().py()?);
-        }
-        let t = t.prepared(t.dtype()).py()?;
-        let mut at = 0;
-        Ok(nested(slf.py(), &t, 0, &mut at)?.into_any().unbind())
+        crate::data::to_list(slf.py(), &slf.get().get())
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -736,26 +730,6 @@ pub fn number(py: Python<'_>, s: Scalar) -> PyResult<Py<PyAny>> {
         Scalar::Int(i) => i.into_pyobject(py)?.into_any().unbind(),
         Scalar::Float(f) => f.into_pyobject(py)?.into_any().unbind(),
     })
-}
-
-fn nested<'py>(
-    py: Python<'py>,
-    t: &Tensor,
-    d: usize,
-    at: &mut usize,
-) -> PyResult<Bound<'py, PyList>> {
-    let list = PyList::empty(py);
-    for _ in 0..t.size(d) {
-        if d + 1 < t.ndim() {
-            list.append(nested(py, t, d + 1, at)?)?;
-        } else {
-            let mut l = pytensorlib_core::layout::Layout::contiguous(&[]);
-            l.offset = t.offset() + *at;
-            *at += 1;
-            list.append(number(py, t.alias(l).item().py()?)?)?;
-        }
-    }
-    Ok(list)
 }
 
 /// Checks that an object is a tensor (`is_tensor`).

@@ -2,6 +2,7 @@
 
 pub mod arith;
 pub mod attention;
+pub mod bits;
 pub mod conv;
 pub mod copy;
 pub mod create;
@@ -76,6 +77,7 @@ pub fn table() -> &'static [Op] {
             sort::ENTRIES,
             stats::ENTRIES,
             view::ENTRIES,
+            bits::ENTRIES,
         ];
         families
             .iter()

@@ -1,0 +1,631 @@
+//! Tensors from Python data in one pass, and back to nested lists.
+
+use crate::convert::is_ndarray;
+use crate::dtype::PyDevice;
+use crate::error::IntoPy;
+use crate::numpy::from_numpy_tensor;
+use crate::tensor::{wrap, PyTensor};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyComplex, PyFloat, PyInt, PyList, PySequence, PyString, PyTuple,
+};
+use pytensorlib_core::cpu::elements::{Bool, Element};
+use pytensorlib_core::device::{default_device, Device};
+use pytensorlib_core::dtype::{default_dtype, DType};
+use pytensorlib_core::tensor::Tensor;
+
+/// A number as it was found.
+#[derive(Clone, Copy)]
+enum Number {
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+}
+
+/// What a walk over nested sequences finds.
+struct Walk {
+    shape: Vec<usize>,
+    /// The type asked for, if any: integers beyond 64 bits are right for floating types.
+    wanted: Option<DType>,
+    found: Option<DType>,
+    numbers: Vec<Number>,
+}
+
+/// Deeper nesting than any tensor has is a list that holds itself.
+const DEEPEST: usize = 64;
+
+fn warn(py: Python<'_>, text: &'static std::ffi::CStr) -> PyResult<()> {
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), text, 1)
+}
+
+fn class(obj: &Bound<'_, PyAny>) -> String {
+    obj.get_type().name().map_or("?".into(), |n| n.to_string())
+}
+
+/// The items of a list or tuple, or of anything else that Python takes for a sequence.
+fn items<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
+    if let Ok(list) = obj.cast::<PyList>() {
+        return Ok(Some(list.iter().collect()));
+    }
+    if let Ok(tuple) = obj.cast::<PyTuple>() {
+        return Ok(Some(tuple.iter().collect()));
+    }
+    if obj.is_instance_of::<PyTensor>()
+        || obj.is_instance_of::<PyString>()
+        || obj.is_instance_of::<PyBytes>()
+        || obj.is_instance_of::<pyo3::types::PyDict>()
+    {
+        return Ok(None);
+    }
+    // SAFETY: asks for the type's slots only.
+    if unsafe { ffi::PySequence_Check(obj.as_ptr()) } == 0 {
+        return Ok(None);
+    }
+    // SAFETY: checked just now.
+    let sequence = unsafe { obj.cast_unchecked::<PySequence>() };
+    let n = sequence.len()?;
+    (0..n)
+        .map(|i| sequence.get_item(i))
+        .collect::<PyResult<Vec<_>>>()
+        .map(Some)
+}
+
+impl Walk {
+    fn note(&mut self, dtype: DType) {
+        self.found = Some(match self.found {
+            Some(d) if d == dtype => return,
+            Some(d) => d.promote(dtype),
+            None => dtype,
+        });
+    }
+
+    /// A scalar of Python or NumPy, or a tensor of one element; `false` for anything else.
+    #[inline]
+    fn scalar(&mut self, obj: &Bound<'_, PyAny>) -> PyResult<bool> {
+        // SAFETY: exact types are compared, whose values are read through CPython's own functions.
+        unsafe {
+            let ty = ffi::Py_TYPE(obj.as_ptr());
+            if ty == &raw mut ffi::PyFloat_Type {
+                self.note(default_dtype());
+                self.numbers
+                    .push(Number::Float(ffi::PyFloat_AS_DOUBLE(obj.as_ptr())));
+                return Ok(true);
+            }
+            if ty == &raw mut ffi::PyLong_Type {
+                let mut overflow = 0;
+                let v = ffi::PyLong_AsLongLongAndOverflow(obj.as_ptr(), &mut overflow);
+                if overflow == 0 {
+                    self.note(DType::I64);
+                    self.numbers.push(Number::Int(v));
+                    return Ok(true);
+                }
+            }
+        }
+        if let Ok(b) = obj.cast::<PyBool>() {
+            self.note(DType::Bool);
+            self.numbers.push(Number::Bool(b.is_true()));
+            return Ok(true);
+        }
+        if let Some((_, dtype)) = numpy_scalar(obj)? {
+            self.note(dtype);
+            let value = obj.call_method0("item")?;
+            self.numbers.push(match dtype {
+                DType::Bool => Number::Bool(value.extract()?),
+                d if d.is_float() => Number::Float(value.extract()?),
+                _ => Number::Int(value.extract()?),
+            });
+            return Ok(true);
+        }
+        if let Ok(f) = obj.cast::<PyFloat>() {
+            self.note(default_dtype());
+            self.numbers.push(Number::Float(f.value()));
+            return Ok(true);
+        }
+        if obj.is_instance_of::<PyInt>() {
+            match obj.extract::<i64>() {
+                Ok(v) => self.numbers.push(Number::Int(v)),
+                Err(_) if self.wanted.is_some_and(DType::is_float) => {
+                    self.numbers.push(Number::Float(obj.extract()?));
+                }
+                Err(_) => return Err(PyValueError::new_err("Overflow when unpacking long long")),
+            }
+            self.note(DType::I64);
+            return Ok(true);
+        }
+        if let Ok(t) = obj.cast::<PyTensor>() {
+            let t = t.get().get();
+            if t.numel() != 1 {
+                return Err(PyValueError::new_err(
+                    "only one element tensors can be converted to Python scalars",
+                ));
+            }
+            if t.requires_grad() {
+                warn(
+                    obj.py(),
+                    c"Converting a tensor with requires_grad=True to a scalar may lead to \
+                      unexpected behavior.\nConsider using tensor.detach() first.",
+                )?;
+            }
+            self.note(t.dtype());
+            self.take(&t)?;
+            return Ok(true);
+        }
+        if obj.is_instance_of::<PyComplex>() {
+            return Err(pyo3::exceptions::PyNotImplementedError::new_err(
+                "tensor(): complex tensors are not supported yet",
+            ));
+        }
+        Ok(false)
+    }
+
+    /// The elements of a tensor, in order.
+    fn take(&mut self, t: &Tensor) -> PyResult<()> {
+        let dtype = t.dtype();
+        let host = t.to_host().py()?;
+        let wide = if dtype.is_float() {
+            DType::F64
+        } else {
+            DType::I64
+        };
+        let wide = host.prepared(wide).py()?;
+        // SAFETY: prepared contiguous host memory of these types, read only.
+        unsafe {
+            match dtype {
+                DType::Bool => {
+                    let bits = wide.slice::<i64>().iter().map(|&v| Number::Bool(v != 0));
+                    self.numbers.extend(bits);
+                }
+                d if d.is_float() => {
+                    self.numbers
+                        .extend(wide.slice::<f64>().iter().map(|&v| Number::Float(v)));
+                }
+                _ => self
+                    .numbers
+                    .extend(wide.slice::<i64>().iter().map(|&v| Number::Int(v))),
+            }
+        }
+        Ok(())
+    }
+
+    /// The shape, from the first item at each depth.
+    fn measure(&mut self, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        let mut at = data.clone();
+        loop {
+            if is_ndarray(&at) {
+                let sizes: Vec<usize> = at.getattr("shape")?.extract()?;
+                self.shape.extend(sizes);
+                return Ok(());
+            }
+            let first = if let Ok(list) = at.cast::<PyList>() {
+                self.shape.push(list.len());
+                (!list.is_empty()).then(|| list.get_item(0)).transpose()?
+            } else {
+                let Some(items) = items(&at)? else {
+                    return Ok(());
+                };
+                self.shape.push(items.len());
+                items.into_iter().next()
+            };
+            if self.shape.len() > DEEPEST {
+                return Err(PyValueError::new_err(format!(
+                    "too many dimensions '{}': data is nested deeper than {DEEPEST} levels",
+                    class(data)
+                )));
+            }
+            match first {
+                Some(first) => at = first,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn ragged(&self, d: usize, got: usize) -> PyErr {
+        PyValueError::new_err(format!(
+            "expected sequence of length {} at dim {d} (got {got})",
+            self.shape[d]
+        ))
+    }
+
+    fn walk(&mut self, obj: &Bound<'_, PyAny>, d: usize) -> PyResult<()> {
+        let py = obj.py();
+        if d == self.shape.len() {
+            if self.scalar(obj)? {
+                return Ok(());
+            }
+            if obj.is_instance_of::<PyString>() || obj.is_instance_of::<PyBytes>() {
+                let text = format!("too many dimensions '{}'", class(obj));
+                return Err(PyValueError::new_err(text));
+            }
+            if items(obj)?.is_some() {
+                let text = format!(
+                    "'{}' object cannot be interpreted as an integer",
+                    class(obj)
+                );
+                return Err(PyTypeError::new_err(text));
+            }
+            return Err(PyRuntimeError::new_err(format!(
+                "Could not infer dtype of {}",
+                class(obj)
+            )));
+        }
+        if is_ndarray(obj) {
+            let sizes: Vec<usize> = obj.getattr("shape")?.extract()?;
+            for (i, &n) in sizes.iter().enumerate() {
+                match self.shape.get(d + i) {
+                    Some(&want) if want == n => {}
+                    Some(_) => return Err(self.ragged(d + i, n)),
+                    None => break,
+                }
+            }
+            if sizes.len() != self.shape.len() - d {
+                return Err(PyTypeError::new_err("not a sequence"));
+            }
+            let t = from_numpy_tensor(obj)?;
+            self.note(t.dtype());
+            return self.take(&t);
+        }
+        if let Ok(list) = obj.cast::<PyList>() {
+            if list.len() != self.shape[d] {
+                return Err(self.ragged(d, list.len()));
+            }
+            self.numbers.reserve(if d + 1 == self.shape.len() {
+                list.len()
+            } else {
+                0
+            });
+            let mut i = 0;
+            // The list may change under us while an item's own code runs.
+            while i < list.len() {
+                let item = list.get_item(i)?;
+                self.walk(&item, d + 1)?;
+                i += 1;
+            }
+            if i != self.shape[d] {
+                return Err(self.ragged(d, i));
+            }
+            return Ok(());
+        }
+        let Some(items) = items(obj)? else {
+            let _ = py;
+            return Err(PyTypeError::new_err("not a sequence"));
+        };
+        if items.len() != self.shape[d] {
+            return Err(self.ragged(d, items.len()));
+        }
+        items.iter().try_for_each(|item| self.walk(item, d + 1))
+    }
+
+    /// The numbers as elements of a type.
+    fn fill<T: Element>(&self, y: &Tensor, dtype: DType) -> PyResult<()> {
+        // Negative numbers wrap in unsigned types, as far as they have a positive counterpart.
+        let (low, high) = match dtype {
+            DType::U8 => (-255, 255),
+            DType::I8 => (i8::MIN as i64, i8::MAX as i64),
+            DType::I16 => (i16::MIN as i64, i16::MAX as i64),
+            DType::I32 => (i32::MIN as i64, i32::MAX as i64),
+            _ => (i64::MIN, i64::MAX),
+        };
+        let overflow = |v: &dyn std::fmt::Display| {
+            PyRuntimeError::new_err(format!(
+                "value cannot be converted to type {dtype} without overflow: {v}"
+            ))
+        };
+        // SAFETY: a fresh contiguous tensor of this type and of as many elements as numbers.
+        let out = unsafe { y.slice_mut::<T>() };
+        for (o, n) in out.iter_mut().zip(&self.numbers) {
+            *o = match *n {
+                Number::Float(v) => {
+                    if dtype.is_int() {
+                        let whole = v.trunc();
+                        let inside = whole >= low as f64
+                            && whole <= high as f64
+                            && (dtype != DType::I64 || whole < 9_223_372_036_854_775_808.0);
+                        if !inside {
+                            return Err(overflow(&v));
+                        }
+                    }
+                    T::of_f64(v)
+                }
+                Number::Int(v) => {
+                    if dtype.is_int() && (v < low || v > high) {
+                        return Err(overflow(&v));
+                    }
+                    if dtype == DType::F64 {
+                        T::of_f64(v as f64)
+                    } else {
+                        T::of_i64(v)
+                    }
+                }
+                Number::Bool(b) => T::of_i64(b as i64),
+            };
+        }
+        Ok(())
+    }
+}
+
+/// A NumPy scalar (not a plain Python number) with its dtype.
+fn numpy_scalar<'a, 'py>(
+    obj: &'a Bound<'py, PyAny>,
+) -> PyResult<Option<(&'a Bound<'py, PyAny>, DType)>> {
+    if !crate::convert::is_numpy_scalar(obj) {
+        return Ok(None);
+    }
+    match crate::numpy::dtype_of(&obj.getattr("dtype")?)? {
+        Some(d) if !d.is_complex() => Ok(Some((obj, d))),
+        _ => Err(PyTypeError::new_err(format!(
+            "can't convert np.ndarray of type {}",
+            obj.getattr("dtype")?
+        ))),
+    }
+}
+
+/// A new tensor with the numbers in `data`, of the type asked for or the one they suggest.
+pub fn parse(data: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
+    if data.is_instance_of::<PyString>() || data.is_instance_of::<PyBytes>() {
+        return Err(PyTypeError::new_err(format!(
+            "new(): invalid data type '{}'",
+            class(data)
+        )));
+    }
+    let mut walk = Walk {
+        shape: Vec::new(),
+        wanted: dtype,
+        found: None,
+        numbers: Vec::new(),
+    };
+    if let Ok(bytes) = data.cast::<PyByteArray>() {
+        walk.note(DType::I64);
+        walk.shape.push(bytes.len());
+        walk.numbers
+            .extend(bytes.to_vec().into_iter().map(|b| Number::Int(b as i64)));
+    } else {
+        walk.measure(data)?;
+        walk.walk(data, 0)?;
+    }
+    let dtype = dtype.or(walk.found).unwrap_or_else(default_dtype);
+    let y = Tensor::empty(&walk.shape, dtype, Device::Cpu).py()?;
+    if y.numel() != walk.numbers.len() {
+        return Err(PyValueError::new_err(
+            "tensor(): data changed while it was read",
+        ));
+    }
+    match dtype {
+        DType::Bool => walk.fill::<Bool>(&y, dtype)?,
+        DType::U8 => walk.fill::<u8>(&y, dtype)?,
+        DType::I8 => walk.fill::<i8>(&y, dtype)?,
+        DType::I16 => walk.fill::<i16>(&y, dtype)?,
+        DType::I32 => walk.fill::<i32>(&y, dtype)?,
+        DType::I64 => walk.fill::<i64>(&y, dtype)?,
+        DType::F16 => walk.fill::<half::f16>(&y, dtype)?,
+        DType::BF16 => walk.fill::<half::bf16>(&y, dtype)?,
+        DType::F32 => walk.fill::<f32>(&y, dtype)?,
+        DType::F64 => walk.fill::<f64>(&y, dtype)?,
+        DType::C64 | DType::C128 => {
+            return Err(pyo3::exceptions::PyNotImplementedError::new_err(
+                "tensor(): complex tensors are not supported yet",
+            ))
+        }
+    }
+    Ok(y)
+}
+
+fn dtype_argument(obj: Option<&Bound<'_, PyAny>>, name: &str) -> PyResult<Option<DType>> {
+    let Some(obj) = obj.filter(|o| !o.is_none()) else {
+        return Ok(None);
+    };
+    crate::convert::dtype(obj).map(Some).ok_or_else(|| {
+        PyTypeError::new_err(format!(
+            "{name}(): argument 'dtype' must be torch.dtype, not {}",
+            class(obj)
+        ))
+    })
+}
+
+fn device_argument(obj: Option<&Bound<'_, PyAny>>, name: &str) -> PyResult<Option<Device>> {
+    let Some(obj) = obj.filter(|o| !o.is_none()) else {
+        return Ok(None);
+    };
+    if let Ok(d) = obj.cast::<PyDevice>() {
+        return Ok(Some(d.get().device));
+    }
+    match obj.cast::<PyString>() {
+        Ok(s) => Ok(Some(PyDevice::parse(&s.to_string())?.device)),
+        Err(_) => Err(PyTypeError::new_err(format!(
+            "{name}(): argument 'device' must be torch.device, not {}",
+            class(obj)
+        ))),
+    }
+}
+
+/// A tensor of its own with the numbers in `data`.
+#[pyfunction]
+#[pyo3(signature = (data, *, dtype=None, device=None, requires_grad=false, pin_memory=false))]
+fn tensor(
+    py: Python<'_>,
+    data: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    device: Option<&Bound<'_, PyAny>>,
+    requires_grad: bool,
+    pin_memory: bool,
+) -> PyResult<Py<PyAny>> {
+    // Host memory needs no pinning here.
+    let _ = pin_memory;
+    let dtype = dtype_argument(dtype, "tensor")?;
+    let device = device_argument(device, "tensor")?;
+    let y = if let Ok(t) = data.cast::<PyTensor>() {
+        warn(
+            py,
+            c"To copy construct from a tensor, it is recommended to use \
+              sourceTensor.detach().clone() or sourceTensor.detach().clone().requires_grad_(True), \
+              rather than torch.tensor(sourceTensor).",
+        )?;
+        let t = t.get().get().detach();
+        t.to(
+            dtype.unwrap_or(t.dtype()),
+            device.unwrap_or(t.device()),
+            true,
+            None,
+        )
+        .py()?
+    } else {
+        let device = device.unwrap_or_else(default_device);
+        let y = if is_ndarray(data) {
+            let t = from_numpy_tensor(data)?;
+            t.to(dtype.unwrap_or(t.dtype()), Device::Cpu, true, None)
+                .py()?
+        } else {
+            parse(data, dtype)?
+        };
+        y.to_device(device).py()?.detach()
+    };
+    if requires_grad {
+        y.set_requires_grad(true).py()?;
+    }
+    wrap(py, y)
+}
+
+/// What `as_tensor` makes of data, and whether its memory is shared.
+fn adopt(data: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<(Tensor, bool)> {
+    if let Ok(t) = data.cast::<PyTensor>() {
+        return Ok((t.get().get(), true));
+    }
+    if is_ndarray(data) {
+        return Ok((crate::numpy::from_numpy_warning(data)?, true));
+    }
+    if data.hasattr("__dlpack__")? && data.hasattr("__dlpack_device__")? {
+        return Ok((crate::dlpack::import(data)?, true));
+    }
+    Ok((parse(data, dtype)?, false))
+}
+
+/// `data` as a tensor, without copying where it is one or an array.
+#[pyfunction]
+#[pyo3(signature = (data, dtype=None, device=None))]
+fn as_tensor(
+    py: Python<'_>,
+    data: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    device: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Py<PyAny>> {
+    let dtype = dtype_argument(dtype, "as_tensor")?;
+    let device = device_argument(device, "as_tensor")?;
+    let (t, _) = adopt(data, dtype)?;
+    let device = device.unwrap_or_else(|| match data.is_instance_of::<PyTensor>() {
+        true => t.device(),
+        false => default_device(),
+    });
+    wrap(
+        py,
+        t.to(dtype.unwrap_or(t.dtype()), device, false, None).py()?,
+    )
+}
+
+/// `obj` as a tensor; `copy` says whether memory is shared (`None`: where possible).
+#[pyfunction]
+#[pyo3(signature = (obj, *, dtype=None, device=None, copy=None, requires_grad=false))]
+fn asarray(
+    py: Python<'_>,
+    obj: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    device: Option<&Bound<'_, PyAny>>,
+    copy: Option<bool>,
+    requires_grad: bool,
+) -> PyResult<Py<PyAny>> {
+    let dtype = dtype_argument(dtype, "asarray")?;
+    let device = device_argument(device, "asarray")?;
+    let buffer = obj.is_instance_of::<PyBytes>() || obj.is_instance_of::<PyByteArray>();
+    let (t, shared) = if buffer {
+        let t = crate::numpy::buffer_tensor(obj, dtype.unwrap_or_else(default_dtype), -1, 0)?;
+        (t, true)
+    } else {
+        adopt(obj, dtype)?
+    };
+    let (to, on) = (dtype.unwrap_or(t.dtype()), device.unwrap_or(t.device()));
+    if copy == Some(false) {
+        if !shared {
+            return Err(PyValueError::new_err(
+                "can't alias arbitrary sequence into a tensor.",
+            ));
+        }
+        if to != t.dtype() {
+            return Err(PyValueError::new_err(format!(
+                "can't alias tensor with dtype '{}' into dtype '{}'.",
+                t.dtype().scalar_name(),
+                to.scalar_name()
+            )));
+        }
+        if on != t.device() {
+            return Err(PyValueError::new_err(format!(
+                "can't alias tensor from device '{}' to '{on}'.",
+                t.device()
+            )));
+        }
+    }
+    let mut y = t.to(to, on, copy == Some(true) && shared, None).py()?;
+    if requires_grad && !y.requires_grad() {
+        if y.same(&t) && obj.is_instance_of::<PyTensor>() {
+            y = y.detach();
+        }
+        y.set_requires_grad(true).py()?;
+    } else if !requires_grad && y.requires_grad() {
+        y = y.detach();
+    }
+    wrap(py, y)
+}
+
+/// A tensor as nested lists of Python numbers.
+pub fn to_list(py: Python<'_>, t: &Tensor) -> PyResult<Py<PyAny>> {
+    if t.ndim() == 0 {
+        return crate::tensor::number(py, t.item().py()?);
+    }
+    let wide = match t.dtype() {
+        DType::Bool => DType::Bool,
+        d if d.is_float() => DType::F64,
+        _ => DType::I64,
+    };
+    let host = t.to_host().py()?.prepared(wide).py()?;
+    let mut at = host.bytes_ptr().cast_const();
+    let list = match wide {
+        DType::Bool => lists(py, host.shape(), &mut at, 1, &|p| {
+            // SAFETY: `lists` steps over the elements of this contiguous tensor.
+            PyBool::new(py, unsafe { *p } != 0).to_owned().into_any()
+        })?,
+        // SAFETY: as above.
+        DType::F64 => lists(py, host.shape(), &mut at, 8, &|p| unsafe {
+            PyFloat::new(py, *p.cast::<f64>()).into_any()
+        })?,
+        _ => lists(py, host.shape(), &mut at, 8, &|p| {
+            // SAFETY: as above; the new reference is owned.
+            unsafe { Bound::from_owned_ptr(py, ffi::PyLong_FromLongLong(*p.cast::<i64>())) }
+        })?,
+    };
+    Ok(list.into_any().unbind())
+}
+
+fn lists<'py>(
+    py: Python<'py>,
+    shape: &[usize],
+    at: &mut *const u8,
+    size: usize,
+    make: &dyn Fn(*const u8) -> Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyList>> {
+    let mut items = Vec::with_capacity(shape[0]);
+    for _ in 0..shape[0] {
+        if shape.len() > 1 {
+            items.push(lists(py, &shape[1..], at, size, make)?.into_any());
+        } else {
+            items.push(make(*at));
+            *at = at.wrapping_add(size);
+        }
+    }
+    PyList::new(py, items)
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(tensor, m)?)?;
+    m.add_function(wrap_pyfunction!(as_tensor, m)?)?;
+    m.add_function(wrap_pyfunction!(asarray, m)?)?;
+    Ok(())
+}

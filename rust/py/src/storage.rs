@@ -1,0 +1,381 @@
+//! `UntypedStorage`, and the methods that put a tensor on other memory: `set_`, `resize_`.
+
+use crate::dtype::PyDevice;
+use crate::error::IntoPy;
+use crate::tensor::{borrow, wrap, PyTensor};
+use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+use pytensorlib_core::autograd::mode;
+use pytensorlib_core::device::Device;
+use pytensorlib_core::dtype::DType;
+use pytensorlib_core::layout::Layout;
+use pytensorlib_core::ops::create::format_strides;
+use pytensorlib_core::schema::MemoryFormat;
+use pytensorlib_core::shape;
+use pytensorlib_core::storage::Storage;
+use pytensorlib_core::tensor::Tensor;
+
+/// The bytes that tensors share.
+#[pyclass(name = "UntypedStorage", module = "pytensorlib", frozen, subclass)]
+pub struct PyStorage(pub Storage);
+
+impl PyStorage {
+    /// All of it as bytes.
+    fn flat(&self) -> Tensor {
+        let layout = Layout::contiguous(&[self.0.bytes()]);
+        Tensor::from_storage(self.0.clone(), layout, DType::U8)
+    }
+
+    fn place(&self) -> usize {
+        match self.0.device() {
+            Device::Cpu if self.0.bytes() > 0 => self.0.ptr() as usize,
+            _ => 0,
+        }
+    }
+
+    fn index(&self, i: isize) -> PyResult<Tensor> {
+        let n = self.0.bytes() as isize;
+        if i < -n || i >= n {
+            return Err(PyIndexError::new_err(format!(
+                "index {i} out of range for storage of size {n}"
+            )));
+        }
+        self.flat().select(0, i as i64).py()
+    }
+}
+
+#[pymethods]
+impl PyStorage {
+    #[new]
+    #[pyo3(signature = (size=None, *, device=None))]
+    fn new(size: Option<&Bound<'_, PyAny>>, device: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let device = match device.filter(|d| !d.is_none()) {
+            None => Device::Cpu,
+            Some(d) => match d.cast::<PyDevice>() {
+                Ok(d) => d.get().device,
+                Err(_) => PyDevice::parse(&d.extract::<String>()?)?.device,
+            },
+        };
+        let Some(size) = size else {
+            return Ok(PyStorage(Storage::empty(0, device).py()?));
+        };
+        if let Ok(n) = size.extract::<i64>() {
+            let shape = shape::sizes(&[n]).py()?;
+            return Ok(PyStorage(Storage::zeroed(shape[0], device).py()?));
+        }
+        let t = crate::data::parse(size, Some(DType::U8))?
+            .to_device(device)
+            .py()?;
+        Ok(PyStorage(t.storage().clone()))
+    }
+    fn data_ptr(&self) -> usize {
+        self.place()
+    }
+    fn nbytes(&self) -> usize {
+        self.0.bytes()
+    }
+    fn size(&self) -> usize {
+        self.0.bytes()
+    }
+    fn element_size(&self) -> usize {
+        1
+    }
+    fn __len__(&self) -> usize {
+        self.0.bytes()
+    }
+    /// A number that all handles on the same memory share.
+    #[getter]
+    fn _cdata(&self) -> usize {
+        self.0.id()
+    }
+    #[getter]
+    fn device(&self) -> PyDevice {
+        PyDevice::of(self.0.device())
+    }
+    #[getter]
+    fn is_cuda(&self) -> bool {
+        false
+    }
+    fn is_shared(&self) -> bool {
+        false
+    }
+    fn is_pinned(&self) -> bool {
+        false
+    }
+    fn untyped(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other
+            .cast::<PyStorage>()
+            .is_ok_and(|o| o.get().0.same(&self.0))
+    }
+    fn __hash__(&self) -> usize {
+        self.0.id() >> 4
+    }
+    fn __getitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        if let Ok(i) = key.extract::<isize>() {
+            return crate::tensor::number(py, self.index(i)?.item().py()?);
+        }
+        let flat = wrap(py, self.flat())?;
+        let part = flat.bind(py).get_item(key)?;
+        let part = borrow(&part)?.copy_dense().py()?;
+        Ok(Py::new(py, PyStorage(part.storage().clone()))?.into_any())
+    }
+    fn __setitem__(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        wrap(py, self.flat())?.bind(py).set_item(key, value)
+    }
+    fn tolist(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        crate::data::to_list(py, &self.flat())
+    }
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.tolist(py)?.bind(py).call_method0("__iter__")
+    }
+    fn fill_<'py>(slf: Bound<'py, Self>, value: i64) -> PyResult<Bound<'py, Self>> {
+        slf.get().flat().fill_(value.into(), "FillBackward0").py()?;
+        Ok(slf)
+    }
+    #[pyo3(signature = (source, non_blocking=false))]
+    fn copy_<'py>(
+        slf: Bound<'py, Self>,
+        source: &Bound<'py, PyAny>,
+        non_blocking: bool,
+    ) -> PyResult<Bound<'py, Self>> {
+        let _ = non_blocking;
+        let source = storage_of(source)?;
+        slf.get().flat().copy_from(&PyStorage(source).flat()).py()?;
+        Ok(slf)
+    }
+    #[pyo3(name = "clone")]
+    fn copied(&self) -> PyResult<PyStorage> {
+        Ok(PyStorage(self.flat().copy_dense().py()?.storage().clone()))
+    }
+    fn cpu(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        if slf.get().0.device() == Device::Cpu {
+            return Ok(slf);
+        }
+        let host = slf.get().flat().to_host().py()?;
+        Bound::new(slf.py(), PyStorage(host.storage().clone()))
+    }
+    /// Tensors keep the memory that they have, so a storage cannot change its size under them.
+    fn resize_<'py>(slf: Bound<'py, Self>, size: usize) -> PyResult<Bound<'py, Self>> {
+        let have = slf.get().0.bytes();
+        if size != have {
+            return Err(PyRuntimeError::new_err(format!(
+                "Trying to resize storage that is not resizable: it has {have} bytes, asked for \
+                 {size}. Resize the tensor instead."
+            )));
+        }
+        Ok(slf)
+    }
+    fn __copy__(&self) -> PyResult<PyStorage> {
+        self.copied()
+    }
+    /// Copies that belong together share memory as their originals do.
+    fn __deepcopy__<'py>(
+        slf: &Bound<'py, Self>,
+        memo: &Bound<'py, PyDict>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let shared = match memo.get_item("torch")? {
+            Some(d) => d.cast_into::<PyDict>()?,
+            None => {
+                let d = PyDict::new(py);
+                memo.set_item("torch", &d)?;
+                d
+            }
+        };
+        let key = slf.get().0.id();
+        if let Some((_, copy)) = shared
+            .get_item(key)?
+            .map(|e| e.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>())
+            .transpose()?
+        {
+            return Ok(copy);
+        }
+        let copy = Bound::new(py, slf.get().copied()?)?.into_any();
+        // The original stays alive with the memo, so that nothing else can take its key.
+        shared.set_item(key, (slf, &copy))?;
+        Ok(copy)
+    }
+    fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let t = self.flat().to_host().py()?;
+        // SAFETY: contiguous bytes, read only.
+        Ok(PyBytes::new(py, unsafe { t.slice::<u8>() }))
+    }
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyList>,))> {
+        let bytes = slf.get().__bytes__(slf.py())?;
+        let list = PyList::new(slf.py(), bytes.as_bytes())?;
+        Ok((slf.get_type().into_any(), (list,)))
+    }
+    fn __repr__(&self) -> String {
+        let n = self.0.bytes();
+        let mut text = String::new();
+        if let Ok(t) = self.flat().to_host() {
+            // SAFETY: contiguous bytes, read only.
+            let bytes = unsafe { t.slice::<u8>() };
+            for b in bytes.iter().take(1000) {
+                text.push_str(&format!(" {b}\n"));
+            }
+            if n > 1000 {
+                text.push_str(" ...\n");
+            }
+        }
+        let device = self.0.device();
+        format!("{text}[torch.storage.UntypedStorage(device={device}) of size {n}]")
+    }
+}
+
+/// The memory of a storage object: ours, or one with a tensor over it.
+fn storage_of(obj: &Bound<'_, PyAny>) -> PyResult<Storage> {
+    if let Ok(s) = obj.cast::<PyStorage>() {
+        return Ok(s.get().0.clone());
+    }
+    for name in ["_untyped_storage", "data"] {
+        if let Ok(inner) = obj.getattr(name) {
+            if let Ok(s) = inner.cast::<PyStorage>() {
+                return Ok(s.get().0.clone());
+            }
+            if let Ok(t) = inner.cast::<PyTensor>() {
+                return Ok(t.get().get().storage().clone());
+            }
+        }
+    }
+    Err(PyTypeError::new_err(format!(
+        "expected a storage, got {}",
+        obj.get_type().name()?
+    )))
+}
+
+/// The memory of a tensor.
+#[pyfunction]
+fn _untyped_storage(t: &Bound<'_, PyAny>) -> PyResult<PyStorage> {
+    Ok(PyStorage(borrow(t)?.storage().clone()))
+}
+
+/// Puts another tensor behind an object; its place in the graph stays.
+fn replace(obj: &Bound<'_, PyTensor>, new: &Tensor) {
+    let t = obj.get().get();
+    t.bump_version();
+    obj.get().swap(t.replaced(new));
+}
+
+/// `set_`: puts the tensor on other memory.
+#[pyfunction]
+#[pyo3(signature = (t, source=None, storage_offset=0, size=None, stride=None))]
+fn _set_(
+    t: &Bound<'_, PyTensor>,
+    source: Option<&Bound<'_, PyAny>>,
+    storage_offset: i64,
+    size: Option<Vec<i64>>,
+    stride: Option<Vec<i64>>,
+) -> PyResult<()> {
+    let old = t.get().get();
+    old.check_inplace(false).py()?;
+    let Some(source) = source.filter(|s| !s.is_none()) else {
+        let new = Tensor::empty(&[0], old.dtype(), old.device()).py()?;
+        replace(t, &new);
+        return Ok(());
+    };
+    if let (Ok(other), None) = (source.cast::<PyTensor>(), &size) {
+        let other = other.get().get();
+        if other.dtype() != old.dtype() {
+            return Err(PyRuntimeError::new_err(format!(
+                "Could not set tensor of type {} to a tensor of type {}",
+                other.dtype().c_name(),
+                old.dtype().c_name()
+            )));
+        }
+        replace(t, &other.detach());
+        return Ok(());
+    }
+    let storage = match source.cast::<PyTensor>() {
+        Ok(other) => other.get().get().storage().clone(),
+        Err(_) => storage_of(source)?,
+    };
+    if storage.device() != old.device() {
+        return Err(PyRuntimeError::new_err(format!(
+            "Attempted to set the storage of a tensor on device \"{}\" to a storage on different \
+             device \"{}\". This is no longer allowed; the devices must match.",
+            old.device(),
+            storage.device()
+        )));
+    }
+    let capacity = storage.bytes() / old.dtype().size();
+    let size = size.unwrap_or_else(|| vec![capacity as i64]);
+    let stride = match stride.filter(|s| !s.is_empty() || size.is_empty()) {
+        Some(s) => s,
+        None => {
+            let shape = shape::sizes(&size).py()?;
+            let strides = pytensorlib_core::layout::contiguous_strides(&shape);
+            strides.iter().map(|&s| s as i64).collect()
+        }
+    };
+    let layout = Layout::as_strided(&size, &stride, storage_offset, capacity).py()?;
+    replace(t, &Tensor::from_storage(storage, layout, old.dtype()));
+    Ok(())
+}
+
+/// `resize_`: another shape; memory grows where it has to, keeping what it holds.
+#[pyfunction]
+#[pyo3(signature = (t, size, memory_format=None))]
+fn _resize_(
+    t: &Bound<'_, PyTensor>,
+    size: Vec<i64>,
+    memory_format: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let old = t.get().get();
+    if mode::grad() && old.requires_grad() {
+        return Err(PyRuntimeError::new_err(
+            "cannot resize variables that require grad",
+        ));
+    }
+    let format = match memory_format.filter(|f| !f.is_none()) {
+        Some(f) => f.cast::<crate::dtype::PyMemoryFormat>()?.get().0,
+        None => MemoryFormat::Contiguous,
+    };
+    let shape = shape::sizes(&size).py()?;
+    let strides = format_strides(&shape, format).py()?;
+    let layout = Layout {
+        shape,
+        strides,
+        offset: old.offset(),
+    };
+    if layout == *old.layout() {
+        return Ok(());
+    }
+    let bytes = layout.extent().py()?.checked_mul(old.dtype().size());
+    let Some(bytes) = bytes.filter(|&b| b <= isize::MAX as usize) else {
+        return Err(PyRuntimeError::new_err(format!(
+            "Storage size calculation overflowed with sizes={size:?}"
+        )));
+    };
+    let mut storage = old.storage().clone();
+    if bytes > storage.bytes() {
+        let bigger = PyStorage(Storage::empty(bytes, old.device()).py()?);
+        let kept = storage.bytes();
+        if kept > 0 {
+            let part = bigger.flat().alias(Layout::contiguous(&[kept]));
+            part.write_from(&PyStorage(storage).flat()).py()?;
+        }
+        storage = bigger.0;
+    }
+    replace(t, &Tensor::from_storage(storage, layout, old.dtype()));
+    Ok(())
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyStorage>()?;
+    m.add_function(wrap_pyfunction!(_untyped_storage, m)?)?;
+    m.add_function(wrap_pyfunction!(_set_, m)?)?;
+    m.add_function(wrap_pyfunction!(_resize_, m)?)?;
+    Ok(())
+}
