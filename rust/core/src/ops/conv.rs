@@ -12,8 +12,8 @@ use crate::schema::Value;
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, with_compute};
-pub use kernel::{Number, Ptr};
 use kernel::Geometry;
+pub use kernel::{Number, Ptr};
 use smallvec::SmallVec;
 
 type Sizes = SmallVec<[usize; 3]>;
@@ -44,7 +44,10 @@ struct Conv {
 
 impl Conv {
     fn turned(&self, role: Role) -> Conv {
-        Conv { role, ..self.clone() }
+        Conv {
+            role,
+            ..self.clone()
+        }
     }
 }
 
@@ -97,7 +100,14 @@ impl Op for Conv {
             Role::Weight => ([x[1].size(1), x[0].size(1) / self.groups], &self.kernel),
         };
         let shape: Dims = lead.iter().chain(spatial).copied().collect();
-        Ok(Metas::from_elem(TensorMeta { shape, dtype: x[0].dtype(), device: dispatch::device(x) }, 1))
+        Ok(Metas::from_elem(
+            TensorMeta {
+                shape,
+                dtype: x[0].dtype(),
+                device: dispatch::device(x),
+            },
+            1,
+        ))
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
@@ -105,7 +115,11 @@ impl Op for Conv {
         let t = y.dtype().compute();
         let (a, b) = (x[0].prepared(t)?, x[1].prepared(t)?);
         let bias = x.get(2).map(|b| b.prepared(t)).transpose()?;
-        let out = if y.dtype() == t { y.clone() } else { Tensor::empty(y.shape(), t, y.device())? };
+        let out = if y.dtype() == t {
+            y.clone()
+        } else {
+            Tensor::empty(y.shape(), t, y.device())?
+        };
         let (batch, outputs, inputs) = match self.role {
             Role::Output => (a.size(0), b.size(0), a.size(1)),
             Role::Input => (a.size(0), b.size(0), y.size(1)),
@@ -151,7 +165,9 @@ impl Op for Conv {
     }
 
     fn work(&self, x: &[&Tensor], y: &[Tensor]) -> usize {
-        x[0].numel().max(y[0].numel()).saturating_mul(self.kernel.iter().product())
+        x[0].numel()
+            .max(y[0].numel())
+            .saturating_mul(self.kernel.iter().product())
     }
 }
 
@@ -261,7 +277,11 @@ impl Call<'_> {
             Runtime,
             "Given {}, weight of size {}, expected input{} to have {want} channels, but got {got} \
              channels instead",
-            if self.transposed { "transposed=1".into() } else { format!("groups={groups}") },
+            if self.transposed {
+                "transposed=1".into()
+            } else {
+                format!("groups={groups}")
+            },
             Show(ws),
             Show(x.shape())
         );
@@ -271,7 +291,11 @@ impl Call<'_> {
                 Runtime,
                 "Given {}weight of size {}, expected bias to be 1-dimensional with {outputs} \
                  elements, but got bias of size {} instead",
-                if self.transposed { "transposed=1, " } else { "" },
+                if self.transposed {
+                    "transposed=1, "
+                } else {
+                    ""
+                },
                 Show(ws),
                 Show(b.shape())
             );
@@ -298,7 +322,9 @@ impl Call<'_> {
             Show(x.shape())
         );
         if x.ndim() == n + 1 {
-            let batch: Dims = std::iter::once(1).chain(x.shape().iter().copied()).collect();
+            let batch: Dims = std::iter::once(1)
+                .chain(x.shape().iter().copied())
+                .collect();
             let y = self.run(&x.reshape_to(&batch)?, w, bias)?;
             return y.reshape_to(&y.shape()[1..].to_vec());
         }
@@ -306,16 +332,32 @@ impl Call<'_> {
         let padding = per_dim(self.padding, n, "padding")?;
         let dilation = per_dim(self.dilation, n, "dilation")?;
         let extra = per_dim(self.output_padding, n, "output_padding")?;
-        ensure!(padding.iter().all(|&p| p >= 0), Runtime, "negative padding is not supported");
-        ensure!(extra.iter().all(|&p| p >= 0), Runtime, "negative output_padding is not supported");
-        ensure!(stride.iter().all(|&s| s > 0), Runtime, "non-positive stride is not supported");
+        ensure!(
+            padding.iter().all(|&p| p >= 0),
+            Runtime,
+            "negative padding is not supported"
+        );
+        ensure!(
+            extra.iter().all(|&p| p >= 0),
+            Runtime,
+            "negative output_padding is not supported"
+        );
+        ensure!(
+            stride.iter().all(|&s| s > 0),
+            Runtime,
+            "non-positive stride is not supported"
+        );
         ensure!(
             dilation.iter().all(|&d| d > 0),
             Runtime,
             "dilation should be greater than zero, but got {}",
             Show(&dilation)
         );
-        ensure!(self.groups > 0, Runtime, "non-positive groups is not supported");
+        ensure!(
+            self.groups > 0,
+            Runtime,
+            "non-positive groups is not supported"
+        );
         self.check(x, w, bias)?;
         let (mut near, mut far): (Sizes, Sizes) = (sizes(&[]), sizes(&[]));
         let mut bad = false;
@@ -415,7 +457,13 @@ impl Call<'_> {
     ) -> Result<Tensor> {
         let n = w.ndim().saturating_sub(2).max(1);
         match padding {
-            "valid" => return Call { padding: &[0], ..*self }.run(x, w, bias),
+            "valid" => {
+                return Call {
+                    padding: &[0],
+                    ..*self
+                }
+                .run(x, w, bias)
+            }
             "same" => {}
             _ => bail!(Runtime, "Invalid padding string: '{padding}'"),
         }
@@ -436,9 +484,16 @@ impl Call<'_> {
             pads.push(total / 2);
             more[2 * (n - 1 - d) + 1] = total % 2;
         }
-        let call = Call { padding: &pads, ..*self };
+        let call = Call {
+            padding: &pads,
+            ..*self
+        };
         if more.iter().any(|&m| m > 0) && x.ndim() >= n {
-            return call.run(&x.pad_constant(&more, crate::dtype::Scalar::Int(0))?, w, bias);
+            return call.run(
+                &x.pad_constant(&more, crate::dtype::Scalar::Int(0))?,
+                w,
+                bias,
+            );
         }
         call.run(x, w, bias)
     }
@@ -480,7 +535,11 @@ fn conv_transpose(name: &str, a: &crate::schema::Args) -> Result<Value> {
 
 /// Refuses tensors of other dimensions than the function's name says.
 fn dims_fit(name: &str, x: &Tensor, w: &Tensor) -> Result<()> {
-    let n = name.bytes().rev().nth(1).map_or(0, |c| c.wrapping_sub(b'0') as usize);
+    let n = name
+        .bytes()
+        .rev()
+        .nth(1)
+        .map_or(0, |c| c.wrapping_sub(b'0') as usize);
     ensure!(
         x.ndim() == n + 1 || x.ndim() == n + 2,
         Runtime,

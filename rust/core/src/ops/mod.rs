@@ -23,6 +23,7 @@ pub mod pool;
 pub mod random;
 pub mod range;
 pub mod reduce;
+pub mod resample;
 pub mod rnn;
 pub mod scan;
 pub mod scatter;

@@ -33,9 +33,14 @@ impl Derivative for ConstantPad {
         "ConstantPadNdBackward0"
     }
     fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(g) = &g[0] else { return Ok(Grads::from_elem(None, 1)) };
+        let Some(g) = &g[0] else {
+            return Ok(Grads::from_elem(None, 1));
+        };
         let back: SmallVec<[i64; 6]> = self.pad.iter().map(|&p| -p).collect();
-        Ok(Grads::from_elem(Some(g.pad_constant(&back, Scalar::Int(0))?), 1))
+        Ok(Grads::from_elem(
+            Some(g.pad_constant(&back, Scalar::Int(0))?),
+            1,
+        ))
     }
 }
 
@@ -45,7 +50,9 @@ impl Op for ConstantPad {
         let mut shape = Dims::new();
         for d in 0..n {
             let (before, after) = self.of(d, n);
-            let size = (x[0].size(d) as i64).checked_add(before).and_then(|s| s.checked_add(after));
+            let size = (x[0].size(d) as i64)
+                .checked_add(before)
+                .and_then(|s| s.checked_add(after));
             ensure!(
                 size.is_some_and(|s| s >= 0),
                 Runtime,
@@ -57,7 +64,14 @@ impl Op for ConstantPad {
             shape.push(size.unwrap_or(0) as usize);
         }
         crate::shape::numel(&shape)?;
-        Ok(Metas::from_elem(TensorMeta { shape, dtype: x[0].dtype(), device: x[0].device() }, 1))
+        Ok(Metas::from_elem(
+            TensorMeta {
+                shape,
+                dtype: x[0].dtype(),
+                device: x[0].device(),
+            },
+            1,
+        ))
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
@@ -84,7 +98,12 @@ impl Op for ConstantPad {
 impl Tensor {
     /// `constant_pad_nd`.
     pub fn pad_constant(&self, pad: &[i64], value: Scalar) -> Result<Tensor> {
-        ensure!(pad.len() % 2 == 0, Runtime, "Length of pad must be even but instead it equals {}", pad.len());
+        ensure!(
+            pad.len() % 2 == 0,
+            Runtime,
+            "Length of pad must be even but instead it equals {}",
+            pad.len()
+        );
         ensure!(
             pad.len() <= 2 * self.ndim(),
             Runtime,
@@ -93,7 +112,13 @@ impl Tensor {
             pad.len(),
             self.ndim()
         );
-        dispatch::call1(ConstantPad { pad: pad.into(), value }, &[self])
+        dispatch::call1(
+            ConstantPad {
+                pad: pad.into(),
+                value,
+            },
+            &[self],
+        )
     }
 }
 

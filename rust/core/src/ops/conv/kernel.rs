@@ -12,6 +12,8 @@ pub trait Number: Compute + GemmElem<Acc = Self> + Acc {
     fn plus(self, o: Self) -> Self;
     /// self + a * b.
     fn plus_product(self, a: Self, b: Self) -> Self;
+    /// self / d; 0 for integers divided by 0.
+    fn over(self, d: Self) -> Self;
 }
 impl Number for f32 {
     #[inline(always)]
@@ -21,6 +23,10 @@ impl Number for f32 {
     #[inline(always)]
     fn plus_product(self, a: f32, b: f32) -> f32 {
         self + a * b
+    }
+    #[inline(always)]
+    fn over(self, d: f32) -> f32 {
+        self / d
     }
 }
 impl Number for f64 {
@@ -32,6 +38,10 @@ impl Number for f64 {
     fn plus_product(self, a: f64, b: f64) -> f64 {
         self + a * b
     }
+    #[inline(always)]
+    fn over(self, d: f64) -> f64 {
+        self / d
+    }
 }
 impl Number for i64 {
     #[inline(always)]
@@ -41,6 +51,10 @@ impl Number for i64 {
     #[inline(always)]
     fn plus_product(self, a: i64, b: i64) -> i64 {
         self.wrapping_add(a.wrapping_mul(b))
+    }
+    #[inline(always)]
+    fn over(self, d: i64) -> i64 {
+        self.checked_div(d).unwrap_or(0)
     }
 }
 
@@ -115,7 +129,11 @@ impl Geometry {
         // Columns whose source lies inside the row.
         let first = (-base).max(0).div_euclid(step) as usize
             + ((-base).max(0).rem_euclid(step) != 0) as usize;
-        let end = if iw - base > 0 { ((iw - 1 - base) / step + 1) as usize } else { 0 };
+        let end = if iw - base > 0 {
+            ((iw - 1 - base) / step + 1) as usize
+        } else {
+            0
+        };
         let mut at = from;
         while at < to {
             let (row, x) = (at / ow, at % ow);
@@ -136,7 +154,11 @@ impl Geometry {
                 f(column, lo - x, None);
             }
             let source = (z * ih + y) * iw + lo as isize * step + base;
-            f(column + lo - x, hi - lo, Some((source as usize, step as usize)));
+            f(
+                column + lo - x,
+                hi - lo,
+                Some((source as usize, step as usize)),
+            );
             if hi < x + n {
                 f(column + hi - x, x + n - hi, None);
             }
@@ -230,7 +252,12 @@ impl Geometry {
     /// # Safety
     /// The addresses hold tensors of these sizes; nobody else touches `y`.
     pub unsafe fn forward<T: Number>(&self, x: *const T, w: *const T, bias: *const T, y: *mut T) {
-        let (x, w, bias, y) = (Ptr(x as *mut T), Ptr(w as *mut T), Ptr(bias as *mut T), Ptr(y));
+        let (x, w, bias, y) = (
+            Ptr(x as *mut T),
+            Ptr(w as *mut T),
+            Ptr(bias as *mut T),
+            Ptr(y),
+        );
         if self.inputs == 1 && self.outputs == 1 {
             return self.depthwise(x, w, bias, y);
         }
@@ -295,7 +322,11 @@ impl Geometry {
                 let g = plane % self.groups;
                 let x = x.at(plane * self.input_len()) as *const T;
                 let y = std::slice::from_raw_parts_mut(y.at(plane * len), len);
-                let start = if bias.0.is_null() { T::default() } else { *bias.at(g) };
+                let start = if bias.0.is_null() {
+                    T::default()
+                } else {
+                    *bias.at(g)
+                };
                 // Rows one after another, so that they stay in cache over the kernel's elements.
                 let row = self.output[2].max(1);
                 for from in (0..len).step_by(row) {
@@ -336,7 +367,11 @@ impl Geometry {
         let planes = self.batch * self.groups;
         // Blocks of input channels are disjoint in `x`, so threads need not wait for each other.
         let want = (4 * num_threads()).div_ceil(planes.max(1)).max(1);
-        let block = self.inputs.div_ceil(want).max(32usize.div_ceil(taps.max(1))).max(1);
+        let block = self
+            .inputs
+            .div_ceil(want)
+            .max(32usize.div_ceil(taps.max(1)))
+            .max(1);
         let blocks = self.inputs.div_ceil(block);
         let tile = (TILE / (block * taps).max(1)).max(64).min(len).max(1);
         parallel_for(planes * blocks, 1, |range| {
@@ -412,7 +447,11 @@ impl Geometry {
             return;
         }
         std::slice::from_raw_parts_mut(w, total).fill(T::default());
-        let block = self.inputs.div_ceil(16).max(64usize.div_ceil(taps)).min(self.inputs);
+        let block = self
+            .inputs
+            .div_ceil(16)
+            .max(64usize.div_ceil(taps))
+            .min(self.inputs);
         let blocks = self.inputs.div_ceil(block);
         // Few channels: sum parts of the batch on their own, then the parts in order. How many
         // depends on sizes alone, so that results do not depend on the number of threads.
@@ -431,7 +470,11 @@ impl Geometry {
                 let part = task / (self.groups * blocks);
                 let (group, first) = (task / blocks % self.groups, task % blocks * block);
                 let channels = block.min(self.inputs - first);
-                let base = if part == 0 { w } else { Ptr(rest.at((part - 1) * total)) };
+                let base = if part == 0 {
+                    w
+                } else {
+                    Ptr(rest.at((part - 1) * total))
+                };
                 let w = base.at((group * self.outputs * self.inputs + first) * taps);
                 let samples = self.batch * part / parts..self.batch * (part + 1) / parts;
                 for n in samples {

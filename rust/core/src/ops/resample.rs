@@ -1,0 +1,312 @@
+//! Linear maps along each spatial dimension: average pooling, interpolation, padding by
+//! reflection and the like, patches. One op; its adjoint is itself with turned maps.
+
+use crate::autograd::Vjp;
+use crate::cpu::pool::parallel_for;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
+use crate::ops::conv::{Number, Ptr};
+use crate::shape::Dims;
+use crate::tensor::Tensor;
+use crate::with_compute;
+use std::sync::Arc;
+
+/// A sparse matrix: output `i` is the sum of `weight[j] * x[index[j]]` for `j` in
+/// `start[i]..start[i + 1]`. No weights: all are one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    inputs: usize,
+    start: Vec<usize>,
+    index: Vec<usize>,
+    weight: Vec<f64>,
+}
+
+impl Axis {
+    /// `f(i, push)` names the terms of output `i`.
+    pub fn new(
+        inputs: usize,
+        outputs: usize,
+        weighted: bool,
+        mut f: impl FnMut(usize, &mut dyn FnMut(usize, f64)),
+    ) -> Axis {
+        let (mut start, mut index, mut weight) = (vec![0], Vec::new(), Vec::new());
+        for i in 0..outputs {
+            f(i, &mut |j, w| {
+                index.push(j);
+                if weighted {
+                    weight.push(w);
+                }
+            });
+            start.push(index.len());
+        }
+        Axis {
+            inputs,
+            start,
+            index,
+            weight,
+        }
+    }
+
+    /// Each output is one input.
+    pub fn gather(inputs: usize, outputs: usize, f: impl Fn(usize) -> usize) -> Axis {
+        Axis::new(inputs, outputs, false, |i, push| push(f(i), 1.0))
+    }
+
+    pub fn outputs(&self) -> usize {
+        self.start.len() - 1
+    }
+
+    fn is_identity(&self) -> bool {
+        self.inputs == self.outputs()
+            && self.weight.is_empty()
+            && self.index.len() == self.inputs
+            && self.index.iter().enumerate().all(|(i, &j)| i == j)
+            && self.start.iter().enumerate().all(|(i, &j)| i == j)
+    }
+
+    fn turned(&self) -> Axis {
+        let mut terms = vec![Vec::new(); self.inputs];
+        for i in 0..self.outputs() {
+            for j in self.start[i]..self.start[i + 1] {
+                terms[self.index[j]].push((i, self.weight.get(j).copied().unwrap_or(1.0)));
+            }
+        }
+        Axis::new(
+            self.outputs(),
+            self.inputs,
+            !self.weight.is_empty(),
+            |i, push| terms[i].iter().for_each(|&(j, w)| push(j, w)),
+        )
+    }
+}
+
+/// The map over the last dimensions, one axis each. With divisors, elements of the side that
+/// `turned` names are divided by the product of theirs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resample {
+    pub name: &'static str,
+    pub axes: Arc<Vec<Axis>>,
+    pub divisors: Option<Arc<Vec<Vec<f64>>>>,
+    pub turned: bool,
+}
+
+impl Derivative for Resample {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(Grads::from_elem(None, 1));
+        };
+        let axes = Arc::new(self.axes.iter().map(Axis::turned).collect());
+        let op = Resample {
+            axes,
+            turned: !self.turned,
+            ..self.clone()
+        };
+        Ok(Grads::from_elem(Some(dispatch::call1(op, &[g])?), 1))
+    }
+}
+
+impl Op for Resample {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        let lead = x[0].ndim() - self.axes.len();
+        let shape: Dims = x[0].shape()[..lead]
+            .iter()
+            .copied()
+            .chain(self.axes.iter().map(Axis::outputs))
+            .collect();
+        crate::shape::numel(&shape)?;
+        Ok(Metas::from_elem(
+            TensorMeta {
+                shape,
+                dtype: x[0].dtype(),
+                device: x[0].device(),
+            },
+            1,
+        ))
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let y = &y[0];
+        let weighted = self.axes.iter().any(|a| !a.weight.is_empty());
+        let rounded = weighted && y.dtype().is_integral();
+        let t = if rounded {
+            DType::F32
+        } else {
+            y.dtype().compute()
+        };
+        let x = x[0].prepared(t)?;
+        let out = if y.dtype() == t {
+            y.clone()
+        } else {
+            Tensor::empty(y.shape(), t, y.device())?
+        };
+        if out.numel() > 0 {
+            with_compute!(t, T => {
+                // SAFETY: contiguous tensors of type T; the output is this call's own.
+                unsafe { self.planes::<T>(x.slice(), out.slice_mut()) };
+            });
+        }
+        if rounded {
+            // SAFETY: the buffer is a contiguous f32 tensor of this call's own.
+            for v in unsafe { out.slice_mut::<f32>() } {
+                *v = (*v + 0.5).floor();
+            }
+        }
+        if y.dtype() != t {
+            y.write_from(&out)?;
+        }
+        Ok(())
+    }
+}
+
+impl Resample {
+    fn planes<T: Number>(&self, x: &[T], y: &mut [T]) {
+        let from: Dims = self.axes.iter().map(|a| a.inputs).collect();
+        let to: Dims = self.axes.iter().map(Axis::outputs).collect();
+        let (small, large) = (from.iter().product::<usize>(), to.iter().product::<usize>());
+        let planes = y.len() / large;
+        // Dimensions that shrink go first.
+        let mut order: Vec<usize> = (0..self.axes.len())
+            .filter(|&d| !self.axes[d].is_identity())
+            .collect();
+        order.sort_by(|&a, &b| {
+            let ratio = |d: usize| to[d] as f64 / from[d].max(1) as f64;
+            ratio(a).total_cmp(&ratio(b))
+        });
+        let weights: Vec<Vec<T>> = self
+            .axes
+            .iter()
+            .map(|a| a.weight.iter().map(|&w| T::of_f64(w)).collect())
+            .collect();
+        let divisors = self.divisors.as_ref().map(|all| {
+            let mut flat = vec![1.0];
+            for d in all.iter() {
+                flat = flat
+                    .iter()
+                    .flat_map(|a| d.iter().map(move |b| a * b))
+                    .collect();
+            }
+            flat.into_iter().map(T::of_f64).collect::<Vec<T>>()
+        });
+        let out = Ptr(y.as_mut_ptr());
+        parallel_for(planes, (1 << 14) / (small + large).max(1) + 1, |range| {
+            let (mut a, mut b): (Vec<T>, Vec<T>) = (Vec::new(), Vec::new());
+            for p in range {
+                let x = &x[p * small..(p + 1) * small];
+                // SAFETY: plane `p` belongs to this range alone.
+                let y = unsafe { std::slice::from_raw_parts_mut(out.at(p * large), large) };
+                let mut dims = from.clone();
+                let mut first = true;
+                if let (true, Some(div)) = (self.turned, &divisors) {
+                    a.clear();
+                    a.extend(x.iter().zip(div).map(|(&x, &d)| x.over(d)));
+                    first = false;
+                }
+                for (step, &d) in order.iter().enumerate() {
+                    let axis = &self.axes[d];
+                    let outer = dims[..d].iter().product();
+                    let inner = dims[d + 1..].iter().product();
+                    dims[d] = to[d];
+                    let source: &[T] = if first { x } else { &a };
+                    first = false;
+                    if step + 1 == order.len() {
+                        pass(axis, &weights[d], outer, inner, source, y);
+                    } else {
+                        b.clear();
+                        b.resize(dims.iter().product(), T::default());
+                        pass(axis, &weights[d], outer, inner, source, &mut b);
+                        std::mem::swap(&mut a, &mut b);
+                    }
+                }
+                if order.is_empty() {
+                    y.copy_from_slice(if first { x } else { &a });
+                }
+                if let (false, Some(div)) = (self.turned, &divisors) {
+                    for (y, &d) in y.iter_mut().zip(div) {
+                        *y = y.over(d);
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// One axis of one plane: (outer, inputs, inner) to (outer, outputs, inner).
+fn pass<T: Number>(axis: &Axis, w: &[T], outer: usize, inner: usize, x: &[T], y: &mut [T]) {
+    let (n, m) = (axis.inputs, axis.outputs());
+    for o in 0..outer {
+        let x = &x[o * n * inner..(o + 1) * n * inner];
+        let y = &mut y[o * m * inner..(o + 1) * m * inner];
+        if inner == 1 {
+            for (i, y) in y.iter_mut().enumerate() {
+                let span = axis.start[i]..axis.start[i + 1];
+                let mut sum = T::default();
+                if w.is_empty() {
+                    for &j in &axis.index[span] {
+                        sum = sum.plus(x[j]);
+                    }
+                } else {
+                    for (&j, &w) in axis.index[span.clone()].iter().zip(&w[span]) {
+                        sum = sum.plus_product(w, x[j]);
+                    }
+                }
+                *y = sum;
+            }
+            continue;
+        }
+        for (i, row) in y.chunks_exact_mut(inner).enumerate() {
+            let span = axis.start[i]..axis.start[i + 1];
+            if span.is_empty() {
+                row.fill(T::default());
+            }
+            for (k, at) in span.enumerate() {
+                let j = axis.index[at];
+                let x = &x[j * inner..(j + 1) * inner];
+                match (k, w.get(at)) {
+                    (0, None) => row.copy_from_slice(x),
+                    (0, Some(&w)) => {
+                        row.iter_mut().zip(x).for_each(|(y, &x)| {
+                            *y = T::default().plus_product(w, x);
+                        });
+                    }
+                    (_, None) => row.iter_mut().zip(x).for_each(|(y, &x)| *y = y.plus(x)),
+                    (_, Some(&w)) => {
+                        row.iter_mut()
+                            .zip(x)
+                            .for_each(|(y, &x)| *y = y.plus_product(w, x));
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Tensor {
+    /// Applies one axis to each of the last dimensions.
+    pub fn resample(&self, name: &'static str, axes: Vec<Axis>) -> Result<Tensor> {
+        self.resample_over(name, axes, None)
+    }
+
+    /// As [`Tensor::resample`], dividing by the product of each dimension's divisors.
+    pub fn resample_over(
+        &self,
+        name: &'static str,
+        axes: Vec<Axis>,
+        divisors: Option<Vec<Vec<f64>>>,
+    ) -> Result<Tensor> {
+        let divisors = divisors.map(Arc::new);
+        dispatch::call1(
+            Resample {
+                name,
+                axes: Arc::new(axes),
+                divisors,
+                turned: false,
+            },
+            &[self],
+        )
+    }
+}
