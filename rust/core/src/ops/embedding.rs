@@ -1,3 +1,451 @@
-//! Embeddings and bags of them.
+//! Rows of a table by number, their gradient, and bags of rows.
 
-crate::entries! {}
+use crate::autograd::Vjp;
+use crate::cpu::elements::Element;
+use crate::cpu::pool::parallel_for;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::conv::{Number, Ptr};
+use crate::schema::{Args, Value};
+use crate::shape::{Dims, Show};
+use crate::tensor::Tensor;
+use crate::{bail, ensure, with_compute};
+
+/// Rows of the first input, by the numbers in the second.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Rows {
+    name: &'static str,
+    /// A row without a gradient.
+    padding: Option<i64>,
+    /// Whether gradients are divided by how often their row occurs.
+    scaled: bool,
+}
+
+/// The adjoint: sums rows of the first input into a table of `count` rows. `padding` and `scaled`
+/// as for [`Rows`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct SumRows {
+    name: &'static str,
+    count: usize,
+    padding: Option<i64>,
+    scaled: bool,
+}
+
+/// The adjoint of [`SumRows`]: as [`Rows`], with what it leaves out and divides by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spread(Rows);
+
+fn in_range(at: &[i64], rows: usize) -> Result<()> {
+    match at.iter().find(|&&i| i < 0 || i >= rows as i64) {
+        Some(bad) => bail!(
+            Index,
+            "index out of range in self: embedding got {bad}, the table has {rows} rows"
+        ),
+        None => Ok(()),
+    }
+}
+
+fn counts(at: &[i64], rows: usize) -> Vec<u32> {
+    let mut n = vec![0; rows];
+    at.iter().for_each(|&i| n[i as usize] += 1);
+    n
+}
+
+impl Derivative for Rows {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::inputs(0b10)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else { return Ok(Grads::from_elem(None, 2)) };
+        let op = SumRows {
+            name: self.name,
+            count: cx.input_meta(0)?.shape[0],
+            padding: self.padding,
+            scaled: self.scaled,
+        };
+        Ok(Grads::from_iter([Some(dispatch::call1(op, &[g, &cx.input(1)?])?), None]))
+    }
+}
+
+impl Op for Rows {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        let shape: Dims = x[1].shape().iter().chain(&x[0].shape()[1..]).copied().collect();
+        crate::shape::numel(&shape)?;
+        Ok(Metas::from_elem(TensorMeta { shape, dtype: x[0].dtype(), device: x[0].device() }, 1))
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let (table, at) = (x[0].prepared(x[0].dtype())?, x[1].prepared(DType::I64)?);
+        // SAFETY: a contiguous i64 tensor, read only.
+        let at = unsafe { at.slice::<i64>() };
+        in_range(at, table.size(0))?;
+        let bytes =
+            table.shape()[1..].iter().product::<usize>() * table.dtype().size();
+        let (from, to) = (Ptr(table.bytes_ptr()), Ptr(y[0].bytes_ptr()));
+        parallel_for(at.len(), (1 << 15) / bytes.max(1) + 1, |range| {
+            for i in range {
+                // SAFETY: numbers were checked; row `i` of the output belongs to this range.
+                unsafe {
+                    let row = from.at(at[i] as usize * bytes);
+                    std::ptr::copy_nonoverlapping(row, to.at(i * bytes), bytes);
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Derivative for SumRows {
+    fn name(&self) -> &'static str {
+        "EmbeddingDenseBackwardBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::inputs(0b10)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else { return Ok(Grads::from_elem(None, 2)) };
+        let rows = Rows { name: self.name, padding: self.padding, scaled: self.scaled };
+        Ok(Grads::from_iter([Some(dispatch::call1(Spread(rows), &[g, &cx.input(1)?])?), None]))
+    }
+}
+
+impl Op for SumRows {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        let rest = &x[0].shape()[x[1].ndim()..];
+        let shape: Dims = std::iter::once(self.count).chain(rest.iter().copied()).collect();
+        Ok(Metas::from_elem(TensorMeta { shape, dtype: x[0].dtype(), device: x[0].device() }, 1))
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let t = y[0].dtype().compute();
+        let (g, at) = (x[0].prepared(t)?, x[1].prepared(DType::I64)?);
+        // SAFETY: a contiguous i64 tensor, read only.
+        let at = unsafe { at.slice::<i64>() };
+        in_range(at, self.count)?;
+        let n = if self.scaled { counts(at, self.count) } else { Vec::new() };
+        let width: usize = y[0].shape()[1..].iter().product();
+        let out = Tensor::zeros(y[0].shape(), t, y[0].device())?;
+        with_compute!(t, T => {
+            // SAFETY: contiguous tensors of type T; the output is this call's own.
+            let (g, to) = unsafe { (g.slice::<T>(), Ptr(out.ptr::<T>())) };
+            // Threads take columns, so that the order of sums does not depend on them.
+            parallel_for(width, (1 << 15) / at.len().max(1) + 16, |columns| {
+                for (i, &row) in at.iter().enumerate() {
+                    if self.padding == Some(row) {
+                        continue;
+                    }
+                    let from = &g[i * width..][columns.clone()];
+                    // SAFETY: these columns belong to this range alone.
+                    let to = unsafe {
+                        let first = to.at(row as usize * width + columns.start);
+                        std::slice::from_raw_parts_mut(first, columns.len())
+                    };
+                    match n.get(row as usize) {
+                        None => to.iter_mut().zip(from).for_each(|(a, &b)| *a = a.plus(b)),
+                        Some(&n) => {
+                            let n = <T as Element>::of_i64(n as i64);
+                            to.iter_mut().zip(from).for_each(|(a, &b)| *a = a.plus(b.over(n)));
+                        }
+                    }
+                }
+            });
+        });
+        y[0].write_from(&out)
+    }
+}
+
+impl Derivative for Spread {
+    fn name(&self) -> &'static str {
+        "EmbeddingDenseBackwardBackward0"
+    }
+    fn save(&self, needs: Mask) -> Save {
+        self.0.save(needs)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        self.0.vjp(cx, g)
+    }
+}
+
+impl Op for Spread {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        self.0.infer(x)
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        self.0.cpu(x, y)?;
+        if self.0.padding.is_none() && !self.0.scaled {
+            return Ok(());
+        }
+        let at = x[1].prepared(DType::I64)?;
+        // SAFETY: a contiguous i64 tensor, read only.
+        let at = unsafe { at.slice::<i64>() };
+        let n = counts(at, x[0].size(0));
+        let width = x[0].shape()[1..].iter().product::<usize>();
+        crate::with_element!(y[0].dtype(), T => {
+            // SAFETY: a contiguous tensor of type T of this call's own.
+            let y = unsafe { y[0].slice_mut::<T>() };
+            for (row, &i) in y.chunks_mut(width.max(1)).zip(at) {
+                let k = match (self.0.padding == Some(i), self.0.scaled) {
+                    (true, _) => 0.0,
+                    (_, true) => 1.0 / n[i as usize] as f64,
+                    _ => continue,
+                };
+                row.iter_mut().for_each(|v| *v = <T as Element>::of_f64(Element::to_f64(*v) * k));
+            }
+        });
+        Ok(())
+    }
+}
+
+fn check_numbers(at: &Tensor, name: &str) -> Result<()> {
+    ensure!(
+        matches!(at.dtype(), DType::I64 | DType::I32),
+        Runtime,
+        "Expected tensor for argument #1 'indices' to have one of the following scalar types: \
+         Long, Int; but got {} instead (while checking arguments for {name})",
+        crate::autograd::saved::type_name(at)
+    );
+    Ok(())
+}
+
+impl Tensor {
+    /// `embedding`: rows of this table.
+    pub fn embedding(&self, at: &Tensor, padding: Option<i64>, scaled: bool) -> Result<Tensor> {
+        ensure!(self.ndim() == 2, Runtime, "'weight' must be 2-D, but got {}", Show(self.shape()));
+        check_numbers(at, "embedding")?;
+        let name = "EmbeddingBackward0";
+        dispatch::call1(Rows { name, padding, scaled }, &[self, at])
+    }
+}
+
+/// Shortens the rows in `at` that are longer than `max_norm`, in place.
+fn renorm(table: &Tensor, at: &Tensor, max_norm: f64, p: f64) -> Result<()> {
+    check_numbers(at, "embedding_renorm_")?;
+    ensure!(
+        table.ndim() == 2,
+        Runtime,
+        "embedding_renorm_: expected a table of 2 dimensions, but got {}",
+        Show(table.shape())
+    );
+    table.check_inplace(false)?;
+    let at = at.prepared(DType::I64)?;
+    // SAFETY: a contiguous i64 tensor, read only.
+    let mut rows = unsafe { at.slice::<i64>() }.to_vec();
+    in_range(&rows, table.size(0))?;
+    rows.sort_unstable();
+    rows.dedup();
+    let copy = Tensor::empty(table.shape(), table.dtype(), table.device())?;
+    copy.write_from(table)?;
+    let width = table.size(1);
+    crate::with_element!(copy.dtype(), T => {
+        // SAFETY: a contiguous tensor of type T of this call's own.
+        let values = unsafe { copy.slice_mut::<T>() };
+        for &i in &rows {
+            let row = &mut values[i as usize * width..][..width];
+            let sizes = row.iter().map(|v| Element::to_f64(*v).abs());
+            let norm = if p == f64::INFINITY {
+                sizes.fold(0.0, f64::max)
+            } else {
+                sizes.map(|v| v.powf(p)).sum::<f64>().powf(1.0 / p)
+            };
+            if norm > max_norm {
+                let k = max_norm / (norm + 1e-7);
+                row.iter_mut().for_each(|v| *v = <T as Element>::of_f64(Element::to_f64(*v) * k));
+            }
+        }
+    });
+    crate::autograd::mode::with_grad(false, || table.copy_from(&copy))
+}
+
+fn embedding_bag(a: &Args) -> Result<Value> {
+    let (w, at, offsets) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
+    let (scaled, mode) = (a.bool(3)?, a.int(4)?);
+    let (each, last) = (a.opt_tensor(6), a.bool(7)?);
+    check_numbers(at, "embedding_bag")?;
+    check_numbers(offsets, "embedding_bag")?;
+    ensure!(
+        w.ndim() == 2 && at.ndim() == 1 && offsets.ndim() == 1,
+        Runtime,
+        "embedding_bag: expected weight of 2 dimensions, indices and offsets of 1, but got {}, {} \
+         and {}",
+        Show(w.shape()),
+        Show(at.shape()),
+        Show(offsets.shape())
+    );
+    ensure!(
+        (0..=2).contains(&mode),
+        Value,
+        "embedding_bag: mode must be 0 (sum), 1 (mean) or 2 (max), got {mode}"
+    );
+    ensure!(
+        each.is_none() || mode == 0,
+        Runtime,
+        "embedding_bag: per_sample_weights only supported with mode='sum'"
+    );
+    if let Some(e) = each {
+        ensure!(
+            e.shape() == at.shape() && e.dtype() == w.dtype(),
+            Runtime,
+            "expected per_sample_weights of shape {} and type {}, but got {} and {}: shape must be \
+             the same as the input's, type the same as the weight's",
+            Show(at.shape()),
+            w.dtype(),
+            Show(e.shape()),
+            e.dtype()
+        );
+    }
+    let rows = w.size(0) as i64;
+    let padding = match a.opt_int(8) {
+        None => None,
+        Some(p) => {
+            ensure!(
+                -rows <= p && p < rows,
+                Runtime,
+                "padding_idx must be within the number of embeddings, -{rows} through {}, but got \
+                 {p}",
+                rows - 1
+            );
+            Some(p.rem_euclid(rows))
+        }
+    };
+    let (numbers, starts) = (at.prepared(DType::I64)?, offsets.prepared(DType::I64)?);
+    // SAFETY: contiguous i64 tensors, read only.
+    let (numbers, starts) = unsafe { (numbers.slice::<i64>(), starts.slice::<i64>()) };
+    in_range(numbers, rows as usize)?;
+    let total = numbers.len() as i64;
+    ensure!(
+        starts.first().is_none_or(|&s| s == 0),
+        Runtime,
+        "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from \
+         position 0. However, got {}",
+        starts[0]
+    );
+    ensure!(
+        starts.windows(2).all(|w| w[0] <= w[1]) && starts.last().is_none_or(|&s| s <= total),
+        Runtime,
+        "offsets[-1] can not be greater than input's length({total}), and offsets must not \
+         decrease"
+    );
+    ensure!(
+        !last || !starts.is_empty(),
+        Runtime,
+        "include_last_offset: number of offsets should be at least 1"
+    );
+    let bags = starts.len() - last as usize;
+    // Which bag each number belongs to; those of the padding row belong to none.
+    let (mut kept, mut bag_of, mut sizes) = (Vec::new(), Vec::new(), vec![0i64; bags]);
+    let mut all_bags = Vec::with_capacity(numbers.len());
+    let mut bag = 0;
+    for (i, &row) in numbers.iter().enumerate() {
+        while bag + 1 < starts.len() && starts[bag + 1] <= i as i64 {
+            bag += 1;
+        }
+        all_bags.push(bag as i64);
+        if bag < bags && padding != Some(row) {
+            kept.push(i as i64);
+            bag_of.push(bag as i64);
+            sizes[bag] += 1;
+        }
+    }
+    let long = |v: &[i64], shape: &[usize]| -> Result<Tensor> {
+        Tensor::from_slice(v, shape, DType::I64)?.to_device(w.device())
+    };
+    let chosen: Vec<i64> = kept.iter().map(|&i| numbers[i as usize]).collect();
+    let offset2bag = long(&all_bags, &[all_bags.len()])?;
+    let bag_size = long(&sizes, &[bags])?;
+    let width = w.size(1);
+    if mode == 2 {
+        let (best, y) = bag_max(w, &chosen, &bag_of, bags)?;
+        let best = long(&best, &[bags, width])?;
+        return Ok(Value::Tuple(vec![y, offset2bag, bag_size, best]));
+    }
+    let name = "EmbeddingBagBackward0";
+    let chosen = long(&chosen, &[kept.len()])?;
+    let mut x = dispatch::call1(Rows { name, padding: None, scaled }, &[w, &chosen])?;
+    if let Some(e) = each {
+        let column = e.reshape(&[-1, 1])?;
+        let kept = long(&kept, &[kept.len()])?;
+        let rows = Rows { name, padding: None, scaled: false };
+        x = x.mul(&dispatch::call1(rows, &[&column, &kept])?)?;
+    }
+    let bag_of = long(&bag_of, &[bag_of.len()])?;
+    let sum = SumRows { name, count: bags, padding: None, scaled: mode == 1 };
+    let y = dispatch::call1(sum, &[&x, &bag_of])?;
+    let best = long(&[], &[0])?;
+    Ok(Value::Tuple(vec![y, offset2bag, bag_size, best]))
+}
+
+/// The largest element of each column of each bag, and the row that it is from.
+fn bag_max(
+    w: &Tensor,
+    numbers: &[i64],
+    bag_of: &[i64],
+    bags: usize,
+) -> Result<(Vec<i64>, Tensor)> {
+    let (rows, width) = (w.size(0), w.size(1));
+    // Empty bags read one zero behind the table.
+    let nothing = (rows * width) as i64;
+    let mut best = vec![-1i64; bags * width];
+    let values = w.to_host()?.prepared(DType::F64)?;
+    // SAFETY: a contiguous f64 tensor, read only.
+    let values = unsafe { values.slice::<f64>() };
+    for (&row, &bag) in numbers.iter().zip(bag_of) {
+        for c in 0..width {
+            let slot = &mut best[bag as usize * width + c];
+            let value = values[row as usize * width + c];
+            if *slot < 0 || value > values[*slot as usize * width + c] || value.is_nan() {
+                *slot = row;
+            }
+        }
+    }
+    let at: Vec<i64> = best
+        .iter()
+        .enumerate()
+        .map(|(i, &row)| if row < 0 { nothing } else { row * width as i64 + (i % width) as i64 })
+        .collect();
+    let at = Tensor::from_slice(&at, &[bags * width], DType::I64)?.to_device(w.device())?;
+    let flat = w.reshape(&[-1])?.pad_constant(&[0, 1], crate::dtype::Scalar::Int(0))?;
+    let name = "EmbeddingBagBackward0";
+    let y = dispatch::call1(
+        Rows { name, padding: None, scaled: false },
+        &[&flat.reshape(&[-1, 1])?, &at],
+    )?;
+    best.iter_mut().for_each(|b| *b = (*b).max(0));
+    Ok((best, y.reshape_to(&[bags, width])?))
+}
+
+crate::entries! {
+    /// Rows of `weight` by their numbers; `padding_idx` names one without a gradient.
+    "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+    FN, |a| {
+        ensure!(
+            !a.bool(4)?,
+            NotImplemented,
+            "embedding: sparse=True needs sparse tensors, which are not supported: use sparse=False"
+        );
+        let padding = Some(a.int(2)?).filter(|&p| p >= 0);
+        Ok(a.tensor(0)?.embedding(a.tensor(1)?, padding, a.bool(3)?)?.into())
+    };
+    /// Shortens the rows that `indices` names to `max_norm`, in place.
+    "embedding_renorm_(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
+    FN, |a| {
+        renorm(a.tensor(0)?, a.tensor(1)?, a.float(2)?, a.float(3)?)?;
+        Ok(a.tensor(0)?.clone().into())
+    };
+    /// Sums, means or maxima of bags of rows; with the bag of each number, sizes and maxima.
+    "embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None) -> (Tensor, Tensor, Tensor, Tensor)",
+    FN, |a| {
+        ensure!(
+            !a.bool(5)?,
+            NotImplemented,
+            "embedding_bag: sparse=True needs sparse tensors, which are not supported: use \
+             sparse=False"
+        );
+        embedding_bag(a)
+    };
+}

@@ -2,13 +2,15 @@
 
 use crate::autograd::Vjp;
 use crate::dispatch;
-use crate::dtype::Scalar;
-use crate::ensure;
+use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
-use crate::shape::Dims;
+use crate::ops::resample::Axis;
+use crate::schema::Value;
+use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
+use crate::{bail, ensure};
 use smallvec::SmallVec;
 
 /// `pad` holds (before, after) pairs, the last dimension first; negative ones crop.
@@ -122,8 +124,189 @@ impl Tensor {
     }
 }
 
+
+/// How a padded index reads the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fold {
+    Reflect,
+    Replicate,
+    Circular,
+}
+
+/// Pads the last `pad.len() / 2` dimensions by reading the input again.
+fn fold(name: &str, node: &'static str, how: Fold, x: &Tensor, pad: &[i64]) -> Result<Tensor> {
+    let n = pad.len() / 2;
+    ensure!(
+        pad.len() % 2 == 0 && (x.ndim() == n + 1 || x.ndim() == n + 2),
+        Runtime,
+        "{name}: padding size is expected to be {} and input {}D or {}D, but got {} and input of \
+         size {}",
+        2 * n,
+        n + 1,
+        n + 2,
+        Show(pad),
+        Show(x.shape())
+    );
+    let lead = x.ndim() - n;
+    ensure!(
+        !x.shape()[x.ndim() - n - 1..].contains(&0),
+        Runtime,
+        "{name}: Expected {}D or {}D (batch mode) tensor with possibly 0 batch size and other \
+         non-zero dimensions for input, but got: {}",
+        n + 1,
+        n + 2,
+        Show(x.shape())
+    );
+    ensure!(
+        how == Fold::Circular || (x.dtype() != DType::Bool && !x.dtype().is_complex()),
+        NotImplemented,
+        "\"{name}\" not implemented for '{}'",
+        x.dtype().scalar_name()
+    );
+    let mut axes = Vec::new();
+    for d in 0..n {
+        let size = x.size(lead + d) as i64;
+        let (before, after) = (pad[2 * (n - 1 - d)], pad[2 * (n - 1 - d) + 1]);
+        match how {
+            Fold::Reflect => ensure!(
+                before < size && after < size,
+                Runtime,
+                "{name}: Argument #4: Padding size should be less than the corresponding input \
+                 dimension, but got: padding ({before}, {after}) at dimension {} of input {}",
+                lead + d,
+                Show(x.shape())
+            ),
+            Fold::Circular => {
+                ensure!(
+                    before <= size && after <= size,
+                    Runtime,
+                    "Padding value causes wrapping around more than once."
+                );
+            }
+            Fold::Replicate => {}
+        }
+        let out = size.checked_add(before).and_then(|s| s.checked_add(after));
+        let least = if how == Fold::Circular { 0 } else { 1 };
+        let Some(out) = out.filter(|&o| o >= least) else {
+            bail!(
+                Runtime,
+                "{name}: input of size {} is too small: calculated output size {} at dimension {} \
+                 (Negative padding value is resulting in an empty dimension)",
+                Show(x.shape()),
+                size.saturating_add(before).saturating_add(after),
+                lead + d
+            )
+        };
+        axes.push(Axis::gather(size as usize, out as usize, |i| {
+            let at = i as i64 - before;
+            (match how {
+                Fold::Replicate => at.clamp(0, size - 1),
+                Fold::Circular => at.rem_euclid(size),
+                Fold::Reflect if at < 0 => -at,
+                Fold::Reflect if at >= size => 2 * (size - 1) - at,
+                Fold::Reflect => at,
+            }) as usize
+        }));
+    }
+    x.resample(node, axes)
+}
+
+/// Checks the list's length and pads.
+fn fold_n(n: usize, how: Fold, x: &Tensor, pad: &[i64]) -> Result<Tensor> {
+    let (name, node) = match (how, n) {
+        (Fold::Reflect, 1) => ("reflection_pad1d", "ReflectionPad1DBackward0"),
+        (Fold::Reflect, 2) => ("reflection_pad2d", "ReflectionPad2DBackward0"),
+        (Fold::Reflect, _) => ("reflection_pad3d", "ReflectionPad3DBackward0"),
+        (Fold::Replicate, 1) => ("replication_pad1d", "ReplicationPad1DBackward0"),
+        (Fold::Replicate, 2) => ("replication_pad2d", "ReplicationPad2DBackward0"),
+        (Fold::Replicate, _) => ("replication_pad3d", "ReplicationPad3DBackward0"),
+        (Fold::Circular, _) => ("_pad_circular", "PadCircularBackward0"),
+    };
+    let one: SmallVec<[i64; 6]> = match pad {
+        [p] => SmallVec::from_elem(*p, 2 * n),
+        _ => pad.into(),
+    };
+    ensure!(
+        one.len() == 2 * n,
+        Runtime,
+        "{name}: padding size is expected to be {}, but got: {}",
+        2 * n,
+        pad.len()
+    );
+    fold(name, node, how, x, &one)
+}
+
+impl Tensor {
+    /// `nn.functional.pad`.
+    pub fn pad(&self, pad: &[i64], mode: &str, value: Option<Scalar>) -> Result<Tensor> {
+        ensure!(pad.len() % 2 == 0, Runtime, "Padding length must be divisible by 2");
+        ensure!(
+            pad.len() <= 2 * self.ndim(),
+            Runtime,
+            "Padding length should be less than or equal to two times the input dimension but got \
+             padding length {} and input of dimension {}",
+            pad.len(),
+            self.ndim()
+        );
+        if mode == "constant" {
+            return self.pad_constant(pad, value.unwrap_or(Scalar::Int(0)));
+        }
+        ensure!(
+            value.is_none_or(|v| v.f64() == 0.0),
+            Runtime,
+            "Padding mode \"{mode}\" doesn't take in value argument"
+        );
+        let n = pad.len() / 2;
+        let how = match mode {
+            "reflect" => Fold::Reflect,
+            "replicate" => Fold::Replicate,
+            "circular" => Fold::Circular,
+            _ => bail!(NotImplemented, "Unrecognised padding mode {mode}"),
+        };
+        ensure!(
+            (1..=3).contains(&n) && (self.ndim() == n + 1 || self.ndim() == n + 2),
+            NotImplemented,
+            "Padding size {} is not supported for {}D input tensor.\nSupported combinations for \
+             non-constant padding:\n  - 2D or 3D input: padding size = 2 (pads last dimension)\n  \
+             - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n  - 4D or 5D input: \
+             padding size = 6 (pads last 3 dimensions)",
+            pad.len(),
+            self.ndim()
+        );
+        fold_n(n, how, self, pad)
+    }
+}
+
+fn folded(n: usize, how: Fold, a: &crate::schema::Args) -> Result<Value> {
+    Ok(fold_n(n, how, a.tensor(0)?, a.ints(1)?)?.into())
+}
+
 crate::entries! {
     /// Pads with a constant: `pad` holds (before, after) pairs, the last dimension first.
     "constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor", FN,
     |a| Ok(a.tensor(0)?.pad_constant(a.ints(1)?, a.scalar(2)?)?.into());
+    /// Pads the last dimensions: `mode` is constant, reflect, replicate or circular.
+    "pad(Tensor self, int[] pad, str mode='constant', float? value=None) -> Tensor", NN,
+    |a| {
+        let value = a.opt_scalar(3);
+        Ok(a.tensor(0)?.pad(a.ints(1)?, a.str(2)?, value)?.into())
+    };
+    /// Pads the last dimension by reflection at the edge.
+    "reflection_pad1d(Tensor self, int[] padding) -> Tensor", NN,
+    |a| folded(1, Fold::Reflect, a);
+    /// Pads the last two dimensions by reflection at the edge.
+    "reflection_pad2d(Tensor self, int[] padding) -> Tensor", NN,
+    |a| folded(2, Fold::Reflect, a);
+    /// Pads the last three dimensions by reflection at the edge.
+    "reflection_pad3d(Tensor self, int[] padding) -> Tensor", NN,
+    |a| folded(3, Fold::Reflect, a);
+    /// Pads the last dimension with the elements at the edge.
+    "replication_pad1d(Tensor self, int[] padding) -> Tensor", NN,
+    |a| folded(1, Fold::Replicate, a);
+    /// Pads the last two dimensions with the elements at the edge.
+    "replication_pad2d(Tensor self, int[] padding) -> Tensor", NN,
+    |a| folded(2, Fold::Replicate, a);
+    /// Pads the last three dimensions with the elements at the edge.
+    "replication_pad3d(Tensor self, int[] padding) -> Tensor", NN,
+    |a| folded(3, Fold::Replicate, a);
 }

@@ -66,7 +66,8 @@ impl Axis {
             && self.start.iter().enumerate().all(|(i, &j)| i == j)
     }
 
-    fn turned(&self) -> Axis {
+    /// The transposed matrix.
+    pub fn turned(&self) -> Axis {
         let mut terms = vec![Vec::new(); self.inputs];
         for i in 0..self.outputs() {
             for j in self.start[i]..self.start[i + 1] {
@@ -153,7 +154,7 @@ impl Op for Resample {
         if rounded {
             // SAFETY: the buffer is a contiguous f32 tensor of this call's own.
             for v in unsafe { out.slice_mut::<f32>() } {
-                *v = (*v + 0.5).floor();
+                *v = (*v + 0.5).floor().clamp(0.0, 255.0);
             }
         }
         if y.dtype() != t {

@@ -1,0 +1,400 @@
+//! Sampling at the points of a grid.
+
+use super::cubic;
+use crate::autograd::{mode, Vjp};
+use crate::cpu::elements::Element;
+use crate::cpu::pool::parallel_for;
+use crate::dispatch;
+use crate::error::Result;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::conv::Ptr;
+use crate::ops::norm::Float;
+use crate::shape::{Dims, Show};
+use crate::tensor::Tensor;
+use crate::{bail, ensure, with_float};
+use smallvec::SmallVec;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum How {
+    Linear,
+    Nearest,
+    Cubic,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Border {
+    Zeros,
+    Edge,
+    Reflect,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct GridSample {
+    how: How,
+    border: Border,
+    corners: bool,
+}
+
+/// One element that a sample reads along one dimension: its place, its weight, and the weight's
+/// derivative by the grid's coordinate.
+#[derive(Clone, Copy)]
+struct Tap {
+    at: usize,
+    weight: f64,
+    slope: f64,
+}
+
+type Taps = SmallVec<[Tap; 4]>;
+
+impl GridSample {
+    /// A coordinate brought inside `0..size`, and its derivative.
+    fn inside(&self, mut x: f64, size: usize) -> (f64, f64) {
+        let mut slope = 1.0;
+        if self.border == Border::Zeros {
+            return (x, slope);
+        }
+        if self.border == Border::Reflect {
+            let n = size as f64;
+            let (low, high) = if self.corners { (0.0, n - 1.0) } else { (-0.5, n - 0.5) };
+            let span = high - low;
+            if span <= 0.0 {
+                return (0.0, 0.0);
+            }
+            let far = (x - low).abs();
+            let sign = if x < low { -1.0 } else { 1.0 };
+            let rest = far % span;
+            let odd = (far / span).floor() % 2.0 != 0.0;
+            x = if odd { span - rest + low } else { rest + low };
+            slope = if odd { -sign } else { sign };
+        }
+        let last = size as f64 - 1.0;
+        if x <= 0.0 {
+            (0.0, 0.0)
+        } else if x >= last {
+            (last, 0.0)
+        } else {
+            (x, slope)
+        }
+    }
+
+    fn taps(&self, coordinate: f64, size: usize) -> Taps {
+        let n = size as f64;
+        let (x, scale) = if self.corners {
+            ((coordinate + 1.0) / 2.0 * (n - 1.0), (n - 1.0) / 2.0)
+        } else {
+            (((coordinate + 1.0) * n - 1.0) / 2.0, n / 2.0)
+        };
+        let mut taps = Taps::new();
+        let mut push = |at: f64, weight: f64, slope: f64| {
+            if at >= 0.0 && at < n {
+                taps.push(Tap { at: at as usize, weight, slope });
+            }
+        };
+        match self.how {
+            How::Cubic => {
+                let low = x.floor();
+                let (w, d) = (cubic(x - low), cubic_slope(x - low));
+                for k in 0..4 {
+                    let (at, _) = self.inside(low - 1.0 + k as f64, size);
+                    push(at.round_ties_even(), w[k], d[k] * scale);
+                }
+            }
+            How::Nearest => {
+                let (x, _) = self.inside(x, size);
+                push(x.round_ties_even(), 1.0, 0.0);
+            }
+            How::Linear => {
+                let (x, slope) = self.inside(x, size);
+                let low = x.floor();
+                let t = x - low;
+                push(low, 1.0 - t, -scale * slope);
+                push(low + 1.0, t, scale * slope);
+            }
+        }
+        taps
+    }
+
+    /// Taps along depth, height and width for one point of the grid, which names width first.
+    fn point<T: Float>(&self, grid: &[T], size: [usize; 3]) -> [Taps; 3] {
+        std::array::from_fn(|d| {
+            if d == 0 && grid.len() == 2 {
+                return SmallVec::from_elem(Tap { at: 0, weight: 1.0, slope: 0.0 }, 1);
+            }
+            self.taps(grid[2 - d].to_f64(), size[d])
+        })
+    }
+}
+
+/// Derivatives of [`cubic`] by `t`.
+fn cubic_slope(t: f64) -> [f64; 4] {
+    const A: f64 = -0.75;
+    let near = |x: f64| (3.0 * (A + 2.0) * x - 2.0 * (A + 3.0)) * x;
+    let far = |x: f64| (3.0 * A * x - 10.0 * A) * x + 8.0 * A;
+    [far(t + 1.0), near(t), -near(1.0 - t), -far(2.0 - t)]
+}
+
+/// (depth, height, width) of the last dimensions from `first` on; depth 1 for images.
+fn volume(shape: &[usize], first: usize, n: usize) -> [usize; 3] {
+    std::array::from_fn(|d| (d + n).checked_sub(3).map_or(1, |i| shape[first + i]))
+}
+
+impl Derivative for GridSample {
+    fn name(&self) -> &'static str {
+        "GridSampler2DBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::inputs(0b11)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else { return Ok(Grads::from_elem(None, 2)) };
+        let op = GridSampleGrad(*self);
+        let (x, grid) = (cx.input(0)?, cx.input(1)?);
+        let inputs = [g, &x, &grid];
+        let d = if mode::grad() {
+            dispatch::call(op, &inputs)?
+        } else {
+            dispatch::compute(&op, &inputs)?
+        };
+        Ok((0..2).map(|i| cx.needs(i).then(|| d[i].clone())).collect())
+    }
+}
+
+impl Op for GridSample {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        let n = x[0].ndim() - 2;
+        let shape: Dims =
+            x[0].shape()[..2].iter().chain(&x[1].shape()[1..=n]).copied().collect();
+        crate::shape::numel(&shape)?;
+        Ok(Metas::from_elem(TensorMeta { shape, dtype: x[0].dtype(), device: x[0].device() }, 1))
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let t = x[0].dtype().compute();
+        let (a, grid) = (x[0].prepared(t)?, x[1].prepared(t)?);
+        let n = a.ndim() - 2;
+        let out = Tensor::empty(y[0].shape(), t, a.device())?;
+        let size = volume(a.shape(), 2, n);
+        let [depth, height, width] = size;
+        let plane = depth * height * width;
+        let (channels, points) = (a.size(1), y[0].shape()[2..].iter().product::<usize>());
+        with_float!(t, "grid_sampler", T => {
+            // SAFETY: contiguous tensors of type T; the output is this call's own.
+            let (a, grid, y) =
+                unsafe { (a.slice::<T>(), grid.slice::<T>(), Ptr(out.ptr::<T>())) };
+            parallel_for(grid.len() / n, 1024, |range| {
+                for p in range {
+                    let (sample, at) = (p / points, p % points);
+                    let taps = self.point(&grid[p * n..(p + 1) * n], size);
+                    for c in 0..channels {
+                        let x = &a[(sample * channels + c) * plane..][..plane];
+                        let mut sum = 0.0;
+                        for z in &taps[0] {
+                            for v in &taps[1] {
+                                let row = (z.at * height + v.at) * width;
+                                for u in &taps[2] {
+                                    let w = z.weight * v.weight * u.weight;
+                                    sum += x[row + u.at].to_f64() * w;
+                                }
+                            }
+                        }
+                        // SAFETY: point `p` belongs to this range alone.
+                        unsafe { *y.at((sample * channels + c) * points + at) = T::of_f64(sum) };
+                    }
+                }
+            });
+        });
+        y[0].write_from(&out)
+    }
+}
+
+/// Both gradients of [`GridSample`]: inputs are g, x and grid.
+#[derive(Clone, Copy, Debug)]
+struct GridSampleGrad(GridSample);
+
+impl Derivative for GridSampleGrad {
+    fn name(&self) -> &'static str {
+        "GridSampler2DBackwardBackward0"
+    }
+    fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
+        bail!(
+            NotImplemented,
+            "derivative for aten::grid_sampler_2d_backward is not implemented: grid_sampler can be \
+             differentiated once"
+        )
+    }
+}
+
+impl Op for GridSampleGrad {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        Ok(Metas::from_iter([TensorMeta::of(x[1]), TensorMeta::of(x[2])]))
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let t = x[1].dtype().compute();
+        let (g, a, grid) = (x[0].prepared(t)?, x[1].prepared(t)?, x[2].prepared(t)?);
+        let n = a.ndim() - 2;
+        let size = volume(a.shape(), 2, n);
+        let [depth, height, width] = size;
+        let plane = depth * height * width;
+        let (channels, points) = (a.size(1), g.shape()[2..].iter().product::<usize>());
+        let dx = Tensor::zeros(a.shape(), t, a.device())?;
+        let dgrid = Tensor::zeros(grid.shape(), t, a.device())?;
+        with_float!(t, "grid_sampler_backward", T => {
+            // SAFETY: contiguous tensors of type T; the outputs are this call's own.
+            let (g, a, grid, dx, dgrid) = unsafe {
+                (
+                    g.slice::<T>(),
+                    a.slice::<T>(),
+                    grid.slice::<T>(),
+                    Ptr(dx.ptr::<T>()),
+                    Ptr(dgrid.ptr::<T>()),
+                )
+            };
+            parallel_for(a.len() / (channels * plane).max(1), 1, |range| {
+                for p in range.start * points..range.end * points {
+                    let (sample, at) = (p / points, p % points);
+                    let taps = self.0.point(&grid[p * n..(p + 1) * n], size);
+                    let mut slope = [0.0; 3];
+                    for c in 0..channels {
+                        let base = (sample * channels + c) * plane;
+                        let g = g[(sample * channels + c) * points + at].to_f64();
+                        for z in &taps[0] {
+                            for v in &taps[1] {
+                                for u in &taps[2] {
+                                    let i = base + (z.at * height + v.at) * width + u.at;
+                                    let x = a[i].to_f64() * g;
+                                    slope[0] += x * u.slope * v.weight * z.weight;
+                                    slope[1] += x * u.weight * v.slope * z.weight;
+                                    slope[2] += x * u.weight * v.weight * z.slope;
+                                    // SAFETY: samples belong to one range each.
+                                    unsafe {
+                                        *dx.at(i) +=
+                                            T::of_f64(g * u.weight * v.weight * z.weight)
+                                    };
+                                }
+                            }
+                        }
+                    }
+                    for d in 0..n {
+                        // SAFETY: point `p` belongs to this range alone.
+                        unsafe { *dgrid.at(p * n + d) = T::of_f64(slope[d]) };
+                    }
+                }
+            });
+        });
+        y[0].write_from(&dx)?;
+        y[1].write_from(&dgrid)
+    }
+}
+
+pub fn sample(x: &Tensor, grid: &Tensor, how: i64, border: i64, corners: bool) -> Result<Tensor> {
+    let n = x.ndim().saturating_sub(2);
+    ensure!(
+        (n == 2 || n == 3) && x.ndim() == grid.ndim(),
+        Runtime,
+        "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got \
+         input with sizes {} and grid with sizes {}",
+        Show(x.shape()),
+        Show(grid.shape())
+    );
+    ensure!(
+        x.size(0) == grid.size(0),
+        Runtime,
+        "grid_sampler(): expected grid and input to have same batch size, but got input with sizes \
+         {} and grid with sizes {}",
+        Show(x.shape()),
+        Show(grid.shape())
+    );
+    ensure!(
+        grid.size(n + 1) == n,
+        Runtime,
+        "grid_sampler(): expected grid to have size {n} in last dimension, but got grid with sizes \
+         {}",
+        Show(grid.shape())
+    );
+    for d in 2..x.ndim() {
+        ensure!(
+            x.size(d) > 0,
+            Runtime,
+            "grid_sampler(): expected input to have non-empty spatial dimensions, but input has \
+             sizes {} with dimension {d} being empty",
+            Show(x.shape())
+        );
+    }
+    let how = match how {
+        0 => How::Linear,
+        1 => How::Nearest,
+        2 => How::Cubic,
+        _ => bail!(Runtime, "grid_sampler(): unknown interpolation mode {how}"),
+    };
+    let border = match border {
+        0 => Border::Zeros,
+        1 => Border::Edge,
+        2 => Border::Reflect,
+        _ => bail!(Runtime, "grid_sampler(): unknown padding mode {border}"),
+    };
+    ensure!(
+        how != How::Cubic || n == 2,
+        Runtime,
+        "grid_sampler(): bicubic interpolation only supports 4D input"
+    );
+    ensure!(
+        x.dtype() == grid.dtype(),
+        Runtime,
+        "grid_sampler(): expected scalar type {} but found {}: input and grid must have one type",
+        x.dtype().scalar_name(),
+        grid.dtype().scalar_name()
+    );
+    ensure!(
+        x.dtype().is_float(),
+        NotImplemented,
+        "\"grid_sampler_{n}d_cpu\" not implemented for '{}'",
+        x.dtype().scalar_name()
+    );
+    dispatch::call1(GridSample { how, border, corners }, &[x, grid])
+}
+
+/// `affine_grid_generator`: theta (N, n, n + 1), size (N, C, ...) of n = 2 or 3 dimensions.
+pub fn affine(theta: &Tensor, size: &[i64], corners: bool) -> Result<Tensor> {
+    let n = size.len().saturating_sub(2);
+    ensure!(
+        n == 2 || n == 3,
+        Runtime,
+        "AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs, got size {}",
+        Show(size)
+    );
+    let size = crate::shape::sizes(size)?;
+    ensure!(
+        theta.shape()[..] == [size[0], n, n + 1],
+        Runtime,
+        "Expected a batch of {n}D affine matrices of shape Nx{n}x{} for size {}, but got {}",
+        n + 1,
+        Show(&size),
+        Show(theta.shape())
+    );
+    let points: usize = size[2..].iter().product();
+    let mut base = Vec::with_capacity(points * (n + 1));
+    for p in 0..points {
+        let mut rest = p;
+        let mut row: SmallVec<[f64; 4]> = SmallVec::from_elem(1.0, n + 1);
+        // Width comes first in a point and last in the size.
+        for d in 0..n {
+            let k = size[n + 1 - d];
+            let (i, k) = ((rest % k) as f64, k as f64);
+            rest /= k as usize;
+            row[d] = match (corners, k > 1.0) {
+                (_, false) => 0.0,
+                (true, true) => 2.0 * i / (k - 1.0) - 1.0,
+                (false, true) => (2.0 * i + 1.0) / k - 1.0,
+            };
+        }
+        base.extend(row);
+    }
+    let base = Tensor::from_slice(&base, &[points, n + 1], crate::dtype::DType::F64)?
+        .to_dtype(theta.dtype())?
+        .to_device(theta.device())?;
+    let y = base.matmul(&theta.permute(&[0, 2, 1])?)?;
+    let shape: Dims =
+        std::iter::once(size[0]).chain(size[2..].iter().copied()).chain([n]).collect();
+    y.reshape_to(&shape)
+}
