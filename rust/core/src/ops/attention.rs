@@ -1,3 +1,247 @@
-//! Scaled dot-product attention.
+//! Attention: softmax(q k^T / sqrt(d) + mask) v.
 
-crate::entries! {}
+use crate::autograd::Vjp;
+use crate::cpu::pool::parallel_for;
+use crate::device::Device;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::shape::{Dims, Show};
+use crate::tensor::Tensor;
+use crate::{ensure, with_float};
+
+/// Softmax over the last dimension; a row of minus infinities gives zeros.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct SafeSoftmax;
+
+impl Derivative for SafeSoftmax {
+    fn name(&self) -> &'static str {
+        "SafeSoftmaxBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::outputs(1)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(Grads::from_elem(None, 1));
+        };
+        let y = cx.output(0)?;
+        let gy = g.mul(&y)?;
+        let mut last = vec![false; y.ndim()];
+        if let Some(l) = last.last_mut() {
+            *l = true;
+        }
+        let sum = gy.sum_mask(&last, true, Some(y.dtype()))?;
+        Ok(Grads::from_elem(Some(gy.sub(&y.mul(&sum)?)?), 1))
+    }
+}
+
+impl Op for SafeSoftmax {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        Ok(Metas::from_elem(TensorMeta::of(x[0]), 1))
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let (x, y) = (x[0], &y[0]);
+        let t = x.dtype().compute();
+        let a = x.prepared(t)?;
+        let out = if y.dtype() == t {
+            y.clone()
+        } else {
+            Tensor::empty(y.shape(), t, y.device())?
+        };
+        let n = x.shape().last().copied().unwrap_or(1);
+        if x.numel() == 0 {
+            return Ok(());
+        }
+        with_float!(t, "softmax", T => {
+            // SAFETY: contiguous tensors of type T; the output is this call's own.
+            let (a, to) = unsafe { (a.slice::<T>(), super::conv::Ptr(out.ptr::<T>())) };
+            parallel_for(a.len() / n, (1 << 13) / n + 1, |range| {
+                for r in range {
+                    let x = &a[r * n..(r + 1) * n];
+                    // SAFETY: row `r` belongs to this range alone.
+                    let y = unsafe { std::slice::from_raw_parts_mut(to.at(r * n), n) };
+                    let top = x.iter().fold(T::NEG_INFINITY, |m, &v| if v > m { v } else { m });
+                    if top == T::NEG_INFINITY && !x.iter().any(|v| v.is_nan()) {
+                        y.fill(0.0);
+                        continue;
+                    }
+                    let mut sum = 0.0;
+                    for (y, &x) in y.iter_mut().zip(x) {
+                        *y = (x - top).exp();
+                        sum += *y;
+                    }
+                    let k = 1.0 / sum;
+                    y.iter_mut().for_each(|y| *y *= k);
+                }
+            });
+        });
+        if y.dtype() != t {
+            y.write_from(&out)?;
+        }
+        Ok(())
+    }
+}
+
+/// Numbers to add to the scores: minus infinity where `keep` is false.
+fn additive(shape: &[usize], keep: &[bool], dtype: DType, device: Device) -> Result<Tensor> {
+    let values: Vec<f32> = keep
+        .iter()
+        .map(|&k| if k { 0.0 } else { f32::NEG_INFINITY })
+        .collect();
+    Tensor::from_slice(&values, shape, DType::F32)?
+        .to_dtype(dtype)?
+        .to_device(device)
+}
+
+/// Repeats each head, so that there are as many as `heads`.
+fn repeat_heads(x: &Tensor, heads: usize) -> Result<Tensor> {
+    let d = x.ndim() - 3;
+    let own = x.size(d);
+    if own == heads {
+        return Ok(x.clone());
+    }
+    let mut parts = Dims::from_slice(x.shape());
+    parts.insert(d + 1, 1);
+    let mut wide = parts.clone();
+    wide[d + 1] = heads / own;
+    let mut last = Dims::from_slice(x.shape());
+    last[d] = heads;
+    x.reshape_to(&parts)?.expand_to(&wide)?.reshape_to(&last)
+}
+
+impl Tensor {
+    /// The last two dimensions swapped.
+    pub(crate) fn turned(&self) -> Result<Tensor> {
+        let n = self.ndim() as i64;
+        let mut dims: Vec<i64> = (0..n).collect();
+        dims.swap(n as usize - 1, n as usize - 2);
+        self.permute(&dims)
+    }
+}
+
+struct Call<'a> {
+    mask: Option<&'a Tensor>,
+    dropout: f64,
+    causal: bool,
+    scale: Option<f64>,
+    grouped: bool,
+}
+
+impl Call<'_> {
+    fn run(&self, q: &Tensor, k: &Tensor, v: &Tensor) -> Result<Tensor> {
+        ensure!(
+            q.ndim() >= 2 && k.ndim() >= 2 && v.ndim() >= 2,
+            Runtime,
+            "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: \
+             {} key.dim: {} and value.dim: {} instead.",
+            q.ndim(),
+            k.ndim(),
+            v.ndim()
+        );
+        ensure!(
+            q.dtype() == k.dtype() && q.dtype() == v.dtype(),
+            Runtime,
+            "Expected query, key, and value to have the same dtype, but got query.dtype: {} \
+             key.dtype: {} and value.dtype: {} instead.",
+            q.dtype().c_name(),
+            k.dtype().c_name(),
+            v.dtype().c_name()
+        );
+        ensure!(
+            q.dtype().is_float(),
+            NotImplemented,
+            "\"scaled_dot_product_attention\" not implemented for '{}'",
+            q.dtype().scalar_name()
+        );
+        ensure!(
+            !(self.causal && self.mask.is_some()),
+            Runtime,
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set when \
+             is_causal=True"
+        );
+        ensure!(
+            (0.0..=1.0).contains(&self.dropout),
+            Runtime,
+            "scaled_dot_product_attention: dropout probability has to be between 0 and 1, but got \
+             {}",
+            self.dropout
+        );
+        let (length, source) = (q.size(q.ndim() - 2), k.size(k.ndim() - 2));
+        let mask = match self.mask {
+            _ if self.causal => {
+                let keep: Vec<bool> = (0..length)
+                    .flat_map(|i| (0..source).map(move |j| j <= i))
+                    .collect();
+                Some(additive(&[length, source], &keep, q.dtype(), q.device())?)
+            }
+            None => None,
+            Some(m) if m.dtype() == DType::Bool => {
+                let host = m.to_host()?.prepared(DType::U8)?;
+                // SAFETY: a contiguous tensor of bytes, read only.
+                let keep: Vec<bool> = unsafe { host.slice::<u8>() }
+                    .iter()
+                    .map(|&b| b != 0)
+                    .collect();
+                Some(additive(m.shape(), &keep, q.dtype(), q.device())?)
+            }
+            Some(m) => {
+                ensure!(
+                    m.dtype() == q.dtype() || m.dtype() == DType::F32,
+                    Runtime,
+                    "Expected attn_mask dtype to be bool or float or to match query dtype, but got \
+                     attn_mask.dtype: {} and  query.dtype: {} instead.",
+                    m.dtype().c_name(),
+                    q.dtype().c_name()
+                );
+                Some(m.to_dtype(q.dtype())?)
+            }
+        };
+        let (mut k, mut v) = (k.clone(), v.clone());
+        if self.grouped {
+            let heads = |t: &Tensor| t.ndim().checked_sub(3).map_or(0, |d| t.size(d));
+            let h = heads(q);
+            ensure!(
+                heads(&k) > 0 && heads(&v) > 0 && h % heads(&k) == 0 && h % heads(&v) == 0,
+                Runtime,
+                "Number of heads in key and value must divide the number of heads in query, got \
+                 query {}, key {} and value {}",
+                Show(q.shape()),
+                Show(k.shape()),
+                Show(v.shape())
+            );
+            (k, v) = (repeat_heads(&k, h)?, repeat_heads(&v, h)?);
+        }
+        let width = q.size(q.ndim() - 1);
+        let scale = self.scale.unwrap_or(1.0 / (width.max(1) as f64).sqrt());
+        // Half of the scale on each side keeps products of half types in range.
+        let root = scale.abs().sqrt();
+        let q = q.mul_scalar(root * scale.signum())?;
+        let mut scores = q.matmul(&k.mul_scalar(root)?.turned()?)?;
+        if let Some(mask) = &mask {
+            scores = scores.add(mask)?;
+        }
+        let mut weights = dispatch::call1(SafeSoftmax, &[&scores])?;
+        if self.dropout > 0.0 {
+            weights = weights.dropout(self.dropout, true)?;
+        }
+        weights.matmul(&v)
+    }
+}
+
+crate::entries! {
+    /// softmax(q k^T * scale + mask) v. Vaswani et al. 2017, arXiv:1706.03762.
+    "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
+    NN, |a| {
+        let call = Call {
+            mask: a.opt_tensor(3),
+            dropout: a.float(4)?,
+            causal: a.bool(5)?,
+            scale: a.opt_float(6),
+            grouped: a.bool(7)?,
+        };
+        Ok(call.run(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?)?.into())
+    };
+}

@@ -61,22 +61,39 @@ impl Derivative for Rows {
         Save::inputs(0b10)
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(g) = &g[0] else { return Ok(Grads::from_elem(None, 2)) };
+        let Some(g) = &g[0] else {
+            return Ok(Grads::from_elem(None, 2));
+        };
         let op = SumRows {
             name: self.name,
             count: cx.input_meta(0)?.shape[0],
             padding: self.padding,
             scaled: self.scaled,
         };
-        Ok(Grads::from_iter([Some(dispatch::call1(op, &[g, &cx.input(1)?])?), None]))
+        Ok(Grads::from_iter([
+            Some(dispatch::call1(op, &[g, &cx.input(1)?])?),
+            None,
+        ]))
     }
 }
 
 impl Op for Rows {
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
-        let shape: Dims = x[1].shape().iter().chain(&x[0].shape()[1..]).copied().collect();
+        let shape: Dims = x[1]
+            .shape()
+            .iter()
+            .chain(&x[0].shape()[1..])
+            .copied()
+            .collect();
         crate::shape::numel(&shape)?;
-        Ok(Metas::from_elem(TensorMeta { shape, dtype: x[0].dtype(), device: x[0].device() }, 1))
+        Ok(Metas::from_elem(
+            TensorMeta {
+                shape,
+                dtype: x[0].dtype(),
+                device: x[0].device(),
+            },
+            1,
+        ))
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
@@ -84,8 +101,7 @@ impl Op for Rows {
         // SAFETY: a contiguous i64 tensor, read only.
         let at = unsafe { at.slice::<i64>() };
         in_range(at, table.size(0))?;
-        let bytes =
-            table.shape()[1..].iter().product::<usize>() * table.dtype().size();
+        let bytes = table.shape()[1..].iter().product::<usize>() * table.dtype().size();
         let (from, to) = (Ptr(table.bytes_ptr()), Ptr(y[0].bytes_ptr()));
         parallel_for(at.len(), (1 << 15) / bytes.max(1) + 1, |range| {
             for i in range {
@@ -108,17 +124,35 @@ impl Derivative for SumRows {
         Save::inputs(0b10)
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(g) = &g[0] else { return Ok(Grads::from_elem(None, 2)) };
-        let rows = Rows { name: self.name, padding: self.padding, scaled: self.scaled };
-        Ok(Grads::from_iter([Some(dispatch::call1(Spread(rows), &[g, &cx.input(1)?])?), None]))
+        let Some(g) = &g[0] else {
+            return Ok(Grads::from_elem(None, 2));
+        };
+        let rows = Rows {
+            name: self.name,
+            padding: self.padding,
+            scaled: self.scaled,
+        };
+        Ok(Grads::from_iter([
+            Some(dispatch::call1(Spread(rows), &[g, &cx.input(1)?])?),
+            None,
+        ]))
     }
 }
 
 impl Op for SumRows {
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         let rest = &x[0].shape()[x[1].ndim()..];
-        let shape: Dims = std::iter::once(self.count).chain(rest.iter().copied()).collect();
-        Ok(Metas::from_elem(TensorMeta { shape, dtype: x[0].dtype(), device: x[0].device() }, 1))
+        let shape: Dims = std::iter::once(self.count)
+            .chain(rest.iter().copied())
+            .collect();
+        Ok(Metas::from_elem(
+            TensorMeta {
+                shape,
+                dtype: x[0].dtype(),
+                device: x[0].device(),
+            },
+            1,
+        ))
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
@@ -127,7 +161,11 @@ impl Op for SumRows {
         // SAFETY: a contiguous i64 tensor, read only.
         let at = unsafe { at.slice::<i64>() };
         in_range(at, self.count)?;
-        let n = if self.scaled { counts(at, self.count) } else { Vec::new() };
+        let n = if self.scaled {
+            counts(at, self.count)
+        } else {
+            Vec::new()
+        };
         let width: usize = y[0].shape()[1..].iter().product();
         let out = Tensor::zeros(y[0].shape(), t, y[0].device())?;
         with_compute!(t, T => {
@@ -216,10 +254,22 @@ fn check_numbers(at: &Tensor, name: &str) -> Result<()> {
 impl Tensor {
     /// `embedding`: rows of this table.
     pub fn embedding(&self, at: &Tensor, padding: Option<i64>, scaled: bool) -> Result<Tensor> {
-        ensure!(self.ndim() == 2, Runtime, "'weight' must be 2-D, but got {}", Show(self.shape()));
+        ensure!(
+            self.ndim() == 2,
+            Runtime,
+            "'weight' must be 2-D, but got {}",
+            Show(self.shape())
+        );
         check_numbers(at, "embedding")?;
         let name = "EmbeddingBackward0";
-        dispatch::call1(Rows { name, padding, scaled }, &[self, at])
+        dispatch::call1(
+            Rows {
+                name,
+                padding,
+                scaled,
+            },
+            &[self, at],
+        )
     }
 }
 
@@ -366,27 +416,38 @@ fn embedding_bag(a: &Args) -> Result<Value> {
     }
     let name = "EmbeddingBagBackward0";
     let chosen = long(&chosen, &[kept.len()])?;
-    let mut x = dispatch::call1(Rows { name, padding: None, scaled }, &[w, &chosen])?;
+    let mut x = dispatch::call1(
+        Rows {
+            name,
+            padding: None,
+            scaled,
+        },
+        &[w, &chosen],
+    )?;
     if let Some(e) = each {
         let column = e.reshape(&[-1, 1])?;
         let kept = long(&kept, &[kept.len()])?;
-        let rows = Rows { name, padding: None, scaled: false };
+        let rows = Rows {
+            name,
+            padding: None,
+            scaled: false,
+        };
         x = x.mul(&dispatch::call1(rows, &[&column, &kept])?)?;
     }
     let bag_of = long(&bag_of, &[bag_of.len()])?;
-    let sum = SumRows { name, count: bags, padding: None, scaled: mode == 1 };
+    let sum = SumRows {
+        name,
+        count: bags,
+        padding: None,
+        scaled: mode == 1,
+    };
     let y = dispatch::call1(sum, &[&x, &bag_of])?;
     let best = long(&[], &[0])?;
     Ok(Value::Tuple(vec![y, offset2bag, bag_size, best]))
 }
 
 /// The largest element of each column of each bag, and the row that it is from.
-fn bag_max(
-    w: &Tensor,
-    numbers: &[i64],
-    bag_of: &[i64],
-    bags: usize,
-) -> Result<(Vec<i64>, Tensor)> {
+fn bag_max(w: &Tensor, numbers: &[i64], bag_of: &[i64], bags: usize) -> Result<(Vec<i64>, Tensor)> {
     let (rows, width) = (w.size(0), w.size(1));
     // Empty bags read one zero behind the table.
     let nothing = (rows * width) as i64;
@@ -406,13 +467,25 @@ fn bag_max(
     let at: Vec<i64> = best
         .iter()
         .enumerate()
-        .map(|(i, &row)| if row < 0 { nothing } else { row * width as i64 + (i % width) as i64 })
+        .map(|(i, &row)| {
+            if row < 0 {
+                nothing
+            } else {
+                row * width as i64 + (i % width) as i64
+            }
+        })
         .collect();
     let at = Tensor::from_slice(&at, &[bags * width], DType::I64)?.to_device(w.device())?;
-    let flat = w.reshape(&[-1])?.pad_constant(&[0, 1], crate::dtype::Scalar::Int(0))?;
+    let flat = w
+        .reshape(&[-1])?
+        .pad_constant(&[0, 1], crate::dtype::Scalar::Int(0))?;
     let name = "EmbeddingBagBackward0";
     let y = dispatch::call1(
-        Rows { name, padding: None, scaled: false },
+        Rows {
+            name,
+            padding: None,
+            scaled: false,
+        },
         &[&flat.reshape(&[-1, 1])?, &at],
     )?;
     best.iter_mut().for_each(|b| *b = (*b).max(0));

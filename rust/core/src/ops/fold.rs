@@ -1,11 +1,11 @@
 //! Patches as columns and back, and the shuffles between channels and space.
 
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::resample::Axis;
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
-use crate::dtype::DType;
 use smallvec::SmallVec;
 
 /// Windows over two dimensions.
@@ -20,7 +20,11 @@ fn two(v: &[i64], what: &str) -> Result<[i64; 2]> {
     match v {
         [a] => Ok([*a, *a]),
         [a, b] => Ok([*a, *b]),
-        _ => bail!(Runtime, "It is expected {what} equals to 2, but got size {}", v.len()),
+        _ => bail!(
+            Runtime,
+            "It is expected {what} equals to 2, but got size {}",
+            v.len()
+        ),
     }
 }
 
@@ -61,8 +65,9 @@ impl Patches {
         for d in 0..2 {
             let n = (|| {
                 let reach = self.dilation[d].checked_mul(self.kernel[d] - 1)?;
-                let span =
-                    size[d].checked_add(self.padding[d].checked_mul(2)?)?.checked_sub(reach + 1)?;
+                let span = size[d]
+                    .checked_add(self.padding[d].checked_mul(2)?)?
+                    .checked_sub(reach + 1)?;
                 Some(span.div_euclid(self.stride[d]) + 1)
             })();
             match n {
@@ -108,7 +113,9 @@ fn float_or_bool(x: &Tensor, kernel: &str) -> Result<()> {
 }
 
 fn with_batch(x: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
-    let batch: Dims = std::iter::once(1).chain(x.shape().iter().copied()).collect();
+    let batch: Dims = std::iter::once(1)
+        .chain(x.shape().iter().copied())
+        .collect();
     let y = f(&x.reshape_to(&batch)?)?;
     y.reshape_to(&y.shape()[1..].to_vec())
 }
@@ -140,11 +147,9 @@ fn im2col(x: &Tensor, p: &Patches) -> Result<Tensor> {
     let y = x.resample("Im2ColBackward0", axes)?;
     let (n, c) = (x.size(0) as i64, x.size(1) as i64);
     let [kh, kw] = p.kernel;
-    y.reshape(&[n, c, kh, h, kw, w])?.permute(&[0, 1, 2, 4, 3, 5])?.reshape(&[
-        n,
-        c * kh * kw,
-        h * w,
-    ])
+    y.reshape(&[n, c, kh, h, kw, w])?
+        .permute(&[0, 1, 2, 4, 3, 5])?
+        .reshape(&[n, c * kh * kw, h * w])
 }
 
 fn col2im(x: &Tensor, output: &[i64], p: &Patches) -> Result<Tensor> {
@@ -198,9 +203,14 @@ fn col2im(x: &Tensor, output: &[i64], p: &Patches) -> Result<Tensor> {
     );
     float_or_bool(x, "col2im_out_cpu")?;
     let (n, c) = (x.size(0) as i64, rows / taps);
-    let y = x.reshape(&[n, c, kh, kw, h, w])?.permute(&[0, 1, 2, 4, 3, 5])?;
+    let y = x
+        .reshape(&[n, c, kh, kw, h, w])?
+        .permute(&[0, 1, 2, 4, 3, 5])?;
     let y = y.reshape(&[n, c, kh * h, kw * w])?;
-    let axes = vec![p.axis(0, size[0], h).turned(), p.axis(1, size[1], w).turned()];
+    let axes = vec![
+        p.axis(0, size[0], h).turned(),
+        p.axis(1, size[1], w).turned(),
+    ];
     y.resample("Col2ImBackward0", axes)
 }
 
@@ -211,7 +221,10 @@ fn lead(x: &Tensor, name: &str) -> Result<Vec<i64>> {
         "{name} expects input to have at least 3 dimensions, but got input with {} dimension(s)",
         x.ndim()
     );
-    Ok(x.shape()[..x.ndim() - 3].iter().map(|&d| d as i64).collect())
+    Ok(x.shape()[..x.ndim() - 3]
+        .iter()
+        .map(|&d| d as i64)
+        .collect())
 }
 
 /// Reshapes the last three dimensions to `parts`, permutes them and reshapes to `last`.
@@ -219,12 +232,19 @@ fn shuffle(x: &Tensor, lead: &[i64], parts: &[i64], order: &[i64], last: &[i64])
     let n = lead.len() as i64;
     let with = |v: &[i64]| -> SmallVec<[i64; 8]> { lead.iter().chain(v).copied().collect() };
     let dims: SmallVec<[i64; 8]> = (0..n).chain(order.iter().map(|&d| d + n)).collect();
-    x.reshape(&with(parts))?.permute(&dims)?.reshape(&with(last))?.copy_dense()
+    x.reshape(&with(parts))?
+        .permute(&dims)?
+        .reshape(&with(last))?
+        .copy_dense()
 }
 
 fn pixel_shuffle(x: &Tensor, r: i64) -> Result<Tensor> {
     let lead = lead(x, "pixel_shuffle")?;
-    ensure!(r > 0, Runtime, "pixel_shuffle expects a positive upscale_factor, but got {r}");
+    ensure!(
+        r > 0,
+        Runtime,
+        "pixel_shuffle expects a positive upscale_factor, but got {r}"
+    );
     let k = lead.len();
     let [c, h, w] = [x.size(k) as i64, x.size(k + 1) as i64, x.size(k + 2) as i64];
     let square = r.checked_mul(r).unwrap_or(i64::MAX);
@@ -235,12 +255,22 @@ fn pixel_shuffle(x: &Tensor, r: i64) -> Result<Tensor> {
          upscale_factor, but input.size(-3)={c} is not divisible by {square}"
     );
     let parts = [c / square, r, r, h, w];
-    shuffle(x, &lead, &parts, &[0, 3, 1, 4, 2], &[c / square, h * r, w * r])
+    shuffle(
+        x,
+        &lead,
+        &parts,
+        &[0, 3, 1, 4, 2],
+        &[c / square, h * r, w * r],
+    )
 }
 
 fn pixel_unshuffle(x: &Tensor, r: i64) -> Result<Tensor> {
     let lead = lead(x, "pixel_unshuffle")?;
-    ensure!(r > 0, Runtime, "pixel_unshuffle expects a positive downscale_factor, but got {r}");
+    ensure!(
+        r > 0,
+        Runtime,
+        "pixel_unshuffle expects a positive downscale_factor, but got {r}"
+    );
     let k = lead.len();
     let [c, h, w] = [x.size(k) as i64, x.size(k + 1) as i64, x.size(k + 2) as i64];
     for (n, name, d) in [(h, "height", -2), (w, "width", -1)] {
@@ -275,7 +305,9 @@ fn channel_shuffle(x: &Tensor, groups: i64) -> Result<Tensor> {
     );
     let inner = x.shape()[2..].iter().product::<usize>() as i64;
     let y = x.reshape(&[x.size(0) as i64, groups, c / groups, inner])?;
-    y.permute(&[0, 2, 1, 3])?.reshape_to(x.shape())?.copy_dense()
+    y.permute(&[0, 2, 1, 3])?
+        .reshape_to(x.shape())?
+        .copy_dense()
 }
 
 crate::entries! {

@@ -24,7 +24,11 @@ enum Mode {
 /// How far apart outputs lie in the input. Indices are computed in f32 except for f64 tensors.
 fn step(size: usize, out: usize, corners: bool, scale: Option<f64>) -> f64 {
     if corners {
-        return if out > 1 { (size as f64 - 1.0) / (out as f64 - 1.0) } else { 0.0 };
+        return if out > 1 {
+            (size as f64 - 1.0) / (out as f64 - 1.0)
+        } else {
+            0.0
+        };
     }
     match scale {
         Some(s) if s > 0.0 => 1.0 / s,
@@ -67,15 +71,19 @@ fn axis(
             return round(i as f64 * step);
         }
         let at = round(round((i as f64 + 0.5) * step) - 0.5);
-        if clamp { at.max(0.0) } else { at }
+        if clamp {
+            at.max(0.0)
+        } else {
+            at
+        }
     };
     match mode {
-        Mode::Nearest => {
-            Axis::gather(size, out, |i| (round(i as f64 * step) as usize).min(size - 1))
-        }
-        Mode::NearestExact => {
-            Axis::gather(size, out, |i| (round((i as f64 + 0.5) * step) as usize).min(size - 1))
-        }
+        Mode::Nearest => Axis::gather(size, out, |i| {
+            (round(i as f64 * step) as usize).min(size - 1)
+        }),
+        Mode::NearestExact => Axis::gather(size, out, |i| {
+            (round((i as f64 + 0.5) * step) as usize).min(size - 1)
+        }),
         Mode::Linear => Axis::new(size, out, true, |i, push| {
             if size == out {
                 return push(i, 1.0);
@@ -96,7 +104,11 @@ fn axis(
         }),
         Mode::LinearSmooth | Mode::CubicSmooth => Axis::new(size, out, true, |i, push| {
             let reach = if mode == Mode::LinearSmooth { 1.0 } else { 2.0 };
-            let (wide, narrow) = if step >= 1.0 { (reach * step, 1.0 / step) } else { (reach, 1.0) };
+            let (wide, narrow) = if step >= 1.0 {
+                (reach * step, 1.0 / step)
+            } else {
+                (reach, 1.0)
+            };
             let center = round(step * (i as f64 + 0.5));
             let first = ((center - wide + 0.5) as i64).max(0);
             let end = ((center + wide + 0.5) as i64).min(size as i64);
@@ -158,7 +170,14 @@ impl Call<'_> {
         let axes = (0..n)
             .map(|d| {
                 let out = size[d] as usize;
-                axis(self.mode, x.size(d + 2), out, self.corners, scales[d], double)
+                axis(
+                    self.mode,
+                    x.size(d + 2),
+                    out,
+                    self.corners,
+                    scales[d],
+                    double,
+                )
             })
             .collect();
         x.resample(self.node, axes)
@@ -176,7 +195,12 @@ fn upsample(
 ) -> Result<Value> {
     let first = 2 + corners as usize;
     let scales: SmallVec<[Option<f64>; 3]> = (0..n).map(|d| a.opt_float(first + d)).collect();
-    let call = Call { name, node, mode, corners: corners && a.bool(2)? };
+    let call = Call {
+        name,
+        node,
+        mode,
+        corners: corners && a.bool(2)?,
+    };
     Ok(call.run(a.tensor(0)?, a.ints(1)?, &scales)?.into())
 }
 
@@ -190,7 +214,12 @@ fn upsample_vec(
     a: &Args,
 ) -> Result<Value> {
     let x = a.tensor(0)?;
-    let call = Call { name, node, mode, corners: corners && a.bool(2)? };
+    let call = Call {
+        name,
+        node,
+        mode,
+        corners: corners && a.bool(2)?,
+    };
     let none = SmallVec::<[Option<f64>; 3]>::from_elem(None, n);
     match (a.opt_ints(1), a.opt_floats(2 + corners as usize)) {
         (Some(size), None) => Ok(call.run(x, size, &none)?.into()),
@@ -203,12 +232,16 @@ fn upsample_vec(
                 scales.len(),
                 x.ndim()
             );
-            let size: SmallVec<[i64; 3]> =
-                (0..n).map(|d| (x.size(d + 2) as f64 * scales[d]) as i64).collect();
+            let size: SmallVec<[i64; 3]> = (0..n)
+                .map(|d| (x.size(d + 2) as f64 * scales[d]) as i64)
+                .collect();
             let scales: SmallVec<[Option<f64>; 3]> = scales.iter().map(|&s| Some(s)).collect();
             Ok(call.run(x, &size, &scales)?.into())
         }
-        _ => bail!(Runtime, "Must specify exactly one of output_size and scale_factors"),
+        _ => bail!(
+            Runtime,
+            "Must specify exactly one of output_size and scale_factors"
+        ),
     }
 }
 

@@ -124,7 +124,6 @@ impl Tensor {
     }
 }
 
-
 /// How a padded index reads the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fold {
@@ -239,7 +238,11 @@ fn fold_n(n: usize, how: Fold, x: &Tensor, pad: &[i64]) -> Result<Tensor> {
 impl Tensor {
     /// `nn.functional.pad`.
     pub fn pad(&self, pad: &[i64], mode: &str, value: Option<Scalar>) -> Result<Tensor> {
-        ensure!(pad.len() % 2 == 0, Runtime, "Padding length must be divisible by 2");
+        ensure!(
+            pad.len() % 2 == 0,
+            Runtime,
+            "Padding length must be divisible by 2"
+        );
         ensure!(
             pad.len() <= 2 * self.ndim(),
             Runtime,

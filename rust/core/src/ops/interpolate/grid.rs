@@ -55,7 +55,11 @@ impl GridSample {
         }
         if self.border == Border::Reflect {
             let n = size as f64;
-            let (low, high) = if self.corners { (0.0, n - 1.0) } else { (-0.5, n - 0.5) };
+            let (low, high) = if self.corners {
+                (0.0, n - 1.0)
+            } else {
+                (-0.5, n - 0.5)
+            };
             let span = high - low;
             if span <= 0.0 {
                 return (0.0, 0.0);
@@ -87,7 +91,11 @@ impl GridSample {
         let mut taps = Taps::new();
         let mut push = |at: f64, weight: f64, slope: f64| {
             if at >= 0.0 && at < n {
-                taps.push(Tap { at: at as usize, weight, slope });
+                taps.push(Tap {
+                    at: at as usize,
+                    weight,
+                    slope,
+                });
             }
         };
         match self.how {
@@ -118,7 +126,14 @@ impl GridSample {
     fn point<T: Float>(&self, grid: &[T], size: [usize; 3]) -> [Taps; 3] {
         std::array::from_fn(|d| {
             if d == 0 && grid.len() == 2 {
-                return SmallVec::from_elem(Tap { at: 0, weight: 1.0, slope: 0.0 }, 1);
+                return SmallVec::from_elem(
+                    Tap {
+                        at: 0,
+                        weight: 1.0,
+                        slope: 0.0,
+                    },
+                    1,
+                );
             }
             self.taps(grid[2 - d].to_f64(), size[d])
         })
@@ -146,7 +161,9 @@ impl Derivative for GridSample {
         Save::inputs(0b11)
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(g) = &g[0] else { return Ok(Grads::from_elem(None, 2)) };
+        let Some(g) = &g[0] else {
+            return Ok(Grads::from_elem(None, 2));
+        };
         let op = GridSampleGrad(*self);
         let (x, grid) = (cx.input(0)?, cx.input(1)?);
         let inputs = [g, &x, &grid];
@@ -162,10 +179,20 @@ impl Derivative for GridSample {
 impl Op for GridSample {
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         let n = x[0].ndim() - 2;
-        let shape: Dims =
-            x[0].shape()[..2].iter().chain(&x[1].shape()[1..=n]).copied().collect();
+        let shape: Dims = x[0].shape()[..2]
+            .iter()
+            .chain(&x[1].shape()[1..=n])
+            .copied()
+            .collect();
         crate::shape::numel(&shape)?;
-        Ok(Metas::from_elem(TensorMeta { shape, dtype: x[0].dtype(), device: x[0].device() }, 1))
+        Ok(Metas::from_elem(
+            TensorMeta {
+                shape,
+                dtype: x[0].dtype(),
+                device: x[0].device(),
+            },
+            1,
+        ))
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
@@ -226,7 +253,10 @@ impl Derivative for GridSampleGrad {
 
 impl Op for GridSampleGrad {
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
-        Ok(Metas::from_iter([TensorMeta::of(x[1]), TensorMeta::of(x[2])]))
+        Ok(Metas::from_iter([
+            TensorMeta::of(x[1]),
+            TensorMeta::of(x[2]),
+        ]))
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
@@ -351,7 +381,14 @@ pub fn sample(x: &Tensor, grid: &Tensor, how: i64, border: i64, corners: bool) -
         "\"grid_sampler_{n}d_cpu\" not implemented for '{}'",
         x.dtype().scalar_name()
     );
-    dispatch::call1(GridSample { how, border, corners }, &[x, grid])
+    dispatch::call1(
+        GridSample {
+            how,
+            border,
+            corners,
+        },
+        &[x, grid],
+    )
 }
 
 /// `affine_grid_generator`: theta (N, n, n + 1), size (N, C, ...) of n = 2 or 3 dimensions.
@@ -394,7 +431,9 @@ pub fn affine(theta: &Tensor, size: &[i64], corners: bool) -> Result<Tensor> {
         .to_dtype(theta.dtype())?
         .to_device(theta.device())?;
     let y = base.matmul(&theta.permute(&[0, 2, 1])?)?;
-    let shape: Dims =
-        std::iter::once(size[0]).chain(size[2..].iter().copied()).chain([n]).collect();
+    let shape: Dims = std::iter::once(size[0])
+        .chain(size[2..].iter().copied())
+        .chain([n])
+        .collect();
     y.reshape_to(&shape)
 }
