@@ -1,5 +1,5 @@
 """Utilities for training programs."""
 
-from . import data
+from . import data, dlpack
 
-__all__ = ["data"]
+__all__ = ["data", "dlpack"]

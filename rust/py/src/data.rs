@@ -9,11 +9,13 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning, PyValueError}
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{
-    PyBool, PyByteArray, PyBytes, PyComplex, PyFloat, PyInt, PyList, PySequence, PyString, PyTuple,
+    PyBool, PyByteArray, PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, PyList, PySequence,
+    PyString, PyTuple,
 };
 use pytensorlib_core::cpu::elements::{Bool, Element};
 use pytensorlib_core::device::{default_device, Device};
 use pytensorlib_core::dtype::{default_dtype, DType};
+use pytensorlib_core::ops::copy::component;
 use pytensorlib_core::tensor::Tensor;
 
 /// A number as it was found.
@@ -22,6 +24,7 @@ enum Number {
     Bool(bool),
     Int(i64),
     Float(f64),
+    Complex(f64, f64),
 }
 
 /// What a walk over nested sequences finds.
@@ -114,6 +117,7 @@ impl Walk {
             self.numbers.push(match dtype {
                 DType::Bool => Number::Bool(value.extract()?),
                 d if d.is_float() => Number::Float(value.extract()?),
+                d if d.is_complex() => complex(&value)?,
                 _ => Number::Int(value.extract()?),
             });
             return Ok(true);
@@ -153,9 +157,13 @@ impl Walk {
             return Ok(true);
         }
         if obj.is_instance_of::<PyComplex>() {
-            return Err(pyo3::exceptions::PyNotImplementedError::new_err(
-                "tensor(): complex tensors are not supported yet",
-            ));
+            self.note(if default_dtype() == DType::F64 {
+                DType::C128
+            } else {
+                DType::C64
+            });
+            self.numbers.push(complex(obj)?);
+            return Ok(true);
         }
         Ok(false)
     }
@@ -164,6 +172,16 @@ impl Walk {
     fn take(&mut self, t: &Tensor) -> PyResult<()> {
         let dtype = t.dtype();
         let host = t.to_host().py()?;
+        if dtype.is_complex() {
+            let parts = [0, 1].map(|k| component(&host, k).prepared(DType::F64));
+            let [re, im] = parts;
+            let (re, im) = (re.py()?, im.py()?);
+            // SAFETY: prepared contiguous float64 memory, read only.
+            let pairs = unsafe { re.slice::<f64>().iter().zip(im.slice::<f64>()) };
+            self.numbers
+                .extend(pairs.map(|(&a, &b)| Number::Complex(a, b)));
+            return Ok(());
+        }
         let wide = if dtype.is_float() {
             DType::F64
         } else {
@@ -339,6 +357,12 @@ impl Walk {
                     }
                 }
                 Number::Bool(b) => T::of_i64(b as i64),
+                Number::Complex(..) => {
+                    return Err(PyRuntimeError::new_err(format!(
+                        "value cannot be converted to type {dtype} without overflow: a complex \
+                         number"
+                    )))
+                }
             };
         }
         Ok(())
@@ -353,12 +377,17 @@ fn numpy_scalar<'a, 'py>(
         return Ok(None);
     }
     match crate::numpy::dtype_of(&obj.getattr("dtype")?)? {
-        Some(d) if !d.is_complex() => Ok(Some((obj, d))),
+        Some(d) => Ok(Some((obj, d))),
         _ => Err(PyTypeError::new_err(format!(
             "can't convert np.ndarray of type {}",
             obj.getattr("dtype")?
         ))),
     }
+}
+
+fn complex(obj: &Bound<'_, PyAny>) -> PyResult<Number> {
+    let c = obj.cast::<PyComplex>()?;
+    Ok(Number::Complex(c.real(), c.imag()))
 }
 
 /// A new tensor with the numbers in `data`, of the type asked for or the one they suggest.
@@ -403,9 +432,17 @@ pub fn parse(data: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> 
         DType::F32 => walk.fill::<f32>(&y, dtype)?,
         DType::F64 => walk.fill::<f64>(&y, dtype)?,
         DType::C64 | DType::C128 => {
-            return Err(pyo3::exceptions::PyNotImplementedError::new_err(
-                "tensor(): complex tensors are not supported yet",
-            ))
+            let pairs = walk.numbers.iter().map(|n| match *n {
+                Number::Bool(b) => (b as u8 as f64, 0.0),
+                Number::Int(i) => (i as f64, 0.0),
+                Number::Float(f) => (f, 0.0),
+                Number::Complex(re, im) => (re, im),
+            });
+            let (re, im): (Vec<f64>, Vec<f64>) = pairs.unzip();
+            for (k, part) in [re, im].iter().enumerate() {
+                let part = Tensor::from_slice(part, &walk.shape, DType::F64).py()?;
+                component(&y, k).write_from(&part).py()?;
+            }
         }
     }
     Ok(y)
@@ -577,50 +614,68 @@ fn asarray(
 
 /// A tensor as nested lists of Python numbers.
 pub fn to_list(py: Python<'_>, t: &Tensor) -> PyResult<Py<PyAny>> {
-    if t.ndim() == 0 {
-        return crate::tensor::number(py, t.item().py()?);
-    }
     let wide = match t.dtype() {
-        DType::Bool => DType::Bool,
+        d @ (DType::Bool | DType::C64 | DType::C128) => d,
         d if d.is_float() => DType::F64,
         _ => DType::I64,
     };
     let host = t.to_host().py()?.prepared(wide).py()?;
     let mut at = host.bytes_ptr().cast_const();
-    let list = match wide {
-        DType::Bool => lists(py, host.shape(), &mut at, 1, &|p| {
-            // SAFETY: `lists` steps over the elements of this contiguous tensor.
-            PyBool::new(py, unsafe { *p } != 0).to_owned().into_any()
-        })?,
-        // SAFETY: as above.
-        DType::F64 => lists(py, host.shape(), &mut at, 8, &|p| unsafe {
-            PyFloat::new(py, *p.cast::<f64>()).into_any()
-        })?,
-        _ => lists(py, host.shape(), &mut at, 8, &|p| {
-            // SAFETY: as above; the new reference is owned.
-            unsafe { Bound::from_owned_ptr(py, ffi::PyLong_FromLongLong(*p.cast::<i64>())) }
-        })?,
-    };
-    Ok(list.into_any().unbind())
+    let (shape, size) = (&host.shape()[..], wide.size());
+    // SAFETY: each reader is given addresses of elements of its type, one after the other, in a
+    // contiguous tensor; it returns a new reference.
+    unsafe {
+        match wide {
+            DType::Bool => lists(py, shape, &mut at, size, |p| {
+                ffi::PyBool_FromLong((*p != 0) as std::ffi::c_long)
+            }),
+            DType::F64 => lists(py, shape, &mut at, size, |p| {
+                ffi::PyFloat_FromDouble(*p.cast::<f64>())
+            }),
+            DType::C64 => lists(py, shape, &mut at, size, |p| {
+                let p = p.cast::<f32>();
+                ffi::PyComplex_FromDoubles(*p as f64, *p.add(1) as f64)
+            }),
+            DType::C128 => lists(py, shape, &mut at, size, |p| {
+                let p = p.cast::<f64>();
+                ffi::PyComplex_FromDoubles(*p, *p.add(1))
+            }),
+            _ => lists(py, shape, &mut at, size, |p| {
+                ffi::PyLong_FromLongLong(*p.cast::<i64>())
+            }),
+        }
+        .map(Bound::unbind)
+    }
 }
 
-fn lists<'py>(
+/// Nested lists of what `make` reads at `at`, which moves on.
+unsafe fn lists<'py>(
     py: Python<'py>,
     shape: &[usize],
     at: &mut *const u8,
     size: usize,
-    make: &dyn Fn(*const u8) -> Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyList>> {
-    let mut items = Vec::with_capacity(shape[0]);
-    for _ in 0..shape[0] {
-        if shape.len() > 1 {
-            items.push(lists(py, &shape[1..], at, size, make)?.into_any());
-        } else {
-            items.push(make(*at));
+    make: impl Fn(*const u8) -> *mut ffi::PyObject + Copy,
+) -> PyResult<Bound<'py, PyAny>> {
+    let Some((&n, rest)) = shape.split_first() else {
+        let item = make(*at);
+        *at = at.wrapping_add(size);
+        return Bound::from_owned_ptr_or_err(py, item);
+    };
+    let list = Bound::from_owned_ptr_or_err(py, ffi::PyList_New(n as isize))?;
+    for i in 0..n {
+        let item = if rest.is_empty() {
+            let item = make(*at);
             *at = at.wrapping_add(size);
-        }
+            if item.is_null() {
+                return Err(PyErr::fetch(py));
+            }
+            item
+        } else {
+            lists(py, rest, at, size, make)?.into_ptr()
+        };
+        ffi::PyList_SET_ITEM(list.as_ptr(), i as isize, item);
     }
-    PyList::new(py, items)
+    Ok(list)
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

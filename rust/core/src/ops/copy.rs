@@ -4,8 +4,9 @@ use super::create::format_strides;
 use crate::autograd::{inplace, mode, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::pointwise::{run, Kernel};
+use crate::cpu::transport::transport;
 use crate::device::Device;
-use crate::dispatch;
+use crate::dispatch::{self, Overlap};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::Layout;
@@ -13,7 +14,7 @@ use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
 use crate::schema::{Args, MemoryFormat, Value};
 use crate::shape::{expandable, Show};
 use crate::tensor::Tensor;
-use crate::{ensure, with_compute};
+use crate::{bail, ensure, with_compute};
 use smallvec::SmallVec;
 
 /// A copy under another type; `x.clone()` and `x.to(dtype)`.
@@ -65,33 +66,40 @@ fn unfit(to: &[usize], from: &[usize]) -> String {
 pub fn copy_host(x: &Tensor, y: &Tensor) -> Result<()> {
     if x.dtype() == y.dtype() {
         // Same type: move bits, whatever they mean.
-        let bits = match x.dtype().size() {
-            1 => DType::U8,
-            2 => DType::I16,
-            4 => DType::I32,
-            _ => DType::I64,
-        };
-        if x.is_contiguous() && y.is_contiguous() && x.shape() == y.shape() {
-            let (n, size) = (x.numel(), x.dtype().size());
-            let (from, to) = (x.bytes_ptr() as usize, y.bytes_ptr() as usize);
-            crate::cpu::pool::parallel_for(n, 1 << 18, |r| {
-                // SAFETY: both tensors hold `n` elements; ranges are disjoint.
-                unsafe {
-                    let (from, to) = (from + r.start * size, to + r.start * size);
-                    std::ptr::copy(from as *const u8, to as *mut u8, r.len() * size);
-                }
-            });
-            return Ok(());
+        let wide = x.layout().expand_to(y.shape());
+        let (from, to) = (x.bytes_ptr(), y.bytes_ptr());
+        // SAFETY: both layouts lie in their host memory; writers have refused layouts of `y` in
+        // which elements share memory.
+        unsafe { transport(x.dtype().size(), from, &wide, to, y.layout()) };
+        return Ok(());
+    }
+    match (x.dtype().is_complex(), y.dtype().is_complex()) {
+        (false, false) => convert(x, y),
+        (false, true) => {
+            copy_host(x, &component(y, 0))?;
+            component(y, 1).write_scalar(0.0.into())
         }
-        if bits != DType::I64 || !x.dtype().is_complex() {
-            let (x, y) = (
-                x.alias_as(x.layout().clone(), bits),
-                y.alias_as(y.layout().clone(), bits),
-            );
-            return convert(&x, &y);
+        (true, false) => copy_host(&component(x, 0), y),
+        (true, true) => {
+            copy_host(&component(x, 0), &component(y, 0))?;
+            copy_host(&component(x, 1), &component(y, 1))
         }
     }
-    convert(x, y)
+}
+
+/// The real (0) or imaginary (1) parts of a complex tensor in place.
+pub fn component(t: &Tensor, which: usize) -> Tensor {
+    let mut l = t.layout().clone();
+    l.strides.iter_mut().for_each(|s| *s *= 2);
+    l.offset = l.offset * 2 + which;
+    t.alias_as(
+        l,
+        if t.dtype() == DType::C128 {
+            DType::F64
+        } else {
+            DType::F32
+        },
+    )
 }
 
 fn convert(x: &Tensor, y: &Tensor) -> Result<()> {
@@ -316,10 +324,16 @@ impl Tensor {
             Some(x.to_device(self.device())?)
         };
         let x = moved.as_ref().unwrap_or(x);
-        // An overlapping source is read from a copy, as PyTorch does for copy_.
-        let copy = match x.shares_storage(self) && x.layout() != self.layout() {
-            true => Some(x.copy_dense()?),
-            false => None,
+        // Sources whose overlap is plain raise, as in PyTorch; unclear ones are read from a copy.
+        let copy = match dispatch::overlap(x, self) {
+            Overlap::None | Overlap::Same => None,
+            Overlap::Unclear => Some(x.copy_dense()?),
+            Overlap::Partial => bail!(
+                Runtime,
+                "unsupported operation: some elements of the input tensor and the written-to \
+                 tensor refer to a single memory location. Please clone() the tensor before \
+                 performing the operation."
+            ),
         };
         let x = copy.as_ref().unwrap_or(x);
         dispatch::call_into(CopyInto, &[self, x], self, true)?;

@@ -260,6 +260,10 @@ impl Tensor {
 
     /// Writes one value everywhere, without touching history or version.
     pub fn write_scalar(&self, value: Scalar) -> Result<()> {
+        if self.device() == Device::Cpu && self.dtype().is_complex() {
+            super::copy::component(self, 0).write_scalar(value)?;
+            return super::copy::component(self, 1).write_scalar(Scalar::Float(0.0));
+        }
         if self.device() == Device::Cpu && self.layout().is_dense() {
             let n = self.numel();
             if n == 0 {

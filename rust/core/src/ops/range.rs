@@ -11,27 +11,40 @@ use crate::tensor::Tensor;
 use crate::{bail, ensure, with_element};
 
 /// A one-dimensional tensor of `n` elements, element `i` made by `f(i)`.
-fn sequence(
+fn sequence<V: Number>(
     n: usize,
     dtype: DType,
     device: Device,
-    f: impl Fn(usize) -> Scalar + Sync,
+    f: impl Fn(usize) -> V + Sync,
 ) -> Result<Tensor> {
     let y = Tensor::empty(&[n], dtype, Device::Cpu)?;
     with_element!(dtype, T => {
         let to = y.bytes_ptr() as usize;
         parallel_for(n, 1 << 14, |range| {
             for i in range {
-                let v = match f(i) {
-                    Scalar::Float(v) => T::of_f64(v),
-                    v => T::of_i64(v.i64()),
-                };
                 // SAFETY: element `i` of the fresh contiguous tensor belongs to this range.
-                unsafe { (to as *mut T).add(i).write(v) };
+                unsafe { (to as *mut T).add(i).write(f(i).element()) };
             }
         });
     });
     y.to_device(device)
+}
+
+/// A number that becomes an element of any type.
+trait Number {
+    fn element<T: Element>(self) -> T;
+}
+impl Number for f64 {
+    #[inline(always)]
+    fn element<T: Element>(self) -> T {
+        T::of_f64(self)
+    }
+}
+impl Number for i64 {
+    #[inline(always)]
+    fn element<T: Element>(self) -> T {
+        T::of_i64(self)
+    }
 }
 
 fn refuse_bool(name: &str, dtype: DType) -> Result<()> {
@@ -70,7 +83,7 @@ fn arange(a: &Args, start: Scalar, end: Scalar, step: Scalar, options: usize) ->
         let Ok(n) = usize::try_from(n) else {
             bail!(Runtime, "invalid size, possible overflow?");
         };
-        let at = |i: usize| Scalar::Int(start.wrapping_add(step.wrapping_mul(i as i64)));
+        let at = |i: usize| start.wrapping_add(step.wrapping_mul(i as i64));
         return o.give(a, sequence(n, dtype, o.device_or(a), at)?);
     }
     let (start, end, step) = (start.f64(), end.f64(), step.f64());
@@ -85,7 +98,7 @@ fn arange(a: &Args, start: Scalar, end: Scalar, step: Scalar, options: usize) ->
         Runtime,
         "invalid size, possible overflow?"
     );
-    let at = |i: usize| Scalar::Float(step.mul_add(i as f64, start));
+    let at = |i: usize| start + step * i as f64;
     o.give(a, sequence(n as usize, dtype, o.device_or(a), at)?)
 }
 
@@ -132,11 +145,11 @@ fn spaced(a: &Args, options: usize, base: Option<f64>) -> Result<Value> {
     let at = move |i: usize| {
         // From both ends towards the middle, so that both are exact.
         let v = if i < n / 2 || last == 0 {
-            step.mul_add(i as f64, start)
+            start + step * i as f64
         } else {
-            (-step).mul_add((last - i) as f64, end)
+            end - step * (last - i) as f64
         };
-        Scalar::Float(base.map_or(v, |b| b.powf(v)))
+        base.map_or(v, |b| b.powf(v))
     };
     o.give(a, sequence(n, dtype, o.device_or(a), at)?)
 }
