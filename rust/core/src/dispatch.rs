@@ -32,6 +32,11 @@ pub fn call1<O: Op>(op: O, x: &[&Tensor]) -> Result<Tensor> {
 
 /// Computes without recording.
 pub fn compute(op: &dyn Op, x: &[&Tensor]) -> Result<Tensors> {
+    if let Some(y) = op.quick(x) {
+        let mut out = Tensors::new();
+        out.push(y?);
+        return Ok(out);
+    }
     check_devices(op, x)?;
     let metas = op.infer(x)?;
     let mut y = Tensors::new();

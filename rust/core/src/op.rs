@@ -114,6 +114,12 @@ pub trait Op: Derivative {
         0
     }
 
+    /// The result of a small call of the plainest kind, by the shortest way there is; `None`
+    /// where the usual way must be taken.
+    fn quick(&self, _x: &[&Tensor]) -> Option<Result<Tensor>> {
+        None
+    }
+
     /// The memory order of the result where it is not row-major.
     fn layout(&self, _x: &[&Tensor], _y: &TensorMeta) -> Option<Layout> {
         None

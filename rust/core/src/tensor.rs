@@ -87,6 +87,14 @@ impl Tensor {
         ))
     }
 
+    /// Uninitialised, with the shape and type of a contiguous tensor on the CPU.
+    pub fn empty_like_dense(x: &Tensor) -> Result<Tensor> {
+        let mut layout = x.layout().clone();
+        layout.offset = 0;
+        let storage = Storage::empty(x.numel() * x.dtype().size(), Device::Cpu)?;
+        Ok(Tensor::from_storage(storage, layout, x.dtype()))
+    }
+
     pub fn zeros(shape: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
         let storage = Storage::zeroed(byte_count(shape, dtype)?, device)?;
         Ok(Tensor::from_storage(

@@ -8,9 +8,9 @@
 //! Fused multiply-add is meant everywhere; without the instruction it is a slow library call
 //! with the same result, so an element does not change with the loop it stands in.
 
+mod bessel;
 pub mod f32x;
 pub mod f64x;
-mod bessel;
 mod incomplete;
 mod special;
 

@@ -18,6 +18,7 @@ use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::pointwise::{run, Kernel};
 use crate::cpu::{level, Level};
+use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Promotion};
 use crate::error::Result;
@@ -352,6 +353,39 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
 
     fn pointwise(&self) -> bool {
         true
+    }
+
+    fn quick(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
+        const SMALL: usize = 1 << 12;
+        let first = x[0];
+        let plain = first.dtype() == DType::F32
+            && matches!(P::TYPES, Types::Same | Types::Float | Types::FloatOnly)
+            && first.device() == Device::Cpu
+            && first.is_contiguous()
+            && first.numel() <= SMALL
+            && x[1..].iter().all(|t| {
+                t.dtype() == DType::F32
+                    && t.shape() == first.shape()
+                    && t.strides() == first.strides()
+                    && t.device() == Device::Cpu
+            });
+        if !plain {
+            return None;
+        }
+        if let Err(e) = self.0.check(DType::F32, x) {
+            return Some(Err(e));
+        }
+        let y = match Tensor::empty_like_dense(first) {
+            Ok(y) => y,
+            Err(e) => return Some(Err(e)),
+        };
+        let at: [*const f32; N] = std::array::from_fn(|i| x[i].ptr::<f32>().cast_const());
+        // SAFETY: all operands are contiguous, of the kernel's type and of one size.
+        unsafe {
+            let params = (&raw const self.0).cast::<()>();
+            kernel32::<P, N>()(params, at.as_ptr(), y.ptr::<f32>(), y.numel());
+        }
+        Some(Ok(y))
     }
 
     fn layout(&self, x: &[&Tensor], y: &TensorMeta) -> Option<Layout> {
