@@ -1,10 +1,12 @@
 //! Tensors between host and GPU, and what happens to ops that have no GPU kernel.
 
+use crate::autograd::mode;
 use crate::device::Device;
 use crate::dispatch::device;
-use crate::error::Result;
+use crate::dtype::{DType, Scalar};
+use crate::error::{Kind, Result};
 use crate::gpu::kernels::{copy, View};
-use crate::gpu::Gpu;
+use crate::gpu::{Acc, Gpu};
 use crate::host;
 use crate::layout::Layout;
 use crate::tensor::Tensor;
@@ -51,6 +53,15 @@ pub fn count_fallback(node: &str) -> Result<()> {
     Ok(())
 }
 
+/// What an op's `gpu` answers: whether the launcher had a kernel for these arguments.
+pub fn ran(launched: Result<()>) -> Result<bool> {
+    match launched {
+        Ok(()) => Ok(true),
+        Err(e) if e.kind == Kind::NotImplemented => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
 /// A GPU tensor for a launcher, under its own layout or another over the same memory.
 pub fn view<'a>(t: &'a Tensor, layout: &'a Layout) -> Result<View<'a>> {
     let Some(buffer) = t.storage().buffer() else {
@@ -63,6 +74,35 @@ pub fn view<'a>(t: &'a Tensor, layout: &'a Layout) -> Result<View<'a>> {
         strides: &layout.strides,
         dtype: t.dtype(),
     })
+}
+
+/// A contiguous tensor on the GPU with the elements of `t`, without history.
+pub fn dense(t: &Tensor) -> Result<Tensor> {
+    mode::with_grad(false, || t.to_device(Device::Wgpu)?.contiguous())
+}
+
+/// A GPU tensor for a launcher.
+pub fn whole(t: &Tensor) -> Result<View<'_>> {
+    view(t, t.layout())
+}
+
+/// Whether every tensor has a floating type of at most 32 bits, which all shaders take.
+pub fn small_floats(x: &[&Tensor]) -> bool {
+    let small = |d: DType| d.is_float() && d != DType::F64;
+    x.iter().all(|t| small(t.dtype()))
+}
+
+/// Writes one value everywhere in a tensor on the GPU.
+pub fn fill(y: &Tensor, value: Scalar) -> Result<()> {
+    if y.numel() == 0 {
+        return Ok(());
+    }
+    let acc = Acc::of(y.dtype())?;
+    let words = match value {
+        Scalar::Float(v) => acc.words(v),
+        other => acc.int_words(other.i64()),
+    };
+    copy::fill(Gpu::get()?, whole(y)?, words)
 }
 
 /// Copies `x`, converted and broadcast, into `y`; at least one of them is on the GPU.

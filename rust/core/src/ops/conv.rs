@@ -7,11 +7,13 @@ use crate::autograd::Vjp;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::gpu::kernels::conv as launch;
+use crate::gpu::Gpu;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::schema::Value;
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
-use crate::{bail, ensure, with_compute};
+use crate::{bail, ensure, transfer, with_compute};
 use kernel::Geometry;
 pub use kernel::{Number, Ptr};
 use smallvec::SmallVec;
@@ -162,6 +164,49 @@ impl Op for Conv {
             y.write_from(&out)?;
         }
         Ok(())
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if self.kernel.len() > 2 || !transfer::small_floats(x) {
+            return Ok(false);
+        }
+        let (gpu, y) = (Gpu::get()?, &y[0]);
+        let (a, b) = (transfer::dense(x[0])?, transfer::dense(x[1])?);
+        let bias = x.get(2).map(|b| transfer::dense(b)).transpose()?;
+        let (in_channels, out_channels) = match self.role {
+            Role::Output => (a.size(1), b.size(0)),
+            Role::Input => (y.size(1), a.size(1)),
+            Role::Weight => (a.size(1), b.size(1)),
+        };
+        // One dimension is a height of one.
+        let wide = |v: &Sizes, rest: usize| match v[..] {
+            [w] => [rest, w],
+            [h, w] => [h, w],
+            _ => [rest; 2],
+        };
+        let c = launch::Conv2d {
+            batch: a.size(0),
+            in_channels,
+            out_channels,
+            groups: self.groups,
+            input: wide(&self.input, 1),
+            output: wide(&self.output, 1),
+            kernel: wide(&self.kernel, 1),
+            stride: wide(&self.stride, 1),
+            padding: wide(&self.padding, 0),
+            dilation: wide(&self.dilation, 1),
+        };
+        let (p, q, r) = (
+            transfer::whole(&a)?,
+            transfer::whole(&b)?,
+            transfer::whole(y)?,
+        );
+        let bias = bias.as_ref().map(transfer::whole).transpose()?;
+        transfer::ran(match self.role {
+            Role::Output => launch::forward(gpu, &c, p, q, bias, r),
+            Role::Input => launch::backward_input(gpu, &c, p, q, bias, r),
+            Role::Weight => launch::backward_weight(gpu, &c, p, q, r),
+        })
     }
 
     fn work(&self, x: &[&Tensor], y: &[Tensor]) -> usize {

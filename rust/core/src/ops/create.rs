@@ -216,9 +216,9 @@ pub fn zero_grads(g: &[Option<Tensor>], n: usize) -> Result<Grads> {
 impl Tensor {
     /// Filled with one value.
     pub fn full(shape: &[usize], value: Scalar, dtype: DType, device: Device) -> Result<Tensor> {
-        let out = Tensor::empty(shape, dtype, Device::Cpu)?;
+        let out = Tensor::empty(shape, dtype, device)?;
         out.write_scalar(value)?;
-        out.to_device(device)
+        Ok(out)
     }
 
     /// Uninitialised, with these strides.
@@ -260,7 +260,10 @@ impl Tensor {
 
     /// Writes one value everywhere, without touching history or version.
     pub fn write_scalar(&self, value: Scalar) -> Result<()> {
-        if self.device() == Device::Cpu && self.dtype().is_complex() {
+        if self.device() == Device::Wgpu {
+            return crate::transfer::fill(self, value);
+        }
+        if self.dtype().is_complex() {
             super::copy::component(self, 0).write_scalar(value)?;
             return super::copy::component(self, 1).write_scalar(Scalar::Float(0.0));
         }

@@ -8,12 +8,14 @@ use crate::cpu::pool::parallel_for;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::gpu::kernels::{pointwise::pointwise, random};
+use crate::gpu::{Acc, Gpu};
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::rng::{default_generator, Philox};
 use crate::schema::Value;
 use crate::shape::Dims;
 use crate::tensor::Tensor;
-use crate::{ensure, with_float};
+use crate::{ensure, transfer, with_float};
 use smallvec::SmallVec;
 
 /// Elements are handled in blocks of this many.
@@ -93,6 +95,20 @@ impl Op for Dropout {
         });
         Ok(())
     }
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if !transfer::small_floats(x) {
+            return Ok(false);
+        }
+        let (gpu, stream) = (Gpu::get()?, self.stream.into());
+        let (mask, keep) = (transfer::whole(&y[1])?, 1.0 - self.p);
+        transfer::ran(random::bernoulli(gpu, stream, keep, mask).and_then(|()| {
+            let (x, layout) = (x[0], x[0].layout());
+            let body = "fn op(x: Acc, m: Acc) -> Acc { return x * m * scalar(0u); }\n";
+            let views = [transfer::view(x, layout)?, mask];
+            let scale = [Acc::F32.words(self.scale)];
+            pointwise(gpu, Acc::F32, body, &views, transfer::whole(&y[0])?, &scale)
+        }))
+    }
 }
 
 /// `g * mask * scale`.
@@ -150,6 +166,16 @@ impl Op for Masked {
             });
         });
         Ok(())
+    }
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let acc = Acc::of(x[0].dtype())?;
+        let body = "fn op(g: Acc, m: Acc) -> Acc { return g * m * scalar(0u); }\n";
+        let (views, scale) = (
+            [transfer::whole(x[0])?, transfer::whole(x[1])?],
+            [acc.words(self.scale)],
+        );
+        let y = transfer::whole(&y[0])?;
+        transfer::ran(pointwise(Gpu::get()?, acc, body, &views, y, &scale))
     }
 }
 

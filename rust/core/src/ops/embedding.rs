@@ -6,12 +6,14 @@ use crate::cpu::pool::parallel_for;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::gpu::kernels::index as launch;
+use crate::gpu::Gpu;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::conv::{Number, Ptr};
 use crate::schema::{Args, Value};
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
-use crate::{bail, ensure, with_compute};
+use crate::{bail, ensure, transfer, with_compute};
 
 /// Rows of the first input, by the numbers in the second.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -114,6 +116,16 @@ impl Op for Rows {
         });
         Ok(())
     }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let at = transfer::dense(x[1])?;
+        let (table, at, y) = (
+            transfer::whole(x[0])?,
+            transfer::whole(&at)?,
+            transfer::whole(&y[0])?,
+        );
+        transfer::ran(launch::index_select(Gpu::get()?, table, 0, at, y))
+    }
 }
 
 impl Derivative for SumRows {
@@ -194,6 +206,20 @@ impl Op for SumRows {
             });
         });
         y[0].write_from(&out)
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if self.scaled {
+            return Ok(false);
+        }
+        let (g, at) = (transfer::dense(x[0])?, transfer::dense(x[1])?);
+        transfer::fill(&y[0], 0.into())?;
+        let flat = [at.numel()];
+        let at = at.reshape_to(&flat)?;
+        let (g, at) = (transfer::whole(&g)?, transfer::whole(&at)?);
+        let table = transfer::whole(&y[0])?;
+        let gpu = Gpu::get()?;
+        transfer::ran(launch::index_add(gpu, table, 0, at, g, 1.0, self.padding))
     }
 }
 

@@ -6,11 +6,15 @@ use crate::cpu::pool::{num_threads, parallel_for};
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::gpu::kernels::matmul::matmul;
+use crate::gpu::kernels::reduce::{reduce, Combine, Map};
+use crate::gpu::kernels::View;
+use crate::gpu::Gpu;
 use crate::layout::contiguous_strides;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
-use crate::{bail, ensure};
+use crate::{bail, ensure, transfer};
 use smallvec::SmallVec;
 
 const ONE: Scalar = Scalar::Int(1);
@@ -478,6 +482,81 @@ impl Op for MatMul {
             t => unsupported("addmm_impl_cpu_", t)?,
         }
         Ok(())
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let (a, b) = self.operands(x);
+        let (p, q) = (Stack::new(a, self.ta, true), Stack::new(b, self.tb, false));
+        let batch = shape::broadcast(p.batch, q.batch)?;
+        let plan = Plan::new(&p, &q, &batch, self.sum);
+        if plan.batch.len() > 1 {
+            // Batches that no single stride walks: spread out and dense they have one.
+            let spread = |t: &Tensor| -> Result<Tensor> {
+                let n = t.ndim();
+                if n < 2 {
+                    return transfer::dense(t);
+                }
+                let mut shape = batch.clone();
+                shape.extend_from_slice(&t.shape()[n - 2..]);
+                transfer::dense(&t.alias(t.layout().expand_to(&shape)))
+            };
+            let (a, b) = (spread(a)?, spread(b)?);
+            let mut x: SmallVec<[&Tensor; 3]> = x.into();
+            let (ia, ib) = self.index();
+            (x[ia], x[ib]) = (&a, &b);
+            return self.gpu(&x, y);
+        }
+        let one = Step {
+            count: 1,
+            a: 0,
+            b: 0,
+            y: 0,
+        };
+        let step = plan.batch.first().unwrap_or(&one);
+        let (n, m, k, l) = (step.count, plan.m, plan.k, plan.n);
+        let sums = self.sum && n != 1;
+        if sums && self.plus {
+            return Ok(false);
+        }
+        let (a_shape, a_strides) = ([n, m, k], [step.a, plan.a.0, plan.a.1]);
+        let (b_shape, b_strides) = ([n, k, l], [step.b, plan.b.0, plan.b.1]);
+        let (y_shape, y_strides) = ([n, m, l], [step.y, plan.y.0, plan.y.1]);
+        let operand = |t, shape, strides| -> Result<View> {
+            Ok(View {
+                shape,
+                strides,
+                ..transfer::whole(t)?
+            })
+        };
+        let a = operand(a, &a_shape, &a_strides)?;
+        let b = operand(b, &b_shape, &b_strides)?;
+        let (gpu, alpha) = (Gpu::get()?, self.alpha.f64());
+        if sums {
+            let each = Tensor::empty(&y_shape, y[0].dtype(), y[0].device())?;
+            let done = matmul(gpu, a, b, None, alpha, transfer::whole(&each)?).and_then(|()| {
+                let (from, to) = (transfer::whole(&each)?, transfer::whole(&y[0])?);
+                reduce(gpu, Combine::Sum, Map::Keep, 1.0, from, 1, to)
+            });
+            return transfer::ran(done);
+        }
+        let beta = self.beta.f64();
+        let c = match self.plus && beta != 0.0 {
+            true => {
+                let wide = x[0].to_device(y[0].device())?;
+                let wide = wide.alias(wide.layout().expand_to(y[0].shape()));
+                Some(match wide.layout().reshape(&y_shape) {
+                    Some(layout) => wide.alias(layout),
+                    None => transfer::dense(&wide)?.reshape_to(&y_shape)?,
+                })
+            }
+            false => None,
+        };
+        let c = match &c {
+            Some(c) => Some((transfer::whole(c)?, beta)),
+            None => None,
+        };
+        let y = operand(&y[0], &y_shape, &y_strides)?;
+        transfer::ran(matmul(gpu, a, b, c, alpha, y))
     }
 
     fn work(&self, x: &[&Tensor], y: &[Tensor]) -> usize {

@@ -3,16 +3,19 @@
 mod kernel;
 
 use crate::autograd::{mode, Vjp};
+use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::gpu::kernels::norm::{self as launch, Groups};
+use crate::gpu::Gpu;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::unary::Rsqrt;
 use crate::schema::Value;
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
-use crate::{bail, ensure, with_float};
+use crate::{bail, ensure, transfer, with_float};
 use kernel::Sizes;
 pub use kernel::{total, Float};
 
@@ -62,6 +65,17 @@ impl Norm {
         match self.over {
             Over::Rows { .. } => [false, false, true, true],
             _ => [true, false, false, true],
+        }
+    }
+    /// The groups of a GPU kernel, where there is one.
+    fn launched(&self) -> Option<Groups> {
+        let channels = self.groups * self.d;
+        match self.over {
+            Over::Rows { centered: true } => {
+                Some(Groups::group(self.n, channels, self.inner, self.groups))
+            }
+            Over::Columns => Some(Groups::batch(self.n, channels, self.inner)),
+            _ => None,
         }
     }
     fn stats(&self) -> usize {
@@ -268,6 +282,54 @@ impl Op for Norm {
         });
         finish(&y[0], &out)
     }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if !transfer::small_floats(x) {
+            return Ok(false);
+        }
+        let gpu = Gpu::get()?;
+        let on: Vec<Tensor> = x
+            .iter()
+            .map(|t| transfer::dense(t))
+            .collect::<Result<_>>()?;
+        let weight = on[1..].first().filter(|_| self.weight);
+        let bias = on.get(1 + self.weight as usize).filter(|_| self.bias);
+        let Some(groups) = self.launched() else {
+            if self.over != Over::Given {
+                return Ok(false);
+            }
+            // Statistics are given: plain arithmetic per channel.
+            let first = 1 + self.weight as usize + self.bias as usize;
+            y[1].write_from(&on[first])?;
+            y[3].write_from(&on[first + 1])?;
+            y[2].write_from(&apply(Rsqrt, [&y[3].add_scalar(self.eps)?])?)?;
+            let channel = |t: &Tensor| t.reshape_to(&self.channel_shape());
+            let mut v = on[0].reshape_to(&self.shape())?.sub(&channel(&y[1])?)?;
+            let scale = match weight {
+                Some(w) => channel(w)?.mul(&channel(&y[2])?)?,
+                None => channel(&y[2])?,
+            };
+            v = v.mul(&scale)?;
+            if let Some(b) = bias {
+                v = v.add(&channel(b)?)?;
+            }
+            y[0].write_from(&v.reshape_to(y[0].shape())?)?;
+            return Ok(true);
+        };
+        let (weight, bias) = (
+            weight.map(transfer::whole).transpose()?,
+            bias.map(transfer::whole).transpose()?,
+        );
+        let stats = [
+            transfer::whole(&y[1])?,
+            transfer::whole(&y[2])?,
+            transfer::whole(&y[3])?,
+        ];
+        let (a, to) = (transfer::whole(&on[0])?, transfer::whole(&y[0])?);
+        transfer::ran(launch::forward(
+            gpu, &groups, self.eps, a, weight, bias, to, stats,
+        ))
+    }
 }
 
 /// The gradients of [`Norm`] in one go: inputs are g, x, mean, rstd and weight; results are those
@@ -340,6 +402,71 @@ impl Op for NormGrad {
             }
         });
         finish(&y[0], &dx)
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if !transfer::small_floats(x) {
+            return Ok(false);
+        }
+        let (gpu, norm) = (Gpu::get()?, &self.norm);
+        let on: Vec<Tensor> = x
+            .iter()
+            .map(|t| transfer::dense(t))
+            .collect::<Result<_>>()?;
+        let groups = norm.launched();
+        let columns = norm.over == Over::Columns;
+        if let Some(groups) = &groups {
+            let sum = |i: usize| match columns && self.affine {
+                true => Ok(y[i].clone()),
+                false => Tensor::empty(&[groups.groups], DType::F32, Device::Wgpu),
+            };
+            let (sum_gx, sum_g) = (sum(1)?, sum(2)?);
+            let stats = [transfer::whole(&on[2])?, transfer::whole(&on[3])?];
+            let weight = on.get(4).map(transfer::whole).transpose()?;
+            let done = transfer::ran(launch::backward(
+                gpu,
+                groups,
+                transfer::whole(&on[1])?,
+                transfer::whole(&on[0])?,
+                stats,
+                weight,
+                transfer::whole(&y[0])?,
+                [transfer::whole(&sum_g)?, transfer::whole(&sum_gx)?],
+            ))?;
+            if !done || columns || !self.affine {
+                return Ok(done);
+            }
+        } else if norm.over != Over::Given {
+            return Ok(false);
+        }
+        // What is left: sums over each channel, and the input's gradient by given statistics.
+        let shape = norm.shape();
+        let stat = match norm.over {
+            Over::Given => norm.channel_shape(),
+            _ => [norm.n, norm.groups, 1, 1],
+        };
+        let g = on[0].reshape_to(&shape)?;
+        let rstd = on[3].reshape_to(&stat)?;
+        if norm.over == Over::Given {
+            let scale = match on.get(4) {
+                Some(w) => rstd.mul(&w.reshape_to(&norm.channel_shape())?)?,
+                None => rstd.clone(),
+            };
+            y[0].write_from(&g.mul(&scale)?.reshape_to(y[0].shape())?)?;
+        }
+        if self.affine {
+            let normal = on[1]
+                .reshape_to(&shape)?
+                .sub(&on[2].reshape_to(&stat)?)?
+                .mul(&rstd)?;
+            let flat = |t: Tensor, to: &Tensor| -> Result<()> {
+                let sum = t.sum_mask(&[true, false, false, true], true, Some(to.dtype()))?;
+                to.write_from(&sum.reshape_to(to.shape())?)
+            };
+            flat(g.mul(&normal)?, &y[1])?;
+            flat(g, &y[2])?;
+        }
+        Ok(true)
     }
 }
 

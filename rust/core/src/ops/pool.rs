@@ -5,13 +5,15 @@ use crate::cpu::pool::parallel_for;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::gpu::kernels::pool::{self as launch, Pool2d};
+use crate::gpu::Gpu;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::conv::{Number, Ptr};
 use crate::ops::resample::Axis;
 use crate::schema::{Args, Value};
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
-use crate::{bail, ensure, with_compute, with_element};
+use crate::{bail, ensure, transfer, with_compute, with_element};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -31,6 +33,8 @@ struct MaxPool {
     /// How many of the last dimensions are pooled.
     n: usize,
     spans: Arc<[Vec<Span>; 3]>,
+    /// The windows where they are evenly spaced and have at most two dimensions.
+    grid: Option<Pool2d>,
 }
 
 impl Derivative for MaxPool {
@@ -50,6 +54,7 @@ impl Derivative for MaxPool {
             name: self.name,
             plane,
             add: true,
+            grid: self.grid,
         };
         Ok(Grads::from_elem(
             Some(dispatch::call1(op, &[g, &cx.output(1)?])?),
@@ -100,6 +105,15 @@ impl Op for MaxPool {
             y[0].write_from(&out)?;
         }
         Ok(())
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let Some(grid) = &self.grid else {
+            return Ok(false);
+        };
+        let (gpu, x) = (Gpu::get()?, transfer::dense(x[0])?);
+        let (value, place) = (transfer::whole(&y[0])?, transfer::whole(&y[1])?);
+        transfer::ran(launch::max(gpu, grid, transfer::whole(&x)?, value, place))
     }
 }
 
@@ -152,6 +166,8 @@ struct Scatter {
     plane: Dims,
     /// Elements that meet are summed; else the last one stays.
     add: bool,
+    /// The windows of the max pool whose gradient this is.
+    grid: Option<Pool2d>,
 }
 
 /// The adjoint: reads each plane of `x` where the second input says.
@@ -160,6 +176,7 @@ struct Gather {
     name: &'static str,
     n: usize,
     add: bool,
+    grid: Option<Pool2d>,
 }
 
 impl Derivative for Scatter {
@@ -177,6 +194,7 @@ impl Derivative for Scatter {
             name: self.name,
             n: self.plane.len(),
             add: self.add,
+            grid: self.grid,
         };
         Ok(Grads::from_iter([
             Some(dispatch::call1(op, &[g, &cx.input(1)?])?),
@@ -202,6 +220,7 @@ impl Derivative for Gather {
             name: self.name,
             plane,
             add: self.add,
+            grid: self.grid,
         };
         Ok(Grads::from_iter([
             Some(dispatch::call1(op, &[g, &cx.input(1)?])?),
@@ -272,6 +291,21 @@ impl Op for Scatter {
         });
         y.write_from(&out)
     }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let (Some(grid), true) = (&self.grid, transfer::small_floats(&x[..1])) else {
+            return Ok(false);
+        };
+        let (gpu, g, at) = (Gpu::get()?, transfer::dense(x[0])?, transfer::dense(x[1])?);
+        let (g, at) = (transfer::whole(&g)?, transfer::whole(&at)?);
+        transfer::ran(launch::max_backward(
+            gpu,
+            grid,
+            g,
+            at,
+            transfer::whole(&y[0])?,
+        ))
+    }
 }
 
 impl Op for Gather {
@@ -339,7 +373,38 @@ fn joined(v: impl IntoIterator<Item = i64>) -> String {
         .join("x")
 }
 
+/// The windows of a GPU kernel, for at most two dimensions.
+fn grid(x: &Tensor, out: &[usize], windows: [&[i64]; 4]) -> Option<Pool2d> {
+    let n = out.len();
+    let wide = |v: &[usize], rest: usize| match *v {
+        [w] => [rest, w],
+        [h, w] => [h, w],
+        _ => [rest; 2],
+    };
+    let sizes = |v: &[i64], rest: usize| {
+        let v: SmallVec<[usize; 3]> = v.iter().map(|&k| k as usize).collect();
+        wide(&v, rest)
+    };
+    let [kernel, stride, padding, dilation] = windows;
+    (n <= 2).then(|| Pool2d {
+        input: wide(&x.shape()[x.ndim() - n..], 1),
+        output: wide(out, 1),
+        kernel: sizes(kernel, 1),
+        stride: sizes(stride, 1),
+        padding: sizes(padding, 0),
+        dilation: sizes(dilation, 1),
+    })
+}
+
 impl Windows {
+    fn grid(&self, x: &Tensor, out: &[usize]) -> Option<Pool2d> {
+        grid(
+            x,
+            out,
+            [&self.kernel, &self.stride, &self.padding, &self.dilation],
+        )
+    }
+
     fn read(
         name: &str,
         n: usize,
@@ -501,6 +566,7 @@ fn max_pool(name: &'static str, node: &'static str, n: usize, a: &Args) -> Resul
             name: node,
             n,
             spans: Arc::new(spans),
+            grid: w.grid(x, &out),
         },
         &[x],
     )?;
@@ -680,6 +746,7 @@ fn adaptive_max(name: &str, node: &'static str, n: usize, a: &Args) -> Result<Va
             name: node,
             n,
             spans: Arc::new(spans),
+            grid: None,
         },
         &[x],
     )?;
@@ -727,6 +794,7 @@ fn max_unpool(n: usize, a: &Args) -> Result<Tensor> {
             name: node,
             plane,
             add: false,
+            grid: None,
         },
         &[x, at],
     )

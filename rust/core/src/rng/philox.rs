@@ -20,6 +20,11 @@ impl Philox {
         self.key
     }
 
+    /// Returns the stream's number.
+    pub fn stream(&self) -> u64 {
+        self.stream
+    }
+
     /// Returns four random words, the `n`-th of the stream.
     #[inline(always)]
     pub fn block(&self, n: u64) -> [u32; 4] {

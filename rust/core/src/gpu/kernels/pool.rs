@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::gpu::{Acc, Gpu};
 
 /// Geometry: pairs are (height, width).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pool2d {
     pub input: [usize; 2],
     pub output: [usize; 2],

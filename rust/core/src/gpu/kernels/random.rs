@@ -6,12 +6,22 @@ use super::View;
 use crate::error::Result;
 use crate::gpu::shader::PHILOX;
 use crate::gpu::{Acc, Gpu};
+use crate::rng::Philox;
 
 /// A stream of random words: the generator's key and the stream's number.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream {
     pub key: [u32; 2],
     pub stream: u64,
+}
+
+impl From<Philox> for Stream {
+    fn from(p: Philox) -> Stream {
+        Stream {
+            key: p.key(),
+            stream: p.stream(),
+        }
+    }
 }
 
 impl Stream {
@@ -38,10 +48,18 @@ pub fn normal(gpu: &Gpu, s: Stream, mean: f64, std: f64, y: View) -> Result<()> 
     fill(gpu, op, &s.scalars(mean, std), &[], y)
 }
 
-/// 1 with probability `p`, else 0.
+/// 1 with probability `p`, else 0: where a word lies below `p * 2^32`.
 pub fn bernoulli(gpu: &Gpu, s: Stream, p: f64, y: View) -> Result<()> {
-    let op = "fn op() -> Acc { return select(0.0, 1.0, philox_uniform() < scalar(2u)); }";
-    fill(gpu, op, &s.scalars(p, 0.0), &[], y)
+    let bound = (p * 4_294_967_296.0).round() as u64;
+    let mut scalars = s.scalars(0.0, 0.0);
+    // The largest bound that a word can express takes all but one of 2^32.
+    scalars[2] = [bound.min(u32::MAX as u64) as u32, 0];
+    scalars[3] = [(bound > u32::MAX as u64) as u32, 0];
+    let op = "fn op() -> Acc {
+    let kept = scalar_word(6u) == 1u || philox_word() < scalar_word(4u);
+    return select(0.0, 1.0, kept);
+}";
+    fill(gpu, op, &scalars, &[], y)
 }
 
 /// `y = x * scale` where an element is kept, with probability `keep`, else 0. [`bernoulli`] with

@@ -22,6 +22,7 @@ use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Promotion};
 use crate::error::Result;
+use crate::gpu::Acc;
 use crate::layout::Layout;
 use crate::op::{function_name, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::schema::{Args, Value};
@@ -351,6 +352,15 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
         Ok(())
     }
 
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        // Ops of integers only have no formula over numbers.
+        if P::TYPES == Types::IntOnly {
+            return Ok(false);
+        }
+        let acc = Acc::of(self.types(x)?.0)?;
+        wgsl::launch(acc, x, &y[0], |a| self.0.f(std::array::from_fn(|i| a[i])))
+    }
+
     fn pointwise(&self) -> bool {
         true
     }
@@ -478,6 +488,15 @@ impl<P: Pointwise<N>, const N: usize> Derivative for PwGrad<P, N> {
     }
 }
 
+impl<P, const N: usize> PwGrad<P, N> {
+    /// Gradients of f64 inputs in a mixed-type op stay f64.
+    fn wide(&self, x: &[&Tensor]) -> bool {
+        x[2..]
+            .iter()
+            .any(|t| t.dtype() == DType::F64 && t.ndim() > 0)
+    }
+}
+
 impl<P: Pointwise<N>, const N: usize> Op for PwGrad<P, N> {
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         let shape = common_shape(x)?;
@@ -492,19 +511,25 @@ impl<P: Pointwise<N>, const N: usize> Op for PwGrad<P, N> {
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let inputs: SmallVec<[Option<&Tensor>; 5]> = x.iter().copied().map(Some).collect();
         let params = (&raw const self.op).cast::<()>();
-        // Gradients of f64 inputs in a mixed-type op stay f64.
-        let wide = x[2..]
-            .iter()
-            .any(|t| t.dtype() == DType::F64 && t.ndim() > 0);
         // SAFETY: as for the forward kernels.
         unsafe {
             match y[0].dtype() {
                 DType::F64 => run::<f64>(grad64::<P, N>(self.i), params, &inputs, &y[0]),
-                _ if wide => run::<f64>(grad64::<P, N>(self.i), params, &inputs, &y[0]),
+                _ if self.wide(x) => run::<f64>(grad64::<P, N>(self.i), params, &inputs, &y[0]),
                 _ => run::<f32>(grad32::<P, N>(self.i), params, &inputs, &y[0]),
             }
         }
         Ok(())
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let acc = match self.wide(x) {
+            true => Acc::F64,
+            false => Acc::of(y[0].dtype())?,
+        };
+        wgsl::launch(acc, x, &y[0], |a| {
+            self.op.df(std::array::from_fn(|i| a[i + 2]), a[1], a[0])[self.i]
+        })
     }
 
     fn pointwise(&self) -> bool {
