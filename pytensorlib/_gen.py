@@ -164,8 +164,8 @@ def forms(name: str, schema: Schema, *, method: bool, out: bool) -> Iterator[str
         if not parameters or parameters[0].name != "self":
             raise ValueError(f"{schema.name}: a method's first parameter must be `Tensor self`")
         parameters[0] = Parameter("self", "", default=False, keyword_only=False)
-    elif parameters and parameters[0].name == "self":
-        parameters[0] = replace(parameters[0], name="input")
+    else:
+        parameters = [replace(p, name="input") if p.name == "self" else p for p in parameters]
     if out:
         several = len(schema.returns) > 1
         kind = "Sequence[Tensor]" if several else "Tensor"
@@ -173,7 +173,8 @@ def forms(name: str, schema: Schema, *, method: bool, out: bool) -> Iterator[str
     head, tail = f"def {name}(", f") -> {result_type(schema)}: ..."
 
     def line(**how: str) -> str:
-        return head + signature(parameters, **how).replace("self: ", "self") + tail
+        listed = signature(parameters, **how)
+        return head + (listed.replace("self: ", "self", 1) if method else listed) + tail
 
     positional = [p for p in parameters if not p.keyword_only and p.name not in {"self", "input"}]
     if len(positional) == 1 and positional[0].int_list:
