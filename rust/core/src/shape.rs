@@ -141,6 +141,17 @@ pub fn sizes(size: &[i64]) -> Result<Dims> {
         out.push(s as usize);
     }
     numel(&out)?;
+    if out.contains(&0) {
+        let step =
+            |n: usize, &d: &usize| n.checked_mul(d.max(1)).filter(|&n| n <= i64::MAX as usize);
+        let fits = out.iter().try_fold(1, step).is_some();
+        ensure!(
+            fits,
+            Runtime,
+            "Stride calculation overflowed with sizes={}",
+            Show(size)
+        );
+    }
     Ok(out)
 }
 

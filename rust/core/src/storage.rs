@@ -115,6 +115,11 @@ impl Storage {
         self.0.version.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Whether the memory is somebody else's.
+    pub fn is_lent(&self) -> bool {
+        matches!(self.0.memory, Memory::Lent(..))
+    }
+
     /// A number that only handles on the same memory share.
     pub fn id(&self) -> usize {
         Arc::as_ptr(&self.0) as usize

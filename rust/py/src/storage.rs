@@ -360,6 +360,11 @@ fn _resize_(
     };
     let mut storage = old.storage().clone();
     if bytes > storage.bytes() {
+        if storage.is_lent() {
+            return Err(PyRuntimeError::new_err(
+                "Trying to resize storage that is not resizable",
+            ));
+        }
         let bigger = PyStorage(Storage::empty(bytes, old.device()).py()?);
         let kept = storage.bytes();
         if kept > 0 {

@@ -454,4 +454,10 @@ crate::entries! {
         a.tensor(0)?.copy_from(a.tensor(1)?)?;
         Ok(a.tensor(0)?.clone().into())
     };
+    /// As complex64.
+    "cfloat(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| cast(a, DType::C64);
+    /// As complex128.
+    "cdouble(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| cast(a, DType::C128);
 }

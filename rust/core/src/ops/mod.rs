@@ -31,6 +31,7 @@ pub mod softmax;
 pub mod sort;
 pub mod stats;
 pub mod view;
+pub mod window;
 
 use crate::schema::{parse, Entry, Schema};
 use std::sync::OnceLock;
@@ -78,6 +79,7 @@ pub fn table() -> &'static [Op] {
             sort::ENTRIES,
             stats::ENTRIES,
             view::ENTRIES,
+            window::ENTRIES,
             bits::ENTRIES,
         ];
         families

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::layout::Layout;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
 use crate::rng::{Generator, Sample};
-use crate::schema::{Args, MemoryFormat, Value};
+use crate::schema::{Args, Dest, MemoryFormat, Value};
 use crate::shape;
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -98,7 +98,10 @@ impl Op for Draw {
     }
     fn cpu(&self, _x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let whole = y[0].is_contiguous();
-        in_memory_order(&y[0], |t| self.fill(t, whole))
+        in_memory_order(&y[0], |t| match t.dtype().is_complex() {
+            true => self.pairs(t, whole),
+            false => self.fill(t, whole),
+        })
     }
     fn pointwise(&self) -> bool {
         true
@@ -106,6 +109,29 @@ impl Op for Draw {
 }
 
 impl Draw {
+    /// Fills contiguous complex memory: real and imaginary parts are numbers of their own. Normal
+    /// ones share the variance.
+    fn pairs(&self, t: &Tensor, whole: bool) -> Result<()> {
+        let real = if t.dtype() == DType::C128 {
+            DType::F64
+        } else {
+            DType::F32
+        };
+        let mut layout = Layout::contiguous(&[t.numel() * 2]);
+        layout.offset = t.offset() * 2;
+        let what = match self.what {
+            Distribution::Normal(mean, std) => {
+                Distribution::Normal(mean, std * std::f64::consts::FRAC_1_SQRT_2)
+            }
+            other => other,
+        };
+        Draw {
+            what,
+            ..self.clone()
+        }
+        .fill(&t.alias_as(layout, real), whole)
+    }
+
     /// Fills contiguous memory.
     fn fill(&self, t: &Tensor, whole: bool) -> Result<()> {
         use Distribution as D;
@@ -661,7 +687,20 @@ fn multinomial(a: &Args) -> Result<Value> {
             g.multinomial(row, out, replacement)?;
         }
     });
-    Ok(y.to_device(x.device())?.into())
+    let y = y.to_device(x.device())?;
+    let Dest::Out(out) = a.dest else {
+        return Ok(y.into());
+    };
+    ensure!(
+        out[0].dtype() == DType::I64,
+        Runtime,
+        "multinomial expects Long tensor out, got: {}",
+        out[0].dtype().scalar_name()
+    );
+    let target = dispatch::destination("multinomial", &out[0], &TensorMeta::of(&y), false)?;
+    target.write_from(&y)?;
+    target.bump_version();
+    Ok(target.into())
 }
 
 /// A new tensor in the place of `self` whose elements are drawn with its probabilities.
@@ -764,7 +803,7 @@ crate::entries! {
     "bernoulli_(Tensor self, float p=0.5, *, Generator? generator=None) -> Tensor", METHOD,
     |a| fill_(a, "BernoulliBackward0", Distribution::Bernoulli(a.float(1)?), 2);
     /// Draws indices with probabilities in proportion to each row.
-    "multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor", FN | METHOD | OUT,
+    "multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor", FN | METHOD | OUT | DIRECT,
     multinomial;
     /// Numbers of events of the rates in `self`.
     "poisson(Tensor self, Generator? generator=None) -> Tensor", FN,
