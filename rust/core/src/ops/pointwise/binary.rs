@@ -195,7 +195,7 @@ pointwise! {
     /// The next number after x toward y.
     op NextAfter { step: u32 }[2] = "NextafterBackward0", FloatOnly;
     f |p, [x, y]| x.special2(y, Special2::NextAfter(p.step));
-    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    df |_, [x, y], _, g| [3, false] R::select(x.equal(y), c(0.0), g), [0, false] c(0.0);
     check |_, t, _| {
         ensure!(
             t != DType::F16,
@@ -204,7 +204,6 @@ pointwise! {
         );
         Ok(())
     };
-    opaque 3;
 
     /// 0 below zero, 1 above, y at zero.
     op Heaviside[2] = "HeavisideBackward0", Same;

@@ -195,6 +195,7 @@ impl Real for E {
             Special::Ndtri => one(Ndtri, self),
             Special::LogNdtr => one(LogNdtr, self),
             Special::Erfcx => one(Erfcx, self),
+            Special::Exponent => one(Exponent, self),
             _ => keep(unknown(f), self),
         }
     }

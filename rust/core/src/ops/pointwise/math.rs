@@ -111,6 +111,12 @@ fn shifted_of_number(a: &Args, family: Polynomial) -> Result<Value> {
     Ok(apply(Shifted { family }, [&x, a.tensor(1)?])?.into())
 }
 
+fn frexp(a: &Args) -> Result<Value> {
+    let x = a.tensor(0)?;
+    let exponent = apply(Exponent, [&x.detach()])?.to_dtype(DType::I32)?;
+    Ok(Value::Tuple(vec![apply(Mantissa, [x])?, exponent]))
+}
+
 fn bessel(a: &Args, f: Special) -> Result<Value> {
     a.apply(Bessel { f }, [a.tensor(0)?])
 }
@@ -351,6 +357,9 @@ crate::entries! {
     /// sin(x) / x.
     "spherical_bessel_j0(Tensor self) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| a.apply(SphericalJ0, [a.tensor(0)?]);
+    /// The fraction, from 1/2 to 1, and the power of two whose product is x.
+    "frexp(Tensor self) -> (Tensor mantissa, Tensor exponent)", FN | METHOD | OUT,
+    frexp;
     /// A Bessel or Airy function, without a derivative.
     "bessel_j0(Tensor self) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| bessel(a, Special::BesselJ0);

@@ -124,6 +124,9 @@ pub enum Special {
     K1,
     K1e,
     AiryAi,
+    /// The fraction of `frexp`, from 1/2 to 1.
+    Mantissa,
+    Exponent,
 }
 
 impl Special {
@@ -147,6 +150,9 @@ impl Special {
             Special::K1 => m::bessel_k(1.0, x, false),
             Special::K1e => m::bessel_k(1.0, x, true),
             Special::AiryAi => m::airy_ai(x),
+            Special::Mantissa => libm::frexp(x).0,
+            Special::Exponent if x.is_finite() => libm::frexp(x).1 as f64,
+            Special::Exponent => 0.0,
         }
     }
 }

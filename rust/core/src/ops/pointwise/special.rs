@@ -58,6 +58,16 @@ pointwise! {
     };
     df |_, [x], _, g| [1, false] g * (-c::<R>(1.0) - x.ln());
 
+    /// The fraction of x, from 1/2 to 1, before a power of two.
+    op Mantissa[1] = "FrexpBackward0", FloatOnly;
+    f |_, [x]| x.special(Special::Mantissa);
+    df |_, [x], _, g| [1, false] g * (-x.special(Special::Exponent)).exp2();
+
+    /// The power of two that belongs to the mantissa.
+    op Exponent[1] = "FrexpBackward0", FloatOnly;
+    f |_, [x]| x.special(Special::Exponent);
+    df |_, _, _, _g| [0, false] c(0.0);
+
     /// sin(x) / x; 1 at 0.
     op SphericalJ0[1] = "SpecialSphericalBesselJ0Backward0", Float;
     f |_, [x]| {
