@@ -95,7 +95,10 @@ pointwise! {
 
     /// x within [low, high]; the gradient at the ends is 0.
     op Hardtanh { low: Scalar, high: Scalar }[1] = "HardtanhBackward0", Same;
-    f |p, [x]| x.max(k(p.low.f64())).min(k(p.high.f64()));
+    f |p, [x]| {
+        let (low, high) = (k(p.low.f64()), k(p.high.f64()));
+        R::select(x.lt(low), low, R::select(x.gt(high), high, x))
+    };
     int |p, [x]| x.max(p.low.i64()).min(p.high.i64());
     df |p, [x], _, g| [1, false] R::select(
         R::either(x.le(k(p.low.f64())), x.ge(k(p.high.f64()))), c(0.0), g);
@@ -133,7 +136,7 @@ pointwise! {
     op Softshrink { lambda: f64 }[1] = "SoftshrinkBackward0", FloatOnly;
     f |p, [x]| R::select(
         x.gt(k(p.lambda)), x - k(p.lambda),
-        R::select(x.lt(k(-p.lambda)), x + k(p.lambda), R::select(x.is_nan(), x, c(0.0))));
+        R::select(x.lt(k(-p.lambda)), x + k(p.lambda), x * c(0.0)));
     df |p, [x], _, g| [1, false]
         R::select(R::both(x.ge(k(-p.lambda)), x.le(k(p.lambda))), c(0.0), g);
 

@@ -1,6 +1,7 @@
 //! The public functions of arithmetic.
 
 use super::binary::*;
+use super::real::HALF_STEP;
 use super::ternary::*;
 use super::unary::*;
 use super::{apply, apply_};
@@ -73,6 +74,12 @@ fn power(a: &Args, x: &Tensor, e: Scalar) -> Result<Value> {
     match e.f64() {
         2.0 => a.apply(Square, [x]),
         3.0 => a.apply(Cube, [x]),
+        0.5 | -0.5 => a.apply(
+            RootPower {
+                inverse: e.f64() < 0.0,
+            },
+            [x],
+        ),
         _ => a.apply(PowNumber { e }, [x]),
     }
 }
@@ -135,13 +142,10 @@ fn clamp_between(a: &Args, low: Option<usize>, high: Option<usize>) -> Result<Va
         if t == DType::Bool {
             t = DType::I64;
         }
-        // A NaN bound turns every element into NaN.
-        let nan = [low, high].into_iter().flatten().find(|s| s.f64().is_nan());
-        let (low, high) = if nan.is_some() {
-            (nan, nan)
-        } else {
-            (low, high)
-        };
+        if let Some(nan) = [low, high].into_iter().flatten().find(|s| s.f64().is_nan()) {
+            let nan = Tensor::number(nan)?;
+            return a.apply(ClampTensor, [x, &nan, &nan]);
+        }
         return a.apply(Clamp { low, high }, [&x.to_dtype(t)?]);
     }
     let number = |s: Option<Scalar>| s.map(Tensor::number).transpose();
@@ -156,11 +160,11 @@ fn clamp_between(a: &Args, low: Option<usize>, high: Option<usize>) -> Result<Va
 
 fn nextafter(a: &Args) -> Result<Value> {
     let (x, y) = (a.tensor(0)?, a.tensor(1)?);
-    // The bits of a bfloat16 are the upper half of a float32's.
-    let step = if x.dtype().promote(y.dtype()) == DType::BF16 {
-        1 << 16
-    } else {
-        1
+    let step = match x.dtype().promote(y.dtype()) {
+        // The bits of a bfloat16 are the upper half of a float32's.
+        DType::BF16 => 1 << 16,
+        DType::F16 => HALF_STEP,
+        _ => 1,
     };
     a.apply(NextAfter { step }, [x, y])
 }

@@ -1,7 +1,7 @@
 //! Functions of two tensors, which broadcast against each other.
 
 use super::unary::no_bool;
-use super::{c, k, Special2};
+use super::{c, k, Real, Special2};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::pointwise;
@@ -76,17 +76,15 @@ pointwise! {
     int |_, [x, y]| int_pow(x, y);
     df |_, [x, y], r, g|
         [3, false] R::select(y.equal(c(0.0)), c(0.0), g * (y * x.pow(y - c(1.0)))),
-        [3, true] g * R::select(
-            R::either(r.equal(c(0.0)), R::both(x.equal(c(0.0)), y.ge(c(0.0)))), c(0.0),
-            r * R::select(x.equal(c(0.0)), c(1.0), x).ln());
+        [3, true] g * R::select(R::both(x.equal(c(0.0)), y.ge(c(0.0))), c(0.0), r * x.ln());
     check |_, t, _| no_bool("pow", t);
 
     /// The angle of the point (y, x) in radians; the first argument is the ordinate.
     op Atan2[2] = "Atan2Backward0", Float;
     f |_, [y, x]| y.atan2(x);
     df |_, [y, x], _, g|
-        [3, false] g * (x / (x * x + y * y)),
-        [3, false] -g * (y / (x * x + y * y));
+        [3, false] g * over_square(x, x, y),
+        [3, false] -g * over_square(y, x, y);
 
     /// The remainder with the sign of x.
     op Fmod[2] = "FmodBackward0", Same;
@@ -140,16 +138,16 @@ pointwise! {
     f |_, [x, y]| x.max(y);
     int |_, [x, y]| x.max(y);
     df |_, [x, y], _, g|
-        [3, false] g * (R::of(x.gt(y)) + c::<R>(0.5) * R::of(x.equal(y))),
-        [3, false] g * (R::of(y.gt(x)) + c::<R>(0.5) * R::of(x.equal(y)));
+        [3, false] R::select(x.lt(y), c(0.0), R::select(x.equal(y), g * c(0.5), g)),
+        [3, false] R::select(y.lt(x), c(0.0), R::select(x.equal(y), g * c(0.5), g));
 
     /// The smaller; NaN if either is. A tie shares the gradient.
     op Minimum[2] = "MinimumBackward0", Same;
     f |_, [x, y]| x.min(y);
     int |_, [x, y]| x.min(y);
     df |_, [x, y], _, g|
-        [3, false] g * (R::of(x.lt(y)) + c::<R>(0.5) * R::of(x.equal(y))),
-        [3, false] g * (R::of(y.lt(x)) + c::<R>(0.5) * R::of(x.equal(y)));
+        [3, false] R::select(x.gt(y), c(0.0), R::select(x.equal(y), g * c(0.5), g)),
+        [3, false] R::select(y.gt(x), c(0.0), R::select(x.equal(y), g * c(0.5), g));
 
     /// The larger, where a tie goes to x (`clamp_min`).
     op ClampMin[2] = "ClampMinBackward1", Same;
@@ -196,14 +194,6 @@ pointwise! {
     op NextAfter { step: u32 }[2] = "NextafterBackward0", FloatOnly;
     f |p, [x, y]| x.special2(y, Special2::NextAfter(p.step));
     df |_, [x, y], _, g| [3, false] R::select(x.equal(y), c(0.0), g), [0, false] c(0.0);
-    check |_, t, _| {
-        ensure!(
-            t != DType::F16,
-            NotImplemented,
-            "\"nextafter\" not implemented for 'Half'"
-        );
-        Ok(())
-    };
 
     /// 0 below zero, 1 above, y at zero.
     op Heaviside[2] = "HeavisideBackward0", Same;
@@ -299,21 +289,35 @@ pointwise! {
     opaque 1;
 }
 
-/// The remainder with the divisor's sign.
+/// z / (x^2 + y^2); 0 at the origin.
 #[inline(always)]
-fn modulo<R: super::Real>(x: R, y: R) -> R {
-    let r = x.fmod(y);
-    let differs = R::either(
+fn over_square<R: Real>(z: R, x: R, y: R) -> R {
+    let r = x * x + y * y;
+    R::select(r.equal(c(0.0)), c(0.0), z / r)
+}
+
+/// Whether a remainder `r` has the sign that the divisor has not.
+#[inline(always)]
+fn opposed<R: Real>(r: R, y: R) -> R::Mask {
+    R::either(
         R::both(y.lt(c(0.0)), r.gt(c(0.0))),
         R::both(y.gt(c(0.0)), r.lt(c(0.0))),
-    );
-    R::select(differs, r + y, r)
+    )
+}
+
+/// The remainder with the divisor's sign.
+#[inline(always)]
+fn modulo<R: Real>(x: R, y: R) -> R {
+    let r = x.fmod(y);
+    R::select(opposed(r, y), r + y, r)
 }
 
 /// The floor of the exact quotient: rounding of `x / y` must not carry it over an integer.
 #[inline(always)]
-fn floor_quotient<R: super::Real>(x: R, y: R) -> R {
-    let q = (x - modulo(x, y)) / y;
+fn floor_quotient<R: Real>(x: R, y: R) -> R {
+    let r = x.fmod(y);
+    let q = (x - r) / y;
+    let q = R::select(opposed(r, y), q - c(1.0), q);
     let down = q.floor();
     let near = R::select((q - down).gt(c(0.5)), down + c(1.0), down);
     let exact = R::select(q.equal(c(0.0)), c::<R>(0.0).copysign(x / y), near);

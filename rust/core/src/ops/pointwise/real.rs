@@ -164,10 +164,30 @@ pub enum Special2 {
     Zeta,
     Igamma,
     Igammac,
-    /// The next number of a type whose floats are every `n`-th bit pattern of the compute type.
+    /// The next number of a type whose floats are every `n`-th bit pattern of the compute type,
+    /// or of float16 for [`HALF_STEP`].
     NextAfter(u32),
     /// An orthogonal polynomial; the second number is the degree.
     Polynomial(Polynomial),
+}
+
+/// The `NextAfter` step of float16: the distance of its normal numbers in the bits of a float32.
+pub const HALF_STEP: u32 = 1 << 13;
+
+/// The float16 after x toward y; neither is NaN and they differ.
+fn next_half(x: f64, y: f64) -> f64 {
+    const SMALLEST: f64 = 1.0 / (1 << 24) as f64;
+    let h = half::f16::from_f64(x);
+    if x == 0.0 {
+        return SMALLEST.copysign(y);
+    }
+    let away = (y > x) == (x > 0.0);
+    half::f16::from_bits(if away {
+        h.to_bits() + 1
+    } else {
+        h.to_bits() - 1
+    })
+    .to_f64()
 }
 
 /// Families of polynomials by their three-term recurrences.
@@ -341,6 +361,9 @@ macro_rules! scalar {
                         }
                         if self == o {
                             return o;
+                        }
+                        if step == HALF_STEP {
+                            return next_half(x, y) as $t;
                         }
                         let step = step as $bits;
                         if self == 0.0 {

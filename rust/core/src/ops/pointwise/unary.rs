@@ -99,6 +99,15 @@ pointwise! {
     int |_, [x]| x.wrapping_mul(x).wrapping_mul(x);
     df |_, [x], _, g| [1, false] g * (c::<R>(3.0) * (x * x));
 
+    /// x to the power of 1/2 or -1/2.
+    op RootPower { inverse: bool }[1] = "PowBackward0", FloatOnly;
+    f |p, [x]| if p.inverse { x.rsqrt() } else { x.sqrt() };
+    df |p, [x], y, g| [1, true] if p.inverse {
+        c::<R>(-0.5) * g * (y / x)
+    } else {
+        c::<R>(0.5) * g / y
+    };
+
     /// x minus its integer part.
     op Frac[1] = "FracBackward0", FloatOnly;
     f |_, [x]| x - x.trunc();
@@ -115,16 +124,18 @@ pointwise! {
     /// x within [low, high]; NaN stays.
     op Clamp { low: Option<Scalar>, high: Option<Scalar> }[1] = "ClampBackward1", Same;
     f |p, [x]| {
-        let x = match p.low { Some(l) => x.max(k(l.f64())), None => x };
-        match p.high { Some(h) => x.min(k(h.f64())), None => x }
+        let above = |x: R, l: R| R::select(x.lt(l), l, x);
+        let below = |x: R, h: R| R::select(x.gt(h), h, x);
+        let x = match p.low { Some(l) => above(x, k(l.f64())), None => x };
+        match p.high { Some(h) => below(x, k(h.f64())), None => x }
     };
     int |p, [x]| {
         let x = x.max(p.low.map_or(i64::MIN, Scalar::i64));
         x.min(p.high.map_or(i64::MAX, Scalar::i64))
     };
     df |p, [x], _, g| [1, false] {
-        let d = match p.low { Some(l) => R::select(x.lt(k(l.f64())), c(0.0), g), None => g };
-        match p.high { Some(h) => R::select(x.gt(k(h.f64())), c(0.0), d), None => d }
+        let d = match p.low { Some(l) => R::select(x.ge(k(l.f64())), g, c(0.0)), None => g };
+        match p.high { Some(h) => R::select(x.le(k(h.f64())), d, c(0.0)), None => d }
     };
 
     /// Numbers for NaN and the infinities.
