@@ -393,9 +393,18 @@ impl<D: Derivative> Pending<D> {
 
 /// A view of `x` under `layout`; `op` says how gradients pass.
 pub fn view<D: Derivative>(op: D, x: &Tensor, layout: Layout) -> Result<Tensor> {
+    view_with(x, layout, || Ok(op))
+}
+
+/// [`view`] for an op that is made only where it is recorded.
+pub fn view_with<D: Derivative>(
+    x: &Tensor,
+    layout: Layout,
+    op: impl FnOnce() -> Result<D>,
+) -> Result<Tensor> {
     let y = x.view_as(layout, x.dtype(), creation());
-    if needs(&[x]) != 0 && y.dtype().differentiable() {
-        Pending::new(op, 1, &[x], None)?.attach(std::slice::from_ref(&y), 0)?;
+    if y.dtype().differentiable() && needs(&[x]) != 0 {
+        Pending::new(op()?, 1, &[x], None)?.attach(std::slice::from_ref(&y), 0)?;
     }
     Ok(y)
 }

@@ -122,16 +122,21 @@ impl Function {
         }
         let Some(out) = out else {
             let value = entry.invoke(schema, values, &Dest::New).py()?;
-            // Methods that return `self` itself keep its identity and class.
+            // Methods that return `self` itself keep its identity and class. Those that change its
+            // layout (`x.t_()`) give another tensor, which takes its place behind the object.
             if let (Value::Tensor(y), Some(Value::Tensor(x))) = (&value, values.first()) {
-                if y.same(x) && !args.is_empty() {
+                let renewed = schema.name.ends_with('_') && !schema.name.ends_with("__");
+                if (y.same(x) || renewed) && !args.is_empty() {
                     // SAFETY: as above.
                     let first = unsafe { Bound::from_borrowed_ptr(py, args[0]) };
-                    if first
-                        .cast::<PyTensor>()
-                        .is_ok_and(|t| t.get().get().same(y))
-                    {
-                        return Ok(first.unbind());
+                    if let Ok(object) = first.cast::<PyTensor>() {
+                        if object.get().get().same(y) {
+                            return Ok(first.unbind());
+                        }
+                        if renewed && object.get().get().same(x) {
+                            object.get().swap(y.clone());
+                            return Ok(first.unbind());
+                        }
                     }
                 }
             }

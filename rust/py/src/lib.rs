@@ -12,7 +12,7 @@ mod dtype;
 mod error;
 mod function;
 mod generator;
-mod interop;
+mod index;
 mod numpy;
 mod settings;
 mod storage;

@@ -420,14 +420,14 @@ impl PyTensor {
         slf.as_ptr() as isize >> 4
     }
     fn __getitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        crate::interop::get_item(slf, key)
+        crate::index::get_item(slf, key)
     }
     fn __setitem__(
         slf: &Bound<'_, Self>,
         key: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        crate::interop::set_item(slf, key, value)
+        crate::index::set_item(slf, key, value)
     }
     fn __add__(&self, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         binary(op::Add { alpha: ONE }, self, o, false)
@@ -670,6 +670,26 @@ impl PyTensor {
         }
         self.swap(t.replaced(&new));
         Ok(())
+    }
+    #[getter(T)]
+    fn reversed(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        wrap(py, self.get().transposed_property("T").py()?)
+    }
+    #[getter(mT)]
+    fn matrices_transposed(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        wrap(py, self.get().transposed_property("mT").py()?)
+    }
+    #[getter(H)]
+    fn adjoint_matrix(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        wrap(py, self.get().transposed_property("H").py()?)
+    }
+    #[getter(mH)]
+    fn adjoint_matrices(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        wrap(py, self.get().transposed_property("mT").py()?)
+    }
+    #[getter]
+    fn real(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
     }
     #[getter]
     fn _base(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {

@@ -1,28 +1,675 @@
-//! Reading and writing by index.
+//! Reading and writing by index tensors.
 
-use crate::error::Result;
+pub mod entries;
+pub mod mask;
+pub mod strided;
+
+pub use strided::strided_adjoint;
+
+use super::copy::copy_host;
+use super::view::parts::each_offset;
+use crate::autograd::Vjp;
+use crate::cpu::elements::{Bool, Element};
+use crate::cpu::pool::parallel_for;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::{Error, Kind, Result};
 use crate::layout::Layout;
+use crate::op::{Derivative, Grads, Metas, Op, Save, TensorMeta};
+use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
+use crate::{bail, ensure, with_element};
+use half::{bf16, f16};
+use smallvec::SmallVec;
 
-/// The adjoint of viewing a tensor of layout `base` through `view` (both over one storage): sums
-/// `g` of the view's shape into a tensor of the base's shape.
-pub fn strided_adjoint(g: &Tensor, view: &Layout, base: &Layout) -> Result<Tensor> {
-    let start = base.offset.min(view.offset);
-    let extent = base.extent()?.max(view.extent()?) - start;
-    let whole = Tensor::zeros(&[extent], g.dtype(), g.device())?;
-    let shifted = |l: &Layout| Layout {
-        offset: l.offset - start,
-        ..l.clone()
-    };
-    let region = whole.as_strided_view(shifted(view))?;
-    if view.overlaps_itself() {
-        crate::bail!(
-            NotImplemented,
-            "as_strided: gradient of an overlapping view"
-        );
-    }
-    region.copy_from(g)?;
-    whole.as_strided_view(shifted(base))
+/// What to do with an element and the one that is already there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    Set,
+    Add,
+    Mul,
+    Max,
+    Min,
 }
 
-crate::entries! {}
+/// An element that can be combined with another.
+pub trait Cell: Element {
+    fn combine(self, o: Self, mode: Mode) -> Self;
+}
+macro_rules! integer_cells {
+    ($($t:ty),*) => { $(impl Cell for $t {
+        #[inline(always)]
+        fn combine(self, o: Self, mode: Mode) -> Self {
+            match mode {
+                Mode::Set => o,
+                Mode::Add => self.wrapping_add(o),
+                Mode::Mul => self.wrapping_mul(o),
+                Mode::Max => self.max(o),
+                Mode::Min => self.min(o),
+            }
+        }
+    })* };
+}
+integer_cells!(u8, i8, i16, i32, i64);
+macro_rules! float_cells {
+    ($($t:ty => $via:ty, $to:ident, $of:ident;)*) => { $(impl Cell for $t {
+        #[inline(always)]
+        fn combine(self, o: Self, mode: Mode) -> Self {
+            let (a, b): ($via, $via) = (Element::$to(self), Element::$to(o));
+            <$t as Element>::$of(match mode {
+                Mode::Set => b,
+                Mode::Add => a + b,
+                Mode::Mul => a * b,
+                // A NaN on either side stays.
+                Mode::Max => if a.is_nan() || a > b { a } else { b },
+                Mode::Min => if a.is_nan() || a < b { a } else { b },
+            })
+        }
+    })* };
+}
+float_cells! {
+    f16 => f32, to_f32, of_f32;
+    bf16 => f32, to_f32, of_f32;
+    f32 => f32, to_f32, of_f32;
+    f64 => f64, to_f64, of_f64;
+}
+impl Cell for Bool {
+    #[inline(always)]
+    fn combine(self, o: Self, mode: Mode) -> Self {
+        let (a, b) = (self.0 != 0, o.0 != 0);
+        Bool(match mode {
+            Mode::Set => b,
+            Mode::Add | Mode::Max => a | b,
+            Mode::Mul | Mode::Min => a & b,
+        } as u8)
+    }
+}
+
+/// Which indices are allowed, and what is said about the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Bounds {
+    /// Negative ones count from the end.
+    Wrap,
+    /// The same, on a flattened tensor.
+    Take,
+    Select,
+    Add,
+    Copy,
+}
+
+impl Bounds {
+    pub fn wraps(self) -> bool {
+        matches!(self, Bounds::Wrap | Bounds::Take)
+    }
+    pub fn error(self, i: i64, d: usize, n: usize) -> Error {
+        match self {
+            Bounds::Wrap => Error::index(format!(
+                "index {i} is out of bounds for dimension {d} with size {n}"
+            )),
+            Bounds::Take => Error::index(format!(
+                "out of range: tried to access index {i} on a tensor of {n} elements."
+            )),
+            Bounds::Select => Error::index(format!(
+                "index out of range in self: index {i} for dimension {d} with size {n}"
+            )),
+            Bounds::Add => Error::runtime(format!(
+                "index {i} is out of bounds for dimension {d} with size {n} (index out of range \
+                 in self)"
+            )),
+            Bounds::Copy => Error::index(format!(
+                "index_copy_(): index {i} is out of bounds for dimension {d} with size {n}"
+            )),
+        }
+    }
+}
+
+/// How an indexed tensor divides: dimensions before the indexed ones, those, and the rest. Where
+/// the indexed dimensions are not neighbours, all others count as coming after.
+struct Split {
+    before: Layout,
+    after: Layout,
+    /// Where the dimensions of the indices go in the result.
+    at: usize,
+}
+
+fn part_of(layout: &Layout, dims: impl Iterator<Item = usize> + Clone) -> Layout {
+    Layout {
+        shape: dims.clone().map(|d| layout.shape[d]).collect(),
+        strides: dims.map(|d| layout.strides[d]).collect(),
+        offset: 0,
+    }
+}
+
+fn divide(layout: &Layout, dims: &[usize]) -> Split {
+    let adjacent = dims.windows(2).all(|w| w[1] == w[0] + 1);
+    let at = if adjacent {
+        dims.first().copied().unwrap_or(0)
+    } else {
+        0
+    };
+    let rest = |d: &usize| !dims.contains(d);
+    Split {
+        before: part_of(layout, 0..at),
+        after: part_of(layout, (at..layout.ndim()).filter(rest)),
+        at,
+    }
+}
+
+/// The shape of `x[idx]`.
+fn result_shape(layout: &Layout, dims: &[usize], index: &[usize]) -> Dims {
+    let s = divide(layout, dims);
+    let mut out = s.before.shape;
+    out.extend_from_slice(index);
+    out.extend_from_slice(&s.after.shape);
+    out
+}
+
+fn offsets(layout: &Layout) -> Vec<usize> {
+    let mut out = Vec::with_capacity(layout.numel());
+    each_offset(layout, |o| out.push(o));
+    out
+}
+
+/// The offset that each point of the (equally shaped) indices adds within `layout`.
+fn points(layout: &Layout, dims: &[usize], idx: &[&Tensor], bounds: Bounds) -> Result<Vec<usize>> {
+    let mut out = vec![0usize; idx[0].numel()];
+    for (&d, t) in dims.iter().zip(idx) {
+        let t = t.prepared(DType::I64)?;
+        // SAFETY: contiguous host memory of this type, read only.
+        let values = unsafe { t.slice::<i64>() };
+        // A 0-d tensor is indexed as if it had one element in one dimension.
+        let n = layout.shape.get(d).copied().unwrap_or(1);
+        let stride = layout.strides.get(d).copied().unwrap_or(0) as usize;
+        let low = if bounds.wraps() { -(n as i64) } else { 0 };
+        for (o, &i) in out.iter_mut().zip(values) {
+            if i < low || i >= n as i64 {
+                return Err(bounds.error(i, d, n));
+            }
+            let i = if i < 0 { i + n as i64 } else { i } as usize;
+            *o += i * stride;
+        }
+    }
+    Ok(out)
+}
+
+/// `x[idx]`: inputs are the tensor and one index tensor for each of `dims`, all of one shape.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Index {
+    pub dims: SmallVec<[usize; 4]>,
+    pub bounds: Bounds,
+    pub name: &'static str,
+}
+
+/// The mask of inputs from the `first` on.
+fn rest(first: u32) -> Save {
+    Save::inputs(u64::MAX << first)
+}
+
+impl Derivative for Index {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn save(&self, _needs: u64) -> Save {
+        rest(1)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(Grads::new());
+        };
+        let m = cx.input_meta(0)?;
+        let zeros = Tensor::zeros(&m.shape, g.dtype(), m.device)?;
+        let idx = saved(cx, 1, self.dims.len())?;
+        let op = IndexPut {
+            dims: self.dims.clone(),
+            mode: Mode::Add,
+            bounds: self.bounds,
+            name: "IndexPutBackward0",
+        };
+        Ok(SmallVec::from_elem(Some(op.call(&zeros, g, &idx)?), 1))
+    }
+}
+
+fn saved(cx: &Vjp, first: usize, count: usize) -> Result<Vec<Tensor>> {
+    (first..first + count).map(|i| cx.input(i)).collect()
+}
+
+impl Op for Index {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        let shape = result_shape(x[0].layout(), &self.dims, x[1].shape());
+        shape::numel(&shape)?;
+        Ok(SmallVec::from_elem(
+            TensorMeta {
+                shape,
+                ..TensorMeta::of(x[0])
+            },
+            1,
+        ))
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let (x, idx, y) = (x[0], &x[1..], &y[0]);
+        if y.numel() == 0 && x.numel() > 0 {
+            points(x.layout(), &self.dims, idx, self.bounds)?;
+            return Ok(());
+        }
+        let s = divide(x.layout(), &self.dims);
+        let at = points(x.layout(), &self.dims, idx, self.bounds)?;
+        if y.numel() == 0 {
+            return Ok(());
+        }
+        let (before, inner) = (offsets(&s.before), s.after.numel());
+        let run = if s.after.is_contiguous() { inner } else { 1 };
+        let after = if run == 1 { offsets(&s.after) } else { vec![0] };
+        let (from, to) = (x.bytes_ptr() as usize, y.bytes_ptr() as usize);
+        let (size, n) = (x.dtype().size(), at.len());
+        parallel_for(before.len() * n, (1 << 14) / inner + 1, |range| {
+            for i in range {
+                let base = before[i / n] + at[i % n];
+                // SAFETY: offsets were checked against the layout; each row of the contiguous
+                // result is written once.
+                unsafe {
+                    let from = (from + base * size) as *const u8;
+                    let to = (to + i * inner * size) as *mut u8;
+                    if run > 1 || inner == 1 {
+                        move_run(from.add(after[0] * size), to, run, size);
+                    } else {
+                        gather_run(from, to, &after, size);
+                    }
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+/// Moves `n` neighbouring elements.
+#[inline(always)]
+unsafe fn move_run(from: *const u8, to: *mut u8, n: usize, size: usize) {
+    match (n, size) {
+        (1, 4) => to.cast::<u32>().write(from.cast::<u32>().read()),
+        (1, 8) => to.cast::<u64>().write(from.cast::<u64>().read()),
+        (1, 2) => to.cast::<u16>().write(from.cast::<u16>().read()),
+        (1, 1) => to.write(from.read()),
+        _ => std::ptr::copy_nonoverlapping(from, to, n * size),
+    }
+}
+
+/// Moves elements at the given offsets to neighbouring places.
+unsafe fn gather_run(from: *const u8, to: *mut u8, offsets: &[usize], size: usize) {
+    for (i, &o) in offsets.iter().enumerate() {
+        move_run(from.add(o * size), to.add(i * size), 1, size);
+    }
+}
+
+/// `x` with `values` combined into `x[idx]`: inputs are the tensor, the values (broadcast to the
+/// result of indexing) and the indices. Duplicate indices act one after the other.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct IndexPut {
+    pub dims: SmallVec<[usize; 4]>,
+    pub mode: Mode,
+    pub bounds: Bounds,
+    pub name: &'static str,
+}
+
+impl IndexPut {
+    fn inputs<'a>(
+        x: &'a Tensor,
+        values: &'a Tensor,
+        idx: &'a [Tensor],
+    ) -> SmallVec<[&'a Tensor; 6]> {
+        let mut all: SmallVec<[&Tensor; 6]> = SmallVec::new();
+        all.push(x);
+        all.push(values);
+        all.extend(idx);
+        all
+    }
+
+    pub fn call(self, x: &Tensor, values: &Tensor, idx: &[Tensor]) -> Result<Tensor> {
+        dispatch::call1(self, &Self::inputs(x, values, idx))
+    }
+}
+
+impl Derivative for IndexPut {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn save(&self, _needs: u64) -> Save {
+        rest(2)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(Grads::new());
+        };
+        let idx = saved(cx, 2, self.dims.len())?;
+        let mut out = Grads::new();
+        out.push(match (cx.needs(0), self.mode) {
+            (false, _) => None,
+            (true, Mode::Add) => Some(g.clone()),
+            (true, Mode::Set) => {
+                let zero = Tensor::zeros(&[], g.dtype(), g.device())?;
+                Some(self.clone().call(g, &zero, &idx)?)
+            }
+            (true, _) => bail!(
+                NotImplemented,
+                "{}: combining by {:?} has its derivative in index_reduce",
+                self.name,
+                self.mode
+            ),
+        });
+        out.push(match cx.needs(1) {
+            true => {
+                let op = Index {
+                    dims: self.dims.clone(),
+                    bounds: self.bounds,
+                    name: "IndexBackward0",
+                };
+                let mut all: SmallVec<[&Tensor; 6]> = SmallVec::from_elem(g, 1);
+                all.extend(&idx);
+                Some(dispatch::call1(op, &all)?)
+            }
+            false => None,
+        });
+        Ok(out)
+    }
+}
+
+impl Op for IndexPut {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        let shape = result_shape(x[0].layout(), &self.dims, x[2].shape());
+        ensure!(
+            shape::expandable(x[1].shape(), &shape),
+            Runtime,
+            "shape mismatch: value tensor of shape {} cannot be broadcast to indexing result of \
+             shape {}",
+            Show(x[1].shape()),
+            Show(&shape)
+        );
+        Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let (old, values, idx, y) = (x[0], x[1], &x[2..], &y[0]);
+        let at = points(y.layout(), &self.dims, idx, self.bounds)?;
+        if !(old.shares_storage(y) && old.layout() == y.layout()) {
+            copy_host(old, y)?;
+        }
+        let s = divide(y.layout(), &self.dims);
+        let shape = result_shape(y.layout(), &self.dims, idx[0].shape());
+        if shape.contains(&0) {
+            return Ok(());
+        }
+        let values = match values.dtype() == y.dtype() {
+            true => values.clone(),
+            false => values.prepared(y.dtype())?,
+        };
+        let from = values.layout().expand_to(&shape);
+        let k = idx[0].ndim();
+        let (before, after) = (offsets(&s.before), offsets(&s.after));
+        let value_before = offsets(&part_of(&from, 0..s.at));
+        let value_at = offsets(&part_of(&from, s.at..s.at + k));
+        let after_layout = part_of(&from, s.at + k..shape.len());
+        let value_after = offsets(&after_layout);
+        let unit = s.after.is_contiguous() && after_layout.is_contiguous();
+        let (to, from) = (y.bytes_ptr() as usize, values.bytes_ptr() as usize);
+        let mode = self.mode;
+        with_element!(y.dtype(), T => {
+            for (&b, &vb) in before.iter().zip(&value_before) {
+                // Threads share out the columns, so that duplicates act in order.
+                parallel_for(after.len(), (1 << 14) / at.len() + 1, |range| {
+                    for (&j, &vj) in at.iter().zip(&value_at) {
+                        let to = (to as *mut T).wrapping_add(b + j);
+                        let from = (from as *const T).wrapping_add(vb + vj);
+                        // SAFETY: offsets were checked against both layouts; columns of
+                        // different threads are different elements.
+                        unsafe {
+                            if unit {
+                                let (a, n) = (range.start, range.len());
+                                let to = to.add(a);
+                                combine_run(to, from.add(a), n, mode);
+                            } else {
+                                for a in range.clone() {
+                                    let to = to.add(after[a]);
+                                    *to = (*to).combine(*from.add(value_after[a]), mode);
+                                }
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        Ok(())
+    }
+
+    fn pointwise(&self) -> bool {
+        true
+    }
+}
+
+#[inline(always)]
+unsafe fn combine_run<T: Cell>(to: *mut T, from: *const T, n: usize, mode: Mode) {
+    match mode {
+        Mode::Set => std::ptr::copy_nonoverlapping(from, to, n),
+        Mode::Add => {
+            for i in 0..n {
+                *to.add(i) = (*to.add(i)).combine(*from.add(i), Mode::Add);
+            }
+        }
+        mode => {
+            for i in 0..n {
+                *to.add(i) = (*to.add(i)).combine(*from.add(i), mode);
+            }
+        }
+    }
+}
+
+/// Index arguments made ready: the dimensions they index, and tensors of int64 of one shape.
+pub struct Ready {
+    pub dims: SmallVec<[usize; 4]>,
+    pub idx: Vec<Tensor>,
+}
+
+/// Turns masks into indices, checks types and broadcasts.
+pub fn ready(x: &Tensor, indices: &[Option<Tensor>]) -> Result<Ready> {
+    let mut dims: SmallVec<[usize; 4]> = SmallVec::new();
+    let mut idx: Vec<Tensor> = Vec::new();
+    let mut d = 0;
+    for index in indices {
+        let Some(t) = index else {
+            d += 1;
+            continue;
+        };
+        match t.dtype() {
+            DType::Bool | DType::U8 => {
+                for (i, &n) in t.shape().iter().enumerate() {
+                    ensure!(
+                        d + i < x.ndim() && x.size(d + i) == n,
+                        Index,
+                        "The shape of the mask {} at index {i} does not match the shape of the \
+                         indexed tensor {} at index {}",
+                        Show(t.shape()),
+                        Show(x.shape()),
+                        d + i
+                    );
+                }
+                for (i, column) in mask::nonzero_columns(t)?.into_iter().enumerate() {
+                    dims.push(d + i);
+                    idx.push(column);
+                }
+                d += t.ndim();
+            }
+            DType::I64 | DType::I32 => {
+                dims.push(d);
+                idx.push(t.detach());
+                d += 1;
+            }
+            _ => bail!(
+                Index,
+                "tensors used as indices must be long, int, byte or bool tensors"
+            ),
+        }
+    }
+    ensure!(
+        d <= x.ndim() || indices.iter().skip(x.ndim()).all(Option::is_none),
+        Index,
+        "too many indices for tensor of dimension {} (got {d})",
+        x.ndim()
+    );
+    ensure!(
+        dims.len() <= 60,
+        Index,
+        "index: at most 60 index tensors, got {}",
+        dims.len()
+    );
+    let mut shape = Dims::new();
+    for t in &idx {
+        shape = match shape::broadcast(&shape, t.shape()) {
+            Ok(s) => s,
+            Err(_) => {
+                let shapes: Vec<String> = idx.iter().map(|t| Show(t.shape()).to_string()).collect();
+                bail!(
+                    Index,
+                    "shape mismatch: indexing tensors could not be broadcast together with shapes \
+                     {}",
+                    shapes.join(", ")
+                )
+            }
+        };
+    }
+    for t in &mut idx {
+        if *t.shape() != shape {
+            *t = t.alias(t.layout().expand_to(&shape));
+        }
+        if t.device() != x.device() {
+            *t = t.to_device(x.device())?;
+        }
+    }
+    Ok(Ready { dims, idx })
+}
+
+impl Tensor {
+    /// `x[indices]` for index tensors and masks, by dimension.
+    pub fn index(&self, indices: &[Option<Tensor>]) -> Result<Tensor> {
+        let r = ready(self, indices)?;
+        if r.idx.is_empty() {
+            return self.copy_dense();
+        }
+        self.index_ready(r, "IndexBackward0", Bounds::Wrap)
+    }
+
+    pub(crate) fn index_ready(
+        &self,
+        r: Ready,
+        name: &'static str,
+        bounds: Bounds,
+    ) -> Result<Tensor> {
+        let mut all: SmallVec<[&Tensor; 6]> = SmallVec::from_elem(self, 1);
+        all.extend(&r.idx);
+        dispatch::call1(
+            Index {
+                dims: r.dims,
+                bounds,
+                name,
+            },
+            &all,
+        )
+    }
+
+    /// `x[indices] = values` in place, or `+=` where `accumulate`.
+    pub fn index_put_(
+        &self,
+        indices: &[Option<Tensor>],
+        values: &Tensor,
+        accumulate: bool,
+    ) -> Result<()> {
+        let given: SmallVec<[&Tensor; 4]> = indices.iter().flatten().collect();
+        let lead = indices.iter().take_while(|i| i.is_none()).count();
+        if let ([m], false, 1) = (&given[..], accumulate, values.numel()) {
+            let fits = lead + m.ndim() <= self.ndim()
+                && m.shape()[..] == self.shape()[lead..lead + m.ndim()]
+                && values.ndim() == 0;
+            if m.dtype() == DType::Bool && fits && m.ndim() > 0 {
+                let mut l = m.layout().clone();
+                for _ in lead + m.ndim()..self.ndim() {
+                    l.shape.push(1);
+                    l.strides.push(0);
+                }
+                return mask::masked_fill_(self, &m.alias(l), values);
+            }
+        }
+        let r = ready(self, indices)?;
+        if r.idx.is_empty() {
+            return match accumulate {
+                true => self.add_into(values),
+                false => self.copy_from(values),
+            };
+        }
+        ensure!(
+            values.dtype() == self.dtype() || values.is_wrapped(),
+            Runtime,
+            "Index put requires the source and destination dtypes match, got {} for the \
+             destination and {} for the source.",
+            self.dtype().scalar_name(),
+            values.dtype().scalar_name()
+        );
+        let copy = if values.shares_storage(self) {
+            Some(values.copy_dense()?)
+        } else {
+            None
+        };
+        let values = copy.as_ref().unwrap_or(values);
+        let mode = if accumulate { Mode::Add } else { Mode::Set };
+        let op = IndexPut {
+            dims: r.dims,
+            mode,
+            bounds: Bounds::Wrap,
+            name: "IndexPutBackward0",
+        };
+        dispatch::call_into(op, &IndexPut::inputs(self, values, &r.idx), self, true)?;
+        Ok(())
+    }
+
+    /// `index_select`: rows of one dimension.
+    pub fn index_select(&self, dim: i64, index: &Tensor) -> Result<Tensor> {
+        let d = shape::dim(dim, self.ndim())?;
+        ensure!(
+            index.ndim() <= 1,
+            Index,
+            "index_select(): Index is supposed to be a vector, but got dim: {}",
+            index.ndim()
+        );
+        ensure!(
+            matches!(index.dtype(), DType::I64 | DType::I32),
+            Runtime,
+            "index_select(): Expected dtype int32 or int64 for index but got: {}",
+            index.dtype().scalar_name()
+        );
+        if self.ndim() == 0 {
+            ensure!(
+                index.numel() == 1,
+                Runtime,
+                "index_select(): Index to scalar can have only 1 value, got {} value(s)",
+                index.numel()
+            );
+            return self.reshape(&[1])?.index_select(0, index)?.reshape(&[]);
+        }
+        let index = if index.ndim() == 0 {
+            index.reshape(&[1])?
+        } else {
+            index.clone()
+        };
+        let op = Index {
+            dims: SmallVec::from_elem(d, 1),
+            bounds: Bounds::Select,
+            name: "IndexSelectBackward0",
+        };
+        dispatch::call1(op, &[self, &index])
+    }
+}
+
+/// The class of error for an index that does not fit, as PyTorch names it.
+pub fn out_of_bounds(kind: Kind, i: i64, d: usize, n: usize) -> Error {
+    Error::new(
+        kind,
+        format!("index {i} is out of bounds for dimension {d} with size {n}"),
+    )
+}

@@ -1,11 +1,17 @@
 //! Views: other layouts over the same memory.
 
-use crate::autograd::{Edge, Node, Vjp};
+pub mod entries;
+pub mod parts;
+
+use crate::autograd::{mode, Edge, Node, Vjp};
 use crate::dispatch;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::op::{Derivative, Grads, TensorMeta};
-use crate::tensor::Tensor;
+use crate::shape::{self, Dims, Show};
+use crate::tensor::{Creation, Tensor};
+use crate::{bail, ensure};
+use parts::assemble;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -89,9 +95,11 @@ impl Derivative for Part {
             return Ok(Grads::new());
         };
         let m = cx.input_meta(0)?;
-        let zeros = Tensor::zeros(&m.shape, g.dtype(), m.device)?;
-        zeros.as_strided_view(self.part.clone())?.copy_from(g)?;
-        grads(zeros)
+        if self.part.overlaps_itself() {
+            let base = Layout::contiguous(&m.shape);
+            return grads(super::index::strided_adjoint(g, &self.part, &base)?);
+        }
+        grads(assemble(&m.shape, std::slice::from_ref(&self.part), &[g])?)
     }
 }
 
@@ -114,6 +122,42 @@ impl Derivative for AsStrided {
     }
 }
 
+/// The layout and derivative of a transposition.
+fn swapped(x: &Tensor, a: i64, b: i64, name: &'static str) -> Result<(Permute, Layout)> {
+    let layout = x.layout().transpose(a, b)?;
+    let mut dims: SmallVec<[i64; 5]> = (0..x.ndim() as i64).collect();
+    if x.ndim() > 0 {
+        dims.swap(shape::dim(a, x.ndim())?, shape::dim(b, x.ndim())?);
+    }
+    Ok((Permute { dims, name }, layout))
+}
+
+/// The layout and derivative of `t`.
+fn turned(x: &Tensor) -> Result<(Permute, Layout)> {
+    ensure!(
+        x.ndim() <= 2,
+        Runtime,
+        "t() expects a tensor with <= 2 dimensions, but self is {}D",
+        x.ndim()
+    );
+    if x.ndim() == 2 {
+        return swapped(x, 0, 1, "TBackward0");
+    }
+    let dims = (0..x.ndim() as i64).collect();
+    Ok((
+        Permute {
+            dims,
+            name: "TBackward0",
+        },
+        x.layout().clone(),
+    ))
+}
+
+/// The layout and derivative of `squeeze`.
+fn squeezed(x: &Tensor, dims: Option<&[i64]>, name: &'static str) -> Result<(View, Layout)> {
+    Ok((View { name }, x.layout().squeeze(dims)?))
+}
+
 impl Tensor {
     /// `permute`.
     pub fn permute(&self, dims: &[i64]) -> Result<Tensor> {
@@ -126,6 +170,59 @@ impl Tensor {
             self,
             layout,
         )
+    }
+
+    /// `transpose`.
+    pub fn transpose(&self, a: i64, b: i64) -> Result<Tensor> {
+        let (op, layout) = swapped(self, a, b, "TransposeBackward0")?;
+        dispatch::view(op, self, layout)
+    }
+
+    /// `t`: a matrix transposed, a vector as it is.
+    pub fn t(&self) -> Result<Tensor> {
+        let (op, layout) = turned(self)?;
+        dispatch::view(op, self, layout)
+    }
+
+    /// `movedim`.
+    pub fn movedim(&self, from: &[i64], to: &[i64]) -> Result<Tensor> {
+        ensure!(
+            from.len() == to.len(),
+            Runtime,
+            "movedim: Invalid source or destination dims: source ({} dims) should contain the same \
+             number of dims as destination ({} dims)",
+            Show(from),
+            Show(to)
+        );
+        let n = self.ndim();
+        let read = |ds: &[i64], what: &str| -> Result<SmallVec<[usize; 5]>> {
+            let mut out = SmallVec::new();
+            for &d in ds {
+                let d = shape::dim(d, n)?;
+                ensure!(
+                    !out.contains(&d),
+                    Runtime,
+                    "movedim: repeated dim in `{what}` ({})",
+                    Show(ds)
+                );
+                out.push(d);
+            }
+            Ok(out)
+        };
+        let (from, to) = (read(from, "source")?, read(to, "destination")?);
+        if n == 0 {
+            return self.alias_view();
+        }
+        let mut rest = (0..n).filter(|d| !from.contains(d));
+        let mut order: SmallVec<[i64; 5]> = SmallVec::new();
+        for d in 0..n {
+            let source = match to.iter().position(|&t| t == d) {
+                Some(i) => from[i],
+                None => rest.next().unwrap_or(0),
+            };
+            order.push(source as i64);
+        }
+        self.permute(&order)
     }
 
     /// `view`: fails where a copy would be needed.
@@ -142,7 +239,7 @@ impl Tensor {
 
     /// `reshape`: a view where possible, else a copy.
     pub fn reshape(&self, size: &[i64]) -> Result<Tensor> {
-        let shape = crate::shape::infer(size, self.numel())?;
+        let shape = shape::infer(size, self.numel())?;
         match self.layout().reshape(&shape) {
             Some(layout) => dispatch::view(
                 View {
@@ -154,13 +251,16 @@ impl Tensor {
             None => {
                 let copy = self.copy_dense()?;
                 let layout = Layout::contiguous(&shape);
-                dispatch::view(
+                // The copy is nobody else's: no view, so that in-place changes stay simple.
+                let y = copy.alias(layout);
+                dispatch::record(
                     View {
                         name: "UnsafeViewBackward0",
                     },
-                    &copy,
-                    layout,
-                )
+                    &[&copy],
+                    std::slice::from_ref(&y),
+                )?;
+                Ok(y)
             }
         }
     }
@@ -169,6 +269,61 @@ impl Tensor {
     pub fn reshape_to(&self, shape: &[usize]) -> Result<Tensor> {
         let size: SmallVec<[i64; 5]> = shape.iter().map(|&d| d as i64).collect();
         self.reshape(&size)
+    }
+
+    /// `flatten`.
+    pub fn flatten(&self, start: i64, end: i64) -> Result<Tensor> {
+        let n = self.ndim();
+        let (a, b) = (shape::dim(start, n)?, shape::dim(end, n)?);
+        ensure!(
+            a <= b,
+            Runtime,
+            "flatten() has invalid args: start_dim cannot come after end_dim"
+        );
+        if n == 0 {
+            return self.reshape(&[1]);
+        }
+        if a == b {
+            return Ok(self.clone());
+        }
+        let s = self.shape();
+        let mut out = Dims::from_slice(&s[..a]);
+        out.push(shape::numel(&s[a..=b])?);
+        out.extend_from_slice(&s[b + 1..]);
+        self.reshape_to(&out)
+    }
+
+    /// `unflatten`.
+    pub fn unflatten(&self, dim: i64, sizes: &[i64]) -> Result<Tensor> {
+        let d = shape::dim(dim, self.ndim())?;
+        ensure!(
+            !sizes.is_empty(),
+            Runtime,
+            "unflatten: sizes must be non-empty"
+        );
+        let n = self.size(d);
+        let Ok(inner) = shape::infer(sizes, n) else {
+            bail!(
+                Runtime,
+                "unflatten: Provided sizes {} don't multiply up to the size of dim {d} ({n}) in \
+                 the input tensor",
+                Show(sizes)
+            )
+        };
+        let s = self.shape();
+        let mut out = Dims::from_slice(&s[..d.min(s.len())]);
+        out.extend_from_slice(&inner);
+        out.extend_from_slice(s.get(d + 1..).unwrap_or(&[]));
+        match self.layout().reshape(&out) {
+            Some(layout) => dispatch::view(
+                View {
+                    name: "ViewBackward0",
+                },
+                self,
+                layout,
+            ),
+            None => self.reshape_to(&out),
+        }
     }
 
     /// `expand`.
@@ -183,6 +338,40 @@ impl Tensor {
         self.expand(&size)
     }
 
+    /// `squeeze`: drops all dimensions of size 1, or those of `dims` that have it.
+    pub fn squeeze(&self, dims: Option<&[i64]>) -> Result<Tensor> {
+        let name = if dims.is_some() {
+            "SqueezeBackward1"
+        } else {
+            "SqueezeBackward0"
+        };
+        let (op, layout) = squeezed(self, dims, name)?;
+        dispatch::view(op, self, layout)
+    }
+
+    /// `unsqueeze`.
+    pub fn unsqueeze(&self, dim: i64) -> Result<Tensor> {
+        let layout = self.layout().unsqueeze(dim)?;
+        dispatch::view(
+            View {
+                name: "UnsqueezeBackward0",
+            },
+            self,
+            layout,
+        )
+    }
+
+    /// Another tensor over the same elements (`alias`).
+    pub fn alias_view(&self) -> Result<Tensor> {
+        dispatch::view(
+            View {
+                name: "AliasBackward0",
+            },
+            self,
+            self.layout().clone(),
+        )
+    }
+
     /// A part of this tensor, by a layout made from its own.
     pub fn part(
         &self,
@@ -190,13 +379,22 @@ impl Tensor {
         f: impl Fn(&Layout) -> Result<Layout>,
     ) -> Result<Tensor> {
         let layout = f(self.layout())?;
-        let part = f(&Layout::contiguous(self.shape()))?;
-        dispatch::view(Part { name, part }, self, layout)
+        dispatch::view_with(self, layout, || {
+            Ok(Part {
+                name,
+                part: f(&Layout::contiguous(self.shape()))?,
+            })
+        })
     }
 
     /// `select`.
     pub fn select(&self, dim: i64, index: i64) -> Result<Tensor> {
         self.part("SelectBackward0", |l| l.select(dim, index))
+    }
+
+    /// `narrow`.
+    pub fn narrow(&self, dim: i64, start: i64, length: i64) -> Result<Tensor> {
+        self.part("SliceBackward0", |l| l.narrow(dim, start, length))
     }
 
     /// `slice` along a dimension.
@@ -208,6 +406,23 @@ impl Tensor {
         step: i64,
     ) -> Result<Tensor> {
         self.part("SliceBackward0", |l| l.slice(dim, start, end, step))
+    }
+
+    /// `diagonal`.
+    pub fn diagonal(&self, offset: i64, a: i64, b: i64) -> Result<Tensor> {
+        self.part("DiagonalBackward0", |l| l.diagonal(offset, a, b))
+    }
+
+    /// `unfold` along a dimension (not the one of images).
+    pub fn unfold_dim(&self, dim: i64, size: i64, step: i64) -> Result<Tensor> {
+        self.part("UnfoldBackward0", |l| l.unfold(dim, size, step))
+    }
+
+    /// `as_strided`.
+    pub fn as_strided(&self, size: &[i64], stride: &[i64], offset: Option<i64>) -> Result<Tensor> {
+        let capacity = self.storage().bytes() / self.dtype().size();
+        let offset = offset.unwrap_or(self.offset() as i64);
+        self.as_strided_view(Layout::as_strided(size, stride, offset, capacity)?)
     }
 
     /// A recorded view under any layout of the same storage.
@@ -227,22 +442,24 @@ impl Tensor {
         };
         Ok(dispatch::node(op, edge, TensorMeta::of(self)))
     }
-}
 
-crate::entries! {
-    /// The same elements under another shape, without copying; raises where that is impossible.
-    "view(Tensor self, int[] size) -> Tensor", METHOD,
-    |a| Ok(a.tensor(0)?.view(a.ints(1)?)?.into());
-    /// The same elements under another shape: a view where possible, else a copy.
-    "reshape(Tensor self, int[] shape) -> Tensor", FN | METHOD,
-    |a| Ok(a.tensor(0)?.reshape(a.ints(1)?)?.into());
-    /// Dimensions in another order.
-    "permute(Tensor self, int[] dims) -> Tensor", FN | METHOD,
-    |a| Ok(a.tensor(0)?.permute(a.ints(1)?)?.into());
-    /// Broadcasts dimensions of size 1 without copying.
-    "expand(Tensor self, int[] size, *, bool implicit=False) -> Tensor", METHOD,
-    |a| Ok(a.tensor(0)?.expand(a.ints(1)?)?.into());
-    /// The slice at one index of a dimension.
-    "select(Tensor self, int dim, int index) -> Tensor", FN | METHOD,
-    |a| Ok(a.tensor(0)?.select(a.int(1)?, a.int(2)?)?.into());
+    /// What takes this tensor's place when its layout changes in place (`t_`): the same memory
+    /// with the change recorded.
+    pub fn relayout<D: Derivative>(&self, op: D, layout: Layout) -> Result<Tensor> {
+        self.check_inplace(dispatch::needs(&[self]) != 0)?;
+        // The caller's handle and that of the host's object; others are views or saved values,
+        // through which memory can change later.
+        let alone = self.view_of().is_none() && self.handles() <= 2;
+        let y = match alone {
+            true => self.alias(layout),
+            false => self.view_as(layout, self.dtype(), Creation::Default),
+        };
+        self.bump_version();
+        if self.requires_grad() {
+            mode::with_grad(true, || {
+                dispatch::record(op, &[self], std::slice::from_ref(&y))
+            })?;
+        }
+        Ok(y)
+    }
 }

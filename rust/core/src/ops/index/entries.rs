@@ -1,0 +1,561 @@
+//! The public functions of indexing.
+
+use super::mask::{self, MaskedFill};
+use super::{Bounds, Index, IndexPut, Mode, Ready};
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::schema::{Args, Dest, Value};
+use crate::shape::{self, Dims, Show};
+use crate::tensor::Tensor;
+use crate::{bail, ensure};
+use smallvec::SmallVec;
+
+/// An index argument of one dimension.
+fn vector(name: &str, index: &Tensor) -> Result<Tensor> {
+    ensure!(
+        index.ndim() <= 1,
+        Index,
+        "{name}(): Index is supposed to be a vector, but got dim: {}",
+        index.ndim()
+    );
+    ensure!(
+        matches!(index.dtype(), DType::I64 | DType::I32),
+        Runtime,
+        "{name}(): Expected dtype int32/int64 for index but got: {}",
+        index.dtype().scalar_name()
+    );
+    if index.ndim() == 0 {
+        index.reshape(&[1])
+    } else {
+        Ok(index.clone())
+    }
+}
+
+/// Runs an op that writes to its first input, in place or on a copy.
+fn put(a: &Args, op: IndexPut, x: &Tensor, values: &Tensor, idx: &[Tensor]) -> Result<Value> {
+    let shared = matches!(a.dest, Dest::InPlace) && values.shares_storage(x);
+    let copy = if shared {
+        Some(values.copy_dense()?)
+    } else {
+        None
+    };
+    let values = copy.as_ref().unwrap_or(values);
+    let mut all: SmallVec<[&Tensor; 6]> = SmallVec::new();
+    all.push(x);
+    all.push(values);
+    all.extend(idx);
+    a.call(op, &all)
+}
+
+/// The values of `index_add` and `index_copy`, with the indexed dimension checked.
+fn rows(name: &str, x: &Tensor, d: usize, index: &Tensor, source: &Tensor) -> Result<()> {
+    ensure!(
+        x.dtype() == source.dtype(),
+        Runtime,
+        "{name}(): self ({}) and source ({}) must have the same scalar type",
+        x.dtype().scalar_name(),
+        source.dtype().scalar_name()
+    );
+    let without = |t: &Tensor| -> Dims {
+        (0..t.ndim())
+            .filter(|&i| i != d)
+            .map(|i| t.size(i))
+            .collect()
+    };
+    if x.ndim() > 0 || source.ndim() > 1 {
+        let fits = x.ndim() == source.ndim() && without(x) == without(source);
+        if name == "index_copy_" {
+            let show = |s: Dims| {
+                s.iter()
+                    .map(|n| n.to_string())
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            };
+            ensure!(
+                fits,
+                Runtime,
+                "index_copy_(): Source/destination tensor must have same slice shapes. \
+                 Destination slice shape: {} at dimension {d} and source slice shape: {} at \
+                 dimension {}.",
+                show(without(x)),
+                show(without(source)),
+                if source.ndim() == 0 { 0 } else { d }
+            );
+        }
+        ensure!(
+            fits,
+            Runtime,
+            "source tensor shape must match self tensor shape, excluding the specified dimension. \
+             Got self.shape = {} source.shape = {}",
+            Show(x.shape()),
+            Show(source.shape())
+        );
+    }
+    ensure!(
+        index.numel() == source.size(d),
+        Runtime,
+        "{name}(): Number of indices ({}) should be equal to source.size(dim): ({}), for dim: {d}",
+        index.numel(),
+        source.size(d)
+    );
+    Ok(())
+}
+
+/// `source` in the shape that indexing one dimension of `x` gives.
+fn as_rows(x: &Tensor, source: &Tensor) -> Result<Tensor> {
+    if x.ndim() == 0 || source.ndim() == 0 {
+        source.reshape(&[-1])
+    } else {
+        Ok(source.clone())
+    }
+}
+
+fn masked_fill(a: &Args) -> Result<Value> {
+    let (x, mask, value) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
+    if !value.is_wrapped() {
+        ensure!(
+            value.ndim() == 0,
+            Runtime,
+            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {} \
+             dimension(s).",
+            value.ndim()
+        );
+    }
+    ensure!(
+        value.dtype().can_cast(x.dtype()) || value.dtype().is_integral() == x.dtype().is_integral(),
+        Runtime,
+        "value cannot be converted to type {} without overflow",
+        x.dtype().c_name()
+    );
+    if let Dest::InPlace = a.dest {
+        if let Ok(shape) = mask::masked_shape(x, mask) {
+            ensure!(
+                shape == *x.shape(),
+                Runtime,
+                "output with shape {} doesn't match the broadcast shape {}",
+                Show(x.shape()),
+                Show(&shape)
+            );
+        }
+    }
+    a.call(MaskedFill, &[x, mask, value])
+}
+
+fn masked_scatter(a: &Args) -> Result<Value> {
+    let (x, m, source) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
+    ensure!(
+        x.dtype() == source.dtype(),
+        Runtime,
+        "masked_scatter_: expected self and source to have same dtypes but got {} and {}",
+        x.dtype().scalar_name(),
+        source.dtype().scalar_name()
+    );
+    let shape = mask::masked_shape(x, m)?;
+    let inplace = matches!(a.dest, Dest::InPlace);
+    ensure!(
+        !inplace || shape == *x.shape(),
+        Runtime,
+        "output with shape {} doesn't match the broadcast shape {}",
+        Show(x.shape()),
+        Show(&shape)
+    );
+    let (op, values, columns) = mask::masked_scatter_parts(&shape, m, source)?;
+    let x = if inplace {
+        x.clone()
+    } else {
+        x.expand_to(&shape)?
+    };
+    put(a, op, &x, &values, &columns)
+}
+
+fn index_add(a: &Args) -> Result<Value> {
+    let (x, source) = (a.tensor(0)?, a.tensor(3)?);
+    let index = vector("index_add_", a.tensor(2)?)?;
+    let d = shape::dim(a.int(1)?, x.ndim())?;
+    rows("index_add_", x, d, &index, source)?;
+    let alpha = a.scalar(4)?;
+    let plain = alpha.f64() == 1.0;
+    ensure!(
+        x.dtype().is_float() || alpha.dtype().is_integral(),
+        Runtime,
+        "For integral input tensors, argument alpha must not be a floating point number."
+    );
+    let source = as_rows(x, source)?;
+    let source = if plain {
+        source
+    } else {
+        source.mul_scalar(alpha)?.to_dtype(x.dtype())?
+    };
+    let op = IndexPut {
+        dims: SmallVec::from_elem(d, 1),
+        mode: Mode::Add,
+        bounds: Bounds::Add,
+        name: "IndexAddBackward0",
+    };
+    put(a, op, x, &source, &[index])
+}
+
+fn index_copy(a: &Args) -> Result<Value> {
+    let (x, source) = (a.tensor(0)?, a.tensor(3)?);
+    let index = vector("index_copy_", a.tensor(2)?)?;
+    let d = shape::dim(a.int(1)?, x.ndim())?;
+    rows("index_copy_", x, d, &index, source)?;
+    let op = IndexPut {
+        dims: SmallVec::from_elem(d, 1),
+        mode: Mode::Set,
+        bounds: Bounds::Copy,
+        name: "IndexCopyBackward0",
+    };
+    put(a, op, x, &as_rows(x, source)?, &[index])
+}
+
+fn index_fill(a: &Args) -> Result<Value> {
+    let (x, value) = (a.tensor(0)?, a.tensor(3)?);
+    let index = a.tensor(2)?;
+    ensure!(
+        index.dtype() == DType::I64 || index.dtype() == DType::I32,
+        Index,
+        "index_fill_(): Expected dtype int64 for index."
+    );
+    ensure!(index.ndim() <= 1, Index, "Index has to be a vector/scalar");
+    let index = vector("index_fill_", index)?;
+    let d = shape::dim(a.int(1)?, x.ndim())?;
+    ensure!(
+        value.ndim() == 0,
+        Runtime,
+        "index_fill_ only supports a 0-dimensional value tensor, but got tensor with {} \
+         dimension(s).",
+        value.ndim()
+    );
+    let op = IndexPut {
+        dims: SmallVec::from_elem(d, 1),
+        mode: Mode::Set,
+        bounds: Bounds::Wrap,
+        name: "IndexFillBackward0",
+    };
+    put(a, op, x, value, &[index])
+}
+
+fn take(x: &Tensor, index: &Tensor) -> Result<Tensor> {
+    ensure!(
+        index.dtype() == DType::I64,
+        Runtime,
+        "take(): Expected a long tensor for index, but got {}",
+        index.dtype().scalar_name()
+    );
+    ensure!(
+        x.numel() > 0 || index.numel() == 0,
+        Index,
+        "take(): tried to take from an empty tensor"
+    );
+    let op = Index {
+        dims: SmallVec::from_elem(0, 1),
+        bounds: Bounds::Take,
+        name: "TakeBackward0",
+    };
+    dispatch::call1(op, &[&x.reshape(&[-1])?, index])
+}
+
+fn put_into(a: &Args) -> Result<Value> {
+    let (x, index, source) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
+    ensure!(
+        index.dtype() == DType::I64,
+        Runtime,
+        "put_(): Expected a long tensor for index, but got {}",
+        index.dtype().scalar_name()
+    );
+    ensure!(
+        x.dtype() == source.dtype(),
+        Runtime,
+        "put_(): self and source expected to have the same dtype, but got self.dtype = {} and \
+         source.dtype = {}",
+        x.dtype().scalar_name(),
+        source.dtype().scalar_name()
+    );
+    ensure!(
+        index.numel() == source.numel(),
+        Runtime,
+        "put_(): Expected source and index to have the same number of elements, but got \
+         source.numel() = {}, index.numel() = {}",
+        source.numel(),
+        index.numel()
+    );
+    // Positions in row-major order as coordinates, so that any strides can be written to.
+    let n = x.numel() as i64;
+    let flat = index.prepared(DType::I64)?;
+    let mut columns = vec![Vec::with_capacity(flat.numel()); x.ndim().max(1)];
+    // SAFETY: contiguous host memory of this type, read only.
+    for &i in unsafe { flat.slice::<i64>() } {
+        if i < -n || i >= n {
+            return Err(Bounds::Take.error(i, 0, x.numel()));
+        }
+        let mut rest = if i < 0 { i + n } else { i };
+        for d in (0..columns.len()).rev() {
+            columns[d].push(rest % x.size(d) as i64);
+            rest /= x.size(d) as i64;
+        }
+    }
+    let idx = columns
+        .iter()
+        .map(|c| Tensor::from_slice(c, &[c.len()], DType::I64))
+        .collect::<Result<Vec<_>>>()?;
+    let op = IndexPut {
+        dims: (0..columns.len()).collect(),
+        mode: if a.bool(3)? { Mode::Add } else { Mode::Set },
+        bounds: Bounds::Take,
+        name: "PutBackward0",
+    };
+    put(a, op, x, &source.reshape(&[-1])?, &idx)
+}
+
+fn index_put(a: &Args) -> Result<Value> {
+    let (x, values, accumulate) = (a.tensor(0)?, a.tensor(2)?, a.bool(3)?);
+    let target = match a.dest {
+        Dest::InPlace => x.clone(),
+        _ => x.copy_dense()?,
+    };
+    target.index_put_(a.opt_tensors(1)?, values, accumulate)?;
+    Ok(target.into())
+}
+
+/// Coordinates of flat positions (`unravel_index`).
+fn unravel(a: &Args) -> Result<Value> {
+    let x = a.tensor(0)?;
+    ensure!(
+        x.dtype().is_int(),
+        Type,
+        "expected 'indices' to be integer dtype, but got {}",
+        x.dtype()
+    );
+    let size = a.ints(1)?;
+    if size.iter().any(|&s| s < 0) {
+        bail!(
+            Value,
+            "'shape' cannot have negative values, but got {}",
+            format_args!(
+                "({})",
+                size.iter()
+                    .map(|s| s.to_string())
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            )
+        );
+    }
+    let size = shape::sizes(size)?;
+    let total = shape::numel(&size)? as i64;
+    let p = x.prepared(DType::I64)?;
+    // SAFETY: contiguous host memory of this type, read only.
+    let values = unsafe { p.slice::<i64>() };
+    let mut step = total;
+    let mut out = Vec::new();
+    for &n in &size {
+        step /= (n as i64).max(1);
+        let column: Vec<i64> = values
+            .iter()
+            .map(|v| v.div_euclid(step.max(1)).rem_euclid((n as i64).max(1)))
+            .collect();
+        out.push(Tensor::from_slice(&column, x.shape(), DType::I64)?.to_dtype(x.dtype())?);
+    }
+    Ok(Value::Tuple(out))
+}
+
+fn one_hot(x: &Tensor, classes: i64) -> Result<Tensor> {
+    ensure!(
+        x.dtype() == DType::I64,
+        Runtime,
+        "one_hot is only applicable to index tensor of type LongTensor."
+    );
+    let p = x.prepared(DType::I64)?;
+    // SAFETY: contiguous host memory of this type, read only.
+    let values = unsafe { p.slice::<i64>() };
+    if values.is_empty() {
+        ensure!(
+            classes > 0,
+            Runtime,
+            "Can not infer total number of classes from empty tensor."
+        );
+    }
+    ensure!(
+        values.iter().all(|&v| v >= 0),
+        Runtime,
+        "Class values must be non-negative."
+    );
+    let most = values.iter().copied().max().unwrap_or(-1);
+    let classes = match classes {
+        -1 => most.saturating_add(1),
+        n => {
+            ensure!(n > 0, Runtime, "num_classes should be positive");
+            ensure!(
+                most < n,
+                Runtime,
+                "Class values must be smaller than num_classes."
+            );
+            n
+        }
+    } as usize;
+    let mut shape = x.shape().clone();
+    shape.push(classes);
+    let y = Tensor::zeros(&shape, DType::I64, crate::device::Device::Cpu)?;
+    // SAFETY: a fresh contiguous tensor of this type.
+    let out = unsafe { y.slice_mut::<i64>() };
+    for (i, &v) in values.iter().enumerate() {
+        out[i * classes + v as usize] = 1;
+    }
+    y.to_device(x.device())
+}
+
+/// `repeat_interleave` along a flattened or named dimension.
+fn interleave(x: &Tensor, repeats: &Tensor, dim: Option<i64>, size: Option<i64>) -> Result<Tensor> {
+    let (x, d) = match dim {
+        Some(d) => (x.clone(), shape::dim(d, x.ndim())?),
+        None => (x.reshape(&[-1])?, 0),
+    };
+    let x = if x.ndim() == 0 { x.reshape(&[1])? } else { x };
+    ensure!(
+        repeats.ndim() <= 1,
+        Runtime,
+        "repeat_interleave: repeats must be 0-dim or 1-dim tensor, got {} dims",
+        repeats.ndim()
+    );
+    let n = x.size(d);
+    let repeats = match repeats.numel() {
+        1 => repeats.reshape(&[1])?.expand(&[n as i64])?,
+        _ => repeats.clone(),
+    };
+    ensure!(
+        repeats.numel() == n,
+        Runtime,
+        "repeats must have the same size as input along dim, but got repeats.size(0) = {} and \
+         input.size({d}) = {n}",
+        repeats.numel()
+    );
+    let at = repeat_positions(&repeats, size)?;
+    let ready = Ready {
+        dims: SmallVec::from_elem(d, 1),
+        idx: vec![at],
+    };
+    x.index_ready(ready, "IndexSelectBackward0", Bounds::Select)
+}
+
+/// Each index as often as `repeats` says.
+fn repeat_positions(repeats: &Tensor, size: Option<i64>) -> Result<Tensor> {
+    ensure!(
+        matches!(repeats.dtype(), DType::I64 | DType::I32),
+        Runtime,
+        "repeats has to be Long or Int tensor"
+    );
+    ensure!(
+        repeats.ndim() == 1,
+        Runtime,
+        "repeat_interleave only accept 1D vector as repeat"
+    );
+    let counts = repeats.prepared(DType::I64)?;
+    // SAFETY: contiguous host memory of this type, read only.
+    let counts = unsafe { counts.slice::<i64>() };
+    let mut total = 0i64;
+    for &c in counts {
+        ensure!(c >= 0, Runtime, "repeats can not be negative");
+        total = total.saturating_add(c);
+    }
+    if let Some(size) = size {
+        ensure!(
+            size == total,
+            Runtime,
+            "allocated size does not match required size: output_size={size}, sum of repeats={total}"
+        );
+    }
+    crate::tensor::byte_count(&[total as usize], DType::I64)?;
+    ensure!(
+        total < 1 << 40,
+        Runtime,
+        "repeat_interleave: {total} elements are too many"
+    );
+    let mut at = Vec::with_capacity(total as usize);
+    for (i, &c) in counts.iter().enumerate() {
+        at.extend(std::iter::repeat_n(i as i64, c as usize));
+    }
+    Tensor::from_slice(&at, &[at.len()], DType::I64)
+}
+
+crate::entries! {
+    /// The elements that index tensors and masks, one for each dimension, select.
+    "index(Tensor self, Tensor?[] indices) -> Tensor", 0,
+    |a| Ok(a.tensor(0)?.index(a.opt_tensors(1)?)?.into());
+    /// Writes `values` where `indices` say; adds them where `accumulate`.
+    "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+    FN | METHOD | INPLACE | DIRECT, index_put;
+    /// The slices of a dimension that `index` names.
+    "index_select(Tensor self, int dim, Tensor index) -> Tensor", FN | METHOD | OUT,
+    |a| Ok(a.tensor(0)?.index_select(a.int(1)?, a.tensor(2)?)?.into());
+    /// Adds the slices of `source`, times `alpha`, to those that `index` names.
+    "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+    ALL | DIRECT, index_add;
+    /// Copies the slices of `source` to those that `index` names.
+    "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+    ALL | DIRECT, index_copy;
+    /// Fills the slices that `index` names with one value.
+    "index_fill(Tensor self, int dim, Tensor index, Tensor|Scalar value) -> Tensor",
+    ALL | DIRECT, index_fill;
+    /// Elements of the flattened tensor.
+    "take(Tensor self, Tensor index) -> Tensor", FN | METHOD | OUT,
+    |a| Ok(take(a.tensor(0)?, a.tensor(1)?)?.into());
+    /// Writes `source` to places of the flattened tensor.
+    "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
+    FN | METHOD | INPLACE | DIRECT, put_into;
+    /// The value where the mask is true, `self` elsewhere.
+    "masked_fill(Tensor self, Tensor mask, Tensor|Scalar value) -> Tensor",
+    FN | METHOD | INPLACE | DIRECT, masked_fill;
+    /// The elements where the mask is true, as a vector.
+    "masked_select(Tensor self, Tensor mask) -> Tensor", FN | METHOD | OUT,
+    |a| Ok(mask::masked_select(a.tensor(0)?, a.tensor(1)?)?.into());
+    /// Elements of `source`, in order, where the mask is true, `self` elsewhere.
+    "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+    FN | METHOD | INPLACE | DIRECT, masked_scatter;
+    /// The coordinates of elements that are not zero: rows, or with `as_tuple` one tensor for each
+    /// dimension.
+    "nonzero(Tensor self, *, bool as_tuple=False) -> Tensor", FN | METHOD | OUT,
+    |a| {
+        let x = a.tensor(0)?;
+        if !a.bool(1)? {
+            return Ok(mask::nonzero(x)?.into());
+        }
+        let x = if x.ndim() == 0 { x.detach().reshape(&[1])? } else { x.clone() };
+        Ok(Value::Tuple(mask::nonzero_columns(&x)?))
+    };
+    /// The same as `nonzero(as_tuple=True)`.
+    "nonzero_numpy(Tensor self) -> Tensor[]", METHOD,
+    |a| {
+        let x = a.tensor(0)?;
+        let x = if x.ndim() == 0 { x.detach().reshape(&[1])? } else { x.clone() };
+        Ok(Value::Tensors(mask::nonzero_columns(&x)?))
+    };
+    /// The coordinates of elements that are not zero, one row each.
+    "argwhere(Tensor self) -> Tensor", FN | METHOD,
+    |a| Ok(mask::nonzero(a.tensor(0)?)?.into());
+    /// The coordinates where the condition holds, one tensor for each dimension.
+    "where(Tensor condition) -> Tensor[]", FN,
+    |a| {
+        let x = a.tensor(0)?;
+        let x = if x.ndim() == 0 { x.detach().reshape(&[1])? } else { x.clone() };
+        Ok(Value::Tuple(mask::nonzero_columns(&x)?))
+    };
+    /// Coordinates in a tensor of a shape of positions in its flattened form.
+    "unravel_index(Tensor indices, int[1] shape) -> Tensor[]", FN, unravel;
+    /// A one in the place of each class value, zeros elsewhere; `num_classes` -1 takes the largest.
+    "one_hot(Tensor self, int num_classes=-1) -> Tensor", FN | NN,
+    |a| Ok(one_hot(a.tensor(0)?, a.int(1)?)?.into());
+    /// Each index as often as its entry says.
+    "repeat_interleave(Tensor repeats, *, int? output_size=None) -> Tensor", FN,
+    |a| Ok(repeat_positions(a.tensor(0)?, a.opt_int(1))?.into());
+    /// Repeats each element or slice.
+    "repeat_interleave(Tensor self, int repeats, int? dim=None, *, int? output_size=None) \
+     -> Tensor", FN | METHOD,
+    |a| {
+        let repeats = Tensor::from_slice(&[a.int(1)?], &[1], DType::I64)?;
+        Ok(interleave(a.tensor(0)?, &repeats, a.opt_int(2), a.opt_int(3))?.into())
+    };
+    "repeat_interleave(Tensor self, Tensor repeats, int? dim=None, *, int? output_size=None) \
+     -> Tensor", FN | METHOD,
+    |a| Ok(interleave(a.tensor(0)?, a.tensor(1)?, a.opt_int(2), a.opt_int(3))?.into());
+}
