@@ -639,7 +639,10 @@ def test_anomaly_mode_names_the_function_that_gave_nan() -> None:
         mode = torch.autograd.detect_anomaly()
     with mode:
         y = x.sqrt().sum()
-        with pytest.raises(RuntimeError, match="SqrtBackward0.*returned nan values"):
+        with (
+            pytest.warns(UserWarning, match="Error detected in SqrtBackward0"),
+            pytest.raises(RuntimeError, match="SqrtBackward0.*returned nan values"),
+        ):
             y.backward()
     assert not torch.is_anomaly_enabled()
 

@@ -89,6 +89,14 @@ fn keep(t: Tensor) -> Result<Kept> {
 
 impl Saved {
     pub fn input(t: &Tensor) -> Result<Saved> {
+        if t.is_inference() && !mode::inference() {
+            bail!(
+                Runtime,
+                "Inference tensors cannot be saved for backward. Please do not use Tensors created \
+                 in inference mode in computation tracked by autograd. To work around this, you \
+                 can make a clone to get a normal tensor and use it in autograd."
+            );
+        }
         let hooked = HOOKS.with_borrow(|h| !h.is_empty());
         let edge = if hooked { t.edge()? } else { t.grad_fn()? };
         Ok(match edge {
