@@ -310,11 +310,17 @@ fn need_float(dtype: DType, name: &str) -> Result<()> {
 /// What parameters each distribution allows for a type.
 fn check(dtype: DType, what: Distribution) -> Result<()> {
     use Distribution as D;
+    let pairs = matches!(what, D::Uniform(0.0, 1.0) | D::Normal(0.0, _));
     ensure!(
-        !dtype.is_complex(),
+        !dtype.is_complex() || pairs,
         NotImplemented,
         "random numbers: no sampler for {dtype}"
     );
+    let dtype = match dtype {
+        DType::C64 => DType::F32,
+        DType::C128 => DType::F64,
+        real => real,
+    };
     match what {
         D::Uniform(from, to) => {
             need_float(dtype, "check_uniform_bounds")?;
