@@ -890,11 +890,18 @@ crate::entries! {
     FN, |a| {
         let (x, groups) = (a.tensor(0)?, a.int(6)?);
         let (w, b, eps) = (a.opt_tensor(1), a.opt_tensor(2), a.float(7)?);
-        x.group_norm(groups, w, b, eps)?;
-        let y =
-            x.group_norm_stats("NativeGroupNormBackward0", groups as usize, w, b, eps)?;
-        let stat = |t: &Tensor| t.to_dtype(x.dtype())?.reshape_to(&[x.size(0), groups as usize]);
-        Ok(Value::Tuple(vec![y[0].clone(), stat(&y[1])?, stat(&y[2])?]))
+        let y = x.group_norm(groups, w, b, eps)?;
+        // Gradients flow through these as well, so they are a graph of their own.
+        let shape = [x.size(0), groups as usize];
+        let rows = x.reshape(&[shape[0] as i64, groups, (x.numel() / (shape[0] * shape[1]).max(1)) as i64])?;
+        let mean = |t: &Tensor| {
+            let sum = t.sum_mask(&[false, false, true], true, Some(t.dtype()))?;
+            sum.div_scalar(rows.size(2) as f64)
+        };
+        let m = mean(&rows)?;
+        let center = rows.sub(&m)?;
+        let r = apply(Rsqrt, [&mean(&center.mul(&center)?)?.add_scalar(eps)?])?;
+        Ok(Value::Tuple(vec![y, m.reshape_to(&shape)?, r.reshape_to(&shape)?]))
     };
     /// Normalises each channel over the batch. Ioffe, Szegedy 2015, arXiv:1502.03167.
     "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",

@@ -196,11 +196,14 @@ fn fold(name: &str, node: &'static str, how: Fold, x: &Tensor, pad: &[i64]) -> R
                 lead + d
             )
         };
+        // Circular padding repeats what negative padding leaves.
+        let first = (-before).max(0);
+        let left = size - first - (-after).max(0);
         axes.push(Axis::gather(size as usize, out as usize, |i| {
             let at = i as i64 - before;
             (match how {
                 Fold::Replicate => at.clamp(0, size - 1),
-                Fold::Circular => at.rem_euclid(size),
+                Fold::Circular => first + (at - first).rem_euclid(left.max(1)),
                 Fold::Reflect if at < 0 => -at,
                 Fold::Reflect if at >= size => 2 * (size - 1) - at,
                 Fold::Reflect => at,
