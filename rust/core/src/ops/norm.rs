@@ -770,6 +770,9 @@ impl<'a> Batch<'a> {
 
     /// y, mean and rstd; statistics are updated where they are kept.
     fn run(&self, x: &Tensor) -> Result<[Tensor; 3]> {
+        if x.numel() == 0 {
+            return self.run_empty(x);
+        }
         self.check(x)?;
         let (n, d) = (x.size(0), x.size(1));
         let inner: usize = x.shape()[2..].iter().product();
@@ -808,6 +811,20 @@ impl<'a> Batch<'a> {
         let y = run(op, x, &[self.weight, self.bias])?;
         self.keep(&y[1], &y[3], n * inner)?;
         Ok([y[0].clone(), y[1].clone(), y[2].clone()])
+    }
+
+    /// Without elements there is nothing to normalise; the graph stays.
+    fn run_empty(&self, x: &Tensor) -> Result<[Tensor; 3]> {
+        float_only(x, "batch_norm")?;
+        let mut y = x.copy_dense()?;
+        if let Some(w) = self.weight.filter(|w| w.numel() > 0) {
+            y = y.mul(&w.reshape(&[-1])?.select(0, 0)?)?;
+        }
+        if let Some(b) = self.bias.filter(|b| b.numel() > 0) {
+            y = y.add(&b.reshape(&[-1])?.select(0, 0)?)?;
+        }
+        let none = || Tensor::empty(&[0], x.dtype(), x.device());
+        Ok([y, none()?, none()?])
     }
 
     /// Updates running statistics with a mean and a variance over `count` elements.

@@ -157,7 +157,7 @@ fn fold(name: &str, node: &'static str, how: Fold, x: &Tensor, pad: &[i64]) -> R
         Show(x.shape())
     );
     ensure!(
-        how == Fold::Circular || (x.dtype() != DType::Bool && !x.dtype().is_complex()),
+        how == Fold::Circular || x.dtype() != DType::Bool,
         NotImplemented,
         "\"{name}\" not implemented for '{}'",
         x.dtype().scalar_name()

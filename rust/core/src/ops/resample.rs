@@ -132,6 +132,9 @@ impl Op for Resample {
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let y = &y[0];
+        if y.dtype().is_complex() {
+            return self.pairs(x[0], y);
+        }
         let weighted = self.axes.iter().any(|a| !a.weight.is_empty());
         let rounded = weighted && y.dtype().is_integral();
         let t = if rounded {
@@ -148,14 +151,8 @@ impl Op for Resample {
         if out.numel() > 0 {
             with_compute!(t, T => {
                 // SAFETY: contiguous tensors of type T; the output is this call's own.
-                unsafe { self.planes::<T>(x.slice(), out.slice_mut()) };
+                unsafe { self.planes::<T>(x.slice(), out.slice_mut(), rounded) };
             });
-        }
-        if rounded {
-            // SAFETY: the buffer is a contiguous f32 tensor of this call's own.
-            for v in unsafe { out.slice_mut::<f32>() } {
-                *v = (*v + 0.5).floor().clamp(0.0, 255.0);
-            }
         }
         if y.dtype() != t {
             y.write_from(&out)?;
@@ -165,7 +162,30 @@ impl Op for Resample {
 }
 
 impl Resample {
-    fn planes<T: Number>(&self, x: &[T], y: &mut [T]) {
+    /// Complex numbers as pairs: one more dimension, which stays.
+    fn pairs(&self, x: &Tensor, y: &Tensor) -> Result<()> {
+        let t = if y.dtype() == DType::C64 { DType::F32 } else { DType::F64 };
+        let real = |t: &Tensor, dtype: DType| {
+            let mut l = t.layout().clone();
+            l.strides.iter_mut().for_each(|s| *s *= 2);
+            l.offset *= 2;
+            l.shape.push(2);
+            l.strides.push(1);
+            t.alias_as(l, dtype)
+        };
+        let mut axes = (*self.axes).clone();
+        axes.push(Axis::gather(2, 2, |i| i));
+        let divisors = self.divisors.as_ref().map(|d| {
+            let mut d = (**d).clone();
+            d.push(vec![1.0; 2]);
+            Arc::new(d)
+        });
+        let op = Resample { axes: Arc::new(axes), divisors, ..self.clone() };
+        op.cpu(&[&real(x, t)], &[real(y, t)])
+    }
+
+    /// `rounded`: elements are bytes, and rounded after each dimension, the last one first.
+    fn planes<T: Number>(&self, x: &[T], y: &mut [T], rounded: bool) {
         let from: Dims = self.axes.iter().map(|a| a.inputs).collect();
         let to: Dims = self.axes.iter().map(Axis::outputs).collect();
         let (small, large) = (from.iter().product::<usize>(), to.iter().product::<usize>());
@@ -178,6 +198,9 @@ impl Resample {
             let ratio = |d: usize| to[d] as f64 / from[d].max(1) as f64;
             ratio(a).total_cmp(&ratio(b))
         });
+        if rounded {
+            order.sort_by(|a, b| b.cmp(a));
+        }
         let weights: Vec<Vec<T>> = self
             .axes
             .iter()
@@ -216,10 +239,16 @@ impl Resample {
                     first = false;
                     if step + 1 == order.len() {
                         pass(axis, &weights[d], outer, inner, source, y);
+                        if rounded {
+                            y.iter_mut().for_each(to_byte);
+                        }
                     } else {
                         b.clear();
                         b.resize(dims.iter().product(), T::default());
                         pass(axis, &weights[d], outer, inner, source, &mut b);
+                        if rounded {
+                            b.iter_mut().for_each(to_byte);
+                        }
                         std::mem::swap(&mut a, &mut b);
                     }
                 }
@@ -234,6 +263,11 @@ impl Resample {
             }
         });
     }
+}
+
+/// To the nearest whole number from 0 to 255.
+fn to_byte<T: Number>(v: &mut T) {
+    *v = T::of_f64((v.to_f64() + 0.5).floor().clamp(0.0, 255.0));
 }
 
 /// One axis of one plane: (outer, inputs, inner) to (outer, outputs, inner).

@@ -5,6 +5,7 @@ use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::pool::parallel_for;
 use crate::dispatch;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::conv::Ptr;
@@ -81,13 +82,16 @@ impl GridSample {
         }
     }
 
-    fn taps(&self, coordinate: f64, size: usize) -> Taps {
+    /// `t` is the tensors' type: coordinates are rounded to it at each step, as PyTorch's are.
+    fn taps(&self, coordinate: f64, size: usize, t: DType) -> Taps {
         let n = size as f64;
-        let (x, scale) = if self.corners {
-            ((coordinate + 1.0) / 2.0 * (n - 1.0), (n - 1.0) / 2.0)
-        } else {
-            (((coordinate + 1.0) * n - 1.0) / 2.0, n / 2.0)
+        let round = |v: f64| match t {
+            DType::F16 => half::f16::from_f64(v).to_f64(),
+            DType::BF16 => half::bf16::from_f64(v).to_f64(),
+            _ => v,
         };
+        let (scale, shift) = if self.corners { ((n - 1.0) / 2.0, 0.0) } else { (n / 2.0, 0.5) };
+        let x = round(round(round(coordinate + 1.0) * scale) - shift);
         let mut taps = Taps::new();
         let mut push = |at: f64, weight: f64, slope: f64| {
             if at >= 0.0 && at < n {
@@ -123,7 +127,7 @@ impl GridSample {
     }
 
     /// Taps along depth, height and width for one point of the grid, which names width first.
-    fn point<T: Float>(&self, grid: &[T], size: [usize; 3]) -> [Taps; 3] {
+    fn point<T: Float>(&self, grid: &[T], size: [usize; 3], t: DType) -> [Taps; 3] {
         std::array::from_fn(|d| {
             if d == 0 && grid.len() == 2 {
                 return SmallVec::from_elem(
@@ -135,7 +139,7 @@ impl GridSample {
                     1,
                 );
             }
-            self.taps(grid[2 - d].to_f64(), size[d])
+            self.taps(grid[2 - d].to_f64(), size[d], t)
         })
     }
 }
@@ -196,7 +200,8 @@ impl Op for GridSample {
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-        let t = x[0].dtype().compute();
+        let own = x[0].dtype();
+        let t = own.compute();
         let (a, grid) = (x[0].prepared(t)?, x[1].prepared(t)?);
         let n = a.ndim() - 2;
         let out = Tensor::empty(y[0].shape(), t, a.device())?;
@@ -211,7 +216,7 @@ impl Op for GridSample {
             parallel_for(grid.len() / n, 1024, |range| {
                 for p in range {
                     let (sample, at) = (p / points, p % points);
-                    let taps = self.point(&grid[p * n..(p + 1) * n], size);
+                    let taps = self.point(&grid[p * n..(p + 1) * n], size, own);
                     for c in 0..channels {
                         let x = &a[(sample * channels + c) * plane..][..plane];
                         let mut sum = 0.0;
@@ -260,7 +265,8 @@ impl Op for GridSampleGrad {
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-        let t = x[1].dtype().compute();
+        let own = x[1].dtype();
+        let t = own.compute();
         let (g, a, grid) = (x[0].prepared(t)?, x[1].prepared(t)?, x[2].prepared(t)?);
         let n = a.ndim() - 2;
         let size = volume(a.shape(), 2, n);
@@ -283,7 +289,7 @@ impl Op for GridSampleGrad {
             parallel_for(a.len() / (channels * plane).max(1), 1, |range| {
                 for p in range.start * points..range.end * points {
                     let (sample, at) = (p / points, p % points);
-                    let taps = self.0.point(&grid[p * n..(p + 1) * n], size);
+                    let taps = self.0.point(&grid[p * n..(p + 1) * n], size, own);
                     let mut slope = [0.0; 3];
                     for c in 0..channels {
                         let base = (sample * channels + c) * plane;
