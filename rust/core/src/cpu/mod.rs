@@ -5,6 +5,7 @@ pub mod gemm;
 pub mod math;
 pub mod pointwise;
 pub mod pool;
+pub mod reduce;
 pub mod transport;
 
 use std::sync::OnceLock;

@@ -1,5 +1,6 @@
 //! The declarations: each op with its signature, shape rule, kernels and derivative in one place.
 
+pub mod along;
 pub mod arith;
 pub mod attention;
 pub mod bits;
@@ -8,6 +9,7 @@ pub mod copy;
 pub mod create;
 pub mod dropout;
 pub mod embedding;
+pub mod extrema;
 pub mod fold;
 pub mod index;
 pub mod interpolate;
@@ -58,6 +60,7 @@ pub fn table() -> &'static [Op] {
             create::ENTRIES,
             dropout::ENTRIES,
             embedding::ENTRIES,
+            extrema::ENTRIES,
             fold::ENTRIES,
             index::entries::ENTRIES,
             interpolate::ENTRIES,

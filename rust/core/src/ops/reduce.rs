@@ -1,25 +1,34 @@
-//! Reductions over dimensions.
+//! Reductions over dimensions to one value each.
 
+use super::pointwise::binary::Eq;
+use super::pointwise::unary::{IsNan, LogicalNot};
+use super::pointwise::{apply, ternary::where_};
+use super::scan::Cumprod;
 use crate::autograd::Vjp;
-use crate::cpu::elements::Element;
-use crate::cpu::pointwise::View;
-use crate::cpu::pool::parallel_for;
+use crate::cpu::reduce::{filled, reduce, Kind, Reducible};
 use crate::dispatch;
-use crate::dtype::DType;
+use crate::dtype::{DType, Scalar};
 use crate::error::Result;
-use crate::layout::Layout;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
-use crate::shape::Dims;
+use crate::schema::Args;
+use crate::shape::{reduced, Dims, Show};
 use crate::tensor::Tensor;
-use crate::with_compute;
+use crate::{bail, ensure, with_compute};
 use smallvec::SmallVec;
 
-/// The sum over the dimensions in `mask`.
+/// Which dimensions an op reduces.
+pub type DimMask = SmallVec<[bool; 5]>;
+
+/// One value for all elements along the dimensions in `mask`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Sum {
-    pub mask: SmallVec<[bool; 5]>,
+pub struct Reduce {
+    pub kind: Kind,
+    pub mask: DimMask,
     pub keepdim: bool,
+    /// The result's type, in whose compute type elements are combined.
     pub dtype: DType,
+    /// Whether to divide by the number of elements.
+    pub mean: bool,
     pub name: &'static str,
 }
 
@@ -36,31 +45,126 @@ pub fn reduced_shape(shape: &[usize], mask: &[bool], keepdim: bool) -> Dims {
     out
 }
 
-/// Puts dimensions of size one where `mask` says they were reduced, and expands to `shape`.
-pub fn spread(g: &Tensor, shape: &[usize], mask: &[bool], keepdim: bool) -> Result<Tensor> {
-    let kept = reduced_shape(shape, mask, true);
-    let g = if keepdim {
-        g.clone()
-    } else {
-        g.reshape_to(&kept)?
-    };
-    g.expand_to(shape)
+/// The number of elements that go into each result.
+pub fn reduced_count(shape: &[usize], mask: &[bool]) -> usize {
+    shape
+        .iter()
+        .zip(mask)
+        .filter(|(_, &m)| m)
+        .map(|(&n, _)| n)
+        .product()
 }
 
-impl Derivative for Sum {
+/// Puts back dimensions of size one where `mask` says they were reduced.
+pub fn restored(g: &Tensor, shape: &[usize], mask: &[bool], keepdim: bool) -> Result<Tensor> {
+    if keepdim {
+        return Ok(g.clone());
+    }
+    g.reshape_to(&reduced_shape(shape, mask, true))
+}
+
+/// Puts dimensions of size one where `mask` says they were reduced, and expands to `shape`.
+pub fn spread(g: &Tensor, shape: &[usize], mask: &[bool], keepdim: bool) -> Result<Tensor> {
+    restored(g, shape, mask, keepdim)?.expand_to(shape)
+}
+
+pub(crate) fn one(g: Tensor) -> Result<Grads> {
+    Ok(SmallVec::from_elem(Some(g), 1))
+}
+
+/// Gradients of the product of all elements along `mask`, right where elements are zero.
+fn product_gradient(op: &Reduce, cx: &Vjp, g: &Tensor) -> Result<Tensor> {
+    let x = cx.input(0)?;
+    let x = x.to_dtype(op.dtype)?;
+    let shape = x.shape().clone();
+    let g = spread(g, &shape, &op.mask, op.keepdim)?;
+    if x.detach().all_true()? {
+        let y = spread(&cx.output(0)?, &shape, &op.mask, op.keepdim)?;
+        return g.mul(&y.div(&x)?);
+    }
+    // The product of the others: of all before times of all after.
+    let over: SmallVec<[i64; 5]> = (0..x.ndim())
+        .filter(|&d| op.mask[d])
+        .map(|d| d as i64)
+        .collect();
+    let others = match over[..] {
+        [d] => others_product(&x, d)?,
+        _ => others_product(&x.reshape(&[-1])?, 0)?.reshape_to(&shape)?,
+    };
+    g.mul(&others)
+}
+
+fn others_product(x: &Tensor, d: i64) -> Result<Tensor> {
+    let one = Scalar::Int(1);
+    let dtype = x.dtype();
+    let dim = crate::shape::dim(d, x.ndim())?;
+    let before = dispatch::call1(
+        Cumprod {
+            dim,
+            reverse: false,
+            dtype,
+        },
+        &[x],
+    )?;
+    let after = dispatch::call1(
+        Cumprod {
+            dim,
+            reverse: true,
+            dtype,
+        },
+        &[x],
+    )?;
+    before
+        .shifted(dim, false, one)?
+        .mul(&after.shifted(dim, true, one)?)
+}
+
+impl Derivative for Reduce {
     fn name(&self) -> &'static str {
         self.name
     }
+    fn save(&self, _needs: crate::op::Mask) -> crate::op::Save {
+        let (inputs, outputs) = match self.kind {
+            Kind::Sum => (0, 0),
+            Kind::NanSum => (1, 0),
+            _ => (1, 1),
+        };
+        crate::op::Save { inputs, outputs }
+    }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {
-            return Ok(Grads::new());
+            return Ok(SmallVec::from_elem(None, 1));
         };
-        let g = spread(g, &cx.input_meta(0)?.shape, &self.mask, self.keepdim)?;
-        Ok(SmallVec::from_elem(Some(g), 1))
+        let shape = cx.input_meta(0)?.shape.clone();
+        match self.kind {
+            Kind::Sum => {
+                let g = match self.mean {
+                    true => g.div_scalar(reduced_count(&shape, &self.mask) as f64)?,
+                    false => g.clone(),
+                };
+                one(spread(&g, &shape, &self.mask, self.keepdim)?)
+            }
+            Kind::NanSum => {
+                let m = apply(IsNan, [&cx.input(0)?])?;
+                let g = spread(g, &shape, &self.mask, self.keepdim)?;
+                one(where_(&m, &Tensor::zeros(&[], g.dtype(), g.device())?, &g)?)
+            }
+            Kind::Prod => one(product_gradient(self, cx, g)?),
+            Kind::Max | Kind::Min => {
+                // Equal extrema share the gradient.
+                let x = cx.input(0)?;
+                let y = restored(&cx.output(0)?, &shape, &self.mask, self.keepdim)?;
+                let g = restored(g, &shape, &self.mask, self.keepdim)?;
+                let m = apply(Eq, [&x, &y])?;
+                let n = m.sum_mask(&self.mask, true, Some(g.dtype()))?;
+                one(g.div(&n)?.mul(&m.to_dtype(g.dtype())?)?)
+            }
+            _ => bail!(Assertion, "{}: the result has no gradient", self.name),
+        }
     }
 }
 
-impl Op for Sum {
+impl Op for Reduce {
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         let shape = reduced_shape(x[0].shape(), &self.mask, self.keepdim);
         let meta = TensorMeta {
@@ -73,118 +177,143 @@ impl Op for Sum {
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let (x, y) = (x[0], &y[0]);
-        let kept: SmallVec<[usize; 5]> = (0..x.ndim()).filter(|&d| !self.mask[d]).collect();
-        let over: SmallVec<[usize; 5]> = (0..x.ndim()).filter(|&d| self.mask[d]).collect();
-        let order: SmallVec<[usize; 5]> = kept.iter().chain(&over).copied().collect();
-        let (outer, inner) = (
-            y.numel(),
-            over.iter().map(|&d| x.size(d)).product::<usize>(),
-        );
-        let view = View::new(x, x.layout(), &order);
-        let to = y.bytes_ptr() as usize;
-        let size = y.dtype().size();
-        with_compute!(y.dtype(), T => {
-            parallel_for(outer, (1 << 15) / inner.max(1) + 1, |range| {
-                const BLOCK: usize = 1024;
-                let mut buffer = [T::default(); BLOCK];
-                for i in range {
-                    let mut partial = Vec::new();
-                    let mut at = 0;
-                    while at < inner {
-                        let n = BLOCK.min(inner - at);
-                        // SAFETY: the block lies within the view.
-                        unsafe { view.load(i * inner + at, n, buffer.as_mut_ptr()) };
-                        partial.push(block_sum(&buffer[..n]));
-                        at += n;
-                    }
-                    while partial.len() > 1 {
-                        let half = partial.len().div_ceil(2);
-                        for j in half..partial.len() {
-                            partial[j - half] = add(partial[j - half], partial[j]);
-                        }
-                        partial.truncate(half);
-                    }
-                    let total = partial.first().copied().unwrap_or_default();
-                    // SAFETY: element `i` of the contiguous output belongs to this range.
-                    unsafe {
-                        crate::cpu::elements::store(
-                            y.dtype(), (to + i * size) as *mut u8, 0, 1, &total);
-                    }
-                }
-            });
-        });
+        // Truth depends on the input's own type: 0.5 is true.
+        let compute = match self.kind {
+            Kind::Any | Kind::All => x.dtype().compute(),
+            _ => self.dtype,
+        };
+        let n = reduced_count(x.shape(), &self.mask);
+        with_compute!(compute, T => filled::<T>(y, |out| {
+            reduce::<T>(x, &self.mask, self.kind, None, out);
+            if self.mean {
+                divide(out, n);
+            }
+        }));
         Ok(())
     }
 }
 
-/// Addition that wraps for integers.
-pub trait Accumulate: Element {
-    fn plus(self, o: Self) -> Self;
-}
-impl Accumulate for f32 {
-    #[inline(always)]
-    fn plus(self, o: Self) -> Self {
-        self + o
-    }
-}
-impl Accumulate for f64 {
-    #[inline(always)]
-    fn plus(self, o: Self) -> Self {
-        self + o
-    }
-}
-impl Accumulate for i64 {
-    #[inline(always)]
-    fn plus(self, o: Self) -> Self {
-        self.wrapping_add(o)
+fn divide<T: Reducible>(y: &mut [T], n: usize) {
+    for v in y {
+        *v = T::of_f64(v.to_f64() / n as f64);
     }
 }
 
-fn add<T: Accumulate>(a: T, b: T) -> T {
-    a.plus(b)
+/// Every dimension.
+pub fn all_dims(x: &Tensor) -> DimMask {
+    SmallVec::from_elem(true, x.ndim())
 }
 
-/// Sixteen running sums, then their tree: short dependency chains and small error.
-fn block_sum<T: Accumulate + Default>(x: &[T]) -> T {
-    let mut lanes = [T::default(); 16];
-    let chunks = x.chunks_exact(16);
-    for (i, &v) in chunks.remainder().iter().enumerate() {
-        lanes[i] = v;
-    }
-    for c in chunks {
-        for (l, &v) in lanes.iter_mut().zip(c) {
-            *l = l.plus(v);
-        }
-    }
-    let mut n = 16;
-    while n > 1 {
-        n /= 2;
-        for i in 0..n {
-            lanes[i] = lanes[i].plus(lanes[i + n]);
-        }
-    }
-    lanes[0]
+/// The dimensions in `mask` as one; used to name a reduction of everything.
+fn whole(mask: &[bool], keepdim: bool) -> bool {
+    !keepdim && mask.iter().all(|&m| m)
 }
 
 impl Tensor {
-    /// `sum` over the dimensions in `mask`.
-    pub fn sum_mask(&self, mask: &[bool], keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
-        let dtype = dtype.unwrap_or(if self.dtype().is_integral() {
-            DType::I64
-        } else {
-            self.dtype()
-        });
-        let all = mask.iter().all(|&m| m) && !keepdim;
-        let name = if all { "SumBackward0" } else { "SumBackward1" };
+    /// A reduction in this tensor's own type.
+    pub fn reduce(
+        &self,
+        kind: Kind,
+        mask: &[bool],
+        keepdim: bool,
+        dtype: DType,
+        name: &'static str,
+    ) -> Result<Tensor> {
+        let mask = DimMask::from_slice(mask);
         dispatch::call1(
-            Sum {
-                mask: mask.into(),
+            Reduce {
+                kind,
+                mask,
                 keepdim,
                 dtype,
+                mean: false,
                 name,
             },
             &[self],
         )
+    }
+
+    /// `sum` over the dimensions in `mask`.
+    pub fn sum_mask(&self, mask: &[bool], keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+        let dtype = dtype.unwrap_or(self.dtype().to_sum());
+        let name = if whole(mask, keepdim) {
+            "SumBackward0"
+        } else {
+            "SumBackward1"
+        };
+        if dtype == DType::Bool {
+            return self.reduce(Kind::Any, mask, keepdim, dtype, name);
+        }
+        self.reduce(Kind::Sum, mask, keepdim, dtype, name)
+    }
+
+    /// `sum` of all elements.
+    pub fn sum_all(&self) -> Result<Tensor> {
+        self.sum_mask(&all_dims(self), false, None)
+    }
+
+    /// `sum` along one dimension.
+    pub fn sum_dim(&self, dim: i64, keepdim: bool) -> Result<Tensor> {
+        self.sum_mask(&reduced(Some(&[dim]), self.ndim())?, keepdim, None)
+    }
+
+    /// `mean` over the dimensions in `mask`.
+    pub fn mean_mask(&self, mask: &[bool], keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+        let what = if dtype.is_some() { "Optional" } else { "Input" };
+        let dtype = dtype.unwrap_or(self.dtype());
+        ensure!(
+            dtype.is_float(),
+            Runtime,
+            "mean(): could not infer output dtype. {what} dtype must be either a floating point \
+             or complex dtype. Got: {}",
+            dtype.scalar_name()
+        );
+        let name = if whole(mask, keepdim) {
+            "MeanBackward0"
+        } else {
+            "MeanBackward1"
+        };
+        let mask = DimMask::from_slice(mask);
+        dispatch::call1(
+            Reduce {
+                kind: Kind::Sum,
+                mask,
+                keepdim,
+                dtype,
+                mean: true,
+                name,
+            },
+            &[self],
+        )
+    }
+
+    /// `mean` of all elements.
+    pub fn mean_all(&self) -> Result<Tensor> {
+        self.mean_mask(&all_dims(self), false, None)
+    }
+
+    /// Whether every element is true.
+    pub fn all_true(&self) -> Result<bool> {
+        let y = self.reduce(
+            Kind::All,
+            &all_dims(self),
+            false,
+            DType::Bool,
+            "AllBackward0",
+        )?;
+        Ok(y.item()?.truth())
+    }
+
+    /// Whether any element is true.
+    pub fn any_true(&self) -> Result<bool> {
+        let y = self.reduce(
+            Kind::Any,
+            &all_dims(self),
+            false,
+            DType::Bool,
+            "AnyBackward0",
+        )?;
+        Ok(y.item()?.truth())
     }
 
     /// Sums broadcast dimensions away (`sum_to_size`).
@@ -193,7 +322,7 @@ impl Tensor {
             return Ok(self.clone());
         }
         let lead = self.ndim() - shape.len();
-        let mask: SmallVec<[bool; 5]> = (0..self.ndim())
+        let mask: DimMask = (0..self.ndim())
             .map(|d| d < lead || (shape[d - lead] == 1 && self.size(d) != 1))
             .collect();
         let y = self.sum_mask(&mask, true, Some(self.dtype()))?;
@@ -205,24 +334,169 @@ impl Tensor {
     }
 }
 
-/// A contiguous layout with the dimensions in `mask` last; for kernels that work along rows.
-pub fn rows_last(layout: &Layout, mask: &[bool]) -> SmallVec<[i64; 5]> {
-    let n = layout.ndim() as i64;
-    (0..n)
-        .filter(|&d| !mask[d as usize])
-        .chain((0..n).filter(|&d| mask[d as usize]))
-        .collect()
+impl DType {
+    /// The type of a sum or product without `dtype`: integers and bool become `I64`.
+    pub fn to_sum(self) -> DType {
+        if self.is_integral() {
+            DType::I64
+        } else {
+            self
+        }
+    }
+}
+
+fn product(x: &Tensor, mask: &[bool], keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+    let dtype = dtype.unwrap_or(x.dtype().to_sum());
+    let name = if whole(mask, keepdim) {
+        "ProdBackward0"
+    } else {
+        "ProdBackward1"
+    };
+    let kind = if dtype == DType::Bool {
+        Kind::All
+    } else {
+        Kind::Prod
+    };
+    x.reduce(kind, mask, keepdim, dtype, name)
+}
+
+fn nansum(x: &Tensor, mask: &[bool], keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+    if !x.dtype().is_float() {
+        return x.sum_mask(mask, keepdim, dtype);
+    }
+    let dtype = dtype.unwrap_or(x.dtype());
+    if !dtype.is_float() {
+        return x.to_dtype(dtype)?.sum_mask(mask, keepdim, Some(dtype));
+    }
+    x.reduce(Kind::NanSum, mask, keepdim, dtype, "NansumBackward0")
+}
+
+fn nanmean(x: &Tensor, mask: &[bool], keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+    ensure!(
+        x.dtype().is_float(),
+        Runtime,
+        "nanmean(): expected input to have floating point or complex dtype but got {}",
+        x.dtype().scalar_name()
+    );
+    let present = apply(LogicalNot, [&apply(IsNan, [x])?])?;
+    let count = present.sum_mask(mask, keepdim, None)?;
+    nansum(x, mask, keepdim, dtype)?.div(&count)
+}
+
+/// `all` and `any`: bool, except that bytes stay bytes.
+fn truth(x: &Tensor, kind: Kind, mask: &[bool], keepdim: bool) -> Result<Tensor> {
+    let dtype = if x.dtype() == DType::U8 {
+        DType::U8
+    } else {
+        DType::Bool
+    };
+    let name = if kind == Kind::All {
+        "AllBackward0"
+    } else {
+        "AnyBackward0"
+    };
+    x.detach().reduce(kind, mask, keepdim, dtype, name)
+}
+
+fn count_nonzero(x: &Tensor, mask: &[bool]) -> Result<Tensor> {
+    let x = x.detach();
+    let present = apply(LogicalNot, [&apply(LogicalNot, [&x])?])?;
+    present.sum_mask(mask, false, None)
+}
+
+fn sum_to_size(x: &Tensor, size: &[i64]) -> Result<Tensor> {
+    let shape = crate::shape::sizes(size)?;
+    ensure!(
+        crate::shape::expandable(&shape, x.shape()),
+        Runtime,
+        "sum_to_size: size {{{}}} is not expandable to size {{{}}}.",
+        Show(size),
+        Show(x.shape())
+    );
+    if x.dtype().is_integral() && x.shape()[..] != shape[..] {
+        return x.to_dtype(DType::I64)?.sum_to(&shape);
+    }
+    x.sum_to(&shape)
+}
+
+impl Args<'_> {
+    /// The dimensions named by argument `i`: none or an empty list means all.
+    pub fn mask(&self, i: usize, x: &Tensor) -> Result<DimMask> {
+        reduced(self.opt_ints(i), x.ndim())
+    }
 }
 
 crate::entries! {
-    /// Sums all elements, or those along `dim`.
-    "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", FN | METHOD,
-    |a| Ok(a.tensor(0)?.sum_mask(&vec![true; a.tensor(0)?.ndim()], false, a.dtype(1))?.into());
+    /// Sums all elements; integers and bool in int64.
+    "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", FN | METHOD | OUT,
+    |a| Ok(a.tensor(0)?.sum_mask(&all_dims(a.tensor(0)?), false, a.dtype(1))?.into());
+    /// Sums the elements along `dim`.
     "sum(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     FN | METHOD | OUT,
     |a| {
         let x = a.tensor(0)?;
-        let mask = crate::shape::reduced(a.opt_ints(1), x.ndim())?;
-        Ok(x.sum_mask(&mask, a.bool(2)?, a.dtype(3))?.into())
+        Ok(x.sum_mask(&a.mask(1, x)?, a.bool(2)?, a.dtype(3))?.into())
     };
+    /// Sums elements, taking NaN as zero.
+    "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    FN | METHOD | OUT,
+    |a| {
+        let x = a.tensor(0)?;
+        Ok(nansum(x, &a.mask(1, x)?, a.bool(2)?, a.dtype(3))?.into())
+    };
+    /// The mean of all elements, which must be floating.
+    "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", FN | METHOD | OUT,
+    |a| Ok(a.tensor(0)?.mean_mask(&all_dims(a.tensor(0)?), false, a.dtype(1))?.into());
+    /// The mean along `dim`.
+    "mean(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    FN | METHOD | OUT,
+    |a| {
+        let x = a.tensor(0)?;
+        Ok(x.mean_mask(&a.mask(1, x)?, a.bool(2)?, a.dtype(3))?.into())
+    };
+    /// The mean of the elements that are not NaN.
+    "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    FN | METHOD | OUT,
+    |a| {
+        let x = a.tensor(0)?;
+        Ok(nanmean(x, &a.mask(1, x)?, a.bool(2)?, a.dtype(3))?.into())
+    };
+    /// Multiplies all elements; integers and bool in int64.
+    "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", FN | METHOD,
+    |a| Ok(product(a.tensor(0)?, &all_dims(a.tensor(0)?), false, a.dtype(1))?.into());
+    /// Multiplies the elements along `dim`.
+    "prod(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    FN | METHOD | OUT,
+    |a| {
+        let x = a.tensor(0)?;
+        let mask = reduced(Some(&[a.int(1)?]), x.ndim())?;
+        Ok(product(x, &mask, a.bool(2)?, a.dtype(3))?.into())
+    };
+    /// Whether all elements are nonzero.
+    "all(Tensor self) -> Tensor", FN | METHOD | OUT,
+    |a| Ok(truth(a.tensor(0)?, Kind::All, &all_dims(a.tensor(0)?), false)?.into());
+    /// Whether all elements along `dim` are nonzero.
+    "all(Tensor self, int[1]? dim, bool keepdim=False) -> Tensor", FN | METHOD | OUT,
+    |a| {
+        let x = a.tensor(0)?;
+        Ok(truth(x, Kind::All, &a.mask(1, x)?, a.bool(2)?)?.into())
+    };
+    /// Whether any element is nonzero.
+    "any(Tensor self) -> Tensor", FN | METHOD | OUT,
+    |a| Ok(truth(a.tensor(0)?, Kind::Any, &all_dims(a.tensor(0)?), false)?.into());
+    /// Whether any element along `dim` is nonzero.
+    "any(Tensor self, int[1]? dim, bool keepdim=False) -> Tensor", FN | METHOD | OUT,
+    |a| {
+        let x = a.tensor(0)?;
+        Ok(truth(x, Kind::Any, &a.mask(1, x)?, a.bool(2)?)?.into())
+    };
+    /// How many elements are nonzero.
+    "count_nonzero(Tensor self, int[1]? dim=None) -> Tensor", FN | METHOD | OUT,
+    |a| {
+        let x = a.tensor(0)?;
+        Ok(count_nonzero(x, &a.mask(1, x)?)?.into())
+    };
+    /// Sums to a size that expands to the tensor's: the adjoint of `expand`.
+    "sum_to_size(Tensor self, int[] size) -> Tensor", METHOD,
+    |a| Ok(sum_to_size(a.tensor(0)?, a.ints(1)?)?.into());
 }

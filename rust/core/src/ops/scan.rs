@@ -1,3 +1,686 @@
-//! Running sums, products and extrema.
+//! Running results along a dimension.
 
-crate::entries! {}
+use super::along::around;
+use super::pointwise::apply;
+use super::pointwise::binary::Eq;
+use super::pointwise::ternary::where_;
+use super::pointwise::unary::{Exp, LogicalNot};
+use super::reduce::one;
+use crate::autograd::Vjp;
+use crate::cpu::elements::{Compute, Element};
+use crate::cpu::pool::parallel_for;
+use crate::cpu::reduce::filled;
+use crate::dispatch;
+use crate::dtype::{DType, Scalar};
+use crate::error::Result;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::schema::{Args, Value};
+use crate::shape::{self, Show};
+use crate::tensor::Tensor;
+use crate::{bail, ensure, with_compute, with_float};
+use smallvec::{smallvec, SmallVec};
+
+/// Visits every element, along `dim` in order (or against it): `f(element, position, state)` with
+/// a state for each line. Lines that lie side by side are walked together.
+fn walk<A: Copy>(
+    shape: &[usize],
+    dim: usize,
+    reverse: bool,
+    init: A,
+    f: impl Fn(usize, usize, &mut A) + Sync,
+) where
+    A: Send + Sync,
+{
+    const TILE: usize = 64;
+    let (outer, n, inner) = around(shape, dim);
+    if outer * n * inner == 0 {
+        return;
+    }
+    let tiles = inner.div_ceil(TILE);
+    parallel_for(
+        outer * tiles,
+        (1 << 14) / (n * inner.min(TILE)) + 1,
+        |range| {
+            for u in range {
+                let (o, t) = (u / tiles, u % tiles);
+                let width = TILE.min(inner - t * TILE);
+                let mut state = [init; TILE];
+                for step in 0..n {
+                    let k = if reverse { n - 1 - step } else { step };
+                    let at = (o * n + k) * inner + t * TILE;
+                    for (j, s) in state[..width].iter_mut().enumerate() {
+                        f(at + j, k, s);
+                    }
+                }
+            }
+        },
+    );
+}
+
+/// A result that threads fill element by element.
+struct Slots<T>(*mut T);
+// SAFETY: every element is written by one thread.
+unsafe impl<T> Sync for Slots<T> {}
+impl<T> Slots<T> {
+    fn of(y: &mut [T]) -> Self {
+        Slots(y.as_mut_ptr())
+    }
+    #[inline(always)]
+    fn set(&self, i: usize, v: T) {
+        // SAFETY: `i` comes from `walk` over the shape of the slice.
+        unsafe { *self.0.add(i) = v }
+    }
+}
+
+/// A type whose running results are kept in a wider one.
+trait Widened: Compute {
+    type Wide: Compute + Running;
+}
+impl Widened for f32 {
+    type Wide = f64;
+}
+impl Widened for f64 {
+    type Wide = f64;
+}
+impl Widened for i64 {
+    type Wide = i64;
+}
+
+/// Arithmetic of running results; integers wrap.
+trait Running: Copy {
+    fn plus(self, o: Self) -> Self;
+    fn times(self, o: Self) -> Self;
+}
+macro_rules! running {
+    ($($t:ident: $plus:expr, $times:expr;)*) => { $(
+        impl Running for $t {
+            #[inline(always)]
+            fn plus(self, o: Self) -> Self {
+                $plus(self, o)
+            }
+            #[inline(always)]
+            fn times(self, o: Self) -> Self {
+                $times(self, o)
+            }
+        }
+    )* };
+}
+running! {
+    f64: |a, b| a + b, |a, b| a * b;
+    i64: i64::wrapping_add, i64::wrapping_mul;
+}
+
+fn same_meta(x: &Tensor, dtype: DType) -> Result<Metas> {
+    Ok(smallvec![TensorMeta::new(x.shape(), dtype, x.device())])
+}
+
+/// Running sums, from the end with `reverse`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Cumsum {
+    pub dim: usize,
+    pub reverse: bool,
+    pub dtype: DType,
+}
+
+impl Derivative for Cumsum {
+    fn name(&self) -> &'static str {
+        "CumsumBackward0"
+    }
+    fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(smallvec![None]);
+        };
+        let op = Cumsum {
+            reverse: !self.reverse,
+            dtype: g.dtype(),
+            ..self.clone()
+        };
+        one(dispatch::call1(op, &[g])?)
+    }
+}
+
+impl Op for Cumsum {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        same_meta(x[0], self.dtype)
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        with_compute!(self.dtype, T => {
+            let x = x[0].to_dtype(self.dtype)?.prepared(T::DTYPE)?;
+            // SAFETY: contiguous host memory of this type.
+            let from = unsafe { x.slice::<T>() };
+            filled::<T>(&y[0], |y| {
+                let y = Slots::of(y);
+                let init = <T as Widened>::Wide::of_i64(0);
+                walk(x.shape(), self.dim, self.reverse, init, |e, _, s| {
+                    *s = s.plus(<T as Widened>::Wide::from_element(from[e]));
+                    y.set(e, s.to_element());
+                });
+            });
+        });
+        Ok(())
+    }
+}
+
+/// Running products, from the end with `reverse`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Cumprod {
+    pub dim: usize,
+    pub reverse: bool,
+    pub dtype: DType,
+}
+
+impl Derivative for Cumprod {
+    fn name(&self) -> &'static str {
+        "CumprodBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save {
+            inputs: 1,
+            outputs: 1,
+        }
+    }
+    /// With `s[k] = g[k] + x[k+1] s[k+1]`, the gradient is `y[k-1] s[k]`: nothing is divided, so
+    /// zeros are no exception.
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(smallvec![None]);
+        };
+        let x = cx.input(0)?.to_dtype(self.dtype)?;
+        let op = Recurrence {
+            dim: self.dim,
+            reverse: !self.reverse,
+            own: false,
+        };
+        let s = dispatch::call1(op, &[g, &x])?;
+        let before = cx
+            .output(0)?
+            .shifted(self.dim, self.reverse, Scalar::Int(1))?;
+        one(s.mul(&before)?)
+    }
+}
+
+impl Op for Cumprod {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        same_meta(x[0], self.dtype)
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        with_compute!(self.dtype, T => {
+            let x = x[0].to_dtype(self.dtype)?.prepared(T::DTYPE)?;
+            // SAFETY: contiguous host memory of this type.
+            let from = unsafe { x.slice::<T>() };
+            filled::<T>(&y[0], |y| {
+                let y = Slots::of(y);
+                let init = <T as Widened>::Wide::of_i64(1);
+                walk(x.shape(), self.dim, self.reverse, init, |e, _, s| {
+                    *s = s.times(<T as Widened>::Wide::from_element(from[e]));
+                    y.set(e, s.to_element());
+                });
+            });
+        });
+        Ok(())
+    }
+}
+
+/// `s[k] = a[k] + b s[k-1]`, where `b` is `b[k]` with `own` and else the previous step's `b[k-1]`;
+/// with `reverse` the previous step is `k+1`. Each of the four is the adjoint of another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Recurrence {
+    pub dim: usize,
+    pub reverse: bool,
+    pub own: bool,
+}
+
+impl Derivative for Recurrence {
+    fn name(&self) -> &'static str {
+        "RecurrenceBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save {
+            inputs: 2,
+            outputs: 1,
+        }
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(smallvec![None, None]);
+        };
+        let adjoint = Recurrence {
+            dim: self.dim,
+            reverse: !self.reverse,
+            own: !self.own,
+        };
+        let r = dispatch::call1(adjoint, &[g, &cx.input(1)?])?;
+        let zero = Scalar::Int(0);
+        let s = cx.output(0)?;
+        let b = match self.own {
+            true => r.mul(&s.shifted(self.dim, self.reverse, zero)?)?,
+            false => r.shifted(self.dim, !self.reverse, zero)?.mul(&s)?,
+        };
+        Ok(smallvec![Some(r), Some(b)])
+    }
+}
+
+impl Op for Recurrence {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        same_meta(x[0], x[0].dtype())
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        with_float!(x[0].dtype(), "cumprod_backward", T => {
+            let dtype = T::DTYPE;
+            let (a, b) = (x[0].prepared(dtype)?, x[1].prepared(dtype)?);
+            // SAFETY: contiguous host memory of this type.
+            let (from, by) = unsafe { (a.slice::<T>(), b.slice::<T>()) };
+            filled::<T>(&y[0], |y| {
+                let y = Slots::of(y);
+                // The state: the last result and the last coefficient.
+                walk(a.shape(), self.dim, self.reverse, None, |e, _, last: &mut Option<(f64, f64)>| {
+                    let (a, b) = (from[e] as f64, by[e] as f64);
+                    let s = match *last {
+                        Some((s, before)) => a + if self.own { b } else { before } * s,
+                        None => a,
+                    };
+                    *last = Some((s, b));
+                    y.set(e, s as T);
+                });
+            });
+        });
+        Ok(())
+    }
+}
+
+/// Logarithms of running sums of exponentials.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Logcumsumexp {
+    dim: usize,
+}
+
+impl Derivative for Logcumsumexp {
+    fn name(&self) -> &'static str {
+        "LogcumsumexpBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save {
+            inputs: 1,
+            outputs: 1,
+        }
+    }
+    /// With `u[k] = g[k] + e^(y[k] - y[k+1]) u[k+1]`, whose factors are at most one, the gradient
+    /// is `e^(x[k] - y[k]) u[k]`.
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(smallvec![None]);
+        };
+        let (x, y) = (cx.input(0)?, cx.output(0)?);
+        let next = y.shifted(self.dim, true, Scalar::Int(0))?;
+        let b = ratio(&y, &next)?;
+        let op = Recurrence {
+            dim: self.dim,
+            reverse: true,
+            own: true,
+        };
+        let u = dispatch::call1(op, &[g, &b])?;
+        one(u.mul(&ratio(&x, &y)?)?)
+    }
+}
+
+/// `e^(a - b)`, and 1 where both are the same infinity.
+fn ratio(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let same = apply(Eq, [a, b])?;
+    let zero = Tensor::zeros(&[], a.dtype(), a.device())?;
+    apply(Exp, [&where_(&same, &zero, &a.sub(b)?)?])
+}
+
+impl Op for Logcumsumexp {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        same_meta(x[0], x[0].dtype())
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        with_float!(x[0].dtype(), "logcumsumexp_out_cpu", T => {
+            let x = x[0].prepared(T::DTYPE)?;
+            // SAFETY: contiguous host memory of this type.
+            let from = unsafe { x.slice::<T>() };
+            filled::<T>(&y[0], |y| {
+                let y = Slots::of(y);
+                walk(x.shape(), self.dim, false, f64::NEG_INFINITY, |e, _, s| {
+                    let v = from[e] as f64;
+                    let (low, high) = if v < *s { (v, *s) } else { (*s, v) };
+                    *s = if s.is_nan() || v.is_nan() {
+                        f64::NAN
+                    } else if low == high && low.is_infinite() {
+                        high
+                    } else {
+                        high + (low - high).exp().ln_1p()
+                    };
+                    y.set(e, *s as T);
+                });
+            });
+        });
+        Ok(())
+    }
+}
+
+/// Running maxima or minima and where they are; of equal ones the last.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct CumulativeExtreme {
+    dim: usize,
+    largest: bool,
+}
+
+impl Derivative for CumulativeExtreme {
+    fn name(&self) -> &'static str {
+        if self.largest {
+            "CummaxBackward0"
+        } else {
+            "CumminBackward0"
+        }
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::outputs(2)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(smallvec![None]);
+        };
+        let n = around(&cx.input_meta(0)?.shape, self.dim).1;
+        one(g.put_along(self.dim, n, &cx.output(1)?)?)
+    }
+}
+
+impl Op for CumulativeExtreme {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        let values = TensorMeta::of(x[0]);
+        let indices = TensorMeta {
+            dtype: DType::I64,
+            ..values.clone()
+        };
+        Ok(smallvec![values, indices])
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        // SAFETY: a fresh contiguous output of this type.
+        let at = Slots::of(unsafe { y[1].slice_mut::<i64>() });
+        with_compute!(x[0].dtype(), T => {
+            let x = x[0].prepared(T::DTYPE)?;
+            // SAFETY: contiguous host memory of this type.
+            let from = unsafe { x.slice::<T>() };
+            let largest = self.largest;
+            filled::<T>(&y[0], |y| {
+                let y = Slots::of(y);
+                walk(x.shape(), self.dim, false, None, |e, k, s: &mut Option<(T, usize)>| {
+                    let v = from[e];
+                    let wins = |old: T| {
+                        #[allow(clippy::eq_op)]
+                        let (new_nan, old_nan) = (v != v, old != old);
+                        new_nan || (!old_nan && if largest { v >= old } else { v <= old })
+                    };
+                    match *s {
+                        Some((old, _)) if !wins(old) => {}
+                        _ => *s = Some((v, k)),
+                    }
+                    if let Some((v, k)) = *s {
+                        y.set(e, v);
+                        at.set(e, k as i64);
+                    }
+                });
+            });
+        });
+        Ok(())
+    }
+}
+
+impl Tensor {
+    /// `cumsum` in this tensor's own type.
+    pub fn cumsum(&self, dim: i64) -> Result<Tensor> {
+        let dim = shape::dim(dim, self.ndim())?;
+        dispatch::call1(
+            Cumsum {
+                dim,
+                reverse: false,
+                dtype: self.dtype(),
+            },
+            &[self],
+        )
+    }
+
+    /// One step later along `dim` (with `earlier`, one step earlier); `fill` comes in at the end.
+    pub fn shifted(&self, dim: usize, earlier: bool, fill: Scalar) -> Result<Tensor> {
+        let out = Tensor::full(self.shape(), fill, self.dtype(), self.device())?;
+        let n = self.size(dim) as i64;
+        if self.ndim() == 0 || n < 2 {
+            return Ok(out);
+        }
+        let d = dim as i64;
+        let (to, from) = if earlier { (0, 1) } else { (1, 0) };
+        out.slice_dim(d, Some(to), Some(to + n - 1), 1)?
+            .copy_from(&self.slice_dim(d, Some(from), Some(from + n - 1), 1)?)?;
+        Ok(out)
+    }
+}
+
+fn cumulative_extreme(a: &Args, largest: bool) -> Result<Value> {
+    let x = a.tensor(0)?;
+    let dim = shape::dim(a.int(1)?, x.ndim())?;
+    Ok(Value::Tuple(
+        dispatch::call(CumulativeExtreme { dim, largest }, &[x])?.into_vec(),
+    ))
+}
+
+/// Tensors one after the other along `dim`, of equal type.
+fn joined(parts: &[&Tensor], dim: usize) -> Result<Tensor> {
+    let first = parts[0];
+    let mut dtype = first.dtype();
+    let mut shape = first.shape().clone();
+    shape[dim] = 0;
+    for p in parts {
+        dtype = dtype.promote(p.dtype());
+        ensure!(
+            p.ndim() == first.ndim()
+                && (0..p.ndim()).all(|d| d == dim || p.size(d) == first.size(d)),
+            Runtime,
+            "diff: prepend and append must have the input's shape {} except along dimension \
+             {dim}, got {}",
+            Show(first.shape()),
+            Show(p.shape())
+        );
+        shape[dim] += p.size(dim);
+    }
+    let out = Tensor::zeros(&shape, dtype, first.device())?;
+    let mut at = 0;
+    for p in parts {
+        let n = p.size(dim) as i64;
+        out.slice_dim(dim as i64, Some(at), Some(at + n), 1)?
+            .copy_from(p)?;
+        at += n;
+    }
+    Ok(out)
+}
+
+fn diff(
+    x: &Tensor,
+    n: i64,
+    dim: i64,
+    prepend: Option<&Tensor>,
+    append: Option<&Tensor>,
+) -> Result<Tensor> {
+    ensure!(
+        x.ndim() > 0,
+        Runtime,
+        "diff expects input to be at least one-dimensional"
+    );
+    ensure!(n >= 0, Runtime, "order must be non-negative but got {n}");
+    let d = shape::dim(dim, x.ndim())?;
+    let mut y = match (prepend, append) {
+        (None, None) => x.clone(),
+        _ => {
+            let parts: SmallVec<[&Tensor; 3]> =
+                [prepend, Some(x), append].into_iter().flatten().collect();
+            joined(&parts, d)?
+        }
+    };
+    if n == 0 {
+        return x.copy_dense();
+    }
+    for _ in 0..n.min(y.size(d) as i64) {
+        let size = y.size(d) as i64;
+        let right = y.slice_dim(d as i64, Some(1), None, 1)?;
+        let left = y.slice_dim(d as i64, Some(0), Some((size - 1).max(0)), 1)?;
+        y = match y.dtype() {
+            DType::Bool => apply(LogicalNot, [&apply(Eq, [&right, &left])?])?,
+            _ => right.sub(&left)?,
+        };
+    }
+    Ok(y)
+}
+
+/// Distances between sample points, shaped to go with neighbours of `y` along `dim`.
+fn spacing(y: &Tensor, x: &Tensor, dim: usize) -> Result<Tensor> {
+    let d = dim as i64;
+    let step = |x: &Tensor, d: i64| -> Result<Tensor> {
+        let n = x.size(d as usize) as i64;
+        let right = x.slice_dim(d, Some(1), None, 1)?;
+        right.sub(&x.slice_dim(d, Some(0), Some((n - 1).max(0)), 1)?)
+    };
+    if x.ndim() == 1 {
+        ensure!(
+            x.size(0) == y.size(dim),
+            Runtime,
+            "trapezoid: There must be one `x` value for each sample point, got {} for {}",
+            x.size(0),
+            y.size(dim)
+        );
+        let mut to: SmallVec<[i64; 5]> = SmallVec::from_elem(1, y.ndim());
+        to[dim] = -1;
+        if x.size(0) == 1 {
+            to[dim] = 0;
+        }
+        return step(x, 0)?.reshape(&to);
+    }
+    if x.ndim() < y.ndim() {
+        let mut to: SmallVec<[usize; 5]> = SmallVec::from_elem(1, y.ndim() - x.ndim());
+        to.extend_from_slice(x.shape());
+        return step(&x.reshape_to(&to)?, d);
+    }
+    let d = d + (x.ndim() - y.ndim()) as i64;
+    step(x, d)
+}
+
+/// Sums of neighbours along `dim`.
+fn pairs(y: &Tensor, dim: usize) -> Result<Tensor> {
+    let (d, n) = (dim as i64, y.size(dim) as i64);
+    y.slice_dim(d, Some(0), Some((n - 1).max(0)), 1)?
+        .add(&y.slice_dim(d, Some(1), None, 1)?)
+}
+
+fn trapezoid(a: &Args, cumulative: bool) -> Result<Value> {
+    let y = a.tensor(0)?;
+    let by_points = a.schema.params[1].name == "x";
+    let dim = shape::dim(a.int(2)?, y.ndim())?;
+    let name = a.schema.name;
+    ensure!(
+        y.ndim() > 0,
+        Runtime,
+        "{name}: expected at least one dimension, got a 0-d tensor"
+    );
+    if y.size(dim) == 0 {
+        let mut kept = y.shape().clone();
+        if !cumulative {
+            kept.remove(dim);
+        }
+        return Ok(Tensor::zeros(&kept, y.dtype(), y.device())?.into());
+    }
+    let areas = if by_points {
+        let x = a.tensor(1)?;
+        ensure!(
+            y.dtype() != DType::Bool && x.dtype() != DType::Bool,
+            Runtime,
+            "{name}: received a bool input for `x` or `y`, but bool is not supported"
+        );
+        pairs(y, dim)?.mul(&spacing(y, x, dim)?)?
+    } else {
+        ensure!(
+            y.dtype() != DType::Bool,
+            Runtime,
+            "{name}: received a bool input for `y`, but bool is not supported"
+        );
+        pairs(y, dim)?.mul_scalar(a.scalar(1)?)?
+    };
+    let d = dim as i64 - y.ndim() as i64 + areas.ndim() as i64;
+    let sum = if cumulative {
+        let dtype = areas.dtype().to_sum();
+        let dim = shape::dim(d, areas.ndim())?;
+        dispatch::call1(
+            Cumsum {
+                dim,
+                reverse: false,
+                dtype,
+            },
+            &[&areas],
+        )?
+    } else {
+        areas.sum_dim(d, false)?
+    };
+    Ok(sum.div_scalar(2.0)?.into())
+}
+
+/// `cumsum` and `cumprod`: the dimension and the result's type.
+fn scan_arguments(a: &Args) -> Result<(usize, DType)> {
+    let x = a.tensor(0)?;
+    let dtype = a.dtype(2).unwrap_or(x.dtype().to_sum());
+    if dtype == DType::Bool {
+        bail!(
+            NotImplemented,
+            "\"{}_out_cpu\" not implemented for 'Bool'",
+            a.schema.name
+        );
+    }
+    Ok((shape::dim(a.int(1)?, x.ndim())?, dtype))
+}
+
+crate::entries! {
+    /// Running sums along `dim`; integers and bool in int64.
+    "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", ALL,
+    |a| {
+        let (dim, dtype) = scan_arguments(a)?;
+        Ok(dispatch::call1(Cumsum { dim, reverse: false, dtype }, &[a.tensor(0)?])?.into())
+    };
+    /// Running products along `dim`; integers and bool in int64.
+    "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", ALL,
+    |a| {
+        let (dim, dtype) = scan_arguments(a)?;
+        Ok(dispatch::call1(Cumprod { dim, reverse: false, dtype }, &[a.tensor(0)?])?.into())
+    };
+    /// Running maxima along `dim` and their indices; of equal ones the last.
+    "cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", FN | METHOD | OUT,
+    |a| cumulative_extreme(a, true);
+    /// Running minima along `dim` and their indices; of equal ones the last.
+    "cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", FN | METHOD | OUT,
+    |a| cumulative_extreme(a, false);
+    /// Logarithms of running sums of exponentials along `dim`.
+    "logcumsumexp(Tensor self, int dim) -> Tensor", FN | METHOD | OUT,
+    |a| {
+        let x = a.tensor(0)?;
+        let dim = shape::dim(a.int(1)?, x.ndim())?;
+        let x = x.to_dtype(x.dtype().to_float())?;
+        Ok(dispatch::call1(Logcumsumexp { dim }, &[&x])?.into())
+    };
+    /// Differences of neighbours along `dim`, taken `n` times.
+    "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
+    FN | METHOD | OUT,
+    |a| {
+        let y = diff(a.tensor(0)?, a.int(1)?, a.int(2)?, a.opt_tensor(3), a.opt_tensor(4))?;
+        Ok(y.into())
+    };
+    /// The integral along `dim` by the trapezoidal rule with sample points `x`.
+    "trapezoid(Tensor y, Tensor x, *, int dim=-1) -> Tensor", FN, |a| trapezoid(a, false);
+    /// The integral along `dim` by the trapezoidal rule with spacing `dx`.
+    "trapezoid(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", FN, |a| trapezoid(a, false);
+    /// `trapezoid` under its older name.
+    "trapz(Tensor y, Tensor x, *, int dim=-1) -> Tensor", FN, |a| trapezoid(a, false);
+    /// `trapezoid` under its older name.
+    "trapz(Tensor y, *, float dx=1, int dim=-1) -> Tensor", FN, |a| trapezoid(a, false);
+    /// Running integrals along `dim` by the trapezoidal rule with sample points `x`.
+    "cumulative_trapezoid(Tensor y, Tensor x, *, int dim=-1) -> Tensor", FN,
+    |a| trapezoid(a, true);
+    /// Running integrals along `dim` by the trapezoidal rule with spacing `dx`.
+    "cumulative_trapezoid(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", FN,
+    |a| trapezoid(a, true);
+}

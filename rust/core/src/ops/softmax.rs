@@ -1,3 +1,490 @@
-//! Softmax and its logarithm.
+//! Softmax and its relatives along one dimension, and logsumexp.
 
-crate::entries! {}
+use super::along::around;
+use super::pointwise::apply;
+use super::pointwise::unary::Exp;
+use super::reduce::{one, reduced_shape, restored, DimMask};
+use crate::autograd::Vjp;
+use crate::cpu::elements::{Compute, Element};
+use crate::cpu::math::{f32x, f64x};
+use crate::cpu::pool::parallel_for;
+use crate::cpu::reduce::{filled, reduce, Kind, Reducible};
+use crate::cpu::{level, Level};
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::schema::Args;
+use crate::shape;
+use crate::tensor::Tensor;
+use crate::with_float;
+use smallvec::smallvec;
+
+/// e^x divided by its sum along `dim`, or the logarithm of that.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Softmax {
+    pub dim: usize,
+    pub log: bool,
+}
+
+/// The gradient of [`Softmax`] from the gradient of its result and the result.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct SoftmaxGrad {
+    dim: usize,
+    log: bool,
+}
+
+/// Columns that are walked together where the dimension is not innermost.
+const TILE: usize = 128;
+
+/// A type that the kernels compute in.
+trait Exponential: Compute {
+    const LOWEST: Self;
+    fn exp(self) -> Self;
+    fn ln(self) -> Self;
+    fn add(self, o: Self) -> Self;
+    fn sub(self, o: Self) -> Self;
+    fn mul(self, o: Self) -> Self;
+    fn div(self, o: Self) -> Self;
+}
+macro_rules! exponential {
+    ($t:ident, $m:ident) => {
+        impl Exponential for $t {
+            const LOWEST: Self = $t::NEG_INFINITY;
+            #[inline(always)]
+            fn exp(self) -> Self {
+                $m::exp(self)
+            }
+            fn ln(self) -> Self {
+                $t::ln(self)
+            }
+            #[inline(always)]
+            fn add(self, o: Self) -> Self {
+                self + o
+            }
+            #[inline(always)]
+            fn sub(self, o: Self) -> Self {
+                self - o
+            }
+            #[inline(always)]
+            fn mul(self, o: Self) -> Self {
+                self * o
+            }
+            #[inline(always)]
+            fn div(self, o: Self) -> Self {
+                self / o
+            }
+        }
+    };
+}
+exponential!(f32, f32x);
+exponential!(f64, f64x);
+
+/// The larger; NaN if either is.
+#[inline(always)]
+#[allow(clippy::eq_op)]
+fn larger<T: Exponential>(a: T, b: T) -> T {
+    if (b > a) | (b != b) {
+        b
+    } else {
+        a
+    }
+}
+
+/// Sixteen running results of `step`, joined.
+#[inline(always)]
+fn lanes<T: Copy>(n: usize, init: T, step: impl Fn(T, usize) -> T, join: impl Fn(T, T) -> T) -> T {
+    const LANES: usize = 16;
+    let mut acc = [init; LANES];
+    let mut i = 0;
+    while i + LANES <= n {
+        for (l, a) in acc.iter_mut().enumerate() {
+            *a = step(*a, i + l);
+        }
+        i += LANES;
+    }
+    for (l, a) in acc.iter_mut().enumerate().take(n - i) {
+        *a = step(*a, i + l);
+    }
+    let mut total = acc[0];
+    for &a in &acc[1..] {
+        total = join(total, a);
+    }
+    total
+}
+
+/// One contiguous row.
+#[inline(always)]
+unsafe fn row<T: Exponential, const LOG: bool>(x: *const T, y: *mut T, n: usize) {
+    let top = lanes(n, T::LOWEST, |a, i| larger(a, *x.add(i)), larger);
+    let zero = T::default();
+    if LOG {
+        let sum = lanes(n, zero, |a, i| a.add((*x.add(i)).sub(top).exp()), T::add);
+        let log = sum.ln();
+        for i in 0..n {
+            *y.add(i) = (*x.add(i)).sub(top).sub(log);
+        }
+        return;
+    }
+    for i in 0..n {
+        *y.add(i) = (*x.add(i)).sub(top).exp();
+    }
+    let sum = lanes(n, zero, |a, i| a.add(*y.add(i)), T::add);
+    for i in 0..n {
+        *y.add(i) = (*y.add(i)).div(sum);
+    }
+}
+
+/// `width` columns of `n` elements that lie `stride` apart.
+#[inline(always)]
+unsafe fn columns<T: Exponential, const LOG: bool>(
+    x: *const T,
+    y: *mut T,
+    n: usize,
+    stride: usize,
+    width: usize,
+) {
+    let mut top = [T::LOWEST; TILE];
+    let mut sum = [T::default(); TILE];
+    for k in 0..n {
+        for (j, t) in top[..width].iter_mut().enumerate() {
+            *t = larger(*t, *x.add(k * stride + j));
+        }
+    }
+    for k in 0..n {
+        for j in 0..width {
+            let e = (*x.add(k * stride + j)).sub(top[j]).exp();
+            sum[j] = sum[j].add(e);
+            if !LOG {
+                *y.add(k * stride + j) = e;
+            }
+        }
+    }
+    if LOG {
+        for s in &mut sum[..width] {
+            *s = s.ln();
+        }
+    }
+    for k in 0..n {
+        for j in 0..width {
+            let at = k * stride + j;
+            *y.add(at) = match LOG {
+                true => (*x.add(at)).sub(top[j]).sub(sum[j]),
+                false => (*y.add(at)).div(sum[j]),
+            };
+        }
+    }
+}
+
+/// The gradient in one row: `y (g - sum(g y))`, or `g - e^y sum(g)` for the logarithm.
+#[inline(always)]
+unsafe fn grad_row<T: Exponential, const LOG: bool>(g: *const T, y: *const T, d: *mut T, n: usize) {
+    let zero = T::default();
+    if LOG {
+        let sum = lanes(n, zero, |a, i| a.add(*g.add(i)), T::add);
+        for i in 0..n {
+            *d.add(i) = (*g.add(i)).sub((*y.add(i)).exp().mul(sum));
+        }
+    } else {
+        let sum = lanes(n, zero, |a, i| a.add((*g.add(i)).mul(*y.add(i))), T::add);
+        for i in 0..n {
+            *d.add(i) = (*y.add(i)).mul((*g.add(i)).sub(sum));
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn grad_columns<T: Exponential, const LOG: bool>(
+    g: *const T,
+    y: *const T,
+    d: *mut T,
+    n: usize,
+    stride: usize,
+    width: usize,
+) {
+    let mut sum = [T::default(); TILE];
+    for k in 0..n {
+        for (j, s) in sum[..width].iter_mut().enumerate() {
+            let at = k * stride + j;
+            let v = if LOG { *g.add(at) } else { (*g.add(at)).mul(*y.add(at)) };
+            *s = s.add(v);
+        }
+    }
+    for k in 0..n {
+        for (j, &s) in sum[..width].iter().enumerate() {
+            let at = k * stride + j;
+            *d.add(at) = match LOG {
+                true => (*g.add(at)).sub((*y.add(at)).exp().mul(s)),
+                false => (*y.add(at)).mul((*g.add(at)).sub(s)),
+            };
+        }
+    }
+}
+
+/// What a kernel gets: one or two inputs, the output, and the lines' place.
+#[derive(Clone, Copy)]
+struct Lines<T> {
+    x: *const T,
+    /// The result, for gradients.
+    y: *const T,
+    out: *mut T,
+    n: usize,
+    stride: usize,
+    width: usize,
+}
+
+#[inline(always)]
+unsafe fn lines<T: Exponential, const LOG: bool, const GRAD: bool>(l: Lines<T>) {
+    match (GRAD, l.stride == 1) {
+        (false, true) => row::<T, LOG>(l.x, l.out, l.n),
+        (false, false) => columns::<T, LOG>(l.x, l.out, l.n, l.stride, l.width),
+        (true, true) => grad_row::<T, LOG>(l.x, l.y, l.out, l.n),
+        (true, false) => grad_columns::<T, LOG>(l.x, l.y, l.out, l.n, l.stride, l.width),
+    }
+}
+
+unsafe fn portable<T: Exponential, const LOG: bool, const GRAD: bool>(l: Lines<T>) {
+    lines::<T, LOG, GRAD>(l)
+}
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn avx2<T: Exponential, const LOG: bool, const GRAD: bool>(l: Lines<T>) {
+    lines::<T, LOG, GRAD>(l)
+}
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
+unsafe fn avx512<T: Exponential, const LOG: bool, const GRAD: bool>(l: Lines<T>) {
+    lines::<T, LOG, GRAD>(l)
+}
+
+type Kernel<T> = unsafe fn(Lines<T>);
+
+fn kernel<T: Exponential, const LOG: bool, const GRAD: bool>() -> Kernel<T> {
+    match level() {
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => avx512::<T, LOG, GRAD>,
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => avx2::<T, LOG, GRAD>,
+        _ => portable::<T, LOG, GRAD>,
+    }
+}
+
+/// Runs a kernel over all lines along `dim` of contiguous `x` (and `y`) into `out`.
+fn over_lines<T: Exponential>(
+    kernel: Kernel<T>,
+    x: &[T],
+    y: &[T],
+    out: &mut [T],
+    dims: &[usize],
+    dim: usize,
+) {
+    let (outer, n, inner) = around(dims, dim);
+    if out.is_empty() {
+        return;
+    }
+    let tiles = inner.div_ceil(TILE);
+    let (from, result, to) = (x.as_ptr() as usize, y.as_ptr() as usize, out.as_mut_ptr() as usize);
+    parallel_for(outer * tiles, (1 << 12) / (n * inner.min(TILE)) + 1, |range| {
+        for u in range {
+            let (o, t) = (u / tiles, u % tiles);
+            let at = o * n * inner + t * TILE;
+            // SAFETY: the lines of this unit lie within the slices and are written here alone.
+            unsafe {
+                kernel(Lines {
+                    x: (from as *const T).add(at),
+                    y: (result as *const T).wrapping_add(at),
+                    out: (to as *mut T).add(at),
+                    n,
+                    stride: inner,
+                    width: TILE.min(inner - t * TILE),
+                });
+            }
+        }
+    });
+}
+
+impl Derivative for Softmax {
+    fn name(&self) -> &'static str {
+        if self.log {
+            "LogSoftmaxBackward0"
+        } else {
+            "SoftmaxBackward0"
+        }
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::outputs(1)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else { return Ok(smallvec![None]) };
+        let op = SoftmaxGrad { dim: self.dim, log: self.log };
+        one(dispatch::call1(op, &[g, &cx.output(0)?])?)
+    }
+}
+
+impl Op for Softmax {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        Ok(smallvec![TensorMeta::of(x[0])])
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let name = if self.log { "log_softmax_lastdim_kernel_impl" } else { "softmax_lastdim_kernel_impl" };
+        with_float!(x[0].dtype(), name, T => {
+            let x = x[0].prepared(T::DTYPE)?;
+            // SAFETY: contiguous host memory of this type.
+            let from = unsafe { x.slice::<T>() };
+            let run = if self.log { kernel::<T, true, false>() } else { kernel::<T, false, false>() };
+            filled::<T>(&y[0], |y| over_lines(run, from, &[], y, x.shape(), self.dim));
+        });
+        Ok(())
+    }
+}
+
+impl Derivative for SoftmaxGrad {
+    fn name(&self) -> &'static str {
+        if self.log {
+            "LogSoftmaxBackwardDataBackward0"
+        } else {
+            "SoftmaxBackwardDataBackward0"
+        }
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::inputs(3)
+    }
+    fn vjp(&self, cx: &Vjp, h: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(h) = &h[0] else { return Ok(smallvec![None, None]) };
+        let (g, y) = (cx.input(0)?, cx.input(1)?);
+        let sum = |t: Tensor| t.sum_dim(self.dim as i64, true);
+        if self.log {
+            let p = apply(Exp, [&y])?;
+            let hp = h.mul(&p)?;
+            let dg = h.sub(&sum(hp.clone())?)?;
+            let dy = hp.mul(&sum(g)?)?.neg()?;
+            return Ok(smallvec![Some(dg), Some(dy)]);
+        }
+        let hy = sum(h.mul(&y)?)?;
+        let dg = y.mul(&h.sub(&hy)?)?;
+        let dy = h.mul(&g.sub(&sum(g.mul(&y)?)?)?)?.sub(&g.mul(&hy)?)?;
+        Ok(smallvec![Some(dg), Some(dy)])
+    }
+}
+
+impl Op for SoftmaxGrad {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        Ok(smallvec![TensorMeta::of(x[1])])
+    }
+    fn cpu(&self, x: &[&Tensor], d: &[Tensor]) -> Result<()> {
+        with_float!(x[1].dtype(), "softmax_backward", T => {
+            let (g, y) = (x[0].prepared(T::DTYPE)?, x[1].prepared(T::DTYPE)?);
+            // SAFETY: contiguous host memory of this type.
+            let (g, from) = unsafe { (g.slice::<T>(), y.slice::<T>()) };
+            let run = if self.log { kernel::<T, true, true>() } else { kernel::<T, false, true>() };
+            filled::<T>(&d[0], |d| over_lines(run, g, from, d, y.shape(), self.dim));
+        });
+        Ok(())
+    }
+}
+
+/// The logarithm of the sum of exponentials over the dimensions in `mask`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Logsumexp {
+    mask: DimMask,
+    keepdim: bool,
+}
+
+impl Derivative for Logsumexp {
+    fn name(&self) -> &'static str {
+        "LogsumexpBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save { inputs: 1, outputs: 1 }
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else { return Ok(smallvec![None]) };
+        let x = cx.input(0)?;
+        let y = restored(&cx.output(0)?, x.shape(), &self.mask, self.keepdim)?;
+        let g = restored(g, x.shape(), &self.mask, self.keepdim)?;
+        one(g.mul(&apply(Exp, [&x.sub(&y)?])?)?)
+    }
+}
+
+impl Op for Logsumexp {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        let shape = reduced_shape(x[0].shape(), &self.mask, self.keepdim);
+        Ok(smallvec![TensorMeta { shape, dtype: x[0].dtype(), device: x[0].device() }])
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        fn run<T: Reducible + Exponential>(x: &Tensor, mask: &[bool], y: &mut [T]) {
+            let mut top = vec![T::default(); y.len()];
+            reduce::<T>(x, mask, Kind::Max, None, &mut top);
+            for t in &mut top {
+                // An infinite maximum would give inf - inf.
+                if t.to_f64().is_infinite() {
+                    *t = T::default();
+                }
+            }
+            reduce::<T>(x, mask, Kind::SumExpFrom, Some(&top), y);
+            for (y, &t) in y.iter_mut().zip(&top) {
+                *y = y.ln().add(t);
+            }
+        }
+        with_float!(x[0].dtype(), "logsumexp", T => {
+            filled::<T>(&y[0], |y| run::<T>(x[0], &self.mask, y));
+        });
+        Ok(())
+    }
+}
+
+impl Tensor {
+    /// `softmax` along `dim`.
+    pub fn softmax(&self, dim: i64) -> Result<Tensor> {
+        let dim = shape::dim(dim, self.ndim())?;
+        dispatch::call1(Softmax { dim, log: false }, &[self])
+    }
+
+    /// `log_softmax` along `dim`.
+    pub fn log_softmax(&self, dim: i64) -> Result<Tensor> {
+        let dim = shape::dim(dim, self.ndim())?;
+        dispatch::call1(Softmax { dim, log: true }, &[self])
+    }
+
+    /// `logsumexp` over the dimensions in `mask`.
+    pub fn logsumexp_mask(&self, mask: &[bool], keepdim: bool) -> Result<Tensor> {
+        let x = self.to_dtype(self.dtype().to_float())?;
+        dispatch::call1(Logsumexp { mask: mask.into(), keepdim }, &[&x])
+    }
+}
+
+fn typed(a: &Args, dtype: Option<DType>) -> Result<Tensor> {
+    let x = a.tensor(0)?;
+    x.to_dtype(dtype.unwrap_or(x.dtype()))
+}
+
+fn logsumexp(a: &Args) -> Result<Tensor> {
+    let x = a.tensor(0)?;
+    x.logsumexp_mask(&a.mask(1, x)?, a.bool(2)?)
+}
+
+crate::entries! {
+    /// e^x divided by its sum along `dim`; `dtype` converts the input first.
+    "softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", FN | METHOD | OUT | SPECIAL,
+    |a| Ok(typed(a, a.dtype(2))?.softmax(a.int(1)?)?.into());
+    /// The logarithm of softmax, computed without leaving it.
+    "log_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    FN | METHOD | OUT | SPECIAL,
+    |a| Ok(typed(a, a.dtype(2))?.log_softmax(a.int(1)?)?.into());
+    /// Softmax without conversion, as decompositions call it.
+    "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", FN | OUT,
+    |a| {
+        let to = a.bool(2)?.then_some(DType::F32);
+        Ok(typed(a, to)?.softmax(a.int(1)?)?.into())
+    };
+    /// Log-softmax without conversion, as decompositions call it.
+    "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", FN | OUT,
+    |a| {
+        let to = a.bool(2)?.then_some(DType::F32);
+        Ok(typed(a, to)?.log_softmax(a.int(1)?)?.into())
+    };
+    /// The logarithm of the sum of exponentials along `dim`, stable for large values.
+    "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+    FN | METHOD | OUT | SPECIAL,
+    |a| Ok(logsumexp(a)?.into());
+}

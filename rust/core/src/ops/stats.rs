@@ -1,3 +1,597 @@
-//! Statistics: variance, median, histograms, unique values.
+//! Variance, norms, counts and histograms.
 
-crate::entries! {}
+use super::pointwise::apply;
+use super::pointwise::binary::{Eq, Pow};
+use super::pointwise::ternary::where_;
+use super::pointwise::unary::{Abs, LogicalNot, Sign};
+use super::reduce::{all_dims, one, reduced_count, reduced_shape, restored, spread, DimMask};
+use crate::autograd::{mode, Vjp};
+use crate::cpu::elements::Element;
+use crate::cpu::reduce::{filled, reduce, Kind};
+use crate::dispatch;
+use crate::dtype::{DType, Scalar};
+use crate::error::Result;
+use crate::host;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::schema::{Args, Value};
+use crate::shape::{reduced, Show};
+use crate::tensor::Tensor;
+use crate::{bail, ensure, with_float};
+use smallvec::smallvec;
+
+/// Variance (or its root) and mean over the dimensions in `mask`. `correction` is a float's bits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Variance {
+    mask: DimMask,
+    keepdim: bool,
+    correction: u64,
+    root: bool,
+}
+
+impl Derivative for Variance {
+    fn name(&self) -> &'static str {
+        if self.root {
+            "StdBackward0"
+        } else {
+            "VarBackward0"
+        }
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save { inputs: 1, outputs: self.root as Mask }
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let x = cx.input(0)?;
+        let n = reduced_count(x.shape(), &self.mask) as f64;
+        let mut out = None;
+        if let Some(g) = &g[0] {
+            let mut g = g.clone();
+            if self.root {
+                let y = cx.output(0)?;
+                let zero = Tensor::zeros(&[], y.dtype(), y.device())?;
+                let halved = g.div(&y.mul_scalar(2.0)?)?;
+                g = where_(&apply(Eq, [&y, &zero])?, &zero, &halved)?;
+            }
+            let scale = 2.0 / (n - f64::from_bits(self.correction));
+            let from = x.sub(&x.mean_mask(&self.mask, true, None)?)?;
+            let g = restored(&g, x.shape(), &self.mask, self.keepdim)?;
+            out = Some(g.mul_scalar(scale)?.mul(&from)?);
+        }
+        if let Some(g) = g.get(1).and_then(Option::as_ref) {
+            let d = spread(&g.div_scalar(n)?, x.shape(), &self.mask, self.keepdim)?;
+            out = Some(match out {
+                Some(o) => o.add(&d)?,
+                None => d,
+            });
+        }
+        Ok(smallvec![out])
+    }
+}
+
+impl Op for Variance {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        let shape = reduced_shape(x[0].shape(), &self.mask, self.keepdim);
+        let meta = TensorMeta { shape, dtype: x[0].dtype(), device: x[0].device() };
+        Ok(smallvec![meta.clone(), meta])
+    }
+    /// Two passes: the mean, then the squares of the distances from it.
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let x = x[0];
+        let n = reduced_count(x.shape(), &self.mask) as f64;
+        let free = (n - f64::from_bits(self.correction)).max(0.0);
+        with_float!(x.dtype(), "std_var", T => {
+            filled::<T>(&y[1], |mean| {
+                reduce::<T>(x, &self.mask, Kind::Sum, None, mean);
+                for m in mean.iter_mut() {
+                    *m = T::of_f64(m.to_f64() / n);
+                }
+                filled::<T>(&y[0], |var| {
+                    reduce::<T>(x, &self.mask, Kind::SumSquaredFrom, Some(mean), var);
+                    for v in var {
+                        let r = v.to_f64() / free;
+                        *v = T::of_f64(if self.root { r.sqrt() } else { r });
+                    }
+                });
+            });
+        });
+        Ok(())
+    }
+}
+
+/// `var`, `std` and their forms with the mean.
+fn variance(
+    name: &str,
+    x: &Tensor,
+    mask: DimMask,
+    correction: f64,
+    keepdim: bool,
+) -> Result<Vec<Tensor>> {
+    ensure!(
+        x.dtype().is_float(),
+        Runtime,
+        "{name}: std and var only support floating point and complex dtypes, got {}",
+        x.dtype().scalar_name()
+    );
+    let n = reduced_count(x.shape(), &mask) as f64;
+    if n - correction <= 0.0 {
+        host::warn(&format!(
+            "{name}(): degrees of freedom is <= 0. Correction should be strictly less than the \
+             reduction factor (input numel divided by output numel)."
+        ));
+    }
+    let root = name.starts_with("std");
+    let op = Variance { mask, keepdim, correction: correction.to_bits(), root };
+    Ok(dispatch::call(op, &[x])?.into_vec())
+}
+
+impl Tensor {
+    /// Variance and mean over the dimensions in `mask`.
+    pub fn var_mean_mask(
+        &self,
+        mask: &[bool],
+        correction: f64,
+        keepdim: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        let mut both = variance("var_mean", self, mask.into(), correction, keepdim)?;
+        let mean = both.swap_remove(1);
+        Ok((both.swap_remove(0), mean))
+    }
+}
+
+/// Reads the three overloads: all, dims with `unbiased`, dims with `correction`.
+fn spread_of(a: &Args) -> Result<Value> {
+    let x = a.tensor(0)?;
+    let names: Vec<&str> = a.schema.params.iter().map(|p| p.name).collect();
+    let at = |n: &str| names.iter().position(|&m| m == n);
+    let mask = match at("dim") {
+        Some(i) => a.mask(i, x)?,
+        None => all_dims(x),
+    };
+    let correction = match (at("unbiased"), at("correction")) {
+        (Some(i), _) => a.bool(i)? as u8 as f64,
+        (_, Some(i)) => a.opt_scalar(i).map_or(1.0, Scalar::f64),
+        _ => 1.0,
+    };
+    let keepdim = at("keepdim").map_or(Ok(false), |i| a.bool(i))?;
+    let mut both = variance(a.schema.name, x, mask, correction, keepdim)?;
+    if a.schema.name.ends_with("_mean") {
+        return Ok(Value::Tuple(both));
+    }
+    Ok(both.swap_remove(0).into())
+}
+
+/// The p-norm of the elements over the dimensions in `mask`; `p` is a float's bits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct VectorNorm {
+    p: u64,
+    mask: DimMask,
+    keepdim: bool,
+}
+
+fn power(x: &Tensor, e: f64) -> Result<Tensor> {
+    apply(Pow, [x, &Tensor::number(Scalar::Float(e))?])
+}
+
+/// `x`, and 0 where `zero` is 0.
+fn zero_where_zero(zero: &Tensor, x: &Tensor) -> Result<Tensor> {
+    let nothing = Tensor::zeros(&[], x.dtype(), x.device())?;
+    where_(&apply(LogicalNot, [zero])?, &nothing, x)
+}
+
+impl Derivative for VectorNorm {
+    fn name(&self) -> &'static str {
+        "LinalgVectorNormBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save { inputs: 1, outputs: 1 }
+    }
+    /// At zero the subgradient 0 is taken.
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else { return Ok(smallvec![None]) };
+        let x = cx.input(0)?;
+        let g = restored(g, x.shape(), &self.mask, self.keepdim)?;
+        let y = restored(&cx.output(0)?, x.shape(), &self.mask, self.keepdim)?;
+        let p = f64::from_bits(self.p);
+        if p == 0.0 {
+            return one(Tensor::zeros(x.shape(), x.dtype(), x.device())?);
+        }
+        let sign = |x: &Tensor| apply(Sign, [x]);
+        let size = |x: &Tensor| apply(Abs, [x]);
+        one(if p == 1.0 {
+            sign(&x)?.mul(&g)?
+        } else if p == 2.0 {
+            x.mul(&zero_where_zero(&y, &g.div(&y)?)?)?
+        } else if p.is_infinite() {
+            let m = apply(Eq, [&size(&x)?, &y])?;
+            let n = m.sum_mask(&self.mask, true, Some(g.dtype()))?;
+            sign(&x)?.mul(&m.to_dtype(g.dtype())?)?.mul(&g.div(&n)?)?
+        } else if p < 1.0 {
+            let part = zero_where_zero(&x, &sign(&x)?.mul(&power(&size(&x)?, p - 1.0)?)?)?;
+            part.mul(&g.mul(&power(&y, 1.0 - p)?)?)?
+        } else {
+            let part = match p < 2.0 {
+                true => sign(&x)?.mul(&power(&size(&x)?, p - 1.0)?)?,
+                false => x.mul(&power(&size(&x)?, p - 2.0)?)?,
+            };
+            part.mul(&zero_where_zero(&y, &g.div(&power(&y, p - 1.0)?)?)?)?
+        })
+    }
+}
+
+impl Op for VectorNorm {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        let shape = reduced_shape(x[0].shape(), &self.mask, self.keepdim);
+        Ok(smallvec![TensorMeta { shape, dtype: x[0].dtype(), device: x[0].device() }])
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let (x, p) = (x[0], f64::from_bits(self.p));
+        let kind = match p {
+            1.0 => Kind::SumAbs,
+            2.0 => Kind::SumSquares,
+            f64::INFINITY => Kind::MaxAbs,
+            f64::NEG_INFINITY => Kind::MinAbs,
+            _ => Kind::Sum,
+        };
+        let raised;
+        let x = match kind {
+            Kind::Sum => {
+                // Powers in the compute type, so that half types round once.
+                raised = mode::with_grad(false, || {
+                    let wide = x.to_dtype(x.dtype().compute())?;
+                    match p {
+                        0.0 => apply(LogicalNot, [&apply(LogicalNot, [&wide])?]),
+                        _ => power(&apply(Abs, [&wide])?, p),
+                    }
+                })?;
+                &raised
+            }
+            _ => x,
+        };
+        with_float!(y[0].dtype(), "linalg_vector_norm", T => filled::<T>(&y[0], |y| {
+            reduce::<T>(x, &self.mask, kind, None, y);
+            for v in y {
+                *v = match kind {
+                    Kind::SumSquares => T::of_f64(v.to_f64().sqrt()),
+                    Kind::Sum if p != 0.0 => T::of_f64(v.to_f64().powf(1.0 / p)),
+                    _ => *v,
+                };
+            }
+        }));
+        Ok(())
+    }
+}
+
+impl Tensor {
+    /// `linalg.vector_norm` over the dimensions in `mask`.
+    pub fn vector_norm(&self, p: f64, mask: &[bool], keepdim: bool) -> Result<Tensor> {
+        ensure!(
+            self.dtype().is_float(),
+            Runtime,
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
+            self.dtype().scalar_name()
+        );
+        ensure!(
+            reduced_count(self.shape(), mask) > 0 || (p >= 0.0 && p.is_finite()),
+            Runtime,
+            "linalg.vector_norm cannot compute the {p} norm on an empty tensor because the \
+             operation does not have an identity, got shape {}",
+            Show(self.shape())
+        );
+        dispatch::call1(VectorNorm { p: p.to_bits(), mask: mask.into(), keepdim }, &[self])
+    }
+}
+
+fn converted(x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
+    let Some(dtype) = dtype else { return Ok(x.clone()) };
+    ensure!(
+        dtype.is_float() && (!x.dtype().is_float() || x.dtype().promote(dtype) == dtype),
+        Runtime,
+        "linalg.vector_norm: the dtype of the input ({}) should be convertible without narrowing \
+         to the specified dtype ({})",
+        x.dtype().scalar_name(),
+        dtype.scalar_name()
+    );
+    x.to_dtype(dtype)
+}
+
+fn norm(a: &Args) -> Result<Value> {
+    let p = match &a.values[1] {
+        Value::Str(s) if &**s == "fro" => 2.0,
+        Value::Str(s) if &**s == "nuc" => {
+            bail!(NotImplemented, "norm: the nuclear norm is found as linalg.matrix_norm(x, 'nuc')")
+        }
+        Value::Str(s) => bail!(Value, "norm: expected p to be a number, 'fro' or 'nuc', got '{s}'"),
+        _ => a.opt_scalar(1).map_or(2.0, Scalar::f64),
+    };
+    let x = match a.dtype(4) {
+        Some(d) => a.tensor(0)?.to_dtype(d)?,
+        None => a.tensor(0)?.clone(),
+    };
+    ensure!(
+        x.dtype().is_float(),
+        Runtime,
+        "norm(): input dtype should be either floating point or complex. Got {} instead.",
+        x.dtype().scalar_name()
+    );
+    Ok(x.vector_norm(p, &a.mask(2, &x)?, a.bool(3)?)?.into())
+}
+
+/// Host values of integers.
+fn integers(x: &Tensor) -> Result<Vec<i64>> {
+    let x = x.prepared(DType::I64)?;
+    // SAFETY: contiguous host memory of this type.
+    Ok(unsafe { x.slice::<i64>() }.to_vec())
+}
+
+/// Host values of numbers.
+fn floats(x: &Tensor) -> Result<Vec<f64>> {
+    let x = x.prepared(DType::F64)?;
+    // SAFETY: contiguous host memory of this type.
+    Ok(unsafe { x.slice::<f64>() }.to_vec())
+}
+
+fn bincount(x: &Tensor, weights: Option<&Tensor>, minimum: i64) -> Result<Tensor> {
+    ensure!(minimum >= 0, Runtime, "minlength should be >= 0, got {minimum}");
+    ensure!(
+        x.ndim() == 1 && x.dtype().is_int() || x.numel() == 0 && x.ndim() == 1,
+        Runtime,
+        "bincount only supports 1-d non-negative integral inputs, got shape {} of {}",
+        Show(x.shape()),
+        x.dtype().scalar_name()
+    );
+    let values = integers(x)?;
+    ensure!(
+        values.iter().all(|&v| v >= 0),
+        Runtime,
+        "bincount only supports 1-d non-negative integral inputs, got a negative one"
+    );
+    let top = values.iter().max().map_or(0, |&m| m as usize + 1);
+    let bins = top.max(minimum as usize);
+    let Some(w) = weights else {
+        let y = Tensor::zeros(&[bins], DType::I64, x.device())?;
+        // SAFETY: a fresh contiguous tensor of this type.
+        let counts = unsafe { y.slice_mut::<i64>() };
+        for v in values {
+            counts[v as usize] += 1;
+        }
+        return Ok(y);
+    };
+    ensure!(
+        w.shape() == x.shape(),
+        Runtime,
+        "weights should be 1-d and have the same length as input, got {} for {}",
+        Show(w.shape()),
+        Show(x.shape())
+    );
+    let mut sums = vec![0.0; bins];
+    for (v, w) in values.into_iter().zip(floats(w)?) {
+        sums[v as usize] += w;
+    }
+    let y = Tensor::from_slice(&sums, &[bins], DType::F64)?;
+    y.to_dtype(if w.dtype() == DType::F32 { DType::F32 } else { DType::F64 })
+}
+
+/// Edges that divide `low..=high` evenly.
+fn even_edges(low: f64, high: f64, bins: usize) -> Vec<f64> {
+    let step = (high - low) / bins as f64;
+    (0..=bins)
+        .map(|i| if i < bins / 2 { low + step * i as f64 } else { high - step * (bins - i) as f64 })
+        .collect()
+}
+
+/// The range of finite values, widened where it is a point.
+fn data_range(name: &str, values: &[f64], low: f64, high: f64) -> Result<(f64, f64)> {
+    let (mut low, mut high) = (low, high);
+    if low == high && !values.is_empty() {
+        low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if values.iter().any(|v| v.is_nan()) {
+            (low, high) = (f64::NAN, f64::NAN);
+        }
+    }
+    ensure!(
+        low.is_finite() && high.is_finite(),
+        Runtime,
+        "{name}: range of [{low}, {high}] is not finite"
+    );
+    ensure!(low <= high, Runtime, "{name}: max must be larger than min, got [{low}, {high}]");
+    if low == high {
+        (low, high) = (low - 1.0, high + 1.0);
+    }
+    Ok((low, high))
+}
+
+fn histc(x: &Tensor, bins: i64, low: f64, high: f64) -> Result<Tensor> {
+    ensure!(bins > 0, Runtime, "histc: bins must be > 0, got {bins}");
+    if !x.dtype().is_float() {
+        bail!(NotImplemented, "\"histogram_cpu\" not implemented for '{}'", x.dtype().scalar_name());
+    }
+    let values = floats(x)?;
+    let (low, high) = data_range("histc", &values, low, high)?;
+    let mut counts = vec![0.0; bins as usize];
+    for v in values {
+        if v >= low && v <= high {
+            let at = ((v - low) / (high - low) * bins as f64) as i64;
+            counts[at.min(bins - 1) as usize] += 1.0;
+        }
+    }
+    Tensor::from_slice(&counts, &[bins as usize], DType::F64)?.to_dtype(x.dtype())
+}
+
+/// The bin of each value among ascending edges; the last bin is closed.
+fn bin_of(edges: &[f64], v: f64) -> Option<usize> {
+    let (first, last) = (*edges.first()?, *edges.last()?);
+    if !(v >= first && v <= last) || edges.len() < 2 {
+        return None;
+    }
+    let at = edges.partition_point(|&e| e <= v);
+    Some(at.saturating_sub(1).min(edges.len() - 2))
+}
+
+fn histogram(
+    x: &Tensor,
+    edges: Vec<f64>,
+    weight: Option<&Tensor>,
+    density: bool,
+) -> Result<Vec<Tensor>> {
+    let values = floats(x)?;
+    let weights = match weight {
+        Some(w) => {
+            ensure!(
+                w.shape() == x.shape() && w.dtype() == x.dtype(),
+                Runtime,
+                "torch.histogram: if weight tensor is provided it should have the same shape and \
+                 dtype as the input tensor, got {} of {} for {} of {}",
+                Show(w.shape()),
+                w.dtype().scalar_name(),
+                Show(x.shape()),
+                x.dtype().scalar_name()
+            );
+            Some(floats(w)?)
+        }
+        None => None,
+    };
+    let bins = edges.len() - 1;
+    let mut sums = vec![0.0; bins];
+    for (i, v) in values.into_iter().enumerate() {
+        if let Some(b) = bin_of(&edges, v) {
+            sums[b] += weights.as_ref().map_or(1.0, |w| w[i]);
+        }
+    }
+    if density {
+        let total: f64 = sums.iter().sum();
+        for (b, s) in sums.iter_mut().enumerate() {
+            *s /= total * (edges[b + 1] - edges[b]);
+        }
+    }
+    let made = |v: &[f64]| Tensor::from_slice(v, &[v.len()], DType::F64)?.to_dtype(x.dtype());
+    Ok(vec![made(&sums)?, made(&edges)?])
+}
+
+fn histogram_of_bins(a: &Args) -> Result<Value> {
+    let x = a.tensor(0)?.detach();
+    if !matches!(x.dtype(), DType::F32 | DType::F64) {
+        bail!(NotImplemented, "\"histogram_cpu\" not implemented for '{}'", x.dtype().scalar_name());
+    }
+    let bins = a.int(1)?;
+    ensure!(bins > 0, Runtime, "torch.histogram(): bins must be > 0, got {bins} for dimension 0");
+    let range = match &a.values[2] {
+        Value::Floats(v) => {
+            ensure!(
+                v.len() == 2,
+                Runtime,
+                "torch.histogram(): range should have 2 elements, but got {}",
+                v.len()
+            );
+            (v[0], v[1])
+        }
+        _ => (0.0, 0.0),
+    };
+    let (low, high) = match (x.numel(), range.0 == range.1) {
+        (0, true) => (0.0, 1.0),
+        _ => data_range("torch.histogram", &floats(&x)?, range.0, range.1)?,
+    };
+    let (low, high) = match range.0 == range.1 && x.numel() > 0 {
+        // PyTorch widens a point by one half on each side here, and by one in histc.
+        true if high - low == 2.0 && point(&x)? => (low + 0.5, high - 0.5),
+        _ => (low, high),
+    };
+    let edges = even_edges(low, high, bins as usize);
+    Ok(Value::Tuple(histogram(&x, edges, a.opt_tensor(3), a.bool(4)?)?))
+}
+
+/// Whether all elements are equal.
+fn point(x: &Tensor) -> Result<bool> {
+    let v = floats(x)?;
+    Ok(v.iter().all(|a| *a == v[0]))
+}
+
+crate::entries! {
+    /// The variance of all elements; `unbiased` divides by N - 1.
+    "var(Tensor self, bool unbiased=True) -> Tensor", FN | METHOD, spread_of;
+    /// The variance along `dim`; `unbiased` divides by N - 1.
+    "var(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
+    FN | METHOD | OUT, spread_of;
+    /// The variance along `dim`, divided by N - correction.
+    "var(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
+    FN | METHOD | OUT, spread_of;
+    /// The standard deviation of all elements; `unbiased` divides by N - 1.
+    "std(Tensor self, bool unbiased=True) -> Tensor", FN | METHOD, spread_of;
+    /// The standard deviation along `dim`; `unbiased` divides by N - 1.
+    "std(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
+    FN | METHOD | OUT, spread_of;
+    /// The standard deviation along `dim`, divided by N - correction.
+    "std(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
+    FN | METHOD | OUT, spread_of;
+    /// Variance and mean of all elements.
+    "var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", FN, spread_of;
+    /// Variance and mean along `dim`.
+    "var_mean(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
+    FN, spread_of;
+    /// Variance and mean along `dim`, the variance divided by N - correction.
+    "var_mean(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
+    FN, spread_of;
+    /// Standard deviation and mean of all elements.
+    "std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", FN, spread_of;
+    /// Standard deviation and mean along `dim`.
+    "std_mean(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
+    FN, spread_of;
+    /// Standard deviation and mean along `dim`, the variance divided by N - correction.
+    "std_mean(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
+    FN, spread_of;
+    /// The p-norm of the elements along `dim`; 0 counts, infinities take the extremes.
+    "vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    LINALG | OUT,
+    |a| {
+        let x = converted(a.tensor(0)?, a.dtype(4))?;
+        Ok(x.vector_norm(a.scalar(1)?.f64(), &a.mask(2, &x)?, a.bool(3)?)?.into())
+    };
+    /// The p-norm of the elements along `dim`; 'fro' is the 2-norm.
+    "norm(Tensor self, Scalar? p, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    FN | METHOD | OUT, norm;
+    /// The Frobenius or nuclear norm.
+    "norm(Tensor self, str p='fro', int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    FN | METHOD | OUT, norm;
+    /// The Frobenius norm along `dim`.
+    "frobenius_norm(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", FN | OUT,
+    |a| {
+        let x = a.tensor(0)?;
+        Ok(x.vector_norm(2.0, &a.mask(1, x)?, a.bool(2)?)?.into())
+    };
+    /// The p-norm of the difference of two tensors.
+    "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", FN | METHOD,
+    |a| {
+        let d = a.tensor(0)?.sub(a.tensor(1)?)?;
+        Ok(d.vector_norm(a.scalar(2)?.f64(), &reduced(None, d.ndim())?, false)?.into())
+    };
+    /// How often each non-negative integer occurs, or the sum of its weights.
+    "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", FN | METHOD,
+    |a| Ok(bincount(a.tensor(0)?, a.opt_tensor(1), a.int(2)?)?.into());
+    /// How many elements fall into each of `bins` equal intervals.
+    "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", FN | METHOD | OUT,
+    |a| {
+        let (low, high) = (a.scalar(2)?.f64(), a.scalar(3)?.f64());
+        Ok(histc(&a.tensor(0)?.detach(), a.int(1)?, low, high)?.into())
+    };
+    /// Counts, or sums of weights, in equal intervals, and the edges.
+    "histogram(Tensor self, int bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
+    FN | METHOD | OUT, histogram_of_bins;
+    /// Counts, or sums of weights, between the given edges.
+    "histogram(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
+    FN | METHOD | OUT,
+    |a| {
+        let x = a.tensor(0)?.detach();
+        let bins = a.tensor(1)?;
+        ensure!(
+            bins.ndim() == 1 && bins.numel() > 0 && bins.dtype() == x.dtype(),
+            Runtime,
+            "torch.histogram(): bins tensor should be 1-d, not empty and of the input's dtype, \
+             got shape {} of {}",
+            Show(bins.shape()),
+            bins.dtype().scalar_name()
+        );
+        if !matches!(x.dtype(), DType::F32 | DType::F64) {
+            bail!(NotImplemented, "\"histogram_cpu\" not implemented for '{}'", x.dtype().scalar_name());
+        }
+        Ok(Value::Tuple(histogram(&x, floats(bins)?, a.opt_tensor(2), a.bool(3)?)?))
+    };
+}

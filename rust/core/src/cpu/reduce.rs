@@ -1,0 +1,862 @@
+//! The loop driver of reductions: rows (the reduced dimensions are innermost in memory), columns
+//! (the kept ones are), and anything between. How the work is split depends on the shape alone, so
+//! results do not depend on the number of threads.
+
+use super::elements::{load, store, Compute};
+use super::math::{f32x, f64x};
+use super::pool::parallel_for;
+use super::{level, Level};
+use crate::dtype::DType;
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+
+/// How elements are combined. `c` below is a value given for each result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    Sum,
+    Prod,
+    /// The largest; NaN if any is.
+    Max,
+    /// The smallest; NaN if any is.
+    Min,
+    /// 1 if any is not zero.
+    Any,
+    /// 1 if all are not zero.
+    All,
+    /// The sum of what is not NaN.
+    NanSum,
+    SumSquares,
+    SumAbs,
+    MaxAbs,
+    MinAbs,
+    /// The sum of (x - c)^2.
+    SumSquaredFrom,
+    /// The sum of e^(x - c).
+    SumExpFrom,
+}
+
+/// Elements per block of a row.
+const BLOCK: usize = 1024;
+/// Columns per tile.
+const TILE: usize = 512;
+/// Elements of one result from which on it is made of partial results.
+const PIECE: usize = 1 << 15;
+/// Elements below which a second thread costs more than it gains.
+const GRAIN: usize = 1 << 15;
+
+/// Kernels of one kind.
+#[derive(Clone, Copy)]
+pub struct Kernels<T> {
+    init: T,
+    /// Combines `n` elements.
+    row: unsafe fn(x: *const T, n: usize, c: T) -> T,
+    /// Combines element `j` into `acc[j]`.
+    columns: unsafe fn(acc: *mut T, x: *const T, c: *const T, n: usize),
+    /// Combines partial results.
+    merge: unsafe fn(acc: *mut T, x: *const T, n: usize),
+}
+
+trait Fold<T> {
+    fn init() -> T;
+    fn step(acc: T, x: T, c: T) -> T;
+    fn join(a: T, b: T) -> T;
+}
+
+/// A type that reductions compute in.
+pub trait Reducible: Compute {
+    fn kernels(kind: Kind) -> Kernels<Self>;
+    fn is_nan(self) -> bool;
+}
+
+macro_rules! folds {
+    ($($name:ident<$t:ident> { $init:expr, |$acc:pat_param, $x:pat_param, $c:pat_param| $step:expr, |$a:pat_param, $b:pat_param| $join:expr })*) => {
+        $(
+            impl Fold<$t> for $name {
+                #[inline(always)]
+                fn init() -> $t { $init }
+                #[inline(always)]
+                fn step($acc: $t, $x: $t, $c: $t) -> $t { $step }
+                #[inline(always)]
+                fn join($a: $t, $b: $t) -> $t { $join }
+            }
+        )*
+    };
+}
+
+struct Sum;
+struct Prod;
+struct Max;
+struct Min;
+struct Any;
+struct All;
+struct NanSum;
+struct SumSquares;
+struct SumAbs;
+struct MaxAbs;
+struct MinAbs;
+struct SumSquaredFrom;
+struct SumExpFrom;
+
+/// The larger; NaN if either is. One comparison decides, which vectorises.
+macro_rules! larger {
+    ($a:expr, $b:expr) => {{
+        let (a, b) = ($a, $b);
+        if (b > a) | (b != b) {
+            b
+        } else {
+            a
+        }
+    }};
+}
+macro_rules! smaller {
+    ($a:expr, $b:expr) => {{
+        let (a, b) = ($a, $b);
+        if (b < a) | (b != b) {
+            b
+        } else {
+            a
+        }
+    }};
+}
+
+macro_rules! float_folds {
+    ($t:ident, $m:ident) => {
+        folds! {
+            Sum<$t> { 0.0, |a, x, _| a + x, |a, b| a + b }
+            Prod<$t> { 1.0, |a, x, _| a * x, |a, b| a * b }
+            Max<$t> { $t::NEG_INFINITY, |a, x, _| larger!(a, x), |a, b| larger!(a, b) }
+            Min<$t> { $t::INFINITY, |a, x, _| smaller!(a, x), |a, b| smaller!(a, b) }
+            Any<$t> { 0.0, |a, x, _| if x != 0.0 { 1.0 } else { a }, |a, b| a.max(b) }
+            All<$t> { 1.0, |a, x, _| if x == 0.0 { 0.0 } else { a }, |a, b| a.min(b) }
+            NanSum<$t> { 0.0, |a, x, _| if x.is_nan() { a } else { a + x }, |a, b| a + b }
+            SumSquares<$t> { 0.0, |a, x, _| a + x * x, |a, b| a + b }
+            SumAbs<$t> { 0.0, |a, x, _| a + x.abs(), |a, b| a + b }
+            MaxAbs<$t> { 0.0, |a, x, _| larger!(a, x.abs()), |a, b| larger!(a, b) }
+            MinAbs<$t> { $t::INFINITY, |a, x, _| smaller!(a, x.abs()), |a, b| smaller!(a, b) }
+            SumSquaredFrom<$t> { 0.0, |a, x, c| a + (x - c) * (x - c), |a, b| a + b }
+            SumExpFrom<$t> { 0.0, |a, x, c| a + $m::exp(x - c), |a, b| a + b }
+        }
+    };
+}
+float_folds!(f32, f32x);
+float_folds!(f64, f64x);
+folds! {
+    Sum<i64> { 0, |a, x, _| a.wrapping_add(x), |a, b| a.wrapping_add(b) }
+    Prod<i64> { 1, |a, x, _| a.wrapping_mul(x), |a, b| a.wrapping_mul(b) }
+    Max<i64> { i64::MIN, |a, x, _| a.max(x), |a, b| a.max(b) }
+    Min<i64> { i64::MAX, |a, x, _| a.min(x), |a, b| a.min(b) }
+    Any<i64> { 0, |a, x, _| a | (x != 0) as i64, |a, b| a | b }
+    All<i64> { 1, |a, x, _| a & (x != 0) as i64, |a, b| a & b }
+    SumAbs<i64> { 0, |a, x, _| a.wrapping_add(x.wrapping_abs()), |a, b| a.wrapping_add(b) }
+}
+
+/// Thirty-two running results, then their tree: short dependency chains and small error.
+#[inline(always)]
+unsafe fn row<T: Copy, F: Fold<T>>(x: *const T, n: usize, c: T) -> T {
+    const LANES: usize = 32;
+    if n < LANES {
+        let mut acc = F::init();
+        for i in 0..n {
+            acc = F::step(acc, *x.add(i), c);
+        }
+        return acc;
+    }
+    let mut lanes = [F::init(); LANES];
+    let mut i = 0;
+    while i + LANES <= n {
+        for (l, acc) in lanes.iter_mut().enumerate() {
+            *acc = F::step(*acc, *x.add(i + l), c);
+        }
+        i += LANES;
+    }
+    for (l, acc) in lanes.iter_mut().enumerate().take(n - i) {
+        *acc = F::step(*acc, *x.add(i + l), c);
+    }
+    let mut half = LANES / 2;
+    while half > 0 {
+        for l in 0..half {
+            lanes[l] = F::join(lanes[l], lanes[l + half]);
+        }
+        half /= 2;
+    }
+    lanes[0]
+}
+
+#[inline(always)]
+unsafe fn columns<T: Copy, F: Fold<T>>(acc: *mut T, x: *const T, c: *const T, n: usize) {
+    for j in 0..n {
+        *acc.add(j) = F::step(*acc.add(j), *x.add(j), *c.add(j));
+    }
+}
+
+#[inline(always)]
+unsafe fn merge<T: Copy, F: Fold<T>>(acc: *mut T, x: *const T, n: usize) {
+    for j in 0..n {
+        *acc.add(j) = F::join(*acc.add(j), *x.add(j));
+    }
+}
+
+mod portable {
+    use super::*;
+    pub unsafe fn row<T: Copy, F: Fold<T>>(x: *const T, n: usize, c: T) -> T {
+        super::row::<T, F>(x, n, c)
+    }
+    pub unsafe fn columns<T: Copy, F: Fold<T>>(a: *mut T, x: *const T, c: *const T, n: usize) {
+        super::columns::<T, F>(a, x, c, n)
+    }
+    pub unsafe fn merge<T: Copy, F: Fold<T>>(a: *mut T, x: *const T, n: usize) {
+        super::merge::<T, F>(a, x, n)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use super::*;
+    #[target_feature(enable = "avx2,fma")]
+    pub unsafe fn row<T: Copy, F: Fold<T>>(x: *const T, n: usize, c: T) -> T {
+        super::row::<T, F>(x, n, c)
+    }
+    #[target_feature(enable = "avx2,fma")]
+    pub unsafe fn columns<T: Copy, F: Fold<T>>(a: *mut T, x: *const T, c: *const T, n: usize) {
+        super::columns::<T, F>(a, x, c, n)
+    }
+    #[target_feature(enable = "avx2,fma")]
+    pub unsafe fn merge<T: Copy, F: Fold<T>>(a: *mut T, x: *const T, n: usize) {
+        super::merge::<T, F>(a, x, n)
+    }
+}
+
+fn kernels<T: Copy, F: Fold<T>>() -> Kernels<T> {
+    let init = F::init();
+    #[cfg(target_arch = "x86_64")]
+    if level() >= Level::Avx2 {
+        return Kernels {
+            init,
+            row: avx2::row::<T, F>,
+            columns: avx2::columns::<T, F>,
+            merge: avx2::merge::<T, F>,
+        };
+    }
+    Kernels {
+        init,
+        row: portable::row::<T, F>,
+        columns: portable::columns::<T, F>,
+        merge: portable::merge::<T, F>,
+    }
+}
+
+macro_rules! reducible_float {
+    ($t:ident) => {
+        impl Reducible for $t {
+            fn kernels(kind: Kind) -> Kernels<$t> {
+                match kind {
+                    Kind::Sum => kernels::<$t, Sum>(),
+                    Kind::Prod => kernels::<$t, Prod>(),
+                    Kind::Max => kernels::<$t, Max>(),
+                    Kind::Min => kernels::<$t, Min>(),
+                    Kind::Any => kernels::<$t, Any>(),
+                    Kind::All => kernels::<$t, All>(),
+                    Kind::NanSum => kernels::<$t, NanSum>(),
+                    Kind::SumSquares => kernels::<$t, SumSquares>(),
+                    Kind::SumAbs => kernels::<$t, SumAbs>(),
+                    Kind::MaxAbs => kernels::<$t, MaxAbs>(),
+                    Kind::MinAbs => kernels::<$t, MinAbs>(),
+                    Kind::SumSquaredFrom => kernels::<$t, SumSquaredFrom>(),
+                    Kind::SumExpFrom => kernels::<$t, SumExpFrom>(),
+                }
+            }
+            fn is_nan(self) -> bool {
+                $t::is_nan(self)
+            }
+        }
+    };
+}
+reducible_float!(f32);
+reducible_float!(f64);
+
+impl Reducible for i64 {
+    /// The kinds that make sense for floats only sum instead; callers convert before.
+    fn kernels(kind: Kind) -> Kernels<i64> {
+        match kind {
+            Kind::Prod => kernels::<i64, Prod>(),
+            Kind::Max => kernels::<i64, Max>(),
+            Kind::Min => kernels::<i64, Min>(),
+            Kind::Any => kernels::<i64, Any>(),
+            Kind::All => kernels::<i64, All>(),
+            Kind::SumAbs => kernels::<i64, SumAbs>(),
+            _ => kernels::<i64, Sum>(),
+        }
+    }
+    fn is_nan(self) -> bool {
+        false
+    }
+}
+
+type Extents = SmallVec<[(usize, isize); 5]>;
+
+/// Drops dimensions of size one and merges neighbours; strides in bytes.
+fn coalesce(dims: impl Iterator<Item = (usize, isize)>) -> Extents {
+    let mut out = Extents::new();
+    for (n, stride) in dims {
+        if n == 1 {
+            continue;
+        }
+        match out.last_mut() {
+            Some(last) if last.1 == stride * n as isize => *last = (last.0 * n, stride),
+            _ => out.push((n, stride)),
+        }
+    }
+    out
+}
+
+/// Where element `i` in row-major order lies.
+fn offset(dims: &[(usize, isize)], mut i: usize) -> isize {
+    let mut at = 0;
+    for &(n, stride) in dims.iter().rev() {
+        at += (i % n) as isize * stride;
+        i /= n;
+    }
+    at
+}
+
+fn count(dims: &[(usize, isize)]) -> usize {
+    dims.iter().map(|d| d.0).product()
+}
+
+/// An input split into kept and reduced dimensions.
+struct Plan {
+    ptr: usize,
+    dtype: DType,
+    kept: Extents,
+    /// In the order of memory, outermost first.
+    reduced: Extents,
+}
+
+impl Plan {
+    fn new(x: &Tensor, mask: &[bool]) -> Plan {
+        let size = x.dtype().size() as isize;
+        let dim = |d: usize| (x.size(d), x.stride(d) * size);
+        let kept = coalesce((0..x.ndim()).filter(|&d| !mask[d]).map(dim));
+        let mut over: SmallVec<[(usize, isize); 5]> =
+            (0..x.ndim()).filter(|&d| mask[d]).map(dim).collect();
+        over.sort_by_key(|&(_, stride)| std::cmp::Reverse(stride));
+        let reduced = coalesce(over.into_iter());
+        Plan {
+            ptr: x.bytes_ptr() as usize,
+            dtype: x.dtype(),
+            kept,
+            reduced,
+        }
+    }
+
+    /// Whether to walk along kept columns rather than along reduced rows.
+    fn by_columns(&self, results: usize, length: usize) -> bool {
+        match (self.kept.last(), self.reduced.last()) {
+            (Some(k), Some(r)) => k.1 < r.1 || (length <= 8 && results >= 64),
+            (Some(_), None) => true,
+            _ => false,
+        }
+    }
+
+    fn is_direct<T: Compute>(&self, stride: isize) -> bool {
+        self.dtype == T::DTYPE && stride == self.dtype.size() as isize
+    }
+}
+
+/// Combines partial results two by two, so that rounding errors stay small.
+struct Tree<T> {
+    levels: [T; 64],
+    n: usize,
+}
+
+impl<T: Copy> Tree<T> {
+    fn new(init: T) -> Self {
+        Tree {
+            levels: [init; 64],
+            n: 0,
+        }
+    }
+    unsafe fn push(&mut self, mut v: T, k: &Kernels<T>) {
+        let mut at = 0;
+        while self.n >> at & 1 == 1 {
+            let mut left = self.levels[at];
+            (k.merge)(&mut left, &v, 1);
+            v = left;
+            at += 1;
+        }
+        self.levels[at] = v;
+        self.n += 1;
+    }
+    unsafe fn total(&self, k: &Kernels<T>) -> T {
+        let mut total = k.init;
+        let mut first = true;
+        for at in 0..64 {
+            if self.n >> at & 1 == 1 {
+                if first {
+                    total = self.levels[at];
+                    first = false;
+                } else {
+                    let mut left = self.levels[at];
+                    (k.merge)(&mut left, &total, 1);
+                    total = left;
+                }
+            }
+        }
+        total
+    }
+}
+
+/// Combines elements `start..end` of the reduced dimensions at `ptr`.
+unsafe fn row_total<T: Reducible>(
+    plan: &Plan,
+    k: &Kernels<T>,
+    ptr: *const u8,
+    start: usize,
+    end: usize,
+    c: T,
+) -> T {
+    let dims = &plan.reduced[..];
+    let (inner, step) = dims.last().copied().unwrap_or((1, 0));
+    if dims.len() <= 1 && plan.is_direct::<T>(step) {
+        let x = ptr.cast::<T>();
+        if end - start <= BLOCK {
+            return (k.row)(x.add(start), end - start, c);
+        }
+        let mut tree = Tree::new(k.init);
+        let mut at = start;
+        while at < end {
+            let n = BLOCK.min(end - at);
+            tree.push((k.row)(x.add(at), n, c), k);
+            at += n;
+        }
+        return tree.total(k);
+    }
+    let mut tree = Tree::new(k.init);
+    let mut buffer = [T::default(); BLOCK];
+    let mut fill = 0;
+    let mut at = start;
+    while at < end {
+        // One run along the innermost dimension.
+        let within = at % inner;
+        let n = (inner - within).min(end - at).min(BLOCK - fill);
+        let from = ptr.offset(offset(dims, at));
+        load(plan.dtype, from, step, n, buffer.as_mut_ptr().add(fill));
+        fill += n;
+        at += n;
+        if fill == BLOCK || at == end {
+            tree.push((k.row)(buffer.as_ptr(), fill, c), k);
+            fill = 0;
+        }
+    }
+    tree.total(k)
+}
+
+#[derive(Clone, Copy)]
+struct Ptr<T>(*mut T);
+// SAFETY: threads write disjoint elements.
+unsafe impl<T> Send for Ptr<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Ptr<T> {}
+impl<T> Ptr<T> {
+    fn get(&self) -> *mut T {
+        self.0
+    }
+}
+
+/// Reduces the dimensions in `mask` into `out`, which holds one element for each kept index in
+/// row-major order. `c` holds as many.
+pub fn reduce<T: Reducible>(x: &Tensor, mask: &[bool], kind: Kind, c: Option<&[T]>, out: &mut [T]) {
+    let k = T::kernels(kind);
+    let plan = Plan::new(x, mask);
+    let length: usize = (0..x.ndim())
+        .filter(|&d| mask[d])
+        .map(|d| x.size(d))
+        .product();
+    if out.is_empty() {
+        return;
+    }
+    if length == 0 {
+        out.fill(k.init);
+        return;
+    }
+    if plan.by_columns(out.len(), length) {
+        by_columns(&plan, &k, length, c, out);
+    } else {
+        by_rows(&plan, &k, length, c, out);
+    }
+}
+
+fn by_rows<T: Reducible>(
+    plan: &Plan,
+    k: &Kernels<T>,
+    length: usize,
+    c: Option<&[T]>,
+    out: &mut [T],
+) {
+    let results = out.len();
+    let to = Ptr(out.as_mut_ptr());
+    let centre = |i: usize| c.map_or(T::default(), |c| c[i]);
+    let pieces = if results < 256 && length >= 2 * PIECE {
+        length.div_ceil(PIECE)
+    } else {
+        1
+    };
+    if pieces == 1 {
+        parallel_for(results, GRAIN / length + 1, |range| {
+            for i in range {
+                // SAFETY: index `i` is a kept index; result `i` belongs to this range.
+                unsafe {
+                    let ptr = (plan.ptr as *const u8).offset(offset(&plan.kept, i));
+                    *to.get().add(i) = row_total(plan, k, ptr, 0, length, centre(i));
+                }
+            }
+        });
+        return;
+    }
+    let mut partial = vec![k.init; results * pieces];
+    let part = Ptr(partial.as_mut_ptr());
+    parallel_for(results * pieces, 1, |range| {
+        for u in range {
+            let (i, p) = (u / pieces, u % pieces);
+            let (start, end) = (p * PIECE, ((p + 1) * PIECE).min(length));
+            // SAFETY: as above; the piece lies within the reduced dimensions.
+            unsafe {
+                let ptr = (plan.ptr as *const u8).offset(offset(&plan.kept, i));
+                *part.get().add(u) = row_total(plan, k, ptr, start, end, centre(i));
+            }
+        }
+    });
+    for (i, y) in out.iter_mut().enumerate() {
+        let mut tree = Tree::new(k.init);
+        for &v in &partial[i * pieces..(i + 1) * pieces] {
+            // SAFETY: merges two values of this frame.
+            unsafe { tree.push(v, k) };
+        }
+        // SAFETY: as above.
+        *y = unsafe { tree.total(k) };
+    }
+}
+
+/// Four running results per column: every 32 rows the first goes into the second and so on, which
+/// bounds the rounding error like a tree's.
+struct Cascade<T> {
+    levels: [[T; TILE]; 4],
+}
+
+impl<T: Copy> Cascade<T> {
+    fn new(k: &Kernels<T>) -> Self {
+        Cascade {
+            levels: [[k.init; TILE]; 4],
+        }
+    }
+    unsafe fn carry(&mut self, rows: usize, width: usize, k: &Kernels<T>) {
+        let mut span = 32;
+        for l in 0..3 {
+            if rows % span != 0 {
+                break;
+            }
+            let (low, high) = self.levels.split_at_mut(l + 1);
+            (k.merge)(high[0].as_mut_ptr(), low[l].as_ptr(), width);
+            low[l][..width].fill(k.init);
+            span *= 32;
+        }
+    }
+    unsafe fn total(&mut self, width: usize, k: &Kernels<T>) -> &mut [T; TILE] {
+        for l in 1..4 {
+            let (low, high) = self.levels.split_at_mut(l);
+            (k.merge)(low[0].as_mut_ptr(), high[0].as_ptr(), width);
+        }
+        &mut self.levels[0]
+    }
+}
+
+fn by_columns<T: Reducible>(
+    plan: &Plan,
+    k: &Kernels<T>,
+    length: usize,
+    c: Option<&[T]>,
+    out: &mut [T],
+) {
+    let results = out.len();
+    let (wide, step) = plan
+        .kept
+        .last()
+        .copied()
+        .unwrap_or((1, plan.dtype.size() as isize));
+    let outer = &plan.kept[..plan.kept.len().saturating_sub(1)];
+    let (run, run_step) = plan.reduced.last().copied().unwrap_or((1, 0));
+    // Rows that follow each other in memory are taken together while they are short.
+    let together = if wide <= TILE / 2 && run_step == wide as isize * step {
+        (TILE / wide).min(run)
+    } else {
+        1
+    };
+    let tile = TILE.min(wide);
+    let tiles = wide.div_ceil(tile);
+    let units = count(outer) * tiles;
+    let rows = (PIECE / tile).max(32);
+    let pieces = if units < 64 && length >= 2 * rows {
+        length.div_ceil(rows)
+    } else {
+        1
+    };
+    let rows = if pieces == 1 { length } else { rows };
+    let mut partial = if pieces == 1 {
+        Vec::new()
+    } else {
+        vec![k.init; results * pieces]
+    };
+    let to = Ptr(if pieces == 1 {
+        out.as_mut_ptr()
+    } else {
+        partial.as_mut_ptr()
+    });
+    let direct =
+        plan.is_direct::<T>(step) || (wide == 1 && plan.dtype == T::DTYPE && together == 1);
+    parallel_for(units * pieces, GRAIN / (tile * rows) + 1, |range| {
+        let mut buffer = [T::default(); TILE];
+        let mut centres = [T::default(); TILE];
+        for u in range {
+            let (p, u) = (u / units, u % units);
+            let (o, t) = (u / tiles, u % tiles);
+            let first = t * tile;
+            let width = tile.min(wide - first);
+            let at = o * wide + first;
+            if let Some(c) = c {
+                for g in 0..together {
+                    centres[g * width..(g + 1) * width].copy_from_slice(&c[at..at + width]);
+                }
+            }
+            let mut acc = Cascade::new(k);
+            let (mut r, end) = (p * rows, ((p + 1) * rows).min(length));
+            let mut done = 0;
+            // SAFETY: all indices lie within the input; the results of this unit are its own.
+            unsafe {
+                let base = (plan.ptr as *const u8).offset(offset(outer, o) + first as isize * step);
+                while r < end {
+                    let group = together.min(run - r % run).min(end - r);
+                    let from = base.offset(offset(&plan.reduced, r));
+                    let n = group * width;
+                    let x = if direct {
+                        from.cast::<T>()
+                    } else {
+                        load(plan.dtype, from, step, n, buffer.as_mut_ptr());
+                        buffer.as_ptr()
+                    };
+                    (k.columns)(acc.levels[0].as_mut_ptr(), x, centres.as_ptr(), n);
+                    r += group;
+                    done += 1;
+                    if done % 32 == 0 {
+                        acc.carry(done, together * width, k);
+                    }
+                }
+                let total = acc.total(together * width, k);
+                let mut groups = together;
+                while groups > 1 {
+                    let half = groups.div_ceil(2);
+                    let (low, high) = total.split_at_mut(half * width);
+                    (k.merge)(low.as_mut_ptr(), high.as_ptr(), (groups - half) * width);
+                    groups = half;
+                }
+                let to = to.get().add(p * results + at);
+                std::ptr::copy_nonoverlapping(total.as_ptr(), to, width);
+            }
+        }
+    });
+    if pieces > 1 {
+        let mut n = pieces;
+        while n > 1 {
+            let half = n.div_ceil(2);
+            let (low, high) = partial.split_at_mut(half * results);
+            // SAFETY: both halves hold that many results.
+            unsafe { (k.merge)(low.as_mut_ptr(), high.as_ptr(), (n - half) * results) };
+            n = half;
+        }
+        out.copy_from_slice(&partial[..results]);
+    }
+}
+
+/// For each result the first index along the reduced dimension (or, if all are reduced, in
+/// row-major order of a contiguous `x`) of the element that equals `values`; NaN equals NaN.
+pub fn find<T: Reducible>(x: &Tensor, mask: &[bool], values: &[T], out: &mut [i64]) {
+    let plan = Plan::new(x, mask);
+    let length: usize = (0..x.ndim())
+        .filter(|&d| mask[d])
+        .map(|d| x.size(d))
+        .product();
+    if out.is_empty() || length == 0 {
+        return;
+    }
+    let to = Ptr(out.as_mut_ptr());
+    let same = |a: T, v: T| a == v || (a.is_nan() && v.is_nan());
+    let (run, run_step) = plan.reduced.last().copied().unwrap_or((1, 0));
+    let (wide, step) = plan.kept.last().copied().unwrap_or((1, 0));
+    if !plan.by_columns(values.len(), length) {
+        parallel_for(values.len(), GRAIN / length + 1, |range| {
+            let mut buffer = [T::default(); BLOCK];
+            for i in range {
+                // SAFETY: indices lie within the input; result `i` belongs to this range.
+                unsafe {
+                    let ptr = (plan.ptr as *const u8).offset(offset(&plan.kept, i));
+                    let (v, mut at) = (values[i], 0);
+                    'row: while at < length {
+                        let n = (run - at % run).min(BLOCK);
+                        let from = ptr.offset(offset(&plan.reduced, at));
+                        let x = if plan.is_direct::<T>(run_step) {
+                            from.cast::<T>()
+                        } else {
+                            load(plan.dtype, from, run_step, n, buffer.as_mut_ptr());
+                            buffer.as_ptr()
+                        };
+                        let x = std::slice::from_raw_parts(x, n);
+                        for (b, part) in x.chunks(64).enumerate() {
+                            if part.iter().fold(false, |hit, &a| hit | same(a, v)) {
+                                let j = part.iter().position(|&a| same(a, v)).unwrap_or(0);
+                                *to.get().add(i) = (at + b * 64 + j) as i64;
+                                break 'row;
+                            }
+                        }
+                        at += n;
+                    }
+                }
+            }
+        });
+        return;
+    }
+    let outer = &plan.kept[..plan.kept.len().saturating_sub(1)];
+    let tile = TILE.min(wide);
+    let tiles = wide.div_ceil(tile);
+    parallel_for(count(outer) * tiles, GRAIN / (tile * length) + 1, |range| {
+        let mut buffer = [T::default(); TILE];
+        for u in range {
+            let (o, t) = (u / tiles, u % tiles);
+            let first = t * tile;
+            let width = tile.min(wide - first);
+            let at = o * wide + first;
+            let mut found = [-1i64; TILE];
+            // SAFETY: as above; the results of this unit are its own.
+            unsafe {
+                let base = (plan.ptr as *const u8).offset(offset(outer, o) + first as isize * step);
+                for r in 0..length {
+                    let from = base.offset(offset(&plan.reduced, r));
+                    load(plan.dtype, from, step, width, buffer.as_mut_ptr());
+                    for j in 0..width {
+                        let hit = (found[j] < 0) & same(buffer[j], values[at + j]);
+                        found[j] = if hit { r as i64 } else { found[j] };
+                    }
+                }
+                std::ptr::copy_nonoverlapping(found.as_ptr(), to.get().add(at), width);
+            }
+        }
+    });
+}
+
+/// Calls `f` with room for the elements of the contiguous tensor `y`, computed in `T`, and stores
+/// them in its own type.
+pub fn filled<T: Compute>(y: &Tensor, f: impl FnOnce(&mut [T])) {
+    if y.dtype() == T::DTYPE {
+        // SAFETY: a fresh contiguous output of this type.
+        return f(unsafe { y.slice_mut::<T>() });
+    }
+    let mut values = vec![T::default(); y.numel()];
+    f(&mut values);
+    let (to, size) = (y.bytes_ptr() as usize, y.dtype().size());
+    let (values, dtype) = (&values[..], y.dtype());
+    parallel_for(values.len(), GRAIN, |r| {
+        // SAFETY: `y` holds as many elements; ranges are disjoint.
+        unsafe {
+            let to = (to + r.start * size) as *mut u8;
+            store(
+                dtype,
+                to,
+                size as isize,
+                r.len(),
+                values[r.start..].as_ptr(),
+            );
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::Layout;
+
+    fn check(x: &Tensor, mask: &[bool]) {
+        let kept: Vec<usize> = (0..x.ndim()).filter(|&d| !mask[d]).collect();
+        let n: usize = kept.iter().map(|&d| x.size(d)).product();
+        let mut want = vec![0.0f64; n];
+        let mut top = vec![f64::NEG_INFINITY; n];
+        let mut at = vec![0usize; x.ndim()];
+        for _ in 0..x.numel() {
+            let place: isize = at
+                .iter()
+                .enumerate()
+                .map(|(d, &i)| i as isize * x.stride(d))
+                .sum();
+            // SAFETY: the place lies within the tensor.
+            let v = unsafe { *x.ptr::<f32>().offset(place) } as f64;
+            let i = kept.iter().fold(0, |i, &d| i * x.size(d) + at[d]);
+            want[i] += v;
+            top[i] = top[i].max(v);
+            for d in (0..x.ndim()).rev() {
+                at[d] += 1;
+                if at[d] < x.size(d) {
+                    break;
+                }
+                at[d] = 0;
+            }
+        }
+        let mut got = vec![0f32; n];
+        reduce(x, mask, Kind::Sum, None, &mut got);
+        for (g, w) in got.iter().zip(&want) {
+            assert!(
+                (*g as f64 - w).abs() <= 1e-5 * (1.0 + w.abs()),
+                "{x:?} {mask:?} {g} {w}"
+            );
+        }
+        reduce(x, mask, Kind::Max, None, &mut got);
+        for (g, w) in got.iter().zip(&top) {
+            assert_eq!(*g as f64, *w, "{x:?} {mask:?}");
+        }
+    }
+
+    #[test]
+    fn every_mask_of_every_layout_equals_the_plain_sum() {
+        let shapes: [&[usize]; 7] = [
+            &[3, 5, 7],
+            &[2, 1100, 3],
+            &[2100, 1, 2],
+            &[4, 600],
+            &[70000, 2],
+            &[2, 70000],
+            &[9],
+        ];
+        for shape in shapes {
+            let n: usize = shape.iter().product();
+            let data: Vec<f32> = (0..n)
+                .map(|i| ((i * 7919) % 1000) as f32 / 1000.0)
+                .collect();
+            let x = Tensor::from_slice(&data, shape, DType::F32).expect("a tensor");
+            let back: Vec<i64> = (0..shape.len() as i64).rev().collect();
+            let t = x.alias(x.layout().permute(&back).expect("a permutation"));
+            let s = x.alias(x.layout().slice(0, Some(1), None, 2).expect("a slice"));
+            let same: Layout = x.layout().clone();
+            for x in [x.alias(same), t, s] {
+                for bits in 0..1 << shape.len() {
+                    let mask: Vec<bool> = (0..shape.len()).map(|d| bits >> d & 1 == 1).collect();
+                    check(&x, &mask);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ten_million_tenths_in_f32() {
+        let x = Tensor::from_slice(&[0.1f32], &[1], DType::F32).expect("a tensor");
+        let x = x.alias(x.layout().expand(&[10_000_000]).expect("an expansion"));
+        let mut y = [0f32];
+        reduce(&x, &[true], Kind::Sum, None, &mut y);
+        assert!((y[0] - 1e6).abs() < 1.0, "{}", y[0]);
+    }
+}

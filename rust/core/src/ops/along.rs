@@ -1,0 +1,199 @@
+//! One element for each index along a dimension, and its adjoint: what the gradients of selections
+//! (`max`, `sort`, `topk`, `cummax`) are made of.
+
+use super::reduce::one;
+use crate::autograd::Vjp;
+use crate::cpu::elements::Element;
+use crate::cpu::pool::parallel_for;
+use crate::cpu::reduce::filled;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::tensor::Tensor;
+use crate::with_compute;
+use smallvec::SmallVec;
+
+/// A shape seen from one dimension: the product of those before it, its size, and of those after.
+pub fn around(shape: &[usize], dim: usize) -> (usize, usize, usize) {
+    if shape.is_empty() {
+        return (1, 1, 1);
+    }
+    (
+        shape[..dim].iter().product(),
+        shape[dim],
+        shape[dim + 1..].iter().product(),
+    )
+}
+
+/// `y[.., j, ..] = x[.., index[.., j, ..], ..]`. Shapes agree but for `dim`; indices are valid.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TakeAlong {
+    pub dim: usize,
+}
+
+/// Zeros of size `size` along `dim`, to which each `g[.., j, ..]` is added at its index.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PutAlong {
+    pub dim: usize,
+    pub size: usize,
+}
+
+impl Derivative for TakeAlong {
+    fn name(&self) -> &'static str {
+        "GatherBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::inputs(2)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let mut out: Grads = SmallVec::from_elem(None, 2);
+        if let Some(g) = &g[0] {
+            let size = cx.input_meta(0)?.shape.get(self.dim).copied().unwrap_or(1);
+            out[0] = Some(g.put_along(self.dim, size, &cx.input(1)?)?);
+        }
+        Ok(out)
+    }
+}
+
+impl Op for TakeAlong {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        let meta = TensorMeta::new(x[1].shape(), x[0].dtype(), x[0].device());
+        Ok(SmallVec::from_elem(meta, 1))
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        unsafe fn moved<T: Copy + Send + Sync>(x: &Tensor, index: &[i64], y: &Tensor, dim: usize) {
+            let (_, n, inner) = around(x.shape(), dim);
+            let (_, m, _) = around(y.shape(), dim);
+            let (from, to) = (x.ptr::<T>() as usize, y.ptr::<T>() as usize);
+            parallel_for(index.len(), 1 << 14, |range| {
+                let (from, to) = (from as *const T, to as *mut T);
+                for e in range {
+                    let (o, i) = (e / (m * inner), e % inner);
+                    let at = (o * n + index[e] as usize) * inner + i;
+                    // SAFETY: the caller gives valid indices; element `e` belongs to this range.
+                    unsafe { *to.add(e) = *from.add(at) };
+                }
+            });
+        }
+        let (t, index) = (x[0].prepared(x[0].dtype())?, x[1].prepared(DType::I64)?);
+        // SAFETY: contiguous host memory of these types, moved by size.
+        unsafe {
+            let index = index.slice::<i64>();
+            match t.dtype().size() {
+                1 => moved::<u8>(&t, index, &y[0], self.dim),
+                2 => moved::<u16>(&t, index, &y[0], self.dim),
+                4 => moved::<u32>(&t, index, &y[0], self.dim),
+                _ => moved::<u64>(&t, index, &y[0], self.dim),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Derivative for PutAlong {
+    fn name(&self) -> &'static str {
+        "ScatterAddBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::inputs(2)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let mut out: Grads = SmallVec::from_elem(None, 2);
+        if let Some(g) = &g[0] {
+            out[0] = Some(g.take_along(self.dim, &cx.input(1)?)?);
+        }
+        Ok(out)
+    }
+}
+
+impl Op for PutAlong {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        let mut meta = TensorMeta::of(x[0]);
+        if let Some(n) = meta.shape.get_mut(self.dim) {
+            *n = self.size;
+        }
+        Ok(SmallVec::from_elem(meta, 1))
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let (outer, m, inner) = around(x[0].shape(), self.dim);
+        let n = around(y[0].shape(), self.dim).1;
+        let index = x[1].prepared(DType::I64)?;
+        with_compute!(x[0].dtype(), T => {
+            let g = x[0].prepared(T::DTYPE)?;
+            // SAFETY: contiguous host memory of these types.
+            let (g, index) = unsafe { (g.slice::<T>(), index.slice::<i64>()) };
+            filled::<T>(&y[0], |out| {
+                out.fill(T::default());
+                for o in 0..outer {
+                    for j in 0..m {
+                        for i in 0..inner {
+                            let e = (o * m + j) * inner + i;
+                            let at = (o * n + index[e] as usize) * inner + i;
+                            out[at] = out[at].plus(g[e]);
+                        }
+                    }
+                }
+            });
+        });
+        Ok(())
+    }
+}
+
+/// Addition that wraps for integers.
+trait Plus: Copy {
+    fn plus(self, o: Self) -> Self;
+}
+macro_rules! plus {
+    ($($t:ident $f:expr;)*) => { $(
+        impl Plus for $t {
+            fn plus(self, o: Self) -> Self {
+                let f: fn($t, $t) -> $t = $f;
+                f(self, o)
+            }
+        }
+    )* };
+}
+plus! {
+    f32 |a, b| a + b;
+    f64 |a, b| a + b;
+    i64 |a, b| a.wrapping_add(b);
+}
+
+impl Tensor {
+    /// Elements at `index` along `dim`, of the index's shape.
+    pub fn take_along(&self, dim: usize, index: &Tensor) -> Result<Tensor> {
+        dispatch::call1(TakeAlong { dim }, &[self, index])
+    }
+
+    /// The adjoint of [`Tensor::take_along`] for an input of size `size` along `dim`.
+    pub fn put_along(&self, dim: usize, size: usize, index: &Tensor) -> Result<Tensor> {
+        dispatch::call1(PutAlong { dim, size }, &[self, index])
+    }
+}
+
+/// The gradient of values that were picked at `index` along `dim` (dropped unless `keepdim`).
+pub fn picked_gradient(
+    cx: &Vjp,
+    g: Option<&Tensor>,
+    dim: usize,
+    keepdim: bool,
+    index: &Tensor,
+) -> Result<Grads> {
+    let Some(g) = g else {
+        return Ok(SmallVec::from_elem(None, 1));
+    };
+    let shape = &cx.input_meta(0)?.shape;
+    if shape.is_empty() {
+        return one(g.clone());
+    }
+    let (g, index) = match keepdim {
+        true => (g.clone(), index.clone()),
+        false => {
+            let mut kept = shape.clone();
+            kept[dim] = 1;
+            (g.reshape_to(&kept)?, index.reshape_to(&kept)?)
+        }
+    };
+    one(g.put_along(dim, shape[dim], &index)?)
+}

@@ -1,0 +1,221 @@
+//! Largest and smallest elements, and where they are.
+
+use super::along::picked_gradient;
+use super::pointwise::apply;
+use super::pointwise::binary::{Maximum, Minimum};
+use super::reduce::{all_dims, reduced_count, reduced_shape, DimMask};
+use crate::autograd::Vjp;
+use crate::cpu::reduce::{filled, find, reduce, Kind};
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::schema::{Args, Value};
+use crate::shape;
+use crate::tensor::Tensor;
+use crate::{bail, ensure, with_compute};
+use smallvec::{smallvec, SmallVec};
+
+/// The extreme element along a dimension and the index of the first such; NaN counts as extreme.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Extreme {
+    largest: bool,
+    dim: usize,
+    keepdim: bool,
+}
+
+impl Extreme {
+    fn mask(&self, x: &Tensor) -> DimMask {
+        (0..x.ndim()).map(|d| d == self.dim).collect()
+    }
+}
+
+impl Derivative for Extreme {
+    fn name(&self) -> &'static str {
+        if self.largest {
+            "MaxBackward0"
+        } else {
+            "MinBackward0"
+        }
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::outputs(2)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        picked_gradient(cx, g[0].as_ref(), self.dim, self.keepdim, &cx.output(1)?)
+    }
+}
+
+impl Op for Extreme {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        let shape = reduced_shape(x[0].shape(), &self.mask(x[0]), self.keepdim);
+        let values = TensorMeta {
+            shape,
+            dtype: x[0].dtype(),
+            device: x[0].device(),
+        };
+        let indices = TensorMeta {
+            dtype: DType::I64,
+            ..values.clone()
+        };
+        Ok(smallvec![values, indices])
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let x = x[0];
+        let mask = self.mask(x);
+        let kind = if self.largest { Kind::Max } else { Kind::Min };
+        // SAFETY: a fresh contiguous output of this type.
+        let indices = unsafe { y[1].slice_mut::<i64>() };
+        indices.fill(0);
+        with_compute!(x.dtype(), T => filled::<T>(&y[0], |values| {
+            reduce::<T>(x, &mask, kind, None, values);
+            find::<T>(x, &mask, values, indices);
+        }));
+        Ok(())
+    }
+}
+
+fn extreme(name: &str, x: &Tensor, dim: i64, keepdim: bool) -> Result<Vec<Tensor>> {
+    let largest = name.ends_with("max");
+    let dim = shape::dim(dim, x.ndim())?;
+    ensure!(
+        x.size(dim) > 0,
+        Index,
+        "{name}(): Expected reduction dim {dim} to have non-zero size, got shape {}.",
+        shape::Show(x.shape())
+    );
+    Ok(dispatch::call(
+        Extreme {
+            largest,
+            dim,
+            keepdim,
+        },
+        &[x],
+    )?
+    .into_vec())
+}
+
+/// `argmax` and `argmin`.
+fn position(name: &str, a: &Args) -> Result<Value> {
+    let x = a.tensor(0)?.detach();
+    let keepdim = a.bool(2)?;
+    if x.dtype() == DType::Bool {
+        bail!(NotImplemented, "\"{name}_cpu\" not implemented for 'Bool'");
+    }
+    let Some(dim) = a.opt_int(1) else {
+        ensure!(
+            x.numel() > 0,
+            Index,
+            "{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify \
+             the reduction dim with the 'dim' argument."
+        );
+        let flat = x.contiguous()?.reshape(&[-1])?;
+        let at = extreme(name, &flat, 0, false)?.swap_remove(1);
+        let kept: SmallVec<[usize; 5]> = match keepdim {
+            true => SmallVec::from_elem(1, x.ndim()),
+            false => SmallVec::new(),
+        };
+        return Ok(at.reshape_to(&kept)?.into());
+    };
+    Ok(extreme(name, &x, dim, keepdim)?.swap_remove(1).into())
+}
+
+/// `amax`, `amin` and the forms of `max`, `min`, `aminmax` without indices.
+fn value(
+    name: &str,
+    node: &'static str,
+    x: &Tensor,
+    mask: &[bool],
+    named: bool,
+    keepdim: bool,
+) -> Result<Tensor> {
+    if x.numel() == 0 {
+        ensure!(
+            named,
+            Runtime,
+            "{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify \
+             the reduction dim with the 'dim' argument."
+        );
+        ensure!(
+            reduced_count(x.shape(), mask) > 0,
+            Index,
+            "{name}(): Expected reduction dims to have non-zero size, got shape {}.",
+            shape::Show(x.shape())
+        );
+    }
+    let kind = if name.ends_with("max") {
+        Kind::Max
+    } else {
+        Kind::Min
+    };
+    x.reduce(kind, mask, keepdim, x.dtype(), node)
+}
+
+fn by_dims(name: &str, node: &'static str, a: &Args) -> Result<Value> {
+    let x = a.tensor(0)?;
+    let named = a.opt_ints(1).is_some_and(|d| !d.is_empty());
+    Ok(value(name, node, x, &a.mask(1, x)?, named, a.bool(2)?)?.into())
+}
+
+impl Tensor {
+    /// `amax` over the dimensions in `mask`.
+    pub fn amax_mask(&self, mask: &[bool], keepdim: bool) -> Result<Tensor> {
+        value("amax", "AmaxBackward0", self, mask, true, keepdim)
+    }
+
+    /// `amin` over the dimensions in `mask`.
+    pub fn amin_mask(&self, mask: &[bool], keepdim: bool) -> Result<Tensor> {
+        value("amin", "AminBackward0", self, mask, true, keepdim)
+    }
+}
+
+crate::entries! {
+    /// The largest element; NaN if any is. Equal ones share the gradient.
+    "max(Tensor self) -> Tensor", FN | METHOD | OUT,
+    |a| {
+        let x = a.tensor(0)?;
+        Ok(value("max", "MaxBackward1", x, &all_dims(x), false, false)?.into())
+    };
+    /// The largest element along `dim` and the index of the first such.
+    "max(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    FN | METHOD | OUT,
+    |a| Ok(Value::Tuple(extreme("max", a.tensor(0)?, a.int(1)?, a.bool(2)?)?));
+    /// The larger of each pair (`maximum`).
+    "max(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT,
+    |a| Ok(apply(Maximum, [a.tensor(0)?, a.tensor(1)?])?.into());
+    /// The smallest element; NaN if any is. Equal ones share the gradient.
+    "min(Tensor self) -> Tensor", FN | METHOD | OUT,
+    |a| {
+        let x = a.tensor(0)?;
+        Ok(value("min", "MinBackward1", x, &all_dims(x), false, false)?.into())
+    };
+    /// The smallest element along `dim` and the index of the first such.
+    "min(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    FN | METHOD | OUT,
+    |a| Ok(Value::Tuple(extreme("min", a.tensor(0)?, a.int(1)?, a.bool(2)?)?));
+    /// The smaller of each pair (`minimum`).
+    "min(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT,
+    |a| Ok(apply(Minimum, [a.tensor(0)?, a.tensor(1)?])?.into());
+    /// The largest elements over several dimensions.
+    "amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", FN | METHOD | OUT,
+    |a| by_dims("amax", "AmaxBackward0", a);
+    /// The smallest elements over several dimensions.
+    "amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", FN | METHOD | OUT,
+    |a| by_dims("amin", "AminBackward0", a);
+    /// Both the smallest and the largest element.
+    "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
+    FN | METHOD | OUT,
+    |a| {
+        let x = a.tensor(0)?;
+        let dim = a.opt_int(1);
+        let mask = shape::reduced(dim.as_ref().map(std::slice::from_ref), x.ndim())?;
+        let get = |name, node| value(name, node, x, &mask, dim.is_some(), a.bool(2)?);
+        Ok(Value::Tuple(vec![get("aminmin", "AminmaxBackward0")?, get("aminmax", "AminmaxBackward0")?]))
+    };
+    /// The index of the first largest element, of all or along `dim`.
+    "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", FN | METHOD | OUT,
+    |a| position("argmax", a);
+    /// The index of the first smallest element, of all or along `dim`.
+    "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", FN | METHOD | OUT,
+    |a| position("argmin", a);
+}
