@@ -3,6 +3,7 @@
 pub mod elements;
 pub mod gemm;
 pub mod math;
+pub mod order;
 pub mod pointwise;
 pub mod pool;
 pub mod reduce;

@@ -1,8 +1,6 @@
 //! Largest and smallest elements, and where they are.
 
 use super::along::picked_gradient;
-use super::pointwise::apply;
-use super::pointwise::binary::{Maximum, Minimum};
 use super::reduce::{all_dims, reduced_count, reduced_shape, DimMask};
 use crate::autograd::Vjp;
 use crate::cpu::reduce::{filled, find, reduce, Kind};
@@ -180,9 +178,6 @@ crate::entries! {
     "max(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
     FN | METHOD | OUT,
     |a| Ok(Value::Tuple(extreme("max", a.tensor(0)?, a.int(1)?, a.bool(2)?)?));
-    /// The larger of each pair (`maximum`).
-    "max(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT,
-    |a| Ok(apply(Maximum, [a.tensor(0)?, a.tensor(1)?])?.into());
     /// The smallest element; NaN if any is. Equal ones share the gradient.
     "min(Tensor self) -> Tensor", FN | METHOD | OUT,
     |a| {
@@ -193,9 +188,6 @@ crate::entries! {
     "min(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
     FN | METHOD | OUT,
     |a| Ok(Value::Tuple(extreme("min", a.tensor(0)?, a.int(1)?, a.bool(2)?)?));
-    /// The smaller of each pair (`minimum`).
-    "min(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT,
-    |a| Ok(apply(Minimum, [a.tensor(0)?, a.tensor(1)?])?.into());
     /// The largest elements over several dimensions.
     "amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", FN | METHOD | OUT,
     |a| by_dims("amax", "AmaxBackward0", a);

@@ -32,6 +32,7 @@ pub mod scatter;
 pub mod softmax;
 pub mod sort;
 pub mod stats;
+pub mod unique;
 pub mod view;
 pub mod window;
 
@@ -82,6 +83,8 @@ pub fn table() -> &'static [Op] {
             softmax::ENTRIES,
             sort::ENTRIES,
             stats::ENTRIES,
+            unique::ENTRIES,
+            view::ENTRIES,
             view::entries::ENTRIES,
             window::ENTRIES,
             bits::ENTRIES,

@@ -1,6 +1,6 @@
 //! Reductions over dimensions to one value each.
 
-use super::pointwise::binary::Eq;
+use super::pointwise::compare::Eq;
 use super::pointwise::unary::{IsNan, LogicalNot};
 use super::pointwise::{apply, ternary::where_};
 use super::scan::Cumprod;

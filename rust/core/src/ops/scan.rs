@@ -2,7 +2,7 @@
 
 use super::along::around;
 use super::pointwise::apply;
-use super::pointwise::binary::Eq;
+use super::pointwise::compare::Eq;
 use super::pointwise::ternary::where_;
 use super::pointwise::unary::{Exp, LogicalNot};
 use super::reduce::one;

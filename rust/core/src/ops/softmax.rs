@@ -206,7 +206,11 @@ unsafe fn grad_columns<T: Exponential, const LOG: bool>(
     for k in 0..n {
         for (j, s) in sum[..width].iter_mut().enumerate() {
             let at = k * stride + j;
-            let v = if LOG { *g.add(at) } else { (*g.add(at)).mul(*y.add(at)) };
+            let v = if LOG {
+                *g.add(at)
+            } else {
+                (*g.add(at)).mul(*y.add(at))
+            };
             *s = s.add(v);
         }
     }
@@ -283,24 +287,32 @@ fn over_lines<T: Exponential>(
         return;
     }
     let tiles = inner.div_ceil(TILE);
-    let (from, result, to) = (x.as_ptr() as usize, y.as_ptr() as usize, out.as_mut_ptr() as usize);
-    parallel_for(outer * tiles, (1 << 12) / (n * inner.min(TILE)) + 1, |range| {
-        for u in range {
-            let (o, t) = (u / tiles, u % tiles);
-            let at = o * n * inner + t * TILE;
-            // SAFETY: the lines of this unit lie within the slices and are written here alone.
-            unsafe {
-                kernel(Lines {
-                    x: (from as *const T).add(at),
-                    y: (result as *const T).wrapping_add(at),
-                    out: (to as *mut T).add(at),
-                    n,
-                    stride: inner,
-                    width: TILE.min(inner - t * TILE),
-                });
+    let (from, result, to) = (
+        x.as_ptr() as usize,
+        y.as_ptr() as usize,
+        out.as_mut_ptr() as usize,
+    );
+    parallel_for(
+        outer * tiles,
+        (1 << 12) / (n * inner.min(TILE)) + 1,
+        |range| {
+            for u in range {
+                let (o, t) = (u / tiles, u % tiles);
+                let at = o * n * inner + t * TILE;
+                // SAFETY: the lines of this unit lie within the slices and are written here alone.
+                unsafe {
+                    kernel(Lines {
+                        x: (from as *const T).add(at),
+                        y: (result as *const T).wrapping_add(at),
+                        out: (to as *mut T).add(at),
+                        n,
+                        stride: inner,
+                        width: TILE.min(inner - t * TILE),
+                    });
+                }
             }
-        }
-    });
+        },
+    );
 }
 
 impl Derivative for Softmax {
@@ -315,8 +327,13 @@ impl Derivative for Softmax {
         Save::outputs(1)
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(g) = &g[0] else { return Ok(smallvec![None]) };
-        let op = SoftmaxGrad { dim: self.dim, log: self.log };
+        let Some(g) = &g[0] else {
+            return Ok(smallvec![None]);
+        };
+        let op = SoftmaxGrad {
+            dim: self.dim,
+            log: self.log,
+        };
         one(dispatch::call1(op, &[g, &cx.output(0)?])?)
     }
 }
@@ -326,7 +343,11 @@ impl Op for Softmax {
         Ok(smallvec![TensorMeta::of(x[0])])
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-        let name = if self.log { "log_softmax_lastdim_kernel_impl" } else { "softmax_lastdim_kernel_impl" };
+        let name = if self.log {
+            "log_softmax_lastdim_kernel_impl"
+        } else {
+            "softmax_lastdim_kernel_impl"
+        };
         with_float!(x[0].dtype(), name, T => {
             let x = x[0].prepared(T::DTYPE)?;
             // SAFETY: contiguous host memory of this type.
@@ -350,7 +371,9 @@ impl Derivative for SoftmaxGrad {
         Save::inputs(3)
     }
     fn vjp(&self, cx: &Vjp, h: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(h) = &h[0] else { return Ok(smallvec![None, None]) };
+        let Some(h) = &h[0] else {
+            return Ok(smallvec![None, None]);
+        };
         let (g, y) = (cx.input(0)?, cx.input(1)?);
         let sum = |t: Tensor| t.sum_dim(self.dim as i64, true);
         if self.log {
@@ -395,10 +418,15 @@ impl Derivative for Logsumexp {
         "LogsumexpBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save { inputs: 1, outputs: 1 }
+        Save {
+            inputs: 1,
+            outputs: 1,
+        }
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(g) = &g[0] else { return Ok(smallvec![None]) };
+        let Some(g) = &g[0] else {
+            return Ok(smallvec![None]);
+        };
         let x = cx.input(0)?;
         let y = restored(&cx.output(0)?, x.shape(), &self.mask, self.keepdim)?;
         let g = restored(g, x.shape(), &self.mask, self.keepdim)?;
@@ -409,7 +437,11 @@ impl Derivative for Logsumexp {
 impl Op for Logsumexp {
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         let shape = reduced_shape(x[0].shape(), &self.mask, self.keepdim);
-        Ok(smallvec![TensorMeta { shape, dtype: x[0].dtype(), device: x[0].device() }])
+        Ok(smallvec![TensorMeta {
+            shape,
+            dtype: x[0].dtype(),
+            device: x[0].device()
+        }])
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         fn run<T: Reducible + Exponential>(x: &Tensor, mask: &[bool], y: &mut [T]) {
@@ -449,7 +481,13 @@ impl Tensor {
     /// `logsumexp` over the dimensions in `mask`.
     pub fn logsumexp_mask(&self, mask: &[bool], keepdim: bool) -> Result<Tensor> {
         let x = self.to_dtype(self.dtype().to_float())?;
-        dispatch::call1(Logsumexp { mask: mask.into(), keepdim }, &[&x])
+        dispatch::call1(
+            Logsumexp {
+                mask: mask.into(),
+                keepdim,
+            },
+            &[&x],
+        )
     }
 }
 

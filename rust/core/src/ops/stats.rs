@@ -1,7 +1,8 @@
 //! Variance, norms, counts and histograms.
 
 use super::pointwise::apply;
-use super::pointwise::binary::{Eq, Pow};
+use super::pointwise::binary::Pow;
+use super::pointwise::compare::Eq;
 use super::pointwise::ternary::where_;
 use super::pointwise::unary::{Abs, LogicalNot, Sign};
 use super::reduce::{all_dims, one, reduced_count, reduced_shape, restored, spread, DimMask};
@@ -37,7 +38,10 @@ impl Derivative for Variance {
         }
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save { inputs: 1, outputs: self.root as Mask }
+        Save {
+            inputs: 1,
+            outputs: self.root as Mask,
+        }
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let x = cx.input(0)?;
@@ -70,7 +74,11 @@ impl Derivative for Variance {
 impl Op for Variance {
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         let shape = reduced_shape(x[0].shape(), &self.mask, self.keepdim);
-        let meta = TensorMeta { shape, dtype: x[0].dtype(), device: x[0].device() };
+        let meta = TensorMeta {
+            shape,
+            dtype: x[0].dtype(),
+            device: x[0].device(),
+        };
         Ok(smallvec![meta.clone(), meta])
     }
     /// Two passes: the mean, then the squares of the distances from it.
@@ -119,7 +127,12 @@ fn variance(
         ));
     }
     let root = name.starts_with("std");
-    let op = Variance { mask, keepdim, correction: correction.to_bits(), root };
+    let op = Variance {
+        mask,
+        keepdim,
+        correction: correction.to_bits(),
+        root,
+    };
     Ok(dispatch::call(op, &[x])?.into_vec())
 }
 
@@ -182,11 +195,16 @@ impl Derivative for VectorNorm {
         "LinalgVectorNormBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save { inputs: 1, outputs: 1 }
+        Save {
+            inputs: 1,
+            outputs: 1,
+        }
     }
     /// At zero the subgradient 0 is taken.
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(g) = &g[0] else { return Ok(smallvec![None]) };
+        let Some(g) = &g[0] else {
+            return Ok(smallvec![None]);
+        };
         let x = cx.input(0)?;
         let g = restored(g, x.shape(), &self.mask, self.keepdim)?;
         let y = restored(&cx.output(0)?, x.shape(), &self.mask, self.keepdim)?;
@@ -220,7 +238,11 @@ impl Derivative for VectorNorm {
 impl Op for VectorNorm {
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         let shape = reduced_shape(x[0].shape(), &self.mask, self.keepdim);
-        Ok(smallvec![TensorMeta { shape, dtype: x[0].dtype(), device: x[0].device() }])
+        Ok(smallvec![TensorMeta {
+            shape,
+            dtype: x[0].dtype(),
+            device: x[0].device()
+        }])
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let (x, p) = (x[0], f64::from_bits(self.p));
@@ -276,12 +298,21 @@ impl Tensor {
              operation does not have an identity, got shape {}",
             Show(self.shape())
         );
-        dispatch::call1(VectorNorm { p: p.to_bits(), mask: mask.into(), keepdim }, &[self])
+        dispatch::call1(
+            VectorNorm {
+                p: p.to_bits(),
+                mask: mask.into(),
+                keepdim,
+            },
+            &[self],
+        )
     }
 }
 
 fn converted(x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
-    let Some(dtype) = dtype else { return Ok(x.clone()) };
+    let Some(dtype) = dtype else {
+        return Ok(x.clone());
+    };
     ensure!(
         dtype.is_float() && (!x.dtype().is_float() || x.dtype().promote(dtype) == dtype),
         Runtime,
@@ -297,9 +328,15 @@ fn norm(a: &Args) -> Result<Value> {
     let p = match &a.values[1] {
         Value::Str(s) if &**s == "fro" => 2.0,
         Value::Str(s) if &**s == "nuc" => {
-            bail!(NotImplemented, "norm: the nuclear norm is found as linalg.matrix_norm(x, 'nuc')")
+            bail!(
+                NotImplemented,
+                "norm: the nuclear norm is found as linalg.matrix_norm(x, 'nuc')"
+            )
         }
-        Value::Str(s) => bail!(Value, "norm: expected p to be a number, 'fro' or 'nuc', got '{s}'"),
+        Value::Str(s) => bail!(
+            Value,
+            "norm: expected p to be a number, 'fro' or 'nuc', got '{s}'"
+        ),
         _ => a.opt_scalar(1).map_or(2.0, Scalar::f64),
     };
     let x = match a.dtype(4) {
@@ -330,7 +367,11 @@ fn floats(x: &Tensor) -> Result<Vec<f64>> {
 }
 
 fn bincount(x: &Tensor, weights: Option<&Tensor>, minimum: i64) -> Result<Tensor> {
-    ensure!(minimum >= 0, Runtime, "minlength should be >= 0, got {minimum}");
+    ensure!(
+        minimum >= 0,
+        Runtime,
+        "minlength should be >= 0, got {minimum}"
+    );
     ensure!(
         x.ndim() == 1 && x.dtype().is_int() || x.numel() == 0 && x.ndim() == 1,
         Runtime,
@@ -367,14 +408,24 @@ fn bincount(x: &Tensor, weights: Option<&Tensor>, minimum: i64) -> Result<Tensor
         sums[v as usize] += w;
     }
     let y = Tensor::from_slice(&sums, &[bins], DType::F64)?;
-    y.to_dtype(if w.dtype() == DType::F32 { DType::F32 } else { DType::F64 })
+    y.to_dtype(if w.dtype() == DType::F32 {
+        DType::F32
+    } else {
+        DType::F64
+    })
 }
 
 /// Edges that divide `low..=high` evenly.
 fn even_edges(low: f64, high: f64, bins: usize) -> Vec<f64> {
     let step = (high - low) / bins as f64;
     (0..=bins)
-        .map(|i| if i < bins / 2 { low + step * i as f64 } else { high - step * (bins - i) as f64 })
+        .map(|i| {
+            if i < bins / 2 {
+                low + step * i as f64
+            } else {
+                high - step * (bins - i) as f64
+            }
+        })
         .collect()
 }
 
@@ -393,7 +444,11 @@ fn data_range(name: &str, values: &[f64], low: f64, high: f64) -> Result<(f64, f
         Runtime,
         "{name}: range of [{low}, {high}] is not finite"
     );
-    ensure!(low <= high, Runtime, "{name}: max must be larger than min, got [{low}, {high}]");
+    ensure!(
+        low <= high,
+        Runtime,
+        "{name}: max must be larger than min, got [{low}, {high}]"
+    );
     if low == high {
         (low, high) = (low - 1.0, high + 1.0);
     }
@@ -403,7 +458,11 @@ fn data_range(name: &str, values: &[f64], low: f64, high: f64) -> Result<(f64, f
 fn histc(x: &Tensor, bins: i64, low: f64, high: f64) -> Result<Tensor> {
     ensure!(bins > 0, Runtime, "histc: bins must be > 0, got {bins}");
     if !x.dtype().is_float() {
-        bail!(NotImplemented, "\"histogram_cpu\" not implemented for '{}'", x.dtype().scalar_name());
+        bail!(
+            NotImplemented,
+            "\"histogram_cpu\" not implemented for '{}'",
+            x.dtype().scalar_name()
+        );
     }
     let values = floats(x)?;
     let (low, high) = data_range("histc", &values, low, high)?;
@@ -470,10 +529,18 @@ fn histogram(
 fn histogram_of_bins(a: &Args) -> Result<Value> {
     let x = a.tensor(0)?.detach();
     if !matches!(x.dtype(), DType::F32 | DType::F64) {
-        bail!(NotImplemented, "\"histogram_cpu\" not implemented for '{}'", x.dtype().scalar_name());
+        bail!(
+            NotImplemented,
+            "\"histogram_cpu\" not implemented for '{}'",
+            x.dtype().scalar_name()
+        );
     }
     let bins = a.int(1)?;
-    ensure!(bins > 0, Runtime, "torch.histogram(): bins must be > 0, got {bins} for dimension 0");
+    ensure!(
+        bins > 0,
+        Runtime,
+        "torch.histogram(): bins must be > 0, got {bins} for dimension 0"
+    );
     let range = match &a.values[2] {
         Value::Floats(v) => {
             ensure!(
@@ -496,7 +563,12 @@ fn histogram_of_bins(a: &Args) -> Result<Value> {
         _ => (low, high),
     };
     let edges = even_edges(low, high, bins as usize);
-    Ok(Value::Tuple(histogram(&x, edges, a.opt_tensor(3), a.bool(4)?)?))
+    Ok(Value::Tuple(histogram(
+        &x,
+        edges,
+        a.opt_tensor(3),
+        a.bool(4)?,
+    )?))
 }
 
 /// Whether all elements are equal.

@@ -1,0 +1,380 @@
+//! Distinct values, membership, and places in sorted sequences.
+
+use crate::cpu::elements::Element;
+use crate::cpu::order::{keys, sort_keys, Keyed};
+use crate::cpu::pool::parallel_for;
+use crate::dtype::{DType, Promotion};
+use crate::error::Result;
+use crate::schema::{Args, Value};
+use crate::shape::{self, Dims, Show};
+use crate::tensor::Tensor;
+use crate::{ensure, with_compute};
+
+/// Rows of a matrix of keys, and which of them begin a group of equal ones.
+struct Groups {
+    /// Rows in the order of the groups.
+    order: Vec<usize>,
+    /// For each place in `order`, the group it belongs to.
+    group: Vec<usize>,
+    count: usize,
+}
+
+impl Groups {
+    /// Groups neighbours in `order` that are `same`.
+    fn of(order: Vec<usize>, same: impl Fn(usize, usize) -> bool) -> Groups {
+        let mut group = Vec::with_capacity(order.len());
+        let mut count = 0;
+        for (i, &row) in order.iter().enumerate() {
+            if i == 0 || !same(order[i - 1], row) {
+                count += 1;
+            }
+            group.push(count - 1);
+        }
+        Groups {
+            order,
+            group,
+            count,
+        }
+    }
+
+    /// The first row of each group.
+    fn firsts(&self) -> Vec<i64> {
+        let mut out: Vec<i64> = Vec::with_capacity(self.count);
+        for (i, &g) in self.group.iter().enumerate() {
+            if g == out.len() {
+                out.push(self.order[i] as i64);
+            }
+        }
+        out
+    }
+
+    fn inverse(&self) -> Vec<i64> {
+        let mut out = vec![0; self.order.len()];
+        for (&row, &g) in self.order.iter().zip(&self.group) {
+            out[row] = g as i64;
+        }
+        out
+    }
+
+    fn counts(&self) -> Vec<i64> {
+        let mut out = vec![0; self.count];
+        for &g in &self.group {
+            out[g] += 1;
+        }
+        out
+    }
+}
+
+/// The keys of all elements in row-major order; NaN differs from everything.
+fn all_keys(x: &Tensor) -> Result<(Vec<Keyed>, u64)> {
+    let x = x.detach().prepared(x.dtype())?;
+    ensure!(
+        x.numel() <= u32::MAX as usize,
+        Runtime,
+        "unique: too many elements, got {}",
+        x.numel()
+    );
+    let mut line = Vec::new();
+    // SAFETY: contiguous host memory of this type.
+    unsafe { keys(x.dtype(), x.bytes_ptr(), 1, x.numel(), false, &mut line) };
+    let nan = if x.dtype() == DType::F64 {
+        u64::MAX
+    } else {
+        u32::MAX as u64
+    };
+    Ok((line, nan))
+}
+
+/// Distinct elements of a flat tensor, or distinct slices along `dim`.
+fn distinct(x: &Tensor, dim: Option<i64>, sorted: bool) -> Result<(Tensor, Groups)> {
+    ensure!(
+        !x.dtype().is_complex(),
+        NotImplemented,
+        "unique: complex tensors are not supported yet"
+    );
+    let is_float = x.dtype().is_float();
+    let Some(d) = dim else {
+        let flat = x.detach().contiguous()?.reshape(&[-1])?;
+        let (mut line, nan) = all_keys(&flat)?;
+        let by_row: Vec<u64> = line.iter().map(|k| k.key).collect();
+        if sorted {
+            sort_keys(&mut line);
+        }
+        let order = line.iter().map(|k| k.index as usize).collect();
+        let same = |a: usize, b: usize| by_row[a] == by_row[b] && !(is_float && by_row[a] == nan);
+        let groups = Groups::of(order, same);
+        let firsts = groups.firsts();
+        let index = Tensor::from_slice(&firsts, &[firsts.len()], DType::I64)?;
+        return Ok((flat.take_along(0, &index)?, groups));
+    };
+    let x = x.detach();
+    let x = if x.ndim() == 0 { x.reshape(&[1])? } else { x };
+    let d = shape::dim(d, x.ndim())? as i64;
+    let n = x.size(d as usize);
+    let width: usize = x
+        .shape()
+        .iter()
+        .enumerate()
+        .filter(|&(i, _)| i as i64 != d)
+        .map(|(_, &n)| n)
+        .product();
+    ensure!(
+        n == 0 || width > 0,
+        Runtime,
+        "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied, \
+         got shape {}",
+        Show(x.shape())
+    );
+    // The dimension first, so that slices are rows.
+    let mut to_front: Vec<i64> = (0..x.ndim() as i64).filter(|&i| i != d).collect();
+    to_front.insert(0, d);
+    let front = x.permute(&to_front)?.contiguous()?;
+    let rows = front.reshape(&[n as i64, width as i64])?;
+    let (line, nan) = all_keys(&rows)?;
+    let row = |i: usize| line[i * width..(i + 1) * width].iter().map(|k| k.key);
+    let mut order: Vec<usize> = (0..n).collect();
+    if sorted {
+        order.sort_by(|&a, &b| row(a).cmp(row(b)));
+    }
+    let same = |a: usize, b: usize| {
+        row(a)
+            .zip(row(b))
+            .all(|(x, y)| x == y && !(is_float && x == nan))
+    };
+    let groups = Groups::of(order, same);
+    let firsts = groups.firsts();
+    let picked = Tensor::from_slice(&firsts, &[firsts.len(), 1], DType::I64)?
+        .expand(&[firsts.len() as i64, width as i64])?;
+    let mut shape = Dims::from_slice(front.shape());
+    shape[0] = firsts.len();
+    let taken = rows.take_along(0, &picked)?.reshape_to(&shape)?;
+    let mut back: Vec<i64> = (1..x.ndim() as i64).collect();
+    back.insert(d as usize, 0);
+    Ok((taken.permute(&back)?.contiguous()?, groups))
+}
+
+fn as_indices(v: &[i64], shape: &[usize]) -> Result<Tensor> {
+    Tensor::from_slice(v, shape, DType::I64)
+}
+
+/// Values, inverse and counts; those not asked for are empty.
+fn unique(
+    x: &Tensor,
+    dim: Option<i64>,
+    sorted: bool,
+    inverse: bool,
+    counts: bool,
+) -> Result<[Tensor; 3]> {
+    let (values, groups) = distinct(x, dim, sorted)?;
+    let back = match inverse {
+        true => {
+            let v = groups.inverse();
+            match dim {
+                None => as_indices(&v, x.shape())?,
+                Some(_) => as_indices(&v, &[v.len()])?,
+            }
+        }
+        false => as_indices(&[], &[0])?,
+    };
+    let counted = match counts {
+        true => {
+            let v = groups.counts();
+            as_indices(&v, &[v.len()])?
+        }
+        false => as_indices(&[], &[0])?,
+    };
+    Ok([values, back, counted])
+}
+
+/// The values alone, or a tuple of what was asked for.
+fn asked([y, i, c]: [Tensor; 3], inverse: bool, counts: bool) -> Value {
+    match (inverse, counts) {
+        (false, false) => y.into(),
+        (true, false) => Value::Tuple(vec![y, i]),
+        (false, true) => Value::Tuple(vec![y, c]),
+        (true, true) => Value::Tuple(vec![y, i, c]),
+    }
+}
+
+/// `searchsorted` and `bucketize`.
+fn search(
+    name: &str,
+    sequence: &Tensor,
+    values: &Tensor,
+    small: bool,
+    right: bool,
+    sorter: Option<&Tensor>,
+) -> Result<Tensor> {
+    ensure!(
+        sequence.ndim() > 0,
+        Runtime,
+        "{name}(): boundaries tensor should have positive dimension, but got 0 dimension"
+    );
+    let flat = sequence.ndim() == 1;
+    ensure!(
+        flat || (sequence.ndim() == values.ndim()
+            && sequence.shape()[..sequence.ndim() - 1] == values.shape()[..values.ndim() - 1]),
+        Runtime,
+        "{name}(): boundaries tensor should be 1 dimension or the first N-1 dimensions of \
+         boundaries tensor and input value tensor must match, but we got boundaries tensor {} and \
+         input value tensor {}",
+        Show(sequence.shape()),
+        Show(values.shape())
+    );
+    if let Some(s) = sorter {
+        ensure!(
+            s.shape() == sequence.shape() && s.dtype() == DType::I64,
+            Runtime,
+            "{name}(): boundary and sorter must have the same size and sorter must be int64, but \
+             got boundary tensor {} and got sorter tensor {}",
+            Show(sequence.shape()),
+            Show(s.shape())
+        );
+    }
+    let n = sequence.size(sequence.ndim() - 1);
+    let sorter = match sorter {
+        Some(s) => Some(s.prepared(DType::I64)?),
+        None => None,
+    };
+    // SAFETY: contiguous host memory of this type.
+    let order = sorter.as_ref().map(|s| unsafe { s.slice::<i64>() });
+    ensure!(
+        order.is_none_or(|o| o.iter().all(|&i| i >= 0 && (i as usize) < n)),
+        Runtime,
+        "{name}(): sorter index out of range: indices must lie in [0, {n})"
+    );
+    let mut p = Promotion::default();
+    p.add(sequence.dtype(), 1, false);
+    p.add(values.dtype(), values.ndim(), values.is_wrapped());
+    let common = p.result();
+    let y = Tensor::empty(values.shape(), DType::I64, values.device())?;
+    let width = if flat {
+        values.numel()
+    } else {
+        values.size(values.ndim() - 1)
+    };
+    with_compute!(common, T => {
+        let (s, v) = (sequence.detach().prepared(T::DTYPE)?, values.detach().prepared(T::DTYPE)?);
+        // SAFETY: contiguous host memory of this type.
+        let (edges, v) = unsafe { (s.slice::<T>(), v.slice::<T>()) };
+        let to = y.ptr::<i64>() as usize;
+        parallel_for(v.len(), 1 << 10, |range| {
+            for i in range {
+                let start = if flat { 0 } else { i / width * n };
+                let at = |k: usize| edges[start + order.map_or(k, |o| o[start + k] as usize)];
+                let (mut low, mut high) = (0, n);
+                while low < high {
+                    let mid = low + (high - low) / 2;
+                    let e = at(mid);
+                    // Written so that NaN among the edges lies before everything.
+                    #[allow(clippy::neg_cmp_op_on_partial_ord)]
+                    let before = if right { !(e > v[i]) } else { !(e >= v[i]) };
+                    if before {
+                        low = mid + 1;
+                    } else {
+                        high = mid;
+                    }
+                }
+                // SAFETY: element `i` belongs to this range.
+                unsafe { (to as *mut i64).add(i).write(low as i64) };
+            }
+        });
+    });
+    if small {
+        return y.to_dtype(DType::I32);
+    }
+    Ok(y)
+}
+
+/// Whether each element is among `tests`.
+fn isin(x: &Tensor, tests: &Tensor, invert: bool) -> Result<Tensor> {
+    let mut p = Promotion::default();
+    p.add(x.dtype(), x.ndim(), x.is_wrapped());
+    p.add(tests.dtype(), tests.ndim(), tests.is_wrapped());
+    let common = p.result();
+    let (mut known, nan) = all_keys(&tests.detach().to_dtype(common)?)?;
+    let (asked, _) = all_keys(&x.detach().to_dtype(common)?)?;
+    known.sort_unstable();
+    let y: Vec<u8> = asked
+        .iter()
+        .map(|k| {
+            let spoiled = common.is_float() && k.key == nan;
+            let found = !spoiled && known.binary_search_by_key(&k.key, |t| t.key).is_ok();
+            (found != invert) as u8
+        })
+        .collect();
+    Tensor::from_slice(&y, x.shape(), DType::Bool)
+}
+
+fn side(a: &Args, right: usize, side: usize) -> Result<bool> {
+    let right = a.bool(right)?;
+    let Some(text) = a.opt_str(side) else {
+        return Ok(right);
+    };
+    ensure!(
+        text == "left" || text == "right",
+        Runtime,
+        "searchsorted(): side can only be 'left' or 'right' but got {text}"
+    );
+    ensure!(
+        !(text == "left" && right),
+        Runtime,
+        "searchsorted(): side and right can't be set to opposites, got side of left while right \
+         was True"
+    );
+    Ok(text == "right")
+}
+
+crate::entries! {
+    /// Distinct elements, or slices along `dim`, sorted; on request where each went and how often.
+    "unique(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Tensor",
+    FN | METHOD,
+    |a| {
+        let (i, c) = (a.bool(2)?, a.bool(3)?);
+        Ok(asked(unique(a.tensor(0)?, a.opt_int(4), true, i, c)?, i, c))
+    };
+    /// Elements, or slices along `dim`, that differ from the one before.
+    "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Tensor",
+    FN | METHOD,
+    |a| {
+        let (i, c) = (a.bool(1)?, a.bool(2)?);
+        Ok(asked(unique(a.tensor(0)?, a.opt_int(3), false, i, c)?, i, c))
+    };
+    /// Distinct elements, always with inverse and counts.
+    "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+    FN,
+    |a| Ok(Value::Tuple(unique(a.tensor(0)?, None, true, a.bool(2)?, a.bool(3)?)?.into()));
+    /// Distinct slices along `dim`, always with inverse and counts.
+    "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+    FN,
+    |a| {
+        let all = unique(a.tensor(0)?, a.opt_int(1), true, a.bool(3)?, a.bool(4)?)?;
+        Ok(Value::Tuple(all.into()))
+    };
+    /// Where each value would go in the sorted sequences, to keep them sorted.
+    "searchsorted(Tensor sorted_sequence, Tensor|Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
+    FN | OUT,
+    |a| {
+        let right = side(a, 3, 4)?;
+        let y = search(
+            "searchsorted", a.tensor(0)?, a.tensor(1)?, a.bool(2)?, right, a.opt_tensor(5))?;
+        Ok(y.into())
+    };
+    /// Which of the intervals between sorted boundaries each value lies in.
+    "bucketize(Tensor|Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+    FN | OUT,
+    |a| {
+        let edges = a.tensor(1)?;
+        ensure!(
+            edges.ndim() == 1,
+            Runtime,
+            "boundaries tensor must be 1 dimension, but got dim({})",
+            edges.ndim()
+        );
+        Ok(search("bucketize", edges, a.tensor(0)?, a.bool(2)?, a.bool(3)?, None)?.into())
+    };
+    /// Whether each element is one of the test elements.
+    "isin(Tensor|Scalar elements, Tensor|Scalar test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
+    FN | OUT,
+    |a| Ok(isin(a.tensor(0)?, a.tensor(1)?, a.bool(3)?)?.into());
+}
