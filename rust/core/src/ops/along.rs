@@ -1,7 +1,7 @@
 //! One element for each index along a dimension, and its adjoint: what the gradients of selections
 //! (`max`, `sort`, `topk`, `cummax`) are made of.
 
-use super::reduce::one;
+use super::reduce::{one, Accumulate};
 use crate::autograd::Vjp;
 use crate::cpu::elements::Element;
 use crate::cpu::pool::parallel_for;
@@ -138,26 +138,6 @@ impl Op for PutAlong {
         });
         Ok(())
     }
-}
-
-/// Addition that wraps for integers.
-trait Plus: Copy {
-    fn plus(self, o: Self) -> Self;
-}
-macro_rules! plus {
-    ($($t:ident $f:expr;)*) => { $(
-        impl Plus for $t {
-            fn plus(self, o: Self) -> Self {
-                let f: fn($t, $t) -> $t = $f;
-                f(self, o)
-            }
-        }
-    )* };
-}
-plus! {
-    f32 |a, b| a + b;
-    f64 |a, b| a + b;
-    i64 |a, b| a.wrapping_add(b);
 }
 
 impl Tensor {

@@ -84,7 +84,6 @@ pub fn table() -> &'static [Op] {
             sort::ENTRIES,
             stats::ENTRIES,
             unique::ENTRIES,
-            view::ENTRIES,
             view::entries::ENTRIES,
             window::ENTRIES,
             bits::ENTRIES,
