@@ -45,6 +45,7 @@ from . import (  # noqa: E402
     optim,
     random,
     serialization,
+    signal,
     special,
     storage,
     testing,

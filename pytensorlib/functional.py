@@ -6,7 +6,7 @@ from typing import Any
 
 from . import _C
 
-__all__ = ["broadcast_shapes", "split"]
+__all__ = ["broadcast_shapes", "resize_as_", "split"]
 
 
 def broadcast_shapes(*shapes: Any) -> Any:
@@ -42,3 +42,8 @@ def broadcast_shapes(*shapes: Any) -> Any:
 def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
     """Cut a tensor into views along `dim`: of one size, or of each of the sizes listed."""
     return _C.Tensor.split(tensor, split_size_or_sections, dim)
+
+
+def resize_as_(input: Any, the_template: Any, *, memory_format: Any = None) -> Any:
+    """Change the shape of `input` in place to that of another tensor."""
+    return input.resize_as_(the_template, memory_format=memory_format)

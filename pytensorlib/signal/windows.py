@@ -1,0 +1,140 @@
+"""Window functions.
+
+All take the number of points ``M`` and ``sym``: a symmetric window is for filters, a periodic one
+(``sym=False``) for spectral analysis. Values are computed in float64 and rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .. import _C
+
+__all__ = [
+    "bartlett",
+    "blackman",
+    "cosine",
+    "exponential",
+    "gaussian",
+    "general_cosine",
+    "general_hamming",
+    "hamming",
+    "hann",
+    "kaiser",
+    "nuttall",
+]
+
+
+def _window(
+    name: str,
+    M: int,
+    sym: bool,
+    f: Callable[[int, int], float],
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Any:
+    """Make the window whose value at point ``i`` of ``n`` intervals is ``f(i, n)``."""
+    if M < 0:
+        raise ValueError(f"{name} requires non-negative window length, got M={M}")
+    dtype = _C.get_default_dtype() if dtype is None else dtype
+    if dtype not in (_C.float32, _C.float64):
+        raise ValueError(f"{name} expects float32 or float64 dtypes, got: {dtype}")
+    if layout is not None and layout != _C.strided:
+        raise ValueError(f"{name} is implemented for strided tensors only, got: {layout}")
+    n = M if not sym and M > 1 else M - 1
+    values = [1.0] if M == 1 else [f(i, n) for i in range(M)]
+    return _C.tensor(values, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+def bartlett(M: int, *, sym: bool = True, **kwargs: Any) -> Any:
+    """Return the Bartlett window: a triangle that ends in zero."""
+    return _window("bartlett", M, sym, lambda i, n: 1 - abs(2 * i / n - 1), **kwargs)
+
+
+def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, **kwargs: Any) -> Any:
+    """Return a sum of cosines with coefficients `a` of alternating sign."""
+    if not isinstance(a, Iterable):
+        raise TypeError("Coefficients must be a list/tuple")
+    signed = [(-1) ** k * c for k, c in enumerate(a)]
+    if not signed:
+        raise ValueError("Coefficients cannot be empty")
+
+    def value(i: int, n: int) -> float:
+        t = 2 * math.pi * i / n
+        return math.fsum(c * math.cos(k * t) for k, c in enumerate(signed))
+
+    return _window("general_cosine", M, sym, value, **kwargs)
+
+
+def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, **kwargs: Any) -> Any:
+    """Return the window ``alpha - (1 - alpha) cos``."""
+    return general_cosine(M, a=[alpha, 1 - alpha], sym=sym, **kwargs)
+
+
+def hamming(M: int, *, sym: bool = True, **kwargs: Any) -> Any:
+    """Return the Hamming window."""
+    return general_hamming(M, sym=sym, **kwargs)
+
+
+def hann(M: int, *, sym: bool = True, **kwargs: Any) -> Any:
+    """Return the Hann window."""
+    return general_hamming(M, alpha=0.5, sym=sym, **kwargs)
+
+
+def blackman(M: int, *, sym: bool = True, **kwargs: Any) -> Any:
+    """Return the Blackman window."""
+    return general_cosine(M, a=[0.42, 0.5, 0.08], sym=sym, **kwargs)
+
+
+def nuttall(M: int, *, sym: bool = True, **kwargs: Any) -> Any:
+    """Return Nuttall's window of four terms."""
+    return general_cosine(M, a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], sym=sym, **kwargs)
+
+
+def cosine(M: int, *, sym: bool = True, **kwargs: Any) -> Any:
+    """Return half a period of a sine."""
+    return _window(
+        "cosine", M, sym, lambda i, n: math.sin(math.pi * (i + 0.5) / (n + 1)), **kwargs
+    )
+
+
+def exponential(
+    M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, **kwargs: Any
+) -> Any:
+    """Return ``exp(-|i - center| / tau)``; the centre is the middle unless given."""
+    if tau <= 0:
+        raise ValueError(f"Tau must be positive, got: {tau} instead.")
+    if sym and center is not None:
+        raise ValueError("Center must be None for symmetric windows")
+
+    def value(i: int, n: int) -> float:
+        return math.exp(-abs(i - (n / 2 if center is None else center)) / tau)
+
+    return _window("exponential", M, sym, value, **kwargs)
+
+
+def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **kwargs: Any) -> Any:
+    """Return the bell of deviation `std` points."""
+    if std <= 0:
+        raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
+    return _window(
+        "gaussian", M, sym, lambda i, n: math.exp(-(((i - n / 2) / std) ** 2) / 2), **kwargs
+    )
+
+
+def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, **kwargs: Any) -> Any:
+    """Return the Kaiser window: a Bessel function of half an ellipse."""
+    if beta < 0:
+        raise ValueError(f"beta must be non-negative, got: {beta} instead.")
+
+    # The kernel behind ``kaiser_window`` computes in float64.
+    def whole(n: int) -> list[float]:
+        return _C.kaiser_window(n + 1, False, float(beta), dtype=_C.float64).tolist()
+
+    n = M if not sym and M > 1 else M - 1
+    values = whole(n) if M > 1 else []
+    return _window("kaiser", M, sym, lambda i, _: values[i], **kwargs)
