@@ -9,7 +9,7 @@ use crate::tensor::Tensor;
 use crate::{bail, ensure};
 
 fn alpha_fits(alpha: Scalar, t: DType) -> Result<()> {
-    if t == DType::Bool && !matches!(alpha, Scalar::Bool(_)) && alpha != Scalar::Int(1) {
+    if t != DType::Bool && matches!(alpha, Scalar::Bool(_)) {
         bail!(Runtime, "Boolean alpha only supported for Boolean results.");
     }
     if t.is_integral() && alpha.is_float() {

@@ -60,6 +60,8 @@ pub trait Pointwise<const N: usize>: Debug + Clone + Send + Sync + 'static {
     const DIVIDES: bool = false;
     /// Inputs without a derivative: asking for their gradient raises.
     const OPAQUE: Mask = 0;
+    /// Whether the result never needs a gradient.
+    const DETACHED: bool = false;
     fn f<R: Real>(&self, x: [R; N]) -> R;
     /// The op on integers and bool, with wrapping arithmetic.
     fn int(&self, _x: [i64; N]) -> i64 {
@@ -90,6 +92,7 @@ macro_rules! pointwise {
         $(check |$cp:pat_param, $cd:pat_param, $cx:pat_param| $check:expr;)?
         $(divides $divides:literal;)?
         $(opaque $opaque:literal;)?
+        $(detached $detached:literal;)?
         $(direct |$qp:pat_param, $qi:pat_param, $qg:pat_param| $direct:expr;)?
     )*) => { $(
         $crate::pointwise!(@struct [$(#[doc = $doc])*] $name $({ $($field: $ty),* })?);
@@ -100,6 +103,7 @@ macro_rules! pointwise {
             const INT: bool = false $(|| { let _ = stringify!($int); true })?;
             $(const DIVIDES: bool = $divides;)?
             $(const OPAQUE: $crate::op::Mask = $opaque;)?
+            $(const DETACHED: bool = $detached;)?
             #[inline(always)]
             fn f<R: $crate::ops::pointwise::Real>(&self, $x: [R; $n]) -> R {
                 let $p = self;
@@ -208,7 +212,7 @@ impl<P: Pointwise<N>, const N: usize> Pw<P, N> {
                 ensure!(
                     t.is_float(),
                     NotImplemented,
-                    "\"{}\" not implemented for '{}'",
+                    "\"{}_cpu\" not implemented for '{}'",
                     name(),
                     t.scalar_name()
                 );
@@ -218,7 +222,7 @@ impl<P: Pointwise<N>, const N: usize> Pw<P, N> {
                 ensure!(
                     t.is_integral(),
                     NotImplemented,
-                    "\"{}\" not implemented for '{}': it takes integers and bool",
+                    "\"{}_cpu\" not implemented for '{}': it takes integers and bool",
                     name(),
                     t.scalar_name()
                 );
@@ -228,7 +232,7 @@ impl<P: Pointwise<N>, const N: usize> Pw<P, N> {
         ensure!(
             inputs.is_float() || P::INT,
             NotImplemented,
-            "\"{}\" not implemented for '{}'",
+            "\"{}_cpu\" not implemented for '{}'",
             name(),
             t.scalar_name()
         );
@@ -396,6 +400,10 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
             kernel32::<P, N>()(params, at.as_ptr(), y.ptr::<f32>(), y.numel());
         }
         Some(Ok(y))
+    }
+
+    fn detached_outputs(&self) -> Mask {
+        P::DETACHED as Mask
     }
 
     fn layout(&self, x: &[&Tensor], y: &TensorMeta) -> Option<Layout> {

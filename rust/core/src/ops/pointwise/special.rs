@@ -76,23 +76,23 @@ pointwise! {
         R::select(x.abs().equal(c(f64::INFINITY)), c(0.0), y)
     };
     df |_, _, _, _g| [0, false] c(0.0);
-    opaque 1;
+    detached true;
 
     /// A Bessel or Airy function without a derivative.
     op Bessel { f: Special }[1] = "SpecialBesselBackward0", Float;
     f |p, [x]| x.special(p.f);
     df |_, _, _, _g| [0, false] c(0.0);
-    opaque 1;
+    detached true;
 
     /// An orthogonal polynomial of x; y is the degree.
     op Orthogonal { family: Polynomial }[2] = "SpecialPolynomialBackward0", Float;
     f |p, [x, y]| x.special2(y, Special2::Polynomial(p.family));
     df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
-    opaque 3;
+    detached true;
 
     /// The same polynomial at 2x - 1.
     op Shifted { family: Polynomial }[2] = "SpecialShiftedPolynomialBackward0", Float;
     f |p, [x, y]| (x + x - c(1.0)).special2(y, Special2::Polynomial(p.family));
     df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
-    opaque 3;
+    detached true;
 }

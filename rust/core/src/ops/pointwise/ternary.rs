@@ -10,6 +10,12 @@ use crate::tensor::Tensor;
 use crate::{bail, ensure};
 
 fn same_types(names: [&str; 2], x: &[&Tensor]) -> Result<()> {
+    ensure!(
+        x[0].dtype().is_float(),
+        NotImplemented,
+        "\"lerp_cpu\" not implemented for '{}'",
+        x[0].dtype().scalar_name()
+    );
     for (name, t) in names.iter().zip(&x[1..]) {
         ensure!(
             t.dtype() == x[0].dtype() || t.is_wrapped(),
