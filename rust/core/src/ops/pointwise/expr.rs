@@ -49,12 +49,16 @@ pub fn gradients<P: Pointwise<N>, const N: usize>(
             e[i] = at(x[i].as_ref())?;
         }
         let d = op.df(e, at(y)?, put(g.clone()));
-        TABLE.with_borrow_mut(|t| match t.error.take() {
+        let found: [Option<Tensor>; N] = TABLE.with_borrow_mut(|t| match t.error.take() {
             Some(e) => Err(e),
-            None => Ok((0..N)
-                .map(|i| wanted[i].then(|| t.tensors[d[i].0].clone()))
-                .collect()),
-        })
+            None => Ok(std::array::from_fn(|i| {
+                wanted[i].then(|| t.tensors[d[i].0].clone())
+            })),
+        })?;
+        found
+            .into_iter()
+            .map(|d| d.map(|d| spread(&d, g)).transpose())
+            .collect()
     })();
     let dropped: SmallVec<[Tensor; 8]> = TABLE.with_borrow_mut(|t| {
         t.error = outer;
@@ -62,6 +66,15 @@ pub fn gradients<P: Pointwise<N>, const N: usize>(
     });
     drop(dropped);
     out
+}
+
+/// A gradient that is a number of the formula, as a tensor.
+fn spread(d: &Tensor, g: &Tensor) -> Result<Tensor> {
+    if !d.is_wrapped() {
+        return Ok(d.clone());
+    }
+    let d = d.with_wrapped(false).to_dtype(g.dtype())?;
+    d.to_device(g.device())?.expand_to(g.shape())
 }
 
 fn put(t: Tensor) -> E {

@@ -324,7 +324,8 @@ impl Real for Wgsl {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{activation::*, binary::*, special::*, unary::*, Pointwise};
+    use super::super::binary::{Add, Mul};
+    use super::super::{activation::*, special::*, unary::*, Pointwise};
     use super::*;
 
     fn forward<P: Pointwise<N>, const N: usize>(op: &P, acc: Acc) -> Option<Body> {
