@@ -39,6 +39,8 @@ from .storage import *  # noqa: E402, F403
 
 from . import (  # noqa: E402
     autograd,
+    backends,
+    cuda,
     fft,
     linalg,
     nn,

@@ -253,9 +253,7 @@ def _legacy_new(
     if len(args) == 1:
         if isinstance(first, _C.Tensor):
             if wanted is not None and first.dtype != wanted:
-                raise TypeError(
-                    f"expected {_scalar_name(dtype)} (got {_scalar_name(first.dtype)})"
-                )
+                raise TypeError(f"expected {_scalar_name(dtype)} (got {_scalar_name(first.dtype)})")
             return first.detach()
         if isinstance(first, _C.UntypedStorage):
             return _C.empty((0,), dtype=dtype, device=device).set_(first)

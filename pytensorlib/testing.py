@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import _C
+from ._dtype_info import finfo, iinfo
 
 __all__ = ["assert_allclose", "assert_close", "make_tensor"]
 
@@ -348,10 +349,10 @@ def _bounds(dtype: Any, low: float | None, high: float | None) -> tuple[float, f
     if dtype is _C.bool:
         least, most, defaults = 0, 2, (0, 2)
     elif floating:
-        info = _C.finfo(dtype)
+        info = finfo(dtype)
         least, most, defaults = info.min, info.max, (-9, 9)
     else:
-        limits = _C.iinfo(dtype)
+        limits = iinfo(dtype)
         # randint excludes its upper end, and the end of int64 has no successor.
         least, most = limits.min, limits.max + (dtype is not _C.int64)
         defaults = (-9, 10)
@@ -430,7 +431,7 @@ def make_tensor(
     if floating:
         result = _C.empty(shape, dtype=dtype, device=device)
         values = _C.view_as_real(result) if dtype.is_complex else result
-        if b - a >= _C.finfo(dtype).max:
+        if b - a >= finfo(dtype).max:
             # The width of the interval itself would overflow.
             values.uniform_(a / 2, b / 2).mul_(2)
         else:
@@ -443,7 +444,7 @@ def make_tensor(
     elif memory_format is not None:
         result = result.clone(memory_format=memory_format)
     if exclude_zero:
-        result[result == 0] = _C.finfo(dtype).tiny if floating else 1
+        result[result == 0] = finfo(dtype).tiny if floating else 1
     if floating:
         result.requires_grad_(requires_grad)
     return result

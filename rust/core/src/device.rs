@@ -18,6 +18,11 @@ impl Device {
         match text {
             "cpu" | "cpu:0" => Ok(Device::Cpu),
             "wgpu" | "wgpu:0" => Ok(Device::Wgpu),
+            _ if text.starts_with("cuda") => bail!(
+                Runtime,
+                "device {text}: there is no CUDA here (torch.cuda.is_available() is False); GPUs \
+                 of every vendor are device 'wgpu'"
+            ),
             _ => bail!(
                 Runtime,
                 "Expected one of cpu, wgpu device type at start of device string: {text}"

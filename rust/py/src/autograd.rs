@@ -4,6 +4,7 @@ use crate::error::{from_py, IntoPy};
 use crate::function::PyNode;
 use crate::tensor::{borrow, wrap, PyTensor};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use pyo3::{PyTraverseError, PyVisit};
@@ -13,6 +14,7 @@ use pytensorlib_core::error::Result as CoreResult;
 use pytensorlib_core::op::Grads;
 use pytensorlib_core::tensor::Tensor;
 use std::any::Any;
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 /// A Python callable on one gradient.
@@ -171,8 +173,31 @@ impl NodeHook for PyNodeHook {
 #[pyclass(name = "Node", module = "pytensorlib.autograd.graph", frozen, weakref)]
 pub struct PyGraphNode(pub Arc<Node>);
 
+/// The Python object of a node: the one it has, or a new one.
 pub fn node_object(py: Python<'_>, node: Arc<Node>) -> PyResult<Py<PyAny>> {
-    Ok(Py::new(py, PyGraphNode(node))?.into_any())
+    let old = node.wrapper.load(Ordering::Relaxed).cast::<ffi::PyObject>();
+    // SAFETY: the slot is cleared when its object dies; one with no references left is dying.
+    unsafe {
+        if !old.is_null() && ffi::Py_REFCNT(old) > 0 {
+            return Ok(Bound::from_borrowed_ptr(py, old).unbind());
+        }
+    }
+    let object = Bound::new(py, PyGraphNode(node))?;
+    object
+        .get()
+        .0
+        .wrapper
+        .store(object.as_ptr().cast(), Ordering::Relaxed);
+    Ok(object.into_any().unbind())
+}
+
+impl Drop for PyGraphNode {
+    fn drop(&mut self) {
+        // The only object of this node at a time, so the slot is its own.
+        self.0
+            .wrapper
+            .store(std::ptr::null_mut(), Ordering::Relaxed);
+    }
 }
 
 #[pymethods]

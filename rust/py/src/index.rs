@@ -7,7 +7,9 @@ use crate::tensor::{wrap, PyTensor};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyEllipsis, PyFloat, PyInt, PyList, PySequence, PySlice, PyString, PyTuple};
+use pyo3::types::{
+    PyBool, PyEllipsis, PyFloat, PyInt, PyList, PySequence, PySlice, PyString, PyTuple,
+};
 use pytensorlib_core::dtype::{DType, Scalar};
 use pytensorlib_core::schema::{Type, Value};
 use pytensorlib_core::tensor::Tensor;

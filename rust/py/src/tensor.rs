@@ -221,6 +221,12 @@ impl PyTensor {
         wrap_as(cls, t)
     }
 
+    /// The same tensor, history included, as an object of a subclass.
+    fn as_subclass(&self, cls: &Bound<'_, PyType>) -> PyResult<Py<PyAny>> {
+        let t = self.get();
+        wrap_as(cls, t.replaced(&t))
+    }
+
     #[getter]
     fn shape(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         size_tuple(slf.py(), slf.get().get().shape())

@@ -10,7 +10,8 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 /// Output `nr` of a node.
@@ -84,6 +85,8 @@ pub struct Node<F: ?Sized + Backward = dyn Backward> {
     pub edges: Edges,
     pub outputs: SmallVec<[TensorMeta; 1]>,
     hooks: OnceLock<Box<Mutex<NodeHooks>>>,
+    /// The host language's object for this node, if one is alive; the host keeps it right.
+    pub wrapper: AtomicPtr<c_void>,
     pub func: F,
 }
 
@@ -95,6 +98,7 @@ impl<F: Backward> Node<F> {
             edges,
             outputs,
             hooks: OnceLock::new(),
+            wrapper: AtomicPtr::default(),
             func,
         });
         if super::mode::anomaly().is_some() {
@@ -110,6 +114,7 @@ impl<F: Backward> Node<F> {
             edges: Edges::new(),
             outputs,
             hooks: OnceLock::new(),
+            wrapper: AtomicPtr::default(),
             func,
         })
     }

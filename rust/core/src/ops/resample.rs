@@ -164,7 +164,11 @@ impl Op for Resample {
 impl Resample {
     /// Complex numbers as pairs: one more dimension, which stays.
     fn pairs(&self, x: &Tensor, y: &Tensor) -> Result<()> {
-        let t = if y.dtype() == DType::C64 { DType::F32 } else { DType::F64 };
+        let t = if y.dtype() == DType::C64 {
+            DType::F32
+        } else {
+            DType::F64
+        };
         let real = |t: &Tensor, dtype: DType| {
             let mut l = t.layout().clone();
             l.strides.iter_mut().for_each(|s| *s *= 2);
@@ -180,7 +184,11 @@ impl Resample {
             d.push(vec![1.0; 2]);
             Arc::new(d)
         });
-        let op = Resample { axes: Arc::new(axes), divisors, ..self.clone() };
+        let op = Resample {
+            axes: Arc::new(axes),
+            divisors,
+            ..self.clone()
+        };
         op.cpu(&[&real(x, t)], &[real(y, t)])
     }
 

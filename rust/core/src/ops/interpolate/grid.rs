@@ -90,7 +90,11 @@ impl GridSample {
             DType::BF16 => half::bf16::from_f64(v).to_f64(),
             _ => v,
         };
-        let (scale, shift) = if self.corners { ((n - 1.0) / 2.0, 0.0) } else { (n / 2.0, 0.5) };
+        let (scale, shift) = if self.corners {
+            ((n - 1.0) / 2.0, 0.0)
+        } else {
+            (n / 2.0, 0.5)
+        };
         let x = round(round(round(coordinate + 1.0) * scale) - shift);
         let mut taps = Taps::new();
         let mut push = |at: f64, weight: f64, slope: f64| {
