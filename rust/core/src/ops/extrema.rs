@@ -1,17 +1,19 @@
 //! Largest and smallest elements, and where they are.
 
 use super::along::picked_gradient;
-use super::reduce::{all_dims, reduced_count, reduced_shape, DimMask};
+use super::reduce::{all_dims, bits, reduced_count, reduced_shape, DimMask};
 use crate::autograd::Vjp;
 use crate::cpu::reduce::{filled, find, reduce, Kind};
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::gpu::kernels::reduce::arg_reduce;
+use crate::gpu::Gpu;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::schema::{Args, Value};
 use crate::shape;
 use crate::tensor::Tensor;
-use crate::{bail, ensure, with_compute};
+use crate::{bail, ensure, transfer, with_compute};
 use smallvec::{smallvec, SmallVec};
 
 /// The extreme element along a dimension and the index of the first such; NaN counts as extreme.
@@ -70,6 +72,12 @@ impl Op for Extreme {
             find::<T>(x, &mask, values, indices);
         }));
         Ok(())
+    }
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let dims = bits(&self.mask(x[0]));
+        let (values, indices) = (transfer::whole(&y[0])?, transfer::whole(&y[1])?);
+        let x = transfer::whole(x[0])?;
+        transfer::ran(arg_reduce(Gpu::get()?, self.largest, x, dims, values, indices))
     }
 }
 

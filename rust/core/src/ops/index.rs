@@ -14,11 +14,13 @@ use crate::cpu::pool::parallel_for;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Kind, Result};
+use crate::gpu::kernels::index as launch;
+use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::op::{Derivative, Grads, Metas, Op, Save, TensorMeta};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
-use crate::{bail, ensure, with_element};
+use crate::{bail, ensure, transfer, with_element};
 use half::{bf16, f16};
 use smallvec::SmallVec;
 
@@ -130,6 +132,16 @@ struct Split {
     after: Layout,
     /// Where the dimensions of the indices go in the result.
     at: usize,
+}
+
+impl Split {
+    /// The dimensions around the indexed ones, as GPU kernels take them.
+    fn around(&self) -> launch::Around<'_> {
+        launch::Around {
+            outer: (&self.before.shape, &self.before.strides),
+            inner: (&self.after.shape, &self.after.strides),
+        }
+    }
 }
 
 fn part_of(layout: &Layout, dims: impl Iterator<Item = usize> + Clone) -> Layout {
@@ -280,6 +292,37 @@ impl Op for Index {
         });
         Ok(())
     }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let (gpu, y) = (Gpu::get()?, transfer::whole(&y[0])?);
+        let s = divide(x[0].layout(), &self.dims);
+        transfer::ran(
+            launched(x[0].layout(), &self.dims, &x[1..]).and_then(|offsets| {
+                launch::take(gpu, transfer::whole(x[0])?, s.around(), &offsets, y)
+            }),
+        )
+    }
+}
+
+/// [`points`] on the GPU, where negative indices always count from the end and an index out of
+/// range is reported at the next read.
+fn launched(layout: &Layout, dims: &[usize], idx: &[&Tensor]) -> Result<launch::Offsets> {
+    let on: SmallVec<[Tensor; 4]> = idx
+        .iter()
+        .map(|t| transfer::dense(t))
+        .collect::<Result<_>>()?;
+    let axes: SmallVec<[launch::Axis; 4]> = dims
+        .iter()
+        .zip(&on)
+        .map(|(&d, t)| {
+            Ok(launch::Axis {
+                index: transfer::whole(t)?,
+                size: layout.shape.get(d).copied().unwrap_or(1),
+                stride: layout.strides.get(d).copied().unwrap_or(0),
+            })
+        })
+        .collect::<Result<_>>()?;
+    launch::offsets(Gpu::get()?, &axes, None)
 }
 
 /// Moves `n` neighbouring elements.
@@ -438,6 +481,26 @@ impl Op for IndexPut {
             }
         });
         Ok(())
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let (old, values, idx, y) = (x[0], x[1], &x[2..], &y[0]);
+        let scale = match self.mode {
+            Mode::Set => None,
+            Mode::Add => Some(1.0),
+            _ => return Ok(false),
+        };
+        let shape = result_shape(y.layout(), &self.dims, idx[0].shape());
+        let wide = values.to_device(y.device())?.to_dtype(y.dtype())?.detach();
+        let v = transfer::dense(&wide.alias(wide.layout().expand_to(&shape)))?;
+        let s = divide(y.layout(), &self.dims);
+        transfer::ran(launched(y.layout(), &self.dims, idx).and_then(|offsets| {
+            if !(old.shares_storage(y) && old.layout() == y.layout()) {
+                y.write_from(old)?;
+            }
+            let (gpu, v) = (Gpu::get()?, transfer::whole(&v)?);
+            launch::put(gpu, transfer::whole(y)?, s.around(), &offsets, v, scale)
+        }))
     }
 
     fn pointwise(&self) -> bool {

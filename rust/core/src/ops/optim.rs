@@ -7,13 +7,15 @@ use crate::cpu::elements::Element;
 use crate::cpu::pool::parallel_for;
 use crate::device::Device;
 use crate::dtype::{DType, Scalar};
-use crate::ensure;
 use crate::error::Result;
+use crate::gpu::kernels::{optim, View};
+use crate::gpu::Gpu;
 use crate::ops::conv::Ptr;
 use crate::ops::norm::Float;
 use crate::schema::{Args, Value};
 use crate::shape::Show;
 use crate::tensor::Tensor;
+use crate::{ensure, transfer};
 
 /// Elements that a thread updates at once.
 const CHUNK: usize = 1 << 14;
@@ -24,6 +26,8 @@ const BLOCK: usize = 256;
 /// gradient are written back.
 trait Step: Sync {
     fn update<T: Float + Root>(&self, tensor: usize, x: &mut [&mut [T]]);
+    /// The same on the GPU, for contiguous tensors; false where there is no kernel.
+    fn launch(&self, tensor: usize, x: &[View]) -> Result<bool>;
 }
 
 /// Square roots, which [`Float`] does not need elsewhere.
@@ -43,6 +47,8 @@ impl Root for f64 {
 
 /// The tensors of one parameter, in contiguous host memory, and where they go afterwards.
 struct Slot {
+    /// Which parameter this is.
+    index: usize,
     tensors: Vec<Tensor>,
     back: Vec<Tensor>,
 }
@@ -57,7 +63,14 @@ fn run(name: &str, step: &impl Step, lists: &[&[Tensor]]) -> Result<()> {
             "\"{name}\" not implemented for '{}'",
             p.dtype().scalar_name()
         );
+        if p.device() == Device::Wgpu {
+            if on_gpu(step, i, lists)? {
+                continue;
+            }
+            transfer::count_fallback(name)?;
+        }
         let mut slot = Slot {
+            index: i,
             tensors: Vec::new(),
             back: Vec::new(),
         };
@@ -98,7 +111,7 @@ fn run(name: &str, step: &impl Step, lists: &[&[Tensor]]) -> Result<()> {
     crate::host::unlocked(|| {
         parallel_for(chunks.len(), 1, |range| {
             for &(i, at) in &chunks[range] {
-                let slot = &slots[i].tensors;
+                let (i, slot) = (slots[i].index, &slots[i].tensors);
                 let n = CHUNK.min(slot[0].numel() - at);
                 match slot[0].dtype() {
                     DType::F32 => chunk::<f32, f32>(step, i, slot, at, n),
@@ -121,6 +134,29 @@ fn run(name: &str, step: &impl Step, lists: &[&[Tensor]]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The step for parameter `i` where everything it needs is on the GPU.
+fn on_gpu(step: &impl Step, i: usize, lists: &[&[Tensor]]) -> Result<bool> {
+    let tensors: Vec<&Tensor> = lists.iter().map(|l| &l[i]).collect();
+    let fits = |t: &Tensor| {
+        t.device() == Device::Wgpu && t.is_contiguous() && t.shape() == tensors[0].shape()
+    };
+    if !tensors.iter().all(|t| fits(t)) {
+        return Ok(false);
+    }
+    let views = tensors.iter().map(|t| transfer::whole(t));
+    let views = views.collect::<Result<Vec<_>>>()?;
+    // All but the gradient are written.
+    let written = || tensors[..1].iter().chain(&tensors[2..]);
+    for t in written() {
+        t.check_inplace(mode::grad() && t.requires_grad())?;
+    }
+    if !step.launch(i, &views)? {
+        return Ok(false);
+    }
+    written().for_each(|t| t.bump_version());
+    Ok(true)
 }
 
 fn chunk<S: Element, T: Float + Root>(
@@ -199,6 +235,22 @@ impl Step for Sgd {
             _ => {}
         }
     }
+
+    fn launch(&self, _: usize, x: &[View]) -> Result<bool> {
+        if self.sign.abs() != 1.0 {
+            return Ok(false);
+        }
+        let sgd = optim::Sgd {
+            lr: self.lr,
+            weight_decay: self.decay,
+            momentum: self.momentum,
+            dampening: self.dampening,
+            nesterov: self.nesterov,
+            maximize: self.sign < 0.0,
+        };
+        let momentum = x.get(2).map(|b| (*b, self.first));
+        transfer::ran(optim::sgd(Gpu::get()?, &sgd, x[0], x[1], momentum))
+    }
 }
 
 /// Adam. Kingma, Ba 2014, arXiv:1412.6980.
@@ -272,6 +324,31 @@ impl Step for Adam {
             }
             _ => {}
         }
+    }
+
+    fn launch(&self, i: usize, x: &[View]) -> Result<bool> {
+        if self.sign.abs() != 1.0 {
+            return Ok(false);
+        }
+        let adam = optim::Adam {
+            lr: self.lr,
+            betas: (self.beta1, self.beta2),
+            eps: self.eps,
+            weight_decay: self.decay,
+            decoupled: self.decoupled,
+            maximize: self.sign < 0.0,
+        };
+        let moments = [x[2], x[3]];
+        let top = x.get(4).copied();
+        transfer::ran(optim::adam(
+            Gpu::get()?,
+            &adam,
+            self.bias[i],
+            x[0],
+            x[1],
+            moments,
+            top,
+        ))
     }
 }
 

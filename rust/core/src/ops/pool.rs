@@ -5,7 +5,7 @@ use crate::cpu::pool::parallel_for;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::gpu::kernels::pool::{self as launch, Pool2d};
+use crate::gpu::kernels::pool::{self as launch, Divisor, Pool2d};
 use crate::gpu::Gpu;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::conv::{Number, Ptr};
@@ -640,7 +640,13 @@ fn avg_pool(name: &'static str, node: &'static str, n: usize, a: &Args) -> Resul
         };
         divisors.push((0..out[d]).map(count).collect());
     }
-    x.resample_over(node, axes, Some(divisors))
+    let divisor = match fixed {
+        Some(f) => u32::try_from(f).ok().map(Divisor::Fixed),
+        None if padded => Some(Divisor::Padded),
+        None => Some(Divisor::Inside),
+    };
+    let pool = w.grid(x, &out).zip(divisor);
+    x.resample_over(node, axes, Some(divisors), pool)
 }
 
 /// Windows that divide `size` into `out` parts of nearly equal length.
@@ -715,7 +721,10 @@ fn adaptive_avg(name: &str, node: &'static str, n: usize, a: &Args) -> Result<Te
         };
         divisors.push((0..out[d]).map(count).collect());
     }
-    x.resample_over(node, axes, Some(divisors))
+    let ones: &[i64] = &[1, 1][..n.min(2)];
+    let pool = grid(x, &out, [ones, ones, &[0, 0][..n.min(2)], ones]);
+    let pool = pool.map(|g| (g, Divisor::Adaptive));
+    x.resample_over(node, axes, Some(divisors), pool)
 }
 
 fn adaptive_max(name: &str, node: &'static str, n: usize, a: &Args) -> Result<Value> {

@@ -10,11 +10,13 @@ use crate::cpu::reduce::{filled, reduce, Kind, Reducible};
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::gpu::kernels::reduce::{reduce as launch, Combine, Map};
+use crate::gpu::Gpu;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
 use crate::schema::Args;
 use crate::shape::{reduced, Dims, Show};
 use crate::tensor::Tensor;
-use crate::{bail, ensure, with_compute};
+use crate::{bail, ensure, transfer, with_compute};
 use smallvec::SmallVec;
 
 /// Which dimensions an op reduces.
@@ -212,6 +214,41 @@ impl Op for Reduce {
         }));
         Ok(())
     }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let (x, y) = (x[0], &y[0]);
+        let (combine, map) = match self.kind {
+            Kind::Sum => (Combine::Sum, Map::Keep),
+            Kind::Prod => (Combine::Prod, Map::Keep),
+            Kind::Max => (Combine::Max, Map::Keep),
+            Kind::Min => (Combine::Min, Map::Keep),
+            Kind::Any => (Combine::Any, Map::Truth),
+            Kind::All => (Combine::All, Map::Truth),
+            Kind::SumSquares => (Combine::Sum, Map::Square),
+            Kind::SumAbs => (Combine::Sum, Map::Magnitude),
+            Kind::MaxAbs => (Combine::Max, Map::Magnitude),
+            Kind::MinAbs => (Combine::Min, Map::Magnitude),
+            _ => return Ok(false),
+        };
+        // The shader combines in the wider type of both, we in the result's.
+        if map != Map::Truth && x.dtype().is_float() && !y.dtype().is_float() {
+            return Ok(false);
+        }
+        // Its scale is a float32.
+        if self.mean && y.dtype() == DType::F64 {
+            return Ok(false);
+        }
+        let n = reduced_count(x.shape(), &self.mask);
+        let scale = if self.mean { 1.0 / n as f64 } else { 1.0 };
+        let (from, to) = (transfer::whole(x)?, transfer::whole(y)?);
+        let dims = bits(&self.mask);
+        transfer::ran(launch(Gpu::get()?, combine, map, scale, from, dims, to))
+    }
+}
+
+/// A set of dimensions as a number.
+pub(crate) fn bits(mask: &[bool]) -> u64 {
+    (0..mask.len()).fold(0, |m, d| m | (mask[d] as u64) << d)
 }
 
 fn divide<T: Reducible>(y: &mut [T], n: usize) {

@@ -6,11 +6,13 @@ use crate::cpu::pool::parallel_for;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::gpu::kernels::pool::{self as launch, Divisor, Pool2d};
+use crate::gpu::Gpu;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
 use crate::ops::conv::{Number, Ptr};
 use crate::shape::Dims;
 use crate::tensor::Tensor;
-use crate::with_compute;
+use crate::{transfer, with_compute};
 use std::sync::Arc;
 
 /// A sparse matrix: output `i` is the sum of `weight[j] * x[index[j]]` for `j` in
@@ -91,6 +93,8 @@ pub struct Resample {
     pub axes: Arc<Vec<Axis>>,
     pub divisors: Option<Arc<Vec<Vec<f64>>>>,
     pub turned: bool,
+    /// The average pool that this is, or whose gradient, for the GPU.
+    pub pool: Option<(Pool2d, Divisor)>,
 }
 
 impl Derivative for Resample {
@@ -158,6 +162,18 @@ impl Op for Resample {
             y.write_from(&out)?;
         }
         Ok(())
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let (Some((grid, divisor)), true) = (&self.pool, transfer::small_floats(x)) else {
+            return Ok(false);
+        };
+        let (gpu, x) = (Gpu::get()?, transfer::dense(x[0])?);
+        let (x, y) = (transfer::whole(&x)?, transfer::whole(&y[0])?);
+        transfer::ran(match self.turned {
+            false => launch::avg(gpu, grid, *divisor, x, y),
+            true => launch::avg_backward(gpu, grid, *divisor, x, y),
+        })
     }
 }
 
@@ -331,7 +347,7 @@ fn pass<T: Number>(axis: &Axis, w: &[T], outer: usize, inner: usize, x: &[T], y:
 impl Tensor {
     /// Applies one axis to each of the last dimensions.
     pub fn resample(&self, name: &'static str, axes: Vec<Axis>) -> Result<Tensor> {
-        self.resample_over(name, axes, None)
+        self.resample_over(name, axes, None, None)
     }
 
     /// As [`Tensor::resample`], dividing by the product of each dimension's divisors.
@@ -340,6 +356,7 @@ impl Tensor {
         name: &'static str,
         axes: Vec<Axis>,
         divisors: Option<Vec<Vec<f64>>>,
+        pool: Option<(Pool2d, Divisor)>,
     ) -> Result<Tensor> {
         let divisors = divisors.map(Arc::new);
         dispatch::call1(
@@ -348,6 +365,7 @@ impl Tensor {
                 axes: Arc::new(axes),
                 divisors,
                 turned: false,
+                pool,
             },
             &[self],
         )

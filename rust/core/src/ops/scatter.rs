@@ -9,12 +9,14 @@ use crate::cpu::pool::parallel_for;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
+use crate::gpu::kernels::scatter::{self as launch, Meet};
+use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::op::{Derivative, Grads, Metas, Op, Save, TensorMeta};
 use crate::schema::{Args, Dest, Value};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
-use crate::{bail, ensure, with_element};
+use crate::{bail, ensure, transfer, with_element};
 use smallvec::SmallVec;
 
 /// Elements of the first input at the positions that the second names along `dim`.
@@ -156,6 +158,15 @@ impl Op for Gather {
             });
         });
         Ok(())
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if x[0].ndim() == 0 || x[1].ndim() == 0 {
+            return Ok(false);
+        }
+        let (from, at) = (transfer::whole(x[0])?, transfer::whole(x[1])?);
+        let to = transfer::whole(&y[0])?;
+        transfer::ran(launch::gather(Gpu::get()?, from, self.dim, at, to))
     }
 }
 
@@ -301,6 +312,34 @@ impl Op for Scatter {
             });
         });
         Ok(())
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let (old, index, y) = (x[0], x[1], &y[0]);
+        if y.ndim() == 0 || index.ndim() == 0 || y.dtype() == DType::Bool {
+            return Ok(false);
+        }
+        let meet = match self.mode {
+            Mode::Set => Meet::Set,
+            Mode::Add => Meet::Add,
+            Mode::Mul => Meet::Multiply,
+            Mode::Max => Meet::Max,
+            Mode::Min => Meet::Min,
+        };
+        let src = x[2].to_device(y.device())?;
+        let part = match src.ndim() {
+            0 => src.layout().expand_to(index.shape()),
+            _ => Layout {
+                shape: index.shape().clone(),
+                ..src.layout().clone()
+            },
+        };
+        if !(old.shares_storage(y) && old.layout() == y.layout()) {
+            y.write_from(old)?;
+        }
+        let (to, at) = (transfer::whole(y)?, transfer::whole(index)?);
+        let from = transfer::view(&src, &part)?;
+        transfer::ran(launch::scatter(Gpu::get()?, meet, to, self.dim, at, from))
     }
 
     fn pointwise(&self) -> bool {

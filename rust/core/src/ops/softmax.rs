@@ -13,11 +13,13 @@ use crate::cpu::{level, Level};
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::gpu::kernels::softmax as launch;
+use crate::gpu::Gpu;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::schema::Args;
 use crate::shape;
 use crate::tensor::Tensor;
-use crate::with_float;
+use crate::{transfer, with_float};
 use smallvec::smallvec;
 
 /// e^x divided by its sum along `dim`, or the logarithm of that.
@@ -357,6 +359,15 @@ impl Op for Softmax {
         });
         Ok(())
     }
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if !transfer::small_floats(x) {
+            return Ok(false);
+        }
+        let (gpu, x) = (Gpu::get()?, transfer::dense(x[0])?);
+        let span = launch::Span::of(x.shape(), self.dim);
+        let (x, y) = (transfer::whole(&x)?, transfer::whole(&y[0])?);
+        transfer::ran(launch::softmax(gpu, self.log, span, x, y))
+    }
 }
 
 impl Derivative for SoftmaxGrad {
@@ -403,6 +414,15 @@ impl Op for SoftmaxGrad {
             filled::<T>(&d[0], |d| over_lines(run, g, from, d, y.shape(), self.dim));
         });
         Ok(())
+    }
+    fn gpu(&self, x: &[&Tensor], d: &[Tensor]) -> Result<bool> {
+        if !transfer::small_floats(x) {
+            return Ok(false);
+        }
+        let (gpu, g, y) = (Gpu::get()?, transfer::dense(x[0])?, transfer::dense(x[1])?);
+        let span = launch::Span::of(y.shape(), self.dim);
+        let (g, y, d) = (transfer::whole(&g)?, transfer::whole(&y)?, transfer::whole(&d[0])?);
+        transfer::ran(launch::softmax_backward(gpu, self.log, span, y, g, d))
     }
 }
 

@@ -81,12 +81,12 @@ pub fn sgd(gpu: &Gpu, s: &Sgd, x: View, g: View, momentum: Option<(View, bool)>)
     )
 }
 
-/// Step number `step` (from 1) for parameter `x` with gradient `g`, first and second moments `m`
-/// and `v`, and with AMSGrad the largest second moment `top`.
+/// One step for parameter `x` with gradient `g`, first and second moments `m` and `v`, and with
+/// AMSGrad the largest second moment `top`. `bias` is `1 - beta^step` of both.
 pub fn adam(
     gpu: &Gpu,
     s: &Adam,
-    step: f64,
+    bias: (f64, f64),
     x: View,
     g: View,
     [m, v]: [View; 2],
@@ -111,8 +111,8 @@ pub fn adam(
         bits(s.betas.1),
         bits(1.0 - s.betas.1),
         bits(s.eps),
-        bits(s.lr / (1.0 - s.betas.0.powf(step))),
-        bits((1.0 - s.betas.1.powf(step)).sqrt()),
+        bits(s.lr / bias.0),
+        bits(bias.1.sqrt()),
     ];
     let constants = [
         ("G", format(g.dtype)),

@@ -6,8 +6,11 @@ use crate::cpu::elements::Element;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::gpu::Acc;
 use crate::op::{Derivative, Grads, Metas, Op, Save, TensorMeta};
 use crate::ops::copy::copy_host;
+use crate::ops::pointwise::wgsl::launch;
+use crate::ops::pointwise::Real;
 use crate::ops::view::parts::each_offset;
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
@@ -163,6 +166,13 @@ impl Op for MaskedFill {
             });
         });
         Ok(())
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let acc = Acc::of(y[0].dtype())?;
+        launch(acc, x, &y[0], |a| {
+            Real::select(a[1].equal(Real::lit(0.0)), a[0], a[2])
+        })
     }
 
     fn pointwise(&self) -> bool {

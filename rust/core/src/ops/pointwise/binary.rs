@@ -109,6 +109,7 @@ pointwise! {
     df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
     check |_, t, _| no_bool("div_trunc", t);
     divides true;
+    wgsl |_| "m_trunc_div(t0, t1)";
 
     /// x / y rounded down.
     op DivFloor[2] = "DivBackward2", Same;
@@ -117,6 +118,7 @@ pointwise! {
     df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
     check |_, t, _| no_bool("div_floor", t);
     divides true;
+    wgsl |_| "m_floor_div(t0, t1)";
 
     /// x / y rounded down, without a derivative.
     op FloorDivide[2] = "FloorDivideBackward0", Same;
@@ -126,6 +128,7 @@ pointwise! {
     check |_, t, _| no_bool("div_floor", t);
     divides true;
     opaque 3;
+    wgsl |_| "m_floor_div(t0, t1)";
 
     /// |x| with the sign of y.
     op Copysign[2] = "CopysignBackward0", Float;

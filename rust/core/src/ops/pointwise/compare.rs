@@ -102,24 +102,28 @@ pointwise! {
     f |_, [x, _y]| x;
     int |_, [x, y]| x & y;
     df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    wgsl |_| "t0 & t1";
 
     /// The bits set in either.
     op BitwiseOr[2] = "BitwiseOrBackward0", IntOnly;
     f |_, [x, _y]| x;
     int |_, [x, y]| x | y;
     df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    wgsl |_| "t0 | t1";
 
     /// The bits set in exactly one.
     op BitwiseXor[2] = "BitwiseXorBackward0", IntOnly;
     f |_, [x, _y]| x;
     int |_, [x, y]| x ^ y;
     df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    wgsl |_| "t0 ^ t1";
 
     /// All bits inverted; the other truth value for bool.
     op BitwiseNot { bool: bool }[1] = "BitwiseNotBackward0", IntOnly;
     f |_, [x]| x;
     int |p, [x]| if p.bool { (x == 0) as i64 } else { !x };
     df |_, _, _, _g| [0, false] c(0.0);
+    wgsl |p| if p.bool { "select(Acc(0), Acc(1), t0 == Acc(0))" } else { "~t0" };
 
     /// x * 2^y in the bits of the type; 0 where y is negative or not less than its size.
     op LeftShift { bits: i64 }[2] = "BitwiseLeftShiftBackward0", IntOnly;

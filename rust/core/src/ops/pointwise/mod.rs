@@ -73,6 +73,10 @@ pub trait Pointwise<const N: usize>: Debug + Clone + Send + Sync + 'static {
     fn check(&self, _dtype: DType, _x: &[&Tensor]) -> Result<()> {
         Ok(())
     }
+    /// The op on integers as shader text over `t0`, `t1`, ... where `f` does not say it.
+    fn wgsl(&self) -> Option<&'static str> {
+        None
+    }
     /// The gradient of input `i` where it needs no kernel (`add` hands it on).
     fn direct(&self, _i: usize, _g: &Tensor) -> Option<Result<Tensor>> {
         None
@@ -93,6 +97,7 @@ macro_rules! pointwise {
         $(divides $divides:literal;)?
         $(opaque $opaque:literal;)?
         $(detached $detached:literal;)?
+        $(wgsl |$wp:pat_param| $wgsl:expr;)?
         $(direct |$qp:pat_param, $qi:pat_param, $qg:pat_param| $direct:expr;)?
     )*) => { $(
         $crate::pointwise!(@struct [$(#[doc = $doc])*] $name $({ $($field: $ty),* })?);
@@ -126,6 +131,10 @@ macro_rules! pointwise {
             ) -> $crate::error::Result<()> {
                 let $cp = self;
                 $check
+            })?
+            $(fn wgsl(&self) -> Option<&'static str> {
+                let $wp = self;
+                Some($wgsl)
             })?
             $(fn direct(
                 &self,
@@ -357,11 +366,16 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
     }
 
     fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let acc = Acc::of(self.types(x)?.0)?;
+        if matches!(acc, Acc::I32 | Acc::I64) {
+            if let Some(text) = self.0.wgsl() {
+                return wgsl::launch(acc, x, &y[0], |_| wgsl::emit(text.into()));
+            }
+        }
         // Ops of integers only have no formula over numbers.
         if P::TYPES == Types::IntOnly {
             return Ok(false);
         }
-        let acc = Acc::of(self.types(x)?.0)?;
         wgsl::launch(acc, x, &y[0], |a| self.0.f(std::array::from_fn(|i| a[i])))
     }
 

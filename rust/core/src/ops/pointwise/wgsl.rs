@@ -68,7 +68,8 @@ impl Text {
     }
 }
 
-fn emit(value: String) -> Wgsl {
+/// A value by its text.
+pub fn emit(value: String) -> Wgsl {
     with(|t| t.name(value))
 }
 

@@ -79,6 +79,20 @@ impl Op for Assemble {
         }
         Ok(())
     }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let y = &y[0];
+        let covered: usize = self.parts.iter().map(Layout::numel).sum();
+        if covered < y.numel() {
+            y.write_scalar(0.into())?;
+        }
+        for (x, part) in x.iter().zip(&self.parts) {
+            let offset = y.offset() + part.offset;
+            let part = part.clone();
+            y.alias(Layout { offset, ..part }).write_from(x)?;
+        }
+        Ok(true)
+    }
 }
 
 /// Copies `x` to a part of the contiguous `y`: whole blocks at a time where both allow it.
@@ -225,6 +239,13 @@ impl Op for Patch {
                 ..self.part.clone()
             }),
         )
+    }
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        y[0].write_from(x[0])?;
+        let offset = y[0].offset() + self.part.offset;
+        let part = self.part.clone();
+        y[0].alias(Layout { offset, ..part }).write_from(x[1])?;
+        Ok(true)
     }
 }
 
