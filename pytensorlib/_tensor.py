@@ -82,7 +82,7 @@ class _Methods:
     def __dlpack_device__(self: Any) -> tuple[Any, int]:
         if not self.is_cpu:
             raise BufferError(f"__dlpack_device__: no DLPack device stands for {self.device}")
-        return _DLDeviceType.kDLCPU, 0
+        return DLDeviceType.kDLCPU, 0
 
     def untyped_storage(self: Any) -> Any:
         """Return the bytes that this tensor shares with its views."""
@@ -197,7 +197,7 @@ class _Methods:
         autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
-class _DLDeviceType(enum.IntEnum):
+class DLDeviceType(enum.IntEnum):
     """The device types of DLPack that occur here."""
 
     kDLCPU = 1  # noqa: N815  (DLPack's name)

@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import _C
 from .._C import from_dlpack
-from .._tensor import _DLDeviceType as DLDeviceType
+from .._tensor import DLDeviceType
 
 __all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]
 

@@ -649,6 +649,7 @@ pub fn to_list(py: Python<'_>, t: &Tensor) -> PyResult<Py<PyAny>> {
 }
 
 /// Nested lists of what `make` reads at `at`, which moves on.
+// SAFETY: callers pass the address of as many elements as the shape has, and a reader of them.
 unsafe fn lists<'py>(
     py: Python<'py>,
     shape: &[usize],

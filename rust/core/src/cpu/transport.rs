@@ -59,6 +59,9 @@ pub unsafe fn transport(size: usize, from: *const u8, x: &Layout, to: *mut u8, y
     }
 }
 
+/// # Safety
+/// As [`transport`].
+// SAFETY: offsets stay within the layouts, whose sizes bound every index.
 unsafe fn go<T: Copy>(from: *const u8, to: *mut u8, mut dims: SmallVec<[Dim; 6]>) {
     let inner = dims.pop().unwrap_or(Dim { n: 1, x: 1, y: 1 });
     // The dimension along which the source runs, where that is another one.
@@ -121,6 +124,7 @@ unsafe fn go<T: Copy>(from: *const u8, to: *mut u8, mut dims: SmallVec<[Dim; 6]>
 }
 
 /// A few rows of one inner dimension.
+// SAFETY: callers pass parts of the layouts that `transport` was given.
 unsafe fn tile<T: Copy>(x: *const T, y: *mut T, rows: Dim, inner: Dim) {
     if rows.n == 1 {
         return row(x, y, inner);
@@ -140,6 +144,7 @@ unsafe fn tile<T: Copy>(x: *const T, y: *mut T, rows: Dim, inner: Dim) {
     }
 }
 
+// SAFETY: as `tile`.
 #[inline(always)]
 unsafe fn row<T: Copy>(x: *const T, y: *mut T, d: Dim) {
     match (d.x, d.y) {

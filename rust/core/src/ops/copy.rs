@@ -34,6 +34,7 @@ impl Derivative for Copy {
     }
 }
 
+// SAFETY: the driver passes one operand and a destination of `n` elements each.
 unsafe fn identity<T: std::marker::Copy>(_: *const (), x: *const *const T, y: *mut T, n: usize) {
     // `copy` rather than `copy_nonoverlapping`: an in-place copy onto itself is legal.
     std::ptr::copy(*x, y, n);

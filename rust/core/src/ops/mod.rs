@@ -27,6 +27,7 @@ pub mod range;
 pub mod reduce;
 pub mod resample;
 pub mod rnn;
+pub mod sample;
 pub mod scan;
 pub mod scatter;
 pub mod softmax;
@@ -74,6 +75,7 @@ pub fn table() -> &'static [Op] {
             optim::ENTRIES,
             pad::ENTRIES,
             pool::ENTRIES,
+            sample::ENTRIES,
             random::ENTRIES,
             range::ENTRIES,
             reduce::ENTRIES,
