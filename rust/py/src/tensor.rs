@@ -691,11 +691,17 @@ impl PyTensor {
     }
     #[getter(mH)]
     fn adjoint_matrices(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        wrap(py, self.get().transposed_property("mT").py()?)
+        wrap(py, self.get().transposed_property("mH").py()?)
     }
     #[getter]
-    fn real(slf: Bound<'_, Self>) -> Bound<'_, Self> {
-        slf
+    fn real(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        let dtype = slf.get().get().dtype();
+        if dtype.is_complex() {
+            return Err(pyo3::exceptions::PyNotImplementedError::new_err(format!(
+                "real: complex tensors are not supported yet, got {dtype}"
+            )));
+        }
+        Ok(slf)
     }
     #[getter]
     fn _base(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {

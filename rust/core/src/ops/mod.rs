@@ -87,6 +87,7 @@ pub fn table() -> &'static [Op] {
             stats::ENTRIES,
             unique::ENTRIES,
             view::entries::ENTRIES,
+            view::copies::ENTRIES,
             window::ENTRIES,
             bits::ENTRIES,
         ];

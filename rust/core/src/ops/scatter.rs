@@ -27,15 +27,15 @@ pub struct Gather {
 
 /// Checks an index tensor against the tensor that it names places in.
 fn check_index(name: &str, x: &Tensor, dim: usize, idx: &Tensor) -> Result<()> {
+    if idx.numel() == 0 {
+        return Ok(());
+    }
     ensure!(
         matches!(idx.dtype(), DType::I64 | DType::I32),
         Runtime,
         "{name}(): Expected dtype int32/int64 for index, but got {}",
         idx.dtype()
     );
-    if idx.numel() == 0 {
-        return Ok(());
-    }
     ensure!(
         idx.ndim().max(1) == x.ndim().max(1),
         Runtime,
@@ -170,13 +170,14 @@ impl Op for Gather {
     }
 }
 
-/// A type of the same size, for kernels that only move elements.
-fn bits(dtype: DType) -> DType {
+/// A type of the same size, for kernels that only move elements; none is as large as `C128`.
+pub fn bits(dtype: DType) -> DType {
     match dtype.size() {
         1 => DType::U8,
         2 => DType::I16,
         4 => DType::I32,
-        _ => DType::I64,
+        8 => DType::I64,
+        _ => dtype,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Views: other layouts over the same memory.
 
+pub mod copies;
 pub mod entries;
 pub mod parts;
 

@@ -3,7 +3,7 @@
 use super::mask::{self, MaskedFill};
 use super::{Bounds, Index, IndexPut, Mode, Ready};
 use crate::dispatch;
-use crate::dtype::DType;
+use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::schema::{Args, Dest, Value};
 use crate::shape::{self, Dims, Show};
@@ -355,7 +355,7 @@ fn unravel(a: &Args) -> Result<Value> {
             .iter()
             .map(|v| v.div_euclid(step.max(1)).rem_euclid((n as i64).max(1)))
             .collect();
-        out.push(Tensor::from_slice(&column, x.shape(), DType::I64)?.to_dtype(x.dtype())?);
+        out.push(Tensor::from_slice(&column, x.shape(), DType::I64)?);
     }
     Ok(Value::Tuple(out))
 }
@@ -522,6 +522,19 @@ crate::entries! {
         }
         let x = if x.ndim() == 0 { x.detach().reshape(&[1])? } else { x.clone() };
         Ok(Value::Tuple(mask::nonzero_columns(&x)?))
+    };
+    /// The first `size` rows of `nonzero`, filled up with `fill_value`.
+    "nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor", FN | METHOD | OUT,
+    |a| {
+        let (x, size) = (a.tensor(0)?, a.int(1)?);
+        ensure!(size >= 0, Runtime, "nonzero_static: 'size' must be an non-negative integer");
+        let found = mask::nonzero(x)?;
+        let fill = Scalar::Int(a.int(2)?);
+        let shape = shape::sizes(&[size, x.ndim() as i64])?;
+        let y = Tensor::full(&shape, fill, DType::I64, x.device())?;
+        let n = (size).min(found.size(0) as i64);
+        y.narrow(0, 0, n)?.write_from(&found.narrow(0, 0, n)?)?;
+        Ok(y.into())
     };
     /// The same as `nonzero(as_tuple=True)`.
     "nonzero_numpy(Tensor self) -> Tensor[]", METHOD,

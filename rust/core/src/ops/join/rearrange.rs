@@ -99,13 +99,7 @@ impl Op for Reorder {
         let (n, last) = (x.size(k - 1), &maps[k - 1]);
         let whole = last.iter().enumerate().all(|(i, &o)| i == o);
         let (from, to) = (x.bytes_ptr() as usize, y.bytes_ptr() as usize);
-        let bits = match x.dtype().size() {
-            1 => crate::dtype::DType::U8,
-            2 => crate::dtype::DType::I16,
-            4 => crate::dtype::DType::I32,
-            _ => crate::dtype::DType::I64,
-        };
-        with_element!(bits, T => {
+        with_element!(crate::ops::scatter::bits(x.dtype()), T => {
             parallel_for(y.numel() / n, (1 << 14) / n + 1, |range| {
                 for row in range {
                     let (mut base, mut rest) = (0, row);

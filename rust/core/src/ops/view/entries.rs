@@ -14,7 +14,7 @@ use crate::{bail, ensure};
 use smallvec::SmallVec;
 
 /// `view(dtype)`: the same bytes as another type; the last dimension takes up the difference.
-fn retyped(x: &Tensor, dtype: DType) -> Result<Tensor> {
+pub fn retyped(x: &Tensor, dtype: DType) -> Result<Tensor> {
     let (have, want) = (x.dtype().size(), dtype.size());
     let mut l = x.layout().clone();
     if have != want {
@@ -235,29 +235,35 @@ fn places(t: &Tensor, x: &Tensor, dim: i64) -> Result<Vec<Tensor>> {
 
 fn matrix(x: &Tensor, name: &str) -> Result<Tensor> {
     ensure!(
-        x.ndim() == 2 || x.ndim() == 0 || name == "mT",
+        !x.dtype().is_complex() || name == "mT",
+        NotImplemented,
+        "tensor.{name}: complex tensors are not supported yet, got {}",
+        x.dtype()
+    );
+    ensure!(
+        x.ndim() == 2 || name != "H",
         Runtime,
         "tensor.{name} is only supported on matrices (2-D tensors). Got {}-D tensor.",
         x.ndim()
     );
     ensure!(
-        x.ndim() >= 2 || name != "mT",
+        x.ndim() >= 2,
         Runtime,
-        "tensor.mT is only supported on matrices or batches of matrices. Got {}-D tensor.",
+        "tensor.{name} is only supported on matrices or batches of matrices. Got {}-D tensor.",
         x.ndim()
     );
     x.transpose(-2, -1)
 }
 
 impl Tensor {
-    /// The properties `T`, `mT` and `H` (`mH` is `mT` of real tensors).
+    /// The properties `T`, `mT`, `H` and `mH`.
     pub fn transposed_property(&self, name: &str) -> Result<Tensor> {
         match name {
             "T" => {
                 let dims: SmallVec<[i64; 5]> = (0..self.ndim() as i64).rev().collect();
                 self.permute(&dims)
             }
-            "H" if self.ndim() == 0 => Ok(self.clone()),
+            "H" if self.ndim() == 0 && !self.dtype().is_complex() => Ok(self.clone()),
             name => matrix(self, name),
         }
     }
@@ -334,7 +340,7 @@ crate::entries! {
     };
     /// The last two dimensions exchanged; complex tensors would be conjugated.
     "adjoint(Tensor self) -> Tensor", FN | METHOD,
-    |a| Ok(a.tensor(0)?.transpose(-2, -1)?.into());
+    |a| Ok(a.tensor(0)?.transposed_property("mH")?.into());
     /// Dimensions moved to other places, the rest in order.
     "movedim(Tensor self, int[1] source, int[1] destination) -> Tensor", FN | METHOD,
     |a| Ok(a.tensor(0)?.movedim(a.ints(1)?, a.ints(2)?)?.into());
@@ -359,6 +365,8 @@ crate::entries! {
     /// `length` slices of a dimension from `start` on.
     "narrow(Tensor self, int dim, int start, int length) -> Tensor", FN | METHOD,
     |a| Ok(a.tensor(0)?.narrow(a.int(1)?, a.int(2)?, a.int(3)?)?.into());
+    "narrow(Tensor self, int dim, Tensor start, int length) -> Tensor", FN | METHOD,
+    |_| bail!(Runtime, "start must be an 0-dim integral Tensor.");
     /// A copy of `length` slices of a dimension from `start` on.
     "narrow_copy(Tensor self, int dim, int start, int length) -> Tensor", FN | METHOD | OUT,
     |a| Ok(a.tensor(0)?.narrow(a.int(1)?, a.int(2)?, a.int(3)?)?.copy_dense()?.into());

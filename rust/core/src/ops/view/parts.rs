@@ -271,8 +271,8 @@ impl Tensor {
         let d = shape::dim(dim, self.ndim())?;
         ensure!(
             self.ndim() > 0,
-            Runtime,
-            "unbind(): cannot unbind a 0-dim tensor"
+            Index,
+            "Dimension specified as 0 but tensor has no dimensions"
         );
         self.parts("UnbindBackward0", self.size(d), |l, i| {
             l.select(d as i64, i as i64)
