@@ -95,6 +95,22 @@ accumulate! {
     i64 |a, b| a.wrapping_add(b);
 }
 
+/// The gradient of a chosen value `y`: elements equal to it share `g`, NaN being equal to NaN.
+pub fn shared_gradient(g: &Tensor, x: &Tensor, y: &Tensor, mask: &[bool]) -> Result<Tensor> {
+    let m = where_(
+        &apply(IsNan, [y])?,
+        &apply(IsNan, [x])?,
+        &apply(Eq, [x, y])?,
+    )?;
+    split_gradient(g, &m, mask)
+}
+
+/// `g` in equal shares to the elements that `m` marks.
+fn split_gradient(g: &Tensor, m: &Tensor, mask: &[bool]) -> Result<Tensor> {
+    let n = m.sum_mask(mask, true, Some(g.dtype()))?;
+    g.div(&n)?.mul(&m.to_dtype(g.dtype())?)
+}
+
 /// Gradients of the product of all elements along `mask`, right where elements are zero.
 fn product_gradient(op: &Reduce, cx: &Vjp, g: &Tensor) -> Result<Tensor> {
     let x = cx.input(0)?;
@@ -174,13 +190,14 @@ impl Derivative for Reduce {
             }
             Kind::Prod => one(product_gradient(self, cx, g)?),
             Kind::Max | Kind::Min => {
-                // Equal extrema share the gradient.
                 let x = cx.input(0)?;
                 let y = restored(&cx.output(0)?, &shape, &self.mask, self.keepdim)?;
                 let g = restored(g, &shape, &self.mask, self.keepdim)?;
-                let m = apply(Eq, [&x, &y])?;
-                let n = m.sum_mask(&self.mask, true, Some(g.dtype()))?;
-                one(g.div(&n)?.mul(&m.to_dtype(g.dtype())?)?)
+                // `max()` gives NaN its gradient, `amax()` does not.
+                match self.name.ends_with('1') {
+                    true => one(shared_gradient(&g, &x, &y, &self.mask)?),
+                    false => one(split_gradient(&g, &apply(Eq, [&x, &y])?, &self.mask)?),
+                }
             }
             _ => bail!(Assertion, "{}: the result has no gradient", self.name),
         }
@@ -456,6 +473,14 @@ fn truth(x: &Tensor, kind: Kind, mask: &[bool], keepdim: bool) -> Result<Tensor>
     x.detach().reduce(kind, mask, keepdim, dtype, name)
 }
 
+/// The dimensions of `all` and `any`, for which an empty list means none.
+fn named(a: &Args, x: &Tensor) -> Result<DimMask> {
+    match a.opt_ints(1) {
+        Some([]) => Ok(SmallVec::from_elem(false, x.ndim())),
+        _ => a.mask(1, x),
+    }
+}
+
 fn count_nonzero(x: &Tensor, mask: &[bool]) -> Result<Tensor> {
     let x = x.detach();
     let present = apply(LogicalNot, [&apply(LogicalNot, [&x])?])?;
@@ -471,7 +496,8 @@ fn sum_to_size(x: &Tensor, size: &[i64]) -> Result<Tensor> {
         Show(size),
         Show(x.shape())
     );
-    if x.dtype().is_integral() && x.shape()[..] != shape[..] {
+    // A sum of integers is int64; a size of no dimensions is always a sum.
+    if x.dtype().is_integral() && (shape.is_empty() || x.shape() != &shape) {
         return x.to_dtype(DType::I64)?.sum_to(&shape);
     }
     x.sum_to(&shape)
@@ -537,7 +563,7 @@ crate::entries! {
     "all(Tensor self, int[1]? dim, bool keepdim=False) -> Tensor", FN | METHOD | OUT,
     |a| {
         let x = a.tensor(0)?;
-        Ok(truth(x, Kind::All, &a.mask(1, x)?, a.bool(2)?)?.into())
+        Ok(truth(x, Kind::All, &named(a, x)?, a.bool(2)?)?.into())
     };
     /// Whether any element is nonzero.
     "any(Tensor self) -> Tensor", FN | METHOD | OUT,
@@ -546,7 +572,7 @@ crate::entries! {
     "any(Tensor self, int[1]? dim, bool keepdim=False) -> Tensor", FN | METHOD | OUT,
     |a| {
         let x = a.tensor(0)?;
-        Ok(truth(x, Kind::Any, &a.mask(1, x)?, a.bool(2)?)?.into())
+        Ok(truth(x, Kind::Any, &named(a, x)?, a.bool(2)?)?.into())
     };
     /// How many elements are nonzero.
     "count_nonzero(Tensor self, int[1]? dim=None) -> Tensor", FN | METHOD | OUT,

@@ -577,7 +577,7 @@ fn trapezoid(a: &Args, cumulative: bool) -> Result<Value> {
     let name = a.schema.name;
     ensure!(
         y.ndim() > 0,
-        Runtime,
+        Index,
         "{name}: expected at least one dimension, got a 0-d tensor"
     );
     if y.size(dim) == 0 {
@@ -659,8 +659,7 @@ crate::entries! {
     |a| {
         let x = a.tensor(0)?;
         let dim = shape::dim(a.int(1)?, x.ndim())?;
-        let x = x.to_dtype(x.dtype().to_float())?;
-        Ok(dispatch::call1(Logcumsumexp { dim }, &[&x])?.into())
+        Ok(dispatch::call1(Logcumsumexp { dim }, &[x])?.into())
     };
     /// Differences of neighbours along `dim`, taken `n` times.
     "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",

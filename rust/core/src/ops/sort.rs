@@ -1,11 +1,15 @@
 //! Sorting and what follows from order: topk, kthvalue, median, mode, quantile.
 
 use super::along::{around, picked_gradient};
+use super::pointwise::apply;
+use super::pointwise::compare::Lt;
+use super::pointwise::ternary::where_;
+use super::reduce::{one, shared_gradient};
 use crate::autograd::Vjp;
 use crate::cpu::order::{keys, select, sort_keys, Keyed};
 use crate::cpu::pool::parallel_for;
 use crate::dispatch;
-use crate::dtype::DType;
+use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::schema::{Args, Value};
@@ -39,6 +43,11 @@ struct Ordered {
 }
 
 impl Ordered {
+    /// The median of a flat tensor, whose gradient equal elements share.
+    fn is_whole_median(&self) -> bool {
+        matches!(self.which, Which::Median { .. }) && self.name.ends_with("Backward0")
+    }
+
     /// How many elements are taken of a line of `n`.
     fn taken(&self, n: usize) -> usize {
         match self.which {
@@ -70,7 +79,7 @@ impl Ordered {
                 give(out, &line[..k]);
             }
             Which::Place { k } => {
-                line.select_nth_unstable(k);
+                quick_select(line, k);
                 out[0] = line[k].index;
             }
             Which::Median { ignore_nan } => {
@@ -100,14 +109,70 @@ impl Ordered {
     }
 }
 
+/// Brings the element of place `k` there by keys alone, partitioning by the median of three in the
+/// order in which PyTorch does, so that of equal elements the same one is taken.
+fn quick_select(line: &mut [Keyed], k: usize) {
+    let (mut low, mut high) = (0, line.len() - 1);
+    while high > low {
+        if high == low + 1 {
+            if line[low].key > line[high].key {
+                line.swap(low, high);
+            }
+            return;
+        }
+        line.swap((low + high) / 2, low + 1);
+        for (a, b) in [(low + 1, high), (low, high), (low + 1, low)] {
+            if line[a].key > line[b].key {
+                line.swap(a, b);
+            }
+        }
+        let pivot = line[low].key;
+        let (mut i, mut j) = (low + 1, high);
+        loop {
+            i += 1;
+            while pivot > line[i].key {
+                i += 1;
+            }
+            j -= 1;
+            while line[j].key > pivot {
+                j -= 1;
+            }
+            if j < i {
+                break;
+            }
+            line.swap(i, j);
+        }
+        line.swap(low, j);
+        if j <= k {
+            low = i;
+        }
+        if j >= k {
+            high = j.saturating_sub(1);
+        }
+    }
+}
+
 impl Derivative for Ordered {
     fn name(&self) -> &'static str {
         self.name
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save::outputs(2)
+        match self.is_whole_median() {
+            true => Save {
+                inputs: 1,
+                outputs: 1,
+            },
+            false => Save::outputs(2),
+        }
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        if self.is_whole_median() {
+            let Some(g) = &g[0] else {
+                return Ok(smallvec![None]);
+            };
+            let (x, y) = (cx.input(0)?, cx.output(0)?);
+            return one(shared_gradient(g, &x, &y, &[true])?);
+        }
         picked_gradient(cx, g[0].as_ref(), self.dim, !self.drops(), &cx.output(1)?)
     }
 }
@@ -222,7 +287,8 @@ impl Tensor {
             Show(self.shape())
         );
         let which = Which::Top {
-            k: k as usize,
+            // A 0-d tensor stays one whatever is asked of it.
+            k: if self.ndim() == 0 { 1 } else { k as usize },
             largest,
         };
         let mut y = ordered(self, dim, which, true, "TopkBackward0")?;
@@ -255,7 +321,7 @@ fn median(a: &Args, ignore_nan: bool) -> Result<Value> {
     };
     if x.numel() == 0 {
         // NaN where the type has it, and the smallest integer else.
-        let nan = crate::dtype::Scalar::Float(f64::NAN);
+        let nan = Scalar::Float(f64::NAN);
         return Ok(Tensor::full(&[], nan, x.dtype(), x.device())?.into());
     }
     let flat = x.reshape(&[-1])?;
@@ -366,17 +432,23 @@ fn quantile(
     let host = sorted.detach().prepared(DType::F64)?;
     // SAFETY: contiguous host memory of this type.
     let values = unsafe { host.slice::<f64>() };
-    let (mut low, mut high, mut weight) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut low, mut high, mut last) = (Vec::new(), Vec::new(), Vec::new());
     for line in 0..lines {
         let nan = values[line * n..(line + 1) * n]
             .iter()
             .filter(|v| v.is_nan())
             .count();
+        // What the quantile is multiplied by; a line spoiled by NaN gives its last element.
+        let (scale, spoiled) = match (nan, ignore_nan) {
+            (0, _) => (n - 1, false),
+            (_, false) => (n - 1, true),
+            (_, true) => ((n - nan).saturating_sub(1), false),
+        };
         for &q in &qs {
-            let rank = match (nan, ignore_nan) {
-                (0, _) => q * (n - 1) as f64,
-                (_, false) => (n - 1) as f64,
-                (_, true) => q * (n - nan).saturating_sub(1) as f64,
+            let rank = if spoiled {
+                scale as f64
+            } else {
+                q * scale as f64
             };
             let rank = match mode {
                 "lower" => rank.floor(),
@@ -386,19 +458,29 @@ fn quantile(
             };
             low.push(rank.floor() as i64);
             high.push(rank.ceil() as i64);
-            weight.push(if mode == "midpoint" {
-                0.5
-            } else {
-                rank - rank.floor()
-            });
+            last.push(scale as f64);
         }
     }
     let shape = [lines, qs.len()];
     let at = |v: &[i64]| sorted.take_along(1, &Tensor::from_slice(v, &shape, DType::I64)?);
-    let (low, high) = (at(&low)?, at(&high)?);
-    let weight = Tensor::from_slice(&weight, &shape, DType::F64)?.to_dtype(x.dtype())?;
+    let floors = low;
+    let (low, high) = (at(&floors)?, at(&high)?);
     let y = match mode {
-        "linear" | "midpoint" => low.add(&high.sub(&low)?.mul(&weight)?)?,
+        "linear" => {
+            // The weight depends on q, which may need a gradient.
+            let made = |v: &[f64]| Tensor::from_slice(v, &shape, DType::F64)?.to_dtype(x.dtype());
+            let floor: Vec<f64> = floors.iter().map(|&i| i as f64).collect();
+            let weight = q.mul(&made(&last)?)?.sub(&made(&floor)?)?;
+            between(&low, &high, &weight)?
+        }
+        "midpoint" => {
+            let half = Scalar::Float(0.5);
+            between(
+                &low,
+                &high,
+                &Tensor::full(&[], half, x.dtype(), x.device())?,
+            )?
+        }
         _ => low,
     };
     if q.ndim() == 0 {
@@ -406,6 +488,19 @@ fn quantile(
     }
     kept.insert(0, qs.len());
     y.permute(&[1, 0])?.reshape_to(&kept)
+}
+
+/// The point between two numbers; from the upper half on it is reckoned from the high end.
+fn between(low: &Tensor, high: &Tensor, weight: &Tensor) -> Result<Tensor> {
+    let gap = high.sub(low)?;
+    let half = Tensor::number(Scalar::Float(0.5))?;
+    let near = apply(Lt, [weight, &half])?;
+    let rest = weight.neg()?.add_scalar(1.0)?;
+    where_(
+        &near,
+        &low.add(&gap.mul(weight)?)?,
+        &high.sub(&gap.mul(&rest)?)?,
+    )
 }
 
 fn quantile_of(a: &Args, ignore_nan: bool) -> Result<Value> {
@@ -419,7 +514,7 @@ fn quantile_of(a: &Args, ignore_nan: bool) -> Result<Value> {
                 Runtime,
                 "quantile() q must be in the range [0, 1] but got {q}"
             );
-            Tensor::full(&[], crate::dtype::Scalar::Float(q), x.dtype(), x.device())?
+            Tensor::full(&[], Scalar::Float(q), x.dtype(), x.device())?
         }
     };
     let mode = a.str(4)?.to_string();

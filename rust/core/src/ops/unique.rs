@@ -94,7 +94,7 @@ fn distinct(x: &Tensor, dim: Option<i64>, sorted: bool) -> Result<(Tensor, Group
     );
     let is_float = x.dtype().is_float();
     let Some(d) = dim else {
-        let flat = x.detach().contiguous()?.reshape(&[-1])?;
+        let flat = x.reshape(&[-1])?;
         let (mut line, nan) = all_keys(&flat)?;
         let by_row: Vec<u64> = line.iter().map(|k| k.key).collect();
         if sorted {
@@ -107,8 +107,11 @@ fn distinct(x: &Tensor, dim: Option<i64>, sorted: bool) -> Result<(Tensor, Group
         let index = Tensor::from_slice(&firsts, &[firsts.len()], DType::I64)?;
         return Ok((flat.take_along(0, &index)?, groups));
     };
-    let x = x.detach();
-    let x = if x.ndim() == 0 { x.reshape(&[1])? } else { x };
+    let x = if x.ndim() == 0 {
+        x.reshape(&[1])?
+    } else {
+        x.clone()
+    };
     let d = shape::dim(d, x.ndim())? as i64;
     let n = x.size(d as usize);
     let width: usize = x
