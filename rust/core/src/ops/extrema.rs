@@ -135,6 +135,8 @@ fn value(
     named: bool,
     keepdim: bool,
 ) -> Result<Tensor> {
+    let largest = name.ends_with("max");
+    let name = if name == "aminmin" { "aminmax" } else { name };
     if x.numel() == 0 {
         ensure!(
             named,
@@ -149,7 +151,7 @@ fn value(
             shape::Show(x.shape())
         );
     }
-    let kind = if name.ends_with("max") {
+    let kind = if largest {
         Kind::Max
     } else {
         Kind::Min
