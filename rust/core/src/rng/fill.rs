@@ -396,6 +396,8 @@ pub(super) fn multinomial<T: Sample>(
         }
         return;
     }
+    // Half types add up in float32.
+    let round = |x: f64| if T::DOUBLE { x } else { x as f32 as f64 };
     let mut total = 0.0;
     let mut steps: Vec<f64> = weights
         .iter()
