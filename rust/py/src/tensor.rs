@@ -127,6 +127,8 @@ pub fn borrow(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
 #[pyclass(frozen, name = "_Raw")]
 struct Raw(Tensor);
 
+const _: () = assert!(std::mem::size_of::<Tensor>() == std::mem::size_of::<*const ()>());
+
 /// A tensor as an object of a subclass, without running the subclass's own `__new__`.
 pub fn wrap_as(cls: &Bound<'_, PyType>, t: Tensor) -> PyResult<Py<PyAny>> {
     let py = cls.py();
@@ -746,6 +748,12 @@ impl PyTensor {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // Python tracks an object before it is filled, and may collect while it makes the
+        // object's dict: the memory is all zeros then.
+        // SAFETY: a tensor is one pointer, which is not null once it is there.
+        if unsafe { self.inner.get().cast::<*const ()>().read() }.is_null() {
+            return Ok(());
+        }
         // SAFETY: the collector runs with the interpreter held.
         let t = unsafe { &*self.inner.get() };
         crate::autograd::traverse(t, &visit)

@@ -519,14 +519,10 @@ fn bag_max(w: &Tensor, numbers: &[i64], bag_of: &[i64], bags: usize) -> Result<(
 }
 
 crate::entries! {
-    /// Rows of `weight` by their numbers; `padding_idx` names one without a gradient.
+    /// Rows of `weight` by their numbers; `padding_idx` names one without a gradient. Gradients are
+    /// dense, also with `sparse`.
     "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
     FN, |a| {
-        ensure!(
-            !a.bool(4)?,
-            NotImplemented,
-            "embedding: sparse=True needs sparse tensors, which are not supported: use sparse=False"
-        );
         let padding = Some(a.int(2)?).filter(|&p| p >= 0);
         Ok(a.tensor(0)?.embedding(a.tensor(1)?, padding, a.bool(3)?)?.into())
     };
@@ -536,15 +532,10 @@ crate::entries! {
         renorm(a.tensor(0)?, a.tensor(1)?, a.float(2)?, a.float(3)?)?;
         Ok(a.tensor(0)?.clone().into())
     };
-    /// Sums, means or maxima of bags of rows; with the bag of each number, sizes and maxima.
+    /// Sums, means or maxima of bags of rows; with the bag of each number, sizes and maxima. Gradients
+    /// are dense, also with `sparse`.
     "embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None) -> (Tensor, Tensor, Tensor, Tensor)",
     FN, |a| {
-        ensure!(
-            !a.bool(5)?,
-            NotImplemented,
-            "embedding_bag: sparse=True needs sparse tensors, which are not supported: use \
-             sparse=False"
-        );
         embedding_bag(a)
     };
 }
