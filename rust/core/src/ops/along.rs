@@ -9,9 +9,11 @@ use crate::cpu::reduce::filled;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::gpu::kernels::scatter::{self, Meet};
+use crate::gpu::Gpu;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::tensor::Tensor;
-use crate::with_compute;
+use crate::{transfer, with_compute};
 use smallvec::SmallVec;
 
 /// A shape seen from one dimension: the product of those before it, its size, and of those after.
@@ -89,6 +91,14 @@ impl Op for TakeAlong {
         }
         Ok(())
     }
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if x[0].ndim() == 0 || x[1].ndim() == 0 {
+            return Ok(false);
+        }
+        let (from, index) = (transfer::whole(x[0])?, transfer::whole(x[1])?);
+        let to = transfer::whole(&y[0])?;
+        transfer::ran(scatter::gather(Gpu::get()?, from, self.dim, index, to))
+    }
 }
 
 impl Derivative for PutAlong {
@@ -137,6 +147,15 @@ impl Op for PutAlong {
             });
         });
         Ok(())
+    }
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if x[0].ndim() == 0 || x[1].ndim() == 0 {
+            return Ok(false);
+        }
+        y[0].write_scalar(0.into())?;
+        let (g, index) = (transfer::whole(x[0])?, transfer::whole(x[1])?);
+        let (gpu, to) = (Gpu::get()?, transfer::whole(&y[0])?);
+        transfer::ran(scatter::scatter(gpu, Meet::Add, to, self.dim, index, g))
     }
 }
 

@@ -77,7 +77,16 @@ impl Op for ConstantPad {
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-        let (x, y) = (x[0], &y[0]);
+        self.write(x[0], &y[0])
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        self.write(x[0], &y[0]).map(|()| true)
+    }
+}
+
+impl ConstantPad {
+    fn write(&self, x: &Tensor, y: &Tensor) -> Result<()> {
         let n = x.ndim();
         y.write_scalar(self.value)?;
         let (mut from, mut to): (Layout, Layout) = (x.layout().clone(), y.layout().clone());
@@ -93,7 +102,7 @@ impl Op for ConstantPad {
             let at = start + before;
             to = to.slice(d as i64, Some(at), Some(at + end - start), 1)?;
         }
-        super::copy::copy_host(&x.alias(from), &y.alias(to))
+        y.alias(to).write_from(&x.alias(from))
     }
 }
 

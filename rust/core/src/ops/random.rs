@@ -5,13 +5,15 @@ use crate::autograd::Vjp;
 use crate::dispatch;
 use crate::dtype::{default_dtype, DType};
 use crate::error::Result;
+use crate::gpu::kernels::random as launch;
+use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
 use crate::rng::{Generator, Sample};
 use crate::schema::{Args, Value};
 use crate::shape;
 use crate::tensor::Tensor;
-use crate::{bail, ensure};
+use crate::{bail, ensure, transfer};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -103,6 +105,24 @@ impl Op for Draw {
         in_memory_order(&y[0], |t| match t.dtype().is_complex() {
             true => self.pairs(t, whole),
             false => self.fill(t, whole),
+        })
+    }
+    /// Numbers of a counter-based stream: others than the CPU's, as in PyTorch.
+    fn gpu(&self, _x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let float = transfer::small_floats(&[&y[0]]);
+        let stream = || self.generator.philox().into();
+        let (gpu, to) = (Gpu::get()?, transfer::whole(&y[0])?);
+        transfer::ran(match self.what {
+            Distribution::Uniform(low, high) if float => {
+                launch::uniform(gpu, stream(), low, high, to)
+            }
+            Distribution::Normal(mean, std) if float => {
+                launch::normal(gpu, stream(), mean, std, to)
+            }
+            Distribution::Bernoulli(p) if y[0].dtype() != DType::F64 => {
+                launch::bernoulli(gpu, stream(), p, to)
+            }
+            _ => return Ok(false),
         })
     }
     fn pointwise(&self) -> bool {

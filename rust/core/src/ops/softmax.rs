@@ -2,7 +2,9 @@
 
 use super::along::around;
 use super::pointwise::apply;
-use super::pointwise::unary::Exp;
+use super::pointwise::compare::IsInf;
+use super::pointwise::ternary::where_;
+use super::pointwise::unary::{Exp, Log};
 use super::reduce::{one, reduced_shape, restored, DimMask};
 use crate::autograd::Vjp;
 use crate::cpu::elements::{Compute, Element};
@@ -421,7 +423,11 @@ impl Op for SoftmaxGrad {
         }
         let (gpu, g, y) = (Gpu::get()?, transfer::dense(x[0])?, transfer::dense(x[1])?);
         let span = launch::Span::of(y.shape(), self.dim);
-        let (g, y, d) = (transfer::whole(&g)?, transfer::whole(&y)?, transfer::whole(&d[0])?);
+        let (g, y, d) = (
+            transfer::whole(&g)?,
+            transfer::whole(&y)?,
+            transfer::whole(&d[0])?,
+        );
         transfer::ran(launch::softmax_backward(gpu, self.log, span, y, g, d))
     }
 }
@@ -482,6 +488,21 @@ impl Op for Logsumexp {
             filled::<T>(&y[0], |y| run::<T>(x[0], &self.mask, y));
         });
         Ok(())
+    }
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if x[0].dtype() == DType::F64 || x[0].numel() == 0 {
+            return Ok(false);
+        }
+        let x = x[0].to_dtype(DType::F32)?;
+        let top = x.amax_mask(&self.mask, true)?;
+        // An infinite maximum would give inf - inf.
+        let infinite = apply(IsInf, [&top])?;
+        let top = where_(&infinite, &Tensor::number(0.0.into())?, &top)?;
+        let each = apply(Exp, [&x.sub(&top)?])?;
+        let sum = each.sum_mask(&self.mask, true, Some(DType::F32))?;
+        let all = apply(Log, [&sum])?.add(&top)?;
+        y[0].write_from(&all.reshape_to(y[0].shape())?)
+            .map(|()| true)
     }
 }
 

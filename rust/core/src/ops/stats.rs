@@ -4,7 +4,7 @@ use super::pointwise::apply;
 use super::pointwise::binary::Pow;
 use super::pointwise::compare::Eq;
 use super::pointwise::ternary::where_;
-use super::pointwise::unary::{Abs, LogicalNot, Sign};
+use super::pointwise::unary::{Abs, LogicalNot, Sign, Sqrt};
 use super::reduce::{all_dims, one, reduced_count, reduced_shape, restored, spread, DimMask};
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
@@ -102,6 +102,30 @@ impl Op for Variance {
             });
         });
         Ok(())
+    }
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if x[0].dtype() == DType::F64 || x[0].numel() == 0 {
+            return Ok(false);
+        }
+        let x = x[0].to_dtype(DType::F32)?;
+        let n = reduced_count(x.shape(), &self.mask) as f64;
+        let free = (n - f64::from_bits(self.correction)).max(0.0);
+        let mean = x.mean_mask(&self.mask, true, None)?;
+        let from = x.sub(&mean)?;
+        let squares = from.reduce(
+            Kind::SumSquares,
+            &self.mask,
+            true,
+            DType::F32,
+            "VarBackward0",
+        )?;
+        let mut var = squares.div_scalar(free)?;
+        if self.root {
+            var = apply(Sqrt, [&var])?;
+        }
+        y[0].write_from(&var.reshape_to(y[0].shape())?)?;
+        y[1].write_from(&mean.reshape_to(y[1].shape())?)
+            .map(|()| true)
     }
 }
 
@@ -279,6 +303,30 @@ impl Op for VectorNorm {
             }
         }));
         Ok(())
+    }
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if x[0].dtype() == DType::F64 || x[0].numel() == 0 {
+            return Ok(false);
+        }
+        let kind = match f64::from_bits(self.p) {
+            1.0 => Kind::SumAbs,
+            2.0 => Kind::SumSquares,
+            f64::INFINITY => Kind::MaxAbs,
+            f64::NEG_INFINITY => Kind::MinAbs,
+            _ => return Ok(false),
+        };
+        let mut all = x[0].reduce(
+            kind,
+            &self.mask,
+            true,
+            DType::F32,
+            "LinalgVectorNormBackward0",
+        )?;
+        if kind == Kind::SumSquares {
+            all = apply(Sqrt, [&all])?;
+        }
+        y[0].write_from(&all.reshape_to(y[0].shape())?)
+            .map(|()| true)
     }
 }
 

@@ -4,13 +4,15 @@ use crate::autograd::Vjp;
 use crate::cpu::pool::parallel_for;
 use crate::dispatch;
 use crate::error::Result;
+use crate::gpu::kernels::pointwise::pointwise;
+use crate::gpu::{Acc, Gpu};
 use crate::layout::Layout;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
 use crate::ops::copy::copy_host;
 use crate::ops::view::parts::each_offset;
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
-use crate::{ensure, with_element};
+use crate::{ensure, transfer, with_element};
 use smallvec::SmallVec;
 
 type Ints = SmallVec<[i64; 5]>;
@@ -192,8 +194,20 @@ impl Op for Repeat {
         if y.numel() == 0 {
             return Ok(());
         }
+        let (from, to) = self.spread(x, y);
+        copy_host(&from, &to)
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let (from, to) = self.spread(x[0], &y[0]);
+        transfer::ran(to.write_from(&from))
+    }
+}
+
+impl Repeat {
+    /// Input and result as views with a dimension for each count and each size.
+    fn spread(&self, x: &Tensor, y: &Tensor) -> (Tensor, Tensor) {
         let lead = self.times.len() - x.ndim();
-        // Both as views with a dimension for each count and each size.
         let mut from = Layout {
             shape: Dims::new(),
             strides: SmallVec::new(),
@@ -209,9 +223,22 @@ impl Op for Repeat {
         }
         let mut to = Layout::contiguous(&from.shape);
         to.offset = y.offset();
-        copy_host(&x.alias(from), &y.alias(to))
+        (x.alias(from), y.alias(to))
     }
 }
+
+const UPPER: &str = "fn op(x: Acc) -> Acc {
+    let row = (position / scalar_word(0u)) % scalar_word(2u);
+    let edge = i32(position % scalar_word(0u)) - i32(row);
+    return select(Acc(0), x, edge >= bitcast<i32>(scalar_word(4u)));
+}
+";
+const LOWER: &str = "fn op(x: Acc) -> Acc {
+    let row = (position / scalar_word(0u)) % scalar_word(2u);
+    let edge = i32(position % scalar_word(0u)) - i32(row);
+    return select(Acc(0), x, edge <= bitcast<i32>(scalar_word(4u)));
+}
+";
 
 /// One triangle of each matrix, zeros in the other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -296,6 +323,20 @@ impl Op for Triangle {
 
     fn pointwise(&self) -> bool {
         true
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let acc = Acc::of(y[0].dtype())?;
+        let body = match self.upper {
+            true => UPPER,
+            false => LOWER,
+        };
+        let k = y[0].ndim();
+        let diagonal = self.diagonal.clamp(i32::MIN as i64, i32::MAX as i64) as u32;
+        let sizes = [y[0].size(k - 1), y[0].size(k - 2)].map(|n| [n as u32, 0]);
+        let scalars = [sizes[0], sizes[1], [diagonal, 0]];
+        let (x, y) = (transfer::whole(x[0])?, transfer::whole(&y[0])?);
+        transfer::ran(pointwise(Gpu::get()?, acc, body, &[x], y, &scalars))
     }
 }
 
