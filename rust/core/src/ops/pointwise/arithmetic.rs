@@ -74,7 +74,7 @@ fn power(a: &Args, x: &Tensor, e: Scalar) -> Result<Value> {
     match e.f64() {
         2.0 => a.apply(Square, [x]),
         3.0 => a.apply(Cube, [x]),
-        0.5 | -0.5 => a.apply(
+        0.5 | -0.5 if !t.is_complex() => a.apply(
             RootPower {
                 inverse: e.f64() < 0.0,
             },
@@ -96,19 +96,23 @@ fn float_power(a: &Args) -> Result<Value> {
     if let Dest::InPlace = a.dest {
         let t = a.tensor(0)?.dtype();
         ensure!(
-            t == DType::F64,
+            t == DType::F64 || t == DType::C128,
             Runtime,
             "the base given to float_power_ has dtype {} but the operation's result requires \
              dtype Double",
             t.scalar_name()
         );
     }
-    let x = a.tensor(0)?.to_dtype(DType::F64)?;
-    let e = a.tensor(1)?;
+    let (x, e) = (a.tensor(0)?, a.tensor(1)?);
+    let wide = match x.dtype().is_complex() || e.dtype().is_complex() {
+        true => DType::C128,
+        false => DType::F64,
+    };
+    let x = x.to_dtype(wide)?;
     if e.is_wrapped() {
         return power(a, &x, Scalar::Float(e.item()?.f64()));
     }
-    a.apply(Pow, [&x, &e.to_dtype(DType::F64)?])
+    a.apply(Pow, [&x, &e.to_dtype(wide)?])
 }
 
 /// The bound of a clamp: absent, a number, or a tensor.
@@ -241,8 +245,10 @@ crate::entries! {
     /// self to the power of exponent in float64.
     "float_power(Scalar self, Tensor exponent) -> Tensor", FN,
     |a| {
+        let e = a.tensor(1)?;
+        let wide = if e.dtype().is_complex() { DType::C128 } else { DType::F64 };
         let x = Tensor::full(&[], a.scalar(0)?, DType::F64, crate::device::Device::Cpu)?;
-        Ok(apply(Pow, [&x, &a.tensor(1)?.to_dtype(DType::F64)?])?.into())
+        Ok(apply(Pow, [&x, &e.to_dtype(wide)?])?.into())
     };
     /// self * self.
     "square(Tensor self) -> Tensor", PW,

@@ -49,6 +49,7 @@ pointwise! {
     int |p, [x, y]| x.wrapping_add(y.wrapping_mul(p.alpha.i64()));
     df |p, _, _, g| [0, false] g, [0, false] g * k(p.alpha.f64());
     check |p, t, _| alpha_fits(p.alpha, t);
+    complex Analytic;
     direct |p, i, g| (i == 0 || is_one(p.alpha)).then(|| Ok(g.clone()));
 
     /// x - alpha * y. Bool raises.
@@ -57,6 +58,7 @@ pointwise! {
     int |p, [x, y]| x.wrapping_sub(y.wrapping_mul(p.alpha.i64()));
     df |p, _, _, g| [0, false] g, [0, false] -g * k(p.alpha.f64());
     check |p, t, x| no_bool_difference(x).and_then(|_| alpha_fits(p.alpha, t));
+    complex Analytic;
     direct |_, i, g| (i == 0).then(|| Ok(g.clone()));
 
     /// x * y.
@@ -64,11 +66,13 @@ pointwise! {
     f |_, [x, y]| x * y;
     int |_, [x, y]| x.wrapping_mul(y);
     df |_, [x, y], _, g| [2, false] g * y, [1, false] g * x;
+    complex Analytic;
 
     /// x / y; integers become floating.
     op Div[2] = "DivBackward0", Float;
     f |_, [x, y]| x / y;
     df |_, [x, y], _, g| [2, false] g / y, [3, false] -g * ((x / y) / y);
+    complex Analytic;
 
     /// x ** y.
     op Pow[2] = "PowBackward1", Same;
@@ -76,8 +80,10 @@ pointwise! {
     int |_, [x, y]| int_pow(x, y);
     df |_, [x, y], r, g|
         [3, false] R::select(y.equal(c(0.0)), c(0.0), g * (y * x.pow(y - c(1.0)))),
-        [3, true] g * R::select(R::both(x.equal(c(0.0)), y.ge(c(0.0))), c(0.0), r * x.ln());
+        // y is |y| where it is not negative, which also means something for complex numbers.
+        [3, true] g * R::select(R::both(x.equal(c(0.0)), y.equal(y.abs())), c(0.0), r * x.ln());
     check |_, t, _| no_bool("pow", t);
+    complex Analytic;
 
     /// The angle of the point (y, x) in radians; the first argument is the ordinate.
     op Atan2[2] = "Atan2Backward0", Float;

@@ -28,24 +28,28 @@ pointwise! {
     f |_, [x, y]| R::of(x.equal(y));
     int |_, [x, y]| (x == y) as i64;
     df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    complex Analytic;
 
     /// Whether both are nonzero.
     op LogicalAnd[2] = "LogicalAndBackward0", Bool;
     f |_, [x, y]| R::of(R::not(R::either(x.equal(c(0.0)), y.equal(c(0.0)))));
     int |_, [x, y]| (x != 0 && y != 0) as i64;
     df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    complex Analytic;
 
     /// Whether either is nonzero.
     op LogicalOr[2] = "LogicalOrBackward0", Bool;
     f |_, [x, y]| R::of(R::not(R::both(x.equal(c(0.0)), y.equal(c(0.0)))));
     int |_, [x, y]| (x != 0 || y != 0) as i64;
     df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    complex Analytic;
 
     /// x != y.
     op Ne[2] = "NeBackward0", Bool;
     f |_, [x, y]| R::of(R::not(x.equal(y)));
     int |_, [x, y]| (x != y) as i64;
     df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    complex Analytic;
 
     /// x > y.
     op Gt[2] = "GtBackward0", Bool;
@@ -66,18 +70,21 @@ pointwise! {
         R::both(y.equal(c(0.0)), R::not(x.equal(c(0.0))))));
     int |_, [x, y]| ((x != 0) != (y != 0)) as i64;
     df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    complex Analytic;
 
     /// Whether x is infinite.
     op IsInf[1] = "IsinfBackward0", Bool;
     f |_, [x]| R::of(x.abs().equal(c(f64::INFINITY)));
     int |_, _| 0;
     df |_, _, _, _g| [0, false] c(0.0);
+    complex Analytic;
 
     /// Whether x is neither infinite nor NaN.
     op IsFinite[1] = "IsfiniteBackward0", Bool;
     f |_, [x]| R::of(x.abs().lt(c(f64::INFINITY)));
     int |_, _| 1;
     df |_, _, _, _g| [0, false] c(0.0);
+    complex Analytic;
 
     /// Whether x is positive infinity.
     op IsPosInf[1] = "IsposinfBackward0", Bool;
@@ -174,7 +181,7 @@ fn near(a: &Args) -> Result<Tensor> {
     );
     let (x, y) = (x.detach(), y.detach());
     let mut close = apply(Eq, [&x, &y])?;
-    if x.dtype().is_float() && equal_nan {
+    if x.dtype().differentiable() && equal_nan {
         let both = apply(LogicalAnd, [&apply(IsNan, [&x])?, &apply(IsNan, [&y])?])?;
         close = apply(LogicalOr, [&close, &both])?;
     }
@@ -341,6 +348,10 @@ crate::entries! {
     "isreal(Tensor self) -> Tensor", FN | METHOD,
     |a| {
         let x = a.tensor(0)?;
+        if x.dtype().is_complex() {
+            let imaginary = crate::ops::copy::component(x, 1);
+            return Ok(apply(LogicalNot, [&imaginary])?.into());
+        }
         Ok(Tensor::full(x.shape(), true.into(), DType::Bool, x.device())?.into())
     };
     /// Whether |self - other| <= atol + rtol * |other|.

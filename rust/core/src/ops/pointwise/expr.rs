@@ -35,7 +35,14 @@ pub fn gradients<P: Pointwise<N>, const N: usize>(
     wanted: [bool; N],
 ) -> Result<Grads> {
     let (base, outer) = TABLE.with_borrow_mut(|t| (t.tensors.len(), t.error.take()));
-    let dtype = g.dtype();
+    // Complex numbers are in every type or in none.
+    let dtype = x
+        .iter()
+        .chain([&y.cloned()])
+        .flatten()
+        .filter(|t| t.dtype().is_complex())
+        .fold(g.dtype(), |d, t| d.promote(t.dtype()));
+    let g = &conj(g)?;
     let out = (|| {
         let missing = put(Tensor::zeros(&[], dtype, g.device())?);
         let at = |t: Option<&Tensor>| match t {
@@ -48,7 +55,7 @@ pub fn gradients<P: Pointwise<N>, const N: usize>(
         for i in 0..N {
             e[i] = at(x[i].as_ref())?;
         }
-        let d = op.df(e, at(y)?, put(g.clone()));
+        let d = op.df(e, at(y)?, at(Some(g))?);
         let found: [Option<Tensor>; N] = TABLE.with_borrow_mut(|t| match t.error.take() {
             Some(e) => Err(e),
             None => Ok(std::array::from_fn(|i| {
@@ -57,7 +64,7 @@ pub fn gradients<P: Pointwise<N>, const N: usize>(
         })?;
         found
             .into_iter()
-            .map(|d| d.map(|d| spread(&d, g)).transpose())
+            .map(|d| d.map(|d| conj(&spread(&d, g)?)).transpose())
             .collect()
     })();
     let dropped: SmallVec<[Tensor; 8]> = TABLE.with_borrow_mut(|t| {
@@ -75,6 +82,14 @@ fn spread(d: &Tensor, g: &Tensor) -> Result<Tensor> {
     }
     let d = d.with_wrapped(false).to_dtype(g.dtype())?;
     d.to_device(g.device())?.expand_to(g.shape())
+}
+
+/// The conjugate of a complex tensor; others as they are.
+fn conj(t: &Tensor) -> Result<Tensor> {
+    match t.dtype().is_complex() {
+        true => apply(Conj, [t]),
+        false => Ok(t.clone()),
+    }
 }
 
 fn put(t: Tensor) -> E {
@@ -195,6 +210,9 @@ impl Real for E {
         sinh Sinh; cosh Cosh; tanh Tanh; asinh Asinh; acosh Acosh; atanh Atanh;
         sigmoid Sigmoid; erf Erf; erfc Erfc; erfinv Erfinv; lgamma Lgamma; digamma Digamma;
         sign Sign; recip Reciprocal; rsqrt Rsqrt; square Square;
+    }
+    fn conj(self) -> E {
+        keep(conj(&get(self)), self)
     }
     fn polygamma(self, n: u32) -> E {
         one(Polygamma { n }, self)

@@ -111,6 +111,45 @@ fn shifted_of_number(a: &Args, family: Polynomial) -> Result<Value> {
     Ok(apply(Shifted { family }, [&x, a.tensor(1)?])?.into())
 }
 
+fn sign(a: &Args) -> Result<Value> {
+    let x = a.tensor(0)?;
+    ensure!(
+        !x.dtype().is_complex(),
+        Runtime,
+        "Unlike NumPy, torch.sign doesn't allow complex tensors. Use torch.sgn for complex numbers."
+    );
+    a.apply(Sign, [x])
+}
+
+fn conj(a: &Args) -> Result<Value> {
+    let x = a.tensor(0)?;
+    match x.dtype().is_complex() {
+        true => Ok(apply(Conj, [x])?.into()),
+        false => Ok(x.clone().into()),
+    }
+}
+
+/// The real or imaginary parts, which share memory with a complex tensor.
+fn part(a: &Args, which: usize) -> Result<Value> {
+    let x = a.tensor(0)?;
+    if !x.dtype().is_complex() {
+        ensure!(
+            which == 0,
+            Runtime,
+            "imag is not implemented for tensors with non-complex dtypes, got {}",
+            x.dtype()
+        );
+        return Ok(x.clone().into());
+    }
+    ensure!(
+        !x.requires_grad(),
+        NotImplemented,
+        "{}: the derivative for complex numbers is not implemented",
+        a.schema.name
+    );
+    Ok(crate::ops::copy::component(x, which).into())
+}
+
 fn frexp(a: &Args) -> Result<Value> {
     let x = a.tensor(0)?;
     let exponent = apply(Exponent, [&x.detach()])?.to_dtype(DType::I32)?;
@@ -135,8 +174,7 @@ crate::entries! {
     "absolute(Tensor self) -> Tensor", PW,
     |a| a.apply(Abs, [a.tensor(0)?]);
     /// -1, 0 or 1.
-    "sign(Tensor self) -> Tensor", PW,
-    |a| a.apply(Sign, [a.tensor(0)?]);
+    "sign(Tensor self) -> Tensor", PW, sign;
     /// -1, 0 or 1.
     "sgn(Tensor self) -> Tensor", PW,
     |a| a.apply(Sign, [a.tensor(0)?]);
@@ -306,11 +344,9 @@ crate::entries! {
     "positive(Tensor self) -> Tensor", FN | METHOD,
     positive;
     /// x itself where the type is real.
-    "real(Tensor self) -> Tensor", FN,
-    |a| Ok(a.tensor(0)?.clone().into());
+    "real(Tensor self) -> Tensor", FN, |a| part(a, 0);
     /// x itself where the type is real.
-    "conj(Tensor self) -> Tensor", FN | METHOD,
-    |a| Ok(a.tensor(0)?.clone().into());
+    "conj(Tensor self) -> Tensor", FN | METHOD, conj;
     /// x itself where the type is real.
     "resolve_conj(Tensor self) -> Tensor", FN | METHOD,
     |a| Ok(a.tensor(0)?.clone().into());
@@ -318,15 +354,9 @@ crate::entries! {
     "resolve_neg(Tensor self) -> Tensor", FN | METHOD,
     |a| Ok(a.tensor(0)?.clone().into());
     /// A copy of x where the type is real.
-    "conj_physical(Tensor self) -> Tensor", FN | METHOD | INPLACE | OUT,
-    |a| Ok(a.tensor(0)?.clone().into());
+    "conj_physical(Tensor self) -> Tensor", FN | METHOD | INPLACE | OUT, conj;
     /// The imaginary part; real types raise.
-    "imag(Tensor self) -> Tensor", FN,
-    |a| crate::bail!(
-        Runtime,
-        "imag is not implemented for tensors with non-complex dtypes, got {}",
-        a.tensor(0)?.dtype()
-    );
+    "imag(Tensor self) -> Tensor", FN, |a| part(a, 1);
     /// The modified Bessel function of order 0.
     "i0(Tensor self) -> Tensor", PW | SPECIAL,
     |a| a.apply(I0, [a.tensor(0)?]);

@@ -4,6 +4,7 @@ pub mod activation;
 pub mod arithmetic;
 pub mod binary;
 pub mod compare;
+pub mod complex;
 #[cfg(test)]
 mod dual;
 pub mod expr;
@@ -29,6 +30,7 @@ use crate::schema::{Args, Value};
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
+pub use complex::Complex;
 pub use real::{c, k, Polynomial, Real, Special, Special2};
 use smallvec::SmallVec;
 use std::fmt::Debug;
@@ -62,6 +64,8 @@ pub trait Pointwise<const N: usize>: Debug + Clone + Send + Sync + 'static {
     const OPAQUE: Mask = 0;
     /// Whether the result never needs a gradient.
     const DETACHED: bool = false;
+    /// What the op means for complex numbers.
+    const COMPLEX: Complex = Complex::No;
     fn f<R: Real>(&self, x: [R; N]) -> R;
     /// The op on integers and bool, with wrapping arithmetic.
     fn int(&self, _x: [i64; N]) -> i64 {
@@ -97,6 +101,7 @@ macro_rules! pointwise {
         $(divides $divides:literal;)?
         $(opaque $opaque:literal;)?
         $(detached $detached:literal;)?
+        $(complex $complex:ident;)?
         $(wgsl |$wp:pat_param| $wgsl:expr;)?
         $(direct |$qp:pat_param, $qi:pat_param, $qg:pat_param| $direct:expr;)?
     )*) => { $(
@@ -109,6 +114,8 @@ macro_rules! pointwise {
             $(const DIVIDES: bool = $divides;)?
             $(const OPAQUE: $crate::op::Mask = $opaque;)?
             $(const DETACHED: bool = $detached;)?
+            $(const COMPLEX: $crate::ops::pointwise::Complex =
+                $crate::ops::pointwise::Complex::$complex;)?
             #[inline(always)]
             fn f<R: $crate::ops::pointwise::Real>(&self, $x: [R; $n]) -> R {
                 let $p = self;
@@ -206,11 +213,19 @@ impl<P: Pointwise<N>, const N: usize> Pw<P, N> {
         let name = || function_name(P::NODE);
         let t = promoted(x);
         if t.is_complex() {
-            bail!(
-                NotImplemented,
-                "{}: complex tensors are not supported yet",
-                name()
-            );
+            self.0.check(t, x)?;
+            let output = match (P::COMPLEX, P::TYPES) {
+                (Complex::No, _) => bail!(
+                    NotImplemented,
+                    "\"{}_cpu\" not implemented for '{}'",
+                    name(),
+                    t.scalar_name()
+                ),
+                (_, Types::Bool) => DType::Bool,
+                (Complex::Modulus, _) => complex::part_type(t),
+                _ => t,
+            };
+            return Ok((t, output));
         }
         self.0.check(t, x)?;
         let (inputs, output) = match P::TYPES {
@@ -289,7 +304,19 @@ impl<P: Pointwise<N>, const N: usize> Derivative for Pw<P, N> {
         } else {
             None
         };
-        if mode::grad() {
+        let complex = g.dtype().is_complex()
+            || x.iter()
+                .chain([&y])
+                .flatten()
+                .any(|t| t.dtype().is_complex());
+        if complex && P::COMPLEX == Complex::Forward {
+            bail!(
+                NotImplemented,
+                "{}: the derivative for complex numbers is not implemented",
+                function_name(P::NODE)
+            );
+        }
+        if mode::grad() || complex {
             // The formula over tensors gives the gradient as a graph.
             let wanted: [bool; N] = std::array::from_fn(|i| cx.needs(i));
             for (i, d) in expr::gradients(&self.0, &x, y.as_ref(), g, wanted)?
@@ -349,6 +376,9 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let (t, _) = self.types(x)?;
         let inputs: SmallVec<[Option<&Tensor>; 4]> = x.iter().copied().map(Some).collect();
+        if t.is_complex() {
+            return complex::compute(&self.0, x, &y[0]);
+        }
         if P::DIVIDES && t.is_integral() && has_zero(x[1])? {
             bail!(Runtime, "ZeroDivisionError");
         }

@@ -37,6 +37,10 @@ pub trait Real:
     fn of(m: Self::Mask) -> Self {
         Self::select(m, Self::lit(1.0), Self::lit(0.0))
     }
+    /// The complex conjugate; real numbers are their own.
+    fn conj(self) -> Self {
+        self
+    }
     fn abs(self) -> Self;
     fn sqrt(self) -> Self;
     fn floor(self) -> Self;

@@ -11,7 +11,7 @@ use crate::{bail, ensure};
 
 fn same_types(names: [&str; 2], x: &[&Tensor]) -> Result<()> {
     ensure!(
-        x[0].dtype().is_float(),
+        x[0].dtype().differentiable(),
         NotImplemented,
         "\"lerp_cpu\" not implemented for '{}'",
         x[0].dtype().scalar_name()
@@ -38,6 +38,7 @@ pointwise! {
         [4, false] R::select(m.equal(c(0.0)), c(0.0), g),
         [4, false] R::select(m.equal(c(0.0)), g, c(0.0)),
         [0, false] c(0.0);
+    complex Analytic;
 
     /// x + w (y - x), from the nearer end.
     op Lerp[3] = "LerpBackward1", FloatOnly;
@@ -48,6 +49,7 @@ pointwise! {
     df |_, [x, y, w], _, g|
         [4, false] g * (c::<R>(1.0) - w), [4, false] g * w, [3, false] g * (y - x);
     check |_, _, x| same_types(["end", "weight"], x);
+    complex Analytic;
 
     /// x + value * y * z.
     op Addcmul { value: Scalar }[3] = "AddcmulBackward0", Same;
@@ -58,6 +60,7 @@ pointwise! {
         [4, false] g * (z * k(p.value.f64())),
         [2, false] g * (y * k(p.value.f64()));
     check |_, t, _| no_bool("addcmul", t);
+    complex Analytic;
 
     /// x + value * y / z.
     op Addcdiv { value: Scalar }[3] = "AddcdivBackward0", Same;
@@ -77,6 +80,7 @@ pointwise! {
         }
         Ok(())
     };
+    complex Analytic;
 
     /// x within [low, high], which are tensors; NaN stays. Where low > high, high.
     op ClampTensor[3] = "ClampBackward0", Same;

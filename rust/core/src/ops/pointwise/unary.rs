@@ -35,19 +35,29 @@ pointwise! {
     } else {
         Ok(())
     };
+    complex Analytic;
 
     /// |x|. The gradient at 0 is 0.
     op Abs[1] = "AbsBackward0", Same;
     f |_, [x]| x.abs();
     int |_, [x]| x.wrapping_abs();
-    df |_, [x], _, g| [1, false] g * x.sign();
+    df |_, [x], _, g| [1, false] g * x.sign().conj();
     check |_, t, _| no_bool("abs", t);
+    complex Modulus;
 
-    /// -1, 0 or 1.
+    /// The complex conjugate.
+    op Conj[1] = "ConjBackward0", Same;
+    f |_, [x]| x.conj();
+    int |_, [x]| x;
+    df |_, _, _, g| [0, false] g.conj();
+    complex Analytic;
+
+    /// -1, 0 or 1; z / |z| for complex numbers.
     op Sign[1] = "SignBackward0", Same;
     f |_, [x]| x.sign();
     int |_, [x]| x.signum();
     df |_, _, _, _g| [0, false] c(0.0);
+    complex Forward;
 
     /// The largest integer not above x.
     op Floor[1] = "FloorBackward0", Same;
@@ -82,6 +92,7 @@ pointwise! {
     f |_, [x]| x * x;
     int |_, [x]| x.wrapping_mul(x);
     df |_, [x], _, g| [1, false] g * (c::<R>(2.0) * x);
+    complex Analytic;
 
     /// x to the power of a number.
     op PowNumber { e: Scalar }[1] = "PowBackward0", Same;
@@ -92,12 +103,14 @@ pointwise! {
     } else {
         g * (k::<R>(p.e.f64()) * x.pow(k(p.e.f64() - 1.0)))
     };
+    complex Analytic;
 
     /// x * x * x.
     op Cube[1] = "PowBackward0", Same;
     f |_, [x]| x * x * x;
     int |_, [x]| x.wrapping_mul(x).wrapping_mul(x);
     df |_, [x], _, g| [1, false] g * (c::<R>(3.0) * (x * x));
+    complex Analytic;
 
     /// x to the power of 1/2 or -1/2.
     op RootPower { inverse: bool }[1] = "PowBackward0", FloatOnly;
@@ -167,116 +180,139 @@ pointwise! {
     op Reciprocal[1] = "ReciprocalBackward0", Float;
     f |_, [x]| c::<R>(1.0) / x;
     df |_, _, y, g| [0, true] -g * (y * y);
+    complex Analytic;
 
     /// Square root; NaN below 0.
     op Sqrt[1] = "SqrtBackward0", Float;
     f |_, [x]| x.sqrt();
     df |_, _, y, g| [0, true] g / (c::<R>(2.0) * y);
+    complex Analytic;
 
     /// 1 / sqrt(x).
     op Rsqrt[1] = "RsqrtBackward0", Float;
     f |_, [x]| x.rsqrt();
     df |_, _, y, g| [0, true] c::<R>(-0.5) * g * (y * y * y);
+    complex Analytic;
 
     /// e^x.
     op Exp[1] = "ExpBackward0", Float;
     f |_, [x]| x.exp();
     df |_, _, y, g| [0, true] g * y;
+    complex Analytic;
 
     /// 2^x.
     op Exp2[1] = "Exp2Backward0", Float;
     f |_, [x]| x.exp2();
     df |_, _, y, g| [0, true] g * y * c(LN_2);
+    complex Analytic;
 
     /// e^x - 1, accurate near 0.
     op Expm1[1] = "Expm1Backward0", Float;
     f |_, [x]| x.expm1();
     df |_, _, y, g| [0, true] g * (y + c(1.0));
+    complex Analytic;
 
     /// Natural logarithm.
     op Log[1] = "LogBackward0", Float;
     f |_, [x]| x.ln();
     df |_, [x], _, g| [1, false] g / x;
+    complex Analytic;
 
     /// Logarithm to base 2.
     op Log2[1] = "Log2Backward0", Float;
     f |_, [x]| x.log2();
     df |_, [x], _, g| [1, false] g / (x * c(LN_2));
+    complex Analytic;
 
     /// Logarithm to base 10.
     op Log10[1] = "Log10Backward0", Float;
     f |_, [x]| x.log10();
     df |_, [x], _, g| [1, false] g / (x * c(LN_10));
+    complex Analytic;
 
     /// log(1 + x), accurate near 0.
     op Log1p[1] = "Log1PBackward0", Float;
     f |_, [x]| x.log1p();
     df |_, [x], _, g| [1, false] g / (x + c(1.0));
+    complex Analytic;
 
     /// Sine of x in radians.
     op Sin[1] = "SinBackward0", Float;
     f |_, [x]| x.sin();
     df |_, [x], _, g| [1, false] g * x.cos();
+    complex Analytic;
 
     /// Cosine of x in radians.
     op Cos[1] = "CosBackward0", Float;
     f |_, [x]| x.cos();
     df |_, [x], _, g| [1, false] -g * x.sin();
+    complex Analytic;
 
     /// Tangent of x in radians.
     op Tan[1] = "TanBackward0", Float;
     f |_, [x]| x.tan();
     df |_, _, y, g| [0, true] g * (c::<R>(1.0) + y * y);
+    complex Analytic;
 
     /// Arc sine in radians.
     op Asin[1] = "AsinBackward0", Float;
     f |_, [x]| x.asin();
     df |_, [x], _, g| [1, false] g * (c::<R>(1.0) - x * x).rsqrt();
+    complex Analytic;
 
     /// Arc cosine in radians.
     op Acos[1] = "AcosBackward0", Float;
     f |_, [x]| x.acos();
     df |_, [x], _, g| [1, false] -g * (c::<R>(1.0) - x * x).rsqrt();
+    complex Analytic;
 
     /// Arc tangent in radians.
     op Atan[1] = "AtanBackward0", Float;
     f |_, [x]| x.atan();
     df |_, [x], _, g| [1, false] g / (x * x + c(1.0));
+    complex Analytic;
 
     /// Hyperbolic sine.
     op Sinh[1] = "SinhBackward0", Float;
     f |_, [x]| x.sinh();
     df |_, [x], _, g| [1, false] g * x.cosh();
+    complex Analytic;
 
     /// Hyperbolic cosine.
     op Cosh[1] = "CoshBackward0", Float;
     f |_, [x]| x.cosh();
     df |_, [x], _, g| [1, false] g * x.sinh();
+    complex Analytic;
 
     /// Hyperbolic tangent.
     op Tanh[1] = "TanhBackward0", Float;
     f |_, [x]| x.tanh();
     df |_, _, y, g| [0, true] g * (c::<R>(1.0) - y * y);
+    complex Analytic;
 
     /// Inverse hyperbolic sine.
     op Asinh[1] = "AsinhBackward0", Float;
     f |_, [x]| x.asinh();
     df |_, [x], _, g| [1, false] g * (x * x + c(1.0)).rsqrt();
+    complex Analytic;
 
     /// Inverse hyperbolic cosine.
     op Acosh[1] = "AcoshBackward0", Float;
     f |_, [x]| x.acosh();
     df |_, [x], _, g| [1, false] g * ((x - c(1.0)).rsqrt() * (x + c(1.0)).rsqrt());
+    complex Analytic;
 
     /// Inverse hyperbolic tangent.
     op Atanh[1] = "AtanhBackward0", Float;
     f |_, [x]| x.atanh();
     df |_, [x], _, g| [1, false] g / (c::<R>(1.0) - x * x);
+    complex Analytic;
 
     /// 1 / (1 + e^-x).
     op Sigmoid[1] = "SigmoidBackward0", Float;
     f |_, [x]| x.sigmoid();
     df |_, _, y, g| [0, true] g * ((c::<R>(1.0) - y) * y);
+    complex Analytic;
 
     /// Error function.
     op Erf[1] = "ErfBackward0", Float;
@@ -313,12 +349,14 @@ pointwise! {
     f |_, [x]| R::of(x.is_nan());
     int |_, _| 0;
     df |_, _, _, _g| [0, false] c(0.0);
+    complex Analytic;
 
     /// Whether x is zero.
     op LogicalNot[1] = "LogicalNotBackward0", Bool;
     f |_, [x]| R::of(x.equal(c(0.0)));
     int |_, [x]| (x == 0) as i64;
     df |_, _, _, _g| [0, false] c(0.0);
+    complex Analytic;
 
     /// The logarithm of the odds, of x within [eps, 1 - eps].
     op Logit { eps: Option<f64> }[1] = "LogitBackward0", Float;
