@@ -8,6 +8,10 @@ pub mod conv;
 pub mod copy;
 pub mod create;
 pub mod dropout;
+pub mod ctc;
+pub mod decompose;
+pub mod distance;
+pub mod einsum;
 pub mod embedding;
 pub mod extrema;
 pub mod fold;
@@ -17,6 +21,7 @@ pub mod join;
 pub mod linalg;
 pub mod loss;
 pub mod matmul;
+pub mod nll;
 pub mod norm;
 pub mod optim;
 pub mod pad;
@@ -61,6 +66,10 @@ pub fn table() -> &'static [Op] {
             copy::ENTRIES,
             create::ENTRIES,
             dropout::ENTRIES,
+            ctc::ENTRIES,
+            decompose::ENTRIES,
+            distance::ENTRIES,
+            einsum::ENTRIES,
             embedding::ENTRIES,
             extrema::ENTRIES,
             fold::ENTRIES,
@@ -71,6 +80,7 @@ pub fn table() -> &'static [Op] {
             linalg::ENTRIES,
             loss::ENTRIES,
             matmul::ENTRIES,
+            nll::ENTRIES,
             norm::ENTRIES,
             optim::ENTRIES,
             pad::ENTRIES,

@@ -527,6 +527,16 @@ struct PwGrad<P, const N: usize> {
     i: usize,
 }
 
+/// The gradient of input `i`, not recorded; `inputs` are `g`, a stand-in for `y`, and the op's.
+pub fn fused_gradient<P: Pointwise<N>, const N: usize>(
+    op: &P,
+    i: usize,
+    inputs: &[&Tensor],
+) -> Result<Tensor> {
+    let op = PwGrad { op: op.clone(), i };
+    Ok(dispatch::compute(&op, inputs)?.swap_remove(0))
+}
+
 impl<P: Pointwise<N>, const N: usize> Derivative for PwGrad<P, N> {
     fn name(&self) -> &'static str {
         P::NODE

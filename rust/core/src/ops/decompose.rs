@@ -1,0 +1,3 @@
+//! Decompositions of matrices.
+
+crate::entries! {}
