@@ -1,9 +1,9 @@
 //! Connectionist temporal classification: Graves et al. 2006, doi:10.1145/1143844.1143891.
 
 use super::loss::{reduced, MEAN};
-use super::pointwise::binary::Eq;
-use super::pointwise::ternary::where_;
 use super::pointwise::apply;
+use super::pointwise::compare::Eq;
+use super::pointwise::ternary::where_;
 use crate::autograd::Vjp;
 use crate::cpu::pool::parallel_for;
 use crate::dispatch;
@@ -28,7 +28,11 @@ struct Batch {
 impl Batch {
     /// The label at place `s` of a sequence with blanks between all labels and around them.
     fn label(&self, b: usize, s: usize) -> usize {
-        if s % 2 == 0 { self.blank } else { self.labels[b][s / 2] }
+        if s % 2 == 0 {
+            self.blank
+        } else {
+            self.labels[b][s / 2]
+        }
     }
 
     /// Whether a path may go from place `s - 2` to `s`, skipping a blank.
@@ -39,7 +43,11 @@ impl Batch {
 
 fn log_add(a: f64, b: f64) -> f64 {
     let top = a.max(b);
-    if top == NEVER { NEVER } else { top + ((a - top).exp() + (b - top).exp()).ln() }
+    if top == NEVER {
+        NEVER
+    } else {
+        top + ((a - top).exp() + (b - top).exp()).ln()
+    }
 }
 
 /// Log-probabilities of one sequence: element (t, c).
@@ -117,7 +125,11 @@ fn loss_of(batch: &Batch, b: usize, alpha: &[f64]) -> f64 {
         return if width == 1 { 0.0 } else { f64::INFINITY };
     }
     let end = &alpha[(times - 1) * width..];
-    -if width > 1 { log_add(end[width - 1], end[width - 2]) } else { end[0] }
+    -if width > 1 {
+        log_add(end[width - 1], end[width - 2])
+    } else {
+        end[0]
+    }
 }
 
 /// The loss of each sequence; the input has times, sequences and classes as dimensions.
@@ -135,7 +147,9 @@ impl Derivative for Ctc {
         Save::inputs(1)
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(g) = &g[0] else { return Ok(Grads::new()) };
+        let Some(g) = &g[0] else {
+            return Ok(Grads::new());
+        };
         let d = dispatch::call1(CtcGrad { of: self.clone() }, &[g, &cx.input(0)?])?;
         Ok(SmallVec::from_elem(Some(d), 1))
     }
@@ -144,7 +158,11 @@ impl Derivative for Ctc {
 impl Op for Ctc {
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         let shape = Dims::from_slice(&[self.batch.times.len()]);
-        let meta = TensorMeta { shape, dtype: x[0].dtype(), device: x[0].device() };
+        let meta = TensorMeta {
+            shape,
+            dtype: x[0].dtype(),
+            device: x[0].device(),
+        };
         Ok(SmallVec::from_elem(meta, 1))
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
@@ -156,7 +174,11 @@ impl Op for Ctc {
         let to = out.as_mut_ptr() as usize;
         parallel_for(n, 1, |range| {
             for b in range {
-                let x = Sequence { p, step: n * c, at: b * c };
+                let x = Sequence {
+                    p,
+                    step: n * c,
+                    at: b * c,
+                };
                 let loss = loss_of(&self.batch, b, &forward(&self.batch, b, &x));
                 // SAFETY: element `b` belongs to this range.
                 unsafe { (to as *mut f64).add(b).write(loss) };
@@ -178,7 +200,10 @@ impl Derivative for CtcGrad {
         "CtcLossBackwardBackward0"
     }
     fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
-        bail!(NotImplemented, "derivative for aten::_ctc_loss_backward is not implemented")
+        bail!(
+            NotImplemented,
+            "derivative for aten::_ctc_loss_backward is not implemented"
+        )
     }
 }
 
@@ -196,7 +221,11 @@ impl Op for CtcGrad {
         parallel_for(n, 1, |range| {
             let mut sums = vec![NEVER; c];
             for b in range {
-                let x = Sequence { p, step: n * c, at: b * c };
+                let x = Sequence {
+                    p,
+                    step: n * c,
+                    at: b * c,
+                };
                 let alpha = forward(batch, b, &x);
                 let loss = loss_of(batch, b, &alpha);
                 if self.of.zero_infinity && loss == f64::INFINITY {
@@ -253,7 +282,11 @@ fn ctc_loss(
         "ctc_loss: log_probs must have 2 or 3 dimensions, got {}",
         x.ndim()
     );
-    let x = if single { x.reshape_to(&[x.size(0), 1, x.size(1)])? } else { x.clone() };
+    let x = if single {
+        x.reshape_to(&[x.size(0), 1, x.size(1)])?
+    } else {
+        x.clone()
+    };
     let (most, n, classes) = (x.size(0), x.size(1), x.size(2));
     ensure!(x.numel() > 0, Runtime, "log_probs tensor must not be empty");
     ensure!(
@@ -328,8 +361,18 @@ fn ctc_loss(
         labels.push(row);
     }
     let times = times.iter().map(|&t| t as usize).collect();
-    let batch = Batch { labels, times, blank: blank as usize };
-    let mut loss = dispatch::call1(Ctc { batch, zero_infinity }, &[&x])?;
+    let batch = Batch {
+        labels,
+        times,
+        blank: blank as usize,
+    };
+    let mut loss = dispatch::call1(
+        Ctc {
+            batch,
+            zero_infinity,
+        },
+        &[&x],
+    )?;
     if zero_infinity {
         let infinite = apply(Eq, [&loss, &Tensor::number(Scalar::Float(f64::INFINITY))?])?;
         let zero = Tensor::zeros(&[], loss.dtype(), loss.device())?;

@@ -2,12 +2,13 @@
 
 use super::loss::at_least;
 use super::matmul::swapped;
-use super::pointwise::binary::{Eq, Pow};
+use super::pointwise::apply;
+use super::pointwise::binary::Pow;
+use super::pointwise::compare::Eq;
 use super::pointwise::ternary::where_;
 use super::pointwise::unary::{Abs, Sign};
-use super::pointwise::apply;
 use crate::autograd::{mode, Vjp};
-use crate::cpu::elements::{Compute, Element};
+use crate::cpu::elements::Compute;
 use crate::cpu::pool::parallel_for;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
@@ -29,10 +30,15 @@ impl Derivative for RowNorm {
         "LinalgVectorNormBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save { inputs: 1, outputs: 1 }
+        Save {
+            inputs: 1,
+            outputs: 1,
+        }
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(g) = &g[0] else { return Ok(Grads::new()) };
+        let Some(g) = &g[0] else {
+            return Ok(Grads::new());
+        };
         let (x, y, p) = (cx.input(0)?, cx.output(0)?, self.p);
         let number = |v: f64| Tensor::number(Scalar::Float(v));
         let zero = Tensor::zeros(&[], x.dtype(), x.device())?;
@@ -149,14 +155,21 @@ pub fn pairwise(x: &Tensor, y: &Tensor, p: f64, eps: f64, keepdim: bool) -> Resu
     let d = x.sub(y)?.add_scalar(eps)?;
     let d = if d.ndim() == 0 { d.reshape(&[1])? } else { d };
     let n = norm_last(&d, p)?;
-    if keepdim { Ok(n) } else { without_last(&n) }
+    if keepdim {
+        Ok(n)
+    } else {
+        without_last(&n)
+    }
 }
 
 /// Moves dimension `d` to the end.
 fn to_last(t: &Tensor, d: usize) -> Result<Tensor> {
     let n = t.ndim();
-    let order: SmallVec<[i64; 5]> =
-        (0..n).filter(|&i| i != d).chain([d]).map(|i| i as i64).collect();
+    let order: SmallVec<[i64; 5]> = (0..n)
+        .filter(|&i| i != d)
+        .chain([d])
+        .map(|i| i as i64)
+        .collect();
     t.permute(&order)
 }
 
@@ -173,7 +186,11 @@ pub fn cosine(x: &Tensor, y: &Tensor, dim: i64, eps: f64) -> Result<Tensor> {
     let d = shape::dim(dim, shape.len())?;
     let unit = |t: &Tensor| -> Result<Tensor> {
         let t = t.to_dtype(dtype)?.expand_to(&shape)?;
-        let t = if shape.is_empty() { t.reshape(&[1])? } else { to_last(&t, d)? };
+        let t = if shape.is_empty() {
+            t.reshape(&[1])?
+        } else {
+            to_last(&t, d)?
+        };
         let n = norm_last(&t, 2.0)?;
         // The bound does not stop the gradient.
         let lift = mode::with_grad(false, || at_least(&n, eps)?.sub(&n))?;
@@ -206,7 +223,11 @@ fn cdist(x: &Tensor, y: &Tensor, p: f64) -> Result<Tensor> {
         x.size(x.ndim() - 1),
         y.size(y.ndim() - 1)
     );
-    ensure!(p >= 0.0, Runtime, "cdist only supports non-negative p values, got {p}");
+    ensure!(
+        p >= 0.0,
+        Runtime,
+        "cdist only supports non-negative p values, got {p}"
+    );
     let wide = |t: &Tensor, at: usize| {
         let mut shape = t.shape().clone();
         shape.insert(at, 1);
@@ -231,8 +252,17 @@ fn bilinear(x: &Tensor, y: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Result
         x.ndim(),
         y.ndim()
     );
-    ensure!(w.ndim() == 3, Runtime, "bilinear(): weight must be 3D, got {}D", w.ndim());
-    ensure!(x.ndim() >= 1, Runtime, "bilinear(): inputs must have a dimension");
+    ensure!(
+        w.ndim() == 3,
+        Runtime,
+        "bilinear(): weight must be 3D, got {}D",
+        w.ndim()
+    );
+    ensure!(
+        x.ndim() >= 1,
+        Runtime,
+        "bilinear(): inputs must have a dimension"
+    );
     let n = x.ndim() - 1;
     for d in 0..n {
         ensure!(
@@ -264,7 +294,10 @@ fn bilinear(x: &Tensor, y: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Result
     let rows: usize = x.shape()[..n].iter().product();
     let (o, i, j) = (w.size(0), w.size(1), w.size(2));
     let flat = w.permute(&[1, 0, 2])?.reshape_to(&[i, o * j])?;
-    let left = x.reshape_to(&[rows, i])?.mm(&flat)?.reshape_to(&[rows, o, j])?;
+    let left = x
+        .reshape_to(&[rows, i])?
+        .mm(&flat)?
+        .reshape_to(&[rows, o, j])?;
     let out = left.bmm(&y.reshape_to(&[rows, j, 1])?)?;
     let mut shape = Dims::from_slice(&x.shape()[..n]);
     shape.push(o);
@@ -341,8 +374,11 @@ pub fn tensordot(x: &Tensor, y: &Tensor, dx: &[i64], dy: &[i64]) -> Result<Tenso
     let (rows, cols) = (count(&x, &fx), count(&y, &fy));
     let a = x.permute(&order(&fx, &dx))?.reshape_to(&[rows, depth])?;
     let b = y.permute(&order(&dy, &fy))?.reshape_to(&[depth, cols])?;
-    let out: Dims =
-        fx.iter().map(|&d| x.size(d)).chain(fy.iter().map(|&d| y.size(d))).collect();
+    let out: Dims = fx
+        .iter()
+        .map(|&d| x.size(d))
+        .chain(fy.iter().map(|&d| y.size(d)))
+        .collect();
     a.mm(&b)?.reshape_to(&out)
 }
 
@@ -377,15 +413,27 @@ fn cross(name: &str, x: &Tensor, y: &Tensor, dim: Option<i64>) -> Result<Tensor>
         out[d] = 3;
         let y = Tensor::zeros(&out, t.dtype(), t.device())?;
         let put = |from, to, v: Tensor| -> Result<()> {
-            y.slice_dim(d as i64, Some(from), Some(to), 1)?.copy_from(&v)
+            y.slice_dim(d as i64, Some(from), Some(to), 1)?
+                .copy_from(&v)
         };
         put(0, 3 - by, part(by, 3)?)?;
         put(3 - by, 3, part(0, by)?)?;
         Ok(y)
     };
     let dtype = x.dtype().promote(y.dtype());
-    let (x, y) = (x.to_dtype(dtype)?.expand_to(&shape)?, y.to_dtype(dtype)?.expand_to(&shape)?);
-    turned(&x, 1)?.mul(&turned(&y, 2)?)?.sub(&turned(&x, 2)?.mul(&turned(&y, 1)?)?)
+    ensure!(
+        !dtype.is_complex() && dtype != DType::Bool,
+        NotImplemented,
+        "\"cross\" not implemented for '{}'",
+        dtype.scalar_name()
+    );
+    let (x, y) = (
+        x.to_dtype(dtype)?.expand_to(&shape)?,
+        y.to_dtype(dtype)?.expand_to(&shape)?,
+    );
+    turned(&x, 1)?
+        .mul(&turned(&y, 2)?)?
+        .sub(&turned(&x, 2)?.mul(&turned(&y, 1)?)?)
 }
 
 /// `linalg.vecdot`.

@@ -76,7 +76,11 @@ fn diagonals(mut x: Tensor, mut labels: Vec<Label>, i: usize) -> Result<Operand>
 }
 
 fn show(l: Label) -> String {
-    if l >= DOTS { "...".into() } else { (l as u8 as char).to_string() }
+    if l >= DOTS {
+        "...".into()
+    } else {
+        (l as u8 as char).to_string()
+    }
 }
 
 /// Sums away a dimension, or drops it where its size is one.
@@ -109,10 +113,15 @@ fn drop_ones(o: &mut Operand, size: impl Fn(Label) -> usize) -> Result<()> {
 /// The dimensions of `o` in the order of the groups, as one dimension for each group.
 fn grouped(o: &Operand, groups: [&[Label]; 3]) -> Result<Tensor> {
     let at = |l: &Label| o.labels.iter().position(|x| x == l).unwrap_or(0);
-    let order: SmallVec<[i64; 5]> =
-        groups.iter().flat_map(|g| g.iter()).map(|l| at(l) as i64).collect();
-    let shape: Dims =
-        groups.iter().map(|g| g.iter().map(|l| o.x.size(at(l))).product()).collect();
+    let order: SmallVec<[i64; 5]> = groups
+        .iter()
+        .flat_map(|g| g.iter())
+        .map(|l| at(l) as i64)
+        .collect();
+    let shape: Dims = groups
+        .iter()
+        .map(|g| g.iter().map(|l| o.x.size(at(l))).product())
+        .collect();
     o.x.permute(&order)?.reshape_to(&shape)
 }
 
@@ -131,7 +140,12 @@ fn contract(mut a: Operand, mut b: Operand, kept: impl Fn(Label) -> bool) -> Res
             _ => left.push(l),
         }
     }
-    let right: Vec<Label> = b.labels.iter().filter(|l| !a.labels.contains(l)).copied().collect();
+    let right: Vec<Label> = b
+        .labels
+        .iter()
+        .filter(|l| !a.labels.contains(l))
+        .copied()
+        .collect();
     let size = |l: &Label| {
         let of = |o: &Operand| o.labels.iter().position(|x| x == l).map(|d| o.x.size(d));
         of(&a).or(of(&b)).unwrap_or(1)
@@ -151,12 +165,19 @@ fn contract(mut a: Operand, mut b: Operand, kept: impl Fn(Label) -> bool) -> Res
     } else {
         grouped(&a, [&batch, &left, &sum])?.bmm(&grouped(&b, [&batch, &sum, &right])?)?
     };
-    Ok(Operand { x: x.reshape_to(&shape)?, labels })
+    Ok(Operand {
+        x: x.reshape_to(&shape)?,
+        labels,
+    })
 }
 
 /// `einsum`.
 pub fn einsum(equation: &str, tensors: &[Tensor]) -> Result<Tensor> {
-    ensure!(!tensors.is_empty(), Runtime, "einsum(): must provide at least one operand");
+    ensure!(
+        !tensors.is_empty(),
+        Runtime,
+        "einsum(): must provide at least one operand"
+    );
     let (inputs, output) = match equation.split_once("->") {
         Some((i, o)) => (i, Some(o)),
         None => (equation, None),
@@ -181,9 +202,10 @@ pub fn einsum(equation: &str, tensors: &[Tensor]) -> Result<Tensor> {
         let subs = subscripts(part, &format!("operand {i}"))?;
         let named = subs.iter().flatten().count();
         let covered = x.ndim().checked_sub(named);
-        let covered = match covered {
-            Some(n) if n == 0 || subs.contains(&None) => n,
-            _ => bail!(
+        let covered =
+            match covered {
+                Some(n) if n == 0 || subs.contains(&None) => n,
+                _ => bail!(
                 Runtime,
                 "einsum(): the number of subscripts in the equation ({named}) {} the number of \
                  dimensions ({}) for operand {i}{}",
@@ -191,7 +213,7 @@ pub fn einsum(equation: &str, tensors: &[Tensor]) -> Result<Tensor> {
                 x.ndim(),
                 if subs.contains(&None) { "" } else { " and no ellipsis was given" }
             ),
-        };
+            };
         dots = dots.max(covered);
         let mut labels = Vec::new();
         for s in subs {
@@ -247,8 +269,11 @@ pub fn einsum(equation: &str, tensors: &[Tensor]) -> Result<Tensor> {
         None => {
             out.extend(ellipsis());
             let count = |l: Label| inputs.bytes().filter(|&b| b as Label == l).count();
-            let mut once: Vec<Label> =
-                sizes.iter().map(|s| s.0).filter(|&l| l < DOTS && count(l) == 1).collect();
+            let mut once: Vec<Label> = sizes
+                .iter()
+                .map(|s| s.0)
+                .filter(|&l| l < DOTS && count(l) == 1)
+                .collect();
             once.sort_unstable();
             out.extend(once);
         }
@@ -264,8 +289,12 @@ pub fn einsum(equation: &str, tensors: &[Tensor]) -> Result<Tensor> {
     };
     let mut rest: std::collections::VecDeque<Operand> = rest.collect();
     while let Some(next) = rest.pop_front() {
-        let later: Vec<Label> =
-            rest.iter().flat_map(|o| o.labels.iter()).chain(&out).copied().collect();
+        let later: Vec<Label> = rest
+            .iter()
+            .flat_map(|o| o.labels.iter())
+            .chain(&out)
+            .copied()
+            .collect();
         acc = contract(acc, next, |l| later.contains(&l))?;
     }
     let gone: Vec<bool> = acc.labels.iter().map(|l| !out.contains(l)).collect();

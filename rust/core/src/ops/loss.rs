@@ -1,6 +1,7 @@
 //! Losses of two tensors of one shape, and the reductions that all losses share.
 
-use super::pointwise::binary::{Eq, Maximum, Minimum};
+use super::pointwise::binary::{Maximum, Minimum};
+use super::pointwise::compare::{Eq, Le};
 use super::pointwise::ternary::where_;
 use super::pointwise::unary::{Abs, Exp, Log};
 use super::pointwise::{apply, c, expr, fused_gradient, k, Pointwise, Pw};
@@ -199,15 +200,26 @@ impl<P: Pointwise<N>, const N: usize> Op for Reduced<P, N> {
         let meta: TensorMeta = each.infer(x)?.swap_remove(0);
         let terms = Tensor::empty(&meta.shape, meta.dtype, meta.device)?;
         each.cpu(x, std::slice::from_ref(&terms))?;
-        let wide = if meta.dtype == DType::F64 { DType::F64 } else { DType::F32 };
+        let wide = if meta.dtype == DType::F64 {
+            DType::F64
+        } else {
+            DType::F32
+        };
         let sum = Sum {
             mask: SmallVec::from_elem(true, terms.ndim()),
             keepdim: false,
             dtype: wide,
             name: "SumBackward0",
         };
-        let total = dispatch::compute(&sum, &[&terms])?.swap_remove(0).item()?.f64();
-        let count = if self.reduction == MEAN { terms.numel() as f64 } else { 1.0 };
+        let total = dispatch::compute(&sum, &[&terms])?
+            .swap_remove(0)
+            .item()?
+            .f64();
+        let count = if self.reduction == MEAN {
+            terms.numel() as f64
+        } else {
+            1.0
+        };
         y[0].write_scalar(Scalar::Float(total / count))
     }
 }
@@ -229,7 +241,9 @@ fn formula<P: Pointwise<N>, const N: usize>(
 fn unit_interval(t: &Tensor, which: &str) -> Result<()> {
     let host = t.detach().to_host()?.prepared(DType::F64)?;
     // SAFETY: contiguous host memory of this type, not written meanwhile.
-    let bad = unsafe { host.slice::<f64>() }.iter().find(|v| !(0.0..=1.0).contains(*v));
+    let bad = unsafe { host.slice::<f64>() }
+        .iter()
+        .find(|v| !(0.0..=1.0).contains(*v));
     if let Some(v) = bad {
         crate::bail!(
             Runtime,
@@ -307,7 +321,7 @@ fn poisson(
         let log = apply(Log, [t])?;
         let half = apply(Log, [&t.mul_scalar(std::f64::consts::TAU)?])?.mul_scalar(0.5)?;
         let term = t.mul(&log)?.sub(t)?.add(&half)?;
-        let small = apply(super::pointwise::binary::Le, [t, &Tensor::number(1.0.into())?])?;
+        let small = apply(Le, [t, &Tensor::number(1.0.into())?])?;
         let zero = Tensor::full(&[], Scalar::Float(0.0), term.dtype(), term.device())?;
         loss = loss.add(&where_(&small, &zero, &term)?)?;
     }
@@ -398,7 +412,10 @@ fn triplet(
     if swap {
         far = apply(Minimum, [&far, &distance(pos, neg)?])?;
     }
-    reduced(&at_least(&near.sub(&far)?.add_scalar(margin)?, 0.0)?, reduction)
+    reduced(
+        &at_least(&near.sub(&far)?.add_scalar(margin)?, 0.0)?,
+        reduction,
+    )
 }
 
 crate::entries! {

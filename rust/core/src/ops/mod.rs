@@ -67,7 +67,6 @@ pub fn table() -> &'static [Op] {
             create::ENTRIES,
             dropout::ENTRIES,
             ctc::ENTRIES,
-            decompose::ENTRIES,
             distance::ENTRIES,
             einsum::ENTRIES,
             embedding::ENTRIES,

@@ -1,7 +1,7 @@
 //! Losses of class scores: negative log-likelihood, cross entropy, and the margin losses.
 
 use super::loss::{reduced, MEAN, NONE};
-use super::pointwise::binary::Eq;
+use super::pointwise::compare::Eq;
 use super::pointwise::ternary::where_;
 use super::pointwise::unary::Exp;
 use super::pointwise::{apply, Real};
@@ -77,7 +77,11 @@ impl Extent {
     fn of(shape: &[usize]) -> Extent {
         match shape {
             [c] => Extent { n: 1, c: *c, d: 1 },
-            [n, c, rest @ ..] => Extent { n: *n, c: *c, d: rest.iter().product() },
+            [n, c, rest @ ..] => Extent {
+                n: *n,
+                c: *c,
+                d: rest.iter().product(),
+            },
             [] => Extent { n: 1, c: 1, d: 1 },
         }
     }
@@ -90,7 +94,12 @@ impl Extent {
 /// The shape without the dimension of classes.
 fn places(shape: &[usize]) -> Dims {
     let axis = (shape.len() > 1) as usize;
-    shape.iter().enumerate().filter(|&(i, _)| i != axis).map(|(_, &d)| d).collect()
+    shape
+        .iter()
+        .enumerate()
+        .filter(|&(i, _)| i != axis)
+        .map(|(_, &d)| d)
+        .collect()
 }
 
 fn check_target(t: i64, classes: usize) -> Result<usize> {
@@ -117,7 +126,15 @@ fn classes(target: &Tensor, c: usize, ignore: i64) -> Result<Vec<Option<usize>>>
     let target = target.prepared(DType::I64)?;
     // SAFETY: contiguous host memory of this type.
     let t = unsafe { target.slice::<i64>() };
-    t.iter().map(|&t| if t == ignore { Ok(None) } else { check_target(t, c).map(Some) }).collect()
+    t.iter()
+        .map(|&t| {
+            if t == ignore {
+                Ok(None)
+            } else {
+                check_target(t, c).map(Some)
+            }
+        })
+        .collect()
 }
 
 fn write_scalar(y: &Tensor, v: f64) -> Result<()> {
@@ -137,7 +154,10 @@ impl Derivative for Nll {
         "NllLossBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save { inputs: 0b110, outputs: 0b10 }
+        Save {
+            inputs: 0b110,
+            outputs: 0b10,
+        }
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let mut out: Grads = SmallVec::from_elem(None, 3);
@@ -148,7 +168,14 @@ impl Derivative for Nll {
         let (target, total) = (cx.input(1)?, cx.output(1)?);
         let weight = cx.input(2).ok();
         let shape = cx.input_meta(0)?.shape.clone();
-        out[0] = Some(nll_gradient(self, &shape, g, &target, &total, weight.as_ref())?);
+        out[0] = Some(nll_gradient(
+            self,
+            &shape,
+            g,
+            &target,
+            &total,
+            weight.as_ref(),
+        )?);
         Ok(out)
     }
 }
@@ -161,7 +188,10 @@ fn nll_gradient(
     total: &Tensor,
     weight: Option<&Tensor>,
 ) -> Result<Tensor> {
-    let op = NllGrad { of: op.clone(), shape: Dims::from_slice(shape) };
+    let op = NllGrad {
+        of: op.clone(),
+        shape: Dims::from_slice(shape),
+    };
     let mut x: SmallVec<[&Tensor; 4]> = SmallVec::from_slice(&[g, target, total]);
     x.extend(weight);
     dispatch::call1(op, &x)
@@ -169,10 +199,25 @@ fn nll_gradient(
 
 impl Op for Nll {
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
-        let shape = if self.reduction == NONE { x[1].shape().clone() } else { Dims::new() };
+        let shape = if self.reduction == NONE {
+            x[1].shape().clone()
+        } else {
+            Dims::new()
+        };
         let (dtype, device) = (x[0].dtype(), x[0].device());
-        let total = TensorMeta { shape: Dims::new(), dtype, device };
-        Ok(SmallVec::from_vec(vec![TensorMeta { shape, dtype, device }, total]))
+        let total = TensorMeta {
+            shape: Dims::new(),
+            dtype,
+            device,
+        };
+        Ok(SmallVec::from_vec(vec![
+            TensorMeta {
+                shape,
+                dtype,
+                device,
+            },
+            total,
+        ]))
     }
     fn detached_outputs(&self) -> Mask {
         0b10
@@ -241,11 +286,26 @@ impl Derivative for NllGrad {
         // The gradient is linear in `g`: its adjoint is the loss itself.
         let (target, total) = (cx.input(1)?, cx.input(2)?);
         let weight = cx.input(3).ok();
-        let reduction = if self.of.reduction == NONE { NONE } else { super::loss::SUM };
+        let reduction = if self.of.reduction == NONE {
+            NONE
+        } else {
+            super::loss::SUM
+        };
         let mut x: SmallVec<[&Tensor; 3]> = SmallVec::from_slice(&[g, &target]);
         x.extend(weight.as_ref());
-        let y = dispatch::call(Nll { reduction, ..self.of }, &x)?.swap_remove(0);
-        out[0] = Some(if self.of.reduction == MEAN { y.div(&total)? } else { y });
+        let y = dispatch::call(
+            Nll {
+                reduction,
+                ..self.of
+            },
+            &x,
+        )?
+        .swap_remove(0);
+        out[0] = Some(if self.of.reduction == MEAN {
+            y.div(&total)?
+        } else {
+            y
+        });
         Ok(out)
     }
 }
@@ -290,10 +350,15 @@ impl Derivative for LogSumExp {
         "LogsumexpBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save { inputs: 1, outputs: 1 }
+        Save {
+            inputs: 1,
+            outputs: 1,
+        }
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(g) = &g[0] else { return Ok(Grads::new()) };
+        let Some(g) = &g[0] else {
+            return Ok(Grads::new());
+        };
         let p = apply(Exp, [&cx.input(0)?.sub(&cx.output(0)?)?])?;
         Ok(SmallVec::from_elem(Some(p.mul(g)?), 1))
     }
@@ -389,7 +454,10 @@ impl Derivative for CrossEntropy {
         "NllLossBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save { inputs: 0b111, outputs: 0b110 }
+        Save {
+            inputs: 0b111,
+            outputs: 0b110,
+        }
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let mut out: Grads = SmallVec::from_elem(None, 3);
@@ -424,12 +492,19 @@ impl CrossEntropy {
         weight: Option<&Tensor>,
         total: &Tensor,
     ) -> Result<Tensor> {
-        let nll = Nll { reduction: self.reduction, ignore: self.ignore };
+        let nll = Nll {
+            reduction: self.reduction,
+            ignore: self.ignore,
+        };
         let mut b = nll_gradient(&nll, x.shape(), g, target, total, weight)?;
         let axis = (x.ndim() > 1) as usize;
         if self.smoothing > 0.0 {
             let e = Extent::of(x.shape());
-            let g = if self.reduction == MEAN { g.div(total)? } else { g.clone() };
+            let g = if self.reduction == MEAN {
+                g.div(total)?
+            } else {
+                g.clone()
+            };
             let skip = apply(Eq, [target, &Tensor::number(self.ignore.into())?])?;
             let zero = Tensor::zeros(&[], g.dtype(), g.device())?;
             let mut shape = target.shape().clone();
@@ -458,12 +533,28 @@ fn sum_classes(x: &Tensor, keepdim: bool) -> Result<Tensor> {
 impl Op for CrossEntropy {
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         let (dtype, device) = (x[0].dtype(), x[0].device());
-        let shape = if self.reduction == NONE { x[1].shape().clone() } else { Dims::new() };
+        let shape = if self.reduction == NONE {
+            x[1].shape().clone()
+        } else {
+            Dims::new()
+        };
         let wide = if dtype.is_half() { DType::F32 } else { dtype };
         Ok(SmallVec::from_vec(vec![
-            TensorMeta { shape, dtype, device },
-            TensorMeta { shape: Dims::new(), dtype, device },
-            TensorMeta { shape: x[1].shape().clone(), dtype: wide, device },
+            TensorMeta {
+                shape,
+                dtype,
+                device,
+            },
+            TensorMeta {
+                shape: Dims::new(),
+                dtype,
+                device,
+            },
+            TensorMeta {
+                shape: x[1].shape().clone(),
+                dtype: wide,
+                device,
+            },
         ]))
     }
     fn detached_outputs(&self) -> Mask {
@@ -515,7 +606,10 @@ impl Derivative for CrossEntropyGrad {
         "NllLossBackward0"
     }
     fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
-        bail!(Assertion, "cross_entropy: the fused gradient is never recorded")
+        bail!(
+            Assertion,
+            "cross_entropy: the fused gradient is never recorded"
+        )
     }
 }
 
@@ -690,7 +784,11 @@ fn check_classes(name: &str, x: &Tensor, target: &Tensor, weight: Option<&Tensor
 }
 
 fn check_reduction(reduction: i64) -> Result<()> {
-    ensure!((0..=2).contains(&reduction), Value, "{reduction} is not a valid value for reduction");
+    ensure!(
+        (0..=2).contains(&reduction),
+        Value,
+        "{reduction} is not a valid value for reduction"
+    );
     Ok(())
 }
 
@@ -735,7 +833,11 @@ pub fn cross_entropy(
     );
     if x.shape() != target.shape() || x.ndim() == 0 {
         check_classes("cross_entropy_loss", x, target, weight)?;
-        let op = CrossEntropy { reduction, ignore, smoothing };
+        let op = CrossEntropy {
+            reduction,
+            ignore,
+            smoothing,
+        };
         return Ok(first(dispatch::call(op, &operands(x, target, weight))?));
     }
     ensure!(
@@ -759,7 +861,9 @@ pub fn cross_entropy(
     let e = Extent::of(x.shape());
     let mut t = target.clone();
     if smoothing > 0.0 {
-        t = t.mul_scalar(1.0 - smoothing)?.add_scalar(smoothing / e.c as f64)?;
+        t = t
+            .mul_scalar(1.0 - smoothing)?
+            .add_scalar(smoothing / e.c as f64)?;
     }
     let mut terms = x.sub(&dispatch::call1(LogSumExp, &[x])?)?.mul(&t)?;
     if let Some(w) = weight {
