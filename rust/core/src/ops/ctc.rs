@@ -41,13 +41,22 @@ impl Batch {
     }
 }
 
-fn log_add(a: f64, b: f64) -> f64 {
-    let top = a.max(b);
-    if top == NEVER {
-        NEVER
-    } else {
-        top + ((a - top).exp() + (b - top).exp()).ln()
+/// The rounding of a type: sums over paths lose digits, and float32 is to lose those of PyTorch.
+fn rounding(dtype: DType) -> fn(f64) -> f64 {
+    match dtype {
+        DType::F64 => |v| v,
+        _ => |v| v as f32 as f64,
     }
+}
+
+/// The logarithm of a sum of exponentials.
+fn log_sum(r: fn(f64) -> f64, x: &[f64]) -> f64 {
+    let top = x.iter().copied().fold(NEVER, f64::max);
+    if top == NEVER {
+        return NEVER;
+    }
+    let sum = x.iter().fold(0.0, |s, &v| r(s + r(r(v - top).exp())));
+    r(r(sum.ln()) + top)
 }
 
 /// Log-probabilities of one sequence: element (t, c).
@@ -55,6 +64,7 @@ struct Sequence<'a> {
     p: &'a [f64],
     step: usize,
     at: usize,
+    r: fn(f64) -> f64,
 }
 
 impl Sequence<'_> {
@@ -78,14 +88,15 @@ fn forward(batch: &Batch, b: usize, x: &Sequence) -> Vec<f64> {
         let (old, new) = alpha.split_at_mut(t * width);
         let old = &old[(t - 1) * width..];
         for s in 0..width {
-            let mut v = old[s];
+            let mut from: SmallVec<[f64; 3]> = SmallVec::new();
+            from.push(old[s]);
             if s >= 1 {
-                v = log_add(v, old[s - 1]);
+                from.push(old[s - 1]);
             }
             if batch.skips(b, s) {
-                v = log_add(v, old[s - 2]);
+                from.push(old[s - 2]);
             }
-            new[s] = v + x.get(t, batch.label(b, s));
+            new[s] = (x.r)(log_sum(x.r, &from) + x.get(t, batch.label(b, s)));
         }
     }
     alpha
@@ -106,27 +117,28 @@ fn backward(batch: &Batch, b: usize, x: &Sequence) -> Vec<f64> {
     for t in (0..times - 1).rev() {
         for s in 0..width {
             let next = (t + 1) * width;
-            let mut v = beta[next + s];
+            let mut from: SmallVec<[f64; 3]> = SmallVec::new();
+            from.push(beta[next + s]);
             if s + 1 < width {
-                v = log_add(v, beta[next + s + 1]);
+                from.push(beta[next + s + 1]);
             }
             if s + 2 < width && batch.skips(b, s + 2) {
-                v = log_add(v, beta[next + s + 2]);
+                from.push(beta[next + s + 2]);
             }
-            beta[t * width + s] = v + x.get(t, batch.label(b, s));
+            beta[t * width + s] = (x.r)(log_sum(x.r, &from) + x.get(t, batch.label(b, s)));
         }
     }
     beta
 }
 
-fn loss_of(batch: &Batch, b: usize, alpha: &[f64]) -> f64 {
+fn loss_of(batch: &Batch, b: usize, alpha: &[f64], r: fn(f64) -> f64) -> f64 {
     let (times, width) = (batch.times[b], 2 * batch.labels[b].len() + 1);
     if times == 0 {
         return if width == 1 { 0.0 } else { f64::INFINITY };
     }
     let end = &alpha[(times - 1) * width..];
     -if width > 1 {
-        log_add(end[width - 1], end[width - 2])
+        log_sum(r, &[end[width - 1], end[width - 2]])
     } else {
         end[0]
     }
@@ -166,7 +178,7 @@ impl Op for Ctc {
         Ok(SmallVec::from_elem(meta, 1))
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-        let (n, c) = (x[0].size(1), x[0].size(2));
+        let (n, c, r) = (x[0].size(1), x[0].size(2), rounding(x[0].dtype()));
         let p = x[0].prepared(DType::F64)?;
         // SAFETY: contiguous host memory of this type.
         let p = unsafe { p.slice::<f64>() };
@@ -174,12 +186,8 @@ impl Op for Ctc {
         let to = out.as_mut_ptr() as usize;
         parallel_for(n, 1, |range| {
             for b in range {
-                let x = Sequence {
-                    p,
-                    step: n * c,
-                    at: b * c,
-                };
-                let loss = loss_of(&self.batch, b, &forward(&self.batch, b, &x));
+                let x = Sequence { p, step: n * c, at: b * c, r };
+                let loss = loss_of(&self.batch, b, &forward(&self.batch, b, &x), r);
                 // SAFETY: element `b` belongs to this range.
                 unsafe { (to as *mut f64).add(b).write(loss) };
             }
@@ -213,6 +221,7 @@ impl Op for CtcGrad {
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let (batch, n, c) = (&self.of.batch, x[1].size(1), x[1].size(2));
+        let r = rounding(x[1].dtype());
         let (g, p) = (x[0].prepared(DType::F64)?, x[1].prepared(DType::F64)?);
         // SAFETY: contiguous host memory of this type.
         let (g, p) = unsafe { (g.slice::<f64>(), p.slice::<f64>()) };
@@ -221,13 +230,9 @@ impl Op for CtcGrad {
         parallel_for(n, 1, |range| {
             let mut sums = vec![NEVER; c];
             for b in range {
-                let x = Sequence {
-                    p,
-                    step: n * c,
-                    at: b * c,
-                };
+                let x = Sequence { p, step: n * c, at: b * c, r };
                 let alpha = forward(batch, b, &x);
-                let loss = loss_of(batch, b, &alpha);
+                let loss = loss_of(batch, b, &alpha, r);
                 if self.of.zero_infinity && loss == f64::INFINITY {
                     continue;
                 }
@@ -237,12 +242,12 @@ impl Op for CtcGrad {
                     sums.fill(NEVER);
                     for s in 0..width {
                         let l = batch.label(b, s);
-                        let v = alpha[t * width + s] + beta[t * width + s];
-                        sums[l] = log_add(sums[l], v);
+                        let v = r(alpha[t * width + s] + beta[t * width + s]);
+                        sums[l] = if sums[l] == NEVER { v } else { log_sum(r, &[sums[l], v]) };
                     }
                     for (k, &sum) in sums.iter().enumerate() {
                         let lp = x.get(t, k);
-                        let d = (lp.exp() - (sum + loss - lp).exp()) * g[b];
+                        let d = (r(lp.exp()) - r(r(r(sum + loss) - lp).exp())) * g[b];
                         // SAFETY: sequence `b` has its own elements.
                         unsafe { (to as *mut f64).add((t * n + b) * c + k).write(d) };
                     }

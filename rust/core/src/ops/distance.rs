@@ -135,7 +135,7 @@ fn norms<T: Powers>(x: &Tensor, width: usize, p: f64, y: &Tensor) -> Result<()> 
     y.write_from(&Tensor::from_slice(&out, y.shape(), T::DTYPE)?)
 }
 
-fn norm_last(x: &Tensor, p: f64) -> Result<Tensor> {
+pub fn norm_last(x: &Tensor, p: f64) -> Result<Tensor> {
     ensure!(
         x.dtype().is_float(),
         Runtime,

@@ -1,5 +1,6 @@
 //! Einstein summation: pairs of operands are contracted through batched products.
 
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::shape::{Dims, Show};
@@ -84,10 +85,10 @@ fn show(l: Label) -> String {
 }
 
 /// Sums away a dimension, or drops it where its size is one.
-fn drop_dims(o: &mut Operand, gone: impl Fn(usize) -> bool) -> Result<()> {
+fn drop_dims(o: &mut Operand, dtype: Option<DType>, gone: impl Fn(usize) -> bool) -> Result<()> {
     let mask: SmallVec<[bool; 5]> = (0..o.labels.len()).map(&gone).collect();
     if mask.iter().any(|&m| m) {
-        o.x = o.x.sum_mask(&mask, false, Some(o.x.dtype()))?;
+        o.x = o.x.sum_mask(&mask, false, dtype)?;
         let mut d = 0;
         o.labels.retain(|_| {
             d += 1;
@@ -127,11 +128,12 @@ fn grouped(o: &Operand, groups: [&[Label]; 3]) -> Result<Tensor> {
 
 /// Multiplies two operands; labels that are not `kept` are summed.
 fn contract(mut a: Operand, mut b: Operand, kept: impl Fn(Label) -> bool) -> Result<Operand> {
+    let dtype = a.x.dtype();
     let only = |l: &Label, other: &Operand| !other.labels.contains(l) && !kept(*l);
     let alone: Vec<bool> = a.labels.iter().map(|l| only(l, &b)).collect();
-    drop_dims(&mut a, |d| alone[d])?;
+    drop_dims(&mut a, Some(dtype), |d| alone[d])?;
     let alone: Vec<bool> = b.labels.iter().map(|l| only(l, &a)).collect();
-    drop_dims(&mut b, |d| alone[d])?;
+    drop_dims(&mut b, Some(dtype), |d| alone[d])?;
     let (mut batch, mut left, mut sum) = (vec![], vec![], vec![]);
     for &l in &a.labels {
         match (b.labels.contains(&l), kept(l)) {
@@ -298,7 +300,7 @@ pub fn einsum(equation: &str, tensors: &[Tensor]) -> Result<Tensor> {
         acc = contract(acc, next, |l| later.contains(&l))?;
     }
     let gone: Vec<bool> = acc.labels.iter().map(|l| !out.contains(l)).collect();
-    drop_dims(&mut acc, |d| gone[d])?;
+    drop_dims(&mut acc, None, |d| gone[d])?;
     let order: SmallVec<[i64; 5]> = out
         .iter()
         .filter_map(|l| acc.labels.iter().position(|x| x == l))

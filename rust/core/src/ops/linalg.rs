@@ -122,6 +122,11 @@ pub fn eye(like: &Tensor, n: usize) -> Result<Tensor> {
     constant(like, n, n, |i, j| (i == j) as u8 as f64)
 }
 
+/// Ones on the diagonal of an `m` x `n` matrix.
+pub fn factor_eye(like: &Tensor, m: usize, n: usize) -> Result<Tensor> {
+    constant(like, m, n, |i, j| (i == j) as u8 as f64)
+}
+
 /// The part of `t` on and below the diagonal (or above), without the diagonal where `strict`.
 pub fn triangle(t: &Tensor, upper: bool, strict: bool) -> Result<Tensor> {
     let mask = constant(t, rows(t), cols(t), |i, j| {
@@ -437,7 +442,7 @@ impl Op for Factor {
 
     fn detached_outputs(&self) -> Mask {
         match self.0 {
-            Kind::Slogdet | Kind::Lu { .. } => 1,
+            Kind::Lu { .. } => 1,
             _ => 0,
         }
     }
@@ -861,7 +866,9 @@ pub fn qr(name: &str, a: &Tensor, mode: &str) -> Result<[Tensor; 2]> {
 pub fn matrix_power(name: &str, a: &Tensor, n: i64) -> Result<Tensor> {
     check_square(name, a)?;
     if n == 0 {
-        return eye(a, cols(a))?.expand_to(a.shape())?.copy_dense();
+        let y = a.copy_dense()?;
+        y.copy_from(&eye(a, cols(a))?)?;
+        return Ok(y);
     }
     let mut base = a.clone();
     if n < 0 {

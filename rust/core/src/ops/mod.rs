@@ -21,6 +21,7 @@ pub mod join;
 pub mod linalg;
 pub mod loss;
 pub mod matmul;
+pub mod matrix;
 pub mod nll;
 pub mod norm;
 pub mod optim;
@@ -79,6 +80,7 @@ pub fn table() -> &'static [Op] {
             linalg::ENTRIES,
             loss::ENTRIES,
             matmul::ENTRIES,
+            matrix::ENTRIES,
             nll::ENTRIES,
             norm::ENTRIES,
             optim::ENTRIES,
