@@ -5,7 +5,6 @@ use super::pointwise::compare::{Eq, Le};
 use super::pointwise::ternary::where_;
 use super::pointwise::unary::{Abs, Exp, Log};
 use super::pointwise::{apply, c, expr, fused_gradient, k, Pointwise, Pw};
-use super::reduce::Sum;
 use crate::autograd::{mode, Vjp};
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
@@ -205,16 +204,8 @@ impl<P: Pointwise<N>, const N: usize> Op for Reduced<P, N> {
         } else {
             DType::F32
         };
-        let sum = Sum {
-            mask: SmallVec::from_elem(true, terms.ndim()),
-            keepdim: false,
-            dtype: wide,
-            name: "SumBackward0",
-        };
-        let total = dispatch::compute(&sum, &[&terms])?
-            .swap_remove(0)
-            .item()?
-            .f64();
+        let all: SmallVec<[bool; 5]> = SmallVec::from_elem(true, terms.ndim());
+        let total = terms.sum_mask(&all, false, Some(wide))?.item()?.f64();
         let count = if self.reduction == MEAN {
             terms.numel() as f64
         } else {
