@@ -13,6 +13,7 @@ mod error;
 mod function;
 mod generator;
 mod index;
+mod lists;
 mod numpy;
 mod settings;
 mod storage;

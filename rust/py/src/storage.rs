@@ -132,7 +132,7 @@ impl PyStorage {
         wrap(py, self.flat())?.bind(py).set_item(key, value)
     }
     fn tolist(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        crate::data::to_list(py, &self.flat())
+        crate::lists::to_list(py, &self.flat())
     }
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.tolist(py)?.bind(py).call_method0("__iter__")

@@ -377,7 +377,7 @@ impl PyTensor {
         number(py, self.get().item().py()?)
     }
     fn tolist(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        crate::data::to_list(slf.py(), &slf.get().get())
+        crate::lists::to_list(slf.py(), &slf.get().get())
     }
 
     fn __len__(&self) -> PyResult<usize> {

@@ -106,20 +106,10 @@ pub fn component(t: &Tensor, which: usize) -> Tensor {
 fn convert(x: &Tensor, y: &Tensor) -> Result<()> {
     // The wider of both computes: i64 keeps integers exact, f64 keeps f64.
     let (a, b) = (x.dtype(), y.dtype());
-    let via = if a.is_integral() {
-        if b.is_integral() || b == DType::Bool {
-            DType::I64
-        } else if b == DType::F64 {
-            DType::F64
-        } else if b == DType::F32 || b.is_half() {
-            DType::F64
-        } else {
-            b
-        }
-    } else if a == DType::F64 || b == DType::F64 || b.is_integral() {
-        DType::F64
-    } else {
-        DType::F32
+    let via = match (a.is_integral(), b.is_integral()) {
+        (true, true) => DType::I64,
+        (false, false) if a != DType::F64 && b != DType::F64 => DType::F32,
+        _ => DType::F64,
     };
     with_compute!(via, T => {
         let kernel: Kernel<T> = identity::<T>;

@@ -188,6 +188,7 @@ impl Draw {
 }
 
 /// The elements of contiguous host memory that this call alone writes.
+#[allow(clippy::mut_from_ref)]
 pub(super) fn slice<T: Sample>(t: &Tensor) -> &mut [T] {
     // SAFETY: callers pass contiguous tensors of this type and hold the only use of the slice.
     unsafe { t.slice_mut::<T>() }
