@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::gpu::kernels::reduce::{reduce as launch, Combine, Map};
 use crate::gpu::Gpu;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
+use crate::ops::copy::component;
 use crate::schema::Args;
 use crate::shape::{reduced, Dims, Show};
 use crate::tensor::Tensor;
@@ -217,6 +218,9 @@ impl Op for Reduce {
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let (x, y) = (x[0], &y[0]);
+        if y.dtype().is_complex() && self.kind == Kind::Sum {
+            return self.sum_parts(&x.to_dtype(y.dtype())?, y);
+        }
         // Truth depends on the input's own type: 0.5 is true.
         let compute = match self.kind {
             Kind::Any | Kind::All => x.dtype().compute(),
@@ -260,6 +264,23 @@ impl Op for Reduce {
         let (from, to) = (transfer::whole(x)?, transfer::whole(y)?);
         let dims = bits(&self.mask);
         transfer::ran(launch(Gpu::get()?, combine, map, scale, from, dims, to))
+    }
+}
+
+impl Reduce {
+    /// A complex sum is the sums of the real and the imaginary parts.
+    fn sum_parts(&self, x: &Tensor, y: &Tensor) -> Result<()> {
+        for which in [0, 1] {
+            let (from, to) = (component(&x.detach(), which), component(y, which));
+            let op = Reduce {
+                dtype: from.dtype(),
+                ..self.clone()
+            };
+            let sum = Tensor::empty(y.shape(), from.dtype(), y.device())?;
+            op.cpu(&[&from], std::slice::from_ref(&sum))?;
+            to.write_from(&sum)?;
+        }
+        Ok(())
     }
 }
 
