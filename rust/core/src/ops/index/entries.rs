@@ -465,17 +465,16 @@ fn repeat_positions(repeats: &Tensor, size: Option<i64>) -> Result<Tensor> {
             "allocated size does not match required size: output_size={size}, sum of repeats={total}"
         );
     }
-    crate::tensor::byte_count(&[total as usize], DType::I64)?;
-    ensure!(
-        total < 1 << 40,
-        Runtime,
-        "repeat_interleave: {total} elements are too many"
-    );
-    let mut at = Vec::with_capacity(total as usize);
+    // The allocator says so where there is not enough memory.
+    let out = Tensor::empty(&[total as usize], DType::I64, crate::device::Device::Cpu)?;
+    // SAFETY: a fresh contiguous tensor of this type.
+    let mut rest = unsafe { out.slice_mut::<i64>() };
     for (i, &c) in counts.iter().enumerate() {
-        at.extend(std::iter::repeat_n(i as i64, c as usize));
+        let (now, later) = rest.split_at_mut(c as usize);
+        now.fill(i as i64);
+        rest = later;
     }
-    Tensor::from_slice(&at, &[at.len()], DType::I64)
+    Ok(out)
 }
 
 crate::entries! {

@@ -123,7 +123,13 @@ fn diag_embed(x: &Tensor, offset: i64, a: i64, b: i64) -> Result<Tensor> {
         .collect();
     shape::numel(&shape)?;
     let part = Layout::contiguous(&shape).diagonal(offset, d1 as i64, d2 as i64)?;
-    super::parts::assemble(&shape, &[part], &[x])
+    let op = super::parts::Assemble {
+        name: "DiagEmbedBackward0",
+        shape,
+        parts: SmallVec::from_elem(part, 1),
+        dtype: x.dtype(),
+    };
+    dispatch::call1(op, &[x])
 }
 
 fn diag(x: &Tensor, offset: i64) -> Result<Tensor> {

@@ -1,0 +1,100 @@
+"""Indexing against NumPy, and gradients through views that are modified in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import pytensorlib as torch
+
+VALUES = np.arange(24.0).reshape(2, 3, 4)
+MASK = np.array([[True, False, True], [False, True, False]])
+KEYS: list[Any] = [
+    0,
+    -1,
+    slice(None, None, 2),
+    (..., 1),
+    (0, ..., None, 2),
+    None,
+    True,
+    [0, 1, 1],
+    np.array([[0, 1], [1, 1]]),
+    (slice(None), [0, 2]),
+    ([0, 1], slice(None), [1, 2]),
+    ([[0], [1]], [0, 2]),
+    MASK,
+    (MASK, slice(0, 2)),
+    (MASK, 0),
+    [],
+]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=repr)
+def test_getitem_any_key_equals_numpy(key: Any) -> None:
+    got = torch.from_numpy(VALUES.copy())[key]
+    want = VALUES[np.array([], dtype=int) if isinstance(key, list) and not key else key]
+    assert tuple(got.shape) == want.shape
+    assert got.tolist() == want.tolist()
+
+
+@pytest.mark.parametrize("key", KEYS, ids=repr)
+def test_setitem_any_key_equals_numpy(key: Any) -> None:
+    want, got = VALUES.copy(), torch.from_numpy(VALUES.copy())
+    want[np.array([], dtype=int) if isinstance(key, list) and not key else key] = 7
+    got[key] = 7
+    assert got.tolist() == want.tolist()
+
+
+@pytest.mark.parametrize(
+    ("key", "error"),
+    [
+        (5, IndexError),
+        ([5], IndexError),
+        ((0, 0, 0, 0), IndexError),
+        (1.5, IndexError),
+        (slice(None, None, -1), ValueError),
+        (([0, 1], [0, 1, 2]), IndexError),
+        (np.array([True, False, True]), IndexError),
+        ("a", TypeError),
+    ],
+)
+def test_getitem_bad_key_raises(key: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        torch.from_numpy(VALUES.copy())[key]
+
+
+def test_inplace_on_view_rebases_base() -> None:
+    x = torch.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+    y = x * 2
+    y[1:3].mul_(3)
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0, 6.0, 6.0, 2.0]
+
+
+def test_transpose_inplace_keeps_identity_and_gradient() -> None:
+    x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True)
+    y = x * 1
+    before, row = id(y), y[0]
+    assert id(y.t_()) == before
+    row.mul_(10)
+    assert y.shape == (3, 2)
+    (y * torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])).sum().backward()
+    assert x.grad.tolist() == [[10.0, 30.0, 50.0], [2.0, 4.0, 6.0]]
+
+
+def test_unbind_output_modified_inplace_raises() -> None:
+    y = torch.tensor([1.0, 2.0], requires_grad=True) * 1
+    with pytest.raises(RuntimeError, match="modified inplace"):
+        y.unbind()[0].mul_(2)
+
+
+def test_as_strided_overlapping_gradient_sums() -> None:
+    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    x.as_strided((2, 2), (1, 1)).sum().backward()
+    assert x.grad.tolist() == [1.0, 2.0, 1.0]
+
+
+def test_repeat_interleave_beyond_memory_raises() -> None:
+    with pytest.raises(RuntimeError):
+        torch.ones(()).repeat_interleave(2**50)
