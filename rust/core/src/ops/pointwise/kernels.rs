@@ -1,0 +1,107 @@
+//! The loops over a formula, one for each instruction set.
+
+use super::{Pointwise, Real};
+use crate::cpu::pointwise::Kernel;
+use crate::cpu::{level, Level};
+
+#[inline(always)]
+unsafe fn forward<P: Pointwise<N>, R: Real, const N: usize>(
+    params: *const (),
+    x: *const *const R,
+    y: *mut R,
+    n: usize,
+) {
+    let op = &*params.cast::<P>();
+    let x: [*const R; N] = std::array::from_fn(|i| *x.add(i));
+    for i in 0..n {
+        *y.add(i) = op.f(std::array::from_fn(|j| *x[j].add(i)));
+    }
+}
+
+pub(super) unsafe fn forward_int<P: Pointwise<N>, const N: usize>(
+    params: *const (),
+    x: *const *const i64,
+    y: *mut i64,
+    n: usize,
+) {
+    let op = &*params.cast::<P>();
+    let x: [*const i64; N] = std::array::from_fn(|i| *x.add(i));
+    for i in 0..n {
+        *y.add(i) = op.int(std::array::from_fn(|j| *x[j].add(i)));
+    }
+}
+
+#[inline(always)]
+unsafe fn gradient<P: Pointwise<N>, R: Real, const N: usize, const I: usize>(
+    params: *const (),
+    x: *const *const R,
+    d: *mut R,
+    n: usize,
+) {
+    if I >= N {
+        return;
+    }
+    let op = &*params.cast::<P>();
+    let (g, y) = (*x, *x.add(1));
+    let x: [*const R; N] = std::array::from_fn(|i| *x.add(i + 2));
+    for i in 0..n {
+        let at = std::array::from_fn(|j| *x[j].add(i));
+        *d.add(i) = op.df(at, *y.add(i), *g.add(i))[I];
+    }
+}
+
+/// Instantiates a loop for each instruction set and picks one.
+macro_rules! levels {
+    ($name:ident, $R:ident, [$($g:ident),*], $body:ident) => {
+        pub(super) fn $name<P: Pointwise<N>, const N: usize $(, const $g: usize)*>() -> Kernel<$R> {
+            unsafe fn portable<P: Pointwise<N>, const N: usize $(, const $g: usize)*>(
+                p: *const (), x: *const *const $R, y: *mut $R, n: usize,
+            ) {
+                $body::<P, $R, N $(, $g)*>(p, x, y, n)
+            }
+            #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+            #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt")]
+            unsafe fn avx2<P: Pointwise<N>, const N: usize $(, const $g: usize)*>(
+                p: *const (), x: *const *const $R, y: *mut $R, n: usize,
+            ) {
+                $body::<P, $R, N $(, $g)*>(p, x, y, n)
+            }
+            #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2,lzcnt")]
+            unsafe fn avx512<P: Pointwise<N>, const N: usize $(, const $g: usize)*>(
+                p: *const (), x: *const *const $R, y: *mut $R, n: usize,
+            ) {
+                $body::<P, $R, N $(, $g)*>(p, x, y, n)
+            }
+            match level() {
+                Level::Portable => portable::<P, N $(, $g)*>,
+                #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+                Level::Avx2 => avx2::<P, N $(, $g)*>,
+                #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+                Level::Avx512 => avx512::<P, N $(, $g)*>,
+                #[cfg(any(not(target_arch = "x86_64"), debug_assertions))]
+                _ => portable::<P, N $(, $g)*>,
+            }
+        }
+    };
+}
+levels!(kernel32, f32, [], forward);
+levels!(kernel64, f64, [], forward);
+levels!(gradient32, f32, [I], gradient);
+levels!(gradient64, f64, [I], gradient);
+
+/// The gradient kernel of input `i`; ops have at most four.
+macro_rules! by_input {
+    ($name:ident, $R:ident, $of:ident) => {
+        pub(super) fn $name<P: Pointwise<N>, const N: usize>(i: usize) -> Kernel<$R> {
+            match i {
+                0 => $of::<P, N, 0>(),
+                1 => $of::<P, N, 1>(),
+                2 => $of::<P, N, 2>(),
+                _ => $of::<P, N, 3>(),
+            }
+        }
+    };
+}
+by_input!(grad32, f32, gradient32);
+by_input!(grad64, f64, gradient64);
