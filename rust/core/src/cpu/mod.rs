@@ -1,6 +1,7 @@
 //! Kernels in host memory: element conversion, the loop driver, threads, math, GEMM.
 
 pub mod elements;
+pub mod fold;
 pub mod gemm;
 pub mod math;
 pub mod order;

@@ -12,9 +12,11 @@ pub mod ctc;
 pub mod decompose;
 pub mod distance;
 pub mod einsum;
+pub mod diff;
 pub mod embedding;
 pub mod extrema;
 pub mod fold;
+pub mod histogram;
 pub mod index;
 pub mod interpolate;
 pub mod join;
@@ -92,6 +94,8 @@ pub fn table() -> &'static [Op] {
             reduce::ENTRIES,
             rnn::ENTRIES,
             scan::ENTRIES,
+            diff::ENTRIES,
+            histogram::ENTRIES,
             scatter::ENTRIES,
             softmax::ENTRIES,
             sort::ENTRIES,

@@ -4,7 +4,7 @@ use super::along::around;
 use super::pointwise::apply;
 use super::pointwise::compare::Eq;
 use super::pointwise::ternary::where_;
-use super::pointwise::unary::{Exp, LogicalNot};
+use super::pointwise::unary::Exp;
 use super::reduce::one;
 use crate::autograd::Vjp;
 use crate::cpu::elements::{Compute, Element};
@@ -15,22 +15,20 @@ use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::schema::{Args, Value};
-use crate::shape::{self, Show};
+use crate::shape;
 use crate::tensor::Tensor;
-use crate::{bail, ensure, with_compute, with_float};
-use smallvec::{smallvec, SmallVec};
+use crate::{bail, with_compute, with_float};
+use smallvec::smallvec;
 
 /// Visits every element, along `dim` in order (or against it): `f(element, position, state)` with
 /// a state for each line. Lines that lie side by side are walked together.
-fn walk<A: Copy>(
+fn walk<A: Copy + Send + Sync>(
     shape: &[usize],
     dim: usize,
     reverse: bool,
     init: A,
     f: impl Fn(usize, usize, &mut A) + Sync,
-) where
-    A: Send + Sync,
-{
+) {
     const TILE: usize = 64;
     let (outer, n, inner) = around(shape, dim);
     if outer * n * inner == 0 {
@@ -274,7 +272,7 @@ impl Op for Recurrence {
                 let y = Slots::of(y);
                 // The state: the last result and the last coefficient.
                 walk(a.shape(), self.dim, self.reverse, None, |e, _, last: &mut Option<(f64, f64)>| {
-                    let (a, b) = (from[e] as f64, by[e] as f64);
+                    let (a, b) = (from[e].to_f64(), by[e].to_f64());
                     let s = match *last {
                         Some((s, before)) => a + if self.own { b } else { before } * s,
                         None => a,
@@ -342,7 +340,7 @@ impl Op for Logcumsumexp {
             filled::<T>(&y[0], |y| {
                 let y = Slots::of(y);
                 walk(x.shape(), self.dim, false, f64::NEG_INFINITY, |e, _, s| {
-                    let v = from[e] as f64;
+                    let v = from[e].to_f64();
                     let (low, high) = if v < *s { (v, *s) } else { (*s, v) };
                     *s = if s.is_nan() || v.is_nan() {
                         f64::NAN
@@ -464,163 +462,6 @@ fn cumulative_extreme(a: &Args, largest: bool) -> Result<Value> {
     ))
 }
 
-/// Tensors one after the other along `dim`, of equal type.
-fn joined(parts: &[&Tensor], dim: usize) -> Result<Tensor> {
-    let first = parts[0];
-    let mut dtype = first.dtype();
-    let mut shape = first.shape().clone();
-    shape[dim] = 0;
-    for p in parts {
-        dtype = dtype.promote(p.dtype());
-        ensure!(
-            p.ndim() == first.ndim()
-                && (0..p.ndim()).all(|d| d == dim || p.size(d) == first.size(d)),
-            Runtime,
-            "diff: prepend and append must have the input's shape {} except along dimension \
-             {dim}, got {}",
-            Show(first.shape()),
-            Show(p.shape())
-        );
-        shape[dim] += p.size(dim);
-    }
-    let out = Tensor::zeros(&shape, dtype, first.device())?;
-    let mut at = 0;
-    for p in parts {
-        let n = p.size(dim) as i64;
-        out.slice_dim(dim as i64, Some(at), Some(at + n), 1)?
-            .copy_from(p)?;
-        at += n;
-    }
-    Ok(out)
-}
-
-fn diff(
-    x: &Tensor,
-    n: i64,
-    dim: i64,
-    prepend: Option<&Tensor>,
-    append: Option<&Tensor>,
-) -> Result<Tensor> {
-    ensure!(
-        x.ndim() > 0,
-        Runtime,
-        "diff expects input to be at least one-dimensional"
-    );
-    ensure!(n >= 0, Runtime, "order must be non-negative but got {n}");
-    let d = shape::dim(dim, x.ndim())?;
-    let mut y = match (prepend, append) {
-        (None, None) => x.clone(),
-        _ => {
-            let parts: SmallVec<[&Tensor; 3]> =
-                [prepend, Some(x), append].into_iter().flatten().collect();
-            joined(&parts, d)?
-        }
-    };
-    if n == 0 {
-        return x.copy_dense();
-    }
-    for _ in 0..n.min(y.size(d) as i64) {
-        let size = y.size(d) as i64;
-        let right = y.slice_dim(d as i64, Some(1), None, 1)?;
-        let left = y.slice_dim(d as i64, Some(0), Some((size - 1).max(0)), 1)?;
-        y = match y.dtype() {
-            DType::Bool => apply(LogicalNot, [&apply(Eq, [&right, &left])?])?,
-            _ => right.sub(&left)?,
-        };
-    }
-    Ok(y)
-}
-
-/// Distances between sample points, shaped to go with neighbours of `y` along `dim`.
-fn spacing(y: &Tensor, x: &Tensor, dim: usize) -> Result<Tensor> {
-    let d = dim as i64;
-    let step = |x: &Tensor, d: i64| -> Result<Tensor> {
-        let n = x.size(d as usize) as i64;
-        let right = x.slice_dim(d, Some(1), None, 1)?;
-        right.sub(&x.slice_dim(d, Some(0), Some((n - 1).max(0)), 1)?)
-    };
-    if x.ndim() == 1 {
-        ensure!(
-            x.size(0) == y.size(dim),
-            Runtime,
-            "trapezoid: There must be one `x` value for each sample point, got {} for {}",
-            x.size(0),
-            y.size(dim)
-        );
-        let mut to: SmallVec<[i64; 5]> = SmallVec::from_elem(1, y.ndim());
-        to[dim] = -1;
-        if x.size(0) == 1 {
-            to[dim] = 0;
-        }
-        return step(x, 0)?.reshape(&to);
-    }
-    if x.ndim() < y.ndim() {
-        let mut to: SmallVec<[usize; 5]> = SmallVec::from_elem(1, y.ndim() - x.ndim());
-        to.extend_from_slice(x.shape());
-        return step(&x.reshape_to(&to)?, d);
-    }
-    let d = d + (x.ndim() - y.ndim()) as i64;
-    step(x, d)
-}
-
-/// Sums of neighbours along `dim`.
-fn pairs(y: &Tensor, dim: usize) -> Result<Tensor> {
-    let (d, n) = (dim as i64, y.size(dim) as i64);
-    y.slice_dim(d, Some(0), Some((n - 1).max(0)), 1)?
-        .add(&y.slice_dim(d, Some(1), None, 1)?)
-}
-
-fn trapezoid(a: &Args, cumulative: bool) -> Result<Value> {
-    let y = a.tensor(0)?;
-    let by_points = a.schema.params[1].name == "x";
-    let dim = shape::dim(a.int(2)?, y.ndim())?;
-    let name = a.schema.name;
-    ensure!(
-        y.ndim() > 0,
-        Index,
-        "{name}: expected at least one dimension, got a 0-d tensor"
-    );
-    if y.size(dim) == 0 {
-        let mut kept = y.shape().clone();
-        if !cumulative {
-            kept.remove(dim);
-        }
-        return Ok(Tensor::zeros(&kept, y.dtype(), y.device())?.into());
-    }
-    let areas = if by_points {
-        let x = a.tensor(1)?;
-        ensure!(
-            y.dtype() != DType::Bool && x.dtype() != DType::Bool,
-            Runtime,
-            "{name}: received a bool input for `x` or `y`, but bool is not supported"
-        );
-        pairs(y, dim)?.mul(&spacing(y, x, dim)?)?
-    } else {
-        ensure!(
-            y.dtype() != DType::Bool,
-            Runtime,
-            "{name}: received a bool input for `y`, but bool is not supported"
-        );
-        pairs(y, dim)?.mul_scalar(a.scalar(1)?)?
-    };
-    let d = dim as i64 - y.ndim() as i64 + areas.ndim() as i64;
-    let sum = if cumulative {
-        let dtype = areas.dtype().to_sum();
-        let dim = shape::dim(d, areas.ndim())?;
-        dispatch::call1(
-            Cumsum {
-                dim,
-                reverse: false,
-                dtype,
-            },
-            &[&areas],
-        )?
-    } else {
-        areas.sum_dim(d, false)?
-    };
-    Ok(sum.div_scalar(2.0)?.into())
-}
-
 /// `cumsum` and `cumprod`: the dimension and the result's type.
 fn scan_arguments(a: &Args) -> Result<(usize, DType)> {
     let x = a.tensor(0)?;
@@ -661,25 +502,4 @@ crate::entries! {
         let dim = shape::dim(a.int(1)?, x.ndim())?;
         Ok(dispatch::call1(Logcumsumexp { dim }, &[x])?.into())
     };
-    /// Differences of neighbours along `dim`, taken `n` times.
-    "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
-    FN | METHOD | OUT,
-    |a| {
-        let y = diff(a.tensor(0)?, a.int(1)?, a.int(2)?, a.opt_tensor(3), a.opt_tensor(4))?;
-        Ok(y.into())
-    };
-    /// The integral along `dim` by the trapezoidal rule with sample points `x`.
-    "trapezoid(Tensor y, Tensor x, *, int dim=-1) -> Tensor", FN, |a| trapezoid(a, false);
-    /// The integral along `dim` by the trapezoidal rule with spacing `dx`.
-    "trapezoid(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", FN, |a| trapezoid(a, false);
-    /// `trapezoid` under its older name.
-    "trapz(Tensor y, Tensor x, *, int dim=-1) -> Tensor", FN, |a| trapezoid(a, false);
-    /// `trapezoid` under its older name.
-    "trapz(Tensor y, *, float dx=1, int dim=-1) -> Tensor", FN, |a| trapezoid(a, false);
-    /// Running integrals along `dim` by the trapezoidal rule with sample points `x`.
-    "cumulative_trapezoid(Tensor y, Tensor x, *, int dim=-1) -> Tensor", FN,
-    |a| trapezoid(a, true);
-    /// Running integrals along `dim` by the trapezoidal rule with spacing `dx`.
-    "cumulative_trapezoid(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", FN,
-    |a| trapezoid(a, true);
 }

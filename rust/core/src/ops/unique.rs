@@ -270,7 +270,7 @@ fn search(
                     let mid = low + (high - low) / 2;
                     let e = at(mid);
                     // Written so that NaN among the edges lies before everything.
-                    #[allow(clippy::neg_cmp_op_on_partial_ord)]
+                    #[allow(clippy::neg_cmp_op_on_partial_ord, clippy::nonminimal_bool)]
                     let before = if right { !(e > v[i]) } else { !(e >= v[i]) };
                     if before {
                         low = mid + 1;

@@ -1,0 +1,267 @@
+//! Counts of values and of intervals.
+
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::schema::{Args, Value};
+use crate::shape::Show;
+use crate::tensor::Tensor;
+use crate::{bail, ensure};
+
+/// Host values of integers.
+fn integers(x: &Tensor) -> Result<Vec<i64>> {
+    let x = x.prepared(DType::I64)?;
+    // SAFETY: contiguous host memory of this type.
+    Ok(unsafe { x.slice::<i64>() }.to_vec())
+}
+
+/// Host values of numbers.
+fn floats(x: &Tensor) -> Result<Vec<f64>> {
+    let x = x.prepared(DType::F64)?;
+    // SAFETY: contiguous host memory of this type.
+    Ok(unsafe { x.slice::<f64>() }.to_vec())
+}
+
+fn bincount(x: &Tensor, weights: Option<&Tensor>, minimum: i64) -> Result<Tensor> {
+    ensure!(
+        minimum >= 0,
+        Runtime,
+        "minlength should be >= 0, got {minimum}"
+    );
+    ensure!(
+        x.ndim() == 1 && x.dtype().is_int() || x.numel() == 0 && x.ndim() == 1,
+        Runtime,
+        "bincount only supports 1-d non-negative integral inputs, got shape {} of {}",
+        Show(x.shape()),
+        x.dtype().scalar_name()
+    );
+    let values = integers(x)?;
+    ensure!(
+        values.iter().all(|&v| v >= 0),
+        Runtime,
+        "bincount only supports 1-d non-negative integral inputs, got a negative one"
+    );
+    let top = values.iter().max().map_or(0, |&m| m as usize + 1);
+    let bins = top.max(minimum as usize);
+    let Some(w) = weights else {
+        let y = Tensor::zeros(&[bins], DType::I64, x.device())?;
+        // SAFETY: a fresh contiguous tensor of this type.
+        let counts = unsafe { y.slice_mut::<i64>() };
+        for v in values {
+            counts[v as usize] += 1;
+        }
+        return Ok(y);
+    };
+    ensure!(
+        w.shape() == x.shape(),
+        Runtime,
+        "weights should be 1-d and have the same length as input, got {} for {}",
+        Show(w.shape()),
+        Show(x.shape())
+    );
+    let mut sums = vec![0.0; bins];
+    for (v, w) in values.into_iter().zip(floats(w)?) {
+        sums[v as usize] += w;
+    }
+    let y = Tensor::from_slice(&sums, &[bins], DType::F64)?;
+    y.to_dtype(if w.dtype() == DType::F32 {
+        DType::F32
+    } else {
+        DType::F64
+    })
+}
+
+/// Edges that divide `low..=high` evenly.
+fn even_edges(low: f64, high: f64, bins: usize) -> Vec<f64> {
+    let step = (high - low) / bins as f64;
+    (0..=bins)
+        .map(|i| {
+            if i < bins / 2 {
+                low + step * i as f64
+            } else {
+                high - step * (bins - i) as f64
+            }
+        })
+        .collect()
+}
+
+/// The range of finite values, widened where it is a point.
+fn data_range(name: &str, values: &[f64], low: f64, high: f64) -> Result<(f64, f64)> {
+    let (mut low, mut high) = (low, high);
+    if low == high && !values.is_empty() {
+        low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if values.iter().any(|v| v.is_nan()) {
+            (low, high) = (f64::NAN, f64::NAN);
+        }
+    }
+    ensure!(
+        low.is_finite() && high.is_finite(),
+        Runtime,
+        "{name}: range of [{low}, {high}] is not finite"
+    );
+    ensure!(
+        low <= high,
+        Runtime,
+        "{name}: max must be larger than min, got [{low}, {high}]"
+    );
+    if low == high {
+        (low, high) = (low - 1.0, high + 1.0);
+    }
+    Ok((low, high))
+}
+
+fn histc(x: &Tensor, bins: i64, low: f64, high: f64) -> Result<Tensor> {
+    ensure!(bins > 0, Runtime, "histc: bins must be > 0, got {bins}");
+    if !x.dtype().is_float() {
+        bail!(
+            NotImplemented,
+            "\"histogram_cpu\" not implemented for '{}'",
+            x.dtype().scalar_name()
+        );
+    }
+    let values = floats(x)?;
+    let (low, high) = data_range("histc", &values, low, high)?;
+    let mut counts = vec![0.0; bins as usize];
+    for v in values {
+        if v >= low && v <= high {
+            let at = ((v - low) / (high - low) * bins as f64) as i64;
+            counts[at.min(bins - 1) as usize] += 1.0;
+        }
+    }
+    Tensor::from_slice(&counts, &[bins as usize], DType::F64)?.to_dtype(x.dtype())
+}
+
+/// The bin of each value among ascending edges; the last bin is closed.
+fn bin_of(edges: &[f64], v: f64) -> Option<usize> {
+    let (first, last) = (*edges.first()?, *edges.last()?);
+    if !(v >= first && v <= last) || edges.len() < 2 {
+        return None;
+    }
+    let at = edges.partition_point(|&e| e <= v);
+    Some(at.saturating_sub(1).min(edges.len() - 2))
+}
+
+fn histogram(
+    x: &Tensor,
+    edges: Vec<f64>,
+    weight: Option<&Tensor>,
+    density: bool,
+) -> Result<Vec<Tensor>> {
+    let values = floats(x)?;
+    let weights = match weight {
+        Some(w) => {
+            ensure!(
+                w.shape() == x.shape() && w.dtype() == x.dtype(),
+                Runtime,
+                "torch.histogram: if weight tensor is provided it should have the same shape and \
+                 dtype as the input tensor, got {} of {} for {} of {}",
+                Show(w.shape()),
+                w.dtype().scalar_name(),
+                Show(x.shape()),
+                x.dtype().scalar_name()
+            );
+            Some(floats(w)?)
+        }
+        None => None,
+    };
+    let bins = edges.len() - 1;
+    let mut sums = vec![0.0; bins];
+    for (i, v) in values.into_iter().enumerate() {
+        if let Some(b) = bin_of(&edges, v) {
+            sums[b] += weights.as_ref().map_or(1.0, |w| w[i]);
+        }
+    }
+    if density {
+        let total: f64 = sums.iter().sum();
+        for (b, s) in sums.iter_mut().enumerate() {
+            *s /= total * (edges[b + 1] - edges[b]);
+        }
+    }
+    let made = |v: &[f64]| Tensor::from_slice(v, &[v.len()], DType::F64)?.to_dtype(x.dtype());
+    Ok(vec![made(&sums)?, made(&edges)?])
+}
+
+fn histogram_of_bins(a: &Args) -> Result<Value> {
+    let x = a.tensor(0)?.detach();
+    if !matches!(x.dtype(), DType::F32 | DType::F64) {
+        bail!(
+            NotImplemented,
+            "\"histogram_cpu\" not implemented for '{}'",
+            x.dtype().scalar_name()
+        );
+    }
+    let bins = a.int(1)?;
+    ensure!(
+        bins > 0,
+        Runtime,
+        "torch.histogram(): bins must be > 0, got {bins} for dimension 0"
+    );
+    let range = match &a.values[2] {
+        Value::Floats(v) => {
+            ensure!(
+                v.len() == 2,
+                Runtime,
+                "torch.histogram(): range should have 2 elements, but got {}",
+                v.len()
+            );
+            (v[0], v[1])
+        }
+        _ => (0.0, 0.0),
+    };
+    let (low, high) = match (x.numel(), range.0 == range.1) {
+        (0, true) => (0.0, 1.0),
+        _ => data_range("torch.histogram", &floats(&x)?, range.0, range.1)?,
+    };
+    let (low, high) = match range.0 == range.1 && x.numel() > 0 {
+        // PyTorch widens a point by one half on each side here, and by one in histc.
+        true if high - low == 2.0 && point(&x)? => (low + 0.5, high - 0.5),
+        _ => (low, high),
+    };
+    let edges = even_edges(low, high, bins as usize);
+    Ok(Value::Tuple(histogram(
+        &x,
+        edges,
+        a.opt_tensor(3),
+        a.bool(4)?,
+    )?))
+}
+
+/// Whether all elements are equal.
+fn point(x: &Tensor) -> Result<bool> {
+    let v = floats(x)?;
+    Ok(v.iter().all(|a| *a == v[0]))
+}
+
+crate::entries! {
+    /// How often each non-negative integer occurs, or the sum of its weights.
+    "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", FN | METHOD,
+    |a| Ok(bincount(a.tensor(0)?, a.opt_tensor(1), a.int(2)?)?.into());
+    /// How many elements fall into each of `bins` equal intervals.
+    "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", FN | METHOD | OUT,
+    |a| {
+        let (low, high) = (a.scalar(2)?.f64(), a.scalar(3)?.f64());
+        Ok(histc(&a.tensor(0)?.detach(), a.int(1)?, low, high)?.into())
+    };
+    /// Counts, or sums of weights, in equal intervals, and the edges.
+    "histogram(Tensor self, int bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
+    FN | METHOD | OUT, histogram_of_bins;
+    /// Counts, or sums of weights, between the given edges.
+    "histogram(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
+    FN | METHOD | OUT,
+    |a| {
+        let x = a.tensor(0)?.detach();
+        let bins = a.tensor(1)?;
+        ensure!(
+            bins.ndim() == 1 && bins.numel() > 0 && bins.dtype() == x.dtype(),
+            Runtime,
+            "torch.histogram(): bins tensor should be 1-d, not empty and of the input's dtype, \
+             got shape {} of {}",
+            Show(bins.shape()),
+            bins.dtype().scalar_name()
+        );
+        if !matches!(x.dtype(), DType::F32 | DType::F64) {
+            bail!(NotImplemented, "\"histogram_cpu\" not implemented for '{}'", x.dtype().scalar_name());
+        }
+        Ok(Value::Tuple(histogram(&x, floats(bins)?, a.opt_tensor(2), a.bool(3)?)?))
+    };
+}
