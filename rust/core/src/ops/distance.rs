@@ -243,6 +243,38 @@ fn cdist(x: &Tensor, y: &Tensor, p: f64) -> Result<Tensor> {
     without_last(&norm_last(&d, p)?)
 }
 
+/// `pdist`: the distance of each row to each later one.
+fn pdist(x: &Tensor, p: f64) -> Result<Tensor> {
+    ensure!(
+        x.ndim() == 2,
+        Runtime,
+        "pdist only supports 2D tensors, got: {}D",
+        x.ndim()
+    );
+    ensure!(
+        x.dtype().is_float(),
+        Runtime,
+        "pdist only supports floating-point dtypes, got {}",
+        x.dtype().scalar_name()
+    );
+    ensure!(
+        p >= 0.0,
+        Runtime,
+        "pdist only supports non-negative p values, got {p}"
+    );
+    let n = x.size(0) as i64;
+    let pairs = || (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
+    let rows = |ids: Vec<i64>| -> Result<Tensor> {
+        let ids = Tensor::from_slice(&ids, &[ids.len()], DType::I64)?.to_device(x.device())?;
+        x.index_select(0, &ids)
+    };
+    let d = rows(pairs().map(|p| p.0).collect())?.sub(&rows(pairs().map(|p| p.1).collect())?)?;
+    if d.size(1) == 0 {
+        return d.sum_mask(&last(&d), false, None);
+    }
+    without_last(&norm_last(&d, p)?)
+}
+
 /// `bilinear`: x W y + b for every pair of last dimensions.
 fn bilinear(x: &Tensor, y: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     ensure!(
@@ -474,6 +506,9 @@ crate::entries! {
     /// The distance of every row of x1 to every row of x2 in the p-norm.
     "cdist(Tensor x1, Tensor x2, float p=2.0, str? compute_mode=None) -> Tensor", FN,
     |a| Ok(cdist(a.tensor(0)?, a.tensor(1)?, a.float(2)?)?.into());
+    /// The distance of each row to each later one in the p-norm.
+    "pdist(Tensor self, float p=2.0) -> Tensor", FN,
+    |a| Ok(pdist(a.tensor(0)?, a.float(1)?)?.into());
     /// input1 W input2 + bias over the last dimensions.
     "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor", FN,
     |a| Ok(bilinear(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?, a.opt_tensor(3))?.into());

@@ -341,18 +341,27 @@ fn qr_gradient(cx: &Vjp, g: &[Option<Tensor>], full: bool) -> Result<Tensor> {
         Runtime,
         "The QR decomposition is not differentiable when mode='complete' and nrows > ncols"
     );
-    ensure!(
-        rows(&r) == cols(&r),
-        NotImplemented,
-        "linalg.qr: the gradient for more columns than rows is not implemented"
-    );
     let (gq, gr) = (cx.grad_or_zeros(g, 0)?, cx.grad_or_zeros(g, 1)?);
-    let m = gr.matmul(&swapped(&r)?)?.sub(&swapped(&q)?.matmul(&gq)?)?;
+    let (k, n) = (rows(&r) as i64, cols(&r) as i64);
+    if k == n {
+        return qr_square(&q, &r, &gq, &gr);
+    }
+    // More columns than rows: A = [X Y] and R = [U V] with X = Q U and Y = Q V.
+    let part = |t: &Tensor, a, b| t.slice_dim(-1, Some(a), Some(b), 1);
+    let (v, gv) = (part(&r, k, n)?, part(&gr, k, n)?);
+    let gq = gq.add(&q.matmul(&v.matmul(&swapped(&gv)?)?)?)?;
+    let left = qr_square(&q, &part(&r, 0, k)?, &gq, &part(&gr, 0, k)?)?;
+    super::join::cat(&[left, q.matmul(&gv)?], -1)
+}
+
+/// The gradient of a decomposition with a square R.
+fn qr_square(q: &Tensor, r: &Tensor, gq: &Tensor, gr: &Tensor) -> Result<Tensor> {
+    let m = gr.matmul(&swapped(r)?)?.sub(&swapped(q)?.matmul(gq)?)?;
     let upper = triangle(&m, true, false)?;
     let strict = triangle(&m, true, true)?;
     let inner = gq.add(&q.matmul(&upper.add(&swapped(&strict)?)?)?)?;
     // inner R^-T
-    swapped(&solve_triangular(&r, &swapped(&inner)?, true, false)?)
+    swapped(&solve_triangular(r, &swapped(&inner)?, true, false)?)
 }
 
 fn svd_gradient(cx: &Vjp, g: &[Option<Tensor>], full: bool) -> Result<Tensor> {

@@ -1,17 +1,17 @@
 //! The public functions of linear algebra, and norms, inverses and ranks made from factorisations.
 
+use super::distance::norm_last;
 use super::linalg::*;
 use super::matmul::swapped;
-use super::distance::norm_last;
+use super::pointwise::apply;
 use super::pointwise::binary::Maximum;
 use super::pointwise::compare::Gt;
-use super::pointwise::unary::{Abs, Log, Reciprocal};
 use super::pointwise::ternary::where_;
-use super::pointwise::apply;
+use super::pointwise::unary::{Abs, Log, Reciprocal};
 use crate::autograd::Vjp;
+use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
-use crate::dispatch;
 use crate::op::{Derivative, Grads, Mask, Save};
 use crate::schema::{Args, Value};
 use crate::shape::{self, Dims};
@@ -98,8 +98,11 @@ fn matrix_norm(
     if order == Order::Fro {
         return vector_norm(&x, 2.0, &[r, c], keepdim);
     }
-    let perm: SmallVec<[i64; 5]> =
-        (0..n).filter(|&d| d != r && d != c).chain([r, c]).map(|d| d as i64).collect();
+    let perm: SmallVec<[i64; 5]> = (0..n)
+        .filter(|&d| d != r && d != c)
+        .chain([r, c])
+        .map(|d| d as i64)
+        .collect();
     let m = x.permute(&perm)?;
     // One value per matrix, in a last dimension of size 1.
     let y = match order {
@@ -109,7 +112,14 @@ fn matrix_norm(
         }
         Order::P(p) if p.abs() == 2.0 => {
             check_float(name, &x)?;
-            norm_last(&singular_values(&m)?, if p > 0.0 { f64::INFINITY } else { -f64::INFINITY })?
+            norm_last(
+                &singular_values(&m)?,
+                if p > 0.0 {
+                    f64::INFINITY
+                } else {
+                    -f64::INFINITY
+                },
+            )?
         }
         Order::P(p) if p.abs() == 1.0 || p.is_infinite() => {
             let a = apply(Abs, [&if p.is_infinite() { m } else { swapped(&m)? }])?;
@@ -120,7 +130,14 @@ fn matrix_norm(
                 Index,
                 "{name}: Expected reduction dim to have non-zero size."
             );
-            norm_last(&sums, if p > 0.0 { f64::INFINITY } else { -f64::INFINITY })?
+            norm_last(
+                &sums,
+                if p > 0.0 {
+                    f64::INFINITY
+                } else {
+                    -f64::INFINITY
+                },
+            )?
         }
         Order::P(p) => bail!(Runtime, "{name}: Order {p} not supported."),
         Order::Fro => m,
@@ -200,7 +217,14 @@ fn norm(
     };
     if !vector {
         let dims = dims.unwrap_or(&[-2, -1]);
-        return matrix_norm(NAME, x, Order::P(order.unwrap_or(2.0)), dims, keepdim, dtype);
+        return matrix_norm(
+            NAME,
+            x,
+            Order::P(order.unwrap_or(2.0)),
+            dims,
+            keepdim,
+            dtype,
+        );
     }
     let x = cast(NAME, x, dtype)?;
     let dims: SmallVec<[usize; 5]> = match dims {
@@ -218,7 +242,11 @@ fn threshold(
     atol: Option<Tensor>,
     rtol: Option<Tensor>,
 ) -> Result<Tensor> {
-    let eps = if x.dtype() == DType::F64 { f64::EPSILON } else { f32::EPSILON as f64 };
+    let eps = if x.dtype() == DType::F64 {
+        f64::EPSILON
+    } else {
+        f32::EPSILON as f64
+    };
     let default = eps * rows(x).max(cols(x)) as f64;
     let column = |t: Tensor| t.reshape_to(&t.shape().iter().copied().chain([1]).collect::<Dims>());
     let rtol = match (&atol, rtol) {
@@ -287,22 +315,31 @@ impl Derivative for Pinv {
         "LinalgPinvBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save { inputs: 1, outputs: 1 }
+        Save {
+            inputs: 1,
+            outputs: 1,
+        }
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(g) = &g[0] else { return Ok(Grads::new()) };
+        let Some(g) = &g[0] else {
+            return Ok(Grads::new());
+        };
         let (a, y) = (cx.input(0)?, cx.output(0)?);
         let (gt, yt) = (swapped(g)?, swapped(&y)?);
         let d = if rows(&a) <= cols(&a) {
             let k = gt.matmul(&y)?;
             let kyt = k.matmul(&yt)?;
             let rest = yt.matmul(&y)?.matmul(&gt.sub(&k.matmul(&a)?)?)?;
-            kyt.sub(&swapped(&y.matmul(&k)?)?)?.sub(&a.matmul(&y)?.matmul(&kyt)?)?.add(&rest)?
+            kyt.sub(&swapped(&y.matmul(&k)?)?)?
+                .sub(&a.matmul(&y)?.matmul(&kyt)?)?
+                .add(&rest)?
         } else {
             let k = y.matmul(&gt)?;
             let ytk = yt.matmul(&k)?;
             let rest = gt.sub(&a.matmul(&k)?)?.matmul(&y)?.matmul(&yt)?;
-            ytk.sub(&swapped(&k.matmul(&y)?)?)?.sub(&ytk.matmul(&y)?.matmul(&a)?)?.add(&rest)?
+            ytk.sub(&swapped(&k.matmul(&y)?)?)?
+                .sub(&ytk.matmul(&y)?.matmul(&a)?)?
+                .add(&rest)?
         };
         Ok(SmallVec::from_elem(Some(d), 1))
     }
@@ -340,7 +377,11 @@ fn cond(x: &Tensor, order: Order) -> Result<Tensor> {
                 v.reshape_to(&v.shape()[..v.ndim() - 1])
             };
             let (top, low) = (one(f64::INFINITY)?, one(f64::NEG_INFINITY)?);
-            if p > 0.0 { top.div(&low) } else { low.div(&top) }
+            if p > 0.0 {
+                top.div(&low)
+            } else {
+                low.div(&top)
+            }
         }
         order => {
             check_square(NAME, x)?;
@@ -376,12 +417,90 @@ fn cholesky(name: &str, x: &Tensor, upper: bool) -> Result<Tensor> {
     Ok(y)
 }
 
-fn cholesky_solve(b: &Tensor, l: &Tensor, upper: bool) -> Result<Tensor> {
+/// The solution of A X = B for A = L L', without history.
+fn cholesky_system(b: &Tensor, l: &Tensor, upper: bool) -> Result<Tensor> {
     const NAME: &str = "cholesky_solve";
     let t = swapped(l)?;
     let (lower, high) = if upper { (&t, l) } else { (l, &t) };
     let y = triangular_system(NAME, lower, b, false, true, false)?;
     triangular_system(NAME, high, &y, true, true, false)
+}
+
+fn cholesky_solve(b: &Tensor, l: &Tensor, upper: bool) -> Result<Tensor> {
+    let y = cholesky_system(&b.detach(), &l.detach(), upper)?;
+    dispatch::record(CholeskySolve { upper }, &[b, l], std::slice::from_ref(&y))?;
+    Ok(y)
+}
+
+/// How gradients pass through `cholesky_solve`: L's as of a factor of a symmetric matrix.
+#[derive(Clone, Debug)]
+struct CholeskySolve {
+    upper: bool,
+}
+
+impl Derivative for CholeskySolve {
+    fn name(&self) -> &'static str {
+        "CholeskySolveBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save {
+            inputs: 0b10,
+            outputs: 1,
+        }
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(Grads::new());
+        };
+        let (l, y) = (cx.input(1)?, cx.output(0)?);
+        let gb = cholesky_solve(g, &l, self.upper)?;
+        let common = gb.matmul(&swapped(&y)?)?;
+        let common = common.add(&swapped(&common)?)?;
+        let gl = if self.upper {
+            l.matmul(&common)?
+        } else {
+            common.matmul(&l)?
+        };
+        Ok(SmallVec::from_vec(vec![Some(gb), Some(gl.neg()?)]))
+    }
+}
+
+/// The inverse of L L', with the gradient of L as of a factor of a symmetric matrix.
+fn cholesky_inverse(l: &Tensor, upper: bool) -> Result<Tensor> {
+    check_square("cholesky_inverse", l)?;
+    let y = cholesky_system(&eye(l, cols(l))?, &l.detach(), upper)?;
+    dispatch::record(CholeskyInverse { upper }, &[l], std::slice::from_ref(&y))?;
+    Ok(y)
+}
+
+#[derive(Clone, Debug)]
+struct CholeskyInverse {
+    upper: bool,
+}
+
+impl Derivative for CholeskyInverse {
+    fn name(&self) -> &'static str {
+        "CholeskyInverseBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save {
+            inputs: 1,
+            outputs: 1,
+        }
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(Grads::new());
+        };
+        let (l, y) = (cx.input(0)?, cx.output(0)?);
+        let common = y.matmul(&g.add(&swapped(g)?)?.matmul(&y)?)?;
+        let gl = if self.upper {
+            l.matmul(&common)?
+        } else {
+            common.matmul(&l)?
+        };
+        Ok(SmallVec::from_elem(Some(gl.neg()?), 1))
+    }
 }
 
 fn optional(a: &Args, i: usize) -> Result<Option<Tensor>> {
@@ -397,7 +516,14 @@ fn optional(a: &Args, i: usize) -> Result<Option<Tensor>> {
     }
 }
 
-fn lu_solve(name: &str, lu: &Tensor, pivots: &Tensor, b: &Tensor, left: bool, adjoint: bool) -> Result<Tensor> {
+fn lu_solve(
+    name: &str,
+    lu: &Tensor,
+    pivots: &Tensor,
+    b: &Tensor,
+    left: bool,
+    adjoint: bool,
+) -> Result<Tensor> {
     check_square(name, lu)?;
     let p = permutation(pivots, rows(lu), lu.dtype())?;
     // X A = B is A' X' = B'.
@@ -410,7 +536,11 @@ fn lu_solve(name: &str, lu: &Tensor, pivots: &Tensor, b: &Tensor, left: bool, ad
         let y = triangular_system(name, lu, &swapped(&p)?.matmul(&b)?, false, true, true)?;
         triangular_system(name, lu, &y, true, true, false)?
     };
-    if left { Ok(y) } else { swapped(&y) }
+    if left {
+        Ok(y)
+    } else {
+        swapped(&y)
+    }
 }
 
 fn tuple(t: impl IntoIterator<Item = Tensor>) -> Result<Value> {
@@ -457,7 +587,11 @@ fn lu_unpack(lu: &Tensor, pivots: &Tensor, data: bool, want: bool) -> Result<Vec
          Note: this function is intended to be used with the output produced by \
          torch.linalg.lu_factor"
     );
-    let p = if want { permutation(pivots, m, lu.dtype())? } else { none()? };
+    let p = if want {
+        permutation(pivots, m, lu.dtype())?
+    } else {
+        none()?
+    };
     if !data {
         return Ok(vec![p, none()?, none()?]);
     }
@@ -501,9 +635,7 @@ crate::entries! {
     /// The inverse of L L'.
     "cholesky_inverse(Tensor self, bool upper=False) -> Tensor", FN | METHOD | OUT,
     |a| {
-        let l = a.tensor(0)?;
-        check_square("cholesky_inverse", l)?;
-        Ok(cholesky_solve(&eye(l, cols(l))?, l, a.bool(1)?)?.into())
+        Ok(cholesky_inverse(a.tensor(0)?, a.bool(1)?)?.into())
     };
     /// The determinant.
     "det(Tensor A) -> Tensor", LINALG | OUT, |a| Ok(det("linalg.det", a.tensor(0)?)?.into());
