@@ -138,7 +138,7 @@ impl Op for MaskedFill {
         }
         let value = x[2].prepared(y.dtype())?;
         let layout = mask.layout().expand_to(y.shape());
-        let (m, mask_row) = (mask.bytes_ptr() as usize - mask.offset(), row(&layout));
+        let (m, mask_row) = (mask.bytes_ptr() as usize, row(&layout));
         let out_row = row(y.layout());
         let (lead, inner) = (out_row.0, out_row.1);
         let to = y.bytes_ptr() as usize;
