@@ -1,7 +1,8 @@
 //! Attention: softmax(q k^T / sqrt(d) + mask) v.
 
+use super::softmax::Softmax;
 use crate::autograd::Vjp;
-use crate::cpu::pool::parallel_for;
+use crate::cpu::elements::Element;
 use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::DType;
@@ -12,11 +13,19 @@ use crate::ops::pointwise::compare::IsNegInf;
 use crate::ops::pointwise::ternary::where_;
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
-use crate::{ensure, transfer, with_float};
+use crate::{ensure, transfer, with_element};
 
 /// Softmax over the last dimension; a row of minus infinities gives zeros.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct SafeSoftmax;
+
+/// The op without that exception.
+fn plain(x: &Tensor) -> Softmax {
+    Softmax {
+        dim: x.ndim().saturating_sub(1),
+        log: false,
+    }
+}
 
 impl Derivative for SafeSoftmax {
     fn name(&self) -> &'static str {
@@ -26,17 +35,7 @@ impl Derivative for SafeSoftmax {
         Save::outputs(1)
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(g) = &g[0] else {
-            return Ok(Grads::from_elem(None, 1));
-        };
-        let y = cx.output(0)?;
-        let gy = g.mul(&y)?;
-        let mut last = vec![false; y.ndim()];
-        if let Some(l) = last.last_mut() {
-            *l = true;
-        }
-        let sum = gy.sum_mask(&last, true, Some(y.dtype()))?;
-        Ok(Grads::from_elem(Some(gy.sub(&y.mul(&sum)?)?), 1))
+        plain(&cx.output(0)?).vjp(cx, g)
     }
 }
 
@@ -46,44 +45,24 @@ impl Op for SafeSoftmax {
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-        let (x, y) = (x[0], &y[0]);
-        let t = x.dtype().compute();
-        let a = x.prepared(t)?;
-        let out = if y.dtype() == t {
-            y.clone()
-        } else {
-            Tensor::empty(y.shape(), t, y.device())?
-        };
-        let n = x.shape().last().copied().unwrap_or(1);
-        if x.numel() == 0 {
-            return Ok(());
-        }
-        with_float!(t, "softmax", T => {
-            // SAFETY: contiguous tensors of type T; the output is this call's own.
-            let (a, to) = unsafe { (a.slice::<T>(), super::conv::Ptr(out.ptr::<T>())) };
-            parallel_for(a.len() / n, (1 << 13) / n + 1, |range| {
-                for r in range {
-                    let x = &a[r * n..(r + 1) * n];
-                    // SAFETY: row `r` belongs to this range alone.
-                    let y = unsafe { std::slice::from_raw_parts_mut(to.at(r * n), n) };
-                    let top = x.iter().fold(T::NEG_INFINITY, |m, &v| if v > m { v } else { m });
-                    if top == T::NEG_INFINITY && !x.iter().any(|v| v.is_nan()) {
-                        y.fill(0.0);
-                        continue;
-                    }
-                    let mut sum = 0.0;
-                    for (y, &x) in y.iter_mut().zip(x) {
-                        *y = (x - top).exp();
-                        sum += *y;
-                    }
-                    let k = 1.0 / sum;
-                    y.iter_mut().for_each(|y| *y *= k);
+        plain(x[0]).cpu(x, y)?;
+        let n = y[0].shape().last().copied().unwrap_or(1).max(1);
+        let mut scores = None;
+        with_element!(y[0].dtype(), T => {
+            // SAFETY: a contiguous tensor of this type of this call's own.
+            let rows = unsafe { y[0].slice_mut::<T>() }.chunks_mut(n).enumerate();
+            for (r, row) in rows.filter(|(_, row)| Element::to_f32(row[0]).is_nan()) {
+                if scores.is_none() {
+                    scores = Some(x[0].prepared(DType::F64)?);
                 }
-            });
+                let Some(scores) = &scores else { continue };
+                // SAFETY: a contiguous f64 tensor, read only.
+                let from = &unsafe { scores.slice::<f64>() }[r * n..(r + 1) * n];
+                if from.iter().all(|&v| v == f64::NEG_INFINITY) {
+                    row.fill(<T as Element>::of_f64(0.0));
+                }
+            }
         });
-        if y.dtype() != t {
-            y.write_from(&out)?;
-        }
         Ok(())
     }
 

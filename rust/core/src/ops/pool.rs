@@ -132,18 +132,24 @@ impl MaxPool {
                         for u in xs {
                             let mut place = (z.start * h + v.start) * w + u.start;
                             let mut best = x[place];
-                            for z in (z.start..z.end).step_by(z.step) {
-                                for v in (v.start..v.end).step_by(v.step) {
-                                    let row = (z * h + v) * w;
-                                    for u in (u.start..u.end).step_by(u.step) {
-                                        let value = x[row + u];
+                            let mut a = z.start;
+                            while a < z.end {
+                                let mut b = v.start;
+                                while b < v.end {
+                                    let row = (a * h + b) * w;
+                                    let mut c = row + u.start;
+                                    while c < row + u.end {
+                                        let value = x[c];
                                         #[allow(clippy::eq_op)]
                                         if value > best || value != value {
                                             best = value;
-                                            place = row + u;
+                                            place = c;
                                         }
+                                        c += u.step;
                                     }
+                                    b += v.step;
                                 }
+                                a += z.step;
                             }
                             // SAFETY: plane `p` belongs to this range alone.
                             unsafe {
