@@ -624,6 +624,11 @@ fn order(pivots: impl Iterator<Item = usize>, m: usize) -> Vec<usize> {
 
 /// The permutation matrix P of A = P L U for pivots from 1 on.
 pub fn permutation(pivots: &Tensor, m: usize, dtype: DType) -> Result<Tensor> {
+    ensure!(
+        pivots.ndim() >= 1,
+        Runtime,
+        "lu_unpack: LU_pivots must have at least 1 dimension, got a 0D tensor"
+    );
     let n = pivots.ndim();
     let (batch, k) = (&pivots.shape()[..n - 1], pivots.size(n - 1));
     let ids = pivots.detach().to_host()?.prepared(DType::I64)?;

@@ -240,7 +240,7 @@ impl Plan {
         let one_of = |i: usize, beta: T::Acc| {
             let (mut a, mut b, mut y) = (at.0 as *const T, at.1 as *const T, at.2 as *mut T);
             let mut rest = i;
-            for s in self.batch.iter().rev() {
+            for s in self.batch.iter().rev().filter(|s| s.count > 0) {
                 let j = (rest % s.count) as isize;
                 rest /= s.count;
                 a = a.offset(j * s.a);
@@ -297,6 +297,12 @@ fn matrix(t: &Tensor, left: bool) -> Result<Tensor> {
 
 /// The last two dimensions exchanged.
 pub(crate) fn swapped(t: &Tensor) -> Result<Tensor> {
+    ensure!(
+        t.ndim() >= 2,
+        Runtime,
+        "a batch of matrices must have at least 2 dimensions, got {}D",
+        t.ndim()
+    );
     let n = t.ndim() as i64;
     let mut order: SmallVec<[i64; 5]> = (0..n).collect();
     order.swap(n as usize - 1, n as usize - 2);
