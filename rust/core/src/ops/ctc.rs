@@ -28,7 +28,7 @@ struct Batch {
 impl Batch {
     /// The label at place `s` of a sequence with blanks between all labels and around them.
     fn label(&self, b: usize, s: usize) -> usize {
-        if s % 2 == 0 {
+        if s.is_multiple_of(2) {
             self.blank
         } else {
             self.labels[b][s / 2]

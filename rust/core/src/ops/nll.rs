@@ -684,10 +684,10 @@ impl Op for CrossEntropyGrad {
                             (0..e.c).for_each(|c| y[c * e.d + d] = T::default());
                             continue;
                         };
-                        y[t * e.d + d] = y[t * e.d + d] - at(d) * rest * w[t];
+                        y[t * e.d + d] -= at(d) * rest * w[t];
                         if self.of.smoothing > 0.0 {
                             for c in 0..e.c {
-                                y[c * e.d + d] = y[c * e.d + d] - at(d) * smooth * w[c];
+                                y[c * e.d + d] -= at(d) * smooth * w[c];
                             }
                         }
                     }
