@@ -371,7 +371,7 @@ impl Call<'_> {
                 .chain(x.shape().iter().copied())
                 .collect();
             let y = self.run(&x.reshape_to(&batch)?, w, bias)?;
-            return y.reshape_to(&y.shape()[1..].to_vec());
+            return y.reshape_to(&y.shape()[1..]);
         }
         let stride = per_dim(self.stride, n, "stride")?;
         let padding = per_dim(self.padding, n, "padding")?;

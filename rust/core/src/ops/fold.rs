@@ -67,12 +67,13 @@ impl Patches {
                 let reach = self.dilation[d].checked_mul(self.kernel[d] - 1)?;
                 let span = size[d]
                     .checked_add(self.padding[d].checked_mul(2)?)?
-                    .checked_sub(reach + 1)?;
+                    .checked_sub(reach)?
+                    .checked_sub(1)?;
                 Some(span.div_euclid(self.stride[d]) + 1)
             })();
-            match n {
+            match n.filter(|n| n.checked_mul(self.kernel[d]).is_some_and(|k| k < 1 << 31)) {
                 Some(n) => out[d] = n,
-                None => bail!(Runtime, "unfold: sizes overflow a 64-bit integer"),
+                None => bail!(Runtime, "unfold: sizes overflow: windows along a dimension must have fewer than 2^31 elements"),
             }
         }
         Ok(out)
@@ -117,7 +118,7 @@ fn with_batch(x: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tenso
         .chain(x.shape().iter().copied())
         .collect();
     let y = f(&x.reshape_to(&batch)?)?;
-    y.reshape_to(&y.shape()[1..].to_vec())
+    y.reshape_to(&y.shape()[1..])
 }
 
 fn im2col(x: &Tensor, p: &Patches) -> Result<Tensor> {
@@ -260,7 +261,7 @@ fn pixel_shuffle(x: &Tensor, r: i64) -> Result<Tensor> {
         &lead,
         &parts,
         &[0, 3, 1, 4, 2],
-        &[c / square, h * r, w * r],
+        &[c / square, h.saturating_mul(r), w.saturating_mul(r)],
     )
 }
 

@@ -145,7 +145,7 @@ impl Call<'_> {
             x.ndim()
         );
         ensure!(
-            x.shape()[2..].iter().all(|&s| s > 0) && size.iter().all(|&s| s > 0),
+            x.shape()[2..].iter().all(|&s| s > 0) && size.iter().all(|&s| s > 0 && s < 1 << 31),
             Runtime,
             "Input and output sizes should be greater than 0, but got input {} output {}",
             Show(&x.shape()[2..]),

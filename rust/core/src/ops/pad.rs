@@ -110,7 +110,7 @@ impl Tensor {
     /// `constant_pad_nd`.
     pub fn pad_constant(&self, pad: &[i64], value: Scalar) -> Result<Tensor> {
         ensure!(
-            pad.len() % 2 == 0,
+            pad.len().is_multiple_of(2),
             Runtime,
             "Length of pad must be even but instead it equals {}",
             pad.len()
@@ -145,7 +145,7 @@ enum Fold {
 fn fold(name: &str, node: &'static str, how: Fold, x: &Tensor, pad: &[i64]) -> Result<Tensor> {
     let n = pad.len() / 2;
     ensure!(
-        pad.len() % 2 == 0 && (x.ndim() == n + 1 || x.ndim() == n + 2),
+        pad.len().is_multiple_of(2) && (x.ndim() == n + 1 || x.ndim() == n + 2),
         Runtime,
         "{name}: padding size is expected to be {} and input {}D or {}D, but got {} and input of \
          size {}",
@@ -195,7 +195,7 @@ fn fold(name: &str, node: &'static str, how: Fold, x: &Tensor, pad: &[i64]) -> R
         }
         let out = size.checked_add(before).and_then(|s| s.checked_add(after));
         let least = if how == Fold::Circular { 0 } else { 1 };
-        let Some(out) = out.filter(|&o| o >= least) else {
+        let Some(out) = out.filter(|&o| o >= least && o < 1 << 31) else {
             bail!(
                 Runtime,
                 "{name}: input of size {} is too small: calculated output size {} at dimension {} \
@@ -251,7 +251,7 @@ impl Tensor {
     /// `nn.functional.pad`.
     pub fn pad(&self, pad: &[i64], mode: &str, value: Option<Scalar>) -> Result<Tensor> {
         ensure!(
-            pad.len() % 2 == 0,
+            pad.len().is_multiple_of(2),
             Runtime,
             "Padding length must be divisible by 2"
         );
