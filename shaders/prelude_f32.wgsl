@@ -16,6 +16,11 @@ fn encode(f: u32, v: Acc) -> vec2<u32> {
         case F16, BF16, F32: { return vec2(float_bits(f, v), 0u); }
         case BOOL: { return vec2(select(0u, 1u, (bitcast<u32>(v) & 0x7fffffffu) != 0u), 0u); }
         case I64: {
+            // Beyond int32 the two words hold every float32 exactly.
+            if (abs(v) < 2147483648.0) {
+                let n = i32(v);
+                return vec2(bitcast<u32>(n), bitcast<u32>(n >> 31u));
+            }
             let t = trunc(v);
             let hi = floor(t * 2.3283064365386963e-10);
             return vec2(u32(t - hi * 4294967296.0), bitcast<u32>(i32(hi)));

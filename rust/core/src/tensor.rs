@@ -275,16 +275,15 @@ impl Tensor {
     /// The first element in host memory. `T` must have the size of the dtype.
     pub fn ptr<T>(&self) -> *mut T {
         debug_assert!(std::mem::size_of::<T>() == self.dtype().size() || self.numel() == 0);
-        let bytes = self.0.layout.offset * self.0.dtype.size();
-        self.0.storage.ptr().wrapping_add(bytes).cast()
+        self.bytes_ptr().cast()
     }
 
-    /// The first element as bytes.
+    /// The first element in host memory, as bytes.
     pub fn bytes_ptr(&self) -> *mut u8 {
-        self.0
-            .storage
-            .ptr()
-            .wrapping_add(self.0.layout.offset * self.0.dtype.size())
+        let start = self.0.storage.ptr();
+        // A host kernel that is given memory of the GPU must not write to address zero.
+        assert!(!start.is_null(), "expected a tensor in host memory");
+        start.wrapping_add(self.0.layout.offset * self.0.dtype.size())
     }
 
     /// A contiguous CPU tensor's elements. `T` must be the dtype's type.

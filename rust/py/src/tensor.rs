@@ -338,7 +338,7 @@ impl PyTensor {
     }
     fn data_ptr(&self) -> usize {
         let t = self.get();
-        if t.numel() == 0 {
+        if t.numel() == 0 || t.storage().buffer().is_some() {
             0
         } else {
             t.bytes_ptr() as usize

@@ -14,6 +14,7 @@ use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
 use crate::schema::{Args, MemoryFormat, Value};
 use crate::shape::{expandable, Show};
 use crate::tensor::Tensor;
+use crate::transfer;
 use crate::{bail, ensure, with_compute};
 use smallvec::SmallVec;
 
@@ -132,7 +133,7 @@ impl Op for Copy {
         copy_host(x[0], &y[0])
     }
     fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        y[0].write_from(x[0]).map(|()| true)
+        transfer::ran(y[0].write_from(x[0]))
     }
     fn pointwise(&self) -> bool {
         true
@@ -163,7 +164,7 @@ impl Op for CopyInto {
         copy_host(x[1], &y[0])
     }
     fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        y[0].write_from(x[1]).map(|()| true)
+        transfer::ran(y[0].write_from(x[1]))
     }
     fn pointwise(&self) -> bool {
         true

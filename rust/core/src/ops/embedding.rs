@@ -315,7 +315,7 @@ fn renorm(table: &Tensor, at: &Tensor, max_norm: f64, p: f64) -> Result<()> {
     in_range(&rows, table.size(0))?;
     rows.sort_unstable();
     rows.dedup();
-    let copy = Tensor::empty(table.shape(), table.dtype(), table.device())?;
+    let copy = Tensor::empty(table.shape(), table.dtype(), crate::device::Device::Cpu)?;
     copy.write_from(table)?;
     let width = table.size(1);
     crate::with_element!(copy.dtype(), T => {

@@ -43,13 +43,13 @@ fn bincount(x: &Tensor, weights: Option<&Tensor>, minimum: i64) -> Result<Tensor
     let top = values.iter().max().map_or(0, |&m| m as usize + 1);
     let bins = top.max(minimum as usize);
     let Some(w) = weights else {
-        let y = Tensor::zeros(&[bins], DType::I64, x.device())?;
+        let y = Tensor::zeros(&[bins], DType::I64, crate::device::Device::Cpu)?;
         // SAFETY: a fresh contiguous tensor of this type.
         let counts = unsafe { y.slice_mut::<i64>() };
         for v in values {
             counts[v as usize] += 1;
         }
-        return Ok(y);
+        return y.to_device(x.device());
     };
     ensure!(
         w.shape() == x.shape(),

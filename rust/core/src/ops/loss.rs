@@ -213,6 +213,30 @@ impl<P: Pointwise<N>, const N: usize> Op for Reduced<P, N> {
         };
         y[0].write_scalar(Scalar::Float(total / count))
     }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let each = Pw(self.op.clone());
+        if self.reduction == NONE {
+            return each.gpu(x, y);
+        }
+        let meta: TensorMeta = each.infer(x)?.swap_remove(0);
+        // Halves are rounded once, after the sum.
+        let wide = if meta.dtype.is_half() {
+            DType::F32
+        } else {
+            meta.dtype
+        };
+        let terms = Tensor::empty(&meta.shape, wide, meta.device)?;
+        if terms.numel() == 0 || !each.gpu(x, std::slice::from_ref(&terms))? {
+            return Ok(false);
+        }
+        let sum = terms.sum_all()?;
+        y[0].write_from(&match self.reduction {
+            MEAN => sum.div_scalar(terms.numel() as f64)?,
+            _ => sum,
+        })?;
+        Ok(true)
+    }
 }
 
 /// Computes a loss of one formula and reduces it.

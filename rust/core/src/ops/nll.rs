@@ -12,10 +12,13 @@ use crate::cpu::{level, Level};
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
+use crate::gpu::kernels::loss as launch;
+use crate::gpu::kernels::softmax::{softmax, softmax_backward, Span};
+use crate::gpu::Gpu;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
-use crate::{bail, ensure};
+use crate::{bail, ensure, transfer};
 use smallvec::SmallVec;
 
 /// A float that kernels here compute in.
@@ -83,6 +86,14 @@ impl Extent {
                 d: rest.iter().product(),
             },
             [] => Extent { n: 1, c: 1, d: 1 },
+        }
+    }
+    /// The dimension of classes, as GPU kernels take it.
+    fn span(&self) -> Span {
+        Span {
+            outer: self.n,
+            length: self.c,
+            inner: self.d,
         }
     }
     /// Where in the scores class `t` of place `i` lies.
@@ -245,6 +256,86 @@ impl Op for Nll {
             finish(self.reduction, each, loss, total, y)
         })
     }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if !launchable(x[0], x[1]) {
+            return Ok(false);
+        }
+        let e = Extent::of(x[0].shape());
+        let weight = x.get(2).map(|w| transfer::dense(w)).transpose()?;
+        let (scores, target) = (transfer::dense(x[0])?, transfer::dense(x[1])?);
+        self.launch(e, &scores, &target, weight.as_ref(), y)
+    }
+}
+
+/// Whether GPU kernels take these scores and targets.
+fn launchable(scores: &Tensor, target: &Tensor) -> bool {
+    transfer::small_floats(&[scores]) && matches!(target.dtype(), DType::I64 | DType::I32)
+}
+
+impl Nll {
+    /// Loss and sum of weights from log-probabilities, on the GPU.
+    fn launch(
+        &self,
+        e: Extent,
+        scores: &Tensor,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        y: &[Tensor],
+    ) -> Result<bool> {
+        let device = scores.device();
+        let each = Tensor::empty(&[target.numel()], DType::F32, device)?;
+        let weights = Tensor::empty(&[target.numel()], DType::F32, device)?;
+        let done = transfer::ran(launch::nll(
+            Gpu::get()?,
+            e.span(),
+            transfer::whole(scores)?,
+            transfer::whole(target)?,
+            weight.map(transfer::whole).transpose()?,
+            self.ignore,
+            transfer::whole(&each)?,
+            transfer::whole(&weights)?,
+        ))?;
+        if !done {
+            return Ok(false);
+        }
+        let total = weights.sum_all()?;
+        y[1].write_from(&total)?;
+        y[0].write_from(&match self.reduction {
+            NONE => each.reshape_to(y[0].shape())?,
+            MEAN => each.sum_all()?.div(&total)?,
+            _ => each.sum_all()?,
+        })?;
+        Ok(true)
+    }
+
+    /// The gradient of the log-probabilities, on the GPU.
+    fn launch_backward(
+        &self,
+        e: Extent,
+        g: &Tensor,
+        target: &Tensor,
+        total: &Tensor,
+        weight: Option<&&Tensor>,
+        d: &Tensor,
+    ) -> Result<bool> {
+        let (g, target) = (transfer::dense(g)?, transfer::dense(target)?);
+        let weight = weight.map(|w| transfer::dense(w)).transpose()?;
+        let total = match self.reduction {
+            MEAN => Some(transfer::dense(&total.to_dtype(DType::F32)?)?),
+            _ => None,
+        };
+        transfer::ran(launch::nll_backward(
+            Gpu::get()?,
+            e.span(),
+            transfer::whole(&g)?,
+            transfer::whole(&target)?,
+            weight.as_ref().map(transfer::whole).transpose()?,
+            self.ignore,
+            total.as_ref().map(transfer::whole).transpose()?,
+            transfer::whole(d)?,
+        ))
+    }
 }
 
 /// Writes a loss and the sum of its weights.
@@ -338,6 +429,15 @@ impl Op for NllGrad {
             }
             y[0].write_from(&out)
         })
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if !launchable(x[0], x[1]) {
+            return Ok(false);
+        }
+        let e = Extent::of(&self.shape);
+        self.of
+            .launch_backward(e, x[0], x[1], x[2], x.get(3), &y[0])
     }
 }
 
@@ -482,6 +582,13 @@ impl Derivative for CrossEntropy {
 }
 
 impl CrossEntropy {
+    fn nll(&self) -> Nll {
+        Nll {
+            reduction: self.reduction,
+            ignore: self.ignore,
+        }
+    }
+
     /// The gradient as a graph: `b - softmax(x) sum(b)` for the gradient `b` of the
     /// log-probabilities.
     fn recorded(
@@ -592,6 +699,30 @@ impl Op for CrossEntropy {
             y[2].write_from(&Tensor::from_slice(&lse, y[2].shape(), T::DTYPE)?)
         })
     }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if !launchable(x[0], x[1]) || self.smoothing > 0.0 {
+            return Ok(false);
+        }
+        let (e, scores, target) = (
+            Extent::of(x[0].shape()),
+            transfer::dense(x[0])?,
+            transfer::dense(x[1])?,
+        );
+        let weight = x.get(2).map(|w| transfer::dense(w)).transpose()?;
+        let logs = Tensor::empty(x[0].shape(), DType::F32, x[0].device())?;
+        let (from, to) = (transfer::whole(&scores)?, transfer::whole(&logs)?);
+        if !transfer::ran(softmax(Gpu::get()?, true, e.span(), from, to))? {
+            return Ok(false);
+        }
+        // The sum of exponentials follows from any class.
+        let axis = (x[0].ndim() > 1) as i64;
+        let first = |t: &Tensor| t.layout().select(axis, 0).map(|l| t.alias(l));
+        if x[0].numel() > 0 {
+            y[2].write_from(&first(&scores)?.sub(&first(&logs)?)?)?;
+        }
+        self.nll().launch(e, &logs, &target, weight.as_ref(), y)
+    }
 }
 
 /// The gradient of [`CrossEntropy`], fused. Inputs: `g`, scores, target, sum of weights,
@@ -695,6 +826,28 @@ impl Op for CrossEntropyGrad {
             });
             if direct { Ok(()) } else { y[0].write_from(&out) }
         })
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if !launchable(x[1], x[2]) || self.of.smoothing > 0.0 {
+            return Ok(false);
+        }
+        let (gpu, e) = (Gpu::get()?, Extent::of(x[1].shape()));
+        let scores = transfer::dense(x[1])?;
+        let logs = Tensor::empty(x[1].shape(), DType::F32, x[1].device())?;
+        let d = Tensor::empty(x[1].shape(), DType::F32, x[1].device())?;
+        let to = transfer::whole(&logs)?;
+        let done = transfer::ran(softmax(gpu, true, e.span(), transfer::whole(&scores)?, to))?
+            && self
+                .of
+                .nll()
+                .launch_backward(e, x[0], x[2], x[3], x.get(5), &d)?;
+        if !done {
+            return Ok(false);
+        }
+        let (logs, d) = (transfer::whole(&logs)?, transfer::whole(&d)?);
+        let y = transfer::whole(&y[0])?;
+        transfer::ran(softmax_backward(gpu, true, e.span(), logs, d, y))
     }
 }
 

@@ -142,7 +142,7 @@ fn on_gpu(step: &impl Step, i: usize, lists: &[&[Tensor]]) -> Result<bool> {
     let fits = |t: &Tensor| {
         t.device() == Device::Wgpu && t.is_contiguous() && t.shape() == tensors[0].shape()
     };
-    if !tensors.iter().all(|t| fits(t)) {
+    if !tensors.iter().all(|t| fits(t)) || !transfer::small_floats(&tensors) {
         return Ok(false);
     }
     let views = tensors.iter().map(|t| transfer::whole(t));

@@ -327,7 +327,7 @@ impl Op for Scatter {
             Mode::Max => Meet::Max,
             Mode::Min => Meet::Min,
         };
-        let src = x[2].to_device(y.device())?;
+        let src = x[2].to_device(y.device())?.to_dtype(y.dtype())?;
         let part = match src.ndim() {
             0 => src.layout().expand_to(index.shape()),
             _ => Layout {

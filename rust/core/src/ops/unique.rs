@@ -3,6 +3,7 @@
 use crate::cpu::elements::Element;
 use crate::cpu::order::{keys, sort_keys, Keyed};
 use crate::cpu::pool::parallel_for;
+use crate::device::Device;
 use crate::dtype::{DType, Promotion};
 use crate::error::Result;
 use crate::schema::{Args, Value};
@@ -105,6 +106,7 @@ fn distinct(x: &Tensor, dim: Option<i64>, sorted: bool) -> Result<(Tensor, Group
         let groups = Groups::of(order, same);
         let firsts = groups.firsts();
         let index = Tensor::from_slice(&firsts, &[firsts.len()], DType::I64)?;
+        let index = index.to_device(flat.device())?;
         return Ok((flat.take_along(0, &index)?, groups));
     };
     let x = if x.ndim() == 0 {
@@ -150,7 +152,9 @@ fn distinct(x: &Tensor, dim: Option<i64>, sorted: bool) -> Result<(Tensor, Group
         .expand(&[firsts.len() as i64, width as i64])?;
     let mut shape = Dims::from_slice(front.shape());
     shape[0] = firsts.len();
-    let taken = rows.take_along(0, &picked)?.reshape_to(&shape)?;
+    let taken = rows
+        .take_along(0, &picked.to_device(rows.device())?)?
+        .reshape_to(&shape)?;
     let mut back: Vec<i64> = (1..x.ndim() as i64).collect();
     back.insert(d as usize, 0);
     Ok((taken.permute(&back)?.contiguous()?, groups))
@@ -250,7 +254,7 @@ fn search(
     p.add(sequence.dtype(), 1, false);
     p.add(values.dtype(), values.ndim(), values.is_wrapped());
     let common = p.result();
-    let y = Tensor::empty(values.shape(), DType::I64, values.device())?;
+    let y = Tensor::empty(values.shape(), DType::I64, Device::Cpu)?;
     let width = if flat {
         values.numel()
     } else {
@@ -283,10 +287,8 @@ fn search(
             }
         });
     });
-    if small {
-        return y.to_dtype(DType::I32);
-    }
-    Ok(y)
+    let y = if small { y.to_dtype(DType::I32)? } else { y };
+    y.to_device(values.device())
 }
 
 /// Whether each element is among `tests`.

@@ -2,6 +2,7 @@
 
 use super::geometry::coalesce;
 use super::{format, require, Params, View};
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::{Acc, Gpu, Kernel};
 use crate::{bail, ensure};
@@ -46,6 +47,12 @@ pub fn pointwise(
         "wgpu: pointwise: {} inputs and {} scalars are more than {MAX_INPUTS} and {MAX_SCALARS}",
         x.len(),
         scalars.len()
+    );
+    ensure!(
+        acc == Acc::F64 || y.dtype != DType::F64 && x.iter().all(|v| v.dtype != DType::F64),
+        NotImplemented,
+        "wgpu: pointwise: float64 in a kernel that computes in {}",
+        acc.dtype()
     );
     ensure!(
         acc.has_functions(body),

@@ -430,7 +430,7 @@ fn interleave(x: &Tensor, repeats: &Tensor, dim: Option<i64>, size: Option<i64>)
          input.size({d}) = {n}",
         repeats.numel()
     );
-    let at = repeat_positions(&repeats, size)?;
+    let at = repeat_positions(&repeats, size)?.to_device(x.device())?;
     let ready = Ready {
         dims: SmallVec::from_elem(d, 1),
         idx: vec![at],
@@ -474,7 +474,7 @@ fn repeat_positions(repeats: &Tensor, size: Option<i64>) -> Result<Tensor> {
         now.fill(i as i64);
         rest = later;
     }
-    Ok(out)
+    out.to_device(repeats.device())
 }
 
 crate::entries! {

@@ -3,6 +3,7 @@
 use crate::autograd::Vjp;
 use crate::cpu::pool::parallel_for;
 use crate::dispatch;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::kernels::pointwise::pointwise;
 use crate::gpu::{Acc, Gpu};
@@ -126,6 +127,20 @@ impl Op for Reorder {
             });
         });
         Ok(())
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let mut from = x[0].clone();
+        for d in (0..from.ndim()).filter(|&d| self.flip[d] || self.shift[d] != 0) {
+            let at: Vec<i64> = self
+                .source(d, from.size(d))
+                .iter()
+                .map(|&i| i as i64)
+                .collect();
+            let at = Tensor::from_slice(&at, &[at.len()], DType::I64)?;
+            from = from.index_select(d as i64, &at.to_device(from.device())?)?;
+        }
+        y[0].write_from(&from).map(|()| true)
     }
 }
 

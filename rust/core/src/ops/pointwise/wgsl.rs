@@ -2,7 +2,7 @@
 //! subexpressions get one name, so each is written and computed once.
 
 use super::{Real, Special, Special2};
-use crate::dtype::Scalar;
+use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::gpu::kernels::pointwise::pointwise;
 use crate::gpu::kernels::View;
@@ -156,11 +156,16 @@ pub fn launch(
     let Some(body) = body(acc, &args, formula) else {
         return Ok(false);
     };
-    let layouts: SmallVec<[(&Tensor, Layout); 6]> = x
+    // Only kernels in float64 can read it.
+    let read = |t: &Tensor| match t.dtype() == DType::F64 && acc != Acc::F64 {
+        true => t.to_dtype(DType::F32),
+        false => Ok(t.clone()),
+    };
+    let layouts: SmallVec<[(Tensor, Layout); 6]> = x
         .iter()
         .filter(|t| on_gpu(t))
-        .map(|t| (*t, t.layout().expand_to(y.shape())))
-        .collect();
+        .map(|t| read(t).map(|t| (t.clone(), t.layout().expand_to(y.shape()))))
+        .collect::<Result<_>>()?;
     let views: SmallVec<[View; 6]> = layouts
         .iter()
         .map(|(t, l)| view(t, l))
