@@ -79,7 +79,8 @@ macro_rules! bail {
 #[macro_export]
 macro_rules! ensure {
     ($cond:expr, $kind:ident, $($text:tt)*) => {
-        if !$cond {
+        if $cond {
+        } else {
             $crate::bail!($kind, $($text)*);
         }
     };

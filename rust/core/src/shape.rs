@@ -176,7 +176,7 @@ pub fn infer(size: &[i64], count: usize) -> Result<Dims> {
                 "invalid shape dimension {s} at index {i} of shape {}",
                 Show(size)
             );
-            known = known.checked_mul(s as usize).unwrap_or(usize::MAX);
+            known = known.saturating_mul(s as usize);
             out.push(s as usize);
         }
     }
@@ -198,7 +198,7 @@ pub fn infer(size: &[i64], count: usize) -> Result<Dims> {
                  dimension size -1 can be any value and is ambiguous",
                 Show(size)
             );
-            if known == 0 || count % known != 0 {
+            if known == 0 || !count.is_multiple_of(known) {
                 return Err(invalid());
             }
             out[i] = count / known;

@@ -492,7 +492,7 @@ fn make_type(py: Python<'_>) -> PyResult<*mut ffi::PyTypeObject> {
         name: c"pytensorlib._C.builtin".as_ptr().cast::<c_char>(),
         basicsize: std::mem::size_of::<Callable>() as c_int,
         itemsize: 0,
-        flags: (ffi::Py_TPFLAGS_DEFAULT as u64 | METHOD_DESCRIPTOR | HAVE_VECTORCALL) as _,
+        flags: (ffi::Py_TPFLAGS_DEFAULT | METHOD_DESCRIPTOR | HAVE_VECTORCALL) as _,
         slots: slots.as_mut_ptr(),
     };
     // SAFETY: the spec is complete and its tables live for ever.

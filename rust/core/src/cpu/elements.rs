@@ -22,7 +22,7 @@ pub trait Element: Copy + Send + Sync + 'static {
 /// As x86's truncating conversion: out of range and NaN give the smallest value.
 #[inline(always)]
 fn i64_of(v: f64) -> i64 {
-    if v >= -9223372036854775808.0 && v < 9223372036854775808.0 {
+    if (-9223372036854775808.0..9223372036854775808.0).contains(&v) {
         v as i64
     } else {
         i64::MIN

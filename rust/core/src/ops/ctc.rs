@@ -186,7 +186,12 @@ impl Op for Ctc {
         let to = out.as_mut_ptr() as usize;
         parallel_for(n, 1, |range| {
             for b in range {
-                let x = Sequence { p, step: n * c, at: b * c, r };
+                let x = Sequence {
+                    p,
+                    step: n * c,
+                    at: b * c,
+                    r,
+                };
                 let loss = loss_of(&self.batch, b, &forward(&self.batch, b, &x), r);
                 // SAFETY: element `b` belongs to this range.
                 unsafe { (to as *mut f64).add(b).write(loss) };
@@ -230,7 +235,12 @@ impl Op for CtcGrad {
         parallel_for(n, 1, |range| {
             let mut sums = vec![NEVER; c];
             for b in range {
-                let x = Sequence { p, step: n * c, at: b * c, r };
+                let x = Sequence {
+                    p,
+                    step: n * c,
+                    at: b * c,
+                    r,
+                };
                 let alpha = forward(batch, b, &x);
                 let loss = loss_of(batch, b, &alpha, r);
                 if self.of.zero_infinity && loss == f64::INFINITY {
@@ -243,7 +253,11 @@ impl Op for CtcGrad {
                     for s in 0..width {
                         let l = batch.label(b, s);
                         let v = r(alpha[t * width + s] + beta[t * width + s]);
-                        sums[l] = if sums[l] == NEVER { v } else { log_sum(r, &[sums[l], v]) };
+                        sums[l] = if sums[l] == NEVER {
+                            v
+                        } else {
+                            log_sum(r, &[sums[l], v])
+                        };
                     }
                     for (k, &sum) in sums.iter().enumerate() {
                         let lp = x.get(t, k);

@@ -77,7 +77,14 @@ impl Op for Extreme {
         let dims = bits(&self.mask(x[0]));
         let (values, indices) = (transfer::whole(&y[0])?, transfer::whole(&y[1])?);
         let x = transfer::whole(x[0])?;
-        transfer::ran(arg_reduce(Gpu::get()?, self.largest, x, dims, values, indices))
+        transfer::ran(arg_reduce(
+            Gpu::get()?,
+            self.largest,
+            x,
+            dims,
+            values,
+            indices,
+        ))
     }
 }
 
@@ -151,11 +158,7 @@ fn value(
             shape::Show(x.shape())
         );
     }
-    let kind = if largest {
-        Kind::Max
-    } else {
-        Kind::Min
-    };
+    let kind = if largest { Kind::Max } else { Kind::Min };
     x.reduce(kind, mask, keepdim, x.dtype(), node)
 }
 
