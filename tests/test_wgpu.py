@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -41,9 +42,7 @@ def assert_same(f: Callable[..., Any], *args: Any, tolerance: float = 1e-5) -> N
 
 
 def normal(*shape: int, dtype: str = "float32") -> Any:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(3)).to(
-        getattr(torch, dtype)
-    )
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(3)).to(getattr(torch, dtype))
 
 
 def whole(*shape: int, dtype: str = "int64") -> Any:
@@ -292,3 +291,20 @@ def test_training_500_steps_memory_flat() -> None:
     assert end["allocated"] <= start["allocated"]
     # The losses kept for the end come from fresh blocks.
     assert end["reserved"] <= start["reserved"] + (1 << 20)
+
+
+def test_save_and_load_keep_values_and_device() -> None:
+    state = net().to("wgpu").state_dict()
+    file = io.BytesIO()
+    torch.save(state, file)
+    for place in (None, "cpu"):
+        file.seek(0)
+        for name, t in torch.load(file, map_location=place).items():
+            assert t.device.type == (place or "wgpu")
+            assert torch.equal(t.cpu(), state[name].cpu()), name
+
+
+def test_data_ptr_differs_between_tensors_and_follows_views() -> None:
+    x, y = (torch.zeros(4, device="wgpu") for _ in range(2))
+    assert x.data_ptr() not in (0, y.data_ptr())
+    assert x[2:].data_ptr() == x.data_ptr() + 8

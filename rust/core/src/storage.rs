@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::gpu::{Buffer, Gpu};
 use std::any::Any;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 enum Memory {
@@ -15,8 +15,8 @@ enum Memory {
     Host(NonNull<u8>),
     /// Lent by someone else (NumPy, DLPack, a memory map), kept alive by the owner.
     Lent(NonNull<u8>, #[allow(dead_code)] Box<dyn Any + Send + Sync>),
-    /// On the GPU, in its pool.
-    Gpu(Buffer),
+    /// On the GPU, in its pool, with an address that tells it from all others.
+    Gpu(Buffer, usize),
 }
 
 pub struct Allocation {
@@ -31,6 +31,12 @@ unsafe impl Send for Allocation {}
 // SAFETY: as above.
 unsafe impl Sync for Allocation {}
 
+/// The start of a range of addresses for `bytes` on the GPU, above all those of the host.
+fn fresh_address(bytes: usize) -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(1 << 60);
+    NEXT.fetch_add(bytes.next_multiple_of(256).max(256), Ordering::Relaxed)
+}
+
 /// A shared block of memory on one device.
 #[derive(Clone)]
 pub struct Storage(Arc<Allocation>);
@@ -40,7 +46,10 @@ impl Storage {
     pub fn empty(bytes: usize, device: Device) -> Result<Storage> {
         match device {
             Device::Cpu => Ok(Storage::new(Memory::Host(alloc::alloc(bytes)?), bytes)),
-            Device::Wgpu => Ok(Storage::new(Memory::Gpu(Gpu::get()?.alloc(bytes)?), bytes)),
+            Device::Wgpu => Ok(Storage::new(
+                Memory::Gpu(Gpu::get()?.alloc(bytes)?, fresh_address(bytes)),
+                bytes,
+            )),
         }
     }
 
@@ -52,7 +61,7 @@ impl Storage {
             )),
             Device::Wgpu => {
                 let (gpu, storage) = (Gpu::get()?, Storage::empty(bytes, device)?);
-                if let (Memory::Gpu(b), true) = (&storage.0.memory, bytes > 0) {
+                if let (Memory::Gpu(b, _), true) = (&storage.0.memory, bytes > 0) {
                     gpu.fill_zero(b)?;
                 }
                 Ok(storage)
@@ -86,7 +95,7 @@ impl Storage {
 
     pub fn device(&self) -> Device {
         match self.0.memory {
-            Memory::Gpu(_) => Device::Wgpu,
+            Memory::Gpu(..) => Device::Wgpu,
             _ => Device::Cpu,
         }
     }
@@ -95,14 +104,23 @@ impl Storage {
     pub fn ptr(&self) -> *mut u8 {
         match &self.0.memory {
             Memory::Host(p) | Memory::Lent(p, _) => p.as_ptr(),
-            Memory::Gpu(_) => std::ptr::null_mut(),
+            Memory::Gpu(..) => std::ptr::null_mut(),
+        }
+    }
+
+    /// Where the memory begins: an address of the host, or for memory of the GPU a number that no
+    /// live memory shares, not to be read from.
+    pub fn address(&self) -> usize {
+        match &self.0.memory {
+            Memory::Host(p) | Memory::Lent(p, _) => p.as_ptr() as usize,
+            Memory::Gpu(_, address) => *address,
         }
     }
 
     /// The buffer of memory on the GPU.
     pub fn buffer(&self) -> Option<&Buffer> {
         match &self.0.memory {
-            Memory::Gpu(b) => Some(b),
+            Memory::Gpu(b, _) => Some(b),
             _ => None,
         }
     }

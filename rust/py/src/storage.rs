@@ -28,9 +28,9 @@ impl PyStorage {
     }
 
     fn place(&self) -> usize {
-        match self.0.device() {
-            Device::Cpu if self.0.bytes() > 0 => self.0.ptr() as usize,
-            _ => 0,
+        match self.0.bytes() {
+            0 => 0,
+            _ => self.0.address(),
         }
     }
 

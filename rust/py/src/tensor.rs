@@ -338,10 +338,10 @@ impl PyTensor {
     }
     fn data_ptr(&self) -> usize {
         let t = self.get();
-        if t.numel() == 0 || t.storage().buffer().is_some() {
+        if t.numel() == 0 {
             0
         } else {
-            t.bytes_ptr() as usize
+            t.storage().address() + t.offset() * t.dtype().size()
         }
     }
     /// Bytes of the whole storage, which views share.
@@ -352,7 +352,7 @@ impl PyTensor {
     /// The address of the storage, the same for all tensors that share it.
     #[getter]
     fn _storage_ptr(&self) -> usize {
-        self.get().storage().ptr() as usize
+        self.get().storage().address()
     }
     #[getter]
     fn _version(&self) -> u32 {
