@@ -70,7 +70,7 @@ pub fn call_into<O: Op>(op: O, x: &[&Tensor], out: &Tensor, inplace: bool) -> Re
     let pending = Pending::new(op, needs, x, Some(out))?;
     write(&pending.op, x, &target, &meta)?;
     target.bump_version();
-    let done = pending.finish(&[TensorMeta::of(&target)]);
+    let done = pending.finish(smallvec::smallvec![TensorMeta::of(&target)]);
     done.save_outputs(std::slice::from_ref(&target))?;
     inplace::rebase(&target, done.node, 0)?;
     Ok(target)
@@ -360,8 +360,7 @@ impl<D: Derivative> Pending<D> {
         })
     }
 
-    fn finish(self, outputs: &[TensorMeta]) -> Finished<D> {
-        let metas = outputs.iter().cloned().collect();
+    fn finish(self, metas: SmallVec<[TensorMeta; 1]>) -> Finished<D> {
         let node = Node::new(
             self.edges,
             metas,
@@ -379,8 +378,11 @@ impl<D: Derivative> Pending<D> {
         if !y.iter().enumerate().any(|(i, t)| tracked(i, t)) {
             return Ok(());
         }
-        let metas: SmallVec<[TensorMeta; 1]> = y.iter().map(TensorMeta::of).collect();
-        let node = self.finish(&metas);
+        let mut metas: SmallVec<[TensorMeta; 1]> = SmallVec::new();
+        for t in y {
+            metas.push(TensorMeta::of(t));
+        }
+        let node = self.finish(metas);
         for (i, t) in y.iter().enumerate() {
             if tracked(i, t) {
                 t.set_edge(Edge {
@@ -438,10 +440,10 @@ pub fn record<D: Derivative>(op: D, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
 
 /// A node on its own, for histories that are rebuilt.
 pub fn node<D: Derivative>(op: D, edge: Edge, output: TensorMeta) -> Arc<Node> {
-    let edges: Edges = SmallVec::from_elem(Some(edge), 1);
+    let edges: Edges = smallvec::smallvec![Some(edge)];
     Node::new(
         edges,
-        SmallVec::from_elem(output, 1),
+        smallvec::smallvec![output],
         OpNode::new(op, 1, SmallVec::new()),
     )
 }

@@ -13,6 +13,7 @@ use pytensorlib_core::dtype::{DType, Scalar};
 use pytensorlib_core::schema::{Schema, Type, Value};
 use pytensorlib_core::tensor::Tensor;
 use smallvec::SmallVec;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 static SIZE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
@@ -78,10 +79,29 @@ pub fn is_ndarray(obj: &Bound<'_, PyAny>) -> bool {
         .is_some_and(|t| unsafe { ffi::PyType_IsSubtype(ffi::Py_TYPE(obj.as_ptr()), t) } != 0)
 }
 
+static TENSOR: AtomicPtr<ffi::PyTypeObject> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The tensor behind an object, quickest for objects of the class itself.
+#[inline]
+pub fn tensor(obj: &Bound<'_, PyAny>) -> Option<Tensor> {
+    // SAFETY: an object of exactly this class is a `PyTensor`.
+    unsafe {
+        if ffi::Py_TYPE(obj.as_ptr()) == TENSOR.load(Ordering::Relaxed) {
+            return Some(obj.cast_unchecked::<PyTensor>().get().get());
+        }
+    }
+    obj.cast::<PyTensor>().ok().map(|t| t.get().get())
+}
+
+/// Notes the class of tensors for [`tensor`].
+pub fn set_tensor_class(class: *mut ffi::PyTypeObject) {
+    TENSOR.store(class, Ordering::Relaxed);
+}
+
 /// A tensor, a number as a 0-d tensor, or a NumPy array as a tensor; `None` for anything else.
 pub fn operand(obj: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
-    if let Ok(t) = obj.cast::<PyTensor>() {
-        return Ok(Some(t.get().get()));
+    if let Some(t) = tensor(obj) {
+        return Ok(Some(t));
     }
     if let Some(s) = scalar(obj)? {
         return Ok(Some(Tensor::number(s).py()?));

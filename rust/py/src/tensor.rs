@@ -832,6 +832,7 @@ fn guard(py: Python<'_>, f: impl FnOnce() -> PyResult<Py<PyAny>>) -> *mut ffi::P
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyTensor>()?;
+    crate::convert::set_tensor_class(m.py().get_type::<PyTensor>().as_type_ptr());
     fill_slots(m.py());
     m.add_class::<Raw>()?;
     m.add_function(wrap_pyfunction!(is_tensor, m)?)?;

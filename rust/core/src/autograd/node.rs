@@ -223,10 +223,10 @@ impl Tensor {
         if let Some(node) = s.accumulator.as_ref().and_then(Weak::upgrade) {
             return Ok(Some(Edge { node, nr: 0 }));
         }
-        let outputs = SmallVec::from_elem(TensorMeta::of(self), 1);
+        let outputs = smallvec::smallvec![TensorMeta::of(self)];
         let accumulate = AccumulateGrad {
             meta: meta.clone(),
-            strides: self.strides().clone(),
+            strides: crate::shape::Strides::from_slice(self.strides()),
         };
         let node = Node::first(outputs, accumulate);
         s.accumulator = Some(Arc::downgrade(&node));
