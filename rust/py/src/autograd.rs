@@ -289,7 +289,7 @@ fn _run_backward(
     inputs: Vec<Bound<'_, PyAny>>,
     allow_unreachable: bool,
     accumulate_grad: bool,
-) -> PyResult<Vec<Option<Py<PyAny>>>> {
+) -> PyResult<Py<PyTuple>> {
     let edge_of = |obj: &Bound<'_, PyAny>| -> PyResult<Option<(Edge, Option<Tensor>)>> {
         if let Ok(t) = obj.cast::<PyTensor>() {
             let t = t.get().get();
@@ -357,7 +357,7 @@ fn _run_backward(
                 }));
             }
         }
-        return Ok(Vec::new());
+        return Ok(PyTuple::empty(py).unbind());
     }
     if !allow_unreachable && results.iter().any(Option::is_none) {
         return Err(PyRuntimeError::new_err(
@@ -365,10 +365,11 @@ fn _run_backward(
              allow_unused=True if this is the desired behavior.",
         ));
     }
-    results
+    let grads = results
         .into_iter()
         .map(|g| g.map(|g| wrap(py, g)).transpose())
-        .collect()
+        .collect::<PyResult<Vec<_>>>()?;
+    Ok(PyTuple::new(py, grads)?.unbind())
 }
 
 /// Tells the collector of Python objects that only this tensor keeps alive.
