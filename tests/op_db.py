@@ -413,6 +413,8 @@ REDUCTIONS = [
           ([5], 0, {"correction": 0}), out=False),
     cases("std", R.spread(np.std), ([3, 4],), ([3, 4], 1), ([2, 3, 4], (0, 2), {"keepdim": True}),
           ([5], 0, {"correction": 0}), out=False),
+    cases("cov", lambda x, correction=1: np.cov(x, ddof=correction), ([3, 7],), ([5],),
+          ([2, 6], {"correction": 0}), out=False),
     cases("norm", lambda x, p=2, dim=None: (np.abs(x) ** p).sum(dim) ** (1 / p), ([3, 4],),
           ([3, 4], 2, 1), ([3, 4], 3, 0), out=False),
     cases("linalg.vector_norm", lambda x, ord=2, dim=None: (np.abs(x) ** ord).sum(dim)

@@ -1,7 +1,7 @@
 //! Variance, norms, counts and histograms.
 
 use super::pointwise::apply;
-use super::pointwise::binary::Pow;
+use super::pointwise::binary::{Maximum, Pow};
 use super::pointwise::compare::Eq;
 use super::pointwise::ternary::where_;
 use super::pointwise::unary::{Abs, LogicalNot, Sign, Sqrt};
@@ -400,7 +400,100 @@ fn norm(a: &Args) -> Result<Value> {
     Ok(x.vector_norm(p, &a.mask(2, &x)?, a.bool(3)?)?.into())
 }
 
+/// The covariance of the rows of `x`, whose columns are observations. Frequency weights are counts,
+/// reliability weights are relative; their product weighs each observation.
+fn covariance(a: &Args) -> Result<Value> {
+    let (x, correction) = (a.tensor(0)?, a.int(1)?);
+    ensure!(
+        x.ndim() <= 2,
+        Runtime,
+        "cov(): expected input to have two or fewer dimensions but got an input with {} dimensions",
+        x.ndim()
+    );
+    ensure!(
+        x.dtype() != DType::Bool,
+        Runtime,
+        "cov(): bool dtype is not supported for input"
+    );
+    let x = match x.ndim() {
+        2 => x.clone(),
+        _ => x.reshape(&[1, -1])?,
+    };
+    let n = x.size(1);
+    let counts = observation_weights(a.opt_tensor(2), "fweights", "integral", n)?;
+    let relative = observation_weights(a.opt_tensor(3), "aweights", "floating point", n)?;
+    let x = x.to_dtype(x.dtype().to_float())?;
+    let weights = match (&counts, &relative) {
+        (Some(f), Some(r)) => Some(f.mul(r)?),
+        (f, r) => f.clone().or(r.clone()),
+    };
+    let total = match &weights {
+        Some(w) => w.sum_all()?,
+        None => Tensor::number(Scalar::Int(n as i64))?,
+    };
+    let weighted = |x: &Tensor| match &weights {
+        Some(w) => x.mul(w),
+        None => Ok(x.clone()),
+    };
+    let mean = weighted(&x)?.sum_dim(1, true)?.div(&total)?;
+    // What the sum of products is divided by; numpy.cov gives the rule for weights.
+    let lost = match (&weights, &relative) {
+        (Some(w), Some(r)) => w.mul(r)?.sum_all()?.div(&total)?.mul_scalar(correction)?,
+        _ => Tensor::number(Scalar::Int(correction))?,
+    };
+    let divisor = total.sub(&lost)?;
+    if divisor.item()?.f64() <= 0.0 {
+        host::warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.");
+    }
+    let divisor = apply(Maximum, [&divisor, &Tensor::number(Scalar::Int(0))?])?;
+    let deviation = x.sub(&mean)?;
+    let product = deviation.matmul(&weighted(&deviation)?.t()?)?;
+    Ok(product.div(&divisor)?.squeeze(None)?.into())
+}
+
+/// One weight for each of `n` observations.
+fn observation_weights(
+    w: Option<&Tensor>,
+    name: &str,
+    kind: &str,
+    n: usize,
+) -> Result<Option<Tensor>> {
+    let Some(w) = w else { return Ok(None) };
+    ensure!(
+        w.ndim() <= 1,
+        Runtime,
+        "cov(): expected {name} to have one or fewer dimensions but got {name} with {} dimensions",
+        w.ndim()
+    );
+    ensure!(
+        if kind == "integral" {
+            w.dtype().is_int()
+        } else {
+            w.dtype().is_float()
+        },
+        Runtime,
+        "cov(): expected {name} to have {kind} dtype but got {name} with {} dtype",
+        w.dtype().scalar_name()
+    );
+    ensure!(
+        w.numel() == n,
+        Runtime,
+        "cov(): expected {name} to have the same numel as there are observations in the input but \
+         got {} != {n}",
+        w.numel()
+    );
+    let negative = w.to_host()?.prepared(DType::F64)?;
+    // SAFETY: prepared contiguous float64 in host memory, read only here.
+    let negative = unsafe { negative.slice::<f64>() }.iter().any(|&v| v < 0.0);
+    ensure!(!negative, Runtime, "cov(): {name} cannot be negative");
+    Ok(Some(w.clone()))
+}
+
 crate::entries! {
+    /// The covariance matrix of variables in rows and observations in columns, divided by
+    /// N - correction. `fweights` repeats observations, `aweights` weighs them.
+    "cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor",
+    FN | METHOD, covariance;
     /// The variance of all elements; `unbiased` divides by N - 1.
     "var(Tensor self, bool unbiased=True) -> Tensor", FN | METHOD, spread_of;
     /// The variance along `dim`; `unbiased` divides by N - 1.
