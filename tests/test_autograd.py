@@ -767,3 +767,20 @@ def test_cycle_through_an_attribute_is_collected() -> None:
     del x
     gc.collect()
     assert alive() is None
+
+
+@pytest.mark.parametrize("name", ["softmax", "layer_norm", "silu"])
+def test_derivative_written_once_has_a_derivative(name: str) -> None:
+    F = torch.nn.functional
+    torch.manual_seed(0)
+    x, w, b = (
+        torch.randn(*shape, dtype=torch.float64, requires_grad=True)
+        for shape in [(3, 5), (5,), (5,)]
+    )
+    f, args = {
+        "softmax": (lambda x: F.softmax(x, 1), (x,)),
+        "layer_norm": (lambda x, w, b: F.layer_norm(x, (5,), w, b), (x, w, b)),
+        "silu": (F.silu, (x,)),
+    }[name]
+    assert torch.autograd.gradcheck(f, args)
+    assert torch.autograd.gradgradcheck(f, args)
