@@ -153,6 +153,44 @@ fn out_of_memory(bytes: usize) -> Error {
     Error::new(Kind::OutOfMemory, text)
 }
 
+/// Fails with `OutOfMemory` where `count` elements of `each` bytes cannot be had now. For sizes
+/// that a caller chose, before work is done for them.
+pub fn check(count: usize, each: usize) -> Result<()> {
+    let bytes = count.saturating_mul(each);
+    if bytes < CHECK_AVAILABLE {
+        return Ok(());
+    }
+    if bytes > physical_memory() || bytes > available_memory() {
+        return Err(out_of_memory(bytes));
+    }
+    // A limit of the process shows only when asked.
+    let size = large_bytes(bytes);
+    let block = map(size).ok_or_else(|| out_of_memory(bytes))?;
+    unmap(block.as_ptr(), size);
+    Ok(())
+}
+
+/// An empty list with room for `n` elements, where a caller chose `n`.
+pub fn list<T>(n: usize) -> Result<Vec<T>> {
+    check(n, size_of::<T>())?;
+    let mut list = Vec::new();
+    grow(&mut list, n)?;
+    Ok(list)
+}
+
+/// Makes room for `more` elements.
+pub fn grow<T>(list: &mut Vec<T>, more: usize) -> Result<()> {
+    list.try_reserve_exact(more)
+        .map_err(|_| out_of_memory(more.saturating_mul(size_of::<T>())))
+}
+
+/// `n` times the same value, where a caller chose `n`.
+pub fn filled<T: Clone>(value: T, n: usize) -> Result<Vec<T>> {
+    let mut list = list(n)?;
+    list.resize(n, value);
+    Ok(list)
+}
+
 /// Returns `bytes` of uninitialised memory, aligned to 64 bytes.
 ///
 /// Zero bytes give an aligned address that must not be read. Fails with `OutOfMemory` where the

@@ -80,8 +80,8 @@ impl Patches {
     }
 
     /// Along dimension `d`: element `k` of window `l` is output `k * windows + l`.
-    fn axis(&self, d: usize, size: i64, windows: i64) -> Axis {
-        let outputs = (self.kernel[d] * windows) as usize;
+    fn axis(&self, d: usize, size: i64, windows: i64) -> Result<Axis> {
+        let outputs = self.kernel[d].saturating_mul(windows) as usize;
         Axis::new(size as usize, outputs, false, |i, push| {
             let (k, l) = (i as i64 / windows, i as i64 % windows);
             let at = l * self.stride[d] - self.padding[d] + k * self.dilation[d];
@@ -144,7 +144,7 @@ fn im2col(x: &Tensor, p: &Patches) -> Result<Tensor> {
         size[1],
         p.show()
     );
-    let axes = vec![p.axis(0, size[0], h), p.axis(1, size[1], w)];
+    let axes = vec![p.axis(0, size[0], h)?, p.axis(1, size[1], w)?];
     let y = x.resample("Im2ColBackward0", axes)?;
     let (n, c) = (x.size(0) as i64, x.size(1) as i64);
     let [kh, kw] = p.kernel;
@@ -209,8 +209,8 @@ fn col2im(x: &Tensor, output: &[i64], p: &Patches) -> Result<Tensor> {
         .permute(&[0, 1, 2, 4, 3, 5])?;
     let y = y.reshape(&[n, c, kh * h, kw * w])?;
     let axes = vec![
-        p.axis(0, size[0], h).turned(),
-        p.axis(1, size[1], w).turned(),
+        p.axis(0, size[0], h)?.turned()?,
+        p.axis(1, size[1], w)?.turned()?,
     ];
     y.resample("Col2ImBackward0", axes)
 }

@@ -1,5 +1,6 @@
 //! Counts of values and of intervals.
 
+use crate::alloc;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::schema::{Args, Value};
@@ -40,7 +41,10 @@ fn bincount(x: &Tensor, weights: Option<&Tensor>, minimum: i64) -> Result<Tensor
         Runtime,
         "bincount only supports 1-d non-negative integral inputs, got a negative one"
     );
-    let top = values.iter().max().map_or(0, |&m| m as usize + 1);
+    let top = values
+        .iter()
+        .max()
+        .map_or(0, |&m| (m as usize).saturating_add(1));
     let bins = top.max(minimum as usize);
     let Some(w) = weights else {
         let y = Tensor::zeros(&[bins], DType::I64, crate::device::Device::Cpu)?;
@@ -58,7 +62,7 @@ fn bincount(x: &Tensor, weights: Option<&Tensor>, minimum: i64) -> Result<Tensor
         Show(w.shape()),
         Show(x.shape())
     );
-    let mut sums = vec![0.0; bins];
+    let mut sums = alloc::filled(0.0, bins)?;
     for (v, w) in values.into_iter().zip(floats(w)?) {
         sums[v as usize] += w;
     }
@@ -71,17 +75,17 @@ fn bincount(x: &Tensor, weights: Option<&Tensor>, minimum: i64) -> Result<Tensor
 }
 
 /// Edges that divide `low..=high` evenly.
-fn even_edges(low: f64, high: f64, bins: usize) -> Vec<f64> {
+fn even_edges(low: f64, high: f64, bins: usize) -> Result<Vec<f64>> {
     let step = (high - low) / bins as f64;
-    (0..=bins)
-        .map(|i| {
-            if i < bins / 2 {
-                low + step * i as f64
-            } else {
-                high - step * (bins - i) as f64
-            }
-        })
-        .collect()
+    let mut edges = alloc::list(bins.saturating_add(1))?;
+    edges.extend((0..=bins).map(|i| {
+        if i < bins / 2 {
+            low + step * i as f64
+        } else {
+            high - step * (bins - i) as f64
+        }
+    }));
+    Ok(edges)
 }
 
 /// The range of finite values, widened where it is a point.
@@ -121,7 +125,7 @@ fn histc(x: &Tensor, bins: i64, low: f64, high: f64) -> Result<Tensor> {
     }
     let values = floats(x)?;
     let (low, high) = data_range("histc", &values, low, high)?;
-    let mut counts = vec![0.0; bins as usize];
+    let mut counts = alloc::filled(0.0, bins as usize)?;
     for v in values {
         if v >= low && v <= high {
             let at = ((v - low) / (high - low) * bins as f64) as i64;
@@ -165,7 +169,7 @@ fn histogram(
         None => None,
     };
     let bins = edges.len() - 1;
-    let mut sums = vec![0.0; bins];
+    let mut sums = alloc::filled(0.0, bins)?;
     for (i, v) in values.into_iter().enumerate() {
         if let Some(b) = bin_of(&edges, v) {
             sums[b] += weights.as_ref().map_or(1.0, |w| w[i]);
@@ -217,7 +221,8 @@ fn histogram_of_bins(a: &Args) -> Result<Value> {
         true if high - low == 2.0 && point(&x)? => (low + 0.5, high - 0.5),
         _ => (low, high),
     };
-    let edges = even_edges(low, high, bins as usize);
+    alloc::check(bins as usize, 3 * size_of::<f64>())?;
+    let edges = even_edges(low, high, bins as usize)?;
     Ok(Value::Tuple(histogram(
         &x,
         edges,

@@ -4,7 +4,7 @@ mod grid;
 
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::ops::resample::Axis;
+use crate::ops::resample::{check_sizes, Axis};
 use crate::schema::{Args, Value};
 use crate::shape::Show;
 use crate::tensor::Tensor;
@@ -63,7 +63,7 @@ fn axis(
     corners: bool,
     scale: Option<f64>,
     double: bool,
-) -> Axis {
+) -> Result<Axis> {
     let round = |v: f64| if double { v } else { v as f32 as f64 };
     let step = round(step(size, out, corners, scale));
     let source = |i: usize, clamp: bool| {
@@ -167,19 +167,20 @@ impl Call<'_> {
             x.dtype().scalar_name()
         );
         let double = x.dtype() == DType::F64;
+        let out: SmallVec<[usize; 3]> = size.iter().map(|&s| s as usize).collect();
+        check_sizes(x, 2, &out)?;
         let axes = (0..n)
             .map(|d| {
-                let out = size[d] as usize;
                 axis(
                     self.mode,
                     x.size(d + 2),
-                    out,
+                    out[d],
                     self.corners,
                     scales[d],
                     double,
                 )
             })
-            .collect();
+            .collect::<Result<_>>()?;
         x.resample(self.node, axes)
     }
 }

@@ -3,6 +3,7 @@
 pub mod rearrange;
 
 use super::view::parts::Assemble;
+use crate::alloc;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -252,7 +253,23 @@ fn combinations(x: &Tensor, r: i64, repeated: bool) -> Result<Tensor> {
         return Tensor::empty(&[0], x.dtype(), x.device());
     }
     let (n, r) = (x.numel() as i64, r as usize);
-    let mut rows: Vec<i64> = Vec::new();
+    if n == 0 || (!repeated && r as i64 > n) {
+        let idx = Tensor::empty(&[0], DType::I64, x.device())?;
+        return x.index_select(0, &idx)?.reshape(&[0, r as i64]);
+    }
+    // The binomial coefficient; what does not fit a float fits no memory.
+    let more = if repeated { r as f64 - 1.0 } else { 0.0 };
+    let pool = n as f64 + more;
+    let few = (r as f64).min(pool - r as f64).max(0.0);
+    let mut expected = 1.0f64;
+    for i in 0..few as usize {
+        expected *= (pool - i as f64) / (i as f64 + 1.0);
+        if expected > 1e18 {
+            break;
+        }
+    }
+    alloc::check((expected * r as f64) as usize, size_of::<i64>())?;
+    let mut rows: Vec<i64> = alloc::list((expected.round() as usize).saturating_mul(r))?;
     let mut at: Vec<i64> = match repeated {
         true => vec![0; r],
         false => (0..r as i64).collect(),

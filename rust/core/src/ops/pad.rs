@@ -217,7 +217,7 @@ fn fold(name: &str, node: &'static str, how: Fold, x: &Tensor, pad: &[i64]) -> R
                 Fold::Reflect if at >= size => 2 * (size - 1) - at,
                 Fold::Reflect => at,
             }) as usize
-        }));
+        })?);
     }
     x.resample(node, axes)
 }

@@ -9,7 +9,7 @@ use crate::gpu::kernels::pool::{self as launch, Divisor, Pool2d};
 use crate::gpu::Gpu;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::conv::{Number, Ptr};
-use crate::ops::resample::Axis;
+use crate::ops::resample::{check_sizes, Axis};
 use crate::schema::{Args, Value};
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
@@ -624,7 +624,7 @@ fn avg_pool(name: &'static str, node: &'static str, n: usize, a: &Args) -> Resul
         axes.push(Axis::new(size as usize, out[d], false, |o, push| {
             let (start, end, _) = window(o);
             (start..end).for_each(|i| push(i as usize, 1.0));
-        }));
+        })?);
         let count = |o: usize| {
             let (start, end, whole) = window(o);
             match fixed {
@@ -705,9 +705,11 @@ fn adaptive_sizes(name: &str, x: &Tensor, n: usize, size: &[i64]) -> Result<Smal
         "\"{name}\" not implemented for '{}'",
         x.dtype().scalar_name()
     );
-    Ok((0..n)
+    let out: SmallVec<[usize; 3]> = (0..n)
         .map(|d| size[d.min(size.len() - 1)] as usize)
-        .collect())
+        .collect();
+    check_sizes(x, x.ndim() - n, &out)?;
+    Ok(out)
 }
 
 fn adaptive_avg(name: &str, node: &'static str, n: usize, a: &Args) -> Result<Tensor> {
@@ -720,7 +722,7 @@ fn adaptive_avg(name: &str, node: &'static str, n: usize, a: &Args) -> Result<Te
         axes.push(Axis::new(size, out[d], false, |o, push| {
             let (start, end) = window(o);
             (start..end).for_each(|i| push(i, 1.0));
-        }));
+        })?);
         let count = |o| {
             let (start, end) = window(o);
             (end - start) as f64

@@ -1,6 +1,7 @@
 //! Sequences and index patterns: `arange`, `linspace`, `eye`, triangles of indices.
 
 use super::create::Options;
+use crate::alloc;
 use crate::cpu::elements::Element;
 use crate::cpu::pool::parallel_for;
 use crate::device::Device;
@@ -167,6 +168,18 @@ fn eye(a: &Args, n: i64, m: i64, options: usize) -> Result<Value> {
 }
 
 /// Row and column indices of the elements of a triangle, row by row.
+/// Counts the elements of a matrix on and below a diagonal.
+fn below(rows: i64, cols: i64, offset: i128) -> i128 {
+    let (rows, cols) = (rows as i128, cols as i128);
+    let first = (-offset).clamp(0, rows);
+    let full = (cols - offset - 1).clamp(first, rows);
+    let growing = match full > first {
+        true => (full - first) * (first + full + 2 * offset + 1) / 2,
+        false => 0,
+    };
+    growing + (rows - full) * cols
+}
+
 fn triangle(a: &Args, lower: bool) -> Result<Value> {
     let o = Options::read(a, 3)?;
     let (rows, cols, offset) = (a.int(0)?, a.int(1)?, a.int(2)?);
@@ -188,23 +201,21 @@ fn triangle(a: &Args, lower: bool) -> Result<Value> {
             edge.clamp(0, cols)..cols
         }
     };
-    let mut count = 0usize;
-    for i in 0..rows {
-        count = count.saturating_add(span(i).count());
-        if !lower && span(i).is_empty() {
-            break;
-        }
-    }
-    let (mut is, mut js) = (Vec::new(), Vec::new());
-    // Two index lists are needed in full: refuse what cannot be allocated.
-    if is.try_reserve_exact(count).is_err() || js.try_reserve_exact(count).is_err() {
-        bail!(
-            OutOfMemory,
-            "{}: can't allocate {count} indices",
-            a.schema.name
-        );
-    }
-    for i in 0..rows {
+    let all = rows as i128 * cols as i128;
+    let count = match lower {
+        true => below(rows, cols, offset as i128),
+        false => all - below(rows, cols, offset as i128 - 1),
+    };
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    alloc::check(count, 3 * size_of::<i64>())?;
+    let (mut is, mut js) = (alloc::list(2 * count)?, alloc::list(count)?);
+    let first = if lower {
+        offset.saturating_neg().max(0)
+    } else {
+        0
+    };
+    let last = if count == 0 { 0 } else { rows };
+    for i in first..last {
         let row = span(i);
         if !lower && row.is_empty() {
             break;

@@ -1,6 +1,7 @@
 //! Linear maps along each spatial dimension: average pooling, interpolation, padding by
 //! reflection and the like, patches. One op; its adjoint is itself with turned maps.
 
+use crate::alloc;
 use crate::autograd::Vjp;
 use crate::cpu::pool::parallel_for;
 use crate::dispatch;
@@ -10,7 +11,7 @@ use crate::gpu::kernels::pool::{self as launch, Divisor, Pool2d};
 use crate::gpu::Gpu;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
 use crate::ops::conv::{Number, Ptr};
-use crate::shape::Dims;
+use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
 use crate::{transfer, with_compute};
 use std::sync::Arc;
@@ -32,27 +33,42 @@ impl Axis {
         outputs: usize,
         weighted: bool,
         mut f: impl FnMut(usize, &mut dyn FnMut(usize, f64)),
-    ) -> Axis {
-        let (mut start, mut index, mut weight) = (vec![0], Vec::new(), Vec::new());
+    ) -> Result<Axis> {
+        let each = if weighted { 40 } else { 16 };
+        alloc::check(outputs, each)?;
+        let (mut start, mut index, mut weight) =
+            (alloc::list(outputs + 1)?, alloc::list(outputs)?, Vec::new());
+        start.push(0);
+        let mut room = Ok(());
         for i in 0..outputs {
             f(i, &mut |j, w| {
-                index.push(j);
-                if weighted {
-                    weight.push(w);
+                if index.len() == index.capacity() && room.is_ok() {
+                    let more = index.len().max(16);
+                    room = alloc::check(more, each).and_then(|()| alloc::grow(&mut index, more));
+                }
+                if room.is_ok() {
+                    index.push(j);
+                    if weighted {
+                        weight.push(w);
+                    }
                 }
             });
             start.push(index.len());
+            if room.is_err() {
+                break;
+            }
         }
-        Axis {
+        room?;
+        Ok(Axis {
             inputs,
             start,
             index,
             weight,
-        }
+        })
     }
 
     /// Each output is one input.
-    pub fn gather(inputs: usize, outputs: usize, f: impl Fn(usize) -> usize) -> Axis {
+    pub fn gather(inputs: usize, outputs: usize, f: impl Fn(usize) -> usize) -> Result<Axis> {
         Axis::new(inputs, outputs, false, |i, push| push(f(i), 1.0))
     }
 
@@ -69,7 +85,7 @@ impl Axis {
     }
 
     /// The transposed matrix.
-    pub fn turned(&self) -> Axis {
+    pub fn turned(&self) -> Result<Axis> {
         let mut terms = vec![Vec::new(); self.inputs];
         for i in 0..self.outputs() {
             for j in self.start[i]..self.start[i + 1] {
@@ -83,6 +99,14 @@ impl Axis {
             |i, push| terms[i].iter().for_each(|&(j, w)| push(j, w)),
         )
     }
+}
+
+/// Fails early where the result, `sizes` after the first `lead` dimensions of `x`, has no place.
+pub fn check_sizes(x: &Tensor, lead: usize, sizes: &[usize]) -> Result<()> {
+    let mut shape = Dims::from_slice(&x.shape()[..lead]);
+    shape.extend_from_slice(sizes);
+    alloc::check(shape::numel(&shape)?, x.dtype().size())?;
+    sizes.iter().try_for_each(|&n| alloc::check(n, 40))
 }
 
 /// The map over the last dimensions, one axis each. With divisors, elements of the side that
@@ -105,7 +129,7 @@ impl Derivative for Resample {
         let Some(g) = &g[0] else {
             return Ok(Grads::from_elem(None, 1));
         };
-        let axes = Arc::new(self.axes.iter().map(Axis::turned).collect());
+        let axes = Arc::new(self.axes.iter().map(Axis::turned).collect::<Result<_>>()?);
         let op = Resample {
             axes,
             turned: !self.turned,
@@ -194,7 +218,7 @@ impl Resample {
             t.alias_as(l, dtype)
         };
         let mut axes = (*self.axes).clone();
-        axes.push(Axis::gather(2, 2, |i| i));
+        axes.push(Axis::gather(2, 2, |i| i)?);
         let divisors = self.divisors.as_ref().map(|d| {
             let mut d = (**d).clone();
             d.push(vec![1.0; 2]);
@@ -317,7 +341,7 @@ fn pass<T: Number>(axis: &Axis, w: &[T], outer: usize, inner: usize, x: &[T], y:
             }
             continue;
         }
-        for (i, row) in y.chunks_exact_mut(inner).enumerate() {
+        for (i, row) in y.chunks_exact_mut(inner.max(1)).enumerate() {
             let span = axis.start[i]..axis.start[i + 1];
             if span.is_empty() {
                 row.fill(T::default());
