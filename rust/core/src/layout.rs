@@ -51,9 +51,10 @@ impl Layout {
         self.shape.len()
     }
 
-    /// The number of elements. Layouts are checked when they are made, so this cannot overflow.
+    /// The number of elements. Layouts are checked when they are made, so only a part of the
+    /// product of an empty one can wrap around.
     pub fn numel(&self) -> usize {
-        self.shape.iter().product()
+        self.shape.iter().fold(1, |n: usize, &d| n.wrapping_mul(d))
     }
 
     /// Whether elements lie in row-major order without gaps.
@@ -68,7 +69,7 @@ impl Layout {
                 if self.strides[d] != step {
                     return self.shape.contains(&0);
                 }
-                step *= n as isize;
+                step = step.wrapping_mul(n as isize);
             }
         }
         true
@@ -380,7 +381,7 @@ impl Layout {
             return Ok(out);
         }
         out.shape[dim] = ((n - size) / step + 1) as usize;
-        out.strides[dim] = self.strides[dim] * step as isize;
+        out.strides[dim] = self.strides[dim].saturating_mul(step as isize);
         out.shape.push(size as usize);
         out.strides.push(self.strides[dim]);
         Ok(out)
@@ -413,7 +414,8 @@ impl Layout {
             out.strides.remove(d);
         }
         out.shape.push(n as usize);
-        out.strides.push(self.strides[a] + self.strides[b]);
+        out.strides
+            .push(self.strides[a].saturating_add(self.strides[b]));
         Ok(out)
     }
 

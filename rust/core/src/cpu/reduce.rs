@@ -47,7 +47,7 @@ fn offset(dims: &[(usize, isize)], mut i: usize) -> isize {
 }
 
 fn count(dims: &[(usize, isize)]) -> usize {
-    dims.iter().map(|d| d.0).product()
+    dims.iter().fold(1, |n: usize, d| n.wrapping_mul(d.0))
 }
 
 /// An input split into kept and reduced dimensions.
@@ -62,7 +62,7 @@ struct Plan {
 impl Plan {
     fn new(x: &Tensor, mask: &[bool]) -> Plan {
         let size = x.dtype().size() as isize;
-        let dim = |d: usize| (x.size(d), x.stride(d) * size);
+        let dim = |d: usize| (x.size(d), x.stride(d).wrapping_mul(size));
         let kept = coalesce((0..x.ndim()).filter(|&d| !mask[d]).map(dim));
         let mut over: SmallVec<[(usize, isize); 5]> =
             (0..x.ndim()).filter(|&d| mask[d]).map(dim).collect();

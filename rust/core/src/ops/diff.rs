@@ -62,6 +62,11 @@ fn diff(
         _ => {
             let parts: SmallVec<[&Tensor; 3]> =
                 [prepend, Some(x), append].into_iter().flatten().collect();
+            ensure!(
+                parts.iter().all(|p| p.ndim() == x.ndim()),
+                Runtime,
+                "diff expects prepend or append to be the same dimension as input"
+            );
             joined(&parts, d)?
         }
     };

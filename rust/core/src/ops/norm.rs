@@ -80,8 +80,8 @@ impl Norm {
     }
     fn stats(&self) -> usize {
         match self.over {
-            Over::Rows { .. } => self.n * self.groups,
-            _ => self.groups * self.d,
+            Over::Rows { .. } => self.n.saturating_mul(self.groups),
+            _ => self.groups.saturating_mul(self.d),
         }
     }
 

@@ -221,6 +221,15 @@ impl Op for Reduce {
         if y.dtype().is_complex() && self.kind == Kind::Sum {
             return self.sum_parts(&x.to_dtype(y.dtype())?, y);
         }
+        // The kernels below read real numbers.
+        let real;
+        let x = match x.dtype().is_complex() && !matches!(self.kind, Kind::Any | Kind::All) {
+            true => {
+                real = x.to_dtype(self.dtype)?;
+                &real
+            }
+            false => x,
+        };
         // Truth depends on the input's own type: 0.5 is true.
         let compute = match self.kind {
             Kind::Any | Kind::All => x.dtype().compute(),
