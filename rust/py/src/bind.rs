@@ -45,6 +45,7 @@ enum Misfit {
     Raised(PyErr),
 }
 
+// SAFETY: the interpreter calls this attached, with a `Callable` and as many `args` as it says.
 unsafe extern "C" fn call(
     callable: *mut ffi::PyObject,
     args: *const *mut ffi::PyObject,
@@ -385,6 +386,7 @@ extern "C" {
     fn PyMethod_New(func: *mut ffi::PyObject, obj: *mut ffi::PyObject) -> *mut ffi::PyObject;
 }
 
+// SAFETY: the interpreter calls this attached, with live objects.
 unsafe extern "C" fn bind_method(
     func: *mut ffi::PyObject,
     obj: *mut ffi::PyObject,
@@ -397,31 +399,37 @@ unsafe extern "C" fn bind_method(
     PyMethod_New(func, obj)
 }
 
+// SAFETY: the interpreter calls this attached, with a `Callable`.
 unsafe extern "C" fn repr(obj: *mut ffi::PyObject) -> *mut ffi::PyObject {
     let py = Python::assume_attached();
     let name = &(*obj.cast::<Callable>()).function.name;
     PyString::new(py, &format!("<built-in method {name}>")).into_ptr()
 }
 
+// SAFETY: the interpreter calls this attached, with a `Callable`.
 unsafe extern "C" fn get_name(obj: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
     let py = Python::assume_attached();
     PyString::new(py, &(*obj.cast::<Callable>()).function.name).into_ptr()
 }
 
+// SAFETY: the interpreter calls this attached, with a `Callable`.
 unsafe extern "C" fn get_doc(obj: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
     let py = Python::assume_attached();
     PyString::new(py, &(*obj.cast::<Callable>()).function.doc).into_ptr()
 }
 
+// SAFETY: the interpreter calls this attached.
 unsafe extern "C" fn get_module(_: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
     let py = Python::assume_attached();
     PyString::new(py, "pytensorlib").into_ptr()
 }
 
+// SAFETY: the interpreter calls this attached, with a `Callable`.
 unsafe extern "C" fn reduce(obj: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
     get_name(obj, std::ptr::null_mut())
 }
 
+// SAFETY: the interpreter calls this attached, once, with a `Callable` nobody else holds.
 unsafe extern "C" fn dealloc(obj: *mut ffi::PyObject) {
     let ty = ffi::Py_TYPE(obj);
     if let Some(free) = (*ty).tp_free {
@@ -473,6 +481,7 @@ fn make_type(py: Python<'_>) -> PyResult<*mut ffi::PyTypeObject> {
             ml_flags: ffi::METH_NOARGS,
             ml_doc: std::ptr::null(),
         },
+        // SAFETY: an entry of zeros ends the list.
         unsafe { std::mem::zeroed() },
     ]));
     let slot = |slot: c_int, pfunc: *mut c_void| ffi::PyType_Slot { slot, pfunc };

@@ -136,6 +136,7 @@ folds! {
 }
 
 /// Thirty-two running results, then their tree: short dependency chains and small error.
+// SAFETY: `x` has `n` elements.
 #[inline(always)]
 unsafe fn row<T: Copy, F: Fold<T>>(x: *const T, n: usize, c: T) -> T {
     const LANES: usize = 32;
@@ -167,6 +168,7 @@ unsafe fn row<T: Copy, F: Fold<T>>(x: *const T, n: usize, c: T) -> T {
     lanes[0]
 }
 
+// SAFETY: `acc`, `x` and `c` have `n` elements, and `acc` overlaps neither.
 #[inline(always)]
 unsafe fn columns<T: Copy, F: Fold<T>>(acc: *mut T, x: *const T, c: *const T, n: usize) {
     for j in 0..n {
@@ -174,6 +176,7 @@ unsafe fn columns<T: Copy, F: Fold<T>>(acc: *mut T, x: *const T, c: *const T, n:
     }
 }
 
+// SAFETY: `acc` and `x` have `n` elements and do not overlap.
 #[inline(always)]
 unsafe fn merge<T: Copy, F: Fold<T>>(acc: *mut T, x: *const T, n: usize) {
     for j in 0..n {
@@ -183,12 +186,15 @@ unsafe fn merge<T: Copy, F: Fold<T>>(acc: *mut T, x: *const T, n: usize) {
 
 mod portable {
     use super::*;
+    // SAFETY: `x` has `n` elements.
     pub unsafe fn row<T: Copy, F: Fold<T>>(x: *const T, n: usize, c: T) -> T {
         super::row::<T, F>(x, n, c)
     }
+    // SAFETY: `acc`, `x` and `c` have `n` elements, and `acc` overlaps neither.
     pub unsafe fn columns<T: Copy, F: Fold<T>>(a: *mut T, x: *const T, c: *const T, n: usize) {
         super::columns::<T, F>(a, x, c, n)
     }
+    // SAFETY: `acc` and `x` have `n` elements and do not overlap.
     pub unsafe fn merge<T: Copy, F: Fold<T>>(a: *mut T, x: *const T, n: usize) {
         super::merge::<T, F>(a, x, n)
     }
@@ -197,14 +203,17 @@ mod portable {
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use super::*;
+    // SAFETY: `x` has `n` elements.
     #[target_feature(enable = "avx2,fma")]
     pub unsafe fn row<T: Copy, F: Fold<T>>(x: *const T, n: usize, c: T) -> T {
         super::row::<T, F>(x, n, c)
     }
+    // SAFETY: `acc`, `x` and `c` have `n` elements, and `acc` overlaps neither.
     #[target_feature(enable = "avx2,fma")]
     pub unsafe fn columns<T: Copy, F: Fold<T>>(a: *mut T, x: *const T, c: *const T, n: usize) {
         super::columns::<T, F>(a, x, c, n)
     }
+    // SAFETY: `acc` and `x` have `n` elements and do not overlap.
     #[target_feature(enable = "avx2,fma")]
     pub unsafe fn merge<T: Copy, F: Fold<T>>(a: *mut T, x: *const T, n: usize) {
         super::merge::<T, F>(a, x, n)

@@ -53,6 +53,7 @@ macro_rules! floats {
             fn widen(self) -> $t { self }
             #[inline(always)]
             fn narrow(x: $t) -> Self { x }
+            // SAFETY: as for [`gemm`].
             unsafe fn multiply(p: &Problem<Self>) { panels(p); }
         }
     )*};
@@ -73,6 +74,7 @@ macro_rules! integers {
             fn widen(self) -> $t { self }
             #[inline(always)]
             fn narrow(x: $t) -> Self { x }
+            // SAFETY: as for [`gemm`].
             unsafe fn multiply(p: &Problem<Self>) { tiles(p, wrapping_tile::<$t>); }
         }
     )*};
@@ -89,6 +91,7 @@ impl GemmElem for bf16 {
     fn narrow(x: f32) -> Self {
         bf16::from_f32(x)
     }
+    // SAFETY: as for [`gemm`].
     unsafe fn multiply(p: &Problem<Self>) {
         tiles(p, float_tile);
     }
@@ -113,6 +116,7 @@ impl GemmElem for f16 {
     fn narrow(x: f32) -> Self {
         f16::from_f32(x)
     }
+    // SAFETY: as for [`gemm`].
     unsafe fn multiply(p: &Problem<Self>) {
         tiles(p, float_tile);
     }
@@ -127,11 +131,13 @@ struct Mat<P> {
 }
 
 impl<T: GemmElem> Mat<*const T> {
+    // SAFETY: row `i` and column `j` lie inside the matrix.
     #[inline(always)]
     unsafe fn at(&self, i: usize, j: usize) -> *const T {
         self.ptr.offset(i as isize * self.rs + j as isize * self.cs)
     }
 
+    // SAFETY: row `i` and column `j` lie inside the matrix, which is readable.
     #[inline(always)]
     unsafe fn get(&self, i: usize, j: usize) -> T::Acc {
         (*self.at(i, j)).widen()
@@ -147,6 +153,7 @@ impl<T: GemmElem> Mat<*const T> {
 }
 
 impl<T> Mat<*mut T> {
+    // SAFETY: row `i` and column `j` lie inside the matrix.
     #[inline(always)]
     unsafe fn at(&self, i: usize, j: usize) -> *mut T {
         self.ptr.offset(i as isize * self.rs + j as isize * self.cs)
@@ -171,6 +178,7 @@ unsafe impl<T: GemmElem> Sync for Problem<T> {}
 
 impl<T: GemmElem> Problem<T> {
     /// Writes alpha * x + beta * c; c is not read where beta is zero.
+    // SAFETY: row `i` and column `j` lie inside C, and no other thread touches that element.
     #[inline(always)]
     unsafe fn put(&self, i: usize, j: usize, x: T::Acc) {
         let c = self.c.at(i, j);
@@ -201,6 +209,7 @@ impl<T: GemmElem> Problem<T> {
     }
 
     /// The part that makes `m` rows from row `i` on.
+    // SAFETY: `i + m` is at most the number of rows.
     unsafe fn rows(&self, i: usize, m: usize) -> Self {
         let a = Mat {
             ptr: self.a.at(i, 0),
@@ -219,12 +228,15 @@ macro_rules! leveled {
     ($(#[$doc:meta])* fn $name:ident<T: GemmElem>($($arg:ident: $t:ty),*) $body:block) => {
         $(#[$doc])*
         unsafe fn $name<T: GemmElem>($($arg: $t),*) {
+            // SAFETY: as for the function around it.
             #[inline(always)]
             unsafe fn plain<T: GemmElem>($($arg: $t),*) $body
             #[cfg(target_arch = "x86_64")]
             {
+                // SAFETY: as for the function around it, which has asked `level`.
                 #[target_feature(enable = "avx2,fma,f16c")]
                 unsafe fn avx2<T: GemmElem>($($arg: $t),*) { plain($($arg),*) }
+                // SAFETY: as for the function around it, which has asked `level`.
                 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
                 unsafe fn avx512<T: GemmElem>($($arg: $t),*) { plain($($arg),*) }
                 match level() {
@@ -344,6 +356,7 @@ leveled! {
 }
 
 /// The product with one column.
+// SAFETY: as for [`gemm`]; `p` has one column and a depth that is not zero.
 unsafe fn vector<T: GemmElem>(p: &Problem<T>) {
     // The column is read once for every row: widen it and lay it out once.
     let x: Vec<T::Acc> = (0..p.k).map(|q| p.b.get(q, 0)).collect();
@@ -422,6 +435,7 @@ leveled! {
 }
 
 /// float32 and float64: the longer side of C is cut into panels, one or two for each thread.
+// SAFETY: as for [`gemm`].
 unsafe fn panels<T: GemmElem<Acc = T> + Acc>(p: &Problem<T>) {
     let whole = if p.n > p.m { p.transposed() } else { *p };
     let most = (p.m.saturating_mul(p.n).saturating_mul(p.k) / GRAIN).clamp(1, num_threads());
@@ -467,6 +481,7 @@ unsafe fn panels<T: GemmElem<Acc = T> + Acc>(p: &Problem<T>) {
 type TileKernel<A> = unsafe fn((usize, usize, usize), a: *const A, b: *const A, acc: *mut A);
 
 /// Brings tiles of A and B into contiguous memory of the accumulator's type.
+// SAFETY: as for [`gemm`]; `kernel` keeps to the sizes it is given.
 unsafe fn tiles<T: GemmElem>(p: &Problem<T>, kernel: TileKernel<T::Acc>) {
     let p = if p.n < p.m && p.c.rs == 1 {
         p.transposed()
@@ -537,6 +552,7 @@ leveled! {
     }
 }
 
+// SAFETY: `a`, `b` and `acc` hold m*k, k*n and m*n elements; `acc` overlaps neither.
 unsafe fn float_tile(size: (usize, usize, usize), a: *const f32, b: *const f32, acc: *mut f32) {
     let (m, n, k) = size;
     let (n_, k_) = (n as isize, k as isize);

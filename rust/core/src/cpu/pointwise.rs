@@ -65,6 +65,7 @@ impl View {
     }
 
     /// Calls `f(address, step, count, done)` for the runs that make up elements `start..start+n`.
+    // SAFETY: `start + n` is at most the number of elements of the view.
     #[inline(always)]
     unsafe fn runs(&self, start: usize, n: usize, mut f: impl FnMut(*mut u8, isize, usize, usize)) {
         let k = self.dims.len();
@@ -179,6 +180,8 @@ pub unsafe fn run<T: Compute>(
     });
 }
 
+// SAFETY: the views are valid for `start..end`, which no other thread writes; `params` is the
+// kernel's own.
 unsafe fn span<T: Compute>(
     kernel: Kernel<T>,
     params: *const (),

@@ -103,6 +103,7 @@ impl<T: Copy> Tree<T> {
             n: 0,
         }
     }
+    // SAFETY: `k` holds kernels that the machine can run.
     unsafe fn push(&mut self, mut v: T, k: &Kernels<T>) {
         let mut at = 0;
         while self.n >> at & 1 == 1 {
@@ -114,6 +115,7 @@ impl<T: Copy> Tree<T> {
         self.levels[at] = v;
         self.n += 1;
     }
+    // SAFETY: `k` holds kernels that the machine can run.
     unsafe fn total(&self, k: &Kernels<T>) -> T {
         let mut total = k.init;
         let mut first = true;
@@ -134,6 +136,7 @@ impl<T: Copy> Tree<T> {
 }
 
 /// Combines elements `start..end` of the reduced dimensions at `ptr`.
+// SAFETY: `ptr` is where what one result reduces begins, and `end` is at most its size.
 unsafe fn row_total<T: Reducible>(
     plan: &Plan,
     k: &Kernels<T>,
@@ -276,6 +279,7 @@ impl<T: Copy> Cascade<T> {
             levels: [[k.init; TILE]; 4],
         }
     }
+    // SAFETY: `k` holds kernels that the machine can run.
     unsafe fn carry(&mut self, rows: usize, width: usize, k: &Kernels<T>) {
         let mut span = 32;
         for l in 0..3 {
@@ -288,6 +292,7 @@ impl<T: Copy> Cascade<T> {
             span *= 32;
         }
     }
+    // SAFETY: `k` holds kernels that the machine can run.
     unsafe fn total(&mut self, width: usize, k: &Kernels<T>) -> &mut [T; TILE] {
         for l in 1..4 {
             let (low, high) = self.levels.split_at_mut(l);

@@ -64,6 +64,8 @@ impl Op for TakeAlong {
         Ok(SmallVec::from_elem(meta, 1))
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        // SAFETY: both tensors are contiguous with elements of `T`; each index lies inside `dim` of
+        // `x`.
         unsafe fn moved<T: Copy + Send + Sync>(x: &Tensor, index: &[i64], y: &Tensor, dim: usize) {
             let (_, n, inner) = around(x.shape(), dim);
             let (_, m, _) = around(y.shape(), dim);

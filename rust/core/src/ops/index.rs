@@ -326,6 +326,7 @@ fn launched(layout: &Layout, dims: &[usize], idx: &[&Tensor]) -> Result<launch::
 }
 
 /// Moves `n` neighbouring elements.
+// SAFETY: `from` and `to` hold `n` aligned elements of `size` bytes and do not overlap.
 #[inline(always)]
 unsafe fn move_run(from: *const u8, to: *mut u8, n: usize, size: usize) {
     match (n, size) {
@@ -338,6 +339,7 @@ unsafe fn move_run(from: *const u8, to: *mut u8, n: usize, size: usize) {
 }
 
 /// Moves elements at the given offsets to neighbouring places.
+// SAFETY: each offset is inside `from`; `to` holds one element for each and does not overlap.
 unsafe fn gather_run(from: *const u8, to: *mut u8, offsets: &[usize], size: usize) {
     for (i, &o) in offsets.iter().enumerate() {
         move_run(from.add(o * size), to.add(i * size), 1, size);
@@ -508,6 +510,7 @@ impl Op for IndexPut {
     }
 }
 
+// SAFETY: `to` and `from` hold `n` elements and do not overlap.
 #[inline(always)]
 unsafe fn combine_run<T: Cell>(to: *mut T, from: *const T, n: usize, mode: Mode) {
     match mode {

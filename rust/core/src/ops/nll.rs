@@ -50,8 +50,10 @@ macro_rules! leveled {
             fn plain<$R: Float>($($arg: $t),*) $body
             #[cfg(target_arch = "x86_64")]
             {
+                // SAFETY: nothing but the instructions is asked for.
                 #[target_feature(enable = "avx2,fma,f16c")]
                 unsafe fn avx2<$R: Float>($($arg: $t),*) { plain::<$R>($($arg),*) }
+                // SAFETY: nothing but the instructions is asked for.
                 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
                 unsafe fn avx512<$R: Float>($($arg: $t),*) { plain::<$R>($($arg),*) }
                 match level() {

@@ -118,6 +118,7 @@ fn lanes<T: Copy>(n: usize, init: T, step: impl Fn(T, usize) -> T, join: impl Fn
 }
 
 /// One contiguous row.
+// SAFETY: `x` and `y` hold `n` elements.
 #[inline(always)]
 unsafe fn row<T: Exponential, const LOG: bool>(x: *const T, y: *mut T, n: usize) {
     let top = lanes(n, T::LOWEST, |a, i| larger(a, *x.add(i)), larger);
@@ -140,6 +141,7 @@ unsafe fn row<T: Exponential, const LOG: bool>(x: *const T, y: *mut T, n: usize)
 }
 
 /// `width` columns of `n` elements that lie `stride` apart.
+// SAFETY: `width` is at most TILE; `x` and `y` hold `width` columns of `n` elements.
 #[inline(always)]
 unsafe fn columns<T: Exponential, const LOG: bool>(
     x: *const T,
@@ -181,6 +183,7 @@ unsafe fn columns<T: Exponential, const LOG: bool>(
 }
 
 /// The gradient in one row: `y (g - sum(g y))`, or `g - e^y sum(g)` for the logarithm.
+// SAFETY: `g`, `y` and `d` hold `n` elements.
 #[inline(always)]
 unsafe fn grad_row<T: Exponential, const LOG: bool>(g: *const T, y: *const T, d: *mut T, n: usize) {
     let zero = T::default();
@@ -197,6 +200,7 @@ unsafe fn grad_row<T: Exponential, const LOG: bool>(g: *const T, y: *const T, d:
     }
 }
 
+// SAFETY: `width` is at most TILE; `g`, `y` and `d` hold `width` columns of `n` elements.
 #[inline(always)]
 unsafe fn grad_columns<T: Exponential, const LOG: bool>(
     g: *const T,
@@ -241,6 +245,7 @@ struct Lines<T> {
     width: usize,
 }
 
+// SAFETY: the pointers of `l` hold its lines, and no other thread writes them.
 #[inline(always)]
 unsafe fn lines<T: Exponential, const LOG: bool, const GRAD: bool>(l: Lines<T>) {
     match (GRAD, l.stride == 1) {
@@ -251,14 +256,17 @@ unsafe fn lines<T: Exponential, const LOG: bool, const GRAD: bool>(l: Lines<T>) 
     }
 }
 
+// SAFETY: as for `lines`.
 unsafe fn portable<T: Exponential, const LOG: bool, const GRAD: bool>(l: Lines<T>) {
     lines::<T, LOG, GRAD>(l)
 }
+// SAFETY: as for `lines`; picked only where the machine has the instructions.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn avx2<T: Exponential, const LOG: bool, const GRAD: bool>(l: Lines<T>) {
     lines::<T, LOG, GRAD>(l)
 }
+// SAFETY: as for `lines`; picked only where the machine has the instructions.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
 unsafe fn avx512<T: Exponential, const LOG: bool, const GRAD: bool>(l: Lines<T>) {

@@ -178,6 +178,8 @@ impl Geometry {
     }
 
     /// Patches of `channels` channels for output positions `from..to`, one row per kernel element.
+    // SAFETY: `x` has `channels` input planes, `out` room for their patches; `to` is inside the
+    // output.
     unsafe fn gather<T: Number>(
         &self,
         x: *const T,
@@ -212,6 +214,8 @@ impl Geometry {
     }
 
     /// The adjoint of [`Geometry::gather`]: adds rows back to where they were read.
+    // SAFETY: `rows` has the patches of `channels` planes, `x` those planes; `to` is inside the
+    // output.
     unsafe fn scatter<T: Number>(
         &self,
         rows: *const T,
@@ -314,6 +318,8 @@ impl Geometry {
     }
 
     /// One channel in, one out: rows are summed directly.
+    // SAFETY: the pointers hold the tensors of this geometry; `y` overlaps none, `bias` may be
+    // null.
     unsafe fn depthwise<T: Number>(&self, x: Ptr<T>, w: Ptr<T>, bias: Ptr<T>, y: Ptr<T>) {
         let (len, taps) = (self.output_len(), self.kernel_len());
         let planes = self.batch * self.groups;
@@ -410,6 +416,7 @@ impl Geometry {
     }
 
     /// With stride one, the transposed convolution is a convolution with the flipped kernel.
+    // SAFETY: the pointers hold the tensors of this geometry, and `x` overlaps none.
     unsafe fn input_by_flip<T: Number>(&self, g: *const T, w: *const T, x: *mut T) {
         let taps = self.kernel_len();
         let mut flipped = vec![T::default(); self.groups * self.outputs * self.inputs * taps];

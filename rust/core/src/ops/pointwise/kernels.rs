@@ -4,6 +4,7 @@ use super::{Pointwise, Real};
 use crate::cpu::pointwise::Kernel;
 use crate::cpu::{level, Level};
 
+// SAFETY: `params` is a `P`; `x` holds N pointers to `n` elements, and `y` has room for `n`.
 #[inline(always)]
 unsafe fn forward<P: Pointwise<N>, R: Real, const N: usize>(
     params: *const (),
@@ -18,6 +19,7 @@ unsafe fn forward<P: Pointwise<N>, R: Real, const N: usize>(
     }
 }
 
+// SAFETY: `params` is a `P`; `x` holds N pointers to `n` elements, and `y` has room for `n`.
 pub(super) unsafe fn forward_int<P: Pointwise<N>, const N: usize>(
     params: *const (),
     x: *const *const i64,
@@ -31,6 +33,7 @@ pub(super) unsafe fn forward_int<P: Pointwise<N>, const N: usize>(
     }
 }
 
+// SAFETY: `params` is a `P`; `x` holds N + 2 pointers to `n` elements, and `d` has room for `n`.
 #[inline(always)]
 unsafe fn gradient<P: Pointwise<N>, R: Real, const N: usize, const I: usize>(
     params: *const (),
@@ -54,11 +57,13 @@ unsafe fn gradient<P: Pointwise<N>, R: Real, const N: usize, const I: usize>(
 macro_rules! levels {
     ($name:ident, $R:ident, [$($g:ident),*], $body:ident) => {
         pub(super) fn $name<P: Pointwise<N>, const N: usize $(, const $g: usize)*>() -> Kernel<$R> {
+            // SAFETY: as for `$body`.
             unsafe fn portable<P: Pointwise<N>, const N: usize $(, const $g: usize)*>(
                 p: *const (), x: *const *const $R, y: *mut $R, n: usize,
             ) {
                 $body::<P, $R, N $(, $g)*>(p, x, y, n)
             }
+            // SAFETY: as for `$body`; picked only where the machine has the instructions.
             #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
             #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt")]
             unsafe fn avx2<P: Pointwise<N>, const N: usize $(, const $g: usize)*>(
@@ -66,6 +71,7 @@ macro_rules! levels {
             ) {
                 $body::<P, $R, N $(, $g)*>(p, x, y, n)
             }
+            // SAFETY: as for `$body`; picked only where the machine has the instructions.
             #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
             #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2,lzcnt")]
             unsafe fn avx512<P: Pointwise<N>, const N: usize $(, const $g: usize)*>(
