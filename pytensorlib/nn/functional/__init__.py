@@ -124,6 +124,7 @@ from ._pool import (
     max_unpool3d,
 )
 from ._vision import (
+    _pad_sequence,
     affine_grid,
     channel_shuffle,
     fold,

@@ -27,6 +27,13 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
     return _nn.pad(input, pad, mode, value)
 
 
+def _pad_sequence(
+    sequences: list[Tensor], batch_first: bool, padding_value: float, padding_side: str
+) -> Tensor:
+    """Stack sequences of different lengths, filled up on one side."""
+    return op(_nn, "pad_sequence")(sequences, batch_first, padding_value, padding_side)
+
+
 def fold(
     input: Tensor,
     output_size: Any,

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pytensorlib as pt
 
 from ... import Tensor
+from ..functional import _pad_sequence
 
 
 class _Packed(NamedTuple):
@@ -143,7 +144,7 @@ def pad_sequence(
             "pad_sequence: Expected iterable for input sequences, but got arg of type: "
             f"{type(sequences)}"
         )
-    return pt._C._nn.pad_sequence(list(sequences), batch_first, padding_value, padding_side)
+    return _pad_sequence(list(sequences), batch_first, padding_value, padding_side)
 
 
 def unpad_sequence(

@@ -6,6 +6,7 @@ use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
+use crate::ops::join::stack;
 use crate::ops::resample::Axis;
 use crate::schema::Value;
 use crate::shape::{Dims, Show};
@@ -292,6 +293,45 @@ impl Tensor {
     }
 }
 
+/// `pad_sequence`: stacks sequences filled up to the longest one; the first one's dtype and
+/// further dimensions hold for all.
+fn pad_sequence(
+    sequences: &[Tensor],
+    batch_first: bool,
+    value: Scalar,
+    side: &str,
+) -> Result<Tensor> {
+    let Some(first) = sequences.first() else {
+        bail!(Runtime, "received an empty list of sequences");
+    };
+    ensure!(
+        matches!(side, "left" | "right"),
+        Runtime,
+        "Expected padding_side to be one of left or right, but got {side}."
+    );
+    for s in sequences {
+        ensure!(
+            s.ndim() > 0,
+            Index,
+            "pad_sequence: Dimension specified as 0 but tensor has no dimensions"
+        );
+    }
+    let longest = sequences.iter().map(|s| s.size(0)).max().unwrap_or(0);
+    let rows = sequences.iter().map(|s| {
+        let mut shape = first.shape().clone();
+        shape[0] = s.size(0);
+        let sizes: SmallVec<[i64; 6]> = shape.iter().map(|&n| n as i64).collect();
+        let mut pad: SmallVec<[i64; 6]> = SmallVec::from_elem(0, 2 * shape.len());
+        let end = pad.len() - if side == "left" { 2 } else { 1 };
+        pad[end] = (longest - s.size(0)) as i64;
+        s.to_dtype(first.dtype())?
+            .expand(&sizes)?
+            .pad_constant(&pad, value)
+    });
+    let rows = rows.collect::<Result<Vec<_>>>()?;
+    stack(&rows, if batch_first { 0 } else { 1 })
+}
+
 fn folded(n: usize, how: Fold, a: &crate::schema::Args) -> Result<Value> {
     Ok(fold_n(n, how, a.tensor(0)?, a.ints(1)?)?.into())
 }
@@ -306,6 +346,10 @@ crate::entries! {
         let value = a.opt_scalar(3);
         Ok(a.tensor(0)?.pad(a.ints(1)?, a.str(2)?, value)?.into())
     };
+    /// Stacks sequences of different lengths, filled up with a value.
+    "pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0.0, \
+     str padding_side='right') -> Tensor", NN,
+    |a| Ok(pad_sequence(a.tensors(0)?, a.bool(1)?, a.scalar(2)?, a.str(3)?)?.into());
     /// Pads the last dimension by reflection at the edge.
     "reflection_pad1d(Tensor self, int[] padding) -> Tensor", NN,
     |a| folded(1, Fold::Reflect, a);
