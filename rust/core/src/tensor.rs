@@ -47,6 +47,14 @@ pub struct TensorImpl {
     wrapper: AtomicPtr<c_void>,
 }
 
+impl Drop for TensorImpl {
+    fn drop(&mut self) {
+        if let Some(meta) = self.autograd.get() {
+            meta.leave();
+        }
+    }
+}
+
 /// A cheap handle: clones share everything, in-place changes included.
 #[derive(Clone)]
 pub struct Tensor(Arc<TensorImpl>);
@@ -222,6 +230,7 @@ impl Tensor {
             None,
         );
         if let Some(meta) = a.autograd.get() {
+            meta.forget_accumulator();
             let _ = out.0.autograd.set(meta.clone());
         }
         out

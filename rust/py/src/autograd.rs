@@ -387,6 +387,9 @@ pub fn traverse(t: &Tensor, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> 
     let Some(s) = meta.state.try_lock() else {
         return Ok(());
     };
+    if s.in_graph() {
+        return Ok(());
+    }
     for (_, hook) in &s.hooks {
         if let Some(h) = hook.as_any().downcast_ref::<PyHook>() {
             visit.call(&h.0)?;

@@ -35,7 +35,7 @@ pub trait Backward: Send + Sync + 'static {
         false
     }
     /// The leaf that an accumulating node writes to.
-    fn leaf(&self) -> Option<&Arc<Meta>> {
+    fn leaf(&self) -> Option<Arc<Meta>> {
         None
     }
     fn as_any(&self) -> &dyn Any;
@@ -179,10 +179,43 @@ pub struct State {
     pub edge: Option<Edge>,
     pub grad: Option<Tensor>,
     pub retains_grad: bool,
-    accumulator: Option<Weak<Node>>,
+    /// Where gradients of this leaf arrive; kept, for every use of the leaf needs it.
+    accumulator: Option<Arc<Node>>,
     /// Hooks of a leaf; other tensors' hooks are kept by their node.
     pub hooks: Hooks<Arc<dyn Hook>>,
     pub post_accumulate: Hooks<Arc<dyn Hook>>,
+}
+
+impl State {
+    /// Whether a graph holds the node where gradients of this leaf arrive.
+    pub fn in_graph(&self) -> bool {
+        self.accumulator
+            .as_ref()
+            .is_some_and(|n| Arc::strong_count(n) > 1)
+    }
+}
+
+impl Meta {
+    /// Makes the next use of the leaf describe it anew: its shape or type changed.
+    pub fn forget_accumulator(&self) {
+        let old = self.state.lock().accumulator.take();
+        drop(old);
+    }
+
+    /// The tensor is going away: what a graph still needs of it moves to the graph.
+    pub fn leave(self: &Arc<Self>) {
+        if Arc::strong_count(self) > 1 {
+            return;
+        }
+        let Some(node) = self.state.lock().accumulator.take() else {
+            return;
+        };
+        if Arc::strong_count(&node) > 1 {
+            if let Some(f) = node.func.as_any().downcast_ref::<AccumulateGrad>() {
+                let _ = f.kept.set(self.clone());
+            }
+        }
+    }
 }
 
 impl Tensor {
@@ -220,16 +253,18 @@ impl Tensor {
         if !s.requires_grad {
             return Ok(None);
         }
-        if let Some(node) = s.accumulator.as_ref().and_then(Weak::upgrade) {
+        if let Some(node) = &s.accumulator {
+            let node = node.clone();
             return Ok(Some(Edge { node, nr: 0 }));
         }
         let outputs = smallvec::smallvec![TensorMeta::of(self)];
         let accumulate = AccumulateGrad {
-            meta: meta.clone(),
+            meta: Arc::downgrade(meta),
+            kept: OnceLock::new(),
             strides: crate::shape::Strides::from_slice(self.strides()),
         };
         let node = Node::first(outputs, accumulate);
-        s.accumulator = Some(Arc::downgrade(&node));
+        s.accumulator = Some(node.clone());
         Ok(Some(Edge { node, nr: 0 }))
     }
 
@@ -374,7 +409,10 @@ impl Tensor {
 
 /// The end of the graph at a leaf.
 pub struct AccumulateGrad {
-    meta: Arc<Meta>,
+    /// Weak, for the leaf's place in the graph holds this node.
+    meta: Weak<Meta>,
+    /// The same, once the leaf itself is gone but the graph is not: its hooks still run.
+    kept: OnceLock<Arc<Meta>>,
     strides: crate::shape::Strides,
 }
 
@@ -388,8 +426,11 @@ impl Backward for AccumulateGrad {
             return Ok(Grads::new());
         };
         // The lock makes sums from several threads exact; the host's lock stays with us meanwhile.
+        let Some(meta) = self.leaf() else {
+            return Ok(Grads::new());
+        };
         host::keep_locked(|| {
-            let mut s = self.meta.state.lock();
+            let mut s = meta.state.lock();
             let recorded = super::mode::grad();
             let new = match s.grad.take() {
                 None if !recorded && g.is_unique() && *g.strides() == self.strides => g,
@@ -417,8 +458,8 @@ impl Backward for AccumulateGrad {
         Ok(Grads::new())
     }
 
-    fn leaf(&self) -> Option<&Arc<Meta>> {
-        Some(&self.meta)
+    fn leaf(&self) -> Option<Arc<Meta>> {
+        self.kept.get().cloned().or_else(|| self.meta.upgrade())
     }
     fn as_any(&self) -> &dyn Any {
         self
