@@ -292,7 +292,7 @@ impl Tensor {
         let start = self.0.storage.ptr();
         // A host kernel that is given memory of the GPU must not write to address zero.
         assert!(!start.is_null(), "expected a tensor in host memory");
-        start.wrapping_add(self.0.layout.offset * self.0.dtype.size())
+        start.wrapping_add(self.0.layout.offset.wrapping_mul(self.0.dtype.size()))
     }
 
     /// A contiguous CPU tensor's elements. `T` must be the dtype's type.

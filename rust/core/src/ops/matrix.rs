@@ -67,6 +67,17 @@ fn sum_last(x: &Tensor) -> Result<Tensor> {
     x.sum_mask(&mask, true, None)
 }
 
+/// The sum of the singular values.
+pub fn nuclear_norm(
+    name: &str,
+    x: &Tensor,
+    dims: &[i64],
+    keepdim: bool,
+    dtype: Option<DType>,
+) -> Result<Tensor> {
+    matrix_norm(name, x, Order::Nuclear, dims, keepdim, dtype)
+}
+
 fn matrix_norm(
     name: &str,
     x: &Tensor,

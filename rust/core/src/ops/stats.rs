@@ -1,5 +1,6 @@
 //! Variance, norms, counts and histograms.
 
+use super::matrix::nuclear_norm;
 use super::pointwise::apply;
 use super::pointwise::binary::{Maximum, Pow};
 use super::pointwise::compare::Eq;
@@ -376,10 +377,9 @@ fn norm(a: &Args) -> Result<Value> {
     let p = match &a.values[1] {
         Value::Str(s) if &**s == "fro" => 2.0,
         Value::Str(s) if &**s == "nuc" => {
-            bail!(
-                NotImplemented,
-                "norm: the nuclear norm is found as linalg.matrix_norm(x, 'nuc')"
-            )
+            let dims = a.opt_ints(2).unwrap_or(&[-2, -1]);
+            let x = a.tensor(0)?;
+            return Ok(nuclear_norm("norm", x, dims, a.bool(3)?, a.dtype(4))?.into());
         }
         Value::Str(s) => bail!(
             Value,

@@ -440,6 +440,15 @@ fn repeat(x: &Tensor, times: &[i64]) -> Result<Tensor> {
         Show(times),
         Show(x.shape())
     );
+    let lead = times.len() - x.ndim();
+    let fits = |d: usize| (x.size(d) as i64).checked_mul(times[lead + d]).is_some();
+    ensure!(
+        (0..x.ndim()).all(fits),
+        Runtime,
+        "repeat: sizes overflow a 64-bit integer: {} of {}",
+        Show(times),
+        Show(x.shape())
+    );
     dispatch::call1(
         Repeat {
             times: times.iter().map(|&t| t as usize).collect(),
