@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins as _builtins
 import math as _math
+from typing import TYPE_CHECKING
 from typing import Any as _Any
 
 from . import _C
@@ -34,28 +35,62 @@ from .autograd import (  # noqa: E402
 from .functional import *  # noqa: E402, F403
 from ._legacy import *  # noqa: E402, F403
 from .random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
-from .serialization import load, save  # noqa: E402
 from .storage import *  # noqa: E402, F403
 
 from . import (  # noqa: E402
     autograd,
-    backends,
     cuda,
-    fft,
     linalg,
     nn,
-    optim,
     random,
-    serialization,
-    signal,
-    special,
     storage,
-    testing,
-    transforms,
-    utils,
     wgpu,
 )
 # isort: on
+
+if TYPE_CHECKING:
+    from . import (
+        backends,
+        fft,
+        optim,
+        serialization,
+        signal,
+        special,
+        testing,
+        transforms,
+        utils,
+    )
+    from .serialization import load, save
+
+# Loaded when first used: importing them would take a third of the time of `import pytensorlib`.
+_LATER = {
+    "optim",
+    "serialization",
+    "testing",
+    "transforms",
+    "utils",
+    "special",
+    "fft",
+    "signal",
+    "backends",
+}
+
+
+def __getattr__(name: str) -> _Any:
+    from importlib import import_module
+
+    if name in _LATER:
+        return import_module(f"{__name__}.{name}")
+    if name in {"load", "save"}:
+        found = getattr(import_module(f"{__name__}.serialization"), name)
+        globals()[name] = found
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER, "load", "save"})
+
 
 # Other names of element types.
 float = _C.float32

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import pytensorlib as torch
 
 VALUES = np.arange(24.0).reshape(2, 3, 4)
