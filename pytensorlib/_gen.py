@@ -112,14 +112,16 @@ def parse(schema: str) -> Schema:
         if part == "*":
             keyword_only = True
             continue
-        kind, _, rest = part.rpartition(" ")
-        rest, has_default, value = rest.partition("=")
+        declared = re.fullmatch(r"(.+) (\w+)(?:=(.*))?", part)
+        if not declared:
+            raise ValueError(f"not a parameter: {part} in {schema}")
+        kind, own_name, value = declared.groups()
         own = python_type(kind)
         if value == "None" and not own.endswith("None"):
             own += " | None"
-        safe = f"{rest}_" if keyword.iskeyword(rest) else rest
-        int_list = bool(re.fullmatch(r"(Sym)?[Ii]nt\[\d*\]", kind)) and not has_default
-        parameters.append(Parameter(safe, own, bool(has_default), keyword_only, int_list))
+        safe = f"{own_name}_" if keyword.iskeyword(own_name) else own_name
+        int_list = value is None and bool(re.fullmatch(r"(Sym)?[Ii]nt\[\d*\]", kind))
+        parameters.append(Parameter(safe, own, value is not None, keyword_only, int_list))
     if outside == "()":
         return Schema(name, overload or "", tuple(parameters), (), ("None",))
     results = list(split(outside[1:-1] if outside.startswith("(") else outside))

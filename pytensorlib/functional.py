@@ -72,8 +72,6 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
         if n < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
         if n > min(a.dim(), b.dim()):
-            raise RuntimeError(
-                f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}"
-            )
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         left, right = list(range(-n, 0)), list(range(n))
     return _C._tensordot(a, b, left, right, out=out)

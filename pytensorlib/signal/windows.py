@@ -97,9 +97,7 @@ def nuttall(M: int, *, sym: bool = True, **kwargs: Any) -> Any:
 
 def cosine(M: int, *, sym: bool = True, **kwargs: Any) -> Any:
     """Return half a period of a sine."""
-    return _window(
-        "cosine", M, sym, lambda i, n: math.sin(math.pi * (i + 0.5) / (n + 1)), **kwargs
-    )
+    return _window("cosine", M, sym, lambda i, n: math.sin(math.pi * (i + 0.5) / (n + 1)), **kwargs)
 
 
 def exponential(
