@@ -29,7 +29,9 @@ fn coalesce(dims: impl Iterator<Item = (usize, isize)>) -> Extents {
             continue;
         }
         match out.last_mut() {
-            Some(last) if last.1 == stride * n as isize => *last = (last.0 * n, stride),
+            Some(last) if last.1 == stride.wrapping_mul(n as isize) => {
+                *last = (last.0.wrapping_mul(n), stride)
+            }
             _ => out.push((n, stride)),
         }
     }
@@ -200,8 +202,7 @@ pub fn reduce<T: Reducible>(x: &Tensor, mask: &[bool], kind: Kind, c: Option<&[T
     let plan = Plan::new(x, mask);
     let length: usize = (0..x.ndim())
         .filter(|&d| mask[d])
-        .map(|d| x.size(d))
-        .product();
+        .fold(1, |n: usize, d| n.wrapping_mul(x.size(d)));
     if out.is_empty() {
         return;
     }
@@ -414,8 +415,7 @@ pub fn find<T: Reducible>(x: &Tensor, mask: &[bool], values: &[T], out: &mut [i6
     let plan = Plan::new(x, mask);
     let length: usize = (0..x.ndim())
         .filter(|&d| mask[d])
-        .map(|d| x.size(d))
-        .product();
+        .fold(1, |n: usize, d| n.wrapping_mul(x.size(d)));
     if out.is_empty() || length == 0 {
         return;
     }

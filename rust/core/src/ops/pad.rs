@@ -95,7 +95,10 @@ impl ConstantPad {
             let (before, after) = self.of(d, n);
             let size = x.size(d) as i64;
             // The part of the input that stays, as a range of the input and of the output.
-            let (start, end) = ((-before).max(0), size - (-after).max(0));
+            let (start, end) = (
+                before.saturating_neg().max(0),
+                size - after.saturating_neg().max(0),
+            );
             if end <= start {
                 return Ok(());
             }

@@ -55,8 +55,7 @@ pub fn reduced_count(shape: &[usize], mask: &[bool]) -> usize {
         .iter()
         .zip(mask)
         .filter(|(_, &m)| m)
-        .map(|(&n, _)| n)
-        .product()
+        .fold(1, |count: usize, (&n, _)| count.wrapping_mul(n))
 }
 
 /// Puts back dimensions of size one where `mask` says they were reduced.
