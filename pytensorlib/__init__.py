@@ -13,16 +13,14 @@ from typing import Any as _Any
 
 from . import _C
 from ._C import *  # noqa: F403
-from ._C import __version__, dtype
-from ._dtype_info import finfo, iinfo
+from ._C import Tensor, __version__, dtype
+from ._dtype_info import finfo, iinfo  # type: ignore[assignment]
 from ._errors import LinAlgError, OutOfMemoryError
-from ._size import Size
+from ._size import Size  # type: ignore[assignment]
 from ._tensor import attach as _attach
 from ._tensor_str import get_printoptions, printoptions, set_printoptions
 
 _attach(_C.Tensor)
-
-Tensor = _C.Tensor
 
 # The rest uses what stands above, and each other in this order.
 # isort: off
@@ -32,7 +30,7 @@ from .autograd import (  # noqa: E402
     no_grad,
     set_grad_enabled,
 )
-from .functional import *  # noqa: E402, F403
+from .functional import *  # type: ignore[no-redef]  # noqa: E402, F403
 from ._legacy import *  # noqa: E402, F403
 from .random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
 from .storage import *  # noqa: E402, F403
@@ -107,6 +105,7 @@ inf = _math.inf
 nan = _math.nan
 pi = _math.pi
 newaxis = None
+legacy_contiguous_format = _C.contiguous_format
 
 
 def is_storage(obj: _Any) -> _builtins.bool:

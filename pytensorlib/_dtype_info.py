@@ -27,7 +27,8 @@ class finfo:  # noqa: N801  (PyTorch's name)
     """
 
     def __init__(self, type: Any = None) -> None:
-        name = (type or _C.get_default_dtype())._name
+        given: Any = type or _C.get_default_dtype()
+        name = given._name
         name = {"complex64": "float32", "complex128": "float64"}.get(name, name)
         if name not in _FLOATS:
             raise TypeError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 _made: dict[tuple[str, ...], type] = {}
@@ -23,7 +24,7 @@ def _build(name: str, fields: list[str]) -> type:
     def reduce(self: Any) -> Any:
         return _restore, (name, fields, tuple(self))
 
-    space: dict[str, Any] = {f: property(lambda self, i=i: self[i]) for i, f in enumerate(fields)}
+    space: dict[str, Any] = {f: property(itemgetter(i)) for i, f in enumerate(fields)}
     space.update(
         __slots__=(),
         __module__="torch.return_types",

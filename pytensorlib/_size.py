@@ -31,7 +31,7 @@ class Size(tuple[int, ...]):
             n *= s
         return n
 
-    @overload  # type: ignore[override]
+    @overload
     def __getitem__(self, key: SupportsIndex) -> int: ...
     @overload
     def __getitem__(self, key: slice) -> Size: ...

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 __all__ = ["cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp"]
 
 
-def _absent(**switches: bool) -> SimpleNamespace:
+def _absent(**switches: Any) -> SimpleNamespace:
     """Make a backend that is not available, with switches that scripts may set."""
     return SimpleNamespace(is_available=lambda: False, is_built=lambda: False, **switches)
 

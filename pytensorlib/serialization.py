@@ -442,7 +442,7 @@ def _load_zip(archive: ArchiveReader, map_location: Any, weights_only: bool, map
             return pt.from_numpy(part)
         bytes_ = pt.empty(nbytes, dtype=pt.uint8)
         if nbytes:
-            archive.read_into(record, memoryview(bytes_.numpy()))
+            archive.read_into(record, bytes_.numpy().data)
         if swap:
             _swap(bytes_, _unit(dtype))
         return bytes_

@@ -124,9 +124,8 @@ class _Check:
         try:
             if not (related and exact):
                 raise TypeError
-            return tuple(
-                x if isinstance(x, _C.Tensor) else _C.as_tensor(x) for x in (actual, expected)
-            )
+            a, b = (x if isinstance(x, _C.Tensor) else _C.as_tensor(x) for x in (actual, expected))
+            return a, b
         except (TypeError, ValueError, RuntimeError):
             raise _Mismatch(
                 TypeError,
@@ -346,6 +345,8 @@ def assert_allclose(
 def _bounds(dtype: Any, low: float | None, high: float | None) -> tuple[float, float]:
     """Return the interval, within what the dtype can hold."""
     floating = dtype.is_floating_point or dtype.is_complex
+    least: Any
+    most: Any
     if dtype is _C.bool:
         least, most, defaults = 0, 2, (0, 2)
     elif floating:
@@ -437,7 +438,7 @@ def make_tensor(
         else:
             values.uniform_(a, b)
     else:
-        result = _C.randint(a, b, shape, dtype=dtype, device=device)
+        result = _C.randint(int(a), int(b), shape, dtype=dtype, device=device)
     if spread:
         # From the second element on, so that the offset is not zero either.
         result = result[..., 1::2]

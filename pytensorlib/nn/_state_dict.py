@@ -211,7 +211,7 @@ class Stateful:
                 error_msgs,
             )
         assign = local_metadata.get("assign_to_params_buffers", False)
-        own = dict(self._parameters)
+        own: dict[str, Any] = dict(self._parameters)
         for name, buffer in self._buffers.items():
             if name not in self._non_persistent_buffers_set:
                 own[name] = buffer

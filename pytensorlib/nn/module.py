@@ -254,14 +254,14 @@ class Module(Hookable, Stateful):
                     "(torch.nn.Buffer, torch.Tensor or None expected)"
                 )
             if isinstance(value, Buffer):
-                self.register_buffer(name, value, value.persistent)
+                self.register_buffer(name, value, value.persistent)  # type: ignore[attr-defined]
             else:
                 buffers[name] = _replaced(_global_buffer_hooks, self, name, value)
         elif isinstance(value, Tensor) and isinstance(value, Buffer):
             if buffers is None:
                 raise AttributeError("cannot assign buffer before Module.__init__() call")
             self._forget(name, own)
-            self.register_buffer(name, value, value.persistent)
+            self.register_buffer(name, value, value.persistent)  # type: ignore[attr-defined]
         else:
             super().__setattr__(name, value)
 

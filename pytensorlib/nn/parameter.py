@@ -8,6 +8,8 @@ import pytensorlib as pt
 
 from .. import Tensor
 
+_make: Any = Tensor._make_subclass  # type: ignore[attr-defined]
+
 
 class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
     """Also counts a tensor of a user's subclass that was marked as a parameter."""
@@ -39,7 +41,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if data is None:
             data = pt.empty(0)
         if type(data) is Tensor or isinstance(data, Parameter):
-            return Tensor._make_subclass(cls, data, requires_grad)
+            return _make(cls, data, requires_grad)
         if not isinstance(data, Tensor):
             raise TypeError(
                 f"Parameter: data must be a Tensor, got {type(data).__name__}. "
@@ -47,9 +49,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             )
         marked = data.detach().requires_grad_(requires_grad)
         if type(marked) is not type(data):
-            return Tensor._make_subclass(cls, marked, requires_grad)
-        marked._is_param = True
-        return marked
+            return _make(cls, marked, requires_grad)
+        marked._is_param = True  # type: ignore[attr-defined]
+        return marked  # type: ignore[return-value]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
         if id(self) not in memo:
@@ -57,7 +59,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             memo[id(self)] = type(self)(copy, self.requires_grad)
         return memo[id(self)]
 
-    def __repr__(self, **options: Any) -> str:
+    def __repr__(self, **options: Any) -> str:  # type: ignore[override]
         return "Parameter containing:\n" + super().__repr__(**options)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -168,7 +170,7 @@ class UninitializedTensorMixin:
         return f"<{type(self).__name__}>"
 
 
-class UninitializedParameter(UninitializedTensorMixin, Parameter):
+class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
     """A parameter whose shape is known only at the first forward.
 
     Parameters
@@ -182,7 +184,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
         data = pt.empty(0, device=device, dtype=dtype)
-        return Tensor._make_subclass(cls, data, requires_grad)
+        return _make(cls, data, requires_grad)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) not in memo:
@@ -193,7 +195,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
         return type(self), (self.requires_grad, self.device, self.dtype)
 
 
-class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[misc]
     """A buffer whose shape is known only at the first forward."""
 
     cls_to_become = Tensor
@@ -206,7 +208,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
         persistent: bool = True,
     ) -> Any:
         data = pt.empty(0, device=device, dtype=dtype)
-        buffer = Tensor._make_subclass(cls, data, requires_grad)
+        buffer = _make(cls, data, requires_grad)
         buffer.persistent = persistent
         buffer._is_buffer = True
         return buffer

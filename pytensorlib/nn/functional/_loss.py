@@ -23,7 +23,7 @@ def _same_size(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         "Please ensure they have the same size.",
         stacklevel=3,
     )
-    input, target = pt.broadcast_tensors(input, target)
+    input, target = pt.broadcast_tensors([input, target])
     return input, target
 
 

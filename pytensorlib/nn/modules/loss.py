@@ -162,7 +162,8 @@ class LinearCrossEntropyLoss(Module):
         self.linear = Linear(in_features, width, bias=bias, device=device, dtype=dtype)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        linear_weight, bias = self.linear.weight, self.linear.bias
+        linear_weight: Tensor = self.linear.weight
+        bias: Tensor | None = self.linear.bias
         if self.out_features:  # stored flat
             outer = (self.num_classes, *self.out_features)
             linear_weight = linear_weight.view(*outer, -1)

@@ -290,7 +290,9 @@ class LSTM(RNNBase):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)
 
-    def forward(self, input: Any, hx: tuple[Tensor, Tensor] | None = None) -> Any:
+    def forward(  # type: ignore[override]
+        self, input: Any, hx: tuple[Tensor, Tensor] | None = None
+    ) -> Any:
         """The outputs at every step, and the last (hidden, cell) of every layer."""
         data, sizes, order, back, batch, batched = self._unpack(input)
         width = self.proj_size if self.proj_size > 0 else self.hidden_size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import pytensorlib as pt
@@ -100,8 +101,29 @@ def pack_padded_sequence(
         lengths, order = pt.sort(lengths, descending=True)
         order = order.to(input.device)
         input = input.index_select(0 if batch_first else 1, order)
-    data, batch_sizes = pt._pack_padded_sequence(input, lengths, batch_first)
+    data, batch_sizes = _pack(input.transpose(0, 1) if batch_first else input, lengths.tolist())
     return PackedSequence(data, batch_sizes, order, None)
+
+
+def _pack(steps: Tensor, lengths: list[int]) -> tuple[Tensor, Tensor]:
+    """Join what each step holds of the sequences that reach it; time is the first dimension."""
+    if len(lengths) != steps.size(1):
+        raise RuntimeError(
+            f"pack_padded_sequence: expected {steps.size(1)} lengths, one for each sequence, got "
+            f"{len(lengths)}"
+        )
+    if not lengths or lengths[-1] <= 0 or lengths[0] > steps.size(0):
+        raise RuntimeError(
+            "pack_padded_sequence: Length of all samples has to be greater than 0 and at most "
+            f"{steps.size(0)}, got {lengths}"
+        )
+    if any(a < b for a, b in pairwise(lengths)):
+        raise RuntimeError(
+            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You "
+            "can pass `enforce_sorted=False` to pack_padded_sequence"
+        )
+    counts = [sum(n > t for n in lengths) for t in range(lengths[0])]
+    return pt.cat([steps[t, :n] for t, n in enumerate(counts)]), pt.tensor(counts)
 
 
 def pad_packed_sequence(
@@ -120,9 +142,18 @@ def pad_packed_sequence(
                 f"{longest}"
             )
         longest = total_length
-    padded, lengths = pt._pad_packed_sequence(
-        sequence.data, sequence.batch_sizes, batch_first, padding_value, longest
-    )
+    counts = sequence.batch_sizes.tolist()
+    batch, rest = counts[0], sequence.data.shape[1:]
+    steps = []
+    for part in sequence.data.split(counts):
+        missing = batch - part.size(0)
+        blank = part.new_full((missing, *rest), padding_value)
+        steps.append(pt.cat([part, blank]) if missing else part)
+    blank = sequence.data.new_full((batch, *rest), padding_value)
+    padded = pt.stack(steps + [blank] * (longest - len(steps)))
+    lengths = pt.tensor([sum(i < n for n in counts) for i in range(batch)])
+    if batch_first:
+        padded = padded.transpose(0, 1)
     back = sequence.unsorted_indices
     if back is not None:
         padded = padded.index_select(0 if batch_first else 1, back)
