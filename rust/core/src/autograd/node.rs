@@ -136,7 +136,9 @@ impl<F: ?Sized + Backward> Drop for Node<F> {
     fn drop(&mut self) {
         let mut edges = std::mem::take(&mut self.edges);
         edges.retain(|e| e.is_some());
-        if edges.is_empty() {
+        let alone = |e: &Option<Edge>| e.as_ref().is_some_and(|e| Arc::strong_count(&e.node) == 1);
+        if !edges.iter().any(alone) {
+            // Others hold what is below: nothing further drops with it.
             return;
         }
         // Whoever finds a list in place adds to it; the outermost drop works the list off.
