@@ -1,6 +1,7 @@
-"""Choose the library under measurement: ours, or PyTorch in the same kind of process."""
+"""Choose the library under measurement: ours, PyTorch or NumPy, in the same kind of process."""
 
 import importlib
+import os
 import sys
 from types import ModuleType
 
@@ -9,7 +10,7 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the two options that compare.py gives."""
-    parser.addoption("--lib", default="pytensorlib", choices=["pytensorlib", "torch"])
+    parser.addoption("--lib", default="pytensorlib", choices=["pytensorlib", "torch", "numpy"])
     parser.addoption("--site", default="", help="a folder of packages to search last")
 
 
@@ -21,12 +22,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def lib(request: pytest.FixtureRequest) -> ModuleType:
-    """Return the library under measurement, seeded and limited to two threads."""
+    """Return the library that makes the tensors, seeded, with as many threads as it may use."""
     name = request.config.getoption("--lib")
-    pytest.importorskip(name)
-    importlib.import_module(f"{name}.nn")
-    importlib.import_module(f"{name}.optim")
-    module = sys.modules[name]
-    module.set_num_threads(2)
+    name = "pytensorlib" if name == "numpy" else name
+    module = pytest.importorskip(name)
+    for part in ("nn", "optim", "utils.data"):
+        importlib.import_module(f"{name}.{part}")
+    module.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
     module.manual_seed(0)
     return module
