@@ -1,0 +1,233 @@
+//! The largest element of each window.
+
+use super::places::Scatter;
+use super::{check_input, Windows};
+use crate::autograd::Vjp;
+use crate::cpu::pool::parallel_for;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::gpu::kernels::pool::{self as launch, Pool2d};
+use crate::gpu::Gpu;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::conv::{Number, Ptr};
+use crate::schema::Args;
+use crate::shape::Dims;
+use crate::tensor::Tensor;
+use crate::{ensure, transfer, with_compute};
+use std::sync::Arc;
+
+/// Where a window reads along one dimension: `start, start + step, ..` below `end`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Span {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) step: usize,
+}
+
+/// The largest element of each window and its index in the plane; NaN wins. `spans` holds the
+/// windows along each of three dimensions.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct MaxPool {
+    pub(super) name: &'static str,
+    /// How many of the last dimensions are pooled.
+    pub(super) n: usize,
+    pub(super) spans: Arc<[Vec<Span>; 3]>,
+    /// The windows where they are evenly spaced and have at most two dimensions.
+    pub(super) grid: Option<Pool2d>,
+}
+
+impl Derivative for MaxPool {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::outputs(0b10)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(Grads::from_elem(None, 1));
+        };
+        let shape = &cx.input_meta(0)?.shape;
+        let plane = Dims::from_slice(&shape[shape.len() - self.n..]);
+        let op = Scatter {
+            name: self.name,
+            plane,
+            add: true,
+            grid: self.grid,
+        };
+        Ok(Grads::from_elem(
+            Some(dispatch::call1(op, &[g, &cx.output(1)?])?),
+            1,
+        ))
+    }
+}
+
+impl Op for MaxPool {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        let lead = x[0].ndim() - self.n;
+        let shape: Dims = x[0].shape()[..lead]
+            .iter()
+            .copied()
+            .chain(self.spans[3 - self.n..].iter().map(Vec::len))
+            .collect();
+        crate::shape::numel(&shape)?;
+        let y = TensorMeta {
+            shape,
+            dtype: x[0].dtype(),
+            device: x[0].device(),
+        };
+        let places = TensorMeta {
+            dtype: DType::I64,
+            ..y.clone()
+        };
+        Ok(Metas::from_iter([y, places]))
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let x = x[0].prepared(x[0].dtype().compute())?;
+        let out = match y[0].dtype() == x.dtype() {
+            true => y[0].clone(),
+            false => Tensor::empty(y[0].shape(), x.dtype(), x.device())?,
+        };
+        if out.numel() == 0 {
+            return Ok(());
+        }
+        let mut sizes = [1; 3];
+        for d in 0..self.n {
+            sizes[3 - self.n + d] = x.size(x.ndim() - self.n + d);
+        }
+        with_compute!(x.dtype(), T => {
+            // SAFETY: contiguous tensors of these types; outputs are this call's own.
+            unsafe { self.planes::<T>(sizes, x.slice(), out.slice_mut(), y[1].slice_mut()) };
+        });
+        if y[0].dtype() != out.dtype() {
+            y[0].write_from(&out)?;
+        }
+        Ok(())
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let Some(grid) = &self.grid else {
+            return Ok(false);
+        };
+        let (gpu, x) = (Gpu::get()?, transfer::dense(x[0])?);
+        let (value, place) = (transfer::whole(&y[0])?, transfer::whole(&y[1])?);
+        transfer::ran(launch::max(gpu, grid, transfer::whole(&x)?, value, place))
+    }
+}
+
+impl MaxPool {
+    pub(super) fn planes<T: Number>(
+        &self,
+        [d, h, w]: [usize; 3],
+        x: &[T],
+        y: &mut [T],
+        at: &mut [i64],
+    ) {
+        let [zs, ys, xs] = &*self.spans;
+        let (small, large) = (zs.len() * ys.len() * xs.len(), d * h * w);
+        let planes = y.len() / small;
+        let (y, at) = (Ptr(y.as_mut_ptr()), Ptr(at.as_mut_ptr()));
+        parallel_for(planes, (1 << 13) / large.max(1) + 1, |range| {
+            for p in range {
+                let x = &x[p * large..(p + 1) * large];
+                let mut o = p * small;
+                for z in zs {
+                    for v in ys {
+                        for u in xs {
+                            let mut place = (z.start * h + v.start) * w + u.start;
+                            let mut best = x[place];
+                            let mut a = z.start;
+                            while a < z.end {
+                                let mut b = v.start;
+                                while b < v.end {
+                                    let row = (a * h + b) * w;
+                                    let mut c = row + u.start;
+                                    while c < row + u.end {
+                                        let value = x[c];
+                                        #[allow(clippy::eq_op)]
+                                        if value > best || value != value {
+                                            best = value;
+                                            place = c;
+                                        }
+                                        c += u.step;
+                                    }
+                                    b += v.step;
+                                }
+                                a += z.step;
+                            }
+                            // SAFETY: plane `p` belongs to this range alone.
+                            unsafe {
+                                *y.at(o) = best;
+                                *at.at(o) = place as i64;
+                            }
+                            o += 1;
+                        }
+                    }
+                }
+            }
+        });
+    }
+}
+
+pub(super) fn max_pool(
+    name: &'static str,
+    node: &'static str,
+    n: usize,
+    a: &Args,
+) -> Result<[Tensor; 2]> {
+    let x = a.tensor(0)?;
+    let w = Windows::read(
+        name,
+        n,
+        a.ints(1)?,
+        a.ints(2)?,
+        a.ints(3)?,
+        a.ints(4)?,
+        a.bool(5)?,
+    )?;
+    check_input(name, x, n)?;
+    ensure!(
+        x.dtype() != DType::Bool && !x.dtype().is_complex(),
+        NotImplemented,
+        "\"{name}\" not implemented for '{}'",
+        x.dtype().scalar_name()
+    );
+    let out = w.outputs(name, x)?;
+    let mut spans: [Vec<Span>; 3] = std::array::from_fn(|_| {
+        vec![Span {
+            start: 0,
+            end: 1,
+            step: 1,
+        }]
+    });
+    for d in 0..n {
+        let size = x.size(x.ndim() - n + d) as i64;
+        let (k, s, p, l) = (w.kernel[d], w.stride[d], w.padding[d], w.dilation[d]);
+        spans[3 - n + d] = (0..out[d] as i64)
+            .map(|o| {
+                let from = o * s - p;
+                let end = (from + (k - 1) * l + 1).min(size);
+                // The first element at or after 0.
+                let start = if from < 0 { from.rem_euclid(l) } else { from };
+                let start = start.min(size - 1);
+                Span {
+                    start: start as usize,
+                    end: end.max(0) as usize,
+                    step: l as usize,
+                }
+            })
+            .collect();
+    }
+    let y = dispatch::call(
+        MaxPool {
+            name: node,
+            n,
+            spans: Arc::new(spans),
+            grid: w.grid(x, &out),
+        },
+        &[x],
+    )?;
+    Ok([y[0].clone(), y[1].clone()])
+}

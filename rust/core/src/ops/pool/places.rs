@@ -1,0 +1,247 @@
+//! Elements by their places in a plane, there and back.
+
+use crate::autograd::Vjp;
+use crate::cpu::pool::parallel_for;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::gpu::kernels::pool::{self as launch, Pool2d};
+use crate::gpu::Gpu;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::conv::{Number, Ptr};
+use crate::schema::Args;
+use crate::shape::{Dims, Show};
+use crate::tensor::Tensor;
+use crate::{bail, ensure, transfer, with_compute, with_element};
+
+/// Puts the elements of each plane of `x` where the second input says, in planes of zeros.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Scatter {
+    pub(super) name: &'static str,
+    pub(super) plane: Dims,
+    /// Elements that meet are summed; else the last one stays.
+    pub(super) add: bool,
+    /// The windows of the max pool whose gradient this is.
+    pub(super) grid: Option<Pool2d>,
+}
+
+/// The adjoint: reads each plane of `x` where the second input says.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Gather {
+    pub(super) name: &'static str,
+    pub(super) n: usize,
+    pub(super) add: bool,
+    pub(super) grid: Option<Pool2d>,
+}
+
+impl Derivative for Scatter {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::inputs(0b10)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(Grads::from_elem(None, 2));
+        };
+        let op = Gather {
+            name: self.name,
+            n: self.plane.len(),
+            add: self.add,
+            grid: self.grid,
+        };
+        Ok(Grads::from_iter([
+            Some(dispatch::call1(op, &[g, &cx.input(1)?])?),
+            None,
+        ]))
+    }
+}
+
+impl Derivative for Gather {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::inputs(0b10)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(Grads::from_elem(None, 2));
+        };
+        let shape = &cx.input_meta(0)?.shape;
+        let plane = Dims::from_slice(&shape[shape.len() - self.n..]);
+        let op = Scatter {
+            name: self.name,
+            plane,
+            add: self.add,
+            grid: self.grid,
+        };
+        Ok(Grads::from_iter([
+            Some(dispatch::call1(op, &[g, &cx.input(1)?])?),
+            None,
+        ]))
+    }
+}
+
+/// Checks that every index lies within a plane of `len` elements.
+pub(super) fn check_places(at: &[i64], len: usize, plane: &[usize]) -> Result<()> {
+    if let Some(bad) = at.iter().find(|&&i| i < 0 || i >= len as i64) {
+        let sizes = plane
+            .iter()
+            .map(usize::to_string)
+            .collect::<Vec<_>>()
+            .join("x");
+        bail!(
+            Runtime,
+            "Found an invalid max index: {bad} (output volumes are of size {sizes})"
+        );
+    }
+    Ok(())
+}
+
+impl Op for Scatter {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        let lead = x[0].ndim() - self.plane.len();
+        let shape: Dims = x[0].shape()[..lead]
+            .iter()
+            .chain(&self.plane)
+            .copied()
+            .collect();
+        crate::shape::numel(&shape)?;
+        Ok(Metas::from_elem(
+            TensorMeta {
+                shape,
+                dtype: x[0].dtype(),
+                device: x[0].device(),
+            },
+            1,
+        ))
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let (x, at, y) = (x[0], x[1].prepared(DType::I64)?, &y[0]);
+        let lead = x.ndim() - self.plane.len();
+        let small: usize = x.shape()[lead..].iter().product();
+        let large: usize = self.plane.iter().product();
+        // SAFETY: a contiguous i64 tensor, read only.
+        let at = unsafe { at.slice::<i64>() };
+        check_places(at, large, &self.plane)?;
+        let t = y.dtype().compute();
+        let x = x.prepared(t)?;
+        let out = Tensor::zeros(y.shape(), t, y.device())?;
+        with_compute!(t, T => {
+            // SAFETY: contiguous tensors of type T; the output is this call's own.
+            let (x, out) = unsafe { (x.slice::<T>(), Ptr(out.ptr::<T>())) };
+            let planes = x.len() / small.max(1);
+            parallel_for(planes, (1 << 14) / (small + large).max(1) + 1, |range| {
+                for i in range.start * small..range.end * small {
+                    // SAFETY: indices were checked; planes belong to this range alone.
+                    unsafe {
+                        let to = out.at(i / small * large + at[i] as usize);
+                        *to = if self.add { Number::plus(*to, x[i]) } else { x[i] };
+                    }
+                }
+            });
+        });
+        y.write_from(&out)
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let (Some(grid), true) = (&self.grid, transfer::small_floats(&x[..1])) else {
+            return Ok(false);
+        };
+        let (gpu, g, at) = (Gpu::get()?, transfer::dense(x[0])?, transfer::dense(x[1])?);
+        let (g, at) = (transfer::whole(&g)?, transfer::whole(&at)?);
+        transfer::ran(launch::max_backward(
+            gpu,
+            grid,
+            g,
+            at,
+            transfer::whole(&y[0])?,
+        ))
+    }
+}
+
+impl Op for Gather {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        let meta = TensorMeta::of(x[1]);
+        Ok(Metas::from_elem(
+            TensorMeta {
+                dtype: x[0].dtype(),
+                ..meta
+            },
+            1,
+        ))
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let (x, at, y) = (
+            x[0].prepared(x[0].dtype())?,
+            x[1].prepared(DType::I64)?,
+            &y[0],
+        );
+        let lead = x.ndim() - self.n;
+        let plane = &x.shape()[lead..];
+        let large: usize = plane.iter().product();
+        let small: usize = y.shape()[lead..].iter().product();
+        // SAFETY: a contiguous i64 tensor, read only.
+        let at = unsafe { at.slice::<i64>() };
+        check_places(at, large, plane)?;
+        with_element!(y.dtype(), T => {
+            // SAFETY: contiguous tensors of type T; the output is this call's own.
+            let (x, y) = unsafe { (x.slice::<T>(), y.slice_mut::<T>()) };
+            for (i, y) in y.iter_mut().enumerate() {
+                *y = x[i / small * large + at[i] as usize];
+            }
+        });
+        Ok(())
+    }
+}
+
+pub(super) fn max_unpool(n: usize, a: &Args) -> Result<Tensor> {
+    let (x, at, size) = (a.tensor(0)?, a.tensor(1)?, a.ints(2)?);
+    let node = if n == 2 {
+        "MaxUnpool2DBackward0"
+    } else {
+        "MaxUnpool3DBackward0"
+    };
+    ensure!(
+        at.dtype() == DType::I64,
+        Runtime,
+        "elements in indices should be type int64 but got: {}",
+        at.dtype().scalar_name()
+    );
+    ensure!(
+        size.len() == n,
+        Runtime,
+        "There should be exactly {n} elements in output_size, but got {} elements.",
+        size.len()
+    );
+    ensure!(
+        x.ndim() == n + 1 || x.ndim() == n + 2,
+        Runtime,
+        "Input to max_unpooling{n}d should be a {}d or {}d Tensor, but got {} dimensions",
+        n + 1,
+        n + 2,
+        x.ndim()
+    );
+    ensure!(
+        x.shape() == at.shape(),
+        Runtime,
+        "Expected shape of indices to be same as that of the input tensor ({}) but got indices \
+         tensor with shape: {}",
+        Show(x.shape()),
+        Show(at.shape())
+    );
+    let plane = crate::shape::sizes(size)?;
+    dispatch::call1(
+        Scatter {
+            name: node,
+            plane,
+            add: false,
+            grid: None,
+        },
+        &[x, at],
+    )
+}
