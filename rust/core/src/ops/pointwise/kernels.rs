@@ -4,6 +4,19 @@ use super::{Pointwise, Real};
 use crate::cpu::pointwise::Kernel;
 use crate::cpu::{level, Level};
 
+/// Element `i` of each operand. Written out: `array::from_fn` may stay a call in the loop.
+// SAFETY: every pointer has an element `i`; N is at least one.
+#[inline(always)]
+unsafe fn at<R: Copy, const N: usize>(x: &[*const R; N], i: usize) -> [R; N] {
+    let mut a = [*x[0].add(i); N];
+    let mut j = 1;
+    while j < N {
+        a[j] = *x[j].add(i);
+        j += 1;
+    }
+    a
+}
+
 // SAFETY: `params` is a `P`; `x` holds N pointers to `n` elements, and `y` has room for `n`.
 #[inline(always)]
 unsafe fn forward<P: Pointwise<N>, R: Real, const N: usize>(
@@ -13,9 +26,9 @@ unsafe fn forward<P: Pointwise<N>, R: Real, const N: usize>(
     n: usize,
 ) {
     let op = &*params.cast::<P>();
-    let x: [*const R; N] = std::array::from_fn(|i| *x.add(i));
+    let x = *x.cast::<[*const R; N]>();
     for i in 0..n {
-        *y.add(i) = op.f(std::array::from_fn(|j| *x[j].add(i)));
+        *y.add(i) = op.f(at(&x, i));
     }
 }
 
@@ -27,9 +40,9 @@ pub(super) unsafe fn forward_int<P: Pointwise<N>, const N: usize>(
     n: usize,
 ) {
     let op = &*params.cast::<P>();
-    let x: [*const i64; N] = std::array::from_fn(|i| *x.add(i));
+    let x = *x.cast::<[*const i64; N]>();
     for i in 0..n {
-        *y.add(i) = op.int(std::array::from_fn(|j| *x[j].add(i)));
+        *y.add(i) = op.int(at(&x, i));
     }
 }
 
@@ -46,10 +59,9 @@ unsafe fn gradient<P: Pointwise<N>, R: Real, const N: usize, const I: usize>(
     }
     let op = &*params.cast::<P>();
     let (g, y) = (*x, *x.add(1));
-    let x: [*const R; N] = std::array::from_fn(|i| *x.add(i + 2));
+    let x = *x.add(2).cast::<[*const R; N]>();
     for i in 0..n {
-        let at = std::array::from_fn(|j| *x[j].add(i));
-        *d.add(i) = op.df(at, *y.add(i), *g.add(i))[I];
+        *d.add(i) = op.df(at(&x, i), *y.add(i), *g.add(i))[I];
     }
 }
 
