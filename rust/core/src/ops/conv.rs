@@ -1,7 +1,11 @@
 //! Convolution. One op in three roles, which are each other's derivatives: the convolution, its
 //! gradient for the input (the transposed convolution) and its gradient for the weight.
 
+mod direct;
 mod kernel;
+mod lanes;
+mod weight;
+mod window;
 
 use crate::autograd::Vjp;
 use crate::dispatch;
@@ -14,6 +18,7 @@ use crate::schema::Value;
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer, with_compute};
+use direct::Direct;
 use kernel::Geometry;
 pub use kernel::{Number, Ptr};
 use smallvec::SmallVec;
@@ -148,13 +153,15 @@ impl Op for Conv {
             // SAFETY: all tensors are contiguous, of type T, and have the sizes of `geometry`.
             unsafe {
                 let (a, b, y) = (a.ptr::<T>(), b.ptr::<T>(), out.ptr::<T>());
-                match self.role {
-                    Role::Output => geometry.forward(a, b, start, y),
-                    Role::Weight => geometry.weight(a, b, y),
-                    Role::Input => {
-                        geometry.input(a, b, y);
-                        if let Some(bias) = &bias {
-                            add_channels(&out, bias.slice::<T>());
+                if !geometry.direct(self.role, a, b, start, y) {
+                    match self.role {
+                        Role::Output => geometry.forward(a, b, start, y),
+                        Role::Weight => geometry.weight(a, b, y),
+                        Role::Input => {
+                            geometry.input(a, b, y);
+                            if let Some(bias) = &bias {
+                                add_channels(&out, bias.slice::<T>());
+                            }
                         }
                     }
                 }
@@ -213,6 +220,31 @@ impl Op for Conv {
         x[0].numel()
             .max(y[0].numel())
             .saturating_mul(self.kernel.iter().product())
+    }
+}
+
+impl Geometry {
+    /// Floating point without a matrix of patches. False where another way must be taken.
+    ///
+    /// # Safety
+    /// The addresses hold tensors of these sizes, `bias` may be null; nobody else touches `y`.
+    unsafe fn direct<T: Number>(
+        &self,
+        role: Role,
+        a: *const T,
+        b: *const T,
+        bias: *const T,
+        y: *mut T,
+    ) -> bool {
+        let Some(kernels) = T::kernels() else {
+            return false;
+        };
+        match role {
+            Role::Output => Direct::forward(self, kernels).run(a, b, bias, y),
+            Role::Input => Direct::input(self, kernels).run(a, b, bias, y),
+            Role::Weight => return !self.is_empty() && weight::weight(self, kernels, a, b, y),
+        }
+        true
     }
 }
 

@@ -1,5 +1,6 @@
 //! Convolution as matrix products over patches that are gathered tile by tile.
 
+use super::lanes::{self, Kernels};
 use crate::cpu::elements::Compute;
 use crate::cpu::gemm::{gemm, Acc, GemmElem};
 use crate::cpu::pool::{num_threads, parallel_for};
@@ -9,6 +10,12 @@ const TILE: usize = 1 << 18;
 
 /// A type that convolutions compute in.
 pub trait Number: Compute + GemmElem<Acc = Self> + Acc {
+    fn is_finite(self) -> bool;
+    /// The inner loops of direct convolutions, where there are any.
+    #[doc(hidden)]
+    fn kernels() -> Option<&'static Kernels<Self>> {
+        None
+    }
     fn plus(self, o: Self) -> Self;
     /// self + a * b.
     fn plus_product(self, a: Self, b: Self) -> Self;
@@ -16,6 +23,13 @@ pub trait Number: Compute + GemmElem<Acc = Self> + Acc {
     fn over(self, d: Self) -> Self;
 }
 impl Number for f32 {
+    fn kernels() -> Option<&'static Kernels<Self>> {
+        Some(lanes::float())
+    }
+    #[inline(always)]
+    fn is_finite(self) -> bool {
+        self.is_finite()
+    }
     #[inline(always)]
     fn plus(self, o: f32) -> f32 {
         self + o
@@ -30,6 +44,13 @@ impl Number for f32 {
     }
 }
 impl Number for f64 {
+    fn kernels() -> Option<&'static Kernels<Self>> {
+        Some(lanes::double())
+    }
+    #[inline(always)]
+    fn is_finite(self) -> bool {
+        self.is_finite()
+    }
     #[inline(always)]
     fn plus(self, o: f64) -> f64 {
         self + o
@@ -44,6 +65,10 @@ impl Number for f64 {
     }
 }
 impl Number for i64 {
+    #[inline(always)]
+    fn is_finite(self) -> bool {
+        true
+    }
     #[inline(always)]
     fn plus(self, o: i64) -> i64 {
         self.wrapping_add(o)
@@ -97,6 +122,11 @@ impl Geometry {
     }
     fn kernel_len(&self) -> usize {
         self.kernel.iter().product()
+    }
+    pub fn is_empty(&self) -> bool {
+        let counts = [self.batch, self.groups, self.inputs, self.outputs];
+        let sizes = [self.input, self.kernel, self.output];
+        counts.contains(&0) || sizes.as_flattened().contains(&0)
     }
     /// Whether patches are the input itself.
     fn is_pointwise(&self) -> bool {

@@ -1,0 +1,422 @@
+//! The two inner loops of convolutions for each instruction set: a product of a packed panel with
+//! rows read in place, and dot products of rows.
+
+use super::Number;
+use crate::cpu::{level, Level};
+
+/// A vector register of `N` numbers.
+pub(super) trait Lanes: Copy {
+    type T: Number;
+    const N: usize;
+    fn splat(x: Self::T) -> Self;
+    /// # Safety
+    /// `N` elements may be read.
+    unsafe fn load(p: *const Self::T) -> Self;
+    /// # Safety
+    /// `N` elements may be written.
+    unsafe fn store(self, p: *mut Self::T);
+    /// self + a * b.
+    fn plus_product(self, a: Self, b: Self) -> Self;
+    /// Writes the lanes that `mask` names one after another.
+    ///
+    /// # Safety
+    /// As many elements as `mask` has ones may be written.
+    #[inline(always)]
+    unsafe fn store_some(self, p: *mut Self::T, mask: u32) {
+        let mut all = [Self::T::default(); 64];
+        self.store(all.as_mut_ptr());
+        let mut to = p;
+        for (i, &x) in all[..Self::N].iter().enumerate() {
+            if mask >> i & 1 != 0 {
+                *to = x;
+                to = to.add(1);
+            }
+        }
+    }
+    /// Adds the sum of each vector's lanes to the numbers at `p`.
+    ///
+    /// # Safety
+    /// As many elements as there are vectors may be read and written.
+    #[inline(always)]
+    unsafe fn add_sums<const M: usize>(x: &[Self; M], p: *mut Self::T) {
+        for (i, &x) in x.iter().enumerate() {
+            let mut all = [Self::T::default(); 64];
+            x.store(all.as_mut_ptr());
+            let mut n = Self::N;
+            while n > 1 {
+                n /= 2;
+                for j in 0..n {
+                    all[j] = all[j].plus(all[j + n]);
+                }
+            }
+            *p.add(i) = (*p.add(i)).plus(all[0]);
+        }
+    }
+}
+
+/// Lanes that the compiler turns into whatever vectors the machine surely has.
+#[derive(Clone, Copy)]
+pub(super) struct Plain<T, const N: usize>([T; N]);
+
+impl<T: Number, const N: usize> Lanes for Plain<T, N> {
+    type T = T;
+    const N: usize = N;
+    #[inline(always)]
+    fn splat(x: T) -> Self {
+        Plain([x; N])
+    }
+    #[inline(always)]
+    unsafe fn load(p: *const T) -> Self {
+        Plain(p.cast::<[T; N]>().read_unaligned())
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut T) {
+        p.cast::<[T; N]>().write_unaligned(self.0);
+    }
+    #[inline(always)]
+    fn plus_product(mut self, a: Self, b: Self) -> Self {
+        for i in 0..N {
+            self.0[i] = self.0[i].plus_product(a.0[i], b.0[i]);
+        }
+        self
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::Lanes;
+    use std::arch::x86_64::*;
+
+    macro_rules! lanes {
+        ($name:ident, $t:ty, $v:ty, $n:literal, $splat:ident, $load:ident, $store:ident,
+         $fma:ident $(, $rest:item)*) => {
+            #[derive(Clone, Copy)]
+            pub struct $name($v);
+            // The wrappers are inlined into functions that have the instructions.
+            impl Lanes for $name {
+                type T = $t;
+                const N: usize = $n;
+                #[inline(always)]
+                fn splat(x: $t) -> Self {
+                    // SAFETY: the kernels that use this type run where the level allows.
+                    $name(unsafe { $splat(x) })
+                }
+                #[inline(always)]
+                unsafe fn load(p: *const $t) -> Self {
+                    $name($load(p))
+                }
+                #[inline(always)]
+                unsafe fn store(self, p: *mut $t) {
+                    $store(p, self.0);
+                }
+                #[inline(always)]
+                fn plus_product(self, a: Self, b: Self) -> Self {
+                    // SAFETY: as above.
+                    $name(unsafe { $fma(a.0, b.0, self.0) })
+                }
+                $($rest)*
+            }
+        };
+    }
+
+    lanes!(
+        F32x16,
+        f32,
+        __m512,
+        16,
+        _mm512_set1_ps,
+        _mm512_loadu_ps,
+        _mm512_storeu_ps,
+        _mm512_fmadd_ps,
+        #[inline(always)]
+        unsafe fn store_some(self, p: *mut f32, mask: u32) {
+            if mask == 0xffff {
+                return self.store(p);
+            }
+            let together = _mm512_maskz_compress_ps(mask as __mmask16, self.0);
+            let first = (1u32 << mask.count_ones()) - 1;
+            _mm512_mask_storeu_ps(p, first as __mmask16, together);
+        },
+        #[inline(always)]
+        unsafe fn add_sums<const M: usize>(x: &[Self; M], p: *mut f32) {
+            if M != 8 {
+                for (i, x) in x.iter().enumerate() {
+                    *p.add(i) += _mm512_reduce_add_ps(x.0);
+                }
+                return;
+            }
+            // Pairs of vectors are added crosswise until each lane belongs to one sum.
+            let two = |a: __m512, b: __m512| {
+                _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b))
+            };
+            let four = |a: __m512, b: __m512| {
+                let (a, b) = (_mm512_castps_pd(a), _mm512_castps_pd(b));
+                _mm512_add_ps(
+                    _mm512_castpd_ps(_mm512_unpacklo_pd(a, b)),
+                    _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)),
+                )
+            };
+            let v = |i: usize| x[i].0;
+            let low = four(two(v(0), v(1)), two(v(2), v(3)));
+            let high = four(two(v(4), v(5)), two(v(6), v(7)));
+            // Each 128-bit lane has part of the sums 0 to 3, and 4 to 7.
+            let sum = _mm512_add_ps(
+                _mm512_shuffle_f32x4::<0b01_00_01_00>(low, high),
+                _mm512_shuffle_f32x4::<0b11_10_11_10>(low, high),
+            );
+            let sum = _mm512_add_ps(sum, _mm512_shuffle_f32x4::<0b10_11_00_01>(sum, sum));
+            // Lanes 0 and 2 now hold the two halves.
+            let sum = _mm512_castps512_ps256(_mm512_shuffle_f32x4::<0b10_00_10_00>(sum, sum));
+            _mm256_storeu_ps(p, _mm256_add_ps(_mm256_loadu_ps(p), sum));
+        }
+    );
+    lanes!(
+        F64x8,
+        f64,
+        __m512d,
+        8,
+        _mm512_set1_pd,
+        _mm512_loadu_pd,
+        _mm512_storeu_pd,
+        _mm512_fmadd_pd,
+        #[inline(always)]
+        unsafe fn store_some(self, p: *mut f64, mask: u32) {
+            if mask == 0xff {
+                return self.store(p);
+            }
+            let together = _mm512_maskz_compress_pd(mask as __mmask8, self.0);
+            let first = (1u32 << mask.count_ones()) - 1;
+            _mm512_mask_storeu_pd(p, first as __mmask8, together);
+        }
+    );
+    lanes!(
+        F32x8,
+        f32,
+        __m256,
+        8,
+        _mm256_set1_ps,
+        _mm256_loadu_ps,
+        _mm256_storeu_ps,
+        _mm256_fmadd_ps
+    );
+    lanes!(
+        F64x4,
+        f64,
+        __m256d,
+        4,
+        _mm256_set1_pd,
+        _mm256_loadu_pd,
+        _mm256_storeu_pd,
+        _mm256_fmadd_pd
+    );
+}
+
+/// Which lanes of a vector of results are wanted, and where they go, one after another.
+#[derive(Clone, Copy)]
+pub struct Cell {
+    pub mask: u32,
+    pub at: u32,
+}
+
+/// `y[r][j] = bias[r] + sum over k of a[k][r] * b[offsets[k] + j]`.
+pub struct Product<T> {
+    pub depth: usize,
+    /// A panel: as many numbers for each `k` as the kernel has rows.
+    pub a: *const T,
+    pub b: *const T,
+    pub offsets: *const u32,
+    /// Null for zeros.
+    pub bias: *const T,
+    pub y: *mut T,
+    /// From one row of `y` to the next.
+    pub pitch: usize,
+    /// One for each vector of a row; null where all lanes are wanted.
+    pub cells: *const Cell,
+}
+
+/// `sums[n][r] += sum over runs and j of a[r][j] * b[offsets[n] + j]`.
+pub struct Dot<T> {
+    /// Outer and inner runs, how long each is and the steps between their starts.
+    pub runs: [usize; 2],
+    pub length: usize,
+    pub a: *const T,
+    pub a_row: usize,
+    pub a_step: [usize; 2],
+    pub b: *const T,
+    pub b_step: [usize; 2],
+    pub offsets: *const u32,
+    pub sums: *mut T,
+}
+
+// SAFETY: every element that the fields name may be read, or written in `y`.
+#[inline(always)]
+unsafe fn product<V: Lanes, const M: usize, const N: usize>(p: &Product<V::T>) {
+    let mut acc = [[V::splat(V::T::default()); N]; M];
+    if !p.bias.is_null() {
+        for r in 0..M {
+            acc[r] = [V::splat(*p.bias.add(r)); N];
+        }
+    }
+    let mut a = p.a;
+    for k in 0..p.depth {
+        let b = p.b.add(*p.offsets.add(k) as usize);
+        let mut x = [V::splat(V::T::default()); N];
+        for n in 0..N {
+            x[n] = V::load(b.add(n * V::N));
+        }
+        for r in 0..M {
+            let w = V::splat(*a.add(r));
+            for n in 0..N {
+                acc[r][n] = acc[r][n].plus_product(w, x[n]);
+            }
+        }
+        a = a.add(M);
+    }
+    if p.cells.is_null() {
+        for r in 0..M {
+            for n in 0..N {
+                acc[r][n].store(p.y.add(r * p.pitch + n * V::N));
+            }
+        }
+        return;
+    }
+    for n in 0..N {
+        let Cell { mask, at } = *p.cells.add(n);
+        for r in 0..M {
+            acc[r][n].store_some(p.y.add(r * p.pitch + at as usize), mask);
+        }
+    }
+}
+
+// SAFETY: as for [`product`]; `length` is a multiple of the lanes.
+#[inline(always)]
+unsafe fn dot<V: Lanes, const M: usize, const N: usize>(p: &Dot<V::T>) {
+    let mut acc = [[V::splat(V::T::default()); M]; N];
+    let mut from = [0; N];
+    for n in 0..N {
+        from[n] = *p.offsets.add(n) as usize;
+    }
+    for outer in 0..p.runs[0] {
+        for inner in 0..p.runs[1] {
+            let a = p.a.add(outer * p.a_step[0] + inner * p.a_step[1]);
+            let b = p.b.add(outer * p.b_step[0] + inner * p.b_step[1]);
+            let mut j = 0;
+            while j < p.length {
+                let mut x = [V::splat(V::T::default()); N];
+                for n in 0..N {
+                    x[n] = V::load(b.add(from[n] + j));
+                }
+                for r in 0..M {
+                    let w = V::load(a.add(r * p.a_row + j));
+                    for n in 0..N {
+                        acc[n][r] = acc[n][r].plus_product(w, x[n]);
+                    }
+                }
+                j += V::N;
+            }
+        }
+    }
+    for n in 0..N {
+        V::add_sums(&acc[n], p.sums.add(n * M));
+    }
+}
+
+type ProductKernel<T> = unsafe fn(&Product<T>);
+type DotKernel<T> = unsafe fn(&Dot<T>);
+
+/// The kernels of one type for this machine.
+pub struct Kernels<T> {
+    pub lanes: usize,
+    /// The most rows of a panel: a power of two.
+    pub rows: usize,
+    /// The most vectors of a row.
+    pub vectors: usize,
+    /// By the logarithm of the rows and by the vectors less one.
+    products: [[ProductKernel<T>; 3]; 4],
+    /// By the logarithm of the rows, for one offset and for three.
+    dots: [[DotKernel<T>; 2]; 4],
+}
+
+impl<T> Kernels<T> {
+    pub fn product(&self, rows: usize, vectors: usize) -> ProductKernel<T> {
+        self.products[rows.trailing_zeros() as usize][vectors - 1]
+    }
+
+    /// The kernel for one or three offsets.
+    pub fn dot(&self, rows: usize, offsets: usize) -> DotKernel<T> {
+        self.dots[rows.trailing_zeros() as usize][offsets / 2]
+    }
+
+    /// The first row and the height of the panels that make `rows` rows.
+    pub fn panels(&self, rows: usize) -> Vec<(usize, usize)> {
+        let (mut at, mut height) = (0, self.rows);
+        let mut panels = Vec::with_capacity(rows / height + 3);
+        while at < rows {
+            while height > rows - at {
+                height /= 2;
+            }
+            panels.push((at, height));
+            at += height;
+        }
+        panels
+    }
+}
+
+macro_rules! kernels {
+    ($name:ident, $t:ty, $v:ty, $rows:literal, $vectors:literal $(, $features:literal)?) => {
+        mod $name {
+            use super::*;
+            $(#[target_feature(enable = $features)])?
+            // SAFETY: as for the function it calls, where the instructions are.
+            unsafe fn product<const M: usize, const N: usize>(p: &Product<$t>) {
+                super::product::<$v, M, N>(p);
+            }
+            $(#[target_feature(enable = $features)])?
+            // SAFETY: as above.
+            unsafe fn dot<const M: usize, const N: usize>(p: &Dot<$t>) {
+                super::dot::<$v, M, N>(p);
+            }
+            pub static KERNELS: Kernels<$t> = Kernels {
+                lanes: <$v>::N,
+                rows: $rows,
+                vectors: $vectors,
+                products: [
+                    [product::<1, 1>, product::<1, 2>, product::<1, 3>],
+                    [product::<2, 1>, product::<2, 2>, product::<2, 3>],
+                    [product::<4, 1>, product::<4, 2>, product::<4, 3>],
+                    [product::<8, 1>, product::<8, 2>, product::<8, 3>],
+                ],
+                dots: [
+                    [dot::<1, 1>, dot::<1, 3>],
+                    [dot::<2, 1>, dot::<2, 3>],
+                    [dot::<4, 1>, dot::<4, 3>],
+                    [dot::<8, 1>, dot::<8, 3>],
+                ],
+            };
+        }
+    };
+}
+
+macro_rules! levels {
+    ($t:ty, $name:ident, $plain:ident, $avx2:ident, $avx512:ident,
+     $plain_lanes:ty, $avx2_lanes:ident, $avx512_lanes:ident) => {
+        kernels!($plain, $t, $plain_lanes, 4, 2);
+        #[cfg(target_arch = "x86_64")]
+        kernels!($avx2, $t, x86::$avx2_lanes, 4, 3, "avx2,fma");
+        #[cfg(target_arch = "x86_64")]
+        kernels!($avx512, $t, x86::$avx512_lanes, 8, 3, "avx512f,avx512vl,avx2,fma");
+
+        pub(super) fn $name() -> &'static Kernels<$t> {
+            match level() {
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx512 => &$avx512::KERNELS,
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx2 => &$avx2::KERNELS,
+                _ => &$plain::KERNELS,
+            }
+        }
+    };
+}
+
+levels!(f32, float, float_plain, float_avx2, float_avx512, Plain<f32, 4>, F32x8, F32x16);
+levels!(f64, double, double_plain, double_avx2, double_avx512, Plain<f64, 2>, F64x4, F64x8);

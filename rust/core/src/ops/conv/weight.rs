@@ -1,0 +1,193 @@
+//! The gradient for the weight as dot products: a row of the result's gradient with a row of the
+//! window at each kernel element's offset, both read in place.
+
+use super::direct::forward_taps;
+use super::kernel::{Geometry, Ptr};
+use super::lanes::{Dot, Kernels};
+use super::window::{Scratch, Window, SLACK};
+use super::Number;
+use crate::cpu::pool::parallel_for;
+
+/// Bytes of a panel of gradient rows, which stay in the L1 cache.
+const ROWS: usize = 32 << 10;
+/// Multiplications that a second thread is worth.
+const GRAIN: usize = 1 << 19;
+/// Into how many sums the batch is divided at most, and elements of all these sums.
+const PARTS: usize = 16;
+const PARTIAL: usize = 1 << 21;
+
+/// `w[o, i, k] = sum of g[n, o, l] * x[n, i, l + k]`. Returns whether all of it is finite: where
+/// it is not, a number beside the rows may have got in as 0 times infinity.
+///
+/// # Safety
+/// The addresses hold tensors of the geometry's sizes, none of them empty; nobody else touches `w`.
+pub(super) unsafe fn weight<T: Number>(
+    geo: &Geometry,
+    kernels: &'static Kernels<T>,
+    x: *const T,
+    g: *const T,
+    w: *mut T,
+) -> bool {
+    let (taps, reach) = forward_taps(geo);
+    let full = geo.output;
+    let mut window = Window {
+        channels: geo.inputs,
+        size: geo.input,
+        pad: geo.padding,
+        split: geo.stride.map(|s| s as usize),
+        reach,
+        tile: [1, 1, full[2]],
+    };
+    // The tile: as long as a panel of rows stays in the cache.
+    let room = ROWS / size_of::<T>() / kernels.rows;
+    let part = |n: usize, fit: usize| n.div_ceil(n.div_ceil(fit.clamp(1, n)));
+    window.tile[2] = part(full[2], room.saturating_sub(reach[2]).max(64));
+    let mut images = 1;
+    if window.tile[2] == full[2] {
+        window.tile[1] = part(full[1], room / window.pitch());
+        if window.tile[1] == full[1] {
+            let plane = full[1] * window.pitch();
+            window.tile[0] = part(full[0], room / plane);
+            if window.tile[0] == full[0] {
+                images = part(geo.batch, room / (plane * full[0]));
+            }
+        }
+    }
+    let tile = window.tile;
+    let cuts: [usize; 3] = std::array::from_fn(|d| full[d].div_ceil(tile[d]));
+    let cut_count: usize = cuts.iter().product();
+    let blocks = geo.batch.div_ceil(images);
+    let tiles = blocks * cut_count;
+
+    // Sums of parts of the batch are added in order; their number depends on sizes alone.
+    let columns = geo.inputs * taps.len();
+    let total = geo.outputs * columns;
+    let work = geo.outputs * columns * full.iter().product::<usize>() * geo.batch * geo.groups;
+    let parts = (PARTIAL / (geo.groups * total)).clamp(1, PARTS).min(tiles);
+    let parts = parts.min(PARTS.div_ceil(geo.groups)).min(work / GRAIN + 1);
+    // Few parts: tasks take some of the channels.
+    let shares = (work / GRAIN + 1)
+        .min(PARTS)
+        .div_ceil(parts * geo.groups)
+        .clamp(1, geo.inputs);
+    window.channels = geo.inputs.div_ceil(shares);
+    let shares = geo.inputs.div_ceil(window.channels);
+    let offsets = window.offsets(&taps);
+    let panels = kernels.panels(geo.outputs);
+
+    let lanes = kernels.lanes;
+    let pitch = window.pitch();
+    let length = ((tile[1] - 1) * pitch + tile[2]).next_multiple_of(lanes);
+    let row = images * tile[0] * length;
+    let sums = Scratch::<T>::zeros(parts * geo.groups * total);
+    let (x, g, out) = (Ptr(x as *mut T), Ptr(g as *mut T), Ptr(sums.ptr()));
+    let (in_plane, out_plane): (usize, usize) =
+        (geo.input.iter().product(), full.iter().product());
+    let tasks = parts * geo.groups * shares;
+    parallel_for(tasks, GRAIN / (work / tasks).max(1) + 1, |range| {
+        let len = window.len();
+        // Behind the rows is only ever what can be multiplied by zero.
+        let windows = Scratch::<T>::zeros(images * len + SLACK);
+        let rows = Scratch::<T>::zeros(geo.outputs * row);
+        for task in range {
+            let (share, rest) = (task % shares, task / shares);
+            let (group, part) = (rest % geo.groups, rest / geo.groups);
+            let first = share * window.channels;
+            let here = Window {
+                channels: window.channels.min(geo.inputs - first),
+                ..window.clone()
+            };
+            let out = out.at((part * geo.groups + group) * total);
+            for id in part * tiles / parts..(part + 1) * tiles / parts {
+                let (block, cut) = (id / cut_count, id % cut_count);
+                let at = [cut / (cuts[1] * cuts[2]), cut / cuts[2] % cuts[1], cut % cuts[2]];
+                let start: [usize; 3] = std::array::from_fn(|d| at[d] * tile[d]);
+                let count: [usize; 3] = std::array::from_fn(|d| tile[d].min(full[d] - start[d]));
+                let batch = block * images..((block + 1) * images).min(geo.batch);
+                let used = ((count[1] - 1) * pitch + count[2]).next_multiple_of(lanes);
+                for (i, n) in batch.clone().enumerate() {
+                    let x = x.at(((n * geo.groups + group) * geo.inputs + first) * in_plane);
+                    here.fill(x, windows.ptr().add(i * len), start, count);
+                    let g = g.at((n * geo.groups + group) * geo.outputs * out_plane);
+                    for o in 0..geo.outputs {
+                        for z in 0..count[0] {
+                            let to = rows.ptr().add(o * row + (i * tile[0] + z) * length);
+                            let mut from = g.add(o * out_plane);
+                            from = from.add(((start[0] + z) * full[1] + start[1]) * full[2] + start[2]);
+                            spread_rows(from, full[2], to, pitch, [count[1], count[2]], used);
+                        }
+                    }
+                }
+                for &(o, height) in &panels {
+                    let mut column = 0;
+                    let columns_here = here.channels * taps.len();
+                    while column < columns_here {
+                        let many = if columns_here - column >= 3 { 3 } else { 1 };
+                        kernels.dot(height, many)(&Dot {
+                            runs: [batch.len(), count[0]],
+                            length: used,
+                            a: rows.ptr().add(o * row),
+                            a_row: row,
+                            a_step: [tile[0] * length, length],
+                            b: windows.ptr(),
+                            b_step: [len, window.slice()],
+                            offsets: offsets.as_ptr().add(column),
+                            sums: out.add(o * columns + (first * taps.len() + column) * height),
+                        });
+                        column += many;
+                    }
+                }
+            }
+        }
+    });
+
+    // Panels hold the sums of a column next to each other; the weight has those of a row so.
+    let w = Ptr(w);
+    let finite = std::sync::atomic::AtomicBool::new(true);
+    let tasks = geo.groups * panels.len();
+    parallel_for(tasks, (1 << 14) / (parts * total / panels.len()).max(1) + 1, |range| {
+        let mut good = true;
+        for task in range {
+            let (group, (o, height)) = (task / panels.len(), panels[task % panels.len()]);
+            for r in 0..height {
+                let w = w.at(group * total + (o + r) * columns);
+                for c in 0..columns {
+                    let at = group * total + o * columns + c * height + r;
+                    let mut sum = *sums.ptr().add(at);
+                    for part in 1..parts {
+                        sum = sum.plus(*sums.ptr().add(part * geo.groups * total + at));
+                    }
+                    good &= sum.is_finite();
+                    *w.add(c) = sum;
+                }
+            }
+        }
+        if !good {
+            finite.store(false, std::sync::atomic::Ordering::Relaxed);
+        }
+    });
+    finite.into_inner()
+}
+
+/// Copies rows of `n[1]` elements to rows `pitch` apart and fills the rest up to `used` with zeros.
+// SAFETY: `n[0]` rows `step` apart may be read, and `used` elements written.
+#[inline(always)]
+unsafe fn spread_rows<T: Number>(
+    from: *const T,
+    step: usize,
+    to: *mut T,
+    pitch: usize,
+    n: [usize; 2],
+    used: usize,
+) {
+    for y in 0..n[0] {
+        let (from, to) = (from.add(y * step), to.add(y * pitch));
+        std::ptr::copy_nonoverlapping(from, to, n[1]);
+        let end = if y + 1 < n[0] {
+            pitch
+        } else {
+            used - y * pitch
+        };
+        to.add(n[1]).write_bytes(0, end - n[1]);
+    }
+}
