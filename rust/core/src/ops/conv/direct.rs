@@ -103,7 +103,8 @@ impl<T: Number> Direct<T> {
         let firsts: [usize; 3] = std::array::from_fn(|d| step[d].min(g.input[d]));
         let (mut low, mut high) = ([0isize; 3], [0isize; 3]);
         for d in 0..3 {
-            let all = (0..firsts[d]).flat_map(|f| (0..g.kernel[d]).filter_map(move |k| shift(d, f, k)));
+            let all =
+                (0..firsts[d]).flat_map(|f| (0..g.kernel[d]).filter_map(move |k| shift(d, f, k)));
             let all: Vec<isize> = all.collect();
             low[d] = all.iter().copied().min().unwrap_or(0);
             high[d] = all.iter().copied().max().unwrap_or(0);
@@ -180,7 +181,8 @@ impl<T: Number> Direct<T> {
                 let row = w.len() / (w.tile[d] + w.reach[d]);
                 let fit = (room / row.max(1)).saturating_sub(w.reach[d]).max(1);
                 // Fewer tasks than wanted: cut finer, but not so fine that halos dominate.
-                let others = (self.batch * self.groups).max(1) * full[..d].iter().product::<usize>();
+                let others =
+                    (self.batch * self.groups).max(1) * full[..d].iter().product::<usize>();
                 let least = (4 * w.reach[d]).max(4);
                 let wanted = full[d].div_ceil(tasks.div_ceil(others)).max(least);
                 let fit = fit.min(wanted);
@@ -278,22 +280,26 @@ impl<T: Number> Direct<T> {
                 let (id, share) = (task / shares, task % shares);
                 let (rest, cut) = (id / product(cuts), id % product(cuts));
                 let (group, block) = (rest % self.groups, rest / self.groups);
-                let at = [cut / (cuts[1] * cuts[2]), cut / cuts[2] % cuts[1], cut % cuts[2]];
+                let at = [
+                    cut / (cuts[1] * cuts[2]),
+                    cut / cuts[2] % cuts[1],
+                    cut % cuts[2],
+                ];
                 let start: [usize; 3] = std::array::from_fn(|d| at[d] * tile[d]);
                 let count = std::array::from_fn(|d| tile[d].min(full[d] - start[d]));
                 let batch = block * images..((block + 1) * images).min(self.batch);
                 if filled != id {
                     for (i, n) in batch.clone().enumerate() {
                         let x = x.at((n * self.groups + group) * channels * plane);
-                        self.window.fill(x, windows.ptr().add(i * len), start, count);
+                        self.window
+                            .fill(x, windows.ptr().add(i * len), start, count);
                     }
                     filled = id;
                 }
                 let part = share * panels.len() / shares..(share + 1) * panels.len() / shares;
                 for (i, t) in self.targets.iter().enumerate() {
-                    let sized = std::array::from_fn(|d| {
-                        count[d].min(t.count[d].saturating_sub(start[d]))
-                    });
+                    let sized =
+                        std::array::from_fn(|d| count[d].min(t.count[d].saturating_sub(start[d])));
                     if product(sized) == 0 {
                         continue;
                     }
@@ -323,7 +329,8 @@ impl<T: Number> Direct<T> {
                                     let u = start[d] + if d == 0 { z } else { 0 };
                                     u * self.step[d] + t.first[d]
                                 });
-                                let place = (place[0] * self.size[1] + place[1]) * self.size[2] + place[2];
+                                let place =
+                                    (place[0] * self.size[1] + place[1]) * self.size[2] + place[2];
                                 let y = y.at(row * product(self.size) + place);
                                 self.plane(&p, height, from, y, &cells, spill.ptr());
                             }

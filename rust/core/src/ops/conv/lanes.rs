@@ -404,7 +404,14 @@ macro_rules! levels {
         #[cfg(target_arch = "x86_64")]
         kernels!($avx2, $t, x86::$avx2_lanes, 4, 3, "avx2,fma");
         #[cfg(target_arch = "x86_64")]
-        kernels!($avx512, $t, x86::$avx512_lanes, 8, 3, "avx512f,avx512vl,avx2,fma");
+        kernels!(
+            $avx512,
+            $t,
+            x86::$avx512_lanes,
+            8,
+            3,
+            "avx512f,avx512vl,avx2,fma"
+        );
 
         pub(super) fn $name() -> &'static Kernels<$t> {
             match level() {

@@ -81,8 +81,7 @@ pub(super) unsafe fn weight<T: Number>(
     let row = images * tile[0] * length;
     let sums = Scratch::<T>::zeros(parts * geo.groups * total);
     let (x, g, out) = (Ptr(x as *mut T), Ptr(g as *mut T), Ptr(sums.ptr()));
-    let (in_plane, out_plane): (usize, usize) =
-        (geo.input.iter().product(), full.iter().product());
+    let (in_plane, out_plane): (usize, usize) = (geo.input.iter().product(), full.iter().product());
     let tasks = parts * geo.groups * shares;
     parallel_for(tasks, GRAIN / (work / tasks).max(1) + 1, |range| {
         let len = window.len();
@@ -100,7 +99,11 @@ pub(super) unsafe fn weight<T: Number>(
             let out = out.at((part * geo.groups + group) * total);
             for id in part * tiles / parts..(part + 1) * tiles / parts {
                 let (block, cut) = (id / cut_count, id % cut_count);
-                let at = [cut / (cuts[1] * cuts[2]), cut / cuts[2] % cuts[1], cut % cuts[2]];
+                let at = [
+                    cut / (cuts[1] * cuts[2]),
+                    cut / cuts[2] % cuts[1],
+                    cut % cuts[2],
+                ];
                 let start: [usize; 3] = std::array::from_fn(|d| at[d] * tile[d]);
                 let count: [usize; 3] = std::array::from_fn(|d| tile[d].min(full[d] - start[d]));
                 let batch = block * images..((block + 1) * images).min(geo.batch);
@@ -113,7 +116,8 @@ pub(super) unsafe fn weight<T: Number>(
                         for z in 0..count[0] {
                             let to = rows.ptr().add(o * row + (i * tile[0] + z) * length);
                             let mut from = g.add(o * out_plane);
-                            from = from.add(((start[0] + z) * full[1] + start[1]) * full[2] + start[2]);
+                            from = from
+                                .add(((start[0] + z) * full[1] + start[1]) * full[2] + start[2]);
                             spread_rows(from, full[2], to, pitch, [count[1], count[2]], used);
                         }
                     }
@@ -145,27 +149,31 @@ pub(super) unsafe fn weight<T: Number>(
     let w = Ptr(w);
     let finite = std::sync::atomic::AtomicBool::new(true);
     let tasks = geo.groups * panels.len();
-    parallel_for(tasks, (1 << 14) / (parts * total / panels.len()).max(1) + 1, |range| {
-        let mut good = true;
-        for task in range {
-            let (group, (o, height)) = (task / panels.len(), panels[task % panels.len()]);
-            for r in 0..height {
-                let w = w.at(group * total + (o + r) * columns);
-                for c in 0..columns {
-                    let at = group * total + o * columns + c * height + r;
-                    let mut sum = *sums.ptr().add(at);
-                    for part in 1..parts {
-                        sum = sum.plus(*sums.ptr().add(part * geo.groups * total + at));
+    parallel_for(
+        tasks,
+        (1 << 14) / (parts * total / panels.len()).max(1) + 1,
+        |range| {
+            let mut good = true;
+            for task in range {
+                let (group, (o, height)) = (task / panels.len(), panels[task % panels.len()]);
+                for r in 0..height {
+                    let w = w.at(group * total + (o + r) * columns);
+                    for c in 0..columns {
+                        let at = group * total + o * columns + c * height + r;
+                        let mut sum = *sums.ptr().add(at);
+                        for part in 1..parts {
+                            sum = sum.plus(*sums.ptr().add(part * geo.groups * total + at));
+                        }
+                        good &= sum.is_finite();
+                        *w.add(c) = sum;
                     }
-                    good &= sum.is_finite();
-                    *w.add(c) = sum;
                 }
             }
-        }
-        if !good {
-            finite.store(false, std::sync::atomic::Ordering::Relaxed);
-        }
-    });
+            if !good {
+                finite.store(false, std::sync::atomic::Ordering::Relaxed);
+            }
+        },
+    );
     finite.into_inner()
 }
 
