@@ -1,0 +1,490 @@
+//! From a product to kernels: panels, blocks and threads.
+//!
+//! The depth is cut into blocks that depend on the sizes alone, and each element of C is summed in
+//! the same order wherever its tile lies; so results do not depend on the number of threads.
+
+use super::kernel::{self, Direct, Packed, Strided, Tile};
+use super::pack::{self, Fill, Panels};
+use super::{Acc, GemmElem, Mat, Pack, Problem};
+use crate::cpu::pool::{num_threads, parallel_for};
+use crate::cpu::{level, Level};
+use half::{bf16, f16};
+use std::ops::Range;
+
+/// Depth that stays in registers before a tile of C is written.
+const DEPTH: usize = 256;
+/// Rows, columns and depth that are packed at a time.
+const BLOCK: (usize, usize, usize) = (1280, 1280, 1024);
+/// Multiplications that a second thread is worth.
+const GRAIN: usize = 1 << 18;
+/// Elements whose packing a second thread is worth.
+const PACK_GRAIN: usize = 1 << 14;
+
+/// The kernels of an instruction set.
+pub struct Set<E: 'static> {
+    /// Lanes of a vector, and rows of the tallest tile.
+    lanes: usize,
+    rows: usize,
+    packed: &'static [[Packed<E>; 2]],
+    direct: &'static [[Direct<E>; 2]],
+    /// Kernels of four vectors, for fewer rows.
+    wide: &'static [Direct<E>],
+}
+
+static F32_512: Set<f32> = Set {
+    lanes: 16,
+    rows: kernel::f32x16::ROWS,
+    packed: &kernel::f32x16::PACKED,
+    direct: &kernel::f32x16::DIRECT,
+    wide: &kernel::f32x16::WIDE,
+};
+static F64_512: Set<f64> = Set {
+    lanes: 8,
+    rows: kernel::f64x8::ROWS,
+    packed: &kernel::f64x8::PACKED,
+    direct: &kernel::f64x8::DIRECT,
+    wide: &kernel::f64x8::WIDE,
+};
+static F32_256: Set<f32> = Set {
+    lanes: 8,
+    rows: kernel::f32x8::ROWS,
+    packed: &kernel::f32x8::PACKED,
+    direct: &kernel::f32x8::DIRECT,
+    wide: &kernel::f32x8::WIDE,
+};
+static F64_256: Set<f64> = Set {
+    lanes: 4,
+    rows: kernel::f64x4::ROWS,
+    packed: &kernel::f64x4::PACKED,
+    direct: &kernel::f64x4::DIRECT,
+    wide: &kernel::f64x4::WIDE,
+};
+static PAIRS: Set<f32> = Set {
+    lanes: 16,
+    rows: 14,
+    packed: &kernel::pairs::PACKED,
+    direct: &[],
+    wide: &[],
+};
+
+/// The kernels and the packing of an element type on this machine.
+pub struct Native<T: GemmElem> {
+    pub(super) set: &'static Set<T::Acc>,
+    fill: Fill<T, T::Acc>,
+    each: usize,
+}
+
+fn pick<T: GemmElem>(
+    avx512: (&'static Set<T::Acc>, Fill<T, T::Acc>),
+    avx2: (&'static Set<T::Acc>, Fill<T, T::Acc>),
+) -> Option<Native<T>> {
+    let (set, fill) = match level() {
+        Level::Avx512 => avx512,
+        Level::Avx2 => avx2,
+        Level::Portable => return None,
+    };
+    Some(Native { set, fill, each: 1 })
+}
+
+pub(super) fn native_f32() -> Option<Native<f32>> {
+    pick((&F32_512, pack::f32_512), (&F32_256, pack::f32_256))
+}
+pub(super) fn native_f64() -> Option<Native<f64>> {
+    pick((&F64_512, pack::f64_512), (&F64_256, pack::f64_256))
+}
+pub(super) fn native_f16() -> Option<Native<f16>> {
+    pick((&F32_512, pack::f16_512), (&F32_256, pack::f16_256))
+}
+pub(super) fn native_bf16() -> Option<Native<bf16>> {
+    if level() == Level::Avx512 && std::arch::is_x86_feature_detected!("avx512bf16") {
+        return Some(Native {
+            set: &PAIRS,
+            fill: pack::pairs_512,
+            each: 2,
+        });
+    }
+    pick((&F32_512, pack::bf16_512), (&F32_256, pack::bf16_256))
+}
+
+/// Memory for panels, aligned to 64 bytes.
+struct Scratch<E> {
+    at: std::ptr::NonNull<u8>,
+    bytes: usize,
+    of: std::marker::PhantomData<E>,
+}
+
+impl<E> Scratch<E> {
+    fn new(n: usize) -> Self {
+        let bytes = n
+            .checked_mul(size_of::<E>())
+            .expect("sizes were checked with the operands");
+        let at = crate::alloc::alloc(bytes).unwrap_or_else(|_| {
+            let layout = std::alloc::Layout::from_size_align(bytes, 64);
+            std::alloc::handle_alloc_error(layout.expect("a power of two"))
+        });
+        Scratch {
+            at,
+            bytes,
+            of: std::marker::PhantomData,
+        }
+    }
+    fn ptr(&self) -> *mut E {
+        self.at.as_ptr().cast()
+    }
+}
+
+impl<E> Drop for Scratch<E> {
+    fn drop(&mut self) {
+        // SAFETY: allocated with these bytes, and the owner goes.
+        unsafe { crate::alloc::free(self.at, self.bytes) }
+    }
+}
+
+/// An address that threads write disjoint parts of.
+#[derive(Clone, Copy)]
+struct Shared<E>(*mut E);
+// SAFETY: threads write disjoint parts.
+unsafe impl<E> Sync for Shared<E> {}
+impl<E> Shared<E> {
+    // SAFETY: as for `pointer::add`.
+    unsafe fn at(&self, i: usize) -> *mut E {
+        self.0.add(i)
+    }
+}
+
+/// The part `i` of `n` things in `parts` parts of almost the same size.
+#[inline]
+fn part(n: usize, parts: usize, i: usize) -> Range<usize> {
+    n * i / parts..n * (i + 1) / parts
+}
+
+impl<T: GemmElem> Problem<T> {
+    /// The tile from row `i` and column `j` on: into C, or into `sums` where C is narrower than
+    /// what is summed. Blocks of depth after the first add to what the first wrote.
+    // SAFETY: the tile lies inside C.
+    #[inline]
+    unsafe fn tile(&self, i: usize, j: usize, width: usize, first: bool) -> Tile<T::Acc> {
+        let c: *mut T::Acc = self.c.at(i, j).cast();
+        if first {
+            let d = self
+                .d
+                .ptr
+                .wrapping_offset(i as isize * self.d.rs + j as isize * self.d.cs);
+            Tile {
+                c,
+                c_rs: self.c.rs,
+                width,
+                alpha: self.alpha,
+                beta: self.beta,
+                d: d.cast(),
+                d_rs: self.d.rs,
+                d_cs: self.d.cs,
+            }
+        } else {
+            Tile {
+                c,
+                c_rs: self.c.rs,
+                width,
+                alpha: self.alpha,
+                beta: T::Acc::ONE,
+                d: c,
+                d_rs: self.c.rs,
+                d_cs: 1,
+            }
+        }
+    }
+}
+
+/// Products of packed panels.
+///
+/// `k` counts packed elements. C's columns are contiguous.
+// SAFETY: as for [`super::gemm`]; `a` and `b` have m and n lanes of depth k.
+pub(super) unsafe fn blocked<T: GemmElem>(
+    set: &Set<T::Acc>,
+    k: usize,
+    a: &dyn Pack<T::Acc>,
+    b: &dyn Pack<T::Acc>,
+    p: &Problem<T>,
+) {
+    let (m, n) = (p.m, p.n);
+    let (blocks_m, blocks_n, blocks_k) = (
+        m.div_ceil(BLOCK.0),
+        n.div_ceil(BLOCK.1),
+        k.div_ceil(BLOCK.2),
+    );
+    let room_m = m.div_ceil(blocks_m);
+    let room_n = n.div_ceil(blocks_n).next_multiple_of(2 * set.lanes);
+    let room_k = k.div_ceil(blocks_k);
+    let pa = Scratch::<T::Acc>::new(room_m * room_k);
+    let pb = Scratch::<T::Acc>::new(room_n * room_k);
+    let wide = Scratch::<T::Acc>::new(if T::NARROW { room_m * room_n } else { 0 });
+    for jb in (0..n).step_by(room_n) {
+        let nb = room_n.min(n - jb);
+        for ib in 0..blocks_m {
+            let rows = part(m, blocks_m, ib);
+            let mut block = p.block(rows.start, jb, rows.len(), nb);
+            for kb in 0..blocks_k {
+                let depth = part(k, blocks_k, kb);
+                let x = Block {
+                    set,
+                    depth,
+                    rows: rows.clone(),
+                    columns: jb..jb + nb,
+                    a: Shared(pa.ptr()),
+                    b: Shared(pb.ptr()),
+                };
+                x.pack(a, b);
+                x.multiply(&mut block, kb == 0, kb + 1 == blocks_k, wide.ptr());
+            }
+        }
+    }
+}
+
+/// A block of rows, columns and depth whose operands are packed together.
+struct Block<'a, E: 'static> {
+    set: &'a Set<E>,
+    depth: Range<usize>,
+    rows: Range<usize>,
+    columns: Range<usize>,
+    a: Shared<E>,
+    b: Shared<E>,
+}
+
+impl<E: Acc> Block<'_, E> {
+    /// Pieces of depth.
+    fn pieces(&self) -> usize {
+        self.depth.len().div_ceil(DEPTH)
+    }
+    fn piece(&self, i: usize) -> Range<usize> {
+        part(self.depth.len(), self.pieces(), i)
+    }
+    /// Columns with the padding of the last panel.
+    fn padded(&self) -> usize {
+        self.columns.len().next_multiple_of(self.set.lanes)
+    }
+
+    // SAFETY: as for [`blocked`].
+    unsafe fn pack(&self, a: &dyn Pack<E>, b: &dyn Pack<E>) {
+        let (m, n, lanes) = (self.rows.len(), self.columns.len(), self.set.lanes);
+        let (pieces, tiles) = (self.pieces(), m.div_ceil(self.set.rows));
+        let panels = n.div_ceil(2 * lanes);
+        let each = (m + n) * self.depth.len() / (pieces * (tiles + panels));
+        parallel_for(
+            pieces * (tiles + panels),
+            PACK_GRAIN.div_ceil(each.max(1)),
+            |r| {
+                for i in r {
+                    let (piece, i) = (self.piece(i / (tiles + panels)), i % (tiles + panels));
+                    let depth = self.depth.start + piece.start..self.depth.start + piece.end;
+                    if i < tiles {
+                        let r = part(m, tiles, i);
+                        let at = self.a.at(piece.start * m + r.start * piece.len());
+                        let w = r.len();
+                        a.pack(
+                            self.rows.start + r.start..self.rows.start + r.end,
+                            depth,
+                            w,
+                            at,
+                        );
+                    } else {
+                        let from = (i - tiles) * 2 * lanes;
+                        let w = (n - from).min(2 * lanes);
+                        let at = self.b.at(piece.start * self.padded() + from * piece.len());
+                        let from = self.columns.start + from;
+                        b.pack(from..from + w, depth, w.next_multiple_of(lanes), at);
+                    }
+                }
+            },
+        );
+    }
+
+    // SAFETY: as for [`blocked`]; `p` is this block of C, `wide` has room for its sums.
+    unsafe fn multiply<T: GemmElem<Acc = E>>(
+        &self,
+        p: &mut Problem<T>,
+        first: bool,
+        last: bool,
+        wide: *mut E,
+    ) {
+        let (m, n, lanes) = (p.m, p.n, self.set.lanes);
+        let (tiles, panels) = (m.div_ceil(self.set.rows), n.div_ceil(2 * lanes));
+        // Blocks of C that stay in the second cache, and enough of them for all threads.
+        let (mut down, mut across) = (tiles.div_ceil(9), panels.div_ceil(8));
+        let work = m * n * self.depth.len();
+        let most = (work / GRAIN).clamp(1, 4 * num_threads());
+        while down * across < most && (down < tiles || across < panels) {
+            if tiles * across >= panels * down && down < tiles {
+                down += 1;
+            } else {
+                across += 1;
+            }
+        }
+        let wide = Shared(wide);
+        let grain = GRAIN.div_ceil((work / (down * across)).max(1));
+        let p = &*p;
+        parallel_for(down * across, grain, |r| {
+            for task in r {
+                let (ti, tj) = (
+                    part(tiles, down, task % down),
+                    part(panels, across, task / down),
+                );
+                for q in 0..self.pieces() {
+                    let piece = self.piece(q);
+                    for j in tj.clone() {
+                        let from = j * 2 * lanes;
+                        let w = (n - from).min(2 * lanes);
+                        let b = self.b.at(piece.start * self.padded() + from * piece.len());
+                        for i in ti.clone() {
+                            let r = part(m, tiles, i);
+                            let a = self.a.at(piece.start * m + r.start * piece.len());
+                            let first = first && q == 0;
+                            let tile = if T::NARROW {
+                                sums(wide.at(r.start * n + from), n, w, first)
+                            } else {
+                                p.tile(r.start, from, w, first)
+                            };
+                            let kernel = self.set.packed[r.len() - 1][w.div_ceil(lanes) - 1];
+                            kernel(piece.len(), a, b, &tile);
+                        }
+                    }
+                }
+                if T::NARROW && last {
+                    let i = part(m, tiles, ti.start).start..part(m, tiles, ti.end - 1).end;
+                    let j = tj.start * 2 * lanes..n.min(tj.end * 2 * lanes);
+                    let part = p.block(i.start, j.start, i.len(), j.len());
+                    super::plain::narrow(&part, wide.at(i.start * n + j.start), n);
+                }
+            }
+        });
+    }
+}
+
+/// A tile of plain sums.
+fn sums<E: Acc>(c: *mut E, columns: usize, width: usize, first: bool) -> Tile<E> {
+    Tile {
+        c,
+        c_rs: columns as isize,
+        width,
+        alpha: E::ONE,
+        beta: if first { E::ZERO } else { E::ONE },
+        d: c,
+        d_rs: columns as isize,
+        d_cs: 1,
+    }
+}
+
+/// Products of operands where they lie; columns of B that are not contiguous are packed by the
+/// task that needs them.
+// SAFETY: as for [`super::gemm`]; C's columns are contiguous.
+unsafe fn direct<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
+    debug_assert!(!T::NARROW);
+    let (m, n, k) = (p.m, p.n, p.k);
+    let lanes = x.set.lanes;
+    let packs = p.b.cs != 1 && n > 1;
+    let vectors = if m <= x.set.wide.len() && !packs {
+        4
+    } else {
+        2
+    };
+    let panels = n.div_ceil(vectors * lanes);
+    let most = (m * n * k / GRAIN).clamp(1, num_threads());
+    let across = if packs { most.min(panels) } else { 1 };
+    let down = (most / across).min(m.div_ceil(8));
+    let across = if packs {
+        across
+    } else {
+        (most / down).min(panels)
+    };
+    let task = |task: usize| {
+        let (rows, columns) = (
+            part(m, down, task % down),
+            part(panels, across, task / down),
+        );
+        let depth = DEPTH.min(k);
+        let room = Scratch::<T::Acc>::new(if packs { depth * vectors * lanes } else { 0 });
+        let tiles = rows.len().div_ceil(x.set.rows);
+        for j in columns {
+            let from = j * vectors * lanes;
+            let w = (n - from).min(vectors * lanes);
+            let pieces = k.div_ceil(DEPTH);
+            for q in 0..pieces {
+                let piece = part(k, pieces, q);
+                let (b, b_ds) = if packs {
+                    let wide = w.next_multiple_of(lanes);
+                    panel(x, p.b.transposed(), k).pack(
+                        from..from + w,
+                        piece.clone(),
+                        wide,
+                        room.ptr(),
+                    );
+                    (room.ptr() as *const T::Acc, wide as isize)
+                } else {
+                    (p.b.at(piece.start, from).cast(), p.b.rs)
+                };
+                for i in 0..tiles {
+                    let r = part(rows.len(), tiles, i);
+                    let top = rows.start + r.start;
+                    let a = p.a.at(top, piece.start).cast();
+                    let s = Strided {
+                        a,
+                        a_rs: p.a.rs,
+                        a_ds: p.a.cs,
+                        b,
+                        b_ds,
+                    };
+                    let used = w.div_ceil(lanes);
+                    if used > 2 && vectors == 4 {
+                        // A panel of three vectors is two and one.
+                        let kernel = x.set.wide[r.len() - 1];
+                        if used == 4 {
+                            kernel(piece.len(), &s, &p.tile(top, from, w, q == 0));
+                            continue;
+                        }
+                        let kernel = x.set.direct[r.len() - 1];
+                        let two = 2 * lanes;
+                        kernel[1](piece.len(), &s, &p.tile(top, from, two, q == 0));
+                        let s = Strided { b: b.add(two), ..s };
+                        kernel[0](piece.len(), &s, &p.tile(top, from + two, w - two, q == 0));
+                        continue;
+                    }
+                    let kernel = x.set.direct[r.len() - 1][used - 1];
+                    kernel(piece.len(), &s, &p.tile(top, from, w, q == 0));
+                }
+            }
+        }
+    };
+    if down * across == 1 {
+        return task(0);
+    }
+    parallel_for(down * across, 1, |r| r.for_each(task));
+}
+
+/// The lanes of a matrix, its rows, as panels.
+fn panel<T: GemmElem>(x: &Native<T>, a: Mat<*const T>, k: usize) -> Panels<T> {
+    Panels {
+        p: a.ptr,
+        ls: a.rs,
+        ds: a.cs,
+        depth: k,
+        each: x.each,
+        fill: x.fill,
+    }
+}
+
+/// Multiplies with kernels of this machine.
+// SAFETY: as for [`super::product`].
+pub(super) unsafe fn multiply<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
+    let p = if p.c.cs != 1 && p.n > 1 && (p.c.rs == 1 || p.m == 1) {
+        p.transposed()
+    } else {
+        *p
+    };
+    if p.c.cs != 1 && p.n > 1 {
+        return super::plain::through_rows(&p);
+    }
+    if !T::NARROW && p.m * p.n * p.k <= 1 << 20 {
+        return direct(x, &p);
+    }
+    let (a, b) = (panel(x, p.a, p.k), panel(x, p.b.transposed(), p.k));
+    blocked(x.set, p.k.div_ceil(x.each), &a, &b, &p);
+}

@@ -1,0 +1,216 @@
+//! Micro-kernels: a tile of C in registers, summed over the depth.
+
+use super::simd::Simd;
+
+/// Where a tile goes: C = alpha * sum + beta * D, for `width` columns.
+///
+/// C's columns are contiguous. D is not read where `beta` is zero; it may be C itself, and its
+/// steps may be zero.
+#[derive(Clone, Copy)]
+pub(super) struct Tile<E> {
+    pub c: *mut E,
+    pub c_rs: isize,
+    pub width: usize,
+    pub alpha: E,
+    pub beta: E,
+    pub d: *const E,
+    pub d_rs: isize,
+    pub d_cs: isize,
+}
+
+/// Operands of a tile: the address and the steps to the next row (of A) and to the next depth.
+/// Columns of B are contiguous.
+#[derive(Clone, Copy)]
+pub(super) struct Strided<E> {
+    pub a: *const E,
+    pub a_rs: isize,
+    pub a_ds: isize,
+    pub b: *const E,
+    pub b_ds: isize,
+}
+
+/// Sums of packed panels: `k` groups of M elements of A, and of N vectors of B.
+pub(super) type Packed<E> = unsafe fn(k: usize, a: *const E, b: *const E, out: &Tile<E>);
+/// Sums straight from the operands.
+pub(super) type Direct<E> = unsafe fn(k: usize, x: &Strided<E>, out: &Tile<E>);
+
+#[inline(always)]
+unsafe fn finish<V: Simd, const M: usize, const N: usize>(sum: [[V; N]; M], out: &Tile<V::Elem>)
+where
+    V::Elem: PartialEq + Default,
+{
+    let alpha = V::splat(out.alpha);
+    let beta = V::splat(out.beta);
+    let plus = out.beta != V::Elem::default();
+    let zero = V::splat(V::Elem::default());
+    let full = out.width == N * V::LANES;
+    for i in 0..M {
+        let c = out.c.offset(i as isize * out.c_rs);
+        let d = out.d.wrapping_offset(i as isize * out.d_rs);
+        for j in 0..N {
+            let from = j * V::LANES;
+            let lanes = out.width.wrapping_sub(from).min(V::LANES);
+            if !full && from >= out.width {
+                break;
+            }
+            let rest = if !plus {
+                zero
+            } else if out.d_cs == 1 {
+                let d = d.add(from);
+                beta.fma(
+                    if full {
+                        V::load(d)
+                    } else {
+                        V::load_part(d, lanes)
+                    },
+                    zero,
+                )
+            } else if out.d_cs == 0 {
+                beta.fma(V::splat(*d), zero)
+            } else {
+                let mut x = [V::Elem::default(); 16];
+                for (l, x) in x.iter_mut().enumerate().take(lanes) {
+                    *x = *d.offset((from + l) as isize * out.d_cs);
+                }
+                beta.fma(V::load(x.as_ptr()), zero)
+            };
+            let y = alpha.fma(sum[i][j], rest);
+            if full {
+                y.store(c.add(from));
+            } else {
+                y.store_part(c.add(from), lanes);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn packed<V: Simd, const M: usize, const N: usize>(
+    k: usize,
+    mut a: *const V::Elem,
+    mut b: *const V::Elem,
+    out: &Tile<V::Elem>,
+) where
+    V::Elem: PartialEq + Default,
+{
+    use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+    let mut sum = [[V::splat(V::Elem::default()); N]; M];
+    for i in 0..M {
+        let c = out.c.wrapping_offset(i as isize * out.c_rs);
+        _mm_prefetch::<_MM_HINT_T0>(c.cast());
+        _mm_prefetch::<_MM_HINT_T0>(c.wrapping_add((out.width - 1) & !(V::LANES - 1)).cast());
+    }
+    for _ in 0..k {
+        let mut y = [sum[0][0]; N];
+        for j in 0..N {
+            y[j] = V::load(b.add(j * V::LANES));
+        }
+        for i in 0..M {
+            let x = V::splat(*a.add(i));
+            for j in 0..N {
+                sum[i][j] = x.step(y[j], sum[i][j]);
+            }
+        }
+        a = a.add(M);
+        b = b.add(N * V::LANES);
+    }
+    finish::<V, M, N>(sum, out);
+}
+
+#[inline(always)]
+unsafe fn direct<V: Simd, const M: usize, const N: usize>(
+    k: usize,
+    x: &Strided<V::Elem>,
+    out: &Tile<V::Elem>,
+) where
+    V::Elem: PartialEq + Default,
+{
+    let mut sum = [[V::splat(V::Elem::default()); N]; M];
+    let (mut a, mut b) = (x.a, x.b);
+    let (rs, ds, bs) = (x.a_rs, x.a_ds, x.b_ds);
+    let full = out.width == N * V::LANES;
+    let last = out.width - (N - 1) * V::LANES;
+    for _ in 0..k {
+        let mut y = [sum[0][0]; N];
+        for j in 0..N {
+            let b = b.add(j * V::LANES);
+            y[j] = if j + 1 < N || full {
+                V::load(b)
+            } else {
+                V::load_part(b, last)
+            };
+        }
+        for i in 0..M {
+            let x = V::splat(*a.offset(i as isize * rs));
+            for j in 0..N {
+                sum[i][j] = x.step(y[j], sum[i][j]);
+            }
+        }
+        a = a.wrapping_offset(ds);
+        b = b.wrapping_offset(bs);
+    }
+    finish::<V, M, N>(sum, out);
+}
+
+/// Tables of kernels for one vector type: `[rows - 1][vectors - 1]`.
+macro_rules! tables {
+    ($name:ident, $V:ty, $features:literal, $rows:literal, $wide:literal,
+     [$($m:literal)*], [$($s:literal)*]) => {
+        pub(super) mod $name {
+            use super::super::simd::*;
+            use super::{Direct, Packed, Strided, Tile};
+            #[allow(unused_imports)]
+            use std::arch::x86_64::*;
+            type E = <$V as Simd>::Elem;
+
+            // SAFETY: as for the tables, whose user has asked for the instruction set.
+            #[target_feature(enable = $features)]
+            unsafe fn packed<const M: usize, const N: usize>(
+                k: usize, a: *const E, b: *const E, out: &Tile<E>,
+            ) {
+                super::packed::<$V, M, N>(k, a, b, out)
+            }
+            // SAFETY: as for the tables, whose user has asked for the instruction set.
+            #[target_feature(enable = $features)]
+            unsafe fn direct<const M: usize, const N: usize>(
+                k: usize, x: &Strided<E>, out: &Tile<E>,
+            ) {
+                super::direct::<$V, M, N>(k, x, out)
+            }
+            pub const ROWS: usize = $rows;
+            pub static PACKED: [[Packed<E>; 2]; $rows] =
+                [$([packed::<$m, 1>, packed::<$m, 2>]),*];
+            pub static DIRECT: [[Direct<E>; 2]; $rows] =
+                [$([direct::<$m, 1>, direct::<$m, 2>]),*];
+            /// Four vectors, for few rows.
+            pub static WIDE: [Direct<E>; $wide] = [$(direct::<$s, 4>),*];
+        }
+    };
+}
+tables!(f32x16, __m512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma", 14, 6,
+    [1 2 3 4 5 6 7 8 9 10 11 12 13 14], [1 2 3 4 5 6]);
+tables!(f64x8, __m512d, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma", 14, 6,
+    [1 2 3 4 5 6 7 8 9 10 11 12 13 14], [1 2 3 4 5 6]);
+tables!(f32x8, __m256, "avx2,fma", 6, 3, [1 2 3 4 5 6], [1 2 3]);
+tables!(f64x4, __m256d, "avx2,fma", 6, 3, [1 2 3 4 5 6], [1 2 3]);
+
+/// bfloat16 pairs have packed kernels only.
+pub(super) mod pairs {
+    use super::super::simd::{Pairs, Simd};
+    use super::{Packed, Tile};
+    type E = <Pairs as Simd>::Elem;
+    // SAFETY: the user of the table has asked for the instruction set.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
+    unsafe fn packed<const M: usize, const N: usize>(
+        k: usize,
+        a: *const E,
+        b: *const E,
+        out: &Tile<E>,
+    ) {
+        super::packed::<Pairs, M, N>(k, a, b, out)
+    }
+    macro_rules! table {
+        ($($m:literal)*) => { [$([packed::<$m, 1>, packed::<$m, 2>]),*] };
+    }
+    pub static PACKED: [[Packed<E>; 2]; 14] = table!(1 2 3 4 5 6 7 8 9 10 11 12 13 14);
+}

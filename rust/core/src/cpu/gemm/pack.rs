@@ -1,0 +1,269 @@
+//! Panels of operands in the order in which kernels read them.
+
+use super::simd::Simd;
+use super::{GemmElem, Pack};
+use half::{bf16, f16};
+use std::arch::x86_64::*;
+use std::ops::Range;
+
+/// Loads that bring elements of a matrix into vectors of packed elements.
+pub(super) trait Source<V: Simd>: Copy {
+    /// Elements of depth in a packed one: two for pairs.
+    const EACH: usize;
+    /// The packed elements of `n` consecutive elements of depth, at most a full vector of them.
+    unsafe fn along_depth(p: *const Self, n: usize) -> V;
+    /// The packed elements of `n` consecutive lanes, at most a vector; of `each` elements of depth,
+    /// `ds` apart.
+    unsafe fn along_lanes(p: *const Self, ds: isize, each: usize, n: usize) -> V;
+    /// One packed element.
+    unsafe fn one(p: *const Self, ds: isize, each: usize) -> V::Elem;
+}
+
+macro_rules! plain {
+    ($($T:ty, $V:ty);*) => {$(
+        impl Source<$V> for $T {
+            const EACH: usize = 1;
+            #[inline(always)]
+            unsafe fn along_depth(p: *const Self, n: usize) -> $V {
+                if n >= <$V>::LANES { <$V>::load(p) } else { <$V>::load_part(p, n) }
+            }
+            #[inline(always)]
+            unsafe fn along_lanes(p: *const Self, _: isize, _: usize, n: usize) -> $V {
+                Self::along_depth(p, n)
+            }
+            #[inline(always)]
+            unsafe fn one(p: *const Self, _: isize, _: usize) -> $T { *p }
+        }
+    )*};
+}
+plain!(f32, __m512; f64, __m512d; f32, __m256; f64, __m256d);
+
+/// The first `n` of eight 16-bit elements; the others are zero.
+#[inline(always)]
+unsafe fn halves8(p: *const u16, n: usize) -> __m128i {
+    if n >= 8 {
+        return _mm_loadu_si128(p.cast());
+    }
+    let mut x = [0u16; 8];
+    std::ptr::copy_nonoverlapping(p, x.as_mut_ptr(), n);
+    _mm_loadu_si128(x.as_ptr().cast())
+}
+
+#[inline(always)]
+unsafe fn halves16(p: *const u16, n: usize) -> __m256i {
+    if n >= 16 {
+        return _mm256_loadu_si256(p.cast());
+    }
+    _mm256_maskz_loadu_epi16(((1u32 << n) - 1) as u16, p.cast())
+}
+
+macro_rules! widened {
+    ($($T:ty, $V:ty, $load:ident, |$x:ident| $widen:expr);*) => {$(
+        impl Source<$V> for $T {
+            const EACH: usize = 1;
+            #[inline(always)]
+            unsafe fn along_depth(p: *const Self, n: usize) -> $V {
+                let $x = $load(p.cast(), n);
+                $widen
+            }
+            #[inline(always)]
+            unsafe fn along_lanes(p: *const Self, _: isize, _: usize, n: usize) -> $V {
+                Self::along_depth(p, n)
+            }
+            #[inline(always)]
+            unsafe fn one(p: *const Self, _: isize, _: usize) -> f32 { (*p).widen() }
+        }
+    )*};
+}
+widened! {
+    f16, __m512, halves16, |x| _mm512_cvtph_ps(x);
+    f16, __m256, halves8, |x| _mm256_cvtph_ps(x);
+    bf16, __m512, halves16,
+        |x| _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(x)));
+    bf16, __m256, halves8,
+        |x| _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(x)))
+}
+
+/// A bfloat16 that is packed with the next one of its lane.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(super) struct Paired(#[allow(dead_code)] bf16);
+
+impl Source<__m512> for Paired {
+    const EACH: usize = 2;
+    #[inline(always)]
+    unsafe fn along_depth(p: *const Self, n: usize) -> __m512 {
+        if n >= 32 {
+            return _mm512_castsi512_ps(_mm512_loadu_si512(p.cast()));
+        }
+        let mask = ((1u64 << n) - 1) as u32;
+        _mm512_castsi512_ps(_mm512_maskz_loadu_epi16(mask, p.cast()))
+    }
+    #[inline(always)]
+    unsafe fn along_lanes(p: *const Self, ds: isize, each: usize, n: usize) -> __m512 {
+        let low = _mm512_cvtepu16_epi32(halves16(p.cast(), n));
+        if each == 1 {
+            return _mm512_castsi512_ps(low);
+        }
+        let high = _mm512_cvtepu16_epi32(halves16(p.offset(ds).cast(), n));
+        _mm512_castsi512_ps(_mm512_or_si512(low, _mm512_slli_epi32::<16>(high)))
+    }
+    #[inline(always)]
+    unsafe fn one(p: *const Self, ds: isize, each: usize) -> f32 {
+        let low = *p.cast::<u16>() as u32;
+        let high = if each == 1 {
+            0
+        } else {
+            *p.offset(ds).cast::<u16>() as u32
+        };
+        f32::from_bits(low | high << 16)
+    }
+}
+
+/// What a panel is packed from: the address of its first element, its lanes and its depth.
+#[derive(Clone, Copy)]
+pub(super) struct From<S> {
+    pub p: *const S,
+    /// Steps to the next lane and depth.
+    pub ls: isize,
+    pub ds: isize,
+    pub lanes: usize,
+    pub depth: usize,
+}
+
+/// Stores a vector into rows of `width`. What runs over into the next row is written again, by
+/// stores that follow; the end of the panel is not crossed.
+#[inline(always)]
+unsafe fn put<V: Simd>(v: V, at: usize, total: usize, dst: *mut V::Elem) {
+    if at + V::LANES <= total {
+        v.store(dst.add(at));
+    } else {
+        v.store_part(dst.add(at), total - at);
+    }
+}
+
+/// Packs the lanes and depth of `x` in rows of `width`.
+#[inline(always)]
+unsafe fn fill<V: Simd, S: Source<V>>(x: &From<S>, width: usize, dst: *mut V::Elem) {
+    let each = S::EACH;
+    let (p, ls, ds) = (x.p, x.ls, x.ds);
+    let rows = x.depth.div_ceil(each);
+    let total = rows * width;
+    if ds == 1 && (ls != 1 || x.lanes < V::LANES / 2) && rows > 1 {
+        let mut block = [S::along_depth(p, 0); 16];
+        for l in (0..width).step_by(V::LANES) {
+            // Only one column of blocks may run over into the next row.
+            let part = if width > V::LANES {
+                (width - l).min(V::LANES)
+            } else {
+                V::LANES
+            };
+            for q in (0..rows).step_by(V::LANES) {
+                let n = (x.depth - q * each).min(V::LANES * each);
+                for i in 0..V::LANES {
+                    let n = if l + i < x.lanes { n } else { 0 };
+                    let p = p
+                        .wrapping_offset((l + i) as isize * ls)
+                        .wrapping_add(q * each);
+                    block[i] = S::along_depth(if n == 0 { x.p } else { p }, n);
+                }
+                V::transpose(block.as_mut_ptr());
+                for i in 0..(rows - q).min(V::LANES) {
+                    let at = (q + i) * width + l;
+                    if part < V::LANES {
+                        block[i].store_part(dst.add(at), part);
+                    } else {
+                        put(block[i], at, total, dst);
+                    }
+                }
+            }
+        }
+    } else if ls == 1 {
+        for q in 0..rows {
+            let p = p.offset((q * each) as isize * ds);
+            let e = (x.depth - q * each).min(each);
+            for l in (0..width).step_by(V::LANES) {
+                let n = x.lanes.saturating_sub(l).min(V::LANES);
+                let p = if n == 0 { p } else { p.add(l) };
+                put(S::along_lanes(p, ds, e, n), q * width + l, total, dst);
+            }
+        }
+    } else {
+        for q in 0..rows {
+            let e = (x.depth - q * each).min(each);
+            let p = p.offset((q * each) as isize * ds);
+            for l in 0..x.lanes {
+                *dst.add(q * width + l) = S::one(p.offset(l as isize * ls), ds, e);
+            }
+            for l in x.lanes..width {
+                *dst.add(q * width + l) = std::mem::zeroed();
+            }
+        }
+    }
+}
+
+/// Packs a panel of a matrix.
+pub(super) type Fill<T, E> = unsafe fn(x: &From<T>, width: usize, dst: *mut E);
+
+macro_rules! fills {
+    ($($name:ident, $features:literal, $V:ty, $T:ty, $S:ty;)*) => {$(
+        // SAFETY: the matrix is readable, `dst` has room; the user has asked for the features.
+        #[target_feature(enable = $features)]
+        pub(super) unsafe fn $name(x: &From<$T>, width: usize, dst: *mut <$V as Simd>::Elem) {
+            let p = x.p.cast::<$S>();
+            fill::<$V, $S>(&From { p, ls: x.ls, ds: x.ds, lanes: x.lanes, depth: x.depth }, width, dst)
+        }
+    )*};
+}
+fills! {
+    f32_512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma", __m512, f32, f32;
+    f64_512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma", __m512d, f64, f64;
+    f16_512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c", __m512, f16, f16;
+    bf16_512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma", __m512, bf16, bf16;
+    pairs_512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma", __m512, bf16, Paired;
+    f32_256, "avx2,fma", __m256, f32, f32;
+    f64_256, "avx2,fma", __m256d, f64, f64;
+    f16_256, "avx2,fma,f16c", __m256, f16, f16;
+    bf16_256, "avx2,fma", __m256, bf16, bf16;
+}
+
+/// A matrix that packs itself.
+pub(super) struct Panels<T: GemmElem> {
+    pub p: *const T,
+    pub ls: isize,
+    pub ds: isize,
+    /// Elements of depth in all, and in a packed element.
+    pub depth: usize,
+    pub each: usize,
+    pub fill: Fill<T, T::Acc>,
+}
+
+// SAFETY: the matrix is only read.
+unsafe impl<T: GemmElem> Sync for Panels<T> {}
+
+impl<T: GemmElem> Pack<T::Acc> for Panels<T> {
+    unsafe fn pack(
+        &self,
+        lanes: Range<usize>,
+        depth: Range<usize>,
+        width: usize,
+        dst: *mut T::Acc,
+    ) {
+        let (from, to) = (
+            depth.start * self.each,
+            (depth.end * self.each).min(self.depth),
+        );
+        let p = self
+            .p
+            .offset(lanes.start as isize * self.ls + from as isize * self.ds);
+        let (ls, ds) = (self.ls, self.ds);
+        let x = From {
+            p,
+            ls,
+            ds,
+            lanes: lanes.len(),
+            depth: to - from,
+        };
+        (self.fill)(&x, width, dst)
+    }
+}

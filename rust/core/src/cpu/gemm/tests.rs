@@ -1,0 +1,132 @@
+use super::*;
+use crate::cpu::pool::set_num_threads;
+
+/// Numbers from -8 to 7 in sixteenths, exact in every type but the integers.
+fn numbers(n: usize, seed: u64) -> Vec<f64> {
+    let mut s = seed * 2 + 1;
+    let mut next = || {
+        s = s
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        ((s >> 56) & 15) as f64 - 8.0
+    };
+    (0..n).map(|_| next()).collect()
+}
+
+fn check<T: GemmElem + PartialEq + std::fmt::Debug>(
+    (m, n, k): (usize, usize, usize),
+    from: fn(f64) -> T,
+    acc: fn(f64) -> T::Acc,
+) {
+    let (a, b) = (numbers(m * k * 2, 1), numbers(k * n * 2, 2));
+    let c: Vec<f64> = numbers(m * n * 2, 3);
+    // Rows first, columns first, and every second element.
+    let steps = |r: usize, c: usize| [(c as isize, 1), (1, r as isize), (2 * c as isize, 2)];
+    let typed = |x: &[f64]| x.iter().map(|&x| from(x)).collect::<Vec<T>>();
+    let (at, bt) = (typed(&a), typed(&b));
+    for (ar, ac) in steps(m, k) {
+        for (br, bc) in steps(k, n) {
+            for ((cr, cc), beta) in steps(m, n).into_iter().zip([0.0, 1.0, 2.0]) {
+                let mut ct = typed(&c);
+                // SAFETY: the buffers have twice the elements that the densest steps need.
+                unsafe {
+                    gemm(
+                        m,
+                        n,
+                        k,
+                        acc(2.0),
+                        at.as_ptr(),
+                        ar,
+                        ac,
+                        bt.as_ptr(),
+                        br,
+                        bc,
+                        acc(beta),
+                        ct.as_mut_ptr(),
+                        cr,
+                        cc,
+                    );
+                }
+                for i in 0..m {
+                    for j in 0..n {
+                        let sum: f64 = (0..k)
+                            .map(|q| {
+                                a[(i as isize * ar + q as isize * ac) as usize]
+                                    * b[(q as isize * br + j as isize * bc) as usize]
+                            })
+                            .sum();
+                        let at = (i as isize * cr + j as isize * cc) as usize;
+                        assert_eq!(ct[at], from(2.0 * sum + beta * c[at]), "{m} {n} {k}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn agrees_with_plain_loops() {
+    set_num_threads(4);
+    let sizes = [
+        (1, 1, 1),
+        (1, 7, 5),
+        (9, 1, 130),
+        (3, 4, 5),
+        (16, 17, 15),
+        (33, 70, 65),
+        (150, 40, 270),
+        (2, 530, 9),
+        (300, 2, 64),
+        (5, 3, 0),
+    ];
+    for s in sizes {
+        check::<f32>(s, |x| x as f32, |x| x as f32);
+        check::<f64>(s, |x| x, |x| x);
+        check::<bf16>(s, bf16::from_f64, |x| x as f32);
+        check::<f16>(s, f16::from_f64, |x| x as f32);
+        check::<i64>(s, |x| x as i64, |x| x as i64);
+        check::<i32>(s, |x| x as i32, |x| x as i32);
+        // Wraps as the low bits of the exact sum do.
+        check::<i8>(s, |x| x as i64 as i8, |x| x as i8);
+        check::<u8>(s, |x| x as i64 as u8, |x| x as u8);
+    }
+}
+
+#[test]
+fn beta_zero_overwrites_nan_and_empty_sums_are_zero() {
+    let x = [1.0f32; 64];
+    for (m, n, k) in [(8, 8, 8), (8, 1, 8), (1, 8, 8), (8, 8, 0)] {
+        let mut c = [f32::NAN; 64];
+        // SAFETY: all sizes stay within 64 elements.
+        unsafe {
+            gemm(
+                m,
+                n,
+                k,
+                1.0,
+                x.as_ptr(),
+                8,
+                1,
+                x.as_ptr(),
+                n as isize,
+                1,
+                0.0,
+                c.as_mut_ptr(),
+                n as isize,
+                1,
+            );
+        }
+        assert!(c[..m * n].iter().all(|&y| y == k as f32));
+    }
+    // SAFETY: 64 elements each.
+    assert_eq!(unsafe { dot(64, x.as_ptr(), 1, x.as_ptr(), 1) }, 64.0);
+}
+
+#[test]
+fn half_values_widen_exactly() {
+    for bits in 0..=u16::MAX {
+        let (x, y) = (f16::from_bits(bits), bf16::from_bits(bits));
+        assert!(x.widen() == x.to_f32() || x.is_nan() && x.widen().is_nan());
+        assert!(y.widen() == y.to_f32() || y.is_nan() && y.widen().is_nan());
+    }
+}
