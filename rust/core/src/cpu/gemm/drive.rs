@@ -5,6 +5,7 @@
 
 use super::kernel::{self, Direct, Packed, Strided, Tile};
 use super::pack::{self, Fill, Panels};
+use super::thin::{self, Inner, Thin};
 use super::{Acc, GemmElem, Mat, Pack, Problem};
 use crate::cpu::pool::{num_threads, parallel_for};
 use crate::cpu::{level, Level};
@@ -23,12 +24,51 @@ const PACK_GRAIN: usize = 1 << 14;
 /// The kernels of an instruction set.
 pub struct Set<E: 'static> {
     /// Lanes of a vector, and rows of the tallest tile.
-    lanes: usize,
-    rows: usize,
+    pub(super) lanes: usize,
+    pub(super) rows: usize,
     packed: &'static [[Packed<E>; 2]],
     direct: &'static [[Direct<E>; 2]],
     /// Kernels of four vectors, for fewer rows.
-    wide: &'static [Direct<E>],
+    pub(super) wide: &'static [Direct<E>],
+}
+
+impl<E> Set<E> {
+    /// The columns of a tile of so many rows, where operands are read in place.
+    pub(super) fn reach(&self, rows: usize) -> usize {
+        self.lanes * if rows <= self.wide.len() { 4 } else { 2 }
+    }
+
+    /// Multiplies a tile of at most `reach` columns in place.
+    // SAFETY: as for [`super::product`].
+    pub(super) unsafe fn tile(&self, rows: usize, k: usize, x: &Strided<E>, t: &Tile<E>)
+    where
+        E: Copy,
+    {
+        let kernel = &self.direct[rows - 1];
+        match t.width.div_ceil(self.lanes) {
+            4 => self.wide[rows - 1](k, x, t),
+            3 => {
+                let two = 2 * self.lanes;
+                kernel[1](k, x, &Tile { width: two, ..*t });
+                let x = Strided {
+                    b: x.b.add(two),
+                    ..*x
+                };
+                let d = t.d.wrapping_offset(two as isize * t.d_cs);
+                kernel[0](
+                    k,
+                    &x,
+                    &Tile {
+                        width: t.width - two,
+                        c: t.c.add(two),
+                        d,
+                        ..*t
+                    },
+                );
+            }
+            used => kernel[used - 1](k, x, t),
+        }
+    }
 }
 
 static F32_512: Set<f32> = Set {
@@ -70,51 +110,84 @@ static PAIRS: Set<f32> = Set {
 /// The kernels and the packing of an element type on this machine.
 pub struct Native<T: GemmElem> {
     pub(super) set: &'static Set<T::Acc>,
+    pub(super) thin: &'static Thin<T>,
+    /// The product of two vectors of sums' type.
+    pub(super) inner: Inner<T::Acc>,
     fill: Fill<T, T::Acc>,
     each: usize,
 }
 
-fn pick<T: GemmElem>(
-    avx512: (&'static Set<T::Acc>, Fill<T, T::Acc>),
-    avx2: (&'static Set<T::Acc>, Fill<T, T::Acc>),
-) -> Option<Native<T>> {
-    let (set, fill) = match level() {
+type Kit<T> = (
+    &'static Set<<T as GemmElem>::Acc>,
+    &'static Thin<T>,
+    Inner<<T as GemmElem>::Acc>,
+    Fill<T, <T as GemmElem>::Acc>,
+);
+
+fn pick<T: GemmElem>(avx512: Kit<T>, avx2: Kit<T>) -> Option<Native<T>> {
+    let (set, thin, inner, fill) = match level() {
         Level::Avx512 => avx512,
         Level::Avx2 => avx2,
         Level::Portable => return None,
     };
-    Some(Native { set, fill, each: 1 })
+    Some(Native {
+        set,
+        thin,
+        inner,
+        fill,
+        each: 1,
+    })
+}
+
+macro_rules! kit {
+    ($set:expr, $thin:ident, $sums:ident) => {
+        (&$set, &thin::$thin::THIN, thin::$sums::inner, pack::$thin)
+    };
 }
 
 pub(super) fn native_f32() -> Option<Native<f32>> {
-    pick((&F32_512, pack::f32_512), (&F32_256, pack::f32_256))
+    pick(
+        kit!(F32_512, f32_512, f32_512),
+        kit!(F32_256, f32_256, f32_256),
+    )
 }
 pub(super) fn native_f64() -> Option<Native<f64>> {
-    pick((&F64_512, pack::f64_512), (&F64_256, pack::f64_256))
+    pick(
+        kit!(F64_512, f64_512, f64_512),
+        kit!(F64_256, f64_256, f64_256),
+    )
 }
 pub(super) fn native_f16() -> Option<Native<f16>> {
-    pick((&F32_512, pack::f16_512), (&F32_256, pack::f16_256))
+    pick(
+        kit!(F32_512, f16_512, f32_512),
+        kit!(F32_256, f16_256, f32_256),
+    )
 }
 pub(super) fn native_bf16() -> Option<Native<bf16>> {
+    let x = pick(
+        kit!(F32_512, bf16_512, f32_512),
+        kit!(F32_256, bf16_256, f32_256),
+    )?;
     if level() == Level::Avx512 && std::arch::is_x86_feature_detected!("avx512bf16") {
         return Some(Native {
             set: &PAIRS,
             fill: pack::pairs_512,
             each: 2,
+            ..x
         });
     }
-    pick((&F32_512, pack::bf16_512), (&F32_256, pack::bf16_256))
+    Some(x)
 }
 
 /// Memory for panels, aligned to 64 bytes.
-struct Scratch<E> {
+pub(super) struct Scratch<E> {
     at: std::ptr::NonNull<u8>,
     bytes: usize,
     of: std::marker::PhantomData<E>,
 }
 
 impl<E> Scratch<E> {
-    fn new(n: usize) -> Self {
+    pub fn new(n: usize) -> Self {
         let bytes = n
             .checked_mul(size_of::<E>())
             .expect("sizes were checked with the operands");
@@ -128,7 +201,7 @@ impl<E> Scratch<E> {
             of: std::marker::PhantomData,
         }
     }
-    fn ptr(&self) -> *mut E {
+    pub fn ptr(&self) -> *mut E {
         self.at.as_ptr().cast()
     }
 }
@@ -142,19 +215,19 @@ impl<E> Drop for Scratch<E> {
 
 /// An address that threads write disjoint parts of.
 #[derive(Clone, Copy)]
-struct Shared<E>(*mut E);
+pub(super) struct Shared<E>(pub *mut E);
 // SAFETY: threads write disjoint parts.
 unsafe impl<E> Sync for Shared<E> {}
 impl<E> Shared<E> {
     // SAFETY: as for `pointer::add`.
-    unsafe fn at(&self, i: usize) -> *mut E {
+    pub unsafe fn at(&self, i: usize) -> *mut E {
         self.0.add(i)
     }
 }
 
 /// The part `i` of `n` things in `parts` parts of almost the same size.
 #[inline]
-fn part(n: usize, parts: usize, i: usize) -> Range<usize> {
+pub(super) fn part(n: usize, parts: usize, i: usize) -> Range<usize> {
     n * i / parts..n * (i + 1) / parts
 }
 
@@ -163,7 +236,13 @@ impl<T: GemmElem> Problem<T> {
     /// what is summed. Blocks of depth after the first add to what the first wrote.
     // SAFETY: the tile lies inside C.
     #[inline]
-    unsafe fn tile(&self, i: usize, j: usize, width: usize, first: bool) -> Tile<T::Acc> {
+    pub(super) unsafe fn tile(
+        &self,
+        i: usize,
+        j: usize,
+        width: usize,
+        first: bool,
+    ) -> Tile<T::Acc> {
         let c: *mut T::Acc = self.c.at(i, j).cast();
         if first {
             let d = self
@@ -360,7 +439,7 @@ impl<E: Acc> Block<'_, E> {
 }
 
 /// A tile of plain sums.
-fn sums<E: Acc>(c: *mut E, columns: usize, width: usize, first: bool) -> Tile<E> {
+pub(super) fn sums<E: Acc>(c: *mut E, columns: usize, width: usize, first: bool) -> Tile<E> {
     Tile {
         c,
         c_rs: columns as isize,
@@ -376,17 +455,13 @@ fn sums<E: Acc>(c: *mut E, columns: usize, width: usize, first: bool) -> Tile<E>
 /// Products of operands where they lie; columns of B that are not contiguous are packed by the
 /// task that needs them.
 // SAFETY: as for [`super::gemm`]; C's columns are contiguous.
-unsafe fn direct<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
+pub(super) unsafe fn direct<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
     debug_assert!(!T::NARROW);
     let (m, n, k) = (p.m, p.n, p.k);
     let lanes = x.set.lanes;
     let packs = p.b.cs != 1 && n > 1;
-    let vectors = if m <= x.set.wide.len() && !packs {
-        4
-    } else {
-        2
-    };
-    let panels = n.div_ceil(vectors * lanes);
+    let reach = if packs { 2 * lanes } else { x.set.reach(m) };
+    let panels = n.div_ceil(reach);
     let most = (m * n * k / GRAIN).clamp(1, num_threads());
     let across = if packs { most.min(panels) } else { 1 };
     let down = (most / across).min(m.div_ceil(8));
@@ -401,11 +476,11 @@ unsafe fn direct<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
             part(panels, across, task / down),
         );
         let depth = DEPTH.min(k);
-        let room = Scratch::<T::Acc>::new(if packs { depth * vectors * lanes } else { 0 });
+        let room = Scratch::<T::Acc>::new(if packs { depth * reach } else { 0 });
         let tiles = rows.len().div_ceil(x.set.rows);
         for j in columns {
-            let from = j * vectors * lanes;
-            let w = (n - from).min(vectors * lanes);
+            let from = j * reach;
+            let w = (n - from).min(reach);
             let pieces = k.div_ceil(DEPTH);
             for q in 0..pieces {
                 let piece = part(k, pieces, q);
@@ -432,23 +507,8 @@ unsafe fn direct<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
                         b,
                         b_ds,
                     };
-                    let used = w.div_ceil(lanes);
-                    if used > 2 && vectors == 4 {
-                        // A panel of three vectors is two and one.
-                        let kernel = x.set.wide[r.len() - 1];
-                        if used == 4 {
-                            kernel(piece.len(), &s, &p.tile(top, from, w, q == 0));
-                            continue;
-                        }
-                        let kernel = x.set.direct[r.len() - 1];
-                        let two = 2 * lanes;
-                        kernel[1](piece.len(), &s, &p.tile(top, from, two, q == 0));
-                        let s = Strided { b: b.add(two), ..s };
-                        kernel[0](piece.len(), &s, &p.tile(top, from + two, w - two, q == 0));
-                        continue;
-                    }
-                    let kernel = x.set.direct[r.len() - 1][used - 1];
-                    kernel(piece.len(), &s, &p.tile(top, from, w, q == 0));
+                    x.set
+                        .tile(r.len(), piece.len(), &s, &p.tile(top, from, w, q == 0));
                 }
             }
         }
@@ -474,16 +534,33 @@ fn panel<T: GemmElem>(x: &Native<T>, a: Mat<*const T>, k: usize) -> Panels<T> {
 /// Multiplies with kernels of this machine.
 // SAFETY: as for [`super::product`].
 pub(super) unsafe fn multiply<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
-    let p = if p.c.cs != 1 && p.n > 1 && (p.c.rs == 1 || p.m == 1) {
+    // The thin side goes to the rows.
+    if p.m.min(p.n) <= thin::ROWS {
+        let p = if p.n < p.m { p.transposed() } else { *p };
+        if thin::multiply(x, &p) {
+            return;
+        }
+        if p.m == 1 {
+            return super::plain::vector(&p.transposed());
+        }
+    }
+    let p = if p.c.cs != 1 && (p.c.rs == 1 || p.m == 1) {
         p.transposed()
     } else {
         *p
     };
-    if p.c.cs != 1 && p.n > 1 {
+    let work = p.m.saturating_mul(p.n).saturating_mul(p.k);
+    if work <= super::plain::TINY && (p.b.cs != 1 || p.c.cs != 1 || T::NARROW) {
+        return super::plain::tiny(&p);
+    }
+    if p.c.cs != 1 {
         return super::plain::through_rows(&p);
     }
-    if !T::NARROW && p.m * p.n * p.k <= 1 << 20 {
+    if !T::NARROW && work <= 1 << 20 {
         return direct(x, &p);
+    }
+    if !T::NARROW && p.m * p.n <= 4096 && p.k >= 8192 {
+        return thin::deep(x, &p);
     }
     let (a, b) = (panel(x, p.a, p.k), panel(x, p.b.transposed(), p.k));
     blocked(x.set, p.k.div_ceil(x.each), &a, &b, &p);

@@ -34,56 +34,74 @@ pub(super) type Packed<E> = unsafe fn(k: usize, a: *const E, b: *const E, out: &
 /// Sums straight from the operands.
 pub(super) type Direct<E> = unsafe fn(k: usize, x: &Strided<E>, out: &Tile<E>);
 
+/// Writes a tile of N vectors of columns, the last one of which may be partly used.
+// SAFETY: the tile and what is added to it lie in memory that is theirs.
 #[inline(always)]
 unsafe fn finish<V: Simd, const M: usize, const N: usize>(sum: [[V; N]; M], out: &Tile<V::Elem>)
 where
     V::Elem: PartialEq + Default,
 {
+    let last = out.width - (N - 1) * V::LANES;
     let alpha = V::splat(out.alpha);
     let beta = V::splat(out.beta);
-    let plus = out.beta != V::Elem::default();
     let zero = V::splat(V::Elem::default());
-    let full = out.width == N * V::LANES;
-    for i in 0..M {
-        let c = out.c.offset(i as isize * out.c_rs);
-        let d = out.d.wrapping_offset(i as isize * out.d_rs);
-        for j in 0..N {
-            let from = j * V::LANES;
-            let lanes = out.width.wrapping_sub(from).min(V::LANES);
-            if !full && from >= out.width {
-                break;
-            }
-            let rest = if !plus {
-                zero
-            } else if out.d_cs == 1 {
-                let d = d.add(from);
-                beta.fma(
-                    if full {
-                        V::load(d)
+    let plus = out.beta != V::Elem::default();
+    // Loops without exits, so that they unroll and sums stay in registers.
+    macro_rules! rows {
+        (|$d:ident, $at:ident, $part:ident| $rest:expr) => {
+            for i in 0..M {
+                let c = out.c.offset(i as isize * out.c_rs);
+                let $d = out.d.wrapping_offset(i as isize * out.d_rs);
+                for j in 0..N {
+                    let $at = j * V::LANES;
+                    let $part = j + 1 == N && last < V::LANES;
+                    let y = alpha.fma(sum[i][j], $rest);
+                    if $part {
+                        y.store_part(c.add($at), last);
                     } else {
-                        V::load_part(d, lanes)
-                    },
-                    zero,
-                )
-            } else if out.d_cs == 0 {
-                beta.fma(V::splat(*d), zero)
-            } else {
-                let mut x = [V::Elem::default(); 16];
-                for (l, x) in x.iter_mut().enumerate().take(lanes) {
-                    *x = *d.offset((from + l) as isize * out.d_cs);
+                        y.store(c.add($at));
+                    }
                 }
-                beta.fma(V::load(x.as_ptr()), zero)
-            };
-            let y = alpha.fma(sum[i][j], rest);
-            if full {
-                y.store(c.add(from));
+            }
+        };
+    }
+    if !plus {
+        rows!(|_d, at, part| zero);
+    } else if out.d_cs == 1 {
+        rows!(|d, at, part| {
+            let d = d.add(at);
+            let d = if part {
+                V::load_part(d, last)
             } else {
-                y.store_part(c.add(from), lanes);
+                V::load(d)
+            };
+            beta.fma(d, zero)
+        });
+    } else if out.d_cs == 0 {
+        rows!(|d, at, part| beta.fma(V::splat(*d), zero));
+    } else {
+        // One row at a time is laid out first, from anywhere.
+        for i in 0..M {
+            let mut x = [V::Elem::default(); 64];
+            let d = out.d.wrapping_offset(i as isize * out.d_rs);
+            for (l, x) in x.iter_mut().enumerate().take(out.width) {
+                *x = *d.offset(l as isize * out.d_cs);
+            }
+            let c = out.c.offset(i as isize * out.c_rs);
+            for j in 0..N {
+                let at = j * V::LANES;
+                let y = alpha.fma(sum[i][j], beta.fma(V::load(x.as_ptr().add(at)), zero));
+                if j + 1 == N && last < V::LANES {
+                    y.store_part(c.add(at), last);
+                } else {
+                    y.store(c.add(at));
+                }
             }
         }
     }
 }
 
+// SAFETY: as for [`Tile`] and [`Strided`].
 #[inline(always)]
 unsafe fn packed<V: Simd, const M: usize, const N: usize>(
     k: usize,
@@ -117,6 +135,7 @@ unsafe fn packed<V: Simd, const M: usize, const N: usize>(
     finish::<V, M, N>(sum, out);
 }
 
+// SAFETY: as for [`Tile`] and [`Strided`].
 #[inline(always)]
 unsafe fn direct<V: Simd, const M: usize, const N: usize>(
     k: usize,

@@ -18,6 +18,8 @@ mod pack;
 mod plain;
 #[cfg(target_arch = "x86_64")]
 mod simd;
+#[cfg(target_arch = "x86_64")]
+mod thin;
 
 #[cfg(target_arch = "x86_64")]
 use drive::{Native, Set};
@@ -350,18 +352,20 @@ pub unsafe fn product<T: GemmElem>(p: &Problem<T>) {
     if m == 0 || n == 0 {
     } else if k == 0 || p.alpha == Acc::ZERO {
         plain::nothing(p);
-    } else if n == 1 {
-        plain::vector(p);
-    } else if m == 1 {
-        plain::vector(&p.transposed());
-    } else if m.saturating_mul(n).saturating_mul(k) <= plain::TINY {
-        plain::tiny(p);
     } else {
         #[cfg(target_arch = "x86_64")]
         if let Some(x) = T::native() {
             return drive::multiply(&x, p);
         }
-        T::multiply(p);
+        if n == 1 {
+            plain::vector(p);
+        } else if m == 1 {
+            plain::vector(&p.transposed());
+        } else if m.saturating_mul(n).saturating_mul(k) <= plain::TINY {
+            plain::tiny(p);
+        } else {
+            T::multiply(p);
+        }
     }
 }
 

@@ -7,15 +7,20 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 /// Loads that bring elements of a matrix into vectors of packed elements.
+///
+/// The elements named are readable, and the instruction set of `V` is there.
 pub(super) trait Source<V: Simd>: Copy {
     /// Elements of depth in a packed one: two for pairs.
     const EACH: usize;
     /// The packed elements of `n` consecutive elements of depth, at most a full vector of them.
+    // SAFETY: as for [`Source`].
     unsafe fn along_depth(p: *const Self, n: usize) -> V;
     /// The packed elements of `n` consecutive lanes, at most a vector; of `each` elements of depth,
     /// `ds` apart.
+    // SAFETY: as for [`Source`].
     unsafe fn along_lanes(p: *const Self, ds: isize, each: usize, n: usize) -> V;
     /// One packed element.
+    // SAFETY: as for [`Source`].
     unsafe fn one(p: *const Self, ds: isize, each: usize) -> V::Elem;
 }
 
@@ -23,14 +28,17 @@ macro_rules! plain {
     ($($T:ty, $V:ty);*) => {$(
         impl Source<$V> for $T {
             const EACH: usize = 1;
+            // SAFETY: as for [`Source`].
             #[inline(always)]
             unsafe fn along_depth(p: *const Self, n: usize) -> $V {
                 if n >= <$V>::LANES { <$V>::load(p) } else { <$V>::load_part(p, n) }
             }
+            // SAFETY: as for [`Source`].
             #[inline(always)]
             unsafe fn along_lanes(p: *const Self, _: isize, _: usize, n: usize) -> $V {
                 Self::along_depth(p, n)
             }
+            // SAFETY: as for [`Source`].
             #[inline(always)]
             unsafe fn one(p: *const Self, _: isize, _: usize) -> $T { *p }
         }
@@ -39,6 +47,7 @@ macro_rules! plain {
 plain!(f32, __m512; f64, __m512d; f32, __m256; f64, __m256d);
 
 /// The first `n` of eight 16-bit elements; the others are zero.
+// SAFETY: as for [`Source`].
 #[inline(always)]
 unsafe fn halves8(p: *const u16, n: usize) -> __m128i {
     if n >= 8 {
@@ -49,6 +58,7 @@ unsafe fn halves8(p: *const u16, n: usize) -> __m128i {
     _mm_loadu_si128(x.as_ptr().cast())
 }
 
+// SAFETY: as for [`Source`].
 #[inline(always)]
 unsafe fn halves16(p: *const u16, n: usize) -> __m256i {
     if n >= 16 {
@@ -61,15 +71,18 @@ macro_rules! widened {
     ($($T:ty, $V:ty, $load:ident, |$x:ident| $widen:expr);*) => {$(
         impl Source<$V> for $T {
             const EACH: usize = 1;
+            // SAFETY: as for [`Source`].
             #[inline(always)]
             unsafe fn along_depth(p: *const Self, n: usize) -> $V {
                 let $x = $load(p.cast(), n);
                 $widen
             }
+            // SAFETY: as for [`Source`].
             #[inline(always)]
             unsafe fn along_lanes(p: *const Self, _: isize, _: usize, n: usize) -> $V {
                 Self::along_depth(p, n)
             }
+            // SAFETY: as for [`Source`].
             #[inline(always)]
             unsafe fn one(p: *const Self, _: isize, _: usize) -> f32 { (*p).widen() }
         }
@@ -91,6 +104,7 @@ pub(super) struct Paired(#[allow(dead_code)] bf16);
 
 impl Source<__m512> for Paired {
     const EACH: usize = 2;
+    // SAFETY: as for [`Source`].
     #[inline(always)]
     unsafe fn along_depth(p: *const Self, n: usize) -> __m512 {
         if n >= 32 {
@@ -99,6 +113,7 @@ impl Source<__m512> for Paired {
         let mask = ((1u64 << n) - 1) as u32;
         _mm512_castsi512_ps(_mm512_maskz_loadu_epi16(mask, p.cast()))
     }
+    // SAFETY: as for [`Source`].
     #[inline(always)]
     unsafe fn along_lanes(p: *const Self, ds: isize, each: usize, n: usize) -> __m512 {
         let low = _mm512_cvtepu16_epi32(halves16(p.cast(), n));
@@ -108,6 +123,7 @@ impl Source<__m512> for Paired {
         let high = _mm512_cvtepu16_epi32(halves16(p.offset(ds).cast(), n));
         _mm512_castsi512_ps(_mm512_or_si512(low, _mm512_slli_epi32::<16>(high)))
     }
+    // SAFETY: as for [`Source`].
     #[inline(always)]
     unsafe fn one(p: *const Self, ds: isize, each: usize) -> f32 {
         let low = *p.cast::<u16>() as u32;
@@ -133,6 +149,7 @@ pub(super) struct From<S> {
 
 /// Stores a vector into rows of `width`. What runs over into the next row is written again, by
 /// stores that follow; the end of the panel is not crossed.
+// SAFETY: as for [`Source`].
 #[inline(always)]
 unsafe fn put<V: Simd>(v: V, at: usize, total: usize, dst: *mut V::Elem) {
     if at + V::LANES <= total {
@@ -143,6 +160,7 @@ unsafe fn put<V: Simd>(v: V, at: usize, total: usize, dst: *mut V::Elem) {
 }
 
 /// Packs the lanes and depth of `x` in rows of `width`.
+// SAFETY: as for [`Source`].
 #[inline(always)]
 unsafe fn fill<V: Simd, S: Source<V>>(x: &From<S>, width: usize, dst: *mut V::Elem) {
     let each = S::EACH;
@@ -242,6 +260,7 @@ pub(super) struct Panels<T: GemmElem> {
 unsafe impl<T: GemmElem> Sync for Panels<T> {}
 
 impl<T: GemmElem> Pack<T::Acc> for Panels<T> {
+    // SAFETY: as for [`Source`].
     unsafe fn pack(
         &self,
         lanes: Range<usize>,

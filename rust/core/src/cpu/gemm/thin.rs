@@ -1,0 +1,395 @@
+//! Products with few rows, where reading the other operand is the work: each of its elements is
+//! read once, in the order of memory.
+
+use super::drive::{part, sums, Native, Scratch, Shared};
+use super::kernel::{Strided, Tile};
+use super::pack::Source;
+use super::simd::Simd;
+use super::{Acc, GemmElem, Mat, Problem};
+use crate::cpu::pool::{num_threads, parallel_for};
+use half::{bf16, f16};
+use std::arch::x86_64::*;
+
+/// Rows up to which a product is thin.
+pub(super) const ROWS: usize = 16;
+/// Elements of the large operand that a second thread is worth.
+const GRAIN: usize = 1 << 15;
+/// Rows of the large operand that are read side by side.
+const STREAMS: usize = 32;
+/// Elements of a piece of a long sum.
+const PIECE: usize = 1 << 14;
+
+/// Sums over the depth for some rows of A and some lanes of B, to `sums[row * lanes + lane]`.
+type Dots<T, E> =
+    unsafe fn(k: usize, a: *const E, a_rs: usize, b: *const T, ls: isize, sums: *mut E);
+
+/// The product of two contiguous vectors.
+pub(super) type Inner<E> = unsafe fn(k: usize, x: *const E, y: *const E) -> E;
+
+/// The kernels of an element type: `[rows - 1]`, for `lanes[rows - 1]` lanes and for one.
+pub struct Thin<T: GemmElem> {
+    lanes: &'static [usize],
+    many: &'static [Dots<T, T::Acc>],
+    one: &'static [Dots<T, T::Acc>],
+}
+
+// SAFETY: as for [`super::product`].
+#[inline(always)]
+unsafe fn dots<V: Simd, S: Source<V>, const M: usize, const N: usize>(
+    k: usize,
+    a: *const V::Elem,
+    a_rs: usize,
+    b: *const S,
+    ls: isize,
+    sums: *mut V::Elem,
+) where
+    V::Elem: Acc,
+{
+    let zero = V::splat(V::Elem::ZERO);
+    let mut sum = [[zero; N]; M];
+    let mut q = 0;
+    while q + V::LANES <= k {
+        let mut y = [zero; N];
+        for j in 0..N {
+            y[j] = S::along_depth(b.offset(j as isize * ls).add(q), V::LANES);
+        }
+        for i in 0..M {
+            let x = V::load(a.add(i * a_rs + q));
+            for j in 0..N {
+                sum[i][j] = x.fma(y[j], sum[i][j]);
+            }
+        }
+        q += V::LANES;
+    }
+    if q < k {
+        let mut y = [zero; N];
+        for j in 0..N {
+            y[j] = S::along_depth(b.offset(j as isize * ls).add(q), k - q);
+        }
+        for i in 0..M {
+            let x = V::load_part(a.add(i * a_rs + q), k - q);
+            for j in 0..N {
+                sum[i][j] = x.fma(y[j], sum[i][j]);
+            }
+        }
+    }
+    // Sixteen vectors become one of their sums.
+    let sum = sum.as_ptr().cast::<V>();
+    let mut block = [zero; 16];
+    let mut from = 0;
+    while from < M * N {
+        let n = (M * N - from).min(V::LANES);
+        for i in 0..V::LANES {
+            block[i] = if i < n { *sum.add(from + i) } else { zero };
+        }
+        V::transpose(block.as_mut_ptr());
+        total::<V>(&mut block).store_part(sums.add(from), n);
+        from += n;
+    }
+}
+
+/// The sum of `LANES` vectors, in pairs.
+// SAFETY: as for [`super::product`].
+#[inline(always)]
+unsafe fn total<V: Simd>(x: &mut [V; 16]) -> V
+where
+    V::Elem: Acc,
+{
+    let one = V::splat(V::Elem::ONE);
+    let mut n = V::LANES;
+    while n > 1 {
+        n /= 2;
+        for i in 0..n {
+            x[i] = x[i].fma(one, x[i + n]);
+        }
+    }
+    x[0]
+}
+
+/// The product of two vectors, over at most a piece.
+// SAFETY: as for [`super::product`].
+#[inline(always)]
+unsafe fn inner<V: Simd>(k: usize, x: *const V::Elem, y: *const V::Elem) -> V::Elem
+where
+    V::Elem: Acc,
+{
+    const W: usize = 8;
+    let mut sum = [V::splat(V::Elem::ZERO); 16];
+    let mut q = 0;
+    while q + W * V::LANES <= k {
+        for i in 0..W {
+            let at = q + i * V::LANES;
+            sum[i] = V::load(x.add(at)).fma(V::load(y.add(at)), sum[i]);
+        }
+        q += W * V::LANES;
+    }
+    let mut i = 0;
+    while q < k {
+        let n = (k - q).min(V::LANES);
+        sum[i] = V::load_part(x.add(q), n).fma(V::load_part(y.add(q), n), sum[i]);
+        i += 1;
+        q += n;
+    }
+    let one = V::splat(V::Elem::ONE);
+    for n in [4, 2, 1] {
+        for i in 0..n {
+            sum[i] = sum[i].fma(one, sum[i + n]);
+        }
+    }
+    let mut lanes = [V::Elem::ZERO; 16];
+    sum[0].store(lanes.as_mut_ptr());
+    let mut n = V::LANES;
+    while n > 1 {
+        n /= 2;
+        for i in 0..n {
+            lanes[i] = lanes[i].fma(V::Elem::ONE, lanes[i + n]);
+        }
+    }
+    lanes[0]
+}
+
+macro_rules! thin {
+    ($($name:ident, $T:ty, $V:ty, $features:literal, [$($m:literal $n:literal),*];)*) => {$(
+        pub(super) mod $name {
+            #[allow(unused_imports)]
+            use super::*;
+            type E = <$V as Simd>::Elem;
+            // SAFETY: as for [`super::product`]; the user has asked for the instruction set.
+            #[target_feature(enable = $features)]
+            unsafe fn kernel<const M: usize, const N: usize>(
+                k: usize, a: *const E, a_rs: usize, b: *const $T, ls: isize, sums: *mut E,
+            ) {
+                super::dots::<$V, $T, M, N>(k, a, a_rs, b, ls, sums)
+            }
+            pub static THIN: Thin<$T> = Thin {
+                lanes: &[$($n),*],
+                many: &[$(kernel::<$m, $n>),*],
+                one: &[$(kernel::<$m, 1>),*],
+            };
+            // SAFETY: as for [`super::dot`].
+            #[target_feature(enable = $features)]
+            pub unsafe fn inner(k: usize, x: *const E, y: *const E) -> E {
+                super::inner::<$V>(k, x, y)
+            }
+        }
+    )*};
+}
+thin! {
+    f32_512, f32, __m512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma",
+        [1 4, 2 4, 3 4, 4 3, 5 3, 6 3, 7 3, 8 3];
+    f64_512, f64, __m512d, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma",
+        [1 4, 2 4, 3 4, 4 3, 5 3, 6 3, 7 3, 8 3];
+    f16_512, f16, __m512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c",
+        [1 4, 2 4, 3 4, 4 3, 5 3, 6 3, 7 3, 8 3];
+    bf16_512, bf16, __m512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma",
+        [1 4, 2 4, 3 4, 4 3, 5 3, 6 3, 7 3, 8 3];
+    f32_256, f32, __m256, "avx2,fma", [1 3, 2 3, 3 3, 4 3];
+    f64_256, f64, __m256d, "avx2,fma", [1 3, 2 3, 3 3, 4 3];
+    f16_256, f16, __m256, "avx2,fma,f16c", [1 3, 2 3, 3 3, 4 3];
+    bf16_256, bf16, __m256, "avx2,fma", [1 3, 2 3, 3 3, 4 3];
+}
+
+/// Multiplies if `p` has few rows and B lies in memory as this likes; returns whether.
+// SAFETY: as for [`super::product`].
+pub(super) unsafe fn multiply<T: GemmElem>(x: &Native<T>, p: &Problem<T>) -> bool {
+    if p.m > ROWS {
+        return false;
+    }
+    if p.b.rs == 1 && (p.k >= 64 || p.m == 1) {
+        if p.m * p.n == 1 && !T::NARROW && p.a.cs == 1 {
+            dot(x, p);
+        } else {
+            by_lanes(x, p);
+        }
+        return true;
+    }
+    if p.b.cs == 1 && !T::NARROW && (p.m == 1 || p.n * p.k >= 1 << 18) {
+        by_rows(x, p);
+        return true;
+    }
+    false
+}
+
+/// One product of two vectors.
+// SAFETY: as for [`super::product`]; both are contiguous.
+unsafe fn dot<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
+    let (a, b): (*const T::Acc, *const T::Acc) = (p.a.ptr.cast(), p.b.ptr.cast());
+    if p.k <= PIECE {
+        return p.put(0, 0, (x.inner)(p.k, a, b));
+    }
+    let pieces = p.k.div_ceil(PIECE);
+    let sums = Scratch::<T::Acc>::new(pieces);
+    let (a, b, to) = (
+        Shared(a.cast_mut()),
+        Shared(b.cast_mut()),
+        Shared(sums.ptr()),
+    );
+    parallel_for(pieces, 4, |r| {
+        for i in r {
+            let from = i * PIECE;
+            *to.at(i) = (x.inner)(PIECE.min(p.k - from), a.at(from), b.at(from));
+        }
+    });
+    let sums = std::slice::from_raw_parts_mut(sums.ptr(), pieces);
+    let mut n = pieces;
+    while n > 1 {
+        let half = n.div_ceil(2);
+        for i in half..n {
+            sums[i - half] = sums[i - half].fma(T::Acc::ONE, sums[i]);
+        }
+        n = half;
+    }
+    p.put(0, 0, sums[0]);
+}
+
+/// B's depth is contiguous: sums of products of vectors along the depth.
+// SAFETY: as for [`super::product`].
+unsafe fn by_lanes<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
+    let (m, n, k) = (p.m, p.n, p.k);
+    let thin = x.thin;
+    let copy = T::NARROW || p.a.cs != 1 || p.a.rs < 0;
+    let rows = Scratch::<T::Acc>::new(if copy { m * k } else { 0 });
+    let (a, a_rs) = if copy {
+        for i in 0..m {
+            for q in 0..k {
+                rows.ptr().add(i * k + q).write(p.a.get(i, q));
+            }
+        }
+        (Shared(rows.ptr()), k)
+    } else {
+        (Shared(p.a.ptr.cast_mut().cast()), p.a.rs as usize)
+    };
+    let passes = m.div_ceil(thin.many.len());
+    let most = m.div_ceil(passes);
+    let lanes = thin.lanes[most - 1];
+    let groups = n.div_ceil(lanes);
+    let grain = GRAIN.div_ceil(k * lanes);
+    parallel_for(groups, grain, |r| {
+        let mut out = [T::Acc::ZERO; 32];
+        for g in r {
+            let from = g * lanes;
+            // The last group reaches back for full width.
+            let full = n >= lanes;
+            let start = if full { from.min(n - lanes) } else { from };
+            for pass in 0..passes {
+                let rows = part(m, passes, pass);
+                let w = rows.len();
+                let a = a.at(rows.start * a_rs);
+                // A pass may have a row less, whose kernel takes other lanes: the tall one's count.
+                if full && thin.lanes[w - 1] == lanes {
+                    thin.many[w - 1](k, a, a_rs, p.b.at(0, start), p.b.cs, out.as_mut_ptr());
+                    for i in 0..w {
+                        for j in from..(from + lanes).min(n) {
+                            p.put(rows.start + i, j, out[i * lanes + j - start]);
+                        }
+                    }
+                } else {
+                    for j in from..(from + lanes).min(n) {
+                        thin.one[w - 1](k, a, a_rs, p.b.at(0, j), p.b.cs, out.as_mut_ptr());
+                        for i in 0..w {
+                            p.put(rows.start + i, j, out[i]);
+                        }
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// B's columns are contiguous: some rows of B at a time are added to all of C.
+// SAFETY: as for [`super::product`]; C is not narrower than its sums.
+unsafe fn by_rows<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
+    let (m, n, k) = (p.m, p.n, p.k);
+    let set = x.set;
+    let reach = set.reach(m.min(set.rows));
+    let panels = n.div_ceil(reach);
+    let grain = (GRAIN / k.min(GRAIN)).div_ceil(reach);
+    let tasks = (panels / grain.max(1)).clamp(1, 4 * num_threads());
+    let scatter = p.c.cs != 1 && n > 1;
+    let rows = Scratch::<T::Acc>::new(if scatter { m * n } else { 0 });
+    let wide = Shared(rows.ptr());
+    let passes = m.div_ceil(set.rows);
+    parallel_for(tasks, 1, |r| {
+        for task in r {
+            let columns = part(panels, tasks, task);
+            let pieces = k.div_ceil(STREAMS);
+            for q in 0..pieces {
+                let depth = part(k, pieces, q);
+                for j in columns.clone() {
+                    let from = j * reach;
+                    let w = (n - from).min(reach);
+                    for pass in 0..passes {
+                        let r = part(m, passes, pass);
+                        let s = Strided {
+                            a: p.a.at(r.start, depth.start).cast(),
+                            a_rs: p.a.rs,
+                            a_ds: p.a.cs,
+                            b: p.b.at(depth.start, from).cast(),
+                            b_ds: p.b.rs,
+                        };
+                        let tile: Tile<T::Acc> = if scatter {
+                            sums(wide.at(r.start * n + from), n, w, q == 0)
+                        } else {
+                            p.tile(r.start, from, w, q == 0)
+                        };
+                        set.tile(r.len(), depth.len(), &s, &tile);
+                    }
+                }
+            }
+            if scatter {
+                let from = columns.start * reach;
+                let to = n.min(columns.end * reach);
+                let part = p.block(0, from, m, to - from);
+                super::plain::narrow(&part, wide.at(from), n);
+            }
+        }
+    });
+}
+
+/// A product of little more than depth: pieces of it side by side, then their sum in order.
+// SAFETY: as for [`super::product`]; C is not narrower than its sums.
+pub(super) unsafe fn deep<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
+    let pieces = (p.k / 4096).min(64);
+    let size = p.m * p.n;
+    let sums = Scratch::<T>::new(pieces * size);
+    let to = Shared(sums.ptr());
+    parallel_for(pieces, 1, |r| {
+        for i in r {
+            let depth = part(p.k, pieces, i);
+            let c = Mat::new(to.at(i * size), p.n as isize, 1);
+            let at = depth.start as isize;
+            super::drive::direct(
+                x,
+                &Problem {
+                    k: depth.len(),
+                    alpha: T::Acc::ONE,
+                    beta: T::Acc::ZERO,
+                    a: Mat {
+                        ptr: p.a.ptr.offset(at * p.a.cs),
+                        ..p.a
+                    },
+                    b: Mat {
+                        ptr: p.b.ptr.offset(at * p.b.rs),
+                        ..p.b
+                    },
+                    d: Mat::new(c.ptr as *const T, c.rs, 1),
+                    c,
+                    ..*p
+                },
+            );
+        }
+    });
+    let sums: *mut T::Acc = sums.ptr().cast();
+    let mut n = pieces;
+    while n > 1 {
+        let half = n.div_ceil(2);
+        for i in half..n {
+            let (x, y) = (sums.add((i - half) * size), sums.add(i * size));
+            for l in 0..size {
+                *x.add(l) = (*x.add(l)).fma(T::Acc::ONE, *y.add(l));
+            }
+        }
+        n = half;
+    }
+    super::plain::narrow(p, sums, p.n);
+}
