@@ -141,32 +141,32 @@ fn pick<T: GemmElem>(avx512: Kit<T>, avx2: Kit<T>) -> Option<Native<T>> {
 
 macro_rules! kit {
     ($set:expr, $thin:ident, $sums:ident) => {
-        (&$set, &thin::$thin::THIN, thin::$sums::inner, pack::$thin)
+        (&$set, &thin::$thin::THIN, thin::$sums, pack::$thin)
     };
 }
 
 pub(super) fn native_f32() -> Option<Native<f32>> {
     pick(
-        kit!(F32_512, f32_512, f32_512),
-        kit!(F32_256, f32_256, f32_256),
+        kit!(F32_512, f32_512, inner_f32_512),
+        kit!(F32_256, f32_256, inner_f32_256),
     )
 }
 pub(super) fn native_f64() -> Option<Native<f64>> {
     pick(
-        kit!(F64_512, f64_512, f64_512),
-        kit!(F64_256, f64_256, f64_256),
+        kit!(F64_512, f64_512, inner_f64_512),
+        kit!(F64_256, f64_256, inner_f64_256),
     )
 }
 pub(super) fn native_f16() -> Option<Native<f16>> {
     pick(
-        kit!(F32_512, f16_512, f32_512),
-        kit!(F32_256, f16_256, f32_256),
+        kit!(F32_512, f16_512, inner_f32_512),
+        kit!(F32_256, f16_256, inner_f32_256),
     )
 }
 pub(super) fn native_bf16() -> Option<Native<bf16>> {
     let x = pick(
-        kit!(F32_512, bf16_512, f32_512),
-        kit!(F32_256, bf16_256, f32_256),
+        kit!(F32_512, bf16_512, inner_f32_512),
+        kit!(F32_256, bf16_256, inner_f32_256),
     )?;
     if level() == Level::Avx512 && std::arch::is_x86_feature_detected!("avx512bf16") {
         return Some(Native {
@@ -285,6 +285,7 @@ pub(super) unsafe fn blocked<T: GemmElem>(
     b: &dyn Pack<T::Acc>,
     p: &Problem<T>,
 ) {
+    let p = &steady(p);
     let (m, n) = (p.m, p.n);
     let (blocks_m, blocks_n, blocks_k) = (
         m.div_ceil(BLOCK.0),
@@ -531,6 +532,16 @@ fn panel<T: GemmElem>(x: &Native<T>, a: Mat<*const T>, k: usize) -> Panels<T> {
     }
 }
 
+/// With a D that kernels read: its columns are contiguous or all the same.
+// SAFETY: as for [`super::product`].
+pub(super) unsafe fn steady<T: GemmElem>(p: &Problem<T>) -> Problem<T> {
+    if T::NARROW || p.beta == T::Acc::ZERO || p.d.cs == 0 || p.d.cs == 1 {
+        *p
+    } else {
+        super::plain::with_c(p)
+    }
+}
+
 /// Multiplies with kernels of this machine.
 // SAFETY: as for [`super::product`].
 pub(super) unsafe fn multiply<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
@@ -549,6 +560,7 @@ pub(super) unsafe fn multiply<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
     } else {
         *p
     };
+    let p = steady(&p);
     let work = p.m.saturating_mul(p.n).saturating_mul(p.k);
     if work <= super::plain::TINY && (p.b.cs != 1 || p.c.cs != 1 || T::NARROW) {
         return super::plain::tiny(&p);

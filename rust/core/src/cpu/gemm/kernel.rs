@@ -5,7 +5,7 @@ use super::simd::Simd;
 /// Where a tile goes: C = alpha * sum + beta * D, for `width` columns.
 ///
 /// C's columns are contiguous. D is not read where `beta` is zero; it may be C itself, and its
-/// steps may be zero.
+/// steps to the next column is one or zero.
 #[derive(Clone, Copy)]
 pub(super) struct Tile<E> {
     pub c: *mut E,
@@ -77,27 +77,8 @@ where
             };
             beta.fma(d, zero)
         });
-    } else if out.d_cs == 0 {
-        rows!(|d, at, part| beta.fma(V::splat(*d), zero));
     } else {
-        // One row at a time is laid out first, from anywhere.
-        for i in 0..M {
-            let mut x = [V::Elem::default(); 64];
-            let d = out.d.wrapping_offset(i as isize * out.d_rs);
-            for (l, x) in x.iter_mut().enumerate().take(out.width) {
-                *x = *d.offset(l as isize * out.d_cs);
-            }
-            let c = out.c.offset(i as isize * out.c_rs);
-            for j in 0..N {
-                let at = j * V::LANES;
-                let y = alpha.fma(sum[i][j], beta.fma(V::load(x.as_ptr().add(at)), zero));
-                if j + 1 == N && last < V::LANES {
-                    y.store_part(c.add(at), last);
-                } else {
-                    y.store(c.add(at));
-                }
-            }
-        }
+        rows!(|d, at, part| beta.fma(V::splat(*d), zero));
     }
 }
 

@@ -268,7 +268,7 @@ leveled! {
 
 /// Copies D to C where it is another matrix, for the crate, which adds to C alone.
 // SAFETY: as for [`super::product`].
-unsafe fn with_c<T: GemmElem>(p: &Problem<T>) -> Problem<T> {
+pub(super) unsafe fn with_c<T: GemmElem>(p: &Problem<T>) -> Problem<T> {
     let d = Mat::new(p.c.ptr as *const T, p.c.rs, p.c.cs);
     if p.beta != T::Acc::ZERO && (d.ptr, d.rs, d.cs) != (p.d.ptr, p.d.rs, p.d.cs) {
         for i in 0..p.m {

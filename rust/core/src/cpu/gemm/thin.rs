@@ -166,11 +166,6 @@ macro_rules! thin {
                 many: &[$(kernel::<$m, $n>),*],
                 one: &[$(kernel::<$m, 1>),*],
             };
-            // SAFETY: as for [`super::dot`].
-            #[target_feature(enable = $features)]
-            pub unsafe fn inner(k: usize, x: *const E, y: *const E) -> E {
-                super::inner::<$V>(k, x, y)
-            }
         }
     )*};
 }
@@ -187,6 +182,26 @@ thin! {
     f64_256, f64, __m256d, "avx2,fma", [1 3, 2 3, 3 3, 4 3];
     f16_256, f16, __m256, "avx2,fma,f16c", [1 3, 2 3, 3 3, 4 3];
     bf16_256, bf16, __m256, "avx2,fma", [1 3, 2 3, 3 3, 4 3];
+}
+
+macro_rules! inner {
+    ($($name:ident, $V:ty, $features:literal;)*) => {$(
+        // SAFETY: `x` and `y` hold `k` elements; the user has asked for the instruction set.
+        #[target_feature(enable = $features)]
+        pub(super) unsafe fn $name(
+            k: usize,
+            x: *const <$V as Simd>::Elem,
+            y: *const <$V as Simd>::Elem,
+        ) -> <$V as Simd>::Elem {
+            inner::<$V>(k, x, y)
+        }
+    )*};
+}
+inner! {
+    inner_f32_512, __m512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma";
+    inner_f64_512, __m512d, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma";
+    inner_f32_256, __m256, "avx2,fma";
+    inner_f64_256, __m256d, "avx2,fma";
 }
 
 /// Multiplies if `p` has few rows and B lies in memory as this likes; returns whether.
@@ -299,13 +314,14 @@ unsafe fn by_lanes<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
 /// B's columns are contiguous: some rows of B at a time are added to all of C.
 // SAFETY: as for [`super::product`]; C is not narrower than its sums.
 unsafe fn by_rows<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
+    let scatter = p.c.cs != 1 && p.n > 1;
+    let p = &if scatter { *p } else { super::drive::steady(p) };
     let (m, n, k) = (p.m, p.n, p.k);
     let set = x.set;
     let reach = set.reach(m.min(set.rows));
     let panels = n.div_ceil(reach);
     let grain = (GRAIN / k.min(GRAIN)).div_ceil(reach);
     let tasks = (panels / grain.max(1)).clamp(1, 4 * num_threads());
-    let scatter = p.c.cs != 1 && n > 1;
     let rows = Scratch::<T::Acc>::new(if scatter { m * n } else { 0 });
     let wide = Shared(rows.ptr());
     let passes = m.div_ceil(set.rows);
