@@ -12,7 +12,7 @@ use crate::cpu::{level, Level};
 use half::{bf16, f16};
 use std::ops::Range;
 
-/// Depth that stays in registers before a tile of C is written.
+/// Depth that stays in registers; short enough that sums are as exact as the best of others'.
 const DEPTH: usize = 256;
 /// Rows, columns and depth that are packed at a time.
 const BLOCK: (usize, usize, usize) = (1280, 1280, 1024);
@@ -26,6 +26,8 @@ pub struct Set<E: 'static> {
     /// Lanes of a vector, and rows of the tallest tile.
     pub(super) lanes: usize,
     pub(super) rows: usize,
+    /// Depth that stays in registers before a tile of C is written.
+    depth: usize,
     packed: &'static [[Packed<E>; 2]],
     direct: &'static [[Direct<E>; 2]],
     /// Kernels of four vectors, for fewer rows.
@@ -74,6 +76,7 @@ impl<E> Set<E> {
 static F32_512: Set<f32> = Set {
     lanes: 16,
     rows: kernel::f32x16::ROWS,
+    depth: DEPTH,
     packed: &kernel::f32x16::PACKED,
     direct: &kernel::f32x16::DIRECT,
     wide: &kernel::f32x16::WIDE,
@@ -81,6 +84,7 @@ static F32_512: Set<f32> = Set {
 static F64_512: Set<f64> = Set {
     lanes: 8,
     rows: kernel::f64x8::ROWS,
+    depth: DEPTH,
     packed: &kernel::f64x8::PACKED,
     direct: &kernel::f64x8::DIRECT,
     wide: &kernel::f64x8::WIDE,
@@ -88,6 +92,7 @@ static F64_512: Set<f64> = Set {
 static F32_256: Set<f32> = Set {
     lanes: 8,
     rows: kernel::f32x8::ROWS,
+    depth: DEPTH,
     packed: &kernel::f32x8::PACKED,
     direct: &kernel::f32x8::DIRECT,
     wide: &kernel::f32x8::WIDE,
@@ -95,6 +100,7 @@ static F32_256: Set<f32> = Set {
 static F64_256: Set<f64> = Set {
     lanes: 4,
     rows: kernel::f64x4::ROWS,
+    depth: DEPTH,
     packed: &kernel::f64x4::PACKED,
     direct: &kernel::f64x4::DIRECT,
     wide: &kernel::f64x4::WIDE,
@@ -102,6 +108,7 @@ static F64_256: Set<f64> = Set {
 static PAIRS: Set<f32> = Set {
     lanes: 16,
     rows: 14,
+    depth: 2 * DEPTH,
     packed: &kernel::pairs::PACKED,
     direct: &[],
     wide: &[],
@@ -333,7 +340,7 @@ struct Block<'a, E: 'static> {
 impl<E: Acc> Block<'_, E> {
     /// Pieces of depth.
     fn pieces(&self) -> usize {
-        self.depth.len().div_ceil(DEPTH)
+        self.depth.len().div_ceil(self.set.depth)
     }
     fn piece(&self, i: usize) -> Range<usize> {
         part(self.depth.len(), self.pieces(), i)

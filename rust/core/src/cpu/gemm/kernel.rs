@@ -125,6 +125,7 @@ unsafe fn direct<V: Simd, const M: usize, const N: usize>(
 ) where
     V::Elem: PartialEq + Default,
 {
+    use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
     let mut sum = [[V::splat(V::Elem::default()); N]; M];
     let (mut a, mut b) = (x.a, x.b);
     let (rs, ds, bs) = (x.a_rs, x.a_ds, x.b_ds);
@@ -134,6 +135,7 @@ unsafe fn direct<V: Simd, const M: usize, const N: usize>(
         let mut y = [sum[0][0]; N];
         for j in 0..N {
             let b = b.add(j * V::LANES);
+            _mm_prefetch::<_MM_HINT_T0>(b.wrapping_add(4 * N * V::LANES).cast());
             y[j] = if j + 1 < N || full {
                 V::load(b)
             } else {

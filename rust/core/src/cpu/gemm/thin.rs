@@ -15,7 +15,9 @@ pub(super) const ROWS: usize = 16;
 /// Elements of the large operand that a second thread is worth.
 const GRAIN: usize = 1 << 15;
 /// Rows of the large operand that are read side by side.
-const STREAMS: usize = 32;
+const STREAMS: usize = 8;
+/// Elements of B that are asked for ahead of their use.
+const AHEAD: usize = 256;
 /// Elements of a piece of a long sum.
 const PIECE: usize = 1 << 14;
 
@@ -51,7 +53,9 @@ unsafe fn dots<V: Simd, S: Source<V>, const M: usize, const N: usize>(
     while q + V::LANES <= k {
         let mut y = [zero; N];
         for j in 0..N {
-            y[j] = S::along_depth(b.offset(j as isize * ls).add(q), V::LANES);
+            let b = b.offset(j as isize * ls).add(q);
+            _mm_prefetch::<_MM_HINT_T0>(b.wrapping_add(AHEAD).cast());
+            y[j] = S::along_depth(b, V::LANES);
         }
         for i in 0..M {
             let x = V::load(a.add(i * a_rs + q));

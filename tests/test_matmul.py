@@ -1,0 +1,100 @@
+"""Products of matrices against float64 NumPy, at the sizes where another kernel takes over."""
+
+import numpy as np
+import pytest
+
+import pytensorlib as t
+
+# Tiny, a row, few rows, one packed panel, blocks, more than one block, depth alone.
+SIZES = [
+    (1, 1, 1),
+    (1, 1, 20_001),
+    (1, 67, 70),
+    (7, 300, 300),
+    (9, 5, 130),
+    (16, 3, 66),
+    (17, 33, 65),
+    (64, 100, 100),
+    (130, 129, 257),
+    (1300, 40, 30),
+    (5, 7, 9000),
+    (5, 1290, 40),
+    (30, 40, 1030),
+    (4, 5, 0),
+]
+# The layout of an operand of the given rows and columns.
+LAYOUTS = {
+    "rows": lambda m, n: (m, n, slice(None), slice(None), False),
+    "columns": lambda m, n: (n, m, slice(None), slice(None), True),
+    "steps": lambda m, n: (2 * m, 3 * n + 1, slice(None, None, 2), slice(1, None, 3), False),
+}
+# Bounds of |error| / (|A| |B|): some units in the last place of the sum, and of what is stored.
+BOUNDS = {"float32": 4e-7, "float64": 1e-15, "float16": 1e-3, "bfloat16": 8e-3}
+
+
+def operand(m: int, n: int, layout: str, dtype: str, seed: int) -> tuple[t.Tensor, np.ndarray]:
+    rows, cols, i, j, turned = LAYOUTS[layout](m, n)
+    a = np.random.default_rng(seed).standard_normal((rows, cols))
+    x = t.from_numpy(a).to(getattr(t, dtype))[i, j]
+    x = x.t() if turned else x
+    return x, x.to(t.float64).numpy()
+
+
+def close(y: t.Tensor, want: np.ndarray, scale: np.ndarray, dtype: str) -> None:
+    assert tuple(y.shape) == want.shape
+    error = np.abs(y.to(t.float64).numpy() - want)
+    assert (error <= BOUNDS[dtype] * scale).all(), (error / np.maximum(scale, 1e-30)).max()
+
+
+@pytest.mark.parametrize("dtype", BOUNDS)
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_products_of_any_layout(size: tuple[int, int, int], dtype: str) -> None:
+    m, n, k = size
+    for left in LAYOUTS:
+        for right in LAYOUTS:
+            (a, x), (b, y) = operand(m, k, left, dtype, 0), operand(k, n, right, dtype, 1)
+            close(a @ b, x @ y, np.abs(x) @ np.abs(y), dtype)
+
+
+@pytest.mark.parametrize("dtype", BOUNDS)
+@pytest.mark.parametrize("size", [(3, 4, 5), (16, 70, 80), (33, 65, 70), (200, 190, 300)], ids=str)
+def test_what_is_added_may_have_any_steps(size: tuple[int, int, int], dtype: str) -> None:
+    m, n, k = size
+    (a, x), (b, y) = operand(m, k, "rows", dtype, 0), operand(k, n, "columns", dtype, 1)
+    for rows, cols in [(m, n), (1, n), (m, 1), (1, 1)]:
+        for layout in LAYOUTS:
+            c, z = operand(rows, cols, layout, dtype, 2)
+            want = 0.5 * z + 2.0 * (x @ y)
+            scale = 0.5 * np.abs(z) + 2.0 * (np.abs(x) @ np.abs(y))
+            close(t.addmm(c, a, b, beta=0.5, alpha=2), want, scale, dtype)
+    c = t.full((m, n), float("nan"), dtype=a.dtype)
+    close(t.addmm(c, a, b, beta=0), x @ y, np.abs(x) @ np.abs(y), dtype)
+
+
+@pytest.mark.parametrize("shape", [(64, 100, 100), (256, 300, 520), (8, 640, 512)], ids=str)
+def test_results_do_not_depend_on_the_number_of_threads(shape: tuple[int, int, int]) -> None:
+    m, n, k = shape
+    before = t.get_num_threads()
+    x, w, b = t.randn(m, k), t.randn(n, k), t.randn(n)
+    try:
+        results = []
+        for threads in (1, 2, 5):
+            t.set_num_threads(threads)
+            dot = t.dot(x.view(-1), x.view(-1))
+            results.append([t.nn.functional.linear(x, w, b), x @ w.t().contiguous(), dot])
+        for y in results[1:]:
+            assert all(t.equal(a, b) for a, b in zip(results[0], y))
+    finally:
+        t.set_num_threads(before)
+
+
+def test_values_that_are_not_finite_reach_only_their_row() -> None:
+    for m, n, k in [(3, 40, 100), (40, 40, 40), (150, 150, 150)]:
+        a, b = np.ones((m, k), np.float32), np.ones((k, n), np.float32)
+        a[1, 2], a[2, 3] = np.inf, np.nan
+        y = (t.from_numpy(a) @ t.from_numpy(b)).numpy()
+        assert np.isinf(y[1]).all() and np.isnan(y[2]).all() and (y[0] == k).all()
+        tiny = t.full((m, k), 1e-40) @ t.ones(k, n)
+        assert (tiny.numpy() > 0).all()
+        large = t.full((m, k), 3e38) @ t.full((k, n), 1.0 / k)
+        np.testing.assert_allclose(large.numpy(), 3e38, rtol=1e-5)
