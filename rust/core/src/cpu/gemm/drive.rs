@@ -18,6 +18,8 @@ const DEPTH: usize = 256;
 const BLOCK: (usize, usize, usize) = (1280, 1280, 1024);
 /// Multiplications that a second thread is worth.
 const GRAIN: usize = 1 << 18;
+/// Multiplications up to which columns of B that are not contiguous are read where they lie.
+const SCATTERED: usize = 100;
 /// Elements whose packing a second thread is worth.
 const PACK_GRAIN: usize = 1 << 14;
 
@@ -569,7 +571,8 @@ pub(super) unsafe fn multiply<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
     };
     let p = steady(&p);
     let work = p.m.saturating_mul(p.n).saturating_mul(p.k);
-    if work <= super::plain::TINY && (p.b.cs != 1 || p.c.cs != 1 || T::NARROW) {
+    let scattered = p.b.cs != 1 && work <= SCATTERED;
+    if scattered || work <= super::plain::TINY && (p.c.cs != 1 || T::NARROW) {
         return super::plain::tiny(&p);
     }
     if p.c.cs != 1 {

@@ -214,7 +214,8 @@ pub(super) unsafe fn multiply<T: GemmElem>(x: &Native<T>, p: &Problem<T>) -> boo
     if p.m > ROWS {
         return false;
     }
-    if p.b.rs == 1 && (p.k >= 64 || p.m == 1) {
+    // A short depth is not worth the sums across vectors.
+    if p.b.rs == 1 && (p.k >= 192 || p.m == 1) {
         if p.m * p.n == 1 && !T::NARROW && p.a.cs == 1 {
             dot(x, p);
         } else {
