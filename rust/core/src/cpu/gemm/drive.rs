@@ -13,7 +13,7 @@ use half::{bf16, f16};
 use std::ops::Range;
 
 /// Depth that stays in registers; short enough that sums are as exact as the best of others'.
-const DEPTH: usize = 256;
+const DEPTH: usize = 192;
 /// Rows, columns and depth that are packed at a time.
 const BLOCK: (usize, usize, usize) = (1280, 1280, 1024);
 /// Multiplications that a second thread is worth.
@@ -110,7 +110,7 @@ static F64_256: Set<f64> = Set {
 static PAIRS: Set<f32> = Set {
     lanes: 16,
     rows: 14,
-    depth: 2 * DEPTH,
+    depth: 512,
     packed: &kernel::pairs::PACKED,
     direct: &[],
     wide: &[],

@@ -25,17 +25,17 @@ macro_rules! leveled {
             {
                 // SAFETY: as for the function around it, which has asked `level`.
                 #[target_feature(enable = "avx2,fma,f16c")]
-                unsafe fn avx2<T: GemmElem>($($arg: $t),*) { plain($($arg),*) }
+                unsafe fn avx2<T: GemmElem>($($arg: $t),*) { plain::<T>($($arg),*) }
                 // SAFETY: as for the function around it, which has asked `level`.
                 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-                unsafe fn avx512<T: GemmElem>($($arg: $t),*) { plain($($arg),*) }
+                unsafe fn avx512<T: GemmElem>($($arg: $t),*) { plain::<T>($($arg),*) }
                 match level() {
-                    Level::Avx512 => return avx512($($arg),*),
-                    Level::Avx2 => return avx2($($arg),*),
+                    Level::Avx512 => return avx512::<T>($($arg),*),
+                    Level::Avx2 => return avx2::<T>($($arg),*),
                     Level::Portable => {}
                 }
             }
-            plain($($arg),*)
+            plain::<T>($($arg),*)
         }
     };
 }
@@ -75,7 +75,11 @@ leveled! {
                 let mut sum = [T::Acc::ZERO; W];
                 let mut y = [T::narrow(T::Acc::ZERO); W];
                 let w = W.min(p.n - j);
-                if p.beta == T::Acc::ZERO {
+                if p.beta == T::Acc::ZERO && w == W {
+                    for l in 0..W {
+                        sum[l] = p.alpha.fma(*x.add(j + l), T::Acc::ZERO);
+                    }
+                } else if p.beta == T::Acc::ZERO {
                     for l in 0..w {
                         sum[l] = p.alpha.fma(*x.add(j + l), T::Acc::ZERO);
                     }
@@ -93,6 +97,15 @@ leveled! {
                     }
                 }
             }
+        }
+    }
+}
+
+leveled! {
+    /// y += x.
+    fn add<T: GemmElem>(n: usize, x: *const T::Acc, y: *mut T::Acc) {
+        for i in 0..n {
+            *y.add(i) = (*y.add(i)).fma(Acc::ONE, *x.add(i));
         }
     }
 }

@@ -16,6 +16,10 @@ pub(super) const ROWS: usize = 16;
 const GRAIN: usize = 1 << 15;
 /// Rows of the large operand that are read side by side.
 const STREAMS: usize = 8;
+/// Depth of sums that are added up before they meet others, for their accuracy.
+const SUMS: usize = 256;
+/// Depth that vectors of sums run over.
+const RUN: usize = 2048;
 /// Elements of B that are asked for ahead of their use.
 const AHEAD: usize = 256;
 /// Elements of a piece of a long sum.
@@ -262,6 +266,34 @@ unsafe fn dot<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
     p.put(0, 0, sums[0]);
 }
 
+/// Sums of `n` products over all of the depth.
+// SAFETY: as for [`super::product`].
+#[inline]
+unsafe fn run<T: GemmElem>(
+    kernel: Dots<T, T::Acc>,
+    k: usize,
+    (a, a_rs): (*const T::Acc, usize),
+    (b, ls): (*const T, isize),
+    n: usize,
+    out: &mut [T::Acc; 32],
+) {
+    kernel(k.min(RUN), a, a_rs, b, ls, out.as_mut_ptr());
+    for q in (RUN..k).step_by(RUN) {
+        let mut more = [T::Acc::ZERO; 32];
+        kernel(
+            RUN.min(k - q),
+            a.add(q),
+            a_rs,
+            b.add(q),
+            ls,
+            more.as_mut_ptr(),
+        );
+        for i in 0..n {
+            out[i] = out[i].fma(T::Acc::ONE, more[i]);
+        }
+    }
+}
+
 /// B's depth is contiguous: sums of products of vectors along the depth.
 // SAFETY: as for [`super::product`].
 unsafe fn by_lanes<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
@@ -297,7 +329,15 @@ unsafe fn by_lanes<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
                 let a = a.at(rows.start * a_rs);
                 // A pass may have a row less, whose kernel takes other lanes: the tall one's count.
                 if full && thin.lanes[w - 1] == lanes {
-                    thin.many[w - 1](k, a, a_rs, p.b.at(0, start), p.b.cs, out.as_mut_ptr());
+                    let kernel = thin.many[w - 1];
+                    run(
+                        kernel,
+                        k,
+                        (a, a_rs),
+                        (p.b.at(0, start), p.b.cs),
+                        w * lanes,
+                        &mut out,
+                    );
                     for i in 0..w {
                         for j in from..(from + lanes).min(n) {
                             p.put(rows.start + i, j, out[i * lanes + j - start]);
@@ -305,7 +345,14 @@ unsafe fn by_lanes<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
                     }
                 } else {
                     for j in from..(from + lanes).min(n) {
-                        thin.one[w - 1](k, a, a_rs, p.b.at(0, j), p.b.cs, out.as_mut_ptr());
+                        run(
+                            thin.one[w - 1],
+                            k,
+                            (a, a_rs),
+                            (p.b.at(0, j), p.b.cs),
+                            w,
+                            &mut out,
+                        );
                         for i in 0..w {
                             p.put(rows.start + i, j, out[i]);
                         }
@@ -316,53 +363,57 @@ unsafe fn by_lanes<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
     });
 }
 
-/// B's columns are contiguous: some rows of B at a time are added to all of C.
+/// B's columns are contiguous: a few rows of B at a time are added to all of C.
 // SAFETY: as for [`super::product`]; C is not narrower than its sums.
 unsafe fn by_rows<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
-    let scatter = p.c.cs != 1 && p.n > 1;
-    let p = &if scatter { *p } else { super::drive::steady(p) };
     let (m, n, k) = (p.m, p.n, p.k);
     let set = x.set;
     let reach = set.reach(m.min(set.rows));
     let panels = n.div_ceil(reach);
     let grain = (GRAIN / k.min(GRAIN)).div_ceil(reach);
     let tasks = (panels / grain.max(1)).clamp(1, 4 * num_threads());
-    let rows = Scratch::<T::Acc>::new(if scatter { m * n } else { 0 });
-    let wide = Shared(rows.ptr());
+    // Sums of a block of depth, and of all blocks.
+    let blocks = k.div_ceil(SUMS);
+    let rows = Scratch::<T::Acc>::new(m * n * if blocks > 1 { 2 } else { 1 });
+    let rows = Shared(rows.ptr());
     let passes = m.div_ceil(set.rows);
     parallel_for(tasks, 1, |r| {
         for task in r {
             let columns = part(panels, tasks, task);
-            let pieces = k.div_ceil(STREAMS);
-            for q in 0..pieces {
-                let depth = part(k, pieces, q);
-                for j in columns.clone() {
-                    let from = j * reach;
-                    let w = (n - from).min(reach);
-                    for pass in 0..passes {
-                        let r = part(m, passes, pass);
-                        let s = Strided {
-                            a: p.a.at(r.start, depth.start).cast(),
-                            a_rs: p.a.rs,
-                            a_ds: p.a.cs,
-                            b: p.b.at(depth.start, from).cast(),
-                            b_ds: p.b.rs,
-                        };
-                        let tile: Tile<T::Acc> = if scatter {
-                            sums(wide.at(r.start * n + from), n, w, q == 0)
-                        } else {
-                            p.tile(r.start, from, w, q == 0)
-                        };
-                        set.tile(r.len(), depth.len(), &s, &tile);
+            let (left, right) = (columns.start * reach, n.min(columns.end * reach));
+            for block in 0..blocks {
+                let block = part(k, blocks, block);
+                let at = if block.start == 0 { 0 } else { m * n };
+                let pieces = block.len().div_ceil(STREAMS);
+                for q in 0..pieces {
+                    let depth = part(block.len(), pieces, q);
+                    let top = block.start + depth.start;
+                    for j in columns.clone() {
+                        let from = j * reach;
+                        let w = (n - from).min(reach);
+                        for pass in 0..passes {
+                            let r = part(m, passes, pass);
+                            let s = Strided {
+                                a: p.a.at(r.start, top).cast(),
+                                a_rs: p.a.rs,
+                                a_ds: p.a.cs,
+                                b: p.b.at(top, from).cast(),
+                                b_ds: p.b.rs,
+                            };
+                            let tile = sums(rows.at(at + r.start * n + from), n, w, q == 0);
+                            set.tile(r.len(), depth.len(), &s, &tile);
+                        }
+                    }
+                }
+                if at > 0 {
+                    for i in 0..m {
+                        let (x, y) = (rows.at(at + i * n + left), rows.at(i * n + left));
+                        super::plain::add::<T>(right - left, x, y);
                     }
                 }
             }
-            if scatter {
-                let from = columns.start * reach;
-                let to = n.min(columns.end * reach);
-                let part = p.block(0, from, m, to - from);
-                super::plain::narrow(&part, wide.at(from), n);
-            }
+            let part = p.block(0, left, m, right - left);
+            super::plain::narrow(&part, rows.at(left), n);
         }
     });
 }
