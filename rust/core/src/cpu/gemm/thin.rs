@@ -2,7 +2,7 @@
 //! read once, in the order of memory.
 
 use super::drive::{part, sums, Native, Scratch, Shared};
-use super::kernel::{Strided, Tile};
+use super::kernel::Strided;
 use super::pack::Source;
 use super::simd::Simd;
 use super::{Acc, GemmElem, Mat, Problem};
