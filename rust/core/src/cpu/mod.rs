@@ -1,5 +1,6 @@
 //! Kernels in host memory: element conversion, the loop driver, threads, math, GEMM.
 
+pub mod bits;
 pub mod elements;
 pub mod fold;
 pub mod gemm;
@@ -7,7 +8,9 @@ pub mod math;
 pub mod order;
 pub mod pointwise;
 pub mod pool;
+pub mod radix;
 pub mod reduce;
+pub mod top;
 pub mod transport;
 
 use std::sync::OnceLock;
@@ -48,4 +51,40 @@ fn detect() -> Level {
 #[cfg(not(target_arch = "x86_64"))]
 fn detect() -> Level {
     Level::Portable
+}
+
+/// Compiles an unsafe function for each instruction set and calls the best one. Type parameters
+/// stand in brackets: `fn name[T: Bound](x: *const T) -> T { .. }`.
+#[macro_export]
+macro_rules! per_level {
+    ($(#[$doc:meta])* $v:vis fn $name:ident[$($G:ident: $B:path),*]($($arg:ident: $t:ty),* $(,)?)
+        $(-> $r:ty)? $body:block) => {
+        $(#[$doc])*
+        #[allow(clippy::too_many_arguments)]
+        $v unsafe fn $name<$($G: $B),*>($($arg: $t),*) $(-> $r)? {
+            // SAFETY: as for the function around it.
+            #[allow(clippy::too_many_arguments)]
+            #[inline(always)]
+            unsafe fn plain<$($G: $B),*>($($arg: $t),*) $(-> $r)? $body
+            #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+            {
+                // SAFETY: as for the function around it, which has asked `level`.
+                #[allow(clippy::too_many_arguments)]
+                #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+                unsafe fn avx2<$($G: $B),*>($($arg: $t),*) $(-> $r)? { plain::<$($G),*>($($arg),*) }
+                // SAFETY: as for the function around it, which has asked `level`.
+                #[allow(clippy::too_many_arguments)]
+                #[target_feature(
+                    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt"
+                )]
+                unsafe fn avx512<$($G: $B),*>($($arg: $t),*) $(-> $r)? { plain::<$($G),*>($($arg),*) }
+                match $crate::cpu::level() {
+                    $crate::cpu::Level::Avx512 => return avx512::<$($G),*>($($arg),*),
+                    $crate::cpu::Level::Avx2 => return avx2::<$($G),*>($($arg),*),
+                    $crate::cpu::Level::Portable => {}
+                }
+            }
+            plain::<$($G),*>($($arg),*)
+        }
+    };
 }

@@ -1,11 +1,12 @@
 //! One element for each index along a dimension, and its adjoint: what the gradients of selections
 //! (`max`, `sort`, `topk`, `cummax`) are made of.
 
-use super::reduce::{one, Accumulate};
+use super::copy::copy_host;
+use super::index::Mode;
+use super::reduce::one;
+use super::scatter::{gather_along, scatter_along};
 use crate::autograd::Vjp;
-use crate::cpu::elements::Element;
 use crate::cpu::pool::parallel_for;
-use crate::cpu::reduce::filled;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -13,7 +14,7 @@ use crate::gpu::kernels::scatter::{self, Meet};
 use crate::gpu::Gpu;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::tensor::Tensor;
-use crate::{transfer, with_compute};
+use crate::transfer;
 use smallvec::SmallVec;
 
 /// A shape seen from one dimension: the product of those before it, its size, and of those after.
@@ -64,34 +65,8 @@ impl Op for TakeAlong {
         Ok(SmallVec::from_elem(meta, 1))
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-        // SAFETY: both tensors are contiguous with elements of `T`; each index lies inside `dim` of
-        // `x`.
-        unsafe fn moved<T: Copy + Send + Sync>(x: &Tensor, index: &[i64], y: &Tensor, dim: usize) {
-            let (_, n, inner) = around(x.shape(), dim);
-            let (_, m, _) = around(y.shape(), dim);
-            let (from, to) = (x.ptr::<T>() as usize, y.ptr::<T>() as usize);
-            parallel_for(index.len(), 1 << 14, |range| {
-                let (from, to) = (from as *const T, to as *mut T);
-                for e in range {
-                    let (o, i) = (e / (m * inner), e % inner);
-                    let at = (o * n + index[e] as usize) * inner + i;
-                    // SAFETY: the caller gives valid indices; element `e` belongs to this range.
-                    unsafe { *to.add(e) = *from.add(at) };
-                }
-            });
-        }
-        let (t, index) = (x[0].prepared(x[0].dtype())?, x[1].prepared(DType::I64)?);
-        // SAFETY: contiguous host memory of these types, moved by size.
-        unsafe {
-            let index = index.slice::<i64>();
-            match t.dtype().size() {
-                1 => moved::<u8>(&t, index, &y[0], self.dim),
-                2 => moved::<u16>(&t, index, &y[0], self.dim),
-                4 => moved::<u32>(&t, index, &y[0], self.dim),
-                _ => moved::<u64>(&t, index, &y[0], self.dim),
-            }
-        }
-        Ok(())
+        let index = x[1].prepared(DType::I64)?;
+        gather_along(x[0], self.dim, &index, &y[0])
     }
     fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         if x[0].ndim() == 0 || x[1].ndim() == 0 {
@@ -128,27 +103,22 @@ impl Op for PutAlong {
         Ok(SmallVec::from_elem(meta, 1))
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-        let (outer, m, inner) = around(x[0].shape(), self.dim);
-        let n = around(y[0].shape(), self.dim).1;
-        let index = x[1].prepared(DType::I64)?;
-        with_compute!(x[0].dtype(), T => {
-            let g = x[0].prepared(T::DTYPE)?;
-            // SAFETY: contiguous host memory of these types.
-            let (g, index) = unsafe { (g.slice::<T>(), index.slice::<i64>()) };
-            filled::<T>(&y[0], |out| {
-                out.fill(T::default());
-                for o in 0..outer {
-                    for j in 0..m {
-                        for i in 0..inner {
-                            let e = (o * m + j) * inner + i;
-                            let at = (o * n + index[e] as usize) * inner + i;
-                            out[at] = out[at].plus(g[e]);
-                        }
-                    }
-                }
+        let (index, compute) = (x[1].prepared(DType::I64)?, x[0].dtype().compute());
+        let add = |to: &Tensor| {
+            let (bytes, start) = (to.numel() * to.dtype().size(), to.bytes_ptr() as usize);
+            parallel_for(bytes, 1 << 18, |r| {
+                // SAFETY: ranges are disjoint parts of a fresh tensor.
+                unsafe { std::ptr::write_bytes((start as *mut u8).add(r.start), 0, r.len()) };
             });
-        });
-        Ok(())
+            scatter_along(to, self.dim, &index, &x[0].prepared(compute)?, Mode::Add)
+        };
+        if y[0].dtype() == compute {
+            return add(&y[0]);
+        }
+        // Half types are added up in a wider one and round once.
+        let wide = Tensor::empty(y[0].shape(), compute, y[0].device())?;
+        add(&wide)?;
+        copy_host(&wide, &y[0])
     }
     fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         if x[0].ndim() == 0 || x[1].ndim() == 0 {

@@ -1,16 +1,17 @@
 //! Reading and writing by index tensors.
 
 pub mod entries;
+mod kernel;
 pub mod mask;
 pub mod strided;
 
+use kernel::Points;
 pub use strided::strided_adjoint;
 
 use super::copy::copy_host;
 use super::view::parts::each_offset;
 use crate::autograd::Vjp;
 use crate::cpu::elements::{Bool, Element};
-use crate::cpu::pool::parallel_for;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Kind, Result};
@@ -20,7 +21,7 @@ use crate::layout::Layout;
 use crate::op::{Derivative, Grads, Metas, Op, Save, TensorMeta};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
-use crate::{bail, ensure, transfer, with_element};
+use crate::{bail, ensure, transfer};
 use half::{bf16, f16};
 use smallvec::SmallVec;
 
@@ -182,28 +183,6 @@ fn offsets(layout: &Layout) -> Vec<usize> {
     out
 }
 
-/// The offset that each point of the (equally shaped) indices adds within `layout`.
-fn points(layout: &Layout, dims: &[usize], idx: &[&Tensor], bounds: Bounds) -> Result<Vec<usize>> {
-    let mut out = vec![0usize; idx[0].numel()];
-    for (&d, t) in dims.iter().zip(idx) {
-        let t = t.prepared(DType::I64)?;
-        // SAFETY: contiguous host memory of this type, read only.
-        let values = unsafe { t.slice::<i64>() };
-        // A 0-d tensor is indexed as if it had one element in one dimension.
-        let n = layout.shape.get(d).copied().unwrap_or(1);
-        let stride = layout.strides.get(d).copied().unwrap_or(0) as usize;
-        let low = if bounds.wraps() { -(n as i64) } else { 0 };
-        for (o, &i) in out.iter_mut().zip(values) {
-            if i < low || i >= n as i64 {
-                return Err(bounds.error(i, d, n));
-            }
-            let i = if i < 0 { i + n as i64 } else { i } as usize;
-            *o += i * stride;
-        }
-    }
-    Ok(out)
-}
-
 /// `x[idx]`: inputs are the tensor and one index tensor for each of `dims`, all of one shape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Index {
@@ -260,37 +239,14 @@ impl Op for Index {
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let (x, idx, y) = (x[0], &x[1..], &y[0]);
-        if y.numel() == 0 && x.numel() > 0 {
-            points(x.layout(), &self.dims, idx, self.bounds)?;
-            return Ok(());
-        }
         let s = divide(x.layout(), &self.dims);
-        let at = points(x.layout(), &self.dims, idx, self.bounds)?;
+        let points = Points::new(x.layout(), &self.dims, idx, self.bounds)?;
         if y.numel() == 0 {
-            return Ok(());
+            return points.all().map(drop);
         }
-        let (before, inner) = (offsets(&s.before), s.after.numel());
-        let run = if s.after.is_contiguous() { inner } else { 1 };
-        let after = if run == 1 { offsets(&s.after) } else { vec![0] };
-        let (from, to) = (x.bytes_ptr() as usize, y.bytes_ptr() as usize);
-        let (size, n) = (x.dtype().size(), at.len());
-        parallel_for(before.len() * n, (1 << 14) / inner + 1, |range| {
-            for i in range {
-                let base = before[i / n] + at[i % n];
-                // SAFETY: offsets were checked against the layout; each row of the contiguous
-                // result is written once.
-                unsafe {
-                    let from = (from + base * size) as *const u8;
-                    let to = (to + i * inner * size) as *mut u8;
-                    if run > 1 || inner == 1 {
-                        move_run(from.add(after[0] * size), to, run, size);
-                    } else {
-                        gather_run(from, to, &after, size);
-                    }
-                }
-            }
-        });
-        Ok(())
+        let before = offsets(&s.before);
+        // SAFETY: `points` are checked against the layout; the result is contiguous.
+        unsafe { kernel::take(x, &points, &before, &s.after, y) }
     }
 
     fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -323,27 +279,6 @@ fn launched(layout: &Layout, dims: &[usize], idx: &[&Tensor]) -> Result<launch::
         })
         .collect::<Result<_>>()?;
     launch::offsets(Gpu::get()?, &axes, None)
-}
-
-/// Moves `n` neighbouring elements.
-// SAFETY: `from` and `to` hold `n` aligned elements of `size` bytes and do not overlap.
-#[inline(always)]
-unsafe fn move_run(from: *const u8, to: *mut u8, n: usize, size: usize) {
-    match (n, size) {
-        (1, 4) => to.cast::<u32>().write(from.cast::<u32>().read()),
-        (1, 8) => to.cast::<u64>().write(from.cast::<u64>().read()),
-        (1, 2) => to.cast::<u16>().write(from.cast::<u16>().read()),
-        (1, 1) => to.write(from.read()),
-        _ => std::ptr::copy_nonoverlapping(from, to, n * size),
-    }
-}
-
-/// Moves elements at the given offsets to neighbouring places.
-// SAFETY: each offset is inside `from`; `to` holds one element for each and does not overlap.
-unsafe fn gather_run(from: *const u8, to: *mut u8, offsets: &[usize], size: usize) {
-    for (i, &o) in offsets.iter().enumerate() {
-        move_run(from.add(o * size), to.add(i * size), 1, size);
-    }
 }
 
 /// `x` with `values` combined into `x[idx]`: inputs are the tensor, the values (broadcast to the
@@ -434,7 +369,7 @@ impl Op for IndexPut {
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let (old, values, idx, y) = (x[0], x[1], &x[2..], &y[0]);
-        let at = points(y.layout(), &self.dims, idx, self.bounds)?;
+        let at = Points::new(y.layout(), &self.dims, idx, self.bounds)?.all()?;
         if !(old.shares_storage(y) && old.layout() == y.layout()) {
             copy_host(old, y)?;
         }
@@ -449,40 +384,17 @@ impl Op for IndexPut {
         };
         let from = values.layout().expand_to(&shape);
         let k = idx[0].ndim();
-        let (before, after) = (offsets(&s.before), offsets(&s.after));
-        let value_before = offsets(&part_of(&from, 0..s.at));
-        let value_at = offsets(&part_of(&from, s.at..s.at + k));
-        let after_layout = part_of(&from, s.at + k..shape.len());
-        let value_after = offsets(&after_layout);
-        let unit = s.after.is_contiguous() && after_layout.is_contiguous();
-        let (to, from) = (y.bytes_ptr() as usize, values.bytes_ptr() as usize);
-        let mode = self.mode;
-        with_element!(y.dtype(), T => {
-            for (&b, &vb) in before.iter().zip(&value_before) {
-                // Threads share out the columns, so that duplicates act in order.
-                parallel_for(after.len(), (1 << 14) / at.len() + 1, |range| {
-                    for (&j, &vj) in at.iter().zip(&value_at) {
-                        let to = (to as *mut T).wrapping_add(b + j);
-                        let from = (from as *const T).wrapping_add(vb + vj);
-                        // SAFETY: offsets were checked against both layouts; columns of
-                        // different threads are different elements.
-                        unsafe {
-                            if unit {
-                                let (a, n) = (range.start, range.len());
-                                let to = to.add(a);
-                                combine_run(to, from.add(a), n, mode);
-                            } else {
-                                for a in range.clone() {
-                                    let to = to.add(after[a]);
-                                    *to = (*to).combine(*from.add(value_after[a]), mode);
-                                }
-                            }
-                        }
-                    }
-                });
-            }
-        });
-        Ok(())
+        let put = kernel::Put {
+            mode: self.mode,
+            at: &at,
+            before: &offsets(&s.before),
+            after: &s.after,
+            value_before: &offsets(&part_of(&from, 0..s.at)),
+            value_at: &part_of(&from, s.at..s.at + k),
+            value_after: &part_of(&from, s.at + k..shape.len()),
+        };
+        // SAFETY: the offsets lie within both layouts.
+        unsafe { put.run(&values, y) }
     }
 
     fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -507,24 +419,6 @@ impl Op for IndexPut {
 
     fn pointwise(&self) -> bool {
         true
-    }
-}
-
-// SAFETY: `to` and `from` hold `n` elements and do not overlap.
-#[inline(always)]
-unsafe fn combine_run<T: Cell>(to: *mut T, from: *const T, n: usize, mode: Mode) {
-    match mode {
-        Mode::Set => std::ptr::copy_nonoverlapping(from, to, n),
-        Mode::Add => {
-            for i in 0..n {
-                *to.add(i) = (*to.add(i)).combine(*from.add(i), Mode::Add);
-            }
-        }
-        mode => {
-            for i in 0..n {
-                *to.add(i) = (*to.add(i)).combine(*from.add(i), mode);
-            }
-        }
     }
 }
 
@@ -615,6 +509,13 @@ pub fn ready(x: &Tensor, indices: &[Option<Tensor>]) -> Result<Ready> {
 impl Tensor {
     /// `x[indices]` for index tensors and masks, by dimension.
     pub fn index(&self, indices: &[Option<Tensor>]) -> Result<Tensor> {
+        if let [Some(m), rest @ ..] = indices {
+            let whole = m.dtype() == DType::Bool && m.ndim() > 0 && m.shape() == self.shape();
+            let alone = rest.iter().all(Option::is_none) && m.device() == self.device();
+            if whole && alone && mask::is_plain(self) {
+                return mask::compressed(self, m);
+            }
+        }
         let r = ready(self, indices)?;
         if r.idx.is_empty() {
             return self.copy_dense();

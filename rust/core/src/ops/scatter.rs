@@ -1,14 +1,15 @@
 //! Reading and writing along one dimension: `gather`, `scatter` and their reductions.
 
+mod kernel;
+mod reduce;
+
 use super::copy::copy_host;
-use super::index::{Cell, Mode};
-use super::pointwise::{apply, binary, compare, ternary};
-use super::view::parts::{assemble, each_offset};
+use super::index::Mode;
+use super::view::parts::assemble;
 use crate::autograd::Vjp;
-use crate::cpu::pool::parallel_for;
 use crate::dispatch;
-use crate::dtype::{DType, Scalar};
-use crate::error::{Error, Result};
+use crate::dtype::DType;
+use crate::error::Result;
 use crate::gpu::kernels::scatter::{self as launch, Meet};
 use crate::gpu::Gpu;
 use crate::layout::Layout;
@@ -16,7 +17,9 @@ use crate::op::{Derivative, Grads, Metas, Op, Save, TensorMeta};
 use crate::schema::{Args, Dest, Value};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
-use crate::{bail, ensure, transfer, with_element};
+use crate::{bail, ensure, transfer};
+pub use kernel::{gather as gather_along, scatter as scatter_along};
+use reduce::{Reduce, ScatterReduce};
 use smallvec::SmallVec;
 
 /// Elements of the first input at the positions that the second names along `dim`.
@@ -58,48 +61,6 @@ fn check_index(name: &str, x: &Tensor, dim: usize, idx: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// The index tensor's values, all within a dimension of size `n`.
-fn checked(idx: &Tensor, dim: usize, n: usize) -> Result<Tensor> {
-    let t = idx.prepared(DType::I64)?;
-    // SAFETY: contiguous host memory of this type, read only.
-    match unsafe { t.slice::<i64>() }
-        .iter()
-        .find(|&&i| i < 0 || i >= n as i64)
-    {
-        Some(i) => Err(Error::runtime(format!(
-            "index {i} is out of bounds for dimension {dim} with size {n}"
-        ))),
-        None => Ok(t),
-    }
-}
-
-/// How rows of the index tensor lie in another tensor: the start of each row, the step along the
-/// last dimension, and the stride of `dim`, which counts as zero in the others where `skip`.
-struct Rows {
-    starts: Vec<usize>,
-    step: usize,
-    stride: usize,
-}
-
-fn rows(layout: &Layout, index: &[usize], dim: usize, skip: bool) -> Rows {
-    let stride = |d: usize| layout.strides.get(d).copied().unwrap_or(0);
-    let placed = |d: usize| if skip && d == dim { 0 } else { stride(d) };
-    let k = index.len();
-    let lead = Layout {
-        shape: Dims::from_slice(&index[..k.saturating_sub(1)]),
-        strides: (0..k.saturating_sub(1)).map(placed).collect(),
-        offset: 0,
-    };
-    let mut starts = Vec::with_capacity(lead.numel());
-    each_offset(&lead, |o| starts.push(o));
-    let step = if k == 0 { 0 } else { placed(k - 1) as usize };
-    Rows {
-        starts,
-        step,
-        stride: stride(dim) as usize,
-    }
-}
-
 impl Derivative for Gather {
     fn name(&self) -> &'static str {
         "GatherBackward0"
@@ -135,29 +96,8 @@ impl Op for Gather {
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-        let (x, y) = (x[0], (x[1], &y[0]));
-        let (idx, y) = (checked(y.0, self.dim, x.size(self.dim))?, y.1);
-        if y.numel() == 0 {
-            return Ok(());
-        }
-        // SAFETY: contiguous host memory of this type, read only.
-        let idx = unsafe { idx.slice::<i64>() };
-        let r = rows(x.layout(), y.shape(), self.dim, true);
-        let n = y.shape().last().copied().unwrap_or(1);
-        let (from, to) = (x.bytes_ptr() as usize, y.bytes_ptr() as usize);
-        with_element!(bits(x.dtype()), T => {
-            parallel_for(r.starts.len(), (1 << 14) / n + 1, |range| {
-                for i in range {
-                    let from = (from as *const T).wrapping_add(r.starts[i]);
-                    let to = (to as *mut T).wrapping_add(i * n);
-                    for (j, &at) in idx[i * n..][..n].iter().enumerate() {
-                        // SAFETY: indices were checked; each row is written once.
-                        unsafe { *to.add(j) = *from.add(j * r.step + at as usize * r.stride) };
-                    }
-                }
-            });
-        });
-        Ok(())
+        let index = x[1].prepared(DType::I64)?;
+        kernel::gather(x[0], self.dim, &index, &y[0])
     }
 
     fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -265,54 +205,15 @@ impl Op for Scatter {
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let (old, index, src, y) = (x[0], x[1], x[2], &y[0]);
-        let idx = checked(index, self.dim, y.size(self.dim))?;
+        let idx = index.prepared(DType::I64)?;
         if !(old.shares_storage(y) && old.layout() == y.layout()) {
             copy_host(old, y)?;
         }
-        if idx.numel() == 0 {
-            return Ok(());
-        }
-        // SAFETY: contiguous host memory of this type, read only.
-        let idx = unsafe { idx.slice::<i64>() };
-        let src = if src.dtype() == y.dtype() {
-            src.clone()
-        } else {
-            src.prepared(y.dtype())?
+        let src = match src.dtype() == y.dtype() {
+            true => src.clone(),
+            false => src.prepared(y.dtype())?,
         };
-        let r = rows(y.layout(), index.shape(), self.dim, true);
-        let from = match src.ndim() {
-            0 => rows(
-                &src.layout().expand_to(index.shape()),
-                index.shape(),
-                self.dim,
-                false,
-            ),
-            _ => rows(src.layout(), index.shape(), self.dim, false),
-        };
-        let n = index.shape().last().copied().unwrap_or(1);
-        // Along the last dimension rows are independent; else duplicates may lie in any rows.
-        let grain = if self.dim + 1 >= index.ndim() {
-            (1 << 14) / n + 1
-        } else {
-            usize::MAX
-        };
-        let (to, source, mode) = (y.bytes_ptr() as usize, src.bytes_ptr() as usize, self.mode);
-        with_element!(y.dtype(), T => {
-            parallel_for(r.starts.len(), grain, |range| {
-                for i in range {
-                    let to = (to as *mut T).wrapping_add(r.starts[i]);
-                    let source = (source as *const T).wrapping_add(from.starts[i]);
-                    for (j, &at) in idx[i * n..][..n].iter().enumerate() {
-                        // SAFETY: indices were checked against both tensors.
-                        unsafe {
-                            let to = to.add(j * r.step + at as usize * r.stride);
-                            *to = (*to).combine(*source.add(j * from.step), mode);
-                        }
-                    }
-                }
-            });
-        });
-        Ok(())
+        kernel::scatter(y, self.dim, &idx, &src, self.mode)
     }
 
     fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -348,254 +249,12 @@ impl Op for Scatter {
     }
 }
 
-/// How `scatter_reduce` combines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reduce {
-    Sum,
-    Prod,
-    Mean,
-    Max,
-    Min,
-}
-
-impl Reduce {
-    fn parse(name: &str) -> Result<Reduce> {
-        Ok(match name {
-            "sum" => Reduce::Sum,
-            "prod" => Reduce::Prod,
-            "mean" => Reduce::Mean,
-            "amax" => Reduce::Max,
-            "amin" => Reduce::Min,
-            _ => bail!(
-                Runtime,
-                "reduce argument must be either sum, prod, mean, amax or amin, got {name}"
-            ),
-        })
-    }
-
-    fn mode(self) -> Mode {
-        match self {
-            Reduce::Sum | Reduce::Mean => Mode::Add,
-            Reduce::Prod => Mode::Mul,
-            Reduce::Max => Mode::Max,
-            Reduce::Min => Mode::Min,
-        }
-    }
-
-    /// What leaves an element as it is.
-    fn identity(self, dtype: DType) -> Scalar {
-        let (low, high) = match dtype {
-            DType::Bool => (0, 1),
-            DType::U8 => (0, u8::MAX as i64),
-            DType::I8 => (i8::MIN as i64, i8::MAX as i64),
-            DType::I16 => (i16::MIN as i64, i16::MAX as i64),
-            DType::I32 => (i32::MIN as i64, i32::MAX as i64),
-            _ => (i64::MIN, i64::MAX),
-        };
-        match self {
-            Reduce::Sum | Reduce::Mean => Scalar::Int(0),
-            Reduce::Prod => Scalar::Int(1),
-            Reduce::Max if dtype.is_float() => Scalar::Float(f64::NEG_INFINITY),
-            Reduce::Min if dtype.is_float() => Scalar::Float(f64::INFINITY),
-            Reduce::Max => Scalar::Int(low),
-            Reduce::Min => Scalar::Int(high),
-        }
-    }
-}
-
-/// `scatter_reduce`: inputs are the tensor, the index and the source.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ScatterReduce {
-    pub dim: usize,
-    pub how: Reduce,
-    pub include_self: bool,
-    pub name: &'static str,
-}
-
 fn scatter(x: &Tensor, dim: usize, idx: &Tensor, src: &Tensor, mode: Mode) -> Result<Tensor> {
     dispatch::call1(Scatter { dim, mode }, &[x, idx, src])
 }
 
 fn gather(x: &Tensor, dim: usize, idx: &Tensor) -> Result<Tensor> {
     dispatch::call1(Gather { dim }, &[x, idx])
-}
-
-fn full_like(x: &Tensor, value: impl Into<Scalar>) -> Result<Tensor> {
-    Tensor::full(x.shape(), value.into(), x.dtype(), x.device())
-}
-
-impl ScatterReduce {
-    fn call(&self, x: &Tensor, idx: &Tensor, src: &Tensor) -> Result<Tensor> {
-        dispatch::call1(self.clone(), &[x, idx, src])
-    }
-
-    /// How many elements each place of the result is made of, at least one.
-    fn count(&self, x: &Tensor, idx: &Tensor) -> Result<Tensor> {
-        let start = full_like(x, if self.include_self { 1 } else { 0 })?;
-        let one = Tensor::full(&[], Scalar::Int(1), x.dtype(), x.device())?;
-        let count = scatter(&start, self.dim, idx, &one, Mode::Add)?;
-        apply(binary::Maximum, [&count, &one])
-    }
-
-    /// The gradient of the source where products meet zeros.
-    fn product(
-        &self,
-        x: &Tensor,
-        idx: &Tensor,
-        src: &Tensor,
-        y: &Tensor,
-        g: &Tensor,
-    ) -> Result<Tensor> {
-        let zero = full_like(src, 0)?;
-        let one = full_like(src, 1)?;
-        let is_zero = apply(compare::Eq, [src, &zero])?;
-        let zeros = scatter(
-            &full_like(x, 0)?,
-            self.dim,
-            idx,
-            &is_zero.to_dtype(x.dtype())?,
-            Mode::Add,
-        )?;
-        let alone = apply(compare::Eq, [&gather(&zeros, self.dim, idx)?, &one])?;
-        let alone = apply(compare::LogicalAnd, [&is_zero, &alone])?;
-        let others = self.call(x, idx, &ternary::where_(&alone, &one, src)?)?;
-        let at_zero = gather(&g.mul(&others)?, self.dim, idx)?;
-        let plain =
-            gather(&g.mul(y)?, self.dim, idx)?.div(&ternary::where_(&is_zero, &one, src)?)?;
-        ternary::where_(&alone, &at_zero, &plain)
-    }
-}
-
-impl Derivative for ScatterReduce {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-    fn save(&self, _needs: u64) -> Save {
-        match self.how {
-            Reduce::Sum => Save::inputs(0b010),
-            Reduce::Mean => Save::inputs(0b111),
-            _ => Save {
-                inputs: 0b111,
-                outputs: 1,
-            },
-        }
-    }
-    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(g) = &g[0] else {
-            return Ok(Grads::new());
-        };
-        let (dim, idx) = (self.dim, cx.input(1)?);
-        let (mut old, source) = match self.how {
-            Reduce::Sum => (g.clone(), gather(g, dim, &idx)?),
-            Reduce::Mean => {
-                let each = g.div(&self.count(&cx.input(0)?.detach(), &idx)?)?;
-                let source = gather(&each, dim, &idx)?;
-                (each, source)
-            }
-            Reduce::Prod => {
-                let (x, src, y) = (cx.input(0)?, trimmed(cx.input(2)?, &idx)?, cx.output(0)?);
-                let one = full_like(&x, 1)?;
-                let is_zero = apply(compare::Eq, [&x, &full_like(&x, 0)?])?;
-                let full = ternary::where_(&is_zero, &one, &x)?;
-                let old = g.mul(&self.call(&full, &idx, &src)?)?.div(&full)?;
-                (old, self.product(&x, &idx, &src, &y, g)?)
-            }
-            Reduce::Max | Reduce::Min => {
-                let (x, src, y) = (cx.input(0)?, trimmed(cx.input(2)?, &idx)?, cx.output(0)?);
-                let mine = apply(compare::Eq, [&x, &y])?.to_dtype(g.dtype())?;
-                let theirs = apply(compare::Eq, [&src, &gather(&y, dim, &idx)?])?;
-                let theirs = theirs.to_dtype(g.dtype())?;
-                let count = scatter(&mine, dim, &idx, &theirs, Mode::Add)?;
-                let one = full_like(&count, 1)?;
-                let each = g.div(&apply(binary::Maximum, [&count, &one])?)?;
-                (mine.mul(&each)?, theirs.mul(&gather(&each, dim, &idx)?)?)
-            }
-        };
-        if !self.include_self {
-            let zero = Tensor::zeros(&[], g.dtype(), g.device())?;
-            old = scatter(&old, dim, &idx, &zero, Mode::Set)?;
-        }
-        let mut out = Grads::new();
-        out.push(cx.needs(0).then_some(old));
-        out.push(None);
-        out.push(match cx.needs(2) {
-            true => Some(padded(source, &cx.input_meta(2)?.shape)?),
-            false => None,
-        });
-        Ok(out)
-    }
-}
-
-/// The part of a source that the index covers.
-fn trimmed(mut src: Tensor, idx: &Tensor) -> Result<Tensor> {
-    for d in 0..idx.ndim().min(src.ndim()) {
-        if idx.size(d) < src.size(d) {
-            src = src.slice_dim(d as i64, Some(0), Some(idx.size(d) as i64), 1)?;
-        }
-    }
-    Ok(src)
-}
-
-impl Op for ScatterReduce {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
-        Scatter {
-            dim: self.dim,
-            mode: self.how.mode(),
-        }
-        .infer(x)
-    }
-
-    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-        let (old, idx, y) = (x[0], x[1], &y[0]);
-        let counts = match self.how {
-            Reduce::Mean => Some(crate::autograd::mode::with_grad(false, || {
-                self.count(&full_like(&old.detach(), 0)?, idx)
-            })?),
-            _ => None,
-        };
-        let apply_ = |mode: Mode, from: &Tensor, src: &Tensor| {
-            Scatter {
-                dim: self.dim,
-                mode,
-            }
-            .cpu(&[from, idx, src], std::slice::from_ref(y))
-        };
-        if self.include_self {
-            apply_(self.how.mode(), old, x[2])?;
-        } else {
-            let start = Tensor::full(&[], self.how.identity(y.dtype()), y.dtype(), y.device())?;
-            apply_(Mode::Set, old, &start)?;
-            apply_(self.how.mode(), y, x[2])?;
-        }
-        if let Some(counts) = counts {
-            let mean = crate::autograd::mode::with_grad(false, || {
-                let sum = y.detach();
-                match y.dtype().is_float() {
-                    true => sum.div(&counts),
-                    false => floor_div(&sum, &counts),
-                }
-            })?;
-            copy_host(&mean, y)?;
-        }
-        Ok(())
-    }
-
-    fn pointwise(&self) -> bool {
-        true
-    }
-}
-
-/// Integer division towards minus infinity.
-fn floor_div(x: &Tensor, by: &Tensor) -> Result<Tensor> {
-    let (a, b) = (x.prepared(DType::I64)?, by.prepared(DType::I64)?);
-    // SAFETY: contiguous host memory of this type, read only.
-    let (a, b) = unsafe { (a.slice::<i64>(), b.slice::<i64>()) };
-    let q: Vec<i64> = a
-        .iter()
-        .zip(b)
-        .map(|(&a, &b)| a.wrapping_div(b) - ((a % b != 0) && ((a < 0) != (b < 0))) as i64)
-        .collect();
-    Tensor::from_slice(&q, x.shape(), DType::I64)?.to_dtype(x.dtype())
 }
 
 /// An argument that shares memory with the tensor written to, as a copy.

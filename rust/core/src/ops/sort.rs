@@ -8,6 +8,8 @@ use super::reduce::{one, shared_gradient};
 use crate::autograd::Vjp;
 use crate::cpu::order::{keys, select, sort_keys, Keyed};
 use crate::cpu::pool::parallel_for;
+use crate::cpu::radix::{Lines, Ordinal, Sorter};
+use crate::cpu::top::{self, is_few, Candidates};
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
@@ -15,7 +17,7 @@ use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::schema::{Args, Value};
 use crate::shape::{self, Show};
 use crate::tensor::Tensor;
-use crate::{bail, ensure};
+use crate::{bail, ensure, with_element};
 use smallvec::{smallvec, SmallVec};
 
 /// What is taken of each line once its order is known.
@@ -63,20 +65,14 @@ impl Ordered {
     /// Writes the indices taken of a line, whose keys are given, to `out`.
     fn choose(&self, line: &mut [Keyed], nan: usize, out: &mut [u32]) {
         let n = line.len();
-        let give = |out: &mut [u32], line: &[Keyed]| {
-            for (o, k) in out.iter_mut().zip(line) {
-                *o = k.index;
-            }
-        };
         match self.which {
-            Which::All { .. } => {
-                sort_keys(line);
-                give(out, line);
-            }
-            Which::Top { k, .. } => {
+            Which::All { .. } | Which::Top { .. } => {
+                let k = out.len();
                 select(line, k);
                 sort_keys(&mut line[..k]);
-                give(out, &line[..k]);
+                for (o, k) in out.iter_mut().zip(&line[..k]) {
+                    *o = k.index;
+                }
             }
             Which::Place { k } => {
                 quick_select(line, k);
@@ -201,17 +197,22 @@ impl Op for Ordered {
         if y[0].numel() == 0 {
             return Ok(());
         }
-        ensure!(
-            n <= u32::MAX as usize,
-            Runtime,
-            "{}: lines of {n} are too long",
-            self.name
-        );
+        fits(self.name, n)?;
         let descending = match self.which {
-            Which::All { descending } => descending,
             Which::Top { largest, .. } => largest,
             _ => false,
         };
+        let lines = Lines { outer, n, inner };
+        let to = (Some(y[0].bytes_ptr()), y[1].ptr::<i64>());
+        match self.which {
+            // SAFETY: `x` is contiguous, the results have an element for each of its own.
+            Which::All { descending } => return unsafe { sort_lines(&x, lines, descending, to) },
+            Which::Top { k, largest } if is_few(k, n) => {
+                // SAFETY: as above, with `k` elements for each line.
+                return unsafe { top_lines(&x, lines, k, largest, &y[0], &y[1]) };
+            }
+            _ => {}
+        }
         let size = x.dtype().size();
         let (from, dtype) = (x.bytes_ptr() as usize, x.dtype());
         let (values, indices) = (y[0].bytes_ptr() as usize, y[1].bytes_ptr() as usize);
@@ -242,6 +243,131 @@ impl Op for Ordered {
         });
         Ok(())
     }
+}
+
+/// Sorts lines of a contiguous tensor: the values, where asked for, and the indices.
+// SAFETY: the results have as many elements as `x`.
+unsafe fn sort_lines(
+    x: &Tensor,
+    lines: Lines,
+    descending: bool,
+    (values, indices): (Option<*mut u8>, *mut i64),
+) -> Result<()> {
+    let (n, inner) = (lines.n, lines.inner);
+    let (values, indices) = (values.map(|v| v as usize), indices as usize);
+    with_element!(x.dtype(), T => {
+        let put = |sorter: &mut Sorter, line: *const T, first: usize| {
+            // SAFETY: the line has `n` elements; its places in the results are its own.
+            unsafe {
+                let y = sorter.sort(line, n, descending);
+                let start = if inner == 1 { first } else { first / inner * n * inner + first % inner };
+                parallel_for(n, 1 << 15, |range| {
+                    let indices = (indices as *mut i64).add(start);
+                    for i in range.clone() {
+                        indices.add(i * inner).write(y.index(i) as i64);
+                    }
+                    if let Some(values) = values {
+                        let values = (values as *mut T).add(start);
+                        for i in range {
+                            values.add(i * inner).write(y.value(i));
+                        }
+                    }
+                });
+            }
+        };
+        lines.each(x.ptr::<T>().cast_const(), || Sorter::new(n), put)
+    })
+}
+
+/// The `k` first elements of lines of a contiguous tensor, and their indices.
+// SAFETY: the results have `k` elements for each line.
+unsafe fn top_lines(
+    x: &Tensor,
+    lines: Lines,
+    k: usize,
+    largest: bool,
+    values: &Tensor,
+    indices: &Tensor,
+) -> Result<()> {
+    let (n, inner) = (lines.n, lines.inner);
+    let (values, indices) = (values.bytes_ptr() as usize, indices.ptr::<i64>() as usize);
+    with_element!(x.dtype(), T => {
+        let put = |room: &mut Candidates<<T as Ordinal>::Key>, line: *const T, first: usize| {
+            let start = match inner {
+                1 => first / n * k,
+                _ => first / inner * k * inner + first % inner,
+            };
+            // SAFETY: the line has `n` elements; its places in the results are its own.
+            unsafe {
+                for (i, c) in top::first(line, n, k, largest, room).iter().enumerate() {
+                    let at = start + i * inner;
+                    (indices as *mut i64).add(at).write(c.index as i64);
+                    (values as *mut T).add(at).write(*line.add(c.index as usize));
+                }
+            }
+        };
+        lines.each(x.ptr::<T>().cast_const(), || Ok(Candidates::default()), put)
+    })
+}
+
+/// The indices that sort along a dimension, without the values.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Argsort {
+    dim: usize,
+    descending: bool,
+}
+
+impl Derivative for Argsort {
+    fn name(&self) -> &'static str {
+        "ArgsortBackward0"
+    }
+    fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
+        Ok(smallvec![None])
+    }
+}
+
+impl Op for Argsort {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        Ok(smallvec![TensorMeta {
+            dtype: DType::I64,
+            ..TensorMeta::of(x[0])
+        }])
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        if y[0].numel() == 0 {
+            return Ok(());
+        }
+        let x = x[0].prepared(x[0].dtype())?;
+        let (outer, n, inner) = around(x.shape(), self.dim);
+        fits(self.name(), n)?;
+        let lines = Lines { outer, n, inner };
+        // SAFETY: `x` is contiguous, the result has an element for each of its own.
+        unsafe { sort_lines(&x, lines, self.descending, (None, y[0].ptr::<i64>())) }
+    }
+}
+
+/// Raises where indices of a line do not fit 32 bits.
+fn fits(name: &str, n: usize) -> Result<()> {
+    ensure!(
+        n <= u32::MAX as usize,
+        Runtime,
+        "{name}: lines of {n} are too long"
+    );
+    Ok(())
+}
+
+fn argsort(a: &Args, dim: usize, descending: usize) -> Result<Value> {
+    let x = a.tensor(0)?.detach();
+    let op = Argsort {
+        dim: shape::dim(a.int(dim)?, x.ndim())?,
+        descending: a.bool(descending)?,
+    };
+    ensure!(
+        !x.dtype().is_complex(),
+        NotImplemented,
+        "SortBackward0: complex numbers have no order"
+    );
+    Ok(dispatch::call1(op, &[&x])?.into())
 }
 
 fn ordered(
@@ -536,10 +662,10 @@ crate::entries! {
     |a| { let (v, i) = sorted(a, 2, 3)?; Ok(Value::Tuple(vec![v, i])) };
     /// The indices that sort along `dim`.
     "argsort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> Tensor",
-    FN | METHOD, |a| Ok(sorted(a, 1, 2)?.1.into());
+    FN | METHOD, |a| argsort(a, 1, 2);
     /// The same with `stable` first, as PyTorch's other overload has it.
     "argsort(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
-    FN | METHOD, |a| Ok(sorted(a, 2, 3)?.1.into());
+    FN | METHOD, |a| argsort(a, 2, 3);
     /// Values in ascending order along the first dimension.
     "msort(Tensor self) -> Tensor", FN | METHOD | OUT,
     |a| Ok(a.tensor(0)?.sort(0, false)?.0.into());

@@ -1,15 +1,16 @@
 //! Distinct values, membership, and places in sorted sequences.
 
-use crate::cpu::elements::Element;
-use crate::cpu::order::{keys, sort_keys, Keyed};
-use crate::cpu::pool::parallel_for;
-use crate::device::Device;
+mod search;
+mod sort;
+
+use crate::cpu::order::{keys, Keyed};
 use crate::dtype::{DType, Promotion};
 use crate::error::Result;
 use crate::schema::{Args, Value};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
-use crate::{ensure, with_compute};
+use crate::ensure;
+use search::search;
 
 /// Rows of a matrix of keys, and which of them begin a group of equal ones.
 struct Groups {
@@ -86,22 +87,14 @@ fn all_keys(x: &Tensor) -> Result<(Vec<Keyed>, u64)> {
     Ok((line, nan))
 }
 
-/// Distinct elements of a flat tensor, or distinct slices along `dim`.
+/// Elements of a flat tensor that differ from the one before, or distinct slices along `dim`.
 fn distinct(x: &Tensor, dim: Option<i64>, sorted: bool) -> Result<(Tensor, Groups)> {
-    ensure!(
-        !x.dtype().is_complex(),
-        NotImplemented,
-        "unique: complex tensors are not supported yet"
-    );
     let is_float = x.dtype().is_float();
     let Some(d) = dim else {
         let flat = x.reshape(&[-1])?;
-        let (mut line, nan) = all_keys(&flat)?;
+        let (line, nan) = all_keys(&flat)?;
         let by_row: Vec<u64> = line.iter().map(|k| k.key).collect();
-        if sorted {
-            sort_keys(&mut line);
-        }
-        let order = line.iter().map(|k| k.index as usize).collect();
+        let order = (0..line.len()).collect();
         let same = |a: usize, b: usize| by_row[a] == by_row[b] && !(is_float && by_row[a] == nan);
         let groups = Groups::of(order, same);
         let firsts = groups.firsts();
@@ -172,6 +165,14 @@ fn unique(
     inverse: bool,
     counts: bool,
 ) -> Result<[Tensor; 3]> {
+    ensure!(
+        !x.dtype().is_complex(),
+        NotImplemented,
+        "unique: complex tensors are not supported yet"
+    );
+    if dim.is_none() && sorted {
+        return sort::unique(x, inverse, counts);
+    }
     let (values, groups) = distinct(x, dim, sorted)?;
     let back = match inverse {
         true => {
@@ -201,94 +202,6 @@ fn asked([y, i, c]: [Tensor; 3], inverse: bool, counts: bool) -> Value {
         (false, true) => Value::Tuple(vec![y, c]),
         (true, true) => Value::Tuple(vec![y, i, c]),
     }
-}
-
-/// `searchsorted` and `bucketize`.
-fn search(
-    name: &str,
-    sequence: &Tensor,
-    values: &Tensor,
-    small: bool,
-    right: bool,
-    sorter: Option<&Tensor>,
-) -> Result<Tensor> {
-    ensure!(
-        sequence.ndim() > 0,
-        Runtime,
-        "{name}(): boundaries tensor should have positive dimension, but got 0 dimension"
-    );
-    let flat = sequence.ndim() == 1;
-    ensure!(
-        flat || (sequence.ndim() == values.ndim()
-            && sequence.shape()[..sequence.ndim() - 1] == values.shape()[..values.ndim() - 1]),
-        Runtime,
-        "{name}(): boundaries tensor should be 1 dimension or the first N-1 dimensions of \
-         boundaries tensor and input value tensor must match, but we got boundaries tensor {} and \
-         input value tensor {}",
-        Show(sequence.shape()),
-        Show(values.shape())
-    );
-    if let Some(s) = sorter {
-        ensure!(
-            s.shape() == sequence.shape() && s.dtype() == DType::I64,
-            Runtime,
-            "{name}(): boundary and sorter must have the same size and sorter must be int64, but \
-             got boundary tensor {} and got sorter tensor {}",
-            Show(sequence.shape()),
-            Show(s.shape())
-        );
-    }
-    let n = sequence.size(sequence.ndim() - 1);
-    let sorter = match sorter {
-        Some(s) => Some(s.prepared(DType::I64)?),
-        None => None,
-    };
-    // SAFETY: contiguous host memory of this type.
-    let order = sorter.as_ref().map(|s| unsafe { s.slice::<i64>() });
-    ensure!(
-        order.is_none_or(|o| o.iter().all(|&i| i >= 0 && (i as usize) < n)),
-        Runtime,
-        "{name}(): sorter index out of range: indices must lie in [0, {n})"
-    );
-    let mut p = Promotion::default();
-    p.add(sequence.dtype(), 1, false);
-    p.add(values.dtype(), values.ndim(), values.is_wrapped());
-    let common = p.result();
-    let y = Tensor::empty(values.shape(), DType::I64, Device::Cpu)?;
-    let width = if flat {
-        values.numel()
-    } else {
-        values.size(values.ndim() - 1)
-    };
-    with_compute!(common, T => {
-        let (s, v) = (sequence.detach().prepared(T::DTYPE)?, values.detach().prepared(T::DTYPE)?);
-        // SAFETY: contiguous host memory of this type.
-        let (edges, v) = unsafe { (s.slice::<T>(), v.slice::<T>()) };
-        let to = y.ptr::<i64>() as usize;
-        parallel_for(v.len(), 1 << 10, |range| {
-            for i in range {
-                let start = if flat { 0 } else { i / width * n };
-                let at = |k: usize| edges[start + order.map_or(k, |o| o[start + k] as usize)];
-                let (mut low, mut high) = (0, n);
-                while low < high {
-                    let mid = low + (high - low) / 2;
-                    let e = at(mid);
-                    // Written so that NaN among the edges lies before everything.
-                    #[allow(clippy::neg_cmp_op_on_partial_ord, clippy::nonminimal_bool)]
-                    let before = if right { !(e > v[i]) } else { !(e >= v[i]) };
-                    if before {
-                        low = mid + 1;
-                    } else {
-                        high = mid;
-                    }
-                }
-                // SAFETY: element `i` belongs to this range.
-                unsafe { (to as *mut i64).add(i).write(low as i64) };
-            }
-        });
-    });
-    let y = if small { y.to_dtype(DType::I32)? } else { y };
-    y.to_device(values.device())
 }
 
 /// Whether each element is among `tests`.

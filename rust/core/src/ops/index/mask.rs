@@ -1,8 +1,11 @@
 //! What masks select: `nonzero`, `masked_fill`, `masked_select`, `masked_scatter`.
 
 use super::{Bounds, IndexPut, Mode, Ready};
-use crate::autograd::Vjp;
+use crate::autograd::{mode, Vjp};
+use crate::cpu::bits::Bits;
 use crate::cpu::elements::Element;
+use crate::cpu::pool::parallel_for;
+use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -11,62 +14,54 @@ use crate::op::{Derivative, Grads, Metas, Op, Save, TensorMeta};
 use crate::ops::copy::copy_host;
 use crate::ops::pointwise::wgsl::launch;
 use crate::ops::pointwise::Real;
+use crate::ops::scatter;
 use crate::ops::view::parts::each_offset;
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
-use crate::{ensure, with_element};
+use crate::{ensure, per_level, with_element};
 use smallvec::SmallVec;
 
-/// Positions in row-major order of the elements that are not zero.
-fn positions(x: &Tensor) -> Result<Vec<usize>> {
+/// The bits of a tensor's elements in row-major order.
+fn bits(x: &Tensor) -> Result<Bits> {
     let x = x.to_host()?.prepared(x.dtype())?;
-    let mut out = Vec::new();
-    with_element!(x.dtype(), T => {
-        // SAFETY: contiguous host memory of this type, read only.
-        for (i, v) in unsafe { x.slice::<T>() }.iter().enumerate() {
-            if Element::to_f64(*v) != 0.0 {
-                out.push(i);
-            }
-        }
-    });
-    Ok(out)
-}
-
-/// Coordinate `d` of each position in a tensor of this shape.
-fn coordinate<'a>(at: &'a [usize], shape: &[usize], d: usize) -> impl Iterator<Item = i64> + 'a {
-    let (n, step) = (
-        shape[d].max(1),
-        shape[d + 1..].iter().product::<usize>().max(1),
-    );
-    at.iter().map(move |&p| (p / step % n) as i64)
+    Bits::of(&x)
 }
 
 /// The coordinates of elements that are not zero, one tensor for each dimension.
 pub fn nonzero_columns(x: &Tensor) -> Result<Vec<Tensor>> {
-    let at = positions(x)?;
-    (0..x.ndim())
-        .map(|d| {
-            let column: Vec<i64> = coordinate(&at, x.shape(), d).collect();
-            Tensor::from_slice(&column, &[at.len()], DType::I64)?.to_device(x.device())
-        })
-        .collect()
+    let bits = bits(x)?;
+    let columns: Vec<Tensor> = (0..x.ndim())
+        .map(|_| Tensor::empty(&[bits.count()], DType::I64, Device::Cpu))
+        .collect::<Result<_>>()?;
+    let outs: Vec<*mut i64> = columns.iter().map(Tensor::ptr::<i64>).collect();
+    // SAFETY: each column has room for all.
+    unsafe { bits.coordinates(x.shape(), &outs, 1) };
+    columns.iter().map(|c| c.to_device(x.device())).collect()
 }
 
-/// `nonzero`: one row of coordinates for each element that is not zero. The rows of the result
-/// are the fast dimension in memory, as in PyTorch.
+/// `nonzero`: one row of coordinates for each element that is not zero.
 pub fn nonzero(x: &Tensor) -> Result<Tensor> {
-    let (at, k) = (positions(x)?, x.ndim());
-    let mut all = Vec::with_capacity(at.len() * k);
-    for &p in &at {
-        let mut rest = p;
-        let first = all.len();
-        all.resize(first + k, 0i64);
-        for d in (0..k).rev() {
-            all[first + d] = (rest % x.size(d)) as i64;
-            rest /= x.size(d);
-        }
-    }
-    Tensor::from_slice(&all, &[at.len(), k], DType::I64)?.to_device(x.device())
+    let (bits, k) = (bits(x)?, x.ndim());
+    let y = Tensor::empty(&[bits.count(), k], DType::I64, Device::Cpu)?;
+    let outs: Vec<*mut i64> = (0..k).map(|d| y.ptr::<i64>().wrapping_add(d)).collect();
+    // SAFETY: the rows have room for all.
+    unsafe { bits.coordinates(x.shape(), &outs, k) };
+    y.to_device(x.device())
+}
+
+/// The elements of `x` where the mask of the same shape is true, in row-major order; without
+/// history.
+pub fn compressed(x: &Tensor, mask: &Tensor) -> Result<Tensor> {
+    let (x, bits) = (x.detach().contiguous()?, bits(mask)?);
+    let y = Tensor::empty(&[bits.count()], x.dtype(), Device::Cpu)?;
+    // SAFETY: `x` has an element for each bit, and the fresh result one for each bit that is set.
+    unsafe { bits.compress(x.dtype().size(), x.bytes_ptr(), y.bytes_ptr()) };
+    Ok(y)
+}
+
+/// Whether what is selected of `x` can be moved without a place in a graph.
+pub fn is_plain(x: &Tensor) -> bool {
+    x.device() == Device::Cpu && !(mode::grad() && x.requires_grad())
 }
 
 /// `x` where the mask is false, the value elsewhere: inputs are the tensor, mask, 0-d value.
@@ -130,35 +125,58 @@ impl Op for MaskedFill {
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let (old, mask, y) = (x[0], x[1], &y[0]);
-        if !(old.shares_storage(y) && old.layout() == y.layout()) {
+        let same = old.shares_storage(y) && old.layout() == y.layout();
+        // One pass where rows lie alike, else a copy is changed.
+        let dense = old.dtype() == y.dtype()
+            && old.shape() == y.shape()
+            && old.is_contiguous()
+            && y.is_contiguous();
+        if !same && !dense {
             copy_host(old, y)?;
         }
         if y.numel() == 0 {
             return Ok(());
         }
+        let old = if dense { old } else { y };
         let value = x[2].prepared(y.dtype())?;
         let layout = mask.layout().expand_to(y.shape());
-        let (m, mask_row) = (mask.bytes_ptr() as usize, row(&layout));
-        let out_row = row(y.layout());
-        let (lead, inner) = (out_row.0, out_row.1);
-        let to = y.bytes_ptr() as usize;
-        with_element!(y.dtype(), T => {
-            // SAFETY: the value has one element of the result's type.
+        let (from, to) = (old.bytes_ptr() as usize, y.bytes_ptr() as usize);
+        let m = mask.bytes_ptr() as usize;
+        with_element!(scatter::bits(y.dtype()), T => {
+            // SAFETY: the value has one element of the result's size.
             let v = unsafe { *value.ptr::<T>() };
+            if dense && layout.is_contiguous() {
+                parallel_for(y.numel(), 1 << 15, |r| {
+                    // SAFETY: all three have as many elements; ranges are disjoint.
+                    unsafe {
+                        let (from, to) = ((from as *const T).add(r.start), (to as *mut T).add(r.start));
+                        fill_run(from, (m as *const u8).add(r.start), to, r.len(), v);
+                    }
+                });
+                return Ok(());
+            }
+            let (lead, (n, step)) = row(y.layout());
+            let (mask_lead, (_, mask_step)) = row(&layout);
             let mut starts = Vec::with_capacity(lead.numel());
             each_offset(&lead, |o| starts.push(o));
             let mut masks = Vec::with_capacity(starts.len());
-            each_offset(&mask_row.0, |o| masks.push(o));
-            let (n, step) = inner;
-            let mask_step = mask_row.1 .1;
-            crate::cpu::pool::parallel_for(starts.len(), (1 << 15) / n.max(1) + 1, |range| {
+            each_offset(&mask_lead, |o| masks.push(o));
+            parallel_for(starts.len(), (1 << 15) / n.max(1) + 1, |range| {
                 for i in range {
-                    let (from, to) = (m + masks[i], to as *mut T);
-                    for j in 0..n {
-                        // SAFETY: both offsets lie within their layouts; rows are disjoint.
-                        unsafe {
-                            if *((from + j * mask_step) as *const u8) != 0 {
-                                *to.add(starts[i] + j * step) = v;
+                    // SAFETY: both offsets lie within their layouts, and `old` lies as `y` does;
+                    // rows are disjoint.
+                    unsafe {
+                        let (from, to) = ((from as *const T).add(starts[i]), (to as *mut T).add(starts[i]));
+                        let m = (m as *const u8).add(masks[i]);
+                        if step == 1 && mask_step == 1 {
+                            fill_run(from, m, to, n, v);
+                            continue;
+                        }
+                        for j in 0..n {
+                            if *m.add(j * mask_step) != 0 {
+                                *to.add(j * step) = v;
+                            } else if dense {
+                                *to.add(j * step) = *from.add(j * step);
                             }
                         }
                     }
@@ -189,6 +207,16 @@ fn row(layout: &crate::layout::Layout) -> (crate::layout::Layout, (usize, usize)
     (lead, (n, step))
 }
 
+per_level! {
+    // SAFETY: the three have `n` elements; `from` is `to` or apart from it.
+    fn fill_run[T: Element](from: *const T, mask: *const u8, to: *mut T, n: usize, v: T) {
+        for i in 0..n {
+            let x = *from.add(i);
+            *to.add(i) = if *mask.add(i) != 0 { v } else { x };
+        }
+    }
+}
+
 /// `masked_fill_`.
 pub fn masked_fill_(x: &Tensor, mask: &Tensor, value: &Tensor) -> Result<()> {
     let value = value.to_device(x.device())?;
@@ -204,10 +232,13 @@ pub fn masked_select(x: &Tensor, mask: &Tensor) -> Result<Tensor> {
         "masked_select: expected BoolTensor for mask"
     );
     let shape = shape::broadcast(x.shape(), mask.shape())?;
-    let at = positions(&mask.alias(mask.layout().expand_to(&shape)))?;
+    let mask = mask.alias(mask.layout().expand_to(&shape));
+    if is_plain(x) && mask.device() == x.device() {
+        return compressed(&x.detach().expand_to(&shape)?, &mask);
+    }
+    let at = nonzero_columns(&mask.reshape(&[-1])?)?.swap_remove(0);
     let flat = x.expand_to(&shape)?.reshape(&[-1])?;
-    let at: Vec<i64> = at.into_iter().map(|p| p as i64).collect();
-    let at = Tensor::from_slice(&at, &[at.len()], DType::I64)?.to_device(x.device())?;
+    let at = at.to_device(x.device())?;
     let ready = Ready {
         dims: SmallVec::from_elem(0, 1),
         idx: vec![at],

@@ -1,0 +1,353 @@
+//! The loops of reading and writing by index.
+
+use super::{offsets, Bounds, Cell, Mode};
+use crate::cpu::pool::{num_threads, parallel_for};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::layout::Layout;
+use crate::tensor::Tensor;
+use crate::{per_level, with_element};
+use smallvec::SmallVec;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Elements moved below which a second thread costs more than it gains.
+const GRAIN: usize = 1 << 14;
+/// Points whose offsets are worked out together.
+const BLOCK: usize = 1024;
+
+/// One of the indices: its values, and the dimension that they name places in.
+struct Axis {
+    values: Tensor,
+    d: usize,
+    n: usize,
+    stride: usize,
+}
+
+/// Equally shaped indices of some dimensions of a layout.
+pub struct Points {
+    axes: SmallVec<[Axis; 4]>,
+    bounds: Bounds,
+    n: usize,
+}
+
+per_level! {
+    /// Adds to `out` (with `first`, writes) the offsets of indices; false where one does not fit.
+    // SAFETY: nothing but the instructions is asked for.
+    fn place[](values: &[i64], n: usize, stride: usize, wraps: bool, first: bool, out: &mut [usize]) -> bool {
+        let (n, wrap) = (n as i64, if wraps { n as i64 } else { 0 });
+        let mut good = true;
+        let mut one = |i: i64| {
+            let i = if i < 0 { i.wrapping_add(wrap) } else { i };
+            good &= (i as u64) < n as u64;
+            (i as usize).wrapping_mul(stride)
+        };
+        if first {
+            for (o, &i) in out.iter_mut().zip(values) {
+                *o = one(i);
+            }
+        } else {
+            for (o, &i) in out.iter_mut().zip(values) {
+                *o = o.wrapping_add(one(i));
+            }
+        }
+        good
+    }
+}
+
+impl Points {
+    pub fn new(layout: &Layout, dims: &[usize], idx: &[&Tensor], bounds: Bounds) -> Result<Points> {
+        let axis = |(&d, t): (&usize, &&Tensor)| {
+            Ok(Axis {
+                values: t.prepared(DType::I64)?,
+                d,
+                // A 0-d tensor is indexed as if it had one element in one dimension.
+                n: layout.shape.get(d).copied().unwrap_or(1),
+                stride: layout.strides.get(d).copied().unwrap_or(0) as usize,
+            })
+        };
+        Ok(Points {
+            axes: dims.iter().zip(idx).map(axis).collect::<Result<_>>()?,
+            bounds,
+            n: idx[0].numel(),
+        })
+    }
+
+    /// The offsets of points from `start` on; false where an index does not fit.
+    fn fill(&self, start: usize, out: &mut [usize]) -> bool {
+        let mut good = true;
+        for (i, a) in self.axes.iter().enumerate() {
+            // SAFETY: contiguous host memory of this type, read only.
+            let values = unsafe { &a.values.slice::<i64>()[start..start + out.len()] };
+            // SAFETY: `per_level` picks what the machine can run.
+            good &= unsafe { place(values, a.n, a.stride, self.bounds.wraps(), i == 0, out) };
+        }
+        good
+    }
+
+    /// Raises for the first index that does not fit.
+    fn check(&self) -> Result<()> {
+        for a in &self.axes {
+            let low = if self.bounds.wraps() { -(a.n as i64) } else { 0 };
+            // SAFETY: as above.
+            let values = unsafe { a.values.slice::<i64>() };
+            if let Some(&i) = values.iter().find(|&&i| i < low || i >= a.n as i64) {
+                return Err(self.bounds.error(i, a.d, a.n));
+            }
+        }
+        Ok(())
+    }
+
+    /// The offset that each point adds within the layout.
+    pub fn all(&self) -> Result<Vec<usize>> {
+        let mut out = vec![0usize; self.n];
+        let (bad, to) = (AtomicBool::new(false), out.as_mut_ptr() as usize);
+        parallel_for(self.n, 2 * GRAIN, |r| {
+            // SAFETY: ranges are disjoint parts of the list.
+            let part = unsafe {
+                std::slice::from_raw_parts_mut((to as *mut usize).add(r.start), r.len())
+            };
+            if !self.fill(r.start, part) {
+                bad.store(true, Ordering::Relaxed);
+            }
+        });
+        if bad.into_inner() {
+            self.check()?;
+        }
+        Ok(out)
+    }
+}
+
+/// Moves `n` neighbouring elements.
+// SAFETY: `from` and `to` hold `n` aligned elements of `size` bytes and do not overlap.
+#[inline(always)]
+unsafe fn move_run(from: *const u8, to: *mut u8, n: usize, size: usize) {
+    match (n, size) {
+        (1, 4) => to.cast::<u32>().write(from.cast::<u32>().read()),
+        (1, 8) => to.cast::<u64>().write(from.cast::<u64>().read()),
+        (1, 2) => to.cast::<u16>().write(from.cast::<u16>().read()),
+        (1, 1) => to.write(from.read()),
+        _ => std::ptr::copy_nonoverlapping(from, to, n * size),
+    }
+}
+
+/// Moves elements at the given offsets to neighbouring places.
+// SAFETY: each offset is inside `from`; `to` holds one element for each and does not overlap.
+unsafe fn gather_run(from: *const u8, to: *mut u8, offsets: &[usize], size: usize) {
+    // SAFETY: as for the function around it.
+    unsafe fn typed<T: Copy>(from: *const T, to: *mut T, offsets: &[usize]) {
+        for (i, &o) in offsets.iter().enumerate() {
+            *to.add(i) = *from.add(o);
+        }
+    }
+    match size {
+        1 => typed::<u8>(from, to, offsets),
+        2 => typed::<u16>(from.cast(), to.cast(), offsets),
+        4 => typed::<u32>(from.cast(), to.cast(), offsets),
+        8 => typed::<u64>(from.cast(), to.cast(), offsets),
+        _ => typed::<[u64; 2]>(from.cast(), to.cast(), offsets),
+    }
+}
+
+/// `y` = `x` at the points, for each of `before` and all of `after`.
+///
+/// # Safety
+/// The points belong to `x`, and `y` is contiguous, of the result's shape and not empty.
+pub unsafe fn take(x: &Tensor, points: &Points, before: &[usize], after: &Layout, y: &Tensor) -> Result<()> {
+    let (from, to) = (x.bytes_ptr() as usize, y.bytes_ptr() as usize);
+    let (size, n, inner) = (x.dtype().size(), points.n, after.numel());
+    if inner == 1 && before.len() == 1 {
+        let bad = AtomicBool::new(false);
+        parallel_for(n, GRAIN, |range| {
+            let mut at = [0; BLOCK];
+            for start in range.clone().step_by(BLOCK) {
+                let at = &mut at[..BLOCK.min(range.end - start)];
+                if !points.fill(start, at) {
+                    return bad.store(true, Ordering::Relaxed);
+                }
+                let from = (from + before[0] * size) as *const u8;
+                gather_run(from, (to + start * size) as *mut u8, at, size);
+            }
+        });
+        return if bad.into_inner() { points.check() } else { Ok(()) };
+    }
+    let at = points.all()?;
+    if inner == 1 {
+        // Rows in blocks of points, so that one long row is shared out too.
+        let blocks = n.div_ceil(BLOCK);
+        parallel_for(before.len() * blocks, GRAIN / BLOCK.min(n) + 1, |range| {
+            for u in range {
+                let (b, start) = (u / blocks, u % blocks * BLOCK);
+                let part = &at[start..n.min(start + BLOCK)];
+                let to = (to + (b * n + start) * size) as *mut u8;
+                gather_run((from + before[b] * size) as *const u8, to, part, size);
+            }
+        });
+        return Ok(());
+    }
+    let run = after.is_contiguous();
+    let after = if run { vec![0] } else { offsets(after) };
+    parallel_for(before.len() * n, GRAIN / inner + 1, |range| {
+        for i in range {
+            let from = (from + (before[i / n] + at[i % n]) * size) as *const u8;
+            let to = (to + i * inner * size) as *mut u8;
+            if run {
+                move_run(from, to, inner, size);
+            } else {
+                gather_run(from, to, &after, size);
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Offsets in row-major order: even steps where that is what they are.
+enum Offsets {
+    Step(usize),
+    Table(Vec<usize>),
+}
+
+impl Offsets {
+    fn of(layout: &Layout) -> Offsets {
+        let mut dims = (0..layout.ndim()).rev().filter(|&d| layout.shape[d] != 1);
+        let Some(last) = dims.next() else {
+            return Offsets::Step(0);
+        };
+        let step = layout.strides[last];
+        let mut next = step.wrapping_mul(layout.shape[last] as isize);
+        for d in dims {
+            if layout.strides[d] != next {
+                return Offsets::Table(offsets(layout));
+            }
+            next = next.wrapping_mul(layout.shape[d] as isize);
+        }
+        Offsets::Step(step as usize)
+    }
+    #[inline(always)]
+    fn get(&self, i: usize) -> usize {
+        match self {
+            Offsets::Step(s) => i.wrapping_mul(*s),
+            Offsets::Table(t) => t[i],
+        }
+    }
+}
+
+/// Values combined into places of a tensor.
+pub struct Put<'a> {
+    pub mode: Mode,
+    /// Offsets of the points.
+    pub at: &'a [usize],
+    pub before: &'a [usize],
+    pub after: &'a Layout,
+    pub value_before: &'a [usize],
+    pub value_at: &'a Layout,
+    pub value_after: &'a Layout,
+}
+
+impl Put<'_> {
+    /// Combines `values` into `y`. Duplicate points act one after the other: threads share out
+    /// what comes before the indexed dimensions, the places there, or what comes after.
+    ///
+    /// # Safety
+    /// Offsets lie within the tensors, which do not overlap.
+    pub unsafe fn run(&self, values: &Tensor, y: &Tensor) -> Result<()> {
+        let (outer, inner, n) = (self.before.len(), self.after.numel(), self.at.len());
+        let steps = (Offsets::of(self.after), Offsets::of(self.value_after));
+        let value_at = Offsets::of(self.value_at);
+        let (to, from) = (y.bytes_ptr() as usize, values.bytes_ptr() as usize);
+        let part = |b: usize, to: usize, from: usize, own: Range<usize>, columns: Range<usize>| -> Result<()> {
+            with_element!(y.dtype(), T => {
+                let to = (to as *mut T).add(self.before[b]);
+                let from = (from as *const T).add(self.value_before[b]);
+                combine::<T>(to, from, self.at, own, &value_at, &steps, columns, self.mode);
+            });
+            Ok(())
+        };
+        // Complex types are refused before threads start.
+        with_element!(y.dtype(), T => std::mem::size_of::<T>());
+        let all = 0..usize::MAX;
+        if outer >= 2 * num_threads() || n * inner < 2 * GRAIN || inner < 64 {
+            parallel_for(outer, GRAIN / (n * inner) + 1, |range| {
+                for b in range {
+                    let _ = part(b, to, from, all.clone(), 0..inner);
+                }
+            });
+            return Ok(());
+        }
+        let shares = self.shares();
+        for b in 0..outer {
+            match &shares {
+                Some(shares) => parallel_for(shares.len(), 1, |range| {
+                    for own in &shares[range] {
+                        let _ = part(b, to, from, own.clone(), 0..inner);
+                    }
+                }),
+                None => parallel_for(inner, (GRAIN / n).max(64), |columns| {
+                    let _ = part(b, to, from, all.clone(), columns);
+                }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Ranges of offsets with about as many points each, where there are such.
+    fn shares(&self) -> Option<Vec<Range<usize>>> {
+        const SHARES: usize = 8;
+        let end = self.at.iter().max()? + 1;
+        let each = end.div_ceil(SHARES);
+        let mut counts = [0; SHARES];
+        for &o in self.at {
+            counts[o / each] += 1;
+        }
+        let even = counts.iter().all(|&c| c <= self.at.len() / 4);
+        even.then(|| (0..SHARES).map(|i| i * each..(i + 1) * each).collect())
+    }
+}
+
+per_level! {
+    // SAFETY: as for `Put::run`. Only points with offsets in `own` are combined.
+    fn combine[T: Cell](
+        to: *mut T,
+        from: *const T,
+        at: &[usize],
+        own: Range<usize>,
+        value_at: &Offsets,
+        steps: &(Offsets, Offsets),
+        columns: Range<usize>,
+        mode: Mode,
+    ) {
+        let unit = matches!(steps, (Offsets::Step(1), Offsets::Step(1)));
+        // The mode as a constant where it matters.
+        let one = |to: *mut T, from: *const T| match mode {
+            Mode::Set => *to = *from,
+            Mode::Add => *to = (*to).combine(*from, Mode::Add),
+            mode => *to = (*to).combine(*from, mode),
+        };
+        if columns.len() == 1 {
+            let (a, b) = (steps.0.get(columns.start), steps.1.get(columns.start));
+            for (j, &o) in at.iter().enumerate() {
+                one(to.add(o + a), from.add(value_at.get(j) + b));
+            }
+        } else if unit && matches!(mode, Mode::Set) {
+            for (j, &o) in at.iter().enumerate().filter(|(_, o)| own.contains(o)) {
+                let from = from.add(value_at.get(j) + columns.start);
+                std::ptr::copy_nonoverlapping(from, to.add(o + columns.start), columns.len());
+            }
+        } else if unit && matches!(mode, Mode::Add) {
+            for (j, &o) in at.iter().enumerate().filter(|(_, o)| own.contains(o)) {
+                let to = to.add(o + columns.start);
+                let from = from.add(value_at.get(j) + columns.start);
+                for i in 0..columns.len() {
+                    *to.add(i) = (*to.add(i)).combine(*from.add(i), Mode::Add);
+                }
+            }
+        } else {
+            for (j, &o) in at.iter().enumerate().filter(|(_, o)| own.contains(o)) {
+                let (to, from) = (to.add(o), from.add(value_at.get(j)));
+                for c in columns.clone() {
+                    one(to.add(steps.0.get(c)), from.add(steps.1.get(c)));
+                }
+            }
+        }
+    }
+}

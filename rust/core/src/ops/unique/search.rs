@@ -1,0 +1,155 @@
+//! Places in sorted sequences.
+
+use crate::cpu::elements::Element;
+use crate::cpu::pool::parallel_for;
+use crate::cpu::reduce::Reducible;
+use crate::device::Device;
+use crate::dtype::{DType, Promotion};
+use crate::error::Result;
+use crate::shape::Show;
+use crate::tensor::Tensor;
+use crate::{ensure, per_level, with_compute};
+
+/// Whether edge `e` lies before the place of `v`; written so that NaN edges lie before everything.
+#[inline(always)]
+#[allow(clippy::neg_cmp_op_on_partial_ord, clippy::nonminimal_bool)]
+fn comes_before<T: PartialOrd>(e: T, v: T, right: bool) -> bool {
+    if right {
+        !(e > v)
+    } else {
+        !(e >= v)
+    }
+}
+
+per_level! {
+    /// The place of each value among sorted edges: several searches at a time, each without a
+    /// branch.
+    // SAFETY: `out` is as long as `values`.
+    fn places[T: Reducible](edges: &[T], values: &[T], right: bool, out: &mut [i64]) {
+        const SIDE: usize = 16;
+        if edges.is_empty() {
+            return out.fill(0);
+        }
+        // The side as a constant.
+        #[inline(always)]
+        unsafe fn some<T: Reducible, const RIGHT: bool>(edges: &[T], v: &[T; SIDE]) -> [usize; SIDE] {
+            let mut at = [0usize; SIDE];
+            let mut n = edges.len();
+            while n > 1 {
+                let half = n / 2;
+                for (at, &v) in at.iter_mut().zip(v) {
+                    // `at + n` is at most the number of edges.
+                    let e = *edges.get_unchecked(*at + half - 1);
+                    *at += if comes_before(e, v, RIGHT) { half } else { 0 };
+                }
+                n -= half;
+            }
+            for (at, &v) in at.iter_mut().zip(v) {
+                *at += comes_before(*edges.get_unchecked(*at), v, RIGHT) as usize;
+            }
+            at
+        }
+        for (values, out) in values.chunks(SIDE).zip(out.chunks_mut(SIDE)) {
+            let mut v = [values[0]; SIDE];
+            v[..values.len()].copy_from_slice(values);
+            let at = if right { some::<T, true>(edges, &v) } else { some::<T, false>(edges, &v) };
+            for (o, &a) in out.iter_mut().zip(&at) {
+                *o = a as i64;
+            }
+        }
+    }
+}
+
+/// `searchsorted` and `bucketize`.
+pub fn search(
+    name: &str,
+    sequence: &Tensor,
+    values: &Tensor,
+    small: bool,
+    right: bool,
+    sorter: Option<&Tensor>,
+) -> Result<Tensor> {
+    ensure!(
+        sequence.ndim() > 0,
+        Runtime,
+        "{name}(): boundaries tensor should have positive dimension, but got 0 dimension"
+    );
+    let flat = sequence.ndim() == 1;
+    ensure!(
+        flat || (sequence.ndim() == values.ndim()
+            && sequence.shape()[..sequence.ndim() - 1] == values.shape()[..values.ndim() - 1]),
+        Runtime,
+        "{name}(): boundaries tensor should be 1 dimension or the first N-1 dimensions of \
+         boundaries tensor and input value tensor must match, but we got boundaries tensor {} and \
+         input value tensor {}",
+        Show(sequence.shape()),
+        Show(values.shape())
+    );
+    if let Some(s) = sorter {
+        ensure!(
+            s.shape() == sequence.shape() && s.dtype() == DType::I64,
+            Runtime,
+            "{name}(): boundary and sorter must have the same size and sorter must be int64, but \
+             got boundary tensor {} and got sorter tensor {}",
+            Show(sequence.shape()),
+            Show(s.shape())
+        );
+    }
+    let n = sequence.size(sequence.ndim() - 1);
+    let sorter = match sorter {
+        Some(s) => Some(s.prepared(DType::I64)?),
+        None => None,
+    };
+    // SAFETY: contiguous host memory of this type.
+    let order = sorter.as_ref().map(|s| unsafe { s.slice::<i64>() });
+    ensure!(
+        order.is_none_or(|o| o.iter().all(|&i| i >= 0 && (i as usize) < n)),
+        Runtime,
+        "{name}(): sorter index out of range: indices must lie in [0, {n})"
+    );
+    let mut p = Promotion::default();
+    p.add(sequence.dtype(), 1, false);
+    p.add(values.dtype(), values.ndim(), values.is_wrapped());
+    let common = p.result();
+    let y = Tensor::empty(values.shape(), DType::I64, Device::Cpu)?;
+    let width = if flat {
+        values.numel()
+    } else {
+        values.size(values.ndim() - 1)
+    };
+    with_compute!(common, T => {
+        let (s, v) = (sequence.detach().prepared(T::DTYPE)?, values.detach().prepared(T::DTYPE)?);
+        // SAFETY: contiguous host memory of this type.
+        let (edges, v) = unsafe { (s.slice::<T>(), v.slice::<T>()) };
+        let to = y.ptr::<i64>() as usize;
+        // NaN among the edges makes the result depend on the order of comparisons.
+        let plain = flat && order.is_none() && !edges.iter().any(|e| e.is_nan());
+        parallel_for(v.len(), 1 << 12, |range| {
+            // SAFETY: elements of the range are written here alone.
+            let out = unsafe {
+                std::slice::from_raw_parts_mut((to as *mut i64).add(range.start), range.len())
+            };
+            if plain {
+                // SAFETY: as many places as values.
+                return unsafe { places(edges, &v[range], right, out) };
+            }
+            for (i, out) in range.zip(out) {
+                let start = if flat { 0 } else { i / width * n };
+                let at = |k: usize| edges[start + order.map_or(k, |o| o[start + k] as usize)];
+                let (mut low, mut high) = (0, n);
+                while low < high {
+                    let mid = low + (high - low) / 2;
+                    if comes_before(at(mid), v[i], right) {
+                        low = mid + 1;
+                    } else {
+                        high = mid;
+                    }
+                }
+                *out = low as i64;
+            }
+        });
+    });
+    let y = if small { y.to_dtype(DType::I32)? } else { y };
+    y.to_device(values.device())
+}
+

@@ -1,0 +1,193 @@
+//! Distinct elements by counting, where they are integers of a small range, and by sorting.
+
+use crate::cpu::pool::{num_threads, parallel_for};
+use crate::cpu::radix::{bounds_of, Key, Ordinal, Sorter};
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::tensor::Tensor;
+use crate::{ensure, with_element};
+
+/// Elements below which a second thread costs more than it gains.
+const GRAIN: usize = 1 << 15;
+
+fn indices(n: usize) -> Result<Tensor> {
+    Tensor::empty(&[n], DType::I64, Device::Cpu)
+}
+
+/// Distinct elements in order, for each element its place among them, and how often each occurs;
+/// what is not asked for is empty.
+pub fn unique(x: &Tensor, inverse: bool, counts: bool) -> Result<[Tensor; 3]> {
+    let home = x.device();
+    let x = x.detach().prepared(x.dtype())?;
+    let n = x.numel();
+    ensure!(
+        n <= u32::MAX as usize,
+        Runtime,
+        "unique: too many elements, got {n}"
+    );
+    let back = match inverse {
+        true => Tensor::empty(x.shape(), DType::I64, Device::Cpu)?,
+        false => indices(0)?,
+    };
+    let (values, counted) = with_element!(x.dtype(), T => {
+        // SAFETY: contiguous host memory of these types.
+        unsafe {
+            let from = x.slice::<T>();
+            let back = inverse.then(|| back.slice_mut::<i64>());
+            let range = bounds_of(from);
+            match range {
+                None => (Tensor::empty(&[0], x.dtype(), Device::Cpu)?, indices(0)?),
+                Some((low, high)) if !x.dtype().is_float() && is_small(high.wide() - low.wide(), n) => {
+                    by_counting(from, low, high, back, counts)?
+                }
+                _ => by_sorting(from, back, counts)?,
+            }
+        }
+    });
+    Ok([
+        values.to_device(home)?,
+        back.to_device(home)?,
+        counted.to_device(home)?,
+    ])
+}
+
+/// Whether a table for each value of a range is quicker than sorting.
+fn is_small(range: u64, n: usize) -> bool {
+    range < 1 << 22 && range <= 4 * n as u64 + 64
+}
+
+/// How often each key from `low` on occurs, for one or several parts of the elements.
+fn table<T: Ordinal>(x: &[T], low: u64, size: usize) -> Vec<u32> {
+    // Each part needs a table of its own.
+    let parts = num_threads().min(x.len() / GRAIN).min(x.len() / (2 * size)).clamp(1, 64);
+    let each = x.len().div_ceil(parts);
+    let mut counts = vec![0u32; parts * size];
+    let to = counts.as_mut_ptr() as usize;
+    parallel_for(parts, 1, |range| {
+        for p in range {
+            // SAFETY: each part has its own table.
+            let counts = unsafe {
+                std::slice::from_raw_parts_mut((to as *mut u32).add(p * size), size)
+            };
+            let part = &x[(p * each).min(x.len())..((p + 1) * each).min(x.len())];
+            for v in part {
+                counts[(v.key().wide() - low) as usize] += 1;
+            }
+        }
+    });
+    let (first, rest) = counts.split_at_mut(size);
+    for part in rest.chunks_exact(size) {
+        for (a, b) in first.iter_mut().zip(part) {
+            *a += b;
+        }
+    }
+    counts.truncate(size);
+    counts
+}
+
+fn by_counting<T: Ordinal>(
+    x: &[T],
+    low: T::Key,
+    high: T::Key,
+    back: Option<&mut [i64]>,
+    counts: bool,
+) -> Result<(Tensor, Tensor)> {
+    let low = low.wide();
+    let size = (high.wide() - low) as usize + 1;
+    let mut table = table(x, low, size);
+    let found = table.iter().filter(|&&c| c > 0).count();
+    let values = Tensor::empty(&[found], T::DTYPE, Device::Cpu)?;
+    let counted = indices(if counts { found } else { 0 })?;
+    // SAFETY: fresh contiguous tensors of these types.
+    let (to, often) = unsafe { (values.slice_mut::<T>(), counted.slice_mut::<i64>()) };
+    let mut at = 0;
+    for (k, c) in table.iter_mut().enumerate() {
+        if *c == 0 {
+            continue;
+        }
+        // Integers have one element for each key.
+        if let Some(v) = T::of_key(T::Key::of_wide(low + k as u64)) {
+            to[at] = v;
+        }
+        if counts {
+            often[at] = *c as i64;
+        }
+        *c = at as u32;
+        at += 1;
+    }
+    if let Some(back) = back {
+        let to = back.as_mut_ptr() as usize;
+        parallel_for(x.len(), GRAIN, |range| {
+            for i in range {
+                let place = table[(x[i].key().wide() - low) as usize];
+                // SAFETY: element `i` belongs to this range.
+                unsafe { *(to as *mut i64).add(i) = place as i64 };
+            }
+        });
+    }
+    Ok((values, counted))
+}
+
+/// Groups of equal neighbours in order; each NaN is one of its own.
+fn by_sorting<T: Ordinal>(
+    x: &[T],
+    back: Option<&mut [i64]>,
+    counts: bool,
+) -> Result<(Tensor, Tensor)> {
+    let n = x.len();
+    let mut sorter = Sorter::new(n)?;
+    // SAFETY: the slice has `n > 0` elements.
+    let line = unsafe { sorter.sort(x.as_ptr(), n, false) };
+    let begins = |i: usize| {
+        let k = line.key(i);
+        i == 0 || k != line.key(i - 1) || (T::DTYPE.is_float() && k == T::Key::MAX)
+    };
+    // Parts count their groups first, to know where they begin.
+    let parts = n.div_ceil(GRAIN);
+    let mut starts = vec![0usize; parts + 1];
+    let to = starts.as_mut_ptr() as usize;
+    parallel_for(parts, 1, |range| {
+        for p in range {
+            let count = (p * GRAIN..n.min((p + 1) * GRAIN)).filter(|&i| begins(i)).count();
+            // SAFETY: each part has its own place.
+            unsafe { *(to as *mut usize).add(p + 1) = count };
+        }
+    });
+    for p in 0..parts {
+        starts[p + 1] += starts[p];
+    }
+    let found = starts[parts];
+    let values = Tensor::empty(&[found], T::DTYPE, Device::Cpu)?;
+    let first = indices(if counts { found } else { 0 })?;
+    let (to, at) = (values.ptr::<T>() as usize, first.ptr::<i64>() as usize);
+    let back = back.map(|b| b.as_mut_ptr() as usize);
+    parallel_for(parts, 1, |range| {
+        for p in range {
+            let mut group = starts[p];
+            for i in p * GRAIN..n.min((p + 1) * GRAIN) {
+                // SAFETY: groups that begin in this part, and the elements in it, are its own.
+                unsafe {
+                    if begins(i) {
+                        *(to as *mut T).add(group) = line.value(i);
+                        if counts {
+                            *(at as *mut i64).add(group) = i as i64;
+                        }
+                        group += 1;
+                    }
+                    if let Some(back) = back {
+                        *(back as *mut i64).add(line.index(i)) = group as i64 - 1;
+                    }
+                }
+            }
+        }
+    });
+    if counts {
+        // SAFETY: a fresh contiguous tensor of this type.
+        let at = unsafe { first.slice_mut::<i64>() };
+        for g in 0..found {
+            at[g] = at.get(g + 1).copied().unwrap_or(n as i64) - at[g];
+        }
+    }
+    Ok((values, first))
+}
