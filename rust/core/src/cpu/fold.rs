@@ -1,8 +1,12 @@
 //! Kernels that combine elements: rows into one value, rows into columns, partial results.
 
-use super::elements::Compute;
+use super::elements::{Bool, Compute, Element};
 use super::math::{f32x, f64x};
-use super::{level, Level};
+use super::level;
+#[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+use super::Level;
+use crate::dtype::DType;
+use half::{bf16, f16};
 
 /// How elements are combined. `c` below is a value given for each result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,10 +37,12 @@ pub enum Kind {
 #[derive(Clone, Copy)]
 pub struct Kernels<T> {
     pub init: T,
+    /// The type of the elements that `row` and `columns` read, and widen in registers.
+    pub source: DType,
     /// Combines `n` elements.
-    pub row: unsafe fn(x: *const T, n: usize, c: T) -> T,
+    pub row: unsafe fn(x: *const u8, n: usize, c: T) -> T,
     /// Combines element `j` into `acc[j]`.
-    pub columns: unsafe fn(acc: *mut T, x: *const T, c: *const T, n: usize),
+    pub columns: unsafe fn(acc: *mut T, x: *const u8, c: *const T, n: usize),
     /// Combines partial results.
     pub merge: unsafe fn(acc: *mut T, x: *const T, n: usize),
 }
@@ -49,8 +55,46 @@ trait Fold<T> {
 
 /// A type that reductions compute in.
 pub trait Reducible: Compute {
-    fn kernels(kind: Kind) -> Kernels<Self>;
+    /// Kernels that read elements of `source` where there are such, and of this type else.
+    fn kernels(kind: Kind, source: DType) -> Kernels<Self>;
     fn is_nan(self) -> bool;
+}
+
+/// An element that becomes a wider one in a few instructions, without a branch.
+trait Widen<T>: Element {
+    fn widen(self) -> T;
+}
+macro_rules! widen {
+    ($($t:ty => $w:ty: |$x:ident| $e:expr;)*) => { $(
+        impl Widen<$w> for $t {
+            #[inline(always)]
+            fn widen(self) -> $w {
+                let $x = self;
+                $e
+            }
+        }
+    )* };
+}
+widen! {
+    f32 => f32: |x| x;
+    f64 => f64: |x| x;
+    i64 => i64: |x| x;
+    i32 => i64: |x| x as i64;
+    i16 => i64: |x| x as i64;
+    i8 => i64: |x| x as i64;
+    u8 => i64: |x| x as i64;
+    Bool => i64: |x| (x.0 != 0) as i64;
+    bf16 => f32: |x| f32::from_bits((x.to_bits() as u32) << 16);
+    f16 => f32: |x| {
+        let bits = x.to_bits() as u32;
+        let size = (bits & 0x7fff) << 13;
+        // Exponents are 112 apart. Subnormals get theirs by a subtraction, infinity and NaN by
+        // the same distance once more.
+        let tiny = f32::from_bits(size + (113 << 23)) - f32::from_bits(113 << 23);
+        let more = if size >= 0x7c00 << 13 { 224 << 23 } else { 112 << 23 };
+        let size = if size < 0x400 << 13 { tiny.to_bits() } else { size + more };
+        f32::from_bits(size | (bits & 0x8000) << 16)
+    };
 }
 
 macro_rules! folds {
@@ -135,15 +179,16 @@ folds! {
     SumAbs<i64> { 0, |a, x, _| a.wrapping_add(x.wrapping_abs()), |a, b| a.wrapping_add(b) }
 }
 
-/// Thirty-two running results, then their tree: short dependency chains and small error.
-// SAFETY: `x` has `n` elements.
+/// Sixty-four running results, then their tree: short dependency chains and small error.
+// SAFETY: `x` has `n` elements of `S`.
 #[inline(always)]
-unsafe fn row<T: Copy, F: Fold<T>>(x: *const T, n: usize, c: T) -> T {
-    const LANES: usize = 32;
+unsafe fn row<S: Widen<T>, T: Copy, F: Fold<T>>(x: *const u8, n: usize, c: T) -> T {
+    const LANES: usize = 64;
+    let x = x.cast::<S>();
     if n < LANES {
         let mut acc = F::init();
         for i in 0..n {
-            acc = F::step(acc, *x.add(i), c);
+            acc = F::step(acc, (*x.add(i)).widen(), c);
         }
         return acc;
     }
@@ -151,12 +196,12 @@ unsafe fn row<T: Copy, F: Fold<T>>(x: *const T, n: usize, c: T) -> T {
     let mut i = 0;
     while i + LANES <= n {
         for (l, acc) in lanes.iter_mut().enumerate() {
-            *acc = F::step(*acc, *x.add(i + l), c);
+            *acc = F::step(*acc, (*x.add(i + l)).widen(), c);
         }
         i += LANES;
     }
     for (l, acc) in lanes.iter_mut().enumerate().take(n - i) {
-        *acc = F::step(*acc, *x.add(i + l), c);
+        *acc = F::step(*acc, (*x.add(i + l)).widen(), c);
     }
     let mut half = LANES / 2;
     while half > 0 {
@@ -168,11 +213,12 @@ unsafe fn row<T: Copy, F: Fold<T>>(x: *const T, n: usize, c: T) -> T {
     lanes[0]
 }
 
-// SAFETY: `acc`, `x` and `c` have `n` elements, and `acc` overlaps neither.
+// SAFETY: `acc`, `x` (of `S`) and `c` have `n` elements, and `acc` overlaps neither.
 #[inline(always)]
-unsafe fn columns<T: Copy, F: Fold<T>>(acc: *mut T, x: *const T, c: *const T, n: usize) {
+unsafe fn columns<S: Widen<T>, T: Copy, F: Fold<T>>(acc: *mut T, x: *const u8, c: *const T, n: usize) {
+    let x = x.cast::<S>();
     for j in 0..n {
-        *acc.add(j) = F::step(*acc.add(j), *x.add(j), *c.add(j));
+        *acc.add(j) = F::step(*acc.add(j), (*x.add(j)).widen(), *c.add(j));
     }
 }
 
@@ -184,79 +230,85 @@ unsafe fn merge<T: Copy, F: Fold<T>>(acc: *mut T, x: *const T, n: usize) {
     }
 }
 
-mod portable {
-    use super::*;
-    // SAFETY: `x` has `n` elements.
-    pub unsafe fn row<T: Copy, F: Fold<T>>(x: *const T, n: usize, c: T) -> T {
-        super::row::<T, F>(x, n, c)
-    }
-    // SAFETY: `acc`, `x` and `c` have `n` elements, and `acc` overlaps neither.
-    pub unsafe fn columns<T: Copy, F: Fold<T>>(a: *mut T, x: *const T, c: *const T, n: usize) {
-        super::columns::<T, F>(a, x, c, n)
-    }
-    // SAFETY: `acc` and `x` have `n` elements and do not overlap.
-    pub unsafe fn merge<T: Copy, F: Fold<T>>(a: *mut T, x: *const T, n: usize) {
-        super::merge::<T, F>(a, x, n)
-    }
+macro_rules! compiled {
+    ($level:ident $(, $features:literal)?) => {
+        mod $level {
+            use super::*;
+            // SAFETY: as for the function of this name around the module; picked only where the
+            // machine has the instructions.
+            $(#[target_feature(enable = $features)])?
+            pub unsafe fn row<S: Widen<T>, T: Copy, F: Fold<T>>(x: *const u8, n: usize, c: T) -> T {
+                super::row::<S, T, F>(x, n, c)
+            }
+            // SAFETY: as above.
+            $(#[target_feature(enable = $features)])?
+            pub unsafe fn columns<S: Widen<T>, T: Copy, F: Fold<T>>(
+                a: *mut T, x: *const u8, c: *const T, n: usize,
+            ) {
+                super::columns::<S, T, F>(a, x, c, n)
+            }
+            // SAFETY: as above.
+            $(#[target_feature(enable = $features)])?
+            pub unsafe fn merge<T: Copy, F: Fold<T>>(a: *mut T, x: *const T, n: usize) {
+                super::merge::<T, F>(a, x, n)
+            }
+        }
+    };
 }
+compiled!(portable);
+#[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+compiled!(avx2, "avx2,fma");
+#[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+compiled!(avx512, "avx512f,avx512bw,avx512dq,avx512vl,fma");
 
-#[cfg(target_arch = "x86_64")]
-mod avx2 {
-    use super::*;
-    // SAFETY: `x` has `n` elements.
-    #[target_feature(enable = "avx2,fma")]
-    pub unsafe fn row<T: Copy, F: Fold<T>>(x: *const T, n: usize, c: T) -> T {
-        super::row::<T, F>(x, n, c)
-    }
-    // SAFETY: `acc`, `x` and `c` have `n` elements, and `acc` overlaps neither.
-    #[target_feature(enable = "avx2,fma")]
-    pub unsafe fn columns<T: Copy, F: Fold<T>>(a: *mut T, x: *const T, c: *const T, n: usize) {
-        super::columns::<T, F>(a, x, c, n)
-    }
-    // SAFETY: `acc` and `x` have `n` elements and do not overlap.
-    #[target_feature(enable = "avx2,fma")]
-    pub unsafe fn merge<T: Copy, F: Fold<T>>(a: *mut T, x: *const T, n: usize) {
-        super::merge::<T, F>(a, x, n)
-    }
-}
-
-fn kernels<T: Copy, F: Fold<T>>() -> Kernels<T> {
-    let init = F::init();
-    #[cfg(target_arch = "x86_64")]
-    if level() >= Level::Avx2 {
-        return Kernels {
-            init,
-            row: avx2::row::<T, F>,
-            columns: avx2::columns::<T, F>,
-            merge: avx2::merge::<T, F>,
+fn kernels<S: Widen<T>, T: Copy, F: Fold<T>>() -> Kernels<T> {
+    macro_rules! of {
+        ($level:ident) => {
+            Kernels {
+                init: F::init(),
+                source: S::DTYPE,
+                row: $level::row::<S, T, F>,
+                columns: $level::columns::<S, T, F>,
+                merge: $level::merge::<T, F>,
+            }
         };
     }
-    Kernels {
-        init,
-        row: portable::row::<T, F>,
-        columns: portable::columns::<T, F>,
-        merge: portable::merge::<T, F>,
+    match level() {
+        #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+        Level::Avx512 => of!(avx512),
+        #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+        Level::Avx2 => of!(avx2),
+        _ => of!(portable),
     }
 }
 
 macro_rules! reducible_float {
-    ($t:ident) => {
+    ($t:ident, [$($half:ident),*]) => {
         impl Reducible for $t {
-            fn kernels(kind: Kind) -> Kernels<$t> {
-                match kind {
-                    Kind::Sum => kernels::<$t, Sum>(),
-                    Kind::Prod => kernels::<$t, Prod>(),
-                    Kind::Max => kernels::<$t, Max>(),
-                    Kind::Min => kernels::<$t, Min>(),
-                    Kind::Any => kernels::<$t, Any>(),
-                    Kind::All => kernels::<$t, All>(),
-                    Kind::NanSum => kernels::<$t, NanSum>(),
-                    Kind::SumSquares => kernels::<$t, SumSquares>(),
-                    Kind::SumAbs => kernels::<$t, SumAbs>(),
-                    Kind::MaxAbs => kernels::<$t, MaxAbs>(),
-                    Kind::MinAbs => kernels::<$t, MinAbs>(),
-                    Kind::SumSquaredFrom => kernels::<$t, SumSquaredFrom>(),
-                    Kind::SumExpFrom => kernels::<$t, SumExpFrom>(),
+            fn kernels(kind: Kind, source: DType) -> Kernels<$t> {
+                match (kind, source) {
+                    $(
+                        (Kind::Sum, $half::DTYPE) => kernels::<$half, $t, Sum>(),
+                        (Kind::Max, $half::DTYPE) => kernels::<$half, $t, Max>(),
+                        (Kind::Min, $half::DTYPE) => kernels::<$half, $t, Min>(),
+                        (Kind::SumSquares, $half::DTYPE) => kernels::<$half, $t, SumSquares>(),
+                        (Kind::SumSquaredFrom, $half::DTYPE) => {
+                            kernels::<$half, $t, SumSquaredFrom>()
+                        }
+                    )*
+                    (Kind::Sum, _) => kernels::<$t, $t, Sum>(),
+                    (Kind::Prod, _) => kernels::<$t, $t, Prod>(),
+                    (Kind::Max, _) => kernels::<$t, $t, Max>(),
+                    (Kind::Min, _) => kernels::<$t, $t, Min>(),
+                    (Kind::Any, _) => kernels::<$t, $t, Any>(),
+                    (Kind::All, _) => kernels::<$t, $t, All>(),
+                    (Kind::NanSum, _) => kernels::<$t, $t, NanSum>(),
+                    (Kind::SumSquares, _) => kernels::<$t, $t, SumSquares>(),
+                    (Kind::SumAbs, _) => kernels::<$t, $t, SumAbs>(),
+                    (Kind::MaxAbs, _) => kernels::<$t, $t, MaxAbs>(),
+                    (Kind::MinAbs, _) => kernels::<$t, $t, MinAbs>(),
+                    (Kind::SumSquaredFrom, _) => kernels::<$t, $t, SumSquaredFrom>(),
+                    (Kind::SumExpFrom, _) => kernels::<$t, $t, SumExpFrom>(),
                 }
             }
             fn is_nan(self) -> bool {
@@ -265,20 +317,33 @@ macro_rules! reducible_float {
         }
     };
 }
-reducible_float!(f32);
-reducible_float!(f64);
+reducible_float!(f32, [f16, bf16]);
+reducible_float!(f64, []);
 
 impl Reducible for i64 {
     /// The kinds that make sense for floats only sum instead; callers convert before.
-    fn kernels(kind: Kind) -> Kernels<i64> {
-        match kind {
-            Kind::Prod => kernels::<i64, Prod>(),
-            Kind::Max => kernels::<i64, Max>(),
-            Kind::Min => kernels::<i64, Min>(),
-            Kind::Any => kernels::<i64, Any>(),
-            Kind::All => kernels::<i64, All>(),
-            Kind::SumAbs => kernels::<i64, SumAbs>(),
-            _ => kernels::<i64, Sum>(),
+    fn kernels(kind: Kind, source: DType) -> Kernels<i64> {
+        match (kind, source) {
+            (Kind::Max, DType::I32) => kernels::<i32, i64, Max>(),
+            (Kind::Max, DType::I16) => kernels::<i16, i64, Max>(),
+            (Kind::Max, DType::I8) => kernels::<i8, i64, Max>(),
+            (Kind::Max, DType::U8) => kernels::<u8, i64, Max>(),
+            (Kind::Min, DType::I32) => kernels::<i32, i64, Min>(),
+            (Kind::Min, DType::I16) => kernels::<i16, i64, Min>(),
+            (Kind::Min, DType::I8) => kernels::<i8, i64, Min>(),
+            (Kind::Min, DType::U8) => kernels::<u8, i64, Min>(),
+            (Kind::Sum, DType::I32) => kernels::<i32, i64, Sum>(),
+            (Kind::Sum, DType::I16) => kernels::<i16, i64, Sum>(),
+            (Kind::Sum, DType::I8) => kernels::<i8, i64, Sum>(),
+            (Kind::Sum, DType::U8) => kernels::<u8, i64, Sum>(),
+            (Kind::Sum, DType::Bool) => kernels::<Bool, i64, Sum>(),
+            (Kind::Prod, _) => kernels::<i64, i64, Prod>(),
+            (Kind::Max, _) => kernels::<i64, i64, Max>(),
+            (Kind::Min, _) => kernels::<i64, i64, Min>(),
+            (Kind::Any, _) => kernels::<i64, i64, Any>(),
+            (Kind::All, _) => kernels::<i64, i64, All>(),
+            (Kind::SumAbs, _) => kernels::<i64, i64, SumAbs>(),
+            _ => kernels::<i64, i64, Sum>(),
         }
     }
     fn is_nan(self) -> bool {

@@ -12,6 +12,7 @@ pub mod radix;
 pub mod reduce;
 pub mod top;
 pub mod transport;
+pub mod truth;
 
 use std::sync::OnceLock;
 

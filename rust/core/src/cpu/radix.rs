@@ -127,6 +127,38 @@ pub fn bounds_of<T: Ordinal>(x: &[T]) -> Option<(T::Key, T::Key)> {
     all.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
 }
 
+/// How often each of `size` keys from `low` on occurs; there are no others.
+pub fn tally<T: Ordinal>(x: &[T], low: u64, size: usize) -> Vec<u32> {
+    if size == 0 {
+        return Vec::new();
+    }
+    // Each part needs a table of its own.
+    let parts = num_threads().min(x.len() / SHARED).min(x.len() / (2 * size)).clamp(1, 64);
+    let each = x.len().div_ceil(parts);
+    let mut counts = vec![0u32; parts * size];
+    let to = counts.as_mut_ptr() as usize;
+    parallel_for(parts, 1, |range| {
+        for p in range {
+            // SAFETY: each part has its own table.
+            let counts = unsafe {
+                std::slice::from_raw_parts_mut((to as *mut u32).add(p * size), size)
+            };
+            let part = &x[(p * each).min(x.len())..((p + 1) * each).min(x.len())];
+            for v in part {
+                counts[(v.key().wide() - low) as usize] += 1;
+            }
+        }
+    });
+    let (first, rest) = counts.split_at_mut(size);
+    for part in rest.chunks_exact(size) {
+        for (a, b) in first.iter_mut().zip(part) {
+            *a += b;
+        }
+    }
+    counts.truncate(size);
+    counts
+}
+
 /// How keys of a line become the upper halves of words.
 #[derive(Clone, Copy)]
 struct Scale {

@@ -3,6 +3,7 @@
 //! results do not depend on the number of threads.
 
 use super::elements::{load, store, Compute};
+use crate::per_level;
 use super::fold::Kernels;
 pub use super::fold::{Kind, Reducible};
 use super::pool::parallel_for;
@@ -11,7 +12,7 @@ use crate::tensor::Tensor;
 use smallvec::SmallVec;
 
 /// Elements per block of a row.
-const BLOCK: usize = 1024;
+const BLOCK: usize = 2048;
 /// Columns per tile.
 const TILE: usize = 512;
 /// Elements of one result from which on it is made of partial results.
@@ -19,7 +20,7 @@ const PIECE: usize = 1 << 15;
 /// Elements below which a second thread costs more than it gains.
 const GRAIN: usize = 1 << 15;
 
-type Extents = SmallVec<[(usize, isize); 5]>;
+pub(super) type Extents = SmallVec<[(usize, isize); 5]>;
 
 /// Drops dimensions of size one and merges neighbours; strides in bytes.
 fn coalesce(dims: impl Iterator<Item = (usize, isize)>) -> Extents {
@@ -39,7 +40,7 @@ fn coalesce(dims: impl Iterator<Item = (usize, isize)>) -> Extents {
 }
 
 /// Where element `i` in row-major order lies.
-fn offset(dims: &[(usize, isize)], mut i: usize) -> isize {
+pub(super) fn offset(dims: &[(usize, isize)], mut i: usize) -> isize {
     let mut at = 0;
     for &(n, stride) in dims.iter().rev() {
         at += (i % n) as isize * stride;
@@ -48,31 +49,41 @@ fn offset(dims: &[(usize, isize)], mut i: usize) -> isize {
     at
 }
 
-fn count(dims: &[(usize, isize)]) -> usize {
+pub(super) fn count(dims: &[(usize, isize)]) -> usize {
     dims.iter().fold(1, |n: usize, d| n.wrapping_mul(d.0))
 }
 
+/// The kept dimensions, and the reduced ones in the order of memory, outermost first.
+pub(super) fn split(x: &Tensor, mask: &[bool]) -> (Extents, Extents) {
+    let size = x.dtype().size() as isize;
+    let dim = |d: usize| (x.size(d), x.stride(d).wrapping_mul(size));
+    let kept = coalesce((0..x.ndim()).filter(|&d| !mask[d]).map(dim));
+    let mut over: SmallVec<[(usize, isize); 5]> =
+        (0..x.ndim()).filter(|&d| mask[d]).map(dim).collect();
+    over.sort_by_key(|&(_, stride)| std::cmp::Reverse(stride));
+    (kept, coalesce(over.into_iter()))
+}
+
 /// An input split into kept and reduced dimensions.
-struct Plan {
+struct Plan<T> {
     ptr: usize,
     dtype: DType,
+    /// Kernels for elements where they lie, if they are next to each other, and for widened ones.
+    near: Kernels<T>,
+    wide: Kernels<T>,
     kept: Extents,
     /// In the order of memory, outermost first.
     reduced: Extents,
 }
 
-impl Plan {
-    fn new(x: &Tensor, mask: &[bool]) -> Plan {
-        let size = x.dtype().size() as isize;
-        let dim = |d: usize| (x.size(d), x.stride(d).wrapping_mul(size));
-        let kept = coalesce((0..x.ndim()).filter(|&d| !mask[d]).map(dim));
-        let mut over: SmallVec<[(usize, isize); 5]> =
-            (0..x.ndim()).filter(|&d| mask[d]).map(dim).collect();
-        over.sort_by_key(|&(_, stride)| std::cmp::Reverse(stride));
-        let reduced = coalesce(over.into_iter());
+impl<T: Reducible> Plan<T> {
+    fn new(x: &Tensor, mask: &[bool], kind: Kind) -> Plan<T> {
+        let (kept, reduced) = split(x, mask);
         Plan {
             ptr: x.bytes_ptr() as usize,
             dtype: x.dtype(),
+            near: T::kernels(kind, x.dtype()),
+            wide: T::kernels(kind, T::DTYPE),
             kept,
             reduced,
         }
@@ -87,8 +98,13 @@ impl Plan {
         }
     }
 
-    fn is_direct<T: Compute>(&self, stride: isize) -> bool {
-        self.dtype == T::DTYPE && stride == self.dtype.size() as isize
+    /// Whether few results are made of partial ones, so that threads share one result.
+    fn in_pieces(&self, results: usize, length: usize) -> bool {
+        results < 256 && length >= 2 * PIECE
+    }
+
+    fn is_direct(&self, source: DType, stride: isize) -> bool {
+        self.dtype == source && stride == self.dtype.size() as isize
     }
 }
 
@@ -140,29 +156,38 @@ impl<T: Copy> Tree<T> {
 /// Combines elements `start..end` of the reduced dimensions at `ptr`.
 // SAFETY: `ptr` is where what one result reduces begins, and `end` is at most its size.
 unsafe fn row_total<T: Reducible>(
-    plan: &Plan,
-    k: &Kernels<T>,
+    plan: &Plan<T>,
     ptr: *const u8,
     start: usize,
     end: usize,
     c: T,
 ) -> T {
+    let k = &plan.near;
     let dims = &plan.reduced[..];
     let (inner, step) = dims.last().copied().unwrap_or((1, 0));
-    if dims.len() <= 1 && plan.is_direct::<T>(step) {
-        let x = ptr.cast::<T>();
-        if end - start <= BLOCK {
-            return (k.row)(x.add(start), end - start, c);
+    // Runs that are long enough are read where they lie.
+    if plan.is_direct(k.source, step) && (dims.len() <= 1 || inner >= 256) {
+        let size = step as usize;
+        if dims.len() <= 1 && end - start <= BLOCK {
+            return (k.row)(ptr.add(start * size), end - start, c);
         }
         let mut tree = Tree::new(k.init);
         let mut at = start;
         while at < end {
-            let n = BLOCK.min(end - at);
-            tree.push((k.row)(x.add(at), n, c), k);
-            at += n;
+            let run = (inner - at % inner).min(end - at);
+            let x = ptr.offset(offset(dims, at));
+            let mut done = 0;
+            while done < run {
+                let n = BLOCK.min(run - done);
+                tree.push((k.row)(x.add(done * size), n, c), k);
+                done += n;
+            }
+            at += run;
         }
         return tree.total(k);
     }
+    // What the kernels read; `load` widens to `T` only.
+    let k = &plan.wide;
     let mut tree = Tree::new(k.init);
     let mut buffer = [T::default(); BLOCK];
     let mut fill = 0;
@@ -176,7 +201,7 @@ unsafe fn row_total<T: Reducible>(
         fill += n;
         at += n;
         if fill == BLOCK || at == end {
-            tree.push((k.row)(buffer.as_ptr(), fill, c), k);
+            tree.push((k.row)(buffer.as_ptr().cast(), fill, c), k);
             fill = 0;
         }
     }
@@ -184,13 +209,13 @@ unsafe fn row_total<T: Reducible>(
 }
 
 #[derive(Clone, Copy)]
-struct Ptr<T>(*mut T);
+pub(super) struct Ptr<T>(pub *mut T);
 // SAFETY: threads write disjoint elements.
 unsafe impl<T> Send for Ptr<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Ptr<T> {}
 impl<T> Ptr<T> {
-    fn get(&self) -> *mut T {
+    pub fn get(&self) -> *mut T {
         self.0
     }
 }
@@ -198,8 +223,7 @@ impl<T> Ptr<T> {
 /// Reduces the dimensions in `mask` into `out`, which holds one element for each kept index in
 /// row-major order. `c` holds as many.
 pub fn reduce<T: Reducible>(x: &Tensor, mask: &[bool], kind: Kind, c: Option<&[T]>, out: &mut [T]) {
-    let k = T::kernels(kind);
-    let plan = Plan::new(x, mask);
+    let plan = Plan::new(x, mask, kind);
     let length: usize = (0..x.ndim())
         .filter(|&d| mask[d])
         .fold(1, |n: usize, d| n.wrapping_mul(x.size(d)));
@@ -207,27 +231,27 @@ pub fn reduce<T: Reducible>(x: &Tensor, mask: &[bool], kind: Kind, c: Option<&[T
         return;
     }
     if length == 0 {
-        out.fill(k.init);
+        out.fill(plan.near.init);
         return;
     }
     if plan.by_columns(out.len(), length) {
-        by_columns(&plan, &k, length, c, out);
+        by_columns(&plan, length, c, out);
     } else {
-        by_rows(&plan, &k, length, c, out);
+        by_rows(&plan, length, c, out);
     }
 }
 
 fn by_rows<T: Reducible>(
-    plan: &Plan,
-    k: &Kernels<T>,
+    plan: &Plan<T>,
     length: usize,
     c: Option<&[T]>,
     out: &mut [T],
 ) {
     let results = out.len();
+    let k = &plan.wide;
     let to = Ptr(out.as_mut_ptr());
     let centre = |i: usize| c.map_or(T::default(), |c| c[i]);
-    let pieces = if results < 256 && length >= 2 * PIECE {
+    let pieces = if plan.in_pieces(results, length) {
         length.div_ceil(PIECE)
     } else {
         1
@@ -238,7 +262,7 @@ fn by_rows<T: Reducible>(
                 // SAFETY: index `i` is a kept index; result `i` belongs to this range.
                 unsafe {
                     let ptr = (plan.ptr as *const u8).offset(offset(&plan.kept, i));
-                    *to.get().add(i) = row_total(plan, k, ptr, 0, length, centre(i));
+                    *to.get().add(i) = row_total(plan, ptr, 0, length, centre(i));
                 }
             }
         });
@@ -253,7 +277,7 @@ fn by_rows<T: Reducible>(
             // SAFETY: as above; the piece lies within the reduced dimensions.
             unsafe {
                 let ptr = (plan.ptr as *const u8).offset(offset(&plan.kept, i));
-                *part.get().add(u) = row_total(plan, k, ptr, start, end, centre(i));
+                *part.get().add(u) = row_total(plan, ptr, start, end, centre(i));
             }
         }
     });
@@ -304,13 +328,13 @@ impl<T: Copy> Cascade<T> {
 }
 
 fn by_columns<T: Reducible>(
-    plan: &Plan,
-    k: &Kernels<T>,
+    plan: &Plan<T>,
     length: usize,
     c: Option<&[T]>,
     out: &mut [T],
 ) {
     let results = out.len();
+    let k = &plan.wide;
     let (wide, step) = plan
         .kept
         .last()
@@ -344,8 +368,9 @@ fn by_columns<T: Reducible>(
     } else {
         partial.as_mut_ptr()
     });
-    let direct =
-        plan.is_direct::<T>(step) || (wide == 1 && plan.dtype == T::DTYPE && together == 1);
+    let direct = plan.is_direct(plan.near.source, step)
+        || (wide == 1 && plan.dtype == plan.near.source && together == 1);
+    let columns = if direct { plan.near.columns } else { k.columns };
     parallel_for(units * pieces, GRAIN / (tile * rows) + 1, |range| {
         let mut buffer = [T::default(); TILE];
         let mut centres = [T::default(); TILE];
@@ -371,12 +396,12 @@ fn by_columns<T: Reducible>(
                     let from = base.offset(offset(&plan.reduced, r));
                     let n = group * width;
                     let x = if direct {
-                        from.cast::<T>()
+                        from
                     } else {
                         load(plan.dtype, from, step, n, buffer.as_mut_ptr());
-                        buffer.as_ptr()
+                        buffer.as_ptr().cast()
                     };
-                    (k.columns)(acc.levels[0].as_mut_ptr(), x, centres.as_ptr(), n);
+                    columns(acc.levels[0].as_mut_ptr(), x, centres.as_ptr(), n);
                     r += group;
                     done += 1;
                     if done % 32 == 0 {
@@ -412,7 +437,7 @@ fn by_columns<T: Reducible>(
 /// For each result the first index along the reduced dimension (or, if all are reduced, in
 /// row-major order of a contiguous `x`) of the element that equals `values`; NaN equals NaN.
 pub fn find<T: Reducible>(x: &Tensor, mask: &[bool], values: &[T], out: &mut [i64]) {
-    let plan = Plan::new(x, mask);
+    let plan = Plan::<T>::new(x, mask, Kind::Max);
     let length: usize = (0..x.ndim())
         .filter(|&d| mask[d])
         .fold(1, |n: usize, d| n.wrapping_mul(x.size(d)));
@@ -421,34 +446,15 @@ pub fn find<T: Reducible>(x: &Tensor, mask: &[bool], values: &[T], out: &mut [i6
     }
     let to = Ptr(out.as_mut_ptr());
     let same = |a: T, v: T| a == v || (a.is_nan() && v.is_nan());
-    let (run, run_step) = plan.reduced.last().copied().unwrap_or((1, 0));
     let (wide, step) = plan.kept.last().copied().unwrap_or((1, 0));
     if !plan.by_columns(values.len(), length) {
         parallel_for(values.len(), GRAIN / length + 1, |range| {
-            let mut buffer = [T::default(); BLOCK];
             for i in range {
                 // SAFETY: indices lie within the input; result `i` belongs to this range.
                 unsafe {
                     let ptr = (plan.ptr as *const u8).offset(offset(&plan.kept, i));
-                    let (v, mut at) = (values[i], 0);
-                    'row: while at < length {
-                        let n = (run - at % run).min(BLOCK);
-                        let from = ptr.offset(offset(&plan.reduced, at));
-                        let x = if plan.is_direct::<T>(run_step) {
-                            from.cast::<T>()
-                        } else {
-                            load(plan.dtype, from, run_step, n, buffer.as_mut_ptr());
-                            buffer.as_ptr()
-                        };
-                        let x = std::slice::from_raw_parts(x, n);
-                        for (b, part) in x.chunks(64).enumerate() {
-                            if part.iter().fold(false, |hit, &a| hit | same(a, v)) {
-                                let j = part.iter().position(|&a| same(a, v)).unwrap_or(0);
-                                *to.get().add(i) = (at + b * 64 + j) as i64;
-                                break 'row;
-                            }
-                        }
-                        at += n;
+                    if let Some(at) = find_in_row(&plan, ptr, length, values[i]) {
+                        *to.get().add(i) = at as i64;
                     }
                 }
             }
@@ -478,6 +484,116 @@ pub fn find<T: Reducible>(x: &Tensor, mask: &[bool], values: &[T], out: &mut [i6
                     }
                 }
                 std::ptr::copy_nonoverlapping(found.as_ptr(), to.get().add(at), width);
+            }
+        }
+    });
+}
+
+per_level! {
+    /// The first of `n` elements that equals `v`, NaN being equal to NaN; `n` where none does.
+    // SAFETY: `x` has `n` elements.
+    fn position[T: Reducible](x: *const T, n: usize, v: T) -> usize {
+        let same = |a: T| (a == v) | (a.is_nan() & v.is_nan());
+        let mut start = 0;
+        while start < n {
+            let end = n.min(start + 128);
+            let mut hit = false;
+            for i in start..end {
+                hit |= same(*x.add(i));
+            }
+            if hit {
+                while !same(*x.add(start)) {
+                    start += 1;
+                }
+                return start;
+            }
+            start = end;
+        }
+        n
+    }
+}
+
+/// The first of the `length` elements reduced at `ptr` that equals `v`.
+// SAFETY: as for `row_total`.
+unsafe fn find_in_row<T: Reducible>(plan: &Plan<T>, ptr: *const u8, length: usize, v: T) -> Option<usize> {
+    let (run, step) = plan.reduced.last().copied().unwrap_or((1, 0));
+    let direct = plan.is_direct(T::DTYPE, step);
+    let mut buffer = [T::default(); BLOCK];
+    let mut at = 0;
+    while at < length {
+        let n = (run - at % run).min(BLOCK);
+        let from = ptr.offset(offset(&plan.reduced, at));
+        let x = if direct {
+            from.cast::<T>()
+        } else {
+            load(plan.dtype, from, step, n, buffer.as_mut_ptr());
+            buffer.as_ptr()
+        };
+        let found = position(x, n, v);
+        if found < n {
+            return Some(at + found);
+        }
+        at += n;
+    }
+    None
+}
+
+/// The largest (or smallest) elements along one dimension, and where the first such are.
+pub fn extremes<T: Reducible>(x: &Tensor, dim: &[bool], kind: Kind, values: &mut [T], at: &mut [i64]) {
+    let plan = Plan::<T>::new(x, dim, kind);
+    let length: usize = (0..x.ndim()).filter(|&d| dim[d]).map(|d| x.size(d)).product();
+    let results = values.len();
+    if length == 0 || plan.by_columns(results, length) || plan.in_pieces(results, length) {
+        reduce::<T>(x, dim, kind, None, values);
+        return find::<T>(x, dim, values, at);
+    }
+    let (to, at) = (Ptr(values.as_mut_ptr()), Ptr(at.as_mut_ptr()));
+    parallel_for(results, GRAIN / length + 1, |range| {
+        for i in range {
+            // SAFETY: index `i` is a kept index; result `i` belongs to this range.
+            unsafe {
+                let ptr = (plan.ptr as *const u8).offset(offset(&plan.kept, i));
+                let v = row_total(&plan, ptr, 0, length, T::default());
+                *to.get().add(i) = v;
+                if let Some(found) = find_in_row(&plan, ptr, length, v) {
+                    *at.get().add(i) = found as i64;
+                }
+            }
+        }
+    });
+}
+
+/// Reduces twice: by `first`, whose results become centres by `centre`, and by `second` with these.
+/// Rows that fit in cache are read from memory once.
+pub fn reduce_from<T: Reducible>(
+    x: &Tensor,
+    mask: &[bool],
+    (first, second): (Kind, Kind),
+    centre: impl Fn(T) -> T + Sync,
+    centres: &mut [T],
+    out: &mut [T],
+) {
+    let plan = Plan::<T>::new(x, mask, first);
+    let length: usize = (0..x.ndim()).filter(|&d| mask[d]).map(|d| x.size(d)).product();
+    let results = out.len();
+    let cached = length * x.dtype().size() <= 1 << 19 && (results >= 16 || length < PIECE);
+    if length == 0 || results == 0 || !cached || plan.by_columns(results, length) {
+        reduce::<T>(x, mask, first, None, centres);
+        for c in centres.iter_mut() {
+            *c = centre(*c);
+        }
+        return reduce::<T>(x, mask, second, Some(centres), out);
+    }
+    let again = Plan::<T>::new(x, mask, second);
+    let (c, to) = (Ptr(centres.as_mut_ptr()), Ptr(out.as_mut_ptr()));
+    parallel_for(results, GRAIN / length + 1, |range| {
+        for i in range {
+            // SAFETY: index `i` is a kept index; result `i` belongs to this range.
+            unsafe {
+                let ptr = (plan.ptr as *const u8).offset(offset(&plan.kept, i));
+                let from = centre(row_total(&plan, ptr, 0, length, T::default()));
+                *c.get().add(i) = from;
+                *to.get().add(i) = row_total(&again, ptr, 0, length, from);
             }
         }
     });

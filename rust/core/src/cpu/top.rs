@@ -12,7 +12,7 @@ const BLOCK: usize = 64;
 
 /// Whether [`first`] is quicker than selecting among all keys.
 pub fn is_few(k: usize, n: usize) -> bool {
-    k > 0 && k <= 256 && n >= 16 * groups(k)
+    k > 0 && k <= 256 && n >= 8 * groups(k)
 }
 
 /// How many groups elements are dealt out to: the best of `k` of them bound the rest.

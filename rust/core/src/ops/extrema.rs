@@ -3,7 +3,7 @@
 use super::along::picked_gradient;
 use super::reduce::{all_dims, bits, reduced_count, reduced_shape, DimMask};
 use crate::autograd::Vjp;
-use crate::cpu::reduce::{filled, find, reduce, Kind};
+use crate::cpu::reduce::{extremes, filled, Kind};
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -68,8 +68,7 @@ impl Op for Extreme {
         let indices = unsafe { y[1].slice_mut::<i64>() };
         indices.fill(0);
         with_compute!(x.dtype(), T => filled::<T>(&y[0], |values| {
-            reduce::<T>(x, &mask, kind, None, values);
-            find::<T>(x, &mask, values, indices);
+            extremes::<T>(x, &mask, kind, values, indices);
         }));
         Ok(())
     }

@@ -1,19 +1,15 @@
 //! Counts of values and of intervals.
 
 use crate::alloc;
+use crate::cpu::elements::Element;
+use crate::cpu::pool::{num_threads, parallel_for};
+use crate::cpu::radix::{bounds_of, tally, Key, Ordinal};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::schema::{Args, Value};
 use crate::shape::Show;
 use crate::tensor::Tensor;
-use crate::{bail, ensure};
-
-/// Host values of integers.
-fn integers(x: &Tensor) -> Result<Vec<i64>> {
-    let x = x.prepared(DType::I64)?;
-    // SAFETY: contiguous host memory of this type.
-    Ok(unsafe { x.slice::<i64>() }.to_vec())
-}
+use crate::{bail, ensure, per_level, with_element, with_float};
 
 /// Host values of numbers.
 fn floats(x: &Tensor) -> Result<Vec<f64>> {
@@ -35,25 +31,41 @@ fn bincount(x: &Tensor, weights: Option<&Tensor>, minimum: i64) -> Result<Tensor
         Show(x.shape()),
         x.dtype().scalar_name()
     );
-    let values = integers(x)?;
+    let home = x.device();
+    let x = x.detach().prepared(x.dtype())?;
+    let host = crate::device::Device::Cpu;
+    let range = with_element!(x.dtype(), T => {
+        // SAFETY: contiguous host memory of this type.
+        let values = unsafe { x.slice::<T>() };
+        let zero = T::of_i64(0).key().wide();
+        bounds_of(values).map(|(low, high)| (low.wide() >= zero, high.wide().wrapping_sub(zero)))
+    });
     ensure!(
-        values.iter().all(|&v| v >= 0),
+        range.is_none_or(|(natural, _)| natural),
         Runtime,
         "bincount only supports 1-d non-negative integral inputs, got a negative one"
     );
-    let top = values
-        .iter()
-        .max()
-        .map_or(0, |&m| (m as usize).saturating_add(1));
+    let top = range.map_or(0, |(_, top)| (top as usize).saturating_add(1));
     let bins = top.max(minimum as usize);
     let Some(w) = weights else {
-        let y = Tensor::zeros(&[bins], DType::I64, crate::device::Device::Cpu)?;
+        let y = Tensor::zeros(&[bins], DType::I64, host)?;
         // SAFETY: a fresh contiguous tensor of this type.
         let counts = unsafe { y.slice_mut::<i64>() };
-        for v in values {
-            counts[v as usize] += 1;
-        }
-        return y.to_device(x.device());
+        with_element!(x.dtype(), T => {
+            // SAFETY: contiguous host memory of this type.
+            let values = unsafe { x.slice::<T>() };
+            if top <= 4 * values.len() && values.len() <= u32::MAX as usize {
+                let few = tally(values, T::of_i64(0).key().wide(), top);
+                for (c, n) in counts.iter_mut().zip(few) {
+                    *c = n as i64;
+                }
+            } else {
+                for v in values {
+                    counts[v.to_i64() as usize] += 1;
+                }
+            }
+        });
+        return y.to_device(home);
     };
     ensure!(
         w.shape() == x.shape(),
@@ -63,7 +75,10 @@ fn bincount(x: &Tensor, weights: Option<&Tensor>, minimum: i64) -> Result<Tensor
         Show(x.shape())
     );
     let mut sums = alloc::filled(0.0, bins)?;
-    for (v, w) in values.into_iter().zip(floats(w)?) {
+    let (at, w64) = (x.prepared(DType::I64)?, w.prepared(DType::F64)?);
+    // SAFETY: contiguous host memory of these types.
+    let (at, w64) = unsafe { (at.slice::<i64>(), w64.slice::<f64>()) };
+    for (&v, &w) in at.iter().zip(w64) {
         sums[v as usize] += w;
     }
     let y = Tensor::from_slice(&sums, &[bins], DType::F64)?;
@@ -123,16 +138,61 @@ fn histc(x: &Tensor, bins: i64, low: f64, high: f64) -> Result<Tensor> {
             x.dtype().scalar_name()
         );
     }
-    let values = floats(x)?;
-    let (low, high) = data_range("histc", &values, low, high)?;
-    let mut counts = alloc::filled(0.0, bins as usize)?;
-    for v in values {
-        if v >= low && v <= high {
-            let at = ((v - low) / (high - low) * bins as f64) as i64;
-            counts[at.min(bins - 1) as usize] += 1.0;
+    alloc::check(bins as usize, size_of::<f64>())?;
+    let counts = with_float!(x.dtype(), "histogram_cpu", T => {
+        let x = x.prepared(T::DTYPE)?;
+        // SAFETY: contiguous host memory of this type.
+        let values = unsafe { x.slice::<T>() };
+        let (low, high) = match low == high {
+            true => data_range("histc", &floats(&x)?, low, high)?,
+            false => data_range("histc", &[], low, high)?,
+        };
+        count_even(values, low, high, bins as usize)
+    });
+    Tensor::from_slice(&counts, &[bins as usize], DType::F64)?.to_dtype(x.dtype())
+}
+
+/// How many values lie in each of `bins` even parts of `low..=high`.
+fn count_even<T: Element>(x: &[T], low: f64, high: f64, bins: usize) -> Vec<f64> {
+    // Each part of the values needs counts of its own.
+    let parts = (x.len() >> 14).min(x.len() / bins.saturating_mul(4)).clamp(1, num_threads());
+    let each = x.len().div_ceil(parts);
+    let mut counts = vec![0u64; parts * bins];
+    let to = counts.as_mut_ptr() as usize;
+    parallel_for(parts, 1, |range| {
+        for p in range {
+            // SAFETY: each part has its own counts.
+            let counts = unsafe {
+                std::slice::from_raw_parts_mut((to as *mut u64).add(p * bins), bins)
+            };
+            let part = &x[(p * each).min(x.len())..((p + 1) * each).min(x.len())];
+            let mut at = [0i64; 256];
+            for values in part.chunks(at.len()) {
+                // SAFETY: there is a place for each value.
+                unsafe { bins_of(values, low, high, bins, &mut at) };
+                for &b in at[..values.len()].iter().filter(|&&b| b >= 0) {
+                    counts[b as usize] += 1;
+                }
+            }
+        }
+    });
+    (0..bins)
+        .map(|b| (0..parts).map(|p| counts[p * bins + b]).sum::<u64>() as f64)
+        .collect()
+}
+
+per_level! {
+    /// The bin of each value, -1 for those in none.
+    // SAFETY: `at` is as long as `x`.
+    fn bins_of[T: Element](x: &[T], low: f64, high: f64, bins: usize, at: &mut [i64]) {
+        let last = bins as i64 - 1;
+        for i in 0..x.len() {
+            let v = x.get_unchecked(i).to_f64();
+            let b = ((v - low) / (high - low) * bins as f64) as i64;
+            let b = if b > last { last } else { b };
+            *at.get_unchecked_mut(i) = if (v >= low) & (v <= high) { b } else { -1 };
         }
     }
-    Tensor::from_slice(&counts, &[bins as usize], DType::F64)?.to_dtype(x.dtype())
 }
 
 /// The bin of each value among ascending edges; the last bin is closed.

@@ -7,6 +7,7 @@ use super::scan::Cumprod;
 use crate::autograd::Vjp;
 use crate::cpu::elements::Element;
 use crate::cpu::reduce::{filled, reduce, Kind, Reducible};
+use crate::cpu::truth;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
@@ -219,6 +220,13 @@ impl Op for Reduce {
         let (x, y) = (x[0], &y[0]);
         if y.dtype().is_complex() && self.kind == Kind::Sum {
             return self.sum_parts(&x.to_dtype(y.dtype())?, y);
+        }
+        if matches!(self.kind, Kind::Any | Kind::All) && y.dtype().size() == 1 {
+            // SAFETY: a fresh contiguous output of single bytes.
+            let out = unsafe { y.slice_mut::<u8>() };
+            if truth::reduce(x, &self.mask, self.kind == Kind::All, out) {
+                return Ok(());
+            }
         }
         // The kernels below read real numbers.
         let real;
@@ -488,7 +496,7 @@ fn nanmean(x: &Tensor, mask: &[bool], keepdim: bool, dtype: Option<DType>) -> Re
 }
 
 /// `all` and `any`: bool, except that bytes stay bytes.
-fn truth(x: &Tensor, kind: Kind, mask: &[bool], keepdim: bool) -> Result<Tensor> {
+fn truth_of(x: &Tensor, kind: Kind, mask: &[bool], keepdim: bool) -> Result<Tensor> {
     let dtype = if x.dtype() == DType::U8 {
         DType::U8
     } else {
@@ -587,21 +595,21 @@ crate::entries! {
     };
     /// Whether all elements are nonzero.
     "all(Tensor self) -> Tensor", FN | METHOD | OUT,
-    |a| Ok(truth(a.tensor(0)?, Kind::All, &all_dims(a.tensor(0)?), false)?.into());
+    |a| Ok(truth_of(a.tensor(0)?, Kind::All, &all_dims(a.tensor(0)?), false)?.into());
     /// Whether all elements along `dim` are nonzero.
     "all(Tensor self, int[1]? dim, bool keepdim=False) -> Tensor", FN | METHOD | OUT,
     |a| {
         let x = a.tensor(0)?;
-        Ok(truth(x, Kind::All, &named(a, x)?, a.bool(2)?)?.into())
+        Ok(truth_of(x, Kind::All, &named(a, x)?, a.bool(2)?)?.into())
     };
     /// Whether any element is nonzero.
     "any(Tensor self) -> Tensor", FN | METHOD | OUT,
-    |a| Ok(truth(a.tensor(0)?, Kind::Any, &all_dims(a.tensor(0)?), false)?.into());
+    |a| Ok(truth_of(a.tensor(0)?, Kind::Any, &all_dims(a.tensor(0)?), false)?.into());
     /// Whether any element along `dim` is nonzero.
     "any(Tensor self, int[1]? dim, bool keepdim=False) -> Tensor", FN | METHOD | OUT,
     |a| {
         let x = a.tensor(0)?;
-        Ok(truth(x, Kind::Any, &named(a, x)?, a.bool(2)?)?.into())
+        Ok(truth_of(x, Kind::Any, &named(a, x)?, a.bool(2)?)?.into())
     };
     /// How many elements are nonzero.
     "count_nonzero(Tensor self, int[1]? dim=None) -> Tensor", FN | METHOD | OUT,

@@ -34,6 +34,31 @@ fn walk<A: Copy + Send + Sync>(
     if outer * n * inner == 0 {
         return;
     }
+    if inner == 1 {
+        // Several lines at a time, since each step of one waits for the step before.
+        const SIDE: usize = 8;
+        return parallel_for(outer.div_ceil(SIDE), (1 << 14) / (n * SIDE) + 1, |range| {
+            let mut first = range.start * SIDE;
+            let end = outer.min(range.end * SIDE);
+            while first + SIDE <= end {
+                let mut state = [init; SIDE];
+                for step in 0..n {
+                    let k = if reverse { n - 1 - step } else { step };
+                    for (j, s) in state.iter_mut().enumerate() {
+                        f((first + j) * n + k, k, s);
+                    }
+                }
+                first += SIDE;
+            }
+            for o in first..end {
+                let mut state = init;
+                for step in 0..n {
+                    let k = if reverse { n - 1 - step } else { step };
+                    f(o * n + k, k, &mut state);
+                }
+            }
+        });
+    }
     let tiles = inner.div_ceil(TILE);
     parallel_for(
         outer * tiles,

@@ -10,7 +10,7 @@ use crate::autograd::Vjp;
 use crate::cpu::elements::{Compute, Element};
 use crate::cpu::math::{f32x, f64x};
 use crate::cpu::pool::parallel_for;
-use crate::cpu::reduce::{filled, reduce, Kind, Reducible};
+use crate::cpu::reduce::{filled, reduce_from, Kind, Reducible};
 use crate::cpu::{level, Level};
 use crate::dispatch;
 use crate::dtype::DType;
@@ -480,14 +480,9 @@ impl Op for Logsumexp {
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         fn run<T: Reducible + Exponential>(x: &Tensor, mask: &[bool], y: &mut [T]) {
             let mut top = vec![T::default(); y.len()];
-            reduce::<T>(x, mask, Kind::Max, None, &mut top);
-            for t in &mut top {
-                // An infinite maximum would give inf - inf.
-                if t.to_f64().is_infinite() {
-                    *t = T::default();
-                }
-            }
-            reduce::<T>(x, mask, Kind::SumExpFrom, Some(&top), y);
+            // An infinite maximum would give inf - inf.
+            let finite = |t: T| if t.to_f64().is_infinite() { T::default() } else { t };
+            reduce_from::<T>(x, mask, (Kind::Max, Kind::SumExpFrom), finite, &mut top, y);
             for (y, &t) in y.iter_mut().zip(&top) {
                 *y = y.ln().add(t);
             }

@@ -9,7 +9,7 @@ use super::pointwise::unary::{Abs, LogicalNot, Sign, Sqrt};
 use super::reduce::{all_dims, one, reduced_count, reduced_shape, restored, spread, DimMask};
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
-use crate::cpu::reduce::{filled, reduce, Kind};
+use crate::cpu::reduce::{filled, reduce, reduce_from, Kind};
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
@@ -89,12 +89,9 @@ impl Op for Variance {
         let free = (n - f64::from_bits(self.correction)).max(0.0);
         with_float!(x.dtype(), "std_var", T => {
             filled::<T>(&y[1], |mean| {
-                reduce::<T>(x, &self.mask, Kind::Sum, None, mean);
-                for m in mean.iter_mut() {
-                    *m = T::of_f64(m.to_f64() / n);
-                }
                 filled::<T>(&y[0], |var| {
-                    reduce::<T>(x, &self.mask, Kind::SumSquaredFrom, Some(mean), var);
+                    let kinds = (Kind::Sum, Kind::SumSquaredFrom);
+                    reduce_from::<T>(x, &self.mask, kinds, |sum| T::of_f64(sum.to_f64() / n), mean, var);
                     for v in var {
                         let r = v.to_f64() / free;
                         *v = T::of_f64(if self.root { r.sqrt() } else { r });

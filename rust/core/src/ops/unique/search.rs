@@ -32,30 +32,35 @@ per_level! {
         }
         // The side as a constant.
         #[inline(always)]
+        #[allow(clippy::needless_range_loop)]
         unsafe fn some<T: Reducible, const RIGHT: bool>(edges: &[T], v: &[T; SIDE]) -> [usize; SIDE] {
             let mut at = [0usize; SIDE];
             let mut n = edges.len();
             while n > 1 {
                 let half = n / 2;
-                for (at, &v) in at.iter_mut().zip(v) {
+                for l in 0..SIDE {
                     // `at + n` is at most the number of edges.
-                    let e = *edges.get_unchecked(*at + half - 1);
-                    *at += if comes_before(e, v, RIGHT) { half } else { 0 };
+                    let e = *edges.get_unchecked(at[l] + half - 1);
+                    // By a mask: a choice would be compiled to a branch.
+                    at[l] += half & (comes_before(e, v[l], RIGHT) as usize).wrapping_neg();
                 }
                 n -= half;
             }
-            for (at, &v) in at.iter_mut().zip(v) {
-                *at += comes_before(*edges.get_unchecked(*at), v, RIGHT) as usize;
+            for l in 0..SIDE {
+                at[l] += comes_before(*edges.get_unchecked(at[l]), v[l], RIGHT) as usize;
             }
             at
         }
-        for (values, out) in values.chunks(SIDE).zip(out.chunks_mut(SIDE)) {
-            let mut v = [values[0]; SIDE];
-            v[..values.len()].copy_from_slice(values);
+        let mut start = 0;
+        while start < values.len() {
+            let n = SIDE.min(values.len() - start);
+            let mut v = [values[start]; SIDE];
+            v[..n].copy_from_slice(&values[start..start + n]);
             let at = if right { some::<T, true>(edges, &v) } else { some::<T, false>(edges, &v) };
-            for (o, &a) in out.iter_mut().zip(&at) {
-                *o = a as i64;
+            for l in 0..n {
+                *out.get_unchecked_mut(start + l) = at[l] as i64;
             }
+            start += n;
         }
     }
 }

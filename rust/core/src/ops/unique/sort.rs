@@ -1,7 +1,7 @@
 //! Distinct elements by counting, where they are integers of a small range, and by sorting.
 
-use crate::cpu::pool::{num_threads, parallel_for};
-use crate::cpu::radix::{bounds_of, Key, Ordinal, Sorter};
+use crate::cpu::pool::parallel_for;
+use crate::cpu::radix::{bounds_of, tally, Key, Ordinal, Sorter};
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -57,35 +57,6 @@ fn is_small(range: u64, n: usize) -> bool {
     range < 1 << 22 && range <= 4 * n as u64 + 64
 }
 
-/// How often each key from `low` on occurs, for one or several parts of the elements.
-fn table<T: Ordinal>(x: &[T], low: u64, size: usize) -> Vec<u32> {
-    // Each part needs a table of its own.
-    let parts = num_threads().min(x.len() / GRAIN).min(x.len() / (2 * size)).clamp(1, 64);
-    let each = x.len().div_ceil(parts);
-    let mut counts = vec![0u32; parts * size];
-    let to = counts.as_mut_ptr() as usize;
-    parallel_for(parts, 1, |range| {
-        for p in range {
-            // SAFETY: each part has its own table.
-            let counts = unsafe {
-                std::slice::from_raw_parts_mut((to as *mut u32).add(p * size), size)
-            };
-            let part = &x[(p * each).min(x.len())..((p + 1) * each).min(x.len())];
-            for v in part {
-                counts[(v.key().wide() - low) as usize] += 1;
-            }
-        }
-    });
-    let (first, rest) = counts.split_at_mut(size);
-    for part in rest.chunks_exact(size) {
-        for (a, b) in first.iter_mut().zip(part) {
-            *a += b;
-        }
-    }
-    counts.truncate(size);
-    counts
-}
-
 fn by_counting<T: Ordinal>(
     x: &[T],
     low: T::Key,
@@ -95,7 +66,7 @@ fn by_counting<T: Ordinal>(
 ) -> Result<(Tensor, Tensor)> {
     let low = low.wide();
     let size = (high.wide() - low) as usize + 1;
-    let mut table = table(x, low, size);
+    let mut table = tally(x, low, size);
     let found = table.iter().filter(|&&c| c > 0).count();
     let values = Tensor::empty(&[found], T::DTYPE, Device::Cpu)?;
     let counted = indices(if counts { found } else { 0 })?;
