@@ -3,10 +3,10 @@
 
 use super::elements::{Bool, Element};
 use super::pool::parallel_for;
+use crate::error::Result;
 use crate::per_level;
 use crate::tensor::Tensor;
 use crate::with_element;
-use crate::error::Result;
 use smallvec::SmallVec;
 
 /// Words per chunk.

@@ -1,8 +1,8 @@
 //! Kernels that combine elements: rows into one value, rows into columns, partial results.
 
 use super::elements::{Bool, Compute, Element};
-use super::math::{f32x, f64x};
 use super::level;
+use super::math::{f32x, f64x};
 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 use super::Level;
 use crate::dtype::DType;
@@ -215,7 +215,12 @@ unsafe fn row<S: Widen<T>, T: Copy, F: Fold<T>>(x: *const u8, n: usize, c: T) ->
 
 // SAFETY: `acc`, `x` (of `S`) and `c` have `n` elements, and `acc` overlaps neither.
 #[inline(always)]
-unsafe fn columns<S: Widen<T>, T: Copy, F: Fold<T>>(acc: *mut T, x: *const u8, c: *const T, n: usize) {
+unsafe fn columns<S: Widen<T>, T: Copy, F: Fold<T>>(
+    acc: *mut T,
+    x: *const u8,
+    c: *const T,
+    n: usize,
+) {
     let x = x.cast::<S>();
     for j in 0..n {
         *acc.add(j) = F::step(*acc.add(j), (*x.add(j)).widen(), *c.add(j));

@@ -133,16 +133,18 @@ pub fn tally<T: Ordinal>(x: &[T], low: u64, size: usize) -> Vec<u32> {
         return Vec::new();
     }
     // Each part needs a table of its own.
-    let parts = num_threads().min(x.len() / SHARED).min(x.len() / (2 * size)).clamp(1, 64);
+    let parts = num_threads()
+        .min(x.len() / SHARED)
+        .min(x.len() / (2 * size))
+        .clamp(1, 64);
     let each = x.len().div_ceil(parts);
     let mut counts = vec![0u32; parts * size];
     let to = counts.as_mut_ptr() as usize;
     parallel_for(parts, 1, |range| {
         for p in range {
             // SAFETY: each part has its own table.
-            let counts = unsafe {
-                std::slice::from_raw_parts_mut((to as *mut u32).add(p * size), size)
-            };
+            let counts =
+                unsafe { std::slice::from_raw_parts_mut((to as *mut u32).add(p * size), size) };
             let part = &x[(p * each).min(x.len())..((p + 1) * each).min(x.len())];
             for v in part {
                 counts[(v.key().wide() - low) as usize] += 1;
@@ -283,7 +285,12 @@ impl Sorter {
     ///
     /// # Safety
     /// `x` has `n > 0` elements, no more than this was made for nor than fit 32 bits.
-    pub unsafe fn sort<T: Ordinal>(&mut self, x: *const T, n: usize, descending: bool) -> Sorted<'_, T> {
+    pub unsafe fn sort<T: Ordinal>(
+        &mut self,
+        x: *const T,
+        n: usize,
+        descending: bool,
+    ) -> Sorted<'_, T> {
         // Both are as large as the longest line and contiguous.
         let a = &mut self.a.slice_mut::<u64>()[..n];
         let b = &mut self.b.slice_mut::<u64>()[..n];
@@ -296,7 +303,9 @@ impl Sorter {
         let scale = Scale::new(range.unwrap_or_else(|| bounds(x, n)), descending);
         let to = Ptr(a.as_mut_ptr());
         let grain = if shared { SHARED } else { n };
-        parallel_for(n, grain, |r| pack(from.get().cast_const(), r.start, r.end, scale, to.get()));
+        parallel_for(n, grain, |r| {
+            pack(from.get().cast_const(), r.start, r.end, scale, to.get())
+        });
         let flipped = match n {
             0..128 => {
                 a.sort_unstable();
@@ -334,7 +343,11 @@ fn radix(a: &mut [u64], b: &mut [u64], bits: u32, counts: &mut Vec<u32>) -> bool
     let mut flipped = false;
     for (p, c) in counts.chunks_exact_mut(size).enumerate() {
         let shift = 32 + p as u32 * width;
-        let (from, to) = if flipped { (&mut *b, &mut *a) } else { (&mut *a, &mut *b) };
+        let (from, to) = if flipped {
+            (&mut *b, &mut *a)
+        } else {
+            (&mut *a, &mut *b)
+        };
         if c[(from[0] >> shift & mask) as usize] as usize == from.len() {
             continue;
         }
@@ -363,13 +376,16 @@ fn radix_shared(a: &mut [u64], b: &mut [u64], bits: u32) -> bool {
     let mut flipped = false;
     for p in 0..n {
         let shift = 32 + p * width;
-        let (from, to) = if flipped { (&*b, &mut *a) } else { (&*a, &mut *b) };
+        let (from, to) = if flipped {
+            (&*b, &mut *a)
+        } else {
+            (&*a, &mut *b)
+        };
         let part = |t: usize| &from[(t * each).min(from.len())..((t + 1) * each).min(from.len())];
         let all = Ptr(counts.as_mut_ptr());
         // SAFETY: each part has its own counts.
-        let count = |t: usize| unsafe {
-            std::slice::from_raw_parts_mut(all.get().add(t * size), size)
-        };
+        let count =
+            |t: usize| unsafe { std::slice::from_raw_parts_mut(all.get().add(t * size), size) };
         parallel_for(parts, 1, |r| {
             for t in r {
                 let c = count(t);
@@ -431,7 +447,10 @@ unsafe fn settle<T: Ordinal>(words: &mut [u64], x: *const T, s: Scale) {
             let mut first = 0;
             while first < words.len() {
                 let top = words[first] >> 32;
-                let same = words[first + 1..].iter().take_while(|&&w| w >> 32 == top).count();
+                let same = words[first + 1..]
+                    .iter()
+                    .take_while(|&&w| w >> 32 == top)
+                    .count();
                 if same > 0 {
                     // SAFETY: indices are those of the line.
                     let full = |&w: &u64| unsafe {
@@ -519,7 +538,11 @@ mod tests {
             want.sort();
             want.sort_by(|&a, &b| {
                 let o = x[a].key().cmp(&x[b].key());
-                if descending { o.reverse() } else { o }
+                if descending {
+                    o.reverse()
+                } else {
+                    o
+                }
             });
             let mut sorter = Sorter::new(x.len()).expect("memory");
             // SAFETY: the slice has as many elements.
@@ -536,17 +559,31 @@ mod tests {
         super::super::pool::set_num_threads(4);
         let mut seed = 1u64;
         let mut next = || {
-            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            seed = seed
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
             seed >> 16
         };
         for n in [1usize, 2, 100, 128, 5000, 40000] {
-            check(&(0..n).map(|_| next() as i64 % 1000 - 500).collect::<Vec<_>>());
+            check(
+                &(0..n)
+                    .map(|_| next() as i64 % 1000 - 500)
+                    .collect::<Vec<_>>(),
+            );
             check(&(0..n).map(|_| (next() as i64) << 17).collect::<Vec<_>>());
             check(&(0..n).map(|_| next() as u8).collect::<Vec<_>>());
             check(&(0..n).map(|_| next() as i16).collect::<Vec<_>>());
             let f: Vec<f64> = (0..n).map(|_| next() as f64 / 1e14 - 1.0).collect();
             check(&f);
-            let special = [0.0, -0.0, f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -1e-40];
+            let special = [
+                0.0,
+                -0.0,
+                f32::NAN,
+                -f32::NAN,
+                f32::INFINITY,
+                f32::NEG_INFINITY,
+                -1e-40,
+            ];
             let s: Vec<f32> = f.iter().enumerate().map(|(i, &v)| match i % 9 {
                 0 => special[i / 9 % 7],
                 _ => v as f32,
@@ -559,7 +596,16 @@ mod tests {
 
     #[test]
     fn keys_keep_the_order_of_floats() {
-        let v = [f64::NEG_INFINITY, -1.0, -1e-300, -0.0, 1e-300, 1.0, f64::INFINITY, f64::NAN];
+        let v = [
+            f64::NEG_INFINITY,
+            -1.0,
+            -1e-300,
+            -0.0,
+            1e-300,
+            1.0,
+            f64::INFINITY,
+            f64::NAN,
+        ];
         for w in v.windows(2) {
             assert!(w[0].key() < w[1].key(), "{w:?}");
             assert!((w[0] as f32).key() <= (w[1] as f32).key(), "{w:?}");

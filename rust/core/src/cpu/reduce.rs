@@ -3,11 +3,11 @@
 //! results do not depend on the number of threads.
 
 use super::elements::{load, store, Compute};
-use crate::per_level;
 use super::fold::Kernels;
 pub use super::fold::{Kind, Reducible};
 use super::pool::parallel_for;
 use crate::dtype::DType;
+use crate::per_level;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 
@@ -241,12 +241,7 @@ pub fn reduce<T: Reducible>(x: &Tensor, mask: &[bool], kind: Kind, c: Option<&[T
     }
 }
 
-fn by_rows<T: Reducible>(
-    plan: &Plan<T>,
-    length: usize,
-    c: Option<&[T]>,
-    out: &mut [T],
-) {
+fn by_rows<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out: &mut [T]) {
     let results = out.len();
     let k = &plan.wide;
     let to = Ptr(out.as_mut_ptr());
@@ -327,12 +322,7 @@ impl<T: Copy> Cascade<T> {
     }
 }
 
-fn by_columns<T: Reducible>(
-    plan: &Plan<T>,
-    length: usize,
-    c: Option<&[T]>,
-    out: &mut [T],
-) {
+fn by_columns<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out: &mut [T]) {
     let results = out.len();
     let k = &plan.wide;
     let (wide, step) = plan
@@ -515,7 +505,12 @@ per_level! {
 
 /// The first of the `length` elements reduced at `ptr` that equals `v`.
 // SAFETY: as for `row_total`.
-unsafe fn find_in_row<T: Reducible>(plan: &Plan<T>, ptr: *const u8, length: usize, v: T) -> Option<usize> {
+unsafe fn find_in_row<T: Reducible>(
+    plan: &Plan<T>,
+    ptr: *const u8,
+    length: usize,
+    v: T,
+) -> Option<usize> {
     let (run, step) = plan.reduced.last().copied().unwrap_or((1, 0));
     let direct = plan.is_direct(T::DTYPE, step);
     let mut buffer = [T::default(); BLOCK];
@@ -539,9 +534,18 @@ unsafe fn find_in_row<T: Reducible>(plan: &Plan<T>, ptr: *const u8, length: usiz
 }
 
 /// The largest (or smallest) elements along one dimension, and where the first such are.
-pub fn extremes<T: Reducible>(x: &Tensor, dim: &[bool], kind: Kind, values: &mut [T], at: &mut [i64]) {
+pub fn extremes<T: Reducible>(
+    x: &Tensor,
+    dim: &[bool],
+    kind: Kind,
+    values: &mut [T],
+    at: &mut [i64],
+) {
     let plan = Plan::<T>::new(x, dim, kind);
-    let length: usize = (0..x.ndim()).filter(|&d| dim[d]).map(|d| x.size(d)).product();
+    let length: usize = (0..x.ndim())
+        .filter(|&d| dim[d])
+        .map(|d| x.size(d))
+        .product();
     let results = values.len();
     if length == 0 || plan.by_columns(results, length) || plan.in_pieces(results, length) {
         reduce::<T>(x, dim, kind, None, values);
@@ -574,7 +578,10 @@ pub fn reduce_from<T: Reducible>(
     out: &mut [T],
 ) {
     let plan = Plan::<T>::new(x, mask, first);
-    let length: usize = (0..x.ndim()).filter(|&d| mask[d]).map(|d| x.size(d)).product();
+    let length: usize = (0..x.ndim())
+        .filter(|&d| mask[d])
+        .map(|d| x.size(d))
+        .product();
     let results = out.len();
     let cached = length * x.dtype().size() <= 1 << 19 && (results >= 16 || length < PIECE);
     if length == 0 || results == 0 || !cached || plan.by_columns(results, length) {

@@ -90,7 +90,14 @@ pub struct Candidates<K> {
 impl<K: Key> Candidates<K> {
     /// Finds the `k` first of `n` elements in any order, `index` being the first one's.
     // SAFETY: `x` has `n` elements, and `is_few(k, n)`.
-    unsafe fn of<T: Ordinal<Key = K>>(&mut self, x: *const T, n: usize, k: usize, largest: bool, index: usize) {
+    unsafe fn of<T: Ordinal<Key = K>>(
+        &mut self,
+        x: *const T,
+        n: usize,
+        k: usize,
+        largest: bool,
+        index: usize,
+    ) {
         self.groups.resize(groups(k), K::MAX);
         least(x, n, largest, &mut self.groups);
         self.copy.clone_from(&self.groups);

@@ -134,23 +134,27 @@ fn typed<U: Bits>(
     }
     let (wide, outer) = (kept[kept.len() - 1].0, &kept[..kept.len() - 1]);
     let tiles = wide.div_ceil(TILE);
-    parallel_for(count(outer) * tiles, PIECE / (TILE.min(wide) * length) + 1, |range| {
-        for u in range {
-            let (o, first) = (u / tiles, u % tiles * TILE);
-            let width = TILE.min(wide - first);
-            let mut acc = [0u8; TILE];
-            // SAFETY: all indices lie within the input; the results of this unit are its own.
-            unsafe {
-                let base = (ptr as *const u8).offset(offset(outer, o) + first as isize * size);
-                for r in 0..length {
-                    let from = base.offset(offset(reduced, r)).cast::<U>();
-                    columns(from, width, float, all, acc.as_mut_ptr());
-                }
-                for (j, &hit) in acc[..width].iter().enumerate() {
-                    *to.get().add(o * wide + first + j) = ((hit != 0) != all) as u8;
+    parallel_for(
+        count(outer) * tiles,
+        PIECE / (TILE.min(wide) * length) + 1,
+        |range| {
+            for u in range {
+                let (o, first) = (u / tiles, u % tiles * TILE);
+                let width = TILE.min(wide - first);
+                let mut acc = [0u8; TILE];
+                // SAFETY: all indices lie within the input; the results of this unit are its own.
+                unsafe {
+                    let base = (ptr as *const u8).offset(offset(outer, o) + first as isize * size);
+                    for r in 0..length {
+                        let from = base.offset(offset(reduced, r)).cast::<U>();
+                        columns(from, width, float, all, acc.as_mut_ptr());
+                    }
+                    for (j, &hit) in acc[..width].iter().enumerate() {
+                        *to.get().add(o * wide + first + j) = ((hit != 0) != all) as u8;
+                    }
                 }
             }
-        }
-    });
+        },
+    );
     true
 }

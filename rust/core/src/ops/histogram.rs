@@ -155,16 +155,17 @@ fn histc(x: &Tensor, bins: i64, low: f64, high: f64) -> Result<Tensor> {
 /// How many values lie in each of `bins` even parts of `low..=high`.
 fn count_even<T: Element>(x: &[T], low: f64, high: f64, bins: usize) -> Vec<f64> {
     // Each part of the values needs counts of its own.
-    let parts = (x.len() >> 14).min(x.len() / bins.saturating_mul(4)).clamp(1, num_threads());
+    let parts = (x.len() >> 14)
+        .min(x.len() / bins.saturating_mul(4))
+        .clamp(1, num_threads());
     let each = x.len().div_ceil(parts);
     let mut counts = vec![0u64; parts * bins];
     let to = counts.as_mut_ptr() as usize;
     parallel_for(parts, 1, |range| {
         for p in range {
             // SAFETY: each part has its own counts.
-            let counts = unsafe {
-                std::slice::from_raw_parts_mut((to as *mut u64).add(p * bins), bins)
-            };
+            let counts =
+                unsafe { std::slice::from_raw_parts_mut((to as *mut u64).add(p * bins), bins) };
             let part = &x[(p * each).min(x.len())..((p + 1) * each).min(x.len())];
             let mut at = [0i64; 256];
             for values in part.chunks(at.len()) {

@@ -80,6 +80,70 @@ fn walk<A: Copy + Send + Sync>(
     );
 }
 
+/// Whether running sums of few long lines are better made of blocks.
+fn is_long(shape: &[usize], dim: usize) -> bool {
+    let (outer, n, inner) = around(shape, dim);
+    inner == 1 && outer < 8 && n >= 1 << 15
+}
+
+/// Running sums of long lines: the sums of blocks first, then each block from the sum of those
+/// before. `add(element, state)` adds an element, `set(element, state)` stores a result.
+fn walk_blocks<A: Copy + Send + Sync>(
+    shape: &[usize],
+    dim: usize,
+    reverse: bool,
+    init: A,
+    plus: impl Fn(A, A) -> A + Sync,
+    add: impl Fn(usize, &mut A) + Sync,
+    set: impl Fn(usize, A) + Sync,
+) {
+    const BLOCK: usize = 4096;
+    const SIDE: usize = 8;
+    let (outer, n, _) = around(shape, dim);
+    let blocks = n.div_ceil(BLOCK);
+    for o in 0..outer {
+        let mut sums = vec![init; blocks];
+        let to = Slots::of(&mut sums);
+        // Several blocks at a time, as in `walk`.
+        let pass = |write: bool| {
+            parallel_for(blocks.div_ceil(SIDE), 1, |range| {
+                for group in range {
+                    let first = group * SIDE;
+                    let mut state: [A; SIDE] = std::array::from_fn(|j| match write {
+                        true => to.get((first + j).min(blocks - 1)),
+                        false => init,
+                    });
+                    for step in 0..BLOCK {
+                        for (j, s) in state.iter_mut().enumerate() {
+                            let i = (first + j) * BLOCK + step;
+                            if i < n {
+                                let e = o * n + if reverse { n - 1 - i } else { i };
+                                add(e, s);
+                                if write {
+                                    set(e, *s);
+                                }
+                            }
+                        }
+                    }
+                    for (j, &s) in state.iter().enumerate() {
+                        if !write && first + j < blocks {
+                            to.set(first + j, s);
+                        }
+                    }
+                }
+            });
+        };
+        pass(false);
+        let mut before = init;
+        for b in 0..blocks {
+            let sum = to.get(b);
+            to.set(b, before);
+            before = plus(before, sum);
+        }
+        pass(true);
+    }
+}
+
 /// A result that threads fill element by element.
 struct Slots<T>(*mut T);
 // SAFETY: every element is written by one thread.
@@ -87,6 +151,14 @@ unsafe impl<T> Sync for Slots<T> {}
 impl<T> Slots<T> {
     fn of(y: &mut [T]) -> Self {
         Slots(y.as_mut_ptr())
+    }
+    #[inline(always)]
+    fn get(&self, i: usize) -> T
+    where
+        T: Copy,
+    {
+        // SAFETY: as for `set`; nobody writes this element now.
+        unsafe { *self.0.add(i) }
     }
     #[inline(always)]
     fn set(&self, i: usize, v: T) {
@@ -174,8 +246,20 @@ impl Op for Cumsum {
             filled::<T>(&y[0], |y| {
                 let y = Slots::of(y);
                 let init = <T as Widened>::Wide::of_i64(0);
+                let wide = |e: usize| <T as Widened>::Wide::from_element(from[e]);
+                if is_long(x.shape(), self.dim) {
+                    return walk_blocks(
+                        x.shape(),
+                        self.dim,
+                        self.reverse,
+                        init,
+                        Running::plus,
+                        |e, s| *s = s.plus(wide(e)),
+                        |e, s| y.set(e, s.to_element()),
+                    );
+                }
                 walk(x.shape(), self.dim, self.reverse, init, |e, _, s| {
-                    *s = s.plus(<T as Widened>::Wide::from_element(from[e]));
+                    *s = s.plus(wide(e));
                     y.set(e, s.to_element());
                 });
             });

@@ -481,7 +481,13 @@ impl Op for Logsumexp {
         fn run<T: Reducible + Exponential>(x: &Tensor, mask: &[bool], y: &mut [T]) {
             let mut top = vec![T::default(); y.len()];
             // An infinite maximum would give inf - inf.
-            let finite = |t: T| if t.to_f64().is_infinite() { T::default() } else { t };
+            let finite = |t: T| {
+                if t.to_f64().is_infinite() {
+                    T::default()
+                } else {
+                    t
+                }
+            };
             reduce_from::<T>(x, mask, (Kind::Max, Kind::SumExpFrom), finite, &mut top, y);
             for (y, &t) in y.iter_mut().zip(&top) {
                 *y = y.ln().add(t);

@@ -4,12 +4,15 @@ mod search;
 mod sort;
 
 use crate::cpu::order::{keys, Keyed};
+use crate::cpu::pool::parallel_for;
+use crate::cpu::radix::{Key, Ordinal};
+use crate::device::Device;
 use crate::dtype::{DType, Promotion};
 use crate::error::Result;
 use crate::schema::{Args, Value};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
-use crate::ensure;
+use crate::{ensure, with_element};
 use search::search;
 
 /// Rows of a matrix of keys, and which of them begin a group of equal ones.
@@ -210,18 +213,27 @@ fn isin(x: &Tensor, tests: &Tensor, invert: bool) -> Result<Tensor> {
     p.add(x.dtype(), x.ndim(), x.is_wrapped());
     p.add(tests.dtype(), tests.ndim(), tests.is_wrapped());
     let common = p.result();
-    let (mut known, nan) = all_keys(&tests.detach().to_dtype(common)?)?;
-    let (asked, _) = all_keys(&x.detach().to_dtype(common)?)?;
-    known.sort_unstable();
-    let y: Vec<u8> = asked
-        .iter()
-        .map(|k| {
-            let spoiled = common.is_float() && k.key == nan;
-            let found = !spoiled && known.binary_search_by_key(&k.key, |t| t.key).is_ok();
-            (found != invert) as u8
-        })
-        .collect();
-    Tensor::from_slice(&y, x.shape(), DType::Bool)
+    let (known, asked) = (tests.prepared(common)?, x.prepared(common)?);
+    let y = Tensor::empty(x.shape(), DType::Bool, Device::Cpu)?;
+    with_element!(common, T => {
+        // SAFETY: contiguous host memory of these types.
+        let (known, asked) = unsafe { (known.slice::<T>(), asked.slice::<T>()) };
+        let mut keys: Vec<<T as Ordinal>::Key> = known.iter().map(|v| v.key()).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        // NaN is not even among NaN.
+        let nan = |k| common.is_float() && k == <<T as Ordinal>::Key as Key>::MAX;
+        let to = y.bytes_ptr() as usize;
+        parallel_for(asked.len(), 1 << 12, |range| {
+            for i in range {
+                let k = asked[i].key();
+                let found = !nan(k) && keys.binary_search(&k).is_ok();
+                // SAFETY: element `i` belongs to this range.
+                unsafe { *(to as *mut u8).add(i) = (found != invert) as u8 };
+            }
+        });
+    });
+    y.to_device(x.device())
 }
 
 fn side(a: &Args, right: usize, side: usize) -> Result<bool> {

@@ -88,7 +88,11 @@ impl Points {
     /// Raises for the first index that does not fit.
     fn check(&self) -> Result<()> {
         for a in &self.axes {
-            let low = if self.bounds.wraps() { -(a.n as i64) } else { 0 };
+            let low = if self.bounds.wraps() {
+                -(a.n as i64)
+            } else {
+                0
+            };
             // SAFETY: as above.
             let values = unsafe { a.values.slice::<i64>() };
             if let Some(&i) = values.iter().find(|&&i| i < low || i >= a.n as i64) {
@@ -104,9 +108,8 @@ impl Points {
         let (bad, to) = (AtomicBool::new(false), out.as_mut_ptr() as usize);
         parallel_for(self.n, 2 * GRAIN, |r| {
             // SAFETY: ranges are disjoint parts of the list.
-            let part = unsafe {
-                std::slice::from_raw_parts_mut((to as *mut usize).add(r.start), r.len())
-            };
+            let part =
+                unsafe { std::slice::from_raw_parts_mut((to as *mut usize).add(r.start), r.len()) };
             if !self.fill(r.start, part) {
                 bad.store(true, Ordering::Relaxed);
             }
@@ -153,7 +156,13 @@ unsafe fn gather_run(from: *const u8, to: *mut u8, offsets: &[usize], size: usiz
 ///
 /// # Safety
 /// The points belong to `x`, and `y` is contiguous, of the result's shape and not empty.
-pub unsafe fn take(x: &Tensor, points: &Points, before: &[usize], after: &Layout, y: &Tensor) -> Result<()> {
+pub unsafe fn take(
+    x: &Tensor,
+    points: &Points,
+    before: &[usize],
+    after: &Layout,
+    y: &Tensor,
+) -> Result<()> {
     let (from, to) = (x.bytes_ptr() as usize, y.bytes_ptr() as usize);
     let (size, n, inner) = (x.dtype().size(), points.n, after.numel());
     if inner == 1 && before.len() == 1 {
@@ -169,7 +178,11 @@ pub unsafe fn take(x: &Tensor, points: &Points, before: &[usize], after: &Layout
                 gather_run(from, (to + start * size) as *mut u8, at, size);
             }
         });
-        return if bad.into_inner() { points.check() } else { Ok(()) };
+        return if bad.into_inner() {
+            points.check()
+        } else {
+            Ok(())
+        };
     }
     let at = points.all()?;
     if inner == 1 {
@@ -255,7 +268,12 @@ impl Put<'_> {
         let steps = (Offsets::of(self.after), Offsets::of(self.value_after));
         let value_at = Offsets::of(self.value_at);
         let (to, from) = (y.bytes_ptr() as usize, values.bytes_ptr() as usize);
-        let part = |b: usize, to: usize, from: usize, own: Range<usize>, columns: Range<usize>| -> Result<()> {
+        let part = |b: usize,
+                    to: usize,
+                    from: usize,
+                    own: Range<usize>,
+                    columns: Range<usize>|
+         -> Result<()> {
             with_element!(y.dtype(), T => {
                 let to = (to as *mut T).add(self.before[b]);
                 let from = (from as *const T).add(self.value_before[b]);

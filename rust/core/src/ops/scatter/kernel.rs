@@ -62,12 +62,21 @@ impl<'a> Plan<'a> {
                         && o.place == next.place * next.n
                         && o.other == next.other * next.n =>
                 {
-                    *o = Dim { n: o.n * next.n, ..next }
+                    *o = Dim {
+                        n: o.n * next.n,
+                        ..next
+                    }
                 }
                 _ => dims.push(next),
             }
         }
-        let one = Dim { n: 1, index: 1, place: 0, other: 0, along: true };
+        let one = Dim {
+            n: 1,
+            index: 1,
+            place: 0,
+            other: 0,
+            along: true,
+        };
         let inner = dims.pop().unwrap_or(one);
         Plan {
             // SAFETY: contiguous host memory of this type, read only.
@@ -153,7 +162,11 @@ pub fn gather(x: &Tensor, dim: usize, index: &Tensor, y: &Tensor) -> Result<()> 
             }
         });
     });
-    if bad.into_inner() { p.check() } else { Ok(()) }
+    if bad.into_inner() {
+        p.check()
+    } else {
+        Ok(())
+    }
 }
 
 /// Combines `src` (a 0-d one stands for all) into `y[.., index[..], ..]` for a contiguous int64
@@ -164,7 +177,11 @@ pub fn scatter(y: &Tensor, dim: usize, index: &Tensor, src: &Tensor, mode: Mode)
     }
     let p = Plan::new(y, dim, index, |d| src.stride(d) as usize);
     let (outer, rows) = (
-        p.lead.iter().take_while(|d| !d.along).map(|d| d.n).product::<usize>(),
+        p.lead
+            .iter()
+            .take_while(|d| !d.along)
+            .map(|d| d.n)
+            .product::<usize>(),
         p.rows(),
     );
     let each = rows / outer;
@@ -201,7 +218,11 @@ pub fn scatter(y: &Tensor, dim: usize, index: &Tensor, src: &Tensor, mode: Mode)
             });
         }
     });
-    if bad.into_inner() { p.check() } else { Ok(()) }
+    if bad.into_inner() {
+        p.check()
+    } else {
+        Ok(())
+    }
 }
 
 // SAFETY: `to` and `from` hold the elements that the index and the steps (of places, of the

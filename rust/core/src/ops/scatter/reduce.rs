@@ -2,6 +2,7 @@
 
 use super::{gather, padded, scatter, Scatter};
 use crate::autograd::Vjp;
+use crate::bail;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
@@ -10,7 +11,6 @@ use crate::ops::copy::copy_host;
 use crate::ops::index::Mode;
 use crate::ops::pointwise::{apply, binary, compare, ternary};
 use crate::tensor::Tensor;
-use crate::bail;
 
 /// How `scatter_reduce` combines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -253,4 +253,3 @@ fn floor_div(x: &Tensor, by: &Tensor) -> Result<Tensor> {
         .collect();
     Tensor::from_slice(&q, x.shape(), DType::I64)?.to_dtype(x.dtype())
 }
-

@@ -157,4 +157,3 @@ pub fn search(
     let y = if small { y.to_dtype(DType::I32)? } else { y };
     y.to_device(values.device())
 }
-

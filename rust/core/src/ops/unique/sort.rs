@@ -120,7 +120,9 @@ fn by_sorting<T: Ordinal>(
     let to = starts.as_mut_ptr() as usize;
     parallel_for(parts, 1, |range| {
         for p in range {
-            let count = (p * GRAIN..n.min((p + 1) * GRAIN)).filter(|&i| begins(i)).count();
+            let count = (p * GRAIN..n.min((p + 1) * GRAIN))
+                .filter(|&i| begins(i))
+                .count();
             // SAFETY: each part has its own place.
             unsafe { *(to as *mut usize).add(p + 1) = count };
         }
