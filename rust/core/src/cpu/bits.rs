@@ -84,7 +84,7 @@ per_level! {
             *to.add(w) = word;
             count += word.count_ones() as usize;
         }
-        if n % 64 > 0 {
+        if !n.is_multiple_of(64) {
             bytes = [0; 64];
             for (i, b) in bytes.iter_mut().enumerate().take(n % 64) {
                 *b = (*x.add(n / 64 * 64 + i)).truth() as u8;

@@ -243,9 +243,6 @@ pub struct Sorted<'a, T> {
 }
 
 impl<T: Ordinal> Sorted<'_, T> {
-    pub fn len(&self) -> usize {
-        self.words.len()
-    }
     #[inline(always)]
     pub fn index(&self, i: usize) -> usize {
         self.words[i] as u32 as usize
@@ -584,7 +581,7 @@ mod tests {
                 f32::NEG_INFINITY,
                 -1e-40,
             ];
-            let s: Vec<f32> = f.iter().enumerate().map(|(i, &v)| match i % 9 {
+            let s = f.iter().enumerate().map(|(i, &v)| match i % 9 {
                 0 => special[i / 9 % 7],
                 _ => v as f32,
             });

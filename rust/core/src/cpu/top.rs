@@ -115,13 +115,13 @@ impl<K: Key> Candidates<K> {
 ///
 /// # Safety
 /// `x` has `n` elements, no more than fit 32 bits, and `is_few(k, n)`.
-pub unsafe fn first<'a, T: Ordinal>(
+pub unsafe fn first<T: Ordinal>(
     x: *const T,
     n: usize,
     k: usize,
     largest: bool,
-    room: &'a mut Candidates<T::Key>,
-) -> &'a [Keyed] {
+    room: &mut Candidates<T::Key>,
+) -> &[Keyed] {
     if n < 2 * CHUNK || !is_few(k, CHUNK) || in_parallel() {
         room.of(x, n, k, largest, 0);
     } else {
