@@ -316,6 +316,7 @@ macro_rules! reducible_float {
                     (Kind::SumExpFrom, _) => kernels::<$t, $t, SumExpFrom>(),
                 }
             }
+            #[inline(always)]
             fn is_nan(self) -> bool {
                 $t::is_nan(self)
             }
@@ -351,6 +352,7 @@ impl Reducible for i64 {
             _ => kernels::<i64, i64, Sum>(),
         }
     }
+    #[inline(always)]
     fn is_nan(self) -> bool {
         false
     }
