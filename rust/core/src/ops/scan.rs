@@ -27,7 +27,7 @@ fn walk<A: Copy + Send + Sync>(
     dim: usize,
     reverse: bool,
     init: A,
-    f: impl Fn(usize, usize, &mut A) + Sync,
+    f: impl Fn(usize, usize, &mut A) + Sync + Copy,
 ) {
     const TILE: usize = 64;
     let (outer, n, inner) = around(shape, dim);
@@ -38,23 +38,27 @@ fn walk<A: Copy + Send + Sync>(
         // Several lines at a time, since each step of one waits for the step before.
         const SIDE: usize = 8;
         return parallel_for(outer.div_ceil(SIDE), (1 << 14) / (n * SIDE) + 1, |range| {
+            // A copy on this stack, which no result can alias.
+            let f = f;
+            let (start, by) = if reverse { (n - 1, usize::MAX) } else { (0, 1) };
             let mut first = range.start * SIDE;
             let end = outer.min(range.end * SIDE);
             while first + SIDE <= end {
                 let mut state = [init; SIDE];
-                for step in 0..n {
-                    let k = if reverse { n - 1 - step } else { step };
+                let mut k = start;
+                for _ in 0..n {
                     for (j, s) in state.iter_mut().enumerate() {
                         f((first + j) * n + k, k, s);
                     }
+                    k = k.wrapping_add(by);
                 }
                 first += SIDE;
             }
             for o in first..end {
-                let mut state = init;
-                for step in 0..n {
-                    let k = if reverse { n - 1 - step } else { step };
+                let (mut state, mut k) = (init, start);
+                for _ in 0..n {
                     f(o * n + k, k, &mut state);
+                    k = k.wrapping_add(by);
                 }
             }
         });
@@ -94,8 +98,8 @@ fn walk_blocks<A: Copy + Send + Sync>(
     reverse: bool,
     init: A,
     plus: impl Fn(A, A) -> A + Sync,
-    add: impl Fn(usize, &mut A) + Sync,
-    set: impl Fn(usize, A) + Sync,
+    add: impl Fn(usize, &mut A) + Sync + Copy,
+    set: impl Fn(usize, A) + Sync + Copy,
 ) {
     const BLOCK: usize = 4096;
     const SIDE: usize = 8;
@@ -107,6 +111,7 @@ fn walk_blocks<A: Copy + Send + Sync>(
         // Several blocks at a time, as in `walk`.
         let pass = |write: bool| {
             parallel_for(blocks.div_ceil(SIDE), 1, |range| {
+                let (add, set) = (add, set);
                 for group in range {
                     let first = group * SIDE;
                     let mut state: [A; SIDE] = std::array::from_fn(|j| match write {
@@ -144,7 +149,8 @@ fn walk_blocks<A: Copy + Send + Sync>(
     }
 }
 
-/// A result that threads fill element by element.
+/// Elements that threads read, or fill one by one.
+#[derive(Clone, Copy)]
 struct Slots<T>(*mut T);
 // SAFETY: every element is written by one thread.
 unsafe impl<T> Sync for Slots<T> {}
@@ -157,7 +163,7 @@ impl<T> Slots<T> {
     where
         T: Copy,
     {
-        // SAFETY: as for `set`; nobody writes this element now.
+        // SAFETY: as for `set`; nobody writes this element at the same time.
         unsafe { *self.0.add(i) }
     }
     #[inline(always)]
@@ -241,12 +247,11 @@ impl Op for Cumsum {
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         with_compute!(self.dtype, T => {
             let x = x[0].to_dtype(self.dtype)?.prepared(T::DTYPE)?;
-            // SAFETY: contiguous host memory of this type.
-            let from = unsafe { x.slice::<T>() };
+            let from = Slots(x.ptr::<T>());
             filled::<T>(&y[0], |y| {
                 let y = Slots::of(y);
                 let init = <T as Widened>::Wide::of_i64(0);
-                let wide = |e: usize| <T as Widened>::Wide::from_element(from[e]);
+                let wide = move |e: usize| <T as Widened>::Wide::from_element(from.get(e));
                 if is_long(x.shape(), self.dim) {
                     return walk_blocks(
                         x.shape(),
@@ -254,11 +259,11 @@ impl Op for Cumsum {
                         self.reverse,
                         init,
                         Running::plus,
-                        |e, s| *s = s.plus(wide(e)),
-                        |e, s| y.set(e, s.to_element()),
+                        move |e, s| *s = s.plus(wide(e)),
+                        move |e, s| y.set(e, s.to_element()),
                     );
                 }
-                walk(x.shape(), self.dim, self.reverse, init, |e, _, s| {
+                walk(x.shape(), self.dim, self.reverse, init, move |e, _, s| {
                     *s = s.plus(wide(e));
                     y.set(e, s.to_element());
                 });
@@ -313,13 +318,12 @@ impl Op for Cumprod {
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         with_compute!(self.dtype, T => {
             let x = x[0].to_dtype(self.dtype)?.prepared(T::DTYPE)?;
-            // SAFETY: contiguous host memory of this type.
-            let from = unsafe { x.slice::<T>() };
+            let from = Slots(x.ptr::<T>());
             filled::<T>(&y[0], |y| {
                 let y = Slots::of(y);
                 let init = <T as Widened>::Wide::of_i64(1);
-                walk(x.shape(), self.dim, self.reverse, init, |e, _, s| {
-                    *s = s.times(<T as Widened>::Wide::from_element(from[e]));
+                walk(x.shape(), self.dim, self.reverse, init, move |e, _, s| {
+                    *s = s.times(<T as Widened>::Wide::from_element(from.get(e)));
                     y.set(e, s.to_element());
                 });
             });
@@ -375,15 +379,15 @@ impl Op for Recurrence {
         with_float!(x[0].dtype(), "cumprod_backward", T => {
             let dtype = T::DTYPE;
             let (a, b) = (x[0].prepared(dtype)?, x[1].prepared(dtype)?);
-            // SAFETY: contiguous host memory of this type.
-            let (from, by) = unsafe { (a.slice::<T>(), b.slice::<T>()) };
+            let (from, by) = (Slots(a.ptr::<T>()), Slots(b.ptr::<T>()));
             filled::<T>(&y[0], |y| {
                 let y = Slots::of(y);
+                let own = self.own;
                 // The state: the last result and the last coefficient.
-                walk(a.shape(), self.dim, self.reverse, None, |e, _, last: &mut Option<(f64, f64)>| {
-                    let (a, b) = (from[e].to_f64(), by[e].to_f64());
+                walk(a.shape(), self.dim, self.reverse, None, move |e, _, last: &mut Option<(f64, f64)>| {
+                    let (a, b) = (from.get(e).to_f64(), by.get(e).to_f64());
                     let s = match *last {
-                        Some((s, before)) => a + if self.own { b } else { before } * s,
+                        Some((s, before)) => a + if own { b } else { before } * s,
                         None => a,
                     };
                     *last = Some((s, b));
@@ -444,12 +448,11 @@ impl Op for Logcumsumexp {
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         with_float!(x[0].dtype(), "logcumsumexp_out_cpu", T => {
             let x = x[0].prepared(T::DTYPE)?;
-            // SAFETY: contiguous host memory of this type.
-            let from = unsafe { x.slice::<T>() };
+            let from = Slots(x.ptr::<T>());
             filled::<T>(&y[0], |y| {
                 let y = Slots::of(y);
-                walk(x.shape(), self.dim, false, f64::NEG_INFINITY, |e, _, s| {
-                    let v = from[e].to_f64();
+                walk(x.shape(), self.dim, false, f64::NEG_INFINITY, move |e, _, s| {
+                    let v = from.get(e).to_f64();
                     let (low, high) = if v < *s { (v, *s) } else { (*s, v) };
                     *s = if s.is_nan() || v.is_nan() {
                         f64::NAN
@@ -507,13 +510,12 @@ impl Op for CumulativeExtreme {
         let at = Slots::of(unsafe { y[1].slice_mut::<i64>() });
         with_compute!(x[0].dtype(), T => {
             let x = x[0].prepared(T::DTYPE)?;
-            // SAFETY: contiguous host memory of this type.
-            let from = unsafe { x.slice::<T>() };
+            let from = Slots(x.ptr::<T>());
             let largest = self.largest;
             filled::<T>(&y[0], |y| {
                 let y = Slots::of(y);
-                walk(x.shape(), self.dim, false, None, |e, k, s: &mut Option<(T, usize)>| {
-                    let v = from[e];
+                walk(x.shape(), self.dim, false, None, move |e, k, s: &mut Option<(T, usize)>| {
+                    let v = from.get(e);
                     let wins = |old: T| {
                         #[allow(clippy::eq_op)]
                         let (new_nan, old_nan) = (v != v, old != old);
