@@ -39,7 +39,7 @@ fn walk<A: Copy + Send + Sync>(
         const SIDE: usize = 8;
         return parallel_for(outer.div_ceil(SIDE), (1 << 14) / (n * SIDE) + 1, |range| {
             // A copy on this stack, which no result can alias.
-            let f = f;
+            let own = f;
             let (start, by) = if reverse { (n - 1, usize::MAX) } else { (0, 1) };
             let mut first = range.start * SIDE;
             let end = outer.min(range.end * SIDE);
@@ -48,7 +48,7 @@ fn walk<A: Copy + Send + Sync>(
                 let mut k = start;
                 for _ in 0..n {
                     for (j, s) in state.iter_mut().enumerate() {
-                        f((first + j) * n + k, k, s);
+                        own((first + j) * n + k, k, s);
                     }
                     k = k.wrapping_add(by);
                 }
@@ -57,7 +57,7 @@ fn walk<A: Copy + Send + Sync>(
             for o in first..end {
                 let (mut state, mut k) = (init, start);
                 for _ in 0..n {
-                    f(o * n + k, k, &mut state);
+                    own(o * n + k, k, &mut state);
                     k = k.wrapping_add(by);
                 }
             }
