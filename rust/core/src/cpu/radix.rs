@@ -225,6 +225,8 @@ impl<T> Ptr<T> {
 
 /// Elements from which on several threads sort one line.
 const SHARED: usize = 1 << 15;
+/// Elements below which comparing them is quicker.
+const SHORT: usize = 128;
 /// Bits per pass over long lines: 2048 places to write to stay in L2.
 const DIGIT: u32 = 11;
 
@@ -270,10 +272,10 @@ unsafe impl<T> Sync for Sorted<'_, T> {}
 
 impl Sorter {
     pub fn new(n: usize) -> Result<Sorter> {
-        let made = || Tensor::empty(&[n], DType::I64, Device::Cpu);
         Ok(Sorter {
-            a: made()?,
-            b: made()?,
+            a: Tensor::empty(&[n], DType::I64, Device::Cpu)?,
+            // Short lines are sorted in place.
+            b: Tensor::empty(&[if n < SHORT { 0 } else { n }], DType::I64, Device::Cpu)?,
             counts: Vec::new(),
         })
     }
@@ -290,7 +292,7 @@ impl Sorter {
     ) -> Sorted<'_, T> {
         // Both are as large as the longest line and contiguous.
         let a = &mut self.a.slice_mut::<u64>()[..n];
-        let b = &mut self.b.slice_mut::<u64>()[..n];
+        let b = &mut self.b.slice_mut::<u64>()[..if n < SHORT { 0 } else { n }];
         let shared = n >= SHARED && num_threads() > 1 && !in_parallel();
         let from = Ptr(x.cast_mut());
         let range = match shared {
@@ -304,7 +306,7 @@ impl Sorter {
             pack(from.get().cast_const(), r.start, r.end, scale, to.get())
         });
         let flipped = match n {
-            0..128 => {
+            0..SHORT => {
                 a.sort_unstable();
                 false
             }
