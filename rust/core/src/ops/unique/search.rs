@@ -30,7 +30,7 @@ per_level! {
         if edges.is_empty() {
             return out.fill(0);
         }
-        // The side as a constant.
+        // SAFETY: as for the function around it; `edges` are not empty. The side is a constant.
         #[inline(always)]
         #[allow(clippy::needless_range_loop)]
         unsafe fn some<T: Reducible, const RIGHT: bool>(edges: &[T], v: &[T; SIDE]) -> [usize; SIDE] {
