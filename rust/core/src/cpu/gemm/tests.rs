@@ -138,3 +138,61 @@ fn half_values_widen_exactly() {
         assert!(y.widen() == y.to_f32() || y.is_nan() && y.widen().is_nan());
     }
 }
+
+/// A matrix of small whole numbers that is nowhere in memory.
+struct Formula(usize);
+
+impl Formula {
+    fn at(&self, lane: usize, depth: usize) -> f32 {
+        ((lane * 7 + depth * self.0) % 11) as f32 - 5.0
+    }
+}
+
+impl Pack<f32> for Formula {
+    // SAFETY: as the trait says; sizes are checked.
+    unsafe fn pack(&self, lanes: Range<usize>, depth: Range<usize>, width: usize, dst: *mut f32) {
+        assert!(lanes.len() <= width && width <= 32 && depth.len() <= 256);
+        for (i, q) in depth.enumerate() {
+            for j in 0..width {
+                let x = if j < lanes.len() {
+                    self.at(lanes.start + j, q)
+                } else {
+                    0.0
+                };
+                dst.add(i * width + j).write(x);
+            }
+        }
+    }
+}
+
+#[test]
+fn operands_may_pack_themselves() {
+    set_num_threads(4);
+    let (a, b) = (Formula(3), Formula(5));
+    for (m, n, k) in [
+        (1, 1, 1),
+        (5, 40, 300),
+        (70, 33, 64),
+        (20, 1300, 20),
+        (3, 4, 0),
+    ] {
+        let (mut c, bias) = (vec![f32::NAN; m * n], vec![2.0f32; m]);
+        let p = Problem {
+            m,
+            n,
+            k,
+            alpha: 1.0,
+            a: Mat::new(std::ptr::null(), 0, 0),
+            b: Mat::new(std::ptr::null(), 0, 0),
+            beta: 0.5,
+            d: Mat::new(bias.as_ptr(), 1, 0),
+            c: Mat::new(c.as_mut_ptr(), n as isize, 1),
+        };
+        // SAFETY: C has m x n elements, the bias m.
+        unsafe { multiply_packed(&a, &b, &p) };
+        for (at, &c) in c.iter().enumerate() {
+            let sum: f32 = (0..k).map(|q| a.at(at / n, q) * b.at(at % n, q)).sum();
+            assert_eq!(c, sum + 1.0, "{m} {n} {k}");
+        }
+    }
+}
