@@ -259,6 +259,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
+    #[inline(always)]
     pub fn f64(self) -> f64 {
         match self {
             Scalar::Bool(b) => b as u8 as f64,
@@ -267,6 +268,7 @@ impl Scalar {
         }
     }
     /// The integer value; floats are truncated toward zero and saturate.
+    #[inline(always)]
     pub fn i64(self) -> i64 {
         match self {
             Scalar::Bool(b) => b as i64,

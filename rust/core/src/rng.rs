@@ -3,12 +3,44 @@
 //! [`Generator`] is the public handle; `engine` turns a seed into words; `fill` turns words into
 //! distributions by PyTorch's recipes, down to which draw feeds which element.
 
+/// Compiles a loop for AVX2 with FMA and for AVX-512 too, and picks at run time.
+macro_rules! vector_loop {
+    ($(#[$doc:meta])* fn $name:ident($($arg:ident: $t:ty),*) $body:block) => {
+        $(#[$doc])*
+        fn $name($($arg: $t),*) {
+            #[inline(always)]
+            fn plain($($arg: $t),*) $body
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx2,fma")]
+                fn avx2($($arg: $t),*) { plain($($arg),*) }
+                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+                fn avx512($($arg: $t),*) { plain($($arg),*) }
+                if is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vl")
+                {
+                    // SAFETY: the features were detected just now.
+                    return unsafe { avx512($($arg),*) };
+                }
+                if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                    // SAFETY: as above.
+                    return unsafe { avx2($($arg),*) };
+                }
+            }
+            plain($($arg),*)
+        }
+    };
+}
+
+pub(crate) use vector_loop;
+
 mod engine;
 mod fill;
 mod philox;
 
-pub use fill::Sample;
-pub use philox::Philox;
+pub use fill::{Sample, Share};
+pub use philox::{Philox, BLOCKS};
 
 use crate::error::{Error, Kind, Result};
 use engine::{Engine, STATE_BYTES};
@@ -105,13 +137,14 @@ impl Generator {
         T::uniform(&mut self.engine.lock(), out, lo, hi);
     }
 
-    /// Fills a contiguous tensor with normal numbers: in blocks of 16 from 16 elements on.
-    pub fn normal<T: Sample>(&self, out: &mut [T], mean: f64, std: f64) {
+    /// Fills a contiguous tensor with normal numbers: in blocks of 16 from 16 elements on. `share`
+    /// may spread the arithmetic over threads; draws are made by the caller alone.
+    pub fn normal<T: Sample>(&self, out: &mut [T], mean: f64, std: f64, share: Share) {
         let engine = &mut *self.engine.lock();
         if out.len() < 16 {
             fill::each(engine, out, |e| e.next_normal().mul_add(std, mean));
         } else {
-            T::normal_blocks(engine, out, mean, std);
+            T::normal_blocks(engine, out, mean, std, share);
         }
     }
 
@@ -160,13 +193,11 @@ impl Generator {
     /// Fills with ones of the probabilities in `p`; draws are float64 only where `p` is.
     pub fn bernoulli_each<T: Sample, P: Sample>(&self, out: &mut [T], p: &[P]) {
         let engine = &mut *self.engine.lock();
-        for (y, &p) in out.iter_mut().zip(p) {
-            let one = if P::DOUBLE {
-                engine.next_uniform() < p.to_f64()
-            } else {
-                engine.next_uniform_f32() < p.to_f64() as f32
-            };
-            *y = T::from_i64(one as i64);
+        if !P::DOUBLE {
+            return fill::bernoulli_each(engine, out, p);
+        }
+        for (y, p) in out.iter_mut().zip(p) {
+            *y = T::from_i64((engine.next_uniform() < p.to_f64()) as i64);
         }
     }
 
@@ -256,7 +287,7 @@ mod tests {
         seeded().uniform(&mut x, 0.0, 1.0);
         assert_eq!(x, [0.496_256_6, 0.768_221_8, 0.088_477_43]);
         let mut n = [0f32; 16];
-        seeded().normal(&mut n, 0.0, 1.0);
+        seeded().normal(&mut n, 0.0, 1.0, &|n, f| f(0..n));
         assert_eq!(n[..3], [-1.125_839_8, -1.152_360_2, -0.250_578_58]);
         let mut p = [0i64; 5];
         seeded().randperm(&mut p);

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::gpu::kernels::{pointwise::pointwise, random};
 use crate::gpu::{Acc, Gpu};
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
-use crate::rng::{default_generator, Philox};
+use crate::rng::{default_generator, vector_loop, Philox, BLOCKS};
 use crate::schema::Value;
 use crate::shape::Dims;
 use crate::tensor::Tensor;
@@ -19,7 +19,41 @@ use crate::{ensure, transfer, with_float};
 use smallvec::SmallVec;
 
 /// Elements are handled in blocks of this many.
-const BLOCK: usize = 256;
+const BLOCK: usize = 4 * BLOCKS;
+
+vector_loop! {
+    /// Which words are at most `last`, in the order of blocks; none if not `any`.
+    fn keep_below(words: &[[u32; BLOCKS]; 4], any: bool, last: u32, kept: &mut [u8; BLOCK]) {
+        for (j, four) in kept.chunks_exact_mut(4).enumerate() {
+            for (k, w) in four.iter_mut().zip(words) {
+                *k = ((w[j] <= last) & any) as u8;
+            }
+        }
+    }
+}
+
+/// A type that dropout computes in.
+trait Maskable: Sized {
+    /// Multiplies by `scale` where kept, else by zero.
+    fn mask(x: &mut [Self], kept: &[u8], scale: Self);
+}
+macro_rules! masked {
+    ($($t:ident)*) => { $(
+        impl Maskable for $t {
+            fn mask(x: &mut [$t], kept: &[u8], scale: $t) {
+                vector_loop! {
+                    fn run(x: &mut [$t], kept: &[u8], scale: $t) {
+                        for (v, &k) in x.iter_mut().zip(kept) {
+                            *v *= if k != 0 { scale } else { 0.0 };
+                        }
+                    }
+                }
+                run(x, kept, scale);
+            }
+        }
+    )* };
+}
+masked!(f32 f64);
 
 /// `x * mask * scale` with a mask drawn here; the mask is the second result.
 #[derive(Clone, Debug)]
@@ -61,6 +95,7 @@ impl Op for Dropout {
         let x = x[0].prepared(dtype)?;
         // A word below the threshold keeps its element: exact to 2^-32.
         let keep = ((1.0 - self.p) * 4_294_967_296.0).round() as u64;
+        let (any, last) = (keep > 0, keep.saturating_sub(1) as u32);
         let size = dtype.size();
         let (from, to) = (x.bytes_ptr() as usize, y[0].bytes_ptr() as usize);
         let mask = y[1].bytes_ptr() as usize;
@@ -69,22 +104,17 @@ impl Op for Dropout {
             parallel_for(n.div_ceil(BLOCK), 32, |blocks| {
                 let mut buffer = [0 as T; BLOCK];
                 let mut kept = [0u8; BLOCK];
+                let mut words = [[0u32; BLOCKS]; 4];
                 for block in blocks {
                     let start = block * BLOCK;
                     let len = BLOCK.min(n - start);
-                    for (j, four) in kept.chunks_exact_mut(4).enumerate() {
-                        let words = self.stream.block((start / 4 + j) as u64);
-                        for (k, w) in four.iter_mut().zip(words) {
-                            *k = ((w as u64) < keep) as u8;
-                        }
-                    }
+                    self.stream.blocks((start / 4) as u64, &mut words);
+                    keep_below(&words, any, last, &mut kept);
                     // SAFETY: blocks are disjoint parts of contiguous tensors of `n` elements.
                     unsafe {
                         let at = (from + start * size) as *const u8;
                         load(dtype, at, size as isize, len, buffer.as_mut_ptr());
-                        for (v, &k) in buffer[..len].iter_mut().zip(&kept) {
-                            *v = if k != 0 { *v * scale } else { *v * 0.0 };
-                        }
+                        T::mask(&mut buffer[..len], &kept, scale);
                         let at = (to + start * size) as *mut u8;
                         store(dtype, at, size as isize, len, buffer.as_ptr());
                         std::ptr::copy_nonoverlapping(
@@ -156,9 +186,7 @@ impl Op for Masked {
                         let kept = std::slice::from_raw_parts((mask + start) as *const u8, len);
                         let at = (from + start * size) as *const u8;
                         load(dtype, at, size as isize, len, buffer.as_mut_ptr());
-                        for (v, &k) in buffer[..len].iter_mut().zip(kept) {
-                            *v *= if k != 0 { scale } else { 0.0 };
-                        }
+                        T::mask(&mut buffer[..len], kept, scale);
                         let at = (to + start * size) as *mut u8;
                         store(dtype, at, size as isize, len, buffer.as_ptr());
                     }

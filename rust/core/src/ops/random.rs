@@ -2,6 +2,7 @@
 
 use super::create::{check_range, like, zero_grads, Options};
 use crate::autograd::Vjp;
+use crate::cpu::pool::parallel_for;
 use crate::dispatch;
 use crate::dtype::{default_dtype, DType};
 use crate::error::Result;
@@ -56,6 +57,9 @@ macro_rules! with_sample_float {
 }
 
 pub(super) use {with_sample, with_sample_float};
+
+/// Blocks of 16 normal numbers below which a second thread costs more than it gains.
+const NORMAL_GRAIN: usize = 1 << 9;
 
 /// A distribution with its parameters.
 #[derive(Clone, Copy, Debug)]
@@ -174,7 +178,9 @@ impl Draw {
                 let y = slice::<T>(t);
                 match self.what {
                     D::Uniform(a, b) => g.uniform(y, a, b),
-                    D::Normal(mean, std) if whole => g.normal(y, mean, std),
+                    D::Normal(mean, std) if whole => {
+                        g.normal(y, mean, std, &|n, f| parallel_for(n, NORMAL_GRAIN, f))
+                    }
                     D::Normal(mean, std) => g.normal_serial(y, mean, std),
                     D::LogNormal(mean, std) => g.log_normal(y, mean, std),
                     D::Exponential(rate) => g.exponential(y, rate),

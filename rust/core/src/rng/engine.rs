@@ -35,6 +35,26 @@ fn twist(far: u32, upper: u32, lower: u32) -> u32 {
     far ^ (mixed >> 1) ^ (0x9908_b0df & 0u32.wrapping_sub(lower & 1))
 }
 
+vector_loop! {
+    fn twist_all(w: &mut [u32; N]) {
+        for i in 0..N - M {
+            w[i] = twist(w[i + M], w[i], w[i + 1]);
+        }
+        for i in N - M..N - 1 {
+            w[i] = twist(w[i + M - N], w[i], w[i + 1]);
+        }
+        w[N - 1] = twist(w[M - 1], w[N - 1], w[0]);
+    }
+}
+
+vector_loop! {
+    fn temper_all(words: &[u32], out: &mut [u32]) {
+        for (y, &w) in out.iter_mut().zip(words) {
+            *y = temper(w);
+        }
+    }
+}
+
 impl Engine {
     pub fn new(seed: u64) -> Self {
         let mut words = [0; N];
@@ -56,14 +76,7 @@ impl Engine {
     }
 
     fn refill(&mut self) {
-        let w = &mut self.words;
-        for i in 0..N - M {
-            w[i] = twist(w[i + M], w[i], w[i + 1]);
-        }
-        for i in N - M..N - 1 {
-            w[i] = twist(w[i + M - N], w[i], w[i + 1]);
-        }
-        w[N - 1] = twist(w[M - 1], w[N - 1], w[0]);
+        twist_all(&mut self.words);
         self.left = N;
         self.next = 0;
     }
@@ -95,9 +108,7 @@ impl Engine {
             }
             let some = (self.left - 1).min(out.len() - done);
             let from = &self.words[self.next..self.next + some];
-            for (y, &w) in out[done..done + some].iter_mut().zip(from) {
-                *y = temper(w);
-            }
+            temper_all(from, &mut out[done..done + some]);
             self.left -= some;
             self.next += some;
             done += some;

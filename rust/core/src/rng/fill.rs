@@ -2,9 +2,30 @@
 
 use super::engine::Engine;
 use half::{bf16, f16};
+use std::ops::Range;
 
 /// Words are drawn in blocks of this many, so that their conversion is a vector loop.
 const BLOCK: usize = 1024;
+
+/// Calls a function on ranges that together cover `0..n` once, on as many threads as it likes.
+pub type Share<'a> = &'a dyn Fn(usize, &(dyn Fn(Range<usize>) + Sync));
+
+/// Calls `f` on parts of whole blocks of 16 elements; the last part has the ragged end too.
+fn share_blocks<T: Send + Sync>(out: &mut [T], share: Share, f: impl Fn(&mut [T]) + Sync) {
+    let n = out.len();
+    let blocks = n / 16;
+    let address = out.as_mut_ptr() as usize;
+    share(blocks, &|range: Range<usize>| {
+        let end = if range.end == blocks {
+            n
+        } else {
+            range.end * 16
+        };
+        let start = range.start * 16;
+        // SAFETY: ranges are disjoint parts of `out`, which is borrowed until all are done.
+        f(unsafe { std::slice::from_raw_parts_mut((address as *mut T).add(start), end - start) });
+    });
+}
 
 /// An element type that can be sampled.
 pub trait Sample: Copy + Send + Sync + 'static {
@@ -29,7 +50,7 @@ pub trait Sample: Copy + Send + Sync + 'static {
         });
     }
     /// Normal numbers for 16 or more elements.
-    fn normal_blocks(engine: &mut Engine, out: &mut [Self], mean: f64, std: f64) {
+    fn normal_blocks(engine: &mut Engine, out: &mut [Self], mean: f64, std: f64, _share: Share) {
         half_normal(engine, out, mean as f32, std as f32);
     }
 }
@@ -98,11 +119,11 @@ impl Sample for f32 {
             uniform_loop(block, part, lo, width);
         }
     }
-    fn normal_blocks(engine: &mut Engine, out: &mut [f32], mean: f64, std: f64) {
+    fn normal_blocks(engine: &mut Engine, out: &mut [f32], mean: f64, std: f64, share: Share) {
         Self::uniform(engine, out, 0.0, 1.0);
         let (mean, std) = (mean as f32, std as f32);
         let last = out.len() - 16;
-        box_muller(&mut out[..last + 16], mean, std);
+        share_blocks(out, share, |part| box_muller(part, mean, std));
         if !out.len().is_multiple_of(16) {
             Self::uniform(engine, &mut out[last..], 0.0, 1.0);
             box_muller(&mut out[last..], mean, std);
@@ -124,9 +145,14 @@ impl Sample for f64 {
     }
     fn uniform(engine: &mut Engine, out: &mut [f64], lo: f64, hi: f64) {
         let width = hi - lo;
-        out.fill_with(|| engine.next_uniform().mul_add(width, lo));
+        let mut block = [0; BLOCK];
+        for part in out.chunks_mut(BLOCK / 2) {
+            let block = &mut block[..2 * part.len()];
+            engine.fill(block);
+            uniform_loop_f64(block, part, lo, width);
+        }
     }
-    fn normal_blocks(engine: &mut Engine, out: &mut [f64], mean: f64, std: f64) {
+    fn normal_blocks(engine: &mut Engine, out: &mut [f64], mean: f64, std: f64, share: Share) {
         Self::uniform(engine, out, 0.0, 1.0);
         let pairs = |block: &mut [f64]| {
             for j in 0..8 {
@@ -136,7 +162,7 @@ impl Sample for f64 {
                 block[j + 8] = (radius * angle.sin()).mul_add(std, mean);
             }
         };
-        out.chunks_exact_mut(16).for_each(pairs);
+        share_blocks(out, share, |part| part.chunks_exact_mut(16).for_each(pairs));
         if !out.len().is_multiple_of(16) {
             let last = out.len() - 16;
             Self::uniform(engine, &mut out[last..], 0.0, 1.0);
@@ -145,20 +171,22 @@ impl Sample for f64 {
     }
 }
 
-/// The half types fill and transform 16 numbers at a time; a ragged end makes its last 16 anew.
+/// The half types transform in float32; a ragged end makes its last 16 numbers anew.
 fn half_normal<T: Sample>(engine: &mut Engine, out: &mut [T], mean: f32, std: f32) {
-    let mut one = |part: &mut [T]| {
-        let mut block = [0f32; 16];
-        f32::uniform(engine, &mut block, 0.0, 1.0);
-        box_muller(&mut block, mean, std);
+    let mut block = [0f32; BLOCK];
+    let mut make = |part: &mut [T]| {
+        let block = &mut block[..part.len()];
+        f32::uniform(engine, block, 0.0, 1.0);
+        box_muller(block, mean, std);
         for (y, x) in part.iter_mut().zip(block) {
-            *y = T::from_f64(x as f64);
+            *y = T::from_f64(*x as f64);
         }
     };
-    out.chunks_exact_mut(16).for_each(&mut one);
-    if !out.len().is_multiple_of(16) {
+    let whole = out.len() / 16 * 16;
+    out[..whole].chunks_mut(BLOCK).for_each(&mut make);
+    if out.len() > whole {
         let last = out.len() - 16;
-        one(&mut out[last..]);
+        make(&mut out[last..]);
     }
 }
 
@@ -185,40 +213,49 @@ fn unit(u: u32) -> f32 {
     (u & 0xff_ffff) as i32 as f32 * (1.0 / 16_777_216.0)
 }
 
-/// Compiles a loop for AVX2 with FMA and for AVX-512 too, and picks at run time.
-macro_rules! vector_loop {
-    ($(#[$doc:meta])* fn $name:ident($($arg:ident: $t:ty),*) $body:block) => {
-        $(#[$doc])*
-        fn $name($($arg: $t),*) {
-            #[inline(always)]
-            fn plain($($arg: $t),*) $body
-            #[cfg(target_arch = "x86_64")]
-            {
-                #[target_feature(enable = "avx2,fma")]
-                fn avx2($($arg: $t),*) { plain($($arg),*) }
-                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-                fn avx512($($arg: $t),*) { plain($($arg),*) }
-                if is_x86_feature_detected!("avx512bw")
-                    && is_x86_feature_detected!("avx512dq")
-                    && is_x86_feature_detected!("avx512vl")
-                {
-                    // SAFETY: the features were detected just now.
-                    return unsafe { avx512($($arg),*) };
-                }
-                if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                    // SAFETY: as above.
-                    return unsafe { avx2($($arg),*) };
-                }
-            }
-            plain($($arg),*)
-        }
-    };
+/// The low 53 bits of two words, the first uppermost.
+#[inline(always)]
+fn bits_53(high: u32, low: u32) -> u64 {
+    ((high & 0x1f_ffff) as u64) << 32 | low as u64
 }
 
 vector_loop! {
     fn uniform_loop(block: &[u32], out: &mut [f32], lo: f32, width: f32) {
         for (y, &u) in out.iter_mut().zip(block) {
             *y = unit(u).mul_add(width, lo);
+        }
+    }
+}
+
+vector_loop! {
+    /// A number of 53 bits from each two words, the first uppermost.
+    fn uniform_loop_f64(block: &[u32], out: &mut [f64], lo: f64, width: f64) {
+        for (y, pair) in out.iter_mut().zip(block.chunks_exact(2)) {
+            *y = (bits_53(pair[0], pair[1]) as i64 as f64 * (1.0 / (1u64 << 53) as f64))
+                .mul_add(width, lo);
+        }
+    }
+}
+
+vector_loop! {
+    /// Whether the number in [0, 1) of each two words is below a limit, given times 2^53.
+    fn below_loop(block: &[u32], out: &mut [u8], limit: u64) {
+        for (y, pair) in out.iter_mut().zip(block.chunks_exact(2)) {
+            *y = (bits_53(pair[0], pair[1]) < limit) as u8;
+        }
+    }
+}
+
+vector_loop! {
+    /// Each word modulo `m - step * i`. The quotient of two 32-bit integers in float64 never rounds
+    /// up to an integer.
+    fn remainders(words: &mut [u32], m: u32, step: u32) {
+        let (mut i, m) = (0u32, m as f64);
+        for u in words {
+            let v = *u as f64;
+            let d = m - (step * i) as f64;
+            *u = (v - d * (v / d).floor()) as u32;
+            i += 1;
         }
     }
 }
@@ -293,8 +330,31 @@ fn sin_cos(x: f32) -> (f32, f32) {
 }
 
 pub(super) fn bernoulli<T: Sample>(engine: &mut Engine, out: &mut [T], p: f64) {
-    let (zero, one) = (T::from_i64(0), T::from_i64(1));
-    out.fill_with(|| if engine.next_uniform() < p { one } else { zero });
+    let numbers = [T::from_i64(0), T::from_i64(1)];
+    // Exact: a power of two times p, and the numbers below it are integers.
+    let limit = (p * (1u64 << 53) as f64).ceil() as u64;
+    let (mut block, mut ones) = ([0; BLOCK], [0; BLOCK / 2]);
+    for part in out.chunks_mut(BLOCK / 2) {
+        let block = &mut block[..2 * part.len()];
+        engine.fill(block);
+        below_loop(block, &mut ones, limit);
+        for (y, &one) in part.iter_mut().zip(&ones) {
+            *y = numbers[one as usize & 1];
+        }
+    }
+}
+
+/// Ones of the probabilities in `p`, from 24 bits each.
+pub(super) fn bernoulli_each<T: Sample, P: Sample>(e: &mut Engine, out: &mut [T], p: &[P]) {
+    let numbers = [T::from_i64(0), T::from_i64(1)];
+    let mut block = [0; BLOCK];
+    for (part, p) in out.chunks_mut(BLOCK).zip(p.chunks(BLOCK)) {
+        let block = &mut block[..part.len()];
+        e.fill(block);
+        for ((y, p), &u) in part.iter_mut().zip(p).zip(&*block) {
+            *y = numbers[(unit(u) < p.to_f64() as f32) as usize];
+        }
+    }
 }
 
 /// One Poisson number: products of uniforms for small rates, from 10 on the transformed rejection
@@ -344,27 +404,58 @@ pub(super) fn random_range<T: Sample>(e: &mut Engine, out: &mut [T], base: i64, 
     } else if range >> 28 != 0 {
         out.fill_with(|| T::from_i64(base.wrapping_add((e.next_u64() % range) as i64)));
     } else {
-        let range = range as u32;
-        words(e, out, |u| {
-            T::from_i64(base.wrapping_add((u % range) as i64))
-        });
+        let mut block = [0; BLOCK];
+        for part in out.chunks_mut(BLOCK) {
+            let block = &mut block[..part.len()];
+            e.fill(block);
+            remainders(block, range as u32, 0);
+            for (y, &u) in part.iter_mut().zip(&*block) {
+                *y = T::from_i64(base.wrapping_add(u as i64));
+            }
+        }
     }
 }
 
 /// Fisher-Yates. Large sizes draw 64 bits, so that the remainder stays all but uniform.
 pub(super) fn randperm<T: Sample>(engine: &mut Engine, out: &mut [T]) {
     let n = out.len() as u64;
+    if n >= u32::MAX as u64 / 20 {
+        for (i, y) in out.iter_mut().enumerate() {
+            *y = T::from_i64(i as i64);
+        }
+        for i in 0..n - 1 {
+            out.swap(i as usize, (i + engine.next_u64() % (n - i)) as usize);
+        }
+        return;
+    }
+    // From here on half the memory to jump about in is worth a second pass.
+    if std::mem::size_of::<T>() == 8 && n >= 1 << 16 {
+        let mut order: Vec<u32> = (0..n as u32).collect();
+        shuffle(engine, &mut order);
+        for (y, i) in out.iter_mut().zip(order) {
+            *y = T::from_i64(i as i64);
+        }
+        return;
+    }
     for (i, y) in out.iter_mut().enumerate() {
         *y = T::from_i64(i as i64);
     }
-    let wide = n >= u32::MAX as u64 / 20;
-    for i in 0..n.saturating_sub(1) {
-        let draw = if wide {
-            engine.next_u64()
-        } else {
-            engine.next_u32() as u64
-        };
-        out.swap(i as usize, (i + draw % (n - i)) as usize);
+    shuffle(engine, out);
+}
+
+fn shuffle<T>(engine: &mut Engine, out: &mut [T]) {
+    let n = out.len();
+    let draws = n.saturating_sub(1);
+    let mut block = [0; 256];
+    let mut at = 0;
+    while at < draws {
+        let block = &mut block[..256.min(draws - at)];
+        engine.fill(block);
+        remainders(block, (n - at) as u32, 1);
+        for (i, &r) in block.iter().enumerate() {
+            out.swap(at + i, at + i + r as usize);
+        }
+        at += block.len();
     }
 }
 
@@ -390,7 +481,12 @@ pub(super) fn multinomial<T: Sample>(
                 i as i64,
             ));
         }
-        race.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let order = |a: &(f64, i64), b: &(f64, i64)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+        if out.len() < race.len() / 4 && !out.is_empty() {
+            race.select_nth_unstable_by(out.len() - 1, order);
+            race.truncate(out.len());
+        }
+        race.sort_unstable_by(order);
         for (y, (_, i)) in out.iter_mut().zip(race) {
             *y = i;
         }

@@ -50,10 +50,30 @@ impl Philox {
         c
     }
 
+    /// Blocks `first..first + 64` by words: `words[k][i]` is word `k` of block `first + i`.
+    pub fn blocks(&self, first: u64, words: &mut [[u32; BLOCKS]; 4]) {
+        blocks(self, first, words);
+    }
+
     /// Returns the number in [0, 1) that belongs to element `i`.
     #[inline(always)]
     pub fn uniform(&self, i: u64) -> f32 {
         (self.block(i >> 2)[(i & 3) as usize] >> 8) as f32 * (1.0 / 16_777_216.0)
+    }
+}
+
+/// How many blocks [`Philox::blocks`] makes at once.
+pub const BLOCKS: usize = 64;
+
+vector_loop! {
+    fn blocks(stream: &Philox, first: u64, words: &mut [[u32; BLOCKS]; 4]) {
+        for i in 0..BLOCKS {
+            let b = stream.block(first + i as u64);
+            words[0][i] = b[0];
+            words[1][i] = b[1];
+            words[2][i] = b[2];
+            words[3][i] = b[3];
+        }
     }
 }
 

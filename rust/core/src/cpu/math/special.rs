@@ -1,4 +1,4 @@
-//! Gamma's relatives, inverse error functions and Bessel functions in float64.
+//! Gamma's relatives and inverse error functions in float64.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI, SQRT_2, TAU};
 
@@ -151,32 +151,6 @@ fn erfc_inverse(q: f64) -> f64 {
     y
 }
 
-/// The inverse of erf; infinite at -1 and 1, NaN beyond.
-pub fn erfinv(x: f64) -> f64 {
-    let z = x.abs();
-    if z == 1.0 {
-        return f64::INFINITY.copysign(x);
-    }
-    if z.is_nan() || z > 1.0 {
-        return f64::NAN;
-    }
-    if z < 1e-8 {
-        // The next term is z^3 pi / 12.
-        return x / std::f64::consts::FRAC_2_SQRT_PI;
-    }
-    if z > 0.5 {
-        return erfc_inverse(1.0 - z).copysign(x);
-    }
-    let l = (-z * z).ln_1p();
-    let a = 2.0 / (PI * 0.147) + 0.5 * l;
-    let mut y = ((a * a - l / 0.147).sqrt() - a).max(0.0).sqrt();
-    for _ in 0..3 {
-        let u = (libm::erf(y) - z) / (std::f64::consts::FRAC_2_SQRT_PI * (-y * y).exp());
-        y -= u / (1.0 + y * u);
-    }
-    y.copysign(x)
-}
-
 /// The x left of which the standard normal density has the area p.
 pub fn ndtri(p: f64) -> f64 {
     if !(0.0..=1.0).contains(&p) {
@@ -203,67 +177,4 @@ pub fn log_ndtr(x: f64) -> f64 {
         .rev()
         .fold(1.0, |t, k| 1.0 - (2 * k - 1) as f64 * z * t);
     -0.5 * x * x - (-x).ln() - 0.5 * TAU.ln() + tail.ln()
-}
-
-/// e^-|x| times the modified Bessel function of order `n`, 0 or 1, at |x|.
-fn bessel_scaled(n: f64, x: f64) -> f64 {
-    let z = x.abs();
-    if z.is_nan() {
-        return z;
-    }
-    if z == f64::INFINITY {
-        return 0.0;
-    }
-    if z < 25.0 {
-        // The power series has no negative terms.
-        let q = 0.25 * z * z;
-        let mut term = if n == 0.0 { 1.0 } else { 0.5 * z };
-        let (mut sum, mut k) = (term, 1.0);
-        while term > sum * 1e-17 {
-            term *= q / (k * (k + n));
-            sum += term;
-            k += 1.0;
-        }
-        return sum * (-z).exp();
-    }
-    // Hankel's series; its smallest term is about e^-2z.
-    let mu = 4.0 * n * n;
-    let (mut term, mut sum, mut k) = (1.0f64, 1.0, 1.0);
-    while term.abs() > 1e-17 && k < 40.0 {
-        let odd = 2.0 * k - 1.0;
-        term *= (odd * odd - mu) / (8.0 * k * z);
-        sum += term;
-        k += 1.0;
-    }
-    sum / (TAU * z).sqrt()
-}
-
-/// Multiplies by e^|x|, which may overflow where the product does not.
-fn grow(y: f64, x: f64) -> f64 {
-    let half = (0.5 * x.abs()).exp();
-    if half.is_infinite() {
-        half
-    } else {
-        y * half * half
-    }
-}
-
-/// The modified Bessel function of order 0.
-pub fn i0(x: f64) -> f64 {
-    grow(i0e(x), x)
-}
-
-/// e^-|x| i0(x).
-pub fn i0e(x: f64) -> f64 {
-    bessel_scaled(0.0, x)
-}
-
-/// The modified Bessel function of order 1.
-pub fn i1(x: f64) -> f64 {
-    grow(bessel_scaled(1.0, x), x).copysign(x)
-}
-
-/// e^-|x| i1(x).
-pub fn i1e(x: f64) -> f64 {
-    bessel_scaled(1.0, x).copysign(x)
 }

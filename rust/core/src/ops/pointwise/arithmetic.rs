@@ -74,13 +74,20 @@ fn power(a: &Args, x: &Tensor, e: Scalar) -> Result<Value> {
     match e.f64() {
         2.0 => a.apply(Square, [x]),
         3.0 => a.apply(Cube, [x]),
+        e @ (-2.0 | -1.0 | 0.0 | 1.0 | 4.0) => a.apply(SmallPower { e: e as i64 }, [x]),
         0.5 | -0.5 if !t.is_complex() => a.apply(
             RootPower {
                 inverse: e.f64() < 0.0,
             },
             [x],
         ),
-        _ => a.apply(PowNumber { e }, [x]),
+        _ => a.apply(
+            PowNumber {
+                e: e.f64(),
+                n: e.i64(),
+            },
+            [x],
+        ),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The loops over a formula, one for each instruction set.
 
-use super::{Pointwise, Real};
+use super::near::Float;
+use super::Pointwise;
 use crate::cpu::pointwise::Kernel;
 use crate::cpu::{level, Level};
 
@@ -17,16 +18,65 @@ unsafe fn at<R: Copy, const N: usize>(x: &[*const R; N], i: usize) -> [R; N] {
     a
 }
 
+// SAFETY: as for `at`.
+#[inline(always)]
+unsafe fn near_at<R: Float, const N: usize>(x: &[*const R; N], i: usize) -> [R::Near; N] {
+    let mut a = [(*x[0].add(i)).near(); N];
+    let mut j = 1;
+    while j < N {
+        a[j] = (*x[j].add(i)).near();
+        j += 1;
+    }
+    a
+}
+
+/// Computes `y[i] = near(i)` for `i < n`, and `exact(i)` where that is marked. Every element is read
+/// before the block that holds it is written, since `y` may be an operand.
+// SAFETY: `y` has room for `n`.
+#[inline(always)]
+unsafe fn marked<R: Float>(
+    y: *mut R,
+    n: usize,
+    near: impl Fn(usize) -> R::Near,
+    exact: impl Fn(usize) -> R,
+) {
+    const BLOCK: usize = 128;
+    let mut block = [R::lit(0.0); BLOCK];
+    let mut start = 0;
+    while start < n {
+        let len = BLOCK.min(n - start);
+        let mut any = R::Mark::default();
+        for j in 0..len {
+            let (v, mark) = R::parts(near(start + j));
+            block[j] = v;
+            any = any | mark;
+        }
+        if any != R::Mark::default() {
+            for j in 0..len {
+                if R::parts(near(start + j)).1 != R::Mark::default() {
+                    block[j] = exact(start + j);
+                }
+            }
+        }
+        std::ptr::copy_nonoverlapping(block.as_ptr(), y.add(start), len);
+        start += len;
+    }
+}
+
 // SAFETY: `params` is a `P`; `x` holds N pointers to `n` elements, and `y` has room for `n`.
 #[inline(always)]
-unsafe fn forward<P: Pointwise<N>, R: Real, const N: usize>(
+unsafe fn forward<P: Pointwise<N>, R: Float, const N: usize>(
     params: *const (),
     x: *const *const R,
     y: *mut R,
     n: usize,
 ) {
-    let op = &*params.cast::<P>();
+    // A copy, so that no store through `y` can be a store to a parameter.
+    let op = (*params.cast::<P>()).clone();
     let x = *x.cast::<[*const R; N]>();
+    if P::GUARDED {
+        return marked(y, n, |i| op.f(near_at(&x, i)), |i| op.f(at(&x, i)));
+    }
     for i in 0..n {
         *y.add(i) = op.f(at(&x, i));
     }
@@ -39,7 +89,8 @@ pub(super) unsafe fn forward_int<P: Pointwise<N>, const N: usize>(
     y: *mut i64,
     n: usize,
 ) {
-    let op = &*params.cast::<P>();
+    // A copy, so that no store through `y` can be a store to a parameter.
+    let op = (*params.cast::<P>()).clone();
     let x = *x.cast::<[*const i64; N]>();
     for i in 0..n {
         *y.add(i) = op.int(at(&x, i));
@@ -48,7 +99,7 @@ pub(super) unsafe fn forward_int<P: Pointwise<N>, const N: usize>(
 
 // SAFETY: `params` is a `P`; `x` holds N + 2 pointers to `n` elements, and `d` has room for `n`.
 #[inline(always)]
-unsafe fn gradient<P: Pointwise<N>, R: Real, const N: usize, const I: usize>(
+unsafe fn gradient<P: Pointwise<N>, R: Float, const N: usize, const I: usize>(
     params: *const (),
     x: *const *const R,
     d: *mut R,
@@ -57,9 +108,14 @@ unsafe fn gradient<P: Pointwise<N>, R: Real, const N: usize, const I: usize>(
     if I >= N {
         return;
     }
-    let op = &*params.cast::<P>();
+    // A copy, so that no store through `y` can be a store to a parameter.
+    let op = (*params.cast::<P>()).clone();
     let (g, y) = (*x, *x.add(1));
     let x = *x.add(2).cast::<[*const R; N]>();
+    if P::GUARDED {
+        let near = |i| op.df(near_at(&x, i), (*y.add(i)).near(), (*g.add(i)).near())[I];
+        return marked(d, n, near, |i| op.df(at(&x, i), *y.add(i), *g.add(i))[I]);
+    }
     for i in 0..n {
         *d.add(i) = op.df(at(&x, i), *y.add(i), *g.add(i))[I];
     }

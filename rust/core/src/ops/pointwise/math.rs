@@ -46,6 +46,7 @@ fn polygamma(a: &Args, n: i64, x: &Tensor) -> Result<Value> {
     );
     match u32::try_from(n) {
         Ok(0) => a.apply(Digamma, [x]),
+        Ok(1) => a.apply(Trigamma, [x]),
         Ok(n) if n < 1 << 20 => a.apply(Polygamma { n }, [x]),
         _ => crate::bail!(Runtime, "polygamma(n, x): n must be below 2^20, got {n}"),
     }

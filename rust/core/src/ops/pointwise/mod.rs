@@ -10,6 +10,7 @@ mod dual;
 pub mod expr;
 mod kernels;
 pub mod math;
+mod near;
 pub mod real;
 pub mod special;
 pub mod ternary;
@@ -65,6 +66,9 @@ pub trait Pointwise<const N: usize>: Debug + Clone + Send + Sync + 'static {
     const OPAQUE: Mask = 0;
     /// Whether the result never needs a gradient.
     const DETACHED: bool = false;
+    /// Whether loops use the vector code of functions that does not reach every argument; without
+    /// it such functions (`sin`, `cos`, `tan`) are exact everywhere and scalar.
+    const GUARDED: bool = false;
     /// What the op means for complex numbers.
     const COMPLEX: Complex = Complex::No;
     fn f<R: Real>(&self, x: [R; N]) -> R;
@@ -102,6 +106,7 @@ macro_rules! pointwise {
         $(divides $divides:literal;)?
         $(opaque $opaque:literal;)?
         $(detached $detached:literal;)?
+        $(guarded $guarded:literal;)?
         $(complex $complex:ident;)?
         $(wgsl |$wp:pat_param| $wgsl:expr;)?
         $(direct |$qp:pat_param, $qi:pat_param, $qg:pat_param| $direct:expr;)?
@@ -115,6 +120,7 @@ macro_rules! pointwise {
             $(const DIVIDES: bool = $divides;)?
             $(const OPAQUE: $crate::op::Mask = $opaque;)?
             $(const DETACHED: bool = $detached;)?
+            $(const GUARDED: bool = $guarded;)?
             $(const COMPLEX: $crate::ops::pointwise::Complex =
                 $crate::ops::pointwise::Complex::$complex;)?
             #[inline(always)]

@@ -16,6 +16,7 @@ pub trait Real:
     /// A constant of the formula.
     fn lit(v: f64) -> Self;
     /// A parameter of the op: same as `lit`, but a uniform in shaders.
+    #[inline(always)]
     fn param(v: f64) -> Self {
         Self::lit(v)
     }
@@ -27,17 +28,21 @@ pub trait Real:
     fn either(a: Self::Mask, b: Self::Mask) -> Self::Mask;
     fn not(a: Self::Mask) -> Self::Mask;
     fn select(m: Self::Mask, yes: Self, no: Self) -> Self;
+    #[inline(always)]
     fn gt(self, o: Self) -> Self::Mask {
         o.lt(self)
     }
+    #[inline(always)]
     fn ge(self, o: Self) -> Self::Mask {
         o.le(self)
     }
     /// 1 where the mask holds, else 0.
+    #[inline(always)]
     fn of(m: Self::Mask) -> Self {
         Self::select(m, Self::lit(1.0), Self::lit(0.0))
     }
     /// The complex conjugate; real numbers are their own.
+    #[inline(always)]
     fn conj(self) -> Self {
         self
     }
@@ -87,23 +92,29 @@ pub trait Real:
     fn special2(self, o: Self, f: Special2) -> Self;
 
     /// The smaller; NaN if either is.
+    #[inline(always)]
     fn min(self, o: Self) -> Self {
         Self::select(Self::either(self.lt(o), self.is_nan()), self, o)
     }
     /// The larger; NaN if either is.
+    #[inline(always)]
     fn max(self, o: Self) -> Self {
         Self::select(Self::either(self.gt(o), self.is_nan()), self, o)
     }
     /// -1, 0 or 1; NaN gives 0, as PyTorch's `sign`.
+    #[inline(always)]
     fn sign(self) -> Self {
         Self::of(self.gt(Self::lit(0.0))) - Self::of(self.lt(Self::lit(0.0)))
     }
+    #[inline(always)]
     fn square(self) -> Self {
         self * self
     }
+    #[inline(always)]
     fn recip(self) -> Self {
         Self::lit(1.0) / self
     }
+    #[inline(always)]
     fn rsqrt(self) -> Self {
         Self::lit(1.0) / self.sqrt()
     }
@@ -248,11 +259,13 @@ impl Polynomial {
 }
 
 /// A constant in a formula.
+#[inline(always)]
 pub fn c<R: Real>(v: f64) -> R {
     R::lit(v)
 }
 
 /// A parameter in a formula.
+#[inline(always)]
 pub fn k<R: Real>(v: f64) -> R {
     R::param(v)
 }

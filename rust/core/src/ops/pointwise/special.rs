@@ -32,6 +32,7 @@ pointwise! {
     op Ndtri[1] = "SpecialNdtriBackward0", Float;
     f |_, [x]| x.special(Special::Ndtri);
     df |_, _, y, g| [0, true] g * (c::<R>((2.0 * PI).sqrt()) * (y * y * c(0.5)).exp());
+    guarded true;
 
     /// The logarithm of the area under the standard normal density left of x.
     op LogNdtr[1] = "SpecialLogNdtrBackward0", Float;
@@ -77,6 +78,7 @@ pointwise! {
     };
     df |_, _, _, _g| [0, false] c(0.0);
     detached true;
+    guarded true;
 
     /// A Bessel or Airy function without a derivative.
     op Bessel { f: Special }[1] = "SpecialBesselBackward0", Float;

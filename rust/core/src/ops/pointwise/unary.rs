@@ -94,14 +94,14 @@ pointwise! {
     df |_, [x], _, g| [1, false] g * (c::<R>(2.0) * x);
     complex Analytic;
 
-    /// x to the power of a number.
-    op PowNumber { e: Scalar }[1] = "PowBackward0", Same;
-    f |p, [x]| x.pow(k(p.e.f64()));
-    int |p, [x]| super::binary::int_pow(x, p.e.i64());
-    df |p, [x], _, g| [1, false] if p.e.f64() == 0.0 {
+    /// x to the power of `e`; integers to the power of `n`, which is the same number.
+    op PowNumber { e: f64, n: i64 }[1] = "PowBackward0", Same;
+    f |p, [x]| x.pow(k(p.e));
+    int |p, [x]| super::binary::int_pow(x, p.n);
+    df |p, [x], _, g| [1, false] if p.e == 0.0 {
         c(0.0)
     } else {
-        g * (k::<R>(p.e.f64()) * x.pow(k(p.e.f64() - 1.0)))
+        g * (k::<R>(p.e) * x.pow(k(p.e - 1.0)))
     };
     complex Analytic;
 
@@ -110,6 +110,25 @@ pointwise! {
     f |_, [x]| x * x * x;
     int |_, [x]| x.wrapping_mul(x).wrapping_mul(x);
     df |_, [x], _, g| [1, false] g * (c::<R>(3.0) * (x * x));
+    complex Analytic;
+
+    /// x to the power of -2, -1, 0, 1 or 4, by products.
+    op SmallPower { e: i64 }[1] = "PowBackward0", Same;
+    f |p, [x]| match p.e {
+        -2 => c::<R>(1.0) / (x * x),
+        -1 => c::<R>(1.0) / x,
+        0 => c(1.0),
+        1 => x,
+        _ => (x * x) * (x * x),
+    };
+    int |p, [x]| super::binary::int_pow(x, p.e);
+    df |p, [x], _, g| [1, false] match p.e {
+        -2 => g * (c::<R>(-2.0) / (x * x * x)),
+        -1 => g * (c::<R>(-1.0) / (x * x)),
+        0 => c(0.0),
+        1 => g,
+        _ => g * (c::<R>(4.0) * (x * x * x)),
+    };
     complex Analytic;
 
     /// x to the power of 1/2 or -1/2.
@@ -240,18 +259,21 @@ pointwise! {
     op Sin[1] = "SinBackward0", Float;
     f |_, [x]| x.sin();
     df |_, [x], _, g| [1, false] g * x.cos();
+    guarded true;
     complex Analytic;
 
     /// Cosine of x in radians.
     op Cos[1] = "CosBackward0", Float;
     f |_, [x]| x.cos();
     df |_, [x], _, g| [1, false] -g * x.sin();
+    guarded true;
     complex Analytic;
 
     /// Tangent of x in radians.
     op Tan[1] = "TanBackward0", Float;
     f |_, [x]| x.tan();
     df |_, _, y, g| [0, true] g * (c::<R>(1.0) + y * y);
+    guarded true;
     complex Analytic;
 
     /// Arc sine in radians.
@@ -333,11 +355,19 @@ pointwise! {
     op Lgamma[1] = "LgammaBackward0", Float;
     f |_, [x]| x.lgamma();
     df |_, [x], _, g| [1, false] g * x.digamma();
+    guarded true;
 
     /// The logarithmic derivative of gamma.
     op Digamma[1] = "DigammaBackward0", Float;
     f |_, [x]| x.digamma();
     df |_, [x], _, g| [1, false] g * x.polygamma(1);
+    guarded true;
+
+    /// The derivative of digamma.
+    op Trigamma[1] = "PolygammaBackward0", Float;
+    f |_, [x]| x.polygamma(1);
+    df |_, [x], _, g| [1, false] g * x.polygamma(2);
+    guarded true;
 
     /// The n-th derivative of digamma.
     op Polygamma { n: u32 }[1] = "PolygammaBackward0", Float;
@@ -384,4 +414,5 @@ pointwise! {
         let t = c::<R>(PI) * x;
         R::select(x.equal(c(0.0)), c(0.0), g * ((t * t.cos() - t.sin()) / (t * x)))
     };
+    guarded true;
 }

@@ -1,0 +1,83 @@
+//! What the functions share: polynomials, exponents by their bits, sums and products in two
+//! parts. All of it without branches, so that loops over it become vector code.
+
+/// Adding and subtracting this rounds to an integer, which the low bits of the sum hold.
+pub const MAGIC: f64 = 6_755_399_441_055_744.0;
+
+/// ln 2 with its last 32 bits zero, so that multiples by an exponent are exact, and the rest.
+pub const LN2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
+pub const LN2_LOW: f64 = f64::from_bits(0x3dea_39ef_3579_3c76);
+
+/// Horner's rule, lowest coefficient first.
+#[inline(always)]
+pub fn poly<const N: usize>(x: f64, c: &[f64; N]) -> f64 {
+    let mut y = c[N - 1];
+    let mut i = N - 1;
+    while i > 0 {
+        i -= 1;
+        y = y.mul_add(x, c[i]);
+    }
+    y
+}
+
+/// Clamps, and lets NaN through.
+#[inline(always)]
+pub fn clamp(x: f64, lo: f64, hi: f64) -> f64 {
+    let x = if x < lo { lo } else { x };
+    if x > hi {
+        hi
+    } else {
+        x
+    }
+}
+
+/// The rounded sum and what rounding took off.
+#[inline(always)]
+pub fn two_sum(a: f64, b: f64) -> (f64, f64) {
+    let s = a + b;
+    let t = s - a;
+    (s, (a - (s - t)) + (b - t))
+}
+
+/// As [`two_sum`] where |a| >= |b| or a is zero.
+#[inline(always)]
+pub fn fast_sum(a: f64, b: f64) -> (f64, f64) {
+    let s = a + b;
+    (s, b - (s - a))
+}
+
+/// The rounded product and what rounding took off.
+#[inline(always)]
+pub fn two_product(a: f64, b: f64) -> (f64, f64) {
+    let p = a * b;
+    (p, a.mul_add(b, -p))
+}
+
+/// m * 2^n, rounded once also where it is subnormal or infinite; `magic` is n + MAGIC and |n| up
+/// to 2040.
+#[inline(always)]
+pub fn scale(m: f64, magic: f64) -> f64 {
+    // Biased, for a shift that needs no sign. Two factors, each a normal number.
+    let n = magic.to_bits().wrapping_sub(MAGIC.to_bits() - 2048);
+    let half = n >> 1;
+    let two_to = |biased: u64| f64::from_bits(biased.wrapping_sub(1) << 52);
+    m * two_to(half) * two_to(n.wrapping_sub(half))
+}
+
+/// Splits x = 2^e * m with m from sqrt(1/2) to sqrt(2); x is positive and finite.
+#[inline(always)]
+pub fn split(x: f64) -> (f64, f64) {
+    const ROOT: u64 = 0x3fe6_a09e_667f_3bcd;
+    const TWO_52: u64 = 0x4330_0000_0000_0000;
+    let tiny = x < f64::MIN_POSITIVE;
+    let x = if tiny {
+        x * 18_014_398_509_481_984.0
+    } else {
+        x
+    };
+    let bits = x.to_bits().wrapping_add((1023 << 52) - ROOT);
+    let bias = if tiny { 1023.0 + 54.0 } else { 1023.0 };
+    let e = f64::from_bits((bits >> 52) | TWO_52) - (f64::from_bits(TWO_52) + bias);
+    let m = f64::from_bits((bits & ((1 << 52) - 1)).wrapping_add(ROOT));
+    (e, m)
+}

@@ -1,0 +1,245 @@
+"""Error bounds of functions in units in the last place, their special values, random numbers."""
+
+import numpy as np
+import pytest
+
+import pytensorlib as torch
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+# The function, its reference, arguments, and the bounds in float32 and float64.
+BOUNDS = [
+    ("exp", np.exp, (-745, 709), 1, 1),
+    ("exp", np.exp, (-2, 2), 1, 1),
+    ("exp2", np.exp2, (-1074, 1023), 1, 1),
+    ("expm1", np.expm1, (-2, 2), 1.5, 2),
+    ("log", np.log, (0.5, 2), 1, 1),
+    ("log", np.log, (1e-300, 1e300), 1, 1),
+    ("log2", np.log2, (0.5, 2), 1.2, 1),
+    ("log10", np.log10, (0.5, 2), 1, 1),
+    ("log1p", np.log1p, (-0.9, 3), 1, 1),
+    ("sin", np.sin, (-10, 10), 1, 1),
+    ("cos", np.cos, (-10, 10), 1, 1),
+    ("tan", np.tan, (-10, 10), 1, 1),
+    ("sin", np.sin, (1e4, 1e12), 1, 1),
+    ("cos", np.cos, (1e4, 1e12), 1, 1),
+    ("tan", np.tan, (1e4, 1e12), 1, 1),
+    ("asin", np.arcsin, (-1, 1), 1, 2),
+    ("acos", np.arccos, (-1, 1), 1, 2),
+    ("atan", np.arctan, (-20, 20), 1, 1),
+    ("sinh", np.sinh, (-20, 20), 1, 2),
+    ("cosh", np.cosh, (-20, 20), 1, 2),
+    ("tanh", np.tanh, (-3, 3), 2, 2),
+    ("asinh", np.arcsinh, (-20, 20), 1, 1),
+    ("acosh", np.arccosh, (1, 20), 1, 1),
+    ("atanh", np.arctanh, (-1, 1), 1, 1),
+    ("sigmoid", lambda x: 1 / (1 + np.exp(-x)), (-20, 20), 2.5, 2),
+    ("rsqrt", lambda x: 1 / np.sqrt(x), (0.01, 100), 1.5, 1.5),
+]
+
+
+def ulps(y, exact):
+    """The distance of `y` from numbers of a wider type, in units of its own type's last place."""
+    near = exact.astype(y.dtype)
+    unit = np.spacing(np.abs(near))
+    off = np.abs((y.astype(exact.dtype) - exact) / unit.astype(exact.dtype))
+    return np.where((y == near) | (np.isnan(y) & np.isnan(near)), 0, off).max()
+
+
+def spread(low, high, dtype, n=20_001):
+    """Numbers of a range, spaced evenly, and by ratio where it spans powers of ten."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(low, high, n)
+    if low > 0 and high / low > 1e3:
+        x = np.exp(rng.uniform(np.log(low), np.log(high), n))
+    return x.astype(dtype)
+
+
+@pytest.mark.parametrize(("name", "reference", "limits", "single", "double"), BOUNDS)
+def test_function_of_float32_stays_within_its_bound(name, reference, limits, single, double):
+    x = spread(*limits, np.float32)
+    x = x[np.isfinite(x) & (x != 0)]
+    y = getattr(torch, name)(torch.from_numpy(x)).numpy()
+    assert ulps(y, reference(x.astype(np.float64))) <= single
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="no wider float to compare with")
+@pytest.mark.parametrize(("name", "reference", "limits", "single", "double"), BOUNDS)
+def test_function_of_float64_stays_within_its_bound(name, reference, limits, single, double):
+    x = spread(*limits, np.float64)
+    y = getattr(torch, name)(torch.from_numpy(x)).numpy()
+    assert ulps(y, reference(x.astype(np.longdouble))) <= double
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="no wider float to compare with")
+@pytest.mark.parametrize(("dtype", "bound"), [(np.float32, 1), (np.float64, 1.5)])
+def test_power_of_any_exponent_stays_within_its_bound(dtype, bound):
+    rng = np.random.default_rng(0)
+    x = np.exp(rng.uniform(-5, 5, 20_001)).astype(dtype)
+    for e in (2.5, -0.3, 7.0, 11.7, -2.0, -1.0, 4.0):
+        y = torch.pow(torch.from_numpy(x), e).numpy()
+        exact = np.power(x.astype(np.longdouble), np.longdouble(dtype(e)))
+        assert ulps(y, exact) <= (2 if e == int(e) and abs(e) <= 4 else bound)
+    e = rng.uniform(-9, 9, 20_001).astype(dtype)
+    y = torch.pow(torch.from_numpy(x), torch.from_numpy(e)).numpy()
+    assert ulps(y, np.power(x.astype(np.longdouble), e.astype(np.longdouble))) <= bound
+
+
+def test_error_functions_agree_with_scipy():
+    special = pytest.importorskip("scipy.special")
+    x = np.concatenate([np.linspace(-6, 27, 20_001), np.geomspace(1e-300, 1, 501)])
+    for dtype, tolerance in [(np.float32, 2e-7), (np.float64, 3e-15)]:
+        v = x.astype(dtype)
+        t = torch.from_numpy(v)
+        small = np.finfo(dtype).tiny
+        for name in ("erf", "erfc"):
+            want = getattr(special, name)(v.astype(np.float64))
+            y = getattr(torch, name)(t).numpy()
+            # SciPy's own tail is right to about 1e-13.
+            np.testing.assert_allclose(y, want, max(tolerance, 2e-13), atol=small)
+        u = np.linspace(-1, 1, 20_001).astype(dtype)
+        want = special.erfinv(u.astype(np.float64))
+        np.testing.assert_allclose(torch.erfinv(torch.from_numpy(u)).numpy(), want, tolerance)
+        p = np.concatenate([np.geomspace(1e-30, 1, 2001), np.linspace(0, 1, 2001)]).astype(dtype)
+        want = special.ndtri(p.astype(np.float64))
+        y = torch.special.ndtri(torch.from_numpy(p)).numpy()
+        np.testing.assert_allclose(y, want, tolerance, atol=tolerance)
+
+
+def test_gamma_and_bessel_functions_agree_with_scipy():
+    special = pytest.importorskip("scipy.special")
+    rng = np.random.default_rng(0)
+    positive = np.concatenate([rng.uniform(0, 12, 4001), np.exp(rng.uniform(-40, 40, 501))])
+    signed = np.concatenate([rng.uniform(-30, 30, 4001), [0.0, 8.0, -8.0, 1e-30, 200.0]])
+    rows = [
+        ("lgamma", torch.lgamma, special.gammaln, positive),
+        ("lgamma", torch.lgamma, special.gammaln, signed),
+        ("trigamma", lambda x: torch.polygamma(1, x), lambda x: special.zeta(2.0, x), positive),
+        ("i0", torch.i0, special.i0, signed),
+        ("i0e", torch.special.i0e, special.i0e, signed),
+        ("i1", torch.special.i1, special.i1, signed),
+        ("i1e", torch.special.i1e, special.i1e, signed),
+    ]
+    for dtype, tolerance in [(np.float32, 2e-7), (np.float64, 4e-15)]:
+        for name, f, reference, x in rows:
+            x = x.astype(dtype)
+            with np.errstate(over="ignore"):
+                want = reference(x.astype(np.float64)).astype(dtype)
+            y = f(torch.from_numpy(x)).numpy()
+            np.testing.assert_allclose(y, want, tolerance, atol=tolerance / 4, err_msg=name)
+    x = torch.tensor([0.0, -1.0, -0.5, 1.0, 2.0, float("inf"), float("nan")])
+    inf, nan = float("inf"), float("nan")
+    want = torch.tensor([inf, inf, 1.2655121, 0.0, 0.0, inf, nan])
+    torch.testing.assert_close(torch.lgamma(x), want, equal_nan=True)
+
+
+EDGES = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 5e-324, -5e-324, 1e-310, 1e-40, -1e-40]
+EDGES += [
+    1e308,
+    -1e308,
+    3e38,
+    -3e38,
+    1e10,
+    -1e10,
+    1e300,
+    0.5,
+    -0.5,
+    2.0,
+    709.9,
+    -745.2,
+    88.8,
+    -104.0,
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_functions_at_special_values_match_numpy(dtype):
+    x = np.array(EDGES).astype(dtype)
+    for name, reference in {b[0]: b[1] for b in BOUNDS}.items():
+        # A length beyond one block, so that the vector loop has them too.
+        y = getattr(torch, name)(torch.from_numpy(np.tile(x, 20))).numpy().reshape(20, -1)
+        assert np.array_equal(y, np.tile(y[0], (20, 1)), equal_nan=True), name
+        wide = np.longdouble if dtype == np.float64 else np.float64
+        want = reference(x.astype(wide)).astype(dtype)
+        if name == "sigmoid":
+            want[x == -np.inf] = 0
+        tolerance = 4 * np.finfo(dtype).eps
+        np.testing.assert_allclose(y[0], want, tolerance, np.finfo(dtype).tiny, err_msg=name)
+        zero = (want == 0) & (y[0] == 0)
+        assert np.array_equal(np.signbit(y[0])[zero], np.signbit(want)[zero]), name
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_power_at_special_values_matches_numpy(dtype):
+    values = np.array([*EDGES, 3.0, -3.0, 2.5, -2.5, 1e20, -1e20], dtype=dtype)
+    x, e = (v.ravel() for v in np.meshgrid(values, values))
+    y = torch.pow(torch.from_numpy(x), torch.from_numpy(e)).numpy()
+    want = np.power(x, e)
+    np.testing.assert_allclose(y, want, 1e-6 if dtype == np.float32 else 1e-14)
+    assert np.array_equal(np.signbit(y)[y == 0], np.signbit(want)[y == 0])
+    for number in (0.0, 1.0, 2.0, 3.0, 4.0, -1.0, -2.0, 0.5, 2.5):
+        y = torch.pow(torch.from_numpy(values), number).numpy()
+        # The square in 1 / x^2 may leave the range where the result is subnormal.
+        want = np.power(values, dtype(number)) if number != -2 else 1 / (values * values)
+        if number == 0.5:
+            want[values == -np.inf] = np.nan
+        np.testing.assert_allclose(y, want, 1e-6 if dtype == np.float32 else 1e-14)
+
+
+def test_element_does_not_depend_on_its_neighbours():
+    x = torch.randn(1000) * 10
+    alone = torch.stack([torch.sin(v) for v in x[:200]])
+    y = x.clone()
+    y[::7] = 1e30
+    for n in (200, 127, 128, 129, 1):
+        assert torch.equal(torch.sin(x[:n]), alone[:n])
+        keep = torch.arange(n) % 7 != 0
+        assert torch.equal(torch.sin(y[:n])[keep], alone[:n][keep])
+    z = y.clone()
+    z.sin_()
+    assert torch.equal(z, torch.sin(y))
+    v = y.clone().requires_grad_()
+    torch.sin(v).sum().backward()
+    assert torch.equal(v.grad, torch.cos(y))
+
+
+def test_bernoulli_ones_follow_the_uniform_numbers():
+    for n in (1, 15, 513, 2000):
+        torch.manual_seed(n)
+        u = torch.rand(n, dtype=torch.float64)
+        for dtype in (torch.float32, torch.float64, torch.int64, torch.bool):
+            torch.manual_seed(n)
+            assert torch.equal(torch.zeros(n, dtype=dtype).bernoulli_(0.3), (u < 0.3).to(dtype))
+        for p in (0.0, 1.0):
+            assert torch.equal(torch.zeros(n).bernoulli_(p), torch.full((n,), p))
+
+
+def test_randperm_and_randint_follow_their_words():
+    def words(n):
+        torch.manual_seed(9)
+        return torch.randint(0, 1 << 27, (n,)).numpy()
+
+    for n in (1, 2, 257, 1000, 70_000):
+        torch.manual_seed(9)
+        order = torch.randperm(n).numpy()
+        torch.manual_seed(9)
+        assert np.array_equal(torch.randperm(n, dtype=torch.int32).numpy(), order)
+        assert np.array_equal(np.sort(order), np.arange(n))
+    for m in (1, 2, 64, 4096):
+        torch.manual_seed(9)
+        assert np.array_equal(torch.randint(0, m, (3000,)).numpy(), words(3000) % m)
+
+
+def test_dropout_of_any_size_masks_and_scales():
+    for n in (1, 255, 256, 257, 5000):
+        for dtype in (torch.float32, torch.float64, torch.bfloat16):
+            x = (torch.rand(n) + 1).to(dtype).requires_grad_()
+            y = torch.nn.functional.dropout(x, 0.25)
+            kept = y != 0
+            want = torch.where(kept, x.detach() * (1 / 0.75), torch.zeros_like(y))
+            torch.testing.assert_close(y.detach(), want)
+            y.backward(torch.ones_like(y))
+            torch.testing.assert_close(x.grad, kept.to(dtype) * (1 / 0.75))
+    share = (torch.nn.functional.dropout(torch.ones(100_000), 0.25) != 0).float().mean().item()
+    assert abs(share - 0.75) < 0.01
+    assert not torch.nn.functional.dropout(torch.ones(1000), 1.0).any()
