@@ -153,15 +153,12 @@ impl Op for Conv {
             // SAFETY: all tensors are contiguous, of type T, and have the sizes of `geometry`.
             unsafe {
                 let (a, b, y) = (a.ptr::<T>(), b.ptr::<T>(), out.ptr::<T>());
-                if !geometry.direct(self.role, a, b, start, y) {
-                    match self.role {
-                        Role::Output => geometry.forward(a, b, start, y),
-                        Role::Weight => geometry.weight(a, b, y),
-                        Role::Input => {
-                            geometry.input(a, b, y);
-                            if let Some(bias) = &bias {
-                                add_channels(&out, bias.slice::<T>());
-                            }
+                match self.role {
+                    Role::Output => Direct::forward(&geometry).run(a, b, start, y),
+                    Role::Input => Direct::input(&geometry).run(a, b, start, y),
+                    Role::Weight => {
+                        if geometry.is_empty() || !weight::weight(&geometry, a, b, y) {
+                            geometry.weight(a, b, y);
                         }
                     }
                 }
@@ -220,47 +217,6 @@ impl Op for Conv {
         x[0].numel()
             .max(y[0].numel())
             .saturating_mul(self.kernel.iter().product())
-    }
-}
-
-impl Geometry {
-    /// Floating point without a matrix of patches. False where another way must be taken.
-    ///
-    /// # Safety
-    /// The addresses hold tensors of these sizes, `bias` may be null; nobody else touches `y`.
-    unsafe fn direct<T: Number>(
-        &self,
-        role: Role,
-        a: *const T,
-        b: *const T,
-        bias: *const T,
-        y: *mut T,
-    ) -> bool {
-        let Some(kernels) = T::kernels() else {
-            return false;
-        };
-        match role {
-            Role::Output => Direct::forward(self, kernels).run(a, b, bias, y),
-            Role::Input => Direct::input(self, kernels).run(a, b, bias, y),
-            Role::Weight => return !self.is_empty() && weight::weight(self, kernels, a, b, y),
-        }
-        true
-    }
-}
-
-/// Adds one number per channel.
-///
-/// # Safety
-/// `y` is a contiguous tensor of type `T` that only the caller touches.
-unsafe fn add_channels<T: Number>(y: &Tensor, bias: &[T]) {
-    let plane = y.shape()[2..].iter().product::<usize>();
-    if plane == 0 || bias.is_empty() {
-        return;
-    }
-    for (i, row) in y.slice_mut::<T>().chunks_mut(plane).enumerate() {
-        for v in row {
-            *v = v.plus(bias[i % bias.len()]);
-        }
     }
 }
 

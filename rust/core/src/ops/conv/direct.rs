@@ -65,10 +65,10 @@ pub(super) fn forward_taps(g: &Geometry) -> (Vec<Tap>, [usize; 3]) {
 }
 
 impl<T: Number> Direct<T> {
-    pub fn forward(g: &Geometry, kernels: &'static Kernels<T>) -> Self {
+    pub fn forward(g: &Geometry) -> Self {
         let (taps, reach) = forward_taps(g);
         Direct {
-            kernels,
+            kernels: T::kernels(),
             batch: g.batch,
             groups: g.groups,
             rows: g.outputs,
@@ -86,12 +86,13 @@ impl<T: Number> Direct<T> {
                 split: g.stride.map(|s| s as usize),
                 reach,
                 tile: g.output,
+                in_place: false,
             },
             weight: [g.inputs * product(g.kernel), product(g.kernel)],
         }
     }
 
-    pub fn input(g: &Geometry, kernels: &'static Kernels<T>) -> Self {
+    pub fn input(g: &Geometry) -> Self {
         // Input `stride * u + first` gets output `u + (first + padding - k * dilation) / stride`
         // where the stride divides it.
         let shift = |d: usize, first: usize, k: usize| -> Option<isize> {
@@ -133,7 +134,7 @@ impl<T: Number> Direct<T> {
             })
             .collect();
         Direct {
-            kernels,
+            kernels: T::kernels(),
             batch: g.batch,
             groups: g.groups,
             rows: g.inputs,
@@ -147,6 +148,7 @@ impl<T: Number> Direct<T> {
                 split: [1; 3],
                 reach: std::array::from_fn(|d| (high[d] - low[d]) as usize),
                 tile,
+                in_place: false,
             },
             weight: [product(g.kernel), g.inputs * product(g.kernel)],
         }
@@ -192,6 +194,18 @@ impl<T: Number> Direct<T> {
                 }
             }
         }
+        // The last vector of a tile reads back over the one before, so it must have all lanes.
+        let least = match full[1] % w.tile[1] {
+            0 => w.tile[1],
+            rest => rest,
+        };
+        // Planes a multiple of a page apart would share a few sets of the cache.
+        let plane = product(w.size) * size_of::<T>();
+        w.in_place = self.step == [1; 3]
+            && w.is_source(full)
+            && w.tile[2] == full[2]
+            && (least - 1) * w.size[2] + full[2] >= self.kernels.lanes
+            && (w.channels < 8 || plane % 4096 != 0);
         self.window = w;
         if self.window.tile != full {
             return 1;
@@ -250,7 +264,7 @@ impl<T: Number> Direct<T> {
         let images = self.cut();
         let panels = self.kernels.panels(self.rows);
         let (packed, starts) = self.pack(w, &panels);
-        let offsets: Vec<Vec<u32>> = (self.targets.iter())
+        let offsets: Vec<Vec<usize>> = (self.targets.iter())
             .map(|t| self.window.offsets(&t.taps))
             .collect();
         let full = self.targets[0].count;
@@ -272,7 +286,10 @@ impl<T: Number> Direct<T> {
         let grain = GRAIN / (work / shares).max(1) + 1;
         parallel_for(tiles * shares, grain, |range| {
             let len = self.window.len();
-            let windows = Scratch::<T>::zeros(images * len + SLACK);
+            let in_place = self.window.in_place;
+            let held = if in_place { 0 } else { images * len + SLACK };
+            let windows = Scratch::<T>::zeros(held);
+            let image = if in_place { self.groups * len } else { len };
             let spill = Scratch::<T>::new(8 * SLACK);
             let mut cells = Cells::default();
             let mut filled = usize::MAX;
@@ -288,11 +305,18 @@ impl<T: Number> Direct<T> {
                 let start: [usize; 3] = std::array::from_fn(|d| at[d] * tile[d]);
                 let count = std::array::from_fn(|d| tile[d].min(full[d] - start[d]));
                 let batch = block * images..((block + 1) * images).min(self.batch);
-                if filled != id {
+                let source = (batch.start * self.groups + group) * channels * plane;
+                let begin = (start[0] * self.window.size[1] + start[1]) * self.window.size[2];
+                let window = if in_place {
+                    x.at(source + begin)
+                } else {
+                    windows.ptr()
+                };
+                if filled != id && !in_place {
                     for (i, n) in batch.clone().enumerate() {
                         let x = x.at((n * self.groups + group) * channels * plane);
                         self.window
-                            .fill(x, windows.ptr().add(i * len), start, count);
+                            .fill(self.kernels, x, windows.ptr().add(i * len), start, count);
                     }
                     filled = id;
                 }
@@ -308,6 +332,7 @@ impl<T: Number> Direct<T> {
                     for &(first, height) in &panels[part.clone()] {
                         let channel = group * self.rows + first;
                         let p = Product {
+                            tiles: 1,
                             depth,
                             a: packed.ptr().add(starts[i] + channel * depth),
                             b: std::ptr::null(),
@@ -324,7 +349,7 @@ impl<T: Number> Direct<T> {
                         for (j, n) in batch.clone().enumerate() {
                             let row = (n * self.groups + group) * self.rows + first;
                             for z in 0..sized[0] {
-                                let from = windows.ptr().add(j * len + z * self.window.slice());
+                                let from = window.add(j * image + z * self.window.slice());
                                 let place: [usize; 3] = std::array::from_fn(|d| {
                                     let u = start[d] + if d == 0 { z } else { 0 };
                                     u * self.step[d] + t.first[d]
@@ -354,15 +379,33 @@ impl<T: Number> Direct<T> {
         spill: *mut T,
     ) {
         let (lanes, most) = (self.kernels.lanes, self.kernels.vectors);
-        let total = cells.total.div_ceil(lanes);
-        let mut v = 0;
-        while v < total {
-            let vectors = most.min(total - v);
+        let mut q = 0;
+        while q < cells.total {
+            let left = cells.total - q;
+            let left = if !self.window.in_place {
+                left.div_ceil(lanes)
+            } else if left >= lanes {
+                left / lanes
+            } else {
+                // Not behind the end of the source: some results are made twice.
+                q = cells.total - lanes;
+                1
+            };
+            let vectors = most.min(left);
+            let mut tiles = 1;
             let kernel = self.kernels.product(height, vectors);
-            let b = from.add(v * lanes);
+            let b = from.add(q);
             if cells.together {
-                let cells = cells.list.as_ptr().add(v);
-                kernel(&Product { b, y, cells, ..*p });
+                // The cell of the last vector that reads back is behind the others.
+                let cells = cells.list.as_ptr().add(q.div_ceil(lanes));
+                tiles = left / vectors;
+                kernel(&Product {
+                    tiles,
+                    b,
+                    y,
+                    cells,
+                    ..*p
+                });
             } else {
                 let pitch = vectors * lanes;
                 kernel(&Product {
@@ -371,9 +414,9 @@ impl<T: Number> Direct<T> {
                     pitch,
                     ..*p
                 });
-                self.spread(spill, v * lanes, pitch, height, y, cells);
+                self.spread(spill, q, pitch, height, y, cells);
             }
-            v += vectors;
+            q += tiles * vectors * lanes;
         }
     }
 
@@ -449,15 +492,24 @@ impl Cells {
             return;
         }
         for v in 0..self.total.div_ceil(lanes) {
-            let mut cell = Cell { mask: 0, at: 0 };
-            let (row, column) = (v * lanes / pitch, v * lanes % pitch);
-            cell.at = (row * width + column.min(width)) as u32;
-            for i in 0..lanes {
-                let q = v * lanes + i;
-                if q < self.total && q % pitch < width {
-                    cell.mask |= 1 << i;
+            let mut from = v * lanes;
+            if d.window.in_place && from + lanes > self.total {
+                from = self.total - lanes;
+            }
+            let (mut row, mut column) = (from / pitch, from % pitch);
+            let at = (row * width + column.min(width)) as u32;
+            let (mut mask, mut i) = (0u32, 0);
+            while i < lanes && row < rows {
+                let n = (pitch - column).min(lanes - i);
+                let wanted = width.saturating_sub(column).min(n);
+                mask |= ((1 << wanted) - 1) << i;
+                (i, column) = (i + n, column + n);
+                if column == pitch {
+                    (row, column) = (row + 1, 0);
                 }
             }
+            let first = (1 << mask.count_ones()) - 1;
+            let cell = Cell { mask, first, at };
             self.list.push(cell);
         }
     }

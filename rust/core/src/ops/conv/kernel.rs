@@ -3,7 +3,7 @@
 use super::lanes::{self, Kernels};
 use crate::cpu::elements::Compute;
 use crate::cpu::gemm::{gemm, Acc, GemmElem};
-use crate::cpu::pool::{num_threads, parallel_for};
+use crate::cpu::pool::parallel_for;
 
 /// Elements of a tile of patches: half of a 2 MB L2 in f32.
 const TILE: usize = 1 << 18;
@@ -11,11 +11,9 @@ const TILE: usize = 1 << 18;
 /// A type that convolutions compute in.
 pub trait Number: Compute + GemmElem<Acc = Self> + Acc {
     fn is_finite(self) -> bool;
-    /// The inner loops of direct convolutions, where there are any.
+    /// The inner loops of convolutions.
     #[doc(hidden)]
-    fn kernels() -> Option<&'static Kernels<Self>> {
-        None
-    }
+    fn kernels() -> &'static Kernels<Self>;
     fn plus(self, o: Self) -> Self;
     /// self + a * b.
     fn plus_product(self, a: Self, b: Self) -> Self;
@@ -23,8 +21,8 @@ pub trait Number: Compute + GemmElem<Acc = Self> + Acc {
     fn over(self, d: Self) -> Self;
 }
 impl Number for f32 {
-    fn kernels() -> Option<&'static Kernels<Self>> {
-        Some(lanes::float())
+    fn kernels() -> &'static Kernels<Self> {
+        lanes::float()
     }
     #[inline(always)]
     fn is_finite(self) -> bool {
@@ -44,8 +42,8 @@ impl Number for f32 {
     }
 }
 impl Number for f64 {
-    fn kernels() -> Option<&'static Kernels<Self>> {
-        Some(lanes::double())
+    fn kernels() -> &'static Kernels<Self> {
+        lanes::double()
     }
     #[inline(always)]
     fn is_finite(self) -> bool {
@@ -65,6 +63,9 @@ impl Number for f64 {
     }
 }
 impl Number for i64 {
+    fn kernels() -> &'static Kernels<Self> {
+        lanes::whole()
+    }
     #[inline(always)]
     fn is_finite(self) -> bool {
         true
@@ -131,14 +132,6 @@ impl Geometry {
     /// Whether patches are the input itself.
     fn is_pointwise(&self) -> bool {
         self.kernel == [1; 3] && self.stride == [1; 3] && self.padding == [0; 3]
-    }
-
-    fn tile(&self, rows: usize, tasks: usize) -> usize {
-        let len = self.output_len();
-        let fit = (TILE / rows.max(1)).max(64);
-        // Few samples: cut finer, so that every thread has work.
-        let share = (len * tasks).div_ceil(2 * num_threads()).max(256);
-        fit.min(share).next_multiple_of(16).min(len).max(1)
     }
 
     /// Calls `f(column, count, source)` for the runs of output positions `from..to` that read the
@@ -241,236 +234,6 @@ impl Geometry {
                 });
             });
         }
-    }
-
-    /// The adjoint of [`Geometry::gather`]: adds rows back to where they were read.
-    // SAFETY: `rows` has the patches of `channels` planes, `x` those planes; `to` is inside the
-    // output.
-    unsafe fn scatter<T: Number>(
-        &self,
-        rows: *const T,
-        channels: usize,
-        from: usize,
-        to: usize,
-        x: *mut T,
-    ) {
-        let (len, width, taps) = (self.input_len(), to - from, self.kernel_len());
-        for c in 0..channels {
-            let x = x.add(c * len);
-            self.each_tap(|i, k| {
-                let row = rows.add((c * taps + i) * width);
-                self.runs(k, from, to, |column, n, source| {
-                    let from = std::slice::from_raw_parts(row.add(column), n);
-                    match source {
-                        None => {}
-                        Some((at, 1)) => {
-                            let to = std::slice::from_raw_parts_mut(x.add(at), n);
-                            for (a, &b) in to.iter_mut().zip(from) {
-                                *a = a.plus(b);
-                            }
-                        }
-                        Some((at, step)) => {
-                            for (j, &b) in from.iter().enumerate() {
-                                let a = x.add(at + j * step);
-                                *a = (*a).plus(b);
-                            }
-                        }
-                    }
-                });
-            });
-        }
-    }
-
-    /// `y = x * w + bias`; all contiguous.
-    ///
-    /// # Safety
-    /// The addresses hold tensors of these sizes; nobody else touches `y`.
-    pub unsafe fn forward<T: Number>(&self, x: *const T, w: *const T, bias: *const T, y: *mut T) {
-        let (x, w, bias, y) = (
-            Ptr(x as *mut T),
-            Ptr(w as *mut T),
-            Ptr(bias as *mut T),
-            Ptr(y),
-        );
-        if self.inputs == 1 && self.outputs == 1 {
-            return self.depthwise(x, w, bias, y);
-        }
-        let (len, taps) = (self.output_len(), self.kernel_len());
-        let rows = self.inputs * taps;
-        let planes = self.batch * self.groups;
-        let tile = self.tile(rows, planes);
-        let tiles = len.div_ceil(tile);
-        let direct = self.is_pointwise();
-        parallel_for(planes * tiles, 1, |range| {
-            let mut patches: Vec<T> = Vec::new();
-            if !direct {
-                patches.resize(rows * tile, T::default());
-            }
-            for task in range {
-                let (plane, from) = (task / tiles, task % tiles * tile);
-                let (g, to) = (plane % self.groups, (from + tile).min(len));
-                let width = to - from;
-                let x = x.at(plane * self.inputs * self.input_len());
-                let (b, step) = if direct {
-                    (x.add(from) as *const T, len)
-                } else {
-                    self.gather(x, self.inputs, from, to, patches.as_mut_ptr());
-                    (patches.as_ptr(), width)
-                };
-                let y = y.at(plane * self.outputs * len + from);
-                let w = w.at(g * self.outputs * rows);
-                gemm::<T>(
-                    self.outputs,
-                    width,
-                    rows,
-                    T::ONE,
-                    w,
-                    rows as isize,
-                    1,
-                    b,
-                    step as isize,
-                    1,
-                    T::ZERO,
-                    y,
-                    len as isize,
-                    1,
-                );
-                if !bias.0.is_null() {
-                    for o in 0..self.outputs {
-                        let v = *bias.at(g * self.outputs + o);
-                        for a in std::slice::from_raw_parts_mut(y.add(o * len), width) {
-                            *a = a.plus(v);
-                        }
-                    }
-                }
-            }
-        });
-    }
-
-    /// One channel in, one out: rows are summed directly.
-    // SAFETY: the pointers hold the tensors of this geometry; `y` overlaps none, `bias` may be
-    // null.
-    unsafe fn depthwise<T: Number>(&self, x: Ptr<T>, w: Ptr<T>, bias: Ptr<T>, y: Ptr<T>) {
-        let (len, taps) = (self.output_len(), self.kernel_len());
-        let planes = self.batch * self.groups;
-        parallel_for(planes, (1 << 15) / (len * taps).max(1) + 1, |range| {
-            for plane in range {
-                let g = plane % self.groups;
-                let x = x.at(plane * self.input_len()) as *const T;
-                let y = std::slice::from_raw_parts_mut(y.at(plane * len), len);
-                let start = if bias.0.is_null() {
-                    T::default()
-                } else {
-                    *bias.at(g)
-                };
-                // Rows one after another, so that they stay in cache over the kernel's elements.
-                let row = self.output[2].max(1);
-                for from in (0..len).step_by(row) {
-                    let to = from + row;
-                    y[from..to].fill(start);
-                    self.each_tap(|i, k| {
-                        let v = *w.at(g * taps + i);
-                        self.runs(k, from, to, |column, n, source| {
-                            let Some((at, step)) = source else { return };
-                            let y = &mut y[from + column..from + column + n];
-                            if step == 1 {
-                                let x = std::slice::from_raw_parts(x.add(at), n);
-                                for (a, &b) in y.iter_mut().zip(x) {
-                                    *a = a.plus_product(v, b);
-                                }
-                            } else {
-                                for (j, a) in y.iter_mut().enumerate() {
-                                    *a = a.plus_product(v, *x.add(at + j * step));
-                                }
-                            }
-                        });
-                    });
-                }
-            }
-        });
-    }
-
-    /// `x = g * w` transposed: the gradient of the input, which is a transposed convolution.
-    ///
-    /// # Safety
-    /// As for [`Geometry::forward`].
-    pub unsafe fn input<T: Number>(&self, g: *const T, w: *const T, x: *mut T) {
-        if self.stride == [1; 3] {
-            return self.input_by_flip(g, w, x);
-        }
-        let (g, w, x) = (Ptr(g as *mut T), Ptr(w as *mut T), Ptr(x));
-        let (len, taps) = (self.output_len(), self.kernel_len());
-        let planes = self.batch * self.groups;
-        // Blocks of input channels are disjoint in `x`, so threads need not wait for each other.
-        let want = (4 * num_threads()).div_ceil(planes.max(1)).max(1);
-        let block = self
-            .inputs
-            .div_ceil(want)
-            .max(32usize.div_ceil(taps.max(1)))
-            .max(1);
-        let blocks = self.inputs.div_ceil(block);
-        let tile = (TILE / (block * taps).max(1)).max(64).min(len).max(1);
-        parallel_for(planes * blocks, 1, |range| {
-            let mut rows: Vec<T> = vec![T::default(); block * taps * tile];
-            for task in range {
-                let (plane, first) = (task / blocks, task % blocks * block);
-                let channels = block.min(self.inputs - first);
-                let group = plane % self.groups;
-                let x = x.at((plane * self.inputs + first) * self.input_len());
-                std::slice::from_raw_parts_mut(x, channels * self.input_len()).fill(T::default());
-                let w = w.at((group * self.outputs * self.inputs + first) * taps);
-                let g = g.at(plane * self.outputs * len);
-                for from in (0..len).step_by(tile) {
-                    let to = (from + tile).min(len);
-                    let width = to - from;
-                    gemm::<T>(
-                        channels * taps,
-                        width,
-                        self.outputs,
-                        T::ONE,
-                        w,
-                        1,
-                        (self.inputs * taps) as isize,
-                        g.add(from),
-                        len as isize,
-                        1,
-                        T::ZERO,
-                        rows.as_mut_ptr(),
-                        width as isize,
-                        1,
-                    );
-                    self.scatter(rows.as_ptr(), channels, from, to, x);
-                }
-            }
-        });
-    }
-
-    /// With stride one, the transposed convolution is a convolution with the flipped kernel.
-    // SAFETY: the pointers hold the tensors of this geometry, and `x` overlaps none.
-    unsafe fn input_by_flip<T: Number>(&self, g: *const T, w: *const T, x: *mut T) {
-        let taps = self.kernel_len();
-        let mut flipped = vec![T::default(); self.groups * self.outputs * self.inputs * taps];
-        for group in 0..self.groups {
-            for o in 0..self.outputs {
-                for i in 0..self.inputs {
-                    let from = w.add(((group * self.outputs + o) * self.inputs + i) * taps);
-                    let to = ((group * self.inputs + i) * self.outputs + o) * taps;
-                    for t in 0..taps {
-                        flipped[to + t] = *from.add(taps - 1 - t);
-                    }
-                }
-            }
-        }
-        let reach = |d: usize| self.dilation[d] * (self.kernel[d] as isize - 1);
-        let turned = Geometry {
-            inputs: self.outputs,
-            outputs: self.inputs,
-            input: self.output,
-            output: self.input,
-            padding: std::array::from_fn(|d| reach(d) - self.padding[d]),
-            ..self.clone()
-        };
-        turned.forward(g, flipped.as_ptr(), std::ptr::null(), x);
     }
 
     /// The gradient of the kernel: `w[o, i, k] = sum of g[n, o, l] * x[n, i, l + k]`.

@@ -17,12 +17,12 @@ pub(super) trait Lanes: Copy {
     unsafe fn store(self, p: *mut Self::T);
     /// self + a * b.
     fn plus_product(self, a: Self, b: Self) -> Self;
-    /// Writes the lanes that `mask` names one after another.
+    /// Writes the lanes that `mask` names one after another; `first` has as many low ones.
     ///
     /// # Safety
     /// As many elements as `mask` has ones may be written.
     #[inline(always)]
-    unsafe fn store_some(self, p: *mut Self::T, mask: u32) {
+    unsafe fn store_some(self, p: *mut Self::T, mask: u32, _first: u32) {
         let mut all = [Self::T::default(); 64];
         self.store(all.as_mut_ptr());
         let mut to = p;
@@ -31,6 +31,31 @@ pub(super) trait Lanes: Copy {
                 *to = x;
                 to = to.add(1);
             }
+        }
+    }
+    /// Writes a vector of zeros but for lanes `lo` to `hi`, which come from `p + lo`.
+    ///
+    /// # Safety
+    /// Those elements may be read, and `N` written.
+    #[inline(always)]
+    unsafe fn copy_part(p: *const Self::T, lo: usize, hi: usize, to: *mut Self::T) {
+        if (lo, hi) == (0, Self::N) {
+            return Self::load(p).store(to);
+        }
+        Self::splat(Self::T::default()).store(to);
+        for i in lo..hi {
+            *to.add(i) = *p.add(i);
+        }
+    }
+    /// As [`Lanes::copy_part`] of every second element; lane `lo` comes from `p + 2 * lo`.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    unsafe fn copy_second(p: *const Self::T, lo: usize, hi: usize, to: *mut Self::T) {
+        Self::splat(Self::T::default()).store(to);
+        for i in lo..hi {
+            *to.add(i) = *p.wrapping_add(2 * i);
         }
     }
     /// Adds the sum of each vector's lanes to the numbers at `p`.
@@ -65,10 +90,12 @@ impl<T: Number, const N: usize> Lanes for Plain<T, N> {
     fn splat(x: T) -> Self {
         Plain([x; N])
     }
+    // SAFETY: as the trait says.
     #[inline(always)]
     unsafe fn load(p: *const T) -> Self {
         Plain(p.cast::<[T; N]>().read_unaligned())
     }
+    // SAFETY: as the trait says.
     #[inline(always)]
     unsafe fn store(self, p: *mut T) {
         p.cast::<[T; N]>().write_unaligned(self.0);
@@ -101,10 +128,12 @@ mod x86 {
                     // SAFETY: the kernels that use this type run where the level allows.
                     $name(unsafe { $splat(x) })
                 }
+                // SAFETY: as the trait says.
                 #[inline(always)]
                 unsafe fn load(p: *const $t) -> Self {
                     $name($load(p))
                 }
+                // SAFETY: as the trait says.
                 #[inline(always)]
                 unsafe fn store(self, p: *mut $t) {
                     $store(p, self.0);
@@ -128,15 +157,35 @@ mod x86 {
         _mm512_loadu_ps,
         _mm512_storeu_ps,
         _mm512_fmadd_ps,
+        // SAFETY: as the trait says.
         #[inline(always)]
-        unsafe fn store_some(self, p: *mut f32, mask: u32) {
+        unsafe fn store_some(self, p: *mut f32, mask: u32, first: u32) {
             if mask == 0xffff {
                 return self.store(p);
             }
             let together = _mm512_maskz_compress_ps(mask as __mmask16, self.0);
-            let first = (1u32 << mask.count_ones()) - 1;
             _mm512_mask_storeu_ps(p, first as __mmask16, together);
         },
+        // SAFETY: as the trait says.
+        #[inline(always)]
+        unsafe fn copy_part(p: *const f32, lo: usize, hi: usize, to: *mut f32) {
+            let mask = (0xffffu32 >> (16 - hi)) & (0xffff << lo);
+            _mm512_storeu_ps(to, _mm512_maskz_loadu_ps(mask as __mmask16, p));
+        },
+        // SAFETY: as the trait says.
+        #[inline(always)]
+        unsafe fn copy_second(p: *const f32, lo: usize, hi: usize, to: *mut f32) {
+            // The last source element that is wanted bounds what may be read.
+            let mask = ((1u64 << (2 * hi - 1)) - 1) & (!0 << (2 * lo));
+            let mask = if lo < hi { mask } else { 0 };
+            let low = _mm512_maskz_loadu_ps(mask as __mmask16, p);
+            let high = _mm512_maskz_loadu_ps((mask >> 16) as __mmask16, p.wrapping_add(16));
+            let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+            let all = _mm512_permutex2var_ps(low, even, high);
+            let keep = (0xffffu32 >> (16 - hi)) & (0xffff << lo);
+            _mm512_storeu_ps(to, _mm512_maskz_mov_ps(keep as __mmask16, all));
+        },
+        // SAFETY: as the trait says.
         #[inline(always)]
         unsafe fn add_sums<const M: usize>(x: &[Self; M], p: *mut f32) {
             if M != 8 {
@@ -179,14 +228,20 @@ mod x86 {
         _mm512_loadu_pd,
         _mm512_storeu_pd,
         _mm512_fmadd_pd,
+        // SAFETY: as the trait says.
         #[inline(always)]
-        unsafe fn store_some(self, p: *mut f64, mask: u32) {
+        unsafe fn store_some(self, p: *mut f64, mask: u32, first: u32) {
             if mask == 0xff {
                 return self.store(p);
             }
             let together = _mm512_maskz_compress_pd(mask as __mmask8, self.0);
-            let first = (1u32 << mask.count_ones()) - 1;
             _mm512_mask_storeu_pd(p, first as __mmask8, together);
+        },
+        // SAFETY: as the trait says.
+        #[inline(always)]
+        unsafe fn copy_part(p: *const f64, lo: usize, hi: usize, to: *mut f64) {
+            let mask = (0xffu32 >> (8 - hi)) & (0xff << lo);
+            _mm512_storeu_pd(to, _mm512_maskz_loadu_pd(mask as __mmask8, p));
         }
     );
     lanes!(
@@ -215,16 +270,20 @@ mod x86 {
 #[derive(Clone, Copy)]
 pub struct Cell {
     pub mask: u32,
+    /// The first lanes, as many as are wanted.
+    pub first: u32,
     pub at: u32,
 }
 
 /// `y[r][j] = bias[r] + sum over k of a[k][r] * b[offsets[k] + j]`.
 pub struct Product<T> {
+    /// How many times the columns that the kernel makes at once; one where `cells` is null.
+    pub tiles: usize,
     pub depth: usize,
     /// A panel: as many numbers for each `k` as the kernel has rows.
     pub a: *const T,
     pub b: *const T,
-    pub offsets: *const u32,
+    pub offsets: *const usize,
     /// Null for zeros.
     pub bias: *const T,
     pub y: *mut T,
@@ -236,6 +295,8 @@ pub struct Product<T> {
 
 /// `sums[n][r] += sum over runs and j of a[r][j] * b[offsets[n] + j]`.
 pub struct Dot<T> {
+    /// How many times the offsets that the kernel takes at once.
+    pub tiles: usize,
     /// Outer and inner runs, how long each is and the steps between their starts.
     pub runs: [usize; 2],
     pub length: usize,
@@ -244,46 +305,118 @@ pub struct Dot<T> {
     pub a_step: [usize; 2],
     pub b: *const T,
     pub b_step: [usize; 2],
-    pub offsets: *const u32,
+    pub offsets: *const usize,
     pub sums: *mut T,
+}
+
+/// Rows of `columns` elements, of which `lo..hi` are copied and the others zero. A row is written
+/// in whole vectors: the elements behind it are zero until they are written themselves.
+pub struct Rows<T> {
+    pub rows: usize,
+    pub columns: usize,
+    pub lo: usize,
+    pub hi: usize,
+    /// Where column 0 would lie in the first row, the step between columns and that between rows.
+    pub from: *const T,
+    pub step: usize,
+    pub from_pitch: usize,
+    pub to: *mut T,
+    pub pitch: usize,
+}
+
+// SAFETY: the elements that the fields name may be read, and written, with a vector behind.
+#[inline(always)]
+unsafe fn copy_rows<V: Lanes>(p: &Rows<V::T>) {
+    let (mut from, mut to) = (p.from, p.to);
+    if p.step == 1 && p.hi >= p.lo + V::N {
+        // The last vector of a row overlaps the one before.
+        let last = p.hi - V::N;
+        let zeros = V::splat(V::T::default());
+        for _ in 0..p.rows {
+            let mut j = 0;
+            while j < p.lo {
+                zeros.store(to.add(j));
+                j += V::N;
+            }
+            j = p.lo;
+            while j < last {
+                V::load(from.wrapping_add(j)).store(to.add(j));
+                j += V::N;
+            }
+            V::load(from.wrapping_add(last)).store(to.add(last));
+            j = p.hi;
+            while j < p.columns {
+                zeros.store(to.add(j));
+                j += V::N;
+            }
+            from = from.wrapping_add(p.from_pitch);
+            to = to.add(p.pitch);
+        }
+        return;
+    }
+    for _ in 0..p.rows {
+        let mut j = 0;
+        while j < p.columns {
+            let (lo, hi) = (
+                p.lo.saturating_sub(j).min(V::N),
+                p.hi.saturating_sub(j).min(V::N),
+            );
+            let (lo, hi) = (lo.min(hi), hi);
+            match p.step {
+                1 => V::copy_part(from.wrapping_add(j), lo, hi, to.add(j)),
+                2 => V::copy_second(from.wrapping_add(2 * j), lo, hi, to.add(j)),
+                step => {
+                    V::splat(V::T::default()).store(to.add(j));
+                    for i in lo..hi {
+                        *to.add(j + i) = *from.wrapping_add((j + i) * step);
+                    }
+                }
+            }
+            j += V::N;
+        }
+        from = from.wrapping_add(p.from_pitch);
+        to = to.add(p.pitch);
+    }
 }
 
 // SAFETY: every element that the fields name may be read, or written in `y`.
 #[inline(always)]
 unsafe fn product<V: Lanes, const M: usize, const N: usize>(p: &Product<V::T>) {
-    let mut acc = [[V::splat(V::T::default()); N]; M];
-    if !p.bias.is_null() {
-        for r in 0..M {
-            acc[r] = [V::splat(*p.bias.add(r)); N];
+    for tile in 0..p.tiles {
+        let mut acc = [[V::splat(V::T::default()); N]; M];
+        if !p.bias.is_null() {
+            for r in 0..M {
+                acc[r] = [V::splat(*p.bias.add(r)); N];
+            }
         }
-    }
-    let mut a = p.a;
-    for k in 0..p.depth {
-        let b = p.b.add(*p.offsets.add(k) as usize);
-        let mut x = [V::splat(V::T::default()); N];
+        let (mut a, from) = (p.a, p.b.add(tile * N * V::N));
+        for k in 0..p.depth {
+            let b = from.add(*p.offsets.add(k));
+            let mut x = [V::splat(V::T::default()); N];
+            for n in 0..N {
+                x[n] = V::load(b.add(n * V::N));
+            }
+            for r in 0..M {
+                let w = V::splat(*a.add(r));
+                for n in 0..N {
+                    acc[r][n] = acc[r][n].plus_product(w, x[n]);
+                }
+            }
+            a = a.add(M);
+        }
+        if p.cells.is_null() {
+            for r in 0..M {
+                for n in 0..N {
+                    acc[r][n].store(p.y.add(r * p.pitch + n * V::N));
+                }
+            }
+            return;
+        }
         for n in 0..N {
-            x[n] = V::load(b.add(n * V::N));
-        }
-        for r in 0..M {
-            let w = V::splat(*a.add(r));
-            for n in 0..N {
-                acc[r][n] = acc[r][n].plus_product(w, x[n]);
+            let Cell { mask, first, at } = *p.cells.add(tile * N + n);
+            for r in 0..M {
+                acc[r][n].store_some(p.y.add(r * p.pitch + at as usize), mask, first);
             }
-        }
-        a = a.add(M);
-    }
-    if p.cells.is_null() {
-        for r in 0..M {
-            for n in 0..N {
-                acc[r][n].store(p.y.add(r * p.pitch + n * V::N));
-            }
-        }
-        return;
-    }
-    for n in 0..N {
-        let Cell { mask, at } = *p.cells.add(n);
-        for r in 0..M {
-            acc[r][n].store_some(p.y.add(r * p.pitch + at as usize), mask);
         }
     }
 }
@@ -291,74 +424,70 @@ unsafe fn product<V: Lanes, const M: usize, const N: usize>(p: &Product<V::T>) {
 // SAFETY: as for [`product`]; `length` is a multiple of the lanes.
 #[inline(always)]
 unsafe fn dot<V: Lanes, const M: usize, const N: usize>(p: &Dot<V::T>) {
-    let mut acc = [[V::splat(V::T::default()); M]; N];
-    let mut from = [0; N];
-    for n in 0..N {
-        from[n] = *p.offsets.add(n) as usize;
-    }
-    for outer in 0..p.runs[0] {
-        for inner in 0..p.runs[1] {
-            let a = p.a.add(outer * p.a_step[0] + inner * p.a_step[1]);
-            let b = p.b.add(outer * p.b_step[0] + inner * p.b_step[1]);
-            let mut j = 0;
-            while j < p.length {
-                let mut x = [V::splat(V::T::default()); N];
-                for n in 0..N {
-                    x[n] = V::load(b.add(from[n] + j));
-                }
-                for r in 0..M {
-                    let w = V::load(a.add(r * p.a_row + j));
+    for tile in 0..p.tiles {
+        let mut acc = [[V::splat(V::T::default()); M]; N];
+        let mut from = [0; N];
+        for n in 0..N {
+            from[n] = *p.offsets.add(tile * N + n);
+        }
+        for outer in 0..p.runs[0] {
+            for inner in 0..p.runs[1] {
+                let a = p.a.add(outer * p.a_step[0] + inner * p.a_step[1]);
+                let b = p.b.add(outer * p.b_step[0] + inner * p.b_step[1]);
+                let mut j = 0;
+                while j < p.length {
+                    let mut x = [V::splat(V::T::default()); N];
                     for n in 0..N {
-                        acc[n][r] = acc[n][r].plus_product(w, x[n]);
+                        x[n] = V::load(b.add(from[n] + j));
                     }
+                    for r in 0..M {
+                        let w = V::load(a.add(r * p.a_row + j));
+                        for n in 0..N {
+                            acc[n][r] = acc[n][r].plus_product(w, x[n]);
+                        }
+                    }
+                    j += V::N;
                 }
-                j += V::N;
             }
         }
-    }
-    for n in 0..N {
-        V::add_sums(&acc[n], p.sums.add(n * M));
+        for n in 0..N {
+            V::add_sums(&acc[n], p.sums.add((tile * N + n) * M));
+        }
     }
 }
 
 type ProductKernel<T> = unsafe fn(&Product<T>);
 type DotKernel<T> = unsafe fn(&Dot<T>);
+type RowsKernel<T> = unsafe fn(&Rows<T>);
 
 /// The kernels of one type for this machine.
 pub struct Kernels<T> {
     pub lanes: usize,
-    /// The most rows of a panel: a power of two.
+    /// The most rows of a panel.
     pub rows: usize,
     /// The most vectors of a row.
     pub vectors: usize,
-    /// By the logarithm of the rows and by the vectors less one.
-    products: [[ProductKernel<T>; 3]; 4],
-    /// By the logarithm of the rows, for one offset and for three.
-    dots: [[DotKernel<T>; 2]; 4],
+    pub copy_rows: RowsKernel<T>,
+    /// By the rows and the vectors, each less one.
+    products: [[ProductKernel<T>; 3]; 8],
+    /// By the rows less one, for one offset and for three.
+    dots: [[DotKernel<T>; 2]; 8],
 }
 
 impl<T> Kernels<T> {
     pub fn product(&self, rows: usize, vectors: usize) -> ProductKernel<T> {
-        self.products[rows.trailing_zeros() as usize][vectors - 1]
+        self.products[rows - 1][vectors - 1]
     }
 
     /// The kernel for one or three offsets.
     pub fn dot(&self, rows: usize, offsets: usize) -> DotKernel<T> {
-        self.dots[rows.trailing_zeros() as usize][offsets / 2]
+        self.dots[rows - 1][offsets / 2]
     }
 
     /// The first row and the height of the panels that make `rows` rows.
     pub fn panels(&self, rows: usize) -> Vec<(usize, usize)> {
-        let (mut at, mut height) = (0, self.rows);
-        let mut panels = Vec::with_capacity(rows / height + 3);
-        while at < rows {
-            while height > rows - at {
-                height /= 2;
-            }
-            panels.push((at, height));
-            at += height;
-        }
-        panels
+        let starts = (0..rows).step_by(self.rows);
+        starts.map(|at| (at, self.rows.min(rows - at))).collect()
     }
 }
 
@@ -376,20 +505,34 @@ macro_rules! kernels {
             unsafe fn dot<const M: usize, const N: usize>(p: &Dot<$t>) {
                 super::dot::<$v, M, N>(p);
             }
+            $(#[target_feature(enable = $features)])?
+            // SAFETY: as above.
+            unsafe fn copy_rows(p: &Rows<$t>) {
+                super::copy_rows::<$v>(p);
+            }
             pub static KERNELS: Kernels<$t> = Kernels {
                 lanes: <$v>::N,
                 rows: $rows,
                 vectors: $vectors,
+                copy_rows,
                 products: [
                     [product::<1, 1>, product::<1, 2>, product::<1, 3>],
                     [product::<2, 1>, product::<2, 2>, product::<2, 3>],
+                    [product::<3, 1>, product::<3, 2>, product::<3, 3>],
                     [product::<4, 1>, product::<4, 2>, product::<4, 3>],
+                    [product::<5, 1>, product::<5, 2>, product::<5, 3>],
+                    [product::<6, 1>, product::<6, 2>, product::<6, 3>],
+                    [product::<7, 1>, product::<7, 2>, product::<7, 3>],
                     [product::<8, 1>, product::<8, 2>, product::<8, 3>],
                 ],
                 dots: [
                     [dot::<1, 1>, dot::<1, 3>],
                     [dot::<2, 1>, dot::<2, 3>],
+                    [dot::<3, 1>, dot::<3, 3>],
                     [dot::<4, 1>, dot::<4, 3>],
+                    [dot::<5, 1>, dot::<5, 3>],
+                    [dot::<6, 1>, dot::<6, 3>],
+                    [dot::<7, 1>, dot::<7, 3>],
                     [dot::<8, 1>, dot::<8, 3>],
                 ],
             };
@@ -427,3 +570,9 @@ macro_rules! levels {
 
 levels!(f32, float, float_plain, float_avx2, float_avx512, Plain<f32, 4>, F32x8, F32x16);
 levels!(f64, double, double_plain, double_avx2, double_avx512, Plain<f64, 2>, F64x4, F64x8);
+
+kernels!(whole_plain, i64, Plain<i64, 4>, 4, 2);
+
+pub(super) fn whole() -> &'static Kernels<i64> {
+    &whole_plain::KERNELS
+}

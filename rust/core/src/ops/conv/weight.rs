@@ -3,13 +3,13 @@
 
 use super::direct::forward_taps;
 use super::kernel::{Geometry, Ptr};
-use super::lanes::{Dot, Kernels};
+use super::lanes::{Dot, Rows};
 use super::window::{Scratch, Window, SLACK};
 use super::Number;
 use crate::cpu::pool::parallel_for;
 
 /// Bytes of a panel of gradient rows, which stay in the L1 cache.
-const ROWS: usize = 32 << 10;
+const ROWS: usize = 40 << 10;
 /// Multiplications that a second thread is worth.
 const GRAIN: usize = 1 << 19;
 /// Into how many sums the batch is divided at most, and elements of all these sums.
@@ -23,11 +23,11 @@ const PARTIAL: usize = 1 << 21;
 /// The addresses hold tensors of the geometry's sizes, none of them empty; nobody else touches `w`.
 pub(super) unsafe fn weight<T: Number>(
     geo: &Geometry,
-    kernels: &'static Kernels<T>,
     x: *const T,
     g: *const T,
     w: *mut T,
 ) -> bool {
+    let kernels = T::kernels();
     let (taps, reach) = forward_taps(geo);
     let full = geo.output;
     let mut window = Window {
@@ -37,6 +37,7 @@ pub(super) unsafe fn weight<T: Number>(
         split: geo.stride.map(|s| s as usize),
         reach,
         tile: [1, 1, full[2]],
+        in_place: false,
     };
     // The tile: as long as a panel of rows stays in the cache.
     let room = ROWS / size_of::<T>() / kernels.rows;
@@ -87,7 +88,7 @@ pub(super) unsafe fn weight<T: Number>(
         let len = window.len();
         // Behind the rows is only ever what can be multiplied by zero.
         let windows = Scratch::<T>::zeros(images * len + SLACK);
-        let rows = Scratch::<T>::zeros(geo.outputs * row);
+        let rows = Scratch::<T>::zeros(kernels.rows * row + SLACK);
         for task in range {
             let (share, rest) = (task % shares, task / shares);
             let (group, part) = (rest % geo.groups, rest / geo.groups);
@@ -110,27 +111,41 @@ pub(super) unsafe fn weight<T: Number>(
                 let used = ((count[1] - 1) * pitch + count[2]).next_multiple_of(lanes);
                 for (i, n) in batch.clone().enumerate() {
                     let x = x.at(((n * geo.groups + group) * geo.inputs + first) * in_plane);
-                    here.fill(x, windows.ptr().add(i * len), start, count);
-                    let g = g.at((n * geo.groups + group) * geo.outputs * out_plane);
-                    for o in 0..geo.outputs {
-                        for z in 0..count[0] {
-                            let to = rows.ptr().add(o * row + (i * tile[0] + z) * length);
-                            let mut from = g.add(o * out_plane);
-                            from = from
-                                .add(((start[0] + z) * full[1] + start[1]) * full[2] + start[2]);
-                            spread_rows(from, full[2], to, pitch, [count[1], count[2]], used);
-                        }
-                    }
+                    here.fill(kernels, x, windows.ptr().add(i * len), start, count);
                 }
                 for &(o, height) in &panels {
-                    let mut column = 0;
+                    for r in 0..height {
+                        for (i, n) in batch.clone().enumerate() {
+                            let from = (n * geo.groups + group) * geo.outputs + o + r;
+                            for z in 0..count[0] {
+                                let line = (start[0] + z) * full[1] + start[1];
+                                let to = rows.ptr().add(r * row + (i * tile[0] + z) * length);
+                                (kernels.copy_rows)(&Rows {
+                                    rows: count[1],
+                                    columns: pitch,
+                                    lo: 0,
+                                    hi: count[2],
+                                    from: g.at(from * out_plane + line * full[2] + start[2]),
+                                    step: 1,
+                                    from_pitch: full[2],
+                                    to,
+                                    pitch,
+                                });
+                                let last = (count[1] - 1) * pitch + count[2];
+                                to.add(last).write_bytes(0, used - last);
+                            }
+                        }
+                    }
                     let columns_here = here.channels * taps.len();
-                    while column < columns_here {
-                        let many = if columns_here - column >= 3 { 3 } else { 1 };
+                    let threes = columns_here / 3;
+                    for (column, many, tiles) in
+                        [(0, 3, threes), (3 * threes, 1, columns_here - 3 * threes)]
+                    {
                         kernels.dot(height, many)(&Dot {
+                            tiles,
                             runs: [batch.len(), count[0]],
                             length: used,
-                            a: rows.ptr().add(o * row),
+                            a: rows.ptr(),
                             a_row: row,
                             a_step: [tile[0] * length, length],
                             b: windows.ptr(),
@@ -138,7 +153,6 @@ pub(super) unsafe fn weight<T: Number>(
                             offsets: offsets.as_ptr().add(column),
                             sums: out.add(o * columns + (first * taps.len() + column) * height),
                         });
-                        column += many;
                     }
                 }
             }
@@ -156,16 +170,23 @@ pub(super) unsafe fn weight<T: Number>(
             let mut good = true;
             for task in range {
                 let (group, (o, height)) = (task / panels.len(), panels[task % panels.len()]);
-                for r in 0..height {
-                    let w = w.at(group * total + (o + r) * columns);
-                    for c in 0..columns {
-                        let at = group * total + o * columns + c * height + r;
-                        let mut sum = *sums.ptr().add(at);
-                        for part in 1..parts {
-                            sum = sum.plus(*sums.ptr().add(part * geo.groups * total + at));
+                let at = group * total + o * columns;
+                let sums = std::slice::from_raw_parts_mut(out.at(at), columns * height);
+                for part in 1..parts {
+                    let more = out.at(part * geo.groups * total + at);
+                    let more = std::slice::from_raw_parts(more, columns * height);
+                    for (a, &b) in sums.iter_mut().zip(more) {
+                        *a = a.plus(b);
+                    }
+                }
+                good &= sums.iter().fold(true, |good, x| good & x.is_finite());
+                // A few columns at a time, which stay in cache for all rows.
+                for (block, sums) in sums.chunks(64 * height).enumerate() {
+                    for r in 0..height {
+                        let w = w.at(group * total + (o + r) * columns + block * 64);
+                        for c in 0..sums.len() / height {
+                            *w.add(c) = sums[c * height + r];
                         }
-                        good &= sum.is_finite();
-                        *w.add(c) = sum;
                     }
                 }
             }
@@ -175,27 +196,4 @@ pub(super) unsafe fn weight<T: Number>(
         },
     );
     finite.into_inner()
-}
-
-/// Copies rows of `n[1]` elements to rows `pitch` apart and fills the rest up to `used` with zeros.
-// SAFETY: `n[0]` rows `step` apart may be read, and `used` elements written.
-#[inline(always)]
-unsafe fn spread_rows<T: Number>(
-    from: *const T,
-    step: usize,
-    to: *mut T,
-    pitch: usize,
-    n: [usize; 2],
-    used: usize,
-) {
-    for y in 0..n[0] {
-        let (from, to) = (from.add(y * step), to.add(y * pitch));
-        std::ptr::copy_nonoverlapping(from, to, n[1]);
-        let end = if y + 1 < n[0] {
-            pitch
-        } else {
-            used - y * pitch
-        };
-        to.add(n[1]).write_bytes(0, end - n[1]);
-    }
 }

@@ -1,6 +1,7 @@
 //! A tile of the source laid out so that each kernel element reads it at one fixed offset: padded,
 //! and split by the remainder of the coordinates modulo the stride.
 
+use super::lanes::{Kernels, Rows};
 use super::Number;
 use crate::alloc;
 use std::ptr::NonNull;
@@ -69,21 +70,37 @@ pub(super) struct Window {
     pub reach: [usize; 3],
     /// Results along each dimension that a window serves.
     pub tile: [usize; 3],
+    /// The source is read where it lies.
+    pub in_place: bool,
 }
 
 /// Elements that vectors may read behind the last one that counts.
 pub(super) const SLACK: usize = 64;
 
 impl Window {
+    /// Whether a source is the window of `full` results: nothing is padded or split.
+    pub fn is_source(&self, full: [usize; 3]) -> bool {
+        let inside = |d: usize| full[d] + self.reach[d] <= self.size[d];
+        self.pad == [0; 3] && self.split == [1; 3] && (0..3).all(inside)
+    }
     /// From one row to the next.
     pub fn pitch(&self) -> usize {
+        if self.in_place {
+            return self.size[2];
+        }
         self.tile[2] + self.reach[2]
     }
     /// From one slice of the first dimension to the next.
     pub fn slice(&self) -> usize {
+        if self.in_place {
+            return self.size[1] * self.size[2];
+        }
         (self.tile[1] + self.reach[1]) * self.pitch()
     }
     fn part(&self) -> usize {
+        if self.in_place {
+            return self.size[0] * self.slice();
+        }
         (self.tile[0] + self.reach[0]) * self.slice()
     }
     pub fn channel(&self) -> usize {
@@ -94,22 +111,24 @@ impl Window {
     }
 
     /// Where each tap of each channel reads, relative to a result's place; in order of channels.
-    pub fn offsets(&self, taps: &[Tap]) -> Vec<u32> {
+    pub fn offsets(&self, taps: &[Tap]) -> Vec<usize> {
         let mut offsets = Vec::with_capacity(self.channels * taps.len());
         for c in 0..self.channels {
             for t in taps {
                 let [z, y, x] = t.shift;
                 let at = c * self.channel() + t.part * self.part();
-                offsets.push((at + z * self.slice() + y * self.pitch() + x) as u32);
+                offsets.push(at + z * self.slice() + y * self.pitch() + x);
             }
         }
         offsets
     }
 
     /// Fills the window of the `count` results from `start` on.
-    // SAFETY: `x` holds the planes of the channels, `to` has room for `len` elements.
+    // SAFETY: `x` holds the planes of the channels, `to` has room for `len` elements
+    // and the slack.
     pub unsafe fn fill<T: Number>(
         &self,
+        kernels: &Kernels<T>,
         x: *const T,
         to: *mut T,
         start: [usize; 3],
@@ -118,57 +137,46 @@ impl Window {
         let plane: usize = self.size.iter().product();
         let [sz, sy, sx] = self.split;
         let pitch = self.pitch();
-        // Source coordinate of a window's position, if it is inside.
-        let inside = |d: usize, at: usize, part: usize| -> Option<usize> {
-            let i = ((start[d] + at) * self.split[d] + part) as isize - self.pad[d];
-            (i >= 0 && i < self.size[d] as isize).then_some(i as usize)
+        // The positions of a part whose source is inside.
+        let inside = |d: usize, part: usize| {
+            let first = (start[d] * self.split[d] + part) as isize - self.pad[d];
+            let n = count[d] + self.reach[d];
+            let lo = ((-first).max(0) as usize).div_ceil(self.split[d]).min(n);
+            let hi = (self.size[d] as isize - first).max(0) as usize;
+            (first, lo, hi.div_ceil(self.split[d]).clamp(lo, n), n)
         };
-        let columns = count[2] + self.reach[2];
         for c in 0..self.channels {
-            let x = x.add(c * plane);
             for part in 0..sz * sy * sx {
-                let (pz, py, px) = (part / (sy * sx), part / sx % sy, part % sx);
-                // Columns whose source is inside.
-                let first = (start[2] * sx + px) as isize - self.pad[2];
-                let lo = ((-first).max(0) as usize).div_ceil(sx).min(columns);
-                let hi = (self.size[2] as isize - first).max(0) as usize;
-                let hi = hi.div_ceil(sx).clamp(lo, columns);
+                let (z0, zlo, zhi, slices) = inside(0, part / (sy * sx));
+                let (y0, ylo, yhi, rows) = inside(1, part / sx % sy);
+                let (x0, lo, hi, columns) = inside(2, part % sx);
                 let to = to.add(c * self.channel() + part * self.part());
-                for z in 0..count[0] + self.reach[0] {
-                    let iz = inside(0, z, pz);
-                    for y in 0..count[1] + self.reach[1] {
-                        let row = to.add(z * self.slice() + y * pitch);
-                        let (Some(iz), Some(iy)) = (iz, inside(1, y, py)) else {
-                            row.write_bytes(0, columns);
-                            continue;
-                        };
-                        row.write_bytes(0, lo);
-                        row.add(hi).write_bytes(0, columns - hi);
-                        let at = (iz * self.size[1] + iy) * self.size[2];
-                        let from = x.offset(at as isize + first + (lo * sx) as isize);
-                        copy_steps(from, sx, row.add(lo), hi - lo);
+                for z in 0..slices {
+                    let to = to.add(z * self.slice());
+                    let (ylo, yhi) = if (zlo..zhi).contains(&z) {
+                        (ylo, yhi)
+                    } else {
+                        (rows, rows)
+                    };
+                    to.write_bytes(0, ylo * pitch);
+                    if ylo < yhi {
+                        let at = z0 + (z * sz) as isize;
+                        let at = at * self.size[1] as isize + y0 + (ylo * sy) as isize;
+                        let at = (c * plane) as isize + at * self.size[2] as isize + x0;
+                        (kernels.copy_rows)(&Rows {
+                            rows: yhi - ylo,
+                            columns,
+                            lo,
+                            hi,
+                            from: x.wrapping_offset(at),
+                            step: sx,
+                            from_pitch: sy * self.size[2],
+                            to: to.add(ylo * pitch),
+                            pitch,
+                        });
                     }
+                    to.add(yhi * pitch).write_bytes(0, (rows - yhi) * pitch);
                 }
-            }
-        }
-    }
-}
-
-/// Copies `n` elements that lie `step` apart.
-// SAFETY: they may be read, and `n` written.
-#[inline(always)]
-unsafe fn copy_steps<T: Copy>(from: *const T, step: usize, to: *mut T, n: usize) {
-    match step {
-        1 => std::ptr::copy_nonoverlapping(from, to, n),
-        // A constant step becomes vector code.
-        2 => {
-            for i in 0..n {
-                *to.add(i) = *from.add(2 * i);
-            }
-        }
-        _ => {
-            for i in 0..n {
-                *to.add(i) = *from.add(step * i);
             }
         }
     }

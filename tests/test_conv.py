@@ -1,0 +1,155 @@
+"""Convolution and its gradients beside their definition in float64: one slice for each tap."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import pytensorlib as torch
+import pytensorlib.nn.functional as F
+
+
+def taps(x, w, stride, padding, dilation):
+    """Yield each tap with the slices of the padded input that it reads."""
+    n = w.ndim - 2
+    shape = [x.shape[d + 2] + 2 * padding[d] for d in range(n)]
+    outs = [(shape[d] - dilation[d] * (w.shape[d + 2] - 1) - 1) // stride[d] + 1 for d in range(n)]
+    for k in itertools.product(*map(range, w.shape[2:])):
+        starts = [k[d] * dilation[d] for d in range(n)]
+        yield (
+            k,
+            tuple(
+                slice(a, a + s * (o - 1) + 1, s)
+                for a, s, o in zip(starts, stride, outs, strict=True)
+            ),
+        )
+
+
+def padded(x, padding):
+    return np.pad(x, [(0, 0), (0, 0)] + [(p, p) for p in padding])
+
+
+def split(a, groups, axis):
+    return np.split(a, groups, axis)
+
+
+def reference(x, w, g, stride, padding, dilation, groups):
+    """Return the result for ones as far as `g` is None, else the gradients for x and w."""
+    y, gx, gw = 0, np.zeros(padded(x, padding).shape), np.zeros(w.shape)
+    xp = padded(x, padding)
+    for k, where in taps(x, w, stride, padding, dilation):
+        part = xp[(slice(None), slice(None), *where)]
+        wk = w[(slice(None), slice(None), *k)]
+        pairs = list(zip(split(part, groups, 1), split(wk, groups, 0), strict=True))
+        y = y + np.concatenate([np.einsum("nc...,oc->no...", a, b) for a, b in pairs], 1)
+        if g is not None:
+            gs = split(g, groups, 1)
+            back = [np.einsum("no...,oc->nc...", a, b) for a, (_, b) in zip(gs, pairs, strict=True)]
+            gx[(slice(None), slice(None), *where)] += np.concatenate(back, 1)
+            of = [np.einsum("nol,ncl->oc", a.reshape(*a.shape[:2], -1), b.reshape(*b.shape[:2], -1))
+                  for a, (b, _) in zip(gs, pairs, strict=True)]  # fmt: skip
+            gw[(slice(None), slice(None), *k)] = np.concatenate(of, 0)
+    inner = tuple(slice(p, p + s) for p, s in zip(padding, x.shape[2:], strict=True))
+    return y, gx[(slice(None), slice(None), *inner)], gw
+
+
+# Batch, groups, inputs and outputs of a group, size, kernel, stride, padding, dilation.
+CASES = [
+    (1, 1, 1, 1, (5,), (3,), (1,), (0,), (1,)),
+    (2, 1, 64, 9, (1000,), (5,), (1,), (2,), (1,)),
+    (1, 1, 700, 3, (130,), (3,), (1,), (1,), (1,)),
+    (3, 1, 5, 8, (17, 16), (1, 1), (1, 1), (0, 0), (1, 1)),
+    (2, 1, 16, 12, (32, 32), (1, 1), (1, 1), (0, 0), (1, 1)),
+    (2, 1, 3, 5, (9, 11), (1, 1), (2, 3), (0, 0), (1, 1)),
+    (2, 1, 7, 13, (28, 26), (3, 3), (1, 1), (0, 0), (1, 1)),
+    (2, 1, 16, 17, (30, 56), (3, 3), (1, 1), (1, 1), (1, 1)),
+    (9, 1, 6, 10, (7, 7), (3, 3), (1, 1), (1, 1), (1, 1)),
+    (2, 1, 3, 8, (31, 40), (7, 7), (2, 2), (3, 3), (1, 1)),
+    (2, 2, 4, 3, (12, 19), (4, 4), (2, 2), (1, 1), (1, 1)),
+    (2, 8, 2, 2, (14, 14), (3, 3), (1, 1), (2, 2), (2, 2)),
+    (1, 1, 2, 3, (13, 12), (2, 3), (3, 2), (1, 2), (2, 1)),
+    (3, 16, 1, 1, (20, 23), (3, 3), (1, 1), (1, 1), (1, 1)),
+    (2, 6, 1, 2, (15, 15), (5, 3), (2, 2), (2, 1), (1, 1)),
+    (1, 1, 1, 6, (6, 6), (3, 3), (1, 1), (4, 4), (3, 3)),
+    (2, 1, 4, 6, (6, 9, 11), (3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1)),
+    (1, 2, 3, 2, (7, 8, 9), (2, 3, 1), (2, 1, 3), (1, 0, 2), (1, 2, 1)),
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_convolution_and_gradients_match_their_sums(case, dtype):
+    batch, groups, inputs, outputs, size, kernel, stride, padding, dilation = case
+    rng = np.random.default_rng(1)
+    # Sixteenths, which every type holds.
+    make = lambda *s: rng.integers(-32, 33, s) / 16  # noqa: E731
+    x, w = make(batch, groups * inputs, *size), make(groups * outputs, inputs, *kernel)
+    b = make(groups * outputs)
+    call = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    y, _, _ = reference(x, w, None, **call)
+    g = make(*y.shape)
+    _, gx, gw = reference(x, w, g, **call)
+    # Channels last in memory: an input that must be laid out first.
+    tx = torch.tensor(np.moveaxis(x, 1, -1).copy()).to(dtype).movedim(-1, 1).requires_grad_()
+    tw, tb = (torch.tensor(a).to(dtype).requires_grad_() for a in (w, b))
+    n = len(size)
+    out = getattr(F, f"conv{n}d")(tx, tw, tb, **call)
+    grads = torch.autograd.grad(out, (tx, tw, tb), torch.tensor(g).to(dtype))
+    bias = b.reshape(-1, *[1] * n)
+    wanted = (y + bias, gx, gw, g.sum((0, *range(2, n + 2))))
+    unit = {torch.float32: 2**-24, torch.float64: 2**-53, torch.bfloat16: 2**-8}[dtype]
+    for ours, ref in zip((out, *grads), wanted, strict=True):
+        np.testing.assert_allclose(ours.detach().double().numpy(), ref, rtol=unit, atol=40 * 2**-24)
+    # The transposed convolution is the gradient for the input.
+    extra = [
+        size[d]
+        - ((y.shape[d + 2] - 1) * stride[d] - 2 * padding[d] + dilation[d] * (kernel[d] - 1) + 1)
+        for d in range(n)
+    ]
+    if all(e < max(s, d) for e, s, d in zip(extra, stride, dilation, strict=True)):
+        back = getattr(F, f"conv_transpose{n}d")(
+            torch.tensor(g).to(dtype), tw, output_padding=extra, **call
+        )
+        np.testing.assert_allclose(back.detach().double().numpy(), gx, rtol=unit, atol=40 * 2**-24)
+
+
+def test_integers_wrap():
+    x, w = (
+        torch.arange(2 * 3 * 7 * 7).reshape(2, 3, 7, 7),
+        torch.arange(5 * 3 * 9).reshape(5, 3, 3, 3),
+    )
+    y, _, _ = reference(x.numpy(), w.numpy(), None, (2, 1), (1, 1), (1, 2), 1)
+    assert (F.conv2d(x, w, stride=(2, 1), padding=1, dilation=(1, 2)).numpy() == y).all()
+
+
+@pytest.mark.parametrize("bad", [float("inf"), float("nan")])
+def test_what_is_not_finite_stays_where_it_is_read(bad):
+    x, w = torch.ones(2, 3, 12, 12), torch.ones(4, 3, 3, 3)
+    x[0, 1, 0, 0] = bad
+    y = F.conv2d(x, w)
+    wrong = ~torch.isfinite(y)
+    assert wrong.sum() == 4 and wrong[0, :, 0, 0].all()
+    # Only the first tap of this channel meets that number.
+    gw = torch.autograd.grad(F.conv2d(x, w.requires_grad_()), w, torch.ones(2, 4, 10, 10))[0]
+    wrong = ~torch.isfinite(gw)
+    assert wrong.sum() == 4 and wrong[:, 1, 0, 0].all()
+    assert (gw[:, 0] == 200).all()
+
+
+def test_results_do_not_depend_on_threads():
+    x, w = torch.randn(5, 24, 30, 30), torch.randn(20, 24, 3, 3)
+    x.requires_grad_()
+    w.requires_grad_()
+    g, before = torch.randn(5, 20, 30, 30), torch.get_num_threads()
+
+    def run(threads):
+        torch.set_num_threads(threads)
+        y = F.conv2d(x, w, padding=1)
+        return [t.detach().numpy().tobytes() for t in (y, *torch.autograd.grad(y, (x, w), g))]
+
+    try:
+        assert run(1) == run(2) == run(3)
+    finally:
+        torch.set_num_threads(before)
