@@ -73,6 +73,7 @@ CASES = [
     (3, 16, 1, 1, (20, 23), (3, 3), (1, 1), (1, 1), (1, 1)),
     (2, 6, 1, 2, (15, 15), (5, 3), (2, 2), (2, 1), (1, 1)),
     (1, 1, 1, 6, (6, 6), (3, 3), (1, 1), (4, 4), (3, 3)),
+    (1, 1, 3, 4, (40, 41), (2, 2), (5, 7), (0, 3), (1, 9)),
     (2, 1, 4, 6, (6, 9, 11), (3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1)),
     (1, 2, 3, 2, (7, 8, 9), (2, 3, 1), (2, 1, 3), (1, 0, 2), (1, 2, 1)),
 ]
@@ -113,6 +114,18 @@ def test_convolution_and_gradients_match_their_sums(case, dtype):
             torch.tensor(g).to(dtype), tw, output_padding=extra, **call
         )
         np.testing.assert_allclose(back.detach().double().numpy(), gx, rtol=unit, atol=40 * 2**-24)
+
+
+def test_taps_may_lie_far_apart():
+    far = 1 << 28
+    x, w, g = torch.randn(2, 3, 5), torch.randn(4, 3, 3), torch.randn(2, 4, 5)
+    x.requires_grad_()
+    w.requires_grad_()
+    y = F.conv1d(x, w, padding=far, dilation=far)
+    near = F.conv1d(x, w[:, :, 1:2])
+    torch.testing.assert_close(y, near)
+    ours, wanted = (torch.autograd.grad(z, (x, w), g) for z in (y, near))
+    torch.testing.assert_close(ours, wanted)
 
 
 def test_integers_wrap():

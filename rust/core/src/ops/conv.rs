@@ -153,14 +153,16 @@ impl Op for Conv {
             // SAFETY: all tensors are contiguous, of type T, and have the sizes of `geometry`.
             unsafe {
                 let (a, b, y) = (a.ptr::<T>(), b.ptr::<T>(), out.ptr::<T>());
-                match self.role {
+                let done = match self.role {
                     Role::Output => Direct::forward(&geometry).run(a, b, start, y),
                     Role::Input => Direct::input(&geometry).run(a, b, start, y),
-                    Role::Weight => {
-                        if geometry.is_empty() || !weight::weight(&geometry, a, b, y) {
-                            geometry.weight(a, b, y);
-                        }
-                    }
+                    Role::Weight => !geometry.is_empty() && weight::weight(&geometry, a, b, y),
+                };
+                match self.role {
+                    _ if done => {}
+                    Role::Output => geometry.forward(a, b, start, y),
+                    Role::Input => geometry.input(a, b, start, y),
+                    Role::Weight => geometry.weight(a, b, y),
                 }
             }
         });

@@ -5,7 +5,7 @@
 
 use super::kernel::{Geometry, Ptr};
 use super::lanes::{Cell, Kernels, Product};
-use super::window::{Scratch, Tap, Window, SLACK};
+use super::window::{Scratch, Tap, Window, LEAST, SLACK};
 use super::Number;
 use crate::cpu::pool::{num_threads, parallel_for};
 
@@ -45,28 +45,40 @@ fn triples(n: [usize; 3]) -> impl Iterator<Item = [usize; 3]> {
     (0..product(n)).map(move |i| [i / (n[1] * n[2]), i / n[2] % n[1], i % n[2]])
 }
 
-/// The taps of a convolution over its input, which is split by the stride.
-pub(super) fn forward_taps(g: &Geometry) -> (Vec<Tap>, [usize; 3]) {
-    let mut reach = [0; 3];
-    let taps = triples(g.kernel)
-        .enumerate()
-        .map(|(index, k)| {
-            let (mut part, mut shift) = (0, [0; 3]);
-            for d in 0..3 {
-                let (at, stride) = (k[d] * g.dilation[d] as usize, g.stride[d] as usize);
-                part = part * stride + at % stride;
-                shift[d] = at / stride;
-                reach[d] = reach[d].max(shift[d]);
-            }
-            Tap { index, part, shift }
-        })
-        .collect();
-    (taps, reach)
+/// The taps of a convolution over its input and the window that they read, not yet cut: the input
+/// is split by the stride.
+pub(super) fn forward_taps(g: &Geometry) -> (Vec<Tap>, Window) {
+    let (mut reach, mut parts) = ([0; 3], Vec::new());
+    let split = g.stride.map(|s| s as usize);
+    let taps = triples(g.kernel).enumerate().map(|(index, k)| {
+        let at: [usize; 3] = std::array::from_fn(|d| k[d] * g.dilation[d] as usize);
+        let remainder: [usize; 3] = std::array::from_fn(|d| at[d] % split[d]);
+        let shift: [usize; 3] = std::array::from_fn(|d| at[d] / split[d]);
+        reach = std::array::from_fn(|d| reach[d].max(shift[d]));
+        let found = parts.iter().position(|p| *p == remainder);
+        let part = found.unwrap_or_else(|| {
+            parts.push(remainder);
+            parts.len() - 1
+        });
+        Tap { index, part, shift }
+    });
+    let taps = taps.collect();
+    let window = Window {
+        channels: g.inputs,
+        size: g.input,
+        pad: g.padding,
+        split,
+        parts,
+        reach,
+        tile: g.output,
+        in_place: false,
+    };
+    (taps, window)
 }
 
 impl<T: Number> Direct<T> {
     pub fn forward(g: &Geometry) -> Self {
-        let (taps, reach) = forward_taps(g);
+        let (taps, window) = forward_taps(g);
         Direct {
             kernels: T::kernels(),
             batch: g.batch,
@@ -79,15 +91,7 @@ impl<T: Number> Direct<T> {
                 count: g.output,
                 taps,
             }],
-            window: Window {
-                channels: g.inputs,
-                size: g.input,
-                pad: g.padding,
-                split: g.stride.map(|s| s as usize),
-                reach,
-                tile: g.output,
-                in_place: false,
-            },
+            window,
             weight: [g.inputs * product(g.kernel), product(g.kernel)],
         }
     }
@@ -146,6 +150,7 @@ impl<T: Number> Direct<T> {
                 size: g.output,
                 pad: low.map(|l| -l),
                 split: [1; 3],
+                parts: vec![[0; 3]],
                 reach: std::array::from_fn(|d| (high[d] - low[d]) as usize),
                 tile,
                 in_place: false,
@@ -170,9 +175,9 @@ impl<T: Number> Direct<T> {
         let tasks = (work / GRAIN).clamp(1, 4 * num_threads());
         let mut w = self.window.clone();
         w.tile = [1; 3];
-        let unit = w.channels * product(w.split);
+        let unit = w.channels * w.parts.len();
         let lines = unit * (1 + w.reach[0]) * (1 + w.reach[1]);
-        let fit = (room / lines.max(1)).saturating_sub(w.reach[2]).max(96);
+        let fit = (room / lines.max(1)).saturating_sub(w.reach[2]).max(LEAST);
         if fit < full[2] {
             let parts = full[2].div_ceil(fit);
             let lanes = self.kernels.lanes * self.kernels.vectors;
@@ -181,7 +186,9 @@ impl<T: Number> Direct<T> {
             w.tile[2] = full[2];
             for d in [1, 0] {
                 let row = w.len() / (w.tile[d] + w.reach[d]);
-                let fit = (room / row.max(1)).saturating_sub(w.reach[d]).max(1);
+                let fit = (room / row.max(1)).saturating_sub(w.reach[d]);
+                // Even where that is more than fits, most of a window is not its halo.
+                let fit = fit.max(w.reach[d]).max(1);
                 // Fewer tasks than wanted: cut finer, but not so fine that halos dominate.
                 let others =
                     (self.batch * self.groups).max(1) * full[..d].iter().product::<usize>();
@@ -252,14 +259,18 @@ impl<T: Number> Direct<T> {
         (packed, starts)
     }
 
-    /// Computes the whole result.
+    /// Computes the whole result. Returns false, and nothing else, where windows would be far
+    /// larger than what they hold.
     ///
     /// # Safety
     /// The addresses hold tensors of the geometry's sizes, `bias` one number for each result
     /// channel or null; nobody else touches `y`.
-    pub unsafe fn run(mut self, x: *const T, w: *const T, bias: *const T, y: *mut T) {
+    pub unsafe fn run(mut self, x: *const T, w: *const T, bias: *const T, y: *mut T) -> bool {
         if self.batch * self.groups * self.rows * product(self.size) == 0 {
-            return;
+            return true;
+        }
+        if self.window.is_too_wide() {
+            return false;
         }
         let images = self.cut();
         let panels = self.kernels.panels(self.rows);
@@ -364,6 +375,7 @@ impl<T: Number> Direct<T> {
                 }
             }
         });
+        true
     }
 
     /// A panel's rows over one plane of a tile.

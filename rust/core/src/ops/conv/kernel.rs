@@ -236,6 +236,85 @@ impl Geometry {
         }
     }
 
+    /// The convolution with nothing laid out: slow, for taps that lie far apart.
+    ///
+    /// # Safety
+    /// The addresses hold tensors of these sizes, `bias` may be null; nobody else touches `y`.
+    pub unsafe fn forward<T: Number>(&self, x: *const T, w: *const T, bias: *const T, y: *mut T) {
+        let (len, taps) = (self.output_len(), self.kernel_len());
+        let (x, w, bias, y) = (
+            Ptr(x as *mut T),
+            Ptr(w as *mut T),
+            Ptr(bias as *mut T),
+            Ptr(y),
+        );
+        parallel_for(self.batch * self.groups * self.outputs, 1, |range| {
+            for row in range {
+                let (plane, channel) = (row / self.outputs, row % (self.groups * self.outputs));
+                let y = std::slice::from_raw_parts_mut(y.at(row * len), len);
+                y.fill(if bias.0.is_null() {
+                    T::default()
+                } else {
+                    *bias.at(channel)
+                });
+                for c in 0..self.inputs {
+                    let x = x.at((plane * self.inputs + c) * self.input_len());
+                    self.each_tap(|i, k| {
+                        let v = *w.at((channel * self.inputs + c) * taps + i);
+                        self.runs(k, 0, len, |column, n, source| {
+                            let Some((at, step)) = source else { return };
+                            for j in 0..n {
+                                y[column + j] =
+                                    y[column + j].plus_product(v, *x.add(at + j * step));
+                            }
+                        });
+                    });
+                }
+            }
+        });
+    }
+
+    /// The gradient for the input, as slow.
+    ///
+    /// # Safety
+    /// As for [`Geometry::forward`].
+    pub unsafe fn input<T: Number>(&self, g: *const T, w: *const T, bias: *const T, x: *mut T) {
+        let (len, taps) = (self.output_len(), self.kernel_len());
+        let (g, w, bias, x) = (
+            Ptr(g as *mut T),
+            Ptr(w as *mut T),
+            Ptr(bias as *mut T),
+            Ptr(x),
+        );
+        parallel_for(self.batch * self.groups * self.inputs, 1, |range| {
+            for row in range {
+                let (plane, channel) = (row / self.inputs, row % (self.groups * self.inputs));
+                let (group, c) = (channel / self.inputs, channel % self.inputs);
+                let x = x.at(row * self.input_len());
+                let x = std::slice::from_raw_parts_mut(x, self.input_len());
+                x.fill(if bias.0.is_null() {
+                    T::default()
+                } else {
+                    *bias.at(channel)
+                });
+                for o in 0..self.outputs {
+                    let g = g.at((plane * self.outputs + o) * len);
+                    self.each_tap(|i, k| {
+                        let o = group * self.outputs + o;
+                        let v = *w.at((o * self.inputs + c) * taps + i);
+                        self.runs(k, 0, len, |column, n, source| {
+                            let Some((at, step)) = source else { return };
+                            for j in 0..n {
+                                let x = &mut x[at + j * step];
+                                *x = x.plus_product(v, *g.add(column + j));
+                            }
+                        });
+                    });
+                }
+            }
+        });
+    }
+
     /// The gradient of the kernel: `w[o, i, k] = sum of g[n, o, l] * x[n, i, l + k]`.
     ///
     /// # Safety

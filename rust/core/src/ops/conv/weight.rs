@@ -16,8 +16,9 @@ const GRAIN: usize = 1 << 19;
 const PARTS: usize = 16;
 const PARTIAL: usize = 1 << 21;
 
-/// `w[o, i, k] = sum of g[n, o, l] * x[n, i, l + k]`. Returns whether all of it is finite: where
-/// it is not, a number beside the rows may have got in as 0 times infinity.
+/// `w[o, i, k] = sum of g[n, o, l] * x[n, i, l + k]`. Returns false where another way must be
+/// taken: some sum is not finite, so that a number beside the rows may have got in as 0 times
+/// infinity, or windows would be far too large.
 ///
 /// # Safety
 /// The addresses hold tensors of the geometry's sizes, none of them empty; nobody else touches `w`.
@@ -28,27 +29,22 @@ pub(super) unsafe fn weight<T: Number>(
     w: *mut T,
 ) -> bool {
     let kernels = T::kernels();
-    let (taps, reach) = forward_taps(geo);
-    let full = geo.output;
-    let mut window = Window {
-        channels: geo.inputs,
-        size: geo.input,
-        pad: geo.padding,
-        split: geo.stride.map(|s| s as usize),
-        reach,
-        tile: [1, 1, full[2]],
-        in_place: false,
-    };
+    let (taps, mut window) = forward_taps(geo);
+    let (full, reach) = (geo.output, window.reach);
+    if window.is_too_wide() {
+        return false;
+    }
+    window.tile = [1, 1, full[2]];
     // The tile: as long as a panel of rows stays in the cache.
     let room = ROWS / size_of::<T>() / kernels.rows;
     let part = |n: usize, fit: usize| n.div_ceil(n.div_ceil(fit.clamp(1, n)));
     window.tile[2] = part(full[2], room.saturating_sub(reach[2]).max(64));
     let mut images = 1;
     if window.tile[2] == full[2] {
-        window.tile[1] = part(full[1], room / window.pitch());
+        window.tile[1] = part(full[1], (room / window.pitch()).max(reach[1]));
         if window.tile[1] == full[1] {
             let plane = full[1] * window.pitch();
-            window.tile[0] = part(full[0], room / plane);
+            window.tile[0] = part(full[0], (room / plane).max(reach[0]));
             if window.tile[0] == full[0] {
                 images = part(geo.batch, room / (plane * full[0]));
             }

@@ -66,6 +66,8 @@ pub(super) struct Window {
     pub size: [usize; 3],
     pub pad: [isize; 3],
     pub split: [usize; 3],
+    /// The remainders modulo the split that a tap reads.
+    pub parts: Vec<[usize; 3]>,
     /// The largest shift of a tap.
     pub reach: [usize; 3],
     /// Results along each dimension that a window serves.
@@ -74,6 +76,10 @@ pub(super) struct Window {
     pub in_place: bool,
 }
 
+/// Results along the last dimension that a tile has at least, where there are so many.
+pub(super) const LEAST: usize = 96;
+/// Elements of the largest window of one line.
+const WIDEST: usize = 1 << 25;
 /// Elements that vectors may read behind the last one that counts.
 pub(super) const SLACK: usize = 64;
 
@@ -104,7 +110,16 @@ impl Window {
         (self.tile[0] + self.reach[0]) * self.slice()
     }
     pub fn channel(&self) -> usize {
-        self.split.iter().product::<usize>() * self.part()
+        self.parts.len() * self.part()
+    }
+    /// Whether windows of even small tiles do not belong into memory: taps lie very far apart.
+    pub fn is_too_wide(&self) -> bool {
+        let [z, y, x] = self.reach.map(|r| r.saturating_add(LEAST));
+        let planes = self.channels.saturating_mul(self.parts.len());
+        let lines = planes
+            .saturating_mul(z - LEAST + 1)
+            .saturating_mul(y - LEAST + 1);
+        lines.saturating_mul(x) > WIDEST
     }
     pub fn len(&self) -> usize {
         self.channels * self.channel()
@@ -146,10 +161,10 @@ impl Window {
             (first, lo, hi.div_ceil(self.split[d]).clamp(lo, n), n)
         };
         for c in 0..self.channels {
-            for part in 0..sz * sy * sx {
-                let (z0, zlo, zhi, slices) = inside(0, part / (sy * sx));
-                let (y0, ylo, yhi, rows) = inside(1, part / sx % sy);
-                let (x0, lo, hi, columns) = inside(2, part % sx);
+            for (part, at) in self.parts.iter().enumerate() {
+                let (z0, zlo, zhi, slices) = inside(0, at[0]);
+                let (y0, ylo, yhi, rows) = inside(1, at[1]);
+                let (x0, lo, hi, columns) = inside(2, at[2]);
                 let to = to.add(c * self.channel() + part * self.part());
                 for z in 0..slices {
                     let to = to.add(z * self.slice());
