@@ -212,7 +212,7 @@ impl<T: Number> Direct<T> {
             && w.is_source(full)
             && w.tile[2] == full[2]
             && (least - 1) * w.size[2] + full[2] >= self.kernels.lanes
-            && (w.channels < 8 || plane % 4096 != 0);
+            && (w.channels < 8 || !plane.is_multiple_of(4096));
         self.window = w;
         if self.window.tile != full {
             return 1;
