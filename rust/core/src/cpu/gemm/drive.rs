@@ -471,26 +471,27 @@ pub(super) unsafe fn direct<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
     let lanes = x.set.lanes;
     let packs = p.b.cs != 1 && n > 1;
     let reach = if packs { 2 * lanes } else { x.set.reach(m) };
-    let panels = n.div_ceil(reach);
+    // Tasks share columns by whole vectors where they pack, and rows where they do not.
+    let vectors = n.div_ceil(lanes);
     let most = (m * n * k / GRAIN).clamp(1, num_threads());
-    let across = if packs { most.min(panels) } else { 1 };
+    let across = if packs { most.min(vectors) } else { 1 };
     let down = (most / across).min(m.div_ceil(8));
     let across = if packs {
         across
     } else {
-        (most / down).min(panels)
+        (most / down).min(vectors)
     };
     let task = |task: usize| {
         let (rows, columns) = (
             part(m, down, task % down),
-            part(panels, across, task / down),
+            part(vectors, across, task / down),
         );
+        let end = n.min(columns.end * lanes);
         let depth = DEPTH.min(k);
         let room = Scratch::<T::Acc>::new(if packs { depth * reach } else { 0 });
         let tiles = rows.len().div_ceil(x.set.rows);
-        for j in columns {
-            let from = j * reach;
-            let w = (n - from).min(reach);
+        for from in (columns.start * lanes..end).step_by(reach) {
+            let w = (end - from).min(reach);
             let pieces = k.div_ceil(DEPTH);
             for q in 0..pieces {
                 let piece = part(k, pieces, q);
