@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 
 # Loaded when first used: importing them would take a third of the time of `import pytensorlib`.
 _LATER = {
+    "cpu",
     "optim",
     "serialization",
     "testing",

@@ -7,11 +7,13 @@ always with a Zip64 end. The reader trusts no number before it has been checked 
 from __future__ import annotations
 
 import hashlib
+import io
 import struct
 import zlib
 from itertools import pairwise
 from typing import IO, Any
 
+from . import _C
 from ._pickle_vm import CorruptCheckpointError, TruncatedCheckpointError
 
 __all__ = ["ArchiveReader", "ArchiveWriter"]
@@ -56,7 +58,7 @@ class ArchiveWriter:
             + b"Z" * padding
         )
         self._write(data)
-        crc = zlib.crc32(data) if self.checksums else 0
+        crc = _C._crc32(data) if self.checksums else 0
         if size:
             form = "<4sIQQ" if size >= FULL32 else "<4sIII"
             self._write(struct.pack(form, DESCRIPTOR, crc, size, size))
@@ -226,7 +228,15 @@ class ArchiveReader:
         if len(target) != record.size:
             raise ValueError(f"{record.name}: {len(target)} bytes for {record.size}")
         crc = at = 0
-        if record.method == 0:
+        descriptor = _descriptor(self.stream)
+        if record.method == 0 and record.size and descriptor is not None:
+            try:
+                crc = _C._read_at(descriptor, record.start, target)
+            except EOFError:
+                raise TruncatedCheckpointError(
+                    f"the file ends within record {record.name!r}"
+                ) from None
+        elif record.method == 0:
             self.stream.seek(record.start)
             read_into = getattr(self.stream, "readinto", None)
             while at < record.size:
@@ -285,6 +295,13 @@ class ArchiveReader:
         data = bytearray(record.size)
         self.read_into(record, memoryview(data))
         return bytes(data)
+
+
+def _descriptor(stream: Any) -> int | None:
+    """Return the descriptor of a plain file, whose bytes can be read without the stream."""
+    if isinstance(stream, (io.BufferedReader, io.FileIO)) and hasattr(_C, "_read_at"):
+        return stream.fileno()
+    return None
 
 
 def _wide(extra: bytes, size: int, packed: int, offset: int) -> tuple[int, int, int]:

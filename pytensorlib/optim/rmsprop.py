@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytensorlib as pt
+from pytensorlib import _C
 
 from .optimizer import (
     GradientOptimizer,
     add_quotient,
     add_scaled,
+    can_fuse,
     check,
     check_lr,
     decayed,
@@ -79,6 +81,28 @@ class RMSprop(GradientOptimizer):
         if group["centered"]:
             state["grad_avg"] = pt.zeros_like(p)
         return state
+
+    def _update_group(self, params: list[Any], group: dict[str, Any]) -> None:
+        if not can_fuse(params, group) or params[0].device.type != "cpu":
+            return super()._update_group(params, group)
+        states = [self.state[p] for p in params]
+        _C._foreach_add_([s["step"] for s in states], 1)
+        momentum, centered = float(group["momentum"]), group["centered"]
+        _C._fused_rmsprop_(
+            params,
+            [p.grad for p in params],
+            [s["square_avg"] for s in states],
+            [s["grad_avg"] for s in states] if centered else [],
+            [s["momentum_buffer"] for s in states] if momentum > 0 else [],
+            lr=float(number(group["lr"])),
+            alpha=float(group["alpha"]),
+            eps=float(group["eps"]),
+            weight_decay=float(group["weight_decay"]),
+            momentum=momentum,
+            centered=centered,
+            maximize=group["maximize"],
+        )
+        return None
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         state["step"] += 1

@@ -56,6 +56,8 @@ def clip_grads_with_norm_(
 ) -> None:
     """Scale the gradients by ``max_norm / total_norm`` where that is below 1, in place."""
     factor = pt.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
+    if factor.device.type == "cpu" and factor.item() == 1.0:
+        return  # a product with one changes nothing
     with pt.no_grad():
         for grad in _grads(parameters):
             grad.mul_(factor.to(grad.device))

@@ -1,10 +1,11 @@
-//! Switches of the whole process: threads and the default device.
+//! The whole process: threads, the default device, memory; and bytes of files.
 
 use crate::dtype::PyDevice;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::prelude::*;
 use pytensorlib_core::cpu::pool;
-use pytensorlib_core::device;
+use pytensorlib_core::{alloc, device, files};
 
 /// The number of threads that kernels on the CPU use.
 #[pyfunction]
@@ -45,10 +46,71 @@ fn set_default_device(device: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     Ok(())
 }
 
+/// Bytes that the allocator holds of the system, those of them that are free, and how often it asked.
+#[pyfunction]
+fn _memory_stats() -> (usize, usize, usize) {
+    let now = alloc::stats();
+    (now.reserved, now.cached, now.system_calls)
+}
+
+/// Gives the free blocks of the allocator back to the system.
+#[pyfunction]
+fn _empty_cache() {
+    alloc::empty_cache();
+}
+
+/// The bytes of a contiguous buffer.
+fn bytes_of(buffer: &PyBuffer<u8>) -> PyResult<(*mut u8, usize)> {
+    if !buffer.is_c_contiguous() {
+        return Err(PyBufferError::new_err("the buffer must be contiguous"));
+    }
+    Ok((buffer.buf_ptr().cast(), buffer.len_bytes()))
+}
+
+/// The CRC-32 of a buffer of bytes.
+#[pyfunction]
+fn _crc32(py: Python<'_>, data: PyBuffer<u8>) -> PyResult<u32> {
+    let (start, n) = bytes_of(&data)?;
+    let start = start as usize;
+    Ok(py.detach(|| {
+        if n == 0 {
+            return 0;
+        }
+        // SAFETY: the buffer is held until the end of the call.
+        files::crc32(unsafe { std::slice::from_raw_parts(start as *const u8, n) })
+    }))
+}
+
+/// Fills a buffer from the file's bytes at `offset` and returns their CRC-32.
+#[cfg(unix)]
+#[pyfunction]
+fn _read_at(py: Python<'_>, fd: i32, offset: u64, target: PyBuffer<u8>) -> PyResult<u32> {
+    use std::os::fd::FromRawFd;
+    let (start, n) = bytes_of(&target)?;
+    if target.readonly() || n == 0 {
+        return Err(PyBufferError::new_err("the buffer must be writable"));
+    }
+    let start = start as usize;
+    let sum = py.detach(|| {
+        // SAFETY: the descriptor is the caller's and stays open: the file is never dropped. The
+        // buffer is held until the end of the call.
+        unsafe {
+            let file = std::mem::ManuallyDrop::new(std::fs::File::from_raw_fd(fd));
+            files::read_at(&file, offset, std::slice::from_raw_parts_mut(start as *mut u8, n))
+        }
+    });
+    Ok(sum?)
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(get_num_threads, m)?)?;
     m.add_function(wrap_pyfunction!(put_num_threads, m)?)?;
     m.add_function(wrap_pyfunction!(get_default_device, m)?)?;
     m.add_function(wrap_pyfunction!(set_default_device, m)?)?;
+    m.add_function(wrap_pyfunction!(_memory_stats, m)?)?;
+    m.add_function(wrap_pyfunction!(_empty_cache, m)?)?;
+    m.add_function(wrap_pyfunction!(_crc32, m)?)?;
+    #[cfg(unix)]
+    m.add_function(wrap_pyfunction!(_read_at, m)?)?;
     Ok(())
 }

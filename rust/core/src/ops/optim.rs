@@ -352,6 +352,73 @@ impl Step for Adam {
     }
 }
 
+/// RMSprop. Tieleman, Hinton 2012, lecture 6.5 of "Neural networks for machine learning".
+struct RmsProp {
+    lr: f64,
+    alpha: f64,
+    eps: f64,
+    decay: f64,
+    momentum: f64,
+    centered: bool,
+    sign: f64,
+}
+
+impl Step for RmsProp {
+    fn update<T: Float + Root>(&self, _: usize, x: &mut [&mut [T]]) {
+        let c = T::of_f64;
+        let (lr, a, rest, eps) = (c(self.lr), c(self.alpha), c(1.0 - self.alpha), c(self.eps));
+        let (decay, momentum, sign) = (c(self.decay), c(self.momentum), c(self.sign));
+        let [p, g, v, more @ ..] = x else { return };
+        let n = p.len();
+        let (g, v) = (&g[..n], &mut v[..n]);
+        // The root of the running mean square, less the square of the running mean if centred.
+        let root = |d: T, v: &mut T, mean: Option<&mut T>| {
+            *v = *v * a + rest * d * d;
+            mean.map_or(*v, |m| {
+                *m = *m + rest * (d - *m);
+                *v - *m * *m
+            })
+            .root()
+                + eps
+        };
+        match (more, self.centered) {
+            ([], _) => {
+                for i in 0..n {
+                    let d = g[i] * sign + p[i] * decay;
+                    p[i] = p[i] - lr * d / root(d, &mut v[i], None);
+                }
+            }
+            ([mean], true) => {
+                let mean = &mut mean[..n];
+                for i in 0..n {
+                    let d = g[i] * sign + p[i] * decay;
+                    p[i] = p[i] - lr * d / root(d, &mut v[i], Some(&mut mean[i]));
+                }
+            }
+            ([b], false) => {
+                let b = &mut b[..n];
+                for i in 0..n {
+                    let d = g[i] * sign + p[i] * decay;
+                    b[i] = b[i] * momentum + d / root(d, &mut v[i], None);
+                    p[i] = p[i] - lr * b[i];
+                }
+            }
+            ([mean, b, ..], _) => {
+                let (mean, b) = (&mut mean[..n], &mut b[..n]);
+                for i in 0..n {
+                    let d = g[i] * sign + p[i] * decay;
+                    b[i] = b[i] * momentum + d / root(d, &mut v[i], Some(&mut mean[i]));
+                    p[i] = p[i] - lr * b[i];
+                }
+            }
+        }
+    }
+
+    fn launch(&self, _: usize, _: &[View]) -> Result<bool> {
+        Ok(false)
+    }
+}
+
 fn equal_lengths(name: &str, lists: &[&[Tensor]]) -> Result<()> {
     for l in lists {
         ensure!(
@@ -460,6 +527,29 @@ crate::entries! {
     /// As `_fused_adam_`, with decay acting on the parameters.
     "_fused_adamw_(Tensor[] self, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, Tensor[] max_exp_avg_sqs, Tensor[] state_steps, *, Tensor|Scalar lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
     FN, |a| adam("_fused_adamw_", true, a);
+    /// One step of RMSprop over lists of tensors in host memory, in place.
+    "_fused_rmsprop_(Tensor[] self, Tensor[] grads, Tensor[] square_avgs, Tensor[] grad_avgs, Tensor[] momentum_buffers, *, float lr, float alpha, float eps, float weight_decay, float momentum, bool centered, bool maximize) -> ()",
+    FN, |a| {
+        let step = RmsProp {
+            lr: a.float(5)?,
+            alpha: a.float(6)?,
+            eps: a.float(7)?,
+            decay: a.float(8)?,
+            momentum: a.float(9)?,
+            centered: a.bool(10)?,
+            sign: if a.bool(11)? { -1.0 } else { 1.0 },
+        };
+        let mut lists = vec![a.tensors(0)?, a.tensors(1)?, a.tensors(2)?];
+        if step.centered {
+            lists.push(a.tensors(3)?);
+        }
+        if step.momentum > 0.0 {
+            lists.push(a.tensors(4)?);
+        }
+        equal_lengths("_fused_rmsprop_", &lists)?;
+        run("_fused_rmsprop_", &step, &lists)?;
+        Ok(Value::None)
+    };
     /// Adds one number to every tensor of the list, in place.
     "_foreach_add_(Tensor[] self, Scalar scalar) -> ()", FN,
     |a| {
