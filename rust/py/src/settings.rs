@@ -96,7 +96,11 @@ fn _read_at(py: Python<'_>, fd: i32, offset: u64, target: PyBuffer<u8>) -> PyRes
         // buffer is held until the end of the call.
         unsafe {
             let file = std::mem::ManuallyDrop::new(std::fs::File::from_raw_fd(fd));
-            files::read_at(&file, offset, std::slice::from_raw_parts_mut(start as *mut u8, n))
+            files::read_at(
+                &file,
+                offset,
+                std::slice::from_raw_parts_mut(start as *mut u8, n),
+            )
         }
     });
     Ok(sum?)
