@@ -69,7 +69,7 @@ mod tests {
     fn chunks_sum_to_the_whole() {
         // The check value of CRC-32/ISO-HDLC.
         assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
-        let bytes: Vec<u8> = (0..3 * CHUNK + 17).map(|i| (i * i >> 7) as u8).collect();
+        let bytes: Vec<u8> = (0..3 * CHUNK + 17).map(|i| ((i * i) >> 7) as u8).collect();
         assert_eq!(crc32(&bytes), crc32fast::hash(&bytes));
         assert_eq!(crc32(&[]), 0);
     }
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn reads_what_was_written_or_fails_at_the_end() {
         let path = std::env::temp_dir().join(format!("files-{}", std::process::id()));
-        let bytes: Vec<u8> = (0..2 * CHUNK + 5).map(|i| (i * 31 >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..2 * CHUNK + 5).map(|i| ((i * 31) >> 3) as u8).collect();
         std::fs::write(&path, &bytes).unwrap();
         let file = std::fs::File::open(&path).unwrap();
         let mut target = vec![0; bytes.len() - 3];
