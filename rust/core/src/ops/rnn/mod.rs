@@ -1,211 +1,17 @@
 //! Recurrent networks: whole sequences, and single steps.
 
+mod composite;
+mod fused;
+mod kernel;
+
 use super::join::{cat, stack};
-use super::pointwise::activation::Relu;
-use super::pointwise::apply;
-use super::pointwise::unary::{Sigmoid, Tanh};
-use crate::autograd::Vjp;
-use crate::dispatch;
 use crate::dtype::DType;
+use crate::ensure;
 use crate::error::Result;
-use crate::op::{Derivative, Grads};
 use crate::schema::{Args, Value};
 use crate::shape::Show;
 use crate::tensor::Tensor;
-use crate::{bail, ensure};
-
-/// Consecutive parts along a dimension, as views from one node.
-#[derive(Clone, Debug)]
-struct Parts {
-    dim: usize,
-    sizes: Vec<usize>,
-}
-
-impl Derivative for Parts {
-    fn name(&self) -> &'static str {
-        "SplitWithSizesBackward0"
-    }
-    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let g: Vec<Tensor> = (0..self.sizes.len())
-            .map(|i| cx.grad_or_zeros(g, i))
-            .collect::<Result<_>>()?;
-        Ok(Grads::from_elem(Some(cat(&g, self.dim as i64)?), 1))
-    }
-}
-
-fn parts(x: &Tensor, dim: usize, sizes: &[usize]) -> Result<Vec<Tensor>> {
-    let mut at = 0;
-    let mut layouts = Vec::new();
-    for &n in sizes {
-        layouts.push(x.layout().narrow(dim as i64, at, n as i64)?);
-        at += n as i64;
-    }
-    dispatch::views(
-        Parts {
-            dim,
-            sizes: sizes.to_vec(),
-        },
-        x,
-        layouts,
-    )
-}
-
-/// Equal parts of the last dimension.
-fn chunks(x: &Tensor, n: usize) -> Result<Vec<Tensor>> {
-    let last = x.ndim() - 1;
-    parts(x, last, &vec![x.size(last) / n; n])
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cell {
-    Tanh,
-    Relu,
-    Gru,
-    Lstm,
-}
-
-impl Cell {
-    fn gates(self) -> usize {
-        match self {
-            Cell::Tanh | Cell::Relu => 1,
-            Cell::Gru => 3,
-            Cell::Lstm => 4,
-        }
-    }
-    fn name(self) -> &'static str {
-        match self {
-            Cell::Tanh => "rnn_tanh",
-            Cell::Relu => "rnn_relu",
-            Cell::Gru => "gru",
-            Cell::Lstm => "lstm",
-        }
-    }
-}
-
-/// Weights of one layer in one direction.
-#[derive(Clone, Copy)]
-struct Weights<'a> {
-    ih: &'a Tensor,
-    hh: &'a Tensor,
-    bias_ih: Option<&'a Tensor>,
-    bias_hh: Option<&'a Tensor>,
-    /// Projects the hidden state (LSTM).
-    hr: Option<&'a Tensor>,
-}
-
-/// The hidden state, and an LSTM's cell state.
-#[derive(Clone)]
-struct State {
-    h: Tensor,
-    c: Option<Tensor>,
-}
-
-impl State {
-    fn each(&self, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<State> {
-        Ok(State {
-            h: f(&self.h)?,
-            c: self.c.as_ref().map(&f).transpose()?,
-        })
-    }
-    fn join(parts: &[State]) -> Result<State> {
-        if let [one] = parts {
-            return Ok(one.clone());
-        }
-        let h: Vec<Tensor> = parts.iter().map(|s| s.h.clone()).collect();
-        let c: Option<Vec<Tensor>> = parts.iter().map(|s| s.c.clone()).collect();
-        Ok(State {
-            h: cat(&h, 0)?,
-            c: c.map(|c| cat(&c, 0)).transpose()?,
-        })
-    }
-    fn rows(&self, start: usize, n: usize) -> Result<State> {
-        self.each(|t| t.slice_dim(0, Some(start as i64), Some((start + n) as i64), 1))
-    }
-}
-
-/// One step from `gates`, the input's share of the gates.
-fn step(cell: Cell, gates: &Tensor, s: &State, w: &Weights) -> Result<State> {
-    let own = s.h.linear(w.hh, w.bias_hh)?;
-    if cell == Cell::Gru {
-        let (x, own) = (chunks(gates, 3)?, chunks(&own, 3)?);
-        let r = apply(Sigmoid, [&x[0].add(&own[0])?])?;
-        let z = apply(Sigmoid, [&x[1].add(&own[1])?])?;
-        let n = apply(Tanh, [&x[2].add(&r.mul(&own[2])?)?])?;
-        return Ok(State {
-            h: s.h.sub(&n)?.mul(&z)?.add(&n)?,
-            c: None,
-        });
-    }
-    let sum = gates.add(&own)?;
-    match (cell, &s.c) {
-        (Cell::Lstm, Some(c)) => {
-            let g = chunks(&sum, 4)?;
-            let (i, f) = (apply(Sigmoid, [&g[0]])?, apply(Sigmoid, [&g[1]])?);
-            let (n, o) = (apply(Tanh, [&g[2]])?, apply(Sigmoid, [&g[3]])?);
-            let c = f.mul(c)?.add(&i.mul(&n)?)?;
-            let mut h = o.mul(&apply(Tanh, [&c])?)?;
-            if let Some(hr) = w.hr {
-                h = h.linear(hr, None)?;
-            }
-            Ok(State { h, c: Some(c) })
-        }
-        (Cell::Lstm, None) => bail!(Runtime, "lstm expects two hidden states"),
-        (Cell::Relu, _) => Ok(State {
-            h: apply(Relu, [&sum])?,
-            c: None,
-        }),
-        _ => Ok(State {
-            h: apply(Tanh, [&sum])?,
-            c: None,
-        }),
-    }
-}
-
-/// One layer in one direction over `x`, whose rows are the steps' batches one after another;
-/// batches do not grow. Gives the outputs in the same order and the last state of each sequence.
-fn layer(
-    cell: Cell,
-    x: &Tensor,
-    sizes: &[usize],
-    start: &State,
-    w: &Weights,
-    reverse: bool,
-) -> Result<(Tensor, State)> {
-    let gates = parts(&x.linear(w.ih, w.bias_ih)?, 0, sizes)?;
-    let mut outputs = Vec::with_capacity(sizes.len());
-    let order: Vec<usize> = if reverse {
-        (0..sizes.len()).rev().collect()
-    } else {
-        (0..sizes.len()).collect()
-    };
-    let mut now = sizes[order[0]];
-    let whole = start.h.size(0);
-    let mut s = if now == whole {
-        start.clone()
-    } else {
-        start.rows(0, now)?
-    };
-    let mut ended = Vec::new();
-    for t in order {
-        let n = sizes[t];
-        if n < now {
-            // Sequences that end here leave with their state.
-            ended.push(s.rows(n, now - n)?);
-            s = s.rows(0, n)?;
-        } else if n > now {
-            s = State::join(&[s, start.rows(now, n - now)?])?;
-        }
-        now = n;
-        s = step(cell, &gates[t], &s, w)?;
-        outputs.push(s.h.clone());
-    }
-    if reverse {
-        outputs.reverse();
-    }
-    ended.push(s);
-    ended.reverse();
-    Ok((cat(&outputs, 0)?, State::join(&ended)?))
-}
+use composite::{step, Cell, State, Weights};
 
 struct Network<'a> {
     cell: Cell,
@@ -288,7 +94,7 @@ impl Network<'_> {
                     h: at(&hx[0])?,
                     c: hx.get(1).map(at).transpose()?,
                 };
-                let (y, s) = layer(self.cell, &x, sizes, &start, &w, d == 1)?;
+                let (y, s) = fused::layer(self.cell, &x, sizes, &start, &w, d == 1)?;
                 sides.push(y);
                 last.push(s);
             }

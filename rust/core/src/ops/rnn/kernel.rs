@@ -1,0 +1,694 @@
+//! One time step of a recurrent layer: the product with the recurrent weights and the gates in
+//! one pass over blocks of hidden units, so that each block needs one fork and no more memory
+//! than its gates.
+//!
+//! Weights are packed once for a whole sequence into panels of one vector pair's width. Sums
+//! over `k` run in the order of `k` for every element, so results depend neither on the number of
+//! threads nor on the size of the batch.
+
+use super::composite::Cell;
+use crate::cpu::elements::Compute;
+use crate::cpu::gemm::GemmElem;
+use crate::cpu::math::{f32x, f64x};
+use crate::cpu::pool::parallel_for;
+use crate::cpu::{level, Level};
+use crate::ops::conv::Ptr;
+use std::ops::{Add, Div, Mul, Sub};
+
+/// Rows of a tile whose products are kept before the gates read them.
+const CHUNK: usize = 48;
+/// Multiplications that a second thread is worth.
+const GRAIN: usize = 1 << 17;
+
+/// A type that recurrent layers compute in.
+pub trait Real:
+    Compute
+    + GemmElem<Acc = Self>
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+{
+    const ZERO: Self;
+    const ONE: Self;
+    fn sigmoid(self) -> Self;
+    fn tanh(self) -> Self;
+    /// Hidden units in a block.
+    fn width() -> usize;
+    /// # Safety
+    /// All addresses of `s` are good for the sizes it names, and nobody else uses what the block
+    /// writes.
+    unsafe fn forward(s: &Forward<Self>, block: usize);
+    /// # Safety
+    /// As for [`Real::forward`].
+    unsafe fn backward(s: &Backward<Self>, block: usize);
+}
+
+macro_rules! real {
+    ($t:ident, $math:ident, $zmm:ident $wide:literal, $ymm:ident $middle:literal, $narrow:literal) => {
+        impl Real for $t {
+            const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
+            #[inline(always)]
+            fn sigmoid(self) -> Self {
+                $math::sigmoid(self)
+            }
+            #[inline(always)]
+            fn tanh(self) -> Self {
+                $math::tanh(self)
+            }
+            fn width() -> usize {
+                match level() {
+                    Level::Avx512 => $wide,
+                    Level::Avx2 => $middle,
+                    Level::Portable => $narrow,
+                }
+            }
+            // SAFETY: as the trait says.
+            unsafe fn forward(s: &Forward<Self>, block: usize) {
+                #[cfg(target_arch = "x86_64")]
+                {
+                    // SAFETY: as for the function around it, which has asked `level`.
+                    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+                    unsafe fn avx512(s: &Forward<$t>, block: usize) {
+                        forward::<$t, x86::$zmm, $wide, 12>(s, block)
+                    }
+                    // SAFETY: as for the function around it, which has asked `level`.
+                    #[target_feature(enable = "avx2,fma")]
+                    unsafe fn avx2(s: &Forward<$t>, block: usize) {
+                        forward::<$t, x86::$ymm, $middle, 6>(s, block)
+                    }
+                    match level() {
+                        Level::Avx512 => return avx512(s, block),
+                        Level::Avx2 => return avx2(s, block),
+                        Level::Portable => {}
+                    }
+                }
+                forward::<$t, [$t; $narrow / 2], $narrow, 6>(s, block)
+            }
+            // SAFETY: as the trait says.
+            unsafe fn backward(s: &Backward<Self>, block: usize) {
+                #[cfg(target_arch = "x86_64")]
+                {
+                    // SAFETY: as for the function around it, which has asked `level`.
+                    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+                    unsafe fn avx512(s: &Backward<$t>, block: usize) {
+                        backward::<$t, x86::$zmm, $wide, 12>(s, block)
+                    }
+                    // SAFETY: as for the function around it, which has asked `level`.
+                    #[target_feature(enable = "avx2,fma")]
+                    unsafe fn avx2(s: &Backward<$t>, block: usize) {
+                        backward::<$t, x86::$ymm, $middle, 6>(s, block)
+                    }
+                    match level() {
+                        Level::Avx512 => return avx512(s, block),
+                        Level::Avx2 => return avx2(s, block),
+                        Level::Portable => {}
+                    }
+                }
+                backward::<$t, [$t; $narrow / 2], $narrow, 6>(s, block)
+            }
+        }
+    };
+}
+real!(f32, f32x, __m512 32, __m256 16, 8);
+real!(f64, f64x, __m512d 16, __m256d 8, 4);
+
+/// A vector register.
+trait Vector: Copy {
+    type T: Copy;
+    /// # Safety
+    /// The processor has such a register; so for all that follow.
+    unsafe fn zero() -> Self;
+    unsafe fn load(p: *const Self::T) -> Self;
+    unsafe fn store(self, p: *mut Self::T);
+    unsafe fn splat(x: Self::T) -> Self;
+    /// self * b + c.
+    unsafe fn fma(self, b: Self, c: Self) -> Self;
+}
+
+macro_rules! plain {
+    ($($t:ident $n:literal),*) => {$(
+        impl Vector for [$t; $n] {
+            type T = $t;
+            // SAFETY: as the trait says; so for all that follow.
+            #[inline(always)]
+            unsafe fn zero() -> Self {
+                [0.0; $n]
+            }
+            #[inline(always)]
+            unsafe fn load(p: *const $t) -> Self {
+                *p.cast::<Self>()
+            }
+            #[inline(always)]
+            unsafe fn store(self, p: *mut $t) {
+                *p.cast::<Self>() = self;
+            }
+            #[inline(always)]
+            unsafe fn splat(x: $t) -> Self {
+                [x; $n]
+            }
+            #[inline(always)]
+            unsafe fn fma(self, b: Self, mut c: Self) -> Self {
+                for i in 0..$n {
+                    c[i] = if cfg!(target_arch = "aarch64") {
+                        self[i].mul_add(b[i], c[i])
+                    } else {
+                        self[i] * b[i] + c[i]
+                    };
+                }
+                c
+            }
+        }
+    )*};
+}
+plain!(f32 4, f64 2);
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::Vector;
+    pub use std::arch::x86_64::*;
+
+    macro_rules! vector {
+        ($v:ident $t:ident: $zero:ident $load:ident $store:ident $splat:ident $fma:ident) => {
+            impl Vector for $v {
+                type T = $t;
+                // SAFETY: as the trait says; so for all that follow.
+                #[inline(always)]
+                unsafe fn zero() -> Self {
+                    $zero()
+                }
+                #[inline(always)]
+                unsafe fn load(p: *const $t) -> Self {
+                    $load(p)
+                }
+                #[inline(always)]
+                unsafe fn store(self, p: *mut $t) {
+                    $store(p, self)
+                }
+                #[inline(always)]
+                unsafe fn splat(x: $t) -> Self {
+                    $splat(x)
+                }
+                #[inline(always)]
+                unsafe fn fma(self, b: Self, c: Self) -> Self {
+                    $fma(self, b, c)
+                }
+            }
+        };
+    }
+    vector!(__m512 f32: _mm512_setzero_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_set1_ps _mm512_fmadd_ps);
+    vector!(__m256 f32: _mm256_setzero_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_fmadd_ps);
+    vector!(__m512d f64: _mm512_setzero_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_set1_pd _mm512_fmadd_pd);
+    vector!(__m256d f64: _mm256_setzero_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_fmadd_pd);
+}
+
+/// Consecutive rows in memory.
+#[derive(Clone, Copy)]
+pub struct Rows<T> {
+    pub ptr: *mut T,
+    pub stride: usize,
+    pub n: usize,
+}
+
+impl<T> Rows<T> {
+    pub const NONE: Self = Rows {
+        ptr: std::ptr::null_mut(),
+        stride: 0,
+        n: 0,
+    };
+}
+
+/// A state before the step: that of the sequences that go on, then that of those that begin.
+pub type Before<T> = [Rows<T>; 2];
+
+// SAFETY: `r` is a row of either part.
+#[inline(always)]
+unsafe fn row_of<T>(s: &Before<T>, r: usize) -> *mut T {
+    if r < s[0].n {
+        s[0].ptr.add(r * s[0].stride)
+    } else {
+        s[1].ptr.add((r - s[0].n) * s[1].stride)
+    }
+}
+
+/// A forward step.
+pub struct Forward<T> {
+    pub cell: Cell,
+    /// Hidden units.
+    pub width: usize,
+    /// Sequences.
+    pub n: usize,
+    pub h: Before<T>,
+    pub c: Before<T>,
+    /// [block][gate][unit before][unit].
+    pub weights: *const T,
+    /// Of all gates; the share of the recurrent product of a GRU's candidate is apart.
+    pub bias: *const T,
+    pub bias_own: *const T,
+    /// The input's share of the gates, rows of all gates; with `keep` it becomes the gates.
+    pub gates: *mut T,
+    pub keep: bool,
+    /// With `keep`, the recurrent product of a GRU's candidate.
+    pub own: *mut T,
+    pub c_out: *mut T,
+    pub h_out: *mut T,
+}
+// SAFETY: blocks write to disjoint columns, and read what no block of the step writes.
+unsafe impl<T> Sync for Forward<T> {}
+
+/// A backward step.
+pub struct Backward<T> {
+    pub cell: Cell,
+    pub width: usize,
+    pub n: usize,
+    pub h: Before<T>,
+    pub c: Before<T>,
+    pub gates: *const T,
+    /// The recurrent product of a GRU's candidate, or an LSTM's new cell state.
+    pub own: *const T,
+    pub h_out: *const T,
+    /// The gradient of the output, or null.
+    pub gy: *const T,
+    /// Gradients of the gates of the step that came after; those that ended here have none.
+    pub after: Rows<T>,
+    /// [block][gate and unit after][unit].
+    pub weights: *const T,
+    /// The gradient of the last hidden state, or null.
+    pub gh: *const T,
+    /// The gradient of the cell state, or a GRU's direct way to the state before: a row for each
+    /// sequence, read and written.
+    pub state: *mut T,
+    /// Gradients of the gates, and of the recurrent product where that is another (GRU).
+    pub gates_g: *mut T,
+    pub own_g: *mut T,
+    /// Sums of both over all rows, added to.
+    pub bias_g: *mut T,
+    pub own_bias_g: *mut T,
+}
+// SAFETY: blocks write to disjoint columns, and read what no block of the step writes.
+unsafe impl<T> Sync for Backward<T> {}
+
+/// Runs all blocks of a forward step.
+///
+/// # Safety
+/// As for [`Real::forward`].
+pub unsafe fn step<T: Real>(s: &Forward<T>) {
+    let work = s.n * s.cell.gates() * T::width() * s.width;
+    let blocks = s.width.div_ceil(T::width());
+    parallel_for(blocks, GRAIN / work.max(1) + 1, |range| {
+        range.for_each(|b| T::forward(s, b))
+    });
+}
+
+/// Runs all blocks of a backward step.
+///
+/// # Safety
+/// As for [`Real::forward`].
+pub unsafe fn step_back<T: Real>(s: &Backward<T>) {
+    let work = s.n * s.cell.gates() * T::width() * s.width;
+    let blocks = s.width.div_ceil(T::width());
+    parallel_for(blocks, GRAIN / work.max(1) + 1, |range| {
+        range.for_each(|b| T::backward(s, b))
+    });
+}
+
+/// Elements of the packed weights of `gates` gates.
+pub fn packed_len<T: Real>(gates: usize, width: usize) -> usize {
+    width.next_multiple_of(T::width()) * gates * width
+}
+
+/// Packs recurrent weights, `gates * width` rows of `width`, for forward steps.
+///
+/// # Safety
+/// `w` holds the matrix, `to` [`packed_len`] elements.
+pub unsafe fn pack<T: Real>(gates: usize, width: usize, w: *const T, to: *mut T) {
+    let (v, w, to) = (T::width(), Ptr(w.cast_mut()), Ptr(to));
+    let panels = width.div_ceil(v) * gates;
+    parallel_for(panels, (1 << 15) / (v * width).max(1) + 1, |range| {
+        for p in range {
+            let (first, gate) = (p / gates * v, p % gates);
+            let to = to.at(p * v * width);
+            for k in (0..width).step_by(16) {
+                let n = 16.min(width - k);
+                for j in 0..v {
+                    if first + j < width {
+                        let from = w.at((gate * width + first + j) * width + k);
+                        for q in 0..n {
+                            *to.add((k + q) * v + j) = *from.add(q);
+                        }
+                    } else {
+                        for q in 0..n {
+                            *to.add((k + q) * v + j) = T::ZERO;
+                        }
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// Packs recurrent weights for backward steps.
+///
+/// # Safety
+/// As for [`pack`].
+pub unsafe fn pack_back<T: Real>(gates: usize, width: usize, w: *const T, to: *mut T) {
+    let (v, w, to) = (T::width(), Ptr(w.cast_mut()), Ptr(to));
+    let depth = gates * width;
+    parallel_for(
+        width.div_ceil(v),
+        (1 << 15) / (v * depth).max(1) + 1,
+        |range| {
+            for b in range {
+                let used = v.min(width - b * v);
+                for k in 0..depth {
+                    let (from, to) = (w.at(k * width + b * v), to.at((b * depth + k) * v));
+                    for j in 0..used {
+                        *to.add(j) = *from.add(j);
+                    }
+                    for j in used..v {
+                        *to.add(j) = T::ZERO;
+                    }
+                }
+            }
+        },
+    );
+}
+
+/// An array from a formula of the index. Not `array::from_fn`: a closure behind it would be compiled
+/// for the plainest processor.
+macro_rules! each {
+    ($j:ident => $e:expr) => {{
+        let mut out = [T::ZERO; W];
+        for $j in 0..W {
+            out[$j] = $e;
+        }
+        out
+    }};
+}
+
+/// `w` elements, then zeros.
+// SAFETY: `w` elements may be read.
+#[inline(always)]
+unsafe fn get<T: Real, const W: usize>(p: *const T, w: usize) -> [T; W] {
+    if w == W {
+        return *p.cast::<[T; W]>();
+    }
+    let mut out = [T::ZERO; W];
+    for (j, v) in out.iter_mut().enumerate().take(w) {
+        *v = *p.add(j);
+    }
+    out
+}
+
+// SAFETY: `w` elements may be written.
+#[inline(always)]
+unsafe fn put<T: Real, const W: usize>(p: *mut T, w: usize, v: &[T; W]) {
+    if w == W {
+        *p.cast::<[T; W]>() = *v;
+    } else {
+        for (j, &v) in v.iter().enumerate().take(w) {
+            *p.add(j) = v;
+        }
+    }
+}
+
+#[inline(always)]
+fn add<T: Real, const W: usize>(a: &[T; W], b: &[T; W]) -> [T; W] {
+    each!(j => a[j] + b[j])
+}
+
+/// R rows of A times a panel.
+// SAFETY: A has R rows of `k` elements, the panel `k` rows, `to` R rows; the processor has V.
+#[inline(always)]
+unsafe fn tile<V: Vector, const W: usize, const R: usize>(
+    k: usize,
+    a: *const V::T,
+    stride: usize,
+    panel: *const V::T,
+    to: *mut [V::T; W],
+) {
+    let mut acc = [[V::zero(); 2]; R];
+    for q in 0..k {
+        let row = panel.add(q * W);
+        let (x, y) = (V::load(row), V::load(row.add(W / 2)));
+        for r in 0..R {
+            let v = V::splat(*a.add(r * stride + q));
+            acc[r] = [v.fma(x, acc[r][0]), v.fma(y, acc[r][1])];
+        }
+    }
+    for r in 0..R {
+        let to = to.add(r).cast::<V::T>();
+        acc[r][0].store(to);
+        acc[r][1].store(to.add(W / 2));
+    }
+}
+
+/// `n` rows of A times a panel, in nearly equal tiles of at most M rows.
+// SAFETY: as for [`tile`] with `n` rows.
+#[inline(always)]
+unsafe fn product<T: Real, V: Vector<T = T>, const W: usize, const M: usize>(
+    k: usize,
+    a: *const T,
+    stride: usize,
+    n: usize,
+    panel: *const T,
+    to: *mut [T; W],
+) {
+    let tiles = n.div_ceil(M);
+    let mut r = 0;
+    for t in 0..tiles {
+        let rows = (n - r).div_ceil(tiles - t);
+        let (a, to) = (a.add(r * stride), to.add(r));
+        macro_rules! of {
+            ($($r:literal)*) => {
+                match rows {
+                    $($r if $r <= M => tile::<V, W, $r>(k, a, stride, panel, to),)*
+                    _ => {}
+                }
+            };
+        }
+        of!(1 2 3 4 5 6 7 8 9 10 11 12);
+        r += rows;
+    }
+}
+
+/// Rows `from..from + n` of a state times a panel.
+// SAFETY: as for [`tile`]; the rows exist.
+#[inline(always)]
+unsafe fn product_of<T: Real, V: Vector<T = T>, const W: usize, const M: usize>(
+    k: usize,
+    s: &Before<T>,
+    from: usize,
+    n: usize,
+    panel: *const T,
+    to: *mut [T; W],
+) {
+    let first = s[0].n.saturating_sub(from).min(n);
+    if first > 0 {
+        product::<T, V, W, M>(k, row_of(s, from), s[0].stride, first, panel, to);
+    }
+    if n > first {
+        let a = row_of(s, from + first);
+        product::<T, V, W, M>(k, a, s[1].stride, n - first, panel, to.add(first));
+    }
+}
+
+// SAFETY: as for [`Real::forward`].
+#[inline(always)]
+unsafe fn forward<T: Real, V: Vector<T = T>, const W: usize, const M: usize>(
+    s: &Forward<T>,
+    block: usize,
+) {
+    let (h, gates) = (s.width, s.cell.gates());
+    let at = block * W;
+    let w = W.min(h - at);
+    let weights = s.weights.add(at * gates * h);
+    let mut room = [[[T::ZERO; W]; CHUNK]; 4];
+    for from in (0..s.n).step_by(CHUNK) {
+        let n = CHUNK.min(s.n - from);
+        for g in 0..gates {
+            let panel = weights.add(g * h * W);
+            product_of::<T, V, W, M>(h, &s.h, from, n, panel, room[g].as_mut_ptr());
+        }
+        for i in 0..n {
+            let r = from + i;
+            let row = s.gates.add(r * gates * h + at);
+            macro_rules! input {
+                ($g:expr) => {{
+                    let x = get::<T, W>(row.add($g * h), w);
+                    add(&x, &get(s.bias.add($g * h + at), w))
+                }};
+            }
+            macro_rules! sum {
+                ($g:expr) => {
+                    add(&input!($g), &room[$g][i])
+                };
+            }
+            let out = s.h_out.add(r * h + at);
+            match s.cell {
+                Cell::Lstm => {
+                    let (a, b, c, d) = (sum!(0), sum!(1), sum!(2), sum!(3));
+                    let a: [T; W] = each!(j => a[j].sigmoid());
+                    let b: [T; W] = each!(j => b[j].sigmoid());
+                    let c: [T; W] = each!(j => c[j].tanh());
+                    let d: [T; W] = each!(j => d[j].sigmoid());
+                    let old = get::<T, W>(row_of(&s.c, r).add(at), w);
+                    let new: [T; W] = each!(j => b[j] * old[j] + a[j] * c[j]);
+                    let y: [T; W] = each!(j => d[j] * new[j].tanh());
+                    if s.keep {
+                        put(row, w, &a);
+                        put(row.add(h), w, &b);
+                        put(row.add(2 * h), w, &c);
+                        put(row.add(3 * h), w, &d);
+                    }
+                    put(s.c_out.add(r * h + at), w, &new);
+                    put(out, w, &y);
+                }
+                Cell::Gru => {
+                    let (a, b, x) = (sum!(0), sum!(1), input!(2));
+                    let own = add(&room[2][i], &get(s.bias_own.add(at), w));
+                    let a: [T; W] = each!(j => a[j].sigmoid());
+                    let b: [T; W] = each!(j => b[j].sigmoid());
+                    let x: [T; W] = each!(j => (x[j] + a[j] * own[j]).tanh());
+                    let old = get::<T, W>(row_of(&s.h, r).add(at), w);
+                    let y: [T; W] = each!(j => (old[j] - x[j]) * b[j] + x[j]);
+                    if s.keep {
+                        put(row, w, &a);
+                        put(row.add(h), w, &b);
+                        put(row.add(2 * h), w, &x);
+                        put(s.own.add(r * h + at), w, &own);
+                    }
+                    put(out, w, &y);
+                }
+                Cell::Tanh => {
+                    let a = sum!(0);
+                    put::<T, W>(out, w, &each!(j => a[j].tanh()));
+                }
+                Cell::Relu => {
+                    let a = sum!(0);
+                    // NaN stays.
+                    let y = each!(j => if a[j] < T::ZERO { T::ZERO } else { a[j] });
+                    put::<T, W>(out, w, &y);
+                }
+            }
+        }
+    }
+}
+
+// SAFETY: as for [`Real::forward`].
+#[inline(always)]
+unsafe fn backward<T: Real, V: Vector<T = T>, const W: usize, const M: usize>(
+    s: &Backward<T>,
+    block: usize,
+) {
+    let (h, gates) = (s.width, s.cell.gates());
+    let (at, depth) = (block * W, gates * h);
+    let w = W.min(h - at);
+    let panel = s.weights.add(at * depth);
+    let mut room = [[T::ZERO; W]; CHUNK];
+    let one = T::ONE;
+    for from in (0..s.n).step_by(CHUNK) {
+        let n = CHUNK.min(s.n - from);
+        let on = s.after.n.saturating_sub(from).min(n);
+        if on > 0 {
+            let a = s.after.ptr.add(from * s.after.stride);
+            product::<T, V, W, M>(depth, a, s.after.stride, on, panel, room.as_mut_ptr());
+        }
+        // Sums of one chunk at a time round less than one long sum.
+        let mut sums = [[T::ZERO; W]; 4];
+        for i in 0..n {
+            let r = from + i;
+            macro_rules! read {
+                ($p:expr) => {
+                    get::<T, W>($p.add(r * h + at), w)
+                };
+            }
+            let state = s.state.add(r * h + at);
+            let mut g = if i < on {
+                room[i]
+            } else if s.gh.is_null() {
+                [T::ZERO; W]
+            } else {
+                read!(s.gh)
+            };
+            if !s.gy.is_null() {
+                g = add(&g, &read!(s.gy));
+            }
+            let row = s.gates.add(r * depth + at);
+            macro_rules! gate {
+                ($k:expr) => {
+                    get::<T, W>(row.add($k * h), w)
+                };
+            }
+            let to = s.gates_g.add(r * depth + at);
+            match s.cell {
+                Cell::Lstm => {
+                    let (a, b, c, d) = (gate!(0), gate!(1), gate!(2), gate!(3));
+                    let t = read!(s.own);
+                    let t: [T; W] = each!(j => t[j].tanh());
+                    let old = get::<T, W>(row_of(&s.c, r).add(at), w);
+                    let gc = get::<T, W>(state, w);
+                    let gc: [T; W] = each!(j => gc[j] + g[j] * d[j] * (one - t[j] * t[j]));
+                    let out: [[T; W]; 4] = [
+                        each!(j => gc[j] * c[j] * a[j] * (one - a[j])),
+                        each!(j => gc[j] * old[j] * b[j] * (one - b[j])),
+                        each!(j => gc[j] * a[j] * (one - c[j] * c[j])),
+                        each!(j => g[j] * t[j] * d[j] * (one - d[j])),
+                    ];
+                    put::<T, W>(state, w, &each!(j => gc[j] * b[j]));
+                    for k in 0..4 {
+                        put(to.add(k * h), w, &out[k]);
+                        sums[k] = add(&sums[k], &out[k]);
+                    }
+                }
+                Cell::Gru => {
+                    if i < on {
+                        g = add(&g, &get(state, w));
+                    }
+                    let (a, b, x) = (gate!(0), gate!(1), gate!(2));
+                    let own = read!(s.own);
+                    let old = get::<T, W>(row_of(&s.h, r).add(at), w);
+                    let gx: [T; W] = each!(j => g[j] * (one - b[j]) * (one - x[j] * x[j]));
+                    let ga: [T; W] = each!(j => gx[j] * own[j] * a[j] * (one - a[j]));
+                    let gb: [T; W] = each!(j => g[j] * (old[j] - x[j]) * b[j] * (one - b[j]));
+                    let gown: [T; W] = each!(j => gx[j] * a[j]);
+                    put::<T, W>(state, w, &each!(j => g[j] * b[j]));
+                    let other = s.own_g.add(r * depth + at);
+                    for p in [to, other] {
+                        put(p, w, &ga);
+                        put(p.add(h), w, &gb);
+                    }
+                    sums[0] = add(&sums[0], &ga);
+                    sums[1] = add(&sums[1], &gb);
+                    put(to.add(2 * h), w, &gx);
+                    put(other.add(2 * h), w, &gown);
+                    sums[2] = add(&sums[2], &gx);
+                    sums[3] = add(&sums[3], &gown);
+                }
+                Cell::Tanh => {
+                    let y = read!(s.h_out);
+                    let v: [T; W] = each!(j => g[j] * (one - y[j] * y[j]));
+                    put(to, w, &v);
+                    sums[0] = add(&sums[0], &v);
+                }
+                Cell::Relu => {
+                    let y = read!(s.h_out);
+                    let v: [T; W] = each!(j => if y[j] <= T::ZERO { T::ZERO } else { g[j] });
+                    put(to, w, &v);
+                    sums[0] = add(&sums[0], &v);
+                }
+            }
+        }
+        for k in 0..gates {
+            let p = s.bias_g.add(k * h + at);
+            put(p, w, &add(&get(p, w), &sums[k]));
+        }
+        if s.cell == Cell::Gru {
+            for (k, from) in [0, 1, 3].into_iter().enumerate() {
+                let p = s.own_bias_g.add(k * h + at);
+                put(p, w, &add(&get(p, w), &sums[from]));
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+"""Recurrent layers against their formulas in NumPy, and their gradients by differences."""
+
+import numpy as np
+import pytest
+
+import pytensorlib as torch
+from pytensorlib import nn
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def lstm(gates, h, c, w, b):
+    i, f, g, o = np.split(gates + h @ w.T + b, 4, 1)
+    c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+    return sigmoid(o) * np.tanh(c), c
+
+
+def gru(gates, h, c, w, b):
+    (xr, xz, xn), (hr, hz, hn) = np.split(gates, 3, 1), np.split(h @ w.T + b, 3, 1)
+    r, z = sigmoid(xr + hr), sigmoid(xz + hz)
+    return z * h + (1 - z) * np.tanh(xn + r * hn), c
+
+
+def tanh(gates, h, c, w, b):
+    return np.tanh(gates + h @ w.T + b), c
+
+
+STEPS = {nn.LSTM: lstm, nn.GRU: gru, nn.RNN: tanh}
+
+
+@pytest.mark.parametrize("layer", STEPS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("width", "batch"), [(1, 1), (5, 3), (33, 13), (64, 50)])
+def test_layer_follows_its_formula(layer, dtype, width, batch):
+    torch.manual_seed(width)
+    m = layer(7, width, dtype=dtype, bidirectional=True)
+    x = torch.randn(4, batch, 7, dtype=dtype)
+    y, state = m(x)
+    with torch.no_grad():
+        assert torch.equal(m(x)[0], y)
+    for d, suffix in enumerate(("", "_reverse")):
+        names = ("weight_ih", "bias_ih", "weight_hh", "bias_hh")
+        w_ih, b_ih, w_hh, b_hh = (
+            getattr(m, f"{name}_l0{suffix}").double().detach().numpy() for name in names
+        )
+        h = c = np.zeros((batch, width))
+        for k in range(4)[:: -1 if d else 1]:
+            gates = x[k].double().numpy() @ w_ih.T + b_ih
+            h, c = STEPS[layer](gates, h, c, w_hh, b_hh)
+            got = y[k, :, d * width : (d + 1) * width].detach().double().numpy()
+            assert np.allclose(got, h, rtol=0, atol=1e-5 if dtype == torch.float32 else 1e-12)
+        last = state if layer is not nn.LSTM else state[0]
+        assert np.allclose(last[d].detach().double().numpy(), h, rtol=0, atol=1e-5)
+        if layer is nn.LSTM:
+            assert np.allclose(state[1][d].detach().double().numpy(), c, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["lstm", "gru", "rnn_tanh", "rnn_relu"])
+@pytest.mark.parametrize("sizes", [None, [4, 3, 1]])
+def test_gradients_of_all_orders_agree_with_differences(name, sizes):
+    torch.manual_seed(0)
+    layer = {"lstm": nn.LSTM, "gru": nn.GRU}.get(name, nn.RNN)
+    weights = list(layer(2, 3, bidirectional=True, dtype=torch.float64).parameters())
+    options = (True, 1, 0.0, False, True)
+
+    def f(x, h, *w):
+        hx = (h, h * h) if name == "lstm" else h
+        if sizes:
+            return getattr(torch, name)(x, torch.tensor(sizes), hx, w, *options)
+        return getattr(torch, name)(x, hx, w, *options, False)
+
+    shape = (8, 2) if sizes else (3, 4, 2)
+    x = torch.randn(shape, dtype=torch.float64, requires_grad=True)
+    h = torch.randn(2, 4, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(f, (x, h, *weights))
+    assert torch.autograd.gradgradcheck(lambda x, h: f(x, h, *weights), (x, h))
+
+
+def test_gradient_does_not_change_with_frozen_inputs():
+    m = nn.LSTM(4, 6, num_layers=2)
+    x = torch.randn(5, 3, 4)
+    m(x)[0].sum().backward()
+    want = [p.grad.clone() for p in m.parameters()]
+    m.zero_grad()
+    m(x.requires_grad_())[0].sum().backward()
+    assert all(torch.equal(p.grad, g) for p, g in zip(m.parameters(), want))
