@@ -1,5 +1,7 @@
 //! Distances between vectors, and forms that take two tensors of vectors.
 
+mod cdist;
+
 use super::loss::at_least;
 use super::matmul::swapped;
 use super::pointwise::apply;
@@ -201,7 +203,13 @@ pub fn cosine(x: &Tensor, y: &Tensor, dim: i64, eps: f64) -> Result<Tensor> {
 }
 
 /// `cdist`: distances of every row of `x` to every row of `y`, in batches.
-fn cdist(x: &Tensor, y: &Tensor, p: f64) -> Result<Tensor> {
+fn all_distances(x: &Tensor, y: &Tensor, p: f64, how: &str) -> Result<Tensor> {
+    let product = match how {
+        "use_mm_for_euclid_dist_if_necessary" => None,
+        "use_mm_for_euclid_dist" => Some(true),
+        "donot_use_mm_for_euclid_dist" => Some(false),
+        other => bail!(Value, "{other} is not a valid value for compute_mode"),
+    };
     for (t, i) in [(x, 1), (y, 2)] {
         ensure!(
             t.ndim() >= 2,
@@ -228,19 +236,7 @@ fn cdist(x: &Tensor, y: &Tensor, p: f64) -> Result<Tensor> {
         Runtime,
         "cdist only supports non-negative p values, got {p}"
     );
-    let wide = |t: &Tensor, at: usize| {
-        let mut shape = t.shape().clone();
-        shape.insert(at, 1);
-        t.reshape_to(&shape)
-    };
-    let (x, y) = (wide(x, x.ndim() - 1)?, wide(y, y.ndim() - 2)?);
-    let d = x.sub(&y)?;
-    if d.size(d.ndim() - 1) == 0 {
-        let zeros = Tensor::zeros(&d.shape()[..d.ndim() - 1], d.dtype(), d.device())?;
-        // Still a part of the graph, with a gradient of nothing.
-        return zeros.add(&d.sum_mask(&last(&d), false, None)?);
-    }
-    without_last(&norm_last(&d, p)?)
+    cdist::cdist(x, y, p, product)
 }
 
 /// `pdist`: the distance of each row to each later one.
@@ -262,6 +258,11 @@ fn pdist(x: &Tensor, p: f64) -> Result<Tensor> {
         Runtime,
         "pdist only supports non-negative p values, got {p}"
     );
+    cdist::pdist(x, p)
+}
+
+/// Distances of pairs from a tensor of differences.
+fn pairs(x: &Tensor, p: f64) -> Result<Tensor> {
     let n = x.size(0) as i64;
     let pairs = || (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
     let rows = |ids: Vec<i64>| -> Result<Tensor> {
@@ -505,7 +506,10 @@ crate::entries! {
     |a| Ok(cosine(a.tensor(0)?, a.tensor(1)?, a.int(2)?, a.float(3)?)?.into());
     /// The distance of every row of x1 to every row of x2 in the p-norm.
     "cdist(Tensor x1, Tensor x2, float p=2.0, str? compute_mode=None) -> Tensor", FN,
-    |a| Ok(cdist(a.tensor(0)?, a.tensor(1)?, a.float(2)?)?.into());
+    |a| {
+        let how = a.opt_str(3).unwrap_or("use_mm_for_euclid_dist_if_necessary");
+        Ok(all_distances(a.tensor(0)?, a.tensor(1)?, a.float(2)?, how)?.into())
+    };
     /// The distance of each row to each later one in the p-norm.
     "pdist(Tensor self, float p=2.0) -> Tensor", FN,
     |a| Ok(pdist(a.tensor(0)?, a.float(1)?)?.into());
