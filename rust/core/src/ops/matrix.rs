@@ -58,8 +58,7 @@ enum Order {
 }
 
 fn singular_values(x: &Tensor) -> Result<Tensor> {
-    let [_, s, _] = svd("linalg.svd", x, false)?;
-    Ok(s)
+    svdvals("linalg.svd", x)
 }
 
 fn sum_last(x: &Tensor) -> Result<Tensor> {
@@ -735,19 +734,13 @@ crate::entries! {
     };
     /// Singular values, descending.
     "svdvals(Tensor A, *, str? driver=None) -> Tensor", LINALG | OUT,
-    |a| {
-        let [_, s, _] = svd("linalg.svdvals", a.tensor(0)?, false)?;
-        Ok(s.into())
-    };
+    |a| Ok(svdvals("linalg.svdvals", a.tensor(0)?)?.into());
     /// Eigenvalues, ascending, and eigenvectors of a symmetric matrix.
     "eigh(Tensor A, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)", LINALG | OUT,
     |a| tuple(eigh("linalg.eigh", a.tensor(0)?, a.str(1)?)?);
     /// Eigenvalues of a symmetric matrix, ascending.
     "eigvalsh(Tensor A, str UPLO='L') -> Tensor", LINALG | OUT,
-    |a| {
-        let [w, _] = eigh("linalg.eigvalsh", a.tensor(0)?, a.str(1)?)?;
-        Ok(w.into())
-    };
+    |a| Ok(eigvalsh("linalg.eigvalsh", a.tensor(0)?, a.str(1)?)?.into());
     /// The Moore-Penrose inverse.
     "pinv(Tensor input, *, Tensor|Scalar? atol=None, Tensor|Scalar? rtol=None, bool hermitian=False) -> Tensor",
     LINALG | OUT,

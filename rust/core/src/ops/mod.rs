@@ -8,7 +8,6 @@ pub mod conv;
 pub mod copy;
 pub mod create;
 pub mod ctc;
-pub mod decompose;
 pub mod diff;
 pub mod distance;
 pub mod dropout;

@@ -1,0 +1,120 @@
+//! Gradients of decompositions.
+
+use super::{cols, column, constant, diag, eye, row, rows, solve_triangular, triangle};
+use crate::autograd::Vjp;
+use crate::dtype::DType;
+use crate::ensure;
+use crate::error::Result;
+use crate::ops::matmul::swapped;
+use crate::ops::pointwise::apply;
+use crate::ops::pointwise::unary::Reciprocal;
+use crate::tensor::Tensor;
+
+/// `x / gap` off the diagonal, 0 on it.
+pub fn off_diagonal(x: &Tensor, gap: &Tensor) -> Result<Tensor> {
+    let n = cols(x);
+    let one = eye(x, n)?;
+    let rest = constant(x, n, n, |i, j| (i != j) as u8 as f64)?;
+    x.mul(&rest)?.div(&gap.add(&one)?)
+}
+
+pub fn has_zero(t: &Tensor) -> Result<bool> {
+    let t = t.detach().to_host()?.prepared(DType::F64)?;
+    // SAFETY: contiguous host memory of this type.
+    Ok(unsafe { t.slice::<f64>() }.contains(&0.0))
+}
+
+/// A = P L U for square A.
+pub fn lu(l: &Tensor, u: &Tensor, gl: &Tensor, gu: &Tensor, p: Option<&Tensor>) -> Result<Tensor> {
+    ensure!(
+        rows(l) == cols(l) && rows(u) == cols(u),
+        NotImplemented,
+        "linalg.lu: the gradient is implemented for square matrices only"
+    );
+    let inner = triangle(&swapped(l)?.matmul(gl)?, false, true)?.add(&triangle(
+        &gu.matmul(&swapped(u)?)?,
+        true,
+        false,
+    )?)?;
+    // L^-T inner U^-T
+    let left = solve_triangular(&swapped(l)?, &inner, true, true)?;
+    let both = swapped(&solve_triangular(u, &swapped(&left)?, true, false)?)?;
+    match p {
+        Some(p) => p.matmul(&both),
+        None => Ok(both),
+    }
+}
+
+pub fn qr(cx: &Vjp, g: &[Option<Tensor>], full: bool) -> Result<Tensor> {
+    let (q, r) = (cx.output(0)?, cx.output(1)?);
+    ensure!(
+        !full || rows(&q) == cols(&r),
+        Runtime,
+        "The QR decomposition is not differentiable when mode='complete' and nrows > ncols"
+    );
+    let (gq, gr) = (cx.grad_or_zeros(g, 0)?, cx.grad_or_zeros(g, 1)?);
+    let (k, n) = (rows(&r) as i64, cols(&r) as i64);
+    if k == n {
+        return qr_square(&q, &r, &gq, &gr);
+    }
+    // More columns than rows: A = [X Y] and R = [U V] with X = Q U and Y = Q V.
+    let part = |t: &Tensor, a, b| t.slice_dim(-1, Some(a), Some(b), 1);
+    let (v, gv) = (part(&r, k, n)?, part(&gr, k, n)?);
+    let gq = gq.add(&q.matmul(&v.matmul(&swapped(&gv)?)?)?)?;
+    let left = qr_square(&q, &part(&r, 0, k)?, &gq, &part(&gr, 0, k)?)?;
+    crate::ops::join::cat(&[left, q.matmul(&gv)?], -1)
+}
+
+/// The gradient of a decomposition with a square R.
+fn qr_square(q: &Tensor, r: &Tensor, gq: &Tensor, gr: &Tensor) -> Result<Tensor> {
+    let m = gr.matmul(&swapped(r)?)?.sub(&swapped(q)?.matmul(gq)?)?;
+    let upper = triangle(&m, true, false)?;
+    let strict = triangle(&m, true, true)?;
+    let inner = gq.add(&q.matmul(&upper.add(&swapped(&strict)?)?)?)?;
+    // inner R^-T
+    swapped(&solve_triangular(r, &swapped(&inner)?, true, false)?)
+}
+
+pub fn svd(cx: &Vjp, g: &[Option<Tensor>], full: bool) -> Result<Tensor> {
+    let (mut u, s, mut vh) = (cx.output(0)?, cx.output(1)?, cx.output(2)?);
+    let k = s.size(s.ndim() - 1);
+    let (m, n) = (rows(&u), cols(&vh));
+    let (mut gu, mut gvh) = (g[0].clone(), g[2].clone());
+    if full && (gu.is_some() || gvh.is_some()) {
+        ensure!(
+            m == n,
+            Runtime,
+            "svd_backward: Setting compute_uv to false in torch.svd doesn't compute singular \
+             matrices; full_matrices=True has a gradient for square matrices only, got {m} by {n}"
+        );
+    }
+    let first = |t: &Tensor, d: i64| t.slice_dim(d, Some(0), Some(k as i64), 1);
+    u = first(&u, -1)?;
+    vh = first(&vh, -2)?;
+    gu = gu.map(|t| first(&t, -1)).transpose()?;
+    gvh = gvh.map(|t| first(&t, -2)).transpose()?;
+    let mut inner = diag(&cx.grad_or_zeros(g, 1)?)?;
+    let squares = s.mul(&s)?;
+    let gap = || row(&squares)?.sub(&column(&squares)?);
+    let skew = |t: Tensor| t.sub(&swapped(&t)?);
+    let v = swapped(&vh)?;
+    if let Some(gu) = &gu {
+        let t = off_diagonal(&skew(swapped(&u)?.matmul(gu)?)?, &gap()?)?;
+        inner = inner.add(&t.mul(&row(&s)?)?)?;
+    }
+    if let Some(gvh) = &gvh {
+        let t = off_diagonal(&skew(vh.matmul(&swapped(gvh)?)?)?, &gap()?)?;
+        inner = inner.add(&column(&s)?.mul(&t)?)?;
+    }
+    let mut d = u.matmul(&inner)?.matmul(&vh)?;
+    let inverse = apply(Reciprocal, [&s])?;
+    if let (Some(gu), true) = (&gu, m > k) {
+        let rest = gu.sub(&u.matmul(&swapped(&u)?.matmul(gu)?)?)?;
+        d = d.add(&rest.mul(&row(&inverse)?)?.matmul(&vh)?)?;
+    }
+    if let (Some(gvh), true) = (&gvh, n > k) {
+        let rest = gvh.sub(&gvh.matmul(&v)?.matmul(&vh)?)?;
+        d = d.add(&u.matmul(&column(&inverse)?.mul(&rest)?)?)?;
+    }
+    Ok(d)
+}

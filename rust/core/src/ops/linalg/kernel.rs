@@ -1,0 +1,594 @@
+//! The computations on one matrix. Blocked algorithms are those of `faer`, one thread each: a
+//! batch is what our pool splits.
+//!
+//! Matrices come in rows, and `faer` works on columns: where a factorisation of the transpose
+//! does as well, as for determinants and systems of equations, it saves a copy.
+
+use super::plain::{self, SMALL};
+use super::Kind;
+use crate::cpu::elements::Compute;
+use crate::cpu::pool::parallel_for;
+use crate::ops::conv::Ptr;
+use crate::tensor::Tensor;
+use faer::diag::DiagMut;
+use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
+use faer::linalg::cholesky::llt::factor as llt;
+use faer::linalg::evd::{self, ComputeEigenvectors, SelfAdjointEvdParams};
+use faer::linalg::householder;
+use faer::linalg::lu::partial_pivoting::{factor as plu, inverse, solve};
+use faer::linalg::qr::no_pivoting::factor as qr;
+use faer::linalg::svd::{self, ComputeSvdVectors, SvdParams};
+use faer::linalg::triangular_solve as tri;
+use faer::perm::PermRef;
+use faer::traits::RealField;
+use faer::{Auto, Conj, MatMut, MatRef, Par, Spec};
+use std::ops::{Add, Div, Mul, Neg, Sub};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// A type that factorisations compute in.
+pub trait Number:
+    Compute
+    + RealField
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+{
+    const TINY: Self;
+    fn abs(self) -> Self;
+    fn root(self) -> Self;
+    fn finite(self) -> bool;
+}
+macro_rules! numbers {
+    ($($t:ident),*) => {$(
+        impl Number for $t {
+            const TINY: Self = $t::MIN_POSITIVE;
+            fn abs(self) -> Self {
+                $t::abs(self)
+            }
+            fn root(self) -> Self {
+                self.sqrt()
+            }
+            fn finite(self) -> bool {
+                self.is_finite()
+            }
+        }
+    )*};
+}
+numbers!(f32, f64);
+
+const SEQ: Par = Par::Seq;
+
+/// Sizes up to which bidiagonal and tridiagonal matrices go to implicit QR, not to divide and
+/// conquer: measured.
+const SVD_LEAF: usize = 32;
+const EIGH_LEAF: usize = 64;
+
+fn params<P: Auto<T>, T>() -> Spec<P, T> {
+    Spec::new(<P as Auto<T>>::auto())
+}
+
+fn svd_params<T: Number>() -> Spec<SvdParams, T> {
+    let mut p: SvdParams = Auto::<T>::auto();
+    p.recursion_threshold = SVD_LEAF;
+    Spec::new(p)
+}
+
+fn eigh_params<T: Number>() -> Spec<SelfAdjointEvdParams, T> {
+    let mut p: SelfAdjointEvdParams = Auto::<T>::auto();
+    p.recursion_threshold = EIGH_LEAF;
+    Spec::new(p)
+}
+
+/// Memory for an algorithm, used again for the next matrix.
+struct Room(MemBuffer, usize);
+
+impl Room {
+    fn new() -> Self {
+        Room(MemBuffer::new(StackReq::EMPTY), 0)
+    }
+    fn get(&mut self, need: StackReq) -> &mut MemStack {
+        let size = need.unaligned_bytes_required();
+        if size > self.1 {
+            *self = Room(MemBuffer::new(need), size);
+        }
+        MemStack::new(&mut self.0)
+    }
+}
+
+/// The transpose of `m` rows of `n`, in squares that stay in the cache.
+fn transpose<T: Copy>(x: &[T], m: usize, n: usize, y: &mut [T]) {
+    const B: usize = 16;
+    for i in (0..m).step_by(B) {
+        for j in (0..n).step_by(B) {
+            for c in j..n.min(j + B) {
+                let to = &mut y[c * m + i..c * m + m.min(i + B)];
+                for (r, y) in to.iter_mut().enumerate() {
+                    *y = x[(i + r) * n + c];
+                }
+            }
+        }
+    }
+}
+
+/// A view of memory whose columns lie one after another.
+fn columns<T>(x: &[T], m: usize, n: usize) -> MatRef<'_, T> {
+    MatRef::from_column_major_slice(x, m, n)
+}
+fn columns_mut<T>(x: &mut [T], m: usize, n: usize) -> MatMut<'_, T> {
+    MatMut::from_column_major_slice_mut(x, m, n)
+}
+
+/// P A = L U; the matrix lies in `x`, column after column where `blocked`, else in rows.
+struct Lu<T> {
+    x: Vec<T>,
+    n: usize,
+    blocked: bool,
+    /// The row that was exchanged with each.
+    pivots: Vec<usize>,
+    /// The permutation that they make, and its inverse.
+    perm: Vec<usize>,
+    inverse: Vec<usize>,
+}
+
+impl<T: Number> Lu<T> {
+    /// Of the matrix whose rows (`by_rows`) or columns lie in `a` one after another.
+    fn new(a: &[T], m: usize, n: usize, by_rows: bool, pivot: bool, room: &mut Room) -> Self {
+        let mut out = Lu {
+            x: Vec::with_capacity(m * n),
+            n,
+            blocked: pivot && m.min(n) > SMALL,
+            pivots: Vec::new(),
+            perm: Vec::new(),
+            inverse: Vec::new(),
+        };
+        let load = |x: &mut Vec<T>, rows: bool| {
+            x.clear();
+            if rows == by_rows {
+                x.extend_from_slice(a);
+            } else {
+                x.resize(m * n, T::default());
+                let (m, n) = if by_rows { (m, n) } else { (n, m) };
+                transpose(a, m, n, x);
+            }
+        };
+        if out.blocked {
+            load(&mut out.x, false);
+            (out.perm, out.inverse) = (vec![0; m], vec![0; m]);
+            let stack = room.get(plu::lu_in_place_scratch::<usize, T>(m, n, SEQ, params()));
+            let x = columns_mut(&mut out.x, m, n);
+            plu::lu_in_place(x, &mut out.perm, &mut out.inverse, SEQ, stack, params());
+            // A pivot without an inverse spoils what comes after it.
+            let sound = |d: T| d.finite() && d.abs() >= T::TINY;
+            out.blocked = (0..m.min(n)).all(|i| sound(out.x[i * m + i]));
+        }
+        if out.blocked {
+            let mut order: Vec<usize> = (0..m).collect();
+            let mut place = order.clone();
+            for i in 0..m.min(n) {
+                let p = place[out.perm[i]];
+                out.pivots.push(p);
+                order.swap(i, p);
+                place[order[p]] = p;
+            }
+        } else {
+            load(&mut out.x, true);
+            plain::lu(&mut out.x, m, n, pivot, &mut out.pivots);
+        }
+        out
+    }
+
+    fn at(&self, m: usize, i: usize, j: usize) -> T {
+        self.x[if self.blocked {
+            j * m + i
+        } else {
+            i * self.n + j
+        }]
+    }
+
+    /// 1 + the first i with U(i, i) = 0, or 0.
+    fn info(&self, m: usize) -> i32 {
+        let zero = |&i: &usize| self.at(m, i, i) == T::default();
+        (0..m.min(self.n)).find(zero).map_or(0, |i| i as i32 + 1)
+    }
+
+    fn swaps(&self) -> usize {
+        self.pivots
+            .iter()
+            .enumerate()
+            .filter(|&(i, &p)| p != i)
+            .count()
+    }
+
+    /// Overwrites the rows of `b` with the solution of A' X = B, A square.
+    fn solve_transposed(&self, b: &mut [T], k: usize, room: &mut Room) {
+        let n = self.n;
+        if self.blocked {
+            let stack = room.get(solve::solve_transpose_in_place_scratch::<usize, T>(
+                n, k, SEQ,
+            ));
+            let lu = columns(&self.x, n, n);
+            // SAFETY: both are permutations of 0..n, inverse to each other.
+            let perm = unsafe { PermRef::new_unchecked(&self.perm, &self.inverse, n) };
+            let mut run = |b| {
+                solve::solve_transpose_in_place_with_conj(lu, lu, perm, Conj::No, b, SEQ, stack)
+            };
+            if k == 1 {
+                return run(columns_mut(b, n, k));
+            }
+            let mut x = vec![T::default(); n * k];
+            transpose(b, n, k, &mut x);
+            run(columns_mut(&mut x, n, k));
+            transpose(&x, k, n, b);
+            return;
+        }
+        let mut t = vec![T::default(); n * n];
+        transpose(&self.x, n, n, &mut t);
+        plain::triangular(&t, n, b, k, false, false);
+        plain::triangular(&t, n, b, k, true, true);
+        for (i, &p) in self.pivots.iter().enumerate().rev() {
+            for j in 0..k {
+                b.swap(i * k + j, p * k + j);
+            }
+        }
+    }
+}
+
+fn identity<T: Number>(x: &mut [T], n: usize) {
+    x.fill(T::default());
+    for i in 0..n {
+        x[i * n + i] = T::of_f64(1.0);
+    }
+}
+
+/// Overwrites B with the solution of T X = B for a triangle of A.
+fn triangular<T: Number>(a: &[T], n: usize, b: &mut [T], k: usize, upper: bool, unit: bool) {
+    let sound = |i: usize| a[i * n + i].abs() >= T::TINY;
+    if n <= SMALL || !(unit || (0..n).all(sound)) {
+        return plain::triangular(a, n, b, k, upper, unit);
+    }
+    let a = MatRef::from_row_major_slice(a, n, n);
+    let b = MatMut::from_row_major_slice_mut(b, n, k);
+    match (upper, unit) {
+        (false, false) => tri::solve_lower_triangular_in_place(a, b, SEQ),
+        (false, true) => tri::solve_unit_lower_triangular_in_place(a, b, SEQ),
+        (true, false) => tri::solve_upper_triangular_in_place(a, b, SEQ),
+        (true, true) => tri::solve_unit_upper_triangular_in_place(a, b, SEQ),
+    }
+}
+
+fn cholesky<T: Number>(a: &[T], n: usize, l: &mut [T], room: &mut Room) -> i32 {
+    if n > SMALL {
+        // Rows of the lower triangle become columns.
+        let mut x = vec![T::default(); n * n];
+        transpose(a, n, n, &mut x);
+        let stack = room.get(llt::cholesky_in_place_scratch::<T>(n, SEQ, params()));
+        let view = columns_mut(&mut x, n, n);
+        if llt::cholesky_in_place(view, Default::default(), SEQ, stack, params()).is_ok() {
+            transpose(&x, n, n, l);
+            for i in 0..n {
+                l[i * n + i + 1..(i + 1) * n].fill(T::default());
+            }
+            return 0;
+        }
+    }
+    l.fill(T::default());
+    plain::cholesky(a, n, l)
+}
+
+/// Eigenvalues and, into rows, eigenvectors as columns; `false` where it did not converge.
+fn eigh<T: Number>(a: &[T], n: usize, w: &mut [T], v: Option<&mut [T]>, room: &mut Room) -> bool {
+    if n == 0 {
+        return true;
+    }
+    let want = if v.is_some() {
+        ComputeEigenvectors::Yes
+    } else {
+        ComputeEigenvectors::No
+    };
+    let stack = room.get(evd::self_adjoint_evd_scratch::<T>(
+        n,
+        want,
+        SEQ,
+        eigh_params(),
+    ));
+    // It reads the lower triangle.
+    let a = MatRef::from_row_major_slice(a, n, n);
+    let values = DiagMut::from_slice_mut(w);
+    let Some(v) = v else {
+        return evd::self_adjoint_evd(a, values, None, SEQ, stack, eigh_params()).is_ok();
+    };
+    let mut vectors = vec![T::default(); n * n];
+    let to = columns_mut(&mut vectors, n, n);
+    let ok = evd::self_adjoint_evd(a, values, Some(to), SEQ, stack, eigh_params()).is_ok();
+    transpose(&vectors, n, n, v);
+    ok
+}
+
+/// Singular values and vectors of `m` rows of `n`: `u` has `p` columns, `vh` has `q` rows.
+fn svd<T: Number>(
+    a: &[T],
+    (m, n): (usize, usize),
+    s: &mut [T],
+    vectors: Option<(&mut [T], &mut [T])>,
+    full: bool,
+    room: &mut Room,
+) -> bool {
+    let want = match (&vectors, full) {
+        (None, _) => ComputeSvdVectors::No,
+        (_, true) => ComputeSvdVectors::Full,
+        (_, false) => ComputeSvdVectors::Thin,
+    };
+    let stack = room.get(svd::svd_scratch::<T>(n, m, want, want, SEQ, svd_params()));
+    // The columns of the transpose are the rows that we have.
+    let a = columns(a, n, m);
+    let values = DiagMut::from_slice_mut(s);
+    let Some((u, vh)) = vectors else {
+        return svd::svd(a, values, None, None, SEQ, stack, svd_params()).is_ok();
+    };
+    let k = m.min(n);
+    let (p, q) = if full { (m, n) } else { (k, k) };
+    let mut left = vec![T::default(); m * p];
+    // What it leaves out of a complete basis is zero.
+    vh.fill(T::default());
+    let to = (columns_mut(vh, n, q), columns_mut(&mut left, m, p));
+    let ok = svd::svd(a, values, Some(to.0), Some(to.1), SEQ, stack, svd_params()).is_ok();
+    transpose(&left, p, m, u);
+    ok
+}
+
+fn qr<T: Number>(
+    a: &[T],
+    (m, n): (usize, usize),
+    q: &mut [T],
+    r: &mut [T],
+    full: bool,
+    room: &mut Room,
+) {
+    let k = m.min(n);
+    let height = if full { m } else { k };
+    r.fill(T::default());
+    if k > SMALL {
+        let mut x = vec![T::default(); m * n];
+        transpose(a, m, n, &mut x);
+        let block = qr::recommended_block_size::<T>(m, n);
+        let mut factors = vec![T::default(); block * k];
+        let need = StackReq::any_of(&[
+            qr::qr_in_place_scratch::<T>(m, n, block, SEQ, params()),
+            householder::apply_block_householder_sequence_on_the_left_in_place_scratch::<T>(
+                m, block, height,
+            ),
+        ]);
+        let stack = room.get(need);
+        let coefficients = columns_mut(&mut factors, block, k);
+        let view = columns_mut(&mut x, m, n);
+        let found = qr::qr_in_place(view, coefficients, SEQ, stack, params());
+        // It skips columns of zeros, which LAPACK does not.
+        if found.rank == k {
+            for i in 0..k {
+                for j in i..n {
+                    r[i * n + j] = x[j * m + i];
+                }
+            }
+            let mut columns_of_q = vec![T::default(); m * height];
+            for i in 0..height {
+                columns_of_q[i * m + i] = T::of_f64(1.0);
+            }
+            householder::apply_block_householder_sequence_on_the_left_in_place_with_conj(
+                columns(&x[..m * k], m, k),
+                columns(&factors, block, k),
+                Conj::No,
+                columns_mut(&mut columns_of_q, m, height),
+                SEQ,
+                stack,
+            );
+            transpose(&columns_of_q, height, m, q);
+            return;
+        }
+    }
+    let mut x = a.to_vec();
+    let tau = plain::householder(&mut x, m, n);
+    for i in 0..k {
+        r[i * n + i..(i + 1) * n].copy_from_slice(&x[i * n + i..(i + 1) * n]);
+    }
+    q.fill(T::default());
+    plain::reflected(&mut x, m, n, &tau, q, height);
+}
+
+/// The matrix of cofactors, which exists for singular A too.
+fn cofactors<T: Number>(a: &[T], n: usize, y: &mut [T], room: &mut Room) -> bool {
+    let mut s = vec![T::default(); n];
+    let (mut u, mut vh) = (vec![T::default(); n * n], vec![T::default(); n * n]);
+    if !svd(a, (n, n), &mut s, Some((&mut u, &mut vh)), true, room) {
+        return false;
+    }
+    let mut det = |x: &[T]| {
+        let f = Lu::new(x, n, n, false, true, room);
+        determinant(&f)
+    };
+    let sign = det(&u) * det(&vh);
+    y.fill(T::default());
+    for k in 0..n {
+        let others = (0..n)
+            .filter(|&j| j != k)
+            .fold(T::of_f64(1.0), |p, j| p * s[j]);
+        for i in 0..n {
+            for j in 0..n {
+                y[i * n + j] = y[i * n + j] + sign * others * u[i * n + k] * vh[k * n + j];
+            }
+        }
+    }
+    true
+}
+
+fn determinant<T: Number>(f: &Lu<T>) -> T {
+    let sign = T::of_f64(if f.swaps().is_multiple_of(2) {
+        1.0
+    } else {
+        -1.0
+    });
+    (0..f.n).fold(sign, |d, i| d * f.at(f.n, i, i))
+}
+
+/// The sign of the determinant and the logarithm of its absolute value.
+fn sign_and_log<T: Number>(f: &Lu<T>) -> (f64, f64) {
+    let (mut sign, mut log) = (
+        if f.swaps().is_multiple_of(2) {
+            1.0
+        } else {
+            -1.0
+        },
+        0.0,
+    );
+    for i in 0..f.n {
+        let d = f.at(f.n, i, i).to_f64();
+        sign *= if d == 0.0 { 0.0 } else { d.signum() };
+        log += d.abs().ln();
+    }
+    (sign, log)
+}
+
+/// The inputs and results of one element of a batch.
+struct Case<'a, T> {
+    m: usize,
+    n: usize,
+    a: &'a [T],
+    b: &'a [T],
+    y: [&'a mut [T]; 3],
+    ints: [&'a mut [i32]; 2],
+}
+
+/// One computation; `false` where it did not converge.
+fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room) -> bool {
+    let (m, n) = (c.m, c.n);
+    let ([y, y1, y2], [info, info1]) = (c.y, c.ints);
+    match kind {
+        Kind::Cholesky => info[0] = cholesky(c.a, n, y, room),
+        Kind::Inverse => {
+            let f = Lu::new(c.a, n, n, false, true, room);
+            info[0] = f.info(n);
+            if f.blocked {
+                let stack = room.get(inverse::inverse_scratch::<usize, T>(n, SEQ));
+                let lu = columns(&f.x, n, n);
+                // SAFETY: both are permutations of 0..n, inverse to each other.
+                let perm = unsafe { PermRef::new_unchecked(&f.perm, &f.inverse, n) };
+                inverse::inverse(columns_mut(y, n, n), lu, lu, perm, SEQ, stack);
+            } else {
+                identity(y, n);
+                if info[0] == 0 {
+                    f.solve_transposed(y, n, room);
+                }
+            }
+        }
+        Kind::Solve => {
+            let f = Lu::new(c.a, n, n, false, true, room);
+            info[0] = f.info(n);
+            y.copy_from_slice(c.b);
+            f.solve_transposed(y, c.b.len() / n.max(1), room);
+        }
+        Kind::Det => y[0] = determinant(&Lu::new(c.a, n, n, false, true, room)),
+        Kind::Slogdet => {
+            let (sign, log) = sign_and_log(&Lu::new(c.a, n, n, false, true, room));
+            (y[0], y1[0]) = (T::of_f64(sign), T::of_f64(log));
+        }
+        Kind::Cofactors => return cofactors(c.a, n, y, room),
+        Kind::Triangular { upper, unit } => {
+            y.copy_from_slice(c.b);
+            triangular(c.a, n, y, c.b.len() / n.max(1), upper, unit);
+        }
+        Kind::Eigh => return eigh(c.a, n, y, Some(y1), room),
+        Kind::Eigenvalues => return eigh(c.a, n, y, None, room),
+        Kind::Svd { full } => return svd(c.a, (m, n), y1, Some((y, y2)), full, room),
+        Kind::SingularValues => return svd(c.a, (m, n), y, None, false, room),
+        Kind::Qr { full } => qr(c.a, (m, n), y, y1, full, room),
+        Kind::Lu { pivot } => {
+            let k = m.min(n);
+            let f = Lu::new(c.a, m, n, true, pivot, room);
+            y.fill(T::default());
+            if pivot {
+                for (i, &j) in super::order(f.pivots.iter().copied(), m).iter().enumerate() {
+                    y[j * m + i] = T::of_f64(1.0);
+                }
+            }
+            for i in 0..m {
+                for j in 0..k {
+                    y1[i * k + j] = match i.cmp(&j) {
+                        std::cmp::Ordering::Greater => f.at(m, i, j),
+                        std::cmp::Ordering::Equal => T::of_f64(1.0),
+                        std::cmp::Ordering::Less => T::default(),
+                    };
+                }
+            }
+            for i in 0..k {
+                for j in 0..n {
+                    y2[i * n + j] = if j >= i { f.at(m, i, j) } else { T::default() };
+                }
+            }
+        }
+        Kind::LuFactor { pivot } => {
+            let f = Lu::new(c.a, m, n, true, pivot, room);
+            if f.blocked {
+                transpose(&f.x, n, m, y);
+            } else {
+                y.copy_from_slice(&f.x);
+            }
+            for (to, &p) in info.iter_mut().zip(&f.pivots) {
+                *to = p as i32 + 1;
+            }
+            info1[0] = f.info(m);
+        }
+    }
+    true
+}
+
+/// Runs a computation on every element of a batch; `false` where one did not converge. Inputs are
+/// contiguous with the same batch; results are contiguous.
+pub fn run<T: Number>(kind: Kind, count: usize, x: &[Tensor], y: &[Tensor]) -> bool {
+    let (m, n) = (super::rows(&x[0]), super::cols(&x[0]));
+    let real: Vec<_> = y.iter().filter(|t| t.dtype().is_float()).collect();
+    let ints: Vec<_> = y.iter().filter(|t| !t.dtype().is_float()).collect();
+    let part = |t: &Tensor| t.numel() / count.max(1);
+    let real: Vec<_> = real.iter().map(|t| (Ptr(t.ptr::<T>()), part(t))).collect();
+    let ints: Vec<_> = ints
+        .iter()
+        .map(|t| (Ptr(t.ptr::<i32>()), part(t)))
+        .collect();
+    let converged = AtomicBool::new(true);
+    let work = m * n * n.max(1);
+    parallel_for(count, (1 << 13) / work.max(1) + 1, |range| {
+        let mut room = Room::new();
+        for b in range {
+            let input = |i: usize| -> &[T] {
+                let Some(t) = x.get(i) else { return &[] };
+                // SAFETY: contiguous host memory of this type, of `count` matrices.
+                let all = unsafe { t.slice::<T>() };
+                &all[b * part(t)..(b + 1) * part(t)]
+            };
+            // SAFETY: each element of the batch has its own part of every result.
+            let case = unsafe {
+                Case {
+                    m,
+                    n,
+                    a: input(0),
+                    b: input(1),
+                    y: std::array::from_fn(|i| result(&real, i, b)),
+                    ints: std::array::from_fn(|i| result(&ints, i, b)),
+                }
+            };
+            if !compute(kind, case, &mut room) {
+                converged.store(false, Relaxed);
+            }
+        }
+    });
+    converged.into_inner()
+}
+
+/// Part `b` of result `i`, empty where there is none.
+// SAFETY: the result has such a part, and nobody else uses it.
+unsafe fn result<'a, E>(all: &[(Ptr<E>, usize)], i: usize, b: usize) -> &'a mut [E] {
+    match all.get(i) {
+        Some((p, len)) if *len > 0 => std::slice::from_raw_parts_mut(p.at(b * len), *len),
+        _ => &mut [],
+    }
+}

@@ -1,0 +1,437 @@
+//! Linear algebra: solvers and factorisations, batched, with gradients written over tensors.
+
+mod gradient;
+mod kernel;
+mod plain;
+mod solvers;
+
+pub use solvers::*;
+
+use super::matmul::swapped;
+use crate::autograd::Vjp;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
+use crate::shape::{self, Dims};
+use crate::tensor::Tensor;
+use crate::{bail, ensure};
+use smallvec::SmallVec;
+
+/// A floating tensor of at least two dimensions that solvers take.
+pub fn check_matrix(name: &str, a: &Tensor) -> Result<()> {
+    ensure!(
+        a.ndim() >= 2,
+        Runtime,
+        "{name}: The input tensor A must have at least 2 dimensions."
+    );
+    check_float(name, a)
+}
+
+pub fn check_float(name: &str, a: &Tensor) -> Result<()> {
+    ensure!(
+        a.dtype().is_float(),
+        Runtime,
+        "{name}: Expected a floating point or complex tensor as input. Got {}",
+        a.dtype().scalar_name()
+    );
+    ensure!(
+        !a.dtype().is_half(),
+        Runtime,
+        "{name}: Low precision dtypes not supported. Got {}",
+        a.dtype().scalar_name()
+    );
+    Ok(())
+}
+
+pub fn check_square(name: &str, a: &Tensor) -> Result<()> {
+    check_matrix(name, a)?;
+    let (m, n) = (rows(a), cols(a));
+    ensure!(
+        m == n,
+        Runtime,
+        "{name}: A must be batches of square matrices, but they are {m} by {n} matrices"
+    );
+    Ok(())
+}
+
+pub fn rows(t: &Tensor) -> usize {
+    t.size(t.ndim() - 2)
+}
+pub fn cols(t: &Tensor) -> usize {
+    t.size(t.ndim() - 1)
+}
+fn batch_of(t: &Tensor) -> &[usize] {
+    &t.shape()[..t.ndim() - 2]
+}
+
+/// The shape `batch + tail`.
+fn join(batch: &[usize], tail: &[usize]) -> Dims {
+    batch.iter().chain(tail).copied().collect()
+}
+
+/// Which computation a [`Factor`] does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A -> L, info.
+    Cholesky,
+    /// A -> A^-1, info.
+    Inverse,
+    /// A, B -> A^-1 B, info.
+    Solve,
+    /// A -> det A.
+    Det,
+    /// A -> sign, log |det A|.
+    Slogdet,
+    /// A -> the matrix of cofactors, for singular A, too.
+    Cofactors,
+    /// A, B -> the solution of A X = B for a triangle of A.
+    Triangular { upper: bool, unit: bool },
+    /// A -> eigenvalues, eigenvectors of the symmetric A.
+    Eigh,
+    /// A -> eigenvalues of the symmetric A, without a gradient.
+    Eigenvalues,
+    /// A -> U, S, V'.
+    Svd { full: bool },
+    /// A -> S, without a gradient.
+    SingularValues,
+    /// A -> Q, R.
+    Qr { full: bool },
+    /// A -> P, L, U.
+    Lu { pivot: bool },
+    /// A -> packed L and U, pivots from 1 on, info.
+    LuFactor { pivot: bool },
+}
+
+/// A computation on each matrix of a batch.
+#[derive(Clone, Debug)]
+pub struct Factor(pub Kind);
+
+impl Factor {
+    fn run(&self, x: &[&Tensor]) -> Result<Tensors> {
+        dispatch::call(self.clone(), x)
+    }
+    fn first(&self, x: &[&Tensor]) -> Result<Tensor> {
+        Ok(self.run(x)?.swap_remove(0))
+    }
+}
+
+/// A constant matrix with the elements that `f` gives.
+fn constant(like: &Tensor, m: usize, n: usize, f: impl Fn(usize, usize) -> f64) -> Result<Tensor> {
+    let data: Vec<f64> = (0..m * n).map(|i| f(i / n, i % n)).collect();
+    Tensor::from_slice(&data, &[m, n], DType::F64)?
+        .to_dtype(like.dtype())?
+        .to_device(like.device())
+}
+
+/// The identity.
+pub fn eye(like: &Tensor, n: usize) -> Result<Tensor> {
+    constant(like, n, n, |i, j| (i == j) as u8 as f64)
+}
+
+/// Ones on the diagonal of an `m` x `n` matrix.
+pub fn factor_eye(like: &Tensor, m: usize, n: usize) -> Result<Tensor> {
+    constant(like, m, n, |i, j| (i == j) as u8 as f64)
+}
+
+/// The part of `t` on and below the diagonal (or above), without the diagonal where `strict`.
+pub fn triangle(t: &Tensor, upper: bool, strict: bool) -> Result<Tensor> {
+    let mask = constant(t, rows(t), cols(t), |i, j| {
+        let inside = if upper { i < j } else { i > j };
+        (inside || (i == j && !strict)) as u8 as f64
+    })?;
+    t.mul(&mask)
+}
+
+/// A vector as a column.
+pub fn column(t: &Tensor) -> Result<Tensor> {
+    t.reshape_to(&join(t.shape(), &[1]))
+}
+/// A vector as a row.
+pub fn row(t: &Tensor) -> Result<Tensor> {
+    let mut shape = t.shape().clone();
+    shape.insert(t.ndim() - 1, 1);
+    t.reshape_to(&shape)
+}
+/// The diagonal matrix of a vector.
+pub fn diag(t: &Tensor) -> Result<Tensor> {
+    column(t)?.mul(&eye(t, t.size(t.ndim() - 1))?)
+}
+
+/// The solution of A X = B for a triangle of A.
+pub fn solve_triangular(a: &Tensor, b: &Tensor, upper: bool, unit: bool) -> Result<Tensor> {
+    Factor(Kind::Triangular { upper, unit }).first(&[a, b])
+}
+
+/// A^-1 B, without a check for singular A.
+pub fn solve_matrix(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    Factor(Kind::Solve).first(&[a, b])
+}
+
+impl Derivative for Factor {
+    fn name(&self) -> &'static str {
+        match self.0 {
+            Kind::Cholesky => "LinalgCholeskyExBackward0",
+            Kind::Inverse => "LinalgInvExBackward0",
+            Kind::Solve => "LinalgSolveExBackward0",
+            Kind::Det => "LinalgDetBackward0",
+            Kind::Slogdet => "LinalgSlogdetBackward0",
+            Kind::Cofactors => "CofactorsBackward0",
+            Kind::Triangular { .. } => "LinalgSolveTriangularBackward0",
+            Kind::Eigh | Kind::Eigenvalues => "LinalgEighBackward0",
+            Kind::Svd { .. } | Kind::SingularValues => "LinalgSvdBackward0",
+            Kind::Qr { .. } => "LinalgQrBackward0",
+            Kind::Lu { .. } => "LinalgLuBackward0",
+            Kind::LuFactor { .. } => "LinalgLuFactorExBackward0",
+        }
+    }
+
+    fn save(&self, _needs: Mask) -> Save {
+        match self.0 {
+            Kind::Cholesky | Kind::Inverse => Save::outputs(1),
+            Kind::Solve | Kind::Triangular { .. } => Save {
+                inputs: 1,
+                outputs: 1,
+            },
+            Kind::Det => Save {
+                inputs: 1,
+                outputs: 1,
+            },
+            Kind::Slogdet | Kind::Cofactors => Save::inputs(1),
+            Kind::Eigenvalues | Kind::SingularValues => Save::NONE,
+            Kind::Eigh | Kind::Qr { .. } => Save::outputs(0b11),
+            Kind::Svd { .. } | Kind::Lu { .. } => Save::outputs(0b111),
+            Kind::LuFactor { .. } => Save::outputs(0b11),
+        }
+    }
+
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let mut out: Grads = SmallVec::new();
+        if g.iter().all(Option::is_none) {
+            return Ok(out);
+        }
+        let of = |i: usize| cx.grad_or_zeros(g, i);
+        match self.0 {
+            Kind::Cholesky => {
+                let l = cx.output(0)?;
+                let n = cols(&l);
+                let half = constant(&l, n, n, |i, j| match i.cmp(&j) {
+                    std::cmp::Ordering::Greater => 1.0,
+                    std::cmp::Ordering::Equal => 0.5,
+                    std::cmp::Ordering::Less => 0.0,
+                })?;
+                let phi = swapped(&l)?.matmul(&of(0)?)?.mul(&half)?;
+                // L^-T phi L^-1, made symmetric.
+                let lt = swapped(&l)?;
+                let left = solve_triangular(&lt, &phi, true, false)?;
+                let both = swapped(&solve_triangular(&lt, &swapped(&left)?, true, false)?)?;
+                out.push(Some(both.add(&swapped(&both)?)?.mul_scalar(0.5)?));
+            }
+            Kind::Inverse => {
+                let t = swapped(&cx.output(0)?)?;
+                out.push(Some(t.matmul(&of(0)?)?.matmul(&t)?.neg()?));
+            }
+            Kind::Solve => {
+                let (a, x) = (cx.input(0)?, cx.output(0)?);
+                let gb = solve_matrix(&swapped(&a)?, &of(0)?)?;
+                let ga = gb.matmul(&swapped(&x)?)?.neg()?;
+                out.extend([Some(ga), Some(gb)]);
+            }
+            Kind::Triangular { upper, unit } => {
+                let (a, x) = (cx.input(0)?, cx.output(0)?);
+                let gb = solve_triangular(&swapped(&a)?, &of(0)?, !upper, unit)?;
+                let ga = triangle(&gb.matmul(&swapped(&x)?)?.neg()?, upper, unit)?;
+                out.extend([Some(ga), Some(gb)]);
+            }
+            Kind::Det => {
+                let (a, d) = (cx.input(0)?, cx.output(0)?);
+                let zero = gradient::has_zero(&d)?;
+                let wide = |t: &Tensor| t.reshape_to(&join(t.shape(), &[1, 1]));
+                let cofactors = if zero {
+                    Factor(Kind::Cofactors).first(&[&a])?
+                } else {
+                    let n = cols(&a);
+                    wide(&d)?.mul(&solve_matrix(&swapped(&a)?, &eye(&a, n)?)?)?
+                };
+                out.push(Some(wide(&of(0)?)?.mul(&cofactors)?));
+            }
+            Kind::Slogdet => {
+                let a = cx.input(0)?;
+                let inverse = solve_matrix(&swapped(&a)?, &eye(&a, cols(&a))?)?;
+                let g = of(1)?;
+                out.push(Some(
+                    g.reshape_to(&join(g.shape(), &[1, 1]))?.mul(&inverse)?,
+                ));
+            }
+            Kind::Cofactors => bail!(
+                NotImplemented,
+                "linalg.det: the second derivative at a singular matrix is not implemented"
+            ),
+            Kind::Eigenvalues | Kind::SingularValues => bail!(
+                NotImplemented,
+                "{}: values without vectors have no gradient",
+                self.name()
+            ),
+            Kind::Eigh => {
+                let (w, v) = (cx.output(0)?, cx.output(1)?);
+                let vt = swapped(&v)?;
+                let mut inner = diag(&of(0)?)?;
+                if let Some(gv) = &g[1] {
+                    let gap = row(&w)?.sub(&column(&w)?)?;
+                    inner = inner.add(&gradient::off_diagonal(&vt.matmul(gv)?, &gap)?)?;
+                }
+                out.push(Some(v.matmul(&inner)?.matmul(&vt)?));
+            }
+            Kind::Svd { full } => out.push(Some(gradient::svd(cx, g, full)?)),
+            Kind::Qr { full } => out.push(Some(gradient::qr(cx, g, full)?)),
+            Kind::Lu { .. } => {
+                let (p, l, u) = (cx.output(0)?, cx.output(1)?, cx.output(2)?);
+                out.push(Some(gradient::lu(&l, &u, &of(1)?, &of(2)?, Some(&p))?));
+            }
+            Kind::LuFactor { .. } => {
+                let (lu, pivots) = (cx.output(0)?, cx.output(1)?);
+                ensure!(
+                    rows(&lu) == cols(&lu),
+                    NotImplemented,
+                    "linalg.lu_factor: the gradient is implemented for square matrices only"
+                );
+                let l = triangle(&lu, false, true)?.add(&eye(&lu, cols(&lu))?)?;
+                let u = triangle(&lu, true, false)?;
+                let p = permutation(&pivots, rows(&lu), lu.dtype())?;
+                let g = of(0)?;
+                out.push(Some(gradient::lu(&l, &u, &g, &g, Some(&p))?));
+            }
+        }
+        Ok(out)
+    }
+}
+
+impl Op for Factor {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        let a = x[0];
+        let (m, n) = (rows(a), cols(a));
+        let (k, dtype, device) = (m.min(n), a.dtype(), a.device());
+        let batch = match x.get(1) {
+            Some(b) => shape::broadcast(batch_of(a), batch_of(b))?,
+            None => Dims::from_slice(batch_of(a)),
+        };
+        let real = |tail: &[usize]| TensorMeta {
+            shape: join(&batch, tail),
+            dtype,
+            device,
+        };
+        let ints = |tail: &[usize]| TensorMeta {
+            dtype: DType::I32,
+            ..real(tail)
+        };
+        Ok(SmallVec::from_vec(match self.0 {
+            Kind::Cholesky | Kind::Inverse => vec![real(&[n, n]), ints(&[])],
+            Kind::Solve => vec![real(&[n, cols(x[1])]), ints(&[])],
+            Kind::Triangular { .. } => vec![real(&[n, cols(x[1])])],
+            Kind::Det => vec![real(&[])],
+            Kind::Slogdet => vec![real(&[]), real(&[])],
+            Kind::Cofactors => vec![real(&[n, n])],
+            Kind::Eigh => vec![real(&[n]), real(&[n, n])],
+            Kind::Eigenvalues => vec![real(&[n])],
+            Kind::SingularValues => vec![real(&[k])],
+            Kind::Svd { full: true } => vec![real(&[m, m]), real(&[k]), real(&[n, n])],
+            Kind::Svd { full: false } => vec![real(&[m, k]), real(&[k]), real(&[k, n])],
+            Kind::Qr { full: true } => vec![real(&[m, m]), real(&[m, n])],
+            Kind::Qr { full: false } => vec![real(&[m, k]), real(&[k, n])],
+            Kind::Lu { pivot } => {
+                vec![
+                    real(&[if pivot { m } else { 0 }, if pivot { m } else { 0 }]),
+                    real(&[m, k]),
+                    real(&[k, n]),
+                ]
+            }
+            Kind::LuFactor { .. } => vec![real(&[m, n]), ints(&[k]), ints(&[])],
+        }))
+    }
+
+    fn detached_outputs(&self) -> Mask {
+        match self.0 {
+            Kind::Lu { .. } => 1,
+            _ => 0,
+        }
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let batch: Dims = match x.get(1) {
+            Some(b) => shape::broadcast(batch_of(x[0]), batch_of(b))?,
+            None => Dims::from_slice(batch_of(x[0])),
+        };
+        let dtype = x[0].dtype();
+        let inputs: Vec<Tensor> = x
+            .iter()
+            .map(|t| {
+                t.detach()
+                    .expand_to(&join(&batch, &[rows(t), cols(t)]))?
+                    .prepared(dtype)
+            })
+            .collect::<Result<_>>()?;
+        let count = batch.iter().product();
+        let converged = if dtype == DType::F64 {
+            kernel::run::<f64>(self.0, count, &inputs, y)
+        } else {
+            kernel::run::<f32>(self.0, count, &inputs, y)
+        };
+        ensure!(
+            converged,
+            LinAlg,
+            "{}: The algorithm failed to converge.",
+            crate::op::function_name(self.name())
+        );
+        Ok(())
+    }
+
+    fn work(&self, x: &[&Tensor], _y: &[Tensor]) -> usize {
+        x[0].numel().saturating_mul(cols(x[0]))
+    }
+}
+
+/// Which row of A each row of L U is.
+fn order(pivots: impl Iterator<Item = usize>, m: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..m).collect();
+    for (i, p) in pivots.enumerate() {
+        if i < m && p < m {
+            order.swap(i, p);
+        }
+    }
+    order
+}
+
+/// The permutation matrix P of A = P L U for pivots from 1 on.
+pub fn permutation(pivots: &Tensor, m: usize, dtype: DType) -> Result<Tensor> {
+    ensure!(
+        pivots.ndim() >= 1,
+        Runtime,
+        "lu_unpack: LU_pivots must have at least 1 dimension, got a 0D tensor"
+    );
+    let n = pivots.ndim();
+    let (batch, k) = (&pivots.shape()[..n - 1], pivots.size(n - 1));
+    let ids = pivots.detach().to_host()?.prepared(DType::I64)?;
+    // SAFETY: contiguous host memory of this type.
+    let ids = unsafe { ids.slice::<i64>() };
+    let count: usize = batch.iter().product();
+    let mut p = vec![0.0f64; count * m * m];
+    for b in 0..count {
+        let row = &ids[b * k..(b + 1) * k];
+        ensure!(
+            row.iter().all(|&i| i >= 1 && i as usize <= m),
+            Runtime,
+            "lu_unpack: LU_pivots must be between 1 and {m}, got {row:?}"
+        );
+        for (i, &j) in order(row.iter().map(|&i| i as usize - 1), m)
+            .iter()
+            .enumerate()
+        {
+            p[(b * m + j) * m + i] = 1.0;
+        }
+    }
+    Tensor::from_slice(&p, &join(batch, &[m, m]), DType::F64)?
+        .to_dtype(dtype)?
+        .to_device(pivots.device())
+}
+
+crate::entries! {}

@@ -1,0 +1,179 @@
+//! Factorisations by plain loops: for matrices that are too small to be worth blocks, and for
+//! those with zeros, NaN or infinities where blocks would not tell which pivot failed.
+
+use super::kernel::Number;
+
+/// The size up to which plain loops are quicker.
+pub const SMALL: usize = 16;
+
+/// Row `i` minus `f` times row `k`, from column `from` on.
+#[inline(always)]
+fn subtract<T: Number>(x: &mut [T], n: usize, i: usize, k: usize, f: T, from: usize) {
+    let (a, b) = x.split_at_mut(i.max(k) * n);
+    let lo = &mut a[i.min(k) * n + from..i.min(k) * n + n];
+    let hi = &mut b[from..n];
+    let (to, of) = if i < k { (lo, &*hi) } else { (hi, &*lo) };
+    for (t, &o) in to.iter_mut().zip(of) {
+        *t = *t - f * o;
+    }
+}
+
+fn swap_rows<T: Copy>(x: &mut [T], n: usize, i: usize, k: usize) {
+    if i != k {
+        let (a, b) = x.split_at_mut(i.max(k) * n);
+        a[i.min(k) * n..][..n].swap_with_slice(&mut b[..n]);
+    }
+}
+
+/// Gaussian elimination of `m` rows of `n` in place: multipliers below the diagonal, U on and
+/// above it, and in `pivots` the row that was exchanged with each.
+pub fn lu<T: Number>(x: &mut [T], m: usize, n: usize, pivot: bool, pivots: &mut Vec<usize>) {
+    pivots.clear();
+    for j in 0..m.min(n) {
+        let mut p = j;
+        if pivot {
+            for i in j + 1..m {
+                if x[i * n + j].abs() > x[p * n + j].abs() {
+                    p = i;
+                }
+            }
+        }
+        pivots.push(p);
+        swap_rows(x, n, j, p);
+        let d = x[j * n + j];
+        if d == T::default() {
+            continue;
+        }
+        for i in j + 1..m {
+            let f = x[i * n + j] / d;
+            x[i * n + j] = f;
+            if f != T::default() {
+                subtract(x, n, i, j, f, j + 1);
+            }
+        }
+    }
+}
+
+/// Overwrites the `k` columns of B with the solution of T X = B for a triangle of A, whose
+/// diagonal is taken as ones where `unit`.
+pub fn triangular<T: Number>(a: &[T], n: usize, b: &mut [T], k: usize, upper: bool, unit: bool) {
+    for s in 0..n {
+        let i = if upper { n - 1 - s } else { s };
+        if !unit {
+            let d = a[i * n + i];
+            for v in &mut b[i * k..(i + 1) * k] {
+                *v = *v / d;
+            }
+        }
+        for r in if upper { 0..i } else { i + 1..n } {
+            let f = a[r * n + i];
+            if f != T::default() {
+                subtract(b, k, r, i, f, 0);
+            }
+        }
+    }
+}
+
+/// Writes the lower Cholesky factor to `l`, zeros at first; gives the order of the first leading
+/// minor that is not positive, or 0.
+pub fn cholesky<T: Number>(a: &[T], n: usize, l: &mut [T]) -> i32 {
+    for j in 0..n {
+        for i in j..n {
+            let mut v = a[i * n + j];
+            for (&p, &q) in l[i * n..i * n + j].iter().zip(&l[j * n..j * n + j]) {
+                v = v - p * q;
+            }
+            if i > j {
+                l[i * n + j] = v / l[j * n + j];
+            } else if v > T::default() {
+                l[j * n + j] = v.root();
+            } else {
+                // NaN, too.
+                return j as i32 + 1;
+            }
+        }
+    }
+    0
+}
+
+/// Householder reflections of `m` rows of `n` in place, as LAPACK's: R on and above the
+/// diagonal, reflectors below, and their factors.
+pub fn householder<T: Number>(x: &mut [T], m: usize, n: usize) -> Vec<T> {
+    let (zero, one) = (T::default(), T::of_f64(1.0));
+    let mut tau = vec![zero; m.min(n)];
+    let mut dots = vec![zero; n];
+    for j in 0..m.min(n) {
+        let alpha = x[j * n + j];
+        let tail = (j + 1..m).fold(0.0f64, |s, i| s.hypot(x[i * n + j].to_f64()));
+        if tail == 0.0 {
+            continue;
+        }
+        let norm = T::of_f64(alpha.to_f64().hypot(tail));
+        let beta = if alpha.to_f64().is_sign_negative() {
+            norm
+        } else {
+            -norm
+        };
+        tau[j] = (beta - alpha) / beta;
+        let scale = one / (alpha - beta);
+        for i in j + 1..m {
+            x[i * n + j] = x[i * n + j] * scale;
+        }
+        x[j * n + j] = beta;
+        reflect(x, m, n, j, tau[j], j + 1, None, &mut dots);
+    }
+    tau
+}
+
+/// Applies reflector `j` of `x`, rows of `n`, to the columns from `from` on of itself or of `q`.
+fn reflect<T: Number>(
+    x: &mut [T],
+    m: usize,
+    n: usize,
+    j: usize,
+    tau: T,
+    from: usize,
+    q: Option<(&mut [T], usize)>,
+    dots: &mut [T],
+) {
+    let reflector: Vec<T> = (j + 1..m).map(|i| x[i * n + j]).collect();
+    let (y, width) = q.unwrap_or((x, n));
+    let dots = &mut dots[from..width];
+    dots.copy_from_slice(&y[j * width + from..(j + 1) * width]);
+    for (i, &v) in (j + 1..m).zip(&reflector) {
+        for (d, &y) in dots.iter_mut().zip(&y[i * width + from..(i + 1) * width]) {
+            *d = *d + v * y;
+        }
+    }
+    for d in dots.iter_mut() {
+        *d = *d * tau;
+    }
+    for (y, &d) in y[j * width + from..(j + 1) * width].iter_mut().zip(&*dots) {
+        *y = *y - d;
+    }
+    for (i, &v) in (j + 1..m).zip(&reflector) {
+        for (y, &d) in y[i * width + from..(i + 1) * width].iter_mut().zip(&*dots) {
+            *y = *y - v * d;
+        }
+    }
+}
+
+/// The first `columns` columns of the product of the reflectors in `x`; `q` holds zeros.
+pub fn reflected<T: Number>(
+    x: &mut [T],
+    m: usize,
+    n: usize,
+    tau: &[T],
+    q: &mut [T],
+    columns: usize,
+) {
+    for i in 0..m.min(columns) {
+        q[i * columns + i] = T::of_f64(1.0);
+    }
+    let mut dots = vec![T::default(); columns];
+    for j in (0..tau.len()).rev() {
+        if tau[j] != T::default() {
+            reflect(x, m, n, j, tau[j], 0, Some((&mut *q, columns)), &mut dots);
+        }
+    }
+}

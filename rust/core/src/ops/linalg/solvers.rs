@@ -1,0 +1,296 @@
+//! Systems of equations, eigenvalues and singular values as they are called: checks, errors and
+//! named results.
+
+use super::*;
+use crate::cpu::elements::Element;
+use crate::shape::Show;
+
+/// The first nonzero entry of `info` and where in the batch it is.
+pub fn failure(info: &Tensor) -> Result<Option<(i64, String)>> {
+    let host = info.to_host()?.prepared(DType::I64)?;
+    // SAFETY: contiguous host memory of this type.
+    let found = unsafe { host.slice::<i64>() }
+        .iter()
+        .enumerate()
+        .find(|(_, &v)| v != 0);
+    Ok(found.map(|(b, &v)| {
+        (
+            v,
+            if info.ndim() > 0 {
+                format!("(Batch element {b}): ")
+            } else {
+                String::new()
+            },
+        )
+    }))
+}
+
+pub fn check_cholesky(name: &str, info: &Tensor) -> Result<()> {
+    if let Some((i, at)) = failure(info)? {
+        bail!(
+            LinAlg,
+            "{name}: {at}The factorization could not be completed because the input is not \
+             positive-definite (the leading minor of order {i} is not positive-definite)."
+        );
+    }
+    Ok(())
+}
+
+pub fn check_inverse(name: &str, info: &Tensor) -> Result<()> {
+    if let Some((i, at)) = failure(info)? {
+        bail!(
+            LinAlg,
+            "{name}: {at}The diagonal element {i} is zero, the inversion could not be completed \
+             because the input matrix is singular."
+        );
+    }
+    Ok(())
+}
+
+pub fn check_solve(name: &str, info: &Tensor) -> Result<()> {
+    if let Some((_, at)) = failure(info)? {
+        bail!(
+            LinAlg,
+            "{name}: {at}The solver failed because the input matrix is singular."
+        );
+    }
+    Ok(())
+}
+
+/// `linalg.cholesky_ex`.
+pub fn cholesky_ex(name: &str, a: &Tensor, upper: bool) -> Result<(Tensor, Tensor)> {
+    check_square(name, a)?;
+    let lower = if upper { swapped(a)? } else { a.clone() };
+    let mut y = Factor(Kind::Cholesky).run(&[&lower])?;
+    let info = y.swap_remove(1);
+    let l = y.swap_remove(0);
+    Ok((if upper { swapped(&l)? } else { l }, info))
+}
+
+/// `linalg.inv_ex`.
+pub fn inv_ex(name: &str, a: &Tensor) -> Result<(Tensor, Tensor)> {
+    check_square(name, a)?;
+    let mut y = Factor(Kind::Inverse).run(&[a])?;
+    let info = y.swap_remove(1);
+    Ok((y.swap_remove(0), info))
+}
+
+/// `linalg.solve_ex`.
+pub fn solve_ex(name: &str, a: &Tensor, b: &Tensor, left: bool) -> Result<(Tensor, Tensor)> {
+    check_square(name, a)?;
+    check_float(name, b)?;
+    ensure!(
+        a.dtype() == b.dtype(),
+        Runtime,
+        "{name}: Expected A and B to have the same dtype, but found A of type {} and B of type {} \
+         instead",
+        a.dtype().scalar_name(),
+        b.dtype().scalar_name()
+    );
+    let n = cols(a);
+    let vector =
+        b.ndim() == 1 || (a.ndim() - 1 == b.ndim() && b.shape()[..] == a.shape()[..a.ndim() - 1]);
+    ensure!(
+        b.ndim() >= 1,
+        Runtime,
+        "{name}: B must have at least 1 dimension, got a 0D tensor"
+    );
+    ensure!(
+        left || !vector,
+        Runtime,
+        "{name}: Vector broadcasting of the left hand side is not supported for left=False. In \
+         this case linalg.solve is equivalent to B / A.squeeze(-1)"
+    );
+    let b = if vector { column(b)? } else { b.clone() };
+    let fits = if left { rows(&b) == n } else { cols(&b) == n };
+    ensure!(
+        fits,
+        Runtime,
+        "{name}: Incompatible shapes of A and B for the equation {} ({n}x{n} and {}x{})",
+        if left { "AX = B" } else { "XA = B" },
+        rows(&b),
+        cols(&b)
+    );
+    let run = |a: &Tensor, b: &Tensor| -> Result<(Tensor, Tensor)> {
+        let mut y = Factor(Kind::Solve).run(&[a, b])?;
+        let info = y.swap_remove(1);
+        Ok((y.swap_remove(0), info))
+    };
+    let (x, info) = if left {
+        run(a, &b)?
+    } else {
+        let (x, info) = run(&swapped(a)?, &swapped(&b)?)?;
+        (swapped(&x)?, info)
+    };
+    let x = if vector {
+        x.reshape_to(&x.shape()[..x.ndim() - 1])?
+    } else {
+        x
+    };
+    Ok((x, info))
+}
+
+/// `linalg.solve_triangular`.
+pub fn triangular_system(
+    name: &str,
+    a: &Tensor,
+    b: &Tensor,
+    upper: bool,
+    left: bool,
+    unit: bool,
+) -> Result<Tensor> {
+    check_square(name, a)?;
+    check_matrix(name, b)?;
+    ensure!(
+        a.dtype() == b.dtype(),
+        Runtime,
+        "{name}: Expected A and B to have the same dtype, but found A of type {} and B of type {} \
+         instead",
+        a.dtype().scalar_name(),
+        b.dtype().scalar_name()
+    );
+    let n = cols(a);
+    ensure!(
+        if left { rows(b) == n } else { cols(b) == n },
+        Runtime,
+        "{name}: Incompatible shapes of A and B for the equation {} ({n}x{n} and {}x{})",
+        if left { "AX = B" } else { "XA = B" },
+        rows(b),
+        cols(b)
+    );
+    if left {
+        return solve_triangular(a, b, upper, unit);
+    }
+    swapped(&solve_triangular(&swapped(a)?, &swapped(b)?, !upper, unit)?)
+}
+
+fn check_finite(name: &str, a: &Tensor) -> Result<()> {
+    let x = a.detach().prepared(a.dtype())?;
+    let finite = crate::with_element!(x.dtype(), T => {
+        // SAFETY: contiguous host memory of this type.
+        let x = unsafe { x.slice::<T>() };
+        // Without a way out in the middle it is vector code.
+        x.iter().fold(true, |ok, &v| ok & Element::to_f64(v).is_finite())
+    });
+    ensure!(
+        finite,
+        LinAlg,
+        "{name}: The algorithm failed to converge because the input matrix contained non-finite \
+         values."
+    );
+    Ok(())
+}
+
+/// Named results of `linalg.svd` and its kin.
+pub fn svd(name: &str, a: &Tensor, full: bool) -> Result<[Tensor; 3]> {
+    check_matrix(name, a)?;
+    check_finite(name, a)?;
+    let y = Factor(Kind::Svd { full }).run(&[a])?;
+    Ok([y[0].clone(), y[1].clone(), y[2].clone()])
+}
+
+/// Eigenvalues and eigenvectors from one triangle of a symmetric matrix.
+pub fn eigh(name: &str, a: &Tensor, uplo: &str) -> Result<[Tensor; 2]> {
+    let lower = check_eigh(name, a, uplo)?;
+    let op = Factor(Kind::Eigh);
+    let y = dispatch::compute(&op, &[&half(a, lower)?])?;
+    dispatch::record(op, &[a], &y)?;
+    Ok([y[0].clone(), y[1].clone()])
+}
+
+/// Whether the lower triangle is meant.
+fn check_eigh(name: &str, a: &Tensor, uplo: &str) -> Result<bool> {
+    check_square(name, a)?;
+    let lower = match uplo {
+        "L" | "l" => true,
+        "U" | "u" => false,
+        other => bail!(
+            Runtime,
+            "{name}: Expected UPLO argument to be 'L' or 'U', but got {other}"
+        ),
+    };
+    check_finite(name, a)?;
+    Ok(lower)
+}
+
+/// A matrix with the wanted triangle below the diagonal, where the kernel reads; the gradient goes
+/// to the whole matrix, as PyTorch's does.
+fn half(a: &Tensor, lower: bool) -> Result<Tensor> {
+    if lower {
+        Ok(a.detach())
+    } else {
+        swapped(&a.detach())
+    }
+}
+
+/// `linalg.eigvalsh`.
+pub fn eigvalsh(name: &str, a: &Tensor, uplo: &str) -> Result<Tensor> {
+    if dispatch::needs(&[a]) != 0 {
+        return Ok(eigh(name, a, uplo)?[0].clone());
+    }
+    let lower = check_eigh(name, a, uplo)?;
+    Factor(Kind::Eigenvalues).first(&[&half(a, lower)?])
+}
+
+/// `linalg.svdvals`.
+pub fn svdvals(name: &str, a: &Tensor) -> Result<Tensor> {
+    if dispatch::needs(&[a]) != 0 {
+        return Ok(svd(name, a, false)?[1].clone());
+    }
+    check_matrix(name, a)?;
+    check_finite(name, a)?;
+    Factor(Kind::SingularValues).first(&[a])
+}
+
+pub fn qr(name: &str, a: &Tensor, mode: &str) -> Result<[Tensor; 2]> {
+    check_matrix(name, a)?;
+    let full = match mode {
+        "reduced" | "r" => false,
+        "complete" => true,
+        other => bail!(
+            Runtime,
+            "{name} received unrecognized mode '{other}' but expected one of 'reduced' (default), \
+             'r', or 'complete'"
+        ),
+    };
+    let y = Factor(Kind::Qr { full }).run(&[a])?;
+    if mode == "r" {
+        let none = Tensor::zeros(&[0], a.dtype(), a.device())?;
+        return Ok([none, y[1].clone()]);
+    }
+    Ok([y[0].clone(), y[1].clone()])
+}
+
+/// `linalg.matrix_power`.
+pub fn matrix_power(name: &str, a: &Tensor, n: i64) -> Result<Tensor> {
+    check_square(name, a)?;
+    if n == 0 {
+        let y = a.copy_dense()?;
+        y.copy_from(&eye(a, cols(a))?)?;
+        return Ok(y);
+    }
+    let mut base = a.clone();
+    if n < 0 {
+        let (inverse, info) = inv_ex("linalg.inv", a)?;
+        check_inverse("linalg.inv", &info)?;
+        base = inverse;
+    }
+    let (mut e, mut out) = (n.unsigned_abs(), None::<Tensor>);
+    while e > 0 {
+        if e & 1 == 1 {
+            out = Some(match out {
+                Some(o) => o.matmul(&base)?,
+                None => base.clone(),
+            });
+        }
+        e >>= 1;
+        if e > 0 {
+            base = base.matmul(&base)?;
+        }
+    }
+    match out {
+        Some(o) if n == 1 => o.copy_dense(),
+        Some(o) => Ok(o),
+        None => bail!(Assertion, "{name}: no factor of {}", Show(a.shape())),
+    }
+}
