@@ -66,10 +66,7 @@ pub fn triangular<T: Number>(a: &[T], n: usize, b: &mut [T], k: usize, upper: bo
             }
         }
         for r in if upper { 0..i } else { i + 1..n } {
-            let f = a[r * n + i];
-            if f != T::default() {
-                subtract(b, k, r, i, f, 0);
-            }
+            subtract(b, k, r, i, a[r * n + i], 0);
         }
     }
 }

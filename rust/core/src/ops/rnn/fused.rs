@@ -330,9 +330,11 @@ fn gradients<T: Real>(op: &Layer, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grad
             state.write_from(&gc)?;
         }
     }
-    let gates_g = empty::<T>(&[p.rows, d])?;
+    // Rows a multiple of 4 KB apart would compete for the same lines of the cache.
+    let wide = if d.is_multiple_of(256) { d + 16 } else { d };
+    let gates_g = empty::<T>(&[p.rows, wide])?;
     let own_g = if op.cell == Cell::Gru {
-        empty::<T>(&[p.rows, d])?
+        empty::<T>(&[p.rows, wide])?
     } else {
         gates_g.clone()
     };
@@ -374,8 +376,8 @@ fn gradients<T: Real>(op: &Layer, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grad
             for (i, &t) in p.order.iter().enumerate().rev() {
                 let (n, r) = (p.sizes[t], p.starts[t]);
                 let after = p.order.get(i + 1).map_or(Rows::NONE, |&next| Rows {
-                    ptr: own_g.ptr::<T>().add(p.starts[next] * d),
-                    stride: d,
+                    ptr: own_g.ptr::<T>().add(p.starts[next] * wide),
+                    stride: wide,
                     n: n.min(p.sizes[next]),
                 });
                 kernel::step_back(&Backward {
@@ -395,8 +397,9 @@ fn gradients<T: Real>(op: &Layer, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grad
                     weights: weights.ptr::<T>(),
                     gh: address(&gh),
                     state: state.ptr::<T>(),
-                    gates_g: gates_g.ptr::<T>().add(r * d),
-                    own_g: own_g.ptr::<T>().add(r * d),
+                    stride: wide,
+                    gates_g: gates_g.ptr::<T>().add(r * wide),
+                    own_g: own_g.ptr::<T>().add(r * wide),
                     bias_g: bias_g.ptr::<T>(),
                     own_bias_g: own_bias_g.ptr::<T>(),
                 });
@@ -419,20 +422,20 @@ fn gradients<T: Real>(op: &Layer, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grad
                     1,
                 );
             };
-            let wide = d as isize;
+            let step = wide as isize;
             if let Some(gx) = &out[0] {
                 let (a, b) = (gates_g.ptr::<T>(), w_ih.ptr::<T>());
-                product(p.rows, p.inputs, d, a, wide, 1, b, T::ZERO, gx.ptr());
+                product(p.rows, p.inputs, d, a, step, 1, b, T::ZERO, gx.ptr());
             }
             if let Some(gw) = &out[1 + states] {
                 let (a, b) = (gates_g.ptr::<T>(), x.ptr::<T>());
-                product(d, p.inputs, p.rows, a, 1, wide, b, T::ZERO, gw.ptr());
+                product(d, p.inputs, p.rows, a, 1, step, b, T::ZERO, gw.ptr());
             }
             if let Some(gw) = &out[2 + states] {
                 let mut beta = T::ZERO;
                 for (r, part) in p.joined(y.ptr::<T>(), h0.ptr::<T>()) {
-                    let a = own_g.ptr::<T>().add(r * d);
-                    product(d, h, part.n, a, 1, wide, part.ptr, beta, gw.ptr());
+                    let a = own_g.ptr::<T>().add(r * wide);
+                    product(d, h, part.n, a, 1, step, part.ptr, beta, gw.ptr());
                     beta = T::ONE;
                 }
             }
@@ -441,9 +444,9 @@ fn gradients<T: Real>(op: &Layer, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grad
                     let parts = p.before(i, y.ptr::<T>(), ptr::null_mut());
                     let (on, n) = (parts[0].n, parts[1].n);
                     if n > 0 {
-                        let a = own_g.ptr::<T>().add((p.starts[p.order[i]] + on) * d);
+                        let a = own_g.ptr::<T>().add((p.starts[p.order[i]] + on) * wide);
                         let (b, to) = (w_hh.ptr::<T>(), first.ptr::<T>().add(on * h));
-                        product(n, h, d, a, wide, 1, b, T::ZERO, to);
+                        product(n, h, d, a, step, 1, b, T::ZERO, to);
                     }
                 }
             }

@@ -17,6 +17,8 @@ use std::ops::{Add, Div, Mul, Sub};
 
 /// Rows of a tile whose products are kept before the gates read them.
 const CHUNK: usize = 48;
+/// The depth of a panel that stays in the first cache.
+const DEPTH: usize = 256;
 /// Multiplications that a second thread is worth.
 const GRAIN: usize = 1 << 17;
 
@@ -131,23 +133,27 @@ macro_rules! plain {
     ($($t:ident $n:literal),*) => {$(
         impl Vector for [$t; $n] {
             type T = $t;
-            // SAFETY: as the trait says; so for all that follow.
+            // SAFETY: as the trait says.
             #[inline(always)]
             unsafe fn zero() -> Self {
                 [0.0; $n]
             }
+            // SAFETY: as the trait says.
             #[inline(always)]
             unsafe fn load(p: *const $t) -> Self {
                 *p.cast::<Self>()
             }
+            // SAFETY: as the trait says.
             #[inline(always)]
             unsafe fn store(self, p: *mut $t) {
                 *p.cast::<Self>() = self;
             }
+            // SAFETY: as the trait says.
             #[inline(always)]
             unsafe fn splat(x: $t) -> Self {
                 [x; $n]
             }
+            // SAFETY: as the trait says.
             #[inline(always)]
             unsafe fn fma(self, b: Self, mut c: Self) -> Self {
                 for i in 0..$n {
@@ -173,23 +179,27 @@ mod x86 {
         ($v:ident $t:ident: $zero:ident $load:ident $store:ident $splat:ident $fma:ident) => {
             impl Vector for $v {
                 type T = $t;
-                // SAFETY: as the trait says; so for all that follow.
+                // SAFETY: as the trait says.
                 #[inline(always)]
                 unsafe fn zero() -> Self {
                     $zero()
                 }
+                // SAFETY: as the trait says.
                 #[inline(always)]
                 unsafe fn load(p: *const $t) -> Self {
                     $load(p)
                 }
+                // SAFETY: as the trait says.
                 #[inline(always)]
                 unsafe fn store(self, p: *mut $t) {
                     $store(p, self)
                 }
+                // SAFETY: as the trait says.
                 #[inline(always)]
                 unsafe fn splat(x: $t) -> Self {
                     $splat(x)
                 }
+                // SAFETY: as the trait says.
                 #[inline(always)]
                 unsafe fn fma(self, b: Self, c: Self) -> Self {
                     $fma(self, b, c)
@@ -197,10 +207,22 @@ mod x86 {
             }
         };
     }
-    vector!(__m512 f32: _mm512_setzero_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_set1_ps _mm512_fmadd_ps);
-    vector!(__m256 f32: _mm256_setzero_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_fmadd_ps);
-    vector!(__m512d f64: _mm512_setzero_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_set1_pd _mm512_fmadd_pd);
-    vector!(__m256d f64: _mm256_setzero_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_fmadd_pd);
+    vector! {
+        __m512 f32: _mm512_setzero_ps _mm512_loadu_ps _mm512_storeu_ps
+        _mm512_set1_ps _mm512_fmadd_ps
+    }
+    vector! {
+        __m256 f32: _mm256_setzero_ps _mm256_loadu_ps _mm256_storeu_ps
+        _mm256_set1_ps _mm256_fmadd_ps
+    }
+    vector! {
+        __m512d f64: _mm512_setzero_pd _mm512_loadu_pd _mm512_storeu_pd
+        _mm512_set1_pd _mm512_fmadd_pd
+    }
+    vector! {
+        __m256d f64: _mm256_setzero_pd _mm256_loadu_pd _mm256_storeu_pd
+        _mm256_set1_pd _mm256_fmadd_pd
+    }
 }
 
 /// Consecutive rows in memory.
@@ -279,7 +301,9 @@ pub struct Backward<T> {
     /// The gradient of the cell state, or a GRU's direct way to the state before: a row for each
     /// sequence, read and written.
     pub state: *mut T,
-    /// Gradients of the gates, and of the recurrent product where that is another (GRU).
+    /// Gradients of the gates, and of the recurrent product where that is another (GRU), and
+    /// the step from row to row.
+    pub stride: usize,
     pub gates_g: *mut T,
     pub own_g: *mut T,
     /// Sums of both over all rows, added to.
@@ -418,7 +442,7 @@ fn add<T: Real, const W: usize>(a: &[T; W], b: &[T; W]) -> [T; W] {
     each!(j => a[j] + b[j])
 }
 
-/// R rows of A times a panel.
+/// R rows of A times a panel, added to what is there where `more`.
 // SAFETY: A has R rows of `k` elements, the panel `k` rows, `to` R rows; the processor has V.
 #[inline(always)]
 unsafe fn tile<V: Vector, const W: usize, const R: usize>(
@@ -427,8 +451,15 @@ unsafe fn tile<V: Vector, const W: usize, const R: usize>(
     stride: usize,
     panel: *const V::T,
     to: *mut [V::T; W],
+    more: bool,
 ) {
     let mut acc = [[V::zero(); 2]; R];
+    if more {
+        for r in 0..R {
+            let to = to.add(r).cast::<V::T>();
+            acc[r] = [V::load(to), V::load(to.add(W / 2))];
+        }
+    }
     for q in 0..k {
         let row = panel.add(q * W);
         let (x, y) = (V::load(row), V::load(row.add(W / 2)));
@@ -456,20 +487,23 @@ unsafe fn product<T: Real, V: Vector<T = T>, const W: usize, const M: usize>(
     to: *mut [T; W],
 ) {
     let tiles = n.div_ceil(M);
-    let mut r = 0;
-    for t in 0..tiles {
-        let rows = (n - r).div_ceil(tiles - t);
-        let (a, to) = (a.add(r * stride), to.add(r));
-        macro_rules! of {
-            ($($r:literal)*) => {
-                match rows {
-                    $($r if $r <= M => tile::<V, W, $r>(k, a, stride, panel, to),)*
-                    _ => {}
-                }
-            };
+    for q in (0..k).step_by(DEPTH) {
+        let (depth, more, panel) = (DEPTH.min(k - q), q > 0, panel.add(q * W));
+        let mut r = 0;
+        for t in 0..tiles {
+            let rows = (n - r).div_ceil(tiles - t);
+            let (a, to) = (a.add(r * stride + q), to.add(r));
+            macro_rules! of {
+                ($($r:literal)*) => {
+                    match rows {
+                        $($r if $r <= M => tile::<V, W, $r>(depth, a, stride, panel, to, more),)*
+                        _ => {}
+                    }
+                };
+            }
+            of!(1 2 3 4 5 6 7 8 9 10 11 12);
+            r += rows;
         }
-        of!(1 2 3 4 5 6 7 8 9 10 11 12);
-        r += rows;
     }
 }
 
@@ -621,7 +655,7 @@ unsafe fn backward<T: Real, V: Vector<T = T>, const W: usize, const M: usize>(
                     get::<T, W>(row.add($k * h), w)
                 };
             }
-            let to = s.gates_g.add(r * depth + at);
+            let to = s.gates_g.add(r * s.stride + at);
             match s.cell {
                 Cell::Lstm => {
                     let (a, b, c, d) = (gate!(0), gate!(1), gate!(2), gate!(3));
@@ -654,7 +688,7 @@ unsafe fn backward<T: Real, V: Vector<T = T>, const W: usize, const M: usize>(
                     let gb: [T; W] = each!(j => g[j] * (old[j] - x[j]) * b[j] * (one - b[j]));
                     let gown: [T; W] = each!(j => gx[j] * a[j]);
                     put::<T, W>(state, w, &each!(j => g[j] * b[j]));
-                    let other = s.own_g.add(r * depth + at);
+                    let other = s.own_g.add(r * s.stride + at);
                     for p in [to, other] {
                         put(p, w, &ga);
                         put(p.add(h), w, &gb);
