@@ -192,6 +192,9 @@ class _Methods:
         retain_graph, create_graph, inputs
             As in `autograd.backward`.
         """
+        if gradient is None and inputs is None and not create_graph:
+            if _C._backward_from(self, bool(retain_graph)):
+                return
         from . import autograd
 
         autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)

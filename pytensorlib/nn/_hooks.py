@@ -11,6 +11,7 @@ from typing import Any
 import pytensorlib as pt
 
 from .. import Tensor
+from .._module_base import ModuleBase, quick_attributes
 from ..autograd import Function
 
 _global_forward_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
@@ -192,7 +193,7 @@ def _first_tensor(result: Any) -> Any:
     return result
 
 
-class Hookable:
+class Hookable(ModuleBase):
     """The part of ``Module`` that calls ``forward`` and whatever was hooked around it."""
 
     # One flag says that some hook exists: on the class for global hooks, on the instance for
@@ -210,14 +211,9 @@ class Hookable:
     _backward_hooks: OrderedDict[int, Callable]
     _backward_pre_hooks: OrderedDict[int, Callable]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            if self._hooked:
-                return self._call_hooked(args, kwargs)
-            return self.forward(*args, **kwargs)
-        except Exception as error:
-            self._name_path(error)
-            raise
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        quick_attributes(cls)
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         return self._call_hooked(args, kwargs)

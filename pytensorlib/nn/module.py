@@ -205,13 +205,6 @@ class Module(Hookable, Stateful):
 
     # Attributes
 
-    def __getattr__(self, name: str) -> Any:
-        own = self.__dict__
-        for table in ("_parameters", "_buffers", "_modules"):
-            if table in own and name in own[table]:
-                return own[table][name]
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-
     def _forget(self, name: str, *tables: Any) -> None:
         for table in tables:
             if isinstance(table, set):

@@ -16,6 +16,7 @@ from .optimizer import (
     check_betas,
     check_lr,
     decayed,
+    may_fuse,
     new_step,
     number,
     sqrt,
@@ -107,28 +108,24 @@ class Adam(GradientOptimizer):
             state["max_exp_avg_sq"] = pt.zeros_like(p)
         return state
 
+    def _fused_group(self, group: dict[str, Any]) -> bool:
+        if not may_fuse(group):
+            return False
+        params = group["params"]
+        names = _STATE_AMSGRAD if group["amsgrad"] else _STATE
+        lists = _C._fused_lists(params, self.state, names)
+        if lists is None:
+            return False
+        _call(params, lists, group)
+        return True
+
     def _update_group(self, params: list[Any], group: dict[str, Any]) -> None:
         if not can_fuse(params, group):
             return super()._update_group(params, group)
         states = [self.state[p] for p in params]
-        steps = [s["step"] for s in states]
-        _C._foreach_add_(steps, 1)
-        fused = _C._fused_adamw_ if group["decoupled_weight_decay"] else _C._fused_adam_
-        fused(
-            params,
-            [p.grad for p in params],
-            [s["exp_avg"] for s in states],
-            [s["exp_avg_sq"] for s in states],
-            [s["max_exp_avg_sq"] for s in states] if group["amsgrad"] else [],
-            steps,
-            lr=float(number(group["lr"])),
-            beta1=float(number(group["betas"][0])),
-            beta2=float(number(group["betas"][1])),
-            weight_decay=float(group["weight_decay"]),
-            eps=float(group["eps"]),
-            amsgrad=group["amsgrad"],
-            maximize=group["maximize"],
-        )
+        names = _STATE_AMSGRAD if group["amsgrad"] else _STATE
+        lists = [[p.grad for p in params], *([s[name] for s in states] for name in names)]
+        _call(params, lists, group)
         return None
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
@@ -151,3 +148,29 @@ class Adam(GradientOptimizer):
             v = top
         below = v.sqrt() / sqrt(1 - beta2**t) + group["eps"]
         add_quotient(p, m, below, -lr / (1 - beta1**t))
+
+
+_STATE = ("step", "exp_avg", "exp_avg_sq")
+_STATE_AMSGRAD = (*_STATE, "max_exp_avg_sq")
+
+
+def _call(params: list[Any], lists: Any, group: dict[str, Any]) -> None:
+    grads, steps, means, squares, *largest = lists
+    _C._foreach_add_(steps, 1)
+    beta1, beta2 = group["betas"]
+    fused = _C._fused_adamw_ if group["decoupled_weight_decay"] else _C._fused_adam_
+    fused(
+        params,
+        grads,
+        means,
+        squares,
+        largest[0] if largest else [],
+        steps,
+        lr=float(number(group["lr"])),
+        beta1=float(number(beta1)),
+        beta2=float(number(beta2)),
+        weight_decay=float(group["weight_decay"]),
+        eps=float(group["eps"]),
+        amsgrad=group["amsgrad"],
+        maximize=group["maximize"],
+    )

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any, ClassVar
 
 import pytensorlib as pt
+from pytensorlib import _C
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
@@ -380,11 +381,12 @@ class Optimizer:
         set_to_none : bool
             Drop the gradients (default, cheaper) instead of filling them with zeros.
         """
+        if set_to_none:
+            for group in self.param_groups:
+                _C._drop_grads(group["params"])
+            return
         for p in self._all_params():
             if p.grad is None:
-                continue
-            if set_to_none:
-                p.grad = None
                 continue
             if p.grad.grad_fn is not None:
                 p.grad.detach_()
@@ -416,15 +418,25 @@ class GradientOptimizer(Optimizer):
         if closure is not None:
             with pt.enable_grad():
                 loss = closure()
-        with pt.set_grad_enabled(bool(self.defaults.get("differentiable"))):
+        before = _C.is_grad_enabled()
+        _C._set_grad_enabled(bool(self.defaults.get("differentiable")))
+        try:
             for group in self.param_groups:
+                if self._fused_group(group):
+                    continue
                 params = [p for p in group["params"] if p.grad is not None]
                 for p in params:
                     if not self.state.get(p) and (fresh := self._new_state(p, group)):
                         self.state[p] = fresh
                 if params:
                     self._update_group(params, group)
+        finally:
+            _C._set_grad_enabled(before)
         return loss
+
+    def _fused_group(self, group: dict[str, Any]) -> bool:
+        """Update a whole group whose state is there in one op; False where that cannot be."""
+        return False
 
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         raise NotImplementedError
@@ -534,11 +546,16 @@ def check_betas(betas: Any) -> None:
         check(bool(0.0 <= beta < 1.0), f"beta parameter at index {i}", beta)
 
 
-def can_fuse(params: list[Any], group: dict[str, Any]) -> bool:
-    """Whether one fused op covers the group: real floating tensors and plain numbers."""
+def may_fuse(group: dict[str, Any]) -> bool:
+    """Whether the options of the group leave the choice of one fused op to us."""
     if group.get("differentiable") or group.get("capturable") or group.get("fused") is False:
         return False
-    if group.get("foreach"):
+    return not group.get("foreach")
+
+
+def can_fuse(params: list[Any], group: dict[str, Any]) -> bool:
+    """Whether one fused op covers the group: real floating tensors and plain numbers."""
+    if not may_fuse(group):
         return False
     first = params[0]
     if not first.is_floating_point():

@@ -15,6 +15,7 @@ from .optimizer import (
     check,
     check_lr,
     decayed,
+    may_fuse,
     number,
 )
 
@@ -86,6 +87,18 @@ class SGD(GradientOptimizer):
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         return {"momentum_buffer": None} if group["momentum"] != 0 else {}
 
+    def _fused_group(self, group: dict[str, Any]) -> bool:
+        if not may_fuse(group):
+            return False
+        params = group["params"]
+        names = ("momentum_buffer",) if group["momentum"] != 0 else ()
+        lists = _C._fused_lists(params, self.state, names)
+        if lists is None:
+            return False
+        grads, buffers = lists if names else (lists[0], [])
+        _call(params, grads, buffers, group, False)
+        return True
+
     def _update_group(self, params: list[Any], group: dict[str, Any]) -> None:
         if not can_fuse(params, group):
             return super()._update_group(params, group)
@@ -98,20 +111,9 @@ class SGD(GradientOptimizer):
                 self.state[p]["momentum_buffer"] = pt.empty_like(p.grad)
         for chosen, first in ((fresh, group["momentum"] != 0), (warm, False)):
             if chosen:
-                _C._fused_sgd_(
-                    chosen,
-                    [p.grad for p in chosen],
-                    [self.state[p]["momentum_buffer"] for p in chosen]
-                    if group["momentum"] != 0
-                    else [],
-                    weight_decay=float(number(group["weight_decay"])),
-                    momentum=float(group["momentum"]),
-                    lr=float(number(group["lr"])),
-                    dampening=float(group["dampening"]),
-                    nesterov=group["nesterov"],
-                    maximize=group["maximize"],
-                    is_first_step=first,
-                )
+                some = chosen if group["momentum"] != 0 else []
+                buffers = [self.state[p]["momentum_buffer"] for p in some]
+                _call(chosen, [p.grad for p in chosen], buffers, group, first)
         return None
 
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
@@ -128,3 +130,20 @@ class SGD(GradientOptimizer):
         lr = group["lr"]
         keep = group["differentiable"] and isinstance(lr, pt.Tensor) and lr.requires_grad
         add_scaled(p, g, -lr if keep else -number(lr))
+
+
+def _call(
+    params: list[Any], grads: list[Any], buffers: list[Any], group: dict[str, Any], first: bool
+) -> None:
+    _C._fused_sgd_(
+        params,
+        grads,
+        buffers,
+        weight_decay=float(number(group["weight_decay"])),
+        momentum=float(group["momentum"]),
+        lr=float(number(group["lr"])),
+        dampening=float(group["dampening"]),
+        nesterov=group["nesterov"],
+        maximize=group["maximize"],
+        is_first_step=first,
+    )

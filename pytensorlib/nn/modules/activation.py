@@ -45,7 +45,7 @@ class ReLU(_Inplace):
     """``max(0, x)``."""
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.relu(input, self.inplace)
+        return pt.relu_(input) if self.inplace else pt.relu(input)
 
 
 class SELU(_Inplace):

@@ -121,10 +121,12 @@ class CrossEntropyLoss(_WeightedLoss):
         return F.cross_entropy(
             input,
             target,
-            weight=self.weight,
-            ignore_index=self.ignore_index,
-            reduction=self.reduction,
-            label_smoothing=self.label_smoothing,
+            self.weight,
+            None,
+            self.ignore_index,
+            None,
+            self.reduction,
+            self.label_smoothing,
         )
 
 

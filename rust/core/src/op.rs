@@ -120,6 +120,12 @@ pub trait Op: Derivative {
         None
     }
 
+    /// As [`Op::quick`], into `y`, which may be one of the inputs; `false` where the usual way must
+    /// be taken.
+    fn quick_into(&self, _x: &[&Tensor], _y: &Tensor) -> Result<bool> {
+        Ok(false)
+    }
+
     /// The memory order of the result where it is not row-major.
     fn layout(&self, _x: &[&Tensor], _y: &TensorMeta) -> Option<Layout> {
         None

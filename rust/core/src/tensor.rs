@@ -10,7 +10,7 @@ use crate::shape::{numel, Dims, Strides};
 use crate::storage::Storage;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// How a view came about; decides whether it may be modified in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,9 +42,58 @@ pub struct TensorImpl {
     /// Its own counter where it must not share its storage's (`.data`).
     version: Option<Arc<AtomicU32>>,
     view: Option<ViewOf>,
-    autograd: OnceLock<Arc<Meta>>,
+    autograd: Slot,
     /// The host language's object for this tensor, if one is alive; the host keeps it right.
     wrapper: AtomicPtr<c_void>,
+}
+
+/// A place that is filled once, by whoever comes first. `OnceLock` takes a call to be filled.
+#[derive(Default)]
+struct Slot(AtomicPtr<c_void>);
+
+const _: () = assert!(size_of::<Arc<Meta>>() == size_of::<AtomicPtr<c_void>>());
+
+impl Slot {
+    #[inline]
+    fn get(&self) -> Option<&Arc<Meta>> {
+        if self.0.load(Ordering::Acquire).is_null() {
+            return None;
+        }
+        // SAFETY: not null, so it holds what `set` put there: an `Arc`, which is one pointer.
+        Some(unsafe { &*(&raw const self.0).cast::<Arc<Meta>>() })
+    }
+
+    /// Fills the slot unless it is filled.
+    fn set(&self, meta: Arc<Meta>) {
+        // SAFETY: an `Arc` is one pointer, which is not null; it goes back where it lost.
+        unsafe {
+            let new = std::mem::transmute::<Arc<Meta>, *mut c_void>(meta);
+            let (null, order) = (std::ptr::null_mut(), Ordering::AcqRel);
+            let filled = self.0.compare_exchange(null, new, order, Ordering::Acquire);
+            if filled.is_err() {
+                drop(std::mem::transmute::<*mut c_void, Arc<Meta>>(new));
+            }
+        }
+    }
+
+    #[inline]
+    fn get_or_make(&self) -> &Arc<Meta> {
+        loop {
+            if let Some(meta) = self.get() {
+                return meta;
+            }
+            self.set(Arc::default());
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if !self.0.get_mut().is_null() {
+            // SAFETY: as in `get`; nobody else holds the slot now.
+            unsafe { (&raw mut self.0).cast::<Arc<Meta>>().drop_in_place() };
+        }
+    }
 }
 
 impl Drop for TensorImpl {
@@ -80,7 +129,7 @@ impl Tensor {
             inference: crate::autograd::mode::inference(),
             version,
             view,
-            autograd: OnceLock::new(),
+            autograd: Slot::default(),
             wrapper: AtomicPtr::new(std::ptr::null_mut()),
         }))
     }
@@ -93,14 +142,6 @@ impl Tensor {
             Layout::contiguous(shape),
             dtype,
         ))
-    }
-
-    /// Uninitialised, with the shape and type of a contiguous tensor on the CPU.
-    pub fn empty_like_dense(x: &Tensor) -> Result<Tensor> {
-        let mut layout = x.layout().clone();
-        layout.offset = 0;
-        let storage = Storage::empty(x.numel() * x.dtype().size(), Device::Cpu)?;
-        Ok(Tensor::from_storage(storage, layout, x.dtype()))
     }
 
     pub fn zeros(shape: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
@@ -231,7 +272,7 @@ impl Tensor {
         );
         if let Some(meta) = a.autograd.get() {
             meta.forget_accumulator();
-            let _ = out.0.autograd.set(meta.clone());
+            out.0.autograd.set(meta.clone());
         }
         out
     }
@@ -365,7 +406,7 @@ impl Tensor {
 
     /// The slot for its place in a graph, made if missing.
     pub fn autograd_mut(&self) -> &Arc<Meta> {
-        self.0.autograd.get_or_init(Default::default)
+        self.0.autograd.get_or_make()
     }
 
     pub fn wrapper(&self) -> &AtomicPtr<c_void> {

@@ -10,6 +10,8 @@ use pyo3::types::PyTuple;
 use pyo3::{PyTraverseError, PyVisit};
 use pytensorlib_core::autograd::node::{next_hook_id, NodeHook};
 use pytensorlib_core::autograd::{backward, engine, mode, saved, Edge, Hook, Node, Request};
+use pytensorlib_core::device::Device;
+use pytensorlib_core::dtype::{DType, Scalar};
 use pytensorlib_core::error::Result as CoreResult;
 use pytensorlib_core::op::Grads;
 use pytensorlib_core::tensor::Tensor;
@@ -276,6 +278,35 @@ impl PyGraphNode {
     }
 }
 
+/// `t.backward()` from one floating element; `false`, with nothing done, where this is not that.
+#[pyfunction]
+fn _backward_from(t: &Bound<'_, PyAny>, keep_graph: bool) -> PyResult<bool> {
+    let Some(t) = crate::convert::tensor(t) else {
+        return Ok(false);
+    };
+    if t.numel() != 1 || !t.dtype().is_float() {
+        return Ok(false);
+    }
+    let Some(edge) = t.edge().py()? else {
+        return Ok(false);
+    };
+    let one = match (t.dtype(), t.device()) {
+        (dtype @ DType::F32, Device::Cpu) => Tensor::from_slice(&[1f32], t.shape(), dtype),
+        (dtype, device) => Tensor::full(t.shape(), Scalar::Int(1), dtype, device),
+    };
+    let roots = [(edge, one.py()?)];
+    drop(t);
+    let request = Request {
+        roots: &roots,
+        inputs: &[],
+        accumulate: true,
+        keep_graph,
+        create_graph: false,
+    };
+    backward(&request).py()?;
+    Ok(true)
+}
+
 /// Runs the graph; see `pytensorlib.autograd.backward`.
 #[pyfunction]
 #[pyo3(signature = (tensors, grad_tensors, keep_graph, create_graph, inputs, allow_unreachable,
@@ -427,14 +458,13 @@ pub fn traverse(t: &Tensor, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> 
 /// Breaks the cycles that [`traverse`] showed.
 pub fn clear(t: &Tensor) {
     let Some(meta) = t.autograd() else { return };
-    let (edge, hooks, post) = {
-        let mut s = meta.state.lock();
+    let (edge, hooks, post) = meta.change(|s| {
         (
             s.edge.take(),
             std::mem::take(&mut s.hooks),
             std::mem::take(&mut s.post_accumulate),
         )
-    };
+    });
     if let Some(h) = edge.as_ref().and_then(|e| e.node.hooks_if_any()) {
         let old = std::mem::take(&mut h.lock().tensor);
         drop(old);
@@ -551,6 +581,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
         _saved_tensors_hooks_get_disabled_error_message,
         m
     )?)?;
+    m.add_function(wrap_pyfunction!(_backward_from, m)?)?;
     m.add_function(wrap_pyfunction!(_run_backward, m)?)?;
     m.add_function(wrap_pyfunction!(is_grad_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(_set_grad_enabled, m)?)?;

@@ -1,7 +1,7 @@
 //! The op table as Python callables. One type serves functions and methods: it reads arguments by
 //! the parsed signature, so there is no code per op.
 
-use crate::convert::{argument, result};
+use crate::convert::{argument, exact_ints, result};
 use crate::error::IntoPy;
 use crate::tensor::PyTensor;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -13,6 +13,7 @@ use pytensorlib_core::schema::{flag, Dest, Param, Type, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_void};
+use std::sync::OnceLock;
 
 /// A public name: its overloads in the order in which they are tried.
 struct Function {
@@ -27,6 +28,12 @@ struct Overload {
     /// Interned names of the parameters, compared by address first.
     names: Vec<Py<PyString>>,
     out: bool,
+    /// How many parameters have a place.
+    places: usize,
+    /// Whether the last of them is a list, which may be written as separate arguments.
+    rest: bool,
+    /// Whether the result may take the place of `self` (`t_`).
+    renews: bool,
 }
 
 /// The Python object. The interpreter calls `call` through the vectorcall protocol.
@@ -55,22 +62,12 @@ unsafe extern "C" fn call(
     let py = Python::assume_attached();
     let function = (*callable.cast::<Callable>()).function;
     let n = ffi::PyVectorcall_NARGS(nargsf) as usize;
-    let run = || -> PyResult<Py<PyAny>> {
-        let positional = std::slice::from_raw_parts(args, n);
-        let keywords: SmallVec<[(Bound<'_, PyString>, *mut ffi::PyObject); 4]> =
-            if kwnames.is_null() {
-                SmallVec::new()
-            } else {
-                let names = Bound::from_borrowed_ptr(py, kwnames).cast_into_unchecked::<PyTuple>();
-                (0..names.len())
-                    .map(|i| {
-                        let name = names.get_borrowed_item_unchecked(i).to_owned();
-                        (name.cast_into_unchecked::<PyString>(), *args.add(n + i))
-                    })
-                    .collect()
-            };
-        function.call(py, positional, &keywords)
+    let keywords = Keywords {
+        names: kwnames,
+        values: args.wrapping_add(n),
     };
+    let positional = std::slice::from_raw_parts(args, n);
+    let run = || function.call(py, positional, keywords);
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)) {
         Ok(Ok(obj)) => obj.into_ptr(),
         Ok(Err(e)) => {
@@ -88,17 +85,53 @@ unsafe extern "C" fn call(
     }
 }
 
+/// Keyword arguments as the interpreter hands them over: a tuple of names, or null, and values.
+#[derive(Clone, Copy)]
+struct Keywords {
+    names: *mut ffi::PyObject,
+    values: *const *mut ffi::PyObject,
+}
+
+impl Keywords {
+    const NONE: Keywords = Keywords {
+        names: std::ptr::null_mut(),
+        values: std::ptr::null(),
+    };
+
+    fn is_empty(&self) -> bool {
+        self.names.is_null()
+    }
+
+    /// Each name with its value.
+    fn iter<'py>(
+        self,
+        py: Python<'py>,
+    ) -> impl Iterator<Item = (Bound<'py, PyString>, *mut ffi::PyObject)> {
+        // SAFETY: the tuple holds strings, as many as there are values; both outlive the call.
+        let n = match self.names.is_null() {
+            true => 0,
+            false => unsafe { ffi::PyTuple_GET_SIZE(self.names) },
+        };
+        // SAFETY: as above.
+        (0..n).map(move |i| unsafe {
+            let name = Bound::from_borrowed_ptr(py, ffi::PyTuple_GET_ITEM(self.names, i));
+            (name.cast_into_unchecked(), *self.values.add(i as usize))
+        })
+    }
+}
+
 impl Function {
     fn call(
         &'static self,
         py: Python<'_>,
         args: &[*mut ffi::PyObject],
-        keywords: &[(Bound<'_, PyString>, *mut ffi::PyObject)],
+        keywords: Keywords,
     ) -> PyResult<Py<PyAny>> {
         let mut misfits = Vec::new();
         for overload in &self.overloads {
-            match overload.read(py, args, keywords) {
-                Ok((mut values, out)) => return self.run(py, overload, &mut values, out, args),
+            let mut values = Values::new();
+            match overload.read(py, args, keywords, &mut values) {
+                Ok(out) => return self.run(py, overload, &mut values, out, args),
                 Err(Misfit::Raised(e)) if self.overloads.len() == 1 => return Err(e),
                 Err(Misfit::Raised(e)) => misfits.push(e.value(py).to_string()),
                 Err(Misfit::Not(text)) => misfits.push(text),
@@ -125,8 +158,8 @@ impl Function {
             let value = entry.invoke(schema, values, &Dest::New).py()?;
             // Methods that return `self` itself keep its identity and class. Those that change its
             // layout (`x.t_()`) give another tensor, which takes its place behind the object.
+            let renewed = overload.renews;
             if let (Value::Tensor(y), Some(Value::Tensor(x))) = (&value, values.first()) {
-                let renewed = schema.name.ends_with('_') && !schema.name.ends_with("__");
                 if (y.same(x) || renewed) && !args.is_empty() {
                     // SAFETY: as above.
                     let first = unsafe { Bound::from_borrowed_ptr(py, args[0]) };
@@ -175,7 +208,7 @@ impl Function {
         &self,
         py: Python<'_>,
         args: &[*mut ffi::PyObject],
-        keywords: &[(Bound<'_, PyString>, *mut ffi::PyObject)],
+        keywords: Keywords,
         misfits: Vec<String>,
     ) -> PyErr {
         let class = |p: *mut ffi::PyObject| {
@@ -187,7 +220,7 @@ impl Function {
             return PyTypeError::new_err(format!("{}(): {only}", self.name));
         }
         let mut got: Vec<String> = args.iter().map(|&p| class(p)).collect();
-        got.extend(keywords.iter().map(|(k, p)| format!("{k}={}", class(*p))));
+        got.extend(keywords.iter(py).map(|(k, p)| format!("{k}={}", class(p))));
         let mut text = format!(
             "{}() received an invalid combination of arguments - got ({}), but expected one of:",
             self.name,
@@ -203,6 +236,34 @@ impl Function {
     }
 }
 
+static METHODS: OnceLock<BTreeMap<&'static str, &'static Function>> = OnceLock::new();
+
+/// A method of the class that the extension calls itself, looked up once.
+pub struct Method {
+    name: &'static str,
+    function: OnceLock<Option<&'static Function>>,
+}
+
+impl Method {
+    pub const fn new(name: &'static str) -> Method {
+        Method {
+            name,
+            function: OnceLock::new(),
+        }
+    }
+
+    /// Calls the method with `self` as the first argument. The arguments must outlive the call.
+    pub fn call(&self, py: Python<'_>, args: &[*mut ffi::PyObject]) -> PyResult<Py<PyAny>> {
+        let found = self
+            .function
+            .get_or_init(|| METHODS.get().and_then(|m| m.get(self.name).copied()));
+        match found {
+            Some(f) => f.call(py, args, Keywords::NONE),
+            None => Err(PyRuntimeError::new_err(format!("no method {}", self.name))),
+        }
+    }
+}
+
 /// NumPy's spellings that PyTorch accepts.
 fn alias(name: &str) -> &str {
     match name {
@@ -215,40 +276,54 @@ fn alias(name: &str) -> &str {
 }
 
 impl Overload {
+    /// Reads arguments into `values` by the signature; gives what `out=` was given.
     fn read<'py>(
         &self,
         py: Python<'py>,
         args: &[*mut ffi::PyObject],
-        keywords: &[(Bound<'py, PyString>, *mut ffi::PyObject)],
-    ) -> Result<(Values, Option<Bound<'py, PyAny>>), Misfit> {
+        keywords: Keywords,
+        values: &mut Values,
+    ) -> Result<Option<Bound<'py, PyAny>>, Misfit> {
         let params = &self.op.schema.params;
-        let mut slots: SmallVec<[*mut ffi::PyObject; 8]> =
-            SmallVec::from_elem(std::ptr::null_mut(), params.len());
+        // SAFETY: arguments are borrowed from the caller for the whole call.
+        let borrowed = |p: *mut ffi::PyObject| unsafe { Bound::from_borrowed_ptr(py, p) };
         let mut varargs = None;
-        let places = params.iter().filter(|p| !p.keyword_only).count();
-        for (i, &arg) in args.iter().enumerate() {
-            if i >= places || self.takes_rest(py, i, places, args) {
+        let mut given = args.len();
+        for i in self.places.saturating_sub(self.rest as usize)..args.len() {
+            if i >= self.places || self.takes_rest(py, i, self.places, args) {
                 // `x.view(2, 3)`: the last list takes all remaining ints.
-                let last = i.min(places.wrapping_sub(1));
-                match params.get(last).map(|p| p.ty) {
-                    Some(Type::Ints(_) | Type::Tensors) if places > 0 && i == last => {
-                        varargs = Some(last);
-                        break;
-                    }
-                    _ => {
-                        return Err(Misfit::Not(format!(
-                            "takes {places} positional arguments but {} were given",
-                            args.len()
-                        )))
-                    }
+                let last = i.min(self.places.wrapping_sub(1));
+                if !self.rest || i != last {
+                    return Err(Misfit::Not(format!(
+                        "takes {} positional arguments but {} were given",
+                        self.places,
+                        args.len()
+                    )));
+                }
+                varargs = Some(last);
+                given = last;
+                break;
+            }
+        }
+        if keywords.is_empty() {
+            for (i, p) in params.iter().enumerate() {
+                if i < given {
+                    values.push(self.convert(p, i, &borrowed(args[i]))?);
+                } else if varargs == Some(i) {
+                    values.push(self.convert_rest(py, p, i, &args[i..])?);
+                } else {
+                    values.push(default_of(p)?);
                 }
             }
-            slots[i] = arg;
+            return Ok(None);
         }
+        let mut slots: SmallVec<[*mut ffi::PyObject; 8]> =
+            SmallVec::from_elem(std::ptr::null_mut(), params.len());
+        slots[..given].copy_from_slice(&args[..given]);
         let mut out = None;
-        for (key, value) in keywords {
-            match self.find(key) {
-                Some(i) if slots[i].is_null() && varargs != Some(i) => slots[i] = *value,
+        for (key, value) in keywords.iter(py) {
+            match self.find(&key) {
+                Some(i) if slots[i].is_null() && varargs != Some(i) => slots[i] = value,
                 Some(i) => {
                     return Err(Misfit::Not(format!(
                         "argument '{}' given by name and position",
@@ -256,8 +331,7 @@ impl Overload {
                     )))
                 }
                 None => {
-                    // SAFETY: borrowed from the caller for the whole call.
-                    let value = unsafe { Bound::from_borrowed_ptr(py, *value) };
+                    let value = borrowed(value);
                     match key.to_str() {
                         Ok("out") if self.out => {
                             if !value.is_none() {
@@ -273,34 +347,36 @@ impl Overload {
                 }
             }
         }
-        let mut values = Values::new();
         for (i, p) in params.iter().enumerate() {
             if varargs == Some(i) {
-                let list = args[i..]
-                    .iter()
-                    // SAFETY: as above.
-                    .map(|&a| unsafe { Bound::from_borrowed_ptr(py, a) })
-                    .collect::<Vec<_>>();
-                let list = PyTuple::new(py, list).map_err(Misfit::Raised)?;
-                values.push(self.convert(p, i, &list)?);
+                values.push(self.convert_rest(py, p, i, &args[i..])?);
             } else if slots[i].is_null() {
-                match &p.default {
-                    Some(d) => values.push(d.clone()),
-                    None if p.nullable && p.keyword_only => values.push(Value::None),
-                    None => {
-                        return Err(Misfit::Not(format!(
-                            "missing 1 required positional argument: '{}'",
-                            if p.name == "self" { "input" } else { p.name }
-                        )))
-                    }
-                }
+                values.push(default_of(p)?);
             } else {
-                // SAFETY: as above.
-                let obj = unsafe { Bound::from_borrowed_ptr(py, slots[i]) };
-                values.push(self.convert(p, i, &obj)?);
+                values.push(self.convert(p, i, &borrowed(slots[i]))?);
             }
         }
-        Ok((values, out))
+        Ok(out)
+    }
+
+    /// A list written as separate arguments.
+    fn convert_rest(
+        &self,
+        py: Python<'_>,
+        p: &Param,
+        i: usize,
+        args: &[*mut ffi::PyObject],
+    ) -> Result<Value, Misfit> {
+        if let (Type::Ints(None), Some(ints)) = (p.ty, exact_ints(py, args)) {
+            return Ok(Value::Ints(ints));
+        }
+        let list = args
+            .iter()
+            // SAFETY: arguments are borrowed from the caller for the whole call.
+            .map(|&a| unsafe { Bound::from_borrowed_ptr(py, a) })
+            .collect::<Vec<_>>();
+        let list = PyTuple::new(py, list).map_err(Misfit::Raised)?;
+        self.convert(p, i, &list)
     }
 
     /// Whether position `i` is a list of ints or tensors written as separate arguments.
@@ -358,6 +434,18 @@ impl Overload {
             }
             Err(e) => Err(Misfit::Raised(e)),
         }
+    }
+}
+
+/// The value of a parameter that the caller left out.
+fn default_of(p: &Param) -> Result<Value, Misfit> {
+    match &p.default {
+        Some(d) => Ok(d.clone()),
+        None if p.nullable && p.keyword_only => Ok(Value::None),
+        None => Err(Misfit::Not(format!(
+            "missing 1 required positional argument: '{}'",
+            if p.name == "self" { "input" } else { p.name }
+        ))),
     }
 }
 
@@ -564,6 +652,16 @@ fn functions(py: Python<'_>, names: Names, inplace: bool) -> Vec<&'static Functi
             let overloads = ops
                 .into_iter()
                 .map(|op| Overload {
+                    places: op.schema.params.iter().filter(|p| !p.keyword_only).count(),
+                    rest: matches!(
+                        op.schema
+                            .params
+                            .iter()
+                            .rfind(|p| !p.keyword_only)
+                            .map(|p| p.ty),
+                        Some(Type::Ints(_) | Type::Tensors)
+                    ),
+                    renews: op.schema.name.ends_with('_') && !op.schema.name.ends_with("__"),
                     op,
                     names: op
                         .schema
@@ -631,7 +729,12 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     };
     add(m.as_any(), collect(flag::FN, ""), false)?;
     add(m.as_any(), collect(flag::FN | flag::INPLACE, "_"), true)?;
-    add(class.as_any(), collect(flag::METHOD, ""), false)?;
+    let methods = functions(py, collect(flag::METHOD, ""), false);
+    for f in &methods {
+        class.setattr(f.name.as_str(), new_callable(py, ty, f)?)?;
+    }
+    let named = methods.into_iter().map(|f| (f.name.as_str(), f));
+    let _ = METHODS.set(named.collect());
     add(
         class.as_any(),
         collect(flag::METHOD | flag::INPLACE, "_"),

@@ -36,6 +36,9 @@ pub fn size_tuple(py: Python<'_>, shape: &[usize]) -> PyResult<Py<PyAny>> {
 
 /// A Python or NumPy number.
 pub fn scalar(obj: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
+    if let Some(i) = exact_int(obj.as_ptr()) {
+        return Ok(Some(Scalar::Int(i)));
+    }
     if let Ok(f) = obj.cast::<PyFloat>() {
         return Ok(Some(Scalar::Float(f.value())));
     }
@@ -90,7 +93,18 @@ pub fn tensor(obj: &Bound<'_, PyAny>) -> Option<Tensor> {
             return Some(obj.cast_unchecked::<PyTensor>().get().get());
         }
     }
-    obj.cast::<PyTensor>().ok().map(|t| t.get().get())
+    // SAFETY: as is one of a subclass.
+    is_tensor(obj).then(|| unsafe { obj.cast_unchecked::<PyTensor>().get().get() })
+}
+
+/// Whether an object is a tensor.
+#[inline]
+pub fn is_tensor(obj: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: both are valid type objects.
+    unsafe {
+        let (class, own) = (TENSOR.load(Ordering::Relaxed), ffi::Py_TYPE(obj.as_ptr()));
+        own == class || ffi::PyType_IsSubtype(own, class) != 0
+    }
 }
 
 /// Notes the class of tensors for [`tensor`].
@@ -112,7 +126,52 @@ pub fn operand(obj: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
     Ok(None)
 }
 
+/// An `int` of exactly that class within 64 bits.
+#[inline]
+fn exact_int(obj: *mut ffi::PyObject) -> Option<i64> {
+    let mut overflow = 0;
+    // SAFETY: the caller's object is alive and the interpreter held; no `int` raises here.
+    unsafe {
+        if ffi::PyLong_CheckExact(obj) == 0 {
+            return None;
+        }
+        let value = ffi::PyLong_AsLongLongAndOverflow(obj, &mut overflow);
+        (overflow == 0).then_some(value)
+    }
+}
+
+/// A list of plain ints; `None` where one is something else.
+pub fn exact_ints(_: Python<'_>, items: &[*mut ffi::PyObject]) -> Option<SmallVec<[i64; 5]>> {
+    items.iter().map(|&o| exact_int(o)).collect()
+}
+
+/// The items of a tuple or list.
+fn items<'a>(obj: &'a Bound<'_, PyAny>) -> Option<&'a [*mut ffi::PyObject]> {
+    let p = obj.as_ptr();
+    // SAFETY: both keep their items in an array, which stays while nothing runs Python code.
+    unsafe {
+        if ffi::PyTuple_CheckExact(p) != 0 {
+            let first = (&raw const (*p.cast::<ffi::PyTupleObject>()).ob_item).cast();
+            return Some(std::slice::from_raw_parts(
+                first,
+                ffi::PyTuple_GET_SIZE(p) as usize,
+            ));
+        }
+        if ffi::PyList_CheckExact(p) != 0 && ffi::PyList_GET_SIZE(p) > 0 {
+            let first = (*p.cast::<ffi::PyListObject>()).ob_item.cast_const();
+            return Some(std::slice::from_raw_parts(
+                first,
+                ffi::PyList_GET_SIZE(p) as usize,
+            ));
+        }
+    }
+    None
+}
+
 fn int(obj: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    if let Some(i) = exact_int(obj.as_ptr()) {
+        return Ok(Some(i));
+    }
     if obj.is_instance_of::<PyInt>() && !obj.is_instance_of::<PyBool>() {
         return obj.extract::<i64>().map(Some).map_err(|_| {
             pyo3::exceptions::PyRuntimeError::new_err(
@@ -143,10 +202,7 @@ fn sequence<'py>(obj: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
 /// Reads an argument of a type; `None` where the object is not of it.
 pub fn argument(ty: Type, obj: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
     Ok(match ty {
-        Type::Tensor => obj
-            .cast::<PyTensor>()
-            .ok()
-            .map(|t| Value::Tensor(t.get().get())),
+        Type::Tensor => tensor(obj).map(Value::Tensor),
         Type::Operand => operand(obj)?.map(Value::Tensor),
         Type::Scalar => match scalar(obj)? {
             Some(s) => Some(of_scalar(s)),
@@ -191,7 +247,13 @@ pub fn argument(ty: Type, obj: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
             .ok()
             .map(|g| Value::Generator(g.get().0.clone())),
         Type::Ints(length) => {
-            if let Some(items) = sequence(obj) {
+            let plain = match items(obj) {
+                Some(list) if list.len() > 1 || length.is_none() => exact_ints(obj.py(), list),
+                _ => None,
+            };
+            if let Some(ints) = plain {
+                Some(Value::Ints(ints))
+            } else if let Some(items) = sequence(obj) {
                 let mut out: SmallVec<[i64; 5]> = SmallVec::new();
                 for item in &items {
                     match int(item)? {
@@ -240,9 +302,9 @@ pub fn argument(ty: Type, obj: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
             Some(items) => {
                 let mut out = Vec::with_capacity(items.len());
                 for (i, item) in items.iter().enumerate() {
-                    match item.cast::<PyTensor>() {
-                        Ok(t) => out.push(t.get().get()),
-                        Err(_) => {
+                    match tensor(item) {
+                        Some(t) => out.push(t),
+                        None => {
                             return Err(PyTypeError::new_err(format!(
                                 "expected Tensor as element {i} in the list, but got {}",
                                 item.get_type().name()?

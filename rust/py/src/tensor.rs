@@ -45,6 +45,23 @@ impl PyTensor {
         }
     }
 
+    /// The content of a new object.
+    #[inline]
+    pub fn of(t: Tensor, me: *mut ffi::PyObject) -> Self {
+        t.wrapper().store(me.cast(), Ordering::Relaxed);
+        PyTensor {
+            inner: UnsafeCell::new(t),
+            me: Cell::new(me),
+        }
+    }
+
+    /// Whether nothing of Python's can go with the tensor when it is dropped.
+    pub fn is_plain(&self) -> bool {
+        // SAFETY: the interpreter is held.
+        let t = unsafe { &*self.inner.get() };
+        t.autograd().is_none() && t.view_of().is_none() && !t.storage().is_lent()
+    }
+
     /// A handle to the tensor.
     #[inline]
     pub fn get(&self) -> Tensor {
@@ -107,9 +124,7 @@ pub fn wrap(py: Python<'_>, t: Tensor) -> PyResult<Py<PyAny>> {
             return Ok(Bound::from_borrowed_ptr(py, old).unbind());
         }
     }
-    let obj = Bound::new(py, PyTensor::new(t))?;
-    obj.get().adopt(obj.as_ptr());
-    Ok(obj.into_any().unbind())
+    Ok(crate::object::make(py, t)?.into_any().unbind())
 }
 
 /// The tensor behind a Python object, or a `TypeError`.
@@ -172,7 +187,7 @@ fn named(a: &Bound<'_, PyTensor>, name: &str, b: &Bound<'_, PyAny>) -> PyResult<
 }
 
 /// NumPy arrays as tensors; everything else as it is.
-fn lift<'py>(b: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub fn lift<'py>(b: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if b.cast::<PyTensor>().is_ok() || b.is_instance_of::<PyFloat>() || b.is_instance_of::<PyInt>()
     {
         return Ok(b.clone());
@@ -778,45 +793,8 @@ fn is_tensor(obj: &Bound<'_, PyAny>) -> bool {
     obj.cast::<PyTensor>().is_ok()
 }
 
-/// `a + b` and the like straight from the interpreter: PyO3's wrapper costs 50 ns a call.
-macro_rules! number_slots {
-    ($($slot:ident $name:ident $op:expr;)*) => {
-        $(unsafe extern "C" fn $name(
-            a: *mut ffi::PyObject,
-            b: *mut ffi::PyObject,
-        ) -> *mut ffi::PyObject {
-            let py = Python::assume_attached();
-            guard(py, || {
-                let a = Bound::from_borrowed_ptr(py, a);
-                let b = Bound::from_borrowed_ptr(py, b);
-                let (Some(x), Some(y)) = (operand(&a)?, operand(&b)?) else {
-                    return Ok(py.NotImplemented());
-                };
-                wrap(py, apply($op, [&x, &y]).py()?)
-            })
-        })*
-
-        /// Puts the functions above into the slots of the class and, by that, of its subclasses.
-        fn fill_slots(py: Python<'_>) {
-            let ty = py.get_type::<PyTensor>().as_type_ptr();
-            // SAFETY: a heap type owns its number methods; it has them, for the class defines
-            // operators.
-            unsafe {
-                let number = (*ty).tp_as_number;
-                $((*number).$slot = Some($name);)*
-            }
-        }
-    };
-}
-number_slots! {
-    nb_add add op::Add { alpha: ONE };
-    nb_subtract subtract op::Sub { alpha: ONE };
-    nb_multiply multiply op::Mul;
-    nb_true_divide divide op::Div;
-}
-
 /// Runs a function that Python called: errors are raised, a panic becomes one.
-fn guard(py: Python<'_>, f: impl FnOnce() -> PyResult<Py<PyAny>>) -> *mut ffi::PyObject {
+pub fn guard(py: Python<'_>, f: impl FnOnce() -> PyResult<Py<PyAny>>) -> *mut ffi::PyObject {
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)) {
         Ok(Ok(obj)) => obj.into_ptr(),
         Ok(Err(e)) => {
@@ -833,7 +811,9 @@ fn guard(py: Python<'_>, f: impl FnOnce() -> PyResult<Py<PyAny>>) -> *mut ffi::P
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyTensor>()?;
     crate::convert::set_tensor_class(m.py().get_type::<PyTensor>().as_type_ptr());
-    fill_slots(m.py());
+    let sample = Tensor::zeros(&[], DType::F32, pytensorlib_core::device::Device::Cpu).py()?;
+    crate::object::install(m.py(), sample)?;
+    crate::operators::fill_slots(m.py())?;
     m.add_class::<Raw>()?;
     m.add_function(wrap_pyfunction!(is_tensor, m)?)?;
     Ok(())

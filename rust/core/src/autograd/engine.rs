@@ -317,10 +317,13 @@ fn step(node: &Arc<Node>, grads: Grads, request: &Request) -> Result<Grads> {
         .map(|h| h.lock().post.clone())
         .unwrap_or_default();
     let seen = (!hooks.is_empty()).then(|| grads.clone());
-    let mut outputs = node
-        .func
-        .backward(node, grads)
-        .map_err(|e| blame(e, node))?;
+    // Hooks may still look at what was saved.
+    let last = !request.keep_graph && hooks.is_empty();
+    let done = match last {
+        true => node.func.last_backward(node, grads),
+        false => node.func.backward(node, grads),
+    };
+    let mut outputs = done.map_err(|e| blame(e, node))?;
     for (_, hook) in hooks {
         let inputs = seen.as_ref().expect("kept for the hooks");
         if let Some(new) = hook.call(Some(&outputs), inputs)? {
@@ -351,7 +354,7 @@ fn step(node: &Arc<Node>, grads: Grads, request: &Request) -> Result<Grads> {
             }
         }
     }
-    if !request.keep_graph {
+    if !request.keep_graph && !last {
         node.func.release();
     }
     Ok(outputs)

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 /// Output `nr` of a node.
@@ -28,6 +28,13 @@ pub trait Backward: Send + Sync + 'static {
     fn name(&self) -> String;
     /// Gradients for the node's edges. Gradients are handed over, so that they may be reused.
     fn backward(&self, node: &Node, g: Grads) -> Result<Grads>;
+    /// As [`Backward::backward`] for the last time: frees what was saved, and a later pass through
+    /// the node raises.
+    fn last_backward(&self, node: &Node, g: Grads) -> Result<Grads> {
+        let out = self.backward(node, g)?;
+        self.release();
+        Ok(out)
+    }
     /// Frees what was saved; a later pass through the node then raises.
     fn release(&self) {}
     /// Whether it must run although every incoming gradient is `None`.
@@ -121,6 +128,10 @@ impl<F: Backward> Node<F> {
 }
 
 impl Node {
+    /// Whether gradients of a leaf arrive here.
+    pub fn is_accumulator(&self) -> bool {
+        self.seq == u64::MAX
+    }
     pub fn hooks(&self) -> &Mutex<NodeHooks> {
         self.hooks.get_or_init(Default::default)
     }
@@ -171,6 +182,9 @@ impl<F: ?Sized + Backward> Drop for Node<F> {
 #[derive(Default)]
 pub struct Meta {
     pub state: Mutex<State>,
+    /// Whether a gradient is asked for or flows through: what `state` says, to be read without its
+    /// lock.
+    tracked: AtomicBool,
 }
 
 #[derive(Default)]
@@ -189,6 +203,11 @@ pub struct State {
 }
 
 impl State {
+    /// Whether a gradient is computed for the tensor.
+    fn is_tracked(&self) -> bool {
+        self.requires_grad || self.edge.is_some()
+    }
+
     /// Whether a graph holds the node where gradients of this leaf arrive.
     pub fn in_graph(&self) -> bool {
         self.accumulator
@@ -198,6 +217,14 @@ impl State {
 }
 
 impl Meta {
+    /// Changes the state and keeps the flag beside it right. What it drops must be given out.
+    pub fn change<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
+        let mut s = self.state.lock();
+        let out = f(&mut s);
+        self.tracked.store(s.is_tracked(), Ordering::Release);
+        out
+    }
+
     /// Makes the next use of the leaf describe it anew: its shape or type changed.
     pub fn forget_accumulator(&self) {
         let old = self.state.lock().accumulator.take();
@@ -223,11 +250,11 @@ impl Meta {
 impl Tensor {
     /// Whether a gradient is computed for this tensor.
     pub fn requires_grad(&self) -> bool {
-        if let Some(meta) = self.autograd() {
-            let s = meta.state.lock();
-            if s.requires_grad || s.edge.is_some() {
-                return true;
-            }
+        if self
+            .autograd()
+            .is_some_and(|m| m.tracked.load(Ordering::Acquire))
+        {
+            return true;
         }
         self.view_of().is_some_and(|v| v.base.requires_grad())
     }
@@ -273,16 +300,16 @@ impl Tensor {
     /// Makes this tensor output `nr` of `node`.
     pub fn set_edge(&self, edge: Edge) {
         let meta = self.autograd_mut();
-        let mut s = meta.state.lock();
-        if s.retains_grad {
-            edge.node
-                .hooks()
-                .lock()
-                .retain
-                .push((edge.nr, Arc::downgrade(meta)));
-        }
-        let old = s.edge.replace(edge);
-        drop(s);
+        let old = meta.change(|s| {
+            if s.retains_grad {
+                edge.node
+                    .hooks()
+                    .lock()
+                    .retain
+                    .push((edge.nr, Arc::downgrade(meta)));
+            }
+            s.edge.replace(edge)
+        });
         drop(old);
         if let Some(v) = self.view_of() {
             v.seen.store(self.version(), Ordering::Relaxed);
@@ -317,7 +344,7 @@ impl Tensor {
             );
         }
         if on || self.autograd().is_some() {
-            self.autograd_mut().state.lock().requires_grad = on;
+            self.autograd_mut().change(|s| s.requires_grad = on);
         }
         Ok(())
     }
@@ -482,7 +509,39 @@ struct SavedList {
     released: bool,
 }
 
+impl SavedList {
+    fn check(&self) -> Result<()> {
+        if self.released {
+            bail!(
+                Runtime,
+                "Trying to backward through the graph a second time (or directly access saved \
+                 tensors after they have already been freed). Saved intermediate values of the \
+                 graph are freed when you call .backward() or autograd.grad(). Specify \
+                 retain_graph=True if you need to backward through the graph a second time or if \
+                 you need to access saved tensors after calling backward."
+            );
+        }
+        Ok(())
+    }
+}
+
 impl<D: Derivative> OpNode<D> {
+    fn run(
+        &self,
+        node: &Node,
+        inputs: &[Option<Saved>],
+        outputs: &[Option<Saved>],
+        g: Grads,
+    ) -> Result<Grads> {
+        let cx = Vjp {
+            node,
+            needs: self.needs,
+            inputs,
+            outputs,
+        };
+        self.op.vjp(&cx, &g)
+    }
+
     pub fn new(op: D, needs: Mask, inputs: SmallVec<[Option<Saved>; 2]>) -> Self {
         let saved = SavedList {
             inputs,
@@ -509,25 +568,30 @@ impl<D: Derivative> Backward for OpNode<D> {
     fn backward(&self, node: &Node, g: Grads) -> Result<Grads> {
         let (inputs, outputs) = {
             let s = self.saved.lock();
-            if s.released {
-                bail!(
-                    Runtime,
-                    "Trying to backward through the graph a second time (or directly access saved \
-                     tensors after they have already been freed). Saved intermediate values of \
-                     the graph are freed when you call .backward() or autograd.grad(). Specify \
-                     retain_graph=True if you need to backward through the graph a second time or \
-                     if you need to access saved tensors after calling backward."
-                );
-            }
+            s.check()?;
             (s.inputs.clone(), s.outputs.clone())
         };
-        let cx = Vjp {
-            node,
-            needs: self.needs,
-            inputs: &inputs,
-            outputs: &outputs,
+        self.run(node, &inputs, &outputs, g)
+    }
+
+    fn last_backward(&self, node: &Node, g: Grads) -> Result<Grads> {
+        let (inputs, outputs) = {
+            let mut s = self.saved.lock();
+            s.check()?;
+            let taken = (
+                std::mem::take(&mut s.inputs),
+                std::mem::take(&mut s.outputs),
+            );
+            s.released = taken.0.iter().any(Option::is_some) || taken.1.iter().any(Option::is_some);
+            taken
         };
-        self.op.vjp(&cx, &g)
+        let out = self.run(node, &inputs, &outputs, g);
+        if out.is_err() {
+            // A pass that failed leaves the graph as it was.
+            let mut s = self.saved.lock();
+            (s.inputs, s.outputs, s.released) = (inputs, outputs, false);
+        }
+        out
     }
 
     fn release(&self) {

@@ -6,7 +6,7 @@ use crate::bail;
 use crate::error::Result;
 use crate::tensor::Tensor;
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Weak};
 
 /// Where a saved tensor stood in the graph. Only leaves are held as themselves: holding another
@@ -27,6 +27,8 @@ pub trait SavedHooks: Send + Sync {
 thread_local! {
     static HOOKS: RefCell<Vec<Arc<dyn SavedHooks>>> = const { RefCell::new(Vec::new()) };
     static DISABLED: RefCell<Option<String>> = const { RefCell::new(None) };
+    /// Whether there are hooks, to be asked without the list.
+    static HOOKED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Puts hooks in force for what this thread saves from now on.
@@ -35,12 +37,14 @@ pub fn push_hooks(hooks: Arc<dyn SavedHooks>) -> Result<()> {
         bail!(Runtime, "{text}");
     }
     HOOKS.with_borrow_mut(|h| h.push(hooks));
+    HOOKED.set(true);
     Ok(())
 }
 
 /// Ends what the latest [`push_hooks`] began.
 pub fn pop_hooks() {
     let old = HOOKS.with_borrow_mut(Vec::pop);
+    HOOKED.set(HOOKS.with_borrow(|h| !h.is_empty()));
     drop(old);
 }
 
@@ -79,7 +83,11 @@ pub struct Saved {
 
 /// Keeps `t`, through the hooks in force.
 fn keep(t: Tensor) -> Result<Kept> {
-    let Some(hooks) = HOOKS.with_borrow(|h| h.last().cloned()) else {
+    let hooks = match HOOKED.get() {
+        true => HOOKS.with_borrow(|h| h.last().cloned()),
+        false => None,
+    };
+    let Some(hooks) = hooks else {
         let version = t.version();
         return Ok(Kept::Tensor(t, version));
     };
@@ -89,6 +97,24 @@ fn keep(t: Tensor) -> Result<Kept> {
 
 impl Saved {
     pub fn input(t: &Tensor) -> Result<Saved> {
+        let edge = if HOOKED.get() {
+            t.edge()?
+        } else {
+            t.grad_fn()?
+        };
+        Saved::input_at(t, edge)
+    }
+
+    /// As [`Saved::input`] for a tensor whose edge is known.
+    pub fn input_with(t: &Tensor, edge: &Option<Edge>) -> Result<Saved> {
+        let leaf = edge.as_ref().is_none_or(|e| e.node.is_accumulator());
+        if leaf && !HOOKED.get() {
+            return Saved::input_at(t, None);
+        }
+        Saved::input_at(t, edge.clone())
+    }
+
+    fn input_at(t: &Tensor, edge: Option<Edge>) -> Result<Saved> {
         if t.is_inference() && !mode::inference() {
             bail!(
                 Runtime,
@@ -97,8 +123,6 @@ impl Saved {
                  can make a clone to get a normal tensor and use it in autograd."
             );
         }
-        let hooked = HOOKS.with_borrow(|h| !h.is_empty());
-        let edge = if hooked { t.edge()? } else { t.grad_fn()? };
         Ok(match edge {
             None => Saved {
                 kept: keep(t.clone())?,

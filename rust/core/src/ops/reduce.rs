@@ -4,7 +4,7 @@ use super::pointwise::compare::Eq;
 use super::pointwise::unary::{IsNan, LogicalNot};
 use super::pointwise::{apply, ternary::where_};
 use super::scan::Cumprod;
-use crate::autograd::Vjp;
+use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::reduce::{filled, reduce, Kind, Reducible};
 use crate::cpu::truth;
@@ -69,6 +69,13 @@ pub fn restored(g: &Tensor, shape: &[usize], mask: &[bool], keepdim: bool) -> Re
 
 /// Puts dimensions of size one where `mask` says they were reduced, and expands to `shape`.
 pub fn spread(g: &Tensor, shape: &[usize], mask: &[bool], keepdim: bool) -> Result<Tensor> {
+    if !mode::grad() {
+        // Without a graph to build, one view does.
+        let like = reduced_shape(shape, mask, true);
+        if let Some(layout) = g.layout().reshape(&like) {
+            return Ok(g.alias(layout.expand_to(shape)));
+        }
+    }
     restored(g, shape, mask, keepdim)?.expand_to(shape)
 }
 

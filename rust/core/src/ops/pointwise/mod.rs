@@ -11,6 +11,7 @@ pub mod expr;
 mod kernels;
 pub mod math;
 mod near;
+mod quick;
 pub mod real;
 pub mod special;
 pub mod ternary;
@@ -20,7 +21,6 @@ pub mod wgsl;
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::pointwise::run;
-use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Promotion};
 use crate::error::Result;
@@ -334,7 +334,6 @@ impl<P: Pointwise<N>, const N: usize> Derivative for Pw<P, N> {
             }
             return Ok(out);
         }
-        let zero = Tensor::zeros(&[], g.dtype(), crate::device::Device::Cpu)?;
         for i in 0..N {
             if !cx.needs(i) {
                 continue;
@@ -348,14 +347,15 @@ impl<P: Pointwise<N>, const N: usize> Derivative for Pw<P, N> {
                     };
                     let mut inputs: SmallVec<[&Tensor; 5]> = SmallVec::new();
                     inputs.push(g);
+                    // What the formula does not read may be anything of the shape.
                     inputs.push(match (&y, P::READS[i].1) {
                         (Some(y), true) => y,
-                        _ => &zero,
+                        _ => g,
                     });
                     for (j, slot) in x.iter().enumerate() {
                         inputs.push(match (slot, P::READS[i].0 >> j & 1) {
                             (Some(t), 1) => t,
-                            _ => &zero,
+                            _ => g,
                         });
                     }
                     dispatch::compute(&op, &inputs)?.swap_remove(0)
@@ -421,36 +421,37 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
     }
 
     fn quick(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
-        const SMALL: usize = 1 << 12;
-        let first = x[0];
-        let plain = first.dtype() == DType::F32
-            && matches!(P::TYPES, Types::Same | Types::Float | Types::FloatOnly)
-            && first.device() == Device::Cpu
-            && first.is_contiguous()
-            && first.numel() <= SMALL
-            && x[1..].iter().all(|t| {
-                t.dtype() == DType::F32
-                    && t.shape() == first.shape()
-                    && t.strides() == first.strides()
-                    && t.device() == Device::Cpu
-            });
-        if !plain {
-            return None;
-        }
+        let dtype = match P::TYPES {
+            Types::Same | Types::Float | Types::FloatOnly => DType::F32,
+            Types::Bool => DType::Bool,
+            Types::IntOnly => return None,
+        };
+        let call = quick::Call::new(x)?;
         if let Err(e) = self.0.check(DType::F32, x) {
             return Some(Err(e));
         }
-        let y = match Tensor::empty_like_dense(first) {
+        let y = match call.result(dtype) {
             Ok(y) => y,
             Err(e) => return Some(Err(e)),
         };
-        let at: [*const f32; N] = std::array::from_fn(|i| x[i].ptr::<f32>().cast_const());
-        // SAFETY: all operands are contiguous, of the kernel's type and of one size.
-        unsafe {
-            let params = (&raw const self.0).cast::<()>();
-            kernel32::<P, N>()(params, at.as_ptr(), y.ptr::<f32>(), y.numel());
-        }
+        let params = (&raw const self.0).cast::<()>();
+        // SAFETY: `params` points to the op that the kernel is instantiated for.
+        unsafe { call.run(kernel32::<P, N>(), params, &y) };
         Some(Ok(y))
+    }
+
+    fn quick_into(&self, x: &[&Tensor], y: &Tensor) -> Result<bool> {
+        if !matches!(P::TYPES, Types::Same | Types::Float | Types::FloatOnly) {
+            return Ok(false);
+        }
+        let Some(call) = quick::Call::new(x).filter(|call| call.may_write(x, y)) else {
+            return Ok(false);
+        };
+        self.0.check(DType::F32, x)?;
+        let params = (&raw const self.0).cast::<()>();
+        // SAFETY: as above; the call may write to `y`.
+        unsafe { call.run(kernel32::<P, N>(), params, y) };
+        Ok(true)
     }
 
     fn detached_outputs(&self) -> Mask {
@@ -599,6 +600,18 @@ impl<P: Pointwise<N>, const N: usize> Op for PwGrad<P, N> {
         wgsl::launch(acc, x, &y[0], |a| {
             self.op.df(std::array::from_fn(|i| a[i + 2]), a[1], a[0])[self.i]
         })
+    }
+
+    fn quick(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
+        let call = quick::Call::new(x)?;
+        let y = match call.result(DType::F32) {
+            Ok(y) => y,
+            Err(e) => return Some(Err(e)),
+        };
+        let params = (&raw const self.op).cast::<()>();
+        // SAFETY: `params` points to the op that the kernel is instantiated for.
+        unsafe { call.run(grad32::<P, N>(self.i), params, &y) };
+        Some(Ok(y))
     }
 
     fn pointwise(&self) -> bool {

@@ -1,0 +1,318 @@
+//! The base of `nn.Module`: calling it and looking up its parameters, without a Python frame.
+
+use crate::tensor::guard;
+use pyo3::exceptions::PyAttributeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyString, PyType};
+use std::ffi::{c_char, c_int, c_void};
+
+extern "C" {
+    /// As `PyObject_GenericGetAttr`; with `suppress`, null without an error where there is none.
+    fn _PyObject_GenericGetAttrWithDict(
+        obj: *mut ffi::PyObject,
+        name: *mut ffi::PyObject,
+        dict: *mut ffi::PyObject,
+        suppress: c_int,
+    ) -> *mut ffi::PyObject;
+    fn _PyType_Lookup(
+        class: *mut ffi::PyTypeObject,
+        name: *mut ffi::PyObject,
+    ) -> *mut ffi::PyObject;
+}
+
+/// Interned strings and the base's own `__getattr__`.
+struct Names {
+    tables: [Py<PyString>; 3],
+    hooked: Py<PyString>,
+    forward: Py<PyString>,
+    getattr: Py<PyString>,
+    getattribute: Py<PyString>,
+    base_getattr: Py<PyAny>,
+    base_getattribute: Py<PyAny>,
+    quick: ffi::getattrofunc,
+}
+
+static NAMES: PyOnceLock<Names> = PyOnceLock::new();
+
+/// An entry of `_parameters`, `_buffers` or `_modules`, in that order; null where there is none,
+/// with an error only where looking failed.
+// SAFETY: the caller is attached; both objects are alive.
+unsafe fn registered(
+    names: &Names,
+    obj: *mut ffi::PyObject,
+    name: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    let own = ffi::PyObject_GenericGetDict(obj, std::ptr::null_mut());
+    if own.is_null() {
+        return own;
+    }
+    let mut found = std::ptr::null_mut();
+    for key in &names.tables {
+        let table = ffi::PyDict_GetItemWithError(own, key.as_ptr());
+        if table.is_null() {
+            if ffi::PyErr_Occurred().is_null() {
+                continue;
+            }
+            break;
+        }
+        if ffi::PyDict_CheckExact(table) != 0 {
+            found = ffi::PyDict_GetItemWithError(table, name);
+            ffi::Py_XINCREF(found);
+        } else {
+            // Someone put a mapping of their own there.
+            match ffi::PySequence_Contains(table, name) {
+                0 => {}
+                1 => found = ffi::PyObject_GetItem(table, name),
+                _ => break,
+            }
+        }
+        if !found.is_null() || !ffi::PyErr_Occurred().is_null() {
+            break;
+        }
+    }
+    ffi::Py_DECREF(own);
+    found
+}
+
+// SAFETY: the interpreter calls this attached, with live objects.
+unsafe fn missing(obj: *mut ffi::PyObject, name: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    let py = Python::assume_attached();
+    guard(py, || {
+        let class = Bound::from_borrowed_ptr(py, obj).get_type();
+        let name = Bound::from_borrowed_ptr(py, name);
+        Err(PyAttributeError::new_err(format!(
+            "'{}' object has no attribute '{}'",
+            class.name()?,
+            name.str()?
+        )))
+    })
+}
+
+/// The slot of classes whose `__getattr__` is the base's: the usual places first.
+// SAFETY: the interpreter calls this attached, with live objects.
+unsafe extern "C" fn get_attribute(
+    obj: *mut ffi::PyObject,
+    name: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    let found = _PyObject_GenericGetAttrWithDict(obj, name, std::ptr::null_mut(), 1);
+    if !found.is_null() || !ffi::PyErr_Occurred().is_null() {
+        return found;
+    }
+    get_registered(obj, name)
+}
+
+/// `__getattr__`.
+// SAFETY: the interpreter calls this attached, with live objects.
+unsafe extern "C" fn get_registered(
+    obj: *mut ffi::PyObject,
+    name: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    let Some(names) = NAMES.get(Python::assume_attached()) else {
+        return missing(obj, name);
+    };
+    let found = registered(names, obj, name);
+    if !found.is_null() || !ffi::PyErr_Occurred().is_null() {
+        return found;
+    }
+    missing(obj, name)
+}
+
+/// `__call__`: `forward`, or where the flag `_hooked` is up `_call_hooked`. An error that passes
+/// is noted by `_name_path`.
+// SAFETY: the interpreter calls this attached, with live objects.
+unsafe extern "C" fn call(
+    obj: *mut ffi::PyObject,
+    args: *mut ffi::PyObject,
+    kwargs: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    let py = Python::assume_attached();
+    let Some(names) = NAMES.get(py) else {
+        return missing(obj, args);
+    };
+    let hooked = ffi::PyObject_GetAttr(obj, names.hooked.as_ptr());
+    if hooked.is_null() {
+        return hooked;
+    }
+    let flag = match hooked == ffi::Py_False() {
+        true => 0,
+        false => ffi::PyObject_IsTrue(hooked),
+    };
+    ffi::Py_DECREF(hooked);
+    let result = match flag {
+        0 => forward(names, obj, args, kwargs),
+        1 => call_hooked(py, obj, args, kwargs),
+        _ => std::ptr::null_mut(),
+    };
+    if result.is_null() {
+        note(py, obj);
+    }
+    result
+}
+
+// SAFETY: as for `call`.
+unsafe fn forward(
+    names: &Names,
+    obj: *mut ffi::PyObject,
+    args: *mut ffi::PyObject,
+    kwargs: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    let name = names.forward.as_ptr();
+    let class = ffi::Py_TYPE(obj);
+    let function = _PyType_Lookup(class, name);
+    let n = ffi::PyTuple_GET_SIZE(args) as usize;
+    const MOST: usize = 6;
+    // A plain function of the class that the instance does not hide needs no bound method.
+    let plain = !function.is_null()
+        && ffi::PyFunction_Check(function) != 0
+        && kwargs.is_null()
+        && n < MOST
+        && (*class)
+            .tp_getattro
+            .is_some_and(|f| std::ptr::fn_addr_eq(f, names.quick))
+        && !hides(obj, name);
+    if plain {
+        let mut stack = [std::ptr::null_mut(); MOST];
+        stack[0] = obj;
+        for (i, slot) in stack[1..=n].iter_mut().enumerate() {
+            *slot = ffi::PyTuple_GET_ITEM(args, i as ffi::Py_ssize_t);
+        }
+        ffi::Py_INCREF(function);
+        let null = std::ptr::null_mut();
+        let result = ffi::PyObject_Vectorcall(function, stack.as_ptr(), n + 1, null);
+        ffi::Py_DECREF(function);
+        return result;
+    }
+    let method = ffi::PyObject_GetAttr(obj, name);
+    if method.is_null() {
+        return method;
+    }
+    let result = ffi::PyObject_Call(method, args, kwargs);
+    ffi::Py_DECREF(method);
+    result
+}
+
+/// Whether the instance has an attribute of its own by this name, or may have.
+// SAFETY: as for `call`.
+unsafe fn hides(obj: *mut ffi::PyObject, name: *mut ffi::PyObject) -> bool {
+    let own = ffi::PyObject_GenericGetDict(obj, std::ptr::null_mut());
+    if own.is_null() {
+        ffi::PyErr_Clear();
+        return true;
+    }
+    let found = ffi::PyDict_GetItemWithError(own, name);
+    ffi::Py_DECREF(own);
+    if found.is_null() && !ffi::PyErr_Occurred().is_null() {
+        ffi::PyErr_Clear();
+        return true;
+    }
+    !found.is_null()
+}
+
+// SAFETY: as for `call`.
+unsafe fn call_hooked(
+    py: Python<'_>,
+    obj: *mut ffi::PyObject,
+    args: *mut ffi::PyObject,
+    kwargs: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    guard(py, || {
+        let args = Bound::from_borrowed_ptr(py, args);
+        let kwargs = match kwargs.is_null() {
+            true => pyo3::types::PyDict::new(py).into_any(),
+            false => Bound::from_borrowed_ptr(py, kwargs),
+        };
+        let module = Bound::from_borrowed_ptr(py, obj);
+        Ok(module
+            .call_method1("_call_hooked", (args, kwargs))?
+            .unbind())
+    })
+}
+
+/// Lets the module add to the error in flight where it happened.
+// SAFETY: as for `call`, with an error set.
+#[cold]
+unsafe fn note(py: Python<'_>, obj: *mut ffi::PyObject) {
+    let Some(error) = PyErr::take(py) else { return };
+    if error.is_instance_of::<pyo3::exceptions::PyException>(py) {
+        let module = Bound::from_borrowed_ptr(py, obj);
+        if let Err(e) = module.call_method1("_name_path", (error.value(py),)) {
+            return e.restore(py);
+        }
+    }
+    error.restore(py);
+}
+
+/// Gives a class whose attribute lookup is the base's the quick slot. Assigning `__getattr__` to
+/// a class later makes Python take the slot back.
+#[pyfunction]
+fn _quick_attributes(py: Python<'_>, class: &Bound<'_, PyType>) {
+    let Some(names) = NAMES.get(py) else { return };
+    // SAFETY: a live class of the interpreter we hold; the slot keeps to Python's meaning, for
+    // both methods behind it are the ones that it stands for.
+    unsafe {
+        let ty = class.as_type_ptr();
+        if _PyType_Lookup(ty, names.getattr.as_ptr()) == names.base_getattr.as_ptr()
+            && _PyType_Lookup(ty, names.getattribute.as_ptr()) == names.base_getattribute.as_ptr()
+        {
+            (*ty).tp_getattro = Some(names.quick);
+        }
+    }
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = m.py();
+    let methods = Box::leak(Box::new([
+        ffi::PyMethodDef {
+            ml_name: c"__getattr__".as_ptr(),
+            ml_meth: ffi::PyMethodDefPointer {
+                PyCFunction: get_registered,
+            },
+            ml_flags: ffi::METH_O,
+            ml_doc: std::ptr::null(),
+        },
+        // SAFETY: an entry of zeros ends the list.
+        unsafe { std::mem::zeroed() },
+    ]));
+    let slot = |slot: c_int, pfunc: *mut c_void| ffi::PyType_Slot { slot, pfunc };
+    let mut slots = [
+        slot(ffi::Py_tp_call, call as *mut c_void),
+        slot(ffi::Py_tp_methods, methods.as_mut_ptr().cast()),
+        slot(0, std::ptr::null_mut()),
+    ];
+    let mut spec = ffi::PyType_Spec {
+        name: c"pytensorlib._C._ModuleBase".as_ptr().cast::<c_char>(),
+        basicsize: std::mem::size_of::<ffi::PyObject>() as c_int,
+        itemsize: 0,
+        flags: (ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_BASETYPE) as _,
+        slots: slots.as_mut_ptr(),
+    };
+    // SAFETY: the spec is complete and its tables live for ever.
+    let class = unsafe {
+        let class = ffi::PyType_FromSpec(&mut spec);
+        Bound::from_owned_ptr_or_err(py, class)?
+    };
+    let intern = |s| PyString::intern(py, s).unbind();
+    // Taken from the classes themselves, where they are found again by identity.
+    let of = |class: &Bound<'_, PyAny>, name: &str| -> PyResult<Py<PyAny>> {
+        Ok(class.getattr("__dict__")?.get_item(name)?.unbind())
+    };
+    let object = py.get_type::<PyAny>();
+    let _ = NAMES.set(
+        py,
+        Names {
+            tables: ["_parameters", "_buffers", "_modules"].map(intern),
+            hooked: intern("_hooked"),
+            forward: intern("forward"),
+            getattr: intern("__getattr__"),
+            getattribute: intern("__getattribute__"),
+            base_getattr: of(&class, "__getattr__")?,
+            base_getattribute: of(object.as_any(), "__getattribute__")?,
+            quick: get_attribute,
+        },
+    );
+    m.add("_ModuleBase", class)?;
+    m.add_function(wrap_pyfunction!(_quick_attributes, m)?)?;
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! Making and freeing the Python objects of tensors: every op makes one, and PyO3's general way
+//! costs as much as a small kernel.
+
+use crate::tensor::PyTensor;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pytensorlib_core::tensor::Tensor;
+use std::cell::UnsafeCell;
+
+/// Most freed objects that are kept for reuse.
+const KEPT: usize = 64;
+
+struct Class {
+    ty: *mut ffi::PyTypeObject,
+    /// From an object's start to its `PyTensor`, its dict and its list of weak references.
+    offset: usize,
+    dict: usize,
+    weak: usize,
+    free: [*mut ffi::PyObject; KEPT],
+    len: usize,
+}
+
+struct Cell(UnsafeCell<Class>);
+
+// SAFETY: touched only while the interpreter is held.
+unsafe impl Sync for Cell {}
+
+static CLASS: Cell = Cell(UnsafeCell::new(Class {
+    ty: std::ptr::null_mut(),
+    offset: 0,
+    dict: 0,
+    weak: 0,
+    free: [std::ptr::null_mut(); KEPT],
+    len: 0,
+}));
+
+/// A new object of the class itself around a tensor.
+#[inline]
+pub fn make(py: Python<'_>, t: Tensor) -> PyResult<Bound<'_, PyTensor>> {
+    // SAFETY: the interpreter is held. An object from the list had all of it freed but its memory;
+    // a fresh one is zeros, which `__traverse__` expects until it is filled.
+    unsafe {
+        // No reference: allocating may run the collector, which frees other objects.
+        let class = CLASS.0.get();
+        if (*class).len == 0 {
+            let object = ffi::PyType_GenericAlloc((*class).ty, 0);
+            if object.is_null() {
+                return Err(PyErr::fetch(py));
+            }
+            let at = object.byte_add((*class).offset).cast::<PyTensor>();
+            at.write(PyTensor::of(t, object));
+            return Ok(Bound::from_owned_ptr(py, object).cast_into_unchecked());
+        }
+        (*class).len -= 1;
+        let object = (*class).free[(*class).len];
+        let at = object.byte_add((*class).offset).cast::<PyTensor>();
+        ffi::PyObject_Init(object, (*class).ty);
+        at.write(PyTensor::of(t, object));
+        ffi::PyObject_GC_Track(object.cast());
+        Ok(Bound::from_owned_ptr(py, object).cast_into_unchecked())
+    }
+}
+
+// SAFETY: the interpreter calls this once for an object without references, attached.
+unsafe extern "C" fn dealloc(object: *mut ffi::PyObject) {
+    ffi::PyObject_GC_UnTrack(object.cast());
+    let (offset, dict, weak) = {
+        let class = &*CLASS.0.get();
+        (class.offset, class.dict, class.weak)
+    };
+    let ty = ffi::Py_TYPE(object);
+    if !object
+        .byte_add(weak)
+        .cast::<*mut ffi::PyObject>()
+        .read()
+        .is_null()
+    {
+        ffi::PyObject_ClearWeakRefs(object);
+    }
+    let dict = object.byte_add(dict).cast::<*mut ffi::PyObject>();
+    let own = dict.replace(std::ptr::null_mut());
+    ffi::Py_XDECREF(own);
+    let tensor = object.byte_add(offset).cast::<PyTensor>();
+    // An object whose making failed half-way holds no tensor.
+    if !tensor.cast::<*const ()>().read().is_null() {
+        if (*tensor).is_plain() {
+            tensor.drop_in_place();
+        } else {
+            // Python objects may go with it, which PyO3 frees only where it knows of the thread;
+            // while the interpreter ends it keeps them.
+            let done = Python::try_attach(|_| tensor.drop_in_place());
+            if done.is_none() {
+                tensor.drop_in_place();
+            }
+        }
+    }
+    let class = &mut *CLASS.0.get();
+    if ty == class.ty && class.len < KEPT {
+        class.free[class.len] = object;
+        class.len += 1;
+    } else if let Some(free) = (*ty).tp_free {
+        free(object.cast());
+    }
+    ffi::Py_DECREF(ty.cast());
+}
+
+/// Takes the class over.
+pub fn install(py: Python<'_>, sample: Tensor) -> PyResult<()> {
+    let class = py.get_type::<PyTensor>();
+    let ty = class.as_type_ptr();
+    let object = Bound::new(py, PyTensor::new(sample))?;
+    // SAFETY: a live class with a dict and weak references, as its declaration says; all its
+    // objects have one layout.
+    unsafe {
+        let c = &mut *CLASS.0.get();
+        c.ty = ty;
+        c.offset = std::ptr::from_ref(object.get()).addr() - object.as_ptr().addr();
+        c.dict = (*ty).tp_dictoffset as usize;
+        c.weak = (*ty).tp_weaklistoffset as usize;
+        (*ty).tp_dealloc = Some(dealloc);
+    }
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! Python's operators on tensors, filled straight into the slots of the class: PyO3's wrapper
+//! costs 50 ns a call.
+
+use crate::bind;
+use crate::convert::operand;
+use crate::error::IntoPy;
+use crate::tensor::{guard, lift, wrap, PyTensor};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyFloat;
+use pytensorlib_core::dtype::Scalar;
+use pytensorlib_core::ops::pointwise::{apply, binary as op, compare};
+use std::ffi::{c_int, c_void};
+
+const ONE: Scalar = Scalar::Int(1);
+
+/// Operators that are one pointwise op.
+macro_rules! pointwise_slots {
+    ($($name:ident $op:expr;)*) => {
+        // SAFETY: the interpreter calls these attached, with live objects.
+        $(unsafe extern "C" fn $name(
+            a: *mut ffi::PyObject,
+            b: *mut ffi::PyObject,
+        ) -> *mut ffi::PyObject {
+            let py = Python::assume_attached();
+            guard(py, || {
+                let a = Bound::from_borrowed_ptr(py, a);
+                let b = Bound::from_borrowed_ptr(py, b);
+                let (Some(x), Some(y)) = (operand(&a)?, operand(&b)?) else {
+                    return Ok(py.NotImplemented());
+                };
+                wrap(py, apply($op, [&x, &y]).py()?)
+            })
+        })*
+    };
+}
+pointwise_slots! {
+    add op::Add { alpha: ONE };
+    subtract op::Sub { alpha: ONE };
+    multiply op::Mul;
+    divide op::Div;
+}
+
+/// Operators that are a method of either operand.
+macro_rules! method_slots {
+    ($($slot:ident $name:literal;)*) => {
+        // SAFETY: the interpreter calls these attached, with live objects.
+        $(unsafe extern "C" fn $slot(
+            a: *mut ffi::PyObject,
+            b: *mut ffi::PyObject,
+        ) -> *mut ffi::PyObject {
+            static METHOD: bind::Method = bind::Method::new($name);
+            binary_method(&METHOD, a, b)
+        })*
+    };
+}
+method_slots! {
+    floor_divide "floor_divide";
+    remainder "remainder";
+    and "bitwise_and";
+    or "bitwise_or";
+    xor "bitwise_xor";
+    shift_left "bitwise_left_shift";
+    shift_right "bitwise_right_shift";
+}
+
+// SAFETY: the interpreter calls this attached, with live objects.
+unsafe fn binary_method(
+    method: &'static bind::Method,
+    a: *mut ffi::PyObject,
+    b: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    let py = Python::assume_attached();
+    guard(py, || {
+        let a = Bound::from_borrowed_ptr(py, a);
+        let b = Bound::from_borrowed_ptr(py, b);
+        let (Some(a), Some(b)) = (lifted(&a, true)?, lifted(&b, false)?) else {
+            return Ok(py.NotImplemented());
+        };
+        method.call(py, &[a.as_ptr(), b.as_ptr()])
+    })
+}
+
+/// An operand as an argument: a tensor or a number as it is, an array as a tensor. A number that
+/// must be a tensor becomes one.
+fn lifted<'py>(o: &Bound<'py, PyAny>, tensor: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if crate::convert::is_tensor(o) || (!tensor && o.is_exact_instance_of::<PyFloat>()) {
+        return Ok(Some(o.clone()));
+    }
+    match operand(o)? {
+        None => Ok(None),
+        Some(t) if tensor => Ok(Some(wrap(o.py(), t)?.into_bound(o.py()))),
+        Some(_) => lift(o).map(Some),
+    }
+}
+
+// SAFETY: the interpreter calls this attached, with live objects.
+unsafe extern "C" fn matmul(a: *mut ffi::PyObject, b: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    static METHOD: bind::Method = bind::Method::new("matmul");
+    let py = Python::assume_attached();
+    for o in [a, b] {
+        let o = Bound::from_borrowed_ptr(py, o);
+        if !crate::convert::is_tensor(&o) && !crate::convert::is_ndarray(&o) {
+            return py.NotImplemented().into_ptr();
+        }
+    }
+    binary_method(&METHOD, a, b)
+}
+
+// SAFETY: the interpreter calls this attached, with live objects.
+unsafe extern "C" fn compare(
+    a: *mut ffi::PyObject,
+    b: *mut ffi::PyObject,
+    how: c_int,
+) -> *mut ffi::PyObject {
+    let py = Python::assume_attached();
+    guard(py, || {
+        let a = Bound::from_borrowed_ptr(py, a);
+        let b = Bound::from_borrowed_ptr(py, b);
+        let (Some(x), Some(y)) = (operand(&a)?, operand(&b)?) else {
+            return Ok(py.NotImplemented());
+        };
+        let x = [&x, &y];
+        let y = match how {
+            ffi::Py_LT => apply(compare::Lt, x),
+            ffi::Py_LE => apply(compare::Le, x),
+            ffi::Py_EQ => apply(compare::Eq, x),
+            ffi::Py_NE => apply(compare::Ne, x),
+            ffi::Py_GT => apply(compare::Gt, x),
+            _ => apply(compare::Ge, x),
+        };
+        wrap(py, y.py()?)
+    })
+}
+
+/// Puts the functions above into the slots of the class, and behind the methods that stand for
+/// them, from where subclasses take theirs.
+pub fn fill_slots(py: Python<'_>) -> PyResult<()> {
+    let class = py.get_type::<PyTensor>();
+    let ty = class.as_type_ptr();
+    let own = class.getattr("__dict__")?;
+    let behind = |name: &str, function: *mut c_void| -> PyResult<()> {
+        let method = own.get_item(name)?;
+        // SAFETY: the class defines the operator, so this is a slot's wrapper, checked below.
+        unsafe {
+            if ffi::Py_TYPE(method.as_ptr()) == &raw mut ffi::PyWrapperDescr_Type {
+                (*method.as_ptr().cast::<ffi::PyWrapperDescrObject>()).d_wrapped = function;
+            }
+        }
+        Ok(())
+    };
+    macro_rules! fill {
+        ($($slot:ident $function:ident $($name:literal)*;)*) => {
+            // SAFETY: a heap type owns its number methods; it has them, for the class defines
+            // operators.
+            $(unsafe { (*(*ty).tp_as_number).$slot = Some($function) };
+            $(behind($name, $function as *mut c_void)?;)*)*
+        };
+    }
+    fill! {
+        nb_add add "__add__" "__radd__";
+        nb_subtract subtract "__sub__" "__rsub__";
+        nb_multiply multiply "__mul__" "__rmul__";
+        nb_true_divide divide "__truediv__" "__rtruediv__";
+        nb_floor_divide floor_divide "__floordiv__" "__rfloordiv__";
+        nb_remainder remainder "__mod__" "__rmod__";
+        nb_and and "__and__" "__rand__";
+        nb_or or "__or__" "__ror__";
+        nb_xor xor "__xor__" "__rxor__";
+        nb_lshift shift_left "__lshift__" "__rlshift__";
+        nb_rshift shift_right "__rshift__" "__rrshift__";
+        nb_matrix_multiply matmul "__matmul__" "__rmatmul__";
+    }
+    // SAFETY: as above.
+    unsafe { (*ty).tp_richcompare = Some(compare) };
+    for name in ["__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"] {
+        behind(name, compare as *mut c_void)?;
+    }
+    Ok(())
+}
