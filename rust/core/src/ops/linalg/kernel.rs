@@ -81,17 +81,17 @@ fn eigh_params<T: Number>() -> Spec<SelfAdjointEvdParams, T> {
     Spec::new(p)
 }
 
-/// Memory for an algorithm, used again for the next matrix.
-struct Room(MemBuffer, usize);
+/// Memory for an algorithm, used again for the next matrix, with its size and alignment.
+struct Room(MemBuffer, usize, usize);
 
 impl Room {
     fn new() -> Self {
-        Room(MemBuffer::new(StackReq::EMPTY), 0)
+        Room(MemBuffer::new(StackReq::EMPTY), 0, 1)
     }
     fn get(&mut self, need: StackReq) -> &mut MemStack {
-        let size = need.unaligned_bytes_required();
-        if size > self.1 {
-            *self = Room(MemBuffer::new(need), size);
+        let (size, align) = (need.size_bytes(), need.align_bytes());
+        if size > self.1 || align > self.2 {
+            *self = Room(MemBuffer::new(need), size, align);
         }
         MemStack::new(&mut self.0)
     }
