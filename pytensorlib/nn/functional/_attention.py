@@ -80,11 +80,18 @@ def _check_shapes(
     return dims == 3
 
 
+def _batch_first(x: Tensor) -> bool:
+    """Whether batches come first in memory: products then read plain rows, and stay that way."""
+    return not x.is_contiguous() and x.transpose(0, 1).is_contiguous()
+
+
 def _project_packed(q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None) -> Any:
     """The three input projections from one stacked weight, in as few products as they allow."""
     width = q.size(-1)
     if k is v and q is k:
-        packed = _nn.linear(q, w, b)
+        turned = _batch_first(q)
+        packed = _nn.linear(q.transpose(0, 1) if turned else q, w, b)
+        packed = packed.transpose(0, 1) if turned else packed
         return packed.unflatten(-1, (3, width)).unbind(-2)
     weights = w.chunk(3)
     biases = (None,) * 3 if b is None else b.chunk(3)
@@ -233,9 +240,12 @@ def multi_head_attention_forward(
     def by_head(x: Tensor) -> Tensor:
         return x.contiguous().view(x.shape[0], heads, head_dim).transpose(0, 1)
 
-    q = by_head(q)
-    k = by_head(k) if static_k is None else _static(static_k, "static_k", heads, head_dim)
-    v = by_head(v) if static_v is None else _static(static_v, "static_v", heads, head_dim)
+    # The operator reads heads where they lie; the other ways want them one after the other.
+    strided = not (need_weights or add_zero_attn) and static_k is None and static_v is None
+    if not strided:
+        q = by_head(q)
+        k = by_head(k) if static_k is None else _static(static_k, "static_k", heads, head_dim)
+        v = by_head(v) if static_v is None else _static(static_v, "static_v", heads, head_dim)
     if add_zero_attn:
         zeros = pt.zeros((heads, 1, head_dim), dtype=k.dtype, device=k.device)
         k, v = pt.cat([k, zeros], dim=1), pt.cat([v, zeros], dim=1)
@@ -244,7 +254,7 @@ def multi_head_attention_forward(
         attn_mask = _nn.pad(attn_mask, (0, extra))
     if extra and key_padding_mask is not None:
         key_padding_mask = _nn.pad(key_padding_mask, (0, extra))
-    source_length = k.size(1)
+    source_length = k.size(0 if strided else 1)
 
     if key_padding_mask is not None:
         if tuple(key_padding_mask.shape) != (batch, source_length):
@@ -269,11 +279,19 @@ def multi_head_attention_forward(
                 attn_mask = attn_mask.unsqueeze(0)
             else:
                 attn_mask = attn_mask.view(batch, num_heads, -1, source_length)
-        split = [x.view(batch, num_heads, -1, head_dim) for x in (q, k, v)]
-        mixed = scaled_dot_product_attention(*split, attn_mask, p, is_causal).permute(2, 0, 1, 3)
-    out = mixed.contiguous().view(target_length * batch, width)
-    out = _nn.linear(out, out_proj_weight, out_proj_bias)
-    out = out.view(target_length, batch, out.size(1))
+        if strided:
+            split = [x.unflatten(-1, (num_heads, head_dim)).permute(1, 2, 0, 3) for x in (q, k, v)]
+        else:
+            split = [x.view(batch, num_heads, -1, head_dim) for x in (q, k, v)]
+        mixed = scaled_dot_product_attention(*split, attn_mask, p, is_causal)
+    if weights is None and _batch_first(query):
+        out = mixed.transpose(1, 2).reshape(batch, target_length, width)
+        out = _nn.linear(out, out_proj_weight, out_proj_bias).transpose(0, 1)
+    else:
+        mixed = mixed if weights is not None else mixed.permute(2, 0, 1, 3)
+        out = mixed.contiguous().view(target_length * batch, width)
+        out = _nn.linear(out, out_proj_weight, out_proj_bias)
+        out = out.view(target_length, batch, out.size(1))
     if weights is not None:
         weights = weights.view(batch, num_heads, target_length, source_length)
         weights = weights.mean(dim=1) if average_attn_weights else weights

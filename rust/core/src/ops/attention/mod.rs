@@ -1,7 +1,11 @@
 //! Attention: softmax(q k^T / sqrt(d) + mask) v.
 
+mod flash;
+mod kernel;
+mod product;
+
 use super::softmax::Softmax;
-use crate::autograd::Vjp;
+use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
 use crate::device::Device;
 use crate::dispatch;
@@ -11,9 +15,10 @@ use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::IsNegInf;
 use crate::ops::pointwise::ternary::where_;
-use crate::shape::{Dims, Show};
+use crate::shape::{broadcast, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{ensure, transfer, with_element};
+use smallvec::SmallVec;
 
 /// Softmax over the last dimension; a row of minus infinities gives zeros.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -82,15 +87,23 @@ impl Op for SafeSoftmax {
     }
 }
 
-/// Numbers to add to the scores: minus infinity where `keep` is false.
-fn additive(shape: &[usize], keep: &[bool], dtype: DType, device: Device) -> Result<Tensor> {
-    let values: Vec<f32> = keep
-        .iter()
-        .map(|&k| if k { 0.0 } else { f32::NEG_INFINITY })
-        .collect();
-    Tensor::from_slice(&values, shape, DType::F32)?
-        .to_dtype(dtype)?
-        .to_device(device)
+/// What a mask adds to the scores: minus infinity where a bool is false.
+fn additive(mask: &Tensor, dtype: DType) -> Result<Tensor> {
+    if mask.dtype() != DType::Bool {
+        return mask.to_dtype(dtype);
+    }
+    let zero = Tensor::number(0.0.into())?;
+    let low = Tensor::number(f64::NEG_INFINITY.into())?;
+    where_(mask, &zero, &low)?.to_dtype(dtype)
+}
+
+/// What a causal mask adds to scores of this size, in the type and place of `like`.
+fn below_diagonal(rows: usize, columns: usize, like: &Tensor) -> Result<Tensor> {
+    let low = Tensor::number(f64::NEG_INFINITY.into())?;
+    low.to_dtype(like.dtype())?
+        .to_device(like.device())?
+        .expand_to(&[rows, columns])?
+        .triu(1)
 }
 
 /// Repeats each head, so that there are as many as `heads`.
@@ -166,36 +179,16 @@ impl Call<'_> {
              {}",
             self.dropout
         );
-        let (length, source) = (q.size(q.ndim() - 2), k.size(k.ndim() - 2));
-        let mask = match self.mask {
-            _ if self.causal => {
-                let keep: Vec<bool> = (0..length)
-                    .flat_map(|i| (0..source).map(move |j| j <= i))
-                    .collect();
-                Some(additive(&[length, source], &keep, q.dtype(), q.device())?)
-            }
-            None => None,
-            Some(m) if m.dtype() == DType::Bool => {
-                let host = m.to_host()?.prepared(DType::U8)?;
-                // SAFETY: a contiguous tensor of bytes, read only.
-                let keep: Vec<bool> = unsafe { host.slice::<u8>() }
-                    .iter()
-                    .map(|&b| b != 0)
-                    .collect();
-                Some(additive(m.shape(), &keep, q.dtype(), q.device())?)
-            }
-            Some(m) => {
-                ensure!(
-                    m.dtype() == q.dtype() || m.dtype() == DType::F32,
-                    Runtime,
-                    "Expected attn_mask dtype to be bool or float or to match query dtype, but got \
-                     attn_mask.dtype: {} and  query.dtype: {} instead.",
-                    m.dtype().c_name(),
-                    q.dtype().c_name()
-                );
-                Some(m.to_dtype(q.dtype())?)
-            }
-        };
+        if let Some(m) = self.mask {
+            ensure!(
+                m.dtype() == DType::Bool || m.dtype() == q.dtype() || m.dtype() == DType::F32,
+                Runtime,
+                "Expected attn_mask dtype to be bool or float or to match query dtype, but got \
+                 attn_mask.dtype: {} and  query.dtype: {} instead.",
+                m.dtype().c_name(),
+                q.dtype().c_name()
+            );
+        }
         let (mut k, mut v) = (k.clone(), v.clone());
         if self.grouped {
             let heads = |t: &Tensor| t.ndim().checked_sub(3).map_or(0, |d| t.size(d));
@@ -209,22 +202,83 @@ impl Call<'_> {
                 Show(k.shape()),
                 Show(v.shape())
             );
-            (k, v) = (repeat_heads(&k, h)?, repeat_heads(&v, h)?);
+            if heads(&k) != heads(&v) || q.device() != Device::Cpu {
+                (k, v) = (repeat_heads(&k, h)?, repeat_heads(&v, h)?);
+            }
         }
         let width = q.size(q.ndim() - 1);
         let scale = self.scale.unwrap_or(1.0 / (width.max(1) as f64).sqrt());
+        let recorded = self.mask.is_some_and(|m| m.requires_grad() && mode::grad());
+        if q.device() == Device::Cpu && !recorded {
+            let (q, k, v) = self.aligned(q, &k, &v)?;
+            if flash::fits(&q, &k, &v, self.mask) {
+                return self.fused(&q, &k, &v, scale);
+            }
+        }
+        if self.grouped {
+            let h = q.size(q.ndim() - 3);
+            (k, v) = (repeat_heads(&k, h)?, repeat_heads(&v, h)?);
+        }
         // Half of the scale on each side keeps products of half types in range.
         let root = scale.abs().sqrt();
         let q = q.mul_scalar(root * scale.signum())?;
         let mut scores = q.matmul(&k.mul_scalar(root)?.turned()?)?;
-        if let Some(mask) = &mask {
-            scores = scores.add(mask)?;
+        if let Some(mask) = self.mask {
+            scores = scores.add(&additive(mask, q.dtype())?)?;
+        }
+        if self.causal {
+            let (rows, columns) = (q.size(q.ndim() - 2), k.size(k.ndim() - 2));
+            scores = scores.add(&below_diagonal(rows, columns, &q)?)?;
         }
         let mut weights = dispatch::call1(SafeSoftmax, &[&scores])?;
         if self.dropout > 0.0 {
             weights = weights.dropout(self.dropout, true)?;
         }
         weights.matmul(&v)
+    }
+
+    /// The three with the same leading dimensions, where they broadcast.
+    fn aligned(&self, q: &Tensor, k: &Tensor, v: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
+        // The heads of a group stay fewer.
+        let own = if self.grouped { 3 } else { 2 };
+        let lead = |t: &Tensor| Dims::from_slice(&t.shape()[..t.ndim() - own]);
+        let all = [q, k, v];
+        if all.iter().all(|t| lead(t) == lead(q)) {
+            return Ok((q.clone(), k.clone(), v.clone()));
+        }
+        let shape = match broadcast(&lead(q), &lead(k)).and_then(|s| broadcast(&s, &lead(v))) {
+            Ok(shape) => shape,
+            Err(_) => return Ok((q.clone(), k.clone(), v.clone())),
+        };
+        let wide = |t: &Tensor| {
+            let mut shape = shape.clone();
+            shape.extend_from_slice(&t.shape()[t.ndim() - own..]);
+            t.expand_to(&shape)
+        };
+        Ok((wide(q)?, wide(k)?, wide(v)?))
+    }
+
+    fn fused(&self, q: &Tensor, k: &Tensor, v: &Tensor, scale: f64) -> Result<Tensor> {
+        let factor = if self.dropout > 0.0 {
+            let mut shape = q.shape().clone();
+            if let Some(last) = shape.last_mut() {
+                *last = k.size(k.ndim() - 2);
+            }
+            let ones = Tensor::zeros(&shape, q.dtype(), q.device())?.add_scalar(1.0)?;
+            Some(ones.dropout(self.dropout, true)?)
+        } else {
+            None
+        };
+        let op = flash::Flash {
+            scale,
+            causal: self.causal,
+            mask: self.mask.is_some(),
+            factor: factor.is_some(),
+        };
+        let mut x: SmallVec<[&Tensor; 5]> = SmallVec::from_slice(&[q, k, v]);
+        x.extend(self.mask);
+        x.extend(&factor);
+        Ok(dispatch::call(op, &x)?.swap_remove(0))
     }
 }
 
