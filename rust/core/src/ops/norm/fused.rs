@@ -1,7 +1,8 @@
 //! The operator of all normalisations and its gradient.
 
-use super::kernel::{self, Sizes};
+use super::kernel::{Columns, Data, Line, Rows, RowsBackward, Sizes};
 use crate::autograd::{mode, Vjp};
+use crate::cpu::elements::Element;
 use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::DType;
@@ -9,6 +10,7 @@ use crate::error::Result;
 use crate::gpu::kernels::norm::{self as launch, Groups};
 use crate::gpu::Gpu;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::conv::Ptr;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::unary::Rsqrt;
 use crate::tensor::Tensor;
@@ -212,23 +214,6 @@ pub(super) fn values(t: Option<&&Tensor>, dtype: DType) -> Result<Option<Tensor>
     t.map(|t| t.prepared(dtype)).transpose()
 }
 
-/// The tensor itself, or one of the computing type to be copied into it.
-pub(super) fn target(y: &Tensor, t: DType) -> Result<Tensor> {
-    if y.dtype() == t {
-        Ok(y.clone())
-    } else {
-        Tensor::empty(y.shape(), t, y.device())
-    }
-}
-
-pub(super) fn finish(y: &Tensor, computed: &Tensor) -> Result<()> {
-    if y.dtype() == computed.dtype() {
-        Ok(())
-    } else {
-        y.write_from(computed)
-    }
-}
-
 impl Op for Norm {
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         let meta = TensorMeta::of(x[0]);
@@ -242,40 +227,56 @@ impl Op for Norm {
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let t = x[0].dtype().compute();
-        let a = x[0].prepared(t)?;
+        let a = x[0].prepared(x[0].dtype())?;
         let w = values(x[1..].first().filter(|_| self.weight), t)?;
         let b = values(x.get(1 + self.weight as usize).filter(|_| self.bias), t)?;
-        let out = target(&y[0], t)?;
         let s = self.sizes();
+        let (from, to) = (Data::new(&a), Data::new(&y[0]));
         with_float!(t, "norm", T => {
-            // SAFETY: contiguous tensors of type T; the outputs are this call's own.
+            // SAFETY: contiguous tensors of type T or of that of x; the outputs are this call's
+            // own, and there is one statistic for each row or channel.
             unsafe {
-                let (a, out) = (a.slice::<T>(), out.slice_mut::<T>());
                 let (w, b) = (w.as_ref().map(|w| w.slice::<T>()), b.as_ref().map(|b| b.slice::<T>()));
-                let stats = [1, 2, 3].map(|i| y[i].slice_mut::<T>());
+                let stats = [1, 2, 3].map(|i| Ptr(y[i].ptr::<T>()));
                 if let Over::Rows { centered } = self.over {
-                    kernel::rows(s, self.eps, centered, a, w, b, out, stats);
-                } else {
-                    let [mean, rstd, var] = stats;
-                    if self.over == Over::Given {
-                        let first = 1 + self.weight as usize + self.bias as usize;
-                        mean.copy_from_slice(x[first].prepared(t)?.slice::<T>());
-                        var.copy_from_slice(x[first + 1].prepared(t)?.slice::<T>());
-                    } else {
-                        kernel::column_stats(s, a, mean, var);
-                    }
-                    let (mut scale, mut shift) = (Vec::new(), Vec::new());
-                    for c in 0..s.channels() {
-                        use crate::cpu::elements::Element;
-                        rstd[c] = T::of_f64(1.0 / (Element::to_f64(var[c]) + self.eps).sqrt());
-                        scale.push(w.map_or(rstd[c], |w| w[c] * rstd[c]));
-                        shift.push(b.map_or(T::default(), |b| b[c]));
-                    }
-                    kernel::columns(s, a, mean, &scale, &shift, out);
+                    Rows { s, eps: self.eps, centered, x: from, weight: w, bias: b, y: to, stats }
+                        .run();
+                    return Ok(());
                 }
+                let [mean, rstd, var] = &stats;
+                let line = |c: usize, v: f64| {
+                    let k = T::of_f64(1.0 / (v + self.eps).sqrt());
+                    *rstd.at(c) = k;
+                    *var.at(c) = T::of_f64(v);
+                    Line {
+                        k: w.map_or(k, |w| w[c] * k),
+                        a: b.map_or(T::default(), |b| b[c]),
+                        b: T::default(),
+                    }
+                };
+                let job = Columns { s, x: from, g: None, mean: Ptr(mean.at(0)), y: to };
+                if self.over == Over::Given {
+                    let first = 1 + self.weight as usize + self.bias as usize;
+                    let given = [x[first].prepared(t)?, x[first + 1].prepared(t)?];
+                    let [m, v] = [given[0].slice::<T>(), given[1].slice::<T>()];
+                    let lines: Vec<Line<T>> = (0..s.channels())
+                        .map(|c| {
+                            *mean.at(c) = m[c];
+                            line(c, Element::to_f64(v[c]))
+                        })
+                        .collect();
+                    job.write(&lines);
+                    return Ok(());
+                }
+                let count = (s.n * s.inner) as f64;
+                job.run(|c, [m, square]| {
+                    *mean.at(c) = T::of_f64(m);
+                    // As rounded, since it is what the gradients will be computed with.
+                    line(c, Element::to_f64(T::of_f64(square / count)))
+                });
             }
         });
-        finish(&y[0], &out)
+        Ok(())
     }
 
     fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -362,41 +363,54 @@ impl Op for NormGrad {
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let t = x[1].dtype().compute();
-        let (g, a) = (x[0].prepared(t)?, x[1].prepared(t)?);
+        let (g, a) = (x[0].prepared(x[0].dtype())?, x[1].prepared(x[1].dtype())?);
         let w = values(x.get(4), t)?;
-        let dx = target(&y[0], t)?;
         let s = self.norm.sizes();
+        let (g, a, to) = (Data::new(&g), Data::new(&a), Data::new(&y[0]));
         with_float!(t, "norm", T => {
-            // SAFETY: contiguous tensors of type T; the outputs are this call's own.
+            // SAFETY: contiguous tensors of type T or of those of g and x; the outputs are this
+            // call's own.
             unsafe {
-                let (g, a, dx) = (g.slice::<T>(), a.slice::<T>(), dx.slice_mut::<T>());
                 let (mean, rstd) = (x[2].slice::<T>(), x[3].slice::<T>());
                 let w = w.as_ref().map(|w| w.slice::<T>());
-                let (dw, db): (&mut [T], &mut [T]) = match self.affine {
-                    true => (y[1].slice_mut::<T>(), y[2].slice_mut::<T>()),
-                    false => (&mut [], &mut []),
-                };
                 if let Over::Rows { centered } = self.norm.over {
-                    kernel::rows_backward(s, centered, g, a, w, mean, rstd, dx, dw, db);
-                } else {
-                    let training = self.norm.over == Over::Columns;
-                    let (mut vw, mut vb) = (Vec::new(), Vec::new());
-                    let (dw, db) = if self.affine {
-                        (dw, db)
-                    } else {
-                        vw.resize(s.channels(), T::default());
-                        vb.resize(s.channels(), T::default());
-                        (&mut vw[..], &mut vb[..])
+                    let (dw, db): (&mut [T], &mut [T]) = match self.affine {
+                        true => (y[1].slice_mut::<T>(), y[2].slice_mut::<T>()),
+                        false => (&mut [], &mut []),
                     };
-                    if training || self.affine {
-                        kernel::column_grads(s, g, a, mean, rstd, dw, db);
+                    RowsBackward { s, centered, g, x: a, weight: w, mean, rstd, dx: to }
+                        .run(dw, db);
+                    return Ok(());
+                }
+                let training = self.norm.over == Over::Columns;
+                let job = Columns { s, x: a, g: Some((g, rstd)), mean: Ptr(x[2].ptr::<T>()), y: to };
+                let count = (s.n * s.inner) as f64;
+                let (dw, db) = match self.affine {
+                    true => (Some(Ptr(y[1].ptr::<T>())), Some(Ptr(y[2].ptr::<T>()))),
+                    false => (None, None),
+                };
+                let line = |c: usize, [sum, normal]: [f64; 2]| {
+                    if let (Some(dw), Some(db)) = (&dw, &db) {
+                        *dw.at(c) = T::of_f64(normal);
+                        *db.at(c) = T::of_f64(sum);
                     }
-                    let sums = training.then_some((&*dw, &*db));
-                    kernel::column_input(s, g, a, mean, rstd, w, sums, dx);
+                    // Given statistics are constants: only the factor is left.
+                    let of = |v: f64| T::of_f64(if training { v / count } else { 0.0 });
+                    Line {
+                        k: w.map_or(rstd[c], |w| w[c] * rstd[c]),
+                        a: of(sum),
+                        b: of(normal * Element::to_f64(rstd[c])),
+                    }
+                };
+                if training || self.affine {
+                    job.run(line);
+                } else {
+                    let lines: Vec<Line<T>> = (0..s.channels()).map(|c| line(c, [0.0; 2])).collect();
+                    job.write(&lines);
                 }
             }
         });
-        finish(&y[0], &dx)
+        Ok(())
     }
 
     fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {

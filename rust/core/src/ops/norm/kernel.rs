@@ -3,10 +3,13 @@
 //! A tensor is seen as (n, groups, d, inner); there is one weight for each (group, d). Rows are
 //! the (d, inner) planes; columns are what one (group, d) selects.
 
-use crate::cpu::elements::Compute;
+use crate::cpu::elements::{load, store, Compute};
 use crate::cpu::pool::parallel_for;
+use crate::dtype::DType;
+use crate::per_level;
 use crate::ops::conv::Ptr;
-use std::ops::{Add, AddAssign, Div, Mul, Sub};
+use crate::tensor::Tensor;
+use std::ops::{Add, AddAssign, Div, Mul, Range, Sub};
 
 /// A floating type that kernels compute in.
 pub trait Float:
@@ -21,23 +24,48 @@ pub trait Float:
 impl Float for f32 {}
 impl Float for f64 {}
 
-/// The sum of `f(0..n)` in sixteen lanes.
+/// Sums are taken in this many lanes.
+const LANES: usize = 32;
+
+/// The sums of both parts of `f(0..n)`.
+#[inline(always)]
+fn totals<T: Float>(n: usize, f: impl Fn(usize) -> [T; 2]) -> [f64; 2] {
+    let (mut a, mut b) = ([T::default(); LANES], [T::default(); LANES]);
+    let whole = n / LANES * LANES;
+    let mut i = 0;
+    while i < whole {
+        for j in 0..LANES {
+            let [x, y] = f(i + j);
+            a[j] += x;
+            b[j] += y;
+        }
+        i += LANES;
+    }
+    for j in whole..n {
+        let [x, y] = f(j);
+        a[j - whole] += x;
+        b[j - whole] += y;
+    }
+    let join = |lanes: &[T]| lanes.iter().fold(0.0, |s, l| s + l.to_f64());
+    [join(&a), join(&b)]
+}
+
+/// The sum of `f(0..n)` in lanes.
 #[inline(always)]
 pub fn total<T: Float>(n: usize, f: impl Fn(usize) -> T) -> f64 {
-    let mut lanes = [T::default(); 16];
-    let whole = n / 16 * 16;
+    let mut lanes = [T::default(); LANES];
+    let whole = n / LANES * LANES;
     let mut i = 0;
     while i < whole {
         for (j, lane) in lanes.iter_mut().enumerate() {
             *lane += f(i + j);
         }
-        i += 16;
+        i += LANES;
     }
-    let mut sum = 0.0;
     for j in whole..n {
-        sum += f(j).to_f64();
+        lanes[j - whole] += f(j);
     }
-    lanes.iter().fold(sum, |s, l| s + l.to_f64())
+    lanes.iter().fold(0.0, |s, l| s + l.to_f64())
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -60,355 +88,561 @@ impl Sizes {
     }
 }
 
-/// Calls `f` on parts of `0..n`, whose number depends on sizes alone.
-fn parts(n: usize, work: usize) -> (usize, usize) {
-    let count = (n * work / (1 << 15)).clamp(1, 32).min(n.max(1));
-    (count, n.div_ceil(count))
+/// A contiguous tensor of any float type, read and written a row at a time.
+#[derive(Clone, Copy)]
+pub struct Data {
+    ptr: *mut u8,
+    dtype: DType,
 }
 
-/// Normalises each row; `centered` also subtracts the mean.
-///
-/// # Safety
-/// The slices have the sizes that `s` names; empty weight or bias means none.
-#[allow(clippy::too_many_arguments)]
-pub fn rows<T: Float>(
-    s: Sizes,
-    eps: f64,
-    centered: bool,
-    x: &[T],
-    weight: Option<&[T]>,
-    bias: Option<&[T]>,
-    y: &mut [T],
-    stats: [&mut [T]; 3],
-) {
-    let len = s.row();
-    let y = Ptr(y.as_mut_ptr());
-    let [mean, rstd, var] = stats.map(|v| Ptr(v.as_mut_ptr()));
-    parallel_for(s.rows(), (1 << 14) / len.max(1) + 1, |range| {
+// SAFETY: threads read, or write disjoint rows.
+unsafe impl Sync for Data {}
+
+impl Data {
+    pub fn new(t: &Tensor) -> Data {
+        Data {
+            ptr: t.bytes_ptr(),
+            dtype: t.dtype(),
+        }
+    }
+
+    fn direct<T: Float>(&self) -> bool {
+        self.dtype == T::DTYPE
+    }
+
+    /// Elements `range`, in `buffer` where they have to be converted.
+    // SAFETY: they lie inside the tensor, and nobody writes them meanwhile.
+    #[inline(always)]
+    unsafe fn read<'a, T: Float>(&self, range: Range<usize>, buffer: &'a mut Vec<T>) -> &'a [T] {
+        let n = range.len();
+        if self.direct::<T>() {
+            return std::slice::from_raw_parts(self.ptr.cast::<T>().add(range.start), n);
+        }
+        buffer.resize(n, T::default());
+        let size = self.dtype.size();
+        let from = self.ptr.add(range.start * size);
+        load(self.dtype, from, size as isize, n, buffer.as_mut_ptr());
+        buffer
+    }
+
+    /// Lets `f` fill elements `range`, in `buffer` where they have to be converted.
+    // SAFETY: they lie inside the tensor and belong to this thread.
+    #[inline(always)]
+    unsafe fn write<T: Float>(
+        &self,
+        range: Range<usize>,
+        buffer: &mut Vec<T>,
+        f: impl FnOnce(&mut [T]),
+    ) {
+        let n = range.len();
+        if self.direct::<T>() {
+            let to = self.ptr.cast::<T>().add(range.start);
+            return f(std::slice::from_raw_parts_mut(to, n));
+        }
+        buffer.resize(n, T::default());
+        f(buffer);
+        let size = self.dtype.size();
+        let to = self.ptr.add(range.start * size);
+        store(self.dtype, to, size as isize, n, buffer.as_ptr());
+    }
+}
+
+/// Normalisation of rows; `centered` also subtracts the mean.
+pub struct Rows<'a, T> {
+    pub s: Sizes,
+    pub eps: f64,
+    pub centered: bool,
+    pub x: Data,
+    pub weight: Option<&'a [T]>,
+    pub bias: Option<&'a [T]>,
+    pub y: Data,
+    /// Mean, reciprocal deviation and variance of each row.
+    pub stats: [Ptr<T>; 3],
+}
+
+impl<T: Float> Rows<'_, T> {
+    /// # Safety
+    /// Tensors and slices have the sizes that `s` names; the outputs are this call's own.
+    pub unsafe fn run(&self) {
+        let grain = (1 << 14) / self.s.row().max(1) + 1;
+        parallel_for(self.s.rows(), grain, |range| {
+            // SAFETY: the caller's; rows of different ranges are disjoint.
+            unsafe { normal_rows(self, range) }
+        });
+    }
+}
+
+per_level! {
+    // SAFETY: as for `Rows::run`; the rows belong to this thread.
+    fn normal_rows[T: Float](job: &Rows<T>, range: Range<usize>) {
+        let (s, len) = (job.s, job.s.row());
+        let (mut bx, mut by) = (Vec::<T>::new(), Vec::<T>::new());
         for r in range {
-            let x = &x[r * len..(r + 1) * len];
-            // SAFETY: row `r` belongs to this range alone.
-            let y = unsafe { std::slice::from_raw_parts_mut(y.at(r * len), len) };
-            // SAFETY: indices stay below the row's length.
-            let at = |i: usize| unsafe { *x.get_unchecked(i) };
-            let m = if centered {
+            let x = job.x.read(r * len..(r + 1) * len, &mut bx);
+            let at = |i: usize| *x.get_unchecked(i);
+            let m = if job.centered {
                 total(len, at) / len as f64
             } else {
                 0.0
             };
             let mt = T::of_f64(m);
             let v = total(len, |i| (at(i) - mt) * (at(i) - mt)) / len as f64;
-            let inverse = 1.0 / (v + eps).sqrt();
-            // SAFETY: one element for each row.
-            unsafe {
-                *mean.at(r) = mt;
-                *rstd.at(r) = T::of_f64(inverse);
-                *var.at(r) = T::of_f64(v);
-            }
+            let inverse = 1.0 / (v + job.eps).sqrt();
             let k = T::of_f64(inverse);
+            let [mean, rstd, var] = &job.stats;
+            *mean.at(r) = mt;
+            *rstd.at(r) = k;
+            *var.at(r) = T::of_f64(v);
             let first = r % s.groups * s.d;
-            if s.inner == 1 {
-                let w = weight.map(|w| &w[first..first + s.d]);
-                let b = bias.map(|b| &b[first..first + s.d]);
-                match (w, b) {
-                    (Some(w), Some(b)) => {
-                        for (((y, &x), &w), &b) in y.iter_mut().zip(x).zip(w).zip(b) {
-                            *y = (x - mt) * k * w + b;
+            let w = job.weight.map(|w| &w[first..first + s.d]);
+            let b = job.bias.map(|b| &b[first..first + s.d]);
+            job.y.write(r * len..(r + 1) * len, &mut by, |y| {
+                if s.inner == 1 {
+                    match (w, b) {
+                        (Some(w), Some(b)) => {
+                            for (((y, &x), &w), &b) in y.iter_mut().zip(x).zip(w).zip(b) {
+                                *y = (x - mt) * k * w + b;
+                            }
+                        }
+                        (Some(w), None) => {
+                            for ((y, &x), &w) in y.iter_mut().zip(x).zip(w) {
+                                *y = (x - mt) * k * w;
+                            }
+                        }
+                        (None, Some(b)) => {
+                            for ((y, &x), &b) in y.iter_mut().zip(x).zip(b) {
+                                *y = (x - mt) * k + b;
+                            }
+                        }
+                        (None, None) => {
+                            for (y, &x) in y.iter_mut().zip(x) {
+                                *y = (x - mt) * k;
+                            }
                         }
                     }
-                    (Some(w), None) => {
-                        for ((y, &x), &w) in y.iter_mut().zip(x).zip(w) {
-                            *y = (x - mt) * k * w;
-                        }
-                    }
-                    (None, b) => {
-                        for (i, (y, &x)) in y.iter_mut().zip(x).enumerate() {
-                            *y = (x - mt) * k + b.map_or(T::default(), |b| b[i]);
-                        }
+                    return;
+                }
+                for d in 0..s.d {
+                    let k = w.map_or(k, |w| k * w[d]);
+                    let b = b.map_or(T::default(), |b| b[d]);
+                    let span = d * s.inner..(d + 1) * s.inner;
+                    for (y, &x) in y[span.clone()].iter_mut().zip(&x[span]) {
+                        *y = (x - mt) * k + b;
                     }
                 }
-                continue;
-            }
-            for d in 0..s.d {
-                let k = weight.map_or(k, |w| k * w[first + d]);
-                let b = bias.map_or(T::default(), |b| b[first + d]);
-                let span = d * s.inner..(d + 1) * s.inner;
-                for (y, &x) in y[span.clone()].iter_mut().zip(&x[span]) {
-                    *y = (x - mt) * k + b;
-                }
-            }
+            });
         }
-    });
+    }
 }
 
-/// Gradients of [`rows`]: of the input, and of weight and bias where slices are given.
-#[allow(clippy::too_many_arguments)]
-pub fn rows_backward<T: Float>(
-    s: Sizes,
-    centered: bool,
-    g: &[T],
-    x: &[T],
-    weight: Option<&[T]>,
-    mean: &[T],
-    rstd: &[T],
-    dx: &mut [T],
-    dw: &mut [T],
-    db: &mut [T],
-) {
-    let (len, channels) = (s.row(), s.channels());
-    // Whole samples per part, so that each part sees every channel equally.
-    let (count, per) = parts(s.n, s.groups * len);
-    let wanted = !dw.is_empty() || !db.is_empty();
-    let mut partial = vec![T::default(); if wanted { count * channels * 2 } else { 0 }];
-    let (dxp, pp) = (Ptr(dx.as_mut_ptr()), Ptr(partial.as_mut_ptr()));
-    parallel_for(count, 1, |range| {
-        for part in range {
-            let sums = if wanted {
-                // SAFETY: each part has its own sums.
-                unsafe { std::slice::from_raw_parts_mut(pp.at(part * channels * 2), channels * 2) }
-            } else {
-                &mut []
+/// Gradients of [`Rows`]: of the input, and of weight and bias where slices are given.
+pub struct RowsBackward<'a, T> {
+    pub s: Sizes,
+    pub centered: bool,
+    pub g: Data,
+    pub x: Data,
+    pub weight: Option<&'a [T]>,
+    pub mean: &'a [T],
+    pub rstd: &'a [T],
+    pub dx: Data,
+}
+
+impl<T: Float> RowsBackward<'_, T> {
+    /// # Safety
+    /// As for [`Rows::run`].
+    pub unsafe fn run(&self, dw: &mut [T], db: &mut [T]) {
+        let (rows, channels) = (self.s.rows(), self.s.channels());
+        // The number of parts depends on sizes alone, so sums do not depend on threads.
+        let count = (rows * self.s.row() / (1 << 15))
+            .clamp(1, 32)
+            .min(rows.max(1));
+        let per = rows.div_ceil(count);
+        let wanted = !dw.is_empty() || !db.is_empty();
+        let width = if wanted { channels * 2 } else { 0 };
+        let mut partial = vec![T::default(); count * width];
+        let sums = Ptr(partial.as_mut_ptr());
+        parallel_for(count, 1, |range| {
+            for part in range {
+                // SAFETY: each part has its own sums and rows.
+                unsafe {
+                    let sums = std::slice::from_raw_parts_mut(sums.at(part * width), width);
+                    let rows = (part * per).min(rows)..((part + 1) * per).min(rows);
+                    rows_grad(self, rows, sums);
+                }
+            }
+        });
+        for (j, out) in [dw, db].into_iter().enumerate() {
+            for (c, out) in out.iter_mut().enumerate() {
+                let sum: f64 = (0..count)
+                    .map(|p| partial[p * width + j * channels + c].to_f64())
+                    .sum();
+                *out = T::of_f64(sum);
+            }
+        }
+    }
+}
+
+per_level! {
+    // SAFETY: as for `RowsBackward::run`; rows and sums belong to this thread.
+    fn rows_grad[T: Float](job: &RowsBackward<T>, rows: Range<usize>, sums: &mut [T]) {
+        let (s, len) = (job.s, job.s.row());
+        let zero = T::default();
+        let (mut bg, mut bx, mut bo) = (Vec::<T>::new(), Vec::<T>::new(), Vec::<T>::new());
+        let wanted = !sums.is_empty();
+        let (sw, sb) = sums.split_at_mut(sums.len() / 2);
+        for r in rows {
+            let g = job.g.read(r * len..(r + 1) * len, &mut bg);
+            let x = job.x.read(r * len..(r + 1) * len, &mut bx);
+            let (m, k) = (job.mean[r], job.rstd[r]);
+            let first = r % s.groups * s.d;
+            let w = job.weight.map(|w| &w[first..first + s.d]);
+            // Means over the row of g * weight and of g * weight * normal.
+            let [mut a, mut b] = [0.0; 2];
+            let pair = |i: usize| {
+                let g = *g.get_unchecked(i);
+                [g, g * ((*x.get_unchecked(i) - m) * k)]
             };
-            for r in part * per * s.groups..((part + 1) * per).min(s.n) * s.groups {
-                let (g, x) = (&g[r * len..(r + 1) * len], &x[r * len..(r + 1) * len]);
-                // SAFETY: row `r` belongs to this part alone.
-                let dx = unsafe { std::slice::from_raw_parts_mut(dxp.at(r * len), len) };
-                let (m, k) = (mean[r], rstd[r]);
-                let first = r % s.groups * s.d;
-                let w = weight.map(|w| &w[first..first + s.d]);
-                // `dx` first holds g * weight.
-                match w {
-                    None => dx.copy_from_slice(g),
-                    Some(w) if s.inner == 1 => {
-                        for ((o, &g), &w) in dx.iter_mut().zip(g).zip(w) {
-                            *o = g * w;
-                        }
-                    }
-                    Some(w) => {
-                        for (i, (o, &g)) in dx.iter_mut().zip(g).enumerate() {
-                            *o = g * w[i / s.inner];
-                        }
+            if s.inner > 1 {
+                for d in 0..s.d {
+                    let [sg, sn] = totals(s.inner, |i| pair(d * s.inner + i));
+                    let w = w.map_or(1.0, |w| w[d].to_f64());
+                    a += sg * w;
+                    b += sn * w;
+                    if wanted {
+                        sw[first + d] += T::of_f64(sn);
+                        sb[first + d] += T::of_f64(sg);
                     }
                 }
-                let gw: &[T] = dx;
-                // SAFETY: indices stay below the row's length.
-                let (a, b) = unsafe {
-                    let one = |i: usize| *gw.get_unchecked(i);
-                    let two = |i: usize| *gw.get_unchecked(i) * ((*x.get_unchecked(i) - m) * k);
-                    (
-                        if centered { total(len, one) } else { 0.0 },
-                        total(len, two),
-                    )
+            } else {
+                [a, b] = match w {
+                    None => totals(len, pair),
+                    Some(w) => totals(len, |i| {
+                        let w = *w.get_unchecked(i);
+                        pair(i).map(|v| v * w)
+                    }),
                 };
-                let (a, b) = (T::of_f64(a / len as f64), T::of_f64(b / len as f64));
-                for (o, &x) in dx.iter_mut().zip(x) {
-                    *o = k * (*o - a - (x - m) * k * b);
-                }
-                if !wanted {
-                    continue;
-                }
-                let (sw, sb) = sums.split_at_mut(channels);
-                let (sw, sb) = (&mut sw[first..first + s.d], &mut sb[first..first + s.d]);
-                if s.inner == 1 {
+                if wanted {
+                    let (sw, sb) = (&mut sw[first..first + s.d], &mut sb[first..first + s.d]);
                     for (((sw, sb), &g), &x) in sw.iter_mut().zip(sb).zip(g).zip(x) {
                         *sw += g * ((x - m) * k);
                         *sb += g;
                     }
-                } else {
+                }
+            }
+            let a = if job.centered { T::of_f64(a / len as f64) } else { zero };
+            let b = T::of_f64(b / len as f64);
+            job.dx.write(r * len..(r + 1) * len, &mut bo, |dx| {
+                if s.inner > 1 {
                     for d in 0..s.d {
                         let span = d * s.inner..(d + 1) * s.inner;
-                        let (g, x) = (&g[span.clone()], &x[span]);
-                        // SAFETY: indices stay below the span's length.
-                        let (a, b) = unsafe {
-                            (
-                                total(s.inner, |i| {
-                                    *g.get_unchecked(i) * ((*x.get_unchecked(i) - m) * k)
-                                }),
-                                total(s.inner, |i| *g.get_unchecked(i)),
-                            )
-                        };
-                        sw[d] += T::of_f64(a);
-                        sb[d] += T::of_f64(b);
+                        let w = w.map_or(T::of_f64(1.0), |w| w[d]);
+                        let (g, x) = (&g[span.clone()], &x[span.clone()]);
+                        for ((o, &g), &x) in dx[span].iter_mut().zip(g).zip(x) {
+                            *o = k * (g * w - a - (x - m) * k * b);
+                        }
+                    }
+                } else if let Some(w) = w {
+                    for (((o, &g), &x), &w) in dx.iter_mut().zip(g).zip(x).zip(w) {
+                        *o = k * (g * w - a - (x - m) * k * b);
+                    }
+                } else {
+                    for ((o, &g), &x) in dx.iter_mut().zip(g).zip(x) {
+                        *o = k * (g - a - (x - m) * k * b);
                     }
                 }
-            }
-        }
-    });
-    for (j, out) in [dw, db].into_iter().enumerate() {
-        for (c, out) in out.iter_mut().enumerate() {
-            let sum: f64 = (0..count)
-                .map(|p| partial[(p * 2 + j) * channels + c].to_f64())
-                .sum();
-            *out = T::of_f64(sum);
-        }
-    }
-}
-
-/// Sums of `f(element of a column)`, two at a time, for channels `from..to`.
-fn column_sums<T: Float>(
-    s: Sizes,
-    from: usize,
-    to: usize,
-    out: &mut [[f64; 2]],
-    f: impl Fn(usize, usize) -> [T; 2],
-) {
-    out.fill([0.0; 2]);
-    let c = s.channels();
-    for n in 0..s.n {
-        for (o, ch) in out.iter_mut().zip(from..to) {
-            let base = (n * c + ch) * s.inner;
-            if s.inner == 1 {
-                let [a, b] = f(ch, base);
-                o[0] += a.to_f64();
-                o[1] += b.to_f64();
-            } else {
-                o[0] += total(s.inner, |i| f(ch, base + i)[0]);
-                o[1] += total(s.inner, |i| f(ch, base + i)[1]);
-            }
-        }
-    }
-}
-
-/// Channels that a thread works on together: neighbours where they lie next to each other.
-fn channel_block(s: Sizes) -> usize {
-    if s.inner >= 16 {
-        1
-    } else {
-        64
-    }
-}
-
-/// Mean and variance of each column.
-pub fn column_stats<T: Float>(s: Sizes, x: &[T], mean: &mut [T], var: &mut [T]) {
-    let (c, block) = (s.channels(), channel_block(s));
-    let count = (s.n * s.inner) as f64;
-    let (mean, var) = (Ptr(mean.as_mut_ptr()), Ptr(var.as_mut_ptr()));
-    let grain = (1 << 14) / (s.n * s.inner * block).max(1) + 1;
-    parallel_for(c.div_ceil(block), grain, |range| {
-        let mut sums = vec![[0.0f64; 2]; block];
-        let mut means = vec![T::default(); block];
-        for b in range {
-            let (from, to) = (b * block, ((b + 1) * block).min(c));
-            let sums = &mut sums[..to - from];
-            // SAFETY: `column_sums` asks for elements of `x` only.
-            let at = |i: usize| unsafe { *x.get_unchecked(i) };
-            column_sums(s, from, to, sums, |_, i| [at(i), T::default()]);
-            for (m, v) in means.iter_mut().zip(sums.iter()) {
-                *m = T::of_f64(v[0] / count);
-            }
-            column_sums(s, from, to, sums, |ch, i| {
-                let v = at(i) - means[ch - from];
-                [v * v, T::default()]
             });
-            for ch in from..to {
-                // SAFETY: one element for each channel, which belongs to this range alone.
-                unsafe {
-                    *mean.at(ch) = means[ch - from];
-                    *var.at(ch) = T::of_f64(sums[ch - from][0] / count);
-                }
-            }
         }
-    });
+    }
 }
 
-/// `y = (x - mean) * scale + shift`, one of each per column.
-pub fn columns<T: Float>(s: Sizes, x: &[T], mean: &[T], scale: &[T], shift: &[T], y: &mut [T]) {
-    let c = s.channels();
-    let y = Ptr(y.as_mut_ptr());
-    if s.inner == 1 {
-        parallel_for(s.n, (1 << 14) / c.max(1) + 1, |range| {
-            for n in range {
-                // SAFETY: sample `n` belongs to this range alone.
-                let y = unsafe { std::slice::from_raw_parts_mut(y.at(n * c), c) };
-                let x = &x[n * c..(n + 1) * c];
-                for i in 0..c {
-                    y[i] = (x[i] - mean[i]) * scale[i] + shift[i];
+/// Channels that lie next to each other and are summed together where planes are short.
+const BLOCK: usize = 64;
+/// Planes shorter than this are summed across, not along.
+const SHORT: usize = 16;
+/// So many channels keep all threads busy by themselves.
+const MANY: usize = 8;
+
+/// Normalisation of columns.
+pub struct Columns<'a, T> {
+    pub s: Sizes,
+    pub x: Data,
+    /// The gradient of the output, and the reciprocal deviations, for backward.
+    pub g: Option<(Data, &'a [T])>,
+    pub mean: Ptr<T>,
+    /// Forward `y = (x - mean) * scale + shift`, backward `y = k (g - a - (x - mean) b)`.
+    pub y: Data,
+}
+
+/// The factors of one channel: of `x` or `g`, of the constant, of `x - mean` in backward.
+#[derive(Clone, Copy)]
+pub struct Line<T> {
+    pub k: T,
+    pub a: T,
+    pub b: T,
+}
+
+impl<T: Float> Columns<'_, T> {
+    /// Takes the statistics of each channel, gives them to `line`, and writes `y` by its answer.
+    ///
+    /// Forward they are the mean and the sum of squared deviations; backward the sums of g and of
+    /// g times the normalised input.
+    ///
+    /// # Safety
+    /// As for [`Rows::run`].
+    pub unsafe fn run(&self, line: impl Fn(usize, [f64; 2]) -> Line<T> + Sync) {
+        let s = self.s;
+        let (c, inner) = (s.channels(), s.inner);
+        if inner < SHORT {
+            let none = T::default();
+            let empty = Line {
+                k: none,
+                a: none,
+                b: none,
+            };
+            let mut lines = vec![empty; c];
+            let to = Ptr(lines.as_mut_ptr());
+            let grain = (1 << 14) / (s.n * inner * BLOCK).max(1) + 1;
+            parallel_for(c.div_ceil(BLOCK), grain, |range| {
+                for b in range {
+                    let channels = b * BLOCK..((b + 1) * BLOCK).min(c);
+                    let mut sums = [[0.0; 2]; BLOCK];
+                    // SAFETY: the caller's; these channels belong to this range alone.
+                    unsafe {
+                        short_sums(self, channels.clone(), &mut sums);
+                        channels
+                            .zip(sums)
+                            .for_each(|(ch, v)| *to.at(ch) = line(ch, v));
+                    }
                 }
+            });
+            self.write(&lines);
+            return;
+        }
+        let sums = |p: usize, buffers: &mut [Vec<T>; 3]| {
+            let mut out = [0.0; 2];
+            // SAFETY: the caller's.
+            unsafe { plane_sums(self, p, buffers, &mut out) };
+            out
+        };
+        let joined = |each: &mut dyn Iterator<Item = [f64; 2]>| {
+            // Means and squared deviations of parts of equal size, or plain sums.
+            let all: Vec<[f64; 2]> = each.collect();
+            let mut total = all.iter().fold([0.0; 2], |t, v| [t[0] + v[0], t[1] + v[1]]);
+            if self.g.is_none() {
+                let mean = total[0] / all.len() as f64;
+                let apart: f64 = all.iter().map(|v| (v[0] - mean) * (v[0] - mean)).sum();
+                total = [mean, total[1] + apart * inner as f64];
+            }
+            total
+        };
+        if c >= MANY {
+            // A channel's planes are still in cache when they are written.
+            parallel_for(c, (1 << 14) / (s.n * inner).max(1) + 1, |range| {
+                let mut buffers = [const { Vec::new() }; 3];
+                for ch in range {
+                    let all = joined(&mut (0..s.n).map(|n| sums(n * c + ch, &mut buffers)));
+                    let line = line(ch, all);
+                    for n in 0..s.n {
+                        // SAFETY: the planes of this channel belong to this range alone.
+                        unsafe { write_plane(self, n * c + ch, ch, line, &mut buffers) };
+                    }
+                }
+            });
+            return;
+        }
+        let mut each = vec![[0.0; 2]; s.n * c];
+        let to = Ptr(each.as_mut_ptr());
+        parallel_for(s.n * c, (1 << 14) / inner + 1, |range| {
+            let mut buffers = [const { Vec::new() }; 3];
+            for p in range {
+                // SAFETY: plane `p` belongs to this range alone.
+                unsafe { *to.at(p) = sums(p, &mut buffers) };
             }
         });
-        return;
+        let lines: Vec<Line<T>> = (0..c)
+            .map(|ch| line(ch, joined(&mut (0..s.n).map(|n| each[n * c + ch]))))
+            .collect();
+        self.write(&lines);
     }
-    parallel_for(s.n * c, (1 << 14) / s.inner.max(1) + 1, |range| {
-        for p in range {
-            let ch = p % c;
-            // SAFETY: plane `p` belongs to this range alone.
-            let y = unsafe { std::slice::from_raw_parts_mut(y.at(p * s.inner), s.inner) };
-            let (m, k, b) = (mean[ch], scale[ch], shift[ch]);
-            for (y, &x) in y.iter_mut().zip(&x[p * s.inner..(p + 1) * s.inner]) {
-                *y = (x - m) * k + b;
-            }
-        }
-    });
-}
 
-/// Sums of `g` and of `g * (x - mean) * rstd` over each column.
-pub fn column_grads<T: Float>(
-    s: Sizes,
-    g: &[T],
-    x: &[T],
-    mean: &[T],
-    rstd: &[T],
-    dw: &mut [T],
-    db: &mut [T],
-) {
-    let (c, block) = (s.channels(), channel_block(s));
-    let (dw, db) = (Ptr(dw.as_mut_ptr()), Ptr(db.as_mut_ptr()));
-    let grain = (1 << 14) / (s.n * s.inner * block).max(1) + 1;
-    parallel_for(c.div_ceil(block), grain, |range| {
-        let mut sums = vec![[0.0f64; 2]; block];
-        for b in range {
-            let (from, to) = (b * block, ((b + 1) * block).min(c));
-            let sums = &mut sums[..to - from];
-            column_sums(s, from, to, sums, |ch, i| {
-                // SAFETY: `column_sums` asks for elements of the tensor only.
-                let (g, x) = unsafe { (*g.get_unchecked(i), *x.get_unchecked(i)) };
-                [g, g * ((x - mean[ch]) * rstd[ch])]
+    /// Writes `y` by the lines of all channels.
+    ///
+    /// # Safety
+    /// As for [`Rows::run`].
+    pub unsafe fn write(&self, lines: &[Line<T>]) {
+        let (s, c) = (self.s, self.s.channels());
+        if s.inner == 1 {
+            parallel_for(s.n, (1 << 14) / c.max(1) + 1, |range| {
+                // SAFETY: the caller's; samples of different ranges are disjoint.
+                unsafe { write_samples(self, range, lines) }
             });
-            for ch in from..to {
-                // SAFETY: one element for each channel, which belongs to this range alone.
-                unsafe {
-                    *db.at(ch) = T::of_f64(sums[ch - from][0]);
-                    *dw.at(ch) = T::of_f64(sums[ch - from][1]);
-                }
-            }
+            return;
         }
-    });
+        parallel_for(s.n * c, (1 << 14) / s.inner.max(1) + 1, |range| {
+            let mut buffers = [const { Vec::new() }; 3];
+            for p in range {
+                // SAFETY: plane `p` belongs to this range alone.
+                unsafe { write_plane(self, p, p % c, lines[p % c], &mut buffers) };
+            }
+        });
+    }
 }
 
-/// The gradient of the input for training: `k (g - a - (x - mean) rstd b)` with means `a`, `b`.
-#[allow(clippy::too_many_arguments)]
-pub fn column_input<T: Float>(
-    s: Sizes,
-    g: &[T],
-    x: &[T],
-    mean: &[T],
-    rstd: &[T],
-    weight: Option<&[T]>,
-    sums: Option<(&[T], &[T])>,
-    dx: &mut [T],
-) {
-    let (c, count) = (s.channels(), T::of_f64((s.n * s.inner) as f64));
-    let dx = Ptr(dx.as_mut_ptr());
-    parallel_for(s.n * c, (1 << 14) / s.inner.max(1) + 1, |range| {
-        for p in range {
-            let ch = p % c;
-            let span = p * s.inner..(p + 1) * s.inner;
-            // SAFETY: plane `p` belongs to this range alone.
-            let dx = unsafe { std::slice::from_raw_parts_mut(dx.at(span.start), s.inner) };
-            let k = weight.map_or(rstd[ch], |w| w[ch] * rstd[ch]);
-            match sums {
-                None => {
-                    for (o, &g) in dx.iter_mut().zip(&g[span]) {
-                        *o = g * k;
-                    }
+per_level! {
+    // SAFETY: as for `Columns::run`.
+    fn plane_sums[T: Float](
+        job: &Columns<T>,
+        p: usize,
+        buffers: &mut [Vec<T>; 3],
+        out: &mut [f64; 2]
+    ) {
+        let [bx, bg, _] = buffers;
+        let n = job.s.inner;
+        let x = job.x.read(p * n..(p + 1) * n, bx);
+        let at = |i: usize| *x.get_unchecked(i);
+        let Some((g, rstd)) = &job.g else {
+            let mean = total(n, at) / n as f64;
+            let m = T::of_f64(mean);
+            // The mean as rounded is not the mean: its error is taken out again.
+            let [off, square] = totals(n, |i| [at(i) - m, (at(i) - m) * (at(i) - m)]);
+            let shift = off / n as f64;
+            *out = [m.to_f64() + shift, square - off * shift];
+            return;
+        };
+        let ch = p % job.s.channels();
+        let (m, k) = (*job.mean.at(ch), rstd[ch]);
+        let g = g.read(p * n..(p + 1) * n, bg);
+        *out = totals(n, |i| {
+            let g = *g.get_unchecked(i);
+            [g, g * ((at(i) - m) * k)]
+        });
+    }
+}
+
+per_level! {
+    // SAFETY: as for `Columns::run`; plane `p` belongs to this thread.
+    fn write_plane[T: Float](
+        job: &Columns<T>,
+        p: usize,
+        ch: usize,
+        line: Line<T>,
+        buffers: &mut [Vec<T>; 3]
+    ) {
+        let [bx, bg, by] = buffers;
+        let n = job.s.inner;
+        let span = p * n..(p + 1) * n;
+        let (m, Line { k, a, b }) = (*job.mean.at(ch), line);
+        let x = job.x.read(span.clone(), bx);
+        let Some((g, _)) = &job.g else {
+            return job.y.write(span, by, |y| {
+                for (y, &x) in y.iter_mut().zip(x) {
+                    *y = (x - m) * k + a;
                 }
-                Some((dw, db)) => {
-                    let (a, b, m) = (db[ch] / count, dw[ch] / count * rstd[ch], mean[ch]);
-                    for ((o, &g), &x) in dx.iter_mut().zip(&g[span.clone()]).zip(&x[span]) {
-                        *o = k * (g - a - (x - m) * b);
-                    }
+            });
+        };
+        let g = g.read(span.clone(), bg);
+        job.y.write(span, by, |y| {
+            if a == T::default() && b == T::default() {
+                // Given statistics: what x holds does not matter.
+                for (y, &g) in y.iter_mut().zip(g) {
+                    *y = k * g;
                 }
+                return;
+            }
+            for ((y, &g), &x) in y.iter_mut().zip(g).zip(x) {
+                *y = k * (g - a - (x - m) * b);
+            }
+        });
+    }
+}
+
+per_level! {
+    // SAFETY: as for `Columns::write`; the samples belong to this thread.
+    fn write_samples[T: Float](job: &Columns<T>, range: Range<usize>, lines: &[Line<T>]) {
+        let c = lines.len();
+        let (mut bx, mut bg, mut by) = (Vec::<T>::new(), Vec::<T>::new(), Vec::<T>::new());
+        let means = std::slice::from_raw_parts(job.mean.at(0).cast_const(), c);
+        // One array for each factor, so that neighbours become vectors.
+        let k: Vec<T> = lines.iter().map(|l| l.k).collect();
+        let a: Vec<T> = lines.iter().map(|l| l.a).collect();
+        let b: Vec<T> = lines.iter().map(|l| l.b).collect();
+        // Given statistics: what x holds does not matter.
+        let zero = T::default();
+        let fixed = lines.iter().all(|l| l.a == zero && l.b == zero);
+        for n in range {
+            let span = n * c..(n + 1) * c;
+            let x = job.x.read(span.clone(), &mut bx);
+            if let Some((g, _)) = &job.g {
+                let g = g.read(span.clone(), &mut bg);
+                job.y.write(span, &mut by, |y| {
+                    if fixed {
+                        for i in 0..c {
+                            y[i] = k[i] * g[i];
+                        }
+                        return;
+                    }
+                    for i in 0..c {
+                        y[i] = k[i] * (g[i] - a[i] - (x[i] - means[i]) * b[i]);
+                    }
+                });
+            } else {
+                job.y.write(span, &mut by, |y| {
+                    for i in 0..c {
+                        y[i] = (x[i] - means[i]) * k[i] + a[i];
+                    }
+                });
             }
         }
-    });
+    }
+}
+
+per_level! {
+    // SAFETY: as for `Columns::run`.
+    fn short_sums[T: Float](
+        job: &Columns<T>,
+        channels: Range<usize>,
+        out: &mut [[f64; 2]; BLOCK]
+    ) {
+        let (s, c, inner) = (job.s, job.s.channels(), job.s.inner);
+        let (mut bx, mut bg) = (Vec::<T>::new(), Vec::<T>::new());
+        let width = channels.len() * inner;
+        let count = (s.n * inner) as f64;
+        let span = |n: usize| {
+            let first = (n * c + channels.start) * inner;
+            first..first + width
+        };
+        let (mut one, mut two) = (vec![0.0f64; width], vec![0.0f64; width]);
+        let fold = |all: &[f64], i: usize| -> f64 { all[i * inner..(i + 1) * inner].iter().sum() };
+        if let Some((g, rstd)) = &job.g {
+            let means: Vec<T> = (0..width).map(|i| *job.mean.at(channels.start + i / inner)).collect();
+            let k: Vec<T> = (0..width).map(|i| rstd[channels.start + i / inner]).collect();
+            for n in 0..s.n {
+                let (x, g) = (job.x.read(span(n), &mut bx), g.read(span(n), &mut bg));
+                for i in 0..width {
+                    one[i] += g[i].to_f64();
+                    two[i] += (g[i] * ((x[i] - means[i]) * k[i])).to_f64();
+                }
+            }
+            for i in 0..channels.len() {
+                out[i] = [fold(&one, i), fold(&two, i)];
+            }
+            return;
+        }
+        for n in 0..s.n {
+            let x = job.x.read(span(n), &mut bx);
+            one.iter_mut().zip(x).for_each(|(o, &x)| *o += x.to_f64());
+        }
+        let means: Vec<f64> = (0..channels.len()).map(|i| fold(&one, i) / count).collect();
+        let wide: Vec<f64> = (0..width).map(|i| means[i / inner]).collect();
+        for n in 0..s.n {
+            let x = job.x.read(span(n), &mut bx);
+            for i in 0..width {
+                let v = x[i].to_f64() - wide[i];
+                two[i] += v * v;
+            }
+        }
+        for i in 0..channels.len() {
+            out[i] = [means[i], fold(&two, i)];
+        }
+    }
 }
