@@ -1,6 +1,6 @@
 //! Max pools at random windows.
 
-use super::max::{MaxPool, Span};
+use super::max::{MaxPool, Places, Span};
 use super::per_dim;
 use super::places::Gather;
 use crate::dispatch;
@@ -134,6 +134,8 @@ pub(super) fn fractional(n: usize, a: &Args) -> Result<Value> {
         }
         let pool = MaxPool {
             grid: None,
+            regular: None,
+            places: Places::Plane,
             name,
             n,
             spans: Arc::new(spans),

@@ -1,9 +1,11 @@
 //! The largest element of each window.
 
 use super::places::Scatter;
+use super::regular::{Backward, Forward, Regular};
 use super::{check_input, Windows};
-use crate::autograd::Vjp;
+use crate::autograd::{mode, Vjp};
 use crate::cpu::pool::parallel_for;
+use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -11,7 +13,7 @@ use crate::gpu::kernels::pool::{self as launch, Pool2d};
 use crate::gpu::Gpu;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::conv::{Number, Ptr};
-use crate::schema::Args;
+use crate::schema::{Args, Value};
 use crate::shape::Dims;
 use crate::tensor::Tensor;
 use crate::{ensure, transfer, with_compute};
@@ -35,6 +37,80 @@ pub(super) struct MaxPool {
     pub(super) spans: Arc<[Vec<Span>; 3]>,
     /// The windows where they are evenly spaced and have at most two dimensions.
     pub(super) grid: Option<Pool2d>,
+    /// The windows where they are evenly spaced, for the host.
+    pub(super) regular: Option<Regular>,
+    pub(super) places: Places,
+}
+
+/// What a max pool tells of where it found its elements.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Places {
+    /// Their index in the plane.
+    Plane,
+    /// Their number within the window, in a byte: what the gradient needs.
+    Numbers,
+    None,
+}
+
+/// The gradient of a [`MaxPool`] whose places are numbers: inputs are g and those.
+#[derive(Clone, Debug)]
+struct MaxPoolGrad {
+    name: &'static str,
+    n: usize,
+    of: Regular,
+}
+
+impl MaxPoolGrad {
+    fn plane(&self) -> Dims {
+        Dims::from_slice(&self.of.input[3 - self.n..])
+    }
+}
+
+impl Derivative for MaxPoolGrad {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
+        crate::bail!(
+            Assertion,
+            "{}: the fused gradient is never recorded",
+            self.name
+        )
+    }
+}
+
+impl Op for MaxPoolGrad {
+    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+        let lead = x[0].ndim() - self.n;
+        let mut shape = Dims::from_slice(&x[0].shape()[..lead]);
+        shape.extend_from_slice(&self.plane());
+        Ok(Metas::from_elem(
+            TensorMeta::new(&shape, x[0].dtype(), x[0].device()),
+            1,
+        ))
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let (g, codes) = (x[0].prepared(x[0].dtype())?, x[1].prepared(DType::U8)?);
+        let large: usize = self.of.input.iter().product();
+        if y[0].numel() == 0 {
+            return Ok(());
+        }
+        let job = Backward {
+            of: self.of,
+            planes: y[0].numel() / large,
+            g: g.bytes_ptr(),
+            codes: codes.bytes_ptr(),
+            dx: y[0].bytes_ptr(),
+            dtype: y[0].dtype(),
+        };
+        with_compute!(y[0].dtype(), T => {
+            // SAFETY: contiguous tensors of these types; the output is this call's own, and the
+            // numbers are those that the forward pass gave.
+            unsafe { job.run::<T>() };
+        });
+        Ok(())
+    }
 }
 
 impl Derivative for MaxPool {
@@ -48,6 +124,18 @@ impl Derivative for MaxPool {
         let Some(g) = &g[0] else {
             return Ok(Grads::from_elem(None, 1));
         };
+        let mut places = cx.output(1)?;
+        if let (Places::Numbers, Some(of)) = (self.places, self.regular) {
+            if !mode::grad() {
+                let (name, n) = (self.name, self.n);
+                let d = dispatch::compute(&MaxPoolGrad { name, n, of }, &[g, &places])?;
+                return Ok(d.into_iter().map(Some).collect());
+            }
+            let codes = places.prepared(DType::U8)?;
+            places = Tensor::empty(codes.shape(), DType::I64, codes.device())?;
+            // SAFETY: contiguous tensors of these types; the second is fresh.
+            unsafe { of.places(codes.slice(), places.slice_mut()) };
+        }
         let shape = &cx.input_meta(0)?.shape;
         let plane = Dims::from_slice(&shape[shape.len() - self.n..]);
         let op = Scatter {
@@ -57,7 +145,7 @@ impl Derivative for MaxPool {
             grid: self.grid,
         };
         Ok(Grads::from_elem(
-            Some(dispatch::call1(op, &[g, &cx.output(1)?])?),
+            Some(dispatch::call1(op, &[g, &places])?),
             1,
         ))
     }
@@ -77,14 +165,19 @@ impl Op for MaxPool {
             dtype: x[0].dtype(),
             device: x[0].device(),
         };
-        let places = TensorMeta {
-            dtype: DType::I64,
-            ..y.clone()
+        let dtype = match self.places {
+            Places::Plane => DType::I64,
+            Places::Numbers => DType::U8,
+            Places::None => return Ok(Metas::from_elem(y, 1)),
         };
+        let places = TensorMeta { dtype, ..y.clone() };
         Ok(Metas::from_iter([y, places]))
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        if let Some(of) = self.regular {
+            return self.regular(of, x[0], y);
+        }
         let x = x[0].prepared(x[0].dtype().compute())?;
         let out = match y[0].dtype() == x.dtype() {
             true => y[0].clone(),
@@ -118,6 +211,29 @@ impl Op for MaxPool {
 }
 
 impl MaxPool {
+    fn regular(&self, of: Regular, x: &Tensor, y: &[Tensor]) -> Result<()> {
+        let x = x.prepared(x.dtype())?;
+        let small: usize = of.output.iter().product();
+        if y[0].numel() == 0 {
+            return Ok(());
+        }
+        let job = Forward {
+            of,
+            planes: y[0].numel() / small,
+            x: x.bytes_ptr(),
+            y: y[0].bytes_ptr(),
+            dtype: x.dtype(),
+            at: y.get(1).map_or(std::ptr::null_mut(), Tensor::bytes_ptr),
+            places: self.places,
+        };
+        with_compute!(x.dtype(), T => {
+            // SAFETY: contiguous tensors of the sizes that `of` names; outputs are this call's
+            // own.
+            unsafe { job.run::<T>() };
+        });
+        Ok(())
+    }
+
     pub(super) fn planes<T: Number>(
         &self,
         [d, h, w]: [usize; 3],
@@ -171,12 +287,14 @@ impl MaxPool {
     }
 }
 
+/// Runs a max pool; `places` asks for their indices as well.
 pub(super) fn max_pool(
     name: &'static str,
     node: &'static str,
     n: usize,
+    places: bool,
     a: &Args,
-) -> Result<[Tensor; 2]> {
+) -> Result<Value> {
     let x = a.tensor(0)?;
     let w = Windows::read(
         name,
@@ -220,14 +338,52 @@ pub(super) fn max_pool(
             })
             .collect();
     }
-    let y = dispatch::call(
-        MaxPool {
-            name: node,
-            n,
-            spans: Arc::new(spans),
-            grid: w.grid(x, &out),
-        },
-        &[x],
-    )?;
-    Ok([y[0].clone(), y[1].clone()])
+    let (regular, given) = (regular(x, &w, &out), places);
+    let recorded = x.requires_grad() && mode::grad();
+    let compact = regular.is_some_and(|r| r.volume() <= 256);
+    let places = match (places, x.device()) {
+        (false, Device::Cpu) if regular.is_some() && !recorded => Places::None,
+        (false, Device::Cpu) if compact => Places::Numbers,
+        _ => Places::Plane,
+    };
+    let op = MaxPool {
+        name: node,
+        n,
+        spans: Arc::new(spans),
+        grid: w.grid(x, &out),
+        regular,
+        places,
+    };
+    let mut y = dispatch::call(op, &[x])?;
+    Ok(match given {
+        true => Value::Tuple(y.into_vec()),
+        false => y.swap_remove(0).into(),
+    })
+}
+
+/// The windows with all sizes, where nothing overflows.
+fn regular(x: &Tensor, w: &Windows, out: &[usize]) -> Option<Regular> {
+    let n = out.len();
+    let all = |v: &[i64], rest: usize| -> Option<[usize; 3]> {
+        let mut to = [rest; 3];
+        for (to, &v) in to[3 - n..].iter_mut().zip(v) {
+            *to = usize::try_from(v).ok().filter(|&v| v < 1 << 20)?;
+        }
+        Some(to)
+    };
+    let (mut input, mut output) = ([1; 3], [1; 3]);
+    input[3 - n..].copy_from_slice(&x.shape()[x.ndim() - n..]);
+    output[3 - n..].copy_from_slice(out);
+    let of = Regular {
+        input,
+        output,
+        kernel: all(&w.kernel, 1)?,
+        stride: all(&w.stride, 1)?,
+        padding: all(&w.padding, 0)?,
+        dilation: all(&w.dilation, 1)?,
+    };
+    // Far strides and windows would deal rows out over more memory than the plane has.
+    let reach = |d: usize| (of.kernel[d] - 1) * of.dilation[d];
+    let small = (0..3).all(|d| of.stride[d] <= 64 && reach(d) <= 256 && of.input[d] < 1 << 24);
+    (small && of.volume() <= 4096).then_some(of)
 }

@@ -4,12 +4,13 @@ mod adaptive;
 mod fractional;
 mod max;
 mod places;
+mod regular;
 
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::kernels::pool::{Divisor, Pool2d};
 use crate::ops::resample::Axis;
-use crate::schema::{Args, Value};
+use crate::schema::Args;
 use crate::shape::Show;
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -268,10 +269,6 @@ fn avg_pool(name: &'static str, node: &'static str, n: usize, a: &Args) -> Resul
     x.resample_over(node, axes, Some(divisors), pool)
 }
 
-fn pair(v: [Tensor; 2]) -> Result<Value> {
-    Ok(Value::Tuple(v.into()))
-}
-
 const MAX1: &str = "MaxPool1DWithIndicesBackward0";
 const MAX2: &str = "MaxPool2DWithIndicesBackward0";
 const MAX3: &str = "MaxPool3DWithIndicesBackward0";
@@ -279,22 +276,22 @@ const MAX3: &str = "MaxPool3DWithIndicesBackward0";
 crate::entries! {
     /// The largest element of each window, padding aside.
     "max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, bool ceil_mode=False) -> Tensor",
-    FN, |a| Ok(max_pool("max_pool1d", MAX1, 1, a)?[0].clone().into());
+    FN, |a| max_pool("max_pool1d", MAX1, 1, false, a);
     /// As `max_pool1d`, with the index of each element in its row.
     "max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
-    FN, |a| pair(max_pool("max_pool1d", MAX1, 1, a)?);
+    FN, |a| max_pool("max_pool1d", MAX1, 1, true, a);
     /// The largest element of each window of the last two dimensions.
     "max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
-    FN, |a| Ok(max_pool("max_pool2d", MAX2, 2, a)?[0].clone().into());
+    FN, |a| max_pool("max_pool2d", MAX2, 2, false, a);
     /// As `max_pool2d`, with the index of each element in its plane.
     "max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
-    NN, |a| pair(max_pool("max_pool2d", MAX2, 2, a)?);
+    NN, |a| max_pool("max_pool2d", MAX2, 2, true, a);
     /// The largest element of each window of the last three dimensions.
     "max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor",
-    FN, |a| Ok(max_pool("max_pool3d", MAX3, 3, a)?[0].clone().into());
+    FN, |a| max_pool("max_pool3d", MAX3, 3, false, a);
     /// As `max_pool3d`, with the index of each element in its volume.
     "max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
-    NN, |a| pair(max_pool("max_pool3d", MAX3, 3, a)?);
+    NN, |a| max_pool("max_pool3d", MAX3, 3, true, a);
     /// The mean of each window; `count_include_pad` counts padding as zeros.
     "avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
     FN, |a| avg_pool("avg_pool1d", "AvgPool1DBackward0", 1, a).map(Into::into);
