@@ -4,6 +4,7 @@
 use crate::alloc;
 use crate::autograd::Vjp;
 use crate::cpu::pool::parallel_for;
+use crate::cpu::{self, Level};
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -13,7 +14,7 @@ use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
 use crate::ops::conv::{Number, Ptr};
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
-use crate::{transfer, with_compute};
+use crate::{leveled, transfer, with_compute};
 use std::sync::Arc;
 
 /// A sparse matrix: output `i` is the sum of `weight[j] * x[index[j]]` for `j` in
@@ -244,7 +245,8 @@ impl Resample {
             .collect();
         order.sort_by(|&a, &b| {
             let ratio = |d: usize| to[d] as f64 / from[d].max(1) as f64;
-            ratio(a).total_cmp(&ratio(b))
+            // Among equals rows first: they are fewer before the others grow.
+            ratio(a).total_cmp(&ratio(b)).then(b.cmp(&a))
         });
         if rounded {
             order.sort_by(|a, b| b.cmp(a));
@@ -264,6 +266,17 @@ impl Resample {
             }
             flat.into_iter().map(T::of_f64).collect::<Vec<T>>()
         });
+        let near: Vec<Option<Near>> = self
+            .axes
+            .iter()
+            .map(|a| {
+                if T::DTYPE == DType::F32 {
+                    Near::of(a)
+                } else {
+                    None
+                }
+            })
+            .collect();
         let out = Ptr(y.as_mut_ptr());
         parallel_for(planes, (1 << 14) / (small + large).max(1) + 1, |range| {
             let (mut a, mut b): (Vec<T>, Vec<T>) = (Vec::new(), Vec::new());
@@ -286,14 +299,28 @@ impl Resample {
                     let source: &[T] = if first { x } else { &a };
                     first = false;
                     if step + 1 == order.len() {
-                        pass(axis, &weights[d], outer, inner, source, y);
+                        pass(
+                            axis,
+                            &weights[d],
+                            near[d].as_ref(),
+                            (outer, inner),
+                            source,
+                            y,
+                        );
                         if rounded {
                             y.iter_mut().for_each(to_byte);
                         }
                     } else {
                         b.clear();
                         b.resize(dims.iter().product(), T::default());
-                        pass(axis, &weights[d], outer, inner, source, &mut b);
+                        pass(
+                            axis,
+                            &weights[d],
+                            near[d].as_ref(),
+                            (outer, inner),
+                            source,
+                            &mut b,
+                        );
                         if rounded {
                             b.iter_mut().for_each(to_byte);
                         }
@@ -318,49 +345,163 @@ fn to_byte<T: Number>(v: &mut T) {
     *v = T::of_f64((v.to_f64() + 0.5).floor().clamp(0.0, 255.0));
 }
 
-/// One axis of one plane: (outer, inputs, inner) to (outer, outputs, inner).
-fn pass<T: Number>(axis: &Axis, w: &[T], outer: usize, inner: usize, x: &[T], y: &mut [T]) {
-    let (n, m) = (axis.inputs, axis.outputs());
-    for o in 0..outer {
-        let x = &x[o * n * inner..(o + 1) * n * inner];
-        let y = &mut y[o * m * inner..(o + 1) * m * inner];
-        if inner == 1 {
-            for (i, y) in y.iter_mut().enumerate() {
-                let span = axis.start[i]..axis.start[i + 1];
-                let mut sum = T::default();
-                if w.is_empty() {
-                    for &j in &axis.index[span] {
-                        sum = sum.plus(x[j]);
-                    }
-                } else {
-                    for (&j, &w) in axis.index[span.clone()].iter().zip(&w[span]) {
-                        sum = sum.plus_product(w, x[j]);
-                    }
-                }
-                *y = sum;
-            }
-            continue;
+/// Outputs that are looked up together.
+const LANES: usize = 16;
+
+/// An axis whose neighbouring outputs read neighbouring inputs, the same number each: where the
+/// inputs of sixteen outputs begin, then for each output which of them it reads, and its weight.
+struct Near {
+    terms: usize,
+    base: Vec<usize>,
+    at: Vec<[i32; LANES]>,
+    weight: Vec<[f32; LANES]>,
+}
+
+impl Near {
+    fn of(axis: &Axis) -> Option<Near> {
+        let (n, m) = (axis.inputs, axis.outputs());
+        let terms = axis.index.len() / m.max(1);
+        let even = (0..m).all(|i| axis.start[i + 1] - axis.start[i] == terms);
+        if !even || terms == 0 || terms > 4 || n < LANES || cpu::level() != Level::Avx512 {
+            return None;
         }
-        for (i, row) in y.chunks_exact_mut(inner.max(1)).enumerate() {
-            let span = axis.start[i]..axis.start[i + 1];
-            if span.is_empty() {
-                row.fill(T::default());
+        let (mut base, mut at, mut weight) = (Vec::new(), Vec::new(), Vec::new());
+        for o in (0..m).step_by(LANES) {
+            let width = LANES.min(m - o);
+            let used = &axis.index[o * terms..(o + width) * terms];
+            let low = (*used.iter().min()?).min(n - LANES);
+            if used.iter().any(|&j| j - low >= LANES) {
+                return None;
             }
-            for (k, at) in span.enumerate() {
-                let j = axis.index[at];
-                let x = &x[j * inner..(j + 1) * inner];
-                match (k, w.get(at)) {
-                    (0, None) => row.copy_from_slice(x),
-                    (0, Some(&w)) => {
-                        row.iter_mut().zip(x).for_each(|(y, &x)| {
-                            *y = T::default().plus_product(w, x);
-                        });
+            base.push(low);
+            for t in 0..terms {
+                let (mut a, mut w) = ([0; LANES], [0.0; LANES]);
+                for i in 0..width {
+                    a[i] = (used[i * terms + t] - low) as i32;
+                    let place = (o + i) * terms + t;
+                    w[i] = axis.weight.get(place).map_or(1.0, |&w| w as f32);
+                }
+                at.push(a);
+                weight.push(w);
+            }
+        }
+        Some(Near {
+            terms,
+            base,
+            at,
+            weight,
+        })
+    }
+
+    // SAFETY: the machine has the instructions; `x` holds rows of `n` and `y` rows of `m`
+    // elements, as the axis that this is of.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn rows(&self, x: &[f32], n: usize, y: &mut [f32], m: usize) {
+        use std::arch::x86_64::*;
+        for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(m)) {
+            for (b, &base) in self.base.iter().enumerate() {
+                let from = _mm512_loadu_ps(x.as_ptr().add(base));
+                let mut sum = _mm512_setzero_ps();
+                for t in b * self.terms..(b + 1) * self.terms {
+                    let at = _mm512_loadu_si512(self.at[t].as_ptr().cast());
+                    let w = _mm512_loadu_ps(self.weight[t].as_ptr());
+                    let term = _mm512_mul_ps(w, _mm512_permutexvar_ps(at, from));
+                    sum = _mm512_add_ps(sum, term);
+                }
+                let left = LANES.min(m - b * LANES);
+                let mask = (u32::MAX >> (32 - left)) as u16;
+                _mm512_mask_storeu_ps(y.as_mut_ptr().add(b * LANES), mask, sum);
+            }
+        }
+    }
+}
+
+/// One axis of one plane: (outer, inputs, inner) to (outer, outputs, inner).
+fn pass<T: Number>(
+    axis: &Axis,
+    w: &[T],
+    near: Option<&Near>,
+    (outer, inner): (usize, usize),
+    x: &[T],
+    y: &mut [T],
+) {
+    #[cfg(target_arch = "x86_64")]
+    if let (Some(near), 1, DType::F32) = (near, inner, T::DTYPE) {
+        let (n, m) = (axis.inputs, axis.outputs());
+        // SAFETY: T is f32; `near` is there only where the machine has the instructions.
+        unsafe {
+            let x = std::slice::from_raw_parts(x.as_ptr().cast::<f32>(), outer * n);
+            let y = std::slice::from_raw_parts_mut(y.as_mut_ptr().cast::<f32>(), outer * m);
+            near.rows(x, n, y, m);
+        }
+        return;
+    }
+    // SAFETY: safe code within, compiled for what the machine has.
+    unsafe { walk(axis, w, outer, inner, x, y) }
+}
+
+leveled! {
+    // SAFETY: nothing but the instructions is asked for.
+    unsafe fn walk<T: Number>(
+        axis: &Axis,
+        w: &[T],
+        outer: usize,
+        inner: usize,
+        x: &[T],
+        y: &mut [T]
+    ) {
+        let (n, m) = (axis.inputs, axis.outputs());
+        for o in 0..outer {
+            let x = &x[o * n * inner..(o + 1) * n * inner];
+            let y = &mut y[o * m * inner..(o + 1) * m * inner];
+            if inner == 1 {
+                for (i, y) in y.iter_mut().enumerate() {
+                    let span = axis.start[i]..axis.start[i + 1];
+                    let mut sum = T::default();
+                    if w.is_empty() {
+                        for &j in &axis.index[span] {
+                            sum = sum.plus(x[j]);
+                        }
+                    } else {
+                        for (&j, &w) in axis.index[span.clone()].iter().zip(&w[span]) {
+                            sum = sum.plus_product(w, x[j]);
+                        }
                     }
-                    (_, None) => row.iter_mut().zip(x).for_each(|(y, &x)| *y = y.plus(x)),
-                    (_, Some(&w)) => {
-                        row.iter_mut()
-                            .zip(x)
-                            .for_each(|(y, &x)| *y = y.plus_product(w, x));
+                    *y = sum;
+                }
+                continue;
+            }
+            for (i, row) in y.chunks_exact_mut(inner.max(1)).enumerate() {
+                let span = axis.start[i]..axis.start[i + 1];
+                if let (2, &[v, w, ..]) = (span.len(), w.get(span.start..).unwrap_or(&[])) {
+                    // Two terms in one go: linear interpolation.
+                    let from = |at: usize| &x[axis.index[at] * inner..][..inner];
+                    let terms = from(span.start).iter().zip(from(span.start + 1));
+                    for (y, (&a, &b)) in row.iter_mut().zip(terms) {
+                        *y = T::default().plus_product(v, a).plus_product(w, b);
+                    }
+                    continue;
+                }
+                if span.is_empty() {
+                    row.fill(T::default());
+                }
+                for (k, at) in span.enumerate() {
+                    let j = axis.index[at];
+                    let x = &x[j * inner..(j + 1) * inner];
+                    match (k, w.get(at)) {
+                        (0, None) => row.copy_from_slice(x),
+                        (0, Some(&w)) => {
+                            row.iter_mut().zip(x).for_each(|(y, &x)| {
+                                *y = T::default().plus_product(w, x);
+                            });
+                        }
+                        (_, None) => row.iter_mut().zip(x).for_each(|(y, &x)| *y = y.plus(x)),
+                        (_, Some(&w)) => {
+                            row.iter_mut()
+                                .zip(x)
+                                .for_each(|(y, &x)| *y = y.plus_product(w, x));
+                        }
                     }
                 }
             }
