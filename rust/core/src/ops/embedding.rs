@@ -1,7 +1,7 @@
 //! Rows of a table by number, their gradient, and bags of rows.
 
 use crate::autograd::Vjp;
-use crate::cpu::elements::Element;
+use crate::cpu::elements::{load, store, Element};
 use crate::cpu::pool::parallel_for;
 use crate::dispatch;
 use crate::dtype::DType;
@@ -38,6 +38,9 @@ struct SumRows {
 /// The adjoint of [`SumRows`]: as [`Rows`], with what it leaves out and divides by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Spread(Rows);
+
+/// The end of a list.
+const NONE: usize = usize::MAX;
 
 fn in_range(at: &[i64], rows: usize) -> Result<()> {
     match at.iter().find(|&&i| i < 0 || i >= rows as i64) {
@@ -168,8 +171,8 @@ impl Op for SumRows {
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-        let t = y[0].dtype().compute();
-        let (g, at) = (x[0].prepared(t)?, x[1].prepared(DType::I64)?);
+        let (own, t) = (y[0].dtype(), y[0].dtype().compute());
+        let (g, at) = (x[0].prepared(x[0].dtype())?, x[1].prepared(DType::I64)?);
         // SAFETY: a contiguous i64 tensor, read only.
         let at = unsafe { at.slice::<i64>() };
         in_range(at, self.count)?;
@@ -178,34 +181,54 @@ impl Op for SumRows {
         } else {
             Vec::new()
         };
+        // The numbers of each row as a list in their order, so that a row is written once.
+        let mut first = crate::alloc::filled(NONE, self.count)?;
+        let mut next = crate::alloc::filled(NONE, at.len())?;
+        for (i, &row) in at.iter().enumerate().rev() {
+            if self.padding != Some(row) {
+                next[i] = std::mem::replace(&mut first[row as usize], i);
+            }
+        }
         let width: usize = y[0].shape()[1..].iter().product();
-        let out = Tensor::zeros(y[0].shape(), t, y[0].device())?;
+        let (from, size) = (Ptr(g.bytes_ptr()), g.dtype().size());
+        let (to, bytes) = (Ptr(y[0].bytes_ptr()), width * own.size());
         with_compute!(t, T => {
-            // SAFETY: contiguous tensors of type T; the output is this call's own.
-            let (g, to) = unsafe { (g.slice::<T>(), Ptr(out.ptr::<T>())) };
-            // Threads take columns, so that the order of sums does not depend on them.
-            parallel_for(width, (1 << 15) / at.len().max(1) + 16, |columns| {
-                for (i, &row) in at.iter().enumerate() {
-                    if self.padding == Some(row) {
-                        continue;
-                    }
-                    let from = &g[i * width..][columns.clone()];
-                    // SAFETY: these columns belong to this range alone.
-                    let to = unsafe {
-                        let first = to.at(row as usize * width + columns.start);
-                        std::slice::from_raw_parts_mut(first, columns.len())
+            parallel_for(self.count, (1 << 16) / bytes.max(1) + 1, |rows| {
+                let mut sum = vec![T::default(); width];
+                let mut term = vec![T::default(); width];
+                // SAFETY: `g` has a row for each number, of this type; rows of the output belong
+                // to this range alone.
+                unsafe {
+                    let read = |i: usize, to: &mut [T]| {
+                        load(g.dtype(), from.at(i * width * size), size as isize, width, to.as_mut_ptr());
                     };
-                    match n.get(row as usize) {
-                        None => to.iter_mut().zip(from).for_each(|(a, &b)| *a = a.plus(b)),
-                        Some(&n) => {
-                            let n = <T as Element>::of_i64(n as i64);
-                            to.iter_mut().zip(from).for_each(|(a, &b)| *a = a.plus(b.over(n)));
+                    let mut row = rows.start;
+                    while row < rows.end {
+                        let empty = first[row..rows.end].iter().take_while(|&&i| i == NONE).count();
+                        to.at(row * bytes).write_bytes(0, empty * bytes);
+                        row += empty;
+                        if row == rows.end {
+                            break;
                         }
+                        let count = n.get(row).map(|&n| <T as Element>::of_i64(n as i64));
+                        let mut i = first[row];
+                        sum.fill(T::default());
+                        while i != NONE {
+                            read(i, &mut term);
+                            let terms = sum.iter_mut().zip(&term);
+                            match count {
+                                None => terms.for_each(|(a, &b)| *a = a.plus(b)),
+                                Some(n) => terms.for_each(|(a, &b)| *a = a.plus(b.over(n))),
+                            }
+                            i = next[i];
+                        }
+                        store(own, to.at(row * bytes), own.size() as isize, width, sum.as_ptr());
+                        row += 1;
                     }
                 }
             });
         });
-        y[0].write_from(&out)
+        Ok(())
     }
 
     fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {

@@ -38,6 +38,10 @@ struct SoftmaxGrad {
     log: bool,
 }
 
+/// Rows up to this length are taken together, so many at once.
+const SHORT: usize = 32;
+const GROUP: usize = 16;
+
 /// Columns that are walked together where the dimension is not innermost.
 const TILE: usize = 128;
 
@@ -137,6 +141,51 @@ unsafe fn row<T: Exponential, const LOG: bool>(x: *const T, y: *mut T, n: usize)
     let sum = lanes(n, zero, |a, i| a.add(*y.add(i)), T::add);
     for i in 0..n {
         *y.add(i) = (*y.add(i)).div(sum);
+    }
+}
+
+/// Up to [`GROUP`] short rows at once: one in each lane.
+// SAFETY: `x` and `y` hold `rows` rows of `n` elements, at most [`SHORT`].
+#[inline(always)]
+unsafe fn short_rows<T: Exponential, const LOG: bool>(
+    x: *const T,
+    y: *mut T,
+    n: usize,
+    rows: usize,
+) {
+    let mut v = [[T::LOWEST; GROUP]; SHORT];
+    let mut top = [T::LOWEST; GROUP];
+    let mut sum = [T::default(); GROUP];
+    for (k, v) in v[..n].iter_mut().enumerate() {
+        for (j, v) in v[..rows].iter_mut().enumerate() {
+            *v = *x.add(j * n + k);
+        }
+        for j in 0..GROUP {
+            top[j] = larger(top[j], v[j]);
+        }
+    }
+    for v in &mut v[..n] {
+        for j in 0..GROUP {
+            v[j] = v[j].sub(top[j]);
+            let e = v[j].exp();
+            sum[j] = sum[j].add(e);
+            v[j] = if LOG { v[j] } else { e };
+        }
+    }
+    if LOG {
+        sum[..rows].iter_mut().for_each(|s| *s = s.ln());
+    }
+    for (k, v) in v[..n].iter_mut().enumerate() {
+        for j in 0..GROUP {
+            v[j] = if LOG {
+                v[j].sub(sum[j])
+            } else {
+                v[j].div(sum[j])
+            };
+        }
+        for (j, &v) in v[..rows].iter().enumerate() {
+            *y.add(j * n + k) = v;
+        }
     }
 }
 
@@ -242,6 +291,7 @@ struct Lines<T> {
     out: *mut T,
     n: usize,
     stride: usize,
+    /// Columns, or rows where the stride is one.
     width: usize,
 }
 
@@ -249,9 +299,15 @@ struct Lines<T> {
 #[inline(always)]
 unsafe fn lines<T: Exponential, const LOG: bool, const GRAD: bool>(l: Lines<T>) {
     match (GRAD, l.stride == 1) {
+        (false, true) if l.n <= SHORT => short_rows::<T, LOG>(l.x, l.out, l.n, l.width),
         (false, true) => row::<T, LOG>(l.x, l.out, l.n),
         (false, false) => columns::<T, LOG>(l.x, l.out, l.n, l.stride, l.width),
-        (true, true) => grad_row::<T, LOG>(l.x, l.y, l.out, l.n),
+        (true, true) => {
+            for r in 0..l.width {
+                let at = r * l.n;
+                grad_row::<T, LOG>(l.x.add(at), l.y.add(at), l.out.add(at), l.n);
+            }
+        }
         (true, false) => grad_columns::<T, LOG>(l.x, l.y, l.out, l.n, l.stride, l.width),
     }
 }
@@ -298,19 +354,26 @@ fn over_lines<T: Exponential>(
     if out.is_empty() {
         return;
     }
-    let tiles = inner.div_ceil(TILE);
+    // Short rows go together, as neighbouring columns do.
+    let group = if inner == 1 && n <= SHORT { GROUP } else { 1 };
+    let (units, tiles) = (outer.div_ceil(group), inner.div_ceil(TILE));
     let (from, result, to) = (
         x.as_ptr() as usize,
         y.as_ptr() as usize,
         out.as_mut_ptr() as usize,
     );
     parallel_for(
-        outer * tiles,
-        (1 << 12) / (n * inner.min(TILE)) + 1,
+        units * tiles,
+        (1 << 12) / (n * group * inner.min(TILE)) + 1,
         |range| {
             for u in range {
                 let (o, t) = (u / tiles, u % tiles);
-                let at = o * n * inner + t * TILE;
+                let at = o * group * n * inner + t * TILE;
+                let width = if inner == 1 {
+                    group.min(outer - o * group)
+                } else {
+                    TILE.min(inner - t * TILE)
+                };
                 // SAFETY: the lines of this unit lie within the slices and are written here alone.
                 unsafe {
                     kernel(Lines {
@@ -319,7 +382,7 @@ fn over_lines<T: Exponential>(
                         out: (to as *mut T).add(at),
                         n,
                         stride: inner,
-                        width: TILE.min(inner - t * TILE),
+                        width,
                     });
                 }
             }

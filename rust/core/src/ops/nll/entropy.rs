@@ -25,6 +25,9 @@ use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer};
 use smallvec::SmallVec;
 
+/// Sums are taken in this many lanes.
+const LANES: usize = 32;
+
 /// log of the sum of exponentials along the classes.
 #[derive(Clone, Debug)]
 pub(super) struct LogSumExp;
@@ -71,19 +74,21 @@ leveled! {
     fn lse_rows<R>(x: &[R], y: &mut [R], peak: &mut [R]) {
         let d = y.len();
         if d == 1 {
-            let mut lanes = [R::lit(f64::NEG_INFINITY); 16];
-            for block in x.chunks(16) {
-                for (l, &v) in lanes.iter_mut().zip(block) {
-                    *l = l.max(v);
-                }
+            // NaN is passed over here and comes back through the sum.
+            let mut lanes = [R::lit(f64::NEG_INFINITY); LANES];
+            let (blocks, rest) = x.as_chunks::<LANES>();
+            let larger = |l: &mut R, v: R| *l = if v > *l { v } else { *l };
+            for block in blocks {
+                lanes.iter_mut().zip(block).for_each(|(l, &v)| larger(l, v));
             }
-            let top = lanes.iter().fold(lanes[0], |m, &v| m.max(v));
-            let mut sums = [R::lit(0.0); 16];
-            for block in x.chunks(16) {
-                for (s, &v) in sums.iter_mut().zip(block) {
-                    *s = *s + (v - top).exp();
-                }
+            lanes.iter_mut().zip(rest).for_each(|(l, &v)| larger(l, v));
+            let mut top = lanes[0];
+            lanes.iter().for_each(|&v| larger(&mut top, v));
+            let mut sums = [R::lit(0.0); LANES];
+            for block in blocks {
+                sums.iter_mut().zip(block).for_each(|(s, &v)| *s = *s + (v - top).exp());
             }
+            sums.iter_mut().zip(rest).for_each(|(s, &v)| *s = *s + (v - top).exp());
             let total = sums.iter().fold(R::lit(0.0), |a, &b| a + b);
             y[0] = top + total.ln();
             return;

@@ -1,0 +1,208 @@
+"""Kernels that work in blocks: sizes around the blocks, strides and types, against formulas."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pytensorlib as pt
+import pytensorlib.nn.functional as F
+
+Array = np.ndarray[Any, Any]
+TOLERANCE = {"float32": 2e-5, "float64": 1e-11, "bfloat16": 3e-2, "float16": 4e-3}
+
+
+def random(*shape: int) -> Array:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+def strided(x: Array, dtype: str, turned: bool) -> Any:
+    t = pt.tensor(x).to(getattr(pt, dtype))
+    t = t.transpose(-1, -2).contiguous().transpose(-1, -2) if turned else t
+    return t.detach().requires_grad_()
+
+
+def close(got: Any, want: Array, dtype: str, times: float = 1) -> None:
+    bound = TOLERANCE[dtype] * times
+    got = got.detach().to(pt.float64).numpy()
+    np.testing.assert_allclose(got, want, rtol=bound, atol=bound * max(1, np.abs(want).max()))
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize(
+    ("rows", "keys", "width", "causal", "group", "mask"),
+    [
+        (1, 1, 1, False, 1, None),
+        (5, 3, 8, True, 1, None),
+        (64, 64, 64, True, 1, None),
+        (65, 63, 17, False, 2, None),
+        (63, 129, 16, False, 1, "bool"),
+        (130, 65, 33, True, 2, None),
+        (300, 70, 32, False, 1, "float"),
+    ],
+)
+def test_attention_in_tiles_matches_formula(
+    rows: int, keys: int, width: int, causal: bool, group: int, mask: str | None, dtype: str
+) -> None:
+    heads = 2 * group
+    arrays = [
+        random(2, heads, rows, width),
+        random(2, 2, keys, width + 0),
+        random(2, 2, keys, width) + 1,
+        random(2, heads, rows, width) - 1,
+    ]
+    tensors = [strided(x, dtype, i % 2 == 0) for i, x in enumerate(arrays)]
+    q, k, v, g = (t.detach().to(pt.float64).numpy() for t in tensors)
+    extra: Any = np.zeros((rows, keys))
+    given = None
+    if mask == "bool":
+        keep = random(rows, keys) > -0.5
+        keep[0] = False
+        extra, given = np.where(keep, 0.0, -np.inf), pt.tensor(keep)
+    elif mask == "float":
+        given = pt.tensor(random(heads, 1, keys)).to(tensors[0].dtype)
+        extra = given.to(pt.float64).numpy()
+    if causal:
+        extra = np.where(np.arange(keys) <= np.arange(rows)[:, None], 0.0, -np.inf)
+    y = F.scaled_dot_product_attention(
+        *tensors[:3], attn_mask=given, is_causal=causal, scale=0.3, enable_gqa=group > 1
+    )
+    wide_k, wide_v = k.repeat(group, 1), v.repeat(group, 1)
+    s = 0.3 * q @ wide_k.swapaxes(-1, -2) + extra
+    top = s.max(-1, keepdims=True)
+    e = np.exp(s - np.where(np.isfinite(top), top, 0.0))
+    p = e / np.maximum(e.sum(-1, keepdims=True), 1e-300)
+    close(y, p @ wide_v, dtype)
+    d = g @ wide_v.swapaxes(-1, -2)
+    d = p * (d - (d * p).sum(-1, keepdims=True)) * 0.3
+
+    def joined(x: Array) -> Array:
+        return x.reshape(2, 2, group, keys, width).sum(2)
+
+    wanted = (d @ wide_k, joined(d.swapaxes(-1, -2) @ q), joined(p.swapaxes(-1, -2) @ g))
+    for got, want in zip(pt.autograd.grad(y, tensors[:3], tensors[3].detach()), wanted):
+        close(got, want, dtype, 8)
+
+
+def test_attention_without_keys_or_with_nan_is_zero_or_nan() -> None:
+    q = pt.randn(1, 2, 5, 8)
+    assert (F.scaled_dot_product_attention(q, q[:, :, :0], q[:, :, :0]) == 0).all()
+    k = q.clone()
+    k[0, 0, 3, 0] = float("nan")
+    y = F.scaled_dot_product_attention(q, k, q, is_causal=True)
+    assert y[0, 0, 3:].isnan().all() and not y[0, 0, :3].isnan().any()
+    assert not y[0, 1].isnan().any()
+
+
+def test_attention_gradient_has_a_gradient() -> None:
+    q, k, v = (pt.randn(1, 2, 3, 4, dtype=pt.float64, requires_grad=True) for _ in range(3))
+    attend = F.scaled_dot_product_attention
+    assert pt.autograd.gradcheck(lambda *x: attend(*x, is_causal=True), (q, k, v))
+    assert pt.autograd.gradgradcheck(lambda *x: attend(*x, is_causal=True), (q, k, v))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64"])
+@pytest.mark.parametrize(
+    ("size", "kernel", "stride", "padding", "dilation"),
+    [
+        ((8, 8), (2, 2), (2, 2), (0, 0), (1, 1)),
+        ((7, 33), (3, 3), (2, 2), (1, 1), (1, 1)),
+        ((9, 70), (2, 4), (3, 1), (1, 2), (2, 3)),
+        ((17, 16), (3, 2), (1, 5), (0, 0), (1, 2)),
+    ],
+)
+def test_max_pool_matches_windows(
+    size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, dtype: str
+) -> None:
+    x = np.round(random(2, 3, *size) * 2)
+    if dtype != "int64":
+        x[0, 0, 2, 3] = np.nan
+        x[1, 2, :3] = -np.inf
+    t = pt.tensor(x).to(getattr(pt, dtype))
+    if dtype != "int64":
+        t.requires_grad_()
+    args = (kernel, stride, padding, dilation)
+    y, at = F.max_pool2d(t, *args, return_indices=True)
+    plain = F.max_pool2d(t, *args)
+    assert pt.equal(y.nan_to_num(9), plain.nan_to_num(9))
+    dx = np.zeros_like(x)
+    for n, c, i, j in itertools.product(*map(range, y.shape)):
+        best, place = -np.inf, None
+        for a, b in itertools.product(range(kernel[0]), range(kernel[1])):
+            r = i * stride[0] - padding[0] + a * dilation[0]
+            s = j * stride[1] - padding[1] + b * dilation[1]
+            if 0 <= r < size[0] and 0 <= s < size[1]:
+                now = x[n, c, r, s]
+                if place is None or now > best or np.isnan(now):
+                    best, place = now, (r, s)
+        assert place is not None
+        assert at[n, c, i, j].item() == place[0] * size[1] + place[1]
+        np.testing.assert_equal(float(y[n, c, i, j].item()) + 0.0, float(best) + 0.0)
+        dx[n, c, place[0], place[1]] += 1
+    if dtype != "int64":
+        got = pt.autograd.grad(plain.sum(), t)[0]
+        np.testing.assert_array_equal(got.to(pt.float32).numpy(), dx)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("shape", [(5, 70), (4, 3, 15), (3, 2, 16), (6, 9, 4, 5), (40, 8, 33)])
+def test_batch_norm_matches_formula(shape: Any, dtype: str) -> None:
+    x, g = strided(random(*shape) + 3, dtype, True), strided(random(*shape) - 1, dtype, False)
+    w = pt.tensor(random(shape[1])).to(x.dtype).requires_grad_()
+    y = F.batch_norm(x, None, None, w, None, True)
+    a, b, k = (t.detach().to(pt.float64).numpy() for t in (x, g, w))
+    over = (0, *range(2, len(shape)))
+    k = k.reshape(1, -1, *[1] * (len(shape) - 2))
+    rstd = 1 / np.sqrt(a.var(over, keepdims=True) + 1e-5)
+    n = (a - a.mean(over, keepdims=True)) * rstd
+    close(y, n * k, dtype, 4)
+    mean = b.mean(over, keepdims=True), (b * n).mean(over, keepdims=True)
+    dx, dw = pt.autograd.grad(y, (x, w), g.detach())
+    close(dx, k * rstd * (b - mean[0] - n * mean[1]), dtype, 8)
+    close(dw, (b * n).sum(over), dtype, 8)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_embedding_gradient_adds_rows(dtype: str) -> None:
+    table = pt.zeros(50, 33, dtype=getattr(pt, dtype), requires_grad=True)
+    at = np.random.default_rng(3).integers(0, 50, 200)
+    g = pt.tensor(random(200, 33)).to(table.dtype)
+    got = pt.autograd.grad(F.embedding(pt.tensor(at), table, padding_idx=4), table, g)[0]
+    want = np.zeros((50, 33))
+    np.add.at(want, at, g.to(pt.float64).numpy())
+    want[4] = 0
+    close(got, want, dtype, 2)
+
+
+@pytest.mark.parametrize("shape", [(64, 10), (3, 1), (17, 32), (5, 33), (1, 7)])
+@pytest.mark.parametrize("log", [False, True])
+def test_softmax_of_short_rows_matches_formula(shape: Any, log: bool) -> None:
+    x = random(*shape) * 9
+    x[0, 0] = -np.inf
+    y = (F.log_softmax if log else F.softmax)(pt.tensor(x), 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        wide = x.astype(np.float64)
+        e = np.exp(wide - wide.max(1, keepdims=True))
+        want = e / e.sum(1, keepdims=True)
+        want = np.log(want) if log else want
+    np.testing.assert_allclose(y.numpy(), want, rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("size", "out"), [((5, 16), (9, 40)), ((20, 33), (40, 66)), ((9, 50), (4, 20))]
+)
+def test_bilinear_matches_formula(size: Any, out: Any) -> None:
+    x = random(2, 3, *size)
+
+    def matrix(n: int, m: int) -> Array:
+        at = np.maximum((np.arange(m) + 0.5) * n / m - 0.5, 0)
+        low = np.floor(at).astype(int)
+        w = np.zeros((m, n))
+        np.add.at(w, (np.arange(m), low), 1 - (at - low))
+        np.add.at(w, (np.arange(m), np.minimum(low + 1, n - 1)), at - low)
+        return w
+
+    want = matrix(size[0], out[0]) @ x @ matrix(size[1], out[1]).T
+    got = F.interpolate(pt.tensor(x), size=out, mode="bilinear", align_corners=False)
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-5)
