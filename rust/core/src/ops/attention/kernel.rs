@@ -78,7 +78,7 @@ impl<'a> Planes<'a> {
         let direct = self.dtype == T::DTYPE && self.col == size;
         for (i, r) in rows.enumerate() {
             let (from, to) = (p.offset(r as isize * self.row), to.add(i * ld));
-            if direct && width % PAD == 0 {
+            if direct && width.is_multiple_of(PAD) {
                 // In vectors: a call for each row would cost more than the row.
                 for j in (0..width).step_by(PAD) {
                     let block = from.cast::<T>().add(j).cast::<[T; PAD]>().read_unaligned();
