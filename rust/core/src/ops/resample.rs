@@ -14,7 +14,7 @@ use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
 use crate::ops::conv::{Number, Ptr};
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
-use crate::{leveled, transfer, with_compute};
+use crate::{per_level, transfer, with_compute};
 use std::sync::Arc;
 
 /// A sparse matrix: output `i` is the sum of `weight[j] * x[index[j]]` for `j` in
@@ -441,9 +441,9 @@ fn pass<T: Number>(
     unsafe { walk(axis, w, outer, inner, x, y) }
 }
 
-leveled! {
+per_level! {
     // SAFETY: nothing but the instructions is asked for.
-    unsafe fn walk<T: Number>(
+    fn walk[T: Number](
         axis: &Axis,
         w: &[T],
         outer: usize,

@@ -6,8 +6,8 @@
 use crate::cpu::elements::{load, store, Compute};
 use crate::cpu::pool::parallel_for;
 use crate::dtype::DType;
-use crate::per_level;
 use crate::ops::conv::Ptr;
+use crate::per_level;
 use crate::tensor::Tensor;
 use std::ops::{Add, AddAssign, Div, Mul, Range, Sub};
 

@@ -4,8 +4,8 @@ use super::max::Places;
 use crate::cpu::elements::{load, store};
 use crate::cpu::pool::parallel_for;
 use crate::dtype::DType;
-use crate::leveled;
 use crate::ops::conv::Number;
+use crate::per_level;
 
 /// Outputs that are computed together.
 const LANES: usize = 16;
@@ -132,9 +132,9 @@ fn wins<T: Least>(v: T, best: T) -> bool {
     (v > best) | (v != v)
 }
 
-leveled! {
+per_level! {
     // SAFETY: as for `Forward::run`; the bands belong to this thread.
-    unsafe fn bands_of<T: Least>(job: &Forward, range: std::ops::Range<usize>, band: usize) {
+    fn bands_of[T: Least](job: &Forward, range: std::ops::Range<usize>, band: usize) {
         let of = &job.of;
         let ([_, ih, iw], [od, oh, ow]) = (of.input, of.output);
         let ([kd, kh, kw], [sd, sh, sw]) = (of.kernel, of.stride);
@@ -280,9 +280,9 @@ impl Backward {
     }
 }
 
-leveled! {
+per_level! {
     // SAFETY: as for `Backward::run`; the planes belong to this thread.
-    unsafe fn planes_grad<T: Least>(job: &Backward, range: std::ops::Range<usize>) {
+    fn planes_grad[T: Least](job: &Backward, range: std::ops::Range<usize>) {
         let of = &job.of;
         let (large, small): (usize, usize) =
             (of.input.iter().product(), of.output.iter().product());
