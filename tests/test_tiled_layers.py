@@ -145,6 +145,17 @@ def test_max_pool_matches_windows(
         np.testing.assert_array_equal(got.to(pt.float32).numpy(), dx)
 
 
+@pytest.mark.parametrize("grad", [False, True])
+def test_max_pool_whose_windows_step_over_the_input_stays_inside(grad: bool) -> None:
+    x = pt.randn(1, 2, 1, 7, requires_grad=grad)
+    y, at = F.max_pool2d(x, (3, 2), (4, 3), (1, 0), (2, 2), True, return_indices=True)
+    assert ((at >= 0) & (at < 7)).all()
+    plain = F.max_pool2d(x, (3, 2), (4, 3), (1, 0), (2, 2), True)
+    assert pt.equal(plain, y)
+    if grad:
+        assert pt.autograd.grad(plain.sum(), x)[0].sum() == plain.numel()
+
+
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("shape", [(5, 70), (4, 3, 15), (3, 2, 16), (6, 9, 4, 5), (40, 8, 33)])
 def test_batch_norm_matches_formula(shape: Any, dtype: str) -> None:

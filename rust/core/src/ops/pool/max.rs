@@ -385,5 +385,5 @@ fn regular(x: &Tensor, w: &Windows, out: &[usize]) -> Option<Regular> {
     // Far strides and windows would deal rows out over more memory than the plane has.
     let reach = |d: usize| (of.kernel[d] - 1) * of.dilation[d];
     let small = (0..3).all(|d| of.stride[d] <= 64 && reach(d) <= 256 && of.input[d] < 1 << 24);
-    (small && of.volume() <= 4096).then_some(of)
+    (small && of.volume() <= 4096 && of.all_inside()).then_some(of)
 }

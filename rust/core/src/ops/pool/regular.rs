@@ -59,6 +59,17 @@ impl Regular {
         (first.min(self.kernel[d] - 1), end.min(self.kernel[d]))
     }
 
+    /// Whether every window has an element inside: padding with dilation may step over a short
+    /// input.
+    pub fn all_inside(&self) -> bool {
+        (0..3).all(|d| {
+            (0..self.output[d]).all(|o| {
+                let (first, end) = self.inside(d, o);
+                first < end && o * self.stride[d] + first * self.dilation[d] >= self.padding[d]
+            })
+        })
+    }
+
     /// Where in the plane the first element of a window would lie.
     fn corner(&self, o: [usize; 3]) -> i64 {
         let at = |d: usize| (o[d] * self.stride[d]) as i64 - self.padding[d] as i64;
