@@ -9,6 +9,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 
+# The tests of the operators, once more with kernels for fewer instructions.
+LOWER = [PYTHON, "-m", "pytest", "-q", "--ignore=tests/test_wgpu.py", "--ignore=tests/test_shaders.py"]
+LEVELS = {"avx2", "portable"}
+
 # Quick parts first. Clippy and `cargo test` share the dev profile; the demo, pytest and the
 # replay share one release build.
 PARTS = {
@@ -29,9 +33,11 @@ PARTS = {
     "build": ["make", "--no-print-directory", "build"],
     "cargo": ["cargo", "test", "--workspace", "--locked", "-q"],
     "pytest": [PYTHON, "-m", "pytest", "-q"],
+    "avx2": LOWER,
+    "portable": LOWER,
     "conformance": [PYTHON, "tests/conformance/check.py"],
 }
-NEEDS_BUILD = {"pytest", "conformance"}
+NEEDS_BUILD = {"pytest", "conformance", *LEVELS}
 
 
 def main(wanted: list[str]) -> int:
@@ -55,6 +61,8 @@ def main(wanted: list[str]) -> int:
         start = time.perf_counter()
         # The build part's own make must not see this one's job server or flags.
         env = {k: v for k, v in os.environ.items() if k not in {"MAKEFLAGS", "MFLAGS", "MAKELEVEL"}}
+        if name in LEVELS:
+            env["PYTENSORLIB_CPU"] = name
         code = subprocess.run(command, cwd=ROOT, env=env, check=False).returncode
         rows.append((name, "ok" if code == 0 else f"FAILED ({code})", time.perf_counter() - start))
         if code:

@@ -3,7 +3,6 @@
 //! Modules in layers; each uses only those before it:
 //!
 //! * [`error`], [`dtype`], [`shape`]: words that everything else uses
-//! * [`files`]: bytes of files, read and checksummed on all threads
 //! * [`layout`], [`storage`], [`alloc`], [`device`], [`rng`], [`host`]: where elements lie; a
 //!   storage on the GPU holds a buffer of [`gpu`], which knows only `error` and `dtype`
 //! * [`tensor`]: a layout over a storage, with a slot for its place in a graph
@@ -19,7 +18,6 @@ pub mod device;
 pub mod dispatch;
 pub mod dtype;
 pub mod error;
-pub mod files;
 pub mod gpu;
 pub mod host;
 pub mod layout;

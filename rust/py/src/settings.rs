@@ -4,8 +4,8 @@ use crate::dtype::PyDevice;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::prelude::*;
-use pytensorlib_core::cpu::pool;
-use pytensorlib_core::{alloc, device, files};
+use pytensorlib_core::cpu::{files, pool};
+use pytensorlib_core::{alloc, device};
 
 /// The number of threads that kernels on the CPU use.
 #[pyfunction]

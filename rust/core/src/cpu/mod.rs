@@ -2,6 +2,7 @@
 
 pub mod bits;
 pub mod elements;
+pub mod files;
 pub mod fold;
 pub mod gemm;
 pub mod math;

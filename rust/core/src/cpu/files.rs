@@ -1,6 +1,6 @@
 //! Bytes of files on all threads: CRC-32 as in zip archives, and reading with the checksum at once.
 
-use crate::cpu::pool::parallel_for;
+use super::pool::parallel_for;
 use crc32fast::Hasher;
 use std::io;
 use std::sync::Mutex;
