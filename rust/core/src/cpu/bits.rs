@@ -60,7 +60,7 @@ truths! {
 
 /// The bits of up to 64 bytes that are zero or one.
 #[inline(always)]
-fn packed(bytes: &[u8; 64]) -> u64 {
+pub(super) fn packed(bytes: &[u8; 64]) -> u64 {
     let mut word = 0;
     for (i, part) in bytes.as_chunks::<8>().0.iter().enumerate() {
         // Bit 8 k moves to 56 + k; no two terms meet.

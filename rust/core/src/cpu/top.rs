@@ -1,5 +1,6 @@
 //! The first few of many: a bound from the best of groups leaves few candidates.
 
+use super::bits::packed;
 use super::order::Keyed;
 use super::pool::{in_parallel, parallel_for};
 use super::radix::{Key, Ordinal};
@@ -61,20 +62,25 @@ per_level! {
             if largest { turned(k) } else { k }
         };
         let mut start = 0;
+        let mut near = [0u8; BLOCK];
         while start < n {
-            let end = n.min(start + BLOCK);
-            let mut hit = false;
-            for i in start..end {
-                hit |= key(i) <= bound;
+            let len = BLOCK.min(n - start);
+            if len < BLOCK {
+                near = [0; BLOCK];
             }
-            if hit {
-                for i in start..end {
-                    if key(i) <= bound {
-                        out.push(Keyed { key: key(i).wide(), index: (index + i) as u32 });
-                    }
-                }
+            for (i, hit) in near.iter_mut().enumerate().take(len) {
+                *hit = (key(start + i) <= bound) as u8;
             }
-            start = end;
+            let mut word = packed(&near);
+            while word != 0 {
+                let i = start + word.trailing_zeros() as usize;
+                out.push(Keyed {
+                    key: key(i).wide(),
+                    index: (index + i) as u32,
+                });
+                word &= word - 1;
+            }
+            start += len;
         }
     }
 }
