@@ -10,9 +10,12 @@ use crate::dtype::DType;
 use crate::per_level;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
+use std::mem::MaybeUninit;
 
-/// Elements per block of a row.
-const BLOCK: usize = 2048;
+/// Elements of a row that one call combines.
+const BLOCK: usize = 4096;
+/// Elements that are widened at a time.
+const BUFFER: usize = 1024;
 /// Columns per tile.
 const TILE: usize = 512;
 /// Elements of one result from which on it is made of partial results.
@@ -189,18 +192,24 @@ unsafe fn row_total<T: Reducible>(
     // What the kernels read; `load` widens to `T` only.
     let k = &plan.wide;
     let mut tree = Tree::new(k.init);
-    let mut buffer = [T::default(); BLOCK];
+    let mut buffer = [MaybeUninit::<T>::uninit(); BUFFER];
     let mut fill = 0;
     let mut at = start;
     while at < end {
         // One run along the innermost dimension.
         let within = at % inner;
-        let n = (inner - within).min(end - at).min(BLOCK - fill);
+        let n = (inner - within).min(end - at).min(BUFFER - fill);
         let from = ptr.offset(offset(dims, at));
-        load(plan.dtype, from, step, n, buffer.as_mut_ptr().add(fill));
+        load(
+            plan.dtype,
+            from,
+            step,
+            n,
+            buffer.as_mut_ptr().cast::<T>().add(fill),
+        );
         fill += n;
         at += n;
-        if fill == BLOCK || at == end {
+        if fill == BUFFER || at == end {
             tree.push((k.row)(buffer.as_ptr().cast(), fill, c), k);
             fill = 0;
         }
@@ -513,16 +522,16 @@ unsafe fn find_in_row<T: Reducible>(
 ) -> Option<usize> {
     let (run, step) = plan.reduced.last().copied().unwrap_or((1, 0));
     let direct = plan.is_direct(T::DTYPE, step);
-    let mut buffer = [T::default(); BLOCK];
+    let mut buffer = [MaybeUninit::<T>::uninit(); BUFFER];
     let mut at = 0;
     while at < length {
-        let n = (run - at % run).min(BLOCK);
+        let n = (run - at % run).min(if direct { usize::MAX } else { BUFFER });
         let from = ptr.offset(offset(&plan.reduced, at));
         let x = if direct {
             from.cast::<T>()
         } else {
-            load(plan.dtype, from, step, n, buffer.as_mut_ptr());
-            buffer.as_ptr()
+            load(plan.dtype, from, step, n, buffer.as_mut_ptr().cast::<T>());
+            buffer.as_ptr().cast::<T>()
         };
         let found = position(x, n, v);
         if found < n {
