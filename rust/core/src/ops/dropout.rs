@@ -24,10 +24,11 @@ const BLOCK: usize = 4 * BLOCKS;
 vector_loop! {
     /// Which words are at most `last`, in the order of blocks; none if not `any`.
     fn keep_below(words: &[[u32; BLOCKS]; 4], any: bool, last: u32, kept: &mut [u8; BLOCK]) {
-        for (j, four) in kept.chunks_exact_mut(4).enumerate() {
-            for (k, w) in four.iter_mut().zip(words) {
-                *k = ((w[j] <= last) & any) as u8;
-            }
+        for j in 0..BLOCKS {
+            kept[4 * j] = ((words[0][j] <= last) & any) as u8;
+            kept[4 * j + 1] = ((words[1][j] <= last) & any) as u8;
+            kept[4 * j + 2] = ((words[2][j] <= last) & any) as u8;
+            kept[4 * j + 3] = ((words[3][j] <= last) & any) as u8;
         }
     }
 }

@@ -59,8 +59,11 @@ macro_rules! integers {
     ($($t:ty = $range:expr),*) => {$(
         impl Sample for $t {
             const FULL_RANGE: u64 = $range;
+            #[inline(always)]
             fn from_f64(x: f64) -> Self { x as $t }
+            #[inline(always)]
             fn from_i64(x: i64) -> Self { x as $t }
+            #[inline(always)]
             fn to_f64(self) -> f64 { self as f64 }
         }
     )*};
@@ -75,12 +78,15 @@ integers!(
 
 impl Sample for bool {
     const FULL_RANGE: u64 = 2;
+    #[inline(always)]
     fn from_f64(x: f64) -> Self {
         x != 0.0
     }
+    #[inline(always)]
     fn from_i64(x: i64) -> Self {
         x != 0
     }
+    #[inline(always)]
     fn to_f64(self) -> f64 {
         self as u8 as f64
     }
@@ -90,8 +96,11 @@ macro_rules! halves {
     ($($t:ty = $digits:literal),*) => {$(
         impl Sample for $t {
             const FULL_RANGE: u64 = (1 << $digits) + 1;
+            #[inline(always)]
             fn from_f64(x: f64) -> Self { <$t>::from_f32(x as f32) }
+            #[inline(always)]
             fn from_i64(x: i64) -> Self { <$t>::from_f32(x as f32) }
+            #[inline(always)]
             fn to_f64(self) -> f64 { self.to_f64() }
         }
     )*};
@@ -104,9 +113,11 @@ impl Sample for f32 {
     fn from_f64(x: f64) -> Self {
         x as f32
     }
+    #[inline(always)]
     fn from_i64(x: i64) -> Self {
         x as f32
     }
+    #[inline(always)]
     fn to_f64(self) -> f64 {
         self as f64
     }
@@ -134,12 +145,15 @@ impl Sample for f32 {
 impl Sample for f64 {
     const FULL_RANGE: u64 = (1 << 53) + 1;
     const DOUBLE: bool = true;
+    #[inline(always)]
     fn from_f64(x: f64) -> Self {
         x
     }
+    #[inline(always)]
     fn from_i64(x: i64) -> Self {
         x as f64
     }
+    #[inline(always)]
     fn to_f64(self) -> f64 {
         self
     }
@@ -230,9 +244,10 @@ vector_loop! {
 vector_loop! {
     /// A number of 53 bits from each two words, the first uppermost.
     fn uniform_loop_f64(block: &[u32], out: &mut [f64], lo: f64, width: f64) {
-        for (y, pair) in out.iter_mut().zip(block.chunks_exact(2)) {
-            *y = (bits_53(pair[0], pair[1]) as i64 as f64 * (1.0 / (1u64 << 53) as f64))
-                .mul_add(width, lo);
+        let n = out.len().min(block.len() / 2);
+        for (i, y) in out[..n].iter_mut().enumerate() {
+            let bits = bits_53(block[2 * i], block[2 * i + 1]) as i64;
+            *y = (bits as f64 * (1.0 / (1u64 << 53) as f64)).mul_add(width, lo);
         }
     }
 }
@@ -240,8 +255,9 @@ vector_loop! {
 vector_loop! {
     /// Whether the number in [0, 1) of each two words is below a limit, given times 2^53.
     fn below_loop(block: &[u32], out: &mut [u8], limit: u64) {
-        for (y, pair) in out.iter_mut().zip(block.chunks_exact(2)) {
-            *y = (bits_53(pair[0], pair[1]) < limit) as u8;
+        let n = out.len().min(block.len() / 2);
+        for (i, y) in out[..n].iter_mut().enumerate() {
+            *y = (bits_53(block[2 * i], block[2 * i + 1]) < limit) as u8;
         }
     }
 }
@@ -263,13 +279,15 @@ vector_loop! {
 vector_loop! {
     /// Turns each 16 uniforms into 16 normal numbers; a ragged end stays as it is.
     fn box_muller(out: &mut [f32], mean: f32, std: f32) {
-        for block in out.chunks_exact_mut(16) {
-            let (first, second) = block.split_at_mut(8);
-            for (a, b) in first.iter_mut().zip(second) {
-                let radius = (-2.0 * log(1.0 - *a)).sqrt();
-                let (sin, cos) = sin_cos(std::f32::consts::TAU * *b);
-                *a = (radius * cos).mul_add(std, mean);
-                *b = (radius * sin).mul_add(std, mean);
+        let blocks = out.len() / 16;
+        for k in 0..blocks {
+            let block = &mut out[16 * k..16 * k + 16];
+            for j in 0..8 {
+                let (u, v) = (block[j], block[j + 8]);
+                let radius = (-2.0 * log(1.0 - u)).sqrt();
+                let (sin, cos) = sin_cos(std::f32::consts::TAU * v);
+                block[j] = (radius * cos).mul_add(std, mean);
+                block[j + 8] = (radius * sin).mul_add(std, mean);
             }
         }
     }
