@@ -3,6 +3,8 @@
 use crate::dtype::DType;
 use half::{bf16, f16};
 
+pub use super::convert::{load, store};
+
 /// A bool in memory: zero or not.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(transparent)]
@@ -22,16 +24,24 @@ pub trait Element: Copy + Send + Sync + 'static {
 /// As x86's truncating conversion: out of range and NaN give the smallest value.
 #[inline(always)]
 fn i64_of(v: f64) -> i64 {
-    if (-9223372036854775808.0..9223372036854775808.0).contains(&v) {
-        v as i64
+    let fits = (v >= -9223372036854775808.0) & (v < 9223372036854775808.0);
+    let safe = if fits { v } else { 0.0 };
+    // SAFETY: the number fits the type.
+    let i = unsafe { safe.to_int_unchecked::<i64>() };
+    if fits {
+        i
     } else {
         i64::MIN
     }
 }
 #[inline(always)]
 fn i32_of(v: f64) -> i32 {
-    if v > -2147483649.0 && v < 2147483648.0 {
-        v as i32
+    let fits = (v > -2147483649.0) & (v < 2147483648.0);
+    let safe = if fits { v } else { 0.0 };
+    // SAFETY: the number fits the type.
+    let i = unsafe { safe.to_int_unchecked::<i32>() };
+    if fits {
+        i
     } else {
         i32::MIN
     }
@@ -86,25 +96,44 @@ macro_rules! floats {
 floats! { f32 => F32; f64 => F64; }
 
 macro_rules! halves {
-    ($($t:ty => $d:ident;)*) => { $(
+    ($($t:ty => $d:ident, $widen:expr, $narrow:expr;)*) => { $(
         impl Element for $t {
             const DTYPE: DType = DType::$d;
             #[inline(always)]
-            fn to_f32(self) -> f32 { <$t>::to_f32(self) }
+            fn to_f32(self) -> f32 { $widen(self) }
             #[inline(always)]
-            fn to_f64(self) -> f64 { <$t>::to_f64(self) }
+            fn to_f64(self) -> f64 { $widen(self) as f64 }
             #[inline(always)]
-            fn to_i64(self) -> i64 { i64_of(<$t>::to_f64(self)) }
+            fn to_i64(self) -> i64 { i64_of($widen(self) as f64) }
             #[inline(always)]
-            fn of_f32(v: f32) -> Self { <$t>::from_f32(v) }
+            fn of_f32(v: f32) -> Self { $narrow(v) }
             #[inline(always)]
-            fn of_f64(v: f64) -> Self { <$t>::from_f32(v as f32) }
+            fn of_f64(v: f64) -> Self { $narrow(v as f32) }
             #[inline(always)]
-            fn of_i64(v: i64) -> Self { <$t>::from_f32(v as f32) }
+            fn of_i64(v: i64) -> Self { $narrow(v as f32) }
         }
     )* };
 }
-halves! { f16 => F16; bf16 => BF16; }
+halves! {
+    f16 => F16, f16::to_f32, f16::from_f32;
+    bf16 => BF16, widen_bf16, narrow_bf16;
+}
+
+/// A bfloat16 is the upper half of a float32.
+#[inline(always)]
+fn widen_bf16(v: bf16) -> f32 {
+    f32::from_bits((v.to_bits() as u32) << 16)
+}
+
+/// To the nearest, ties to even, without branches. The instruction for this would flush
+/// subnormal numbers to zero.
+#[inline(always)]
+fn narrow_bf16(v: f32) -> bf16 {
+    let bits = v.to_bits();
+    let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
+    let quiet = bits >> 16 | 0x40;
+    bf16::from_bits(if v.is_nan() { quiet } else { rounded } as u16)
+}
 
 impl Element for Bool {
     const DTYPE: DType = DType::Bool;
@@ -135,7 +164,7 @@ impl Element for Bool {
 }
 
 /// A type that kernels compute in: `f32` for itself and half types, `f64`, `i64` for integers
-/// and bool.
+/// and bool, which kernels that need not see more also compute in as they are.
 pub trait Compute: Element + PartialOrd + Default {
     fn from_element<S: Element>(v: S) -> Self;
     fn to_element<S: Element>(self) -> S;
@@ -180,6 +209,27 @@ impl Compute for i64 {
         v.i64()
     }
 }
+
+
+/// The narrow integers compute as `i64` does and keep the low bits.
+macro_rules! narrow {
+    ($($t:ty)*) => { $(
+        impl Compute for $t {
+            #[inline(always)]
+            fn from_element<S: Element>(v: S) -> Self {
+                Self::of_i64(v.to_i64())
+            }
+            #[inline(always)]
+            fn to_element<S: Element>(self) -> S {
+                S::of_i64(self.to_i64())
+            }
+            fn of_scalar(v: crate::dtype::Scalar) -> Self {
+                Self::of_i64(v.i64())
+            }
+        }
+    )* };
+}
+narrow! { i32 i16 i8 u8 Bool }
 
 /// Runs the body with `$T` bound to the Rust type of a dtype. Complex types give an error.
 #[macro_export]
@@ -285,73 +335,4 @@ macro_rules! with_float {
             ),
         }
     }};
-}
-
-/// Reads `n` elements `step` bytes apart.
-///
-/// # Safety
-/// The source holds such elements, `dst` has room for `n`.
-pub unsafe fn load<T: Compute>(dtype: DType, src: *const u8, step: isize, n: usize, dst: *mut T) {
-    unsafe fn typed<S: Element, T: Compute>(src: *const u8, step: isize, n: usize, dst: *mut T) {
-        if step == std::mem::size_of::<S>() as isize {
-            let src = src.cast::<S>();
-            for i in 0..n {
-                *dst.add(i) = T::from_element(*src.add(i));
-            }
-        } else if step == 0 {
-            let v = T::from_element(*src.cast::<S>());
-            for i in 0..n {
-                *dst.add(i) = v;
-            }
-        } else {
-            for i in 0..n {
-                *dst.add(i) = T::from_element(*src.offset(i as isize * step).cast::<S>());
-            }
-        }
-    }
-    match dtype {
-        DType::Bool => typed::<Bool, T>(src, step, n, dst),
-        DType::U8 => typed::<u8, T>(src, step, n, dst),
-        DType::I8 => typed::<i8, T>(src, step, n, dst),
-        DType::I16 => typed::<i16, T>(src, step, n, dst),
-        DType::I32 => typed::<i32, T>(src, step, n, dst),
-        DType::I64 => typed::<i64, T>(src, step, n, dst),
-        DType::F16 => typed::<f16, T>(src, step, n, dst),
-        DType::BF16 => typed::<bf16, T>(src, step, n, dst),
-        DType::F32 => typed::<f32, T>(src, step, n, dst),
-        DType::F64 => typed::<f64, T>(src, step, n, dst),
-        DType::C64 | DType::C128 => unreachable!("complex is refused before kernels run"),
-    }
-}
-
-/// Writes `n` elements `step` bytes apart.
-///
-/// # Safety
-/// The destination holds such elements, `src` has `n`.
-pub unsafe fn store<T: Compute>(dtype: DType, dst: *mut u8, step: isize, n: usize, src: *const T) {
-    unsafe fn typed<S: Element, T: Compute>(dst: *mut u8, step: isize, n: usize, src: *const T) {
-        if step == std::mem::size_of::<S>() as isize {
-            let dst = dst.cast::<S>();
-            for i in 0..n {
-                *dst.add(i) = (*src.add(i)).to_element();
-            }
-        } else {
-            for i in 0..n {
-                *dst.offset(i as isize * step).cast::<S>() = (*src.add(i)).to_element();
-            }
-        }
-    }
-    match dtype {
-        DType::Bool => typed::<Bool, T>(dst, step, n, src),
-        DType::U8 => typed::<u8, T>(dst, step, n, src),
-        DType::I8 => typed::<i8, T>(dst, step, n, src),
-        DType::I16 => typed::<i16, T>(dst, step, n, src),
-        DType::I32 => typed::<i32, T>(dst, step, n, src),
-        DType::I64 => typed::<i64, T>(dst, step, n, src),
-        DType::F16 => typed::<f16, T>(dst, step, n, src),
-        DType::BF16 => typed::<bf16, T>(dst, step, n, src),
-        DType::F32 => typed::<f32, T>(dst, step, n, src),
-        DType::F64 => typed::<f64, T>(dst, step, n, src),
-        DType::C64 | DType::C128 => unreachable!("complex is refused before kernels run"),
-    }
 }

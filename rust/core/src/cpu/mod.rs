@@ -1,6 +1,7 @@
 //! Kernels in host memory: element conversion, the loop driver, threads, math, GEMM.
 
 pub mod bits;
+mod convert;
 pub mod elements;
 pub mod files;
 pub mod fold;
@@ -11,8 +12,10 @@ pub mod pointwise;
 pub mod pool;
 pub mod radix;
 pub mod reduce;
+pub mod stream;
 pub mod top;
 pub mod transport;
+mod transpose;
 pub mod truth;
 
 use std::sync::OnceLock;

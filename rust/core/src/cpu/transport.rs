@@ -1,7 +1,9 @@
 //! Moving elements between layouts without looking at them: rows where both sides are contiguous,
-//! tiles where one side is transposed.
+//! tiles turned in registers where one side is transposed.
 
 use super::pool::parallel_for;
+use super::stream;
+use super::transpose::{self, Transpose};
 use crate::layout::Layout;
 use smallvec::SmallVec;
 
@@ -13,10 +15,14 @@ struct Dim {
     y: isize,
 }
 
-/// The side of a tile: 32 rows of 32 elements of 8 bytes from either side fit in L1.
+/// The side of a tile.
 const TILE: usize = 32;
-/// Elements below which a second thread costs more than it gains.
-const GRAIN: usize = 1 << 15;
+/// Elements of a row of a tile that is turned in the cache.
+const WIDTH: usize = 64;
+/// Bytes of a part of a row.
+const PIECE: usize = 1 << 16;
+/// Bytes below which a second thread costs more than it gains.
+const GRAIN: usize = 1 << 17;
 
 /// Copies elements of `size` bytes from `from` to `to`; `x` is already broadcast to `y`'s shape.
 ///
@@ -63,29 +69,32 @@ pub unsafe fn transport(size: usize, from: *const u8, x: &Layout, to: *mut u8, y
 /// As [`transport`].
 // SAFETY: offsets stay within the layouts, whose sizes bound every index.
 unsafe fn go<T: Copy>(from: *const u8, to: *mut u8, mut dims: SmallVec<[Dim; 6]>) {
+    let bytes = size_of::<T>() * dims.iter().map(|d| d.n).product::<usize>();
     let inner = dims.pop().unwrap_or(Dim { n: 1, x: 1, y: 1 });
     // The dimension along which the source runs, where that is another one.
     let across = (0..dims.len())
         .filter(|&i| dims[i].x != 0 && dims[i].x < inner.x && dims[i].n >= 4 && inner.n >= 4)
         .min_by_key(|&i| dims[i].x);
-    let across = across
-        .map(|i| dims.remove(i))
-        .unwrap_or(Dim { n: 1, x: 0, y: 0 });
-    let strips = across.n.div_ceil(TILE);
+    let across = across.map(|i| dims.remove(i));
+    let streamed = !std::ptr::eq(from, to) && stream::is_worth(bytes);
+    let mover = Mover {
+        turn: transpose::kernel::<T>(),
+        inner,
+        across,
+        streamed,
+    };
+    // Long rows are split.
+    let (n, part) = match across {
+        Some(a) => (a.n, TILE),
+        None => (inner.n, PIECE / size_of::<T>()),
+    };
+    let parts = n.div_ceil(part);
     let outer: usize = dims.iter().map(|d| d.n).product();
-    let unit = inner.n * across.n.min(TILE);
+    let unit = bytes / (outer * parts);
     let (from, to) = (from as usize, to as usize);
-    // One long row is split instead.
-    if outer * strips == 1 && inner.x == 1 && inner.y == 1 {
-        parallel_for(inner.n * across.n, GRAIN * 8, |r| {
-            let (x, y) = ((from as *const T).add(r.start), (to as *mut T).add(r.start));
-            std::ptr::copy(x, y, r.len());
-        });
-        return;
-    }
-    parallel_for(outer * strips, GRAIN / unit.max(1) + 1, |range| {
+    parallel_for(outer * parts, GRAIN / unit.max(1) + 1, |range| {
         let mut at: SmallVec<[usize; 6]> = SmallVec::from_elem(0, dims.len());
-        let mut rest = range.start / strips;
+        let mut rest = range.start / parts;
         let (mut x, mut y) = (from as *const T, to as *mut T);
         for (i, d) in dims.iter().enumerate().rev() {
             at[i] = rest % d.n;
@@ -93,42 +102,80 @@ unsafe fn go<T: Copy>(from: *const u8, to: *mut u8, mut dims: SmallVec<[Dim; 6]>
             x = x.offset(at[i] as isize * d.x);
             y = y.offset(at[i] as isize * d.y);
         }
-        let mut strip = range.start % strips;
+        let mut which = range.start % parts;
         for _ in range {
-            let start = strip * TILE;
-            let rows = TILE.min(across.n - start);
-            tile(
-                x.offset(start as isize * across.x),
-                y.offset(start as isize * across.y),
-                Dim { n: rows, ..across },
-                inner,
-            );
-            strip += 1;
-            if strip < strips {
+            let start = which * part;
+            mover.part(x, y, start, part.min(n - start));
+            which += 1;
+            if which < parts {
                 continue;
             }
-            strip = 0;
+            which = 0;
             for (i, d) in dims.iter().enumerate().rev() {
                 at[i] += 1;
-                x = x.offset(d.x);
-                y = y.offset(d.y);
+                x = x.wrapping_offset(d.x);
+                y = y.wrapping_offset(d.y);
                 if at[i] < d.n {
                     break;
                 }
                 at[i] = 0;
-                x = x.offset(-(d.n as isize) * d.x);
-                y = y.offset(-(d.n as isize) * d.y);
+                x = x.wrapping_offset(-(d.n as isize) * d.x);
+                y = y.wrapping_offset(-(d.n as isize) * d.y);
             }
         }
+        if streamed {
+            stream::fence();
+        }
     });
+}
+
+/// The two innermost dimensions.
+struct Mover<T> {
+    turn: Transpose<T>,
+    inner: Dim,
+    across: Option<Dim>,
+    streamed: bool,
+}
+
+impl<T: Copy> Mover<T> {
+    /// Moves rows `start..start + n` across where there are such, else that part of the only row.
+    // SAFETY: callers pass parts of the layouts that `transport` was given.
+    unsafe fn part(&self, x: *const T, y: *mut T, start: usize, n: usize) {
+        let (inner, first) = (self.inner, start as isize);
+        let Some(across) = self.across else {
+            let (x, y) = (x.offset(first * inner.x), y.offset(first * inner.y));
+            if self.streamed && (inner.x, inner.y) == (1, 1) {
+                return stream::copy(x.cast(), y.cast(), n * size_of::<T>());
+            }
+            return row(x, y, Dim { n, ..inner });
+        };
+        let (x, y) = (x.offset(first * across.x), y.offset(first * across.y));
+        if (across.x, inner.y) != (1, 1) {
+            return tile(x, y, Dim { n, ..across }, inner);
+        }
+        if !self.streamed {
+            return (self.turn)(x, inner.x, y, across.y, inner.n, n);
+        }
+        // Turned in the cache, and streamed from there in whole lines.
+        let mut memory = [std::mem::MaybeUninit::<T>::uninit(); TILE * WIDTH];
+        let buffer = memory.as_mut_ptr().cast::<T>();
+        let mut i = 0;
+        while i < inner.n {
+            let rows = WIDTH.min(inner.n - i);
+            let x = x.offset(i as isize * inner.x);
+            (self.turn)(x, inner.x, buffer, WIDTH as isize, rows, n);
+            for j in 0..n {
+                let y = y.offset(j as isize * across.y).add(i);
+                stream::copy(buffer.add(j * WIDTH).cast(), y.cast(), rows * size_of::<T>());
+            }
+            i += rows;
+        }
+    }
 }
 
 /// A few rows of one inner dimension.
 // SAFETY: callers pass parts of the layouts that `transport` was given.
 unsafe fn tile<T: Copy>(x: *const T, y: *mut T, rows: Dim, inner: Dim) {
-    if rows.n == 1 {
-        return row(x, y, inner);
-    }
     let mut start = 0;
     while start < inner.n {
         let n = TILE.min(inner.n - start);

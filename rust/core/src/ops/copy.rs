@@ -3,7 +3,7 @@
 use super::create::format_strides;
 use crate::autograd::{inplace, mode, Vjp};
 use crate::cpu::elements::Element;
-use crate::cpu::pointwise::{run, Kernel};
+use crate::cpu::pointwise;
 use crate::cpu::transport::transport;
 use crate::device::Device;
 use crate::dispatch::{self, Overlap};
@@ -33,12 +33,6 @@ impl Derivative for Copy {
         // The engine casts to the input's type.
         Ok(SmallVec::from_elem(g[0].clone(), 1))
     }
-}
-
-// SAFETY: the driver passes one operand and a destination of `n` elements each.
-unsafe fn identity<T: std::marker::Copy>(_: *const (), x: *const *const T, y: *mut T, n: usize) {
-    // `copy` rather than `copy_nonoverlapping`: an in-place copy onto itself is legal.
-    std::ptr::copy(*x, y, n);
 }
 
 /// What PyTorch says of a shape that does not broadcast to another.
@@ -105,17 +99,17 @@ pub fn component(t: &Tensor, which: usize) -> Tensor {
 }
 
 fn convert(x: &Tensor, y: &Tensor) -> Result<()> {
-    // The wider of both computes: i64 keeps integers exact, f64 keeps f64.
+    // One rounding: integers stay exact until they become the target's kind of number.
     let (a, b) = (x.dtype(), y.dtype());
     let via = match (a.is_integral(), b.is_integral()) {
         (true, true) => DType::I64,
-        (false, false) if a != DType::F64 && b != DType::F64 => DType::F32,
-        _ => DType::F64,
+        _ if a == DType::F64 || b == DType::F64 => DType::F64,
+        _ => DType::F32,
     };
     with_compute!(via, T => {
-        let kernel: Kernel<T> = identity::<T>;
-        // SAFETY: `identity` takes no parameters; both tensors lie in host memory.
-        unsafe { run::<T>(kernel, std::ptr::null(), &[Some(x)], y) };
+        // SAFETY: both tensors lie in host memory; writers have refused layouts of `y` in which
+        // elements share memory.
+        unsafe { pointwise::convert::<T>(x, y) };
     });
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Tensors from nothing: `empty`, `zeros`, `full` and their like.
 
 use crate::autograd::Vjp;
+use crate::cpu::stream;
 use crate::device::{default_device, Device};
 use crate::dispatch;
 use crate::dtype::{default_dtype, DType, Scalar};
@@ -279,13 +280,19 @@ impl Tensor {
                     other => T::of_i64(other.i64()),
                 };
                 let to = self.ptr::<T>() as usize;
-                crate::cpu::pool::parallel_for(n, 1 << 16, |r| {
+                let streamed = stream::is_worth(n * size_of::<T>());
+                crate::cpu::pool::parallel_for(n, (1 << 18) / size_of::<T>(), |r| {
                     // SAFETY: dense host memory of `n` elements of this type; ranges of different
                     // threads are disjoint.
                     unsafe {
-                        std::slice::from_raw_parts_mut((to as *mut T).add(r.start), r.len())
+                        let to = (to as *mut T).add(r.start);
+                        if streamed {
+                            stream::fill(v, to, r.len());
+                            stream::fence();
+                        } else {
+                            std::slice::from_raw_parts_mut(to, r.len()).fill(v);
+                        }
                     }
-                    .fill(v);
                 });
             });
             return Ok(());

@@ -38,6 +38,7 @@ fn no_bool_difference(x: &[&Tensor]) -> Result<()> {
 }
 
 /// Whether the scalar is one, so that a gradient passes unchanged.
+#[inline(always)]
 fn is_one(s: Scalar) -> bool {
     s.f64() == 1.0
 }
@@ -333,6 +334,7 @@ fn floor_quotient<R: Real>(x: R, y: R) -> R {
     R::select(y.equal(c(0.0)), x / y, exact)
 }
 
+#[inline(always)]
 fn int_modulo(x: i64, y: i64) -> i64 {
     let r = x.wrapping_rem(y);
     if r != 0 && (r < 0) != (y < 0) {
@@ -342,6 +344,7 @@ fn int_modulo(x: i64, y: i64) -> i64 {
     }
 }
 
+#[inline(always)]
 fn int_floor_quotient(x: i64, y: i64) -> i64 {
     let q = x.wrapping_div(y);
     if x.wrapping_rem(y) != 0 && (x < 0) != (y < 0) {

@@ -2,6 +2,7 @@
 
 use super::near::Float;
 use super::Pointwise;
+use crate::cpu::elements::{Bool, Element};
 use crate::cpu::pointwise::Kernel;
 use crate::cpu::{level, Level};
 
@@ -72,7 +73,7 @@ unsafe fn forward<P: Pointwise<N>, R: Float, const N: usize>(
     n: usize,
 ) {
     // A copy, so that no store through `y` can be a store to a parameter.
-    let op = (*params.cast::<P>()).clone();
+    let op = (*params.cast::<P>()).settled(false);
     let x = *x.cast::<[*const R; N]>();
     if P::GUARDED {
         return marked(y, n, |i| op.f(near_at(&x, i)), |i| op.f(at(&x, i)));
@@ -83,17 +84,24 @@ unsafe fn forward<P: Pointwise<N>, R: Float, const N: usize>(
 }
 
 // SAFETY: `params` is a `P`; `x` holds N pointers to `n` elements, and `y` has room for `n`.
-pub(super) unsafe fn forward_int<P: Pointwise<N>, const N: usize>(
+#[inline(always)]
+unsafe fn forward_int<P: Pointwise<N>, R: Element, const N: usize>(
     params: *const (),
-    x: *const *const i64,
-    y: *mut i64,
+    x: *const *const R,
+    y: *mut R,
     n: usize,
 ) {
     // A copy, so that no store through `y` can be a store to a parameter.
-    let op = (*params.cast::<P>()).clone();
-    let x = *x.cast::<[*const i64; N]>();
+    let op = (*params.cast::<P>()).settled(true);
+    let x = *x.cast::<[*const R; N]>();
     for i in 0..n {
-        *y.add(i) = op.int(at(&x, i));
+        let (from, mut wide) = (at(&x, i), [0; N]);
+        let mut j = 0;
+        while j < N {
+            wide[j] = from[j].to_i64();
+            j += 1;
+        }
+        *y.add(i) = R::of_i64(op.int(wide));
     }
 }
 
@@ -109,7 +117,7 @@ unsafe fn gradient<P: Pointwise<N>, R: Float, const N: usize, const I: usize>(
         return;
     }
     // A copy, so that no store through `y` can be a store to a parameter.
-    let op = (*params.cast::<P>()).clone();
+    let op = (*params.cast::<P>()).settled(false);
     let (g, y) = (*x, *x.add(1));
     let x = *x.add(2).cast::<[*const R; N]>();
     if P::GUARDED {
@@ -161,8 +169,43 @@ macro_rules! levels {
 }
 levels!(kernel32, f32, [], forward);
 levels!(kernel64, f64, [], forward);
+levels!(kernel_i64, i64, [], forward_int);
 levels!(gradient32, f32, [I], gradient);
 levels!(gradient64, f64, [I], gradient);
+
+/// Narrow integers: wider vectors than AVX2's would gain little beside the memory.
+macro_rules! narrow {
+    ($($name:ident, $R:ident;)*) => { $(
+        pub(super) fn $name<P: Pointwise<N>, const N: usize>() -> Kernel<$R> {
+            // SAFETY: as for `forward_int`.
+            unsafe fn portable<P: Pointwise<N>, const N: usize>(
+                p: *const (), x: *const *const $R, y: *mut $R, n: usize,
+            ) {
+                forward_int::<P, $R, N>(p, x, y, n)
+            }
+            // SAFETY: as for `forward_int`; picked only where the machine has the instructions.
+            #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
+            unsafe fn avx2<P: Pointwise<N>, const N: usize>(
+                p: *const (), x: *const *const $R, y: *mut $R, n: usize,
+            ) {
+                forward_int::<P, $R, N>(p, x, y, n)
+            }
+            #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+            if level() >= Level::Avx2 {
+                return avx2::<P, N>;
+            }
+            portable::<P, N>
+        }
+    )* };
+}
+narrow! {
+    kernel_i32, i32;
+    kernel_i16, i16;
+    kernel_i8, i8;
+    kernel_u8, u8;
+    kernel_bool, Bool;
+}
 
 /// The gradient kernel of input `i`; ops have at most four.
 macro_rules! by_input {

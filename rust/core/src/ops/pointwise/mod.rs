@@ -5,6 +5,7 @@ pub mod arithmetic;
 pub mod binary;
 pub mod compare;
 pub mod complex;
+mod cost;
 #[cfg(test)]
 mod dual;
 pub mod expr;
@@ -19,10 +20,10 @@ pub mod unary;
 pub mod wgsl;
 
 use crate::autograd::{mode, Vjp};
-use crate::cpu::elements::Element;
-use crate::cpu::pointwise::run;
+use crate::cpu::elements::{Compute, Element};
+use crate::cpu::pointwise::{run, Kernel, GRAIN};
 use crate::dispatch;
-use crate::dtype::{DType, Promotion};
+use crate::dtype::{DType, Promotion, Scalar};
 use crate::error::Result;
 use crate::gpu::Acc;
 use crate::layout::Layout;
@@ -32,7 +33,8 @@ use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 pub use complex::Complex;
-use kernels::{forward_int, grad32, grad64, kernel32, kernel64};
+use kernels::{grad32, grad64, kernel32, kernel64, kernel_bool};
+use kernels::{kernel_i16, kernel_i32, kernel_i64, kernel_i8, kernel_u8};
 pub use real::{c, k, Polynomial, Real, Special, Special2};
 use smallvec::SmallVec;
 use std::fmt::Debug;
@@ -78,6 +80,8 @@ pub trait Pointwise<const N: usize>: Debug + Clone + Send + Sync + 'static {
     }
     /// Gradients of the inputs for gradient `g` of the output `y`.
     fn df<R: Real>(&self, x: [R; N], y: R, g: R) -> [R; N];
+    /// The same op with numbers of one kind, which loops need not tell apart again and again.
+    fn settled(&self, integers: bool) -> Self;
     /// Refuses inputs that the op does not take; `dtype` is their promoted type.
     fn check(&self, _dtype: DType, _x: &[&Tensor]) -> Result<()> {
         Ok(())
@@ -138,6 +142,11 @@ macro_rules! pointwise {
                 let $dp = self;
                 [$($d),*]
             }
+            #[inline(always)]
+            fn settled(&self, integers: bool) -> Self {
+                let _ = integers;
+                $crate::pointwise!(@settled self integers $({ $($field),* })?)
+            }
             $(fn check(
                 &self,
                 $cd: $crate::dtype::DType,
@@ -160,6 +169,10 @@ macro_rules! pointwise {
             })?
         }
     )* };
+    (@settled $self:ident $integers:ident) => { $self.clone() };
+    (@settled $self:ident $integers:ident { $($field:ident),* }) => {
+        Self { $($field: $crate::ops::pointwise::Parameter::settled(&$self.$field, $integers)),* }
+    };
     (@struct [$($doc:tt)*] $name:ident) => {
         $($doc)*
         #[derive(Clone, Copy, Debug, PartialEq)]
@@ -171,6 +184,36 @@ macro_rules! pointwise {
         pub struct $name { $(pub $field: $ty),* }
     };
 }
+
+/// A field of a pointwise op.
+pub trait Parameter: Clone {
+    /// As the only kind of number that integers or floats ask for.
+    fn settled(&self, _integers: bool) -> Self {
+        self.clone()
+    }
+}
+impl Parameter for Scalar {
+    #[inline(always)]
+    fn settled(&self, integers: bool) -> Scalar {
+        match integers {
+            true => Scalar::Int(self.i64()),
+            false => Scalar::Float(self.f64()),
+        }
+    }
+}
+impl Parameter for Option<Scalar> {
+    #[inline(always)]
+    fn settled(&self, integers: bool) -> Option<Scalar> {
+        match self {
+            Some(s) => Some(s.settled(integers)),
+            None => None,
+        }
+    }
+}
+macro_rules! plain {
+    ($($t:ty)*) => { $(impl Parameter for $t {})* };
+}
+plain! { f64 Option<f64> i64 u32 bool Special Special2 Polynomial }
 
 /// A pointwise op as an op.
 #[derive(Clone, Debug)]
@@ -390,13 +433,20 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
             bail!(Runtime, "ZeroDivisionError");
         }
         let params = (&raw const self.0).cast::<()>();
+        if t.is_integral() {
+            if P::INT {
+                // SAFETY: as below.
+                unsafe { run_int::<P, N>(params, t, &inputs, &y[0]) };
+            }
+            return Ok(());
+        }
+        let grain = cost::grain(&self.0, t == DType::F64);
         // SAFETY: `params` points to the op that the kernels are instantiated for; `dispatch`
         // checked devices, shapes and overlap.
         unsafe {
             match t.compute() {
-                DType::F32 => run::<f32>(kernel32::<P, N>(), params, &inputs, &y[0]),
-                DType::F64 => run::<f64>(kernel64::<P, N>(), params, &inputs, &y[0]),
-                _ => run::<i64>(forward_int::<P, N>, params, &inputs, &y[0]),
+                DType::F64 => run::<f64>(kernel64::<P, N>(), params, &inputs, &y[0], grain),
+                _ => run::<f32>(kernel32::<P, N>(), params, &inputs, &y[0], grain),
             }
         }
         Ok(())
@@ -460,6 +510,48 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
 
     fn layout(&self, x: &[&Tensor], y: &TensorMeta) -> Option<Layout> {
         output_layout(x, &y.shape)
+    }
+}
+
+/// Computes integers in their own type where all inputs have it, else in `i64`.
+// SAFETY: as for `run`.
+unsafe fn run_int<P: Pointwise<N>, const N: usize>(
+    params: *const (),
+    t: DType,
+    x: &[Option<&Tensor>],
+    y: &Tensor,
+) {
+    // SAFETY: as above.
+    unsafe fn as_is<T: Compute>(
+        kernel: Kernel<T>,
+        params: *const (),
+        x: &[Option<&Tensor>],
+        y: &Tensor,
+    ) -> bool {
+        // A number beyond the type's range means more than its low bits.
+        let fits = |t: &Tensor| {
+            t.dtype() == T::DTYPE
+                || (t.numel() == 1
+                    && t.dtype() == DType::I64
+                    && T::DTYPE != DType::Bool
+                    && *t.ptr::<i64>() == T::of_i64(*t.ptr::<i64>()).to_i64())
+        };
+        let all = x.iter().flatten().all(|t| fits(t));
+        if all {
+            run::<T>(kernel, params, x, y, GRAIN);
+        }
+        all
+    }
+    let done = match t {
+        DType::I32 => as_is(kernel_i32::<P, N>(), params, x, y),
+        DType::I16 => as_is(kernel_i16::<P, N>(), params, x, y),
+        DType::I8 => as_is(kernel_i8::<P, N>(), params, x, y),
+        DType::U8 => as_is(kernel_u8::<P, N>(), params, x, y),
+        DType::Bool => as_is(kernel_bool::<P, N>(), params, x, y),
+        _ => false,
+    };
+    if !done {
+        run::<i64>(kernel_i64::<P, N>(), params, x, y, GRAIN);
     }
 }
 
@@ -581,12 +673,13 @@ impl<P: Pointwise<N>, const N: usize> Op for PwGrad<P, N> {
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let inputs: SmallVec<[Option<&Tensor>; 5]> = x.iter().copied().map(Some).collect();
         let params = (&raw const self.op).cast::<()>();
+        let double = y[0].dtype() == DType::F64 || self.wide(x);
+        let grain = cost::gradient_grain(&self.op, self.i, double);
         // SAFETY: as for the forward kernels.
         unsafe {
-            match y[0].dtype() {
-                DType::F64 => run::<f64>(grad64::<P, N>(self.i), params, &inputs, &y[0]),
-                _ if self.wide(x) => run::<f64>(grad64::<P, N>(self.i), params, &inputs, &y[0]),
-                _ => run::<f32>(grad32::<P, N>(self.i), params, &inputs, &y[0]),
+            match double {
+                true => run::<f64>(grad64::<P, N>(self.i), params, &inputs, &y[0], grain),
+                false => run::<f32>(grad32::<P, N>(self.i), params, &inputs, &y[0], grain),
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Functions of one tensor.
 
-use super::{c, k};
+use super::{c, k, Real};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::pointwise;
@@ -14,6 +14,18 @@ pub fn no_bool(name: &str, t: DType) -> Result<()> {
         "\"{name}_cpu\" not implemented for 'Bool'"
     );
     Ok(())
+}
+
+/// The larger; x if it is NaN.
+#[inline(always)]
+fn at_least<R: Real>(x: R, low: R) -> R {
+    R::select(x.lt(low), low, x)
+}
+
+/// The smaller; x if it is NaN.
+#[inline(always)]
+fn at_most<R: Real>(x: R, high: R) -> R {
+    R::select(x.gt(high), high, x)
 }
 
 const PI: f64 = std::f64::consts::PI;
@@ -156,14 +168,12 @@ pointwise! {
     /// x within [low, high]; NaN stays.
     op Clamp { low: Option<Scalar>, high: Option<Scalar> }[1] = "ClampBackward1", Same;
     f |p, [x]| {
-        let above = |x: R, l: R| R::select(x.lt(l), l, x);
-        let below = |x: R, h: R| R::select(x.gt(h), h, x);
-        let x = match p.low { Some(l) => above(x, k(l.f64())), None => x };
-        match p.high { Some(h) => below(x, k(h.f64())), None => x }
+        let x = match p.low { Some(l) => at_least(x, k(l.f64())), None => x };
+        match p.high { Some(h) => at_most(x, k(h.f64())), None => x }
     };
     int |p, [x]| {
-        let x = x.max(p.low.map_or(i64::MIN, Scalar::i64));
-        x.min(p.high.map_or(i64::MAX, Scalar::i64))
+        let x = match p.low { Some(l) => x.max(l.i64()), None => x };
+        match p.high { Some(h) => x.min(h.i64()), None => x }
     };
     df |p, [x], _, g| [1, false] {
         let d = match p.low { Some(l) => R::select(x.ge(k(l.f64())), g, c(0.0)), None => g };

@@ -1,0 +1,205 @@
+//! Rows of elements converted to and from the type that kernels compute in, for each instruction
+//! set.
+
+use super::elements::{Bool, Compute, Element};
+use super::{level, Level};
+use crate::dtype::DType;
+use half::{bf16, f16};
+
+/// Reads `n` elements `step` bytes apart.
+pub type Load<T> = unsafe fn(src: *const u8, step: isize, n: usize, dst: *mut T);
+/// Writes `n` elements `step` bytes apart.
+pub type Store<T> = unsafe fn(dst: *mut u8, step: isize, n: usize, src: *const T);
+
+// SAFETY: `src` has `n` elements `step` bytes apart, and `dst` has room for `n`.
+#[inline(always)]
+unsafe fn load_row<S: Element, T: Compute>(src: *const u8, step: isize, n: usize, dst: *mut T) {
+    if step == size_of::<S>() as isize {
+        let src = src.cast::<S>();
+        if S::DTYPE == T::DTYPE {
+            return std::ptr::copy(src.cast(), dst, n);
+        }
+        for i in 0..n {
+            *dst.add(i) = T::from_element(src.add(i).read_unaligned());
+        }
+    } else if step == 0 {
+        let v = T::from_element(src.cast::<S>().read_unaligned());
+        for i in 0..n {
+            *dst.add(i) = v;
+        }
+    } else {
+        for i in 0..n {
+            let at = src.offset(i as isize * step).cast::<S>();
+            *dst.add(i) = T::from_element(at.read_unaligned());
+        }
+    }
+}
+
+// SAFETY: `dst` has room for `n` elements `step` bytes apart, and `src` has `n`.
+#[inline(always)]
+unsafe fn store_row<S: Element, T: Compute>(dst: *mut u8, step: isize, n: usize, src: *const T) {
+    if step == size_of::<S>() as isize {
+        let dst = dst.cast::<S>();
+        if S::DTYPE == T::DTYPE {
+            return std::ptr::copy(src, dst.cast(), n);
+        }
+        for i in 0..n {
+            dst.add(i).write_unaligned((*src.add(i)).to_element());
+        }
+    } else {
+        for i in 0..n {
+            let at = dst.offset(i as isize * step).cast::<S>();
+            at.write_unaligned((*src.add(i)).to_element());
+        }
+    }
+}
+
+/// The two loops for one pair of types, compiled for each instruction set.
+macro_rules! levels {
+    ($pick:ident, $body:ident, $row:ident, ($($arg:ident: $ty:ty),*)) => {
+        fn $pick<S: Element, T: Compute>() -> $row<T> {
+            // SAFETY: as for the loop.
+            unsafe fn portable<S: Element, T: Compute>($($arg: $ty),*) {
+                $body::<S, T>($($arg),*)
+            }
+            // SAFETY: as for the loop; picked only where the machine has the instructions.
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2")]
+            unsafe fn avx2<S: Element, T: Compute>($($arg: $ty),*) {
+                $body::<S, T>($($arg),*)
+            }
+            // SAFETY: as for the loop; picked only where the machine has the instructions.
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,f16c,bmi1,bmi2")]
+            unsafe fn avx512<S: Element, T: Compute>($($arg: $ty),*) {
+                $body::<S, T>($($arg),*)
+            }
+            match level() {
+                Level::Portable => portable::<S, T>,
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx2 => avx2::<S, T>,
+                #[cfg(target_arch = "x86_64")]
+                Level::Avx512 => avx512::<S, T>,
+                #[cfg(not(target_arch = "x86_64"))]
+                _ => portable::<S, T>,
+            }
+        }
+    };
+}
+levels!(pick_load, load_row, Load, (src: *const u8, step: isize, n: usize, dst: *mut T));
+levels!(pick_store, store_row, Store, (dst: *mut u8, step: isize, n: usize, src: *const T));
+
+/// Runs `$of::<S>()` with the type of a dtype; complex types are refused before kernels run.
+macro_rules! by_dtype {
+    ($dtype:expr, $S:ident => $body:expr) => {
+        match $dtype {
+            DType::Bool => { type $S = Bool; $body }
+            DType::U8 => { type $S = u8; $body }
+            DType::I8 => { type $S = i8; $body }
+            DType::I16 => { type $S = i16; $body }
+            DType::I32 => { type $S = i32; $body }
+            DType::I64 => { type $S = i64; $body }
+            DType::F16 => { type $S = f16; $body }
+            DType::BF16 => { type $S = bf16; $body }
+            DType::F32 => { type $S = f32; $body }
+            DType::F64 => { type $S = f64; $body }
+            DType::C64 | DType::C128 => unreachable!("complex is refused before kernels run"),
+        }
+    };
+}
+
+/// The loop that reads a type for this machine.
+pub fn loader<T: Compute>(dtype: DType) -> Load<T> {
+    #[cfg(target_arch = "x86_64")]
+    if dtype == DType::F16 && T::DTYPE == DType::F32 && level() >= Level::Avx2 {
+        let load: Load<f32> = match level() {
+            Level::Avx512 => half_x86::load_avx512,
+            _ => half_x86::load_avx2,
+        };
+        // SAFETY: T is f32.
+        return unsafe { std::mem::transmute::<Load<f32>, Load<T>>(load) };
+    }
+    by_dtype!(dtype, S => pick_load::<S, T>())
+}
+
+/// The loop that writes a type for this machine.
+pub fn storer<T: Compute>(dtype: DType) -> Store<T> {
+    #[cfg(target_arch = "x86_64")]
+    if dtype == DType::F16 && T::DTYPE == DType::F32 && level() >= Level::Avx2 {
+        let store: Store<f32> = match level() {
+            Level::Avx512 => half_x86::store_avx512,
+            _ => half_x86::store_avx2,
+        };
+        // SAFETY: T is f32.
+        return unsafe { std::mem::transmute::<Store<f32>, Store<T>>(store) };
+    }
+    by_dtype!(dtype, S => pick_store::<S, T>())
+}
+
+/// Reads `n` elements `step` bytes apart.
+///
+/// # Safety
+/// The source holds such elements, `dst` has room for `n`.
+pub unsafe fn load<T: Compute>(dtype: DType, src: *const u8, step: isize, n: usize, dst: *mut T) {
+    loader::<T>(dtype)(src, step, n, dst)
+}
+
+/// Writes `n` elements `step` bytes apart.
+///
+/// # Safety
+/// The destination holds such elements, `src` has `n`.
+pub unsafe fn store<T: Compute>(dtype: DType, dst: *mut u8, step: isize, n: usize, src: *const T) {
+    storer::<T>(dtype)(dst, step, n, src)
+}
+
+/// float16 by the machine's instructions, which loops over the software conversion do not become.
+#[cfg(target_arch = "x86_64")]
+mod half_x86 {
+    use super::{load_row, store_row};
+    use half::f16;
+    use std::arch::x86_64::*;
+
+    const SIZE: isize = size_of::<f16>() as isize;
+
+    macro_rules! loops {
+        ($load:ident, $store:ident, $features:literal, $lanes:literal,
+         |$src:ident, $dst:ident| $widen:expr, |$from:ident, $to:ident| $narrow:expr) => {
+            // SAFETY: as for `load_row`; the machine has the instructions.
+            #[target_feature(enable = $features)]
+            pub unsafe fn $load(src: *const u8, step: isize, n: usize, dst: *mut f32) {
+                let mut i = 0;
+                if step == SIZE {
+                    while i + $lanes <= n {
+                        let ($src, $dst) = (src.add(i * 2), dst.add(i));
+                        $widen;
+                        i += $lanes;
+                    }
+                }
+                load_row::<f16, f32>(src.offset(i as isize * step), step, n - i, dst.add(i));
+            }
+            // SAFETY: as for `store_row`; the machine has the instructions.
+            #[target_feature(enable = $features)]
+            pub unsafe fn $store(dst: *mut u8, step: isize, n: usize, src: *const f32) {
+                let mut i = 0;
+                if step == SIZE {
+                    while i + $lanes <= n {
+                        let ($from, $to) = (src.add(i), dst.add(i * 2));
+                        $narrow;
+                        i += $lanes;
+                    }
+                }
+                store_row::<f16, f32>(dst.offset(i as isize * step), step, n - i, src.add(i));
+            }
+        };
+    }
+    loops!(
+        load_avx2, store_avx2, "avx2,f16c", 8,
+        |s, d| _mm256_storeu_ps(d, _mm256_cvtph_ps(_mm_loadu_si128(s.cast()))),
+        |s, d| _mm_storeu_si128(d.cast(), _mm256_cvtps_ph::<0>(_mm256_loadu_ps(s)))
+    );
+    loops!(
+        load_avx512, store_avx512, "avx512f,avx512bw,avx512dq,avx512vl,f16c", 16,
+        |s, d| _mm512_storeu_ps(d, _mm512_cvtph_ps(_mm256_loadu_si256(s.cast()))),
+        |s, d| _mm256_storeu_si256(d.cast(), _mm512_cvtps_ph::<0>(_mm512_loadu_ps(s)))
+    );
+}

@@ -1,0 +1,421 @@
+//! The loop driver of pointwise kernels. Operands of any layout and type are brought, block by
+//! block, into contiguous buffers of the compute type; where they already are that, the kernel
+//! reads and writes them in place.
+
+mod tile;
+mod view;
+
+use super::convert::{loader, storer, Load, Store};
+use super::elements::Compute;
+use super::pool::parallel_for;
+use super::stream;
+use crate::layout::Layout;
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+use tile::Tiling;
+
+/// Computes `n` results from `n` elements of each operand. `params` points to the op.
+pub type Kernel<T> = unsafe fn(params: *const (), x: *const *const T, y: *mut T, n: usize);
+
+/// Most operands of a kernel.
+pub const MAX_INPUTS: usize = 6;
+/// The result comes first, then the inputs.
+const MAX: usize = MAX_INPUTS + 1;
+/// Bytes of a block of one operand: those of a ternary op stay within half of a 32 KB L1.
+const BLOCK: usize = 4096;
+/// Rows shorter than this are not worth a call of the kernel.
+const SHORT: usize = 64;
+/// Elements of cheap kernels below which a second thread costs more than it gains.
+pub const GRAIN: usize = 1 << 15;
+
+/// A dimension that all operands step along alike, strides in bytes.
+struct Dim {
+    n: usize,
+    step: [isize; MAX],
+}
+
+/// What is computed and where operands lie. Everything is indexed with 0 for the result.
+struct Plan<T> {
+    kernel: Kernel<T>,
+    params: *const (),
+    inputs: usize,
+    /// Outermost first; never empty.
+    dims: SmallVec<[Dim; 4]>,
+    at: [*mut u8; MAX],
+    size: [usize; MAX],
+    /// Whether an operand has the compute type.
+    same: [bool; MAX],
+    load: [Load<T>; MAX],
+    store: Store<T>,
+    /// Whether the result goes through a buffer: where it takes the place of an input, which
+    /// keeps the compiler's loops from their vector code, and where it is streamed.
+    bounce: bool,
+    /// Whether the result is written past the caches.
+    streamed: bool,
+    /// Whether the kernel only converts.
+    copies: bool,
+}
+
+// SAFETY: plans are plain addresses; the driver hands disjoint ranges to threads.
+unsafe impl<T> Send for Plan<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Plan<T> {}
+
+/// A block for each operand and one more. Their starts differ in the bits that tell addresses of
+/// loads from those of stores.
+#[repr(align(64))]
+struct Buffers<T> {
+    bytes: std::mem::MaybeUninit<[u8; (MAX + 1) * (BLOCK + 192)]>,
+    of: std::marker::PhantomData<T>,
+}
+
+impl<T> Buffers<T> {
+    const LEN: usize = BLOCK / size_of::<T>();
+
+    #[inline(always)]
+    fn new() -> Self {
+        Buffers {
+            bytes: std::mem::MaybeUninit::uninit(),
+            of: std::marker::PhantomData,
+        }
+    }
+
+    #[inline(always)]
+    fn at(&mut self, i: usize) -> *mut T {
+        // SAFETY: `i` is at most MAX.
+        unsafe {
+            let first = self.bytes.as_mut_ptr().cast::<u8>();
+            first.add(i * (BLOCK + 192)).cast()
+        }
+    }
+}
+
+/// Where inputs that nobody reads point.
+static ZEROS: [u64; 2] = [0; 2];
+
+/// The order in which to visit dimensions: the output's memory order.
+fn order(layout: &Layout) -> SmallVec<[usize; 5]> {
+    let mut order: SmallVec<[usize; 5]> = (0..layout.ndim()).collect();
+    if !layout.is_contiguous() {
+        order.sort_by_key(|&d| std::cmp::Reverse(layout.strides[d]));
+    }
+    order
+}
+
+impl<T: Compute> Plan<T> {
+    fn new(kernel: Kernel<T>, params: *const (), x: &[Option<&Tensor>], y: &Tensor) -> Plan<T> {
+        let mut plan = Plan {
+            kernel,
+            params,
+            inputs: x.len(),
+            dims: SmallVec::new(),
+            at: [y.bytes_ptr(); MAX],
+            size: [y.dtype().size(); MAX],
+            same: [y.dtype() == T::DTYPE; MAX],
+            load: [loader::<T>(T::DTYPE); MAX],
+            store: storer::<T>(y.dtype()),
+            bounce: false,
+            streamed: false,
+            copies: false,
+        };
+        for (i, t) in x.iter().enumerate() {
+            let i = i + 1;
+            match t {
+                Some(t) => {
+                    plan.at[i] = t.bytes_ptr();
+                    plan.size[i] = t.dtype().size();
+                    plan.same[i] = t.dtype() == T::DTYPE;
+                    if !plan.same[i] {
+                        plan.load[i] = loader::<T>(t.dtype());
+                    }
+                    plan.bounce |= plan.at[i] == plan.at[0] && plan.same[i];
+                }
+                None => {
+                    plan.at[i] = ZEROS.as_ptr().cast_mut().cast();
+                    plan.size[i] = size_of::<T>();
+                    plan.same[i] = true;
+                }
+            }
+        }
+        let layout = y.layout();
+        for d in order(layout) {
+            let n = layout.shape[d];
+            if n == 1 {
+                continue;
+            }
+            let mut step = [0isize; MAX];
+            step[0] = layout.strides[d] * plan.size[0] as isize;
+            for (i, t) in x.iter().enumerate() {
+                // Inputs broadcast: dimensions are counted from the last.
+                let Some(t) = t else { continue };
+                let at = (d + t.ndim()).checked_sub(layout.ndim());
+                if let Some(d) = at.filter(|&d| t.size(d) != 1) {
+                    step[i + 1] = t.strides()[d] * plan.size[i + 1] as isize;
+                }
+            }
+            match plan.dims.last_mut() {
+                Some(o) if (0..=x.len()).all(|i| o.step[i] == step[i] * n as isize) => {
+                    *o = Dim { n: o.n * n, step };
+                }
+                _ => plan.dims.push(Dim { n, step }),
+            }
+        }
+        if plan.dims.is_empty() {
+            let step = plan.size.map(|s| s as isize);
+            plan.dims.push(Dim { n: 1, step });
+        }
+        let aliased = (1..=x.len()).any(|i| plan.at[i] == plan.at[0]);
+        plan.streamed = !aliased && stream::is_worth(y.numel() * plan.size[0]);
+        plan.bounce |= plan.streamed;
+        plan
+    }
+}
+
+/// Applies `kernel` to every element of `y`. Inputs broadcast to `y`'s shape; `None` reads zeros.
+/// Threads share the work where there are more than `grain` elements.
+///
+/// # Safety
+/// `params` is what the kernel expects, tensors lie in host memory, `y` may be written.
+pub unsafe fn run<T: Compute>(
+    kernel: Kernel<T>,
+    params: *const (),
+    x: &[Option<&Tensor>],
+    y: &Tensor,
+    grain: usize,
+) {
+    let n = y.numel();
+    if n == 0 {
+        return;
+    }
+    let plain = |t: &Tensor| t.dtype() == T::DTYPE && t.is_contiguous() && t.numel() == n;
+    if n <= grain && plain(y) && x.iter().all(|t| t.is_some_and(plain)) {
+        // The usual small call: nothing to convert, broadcast or share out.
+        let mut ptrs = [std::ptr::null::<T>(); MAX_INPUTS];
+        let mut aliased = false;
+        for (p, t) in ptrs.iter_mut().zip(x) {
+            *p = t.map_or(std::ptr::null(), |t| t.ptr::<T>());
+            aliased |= *p == y.ptr::<T>();
+        }
+        if !aliased || n < SHORT {
+            kernel(params, ptrs.as_ptr(), y.ptr::<T>(), n);
+            return;
+        }
+    }
+    go(&Plan::new(kernel, params, x, y), n, grain);
+}
+
+/// Writes `x`, which broadcasts, converted to the type of `y`, by way of `T`.
+///
+/// # Safety
+/// Both lie in host memory, and `y` may be written.
+pub unsafe fn convert<T: Compute>(x: &Tensor, y: &Tensor) {
+    // SAFETY: as for kernels.
+    unsafe fn identity<T: Copy>(_: *const (), x: *const *const T, y: *mut T, n: usize) {
+        std::ptr::copy_nonoverlapping(*x, y, n);
+    }
+    let n = y.numel();
+    if n > 0 {
+        let mut plan = Plan::new(identity::<T>, std::ptr::null(), &[Some(x)], y);
+        plan.copies = true;
+        go(&plan, n, GRAIN);
+    }
+}
+
+// SAFETY: the plan's operands are valid, and `n` is the number of elements.
+unsafe fn go<T: Compute>(plan: &Plan<T>, n: usize, grain: usize) {
+    if let Some(tiling) = Tiling::of(plan) {
+        parallel_for(tiling.tiles(plan), grain / tiling.size() + 1, |range| {
+            // SAFETY: tiles of different threads are disjoint.
+            unsafe { tiling.run(plan, range) };
+            if plan.streamed {
+                stream::fence();
+            }
+        });
+        return;
+    }
+    let inner = plan.dims[plan.dims.len() - 1].n;
+    let linear = |d: &[Dim]| d.windows(2).all(|w| w[0].step[0] == w[1].step[0] * w[1].n as isize);
+    let few = inner < SHORT || (4 * inner <= Buffers::<T>::LEN && linear(&plan.dims));
+    let short = plan.dims.len() > 1 && few;
+    parallel_for(n, grain, |range| {
+        // SAFETY: ranges of different threads are disjoint.
+        unsafe {
+            if short {
+                view::elements(plan, range.start, range.end);
+            } else {
+                rows(plan, range.start, range.end);
+            }
+        }
+        if plan.streamed {
+            stream::fence();
+        }
+    });
+}
+
+/// How an input reaches the kernel within a row.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Direct,
+    /// The buffer holds it for good.
+    Kept,
+    /// One value for each row.
+    Value,
+    Load,
+}
+
+/// The innermost loop.
+struct Row {
+    step: [isize; MAX],
+    way: [Way; MAX],
+    /// Whether the kernel takes whole rows as they are.
+    whole: bool,
+}
+
+impl Row {
+    fn new(step: [isize; MAX]) -> Row {
+        Row {
+            step,
+            way: [Way::Load; MAX],
+            whole: false,
+        }
+    }
+
+    /// Settles how operands are read; `most` is the longest part of a row that will be asked for.
+    // SAFETY: the plan's operands are valid.
+    unsafe fn prepare<T: Compute>(
+        &mut self,
+        plan: &Plan<T>,
+        buffers: &mut Buffers<T>,
+        most: usize,
+    ) {
+        let size = size_of::<T>() as isize;
+        for i in 0..=plan.inputs {
+            self.way[i] = if plan.same[i] && self.step[i] == size {
+                Way::Direct
+            } else if i > 0 && plan.dims.iter().all(|d| d.step[i] == 0) {
+                let n = most.min(Buffers::<T>::LEN);
+                (plan.load[i])(plan.at[i], 0, n, buffers.at(i));
+                Way::Kept
+            } else if i > 0 && self.step[i] == 0 {
+                Way::Value
+            } else {
+                Way::Load
+            };
+        }
+        self.whole = !plan.bounce && self.way[..=plan.inputs].iter().all(|&w| w == Way::Direct);
+    }
+
+    /// Elements `from..to` of the row that begins at `at`.
+    // SAFETY: the operands have these elements; `prepare` was called for rows of this length.
+    #[inline(always)]
+    unsafe fn run<T: Compute>(
+        &self,
+        plan: &Plan<T>,
+        buffers: &mut Buffers<T>,
+        at: &[*mut u8; MAX],
+        from: usize,
+        to: usize,
+    ) {
+        let address = |i: usize, k: usize| at[i].wrapping_offset(self.step[i] * k as isize);
+        let mut x = [std::ptr::null::<T>(); MAX];
+        if self.whole {
+            for i in 1..=plan.inputs {
+                x[i - 1] = address(i, from).cast();
+            }
+            let y = address(0, from).cast();
+            return (plan.kernel)(plan.params, x.as_ptr(), y, to - from);
+        }
+        if plan.copies && !plan.streamed {
+            let (source, target) = (address(1, from), address(0, from));
+            if self.way[1] == Way::Direct {
+                return (plan.store)(target, self.step[0], to - from, source.cast());
+            }
+            if self.way[0] == Way::Direct {
+                return (plan.load[1])(source, self.step[1], to - from, target.cast());
+            }
+        }
+        let block = Buffers::<T>::LEN;
+        for i in 1..=plan.inputs {
+            if self.way[i] == Way::Value {
+                (plan.load[i])(at[i], 0, block.min(to - from), buffers.at(i));
+            }
+        }
+        let mut k = from;
+        while k < to {
+            let n = block.min(to - k);
+            for i in 1..=plan.inputs {
+                x[i - 1] = match self.way[i] {
+                    Way::Direct => address(i, k).cast::<T>(),
+                    Way::Load => {
+                        (plan.load[i])(address(i, k), self.step[i], n, buffers.at(i));
+                        buffers.at(i)
+                    }
+                    _ => buffers.at(i),
+                };
+            }
+            let target = address(0, k);
+            if self.way[0] == Way::Direct && !plan.bounce {
+                (plan.kernel)(plan.params, x.as_ptr(), target.cast(), n);
+                k += n;
+                continue;
+            }
+            (plan.kernel)(plan.params, x.as_ptr(), buffers.at(0), n);
+            let (size, result) = (plan.size[0], buffers.at(0));
+            if plan.streamed && self.step[0] == size as isize {
+                let mut from = result.cast::<u8>();
+                if self.way[0] != Way::Direct {
+                    from = buffers.at(MAX).cast();
+                    (plan.store)(from, size as isize, n, result);
+                }
+                stream::copy(from, target, n * size);
+            } else {
+                (plan.store)(target, self.step[0], n, result);
+            }
+            k += n;
+        }
+    }
+}
+
+/// Elements `start..end`, row by row.
+// SAFETY: the range lies within the plan, and no other thread writes it.
+unsafe fn rows<T: Compute>(plan: &Plan<T>, start: usize, end: usize) {
+    let mut buffers = Buffers::new();
+    let last = plan.dims.len() - 1;
+    let inner = &plan.dims[last];
+    let mut row = Row::new(inner.step);
+    row.prepare(plan, &mut buffers, inner.n.min(end - start));
+    let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, last);
+    let mut at = plan.at;
+    let mut rest = start / inner.n;
+    for (i, d) in plan.dims[..last].iter().enumerate().rev() {
+        index[i] = rest % d.n;
+        rest /= d.n;
+        for (p, step) in at.iter_mut().zip(&d.step) {
+            *p = p.wrapping_offset(index[i] as isize * step);
+        }
+    }
+    let mut col = start % inner.n;
+    let mut left = end - start;
+    loop {
+        let n = left.min(inner.n - col);
+        row.run(plan, &mut buffers, &at, col, col + n);
+        left -= n;
+        if left == 0 {
+            return;
+        }
+        col = 0;
+        for (i, d) in plan.dims[..last].iter().enumerate().rev() {
+            index[i] += 1;
+            let done = index[i] == d.n;
+            // Past the end this dimension starts again.
+            let by = if done { 1 - d.n as isize } else { 1 };
+            for (p, step) in at.iter_mut().zip(&d.step) {
+                *p = p.wrapping_offset(by * step);
+            }
+            if !done {
+                break;
+            }
+            index[i] = 0;
+        }
+    }
+}

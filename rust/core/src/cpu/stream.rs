@@ -1,0 +1,112 @@
+//! Writes that go past the caches: what is larger than the last one will not be found there
+//! again, and an ordinary store would read every line before it is overwritten.
+
+use std::sync::OnceLock;
+
+/// Whether a result of this many bytes is written past the caches.
+pub fn is_worth(bytes: usize) -> bool {
+    static LIMIT: OnceLock<usize> = OnceLock::new();
+    bytes > *LIMIT.get_or_init(|| last_level_cache().clamp(16 << 20, 64 << 20))
+}
+
+/// The size of the last cache; 32 MiB where nobody says.
+#[cfg(target_arch = "x86_64")]
+fn last_level_cache() -> usize {
+    use std::arch::x86_64::{__cpuid, __cpuid_count};
+    let vendor = __cpuid(0);
+    let amd = vendor.ebx == u32::from_le_bytes(*b"Auth");
+    let leaf = if amd { 0x8000_001d } else { 4 };
+    let most = if amd {
+        __cpuid(0x8000_0000).eax
+    } else {
+        vendor.eax
+    };
+    if most < leaf {
+        return 32 << 20;
+    }
+    let mut largest = 0;
+    for i in 0..8 {
+        let c = __cpuid_count(leaf, i);
+        if c.eax & 31 == 0 {
+            break;
+        }
+        let ways = (c.ebx >> 22) as usize + 1;
+        let parts = (c.ebx >> 12 & 0x3ff) as usize + 1;
+        let line = (c.ebx & 0xfff) as usize + 1;
+        largest = largest.max(ways * parts * line * (c.ecx as usize + 1));
+    }
+    if largest == 0 {
+        32 << 20
+    } else {
+        largest
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn last_level_cache() -> usize {
+    32 << 20
+}
+
+/// Copies past the caches; [`fence`] before anyone else reads.
+///
+/// # Safety
+/// As for `copy_nonoverlapping`.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub unsafe fn copy(src: *const u8, dst: *mut u8, bytes: usize) {
+    use std::arch::x86_64::*;
+    const LINE: usize = 64;
+    let head = dst.align_offset(LINE);
+    if head + LINE > bytes {
+        return std::ptr::copy_nonoverlapping(src, dst, bytes);
+    }
+    std::ptr::copy_nonoverlapping(src, dst, head);
+    let mut at = head;
+    while at + LINE <= bytes {
+        let (s, d) = (src.add(at).cast::<__m128i>(), dst.add(at).cast::<__m128i>());
+        let line = [0, 1, 2, 3].map(|i| _mm_loadu_si128(s.add(i)));
+        for (i, v) in line.into_iter().enumerate() {
+            _mm_stream_si128(d.add(i), v);
+        }
+        at += LINE;
+    }
+    std::ptr::copy_nonoverlapping(src.add(at), dst.add(at), bytes - at);
+}
+
+/// As above, where the machine has no such stores.
+///
+/// # Safety
+/// As for `copy_nonoverlapping`.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+pub unsafe fn copy(src: *const u8, dst: *mut u8, bytes: usize) {
+    std::ptr::copy_nonoverlapping(src, dst, bytes);
+}
+
+/// Fills past the caches; [`fence`] before anyone else reads.
+///
+/// # Safety
+/// `dst` is aligned for its type and has room for `n`.
+pub unsafe fn fill<T: Copy>(value: T, dst: *mut T, n: usize) {
+    const PART: usize = 256;
+    let part = [value; PART];
+    // Parts begin on cache lines.
+    let mut at = ((dst as usize).wrapping_neg() % 64 / size_of::<T>()).min(n);
+    std::ptr::copy_nonoverlapping(part.as_ptr(), dst, at);
+    while at < n {
+        let count = PART.min(n - at);
+        let bytes = count * size_of::<T>();
+        copy(part.as_ptr().cast(), dst.add(at).cast(), bytes);
+        at += count;
+    }
+}
+
+/// Makes the streamed writes of this thread visible.
+#[inline]
+pub fn fence() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: part of every x86-64 machine.
+    unsafe {
+        std::arch::x86_64::_mm_sfence()
+    };
+}
