@@ -24,7 +24,7 @@ pub trait Element: Copy + Send + Sync + 'static {
 /// As x86's truncating conversion: out of range and NaN give the smallest value.
 #[inline(always)]
 fn i64_of(v: f64) -> i64 {
-    let fits = (v >= -9223372036854775808.0) & (v < 9223372036854775808.0);
+    let fits = (-9223372036854775808.0..9223372036854775808.0).contains(&v);
     let safe = if fits { v } else { 0.0 };
     // SAFETY: the number fits the type.
     let i = unsafe { safe.to_int_unchecked::<i64>() };

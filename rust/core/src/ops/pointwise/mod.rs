@@ -204,10 +204,7 @@ impl Parameter for Scalar {
 impl Parameter for Option<Scalar> {
     #[inline(always)]
     fn settled(&self, integers: bool) -> Option<Scalar> {
-        match self {
-            Some(s) => Some(s.settled(integers)),
-            None => None,
-        }
+        self.map(|s| s.settled(integers))
     }
 }
 macro_rules! plain {

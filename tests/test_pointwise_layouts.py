@@ -1,0 +1,106 @@
+"""The pointwise driver beside NumPy: layouts, types, aliases and results past the caches."""
+
+import numpy as np
+import pytest
+
+import pytensorlib as torch
+
+RNG = np.random.default_rng(0)
+DTYPES = ["float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8"]
+
+
+def array(shape, dtype):
+    if dtype.startswith("float"):
+        return RNG.standard_normal(shape).astype(dtype)
+    return RNG.integers(0, 50, shape).astype(dtype)
+
+
+LAYOUTS = {
+    "plain": lambda a: a,
+    "transposed": lambda a: a.T,
+    "strided": lambda a: a[::2, 1::3],
+    "row": lambda a: a[:1],
+    "column": lambda a: a[:, :1],
+    "one": lambda a: a[:1, :1],
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("second", LAYOUTS)
+@pytest.mark.parametrize("first", ["plain", "transposed", "strided"])
+def test_add_any_layouts_equal_numpy(first, second, dtype):
+    for side in (3, 40, 150):
+        pair = []
+        shape = LAYOUTS[first](np.empty((side, side))).shape
+        for name in (first, second):
+            a = array((side, side), dtype)
+            v, t = LAYOUTS[name](a), LAYOUTS[name](torch.from_numpy(a))
+            if v.shape != shape and name not in ("row", "column", "one"):
+                v, t = v[: shape[0], : shape[1]], t[: shape[0], : shape[1]]
+            if name == "row":
+                v, t = v[:, : shape[1]], t[:, : shape[1]]
+            if name == "column":
+                v, t = v[: shape[0]], t[: shape[0]]
+            pair.append((v, t))
+        (a, x), (b, y) = pair
+        try:
+            want = a + b
+        except ValueError:
+            continue
+        assert np.array_equal((x + y).numpy(), want)
+        assert np.array_equal((x > y).numpy(), a > b)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_contiguous_of_permuted_equals_numpy(dtype):
+    a = array((5, 33, 18, 7), dtype)
+    t = torch.from_numpy(a)
+    for order in [(0, 2, 3, 1), (3, 2, 1, 0), (0, 1, 3, 2), (2, 0, 3, 1)]:
+        want = np.ascontiguousarray(a.transpose(order))
+        assert np.array_equal(t.permute(*order).contiguous().numpy(), want)
+
+
+def test_in_place_on_itself_equals_numpy():
+    for n in (10, 1000, 100_003):
+        a = array(n, "float32")
+        x = torch.from_numpy(a.copy())
+        x.mul_(3.0).add_(x)
+        assert np.array_equal(x.numpy(), (a * np.float32(3)) + (a * np.float32(3)))
+
+
+def test_results_past_the_caches_equal_numpy():
+    a = array((4100, 4100), "float32")
+    x = torch.from_numpy(a)
+    row = x[7]
+    assert np.array_equal((x + row).numpy(), a + a[7])
+    assert np.array_equal((x + x.T).numpy(), a + a.T)
+    assert np.array_equal(x.T.contiguous().numpy(), a.T)
+    assert np.array_equal(x.double().numpy(), a.astype(np.float64))
+    assert (torch.full((4100, 4103), 2.5).numpy() == 2.5).all()
+
+
+def test_bfloat16_rounds_to_nearest_even_with_subnormals():
+    bits = RNG.integers(0, 1 << 32, 100_000, dtype=np.uint64).astype(np.uint32)
+    bits[:200] = np.arange(200)
+    a = bits.view(np.float32)
+    wide = bits.astype(np.uint64)
+    want = (((wide + 0x7FFF + ((wide >> 16) & 1)) >> 16) << 16).astype(np.uint32).view(np.float32)
+    got = torch.from_numpy(a).bfloat16().float().numpy()
+    known = ~np.isnan(a)
+    assert np.isnan(got[~known]).all()
+    assert np.array_equal(got[known].view(np.uint32), want[known].view(np.uint32))
+
+
+def test_int64_to_float32_rounds_once():
+    a = np.array([(1 << 60) + (1 << 36) + 1, (1 << 53) + 1, -(1 << 62) - 3], dtype=np.int64)
+    a = np.tile(a, 50)
+    assert np.array_equal(torch.from_numpy(a).float().numpy(), a.astype(np.float32))
+
+
+def test_narrow_integers_wrap_and_compare():
+    a = np.arange(-128, 128).astype(np.int8)
+    x = torch.from_numpy(a)
+    assert np.array_equal((x + x).numpy(), a + a)
+    assert np.array_equal((x * x).numpy(), a * a)
+    assert np.array_equal((x < 3).numpy(), a < 3)
+    assert np.array_equal(x.masked_fill(x > 0, 7).numpy(), np.where(a > 0, 7, a))
