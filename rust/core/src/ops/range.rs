@@ -16,15 +16,17 @@ fn sequence<V: Number>(
     n: usize,
     dtype: DType,
     device: Device,
-    f: impl Fn(usize) -> V + Sync,
+    f: impl Fn(usize) -> V + Sync + Copy,
 ) -> Result<Tensor> {
     let y = Tensor::empty(&[n], dtype, Device::Cpu)?;
     with_element!(dtype, T => {
         let to = y.bytes_ptr() as usize;
         parallel_for(n, 1 << 14, |range| {
+            // A copy of its own, which writes to the result cannot change.
+            let at = f;
             for i in range {
                 // SAFETY: element `i` of the fresh contiguous tensor belongs to this range.
-                unsafe { (to as *mut T).add(i).write(f(i).element()) };
+                unsafe { (to as *mut T).add(i).write(at(i).element()) };
             }
         });
     });
@@ -84,7 +86,7 @@ fn arange(a: &Args, start: Scalar, end: Scalar, step: Scalar, options: usize) ->
         let Ok(n) = usize::try_from(n) else {
             bail!(Runtime, "invalid size, possible overflow?");
         };
-        let at = |i: usize| start.wrapping_add(step.wrapping_mul(i as i64));
+        let at = move |i: usize| start.wrapping_add(step.wrapping_mul(i as i64));
         return o.give(a, sequence(n, dtype, o.device_or(a), at)?);
     }
     let (start, end, step) = (start.f64(), end.f64(), step.f64());
@@ -99,7 +101,7 @@ fn arange(a: &Args, start: Scalar, end: Scalar, step: Scalar, options: usize) ->
         Runtime,
         "invalid size, possible overflow?"
     );
-    let at = |i: usize| start + step * i as f64;
+    let at = move |i: usize| start + step * i as f64;
     o.give(a, sequence(n as usize, dtype, o.device_or(a), at)?)
 }
 
