@@ -11,6 +11,8 @@ pub use forms::multi_dot;
 use plan::{Plan, Stack};
 
 use crate::autograd::Vjp;
+use crate::cpu::gemm::{product, Mat, Problem};
+use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
@@ -312,6 +314,50 @@ impl Op for MatMul {
             t => check::unsupported("addmm_impl_cpu_", t)?,
         }
         Ok(())
+    }
+
+    fn quick(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
+        const SMALL: usize = 1 << 17;
+        let (a, b) = self.operands(x);
+        let plain = |t: &Tensor| t.dtype() == DType::F32 && t.device() == Device::Cpu;
+        if self.sum || a.ndim() != 2 || b.ndim() != 2 || !plain(a) || !plain(b) {
+            return None;
+        }
+        let (p, q) = (Stack::new(a, self.ta, true), Stack::new(b, self.tb, false));
+        let (m, n, k) = (p.rows, q.cols, p.cols);
+        let count = m.saturating_mul(n).saturating_mul(k);
+        if k != q.rows || count == 0 || count > SMALL {
+            return None;
+        }
+        let (mut beta, mut d) = (0.0, Mat::new(std::ptr::null(), 0, 0));
+        if self.plus {
+            let c = x[0];
+            if !plain(c) || c.ndim() != 1 || c.size(0) != n {
+                return None;
+            }
+            (beta, d) = (
+                self.beta.f64() as f32,
+                Mat::new(c.ptr::<f32>().cast_const(), 0, c.stride(0)),
+            );
+        }
+        let y = match Tensor::empty(&[m, n], DType::F32, Device::Cpu) {
+            Ok(y) => y,
+            Err(e) => return Some(Err(e)),
+        };
+        let problem = Problem::<f32> {
+            m,
+            n,
+            k,
+            alpha: self.alpha.f64() as f32,
+            a: Mat::new(a.ptr::<f32>().cast_const(), p.rs, p.cs),
+            b: Mat::new(b.ptr::<f32>().cast_const(), q.rs, q.cs),
+            beta,
+            d,
+            c: Mat::new(y.ptr(), n as isize, 1),
+        };
+        // SAFETY: sizes and steps are the tensors' own, and `y` is fresh.
+        unsafe { product(&problem) };
+        Some(Ok(y))
     }
 
     fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {

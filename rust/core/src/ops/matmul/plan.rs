@@ -12,8 +12,8 @@ pub(super) struct Stack<'a> {
     strides: &'a [isize],
     pub rows: usize,
     pub cols: usize,
-    rs: isize,
-    cs: isize,
+    pub rs: isize,
+    pub cs: isize,
 }
 
 impl<'a> Stack<'a> {
