@@ -93,16 +93,46 @@ levels!(pick_store, store_row, Store, (dst: *mut u8, step: isize, n: usize, src:
 macro_rules! by_dtype {
     ($dtype:expr, $S:ident => $body:expr) => {
         match $dtype {
-            DType::Bool => { type $S = Bool; $body }
-            DType::U8 => { type $S = u8; $body }
-            DType::I8 => { type $S = i8; $body }
-            DType::I16 => { type $S = i16; $body }
-            DType::I32 => { type $S = i32; $body }
-            DType::I64 => { type $S = i64; $body }
-            DType::F16 => { type $S = f16; $body }
-            DType::BF16 => { type $S = bf16; $body }
-            DType::F32 => { type $S = f32; $body }
-            DType::F64 => { type $S = f64; $body }
+            DType::Bool => {
+                type $S = Bool;
+                $body
+            }
+            DType::U8 => {
+                type $S = u8;
+                $body
+            }
+            DType::I8 => {
+                type $S = i8;
+                $body
+            }
+            DType::I16 => {
+                type $S = i16;
+                $body
+            }
+            DType::I32 => {
+                type $S = i32;
+                $body
+            }
+            DType::I64 => {
+                type $S = i64;
+                $body
+            }
+            DType::F16 => {
+                type $S = f16;
+                $body
+            }
+            DType::BF16 => {
+                type $S = bf16;
+                $body
+            }
+            DType::F32 => {
+                type $S = f32;
+                $body
+            }
+            DType::F64 => {
+                type $S = f64;
+                $body
+            }
             DType::C64 | DType::C128 => unreachable!("complex is refused before kernels run"),
         }
     };
@@ -193,12 +223,18 @@ mod half_x86 {
         };
     }
     loops!(
-        load_avx2, store_avx2, "avx2,f16c", 8,
+        load_avx2,
+        store_avx2,
+        "avx2,f16c",
+        8,
         |s, d| _mm256_storeu_ps(d, _mm256_cvtph_ps(_mm_loadu_si128(s.cast()))),
         |s, d| _mm_storeu_si128(d.cast(), _mm256_cvtps_ph::<0>(_mm256_loadu_ps(s)))
     );
     loops!(
-        load_avx512, store_avx512, "avx512f,avx512bw,avx512dq,avx512vl,f16c", 16,
+        load_avx512,
+        store_avx512,
+        "avx512f,avx512bw,avx512dq,avx512vl,f16c",
+        16,
         |s, d| _mm512_storeu_ps(d, _mm512_cvtph_ps(_mm256_loadu_si256(s.cast()))),
         |s, d| _mm256_storeu_si256(d.cast(), _mm512_cvtps_ph::<0>(_mm512_loadu_ps(s)))
     );

@@ -210,7 +210,6 @@ impl Compute for i64 {
     }
 }
 
-
 /// The narrow integers compute as `i64` does and keep the low bits.
 macro_rules! narrow {
     ($($t:ty)*) => { $(

@@ -166,7 +166,11 @@ impl<T: Copy> Mover<T> {
             (self.turn)(x, inner.x, buffer, WIDTH as isize, rows, n);
             for j in 0..n {
                 let y = y.offset(j as isize * across.y).add(i);
-                stream::copy(buffer.add(j * WIDTH).cast(), y.cast(), rows * size_of::<T>());
+                stream::copy(
+                    buffer.add(j * WIDTH).cast(),
+                    y.cast(),
+                    rows * size_of::<T>(),
+                );
             }
             i += rows;
         }

@@ -37,14 +37,7 @@ pub fn kernel<T: Copy>() -> Transpose<T> {
 }
 
 // SAFETY: both sides lie within their memory and do not overlap.
-unsafe fn plain<T: Copy>(
-    x: *const T,
-    xs: isize,
-    y: *mut T,
-    ys: isize,
-    rows: usize,
-    cols: usize,
-) {
+unsafe fn plain<T: Copy>(x: *const T, xs: isize, y: *mut T, ys: isize, rows: usize, cols: usize) {
     for j in 0..cols as isize {
         for i in 0..rows as isize {
             *y.offset(j * ys + i) = *x.offset(i * xs + j);
@@ -87,7 +80,11 @@ mod x86 {
             i += B::SIDE;
         }
         for i in 0..rows as isize {
-            let from = if (i as usize) < whole_rows { whole_cols } else { 0 };
+            let from = if (i as usize) < whole_rows {
+                whole_cols
+            } else {
+                0
+            };
             for j in from as isize..cols as isize {
                 *y.offset(j * ys + i) = *x.offset(i * xs + j);
             }
@@ -118,11 +115,13 @@ mod x86 {
     pub struct Bytes;
     impl Block<u8> for Bytes {
         const SIDE: usize = 8;
+        // SAFETY: as the trait demands.
         #[inline(always)]
         unsafe fn turn(x: *const u8, xs: isize, y: *mut u8, ys: isize) {
             let r: [__m128i; 8] =
                 std::array::from_fn(|i| _mm_loadl_epi64(x.offset(i as isize * xs).cast()));
-            let a: [__m128i; 4] = std::array::from_fn(|i| _mm_unpacklo_epi8(r[2 * i], r[2 * i + 1]));
+            let a: [__m128i; 4] =
+                std::array::from_fn(|i| _mm_unpacklo_epi8(r[2 * i], r[2 * i + 1]));
             let b = [
                 _mm_unpacklo_epi16(a[0], a[1]),
                 _mm_unpackhi_epi16(a[0], a[1]),
@@ -146,6 +145,7 @@ mod x86 {
     pub struct Words;
     impl Block<u16> for Words {
         const SIDE: usize = 8;
+        // SAFETY: as the trait demands.
         #[inline(always)]
         unsafe fn turn(x: *const u16, xs: isize, y: *mut u16, ys: isize) {
             let r: [__m128i; 8] =
@@ -177,6 +177,7 @@ mod x86 {
     pub struct Half32;
     impl Block<u32> for Half32 {
         const SIDE: usize = 8;
+        // SAFETY: as the trait demands.
         #[inline(always)]
         unsafe fn turn(x: *const u32, xs: isize, y: *mut u32, ys: isize) {
             let r: [__m256; 8] =
@@ -206,6 +207,7 @@ mod x86 {
     pub struct Wide32;
     impl Block<u32> for Wide32 {
         const SIDE: usize = 16;
+        // SAFETY: as the trait demands.
         #[inline(always)]
         unsafe fn turn(x: *const u32, xs: isize, y: *mut u32, ys: isize) {
             let r: [__m512i; 16] =
@@ -249,6 +251,7 @@ mod x86 {
     pub struct Half64;
     impl Block<u64> for Half64 {
         const SIDE: usize = 4;
+        // SAFETY: as the trait demands.
         #[inline(always)]
         unsafe fn turn(x: *const u64, xs: isize, y: *mut u64, ys: isize) {
             let r: [__m256i; 4] =
@@ -271,6 +274,7 @@ mod x86 {
     pub struct Wide64;
     impl Block<u64> for Wide64 {
         const SIDE: usize = 8;
+        // SAFETY: as the trait demands.
         #[inline(always)]
         unsafe fn turn(x: *const u64, xs: isize, y: *mut u64, ys: isize) {
             let r: [__m512i; 8] =

@@ -234,7 +234,10 @@ unsafe fn go<T: Compute>(plan: &Plan<T>, n: usize, grain: usize) {
         return;
     }
     let inner = plan.dims[plan.dims.len() - 1].n;
-    let linear = |d: &[Dim]| d.windows(2).all(|w| w[0].step[0] == w[1].step[0] * w[1].n as isize);
+    let linear = |d: &[Dim]| {
+        d.windows(2)
+            .all(|w| w[0].step[0] == w[1].step[0] * w[1].n as isize)
+    };
     let few = inner < SHORT || (4 * inner <= Buffers::<T>::LEN && linear(&plan.dims));
     let short = plan.dims.len() > 1 && few;
     parallel_for(n, grain, |range| {
