@@ -10,7 +10,14 @@ ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 
 # The tests of the operators, once more with kernels for fewer instructions.
-LOWER = [PYTHON, "-m", "pytest", "-q", "--ignore=tests/test_wgpu.py", "--ignore=tests/test_shaders.py"]
+LOWER = [
+    PYTHON,
+    "-m",
+    "pytest",
+    "-q",
+    "--ignore=tests/test_wgpu.py",
+    "--ignore=tests/test_shaders.py",
+]
 LEVELS = {"avx2", "portable"}
 
 # Quick parts first. Clippy and `cargo test` share the dev profile; the demo, pytest and the
