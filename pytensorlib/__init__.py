@@ -49,6 +49,7 @@ from . import (  # noqa: E402
 if TYPE_CHECKING:
     from . import (
         backends,
+        cpu,
         fft,
         optim,
         serialization,
