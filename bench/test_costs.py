@@ -69,13 +69,15 @@ def installed_bytes(name: str) -> int:
 
 
 def test_size(benchmark: Benchmark, request: pytest.FixtureRequest) -> None:
-    """The unpacked files (of our wheel when one was built: an editable install has none)."""
+    """The unpacked files, of our wheel or of what is installed."""
     name = request.config.getoption("--lib")
     wheels = sorted((ROOT / "target/wheels").glob(f"{name}-*.whl"), key=lambda p: p.stat().st_mtime)
     if wheels:
         with ZipFile(wheels[-1]) as z:
             size = sum(entry.file_size for entry in z.infolist())
         benchmark.extra_info["wheel"] = wheels[-1].stat().st_size / 1e6
+    elif name == "pytensorlib":
+        pytest.skip("an editable install has no files of its own: build the wheel")
     else:
         try:
             size = installed_bytes(name)
