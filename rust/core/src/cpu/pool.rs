@@ -3,19 +3,29 @@
 //! A job is split into chunks that anyone claims by an atomic counter. The caller drains whatever
 //! nobody has claimed, so a worker that was descheduled costs at most its own chunk. Workers spin
 //! for a moment after their last chunk, because operators follow each other closely, and then
-//! park. A forked child finds no pool and makes its own.
+//! park. No more threads spin than there are CPUs for them, and none takes a CPU from the caller
+//! for long. A forked child finds no pool and makes its own; the locks are those of `std`, which
+//! share no state that a fork could leave locked.
 
-use parking_lot::{Condvar, Mutex};
 use std::any::Any;
 use std::cell::Cell;
 use std::ops::Range;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a worker looks for the next job before it parks.
-const SPIN: Duration = Duration::from_micros(40);
+const SPIN: Duration = Duration::from_micros(500);
+/// After this time it offers its CPU to others at every look.
+const ALONE: Duration = Duration::from_micros(4);
+/// How long a caller spins at least for workers inside, before it sleeps.
+const WAIT: Duration = Duration::from_micros(20);
+/// How long at most, however long the job was.
+const LONG_WAIT: Duration = Duration::from_millis(1);
+/// The CPUs that this process may use are counted again after this many jobs.
+const RECOUNT: usize = 128;
 /// More chunks than threads, so that a slow thread is helped out.
 const CHUNKS_PER_THREAD: usize = 4;
 /// More threads than this are never started.
@@ -46,7 +56,7 @@ impl Job<'_> {
             }
             let range = start..(start + self.chunk).min(self.n);
             if let Err(cause) = catch_unwind(AssertUnwindSafe(|| (self.body)(range))) {
-                self.panic.lock().get_or_insert(cause);
+                lock(&self.panic).get_or_insert(cause);
             }
         }
     }
@@ -71,12 +81,25 @@ struct Board {
 struct Pool {
     board: Mutex<Board>,
     wake: Condvar,
+    /// Tells callers that sleep that a worker has left a job.
+    left: Condvar,
     /// Counts the jobs that were ever listed, for those who spin.
     posts: AtomicUsize,
+    /// Workers that spin.
+    spinning: AtomicUsize,
+    /// Callers that sleep or are about to.
+    asleep: AtomicUsize,
+}
+
+/// Bodies run outside of the locks, so a panic leaves nothing half done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Null until the first job, and again in a forked child. A pool is never freed.
 static POOL: AtomicPtr<Pool> = AtomicPtr::new(ptr::null_mut());
+/// CPUs that threads may run on, counted now and then.
+static CPUS: AtomicUsize = AtomicUsize::new(1);
 /// Zero until asked for or set.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
@@ -165,48 +188,99 @@ fn run(n: usize, grain: usize, body: &Body<'_>) {
         even
     };
     let chunk = grain.max(even);
-    let helpers = threads.min(n.div_ceil(chunk)) - 1;
-    let job = Job {
+    let mut job = Job {
         body,
         n,
         chunk,
         next: AtomicUsize::new(0),
         inside: AtomicUsize::new(0),
-        helpers,
+        helpers: threads.min(n.div_ceil(chunk)) - 1,
         panic: Mutex::new(None),
     };
-    let listed = Listed(ptr::from_ref(&job).cast());
     let pool = pool();
+    if pool.posts.load(Relaxed) % RECOUNT == 0 {
+        CPUS.store(count_cpus(), Relaxed);
+    }
+    if CPUS.load(Relaxed) == 1 {
+        // A second thread could only take turns with this one.
+        job.helpers = 0;
+        pool.posts.fetch_add(1, Relaxed);
+        let _busy = Busy::enter();
+        job.drain();
+    } else {
+        share(pool, &job);
+    }
+    if let Some(cause) = job.panic.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        resume_unwind(cause);
+    }
+}
+
+/// Runs a job together with workers.
+fn share(pool: &'static Pool, job: &Job<'_>) {
+    let listed = Listed(ptr::from_ref(job).cast());
+    let began = Instant::now();
     let parked = {
-        let mut board = pool.board.lock();
+        let mut board = lock(&pool.board);
         board.jobs.push(listed);
-        while board.workers < helpers && start_worker(pool) {
+        while board.workers < job.helpers && start_worker(pool) {
             board.workers += 1;
         }
         board.parked
     };
     pool.posts.fetch_add(1, Release);
-    for _ in 0..parked.min(helpers) {
+    for _ in 0..parked.min(job.helpers) {
         pool.wake.notify_one();
     }
     {
         let _busy = Busy::enter();
         job.drain();
     }
-    pool.board.lock().jobs.retain(|j| *j != listed);
+    lock(&pool.board).jobs.retain(|j| *j != listed);
     // Nobody can enter any more; wait for those who are inside.
-    let mut spins = 0u32;
-    while job.inside.load(Acquire) != 0 {
-        spins += 1;
-        if spins < 4000 {
+    if job.inside.load(Acquire) != 0 {
+        wait(pool, job, began);
+    }
+}
+
+/// Waits until no worker is inside.
+fn wait(pool: &Pool, job: &Job<'_>, began: Instant) {
+    // A worker that takes much longer than it should has lost its CPU. It gets the one of the
+    // caller, once that sleeps.
+    let drained = Instant::now();
+    let patience = ((drained - began) / 4).clamp(WAIT, LONG_WAIT);
+    loop {
+        for _ in 0..16 {
+            if job.inside.load(Acquire) == 0 {
+                return;
+            }
             std::hint::spin_loop();
-        } else {
-            std::thread::yield_now();
+        }
+        if drained.elapsed() >= patience {
+            break;
         }
     }
-    if let Some(cause) = job.panic.into_inner() {
-        resume_unwind(cause);
+    pool.asleep.fetch_add(1, SeqCst);
+    let mut board = lock(&pool.board);
+    while job.inside.load(SeqCst) != 0 {
+        board = pool.left.wait(board).unwrap_or_else(PoisonError::into_inner);
     }
+    drop(board);
+    pool.asleep.fetch_sub(1, SeqCst);
+}
+
+/// Returns how many CPUs this thread may run on.
+fn count_cpus() -> usize {
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: the kernel fills a set of the given size, which is plain bits.
+        unsafe {
+            let mut set: libc::cpu_set_t = std::mem::zeroed();
+            if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) == 0 {
+                return (libc::CPU_COUNT(&set) as usize).max(1);
+            }
+        }
+    }
+    std::thread::available_parallelism().map_or(1, |n| n.get())
 }
 
 fn pool() -> &'static Pool {
@@ -233,11 +307,13 @@ fn make_pool() -> &'static Pool {
         parked: 0,
         workers: 0,
     };
-    let posts = AtomicUsize::new(0);
     let made = Box::new(Pool {
         board: Mutex::new(board),
         wake: Condvar::new(),
-        posts,
+        left: Condvar::new(),
+        posts: AtomicUsize::new(0),
+        spinning: AtomicUsize::new(0),
+        asleep: AtomicUsize::new(0),
     });
     let made = Box::into_raw(made);
     match POOL.compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
@@ -268,22 +344,50 @@ fn work(pool: &'static Pool) {
         while let Some(job) = enter(pool) {
             job.drain();
             // The caller may return, and the job vanish, as soon as this is done.
-            job.inside.fetch_sub(1, Release);
-        }
-        let started = Instant::now();
-        while pool.posts.load(Acquire) == seen && started.elapsed() < SPIN {
-            for _ in 0..16 {
-                std::hint::spin_loop();
+            job.inside.fetch_sub(1, SeqCst);
+            if pool.asleep.load(SeqCst) != 0 {
+                // A caller looks and falls asleep under this lock.
+                drop(lock(&pool.board));
+                pool.left.notify_all();
             }
         }
+        // The callers spin too, at least one.
+        if pool.spinning.fetch_add(1, Relaxed) + 1 < CPUS.load(Relaxed) {
+            spin(pool, seen);
+        }
+        pool.spinning.fetch_sub(1, Relaxed);
         if pool.posts.load(Acquire) == seen {
-            let mut board = pool.board.lock();
+            let mut board = lock(&pool.board);
             // Jobs are listed under this lock, so none can slip in between look and sleep.
             while !board.jobs.iter().any(|j| is_open(*j)) {
                 board.parked += 1;
-                pool.wake.wait(&mut board);
+                board = pool
+                    .wake
+                    .wait(board)
+                    .unwrap_or_else(PoisonError::into_inner);
                 board.parked -= 1;
             }
+        }
+    }
+}
+
+/// Looks for new jobs for a while.
+fn spin(pool: &Pool, seen: usize) {
+    let started = Instant::now();
+    loop {
+        for _ in 0..16 {
+            if pool.posts.load(Acquire) != seen {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+        let time = started.elapsed();
+        if time >= SPIN {
+            return;
+        }
+        if time >= ALONE {
+            // The next caller may be waiting for this very CPU.
+            std::thread::yield_now();
         }
     }
 }
@@ -295,7 +399,7 @@ fn is_open(job: Listed) -> bool {
 
 /// Enters the first job that has work and room.
 fn enter(pool: &Pool) -> Option<&'static Job<'static>> {
-    let board = pool.board.lock();
+    let board = lock(&pool.board);
     let found = board.jobs.iter().find(|j| is_open(**j))?;
     // SAFETY: the job is listed, and from here on `inside` keeps its caller waiting.
     let job = unsafe { &*found.0 };

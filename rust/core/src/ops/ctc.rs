@@ -26,6 +26,14 @@ struct Batch {
 }
 
 impl Batch {
+    /// Sequences below which a second thread costs more than it gains: each place of each step
+    /// takes a logarithm.
+    fn grain(&self) -> usize {
+        let places = |b: usize| self.times[b] * (2 * self.labels[b].len() + 1);
+        let work = (0..self.times.len()).map(places).max().unwrap_or(0);
+        512 / work.max(1) + 1
+    }
+
     /// The label at place `s` of a sequence with blanks between all labels and around them.
     fn label(&self, b: usize, s: usize) -> usize {
         if s.is_multiple_of(2) {
@@ -184,7 +192,7 @@ impl Op for Ctc {
         let p = unsafe { p.slice::<f64>() };
         let mut out = vec![0.0f64; n];
         let to = out.as_mut_ptr() as usize;
-        parallel_for(n, 1, |range| {
+        parallel_for(n, self.batch.grain(), |range| {
             for b in range {
                 let x = Sequence {
                     p,
@@ -232,7 +240,7 @@ impl Op for CtcGrad {
         let (g, p) = unsafe { (g.slice::<f64>(), p.slice::<f64>()) };
         let out = Tensor::zeros(x[1].shape(), DType::F64, x[1].device())?;
         let to = out.ptr::<f64>() as usize;
-        parallel_for(n, 1, |range| {
+        parallel_for(n, batch.grain(), |range| {
             let mut sums = vec![NEVER; c];
             for b in range {
                 let x = Sequence {

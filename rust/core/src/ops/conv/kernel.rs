@@ -7,6 +7,8 @@ use crate::cpu::pool::parallel_for;
 
 /// Elements of a tile of patches: half of a 2 MB L2 in f32.
 const TILE: usize = 1 << 18;
+/// Products of plain loops below which a second thread costs more than it gains.
+const FEW: usize = 1 << 14;
 
 /// A type that convolutions compute in.
 pub trait Number: Compute + GemmElem<Acc = Self> + Acc {
@@ -248,7 +250,9 @@ impl Geometry {
             Ptr(bias as *mut T),
             Ptr(y),
         );
-        parallel_for(self.batch * self.groups * self.outputs, 1, |range| {
+        let rows = self.batch * self.groups * self.outputs;
+        let grain = FEW / (self.inputs * taps * len).max(1) + 1;
+        parallel_for(rows, grain, |range| {
             for row in range {
                 let (plane, channel) = (row / self.outputs, row % (self.groups * self.outputs));
                 let y = std::slice::from_raw_parts_mut(y.at(row * len), len);
@@ -286,7 +290,9 @@ impl Geometry {
             Ptr(bias as *mut T),
             Ptr(x),
         );
-        parallel_for(self.batch * self.groups * self.inputs, 1, |range| {
+        let rows = self.batch * self.groups * self.inputs;
+        let grain = FEW / (self.outputs * taps * len).max(1) + 1;
+        parallel_for(rows, grain, |range| {
             for row in range {
                 let (plane, channel) = (row / self.inputs, row % (self.groups * self.inputs));
                 let (group, c) = (channel / self.inputs, channel % self.inputs);
@@ -340,7 +346,8 @@ impl Geometry {
         let (x, g, w) = (Ptr(x as *mut T), Ptr(g as *mut T), Ptr(w));
         let rest = Ptr(partial.as_mut_ptr());
         let direct = self.is_pointwise();
-        parallel_for(self.groups * blocks * parts, 1, |range| {
+        let work = self.batch * self.outputs * self.inputs * taps * len / (blocks * parts);
+        parallel_for(self.groups * blocks * parts, 16 * FEW / work.max(1) + 1, |range| {
             let mut patches: Vec<T> = Vec::new();
             if !direct {
                 patches.resize(block * taps * tile, T::default());

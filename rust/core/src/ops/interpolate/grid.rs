@@ -217,7 +217,8 @@ impl Op for GridSample {
             // SAFETY: contiguous tensors of type T; the output is this call's own.
             let (a, grid, y) =
                 unsafe { (a.slice::<T>(), grid.slice::<T>(), Ptr(out.ptr::<T>())) };
-            parallel_for(grid.len() / n, 1024, |range| {
+            let grain = (1 << 13) / ((channels + 8) << n) + 1;
+            parallel_for(grid.len() / n, grain, |range| {
                 for p in range {
                     let (sample, at) = (p / points, p % points);
                     let taps = self.point(&grid[p * n..(p + 1) * n], size, own);
@@ -276,7 +277,8 @@ impl Op for GridSampleGrad {
         let size = volume(a.shape(), 2, n);
         let [depth, height, width] = size;
         let plane = depth * height * width;
-        let (channels, points) = (a.size(1), g.shape()[2..].iter().product::<usize>());
+        let (samples, channels) = (a.size(0), a.size(1));
+        let points = g.shape()[2..].iter().product::<usize>();
         let dx = Tensor::zeros(a.shape(), t, a.device())?;
         let dgrid = Tensor::zeros(grid.shape(), t, a.device())?;
         with_float!(t, "grid_sampler_backward", T => {
@@ -290,7 +292,8 @@ impl Op for GridSampleGrad {
                     Ptr(dgrid.ptr::<T>()),
                 )
             };
-            parallel_for(a.len() / (channels * plane).max(1), 1, |range| {
+            let work = points * (channels + 8) * (1 << n);
+            parallel_for(samples, (1 << 13) / work.max(1) + 1, |range| {
                 for p in range.start * points..range.end * points {
                     let (sample, at) = (p / points, p % points);
                     let taps = self.0.point(&grid[p * n..(p + 1) * n], size, own);

@@ -273,6 +273,7 @@ pointwise! {
     int |_, [x, y]| gcd(x, y);
     df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
     check |_, t, _| no_bool("gcd", t);
+    iterates true;
 
     /// The least common multiple, not negative.
     op Lcm[2] = "LcmBackward0", IntOnly;
@@ -283,6 +284,7 @@ pointwise! {
     };
     df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
     check |_, t, _| no_bool("lcm", t);
+    iterates true;
 
     /// The regularised lower incomplete gamma function of order x at y.
     op Igamma[2] = "IgammaBackward0", FloatOnly;

@@ -1,7 +1,7 @@
 //! Complex numbers: formulas of analytic functions hold for them as they are. The gradient of an
 //! analytic function is `conj(df(x, y, conj(g)))`, PyTorch's convention.
 
-use super::{Pointwise, Real, Special, Special2};
+use super::{cost, Pointwise, Real, Special, Special2};
 use crate::cpu::pool::parallel_for;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -285,7 +285,7 @@ pub fn compute<P: Pointwise<N>, const N: usize>(op: &P, x: &[&Tensor], y: &Tenso
         std::array::from_fn(|i| prepared[i].as_ref().map_or(0, |t| t.bytes_ptr() as usize));
     let out = Tensor::empty(y.shape(), DType::C128, y.device())?;
     let to = out.bytes_ptr() as usize;
-    parallel_for(out.numel(), 1 << 10, |range| {
+    parallel_for(out.numel(), cost::grain(op, true) / 4, |range| {
         for i in range {
             // SAFETY: all are contiguous, of this type and size; ranges are disjoint.
             unsafe {

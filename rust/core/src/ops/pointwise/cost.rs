@@ -28,6 +28,18 @@ pub fn gradient_grain<P: Pointwise<N>, const N: usize>(op: &P, i: usize, double:
     grain_of(op.df([Cost::ZERO; N], Cost::ZERO, Cost::ZERO)[i].0, double)
 }
 
+/// The same for integers of a size in bytes.
+pub fn int_grain<P: Pointwise<N>, const N: usize>(op: &P, size: usize) -> usize {
+    // Division has no vector instruction, and some ops are loops.
+    if P::ITERATES {
+        GRAIN / 64
+    } else if P::DIVIDES || op.f([Cost::ZERO; N]).0 >= 8 {
+        GRAIN / 16
+    } else {
+        GRAIN * 4 / size
+    }
+}
+
 fn grain_of(cost: u32, double: bool) -> usize {
     // Bringing elements from memory takes about as long as a dozen instructions.
     const MEMORY: usize = 12;

@@ -21,7 +21,7 @@ pub mod wgsl;
 
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::{Compute, Element};
-use crate::cpu::pointwise::{run, Kernel, GRAIN};
+use crate::cpu::pointwise::{run, Kernel};
 use crate::dispatch;
 use crate::dtype::{DType, Promotion, Scalar};
 use crate::error::Result;
@@ -64,6 +64,8 @@ pub trait Pointwise<const N: usize>: Debug + Clone + Send + Sync + 'static {
     const INT: bool;
     /// Whether integers divide by the second input, so that zeros there raise.
     const DIVIDES: bool = false;
+    /// Whether `int` is a loop of its own.
+    const ITERATES: bool = false;
     /// Inputs without a derivative: asking for their gradient raises.
     const OPAQUE: Mask = 0;
     /// Whether the result never needs a gradient.
@@ -108,6 +110,7 @@ macro_rules! pointwise {
         df |$dp:pat_param, $dx:pat_param, $dy:pat_param, $g:pat_param| $([$mask:literal, $out:literal] $d:expr),*;
         $(check |$cp:pat_param, $cd:pat_param, $cx:pat_param| $check:expr;)?
         $(divides $divides:literal;)?
+        $(iterates $iterates:literal;)?
         $(opaque $opaque:literal;)?
         $(detached $detached:literal;)?
         $(guarded $guarded:literal;)?
@@ -122,6 +125,7 @@ macro_rules! pointwise {
             const READS: [($crate::op::Mask, bool); $n] = [$(($mask, $out)),*];
             const INT: bool = false $(|| { let _ = stringify!($int); true })?;
             $(const DIVIDES: bool = $divides;)?
+            $(const ITERATES: bool = $iterates;)?
             $(const OPAQUE: $crate::op::Mask = $opaque;)?
             $(const DETACHED: bool = $detached;)?
             $(const GUARDED: bool = $guarded;)?
@@ -433,7 +437,7 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
         if t.is_integral() {
             if P::INT {
                 // SAFETY: as below.
-                unsafe { run_int::<P, N>(params, t, &inputs, &y[0]) };
+                unsafe { run_int(&self.0, t, &inputs, &y[0]) };
             }
             return Ok(());
         }
@@ -513,7 +517,7 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
 /// Computes integers in their own type where all inputs have it, else in `i64`.
 // SAFETY: as for `run`.
 unsafe fn run_int<P: Pointwise<N>, const N: usize>(
-    params: *const (),
+    op: &P,
     t: DType,
     x: &[Option<&Tensor>],
     y: &Tensor,
@@ -524,6 +528,7 @@ unsafe fn run_int<P: Pointwise<N>, const N: usize>(
         params: *const (),
         x: &[Option<&Tensor>],
         y: &Tensor,
+        grain: usize,
     ) -> bool {
         // A number beyond the type's range means more than its low bits.
         let fits = |t: &Tensor| {
@@ -535,20 +540,22 @@ unsafe fn run_int<P: Pointwise<N>, const N: usize>(
         };
         let all = x.iter().flatten().all(|t| fits(t));
         if all {
-            run::<T>(kernel, params, x, y, GRAIN);
+            run::<T>(kernel, params, x, y, grain);
         }
         all
     }
+    let params = std::ptr::from_ref(op).cast::<()>();
+    let grain = cost::int_grain(op, t.size());
     let done = match t {
-        DType::I32 => as_is(kernel_i32::<P, N>(), params, x, y),
-        DType::I16 => as_is(kernel_i16::<P, N>(), params, x, y),
-        DType::I8 => as_is(kernel_i8::<P, N>(), params, x, y),
-        DType::U8 => as_is(kernel_u8::<P, N>(), params, x, y),
-        DType::Bool => as_is(kernel_bool::<P, N>(), params, x, y),
+        DType::I32 => as_is(kernel_i32::<P, N>(), params, x, y, grain),
+        DType::I16 => as_is(kernel_i16::<P, N>(), params, x, y, grain),
+        DType::I8 => as_is(kernel_i8::<P, N>(), params, x, y, grain),
+        DType::U8 => as_is(kernel_u8::<P, N>(), params, x, y, grain),
+        DType::Bool => as_is(kernel_bool::<P, N>(), params, x, y, grain),
         _ => false,
     };
     if !done {
-        run::<i64>(kernel_i64::<P, N>(), params, x, y, GRAIN);
+        run::<i64>(kernel_i64::<P, N>(), params, x, y, grain);
     }
 }
 
