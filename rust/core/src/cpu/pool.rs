@@ -198,7 +198,7 @@ fn run(n: usize, grain: usize, body: &Body<'_>) {
         panic: Mutex::new(None),
     };
     let pool = pool();
-    if pool.posts.load(Relaxed) % RECOUNT == 0 {
+    if pool.posts.load(Relaxed).is_multiple_of(RECOUNT) {
         CPUS.store(count_cpus(), Relaxed);
     }
     if CPUS.load(Relaxed) == 1 {
@@ -210,7 +210,11 @@ fn run(n: usize, grain: usize, body: &Body<'_>) {
     } else {
         share(pool, &job);
     }
-    if let Some(cause) = job.panic.into_inner().unwrap_or_else(PoisonError::into_inner) {
+    if let Some(cause) = job
+        .panic
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner)
+    {
         resume_unwind(cause);
     }
 }
@@ -262,7 +266,10 @@ fn wait(pool: &Pool, job: &Job<'_>, began: Instant) {
     pool.asleep.fetch_add(1, SeqCst);
     let mut board = lock(&pool.board);
     while job.inside.load(SeqCst) != 0 {
-        board = pool.left.wait(board).unwrap_or_else(PoisonError::into_inner);
+        board = pool
+            .left
+            .wait(board)
+            .unwrap_or_else(PoisonError::into_inner);
     }
     drop(board);
     pool.asleep.fetch_sub(1, SeqCst);

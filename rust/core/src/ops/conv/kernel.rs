@@ -347,55 +347,59 @@ impl Geometry {
         let rest = Ptr(partial.as_mut_ptr());
         let direct = self.is_pointwise();
         let work = self.batch * self.outputs * self.inputs * taps * len / (blocks * parts);
-        parallel_for(self.groups * blocks * parts, 16 * FEW / work.max(1) + 1, |range| {
-            let mut patches: Vec<T> = Vec::new();
-            if !direct {
-                patches.resize(block * taps * tile, T::default());
-            }
-            for task in range {
-                let part = task / (self.groups * blocks);
-                let (group, first) = (task / blocks % self.groups, task % blocks * block);
-                let channels = block.min(self.inputs - first);
-                let base = if part == 0 {
-                    w
-                } else {
-                    Ptr(rest.at((part - 1) * total))
-                };
-                let w = base.at((group * self.outputs * self.inputs + first) * taps);
-                let samples = self.batch * part / parts..self.batch * (part + 1) / parts;
-                for n in samples {
-                    let plane = n * self.groups + group;
-                    let x = x.at((plane * self.inputs + first) * self.input_len());
-                    let g = g.at(plane * self.outputs * len);
-                    for from in (0..len).step_by(tile) {
-                        let to = (from + tile).min(len);
-                        let width = to - from;
-                        let (b, step) = if direct {
-                            (x.add(from) as *const T, len)
-                        } else {
-                            self.gather(x, channels, from, to, patches.as_mut_ptr());
-                            (patches.as_ptr(), width)
-                        };
-                        gemm::<T>(
-                            self.outputs,
-                            channels * taps,
-                            width,
-                            T::ONE,
-                            g.add(from),
-                            len as isize,
-                            1,
-                            b,
-                            1,
-                            step as isize,
-                            T::ONE,
-                            w,
-                            (self.inputs * taps) as isize,
-                            1,
-                        );
+        parallel_for(
+            self.groups * blocks * parts,
+            16 * FEW / work.max(1) + 1,
+            |range| {
+                let mut patches: Vec<T> = Vec::new();
+                if !direct {
+                    patches.resize(block * taps * tile, T::default());
+                }
+                for task in range {
+                    let part = task / (self.groups * blocks);
+                    let (group, first) = (task / blocks % self.groups, task % blocks * block);
+                    let channels = block.min(self.inputs - first);
+                    let base = if part == 0 {
+                        w
+                    } else {
+                        Ptr(rest.at((part - 1) * total))
+                    };
+                    let w = base.at((group * self.outputs * self.inputs + first) * taps);
+                    let samples = self.batch * part / parts..self.batch * (part + 1) / parts;
+                    for n in samples {
+                        let plane = n * self.groups + group;
+                        let x = x.at((plane * self.inputs + first) * self.input_len());
+                        let g = g.at(plane * self.outputs * len);
+                        for from in (0..len).step_by(tile) {
+                            let to = (from + tile).min(len);
+                            let width = to - from;
+                            let (b, step) = if direct {
+                                (x.add(from) as *const T, len)
+                            } else {
+                                self.gather(x, channels, from, to, patches.as_mut_ptr());
+                                (patches.as_ptr(), width)
+                            };
+                            gemm::<T>(
+                                self.outputs,
+                                channels * taps,
+                                width,
+                                T::ONE,
+                                g.add(from),
+                                len as isize,
+                                1,
+                                b,
+                                1,
+                                step as isize,
+                                T::ONE,
+                                w,
+                                (self.inputs * taps) as isize,
+                                1,
+                            );
+                        }
                     }
                 }
-            }
-        });
+            },
+        );
         let w = std::slice::from_raw_parts_mut(w.0, total);
         for part in partial.chunks(total) {
             for (a, &b) in w.iter_mut().zip(part) {
