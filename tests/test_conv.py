@@ -76,6 +76,14 @@ CASES = [
     (1, 1, 3, 4, (40, 41), (2, 2), (5, 7), (0, 3), (1, 9)),
     (2, 1, 4, 6, (6, 9, 11), (3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1)),
     (1, 2, 3, 2, (7, 8, 9), (2, 3, 1), (2, 1, 3), (1, 0, 2), (1, 2, 1)),
+    # Winograd's: odd sizes, channels that fill no vector, wide rows, more padding than kernel.
+    (4, 1, 16, 16, (28, 28), (3, 3), (1, 1), (1, 1), (1, 1)),
+    (3, 1, 20, 30, (15, 13), (3, 3), (1, 1), (0, 2), (1, 1)),
+    (9, 1, 33, 31, (7, 7), (3, 3), (1, 1), (1, 1), (1, 1)),
+    (2, 2, 16, 48, (4, 301), (3, 3), (1, 1), (1, 1), (1, 1)),
+    (2, 1, 80, 31, (9, 8), (3, 3), (1, 1), (3, 4), (1, 1)),
+    (2, 1, 17, 32, (6, 10, 11), (3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1)),
+    (2, 1, 32, 16, (7, 9, 11), (2, 3, 3), (2, 1, 1), (3, 1, 1), (2, 1, 1)),
 ]
 
 
@@ -151,8 +159,57 @@ def test_what_is_not_finite_stays_where_it_is_read(bad):
     assert (gw[:, 0] == 200).all()
 
 
-def test_results_do_not_depend_on_threads():
-    x, w = torch.randn(5, 24, 30, 30), torch.randn(20, 24, 3, 3)
+def gradients(x, w, g, padding):
+    x, w = (torch.tensor(a.astype(np.float32)).requires_grad_() for a in (x, w))
+    y = F.conv2d(x, w, padding=padding)
+    found = (y, *torch.autograd.grad(y, (x, w), torch.tensor(g.astype(np.float32))))
+    return [a.detach().numpy() for a in found]
+
+
+@pytest.mark.parametrize("channels", [16, 64, 160])
+@pytest.mark.parametrize("scale", [1e-20, 1e-9, 1.0, 1e7, 1e14])
+def test_error_stays_that_of_a_float32_sum(channels, scale):
+    rng = np.random.default_rng(3)
+    single = lambda *s: rng.standard_normal(s).astype(np.float32).astype(np.float64)  # noqa: E731
+    x = (single(3, channels, 21, 22) * scale).astype(np.float32).astype(np.float64)
+    w, g = single(channels, channels, 3, 3), single(3, channels, 21, 22)
+    wanted = reference(x, w, g, (1, 1), (1, 1), (1, 1), 1)
+    for ours, ref in zip(gradients(x, w, g, 1), wanted, strict=True):
+        size = np.sqrt((ref**2).mean())
+        assert np.abs(ours - ref).max() < 6e-6 * size
+        assert np.sqrt(((ours - ref) ** 2).mean()) < 1e-6 * size
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan, 1e30, 1e6])
+def test_one_wild_number_does_not_reach_results_that_do_not_read_it(bad):
+    rng = np.random.default_rng(4)
+    x, w = rng.standard_normal((2, 32, 20, 20)), rng.standard_normal((32, 32, 3, 3))
+    g = rng.standard_normal((2, 32, 20, 20))
+    good = gradients(x, w, g, 1)
+    away = np.ones((2, 32, 20, 20), bool)
+    away[1, :, 4:7, 8:11] = False
+    spoilt = x.copy()
+    spoilt[1, 7, 5, 9] = bad
+    y, gx, gw = gradients(spoilt, w, g, 1)
+    np.testing.assert_allclose(y[away], good[0][away], atol=2e-4)
+    np.testing.assert_allclose(gx, good[1], atol=1e-3)
+    others = np.arange(32) != 7
+    np.testing.assert_allclose(gw[:, others], good[2][:, others], atol=2e-3)
+    assert (np.abs(gw[:, 7] - good[2][:, 7]) > 1).any() or np.isnan(bad)
+    spoilt = g.copy()
+    spoilt[1, 7, 5, 9] = bad
+    _, gx, gw = gradients(x, w, spoilt, 1)
+    np.testing.assert_allclose(gx[away], good[1][away], atol=2e-4)
+    np.testing.assert_allclose(gw[others], good[2][others], atol=2e-3)
+    spoilt = w.copy()
+    spoilt[3, 7, 1, 1] = bad
+    y, _, _ = gradients(x, spoilt, g, 1)
+    np.testing.assert_allclose(y[:, np.arange(32) != 3], good[0][:, np.arange(32) != 3], atol=2e-4)
+
+
+@pytest.mark.parametrize("channels", [24, 64])
+def test_results_do_not_depend_on_threads(channels):
+    x, w = torch.randn(5, channels, 30, 30), torch.randn(20, channels, 3, 3)
     x.requires_grad_()
     w.requires_grad_()
     g, before = torch.randn(5, 20, 30, 30), torch.get_num_threads()

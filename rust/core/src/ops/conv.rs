@@ -6,6 +6,7 @@ mod kernel;
 mod lanes;
 mod weight;
 mod window;
+mod winograd;
 
 use crate::autograd::Vjp;
 use crate::dispatch;
@@ -148,6 +149,27 @@ impl Op for Conv {
             padding: signed(&self.padding, 0),
             dilation: signed(&self.dilation, 1),
         };
+        if t == DType::F32 {
+            let bias = bias
+                .as_ref()
+                .map_or(std::ptr::null(), |b| b.ptr::<f32>() as *const f32);
+            // SAFETY: all tensors are contiguous, of type f32, and have the sizes of `geometry`.
+            let done = unsafe {
+                let (a, b, y) = (a.ptr::<f32>(), b.ptr::<f32>(), out.ptr::<f32>());
+                match self.role {
+                    Role::Output => winograd::forward(&geometry, a, b, bias, y),
+                    Role::Input => winograd::input(&geometry, a, b, bias, y),
+                    Role::Weight => winograd::weight(&geometry, a, b, y),
+                }
+            };
+            if done {
+                return if y.dtype() == t {
+                    Ok(())
+                } else {
+                    y.write_from(&out)
+                };
+            }
+        }
         with_compute!(t, T => {
             let start = bias.as_ref().map_or(std::ptr::null(), |b| b.ptr::<T>() as *const T);
             // SAFETY: all tensors are contiguous, of type T, and have the sizes of `geometry`.

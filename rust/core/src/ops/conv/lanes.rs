@@ -81,7 +81,7 @@ pub(super) trait Lanes: Copy {
 
 /// Lanes that the compiler turns into whatever vectors the machine surely has.
 #[derive(Clone, Copy)]
-pub(super) struct Plain<T, const N: usize>([T; N]);
+pub(super) struct Plain<T, const N: usize>(pub(super) [T; N]);
 
 impl<T: Number, const N: usize> Lanes for Plain<T, N> {
     type T = T;
@@ -110,7 +110,7 @@ impl<T: Number, const N: usize> Lanes for Plain<T, N> {
 }
 
 #[cfg(target_arch = "x86_64")]
-mod x86 {
+pub(super) mod x86 {
     use super::Lanes;
     use std::arch::x86_64::*;
 
@@ -118,7 +118,7 @@ mod x86 {
         ($name:ident, $t:ty, $v:ty, $n:literal, $splat:ident, $load:ident, $store:ident,
          $fma:ident $(, $rest:item)*) => {
             #[derive(Clone, Copy)]
-            pub struct $name($v);
+            pub struct $name(pub(in super::super) $v);
             // The wrappers are inlined into functions that have the instructions.
             impl Lanes for $name {
                 type T = $t;

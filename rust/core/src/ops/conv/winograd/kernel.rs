@@ -1,0 +1,537 @@
+//! The loops of Winograd's convolution, with channels in the lanes of vectors. A window is pixels of
+//! one block of channels; a transformed tile is sixteen numbers per channel, each in a plane of its
+//! own, so that a plane of tiles times a plane of weights is a matrix product.
+
+use super::lanes::Wide;
+use crate::cpu::{level, Level};
+use crate::ops::conv::lanes::Plain;
+
+/// Numbers of a transformed tile.
+pub const POINTS: usize = 16;
+/// Elements of a 3x3 kernel.
+pub const TAPS: usize = 9;
+
+/// What was seen of the numbers that were read.
+#[derive(Clone, Copy)]
+pub struct Seen {
+    pub sum: f32,
+    pub max: f32,
+    /// How many were not zero.
+    pub count: f32,
+}
+
+impl Seen {
+    pub const NOTHING: Seen = Seen {
+        sum: 0.0,
+        max: 0.0,
+        count: 0.0,
+    };
+
+    pub fn with(self, o: Seen) -> Seen {
+        Seen {
+            sum: self.sum + o.sum,
+            max: self.max.max(o.max),
+            count: self.count + o.count,
+        }
+    }
+}
+
+struct Watch<V> {
+    sum: V,
+    max: V,
+    count: V,
+}
+
+impl<V: Wide> Watch<V> {
+    #[inline(always)]
+    fn new() -> Self {
+        let zero = V::splat(0.0);
+        Watch {
+            sum: zero,
+            max: zero,
+            count: zero,
+        }
+    }
+    #[inline(always)]
+    fn see(&mut self, x: V) {
+        let size = x.abs();
+        self.sum = self.sum.plus(size);
+        self.max = self.max.max(size);
+        self.count = self.count.count(x);
+    }
+    #[inline(always)]
+    fn seen(&self) -> Seen {
+        let mut all = [[0f32; 16]; 3];
+        // SAFETY: no vector has more than 16 lanes.
+        unsafe {
+            self.sum.store(all[0].as_mut_ptr());
+            self.max.store(all[1].as_mut_ptr());
+            self.count.store(all[2].as_mut_ptr());
+        }
+        Seen {
+            sum: all[0].iter().sum(),
+            max: all[1].iter().copied().fold(0.0, f32::max),
+            count: all[2].iter().sum(),
+        }
+    }
+}
+
+/// Pixels of a block of channels, between planes and a window: runs of `n` pixels that are next to
+/// each other in a plane; pixel `i` of a run has place `places[i]` in the window.
+pub struct Pixels {
+    pub plane: *mut f32,
+    /// From one channel to the next.
+    pub plane_pitch: usize,
+    pub channels: usize,
+    pub runs: usize,
+    pub n: usize,
+    pub run_pitch: usize,
+    pub places: *const u32,
+    pub window: *mut f32,
+    /// From one run to the next.
+    pub window_pitch: usize,
+}
+
+/// Planes to a window.
+// SAFETY: all that the fields name lies in memory.
+#[inline(always)]
+unsafe fn gather<V: Wide>(p: &Pixels) -> Seen {
+    let mut watch = Watch::<V>::new();
+    for run in 0..p.runs {
+        let from = p.plane.add(run * p.run_pitch);
+        let to = p.window.add(run * p.window_pitch);
+        let mut i = 0;
+        while i < p.n {
+            let n = V::N.min(p.n - i);
+            let mut x = V::block(V::splat(0.0));
+            for (r, x) in x.as_mut().iter_mut().enumerate() {
+                if r < p.channels {
+                    *x = V::load_first(from.add(r * p.plane_pitch + i), n);
+                    watch.see(*x);
+                }
+            }
+            let x = V::turn(x);
+            for (j, x) in x.as_ref().iter().enumerate() {
+                if j < n {
+                    x.store(to.add(*p.places.add(i + j) as usize * V::N));
+                }
+            }
+            i += V::N;
+        }
+    }
+    watch.seen()
+}
+
+/// A window to planes.
+// SAFETY: as for [`gather`].
+#[inline(always)]
+unsafe fn scatter<V: Wide>(p: &Pixels) {
+    for run in 0..p.runs {
+        let to = p.plane.add(run * p.run_pitch);
+        let from = p.window.add(run * p.window_pitch);
+        let mut i = 0;
+        while i < p.n {
+            let n = V::N.min(p.n - i);
+            let mut x = V::block(V::splat(0.0));
+            for (j, x) in x.as_mut().iter_mut().enumerate() {
+                if j < n {
+                    *x = V::load(from.add(*p.places.add(i + j) as usize * V::N));
+                }
+            }
+            let x = V::turn(x);
+            for (r, x) in x.as_ref().iter().enumerate() {
+                if r < p.channels {
+                    x.store_first(to.add(r * p.plane_pitch + i), n);
+                }
+            }
+            i += V::N;
+        }
+    }
+}
+
+/// Tiles of a window and their transforms: tile `i`, row by row, lies at `points + i * tile` and
+/// each of its numbers `plane` farther than the one before.
+pub struct Tiles {
+    pub window: *mut f32,
+    /// From one row of pixels to the next.
+    pub pitch: usize,
+    pub rows: usize,
+    pub columns: usize,
+    pub points: *mut f32,
+    pub tile: usize,
+    pub plane: usize,
+}
+
+/// `B^T d B` of 4x4 pixels every two pixels.
+// SAFETY: as for [`gather`].
+#[inline(always)]
+unsafe fn input<V: Wide>(p: &Tiles) {
+    let mut to = p.points;
+    for row in 0..p.rows {
+        let window = p.window.add(2 * row * p.pitch);
+        let column = |x: usize| {
+            let d = |y: usize| V::load(window.add(y * p.pitch + x * V::N));
+            let (a, b, c, d) = (d(0), d(1), d(2), d(3));
+            [a.minus(c), b.plus(c), c.minus(b), b.minus(d)]
+        };
+        let (mut a, mut b) = (column(0), column(1));
+        for x in 0..p.columns {
+            let (c, d) = (column(2 * x + 2), column(2 * x + 3));
+            for i in 0..4 {
+                let to = to.add(4 * i * p.plane);
+                a[i].minus(c[i]).store(to);
+                b[i].plus(c[i]).store(to.add(p.plane));
+                c[i].minus(b[i]).store(to.add(2 * p.plane));
+                b[i].minus(d[i]).store(to.add(3 * p.plane));
+            }
+            (a, b) = (c, d);
+            to = to.add(p.tile);
+        }
+    }
+}
+
+/// `A^T m A`: 2x2 pixels of each tile, plus the bias.
+// SAFETY: as for [`gather`]; `bias` is null or has as many numbers as a vector.
+#[inline(always)]
+unsafe fn output<V: Wide>(p: &Tiles, bias: *const f32) {
+    let mut from = p.points;
+    let bias = if bias.is_null() {
+        V::splat(0.0)
+    } else {
+        V::load(bias)
+    };
+    for row in 0..p.rows {
+        let mut to = p.window.add(2 * row * p.pitch);
+        for _ in 0..p.columns {
+            let mut half = [[V::splat(0.0); 4]; 2];
+            for j in 0..4 {
+                let m = |i: usize| V::load(from.add((4 * i + j) * p.plane));
+                let (a, b, c, d) = (m(0), m(1), m(2), m(3));
+                half[0][j] = a.plus(b).plus(c);
+                half[1][j] = b.minus(c).minus(d);
+            }
+            for (i, h) in half.iter().enumerate() {
+                let to = to.add(i * p.pitch);
+                h[0].plus(h[1]).plus(h[2]).plus(bias).store(to);
+                let second = h[1].minus(h[2]).minus(h[3]);
+                second.plus(bias).store(to.add(V::N));
+            }
+            to = to.add(2 * V::N);
+            from = from.add(p.tile);
+        }
+    }
+}
+
+/// `A g A^T` of 2x2 pixels, but for the sign of what has one coordinate 3.
+// SAFETY: as for [`gather`].
+#[inline(always)]
+unsafe fn gradient<V: Wide>(p: &Tiles) {
+    let mut to = p.points;
+    for row in 0..p.rows {
+        let mut window = p.window.add(2 * row * p.pitch);
+        for _ in 0..p.columns {
+            let column = |x: usize| {
+                let (a, b) = (V::load(window.add(x)), V::load(window.add(p.pitch + x)));
+                [a, a.plus(b), a.minus(b), b]
+            };
+            let (a, b) = (column(0), column(V::N));
+            for i in 0..4 {
+                let to = to.add(4 * i * p.plane);
+                a[i].store(to);
+                a[i].plus(b[i]).store(to.add(p.plane));
+                a[i].minus(b[i]).store(to.add(2 * p.plane));
+                b[i].store(to.add(3 * p.plane));
+            }
+            window = window.add(2 * V::N);
+            to = to.add(p.tile);
+        }
+    }
+}
+
+/// Weights of a block of result channels and one source channel.
+pub struct Weights {
+    pub from: *const f32,
+    /// From one result channel to the next.
+    pub pitch: usize,
+    pub channels: usize,
+    /// The kernel turned by half a circle.
+    pub flip: bool,
+    pub to: *mut f32,
+    pub plane: usize,
+}
+
+/// `G w G^T`.
+// SAFETY: as for [`gather`].
+#[inline(always)]
+unsafe fn weights<V: Wide>(p: &Weights) -> Seen {
+    let mut watch = Watch::<V>::new();
+    let mut w = [V::splat(0.0); TAPS];
+    let mut first = 0;
+    while first < TAPS {
+        let n = V::N.min(TAPS - first);
+        let mut x = V::block(V::splat(0.0));
+        for (r, x) in x.as_mut().iter_mut().enumerate() {
+            if r < p.channels {
+                *x = V::load_first(p.from.add(r * p.pitch + first), n);
+                watch.see(*x);
+            }
+        }
+        let x = V::turn(x);
+        for (j, &x) in x.as_ref().iter().enumerate() {
+            if j < n {
+                w[if p.flip {
+                    TAPS - 1 - first - j
+                } else {
+                    first + j
+                }] = x;
+            }
+        }
+        first += V::N;
+    }
+    let half = V::splat(0.5);
+    let four = |a: V, b: V, c: V| {
+        let (ends, b) = (a.plus(c).times(half), b.times(half));
+        [a, ends.plus(b), ends.minus(b), c]
+    };
+    let mut columns = [[V::splat(0.0); 4]; 3];
+    for x in 0..3 {
+        columns[x] = four(w[x], w[3 + x], w[6 + x]);
+    }
+    for i in 0..4 {
+        let row = four(columns[0][i], columns[1][i], columns[2][i]);
+        for (j, x) in row.iter().enumerate() {
+            x.store(p.to.add((4 * i + j) * p.plane));
+        }
+    }
+    watch.seen()
+}
+
+/// `G^T u G` of the sums of `parts`, with the signs that [`gradient`] left out: nine vectors.
+// SAFETY: as for [`gather`].
+#[inline(always)]
+unsafe fn taps<V: Wide>(u: *const f32, plane: usize, parts: usize, part: usize, to: *mut f32) {
+    let half = V::splat(0.5);
+    let three = |x: [V; 4]| {
+        let (sum, difference) = (x[1].plus(x[2]).times(half), x[1].minus(x[2]).times(half));
+        [x[0].plus(sum), difference, sum.minus(x[3])]
+    };
+    let mut columns = [[V::splat(0.0); 4]; 3];
+    for j in 0..4 {
+        let mut x = [V::splat(0.0); 4];
+        for (i, x) in x.iter_mut().enumerate() {
+            let u = u.add((4 * i + j) * plane);
+            *x = V::load(u);
+            for other in 1..parts {
+                *x = x.plus(V::load(u.add(other * part)));
+            }
+        }
+        let three = three(x);
+        for i in 0..3 {
+            columns[i][j] = three[i];
+        }
+    }
+    for (i, &x) in columns.iter().enumerate() {
+        for (j, x) in three(x).iter().enumerate() {
+            x.store(to.add((3 * i + j) * V::N));
+        }
+    }
+}
+
+/// `y[i][j] = sum over k of a[i][k] * b[k][j]` in tiles of rows; `a` is vectors of `k`.
+pub struct Multiply {
+    pub tiles: usize,
+    /// How often the channels come, and how many they are.
+    pub slices: usize,
+    pub depth: usize,
+    pub a: *const f32,
+    /// From one block of channels to the next.
+    pub a_block: usize,
+    pub b: *const f32,
+    pub y: *mut f32,
+}
+
+// SAFETY: as for [`gather`].
+#[inline(always)]
+unsafe fn multiply<V: Wide, const R: usize, const W: usize>(p: &Multiply) {
+    for tile in 0..p.tiles {
+        let mut acc = [[V::splat(0.0); W]; R];
+        let (mut a, mut b) = (p.a.add(tile * R * V::N), p.b);
+        for _ in 0..p.slices {
+            let mut left = p.depth;
+            while left > 0 {
+                let n = left.min(V::N);
+                for k in 0..n {
+                    let mut x = [V::splat(0.0); W];
+                    for (w, x) in x.iter_mut().enumerate() {
+                        *x = V::load(b.add(w * V::N));
+                    }
+                    b = b.add(W * V::N);
+                    for r in 0..R {
+                        let s = V::splat(*a.add(r * V::N + k));
+                        for w in 0..W {
+                            acc[r][w] = acc[r][w].plus_product(s, x[w]);
+                        }
+                    }
+                }
+                a = a.wrapping_add(p.a_block);
+                left -= n;
+            }
+        }
+        let y = p.y.add(tile * R * W * V::N);
+        for r in 0..R {
+            for w in 0..W {
+                acc[r][w].store(y.add((r * W + w) * V::N));
+            }
+        }
+    }
+}
+
+/// `y[i][j] += sum over k of a[k][i] * b[k][j]`, for the rows of one kernel.
+pub struct Correlate {
+    pub depth: usize,
+    pub a: *const f32,
+    pub b: *const f32,
+    /// From one vector of columns to the next.
+    pub b_block: usize,
+    pub y: *mut f32,
+    pub y_pitch: usize,
+}
+
+// SAFETY: as for [`gather`].
+#[inline(always)]
+unsafe fn correlate<V: Wide, const R: usize, const W: usize>(p: &Correlate) {
+    let mut acc = [[V::splat(0.0); W]; R];
+    for r in 0..R {
+        for w in 0..W {
+            acc[r][w] = V::load(p.y.add(r * p.y_pitch + w * V::N));
+        }
+    }
+    for k in 0..p.depth {
+        let mut x = [V::splat(0.0); W];
+        for (w, x) in x.iter_mut().enumerate() {
+            *x = V::load(p.b.add(w * p.b_block + k * V::N));
+        }
+        for r in 0..R {
+            let s = V::splat(*p.a.add(k * V::N + r));
+            for w in 0..W {
+                acc[r][w] = acc[r][w].plus_product(s, x[w]);
+            }
+        }
+    }
+    for r in 0..R {
+        for w in 0..W {
+            acc[r][w].store(p.y.add(r * p.y_pitch + w * V::N));
+        }
+    }
+}
+
+/// The kernels for this machine.
+pub struct Kernels {
+    pub lanes: usize,
+    pub gather: unsafe fn(&Pixels) -> Seen,
+    pub scatter: unsafe fn(&Pixels),
+    pub input: unsafe fn(&Tiles),
+    pub output: unsafe fn(&Tiles, *const f32),
+    pub gradient: unsafe fn(&Tiles),
+    pub weights: unsafe fn(&Weights) -> Seen,
+    pub taps: unsafe fn(*const f32, usize, usize, usize, *mut f32),
+    /// Rows of a tile and kernel, by the vectors of a row less one.
+    pub multiply: &'static [(usize, unsafe fn(&Multiply))],
+    /// Rows of each kernel of `correlate`; they divide the lanes.
+    pub rows: usize,
+    pub correlate: [unsafe fn(&Correlate); 2],
+}
+
+macro_rules! kernels {
+    ($name:ident, $v:ty, [$(($r:literal, $w:literal)),*], $rows:literal $(, $features:literal)?) => {
+        mod $name {
+            use super::*;
+            $(#[target_feature(enable = $features)])?
+            // SAFETY: as for the function it calls, where the instructions are.
+            unsafe fn gather(p: &Pixels) -> Seen {
+                super::gather::<$v>(p)
+            }
+            $(#[target_feature(enable = $features)])?
+            // SAFETY: as above.
+            unsafe fn scatter(p: &Pixels) {
+                super::scatter::<$v>(p);
+            }
+            $(#[target_feature(enable = $features)])?
+            // SAFETY: as above.
+            unsafe fn input(p: &Tiles) {
+                super::input::<$v>(p);
+            }
+            $(#[target_feature(enable = $features)])?
+            // SAFETY: as above.
+            unsafe fn output(p: &Tiles, bias: *const f32) {
+                super::output::<$v>(p, bias);
+            }
+            $(#[target_feature(enable = $features)])?
+            // SAFETY: as above.
+            unsafe fn gradient(p: &Tiles) {
+                super::gradient::<$v>(p);
+            }
+            $(#[target_feature(enable = $features)])?
+            // SAFETY: as above.
+            unsafe fn weights(p: &Weights) -> Seen {
+                super::weights::<$v>(p)
+            }
+            $(#[target_feature(enable = $features)])?
+            // SAFETY: as above.
+            unsafe fn taps(u: *const f32, plane: usize, parts: usize, part: usize, to: *mut f32) {
+                super::taps::<$v>(u, plane, parts, part, to);
+            }
+            $(#[target_feature(enable = $features)])?
+            // SAFETY: as above.
+            unsafe fn multiply<const R: usize, const W: usize>(p: &Multiply) {
+                super::multiply::<$v, R, W>(p);
+            }
+            $(#[target_feature(enable = $features)])?
+            // SAFETY: as above.
+            unsafe fn correlate<const W: usize>(p: &Correlate) {
+                super::correlate::<$v, $rows, W>(p);
+            }
+            pub static KERNELS: Kernels = Kernels {
+                lanes: <$v as crate::ops::conv::lanes::Lanes>::N,
+                gather,
+                scatter,
+                input,
+                output,
+                gradient,
+                weights,
+                taps,
+                multiply: &[$(($r, multiply::<$r, $w>)),*],
+                rows: $rows,
+                correlate: [correlate::<1>, correlate::<2>],
+            };
+        }
+    };
+}
+
+kernels!(plain, Plain<f32, 4>, [(4, 1), (4, 2)], 4);
+#[cfg(target_arch = "x86_64")]
+kernels!(
+    avx2,
+    crate::ops::conv::lanes::x86::F32x8,
+    [(8, 1), (6, 2)],
+    4,
+    "avx2,fma"
+);
+#[cfg(target_arch = "x86_64")]
+kernels!(
+    avx512,
+    crate::ops::conv::lanes::x86::F32x16,
+    [(12, 1), (12, 2), (8, 3), (6, 4)],
+    8,
+    "avx512f,avx512vl,avx2,fma"
+);
+
+pub fn kernels() -> &'static Kernels {
+    match level() {
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => &avx512::KERNELS,
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => &avx2::KERNELS,
+        _ => &plain::KERNELS,
+    }
+}
