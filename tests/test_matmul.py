@@ -1,6 +1,10 @@
 """Products of matrices against float64 NumPy, at the sizes where another kernel takes over."""
 
 import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -100,3 +104,33 @@ def test_values_that_are_not_finite_reach_only_their_row() -> None:
         assert (tiny.numpy() > 0).all()
         large = t.full((m, k), 3e38) @ t.full((k, n), 1.0 / k)
         np.testing.assert_allclose(large.numpy(), 3e38, rtol=1e-5)
+
+
+# Products in a software model of AMX tiles, on any processor with AVX2.
+MODELLED = """
+import numpy as np
+import pytensorlib as t
+a, b = (np.random.default_rng(i).standard_normal((96, 1024)).astype("float32") for i in (0, 1))
+scale = np.abs(a).astype(float) @ np.abs(b).T.astype(float)
+for precision in ("highest", "high", "medium"):
+    t.set_float32_matmul_precision(precision)
+    y = t.nn.functional.linear(t.from_numpy(a), t.from_numpy(b)).numpy()
+    print((np.abs(y - a.astype(float) @ b.T.astype(float)) / scale).max())
+"""
+
+
+def test_precision_chooses_the_terms_of_tiles() -> None:
+    cpu = Path("/proc/cpuinfo")
+    if not cpu.exists() or "avx2" not in cpu.read_text():
+        pytest.skip("needs AVX2")
+    done = subprocess.run(
+        [sys.executable, "-c", MODELLED],
+        env={**os.environ, "PYTENSORLIB_CPU": "amx-model"},
+        cwd=Path(__file__).parent.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    highest, high, medium = map(float, done.stdout.split())
+    # PyTorch's largest error with "highest" is 1.3e-7.
+    assert highest < 1.3e-7 < 4e-7 < high < 4e-6 < 2e-5 < medium < 1e-3

@@ -4,7 +4,7 @@ use crate::dtype::PyDevice;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::prelude::*;
-use pytensorlib_core::cpu::{files, pool};
+use pytensorlib_core::cpu::{files, gemm, pool};
 use pytensorlib_core::{alloc, device};
 
 /// The number of threads that kernels on the CPU use.
@@ -24,6 +24,12 @@ fn put_num_threads(num: i64) -> PyResult<()> {
     }
     pool::set_num_threads(usize::try_from(num).unwrap_or(1).min(1024));
     Ok(())
+}
+
+/// Sets how many bfloat16 terms stand for a float32 number where machines multiply faster so.
+#[pyfunction]
+fn _set_float32_matmul_terms(terms: usize) {
+    gemm::set_precision(terms);
 }
 
 /// The device of tensors that name none.
@@ -107,6 +113,7 @@ fn _read_at(py: Python<'_>, fd: i32, offset: u64, target: PyBuffer<u8>) -> PyRes
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_set_float32_matmul_terms, m)?)?;
     m.add_function(wrap_pyfunction!(get_num_threads, m)?)?;
     m.add_function(wrap_pyfunction!(put_num_threads, m)?)?;
     m.add_function(wrap_pyfunction!(get_default_device, m)?)?;

@@ -3,6 +3,7 @@
 //! The depth is cut into blocks that depend on the sizes alone, and each element of C is summed in
 //! the same order wherever its tile lies; so results do not depend on the number of threads.
 
+use super::amx;
 use super::kernel::{self, Direct, Packed, Strided, Tile};
 use super::pack::{self, Fill, Panels};
 use super::thin::{self, Inner, Thin};
@@ -124,6 +125,8 @@ pub struct Native<T: GemmElem> {
     pub(super) inner: Inner<T::Acc>,
     fill: Fill<T, T::Acc>,
     each: usize,
+    /// Multiplies in tiles of a matrix unit if `p` is worth it; returns whether.
+    tiled: Option<unsafe fn(x: &Self, p: &Problem<T>) -> bool>,
 }
 
 type Kit<T> = (
@@ -145,6 +148,7 @@ fn pick<T: GemmElem>(avx512: Kit<T>, avx2: Kit<T>) -> Option<Native<T>> {
         inner,
         fill,
         each: 1,
+        tiled: None,
     })
 }
 
@@ -155,10 +159,14 @@ macro_rules! kit {
 }
 
 pub(super) fn native_f32() -> Option<Native<f32>> {
-    pick(
+    let x = pick(
         kit!(F32_512, f32_512, inner_f32_512),
         kit!(F32_256, f32_256, inner_f32_256),
-    )
+    )?;
+    Some(Native {
+        tiled: amx::multiply(),
+        ..x
+    })
 }
 pub(super) fn native_f64() -> Option<Native<f64>> {
     pick(
@@ -182,10 +190,14 @@ pub(super) fn native_bf16() -> Option<Native<bf16>> {
             set: &PAIRS,
             fill: pack::pairs_512,
             each: 2,
+            tiled: amx::multiply(),
             ..x
         });
     }
-    Some(x)
+    Some(Native {
+        tiled: amx::multiply(),
+        ..x
+    })
 }
 
 /// Memory for panels, aligned to 64 bytes.
@@ -283,15 +295,97 @@ impl<T: GemmElem> Problem<T> {
     }
 }
 
-/// Products of packed panels.
+/// How the operands of a block are cut and packed.
+#[derive(Clone, Copy)]
+pub(super) struct Grid {
+    /// Rows of the tallest tile, and columns of a panel.
+    pub rows: usize,
+    pub columns: usize,
+    /// Depth that is summed before a tile of C is written.
+    pub depth: usize,
+    /// What rows, columns and depth are padded to multiples of where they are packed.
+    pub units: (usize, usize, usize),
+    /// The room of a packed element, in halves of an element.
+    pub halves: usize,
+}
+
+impl Grid {
+    /// The room of so many padded lanes and depths, in elements.
+    fn room(&self, lanes: usize, depth: usize) -> usize {
+        lanes * depth * self.halves / 2
+    }
+}
+
+/// What packs operands and multiplies what it packed.
+pub(super) trait Way<E>: Sync {
+    fn grid(&self) -> Grid;
+    /// Packs lanes of A or B, which lie within a tile or panel, and depths within a piece.
+    // SAFETY: the ranges lie inside the operand; `dst` has room for them, padded.
+    unsafe fn pack(&self, side: Side, lanes: Range<usize>, depth: Range<usize>, dst: *mut E);
+    /// Whether what was packed since the last call may be multiplied this way.
+    fn fits(&self, depth: usize) -> bool {
+        let _ = depth;
+        true
+    }
+    /// Makes the thread ready for tiles, until `end`.
+    // SAFETY: the instruction set is there.
+    unsafe fn begin(&self) {}
+    // SAFETY: as for `begin`, after it on the same thread.
+    unsafe fn end(&self) {}
+    // SAFETY: as for [`Packed`]; `a` and `b` were packed this way, between `begin` and `end`.
+    unsafe fn tile(&self, rows: usize, k: usize, a: *const E, b: *const E, out: &Tile<E>);
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Side {
+    A,
+    B,
+}
+
+/// Panels of vectors.
+pub(super) struct Vectors<'a, E: 'static> {
+    pub set: &'static Set<E>,
+    pub a: &'a dyn Pack<E>,
+    pub b: &'a dyn Pack<E>,
+}
+
+impl<E: Acc> Way<E> for Vectors<'_, E> {
+    fn grid(&self) -> Grid {
+        Grid {
+            rows: self.set.rows,
+            columns: 2 * self.set.lanes,
+            depth: self.set.depth,
+            units: (1, self.set.lanes, 1),
+            halves: 2,
+        }
+    }
+    // SAFETY: as the trait says.
+    unsafe fn pack(&self, side: Side, lanes: Range<usize>, depth: Range<usize>, dst: *mut E) {
+        let w = lanes.len();
+        match side {
+            Side::A => self.a.pack(lanes, depth, w, dst),
+            Side::B => {
+                let w = w.next_multiple_of(self.set.lanes);
+                self.b.pack(lanes, depth, w, dst)
+            }
+        }
+    }
+    // SAFETY: as the trait says.
+    #[inline]
+    unsafe fn tile(&self, rows: usize, k: usize, a: *const E, b: *const E, out: &Tile<E>) {
+        let kernel = self.set.packed[rows - 1][out.width.div_ceil(self.set.lanes) - 1];
+        kernel(k, a, b, out);
+    }
+}
+
+/// Products of packed panels; blocks that do not fit the first way go the other.
 ///
 /// `k` counts packed elements. C's columns are contiguous.
-// SAFETY: as for [`super::gemm`]; `a` and `b` have m and n lanes of depth k.
+// SAFETY: as for [`super::gemm`]; the operands have m and n lanes of depth k.
 pub(super) unsafe fn blocked<T: GemmElem>(
-    set: &Set<T::Acc>,
+    way: &dyn Way<T::Acc>,
+    other: Option<&dyn Way<T::Acc>>,
     k: usize,
-    a: &dyn Pack<T::Acc>,
-    b: &dyn Pack<T::Acc>,
     p: &Problem<T>,
 ) {
     let p = &steady(p);
@@ -302,10 +396,23 @@ pub(super) unsafe fn blocked<T: GemmElem>(
         k.div_ceil(BLOCK.2),
     );
     let room_m = m.div_ceil(blocks_m);
-    let room_n = n.div_ceil(blocks_n).next_multiple_of(2 * set.lanes);
+    let room_n = n.div_ceil(blocks_n).next_multiple_of(way.grid().columns);
     let room_k = k.div_ceil(blocks_k);
-    let pa = Scratch::<T::Acc>::new(room_m * room_k);
-    let pb = Scratch::<T::Acc>::new(room_n * room_k);
+    let room = |lanes: [usize; 2], way: &dyn Way<T::Acc>| {
+        let g = way.grid();
+        let depth = room_k.next_multiple_of(g.units.2);
+        [
+            g.room(lanes[0].next_multiple_of(g.units.0), depth),
+            g.room(lanes[1].next_multiple_of(g.units.1), depth),
+        ]
+    };
+    let mut rooms = room([room_m, room_n], way);
+    if let Some(other) = other {
+        let more = room([room_m, room_n], other);
+        rooms = [rooms[0].max(more[0]), rooms[1].max(more[1])];
+    }
+    let pa = Scratch::<T::Acc>::new(rooms[0]);
+    let pb = Scratch::<T::Acc>::new(rooms[1]);
     let wide = Scratch::<T::Acc>::new(if T::NARROW { room_m * room_n } else { 0 });
     for jb in (0..n).step_by(room_n) {
         let nb = room_n.min(n - jb);
@@ -314,24 +421,39 @@ pub(super) unsafe fn blocked<T: GemmElem>(
             let mut block = p.block(rows.start, jb, rows.len(), nb);
             for kb in 0..blocks_k {
                 let depth = part(k, blocks_k, kb);
-                let x = Block {
-                    set,
+                let count = depth.len();
+                let mut x = Block {
+                    way,
+                    grid: way.grid(),
                     depth,
                     rows: rows.clone(),
                     columns: jb..jb + nb,
                     a: Shared(pa.ptr()),
                     b: Shared(pb.ptr()),
                 };
-                x.pack(a, b);
+                x.pack();
+                if !way.fits(count) {
+                    if let Some(other) = other {
+                        (x.way, x.grid) = (other, other.grid());
+                        x.pack();
+                    }
+                }
                 x.multiply(&mut block, kb == 0, kb + 1 == blocks_k, wide.ptr());
             }
         }
     }
 }
 
+/// The part `i` of `n` things in `parts` parts that are cut between units.
+fn cut(n: usize, unit: usize, parts: usize, i: usize) -> Range<usize> {
+    let r = part(n.div_ceil(unit), parts, i);
+    r.start * unit..n.min(r.end * unit)
+}
+
 /// A block of rows, columns and depth whose operands are packed together.
 struct Block<'a, E: 'static> {
-    set: &'a Set<E>,
+    way: &'a dyn Way<E>,
+    grid: Grid,
     depth: Range<usize>,
     rows: Range<usize>,
     columns: Range<usize>,
@@ -342,21 +464,40 @@ struct Block<'a, E: 'static> {
 impl<E: Acc> Block<'_, E> {
     /// Pieces of depth.
     fn pieces(&self) -> usize {
-        self.depth.len().div_ceil(self.set.depth)
+        self.depth.len().div_ceil(self.grid.depth)
     }
     fn piece(&self, i: usize) -> Range<usize> {
-        part(self.depth.len(), self.pieces(), i)
+        cut(self.depth.len(), self.grid.units.2, self.pieces(), i)
     }
-    /// Columns with the padding of the last panel.
-    fn padded(&self) -> usize {
-        self.columns.len().next_multiple_of(self.set.lanes)
+    /// The rows of a tile, and the columns of a panel.
+    fn tile(&self, i: usize) -> Range<usize> {
+        let m = self.rows.len();
+        cut(m, self.grid.units.0, m.div_ceil(self.grid.rows), i)
+    }
+    fn panel(&self, j: usize) -> Range<usize> {
+        let from = j * self.grid.columns;
+        from..self.columns.len().min(from + self.grid.columns)
+    }
+    /// Where rows or columns from `lane` on and a piece of depth are packed.
+    // SAFETY: as for [`blocked`].
+    #[inline]
+    unsafe fn at(&self, side: Side, lane: usize, piece: &Range<usize>) -> *mut E {
+        let (to, n, unit) = match side {
+            Side::A => (&self.a, self.rows.len(), self.grid.units.0),
+            Side::B => (&self.b, self.columns.len(), self.grid.units.1),
+        };
+        let (all, long) = (
+            n.next_multiple_of(unit),
+            piece.len().next_multiple_of(self.grid.units.2),
+        );
+        to.at(self.grid.room(all, piece.start) + self.grid.room(lane, long))
     }
 
     // SAFETY: as for [`blocked`].
-    unsafe fn pack(&self, a: &dyn Pack<E>, b: &dyn Pack<E>) {
-        let (m, n, lanes) = (self.rows.len(), self.columns.len(), self.set.lanes);
-        let (pieces, tiles) = (self.pieces(), m.div_ceil(self.set.rows));
-        let panels = n.div_ceil(2 * lanes);
+    unsafe fn pack(&self) {
+        let (m, n) = (self.rows.len(), self.columns.len());
+        let (pieces, tiles) = (self.pieces(), m.div_ceil(self.grid.rows));
+        let panels = n.div_ceil(self.grid.columns);
         let each = (m + n) * self.depth.len() / (pieces * (tiles + panels));
         parallel_for(
             pieces * (tiles + panels),
@@ -364,24 +505,15 @@ impl<E: Acc> Block<'_, E> {
             |r| {
                 for i in r {
                     let (piece, i) = (self.piece(i / (tiles + panels)), i % (tiles + panels));
-                    let depth = self.depth.start + piece.start..self.depth.start + piece.end;
-                    if i < tiles {
-                        let r = part(m, tiles, i);
-                        let at = self.a.at(piece.start * m + r.start * piece.len());
-                        let w = r.len();
-                        a.pack(
-                            self.rows.start + r.start..self.rows.start + r.end,
-                            depth,
-                            w,
-                            at,
-                        );
+                    let (side, lanes, first) = if i < tiles {
+                        (Side::A, self.tile(i), self.rows.start)
                     } else {
-                        let from = (i - tiles) * 2 * lanes;
-                        let w = (n - from).min(2 * lanes);
-                        let at = self.b.at(piece.start * self.padded() + from * piece.len());
-                        let from = self.columns.start + from;
-                        b.pack(from..from + w, depth, w.next_multiple_of(lanes), at);
-                    }
+                        (Side::B, self.panel(i - tiles), self.columns.start)
+                    };
+                    let to = self.at(side, lanes.start, &piece);
+                    let depth = self.depth.start + piece.start..self.depth.start + piece.end;
+                    let lanes = first + lanes.start..first + lanes.end;
+                    self.way.pack(side, lanes, depth, to);
                 }
             },
         );
@@ -395,8 +527,8 @@ impl<E: Acc> Block<'_, E> {
         last: bool,
         wide: *mut E,
     ) {
-        let (m, n, lanes) = (p.m, p.n, self.set.lanes);
-        let (tiles, panels) = (m.div_ceil(self.set.rows), n.div_ceil(2 * lanes));
+        let (m, n) = (p.m, p.n);
+        let (tiles, panels) = (m.div_ceil(self.grid.rows), n.div_ceil(self.grid.columns));
         // Blocks of C that stay in the second cache, and enough of them for all threads.
         let (mut down, mut across) = (tiles.div_ceil(9), panels.div_ceil(8));
         let work = m * n * self.depth.len();
@@ -412,6 +544,7 @@ impl<E: Acc> Block<'_, E> {
         let grain = GRAIN.div_ceil((work / (down * across)).max(1));
         let p = &*p;
         parallel_for(down * across, grain, |r| {
+            self.way.begin();
             for task in r {
                 let (ti, tj) = (
                     part(tiles, down, task % down),
@@ -420,30 +553,30 @@ impl<E: Acc> Block<'_, E> {
                 for q in 0..self.pieces() {
                     let piece = self.piece(q);
                     for j in tj.clone() {
-                        let from = j * 2 * lanes;
-                        let w = (n - from).min(2 * lanes);
-                        let b = self.b.at(piece.start * self.padded() + from * piece.len());
+                        let columns = self.panel(j);
+                        let (from, w) = (columns.start, columns.len());
+                        let b = self.at(Side::B, from, &piece);
                         for i in ti.clone() {
-                            let r = part(m, tiles, i);
-                            let a = self.a.at(piece.start * m + r.start * piece.len());
+                            let r = self.tile(i);
+                            let a = self.at(Side::A, r.start, &piece);
                             let first = first && q == 0;
                             let tile = if T::NARROW {
                                 sums(wide.at(r.start * n + from), n, w, first)
                             } else {
                                 p.tile(r.start, from, w, first)
                             };
-                            let kernel = self.set.packed[r.len() - 1][w.div_ceil(lanes) - 1];
-                            kernel(piece.len(), a, b, &tile);
+                            self.way.tile(r.len(), piece.len(), a, b, &tile);
                         }
                     }
                 }
                 if T::NARROW && last {
-                    let i = part(m, tiles, ti.start).start..part(m, tiles, ti.end - 1).end;
-                    let j = tj.start * 2 * lanes..n.min(tj.end * 2 * lanes);
+                    let i = self.tile(ti.start).start..self.tile(ti.end - 1).end;
+                    let j = self.panel(tj.start).start..self.panel(tj.end - 1).end;
                     let part = p.block(i.start, j.start, i.len(), j.len());
                     super::plain::narrow(&part, wide.at(i.start * n + j.start), n);
                 }
             }
+            self.way.end();
         });
     }
 }
@@ -542,6 +675,20 @@ fn panel<T: GemmElem>(x: &Native<T>, a: Mat<*const T>, k: usize) -> Panels<T> {
     }
 }
 
+/// Calls with panels of vectors of A and B.
+pub(super) fn vectors<T: GemmElem>(
+    x: &Native<T>,
+    p: &Problem<T>,
+    f: impl FnOnce(&Vectors<T::Acc>),
+) {
+    let (a, b) = (panel(x, p.a, p.k), panel(x, p.b.transposed(), p.k));
+    f(&Vectors {
+        set: x.set,
+        a: &a,
+        b: &b,
+    })
+}
+
 /// With a D that kernels read: its columns are contiguous or all the same.
 // SAFETY: as for [`super::product`].
 pub(super) unsafe fn steady<T: GemmElem>(p: &Problem<T>) -> Problem<T> {
@@ -585,6 +732,10 @@ pub(super) unsafe fn multiply<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
     if !T::NARROW && p.m * p.n <= 4096 && p.k >= 8192 {
         return thin::deep(x, &p);
     }
-    let (a, b) = (panel(x, p.a, p.k), panel(x, p.b.transposed(), p.k));
-    blocked(x.set, p.k.div_ceil(x.each), &a, &b, &p);
+    if let Some(tiled) = x.tiled {
+        if tiled(x, &p) {
+            return;
+        }
+    }
+    vectors(x, &p, |way| blocked(way, None, p.k.div_ceil(x.each), &p))
 }

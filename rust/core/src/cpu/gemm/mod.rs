@@ -10,6 +10,8 @@
 //! [`product`] takes a [`Problem`]. An operand that is no matrix in memory, such as the patches
 //! of an image, implements [`Pack`] and goes through [`multiply_packed`].
 #[cfg(target_arch = "x86_64")]
+mod amx;
+#[cfg(target_arch = "x86_64")]
 mod drive;
 #[cfg(target_arch = "x86_64")]
 mod kernel;
@@ -26,6 +28,7 @@ use drive::{Native, Set};
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The arithmetic that products are summed in: wrapping for integers.
 pub trait Acc: Copy + PartialEq + Send + Sync + 'static {
@@ -219,6 +222,15 @@ impl<P> Mat<P> {
     }
 }
 
+/// The bfloat16 terms of a float32 number in products that may be reduced.
+static TERMS: AtomicUsize = AtomicUsize::new(3);
+
+/// Sets the precision of float32 products that ask for it, where machines have faster ones: of 16
+/// bits (2), of 8 (1), or their own (3).
+pub fn set_precision(terms: usize) {
+    TERMS.store(terms.clamp(1, 3), Ordering::Relaxed);
+}
+
 /// One multiplication, whole or a part of it: C = alpha * A B + beta * D.
 ///
 /// A is m x k and B k x n. Steps may have any sign, and be zero for all but C. D is not read where
@@ -234,6 +246,8 @@ pub struct Problem<T: GemmElem> {
     pub beta: T::Acc,
     pub d: Mat<*const T>,
     pub c: Mat<*mut T>,
+    /// Whether float32 may have the precision of [`set_precision`].
+    pub reduced: bool,
 }
 
 // SAFETY: threads get parts of C that are disjoint; A, B and D are only read.
@@ -336,7 +350,7 @@ pub(crate) unsafe fn multiply_packed<T: GemmElem>(
     }
     #[cfg(target_arch = "x86_64")]
     if let Some(set) = T::Acc::set() {
-        return drive::blocked(set, p.k, a, b, p);
+        return drive::blocked(&drive::Vectors { set, a, b }, None, p.k, p);
     }
     plain::unpacked(a, b, p)
 }
@@ -399,6 +413,7 @@ pub unsafe fn gemm<T: GemmElem>(
         beta,
         d: Mat::new(c as *const T, c_rs, c_cs),
         c: Mat::new(c, c_rs, c_cs),
+        reduced: false,
     })
 }
 

@@ -166,6 +166,7 @@ pub(super) unsafe fn unpacked<T: GemmElem>(
         beta: zero,
         d: Mat::new(z.as_ptr(), n as isize, 1),
         c: Mat::new(z.as_mut_ptr(), n as isize, 1),
+        reduced: false,
     });
     narrow(p, z.as_ptr(), n);
 }

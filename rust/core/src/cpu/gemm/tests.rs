@@ -187,6 +187,7 @@ fn operands_may_pack_themselves() {
             beta: 0.5,
             d: Mat::new(bias.as_ptr(), 1, 0),
             c: Mat::new(c.as_mut_ptr(), n as isize, 1),
+            reduced: false,
         };
         // SAFETY: C has m x n elements, the bias m.
         unsafe { multiply_packed(&a, &b, &p) };

@@ -354,6 +354,7 @@ impl Op for MatMul {
             beta,
             d,
             c: Mat::new(y.ptr(), n as isize, 1),
+            reduced: true,
         };
         // SAFETY: sizes and steps are the tensors' own, and `y` is fresh.
         unsafe { product(&problem) };

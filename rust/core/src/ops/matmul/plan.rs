@@ -202,6 +202,7 @@ impl Plan {
                 beta,
                 d: Mat::new(d, self.d.0, self.d.1),
                 c,
+                reduced: true,
             };
             if self.sum && i > 0 {
                 (p.beta, p.d) = (one, Mat::new(y as *const T, c.rs, c.cs));

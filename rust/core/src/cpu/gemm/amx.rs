@@ -1,0 +1,690 @@
+//! Products in AMX tiles: of bfloat16, and of float32 as sums of bfloat16 terms.
+//!
+//! A float32 number is the sum of three bfloat16 terms of 8 bits each, exactly. Of the nine
+//! products of terms six are summed, in float32; the others are below 2^-23 of the whole. With
+//! lower precision set, two terms and three products are taken, or one.
+//!
+//! Tiles flush denormals. So float32 is scaled by [`SCALE`], and a block of a product whose numbers
+//! are so large or so small that a sum could overflow, or a term or sum be denormal, is multiplied
+//! by the other kernels ([`Bounds`]).
+
+use super::drive::{blocked, vectors, Grid, Native, Side, Way};
+use super::kernel::Tile;
+use super::pack::From;
+use super::simd::Simd;
+use super::{GemmElem, Mat, Problem, TERMS};
+use crate::cpu::{level, Level};
+use crate::per_level;
+use half::bf16;
+use std::arch::asm;
+use std::arch::x86_64::__m512;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::OnceLock;
+
+/// What float32 operands are multiplied by, so that small numbers keep all of their terms.
+const SCALE: f32 = (1u32 << 24) as f32;
+/// Rows and columns of four tiles of C, and the depth of the tiles that they are summed from.
+const SIDE: usize = 32;
+/// Numbers in the tiles of one operand: two of 16 rows of 64 bytes.
+const PAIR: usize = SIDE * SIDE;
+
+/// The products of terms of A and B for each number of terms, the smallest first.
+const PRODUCTS: [&[(usize, usize)]; 3] = [
+    &[(0, 0)],
+    &[(0, 1), (0, 0), (1, 0)],
+    &[(0, 2), (1, 1), (2, 0), (1, 0), (0, 0), (0, 1)],
+];
+
+/// Eight tiles of 16 rows of 64 bytes: two by two of C, two of A and two of B.
+trait Engine {
+    fn new() -> Self;
+    /// Makes the thread's tiles ready.
+    // SAFETY: the instructions are there.
+    unsafe fn begin();
+    /// Gives the thread's tiles back.
+    // SAFETY: as for `begin`.
+    unsafe fn end();
+    /// Sets C to zero.
+    // SAFETY: as for `begin`, which came first on this thread.
+    unsafe fn zero(&mut self);
+    /// Loads 32 rows of 32 elements of depth.
+    // SAFETY: as for `zero`; `p` holds [`PAIR`] numbers.
+    unsafe fn load_a(&mut self, p: *const u16);
+    /// Loads 16 pairs of depth of the first 16 columns, then of the others.
+    // SAFETY: as for `load_a`.
+    unsafe fn load_b(&mut self, p: *const u16);
+    /// C += A B.
+    // SAFETY: as for `zero`.
+    unsafe fn dot(&mut self);
+    /// Stores 32 rows of 32 columns of C.
+    // SAFETY: as for `zero`; `c` has room.
+    unsafe fn store(&self, c: *mut f32);
+}
+
+/// The instructions. Compilers never use tile registers of their own accord, so what one block of
+/// assembly leaves there is what the next one finds.
+struct Machine;
+
+/// Palette 1, and for each tile 16 rows of 64 bytes.
+#[repr(C, align(64))]
+struct Config([u8; 64]);
+static CONFIG: Config = {
+    let mut c = [0; 64];
+    c[0] = 1;
+    let mut i = 0;
+    while i < 8 {
+        c[16 + 2 * i] = 64;
+        c[48 + i] = 16;
+        i += 1;
+    }
+    Config(c)
+};
+
+impl Engine for Machine {
+    fn new() -> Self {
+        Machine
+    }
+    // SAFETY: as the trait says.
+    #[inline(always)]
+    unsafe fn begin() {
+        asm!("ldtilecfg [{}]", in(reg) &CONFIG, options(nostack, preserves_flags));
+    }
+    // SAFETY: as the trait says.
+    #[inline(always)]
+    unsafe fn end() {
+        asm!("tilerelease", options(nostack, preserves_flags));
+    }
+    // SAFETY: as the trait says.
+    #[inline(always)]
+    unsafe fn zero(&mut self) {
+        asm!(
+            "tilezero tmm0",
+            "tilezero tmm1",
+            "tilezero tmm2",
+            "tilezero tmm3",
+            options(nostack, preserves_flags)
+        );
+    }
+    // SAFETY: as the trait says.
+    #[inline(always)]
+    unsafe fn load_a(&mut self, p: *const u16) {
+        asm!(
+            "tileloadd tmm4, [{p} + {step}*1]",
+            "tileloadd tmm5, [{p} + {step}*1 + 1024]",
+            p = in(reg) p,
+            step = in(reg) 64usize,
+            options(nostack, preserves_flags)
+        );
+    }
+    // SAFETY: as the trait says.
+    #[inline(always)]
+    unsafe fn load_b(&mut self, p: *const u16) {
+        asm!(
+            "tileloadd tmm6, [{p} + {step}*1]",
+            "tileloadd tmm7, [{p} + {step}*1 + 1024]",
+            p = in(reg) p,
+            step = in(reg) 64usize,
+            options(nostack, preserves_flags)
+        );
+    }
+    // SAFETY: as the trait says.
+    #[inline(always)]
+    unsafe fn dot(&mut self) {
+        asm!(
+            "tdpbf16ps tmm0, tmm4, tmm6",
+            "tdpbf16ps tmm1, tmm4, tmm7",
+            "tdpbf16ps tmm2, tmm5, tmm6",
+            "tdpbf16ps tmm3, tmm5, tmm7",
+            options(nostack, preserves_flags)
+        );
+    }
+    // SAFETY: as the trait says.
+    #[inline(always)]
+    unsafe fn store(&self, c: *mut f32) {
+        asm!(
+            "tilestored [{c} + {step}*1], tmm0",
+            "tilestored [{c} + {step}*1 + 64], tmm1",
+            "tilestored [{c} + {step}*1 + 2048], tmm2",
+            "tilestored [{c} + {step}*1 + 2112], tmm3",
+            c = in(reg) c,
+            step = in(reg) 4 * SIDE,
+            options(nostack, preserves_flags)
+        );
+    }
+}
+
+/// The same in software, as the instructions are specified, for tests.
+#[derive(Default)]
+struct Model {
+    c: [[[f32; 16]; 16]; 4],
+    a: [[[u16; 32]; 16]; 2],
+    b: [[[u16; 32]; 16]; 2],
+}
+
+/// A denormal number counts as zero.
+#[inline(always)]
+fn flushed(x: f32) -> f32 {
+    if x.abs() < f32::MIN_POSITIVE {
+        0f32.copysign(x)
+    } else {
+        x
+    }
+}
+
+per_level! {
+    /// What `tdpbf16ps` does to a tile: even and odd depths are summed apart, by fused
+    /// multiplications and additions, and then added to C.
+    fn tdpbf16ps[](c: &mut [[f32; 16]; 16], a: &[[u16; 32]; 16], b: &[[u16; 32]; 16]) {
+        let wide = |x: u16| flushed(f32::from_bits((x as u32) << 16));
+        for (c, a) in c.iter_mut().zip(a) {
+            let mut sums = [[0f32; 16]; 2];
+            for (a, b) in a.chunks_exact(2).zip(b) {
+                for i in 0..2 {
+                    let x = wide(a[i]);
+                    for j in 0..16 {
+                        sums[i][j] = flushed(x.mul_add(wide(b[2 * j + i]), sums[i][j]));
+                    }
+                }
+            }
+            for j in 0..16 {
+                c[j] = flushed(flushed(c[j]) + flushed(sums[0][j] + sums[1][j]));
+            }
+        }
+    }
+}
+
+impl Engine for Model {
+    fn new() -> Self {
+        Model::default()
+    }
+    // SAFETY: as the trait says.
+    unsafe fn begin() {}
+    // SAFETY: as the trait says.
+    unsafe fn end() {}
+    // SAFETY: as the trait says.
+    unsafe fn zero(&mut self) {
+        self.c = Default::default();
+    }
+    // SAFETY: as the trait says.
+    unsafe fn load_a(&mut self, p: *const u16) {
+        self.a = p.cast::<[[[u16; 32]; 16]; 2]>().read_unaligned();
+    }
+    // SAFETY: as the trait says.
+    unsafe fn load_b(&mut self, p: *const u16) {
+        self.b = p.cast::<[[[u16; 32]; 16]; 2]>().read_unaligned();
+    }
+    // SAFETY: as the trait says.
+    unsafe fn dot(&mut self) {
+        for (i, c) in self.c.iter_mut().enumerate() {
+            tdpbf16ps(c, &self.a[i / 2], &self.b[i % 2]);
+        }
+    }
+    // SAFETY: as the trait says.
+    unsafe fn store(&self, c: *mut f32) {
+        for (i, tile) in self.c.iter().enumerate() {
+            for (j, row) in tile.iter().enumerate() {
+                let at = (i / 2 * 16 + j) * SIDE + i % 2 * 16;
+                c.add(at).cast::<[f32; 16]>().write_unaligned(*row);
+            }
+        }
+    }
+}
+
+/// C = A B for 32 rows and columns, over `k` packed blocks of depth.
+// SAFETY: as for [`Engine`]; `a` and `b` hold `k` blocks of `terms` pairs of tiles.
+#[inline(always)]
+unsafe fn sum<G: Engine>(
+    tiles: &mut G,
+    terms: usize,
+    k: usize,
+    a: *const u16,
+    b: *const u16,
+    c: *mut f32,
+) {
+    tiles.zero();
+    for q in 0..k {
+        let at = q * terms * PAIR;
+        let mut held = (usize::MAX, usize::MAX);
+        for &(i, j) in PRODUCTS[terms - 1] {
+            if i != held.0 {
+                tiles.load_a(a.add(at + i * PAIR));
+            }
+            if j != held.1 {
+                tiles.load_b(b.add(at + j * PAIR));
+            }
+            held = (i, j);
+            tiles.dot();
+        }
+    }
+    tiles.store(c);
+}
+
+/// The largest and the smallest of the magnitudes that were packed, as bits; zeros do not count
+/// for the smallest, which is kept less one.
+struct Bounds {
+    most: AtomicU32,
+    least: AtomicU32,
+}
+
+impl Bounds {
+    const fn new() -> Bounds {
+        Bounds {
+            most: AtomicU32::new(0),
+            least: AtomicU32::new(u32::MAX),
+        }
+    }
+    fn add(&self, (most, least): (u32, u32)) {
+        self.most.fetch_max(most, Relaxed);
+        self.least.fetch_min(least, Relaxed);
+    }
+    /// The bounds, which start anew; none if a number is not finite, or terms would not be.
+    fn take(&self) -> Option<(f64, f64)> {
+        let most = self.most.swap(0, Relaxed);
+        let least = self.least.swap(u32::MAX, Relaxed).wrapping_add(1);
+        let number = |bits| f32::from_bits(bits) as f64;
+        (number(most) < 2f64.powi(127)).then(|| (number(most), number(least)))
+    }
+}
+
+/// Whether sums of `k` products in tiles are as exact as others.
+///
+/// Numbers from 2^-103 on split without a remainder into terms that are not denormal. Each term of
+/// an x of at least 2^e is a multiple of 2^(e-23). So all sums of products are multiples of
+/// 2^-126, which are never denormal, if the least operands' exponents add up to -80. Terms add at
+/// most 3 % to the magnitude of a sum of products.
+fn exact(k: usize, a: Option<(f64, f64)>, b: Option<(f64, f64)>) -> bool {
+    let (Some(a), Some(b)) = (a, b) else {
+        return false;
+    };
+    if a.0 == 0.0 || b.0 == 0.0 {
+        return true;
+    }
+    let splits = a.1.min(b.1) >= 2f64.powi(-103);
+    splits && a.1 * b.1 >= 2f64.powi(-78) && a.0 * b.0 * k as f64 * 1.04 < 2f64.powi(127)
+}
+
+/// What tiles are packed from.
+pub(super) trait Operand: GemmElem<Acc = f32> {
+    /// What sums are multiplied by, where operands were scaled.
+    const UNSCALE: f32;
+    /// Whether numbers must lie within bounds.
+    const BOUNDED: bool;
+    /// Depth that is summed before a tile of C is written.
+    const DEPTH: usize;
+    /// Terms of a number.
+    fn terms(p: &Problem<Self>) -> usize;
+    /// Packs up to 32 lanes in blocks of 32 elements of depth: rows of A, or pairs of rows of B.
+    /// Returns the bounds of what it saw.
+    // SAFETY: the operand is readable; `dst` has room for the padded blocks.
+    unsafe fn fill(x: &From<Self>, side: Side, terms: usize, dst: *mut u16) -> (u32, u32);
+}
+
+/// Sixteen vectors.
+#[repr(C, align(64))]
+struct Square([[u32; 16]; 16]);
+
+/// Turns rows into columns.
+#[inline(always)]
+fn turn(x: &mut Square) {
+    let x = &mut x.0;
+    if level() == Level::Avx512 {
+        // SAFETY: the instructions are there, and 16 vectors have this layout.
+        return unsafe { __m512::transpose(x.as_mut_ptr().cast()) };
+    }
+    let y = *x;
+    for i in 0..16 {
+        for j in 0..16 {
+            x[i][j] = y[j][i];
+        }
+    }
+}
+
+per_level! {
+    fn fill_f32[](x: &From<f32>, side: Side, terms: usize, dst: *mut u16) -> (u32, u32) {
+        let (mut most, mut least) = ([0u32; 16], [u32::MAX; 16]);
+        for from in (0..x.depth.next_multiple_of(SIDE)).step_by(16) {
+            let to = dst.add(from / SIDE * terms * PAIR);
+            let half = from / 16 % 2;
+            let depth = x.depth.saturating_sub(from).min(16);
+            for t in 0..2 {
+                let lanes = x.lanes.saturating_sub(16 * t).min(16);
+                let p = x.p.wrapping_offset((16 * t) as isize * x.ls + from as isize * x.ds);
+                let mut square = Square([[0; 16]; 16]);
+                let block = &mut square.0;
+                // As it lies in memory, or else as it is wanted.
+                let rows = x.ds == 1 || side == Side::A && x.ls != 1;
+                let (n, w, rs, cs) = match rows {
+                    true => (lanes, depth, x.ls, x.ds),
+                    false => (depth, lanes, x.ds, x.ls),
+                };
+                for i in 0..n {
+                    let p = p.wrapping_offset(i as isize * rs).cast::<u32>();
+                    if cs == 1 && w == 16 {
+                        block[i] = p.cast::<[u32; 16]>().read_unaligned();
+                    } else {
+                        for j in 0..w {
+                            block[i][j] = *p.wrapping_offset(j as isize * cs);
+                        }
+                    }
+                }
+                if rows != (side == Side::A) {
+                    turn(&mut square);
+                }
+                let mut parts = [[[0u32; 16]; 16]; 3];
+                for i in 0..16 {
+                    for j in 0..16 {
+                        let v = f32::from_bits(square.0[i][j]) * SCALE;
+                        let size = v.to_bits() & 0x7fff_ffff;
+                        most[j] = most[j].max(size);
+                        least[j] = least[j].min(size.wrapping_sub(1));
+                        let mut rest = v;
+                        for s in 0..3 {
+                            let bits = rest.to_bits();
+                            let term = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) & 0xffff_0000;
+                            parts[s][i][j] = term;
+                            rest -= f32::from_bits(term);
+                        }
+                    }
+                }
+                for (s, part) in parts.iter().enumerate().take(terms) {
+                    let to = to.add(s * PAIR + t * PAIR / 2);
+                    if side == Side::A {
+                        for (i, row) in part.iter().enumerate() {
+                            let mut y = [0u16; 16];
+                            for j in 0..16 {
+                                y[j] = (row[j] >> 16) as u16;
+                            }
+                            to.add(i * SIDE + half * 16).cast::<[u16; 16]>().write_unaligned(y);
+                        }
+                    } else {
+                        for i in 0..8 {
+                            let mut y = [0u32; 16];
+                            for j in 0..16 {
+                                y[j] = part[2 * i][j] >> 16 | part[2 * i + 1][j];
+                            }
+                            let at = to.add((half * 8 + i) * SIDE);
+                            at.cast::<[u32; 16]>().write_unaligned(y);
+                        }
+                    }
+                }
+            }
+        }
+        let most = most.into_iter().fold(0, u32::max);
+        (most, least.into_iter().fold(u32::MAX, u32::min))
+    }
+}
+
+per_level! {
+    fn fill_bf16[](x: &From<bf16>, side: Side, dst: *mut u16) {
+        for from in (0..x.depth).step_by(SIDE) {
+            let depth = (x.depth - from).min(SIDE);
+            for t in 0..2 {
+                let lanes = x.lanes.saturating_sub(16 * t).min(16);
+                let p = x.p.wrapping_offset((16 * t) as isize * x.ls + from as isize * x.ds);
+                let p = p.cast::<u16>();
+                // Rows are lanes of pairs, or pairs of lanes.
+                let mut square = Square([[0; 16]; 16]);
+                let block = &mut square.0;
+                let rows = x.ds == 1 || side == Side::A && x.ls != 1;
+                if x.ds == 1 && depth == SIDE {
+                    for i in 0..lanes {
+                        let p = p.wrapping_offset(i as isize * x.ls);
+                        block[i] = p.cast::<[u32; 16]>().read_unaligned();
+                    }
+                } else if x.ls == 1 && lanes == 16 && !rows {
+                    for q in 0..depth {
+                        let p = p.wrapping_offset(q as isize * x.ds);
+                        let row = p.cast::<[u16; 16]>().read_unaligned();
+                        for j in 0..16 {
+                            block[q / 2][j] |= (row[j] as u32) << (q % 2 * 16);
+                        }
+                    }
+                } else {
+                    for q in 0..depth {
+                        for l in 0..lanes {
+                            let v = *p.wrapping_offset(l as isize * x.ls + q as isize * x.ds);
+                            let at = match rows {
+                                true => &mut block[l][q / 2],
+                                false => &mut block[q / 2][l],
+                            };
+                            *at |= (v as u32) << (q % 2 * 16);
+                        }
+                    }
+                }
+                if rows != (side == Side::A) {
+                    turn(&mut square);
+                }
+                let to = dst.add(from * SIDE + t * PAIR / 2);
+                to.cast::<[[u32; 16]; 16]>().write_unaligned(square.0);
+            }
+        }
+    }
+}
+
+impl Operand for f32 {
+    const UNSCALE: f32 = 1.0 / SCALE / SCALE;
+    const BOUNDED: bool = true;
+    const DEPTH: usize = 256;
+    fn terms(p: &Problem<f32>) -> usize {
+        if p.reduced {
+            TERMS.load(Relaxed)
+        } else {
+            3
+        }
+    }
+    // SAFETY: as the trait says.
+    unsafe fn fill(x: &From<f32>, side: Side, terms: usize, dst: *mut u16) -> (u32, u32) {
+        fill_f32(x, side, terms, dst)
+    }
+}
+
+impl Operand for bf16 {
+    const UNSCALE: f32 = 1.0;
+    const BOUNDED: bool = false;
+    const DEPTH: usize = 1024;
+    fn terms(_: &Problem<bf16>) -> usize {
+        1
+    }
+    // SAFETY: as the trait says.
+    unsafe fn fill(x: &From<bf16>, side: Side, _: usize, dst: *mut u16) -> (u32, u32) {
+        fill_bf16(x, side, dst);
+        (0, u32::MAX)
+    }
+}
+
+per_level! {
+    /// Writes the sums of a tile.
+    fn finish[](sums: &[[f32; SIDE]; SIDE], rows: usize, unscale: f32, out: &Tile<f32>) {
+        let w = out.width;
+        for (i, sums) in sums.iter().enumerate().take(rows) {
+            let c = out.c.offset(i as isize * out.c_rs);
+            let d = out.d.wrapping_offset(i as isize * out.d_rs);
+            let mut plus = [0f32; SIDE];
+            if out.beta == 0.0 {
+            } else if out.d_cs != 1 {
+                plus = [out.beta * *d; SIDE];
+            } else if w == SIDE {
+                plus = d.cast::<[f32; SIDE]>().read_unaligned();
+                plus = plus.map(|d| out.beta * d);
+            } else {
+                for j in 0..w {
+                    plus[j] = out.beta * *d.add(j);
+                }
+            }
+            for j in 0..SIDE {
+                plus[j] = out.alpha.mul_add(sums[j] * unscale, plus[j]);
+            }
+            if w == SIDE {
+                c.cast::<[f32; SIDE]>().write_unaligned(plus);
+            } else {
+                std::ptr::copy_nonoverlapping(plus.as_ptr(), c, w);
+            }
+        }
+    }
+}
+
+struct Tiles<T: Operand, G> {
+    a: Mat<*const T>,
+    /// The transposed B.
+    b: Mat<*const T>,
+    terms: usize,
+    bounds: [Bounds; 2],
+    engine: std::marker::PhantomData<G>,
+}
+
+// SAFETY: the operands are only read.
+unsafe impl<T: Operand, G> Sync for Tiles<T, G> {}
+
+impl<T: Operand, G: Engine> Way<f32> for Tiles<T, G> {
+    fn grid(&self) -> Grid {
+        Grid {
+            rows: SIDE,
+            columns: SIDE,
+            depth: T::DEPTH,
+            units: (SIDE, SIDE, SIDE),
+            halves: self.terms,
+        }
+    }
+    // SAFETY: as the trait says.
+    unsafe fn pack(&self, side: Side, lanes: Range<usize>, depth: Range<usize>, dst: *mut f32) {
+        let x = match side {
+            Side::A => &self.a,
+            Side::B => &self.b,
+        };
+        let from = From {
+            p: x.at(lanes.start, depth.start),
+            ls: x.rs,
+            ds: x.cs,
+            lanes: lanes.len(),
+            depth: depth.len(),
+        };
+        self.bounds[side as usize].add(T::fill(&from, side, self.terms, dst.cast()));
+    }
+    fn fits(&self, depth: usize) -> bool {
+        !T::BOUNDED || exact(depth, self.bounds[0].take(), self.bounds[1].take())
+    }
+    // SAFETY: as the trait says.
+    unsafe fn begin(&self) {
+        G::begin();
+    }
+    // SAFETY: as the trait says.
+    unsafe fn end(&self) {
+        G::end();
+    }
+    // SAFETY: as the trait says.
+    unsafe fn tile(&self, rows: usize, k: usize, a: *const f32, b: *const f32, out: &Tile<f32>) {
+        let mut sums = [[0f32; SIDE]; SIDE];
+        let (k, c) = (k.div_ceil(SIDE), sums.as_mut_ptr().cast());
+        sum(&mut G::new(), self.terms, k, a.cast(), b.cast(), c);
+        finish(&sums, rows, T::UNSCALE, out);
+    }
+}
+
+/// Multiplies in tiles.
+// SAFETY: as for [`super::product`]; C's columns are contiguous, and the engine's instructions are
+// there.
+unsafe fn run<T: Operand, G: Engine>(x: &Native<T>, p: &Problem<T>, terms: usize) {
+    let tiles = Tiles::<T, G> {
+        a: p.a,
+        b: p.b.transposed(),
+        terms,
+        bounds: [Bounds::new(), Bounds::new()],
+        engine: std::marker::PhantomData,
+    };
+    if T::BOUNDED {
+        vectors(x, p, |other| blocked(&tiles, Some(other), p.k, p));
+    } else {
+        blocked(&tiles, None, p.k, p);
+    }
+}
+
+/// [`run`], unless padding costs more than tiles gain; returns whether.
+// SAFETY: as for [`run`].
+unsafe fn worthwhile<T: Operand, G: Engine>(x: &Native<T>, p: &Problem<T>) -> bool {
+    let terms = T::terms(p);
+    let padded = |n: usize| n.next_multiple_of(SIDE) as f64 / n as f64;
+    let cost = padded(p.m) * padded(p.n) * padded(p.k) * PRODUCTS[terms - 1].len() as f64;
+    if cost > 8.0 {
+        return false;
+    }
+    run::<T, G>(x, p, terms);
+    true
+}
+
+/// What multiplies in tiles on this machine, if anything does.
+pub(super) fn multiply<T: Operand>() -> Option<unsafe fn(&Native<T>, &Problem<T>) -> bool> {
+    #[derive(Clone, Copy)]
+    enum Kind {
+        Machine,
+        Model,
+    }
+    static KIND: OnceLock<Option<Kind>> = OnceLock::new();
+    let kind = KIND.get_or_init(|| match std::env::var("PYTENSORLIB_CPU").as_deref() {
+        Ok("portable" | "avx2" | "avx512") => None,
+        Ok("amx-model") => Some(Kind::Model),
+        _ => available().then_some(Kind::Machine),
+    });
+    match (*kind)? {
+        Kind::Machine => Some(worthwhile::<T, Machine>),
+        Kind::Model => Some(worthwhile::<T, Model>),
+    }
+}
+
+/// Whether the processor and the system have tiles of the size that is used here, and they sum as
+/// the model does.
+fn available() -> bool {
+    if level() < Level::Avx512 || !cfg!(target_os = "linux") {
+        return false;
+    }
+    use std::arch::x86_64::{__cpuid, __cpuid_count};
+    // AMX-BF16 and AMX-TILE; the latter's palette 1: 64 bytes of a row, 8 tiles, 16 rows.
+    let has = |leaf, sub| (__cpuid(0).eax >= leaf).then(|| __cpuid_count(leaf, sub));
+    let (Some(features), Some(palette)) = (has(7, 0), has(0x1d, 1)) else {
+        return false;
+    };
+    if features.edx >> 22 & 0b101 != 0b101
+        || (palette.ebx, palette.ecx & 0xffff) != (8 << 16 | 64, 16)
+    {
+        return false;
+    }
+    let state: u32;
+    // SAFETY: AVX-512 is there, so the register of states that the system keeps can be read.
+    unsafe { asm!("xgetbv", in("ecx") 0, out("eax") state, out("edx") _, options(nomem, nostack)) };
+    // ARCH_REQ_XCOMP_PERM for the tiles' data, for all threads of the process.
+    // SAFETY: the call takes two numbers.
+    #[cfg(target_os = "linux")]
+    let permitted = || unsafe { libc::syscall(libc::SYS_arch_prctl, 0x1023, 18) == 0 };
+    #[cfg(not(target_os = "linux"))]
+    let permitted = || false;
+    // SAFETY: the processor has the instructions, and the system keeps their state.
+    state >> 17 & 3 == 3 && permitted() && unsafe { agree::<Machine, Model>() }
+}
+
+/// Whether two engines give the same sums of small whole numbers, which are exact in any order.
+// SAFETY: the engines' instructions are there.
+unsafe fn agree<G: Engine, H: Engine>() -> bool {
+    const K: usize = 2;
+    let mut seed = 1u32;
+    let mut numbers = || -> Vec<u16> {
+        let next = |_| {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            bf16::from_f32((seed >> 28) as f32 - 8.0).to_bits()
+        };
+        (0..3 * K * PAIR).map(next).collect()
+    };
+    let (a, b) = (numbers(), numbers());
+    let mut c = [[0f32; PAIR]; 2];
+    (1..=3).all(|terms| {
+        G::begin();
+        let to = c[0].as_mut_ptr();
+        sum(&mut G::new(), terms, K, a.as_ptr(), b.as_ptr(), to);
+        G::end();
+        let to = c[1].as_mut_ptr();
+        sum(&mut H::new(), terms, K, a.as_ptr(), b.as_ptr(), to);
+        c[0] == c[1]
+    })
+}
+
+#[cfg(test)]
+mod tests;
