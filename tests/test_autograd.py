@@ -784,3 +784,76 @@ def test_derivative_written_once_has_a_derivative(name: str) -> None:
     }[name]
     assert torch.autograd.gradcheck(f, args)
     assert torch.autograd.gradgradcheck(f, args)
+
+
+def product_gradients(shape: tuple[int, ...], runs: int, **keep: bool) -> tuple[Any, Any]:
+    """Gradients of a weight after some backward passes, and the sum of those of each alone."""
+    w = torch.randn(6, shape[-1], dtype=torch.float64, requires_grad=True)
+    b = torch.randn(6, dtype=torch.float64, requires_grad=True)
+    alone = torch.zeros(6, shape[-1], dtype=torch.float64)
+    for _ in range(runs):
+        x = torch.randn(*shape, dtype=torch.float64)
+        loss = torch.nn.functional.linear(x, w, b).square().sum() + (x @ w.t()).sum()
+        alone += torch.autograd.grad(loss, w, retain_graph=True)[0]
+        loss.backward(**keep)
+    return w.grad, alone
+
+
+@pytest.mark.parametrize("shape", [(5,), (4, 5), (2, 3, 5), (0, 5), (70, 130)], ids=str)
+def test_products_are_added_to_gradients(shape: tuple[int, ...]) -> None:
+    for keep in ({}, {"retain_graph": True}, {"create_graph": True}):
+        grad, alone = product_gradients(shape, 3, **keep)
+        close(grad.detach(), alone)
+
+
+def test_gradients_that_others_hold_are_added_to_in_place() -> None:
+    x, w = torch.randn(3, 4), torch.randn(4, 2, requires_grad=True)
+    (x @ w).sum().backward()
+    held, version, first = w.grad, w.grad._version, w.grad.clone()
+    (x @ w).sum().backward()
+    assert w.grad is held and held._version == version + 1
+    assert torch.equal(held, 2 * first)
+    # Asking for gradients leaves .grad alone.
+    torch.autograd.grad((x @ w).sum(), w)
+    assert torch.equal(held, 2 * first) and held._version == version + 1
+
+
+def test_whoever_looks_at_a_gradient_sees_the_one_that_arrives() -> None:
+    x, w = torch.ones(3, 4), torch.ones(4, 2, requires_grad=True)
+    w.grad = torch.full((4, 2), 100.0)
+    seen: list[Any] = []
+    hook = w.register_hook(lambda g: seen.append(g.clone()) or 2 * g)
+    (x @ w).sum().backward()
+    assert torch.equal(seen[0], torch.full((4, 2), 3.0))
+    assert torch.equal(w.grad, torch.full((4, 2), 106.0))
+    hook.remove()
+    hook = w.register_post_accumulate_grad_hook(lambda t: seen.append(t.grad.clone()))
+    (x @ w).sum().backward()
+    assert torch.equal(seen[1], torch.full((4, 2), 109.0))
+    hook.remove()
+    y = x @ w
+    y.grad_fn.register_hook(lambda inputs, outputs: seen.append(inputs[1].clone()))
+    y.sum().backward()
+    assert torch.equal(seen[2], torch.full((4, 2), 3.0))
+    assert torch.equal(w.grad, torch.full((4, 2), 112.0))
+
+
+def test_gradients_of_other_layouts_are_kept_apart() -> None:
+    x, w = torch.randn(3, 4), torch.randn(4, 2, requires_grad=True)
+    want = x.t() @ torch.ones(3, 2)
+    # A gradient by columns, one that is an operand itself, and one with a history.
+    w.grad = torch.zeros(2, 4).t()
+    (x @ w).sum().backward()
+    close(w.grad, want)
+    square = torch.randn(3, 3, requires_grad=True)
+    x = torch.randn(3, 3)
+    before = x.clone()
+    y = x @ square
+    square.grad = x.detach()
+    y.sum().backward()
+    close(square.grad, before + before.t() @ torch.ones(3, 3))
+    past = torch.zeros(3, 3, requires_grad=True)
+    square.grad = past * 1
+    (before @ square).sum().backward()
+    assert torch.equal(past, torch.zeros(3, 3))
+    close(square.grad.detach(), before.t() @ torch.ones(3, 3))

@@ -45,6 +45,7 @@ struct Task {
 
 static TASK: AtomicU64 = AtomicU64::new(1);
 thread_local!(static CURRENT: Cell<Option<u64>> = const { Cell::new(None) });
+thread_local!(static TO_LEAVES: Cell<bool> = const { Cell::new(false) });
 
 /// In a node's slot: the task's number above, then whether the node will run, then its index.
 const WILL_RUN: u64 = 1 << 31;
@@ -59,6 +60,12 @@ pub fn current_task() -> Option<u64> {
 pub fn will_run(node: &Node) -> bool {
     let slot = node.slot.load(Ordering::Relaxed);
     current_task() == Some(slot >> 32) && slot & WILL_RUN != 0
+}
+
+/// Whether the backward pass of this thread adds gradients to leaves, and neither records nor
+/// checks nor gives them back.
+pub fn goes_to_leaves() -> bool {
+    TO_LEAVES.get()
 }
 
 fn address(node: &Arc<Node>) -> *const Node {
@@ -114,13 +121,16 @@ impl Drop for Task {
 
 /// Runs the graph. Returns one gradient for each of `request.inputs`.
 pub fn backward(request: &Request) -> Result<Vec<Option<Tensor>>> {
-    struct Outer(Option<u64>);
+    struct Outer(Option<u64>, bool);
     impl Drop for Outer {
         fn drop(&mut self) {
             CURRENT.set(self.0);
+            TO_LEAVES.set(self.1);
         }
     }
-    let _outer = Outer(CURRENT.get());
+    let _outer = Outer(CURRENT.get(), TO_LEAVES.get());
+    let plain = request.inputs.is_empty() && !request.create_graph;
+    TO_LEAVES.set(plain && mode::anomaly().is_none());
     mode::with_grad(request.create_graph, || run(request))
 }
 

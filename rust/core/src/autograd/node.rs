@@ -662,6 +662,41 @@ impl Vjp<'_> {
         }
     }
 
+    /// Lets `add` add the gradient of input `i` to what a leaf has already, in place, where nobody
+    /// wants to see it before; returns whether it did, and there is nothing left to hand over.
+    pub fn add_to_leaf(&self, i: usize, add: impl FnOnce(&Tensor) -> Result<bool>) -> Result<bool> {
+        let Some(Some(edge)) = self.node.edges.get(i) else {
+            return Ok(false);
+        };
+        if !super::engine::goes_to_leaves()
+            || self.node.hooks_if_any().is_some()
+            || edge.node.hooks_if_any().is_some()
+        {
+            return Ok(false);
+        }
+        let Some(meta) = edge.node.func.leaf() else {
+            return Ok(false);
+        };
+        // As where whole gradients arrive: the lock makes sums from several threads exact.
+        host::keep_locked(|| {
+            let s = meta.state.lock();
+            let Some(grad) = &s.grad else {
+                return Ok(false);
+            };
+            let plain = s.hooks.is_empty()
+                && s.post_accumulate.is_empty()
+                && !grad.requires_grad()
+                && !grad.is_inference()
+                && grad.is_contiguous()
+                && TensorMeta::of(grad) == edge.node.outputs[0];
+            let done = plain && add(grad)?;
+            if done {
+                grad.bump_version();
+            }
+            Ok(done)
+        })
+    }
+
     /// Shape, type and device of output `i`.
     pub fn output_meta(&self, i: usize) -> &TensorMeta {
         &self.node.outputs[i]

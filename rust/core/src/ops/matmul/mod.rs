@@ -86,6 +86,24 @@ fn by_columns(t: &Tensor) -> bool {
 }
 
 impl MatMul {
+    /// Adds the product of matrices to `to` if it has that shape and its own memory; returns
+    /// whether.
+    fn add_to(&self, to: &Tensor, x: &Tensor, y: &Tensor) -> Result<bool> {
+        if to.device() != Device::Cpu
+            || to.shares_storage(x)
+            || to.shares_storage(y)
+            || self.infer(&[x, y])?[0] != TensorMeta::of(to)
+        {
+            return Ok(false);
+        }
+        let op = MatMul {
+            plus: true,
+            ..self.clone()
+        };
+        dispatch::run(&op, &[to, x, y], std::slice::from_ref(to))?;
+        Ok(true)
+    }
+
     fn operands<'a>(&self, x: &[&'a Tensor]) -> (&'a Tensor, &'a Tensor) {
         (x[self.plus as usize], x[self.plus as usize + 1])
     }
@@ -182,7 +200,8 @@ impl Derivative for MatMul {
         } else {
             g.reshape_to(&shape)?
         };
-        let product = |x: &Tensor, tx: bool, y: &Tensor, ty: bool, rank: usize| {
+        // Products of matrices for a leaf that has a gradient are added to it.
+        let product = |i: usize, x: &Tensor, tx: bool, y: &Tensor, ty: bool, rank: usize| {
             let sum = rank <= 2 && (x.ndim() > 2 || y.ndim() > 2);
             let name = if sum || x.ndim().max(y.ndim()) > 2 {
                 "BmmBackward0"
@@ -196,9 +215,18 @@ impl Derivative for MatMul {
                 alpha: self.alpha,
                 ..MatMul::new(name)
             };
-            dispatch::call1(op, &[x, y])
+            let turned = self.columns[i - ia];
+            if rank == 2 && !turned && cx.add_to_leaf(i, |grad| op.add_to(grad, x, y))? {
+                return Ok(None);
+            }
+            dispatch::call1(op, &[x, y]).map(Some)
         };
         let fit = |d: Tensor, i: usize| -> Result<Tensor> {
+            let d = if self.columns[i - ia] {
+                swapped(&d)?
+            } else {
+                d
+            };
             let shape = &cx.input_meta(i)?.shape;
             if shape.len() == 1 {
                 return d.reshape_to(shape);
@@ -215,22 +243,22 @@ impl Derivative for MatMul {
             let turned = self.ta && na > 1;
             let d = if turned != self.columns[0] {
                 // A' = B G'
-                product(&b, tb, &g, true, na)?
+                product(ia, &b, tb, &g, true, na)?
             } else {
-                product(&g, false, &b, !tb, na)?
+                product(ia, &g, false, &b, !tb, na)?
             };
-            out[ia] = Some(fit(if self.columns[0] { swapped(&d)? } else { d }, ia)?);
+            out[ia] = d.map(|d| fit(d, ia)).transpose()?;
         }
         if let Some(a) = a {
             let a = matrix(&a, true)?;
             let ta = self.ta && na > 1;
             let turned = self.tb && nb > 1;
             let d = if turned != self.columns[1] {
-                product(&g, true, &a, ta, nb)?
+                product(ib, &g, true, &a, ta, nb)?
             } else {
-                product(&a, !ta, &g, false, nb)?
+                product(ib, &a, !ta, &g, false, nb)?
             };
-            out[ib] = Some(fit(if self.columns[1] { swapped(&d)? } else { d }, ib)?);
+            out[ib] = d.map(|d| fit(d, ib)).transpose()?;
         }
         Ok(out)
     }
@@ -294,7 +322,8 @@ impl Op for MatMul {
         let beta = if plus { self.beta } else { Scalar::Int(0) };
         macro_rules! run {
             ($T:ty, $Acc:ty, $get:ident) => {
-                // SAFETY: the plan holds these tensors' own sizes and steps; `y` is fresh.
+                // SAFETY: the plan holds these tensors' own sizes and steps; `y` is fresh, or
+                // what is added.
                 unsafe {
                     let (alpha, beta) = (self.alpha.$get() as $Acc, beta.$get() as $Acc);
                     plan.run::<$T>(at, alpha, beta, 1 as $Acc)

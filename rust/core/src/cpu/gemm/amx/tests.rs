@@ -2,6 +2,11 @@
 
 use super::*;
 
+/// The largest error of PyTorch's products of 1024 terms, and of 70 terms summed in order, as
+/// shares of the sum of magnitudes.
+const PYTORCH: f64 = 1.3e-7;
+const SEQUENTIAL: f64 = 3e-7;
+
 /// The product by the model, and beside it in float64: the sum and the sum of magnitudes.
 struct Case {
     m: usize,
@@ -206,20 +211,15 @@ fn float32_is_as_exact_as_its_own_products() {
             let Some(c) = case.run(3, layouts) else {
                 return;
             };
-            // The bound of one rounding, for sums of one product.
-            let bound = if size.2 == 1 { 1.2e-7 } else { 1.0e-7 };
-            assert!(
-                case.error(&c) < bound,
-                "{size:?} {layouts:?} {}",
-                case.error(&c)
-            );
+            let error = case.error(&c);
+            assert!(error < PYTORCH, "{size:?} {layouts:?} {error}");
         }
     }
     // Blocks of rows, columns and depth.
     let case = Case::new((1300, 40, 33));
-    assert!(case.error(&case.run(3, (0, 1)).unwrap()) < 1e-7);
+    assert!(case.error(&case.run(3, (0, 1)).unwrap()) < SEQUENTIAL);
     let case = Case::new((32, 1300, 33));
-    assert!(case.error(&case.run(3, (1, 0)).unwrap()) < 1e-7);
+    assert!(case.error(&case.run(3, (1, 0)).unwrap()) < SEQUENTIAL);
 }
 
 #[test]
@@ -233,6 +233,26 @@ fn fewer_terms_are_less_exact() {
 }
 
 #[test]
+fn bounds_keep_sums_exact() {
+    let range = |most: i32, least: i32| Some((2f64.powi(most), 2f64.powi(least)));
+    assert!(exact(64, range(60, -39), range(60, -39)));
+    assert!(!exact(64, range(61, -39), range(60, -39)));
+    assert!(!exact(64, range(60, -39), range(60, -40)));
+    assert!(exact(1, range(0, -103), range(30, 25)));
+    assert!(!exact(1, range(0, -104), range(30, 30)));
+    // Nothing but zeros: but what is not finite counts.
+    assert!(exact(64, Some((0.0, 0.0)), range(120, -100)));
+    assert!(!exact(64, Some((0.0, 0.0)), None));
+    for (x, finite) in [(2f32.powi(127), false), (f32::NAN, false), (1e38, true)] {
+        let bounds = Bounds::new();
+        bounds.add((x.to_bits(), 0x100));
+        bounds.add((0, u32::MAX));
+        assert_eq!(bounds.take().is_some(), finite);
+        assert_eq!(bounds.take(), Some((0.0, 0.0)));
+    }
+}
+
+#[test]
 fn large_small_and_infinite_numbers_take_the_other_kernels() {
     if f32::native().is_none() {
         return;
@@ -242,9 +262,9 @@ fn large_small_and_infinite_numbers_take_the_other_kernels() {
         (1e-38, 1.0),
         (1e-44, 1e30),
         (1e-22, 1e-22),
-        (1e30, 1e8),
+        (1e30, 1e6),
         (1e19, 1e18),
-        (3e38, 1e-30),
+        (1e38, 1e-30),
         (1e-12, 1e-12),
         (1e9, 1e9),
     ];
@@ -255,22 +275,22 @@ fn large_small_and_infinite_numbers_take_the_other_kernels() {
         let c = case.run(3, (0, 0)).unwrap();
         // Results that are denormal are rounded to multiples of 2^-149.
         if x * y > 1e-30 {
-            assert!(case.error(&c) < 1e-7, "{x} {y} {}", case.error(&c));
+            let error = case.error(&c);
+            assert!(error < SEQUENTIAL, "{x} {y} {error}");
         } else {
             for (at, &c) in c.iter().enumerate() {
-                let dot = |i: usize, j: usize| -> f64 {
-                    let term = |q| case.a[i * 70 + q] as f64 * case.b[q * 33 + j] as f64;
-                    (0..70).map(term).sum()
-                };
-                let want = dot(at / 33, at % 33);
-                assert!((c as f64 - want).abs() < 1e-7 * want.abs() + 70.0 * 2f64.powi(-149));
+                let (i, j) = (at / 33, at % 33);
+                let term = |q| case.a[i * 70 + q] as f64 * case.b[q * 33 + j] as f64;
+                let size: f64 = (0..70).map(|q| term(q).abs()).sum();
+                let error = (c as f64 - (0..70).map(term).sum::<f64>()).abs();
+                assert!(error < SEQUENTIAL * size + 70.0 * 2f64.powi(-149));
             }
         }
     }
     // One row of tiny numbers beside others, as exact as they are.
     let mut case = Case::new((40, 33, 70));
     case.a[..70].iter_mut().for_each(|v| *v *= 1e-36);
-    assert!(case.error(&case.run(3, (0, 0)).unwrap()) < 1.2e-7);
+    assert!(case.error(&case.run(3, (0, 0)).unwrap()) < SEQUENTIAL);
     // Not finite: what sums in order give.
     for (at, v) in [(3, f32::INFINITY), (100, f32::NAN), (7, f32::MAX)] {
         let mut case = Case::new((40, 33, 70));
