@@ -9,7 +9,7 @@
 //! by the other kernels ([`Bounds`]).
 
 use super::drive::{blocked, vectors, Grid, Native, Side, Way};
-use super::kernel::Tile;
+use super::kernel::{finish, Tile};
 use super::pack::From;
 use super::simd::Simd;
 use super::{GemmElem, Mat, Problem, TERMS};
@@ -17,7 +17,8 @@ use crate::cpu::{level, Level};
 use crate::per_level;
 use half::bf16;
 use std::arch::asm;
-use std::arch::x86_64::__m512;
+use std::arch::x86_64::{__m256, __m512};
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::OnceLock;
@@ -177,18 +178,18 @@ per_level! {
     /// multiplications and additions, and then added to C.
     fn tdpbf16ps[](c: &mut [[f32; 16]; 16], a: &[[u16; 32]; 16], b: &[[u16; 32]; 16]) {
         let wide = |x: u16| flushed(f32::from_bits((x as u32) << 16));
-        for (c, a) in c.iter_mut().zip(a) {
+        for m in 0..16 {
             let mut sums = [[0f32; 16]; 2];
-            for (a, b) in a.chunks_exact(2).zip(b) {
+            for q in 0..16 {
                 for i in 0..2 {
-                    let x = wide(a[i]);
+                    let x = wide(a[m][2 * q + i]);
                     for j in 0..16 {
-                        sums[i][j] = flushed(x.mul_add(wide(b[2 * j + i]), sums[i][j]));
+                        sums[i][j] = flushed(x.mul_add(wide(b[q][2 * j + i]), sums[i][j]));
                     }
                 }
             }
             for j in 0..16 {
-                c[j] = flushed(flushed(c[j]) + flushed(sums[0][j] + sums[1][j]));
+                c[m][j] = flushed(flushed(c[m][j]) + flushed(sums[0][j] + sums[1][j]));
             }
         }
     }
@@ -320,29 +321,55 @@ pub(super) trait Operand: GemmElem<Acc = f32> {
     unsafe fn fill(x: &From<Self>, side: Side, terms: usize, dst: *mut u16) -> (u32, u32);
 }
 
-/// Sixteen vectors.
+/// A vector of float32, or of pairs of bfloat16.
 #[repr(C, align(64))]
-struct Square([[u32; 16]; 16]);
+#[derive(Clone, Copy)]
+struct Row([u32; 16]);
+
+const ZERO: Row = Row([0; 16]);
 
 /// Turns rows into columns.
 #[inline(always)]
-fn turn(x: &mut Square) {
-    let x = &mut x.0;
+fn turn(x: &mut [Row; 16]) {
     if level() == Level::Avx512 {
-        // SAFETY: the instructions are there, and 16 vectors have this layout.
+        // SAFETY: the instructions are there, and vectors have the layout of rows.
         return unsafe { __m512::transpose(x.as_mut_ptr().cast()) };
     }
     let y = *x;
     for i in 0..16 {
         for j in 0..16 {
-            x[i][j] = y[j][i];
+            x[i].0[j] = y[j].0[i];
         }
     }
 }
 
+/// The terms of scaled numbers, in the upper halves; and bounds of the numbers.
+#[inline(always)]
+fn split(x: &Row, most: &mut Row, least: &mut Row) -> [Row; 3] {
+    let mut y = [ZERO; 3];
+    let term = |x: f32| {
+        let bits = x.to_bits();
+        bits.wrapping_add(0x7fff + (bits >> 16 & 1)) & 0xffff_0000
+    };
+    for j in 0..16 {
+        let v = f32::from_bits(x.0[j]) * SCALE;
+        let size = v.to_bits() & 0x7fff_ffff;
+        most.0[j] = most.0[j].max(size);
+        least.0[j] = least.0[j].min(size.wrapping_sub(1));
+        let high = term(v);
+        let rest = v - f32::from_bits(high);
+        let middle = term(rest);
+        let rest = rest - f32::from_bits(middle);
+        (y[0].0[j], y[1].0[j], y[2].0[j]) = (high, middle, term(rest));
+    }
+    y
+}
+
 per_level! {
     fn fill_f32[](x: &From<f32>, side: Side, terms: usize, dst: *mut u16) -> (u32, u32) {
-        let (mut most, mut least) = ([0u32; 16], [u32::MAX; 16]);
+        let (mut most, mut least) = (ZERO, Row([u32::MAX; 16]));
+        // As it lies in memory, or else as it is wanted.
+        let by_lane = x.ds == 1 || side == Side::A && x.ls != 1;
         for from in (0..x.depth.next_multiple_of(SIDE)).step_by(16) {
             let to = dst.add(from / SIDE * terms * PAIR);
             let half = from / 16 % 2;
@@ -350,113 +377,104 @@ per_level! {
             for t in 0..2 {
                 let lanes = x.lanes.saturating_sub(16 * t).min(16);
                 let p = x.p.wrapping_offset((16 * t) as isize * x.ls + from as isize * x.ds);
-                let mut square = Square([[0; 16]; 16]);
-                let block = &mut square.0;
-                // As it lies in memory, or else as it is wanted.
-                let rows = x.ds == 1 || side == Side::A && x.ls != 1;
-                let (n, w, rs, cs) = match rows {
+                let p = p.cast::<u32>();
+                let (n, w, rs, cs) = match by_lane {
                     true => (lanes, depth, x.ls, x.ds),
                     false => (depth, lanes, x.ds, x.ls),
                 };
-                for i in 0..n {
-                    let p = p.wrapping_offset(i as isize * rs).cast::<u32>();
-                    if cs == 1 && w == 16 {
-                        block[i] = p.cast::<[u32; 16]>().read_unaligned();
-                    } else {
+                let mut rows = [ZERO; 16];
+                if n == 16 && w == 16 && cs == 1 {
+                    for i in 0..16 {
+                        let p = p.wrapping_offset(i as isize * rs);
+                        rows[i] = Row(p.cast::<[u32; 16]>().read_unaligned());
+                    }
+                } else {
+                    for i in 0..n {
                         for j in 0..w {
-                            block[i][j] = *p.wrapping_offset(j as isize * cs);
+                            rows[i].0[j] = *p.wrapping_offset(i as isize * rs + j as isize * cs);
                         }
                     }
                 }
-                if rows != (side == Side::A) {
-                    turn(&mut square);
+                if by_lane != (side == Side::A) {
+                    turn(&mut rows);
                 }
-                let mut parts = [[[0u32; 16]; 16]; 3];
-                for i in 0..16 {
-                    for j in 0..16 {
-                        let v = f32::from_bits(square.0[i][j]) * SCALE;
-                        let size = v.to_bits() & 0x7fff_ffff;
-                        most[j] = most[j].max(size);
-                        least[j] = least[j].min(size.wrapping_sub(1));
-                        let mut rest = v;
-                        for s in 0..3 {
-                            let bits = rest.to_bits();
-                            let term = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) & 0xffff_0000;
-                            parts[s][i][j] = term;
-                            rest -= f32::from_bits(term);
+                let to = to.add(t * PAIR / 2);
+                if side == Side::A {
+                    for i in 0..16 {
+                        let y = split(&rows[i], &mut most, &mut least);
+                        for s in 0..terms {
+                            let mut z = [0u16; 16];
+                            for j in 0..16 {
+                                z[j] = (y[s].0[j] >> 16) as u16;
+                            }
+                            let to = to.add(s * PAIR + i * SIDE + half * 16);
+                            to.cast::<[u16; 16]>().write_unaligned(z);
                         }
                     }
-                }
-                for (s, part) in parts.iter().enumerate().take(terms) {
-                    let to = to.add(s * PAIR + t * PAIR / 2);
-                    if side == Side::A {
-                        for (i, row) in part.iter().enumerate() {
-                            let mut y = [0u16; 16];
+                } else {
+                    for i in 0..8 {
+                        let even = split(&rows[2 * i], &mut most, &mut least);
+                        let odd = split(&rows[2 * i + 1], &mut most, &mut least);
+                        for s in 0..terms {
+                            let mut z = [0u32; 16];
                             for j in 0..16 {
-                                y[j] = (row[j] >> 16) as u16;
+                                z[j] = even[s].0[j] >> 16 | odd[s].0[j];
                             }
-                            to.add(i * SIDE + half * 16).cast::<[u16; 16]>().write_unaligned(y);
-                        }
-                    } else {
-                        for i in 0..8 {
-                            let mut y = [0u32; 16];
-                            for j in 0..16 {
-                                y[j] = part[2 * i][j] >> 16 | part[2 * i + 1][j];
-                            }
-                            let at = to.add((half * 8 + i) * SIDE);
-                            at.cast::<[u32; 16]>().write_unaligned(y);
+                            let to = to.add(s * PAIR + (half * 8 + i) * SIDE);
+                            to.cast::<[u32; 16]>().write_unaligned(z);
                         }
                     }
                 }
             }
         }
-        let most = most.into_iter().fold(0, u32::max);
-        (most, least.into_iter().fold(u32::MAX, u32::min))
+        let mut bounds = (0, u32::MAX);
+        for j in 0..16 {
+            bounds = (bounds.0.max(most.0[j]), bounds.1.min(least.0[j]));
+        }
+        bounds
     }
 }
 
 per_level! {
     fn fill_bf16[](x: &From<bf16>, side: Side, dst: *mut u16) {
+        // Rows are lanes of pairs, or pairs of lanes.
+        let by_lane = x.ds == 1 || side == Side::A && x.ls != 1;
         for from in (0..x.depth).step_by(SIDE) {
             let depth = (x.depth - from).min(SIDE);
             for t in 0..2 {
                 let lanes = x.lanes.saturating_sub(16 * t).min(16);
                 let p = x.p.wrapping_offset((16 * t) as isize * x.ls + from as isize * x.ds);
                 let p = p.cast::<u16>();
-                // Rows are lanes of pairs, or pairs of lanes.
-                let mut square = Square([[0; 16]; 16]);
-                let block = &mut square.0;
-                let rows = x.ds == 1 || side == Side::A && x.ls != 1;
+                let mut rows = [ZERO; 16];
                 if x.ds == 1 && depth == SIDE {
                     for i in 0..lanes {
                         let p = p.wrapping_offset(i as isize * x.ls);
-                        block[i] = p.cast::<[u32; 16]>().read_unaligned();
+                        rows[i] = Row(p.cast::<[u32; 16]>().read_unaligned());
                     }
-                } else if x.ls == 1 && lanes == 16 && !rows {
-                    for q in 0..depth {
-                        let p = p.wrapping_offset(q as isize * x.ds);
-                        let row = p.cast::<[u16; 16]>().read_unaligned();
+                } else if !by_lane && x.ls == 1 && lanes == 16 && depth == SIDE {
+                    for q in 0..16 {
+                        let p = p.wrapping_offset((2 * q) as isize * x.ds);
+                        let even = p.cast::<[u16; 16]>().read_unaligned();
+                        let p = p.wrapping_offset(x.ds);
+                        let odd = p.cast::<[u16; 16]>().read_unaligned();
                         for j in 0..16 {
-                            block[q / 2][j] |= (row[j] as u32) << (q % 2 * 16);
+                            rows[q].0[j] = even[j] as u32 | (odd[j] as u32) << 16;
                         }
                     }
                 } else {
                     for q in 0..depth {
                         for l in 0..lanes {
                             let v = *p.wrapping_offset(l as isize * x.ls + q as isize * x.ds);
-                            let at = match rows {
-                                true => &mut block[l][q / 2],
-                                false => &mut block[q / 2][l],
-                            };
-                            *at |= (v as u32) << (q % 2 * 16);
+                            let (i, j) = if by_lane { (l, q / 2) } else { (q / 2, l) };
+                            rows[i].0[j] |= (v as u32) << (q % 2 * 16);
                         }
                     }
                 }
-                if rows != (side == Side::A) {
-                    turn(&mut square);
+                if by_lane != (side == Side::A) {
+                    turn(&mut rows);
                 }
                 let to = dst.add(from * SIDE + t * PAIR / 2);
-                to.cast::<[[u32; 16]; 16]>().write_unaligned(square.0);
+                to.cast::<[Row; 16]>().write_unaligned(rows);
             }
         }
     }
@@ -493,34 +511,49 @@ impl Operand for bf16 {
     }
 }
 
-per_level! {
-    /// Writes the sums of a tile.
-    fn finish[](sums: &[[f32; SIDE]; SIDE], rows: usize, unscale: f32, out: &Tile<f32>) {
-        let w = out.width;
-        for (i, sums) in sums.iter().enumerate().take(rows) {
-            let c = out.c.offset(i as isize * out.c_rs);
-            let d = out.d.wrapping_offset(i as isize * out.d_rs);
-            let mut plus = [0f32; SIDE];
-            if out.beta == 0.0 {
-            } else if out.d_cs != 1 {
-                plus = [out.beta * *d; SIDE];
-            } else if w == SIDE {
-                plus = d.cast::<[f32; SIDE]>().read_unaligned();
-                plus = plus.map(|d| out.beta * d);
-            } else {
-                for j in 0..w {
-                    plus[j] = out.beta * *d.add(j);
-                }
-            }
-            for j in 0..SIDE {
-                plus[j] = out.alpha.mul_add(sums[j] * unscale, plus[j]);
-            }
-            if w == SIDE {
-                c.cast::<[f32; SIDE]>().write_unaligned(plus);
-            } else {
-                std::ptr::copy_nonoverlapping(plus.as_ptr(), c, w);
-            }
+/// Writes the sums of a tile, whose columns are N vectors.
+// SAFETY: as for [`Tile`]; the instruction set of `V` is there.
+#[inline(always)]
+unsafe fn rows<V: Simd<Elem = f32>, const N: usize>(
+    sums: &[[f32; SIDE]; SIDE],
+    rows: usize,
+    unscale: f32,
+    out: &Tile<f32>,
+) {
+    let (zero, unscale) = (V::splat(0.0), V::splat(unscale));
+    for i in 0..rows {
+        let mut sum = [[zero; N]; 1];
+        for j in 0..N {
+            sum[0][j] = V::load(sums[i].as_ptr().add(j * V::LANES)).fma(unscale, zero);
         }
+        let row = Tile {
+            c: out.c.offset(i as isize * out.c_rs),
+            d: out.d.wrapping_offset(i as isize * out.d_rs),
+            ..*out
+        };
+        finish::<V, 1, N>(sum, &row);
+    }
+}
+
+type Finish = unsafe fn(&[[f32; SIDE]; SIDE], usize, f32, &Tile<f32>);
+
+// SAFETY: as for [`rows`].
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+unsafe fn finish_512(s: &[[f32; SIDE]; SIDE], m: usize, unscale: f32, out: &Tile<f32>) {
+    match out.width.div_ceil(16) {
+        1 => rows::<__m512, 1>(s, m, unscale, out),
+        _ => rows::<__m512, 2>(s, m, unscale, out),
+    }
+}
+
+// SAFETY: as for [`rows`].
+#[target_feature(enable = "avx2,fma")]
+unsafe fn finish_256(s: &[[f32; SIDE]; SIDE], m: usize, unscale: f32, out: &Tile<f32>) {
+    match out.width.div_ceil(8) {
+        1 => rows::<__m256, 1>(s, m, unscale, out),
+        2 => rows::<__m256, 2>(s, m, unscale, out),
+        3 => rows::<__m256, 3>(s, m, unscale, out),
+        _ => rows::<__m256, 4>(s, m, unscale, out),
     }
 }
 
@@ -574,10 +607,16 @@ impl<T: Operand, G: Engine> Way<f32> for Tiles<T, G> {
     }
     // SAFETY: as the trait says.
     unsafe fn tile(&self, rows: usize, k: usize, a: *const f32, b: *const f32, out: &Tile<f32>) {
-        let mut sums = [[0f32; SIDE]; SIDE];
+        let mut sums = MaybeUninit::<[[f32; SIDE]; SIDE]>::uninit();
         let (k, c) = (k.div_ceil(SIDE), sums.as_mut_ptr().cast());
         sum(&mut G::new(), self.terms, k, a.cast(), b.cast(), c);
-        finish(&sums, rows, T::UNSCALE, out);
+        let sums = sums.assume_init_ref();
+        // Products without vectors do not come here.
+        let finish: Finish = match level() {
+            Level::Avx512 => finish_512,
+            _ => finish_256,
+        };
+        finish(sums, rows, T::UNSCALE, out);
     }
 }
 

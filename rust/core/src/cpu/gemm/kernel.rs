@@ -37,8 +37,10 @@ pub(super) type Direct<E> = unsafe fn(k: usize, x: &Strided<E>, out: &Tile<E>);
 /// Writes a tile of N vectors of columns, the last one of which may be partly used.
 // SAFETY: the tile and what is added to it lie in memory that is theirs.
 #[inline(always)]
-unsafe fn finish<V: Simd, const M: usize, const N: usize>(sum: [[V; N]; M], out: &Tile<V::Elem>)
-where
+pub(super) unsafe fn finish<V: Simd, const M: usize, const N: usize>(
+    sum: [[V; N]; M],
+    out: &Tile<V::Elem>,
+) where
     V::Elem: PartialEq + Default,
 {
     let last = out.width - (N - 1) * V::LANES;
