@@ -1,5 +1,7 @@
 """Error bounds of functions in units in the last place, their special values, random numbers."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -243,3 +245,41 @@ def test_dropout_of_any_size_masks_and_scales():
     share = (torch.nn.functional.dropout(torch.ones(100_000), 0.25) != 0).float().mean().item()
     assert abs(share - 0.75) < 0.01
     assert not torch.nn.functional.dropout(torch.ones(1000), 1.0).any()
+
+
+def test_bessel_and_airy_functions_for_large_arguments_agree_with_scipy():
+    special = pytest.importorskip("scipy.special")
+    x = np.concatenate([np.geomspace(1e-6, 2, 200), np.linspace(1.9, 2.1, 50)])
+    x = np.concatenate([x, np.linspace(2, 300, 200), np.geomspace(300, 1e8, 50)])
+    for name, reference in (
+        ("scaled_modified_bessel_k0", special.k0e),
+        ("scaled_modified_bessel_k1", special.k1e),
+    ):
+        y = getattr(torch.special, name)(torch.tensor(x)).numpy()
+        np.testing.assert_allclose(y, reference(x), rtol=4e-15, err_msg=name)
+    x = np.linspace(-8, 100, 700)
+    y = torch.special.airy_ai(torch.tensor(x)).numpy()
+    np.testing.assert_allclose(y, special.airy(x)[0], rtol=4e-13, atol=4e-15)
+
+
+def test_remainders_by_denormals_are_exact_as_in_c():
+    d = 5e-324
+    x, by = [1.0, -1.0, 1e300, 7 * d, -7 * d], [d, d, 3 * d, 2 * d, 3 * d]
+    a, b = torch.tensor(x, dtype=torch.float64), torch.tensor(by, dtype=torch.float64)
+    y = torch.fmod(a, b)
+    expected = [math.fmod(p, q) for p, q in zip(x, by, strict=True)]
+    assert y.tolist() == expected
+    assert torch.remainder(a, b).tolist() == [p % q for p, q in zip(x, by, strict=True)]
+    assert torch.special.i0(torch.tensor([math.inf, -math.inf])).tolist() == [math.inf] * 2
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_remainders_by_numbers_round_the_number_to_half(dtype):
+    x = torch.linspace(-20, 20, 100).to(dtype)
+    for number in (0.3, -1.7, 6e-8):
+        by = torch.full((100,), number, dtype=dtype)
+        assert torch.equal(torch.fmod(x, number), torch.fmod(x, by))
+        assert torch.equal(x % number, x % by)
+        y = x.clone()
+        y %= number
+        assert torch.equal(y, x % by)

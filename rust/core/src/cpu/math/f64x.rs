@@ -19,7 +19,7 @@ pub use inverse::{erfinv, is_tiny, ndtri_near};
 pub use log::{ln, log10, log1p, log2, pow};
 pub use trig::{acos, asin, atan, atan2, cos, cos_near, is_far, sin, sin_near, tan, tan_near};
 
-pub use super::bessel::{airy_ai, bessel_k, erfcx};
+pub use super::bessel::{airy_ai, bessel_k0, bessel_k1, erfcx};
 pub use super::incomplete::{igamma, igammac};
 pub use super::special::{digamma, log_ndtr, ndtri, polygamma, trigamma, zeta};
 

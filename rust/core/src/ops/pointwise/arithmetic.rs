@@ -193,6 +193,16 @@ fn number_first<P: super::Pointwise<2>>(op: P, a: &Args) -> Result<Value> {
     })
 }
 
+/// A number beside half precision, rounded to it: remainders tell it from the exact one.
+fn rounded_number(x: &Tensor, y: &Tensor) -> Result<[Tensor; 2]> {
+    let y = if y.is_wrapped() && y.dtype().is_float() && x.dtype().is_half() {
+        y.to_dtype(x.dtype())?
+    } else {
+        y.clone()
+    };
+    Ok([x.clone(), y])
+}
+
 fn ldexp(a: &Args) -> Result<Value> {
     a.apply(Ldexp, [a.tensor(0)?, a.tensor(1)?])
 }
@@ -233,13 +243,13 @@ crate::entries! {
     |a| number_first(FloorDivide, a);
     /// The remainder with the sign of other.
     "remainder(Tensor self, Tensor|Scalar other) -> Tensor", PW,
-    |a| a.apply(Remainder, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Remainder, rounded_number(a.tensor(0)?, a.tensor(1)?)?.each_ref());
     /// The remainder with the sign of other.
     "remainder(Scalar self, Tensor other) -> Tensor", FN | OUT | DIRECT,
     |a| number_first(Remainder, a);
     /// The remainder with the sign of self.
     "fmod(Tensor self, Tensor|Scalar other) -> Tensor", PW,
-    |a| a.apply(Fmod, [a.tensor(0)?, a.tensor(1)?]);
+    |a| a.apply(Fmod, rounded_number(a.tensor(0)?, a.tensor(1)?)?.each_ref());
     /// self to the power of exponent.
     "pow(Tensor self, Tensor|Scalar exponent) -> Tensor", PW,
     pow;
@@ -385,7 +395,10 @@ crate::entries! {
     |a| Ok(apply_(FloorDivide, [a.tensor(0)?, a.tensor(1)?])?.into());
     /// The operator with assignment.
     "__imod__(Tensor self, Tensor|Scalar other) -> Tensor", METHOD,
-    |a| Ok(apply_(Remainder, [a.tensor(0)?, a.tensor(1)?])?.into());
+    |a| {
+        let x = rounded_number(a.tensor(0)?, a.tensor(1)?)?;
+        Ok(apply_(Remainder, x.each_ref())?.into())
+    };
     /// The operator with assignment.
     "__ipow__(Tensor self, Tensor|Scalar other) -> Tensor", METHOD,
     |a| {
