@@ -36,16 +36,17 @@ impl Seen {
     }
 }
 
+/// Two of each, so that no sum waits for the one before.
 struct Watch<V> {
-    sum: V,
-    max: V,
-    count: V,
+    sum: [V; 2],
+    max: [V; 2],
+    count: [V; 2],
 }
 
 impl<V: Wide> Watch<V> {
     #[inline(always)]
     fn new() -> Self {
-        let zero = V::splat(0.0);
+        let zero = [V::splat(0.0); 2];
         Watch {
             sum: zero,
             max: zero,
@@ -53,26 +54,28 @@ impl<V: Wide> Watch<V> {
         }
     }
     #[inline(always)]
-    fn see(&mut self, x: V) {
-        let size = x.abs();
-        self.sum = self.sum.plus(size);
-        self.max = self.max.max(size);
-        self.count = self.count.count(x);
+    fn see(&mut self, row: usize, x: V) {
+        let (size, i) = (x.abs(), row % 2);
+        self.sum[i] = self.sum[i].plus(size);
+        self.max[i] = self.max[i].max(size);
+        self.count[i] = self.count[i].count(x);
     }
     #[inline(always)]
     fn seen(&self) -> Seen {
         let mut all = [[0f32; 16]; 3];
         // SAFETY: no vector has more than 16 lanes.
         unsafe {
-            self.sum.store(all[0].as_mut_ptr());
-            self.max.store(all[1].as_mut_ptr());
-            self.count.store(all[2].as_mut_ptr());
+            self.sum[0].plus(self.sum[1]).store(all[0].as_mut_ptr());
+            self.max[0].max(self.max[1]).store(all[1].as_mut_ptr());
+            self.count[0].plus(self.count[1]).store(all[2].as_mut_ptr());
         }
-        Seen {
-            sum: all[0].iter().sum(),
-            max: all[1].iter().copied().fold(0.0, f32::max),
-            count: all[2].iter().sum(),
+        let mut seen = Seen::NOTHING;
+        for i in 0..V::N {
+            seen.sum += all[0][i];
+            seen.max = seen.max.max(all[1][i]);
+            seen.count += all[2][i];
         }
+        seen
     }
 }
 
@@ -107,7 +110,7 @@ unsafe fn gather<V: Wide>(p: &Pixels) -> Seen {
             for (r, x) in x.as_mut().iter_mut().enumerate() {
                 if r < p.channels {
                     *x = V::load_first(from.add(r * p.plane_pitch + i), n);
-                    watch.see(*x);
+                    watch.see(r, *x);
                 }
             }
             let x = V::turn(x);
@@ -273,7 +276,7 @@ unsafe fn weights<V: Wide>(p: &Weights) -> Seen {
         for (r, x) in x.as_mut().iter_mut().enumerate() {
             if r < p.channels {
                 *x = V::load_first(p.from.add(r * p.pitch + first), n);
-                watch.see(*x);
+                watch.see(r, *x);
             }
         }
         let x = V::turn(x);

@@ -33,7 +33,7 @@ pub unsafe fn weight(geo: &Geometry, x: *const f32, g: *const f32, w: *mut f32) 
     // Sums of a point, and of all of them for one group.
     let plane = apart(to * lanes * from, lanes);
     let total = POINTS * plane;
-    if total > PARTIAL / 2 {
+    if total > 2 * PARTIAL {
         return false;
     }
     let room = ROOM / (POINTS * size_of::<f32>() * lanes * (from + to));
