@@ -857,3 +857,19 @@ def test_gradients_of_other_layouts_are_kept_apart() -> None:
     (before @ square).sum().backward()
     assert torch.equal(past, torch.zeros(3, 3))
     close(square.grad.detach(), before.t() @ torch.ones(3, 3))
+
+
+def test_gradients_accumulate_as_pytorch_does() -> None:
+    # In place where nothing is recorded, also into a gradient with a history.
+    x, w = torch.ones(4, 2), torch.ones(2, 3, requires_grad=True)
+    (x @ w).square().sum().backward(create_graph=True)
+    held, first = w.grad, w.grad.detach().clone()
+    assert held.requires_grad
+    (x @ w).square().sum().backward()
+    assert w.grad is held and held.requires_grad
+    close(held.detach(), 2 * first)
+    # The first gradient lies in memory as its leaf does.
+    w = torch.ones(3, 2).t().requires_grad_()
+    (x @ w).sum().backward()
+    assert w.grad.stride() == w.stride() == (1, 2)
+    close(w.grad, torch.full((2, 3), 4.0))

@@ -4,6 +4,7 @@ use super::saved::Saved;
 use crate::bail;
 use crate::error::Result;
 use crate::host;
+use crate::layout::Layout;
 use crate::op::{Derivative, Grads, Mask, TensorMeta};
 use crate::tensor::Tensor;
 use parking_lot::Mutex;
@@ -445,6 +446,23 @@ pub struct AccumulateGrad {
     strides: crate::shape::Strides,
 }
 
+impl AccumulateGrad {
+    /// A copy with the leaf's strides, if these leave no gaps.
+    fn copy(&self, g: &Tensor) -> Result<Tensor> {
+        let layout = Layout {
+            shape: g.shape().clone(),
+            strides: self.strides.clone(),
+            offset: 0,
+        };
+        if layout.is_contiguous() || !layout.is_dense() {
+            return g.detach().copy_dense();
+        }
+        let y = Tensor::empty(g.shape(), g.dtype(), g.device())?.alias(layout);
+        y.write_from(g)?;
+        Ok(y)
+    }
+}
+
 impl Backward for AccumulateGrad {
     fn name(&self) -> String {
         "AccumulateGrad".into()
@@ -464,21 +482,15 @@ impl Backward for AccumulateGrad {
             let new = match s.grad.take() {
                 None if !recorded && g.is_unique() && *g.strides() == self.strides => g,
                 None if recorded => g.copy_dense()?,
-                None => g.detach().copy_dense()?,
-                Some(old) if !recorded => {
-                    // Gradients with a history of their own are replaced, not modified.
-                    if old.requires_grad() {
-                        old.add(&g)?
-                    } else {
-                        match old.add_into(&g) {
-                            Ok(()) => old,
-                            Err(e) => {
-                                s.grad = Some(old);
-                                return Err(e);
-                            }
-                        }
+                None => self.copy(&g)?,
+                // In place, also where the gradient has a history of its own.
+                Some(old) if !recorded => match old.add_into(&g) {
+                    Ok(()) => old,
+                    Err(e) => {
+                        s.grad = Some(old);
+                        return Err(e);
                     }
-                }
+                },
                 Some(old) => old.add(&g)?,
             };
             s.grad = Some(new);

@@ -29,6 +29,9 @@ pub enum Level {
 }
 
 /// The best level of this machine; `PYTENSORLIB_CPU=portable|avx2|avx512` forces a lower one.
+///
+/// Matrix products use AMX besides where nothing is forced (`gemm`), or a model of it in software
+/// for tests: `amx-model`.
 pub fn level() -> Level {
     static LEVEL: OnceLock<Level> = OnceLock::new();
     *LEVEL.get_or_init(|| {
