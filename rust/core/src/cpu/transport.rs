@@ -73,8 +73,9 @@ unsafe fn go<T: Copy>(from: *const u8, to: *mut u8, mut dims: SmallVec<[Dim; 6]>
     let inner = dims.pop().unwrap_or(Dim { n: 1, x: 1, y: 1 });
     // The dimension along which the source runs, where that is another one.
     let across = (0..dims.len())
-        .filter(|&i| dims[i].x != 0 && dims[i].x < inner.x && dims[i].n >= 4 && inner.n >= 4)
-        .min_by_key(|&i| dims[i].x);
+        .filter(|&i| dims[i].x != 0 && dims[i].x.abs() < inner.x.abs())
+        .filter(|&i| dims[i].n >= 4 && inner.n >= 4)
+        .min_by_key(|&i| dims[i].x.abs());
     let across = across.map(|i| dims.remove(i));
     let streamed = !std::ptr::eq(from, to) && stream::is_worth(bytes);
     let mover = Mover {
@@ -201,6 +202,11 @@ unsafe fn row<T: Copy>(x: *const T, y: *mut T, d: Dim) {
     match (d.x, d.y) {
         (1, 1) => std::ptr::copy(x, y, d.n),
         (0, 1) => std::slice::from_raw_parts_mut(y, d.n).fill(*x),
+        (-1, 1) => {
+            for i in 0..d.n as isize {
+                *y.offset(i) = *x.offset(-i);
+            }
+        }
         (s, 1) => {
             for i in 0..d.n as isize {
                 *y.offset(i) = *x.offset(i * s);

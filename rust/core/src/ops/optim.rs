@@ -25,21 +25,23 @@ const BLOCK: usize = 256;
 /// What happens to an element: `x` holds the parameter, its gradient and its state. All but the
 /// gradient are written back.
 trait Step: Sync {
-    fn update<T: Float + Root>(&self, tensor: usize, x: &mut [&mut [T]]);
+    fn update<T: Math>(&self, tensor: usize, x: &mut [&mut [T]]);
     /// The same on the GPU, for contiguous tensors; false where there is no kernel.
     fn launch(&self, tensor: usize, x: &[View]) -> Result<bool>;
 }
 
-/// Square roots, which [`Float`] does not need elsewhere.
-trait Root: Float {
+/// [`Float`] with square roots, which it does not need elsewhere.
+trait Math: Float {
     fn root(self) -> Self;
 }
-impl Root for f32 {
+impl Math for f32 {
+    #[inline(always)]
     fn root(self) -> f32 {
         self.sqrt()
     }
 }
-impl Root for f64 {
+impl Math for f64 {
+    #[inline(always)]
     fn root(self) -> f64 {
         self.sqrt()
     }
@@ -159,7 +161,14 @@ fn on_gpu(step: &impl Step, i: usize, lists: &[&[Tensor]]) -> Result<bool> {
     Ok(true)
 }
 
-fn chunk<S: Element, T: Float + Root>(
+crate::per_level! {
+    // SAFETY: none is needed.
+    fn update[P: Step, T: Math](step: &P, i: usize, x: &mut [&mut [T]]) {
+        step.update(i, x)
+    }
+}
+
+fn chunk<S: Element, T: Math>(
     step: &impl Step,
     i: usize,
     slot: &[Tensor],
@@ -173,7 +182,8 @@ fn chunk<S: Element, T: Float + Root>(
             .iter()
             .map(|p| unsafe { std::slice::from_raw_parts_mut(p.at(at).cast::<T>(), n) })
             .collect();
-        return step.update(i, &mut x);
+        // SAFETY: any slices will do.
+        return unsafe { update(step, i, &mut x) };
     }
     let mut buffers = vec![[T::default(); BLOCK]; slot.len()];
     for first in (at..at + n).step_by(BLOCK) {
@@ -185,7 +195,8 @@ fn chunk<S: Element, T: Float + Root>(
             }
         }
         let mut x: Vec<&mut [T]> = buffers.iter_mut().map(|b| &mut b[..len]).collect();
-        step.update(i, &mut x);
+        // SAFETY: any slices will do.
+        unsafe { update(step, i, &mut x) };
         for (k, (p, b)) in ptrs.iter().zip(&buffers).enumerate() {
             if k == 1 {
                 continue;
@@ -211,7 +222,8 @@ struct Sgd {
 }
 
 impl Step for Sgd {
-    fn update<T: Float + Root>(&self, _: usize, x: &mut [&mut [T]]) {
+    #[inline(always)]
+    fn update<T: Math>(&self, _: usize, x: &mut [&mut [T]]) {
         let c = T::of_f64;
         let (decay, momentum, lr) = (c(self.decay), c(self.momentum), c(self.lr));
         let (rest, sign) = (c(1.0 - self.dampening), c(self.sign));
@@ -268,7 +280,8 @@ struct Adam {
 }
 
 impl Step for Adam {
-    fn update<T: Float + Root>(&self, i: usize, x: &mut [&mut [T]]) {
+    #[inline(always)]
+    fn update<T: Math>(&self, i: usize, x: &mut [&mut [T]]) {
         let c = T::of_f64;
         let (bias1, bias2) = self.bias[i];
         let (size, root2) = (c(self.lr / bias1), c(bias2.sqrt()));
@@ -364,7 +377,8 @@ struct RmsProp {
 }
 
 impl Step for RmsProp {
-    fn update<T: Float + Root>(&self, _: usize, x: &mut [&mut [T]]) {
+    #[inline(always)]
+    fn update<T: Math>(&self, _: usize, x: &mut [&mut [T]]) {
         let c = T::of_f64;
         let (lr, a, rest, eps) = (c(self.lr), c(self.alpha), c(1.0 - self.alpha), c(self.eps));
         let (decay, momentum, sign) = (c(self.decay), c(self.momentum), c(self.sign));

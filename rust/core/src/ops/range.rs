@@ -11,26 +11,39 @@ use crate::schema::{Args, Value};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, with_element};
 
-/// A one-dimensional tensor of `n` elements, element `i` made by `f(i)`.
-fn sequence<V: Number>(
-    n: usize,
-    dtype: DType,
-    device: Device,
-    f: impl Fn(usize) -> V + Sync + Copy,
-) -> Result<Tensor> {
+/// A one-dimensional tensor of `n` elements, element `i` made by `f.at(i)`.
+fn sequence<F: Rule>(n: usize, dtype: DType, device: Device, f: F) -> Result<Tensor> {
     let y = Tensor::empty(&[n], dtype, Device::Cpu)?;
     with_element!(dtype, T => {
         let to = y.bytes_ptr() as usize;
         parallel_for(n, 1 << 14, |range| {
-            // A copy of its own, which writes to the result cannot change.
-            let at = f;
-            for i in range {
-                // SAFETY: element `i` of the fresh contiguous tensor belongs to this range.
-                unsafe { (to as *mut T).add(i).write(at(i).element()) };
-            }
+            // SAFETY: these elements of the fresh contiguous tensor belong to this range.
+            unsafe { fill(f, (to as *mut T).add(range.start), range.start, range.len()) };
         });
     });
     y.to_device(device)
+}
+
+crate::per_level! {
+    // SAFETY: `y` has room for `n` elements.
+    fn fill[T: Element, F: Rule](f: F, y: *mut T, start: usize, n: usize) {
+        for i in 0..n {
+            y.add(i).write(f.at(start + i).element());
+        }
+    }
+}
+
+/// What gives element `i` of a sequence.
+trait Rule: Copy + Sync {
+    type V: Number;
+    fn at(&self, i: usize) -> Self::V;
+}
+impl<V: Number, F: Fn(usize) -> V + Copy + Sync> Rule for F {
+    type V = V;
+    #[inline(always)]
+    fn at(&self, i: usize) -> V {
+        self(i)
+    }
 }
 
 /// A number that becomes an element of any type.

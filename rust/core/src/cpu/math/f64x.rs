@@ -37,3 +37,15 @@ pub fn lgamma(x: f64) -> f64 {
 pub fn rsqrt(x: f64) -> f64 {
     1.0 / x.sqrt()
 }
+
+/// The remainder of x / y with the sign of x, exact, and whether it is left to the operator `%`:
+/// where the quotient is 2^51 or more, or no number.
+#[inline(always)]
+pub fn fmod_near(x: f64, y: f64) -> (f64, bool) {
+    let (a, b) = (x.abs(), y.abs());
+    let q = a / b;
+    let r = (-q.trunc()).mul_add(b, a);
+    // Rounding may have carried the quotient to an integer, never below one.
+    let r = if r < 0.0 { r + b } else { r };
+    (r.copysign(x), !(q < 2_251_799_813_685_248.0) | (b == f64::INFINITY))
+}

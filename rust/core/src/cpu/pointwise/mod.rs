@@ -14,7 +14,8 @@ use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use tile::Tiling;
 
-/// Computes `n` results from `n` elements of each operand. `params` points to the op.
+/// Computes `n` results from `n` elements of each operand. `params` points to the op. The result
+/// may take the place of an operand; that of the first costs nothing.
 pub type Kernel<T> = unsafe fn(params: *const (), x: *const *const T, y: *mut T, n: usize);
 
 /// Most operands of a kernel.
@@ -47,8 +48,8 @@ struct Plan<T> {
     same: [bool; MAX],
     load: [Load<T>; MAX],
     store: Store<T>,
-    /// Whether the result goes through a buffer: where it takes the place of an input, which
-    /// keeps the compiler's loops from their vector code, and where it is streamed.
+    /// Whether the result goes through a buffer: where it takes the place of an input after the
+    /// first, which keeps the compiler's loops from their vector code, and where it is streamed.
     bounce: bool,
     /// Whether the result is written past the caches.
     streamed: bool,
@@ -128,7 +129,7 @@ impl<T: Compute> Plan<T> {
                     if !plan.same[i] {
                         plan.load[i] = loader::<T>(t.dtype());
                     }
-                    plan.bounce |= plan.at[i] == plan.at[0] && plan.same[i];
+                    plan.bounce |= i > 1 && plan.at[i] == plan.at[0] && plan.same[i];
                 }
                 None => {
                     plan.at[i] = ZEROS.as_ptr().cast_mut().cast();
@@ -192,9 +193,9 @@ pub unsafe fn run<T: Compute>(
         // The usual small call: nothing to convert, broadcast or share out.
         let mut ptrs = [std::ptr::null::<T>(); MAX_INPUTS];
         let mut aliased = false;
-        for (p, t) in ptrs.iter_mut().zip(x) {
+        for (i, (p, t)) in ptrs.iter_mut().zip(x).enumerate() {
             *p = t.map_or(std::ptr::null(), |t| t.ptr::<T>());
-            aliased |= *p == y.ptr::<T>();
+            aliased |= i > 0 && *p == y.ptr::<T>();
         }
         if !aliased || n < SHORT {
             kernel(params, ptrs.as_ptr(), y.ptr::<T>(), n);

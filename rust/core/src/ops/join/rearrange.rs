@@ -2,6 +2,7 @@
 
 use crate::autograd::Vjp;
 use crate::cpu::pool::parallel_for;
+use crate::cpu::transport::transport;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -13,8 +14,8 @@ use crate::ops::copy::copy_host;
 use crate::ops::view::parts::each_offset;
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
-use crate::{ensure, transfer, with_element};
-use smallvec::SmallVec;
+use crate::{ensure, transfer};
+use smallvec::{smallvec, SmallVec};
 
 type Ints = SmallVec<[i64; 5]>;
 
@@ -25,6 +26,13 @@ pub struct Reorder {
     pub flip: SmallVec<[bool; 5]>,
     pub shift: Ints,
     pub name: &'static str,
+}
+
+/// `n` neighbours in the result from `to` on; the first comes from `from`.
+struct Run {
+    from: usize,
+    to: usize,
+    n: usize,
 }
 
 impl Reorder {
@@ -40,6 +48,19 @@ impl Reorder {
             shift: SmallVec::from_elem(0, x.ndim()),
             name: "FlipBackward0",
         })
+    }
+
+    /// How the indices of the result are found in the input, in runs.
+    fn runs(&self, d: usize, n: usize) -> SmallVec<[Run; 2]> {
+        let run = |from, to, n| Run { from, to, n };
+        let shift = self.shift[d].rem_euclid(n.max(1) as i64) as usize;
+        if self.flip[d] {
+            smallvec![run(n - 1, 0, n)]
+        } else if shift == 0 {
+            smallvec![run(0, 0, n)]
+        } else {
+            smallvec![run(n - shift, 0, shift), run(0, shift, n - shift)]
+        }
     }
 
     /// The index in the input for each index of the result.
@@ -89,43 +110,27 @@ impl Op for Reorder {
         if k == 0 {
             return copy_host(x, y);
         }
-        // Byte-free offsets in the input of each index of each dimension.
-        let maps: Vec<Vec<usize>> = (0..k)
-            .map(|d| {
-                let stride = x.strides()[d] as usize;
-                self.source(d, x.size(d))
-                    .iter()
-                    .map(|i| i * stride)
-                    .collect()
-            })
-            .collect();
-        let (n, last) = (x.size(k - 1), &maps[k - 1]);
-        let whole = last.iter().enumerate().all(|(i, &o)| i == o);
-        let (from, to) = (x.bytes_ptr() as usize, y.bytes_ptr() as usize);
-        with_element!(crate::ops::scatter::bits(x.dtype()), T => {
-            parallel_for(y.numel() / n, (1 << 14) / n + 1, |range| {
-                for row in range {
-                    let (mut base, mut rest) = (0, row);
-                    for d in (0..k - 1).rev() {
-                        let size = maps[d].len();
-                        base += maps[d][rest % size];
-                        rest /= size;
-                    }
-                    let from = (from as *const T).wrapping_add(base);
-                    let to = (to as *mut T).wrapping_add(row * n);
-                    // SAFETY: maps hold offsets of the input; each row is written once.
-                    unsafe {
-                        if whole {
-                            std::ptr::copy_nonoverlapping(from, to, n);
-                        } else {
-                            for (j, &o) in last.iter().enumerate() {
-                                *to.add(j) = *from.add(o);
-                            }
-                        }
-                    }
-                }
-            });
-        });
+        // Along each dimension one run or two that keep together; boxes of them move as one.
+        let runs: SmallVec<[SmallVec<[Run; 2]>; 5]> =
+            (0..k).map(|d| self.runs(d, x.size(d))).collect();
+        let size = x.dtype().size();
+        let boxes = runs.iter().map(|r| r.len()).product();
+        let (mut from, mut to) = (x.layout().clone(), y.layout().clone());
+        for mut which in 0..boxes {
+            let (mut at, mut start) = (0, 0);
+            for (d, runs) in runs.iter().enumerate() {
+                let run = &runs[which % runs.len()];
+                which /= runs.len();
+                at += run.from as isize * x.strides()[d];
+                start += run.to as isize * y.strides()[d];
+                (from.shape[d], to.shape[d]) = (run.n, run.n);
+                from.strides[d] = x.strides()[d] * if self.flip[d] { -1 } else { 1 };
+            }
+            let source = x.bytes_ptr().wrapping_offset(at * size as isize);
+            let target = y.bytes_ptr().wrapping_offset(start * size as isize);
+            // SAFETY: each box lies within both tensors, and boxes of the result share nothing.
+            unsafe { transport(size, source, &from, target, &to) };
+        }
         Ok(())
     }
 

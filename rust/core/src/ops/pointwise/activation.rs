@@ -61,6 +61,7 @@ pointwise! {
         let density = c::<R>(1.0 / (2.0 * PI).sqrt()) * (x * x * c(-0.5)).exp();
         g * (area + x * density)
     };
+    half |_, [x]| x * crate::cpu::math::f32x::ndtr_half(x);
 
     /// The same with a tanh for the area.
     op GeluTanh[1] = "GeluBackward0", FloatOnly;

@@ -100,6 +100,7 @@ pointwise! {
     df |_, [x, y], _, g| [0, false] g, [3, false] -g * (x / y).trunc();
     check |_, t, _| no_bool("fmod", t);
     divides true;
+    guarded true;
 
     /// The remainder with the sign of y.
     op Remainder[2] = "RemainderBackward0", Same;
@@ -108,6 +109,7 @@ pointwise! {
     df |_, [x, y], _, g| [0, false] g, [3, false] -g * floor_quotient(x, y);
     check |_, t, _| no_bool("remainder", t);
     divides true;
+    guarded true;
 
     /// x / y rounded toward zero.
     op DivTrunc[2] = "DivBackward2", Same;
@@ -125,6 +127,7 @@ pointwise! {
     df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
     check |_, t, _| no_bool("div_floor", t);
     divides true;
+    guarded true;
     wgsl |_| "m_floor_div(t0, t1)";
 
     /// x / y rounded down, without a derivative.
@@ -135,6 +138,7 @@ pointwise! {
     check |_, t, _| no_bool("div_floor", t);
     divides true;
     opaque 3;
+    guarded true;
     wgsl |_| "m_floor_div(t0, t1)";
 
     /// |x| with the sign of y.

@@ -131,7 +131,7 @@ impl Real for Cost {
         self.and(x, 60)
     }
     fn fmod(self, o: Cost) -> Cost {
-        self.and(o, 200)
+        self.and(o, 16)
     }
     fn copysign(self, o: Cost) -> Cost {
         self.and(o, 1)

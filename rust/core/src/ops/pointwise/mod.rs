@@ -33,7 +33,7 @@ use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 pub use complex::Complex;
-use kernels::{grad32, grad64, kernel32, kernel64, kernel_bool};
+use kernels::{grad32, grad64, kernel32, kernel64, kernel_bool, kernel_half};
 use kernels::{kernel_i16, kernel_i32, kernel_i64, kernel_i8, kernel_u8};
 pub use real::{c, k, Polynomial, Real, Special, Special2};
 use smallvec::SmallVec;
@@ -73,9 +73,15 @@ pub trait Pointwise<const N: usize>: Debug + Clone + Send + Sync + 'static {
     /// Whether loops use the vector code of functions that does not reach every argument; without
     /// it such functions (`sin`, `cos`, `tan`) are exact everywhere and scalar.
     const GUARDED: bool = false;
+    /// Whether `half` is written.
+    const HALF: bool = false;
     /// What the op means for complex numbers.
     const COMPLEX: Complex = Complex::No;
     fn f<R: Real>(&self, x: [R; N]) -> R;
+    /// The op as exact as float16 and bfloat16 ask for, where that is cheaper.
+    fn half(&self, x: [f32; N]) -> f32 {
+        self.f(x)
+    }
     /// The op on integers and bool, with wrapping arithmetic.
     fn int(&self, _x: [i64; N]) -> i64 {
         0
@@ -114,6 +120,7 @@ macro_rules! pointwise {
         $(opaque $opaque:literal;)?
         $(detached $detached:literal;)?
         $(guarded $guarded:literal;)?
+        $(half |$hp:pat_param, $hx:pat_param| $half:expr;)?
         $(complex $complex:ident;)?
         $(wgsl |$wp:pat_param| $wgsl:expr;)?
         $(direct |$qp:pat_param, $qi:pat_param, $qg:pat_param| $direct:expr;)?
@@ -129,6 +136,7 @@ macro_rules! pointwise {
             $(const OPAQUE: $crate::op::Mask = $opaque;)?
             $(const DETACHED: bool = $detached;)?
             $(const GUARDED: bool = $guarded;)?
+            const HALF: bool = false $(|| { let _ = stringify!($half); true })?;
             $(const COMPLEX: $crate::ops::pointwise::Complex =
                 $crate::ops::pointwise::Complex::$complex;)?
             #[inline(always)]
@@ -136,6 +144,11 @@ macro_rules! pointwise {
                 let $p = self;
                 $f
             }
+            $(#[inline(always)]
+            fn half(&self, $hx: [f32; $n]) -> f32 {
+                let $hp = self;
+                $half
+            })?
             $(#[inline(always)]
             fn int(&self, $ix: [i64; $n]) -> i64 {
                 let $ip = self;
@@ -447,6 +460,9 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
         unsafe {
             match t.compute() {
                 DType::F64 => run::<f64>(kernel64::<P, N>(), params, &inputs, &y[0], grain),
+                _ if P::HALF && t.is_half() => {
+                    run::<f32>(kernel_half::<P, N>(), params, &inputs, &y[0], grain)
+                }
                 _ => run::<f32>(kernel32::<P, N>(), params, &inputs, &y[0], grain),
             }
         }

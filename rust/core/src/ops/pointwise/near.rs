@@ -98,7 +98,12 @@ macro_rules! near {
                     }
                 }
             )*
-            near!(@pairs $near, pow atan2 fmod copysign);
+            near!(@pairs $near, pow atan2 copysign);
+            #[inline(always)]
+            fn fmod(self, o: Self) -> Self {
+                let (v, far) = $m::fmod_near(self.v, o.v);
+                $near { v, far: self.far | o.far | (far as $bits) }
+            }
             #[inline(always)]
             fn polygamma(self, n: u32) -> Self {
                 let (v, far) = match n {

@@ -358,7 +358,7 @@ macro_rules! scalar {
             }
             #[inline(always)]
             fn atan2(self, x: Self) -> Self {
-                $t::atan2(self, x)
+                crate::cpu::math::$m::atan2(self, x)
             }
             #[inline(always)]
             fn special(self, f: Special) -> Self {
