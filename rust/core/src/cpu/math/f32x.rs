@@ -296,9 +296,17 @@ pub fn ndtr_half(x: f32) -> f32 {
         0.009_685_711,
     ];
     let z = x.abs();
-    let t = poly(z, &LOG);
+    let (z2, c) = (z * z, &LOG);
+    let z4 = z2 * z2;
+    // In pairs: what waits for one another is short, and more elements are under way.
+    let low = z2.mul_add(z.mul_add(c[3], c[2]), z.mul_add(c[1], c[0]));
+    let high = z2.mul_add(z.mul_add(c[7], c[6]), z.mul_add(c[5], c[4]));
+    let top = z4.mul_add(z.mul_add(c[9], c[8]), high);
+    let t = z4.mul_add(top, low);
     let m = t + MAGIC;
-    let y = poly(t - (m - MAGIC), &EXP);
+    let r = t - (m - MAGIC);
+    let (r2, c) = (r * r, &EXP);
+    let y = r2.mul_add(r2.mul_add(c[4], r.mul_add(c[3], c[2])), r.mul_add(c[1], c[0]));
     // The low bits of the sum are what the exponent grows by: it stays normal.
     let y = f32::from_bits(y.to_bits().wrapping_add(m.to_bits() << 23));
     let y = if z <= 12.875 { y } else { 0.0 };
