@@ -154,7 +154,11 @@ def save(
 
 
 def _write_whole(path: Any, write: Callable[[IO[bytes]], None]) -> None:
-    """Write a file beside `path` and put it in its place when it is complete."""
+    """Write a file beside `path` and put it in its place when it is complete.
+
+    A process that ends halfway leaves what was there. When the system brings it to the disk is left
+    to the system, as with any file.
+    """
     if isinstance(path, bytes):
         path = os.fsdecode(path)
     try:
@@ -171,8 +175,6 @@ def _write_whole(path: Any, write: Callable[[IO[bytes]], None]) -> None:
             if old is not None and hasattr(os, "fchmod"):
                 os.fchmod(stream.fileno(), stat.S_IMODE(old.st_mode))
             write(stream)
-            stream.flush()
-            os.fsync(stream.fileno())
         os.replace(draft, path)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -77,7 +77,7 @@ unsafe fn go<T: Copy>(from: *const u8, to: *mut u8, mut dims: SmallVec<[Dim; 6]>
         .filter(|&i| dims[i].n >= 4 && inner.n >= 4)
         .min_by_key(|&i| dims[i].x.abs());
     let across = across.map(|i| dims.remove(i));
-    let streamed = !std::ptr::eq(from, to) && stream::is_worth(bytes);
+    let streamed = !std::ptr::eq(from, to) && stream::is_large(bytes);
     let mover = Mover {
         turn: transpose::kernel::<T>(),
         inner,

@@ -1,4 +1,4 @@
-//! Functions of a float64, within 2 ulp. Those of `exp`, `log`, `trig`, `error`, `inverse`,
+//! Functions of a float64, within 2.5 ulp. Those of `exp`, `log`, `trig`, `error`, `inverse`,
 //! `bessel` and `gamma` are written
 //! without branches, as in [`super::f32x`]; the others are scalar.
 

@@ -166,7 +166,11 @@ impl<T: Compute> Plan<T> {
             plan.dims.push(Dim { n: 1, step });
         }
         let aliased = (1..=x.len()).any(|i| plan.at[i] == plan.at[0]);
-        plan.streamed = !aliased && stream::is_worth(y.numel() * plan.size[0]);
+        // What is turned goes out in whole lines in any case.
+        let bytes = y.numel() * plan.size[0];
+        plan.streamed = !aliased
+            && (stream::is_worth(bytes)
+                || (stream::is_large(bytes) && Tiling::of(&plan).is_some()));
         plan.bounce |= plan.streamed;
         plan
     }

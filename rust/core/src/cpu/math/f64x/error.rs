@@ -88,7 +88,7 @@ pub fn erf(x: f64) -> f64 {
     (if z < 0.85 { erf_small(z) } else { large }).copysign(x)
 }
 
-/// 1 - erf(x) to 2 ulp.
+/// 1 - erf(x) to 2.5 ulp.
 #[inline(always)]
 pub fn erfc(x: f64) -> f64 {
     let z = x.abs();

@@ -93,7 +93,7 @@ fn slope(q: f64) -> f64 {
     }
 }
 
-/// The inverse of erf, to 2 ulp; infinite at -1 and 1, NaN beyond.
+/// The inverse of erf, to 2.5 ulp; infinite at -1 and 1, NaN beyond.
 #[inline(always)]
 pub fn erfinv(x: f64) -> f64 {
     let y = x * slope((1.0 - x) * (1.0 + x));

@@ -138,7 +138,7 @@ fn ln_two(x: f64) -> (f64, f64) {
     fast_sum(sum, rest + e.mul_add(LN2_LOW, low))
 }
 
-/// x to the power of y, to 1 ulp.
+/// x to the power of y, to 1.2 ulp.
 #[inline(always)]
 pub fn pow(x: f64, y: f64) -> f64 {
     let a = x.abs();
