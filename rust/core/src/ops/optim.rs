@@ -168,13 +168,7 @@ crate::per_level! {
     }
 }
 
-fn chunk<S: Element, T: Math>(
-    step: &impl Step,
-    i: usize,
-    slot: &[Tensor],
-    at: usize,
-    n: usize,
-) {
+fn chunk<S: Element, T: Math>(step: &impl Step, i: usize, slot: &[Tensor], at: usize, n: usize) {
     let ptrs: Vec<Ptr<S>> = slot.iter().map(|t| Ptr(t.ptr::<S>())).collect();
     if S::DTYPE == T::DTYPE {
         // SAFETY: S and T are one type; elements `at..at + n` belong to this call alone.

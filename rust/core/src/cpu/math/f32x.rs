@@ -306,7 +306,10 @@ pub fn ndtr_half(x: f32) -> f32 {
     let m = t + MAGIC;
     let r = t - (m - MAGIC);
     let (r2, c) = (r * r, &EXP);
-    let y = r2.mul_add(r2.mul_add(c[4], r.mul_add(c[3], c[2])), r.mul_add(c[1], c[0]));
+    let y = r2.mul_add(
+        r2.mul_add(c[4], r.mul_add(c[3], c[2])),
+        r.mul_add(c[1], c[0]),
+    );
     // The low bits of the sum are what the exponent grows by: it stays normal.
     let y = f32::from_bits(y.to_bits().wrapping_add(m.to_bits() << 23));
     let y = if z <= 12.875 { y } else { 0.0 };
