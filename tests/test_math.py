@@ -283,3 +283,38 @@ def test_remainders_by_numbers_round_the_number_to_half(dtype):
         y = x.clone()
         y %= number
         assert torch.equal(y, x % by)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_atan2_within_its_bound(dtype):
+    edges = [0.0, -0.0, 1, -2, 1e-45, 3e38, -3e38, np.inf, -np.inf, np.nan]
+    e = np.array(edges, dtype)
+    y, x = (v.ravel() for v in np.meshgrid(e, e))
+    rng = np.random.default_rng(0)
+    more = rng.standard_normal((2, 20_000)) * 10.0 ** rng.integers(-5, 5, (2, 20_000))
+    y, x = (np.concatenate([a, b.astype(dtype)]) for a, b in ((y, more[0]), (x, more[1])))
+    exact = np.arctan2(y.astype(np.longdouble), x.astype(np.longdouble))
+    got = torch.atan2(torch.from_numpy(y), torch.from_numpy(x)).numpy()
+    assert ulps(got, exact) <= (0.51 if dtype == "float32" else 2)
+    number = ~np.isnan(exact)
+    assert np.array_equal(np.signbit(got[number]), np.signbit(exact[number]))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "digits", "least", "bound"), [("bfloat16", 7, -126, 0.504), ("float16", 10, -14, 0.54)]
+)
+def test_gelu_of_every_half_within_its_bound(dtype, digits, least, bound):
+    """In units in the last place, where the result is at least 2e-37."""
+    bits = np.arange(1 << 16, dtype=np.uint16).view(np.int16)
+    x = torch.from_numpy(bits).view(getattr(torch, dtype))
+    y = torch.nn.functional.gelu(x).double().numpy()
+    x = x.double().numpy()
+    exact = x * special.ndtr(x)
+    size = np.abs(exact)
+    plain = np.isfinite(x) & (size >= 2e-37)
+    unit = 2.0 ** (np.maximum(np.floor(np.log2(size[plain])), least) - digits)
+    assert (np.abs(y - exact)[plain] / unit).max() <= bound
+    rest = np.isfinite(x) & ~plain
+    assert np.abs(y - exact)[rest].max() <= 2e-37
+    assert np.isnan(y[np.isnan(x) | (x == -np.inf)]).all()
+    assert (y[x == np.inf] == np.inf).all()

@@ -51,6 +51,62 @@ def test_add_any_layouts_equal_numpy(first, second, dtype):
         assert np.array_equal((x > y).numpy(), a > b)
 
 
+IN_PLACE = {
+    "x.add_(y)": lambda a, b: a + b,
+    "x.mul_(x)": lambda a, b: a * a,
+    "x.sub_(y, alpha=2)": lambda a, b: a - a.dtype.type(2) * b,
+    "torch.sub(y, x, out=x)": lambda a, b: b - a,
+    "x.clamp_(1, 3)": lambda a, b: a.clip(1, 3),
+    "x[1:].add_(y[:-1])": lambda a, b: np.concatenate([a[:1], a[1:] + b[:-1]]),
+    "x[::2].mul_(y[::2])": lambda a, b: np.where(np.arange(len(a)) % 2, a, a * b),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("call", IN_PLACE)
+def test_in_place_calls_equal_numpy(call, dtype):
+    for n in (1, 2, 63, 64, 65, 1000, 33_001, 70_001):
+        a, b = array(n, dtype), array(n, dtype)
+        x, y = torch.from_numpy(a.copy()), torch.from_numpy(b)
+        with np.errstate(over="ignore"):
+            want = IN_PLACE[call](a, b)
+        eval(call, {"torch": torch, "x": x, "y": y})
+        # The product may be fused with the sum.
+        tolerance = {"float16": 4e-3, "float32": 4e-7}.get(dtype, 0 if "int" in dtype else 1e-15)
+        assert np.allclose(x.numpy(), want, rtol=tolerance, atol=4 * tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "int16", "uint8", "bool"])
+def test_flip_and_roll_equal_numpy(dtype):
+    for shape in [(0,), (1,), (7,), (70_001,), (3, 5), (40, 33), (5, 1, 6), (4, 0, 2), (9, 8, 17)]:
+        for a in (array(shape, dtype), array(shape[::-1], dtype).T):
+            x = torch.from_numpy(a)
+            k = a.ndim
+            for dims in [(0,), (k - 1,), tuple(range(k))]:
+                assert np.array_equal(x.flip(dims).numpy(), np.flip(a, dims))
+                for by in (1, -3, 12):
+                    want = np.roll(a, [by] * len(dims), dims)
+                    assert np.array_equal(x.roll([by] * len(dims), dims).numpy(), want)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_fmod_equals_numpy_exactly(dtype):
+    edges = [0.0, -0.0, 1, -2, 0.5, 1e-38, -1e-45, 3e38, np.inf, -np.inf, np.nan, 7e7, 8388609, 1 / 3]
+    e = np.array(edges, dtype)
+    a, b = (v.ravel() for v in np.meshgrid(e, e))
+    scale = 10.0 ** RNG.integers(-6, 6, (2, 20_000))
+    wide = (RNG.standard_normal((2, 20_000)) * scale).astype(dtype)
+    near = wide[0][:500] / np.arange(1, 501).astype(dtype)  # quotients next to integers
+    a = np.concatenate([a, wide[0], wide[0][:500]])
+    b = np.concatenate([b, wide[1], near])
+    with np.errstate(invalid="ignore"):
+        want = np.fmod(a, b)
+    got = torch.fmod(torch.from_numpy(a), torch.from_numpy(b)).numpy()
+    assert np.array_equal(got, want, equal_nan=True)
+    number = ~np.isnan(want)
+    assert np.array_equal(np.signbit(got[number]), np.signbit(want[number]))
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_contiguous_of_permuted_equals_numpy(dtype):
     a = array((5, 33, 18, 7), dtype)

@@ -329,7 +329,8 @@ pub fn fmod_near(x: f32, y: f32) -> (f32, bool) {
     let r = (-q.trunc()).mul_add(b, a);
     // Rounding may have carried the quotient to an integer, never below one.
     let r = if r < 0.0 { r + b } else { r };
-    (r.copysign(x), !(q < 4_194_304.0) | (b == f32::INFINITY))
+    let near = (q < 4_194_304.0) & (b < f32::INFINITY);
+    (r.copysign(x), !near)
 }
 
 /// 1 / sqrt(x) to 1.5 ulp.

@@ -47,8 +47,6 @@ pub fn fmod_near(x: f64, y: f64) -> (f64, bool) {
     let r = (-q.trunc()).mul_add(b, a);
     // Rounding may have carried the quotient to an integer, never below one.
     let r = if r < 0.0 { r + b } else { r };
-    (
-        r.copysign(x),
-        !(q < 2_251_799_813_685_248.0) | (b == f64::INFINITY),
-    )
+    let near = (q < 2_251_799_813_685_248.0) & (b < f64::INFINITY);
+    (r.copysign(x), !near)
 }
