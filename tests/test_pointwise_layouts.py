@@ -91,7 +91,22 @@ def test_flip_and_roll_equal_numpy(dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_fmod_equals_numpy_exactly(dtype):
-    edges = [0.0, -0.0, 1, -2, 0.5, 1e-38, -1e-45, 3e38, np.inf, -np.inf, np.nan, 7e7, 8388609, 1 / 3]
+    edges = [
+        0.0,
+        -0.0,
+        1,
+        -2,
+        0.5,
+        1e-38,
+        -1e-45,
+        3e38,
+        np.inf,
+        -np.inf,
+        np.nan,
+        7e7,
+        8388609,
+        1 / 3,
+    ]
     e = np.array(edges, dtype)
     a, b = (v.ravel() for v in np.meshgrid(e, e))
     scale = 10.0 ** RNG.integers(-6, 6, (2, 20_000))
