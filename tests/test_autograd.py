@@ -806,6 +806,19 @@ def test_products_are_added_to_gradients(shape: tuple[int, ...]) -> None:
         close(grad.detach(), alone)
 
 
+def test_products_of_batches_are_added_to_gradients() -> None:
+    x = torch.randn(3, 4, 5, dtype=torch.float64)
+    v, a = torch.randn(5, dtype=torch.float64), torch.randn(4, 5, dtype=torch.float64)
+    for shape in [(3, 5, 2), (1, 5, 2), (2, 1, 5, 2), (5,)]:
+        w = torch.randn(*shape, dtype=torch.float64, requires_grad=True)
+        alone = torch.zeros_like(w)
+        for _ in range(3):
+            loss = (x @ w).square().sum() + (a @ w).sum() + (v @ w).sum()
+            alone += grad(loss, w, retain_graph=True)[0]
+            loss.backward()
+        close(w.grad, alone)
+
+
 def test_gradients_that_others_hold_are_added_to_in_place() -> None:
     x, w = torch.randn(3, 4), torch.randn(4, 2, requires_grad=True)
     (x @ w).sum().backward()

@@ -86,8 +86,7 @@ fn by_columns(t: &Tensor) -> bool {
 }
 
 impl MatMul {
-    /// Adds the product of matrices to `to` if it has that shape and its own memory; returns
-    /// whether.
+    /// Adds the product to `to` if it has that shape and its own memory; returns whether.
     fn add_to(&self, to: &Tensor, x: &Tensor, y: &Tensor) -> Result<bool> {
         if to.device() != Device::Cpu
             || to.shares_storage(x)
@@ -200,7 +199,7 @@ impl Derivative for MatMul {
         } else {
             g.reshape_to(&shape)?
         };
-        // Products of matrices for a leaf that has a gradient are added to it.
+        // The product for a leaf that has a gradient is added to it.
         let product = |i: usize, x: &Tensor, tx: bool, y: &Tensor, ty: bool, rank: usize| {
             let sum = rank <= 2 && (x.ndim() > 2 || y.ndim() > 2);
             let name = if sum || x.ndim().max(y.ndim()) > 2 {
@@ -216,7 +215,7 @@ impl Derivative for MatMul {
                 ..MatMul::new(name)
             };
             let turned = self.columns[i - ia];
-            if rank == 2 && !turned && cx.add_to_leaf(i, |grad| op.add_to(grad, x, y))? {
+            if !turned && cx.add_to_leaf(i, |grad| op.add_to(grad, x, y))? {
                 return Ok(None);
             }
             dispatch::call1(op, &[x, y]).map(Some)
