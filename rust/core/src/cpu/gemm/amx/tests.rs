@@ -151,9 +151,9 @@ fn model_rounds_and_flushes_as_specified() {
 
 #[test]
 fn engines_agree_with_plain_sums() {
-    /// Sums in float64, without tiles.
-    struct Plain(Model, [[f64; SIDE]; SIDE]);
-    impl Engine for Plain {
+    /// Sums in float64, without tiles; or the columns of B exchanged.
+    struct Plain<const WRONG: bool>(Model, [[f64; SIDE]; SIDE]);
+    impl<const WRONG: bool> Engine for Plain<WRONG> {
         fn new() -> Self {
             Plain(Model::default(), [[0.0; SIDE]; SIDE])
         }
@@ -180,7 +180,7 @@ fn engines_agree_with_plain_sums() {
                 for j in 0..SIDE {
                     for q in 0..SIDE {
                         let x = self.0.a[i / 16][i % 16][q];
-                        let y = self.0.b[j / 16][q / 2][j % 16 * 2 + q % 2];
+                        let y = self.0.b[j / 16 ^ WRONG as usize][q / 2][j % 16 * 2 + q % 2];
                         self.1[i][j] += wide(x) * wide(y);
                     }
                 }
@@ -194,7 +194,7 @@ fn engines_agree_with_plain_sums() {
         }
     }
     // SAFETY: neither needs instructions.
-    assert!(unsafe { agree::<Plain, Model>() });
+    assert!(unsafe { agree::<Plain<false>, Model>() && !agree::<Plain<true>, Model>() });
 }
 
 #[test]
