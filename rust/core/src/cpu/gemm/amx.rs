@@ -8,6 +8,8 @@
 //! are so large or so small that a sum could overflow, or a term or sum be denormal, is multiplied
 //! by the other kernels ([`Bounds`]).
 
+mod tiles;
+
 use super::drive::{blocked, vectors, Grid, Native, Side, Way};
 use super::kernel::{finish, Tile};
 use super::pack::From;
@@ -16,12 +18,12 @@ use super::{GemmElem, Mat, Problem, TERMS};
 use crate::cpu::{level, Level};
 use crate::per_level;
 use half::bf16;
-use std::arch::asm;
 use std::arch::x86_64::{__m256, __m512};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::OnceLock;
+use tiles::{available, sum, Engine, Machine, Model, PRODUCTS};
 
 /// What float32 operands are multiplied by, so that small numbers keep all of their terms.
 const SCALE: f32 = (1u32 << 24) as f32;
@@ -29,237 +31,6 @@ const SCALE: f32 = (1u32 << 24) as f32;
 const SIDE: usize = 32;
 /// Numbers in the tiles of one operand: two of 16 rows of 64 bytes.
 const PAIR: usize = SIDE * SIDE;
-
-/// The products of terms of A and B for each number of terms, the smallest first.
-const PRODUCTS: [&[(usize, usize)]; 3] = [
-    &[(0, 0)],
-    &[(0, 1), (0, 0), (1, 0)],
-    &[(0, 2), (1, 1), (2, 0), (1, 0), (0, 0), (0, 1)],
-];
-
-/// Eight tiles of 16 rows of 64 bytes: two by two of C, two of A and two of B.
-trait Engine {
-    fn new() -> Self;
-    /// Makes the thread's tiles ready.
-    // SAFETY: the instructions are there.
-    unsafe fn begin();
-    /// Gives the thread's tiles back.
-    // SAFETY: as for `begin`.
-    unsafe fn end();
-    /// Sets C to zero.
-    // SAFETY: as for `begin`, which came first on this thread.
-    unsafe fn zero(&mut self);
-    /// Loads 32 rows of 32 elements of depth.
-    // SAFETY: as for `zero`; `p` holds [`PAIR`] numbers.
-    unsafe fn load_a(&mut self, p: *const u16);
-    /// Loads 16 pairs of depth of the first 16 columns, then of the others.
-    // SAFETY: as for `load_a`.
-    unsafe fn load_b(&mut self, p: *const u16);
-    /// C += A B.
-    // SAFETY: as for `zero`.
-    unsafe fn dot(&mut self);
-    /// Stores 32 rows of 32 columns of C.
-    // SAFETY: as for `zero`; `c` has room.
-    unsafe fn store(&self, c: *mut f32);
-}
-
-/// The instructions. Compilers never use tile registers of their own accord, so what one block of
-/// assembly leaves there is what the next one finds.
-struct Machine;
-
-/// Palette 1, and for each tile 16 rows of 64 bytes.
-#[repr(C, align(64))]
-struct Config([u8; 64]);
-static CONFIG: Config = {
-    let mut c = [0; 64];
-    c[0] = 1;
-    let mut i = 0;
-    while i < 8 {
-        c[16 + 2 * i] = 64;
-        c[48 + i] = 16;
-        i += 1;
-    }
-    Config(c)
-};
-
-impl Engine for Machine {
-    fn new() -> Self {
-        Machine
-    }
-    // SAFETY: as the trait says.
-    #[inline(always)]
-    unsafe fn begin() {
-        asm!("ldtilecfg [{}]", in(reg) &CONFIG, options(nostack, preserves_flags));
-    }
-    // SAFETY: as the trait says.
-    #[inline(always)]
-    unsafe fn end() {
-        asm!("tilerelease", options(nostack, preserves_flags));
-    }
-    // SAFETY: as the trait says.
-    #[inline(always)]
-    unsafe fn zero(&mut self) {
-        asm!(
-            "tilezero tmm0",
-            "tilezero tmm1",
-            "tilezero tmm2",
-            "tilezero tmm3",
-            options(nostack, preserves_flags)
-        );
-    }
-    // SAFETY: as the trait says.
-    #[inline(always)]
-    unsafe fn load_a(&mut self, p: *const u16) {
-        asm!(
-            "tileloadd tmm4, [{p} + {step}*1]",
-            "tileloadd tmm5, [{p} + {step}*1 + 1024]",
-            p = in(reg) p,
-            step = in(reg) 64usize,
-            options(nostack, preserves_flags)
-        );
-    }
-    // SAFETY: as the trait says.
-    #[inline(always)]
-    unsafe fn load_b(&mut self, p: *const u16) {
-        asm!(
-            "tileloadd tmm6, [{p} + {step}*1]",
-            "tileloadd tmm7, [{p} + {step}*1 + 1024]",
-            p = in(reg) p,
-            step = in(reg) 64usize,
-            options(nostack, preserves_flags)
-        );
-    }
-    // SAFETY: as the trait says.
-    #[inline(always)]
-    unsafe fn dot(&mut self) {
-        asm!(
-            "tdpbf16ps tmm0, tmm4, tmm6",
-            "tdpbf16ps tmm1, tmm4, tmm7",
-            "tdpbf16ps tmm2, tmm5, tmm6",
-            "tdpbf16ps tmm3, tmm5, tmm7",
-            options(nostack, preserves_flags)
-        );
-    }
-    // SAFETY: as the trait says.
-    #[inline(always)]
-    unsafe fn store(&self, c: *mut f32) {
-        asm!(
-            "tilestored [{c} + {step}*1], tmm0",
-            "tilestored [{c} + {step}*1 + 64], tmm1",
-            "tilestored [{c} + {step}*1 + 2048], tmm2",
-            "tilestored [{c} + {step}*1 + 2112], tmm3",
-            c = in(reg) c,
-            step = in(reg) 4 * SIDE,
-            options(nostack, preserves_flags)
-        );
-    }
-}
-
-/// The same in software, as the instructions are specified, for tests.
-#[derive(Default)]
-struct Model {
-    c: [[[f32; 16]; 16]; 4],
-    a: [[[u16; 32]; 16]; 2],
-    b: [[[u16; 32]; 16]; 2],
-}
-
-/// A denormal number counts as zero.
-#[inline(always)]
-fn flushed(x: f32) -> f32 {
-    if x.abs() < f32::MIN_POSITIVE {
-        0f32.copysign(x)
-    } else {
-        x
-    }
-}
-
-per_level! {
-    /// What `tdpbf16ps` does to a tile: even and odd depths are summed apart, by fused
-    /// multiplications and additions, and then added to C.
-    fn tdpbf16ps[](c: &mut [[f32; 16]; 16], a: &[[u16; 32]; 16], b: &[[u16; 32]; 16]) {
-        let wide = |x: u16| flushed(f32::from_bits((x as u32) << 16));
-        for m in 0..16 {
-            let mut sums = [[0f32; 16]; 2];
-            for q in 0..16 {
-                for i in 0..2 {
-                    let x = wide(a[m][2 * q + i]);
-                    for j in 0..16 {
-                        sums[i][j] = flushed(x.mul_add(wide(b[q][2 * j + i]), sums[i][j]));
-                    }
-                }
-            }
-            for j in 0..16 {
-                c[m][j] = flushed(flushed(c[m][j]) + flushed(sums[0][j] + sums[1][j]));
-            }
-        }
-    }
-}
-
-impl Engine for Model {
-    fn new() -> Self {
-        Model::default()
-    }
-    // SAFETY: as the trait says.
-    unsafe fn begin() {}
-    // SAFETY: as the trait says.
-    unsafe fn end() {}
-    // SAFETY: as the trait says.
-    unsafe fn zero(&mut self) {
-        self.c = Default::default();
-    }
-    // SAFETY: as the trait says.
-    unsafe fn load_a(&mut self, p: *const u16) {
-        self.a = p.cast::<[[[u16; 32]; 16]; 2]>().read_unaligned();
-    }
-    // SAFETY: as the trait says.
-    unsafe fn load_b(&mut self, p: *const u16) {
-        self.b = p.cast::<[[[u16; 32]; 16]; 2]>().read_unaligned();
-    }
-    // SAFETY: as the trait says.
-    unsafe fn dot(&mut self) {
-        for (i, c) in self.c.iter_mut().enumerate() {
-            tdpbf16ps(c, &self.a[i / 2], &self.b[i % 2]);
-        }
-    }
-    // SAFETY: as the trait says.
-    unsafe fn store(&self, c: *mut f32) {
-        for (i, tile) in self.c.iter().enumerate() {
-            for (j, row) in tile.iter().enumerate() {
-                let at = (i / 2 * 16 + j) * SIDE + i % 2 * 16;
-                c.add(at).cast::<[f32; 16]>().write_unaligned(*row);
-            }
-        }
-    }
-}
-
-/// C = A B for 32 rows and columns, over `k` packed blocks of depth.
-// SAFETY: as for [`Engine`]; `a` and `b` hold `k` blocks of `terms` pairs of tiles.
-#[inline(always)]
-unsafe fn sum<G: Engine>(
-    tiles: &mut G,
-    terms: usize,
-    k: usize,
-    a: *const u16,
-    b: *const u16,
-    c: *mut f32,
-) {
-    tiles.zero();
-    for q in 0..k {
-        let at = q * terms * PAIR;
-        let mut held = (usize::MAX, usize::MAX);
-        for &(i, j) in PRODUCTS[terms - 1] {
-            if i != held.0 {
-                tiles.load_a(a.add(at + i * PAIR));
-            }
-            if j != held.1 {
-                tiles.load_b(b.add(at + j * PAIR));
-            }
-            held = (i, j);
-            tiles.dot();
-        }
-    }
-    tiles.store(c);
-}
 
 /// The largest and the smallest of the magnitudes that were packed, as bits; zeros do not count
 /// for the smallest, which is kept less one.
@@ -668,61 +439,6 @@ pub(super) fn multiply<T: Operand>() -> Option<unsafe fn(&Native<T>, &Problem<T>
         Kind::Machine => Some(worthwhile::<T, Machine>),
         Kind::Model => Some(worthwhile::<T, Model>),
     }
-}
-
-/// Whether the processor and the system have tiles of the size that is used here, and they sum as
-/// the model does.
-fn available() -> bool {
-    if level() < Level::Avx512 || !cfg!(target_os = "linux") {
-        return false;
-    }
-    use std::arch::x86_64::{__cpuid, __cpuid_count};
-    // AMX-BF16 and AMX-TILE; the latter's palette 1: 64 bytes of a row, 8 tiles, 16 rows.
-    let has = |leaf, sub| (__cpuid(0).eax >= leaf).then(|| __cpuid_count(leaf, sub));
-    let (Some(features), Some(palette)) = (has(7, 0), has(0x1d, 1)) else {
-        return false;
-    };
-    if features.edx >> 22 & 0b101 != 0b101
-        || (palette.ebx, palette.ecx & 0xffff) != (8 << 16 | 64, 16)
-    {
-        return false;
-    }
-    let state: u32;
-    // SAFETY: AVX-512 is there, so the register of states that the system keeps can be read.
-    unsafe { asm!("xgetbv", in("ecx") 0, out("eax") state, out("edx") _, options(nomem, nostack)) };
-    // ARCH_REQ_XCOMP_PERM for the tiles' data, for all threads of the process.
-    // SAFETY: the call takes two numbers.
-    #[cfg(target_os = "linux")]
-    let permitted = || unsafe { libc::syscall(libc::SYS_arch_prctl, 0x1023, 18) == 0 };
-    #[cfg(not(target_os = "linux"))]
-    let permitted = || false;
-    // SAFETY: the processor has the instructions, and the system keeps their state.
-    state >> 17 & 3 == 3 && permitted() && unsafe { agree::<Machine, Model>() }
-}
-
-/// Whether two engines give the same sums of small whole numbers, which are exact in any order.
-// SAFETY: the engines' instructions are there.
-unsafe fn agree<G: Engine, H: Engine>() -> bool {
-    const K: usize = 2;
-    let mut seed = 1u32;
-    let mut numbers = || -> Vec<u16> {
-        let next = |_| {
-            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            bf16::from_f32((seed >> 28) as f32 - 8.0).to_bits()
-        };
-        (0..3 * K * PAIR).map(next).collect()
-    };
-    let (a, b) = (numbers(), numbers());
-    let mut c = [[0f32; PAIR]; 2];
-    (1..=3).all(|terms| {
-        G::begin();
-        let to = c[0].as_mut_ptr();
-        sum(&mut G::new(), terms, K, a.as_ptr(), b.as_ptr(), to);
-        G::end();
-        let to = c[1].as_mut_ptr();
-        sum(&mut H::new(), terms, K, a.as_ptr(), b.as_ptr(), to);
-        c[0] == c[1]
-    })
 }
 
 #[cfg(test)]

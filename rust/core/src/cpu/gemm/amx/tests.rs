@@ -1,5 +1,6 @@
 //! The tiles' arithmetic is a model here; packing, blocks, bounds and results are the real ones.
 
+use super::tiles::{agree, tdpbf16ps};
 use super::*;
 
 /// The largest error of PyTorch's products of 1024 terms, and of 70 terms summed in order, as
@@ -180,7 +181,7 @@ fn engines_agree_with_plain_sums() {
                 for j in 0..SIDE {
                     for q in 0..SIDE {
                         let x = self.0.a[i / 16][i % 16][q];
-                        let y = self.0.b[j / 16 ^ WRONG as usize][q / 2][j % 16 * 2 + q % 2];
+                        let y = self.0.b[(j / 16) ^ WRONG as usize][q / 2][j % 16 * 2 + q % 2];
                         self.1[i][j] += wide(x) * wide(y);
                     }
                 }
