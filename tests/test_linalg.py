@@ -6,7 +6,7 @@ import pytest
 import pytensorlib as torch
 
 L = torch.linalg
-SIZES = [1, 3, 16, 17, 18, 40]
+SIZES = [1, 3, 8, 9, 16, 17, 32, 33, 40]
 DTYPES = [np.float32, np.float64]
 
 

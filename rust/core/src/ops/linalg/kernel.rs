@@ -5,6 +5,7 @@
 //! does as well, as for determinants and systems of equations, it saves a copy.
 
 use super::plain::{self, SMALL};
+use super::small;
 use super::Kind;
 use crate::cpu::elements::Compute;
 use crate::cpu::pool::parallel_for;
@@ -125,6 +126,8 @@ struct Lu<T> {
     x: Vec<T>,
     n: usize,
     blocked: bool,
+    /// Whether it is of A, not of the transpose.
+    direct: bool,
     /// The row that was exchanged with each.
     pivots: Vec<usize>,
     /// The permutation that they make, and its inverse.
@@ -138,8 +141,9 @@ impl<T: Number> Lu<T> {
         let mut out = Lu {
             x: Vec::with_capacity(m * n),
             n,
-            blocked: pivot && m.min(n) > SMALL,
-            pivots: Vec::new(),
+            direct: by_rows,
+            blocked: pivot && m.min(n) > SMALL && m.max(n) > small::MOST,
+            pivots: Vec::with_capacity(m.min(n)),
             perm: Vec::new(),
             inverse: Vec::new(),
         };
@@ -179,6 +183,11 @@ impl<T: Number> Lu<T> {
         out
     }
 
+    /// Of a square matrix or, where that saves a copy, of its transpose.
+    fn square(a: &[T], n: usize, room: &mut Room) -> Self {
+        Lu::new(a, n, n, n <= small::MOST, true, room)
+    }
+
     fn at(&self, m: usize, i: usize, j: usize) -> T {
         self.x[if self.blocked {
             j * m + i
@@ -201,9 +210,19 @@ impl<T: Number> Lu<T> {
             .count()
     }
 
-    /// Overwrites the rows of `b` with the solution of A' X = B, A square.
-    fn solve_transposed(&self, b: &mut [T], k: usize, room: &mut Room) {
+    /// Overwrites the rows of `b` with the solution of A X = B, A square.
+    fn solve(&self, b: &mut [T], k: usize, room: &mut Room) {
         let n = self.n;
+        if self.direct {
+            for (i, &p) in self.pivots.iter().enumerate().filter(|&(i, &p)| p != i) {
+                for j in 0..k {
+                    b.swap(i * k + j, p * k + j);
+                }
+            }
+            plain::triangular(&self.x, n, b, k, false, true);
+            plain::triangular(&self.x, n, b, k, true, false);
+            return;
+        }
         if self.blocked {
             let stack = room.get(solve::solve_transpose_in_place_scratch::<usize, T>(
                 n, k, SEQ,
@@ -245,7 +264,7 @@ fn identity<T: Number>(x: &mut [T], n: usize) {
 /// Overwrites B with the solution of T X = B for a triangle of A.
 fn triangular<T: Number>(a: &[T], n: usize, b: &mut [T], k: usize, upper: bool, unit: bool) {
     let sound = |i: usize| a[i * n + i].abs() >= T::TINY;
-    if n <= SMALL || !(unit || (0..n).all(sound)) {
+    if n <= SMALL || n.max(k) <= small::MOST || !(unit || (0..n).all(sound)) {
         return plain::triangular(a, n, b, k, upper, unit);
     }
     let a = MatRef::from_row_major_slice(a, n, n);
@@ -259,7 +278,7 @@ fn triangular<T: Number>(a: &[T], n: usize, b: &mut [T], k: usize, upper: bool, 
 }
 
 fn cholesky<T: Number>(a: &[T], n: usize, l: &mut [T], room: &mut Room) -> i32 {
-    if n > SMALL {
+    if n > small::MOST {
         // Rows of the lower triangle become columns.
         let mut x = vec![T::default(); n * n];
         transpose(a, n, n, &mut x);
@@ -349,6 +368,10 @@ fn qr<T: Number>(
     let k = m.min(n);
     let height = if full { m } else { k };
     r.fill(T::default());
+    if k > 0 && m.max(n) <= small::MOST {
+        // SAFETY: small enough.
+        return unsafe { small::qr(a, (m, n), q, r, height) };
+    }
     if k > SMALL {
         let mut x = vec![T::default(); m * n];
         transpose(a, m, n, &mut x);
@@ -403,10 +426,7 @@ fn cofactors<T: Number>(a: &[T], n: usize, y: &mut [T], room: &mut Room) -> bool
     if !svd(a, (n, n), &mut s, Some((&mut u, &mut vh)), true, room) {
         return false;
     }
-    let mut det = |x: &[T]| {
-        let f = Lu::new(x, n, n, false, true, room);
-        determinant(&f)
-    };
+    let mut det = |x: &[T]| determinant(&Lu::square(x, n, room));
     let sign = det(&u) * det(&vh);
     y.fill(T::default());
     for k in 0..n {
@@ -466,7 +486,7 @@ fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room) -> bool {
     match kind {
         Kind::Cholesky => info[0] = cholesky(c.a, n, y, room),
         Kind::Inverse => {
-            let f = Lu::new(c.a, n, n, false, true, room);
+            let f = Lu::square(c.a, n, room);
             info[0] = f.info(n);
             if f.blocked {
                 let stack = room.get(inverse::inverse_scratch::<usize, T>(n, SEQ));
@@ -477,19 +497,19 @@ fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room) -> bool {
             } else {
                 identity(y, n);
                 if info[0] == 0 {
-                    f.solve_transposed(y, n, room);
+                    f.solve(y, n, room);
                 }
             }
         }
         Kind::Solve => {
-            let f = Lu::new(c.a, n, n, false, true, room);
+            let f = Lu::square(c.a, n, room);
             info[0] = f.info(n);
             y.copy_from_slice(c.b);
-            f.solve_transposed(y, c.b.len() / n.max(1), room);
+            f.solve(y, c.b.len() / n.max(1), room);
         }
-        Kind::Det => y[0] = determinant(&Lu::new(c.a, n, n, false, true, room)),
+        Kind::Det => y[0] = determinant(&Lu::square(c.a, n, room)),
         Kind::Slogdet => {
-            let (sign, log) = sign_and_log(&Lu::new(c.a, n, n, false, true, room));
+            let (sign, log) = sign_and_log(&Lu::square(c.a, n, room));
             (y[0], y1[0]) = (T::of_f64(sign), T::of_f64(log));
         }
         Kind::Cofactors => return cofactors(c.a, n, y, room),

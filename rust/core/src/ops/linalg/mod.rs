@@ -3,6 +3,7 @@
 mod gradient;
 mod kernel;
 mod plain;
+mod small;
 mod solvers;
 
 pub use solvers::*;

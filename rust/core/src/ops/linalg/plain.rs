@@ -2,6 +2,7 @@
 //! those with zeros, NaN or infinities where blocks would not tell which pivot failed.
 
 use super::kernel::Number;
+use super::small;
 
 /// The size up to which plain loops are quicker.
 pub const SMALL: usize = 16;
@@ -29,6 +30,10 @@ fn swap_rows<T: Copy>(x: &mut [T], n: usize, i: usize, k: usize) {
 /// above it, and in `pivots` the row that was exchanged with each.
 pub fn lu<T: Number>(x: &mut [T], m: usize, n: usize, pivot: bool, pivots: &mut Vec<usize>) {
     pivots.clear();
+    if m.min(n) > 0 && m.max(n) <= small::MOST {
+        // SAFETY: small enough.
+        return unsafe { small::lu(x, m, n, pivot, pivots) };
+    }
     for j in 0..m.min(n) {
         let mut p = j;
         if pivot {
@@ -57,6 +62,10 @@ pub fn lu<T: Number>(x: &mut [T], m: usize, n: usize, pivot: bool, pivots: &mut 
 /// Overwrites the `k` columns of B with the solution of T X = B for a triangle of A, whose
 /// diagonal is taken as ones where `unit`.
 pub fn triangular<T: Number>(a: &[T], n: usize, b: &mut [T], k: usize, upper: bool, unit: bool) {
+    if k > 0 && n.max(k) <= small::MOST {
+        // SAFETY: small enough.
+        return unsafe { small::triangular(a, n, b, k, upper, unit) };
+    }
     for s in 0..n {
         let i = if upper { n - 1 - s } else { s };
         if !unit {
@@ -74,6 +83,10 @@ pub fn triangular<T: Number>(a: &[T], n: usize, b: &mut [T], k: usize, upper: bo
 /// Writes the lower Cholesky factor to `l`, zeros at first; gives the order of the first leading
 /// minor that is not positive, or 0.
 pub fn cholesky<T: Number>(a: &[T], n: usize, l: &mut [T]) -> i32 {
+    if n > 0 && n <= small::MOST {
+        // SAFETY: small enough.
+        return unsafe { small::cholesky(a, n, l) };
+    }
     for j in 0..n {
         for i in j..n {
             let mut v = a[i * n + j];
@@ -93,28 +106,55 @@ pub fn cholesky<T: Number>(a: &[T], n: usize, l: &mut [T]) -> i32 {
     0
 }
 
+/// Makes of a column the reflector that leaves only its first element, not zero: that element
+/// and the factor of the reflector. `None` where there is nothing to reflect.
+#[inline(always)]
+pub fn reflector<T: Number>(x: &mut [T]) -> Option<(T, T)> {
+    let alpha = x[0].to_f64();
+    let tail = x[1..]
+        .iter()
+        .fold(0.0f64, |s, v| s + v.to_f64() * v.to_f64());
+    let all = tail + alpha * alpha;
+    // Squares may leave the range of numbers.
+    let norm = if tail > 1e-280 && all < 1e300 {
+        all.sqrt()
+    } else {
+        let tail = x[1..].iter().fold(0.0f64, |s, v| s.hypot(v.to_f64()));
+        if tail == 0.0 {
+            return None;
+        }
+        alpha.hypot(tail)
+    };
+    let norm = T::of_f64(norm);
+    let beta = if alpha.is_sign_negative() {
+        norm
+    } else {
+        -norm
+    };
+    let tau = (beta - x[0]) / beta;
+    let scale = T::of_f64(1.0) / (x[0] - beta);
+    for v in &mut x[1..] {
+        *v = *v * scale;
+    }
+    Some((beta, tau))
+}
+
 /// Householder reflections of `m` rows of `n` in place, as LAPACK's: R on and above the
 /// diagonal, reflectors below, and their factors.
 pub fn householder<T: Number>(x: &mut [T], m: usize, n: usize) -> Vec<T> {
-    let (zero, one) = (T::default(), T::of_f64(1.0));
+    let zero = T::default();
     let mut tau = vec![zero; m.min(n)];
     let mut dots = vec![zero; n];
+    let mut column = Vec::with_capacity(m);
     for j in 0..m.min(n) {
-        let alpha = x[j * n + j];
-        let tail = (j + 1..m).fold(0.0f64, |s, i| s.hypot(x[i * n + j].to_f64()));
-        if tail == 0.0 {
+        column.clear();
+        column.extend((j..m).map(|i| x[i * n + j]));
+        let Some((beta, t)) = reflector(&mut column) else {
             continue;
-        }
-        let norm = T::of_f64(alpha.to_f64().hypot(tail));
-        let beta = if alpha.to_f64().is_sign_negative() {
-            norm
-        } else {
-            -norm
         };
-        tau[j] = (beta - alpha) / beta;
-        let scale = one / (alpha - beta);
-        for i in j + 1..m {
-            x[i * n + j] = x[i * n + j] * scale;
+        tau[j] = t;
+        for (i, &v) in (j..m).zip(&column) {
+            x[i * n + j] = v;
         }
         x[j * n + j] = beta;
         reflect(x, m, n, j, tau[j], j + 1, None, &mut dots);
