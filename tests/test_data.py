@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import collections
+import os
+import random
 
 import numpy as np
 import pytest
@@ -196,3 +198,167 @@ def test_collate_each_kind_of_sample():
 def test_loader_contradicting_options_raise(kwargs, text):
     with pytest.raises(ValueError, match=text):
         DataLoader(Squares(), **kwargs)
+
+
+class Reporting(Dataset):
+    """What a worker's random numbers and number are, for six indices."""
+
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, i):
+        return i, get_worker_info().id, random.random(), torch.rand(1).item(), np.random.rand()
+
+
+class Failing(Dataset):
+    def __init__(self, error):
+        self.error = error
+
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, i):
+        if i == 3:
+            raise self.error
+        return i
+
+
+class Split(IterableDataset):
+    def __init__(self, n, bad=None):
+        self.n, self.bad = n, bad
+
+    def __iter__(self):
+        info = get_worker_info()
+        for i in range(info.id, self.n, info.num_workers):
+            if i == self.bad:
+                raise ValueError(f"bad {i}")
+            yield i
+
+
+class TwoArguments(Exception):
+    def __init__(self, a, b):
+        super().__init__(a, b)
+
+
+def drawn(**options):
+    torch.manual_seed(0)
+    loader = DataLoader(Reporting(), 2, num_workers=2, collate_fn=list, **options)
+    return [[row for batch in loader for row in batch] for _ in range(2)]
+
+
+def test_workers_seeds_are_pytorchs():
+    first, second = drawn()
+    assert [row[1] for row in first] == [0, 0, 1, 1, 0, 0]
+    # Recorded from PyTorch 2.13 after manual_seed(0).
+    for row, want in zip(
+        first,
+        [
+            (0.21315340548154382, 0.7821398973464966, 0.8371640508861415),
+            (0.2764485855185723, 0.053598999977111816, 0.38757835109739946),
+            (0.7733861492043289, 0.6938178539276123, 0.6702704958690073),
+            (0.1634220007200502, 0.29795897006988525, 0.07589687641367027),
+        ],
+        strict=False,
+    ):
+        assert row[2:] == want
+    assert first == drawn()[0]
+    assert first != second
+    # Workers that stay go on drawing; they are not seeded again.
+    stay = drawn(persistent_workers=True)
+    assert stay[0] == first
+    assert stay[1] != second
+    assert not {r[2] for r in stay[1]} & {r[2] for r in stay[0]}
+
+
+def test_generator_gives_pytorchs_order_in_every_pass():
+    for workers in (0, 2):
+        generator = torch.Generator().manual_seed(3)
+        loader = DataLoader(range(10), 3, True, generator=generator, num_workers=workers)
+        passes = [[i for batch in loader for i in batch.tolist()] for _ in range(2)]
+        assert passes[0] == [7, 4, 2, 9, 1, 5, 0, 8, 6, 3]
+        assert passes[1] == [1, 2, 0, 5, 9, 4, 8, 3, 6, 7]
+
+
+@pytest.mark.parametrize("stay", [False, True])
+@pytest.mark.parametrize(
+    ("dataset", "want"),
+    [(Failing(ValueError("x")), [0, 1, 2, None, 4, 5]), (Split(7, 4), [0, 1, 2, 3, None, 5])],
+)
+def test_loading_goes_on_after_an_error(dataset, want, stay):
+    batches = iter(DataLoader(dataset, 1, num_workers=2, persistent_workers=stay))
+    got = []
+    for _ in want:
+        try:
+            got.append(next(batches).item())
+        except ValueError as e:
+            assert "in DataLoader worker process" in str(e)
+            assert "Original Traceback" in str(e)
+            got.append(None)
+    assert got == want
+    with pytest.raises(StopIteration):
+        next(batches)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "text"),
+    [
+        (KeyError("k"), KeyError, "^Caught KeyError in DataLoader worker process 1"),
+        (TwoArguments(1, 2), RuntimeError, "Caught TwoArguments in DataLoader worker process 1"),
+        (AssertionError(), AssertionError, "Caught AssertionError"),
+    ],
+)
+def test_errors_of_workers_keep_their_kind(error, kind, text):
+    with pytest.raises(kind, match=text):
+        list(DataLoader(Failing(error), 1, num_workers=2))
+
+
+def fail_to_start(number):
+    raise RuntimeError(f"no {number}")
+
+
+def test_worker_that_fails_to_start_raises():
+    with pytest.raises(RuntimeError, match="no 0"):
+        list(DataLoader(range(4), num_workers=2, worker_init_fn=fail_to_start))
+
+
+class Dying(Failing):
+    def __getitem__(self, i):
+        if i == 2:
+            os._exit(3)
+        return i
+
+
+def test_worker_that_dies_raises():
+    with pytest.raises(RuntimeError, match="exited unexpectedly"):
+        list(DataLoader(Dying(None), 1, num_workers=2))
+
+
+def test_breaking_out_and_beginning_again():
+    for stay in (False, True):
+        loader = DataLoader(range(20), 2, num_workers=2, persistent_workers=stay)
+        for _ in range(3):
+            for batch in loader:
+                assert batch.tolist() == [0, 1]
+                break
+        assert [i for batch in loader for i in batch.tolist()] == list(range(20))
+    both = DataLoader(range(4), num_workers=2)
+    assert all(torch.equal(a, b) for a, b in zip(both, both, strict=True))
+
+
+def test_iterable_without_batches_from_workers():
+    got = [DataLoader(Split(5), None, num_workers=2, persistent_workers=True)] * 2
+    assert [list(loader) for loader in got] == [[0, 1, 2, 3, 4]] * 2
+    unordered = DataLoader(range(9), 2, num_workers=2, in_order=False)
+    assert sorted(i for batch in unordered for i in batch.tolist()) == list(range(9))
+
+
+def test_options_are_fixed_and_checked():
+    loader = DataLoader(range(4), 2)
+    with pytest.raises(ValueError, match="batch_size attribute should not be set"):
+        loader.batch_size = 3
+    with pytest.raises(ValueError, match="valid start method"):
+        DataLoader(range(4), num_workers=2, multiprocessing_context="bad")
+    with pytest.raises(TypeError, match="valid context object"):
+        DataLoader(range(4), num_workers=2, multiprocessing_context=3)
+    with pytest.warns(UserWarning, match="will create 5000 worker"):
+        DataLoader(range(4), num_workers=5000)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator
+from multiprocessing.context import BaseContext
 from typing import Any, Generic, TypeVar
 
 from .collate import default_collate, default_convert
@@ -13,6 +17,15 @@ from .worker import WorkerPool
 __all__ = ["DataLoader"]
 
 T_co = TypeVar("T_co", covariant=True)
+
+FIXED = {
+    "batch_size",
+    "batch_sampler",
+    "sampler",
+    "drop_last",
+    "dataset",
+    "persistent_workers",
+}
 
 
 class _Endless:
@@ -87,10 +100,10 @@ class DataLoader(Generic[T_co]):
         if num_workers < 0:
             raise ValueError(
                 "num_workers option should be non-negative; use num_workers=0 to disable "
-                f"multiprocessing. Got {num_workers}"
+                "multiprocessing."
             )
         if timeout < 0:
-            raise ValueError(f"timeout option should be non-negative, got {timeout}")
+            raise ValueError("timeout option should be non-negative")
         if num_workers == 0:
             for what, given in (
                 ("prefetch_factor", prefetch_factor is not None),
@@ -100,7 +113,20 @@ class DataLoader(Generic[T_co]):
                 if given:
                     raise ValueError(f"{what} option needs num_workers > 0, got num_workers=0")
         if prefetch_factor is not None and prefetch_factor < 0:
-            raise ValueError(f"prefetch_factor option should be non-negative: {prefetch_factor}")
+            raise ValueError("prefetch_factor option should be non-negative")
+        if isinstance(multiprocessing_context, str):
+            methods = multiprocessing.get_all_start_methods()
+            if multiprocessing_context not in methods:
+                raise ValueError(
+                    "multiprocessing_context option should specify a valid start method in "
+                    f"{methods!r}, but got {multiprocessing_context=}"
+                )
+        elif not isinstance(multiprocessing_context, BaseContext | None):
+            raise TypeError(
+                "multiprocessing_context option should be a valid context object or a string "
+                f"specifying the start method, but got {multiprocessing_context=}"
+            )
+        _warn_of_many(num_workers)
         self.iterable = isinstance(dataset, IterableDataset)
         if self.iterable:
             if shuffle:
@@ -144,7 +170,9 @@ class DataLoader(Generic[T_co]):
         self.batch_sampler = batch_sampler
         self.generator = generator
         self.num_workers = num_workers
-        self.prefetch_factor = prefetch_factor or (2 if num_workers else None)
+        if prefetch_factor is None and num_workers:
+            prefetch_factor = 2
+        self.prefetch_factor = prefetch_factor
         self.pin_memory = pin_memory
         self.pin_memory_device = pin_memory_device
         self.timeout = timeout
@@ -155,6 +183,14 @@ class DataLoader(Generic[T_co]):
         batched = batch_sampler is not None
         self.collate_fn = collate_fn or (default_collate if batched else default_convert)
         self._pool: WorkerPool | None = None
+        self._made = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in FIXED and "_made" in self.__dict__:
+            raise ValueError(
+                f"{name} attribute should not be set after {type(self).__name__} is initialized"
+            )
+        super().__setattr__(name, value)
 
     def fetcher(self) -> Fetcher:
         """Return what turns indices into batches; it can be sent to a worker."""
@@ -163,9 +199,13 @@ class DataLoader(Generic[T_co]):
 
     def __iter__(self) -> Iterator[Any]:
         if self.num_workers == 0:
+            if self.timeout:
+                raise AssertionError("a timeout needs num_workers > 0")
             return _InProcess(self)
+        if not self.prefetch_factor:
+            raise AssertionError("prefetch_factor must be greater than 0 with workers")
         if self.persistent_workers and self._pool is not None:
-            self._pool.restart(random_seed(self.generator))
+            self._pool.restart()
             return self._pool
         pool = WorkerPool(self, random_seed(self.generator))
         self._pool = pool if self.persistent_workers else None
@@ -183,6 +223,19 @@ class DataLoader(Generic[T_co]):
         if self.batch_size is None:
             return n
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+
+
+def _warn_of_many(workers: int) -> None:
+    try:
+        cpus = len(os.sched_getaffinity(0))
+    except AttributeError:
+        cpus = os.cpu_count() or workers
+    if workers > cpus:
+        warnings.warn(
+            f"This DataLoader will create {workers} worker processes in total. Our suggested max "
+            f"number of worker in current system is {cpus}; more may make loading slower.",
+            stacklevel=3,
+        )
 
 
 class Fetcher:

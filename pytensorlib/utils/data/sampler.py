@@ -101,7 +101,8 @@ class RandomSampler(Sampler[int]):
                 size = (min(32, left - start),)
                 yield from pt.randint(n, size, dtype=pt.int64, generator=generator).tolist()
             return
-        while left > 0 and n > 0:
+        while left >= 0 and n > 0:
+            # Drawn even if nothing is left, so that the numbers after it are PyTorch's.
             order = pt.randperm(n, generator=generator).tolist()
             yield from order[:left]
             left -= n

@@ -41,26 +41,48 @@ def get_worker_info() -> WorkerInfo | None:
     return _info
 
 
+class _Plain(str):
+    """A text that `KeyError` does not quote."""
+
+    __repr__ = str.__str__
+
+
 class _Failure:
     """An exception of a worker, to be raised again with its traceback in the text."""
 
     def __init__(self, error: BaseException, worker: int) -> None:
         self.kind = type(error)
         text = "".join(traceback.format_exception(error))
-        self.text = f"Caught {self.kind.__name__} in DataLoader worker process {worker}.\n{text}"
+        self.text = f"Caught {self.kind.__name__} in DataLoader worker process {worker}.\nOriginal {text}"
 
     def again(self) -> BaseException:
+        if self.kind is KeyError:
+            return KeyError(_Plain(self.text))
         try:
             return self.kind(self.text)
         except TypeError:
             return RuntimeError(self.text)
 
 
-def _work(loader: Any, number: int, seed: int, tasks: Any, results: Any, parent: int) -> None:
-    """Load what `tasks` asks for until it is told to stop or the parent is gone."""
+def _begin(loader: Any, number: int, base_seed: int) -> None:
+    """Seed this worker's random numbers and tell who it is."""
     global _info
+    seed = base_seed + number
+    random.seed(seed)
+    pt.manual_seed(seed)
+    # The words that PyTorch seeds with.
+    words = np.random.SeedSequence([number, base_seed & 0xFFFFFFFF, base_seed >> 32, 0])
+    np.random.seed(words.generate_state(4))  # noqa: NPY002 - users' data sets draw from it
+    _info = WorkerInfo(number, loader.num_workers, seed, loader.dataset)
+    if loader.worker_init_fn is not None:
+        loader.worker_init_fn(number)
+
+
+def _work(loader: Any, number: int, tasks: Any, results: Any, parent: int) -> None:
+    """Load what `tasks` asks for until it is told to stop or the parent is gone."""
     pt.set_num_threads(1)
     fetch: Any = None
+    failed: bytes | None = None
     try:
         while True:
             try:
@@ -74,21 +96,23 @@ def _work(loader: Any, number: int, seed: int, tasks: Any, results: Any, parent:
             order, indices, fresh = task
             try:
                 if fresh is not None:
-                    seed = fresh + number
-                    random.seed(seed)
-                    pt.manual_seed(seed)
-                    words = np.random.SeedSequence([fresh, number]).generate_state(4)
-                    np.random.seed(words)  # noqa: NPY002 - users' data sets draw from it
-                    _info = WorkerInfo(number, loader.num_workers, seed, loader.dataset)
-                    if fetch is None and loader.worker_init_fn is not None:
-                        loader.worker_init_fn(number)
-                    fetch = loader.fetcher()
+                    try:
+                        # In another pass the random numbers go on.
+                        if fetch is None:
+                            _begin(loader, number, fresh)
+                        fetch, failed = loader.fetcher(), None
+                    except Exception as e:
+                        failed = pickle.dumps(_Failure(e, number))
+                    continue
+                if failed is not None:
+                    results.put((order, number, "error", failed))
                     continue
                 batch = pickle.dumps(fetch(indices), protocol=pickle.HIGHEST_PROTOCOL)
                 results.put((order, number, "batch", batch))
-            except StopIteration:
-                results.put((order, number, "end", b""))
             except Exception as e:
+                if isinstance(e, StopIteration) and loader.iterable:
+                    results.put((order, number, "end", b""))
+                    continue
                 results.put((order, number, "error", pickle.dumps(_Failure(e, number))))
     except KeyboardInterrupt:
         pass
@@ -112,7 +136,7 @@ class WorkerPool:
             for number, tasks in enumerate(self.tasks):
                 process = context.Process(
                     target=_work,
-                    args=(_Plan(loader), number, 0, tasks, self.results, os.getpid()),
+                    args=(_Plan(loader), number, tasks, self.results, os.getpid()),
                     daemon=True,
                 )
                 process.start()
@@ -120,19 +144,19 @@ class WorkerPool:
         except BaseException:
             self.close()
             raise
-        self.restart(base_seed)
+        self.base_seed = base_seed
+        self.restart()
 
-    def restart(self, base_seed: int) -> None:
+    def restart(self) -> None:
         """Begin another pass with the same workers."""
         self.indices = iter(self.loader.index_sampler)
-        self.base_seed = base_seed
-        self.sent, self.wanted = 0, 0
+        self.sent = 0
         self.owner: dict[int, int] = {}
         self.ready: dict[int, tuple[str, bytes]] = {}
         self.running = set(range(len(self.tasks)))
         self.turn = itertools.cycle(range(len(self.tasks)))
         for tasks in self.tasks:
-            tasks.put((-1, None, base_seed))
+            tasks.put((-1, None, self.base_seed))
         for _ in range(self.loader.prefetch_factor * len(self.tasks)):
             self._send()
 
@@ -156,26 +180,23 @@ class WorkerPool:
         return len(self.loader)
 
     def __next__(self) -> Any:
-        while self.wanted < self.sent:
-            if self.wanted not in self.ready:
+        while self.owner:
+            first = next(iter(self.owner if self.loader.in_order else self.ready), None)
+            if first not in self.ready:
                 order, number, kind, data = self._receive()
                 if order in self.owner:
                     self.ready[order] = kind, data
                 if kind == "end":
                     self.running.discard(number)
                 continue
-            kind, data = self.ready.pop(self.wanted)
-            del self.owner[self.wanted]
-            self.wanted += 1
+            kind, data = self.ready.pop(first)
+            del self.owner[first]
+            self._send()
             if kind == "end":
-                self._send()
                 continue
             value = pickle.loads(data)
             if kind == "error":
-                if not self.loader.persistent_workers:
-                    self.close()
                 raise value.again() from None
-            self._send()
             return value
         if not self.loader.persistent_workers:
             self.close()
@@ -231,6 +252,7 @@ class _Plan:
         self.batched = loader.batch_sampler is not None
         self.collate_fn = loader.collate_fn
         self.drop_last = loader.drop_last
+        self.iterable = loader.iterable
 
     def fetcher(self) -> Any:
         from .dataloader import Fetcher
