@@ -9,22 +9,21 @@ import pytensorlib as pt
 
 from ... import Tensor
 from ..._C import _nn
-from ._common import op
 
-elu_ = op(_nn, "elu_")
-hardtanh_ = op(_nn, "hardtanh_")
-leaky_relu_ = op(_nn, "leaky_relu_")
-relu_ = op(pt, "relu_")
-celu_ = op(pt, "celu_")
-selu_ = op(pt, "selu_")
-rrelu_ = op(pt, "rrelu_")
-threshold_ = op(pt, "threshold_")
-gelu = op(_nn, "gelu")
-hardshrink = op(pt, "hardshrink")
-logsigmoid = op(_nn, "log_sigmoid")
-prelu = op(pt, "prelu")
-softplus = op(_nn, "softplus")
-softshrink = op(_nn, "softshrink")
+elu_ = _nn.elu_
+hardtanh_ = _nn.hardtanh_
+leaky_relu_ = _nn.leaky_relu_
+relu_ = pt.relu_
+celu_ = pt.celu_
+selu_ = pt.selu_
+rrelu_ = pt.rrelu_
+threshold_ = pt.threshold_
+gelu = _nn.gelu
+hardshrink = pt.hardshrink
+logsigmoid = _nn.log_sigmoid
+prelu = pt.prelu
+softplus = _nn.softplus
+softshrink = _nn.softshrink
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:

@@ -11,9 +11,8 @@ import pytensorlib as pt
 from ... import Tensor
 from ..._C import _nn
 from ._activation import dropout, softmax
-from ._common import op
 
-scaled_dot_product_attention = op(_nn, "scaled_dot_product_attention")
+scaled_dot_product_attention = _nn.scaled_dot_product_attention
 
 
 def _canonical_mask(

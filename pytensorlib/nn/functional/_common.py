@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 from ... import Tensor
 
 REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
-
-
-def op(owner: Any, name: str) -> Callable[..., Any]:
-    """The operator ``name`` of ``owner``; where the core lacks it, calling it says so."""
-    found = getattr(owner, name, None)
-    if found is not None:
-        return found
-
-    def missing(*args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(f"{name}: this build of pytensorlib has no such operator")
-
-    missing.__name__ = name
-    return missing
 
 
 def reduction_enum(reduction: str, size_average: Any = None, reduce: Any = None) -> int:

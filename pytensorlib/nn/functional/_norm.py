@@ -10,21 +10,20 @@ import pytensorlib as pt
 
 from ... import Tensor
 from ..._C import _nn
-from ._common import op
 
-linear = op(_nn, "linear")
-bilinear = op(pt, "bilinear")
-conv1d = op(pt, "conv1d")
-conv2d = op(pt, "conv2d")
-conv3d = op(pt, "conv3d")
-conv_transpose1d = op(pt, "conv_transpose1d")
-conv_transpose2d = op(pt, "conv_transpose2d")
-conv_transpose3d = op(pt, "conv_transpose3d")
-conv_tbc = op(pt, "conv_tbc")
-one_hot = op(_nn, "one_hot")
-cosine_similarity = op(pt, "cosine_similarity")
-pairwise_distance = op(pt, "pairwise_distance")
-pdist = op(pt, "pdist")
+linear = _nn.linear
+bilinear = pt.bilinear
+conv1d = pt.conv1d
+conv2d = pt.conv2d
+conv3d = pt.conv3d
+conv_transpose1d = pt.conv_transpose1d
+conv_transpose2d = pt.conv_transpose2d
+conv_transpose3d = pt.conv_transpose3d
+conv_tbc = pt.conv_tbc
+one_hot = _nn.one_hot
+cosine_similarity = pt.cosine_similarity
+pairwise_distance = pt.pairwise_distance
+pdist = pt.pdist
 
 
 def _check_statistics(size: Any, count: int, what: str) -> None:

@@ -8,12 +8,12 @@ import pytensorlib as pt
 
 from ... import Tensor
 from ..._C import _nn
-from ._common import ntuple, op
+from ._common import ntuple
 
-avg_pool1d = op(pt, "avg_pool1d")
-avg_pool2d = op(_nn, "avg_pool2d")
-avg_pool3d = op(_nn, "avg_pool3d")
-adaptive_avg_pool1d = op(pt, "adaptive_avg_pool1d")
+avg_pool1d = pt.avg_pool1d
+avg_pool2d = _nn.avg_pool2d
+avg_pool3d = _nn.avg_pool3d
+adaptive_avg_pool1d = pt.adaptive_avg_pool1d
 
 
 def max_pool1d_with_indices(

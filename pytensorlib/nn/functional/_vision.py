@@ -10,13 +10,13 @@ import pytensorlib as pt
 
 from ... import Tensor
 from ..._C import _nn
-from ._common import ntuple, op
+from ._common import ntuple
 from ._pool import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
-pixel_shuffle = op(pt, "pixel_shuffle")
-pixel_unshuffle = op(pt, "pixel_unshuffle")
-channel_shuffle = op(pt, "channel_shuffle")
-native_channel_shuffle = op(pt, "native_channel_shuffle")
+pixel_shuffle = pt.pixel_shuffle
+pixel_unshuffle = pt.pixel_unshuffle
+channel_shuffle = pt.channel_shuffle
+native_channel_shuffle = pt.native_channel_shuffle
 
 
 def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = None) -> Tensor:
@@ -31,7 +31,7 @@ def _pad_sequence(
     sequences: list[Tensor], batch_first: bool, padding_value: float, padding_side: str
 ) -> Tensor:
     """Stack sequences of different lengths, filled up on one side."""
-    return op(_nn, "pad_sequence")(sequences, batch_first, padding_value, padding_side)
+    return _nn.pad_sequence(sequences, batch_first, padding_value, padding_side)
 
 
 def fold(
