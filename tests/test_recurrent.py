@@ -86,3 +86,53 @@ def test_gradient_does_not_change_with_frozen_inputs():
     m.zero_grad()
     m(x.requires_grad_())[0].sum().backward()
     assert all(torch.equal(p.grad, g) for p, g in zip(m.parameters(), want))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("kind", ["RNNCell", "GRUCell", "LSTMCell"])
+def test_one_step_follows_its_formulas(kind, bias):
+    torch.manual_seed(0)
+    cell = getattr(torch.nn, kind)(5, 7, bias=bias, dtype=torch.float64)
+    x, h, c = (torch.randn(3, n, dtype=torch.float64, requires_grad=True) for n in (5, 7, 7))
+
+    def by_hand(x, h, c):
+        a, b = x @ cell.weight_ih.T, h @ cell.weight_hh.T
+        if bias:
+            a, b = a + cell.bias_ih, b + cell.bias_hh
+        if kind == "RNNCell":
+            return ((a + b).tanh(),)
+        if kind == "GRUCell":
+            (r, z, n), (r2, z2, n2) = a.chunk(3, 1), b.chunk(3, 1)
+            r, z = (r + r2).sigmoid(), (z + z2).sigmoid()
+            n = (n + r * n2).tanh()
+            return ((1 - z) * n + z * h,)
+        i, f, g, o = (a + b).chunk(4, 1)
+        new = f.sigmoid() * c + i.sigmoid() * g.tanh()
+        return o.sigmoid() * new.tanh(), new
+
+    def by_cell(x, h, c):
+        y = cell(x, (h, c) if kind == "LSTMCell" else h)
+        return y if isinstance(y, tuple) else (y,)
+
+    inputs = [x, h, c] if kind == "LSTMCell" else [x, h]
+    leaves = [*inputs, *cell.parameters()]
+    got, want = by_cell(x, h, c), by_hand(x, h, c)
+    for p, q in zip(got, want, strict=True):
+        torch.testing.assert_close(p, q)
+    grads = [
+        torch.autograd.grad(sum((y * y).sum() for y in out), leaves, create_graph=True)
+        for out in (got, want)
+    ]
+    for p, q in zip(*grads, strict=True):
+        torch.testing.assert_close(p, q)
+    second = [torch.autograd.grad(sum((g * g).sum() for g in gs), leaves) for gs in grads]
+    for p, q in zip(*second, strict=True):
+        torch.testing.assert_close(p, q)
+    # Empty batches, single steps without one, and half precision.
+    empty = by_cell(x[:0].detach(), h[:0].detach(), c[:0].detach())
+    assert all(y.shape == (0, 7) for y in empty)
+    one = by_cell(x[0], h[0], c[0])
+    torch.testing.assert_close(one[0], want[0][0])
+    cell.bfloat16()
+    half = by_cell(*(t.detach().bfloat16() for t in (x, h, c)))
+    torch.testing.assert_close(half[0].double(), want[0], rtol=0.05, atol=0.05)

@@ -44,6 +44,8 @@ def get_worker_info() -> WorkerInfo | None:
 class _Plain(str):
     """A text that `KeyError` does not quote."""
 
+    __slots__ = ()
+
     __repr__ = str.__str__
 
 
@@ -53,7 +55,8 @@ class _Failure:
     def __init__(self, error: BaseException, worker: int) -> None:
         self.kind = type(error)
         text = "".join(traceback.format_exception(error))
-        self.text = f"Caught {self.kind.__name__} in DataLoader worker process {worker}.\nOriginal {text}"
+        where = f"Caught {self.kind.__name__} in DataLoader worker process {worker}."
+        self.text = f"{where}\nOriginal {text}"
 
     def again(self) -> BaseException:
         if self.kind is KeyError:

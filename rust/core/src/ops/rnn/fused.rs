@@ -57,6 +57,15 @@ pub fn layer(
     Ok((y[0].clone(), State { h, c }))
 }
 
+/// One step, as one op where there is a kernel for it.
+pub fn step(cell: Cell, x: &Tensor, start: &State, w: &Weights) -> Result<State> {
+    if fits(cell, x, start, w) {
+        Ok(layer(cell, x, &[x.size(0)], start, w, false)?.1)
+    } else {
+        composite::step(cell, &x.linear(w.ih, w.bias_ih)?, start, w)
+    }
+}
+
 /// Whether types, shapes and device are those of the op; other arguments get their errors from
 /// the ops that the layer is made of.
 fn fits(cell: Cell, x: &Tensor, start: &State, w: &Weights) -> bool {

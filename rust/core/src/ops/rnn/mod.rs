@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::schema::{Args, Value};
 use crate::shape::Show;
 use crate::tensor::Tensor;
-use composite::{step, Cell, State, Weights};
+use composite::{Cell, State, Weights};
 
 struct Network<'a> {
     cell: Cell,
@@ -236,7 +236,7 @@ fn single(cell: Cell, a: &Args) -> Result<Value> {
         h: hx[0].clone(),
         c: hx.get(1).cloned(),
     };
-    let s = step(cell, &x.linear(w.ih, w.bias_ih)?, &s, &w)?;
+    let s = fused::step(cell, x, &s, &w)?;
     Ok(match s.c {
         Some(c) => Value::Tuple(vec![s.h, c]),
         None => s.h.into(),
