@@ -127,12 +127,13 @@ fn cholesky_rows<T: Number, const W: usize>(a: &[T], n: usize, l: &mut [T]) -> i
     let mut info = 0;
     for j in 0..n {
         let v = x[j][j];
-        if !(v > T::default()) {
+        let d = if v > T::default() {
+            v.root()
+        } else {
             // NaN, too.
             info = j as i32 + 1;
             break;
-        }
-        let d = v.root();
+        };
         x[j][j] = d;
         let mut column = [T::default(); W];
         for i in j + 1..n {
