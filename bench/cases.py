@@ -63,6 +63,11 @@ case(P, "add 4096x4096", "x + y", numpy="x + y", **BIG, bytes=12 * SQUARE)
 case(P, "add out= 4096x4096", "t.add(x, y, out=z)", numpy="np.add(x, y, z)", z="t.empty(4096, 4096)", **BIG, bytes=12 * SQUARE)
 case(P, "add 1M", "x + y", numpy="x + y", **MEG, bytes=12 * M)
 case(P, "mul_ 1M", "x.mul_(1.0)", numpy="np.multiply(x, 1, x)", **MEG, bytes=8 * M)
+case(P, "add_ 1M", "x.add_(y)", numpy="np.add(x, y, x)", y="t.zeros(1000000)", x="t.randn(1000000)", bytes=12 * M)
+case(P, "addcmul_ 1M", "x.addcmul_(y, z, value=1e-9)", z="t.randn(1000000)", **MEG, bytes=16 * M)
+case(P, "copy_ from bfloat16 1M", "x.copy_(z)", z="t.randn(1000000).bfloat16()", **MEG, bytes=6 * M)
+case(P, "flip 1M", "x.flip(0)", numpy="np.flip(x).copy()", **MEG, bytes=8 * M)
+case(P, "fmod 1M", "t.fmod(x, 2)", numpy="np.fmod(x, np.float32(2))", **MEG, bytes=8 * M)
 case(P, "add row 4096x4096 + 4096", "x + r", numpy="x + r", r="t.randn(4096)", **BIG, bytes=8 * SQUARE)
 case(P, "add column 4096x4096 + 4096x1", "x + r", numpy="x + r", r="t.randn(4096, 1)", **BIG, bytes=8 * SQUARE)
 case(P, "add transposed 4096x4096", "x + y.T", numpy="x + y.T", **BIG, bytes=12 * SQUARE)
@@ -100,6 +105,8 @@ case(P, "tolist 100k", "x.tolist()", numpy="x.tolist()", x="t.randn(100000)", by
 R = "reductions"
 for f in ("sum()", "sum(0)", "sum(1)", "mean(1)", "max()", "amax(1)", "argmax(1)", "std(1)", "norm()"):
     case(R, f"{f} 4096x4096", f"x.{f}", numpy="" if f[:4] in {"std(", "norm", "amax"} else f"x.{f}", **BIG, bytes=4 * SQUARE)
+case(R, "argmax(0) 4096x4096", "x.argmax(0)", numpy="x.argmax(0)", **BIG, bytes=4 * SQUARE)
+case(R, "var(0) 4096x4096", "x.var(0)", **BIG, bytes=4 * SQUARE)
 case(R, "max(1) with indices 4096x4096", "x.max(1)", **BIG, bytes=4 * SQUARE)
 case(R, "var_mean over channels 32x64x56x56", "t.var_mean(x, (0, 2, 3))", x="t.randn(32, 64, 56, 56)", bytes=4 * 6.42 * M)
 case(R, "logsumexp(1) 4096x4096", "x.logsumexp(1)", **BIG, bytes=4 * SQUARE)
@@ -195,6 +202,9 @@ case(S, "log_softmax 4096x1000, forward and backward", "t.autograd.grad(F.log_so
 case(S, "cross_entropy 4096x4096", "F.cross_entropy(x, y)", x="t.randn(4096, 4096)", y="t.randint(0, 4096, (4096,))", bytes=4 * SQUARE)
 case(S, "cross_entropy 4096x1000, forward and backward", "t.autograd.grad(F.cross_entropy(x, y), x)", x="t.randn(4096, 1000, requires_grad=True)", y="t.randint(0, 1000, (4096,))", bytes=3 * 4 * 4.096 * M)
 case(S, "mse_loss 1M, forward and backward", "t.autograd.grad(F.mse_loss(r, y), r)", **MEG, r="x.clone().requires_grad_()", bytes=20 * M)
+PAIR = {**MEG, "r": "x.clone().requires_grad_()", "p": "y.sigmoid()"}
+for f in ("smooth_l1_loss(r, y)", "binary_cross_entropy_with_logits(r, p)", "kl_div(r, p, reduction='batchmean')"):
+    case(S, f"{f.split('(')[0]} 1M, forward and backward", f"t.autograd.grad(F.{f}, r)", **PAIR, bytes=20 * M)
 
 # --- indexing, sorting ---------------------------------------------------------------------------
 I = "indexing"  # noqa: E741

@@ -17,6 +17,11 @@ ROOT = __name__.partition(".")[0]
 Base: Any = pickle._Pickler
 
 
+TUPLES = (b"", pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3)
+# Exact classes that are no storages, and that nobody reduces.
+PLAIN = frozenset({bool, int, float, str, tuple, list, dict})
+
+
 class FileName:
     """A global written into a file by name, without being importable here."""
 
@@ -72,6 +77,8 @@ class CheckpointPickler(Base):
         super().__init__(stream, protocol)
         self.legacy = legacy
         self.storages: dict[Any, SavedStorage] = {}
+        self.plain = PLAIN | {pt.Tensor}
+        self.dispatch[pt.Tensor] = CheckpointPickler.save_tensor
         self.dispatch[pt.dtype] = CheckpointPickler.save_dtype
         self.dispatch[pt.Size] = CheckpointPickler.save_size
         self.dispatch[pt.device] = CheckpointPickler.save_device
@@ -102,6 +109,62 @@ class CheckpointPickler(Base):
 
     dispatch[type(FileName.__call__)] = save_global
 
+    def save(self, obj: Any, save_persistent_id: bool = True) -> None:
+        """Write an object; those that files hold most of go without the questions of others."""
+        kind = type(obj)
+        if kind in self.plain:
+            self.framer.commit_frame()
+            memo = self.memo.get(id(obj))
+            if memo is None:
+                self.dispatch[kind](self, obj)
+            else:
+                self.write(self.get(memo[0]))
+            return
+        super().save(obj, save_persistent_id)
+
+    def save_known(self, obj: Any) -> None:
+        """Write a name or a text that has most likely been written before."""
+        memo = self.memo.get(id(obj))
+        if memo is None:
+            self.dispatch[type(obj)](self, obj)
+        else:
+            self.write(self.get(memo[0]))
+
+    def save_ints(self, values: tuple[int, ...]) -> None:
+        """Write a tuple of integers."""
+        if not values:
+            self.write(pickle.EMPTY_TUPLE)
+            return
+        few = len(values) <= 3
+        if not few:
+            self.write(pickle.MARK)
+        for value in values:
+            self.save_long(value)
+        self.write(TUPLES[len(values)] if few else pickle.TUPLE)
+
+    def save_tensor(self, obj: Any) -> None:
+        function, args = self.reduced(obj)[:2]
+        if function is not NAMES["_rebuild_tensor_v2"] or self.proto < 2:
+            self.save_reduce(function, args, obj=obj)
+            return
+        # The same, straight away: most of what files hold.
+        saved, offset, size, stride, grad, hooks = args
+        write = self.write
+        self.save_known(function)
+        write(pickle.MARK + pickle.MARK)
+        kind, key, location, numel, *rest = self.persistent_id(saved)[1:]
+        for part in ("storage", kind, key, location):
+            self.save_known(part)
+        self.save_long(numel)
+        write(pickle.NONE * len(rest) + pickle.TUPLE + pickle.BINPERSID)
+        self.save_long(offset)
+        self.save_ints(size)
+        self.save_ints(stride)
+        write(pickle.NEWTRUE if grad else pickle.NEWFALSE)
+        self.save_known(type(hooks))
+        write(pickle.EMPTY_TUPLE + pickle.REDUCE + pickle.TUPLE + pickle.REDUCE)
+        self.memoize(obj)
+
     def persistent_id(self, obj: Any) -> Any:
         if not isinstance(obj, SavedStorage):
             return None
@@ -110,8 +173,10 @@ class CheckpointPickler(Base):
         return (*pid, None) if self.legacy else pid
 
     def reducer_override(self, obj: Any) -> Any:
-        if not isinstance(obj, pt.Tensor):
-            return NotImplemented
+        return self.reduced(obj) if isinstance(obj, pt.Tensor) else NotImplemented
+
+    def reduced(self, obj: Any) -> Any:
+        """Return what makes a tensor again: a function and its arguments."""
         state = getattr(obj, "__dict__", None) or {}
         kind = type(obj)
         if kind is pt.nn.Parameter:

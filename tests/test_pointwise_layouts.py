@@ -175,3 +175,26 @@ def test_narrow_integers_wrap_and_compare():
     assert np.array_equal((x * x).numpy(), a * a)
     assert np.array_equal((x < 3).numpy(), a < 3)
     assert np.array_equal(x.masked_fill(x > 0, 7).numpy(), np.where(a > 0, 7, a))
+
+
+@pytest.mark.parametrize("columns", [1, 2, 7, 100, 511, 512, 513, 1024, 1500])
+def test_rows_that_broadcast_equal_numpy(columns):
+    for rows in (1, 2, 3, 8, 9):
+        a, b = array((rows, columns), "float32"), array(columns, "float32")
+        x, y = torch.from_numpy(a), torch.from_numpy(b)
+        assert np.array_equal((x + y).numpy(), a + b)
+        assert np.array_equal((y - x).numpy(), b - a)
+        assert np.array_equal((x > y).numpy(), a > b)
+        assert np.array_equal(torch.where(x > 0, y, 2.0).numpy(), np.where(a > 0, b, np.float32(2)))
+        assert np.array_equal(x.clone().mul_(y).numpy(), a * b)
+
+
+def test_argmax_of_columns_equals_numpy():
+    for shape in [(1, 5), (700, 3), (64, 1000), (300, 2049)]:
+        a = RNG.integers(-4, 5, shape).astype("float32")  # ties: the first counts
+        for b in (a, a.astype("float64"), np.asfortranarray(a)):
+            x = torch.from_numpy(b)
+            assert np.array_equal(x.argmax(0).numpy(), b.argmax(0))
+            assert np.array_equal(x.min(0).indices.numpy(), b.argmin(0))
+        a[shape[0] // 2] = np.nan
+        assert np.array_equal(torch.from_numpy(a).argmax(0).numpy(), a.argmax(0))

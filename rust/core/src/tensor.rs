@@ -421,11 +421,13 @@ impl Tensor {
             "a Tensor with {} elements cannot be converted to Scalar",
             self.numel()
         );
-        let host = self.to_host()?;
-        let p = host.bytes_ptr();
+        if self.device() != Device::Cpu {
+            return self.to_host()?.item();
+        }
+        let p = self.bytes_ptr();
         // SAFETY: the tensor holds one element of its dtype at `p`.
         Ok(unsafe {
-            match host.dtype() {
+            match self.dtype() {
                 DType::Bool => Scalar::Bool(*p != 0),
                 DType::U8 => Scalar::Int(*p as i64),
                 DType::I8 => Scalar::Int(*p.cast::<i8>() as i64),

@@ -133,6 +133,15 @@ unsafe extern "C" fn compare(
     })
 }
 
+// SAFETY: the interpreter calls this attached, with a live tensor.
+unsafe extern "C" fn item(t: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    let py = Python::assume_attached();
+    guard(py, || {
+        let t = Bound::from_borrowed_ptr(py, t);
+        t.cast_unchecked::<PyTensor>().get().item(py)
+    })
+}
+
 /// Puts the functions above into the slots of the class, and behind the methods that stand for
 /// them, from where subclasses take theirs.
 pub fn fill_slots(py: Python<'_>) -> PyResult<()> {
@@ -176,5 +185,16 @@ pub fn fill_slots(py: Python<'_>) -> PyResult<()> {
     for name in ["__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"] {
         behind(name, compare as *mut c_void)?;
     }
-    Ok(())
+    let definition = Box::leak(Box::new(ffi::PyMethodDef {
+        ml_name: c"item".as_ptr(),
+        ml_meth: ffi::PyMethodDefPointer { PyCFunction: item },
+        ml_flags: ffi::METH_NOARGS,
+        ml_doc: std::ptr::null(),
+    }));
+    // SAFETY: the definition lives for ever, and the descriptor checks what it is called on.
+    let item = unsafe {
+        let item = ffi::PyDescr_NewMethod(ty, definition);
+        Bound::from_owned_ptr_or_err(py, item)?
+    };
+    class.setattr("item", item)
 }

@@ -388,8 +388,13 @@ impl PyTensor {
         };
         Ok(t.ndim() == order.len() && t.layout().permute(order).py()?.is_contiguous())
     }
-    fn item(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        number(py, self.get().item().py()?)
+    pub fn item(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        // SAFETY: the interpreter is held, so nobody swaps it meanwhile.
+        let t = unsafe { &*self.inner.get() };
+        if t.device() != pytensorlib_core::device::Device::Cpu {
+            return number(py, self.get().item().py()?);
+        }
+        number(py, t.item().py()?)
     }
     fn tolist(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         crate::lists::to_list(slf.py(), &slf.get().get())

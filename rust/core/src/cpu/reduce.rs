@@ -444,7 +444,6 @@ pub fn find<T: Reducible>(x: &Tensor, mask: &[bool], values: &[T], out: &mut [i6
         return;
     }
     let to = Ptr(out.as_mut_ptr());
-    let same = |a: T, v: T| a == v || (a.is_nan() && v.is_nan());
     let (wide, step) = plan.kept.last().copied().unwrap_or((1, 0));
     if !plan.by_columns(values.len(), length) {
         parallel_for(values.len(), GRAIN / length + 1, |range| {
@@ -461,6 +460,7 @@ pub fn find<T: Reducible>(x: &Tensor, mask: &[bool], values: &[T], out: &mut [i6
         return;
     }
     let outer = &plan.kept[..plan.kept.len().saturating_sub(1)];
+    let direct = plan.is_direct(T::DTYPE, step);
     let tile = TILE.min(wide);
     let tiles = wide.div_ceil(tile);
     parallel_for(count(outer) * tiles, GRAIN / (tile * length) + 1, |range| {
@@ -474,18 +474,33 @@ pub fn find<T: Reducible>(x: &Tensor, mask: &[bool], values: &[T], out: &mut [i6
             // SAFETY: as above; the results of this unit are its own.
             unsafe {
                 let base = (plan.ptr as *const u8).offset(offset(outer, o) + first as isize * step);
+                let v = values.as_ptr().add(at);
                 for r in 0..length {
                     let from = base.offset(offset(&plan.reduced, r));
-                    load(plan.dtype, from, step, width, buffer.as_mut_ptr());
-                    for j in 0..width {
-                        let hit = (found[j] < 0) & same(buffer[j], values[at + j]);
-                        found[j] = if hit { r as i64 } else { found[j] };
-                    }
+                    let row = if direct {
+                        from.cast::<T>()
+                    } else {
+                        load(plan.dtype, from, step, width, buffer.as_mut_ptr());
+                        buffer.as_ptr()
+                    };
+                    mark(row, v, found.as_mut_ptr(), width, r as i64);
                 }
                 std::ptr::copy_nonoverlapping(found.as_ptr(), to.get().add(at), width);
             }
         }
     });
+}
+
+per_level! {
+    /// Notes row `r` for the columns whose element equals theirs of `v` and that have found none.
+    // SAFETY: all have `n` elements.
+    fn mark[T: Reducible](x: *const T, v: *const T, found: *mut i64, n: usize, r: i64) {
+        for j in 0..n {
+            let (a, v, old) = (*x.add(j), *v.add(j), *found.add(j));
+            let hit = (a == v) | (a.is_nan() & v.is_nan());
+            *found.add(j) = if hit & (old < 0) { r } else { old };
+        }
+    }
 }
 
 per_level! {

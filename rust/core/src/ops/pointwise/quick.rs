@@ -11,6 +11,8 @@ use crate::tensor::Tensor;
 const SMALL: usize = 1 << 13;
 /// Elements of the buffers on the stack that constants fill.
 const BLOCK: usize = 256;
+/// The same of buffers that hold a row several times, so that the kernel is called less often.
+const REPEATED: usize = 1024;
 
 /// How an operand is read.
 #[derive(Clone, Copy)]
@@ -134,6 +136,9 @@ impl<'a> Call<'a> {
             }
             return kernel(params, at.as_ptr(), y.ptr::<f32>(), n);
         }
+        if self.row != 0 && 2 * self.row <= REPEATED.min(n) {
+            return self.repeated(kernel, params, y, n);
+        }
         let step = match (self.row, self.constants || narrow) {
             (0, _) => BLOCK,
             (row, false) => row,
@@ -173,6 +178,55 @@ impl<'a> Call<'a> {
             column += len;
             if column == self.row {
                 column = 0;
+            }
+        }
+    }
+    /// [`Call::run`] with several rows at a time.
+    // SAFETY: as there; there is a row, and the buffers have room for two at least.
+    #[inline(never)]
+    unsafe fn repeated(&self, kernel: Kernel<f32>, params: *const (), y: &Tensor, n: usize) {
+        let step = (REPEATED / self.row * self.row).min(n);
+        let empty = const { std::mem::MaybeUninit::<f32>::uninit() };
+        let mut buffers = [[empty; REPEATED]; MAX_INPUTS];
+        let mut wide = [empty; REPEATED];
+        let mut at = [std::ptr::null::<f32>(); MAX_INPUTS];
+        for (i, read) in self.reads[..self.count].iter().enumerate() {
+            let buffer = buffers[i].as_mut_ptr().cast::<f32>();
+            at[i] = buffer;
+            match *read {
+                Read::Dense(p) => at[i] = p,
+                Read::Constant(value) => std::slice::from_raw_parts_mut(buffer, step).fill(value),
+                Read::Row(p) => {
+                    std::ptr::copy_nonoverlapping(p, buffer, self.row);
+                    let mut filled = self.row;
+                    while filled < step {
+                        let more = filled.min(step - filled);
+                        std::ptr::copy_nonoverlapping(buffer, buffer.add(filled), more);
+                        filled += more;
+                    }
+                }
+            }
+        }
+        let narrow = y.dtype() == DType::Bool;
+        let mut start = 0;
+        while start < n {
+            let len = step.min(n - start);
+            let target = match narrow {
+                true => wide.as_mut_ptr().cast::<f32>(),
+                false => y.ptr::<f32>().add(start),
+            };
+            kernel(params, at.as_ptr(), target, len);
+            if narrow {
+                let to = y.ptr::<bool>().add(start);
+                for i in 0..len {
+                    *to.add(i) = *target.add(i) != 0.0;
+                }
+            }
+            start += len;
+            for (at, read) in at.iter_mut().zip(&self.reads[..self.count]) {
+                if let Read::Dense(_) = read {
+                    *at = at.wrapping_add(len);
+                }
             }
         }
     }
