@@ -17,6 +17,7 @@ mod lists;
 mod module;
 mod numpy;
 mod object;
+mod operands;
 mod operators;
 mod optim;
 mod settings;

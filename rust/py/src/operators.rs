@@ -4,7 +4,8 @@
 use crate::bind;
 use crate::convert::operand;
 use crate::error::IntoPy;
-use crate::tensor::{guard, lift, wrap, PyTensor};
+use crate::operands::lift;
+use crate::tensor::{guard, wrap, PyTensor};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyFloat;

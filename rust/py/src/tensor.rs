@@ -5,11 +5,12 @@ use crate::autograd::HookHandle;
 use crate::convert::{operand, size_tuple};
 use crate::dtype::{dtype_object, PyDType, PyDevice, PyLayout};
 use crate::error::IntoPy;
+use crate::operands::{binary, lift, named, named_swapped, ONE};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyTuple, PyType};
+use pyo3::types::{PyBool, PyDict, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 use pytensorlib_core::dtype::{DType, Scalar};
 use pytensorlib_core::ops::pointwise::binary as op;
@@ -154,56 +155,6 @@ pub fn wrap_as(cls: &Bound<'_, PyType>, t: Tensor) -> PyResult<Py<PyAny>> {
     let cell = obj.cast::<PyTensor>()?;
     cell.get().adopt(obj.as_ptr());
     Ok(obj.unbind())
-}
-
-fn binary<P: pytensorlib_core::ops::pointwise::Pointwise<2>>(
-    op: P,
-    a: &PyTensor,
-    b: &Bound<'_, PyAny>,
-    swapped: bool,
-) -> PyResult<Py<PyAny>> {
-    let py = b.py();
-    let Some(b) = operand(b)? else {
-        return Ok(py.NotImplemented());
-    };
-    let a = a.get();
-    let y = if swapped {
-        apply(op, [&b, &a])
-    } else {
-        apply(op, [&a, &b])
-    };
-    wrap(py, y.py()?)
-}
-
-const ONE: Scalar = Scalar::Int(1);
-
-/// `a.name(b)` through the op table, `NotImplemented` where `b` is no operand.
-fn named(a: &Bound<'_, PyTensor>, name: &str, b: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-    if operand(b)?.is_none() {
-        return Ok(b.py().NotImplemented());
-    }
-    let b = lift(b)?;
-    Ok(a.getattr(name)?.call1((b,))?.unbind())
-}
-
-/// NumPy arrays as tensors; everything else as it is.
-pub fn lift<'py>(b: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    if b.cast::<PyTensor>().is_ok() || b.is_instance_of::<PyFloat>() || b.is_instance_of::<PyInt>()
-    {
-        return Ok(b.clone());
-    }
-    match operand(b)? {
-        Some(t) => Ok(wrap(b.py(), t)?.into_bound(b.py())),
-        None => Ok(b.clone()),
-    }
-}
-
-fn named_swapped(a: &Bound<'_, PyTensor>, name: &str, b: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-    let Some(t) = operand(b)? else {
-        return Ok(b.py().NotImplemented());
-    };
-    let b = wrap(b.py(), t)?;
-    Ok(b.bind(a.py()).getattr(name)?.call1((a,))?.unbind())
 }
 
 #[pymethods]
