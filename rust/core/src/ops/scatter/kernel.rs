@@ -252,6 +252,8 @@ unsafe fn row<T: Cell>(
     match mode {
         Mode::Set => each!(Mode::Set),
         Mode::Add => each!(Mode::Add),
+        Mode::Max => each!(Mode::Max),
+        Mode::Min => each!(Mode::Min),
         mode => each!(mode),
     }
 }
