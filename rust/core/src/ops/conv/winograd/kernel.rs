@@ -109,7 +109,10 @@ unsafe fn gather<V: Wide>(p: &Pixels) -> Seen {
             let mut x = V::block(V::splat(0.0));
             for (r, x) in x.as_mut().iter_mut().enumerate() {
                 if r < p.channels {
-                    *x = V::load_first(from.add(r * p.plane_pitch + i), n);
+                    let from = from.add(r * p.plane_pitch + i);
+                    *x = V::load_first(from, n);
+                    // The next block's planes are too short for the machine to foresee them.
+                    V::fetch(from.wrapping_add(V::N * p.plane_pitch));
                     watch.see(r, *x);
                 }
             }

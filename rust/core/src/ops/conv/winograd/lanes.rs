@@ -15,6 +15,9 @@ pub trait Wide: Lanes<T = f32> {
     fn max(self, o: Self) -> Self;
     /// One more in each lane where `x` is not zero.
     fn count(self, x: Self) -> Self;
+    /// Asks for the cache line of any address.
+    #[inline(always)]
+    fn fetch(_p: *const f32) {}
     /// # Safety
     /// `n` elements may be read; the other lanes are zero.
     unsafe fn load_first(p: *const f32, n: usize) -> Self;
@@ -107,6 +110,11 @@ mod x86 {
 
     impl Wide for F32x16 {
         type Block = [Self; 16];
+        #[inline(always)]
+        fn fetch(p: *const f32) {
+            // SAFETY: any address may be asked for.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) };
+        }
         two!(plus, F32x16, _mm512_add_ps);
         two!(minus, F32x16, _mm512_sub_ps);
         two!(times, F32x16, _mm512_mul_ps);
@@ -189,6 +197,11 @@ mod x86 {
 
     impl Wide for F32x8 {
         type Block = [Self; 8];
+        #[inline(always)]
+        fn fetch(p: *const f32) {
+            // SAFETY: any address may be asked for.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) };
+        }
         two!(plus, F32x8, _mm256_add_ps);
         two!(minus, F32x8, _mm256_sub_ps);
         two!(times, F32x8, _mm256_mul_ps);
