@@ -45,12 +45,15 @@ macro_rules! numbers {
     ($($t:ident),*) => {$(
         impl Number for $t {
             const TINY: Self = $t::MIN_POSITIVE;
+            #[inline(always)]
             fn abs(self) -> Self {
                 $t::abs(self)
             }
+            #[inline(always)]
             fn root(self) -> Self {
                 self.sqrt()
             }
+            #[inline(always)]
             fn finite(self) -> bool {
                 self.is_finite()
             }

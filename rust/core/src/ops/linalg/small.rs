@@ -1,6 +1,7 @@
 //! Factorisations of matrices of at most 32 rows and columns. Rows are padded to a width known to
 //! the compiler, so that an operation on a row is a few vector instructions. Each result is the
-//! one of the loops in [`super::plain`], to the bit.
+//! one of the loops in [`super::plain`], to the bit. Loops count, for the compiler to see the width.
+#![allow(clippy::needless_range_loop)]
 
 use super::kernel::Number;
 use super::plain;
@@ -33,15 +34,19 @@ impl<T: Number, const W: usize> Rows<T, W> {
 /// `to` minus `f` times `of`.
 #[inline(always)]
 fn subtract<T: Number, const W: usize>(to: &mut [T; W], f: T, of: &[T; W]) {
-    for (t, &o) in to.iter_mut().zip(of) {
-        *t = *t - f * o;
+    for c in 0..W {
+        to[c] = to[c] - f * of[c];
     }
 }
 
 /// `row` with zeros up to and with column `j`.
 #[inline(always)]
 fn after<T: Number, const W: usize>(row: &[T; W], j: usize) -> [T; W] {
-    std::array::from_fn(|c| if c > j { row[c] } else { T::default() })
+    let mut y = [T::default(); W];
+    for c in 0..W {
+        y[c] = if c > j { row[c] } else { T::default() };
+    }
+    y
 }
 
 /// Subtracts in the columns after `j` only: zeros there would not do for an infinite `f`.
@@ -69,9 +74,11 @@ fn lu_rows<T: Number, const W: usize>(
     for j in 0..m.min(n) {
         let mut p = j;
         if pivot {
-            for i in j + 1..m {
-                if a[i][j].abs() > a[p][j].abs() {
-                    p = i;
+            let mut most = a[j][j].abs();
+            for (i, row) in a[..m].iter().enumerate().skip(j + 1) {
+                let size = row[j].abs();
+                if size > most {
+                    (p, most) = (i, size);
                 }
             }
         }
@@ -165,8 +172,9 @@ fn reflect<T: Number, const W: usize>(
 ) {
     let mut dots = y[j];
     for i in j + 1..m {
-        for (d, &y) in dots.iter_mut().zip(&y[i]) {
-            *d = *d + v[i] * y;
+        let (f, row) = (v[i], &y[i]);
+        for c in 0..W {
+            dots[c] = dots[c] + f * row[c];
         }
     }
     for d in &mut dots {
@@ -175,8 +183,9 @@ fn reflect<T: Number, const W: usize>(
     if let Some(j) = from {
         dots = after(&dots, j);
     }
-    for (y, &d) in y[j].iter_mut().zip(&dots) {
-        *y = *y - d;
+    let row = &mut y[j];
+    for c in 0..W {
+        row[c] = row[c] - dots[c];
     }
     for i in j + 1..m {
         subtract(&mut y[i], v[i], &dots);
