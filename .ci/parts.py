@@ -18,7 +18,8 @@ LOWER = [
     "--ignore=tests/test_wgpu.py",
     "--ignore=tests/test_shaders.py",
 ]
-LEVELS = {"avx2", "portable"}
+LEVELS = {"avx2", "portable", "amx-model"}
+PRODUCTS = [f"tests/test_{name}.py" for name in ("matmul", "nn", "linalg", "autograd")]
 
 # Quick parts first. Clippy and `cargo test` share the dev profile; the demo, pytest and the
 # replay share one release build.
@@ -42,6 +43,7 @@ PARTS = {
     "pytest": [PYTHON, "-m", "pytest", "-q"],
     "avx2": LOWER,
     "portable": LOWER,
+    "amx-model": [PYTHON, "-m", "pytest", "-q", *PRODUCTS],
     "conformance": [PYTHON, "tests/conformance/check.py"],
 }
 NEEDS_BUILD = {"pytest", "conformance", *LEVELS}
