@@ -242,20 +242,22 @@ pub fn sigmoid(x: f32) -> f32 {
     (if x >= 0.0 { 1.0 } else { e }) / (1.0 + e)
 }
 
+/// erf(z) / z - 1 by z^2, for z up to 0.94.
+const ERF_SMALL: [f32; 7] = [
+    0.128_379_17,
+    -0.376_126_32,
+    0.112_836_74,
+    -0.026_858_186,
+    0.005_197_991_6,
+    -0.000_810_808_15,
+    8.223_982e-5,
+];
+
 /// The error function to 1.5 ulp.
 #[inline(always)]
 pub fn erf(x: f32) -> f32 {
     let z = clamp(x.abs(), 0.0, 4.0);
-    const P: [f32; 7] = [
-        0.128_379_17,
-        -0.376_126_32,
-        0.112_836_74,
-        -0.026_858_186,
-        0.005_197_991_6,
-        -0.000_810_808_15,
-        8.223_982e-5,
-    ];
-    let small = z.mul_add(poly(z * z, &P), z);
+    let small = z.mul_add(poly(z * z, &ERF_SMALL), z);
     // The logarithm of erfc, from 0.9 to 4.
     const Q: [f32; 7] = [
         -0.000_166_448_65,
@@ -268,6 +270,27 @@ pub fn erf(x: f32) -> f32 {
     ];
     let large = 1.0 - exp_to_zero(poly(z, &Q));
     (if z < 0.94 { small } else { large }).copysign(x)
+}
+
+/// The error function to 1.5 ulp and e^(-x^2), of which it is made.
+#[inline(always)]
+pub fn erf_exp(x: f32) -> (f32, f32) {
+    let z = clamp(x.abs(), 0.0, 4.0);
+    let small = z.mul_add(poly(z * z, &ERF_SMALL), z);
+    let e = exp(-x * x);
+    // e^(z^2) erfc(z) by z - 1.5, from 0.92 to 4.
+    const R: [f32; 8] = [
+        0.321_585_2,
+        -0.163_624_03,
+        0.076_162_2,
+        -0.032_894_18,
+        0.013_305_89,
+        -0.005_324_81,
+        0.002_071_09,
+        -0.000_470_06,
+    ];
+    let large = (-e).mul_add(poly(z - 1.5, &R), 1.0);
+    ((if z < 0.94 { small } else { large }).copysign(x), e)
 }
 
 /// The area under the standard normal density left of x, as exact as float16 and bfloat16 ask for:

@@ -12,7 +12,7 @@ mod parts;
 mod trig;
 
 pub use bessel::{i0, i0e, i1, i1e};
-pub use error::{erf, erfc};
+pub use error::{erf, erf_exp, erfc};
 pub use exp::{acosh, asinh, atanh, cosh, exp, exp2, expm1, sigmoid, sinh, tanh};
 pub use gamma::{is_negative, trigamma_near};
 pub use inverse::{erfinv, is_tiny, ndtri_near};

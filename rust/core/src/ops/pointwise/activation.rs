@@ -57,9 +57,9 @@ pointwise! {
     op Gelu[1] = "GeluBackward0", FloatOnly;
     f |_, [x]| c::<R>(0.5) * x * (c::<R>(1.0) + (x * c(0.5f64.sqrt())).erf());
     df |_, [x], _, g| [1, false] {
-        let area = c::<R>(0.5) * (c::<R>(1.0) + (x * c(0.5f64.sqrt())).erf());
-        let density = c::<R>(1.0 / (2.0 * PI).sqrt()) * (x * x * c(-0.5)).exp();
-        g * (area + x * density)
+        let (erf, exp) = (x * c(0.5f64.sqrt())).erf_exp();
+        let area = c::<R>(0.5) * (c::<R>(1.0) + erf);
+        g * (area + x * (c::<R>(1.0 / (2.0 * PI).sqrt()) * exp))
     };
     half |_, [x]| x * crate::cpu::math::f32x::ndtr_half(x);
 

@@ -105,6 +105,11 @@ macro_rules! near {
                 $near { v, far: self.far | o.far | (far as $bits) }
             }
             #[inline(always)]
+            fn erf_exp(self) -> (Self, Self) {
+                let (erf, exp) = self.v.erf_exp();
+                ($near { v: erf, far: self.far }, $near { v: exp, far: self.far })
+            }
+            #[inline(always)]
             fn polygamma(self, n: u32) -> Self {
                 let (v, far) = match n {
                     1 => ($m::trigamma_near(self.v), $m::is_negative(self.v)),

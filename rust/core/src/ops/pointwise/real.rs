@@ -84,6 +84,11 @@ pub trait Real:
     fn atan2(self, x: Self) -> Self;
     /// The remainder with the sign of the dividend (C's `fmod`).
     fn fmod(self, o: Self) -> Self;
+    /// erf(x) and e^(-x^2), for less than the two cost apart.
+    #[inline(always)]
+    fn erf_exp(self) -> (Self, Self) {
+        (self.erf(), (-self * self).exp())
+    }
     fn copysign(self, sign: Self) -> Self;
 
     /// A special function without a WGSL counterpart.
@@ -351,6 +356,10 @@ macro_rules! scalar {
             #[inline(always)]
             fn polygamma(self, n: u32) -> Self {
                 crate::cpu::math::$m::polygamma(n as _, self)
+            }
+            #[inline(always)]
+            fn erf_exp(self) -> (Self, Self) {
+                crate::cpu::math::$m::erf_exp(self)
             }
             #[inline(always)]
             fn pow(self, e: Self) -> Self {

@@ -1,6 +1,6 @@
 //! The error function and its relatives.
 
-use super::exp::exp_parts;
+use super::exp::{exp, exp_parts};
 use super::parts::{clamp, poly, scale, two_product, two_sum};
 
 /// erf(z) - z = z * (P0 + z^2 * ...), up to 0.85.
@@ -99,4 +99,10 @@ pub fn erfc(x: f64) -> f64 {
     } else {
         far
     }
+}
+
+/// The error function and e^(-x^2).
+#[inline(always)]
+pub fn erf_exp(x: f64) -> (f64, f64) {
+    (erf(x), exp(-x * x))
 }
