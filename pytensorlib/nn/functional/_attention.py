@@ -282,7 +282,8 @@ def multi_head_attention_forward(
             split = [x.unflatten(-1, (num_heads, head_dim)).permute(1, 2, 0, 3) for x in (q, k, v)]
         else:
             split = [x.view(batch, num_heads, -1, head_dim) for x in (q, k, v)]
-        mixed = scaled_dot_product_attention(*split, attn_mask, p, is_causal)
+        q, k, v = split
+        mixed = scaled_dot_product_attention(q, k, v, attn_mask, p, is_causal)
     if weights is None and _batch_first(query):
         out = mixed.transpose(1, 2).reshape(batch, target_length, width)
         out = _nn.linear(out, out_proj_weight, out_proj_bias).transpose(0, 1)
