@@ -1,17 +1,17 @@
 //! From a call to kernels and graph nodes. [`run`] is the only place that matches on the device.
 
 use crate::autograd::node::{Edges, Node, OpNode};
-use crate::autograd::{inplace, mode, Edge, Saved};
+use crate::autograd::{inplace, mode, saved, Edge, Saved};
 use crate::device::Device;
 use crate::error::Result;
 use crate::host;
 use crate::layout::Layout;
 use crate::op::{Derivative, Mask, Op, TensorMeta, Tensors};
 use crate::shape::Show;
+use crate::shared::Shared;
 use crate::tensor::{Creation, Tensor};
 use crate::{bail, ensure};
 use smallvec::SmallVec;
-use std::sync::Arc;
 
 /// Computes an op and records it where an input needs a gradient.
 pub fn call<O: Op>(op: O, x: &[&Tensor]) -> Result<Tensors> {
@@ -28,6 +28,25 @@ pub fn call<O: Op>(op: O, x: &[&Tensor]) -> Result<Tensors> {
 /// [`call`] for an op with one result.
 pub fn call1<O: Op>(op: O, x: &[&Tensor]) -> Result<Tensor> {
     Ok(call(op, x)?.swap_remove(0))
+}
+
+/// A small call of the plainest kind; `None` where [`call`] must do it. Runs nothing of the host
+/// language, so that the inputs may be borrowed from its objects.
+#[inline]
+pub fn quick<O: Op>(op: O, x: &[&Tensor]) -> Option<Result<Tensor>> {
+    let needs = needs(x);
+    if needs != 0 && (saved::has_hooks() || mode::anomaly().is_some()) {
+        return None;
+    }
+    let y = op.quick(x)?;
+    if needs == 0 || y.is_err() {
+        return Some(y);
+    }
+    Some(y.and_then(|y| {
+        let detached = op.detached_outputs();
+        Pending::new(op, needs, x, None)?.attach(std::slice::from_ref(&y), detached)?;
+        Ok(y)
+    }))
 }
 
 /// Computes without recording.
@@ -309,7 +328,7 @@ struct Pending<D: Derivative> {
 }
 
 struct Finished<D: Derivative> {
-    node: Arc<Node>,
+    node: Shared<Node>,
     keep: Mask,
     _op: std::marker::PhantomData<D>,
 }
@@ -322,10 +341,7 @@ impl<D: Derivative> Finished<D> {
         let mut saved: SmallVec<[Option<Saved>; 1]> = SmallVec::new();
         for (i, t) in y.iter().enumerate() {
             let keep = self.keep >> i & 1 == 1;
-            saved.push(
-                keep.then(|| Saved::output(t, &self.node, i as u32))
-                    .transpose()?,
-            );
+            saved.push(keep.then(|| Saved::output(t, &self.node, i)).transpose()?);
         }
         let func = self.node.func.as_any().downcast_ref::<OpNode<D>>();
         func.expect("made by Pending::finish").save_outputs(saved);
@@ -383,20 +399,23 @@ impl<D: Derivative> Pending<D> {
         if !y.iter().enumerate().any(|(i, t)| tracked(i, t)) {
             return Ok(());
         }
-        let mut metas: SmallVec<[TensorMeta; 1]> = SmallVec::new();
-        for t in y {
-            metas.push(TensorMeta::of(t));
+        if let [t] = y {
+            let done = self.finish(SmallVec::from_buf([TensorMeta::of(t)]));
+            done.save_outputs(y)?;
+            let node = done.node;
+            t.set_edge(Edge { node, nr: 0 });
+            return Ok(());
         }
-        let node = self.finish(metas);
+        let done = self.finish(y.iter().map(TensorMeta::of).collect());
         for (i, t) in y.iter().enumerate() {
             if tracked(i, t) {
                 t.set_edge(Edge {
-                    node: node.node.clone(),
-                    nr: i as u32,
+                    node: done.node.clone(),
+                    nr: i,
                 });
             }
         }
-        node.save_outputs(y)
+        done.save_outputs(y)
     }
 }
 
@@ -444,7 +463,7 @@ pub fn record<D: Derivative>(op: D, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
 }
 
 /// A node on its own, for histories that are rebuilt.
-pub fn node<D: Derivative>(op: D, edge: Edge, output: TensorMeta) -> Arc<Node> {
+pub fn node<D: Derivative>(op: D, edge: Edge, output: TensorMeta) -> Shared<Node> {
     let edges: Edges = smallvec::smallvec![Some(edge)];
     Node::new(
         edges,

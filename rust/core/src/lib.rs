@@ -2,7 +2,7 @@
 //!
 //! Modules in layers; each uses only those before it:
 //!
-//! * [`error`], [`dtype`], [`shape`]: words that everything else uses
+//! * [`error`], [`dtype`], [`shape`], [`shared`]: words that everything else uses
 //! * [`layout`], [`storage`], [`alloc`], [`device`], [`rng`], [`host`]: where elements lie; a
 //!   storage on the GPU holds a buffer of [`gpu`], which knows only `error` and `dtype`
 //! * [`tensor`]: a layout over a storage, with a slot for its place in a graph
@@ -32,6 +32,7 @@ pub mod ops;
 pub mod rng;
 pub mod schema;
 pub mod shape;
+pub mod shared;
 pub mod storage;
 pub mod tensor;
 pub mod transfer;

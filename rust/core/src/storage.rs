@@ -5,24 +5,26 @@ use crate::alloc;
 use crate::device::Device;
 use crate::error::Result;
 use crate::gpu::{Buffer, Gpu};
+use crate::shared::Shared;
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::Arc;
 
-enum Memory {
-    /// From [`crate::alloc`], returned to it on drop.
-    Host(NonNull<u8>),
-    /// Lent by someone else (NumPy, DLPack, a memory map), kept alive by the owner.
-    Lent(NonNull<u8>, #[allow(dead_code)] Box<dyn Any + Send + Sync>),
-    /// On the GPU, in its pool, with an address that tells it from all others.
-    Gpu(Buffer, usize),
+enum Owner {
+    /// The memory is from [`crate::alloc`] and goes back there.
+    Cache,
+    /// Someone else (NumPy, DLPack, a memory map), kept alive with the memory.
+    Lender(#[allow(dead_code)] Box<dyn Any + Send + Sync>),
+    /// The GPU's pool, with an address that tells the buffer from all others.
+    Gpu(Box<(Buffer, usize)>),
 }
 
 pub struct Allocation {
-    memory: Memory,
+    /// Null for memory of the GPU.
+    ptr: *mut u8,
     bytes: usize,
     version: AtomicU32,
+    owner: Owner,
 }
 
 // SAFETY: the pointer is owned (or kept alive by its owner); concurrent writes to elements are the
@@ -39,29 +41,27 @@ fn fresh_address(bytes: usize) -> usize {
 
 /// A shared block of memory on one device.
 #[derive(Clone)]
-pub struct Storage(Arc<Allocation>);
+pub struct Storage(Shared<Allocation>);
 
 impl Storage {
     /// Uninitialised memory.
     pub fn empty(bytes: usize, device: Device) -> Result<Storage> {
         match device {
-            Device::Cpu => Ok(Storage::new(Memory::Host(alloc::alloc(bytes)?), bytes)),
-            Device::Wgpu => Ok(Storage::new(
-                Memory::Gpu(Gpu::get()?.alloc(bytes)?, fresh_address(bytes)),
-                bytes,
-            )),
+            Device::Cpu => Ok(Storage::cached(alloc::alloc(bytes)?, bytes)),
+            Device::Wgpu => {
+                let buffer = Gpu::get()?.alloc(bytes)?;
+                let owner = Owner::Gpu(Box::new((buffer, fresh_address(bytes))));
+                Ok(Storage::new(std::ptr::null_mut(), bytes, owner))
+            }
         }
     }
 
     pub fn zeroed(bytes: usize, device: Device) -> Result<Storage> {
         match device {
-            Device::Cpu => Ok(Storage::new(
-                Memory::Host(alloc::alloc_zeroed(bytes)?),
-                bytes,
-            )),
+            Device::Cpu => Ok(Storage::cached(alloc::alloc_zeroed(bytes)?, bytes)),
             Device::Wgpu => {
                 let (gpu, storage) = (Gpu::get()?, Storage::empty(bytes, device)?);
-                if let (Memory::Gpu(b, _), true) = (&storage.0.memory, bytes > 0) {
+                if let (Some(b), true) = (storage.buffer(), bytes > 0) {
                     gpu.fill_zero(b)?;
                 }
                 Ok(storage)
@@ -78,14 +78,21 @@ impl Storage {
         bytes: usize,
         owner: Box<dyn Any + Send + Sync>,
     ) -> Storage {
-        Storage::new(Memory::Lent(ptr, owner), bytes)
+        Storage::new(ptr.as_ptr(), bytes, Owner::Lender(owner))
     }
 
-    fn new(memory: Memory, bytes: usize) -> Storage {
-        Storage(Arc::new(Allocation {
-            memory,
+    #[inline(always)]
+    fn cached(ptr: NonNull<u8>, bytes: usize) -> Storage {
+        Storage::new(ptr.as_ptr(), bytes, Owner::Cache)
+    }
+
+    #[inline(always)]
+    fn new(ptr: *mut u8, bytes: usize, owner: Owner) -> Storage {
+        Storage(Shared::new(Allocation {
+            ptr,
             bytes,
             version: AtomicU32::new(0),
+            owner,
         }))
     }
 
@@ -94,33 +101,30 @@ impl Storage {
     }
 
     pub fn device(&self) -> Device {
-        match self.0.memory {
-            Memory::Gpu(..) => Device::Wgpu,
+        match self.0.owner {
+            Owner::Gpu(_) => Device::Wgpu,
             _ => Device::Cpu,
         }
     }
 
     /// The first byte in host memory; null for memory of the GPU.
     pub fn ptr(&self) -> *mut u8 {
-        match &self.0.memory {
-            Memory::Host(p) | Memory::Lent(p, _) => p.as_ptr(),
-            Memory::Gpu(..) => std::ptr::null_mut(),
-        }
+        self.0.ptr
     }
 
     /// Where the memory begins: an address of the host, or for memory of the GPU a number that no
     /// live memory shares, not to be read from.
     pub fn address(&self) -> usize {
-        match &self.0.memory {
-            Memory::Host(p) | Memory::Lent(p, _) => p.as_ptr() as usize,
-            Memory::Gpu(_, address) => *address,
+        match &self.0.owner {
+            Owner::Gpu(own) => own.1,
+            _ => self.0.ptr as usize,
         }
     }
 
     /// The buffer of memory on the GPU.
     pub fn buffer(&self) -> Option<&Buffer> {
-        match &self.0.memory {
-            Memory::Gpu(b, _) => Some(b),
+        match &self.0.owner {
+            Owner::Gpu(own) => Some(&own.0),
             _ => None,
         }
     }
@@ -135,27 +139,27 @@ impl Storage {
 
     /// Whether the memory is somebody else's.
     pub fn is_lent(&self) -> bool {
-        matches!(self.0.memory, Memory::Lent(..))
+        matches!(self.0.owner, Owner::Lender(_))
     }
 
     /// A number that only handles on the same memory share.
     pub fn id(&self) -> usize {
-        Arc::as_ptr(&self.0) as usize
+        Shared::as_ptr(&self.0) as usize
     }
 
     pub fn same(&self, other: &Storage) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Shared::same(&self.0, &other.0)
     }
 
     /// Whether nobody else can see this memory.
     pub fn is_unique(&self) -> bool {
-        Arc::strong_count(&self.0) == 1 && !matches!(self.0.memory, Memory::Lent(..))
+        Shared::handles(&self.0) == 1 && !matches!(self.0.owner, Owner::Lender(_))
     }
 }
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        if let Memory::Host(p) = self.memory {
+        if let (Owner::Cache, Some(p)) = (&self.owner, NonNull::new(self.ptr)) {
             // SAFETY: `p` came from `alloc` with this size and nobody holds it any more.
             unsafe { alloc::free(p, self.bytes) }
         }

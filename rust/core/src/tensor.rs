@@ -7,6 +7,7 @@ use crate::ensure;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::shape::{numel, Dims, Strides};
+use crate::shared::Shared;
 use crate::storage::Storage;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -51,38 +52,38 @@ pub struct TensorImpl {
 #[derive(Default)]
 struct Slot(AtomicPtr<c_void>);
 
-const _: () = assert!(size_of::<Arc<Meta>>() == size_of::<AtomicPtr<c_void>>());
+const _: () = assert!(size_of::<Shared<Meta>>() == size_of::<AtomicPtr<c_void>>());
 
 impl Slot {
     #[inline]
-    fn get(&self) -> Option<&Arc<Meta>> {
+    fn get(&self) -> Option<&Shared<Meta>> {
         if self.0.load(Ordering::Acquire).is_null() {
             return None;
         }
-        // SAFETY: not null, so it holds what `set` put there: an `Arc`, which is one pointer.
-        Some(unsafe { &*(&raw const self.0).cast::<Arc<Meta>>() })
+        // SAFETY: not null, so it holds what `set` put there: a handle, which is one pointer.
+        Some(unsafe { &*(&raw const self.0).cast::<Shared<Meta>>() })
     }
 
-    /// Fills the slot unless it is filled.
-    fn set(&self, meta: Arc<Meta>) {
-        // SAFETY: an `Arc` is one pointer, which is not null; it goes back where it lost.
+    /// Fills the slot; gives `meta` back where it is filled already.
+    fn set(&self, meta: Shared<Meta>) -> std::result::Result<(), Shared<Meta>> {
+        // SAFETY: a handle is one pointer, which is not null; it goes back where it lost.
         unsafe {
-            let new = std::mem::transmute::<Arc<Meta>, *mut c_void>(meta);
+            let new = std::mem::transmute::<Shared<Meta>, *mut c_void>(meta);
             let (null, order) = (std::ptr::null_mut(), Ordering::AcqRel);
-            let filled = self.0.compare_exchange(null, new, order, Ordering::Acquire);
-            if filled.is_err() {
-                drop(std::mem::transmute::<*mut c_void, Arc<Meta>>(new));
+            match self.0.compare_exchange(null, new, order, Ordering::Acquire) {
+                Ok(_) => Ok(()),
+                Err(_) => Err(std::mem::transmute::<*mut c_void, Shared<Meta>>(new)),
             }
         }
     }
 
     #[inline]
-    fn get_or_make(&self) -> &Arc<Meta> {
+    fn get_or_make(&self) -> &Shared<Meta> {
         loop {
             if let Some(meta) = self.get() {
                 return meta;
             }
-            self.set(Arc::default());
+            let _ = self.set(Shared::default());
         }
     }
 }
@@ -91,7 +92,7 @@ impl Drop for Slot {
     fn drop(&mut self) {
         if !self.0.get_mut().is_null() {
             // SAFETY: as in `get`; nobody else holds the slot now.
-            unsafe { (&raw mut self.0).cast::<Arc<Meta>>().drop_in_place() };
+            unsafe { (&raw mut self.0).cast::<Shared<Meta>>().drop_in_place() };
         }
     }
 }
@@ -99,14 +100,14 @@ impl Drop for Slot {
 impl Drop for TensorImpl {
     fn drop(&mut self) {
         if let Some(meta) = self.autograd.get() {
-            meta.leave();
+            Meta::leave(meta);
         }
     }
 }
 
 /// A cheap handle: clones share everything, in-place changes included.
 #[derive(Clone)]
-pub struct Tensor(Arc<TensorImpl>);
+pub struct Tensor(Shared<TensorImpl>);
 
 impl Tensor {
     pub fn from_storage(storage: Storage, layout: Layout, dtype: DType) -> Tensor {
@@ -121,7 +122,7 @@ impl Tensor {
         version: Option<Arc<AtomicU32>>,
         view: Option<ViewOf>,
     ) -> Tensor {
-        Tensor(Arc::new(TensorImpl {
+        Tensor(Shared::new(TensorImpl {
             storage,
             layout,
             dtype,
@@ -272,7 +273,7 @@ impl Tensor {
         );
         if let Some(meta) = a.autograd.get() {
             meta.forget_accumulator();
-            out.0.autograd.set(meta.clone());
+            let _ = out.0.autograd.set(meta.clone());
         }
         out
     }
@@ -383,7 +384,7 @@ impl Tensor {
 
     /// Whether both are the very same tensor (not merely the same memory).
     pub fn same(&self, other: &Tensor) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Shared::same(&self.0, &other.0)
     }
 
     pub fn shares_storage(&self, other: &Tensor) -> bool {
@@ -392,21 +393,26 @@ impl Tensor {
 
     /// Whether nobody else can see this tensor or its memory.
     pub fn is_unique(&self) -> bool {
-        Arc::strong_count(&self.0) == 1 && self.0.storage.is_unique()
+        Shared::handles(&self.0) == 1 && self.0.storage.is_unique()
     }
 
     /// The number of handles to this tensor.
     pub fn handles(&self) -> usize {
-        Arc::strong_count(&self.0)
+        Shared::handles(&self.0)
     }
 
-    pub fn autograd(&self) -> Option<&Arc<Meta>> {
+    pub fn autograd(&self) -> Option<&Shared<Meta>> {
         self.0.autograd.get()
     }
 
     /// The slot for its place in a graph, made if missing.
-    pub fn autograd_mut(&self) -> &Arc<Meta> {
+    pub fn autograd_mut(&self) -> &Shared<Meta> {
         self.0.autograd.get_or_make()
+    }
+
+    /// Gives the tensor its place in a graph; gives it back where the tensor has one.
+    pub fn set_autograd(&self, meta: Shared<Meta>) -> std::result::Result<(), Shared<Meta>> {
+        self.0.autograd.set(meta)
     }
 
     pub fn wrapper(&self) -> &AtomicPtr<c_void> {

@@ -2,6 +2,7 @@
 
 use crate::error::{from_py, IntoPy};
 use crate::function::PyNode;
+use crate::object::Held;
 use crate::tensor::{borrow, wrap, PyTensor};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
@@ -14,13 +15,14 @@ use pytensorlib_core::device::Device;
 use pytensorlib_core::dtype::{DType, Scalar};
 use pytensorlib_core::error::Result as CoreResult;
 use pytensorlib_core::op::Grads;
+use pytensorlib_core::shared::Shared;
 use pytensorlib_core::tensor::Tensor;
 use std::any::Any;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 /// A Python callable on one gradient.
-struct PyHook(Py<PyAny>);
+struct PyHook(Held);
 
 impl Hook for PyHook {
     fn call(&self, g: &Tensor) -> CoreResult<Option<Tensor>> {
@@ -46,7 +48,7 @@ impl Hook for PyHook {
 
 /// A Python callable on a leaf whose gradient was accumulated.
 struct PyPostHook {
-    hook: Py<PyAny>,
+    hook: Held,
     leaf: Py<PyAny>,
 }
 
@@ -81,7 +83,7 @@ pub struct HookHandle {
 
 enum Target {
     Tensor(Tensor),
-    Node(Arc<Node>),
+    Node(Shared<Node>),
 }
 
 #[pymethods]
@@ -110,7 +112,7 @@ pub fn register_hook(t: &Tensor, hook: Py<PyAny>, post: bool) -> PyResult<HookHa
     let target = Target::Tensor(t.clone());
     if !post {
         return Ok(HookHandle {
-            id: t.register_hook(Arc::new(PyHook(hook))).py()?,
+            id: t.register_hook(Arc::new(PyHook(Held::new(hook)))).py()?,
             target,
         });
     }
@@ -123,14 +125,17 @@ pub fn register_hook(t: &Tensor, hook: Py<PyAny>, post: bool) -> PyResult<HookHa
             .call1((object,))?
             .unbind();
         let id = t
-            .register_post_accumulate(Arc::new(PyPostHook { hook, leaf }))
+            .register_post_accumulate(Arc::new(PyPostHook {
+                hook: Held::new(hook),
+                leaf,
+            }))
             .py()?;
         Ok(HookHandle { id, target })
     })
 }
 
 /// A Python callable on the gradients around a node.
-struct PyNodeHook(Py<PyAny>);
+struct PyNodeHook(Held);
 
 fn tuple<'py>(py: Python<'py>, grads: &Grads) -> PyResult<Bound<'py, PyTuple>> {
     let items = grads
@@ -173,10 +178,10 @@ impl NodeHook for PyNodeHook {
 
 /// A step of the graph, as `Tensor.grad_fn` gives it.
 #[pyclass(name = "Node", module = "pytensorlib.autograd.graph", frozen, weakref)]
-pub struct PyGraphNode(pub Arc<Node>);
+pub struct PyGraphNode(pub Shared<Node>);
 
 /// The Python object of a node: the one it has, or a new one.
-pub fn node_object(py: Python<'_>, node: Arc<Node>) -> PyResult<Py<PyAny>> {
+pub fn node_object(py: Python<'_>, node: Shared<Node>) -> PyResult<Py<PyAny>> {
     let old = node.wrapper.load(Ordering::Relaxed).cast::<ffi::PyObject>();
     // SAFETY: the slot is cleared when its object dies; one with no references left is dying.
     unsafe {
@@ -232,7 +237,7 @@ impl PyGraphNode {
             .hooks()
             .lock()
             .post
-            .push((id, Arc::new(PyNodeHook(hook))));
+            .push((id, Arc::new(PyNodeHook(Held::new(hook)))));
         HookHandle {
             id,
             target: Target::Node(self.0.clone()),
@@ -245,7 +250,7 @@ impl PyGraphNode {
             .hooks()
             .lock()
             .pre
-            .push((id, Arc::new(PyNodeHook(hook))));
+            .push((id, Arc::new(PyNodeHook(Held::new(hook)))));
         HookHandle {
             id,
             target: Target::Node(self.0.clone()),
@@ -265,16 +270,16 @@ impl PyGraphNode {
         format!(
             "<{} object at {:p}>",
             self.0.func.name(),
-            Arc::as_ptr(&self.0).cast::<u8>()
+            Shared::as_ptr(&self.0).cast::<u8>()
         )
     }
     fn __hash__(&self) -> usize {
-        Arc::as_ptr(&self.0).cast::<u8>() as usize >> 4
+        Shared::as_ptr(&self.0).cast::<u8>() as usize >> 4
     }
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
         other
             .cast::<PyGraphNode>()
-            .is_ok_and(|o| Arc::ptr_eq(&o.get().0, &self.0))
+            .is_ok_and(|o| Shared::same(&o.get().0, &self.0))
     }
 }
 
@@ -328,7 +333,7 @@ fn _run_backward(
         }
         // A `GradientEdge(node, output_nr)`.
         let node = obj.getattr("node")?;
-        let nr: u32 = obj.getattr("output_nr")?.extract()?;
+        let nr: usize = obj.getattr("output_nr")?.extract()?;
         Ok(Some((
             Edge {
                 node: node.cast::<PyGraphNode>()?.get().0.clone(),
@@ -412,7 +417,7 @@ pub fn traverse(t: &Tensor, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> 
         return Ok(());
     };
     // The slot and this visit; anything else that holds the place in the graph owns it too.
-    if Arc::strong_count(meta) > 1 {
+    if Shared::handles(meta) > 1 {
         return Ok(());
     }
     let Some(s) = meta.state.try_lock() else {
@@ -423,27 +428,27 @@ pub fn traverse(t: &Tensor, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> 
     }
     for (_, hook) in &s.hooks {
         if let Some(h) = hook.as_any().downcast_ref::<PyHook>() {
-            visit.call(&h.0)?;
+            visit.call(&*h.0)?;
         }
     }
     for (_, hook) in &s.post_accumulate {
         if let Some(h) = hook.as_any().downcast_ref::<PyPostHook>() {
-            visit.call(&h.hook)?;
+            visit.call(&*h.hook)?;
         }
     }
     let mut edge = s.edge.as_ref();
     for _ in 0..16 {
         let Some(e) = edge else { break };
-        if Arc::strong_count(&e.node) > 1 {
+        if Shared::handles(&e.node) > 1 {
             break;
         }
         if let Some(node) = e.node.func.as_any().downcast_ref::<PyNode>() {
-            visit.call(&node.ctx)?;
+            visit.call(&*node.ctx)?;
         }
         if let Some(hooks) = e.node.hooks_if_any().and_then(|h| h.try_lock()) {
             for (_, (_, hook)) in &hooks.tensor {
                 if let Some(h) = hook.as_any().downcast_ref::<PyHook>() {
-                    visit.call(&h.0)?;
+                    visit.call(&*h.0)?;
                 }
             }
         }
@@ -520,16 +525,16 @@ impl saved::SavedHooks for PySavedHooks {
     fn pack(&self, t: &Tensor) -> CoreResult<Box<dyn Any + Send + Sync>> {
         Python::attach(|py| {
             let packed = self.pack.call1(py, (wrap(py, t.clone())?,))?;
-            Ok(Box::new(packed) as Box<dyn Any + Send + Sync>)
+            Ok(Box::new(Held::new(packed)) as Box<dyn Any + Send + Sync>)
         })
         .map_err(from_py)
     }
     fn unpack(&self, packed: &(dyn Any + Send + Sync)) -> CoreResult<Tensor> {
         Python::attach(|py| {
-            let Some(packed) = packed.downcast_ref::<Py<PyAny>>() else {
+            let Some(packed) = packed.downcast_ref::<Held>() else {
                 return Err(PyRuntimeError::new_err("saved tensors hooks: lost value"));
             };
-            let t = self.unpack.call1(py, (packed,))?;
+            let t = self.unpack.call1(py, (&**packed,))?;
             match t.bind(py).cast::<PyTensor>() {
                 Ok(t) => Ok(t.get().get()),
                 Err(_) => Err(PyTypeError::new_err(format!(

@@ -97,6 +97,27 @@ pub fn tensor(obj: &Bound<'_, PyAny>) -> Option<Tensor> {
     is_tensor(obj).then(|| unsafe { obj.cast_unchecked::<PyTensor>().get().get() })
 }
 
+/// The tensor behind an object, borrowed.
+///
+/// # Safety
+/// Nothing of Python's runs while the reference lives, for it could put another tensor behind the
+/// object.
+#[inline]
+pub unsafe fn peek<'a>(obj: &'a Bound<'_, PyAny>) -> Option<&'a Tensor> {
+    is_tensor(obj).then(|| obj.cast_unchecked::<PyTensor>().get().peek())
+}
+
+/// A number that is exactly a `float` or an `int`, as a 0-d operand.
+#[inline]
+pub fn number(obj: &Bound<'_, PyAny>) -> Option<Tensor> {
+    // SAFETY: the object is alive and the interpreter held.
+    let value = match unsafe { ffi::PyFloat_CheckExact(obj.as_ptr()) } {
+        0 => Scalar::Int(exact_int(obj.as_ptr())?),
+        _ => Scalar::Float(unsafe { ffi::PyFloat_AS_DOUBLE(obj.as_ptr()) }),
+    };
+    Tensor::number(value).ok()
+}
+
 /// Whether an object is a tensor.
 #[inline]
 pub fn is_tensor(obj: &Bound<'_, PyAny>) -> bool {

@@ -305,6 +305,7 @@ fn consume<M: Managed>(capsule: *mut ffi::PyObject, py: Python<'_>) -> PyResult<
             return Err(PyErr::fetch(py));
         }
     }
+    crate::object::note_held();
     // SAFETY: the producer keeps the memory until its deleter runs, when the owner is dropped.
     let storage = unsafe { Storage::lent(ptr, bytes, Box::new(Owner(managed))) };
     let t = Tensor::from_storage(storage, layout, dtype);

@@ -1,6 +1,7 @@
 //! Custom `autograd.Function`s: forward runs in Python with recording off; its node calls back.
 
 use crate::error::{from_py, IntoPy};
+use crate::object::Held;
 use crate::tensor::{borrow, wrap, PyTensor};
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -17,7 +18,7 @@ use std::sync::Arc;
 
 /// The graph node of one call of a Function.
 pub struct PyNode {
-    pub ctx: Py<PyAny>,
+    pub ctx: Held,
     cls: Py<PyType>,
     name: String,
     /// For each argument of forward, whether it was a tensor.
@@ -281,7 +282,7 @@ fn _function_apply(
             })
             .collect();
         let func = PyNode {
-            ctx: ctx.clone().unbind(),
+            ctx: Held::new(ctx.clone().unbind()),
             cls: cls.clone().unbind(),
             name,
             is_tensor: inputs.iter().map(Option::is_some).collect(),
@@ -301,7 +302,7 @@ fn _function_apply(
                 None => None,
                 Some(t) => Some(match output_nr(t) {
                     Some(nr) if !inputs.iter().flatten().any(|x| x.same(t)) || is_in(&dirty, t) => {
-                        Saved::output(t, &node, nr as u32).py()?
+                        Saved::output(t, &node, nr).py()?
                     }
                     _ => Saved::input(t).py()?,
                 }),
@@ -317,11 +318,11 @@ fn _function_apply(
                 continue;
             }
             if is_in(&dirty, t) {
-                inplace::rebase(t, node.clone(), nr as u32).py()?;
+                inplace::rebase(t, node.clone(), nr).py()?;
             } else {
                 t.set_edge(Edge {
                     node: node.clone(),
-                    nr: nr as u32,
+                    nr,
                 });
             }
         }

@@ -3,6 +3,7 @@
 
 use crate::convert::is_ndarray;
 use crate::error::IntoPy;
+use crate::object::Held;
 use crate::tensor::{borrow, wrap};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning, PyValueError};
 use pyo3::ffi;
@@ -150,7 +151,7 @@ pub fn from_numpy_tensor(array: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let bytes = layout.extent().py()?.saturating_mul(dtype.size());
     let address = a.data as usize;
     let ptr = NonNull::new(a.data).unwrap_or(NonNull::dangling());
-    let owner: Py<PyAny> = array.clone().unbind();
+    let owner = Held::new(array.clone().unbind());
     // SAFETY: the array keeps its memory while `owner` lives.
     let storage = unsafe { Storage::lent(ptr, bytes, Box::new(owner)) };
     let t = Tensor::from_storage(storage, layout, dtype);

@@ -6,6 +6,33 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pytensorlib_core::tensor::Tensor;
 use std::cell::UnsafeCell;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether there ever was a [`Held`].
+static HELD: AtomicBool = AtomicBool::new(false);
+
+/// A Python object that memory or a graph of the core's holds, so that freeing a tensor may free it.
+pub struct Held(Py<PyAny>);
+
+impl Held {
+    pub fn new(object: Py<PyAny>) -> Held {
+        note_held();
+        Held(object)
+    }
+}
+
+impl Deref for Held {
+    type Target = Py<PyAny>;
+    fn deref(&self) -> &Py<PyAny> {
+        &self.0
+    }
+}
+
+/// Notes that the core holds what only an attached thread may free.
+pub fn note_held() {
+    HELD.store(true, Ordering::Relaxed);
+}
 
 /// Most freed objects that are kept for reuse.
 const KEPT: usize = 64;
@@ -83,15 +110,12 @@ unsafe extern "C" fn dealloc(object: *mut ffi::PyObject) {
     let tensor = object.byte_add(offset).cast::<PyTensor>();
     // An object whose making failed half-way holds no tensor.
     if !tensor.cast::<*const ()>().read().is_null() {
-        if (*tensor).is_plain() {
+        // Python objects may go with it, which PyO3 frees only where it knows of the thread; while
+        // the interpreter ends it keeps them.
+        let attached = HELD.load(Ordering::Relaxed)
+            && Python::try_attach(|_| tensor.drop_in_place()).is_some();
+        if !attached {
             tensor.drop_in_place();
-        } else {
-            // Python objects may go with it, which PyO3 frees only where it knows of the thread;
-            // while the interpreter ends it keeps them.
-            let done = Python::try_attach(|_| tensor.drop_in_place());
-            if done.is_none() {
-                tensor.drop_in_place();
-            }
         }
     }
     let class = &mut *CLASS.0.get();

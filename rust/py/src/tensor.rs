@@ -56,18 +56,20 @@ impl PyTensor {
         }
     }
 
-    /// Whether nothing of Python's can go with the tensor when it is dropped.
-    pub fn is_plain(&self) -> bool {
-        // SAFETY: the interpreter is held.
-        let t = unsafe { &*self.inner.get() };
-        t.autograd().is_none() && t.view_of().is_none() && !t.storage().is_lent()
-    }
-
     /// A handle to the tensor.
     #[inline]
     pub fn get(&self) -> Tensor {
         // SAFETY: the interpreter is held, so nobody swaps it meanwhile.
         unsafe { (*self.inner.get()).clone() }
+    }
+
+    /// The tensor, borrowed.
+    ///
+    /// # Safety
+    /// As for [`crate::convert::peek`].
+    #[inline]
+    pub unsafe fn peek(&self) -> &Tensor {
+        &*self.inner.get()
     }
 
     /// Puts another tensor behind this object (`x.data = y`, `x.resize_`).
@@ -76,13 +78,7 @@ impl PyTensor {
         // SAFETY: as above; no reference into the cell outlives a call.
         let old = unsafe { std::mem::replace(&mut *self.inner.get(), t) };
         if !me.is_null() {
-            let slot = old.wrapper();
-            let _ = slot.compare_exchange(
-                me.cast(),
-                std::ptr::null_mut(),
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            );
+            forget(&old, me);
             // SAFETY: as above.
             unsafe {
                 (*self.inner.get())
@@ -104,15 +100,19 @@ impl PyTensor {
     }
 }
 
+/// The tensor has no object any more, if `me` was it.
+#[inline]
+fn forget(t: &Tensor, me: *mut ffi::PyObject) {
+    // The interpreter is held: nobody comes between.
+    if t.wrapper().load(Ordering::Relaxed) == me.cast() {
+        t.wrapper().store(std::ptr::null_mut(), Ordering::Relaxed);
+    }
+}
+
 impl Drop for PyTensor {
     fn drop(&mut self) {
         let me = self.me.get();
-        let _ = self.inner.get_mut().wrapper().compare_exchange(
-            me.cast(),
-            std::ptr::null_mut(),
-            Ordering::Relaxed,
-            Ordering::Relaxed,
-        );
+        forget(self.inner.get_mut(), me);
     }
 }
 
@@ -564,7 +564,7 @@ impl PyTensor {
     }
     #[getter]
     fn output_nr(&self) -> PyResult<u32> {
-        Ok(self.get().grad_fn().py()?.map_or(0, |e| e.nr))
+        Ok(self.get().grad_fn().py()?.map_or(0, |e| e.nr as u32))
     }
     #[getter]
     fn grad_fn(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {

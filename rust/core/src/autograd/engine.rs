@@ -8,12 +8,12 @@ use crate::error::{Error, Result};
 use crate::host;
 use crate::op::{Grads, TensorMeta};
 use crate::shape::{expandable, Show};
+use crate::shared::Shared;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
 
 /// What to compute: gradients of `roots`, given theirs, down to `inputs` or to every leaf.
 pub struct Request<'a> {
@@ -27,13 +27,13 @@ pub struct Request<'a> {
 }
 
 struct State {
-    node: Arc<Node>,
+    node: Shared<Node>,
     pending: u32,
     /// Whether the node lies on a way to what was asked for.
     needed: bool,
     grads: Grads,
     /// Outputs whose gradient is asked for, and where it goes.
-    captures: SmallVec<[(u32, usize); 1]>,
+    captures: SmallVec<[(usize, usize); 1]>,
 }
 
 struct Task {
@@ -68,12 +68,12 @@ pub fn goes_to_leaves() -> bool {
     TO_LEAVES.get()
 }
 
-fn address(node: &Arc<Node>) -> *const Node {
-    Arc::as_ptr(node)
+fn address(node: &Shared<Node>) -> *const Node {
+    Shared::as_ptr(node)
 }
 
 impl Task {
-    fn find(&self, node: &Arc<Node>) -> Option<usize> {
+    fn find(&self, node: &Shared<Node>) -> Option<usize> {
         let slot = node.slot.load(Ordering::Relaxed);
         if slot >> 32 == self.id {
             return Some((slot & INDEX) as usize);
@@ -84,8 +84,16 @@ impl Task {
         self.elsewhere.get(&address(node)).map(|&i| i as usize)
     }
 
+    /// The node of a state, without a handle of one's own.
+    ///
+    /// # Safety
+    /// The task outlives the reference: it only ever adds states, and they keep their nodes.
+    unsafe fn node<'a>(&self, i: usize) -> &'a Node {
+        &*Shared::as_ptr(&self.states[i].node)
+    }
+
     /// The index of a node's state, and whether it is new.
-    fn enter(&mut self, node: &Arc<Node>) -> (usize, bool) {
+    fn enter(&mut self, node: &Shared<Node>) -> (usize, bool) {
         if let Some(i) = self.find(node) {
             return (i, false);
         }
@@ -148,7 +156,8 @@ fn run(request: &Request) -> Result<Vec<Option<Tensor>>> {
     }
     let mut next = 0;
     while next < task.states.len() {
-        let node = task.states[next].node.clone();
+        // SAFETY: the task lives to the end of this function; so below.
+        let node = unsafe { task.node(next) };
         for edge in node.edges.iter().flatten() {
             let (i, _) = task.enter(&edge.node);
             task.states[i].pending += 1;
@@ -160,10 +169,10 @@ fn run(request: &Request) -> Result<Vec<Option<Tensor>>> {
         mark_needed(&mut task, request);
     }
     for s in &task.states {
-        if (s.needed || !s.captures.is_empty())
-            && s.node.slot.load(Ordering::Relaxed) >> 32 == task.id
-        {
-            s.node.slot.fetch_or(WILL_RUN, Ordering::Relaxed);
+        let slot = s.node.slot.load(Ordering::Relaxed);
+        if (s.needed || !s.captures.is_empty()) && slot >> 32 == task.id {
+            // Until the task gives it back, nobody else writes to the slot.
+            s.node.slot.store(slot | WILL_RUN, Ordering::Relaxed);
         }
     }
     for (root, g) in request.roots {
@@ -177,17 +186,17 @@ fn run(request: &Request) -> Result<Vec<Option<Tensor>>> {
         }
     }
     while let Some((_, i)) = ready.pop() {
-        let node = task.states[i].node.clone();
+        let node = unsafe { task.node(i) };
         let mut grads = std::mem::take(&mut task.states[i].grads);
         grads.resize(node.outputs.len().max(1), None);
-        before(&node, &mut grads)?;
+        before(node, &mut grads)?;
         for &(nr, k) in &task.states[i].captures {
-            results[k] = grads[nr as usize].clone();
+            results[k] = grads[nr].clone();
         }
         let run_it = task.states[i].needed
             && (node.func.wants_undefined() || grads.iter().any(Option::is_some));
         let outputs = if run_it {
-            step(&node, grads, request)?
+            step(node, grads, request)?
         } else {
             drop(grads);
             Grads::new()
@@ -198,7 +207,7 @@ fn run(request: &Request) -> Result<Vec<Option<Tensor>>> {
             };
             let j = task.find(&edge.node).expect("every node was entered");
             if task.states[j].needed || !task.states[j].captures.is_empty() {
-                let g = fit(g, &edge.node.outputs[edge.nr as usize], &node, k)?;
+                let g = fit(g, &edge.node.outputs[edge.nr], node, k)?;
                 accumulate(&mut task.states[j], edge.nr, g)?;
             }
         }
@@ -230,7 +239,8 @@ fn mark_needed(task: &mut Task, request: &Request) {
     let mut order: Vec<usize> = (0..task.states.len()).collect();
     order.sort_unstable_by_key(|&i| task.states[i].node.seq.wrapping_add(1));
     for i in order {
-        let node = task.states[i].node.clone();
+        // SAFETY: the caller's task outlives this function.
+        let node = unsafe { task.node(i) };
         let below = node.edges.iter().flatten().any(|e| {
             task.find(&e.node)
                 .is_some_and(|j| task.states[j].needed || !task.states[j].captures.is_empty())
@@ -240,8 +250,7 @@ fn mark_needed(task: &mut Task, request: &Request) {
 }
 
 /// Adds a gradient to what waits for a node, in place where nobody else can see the sum.
-fn accumulate(state: &mut State, nr: u32, g: Tensor) -> Result<()> {
-    let nr = nr as usize;
+fn accumulate(state: &mut State, nr: usize, g: Tensor) -> Result<()> {
     if state.grads.len() <= nr {
         state
             .grads
@@ -264,7 +273,7 @@ fn accumulate(state: &mut State, nr: u32, g: Tensor) -> Result<()> {
 }
 
 /// Hooks on gradients, before the node runs.
-fn before(node: &Arc<Node>, grads: &mut Grads) -> Result<()> {
+fn before(node: &Node, grads: &mut Grads) -> Result<()> {
     if let Some(meta) = node.func.leaf() {
         let hooks = meta.state.lock().hooks.clone();
         for (_, hook) in hooks {
@@ -280,7 +289,7 @@ fn before(node: &Arc<Node>, grads: &mut Grads) -> Result<()> {
         (h.tensor.clone(), h.pre.clone(), h.retain.clone())
     };
     for (_, (nr, hook)) in tensor {
-        replace(&mut grads[nr as usize], |g| hook.call(g))?;
+        replace(&mut grads[nr], |g| hook.call(g))?;
     }
     for (_, hook) in pre {
         if let Some(new) = hook.call(None, grads)? {
@@ -288,7 +297,7 @@ fn before(node: &Arc<Node>, grads: &mut Grads) -> Result<()> {
         }
     }
     for (nr, meta) in retain {
-        if let (Some(meta), Some(g)) = (meta.upgrade(), &grads[nr as usize]) {
+        if let (Some(meta), Some(g)) = (meta.upgrade(), &grads[nr]) {
             let mut s = meta.state.lock();
             let old = s.grad.take();
             s.grad = Some(match &old {
@@ -321,7 +330,7 @@ fn replace(
 }
 
 /// Runs one node and the hooks after it.
-fn step(node: &Arc<Node>, grads: Grads, request: &Request) -> Result<Grads> {
+fn step(node: &Node, grads: Grads, request: &Request) -> Result<Grads> {
     let hooks = node
         .hooks_if_any()
         .map(|h| h.lock().post.clone())
@@ -371,7 +380,7 @@ fn step(node: &Arc<Node>, grads: Grads, request: &Request) -> Result<Grads> {
 }
 
 /// In anomaly mode, shows where the failing node's op was called.
-fn blame(e: Error, node: &Arc<Node>) -> Error {
+fn blame(e: Error, node: &Node) -> Error {
     if mode::anomaly().is_some() {
         let trace = node.hooks_if_any().and_then(|h| h.lock().traceback.clone());
         host::warn(&match trace {
@@ -390,7 +399,7 @@ fn blame(e: Error, node: &Arc<Node>) -> Error {
 }
 
 /// Sums a broadcast gradient to the shape that is due, and casts it to the type.
-fn fit(g: Tensor, want: &TensorMeta, node: &Arc<Node>, k: usize) -> Result<Tensor> {
+fn fit(g: Tensor, want: &TensorMeta, node: &Node, k: usize) -> Result<Tensor> {
     let mut g = g;
     if g.shape() != &want.shape {
         if !expandable(&want.shape, g.shape()) {

@@ -6,11 +6,11 @@ use crate::bail;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::op::{Grads, TensorMeta};
+use crate::shared::Shared;
 use crate::tensor::{Creation, Tensor};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::atomic::Ordering;
-use std::sync::Arc;
 
 /// Brings a view's `grad_fn` up to date after its base (or a sibling) was modified in place.
 pub fn refresh(t: &Tensor) -> Result<()> {
@@ -115,7 +115,7 @@ pub fn check(t: &Tensor, tracked: bool) -> Result<()> {
 
 /// After an in-place op made `node` (whose first edge is the tensor's old history): the tensor,
 /// and the base it may be a view of, continue from there.
-pub fn rebase(t: &Tensor, node: Arc<Node>, nr: u32) -> Result<()> {
+pub fn rebase(t: &Tensor, node: Shared<Node>, nr: usize) -> Result<()> {
     let Some(view) = t.view_of() else {
         t.set_edge(Edge { node, nr });
         return Ok(());
@@ -142,7 +142,7 @@ pub fn rebase(t: &Tensor, node: Arc<Node>, nr: u32) -> Result<()> {
 struct CopySlices {
     base: Layout,
     view: Layout,
-    inner: Arc<Node>,
+    inner: Shared<Node>,
 }
 
 impl Backward for CopySlices {

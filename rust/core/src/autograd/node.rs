@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::host;
 use crate::layout::Layout;
 use crate::op::{Derivative, Grads, Mask, TensorMeta};
+use crate::shared::{Shared, Weak};
 use crate::tensor::Tensor;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -13,13 +14,13 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 
 /// Output `nr` of a node.
 #[derive(Clone)]
 pub struct Edge {
-    pub node: Arc<Node>,
-    pub nr: u32,
+    pub node: Shared<Node>,
+    pub nr: usize,
 }
 
 pub type Edges = SmallVec<[Option<Edge>; 2]>;
@@ -43,7 +44,7 @@ pub trait Backward: Send + Sync + 'static {
         false
     }
     /// The leaf that an accumulating node writes to.
-    fn leaf(&self) -> Option<Arc<Meta>> {
+    fn leaf(&self) -> Option<Shared<Meta>> {
         None
     }
     fn as_any(&self) -> &dyn Any;
@@ -67,11 +68,11 @@ pub type Hooks<T> = Vec<(u64, T)>;
 #[derive(Default)]
 pub struct NodeHooks {
     /// On the gradient of one output, before the node runs.
-    pub tensor: Hooks<(u32, Arc<dyn Hook>)>,
+    pub tensor: Hooks<(usize, Arc<dyn Hook>)>,
     pub pre: Hooks<Arc<dyn NodeHook>>,
     pub post: Hooks<Arc<dyn NodeHook>>,
     /// Tensors that asked to keep the gradient of an output (`retain_grad`).
-    pub retain: Vec<(u32, Weak<Meta>)>,
+    pub retain: Vec<(usize, Weak<Meta>)>,
     /// Where the op was called, in anomaly mode.
     pub traceback: Option<String>,
 }
@@ -99,9 +100,23 @@ pub struct Node<F: ?Sized + Backward = dyn Backward> {
 }
 
 impl<F: Backward> Node<F> {
-    pub fn new(edges: Edges, outputs: SmallVec<[TensorMeta; 1]>, func: F) -> Arc<Node> {
-        let node: Arc<Node> = Arc::new(Node {
-            seq: SEQUENCE.fetch_add(1, Ordering::Relaxed),
+    pub fn new(edges: Edges, outputs: SmallVec<[TensorMeta; 1]>, func: F) -> Shared<Node> {
+        let seq = SEQUENCE.fetch_add(1, Ordering::Relaxed);
+        let node = Node::numbered(seq, edges, outputs, func);
+        if super::mode::anomaly().is_some() {
+            node.hooks().lock().traceback = host::traceback();
+        }
+        node
+    }
+
+    fn numbered(
+        seq: u64,
+        edges: Edges,
+        outputs: SmallVec<[TensorMeta; 1]>,
+        func: F,
+    ) -> Shared<Node> {
+        let node = Shared::new(Node {
+            seq,
             slot: AtomicU64::new(0),
             edges,
             outputs,
@@ -109,22 +124,7 @@ impl<F: Backward> Node<F> {
             wrapper: AtomicPtr::default(),
             func,
         });
-        if super::mode::anomaly().is_some() {
-            node.hooks().lock().traceback = host::traceback();
-        }
-        node
-    }
-
-    fn first(outputs: SmallVec<[TensorMeta; 1]>, func: F) -> Arc<Node> {
-        Arc::new(Node {
-            seq: u64::MAX,
-            slot: AtomicU64::new(0),
-            edges: Edges::new(),
-            outputs,
-            hooks: OnceLock::new(),
-            wrapper: AtomicPtr::default(),
-            func,
-        })
+        node.coerced::<Node>(|p| p)
     }
 }
 
@@ -148,7 +148,7 @@ impl<F: ?Sized + Backward> Drop for Node<F> {
     fn drop(&mut self) {
         let mut edges = std::mem::take(&mut self.edges);
         edges.retain(|e| e.is_some());
-        let alone = |e: &Option<Edge>| e.as_ref().is_some_and(|e| Arc::strong_count(&e.node) == 1);
+        let alone = |e: &Option<Edge>| e.as_ref().is_some_and(|e| Shared::handles(&e.node) == 1);
         if !edges.iter().any(alone) {
             // Others hold what is below: nothing further drops with it.
             return;
@@ -197,7 +197,7 @@ pub struct State {
     pub grad: Option<Tensor>,
     pub retains_grad: bool,
     /// Where gradients of this leaf arrive; kept, for every use of the leaf needs it.
-    accumulator: Option<Arc<Node>>,
+    accumulator: Option<Shared<Node>>,
     /// Hooks of a leaf; other tensors' hooks are kept by their node.
     pub hooks: Hooks<Arc<dyn Hook>>,
     pub post_accumulate: Hooks<Arc<dyn Hook>>,
@@ -213,11 +213,23 @@ impl State {
     pub fn in_graph(&self) -> bool {
         self.accumulator
             .as_ref()
-            .is_some_and(|n| Arc::strong_count(n) > 1)
+            .is_some_and(|n| Shared::handles(n) > 1)
     }
 }
 
 impl Meta {
+    /// The place of a tensor that a node made.
+    fn at(edge: Edge) -> Meta {
+        let state = State {
+            edge: Some(edge),
+            ..State::default()
+        };
+        Meta {
+            state: Mutex::new(state),
+            tracked: AtomicBool::new(true),
+        }
+    }
+
     /// Changes the state and keeps the flag beside it right. What it drops must be given out.
     pub fn change<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
         let mut s = self.state.lock();
@@ -233,16 +245,17 @@ impl Meta {
     }
 
     /// The tensor is going away: what a graph still needs of it moves to the graph.
-    pub fn leave(self: &Arc<Self>) {
-        if Arc::strong_count(self) > 1 {
+    pub fn leave(this: &Shared<Self>) {
+        // Others keep it, or there is no accumulator, which has a weak handle.
+        if Shared::handles(this) > 1 || Shared::is_alone(this) {
             return;
         }
-        let Some(node) = self.state.lock().accumulator.take() else {
+        let Some(node) = this.state.lock().accumulator.take() else {
             return;
         };
-        if Arc::strong_count(&node) > 1 {
+        if Shared::handles(&node) > 1 {
             if let Some(f) = node.func.as_any().downcast_ref::<AccumulateGrad>() {
-                let _ = f.kept.set(self.clone());
+                let _ = f.kept.set(this.clone());
             }
         }
     }
@@ -289,17 +302,28 @@ impl Tensor {
         }
         let outputs = smallvec::smallvec![TensorMeta::of(self)];
         let accumulate = AccumulateGrad {
-            meta: Arc::downgrade(meta),
+            meta: Shared::downgrade(meta),
             kept: OnceLock::new(),
             strides: crate::shape::Strides::from_slice(self.strides()),
         };
-        let node = Node::first(outputs, accumulate);
+        let node = Node::numbered(u64::MAX, Edges::new(), outputs, accumulate);
         s.accumulator = Some(node.clone());
         Ok(Some(Edge { node, nr: 0 }))
     }
 
     /// Makes this tensor output `nr` of `node`.
     pub fn set_edge(&self, edge: Edge) {
+        let mut edge = edge;
+        if self.autograd().is_none() {
+            // The usual case, a new tensor: nobody knows its place yet, so there is nothing to lock.
+            match self.set_autograd(Shared::new(Meta::at(edge))) {
+                Ok(()) => return self.note_seen(),
+                Err(meta) => match meta.state.lock().edge.take() {
+                    Some(e) => edge = e,
+                    None => return,
+                },
+            }
+        }
         let meta = self.autograd_mut();
         let old = meta.change(|s| {
             if s.retains_grad {
@@ -307,11 +331,16 @@ impl Tensor {
                     .hooks()
                     .lock()
                     .retain
-                    .push((edge.nr, Arc::downgrade(meta)));
+                    .push((edge.nr, Shared::downgrade(meta)));
             }
             s.edge.replace(edge)
         });
         drop(old);
+        self.note_seen();
+    }
+
+    /// A view's node is right for the present version of its memory.
+    fn note_seen(&self) {
         if let Some(v) = self.view_of() {
             v.seen.store(self.version(), Ordering::Relaxed);
         }
@@ -377,7 +406,7 @@ impl Tensor {
                     .hooks()
                     .lock()
                     .retain
-                    .push((edge.nr, Arc::downgrade(meta)));
+                    .push((edge.nr, Shared::downgrade(meta)));
             }
         }
         Ok(())
@@ -442,7 +471,7 @@ pub struct AccumulateGrad {
     /// Weak, for the leaf's place in the graph holds this node.
     meta: Weak<Meta>,
     /// The same, once the leaf itself is gone but the graph is not: its hooks still run.
-    kept: OnceLock<Arc<Meta>>,
+    kept: OnceLock<Shared<Meta>>,
     strides: crate::shape::Strides,
 }
 
@@ -499,7 +528,7 @@ impl Backward for AccumulateGrad {
         Ok(Grads::new())
     }
 
-    fn leaf(&self) -> Option<Arc<Meta>> {
+    fn leaf(&self) -> Option<Shared<Meta>> {
         self.kept.get().cloned().or_else(|| self.meta.upgrade())
     }
     fn as_any(&self) -> &dyn Any {
@@ -665,7 +694,7 @@ impl Vjp<'_> {
     /// Shape, type and device of input `i`, which must need a gradient.
     pub fn input_meta(&self, i: usize) -> Result<&TensorMeta> {
         match self.node.edges.get(i) {
-            Some(Some(e)) => Ok(&e.node.outputs[e.nr as usize]),
+            Some(Some(e)) => Ok(&e.node.outputs[e.nr]),
             _ => bail!(
                 Assertion,
                 "{}: input {i} needs no gradient",

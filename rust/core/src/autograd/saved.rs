@@ -4,10 +4,11 @@ use super::mode;
 use super::node::{Edge, Node};
 use crate::bail;
 use crate::error::Result;
+use crate::shared::{Shared, Weak};
 use crate::tensor::Tensor;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 /// Where a saved tensor stood in the graph. Only leaves are held as themselves: holding another
 /// tensor would close a reference cycle as soon as it is modified in place.
@@ -15,7 +16,7 @@ use std::sync::{Arc, Weak};
 enum Source {
     Itself,
     Node(Edge),
-    Output(Weak<Node>, u32),
+    Output(Weak<Node>, usize),
 }
 
 /// Replaces what is saved: `pack` gets the tensor, `unpack` gives it back from the result.
@@ -39,6 +40,12 @@ pub fn push_hooks(hooks: Arc<dyn SavedHooks>) -> Result<()> {
     HOOKS.with_borrow_mut(|h| h.push(hooks));
     HOOKED.set(true);
     Ok(())
+}
+
+/// Whether this thread saves through hooks.
+#[inline]
+pub fn has_hooks() -> bool {
+    HOOKED.get()
 }
 
 /// Ends what the latest [`push_hooks`] began.
@@ -135,8 +142,8 @@ impl Saved {
         })
     }
 
-    pub fn output(t: &Tensor, node: &Arc<Node>, nr: u32) -> Result<Saved> {
-        let source = Source::Output(Arc::downgrade(node), nr);
+    pub fn output(t: &Tensor, node: &Shared<Node>, nr: usize) -> Result<Saved> {
+        let source = Source::Output(Shared::downgrade(node), nr);
         Ok(Saved {
             kept: keep(t.detach())?,
             source,

@@ -10,11 +10,11 @@ use crate::error::Result;
 use crate::layout::Layout;
 use crate::op::{Derivative, Grads, TensorMeta};
 use crate::shape::{self, Dims, Show};
+use crate::shared::Shared;
 use crate::tensor::{Creation, Tensor};
 use crate::{bail, ensure};
 use parts::assemble;
 use smallvec::SmallVec;
-use std::sync::Arc;
 
 fn grads(g: Tensor) -> Result<Grads> {
     Ok(SmallVec::from_elem(Some(g), 1))
@@ -436,7 +436,7 @@ impl Tensor {
     }
 
     /// The node that makes this view from its base, after the base's history changed.
-    pub fn view_node(&self, base: &Tensor, edge: Edge) -> Result<Arc<Node>> {
+    pub fn view_node(&self, base: &Tensor, edge: Edge) -> Result<Shared<Node>> {
         let op = AsStrided {
             base: base.layout().clone(),
             view: self.layout().clone(),

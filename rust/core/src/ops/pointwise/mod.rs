@@ -238,6 +238,11 @@ pub fn apply<P: Pointwise<N>, const N: usize>(op: P, x: [&Tensor; N]) -> Result<
     dispatch::call1(Pw(op), &x)
 }
 
+/// As [`apply`] for a small call of the plainest kind; see [`dispatch::quick`].
+pub fn quickly<P: Pointwise<N>, const N: usize>(op: P, x: &[&Tensor; N]) -> Option<Result<Tensor>> {
+    dispatch::quick(Pw(op), x)
+}
+
 /// As [`apply`], into `x[0]`.
 pub fn apply_<P: Pointwise<N>, const N: usize>(op: P, x: [&Tensor; N]) -> Result<Tensor> {
     dispatch::call_into(Pw(op), &x, x[0], true)
@@ -493,7 +498,10 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
             Types::Bool => DType::Bool,
             Types::IntOnly => return None,
         };
-        let call = quick::Call::new(x)?;
+        let mut call = quick::Call::new(x);
+        if !call.fits(x) {
+            return None;
+        }
         if let Err(e) = self.0.check(DType::F32, x) {
             return Some(Err(e));
         }
@@ -511,9 +519,10 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
         if !matches!(P::TYPES, Types::Same | Types::Float | Types::FloatOnly) {
             return Ok(false);
         }
-        let Some(call) = quick::Call::new(x).filter(|call| call.may_write(x, y)) else {
+        let mut call = quick::Call::new(x);
+        if !call.fits(x) || !call.may_write(x, y) {
             return Ok(false);
-        };
+        }
         self.0.check(DType::F32, x)?;
         let params = (&raw const self.0).cast::<()>();
         // SAFETY: as above; the call may write to `y`.
@@ -716,7 +725,10 @@ impl<P: Pointwise<N>, const N: usize> Op for PwGrad<P, N> {
     }
 
     fn quick(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
-        let call = quick::Call::new(x)?;
+        let mut call = quick::Call::new(x);
+        if !call.fits(x) {
+            return None;
+        }
         let y = match call.result(DType::F32) {
             Ok(y) => y,
             Err(e) => return Some(Err(e)),

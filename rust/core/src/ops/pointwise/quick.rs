@@ -58,9 +58,22 @@ fn constant(t: &Tensor, leader: &Tensor) -> Option<f32> {
 }
 
 impl<'a> Call<'a> {
-    /// How to read these operands; `None` where it takes the usual way.
-    #[inline]
-    pub fn new(x: &[&'a Tensor]) -> Option<Call<'a>> {
+    /// A call that has not looked at its operands; see [`Call::fits`].
+    #[inline(always)]
+    pub fn new(x: &[&'a Tensor]) -> Call<'a> {
+        Call {
+            leader: x[0],
+            reads: [Read::Constant(0.0); MAX_INPUTS],
+            count: x.len(),
+            row: 0,
+            constants: false,
+        }
+    }
+
+    /// Settles how these operands are read; `false` where it takes the usual way.
+    // In place: a call that is handed over is copied in wide words, which wait for the narrow ones
+    // it was written in.
+    pub fn fits(&mut self, x: &[&'a Tensor]) -> bool {
         let mut leader = x[0];
         for &t in &x[1..] {
             let larger = t.numel() > leader.numel()
@@ -71,35 +84,29 @@ impl<'a> Call<'a> {
         }
         let n = leader.numel();
         if n > SMALL || x.len() > MAX_INPUTS || leader.is_wrapped() || !is_plain(leader) {
-            return None;
+            return false;
         }
-        let mut call = Call {
-            leader,
-            reads: [Read::Constant(0.0); MAX_INPUTS],
-            count: x.len(),
-            row: 0,
-            constants: false,
-        };
-        for (read, &t) in call.reads.iter_mut().zip(x) {
+        self.leader = leader;
+        for (read, &t) in self.reads.iter_mut().zip(x) {
             *read = if is_plain(t) && !t.is_wrapped() && t.shape() == leader.shape() {
                 Read::Dense(t.ptr())
             } else if let Some(value) = constant(t, leader) {
-                call.constants = true;
+                self.constants = true;
                 Read::Constant(value)
             } else if is_plain(t) && t.ndim() <= leader.ndim() {
                 let ones = t.shape().iter().take_while(|&&d| d == 1).count();
                 let tail = &t.shape()[ones..];
                 let len = t.numel();
-                if !leader.shape().ends_with(tail) || (call.row != 0 && call.row != len) {
-                    return None;
+                if !leader.shape().ends_with(tail) || (self.row != 0 && self.row != len) {
+                    return false;
                 }
-                call.row = len;
+                self.row = len;
                 Read::Row(t.ptr())
             } else {
-                return None;
+                return false;
             };
         }
-        Some(call)
+        true
     }
 
     /// Whether writing to `out`, element after element, leaves what is still to be read alone.
@@ -185,7 +192,10 @@ impl<'a> Call<'a> {
     // SAFETY: as there; there is a row, and the buffers have room for two at least.
     #[inline(never)]
     unsafe fn repeated(&self, kernel: Kernel<f32>, params: *const (), y: &Tensor, n: usize) {
-        let step = (REPEATED / self.row * self.row).min(n);
+        // Whole cache lines where that is possible, or every second step would straddle them.
+        let unit = self.row << (4 - self.row.trailing_zeros().min(4));
+        let unit = if unit <= REPEATED { unit } else { self.row };
+        let step = (REPEATED / unit * unit).min(n);
         let empty = const { std::mem::MaybeUninit::<f32>::uninit() };
         let mut buffers = [[empty; REPEATED]; MAX_INPUTS];
         let mut wide = [empty; REPEATED];
