@@ -130,6 +130,19 @@ unsafe extern "C" fn matmul(a: *mut ffi::PyObject, b: *mut ffi::PyObject) -> *mu
     binary_method(&METHOD, a, b)
 }
 
+macro_rules! compared {
+    ($how:ident, $call:ident, $x:expr) => {
+        match $how {
+            ffi::Py_LT => $call(compare::Lt, $x),
+            ffi::Py_LE => $call(compare::Le, $x),
+            ffi::Py_EQ => $call(compare::Eq, $x),
+            ffi::Py_NE => $call(compare::Ne, $x),
+            ffi::Py_GT => $call(compare::Gt, $x),
+            _ => $call(compare::Ge, $x),
+        }
+    };
+}
+
 // SAFETY: the interpreter calls this attached, with live objects.
 unsafe extern "C" fn compare(
     a: *mut ffi::PyObject,
@@ -140,29 +153,13 @@ unsafe extern "C" fn compare(
     guard(py, || {
         let a = Bound::from_borrowed_ptr(py, a);
         let b = Bound::from_borrowed_ptr(py, b);
-        let quick = quick_call(&a, &b, |x| match how {
-            ffi::Py_LT => quickly(compare::Lt, x),
-            ffi::Py_LE => quickly(compare::Le, x),
-            ffi::Py_EQ => quickly(compare::Eq, x),
-            ffi::Py_NE => quickly(compare::Ne, x),
-            ffi::Py_GT => quickly(compare::Gt, x),
-            _ => quickly(compare::Ge, x),
-        });
-        if let Some(y) = quick {
+        if let Some(y) = quick_call(&a, &b, |x| compared!(how, quickly, x)) {
             return wrap(py, y.py()?);
         }
         let (Some(x), Some(y)) = (operand(&a)?, operand(&b)?) else {
             return Ok(py.NotImplemented());
         };
-        let x = [&x, &y];
-        let y = match how {
-            ffi::Py_LT => apply(compare::Lt, x),
-            ffi::Py_LE => apply(compare::Le, x),
-            ffi::Py_EQ => apply(compare::Eq, x),
-            ffi::Py_NE => apply(compare::Ne, x),
-            ffi::Py_GT => apply(compare::Gt, x),
-            _ => apply(compare::Ge, x),
-        };
+        let y = compared!(how, apply, [&x, &y]);
         wrap(py, y.py()?)
     })
 }
