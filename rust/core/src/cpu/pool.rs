@@ -1,9 +1,10 @@
 //! The thread pool: N - 1 workers and the caller.
 //!
-//! A job is split into chunks that anyone claims by an atomic counter. The caller drains whatever
-//! nobody has claimed, so a worker that was descheduled costs at most its own chunk. Workers spin
-//! for a moment after their last chunk, because operators follow each other closely, and then
-//! park. No more threads spin than there are CPUs for them, and none takes a CPU from the caller
+//! A job is split into as many segments as threads, and these into chunks that anyone claims by an
+//! atomic counter. A thread begins with the segment that is its own in every job, because its
+//! caches may hold what it read or wrote there before, and then helps the others. So a worker
+//! that was descheduled costs at most its own chunk. Workers spin for a moment after their last
+//! chunk, because operators follow each other closely, and then park. No more threads spin than there are CPUs for them, and none takes a CPU from the caller
 //! for long. A forked child finds no pool and makes its own; the locks are those of `std`, which
 //! share no state that a fork could leave locked.
 
@@ -28,18 +29,28 @@ const LONG_WAIT: Duration = Duration::from_millis(1);
 const RECOUNT: usize = 128;
 /// More chunks than threads, so that a slow thread is helped out.
 const CHUNKS_PER_THREAD: usize = 4;
+/// Segments of a job; with more threads, some begin with the same one.
+const MAX_SEGMENTS: usize = 16;
 /// More threads than this are never started.
 const MAX_THREADS: usize = 1024;
 
 type Body<'a> = dyn Fn(Range<usize>) + Sync + 'a;
 
+/// A part of a job, on a cache line of its own.
+#[repr(align(64))]
+struct Segment {
+    /// The first index that nobody has claimed.
+    next: AtomicUsize,
+    end: usize,
+}
+
 /// One `parallel_for`, on the caller's stack.
 struct Job<'a> {
     body: &'a Body<'a>,
-    n: usize,
     chunk: usize,
-    /// The first index that nobody has claimed.
-    next: AtomicUsize,
+    segments: [Segment; MAX_SEGMENTS],
+    /// How many segments there are.
+    parts: usize,
     /// Workers inside the job; they enter under the pool's lock while the job is listed.
     inside: AtomicUsize,
     helpers: usize,
@@ -47,22 +58,31 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Runs chunks until none is left.
-    fn drain(&self) {
-        loop {
-            let start = self.next.fetch_add(self.chunk, Relaxed);
-            if start >= self.n {
-                return;
-            }
-            let range = start..(start + self.chunk).min(self.n);
-            if let Err(cause) = catch_unwind(AssertUnwindSafe(|| (self.body)(range))) {
-                lock(&self.panic).get_or_insert(cause);
+    /// Runs chunks, those of segment `first` before others, until none is left.
+    fn drain(&self, first: usize) {
+        for i in 0..self.parts {
+            let at = first + i;
+            let segment = &self.segments[if at < self.parts { at } else { at - self.parts }];
+            loop {
+                // A look does not take the line from the others, who may still use it.
+                if segment.next.load(Relaxed) >= segment.end {
+                    break;
+                }
+                let start = segment.next.fetch_add(self.chunk, Relaxed);
+                if start >= segment.end {
+                    break;
+                }
+                let range = start..(start + self.chunk).min(segment.end);
+                if let Err(cause) = catch_unwind(AssertUnwindSafe(|| (self.body)(range))) {
+                    lock(&self.panic).get_or_insert(cause);
+                }
             }
         }
     }
 
     fn open(&self) -> bool {
-        self.next.load(Relaxed) < self.n && self.inside.load(Relaxed) < self.helpers
+        let left = |s: &Segment| s.next.load(Relaxed) < s.end;
+        self.inside.load(Relaxed) < self.helpers && self.segments[..self.parts].iter().any(left)
     }
 }
 
@@ -188,13 +208,24 @@ fn run(n: usize, grain: usize, body: &Body<'_>) {
         even
     };
     let chunk = grain.max(even);
+    let chunks = n.div_ceil(chunk);
+    let threads = threads.min(chunks);
+    let parts = threads.min(MAX_SEGMENTS);
+    let mut from = 0;
+    let segments = std::array::from_fn(|s| {
+        let next = AtomicUsize::new(from);
+        if s < parts {
+            from = ((s + 1) * chunks / parts * chunk).min(n);
+        }
+        Segment { next, end: from }
+    });
     let mut job = Job {
         body,
-        n,
         chunk,
-        next: AtomicUsize::new(0),
+        segments,
+        parts,
         inside: AtomicUsize::new(0),
-        helpers: threads.min(n.div_ceil(chunk)) - 1,
+        helpers: threads - 1,
         panic: Mutex::new(None),
     };
     let pool = pool();
@@ -206,7 +237,7 @@ fn run(n: usize, grain: usize, body: &Body<'_>) {
         job.helpers = 0;
         pool.posts.fetch_add(1, Relaxed);
         let _busy = Busy::enter();
-        job.drain();
+        job.drain(0);
     } else {
         share(pool, &job);
     }
@@ -226,7 +257,7 @@ fn share(pool: &'static Pool, job: &Job<'_>) {
     let parked = {
         let mut board = lock(&pool.board);
         board.jobs.push(listed);
-        while board.workers < job.helpers && start_worker(pool) {
+        while board.workers < job.helpers && start_worker(pool, board.workers) {
             board.workers += 1;
         }
         board.parked
@@ -237,7 +268,7 @@ fn share(pool: &'static Pool, job: &Job<'_>) {
     }
     {
         let _busy = Busy::enter();
-        job.drain();
+        job.drain(0);
     }
     lock(&pool.board).jobs.retain(|j| *j != listed);
     // Nobody can enter any more; wait for those who are inside.
@@ -336,20 +367,21 @@ fn make_pool() -> &'static Pool {
     }
 }
 
-fn start_worker(pool: &'static Pool) -> bool {
+fn start_worker(pool: &'static Pool, index: usize) -> bool {
     let name = String::from("pytensorlib");
     std::thread::Builder::new()
         .name(name)
-        .spawn(move || work(pool))
+        .spawn(move || work(pool, index))
         .is_ok()
 }
 
-fn work(pool: &'static Pool) {
+fn work(pool: &'static Pool, index: usize) {
     BUSY.set(true);
     loop {
         let seen = pool.posts.load(Acquire);
         while let Some(job) = enter(pool) {
-            job.drain();
+            // The first segment is the caller's; a job with a helper has more.
+            job.drain(1 + index % (job.parts - 1));
             // The caller may return, and the job vanish, as soon as this is done.
             job.inside.fetch_sub(1, SeqCst);
             if pool.asleep.load(SeqCst) != 0 {
@@ -453,6 +485,11 @@ mod tests {
             }
         });
         assert_eq!(total.into_inner(), 80);
+        // More threads than segments.
+        set_num_threads(20);
+        for n in [17, 80, 4097] {
+            covers_once(n, 1);
+        }
     }
 
     #[test]
