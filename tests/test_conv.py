@@ -60,6 +60,8 @@ CASES = [
     (1, 1, 1, 1, (5,), (3,), (1,), (0,), (1,)),
     (2, 1, 64, 9, (1000,), (5,), (1,), (2,), (1,)),
     (1, 1, 700, 3, (130,), (3,), (1,), (1,), (1,)),
+    (2, 1, 3, 9, (2100,), (2,), (1,), (512,), (1024,)),
+    (1, 1, 3, 8, (9030,), (2,), (1,), (0,), (9000,)),
     (3, 1, 5, 8, (17, 16), (1, 1), (1, 1), (0, 0), (1, 1)),
     (2, 1, 16, 12, (32, 32), (1, 1), (1, 1), (0, 0), (1, 1)),
     (2, 1, 3, 5, (9, 11), (1, 1), (2, 3), (0, 0), (1, 1)),
@@ -178,6 +180,38 @@ def test_error_stays_that_of_a_float32_sum(channels, scale):
         size = np.sqrt((ref**2).mean())
         assert np.abs(ours - ref).max() < 6e-6 * size
         assert np.sqrt(((ours - ref) ** 2).mean()) < 1e-6 * size
+
+
+# As CASES: sums of many products, which are not to be one long chain of additions.
+LONG = [
+    (1, 1, 1024, 9, (7, 7), (1, 1), (1, 1), (0, 0), (1, 1)),
+    (1, 4, 128, 64, (7, 9), (1, 1), (1, 1), (0, 0), (1, 1)),
+    (1, 1, 512, 17, (14, 14), (3, 3), (2, 2), (1, 1), (1, 1)),
+    (1, 1, 64, 16, (14, 20), (7, 7), (1, 1), (3, 3), (1, 1)),
+    (2, 1, 320, 24, (130,), (3,), (1,), (1,), (1,)),
+    (1, 1, 128, 24, (4, 8, 8), (3, 3, 3), (2, 2, 2), (1, 1, 1), (1, 1, 1)),
+    (1, 1, 512, 32, (7, 7), (3, 3), (1, 1), (1, 1), (1, 1)),
+    (1, 1, 256, 32, (14, 15), (4, 4), (2, 2), (1, 1), (1, 1)),
+]
+
+
+@pytest.mark.parametrize("case", LONG, ids=str)
+def test_long_sums_are_as_exact_as_short_ones(case):
+    batch, groups, inputs, outputs, size, kernel, *how = case
+    rng = np.random.default_rng(5)
+    single = lambda *s: rng.standard_normal(s).astype(np.float32).astype(np.float64)  # noqa: E731
+    x, w = single(batch, groups * inputs, *size), single(groups * outputs, inputs, *kernel)
+    y, _, _ = reference(x, w, None, *how, groups)
+    g = single(*y.shape)
+    wanted = reference(x, w, g, *how, groups)
+    conv = [F.conv1d, F.conv2d, F.conv3d][len(size) - 1]
+    ours = [torch.tensor(a.astype(np.float32)).requires_grad_() for a in (x, w)]
+    y = conv(*ours, None, *how, groups)
+    found = (y, *torch.autograd.grad(y, ours, torch.tensor(g.astype(np.float32))))
+    for one, ref in zip(found, wanted, strict=True):
+        error, scale = one.detach().numpy() - ref, np.sqrt((ref**2).mean())
+        assert np.abs(error).max() < 2e-6 * scale
+        assert np.sqrt((error**2).mean()) < 3e-7 * scale
 
 
 @pytest.mark.parametrize("bad", [np.inf, np.nan, 1e30, 1e6])

@@ -4,7 +4,7 @@
 //! gradient of a strided convolution) makes one such product for each remainder.
 
 use super::kernel::{Geometry, Ptr};
-use super::lanes::{Cell, Kernels, Product};
+use super::lanes::{chain, Cell, Kernels, Product};
 use super::window::{Scratch, Tap, Window, LEAST, SLACK};
 use super::Number;
 use crate::cpu::pool::{num_threads, parallel_for};
@@ -301,7 +301,8 @@ impl<T: Number> Direct<T> {
             let held = if in_place { 0 } else { images * len + SLACK };
             let windows = Scratch::<T>::zeros(held);
             let image = if in_place { self.groups * len } else { len };
-            let spill = Scratch::<T>::new(8 * SLACK);
+            let room = 8 * SLACK;
+            let spill = Scratch::<T>::new(3 * room);
             let mut cells = Cells::default();
             let mut filled = usize::MAX;
             for task in range {
@@ -345,6 +346,8 @@ impl<T: Number> Direct<T> {
                         let p = Product {
                             tiles: 1,
                             depth,
+                            chain: chain(depth),
+                            sums: spill.ptr().add(room),
                             a: packed.ptr().add(starts[i] + channel * depth),
                             b: std::ptr::null(),
                             offsets: offsets[i].as_ptr(),

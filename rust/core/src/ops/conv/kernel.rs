@@ -1,6 +1,6 @@
 //! Convolution as matrix products over patches that are gathered tile by tile.
 
-use super::lanes::{self, Kernels};
+use super::lanes::{self, Kernels, CHAIN};
 use crate::cpu::elements::Compute;
 use crate::cpu::gemm::{gemm, Acc, GemmElem};
 use crate::cpu::pool::parallel_for;
@@ -113,6 +113,31 @@ impl<T> Ptr<T> {
     /// As for `pointer::add`.
     pub unsafe fn at(&self, i: usize) -> *mut T {
         self.0.add(i)
+    }
+}
+
+/// Adds what each of `channels` channels of `taps` products adds, a few channels at a time: the sum
+/// of one chain of products after another.
+fn in_chains<T: Number>(
+    y: &mut [T],
+    channels: usize,
+    taps: usize,
+    mut add: impl FnMut(&mut [T], usize),
+) {
+    let each = (CHAIN.1 / taps.max(1)).max(1);
+    let mut part = Vec::new();
+    for first in (0..channels).step_by(each) {
+        let chain = first..channels.min(first + each);
+        if first == 0 {
+            chain.for_each(|c| add(y, c));
+            continue;
+        }
+        part.clear();
+        part.resize(y.len(), T::default());
+        chain.for_each(|c| add(&mut part, c));
+        for (y, &part) in y.iter_mut().zip(&part) {
+            *y = y.plus(part);
+        }
     }
 }
 
@@ -261,7 +286,7 @@ impl Geometry {
                 } else {
                     *bias.at(channel)
                 });
-                for c in 0..self.inputs {
+                in_chains(y, self.inputs, taps, |y, c| {
                     let x = x.at((plane * self.inputs + c) * self.input_len());
                     self.each_tap(|i, k| {
                         let v = *w.at((channel * self.inputs + c) * taps + i);
@@ -273,7 +298,7 @@ impl Geometry {
                             }
                         });
                     });
-                }
+                });
             }
         });
     }
@@ -303,7 +328,7 @@ impl Geometry {
                 } else {
                     *bias.at(channel)
                 });
-                for o in 0..self.outputs {
+                in_chains(x, self.outputs, taps, |x, o| {
                     let g = g.at((plane * self.outputs + o) * len);
                     self.each_tap(|i, k| {
                         let o = group * self.outputs + o;
@@ -316,7 +341,7 @@ impl Geometry {
                             }
                         });
                     });
-                }
+                });
             }
         });
     }

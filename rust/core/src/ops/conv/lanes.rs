@@ -15,6 +15,7 @@ pub(super) trait Lanes: Copy {
     /// # Safety
     /// `N` elements may be written.
     unsafe fn store(self, p: *mut Self::T);
+    fn plus(self, o: Self) -> Self;
     /// self + a * b.
     fn plus_product(self, a: Self, b: Self) -> Self;
     /// Writes the lanes that `mask` names one after another; `first` has as many low ones.
@@ -101,6 +102,13 @@ impl<T: Number, const N: usize> Lanes for Plain<T, N> {
         p.cast::<[T; N]>().write_unaligned(self.0);
     }
     #[inline(always)]
+    fn plus(mut self, o: Self) -> Self {
+        for i in 0..N {
+            self.0[i] = self.0[i].plus(o.0[i]);
+        }
+        self
+    }
+    #[inline(always)]
     fn plus_product(mut self, a: Self, b: Self) -> Self {
         for i in 0..N {
             self.0[i] = self.0[i].plus_product(a.0[i], b.0[i]);
@@ -116,7 +124,7 @@ pub(super) mod x86 {
 
     macro_rules! lanes {
         ($name:ident, $t:ty, $v:ty, $n:literal, $splat:ident, $load:ident, $store:ident,
-         $fma:ident $(, $rest:item)*) => {
+         $add:ident, $fma:ident $(, $rest:item)*) => {
             #[derive(Clone, Copy)]
             pub struct $name(pub(in super::super) $v);
             // The wrappers are inlined into functions that have the instructions.
@@ -139,6 +147,11 @@ pub(super) mod x86 {
                     $store(p, self.0);
                 }
                 #[inline(always)]
+                fn plus(self, o: Self) -> Self {
+                    // SAFETY: as above.
+                    $name(unsafe { $add(self.0, o.0) })
+                }
+                #[inline(always)]
                 fn plus_product(self, a: Self, b: Self) -> Self {
                     // SAFETY: as above.
                     $name(unsafe { $fma(a.0, b.0, self.0) })
@@ -156,6 +169,7 @@ pub(super) mod x86 {
         _mm512_set1_ps,
         _mm512_loadu_ps,
         _mm512_storeu_ps,
+        _mm512_add_ps,
         _mm512_fmadd_ps,
         // SAFETY: as the trait says.
         #[inline(always)]
@@ -227,6 +241,7 @@ pub(super) mod x86 {
         _mm512_set1_pd,
         _mm512_loadu_pd,
         _mm512_storeu_pd,
+        _mm512_add_pd,
         _mm512_fmadd_pd,
         // SAFETY: as the trait says.
         #[inline(always)]
@@ -252,6 +267,7 @@ pub(super) mod x86 {
         _mm256_set1_ps,
         _mm256_loadu_ps,
         _mm256_storeu_ps,
+        _mm256_add_ps,
         _mm256_fmadd_ps
     );
     lanes!(
@@ -262,6 +278,7 @@ pub(super) mod x86 {
         _mm256_set1_pd,
         _mm256_loadu_pd,
         _mm256_storeu_pd,
+        _mm256_add_pd,
         _mm256_fmadd_pd
     );
 }
@@ -275,11 +292,27 @@ pub struct Cell {
     pub at: u32,
 }
 
+/// Products that are added one after another, where there are few and where there are many: the
+/// longest chain of additions sets the rounding error. The sums of so many chains are added in
+/// order, and then those sums.
+pub(super) const CHAIN: (usize, usize) = (24, 40);
+const CHAINS: usize = 8;
+
+/// The length of the chains that divide `depth` products evenly.
+pub(super) fn chain(depth: usize) -> usize {
+    let most = (depth / CHAINS).clamp(CHAIN.0, CHAIN.1);
+    depth.div_ceil(depth.div_ceil(most).max(1))
+}
+
 /// `y[r][j] = bias[r] + sum over k of a[k][r] * b[offsets[k] + j]`.
 pub struct Product<T> {
     /// How many times the columns that the kernel makes at once; one where `cells` is null.
     pub tiles: usize,
     pub depth: usize,
+    /// As [`chain`] says of the depth.
+    pub chain: usize,
+    /// Room for twice what the kernel makes at once.
+    pub sums: *mut T,
     /// A panel: as many numbers for each `k` as the kernel has rows.
     pub a: *const T,
     pub b: *const T,
@@ -390,19 +423,57 @@ unsafe fn product<V: Lanes, const M: usize, const N: usize>(p: &Product<V::T>) {
             }
         }
         let (mut a, from) = (p.a, p.b.add(tile * N * V::N));
-        for k in 0..p.depth {
-            let b = from.add(*p.offsets.add(k));
-            let mut x = [V::splat(V::T::default()); N];
-            for n in 0..N {
-                x[n] = V::load(b.add(n * V::N));
-            }
-            for r in 0..M {
-                let w = V::splat(*a.add(r));
+        let mut left = p.depth;
+        let mut chains = 0;
+        let mut offsets = p.offsets;
+        loop {
+            let n = left.min(p.chain);
+            for k in 0..n {
+                let b = from.add(*offsets.add(k));
+                let mut x = [V::splat(V::T::default()); N];
                 for n in 0..N {
-                    acc[r][n] = acc[r][n].plus_product(w, x[n]);
+                    x[n] = V::load(b.add(n * V::N));
+                }
+                for r in 0..M {
+                    let w = V::splat(*a.add(r));
+                    for n in 0..N {
+                        acc[r][n] = acc[r][n].plus_product(w, x[n]);
+                    }
+                }
+                a = a.add(M);
+            }
+            left -= n;
+            offsets = offsets.add(n);
+            let place =
+                |level: usize, r: usize, n: usize| p.sums.add((level * M * N + r * N + n) * V::N);
+            let mut level = 0;
+            if chains % CHAINS > 0 {
+                for r in 0..M {
+                    for n in 0..N {
+                        acc[r][n] = V::load(place(0, r, n)).plus(acc[r][n]);
+                    }
                 }
             }
-            a = a.add(M);
+            if chains % CHAINS == CHAINS - 1 || left == 0 {
+                level = 1;
+                if chains >= CHAINS {
+                    for r in 0..M {
+                        for n in 0..N {
+                            acc[r][n] = V::load(place(1, r, n)).plus(acc[r][n]);
+                        }
+                    }
+                }
+            }
+            if left == 0 {
+                break;
+            }
+            for r in 0..M {
+                for n in 0..N {
+                    acc[r][n].store(place(level, r, n));
+                }
+                acc[r] = [V::splat(V::T::default()); N];
+            }
+            chains += 1;
         }
         if p.cells.is_null() {
             for r in 0..M {

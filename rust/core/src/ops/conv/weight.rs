@@ -84,7 +84,8 @@ pub(super) unsafe fn weight<T: Number>(
         let len = window.len();
         // Behind the rows is only ever what can be multiplied by zero.
         let windows = Scratch::<T>::zeros(images * len + SLACK);
-        let rows = Scratch::<T>::zeros(kernels.rows * row + SLACK);
+        // A row is copied with the zeros that keep it apart from the next, also the last one.
+        let rows = Scratch::<T>::zeros(kernels.rows * row + window.reach[2] + SLACK);
         for task in range {
             let (share, rest) = (task % shares, task / shares);
             let (group, part) = (rest % geo.groups, rest / geo.groups);

@@ -343,6 +343,10 @@ unsafe fn taps<V: Wide>(u: *const f32, plane: usize, parts: usize, part: usize, 
     }
 }
 
+/// Products that are added one after another at most. Fewer than in the direct sum: transforms make
+/// these errors larger.
+const CHAIN: usize = 32;
+
 /// `y[i][j] = sum over k of a[i][k] * b[k][j]` in tiles of rows; `a` is vectors of `k`.
 pub struct Multiply {
     pub tiles: usize,
@@ -362,10 +366,25 @@ unsafe fn multiply<V: Wide, const R: usize, const W: usize>(p: &Multiply) {
     for tile in 0..p.tiles {
         let mut acc = [[V::splat(0.0); W]; R];
         let (mut a, mut b) = (p.a.add(tile * R * V::N), p.b);
+        let y = p.y.add(tile * R * W * V::N);
+        let (mut chain, mut first) = (0, true);
         for _ in 0..p.slices {
             let mut left = p.depth;
             while left > 0 {
                 let n = left.min(V::N);
+                if chain + n > CHAIN {
+                    for r in 0..R {
+                        for w in 0..W {
+                            let y = y.add((r * W + w) * V::N);
+                            if !first {
+                                acc[r][w] = V::load(y).plus(acc[r][w]);
+                            }
+                            acc[r][w].store(y);
+                            acc[r][w] = V::splat(0.0);
+                        }
+                    }
+                    (chain, first) = (0, false);
+                }
                 for k in 0..n {
                     let mut x = [V::splat(0.0); W];
                     for (w, x) in x.iter_mut().enumerate() {
@@ -381,12 +400,16 @@ unsafe fn multiply<V: Wide, const R: usize, const W: usize>(p: &Multiply) {
                 }
                 a = a.wrapping_add(p.a_block);
                 left -= n;
+                chain += n;
             }
         }
-        let y = p.y.add(tile * R * W * V::N);
         for r in 0..R {
             for w in 0..W {
-                acc[r][w].store(y.add((r * W + w) * V::N));
+                let y = y.add((r * W + w) * V::N);
+                if !first {
+                    acc[r][w] = V::load(y).plus(acc[r][w]);
+                }
+                acc[r][w].store(y);
             }
         }
     }

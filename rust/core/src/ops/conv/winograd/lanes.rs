@@ -8,7 +8,6 @@ pub trait Wide: Lanes<T = f32> {
     fn block(v: Self) -> Self::Block;
     /// Lane `i` of vector `j` changes places with lane `j` of vector `i`.
     fn turn(x: Self::Block) -> Self::Block;
-    fn plus(self, o: Self) -> Self;
     fn minus(self, o: Self) -> Self;
     fn times(self, o: Self) -> Self;
     fn abs(self) -> Self;
@@ -38,10 +37,6 @@ where
     #[inline(always)]
     fn turn(x: Self::Block) -> Self::Block {
         std::array::from_fn(|j| Plain(std::array::from_fn(|i| x[i].0[j])))
-    }
-    #[inline(always)]
-    fn plus(self, o: Self) -> Self {
-        Plain(std::array::from_fn(|i| self.0[i] + o.0[i]))
     }
     #[inline(always)]
     fn minus(self, o: Self) -> Self {
@@ -115,7 +110,6 @@ mod x86 {
             // SAFETY: any address may be asked for.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) };
         }
-        two!(plus, F32x16, _mm512_add_ps);
         two!(minus, F32x16, _mm512_sub_ps);
         two!(times, F32x16, _mm512_mul_ps);
         two!(max, F32x16, _mm512_max_ps);
@@ -202,7 +196,6 @@ mod x86 {
             // SAFETY: any address may be asked for.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) };
         }
-        two!(plus, F32x8, _mm256_add_ps);
         two!(minus, F32x8, _mm256_sub_ps);
         two!(times, F32x8, _mm256_mul_ps);
         two!(max, F32x8, _mm256_max_ps);
