@@ -1,5 +1,8 @@
 //! Kernels that combine elements: rows into one value, rows into columns, partial results.
 
+#[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+mod streams;
+
 use super::elements::{Bool, Compute, Element};
 use super::level;
 use super::math::{f32x, f64x};
@@ -45,7 +48,19 @@ pub struct Kernels<T> {
     pub columns: unsafe fn(acc: *mut T, x: *const u8, c: *const T, n: usize),
     /// Combines partial results.
     pub merge: unsafe fn(acc: *mut T, x: *const T, n: usize),
+    /// `row` of several rows at once, where there is such a kernel.
+    pub rows: Option<Rows<T>>,
 }
+
+/// A kernel for `count` rows of one length, at least [`LANES`], with the results of `row`, bit for bit.
+#[derive(Clone, Copy)]
+pub struct Rows<T> {
+    pub count: usize,
+    pub run: unsafe fn(x: &[*const u8; MOST_ROWS], n: usize, out: &mut [T; MOST_ROWS]),
+}
+
+/// Rows that a kernel reads at once.
+pub const MOST_ROWS: usize = 4;
 
 trait Fold<T> {
     fn init() -> T;
@@ -179,11 +194,13 @@ folds! {
     SumAbs<i64> { 0, |a, x, _| a.wrapping_add(x.wrapping_abs()), |a, b| a.wrapping_add(b) }
 }
 
+/// Running results of a row.
+pub const LANES: usize = 64;
+
 /// Sixty-four running results, then their tree: short dependency chains and small error.
 // SAFETY: `x` has `n` elements of `S`.
 #[inline(always)]
 unsafe fn row<S: Widen<T>, T: Copy, F: Fold<T>>(x: *const u8, n: usize, c: T) -> T {
-    const LANES: usize = 64;
     let x = x.cast::<S>();
     if n < LANES {
         let mut acc = F::init();
@@ -200,8 +217,20 @@ unsafe fn row<S: Widen<T>, T: Copy, F: Fold<T>>(x: *const u8, n: usize, c: T) ->
         }
         i += LANES;
     }
-    for (l, acc) in lanes.iter_mut().enumerate().take(n - i) {
-        *acc = F::step(*acc, (*x.add(i + l)).widen(), c);
+    total::<S, T, F>(lanes, x.add(i), n - i, c)
+}
+
+/// The tree over the running results and the last `n` elements, fewer than there are lanes.
+// SAFETY: `x` has `n` elements.
+#[inline(always)]
+unsafe fn total<S: Widen<T>, T: Copy, F: Fold<T>>(
+    mut lanes: [T; LANES],
+    x: *const S,
+    n: usize,
+    c: T,
+) -> T {
+    for (l, acc) in lanes.iter_mut().enumerate().take(n) {
+        *acc = F::step(*acc, (*x.add(l)).widen(), c);
     }
     let mut half = LANES / 2;
     while half > 0 {
@@ -275,6 +304,7 @@ fn kernels<S: Widen<T>, T: Copy, F: Fold<T>>() -> Kernels<T> {
                 row: $level::row::<S, T, F>,
                 columns: $level::columns::<S, T, F>,
                 merge: $level::merge::<T, F>,
+                rows: None,
             }
         };
     }
@@ -285,6 +315,13 @@ fn kernels<S: Widen<T>, T: Copy, F: Fold<T>>() -> Kernels<T> {
         Level::Avx2 => of!(avx2),
         _ => of!(portable),
     }
+}
+
+#[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+use streams::with_rows;
+#[cfg(not(all(target_arch = "x86_64", not(debug_assertions))))]
+fn with_rows<T: Widen<T> + Copy, F: Fold<T>>() -> Kernels<T> {
+    kernels::<T, T, F>()
 }
 
 macro_rules! reducible_float {
@@ -301,10 +338,10 @@ macro_rules! reducible_float {
                             kernels::<$half, $t, SumSquaredFrom>()
                         }
                     )*
-                    (Kind::Sum, _) => kernels::<$t, $t, Sum>(),
+                    (Kind::Sum, _) => with_rows::<$t, Sum>(),
                     (Kind::Prod, _) => kernels::<$t, $t, Prod>(),
-                    (Kind::Max, _) => kernels::<$t, $t, Max>(),
-                    (Kind::Min, _) => kernels::<$t, $t, Min>(),
+                    (Kind::Max, _) => with_rows::<$t, Max>(),
+                    (Kind::Min, _) => with_rows::<$t, Min>(),
                     (Kind::Any, _) => kernels::<$t, $t, Any>(),
                     (Kind::All, _) => kernels::<$t, $t, All>(),
                     (Kind::NanSum, _) => kernels::<$t, $t, NanSum>(),
@@ -349,6 +386,7 @@ impl Reducible for i64 {
             (Kind::Any, _) => kernels::<i64, i64, Any>(),
             (Kind::All, _) => kernels::<i64, i64, All>(),
             (Kind::SumAbs, _) => kernels::<i64, i64, SumAbs>(),
+            (Kind::Sum, _) => with_rows::<i64, Sum>(),
             _ => kernels::<i64, i64, Sum>(),
         }
     }

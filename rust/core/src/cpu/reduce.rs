@@ -5,12 +5,14 @@
 use super::elements::{load, store, Compute};
 use super::fold::Kernels;
 pub use super::fold::{Kind, Reducible};
+use super::fold::{Rows, LANES, MOST_ROWS};
 use super::pool::parallel_for;
 use crate::dtype::DType;
 use crate::per_level;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 /// Elements of a row that one call combines.
 const BLOCK: usize = 4096;
@@ -20,6 +22,9 @@ const BUFFER: usize = 1024;
 const TILE: usize = 512;
 /// Elements of one result from which on it is made of partial results.
 const PIECE: usize = 1 << 15;
+/// Bytes of an input from which on several rows are read at once: less lies in caches that one
+/// stream keeps busy.
+const STREAMED: usize = 1 << 24;
 /// Elements below which a second thread costs more than it gains.
 const GRAIN: usize = 1 << 15;
 
@@ -104,6 +109,16 @@ impl<T: Reducible> Plan<T> {
     /// Whether few results are made of partial ones, so that threads share one result.
     fn in_pieces(&self, results: usize, length: usize) -> bool {
         results < 256 && length >= 2 * PIECE
+    }
+
+    /// How to read several rows at once, where that is worth it.
+    fn rows(&self, results: usize, length: usize) -> Option<Rows<T>> {
+        let &[(_, step)] = &self.reduced[..] else {
+            return None;
+        };
+        let large = length >= 256 && results * length >= STREAMED / self.dtype.size();
+        let rows = self.near.rows.filter(|_| large)?;
+        self.is_direct(self.near.source, step).then_some(rows)
     }
 
     fn is_direct(&self, source: DType, stride: isize) -> bool {
@@ -217,6 +232,76 @@ unsafe fn row_total<T: Reducible>(
     tree.total(k)
 }
 
+/// What to combine into one value: elements `start..end` of the reduced dimensions at `ptr`.
+type Unit = (*const u8, usize, usize);
+
+/// [`row_total`] of units `range`, into `to` at their index.
+// SAFETY: as for [`row_total`]; `to` has room, and nobody else uses these results.
+unsafe fn unit_totals<T: Reducible>(
+    plan: &Plan<T>,
+    range: Range<usize>,
+    rows: Option<Rows<T>>,
+    unit: impl Fn(usize) -> Unit,
+    c: impl Fn(usize) -> T,
+    to: *mut T,
+) {
+    let one = |u: usize| {
+        let (ptr, start, end) = unit(u);
+        *to.add(u) = row_total(plan, ptr, start, end, c(u));
+    };
+    let mut from = range.start;
+    if let Some(rows) = rows {
+        // Far from each other, so that each is a stream of its own.
+        let apart = range.len() / rows.count;
+        for u in range.start..range.start + apart {
+            let at: [usize; MOST_ROWS] =
+                std::array::from_fn(|r| u + if r < rows.count { r * apart } else { 0 });
+            let units = at.map(&unit);
+            let n = units[0].2 - units[0].1;
+            if n < LANES || units.iter().any(|&(_, start, end)| end - start != n) {
+                at[..rows.count].iter().for_each(|&u| one(u));
+                continue;
+            }
+            let totals = row_totals(plan, &rows, units.map(|(ptr, start, _)| (ptr, start)), n);
+            for r in 0..rows.count {
+                *to.add(at[r]) = totals[r];
+            }
+        }
+        from += apart * rows.count;
+    }
+    (from..range.end).for_each(one);
+}
+
+/// [`row_total`] of several rows of `n` elements that follow each other in memory.
+// SAFETY: as for [`row_total`]; `n` is at least LANES.
+unsafe fn row_totals<T: Reducible>(
+    plan: &Plan<T>,
+    rows: &Rows<T>,
+    x: [(*const u8, usize); MOST_ROWS],
+    n: usize,
+) -> [T; MOST_ROWS] {
+    let (k, size) = (&plan.near, plan.dtype.size());
+    let x = x.map(|(ptr, start)| ptr.add(start * size));
+    let mut totals = [k.init; MOST_ROWS];
+    if n <= BLOCK {
+        (rows.run)(&x, n, &mut totals);
+        return totals;
+    }
+    let mut trees: [Tree<T>; MOST_ROWS] = std::array::from_fn(|_| Tree::new(k.init));
+    for at in (0..n).step_by(BLOCK) {
+        let (n, x) = (BLOCK.min(n - at), x.map(|x| x.add(at * size)));
+        if n < BLOCK {
+            totals = x.map(|x| (k.row)(x, n, T::default()));
+        } else {
+            (rows.run)(&x, n, &mut totals);
+        }
+        for (tree, &v) in trees.iter_mut().zip(&totals) {
+            tree.push(v, k);
+        }
+    }
+    trees.map(|tree| tree.total(k))
+}
+
 #[derive(Clone, Copy)]
 pub(super) struct Ptr<T>(pub *mut T);
 // SAFETY: threads write disjoint elements.
@@ -260,30 +345,26 @@ fn by_rows<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out: &m
     } else {
         1
     };
+    let rows = plan.rows(results, length);
+    // SAFETY: all uses are for kept indices.
+    let result = |i: usize| unsafe { (plan.ptr as *const u8).offset(offset(&plan.kept, i)) };
     if pieces == 1 {
         parallel_for(results, GRAIN / length + 1, |range| {
-            for i in range {
-                // SAFETY: index `i` is a kept index; result `i` belongs to this range.
-                unsafe {
-                    let ptr = (plan.ptr as *const u8).offset(offset(&plan.kept, i));
-                    *to.get().add(i) = row_total(plan, ptr, 0, length, centre(i));
-                }
-            }
+            let unit = |i: usize| (result(i), 0, length);
+            // SAFETY: units are kept indices; results of the range belong to it.
+            unsafe { unit_totals(plan, range, rows, unit, centre, to.get()) }
         });
         return;
     }
     let mut partial = vec![k.init; results * pieces];
     let part = Ptr(partial.as_mut_ptr());
     parallel_for(results * pieces, 1, |range| {
-        for u in range {
+        let unit = |u: usize| {
             let (i, p) = (u / pieces, u % pieces);
-            let (start, end) = (p * PIECE, ((p + 1) * PIECE).min(length));
-            // SAFETY: as above; the piece lies within the reduced dimensions.
-            unsafe {
-                let ptr = (plan.ptr as *const u8).offset(offset(&plan.kept, i));
-                *part.get().add(u) = row_total(plan, ptr, start, end, centre(i));
-            }
-        }
+            (result(i), p * PIECE, ((p + 1) * PIECE).min(length))
+        };
+        // SAFETY: as above; pieces lie within the reduced dimensions.
+        unsafe { unit_totals(plan, range, rows, unit, |u| centre(u / pieces), part.get()) }
     });
     for (i, y) in out.iter_mut().enumerate() {
         let mut tree = Tree::new(k.init);

@@ -1,0 +1,149 @@
+//! Several rows at once. What lies in the last cache arrives sooner in several streams than in one,
+//! because each is fetched ahead of its own. And extremes by the instructions for them, which know
+//! no NaN: whether there is one is noted apart.
+
+use super::super::{level, Level};
+use super::{kernels, row, total, Fold, Kernels, Max, Min, Rows, Sum, Widen, LANES, MOST_ROWS};
+use std::arch::x86_64::*;
+
+/// A fold of registers.
+///
+/// All methods ask for AVX-512.
+pub(super) trait Wide<T>: Fold<T> {
+    type V: Copy;
+    // SAFETY: as for the trait.
+    unsafe fn splat(x: T) -> Self::V;
+    // SAFETY: as for the trait; `x` has a register of elements.
+    unsafe fn load(x: *const T) -> Self::V;
+    // SAFETY: as for the trait.
+    unsafe fn fold(acc: Self::V, x: Self::V) -> Self::V;
+    /// Not zero where either holds what [`Wide::fold`] does not see.
+    // SAFETY: as for the trait.
+    unsafe fn missed(x: Self::V, y: Self::V) -> u16;
+}
+
+macro_rules! none {
+    ($v:ident, $x:expr, $y:expr) => {{
+        let _ = ($x, $y);
+        0
+    }};
+}
+macro_rules! nan {
+    (__m512, $x:expr, $y:expr) => {
+        _mm512_cmp_ps_mask::<_CMP_UNORD_Q>($x, $y)
+    };
+    (__m512d, $x:expr, $y:expr) => {
+        _mm512_cmp_pd_mask::<_CMP_UNORD_Q>($x, $y) as u16
+    };
+}
+macro_rules! wide {
+    ($($fold:ident<$t:ident> $v:ident $splat:ident $load:ident $step:ident $missed:ident;)*) => {$(
+        impl Wide<$t> for $fold {
+            type V = $v;
+            // SAFETY: as the trait says.
+            #[inline(always)]
+            unsafe fn splat(x: $t) -> $v {
+                $splat(x)
+            }
+            // SAFETY: as the trait says.
+            #[inline(always)]
+            unsafe fn load(x: *const $t) -> $v {
+                $load(x.cast())
+            }
+            // SAFETY: as the trait says.
+            #[inline(always)]
+            unsafe fn fold(acc: $v, x: $v) -> $v {
+                // Of equal operands, or where one is NaN, an extreme is the second.
+                $step(x, acc)
+            }
+            // SAFETY: as the trait says.
+            #[inline(always)]
+            unsafe fn missed(x: $v, y: $v) -> u16 {
+                $missed!($v, x, y)
+            }
+        }
+    )*};
+}
+wide! {
+    Sum<f32> __m512 _mm512_set1_ps _mm512_loadu_ps _mm512_add_ps none;
+    Max<f32> __m512 _mm512_set1_ps _mm512_loadu_ps _mm512_max_ps nan;
+    Min<f32> __m512 _mm512_set1_ps _mm512_loadu_ps _mm512_min_ps nan;
+    Sum<f64> __m512d _mm512_set1_pd _mm512_loadu_pd _mm512_add_pd none;
+    Max<f64> __m512d _mm512_set1_pd _mm512_loadu_pd _mm512_max_pd nan;
+    Min<f64> __m512d _mm512_set1_pd _mm512_loadu_pd _mm512_min_pd nan;
+    Sum<i64> __m512i _mm512_set1_epi64 _mm512_loadu_si512 _mm512_add_epi64 none;
+}
+
+/// R rows in R * N registers.
+// SAFETY: R rows have `n` elements, at least LANES; the machine has AVX-512.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
+unsafe fn rows<T: Widen<T> + Copy + Default, F: Wide<T>, const R: usize, const N: usize>(
+    x: &[*const u8; MOST_ROWS],
+    n: usize,
+    out: &mut [T; MOST_ROWS],
+) {
+    let x: [*const T; R] = std::array::from_fn(|r| x[r].cast());
+    let mut acc = [[F::splat(F::init()); N]; R];
+    let mut missed = [0; R];
+    let mut i = 0;
+    while i + LANES <= n {
+        for r in 0..R {
+            for j in (0..N).step_by(2) {
+                let at = x[r].add(i + j * (LANES / N));
+                let (a, b) = (F::load(at), F::load(at.add(LANES / N)));
+                acc[r][j] = F::fold(acc[r][j], a);
+                acc[r][j + 1] = F::fold(acc[r][j + 1], b);
+                missed[r] |= F::missed(a, b);
+            }
+        }
+        i += LANES;
+    }
+    for r in 0..R {
+        if missed[r] != 0 {
+            out[r] = row::<T, T, F>(x[r].cast(), n, T::default());
+            continue;
+        }
+        // N registers hold LANES elements.
+        let lanes = std::ptr::from_ref(&acc[r])
+            .cast::<[T; LANES]>()
+            .read_unaligned();
+        out[r] = total::<T, T, F>(lanes, x[r].add(i), n - i, T::default());
+    }
+}
+
+/// One row of any length.
+// SAFETY: as for [`rows`].
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
+unsafe fn one<T: Widen<T> + Copy + Default, F: Wide<T>, const N: usize>(
+    x: *const u8,
+    n: usize,
+    c: T,
+) -> T {
+    if n < LANES {
+        return row::<T, T, F>(x, n, c);
+    }
+    let mut out = [c; MOST_ROWS];
+    rows::<T, F, 1, N>(&[x; MOST_ROWS], n, &mut out);
+    out[0]
+}
+
+/// [`kernels`], with one for several rows: as many as sixteen registers hold.
+pub(super) fn with_rows<T: Widen<T> + Copy + Default, F: Wide<T>>() -> Kernels<T> {
+    let mut k = kernels::<T, T, F>();
+    if level() == Level::Avx512 {
+        if size_of::<T>() == 4 {
+            k.row = one::<T, F, 4>;
+            k.rows = Some(Rows {
+                count: 4,
+                run: rows::<T, F, 4, 4>,
+            });
+        } else {
+            k.row = one::<T, F, 8>;
+            k.rows = Some(Rows {
+                count: 2,
+                run: rows::<T, F, 2, 8>,
+            });
+        }
+    }
+    k
+}

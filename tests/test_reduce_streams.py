@@ -1,0 +1,45 @@
+"""Reductions large enough to be read in several streams, against NumPy in float64."""
+
+import numpy as np
+import pytest
+
+import pytensorlib as torch
+
+# Rows and pieces that are whole, that end early, and that are too few for all streams.
+SHAPES = [(1024, 4096), (1027, 4100), (37, 140_001), (3, 2_000_000), (4_300_001,)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_large_reductions_equal_numpy_with_any_threads(
+    shape: tuple[int, ...], dtype: type[np.generic]
+) -> None:
+    """Sums within their bound, extremes exactly, NaN kept; the same bits with one thread."""
+    a = (np.random.default_rng(0).standard_normal(shape) * 100).astype(dtype)
+    before = torch.get_num_threads()
+    try:
+        for spoilt in (False, True):
+            if spoilt and dtype is np.int64:
+                continue
+            if spoilt:
+                a.reshape(-1)[a.size // 3] = np.nan
+            got = []
+            for threads in (1, 2, 3):
+                torch.set_num_threads(threads)
+                x = torch.from_numpy(a)
+                got.append([y.numpy() for y in (x.sum(-1), x.sum(), x.amax(-1), x.amin(-1))])
+            for other in got[1:]:
+                for y, z in zip(got[0], other, strict=True):
+                    np.testing.assert_array_equal(y, z)
+            rows, whole, top, low = got[0]
+            error = 1e-6 if dtype is np.float32 else 1e-14
+            exact = a.astype(np.float64) if dtype is np.float32 else a
+            size = np.abs(exact)
+            assert np.all((np.abs(rows - exact.sum(-1)) <= error * size.sum(-1)) | spoilt)
+            assert spoilt or abs(whole - exact.sum()) <= error * size.sum()
+            assert np.isnan(whole) == spoilt
+            np.testing.assert_array_equal(np.isnan(rows), np.isnan(a).any(-1))
+            np.testing.assert_array_equal(top, a.max(-1))
+            np.testing.assert_array_equal(low, a.min(-1))
+    finally:
+        torch.set_num_threads(before)
