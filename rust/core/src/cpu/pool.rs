@@ -2,10 +2,11 @@
 //!
 //! A job is split into as many segments as threads, and these into chunks that anyone claims by an
 //! atomic counter. A thread begins with the segment that is its own in every job, because its
-//! caches may hold what it read or wrote there before, and then helps the others. So a worker
-//! that was descheduled costs at most its own chunk. Workers spin for a moment after their last
-//! chunk, because operators follow each other closely, and then park. No more threads spin than there are CPUs for them, and none takes a CPU from the caller
-//! for long. A forked child finds no pool and makes its own; the locks are those of `std`, which
+//! caches may hold what it read or wrote there before, and then helps the others; every second job
+//! goes through segments from the end, where the one before has just been. So a worker that was
+//! descheduled costs at most its own chunk. Workers spin for a moment after their last chunk,
+//! because operators follow each other closely, and then park. No more threads spin than there
+//! are CPUs for them, and none takes a CPU from the caller for long. A forked child finds no pool and makes its own; the locks are those of `std`, which
 //! share no state that a fork could leave locked.
 
 use std::any::Any;
@@ -39,6 +40,7 @@ type Body<'a> = dyn Fn(Range<usize>) + Sync + 'a;
 /// A part of a job, on a cache line of its own.
 #[repr(align(64))]
 struct Segment {
+    start: usize,
     /// The first index that nobody has claimed.
     next: AtomicUsize,
     end: usize,
@@ -51,6 +53,8 @@ struct Job<'a> {
     segments: [Segment; MAX_SEGMENTS],
     /// How many segments there are.
     parts: usize,
+    /// Whether the chunks of a segment are taken from its end.
+    backward: bool,
     /// Workers inside the job; they enter under the pool's lock while the job is listed.
     inside: AtomicUsize,
     helpers: usize,
@@ -72,12 +76,22 @@ impl Job<'_> {
                 if start >= segment.end {
                     break;
                 }
+                let start = match self.backward {
+                    true => self.mirrored(segment, start),
+                    false => start,
+                };
                 let range = start..(start + self.chunk).min(segment.end);
                 if let Err(cause) = catch_unwind(AssertUnwindSafe(|| (self.body)(range))) {
                     lock(&self.panic).get_or_insert(cause);
                 }
             }
         }
+    }
+
+    /// Where the chunk begins that lies as far from the end as that at `start` from the start.
+    fn mirrored(&self, segment: &Segment, start: usize) -> usize {
+        let last = (segment.end - segment.start - 1) / self.chunk * self.chunk;
+        segment.start + last - (start - segment.start)
     }
 
     fn open(&self) -> bool {
@@ -195,10 +209,6 @@ pub fn parallel_for(n: usize, grain: usize, f: impl Fn(Range<usize>) + Sync) {
         }
         return;
     }
-    run(n, grain, &f);
-}
-
-fn run(n: usize, grain: usize, body: &Body<'_>) {
     let threads = num_threads().min(n.div_ceil(grain));
     let even = n.div_ceil(threads * CHUNKS_PER_THREAD);
     // Long chunks of elements begin on a cache line.
@@ -207,7 +217,33 @@ fn run(n: usize, grain: usize, body: &Body<'_>) {
     } else {
         even
     };
-    let chunk = grain.max(even);
+    run(n, threads, grain.max(even), &f);
+}
+
+/// The same in ranges of `block` where `n` is many of them, also on one thread: every second call
+/// goes through them from the end, and finds in the caches what the one before left there.
+#[inline]
+pub fn parallel_blocks(n: usize, grain: usize, block: usize, f: impl Fn(Range<usize>) + Sync) {
+    if n <= 2 * block || BUSY.get() {
+        return parallel_for(n, grain, f);
+    }
+    let threads = num_threads().min(n.div_ceil(grain.max(1)));
+    if threads == 1 {
+        static CALLS: AtomicUsize = AtomicUsize::new(0);
+        let backward = CALLS.fetch_add(1, Relaxed) % 2 == 1;
+        let chunks = n.div_ceil(block);
+        for i in 0..chunks {
+            let start = block * if backward { chunks - 1 - i } else { i };
+            f(start..(start + block).min(n));
+        }
+    } else if n < threads * CHUNKS_PER_THREAD * block {
+        parallel_for(n, grain, f);
+    } else {
+        run(n, threads, block, &f);
+    }
+}
+
+fn run(n: usize, threads: usize, chunk: usize, body: &Body<'_>) {
     let chunks = n.div_ceil(chunk);
     let threads = threads.min(chunks);
     let parts = threads.min(MAX_SEGMENTS);
@@ -217,19 +253,26 @@ fn run(n: usize, grain: usize, body: &Body<'_>) {
         if s < parts {
             from = ((s + 1) * chunks / parts * chunk).min(n);
         }
-        Segment { next, end: from }
+        let start = next.load(Relaxed);
+        Segment {
+            start,
+            next,
+            end: from,
+        }
     });
+    let pool = pool();
+    let posts = pool.posts.load(Relaxed);
     let mut job = Job {
         body,
         chunk,
         segments,
         parts,
+        backward: posts % 2 == 1,
         inside: AtomicUsize::new(0),
         helpers: threads - 1,
         panic: Mutex::new(None),
     };
-    let pool = pool();
-    if pool.posts.load(Relaxed).is_multiple_of(RECOUNT) {
+    if posts.is_multiple_of(RECOUNT) {
         CPUS.store(count_cpus(), Relaxed);
     }
     if CPUS.load(Relaxed) == 1 {
@@ -485,6 +528,15 @@ mod tests {
             }
         });
         assert_eq!(total.into_inner(), 80);
+        for (n, grain) in [(10_000, 1), (10_001, 20_000), (9_999, 100)] {
+            for _ in 0..2 {
+                let total = AtomicUsize::new(0);
+                parallel_blocks(n, grain, 64, |r| {
+                    total.fetch_add(r.sum::<usize>(), Relaxed);
+                });
+                assert_eq!(total.into_inner(), n * (n - 1) / 2);
+            }
+        }
         // More threads than segments.
         set_num_threads(20);
         for n in [17, 80, 4097] {

@@ -7,8 +7,9 @@ mod view;
 
 use super::convert::{loader, storer, Load, Store};
 use super::elements::Compute;
-use super::pool::parallel_for;
+use super::pool::{parallel_blocks, parallel_for};
 use super::stream;
+use crate::dtype::DType;
 use crate::layout::Layout;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
@@ -24,6 +25,8 @@ pub const MAX_INPUTS: usize = 6;
 const MAX: usize = MAX_INPUTS + 1;
 /// Bytes of a block of one operand: those of a ternary op stay within half of a 32 KB L1.
 const BLOCK: usize = 4096;
+/// Bytes of all operands of a range: a part of a second cache.
+const CACHED: usize = 256 << 10;
 /// Rows shorter than this are not worth a call of the kernel.
 const SHORT: usize = 64;
 /// Elements of cheap kernels below which a second thread costs more than it gains.
@@ -174,6 +177,14 @@ impl<T: Compute> Plan<T> {
         plan.bounce |= plan.streamed;
         plan
     }
+
+    /// Elements of a range that a thread computes at a time.
+    fn block(&self) -> usize {
+        let inner = &self.dims[self.dims.len() - 1];
+        let bytes = |i: usize| if inner.step[i] == 0 { 0 } else { self.size[i] };
+        let bytes = (0..=self.inputs).map(bytes).sum::<usize>().max(1);
+        (CACHED / bytes).next_multiple_of(1024)
+    }
 }
 
 /// Applies `kernel` to every element of `y`. Inputs broadcast to `y`'s shape; `None` reads zeros.
@@ -207,6 +218,45 @@ pub unsafe fn run<T: Compute>(
         }
     }
     go(&Plan::new(kernel, params, x, y), n, grain);
+}
+
+/// Applies a kernel over the bits of elements of one type, as [`run`] does; `false`, and nothing
+/// done, where an operand has another type or is not laid out as the result is.
+///
+/// # Safety
+/// As for [`run`].
+pub unsafe fn run_bits<T>(
+    kernel: Kernel<T>,
+    params: *const (),
+    dtype: DType,
+    x: &[&Tensor],
+    y: &Tensor,
+    grain: usize,
+) -> bool {
+    let fits = |t: &Tensor| t.dtype() == dtype && t.is_contiguous() && t.shape() == y.shape();
+    if x.len() > MAX_INPUTS || !fits(y) || !x.iter().all(|t| fits(t)) {
+        return false;
+    }
+    let block = (CACHED / size_of::<T>() / (x.len() + 1)).next_multiple_of(1024);
+    let mut from = [0; MAX_INPUTS];
+    for (from, t) in from.iter_mut().zip(x) {
+        *from = t.ptr::<T>() as usize;
+    }
+    // Addresses as numbers, which threads may share.
+    let (params, to) = (params as usize, y.ptr::<T>() as usize);
+    parallel_blocks(y.numel(), grain, block, |range| {
+        let at = from.map(|p| (p as *const T).wrapping_add(range.start));
+        // SAFETY: ranges of different threads are disjoint.
+        unsafe {
+            kernel(
+                params as *const (),
+                at.as_ptr(),
+                (to as *mut T).add(range.start),
+                range.len(),
+            )
+        };
+    });
+    true
 }
 
 /// Writes `x`, which broadcasts, converted to the type of `y`, by way of `T`.
@@ -245,7 +295,7 @@ unsafe fn go<T: Compute>(plan: &Plan<T>, n: usize, grain: usize) {
     };
     let few = inner < SHORT || (4 * inner <= Buffers::<T>::LEN && linear(&plan.dims));
     let short = plan.dims.len() > 1 && few;
-    parallel_for(n, grain, |range| {
+    parallel_blocks(n, grain, plan.block(), |range| {
         // SAFETY: ranges of different threads are disjoint.
         unsafe {
             if short {

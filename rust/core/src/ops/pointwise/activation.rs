@@ -62,6 +62,8 @@ pointwise! {
         g * (area + x * (c::<R>(1.0 / (2.0 * PI).sqrt()) * exp))
     };
     half |_, [x]| x * crate::cpu::math::f32x::ndtr_half(x);
+    own super::gelu::own;
+    bits |_, t| super::gelu::own_bits(t);
 
     /// The same with a tanh for the area.
     op GeluTanh[1] = "GeluBackward0", FloatOnly;

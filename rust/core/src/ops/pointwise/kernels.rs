@@ -1,7 +1,7 @@
 //! The loops over a formula, one for each instruction set.
 
 use super::near::Float;
-use super::Pointwise;
+use super::{Own, Pointwise};
 use crate::cpu::elements::{Bool, Element};
 use crate::cpu::pointwise::Kernel;
 use crate::cpu::{level, Level};
@@ -202,12 +202,22 @@ macro_rules! levels {
         }
     };
 }
-levels!(kernel32, f32, [], forward);
+levels!(formula32, f32, [], forward);
 levels!(kernel64, f64, [], forward);
-levels!(kernel_half, f32, [], forward_half);
+levels!(formula_half, f32, [], forward_half);
 levels!(kernel_i64, i64, [], forward_int);
 levels!(gradient32, f32, [I], gradient);
 levels!(gradient64, f64, [I], gradient);
+
+/// The loop over float32.
+pub(super) fn kernel32<P: Pointwise<N>, const N: usize>() -> Kernel<f32> {
+    P::own(Own::Forward).unwrap_or_else(formula32::<P, N>)
+}
+
+/// The loop over float32 that is as exact as float16 and bfloat16 ask for.
+pub(super) fn kernel_half<P: Pointwise<N>, const N: usize>() -> Kernel<f32> {
+    P::own(Own::Half).unwrap_or_else(formula_half::<P, N>)
+}
 
 /// Narrow integers: wider vectors than AVX2's would gain little beside the memory.
 macro_rules! narrow {
@@ -256,5 +266,10 @@ macro_rules! by_input {
         }
     };
 }
-by_input!(grad32, f32, gradient32);
+by_input!(formula_grad32, f32, gradient32);
 by_input!(grad64, f64, gradient64);
+
+/// The loop over float32 of the gradient of input `i`.
+pub(super) fn grad32<P: Pointwise<N>, const N: usize>(i: usize) -> Kernel<f32> {
+    P::own(Own::Gradient).unwrap_or_else(|| formula_grad32::<P, N>(i))
+}

@@ -9,6 +9,7 @@ mod cost;
 #[cfg(test)]
 mod dual;
 pub mod expr;
+mod gelu;
 mod kernels;
 pub mod math;
 mod near;
@@ -21,7 +22,7 @@ pub mod wgsl;
 
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::{Compute, Element};
-use crate::cpu::pointwise::{run, Kernel};
+use crate::cpu::pointwise::{run, run_bits, Kernel};
 use crate::dispatch;
 use crate::dtype::{DType, Promotion, Scalar};
 use crate::error::Result;
@@ -86,6 +87,14 @@ pub trait Pointwise<const N: usize>: Debug + Clone + Send + Sync + 'static {
     fn int(&self, _x: [i64; N]) -> i64 {
         0
     }
+    /// A loop written by hand for this machine.
+    fn own(_which: Own) -> Option<Kernel<f32>> {
+        None
+    }
+    /// The same over the bits of float16 or bfloat16.
+    fn own_bits(&self, _dtype: DType) -> Option<Kernel<u16>> {
+        None
+    }
     /// Gradients of the inputs for gradient `g` of the output `y`.
     fn df<R: Real>(&self, x: [R; N], y: R, g: R) -> [R; N];
     /// The same op with numbers of one kind, which loops need not tell apart again and again.
@@ -102,6 +111,15 @@ pub trait Pointwise<const N: usize>: Debug + Clone + Send + Sync + 'static {
     fn direct(&self, _i: usize, _g: &Tensor) -> Option<Result<Tensor>> {
         None
     }
+}
+
+/// What a loop of an op of one input computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Own {
+    Forward,
+    /// As [`Pointwise::half`].
+    Half,
+    Gradient,
 }
 
 /// Declares pointwise ops. After the types: the formula, optionally the same on integers, and one
@@ -121,6 +139,8 @@ macro_rules! pointwise {
         $(detached $detached:literal;)?
         $(guarded $guarded:literal;)?
         $(half |$hp:pat_param, $hx:pat_param| $half:expr;)?
+        $(own $own:path;)?
+        $(bits |$bp:pat_param, $bt:pat_param| $bits:expr;)?
         $(complex $complex:ident;)?
         $(wgsl |$wp:pat_param| $wgsl:expr;)?
         $(direct |$qp:pat_param, $qi:pat_param, $qg:pat_param| $direct:expr;)?
@@ -148,6 +168,19 @@ macro_rules! pointwise {
             fn half(&self, $hx: [f32; $n]) -> f32 {
                 let $hp = self;
                 $half
+            })?
+            $(#[inline(always)]
+            fn own(
+                which: $crate::ops::pointwise::Own,
+            ) -> Option<$crate::cpu::pointwise::Kernel<f32>> {
+                $own(which)
+            })?
+            $(fn own_bits(
+                &self,
+                $bt: $crate::dtype::DType,
+            ) -> Option<$crate::cpu::pointwise::Kernel<u16>> {
+                let $bp = self;
+                $bits
             })?
             $(#[inline(always)]
             fn int(&self, $ix: [i64; $n]) -> i64 {
@@ -460,6 +493,14 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
             return Ok(());
         }
         let grain = cost::grain(&self.0, t == DType::F64);
+        if t.is_half() {
+            if let Some(kernel) = self.0.own_bits(t) {
+                // SAFETY: as below; the kernel is for this type.
+                if unsafe { run_bits(kernel, params, t, x, &y[0], grain) } {
+                    return Ok(());
+                }
+            }
+        }
         // SAFETY: `params` points to the op that the kernels are instantiated for; `dispatch`
         // checked devices, shapes and overlap.
         unsafe {

@@ -28,6 +28,25 @@ fn at_most<R: Real>(x: R, high: R) -> R {
     R::select(x.gt(high), high, x)
 }
 
+crate::per_level! {
+    // SAFETY: `x` and `y` have `n` elements.
+    fn neg_bits[](_p: *const (), x: *const *const u16, y: *mut u16, n: usize) {
+        let x = *x;
+        for i in 0..n {
+            *y.add(i) = *x.add(i) ^ 0x8000;
+        }
+    }
+}
+crate::per_level! {
+    // SAFETY: `x` and `y` have `n` elements.
+    fn abs_bits[](_p: *const (), x: *const *const u16, y: *mut u16, n: usize) {
+        let x = *x;
+        for i in 0..n {
+            *y.add(i) = *x.add(i) & 0x7fff;
+        }
+    }
+}
+
 const PI: f64 = std::f64::consts::PI;
 const LN_2: f64 = std::f64::consts::LN_2;
 const LN_10: f64 = std::f64::consts::LN_10;
@@ -47,6 +66,7 @@ pointwise! {
     } else {
         Ok(())
     };
+    bits |_, _| Some(neg_bits);
     complex Analytic;
 
     /// |x|. The gradient at 0 is 0.
@@ -55,6 +75,7 @@ pointwise! {
     int |_, [x]| x.wrapping_abs();
     df |_, [x], _, g| [1, false] g * x.sign().conj();
     check |_, t, _| no_bool("abs", t);
+    bits |_, _| Some(abs_bits);
     complex Modulus;
 
     /// The complex conjugate.
