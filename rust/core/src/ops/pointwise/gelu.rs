@@ -57,11 +57,13 @@ mod x86 {
         #[inline]
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
         fn new(c: &[[f32; 32]; N]) -> Self {
-            // SAFETY: each row has 32 numbers.
-            Table(c.each_ref().map(|c| unsafe {
+            let mut rows = [(_mm512_setzero_ps(), _mm512_setzero_ps()); N];
+            for (row, c) in rows.iter_mut().zip(c) {
                 let c = c.as_ptr();
-                (_mm512_loadu_ps(c), _mm512_loadu_ps(c.add(LANES)))
-            }))
+                // SAFETY: there are 32 numbers.
+                *row = unsafe { (_mm512_loadu_ps(c), _mm512_loadu_ps(c.add(LANES))) };
+            }
+            Table(rows)
         }
 
         /// The polynomial of the part that lies nearest to z, counted from `first`.
@@ -156,14 +158,23 @@ mod x86 {
         _mm512_add_ps(y, _mm512_set1_ps(0.5))
     }
 
-    /// gelu as exact as the narrow types ask for.
+    /// gelu as exact as the narrow types ask for, where |x| is at most `HALF_END`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
     fn rough(x: __m512, table: &Table<5>) -> __m512 {
-        let y = _mm512_mul_ps(x, table.at(x, HALF_STEP, -16.0));
+        _mm512_mul_ps(x, table.at(x, HALF_STEP, -16.0))
+    }
+
+    /// The same for any number.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
+    fn rough_all(x: __m512, table: &Table<5>) -> __m512 {
+        let y = rough(x, table);
         let far = _mm512_cmp_ps_mask::<_CMP_NLE_UQ>(abs(x), _mm512_set1_ps(HALF_END));
         if far != 0 {
-            return exact(|x, _| Gelu.half([x]), y, far, x, x);
+            let y = exact(|x, _| Gelu.half([x]), y, far, x, x);
+            let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(y, y);
+            return _mm512_mask_mov_ps(y, nan, _mm512_set1_ps(f32::NAN));
         }
         y
     }
@@ -196,7 +207,7 @@ mod x86 {
         let mut i = 0;
         while i < n {
             let k = lanes(n - i);
-            let v = rough(_mm512_maskz_loadu_ps(k, x.add(i)), &table);
+            let v = rough_all(_mm512_maskz_loadu_ps(k, x.add(i)), &table);
             _mm512_mask_storeu_ps(y.add(i), k, v);
             i += LANES;
         }
@@ -222,34 +233,50 @@ mod x86 {
         }
     }
 
-    /// To the nearest bfloat16, ties to even, in the upper half; any NaN stays one.
+    /// To the nearest bfloat16, ties to even, in the upper half; the only NaN is `f32::NAN`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     fn to_upper(y: __m512) -> __m512i {
         let bits = _mm512_castps_si512(y);
         let odd = _mm512_and_si512(_mm512_srli_epi32::<16>(bits), _mm512_set1_epi32(1));
-        let sum = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-        let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(y, y);
-        _mm512_mask_mov_epi32(sum, nan, _mm512_set1_epi32(0x7fc0_0000))
+        _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd)
+    }
+
+    /// 32 numbers of bfloat16. Those of even and odd places go apart: what widens and narrows them
+    /// crosses no lane.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
+    fn pairs(v: __m512i, table: &Table<5>) -> __m512i {
+        // The largest bfloat16 up to `HALF_END`.
+        let end = _mm512_set1_epi16((HALF_END.to_bits() >> 16) as i16);
+        let upper = _mm512_set1_epi32(0xffff_0000_u32 as i32);
+        let even = _mm512_castsi512_ps(_mm512_slli_epi32::<16>(v));
+        let odd = _mm512_castsi512_ps(_mm512_and_si512(v, upper));
+        let size = _mm512_and_si512(v, _mm512_set1_epi16(0x7fff));
+        let (even, odd) = if _mm512_cmpgt_epi16_mask(size, end) == 0 {
+            (rough(even, table), rough(odd, table))
+        } else {
+            (rough_all(even, table), rough_all(odd, table))
+        };
+        let even = _mm512_srli_epi32::<16>(to_upper(even));
+        // even | (odd & upper)
+        _mm512_ternarylogic_epi32::<0xf8>(even, to_upper(odd), upper)
     }
 
     // SAFETY: as above, on bits of bfloat16.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
     pub unsafe fn bfloat16(_: *const (), x: *const *const u16, y: *mut u16, n: usize) {
         let (x, table) = (*x, Table::new(&HALF));
-        let upper = _mm512_set1_epi32(0xffff_0000_u32 as i32);
         let mut i = 0;
-        while i < n {
-            // Elements of even and odd places apart: what widens and narrows crosses no lane.
-            let k = ((1u64 << (n - i).min(32)) - 1) as __mmask32;
-            let v = _mm512_maskz_loadu_epi16(k, x.add(i).cast());
-            let even = rough(_mm512_castsi512_ps(_mm512_slli_epi32::<16>(v)), &table);
-            let odd = rough(_mm512_castsi512_ps(_mm512_and_si512(v, upper)), &table);
-            let even = _mm512_srli_epi32::<16>(to_upper(even));
-            // even | (odd & upper)
-            let v = _mm512_ternarylogic_epi32::<0xf8>(even, to_upper(odd), upper);
-            _mm512_mask_storeu_epi16(y.add(i).cast(), k, v);
+        while i + 32 <= n {
+            let v = _mm512_loadu_epi16(x.add(i).cast());
+            _mm512_storeu_epi16(y.add(i).cast(), pairs(v, &table));
             i += 32;
+        }
+        if i < n {
+            let k = ((1u64 << (n - i)) - 1) as __mmask32;
+            let v = _mm512_maskz_loadu_epi16(k, x.add(i).cast());
+            _mm512_mask_storeu_epi16(y.add(i).cast(), k, pairs(v, &table));
         }
     }
 
@@ -261,7 +288,7 @@ mod x86 {
         while i < n {
             let k = lanes(n - i);
             let v = _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(k, x.add(i).cast()));
-            let v = _mm512_cvtps_ph::<0>(rough(v, &table));
+            let v = _mm512_cvtps_ph::<0>(rough_all(v, &table));
             _mm256_mask_storeu_epi16(y.add(i).cast(), k, v);
             i += LANES;
         }
