@@ -320,3 +320,40 @@ def test_gelu_of_every_half_within_its_bound(dtype, digits, least, bound):
     assert np.abs(y - exact)[rest].max() <= 2e-37
     assert np.isnan(y[np.isnan(x) | (x == -np.inf)]).all()
     assert (y[x == np.inf] == np.inf).all()
+
+
+@pytest.mark.parametrize("n", [1, 15, 16, 33, 1000, 70_001])
+@pytest.mark.parametrize("scale", [0.1, 1.0, 5.0])
+def test_gelu_float32_and_its_gradient_within_their_bounds(n, scale):
+    """The area left of x to 2^-23, the slope to 2^-22 of the largest number in it."""
+    special = pytest.importorskip("scipy.special")
+    rng = np.random.default_rng(n)
+    x = (rng.standard_normal(n) * scale).astype(np.float32)
+    x[: min(n, 3)] = [0.0, -40.0, 40.0][: min(n, 3)]
+    g = rng.standard_normal(n).astype(np.float32)
+    t = torch.from_numpy(x).requires_grad_()
+    y = torch.nn.functional.gelu(t)
+    y.backward(torch.from_numpy(g))
+    d = x.astype(np.float64)
+    assert (np.abs(y.detach().numpy() - d * special.ndtr(d)) <= 2.0**-23 * np.abs(d)).all()
+    slope = special.ndtr(d) + d * np.exp(-d * d / 2) / np.sqrt(2 * np.pi)
+    assert (np.abs(t.grad.numpy() - g * slope) <= 2.0**-22 * np.abs(g)).all()
+    ends = torch.tensor([np.inf, -np.inf, np.nan, -0.0])
+    y = torch.nn.functional.gelu(ends).numpy()
+    assert y[0] == np.inf
+    assert np.isnan(y[1:3]).all()
+    assert np.signbit(y[3])
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_sign_of_every_half(dtype):
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    x = torch.from_numpy(bits.view(np.int16)).view(getattr(torch, dtype))
+    number = ~np.isnan(x.double().numpy())
+    for strided in (False, True):
+        v = x.reshape(256, 256).t() if strided else x
+        want = bits.reshape(256, 256).T if strided else bits
+        keep = number.reshape(256, 256).T if strided else number
+        for y, e in ((-v, want ^ 0x8000), (v.abs(), want & 0x7FFF)):
+            got = y.contiguous().view(torch.int16).numpy().view(np.uint16)
+            assert np.array_equal(got[keep], e[keep])
