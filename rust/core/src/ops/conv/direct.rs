@@ -4,7 +4,7 @@
 //! gradient of a strided convolution) makes one such product for each remainder.
 
 use super::kernel::{Geometry, Ptr};
-use super::lanes::{chain, Cell, Kernels, Product};
+use super::lanes::{chain, Cell, Kernels, Product, Spread};
 use super::window::{Scratch, Tap, Window, LEAST, SLACK};
 use super::Number;
 use crate::cpu::pool::{num_threads, parallel_for};
@@ -37,7 +37,7 @@ pub(super) struct Direct<T: 'static> {
 }
 
 fn product(n: [usize; 3]) -> usize {
-    n.iter().product()
+    n[0] * n[1] * n[2]
 }
 
 /// Every triple below `n`, the last coordinate fastest.
@@ -346,7 +346,7 @@ impl<T: Number> Direct<T> {
                         let p = Product {
                             tiles: 1,
                             depth,
-                            chain: chain(depth),
+                            chain: chain(depth, t.taps.len()),
                             sums: spill.ptr().add(room),
                             a: packed.ptr().add(starts[i] + channel * depth),
                             b: std::ptr::null(),
@@ -454,19 +454,15 @@ impl<T: Number> Direct<T> {
             let run = (cells.pitch - column).min(end - q);
             if column < cells.width {
                 let run = run.min(cells.width - column);
-                let to = row * self.step[1] * self.size[2] + column * step;
-                for r in 0..height {
-                    let from = from.add(r * n + q - at);
-                    let to = y.add(r * product(self.size) + to);
-                    match step {
-                        1 => std::ptr::copy_nonoverlapping(from, to, run),
-                        _ => {
-                            for i in 0..run {
-                                *to.add(i * step) = *from.add(i);
-                            }
-                        }
-                    }
-                }
+                (self.kernels.spread)(&Spread {
+                    rows: height,
+                    columns: run,
+                    from: from.add(q - at),
+                    from_pitch: n,
+                    to: y.add(row * self.step[1] * self.size[2] + column * step),
+                    to_pitch: product(self.size),
+                    step,
+                });
             }
             q += run;
         }

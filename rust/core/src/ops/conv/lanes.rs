@@ -59,6 +59,18 @@ pub(super) trait Lanes: Copy {
             *to.add(i) = *p.wrapping_add(2 * i);
         }
     }
+    /// Writes the first `n` lanes to every second element.
+    ///
+    /// # Safety
+    /// Those elements may be written.
+    #[inline(always)]
+    unsafe fn store_second(self, p: *mut Self::T, n: usize) {
+        let mut all = [Self::T::default(); 64];
+        self.store(all.as_mut_ptr());
+        for (i, &x) in all[..n].iter().enumerate() {
+            *p.add(2 * i) = x;
+        }
+    }
     /// Adds the sum of each vector's lanes to the numbers at `p`.
     ///
     /// # Safety
@@ -201,6 +213,16 @@ pub(super) mod x86 {
         },
         // SAFETY: as the trait says.
         #[inline(always)]
+        unsafe fn store_second(self, p: *mut f32, n: usize) {
+            let mask = 0x5555_5555 & ((1u64 << (2 * n)) - 1);
+            let low = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+            let high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
+            let two = |at| _mm512_permutexvar_ps(at, self.0);
+            _mm512_mask_storeu_ps(p, mask as __mmask16, two(low));
+            _mm512_mask_storeu_ps(p.wrapping_add(16), (mask >> 16) as __mmask16, two(high));
+        },
+        // SAFETY: as the trait says.
+        #[inline(always)]
         unsafe fn add_sums<const M: usize>(x: &[Self; M], p: *mut f32) {
             if M != 8 {
                 for (i, x) in x.iter().enumerate() {
@@ -292,15 +314,18 @@ pub struct Cell {
     pub at: u32,
 }
 
-/// Products that are added one after another, where there are few and where there are many: the
-/// longest chain of additions sets the rounding error. The sums of so many chains are added in
-/// order, and then those sums.
+/// Products that are added one after another: at least, where one per channel leaves few, and at
+/// most. The longest chain of additions sets the rounding error. The sums of so many chains are
+/// added in order, and then those sums.
 pub(super) const CHAIN: (usize, usize) = (24, 40);
 const CHAINS: usize = 8;
 
-/// The length of the chains that divide `depth` products evenly.
-pub(super) fn chain(depth: usize) -> usize {
-    let most = (depth / CHAINS).clamp(CHAIN.0, CHAIN.1);
+/// The length of the chains that divide evenly the products of `taps` kernel elements each.
+pub(super) fn chain(depth: usize, taps: usize) -> usize {
+    let most = match taps {
+        1 => (depth / CHAINS).clamp(CHAIN.0, CHAIN.1),
+        _ => CHAIN.1,
+    };
     depth.div_ceil(depth.div_ceil(most).max(1))
 }
 
@@ -355,6 +380,38 @@ pub struct Rows<T> {
     pub from_pitch: usize,
     pub to: *mut T,
     pub pitch: usize,
+}
+
+/// Columns of results, next to each other in `from`, go to every `step`-th element of `to`.
+pub struct Spread<T> {
+    pub rows: usize,
+    pub columns: usize,
+    pub from: *const T,
+    pub from_pitch: usize,
+    pub to: *mut T,
+    pub to_pitch: usize,
+    pub step: usize,
+}
+
+// SAFETY: the elements that the fields name may be read, with a vector behind, and written.
+#[inline(always)]
+unsafe fn spread<V: Lanes>(p: &Spread<V::T>) {
+    for r in 0..p.rows {
+        let (from, to) = (p.from.add(r * p.from_pitch), p.to.add(r * p.to_pitch));
+        match p.step {
+            1 => std::ptr::copy_nonoverlapping(from, to, p.columns),
+            2 => {
+                for j in (0..p.columns).step_by(V::N) {
+                    V::load(from.add(j)).store_second(to.add(2 * j), V::N.min(p.columns - j));
+                }
+            }
+            step => {
+                for j in 0..p.columns {
+                    *to.add(j * step) = *from.add(j);
+                }
+            }
+        }
+    }
 }
 
 // SAFETY: the elements that the fields name may be read, and written, with a vector behind.
@@ -530,6 +587,7 @@ unsafe fn dot<V: Lanes, const M: usize, const N: usize>(p: &Dot<V::T>) {
 type ProductKernel<T> = unsafe fn(&Product<T>);
 type DotKernel<T> = unsafe fn(&Dot<T>);
 type RowsKernel<T> = unsafe fn(&Rows<T>);
+type SpreadKernel<T> = unsafe fn(&Spread<T>);
 
 /// The kernels of one type for this machine.
 pub struct Kernels<T> {
@@ -539,6 +597,7 @@ pub struct Kernels<T> {
     /// The most vectors of a row.
     pub vectors: usize,
     pub copy_rows: RowsKernel<T>,
+    pub spread: SpreadKernel<T>,
     /// By the rows and the vectors, each less one.
     products: [[ProductKernel<T>; 3]; 8],
     /// By the rows less one, for one offset and for three.
@@ -581,11 +640,17 @@ macro_rules! kernels {
             unsafe fn copy_rows(p: &Rows<$t>) {
                 super::copy_rows::<$v>(p);
             }
+            $(#[target_feature(enable = $features)])?
+            // SAFETY: as above.
+            unsafe fn spread(p: &Spread<$t>) {
+                super::spread::<$v>(p);
+            }
             pub static KERNELS: Kernels<$t> = Kernels {
                 lanes: <$v>::N,
                 rows: $rows,
                 vectors: $vectors,
                 copy_rows,
+                spread,
                 products: [
                     [product::<1, 1>, product::<1, 2>, product::<1, 3>],
                     [product::<2, 1>, product::<2, 2>, product::<2, 3>],
