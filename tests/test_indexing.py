@@ -99,3 +99,54 @@ def test_as_strided_overlapping_gradient_sums() -> None:
 def test_repeat_interleave_beyond_memory_raises() -> None:
     with pytest.raises(RuntimeError):
         torch.ones(()).repeat_interleave(2**50)
+
+
+@pytest.mark.parametrize("inplace", [False, True])
+def test_masked_fill_converts_its_value_as_pytorch_does(inplace: bool) -> None:
+    mask = torch.tensor([True, False])
+
+    def fill(dtype: Any, value: Any) -> Any:
+        x = torch.ones(2, dtype=dtype)
+        y = x.masked_fill_(mask, value) if inplace else x.masked_fill(mask, value)
+        assert y.dtype == dtype and (y is x) == inplace
+        return y.tolist()
+
+    double = torch.float64
+    for dtype, value, want in [
+        (torch.bool, -2.7, True),
+        (torch.bool, float("nan"), True),
+        (torch.uint8, 2.7, 2),
+        (torch.uint8, -3, 253),
+        (torch.int8, -2.7, -2),
+        (torch.int32, torch.tensor(-2.7), -2),
+        (torch.int64, torch.tensor(2.7, dtype=double), 2),
+        (torch.int64, 1e10, 10**10),
+        (torch.float16, float("inf"), float("inf")),
+        (torch.float32, torch.tensor(True), 1.0),
+    ]:
+        assert fill(dtype, value) == [want, 1]
+    for dtype, value in [
+        (torch.uint8, -0.5),
+        (torch.uint8, 255.5),
+        (torch.uint8, 300),
+        (torch.int8, torch.tensor(200, dtype=torch.uint8)),
+        (torch.int32, 2**40),
+        (torch.int64, float("nan")),
+        (torch.float16, 70000),
+        (torch.float32, torch.tensor(1e300, dtype=double)),
+    ]:
+        with pytest.raises(RuntimeError, match="cannot be converted to type .* without overflow"):
+            fill(dtype, value)
+
+
+def test_index_add_to_nothing_looks_at_no_index() -> None:
+    for shape, source in [((0, 3), (2, 3)), ((3, 0), (2, 0)), ((0, 0), (2, 0))]:
+        x, s = torch.zeros(shape), torch.ones(source, requires_grad=True)
+        y = x.index_add(0, torch.tensor([0, 7]), s)
+        assert y.shape == shape
+        y.sum().backward()
+        assert s.grad.tolist() == torch.zeros(source).tolist()
+        assert x.index_add_(0, torch.tensor([0, 7]), s.detach()) is x
+    for x in (torch.zeros(0), torch.zeros(3), torch.zeros(3, 2)):
+        with pytest.raises(IndexError, match="index out of range in self"):
+            x.index_add(0, torch.tensor([7]), torch.ones(1, *x.shape[1:]))

@@ -586,3 +586,18 @@ def test_parameters_to_vector_and_back():
     nn.utils.vector_to_parameters(torch.tensor([1.0, 2.0, 3.0]), m.parameters())
     assert m.weight.tolist() == [[1, 2]]
     assert m.bias.tolist() == [3]
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "text"),
+    [
+        ("max_pool1d", (2, 0, 5), r"Expected 2D or 3D .* for input, but got:\[2, 0, 5\]$"),
+        ("avg_pool1d", (3, 0), r"Expected 2D or 3D .* for input, but got:\[3, 0\]$"),
+        ("max_pool2d", (2, 3, 0, 5), r"Expected 3D or 4D .* for input, but got:\[2, 3, 0, 5\]$"),
+        ("max_pool2d", (5,), "non-empty 3D or 4D .* tensor expected for input$"),
+        ("avg_pool3d", (2, 3, 0, 5, 5), r"shape of .* non-batch dimension 1 has length zero!"),
+    ],
+)
+def test_pooling_says_what_is_empty(name: str, shape: tuple[int, ...], text: str) -> None:
+    with pytest.raises(RuntimeError, match=text):
+        getattr(F, name)(torch.ones(shape), 2)

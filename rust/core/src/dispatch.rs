@@ -35,8 +35,12 @@ pub fn call1<O: Op>(op: O, x: &[&Tensor]) -> Result<Tensor> {
 #[inline]
 pub fn quick<O: Op>(op: O, x: &[&Tensor]) -> Option<Result<Tensor>> {
     let needs = needs(x);
-    if needs != 0 && (saved::has_hooks() || mode::anomaly().is_some()) {
-        return None;
+    if needs != 0 {
+        // A view whose base was modified drops its old node, and what hooks on it hold.
+        let outdated = x.iter().any(|t| inplace::is_outdated(t));
+        if outdated || saved::has_hooks() || mode::anomaly().is_some() {
+            return None;
+        }
     }
     let y = op.quick(x)?;
     if needs == 0 || y.is_err() {

@@ -9,7 +9,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use pyo3::{PyTraverseError, PyVisit};
-use pytensorlib_core::autograd::node::{next_hook_id, NodeHook};
+use pytensorlib_core::autograd::hooks::{next_hook_id, NodeHook};
 use pytensorlib_core::autograd::{backward, engine, mode, saved, Edge, Hook, Node, Request};
 use pytensorlib_core::device::Device;
 use pytensorlib_core::dtype::{DType, Scalar};
@@ -91,11 +91,7 @@ impl HookHandle {
     fn remove(&self) {
         match &self.target {
             Target::Tensor(t) => t.remove_hook(self.id),
-            Target::Node(n) => {
-                let mut h = n.hooks().lock();
-                h.post.retain(|x| x.0 != self.id);
-                h.pre.retain(|x| x.0 != self.id);
-            }
+            Target::Node(n) => n.remove_hook(self.id),
         }
     }
     fn __enter__(slf: Py<Self>) -> Py<Self> {

@@ -6,7 +6,7 @@ use super::node::{Edge, Node};
 use crate::bail;
 use crate::error::{Error, Result};
 use crate::host;
-use crate::op::{Grads, TensorMeta};
+use crate::op::{Grads, Mask, TensorMeta};
 use crate::shape::{expandable, Show};
 use crate::shared::Shared;
 use crate::tensor::Tensor;
@@ -66,6 +66,25 @@ pub fn will_run(node: &Node) -> bool {
 /// checks nor gives them back.
 pub fn goes_to_leaves() -> bool {
     TO_LEAVES.get()
+}
+
+/// Which of the gradients in `needs` the backward pass of this thread has a use for. An edge to a
+/// node that another pass works on counts as used.
+pub(super) fn wanted(node: &Node, needs: Mask) -> Mask {
+    let Some(task) = current_task().filter(|_| !goes_to_leaves()) else {
+        return needs;
+    };
+    let mut wanted = needs;
+    // The last bit stands for all edges from there on.
+    let own = if node.edges.len() > 64 { 63 } else { 64 };
+    for (i, edge) in node.edges.iter().enumerate().take(own) {
+        let Some(edge) = edge else { continue };
+        let slot = edge.node.slot.load(Ordering::Relaxed);
+        if slot >> 32 == task && slot & WILL_RUN == 0 {
+            wanted &= !(1 << i);
+        }
+    }
+    wanted
 }
 
 fn address(node: &Shared<Node>) -> *const Node {
@@ -298,13 +317,10 @@ fn before(node: &Node, grads: &mut Grads) -> Result<()> {
     }
     for (nr, meta) in retain {
         if let (Some(meta), Some(g)) = (meta.upgrade(), &grads[nr]) {
-            let mut s = meta.state.lock();
-            let old = s.grad.take();
-            s.grad = Some(match &old {
-                Some(old) => host::keep_locked(|| old.add(g))?,
-                None => g.clone(),
-            });
-            drop(s);
+            meta.change_grad(|old| match old {
+                Some(old) => old.add(g),
+                None => Ok(g.clone()),
+            })?;
         }
     }
     Ok(())

@@ -12,15 +12,17 @@ use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::atomic::Ordering;
 
+/// Whether a view's base was modified since the view's `grad_fn` was made.
+pub fn is_outdated(t: &Tensor) -> bool {
+    t.view_of()
+        .is_some_and(|v| v.seen.load(Ordering::Relaxed) != t.version() && v.base.requires_grad())
+}
+
 /// Brings a view's `grad_fn` up to date after its base (or a sibling) was modified in place.
 pub fn refresh(t: &Tensor) -> Result<()> {
-    let Some(view) = t.view_of() else {
+    let Some(view) = t.view_of().filter(|_| is_outdated(t)) else {
         return Ok(());
     };
-    let now = t.version();
-    if view.seen.load(Ordering::Relaxed) == now || !view.base.requires_grad() {
-        return Ok(());
-    }
     if matches!(view.creation, Creation::Multiple | Creation::Custom) {
         // Its own node describes it no longer and no other can be made for it.
         check_creation(t, view.creation, true)?;

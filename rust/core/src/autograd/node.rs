@@ -1,5 +1,6 @@
 //! Nodes, edges and a tensor's place in the graph.
 
+use super::hooks::{Hook, Hooks, NodeHooks};
 use super::saved::Saved;
 use crate::bail;
 use crate::error::Result;
@@ -13,6 +14,7 @@ use smallvec::SmallVec;
 use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::c_void;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -50,39 +52,6 @@ pub trait Backward: Send + Sync + 'static {
     fn as_any(&self) -> &dyn Any;
 }
 
-/// A callback on a gradient: it may return another in its place.
-pub trait Hook: Send + Sync {
-    fn call(&self, g: &Tensor) -> Result<Option<Tensor>>;
-    fn as_any(&self) -> &dyn Any;
-}
-
-/// A callback on all gradients of a node: `outputs` is `None` before the node runs.
-pub trait NodeHook: Send + Sync {
-    fn call(&self, outputs: Option<&Grads>, inputs: &Grads) -> Result<Option<Grads>>;
-    fn as_any(&self) -> &dyn Any;
-}
-
-/// Hooks in the order of registration, each under a number that removes it.
-pub type Hooks<T> = Vec<(u64, T)>;
-
-#[derive(Default)]
-pub struct NodeHooks {
-    /// On the gradient of one output, before the node runs.
-    pub tensor: Hooks<(usize, Arc<dyn Hook>)>,
-    pub pre: Hooks<Arc<dyn NodeHook>>,
-    pub post: Hooks<Arc<dyn NodeHook>>,
-    /// Tensors that asked to keep the gradient of an output (`retain_grad`).
-    pub retain: Vec<(usize, Weak<Meta>)>,
-    /// Where the op was called, in anomaly mode.
-    pub traceback: Option<String>,
-}
-
-static HOOK_ID: AtomicU64 = AtomicU64::new(1);
-/// A fresh number for a hook.
-pub fn next_hook_id() -> u64 {
-    HOOK_ID.fetch_add(1, Ordering::Relaxed)
-}
-
 static SEQUENCE: AtomicU64 = AtomicU64::new(1);
 
 /// One step of a graph. The function is stored in line, so a node is one allocation.
@@ -96,7 +65,7 @@ pub struct Node<F: ?Sized + Backward = dyn Backward> {
     hooks: OnceLock<Box<Mutex<NodeHooks>>>,
     /// The host language's object for this node, if one is alive; the host keeps it right.
     pub wrapper: AtomicPtr<c_void>,
-    pub func: F,
+    pub func: ManuallyDrop<F>,
 }
 
 impl<F: Backward> Node<F> {
@@ -122,7 +91,7 @@ impl<F: Backward> Node<F> {
             outputs,
             hooks: OnceLock::new(),
             wrapper: AtomicPtr::default(),
-            func,
+            func: ManuallyDrop::new(func),
         });
         node.coerced::<Node>(|p| p)
     }
@@ -144,32 +113,31 @@ impl Node {
 thread_local!(static DROPPING: RefCell<Option<Vec<Edges>>> = const { RefCell::new(None) });
 
 impl<F: ?Sized + Backward> Drop for Node<F> {
-    /// Iterative, so that a chain of a million nodes does not overflow the stack.
+    /// Iterative, so that a chain of a million nodes does not overflow the stack. What the function
+    /// saved may hold the nodes below too, so it goes while their edges are still kept.
     fn drop(&mut self) {
         let mut edges = std::mem::take(&mut self.edges);
-        edges.retain(|e| e.is_some());
-        let alone = |e: &Option<Edge>| e.as_ref().is_some_and(|e| Shared::handles(&e.node) == 1);
-        if !edges.iter().any(alone) {
-            // Others hold what is below: nothing further drops with it.
-            return;
-        }
+        let ends = |e: &Option<Edge>| e.as_ref().is_none_or(|e| e.node.is_accumulator());
         // Whoever finds a list in place adds to it; the outermost drop works the list off.
-        let outermost = DROPPING
-            .try_with(|d| match &mut *d.borrow_mut() {
-                Some(list) => {
-                    list.push(std::mem::take(&mut edges));
-                    false
-                }
-                list => {
-                    *list = Some(Vec::new());
-                    true
-                }
-            })
-            .unwrap_or(false);
+        let outermost = !edges.iter().all(ends)
+            && DROPPING
+                .try_with(|d| match &mut *d.borrow_mut() {
+                    Some(list) => {
+                        list.push(std::mem::take(&mut edges));
+                        false
+                    }
+                    list => {
+                        *list = Some(Vec::new());
+                        true
+                    }
+                })
+                .unwrap_or(false);
+        // SAFETY: once, and nobody sees the node any more.
+        unsafe { ManuallyDrop::drop(&mut self.func) };
+        drop(edges);
         if !outermost {
             return;
         }
-        drop(edges);
         while let Some(next) =
             DROPPING.with(|d| d.borrow_mut().as_mut().and_then(|list| list.pop()))
         {
@@ -236,6 +204,28 @@ impl Meta {
         let out = f(&mut s);
         self.tracked.store(s.is_tracked(), Ordering::Release);
         out
+    }
+
+    /// Puts what `f` makes of the gradient in its place. Without the lock, for recording an op may
+    /// run the host's code; and again where another thread came between.
+    pub fn change_grad(&self, f: impl Fn(Option<&Tensor>) -> Result<Tensor>) -> Result<()> {
+        // Others may put another tensor there or, under the lock, write to this one.
+        let seen = |s: &State| s.grad.as_ref().map(|g| (g.clone(), g.version()));
+        loop {
+            let old = seen(&self.state.lock());
+            let new = f(old.as_ref().map(|(g, _)| g))?;
+            let mut s = self.state.lock();
+            let unchanged = match (seen(&s), &old) {
+                (Some((now, v)), Some((old, w))) => now.same(old) && v == *w,
+                (now, old) => now.is_none() && old.is_none(),
+            };
+            if unchanged {
+                let gone = s.grad.replace(new);
+                drop(s);
+                drop(gone);
+                return Ok(());
+            }
+        }
     }
 
     /// Makes the next use of the leaf describe it anew: its shape or type changed.
@@ -411,59 +401,6 @@ impl Tensor {
         }
         Ok(())
     }
-
-    /// Calls `hook` with every gradient of this tensor, before it is used.
-    pub fn register_hook(&self, hook: Arc<dyn Hook>) -> Result<u64> {
-        if !self.requires_grad() {
-            bail!(
-                Runtime,
-                "cannot register a hook on a tensor that doesn't require gradient"
-            );
-        }
-        let id = next_hook_id();
-        match self.grad_fn()? {
-            Some(edge) => edge.node.hooks().lock().tensor.push((id, (edge.nr, hook))),
-            None => self.autograd_mut().state.lock().hooks.push((id, hook)),
-        }
-        Ok(id)
-    }
-
-    /// Calls `hook` with this leaf each time its gradient was accumulated.
-    pub fn register_post_accumulate(&self, hook: Arc<dyn Hook>) -> Result<u64> {
-        if !self.requires_grad() {
-            bail!(
-                Runtime,
-                "cannot register a hook on a tensor that doesn't require gradient"
-            );
-        }
-        if self.grad_fn()?.is_some() {
-            bail!(
-                Runtime,
-                "post accumulate grad hooks cannot be registered on non-leaf tensors"
-            );
-        }
-        let id = next_hook_id();
-        self.autograd_mut()
-            .state
-            .lock()
-            .post_accumulate
-            .push((id, hook));
-        Ok(id)
-    }
-
-    /// Removes a hook of either kind; unknown numbers are ignored.
-    pub fn remove_hook(&self, id: u64) {
-        let Some(meta) = self.autograd() else { return };
-        let edge = {
-            let mut s = meta.state.lock();
-            s.hooks.retain(|h| h.0 != id);
-            s.post_accumulate.retain(|h| h.0 != id);
-            s.edge.clone()
-        };
-        if let Some(hooks) = edge.as_ref().and_then(|e| e.node.hooks_if_any()) {
-            hooks.lock().tensor.retain(|h| h.0 != id);
-        }
-    }
 }
 
 /// The end of the graph at a leaf.
@@ -501,26 +438,30 @@ impl Backward for AccumulateGrad {
         let Some(g) = g.get_mut(0).and_then(Option::take) else {
             return Ok(Grads::new());
         };
-        // The lock makes sums from several threads exact; the host's lock stays with us meanwhile.
         let Some(meta) = self.leaf() else {
             return Ok(Grads::new());
         };
+        if super::mode::grad() {
+            meta.change_grad(|old| match old {
+                None => g.copy_dense(),
+                Some(old) => old.add(&g),
+            })?;
+            return Ok(Grads::new());
+        }
+        // The lock makes sums from several threads exact; the host's lock stays with us meanwhile.
         host::keep_locked(|| {
             let mut s = meta.state.lock();
-            let recorded = super::mode::grad();
             let new = match s.grad.take() {
-                None if !recorded && g.is_unique() && *g.strides() == self.strides => g,
-                None if recorded => g.copy_dense()?,
+                None if g.is_unique() && *g.strides() == self.strides => g,
                 None => self.copy(&g)?,
                 // In place, also where the gradient has a history of its own.
-                Some(old) if !recorded => match old.add_into(&g) {
+                Some(old) => match old.add_into(&g) {
                     Ok(()) => old,
                     Err(e) => {
                         s.grad = Some(old);
                         return Err(e);
                     }
                 },
-                Some(old) => old.add(&g)?,
             };
             s.grad = Some(new);
             Ok(())
@@ -574,9 +515,16 @@ impl<D: Derivative> OpNode<D> {
         outputs: &[Option<Saved>],
         g: Grads,
     ) -> Result<Grads> {
+        let needs = super::engine::wanted(node, self.needs);
+        if needs != self.needs {
+            // Also what the gradients left out would have read must be as it was.
+            for s in inputs.iter().chain(outputs).flatten() {
+                s.check()?;
+            }
+        }
         let cx = Vjp {
             node,
-            needs: self.needs,
+            needs,
             inputs,
             outputs,
         };

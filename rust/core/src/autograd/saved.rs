@@ -150,13 +150,27 @@ impl Saved {
         })
     }
 
-    /// The tensor, back in its place in the graph.
-    pub fn unpack(&self) -> Result<Tensor> {
-        let edge = match &self.source {
+    fn edge(&self) -> Option<Edge> {
+        match &self.source {
             Source::Itself => None,
             Source::Node(e) => Some(e.clone()),
             Source::Output(node, nr) => node.upgrade().map(|node| Edge { node, nr: *nr }),
-        };
+        }
+    }
+
+    /// Raises where the tensor was modified since.
+    pub fn check(&self) -> Result<()> {
+        match &self.kept {
+            Kept::Tensor(t, version) if t.version() != *version => {
+                check_version(t, *version, self.edge().as_ref())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The tensor, back in its place in the graph.
+    pub fn unpack(&self) -> Result<Tensor> {
+        let edge = self.edge();
         let tensor = match &self.kept {
             Kept::Packed(p) => {
                 mode::with_grad(false, || p.hooks.unpack(p.value.as_ref()))?.detach()

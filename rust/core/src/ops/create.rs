@@ -142,11 +142,12 @@ pub fn dense_strides(layout: &Layout) -> Strides {
     strides
 }
 
-/// Refuses numbers that a type cannot hold, as PyTorch does for fill values. Negative numbers wrap
+/// Refuses numbers that a type cannot hold, as PyTorch does for fill values. Negative integers wrap
 /// in unsigned types.
 pub fn check_range(value: Scalar, dtype: DType) -> Result<()> {
     let v = value.f64();
     let (name, low, high) = match dtype {
+        DType::U8 if value.is_float() => ("uint8_t", 0.0, 255.0),
         DType::U8 => ("uint8_t", -255.0, 255.0),
         DType::I8 => ("int8_t", -128.0, 127.0),
         DType::I16 => ("int16_t", -32768.0, 32767.0),
@@ -164,8 +165,6 @@ pub fn check_range(value: Scalar, dtype: DType) -> Result<()> {
     if dtype.is_float() && !v.is_finite() || dtype == DType::I64 && !value.is_float() {
         return Ok(());
     }
-    // Fractions are cut off first.
-    let v = if dtype.is_float() { v } else { v.trunc() };
     ensure!(
         v >= low && v <= high,
         Runtime,

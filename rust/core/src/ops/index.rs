@@ -115,7 +115,7 @@ impl Bounds {
             Bounds::Select => Error::index(format!(
                 "index out of range in self: index {i} for dimension {d} with size {n}"
             )),
-            Bounds::Add => Error::runtime(format!(
+            Bounds::Add => Error::index(format!(
                 "index {i} is out of bounds for dimension {d} with size {n} (index out of range \
                  in self)"
             )),

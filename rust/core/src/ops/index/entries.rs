@@ -2,9 +2,11 @@
 
 use super::mask::{self, MaskedFill};
 use super::{Bounds, Index, IndexPut, Mode, Ready};
+use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::ops::create::check_range;
 use crate::schema::{Args, Dest, Value};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
@@ -123,11 +125,15 @@ fn masked_fill(a: &Args) -> Result<Value> {
         );
     }
     ensure!(
-        value.dtype().can_cast(x.dtype()) || value.dtype().is_integral() == x.dtype().is_integral(),
+        x.dtype().is_complex() || !value.dtype().is_complex(),
         Runtime,
         "value cannot be converted to type {} without overflow",
         x.dtype().c_name()
     );
+    // A value on the GPU is not waited for.
+    if value.dtype() != x.dtype() && value.device() == Device::Cpu {
+        check_range(value.item()?, x.dtype())?;
+    }
     if let Dest::InPlace = a.dest {
         if let Ok(shape) = mask::masked_shape(x, mask) {
             ensure!(
@@ -181,7 +187,13 @@ fn index_add(a: &Args) -> Result<Value> {
         Runtime,
         "For integral input tensors, argument alpha must not be a floating point number."
     );
-    let source = as_rows(x, source)?;
+    let mut source = as_rows(x, source)?;
+    let mut index = index;
+    if x.ndim() > 1 && x.numel() == 0 {
+        // Nothing is added, and no index looked at.
+        source = source.slice_dim(d as i64, Some(0), Some(0), 1)?;
+        index = index.slice_dim(0, Some(0), Some(0), 1)?;
+    }
     let source = if plain {
         source
     } else {

@@ -177,18 +177,33 @@ impl Windows {
 
 /// Checks the input's dimensions: `n` spatial ones, channels, and perhaps a batch.
 fn check_input(name: &str, x: &Tensor, n: usize) -> Result<()> {
-    let valid =
-        (x.ndim() == n + 1 || x.ndim() == n + 2) && !x.shape()[x.ndim() - n - 1..].contains(&0);
+    let known = x.ndim() == n + 1 || x.ndim() == n + 2;
     ensure!(
-        valid,
+        known || n == 1,
         Runtime,
-        "{name}: Expected {}D or {}D (batch mode) tensor with optional 0 dim batch size for input, \
-         but got:{}; non-empty {}D or {}D (batch mode) tensor expected for input",
-        n + 1,
-        n + 2,
-        Show(x.shape()),
+        "{name}: non-empty {}D or {}D (batch mode) tensor expected for input",
         n + 1,
         n + 2
+    );
+    let empty = known
+        .then(|| x.shape()[x.ndim() - n - 1..].iter().position(|&s| s == 0))
+        .flatten();
+    if let (Some(d), 3) = (empty, n) {
+        bail!(
+            Runtime,
+            "{name}(): Expected input's non-batch dimensions to have positive length, but input has \
+             a shape of {} and non-batch dimension {d} has length zero!",
+            Show(x.shape())
+        );
+    }
+    ensure!(
+        known && empty.is_none(),
+        Runtime,
+        "{name}: Expected {}D or {}D (batch mode) tensor with optional 0 dim batch size for input, \
+         but got:{}",
+        n + 1,
+        n + 2,
+        Show(x.shape())
     );
     Ok(())
 }

@@ -1,0 +1,123 @@
+//! Callbacks on gradients: of tensors, which leaves and nodes keep, and around nodes.
+
+use super::node::{Meta, Node};
+use crate::bail;
+use crate::error::Result;
+use crate::op::Grads;
+use crate::shared::Weak;
+use crate::tensor::Tensor;
+use std::any::Any;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// A callback on a gradient: it may return another in its place.
+pub trait Hook: Send + Sync {
+    fn call(&self, g: &Tensor) -> Result<Option<Tensor>>;
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A callback on all gradients of a node: `outputs` is `None` before the node runs.
+pub trait NodeHook: Send + Sync {
+    fn call(&self, outputs: Option<&Grads>, inputs: &Grads) -> Result<Option<Grads>>;
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// Hooks in the order of registration, each under a number that removes it.
+pub type Hooks<T> = Vec<(u64, T)>;
+
+/// Takes a hook out of a list. It must be dropped outside the list's lock, for with it the host's
+/// objects go.
+fn take_hook<T>(list: &mut Hooks<T>, id: u64) -> Option<T> {
+    let at = list.iter().position(|h| h.0 == id)?;
+    Some(list.remove(at).1)
+}
+
+#[derive(Default)]
+pub struct NodeHooks {
+    /// On the gradient of one output, before the node runs.
+    pub tensor: Hooks<(usize, Arc<dyn Hook>)>,
+    pub pre: Hooks<Arc<dyn NodeHook>>,
+    pub post: Hooks<Arc<dyn NodeHook>>,
+    /// Tensors that asked to keep the gradient of an output (`retain_grad`).
+    pub retain: Vec<(usize, Weak<Meta>)>,
+    /// Where the op was called, in anomaly mode.
+    pub traceback: Option<String>,
+}
+
+static HOOK_ID: AtomicU64 = AtomicU64::new(1);
+/// A fresh number for a hook.
+pub fn next_hook_id() -> u64 {
+    HOOK_ID.fetch_add(1, Ordering::Relaxed)
+}
+
+impl Node {
+    /// Removes a hook around the node; unknown numbers are ignored.
+    pub fn remove_hook(&self, id: u64) {
+        let Some(hooks) = self.hooks_if_any() else {
+            return;
+        };
+        let found = {
+            let mut h = hooks.lock();
+            let post = take_hook(&mut h.post, id);
+            post.or_else(|| take_hook(&mut h.pre, id))
+        };
+        drop(found);
+    }
+}
+
+impl Tensor {
+    /// Calls `hook` with every gradient of this tensor, before it is used.
+    pub fn register_hook(&self, hook: Arc<dyn Hook>) -> Result<u64> {
+        if !self.requires_grad() {
+            bail!(
+                Runtime,
+                "cannot register a hook on a tensor that doesn't require gradient"
+            );
+        }
+        let id = next_hook_id();
+        match self.grad_fn()? {
+            Some(edge) => edge.node.hooks().lock().tensor.push((id, (edge.nr, hook))),
+            None => self.autograd_mut().state.lock().hooks.push((id, hook)),
+        }
+        Ok(id)
+    }
+
+    /// Calls `hook` with this leaf each time its gradient was accumulated.
+    pub fn register_post_accumulate(&self, hook: Arc<dyn Hook>) -> Result<u64> {
+        if !self.requires_grad() {
+            bail!(
+                Runtime,
+                "cannot register a hook on a tensor that doesn't require gradient"
+            );
+        }
+        if self.grad_fn()?.is_some() {
+            bail!(
+                Runtime,
+                "post accumulate grad hooks cannot be registered on non-leaf tensors"
+            );
+        }
+        let id = next_hook_id();
+        self.autograd_mut()
+            .state
+            .lock()
+            .post_accumulate
+            .push((id, hook));
+        Ok(id)
+    }
+
+    /// Removes a hook of either kind; unknown numbers are ignored.
+    pub fn remove_hook(&self, id: u64) {
+        let Some(meta) = self.autograd() else { return };
+        let (edge, found) = {
+            let mut s = meta.state.lock();
+            let found =
+                take_hook(&mut s.hooks, id).or_else(|| take_hook(&mut s.post_accumulate, id));
+            (s.edge.clone(), found)
+        };
+        drop(found);
+        if let Some(hooks) = edge.as_ref().and_then(|e| e.node.hooks_if_any()) {
+            let found = take_hook(&mut hooks.lock().tensor, id);
+            drop(found);
+        }
+    }
+}

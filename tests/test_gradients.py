@@ -1,0 +1,213 @@
+"""Which gradients are computed, and how they are added to those of leaves."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+import pytensorlib as torch
+from pytensorlib.autograd import grad
+
+close = torch.testing.assert_close
+
+
+def test_only_gradients_that_are_asked_for_are_computed() -> None:
+    # The derivative for the first argument is not implemented.
+    a, x = (torch.full((3,), v, requires_grad=True) for v in (1.5, 2.0))
+    y = torch.igamma(a * 1, x * 1).sum()
+    for create in (False, True):
+        (g,) = grad(y, x, retain_graph=True, create_graph=create)
+        close(g.detach(), torch.full((3,), 2**0.5 * 0.1353352832) / 0.88622692545)
+    y.backward(inputs=[x], retain_graph=True)
+    assert a.grad is None and x.grad is not None
+    for inputs in ([a], [x, a], []):
+        with pytest.raises(NotImplementedError, match="not implemented"):
+            y.backward(inputs=inputs or None, retain_graph=True)
+
+
+def test_gradients_of_some_inputs_are_those_of_all() -> None:
+    torch.manual_seed(0)
+    F = torch.nn.functional
+
+    def new(*shape: int) -> Any:
+        return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
+
+    conv = [new(2, 4, 5), new(6, 4, 3), new(6)]
+    cases = [
+        (lambda a, b: (a @ b).tanh(), [new(3, 4), new(4, 2)]),
+        (torch.addmm, [new(2), new(3, 4), new(4, 2)]),
+        (F.linear, [new(2, 3, 4), new(5, 4), new(5)]),
+        (lambda a, b: a / b * a.exp(), [new(3, 4), new(4)]),
+        (F.conv1d, conv),
+        (lambda x, w, b: F.layer_norm(x, (4,), w, b), [new(3, 4), new(4), new(4)]),
+        (lambda *t: torch.cat(t, 0), [new(2, 3), new(1, 3), new(3, 3)]),
+        (lambda *t: torch.stack(t).sin(), [new(1) for _ in range(70)]),
+        (lambda a, b: F.cosine_similarity(a, b), [new(3, 4), new(3, 4)]),
+        (lambda a, b: torch.cdist(a, b), [new(3, 4), new(2, 4)]),
+        (lambda a, b: (a * 1).index_add(0, torch.tensor([0, 2]), b), [new(3), new(2)]),
+        (lambda a, b: (a * 1).masked_fill(a > 0, b.sum()), [new(3), new(1)]),
+        (lambda a, b: F.mse_loss(a, b), [new(3), new(3)]),
+        (
+            lambda a, b: F.grid_sample(a[None, None], b.tanh()[None, None], align_corners=False),
+            [new(4, 4), new(3, 2)],
+        ),
+        (lambda q, k, v: F.scaled_dot_product_attention(q, k, v), [new(1, 3, 4) for _ in "qkv"]),
+    ]
+
+    def slices(a: Any, b: Any) -> Any:
+        y = a * 1
+        y[1:].mul_(b)
+        return y
+
+    cases.append((slices, [new(3), new(2)]))
+    for f, inputs in cases:
+        whole = f(*[t * 1 for t in inputs])
+        out = (whole * torch.randn_like(whole)).sum()
+        want = grad(out, inputs, retain_graph=True)
+        for i, t in enumerate(inputs):
+            for create in (False, True):
+                (g,) = grad(out, t, retain_graph=True, create_graph=create)
+                close(g.detach(), want[i])
+        last = grad(out, [inputs[-1], inputs[0]])
+        close(last[0], want[-1])
+        close(last[1], want[0])
+
+
+def test_input_that_is_not_asked_for_must_still_be_unchanged() -> None:
+    x, w = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    y = x * w
+    with torch.no_grad():
+        w.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        grad(y.sum(), w)
+
+
+def test_threads_that_ask_for_different_gradients_of_one_graph() -> None:
+    torch.manual_seed(0)
+    w = [torch.randn(6, 6, dtype=torch.float64, requires_grad=True) for _ in range(4)]
+    y = w[0]
+    for t in w[1:]:
+        y = (y @ t).sin()
+    out = y.sum()
+    want = grad(out, w, retain_graph=True)
+    failed: list[BaseException] = []
+
+    def work(first: int) -> None:
+        try:
+            for i in range(100):
+                k = (first + i) % 4
+                (g,) = grad(out, w[k], retain_graph=True, create_graph=i % 2 == 0)
+                close(g.detach(), want[k])
+        except BaseException as e:
+            failed.append(e)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failed
+
+
+def product_gradients(shape: tuple[int, ...], runs: int, **keep: bool) -> tuple[Any, Any]:
+    """Gradients of a weight after some backward passes, and the sum of those of each alone."""
+    w = torch.randn(6, shape[-1], dtype=torch.float64, requires_grad=True)
+    b = torch.randn(6, dtype=torch.float64, requires_grad=True)
+    alone = torch.zeros(6, shape[-1], dtype=torch.float64)
+    for _ in range(runs):
+        x = torch.randn(*shape, dtype=torch.float64)
+        loss = torch.nn.functional.linear(x, w, b).square().sum() + (x @ w.t()).sum()
+        alone += torch.autograd.grad(loss, w, retain_graph=True)[0]
+        loss.backward(**keep)
+    return w.grad, alone
+
+
+@pytest.mark.parametrize("shape", [(5,), (4, 5), (2, 3, 5), (0, 5), (70, 130)], ids=str)
+def test_products_are_added_to_gradients(shape: tuple[int, ...]) -> None:
+    for keep in ({}, {"retain_graph": True}, {"create_graph": True}):
+        grad, alone = product_gradients(shape, 3, **keep)
+        close(grad.detach(), alone)
+
+
+def test_products_of_batches_are_added_to_gradients() -> None:
+    x = torch.randn(3, 4, 5, dtype=torch.float64)
+    v, a = torch.randn(5, dtype=torch.float64), torch.randn(4, 5, dtype=torch.float64)
+    for shape in [(3, 5, 2), (1, 5, 2), (2, 1, 5, 2), (5,)]:
+        w = torch.randn(*shape, dtype=torch.float64, requires_grad=True)
+        alone = torch.zeros_like(w)
+        for _ in range(3):
+            loss = (x @ w).square().sum() + (a @ w).sum() + (v @ w).sum()
+            alone += grad(loss, w, retain_graph=True)[0]
+            loss.backward()
+        close(w.grad, alone)
+
+
+def test_gradients_that_others_hold_are_added_to_in_place() -> None:
+    x, w = torch.randn(3, 4), torch.randn(4, 2, requires_grad=True)
+    (x @ w).sum().backward()
+    held, version, first = w.grad, w.grad._version, w.grad.clone()
+    (x @ w).sum().backward()
+    assert w.grad is held and held._version == version + 1
+    assert torch.equal(held, 2 * first)
+    # Asking for gradients leaves .grad alone.
+    torch.autograd.grad((x @ w).sum(), w)
+    assert torch.equal(held, 2 * first) and held._version == version + 1
+
+
+def test_whoever_looks_at_a_gradient_sees_the_one_that_arrives() -> None:
+    x, w = torch.ones(3, 4), torch.ones(4, 2, requires_grad=True)
+    w.grad = torch.full((4, 2), 100.0)
+    seen: list[Any] = []
+    hook = w.register_hook(lambda g: seen.append(g.clone()) or 2 * g)
+    (x @ w).sum().backward()
+    assert torch.equal(seen[0], torch.full((4, 2), 3.0))
+    assert torch.equal(w.grad, torch.full((4, 2), 106.0))
+    hook.remove()
+    hook = w.register_post_accumulate_grad_hook(lambda t: seen.append(t.grad.clone()))
+    (x @ w).sum().backward()
+    assert torch.equal(seen[1], torch.full((4, 2), 109.0))
+    hook.remove()
+    y = x @ w
+    y.grad_fn.register_hook(lambda inputs, outputs: seen.append(inputs[1].clone()))
+    y.sum().backward()
+    assert torch.equal(seen[2], torch.full((4, 2), 3.0))
+    assert torch.equal(w.grad, torch.full((4, 2), 112.0))
+
+
+def test_gradients_of_other_layouts_are_kept_apart() -> None:
+    x, w = torch.randn(3, 4), torch.randn(4, 2, requires_grad=True)
+    want = x.t() @ torch.ones(3, 2)
+    # A gradient by columns, one that is an operand itself, and one with a history.
+    w.grad = torch.zeros(2, 4).t()
+    (x @ w).sum().backward()
+    close(w.grad, want)
+    square = torch.randn(3, 3, requires_grad=True)
+    x = torch.randn(3, 3)
+    before = x.clone()
+    y = x @ square
+    square.grad = x.detach()
+    y.sum().backward()
+    close(square.grad, before + before.t() @ torch.ones(3, 3))
+    past = torch.zeros(3, 3, requires_grad=True)
+    square.grad = past * 1
+    (before @ square).sum().backward()
+    assert torch.equal(past, torch.zeros(3, 3))
+    close(square.grad.detach(), before.t() @ torch.ones(3, 3))
+
+
+def test_gradients_accumulate_as_pytorch_does() -> None:
+    # In place where nothing is recorded, also into a gradient with a history.
+    x, w = torch.ones(4, 2), torch.ones(2, 3, requires_grad=True)
+    (x @ w).square().sum().backward(create_graph=True)
+    held, first = w.grad, w.grad.detach().clone()
+    assert held.requires_grad
+    (x @ w).square().sum().backward()
+    assert w.grad is held and held.requires_grad
+    close(held.detach(), 2 * first)
+    # The first gradient lies in memory as its leaf does.
+    w = torch.ones(3, 2).t().requires_grad_()
+    (x @ w).sum().backward()
+    assert w.grad.stride() == w.stride() == (1, 2)
+    close(w.grad, torch.full((2, 3), 4.0))
