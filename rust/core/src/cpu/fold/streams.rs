@@ -82,7 +82,11 @@ unsafe fn rows<T: Widen<T> + Copy + Default, F: Wide<T>, const R: usize, const N
     n: usize,
     out: &mut [T; MOST_ROWS],
 ) {
-    let x: [*const T; R] = std::array::from_fn(|r| x[r].cast());
+    let mut at = [x[0].cast::<T>(); R];
+    for r in 1..R {
+        at[r] = x[r].cast();
+    }
+    let x = at;
     let mut acc = [[F::splat(F::init()); N]; R];
     let mut missed = [0; R];
     let mut i = 0;

@@ -1,0 +1,196 @@
+//! Results whose elements follow each other in memory.
+
+use super::super::elements::load;
+use super::super::fold::{Kernels, Reducible, Rows, LANES, MOST_ROWS};
+use super::{offset, Plan, BUFFER};
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+/// Elements of a row that one call combines.
+const BLOCK: usize = 4096;
+
+/// Combines partial results two by two, so that rounding errors stay small.
+#[derive(Clone, Copy)]
+pub(super) struct Tree<T> {
+    levels: [T; 64],
+    n: usize,
+}
+
+impl<T: Copy> Tree<T> {
+    pub fn new(init: T) -> Self {
+        Tree {
+            levels: [init; 64],
+            n: 0,
+        }
+    }
+    // SAFETY: `k` holds kernels that the machine can run.
+    pub unsafe fn push(&mut self, mut v: T, k: &Kernels<T>) {
+        let mut at = 0;
+        while self.n >> at & 1 == 1 {
+            let mut left = self.levels[at];
+            (k.merge)(&mut left, &v, 1);
+            v = left;
+            at += 1;
+        }
+        self.levels[at] = v;
+        self.n += 1;
+    }
+    // SAFETY: `k` holds kernels that the machine can run.
+    pub unsafe fn total(&self, k: &Kernels<T>) -> T {
+        let mut total = k.init;
+        let mut first = true;
+        for at in 0..64 {
+            if self.n >> at & 1 == 1 {
+                if first {
+                    total = self.levels[at];
+                    first = false;
+                } else {
+                    let mut left = self.levels[at];
+                    (k.merge)(&mut left, &total, 1);
+                    total = left;
+                }
+            }
+        }
+        total
+    }
+}
+
+/// Combines elements `start..end` of the reduced dimensions at `ptr`.
+// SAFETY: `ptr` is where what one result reduces begins, and `end` is at most its size.
+pub(super) unsafe fn row_total<T: Reducible>(
+    plan: &Plan<T>,
+    ptr: *const u8,
+    start: usize,
+    end: usize,
+    c: T,
+) -> T {
+    let k = &plan.near;
+    let dims = &plan.reduced[..];
+    let (inner, step) = dims.last().copied().unwrap_or((1, 0));
+    // Runs that are long enough are read where they lie.
+    if plan.is_direct(k.source, step) && (dims.len() <= 1 || inner >= 256) {
+        let size = step as usize;
+        if dims.len() <= 1 && end - start <= BLOCK {
+            return (k.row)(ptr.add(start * size), end - start, c);
+        }
+        let mut tree = Tree::new(k.init);
+        let mut at = start;
+        while at < end {
+            let run = (inner - at % inner).min(end - at);
+            let x = ptr.offset(offset(dims, at));
+            let mut done = 0;
+            while done < run {
+                let n = BLOCK.min(run - done);
+                tree.push((k.row)(x.add(done * size), n, c), k);
+                done += n;
+            }
+            at += run;
+        }
+        return tree.total(k);
+    }
+    // What the kernels read; `load` widens to `T` only.
+    let k = &plan.wide;
+    let mut tree = Tree::new(k.init);
+    let mut buffer = [MaybeUninit::<T>::uninit(); BUFFER];
+    let mut fill = 0;
+    let mut at = start;
+    while at < end {
+        // One run along the innermost dimension.
+        let within = at % inner;
+        let n = (inner - within).min(end - at).min(BUFFER - fill);
+        let from = ptr.offset(offset(dims, at));
+        load(
+            plan.dtype,
+            from,
+            step,
+            n,
+            buffer.as_mut_ptr().cast::<T>().add(fill),
+        );
+        fill += n;
+        at += n;
+        if fill == BUFFER || at == end {
+            tree.push((k.row)(buffer.as_ptr().cast(), fill, c), k);
+            fill = 0;
+        }
+    }
+    tree.total(k)
+}
+
+/// What to combine into one value: elements `start..end` of the reduced dimensions at `ptr`.
+pub(super) type Unit = (*const u8, usize, usize);
+
+/// [`row_total`] of units `range`, into `to` at their index.
+// SAFETY: as for [`row_total`]; `to` has room, and nobody else uses these results.
+pub(super) unsafe fn unit_totals<T: Reducible>(
+    plan: &Plan<T>,
+    range: Range<usize>,
+    rows: Option<Rows<T>>,
+    unit: impl Fn(usize) -> Unit,
+    c: impl Fn(usize) -> T,
+    to: *mut T,
+) {
+    let one = |u: usize| {
+        let (ptr, start, end) = unit(u);
+        *to.add(u) = row_total(plan, ptr, start, end, c(u));
+    };
+    let mut from = range.start;
+    if let Some(rows) = rows {
+        // Far from each other, so that each is a stream of its own.
+        let apart = range.len() / rows.count;
+        for u in range.start..range.start + apart {
+            let mut x = [std::ptr::null(); MOST_ROWS];
+            let (_, start, end) = unit(u);
+            let n = end - start;
+            let mut alike = n >= LANES;
+            for r in 0..rows.count {
+                let (ptr, start, end) = unit(u + r * apart);
+                alike &= end - start == n;
+                x[r] = ptr.add(start * plan.dtype.size());
+            }
+            if alike {
+                let totals = row_totals(plan, &rows, x, n);
+                for r in 0..rows.count {
+                    *to.add(u + r * apart) = totals[r];
+                }
+            } else {
+                (0..rows.count).for_each(|r| one(u + r * apart));
+            }
+        }
+        from += apart * rows.count;
+    }
+    (from..range.end).for_each(one);
+}
+
+/// [`row_total`] of several rows of `n` elements that follow each other in memory.
+// SAFETY: as for [`row_total`]; `n` is at least LANES.
+unsafe fn row_totals<T: Reducible>(
+    plan: &Plan<T>,
+    rows: &Rows<T>,
+    mut x: [*const u8; MOST_ROWS],
+    n: usize,
+) -> [T; MOST_ROWS] {
+    let k = &plan.near;
+    let mut totals = [k.init; MOST_ROWS];
+    if n <= BLOCK {
+        (rows.run)(&x, n, &mut totals);
+        return totals;
+    }
+    let mut trees = [Tree::new(k.init); MOST_ROWS];
+    for at in (0..n).step_by(BLOCK) {
+        let whole = n - at >= BLOCK;
+        if whole {
+            (rows.run)(&x, BLOCK, &mut totals);
+        }
+        for r in 0..rows.count {
+            if !whole {
+                totals[r] = (k.row)(x[r], n - at, T::default());
+            }
+            trees[r].push(totals[r], k);
+            x[r] = x[r].wrapping_add(BLOCK * plan.dtype.size());
+        }
+    }
+    for r in 0..rows.count {
+        totals[r] = trees[r].total(k);
+    }
+    totals
+}
