@@ -357,3 +357,18 @@ def test_sign_of_every_half(dtype):
         for y, e in ((-v, want ^ 0x8000), (v.abs(), want & 0x7FFF)):
             got = y.contiguous().view(torch.int16).numpy().view(np.uint16)
             assert np.array_equal(got[keep], e[keep])
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("n", [1, 17, 33, 70_001])
+def test_sums_and_products_of_halves_round_once(dtype, n):
+    """As float32, where they are exact or rounded far below, and then to the type."""
+    rng = np.random.default_rng(n)
+    bits = rng.integers(0, 1 << 16, (2, n)).astype(np.uint16).view(np.int16)
+    a, b = (torch.from_numpy(row).view(getattr(torch, dtype)) for row in bits)
+    wide = [a.float(), b.float()]
+    for f in (torch.add, torch.sub, torch.mul):
+        got, want = f(a, b), f(*wide).to(a.dtype)
+        number = ~torch.isnan(want)
+        assert torch.equal(torch.isnan(got), ~number)
+        assert torch.equal(got[number].view(torch.int16), want[number].view(torch.int16))

@@ -1,5 +1,6 @@
 //! Functions of two tensors, which broadcast against each other.
 
+use super::halves::{arithmetic, Arithmetic};
 use super::unary::no_bool;
 use super::{c, k, Real, Special2};
 use crate::dtype::{DType, Scalar};
@@ -50,6 +51,7 @@ pointwise! {
     int |p, [x, y]| x.wrapping_add(y.wrapping_mul(p.alpha.i64()));
     df |p, _, _, g| [0, false] g, [0, false] g * k(p.alpha.f64());
     check |p, t, _| alpha_fits(p.alpha, t);
+    bits |p, t| is_one(p.alpha).then(|| arithmetic(Arithmetic::Add, t)).flatten();
     complex Analytic;
     direct |p, i, g| (i == 0 || is_one(p.alpha)).then(|| Ok(g.clone()));
 
@@ -59,6 +61,7 @@ pointwise! {
     int |p, [x, y]| x.wrapping_sub(y.wrapping_mul(p.alpha.i64()));
     df |p, _, _, g| [0, false] g, [0, false] -g * k(p.alpha.f64());
     check |p, t, x| no_bool_difference(x).and_then(|_| alpha_fits(p.alpha, t));
+    bits |p, t| is_one(p.alpha).then(|| arithmetic(Arithmetic::Sub, t)).flatten();
     complex Analytic;
     direct |_, i, g| (i == 0).then(|| Ok(g.clone()));
 
@@ -67,6 +70,7 @@ pointwise! {
     f |_, [x, y]| x * y;
     int |_, [x, y]| x.wrapping_mul(y);
     df |_, [x, y], _, g| [2, false] g * y, [1, false] g * x;
+    bits |_, t| arithmetic(Arithmetic::Mul, t);
     complex Analytic;
 
     /// x / y; integers become floating.

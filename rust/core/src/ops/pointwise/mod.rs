@@ -10,6 +10,7 @@ mod cost;
 mod dual;
 pub mod expr;
 mod gelu;
+mod halves;
 mod kernels;
 pub mod math;
 mod near;
