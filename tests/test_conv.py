@@ -138,6 +138,14 @@ def test_taps_may_lie_far_apart():
     torch.testing.assert_close(ours, wanted)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.int32])
+def test_pointwise_of_narrow_types_is_that_of_wide_ones(dtype):
+    x, w = torch.randint(-9, 9, (9, 16, 70, 60)), torch.randint(-9, 9, (24, 16, 1, 1))
+    y = F.conv2d(x, w, torch.arange(24), stride=(1, 2))
+    got = F.conv2d(x.to(dtype), w.to(dtype), torch.arange(24, dtype=dtype), stride=(1, 2))
+    assert got.dtype == dtype and (got == y.to(dtype)).all()
+
+
 def test_integers_wrap():
     x, w = (
         torch.arange(2 * 3 * 7 * 7).reshape(2, 3, 7, 7),

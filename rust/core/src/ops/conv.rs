@@ -26,6 +26,9 @@ use smallvec::SmallVec;
 
 type Sizes = SmallVec<[usize; 3]>;
 
+/// Elements that are widened at once where the type is not the one computed in.
+const WIDENED: usize = 1 << 20;
+
 /// Which of the three factors of `sum w[o, c, k] x[n, c, s l + d k - p] y[n, o, l]` is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Role {
@@ -56,6 +59,78 @@ impl Conv {
             role,
             ..self.clone()
         }
+    }
+
+    /// The convolution of tensors of the type that it computes in; `y` may have another one.
+    fn compute(&self, a: &Tensor, b: &Tensor, bias: Option<&Tensor>, y: &Tensor) -> Result<()> {
+        let t = a.dtype();
+        let out = if y.dtype() == t {
+            y.clone()
+        } else {
+            Tensor::empty(y.shape(), t, y.device())?
+        };
+        let (batch, outputs, inputs) = match self.role {
+            Role::Output => (a.size(0), b.size(0), a.size(1)),
+            Role::Input => (a.size(0), b.size(0), y.size(1)),
+            Role::Weight => (a.size(0), b.size(1), a.size(1)),
+        };
+        let wide = |v: &Sizes, rest: usize| -> [usize; 3] {
+            std::array::from_fn(|d| (d + v.len()).checked_sub(3).map_or(rest, |i| v[i]))
+        };
+        let signed = |v: &Sizes, rest: usize| wide(v, rest).map(|n| n as isize);
+        let geometry = Geometry {
+            batch,
+            groups: self.groups,
+            inputs: inputs / self.groups,
+            outputs: outputs / self.groups,
+            input: wide(&self.input, 1),
+            kernel: wide(&self.kernel, 1),
+            output: wide(&self.output, 1),
+            stride: signed(&self.stride, 1),
+            padding: signed(&self.padding, 0),
+            dilation: signed(&self.dilation, 1),
+        };
+        if t == DType::F32 {
+            let bias = bias.map_or(std::ptr::null(), |b| b.ptr::<f32>() as *const f32);
+            // SAFETY: all tensors are contiguous, of type f32, and have the sizes of `geometry`.
+            let done = unsafe {
+                let (a, b, y) = (a.ptr::<f32>(), b.ptr::<f32>(), out.ptr::<f32>());
+                match self.role {
+                    Role::Output => winograd::forward(&geometry, a, b, bias, y),
+                    Role::Input => winograd::input(&geometry, a, b, bias, y),
+                    Role::Weight => winograd::weight(&geometry, a, b, y),
+                }
+            };
+            if done {
+                return if y.dtype() == t {
+                    Ok(())
+                } else {
+                    y.write_from(&out)
+                };
+            }
+        }
+        with_compute!(t, T => {
+            let start = bias.map_or(std::ptr::null(), |b| b.ptr::<T>() as *const T);
+            // SAFETY: all tensors are contiguous, of type T, and have the sizes of `geometry`.
+            unsafe {
+                let (a, b, y) = (a.ptr::<T>(), b.ptr::<T>(), out.ptr::<T>());
+                let done = match self.role {
+                    Role::Output => Direct::forward(&geometry).run(a, b, start, y),
+                    Role::Input => Direct::input(&geometry).run(a, b, start, y),
+                    Role::Weight => !geometry.is_empty() && weight::weight(&geometry, a, b, y),
+                };
+                match self.role {
+                    _ if done => {}
+                    Role::Output => geometry.forward(a, b, start, y),
+                    Role::Input => geometry.input(a, b, start, y),
+                    Role::Weight => geometry.weight(a, b, y),
+                }
+            }
+        });
+        if y.dtype() != t {
+            y.write_from(&out)?;
+        }
+        Ok(())
     }
 }
 
@@ -121,75 +196,22 @@ impl Op for Conv {
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let y = &y[0];
         let t = y.dtype().compute();
-        let (a, b) = (x[0].prepared(t)?, x[1].prepared(t)?);
         let bias = x.get(2).map(|b| b.prepared(t)).transpose()?;
-        let out = if y.dtype() == t {
-            y.clone()
-        } else {
-            Tensor::empty(y.shape(), t, y.device())?
-        };
-        let (batch, outputs, inputs) = match self.role {
-            Role::Output => (a.size(0), b.size(0), a.size(1)),
-            Role::Input => (a.size(0), b.size(0), y.size(1)),
-            Role::Weight => (a.size(0), b.size(1), a.size(1)),
-        };
-        let wide = |v: &Sizes, rest: usize| -> [usize; 3] {
-            std::array::from_fn(|d| (d + v.len()).checked_sub(3).map_or(rest, |i| v[i]))
-        };
-        let signed = |v: &Sizes, rest: usize| wide(v, rest).map(|n| n as isize);
-        let geometry = Geometry {
-            batch,
-            groups: self.groups,
-            inputs: inputs / self.groups,
-            outputs: outputs / self.groups,
-            input: wide(&self.input, 1),
-            kernel: wide(&self.kernel, 1),
-            output: wide(&self.output, 1),
-            stride: signed(&self.stride, 1),
-            padding: signed(&self.padding, 0),
-            dilation: signed(&self.dilation, 1),
-        };
-        if t == DType::F32 {
-            let bias = bias
-                .as_ref()
-                .map_or(std::ptr::null(), |b| b.ptr::<f32>() as *const f32);
-            // SAFETY: all tensors are contiguous, of type f32, and have the sizes of `geometry`.
-            let done = unsafe {
-                let (a, b, y) = (a.ptr::<f32>(), b.ptr::<f32>(), out.ptr::<f32>());
-                match self.role {
-                    Role::Output => winograd::forward(&geometry, a, b, bias, y),
-                    Role::Input => winograd::input(&geometry, a, b, bias, y),
-                    Role::Weight => winograd::weight(&geometry, a, b, y),
-                }
-            };
-            if done {
-                return if y.dtype() == t {
-                    Ok(())
-                } else {
-                    y.write_from(&out)
-                };
-            }
+        let pointwise = self.kernel.iter().all(|&k| k == 1);
+        if y.dtype() == t || self.role == Role::Weight || !pointwise {
+            return self.compute(&x[0].prepared(t)?, &x[1].prepared(t)?, bias.as_ref(), y);
         }
-        with_compute!(t, T => {
-            let start = bias.as_ref().map_or(std::ptr::null(), |b| b.ptr::<T>() as *const T);
-            // SAFETY: all tensors are contiguous, of type T, and have the sizes of `geometry`.
-            unsafe {
-                let (a, b, y) = (a.ptr::<T>(), b.ptr::<T>(), out.ptr::<T>());
-                let done = match self.role {
-                    Role::Output => Direct::forward(&geometry).run(a, b, start, y),
-                    Role::Input => Direct::input(&geometry).run(a, b, start, y),
-                    Role::Weight => !geometry.is_empty() && weight::weight(&geometry, a, b, y),
-                };
-                match self.role {
-                    _ if done => {}
-                    Role::Output => geometry.forward(a, b, start, y),
-                    Role::Input => geometry.input(a, b, start, y),
-                    Role::Weight => geometry.weight(a, b, y),
-                }
-            }
-        });
-        if y.dtype() != t {
-            y.write_from(&out)?;
+        // Memory bounds these: widened images and results stay in the cache if they are few.
+        let b = x[1].prepared(t)?;
+        let batch = x[0].size(0);
+        let image = (x[0].numel() + y.numel()) / batch.max(1);
+        let each = (WIDENED / image.max(1)).clamp(1, batch.max(1));
+        for first in (0..batch).step_by(each) {
+            let n = each.min(batch - first) as i64;
+            let part = |t: &Tensor| -> Result<Tensor> {
+                Ok(t.alias(t.layout().narrow(0, first as i64, n)?))
+            };
+            self.compute(&part(x[0])?.prepared(t)?, &b, bias.as_ref(), &part(y)?)?;
         }
         Ok(())
     }
