@@ -134,16 +134,21 @@ impl Data {
         buffer: &mut Vec<T>,
         f: impl FnOnce(&mut [T]),
     ) {
-        let n = range.len();
-        if self.direct::<T>() {
-            let to = self.ptr.cast::<T>().add(range.start);
-            return f(std::slice::from_raw_parts_mut(to, n));
-        }
-        buffer.resize(n, T::default());
-        f(buffer);
-        let size = self.dtype.size();
+        let (n, size) = (range.len(), self.dtype.size());
         let to = self.ptr.add(range.start * size);
-        store(self.dtype, to, size as isize, n, buffer.as_ptr());
+        let out = match self.direct::<T>() {
+            true => std::slice::from_raw_parts_mut(to.cast::<T>(), n),
+            false => {
+                buffer.resize(n, T::default());
+                &mut buffer[..]
+            }
+        };
+        // Called in one place: a function that is called from two is compiled on its own, without
+        // the vector instructions of the caller.
+        f(out);
+        if !self.direct::<T>() {
+            store(self.dtype, to, size as isize, n, buffer.as_ptr());
+        }
     }
 }
 
