@@ -295,7 +295,10 @@ unsafe fn go<T: Compute>(plan: &Plan<T>, n: usize, grain: usize) {
     };
     let few = inner < SHORT || (4 * inner <= Buffers::<T>::LEN && linear(&plan.dims));
     let short = plan.dims.len() > 1 && few;
-    parallel_blocks(n, grain, plan.block(), |range| {
+    // What no cache holds gains nothing, and long runs suit the memory.
+    let large = stream::is_large(n * plan.size[0]);
+    let block = if large { n } else { plan.block() };
+    parallel_blocks(n, grain, block, |range| {
         // SAFETY: ranges of different threads are disjoint.
         unsafe {
             if short {
