@@ -6,8 +6,9 @@
 //! goes through segments from the end, where the one before has just been. So a worker that was
 //! descheduled costs at most its own chunk. Workers spin for a moment after their last chunk,
 //! because operators follow each other closely, and then park. No more threads spin than there
-//! are CPUs for them, and none takes a CPU from the caller for long. A forked child finds no pool and makes its own; the locks are those of `std`, which
-//! share no state that a fork could leave locked.
+//! are CPUs for them, and none takes a CPU from the caller for long. A forked child finds no pool
+//! and makes its own; the locks are those of `std`, which share no state that a fork could leave
+//! locked.
 
 use std::any::Any;
 use std::cell::Cell;
