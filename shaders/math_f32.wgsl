@@ -34,7 +34,7 @@ fn m_min(a: f32, b: f32) -> f32 {
     return select(select(b, a, a < b), a, nan_bits(a));
 }
 fn m_sign(x: f32) -> f32 {
-    return select(select(select(0.0, -1.0, x < 0.0), 1.0, x > 0.0), x, nan_bits(x));
+    return select(select(select(0.0, -1.0, x < 0.0), 1.0, x > 0.0), 0.0, nan_bits(x));
 }
 fn m_keep_zero(r: f32, x: f32) -> f32 {
     // Rounding keeps infinities, NaN, values without a fraction, and the sign of zero.
@@ -91,6 +91,7 @@ fn m_exp2(x: f32) -> f32 {
     return m_exp_parts(n, (x - n) * 0.69314718);
 }
 fn m_expm1(x: f32) -> f32 {
+    if (x == 0.0) { return x; }
     if (abs(x) < 0.5) {
         return x + x * x * (0.5 + x * (1.6666667e-1 + x * (4.1666668e-2 + x * (8.333334e-3
             + x * (1.3888889e-3 + x * (1.984127e-4 + x * (2.4801587e-5 + x * 2.7557319e-6)))))));
@@ -118,12 +119,13 @@ fn m_ln_parts(x: f32) -> vec2<f32> {
     let h = 0.5 * f * f;
     return vec2(f32(e), f - (h - s * (h + r)));
 }
+// By bits: a denormal may compare as zero.
 fn m_ln_special(x: f32) -> bool {
-    return !(x > 0.0) || nan_bits(x) || m_is_inf(x);
+    return bitcast<u32>(x) - 1u >= 0x7f7fffffu;
 }
 fn m_ln_edge(x: f32) -> f32 {
-    if (nan_bits(x) || x > 0.0) { return x; }
-    if (x == 0.0) { return -m_inf(); }
+    if (nan_bits(x) || bitcast<u32>(x) == 0x7f800000u) { return x; }
+    if ((bitcast<u32>(x) << 1u) == 0u) { return -m_inf(); }
     return m_nan();
 }
 fn m_ln(x: f32) -> f32 {
@@ -149,26 +151,90 @@ fn m_log1p(x: f32) -> f32 {
     return m_ln(u) + (x - (u - 1.0)) / u;
 }
 
-// sin (quadrant 0) or cos (quadrant 1). Exact reduction up to |x| = 12,000; past it the result
-// loses about |x| 2^-36.
-fn m_sin_from(x: f32, quadrant: i32) -> f32 {
+// The high word of a product of two words.
+fn m_mul_high(a: u32, b: u32) -> u32 {
+    let al = a & 0xffffu;
+    let ah = a >> 16u;
+    let bl = b & 0xffffu;
+    let bh = b >> 16u;
+    let mid = ah * bl + ((al * bl) >> 16u);
+    let carry = al * bh + (mid & 0xffffu);
+    return ah * bh + (mid >> 16u) + (carry >> 16u);
+}
+// A finite |x| >= 2 in quarter turns (Payne and Hanek): the nearest whole number of them, modulo
+// four, and the angle left, of at most pi / 4. x is a whole number times a power of two, so only
+// the bits of 2 / pi below that power's inverse count.
+struct Turns {
+    whole: u32,
+    rest: f32,
+}
+fn m_turns(x: f32) -> Turns {
+    // 2 / pi in binary behind the point, lowest word first.
+    var table = array<u32, 6>(
+        0x3c439041u, 0xdb629599u, 0xf534ddc0u, 0xfc2757d1u, 0x4e441529u, 0xa2f9836eu);
+    let bits = bitcast<u32>(x) & 0x7fffffffu;
+    let exponent = (bits >> 23u) - 128u;
+    let m = (bits << 8u) | 0x80000000u;
+    var product = array<u32, 7>();
+    var carry = 0u;
+    for (var k = 0u; k < 6u; k++) {
+        let low = table[k] * m + carry;
+        carry = m_mul_high(table[k], m) + select(0u, 1u, low < carry);
+        product[k] = low;
+    }
+    product[6] = carry;
+    let top = 6u - (exponent >> 5u);
+    let shift = exponent & 31u;
+    // The words behind the point of a quarter of it: two bits of quarter turns, and the fraction.
+    let back = 31u - shift;
+    let high = (product[top] << shift) | ((product[top - 1u] >> back) >> 1u);
+    let mid = (product[top - 1u] << shift) | ((product[top - 2u] >> back) >> 1u);
+    let fraction = (high << 2u) | (mid >> 30u);
+    let below = mid << 2u;
+    var turns = Turns(high >> 30u, 0.0);
+    // From half a quarter turn on, the next one is nearer.
+    let up = (fraction >> 31u) == 1u;
+    turns.whole += select(0u, 1u, up);
+    let low = select(below, 0u - below, up);
+    let left = select(fraction, ~fraction + select(0u, 1u, below == 0u), up);
+    let zeros = min(countLeadingZeros(left), 31u);
+    let word = (left << zeros) | ((low >> (31u - zeros)) >> 1u);
+    // pi / 2 times 2^-32 for the word, and its zeros.
+    let angle = f32(word) * 3.6572952e-10 * bitcast<f32>((127u - zeros) << 23u);
+    turns.rest = select(angle, -angle, up);
+    if ((bitcast<u32>(x) >> 31u) == 1u) {
+        turns.whole = 0u - turns.whole;
+        turns.rest = -turns.rest;
+    }
+    return turns;
+}
+// sin (quadrant 0) or cos (quadrant 1). The reduction by three terms is exact to |x| = 12,000.
+fn m_sin_from(x: f32, quadrant: u32) -> f32 {
     if (nan_bits(x) || m_is_inf(x)) { return m_nan(); }
+    // Keeps the sign of zero; the cube is below half a unit in the last place.
+    if (abs(x) < 2.4e-4 && quadrant == 0u) { return x; }
     let n = round(x * 0.636619772);
-    let r = ((x - n * 1.5703125) - n * 4.83751297e-4) - n * 7.54978995e-8;
-    let q = (i32(n) + quadrant) & 3;
+    var r = ((x - n * 1.5703125) - n * 4.83751297e-4) - n * 7.54978995e-8;
+    var q = bitcast<u32>(i32(n));
+    if (abs(x) > 12000.0) {
+        let turns = m_turns(x);
+        q = turns.whole;
+        r = turns.rest;
+    }
+    q = (q + quadrant) & 3u;
     let z = r * r;
     let s = r + r * z * (-1.6666667e-1 + z * (8.333334e-3 + z * (-1.984127e-4
         + z * 2.7557319e-6)));
     let c = 1.0 - 0.5 * z + z * z * (4.1666668e-2 + z * (-1.3888889e-3 + z * (2.4801587e-5
         - z * 2.7557319e-7)));
-    let v = select(s, c, (q & 1) == 1);
-    return select(v, -v, q >= 2);
+    let v = select(s, c, (q & 1u) == 1u);
+    return select(v, -v, q >= 2u);
 }
 fn m_sin(x: f32) -> f32 {
-    return m_sin_from(x, 0);
+    return m_sin_from(x, 0u);
 }
 fn m_cos(x: f32) -> f32 {
-    return m_sin_from(x, 1);
+    return m_sin_from(x, 1u);
 }
 fn m_tan(x: f32) -> f32 {
     return m_sin(x) / m_cos(x);
@@ -318,6 +384,8 @@ fn m_sin_pi(x: f32) -> f32 {
 fn m_lgamma(x: f32) -> f32 {
     if (nan_bits(x)) { return x; }
     if (m_is_inf(x)) { return m_inf(); }
+    // Also denormals, which may compare as zero.
+    if (abs(x) < 1.0e-7) { return -m_ln(m_abs(x)); }
     if (x <= 0.0 && x == floor(x)) { return m_inf(); }
     if (x >= 0.5) { return m_lgamma_positive(x); }
     return 1.14472989 - m_ln(abs(m_sin_pi(x))) - m_lgamma_positive(1.0 - x);
@@ -399,17 +467,19 @@ fn m_pow(x: f32, e: f32) -> f32 {
     if (m_is_inf(e)) {
         if (a == 1.0) { return 1.0; }
         return select(0.0, m_inf(), (a > 1.0) == (e > 0.0));
-    } else if (a == 0.0) {
+    } else if (!m_is_true(a)) {
         r = select(m_inf(), 0.0, e > 0.0);
     } else if (m_is_inf(a)) {
         r = select(0.0, m_inf(), e > 0.0);
     } else {
         // e * log2(a) in two parts, so that the large one loses nothing in exp2.
         let p = m_ln_parts(a);
-        let eh = bitcast<f32>(bitcast<u32>(e) & 0xfffff000u);
+        // Past 1e10 every base but one overflows or vanishes.
+        let f = clamp(e, -1.0e10, 1.0e10);
+        let eh = bitcast<f32>(bitcast<u32>(f) & 0xfffff000u);
         let big = eh * p.x;
         let whole_part = round(big);
-        let rest = (big - whole_part) + (e - eh) * p.x + e * (p.y * 1.44269504);
+        let rest = (big - whole_part) + (f - eh) * p.x + f * (p.y * 1.44269504);
         if (whole_part + rest >= 128.5) {
             r = m_inf();
         } else if (whole_part + rest > -151.0) {
@@ -424,33 +494,55 @@ fn m_pow(x: f32, e: f32) -> f32 {
     return r;
 }
 
-// C's fmod, exact while a / b is below 2^24.
+// C's fmod, exact: the mantissas' remainder, eight bits of the quotient at a time. By bits, so that
+// denormals count on every adapter.
 fn m_fmod(a: f32, b: f32) -> f32 {
-    if (nan_bits(a) || nan_bits(b) || m_is_inf(a) || b == 0.0) { return m_nan(); }
-    if (m_is_inf(b)) { return a; }
-    let x = abs(a);
-    let y = abs(b);
-    let q = trunc(x / y);
-    // q and y in halves of 12 bits, so that each product is exact.
-    let qh = bitcast<f32>(bitcast<u32>(q) & 0xfffff000u);
-    let yh = bitcast<f32>(bitcast<u32>(y) & 0xfffff000u);
-    let ql = q - qh;
-    let yl = y - yh;
-    var r = (((x - qh * yh) - qh * yl) - ql * yh) - ql * yl;
-    if (r < 0.0) { r += y; }
-    if (r >= y) { r -= y; }
-    return m_copysign(r, a);
+    if (nan_bits(a) || nan_bits(b) || m_is_inf(a)) { return m_nan(); }
+    let x = bitcast<u32>(a) & 0x7fffffffu;
+    let y = bitcast<u32>(b) & 0x7fffffffu;
+    if (y == 0u) { return m_nan(); }
+    if (x < y) { return a; }
+    // x = mx 2^ex and y = my 2^ey, both in units of the smallest denormal.
+    let ex = max(x >> 23u, 1u) - 1u;
+    let ey = max(y >> 23u, 1u) - 1u;
+    let my = y - (ey << 23u);
+    var r = (x - (ex << 23u)) % my;
+    for (var n = ex - ey; n > 0u; ) {
+        let step = min(n, 8u);
+        r = (r << step) % my;
+        n -= step;
+    }
+    if (r == 0u) { return m_copysign(0.0, a); }
+    // The leading bit moves up to that of a normal number, or as far as the exponent goes.
+    let shift = min(23u - firstLeadingBit(r), ey);
+    return m_copysign(bitcast<f32>((r << shift) + ((ey - shift) << 23u)), a);
+}
+fn m_is_true(x: f32) -> bool {
+    return (bitcast<u32>(x) & 0x7fffffffu) != 0u;
+}
+// Whether the signs differ.
+fn m_differ(a: f32, b: f32) -> bool {
+    return ((bitcast<u32>(a) ^ bitcast<u32>(b)) >> 31u) == 1u;
+}
+// x times 2^64, denormals by their bits.
+fn m_raised(x: f32) -> f32 {
+    let bits = bitcast<u32>(x) & 0x7fffffffu;
+    if (bits >= 0x00800000u) { return x * 18446744073709551616.0; }
+    return m_copysign(f32(bits) * 2.5849394142282115e-26, x);
 }
 fn m_remainder(a: f32, b: f32) -> f32 {
     let r = m_fmod(a, b);
-    return select(r, r + b, r != 0.0 && (r < 0.0) != (b < 0.0));
+    return select(r, r + b, m_is_true(r) && !nan_bits(r) && m_differ(r, b));
 }
 fn m_floor_div(a: f32, b: f32) -> f32 {
-    if (b == 0.0) { return a / b; }
+    if (!m_is_true(b)) { return a / b; }
     let r = m_fmod(a, b);
+    // A denormal divisor is made normal; what overflows then has an infinite quotient anyway.
+    let tiny = m_abs(b) < 1.1754944e-38;
     var q = (a - r) / b;
-    if (r != 0.0 && (r < 0.0) != (b < 0.0)) { q -= 1.0; }
-    if (q == 0.0) { return m_copysign(0.0, a / b); }
+    if (tiny) { q = (m_raised(a) - m_raised(r)) / m_raised(b); }
+    if (m_is_true(r) && m_differ(r, b)) { q -= 1.0; }
+    if (q == 0.0) { return m_copysign(0.0, bitcast<f32>(bitcast<u32>(a) ^ bitcast<u32>(b))); }
     let f = floor(q);
     return select(f, f + 1.0, q - f > 0.5);
 }

@@ -21,7 +21,7 @@ fn m_min(a: f64, b: f64) -> f64 {
 fn m_sign(x: f64) -> f64 {
     let zero = f64(0.0);
     let s = select(select(zero, f64(-1.0), x < zero), f64(1.0), x > zero);
-    return select(s, x, is_nan(x));
+    return select(s, zero, is_nan(x));
 }
 fn m_sqrt(x: f64) -> f64 {
     return sqrt(x);

@@ -35,5 +35,5 @@ fn philox_normal() -> f32 {
     let u = f32((pair.x >> 8u) + 1u) * 5.9604644775390625e-8;
     let angle = f32(pair.y >> 8u) * 5.9604644775390625e-8 * 6.28318531;
     let r = m_sqrt(-2.0 * m_ln(u));
-    return r * m_sin_from(angle, i32(1u - (position & 1u)));
+    return r * m_sin_from(angle, 1u - (position & 1u));
 }

@@ -2,10 +2,26 @@
 alias Acc = f32;
 const ACC: u32 = F32;
 
+// The nearest float32 to a 64-bit integer. Its highest 32 bits round as all of them would once the
+// last one also stands for those below.
+fn int64_value(lo: u32, hi: u32) -> f32 {
+    let negative = (hi >> 31u) == 1u;
+    let low = select(lo, 0u - lo, negative);
+    let high = select(hi, ~hi + select(0u, 1u, lo == 0u), negative);
+    var r = f32(low);
+    if (high != 0u) {
+        let k = firstLeadingBit(high);
+        let top = (high << (31u - k)) | ((low >> k) >> 1u);
+        let below = (low << (31u - k)) != 0u;
+        r = f32(top | select(0u, 1u, below)) * bitcast<f32>((k + 128u) << 23u);
+    }
+    return select(r, -r, negative);
+}
+
 fn decode(f: u32, lo: u32, hi: u32, i: u32) -> Acc {
     switch f {
         case F16, BF16, F32: { return float_value(f, lo, i); }
-        case I64: { return f32(bitcast<i32>(hi)) * 4294967296.0 + f32(lo); }
+        case I64: { return int64_value(lo, hi); }
         default: { return f32(lane_signed(f, lo, i)); }
     }
 }
@@ -14,7 +30,7 @@ fn decode(f: u32, lo: u32, hi: u32, i: u32) -> Acc {
 fn encode(f: u32, v: Acc) -> vec2<u32> {
     switch f {
         case F16, BF16, F32: { return vec2(float_bits(f, v), 0u); }
-        case BOOL: { return vec2(select(0u, 1u, (bitcast<u32>(v) & 0x7fffffffu) != 0u), 0u); }
+        case BOOL: { return vec2(select(0u, 1u, is_true(v)), 0u); }
         case I64: {
             // Beyond int32 the two words hold every float32 exactly.
             if (abs(v) < 2147483648.0) {
@@ -35,4 +51,9 @@ fn from_words(lo: u32, hi: u32) -> Acc {
 
 fn is_nan(x: Acc) -> bool {
     return nan_bits(x);
+}
+
+// By bits: an adapter may compare denormals as zeros.
+fn is_true(x: Acc) -> bool {
+    return (bitcast<u32>(x) & 0x7fffffffu) != 0u;
 }

@@ -6,7 +6,8 @@ fn decode(f: u32, lo: u32, hi: u32, i: u32) -> Acc {
     switch f {
         case F64: { return from_words(lo, hi); }
         case F16, BF16, F32: { return f64(float_value(f, lo, i)); }
-        case I64: { return f64(i64(lo) | (i64(hi) << 32u)); }
+        // Through u64: naga's SPIR-V turns `i64(u32)` into OpSConvert, which extends the sign of lo.
+        case I64: { return f64(i64(u64(lo) | (u64(hi) << 32u))); }
         default: { return f64(lane_signed(f, lo, i)); }
     }
 }
@@ -16,7 +17,7 @@ fn encode(f: u32, v: Acc) -> vec2<u32> {
     switch f {
         case F64: { return vec2(u32(u & 0xfffffffflu), u32(u >> 32u)); }
         case F16, BF16, F32: { return vec2(float_bits(f, f32(v)), 0u); }
-        case BOOL: { return vec2(select(0u, 1u, (u & 0x7ffffffffffffffflu) != 0lu), 0u); }
+        case BOOL: { return vec2(select(0u, 1u, is_true(v)), 0u); }
         case I64: {
             let t = i64(v);
             return vec2(u32(t & 0xffffffffli), u32((t >> 32u) & 0xffffffffli));
@@ -31,4 +32,8 @@ fn from_words(lo: u32, hi: u32) -> Acc {
 
 fn is_nan(x: Acc) -> bool {
     return (bitcast<u64>(x) & 0x7ffffffffffffffflu) > 0x7ff0000000000000lu;
+}
+
+fn is_true(x: Acc) -> bool {
+    return (bitcast<u64>(x) & 0x7ffffffffffffffflu) != 0lu;
 }

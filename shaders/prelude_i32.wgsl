@@ -25,3 +25,7 @@ fn from_words(lo: u32, hi: u32) -> Acc {
 fn is_nan(x: Acc) -> bool {
     return false;
 }
+
+fn is_true(x: Acc) -> bool {
+    return x != 0;
+}

@@ -5,7 +5,7 @@ const ACC: u32 = I64;
 fn decode(f: u32, lo: u32, hi: u32, i: u32) -> Acc {
     switch f {
         case F16, BF16, F32: { return i64(float_value(f, lo, i)); }
-        case I64: { return i64(lo) | (i64(hi) << 32u); }
+        case I64: { return from_words(lo, hi); }
         default: { return i64(lane_signed(f, lo, i)); }
     }
 }
@@ -19,10 +19,15 @@ fn encode(f: u32, v: Acc) -> vec2<u32> {
     }
 }
 
+// Through u64: naga's SPIR-V turns `i64(u32)` into OpSConvert, which extends the sign of lo.
 fn from_words(lo: u32, hi: u32) -> Acc {
-    return i64(lo) | (i64(hi) << 32u);
+    return i64(u64(lo) | (u64(hi) << 32u));
 }
 
 fn is_nan(x: Acc) -> bool {
     return false;
+}
+
+fn is_true(x: Acc) -> bool {
+    return x != 0li;
 }

@@ -47,7 +47,7 @@ fn load_x(i: u32) -> Acc {
     switch MAP {
         case 1u: { return v * v; }
         case 2u: { return abs(v); }
-        case 3u: { return select(Acc(0), Acc(1), v != Acc(0) || is_nan(v)); }
+        case 3u: { return select(Acc(0), Acc(1), is_true(v)); }
         default: { return v; }
     }
 }

@@ -518,8 +518,8 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
 
     fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let acc = Acc::of(self.types(x)?.0)?;
-        if matches!(acc, Acc::I32 | Acc::I64) {
-            if let Some(text) = self.0.wgsl() {
+        if let Some(text) = self.0.wgsl() {
+            if acc.has_functions(text) {
                 return wgsl::launch(acc, x, &y[0], |_| wgsl::emit(text.into()));
             }
         }

@@ -270,7 +270,9 @@ impl Real for Wgsl {
 
     fn param(v: f64) -> Wgsl {
         with(|t| {
-            t.complete &= !t.is_int() || v.fract() == 0.0;
+            // An integer beyond 2^53 may have been another one.
+            let exact = v.fract() == 0.0 && v.abs() < 9007199254740992.0;
+            t.complete &= !t.is_int() || exact;
             let words = match t.is_int() {
                 true => t.acc.int_words(v as i64),
                 false => t.acc.words(v),
