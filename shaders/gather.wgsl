@@ -13,9 +13,9 @@ struct Params {
     // Size and stride of x along the gathered dimension.
     size: u32,
     stride: u32,
-    // Words of an element, where it is copied word by word: the last (innermost) dimension.
-    pad0: u32,
-    pad1: u32,
+    // The op and the dispatch, for the note of an index out of range.
+    who: u32,
+    dispatch: u32,
     dim_size: array<vec4<u32>, 2>,
     x_stride: array<vec4<u32>, 2>,
     i_stride: array<vec4<u32>, 2>,
@@ -49,7 +49,9 @@ fn load_index(i: u32) -> i32 {
 fn complain(i: i32, size: u32) {
     if (atomicExchange(&fault[0], 1u) == 0u) {
         atomicStore(&fault[1], bitcast<u32>(i));
-        atomicStore(&fault[3], size);
+        atomicStore(&fault[2], size);
+        atomicStore(&fault[3], p.who);
+        atomicStore(&fault[4], p.dispatch);
     }
 }
 

@@ -11,6 +11,11 @@ struct Params {
     stride: u32,
     skip: u32,
     has_skip: u32,
+    // Whether negative indices count from the end.
+    wraps: u32,
+    // The op and the dispatch, for the note of an index out of range.
+    who: u32,
+    dispatch: u32,
 }
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read_write> offsets: array<u32>;
@@ -25,7 +30,9 @@ fn load_index(i: u32) -> i32 {
 fn complain(i: i32, size: u32) {
     if (atomicExchange(&fault[0], 1u) == 0u) {
         atomicStore(&fault[1], bitcast<u32>(i));
-        atomicStore(&fault[3], size);
+        atomicStore(&fault[2], size);
+        atomicStore(&fault[3], p.who);
+        atomicStore(&fault[4], p.dispatch);
     }
 }
 
@@ -45,7 +52,8 @@ fn main(
         return;
     }
     let size = bitcast<i32>(p.size);
-    if (i < -size || i >= size) {
+    let lowest = select(0, -size, p.wraps == 1u);
+    if (i < lowest || i >= size) {
         complain(i, p.size);
         i = 0;
     }

@@ -14,6 +14,9 @@ struct Params {
     x_offset: u32,
     t_offset: u32,
     w_offset: u32,
+    // The op and the dispatch, for the note of an index out of range.
+    who: u32,
+    dispatch: u32,
 }
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read_write> loss: array<u32>;
@@ -39,7 +42,9 @@ fn load_classes(i: u32) -> i32 {
 fn complain(i: i32, size: u32) {
     if (atomicExchange(&fault[0], 1u) == 0u) {
         atomicStore(&fault[1], bitcast<u32>(i));
-        atomicStore(&fault[3], size);
+        atomicStore(&fault[2], size);
+        atomicStore(&fault[3], p.who);
+        atomicStore(&fault[4], p.dispatch);
     }
 }
 

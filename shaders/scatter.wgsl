@@ -20,8 +20,9 @@ struct Params {
     x_stride: u32,
     v_stride: u32,
     i_stride: u32,
-    pad0: u32,
-    pad1: u32,
+    // The op and the dispatch, for the note of an index out of range.
+    who: u32,
+    dispatch: u32,
     // The other dimensions.
     dim_size: array<vec4<u32>, 2>,
     x_strides: array<vec4<u32>, 2>,
@@ -61,7 +62,9 @@ fn load_index(i: u32) -> i32 {
 fn complain(i: i32, size: u32) {
     if (atomicExchange(&fault[0], 1u) == 0u) {
         atomicStore(&fault[1], bitcast<u32>(i));
-        atomicStore(&fault[3], size);
+        atomicStore(&fault[2], size);
+        atomicStore(&fault[3], p.who);
+        atomicStore(&fault[4], p.dispatch);
     }
 }
 

@@ -490,8 +490,8 @@ def test_nll_and_nll_backward_match_numpy():
     t[0, 0] = -100
     used = t != -100
     zero = np.zeros((5, 3), np.float32)
-    arrays = [zero, zero, np.zeros(4, np.uint32), x, t, w]
-    params = [15, 4, 3, -100, 0, 0, 0]
+    arrays = [zero, zero, np.zeros(8, np.uint32), x, t, w]
+    params = [15, 4, 3, -100, 0, 0, 0, 0, 0]
     loss, total, *_ = run("nll", "f32", arrays, params, (1, 1, 1), HAS_WEIGHT=1)
     picked = np.take_along_axis(x, np.where(used, t, 0)[:, None], 1)[:, 0]
     weight = np.where(used, w[np.where(used, t, 0)], 0)
@@ -508,9 +508,9 @@ def test_nll_and_nll_backward_match_numpy():
 
 def test_nll_target_out_of_range_is_noted():
     x, t = floats(2, 3, 1), np.array([1, 7], np.int64)
-    arrays = [np.zeros(2, np.float32), np.zeros(2, np.float32), np.zeros(4, np.uint32), x, t, x]
-    out = run("nll", "f32", arrays, [2, 3, 1, -100, 0, 0, 0], (1, 1, 1))
-    assert list(out[2]) == [1, 7, 0, 3]
+    arrays = [np.zeros(2, np.float32), np.zeros(2, np.float32), np.zeros(8, np.uint32), x, t, x]
+    out = run("nll", "f32", arrays, [2, 3, 1, -100, 0, 0, 0, 4, 5], (1, 1, 1))
+    assert list(out[2]) == [1, 7, 3, 4, 5, 0, 0, 0]
 
 
 @pytest.mark.parametrize("kind", ["batch", "layer", "group"])
@@ -553,8 +553,9 @@ def test_norm_and_norm_backward_match_numpy(kind):
 def test_index_offsets_take_and_put_match_numpy():
     x = floats(3, 8, 5)
     index = np.array([1, -1, 0, 1, 7, 1], np.int64)
-    arrays = [np.zeros(6, np.uint32), np.zeros(4, np.uint32), index]
-    offsets, fault, _ = run("index_offsets", "i32", arrays, [6, 0, 8, 5, 0, 0], (1, 1, 1))
+    arrays = [np.zeros(6, np.uint32), np.zeros(8, np.uint32), index]
+    params = [6, 0, 8, 5, 0, 0, 1, 0, 0]
+    offsets, fault, _ = run("index_offsets", "i32", arrays, params, (1, 1, 1))
     np.testing.assert_array_equal(offsets, index % 8 * 5)
     assert not fault.any()
     around = [*dims([3], [40]), *dims([5], [1])]
@@ -579,19 +580,29 @@ def test_index_offsets_take_and_put_match_numpy():
 
 def test_index_offsets_bad_and_skipped_indices():
     index = np.array([3, 9, -9, 2**33], np.int64)
-    arrays = [np.zeros(4, np.uint32), np.zeros(4, np.uint32), index]
-    offsets, fault, _ = run("index_offsets", "i32", arrays, [4, 0, 8, 5, 3, 1], (1, 1, 1))
-    assert offsets[0] == 0xFFFFFFFF and fault[0] == 1 and fault[3] == 8
+    arrays = [np.zeros(4, np.uint32), np.zeros(8, np.uint32), index]
+    params = [4, 0, 8, 5, 3, 1, 1, 6, 7]
+    offsets, fault, _ = run("index_offsets", "i32", arrays, params, (1, 1, 1))
+    assert offsets[0] == 0xFFFFFFFF and fault[0] == 1
+    assert fault[1].astype(np.int32) in [9, -9, -(2**31)] and list(fault[2:5]) == [8, 6, 7]
     params = [4, 4, 1, 0, 0, 0, 0, 0, *dims([1], [0]), *dims([1], [1])]
     y = run("take", "i32", [np.ones(4, np.int32), np.ones(40, np.int32), offsets], params,
             (1, 1, 1))[0]  # fmt: skip
     assert y[0] == 0 and y[1] == 1
 
 
+@pytest.mark.parametrize(("index", "bad"), [(-1, True), (0, False), (7, False), (8, True)])
+def test_index_offsets_without_wrapping_refuse_negative_indices(index, bad):
+    arrays = [np.zeros(1, np.uint32), np.zeros(8, np.uint32), np.array([index], np.int64)]
+    params = [1, 0, 8, 5, 0, 0, 0, 2, 3]
+    offsets, fault, _ = run("index_offsets", "i32", arrays, params, (1, 1, 1))
+    assert fault[0] == bad and offsets[0] == (0 if bad else 5 * index)
+
+
 def test_gather_and_scatter_match_numpy():
     x = floats(4, 6)
     index = rng().integers(0, 6, (4, 3)).astype(np.int64)
-    fault = np.zeros(4, np.uint32)
+    fault = np.zeros(8, np.uint32)
     params = [12, 0, 0, 0, 6, 1, 0, 0, *dims([4, 3], [6, 0], [3, 1])]
     arrays = [np.zeros((4, 3), np.float32), fault, x, index]
     y = run("gather", "i32", arrays, params, (1, 1, 1), DIMS=2)[0]

@@ -219,6 +219,54 @@ def test_index_out_of_range_raises_at_the_next_read() -> None:
         y.cpu()
 
 
+OUTSIDE: dict[str, tuple[type[Exception], Callable[[Any], Any]]] = {
+    "index": (IndexError, lambda x: x[torch.tensor([0, 5], device=x.device)]),
+    "index_select": (IndexError, lambda x: x.index_select(0, torch.tensor([-1], device=x.device))),
+    "index_put": (IndexError, lambda x: x.index_put((torch.tensor([3], device=x.device),), x[0])),
+    "gather": (RuntimeError, lambda x: x.gather(0, torch.tensor([[9]], device=x.device))),
+    "scatter": (RuntimeError, lambda x: x.scatter(1, torch.tensor([[4]], device=x.device), 1.0)),
+    "embedding": (IndexError, lambda x: F.embedding(torch.tensor([-1], device=x.device), x)),
+    "nll_loss": (IndexError, lambda x: F.nll_loss(x, torch.tensor([0, 1, 4], device=x.device))),
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_index_out_of_range_read_by_another_op_names_its_own(name: str) -> None:
+    kind, f = OUTSIDE[name]
+    x = normal(3, 4).to("wgpu")
+    f(x)
+    with pytest.raises(kind, match=f"^{name}: index -?\\d is out of bounds .* in dispatch \\d+"):
+        (x + 1).cpu()
+    assert torch.equal((x + 1).cpu(), x.cpu() + 1)
+
+
+def test_index_that_the_host_knows_is_out_of_range_raises_at_once() -> None:
+    x = normal(3, 4).to("wgpu")
+    for bad in (lambda: x[[0, 3]], lambda: x[:, torch.tensor([-5])]):
+        with pytest.raises(IndexError, match="out of bounds for dimension [01] with size [34]"):
+            bad()
+    with pytest.raises(IndexError, match="^index: any index is out of bounds .* size 0"):
+        x[:0][torch.tensor([0], device="wgpu")]
+
+
+def test_mean_of_nothing_is_nan() -> None:
+    assert_same(lambda x: (x.mean(), x.mean(0), x.sum(0), x.T.mean(1)), normal(0, 3))
+
+
+def test_ctc_loss_and_its_gradient_stay_on_their_device() -> None:
+    wgpu.set_fallback_error(False)
+    warnings.filterwarnings("ignore", "wgpu: .* runs on the CPU")
+    x, t = normal(6, 2, 4).log_softmax(2), torch.tensor([[1, 2], [3, 3]])
+
+    def run(x: Any, t: Any) -> list[Any]:
+        x = x.clone().requires_grad_()
+        loss = F.ctc_loss(x, t, (6, 6), (2, 2))
+        loss.backward()
+        return [loss.detach(), x.grad]
+
+    assert_same(run, x, t)
+
+
 def test_fallback_is_counted_warns_once_and_may_raise() -> None:
     x = normal(3, 4).to("wgpu")
     with pytest.raises(NotImplementedError, match="cumsum"):

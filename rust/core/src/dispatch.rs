@@ -4,6 +4,7 @@ use crate::autograd::node::{Edges, Node, OpNode};
 use crate::autograd::{inplace, mode, saved, Edge, Saved};
 use crate::device::Device;
 use crate::error::Result;
+use crate::gpu::fault::working_for;
 use crate::host;
 use crate::layout::Layout;
 use crate::op::{Derivative, Mask, Op, TensorMeta, Tensors};
@@ -249,7 +250,7 @@ pub fn run(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         }
         Device::Wgpu => {
             // Kernels made of other ops leave no history.
-            let launch = || op.gpu(x, y);
+            let launch = || working_for(op.name(), || op.gpu(x, y));
             if y.iter().all(|t| t.numel() == 0) || mode::with_grad(false, launch)? {
                 return Ok(());
             }

@@ -67,6 +67,21 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {}
 
+/// The function's name from its node's: `AddBackward0` is `add`, `LogSoftmaxBackward0` is
+/// `log_softmax`.
+pub fn function_name(node: &str) -> String {
+    let stem = node.trim_end_matches(|c: char| c.is_ascii_digit());
+    let stem = stem.strip_suffix("Backward").unwrap_or(stem);
+    let mut out = String::new();
+    for (i, c) in stem.chars().enumerate() {
+        if c.is_ascii_uppercase() && i > 0 {
+            out.push('_');
+        }
+        out.push(c.to_ascii_lowercase());
+    }
+    out
+}
+
 /// Returns early with an error of the named [`Kind`].
 #[macro_export]
 macro_rules! bail {

@@ -3,6 +3,7 @@
 use crate::autograd::Vjp;
 use crate::device::Device;
 use crate::dtype::DType;
+pub use crate::error::function_name;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::shape::Dims;
@@ -145,19 +146,4 @@ pub trait Op: Derivative {
             .unwrap_or(0)
             .max(y.iter().map(n).max().unwrap_or(0))
     }
-}
-
-/// The function's name from its node's: `AddBackward0` is `add`, `LogSoftmaxBackward0` is
-/// `log_softmax`.
-pub fn function_name(node: &str) -> String {
-    let stem = node.trim_end_matches(|c: char| c.is_ascii_digit());
-    let stem = stem.strip_suffix("Backward").unwrap_or(stem);
-    let mut out = String::new();
-    for (i, c) in stem.chars().enumerate() {
-        if c.is_ascii_uppercase() && i > 0 {
-            out.push('_');
-        }
-        out.push(c.to_ascii_lowercase());
-    }
-    out
 }

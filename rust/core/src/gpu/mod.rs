@@ -6,6 +6,7 @@
 
 mod adapter;
 mod buffer;
+pub mod fault;
 pub mod kernels;
 mod pipeline;
 pub mod shader;
@@ -40,9 +41,7 @@ pub struct Gpu {
     pipelines: Mutex<Pipelines>,
     /// A mappable buffer kept for small reads.
     staging: Mutex<Option<wgpu::Buffer>>,
-    /// Where index kernels report an index out of range: `[seen, index low, index high, size]`.
-    index_fault: OnceLock<Buffer>,
-    index_armed: Mutex<bool>,
+    faults: fault::Faults,
 }
 
 static GPU: OnceLock<std::result::Result<Gpu, String>> = OnceLock::new();
@@ -82,8 +81,7 @@ impl Gpu {
             stream,
             pipelines: Mutex::default(),
             staging: Mutex::default(),
-            index_fault: OnceLock::new(),
-            index_armed: Mutex::new(false),
+            faults: fault::Faults::default(),
         }
     }
 
@@ -400,41 +398,6 @@ impl Gpu {
             "wgpu: a grid of {groups} workgroups is too large"
         );
         Ok([groups.div_ceil(rows) as u32, rows as u32, 1])
-    }
-
-    /// The buffer in which index kernels report an index out of range. Asking for it makes the
-    /// next read or synchronisation look at it.
-    pub fn index_fault(&self) -> Result<&Buffer> {
-        if self.index_fault.get().is_none() {
-            let b = self.alloc(16)?;
-            self.write(&b, 0, &[0; 16])?;
-            // Another thread may have been first; its buffer is as good.
-            let _ = self.index_fault.set(b);
-        }
-        *self.index_armed.lock() = true;
-        Ok(self.index_fault.get().expect("just set"))
-    }
-
-    fn check_index(&self) -> Result<()> {
-        if !std::mem::take(&mut *self.index_armed.lock()) {
-            return Ok(());
-        }
-        let Some(buffer) = self.index_fault.get() else {
-            return Ok(());
-        };
-        let mut bytes = [0u8; 16];
-        self.read_piece(buffer, 0, &mut bytes)?;
-        let words: [u32; 4] = bytemuck::cast(bytes);
-        if words[0] == 0 {
-            return Ok(());
-        }
-        self.write(buffer, 0, &[0; 16])?;
-        bail!(
-            Index,
-            "index {} is out of bounds for dimension with size {}",
-            words[1] as i32,
-            words[3]
-        )
     }
 }
 

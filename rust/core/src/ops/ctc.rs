@@ -408,6 +408,7 @@ fn ctc_loss(
     if reduction == MEAN {
         let scale: Vec<f64> = lengths.iter().map(|&l| l.max(1) as f64).collect();
         let scale = Tensor::from_slice(&scale, &[n], DType::F64)?.to_dtype(loss.dtype())?;
+        let scale = scale.to_device(loss.device())?;
         return reduced(&loss.div(&scale)?, MEAN);
     }
     let loss = if single { loss.reshape(&[])? } else { loss };

@@ -12,6 +12,7 @@ use super::copy::copy_host;
 use super::view::parts::each_offset;
 use crate::autograd::Vjp;
 use crate::cpu::elements::{Bool, Element};
+use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Kind, Result};
@@ -253,16 +254,20 @@ impl Op for Index {
         let (gpu, y) = (Gpu::get()?, transfer::whole(&y[0])?);
         let s = divide(x[0].layout(), &self.dims);
         transfer::ran(
-            launched(x[0].layout(), &self.dims, &x[1..]).and_then(|offsets| {
+            launched(x[0].layout(), &self.dims, &x[1..], self.bounds).and_then(|offsets| {
                 launch::take(gpu, transfer::whole(x[0])?, s.around(), &offsets, y)
             }),
         )
     }
 }
 
-/// [`points`] on the GPU, where negative indices always count from the end and an index out of
-/// range is reported at the next read.
-fn launched(layout: &Layout, dims: &[usize], idx: &[&Tensor]) -> Result<launch::Offsets> {
+/// [`Points`] on the GPU, where an index out of range is reported at the next read.
+fn launched(
+    layout: &Layout,
+    dims: &[usize],
+    idx: &[&Tensor],
+    bounds: Bounds,
+) -> Result<launch::Offsets> {
     let on: SmallVec<[Tensor; 4]> = idx
         .iter()
         .map(|t| transfer::dense(t))
@@ -278,7 +283,7 @@ fn launched(layout: &Layout, dims: &[usize], idx: &[&Tensor]) -> Result<launch::
             })
         })
         .collect::<Result<_>>()?;
-    launch::offsets(Gpu::get()?, &axes, None)
+    launch::offsets(Gpu::get()?, &axes, None, bounds.wraps())
 }
 
 /// `x` with `values` combined into `x[idx]`: inputs are the tensor, the values (broadcast to the
@@ -408,7 +413,8 @@ impl Op for IndexPut {
         let wide = values.to_device(y.device())?.to_dtype(y.dtype())?.detach();
         let v = transfer::dense(&wide.alias(wide.layout().expand_to(&shape)))?;
         let s = divide(y.layout(), &self.dims);
-        transfer::ran(launched(y.layout(), &self.dims, idx).and_then(|offsets| {
+        let offsets = launched(y.layout(), &self.dims, idx, self.bounds);
+        transfer::ran(offsets.and_then(|offsets| {
             if !(old.shares_storage(y) && old.layout() == y.layout()) {
                 y.write_from(old)?;
             }
@@ -495,15 +501,29 @@ pub fn ready(x: &Tensor, indices: &[Option<Tensor>]) -> Result<Ready> {
             }
         };
     }
-    for t in &mut idx {
+    for (t, &d) in idx.iter_mut().zip(&dims) {
         if *t.shape() != shape {
             *t = t.alias(t.layout().expand_to(&shape));
         }
         if t.device() != x.device() {
+            if t.device() == Device::Cpu {
+                known(t, d, x.size(d))?;
+            }
             *t = t.to_device(x.device())?;
         }
     }
     Ok(Ready { dims, idx })
+}
+
+/// An error where an index that the host knows is out of range: a kernel tells at the next read.
+fn known(index: &Tensor, d: usize, n: usize) -> Result<()> {
+    let index = index.prepared(DType::I64)?;
+    // SAFETY: contiguous host memory of this type, only read here.
+    let index = unsafe { index.slice::<i64>() };
+    match index.iter().find(|&&i| i < -(n as i64) || i >= n as i64) {
+        Some(&i) => Err(Bounds::Wrap.error(i, d, n)),
+        None => Ok(()),
+    }
 }
 
 impl Tensor {

@@ -5,7 +5,8 @@ use super::geometry::{coalesce, Dims};
 use super::{bits, format, launch, require, require_contiguous, Params, Scratch, View};
 use crate::dtype::DType;
 use crate::ensure;
-use crate::error::Result;
+use crate::error::{Kind, Result};
+use crate::gpu::fault::check_size;
 use crate::gpu::{Acc, Gpu};
 use smallvec::SmallVec;
 
@@ -16,7 +17,7 @@ const WINDOW: usize = 16_384;
 /// One index tensor and the dimension of the indexed tensor that it runs over.
 #[derive(Clone, Copy, Debug)]
 pub struct Axis<'a> {
-    /// Contiguous int64 or int32; negative entries count from the end.
+    /// Contiguous int64 or int32.
     pub index: View<'a>,
     pub size: usize,
     pub stride: isize,
@@ -29,8 +30,9 @@ pub struct Offsets {
 }
 
 /// The offsets of `axes`, whose index tensors have `n` entries each. Entries equal to `skip`
-/// (embedding's `padding_idx`) are left out of later steps.
-pub fn offsets(gpu: &Gpu, axes: &[Axis], skip: Option<i64>) -> Result<Offsets> {
+/// (embedding's `padding_idx`) are left out of later steps. Negative entries count from the end
+/// where `wraps`.
+pub fn offsets(gpu: &Gpu, axes: &[Axis], skip: Option<i64>, wraps: bool) -> Result<Offsets> {
     let n = axes[0].index.numel();
     let words = Scratch::new(gpu, &[n], DType::I32)?;
     if n == 0 {
@@ -38,6 +40,8 @@ pub fn offsets(gpu: &Gpu, axes: &[Axis], skip: Option<i64>) -> Result<Offsets> {
     }
     for (k, axis) in axes.iter().enumerate() {
         require_contiguous("index", &[axis.index])?;
+        check_size(Kind::Index, axis.size)?;
+        let fault = gpu.index_fault(Kind::Index)?;
         let p = [
             n as u32,
             axis.index.offset as u32,
@@ -45,9 +49,12 @@ pub fn offsets(gpu: &Gpu, axes: &[Axis], skip: Option<i64>) -> Result<Offsets> {
             axis.stride as u32,
             skip.unwrap_or(0) as u32,
             skip.is_some() as u32,
+            wraps as u32,
+            fault.words[0],
+            fault.words[1],
         ];
         let constants = [("I", format(axis.index.dtype)), ("FIRST", (k == 0) as u32)];
-        let written = [&words.buffer, gpu.index_fault()?];
+        let written = [&words.buffer, fault.buffer];
         launch(
             gpu,
             "index_offsets",
@@ -254,7 +261,7 @@ pub fn index_select(gpu: &Gpu, x: View, dim: usize, index: View, y: View) -> Res
         size: x.shape[dim],
         stride: x.strides[dim],
     };
-    let offsets = offsets(gpu, &[axis], None)?;
+    let offsets = offsets(gpu, &[axis], None, false)?;
     take(gpu, x, around(&x, dim), &offsets, y)
 }
 
@@ -277,7 +284,7 @@ pub fn index_add(
         size: x.shape[dim],
         stride: x.strides[dim],
     };
-    let offsets = offsets(gpu, &[axis], skip)?;
+    let offsets = offsets(gpu, &[axis], skip, false)?;
     put(gpu, x, around(&x, dim), &offsets, v, Some(scale))
 }
 

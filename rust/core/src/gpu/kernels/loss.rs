@@ -2,7 +2,8 @@
 
 use super::softmax::Span;
 use super::{format, launch, require_contiguous, Params, View};
-use crate::error::Result;
+use crate::error::{Kind, Result};
+use crate::gpu::fault::check_size;
 use crate::gpu::{Acc, Gpu};
 
 /// `loss = -weight[t] * x[.., t, ..]` and `total = weight[t]` for each target `t`; both are 0
@@ -24,6 +25,8 @@ pub fn nll(
     }
     require_contiguous("nll_loss", &[x, target, loss, total])?;
     let w = weight.unwrap_or(x);
+    check_size(Kind::Index, span.length)?;
+    let fault = gpu.index_fault(Kind::Index)?;
     let p = [
         n as u32,
         span.length as u32,
@@ -32,6 +35,8 @@ pub fn nll(
         x.offset as u32,
         target.offset as u32,
         w.offset as u32,
+        fault.words[0],
+        fault.words[1],
     ];
     let constants = [
         ("X", format(x.dtype)),
@@ -39,7 +44,7 @@ pub fn nll(
         ("W", format(w.dtype)),
         ("HAS_WEIGHT", weight.is_some() as u32),
     ];
-    let written = [loss.buffer, total.buffer, gpu.index_fault()?];
+    let written = [loss.buffer, total.buffer, fault.buffer];
     let read = [x.buffer, target.buffer, w.buffer];
     launch(gpu, "nll", Acc::F32, &constants, &written, &read, &p, n)
 }

@@ -171,7 +171,18 @@ pub fn reduce(
     let acc = acc_for(op, map, x.dtype, y.dtype)?;
     require(gpu, acc, "reduction")?;
     if x.numel() == 0 {
-        return copy::fill(gpu, y, identity(op, Acc::of(y.dtype)?));
+        let of = Acc::of(y.dtype)?;
+        // The mean of nothing: 0 times 1 / 0.
+        let nothing = of.words(f64::NAN);
+        return copy::fill(
+            gpu,
+            y,
+            if scale.is_finite() {
+                identity(op, of)
+            } else {
+                nothing
+            },
+        );
     }
     ensure!(
         y.is_contiguous(),

@@ -3,7 +3,8 @@
 use super::geometry::coalesce;
 use super::{bits, format, launch, require, require_contiguous, Params, View};
 use crate::ensure;
-use crate::error::Result;
+use crate::error::{Kind, Result};
+use crate::gpu::fault::check_size;
 use crate::gpu::{Acc, Gpu};
 use smallvec::SmallVec;
 
@@ -38,6 +39,8 @@ pub fn gather(gpu: &Gpu, x: View, dim: usize, index: View, y: View) -> Result<()
     let i_strides: SmallVec<[isize; 8]> = index.strides.iter().copied().chain([0]).collect();
     let dims = coalesce(&shape, [&x_strides, &i_strides], |_| true);
     check_dims("gather", dims.sizes.len())?;
+    check_size(Kind::Runtime, x.shape[dim])?;
+    let fault = gpu.index_fault(Kind::Runtime)?;
     let n = y.numel() * parts;
     let mut p: Params = smallvec::smallvec![
         n as u32,
@@ -46,8 +49,8 @@ pub fn gather(gpu: &Gpu, x: View, dim: usize, index: View, y: View) -> Result<()
         index.offset as u32,
         x.shape[dim] as u32,
         (x.strides[dim] * k) as u32,
-        0,
-        0
+        fault.words[0],
+        fault.words[1]
     ];
     push(&mut p, dims.sizes.iter().map(|&n| n as u32));
     push(&mut p, dims.strides[0].iter().map(|&s| s as u32));
@@ -58,7 +61,7 @@ pub fn gather(gpu: &Gpu, x: View, dim: usize, index: View, y: View) -> Result<()
         ("I", format(index.dtype)),
         ("DIMS", dims.sizes.len() as u32),
     ];
-    let written = [y.buffer, gpu.index_fault()?];
+    let written = [y.buffer, fault.buffer];
     launch(
         gpu,
         "gather",
@@ -94,7 +97,9 @@ pub fn scatter(gpu: &Gpu, meet: Meet, x: View, dim: usize, index: View, v: View)
         ("DIMS", dims.sizes.len() as u32),
     ];
     let length = index.shape[dim];
+    check_size(Kind::Runtime, x.shape[dim])?;
     for begin in (0..length).step_by(WINDOW) {
+        let fault = gpu.index_fault(Kind::Runtime)?;
         let mut p: Params = smallvec::smallvec![
             n as u32,
             x.shape[dim] as u32,
@@ -106,14 +111,14 @@ pub fn scatter(gpu: &Gpu, meet: Meet, x: View, dim: usize, index: View, v: View)
             x.strides[dim] as u32,
             v.strides[dim] as u32,
             index.strides[dim] as u32,
-            0,
-            0
+            fault.words[0],
+            fault.words[1]
         ];
         push(&mut p, dims.sizes.iter().map(|&n| n as u32));
         for strides in &dims.strides {
             push(&mut p, strides.iter().map(|&s| s as u32));
         }
-        let written = [x.buffer, gpu.index_fault()?];
+        let written = [x.buffer, fault.buffer];
         launch(
             gpu,
             "scatter",

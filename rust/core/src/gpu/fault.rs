@@ -1,0 +1,118 @@
+//! An index out of range: kernels cannot raise, so they note the first one for the next read.
+
+use super::{Buffer, Gpu};
+use crate::error::{function_name, Error, Kind, Result};
+use parking_lot::Mutex;
+use std::cell::Cell;
+use std::sync::OnceLock;
+
+/// What a kernel notes: `[seen, index, size, who, dispatch]`, padded.
+const WORDS: usize = 8;
+
+thread_local! {
+    /// The node whose kernels are being recorded.
+    static NAME: Cell<&'static str> = const { Cell::new("") };
+}
+
+/// Runs `f`, whose kernels work for the node of this name. A node made of others stays the one.
+pub fn working_for<R>(name: &'static str, f: impl FnOnce() -> R) -> R {
+    struct Outer(&'static str);
+    impl Drop for Outer {
+        fn drop(&mut self) {
+            NAME.set(self.0);
+        }
+    }
+    let outer = Outer(NAME.get());
+    if outer.0.is_empty() {
+        NAME.set(name);
+    }
+    f()
+}
+
+#[derive(Default)]
+pub(super) struct Faults {
+    buffer: OnceLock<Buffer>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Whether a kernel that may note something was recorded since the last look.
+    armed: bool,
+    /// Names and kinds of error by their number in the note.
+    known: Vec<(&'static str, Kind)>,
+}
+
+/// Where a kernel notes an index out of range, and the words by which it names itself.
+pub struct FaultSlot<'a> {
+    pub buffer: &'a Buffer,
+    pub words: [u32; 2],
+}
+
+fn text(name: &str, what: &str, size: u32) -> String {
+    format!(
+        "{}: {what} is out of bounds for dimension with size {size}",
+        function_name(name)
+    )
+}
+
+/// The error for indices into a dimension without elements, which no kernel may read.
+pub fn check_size(kind: Kind, size: usize) -> Result<()> {
+    if size > 0 {
+        return Ok(());
+    }
+    Err(Error::new(kind, text(NAME.get(), "any index", 0)))
+}
+
+impl Gpu {
+    /// Where kernels of the node at hand note an index out of range, which is an error of `kind`.
+    /// The next read or synchronisation looks at it.
+    pub fn index_fault(&self, kind: Kind) -> Result<FaultSlot<'_>> {
+        let faults = &self.faults;
+        if faults.buffer.get().is_none() {
+            let b = self.alloc(4 * WORDS)?;
+            self.write(&b, 0, &[0; 4 * WORDS])?;
+            // Another thread may have been first; its buffer is as good.
+            let _ = faults.buffer.set(b);
+        }
+        let key = (NAME.get(), kind);
+        let mut state = faults.state.lock();
+        state.armed = true;
+        let who = state.known.iter().position(|k| *k == key);
+        let who = who.unwrap_or_else(|| {
+            state.known.push(key);
+            state.known.len() - 1
+        });
+        Ok(FaultSlot {
+            buffer: faults.buffer.get().expect("just set"),
+            words: [who as u32, self.stream.lock().stats.dispatches as u32],
+        })
+    }
+
+    pub(super) fn check_index(&self) -> Result<()> {
+        if !std::mem::take(&mut self.faults.state.lock().armed) {
+            return Ok(());
+        }
+        let Some(buffer) = self.faults.buffer.get() else {
+            return Ok(());
+        };
+        let mut bytes = [0u8; 4 * WORDS];
+        self.read_piece(buffer, 0, &mut bytes)?;
+        let note: [u32; WORDS] = bytemuck::cast(bytes);
+        let [seen, index, size, who, dispatch, ..] = note;
+        if seen == 0 {
+            return Ok(());
+        }
+        self.write(buffer, 0, &[0; 4 * WORDS])?;
+        let (name, kind) = self.faults.state.lock().known[who as usize];
+        let what = format!("index {}", index as i32);
+        Err(Error::new(
+            kind,
+            format!(
+                "{} (found by the GPU in dispatch {dispatch} of this process and raised at the \
+                 first read after it)",
+                text(name, &what, size)
+            ),
+        ))
+    }
+}
