@@ -84,6 +84,102 @@ def test_input_that_is_not_asked_for_must_still_be_unchanged() -> None:
         grad(y.sum(), w)
 
 
+def saved_calls() -> dict[str, tuple[Any, list[Any]]]:
+    """Return losses and norms as functions of x and of tensors that have no gradient."""
+    F, target = torch.nn.functional, torch.tensor([0, 2])
+    ones = [torch.ones(3), torch.ones(3)]
+    return {
+        "cross_entropy": (lambda x, w: F.cross_entropy(x, target, w), ones[:1]),
+        "smooth": (lambda x, w: F.cross_entropy(x, target, w, label_smoothing=0.1), ones[:1]),
+        "probabilities": (lambda x, p, w: F.cross_entropy(x, p, w), [torch.ones(2, 3), ones[0]]),
+        "target": (lambda x, t: F.cross_entropy(x, t), [target]),
+        "nll": (lambda x, w, t: F.nll_loss(x, t, w), [ones[0], target]),
+        "nll2d": (
+            lambda x, w: F.nll_loss(x.t()[None, :, :, None].exp(), target[None, :, None], w),
+            ones[:1],
+        ),
+        "margin": (lambda x, w: F.multi_margin_loss(x, target, weight=w), ones[:1]),
+        "labels": (
+            lambda x, t, w: F.multilabel_soft_margin_loss(x, t, w),
+            [torch.ones(2, 3), *ones[:1]],
+        ),
+        "bce": (
+            lambda x, t, w: F.binary_cross_entropy(x.sigmoid(), t, w),
+            [torch.ones(2, 3), *ones[:1]],
+        ),
+        "logits": (
+            lambda x, t, w, p: F.binary_cross_entropy_with_logits(x, t, w, pos_weight=p),
+            [torch.ones(2, 3), *ones],
+        ),
+        "batch_norm": (lambda x, m, v: F.batch_norm(x, m, v), ones),
+        "instance_norm": (
+            lambda x, m, v: F.instance_norm(x[..., None], m, v, use_input_stats=False),
+            ones,
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", saved_calls())
+def test_tensor_saved_beside_the_input_must_be_unchanged(name: str) -> None:
+    for i in range(len(saved_calls()[name][1])):
+        f, rest = saved_calls()[name]
+        x = torch.tensor([[1.0, 2.0, 0.5], [0.25, -1.0, 3.0]], requires_grad=True)
+        (want,) = grad(f(x, *rest).sum(), x)
+        loss = f(x, *rest).sum()
+        rest[i].zero_()
+        try:
+            (got,) = grad(loss, x)
+        except RuntimeError as e:
+            assert "modified by an inplace operation" in str(e)  # noqa: PT017
+        else:
+            # What is multiplied outside the loss itself was copied there.
+            close(got, want)
+
+
+@pytest.mark.parametrize("name", ["cross_entropy", "nll", "batch_norm", "instance_norm"])
+def test_weight_or_statistic_changed_after_the_call_raises(name: str) -> None:
+    for i in range(len(saved_calls()[name][1])):
+        f, rest = saved_calls()[name]
+        loss = f(torch.ones(2, 3, requires_grad=True), *rest).sum()
+        rest[i].mul_(5)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            loss.backward()
+
+
+@pytest.mark.parametrize(
+    ("f", "shapes", "want"),
+    [
+        (torch.nn.functional.linear, [(2, 3), (4, 3), (4,)], 2.0),
+        (torch.nn.functional.linear, [(3,), (4, 3), (4,)], 1.0),
+        (torch.addmm, [(4,), (2, 3), (3, 4)], 2.0),
+        (lambda m, v, b: torch.addmv(b, m, v, beta=3), [(4, 3), (3,), (4,)], 3.0),
+        (lambda x, y, b: torch.baddbmm(b, x, y), [(5, 2, 3), (5, 3, 4), (2, 1)], 20.0),
+        (lambda x, y, b: torch.addbmm(b, x, y), [(5, 2, 3), (5, 3, 4), (2, 4)], 1.0),
+        (lambda x, y, b: torch.addr(b, x, y), [(2,), (4,), (2, 4)], 1.0),
+        (torch.nn.functional.bilinear, [(2, 3), (2, 4), (5, 3, 4), (5,)], 2.0),
+        (torch.nn.functional.conv1d, [(2, 3, 6), (4, 3, 3), (4,)], 8.0),
+        (torch.nn.functional.conv_transpose1d, [(2, 3, 6), (3, 4, 3), (4,)], 16.0),
+    ],
+)
+def test_gradient_of_the_added_term_alone(f: Any, shapes: list[Any], want: float) -> None:
+    inputs = [torch.ones(*s) for s in shapes]
+    last = 0 if f is torch.addmm else -1
+    inputs[last].requires_grad_()
+    f(*inputs).sum().backward()
+    close(inputs[last].grad, torch.full(shapes[last], want))
+
+
+def test_attention_layer_trains_its_biases_alone() -> None:
+    layer = torch.nn.MultiheadAttention(4, 2)
+    for n, p in layer.named_parameters():
+        p.requires_grad_("bias" in n)
+    biases = [p for p in layer.parameters() if p.requires_grad]
+    x = torch.ones(3, 2, 4)
+    layer(x, x, x)[0].sum().backward()
+    assert all(b.grad is not None for b in biases)
+    close(layer.out_proj.bias.grad, torch.full((4,), 6.0))
+
+
 def test_threads_that_ask_for_different_gradients_of_one_graph() -> None:
     torch.manual_seed(0)
     w = [torch.randn(6, 6, dtype=torch.float64, requires_grad=True) for _ in range(4)]

@@ -237,6 +237,44 @@ def test_second_gradient_agrees_with_finite_differences(op: Op) -> None:
             assert torch.autograd.gradgradcheck(function, inputs, fast_mode=True)
 
 
+def gradients(
+    function: Callable[..., Any], inputs: tuple[Any, ...], wanted: list[Any], change: Any = None
+) -> list[Any]:
+    """Return gradients of what the function gives, after a change of one of its inputs."""
+    results = [y for y in function(*inputs) if y.requires_grad]
+    if change is not None:
+        with torch.no_grad():
+            change.mul_(3).add_(1)
+    ones = [torch.ones_like(y) for y in results]
+    return list(torch.autograd.grad(results, wanted, ones, allow_unused=True)) if results else []
+
+
+@pytest.mark.parametrize("op", named([op for op in OPS if op.differentiable]))
+def test_gradient_of_one_input_alone_is_the_one_among_all(op: Op) -> None:
+    for function, inputs in differentiable_calls(op):
+        if len(inputs) == 1:
+            continue
+        all_of_them = gradients(function, inputs, list(inputs))
+        for i, t in enumerate(inputs):
+            alone = tuple(x if x is t else x.detach() for x in inputs)
+            for got in gradients(function, alone, [t]):
+                torch.testing.assert_close(got, all_of_them[i])
+
+
+@pytest.mark.parametrize("op", named([op for op in OPS if op.differentiable]))
+def test_gradient_after_a_change_of_an_input_is_the_one_before_or_an_error(op: Op) -> None:
+    for function, inputs in differentiable_calls(op):
+        want = gradients(function, inputs, list(inputs))
+        for i in range(len(inputs)):
+            given = tuple(t.detach().clone().requires_grad_() for t in inputs)
+            try:
+                got = gradients(function, given, list(given), change=given[i])
+            except RuntimeError as e:
+                assert "been modified" in str(e)  # noqa: PT017
+                continue
+            torch.testing.assert_close(got, want)
+
+
 @pytest.mark.parametrize("op", named([op for op in OPS if not op.differentiable]))
 def test_without_derivative_the_result_does_not_require_grad(op: Op) -> None:
     if op.result == "same":

@@ -516,11 +516,9 @@ impl<D: Derivative> OpNode<D> {
         g: Grads,
     ) -> Result<Grads> {
         let needs = super::engine::wanted(node, self.needs);
-        if needs != self.needs {
-            // Also what the gradients left out would have read must be as it was.
-            for s in inputs.iter().chain(outputs).flatten() {
-                s.check()?;
-            }
+        // All that was saved must be as it was, whatever the derivative comes to read.
+        for s in inputs.iter().chain(outputs).flatten() {
+            s.check()?;
         }
         let cx = Vjp {
             node,
@@ -618,7 +616,7 @@ impl Vjp<'_> {
     /// Input `i`, named in [`Derivative::save`].
     pub fn input(&self, i: usize) -> Result<Tensor> {
         match self.inputs.get(i) {
-            Some(Some(s)) => s.unpack(),
+            Some(Some(s)) => s.open(),
             _ => bail!(
                 Assertion,
                 "{}: input {i} was not saved",
@@ -627,10 +625,18 @@ impl Vjp<'_> {
         }
     }
 
+    /// As [`Vjp::input`], for an input that the call may have done without.
+    pub fn optional_input(&self, i: usize) -> Result<Option<Tensor>> {
+        match self.inputs.get(i) {
+            Some(Some(s)) => s.open().map(Some),
+            _ => Ok(None),
+        }
+    }
+
     /// Output `i`, named in [`Derivative::save`].
     pub fn output(&self, i: usize) -> Result<Tensor> {
         match self.outputs.get(i) {
-            Some(Some(s)) => s.unpack(),
+            Some(Some(s)) => s.open(),
             _ => bail!(
                 Assertion,
                 "{}: output {i} was not saved",

@@ -170,6 +170,9 @@ impl Derivative for MatMul {
                 g.mul_scalar(self.beta)?
             });
         }
+        if !cx.needs(ia) && !cx.needs(ib) {
+            return Ok(out);
+        }
         let a = if cx.needs(ib) {
             Some(cx.input(ia)?)
         } else {

@@ -154,7 +154,7 @@ impl Derivative for CrossEntropy {
         if !cx.needs(0) {
             return Ok(out);
         }
-        let (x, target, weight) = (cx.input(0)?, cx.input(1)?, cx.input(2).ok());
+        let (x, target, weight) = (cx.input(0)?, cx.input(1)?, cx.optional_input(2)?);
         let total = cx.output(1)?;
         if mode::grad() {
             out[0] = Some(self.recorded(g, &x, &target, weight.as_ref(), &total)?);

@@ -40,7 +40,7 @@ impl Derivative for Nll {
             return Ok(out);
         }
         let (target, total) = (cx.input(1)?, cx.output(1)?);
-        let weight = cx.input(2).ok();
+        let weight = cx.optional_input(2)?;
         let shape = cx.input_meta(0)?.shape.clone();
         out[0] = Some(nll_gradient(
             self,
@@ -218,7 +218,7 @@ impl Derivative for NllGrad {
         }
         // The gradient is linear in `g`: its adjoint is the loss itself.
         let (target, total) = (cx.input(1)?, cx.input(2)?);
-        let weight = cx.input(3).ok();
+        let weight = cx.optional_input(3)?;
         let reduction = if self.of.reduction == NONE {
             NONE
         } else {
