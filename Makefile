@@ -18,7 +18,7 @@ export PATH := $(VENV)/bin:$(PATH):$(HOME)/.cargo/bin
 export VIRTUAL_ENV := $(VENV)
 unexport CONDA_PREFIX
 
-.PHONY: help demo test lint bench gen clean build FORCE
+.PHONY: help demo test lint bench fuzz gen clean build FORCE
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 14
@@ -34,6 +34,9 @@ lint: $(TOOLS) ## only the formatters, linters and types
 
 bench: $(BUILT) ## ours beside PyTorch (TORCH_PYTHON=... names a Python that has it)
 	@$(PY) bench/compare.py $(ARGS)
+
+fuzz: $(BUILT) ## random calls and graphs: ARGS="laws --count 5000", or beside PyTorch "calls", "graphs"
+	@PYTHONPATH=tests $(PY) -m fuzz $(if $(ARGS),$(ARGS),laws)
 
 gen: $(BUILT) ## write again what is generated from the op table
 	@$(PY) -m pytensorlib._gen
