@@ -3,6 +3,7 @@
 use crate::autograd::node::{Edges, Node, OpNode};
 use crate::autograd::{inplace, mode, saved, Edge, Saved};
 use crate::device::Device;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::fault::working_for;
 use crate::host;
@@ -203,7 +204,8 @@ pub fn overlap(x: &Tensor, out: &Tensor) -> Overlap {
 /// Runs the kernel with `out` as its result, through a temporary where the kernel asks for one.
 fn write(op: &dyn Op, x: &[&Tensor], out: &Tensor, meta: &TensorMeta) -> Result<()> {
     check_overlap(out)?;
-    if !op.pointwise() {
+    // Kernels of real numbers do not write complex ones.
+    if !op.pointwise() || out.dtype().is_complex() != meta.dtype.is_complex() {
         let direct = out.is_contiguous()
             && out.dtype() == meta.dtype
             && !x.iter().any(|t| t.shares_storage(out));
@@ -435,7 +437,17 @@ pub fn view_with<D: Derivative>(
     layout: Layout,
     op: impl FnOnce() -> Result<D>,
 ) -> Result<Tensor> {
-    let y = x.view_as(layout, x.dtype(), creation());
+    view_under(x, layout, x.dtype(), op)
+}
+
+/// [`view_with`] that reads the memory as another type.
+pub fn view_under<D: Derivative>(
+    x: &Tensor,
+    layout: Layout,
+    dtype: DType,
+    op: impl FnOnce() -> Result<D>,
+) -> Result<Tensor> {
+    let y = x.view_as(layout, dtype, creation());
     if y.dtype().differentiable() && needs(&[x]) != 0 {
         Pending::new(op()?, 1, &[x], None)?.attach(std::slice::from_ref(&y), 0)?;
     }

@@ -39,6 +39,16 @@ pub fn contiguous_strides(shape: &[usize]) -> Strides {
 }
 
 impl Layout {
+    /// A layout of complex numbers as one of real numbers, with a last dimension for the two parts.
+    pub fn pairs(&self) -> Layout {
+        let mut l = self.clone();
+        l.strides.iter_mut().for_each(|s| *s *= 2);
+        l.offset *= 2;
+        l.shape.push(2);
+        l.strides.push(1);
+        l
+    }
+
     pub fn contiguous(shape: &[usize]) -> Self {
         Layout {
             shape: Dims::from_slice(shape),

@@ -79,6 +79,8 @@ pub enum Value {
     Bool(bool),
     Int(i64),
     Float(f64),
+    /// A number with an imaginary part, which few functions take.
+    Complex(f64, f64),
     Ints(SmallVec<[i64; 5]>),
     Floats(Vec<f64>),
     Bools(Vec<bool>),
@@ -97,6 +99,7 @@ impl std::fmt::Debug for Value {
             Value::Bool(b) => f.write_str(if *b { "True" } else { "False" }),
             Value::Int(i) => write!(f, "{i}"),
             Value::Float(x) => write!(f, "{x:?}"),
+            Value::Complex(re, im) => write!(f, "({re}{im:+}j)"),
             Value::Ints(v) => write!(f, "{:?}", &v[..]),
             Value::Floats(v) => write!(f, "{v:?}"),
             Value::Bools(v) => write!(f, "{v:?}"),
@@ -362,6 +365,13 @@ impl Args<'_> {
             Value::Int(v) => Some(Scalar::Int(v)),
             Value::Float(v) => Some(Scalar::Float(v)),
             _ => None,
+        }
+    }
+    /// A number of any kind, as a 0-d tensor.
+    pub fn number(&self, i: usize) -> Result<Tensor> {
+        match self.values[i] {
+            Value::Complex(re, im) => Tensor::complex_number(re, im),
+            _ => Tensor::number(self.scalar(i)?),
         }
     }
     pub fn int(&self, i: usize) -> Result<i64> {

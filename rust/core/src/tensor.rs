@@ -180,6 +180,12 @@ impl Tensor {
         Ok(Tensor::build(storage, layout, dtype, true, None, None))
     }
 
+    /// A complex Python number as a 0-d operand.
+    pub fn complex_number(re: f64, im: f64) -> Result<Tensor> {
+        let out = Tensor::from_slice(&[[re, im]], &[], DType::C128)?;
+        Ok(out.with_wrapped(true))
+    }
+
     /// The same memory under another layout, with no history and not registered as a view.
     pub fn alias(&self, layout: Layout) -> Tensor {
         let i = &*self.0;
@@ -445,13 +451,34 @@ impl Tensor {
                 DType::F32 => Scalar::Float(*p.cast::<f32>() as f64),
                 DType::F64 => Scalar::Float(*p.cast::<f64>()),
                 DType::C64 | DType::C128 => {
-                    crate::bail!(
-                        NotImplemented,
-                        "item: complex tensors are not supported yet"
-                    )
+                    let (re, im) = self.complex_item()?;
+                    ensure!(
+                        im == 0.0,
+                        Runtime,
+                        "value cannot be converted to type double without overflow: {re}{im:+}j \
+                         has an imaginary part"
+                    );
+                    Scalar::Float(re)
                 }
             }
         })
+    }
+
+    /// The parts of the number in a one-element tensor of any type.
+    pub fn complex_item(&self) -> Result<(f64, f64)> {
+        let host = self.to_host()?;
+        let p = host.bytes_ptr();
+        match self.dtype() {
+            _ if self.numel() != 1 => Ok((self.item()?.f64(), 0.0)),
+            // SAFETY: the tensor holds one element of its dtype at `p`.
+            DType::C64 => Ok(unsafe {
+                let p = p.cast::<f32>();
+                (*p as f64, *p.add(1) as f64)
+            }),
+            // SAFETY: as above.
+            DType::C128 => Ok(unsafe { (*p.cast::<f64>(), *p.cast::<f64>().add(1)) }),
+            _ => Ok((self.item()?.f64(), 0.0)),
+        }
     }
 
     /// The same elements in host memory, without history; itself when they already are there.

@@ -1,6 +1,6 @@
 //! Python objects to arguments and results to Python objects.
 
-use crate::dtype::{PyDType, PyDevice, PyLayout, PyMemoryFormat};
+use crate::dtype::{layout_object, PyDType, PyDevice, PyLayout, PyMemoryFormat};
 use crate::error::IntoPy;
 use crate::generator::PyGenerator;
 use crate::tensor::{wrap, PyTensor};
@@ -8,7 +8,9 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{
+    PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyList, PyString, PyTuple, PyType,
+};
 use pytensorlib_core::dtype::{DType, Scalar};
 use pytensorlib_core::schema::{Schema, Type, Value};
 use pytensorlib_core::tensor::Tensor;
@@ -138,6 +140,9 @@ pub fn operand(obj: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
     if let Some(t) = tensor(obj) {
         return Ok(Some(t));
     }
+    if let Some((re, im)) = complex(obj) {
+        return Tensor::complex_number(re, im).py().map(Some);
+    }
     if let Some(s) = scalar(obj)? {
         return Ok(Some(Tensor::number(s).py()?));
     }
@@ -145,6 +150,20 @@ pub fn operand(obj: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
         return Ok(Some(crate::numpy::from_numpy_tensor(obj)?));
     }
     Ok(None)
+}
+
+/// The parts of a complex number of Python's or NumPy's.
+pub fn complex(obj: &Bound<'_, PyAny>) -> Option<(f64, f64)> {
+    if let Ok(z) = obj.cast::<PyComplex>() {
+        return Some((z.real(), z.imag()));
+    }
+    // NumPy's complex128 is one of Python's; complex64 is not.
+    if !is_numpy_scalar(obj) {
+        return None;
+    }
+    let item = obj.call_method0("item").ok()?;
+    let z = item.cast::<PyComplex>().ok()?;
+    Some((z.real(), z.imag()))
 }
 
 /// An `int` of exactly that class within 64 bits.
@@ -207,8 +226,11 @@ fn int(obj: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
         }
         return Ok(None);
     }
-    if is_numpy_scalar(obj) && obj.hasattr("__index__")? {
-        return Ok(obj.call_method0("__index__")?.extract().ok());
+    // NumPy's integers, its arrays without dimensions, and whatever else stands for an integer.
+    // SAFETY: asks for the type's slots only.
+    if unsafe { ffi::PyIndex_Check(obj.as_ptr()) } != 0 && !obj.is_instance_of::<PyBool>() {
+        let number = || obj.call_method0("__index__")?.extract();
+        return Ok(number().ok());
     }
     Ok(None)
 }
@@ -225,8 +247,8 @@ pub fn argument(ty: Type, obj: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
     Ok(match ty {
         Type::Tensor => tensor(obj).map(Value::Tensor),
         Type::Operand => operand(obj)?.map(Value::Tensor),
-        Type::Scalar => match scalar(obj)? {
-            Some(s) => Some(of_scalar(s)),
+        Type::Scalar => match complex_or_real(obj)? {
+            Some(v) => Some(v),
             None => match obj.cast::<PyTensor>() {
                 Ok(t) if t.get().get().ndim() == 0 => Some(of_scalar(t.get().get().item().py()?)),
                 _ => None,
@@ -251,13 +273,7 @@ pub fn argument(ty: Type, obj: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
             .ok()
             .map(|s| Value::Str(s.to_string().into())),
         Type::DType => dtype(obj).map(Value::DType),
-        Type::Device => match obj.cast::<PyDevice>() {
-            Ok(d) => Some(Value::Device(d.get().device)),
-            Err(_) => match obj.cast::<PyString>() {
-                Ok(s) => Some(Value::Device(PyDevice::parse(&s.to_string())?.device)),
-                Err(_) => None,
-            },
-        },
+        Type::Device => PyDevice::read(obj)?.map(Value::Device),
         Type::Layout => obj.cast::<PyLayout>().ok().map(|_| Value::Layout),
         Type::MemoryFormat => obj
             .cast::<PyMemoryFormat>()
@@ -354,6 +370,21 @@ pub fn argument(ty: Type, obj: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
     })
 }
 
+/// A number of Python's or NumPy's, or a complex tensor without dimensions.
+fn complex_or_real(obj: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+    if let Some((re, im)) = complex(obj) {
+        return Ok(Some(Value::Complex(re, im)));
+    }
+    match tensor(obj) {
+        Some(t) if t.ndim() == 0 && t.dtype().is_complex() => {
+            let (re, im) = t.complex_item().py()?;
+            Ok(Some(Value::Complex(re, im)))
+        }
+        Some(_) => Ok(None),
+        None => Ok(scalar(obj)?.map(of_scalar)),
+    }
+}
+
 fn of_scalar(s: Scalar) -> Value {
     match s {
         Scalar::Bool(b) => Value::Bool(b),
@@ -374,6 +405,8 @@ pub fn dtype(obj: &Bound<'_, PyAny>) -> Option<DType> {
         Some(DType::I64)
     } else if obj.is(py.get_type::<PyBool>()) {
         Some(DType::Bool)
+    } else if obj.is(py.get_type::<PyComplex>()) {
+        Some(DType::C128)
     } else {
         None
     }
@@ -407,13 +440,14 @@ pub fn result(py: Python<'_>, schema: &Schema, value: Value) -> PyResult<Py<PyAn
         Value::Bool(b) => PyBool::new(py, b).to_owned().into_any().unbind(),
         Value::Int(i) => i.into_pyobject(py)?.into_any().unbind(),
         Value::Float(f) => f.into_pyobject(py)?.into_any().unbind(),
+        Value::Complex(re, im) => PyComplex::from_doubles(py, re, im).into_any().unbind(),
         Value::Ints(v) => PyTuple::new(py, v.iter())?.into_any().unbind(),
         Value::Floats(v) => PyTuple::new(py, v.iter())?.into_any().unbind(),
         Value::Bools(v) => PyTuple::new(py, v.iter())?.into_any().unbind(),
         Value::Str(s) => PyString::new(py, &s).into_any().unbind(),
         Value::DType(d) => crate::dtype::dtype_object(py, d).clone_ref(py).into_any(),
         Value::Device(d) => Py::new(py, PyDevice::of(d))?.into_any(),
-        Value::Layout => Py::new(py, PyLayout)?.into_any(),
+        Value::Layout => layout_object(py).clone_ref(py).into_any(),
         Value::MemoryFormat(f) => Py::new(py, PyMemoryFormat(f))?.into_any(),
         Value::Generator(g) => Py::new(py, PyGenerator(g))?.into_any(),
     })

@@ -361,6 +361,15 @@ fn value(x: &Tensor, obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     if let Ok(t) = obj.cast::<PyTensor>() {
         return Ok(t.get().get());
     }
+    if let Some((re, im)) = crate::convert::complex(obj) {
+        if x.dtype().is_complex() {
+            return Tensor::complex_number(re, im).py();
+        }
+        return Err(pyo3::exceptions::PyRuntimeError::new_err(format!(
+            "value cannot be converted to type {} without overflow: {re}{im:+}j",
+            x.dtype().c_name()
+        )));
+    }
     let is_number = obj.is_instance_of::<PyFloat>() || obj.is_instance_of::<PyInt>();
     if is_number {
         if let Some(s) = scalar(obj)? {

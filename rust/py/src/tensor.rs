@@ -3,7 +3,7 @@
 
 use crate::autograd::HookHandle;
 use crate::convert::{operand, size_tuple};
-use crate::dtype::{dtype_object, PyDType, PyDevice, PyLayout};
+use crate::dtype::{dtype_object, layout_object, PyDType, PyDevice, PyLayout};
 use crate::error::IntoPy;
 use crate::operands::{binary, lift, named, named_swapped, ONE};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -264,8 +264,8 @@ impl PyTensor {
         PyDevice::of(self.get().device())
     }
     #[getter]
-    fn layout(&self) -> PyLayout {
-        PyLayout
+    fn layout(&self, py: Python<'_>) -> Py<PyLayout> {
+        layout_object(py).clone_ref(py)
     }
     #[getter]
     fn is_cpu(&self) -> bool {
@@ -342,6 +342,11 @@ impl PyTensor {
     pub fn item(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         // SAFETY: the interpreter is held, so nobody swaps it meanwhile.
         let t = unsafe { &*self.inner.get() };
+        if t.dtype().is_complex() && t.numel() == 1 {
+            let (re, im) = self.get().complex_item().py()?;
+            let z = pyo3::types::PyComplex::from_doubles(py, re, im);
+            return Ok(z.into_any().unbind());
+        }
         if t.device() != pytensorlib_core::device::Device::Cpu {
             return number(py, self.get().item().py()?);
         }
@@ -361,6 +366,7 @@ impl PyTensor {
     fn __bool__(&self) -> PyResult<bool> {
         let t = self.get();
         match t.numel() {
+            1 if t.dtype().is_complex() => Ok(t.complex_item().py()? != (0.0, 0.0)),
             1 => Ok(t.item().py()?.truth()),
             0 => Err(PyRuntimeError::new_err(
                 "Boolean value of Tensor with no values is ambiguous",
@@ -389,11 +395,8 @@ impl PyTensor {
         Ok(t.item().py()?.i64())
     }
     fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyComplex>> {
-        Ok(pyo3::types::PyComplex::from_doubles(
-            py,
-            self.get().item().py()?.f64(),
-            0.0,
-        ))
+        let (re, im) = self.get().complex_item().py()?;
+        Ok(pyo3::types::PyComplex::from_doubles(py, re, im))
     }
     fn __hash__(slf: &Bound<'_, Self>) -> isize {
         slf.as_ptr() as isize >> 4
@@ -667,14 +670,41 @@ impl PyTensor {
         wrap(py, self.get().transposed_property("mH").py()?)
     }
     #[getter]
-    fn real(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
-        let dtype = slf.get().get().dtype();
-        if dtype.is_complex() {
-            return Err(pyo3::exceptions::PyNotImplementedError::new_err(format!(
-                "real: complex tensors are not supported yet, got {dtype}"
+    fn real(slf: Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let t = slf.get().get();
+        match t.dtype().is_complex() {
+            true => wrap(slf.py(), t.real_part(0).py()?),
+            false => Ok(slf.into_any().unbind()),
+        }
+    }
+    #[setter(real)]
+    fn put_real(slf: &Bound<'_, Self>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        slf.getattr("real")?.call_method1("copy_", (value,))?;
+        Ok(())
+    }
+    #[getter]
+    fn imag(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let t = self.get();
+        if !t.dtype().is_complex() {
+            return Err(PyRuntimeError::new_err(format!(
+                "imag is not implemented for tensors with non-complex dtypes, got {}",
+                t.dtype()
             )));
         }
-        Ok(slf)
+        wrap(py, t.real_part(1).py()?)
+    }
+    #[setter(imag)]
+    fn put_imag(slf: &Bound<'_, Self>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        slf.getattr("imag")?.call_method1("copy_", (value,))?;
+        Ok(())
+    }
+    /// Always false: conjugates are computed at once.
+    fn is_conj(&self) -> bool {
+        false
+    }
+    /// Always false: negatives are computed at once.
+    fn is_neg(&self) -> bool {
+        false
     }
     #[getter]
     fn _base(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {

@@ -129,6 +129,7 @@ pub fn rebase(t: &Tensor, node: Shared<Node>, nr: usize) -> Result<()> {
     let func = CopySlices {
         base: base.layout().clone(),
         view: t.layout().clone(),
+        complex: t.dtype().is_complex(),
         inner: node,
     };
     let node = Node::new(edges, SmallVec::from_elem(TensorMeta::of(base), 1), func);
@@ -144,6 +145,8 @@ pub fn rebase(t: &Tensor, node: Shared<Node>, nr: usize) -> Result<()> {
 struct CopySlices {
     base: Layout,
     view: Layout,
+    /// Whether the view's elements are complex, which the base's need not be.
+    complex: bool,
     inner: Shared<Node>,
 }
 
@@ -158,17 +161,34 @@ impl Backward for CopySlices {
         };
         // A copy with the base's strides, so that the view's layout applies to it.
         let whole = g.copy_with_layout(&self.base)?;
-        let mut region = self.view.clone();
-        region.offset -= self.base.offset.min(region.offset);
-        let region = whole.as_strided_view(region)?;
-        let slice = region.copy_dense()?;
+        // Where one's elements are complex and the other's real, the region is one of real numbers.
+        let parts = whole.dtype().is_complex() && !self.complex;
+        let pairs = self.complex && !whole.dtype().is_complex();
+        let mut region = match pairs {
+            true => self.view.pairs(),
+            false => self.view.clone(),
+        };
+        let start = self.base.offset << parts as usize;
+        region.offset -= start.min(region.offset);
+        let region = match parts {
+            true => whole.as_real()?.as_strided_view(region)?,
+            false => whole.as_strided_view(region)?,
+        };
+        let mut slice = region.copy_dense()?;
+        if pairs {
+            slice = slice.as_complex()?;
+        }
         let mut inner: Grads = self
             .inner
             .func
             .backward(&self.inner, SmallVec::from_elem(Some(slice), 1))?;
         let kept = match inner.get_mut(0).and_then(Option::take) {
             Some(kept) => kept.sum_to(&self.view.shape)?,
-            None => Tensor::zeros(&[], g.dtype(), g.device())?,
+            None => Tensor::zeros(&[], region.dtype(), g.device())?,
+        };
+        let kept = match pairs && kept.dtype().is_complex() {
+            true => kept.as_real()?,
+            false => kept,
         };
         region.copy_from(&kept)?;
         let mut out: Grads = SmallVec::new();

@@ -338,10 +338,38 @@ fn fill_dtype(value: Scalar) -> DType {
 
 fn full(a: &Args) -> Result<Value> {
     let o = Options::read(a, 2)?;
-    let (shape, value) = (shape::sizes(a.ints(0)?)?, a.scalar(1)?);
-    let dtype = o.dtype_or(a, || fill_dtype(value))?;
-    check_range(value, dtype)?;
-    o.give(a, Tensor::full(&shape, value, dtype, o.device_or(a))?)
+    let shape = shape::sizes(a.ints(0)?)?;
+    let dtype = o.dtype_or(a, || match a.opt_scalar(1) {
+        Some(value) => fill_dtype(value),
+        None if default_dtype() == DType::F64 => DType::C128,
+        None => DType::C64,
+    })?;
+    let y = Tensor::empty(&shape, dtype, o.device_or(a))?;
+    write_number(a, 1, &y)?;
+    o.give(a, y)
+}
+
+/// Writes the number in argument `i` everywhere.
+fn write_number(a: &Args, i: usize, y: &Tensor) -> Result<()> {
+    if let Some(value) = a.opt_scalar(i) {
+        check_range(value, y.dtype())?;
+        return y.write_scalar(value);
+    }
+    let number = a.number(i)?;
+    fits(&number, y)?;
+    y.write_from(&number.to_device(y.device())?)
+}
+
+/// Refuses a number with an imaginary part where the type has none.
+fn fits(number: &Tensor, y: &Tensor) -> Result<()> {
+    let (re, im) = number.complex_item()?;
+    ensure!(
+        y.dtype().is_complex() || im == 0.0,
+        Runtime,
+        "value cannot be converted to type {} without overflow: {re}{im:+}j",
+        y.dtype().c_name()
+    );
+    Ok(())
 }
 
 /// A tensor like the first argument.
@@ -414,6 +442,13 @@ fn fill_value(t: &Tensor) -> Result<()> {
 /// Writes `value` into `x`; the gradient of the value is the sum of the result's.
 fn fill_into(x: &Tensor, value: &Tensor) -> Result<()> {
     fill_value(value)?;
+    if value.dtype().is_complex() {
+        fits(&value.detach(), x)?;
+        return match x.dtype().is_complex() {
+            true => x.copy_from(value),
+            false => x.fill_(value.item()?, "FillBackward0"),
+        };
+    }
     if value.is_wrapped() || !value.requires_grad() {
         if value.is_wrapped() {
             check_range(value.item()?, x.dtype())?;
@@ -479,8 +514,9 @@ crate::entries! {
     |a| {
         let o = Options::read(a, 1)?;
         let dtype = o.dtype_or(a, default_dtype)?;
-        check_range(a.scalar(0)?, dtype)?;
-        o.give(a, Tensor::full(&[], a.scalar(0)?, dtype, o.device_or(a))?)
+        let y = Tensor::empty(&[], dtype, o.device_or(a))?;
+        write_number(a, 0, &y)?;
+        o.give(a, y)
     };
     /// Uninitialised, shaped as `self`.
     "empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False, MemoryFormat? memory_format=None) -> Tensor", FN,
@@ -493,10 +529,7 @@ crate::entries! {
     |a| like(a, 1, |y| y.write_scalar(one(y.dtype())));
     /// One value everywhere, shaped as `self`.
     "full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False, MemoryFormat? memory_format=None) -> Tensor", FN | OUT,
-    |a| like(a, 2, |y| {
-        check_range(a.scalar(1)?, y.dtype())?;
-        y.write_scalar(a.scalar(1)?)
-    });
+    |a| like(a, 2, |y| write_number(a, 1, y));
     /// Uninitialised, with the type and device of `self`.
     "new_empty(Tensor self, int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", METHOD,
     |a| new(a, 2, Tensor::empty);
@@ -516,10 +549,10 @@ crate::entries! {
     /// One value everywhere, with the type and device of `self`.
     "new_full(Tensor self, int[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", METHOD,
     |a| {
-        let value = a.scalar(2)?;
         new(a, 3, |s, t, d| {
-            check_range(value, t)?;
-            Tensor::full(s, value, t, d)
+            let y = Tensor::empty(s, t, d)?;
+            write_number(a, 2, &y)?;
+            Ok(y)
         })
     };
     /// One value everywhere, shaped and typed as `self`.

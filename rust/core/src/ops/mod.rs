@@ -102,6 +102,7 @@ pub fn table() -> &'static [Op] {
             unique::ENTRIES,
             view::entries::ENTRIES,
             view::copies::ENTRIES,
+            view::complex::ENTRIES,
             window::ENTRIES,
             bits::ENTRIES,
         ];

@@ -1,5 +1,6 @@
 //! Views: other layouts over the same memory.
 
+pub mod complex;
 pub mod copies;
 pub mod entries;
 pub mod parts;
@@ -437,11 +438,21 @@ impl Tensor {
 
     /// The node that makes this view from its base, after the base's history changed.
     pub fn view_node(&self, base: &Tensor, edge: Edge) -> Result<Shared<Node>> {
-        let op = AsStrided {
-            base: base.layout().clone(),
-            view: self.layout().clone(),
+        let (whole, meta) = (base.layout().clone(), TensorMeta::of(self));
+        let complex = [base.dtype().is_complex(), self.dtype().is_complex()];
+        if complex[0] == complex[1] {
+            let view = self.layout().clone();
+            return Ok(dispatch::node(AsStrided { base: whole, view }, edge, meta));
+        }
+        let op = complex::Reinterpret {
+            base: whole,
+            region: match complex[0] {
+                true => self.layout().clone(),
+                false => self.layout().pairs(),
+            },
+            complex_base: complex[0],
         };
-        Ok(dispatch::node(op, edge, TensorMeta::of(self)))
+        Ok(dispatch::node(op, edge, meta))
     }
 
     /// What takes this tensor's place when its layout changes in place (`t_`): the same memory

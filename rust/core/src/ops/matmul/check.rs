@@ -17,7 +17,7 @@ pub(super) fn unsupported(what: &str, dtype: DType) -> Result<()> {
 }
 
 pub(super) fn numeric(what: &str, dtype: DType) -> Result<()> {
-    if dtype == DType::Bool || dtype.is_complex() {
+    if dtype == DType::Bool {
         unsupported(what, dtype)?;
     }
     Ok(())

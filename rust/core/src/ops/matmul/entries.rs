@@ -115,7 +115,7 @@ crate::entries! {
     "vdot(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT | DIRECT,
     |a| {
         check_dot(a.tensor(0)?, a.tensor(1)?)?;
-        a.call(MatMul::new("VdotBackward0"), &[a.tensor(0)?, a.tensor(1)?])
+        a.call(MatMul::new("VdotBackward0"), &[&a.tensor(0)?.conj()?, a.tensor(1)?])
     };
     /// Sums of products over the last dimension of both.
     "inner(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT,

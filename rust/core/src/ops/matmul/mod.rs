@@ -21,6 +21,7 @@ use crate::gpu::kernels::reduce::{reduce, Combine, Map};
 use crate::gpu::kernels::View;
 use crate::gpu::Gpu;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::copy::component;
 use crate::shape::{self, Dims, Strides};
 use crate::tensor::Tensor;
 use crate::{ensure, transfer};
@@ -149,6 +150,47 @@ pub(crate) fn swapped(t: &Tensor) -> Result<Tensor> {
     t.permute(&order)
 }
 
+impl MatMul {
+    /// Complex numbers are multiplied part by part.
+    fn complex(&self, x: &[&Tensor], y: &Tensor) -> Result<()> {
+        let (a, b) = self.operands(x);
+        let part = |t: &Tensor, which| component(&t.detach(), which);
+        let dtype = part(y, 0).dtype();
+        let negative = match self.alpha {
+            Scalar::Float(v) => Scalar::Float(-v),
+            other => Scalar::Int(-other.i64()),
+        };
+        for (which, pairs) in [(0, [(0, 0), (1, 1)]), (1, [(0, 1), (1, 0)])] {
+            let sum = Tensor::empty(y.shape(), dtype, Device::Cpu)?;
+            for (i, (p, q)) in pairs.into_iter().enumerate() {
+                let (p, q) = (part(a, p), part(b, q));
+                let alpha = match which == 0 && i == 1 {
+                    true => negative,
+                    false => self.alpha,
+                };
+                let (plus, beta) = match i {
+                    0 => (self.plus, self.beta),
+                    _ => (true, ONE),
+                };
+                let op = MatMul {
+                    alpha,
+                    plus,
+                    beta,
+                    ..self.clone()
+                };
+                let out = std::slice::from_ref(&sum);
+                match (plus, i) {
+                    (false, _) => op.cpu(&[&p, &q], out)?,
+                    (true, 0) => op.cpu(&[&part(x[0], which), &p, &q], out)?,
+                    (true, _) => op.cpu(&[&sum, &p, &q], out)?,
+                }
+            }
+            component(y, which).write_from(&sum)?;
+        }
+        Ok(())
+    }
+}
+
 impl Derivative for MatMul {
     fn name(&self) -> &'static str {
         self.name
@@ -174,12 +216,12 @@ impl Derivative for MatMul {
             return Ok(out);
         }
         let a = if cx.needs(ib) {
-            Some(cx.input(ia)?)
+            Some(cx.input(ia)?.conj()?)
         } else {
             None
         };
         let b = if cx.needs(ia) {
-            Some(cx.input(ib)?)
+            Some(cx.input(ib)?.conj()?)
         } else {
             None
         };
@@ -342,6 +384,7 @@ impl Op for MatMul {
             DType::I16 => run!(i16, i16, i64),
             DType::I32 => run!(i32, i32, i64),
             DType::I64 => run!(i64, i64, i64),
+            DType::C64 | DType::C128 => self.complex(x, y)?,
             t => check::unsupported("addmm_impl_cpu_", t)?,
         }
         Ok(())

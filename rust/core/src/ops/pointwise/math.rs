@@ -122,16 +122,15 @@ fn sign(a: &Args) -> Result<Value> {
     a.apply(Sign, [x])
 }
 
-fn conj(a: &Args) -> Result<Value> {
-    let x = a.tensor(0)?;
-    match x.dtype().is_complex() {
-        true => Ok(apply(Conj, [x])?.into()),
-        false => Ok(x.clone().into()),
+fn angle(a: &Args) -> Result<Value> {
+    match a.tensor(0)? {
+        z if z.dtype().is_complex() => Ok(crate::ops::view::complex::angle(z)?.into()),
+        x => Ok(apply(Angle, [x])?.into()),
     }
 }
 
 /// The real or imaginary parts, which share memory with a complex tensor.
-fn part(a: &Args, which: usize) -> Result<Value> {
+fn part(a: &Args, which: i64) -> Result<Value> {
     let x = a.tensor(0)?;
     if !x.dtype().is_complex() {
         ensure!(
@@ -142,13 +141,7 @@ fn part(a: &Args, which: usize) -> Result<Value> {
         );
         return Ok(x.clone().into());
     }
-    ensure!(
-        !x.requires_grad(),
-        NotImplemented,
-        "{}: the derivative for complex numbers is not implemented",
-        a.schema.name
-    );
-    Ok(crate::ops::copy::component(x, which).into())
+    Ok(x.real_part(which)?.into())
 }
 
 fn frexp(a: &Args) -> Result<Value> {
@@ -339,15 +332,14 @@ crate::entries! {
     "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", PW,
     nan_to_num;
     /// The argument of the number: 0, or pi below zero.
-    "angle(Tensor self) -> Tensor", FN | METHOD | OUT | DIRECT,
-    |a| a.apply(Angle, [a.tensor(0)?]);
+    "angle(Tensor self) -> Tensor", FN | METHOD | OUT, angle;
     /// x itself.
     "positive(Tensor self) -> Tensor", FN | METHOD,
     positive;
     /// x itself where the type is real.
     "real(Tensor self) -> Tensor", FN, |a| part(a, 0);
     /// x itself where the type is real.
-    "conj(Tensor self) -> Tensor", FN | METHOD, conj;
+    "conj(Tensor self) -> Tensor", FN | METHOD, |a| Ok(a.tensor(0)?.conj()?.into());
     /// x itself where the type is real.
     "resolve_conj(Tensor self) -> Tensor", FN | METHOD,
     |a| Ok(a.tensor(0)?.clone().into());
@@ -355,7 +347,8 @@ crate::entries! {
     "resolve_neg(Tensor self) -> Tensor", FN | METHOD,
     |a| Ok(a.tensor(0)?.clone().into());
     /// A copy of x where the type is real.
-    "conj_physical(Tensor self) -> Tensor", FN | METHOD | INPLACE | OUT, conj;
+    "conj_physical(Tensor self) -> Tensor", FN | METHOD | INPLACE | OUT,
+    |a| Ok(a.tensor(0)?.conj()?.into());
     /// The imaginary part; real types raise.
     "imag(Tensor self) -> Tensor", FN, |a| part(a, 1);
     /// The modified Bessel function of order 0.

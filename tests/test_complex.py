@@ -1,0 +1,165 @@
+"""Complex numbers: their parts as views, arithmetic with Python's, products, gradients."""
+
+import numpy as np
+import pytest
+
+import pytensorlib as torch
+
+A = np.array([[1 + 2j, 3 - 1j], [0.5j, 2]], dtype=np.complex128)
+B = np.array([[1j, 2.0], [3, 1 - 1j]], dtype=np.complex128)
+
+
+def t(array, grad=False):
+    return torch.from_numpy(array.copy()).requires_grad_(grad)
+
+
+def close(got, want):
+    np.testing.assert_allclose(got.detach().numpy(), want, rtol=1e-12, atol=1e-12)
+
+
+def test_every_pointwise_function_writes_real_results_to_complex_out():
+    x = torch.tensor([0.25, 0.5])
+    count = 0
+    for name in dir(torch):
+        function = getattr(torch, name)
+        if type(function).__name__ != "builtin" or name.endswith("_"):
+            continue
+        for args in ((x,), (x, x)):
+            try:
+                torch.manual_seed(0)
+                want = function(*args)
+                assert isinstance(want, torch.Tensor)
+                assert want.shape == x.shape
+                assert not want.is_complex()
+            except (AssertionError, TypeError, RuntimeError, ValueError, IndexError):
+                continue
+            out = torch.full((2,), 7.0, dtype=torch.complex64)
+            try:
+                torch.manual_seed(0)
+                function(*args, out=out)
+            except (TypeError, RuntimeError) as e:
+                assert "panic" not in str(e)  # noqa: PT017
+                continue
+            assert torch.allclose(out.real, want.to(out.real.dtype), 0, 0, equal_nan=True), name
+            assert not out.imag.any(), name
+            count += 1
+    assert count > 100
+
+
+def test_numbers_with_imaginary_parts_are_operands():
+    x = torch.ones(2)
+    assert (1j * x).tolist() == [1j, 1j]
+    assert (x * 2j).dtype == torch.complex64
+    assert (x + (1 + 2j)).tolist() == [2 + 2j] * 2
+    assert (torch.ones(2, dtype=torch.float64) / 2j).dtype == torch.complex128
+    assert (torch.tensor([1j, 2]) == 1j).tolist() == [True, False]
+    assert torch.tensor(1 + 2j).item() == 1 + 2j
+    assert complex(torch.tensor(1j)) == 1j
+    assert torch.tensor(1j)
+    assert float(torch.tensor(3 + 0j)) == 3
+    with pytest.raises(RuntimeError, match="without overflow"):
+        float(torch.tensor(1j))
+
+
+def test_full_and_assignment_take_complex_numbers():
+    assert torch.full((2,), 1j).dtype == torch.complex64
+    z = torch.zeros(3, dtype=torch.complex64)
+    z[0], z[1:2] = 2j, 1 - 1j
+    assert z.tolist() == [2j, 1 - 1j, 0]
+    assert torch.full_like(z, 3j).tolist() == z.new_full((3,), 3j).tolist() == [3j] * 3
+    assert z.fill_(1 + 1j).tolist() == [1 + 1j] * 3
+    with pytest.raises(RuntimeError, match="without overflow"):
+        torch.full((2,), 1j, dtype=torch.float32)
+    with pytest.raises(RuntimeError, match="without overflow"):
+        torch.zeros(2)[0] = 1j
+
+
+def test_parts_are_views_through_which_gradients_pass():
+    z = t(A)
+    z.real.mul_(2)
+    z.imag = torch.zeros(2, 2, dtype=torch.float64)
+    close(z, 2 * A.real)
+    pairs = torch.view_as_real(t(A))
+    close(pairs, np.stack([A.real, A.imag], -1))
+    close(torch.view_as_complex(pairs), A)
+
+    z = t(A, grad=True)
+    (z.real**2 * z.imag).sum().backward()
+    close(z.grad, 2 * A.real * A.imag + 1j * A.real**2)
+
+
+def test_in_place_change_of_a_part_reaches_the_gradient_of_the_whole():
+    z = torch.tensor([1 + 2j, 3 - 1j], requires_grad=True)
+    w = z * 1
+    w.real.mul_(3)
+    w.imag.add_(w.real)
+    # |w|^2 = (3 a)^2 + (b + 3 a)^2
+    (w * w.conj()).real.sum().backward()
+    assert z.grad.tolist() == [18 + 30 + 10j, 54 + 48 + 16j]
+
+    r = torch.tensor([[1.0, 2], [3, 4]], requires_grad=True)
+    w = r * 1
+    torch.view_as_complex(w).mul_(1j)
+    assert w.tolist() == [[-2, 1], [-4, 3]]
+    (w * torch.tensor([[1.0, 2], [3, 5]])).sum().backward()
+    assert r.grad.tolist() == [[2, -1], [5, -3]]
+
+
+def test_modulus_angle_polar_and_complex_agree_with_numpy():
+    close(t(A).abs(), np.abs(A))
+    close(t(A).angle(), np.angle(A))
+    close(torch.polar(t(np.abs(A)), t(np.angle(A))), A)
+    close(torch.complex(t(A.real), t(A.imag)), A)
+    with pytest.raises(RuntimeError, match="Float"):
+        torch.complex(torch.ones(1), torch.ones(1, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_products_agree_with_numpy(dtype):
+    a, b = t(A).to(dtype), t(B).to(dtype)
+    tolerance = {"rtol": 1e-5 if dtype == torch.complex64 else 1e-12}
+    cases = {
+        "matmul": (a @ b, A @ B),
+        "transposed": (a.T @ b, A.T @ B),
+        "mv": (a @ b[0], A @ B[0]),
+        "bmm": (torch.bmm(a[None], b[None])[0], A @ B),
+        "dot": (torch.dot(a[0], b[0]), A[0] @ B[0]),
+        "vdot": (torch.vdot(a[0], b[0]), np.vdot(A[0], B[0])),
+        "addmm": (torch.addmm(b[0], a, b, beta=2, alpha=3), 2 * B[0] + 3 * A @ B),
+        "einsum": (torch.einsum("ij,kj->ik", a, b), A @ B.T),
+    }
+    for name, (got, want) in cases.items():
+        np.testing.assert_allclose(got.numpy(), want, err_msg=name, **tolerance)
+
+
+def real_gradient(f, arrays, i):
+    """dL/dRe + i dL/dIm by central differences, PyTorch's convention."""
+    out = np.zeros_like(arrays[i])
+    for at in np.ndindex(arrays[i].shape):
+        for step in (1e-6, 1e-6j):
+            ends = []
+            for sign in (1, -1):
+                moved = [a.copy() for a in arrays]
+                moved[i][at] += sign * step
+                ends.append(f(*map(t, moved)).item())
+            out[at] += step / 1e-6 * (ends[0] - ends[1]) / 2e-6
+    return out
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda a, b: (a @ b).abs().sum(),
+        lambda a, b: torch.addmm(a, a, b).real.pow(2).sum(),
+        lambda a, b: (a / b).imag.sum(),
+        lambda a, b: (a * b.conj()).exp().abs().sum(),
+        lambda a, b: torch.vdot(a[0], b[1]).abs(),
+        lambda a, b: (a.angle() * b.real).sum(),
+        lambda a, b: torch.view_as_real(a * b).pow(3).sum(),
+    ],
+)
+def test_gradients_are_those_of_the_real_and_imaginary_parts(f):
+    a, b = t(A, grad=True), t(B, grad=True)
+    f(a, b).backward()
+    for i, x in enumerate((a, b)):
+        np.testing.assert_allclose(x.grad.numpy(), real_gradient(f, [A, B], i), atol=1e-6)
