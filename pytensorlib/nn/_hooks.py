@@ -6,12 +6,12 @@ import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytensorlib as pt
 
 from .. import Tensor
-from .._module_base import ModuleBase, quick_attributes
+from .._module_base import make_module_base, quick_attributes
 from ..autograd import Function
 
 _global_forward_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
@@ -193,8 +193,14 @@ def _first_tensor(result: Any) -> Any:
     return result
 
 
-class Hookable(ModuleBase):
+@make_module_base
+class Hookable:
     """The part of ``Module`` that calls ``forward`` and whatever was hooked around it."""
+
+    if TYPE_CHECKING:
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+        def __getattr__(self, name: str) -> Any: ...
 
     # One flag says that some hook exists: on the class for global hooks, on the instance for
     # its own. A call that finds no hook left takes the flag down again.

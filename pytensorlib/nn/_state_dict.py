@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -275,25 +276,7 @@ class Stateful:
         if metadata is not None:
             entries._metadata = metadata  # type: ignore[attr-defined]
 
-        def load(module: Any, local: Any, prefix: str = "") -> None:
-            found = {} if metadata is None else metadata.get(prefix[:-1], {})
-            if assign:
-                found["assign_to_params_buffers"] = assign
-            module._load_from_state_dict(local, prefix, found, True, missing, unexpected, errors)
-            for name, child in module._modules.items():
-                if child is not None:
-                    inner = prefix + name + "."
-                    load(child, {k: v for k, v in local.items() if k.startswith(inner)}, inner)
-            keys = _IncompatibleKeys(missing, unexpected)
-            for hook in module._load_state_dict_post_hooks.values():
-                if hook(module, keys) is not None:
-                    raise AssertionError(
-                        "Hooks registered with ``register_load_state_dict_post_hook`` are not "
-                        "expected to return new values, if incompatible_keys need to be "
-                        "modified, it should be done inplace."
-                    )
-
-        load(self, entries)
+        _load(self, entries, "", metadata, assign, (missing, unexpected, errors))
         if strict:
             for label, keys in (("Unexpected", unexpected), ("Missing", missing)):
                 if keys:
@@ -307,15 +290,59 @@ class Stateful:
         return _IncompatibleKeys(missing, unexpected)
 
 
+def _load(
+    module: Any,
+    local: Any,
+    prefix: str,
+    metadata: Any,
+    assign: bool,
+    notes: tuple[list[str], list[str], list[str]],
+) -> None:
+    """Load a module and those below it; `notes` are names missing and unexpected, and errors."""
+    found = {} if metadata is None else metadata.get(prefix[:-1], {})
+    if assign:
+        found["assign_to_params_buffers"] = assign
+    module._load_from_state_dict(local, prefix, found, True, *notes)
+    for name, child in module._modules.items():
+        if child is not None:
+            inner = prefix + name + "."
+            below = {k: v for k, v in local.items() if k.startswith(inner)}
+            _load(child, below, inner, metadata, assign, notes)
+    keys = _IncompatibleKeys(notes[0], notes[1])
+    for hook in module._load_state_dict_post_hooks.values():
+        if hook(module, keys) is not None:
+            raise AssertionError(
+                "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to "
+                "return new values, if incompatible_keys need to be modified, it should be done "
+                "inplace."
+            )
+
+
 class _LoadHook:
     """A load hook that may take the module first; a class so that it can be pickled."""
 
     def __init__(self, hook: Callable, module: Any) -> None:
-        self.hook, self.module = hook, module
-        self.with_module = module is not None
+        self.hook = hook
+        # The module owns the hook, which must not keep it.
+        self.module = None if module is None else weakref.ref(module)
+
+    @property
+    def with_module(self) -> bool:
+        return self.module is not None
 
     def __call__(self, *args: Any) -> Any:
-        return self.hook(self.module, *args) if self.with_module else self.hook(*args)
+        if self.module is None:
+            return self.hook(*args)
+        module = self.module()
+        if module is None:
+            raise RuntimeError("You are trying to call the hook of a dead Module!")
+        return self.hook(module, *args)
+
+    def __getstate__(self) -> Any:
+        return self.hook, self.module and self.module()
+
+    def __setstate__(self, state: Any) -> None:
+        self.__init__(*state)  # type: ignore[misc]
 
 
 def _add(hooks: OrderedDict, hook: Callable) -> RemovableHandle:

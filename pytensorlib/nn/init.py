@@ -255,7 +255,7 @@ def _old_name(fn: Callable) -> Callable:
         )
         return fn(*args, **kwargs)
 
-    deprecated.__name__ = new[:-1]
+    deprecated.__name__ = deprecated.__qualname__ = new[:-1]
     return deprecated
 
 

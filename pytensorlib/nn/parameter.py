@@ -220,6 +220,9 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[mis
             )
         return memo[id(self)]
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return type(self), (self.requires_grad, self.device, self.dtype, self.persistent)
+
 
 def is_lazy(param: Any) -> bool:
     """Whether ``param`` still waits for its shape."""

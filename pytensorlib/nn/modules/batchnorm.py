@@ -197,6 +197,8 @@ class _LazyNorm(LazyModuleMixin):
                 if tensor is not None:
                     tensor.materialize((own.num_features,))
             self.reset_parameters()
+        elif own.num_features == 0:  # its state was loaded
+            own.num_features = input.shape[self._channel_axis(input)]
 
 
 class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):

@@ -347,6 +347,8 @@ class _LazyConv(LazyModuleMixin):
     def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
         own: Any = self
         if not self.has_uninitialized_params():
+            if own.in_channels == 0:  # its state was loaded
+                own.in_channels = input.shape[-own._n - 1]
             return
         if input.dim() not in (own._n + 1, own._n + 2):
             raise RuntimeError(

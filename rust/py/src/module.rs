@@ -1,12 +1,13 @@
-//! The base of `nn.Module`: calling it and looking up its parameters, without a Python frame.
+//! What `nn.Module` does in C: calling it and looking up its parameters, without a Python frame. It
+//! is put into a class of Python's, so that modules are laid out like any other object.
 
 use crate::tensor::guard;
-use pyo3::exceptions::PyAttributeError;
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyType};
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 
 extern "C" {
     /// As `PyObject_GenericGetAttr`; with `suppress`, null without an error where there is none.
@@ -19,6 +20,12 @@ extern "C" {
     fn _PyType_Lookup(
         class: *mut ffi::PyTypeObject,
         name: *mut ffi::PyObject,
+    ) -> *mut ffi::PyObject;
+    /// A slot's method; `base` is the description of the slot.
+    fn PyDescr_NewWrapper(
+        class: *mut ffi::PyTypeObject,
+        base: *mut ffi::wrapperbase,
+        wrapped: *mut c_void,
     ) -> *mut ffi::PyObject;
 }
 
@@ -261,44 +268,40 @@ fn _quick_attributes(py: Python<'_>, class: &Bound<'_, PyType>) {
     }
 }
 
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    let py = m.py();
-    let methods = Box::leak(Box::new([
-        ffi::PyMethodDef {
-            ml_name: c"__getattr__".as_ptr(),
-            ml_meth: ffi::PyMethodDefPointer {
-                PyCFunction: get_registered,
-            },
-            ml_flags: ffi::METH_O,
-            ml_doc: std::ptr::null(),
+/// Gives a plain class of Python's the call and the attribute lookup above.
+#[pyfunction]
+fn _make_module_base<'py>(
+    py: Python<'py>,
+    class: Bound<'py, PyType>,
+) -> PyResult<Bound<'py, PyType>> {
+    let ty = class.as_type_ptr();
+    let definition = Box::leak(Box::new(ffi::PyMethodDef {
+        ml_name: c"__getattr__".as_ptr(),
+        ml_meth: ffi::PyMethodDefPointer {
+            PyCFunction: get_registered,
         },
-        // SAFETY: an entry of zeros ends the list.
-        unsafe { std::mem::zeroed() },
-    ]));
-    let slot = |slot: c_int, pfunc: *mut c_void| ffi::PyType_Slot { slot, pfunc };
-    let mut slots = [
-        slot(ffi::Py_tp_call, call as *mut c_void),
-        slot(ffi::Py_tp_methods, methods.as_mut_ptr().cast()),
-        slot(0, std::ptr::null_mut()),
-    ];
-    let mut spec = ffi::PyType_Spec {
-        name: c"pytensorlib._C._ModuleBase".as_ptr().cast::<c_char>(),
-        basicsize: std::mem::size_of::<ffi::PyObject>() as c_int,
-        itemsize: 0,
-        flags: (ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_BASETYPE) as _,
-        slots: slots.as_mut_ptr(),
+        ml_flags: ffi::METH_O,
+        ml_doc: std::ptr::null(),
+    }));
+    // `type` has a method for the slot of calls, which describes that slot.
+    let described = py.get_type::<PyType>().getattr("__dict__")?;
+    let described = described.get_item("__call__")?;
+    // SAFETY: a live class; the definition lives for ever; what describes a slot is a wrapper of
+    // the interpreter's, checked here.
+    let (getattr, calling) = unsafe {
+        if ffi::Py_TYPE(described.as_ptr()) != &raw mut ffi::PyWrapperDescr_Type {
+            return Err(PyTypeError::new_err("type.__call__ is no slot's method"));
+        }
+        let base = (*described.as_ptr().cast::<ffi::PyWrapperDescrObject>()).d_base;
+        (
+            Bound::from_owned_ptr_or_err(py, ffi::PyDescr_NewMethod(ty, definition))?,
+            Bound::from_owned_ptr_or_err(py, PyDescr_NewWrapper(ty, base, call as *mut c_void))?,
+        )
     };
-    // SAFETY: the spec is complete and its tables live for ever.
-    let class = unsafe {
-        let class = ffi::PyType_FromSpec(&mut spec);
-        Bound::from_owned_ptr_or_err(py, class)?
-    };
+    class.setattr("__getattr__", &getattr)?;
+    class.setattr("__call__", calling)?;
     let intern = |s| PyString::intern(py, s).unbind();
-    // Taken from the classes themselves, where they are found again by identity.
-    let of = |class: &Bound<'_, PyAny>, name: &str| -> PyResult<Py<PyAny>> {
-        Ok(class.getattr("__dict__")?.get_item(name)?.unbind())
-    };
-    let object = py.get_type::<PyAny>();
+    let object = py.get_type::<PyAny>().getattr("__dict__")?;
     let _ = NAMES.set(
         py,
         Names {
@@ -307,12 +310,16 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
             forward: intern("forward"),
             getattr: intern("__getattr__"),
             getattribute: intern("__getattribute__"),
-            base_getattr: of(&class, "__getattr__")?,
-            base_getattribute: of(object.as_any(), "__getattribute__")?,
+            base_getattr: getattr.unbind(),
+            base_getattribute: object.get_item("__getattribute__")?.unbind(),
             quick: get_attribute,
         },
     );
-    m.add("_ModuleBase", class)?;
+    Ok(class)
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_make_module_base, m)?)?;
     m.add_function(wrap_pyfunction!(_quick_attributes, m)?)?;
     Ok(())
 }
