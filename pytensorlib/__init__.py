@@ -163,11 +163,6 @@ def compiled_with_cxx11_abi() -> _builtins.bool:
     return False
 
 
-def result_type(tensor1: _Any, tensor2: _Any) -> dtype:
-    """Return the element type that arithmetic on the two operands gives."""
-    return _C._result_type(tensor1, tensor2)
-
-
 def set_float32_matmul_precision(precision: str) -> None:
     """Allow float32 matrix products of lower precision: "highest", "high" or "medium".
 

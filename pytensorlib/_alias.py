@@ -18,6 +18,17 @@ __all__ = ["install"]
 ALIAS, ROOT = "torch", __name__.partition(".")[0]
 
 
+class Package(ModuleType):
+    """A package of ours under either name."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # The import system binds a module that it finds by its second name on the package, where
+        # something else may have taken that name since (`autograd.gradcheck`, the function).
+        found_again = isinstance(value, ModuleType) and value.__name__ == f"{self.__name__}.{name}"
+        if not (found_again and name in self.__dict__):
+            super().__setattr__(name, value)
+
+
 class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds ``torch`` and ``torch.x`` as this package and its module ``x``."""
 
@@ -40,6 +51,8 @@ class TorchFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Return our module itself."""
         module = importlib.import_module(ROOT + spec.name[len(ALIAS) :])
         spec.loader_state = module.__spec__
+        if type(module) is ModuleType and hasattr(module, "__path__"):
+            module.__class__ = Package
         return module
 
     def exec_module(self, module: ModuleType) -> None:

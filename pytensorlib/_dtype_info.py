@@ -18,6 +18,15 @@ _FLOATS = {
 _INTS = {"uint8": 8, "int8": 8, "int16": 16, "int32": 32, "int64": 64}
 
 
+def _name(function: str, given: Any) -> str:
+    if not isinstance(given, _C.dtype):
+        kind = type(given).__name__
+        raise TypeError(
+            f"{function}(): argument 'type' (position 1) must be torch.dtype, not {kind}"
+        )
+    return given._name
+
+
 class finfo:  # noqa: N801  (PyTorch's name)
     """Limits of a floating-point type.
 
@@ -27,8 +36,7 @@ class finfo:  # noqa: N801  (PyTorch's name)
     """
 
     def __init__(self, type: Any = None) -> None:
-        given: Any = type or _C.get_default_dtype()
-        name = given._name
+        name = _name("finfo", _C.get_default_dtype() if type is None else type)
         name = {"complex64": "float32", "complex128": "float64"}.get(name, name)
         if name not in _FLOATS:
             raise TypeError(
@@ -61,7 +69,7 @@ class iinfo:  # noqa: N801  (PyTorch's name)
     """
 
     def __init__(self, type: Any) -> None:
-        name = type._name
+        name = _name("iinfo", type)
         if name not in _INTS:
             raise TypeError(
                 f"torch.iinfo() requires an integer input type. Use torch.finfo to handle "

@@ -27,7 +27,7 @@ for _name, _scalar in _SCALARS.items():
         f"{_scalar}Tensor",
         (),
         {
-            "__module__": "torch",
+            "__module__": __name__.partition(".")[0],
             "__doc__": f"Make a CPU tensor of {_name} from sizes or data.",
             "dtype": getattr(_C, _name),
         },

@@ -14,7 +14,7 @@ class Size(tuple[int, ...]):
     """
 
     __slots__ = ()
-    __module__ = "torch"
+    __module__ = "pytensorlib"
 
     def __new__(cls, sizes: Any = ()) -> Size:
         items = [s.__index__() if hasattr(s, "__index__") else s for s in sizes]

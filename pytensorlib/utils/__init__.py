@@ -1,5 +1,5 @@
 """Utilities for training programs."""
 
-from . import data, dlpack
+from . import data, dlpack, hooks
 
-__all__ = ["data", "dlpack"]
+__all__ = ["data", "dlpack", "hooks"]

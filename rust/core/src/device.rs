@@ -25,7 +25,7 @@ impl Device {
             ),
             _ => bail!(
                 Runtime,
-                "Expected one of cpu, wgpu device type at start of device string: {text}"
+                "device {text}: tensors live on 'cpu' or 'wgpu' here"
             ),
         }
     }

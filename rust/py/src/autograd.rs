@@ -69,12 +69,7 @@ impl Hook for PyPostHook {
 }
 
 /// What registering a hook returns; `remove()` takes the hook away again.
-#[pyclass(
-    name = "RemovableHandle",
-    module = "pytensorlib.utils.hooks",
-    frozen,
-    weakref
-)]
+#[pyclass(name = "RemovableHandle", module = "pytensorlib._C", frozen, weakref)]
 pub struct HookHandle {
     #[pyo3(get)]
     id: u64,

@@ -18,6 +18,11 @@ use std::sync::OnceLock;
 /// A public name: its overloads in the order in which they are tried.
 struct Function {
     name: String,
+    /// The name within its module: that of methods begins with their class.
+    qualified: String,
+    module: &'static str,
+    /// Whether Python asks the other operand where this one does not know what to do.
+    operator: bool,
     overloads: Vec<Overload>,
     inplace: bool,
     doc: String,
@@ -128,14 +133,25 @@ impl Function {
         keywords: Keywords,
     ) -> PyResult<Py<PyAny>> {
         let mut misfits = Vec::new();
+        let mut raised = None;
         for overload in &self.overloads {
             let mut values = Values::new();
             match overload.read(py, args, keywords, &mut values) {
                 Ok(out) => return self.run(py, overload, &mut values, out, args),
                 Err(Misfit::Raised(e)) if self.overloads.len() == 1 => return Err(e),
-                Err(Misfit::Raised(e)) => misfits.push(e.value(py).to_string()),
+                Err(Misfit::Raised(e)) => {
+                    misfits.push(e.value(py).to_string());
+                    raised.get_or_insert(e);
+                }
                 Err(Misfit::Not(text)) => misfits.push(text),
             }
+        }
+        if self.operator {
+            return Ok(py.NotImplemented());
+        }
+        // An argument of the right type whose value is at fault tells more than the types do.
+        if let Some(e) = raised.filter(|e| !e.is_instance_of::<PyTypeError>(py)) {
+            return Err(e);
         }
         Err(self.no_match(py, args, keywords, misfits))
     }
@@ -501,20 +517,26 @@ unsafe extern "C" fn get_name(obj: *mut ffi::PyObject, _: *mut c_void) -> *mut f
 }
 
 // SAFETY: the interpreter calls this attached, with a `Callable`.
+unsafe extern "C" fn get_qualname(obj: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
+    let py = Python::assume_attached();
+    PyString::new(py, &(*obj.cast::<Callable>()).function.qualified).into_ptr()
+}
+
+// SAFETY: the interpreter calls this attached, with a `Callable`.
 unsafe extern "C" fn get_doc(obj: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
     let py = Python::assume_attached();
     PyString::new(py, &(*obj.cast::<Callable>()).function.doc).into_ptr()
 }
 
-// SAFETY: the interpreter calls this attached.
-unsafe extern "C" fn get_module(_: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
+// SAFETY: the interpreter calls this attached, with a `Callable`.
+unsafe extern "C" fn get_module(obj: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
     let py = Python::assume_attached();
-    PyString::new(py, "pytensorlib").into_ptr()
+    PyString::new(py, (*obj.cast::<Callable>()).function.module).into_ptr()
 }
 
 // SAFETY: the interpreter calls this attached, with a `Callable`.
 unsafe extern "C" fn reduce(obj: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    get_name(obj, std::ptr::null_mut())
+    get_qualname(obj, std::ptr::null_mut())
 }
 
 // SAFETY: the interpreter calls this attached, once, with a `Callable` nobody else holds.
@@ -554,7 +576,7 @@ fn make_type(py: Python<'_>) -> PyResult<*mut ffi::PyTypeObject> {
     // SAFETY: as above.
     let getters = Box::leak(Box::new([
         getter(c"__name__", get_name),
-        getter(c"__qualname__", get_name),
+        getter(c"__qualname__", get_qualname),
         getter(c"__doc__", get_doc),
         getter(c"__module__", get_module),
         unsafe { std::mem::zeroed() },
@@ -635,7 +657,13 @@ fn collect(wanted: u32, suffix: &str) -> Names {
     names
 }
 
-fn functions(py: Python<'_>, names: Names, inplace: bool) -> Vec<&'static Function> {
+fn functions(
+    py: Python<'_>,
+    names: Names,
+    inplace: bool,
+    module: &'static str,
+    class: &str,
+) -> Vec<&'static Function> {
     names
         .into_iter()
         .map(|(name, ops)| {
@@ -673,6 +701,9 @@ fn functions(py: Python<'_>, names: Names, inplace: bool) -> Vec<&'static Functi
                 })
                 .collect();
             &*Box::leak(Box::new(Function {
+                qualified: format!("{class}{name}"),
+                operator: name.starts_with("__") && name.ends_with("__"),
+                module,
                 name,
                 overloads,
                 inplace,
@@ -721,37 +752,42 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = m.py();
     let ty = make_type(py)?;
     let class = py.get_type::<PyTensor>();
-    let add = |target: &Bound<'_, PyAny>, names: Names, inplace: bool| -> PyResult<()> {
-        for f in functions(py, names, inplace) {
+    const ROOT: &str = "pytensorlib";
+    let add = |target: &Bound<'_, PyAny>, functions: Vec<&'static Function>| -> PyResult<()> {
+        for f in functions {
             target.setattr(f.name.as_str(), new_callable(py, ty, f)?)?;
         }
         Ok(())
     };
-    add(m.as_any(), collect(flag::FN, ""), false)?;
-    add(m.as_any(), collect(flag::FN | flag::INPLACE, "_"), true)?;
-    let methods = functions(py, collect(flag::METHOD, ""), false);
-    for f in &methods {
-        class.setattr(f.name.as_str(), new_callable(py, ty, f)?)?;
-    }
-    let named = methods.into_iter().map(|f| (f.name.as_str(), f));
-    let _ = METHODS.set(named.collect());
+    let of = |target: &Bound<'_, PyAny>, bit: u32, module, class: &str| -> PyResult<()> {
+        let inplace = collect(bit | flag::INPLACE, "_");
+        add(target, functions(py, inplace, true, module, class))
+    };
     add(
-        class.as_any(),
-        collect(flag::METHOD | flag::INPLACE, "_"),
-        true,
+        m.as_any(),
+        functions(py, collect(flag::FN, ""), false, ROOT, ""),
     )?;
-    for (bit, name) in [
-        (flag::NN, "_nn"),
-        (flag::LINALG, "_linalg"),
-        (flag::SPECIAL, "_special"),
-        (flag::FFT, "_fft"),
+    of(m.as_any(), flag::FN, ROOT, "")?;
+    let methods = functions(py, collect(flag::METHOD, ""), false, ROOT, "Tensor.");
+    let named = methods.iter().map(|f| (f.name.as_str(), *f)).collect();
+    let _ = METHODS.set(named);
+    add(class.as_any(), methods)?;
+    of(class.as_any(), flag::METHOD, ROOT, "Tensor.")?;
+    for (bit, module) in [
+        (flag::NN, "pytensorlib._C._nn"),
+        (flag::LINALG, "pytensorlib._C._linalg"),
+        (flag::SPECIAL, "pytensorlib._C._special"),
+        (flag::FFT, "pytensorlib._C._fft"),
     ] {
-        let sub = PyModule::new(py, name)?;
-        add(sub.as_any(), collect(bit, ""), false)?;
-        add(sub.as_any(), collect(bit | flag::INPLACE, "_"), true)?;
+        let sub = PyModule::new(py, &module["pytensorlib._C.".len()..])?;
+        add(
+            sub.as_any(),
+            functions(py, collect(bit, ""), false, module, ""),
+        )?;
+        of(sub.as_any(), bit, module, "")?;
         m.add_submodule(&sub)?;
         let modules: Bound<'_, PyDict> = py.import("sys")?.getattr("modules")?.cast_into()?;
-        modules.set_item(format!("pytensorlib._C.{name}"), &sub)?;
+        modules.set_item(module, &sub)?;
     }
     m.add_function(wrap_pyfunction!(_schemas, m)?)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;

@@ -138,6 +138,12 @@ impl Walk {
             self.note(DType::I64);
             return Ok(true);
         }
+        if is_ndarray(obj) && obj.getattr("ndim")?.extract::<usize>()? == 0 {
+            let t = from_numpy_tensor(obj)?;
+            self.note(t.dtype());
+            self.take(&t)?;
+            return Ok(true);
+        }
         if let Ok(t) = obj.cast::<PyTensor>() {
             let t = t.get().get();
             if t.numel() != 1 {
@@ -464,12 +470,9 @@ fn device_argument(obj: Option<&Bound<'_, PyAny>>, name: &str) -> PyResult<Optio
     let Some(obj) = obj.filter(|o| !o.is_none()) else {
         return Ok(None);
     };
-    if let Ok(d) = obj.cast::<PyDevice>() {
-        return Ok(Some(d.get().device));
-    }
-    match obj.cast::<PyString>() {
-        Ok(s) => Ok(Some(PyDevice::parse(&s.to_string())?.device)),
-        Err(_) => Err(PyTypeError::new_err(format!(
+    match PyDevice::read(obj)? {
+        Some(d) => Ok(Some(d)),
+        None => Err(PyTypeError::new_err(format!(
             "{name}(): argument 'device' must be torch.device, not {}",
             class(obj)
         ))),
@@ -531,6 +534,9 @@ fn adopt(data: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<(Tensor, boo
     if is_ndarray(data) {
         return Ok((crate::numpy::from_numpy_warning(data)?, true));
     }
+    if data.is_instance_of::<pyo3::types::PyCapsule>() {
+        return Ok((crate::dlpack::from_capsule(data)?, true));
+    }
     if data.hasattr("__dlpack__")? && data.hasattr("__dlpack_device__")? {
         return Ok((crate::dlpack::import(data)?, true));
     }
@@ -572,7 +578,11 @@ fn asarray(
 ) -> PyResult<Py<PyAny>> {
     let dtype = dtype_argument(dtype, "asarray")?;
     let device = device_argument(device, "asarray")?;
-    let buffer = obj.is_instance_of::<PyBytes>() || obj.is_instance_of::<PyByteArray>();
+    // Arrays and NumPy's numbers have buffers too, and know more of themselves.
+    // SAFETY: asks for the type's slots only.
+    let buffer = unsafe { ffi::PyObject_CheckBuffer(obj.as_ptr()) } != 0
+        && !is_ndarray(obj)
+        && !crate::convert::is_numpy_scalar(obj);
     let (t, shared) = if buffer {
         let t = crate::numpy::buffer_tensor(obj, dtype.unwrap_or_else(default_dtype), -1, 0)?;
         (t, true)

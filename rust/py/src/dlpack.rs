@@ -315,7 +315,7 @@ fn consume<M: Managed>(capsule: *mut ffi::PyObject, py: Python<'_>) -> PyResult<
     }
 }
 
-fn from_capsule(capsule: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+pub fn from_capsule(capsule: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let p = capsule.as_ptr();
     // SAFETY: asks for the capsule's name only.
     let named = |name: *const c_char| unsafe { ffi::PyCapsule_IsValid(p, name) } != 0;
@@ -385,10 +385,7 @@ fn from_dlpack(
     };
     let device = match device.filter(|d| !d.is_none()) {
         None => t.device(),
-        Some(d) => match d.cast::<PyDevice>() {
-            Ok(d) => d.get().device,
-            Err(_) => PyDevice::parse(&d.extract::<String>()?)?.device,
-        },
+        Some(d) => PyDevice::expect(d)?,
     };
     if copy == Some(false) && device != t.device() {
         return Err(PyBufferError::new_err(format!(

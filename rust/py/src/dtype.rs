@@ -84,7 +84,8 @@ impl PyDType {
     }
 }
 
-/// Where tensors live: `device("cpu")`, `device("wgpu")`.
+/// Where tensors live: `device("cpu")`, `device("wgpu")`. Devices that exist elsewhere have names
+/// here too, which scripts compare and files hold.
 #[pyclass(
     name = "device",
     module = "pytensorlib",
@@ -95,23 +96,78 @@ impl PyDType {
 )]
 #[derive(PartialEq, Eq, Hash, Clone)]
 pub struct PyDevice {
-    pub device: Device,
-    indexed: bool,
+    kind: &'static str,
+    index: Option<u8>,
 }
+
+/// Types of devices that PyTorch knows, with ours.
+const KINDS: [&str; 20] = [
+    "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga",
+    "maia", "xla", "lazy", "vulkan", "mps", "meta", "hpu", "mtia", "wgpu",
+];
 
 impl PyDevice {
     pub fn of(device: Device) -> Self {
         PyDevice {
-            device,
-            indexed: device == Device::Wgpu,
+            kind: device.kind(),
+            index: (device == Device::Wgpu).then_some(0),
         }
     }
-    pub fn parse(text: &str) -> PyResult<Self> {
-        let device = Device::parse(text).map_err(|e| PyRuntimeError::new_err(e.text))?;
-        Ok(PyDevice {
-            device,
-            indexed: text.contains(':'),
-        })
+
+    fn parse(text: &str) -> PyResult<Self> {
+        let (kind, index) = match text.split_once(':') {
+            Some((kind, index)) => (kind, Some(index)),
+            None => (text, None),
+        };
+        let Some(kind) = KINDS.into_iter().find(|&k| k == kind) else {
+            return Err(PyRuntimeError::new_err(format!(
+                "Expected one of {} device type at start of device string: {text}",
+                KINDS.join(", ")
+            )));
+        };
+        let index = match index.map(|i| (i, i.parse::<u8>())) {
+            None => None,
+            Some((i, Ok(n))) if i == n.to_string() => Some(n),
+            _ => {
+                return Err(PyRuntimeError::new_err(format!(
+                    "Invalid device string: '{text}'"
+                )))
+            }
+        };
+        if kind == "cpu" && index.is_some_and(|i| i > 0) {
+            return Err(PyRuntimeError::new_err(format!(
+                "CPU device index must be -1 or zero, got {}",
+                index.unwrap_or(0)
+            )));
+        }
+        Ok(PyDevice { kind, index })
+    }
+
+    /// The device of ours that this names; an error where it names another.
+    pub fn device(&self) -> PyResult<Device> {
+        Device::parse(&self.__str__()).map_err(|e| PyRuntimeError::new_err(e.text))
+    }
+
+    /// The device that an object names: a device or a string. `None` for anything else.
+    pub fn read(obj: &Bound<'_, PyAny>) -> PyResult<Option<Device>> {
+        if let Ok(d) = obj.cast::<PyDevice>() {
+            return d.get().device().map(Some);
+        }
+        match obj.cast::<PyString>() {
+            Ok(s) => PyDevice::parse(&s.to_string())?.device().map(Some),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// As [`PyDevice::read`], where nothing else will do.
+    pub fn expect(obj: &Bound<'_, PyAny>) -> PyResult<Device> {
+        match PyDevice::read(obj)? {
+            Some(d) => Ok(d),
+            None => Err(PyTypeError::new_err(format!(
+                "argument 'device' must be torch.device, not {}",
+                obj.get_type().name()?
+            ))),
+        }
     }
 }
 
@@ -130,32 +186,32 @@ impl PyDevice {
         };
         let text = text.to_string();
         match index {
+            Some(_) if text.contains(':') => Err(PyRuntimeError::new_err(format!(
+                "type (string) must not include an index because index was passed explicitly: \
+                 {text}"
+            ))),
             Some(i) => PyDevice::parse(&format!("{text}:{i}")),
             None => PyDevice::parse(&text),
         }
     }
     #[getter]
     fn r#type(&self) -> &'static str {
-        self.device.kind()
+        self.kind
     }
     #[getter]
-    fn index(&self) -> Option<i64> {
-        self.indexed.then_some(0)
+    fn index(&self) -> Option<u8> {
+        self.index
     }
     fn __str__(&self) -> String {
-        let kind = self.device.kind();
-        if self.indexed {
-            format!("{kind}:0")
-        } else {
-            kind.to_string()
+        match self.index {
+            Some(i) => format!("{}:{i}", self.kind),
+            None => self.kind.to_string(),
         }
     }
     fn __repr__(&self) -> String {
-        let kind = self.device.kind();
-        if self.indexed {
-            format!("device(type='{kind}', index=0)")
-        } else {
-            format!("device(type='{kind}')")
+        match self.index {
+            Some(i) => format!("device(type='{}', index={i})", self.kind),
+            None => format!("device(type='{}')", self.kind),
         }
     }
     fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<(Py<PyAny>, (String,))> {
@@ -174,6 +230,12 @@ impl PyDevice {
 )]
 #[derive(PartialEq, Eq, Hash, Clone)]
 pub struct PyLayout;
+
+/// The one object for the one layout.
+pub fn layout_object(py: Python<'_>) -> &Py<PyLayout> {
+    static STRIDED: PyOnceLock<Py<PyLayout>> = PyOnceLock::new();
+    STRIDED.get_or_init(py, || Py::new(py, PyLayout).expect("memory for an object"))
+}
 
 #[pymethods]
 impl PyLayout {
@@ -256,6 +318,33 @@ fn can_cast(from_: &PyDType, to: &PyDType) -> bool {
     from_.0.can_cast(to.0)
 }
 
+/// The type that arithmetic on two operands gives: tensors or numbers.
+#[pyfunction]
+fn result_type(
+    py: Python<'_>,
+    tensor1: &Bound<'_, PyAny>,
+    tensor2: &Bound<'_, PyAny>,
+) -> PyResult<Py<PyDType>> {
+    let mut found = dtype::Promotion::default();
+    for (i, o) in [tensor1, tensor2].into_iter().enumerate() {
+        match crate::convert::operand(o)? {
+            Some(t) if !crate::convert::is_ndarray(o) => {
+                found.add(t.dtype(), t.ndim(), t.is_wrapped());
+            }
+            _ => {
+                return Err(PyTypeError::new_err(format!(
+                    "result_type(): argument 'tensor{}' (position {}) must be Tensor or Number, \
+                     not {}",
+                    i + 1,
+                    i + 1,
+                    o.get_type().name()?
+                )))
+            }
+        }
+    }
+    Ok(dtype_object(py, found.result()).clone_ref(py))
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = m.py();
     m.add_class::<PyDType>()?;
@@ -265,7 +354,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     for d in dtype::ALL {
         m.add(d.name(), dtype_object(py, d).clone_ref(py))?;
     }
-    m.add("strided", Py::new(py, PyLayout)?)?;
+    m.add("strided", layout_object(py).clone_ref(py))?;
     for f in [
         MemoryFormat::Contiguous,
         MemoryFormat::Preserve,
@@ -279,5 +368,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(set_default_dtype, m)?)?;
     m.add_function(wrap_pyfunction!(promote_types, m)?)?;
     m.add_function(wrap_pyfunction!(can_cast, m)?)?;
+    m.add_function(wrap_pyfunction!(result_type, m)?)?;
     Ok(())
 }

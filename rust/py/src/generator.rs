@@ -67,6 +67,21 @@ impl PyGenerator {
         // SAFETY: prepared contiguous bytes, read only here.
         self.0.set_state(unsafe { t.slice::<u8>() }).py()
     }
+    /// A generator that goes on from where this one is.
+    fn clone_state(&self) -> PyResult<Self> {
+        let twin = Arc::new(Generator::new(0));
+        twin.set_state(&self.0.get_state()).py()?;
+        Ok(PyGenerator(twin))
+    }
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (), Bound<'py, PyAny>)> {
+        let state = pyo3::types::PyBytes::new(slf.py(), &slf.get().0.get_state());
+        Ok((slf.get_type().into_any(), (), state.into_any()))
+    }
+    fn __setstate__(&self, state: &[u8]) -> PyResult<()> {
+        self.0.set_state(state).py()
+    }
     #[getter]
     fn device(&self) -> crate::dtype::PyDevice {
         crate::dtype::PyDevice::of(pytensorlib_core::device::Device::Cpu)

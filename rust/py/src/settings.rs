@@ -43,10 +43,7 @@ fn get_default_device() -> PyDevice {
 fn set_default_device(device: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     let to = match device {
         None => device::Device::Cpu,
-        Some(d) => match d.cast::<PyDevice>() {
-            Ok(d) => d.get().device,
-            Err(_) => PyDevice::parse(&d.extract::<String>()?)?.device,
-        },
+        Some(d) => PyDevice::expect(d)?,
     };
     device::set_default_device(to);
     Ok(())

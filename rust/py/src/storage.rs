@@ -52,10 +52,7 @@ impl PyStorage {
     fn new(size: Option<&Bound<'_, PyAny>>, device: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let device = match device.filter(|d| !d.is_none()) {
             None => Device::Cpu,
-            Some(d) => match d.cast::<PyDevice>() {
-                Ok(d) => d.get().device,
-                Err(_) => PyDevice::parse(&d.extract::<String>()?)?.device,
-            },
+            Some(d) => PyDevice::expect(d)?,
         };
         let Some(size) = size else {
             return Ok(PyStorage(Storage::empty(0, device).py()?));

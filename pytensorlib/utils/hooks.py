@@ -1,0 +1,5 @@
+"""What registering a hook returns."""
+
+from ..nn._hooks import BackwardHook, RemovableHandle
+
+__all__ = ["BackwardHook", "RemovableHandle"]

@@ -1,0 +1,68 @@
+"""What arguments may be: sizes, operands, data."""
+
+import numpy as np
+import pytest
+
+import pytensorlib as torch
+
+
+class Index:
+    def __index__(self):
+        return 2
+
+
+def test_sizes_may_be_anything_that_stands_for_an_integer():
+    assert torch.ones((np.array(3), np.int64(4))).shape == (3, 4)
+    assert torch.ones(6).reshape(np.array(2), 3).shape == (2, 3)
+    assert torch.zeros(np.array(3)).shape == (3,)
+    assert torch.zeros(Index(), 3).shape == (2, 3)
+    for bad in (np.array(2.0), np.array([1, 2]), 2.0, True):
+        with pytest.raises(TypeError):
+            torch.ones((bad, 2))
+
+
+def test_nested_data_may_hold_arrays_without_dimensions():
+    x = torch.tensor(((7, np.array(5)), (np.array(9), 5.0)))
+    assert x.tolist() == [[7, 5], [9, 5]]
+    assert x.dtype == torch.float32
+    assert torch.tensor([np.array(True)]).dtype == torch.bool
+
+
+class Other:
+    def __radd__(self, other):
+        return "added"
+
+    def __rmatmul__(self, other):
+        return "multiplied"
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and"])
+def test_in_place_operators_leave_unknown_operands_to_python(name):
+    x = torch.ones(2)
+    method = f"__i{name}__"
+    assert getattr(x, method)(object()) is NotImplemented
+    assert getattr(x, method)("no") is NotImplemented
+
+
+def test_augmented_assignment_asks_the_other_operand():
+    x = torch.ones(2)
+    x += Other()
+    assert x == "added"
+    x = torch.ones(2)
+    x @= Other()
+    assert x == "multiplied"
+    x = torch.ones(2)
+    with pytest.raises(TypeError, match="unsupported operand"):
+        x -= object()
+    with pytest.raises(RuntimeError, match="must match"):
+        x += torch.ones(3)
+
+
+def test_asarray_takes_capsules_and_buffers():
+    x = torch.arange(3.0)
+    y = torch.asarray(x.__dlpack__())
+    assert y.data_ptr() == x.data_ptr()
+    half = np.array([1, 2], dtype=np.float16)
+    y = torch.asarray(memoryview(half), dtype=torch.float16)
+    half[0] = 5
+    assert y.tolist() == [5, 2]
