@@ -14,7 +14,7 @@ PACKAGE = ROOT / "pytensorlib"
 # A module may import from its own layer and from the ones above it in this list. `gpu` is a
 # runtime for plain buffers that a storage may hold; it knows nothing of tensors.
 LAYERS = [
-    {"error", "dtype", "shape", "shared"},
+    {"error", "dtype", "shape", "shared", "machine"},
     {"layout", "storage", "alloc", "device", "rng", "host", "gpu"},
     {"tensor"},
     {"cpu"},
@@ -186,6 +186,22 @@ def test_no_unfinished_rust() -> None:
     unfinished = re.compile(r"\b(todo|unimplemented|dbg)!")
     files = rust_files("core") + rust_files("py")
     assert not [f for f in files if unfinished.search(code_of(f.read_text()))]
+
+
+def test_processor_is_asked_for_every_feature_that_code_is_compiled_for() -> None:
+    text = "\n".join(path.read_text() for path in rust_files("core"))
+    used = {f for m in re.findall(r'enable = "([^"]+)"', text) for f in m.split(",")}
+    asked = set(re.findall(r'(?:has|is_x86_feature_detected)!\("(\w+)"\)', text))
+    assert {"avx2", "bmi2", "avx512f"} <= used
+    assert used <= asked
+    # In one place, which can be told otherwise.
+    elsewhere = [p for p in rust_files("core") if "x86_feature_detected" in p.read_text()]
+    assert {p.name for p in elsewhere} <= {"machine.rs", "drive.rs"}
+
+
+def test_extension_needs_the_interpreters_lock() -> None:
+    declared = re.findall(r"#\[pymodule[^\]]*\]", (ROOT / "rust/py/src/lib.rs").read_text())
+    assert declared == ["#[pymodule(gil_used = true)]"]
 
 
 def python_imports(path: Path) -> Iterator[str]:

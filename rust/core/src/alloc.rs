@@ -8,6 +8,7 @@
 //! Shared locks are only ever tried, never waited for: a child of `fork` may inherit one locked.
 
 use crate::error::{Error, Kind, Result};
+use crate::machine;
 use parking_lot::Mutex;
 use std::alloc::Layout;
 use std::cell::UnsafeCell;
@@ -482,12 +483,8 @@ fn physical_pages() -> usize {
 fn cache_cap() -> usize {
     static CAP: OnceLock<usize> = OnceLock::new();
     *CAP.get_or_init(|| {
-        let set = std::env::var("PYTENSORLIB_CACHE_MB")
-            .ok()
-            .and_then(|t| t.trim().parse().ok());
-        set.map_or(physical_memory() / 4, |mb: usize| {
-            mb.saturating_mul(1 << 20)
-        })
+        let set = machine::cache_cap().ok().flatten();
+        set.unwrap_or_else(|| physical_memory() / 4)
     })
 }
 

@@ -3,32 +3,17 @@
 //! [`Generator`] is the public handle; `engine` turns a seed into words; `fill` turns words into
 //! distributions by PyTorch's recipes, down to which draw feeds which element.
 
-/// Compiles a loop for AVX2 with FMA and for AVX-512 too, and picks at run time.
+/// Compiles a safe loop for each instruction set and calls the best one.
 macro_rules! vector_loop {
     ($(#[$doc:meta])* fn $name:ident($($arg:ident: $t:ty),*) $body:block) => {
         $(#[$doc])*
         fn $name($($arg: $t),*) {
-            #[inline(always)]
-            fn plain($($arg: $t),*) $body
-            #[cfg(target_arch = "x86_64")]
-            {
-                #[target_feature(enable = "avx2,fma")]
-                fn avx2($($arg: $t),*) { plain($($arg),*) }
-                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-                fn avx512($($arg: $t),*) { plain($($arg),*) }
-                if is_x86_feature_detected!("avx512bw")
-                    && is_x86_feature_detected!("avx512dq")
-                    && is_x86_feature_detected!("avx512vl")
-                {
-                    // SAFETY: the features were detected just now.
-                    return unsafe { avx512($($arg),*) };
-                }
-                if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                    // SAFETY: as above.
-                    return unsafe { avx2($($arg),*) };
-                }
+            $crate::per_level! {
+                // SAFETY: nothing in the loop is unsafe.
+                fn best[]($($arg: $t),*) $body
             }
-            plain($($arg),*)
+            // SAFETY: as above.
+            unsafe { best($($arg),*) }
         }
     };
 }

@@ -27,8 +27,10 @@ mod wgpu;
 
 use pyo3::prelude::*;
 
-#[pymodule]
+// Objects are told apart from their tensors, and freed ones kept, by the interpreter's lock alone.
+#[pymodule(gil_used = true)]
 fn _C(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    pytensorlib_core::machine::check().map_err(error::to_py)?;
     error::install();
     dtype::register(m)?;
     generator::register(m)?;

@@ -4,8 +4,9 @@ use crate::dtype::PyDevice;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use pytensorlib_core::cpu::{files, gemm, pool};
-use pytensorlib_core::{alloc, device};
+use pytensorlib_core::{alloc, device, machine};
 
 /// The number of threads that kernels on the CPU use.
 #[pyfunction]
@@ -60,6 +61,32 @@ fn _memory_stats() -> (usize, usize, usize) {
 #[pyfunction]
 fn _empty_cache() {
     alloc::empty_cache();
+}
+
+/// What kernels are chosen by; sizes in bytes.
+#[pyfunction]
+fn _machine(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let m = machine::machine();
+    let d = PyDict::new(py);
+    d.set_item("level", m.level.name())?;
+    d.set_item("amx", format!("{:?}", m.amx).to_lowercase())?;
+    d.set_item("is_amd", m.is_amd)?;
+    for (name, size) in [
+        ("l1", m.l1),
+        ("l2", m.l2),
+        ("last", m.last),
+        ("large", m.large),
+    ] {
+        d.set_item(name, size)?;
+    }
+    Ok(d)
+}
+
+/// Which floating-point exceptions this thread has seen since the last call, as bits of MXCSR; tests
+/// ask, since a denormal number is an exception. Always 0 where there is no such register.
+#[pyfunction]
+fn _float_exceptions() -> u32 {
+    machine::float_exceptions()
 }
 
 /// The bytes of a contiguous buffer.
@@ -117,6 +144,8 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(set_default_device, m)?)?;
     m.add_function(wrap_pyfunction!(_memory_stats, m)?)?;
     m.add_function(wrap_pyfunction!(_empty_cache, m)?)?;
+    m.add_function(wrap_pyfunction!(_machine, m)?)?;
+    m.add_function(wrap_pyfunction!(_float_exceptions, m)?)?;
     m.add_function(wrap_pyfunction!(_crc32, m)?)?;
     #[cfg(unix)]
     m.add_function(wrap_pyfunction!(_read_at, m)?)?;

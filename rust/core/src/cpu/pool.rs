@@ -10,6 +10,7 @@
 //! and makes its own; the locks are those of `std`, which share no state that a fork could leave
 //! locked.
 
+use crate::machine;
 use std::any::Any;
 use std::cell::Cell;
 use std::ops::Range;
@@ -170,18 +171,13 @@ pub fn num_threads() -> usize {
 
 #[cold]
 fn first_num_threads() -> usize {
-    let set = ["PYTENSORLIB_NUM_THREADS", "OMP_NUM_THREADS"]
-        .iter()
-        .find_map(|name| {
-            // OpenMP allows one number for each nesting level; the first counts.
-            let text = std::env::var(name).ok()?;
-            text.split(',')
-                .next()?
-                .trim()
-                .parse()
-                .ok()
-                .filter(|&n: &usize| n > 0)
-        });
+    // OpenMP allows one number for each nesting level; the first counts.
+    let open_mp = || {
+        let text = std::env::var("OMP_NUM_THREADS").ok()?;
+        let n = text.split(',').next()?.trim().parse().ok();
+        n.filter(|&n: &usize| n > 0)
+    };
+    let set = machine::threads().ok().flatten().or_else(open_mp);
     let n = set.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
     set_num_threads(n);
     num_threads()

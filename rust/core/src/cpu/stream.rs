@@ -3,62 +3,16 @@
 //! machines: there 64 MB took 9 to 20 ms that way on a busy Zen 5 and 1.4 ms by ordinary stores,
 //! which were as quick at the best of times too.
 
-use std::sync::OnceLock;
+use crate::machine::machine;
 
 /// Whether a result of this many bytes is written past the caches.
 pub fn is_worth(bytes: usize) -> bool {
-    is_large(bytes) && !is_amd()
+    is_large(bytes) && !machine().is_amd
 }
 
 /// Whether a result of this many bytes will not be found in the caches.
 pub fn is_large(bytes: usize) -> bool {
-    static LIMIT: OnceLock<usize> = OnceLock::new();
-    bytes > *LIMIT.get_or_init(|| last_level_cache().clamp(16 << 20, 64 << 20))
-}
-
-#[cfg(target_arch = "x86_64")]
-fn is_amd() -> bool {
-    static AMD: OnceLock<bool> = OnceLock::new();
-    let name = || std::arch::x86_64::__cpuid(0).ebx == u32::from_le_bytes(*b"Auth");
-    *AMD.get_or_init(name)
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn is_amd() -> bool {
-    false
-}
-
-/// The size of the last cache; 32 MiB where nobody says.
-#[cfg(target_arch = "x86_64")]
-fn last_level_cache() -> usize {
-    use std::arch::x86_64::{__cpuid, __cpuid_count};
-    let amd = is_amd();
-    let leaf = if amd { 0x8000_001d } else { 4 };
-    let most = __cpuid(if amd { 0x8000_0000 } else { 0 }).eax;
-    if most < leaf {
-        return 32 << 20;
-    }
-    let mut largest = 0;
-    for i in 0..8 {
-        let c = __cpuid_count(leaf, i);
-        if c.eax & 31 == 0 {
-            break;
-        }
-        let ways = (c.ebx >> 22) as usize + 1;
-        let parts = (c.ebx >> 12 & 0x3ff) as usize + 1;
-        let line = (c.ebx & 0xfff) as usize + 1;
-        largest = largest.max(ways * parts * line * (c.ecx as usize + 1));
-    }
-    if largest == 0 {
-        32 << 20
-    } else {
-        largest
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn last_level_cache() -> usize {
-    32 << 20
+    bytes > machine().large
 }
 
 /// Copies past the caches where that is quick; [`fence`] before anyone else reads.
@@ -71,7 +25,7 @@ pub unsafe fn copy(src: *const u8, dst: *mut u8, bytes: usize) {
     use std::arch::x86_64::*;
     const LINE: usize = 64;
     let head = dst.align_offset(LINE);
-    if head + LINE > bytes || is_amd() {
+    if head + LINE > bytes || machine().is_amd {
         return std::ptr::copy_nonoverlapping(src, dst, bytes);
     }
     std::ptr::copy_nonoverlapping(src, dst, head);

@@ -163,6 +163,7 @@ impl<T: Copy> Mover<T> {
         let mut i = 0;
         while i < inner.n {
             let rows = WIDTH.min(inner.n - i);
+            debug_assert!(n <= TILE && rows <= WIDTH);
             let x = x.offset(i as isize * inner.x);
             (self.turn)(x, inner.x, buffer, WIDTH as isize, rows, n);
             for j in 0..n {

@@ -16,6 +16,7 @@ use super::pack::From;
 use super::simd::Simd;
 use super::{GemmElem, Mat, Problem, TERMS};
 use crate::cpu::{level, Level};
+use crate::machine::{machine, Amx};
 use crate::per_level;
 use half::bf16;
 use std::arch::x86_64::{__m256, __m512};
@@ -424,20 +425,13 @@ unsafe fn worthwhile<T: Operand, G: Engine>(x: &Native<T>, p: &Problem<T>) -> bo
 
 /// What multiplies in tiles on this machine, if anything does.
 pub(super) fn multiply<T: Operand>() -> Option<unsafe fn(&Native<T>, &Problem<T>) -> bool> {
-    #[derive(Clone, Copy)]
-    enum Kind {
-        Machine,
-        Model,
-    }
-    static KIND: OnceLock<Option<Kind>> = OnceLock::new();
-    let kind = KIND.get_or_init(|| match std::env::var("PYTENSORLIB_CPU").as_deref() {
-        Ok("portable" | "avx2" | "avx512") => None,
-        Ok("amx-model") => Some(Kind::Model),
-        _ => available().then_some(Kind::Machine),
-    });
-    match (*kind)? {
-        Kind::Machine => Some(worthwhile::<T, Machine>),
-        Kind::Model => Some(worthwhile::<T, Model>),
+    static MACHINE: OnceLock<bool> = OnceLock::new();
+    match machine().amx {
+        Amx::Never => None,
+        Amx::Machine => MACHINE
+            .get_or_init(available)
+            .then_some(worthwhile::<T, Machine>),
+        Amx::Model => Some(worthwhile::<T, Model>),
     }
 }
 

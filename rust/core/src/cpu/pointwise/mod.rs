@@ -11,6 +11,7 @@ use super::pool::{parallel_blocks, parallel_for};
 use super::stream;
 use crate::dtype::DType;
 use crate::layout::Layout;
+use crate::machine::machine;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use tile::Tiling;
@@ -25,7 +26,9 @@ pub const MAX_INPUTS: usize = 6;
 const MAX: usize = MAX_INPUTS + 1;
 /// Bytes of a block of one operand: those of a ternary op stay within half of a 32 KB L1.
 const BLOCK: usize = 4096;
-/// Bytes of all operands of a range: a part of a second cache.
+/// Bytes between the starts of blocks.
+const STEP: usize = BLOCK + 192;
+/// Most bytes of all operands of a range.
 const CACHED: usize = 256 << 10;
 /// Rows shorter than this are not worth a call of the kernel.
 const SHORT: usize = 64;
@@ -69,7 +72,7 @@ unsafe impl<T> Sync for Plan<T> {}
 /// loads from those of stores.
 #[repr(align(64))]
 struct Buffers<T> {
-    bytes: std::mem::MaybeUninit<[u8; (MAX + 1) * (BLOCK + 192)]>,
+    bytes: std::mem::MaybeUninit<[u8; (MAX + 1) * STEP]>,
     of: std::marker::PhantomData<T>,
 }
 
@@ -86,12 +89,18 @@ impl<T> Buffers<T> {
 
     #[inline(always)]
     fn at(&mut self, i: usize) -> *mut T {
+        debug_assert!(i <= MAX);
         // SAFETY: `i` is at most MAX.
         unsafe {
             let first = self.bytes.as_mut_ptr().cast::<u8>();
-            first.add(i * (BLOCK + 192)).cast()
+            first.add(i * STEP).cast()
         }
     }
+}
+
+/// Bytes of all operands of a range: a part of the second cache.
+fn cached() -> usize {
+    (machine().l2 / 2).min(CACHED)
 }
 
 /// Where inputs that nobody reads point.
@@ -183,7 +192,7 @@ impl<T: Compute> Plan<T> {
         let inner = &self.dims[self.dims.len() - 1];
         let bytes = |i: usize| if inner.step[i] == 0 { 0 } else { self.size[i] };
         let bytes = (0..=self.inputs).map(bytes).sum::<usize>().max(1);
-        (CACHED / bytes).next_multiple_of(1024)
+        (cached() / bytes).next_multiple_of(1024)
     }
 }
 
@@ -237,7 +246,7 @@ pub unsafe fn run_bits<T>(
     if x.len() > MAX_INPUTS || !fits(y) || !x.iter().all(|t| fits(t)) {
         return false;
     }
-    let block = (CACHED / size_of::<T>() / (x.len() + 1)).next_multiple_of(1024);
+    let block = (cached() / size_of::<T>() / (x.len() + 1)).next_multiple_of(1024);
     let mut from = [0; MAX_INPUTS];
     for (from, t) in from.iter_mut().zip(x) {
         *from = t.ptr::<T>() as usize;
@@ -395,7 +404,12 @@ impl Row {
                 return (plan.load[1])(source, self.step[1], to - from, target.cast());
             }
         }
-        let block = Buffers::<T>::LEN;
+        // What is streamed passes a block in the result's type, which may be the wider one.
+        let streamed = plan.streamed && self.step[0] == plan.size[0] as isize;
+        let block = match streamed {
+            true => Buffers::<T>::LEN.min(BLOCK / plan.size[0]),
+            false => Buffers::<T>::LEN,
+        };
         for i in 1..=plan.inputs {
             if self.way[i] == Way::Value {
                 (plan.load[i])(at[i], 0, block.min(to - from), buffers.at(i));
@@ -422,7 +436,8 @@ impl Row {
             }
             (plan.kernel)(plan.params, x.as_ptr(), buffers.at(0), n);
             let (size, result) = (plan.size[0], buffers.at(0));
-            if plan.streamed && self.step[0] == size as isize {
+            if streamed {
+                debug_assert!(n * size <= BLOCK);
                 let mut from = result.cast::<u8>();
                 if self.way[0] != Way::Direct {
                     from = buffers.at(MAX).cast();

@@ -108,6 +108,7 @@ impl Tiling {
             shift(&mut at, &inner.step, start);
             let mut step = across.step;
             for (k, &i) in self.inputs[..self.count].iter().enumerate() {
+                debug_assert!(rows <= ROWS && self.cols * plan.size[i] <= ROW_BYTES);
                 let to = memory.add(k * ROWS * ROW_BYTES);
                 let stride = inner.step[i] / plan.size[i] as isize;
                 turn(plan.size[i], at[i], stride, to, self.cols, cols, rows);

@@ -145,6 +145,7 @@ pub unsafe fn elements<T: Compute>(plan: &Plan<T>, start: usize, end: usize) {
         // A block of whole periods may begin within one.
         let phase = if period > 0 { at % period } else { 0 };
         let n = (block - phase).min(end - at);
+        debug_assert!(phase + n <= Buffers::<T>::LEN);
         for i in 1..=plan.inputs {
             x[i - 1] = match way[i] {
                 Way::Direct => views[i].ptr.cast::<T>().add(at),

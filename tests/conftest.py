@@ -1,0 +1,23 @@
+"""Options of the test run."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--every",
+        type=int,
+        default=1,
+        metavar="N",
+        help="run every N-th test, and all that are marked `whole`",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    every = config.getoption("--every")
+    left = [x for i, x in enumerate(items) if i % every and x.get_closest_marker("whole") is None]
+    config.hook.pytest_deselected(items=left)
+    dropped = set(left)
+    items[:] = [x for x in items if x not in dropped]
