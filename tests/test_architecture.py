@@ -188,6 +188,19 @@ def test_no_unfinished_rust() -> None:
     assert not [f for f in files if unfinished.search(code_of(f.read_text()))]
 
 
+def test_no_constant_is_subnormal() -> None:
+    # As a float32 or as a float64: processors may take a hundred cycles for each one.
+    number = re.compile(r"(?<![\w.])\d[\d_]*(?:\.[\d_]*)?(?:[eE][-+]?\d+)?")
+    found = []
+    for path in rust_files("core"):
+        code = without_tests(code_of(path.read_text()))
+        for literal in number.findall(code) if "tests" not in path.stem else ():
+            v = float(literal.replace("_", "")) if "e" in literal.lower() else 1.0
+            if 2**-150 < v < 2**-126 or 0 < v < 2**-1022:
+                found.append(f"{path.relative_to(ROOT)}: {literal}")
+    assert not found
+
+
 def test_processor_is_asked_for_every_feature_that_code_is_compiled_for() -> None:
     text = "\n".join(path.read_text() for path in rust_files("core"))
     used = {f for m in re.findall(r'enable = "([^"]+)"', text) for f in m.split(",")}

@@ -60,6 +60,8 @@ mod tests {
         sweep("exp", f32x::exp, f64::exp, -m, m, 1.0);
         sweep("exp", f32x::exp, f64::exp, -105.0, -80.0, 1.0);
         sweep("exp", f32x::exp, f64::exp, 0.1, 89.0, 1.0);
+        sweep("decay", f32x::decay, f64::exp, -87.336, -0.01, 1.0);
+        sweep("exp2", f32x::exp2, f64::exp2, -152.0, -120.0, 1.0);
         sweep("exp2", f32x::exp2, f64::exp2, -m, m, 1.0);
         sweep("exp2", f32x::exp2, f64::exp2, 0.1, 129.0, 1.0);
         sweep("expm1", f32x::expm1, f64::exp_m1, -m, m, 1.5);
@@ -299,6 +301,23 @@ mod tests {
                 }
             }
         }
+        // 2^-149 and 2^-1074 are the least numbers, and half of them rounds to zero.
+        for (x, y) in [(-103.9, 1e-45), (-103.98, 0.0), (-104.5, 0.0), (-1e30, 0.0)] {
+            assert_eq!(f32x::exp(x), y, "{x}");
+        }
+        for (x, y) in [(-745.1, 5e-324), (-745.2, 0.0), (-746.0, 0.0), (-1e300, 0.0)] {
+            assert_eq!(f64x::exp(x), y, "{x}");
+        }
+        assert_eq!((f32x::exp2(-149.0), f32x::exp2(-150.5)), (1e-45, 0.0));
+        assert_eq!((f64x::exp2(-1074.0), f64x::exp2(-1075.5)), (5e-324, 0.0));
+        assert_eq!((f32x::exp(89.0), f64x::exp(710.0)), (inf, f64::INFINITY));
+        assert_eq!((f32x::decay(0.0), f32x::decay(-87.4), f32x::decay(-inf)), (1.0, 0.0, 0.0));
+        assert_eq!((f64x::decay(0.0), f64x::decay(-709.0)), (1.0, 0.0));
+        assert_eq!(f64x::decay(f64::NEG_INFINITY), 0.0);
+        assert!(f32x::decay(f32::NAN).is_nan() && f64x::decay(f64::NAN).is_nan());
+        assert!(f32x::decay(-87.336) >= f32::MIN_POSITIVE);
+        assert!(f64x::decay(-708.396) >= f64::MIN_POSITIVE);
+        assert_eq!((f64x::erfc(27.22), f64x::erfc(27.3)), (5e-324, 0.0));
         assert_eq!(f32x::log2(8.0), 3.0);
         assert_eq!(f32x::log10(1000.0), 3.0);
         assert_eq!(f32x::sigmoid(-100.0), 3.8e-44);

@@ -48,7 +48,7 @@ const TILE: usize = 128;
 /// A type that the kernels compute in.
 trait Exponential: Compute {
     const LOWEST: Self;
-    fn exp(self) -> Self;
+    fn decay(self) -> Self;
     fn ln(self) -> Self;
     fn add(self, o: Self) -> Self;
     fn sub(self, o: Self) -> Self;
@@ -60,8 +60,8 @@ macro_rules! exponential {
         impl Exponential for $t {
             const LOWEST: Self = $t::NEG_INFINITY;
             #[inline(always)]
-            fn exp(self) -> Self {
-                $m::exp(self)
+            fn decay(self) -> Self {
+                $m::decay(self)
             }
             fn ln(self) -> Self {
                 $t::ln(self)
@@ -128,7 +128,7 @@ unsafe fn row<T: Exponential, const LOG: bool>(x: *const T, y: *mut T, n: usize)
     let top = lanes(n, T::LOWEST, |a, i| larger(a, *x.add(i)), larger);
     let zero = T::default();
     if LOG {
-        let sum = lanes(n, zero, |a, i| a.add((*x.add(i)).sub(top).exp()), T::add);
+        let sum = lanes(n, zero, |a, i| a.add((*x.add(i)).sub(top).decay()), T::add);
         let log = sum.ln();
         for i in 0..n {
             *y.add(i) = (*x.add(i)).sub(top).sub(log);
@@ -136,7 +136,7 @@ unsafe fn row<T: Exponential, const LOG: bool>(x: *const T, y: *mut T, n: usize)
         return;
     }
     for i in 0..n {
-        *y.add(i) = (*x.add(i)).sub(top).exp();
+        *y.add(i) = (*x.add(i)).sub(top).decay();
     }
     let sum = lanes(n, zero, |a, i| a.add(*y.add(i)), T::add);
     for i in 0..n {
@@ -167,7 +167,7 @@ unsafe fn short_rows<T: Exponential, const LOG: bool>(
     for v in &mut v[..n] {
         for j in 0..GROUP {
             v[j] = v[j].sub(top[j]);
-            let e = v[j].exp();
+            let e = v[j].decay();
             sum[j] = sum[j].add(e);
             v[j] = if LOG { v[j] } else { e };
         }
@@ -208,7 +208,7 @@ unsafe fn columns<T: Exponential, const LOG: bool>(
     }
     for k in 0..n {
         for j in 0..width {
-            let e = (*x.add(k * stride + j)).sub(top[j]).exp();
+            let e = (*x.add(k * stride + j)).sub(top[j]).decay();
             sum[j] = sum[j].add(e);
             if !LOG {
                 *y.add(k * stride + j) = e;
@@ -239,7 +239,7 @@ unsafe fn grad_row<T: Exponential, const LOG: bool>(g: *const T, y: *const T, d:
     if LOG {
         let sum = lanes(n, zero, |a, i| a.add(*g.add(i)), T::add);
         for i in 0..n {
-            *d.add(i) = (*g.add(i)).sub((*y.add(i)).exp().mul(sum));
+            *d.add(i) = (*g.add(i)).sub((*y.add(i)).decay().mul(sum));
         }
     } else {
         let sum = lanes(n, zero, |a, i| a.add((*g.add(i)).mul(*y.add(i))), T::add);
@@ -275,7 +275,7 @@ unsafe fn grad_columns<T: Exponential, const LOG: bool>(
         for (j, &s) in sum[..width].iter().enumerate() {
             let at = k * stride + j;
             *d.add(at) = match LOG {
-                true => (*g.add(at)).sub((*y.add(at)).exp().mul(s)),
+                true => (*g.add(at)).sub((*y.add(at)).decay().mul(s)),
                 false => (*y.add(at)).mul((*g.add(at)).sub(s)),
             };
         }

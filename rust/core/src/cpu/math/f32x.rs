@@ -27,17 +27,21 @@ fn clamp(x: f32, lo: f32, hi: f32) -> f32 {
     }
 }
 
-/// 2^i for i from -126 to 127. NaN inputs bring any `i`; the result is NaN whatever it gives.
+/// 2^i for i from -126 to 127, and zero for -127. The bits of i + MAGIC stand for i, and for NaN
+/// any number does; the result is NaN whatever this gives.
 #[inline(always)]
-fn two_to(i: i32) -> f32 {
-    f32::from_bits((i.wrapping_add(127) << 23) as u32)
+fn two_to(i: u32) -> f32 {
+    f32::from_bits(i.wrapping_add(127) << 23)
 }
 
-/// p * 2^i rounded once, also where the result is subnormal or infinite.
+/// p * 2^i for i from -150 to 128, rounded once, also where the result is subnormal or infinite; and
+/// zero for -151, which is not computed: some processors take a hundred cycles for an underflow.
 #[inline(always)]
-fn scale(p: f32, i: i32) -> f32 {
-    let half = i >> 1;
-    p * two_to(half) * two_to(i.wrapping_sub(half))
+fn scale(p: f32, i: u32) -> f32 {
+    // Two factors, the first zero for the least i.
+    const MOST: i32 = MAGIC.to_bits() as i32 + 103;
+    let n = (i as i32).min(MOST) as u32;
+    p * two_to(n.wrapping_add(24)) * two_to(i.wrapping_sub(n).wrapping_sub(24))
 }
 
 #[inline(always)]
@@ -62,15 +66,14 @@ fn poly_d<const N: usize>(x: f64, c: &[f64; N]) -> f64 {
     y
 }
 
-/// Splits x = i * ln 2 + r with |r| <= ln 2 / 2.
+/// Splits x = i * ln 2 + r with |r| <= ln 2 / 2; returns the bits of i + MAGIC, and r.
 #[inline(always)]
-fn split_ln2(x: f32) -> (i32, f32) {
+fn split_ln2(x: f32) -> (u32, f32) {
     let m = x.mul_add(std::f32::consts::LOG2_E, MAGIC);
     let n = m - MAGIC;
-    let i = (m.to_bits() as i32).wrapping_sub(MAGIC.to_bits() as i32);
     // 0.6931472 exceeds ln 2 by 1.9046542e-9.
     (
-        i,
+        m.to_bits(),
         n.mul_add(1.904_654_2e-9, n.mul_add(-std::f32::consts::LN_2, x)),
     )
 }
@@ -93,8 +96,15 @@ fn exp_near(r: f32) -> f32 {
 /// e^x to 1 ulp.
 #[inline(always)]
 pub fn exp(x: f32) -> f32 {
-    let (i, r) = split_ln2(clamp(x, -104.0, 89.0));
+    let (i, r) = split_ln2(clamp(x, -104.7, 89.0));
     scale(exp_near(r), i)
+}
+
+/// e^x to 1 ulp for x up to 88, zero where it would be subnormal: a weight beside others.
+#[inline(always)]
+pub fn decay(x: f32) -> f32 {
+    // From -87.7 down the scale's bits are those of zero; 2^-126 is e^-87.3365.
+    exp_normal(if x < -87.336 { -88.0 } else { x })
 }
 
 /// 2^x to 1 ulp.
@@ -102,7 +112,6 @@ pub fn exp(x: f32) -> f32 {
 pub fn exp2(x: f32) -> f32 {
     let x = clamp(x, -151.0, 129.0);
     let m = x + MAGIC;
-    let i = (m.to_bits() as i32).wrapping_sub(MAGIC.to_bits() as i32);
     const P: [f32; 7] = [
         1.0,
         std::f32::consts::LN_2,
@@ -112,7 +121,7 @@ pub fn exp2(x: f32) -> f32 {
         0.001_340_017,
         0.000_153_523_17,
     ];
-    scale(poly(x - (m - MAGIC), &P), i)
+    scale(poly(x - (m - MAGIC), &P), m.to_bits())
 }
 
 /// e^x - 1 to 1.5 ulp.
@@ -225,14 +234,14 @@ pub fn tanh(x: f32) -> f32 {
         0.002_231_062_4,
     ];
     let small = (z * z2).mul_add(poly(z2, &P), z);
-    let t = exp_to_zero(-2.0 * z);
+    let t = exp_normal(-2.0 * z);
     let large = (1.0 - t) / (1.0 + t);
     (if z < 0.6 { small } else { large }).copysign(x)
 }
 
-/// e^x for x from -60 to 0.
+/// e^x for x from -87.3 to 88, and zero for -88.
 #[inline(always)]
-fn exp_to_zero(x: f32) -> f32 {
+fn exp_normal(x: f32) -> f32 {
     let (i, r) = split_ln2(x);
     exp_near(r) * two_to(i)
 }
@@ -275,10 +284,11 @@ fn clamp_d(x: f64, lo: f64, hi: f64) -> f64 {
     }
 }
 
-/// e^x to 2^-46, for |x| <= 200 and NaN; beyond, the value at the bound.
+/// e^x to 2^-46, for |x| <= 200 and NaN; the value at 200 above, and zero from -708.9 down.
 #[inline(always)]
 fn exp_d(x: f64) -> f64 {
-    let x = clamp_d(x, -200.0, 200.0);
+    // The scale has the bits of zero for 2^-1023.
+    let x = clamp_d(x, -708.9, 200.0);
     let m = x.mul_add(LOG2_E, MAGIC_D);
     let n = m - MAGIC_D;
     let r = n.mul_add(-LN_2, x);
@@ -379,7 +389,8 @@ pub fn pow(x: f32, y: f32) -> f32 {
     } else {
         y as f64 * l
     };
-    let t = clamp_d(t, -200.0, 200.0);
+    // The scale has the bits of zero for -1023.
+    let t = clamp_d(t, -1023.0, 200.0);
     let magic = t + MAGIC_D;
     let n = magic.to_bits().wrapping_sub(MAGIC_D.to_bits());
     let p = poly_d(t - (magic - MAGIC_D), &EXP) * f64::from_bits(n.wrapping_add(1023) << 52);
@@ -462,9 +473,9 @@ pub fn atanh(x: f32) -> f32 {
 #[inline(always)]
 fn angle(y: f64, x: f64) -> f64 {
     // Infinities as a number beside which every float32 vanishes, so that two of them have the
-    // ratio one.
-    let y = if y > 1e300 { 1e300 } else { y };
-    let x = if x > 1e300 { 1e300 } else { x };
+    // ratio one, and whose inverse has a square.
+    let y = if y > 1e100 { 1e100 } else { y };
+    let x = if x > 1e100 { 1e100 } else { x };
     let (low, high) = if y > x { (x, y) } else { (y, x) };
     // Above tan(pi / 8) measure from the diagonal.
     let far = low > high * 0.414_213_562_373_095;

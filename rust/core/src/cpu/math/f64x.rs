@@ -13,7 +13,7 @@ mod trig;
 
 pub use bessel::{i0, i0e, i1, i1e};
 pub use error::{erf, erf_exp, erfc};
-pub use exp::{acosh, asinh, atanh, cosh, exp, exp2, expm1, sigmoid, sinh, tanh};
+pub use exp::{acosh, asinh, atanh, cosh, decay, exp, exp2, expm1, sigmoid, sinh, tanh};
 pub use gamma::{is_negative, trigamma_near};
 pub use inverse::{erfinv, is_tiny, ndtri_near};
 pub use log::{ln, log10, log1p, log2, pow};

@@ -320,13 +320,13 @@ unsafe fn forward_rows<T: Tiled, V: Vector<Elem = T>>(
                 let new = if *peak > *old { *peak } else { *old };
                 // A row of minus infinities stays zero.
                 *peak = if new == low { zero } else { new };
-                *shrink = (*old - *peak).exp();
+                *shrink = (*old - *peak).decay();
                 *old = new;
             }
             for (r, total) in totals.iter_mut().enumerate() {
                 let row = std::slice::from_raw_parts_mut(w.scores.add(r * KEYS), np);
                 let from = peaks[r];
-                each(row, |v| *v = (*v - from).exp());
+                each(row, |v| *v = (*v - from).decay());
                 let shrink = shrink[r];
                 *total = *total * shrink + sum::<T, V>(row);
                 if shrink != T::lit(1.0) {
@@ -552,7 +552,7 @@ unsafe fn backward_head<T: Tiled, V: Vector<Elem = T>>(
                     a.finish_row(p, n, (i, k0), mask, w.buffer);
                     let row = stats + i;
                     let (top, inverse) = (g.stats[2 * row], g.stats[2 * row + 1]);
-                    each(p, |v| *v = (*v - top).exp() * inverse);
+                    each(p, |v| *v = (*v - top).decay() * inverse);
                     let mut dot = *w.dots.add(row);
                     if let Some(f) = &a.factor {
                         a.load_factors(f, factor, (i, k0), n, w.buffer);

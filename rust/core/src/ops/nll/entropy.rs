@@ -86,9 +86,9 @@ leveled! {
             lanes.iter().for_each(|&v| larger(&mut top, v));
             let mut sums = [R::lit(0.0); LANES];
             for block in blocks {
-                sums.iter_mut().zip(block).for_each(|(s, &v)| *s = *s + (v - top).exp());
+                sums.iter_mut().zip(block).for_each(|(s, &v)| *s = *s + (v - top).decay());
             }
-            sums.iter_mut().zip(rest).for_each(|(s, &v)| *s = *s + (v - top).exp());
+            sums.iter_mut().zip(rest).for_each(|(s, &v)| *s = *s + (v - top).decay());
             let total = sums.iter().fold(R::lit(0.0), |a, &b| a + b);
             y[0] = top + total.ln();
             return;
@@ -102,7 +102,7 @@ leveled! {
         y.fill(R::lit(0.0));
         for row in x.chunks(d) {
             for ((s, &m), &v) in y.iter_mut().zip(&*peak).zip(row) {
-                *s = *s + (v - m).exp();
+                *s = *s + (v - m).decay();
             }
         }
         for (s, &m) in y.iter_mut().zip(&*peak) {
@@ -334,13 +334,13 @@ leveled! {
         if d == 1 {
             let (lse, k) = (lse[0], k[0]);
             for (y, &v) in y.iter_mut().zip(x) {
-                *y = k * (v - lse).exp();
+                *y = k * (v - lse).decay();
             }
             return;
         }
         for (row, x) in y.chunks_mut(d).zip(x.chunks(d)) {
             for (i, y) in row.iter_mut().enumerate() {
-                *y = k[i] * (x[i] - lse[i]).exp();
+                *y = k[i] * (x[i] - lse[i]).decay();
             }
         }
     }

@@ -54,6 +54,12 @@ pub trait Real:
     /// To the nearest integer, ties to even.
     fn round(self) -> Self;
     fn exp(self) -> Self;
+    /// e^x where x is not above zero, as a weight beside others: may be zero where it would be
+    /// subnormal.
+    #[inline(always)]
+    fn decay(self) -> Self {
+        self.exp()
+    }
     fn exp2(self) -> Self;
     fn expm1(self) -> Self;
     fn ln(self) -> Self;
@@ -353,6 +359,10 @@ macro_rules! scalar {
             }
             scalar!(@math $t $m exp exp2 expm1 ln log2 log10 log1p sin cos tan asin acos atan sinh
                 cosh tanh asinh acosh atanh sigmoid erf erfc erfinv lgamma digamma rsqrt);
+            #[inline(always)]
+            fn decay(self) -> Self {
+                crate::cpu::math::$m::decay(self)
+            }
             #[inline(always)]
             fn polygamma(self, n: u32) -> Self {
                 crate::cpu::math::$m::polygamma(n as _, self)

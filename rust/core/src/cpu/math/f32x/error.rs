@@ -1,6 +1,6 @@
 //! The error function and its relatives.
 
-use super::{clamp, clamp_d, exp, exp_d, exp_to_zero, ln_d, poly, poly_d, MAGIC};
+use super::{clamp, clamp_d, exp, exp_d, exp_normal, ln_d, poly, poly_d, MAGIC};
 
 /// erf(z) / z - 1 by z^2, for z up to 0.94.
 const ERF_SMALL: [f32; 7] = [
@@ -28,7 +28,7 @@ pub fn erf(x: f32) -> f32 {
         -0.003_065_489_7,
         0.000_198_219_58,
     ];
-    let large = 1.0 - exp_to_zero(poly(z, &Q));
+    let large = 1.0 - exp_normal(poly(z, &Q));
     (if z < 0.94 { small } else { large }).copysign(x)
 }
 
@@ -107,7 +107,8 @@ pub fn ndtr_half(x: f32) -> f32 {
 
 #[inline(always)]
 pub fn erfc(x: f32) -> f32 {
-    let z = clamp_d(x.abs() as f64, 0.0, 10.3);
+    // At the bound the exponential is zero.
+    let z = clamp_d(x.abs() as f64, 0.0, 26.7);
     // e^(z^2) erfc(z) as a polynomial in (z - 4) / (z + 4), to 2^-39.
     const P: [f64; 15] = [
         0.136_999_457_624_842_8,

@@ -73,7 +73,8 @@ fn erfcx_large(z: f64) -> (f64, f64) {
 /// erfc(z) for z >= 0.45.
 #[inline(always)]
 fn erfc_large(z: f64) -> f64 {
-    let z = clamp(z, 0.0, 27.4);
+    // At the bound the exponential is zero.
+    let z = clamp(z, 0.0, 27.306);
     let q = z * z;
     let (y, y_low, magic) = exp_parts(-q, -z.mul_add(z, -q));
     let (v, v_low) = erfcx_large(z);

@@ -36,7 +36,7 @@ pub fn exp_parts(x: f64, low: f64) -> (f64, f64, f64) {
     (y, z, magic)
 }
 
-/// e^(x + low) * 2^extra, for |x| <= 1200 and a small `low`.
+/// e^(x + low) * 2^extra, for x from -746, where it is zero, to 1200 and a small `low`.
 #[inline(always)]
 pub fn exp_scaled(x: f64, low: f64, extra: f64) -> f64 {
     let (y, _, magic) = exp_parts(x, low);
@@ -49,10 +49,19 @@ pub fn exp(x: f64) -> f64 {
     exp_scaled(clamp(x, -746.0, 710.0), 0.0, 0.0)
 }
 
+/// e^x to 1 ulp for x up to 709, zero where it would be subnormal: a weight beside others.
+#[inline(always)]
+pub fn decay(x: f64) -> f64 {
+    // From -708.8 down the scale's bits are those of zero; 2^-1022 is e^-708.3964.
+    let (y, _, magic) = exp_parts(if x < -708.396 { -709.0 } else { x }, 0.0);
+    let n = magic.to_bits().wrapping_sub(MAGIC.to_bits());
+    y * f64::from_bits(n.wrapping_add(1023) << 52)
+}
+
 /// 2^x to 1 ulp.
 #[inline(always)]
 pub fn exp2(x: f64) -> f64 {
-    let x = clamp(x, -1077.0, 1025.0);
+    let x = clamp(x, -1076.0, 1025.0);
     let magic = x + MAGIC;
     let r = (x - (magic - MAGIC)) * LN_2;
     scale(exp_near(r).0, magic)

@@ -150,7 +150,7 @@ pub fn pow(x: f64, y: f64) -> f64 {
     let small = t.abs() < 800.0;
     let t_low = if small { y.mul_add(l_low, t_low) } else { 0.0 };
     let t = if (a == 1.0) | (y == 0.0) { 0.0 } else { t };
-    let p = exp_scaled(clamp(t, -800.0, 800.0), t_low, 0.0);
+    let p = exp_scaled(clamp(t, -746.0, 800.0), t_low, 0.0);
     signed_power(x, y, p)
 }
 
