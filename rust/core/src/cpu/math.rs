@@ -305,13 +305,21 @@ mod tests {
         for (x, y) in [(-103.9, 1e-45), (-103.98, 0.0), (-104.5, 0.0), (-1e30, 0.0)] {
             assert_eq!(f32x::exp(x), y, "{x}");
         }
-        for (x, y) in [(-745.1, 5e-324), (-745.2, 0.0), (-746.0, 0.0), (-1e300, 0.0)] {
+        for (x, y) in [
+            (-745.1, 5e-324),
+            (-745.2, 0.0),
+            (-746.0, 0.0),
+            (-1e300, 0.0),
+        ] {
             assert_eq!(f64x::exp(x), y, "{x}");
         }
         assert_eq!((f32x::exp2(-149.0), f32x::exp2(-150.5)), (1e-45, 0.0));
         assert_eq!((f64x::exp2(-1074.0), f64x::exp2(-1075.5)), (5e-324, 0.0));
         assert_eq!((f32x::exp(89.0), f64x::exp(710.0)), (inf, f64::INFINITY));
-        assert_eq!((f32x::decay(0.0), f32x::decay(-87.4), f32x::decay(-inf)), (1.0, 0.0, 0.0));
+        assert_eq!(
+            (f32x::decay(0.0), f32x::decay(-87.4), f32x::decay(-inf)),
+            (1.0, 0.0, 0.0)
+        );
         assert_eq!((f64x::decay(0.0), f64x::decay(-709.0)), (1.0, 0.0));
         assert_eq!(f64x::decay(f64::NEG_INFINITY), 0.0);
         assert!(f32x::decay(f32::NAN).is_nan() && f64x::decay(f64::NAN).is_nan());
