@@ -19,11 +19,111 @@ class Accepted:
         return (
             re.fullmatch(self.category, category) is not None
             and re.search(self.op, op) is not None
-            and re.search(self.text, text) is not None
+            and re.search(self.text, text, re.DOTALL) is not None
         )
 
 
-ACCEPTED: tuple[Accepted, ...] = ()
+FACTORS = r"linalg|qr|svd|lu|chol|geqrf|triangular|solve|eig|inverse|pinv"
+
+ACCEPTED: tuple[Accepted, ...] = (
+    # How results lie in memory
+    Accepted(
+        "STRIDE",
+        rf"{FACTORS}|argwhere|unravel_index|tensorinv|attention",
+        "",
+        "LAPACK leaves columns in memory, our kernels rows",
+    ),
+    Accepted(
+        "STRIDE|VALUE|GRADIENT",
+        r"_scatter$",
+        "stride=",
+        "the result is contiguous; PyTorch keeps strides, also those that make elements overlap",
+    ),
+    Accepted("VALUE", "^(normal|randn|rand)", "out=(permuted|stepped)", "drawn in logical order"),
+    # Errors
+    Accepted(
+        "ERROR_CLASS|ACCEPTED|REFUSED",
+        "",
+        r"keyword argument 'out'|got \([^)]*out=",
+        "`out=` exists for more functions, and not for composites",
+    ),
+    Accepted(
+        "ERROR_CLASS",
+        "",
+        r"Low precision dtypes|Expected a floating point|No CUDA|NVIDIA",
+        "the class of error for a type or device that there is no kernel for",
+    ),
+    Accepted("ERROR_CLASS", "", "", "several things are wrong, and another one is named first"),
+    Accepted(
+        "ACCEPTED",
+        "",
+        r"out tensor to have dtype|same dtype|input tensor and hist|scalar type|Found dtype",
+        "types are converted where PyTorch's kernel lacks the combination",
+    ),
+    Accepted(
+        "ACCEPTED",
+        "",
+        r"view size is not compatible|without overflow|cannot be represented|reshape tensor of 0",
+        "an implementation's limit, not a rule",
+    ),
+    Accepted("ACCEPTED", "index_reduce", "source tensor shape", "a 0-d source has one element"),
+    Accepted("ACCEPTED", "vecdot|clamp|heaviside|cov", "", "more types and numbers are taken"),
+    Accepted(
+        "ACCEPTED",
+        "loss|cross_entropy",
+        r"not differentiable with respect to argument '(weight|target)'",
+        "there is a derivative",
+    ),
+    Accepted(
+        "REFUSED",
+        FACTORS,
+        r"Low precision dtypes|Expected a floating point",
+        "a type without a kernel is refused when there are no elements, too",
+    ),
+    Accepted("REFUSED", "polygamma", "below 2\\^20", "bounds the time of a series"),
+    # Values
+    Accepted(
+        "VALUE",
+        "_ex$|^(linalg.)?lu|lu_unpack",
+        "",
+        "where the matrix is refused, the results are open",
+    ),
+    Accepted(
+        "VALUE",
+        "^(eq|ne|lt|le|gt|ge|nn.functional.threshold|clamp)",
+        "",
+        "a number out of the type's range is compared as it is, not wrapped",
+    ),
+    Accepted("VALUE|GRADIENT", "polygamma|digamma|lgamma|zeta|mvlgamma", "inf|nan", "poles"),
+    Accepted(
+        "VALUE",
+        r"^(special\.)?(i0|i1|i0e|i1e|modified_bessel|scaled_modified|bessel)",
+        "inf|nan",
+        "the limit at infinity",
+    ),
+    Accepted(
+        "VALUE", "special.*polynomial", "inf|nan", "NaN stays NaN; the recurrence overflows later"
+    ),
+    Accepted("VALUE", r"bessel_[jy]", "float64", "PyTorch is right to 1e-7 only"),
+    Accepted("VALUE", "bucketize|searchsorted", "", "boundaries that are not sorted"),
+    Accepted("REQUIRES_GRAD|GRADIENT", "logical_", "inplace", "a bool has no gradient"),
+    Accepted(
+        "DTYPE",
+        "hinge_embedding|alpha_dropout|poisson_nll|cross_entropy|^cov|einsum",
+        "",
+        "types promote as in any expression",
+    ),
+    Accepted("SHAPE", "pixel_unshuffle|conv", "", "no channels: the sizes are as with channels"),
+    Accepted(
+        "REQUIRES_GRAD", "histogram|native_group_norm|nanmedian|logspace", "", "no derivative"
+    ),
+    Accepted(
+        "PEER_DIED",
+        "embedding_bag|lu_unpack|ctc_loss|tril|triu|as_strided|lcm",
+        "",
+        "PyTorch reads or writes out of bounds, or divides by zero",
+    ),
+)
 
 
 def reason(category: str, op: str, text: str) -> str | None:

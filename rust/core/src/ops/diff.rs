@@ -139,7 +139,11 @@ fn trapezoid(a: &Args, cumulative: bool) -> Result<Value> {
         if !cumulative {
             kept.remove(dim);
         }
-        return Ok(Tensor::zeros(&kept, y.dtype(), y.device())?.into());
+        let dtype = match y.dtype().is_float() || by_points {
+            true => y.dtype(),
+            false => crate::dtype::default_dtype(),
+        };
+        return Ok(Tensor::zeros(&kept, dtype, y.device())?.into());
     }
     let areas = if by_points {
         let x = a.tensor(1)?;

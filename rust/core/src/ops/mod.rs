@@ -44,8 +44,23 @@ pub mod unique;
 pub mod view;
 pub mod window;
 
+use crate::autograd::mode;
+use crate::error::Result;
 use crate::schema::{parse, Entry, Schema};
+use crate::tensor::Tensor;
 use std::sync::OnceLock;
+
+/// Refuses an argument that requires grad where there is no derivative for it: silently, its
+/// gradient would be lost.
+pub(crate) fn constant(op: &str, name: &str, x: Option<&Tensor>) -> Result<()> {
+    crate::ensure!(
+        !(mode::grad() && x.is_some_and(Tensor::requires_grad)),
+        Runtime,
+        "The function '{op}' is not differentiable with respect to argument '{name}'. This input \
+         cannot have requires_grad True."
+    );
+    Ok(())
+}
 
 /// A public function with its parsed signature.
 pub struct Op {

@@ -544,6 +544,9 @@ fn sum_to_size(x: &Tensor, size: &[i64]) -> Result<Tensor> {
     if x.dtype().is_integral() && (shape.is_empty() || x.shape() != &shape) {
         return x.to_dtype(DType::I64)?.sum_to(&shape);
     }
+    if shape.is_empty() {
+        return x.sum_all();
+    }
     x.sum_to(&shape)
 }
 

@@ -421,7 +421,14 @@ impl Derivative for Logcumsumexp {
         let Some(g) = &g[0] else {
             return Ok(smallvec![None]);
         };
-        let (x, y) = (cx.input(0)?, cx.output(0)?);
+        // Differences of halves would lose what the factors are made of.
+        let dtype = g.dtype();
+        let wide = if dtype.is_half() { DType::F32 } else { dtype };
+        let (x, g) = (cx.input(0)?.to_dtype(wide)?, &g.to_dtype(wide)?);
+        let y = match dtype.is_half() {
+            true => dispatch::call1(self.clone(), &[&x])?,
+            false => cx.output(0)?,
+        };
         let next = y.shifted(self.dim, true, Scalar::Int(0))?;
         let b = ratio(&y, &next)?;
         let op = Recurrence {
@@ -430,7 +437,7 @@ impl Derivative for Logcumsumexp {
             own: true,
         };
         let u = dispatch::call1(op, &[g, &b])?;
-        one(u.mul(&ratio(&x, &y)?)?)
+        one(u.mul(&ratio(&x, &y)?)?.to_dtype(dtype)?)
     }
 }
 

@@ -5,10 +5,12 @@ mod reduce;
 
 use super::copy::copy_host;
 use super::index::Mode;
+use super::pointwise::apply;
+use super::pointwise::binary::Remainder;
 use super::view::parts::assemble;
 use crate::autograd::Vjp;
 use crate::dispatch;
-use crate::dtype::DType;
+use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::gpu::kernels::scatter::{self as launch, Meet};
 use crate::gpu::Gpu;
@@ -406,6 +408,9 @@ fn take_along(x: &Tensor, idx: &Tensor, dim: Option<i64>) -> Result<Tensor> {
         b[d] = x.size(d);
     }
     let wide = shape::broadcast(&a, idx.shape())?;
+    // Positions count on past both ends.
+    let size = Tensor::number(Scalar::Int(x.shape().get(d).map_or(1, |&n| n.max(1)) as i64))?;
+    let idx = &apply(Remainder, [idx, &size])?;
     let from = shape::broadcast(x.shape(), &b)?;
     gather(&x.expand_to(&from)?, d, &idx.expand_to(&wide)?)
 }

@@ -366,6 +366,12 @@ fn flip(x: &Tensor, dims: &[i64]) -> Result<Tensor> {
 
 fn roll(x: &Tensor, shifts: &[i64], dims: &[i64]) -> Result<Tensor> {
     ensure!(!shifts.is_empty(), Runtime, "`shifts` required");
+    ensure!(
+        x.ndim() > 0 || dims.is_empty(),
+        Index,
+        "roll: Dimension specified as {} but tensor has no dimensions",
+        dims[0]
+    );
     if dims.is_empty() && shifts.len() == 1 {
         return roll(&x.reshape(&[-1])?, shifts, &[0])?.reshape_to(x.shape());
     }

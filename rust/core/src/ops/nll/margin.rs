@@ -72,6 +72,7 @@ pub(super) fn multi_margin(
         "inconsistent target size, expected {n} but got {}",
         Show(target.shape())
     );
+    super::super::constant(NAME, "weight", weight)?;
     if let Some(w) = weight {
         ensure!(
             w.ndim() <= 1 && w.numel() == c,

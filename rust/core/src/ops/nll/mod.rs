@@ -182,6 +182,7 @@ fn sum_classes(x: &Tensor, keepdim: bool) -> Result<Tensor> {
 
 fn check_weight(weight: Option<&Tensor>, x: &Tensor) -> Result<()> {
     let classes = Extent::of(x.shape()).c;
+    super::constant("nll_loss", "weight", weight)?;
     if let Some(w) = weight {
         ensure!(
             w.ndim() == 1 && w.numel() == classes,

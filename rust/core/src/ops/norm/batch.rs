@@ -61,6 +61,8 @@ impl<'a> Batch<'a> {
             (self.weight, "weight"),
             (self.bias, "bias"),
         ];
+        super::super::constant("batch_norm", "running_mean", self.mean)?;
+        super::super::constant("batch_norm", "running_var", self.var)?;
         for (p, name) in params {
             if let Some(p) = p {
                 ensure!(

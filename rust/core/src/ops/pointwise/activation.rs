@@ -1,8 +1,6 @@
 //! Activation functions.
 
 use super::binary::Mul;
-use super::compare::Le;
-use super::ternary::where_;
 use super::unary::{no_bool, Sigmoid};
 use super::{apply, c, k};
 use crate::dtype::{DType, Scalar};
@@ -297,12 +295,29 @@ fn rrelu(a: &Args) -> Result<Value> {
         )?
         .into());
     }
-    let mut noise = vec![0f32; x.numel()];
-    a.generator(4).uniform(&mut noise, low, high);
-    let noise = Tensor::from_slice(&noise, x.shape(), DType::F32)?;
-    let noise = noise.to_dtype(x.dtype())?.to_device(x.device())?;
-    let below = apply(Le, [&x.detach(), &Tensor::number(Scalar::Int(0))?])?;
-    Ok(where_(&below, &apply(Mul, [x, &noise])?, x)?.into())
+    // One number for each element that needs one, as PyTorch draws them.
+    let host = x.detach().to_host()?.prepared(DType::F64)?;
+    // SAFETY: contiguous host memory of this type, not written meanwhile.
+    let values = unsafe { host.slice::<f64>() };
+    let mut drawn = vec![0f64; values.iter().filter(|&&v| v <= 0.0).count()];
+    a.generator(4).uniform(&mut drawn, low, high);
+    let mut drawn = drawn.into_iter();
+    let slope = |&v: &f64| {
+        if v <= 0.0 {
+            drawn.next().unwrap_or(1.0)
+        } else {
+            1.0
+        }
+    };
+    let slopes: Vec<f64> = values.iter().map(slope).collect();
+    let wide = if x.dtype().is_half() {
+        DType::F32
+    } else {
+        x.dtype()
+    };
+    let slopes = Tensor::from_slice(&slopes, x.shape(), DType::F64)?.to_dtype(wide)?;
+    let y = apply(Mul, [x, &slopes.to_device(x.device())?])?;
+    Ok(y.to_dtype(x.dtype())?.into())
 }
 
 fn hardtanh(a: &Args) -> Result<Value> {

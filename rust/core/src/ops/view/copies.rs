@@ -55,7 +55,7 @@ crate::entries! {
     "unsqueeze_copy(Tensor self, int dim) -> Tensor", FN | OUT,
     |a| Ok(a.tensor(0)?.unsqueeze(a.int(1)?)?.copy_dense()?.into());
     "view_copy(Tensor self, int[] size) -> Tensor", FN | OUT,
-    |a| Ok(a.tensor(0)?.view(a.ints(1)?)?.copy_dense()?.into());
+    |a| Ok(a.tensor(0)?.reshape(a.ints(1)?)?.copy_dense()?.into());
     "view_copy(Tensor self, ScalarType dtype) -> Tensor", FN | OUT,
     |a| match a.dtype(1) {
         Some(dtype) => Ok(retyped(a.tensor(0)?, dtype)?.copy_dense()?.into()),

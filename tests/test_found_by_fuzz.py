@@ -1,0 +1,100 @@
+"""Cases that random calls found; the expectations are PyTorch's or the mathematics'."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pytensorlib as torch
+import pytensorlib.nn.functional as F
+
+inf, nan = float("inf"), float("nan")
+
+
+def test_rrelu_draws_a_number_for_each_element_below_zero_only() -> None:
+    torch.manual_seed(0)
+    x = torch.tensor([1.0, -1.0, 2.0, -1.0, -1.0], requires_grad=True)
+    y = F.rrelu(x, training=True)
+    want = [1.0, -0.3271, 2.0, -0.2725, -0.2207]  # PyTorch 2.13 under this seed
+    torch.testing.assert_close(y.detach(), torch.tensor(want), rtol=0, atol=1e-4)
+    y.sum().backward()
+    slopes = [1.0, 0.3271, 1.0, 0.2725, 0.2207]
+    torch.testing.assert_close(x.grad, torch.tensor(slopes), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_spread_of_large_numbers_does_not_overflow(dtype: torch.dtype) -> None:
+    x = torch.tensor([[1e30, -1e30, 2e30], [1.0, 2.0, 4.0]], dtype=dtype)
+    want = np.std(x.double().numpy(), axis=1, ddof=1)
+    got = torch.std(x, 1)
+    torch.testing.assert_close(got.double(), torch.tensor(want), rtol=1e-2, atol=0)
+    assert torch.isinf(torch.var(x, 1)[0])  # the square of it is out of range
+
+
+def test_spread_keeps_nan_and_inf() -> None:
+    assert torch.std(torch.tensor([1.0, inf])).isnan()
+    assert torch.var(torch.tensor([1.0, nan, 2.0])).isnan()
+
+
+@pytest.mark.parametrize("index", [[[4, 0], [5, -3]], [[0, 0], [1, 1]], [[-2, -2], [-1, 3]]])
+def test_take_along_dim_counts_on_past_both_ends(index: list[list[int]]) -> None:
+    x = torch.tensor([[1, 2], [3, 4]])
+    want = np.take_along_axis(x.numpy(), np.array(index) % 2, 0)
+    assert torch.take_along_dim(x, torch.tensor(index), 0).tolist() == want.tolist()
+
+
+def test_roll_of_a_number_has_no_dimension_to_roll() -> None:
+    with pytest.raises(IndexError, match="no dimensions"):
+        torch.roll(torch.tensor(1.0), 1, 0)
+    assert torch.roll(torch.tensor(1.0), 1).item() == 1
+
+
+def test_view_copy_takes_strides_that_no_view_can_take() -> None:
+    x = torch.arange(12).reshape(3, 4).t()
+    assert torch.view_copy(x, (2, 6)).tolist() == x.reshape(2, 6).tolist()
+
+
+def test_cumulative_trapezoid_of_no_integers_is_floating() -> None:
+    assert torch.cumulative_trapezoid(torch.ones(0, 0, dtype=torch.int16), dx=3.0).dtype == (
+        torch.float32
+    )
+
+
+def test_sum_to_size_of_a_number_is_no_alias() -> None:
+    x = torch.tensor(2.0)
+    y = x.sum_to_size(())
+    y.fill_(5)
+    assert x.item() == 2
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_logcumsumexp_gradient_of_halves_is_near_that_of_doubles(dtype: torch.dtype) -> None:
+    x = torch.linspace(-4, 8, 40).to(dtype)
+    grads = []
+    for t in (x, x.double()):
+        leaf = t.clone().requires_grad_()
+        torch.logcumsumexp(leaf, 0).sum().backward()
+        grads.append(leaf.grad.double())
+    eps = torch.finfo(dtype).eps
+    torch.testing.assert_close(grads[0], grads[1], rtol=2 * eps, atol=eps)
+
+
+def test_multilabel_soft_margin_loss_divides_by_the_classes_of_the_input() -> None:
+    x, y = torch.ones(5, 1), torch.tensor([1.0, 0, 1, 0, 1])
+    assert F.multilabel_soft_margin_loss(x, y).item() == pytest.approx(3.5663, abs=1e-4)
+
+
+def test_gradient_that_nobody_computes_is_refused() -> None:
+    """Without an error it would silently be missing."""
+    w = torch.ones(3, requires_grad=True)
+    scores, target = torch.ones(2, 3), torch.tensor([0, 1])
+    for loss in (F.cross_entropy, F.nll_loss):
+        with pytest.raises(RuntimeError, match="not differentiable with respect to .*weight"):
+            loss(scores, target, w)
+        with torch.no_grad():
+            loss(scores, target, w)
+    with pytest.raises(RuntimeError, match="not differentiable with respect to .*weight"):
+        F.multi_margin_loss(scores, target, weight=w)
+    for training in (True, False):
+        with pytest.raises(RuntimeError, match="not differentiable with respect to .*running_mean"):
+            F.batch_norm(scores, w, torch.ones(3), training=training)
