@@ -1,6 +1,7 @@
 //! Copies: between types, layouts and devices, out of place and in place.
 
 use super::create::format_strides;
+use super::pointwise::{apply, compare::LogicalOr};
 use crate::autograd::{inplace, mode, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::pointwise;
@@ -17,6 +18,7 @@ use crate::tensor::Tensor;
 use crate::transfer;
 use crate::{bail, ensure, with_compute};
 use smallvec::SmallVec;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A copy under another type; `x.clone()` and `x.to(dtype)`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -75,6 +77,12 @@ pub fn copy_host(x: &Tensor, y: &Tensor) -> Result<()> {
             copy_host(x, &component(y, 0))?;
             component(y, 1).write_scalar(0.0.into())
         }
+        // What has either part is true.
+        (true, false) if y.dtype() == DType::Bool => {
+            let parts = [0, 1].map(|which| component(x, which).to_dtype(DType::Bool));
+            let [re, im] = parts;
+            copy_host(&apply(LogicalOr, [&re?, &im?])?, y)
+        }
         (true, false) => copy_host(&component(x, 0), y),
         (true, true) => {
             copy_host(&component(x, 0), &component(y, 0))?;
@@ -96,6 +104,35 @@ pub fn component(t: &Tensor, which: usize) -> Tensor {
             DType::F32
         },
     )
+}
+
+/// Computes an op that treats the real and the imaginary parts of its inputs `data` alike.
+pub fn by_parts(op: &dyn Op, x: &[&Tensor], data: &[usize], y: &Tensor) -> Result<()> {
+    let mut wide: SmallVec<[Tensor; 4]> = x.iter().map(|t| t.detach()).collect();
+    for &i in data {
+        wide[i] = wide[i].to_host()?.to_dtype(y.dtype())?;
+    }
+    for which in [0, 1] {
+        let target = component(y, which);
+        let mut parts = wide.clone();
+        for &i in data {
+            parts[i] = component(&wide[i], which);
+        }
+        let parts: SmallVec<[&Tensor; 4]> = parts.iter().collect();
+        let part = Tensor::empty(y.shape(), target.dtype(), Device::Cpu)?;
+        op.cpu(&parts, std::slice::from_ref(&part))?;
+        target.write_from(&part)?;
+    }
+    Ok(())
+}
+
+/// Says once that imaginary parts are dropped.
+fn warn_of_parts_lost(from: DType, to: DType) {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    let lost = from.is_complex() && !to.is_complex() && to != DType::Bool;
+    if lost && !WARNED.swap(true, Ordering::Relaxed) {
+        crate::host::warn("Casting complex values to real discards the imaginary part");
+    }
 }
 
 fn convert(x: &Tensor, y: &Tensor) -> Result<()> {
@@ -264,6 +301,7 @@ impl Tensor {
         format: Option<MemoryFormat>,
     ) -> Result<Tensor> {
         let format = format.unwrap_or(MemoryFormat::Preserve);
+        warn_of_parts_lost(self.dtype(), dtype);
         if !copy
             && dtype == self.dtype()
             && device == self.device()
@@ -304,6 +342,7 @@ impl Tensor {
         if self.same(x) {
             return Ok(());
         }
+        warn_of_parts_lost(x.dtype(), self.dtype());
         let moved = if x.device() == self.device() {
             None
         } else {

@@ -8,7 +8,7 @@ pub mod strided;
 use kernel::Points;
 pub use strided::strided_adjoint;
 
-use super::copy::copy_host;
+use super::copy::{by_parts, copy_host};
 use super::view::parts::each_offset;
 use crate::autograd::Vjp;
 use crate::cpu::elements::{Bool, Element};
@@ -373,6 +373,9 @@ impl Op for IndexPut {
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        if y[0].dtype().is_complex() {
+            return by_parts(self, x, &[0, 1], &y[0]);
+        }
         let (old, values, idx, y) = (x[0], x[1], &x[2..], &y[0]);
         let at = Points::new(y.layout(), &self.dims, idx, self.bounds)?.all()?;
         if !(old.shares_storage(y) && old.layout() == y.layout()) {

@@ -235,6 +235,12 @@ impl Op for Reduce {
                 return Ok(());
             }
         }
+        if x.dtype().is_complex() && matches!(self.kind, Kind::Any | Kind::All) {
+            return self.cpu(
+                &[&x.detach().to_dtype(DType::Bool)?],
+                std::slice::from_ref(y),
+            );
+        }
         // The kernels below read real numbers.
         let real;
         let x = match x.dtype().is_complex() && !matches!(self.kind, Kind::Any | Kind::All) {
@@ -381,7 +387,7 @@ impl Tensor {
         let what = if dtype.is_some() { "Optional" } else { "Input" };
         let dtype = dtype.unwrap_or(self.dtype());
         ensure!(
-            dtype.is_float(),
+            dtype.differentiable(),
             Runtime,
             "mean(): could not infer output dtype. {what} dtype must be either a floating point \
              or complex dtype. Got: {}",
@@ -464,8 +470,42 @@ impl DType {
     }
 }
 
+/// Complex numbers are multiplied in pairs, until one is left.
+fn complex_product(x: &Tensor, mask: &[bool], keepdim: bool) -> Result<Tensor> {
+    let (mut order, mut over) = (SmallVec::<[i64; 5]>::new(), SmallVec::<[i64; 5]>::new());
+    for (d, &reduced) in mask.iter().enumerate() {
+        match reduced {
+            true => over.push(d as i64),
+            false => order.push(d as i64),
+        }
+    }
+    order.extend(over);
+    let out = reduced_shape(x.shape(), mask, keepdim);
+    let mut n = reduced_count(x.shape(), mask);
+    if n == 0 {
+        return Tensor::full(&out, Scalar::Int(1), x.dtype(), x.device());
+    }
+    let mut shape = reduced_shape(x.shape(), mask, false);
+    shape.push(n);
+    let mut y = x.permute(&order)?.reshape_to(&shape)?;
+    while n > 1 {
+        let half = n as i64 / 2;
+        let part = |from: i64, to: i64| y.slice_dim(-1, Some(from), Some(to), 1);
+        let pairs = part(0, half)?.mul(&part(half, 2 * half)?)?;
+        y = match n % 2 {
+            0 => pairs,
+            _ => super::join::cat(&[pairs, part(2 * half, n as i64)?], -1)?,
+        };
+        n = n.div_ceil(2);
+    }
+    y.select(-1, 0)?.reshape_to(&out)
+}
+
 fn product(x: &Tensor, mask: &[bool], keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
     let dtype = dtype.unwrap_or(x.dtype().to_sum());
+    if dtype.is_complex() {
+        return complex_product(&x.to_dtype(dtype)?, mask, keepdim);
+    }
     let name = if whole(mask, keepdim) {
         "ProdBackward0"
     } else {

@@ -1,8 +1,10 @@
 //! Running results along a dimension.
 
 use super::along::around;
+use super::copy::by_parts;
 use super::pointwise::apply;
 use super::pointwise::compare::Eq;
+use super::pointwise::complex::part_type;
 use super::pointwise::ternary::where_;
 use super::pointwise::unary::Exp;
 use super::reduce::one;
@@ -245,6 +247,10 @@ impl Op for Cumsum {
         same_meta(x[0], self.dtype)
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        if self.dtype.is_complex() {
+            let dtype = part_type(self.dtype);
+            return by_parts(&Cumsum { dtype, ..*self }, x, &[0], &y[0]);
+        }
         with_compute!(self.dtype, T => {
             let x = x[0].to_dtype(self.dtype)?.prepared(T::DTYPE)?;
             let from = Slots(x.ptr::<T>());

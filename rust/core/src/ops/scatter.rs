@@ -3,7 +3,7 @@
 mod kernel;
 mod reduce;
 
-use super::copy::copy_host;
+use super::copy::{by_parts, copy_host};
 use super::index::Mode;
 use super::pointwise::apply;
 use super::pointwise::binary::Remainder;
@@ -98,6 +98,9 @@ impl Op for Gather {
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        if y[0].dtype() == DType::C128 {
+            return by_parts(self, x, &[0], &y[0]);
+        }
         let index = x[1].prepared(DType::I64)?;
         kernel::gather(x[0], self.dim, &index, &y[0])
     }
@@ -206,6 +209,9 @@ impl Op for Scatter {
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        if y[0].dtype().is_complex() {
+            return by_parts(self, x, &[0, 2], &y[0]);
+        }
         let (old, index, src, y) = (x[0], x[1], x[2], &y[0]);
         let idx = index.prepared(DType::I64)?;
         if !(old.shares_storage(y) && old.layout() == y.layout()) {

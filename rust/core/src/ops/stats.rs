@@ -146,6 +146,24 @@ fn variance(
     correction: f64,
     keepdim: bool,
 ) -> Result<Vec<Tensor>> {
+    if x.dtype().is_complex() {
+        // The variance is that of the real parts and that of the imaginary parts.
+        let of = |which| {
+            variance(
+                "var_mean",
+                &x.real_part(which)?,
+                mask.clone(),
+                correction,
+                keepdim,
+            )
+        };
+        let (re, im) = (of(0)?, of(1)?);
+        let mut var = re[0].add(&im[0])?;
+        if name.starts_with("std") {
+            var = apply(Sqrt, [&var])?;
+        }
+        return Ok(vec![var, Tensor::of_parts(&re[1], &im[1])?]);
+    }
     ensure!(
         x.dtype().is_float(),
         Runtime,
@@ -342,6 +360,9 @@ impl Op for VectorNorm {
 impl Tensor {
     /// `linalg.vector_norm` over the dimensions in `mask`.
     pub fn vector_norm(&self, p: f64, mask: &[bool], keepdim: bool) -> Result<Tensor> {
+        if self.dtype().is_complex() {
+            return apply(Abs, [self])?.vector_norm(p, mask, keepdim);
+        }
         ensure!(
             self.dtype().is_float(),
             Runtime,
@@ -371,7 +392,9 @@ fn converted(x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
         return Ok(x.clone());
     };
     ensure!(
-        dtype.is_float() && (!x.dtype().is_float() || x.dtype().promote(dtype) == dtype),
+        dtype.is_complex() == x.dtype().is_complex()
+            && dtype.differentiable()
+            && (!x.dtype().differentiable() || x.dtype().promote(dtype) == dtype),
         Runtime,
         "linalg.vector_norm: the dtype of the input ({}) should be convertible without narrowing \
          to the specified dtype ({})",
@@ -400,7 +423,7 @@ fn norm(a: &Args) -> Result<Value> {
         None => a.tensor(0)?.clone(),
     };
     ensure!(
-        x.dtype().is_float(),
+        x.dtype().differentiable(),
         Runtime,
         "norm(): input dtype should be either floating point or complex. Got {} instead.",
         x.dtype().scalar_name()

@@ -6,7 +6,9 @@ use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::op::TensorMeta;
 use crate::ops::create::check_range;
+use crate::ops::pointwise::ternary::where_;
 use crate::schema::{Args, Dest, Value};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
@@ -130,6 +132,23 @@ fn masked_fill(a: &Args) -> Result<Value> {
         "value cannot be converted to type {} without overflow",
         x.dtype().c_name()
     );
+    if x.dtype().is_complex() {
+        ensure!(
+            mask.dtype() == DType::Bool,
+            Runtime,
+            "masked_fill_ only supports boolean masks, but got mask with dtype {}",
+            mask.dtype().c_name()
+        );
+        let y = where_(mask, &value.to_dtype(x.dtype())?, x)?;
+        return match a.dest {
+            Dest::InPlace => {
+                dispatch::destination("masked_fill", x, &TensorMeta::of(&y), true)?;
+                x.copy_from(&y)?;
+                Ok(x.clone().into())
+            }
+            _ => Ok(y.into()),
+        };
+    }
     // A value on the GPU is not waited for.
     if value.dtype() != x.dtype() && value.device() == Device::Cpu {
         check_range(value.item()?, x.dtype())?;

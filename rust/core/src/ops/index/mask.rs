@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::gpu::Acc;
 use crate::op::{Derivative, Grads, Metas, Op, Save, TensorMeta};
 use crate::ops::copy::copy_host;
+use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::wgsl::launch;
 use crate::ops::pointwise::Real;
 use crate::ops::scatter;
@@ -23,8 +24,11 @@ use smallvec::SmallVec;
 
 /// The bits of a tensor's elements in row-major order.
 fn bits(x: &Tensor) -> Result<Bits> {
-    let x = x.to_host()?.prepared(x.dtype())?;
-    Bits::of(&x)
+    let dtype = match x.dtype().is_complex() {
+        true => DType::Bool,
+        false => x.dtype(),
+    };
+    Bits::of(&x.to_host()?.prepared(dtype)?)
 }
 
 /// The coordinates of elements that are not zero, one tensor for each dimension.
@@ -220,6 +224,9 @@ per_level! {
 /// `masked_fill_`.
 pub fn masked_fill_(x: &Tensor, mask: &Tensor, value: &Tensor) -> Result<()> {
     let value = value.to_device(x.device())?;
+    if x.dtype().is_complex() {
+        return x.copy_from(&where_(mask, &value.to_dtype(x.dtype())?, x)?);
+    }
     dispatch::call_into(MaskedFill, &[x, mask, &value], x, true)?;
     Ok(())
 }

@@ -31,6 +31,12 @@ pub fn check_matrix(name: &str, a: &Tensor) -> Result<()> {
 
 pub fn check_float(name: &str, a: &Tensor) -> Result<()> {
     ensure!(
+        !a.dtype().is_complex(),
+        NotImplemented,
+        "{name}: matrices of complex numbers are not implemented, got {}",
+        a.dtype().scalar_name()
+    );
+    ensure!(
         a.dtype().is_float(),
         Runtime,
         "{name}: Expected a floating point or complex tensor as input. Got {}",

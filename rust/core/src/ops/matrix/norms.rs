@@ -146,6 +146,12 @@ pub fn matrix_norm(
 
 fn cast(name: &str, x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
     ensure!(
+        !x.dtype().is_complex(),
+        NotImplemented,
+        "{name}: matrices of complex numbers are not implemented, got {}",
+        x.dtype().scalar_name()
+    );
+    ensure!(
         x.dtype().is_float(),
         Runtime,
         "{name}: Expected a floating point or complex tensor as input. Got {}",

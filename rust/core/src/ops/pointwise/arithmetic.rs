@@ -55,7 +55,7 @@ fn sub(a: &Args) -> Result<Value> {
 
 fn pow(a: &Args) -> Result<Value> {
     let (x, e) = (a.tensor(0)?, a.tensor(1)?);
-    if !e.is_wrapped() {
+    if !e.is_wrapped() || e.dtype().is_complex() {
         return a.apply(Pow, [x, e]);
     }
     power(a, x, e.item()?)
@@ -185,7 +185,7 @@ fn lerp(a: &Args) -> Result<Value> {
 }
 
 fn number_first<P: super::Pointwise<2>>(op: P, a: &Args) -> Result<Value> {
-    let x = Tensor::number(a.scalar(0)?)?;
+    let x = a.number(0)?;
     let y = a.tensor(1)?;
     Ok(match a.dest {
         Dest::Out(_) => a.apply(op, [&x, y])?,

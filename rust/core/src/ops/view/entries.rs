@@ -241,12 +241,6 @@ fn places(t: &Tensor, x: &Tensor, dim: i64) -> Result<Vec<Tensor>> {
 
 fn matrix(x: &Tensor, name: &str) -> Result<Tensor> {
     ensure!(
-        !x.dtype().is_complex() || name == "mT",
-        NotImplemented,
-        "tensor.{name}: complex tensors are not supported yet, got {}",
-        x.dtype()
-    );
-    ensure!(
         x.ndim() == 2 || name != "H",
         Runtime,
         "tensor.{name} is only supported on matrices (2-D tensors). Got {}-D tensor.",
@@ -258,7 +252,11 @@ fn matrix(x: &Tensor, name: &str) -> Result<Tensor> {
         "tensor.{name} is only supported on matrices or batches of matrices. Got {}-D tensor.",
         x.ndim()
     );
-    x.transpose(-2, -1)
+    let y = x.transpose(-2, -1)?;
+    if name == "mT" {
+        return Ok(y);
+    }
+    y.conj()
 }
 
 impl Tensor {
@@ -269,7 +267,7 @@ impl Tensor {
                 let dims: SmallVec<[i64; 5]> = (0..self.ndim() as i64).rev().collect();
                 self.permute(&dims)
             }
-            "H" if self.ndim() == 0 && !self.dtype().is_complex() => Ok(self.clone()),
+            "H" if self.ndim() == 0 => self.conj(),
             name => matrix(self, name),
         }
     }
