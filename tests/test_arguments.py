@@ -1,5 +1,8 @@
 """What arguments may be: sizes, operands, data."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -21,6 +24,7 @@ def test_sizes_may_be_anything_that_stands_for_an_integer():
             torch.ones((bad, 2))
 
 
+@pytest.mark.filterwarnings("ignore:Creating a tensor from a list")
 def test_nested_data_may_hold_arrays_without_dimensions():
     x = torch.tensor(((7, np.array(5)), (np.array(9), 5.0)))
     assert x.tolist() == [[7, 5], [9, 5]]
@@ -66,3 +70,50 @@ def test_asarray_takes_capsules_and_buffers():
     y = torch.asarray(memoryview(half), dtype=torch.float16)
     half[0] = 5
     assert y.tolist() == [5, 2]
+
+
+def in_a_child(code):
+    code = f"import warnings\nimport numpy as np\nimport pytensorlib as torch\n{code}"
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+def test_masks_of_bytes_are_deprecated():
+    x = torch.arange(3.0)
+    mask = torch.tensor([1, 0, 1], dtype=torch.uint8)
+    with pytest.warns(UserWarning, match="torch.bool instead"):
+        assert x[mask].tolist() == [0, 2]
+    with pytest.warns(UserWarning, match="torch.bool instead"):
+        x[mask] = 5
+    assert x.tolist() == [5, 1, 5]
+
+
+def test_list_of_arrays_warns_once():
+    in_a_child("""
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    for _ in range(2):
+        assert torch.tensor([np.ones(2), np.ones(2)]).shape == (2, 2)
+assert len(caught) == 1 and "extremely slow" in str(caught[0].message)
+""")
+
+
+class Longer(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        return iter(range(7))
+
+    def __len__(self):
+        return 5
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_loader_warns_where_a_stream_is_longer_than_it_said(workers):
+    loader = torch.utils.data.DataLoader(Longer(), num_workers=workers)
+    assert sum(1 for _ in loader) == 7
+    assert len(loader) == 5
+    with pytest.warns(UserWarning, match="reported to be 5 "):
+        assert sum(1 for _ in loader) == 7
+
+
+def test_windows_of_absurd_length_raise_at_once():
+    with pytest.raises(RuntimeError):
+        torch.signal.windows.hann(2**50)

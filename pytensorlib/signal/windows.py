@@ -31,13 +31,13 @@ def _window(
     name: str,
     M: int,
     sym: bool,
-    f: Callable[[int, int], float],
+    f: Callable[[Any, int], Any],
     dtype: Any = None,
     layout: Any = None,
     device: Any = None,
     requires_grad: bool = False,
 ) -> Any:
-    """Make the window whose value at point ``i`` of ``n`` intervals is ``f(i, n)``."""
+    """Make the window whose values at the points ``i`` of ``n`` intervals are ``f(i, n)``."""
     if M < 0:
         raise ValueError(f"{name} requires non-negative window length, got M={M}")
     dtype = _C.get_default_dtype() if dtype is None else dtype
@@ -46,13 +46,15 @@ def _window(
     if layout is not None and layout != _C.strided:
         raise ValueError(f"{name} is implemented for strided tensors only, got: {layout}")
     n = M if not sym and M > 1 else M - 1
-    values = [1.0] if M == 1 else [f(i, n) for i in range(M)]
-    return _C.tensor(values, dtype=dtype, device=device, requires_grad=requires_grad)
+    values = _C.ones(1, dtype=_C.float64)
+    if M != 1:
+        values = f(_C.arange(M, dtype=_C.float64, device="cpu"), n)
+    return values.to(device or _C.get_default_device(), dtype).requires_grad_(requires_grad)
 
 
 def bartlett(M: int, *, sym: bool = True, **kwargs: Any) -> Any:
     """Return the Bartlett window: a triangle that ends in zero."""
-    return _window("bartlett", M, sym, lambda i, n: 1 - abs(2 * i / n - 1), **kwargs)
+    return _window("bartlett", M, sym, lambda i, n: 1 - (2 * i / n - 1).abs(), **kwargs)
 
 
 def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, **kwargs: Any) -> Any:
@@ -63,9 +65,9 @@ def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, **kwargs: An
     if not signed:
         raise ValueError("Coefficients cannot be empty")
 
-    def value(i: int, n: int) -> float:
+    def value(i: Any, n: int) -> Any:
         t = 2 * math.pi * i / n
-        return math.fsum(c * math.cos(k * t) for k, c in enumerate(signed))
+        return sum(c * (k * t).cos() for k, c in enumerate(signed))
 
     return _window("general_cosine", M, sym, value, **kwargs)
 
@@ -97,7 +99,7 @@ def nuttall(M: int, *, sym: bool = True, **kwargs: Any) -> Any:
 
 def cosine(M: int, *, sym: bool = True, **kwargs: Any) -> Any:
     """Return half a period of a sine."""
-    return _window("cosine", M, sym, lambda i, n: math.sin(math.pi * (i + 0.5) / (n + 1)), **kwargs)
+    return _window("cosine", M, sym, lambda i, n: (math.pi * (i + 0.5) / (n + 1)).sin(), **kwargs)
 
 
 def exponential(
@@ -109,8 +111,8 @@ def exponential(
     if sym and center is not None:
         raise ValueError("Center must be None for symmetric windows")
 
-    def value(i: int, n: int) -> float:
-        return math.exp(-abs(i - (n / 2 if center is None else center)) / tau)
+    def value(i: Any, n: int) -> Any:
+        return (-(i - (n / 2 if center is None else center)).abs() / tau).exp()
 
     return _window("exponential", M, sym, value, **kwargs)
 
@@ -120,7 +122,7 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **kwargs: Any) -> An
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
     return _window(
-        "gaussian", M, sym, lambda i, n: math.exp(-(((i - n / 2) / std) ** 2) / 2), **kwargs
+        "gaussian", M, sym, lambda i, n: (-(((i - n / 2) / std) ** 2) / 2).exp(), **kwargs
     )
 
 
@@ -130,9 +132,7 @@ def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, **kwargs: Any) -> An
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
 
     # The kernel behind ``kaiser_window`` computes in float64.
-    def whole(n: int) -> list[float]:
-        return _C.kaiser_window(n + 1, False, float(beta), dtype=_C.float64).tolist()
+    def value(i: Any, n: int) -> Any:
+        return _C.kaiser_window(n + 1, False, float(beta), dtype=_C.float64)[: len(i)]
 
-    n = M if not sym and M > 1 else M - 1
-    values = whole(n) if M > 1 else []
-    return _window("kaiser", M, sym, lambda i, _: values[i], **kwargs)
+    return _window("kaiser", M, sym, value, **kwargs)

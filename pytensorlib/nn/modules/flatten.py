@@ -32,7 +32,7 @@ class Unflatten(Module):
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()
-        if not isinstance(dim, int):
+        if not isinstance(dim, (int, str)):
             raise TypeError(f"invalid type for dim: expected int, got {type(dim).__name__}")
         if not isinstance(unflattened_size, (tuple, list)):
             raise TypeError(

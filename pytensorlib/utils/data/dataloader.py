@@ -128,6 +128,7 @@ class DataLoader(Generic[T_co]):
             )
         _warn_of_many(num_workers)
         self.iterable = isinstance(dataset, IterableDataset)
+        self.reported: int | None = None
         if self.iterable:
             if shuffle:
                 raise ValueError(
@@ -219,10 +220,25 @@ class DataLoader(Generic[T_co]):
     def __len__(self) -> int:
         if not self.iterable:
             return len(self.index_sampler)  # type: ignore[arg-type]
-        n = len(self.dataset)  # type: ignore[arg-type]
+        n = self.reported = len(self.dataset)  # type: ignore[arg-type]
         if self.batch_size is None:
             return n
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+
+    def warn_of_more(self, reported: int, count: int) -> None:
+        """Warn where an iterable data set gives more than the length that it told."""
+        if count <= reported:
+            return
+        text = (
+            f"Length of IterableDataset {self.dataset} was reported to be {reported} (when "
+            f"accessing len(dataloader)), but {count} samples have been fetched. "
+        )
+        if self.num_workers > 0:
+            text += (
+                "For multiprocessing data-loading, this could be caused by not properly "
+                "configuring the IterableDataset replica at each worker."
+            )
+        warnings.warn(text, stacklevel=3)
 
 
 def _warn_of_many(workers: int) -> None:
@@ -278,13 +294,18 @@ class _InProcess:
         # Drawn though nothing here needs it, so that the numbers after it are PyTorch's.
         self.base_seed = random_seed(loader.generator)
         self.fetch = loader.fetcher()
-        self.length = loader.__len__
+        self.loader = loader
+        self.reported, self.count = loader.reported, 0
 
     def __iter__(self) -> _InProcess:
         return self
 
     def __next__(self) -> Any:
-        return self.fetch(next(self.indices))
+        batch = self.fetch(next(self.indices))
+        if self.reported is not None:
+            self.count += 1
+            self.loader.warn_of_more(self.reported, self.count)
+        return batch
 
     def __len__(self) -> int:
-        return self.length()
+        return len(self.loader)

@@ -153,7 +153,8 @@ class WorkerPool:
     def restart(self) -> None:
         """Begin another pass with the same workers."""
         self.indices = iter(self.loader.index_sampler)
-        self.sent = 0
+        self.reported = self.loader.reported
+        self.sent = self.count = 0
         self.owner: dict[int, int] = {}
         self.ready: dict[int, tuple[str, bytes]] = {}
         self.running = set(range(len(self.tasks)))
@@ -200,6 +201,9 @@ class WorkerPool:
             value = pickle.loads(data)
             if kind == "error":
                 raise value.again() from None
+            if self.reported is not None:
+                self.count += 1
+                self.loader.warn_of_more(self.reported, self.count)
             return value
         if not self.loader.persistent_workers:
             self.close()

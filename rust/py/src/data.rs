@@ -17,6 +17,7 @@ use pytensorlib_core::device::{default_device, Device};
 use pytensorlib_core::dtype::{default_dtype, DType};
 use pytensorlib_core::ops::copy::component;
 use pytensorlib_core::tensor::Tensor;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A number as it was found.
 #[derive(Clone, Copy)]
@@ -396,6 +397,24 @@ fn complex(obj: &Bound<'_, PyAny>) -> PyResult<Number> {
     Ok(Number::Complex(c.real(), c.imag()))
 }
 
+/// Says once that a list of arrays is read number by number.
+fn warn_of_arrays(data: &Bound<'_, PyAny>) -> PyResult<()> {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    let first = match data.cast::<PyList>() {
+        Ok(list) if !list.is_empty() => list.get_item(0)?,
+        _ => return Ok(()),
+    };
+    if is_ndarray(&first) && !WARNED.swap(true, Ordering::Relaxed) {
+        warn(
+            data.py(),
+            c"Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider \
+              converting the list to a single numpy.ndarray with numpy.array() before converting \
+              to a tensor.",
+        )?;
+    }
+    Ok(())
+}
+
 /// A new tensor with the numbers in `data`, of the type asked for or the one they suggest.
 pub fn parse(data: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
     if data.is_instance_of::<PyString>() || data.is_instance_of::<PyBytes>() {
@@ -416,6 +435,7 @@ pub fn parse(data: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> 
         walk.numbers
             .extend(bytes.to_vec().into_iter().map(|b| Number::Int(b as i64)));
     } else {
+        warn_of_arrays(data)?;
         walk.measure(data)?;
         walk.walk(data, 0)?;
     }

@@ -232,6 +232,17 @@ fn apply(x: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<(Tensor, Vec<Option<Ten
             x.ndim()
         )));
     }
+    if lists.iter().flatten().any(|t| t.dtype() == DType::U8) {
+        let text = c"indexing with dtype torch.uint8 is now deprecated, please use a dtype \
+            torch.bool instead.";
+        let py = key.py();
+        PyErr::warn(
+            py,
+            &py.get_type::<pyo3::exceptions::PyUserWarning>(),
+            text,
+            1,
+        )?;
+    }
     let mut y = x.clone();
     let mut d = 0;
     let mut tensors = Tensors::default();
