@@ -255,15 +255,11 @@ def _str(tensor: Any, *, tensor_contents: str | None = None) -> str:
     plain = kind is _C.Tensor or kind.__name__ == "Tensor" or kind is parameter
     prefix = "tensor(" if plain else f"{kind.__name__}("
     indent = len(prefix)
-    recording = _C.is_grad_enabled()
-    _C._set_grad_enabled(False)
-    try:
+    with _C._Mode(False):
         suffixes = _suffixes(tensor)
         if tensor_contents is None:
             on_meta = tensor.device.type == "meta"
             tensor_contents = "..." if on_meta else _numbers(tensor.detach(), indent)
-    finally:
-        _C._set_grad_enabled(recording)
     text = prefix + tensor_contents
     # PyTorch counts the line from one column further right; kept, or lines would break elsewhere.
     column = len(text) - text.rfind("\n") + 1

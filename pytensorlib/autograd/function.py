@@ -175,11 +175,8 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(fn)
     def wrapper(ctx: Any, *args: Any) -> Any:
         recording = _C.is_grad_enabled()
-        _C._set_grad_enabled(False)
-        try:
+        with _C._Mode(False):
             outputs = fn(ctx, *args)
-        finally:
-            _C._set_grad_enabled(recording)
         needs = any(isinstance(arg, _C.Tensor) and arg.requires_grad for arg in args)
         if not (recording and needs):
             return outputs

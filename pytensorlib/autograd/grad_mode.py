@@ -14,9 +14,6 @@ __all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_set_grad = _C._set_grad_enabled
-_grad_on = _C.is_grad_enabled
-
 
 def _wrap_generator(make: Callable[[], Any], func: Callable[..., Any]) -> Callable[..., Any]:
     """Enter the mode for each stretch of the generator's body, not while its user runs."""
@@ -57,17 +54,10 @@ class _Steps:
         return self.steps
 
 
-class _Mode:
+class _Mode(_C._Mode):
     """A context manager that can also decorate functions, coroutines and generators."""
 
-    __slots__ = ("before",)
-    before: Any
-
-    def __enter__(self) -> None:
-        raise NotImplementedError
-
-    def __exit__(self, *exc: Any) -> None:
-        raise NotImplementedError
+    __slots__ = ()
 
     def clone(self) -> Any:
         """Return a fresh manager with the same settings."""
@@ -105,9 +95,10 @@ class _BareMode(_Mode):
     """A mode without arguments: ``@no_grad`` means the same as ``@no_grad()``."""
 
     __slots__ = ()
+    _grad = True
 
     def __new__(cls, func: Any = None) -> Any:
-        self = object.__new__(cls)
+        self = super().__new__(cls, cls._grad)
         return self if func is None else self(func)
 
 
@@ -125,26 +116,13 @@ class no_grad(_BareMode):
     """
 
     __slots__ = ()
-
-    def __enter__(self) -> None:
-        self.before = _grad_on()
-        _set_grad(False)
-
-    def __exit__(self, *exc: Any) -> None:
-        _set_grad(self.before)
+    _grad = False
 
 
 class enable_grad(_BareMode):
     """Turn recording on, as inside a `no_grad` block; context manager or decorator."""
 
     __slots__ = ()
-
-    def __enter__(self) -> None:
-        self.before = _grad_on()
-        _set_grad(True)
-
-    def __exit__(self, *exc: Any) -> None:
-        _set_grad(self.before)
 
 
 class set_grad_enabled(_Mode):
@@ -158,21 +136,21 @@ class set_grad_enabled(_Mode):
 
     __slots__ = ("mode",)
 
+    def __new__(cls, mode: bool) -> Any:
+        return super().__new__(cls, mode)
+
     def __init__(self, mode: bool) -> None:
-        self.before = _grad_on()
         self.mode = mode
-        _set_grad(mode)
+        self.set()
 
     def __call__(self, func: F) -> F:
         # Decorating must not change the mode for the rest of the module.
-        _set_grad(self.before)
+        self.restore()
         return super().__call__(func)
 
     def __enter__(self) -> None:
-        _set_grad(self.mode)
-
-    def __exit__(self, *exc: Any) -> None:
-        _set_grad(self.before)
+        # The mode is on since this was made, and what was before is noted since then.
+        self.set()
 
     def __str__(self) -> str:
         return f"{type(self).__module__}.{type(self).__qualname__}(mode={self.mode})"
@@ -197,21 +175,11 @@ class inference_mode(_Mode):
 
     def __new__(cls, mode: Any = True) -> Any:
         if isinstance(mode, bool):
-            return object.__new__(cls)
+            return super().__new__(cls, not mode, mode)
         return cls()(mode)
 
     def __init__(self, mode: bool = True) -> None:
         self.mode = mode
-
-    def __enter__(self) -> None:
-        self.before = (_C.is_inference_mode_enabled(), _grad_on())
-        _C._set_inference_mode(self.mode)
-        _set_grad(not self.mode)
-
-    def __exit__(self, *exc: Any) -> None:
-        inference, grad = self.before
-        _C._set_inference_mode(inference)
-        _set_grad(grad)
 
     def clone(self) -> inference_mode:
         return type(self)(self.mode)

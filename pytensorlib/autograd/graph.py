@@ -39,12 +39,8 @@ def _node_of(tensor: Any) -> Any:
         return tensor.node
     if tensor.grad_fn is not None or not tensor.requires_grad:
         return tensor.grad_fn
-    recording = _C.is_grad_enabled()
-    _C._set_grad_enabled(True)
-    try:
+    with _C._Mode(True):
         return tensor.view_as(tensor).grad_fn.next_functions[0][0]
-    finally:
-        _C._set_grad_enabled(recording)
 
 
 def get_gradient_edge(tensor: Any) -> GradientEdge:

@@ -418,9 +418,7 @@ class GradientOptimizer(Optimizer):
         if closure is not None:
             with pt.enable_grad():
                 loss = closure()
-        before = _C.is_grad_enabled()
-        _C._set_grad_enabled(bool(self.defaults.get("differentiable")))
-        try:
+        with _C._Mode(bool(self.defaults.get("differentiable"))):
             for group in self.param_groups:
                 if self._fused_group(group):
                     continue
@@ -430,8 +428,6 @@ class GradientOptimizer(Optimizer):
                         self.state[p] = fresh
                 if params:
                     self._update_group(params, group)
-        finally:
-            _C._set_grad_enabled(before)
         return loss
 
     def _fused_group(self, group: dict[str, Any]) -> bool:

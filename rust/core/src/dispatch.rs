@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::gpu::fault::working_for;
 use crate::host;
 use crate::layout::Layout;
-use crate::op::{Derivative, Mask, Op, TensorMeta, Tensors};
+use crate::op::{Derivative, Mask, Op, Repeats, TensorMeta, Tensors};
 use crate::shape::Show;
 use crate::shared::Shared;
 use crate::tensor::{Creation, Tensor};
@@ -79,10 +79,10 @@ pub fn compute(op: &dyn Op, x: &[&Tensor]) -> Result<Tensors> {
 /// takes the result's shape, and where that differs the tensor returned replaces it.
 pub fn call_into<O: Op>(op: O, x: &[&Tensor], out: &Tensor, inplace: bool) -> Result<Tensor> {
     check_devices(&op, x)?;
-    let needs = needs(x);
+    let mut needs = needs(x);
     if inplace {
         inplace::check(out, needs != 0)?;
-    } else if mode::grad() && (needs != 0 || out.requires_grad()) {
+    } else if mode::grad() && out.requires_grad() {
         refuse_out(op.name())?;
     }
     if needs == 0 && op.quick_into(x, out)? {
@@ -90,6 +90,13 @@ pub fn call_into<O: Op>(op: O, x: &[&Tensor], out: &Tensor, inplace: bool) -> Re
         return Ok(out.clone());
     }
     let meta = op.infer(x)?.swap_remove(0);
+    if needs != 0 && !inplace {
+        // Results that carry no gradient may go anywhere.
+        if meta.dtype.differentiable() && op.detached_outputs() & 1 == 0 {
+            refuse_out(op.name())?;
+        }
+        needs = 0;
+    }
     let target = destination(op.name(), out, &meta, inplace)?;
     if needs == 0 {
         write(&op, x, &target, &meta)?;
@@ -100,8 +107,8 @@ pub fn call_into<O: Op>(op: O, x: &[&Tensor], out: &Tensor, inplace: bool) -> Re
     write(&pending.op, x, &target, &meta)?;
     target.bump_version();
     let done = pending.finish(smallvec::smallvec![TensorMeta::of(&target)]);
-    done.save_outputs(std::slice::from_ref(&target))?;
-    inplace::rebase(&target, done.node, 0)?;
+    let last = inplace::rebase(&target, done.node.clone(), 0)?;
+    done.save_written(&target, &last)?;
     Ok(target)
 }
 
@@ -203,7 +210,9 @@ pub fn overlap(x: &Tensor, out: &Tensor) -> Overlap {
 
 /// Runs the kernel with `out` as its result, through a temporary where the kernel asks for one.
 fn write(op: &dyn Op, x: &[&Tensor], out: &Tensor, meta: &TensorMeta) -> Result<()> {
-    check_overlap(out)?;
+    if out.layout().overlaps_itself() {
+        return write_repeated(op, x, out, meta);
+    }
     // Kernels of real numbers do not write complex ones.
     if !op.pointwise() || out.dtype().is_complex() != meta.dtype.is_complex() {
         let direct = out.is_contiguous()
@@ -220,12 +229,7 @@ fn write(op: &dyn Op, x: &[&Tensor], out: &Tensor, meta: &TensorMeta) -> Result<
     for (i, t) in x.iter().enumerate() {
         match overlap(t, out) {
             Overlap::None | Overlap::Same => {}
-            Overlap::Partial => bail!(
-                Runtime,
-                "unsupported operation: some elements of the input tensor and the written-to \
-                 tensor refer to a single memory location. Please clone() the tensor before \
-                 performing the operation."
-            ),
+            Overlap::Partial => check_apart(t, out)?,
             Overlap::Unclear => copies.push((i, t.detach().copy_dense()?)),
         }
     }
@@ -237,6 +241,33 @@ fn write(op: &dyn Op, x: &[&Tensor], out: &Tensor, meta: &TensorMeta) -> Result<
         inputs[*i] = t;
     }
     run(op, &inputs, std::slice::from_ref(out))
+}
+
+/// As [`write`] where elements of `out` share memory.
+#[cold]
+fn write_repeated(op: &dyn Op, x: &[&Tensor], out: &Tensor, meta: &TensorMeta) -> Result<()> {
+    let repeats = op.repeats();
+    let once = out.alias(out.layout().once());
+    if repeats == Repeats::Alike && !once.layout().overlaps_itself() {
+        return run(op, x, std::slice::from_ref(&once));
+    }
+    if repeats == Repeats::Refused || out.device() != Device::Cpu {
+        return check_overlap(out);
+    }
+    let y = Tensor::empty(&meta.shape, meta.dtype, meta.device)?;
+    run(op, x, std::slice::from_ref(&y))?;
+    mode::with_grad(false, || out.write_changes(&y.to_dtype(out.dtype())?))
+}
+
+/// Raises where an operand lies in memory that is about to be written to.
+pub fn check_apart(x: &Tensor, out: &Tensor) -> Result<()> {
+    ensure!(
+        matches!(overlap(x, out), Overlap::None | Overlap::Unclear),
+        Runtime,
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer \
+         to a single memory location. Please clone() the tensor before performing the operation."
+    );
+    Ok(())
 }
 
 /// Computes `y` from `x` where they live.
@@ -350,9 +381,22 @@ impl<D: Derivative> Finished<D> {
             let keep = self.keep >> i & 1 == 1;
             saved.push(keep.then(|| Saved::output(t, &self.node, i)).transpose()?);
         }
-        let func = self.node.func.as_any().downcast_ref::<OpNode<D>>();
-        func.expect("made by Pending::finish").save_outputs(saved);
+        self.func().save_outputs(saved);
         Ok(())
+    }
+
+    /// What an op in place wrote to, whose history now ends with `last`.
+    fn save_written(&self, target: &Tensor, last: &Shared<Node>) -> Result<()> {
+        if self.keep & 1 == 1 {
+            let saved = Saved::written(target, last)?;
+            self.func().save_outputs(SmallVec::from_buf([Some(saved)]));
+        }
+        Ok(())
+    }
+
+    fn func(&self) -> &OpNode<D> {
+        let func = self.node.func.as_any().downcast_ref::<OpNode<D>>();
+        func.expect("made by Pending::finish")
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the core asks of the language that embeds it, as functions set once at start.
 
 use std::cell::Cell;
+use std::ffi::c_void;
 use std::sync::OnceLock;
 
 /// Functions of the host language. Without a host (as in `cargo test`) the defaults apply.
@@ -11,6 +12,8 @@ pub struct Host {
     pub traceback: fn() -> Option<String>,
     /// Shows a warning to the user.
     pub warn: fn(&str),
+    /// Frees the object that a tensor kept until now.
+    pub free_object: fn(*mut c_void),
 }
 
 static HOST: OnceLock<Host> = OnceLock::new();
@@ -55,6 +58,14 @@ pub fn keep_locked<R>(f: impl FnOnce() -> R) -> R {
 
 pub fn traceback() -> Option<String> {
     HOST.get().and_then(|h| (h.traceback)())
+}
+
+/// The tensor that kept this object of the host's is gone.
+#[cold]
+pub fn free_object(object: *mut c_void) {
+    if let Some(host) = HOST.get() {
+        (host.free_object)(object);
+    }
 }
 
 pub fn warn(text: &str) {

@@ -67,6 +67,17 @@ impl Layout {
         self.shape.iter().fold(1, |n: usize, &d| n.wrapping_mul(d))
     }
 
+    /// Each element once where the others repeat it by stride 0.
+    pub fn once(&self) -> Layout {
+        let mut l = self.clone();
+        for (n, &s) in l.shape.iter_mut().zip(&self.strides) {
+            if s == 0 {
+                *n = (*n).min(1);
+            }
+        }
+        l
+    }
+
     /// Whether elements lie in row-major order without gaps.
     pub fn is_contiguous(&self) -> bool {
         let mut step = 1isize;

@@ -96,6 +96,16 @@ pub trait Derivative: Debug + Send + Sync + 'static {
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads>;
 }
 
+/// Whether an op may write to elements that share memory (an expanded tensor).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeats {
+    Refused,
+    /// Every element gets one and the same value.
+    Alike,
+    /// Elements that share memory get the value of the one that changes.
+    Changes,
+}
+
 /// An op with kernels.
 pub trait Op: Derivative {
     /// Checks the inputs and gives the results' shapes and types.
@@ -135,6 +145,11 @@ pub trait Op: Derivative {
     /// Whether outputs may have any layout and alias an input of the same layout.
     fn pointwise(&self) -> bool {
         false
+    }
+
+    /// Whether it may write to elements that share memory.
+    fn repeats(&self) -> Repeats {
+        Repeats::Refused
     }
 
     /// Elements touched, as an estimate of time for releasing the host's lock.

@@ -271,6 +271,8 @@ pub mod flag {
     pub const SPECIAL: u32 = 128;
     /// Returns a tensor of its own or a tuple; used for `fft`.
     pub const FFT: u32 = 256;
+    /// In place, no operand but numbers may lie in the memory written to.
+    pub const APART: u32 = 512;
     /// What most functions of a tensor are.
     pub const ALL: u32 = FN | METHOD | INPLACE | OUT;
     /// The same, for pointwise ops.
@@ -481,11 +483,37 @@ impl Args<'_> {
     }
 }
 
+/// Refuses operands in the memory of the first, which is to be written to.
+fn check_apart(values: &[Value]) -> Result<()> {
+    let Some((Value::Tensor(target), operands)) = values.split_first() else {
+        return Ok(());
+    };
+    let check = |t: &Tensor| match t.ndim() {
+        0 => Ok(()),
+        _ => dispatch::check_apart(t, target),
+    };
+    for value in operands {
+        match value {
+            Value::Tensor(t) => check(t)?,
+            // A mask is read before anything is written.
+            Value::OptionalTensors(ts) => {
+                let positions = ts.iter().flatten().filter(|t| t.dtype() != DType::Bool);
+                positions.into_iter().try_for_each(check)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 impl Entry {
     /// Runs the function and brings its results to their destination. With `out=`, a tensor of
     /// another shape is replaced: the caller stores what is returned in its place.
     pub fn invoke(&self, schema: &Schema, values: &mut [Value], dest: &Dest) -> Result<Value> {
         let direct = self.flags & flag::DIRECT != 0;
+        if let (true, Dest::InPlace) = (self.flags & flag::APART != 0, dest) {
+            check_apart(values)?;
+        }
         match dest {
             Dest::New => (self.run)(&Args {
                 values,
@@ -532,9 +560,8 @@ impl Entry {
                     Value::Tensors(ts) => ts.iter().any(Tensor::requires_grad),
                     _ => false,
                 };
-                if mode::grad()
-                    && (values.iter().any(tracked) || outs.iter().any(Tensor::requires_grad))
-                {
+                let tracked = mode::grad() && values.iter().any(tracked);
+                if mode::grad() && outs.iter().any(Tensor::requires_grad) {
                     dispatch::refuse_out(schema.name)?;
                 }
                 let results = match (self.run)(&Args {
@@ -546,6 +573,9 @@ impl Entry {
                     Value::Tensors(t) | Value::Tuple(t) => t,
                     _ => bail!(Type, "{}(): takes no out=", schema.name),
                 };
+                if tracked && results.iter().any(Tensor::requires_grad) {
+                    dispatch::refuse_out(schema.name)?;
+                }
                 ensure!(
                     results.len() == outs.len(),
                     Type,

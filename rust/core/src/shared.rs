@@ -161,6 +161,11 @@ impl<T: Default> Default for Shared<T> {
 }
 
 impl<T: ?Sized> Weak<T> {
+    /// Whether this is a handle on the value of `other`.
+    pub fn points_to(&self, other: &Shared<T>) -> bool {
+        std::ptr::addr_eq(self.0.as_ptr(), other.0.as_ptr())
+    }
+
     #[inline(always)]
     fn count(&self) -> &AtomicU64 {
         // SAFETY: a handle keeps the counts.

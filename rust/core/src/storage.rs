@@ -9,6 +9,7 @@ use crate::shared::Shared;
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 enum Owner {
     /// The memory is from [`crate::alloc`] and goes back there.
@@ -24,6 +25,8 @@ pub struct Allocation {
     ptr: *mut u8,
     bytes: usize,
     version: AtomicU32,
+    /// The version from when a tensor that moved to other memory went on counting with it.
+    shared: OnceLock<Arc<AtomicU32>>,
     owner: Owner,
 }
 
@@ -92,6 +95,7 @@ impl Storage {
             ptr,
             bytes,
             version: AtomicU32::new(0),
+            shared: OnceLock::new(),
             owner,
         }))
     }
@@ -129,12 +133,28 @@ impl Storage {
         }
     }
 
-    pub fn version(&self) -> u32 {
-        self.0.version.load(Ordering::Relaxed)
+    #[inline]
+    fn count(&self) -> &AtomicU32 {
+        self.0.shared.get().map_or(&self.0.version, |c| c)
     }
 
+    #[inline]
+    pub fn version(&self) -> u32 {
+        self.count().load(Ordering::Relaxed)
+    }
+
+    #[inline]
     pub fn bump_version(&self) {
-        self.0.version.fetch_add(1, Ordering::Relaxed);
+        self.count().fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The version counter, for a tensor that keeps it when it leaves this memory.
+    pub fn counter(&self) -> Arc<AtomicU32> {
+        let shared = self.0.shared.get_or_init(|| {
+            let now = self.0.version.load(Ordering::Relaxed);
+            Arc::new(AtomicU32::new(now))
+        });
+        shared.clone()
     }
 
     /// Whether the memory is somebody else's.

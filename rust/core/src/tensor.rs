@@ -7,7 +7,7 @@ use crate::ensure;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::shape::{numel, Dims, Strides};
-use crate::shared::Shared;
+use crate::shared::{Shared, Weak};
 use crate::storage::Storage;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -44,9 +44,14 @@ pub struct TensorImpl {
     version: Option<Arc<AtomicU32>>,
     view: Option<ViewOf>,
     autograd: Slot,
-    /// The host language's object for this tensor, if one is alive; the host keeps it right.
+    /// The host language's object for this tensor, if one is alive; the host keeps it right. With
+    /// [`OWNED`] set, nobody else keeps the object and it goes with the tensor.
     wrapper: AtomicPtr<c_void>,
 }
+
+/// The bit of [`Tensor::wrapper`] that says that the tensor keeps its object, and not the other way
+/// round.
+pub const OWNED: usize = 1;
 
 /// A place that is filled once, by whoever comes first. `OnceLock` takes a call to be filled.
 #[derive(Default)]
@@ -99,6 +104,10 @@ impl Drop for Slot {
 
 impl Drop for TensorImpl {
     fn drop(&mut self) {
+        if self.wrapper.get_mut().addr() & OWNED != 0 {
+            let object = self.wrapper.get_mut().map_addr(|a| a & !OWNED);
+            crate::host::free_object(object);
+        }
         if let Some(meta) = self.autograd.get() {
             Meta::leave(meta);
         }
@@ -109,16 +118,30 @@ impl Drop for TensorImpl {
 #[derive(Clone)]
 pub struct Tensor(Shared<TensorImpl>);
 
+/// A handle that does not keep the tensor.
+pub struct WeakTensor(Weak<TensorImpl>);
+
+impl WeakTensor {
+    pub fn upgrade(&self) -> Option<Tensor> {
+        self.0.upgrade().map(Tensor)
+    }
+}
+
 impl Tensor {
+    pub fn downgrade(&self) -> WeakTensor {
+        WeakTensor(Shared::downgrade(&self.0))
+    }
+
     pub fn from_storage(storage: Storage, layout: Layout, dtype: DType) -> Tensor {
-        Tensor::build(storage, layout, dtype, false, None, None)
+        let inference = crate::autograd::mode::inference();
+        Tensor::build(storage, layout, dtype, (false, inference), None, None)
     }
 
     fn build(
         storage: Storage,
         layout: Layout,
         dtype: DType,
-        wrapped: bool,
+        (wrapped, inference): (bool, bool),
         version: Option<Arc<AtomicU32>>,
         view: Option<ViewOf>,
     ) -> Tensor {
@@ -127,7 +150,7 @@ impl Tensor {
             layout,
             dtype,
             wrapped,
-            inference: crate::autograd::mode::inference(),
+            inference,
             version,
             view,
             autograd: Slot::default(),
@@ -177,7 +200,9 @@ impl Tensor {
             }
         }
         let layout = Layout::contiguous(&[]);
-        Ok(Tensor::build(storage, layout, dtype, true, None, None))
+        let inference = crate::autograd::mode::inference();
+        let flags = (true, inference);
+        Ok(Tensor::build(storage, layout, dtype, flags, None, None))
     }
 
     /// A complex Python number as a 0-d operand.
@@ -193,7 +218,7 @@ impl Tensor {
             i.storage.clone(),
             layout,
             i.dtype,
-            false,
+            (false, i.inference),
             i.version.clone(),
             None,
         )
@@ -206,7 +231,7 @@ impl Tensor {
             i.storage.clone(),
             layout,
             dtype,
-            false,
+            (false, i.inference),
             i.version.clone(),
             None,
         )
@@ -229,8 +254,8 @@ impl Tensor {
             creation,
             seen: AtomicU32::new(self.version()),
         };
-        let version = i.version.clone();
-        Tensor::build(i.storage.clone(), layout, dtype, false, version, Some(view))
+        let (version, flags) = (i.version.clone(), (false, i.inference));
+        Tensor::build(i.storage.clone(), layout, dtype, flags, version, Some(view))
     }
 
     /// Shares memory and version counter, without history (`detach`).
@@ -246,7 +271,7 @@ impl Tensor {
             i.storage.clone(),
             i.layout.clone(),
             i.dtype,
-            false,
+            (false, i.inference),
             version,
             None,
         )
@@ -260,21 +285,27 @@ impl Tensor {
             i.storage.clone(),
             i.layout.clone(),
             i.dtype,
-            wrapped,
+            (wrapped, i.inference),
             version,
             None,
         )
     }
 
-    /// Another tensor's memory under this one's place in the graph (`x.data = y`, `x.resize_`).
+    /// Another tensor's memory under this one's place in the graph and version counter (`x.data =
+    /// y`, `x.resize_`).
     pub fn replaced(&self, with: &Tensor) -> Tensor {
         let (a, b) = (&*self.0, &*with.0);
+        let version = match &a.version {
+            None if a.storage.same(&b.storage) && b.version.is_none() => None,
+            None => Some(a.storage.counter()),
+            own => own.clone(),
+        };
         let out = Tensor::build(
             b.storage.clone(),
             b.layout.clone(),
             b.dtype,
-            false,
-            b.version.clone(),
+            (false, b.inference),
+            version,
             None,
         );
         if let Some(meta) = a.autograd.get() {

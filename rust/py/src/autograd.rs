@@ -2,23 +2,23 @@
 
 use crate::error::{from_py, IntoPy};
 use crate::function::PyNode;
+use crate::node::PyGraphNode;
 use crate::object::Held;
 use crate::tensor::{borrow, wrap, PyTensor};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use pyo3::{PyTraverseError, PyVisit};
-use pytensorlib_core::autograd::hooks::{next_hook_id, NodeHook};
-use pytensorlib_core::autograd::{backward, engine, mode, saved, Edge, Hook, Node, Request};
+use pytensorlib_core::autograd::hooks::{NodeHook, Place};
+use pytensorlib_core::autograd::{backward, engine, mode, saved, Edge, Hook, Request};
 use pytensorlib_core::device::Device;
 use pytensorlib_core::dtype::{DType, Scalar};
 use pytensorlib_core::error::Result as CoreResult;
 use pytensorlib_core::op::Grads;
+use pytensorlib_core::shape::Show;
 use pytensorlib_core::shared::Shared;
 use pytensorlib_core::tensor::Tensor;
 use std::any::Any;
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 /// A Python callable on one gradient.
@@ -73,21 +73,19 @@ impl Hook for PyPostHook {
 pub struct HookHandle {
     #[pyo3(get)]
     id: u64,
-    target: Target,
+    place: Place,
 }
 
-enum Target {
-    Tensor(Tensor),
-    Node(Shared<Node>),
+impl HookHandle {
+    pub fn new(id: u64, place: Place) -> HookHandle {
+        HookHandle { id, place }
+    }
 }
 
 #[pymethods]
 impl HookHandle {
     fn remove(&self) {
-        match &self.target {
-            Target::Tensor(t) => t.remove_hook(self.id),
-            Target::Node(n) => n.remove_hook(self.id),
-        }
+        self.place.remove_hook(self.id);
     }
     fn __enter__(slf: Py<Self>) -> Py<Self> {
         slf
@@ -100,12 +98,9 @@ impl HookHandle {
 
 /// Adds a hook to a tensor.
 pub fn register_hook(t: &Tensor, hook: Py<PyAny>, post: bool) -> PyResult<HookHandle> {
-    let target = Target::Tensor(t.clone());
     if !post {
-        return Ok(HookHandle {
-            id: t.register_hook(Arc::new(PyHook(Held::new(hook)))).py()?,
-            target,
-        });
+        let (id, place) = t.register_hook(Arc::new(PyHook(Held::new(hook)))).py()?;
+        return Ok(HookHandle { id, place });
     }
     Python::attach(|py| {
         // A weak reference: the leaf must not keep itself alive.
@@ -115,18 +110,18 @@ pub fn register_hook(t: &Tensor, hook: Py<PyAny>, post: bool) -> PyResult<HookHa
             .getattr("ref")?
             .call1((object,))?
             .unbind();
-        let id = t
+        let (id, place) = t
             .register_post_accumulate(Arc::new(PyPostHook {
                 hook: Held::new(hook),
                 leaf,
             }))
             .py()?;
-        Ok(HookHandle { id, target })
+        Ok(HookHandle { id, place })
     })
 }
 
 /// A Python callable on the gradients around a node.
-struct PyNodeHook(Held);
+pub struct PyNodeHook(pub Held);
 
 fn tuple<'py>(py: Python<'py>, grads: &Grads) -> PyResult<Bound<'py, PyTuple>> {
     let items = grads
@@ -139,10 +134,9 @@ fn tuple<'py>(py: Python<'py>, grads: &Grads) -> PyResult<Bound<'py, PyTuple>> {
 impl NodeHook for PyNodeHook {
     fn call(&self, outputs: Option<&Grads>, inputs: &Grads) -> CoreResult<Option<Grads>> {
         Python::attach(|py| {
-            let inputs = tuple(py, inputs)?;
             let out = match outputs {
-                Some(o) => self.0.call1(py, (tuple(py, o)?, inputs))?,
-                None => self.0.call1(py, (inputs,))?,
+                Some(o) => self.0.call1(py, (tuple(py, o)?, tuple(py, inputs)?))?,
+                None => self.0.call1(py, (tuple(py, inputs)?,))?,
             };
             if out.is_none(py) {
                 return Ok(None);
@@ -151,126 +145,43 @@ impl NodeHook for PyNodeHook {
                 Ok(_) => vec![out.bind(py).clone()],
                 Err(_) => out.extract(py)?,
             };
-            let grads = items.iter().map(|g| {
-                if g.is_none() {
-                    Ok(None)
+            let before = outputs.unwrap_or(inputs);
+            if items.len() != before.len() {
+                let hook = self.0.bind(py);
+                let name = hook
+                    .getattr("__name__")
+                    .or_else(|_| hook.repr().map(Bound::into_any))?;
+                return Err(PyRuntimeError::new_err(format!(
+                    "hook '{name}' has returned an incorrect number of values (got {}, but \
+                     expected {})",
+                    items.len(),
+                    before.len()
+                )));
+            }
+            let mut grads = Grads::new();
+            for (new, old) in items.iter().zip(before) {
+                let new = if new.is_none() {
+                    None
                 } else {
-                    borrow(g).map(Some)
+                    Some(borrow(new)?)
+                };
+                if let (Some(new), Some(old)) = (&new, old) {
+                    if new.shape() != old.shape() {
+                        return Err(PyRuntimeError::new_err(format!(
+                            "hook has changed the size of value: it got {} and returned {}",
+                            Show(old.shape()),
+                            Show(new.shape())
+                        )));
+                    }
                 }
-            });
-            Ok(Some(grads.collect::<PyResult<Grads>>()?))
+                grads.push(new);
+            }
+            Ok(Some(grads))
         })
         .map_err(from_py)
     }
     fn as_any(&self) -> &dyn Any {
         self
-    }
-}
-
-/// A step of the graph, as `Tensor.grad_fn` gives it.
-#[pyclass(name = "Node", module = "pytensorlib.autograd.graph", frozen, weakref)]
-pub struct PyGraphNode(pub Shared<Node>);
-
-/// The Python object of a node: the one it has, or a new one.
-pub fn node_object(py: Python<'_>, node: Shared<Node>) -> PyResult<Py<PyAny>> {
-    let old = node.wrapper.load(Ordering::Relaxed).cast::<ffi::PyObject>();
-    // SAFETY: the slot is cleared when its object dies; one with no references left is dying.
-    unsafe {
-        if !old.is_null() && ffi::Py_REFCNT(old) > 0 {
-            return Ok(Bound::from_borrowed_ptr(py, old).unbind());
-        }
-    }
-    let object = Bound::new(py, PyGraphNode(node))?;
-    object
-        .get()
-        .0
-        .wrapper
-        .store(object.as_ptr().cast(), Ordering::Relaxed);
-    Ok(object.into_any().unbind())
-}
-
-impl Drop for PyGraphNode {
-    fn drop(&mut self) {
-        // The only object of this node at a time, so the slot is its own.
-        self.0
-            .wrapper
-            .store(std::ptr::null_mut(), Ordering::Relaxed);
-    }
-}
-
-#[pymethods]
-impl PyGraphNode {
-    fn name(&self) -> String {
-        self.0.func.name()
-    }
-    #[getter]
-    fn next_functions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let items = self
-            .0
-            .edges
-            .iter()
-            .map(|e| match e {
-                Some(e) => Ok((Some(node_object(py, e.node.clone())?), e.nr)),
-                None => Ok((None, 0)),
-            })
-            .collect::<PyResult<Vec<_>>>()?;
-        PyTuple::new(py, items)
-    }
-    /// The leaf of an accumulating node.
-    #[getter]
-    fn _sequence_nr(&self) -> u64 {
-        self.0.seq
-    }
-    /// Calls `hook(grad_inputs, grad_outputs)` after the node ran.
-    fn register_hook(&self, hook: Py<PyAny>) -> HookHandle {
-        let id = next_hook_id();
-        self.0
-            .hooks()
-            .lock()
-            .post
-            .push((id, Arc::new(PyNodeHook(Held::new(hook)))));
-        HookHandle {
-            id,
-            target: Target::Node(self.0.clone()),
-        }
-    }
-    /// Calls `hook(grad_outputs)` before the node runs.
-    fn register_prehook(&self, hook: Py<PyAny>) -> HookHandle {
-        let id = next_hook_id();
-        self.0
-            .hooks()
-            .lock()
-            .pre
-            .push((id, Arc::new(PyNodeHook(Held::new(hook)))));
-        HookHandle {
-            id,
-            target: Target::Node(self.0.clone()),
-        }
-    }
-    #[getter]
-    fn metadata<'py>(&self, py: Python<'py>) -> Bound<'py, pyo3::types::PyDict> {
-        pyo3::types::PyDict::new(py)
-    }
-    /// The `ctx` of a custom `Function`, else `None`.
-    #[getter]
-    fn _ctx(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        let node = self.0.func.as_any().downcast_ref::<PyNode>()?;
-        Some(node.ctx.clone_ref(py))
-    }
-    fn __repr__(&self) -> String {
-        format!(
-            "<{} object at {:p}>",
-            self.0.func.name(),
-            Shared::as_ptr(&self.0).cast::<u8>()
-        )
-    }
-    fn __hash__(&self) -> usize {
-        Shared::as_ptr(&self.0).cast::<u8>() as usize >> 4
-    }
-    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other
-            .cast::<PyGraphNode>()
-            .is_ok_and(|o| Shared::same(&o.get().0, &self.0))
     }
 }
 
@@ -327,7 +238,7 @@ fn _run_backward(
         let nr: usize = obj.getattr("output_nr")?.extract()?;
         Ok(Some((
             Edge {
-                node: node.cast::<PyGraphNode>()?.get().0.clone(),
+                node: node.cast::<PyGraphNode>()?.get().node().clone(),
                 nr,
             },
             None,
@@ -442,6 +353,11 @@ pub fn traverse(t: &Tensor, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> 
                     visit.call(&*h.0)?;
                 }
             }
+            for (_, hook) in hooks.pre.iter().chain(&hooks.post) {
+                if let Some(h) = hook.as_any().downcast_ref::<PyNodeHook>() {
+                    visit.call(&*h.0)?;
+                }
+            }
         }
         edge = match &e.node.edges[..] {
             [Some(next)] => Some(next),
@@ -462,10 +378,57 @@ pub fn clear(t: &Tensor) {
         )
     });
     if let Some(h) = edge.as_ref().and_then(|e| e.node.hooks_if_any()) {
-        let old = std::mem::take(&mut h.lock().tensor);
+        let old = std::mem::take(&mut *h.lock());
         drop(old);
     }
     drop((edge, hooks, post));
+}
+
+/// A context in which the thread's modes are others. Its methods run no Python, so that an
+/// interrupt comes before or after both, never between setting a mode and the `with` block.
+#[pyclass(name = "_Mode", module = "pytensorlib._C", subclass)]
+struct Modes {
+    grad: Option<bool>,
+    inference: Option<bool>,
+    before: (bool, bool),
+}
+
+#[pymethods]
+impl Modes {
+    #[new]
+    #[pyo3(signature = (grad=None, inference=None))]
+    fn __new__(grad: Option<bool>, inference: Option<bool>) -> Modes {
+        Modes {
+            grad,
+            inference,
+            before: (mode::grad(), mode::inference()),
+        }
+    }
+    /// Notes the modes in force and sets its own.
+    fn __enter__(&mut self) {
+        self.before = (mode::grad(), mode::inference());
+        self.set();
+    }
+    #[pyo3(signature = (*_exc))]
+    fn __exit__(&self, _exc: &Bound<'_, PyTuple>) {
+        self.restore();
+    }
+    /// Sets its modes without noting those in force.
+    fn set(&self) {
+        if let Some(on) = self.grad {
+            mode::set_grad(on);
+        }
+        if let Some(on) = self.inference {
+            mode::set_inference(on);
+        }
+    }
+    /// Sets what was in force when it was made or entered.
+    fn restore(&self) {
+        mode::set_grad(self.before.0);
+        if self.inference.is_some() {
+            mode::set_inference(self.before.1);
+        }
+    }
 }
 
 #[pyfunction]
@@ -503,13 +466,13 @@ fn _current_graph_task_id() -> i64 {
 }
 #[pyfunction]
 fn _will_engine_execute_node(node: &PyGraphNode) -> bool {
-    engine::will_run(&node.0)
+    engine::will_run(node.node())
 }
 
 /// Python callables around what is saved for backward.
-struct PySavedHooks {
-    pack: Py<PyAny>,
-    unpack: Py<PyAny>,
+pub struct PySavedHooks {
+    pub pack: Py<PyAny>,
+    pub unpack: Py<PyAny>,
 }
 
 impl saved::SavedHooks for PySavedHooks {
@@ -566,8 +529,8 @@ fn _increment_version(t: &Bound<'_, PyAny>) -> PyResult<()> {
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<PyGraphNode>()?;
     m.add_class::<HookHandle>()?;
+    m.add_class::<Modes>()?;
     m.add_function(wrap_pyfunction!(_will_engine_execute_node, m)?)?;
     m.add_function(wrap_pyfunction!(_push_saved_tensors_default_hooks, m)?)?;
     m.add_function(wrap_pyfunction!(_pop_saved_tensors_default_hooks, m)?)?;

@@ -268,10 +268,10 @@ pub fn argument(ty: Type, obj: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
             Some(Scalar::Bool(b)) => Some(Value::Bool(b)),
             _ => None,
         },
-        Type::Str => obj
-            .cast::<PyString>()
-            .ok()
-            .map(|s| Value::Str(s.to_string().into())),
+        Type::Str => match obj.cast::<PyString>() {
+            Ok(s) => Some(Value::Str(s.to_str()?.into())),
+            Err(_) => None,
+        },
         Type::DType => dtype(obj).map(Value::DType),
         Type::Device => PyDevice::read(obj)?.map(Value::Device),
         Type::Layout => obj.cast::<PyLayout>().ok().map(|_| Value::Layout),

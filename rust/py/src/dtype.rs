@@ -154,7 +154,7 @@ impl PyDevice {
             return d.get().device().map(Some);
         }
         match obj.cast::<PyString>() {
-            Ok(s) => PyDevice::parse(&s.to_string())?.device().map(Some),
+            Ok(s) => PyDevice::parse(s.to_str()?)?.device().map(Some),
             Err(_) => Ok(None),
         }
     }
@@ -184,14 +184,14 @@ impl PyDevice {
                 "device(): argument 'type' must be str",
             ));
         };
-        let text = text.to_string();
+        let text = text.to_str()?;
         match index {
             Some(_) if text.contains(':') => Err(PyRuntimeError::new_err(format!(
                 "type (string) must not include an index because index was passed explicitly: \
                  {text}"
             ))),
             Some(i) => PyDevice::parse(&format!("{text}:{i}")),
-            None => PyDevice::parse(&text),
+            None => PyDevice::parse(text),
         }
     }
     #[getter]

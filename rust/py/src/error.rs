@@ -108,5 +108,6 @@ pub fn install() {
         unlocked,
         traceback,
         warn,
+        free_object: crate::tensor::free_object,
     });
 }

@@ -15,6 +15,7 @@ mod generator;
 mod index;
 mod lists;
 mod module;
+mod node;
 mod numpy;
 mod object;
 mod operands;
@@ -37,6 +38,7 @@ fn _C(m: &Bound<'_, PyModule>) -> PyResult<()> {
     tensor::register(m)?;
     autograd::register(m)?;
     function::register(m)?;
+    node::register(m)?;
     module::register(m)?;
     data::register(m)?;
     dlpack::register(m)?;

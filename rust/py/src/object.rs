@@ -88,14 +88,27 @@ pub fn make(py: Python<'_>, t: Tensor) -> PyResult<Bound<'_, PyTensor>> {
     }
 }
 
-// SAFETY: the interpreter calls this once for an object without references, attached.
+/// The content of an object of the class or of one below it.
+///
+/// # Safety
+/// The interpreter is held, and the object is of the class.
+pub unsafe fn content(object: *mut ffi::PyObject) -> *const PyTensor {
+    object.byte_add((*CLASS.0.get()).offset).cast()
+}
+
+// SAFETY: the interpreter calls this for an object without references, attached.
 unsafe extern "C" fn dealloc(object: *mut ffi::PyObject) {
-    ffi::PyObject_GC_UnTrack(object.cast());
-    let (offset, dict, weak) = {
+    let (offset, dict, weak, plain) = {
         let class = &*CLASS.0.get();
-        (class.offset, class.dict, class.weak)
+        (class.offset, class.dict, class.weak, class.ty)
     };
     let ty = ffi::Py_TYPE(object);
+    let attributes = object.byte_add(dict).cast::<*mut ffi::PyObject>().read();
+    ffi::PyObject_GC_UnTrack(object.cast());
+    let own = ty != plain || !attributes.is_null() && ffi::PyDict_Size(attributes) > 0;
+    if own && keep(object, weak) {
+        return;
+    }
     if !object
         .byte_add(weak)
         .cast::<*mut ffi::PyObject>()
@@ -126,6 +139,22 @@ unsafe extern "C" fn dealloc(object: *mut ffi::PyObject) {
         free(object.cast());
     }
     ffi::Py_DECREF(ty.cast());
+}
+
+/// Leaves an object that is more than its tensor to that, if it lives on.
+// SAFETY: as `dealloc`, which calls it, of an object that the collector does not track.
+#[cold]
+unsafe fn keep(object: *mut ffi::PyObject, weak: usize) -> bool {
+    let tensor = content(object);
+    let filled = !tensor.cast::<*const ()>().read().is_null();
+    if !filled || (*tensor).peek().handles() < 2 {
+        return false;
+    }
+    let references = object.byte_add(weak).cast::<*mut ffi::PyObject>();
+    if !references.read().is_null() {
+        ffi::PyObject_ClearWeakRefs(object);
+    }
+    crate::tensor::leave_to_tensor(tensor, object)
 }
 
 /// Takes the class over.

@@ -346,7 +346,8 @@ fn _resize_(
         strides,
         offset: old.offset(),
     };
-    if layout == *old.layout() {
+    let same = layout.shape == *old.shape() && memory_format.is_none();
+    if same || layout == *old.layout() {
         return Ok(());
     }
     let bytes = layout.extent().py()?.checked_mul(old.dtype().size());

@@ -15,7 +15,7 @@ use pyo3::{PyTraverseError, PyVisit};
 use pytensorlib_core::dtype::{DType, Scalar};
 use pytensorlib_core::ops::pointwise::binary as op;
 use pytensorlib_core::ops::pointwise::{apply, unary};
-use pytensorlib_core::tensor::Tensor;
+use pytensorlib_core::tensor::{Tensor, OWNED};
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::Ordering;
 
@@ -100,6 +100,55 @@ impl PyTensor {
     }
 }
 
+/// Leaves the object to its tensor where that goes on living: somebody else holds it, and the
+/// object has attributes or a class of its own. The object then holds no handle but its bits.
+///
+/// # Safety
+/// The interpreter is held; `me` is the object of `cell`, which nobody refers to any more and the
+/// collector does not track.
+pub unsafe fn leave_to_tensor(cell: *const PyTensor, me: *mut ffi::PyObject) -> bool {
+    let inner = (*cell).inner.get();
+    let owned = me.map_addr(|a| a | OWNED);
+    let slot = (*inner).wrapper();
+    if (*inner).handles() < 2 || slot.load(Ordering::Relaxed) != me.cast() {
+        return false;
+    }
+    slot.store(owned.cast(), Ordering::Relaxed);
+    ffi::Py_INCREF(me);
+    ffi::PyObject_GC_Track(me.cast());
+    // Another thread may have dropped its handle meanwhile: then this frees tensor and object.
+    drop(inner.read());
+    true
+}
+
+/// The reverse: `t`, whose object this is, moves back into it.
+///
+/// # Safety
+/// The interpreter is held, and the object was left to this tensor.
+unsafe fn take_back(t: Tensor, owned: *mut ffi::PyObject) -> Py<PyAny> {
+    let me = owned.map_addr(|a| a & !OWNED);
+    t.wrapper().store(me.cast(), Ordering::Relaxed);
+    let cell = crate::object::content(me);
+    (*cell).inner.get().write(t);
+    Bound::from_owned_ptr(Python::assume_attached(), me).unbind()
+}
+
+/// Frees the object of a tensor that is going away and to which it was left.
+pub fn free_object(me: *mut std::ffi::c_void) {
+    let me = me.cast::<ffi::PyObject>();
+    // While the interpreter ends, its objects stay.
+    Python::try_attach(|_| {
+        let cpu = pytensorlib_core::device::Device::Cpu;
+        if let Ok(nothing) = Tensor::empty(&[0], DType::F32, cpu) {
+            // SAFETY: the object's handle is spent; it gets one that it may drop.
+            unsafe {
+                (*crate::object::content(me)).inner.get().write(nothing);
+                ffi::Py_DECREF(me);
+            }
+        }
+    });
+}
+
 /// The tensor has no object any more, if `me` was it.
 #[inline]
 fn forget(t: &Tensor, me: *mut ffi::PyObject) {
@@ -121,6 +170,9 @@ pub fn wrap(py: Python<'_>, t: Tensor) -> PyResult<Py<PyAny>> {
     let old = t.wrapper().load(Ordering::Relaxed).cast::<ffi::PyObject>();
     // SAFETY: the slot is cleared when its object dies; one with no references left is dying.
     unsafe {
+        if old.addr() & OWNED != 0 {
+            return Ok(take_back(t, old));
+        }
         if !old.is_null() && ffi::Py_REFCNT(old) > 0 {
             return Ok(Bound::from_borrowed_ptr(py, old).unbind());
         }
@@ -572,7 +624,7 @@ impl PyTensor {
     #[getter]
     fn grad_fn(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         match self.get().grad_fn().py()? {
-            Some(edge) => crate::autograd::node_object(py, edge.node).map(Some),
+            Some(edge) => crate::node::node_object(py, edge.node).map(Some),
             None => Ok(None),
         }
     }
@@ -629,6 +681,15 @@ impl PyTensor {
         }
         t.set_grad(Some(g));
         Ok(())
+    }
+    /// `.grad` without a warning.
+    #[getter(_grad)]
+    fn grad_as_is(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        self.get().grad().map(|g| wrap(py, g)).transpose()
+    }
+    #[setter(_grad)]
+    fn put_grad_as_is(&self, g: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.put_grad(g)
     }
     #[deleter(grad)]
     fn del_grad(&self) {
@@ -727,7 +788,7 @@ impl PyTensor {
                 "Can't detach views in-place. Use detach() instead.",
             ));
         }
-        slf.get().swap(t.detach());
+        t.detach_in_place();
         Ok(slf)
     }
     /// Puts `other` behind this object: the in-place form of layout changes.

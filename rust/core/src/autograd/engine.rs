@@ -215,6 +215,7 @@ fn run(request: &Request) -> Result<Vec<Option<Tensor>>> {
         let run_it = task.states[i].needed
             && (node.func.wants_undefined() || grads.iter().any(Option::is_some));
         let outputs = if run_it {
+            before_node(node, &mut grads)?;
             step(node, grads, request)?
         } else {
             drop(grads);
@@ -291,7 +292,7 @@ fn accumulate(state: &mut State, nr: usize, g: Tensor) -> Result<()> {
     Ok(())
 }
 
-/// Hooks on gradients, before the node runs.
+/// Hooks on the tensors whose gradients these are, whether the node runs or not.
 fn before(node: &Node, grads: &mut Grads) -> Result<()> {
     if let Some(meta) = node.func.leaf() {
         let hooks = meta.state.lock().hooks.clone();
@@ -303,17 +304,12 @@ fn before(node: &Node, grads: &mut Grads) -> Result<()> {
     let Some(hooks) = node.hooks_if_any() else {
         return Ok(());
     };
-    let (tensor, pre, retain) = {
+    let (tensor, retain) = {
         let h = hooks.lock();
-        (h.tensor.clone(), h.pre.clone(), h.retain.clone())
+        (h.tensor.clone(), h.retain.clone())
     };
     for (_, (nr, hook)) in tensor {
         replace(&mut grads[nr], |g| hook.call(g))?;
-    }
-    for (_, hook) in pre {
-        if let Some(new) = hook.call(None, grads)? {
-            *grads = new;
-        }
     }
     for (nr, meta) in retain {
         if let (Some(meta), Some(g)) = (meta.upgrade(), &grads[nr]) {
@@ -321,6 +317,20 @@ fn before(node: &Node, grads: &mut Grads) -> Result<()> {
                 Some(old) => old.add(g),
                 None => Ok(g.clone()),
             })?;
+        }
+    }
+    Ok(())
+}
+
+/// Hooks on a node that is about to run.
+fn before_node(node: &Node, grads: &mut Grads) -> Result<()> {
+    let Some(hooks) = node.hooks_if_any() else {
+        return Ok(());
+    };
+    let pre = hooks.lock().pre.clone();
+    for (_, hook) in pre {
+        if let Some(new) = hook.call(None, grads)? {
+            *grads = new;
         }
     }
     Ok(())
@@ -359,12 +369,6 @@ fn step(node: &Node, grads: Grads, request: &Request) -> Result<Grads> {
         false => node.func.backward(node, grads),
     };
     let mut outputs = done.map_err(|e| blame(e, node))?;
-    for (_, hook) in hooks {
-        let inputs = seen.as_ref().expect("kept for the hooks");
-        if let Some(new) = hook.call(Some(&outputs), inputs)? {
-            outputs = new;
-        }
-    }
     if let Some(meta) = node.func.leaf() {
         let (hooks, grad) = {
             let s = meta.state.lock();
@@ -374,6 +378,16 @@ fn step(node: &Node, grads: Grads, request: &Request) -> Result<Grads> {
             if let Some(g) = &grad {
                 hook.call(g)?;
             }
+        }
+    }
+    if !hooks.is_empty() {
+        // One gradient for each edge, whatever the function left out at the end.
+        outputs.resize(node.edges.len(), None);
+    }
+    for (_, hook) in hooks {
+        let inputs = seen.as_ref().expect("kept for the hooks");
+        if let Some(new) = hook.call(Some(&outputs), inputs)? {
+            outputs = new;
         }
     }
     if mode::anomaly() == Some(true) {

@@ -4,7 +4,7 @@ use super::node::{Meta, Node};
 use crate::bail;
 use crate::error::Result;
 use crate::op::Grads;
-use crate::shared::Weak;
+use crate::shared::{Shared, Weak};
 use crate::tensor::Tensor;
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,6 +42,8 @@ pub struct NodeHooks {
     pub retain: Vec<(usize, Weak<Meta>)>,
     /// Where the op was called, in anomaly mode.
     pub traceback: Option<String>,
+    /// What the host's programs note about the node.
+    pub notes: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 static HOOK_ID: AtomicU64 = AtomicU64::new(1);
@@ -51,23 +53,51 @@ pub fn next_hook_id() -> u64 {
 }
 
 impl Node {
-    /// Removes a hook around the node; unknown numbers are ignored.
+    /// Removes a hook on the node or on one of its outputs; unknown numbers are ignored.
     pub fn remove_hook(&self, id: u64) {
         let Some(hooks) = self.hooks_if_any() else {
             return;
         };
-        let found = {
+        let (tensor, around) = {
             let mut h = hooks.lock();
+            let tensor = take_hook(&mut h.tensor, id);
             let post = take_hook(&mut h.post, id);
-            post.or_else(|| take_hook(&mut h.pre, id))
+            (tensor, post.or_else(|| take_hook(&mut h.pre, id)))
         };
-        drop(found);
+        drop((tensor, around));
+    }
+}
+
+/// Where a hook is registered, without keeping that alive.
+pub enum Place {
+    Leaf(Weak<Meta>),
+    Node(Weak<Node>),
+}
+
+impl Place {
+    /// Removes a hook from there; unknown numbers are ignored.
+    pub fn remove_hook(&self, id: u64) {
+        match self {
+            Place::Leaf(meta) => {
+                let Some(meta) = meta.upgrade() else { return };
+                let found = {
+                    let mut s = meta.state.lock();
+                    take_hook(&mut s.hooks, id).or_else(|| take_hook(&mut s.post_accumulate, id))
+                };
+                drop(found);
+            }
+            Place::Node(node) => {
+                if let Some(node) = node.upgrade() {
+                    node.remove_hook(id);
+                }
+            }
+        }
     }
 }
 
 impl Tensor {
     /// Calls `hook` with every gradient of this tensor, before it is used.
-    pub fn register_hook(&self, hook: Arc<dyn Hook>) -> Result<u64> {
+    pub fn register_hook(&self, hook: Arc<dyn Hook>) -> Result<(u64, Place)> {
         if !self.requires_grad() {
             bail!(
                 Runtime,
@@ -75,15 +105,22 @@ impl Tensor {
             );
         }
         let id = next_hook_id();
-        match self.grad_fn()? {
-            Some(edge) => edge.node.hooks().lock().tensor.push((id, (edge.nr, hook))),
-            None => self.autograd_mut().state.lock().hooks.push((id, hook)),
-        }
-        Ok(id)
+        let place = match self.grad_fn()? {
+            Some(edge) => {
+                edge.node.hooks().lock().tensor.push((id, (edge.nr, hook)));
+                Place::Node(Shared::downgrade(&edge.node))
+            }
+            None => {
+                let meta = self.autograd_mut();
+                meta.state.lock().hooks.push((id, hook));
+                Place::Leaf(Shared::downgrade(meta))
+            }
+        };
+        Ok((id, place))
     }
 
     /// Calls `hook` with this leaf each time its gradient was accumulated.
-    pub fn register_post_accumulate(&self, hook: Arc<dyn Hook>) -> Result<u64> {
+    pub fn register_post_accumulate(&self, hook: Arc<dyn Hook>) -> Result<(u64, Place)> {
         if !self.requires_grad() {
             bail!(
                 Runtime,
@@ -97,27 +134,8 @@ impl Tensor {
             );
         }
         let id = next_hook_id();
-        self.autograd_mut()
-            .state
-            .lock()
-            .post_accumulate
-            .push((id, hook));
-        Ok(id)
-    }
-
-    /// Removes a hook of either kind; unknown numbers are ignored.
-    pub fn remove_hook(&self, id: u64) {
-        let Some(meta) = self.autograd() else { return };
-        let (edge, found) = {
-            let mut s = meta.state.lock();
-            let found =
-                take_hook(&mut s.hooks, id).or_else(|| take_hook(&mut s.post_accumulate, id));
-            (s.edge.clone(), found)
-        };
-        drop(found);
-        if let Some(hooks) = edge.as_ref().and_then(|e| e.node.hooks_if_any()) {
-            let found = take_hook(&mut hooks.lock().tensor, id);
-            drop(found);
-        }
+        let meta = self.autograd_mut();
+        meta.state.lock().post_accumulate.push((id, hook));
+        Ok((id, Place::Leaf(Shared::downgrade(meta))))
     }
 }

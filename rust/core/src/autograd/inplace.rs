@@ -30,7 +30,7 @@ pub fn refresh(t: &Tensor) -> Result<()> {
     let Some(edge) = view.base.edge()? else {
         return Ok(());
     };
-    let node = t.view_node(&view.base, edge)?;
+    let node = t.view_node(view.base.layout(), view.base.dtype(), edge)?;
     t.set_edge(Edge { node, nr: 0 });
     Ok(())
 }
@@ -116,11 +116,15 @@ pub fn check(t: &Tensor, tracked: bool) -> Result<()> {
 }
 
 /// After an in-place op made `node` (whose first edge is the tensor's old history): the tensor,
-/// and the base it may be a view of, continue from there.
-pub fn rebase(t: &Tensor, node: Shared<Node>, nr: usize) -> Result<()> {
+/// and the base it may be a view of, continue from there. Gives the node where the tensor's own
+/// history, or its base's, now ends.
+pub fn rebase(t: &Tensor, node: Shared<Node>, nr: usize) -> Result<Shared<Node>> {
     let Some(view) = t.view_of() else {
-        t.set_edge(Edge { node, nr });
-        return Ok(());
+        t.set_edge(Edge {
+            node: node.clone(),
+            nr,
+        });
+        return Ok(node);
     };
     let base = &view.base;
     let mut edges: Edges = SmallVec::new();
@@ -133,11 +137,17 @@ pub fn rebase(t: &Tensor, node: Shared<Node>, nr: usize) -> Result<()> {
         inner: node,
     };
     let node = Node::new(edges, SmallVec::from_elem(TensorMeta::of(base), 1), func);
-    base.set_edge(Edge { node, nr: 0 });
+    base.set_edge(Edge {
+        node: node.clone(),
+        nr: 0,
+    });
     // The view's own node is made anew from the base's when somebody asks for it.
     view.seen
         .store(t.version().wrapping_sub(1), Ordering::Relaxed);
-    Ok(())
+    if t.autograd().is_some_and(|m| m.state.lock().retains_grad) {
+        refresh(t)?;
+    }
+    Ok(node)
 }
 
 /// The history of a base after an in-place op on a view of it: the gradient of the view's region

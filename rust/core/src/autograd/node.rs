@@ -1,14 +1,14 @@
 //! Nodes, edges and a tensor's place in the graph.
 
 use super::hooks::{Hook, Hooks, NodeHooks};
-use super::saved::Saved;
+use super::saved::{Saved, SavedHooks};
 use crate::bail;
 use crate::error::Result;
 use crate::host;
 use crate::layout::Layout;
 use crate::op::{Derivative, Grads, Mask, TensorMeta};
 use crate::shared::{Shared, Weak};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, WeakTensor};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::any::Any;
@@ -45,12 +45,27 @@ pub trait Backward: Send + Sync + 'static {
     fn wants_undefined(&self) -> bool {
         false
     }
-    /// The leaf that an accumulating node writes to.
+    /// What the node keeps of its inputs and of its outputs; raises once that is freed.
+    fn saved(&self) -> Result<(SavedTensors, SavedTensors)> {
+        Ok(Default::default())
+    }
+    /// Keeps what `hooks` makes of input or output `i` (`output` says which) in its place.
+    fn pack_saved(&self, _output: bool, _i: usize, _hooks: Arc<dyn SavedHooks>) -> Result<()> {
+        Ok(())
+    }
+    /// The place of the leaf that an accumulating node writes to.
     fn leaf(&self) -> Option<Shared<Meta>> {
+        None
+    }
+    /// The leaf itself, while it is alive.
+    fn variable(&self) -> Option<Tensor> {
         None
     }
     fn as_any(&self) -> &dyn Any;
 }
+
+/// Saved tensors by the number of the input or output that they are.
+pub type SavedTensors = Vec<Option<Saved>>;
 
 static SEQUENCE: AtomicU64 = AtomicU64::new(1);
 
@@ -171,7 +186,22 @@ pub struct State {
     pub post_accumulate: Hooks<Arc<dyn Hook>>,
 }
 
+impl Edge {
+    /// Puts the gradient that arrives here into `.grad` of a tensor.
+    fn keep_grad_in(&self, meta: &Shared<Meta>) {
+        let entry = (self.nr, Shared::downgrade(meta));
+        self.node.hooks().lock().retain.push(entry);
+    }
+}
+
 impl State {
+    /// Ends what [`Edge::keep_grad_in`] began for the tensor of this state.
+    fn forget_retaining(&self, meta: &Shared<Meta>) {
+        if let Some(hooks) = self.edge.as_ref().and_then(|e| e.node.hooks_if_any()) {
+            hooks.lock().retain.retain(|(_, m)| !m.points_to(meta));
+        }
+    }
+
     /// Whether a gradient is computed for the tensor.
     fn is_tracked(&self) -> bool {
         self.requires_grad || self.edge.is_some()
@@ -293,6 +323,7 @@ impl Tensor {
         let outputs = smallvec::smallvec![TensorMeta::of(self)];
         let accumulate = AccumulateGrad {
             meta: Shared::downgrade(meta),
+            leaf: self.downgrade(),
             kept: OnceLock::new(),
             strides: crate::shape::Strides::from_slice(self.strides()),
         };
@@ -317,16 +348,50 @@ impl Tensor {
         let meta = self.autograd_mut();
         let old = meta.change(|s| {
             if s.retains_grad {
-                edge.node
-                    .hooks()
-                    .lock()
-                    .retain
-                    .push((edge.nr, Shared::downgrade(meta)));
+                // The gradient kept is that of the tensor as it is now.
+                s.forget_retaining(meta);
+                edge.keep_grad_in(meta);
             }
             s.edge.replace(edge)
         });
         drop(old);
         self.note_seen();
+    }
+
+    /// `detach_`: a leaf from now on that asks for no gradient.
+    pub fn detach_in_place(&self) {
+        let Some(meta) = self.autograd() else { return };
+        let old = meta.change(|s| {
+            if std::mem::take(&mut s.retains_grad) {
+                s.forget_retaining(meta);
+            }
+            s.requires_grad = false;
+            s.edge.take()
+        });
+        drop(old);
+    }
+
+    /// Hands what is kept of this tensor's gradient to the tensor that takes its place.
+    pub fn hand_grad_to(&self, heir: &Tensor) {
+        let Some(meta) = self.autograd() else { return };
+        let (retains, grad) = meta.change(|s| {
+            let retains = std::mem::take(&mut s.retains_grad);
+            if retains {
+                s.forget_retaining(meta);
+            }
+            (retains, s.grad.take())
+        });
+        if !retains && grad.is_none() {
+            return;
+        }
+        let meta = heir.autograd_mut();
+        meta.change(|s| {
+            s.grad = grad;
+            s.retains_grad = retains;
+            if let Some(edge) = s.edge.as_ref().filter(|_| retains) {
+                edge.keep_grad_in(meta);
+            }
+        });
     }
 
     /// A view's node is right for the present version of its memory.
@@ -392,11 +457,7 @@ impl Tensor {
             let meta = self.autograd_mut();
             let first = !std::mem::replace(&mut meta.state.lock().retains_grad, true);
             if first {
-                edge.node
-                    .hooks()
-                    .lock()
-                    .retain
-                    .push((edge.nr, Shared::downgrade(meta)));
+                edge.keep_grad_in(meta);
             }
         }
         Ok(())
@@ -407,6 +468,7 @@ impl Tensor {
 pub struct AccumulateGrad {
     /// Weak, for the leaf's place in the graph holds this node.
     meta: Weak<Meta>,
+    leaf: WeakTensor,
     /// The same, once the leaf itself is gone but the graph is not: its hooks still run.
     kept: OnceLock<Shared<Meta>>,
     strides: crate::shape::Strides,
@@ -471,6 +533,9 @@ impl Backward for AccumulateGrad {
 
     fn leaf(&self) -> Option<Shared<Meta>> {
         self.kept.get().cloned().or_else(|| self.meta.upgrade())
+    }
+    fn variable(&self) -> Option<Tensor> {
+        self.leaf.upgrade()
     }
     fn as_any(&self) -> &dyn Any {
         self
@@ -579,6 +644,40 @@ impl<D: Derivative> Backward for OpNode<D> {
             (s.inputs, s.outputs, s.released) = (inputs, outputs, false);
         }
         out
+    }
+
+    fn saved(&self) -> Result<(SavedTensors, SavedTensors)> {
+        let s = self.saved.lock();
+        s.check()?;
+        Ok((s.inputs.to_vec(), s.outputs.to_vec()))
+    }
+
+    fn pack_saved(&self, output: bool, i: usize, hooks: Arc<dyn SavedHooks>) -> Result<()> {
+        // The hooks run without the lock.
+        let mut item = {
+            let s = self.saved.lock();
+            s.check()?;
+            let list = if output {
+                &s.outputs[..]
+            } else {
+                &s.inputs[..]
+            };
+            list.get(i).cloned().flatten()
+        };
+        if let Some(saved) = &mut item {
+            saved.pack(hooks)?;
+        }
+        let old = {
+            let s = &mut *self.saved.lock();
+            let list = if output {
+                &mut s.outputs[..]
+            } else {
+                &mut s.inputs[..]
+            };
+            list.get_mut(i).map(|slot| std::mem::replace(slot, item))
+        };
+        drop(old);
+        Ok(())
     }
 
     fn release(&self) {

@@ -2,10 +2,12 @@
 
 use super::mode;
 use super::node::{Edge, Node};
-use crate::bail;
+use crate::dtype::DType;
 use crate::error::Result;
+use crate::layout::Layout;
 use crate::shared::{Shared, Weak};
 use crate::tensor::Tensor;
+use crate::{bail, ensure};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -17,6 +19,8 @@ enum Source {
     Itself,
     Node(Edge),
     Output(Weak<Node>, usize),
+    /// A view of a base of this layout and type, which was modified in place by the node.
+    Region(Weak<Node>, Layout, DType),
 }
 
 /// Replaces what is saved: `pack` gets the tensor, `unpack` gives it back from the result.
@@ -88,17 +92,30 @@ pub struct Saved {
     source: Source,
 }
 
-/// Keeps `t`, through the hooks in force.
-fn keep(t: Tensor) -> Result<Kept> {
-    let hooks = match HOOKED.get() {
+/// Keeps `t`, through the hooks in force unless it is a plain number.
+fn keep(t: Tensor, number: bool) -> Result<Kept> {
+    let hooks = match HOOKED.get() && !number {
         true => HOOKS.with_borrow(|h| h.last().cloned()),
         false => None,
     };
-    let Some(hooks) = hooks else {
-        let version = t.version();
-        return Ok(Kept::Tensor(t, version));
-    };
-    let value = mode::with_grad(false, || hooks.pack(&t))?;
+    match hooks {
+        None => {
+            let version = t.version();
+            Ok(Kept::Tensor(t, version))
+        }
+        Some(hooks) => pack(&t, hooks),
+    }
+}
+
+fn pack(t: &Tensor, hooks: Arc<dyn SavedHooks>) -> Result<Kept> {
+    let version = t.version();
+    let value = mode::with_grad(false, || hooks.pack(t))?;
+    ensure!(
+        t.version() == version,
+        Runtime,
+        "A saved tensor pack hook is modifying its input in place: what it gets may be read, or \
+         copied, but not written to."
+    );
     Ok(Kept::Packed(Arc::new(Packed { hooks, value })))
 }
 
@@ -132,11 +149,11 @@ impl Saved {
         }
         Ok(match edge {
             None => Saved {
-                kept: keep(t.clone())?,
+                kept: keep(t.clone(), t.is_wrapped())?,
                 source: Source::Itself,
             },
             Some(e) => Saved {
-                kept: keep(t.detach())?,
+                kept: keep(t.detach(), t.is_wrapped())?,
                 source: Source::Node(e),
             },
         })
@@ -145,9 +162,36 @@ impl Saved {
     pub fn output(t: &Tensor, node: &Shared<Node>, nr: usize) -> Result<Saved> {
         let source = Source::Output(Shared::downgrade(node), nr);
         Ok(Saved {
-            kept: keep(t.detach())?,
+            kept: keep(t.detach(), false)?,
             source,
         })
+    }
+
+    /// A tensor that was written to in place. `node` is where its history, or that of the base
+    /// that it is a view of, goes on from.
+    pub fn written(t: &Tensor, node: &Shared<Node>) -> Result<Saved> {
+        let node = Shared::downgrade(node);
+        let source = match t.view_of() {
+            Some(view) => Source::Region(node, view.base.layout().clone(), view.base.dtype()),
+            None => Source::Output(node, 0),
+        };
+        Ok(Saved {
+            kept: keep(t.detach(), false)?,
+            source,
+        })
+    }
+
+    /// Whether the tensor is kept as it is, not as what a hook made of it.
+    pub fn is_plain(&self) -> bool {
+        matches!(self.kept, Kept::Tensor(..))
+    }
+
+    /// Keeps what `hooks` makes of the tensor in its place.
+    pub fn pack(&mut self, hooks: Arc<dyn SavedHooks>) -> Result<()> {
+        if let Kept::Tensor(t, _) = &self.kept {
+            self.kept = pack(t, hooks)?;
+        }
+        Ok(())
     }
 
     fn edge(&self) -> Option<Edge> {
@@ -155,6 +199,7 @@ impl Saved {
             Source::Itself => None,
             Source::Node(e) => Some(e.clone()),
             Source::Output(node, nr) => node.upgrade().map(|node| Edge { node, nr: *nr }),
+            Source::Region(node, ..) => node.upgrade().map(|node| Edge { node, nr: 0 }),
         }
     }
 
@@ -187,7 +232,13 @@ impl Saved {
             // Without a graph to build, the place in the old one does not matter.
             Some(edge) if mode::grad() => {
                 let t = tensor.detach();
-                t.set_edge(edge);
+                match &self.source {
+                    Source::Region(_, base, dtype) => {
+                        let node = t.view_node(base, *dtype, edge)?;
+                        t.set_edge(Edge { node, nr: 0 });
+                    }
+                    _ => t.set_edge(edge),
+                }
                 Ok(t)
             }
             _ => Ok(tensor),

@@ -16,7 +16,7 @@ use crate::schema::{Args, MemoryFormat, Value};
 use crate::shape::{expandable, Show};
 use crate::tensor::Tensor;
 use crate::transfer;
-use crate::{bail, ensure, with_compute};
+use crate::{ensure, with_compute};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -223,6 +223,14 @@ impl Tensor {
         }
     }
 
+    /// Itself, or a copy where it lies in the memory of `other`.
+    pub fn apart_from(&self, other: &Tensor) -> Result<Tensor> {
+        match self.shares_storage(other) {
+            true => self.copy_dense(),
+            false => Ok(self.clone()),
+        }
+    }
+
     /// Itself when of this type, else a converted copy.
     pub fn to_dtype(&self, dtype: DType) -> Result<Tensor> {
         if self.dtype() == dtype {
@@ -331,6 +339,40 @@ impl Tensor {
         }
     }
 
+    /// Writes those elements of `x` (of the same shape and type) that differ, one after the other,
+    /// so that several may share memory. In host memory.
+    pub fn write_changes(&self, x: &Tensor) -> Result<()> {
+        let (before, x) = (self.detach().copy_dense()?, x.contiguous()?);
+        let (size, layout) = (self.dtype().size(), self.layout());
+        let (new, old) = (x.bytes_ptr(), before.bytes_ptr());
+        let mut at: SmallVec<[usize; 5]> = SmallVec::from_elem(0, layout.ndim());
+        for i in 0..x.numel() {
+            let steps = at
+                .iter()
+                .zip(&layout.strides)
+                .map(|(&k, &s)| k as isize * s);
+            let to = steps.sum::<isize>() * size as isize;
+            // SAFETY: `i` counts the elements of two contiguous tensors of this type, and `at` is
+            // the same element's place in this one.
+            unsafe {
+                let (new, old) = (new.add(i * size), old.add(i * size));
+                let slice = |p: *mut u8| std::slice::from_raw_parts(p, size);
+                if slice(new) != slice(old) {
+                    let to = self.bytes_ptr().offset(to);
+                    std::ptr::copy_nonoverlapping(new, to, size);
+                }
+            }
+            for d in (0..at.len()).rev() {
+                at[d] += 1;
+                if at[d] < layout.shape[d] {
+                    break;
+                }
+                at[d] = 0;
+            }
+        }
+        Ok(())
+    }
+
     /// `copy_`: writes `x` into this tensor, recorded.
     pub fn copy_from(&self, x: &Tensor) -> Result<()> {
         ensure!(
@@ -340,6 +382,8 @@ impl Tensor {
             unfit(self.shape(), x.shape())
         );
         if self.same(x) {
+            self.check_inplace(false)?;
+            self.bump_version();
             return Ok(());
         }
         warn_of_parts_lost(x.dtype(), self.dtype());
@@ -353,12 +397,7 @@ impl Tensor {
         let copy = match dispatch::overlap(x, self) {
             Overlap::None | Overlap::Same => None,
             Overlap::Unclear => Some(x.copy_dense()?),
-            Overlap::Partial => bail!(
-                Runtime,
-                "unsupported operation: some elements of the input tensor and the written-to \
-                 tensor refer to a single memory location. Please clone() the tensor before \
-                 performing the operation."
-            ),
+            Overlap::Partial => return dispatch::check_apart(x, self),
         };
         let x = copy.as_ref().unwrap_or(x);
         dispatch::call_into(CopyInto, &[self, x], self, true)?;

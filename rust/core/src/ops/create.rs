@@ -7,7 +7,7 @@ use crate::dispatch;
 use crate::dtype::{default_dtype, DType, Scalar};
 use crate::error::Result;
 use crate::layout::Layout;
-use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
+use crate::op::{Derivative, Grads, Metas, Op, Repeats, TensorMeta};
 use crate::schema::{Args, Dest, MemoryFormat, Value};
 use crate::shape::{self, Dims, Show, Strides};
 use crate::storage::Storage;
@@ -201,6 +201,9 @@ impl Op for Fill {
     }
     fn pointwise(&self) -> bool {
         true
+    }
+    fn repeats(&self) -> Repeats {
+        Repeats::Alike
     }
 }
 

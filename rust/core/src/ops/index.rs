@@ -19,7 +19,7 @@ use crate::error::{Error, Kind, Result};
 use crate::gpu::kernels::index as launch;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
-use crate::op::{Derivative, Grads, Metas, Op, Save, TensorMeta};
+use crate::op::{Derivative, Grads, Metas, Op, Repeats, Save, TensorMeta};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer};
@@ -359,6 +359,12 @@ impl Derivative for IndexPut {
 }
 
 impl Op for IndexPut {
+    fn repeats(&self) -> Repeats {
+        match self.name {
+            "IndexPutBackward0" | "IndexFillBackward0" => Repeats::Changes,
+            _ => Repeats::Refused,
+        }
+    }
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         let shape = result_shape(x[0].layout(), &self.dims, x[2].shape());
         ensure!(

@@ -7,7 +7,7 @@ use crate::cpu::pool::parallel_for;
 use crate::device::Device;
 use crate::dtype::{default_dtype, DType, Scalar};
 use crate::error::Result;
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Dest, Value};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, with_element};
 
@@ -73,6 +73,14 @@ fn refuse_bool(name: &str, dtype: DType) -> Result<()> {
     Ok(())
 }
 
+/// Brings numbers in a row to where they go: an `out=` of as many elements keeps its shape.
+fn give_line(o: &Options, a: &Args, y: Tensor) -> Result<Value> {
+    match a.dest {
+        Dest::Out(out) if out[0].numel() == y.numel() => o.give(a, y.reshape_to(out[0].shape())?),
+        _ => o.give(a, y),
+    }
+}
+
 fn arange(a: &Args, start: Scalar, end: Scalar, step: Scalar, options: usize) -> Result<Value> {
     let o = Options::read(a, options)?;
     let floats = start.is_float() || end.is_float() || step.is_float();
@@ -100,7 +108,7 @@ fn arange(a: &Args, start: Scalar, end: Scalar, step: Scalar, options: usize) ->
             bail!(Runtime, "invalid size, possible overflow?");
         };
         let at = move |i: usize| start.wrapping_add(step.wrapping_mul(i as i64));
-        return o.give(a, sequence(n, dtype, o.device_or(a), at)?);
+        return give_line(&o, a, sequence(n, dtype, o.device_or(a), at)?);
     }
     let (start, end, step) = (start.f64(), end.f64(), step.f64());
     ensure!(
@@ -115,7 +123,7 @@ fn arange(a: &Args, start: Scalar, end: Scalar, step: Scalar, options: usize) ->
         "invalid size, possible overflow?"
     );
     let at = move |i: usize| start + step * i as f64;
-    o.give(a, sequence(n as usize, dtype, o.device_or(a), at)?)
+    give_line(&o, a, sequence(n as usize, dtype, o.device_or(a), at)?)
 }
 
 /// A number, or a tensor of one.
@@ -167,7 +175,7 @@ fn spaced(a: &Args, options: usize, base: Option<f64>) -> Result<Value> {
         };
         base.map_or(v, |b| b.powf(v))
     };
-    o.give(a, sequence(n, dtype, o.device_or(a), at)?)
+    give_line(&o, a, sequence(n, dtype, o.device_or(a), at)?)
 }
 
 fn eye(a: &Args, n: i64, m: i64, options: usize) -> Result<Value> {

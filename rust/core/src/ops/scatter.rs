@@ -442,17 +442,17 @@ crate::entries! {
     FN | METHOD | OUT,
     |a| Ok(a.tensor(0)?.gather(a.int(1)?, a.tensor(2)?)?.into());
     /// Writes `src`, or one value, to the positions that `index` names along a dimension.
-    "scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", ALL | DIRECT,
+    "scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", ALL | DIRECT | APART,
     |a| {
         let x = a.tensor(0)?;
         let src = source(a, x, 3)?;
         same_type("scatter", x, &src)?;
         run_scatter(a, Mode::Set, &src)
     };
-    "scatter(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", ALL | DIRECT,
+    "scatter(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", ALL | DIRECT | APART,
     |a| run_scatter(a, Mode::Set, &Tensor::number(a.scalar(3)?)?);
     "scatter(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
-    ALL | DIRECT,
+    ALL | DIRECT | APART,
     |a| {
         let x = a.tensor(0)?;
         let src = source(a, x, 3)?;
@@ -460,14 +460,14 @@ crate::entries! {
         run_scatter(a, scatter_mode(a, 4)?, &src)
     };
     "scatter(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
-    ALL | DIRECT,
+    ALL | DIRECT | APART,
     |a| {
         let dtype = a.tensor(0)?.dtype();
         let value = Tensor::number(a.scalar(3)?)?.to_dtype(dtype)?;
         run_scatter(a, scatter_mode(a, 4)?, &value)
     };
     /// Adds `src` to the positions that `index` names along a dimension.
-    "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", ALL | DIRECT,
+    "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", ALL | DIRECT | APART,
     |a| {
         let x = a.tensor(0)?;
         let src = source(a, x, 3)?;
@@ -477,14 +477,14 @@ crate::entries! {
     /// Reduces `src` into the positions that `index` names along a dimension by `sum`, `prod`,
     /// `mean`, `amax` or `amin`.
     "scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, \
-     bool include_self=True) -> Tensor", ALL | DIRECT,
+     bool include_self=True) -> Tensor", ALL | DIRECT | APART,
     |a| {
         let idx = apart(a, a.tensor(0)?, a.tensor(2)?)?;
         reduce(a, &idx, a.str(4)?, "ScatterReduceBackward0")
     };
     /// Reduces slices of `source` into those that `index` names.
     "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, \
-     bool include_self=True) -> Tensor", ALL | DIRECT, index_reduce;
+     bool include_self=True) -> Tensor", ALL | DIRECT | APART, index_reduce;
     /// `gather` with broadcasting; without `dim` of the flattened tensors.
     "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", FN | METHOD | OUT,
     |a| Ok(take_along(a.tensor(0)?, a.tensor(1)?, a.opt_int(2))?.into());

@@ -3,16 +3,19 @@
 mod search;
 mod sort;
 
+use crate::autograd::Vjp;
 use crate::cpu::order::{keys, Keyed};
 use crate::cpu::pool::parallel_for;
 use crate::cpu::radix::{Key, Ordinal};
 use crate::device::Device;
+use crate::dispatch;
 use crate::dtype::{DType, Promotion};
 use crate::error::Result;
+use crate::op::{Derivative, Grads};
 use crate::schema::{Args, Value};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
-use crate::{ensure, with_element};
+use crate::{bail, ensure, with_element};
 use search::search;
 
 /// Rows of a matrix of keys, and which of them begin a group of equal ones.
@@ -160,8 +163,44 @@ fn as_indices(v: &[i64], shape: &[usize]) -> Result<Tensor> {
     Tensor::from_slice(v, shape, DType::I64)
 }
 
-/// Values, inverse and counts; those not asked for are empty.
+/// Distinct values: which of equal elements they are is open, so there is no derivative.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Distinct {
+    name: &'static str,
+}
+
+impl Derivative for Distinct {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
+        bail!(
+            NotImplemented,
+            "the derivative for '{}' is not implemented.",
+            self.name.trim_end_matches("Backward0").to_lowercase()
+        )
+    }
+}
+
+/// Values, inverse and counts; those not asked for are empty. The values are part of the graph.
 fn unique(
+    x: &Tensor,
+    dim: Option<i64>,
+    sorted: bool,
+    inverse: bool,
+    counts: bool,
+) -> Result<[Tensor; 3]> {
+    let out = found(&x.detach(), dim, sorted, inverse, counts)?;
+    let name = match (sorted, dim) {
+        (false, _) => "Unique_ConsecutiveBackward0",
+        (true, None) => "_Unique2Backward0",
+        (true, Some(_)) => "Unique_DimBackward0",
+    };
+    dispatch::record(Distinct { name }, &[x], std::slice::from_ref(&out[0]))?;
+    Ok(out)
+}
+
+fn found(
     x: &Tensor,
     dim: Option<i64>,
     sorted: bool,

@@ -7,6 +7,7 @@ pub mod parts;
 
 use crate::autograd::{mode, Edge, Node, Vjp};
 use crate::dispatch;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::op::{Derivative, Grads, TensorMeta};
@@ -437,9 +438,9 @@ impl Tensor {
     }
 
     /// The node that makes this view from its base, after the base's history changed.
-    pub fn view_node(&self, base: &Tensor, edge: Edge) -> Result<Shared<Node>> {
-        let (whole, meta) = (base.layout().clone(), TensorMeta::of(self));
-        let complex = [base.dtype().is_complex(), self.dtype().is_complex()];
+    pub fn view_node(&self, base: &Layout, of: DType, edge: Edge) -> Result<Shared<Node>> {
+        let (whole, meta) = (base.clone(), TensorMeta::of(self));
+        let complex = [of.is_complex(), self.dtype().is_complex()];
         if complex[0] == complex[1] {
             let view = self.layout().clone();
             return Ok(dispatch::node(AsStrided { base: whole, view }, edge, meta));
@@ -459,6 +460,11 @@ impl Tensor {
     /// with the change recorded.
     pub fn relayout<D: Derivative>(&self, op: D, layout: Layout) -> Result<Tensor> {
         self.check_inplace(dispatch::needs(&[self]) != 0)?;
+        if self.requires_grad() && self.is_leaf()? {
+            // Recording is off: it stays the leaf that it is.
+            self.bump_version();
+            return Ok(self.replaced(&self.alias(layout)));
+        }
         // The caller's handle and that of the host's object; others are views or saved values,
         // through which memory can change later.
         let alone = self.view_of().is_none() && self.handles() <= 2;
@@ -472,6 +478,7 @@ impl Tensor {
                 dispatch::record(op, &[self], std::slice::from_ref(&y))
             })?;
         }
+        self.hand_grad_to(&y);
         Ok(y)
     }
 }

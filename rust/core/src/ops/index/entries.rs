@@ -164,7 +164,7 @@ fn masked_fill(a: &Args) -> Result<Value> {
             );
         }
     }
-    a.call(MaskedFill, &[x, mask, value])
+    a.call(MaskedFill, &[x, mask, &value.apart_from(x)?])
 }
 
 fn masked_scatter(a: &Args) -> Result<Value> {
@@ -514,25 +514,25 @@ crate::entries! {
     |a| Ok(a.tensor(0)?.index(a.opt_tensors(1)?)?.into());
     /// Writes `values` where `indices` say; adds them where `accumulate`.
     "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
-    FN | METHOD | INPLACE | DIRECT, index_put;
+    FN | METHOD | INPLACE | DIRECT | APART, index_put;
     /// The slices of a dimension that `index` names.
     "index_select(Tensor self, int dim, Tensor index) -> Tensor", FN | METHOD | OUT,
     |a| Ok(a.tensor(0)?.index_select(a.int(1)?, a.tensor(2)?)?.into());
     /// Adds the slices of `source`, times `alpha`, to those that `index` names.
     "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
-    ALL | DIRECT, index_add;
+    ALL | DIRECT | APART, index_add;
     /// Copies the slices of `source` to those that `index` names.
     "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
-    ALL | DIRECT, index_copy;
+    ALL | DIRECT | APART, index_copy;
     /// Fills the slices that `index` names with one value.
     "index_fill(Tensor self, int dim, Tensor index, Tensor|Scalar value) -> Tensor",
-    ALL | DIRECT, index_fill;
+    ALL | DIRECT | APART, index_fill;
     /// Elements of the flattened tensor.
     "take(Tensor self, Tensor index) -> Tensor", FN | METHOD | OUT,
     |a| Ok(take(a.tensor(0)?, a.tensor(1)?)?.into());
     /// Writes `source` to places of the flattened tensor.
     "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
-    FN | METHOD | INPLACE | DIRECT, put_into;
+    FN | METHOD | INPLACE | DIRECT | APART, put_into;
     /// The value where the mask is true, `self` elsewhere.
     "masked_fill(Tensor self, Tensor mask, Tensor|Scalar value) -> Tensor",
     FN | METHOD | INPLACE | DIRECT, masked_fill;

@@ -10,7 +10,7 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::Acc;
-use crate::op::{Derivative, Grads, Metas, Op, Save, TensorMeta};
+use crate::op::{Derivative, Grads, Metas, Op, Repeats, Save, TensorMeta};
 use crate::ops::copy::copy_host;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::wgsl::launch;
@@ -103,6 +103,9 @@ impl Derivative for MaskedFill {
 }
 
 impl Op for MaskedFill {
+    fn repeats(&self) -> Repeats {
+        Repeats::Changes
+    }
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         ensure!(
             x[1].dtype() == DType::Bool,
@@ -223,7 +226,7 @@ per_level! {
 
 /// `masked_fill_`.
 pub fn masked_fill_(x: &Tensor, mask: &Tensor, value: &Tensor) -> Result<()> {
-    let value = value.to_device(x.device())?;
+    let value = value.apart_from(x)?.to_device(x.device())?;
     if x.dtype().is_complex() {
         return x.copy_from(&where_(mask, &value.to_dtype(x.dtype())?, x)?);
     }

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::gpu::kernels::pointwise::pointwise;
 use crate::gpu::{Acc, Gpu};
 use crate::layout::Layout;
-use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
+use crate::op::{Derivative, Grads, Metas, Op, Repeats, TensorMeta};
 use crate::ops::copy::copy_host;
 use crate::ops::view::parts::each_offset;
 use crate::shape::{self, Dims, Show};
@@ -287,6 +287,9 @@ impl Derivative for Triangle {
 }
 
 impl Op for Triangle {
+    fn repeats(&self) -> Repeats {
+        Repeats::Changes
+    }
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         ensure!(
             x[0].ndim() >= 2,

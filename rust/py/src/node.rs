@@ -1,0 +1,289 @@
+//! Steps of the graph as Python objects. Each name of a node has a class of its own.
+
+use crate::autograd::{HookHandle, PyNodeHook, PySavedHooks};
+use crate::error::IntoPy;
+use crate::function::PyNode;
+use crate::object::Held;
+use crate::tensor::wrap;
+use pyo3::exceptions::{PyAttributeError, PyRuntimeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+use pytensorlib_core::autograd::hooks::{next_hook_id, Hooks, NodeHook, NodeHooks, Place};
+use pytensorlib_core::autograd::{Node, Saved};
+use pytensorlib_core::op::function_name;
+use pytensorlib_core::ops::table;
+use pytensorlib_core::schema::{Schema, Type};
+use pytensorlib_core::shared::Shared;
+use std::any::Any;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+/// A step of the graph, as `Tensor.grad_fn` gives it.
+#[pyclass(
+    name = "Node",
+    module = "pytensorlib.autograd.graph",
+    frozen,
+    weakref,
+    subclass
+)]
+pub struct PyGraphNode(Shared<Node>);
+
+/// Carries a node through `__new__` of a class of nodes.
+#[pyclass(frozen, name = "_RawNode")]
+struct Raw(Shared<Node>);
+
+/// The class of the nodes of a name.
+fn class_of<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    static CLASSES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    let classes = CLASSES
+        .get_or_init(py, || PyDict::new(py).unbind())
+        .bind(py);
+    if let Some(class) = classes.get_item(name)? {
+        return Ok(class);
+    }
+    let body = PyDict::new(py);
+    body.set_item("__module__", "builtins")?;
+    body.set_item("__slots__", PyTuple::empty(py))?;
+    let bases = (py.get_type::<PyGraphNode>(),);
+    let class = py.get_type::<PyType>().call1((name, bases, body))?;
+    classes.set_item(name, &class)?;
+    Ok(class)
+}
+
+/// The Python object of a node: the one it has, or a new one.
+pub fn node_object(py: Python<'_>, node: Shared<Node>) -> PyResult<Py<PyAny>> {
+    let old = node.wrapper.load(Ordering::Relaxed).cast::<ffi::PyObject>();
+    // SAFETY: the slot is cleared when its object dies; one with no references left is dying.
+    unsafe {
+        if !old.is_null() && ffi::Py_REFCNT(old) > 0 {
+            return Ok(Bound::from_borrowed_ptr(py, old).unbind());
+        }
+    }
+    let class = class_of(py, &node.func.name())?;
+    let object = class.call1((Py::new(py, Raw(node.clone()))?,))?;
+    node.wrapper
+        .store(object.as_ptr().cast(), Ordering::Relaxed);
+    Ok(object.unbind())
+}
+
+impl Drop for PyGraphNode {
+    fn drop(&mut self) {
+        // The only object of this node at a time, so the slot is its own.
+        self.0
+            .wrapper
+            .store(std::ptr::null_mut(), Ordering::Relaxed);
+    }
+}
+
+/// The signature of the function that makes nodes of this name, if there is one.
+fn schema_of(node: &str) -> Option<&'static Schema> {
+    let name = function_name(node);
+    let found = table().iter().find(|op| op.schema.name == name);
+    found.map(|op| &op.schema)
+}
+
+impl PyGraphNode {
+    pub fn node(&self) -> &Shared<Node> {
+        &self.0
+    }
+
+    fn handle(
+        &self,
+        hook: Py<PyAny>,
+        list: fn(&mut NodeHooks) -> &mut Hooks<Arc<dyn NodeHook>>,
+    ) -> HookHandle {
+        let id = next_hook_id();
+        let hook = Arc::new(PyNodeHook(Held::new(hook)));
+        list(&mut self.0.hooks().lock()).push((id, hook));
+        HookHandle::new(id, Place::Node(Shared::downgrade(&self.0)))
+    }
+
+    /// What is saved under the names of the function's arguments and results: the name, whether it
+    /// is a result, its number, and the tensor.
+    fn saved(&self) -> PyResult<Vec<(String, bool, usize, Option<Saved>)>> {
+        let (inputs, outputs) = self.0.func.saved().py()?;
+        let schema = schema_of(&self.0.func.name());
+        let tensors = |s: &'static Schema| {
+            let is_tensor = |ty| matches!(ty, Type::Tensor | Type::Operand);
+            s.params.iter().filter(move |p| is_tensor(p.ty))
+        };
+        let mut arguments = schema.into_iter().flat_map(tensors).map(|p| p.name);
+        let mut list = Vec::new();
+        for (i, item) in inputs.into_iter().enumerate() {
+            let name = match arguments.next() {
+                Some(name) => name.to_owned(),
+                None if i == 0 => "self".to_owned(),
+                None => format!("input{i}"),
+            };
+            list.push((name, false, i, item));
+        }
+        let many = outputs.len() > 1;
+        for (i, item) in outputs.into_iter().enumerate() {
+            let named = schema.and_then(|s| *s.returns.get(i)?);
+            let name = match named {
+                Some(name) if many => name.to_owned(),
+                _ if many => format!("result{i}"),
+                _ => "result".to_owned(),
+            };
+            list.push((name, true, i, item));
+        }
+        Ok(list)
+    }
+}
+
+#[pymethods]
+impl PyGraphNode {
+    #[new]
+    fn __new__(raw: &Bound<'_, Raw>) -> Self {
+        PyGraphNode(raw.get().0.clone())
+    }
+    fn name(&self) -> String {
+        self.0.func.name()
+    }
+    #[getter]
+    fn next_functions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let items = self
+            .0
+            .edges
+            .iter()
+            .map(|e| match e {
+                Some(e) => Ok((Some(node_object(py, e.node.clone())?), e.nr)),
+                None => Ok((None, 0)),
+            })
+            .collect::<PyResult<Vec<_>>>()?;
+        PyTuple::new(py, items)
+    }
+    #[getter]
+    fn _sequence_nr(&self) -> u64 {
+        self.0.seq
+    }
+    /// Calls `hook(grad_inputs, grad_outputs)` after the node ran.
+    fn register_hook(&self, hook: Py<PyAny>) -> HookHandle {
+        self.handle(hook, |h| &mut h.post)
+    }
+    /// Calls `hook(grad_outputs)` before the node runs.
+    fn register_prehook(&self, hook: Py<PyAny>) -> HookHandle {
+        self.handle(hook, |h| &mut h.pre)
+    }
+    /// A dict that stays with the node.
+    #[getter]
+    fn metadata(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let fresh = Arc::new(Held::new(PyDict::new(py).into_any().unbind()));
+        let notes: Arc<dyn Any + Send + Sync> = {
+            let mut hooks = self.0.hooks().lock();
+            hooks.notes.get_or_insert(fresh.clone()).clone()
+        };
+        match notes.downcast_ref::<Held>() {
+            Some(held) => Ok((**held).clone_ref(py)),
+            None => Err(PyRuntimeError::new_err("metadata: kept by another host")),
+        }
+    }
+    /// The `ctx` of a custom `Function`, else `None`.
+    #[getter]
+    fn _ctx(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        let node = self.0.func.as_any().downcast_ref::<PyNode>()?;
+        Some(node.ctx.clone_ref(py))
+    }
+    /// The attributes that depend on the node: `variable` of an accumulating one, what is saved as
+    /// `_saved_<name>` and `_raw_saved_<name>`, and those of a custom `Function`'s `ctx`.
+    fn __getattr__(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
+        let func = &self.0.func;
+        if name == "variable" && func.leaf().is_some() {
+            let leaf = func.variable().map(|t| wrap(py, t)).transpose()?;
+            return Ok(leaf.unwrap_or_else(|| py.None()));
+        }
+        let raw = name.strip_prefix("_raw_saved_");
+        if let Some(wanted) = raw.or_else(|| name.strip_prefix("_saved_")) {
+            let found = self.saved()?.into_iter().find(|s| s.0 == wanted);
+            if let Some((_, output, i, saved)) = found {
+                return match (raw, saved) {
+                    (Some(_), _) => {
+                        let node = self.0.clone();
+                        Ok(Py::new(py, PySavedTensor { node, output, i })?.into_any())
+                    }
+                    (None, Some(saved)) => wrap(py, saved.unpack_attached().py()?),
+                    (None, None) => Ok(py.None()),
+                };
+            }
+        }
+        if let Some(node) = func.as_any().downcast_ref::<PyNode>() {
+            return node.ctx.getattr(py, name);
+        }
+        Err(PyAttributeError::new_err(format!(
+            "'{}' object has no attribute '{name}'",
+            func.name()
+        )))
+    }
+    fn __dir__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyList>> {
+        let py = slf.py();
+        let object = py.import("builtins")?.getattr("object")?;
+        let names = object
+            .call_method1("__dir__", (slf,))?
+            .cast_into::<PyList>()?;
+        if slf.get().0.func.leaf().is_some() {
+            names.append("variable")?;
+        }
+        for (name, ..) in slf.get().saved().unwrap_or_default() {
+            names.append(format!("_saved_{name}"))?;
+            names.append(format!("_raw_saved_{name}"))?;
+        }
+        Ok(names)
+    }
+    fn __repr__(&self) -> String {
+        format!(
+            "<{} object at {:p}>",
+            self.0.func.name(),
+            Shared::as_ptr(&self.0).cast::<u8>()
+        )
+    }
+    fn __hash__(&self) -> usize {
+        Shared::as_ptr(&self.0).cast::<u8>() as usize >> 4
+    }
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other
+            .cast::<PyGraphNode>()
+            .is_ok_and(|o| Shared::same(&o.get().0, &self.0))
+    }
+}
+
+/// A tensor that a node saved, as `grad_fn._raw_saved_<name>` gives it.
+#[pyclass(frozen, name = "SavedTensor", module = "pytensorlib._C._autograd")]
+struct PySavedTensor {
+    node: Shared<Node>,
+    output: bool,
+    i: usize,
+}
+
+#[pymethods]
+impl PySavedTensor {
+    /// Keeps `pack_hook(tensor)` in the tensor's place; `unpack_hook` of that gives it back.
+    fn register_hooks(&self, pack_hook: Py<PyAny>, unpack_hook: Py<PyAny>) -> PyResult<()> {
+        let (inputs, outputs) = self.node.func.saved().py()?;
+        let list = if self.output { outputs } else { inputs };
+        match list.get(self.i).and_then(Option::as_ref) {
+            None => Err(PyRuntimeError::new_err(
+                "Calling register_hooks on a saved tensor with value None is forbidden",
+            )),
+            Some(saved) if !saved.is_plain() => Err(PyRuntimeError::new_err(
+                "Calling register_hooks on a saved tensor whose hooks have already been set is \
+                 forbidden",
+            )),
+            Some(_) => {
+                let hooks = Arc::new(PySavedHooks {
+                    pack: pack_hook,
+                    unpack: unpack_hook,
+                });
+                self.node.func.pack_saved(self.output, self.i, hooks).py()
+            }
+        }
+    }
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyGraphNode>()?;
+    m.add_class::<Raw>()?;
+    m.add_class::<PySavedTensor>()?;
+    Ok(())
+}

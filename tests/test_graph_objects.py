@@ -1,0 +1,269 @@
+"""Nodes, hooks and the objects of tensors as programs see them."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import subprocess
+import sys
+import threading
+import weakref
+from functools import partial
+from typing import Any
+
+import pytest
+
+import pytensorlib as torch
+
+
+def leaf(*values: float) -> Any:
+    return torch.tensor(values or (1.0, 2.0, 3.0), requires_grad=True)
+
+
+def accumulator(x: Any) -> Any:
+    return x.view_as(x).grad_fn.next_functions[0][0]
+
+
+class Double(torch.autograd.Function):
+    """Twice the input; keeps a note on its context."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        ctx.note = 5
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g * 2
+
+
+def test_node_class_is_named_after_the_node() -> None:
+    x = leaf()
+    nodes = [(x * x).grad_fn, Double.apply(x).grad_fn, accumulator(x), (x @ x).grad_fn]
+    names = ["MulBackward0", "DoubleBackward", "AccumulateGrad", "DotBackward0"]
+    assert [type(node).__name__ for node in nodes] == names
+    assert [node.name() for node in nodes] == names
+    assert all(isinstance(node, torch.autograd.graph.Node) for node in nodes)
+    assert type((x * 1).grad_fn) is type((x * 2).grad_fn)
+
+
+def test_node_attributes_are_those_of_pytorch() -> None:
+    x = leaf()
+    node = (x * x).grad_fn
+    assert node._saved_self.tolist() == node._saved_other.tolist() == [1, 2, 3]
+    assert {"_saved_self", "_raw_saved_other"} <= set(dir(node))
+    assert (x * 2).grad_fn._saved_self is None
+    assert accumulator(x).variable is x
+    node.metadata["seen"] = 1
+    assert node.metadata == {"seen": 1}
+    custom = Double.apply(x).grad_fn
+    assert custom.note == 5
+    assert custom.saved_tensors[0] is x
+    with pytest.raises(AttributeError, match="MulBackward0"):
+        _ = node._saved_result
+
+
+def test_node_metadata_survives_the_object() -> None:
+    y = leaf() * 2
+    y.grad_fn.metadata["seen"] = 1
+    gc.collect()
+    assert y.grad_fn.metadata == {"seen": 1}
+
+
+def test_saved_result_is_gone_after_backward() -> None:
+    x = leaf(0.0)
+    y = x.exp()
+    assert y.grad_fn._saved_result.tolist() == [1]
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        _ = y.grad_fn._saved_result
+
+
+def test_raw_saved_hooks_replace_what_backward_reads() -> None:
+    x = leaf(0.0)
+    y = x.exp()
+    raw = y.grad_fn._raw_saved_result
+    raw.register_hooks(lambda t: t * 3, lambda t: t)
+    y.sum().backward()
+    assert x.grad.tolist() == [3]
+    z = x.exp()
+    z.grad_fn._raw_saved_result.register_hooks(lambda t: t, lambda t: t)
+    with pytest.raises(RuntimeError, match="already been set"):
+        z.grad_fn._raw_saved_result.register_hooks(lambda t: t, lambda t: t)
+    with pytest.raises(RuntimeError, match="value None"):
+        (x * 2).grad_fn._raw_saved_self.register_hooks(lambda t: t, lambda t: t)
+
+
+def test_accumulator_hooks_run_in_the_order_of_pytorch() -> None:
+    x = leaf()
+    node, log = accumulator(x), []
+    x.register_hook(lambda g: log.append("tensor"))
+    node.register_prehook(lambda gs: (log.append("pre"), (gs[0] * 2,))[1])
+    node.register_hook(lambda inputs, outputs: log.append(("post", inputs, len(outputs))))
+    x.register_post_accumulate_grad_hook(lambda p: log.append("accumulated"))
+    (x * 1).sum().backward()
+    assert log == ["tensor", "pre", "accumulated", ("post", (), 1)]
+    assert x.grad.tolist() == [2, 2, 2]
+    log.clear()
+    torch.autograd.grad((x * 1).sum(), x)
+    assert log == ["tensor"]
+
+
+def test_prehook_of_a_node_that_does_not_run_is_not_called() -> None:
+    x = leaf()
+    y, log = x * 2, []
+    y.register_hook(lambda g: g * 10)
+    y.grad_fn.register_prehook(lambda gs: log.append("pre"))
+    (g,) = torch.autograd.grad((y * 1).sum(), y)
+    assert (g.tolist(), log) == ([10, 10, 10], [])
+
+
+@pytest.mark.parametrize("given", [(), (None, None, None)])
+def test_node_hook_with_another_number_of_gradients_raises(given: tuple[Any, ...]) -> None:
+    y = leaf() * 2
+    y.grad_fn.register_hook(lambda inputs, outputs: given)
+    with pytest.raises(RuntimeError, match=f"got {len(given)}, but expected 2"):
+        y.sum().backward()
+
+
+def test_legacy_module_hook_with_another_number_of_gradients_raises() -> None:
+    module = torch.nn.Sigmoid()
+    module.register_backward_hook(lambda m, inputs, outputs: inputs[:-1])
+    with pytest.raises(RuntimeError, match="got 0, but expected 1"):
+        module(leaf()).sum().backward()
+
+
+def test_hook_is_removed_after_an_in_place_change() -> None:
+    x = leaf()
+    y = x * 2
+    handle = y.register_hook(lambda g: g * 10)
+    y.mul_(1)
+    handle.remove()
+    y.sum().backward()
+    assert x.grad.tolist() == [2, 2, 2]
+
+
+def test_hook_handle_does_not_keep_the_graph() -> None:
+    y = leaf() * 2
+    handle, alive = y.register_hook(lambda g: None), weakref.ref(y)
+    del y
+    assert alive() is None
+    handle.remove()
+
+
+def test_node_hooks_that_hold_their_tensor_are_collected() -> None:
+    y = leaf() * 2
+    alive = weakref.ref(y)
+    y.grad_fn.register_hook(partial(print, y))
+    y.grad_fn.register_prehook(partial(print, y))
+    del y
+    gc.collect()
+    assert alive() is None
+
+
+class Tagged(torch.Tensor):
+    """A class of its own."""
+
+
+def test_grad_keeps_attributes_and_class() -> None:
+    x = leaf()
+    x.grad = torch.ones(3).as_subclass(Tagged)
+    x.grad.note = 2
+    gc.collect()
+    torch.ones(100)
+    assert x.grad.note == 2
+    assert type(x.grad) is Tagged
+    where = id(x.grad)
+    x.grad.more = 3
+    assert (id(x.grad), x.grad.note, x.grad.more) == (where, 2, 3)
+    x.grad = None
+    x.grad = torch.ones(3)
+    assert not hasattr(x.grad, "note")
+
+
+def test_object_kept_by_its_tensor_goes_with_it() -> None:
+    class Note:
+        pass
+
+    x = leaf()
+    x.grad = torch.ones(3)
+    x.grad.note = Note()
+    alive = weakref.ref(x.grad.note)
+    gc.collect()
+    assert alive() is not None
+    del x
+    assert alive() is None
+    x = torch.nn.Parameter(torch.ones(3))
+    y, x.note = x * x, Note()
+    alive = weakref.ref(x.note)
+    del x
+    assert alive() is not None
+    del y
+    assert alive() is None
+
+
+def test_object_kept_by_its_tensor_goes_on_any_thread() -> None:
+    for _ in range(20):
+        x = leaf()
+        x.grad = torch.ones(3)
+        x.grad.note = "kept"
+        box = [x]
+        del x
+        thread = threading.Thread(target=box.clear)
+        thread.start()
+        thread.join()
+    gc.collect()
+
+
+def test_private_grad_is_grad_without_a_warning(recwarn: Any) -> None:
+    x = leaf()
+    y = x * 2
+    assert y._grad is None
+    y.sum().backward()
+    assert x._grad is x.grad
+    assert not recwarn.list
+
+
+INTERRUPTED = """
+import itertools, os, signal, threading, time
+import pytensorlib as torch
+
+x = torch.ones(2, requires_grad=True)
+optimizer = torch.optim.SGD([x], lr=0.1)
+x.grad = torch.ones(2)
+me, rounds = os.getpid(), 0
+def shoot():
+    while not done:
+        time.sleep(0.0005)
+        os.kill(me, signal.SIGINT)
+done = False
+thread = threading.Thread(target=shoot, daemon=True)
+def work():
+    while True:
+        with torch.no_grad():
+            with torch.enable_grad():
+                pass
+        with torch.inference_mode():
+            pass
+        optimizer.step()
+thread.start()
+for i in range(400):
+    try:
+        try:
+            work()
+        except KeyboardInterrupt:
+            assert torch.is_grad_enabled() and not torch.is_inference_mode_enabled(), i
+    except KeyboardInterrupt:
+        pass
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+done = True
+print("on")
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs signals of POSIX")
+def test_interrupts_leave_the_modes_as_they_were() -> None:
+    run = [sys.executable, "-c", INTERRUPTED]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.returncode) == ("on\n", 0), done.stderr

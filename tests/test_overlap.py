@@ -1,0 +1,168 @@
+"""Memory that operands and results share: refused where the result would depend on the order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import pytensorlib as torch
+
+SELF = "more than one element of the written-to tensor"
+OTHER = "some elements of the input tensor and the written-to tensor"
+ROWS = torch.tensor([0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("write", "want"),
+    [
+        (lambda x: x.zero_(), [[0, 0, 0]] * 3),
+        (lambda x: x.fill_(2), [[2, 2, 2]] * 3),
+        (lambda x: x.masked_fill_(torch.tensor([[True, False, False]] * 3), 5), [[5, 1, 1]] * 3),
+        (lambda x: x.__setitem__(torch.eye(3, dtype=torch.bool), 5), [[5, 5, 5]] * 3),
+        (lambda x: x.index_fill_(0, torch.tensor([0]), 5), [[5, 5, 5]] * 3),
+        (lambda x: x.index_put_((torch.tensor([1]),), torch.tensor(5.0)), [[5, 5, 5]] * 3),
+        (lambda x: x.triu_(), [[0, 0, 1]] * 3),
+        (lambda x: x.tril_(), [[1, 0, 0]] * 3),
+    ],
+)
+def test_expanded_tensor_is_written_where_order_does_not_matter(write: Any, want: Any) -> None:
+    x = torch.ones(1, 3).expand(3, 3)
+    before = x._version
+    write(x)
+    assert x.tolist() == want
+    assert x._version > before
+
+
+def test_fill_of_overlapping_windows() -> None:
+    x = torch.zeros(5)
+    x.unfold(0, 2, 1).fill_(3)
+    assert x.tolist() == [3, 3, 3, 3, 3]
+
+
+def test_hook_may_clear_an_expanded_gradient() -> None:
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
+    y.register_hook(lambda g: g.zero_())
+    y.sum().backward()
+    assert x.grad.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.abs_(),
+        lambda x: x.add_(1),
+        lambda x: x.copy_(torch.ones(3, 3)),
+        lambda x: x.normal_(),
+        lambda x: x.bernoulli_(),
+        lambda x: x.cumsum_(0),
+        lambda x: x.scatter_(0, torch.zeros(3, 3, dtype=torch.int64), 1.0),
+        lambda x: x.index_copy_(0, torch.tensor([0]), torch.ones(1, 3)),
+        lambda x: x.index_add_(0, torch.tensor([0]), torch.ones(1, 3)),
+        lambda x: x.masked_scatter_(torch.eye(3, dtype=torch.bool), torch.ones(9)),
+        lambda x: x.put_(torch.tensor([0]), torch.ones(1)),
+        lambda x: torch.mm(torch.ones(3, 3), torch.ones(3, 3), out=x),
+    ],
+)
+def test_expanded_tensor_is_refused_elsewhere(write: Any) -> None:
+    with pytest.raises(RuntimeError, match=SELF):
+        write(torch.ones(1, 3).expand(3, 3))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.index_put_((ROWS,), x),
+        lambda x: x.index_add_(0, ROWS, x),
+        lambda x: x.index_copy_(0, ROWS, x),
+        lambda x: x.put_(ROWS, x),
+        lambda x: x.scatter_(0, ROWS, x),
+        lambda x: x.scatter_(0, ROWS, x, reduce="multiply"),
+        lambda x: x.scatter_add_(0, ROWS, x),
+        lambda x: x.scatter_reduce_(0, ROWS, x, "sum"),
+        lambda x: x.index_reduce_(0, ROWS, x, "amax"),
+        lambda x: x[:2].index_add_(0, ROWS[:2], x[1:]),
+        lambda x: x[1:].scatter_(0, ROWS[:2], x[:2]),
+        lambda x: torch.add(x[:2], 1, out=x[1:]),
+    ],
+)
+def test_source_in_the_memory_written_to_is_refused(write: Any) -> None:
+    with pytest.raises(RuntimeError, match=OTHER):
+        write(torch.arange(3.0))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x, v: x.index_add_(0, x, v),
+        lambda x, v: x.index_copy_(0, x, v),
+        lambda x, v: x.index_fill_(0, x, 0),
+        lambda x, v: x.index_put_((x,), v),
+        lambda x, v: x.put_(x, v),
+        lambda x, v: x.scatter_(0, x, v),
+        lambda x, v: x.scatter_(0, x, 1),
+        lambda x, v: x.scatter_add_(0, x, v),
+        lambda x, v: x.scatter_reduce_(0, x, v, "sum"),
+        lambda x, v: x.index_reduce_(0, x, v, "amax"),
+    ],
+)
+def test_index_in_the_memory_written_to_is_refused(write: Any) -> None:
+    with pytest.raises(RuntimeError, match=OTHER):
+        write(torch.arange(3), torch.arange(3))
+
+
+def test_number_in_the_memory_written_to_is_read_first() -> None:
+    mask = torch.tensor([True, True, True])
+    assert torch.arange(3.0).masked_fill_(mask, torch.arange(3.0)[2]).tolist() == [2, 2, 2]
+    x = torch.arange(3.0)
+    assert x.masked_fill_(mask, x[2]).tolist() == [2, 2, 2]
+    x = torch.arange(3.0)
+    assert x.index_fill_(0, ROWS, x[1]).tolist() == [1, 1, 1]
+    x = torch.arange(3.0)
+    assert x.fill_(x[1]).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x, y: torch.eq(x, x, out=y.bool()),
+        lambda x, y: torch.eq(x, x, out=y),
+        lambda x, y: torch.argmax(x, out=torch.tensor(0)),
+        lambda x, y: torch.logical_and(x, x, out=y.bool()),
+        lambda x, y: torch.bucketize(x, torch.ones(2), out=y.long()),
+        lambda x, y: torch.histc(x, 3, out=y),
+    ],
+)
+def test_out_without_a_derivative_takes_inputs_that_require_grad(write: Any) -> None:
+    write(torch.ones(3, requires_grad=True), torch.zeros(3))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x, y: torch.add(x, 1, out=y),
+        lambda x, y: torch.sum(x, 0, out=y),
+        lambda x, y: torch.cat([x, x], out=y),
+        lambda x, y: torch.sort(x, out=(y, y.long())),
+    ],
+)
+def test_out_with_a_derivative_refuses_inputs_that_require_grad(write: Any) -> None:
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        write(torch.ones(3, requires_grad=True), torch.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("write", "want"),
+    [
+        (lambda out: torch.arange(4, out=out), [0, 1, 2, 3]),
+        (lambda out: torch.linspace(0, 3, 4, out=out), [0, 1, 2, 3]),
+        (lambda out: torch.logspace(0, 3, 4, out=out), [1, 10, 100, 1000]),
+    ],
+)
+def test_row_of_numbers_fills_an_out_of_as_many_elements(write: Any, want: Any) -> None:
+    x = torch.zeros(2, 3)
+    part = x.narrow(1, 1, 2)
+    write(part)
+    assert x.tolist() == [[0, *want[:2]], [0, *want[2:]]]
+    assert part.shape == (2, 2)
