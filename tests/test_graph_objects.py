@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from collections import OrderedDict
 from functools import partial
 from typing import Any
 
@@ -267,3 +268,23 @@ def test_interrupts_leave_the_modes_as_they_were() -> None:
     run = [sys.executable, "-c", INTERRUPTED]
     done = subprocess.run(run, capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.returncode) == ("on\n", 0), done.stderr
+
+
+def test_global_hooks_have_the_private_names_of_pytorch() -> None:
+    module = torch.nn.modules.module
+    names = [name for name in dir(torch.nn._hooks) if name.startswith("_global_")]
+    assert all(getattr(module, name) is getattr(torch.nn._hooks, name) for name in names)
+    seen: list[Any] = []
+    torch.nn.modules.module.register_module_forward_hook(lambda *call: seen.append(call[0]))
+    layer = torch.nn.Identity()
+    layer(1)
+    module._global_forward_hooks = OrderedDict()
+    layer(1)
+    assert seen == [layer]
+    module._global_forward_hooks = OrderedDict({0: lambda *call: seen.append(None)})
+    layer(1)
+    assert seen == [layer, None]
+    module._global_forward_hooks = OrderedDict()
+    assert isinstance(module._global_parameter_registration_hooks, dict)
+    with pytest.raises(AttributeError, match="_global_nothing"):
+        _ = module._global_nothing

@@ -1,5 +1,10 @@
 """``Module`` under the path that PyTorch keeps it at."""
 
+import sys
+from types import ModuleType
+from typing import Any
+
+from .. import _hooks, module
 from .._hooks import (
     RemovableHandle,
     register_module_backward_hook,
@@ -29,3 +34,29 @@ __all__ = [
     "register_module_module_registration_hook",
     "register_module_parameter_registration_hook",
 ]
+
+
+class _Shared(ModuleType):
+    """Gives the hooks of all modules PyTorch's private names, to be read and to be replaced."""
+
+    _kept = {name: (_hooks, name) for name in vars(_hooks) if name.startswith("_global_")} | {
+        f"_global_{kind}_registration_hooks": (module, f"_global_{kind}_hooks")
+        for kind in ("parameter", "buffer", "module")
+    }
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            home, inside = self._kept[name]
+        except KeyError:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
+        return getattr(home, inside)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self._kept:
+            super().__setattr__(name, value)
+            return
+        setattr(*self._kept[name], value)
+        _hooks.Hookable._hooked = True
+
+
+sys.modules[__name__].__class__ = _Shared

@@ -97,6 +97,9 @@ pub fn call_into<O: Op>(op: O, x: &[&Tensor], out: &Tensor, inplace: bool) -> Re
         }
         needs = 0;
     }
+    if !inplace && !op.casts() {
+        check_type(op.name(), out, &meta)?;
+    }
     let target = destination(op.name(), out, &meta, inplace)?;
     if needs == 0 {
         write(&op, x, &target, &meta)?;
@@ -110,6 +113,19 @@ pub fn call_into<O: Op>(op: O, x: &[&Tensor], out: &Tensor, inplace: bool) -> Re
     let last = inplace::rebase(&target, done.node.clone(), 0)?;
     done.save_written(&target, &last)?;
     Ok(target)
+}
+
+/// Raises where `out=` is not of the result's type and the op does not cast.
+pub fn check_type(name: &str, out: &Tensor, meta: &TensorMeta) -> Result<()> {
+    ensure!(
+        out.dtype() == meta.dtype,
+        Runtime,
+        "{}(): Expected out tensor to have dtype {}, but got {} instead",
+        crate::op::function_name(name),
+        meta.dtype.c_name(),
+        out.dtype().c_name()
+    );
+    Ok(())
 }
 
 /// The tensor that a result of this shape and type is written to.

@@ -147,6 +147,11 @@ pub trait Op: Derivative {
         false
     }
 
+    /// Whether `out=` may have another type, which the result is cast to.
+    fn casts(&self) -> bool {
+        self.pointwise()
+    }
+
     /// Whether it may write to elements that share memory.
     fn repeats(&self) -> Repeats {
         Repeats::Refused

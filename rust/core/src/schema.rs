@@ -273,6 +273,8 @@ pub mod flag {
     pub const FFT: u32 = 256;
     /// In place, no operand but numbers may lie in the memory written to.
     pub const APART: u32 = 512;
+    /// `OUT`, where the tensor may be of another type that results are cast to.
+    pub const CASTS: u32 = OUT | 1024;
     /// What most functions of a tensor are.
     pub const ALL: u32 = FN | METHOD | INPLACE | OUT;
     /// The same, for pointwise ops.
@@ -587,6 +589,9 @@ impl Entry {
                 let mut written = Vec::new();
                 for (out, result) in outs.iter().zip(&results) {
                     let meta = TensorMeta::of(result);
+                    if self.flags & flag::CASTS != flag::CASTS {
+                        dispatch::check_type(schema.name, out, &meta)?;
+                    }
                     let target = dispatch::destination(schema.name, out, &meta, false)?;
                     dispatch::check_overlap(&target)?;
                     target.write_from(result)?;

@@ -359,6 +359,9 @@ impl Derivative for IndexPut {
 }
 
 impl Op for IndexPut {
+    fn casts(&self) -> bool {
+        false
+    }
     fn repeats(&self) -> Repeats {
         match self.name {
             "IndexPutBackward0" | "IndexFillBackward0" => Repeats::Changes,

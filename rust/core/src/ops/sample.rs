@@ -247,14 +247,14 @@ fn bernoulli(x: &Tensor, p: &Tensor, generator: Arc<Generator>) -> Result<Tensor
 
 crate::entries! {
     /// Normal numbers of the means and deviations given.
-    "normal(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", FN | OUT,
+    "normal(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", FN | CASTS,
     |a| normal(a, Some(a.tensor(0)?), Some(a.tensor(1)?));
-    "normal(Tensor mean, float std=1.0, *, Generator? generator=None) -> Tensor", FN | OUT,
+    "normal(Tensor mean, float std=1.0, *, Generator? generator=None) -> Tensor", FN | CASTS,
     |a| normal(a, Some(a.tensor(0)?), None);
-    "normal(float mean, Tensor std, *, Generator? generator=None) -> Tensor", FN | OUT,
+    "normal(float mean, Tensor std, *, Generator? generator=None) -> Tensor", FN | CASTS,
     |a| normal(a, None, Some(a.tensor(1)?));
     /// Ones with the probabilities in `self`, else zeros.
-    "bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", FN | METHOD | OUT,
+    "bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", FN | METHOD | CASTS,
     |a| Ok(bernoulli(a.tensor(0)?, a.tensor(0)?, a.generator(1))?.into());
     /// Ones with probability `p`, shaped and typed as `self`.
     "bernoulli(Tensor self, float p, *, Generator? generator=None) -> Tensor", FN | METHOD,

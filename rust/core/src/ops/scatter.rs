@@ -188,6 +188,9 @@ impl Derivative for Scatter {
 }
 
 impl Op for Scatter {
+    fn casts(&self) -> bool {
+        false
+    }
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         let (idx, src) = (x[1], x[2]);
         check_index("scatter", x[0], self.dim, idx)?;

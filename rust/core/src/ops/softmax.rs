@@ -636,6 +636,6 @@ crate::entries! {
     };
     /// The logarithm of the sum of exponentials along `dim`, stable for large values.
     "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
-    FN | METHOD | OUT | SPECIAL,
+    FN | METHOD | CASTS | SPECIAL,
     |a| Ok(logsumexp(a)?.into());
 }

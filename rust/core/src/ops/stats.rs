@@ -529,18 +529,18 @@ crate::entries! {
     "var(Tensor self, bool unbiased=True) -> Tensor", FN | METHOD, spread_of;
     /// The variance along `dim`; `unbiased` divides by N - 1.
     "var(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
-    FN | METHOD | OUT, spread_of;
+    FN | METHOD | CASTS, spread_of;
     /// The variance along `dim`, divided by N - correction.
     "var(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
-    FN | METHOD | OUT, spread_of;
+    FN | METHOD | CASTS, spread_of;
     /// The standard deviation of all elements; `unbiased` divides by N - 1.
     "std(Tensor self, bool unbiased=True) -> Tensor", FN | METHOD, spread_of;
     /// The standard deviation along `dim`; `unbiased` divides by N - 1.
     "std(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
-    FN | METHOD | OUT, spread_of;
+    FN | METHOD | CASTS, spread_of;
     /// The standard deviation along `dim`, divided by N - correction.
     "std(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
-    FN | METHOD | OUT, spread_of;
+    FN | METHOD | CASTS, spread_of;
     /// Variance and mean of all elements.
     "var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", FN, spread_of;
     /// Variance and mean along `dim`.

@@ -517,7 +517,7 @@ crate::entries! {
     "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor", FN,
     |a| Ok(bilinear(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?, a.opt_tensor(3))?.into());
     /// The Kronecker product.
-    "kron(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT,
+    "kron(Tensor self, Tensor other) -> Tensor", FN | METHOD | CASTS,
     |a| Ok(kron(a.tensor(0)?, a.tensor(1)?)?.into());
     /// Sums of products over dimensions named for each side.
     "_tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", FN | OUT,

@@ -287,6 +287,9 @@ impl Derivative for Triangle {
 }
 
 impl Op for Triangle {
+    fn casts(&self) -> bool {
+        false
+    }
     fn repeats(&self) -> Repeats {
         Repeats::Changes
     }

@@ -121,10 +121,10 @@ crate::entries! {
     "inner(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT,
     |a| Ok(inner(a.tensor(0)?, a.tensor(1)?)?.into());
     /// The product of each element of one vector with each of the other.
-    "outer(Tensor self, Tensor vec2) -> Tensor", FN | METHOD | OUT,
+    "outer(Tensor self, Tensor vec2) -> Tensor", FN | METHOD | CASTS,
     |a| Ok(outer("outer", a.tensor(0)?, a.tensor(1)?)?.into());
     /// As `outer`.
-    "ger(Tensor self, Tensor vec2) -> Tensor", FN | METHOD | OUT,
+    "ger(Tensor self, Tensor vec2) -> Tensor", FN | METHOD | CASTS,
     |a| Ok(outer("outer", a.tensor(0)?, a.tensor(1)?)?.into());
     /// beta * self + alpha * (mat1 @ mat2). With beta 0, self is not read.
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -181,7 +181,7 @@ crate::entries! {
         a.call(MatMul { sum: true, ..op }, &[c, x, y])
     };
     /// beta * self + alpha * outer(vec1, vec2). With beta 0, self is not read.
-    "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", ALL,
+    "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", ALL | CASTS,
     |a| {
         let y = addr(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?, a.scalar(3)?, a.scalar(4)?)?;
         Ok(y.into())

@@ -6,7 +6,7 @@ use super::{apply, apply_, c};
 use crate::dtype::{DType, Promotion};
 use crate::error::Result;
 use crate::pointwise;
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Dest, Value};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 
@@ -224,6 +224,20 @@ fn bitwise_not(a: &Args) -> Result<Value> {
 /// Comparisons write to any type in place, and to any type with `out=`.
 const CMP: u32 = crate::schema::flag::PW;
 
+/// These write to bools only.
+fn into_bool(a: &Args) -> Result<()> {
+    let Dest::Out(out) = a.dest else {
+        return Ok(());
+    };
+    ensure!(
+        out[0].dtype() == DType::Bool,
+        Runtime,
+        "{} does not support non-boolean outputs.",
+        a.schema.name
+    );
+    Ok(())
+}
+
 crate::entries! {
     /// Whether the elements are equal.
     "eq(Tensor self, Tensor|Scalar other) -> Tensor", CMP,
@@ -337,13 +351,13 @@ crate::entries! {
     |a| a.apply(IsFinite, [a.tensor(0)?]);
     /// Whether x is positive infinity.
     "isposinf(Tensor self) -> Tensor", FN | METHOD | OUT | DIRECT,
-    |a| a.apply(IsPosInf, [a.tensor(0)?]);
+    |a| into_bool(a).and_then(|()| a.apply(IsPosInf, [a.tensor(0)?]));
     /// Whether x is negative infinity.
     "isneginf(Tensor self) -> Tensor", FN | METHOD | OUT | DIRECT,
-    |a| a.apply(IsNegInf, [a.tensor(0)?]);
+    |a| into_bool(a).and_then(|()| a.apply(IsNegInf, [a.tensor(0)?]));
     /// Whether the sign of x is negative; that of -0 is.
     "signbit(Tensor self) -> Tensor", FN | METHOD | OUT | DIRECT,
-    |a| a.apply(Signbit, [a.tensor(0)?]);
+    |a| into_bool(a).and_then(|()| a.apply(Signbit, [a.tensor(0)?]));
     /// Whether the imaginary part is zero: true for real types.
     "isreal(Tensor self) -> Tensor", FN | METHOD,
     |a| {

@@ -193,6 +193,9 @@ fn trimmed(mut src: Tensor, idx: &Tensor) -> Result<Tensor> {
 }
 
 impl Op for ScatterReduce {
+    fn casts(&self) -> bool {
+        false
+    }
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         Scatter {
             dim: self.dim,
