@@ -20,6 +20,7 @@ __all__ = [
     "clear_safe_globals",
     "find_allowed",
     "get_safe_globals",
+    "is_allowed",
     "safe_globals",
 ]
 
@@ -79,21 +80,38 @@ def _set(items: Any = ()) -> set[Any]:
     return set(items)
 
 
-CALLABLE: dict[str, Any] = {
-    "builtins.bytearray": _literal_bytearray,
-    "builtins.complex": complex,
-    "builtins.set": _set,
-    "_codecs.encode": _latin_bytes,
-    "collections.Counter": Counter,
-    "collections.OrderedDict": _ordered,
-    "torch.Size": pt.Size,
-    "torch.device": pt.device,
-    "torch._utils._rebuild_tensor": _utils._rebuild_tensor,
-    "torch._utils._rebuild_tensor_v2": _utils._rebuild_tensor_v2,
-    "torch._utils._rebuild_tensor_v3": _utils._rebuild_tensor_v3,
-    "torch._utils._rebuild_parameter": _utils._rebuild_parameter,
-    "torch._utils._rebuild_parameter_with_state": _utils._rebuild_parameter_with_state,
-    "torch._tensor._rebuild_from_type_v2": _utils._rebuild_from_type_v2,
+# What a file may call, and with what; the words are those of rust/core/src/pickle/check.rs.
+CALLABLE: dict[str, tuple[Any, str]] = {
+    "builtins.bytearray": (_literal_bytearray, "text|bytes? text? -> bytes"),
+    "builtins.bytes": (bytes, "-> bytes key"),
+    "builtins.complex": (complex, "number number? -> key"),
+    "builtins.set": (_set, "keys? -> any"),
+    "_codecs.encode": (_latin_bytes, "text text? -> bytes key"),
+    "collections.Counter": (Counter, "dict? -> dict"),
+    "collections.OrderedDict": (_ordered, "pairs|dict? -> dict"),
+    "torch.Size": (pt.Size, "ints? -> key"),
+    "torch.device": (pt.device, "text int? -> key"),
+    "torch._utils._rebuild_tensor": (_utils._rebuild_tensor, "storage int ints ints -> tensor key"),
+    "torch._utils._rebuild_tensor_v2": (
+        _utils._rebuild_tensor_v2,
+        "storage int ints ints bool any any? -> tensor key",
+    ),
+    "torch._utils._rebuild_tensor_v3": (
+        _utils._rebuild_tensor_v3,
+        "storage int ints ints bool any value any? -> tensor key",
+    ),
+    "torch._utils._rebuild_parameter": (
+        _utils._rebuild_parameter,
+        "tensor bool any -> tensor key",
+    ),
+    "torch._utils._rebuild_parameter_with_state": (
+        _utils._rebuild_parameter_with_state,
+        "tensor bool any any -> tensor key",
+    ),
+    "torch._tensor._rebuild_from_type_v2": (
+        _utils._rebuild_from_type_v2,
+        "maker value tuple any -> tensor key",
+    ),
 }
 
 
@@ -116,6 +134,9 @@ CONSTANTS: dict[str, Any] = {
     "torch.Tensor": pt.Tensor,
     "torch._tensor.Tensor": pt.Tensor,
 }
+for _name in ("uint16", "uint32", "uint64"):
+    if hasattr(pt, _name):
+        CONSTANTS[f"torch.{_name}"] = getattr(pt, _name)
 CONSTANTS["torch.nn.parameter.Parameter"] = CONSTANTS["torch.nn.Parameter"] = None
 
 
@@ -136,33 +157,47 @@ def _user_name(entry: Any) -> tuple[str, Any]:
     return f"{entry.__module__}.{entry.__qualname__}", entry
 
 
-def find_allowed(module: str, name: str) -> tuple[Any, bool]:
+def find_allowed(module: str, name: str) -> tuple[Any, str | None]:
     full = full_name(module, name)
     if full in CALLABLE:
-        return CALLABLE[full], True
+        return CALLABLE[full]
     if full.endswith("Parameter") and full in CONSTANTS:
-        return pt.nn.Parameter, False
+        return pt.nn.Parameter, None
     if full in CONSTANTS:
-        return CONSTANTS[full], False
+        return CONSTANTS[full], None
     for entry in _safe:
         user, obj = _user_name(entry)
         if user in (full, f"{module}.{name}"):
-            return obj, True
+            return obj, ""
     raise UnpicklingError(
         f"Unsupported global: GLOBAL {full} was not an allowed global by default. If you trust "
         f"it, allow it with `add_safe_globals([{name}])`"
     )
 
 
-def build_allowed(obj: Any, state: Any) -> Any:
+def is_allowed(module: str, name: str) -> bool:
+    try:
+        find_allowed(module, name)
+    except UnpicklingError:
+        return False
+    return True
+
+
+def build_allowed(obj: Any, state: Any) -> None:
     kind = type(obj)
     if kind is OrderedDict and isinstance(state, dict):
+        for name in state:
+            if not isinstance(name, str) or hasattr(OrderedDict, name):
+                raise CorruptCheckpointError("an attribute of a dict would hide one of its own")
         obj.__dict__.update(state)  # the versions that a state_dict carries
-        return obj
+        return
     if any(kind is _user_name(entry)[1] for entry in _safe):
         if hasattr(obj, "__setstate__"):
             obj.__setstate__(state)
         else:
-            obj.__dict__.update(state)
-        return obj
+            attributes, slots = state if isinstance(state, tuple) else (state, None)
+            obj.__dict__.update(attributes or {})
+            for name, value in (slots or {}).items():
+                setattr(obj, name, value)
+        return
     raise UnpicklingError(f"can only build state for allowed classes, but got {kind.__name__}")

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import struct
 import zlib
-from itertools import pairwise
 from typing import IO, Any
+
+import pytensorlib as pt
 
 from . import _C
 from ._pickle_vm import CorruptCheckpointError, TruncatedCheckpointError
@@ -24,9 +26,36 @@ ALIGNMENT = 64
 UTF8, DESCRIBED = 0x0800, 0x0008
 FULL16, FULL32 = 0xFFFF, 0xFFFFFFFF
 CHUNK = 1 << 24
+# What is inflated at once.
+INFLATED = 1 << 20
 MAX_RECORDS = 1 << 20
 # A record may grow this much when it is inflated, and small ones as they like.
-MAX_RATIO, FREE_BYTES = 64, 1 << 26
+MAX_RATIO, FREE_BYTES = 64, 1 << 24
+
+
+def read_all(stream: Any, n: int) -> bytes:
+    """Return `n` bytes, or what there is, of a stream that may give fewer at a time."""
+    data = stream.read(n) or b""
+    if len(data) in (0, n):
+        return data
+    parts, left = [data], n - len(data)
+    while left and (data := stream.read(left)):
+        parts.append(data)
+        left -= len(data)
+    return b"".join(parts)
+
+
+def write_all(stream: Any, data: memoryview) -> None:
+    """Write to a stream that may take fewer bytes at a time."""
+    if not isinstance(stream, io.RawIOBase):
+        # A class of somebody's own may keep what it gets.
+        stream.write(data if isinstance(stream, io.IOBase) else bytes(data))
+        return
+    while data:
+        n = stream.write(data)
+        if not n:
+            raise OSError("the stream takes no more bytes")
+        data = data[n:]
 
 
 class ArchiveWriter:
@@ -38,11 +67,20 @@ class ArchiveWriter:
         self.entries: list[tuple[bytes, int, int, int, int]] = []
         self.digest = hashlib.sha256()
 
-    def _write(self, data: Any) -> None:
-        view = memoryview(data).cast("B") if len(data) else b""
+    def _write(self, data: bytes) -> None:
+        write_all(self.stream, memoryview(data))
+        self.at += len(data)
+
+    def _write_summed(self, data: Any) -> int:
+        """Write bytes that may be changing, and return the checksum of what was written."""
+        view = memoryview(data).cast("B")
+        draft, crc = memoryview(bytearray(min(CHUNK, len(view)))), 0
         for start in range(0, len(view), CHUNK):
-            self.stream.write(view[start : start + CHUNK])
+            part = view[start : start + CHUNK]
+            crc = _C._copy_summed(part, draft, crc)
+            write_all(self.stream, draft[: len(part)])
         self.at += len(view)
+        return crc
 
     def record(self, name: str, data: Any) -> None:
         """Write one record of bytes."""
@@ -57,8 +95,9 @@ class ArchiveWriter:
             + struct.pack("<2sH", b"FB", padding)
             + b"Z" * padding
         )
-        self._write(data)
-        crc = _C._crc32(data) if self.checksums else 0
+        crc = self._write_summed(data) if size else 0
+        if not self.checksums:
+            crc = 0
         if size:
             form = "<4sIQQ" if size >= FULL32 else "<4sIII"
             self._write(struct.pack(form, DESCRIPTOR, crc, size, size))
@@ -97,33 +136,42 @@ class ArchiveWriter:
 class Record:
     """Where one record lies and what it should hold."""
 
-    __slots__ = ("crc", "method", "name", "packed", "size", "start")
+    __slots__ = ("crc", "head", "limit", "method", "name", "offset", "packed", "size")
 
     def __init__(
-        self, name: str, start: int, packed: int, size: int, crc: int, method: int
+        self, name: str, head: bytes, offset: int, packed: int, size: int, crc: int, method: int
     ) -> None:
-        self.name, self.start, self.packed, self.size = name, start, packed, size
-        self.crc, self.method = crc, method
+        self.name, self.head, self.offset = name, head, offset
+        self.packed, self.size, self.crc, self.method = packed, size, crc, method
+        self.limit = 0  # where the next one begins
+
+    def __repr__(self) -> str:
+        return repr(self.name) if len(self.name) < 80 else f"{self.name[:80]!r}..."
 
 
 class ArchiveReader:
-    """Reads records of a seekable stream, after checking the whole directory."""
+    """Reads records of a seekable stream from `base` on, after checking the whole directory."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
-        self.stream = stream
-        self.length = stream.seek(0, 2)
+    def __init__(self, stream: IO[bytes], base: int = 0) -> None:
+        self.stream, self.base = stream, base
+        self.descriptor = _descriptor(stream)
+        stream.seek(0, 2)
+        self.length = stream.tell() - base
         self.inflated = 0
         self.records: dict[str, Record] = {}
         self.top = ""
         self._read_directory()
 
-    def _bytes(self, offset: int, n: int) -> bytes:
+    def _bytes(self, offset: int, n: int, descriptor: int | None = None) -> bytes:
         if offset < 0 or n < 0 or offset + n > self.length:
             raise TruncatedCheckpointError(
                 f"the archive refers to bytes {offset} to {offset + n}, but has {self.length}"
             )
-        self.stream.seek(offset)
-        data = self.stream.read(n)
+        if descriptor is not None:
+            data = os.pread(descriptor, n, self.base + offset)
+        else:
+            self.stream.seek(self.base + offset)
+            data = read_all(self.stream, n)
         if len(data) != n:
             raise TruncatedCheckpointError(f"the file ends within {n} bytes at {offset}")
         return data
@@ -162,12 +210,11 @@ class ArchiveReader:
     def _read_directory(self) -> None:
         count, length, start = self._end()
         data, at = self._bytes(start, length), 0
-        extents = []
         for _ in range(count):
             if data[at : at + 4] != CENTRAL or len(data) - at < 46:
                 raise CorruptCheckpointError(f"no directory entry at byte {start + at}")
-            flags, method, crc, packed, size, n, m, k, offset = struct.unpack(
-                "<8x2H4x3I3H8xI", data[at : at + 46]
+            flags, method, crc, packed, size, n, m, k, offset = struct.unpack_from(
+                "<8x2H4x3I3H8xI", data, at
             )
             raw = data[at + 46 : at + 46 + n]
             extra = data[at + 46 + n : at + 46 + n + m]
@@ -178,128 +225,157 @@ class ArchiveReader:
             try:
                 name = raw.decode("utf-8" if flags & UTF8 else "cp437")
             except UnicodeDecodeError as e:
-                raise CorruptCheckpointError(f"a record's name is not UTF-8: {raw!r}") from e
+                raise CorruptCheckpointError(f"a record's name is not UTF-8: {raw[:80]!r}") from e
+            record = Record(name, raw, offset, packed, size, crc, method)
             if flags & 1 or method not in (0, 8):
                 raise CorruptCheckpointError(
-                    f"record {name!r}: encrypted or compressed by method {method}, must be plain"
+                    f"record {record}: encrypted or compressed by method {method}, must be plain"
                 )
             if method == 0 and packed != size:
-                raise CorruptCheckpointError(f"record {name!r}: stored size {packed} is not {size}")
-            local = self._bytes(offset, 30)
-            local_method, n2, m2 = struct.unpack("<8xH16xHH", local)
-            if local[:4] != LOCAL or local_method != method or n2 != n:
-                raise CorruptCheckpointError(f"record {name!r}: its two headers contradict")
-            if self._bytes(offset + 30, n2) != raw:
-                raise CorruptCheckpointError(f"record {name!r}: its two headers contradict")
-            begin = offset + 30 + n2 + m2
-            if begin + packed > start:
-                raise CorruptCheckpointError(f"record {name!r} reaches beyond the archive")
-            extents.append((offset, begin + packed, name))
-            self._add(name, Record(name, begin, packed, size, crc, method))
-        extents.sort()
-        for (_, end, first), (begin, _, second) in pairwise(extents):
-            if begin < end:
-                raise CorruptCheckpointError(f"records {first!r} and {second!r} overlap")
+                raise CorruptCheckpointError(f"record {record}: stored size {packed} is not {size}")
+            self._add(record)
+        order = sorted(self.records.values(), key=lambda r: r.offset)
+        for record, limit in zip(order, [r.offset for r in order[1:]] + [start], strict=True):
+            record.limit = limit
+            if record.offset + 30 + len(record.head) + record.packed > limit:
+                raise CorruptCheckpointError(
+                    f"record {record} reaches beyond the archive or overlaps the next"
+                )
 
-    def _add(self, name: str, record: Record) -> None:
-        top, slash, rest = name.partition("/")
-        if not slash:
-            raise CorruptCheckpointError(f"file in archive is not in a subdirectory: {name}")
-        if self.records and top != self.top:
+    def _add(self, record: Record) -> None:
+        top, slash, rest = record.name.partition("/")
+        if not slash or (self.records and top != self.top):
+            where = f" {self.top[:80]}/" if self.records else ""
             raise CorruptCheckpointError(
-                f"file in archive is not in a subdirectory {self.top}/: {name}"
+                f"file in archive is not in a subdirectory{where}: {record}"
             )
         self.top = top
         if rest in self.records:
-            raise CorruptCheckpointError(f"record {name!r} is in the archive twice")
+            raise CorruptCheckpointError(f"record {record} is in the archive twice")
         self.records[rest] = record
+
+    def start_of(self, record: Record) -> int:
+        """Return where the bytes of a record begin, after a look at its own header."""
+        n = len(record.head)
+        local = self._bytes(record.offset, 30 + n, self.descriptor)
+        method, n2, extra = struct.unpack_from("<8xH16xHH", local)
+        if local[:4] != LOCAL or method != record.method or n2 != n or local[30:] != record.head:
+            raise CorruptCheckpointError(f"record {record}: its two headers contradict")
+        start = record.offset + 30 + n + extra
+        if start + record.packed > record.limit:
+            raise CorruptCheckpointError(
+                f"record {record} reaches beyond the archive or overlaps the next"
+            )
+        return start
 
     def find(self, name: str) -> Record:
         """Return where record `name` lies."""
         if name not in self.records:
             raise CorruptCheckpointError(
-                f"PytorchStreamReader failed locating file {name}: file not found. The file may "
-                "be damaged, or may not be a checkpoint."
+                f"PytorchStreamReader failed locating file {name[:200]}: file not found. The file "
+                "may be damaged, or may not be a checkpoint."
             )
         return self.records[name]
+
+    def tensor(self, record: Record) -> Any:
+        """Return a record's bytes as a tensor."""
+        if self.descriptor is None or record.method != 0 or not record.size:
+            self._check_ratio(record)
+            data = pt.empty(record.size, dtype=pt.uint8)
+            self.read_into(record, data.numpy().data if record.size else memoryview(b""))
+            return data
+        start = self.base + self.start_of(record)
+        try:
+            data, crc = _C._read_bytes(self.descriptor, start, record.size)
+        except EOFError:
+            raise TruncatedCheckpointError(f"the file ends within record {record}") from None
+        self._compare(record, crc)
+        return data
 
     def read_into(self, record: Record, target: memoryview) -> None:
         """Fill `target`, of the record's size, and check the checksum."""
         if len(target) != record.size:
-            raise ValueError(f"{record.name}: {len(target)} bytes for {record.size}")
+            raise ValueError(f"{record}: {len(target)} bytes for {record.size}")
         crc = at = 0
-        descriptor = _descriptor(self.stream)
-        if record.method == 0 and record.size and descriptor is not None:
-            try:
-                crc = _C._read_at(descriptor, record.start, target)
-            except EOFError:
-                raise TruncatedCheckpointError(
-                    f"the file ends within record {record.name!r}"
-                ) from None
-        elif record.method == 0:
-            self.stream.seek(record.start)
+        start = self.start_of(record)
+        if record.method == 0:
+            self.stream.seek(self.base + start)
             read_into = getattr(self.stream, "readinto", None)
             while at < record.size:
                 room = target[at : at + CHUNK]
                 if read_into is not None:
                     n = read_into(room) or 0
                 else:
-                    part = self.stream.read(len(room))
+                    part = self.stream.read(len(room)) or b""
                     n = len(part)
                     room[:n] = part
                 if n == 0:
-                    raise TruncatedCheckpointError(f"the file ends within record {record.name!r}")
-                crc, at = zlib.crc32(room[:n], crc), at + n
+                    raise TruncatedCheckpointError(f"the file ends within record {record}")
+                crc, at = _C._crc32(room[:n], crc), at + n
         else:
-            self._check_ratio(record)
-            unpacker = zlib.decompressobj(-15)
-            left, start = record.packed, record.start
-            pending = b""
-            while at < record.size:
-                if not pending and left:
-                    n = min(CHUNK, left)
-                    pending, start, left = self._bytes(start, n), start + n, left - n
-                try:
-                    part = unpacker.decompress(pending, min(CHUNK, record.size - at))
-                except zlib.error as e:
-                    raise CorruptCheckpointError(f"record {record.name!r}: {e}") from e
-                if not part and not unpacker.unconsumed_tail and not left:
-                    raise TruncatedCheckpointError(f"record {record.name!r} is too short")
-                pending = unpacker.unconsumed_tail
-                target[at : at + len(part)] = part
-                crc, at = zlib.crc32(part, crc), at + len(part)
-            if unpacker.decompress(pending, 1):
-                raise CorruptCheckpointError(f"record {record.name!r} is longer than it says")
+            crc = self._inflate(record, start, target)
+        self._compare(record, crc)
+
+    def _compare(self, record: Record, crc: int) -> None:
         # A checksum of zero means that the writer computed none.
         if record.crc not in (0, crc):
             raise CorruptCheckpointError(
-                f"record {record.name!r}: its checksum is {crc:#010x}, must be "
-                f"{record.crc:#010x}: the file is damaged"
+                f"record {record}: its checksum is {crc:#010x}, must be {record.crc:#010x}: the "
+                "file is damaged"
             )
 
+    def _inflate(self, record: Record, start: int, target: memoryview) -> int:
+        """Fill `target` with what a compressed record holds and return its checksum."""
+        unpacker = zlib.decompressobj(-15)
+        left, pending = record.packed, b""
+        crc = at = 0
+        while at < record.size:
+            if not pending and left:
+                n = min(INFLATED, left)
+                pending, start, left = self._bytes(start, n), start + n, left - n
+            try:
+                part = unpacker.decompress(pending, min(INFLATED, record.size - at))
+            except zlib.error as e:
+                raise CorruptCheckpointError(f"record {record}: {e}") from e
+            if not part and not unpacker.unconsumed_tail and not left:
+                raise TruncatedCheckpointError(f"record {record} is too short")
+            pending = unpacker.unconsumed_tail
+            target[at : at + len(part)] = part
+            crc, at = _C._crc32(part, crc), at + len(part)
+        try:
+            if unpacker.decompress(pending, 1):
+                raise CorruptCheckpointError(f"record {record} is longer than it says")
+        except zlib.error as e:
+            raise CorruptCheckpointError(f"record {record}: {e}") from e
+        return crc
+
     def _check_ratio(self, record: Record) -> None:
+        """Refuse what is compressed too well, before it is given memory."""
+        if record.method == 0:
+            return
         self.inflated += record.size
         if self.inflated > FREE_BYTES and self.inflated > MAX_RATIO * self.length:
             raise CorruptCheckpointError(
-                f"record {record.name!r}: {record.packed} compressed bytes claim to be "
+                f"record {record}: {record.packed} compressed bytes claim to be "
                 f"{record.size}; a file may not grow more than {MAX_RATIO} times"
             )
 
-    def read(self, name: str, limit: int) -> bytes:
+    def read(self, name: str, limit: int) -> bytearray:
         """Return a small record of at most `limit` bytes."""
         record = self.find(name)
         if record.size > limit:
             raise CorruptCheckpointError(
                 f"record {name!r} has {record.size} bytes, must have at most {limit}"
             )
+        self._check_ratio(record)
         data = bytearray(record.size)
         self.read_into(record, memoryview(data))
-        return bytes(data)
+        return data
 
 
 def _descriptor(stream: Any) -> int | None:
     """Return the descriptor of a plain file, whose bytes can be read without the stream."""
-    if isinstance(stream, (io.BufferedReader, io.FileIO)) and hasattr(_C, "_read_at"):
+    if isinstance(stream, (io.BufferedReader, io.FileIO)) and hasattr(_C, "_read_bytes"):
         return stream.fileno()
     return None
 

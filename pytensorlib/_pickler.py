@@ -8,6 +8,8 @@ from typing import IO, Any
 
 import pytensorlib as pt
 
+from . import _C
+from ._allowed import CONSTANTS
 from .storage import TypedStorage
 
 __all__ = ["CheckpointPickler", "SavedStorage", "location_of"]
@@ -38,11 +40,13 @@ def _names(*paths: str) -> dict[str, FileName]:
 
 NAMES = _names(
     "torch._utils._rebuild_tensor_v2",
+    "torch._utils._rebuild_tensor_v3",
     "torch._utils._rebuild_parameter",
     "torch._utils._rebuild_parameter_with_state",
     "torch._tensor._rebuild_from_type_v2",
     "torch.Size",
     "torch.device",
+    "torch.storage.UntypedStorage",
     *(f"torch.{name}" for name in TypedStorage.names.values()),
 )
 
@@ -50,18 +54,19 @@ NAMES = _names(
 class SavedStorage:
     """One storage of a file."""
 
-    def __init__(self, key: str, t: Any) -> None:
+    def __init__(self, key: str, memory: Any, dtype: Any, kind: Any) -> None:
         self.key = key
-        self.dtype = t.dtype
-        self.location = location_of(t.device)
-        self.numel = t.untyped_storage().nbytes() // t.dtype.itemsize
-        self.tensor = t.detach()  # keeps the address taken while the file is made
+        self.dtype = dtype
+        self.kind = kind
+        self.location = location_of(memory.device)
+        self.numel = memory.nbytes() // dtype.itemsize
+        self.memory = memory  # keeps the address taken while the file is made
 
     def bytes(self) -> Any:
         if self.numel == 0:
             return b""
-        flat = self.tensor.as_strided((self.numel,), (1,), 0).cpu()
-        return memoryview(flat.view(pt.uint8).numpy())
+        flat: Any = pt.empty(0, dtype=pt.uint8, device=self.memory.device).set_(self.memory)
+        return memoryview(flat[: self.numel * self.dtype.itemsize].cpu().numpy())
 
 
 def location_of(device: Any) -> str:
@@ -166,10 +171,17 @@ class CheckpointPickler(Base):
         self.memoize(obj)
 
     def persistent_id(self, obj: Any) -> Any:
-        if not isinstance(obj, SavedStorage):
+        if isinstance(obj, SavedStorage):
+            saved, kind = obj, obj.kind
+        elif isinstance(obj, TypedStorage):
+            kind = NAMES[TypedStorage.names[obj.dtype]]
+            saved = self._storage_of(obj.untyped(), obj.dtype, kind)
+        elif isinstance(obj, _C.UntypedStorage):
+            kind = NAMES["UntypedStorage"]
+            saved = self._storage_of(obj, pt.uint8, kind)
+        else:
             return None
-        kind = NAMES[TypedStorage.names[obj.dtype]]
-        pid = ("storage", kind, obj.key, obj.location, obj.numel)
+        pid = ("storage", kind, saved.key, saved.location, saved.numel)
         return (*pid, None) if self.legacy else pid
 
     def reducer_override(self, obj: Any) -> Any:
@@ -184,30 +196,36 @@ class CheckpointPickler(Base):
             if state:
                 return NAMES["_rebuild_parameter_with_state"], (*args, state)
             return NAMES["_rebuild_parameter"], args
-        if obj.dtype not in TypedStorage.names:
+        typed = obj.dtype in TypedStorage.names
+        # Types from after storages had classes: their memory is saved as bytes.
+        if not typed and f"torch.{str(obj.dtype).rpartition('.')[2]}" not in CONSTANTS:
             raise NotImplementedError(f"save: tensors of {obj.dtype} cannot be saved")
-        plain = NAMES["_rebuild_tensor_v2"]
+        plain = NAMES["_rebuild_tensor_v2" if typed else "_rebuild_tensor_v3"]
+        storage = NAMES[TypedStorage.names[obj.dtype] if typed else "UntypedStorage"]
         args = (
-            self._storage_of(obj),
+            self._storage_of(obj.untyped_storage(), obj.dtype if typed else pt.uint8, storage),
             obj.storage_offset(),
             tuple(obj.size()),
             obj.stride(),
             obj.requires_grad,
             OrderedDict(),
         )
+        if not typed:
+            args = (*args, obj.dtype)
         if kind is pt.Tensor and not state:
             return plain, args
         return NAMES["_rebuild_from_type_v2"], (plain, kind, args, state)
 
-    def _storage_of(self, t: Any) -> SavedStorage:
-        memory = t.untyped_storage()
-        place = (t.device, memory.data_ptr(), memory.nbytes()) if memory.nbytes() else id(t)
+    def _storage_of(self, memory: Any, dtype: Any, kind: Any) -> SavedStorage:
+        n = memory.nbytes()
+        place = (memory.device, memory.data_ptr(), n) if n else len(self.storages)
         saved = self.storages.get(place)
         if saved is None:
-            saved = self.storages[place] = SavedStorage(str(len(self.storages)), t)
-        elif saved.dtype != t.dtype:
+            saved = SavedStorage(str(len(self.storages)), memory, dtype, kind)
+            self.storages[place] = saved
+        elif saved.dtype != dtype:
             raise RuntimeError(
                 "Cannot save multiple tensors or storages that view the same data as different "
-                f"types: got {saved.dtype} and {t.dtype}. Clone one of them."
+                f"types: got {saved.dtype} and {dtype}. Clone one of them."
             )
         return saved

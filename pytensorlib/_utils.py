@@ -70,9 +70,13 @@ def _rebuild_from_type_v2(function: Any, kind: Any, args: Any, state: Any) -> An
 
 
 def _with_state(t: Any, state: Any) -> Any:
-    """Set the attributes that a tensor was saved with."""
-    attributes, slots = state if isinstance(state, tuple) else (state, None)
-    for values in (attributes, slots):
+    """Set the attributes that an object was saved with."""
+    parts = state if isinstance(state, tuple) else (state,)
+    if len(parts) > 2 or not all(part is None or isinstance(part, dict) for part in parts):
+        raise CorruptCheckpointError(f"the state of a {type(t).__name__} must be a dict")
+    for values in parts:
         for name, value in (values or {}).items():
+            if not isinstance(name, str) or hasattr(pt.Tensor, name):
+                raise CorruptCheckpointError("an attribute of a tensor would hide one of its own")
             setattr(t, name, value)
     return t

@@ -6,13 +6,10 @@ own unless ``weights_only=False``. Nothing in a file is believed before it has b
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import io
 import os
 import pickle
-import secrets
-import stat
 import struct
 import sys
 from collections.abc import Callable
@@ -35,12 +32,14 @@ from ._allowed import (
     find_allowed,
     full_name,
     get_safe_globals,
+    is_allowed,
     safe_globals,
 )
-from ._archive import ArchiveReader, ArchiveWriter, Record
+from ._archive import LOCAL, ArchiveReader, ArchiveWriter, Record, read_all, write_all
+from ._draft import write_whole
 from ._pickle_vm import CorruptCheckpointError, TruncatedCheckpointError
 from ._pickler import CheckpointPickler, SavedStorage, location_of
-from .storage import TypedStorage
+from .storage import LIMIT, TypedStorage, brief
 
 __all__ = [
     "CorruptCheckpointError",
@@ -49,6 +48,7 @@ __all__ = [
     "clear_safe_globals",
     "get_crc32_options",
     "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint",
     "load",
     "safe_globals",
     "save",
@@ -59,8 +59,8 @@ MAGIC = 0x1950A86A20F9469CFC6C
 LEGACY_START = b"\x80\x02\x8a\x0a" + MAGIC.to_bytes(10, "little")
 LEGACY_PROTOCOL = 1001
 MAX_VERSION = 10
-# The pickle of 100,000 tensors takes about 20 MB.
-MAX_PICKLE = 1 << 28
+# Places in a pickle have 32 bits. The pickle of 100,000 tensors takes about 20 MB.
+MAX_PICKLE = (1 << 32) - 1
 ROOT = __name__.partition(".")[0]
 NO_CUDA = (
     "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. "
@@ -148,38 +148,9 @@ def save(
     if not os.path.isdir(parent):
         raise RuntimeError(f"Parent directory {parent} does not exist.")
     try:
-        _write_whole(os.path.realpath(path), write)
+        write_whole(os.path.realpath(path), write)
     except OSError as e:
         raise RuntimeError(f"save: cannot write {path}: {e}") from e
-
-
-def _write_whole(path: Any, write: Callable[[IO[bytes]], None]) -> None:
-    """Write a file beside `path` and put it in its place when it is complete.
-
-    A process that ends halfway leaves what was there. When the system brings it to the disk is left
-    to the system, as with any file.
-    """
-    if isinstance(path, bytes):
-        path = os.fsdecode(path)
-    try:
-        old = os.stat(path)
-    except FileNotFoundError:
-        old = None
-    if old is not None and not stat.S_ISREG(old.st_mode):  # a pipe or a device
-        with open(path, "wb") as stream:
-            write(stream)
-        return
-    draft = f"{path}.{secrets.token_hex(4)}.tmp"
-    try:
-        with open(draft, "xb") as stream:
-            if old is not None and hasattr(os, "fchmod"):
-                os.fchmod(stream.fileno(), stat.S_IMODE(old.st_mode))
-            write(stream)
-        os.replace(draft, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(draft)
-        raise
 
 
 def _write_legacy(
@@ -191,13 +162,13 @@ def _write_legacy(
         "little_endian": sys.byteorder == "little",
         "type_sizes": sizes,
     }
-    for part in (MAGIC, LEGACY_PROTOCOL, info):
-        stream.write(pickle.dumps(part, protocol))
-    stream.write(data)
-    stream.write(pickle.dumps([saved.key for saved in storages], protocol))
+    keys = [saved.key for saved in storages]
+    head = [pickle.dumps(part, protocol) for part in (MAGIC, LEGACY_PROTOCOL, info)]
+    for part in (*head, data, pickle.dumps(keys, protocol)):
+        write_all(stream, memoryview(part))
     for saved in storages:
-        stream.write(struct.pack("<q", saved.numel))
-        stream.write(saved.bytes())
+        write_all(stream, memoryview(struct.pack("<q", saved.numel)))
+        write_all(stream, memoryview(saved.bytes()))
 
 
 # ------------------------------------------------------------------------- loading
@@ -211,7 +182,7 @@ class _Anywhere(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         full = full_name(module, name)
         if full in CALLABLE and full.startswith("torch."):
-            return CALLABLE[full]
+            return CALLABLE[full][0]
         if full in KINDS:
             return KINDS[full]
         if full in CONSTANTS and CONSTANTS[full] is not None:
@@ -241,24 +212,29 @@ class _Storages:
 
     def __call__(self, pid: Any) -> TypedStorage:
         if not isinstance(pid, tuple) or len(pid) < 5:
-            raise CorruptCheckpointError(f"saved_id must be a tuple of 5, got {pid!r:.80}")
+            raise CorruptCheckpointError("saved_id must be a tuple of 5")
         if pid[0] != "storage":
-            raise CorruptCheckpointError(f"unknown type of saved data: {pid[0]!r:.80}")
+            raise CorruptCheckpointError(f"unknown type of saved data: {brief(pid[0])}")
         _, kind, key, location, numel = pid[:5]
         key = str(key)
         if not isinstance(kind, StorageKind) or type(numel) is not int or numel < 0:
-            raise CorruptCheckpointError(f"storage {key!r}: impossible id {pid!r:.200}")
+            raise CorruptCheckpointError(
+                f"storage {brief(key)}: impossible class {brief(kind)} or size {brief(numel)}"
+            )
         if not isinstance(location, str):
-            raise CorruptCheckpointError(f"storage {key!r}: its location is {location!r:.80}")
+            raise CorruptCheckpointError(f"storage {brief(key)}: its location is {brief(location)}")
         nbytes = numel * kind.dtype.itemsize
         known = self.by_key.get(key)
         if known is None:
+            if nbytes >= LIMIT:
+                raise CorruptCheckpointError(f"storage {brief(key)}: of {brief(numel)} elements")
             data = self.fetch(key, nbytes, kind.dtype)
             known = TypedStorage(data, kind.dtype, _place(location, self.map_location, data))
             self.by_key[key] = known
         elif known.nbytes() != nbytes:
             raise CorruptCheckpointError(
-                f"storage {key!r} is declared with {nbytes} and with {known.nbytes()} bytes"
+                f"storage {brief(key)} is declared with {brief(nbytes)} and with "
+                f"{known.nbytes()} bytes"
             )
         view = pid[5] if len(pid) > 5 else None
         if view is not None:
@@ -274,13 +250,15 @@ class _Storages:
 def _part(whole: TypedStorage, view: Any) -> TypedStorage:
     """Return the slice of a storage that old legacy files describe."""
     if not isinstance(view, tuple) or len(view) != 3:
-        raise CorruptCheckpointError(f"impossible view of a storage: {view!r:.80}")
+        raise CorruptCheckpointError(f"impossible view of a storage: {brief(view)}")
     _, offset, numel = view
     item = whole.dtype.itemsize
     if type(offset) is not int or type(numel) is not int or min(offset, numel) < 0:
-        raise CorruptCheckpointError(f"impossible view of a storage: {view!r:.80}")
+        raise CorruptCheckpointError(f"impossible view of a storage: {brief(view)}")
     if (offset + numel) * item > whole.nbytes():
-        raise CorruptCheckpointError(f"a view of {numel} at {offset} reaches beyond its storage")
+        raise CorruptCheckpointError(
+            f"a view of {brief(numel)} at {brief(offset)} reaches beyond its storage"
+        )
     data = whole.data[offset * item : (offset + numel) * item]
     return TypedStorage(data, whole.dtype, whole.device)
 
@@ -304,8 +282,8 @@ def _place(location: str, map_location: Any, data: Any) -> Any:
     if kind == "wgpu":
         return location
     raise RuntimeError(
-        f"don't know how to restore data location of a storage (tagged with {location}): use "
-        "map_location='cpu'"
+        "don't know how to restore data location of a storage (tagged with "
+        f"{brief(location)}): use map_location='cpu'"
     )
 
 
@@ -369,21 +347,48 @@ def load(
     return _load(f, map_location, weights_only, None)
 
 
+def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
+    """Return the names in a file that ``load(weights_only=True)`` would refuse.
+
+    Parameters
+    ----------
+    f : path or file
+        What `save`, or PyTorch, wrote.
+    """
+    if isinstance(f, (str, os.PathLike)):
+        with open(f, "rb") as stream:
+            return get_unsafe_globals_in_checkpoint(stream)
+    at = f.tell()
+    if read_all(f, 4) == LOCAL:
+        found, _ = _pickle_vm.globals_of(ArchiveReader(f, at).read("data.pkl", MAX_PICKLE))
+    else:
+        f.seek(at)
+        data, end, found = _rest(f), 0, []
+        if not data.startswith(LEGACY_START):
+            raise ValueError("Expected input to be a checkpoint returned by torch.save")
+        for _ in range(4):  # the magic number, the version, the machine, the object
+            found, end = _pickle_vm.globals_of(data, end)
+    return [full_name(*name) for name in found if not is_allowed(*name)]
+
+
 def _load(stream: Any, map_location: Any, weights_only: bool, mapped: Any) -> Any:
     at = stream.tell()
-    start = stream.read(512)
+    start = read_all(stream, 512)
     if not start:
         raise TruncatedCheckpointError("Ran out of input: the file is empty")
     try:
-        if start.startswith(b"PK\x03\x04"):
-            return _load_zip(ArchiveReader(stream), map_location, weights_only, mapped)
+        if start.startswith(LOCAL):
+            return _load_zip(ArchiveReader(stream, at), map_location, weights_only, mapped)
         if start.startswith(LEGACY_START):
             if mapped is not None:
                 raise RuntimeError(
                     "mmap can only be used with files saved in the zip format, got a legacy one"
                 )
             stream.seek(at)
-            return _load_legacy(stream.read(), map_location, weights_only)
+            result, end = _load_legacy(_rest(stream), map_location, weights_only)
+            # Another may follow.
+            stream.seek(at + end)
+            return result
     except UnpicklingError as e:
         if not weights_only:
             raise
@@ -405,6 +410,14 @@ def _load(stream: Any, map_location: Any, weights_only: bool, mapped: Any) -> An
     raise CorruptCheckpointError(
         f"Invalid magic number; corrupt file? It starts with {start[:8]!r}, not with a zip archive"
     )
+
+
+def _rest(stream: Any) -> bytes:
+    """Return all bytes up to the end of a stream that may give fewer at a time."""
+    parts = []
+    while part := stream.read():
+        parts.append(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _load_zip(archive: ArchiveReader, map_location: Any, weights_only: bool, mapped: Any) -> Any:
@@ -435,23 +448,21 @@ def _load_zip(archive: ArchiveReader, map_location: Any, weights_only: bool, map
         record: Record = archive.find(f"data/{key}")
         if record.size != nbytes:
             raise CorruptCheckpointError(
-                f"record {key!r}: record size ({record.size} bytes) does not match expected size "
-                f"({nbytes} bytes of {dtype})"
+                f"record {brief(key)}: record size ({record.size} bytes) does not match expected "
+                f"size ({nbytes} bytes of {dtype})"
             )
         usable = memory is not None and record.method == 0 and nbytes > 0
-        if usable and record.start % dtype.itemsize == 0 and not swap:
-            part = np.asarray(memory)[record.start : record.start + nbytes]
-            return pt.from_numpy(part)
-        bytes_ = pt.empty(nbytes, dtype=pt.uint8)
-        if nbytes:
-            archive.read_into(record, bytes_.numpy().data)
+        start = archive.start_of(record) if usable else 0
+        if usable and start % dtype.itemsize == 0 and not swap:
+            return pt.from_numpy(np.asarray(memory)[start : start + nbytes])
+        bytes_ = archive.tensor(record)
         if swap:
             _swap(bytes_, _unit(dtype))
         return bytes_
 
     storages = _Storages(fetch, map_location)
     if weights_only:
-        return _pickle_vm.loads(data, find_allowed, storages, build_allowed)[0]
+        return _pickle_vm.loads(data, find_allowed, storages, build_allowed, size=archive.length)[0]
     return _unpickle(io.BytesIO(data), storages)
 
 
@@ -461,7 +472,7 @@ def _unpickle(stream: Any, storages: Callable[[Any], Any]) -> Any:
     return unpickler.load()
 
 
-def _load_legacy(data: bytes, map_location: Any, weights_only: bool) -> Any:
+def _load_legacy(data: bytes, map_location: Any, weights_only: bool) -> tuple[Any, int]:
     promised = 0
     pending: dict[str, tuple[Any, Any]] = {}
 
@@ -470,8 +481,8 @@ def _load_legacy(data: bytes, map_location: Any, weights_only: bool) -> Any:
         promised += nbytes
         if promised > len(data):
             raise TruncatedCheckpointError(
-                f"storage {key!r}: unexpected EOF, {promised} bytes of storages cannot be in a "
-                f"file of {len(data)}. The file might be corrupted."
+                f"storage {brief(key)}: unexpected EOF, {promised} bytes of storages cannot be in "
+                f"a file of {len(data)}. The file might be corrupted."
             )
         pending[key] = pt.empty(nbytes, dtype=pt.uint8), dtype
         return pending[key][0]
@@ -484,7 +495,7 @@ def _load_legacy(data: bytes, map_location: Any, weights_only: bool) -> Any:
     magic, at = plain(0)
     version, at = plain(at)
     if magic != MAGIC or version != LEGACY_PROTOCOL:
-        raise CorruptCheckpointError(f"Invalid protocol version: {version!r:.40}")
+        raise CorruptCheckpointError(f"Invalid protocol version: {brief(version)}")
     info, at = plain(at)
     little = info.get("little_endian", True) if isinstance(info, dict) else True
     if weights_only:
@@ -496,9 +507,14 @@ def _load_legacy(data: bytes, map_location: Any, weights_only: bool) -> Any:
     keys, at = plain(at)
     if not isinstance(keys, list):
         raise CorruptCheckpointError("the legacy file has no list of storages")
-    for key in map(str, keys):
+    for key in keys:
+        key = str(key) if type(key) is int else key
+        if not isinstance(key, str):
+            raise CorruptCheckpointError(f"the legacy file lists a storage {brief(key)}")
         if key not in pending:
-            raise CorruptCheckpointError(f"storage {key!r} is in the file but no tensor uses it")
+            raise CorruptCheckpointError(
+                f"storage {brief(key)} is in the file but no tensor uses it"
+            )
         target, dtype = pending.pop(key)
         end = at + 8 + target.numel()
         if end > len(data):
@@ -509,7 +525,8 @@ def _load_legacy(data: bytes, map_location: Any, weights_only: bool) -> Any:
         numel = struct.unpack("<q", data[at : at + 8])[0]
         if numel * dtype.itemsize != target.numel():
             raise CorruptCheckpointError(
-                f"storage {key!r}: {numel} elements in the file, {target.numel()} bytes declared"
+                f"storage {brief(key)}: {numel} elements in the file, {target.numel()} bytes "
+                "declared"
             )
         if target.numel():
             memoryview(target.numpy())[:] = data[at + 8 : end]
@@ -517,8 +534,8 @@ def _load_legacy(data: bytes, map_location: Any, weights_only: bool) -> Any:
                 _swap(target, _unit(dtype))
         at = end
     if pending:
-        raise CorruptCheckpointError(f"the file lacks storages {sorted(pending)[:5]}")
-    return result
+        raise CorruptCheckpointError(f"the file lacks storages {brief(sorted(pending)[:5])}")
+    return result, at
 
 
 def _no_storage(pid: Any) -> Any:

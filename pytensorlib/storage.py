@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any, ClassVar
 
 import pytensorlib as pt
 
+from . import _C
 from ._pickle_vm import CorruptCheckpointError
 
 __all__ = [
@@ -25,6 +27,16 @@ __all__ = [
 ]
 
 LIMIT = 2**63
+HOST = pt.device("cpu")
+_SHORT = reprlib.Repr()
+_SHORT.maxlevel, _SHORT.maxstring, _SHORT.maxother = 2, 60, 60
+
+
+def brief(value: Any) -> str:
+    """Return a few characters about something that a file holds, however large that is."""
+    if type(value) in (int, float, str, bytes, bool, type(None), tuple, list):
+        return _SHORT.repr(value)
+    return f"a {type(value).__name__}"
 
 
 class TypedStorage:
@@ -46,7 +58,7 @@ class TypedStorage:
     def __init__(self, data: Any, dtype: Any = None, device: Any = None) -> None:
         self.data = data
         self.dtype = dtype or type(self).dtype
-        self.device = pt.device("cpu" if device is None else device)
+        self.device = HOST if device in (None, "cpu") else pt.device(device)
         self._typed: dict[Any, Any] = {}
 
     def nbytes(self) -> int:
@@ -120,35 +132,41 @@ class TypedStorage:
         CorruptCheckpointError
             If the extent does not fit.
         """
-        flat = self.as_dtype(dtype or self.dtype)
+        dtype = dtype or self.dtype
+        if self.device is HOST:
+            try:
+                return _C._from_bytes(self.data, dtype, offset, size, stride)
+            except (RuntimeError, TypeError, ValueError, OverflowError):
+                pass  # said in full below
+        flat = self.as_dtype(dtype)
         size, stride = tuple(size), tuple(stride)
-        if not all(type(n) is int for n in (offset, *size, *stride)):
-            raise CorruptCheckpointError(
-                f"tensor: offset, size and stride must be ints, got {offset}, {size}, {stride}"
-            )
         if len(size) != len(stride):
             raise CorruptCheckpointError(
                 f"tensor: unequal size length ({len(size)}) and stride length ({len(stride)})"
             )
+        for n in (offset, *size, *stride):
+            if type(n) is not int or not 0 <= n < LIMIT:
+                raise CorruptCheckpointError(
+                    f"tensor: invalid storage offset, size or stride {brief(n)}: must be ints of "
+                    "63 bits"
+                )
         numel, last = 1, offset
         for n, step in zip(size, stride, strict=True):
             numel *= max(n, 1)
             last += max(n - 1, 0) * step
-        if offset < 0 or any(n < 0 for n in (*size, *stride)) or max(numel, last) >= LIMIT:
-            raise CorruptCheckpointError(
-                f"tensor: invalid storage offset {offset}, size {size} or stride {stride}"
-            )
+            if max(numel, last) >= LIMIT:
+                raise CorruptCheckpointError(
+                    f"tensor: size {brief(size)} and stride {brief(stride)} are invalid: they "
+                    "reach beyond 63 bits"
+                )
         if 0 in size:
             last = offset - 1
         if last >= flat.numel():
             raise CorruptCheckpointError(
-                f"tensor: size {size}, stride {stride}, offset {offset} reach element {last} of a "
-                f"storage of {flat.numel()}"
+                f"tensor: size {brief(size)}, stride {brief(stride)}, offset {offset} reach "
+                f"element {last} of a storage of {flat.numel()}"
             )
-        if not hasattr(pt.Tensor, "set_"):
-            return flat.as_strided(size, stride, offset)
-        t = pt.empty(0, dtype=flat.dtype, device=flat.device)
-        return t.set_(flat.untyped_storage(), offset, size, stride)
+        return flat.as_strided(size, stride, flat.storage_offset() + offset)
 
 
 def _of(tensor: Any) -> TypedStorage:

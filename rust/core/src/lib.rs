@@ -3,7 +3,7 @@
 //! Modules in layers; each uses only those before it:
 //!
 //! * [`error`], [`dtype`], [`shape`], [`shared`], [`machine`]: words that
-//!   everything else uses, and what is known of the processor
+//!   everything else uses, and what is known of the processor; [`pickle`], which uses nothing
 //! * [`layout`], [`storage`], [`alloc`], [`device`], [`rng`], [`host`]: where elements lie; a
 //!   storage on the GPU holds a buffer of [`gpu`], which knows only `error` and `dtype`
 //! * [`tensor`]: a layout over a storage, with a slot for its place in a graph
@@ -31,6 +31,7 @@ pub mod layout;
 pub mod machine;
 pub mod op;
 pub mod ops;
+pub mod pickle;
 pub mod rng;
 pub mod schema;
 pub mod shape;

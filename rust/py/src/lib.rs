@@ -21,6 +21,7 @@ mod object;
 mod operands;
 mod operators;
 mod optim;
+mod pickle;
 mod settings;
 mod storage;
 mod tensor;
@@ -44,6 +45,7 @@ fn _C(m: &Bound<'_, PyModule>) -> PyResult<()> {
     dlpack::register(m)?;
     numpy::register(m)?;
     optim::register(m)?;
+    pickle::register(m)?;
     settings::register(m)?;
     storage::register(m)?;
     wgpu::register(m)?;

@@ -97,43 +97,39 @@ fn bytes_of(buffer: &PyBuffer<u8>) -> PyResult<(*mut u8, usize)> {
     Ok((buffer.buf_ptr().cast(), buffer.len_bytes()))
 }
 
-/// The CRC-32 of a buffer of bytes.
+/// The CRC-32 of a buffer of bytes that follow others of CRC-32 `before`.
 #[pyfunction]
-fn _crc32(py: Python<'_>, data: PyBuffer<u8>) -> PyResult<u32> {
+#[pyo3(signature = (data, before=0))]
+fn _crc32(py: Python<'_>, data: PyBuffer<u8>, before: u32) -> PyResult<u32> {
     let (start, n) = bytes_of(&data)?;
-    let start = start as usize;
-    Ok(py.detach(|| {
-        if n == 0 {
-            return 0;
-        }
-        // SAFETY: the buffer is held until the end of the call.
-        files::crc32(unsafe { std::slice::from_raw_parts(start as *const u8, n) })
-    }))
+    if n == 0 {
+        return Ok(before);
+    }
+    // SAFETY: the buffer is held until the end of the call.
+    let bytes = unsafe { std::slice::from_raw_parts(start, n) };
+    Ok(py.detach(|| files::crc32(before, bytes)))
 }
 
-/// Fills a buffer from the file's bytes at `offset` and returns their CRC-32.
-#[cfg(unix)]
+/// Copies a buffer to the start of another; the CRC-32 of the copy, after bytes of CRC-32 `before`.
 #[pyfunction]
-fn _read_at(py: Python<'_>, fd: i32, offset: u64, target: PyBuffer<u8>) -> PyResult<u32> {
-    use std::os::fd::FromRawFd;
-    let (start, n) = bytes_of(&target)?;
-    if target.readonly() || n == 0 {
-        return Err(PyBufferError::new_err("the buffer must be writable"));
+fn _copy_summed(
+    py: Python<'_>,
+    source: PyBuffer<u8>,
+    target: PyBuffer<u8>,
+    before: u32,
+) -> PyResult<u32> {
+    let ((from, n), (to, room)) = (bytes_of(&source)?, bytes_of(&target)?);
+    if target.readonly() || room < n || n == 0 {
+        return Err(PyBufferError::new_err(
+            "the buffer must be writable and large enough",
+        ));
     }
-    let start = start as usize;
-    let sum = py.detach(|| {
-        // SAFETY: the descriptor is the caller's and stays open: the file is never dropped. The
-        // buffer is held until the end of the call.
-        unsafe {
-            let file = std::mem::ManuallyDrop::new(std::fs::File::from_raw_fd(fd));
-            files::read_at(
-                &file,
-                offset,
-                std::slice::from_raw_parts_mut(start as *mut u8, n),
-            )
-        }
-    });
-    Ok(sum?)
+    let (from, to) = (from as usize, to as usize);
+    if from < to + n && to < from + n {
+        return Err(PyBufferError::new_err("the buffers overlap"));
+    }
+    // SAFETY: both buffers are held until the end of the call, have room and do not overlap.
+    Ok(py.detach(|| unsafe { files::copy_summed(before, from as *const u8, to as *mut u8, n) }))
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -147,7 +143,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_machine, m)?)?;
     m.add_function(wrap_pyfunction!(_float_exceptions, m)?)?;
     m.add_function(wrap_pyfunction!(_crc32, m)?)?;
-    #[cfg(unix)]
-    m.add_function(wrap_pyfunction!(_read_at, m)?)?;
+    m.add_function(wrap_pyfunction!(_copy_summed, m)?)?;
     Ok(())
 }

@@ -1,12 +1,13 @@
 //! `UntypedStorage`, and the methods that put a tensor on other memory: `set_`, `resize_`.
 
-use crate::dtype::PyDevice;
+use crate::dtype::{PyDType, PyDevice};
 use crate::error::IntoPy;
 use crate::tensor::{borrow, wrap, PyTensor};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use pytensorlib_core::autograd::mode;
+use pytensorlib_core::cpu::files;
 use pytensorlib_core::device::Device;
 use pytensorlib_core::dtype::DType;
 use pytensorlib_core::layout::Layout;
@@ -375,10 +376,65 @@ fn _resize_(
     Ok(())
 }
 
+/// A tensor over bytes of the host, after a check that it stays within them.
+#[pyfunction]
+fn _from_bytes(
+    py: Python<'_>,
+    data: &Bound<'_, PyTensor>,
+    dtype: &Bound<'_, PyDType>,
+    offset: i64,
+    size: Vec<i64>,
+    stride: Vec<i64>,
+) -> PyResult<Py<PyAny>> {
+    let (data, dtype) = (data.get().get(), dtype.get().0);
+    let item = dtype.size();
+    let place = match data.numel() {
+        0 => 0,
+        _ => data.storage().address() + data.offset(),
+    };
+    let host = data.device() == Device::Cpu && data.dtype() == DType::U8 && data.is_contiguous();
+    if !host || !place.is_multiple_of(item) || !data.offset().is_multiple_of(item) {
+        return Err(PyRuntimeError::new_err(format!(
+            "a tensor of {dtype} needs bytes of the host at a multiple of {item}, got {place}"
+        )));
+    }
+    let before = data.offset() / item;
+    if offset < 0 || stride.iter().any(|&n| n < 0) {
+        return Err(PyRuntimeError::new_err(
+            "invalid storage offset or stride: must not be negative",
+        ));
+    }
+    let from = offset.saturating_add(before as i64);
+    let capacity = before + data.numel() / item;
+    let layout = Layout::as_strided(&size, &stride, from, capacity).py()?;
+    wrap(
+        py,
+        Tensor::from_storage(data.storage().clone(), layout, dtype),
+    )
+}
+
+/// `n` bytes of a file from `offset` on as a tensor, and their CRC-32.
+#[cfg(unix)]
+#[pyfunction]
+fn _read_bytes(py: Python<'_>, fd: i32, offset: u64, n: usize) -> PyResult<(Py<PyAny>, u32)> {
+    use std::os::fd::FromRawFd;
+    let data = Tensor::empty(&[n], DType::U8, Device::Cpu).py()?;
+    // SAFETY: the descriptor is the caller's and stays open: the file is never dropped. Nobody else
+    // has the fresh memory.
+    let sum = py.detach(|| unsafe {
+        let file = std::mem::ManuallyDrop::new(std::fs::File::from_raw_fd(fd));
+        files::read_at(&file, offset, data.slice_mut::<u8>())
+    })?;
+    Ok((wrap(py, data)?, sum))
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyStorage>()?;
     m.add_function(wrap_pyfunction!(_untyped_storage, m)?)?;
     m.add_function(wrap_pyfunction!(_set_, m)?)?;
     m.add_function(wrap_pyfunction!(_resize_, m)?)?;
+    m.add_function(wrap_pyfunction!(_from_bytes, m)?)?;
+    #[cfg(unix)]
+    m.add_function(wrap_pyfunction!(_read_bytes, m)?)?;
     Ok(())
 }

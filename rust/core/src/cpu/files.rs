@@ -8,12 +8,29 @@ use std::sync::Mutex;
 /// What a thread reads and sums at once: it stays in a second-level cache in between.
 const CHUNK: usize = 256 << 10;
 
-/// Returns the CRC-32 of the bytes.
-pub fn crc32(bytes: &[u8]) -> u32 {
-    if bytes.len() <= CHUNK {
-        return crc32fast::hash(bytes);
-    }
-    summed(bytes.len(), |at, n| Ok(Hasher::of(&bytes[at..at + n]))).unwrap_or(0)
+/// Returns the CRC-32 of bytes that follow others of CRC-32 `before`.
+pub fn crc32(before: u32, bytes: &[u8]) -> u32 {
+    let part = |at, n| Ok(Hasher::of(&bytes[at..at + n]));
+    summed(before, bytes.len(), part).unwrap_or(0)
+}
+
+/// Copies `n` bytes and returns the CRC-32 of the copy, which follows bytes of CRC-32 `before`.
+///
+/// # Safety
+/// `source` and `target` are valid for `n` bytes and do not overlap; nobody else uses `target`.
+/// Another thread may write to `source`: the sum is that of what arrived.
+pub unsafe fn copy_summed(before: u32, source: *const u8, target: *mut u8, n: usize) -> u32 {
+    let (source, target) = (source as usize, target as usize);
+    let part = |at: usize, n: usize| {
+        // SAFETY: as the caller promised; each range is given to one call.
+        let copy = unsafe {
+            let to = (target as *mut u8).add(at);
+            std::ptr::copy_nonoverlapping((source as *const u8).add(at), to, n);
+            std::slice::from_raw_parts(to, n)
+        };
+        Ok(Hasher::of(copy))
+    };
+    summed(before, n, part).unwrap_or(0)
 }
 
 /// Fills `target` from `offset` on and returns its CRC-32.
@@ -23,7 +40,7 @@ pub fn crc32(bytes: &[u8]) -> u32 {
 pub fn read_at(file: &std::fs::File, offset: u64, target: &mut [u8]) -> io::Result<u32> {
     use std::os::unix::fs::FileExt;
     let base = target.as_mut_ptr() as usize;
-    summed(target.len(), |at, n| {
+    summed(0, target.len(), |at, n| {
         // SAFETY: each range of `target` is given to one call.
         let part = unsafe { std::slice::from_raw_parts_mut((base as *mut u8).add(at), n) };
         file.read_exact_at(part, offset + at as u64)?;
@@ -44,7 +61,15 @@ impl Of for Hasher {
 }
 
 /// Combines the sums of the chunks of `0..n`; `f` gets where a chunk begins and its length.
-fn summed(n: usize, f: impl Fn(usize, usize) -> io::Result<Hasher> + Sync) -> io::Result<u32> {
+fn summed(
+    before: u32,
+    n: usize,
+    f: impl Fn(usize, usize) -> io::Result<Hasher> + Sync,
+) -> io::Result<u32> {
+    let mut whole = Hasher::new_with_initial(before);
+    if n <= CHUNK && before == 0 {
+        return Ok(f(0, n)?.finalize());
+    }
     let chunks = n.div_ceil(CHUNK);
     let sums: Vec<Mutex<io::Result<Hasher>>> =
         (0..chunks).map(|_| Mutex::new(Ok(Hasher::new()))).collect();
@@ -54,7 +79,6 @@ fn summed(n: usize, f: impl Fn(usize, usize) -> io::Result<Hasher> + Sync) -> io
             *sums[i].lock().unwrap_or_else(|e| e.into_inner()) = sum;
         }
     });
-    let mut whole = Hasher::new();
     for sum in sums {
         whole.combine(&sum.into_inner().unwrap_or_else(|e| e.into_inner())?);
     }
@@ -68,10 +92,17 @@ mod tests {
     #[test]
     fn chunks_sum_to_the_whole() {
         // The check value of CRC-32/ISO-HDLC.
-        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+        assert_eq!(crc32(0, b"123456789"), 0xcbf4_3926);
+        assert_eq!(crc32(crc32(0, b"1234"), b"56789"), 0xcbf4_3926);
         let bytes: Vec<u8> = (0..3 * CHUNK + 17).map(|i| ((i * i) >> 7) as u8).collect();
-        assert_eq!(crc32(&bytes), crc32fast::hash(&bytes));
-        assert_eq!(crc32(&[]), 0);
+        let whole = crc32fast::hash(&bytes);
+        assert_eq!(crc32(0, &bytes), whole);
+        assert_eq!(crc32(crc32(0, &bytes[..9]), &bytes[9..]), whole);
+        assert_eq!(crc32(0, &[]), 0);
+        let mut copy = vec![0; bytes.len()];
+        // SAFETY: two buffers of one length.
+        let sum = unsafe { copy_summed(0, bytes.as_ptr(), copy.as_mut_ptr(), bytes.len()) };
+        assert!(sum == whole && copy == bytes);
     }
 
     #[cfg(unix)]
