@@ -67,7 +67,7 @@ class ArchiveWriter:
         self.entries: list[tuple[bytes, int, int, int, int]] = []
         self.digest = hashlib.sha256()
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: Any) -> None:
         write_all(self.stream, memoryview(data))
         self.at += len(data)
 
@@ -95,9 +95,11 @@ class ArchiveWriter:
             + struct.pack("<2sH", b"FB", padding)
             + b"Z" * padding
         )
-        crc = self._write_summed(data) if size else 0
-        if not self.checksums:
-            crc = 0
+        crc = 0
+        if size and self.checksums:
+            crc = self._write_summed(data)
+        elif size:
+            self._write(data)
         if size:
             form = "<4sIQQ" if size >= FULL32 else "<4sIII"
             self._write(struct.pack(form, DESCRIPTOR, crc, size, size))
@@ -234,10 +236,10 @@ class ArchiveReader:
             if method == 0 and packed != size:
                 raise CorruptCheckpointError(f"record {record}: stored size {packed} is not {size}")
             self._add(record)
-        order = sorted(self.records.values(), key=lambda r: r.offset)
-        for record, limit in zip(order, [r.offset for r in order[1:]] + [start], strict=True):
-            record.limit = limit
-            if record.offset + 30 + len(record.head) + record.packed > limit:
+        limit = start
+        for record in sorted(self.records.values(), key=lambda r: r.offset, reverse=True):
+            record.limit, limit = limit, record.offset
+            if record.offset + 30 + len(record.head) + record.packed > record.limit:
                 raise CorruptCheckpointError(
                     f"record {record} reaches beyond the archive or overlaps the next"
                 )
@@ -375,8 +377,9 @@ class ArchiveReader:
 
 def _descriptor(stream: Any) -> int | None:
     """Return the descriptor of a plain file, whose bytes can be read without the stream."""
-    if isinstance(stream, (io.BufferedReader, io.FileIO)) and hasattr(_C, "_read_bytes"):
-        return stream.fileno()
+    raw = stream.raw if type(stream) is io.BufferedReader else stream
+    if type(raw) is io.FileIO and hasattr(_C, "_read_bytes") and hasattr(os, "pread"):
+        return raw.fileno()
     return None
 
 

@@ -81,6 +81,8 @@ class CheckpointPickler(Base):
     def __init__(self, stream: IO[bytes], protocol: int, legacy: bool) -> None:
         super().__init__(stream, protocol)
         self.legacy = legacy
+        # The older format knows no class for bytes as such.
+        self.bytes = NAMES["ByteStorage" if legacy else "UntypedStorage"]
         self.storages: dict[Any, SavedStorage] = {}
         self.plain = PLAIN | {pt.Tensor}
         self.dispatch[pt.Tensor] = CheckpointPickler.save_tensor
@@ -177,7 +179,7 @@ class CheckpointPickler(Base):
             kind = NAMES[TypedStorage.names[obj.dtype]]
             saved = self._storage_of(obj.untyped(), obj.dtype, kind)
         elif isinstance(obj, _C.UntypedStorage):
-            kind = NAMES["UntypedStorage"]
+            kind = self.bytes
             saved = self._storage_of(obj, pt.uint8, kind)
         else:
             return None
@@ -201,7 +203,7 @@ class CheckpointPickler(Base):
         if not typed and f"torch.{str(obj.dtype).rpartition('.')[2]}" not in CONSTANTS:
             raise NotImplementedError(f"save: tensors of {obj.dtype} cannot be saved")
         plain = NAMES["_rebuild_tensor_v2" if typed else "_rebuild_tensor_v3"]
-        storage = NAMES[TypedStorage.names[obj.dtype] if typed else "UntypedStorage"]
+        storage = NAMES[TypedStorage.names[obj.dtype]] if typed else self.bytes
         args = (
             self._storage_of(obj.untyped_storage(), obj.dtype if typed else pt.uint8, storage),
             obj.storage_offset(),

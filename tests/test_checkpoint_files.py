@@ -1,0 +1,386 @@
+"""Files and streams that checkpoints go to and come from."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tarfile
+import threading
+import zipfile
+
+import pytest
+
+import pytensorlib as torch
+from pytensorlib.serialization import CorruptCheckpointError, TruncatedCheckpointError
+
+LEGACY = {"_use_new_zipfile_serialization": False}
+FORMATS = pytest.mark.parametrize("how", [{}, LEGACY], ids=["zip", "legacy"])
+TMPFILE = pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="drafts have names here")
+
+
+def saved(obj, **how):
+    buffer = io.BytesIO()
+    torch.save(obj, buffer, **how)
+    return buffer.getvalue()
+
+
+# ------------------------------------------------------------------------- saving
+
+
+@FORMATS
+def test_save_of_memory_that_changes_meanwhile_loads(how):
+    x = torch.zeros(100_000)
+
+    class Training(io.BytesIO):
+        def write(self, data):
+            n = super().write(data)
+            if n > 1000:
+                x.add_(1)
+            return n
+
+    stream = Training()
+    torch.save(x, stream, **how)
+    stream.seek(0)
+    assert torch.load(stream).shape == x.shape
+
+
+def test_save_beside_a_training_thread_loads(tmp_path):
+    x, done = torch.zeros(1_000_000), threading.Event()
+
+    def train():
+        while not done.is_set():
+            x.add_(1)
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    try:
+        for _ in range(5):
+            torch.save(x, tmp_path / "x.pt")
+            assert torch.load(tmp_path / "x.pt").shape == x.shape
+    finally:
+        done.set()
+        thread.join()
+
+
+def killed_while_saving(path, before=""):
+    """Let a process be killed when half of a file is written."""
+    script = f"""
+import os, signal
+import pytensorlib as torch
+from pytensorlib import _archive
+{before}
+_archive._C = type("C", (), dict(_copy_summed=lambda *a: os.kill(os.getpid(), signal.SIGKILL)))
+torch.save(torch.ones(1000), {str(path)!r})
+"""
+    done = subprocess.run([sys.executable, "-c", script], timeout=60)
+    assert done.returncode == -signal.SIGKILL
+
+
+@TMPFILE
+def test_killed_save_leaves_the_old_file_and_nothing_else(tmp_path):
+    torch.save(torch.zeros(3), tmp_path / "x.pt")
+    killed_while_saving(tmp_path / "x.pt")
+    assert os.listdir(tmp_path) == ["x.pt"]
+    assert torch.load(tmp_path / "x.pt").tolist() == [0, 0, 0]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_draft_with_a_name_is_removed_by_the_next_save(tmp_path, monkeypatch):
+    monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+    path, other = tmp_path / "x.pt", tmp_path / "y.pt"
+    for place in (path, other):
+        killed_while_saving(place, "if hasattr(os, 'O_TMPFILE'): del os.O_TMPFILE")
+    drafts = os.listdir(tmp_path)
+    assert len(drafts) == 2
+    torch.save(torch.ones(1), path)
+    left = set(os.listdir(tmp_path)) - {"x.pt"}
+    assert len(left) == 1
+    assert left < set(drafts)
+    torch.save(torch.ones(1), other)
+    assert sorted(os.listdir(tmp_path)) == ["x.pt", "y.pt"]
+
+
+@pytest.mark.parametrize("tmpfile", [True, False])
+def test_save_replaces_a_file_and_keeps_its_mode(tmp_path, monkeypatch, tmpfile):
+    if not tmpfile:
+        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+    path = tmp_path / "x.pt"
+    torch.save(torch.zeros(1), path)
+    path.chmod(0o640)
+    (tmp_path / "link.pt").symlink_to(path)
+    torch.save(torch.ones(1), tmp_path / "link.pt")
+    assert (tmp_path / "link.pt").is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert torch.load(path).item() == 1
+    assert sorted(os.listdir(tmp_path)) == ["link.pt", "x.pt"]
+
+
+def test_save_to_the_longest_name(tmp_path):
+    path = tmp_path / ("x" * 252 + ".pt")
+    for value in (1, 2):
+        torch.save(torch.tensor(value), path)
+        assert torch.load(path).item() == value
+
+
+def test_saves_to_one_name_at_once_leave_one_whole_file(tmp_path):
+    path, errors = tmp_path / "x.pt", []
+
+    def work(value):
+        try:
+            for _ in range(20):
+                torch.save(torch.full((20_000,), float(value)), path)
+                assert torch.load(path).unique().numel() == 1
+        except BaseException as e:  # noqa: BLE001
+            errors.append(e)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not errors
+    assert os.listdir(tmp_path) == ["x.pt"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits")
+def test_save_to_a_full_disk_keeps_the_old_file(tmp_path):
+    path = tmp_path / "x.pt"
+    torch.save(torch.zeros(3), path)
+    script = f"""
+import resource
+import pytensorlib as torch
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    torch.save(torch.ones(1_000_000), {str(path)!r})
+except RuntimeError as e:
+    print(e)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
+    )
+    assert "cannot write" in done.stdout, done.stderr
+    assert torch.load(path).tolist() == [0, 0, 0]
+    assert os.listdir(tmp_path) == ["x.pt"]
+
+
+@FORMATS
+def test_stream_that_takes_a_few_bytes_at_a_time_gets_all(how):
+    class Slow(io.RawIOBase):
+        data = b""
+
+        def writable(self):
+            return True
+
+        def write(self, data):
+            self.data += bytes(data[:1000])
+            return min(len(data), 1000)
+
+    slow = Slow()
+    torch.save(torch.arange(2000.0), slow, **how)
+    assert torch.load(io.BytesIO(slow.data)).tolist() == list(range(2000))
+
+
+@FORMATS
+def test_stream_that_keeps_what_it_gets_keeps_copies(how):
+    class Keeper:
+        def __init__(self):
+            self.parts = []
+
+        def write(self, data):
+            self.parts.append(data)
+
+    keeper, x = Keeper(), torch.ones(5_000_000)
+    torch.save(x, keeper, **how)
+    x.zero_()
+    assert torch.load(io.BytesIO(b"".join(keeper.parts))).sum().item() == 5_000_000
+
+
+def test_storages_are_saved_beside_their_tensors():
+    x = torch.arange(3.0)
+    for things in ([x, x.storage()], [x.storage(), x], [x.untyped_storage()] * 2):
+        for how in ({}, LEGACY):
+            a, b = torch.load(io.BytesIO(saved(things, **how)))
+            assert a.data_ptr() == b.data_ptr()
+            kept = [v.tolist() for v in (a, b)]
+            assert kept == [v.tolist() for v in things]
+    with zipfile.ZipFile(io.BytesIO(saved([x, x.storage()]))) as z:
+        # As PyTorch writes it, but for the numbers of the memo.
+        storage = b"(h\x02h\x03h\x04h\x05K\x03tq\x08Qe."
+        assert z.read("archive/data.pkl").endswith(storage)
+    with pytest.raises(RuntimeError, match="view the same data as different types"):
+        saved([x, x.untyped_storage()])
+
+
+# ------------------------------------------------------------------------- loading
+
+
+@FORMATS
+def test_load_from_a_stream_that_is_not_at_its_start(how):
+    stream = io.BytesIO(b"abc" + saved(torch.arange(3.0), **how))
+    stream.seek(3)
+    assert torch.load(stream).tolist() == [0, 1, 2]
+
+
+@FORMATS
+def test_load_from_an_open_file_that_is_not_at_its_start(how, tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes(b"abc" + saved(torch.arange(3.0), **how))
+    for buffering in (-1, 0):
+        with open(path, "rb", buffering) as stream:
+            stream.seek(3)
+            assert torch.load(stream).tolist() == [0, 1, 2]
+
+
+@FORMATS
+def test_load_from_a_member_of_an_archive(how, tmp_path):
+    """A stream that is buffered, but has no descriptor."""
+    data = saved(torch.arange(3.0), **how)
+    with tarfile.open(tmp_path / "x.tar", "w") as tar:
+        member = tarfile.TarInfo("x.pt")
+        member.size = len(data)
+        tar.addfile(member, io.BytesIO(data))
+    with tarfile.open(tmp_path / "x.tar") as tar:
+        assert torch.load(tar.extractfile("x.pt")).tolist() == [0, 1, 2]
+
+
+def test_archive_without_records_is_no_checkpoint():
+    with pytest.raises(CorruptCheckpointError, match="not found"):
+        torch.load(io.BytesIO(b"PK\x03\x04" + bytes(26) + b"PK\x05\x06" + bytes(18)))
+
+
+def test_legacy_files_one_after_another_in_one_stream():
+    stream = io.BytesIO()
+    for value in (1.0, 2.0):
+        torch.save(torch.tensor(value), stream, **LEGACY)
+    stream.seek(0)
+    assert [torch.load(stream).item() for _ in range(2)] == [1, 2]
+    with pytest.raises(EOFError):
+        torch.load(stream)
+
+
+class Short(io.BytesIO):
+    """Gives at most a few bytes at a time."""
+
+    def read(self, n=-1):
+        return super().read(7 if n < 0 else min(n, 7))
+
+    def readinto(self, room):
+        return super().readinto(memoryview(room)[:7])
+
+
+@FORMATS
+def test_load_from_a_stream_that_gives_few_bytes_at_a_time(how):
+    want = {"w": torch.arange(100.0), "n": [1, 2]}
+    got = torch.load(Short(saved(want, **how)))
+    assert got["w"].tolist() == want["w"].tolist()
+    assert got["n"] == [1, 2]
+
+
+def test_load_without_a_place_to_seek_says_so():
+    class Pipe(io.RawIOBase):
+        def readable(self):
+            return True
+
+    with pytest.raises(io.UnsupportedOperation):
+        torch.load(Pipe())
+    with pytest.raises(AttributeError, match="BytesIO"):
+        torch.load(object())
+
+
+def test_load_of_what_is_no_file(tmp_path):
+    with pytest.raises(IsADirectoryError):
+        torch.load(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        torch.load(tmp_path / "no.pt")
+    (tmp_path / "empty.pt").touch()
+    for mmap in (False, True):
+        with pytest.raises(TruncatedCheckpointError):
+            torch.load(tmp_path / "empty.pt", mmap=mmap)
+    with pytest.raises(RuntimeError, match="directory"):
+        torch.save(torch.ones(1), tmp_path)
+
+
+def test_legacy_view_begins_at_its_offset():
+    from fuzz import bombs
+
+    pid = (
+        b"(" + bombs.text("storage") + b"ctorch\nFloatStorage\n" + bombs.text("0")
+        + bombs.text("cpu") + b"K\x04(" + bombs.text("v") + b"K\x02K\x02ttQ"
+    )  # fmt: skip
+    body = bombs.tensor(pid, size=b"K\x02\x85")
+    data = (4).to_bytes(8, "little") + saved_floats(1, 2, 3, 4)
+    legacy = bombs.legacy(body, b"](" + bombs.text("0") + b"e", data)
+    for trusted in (False, True):
+        assert torch.load(io.BytesIO(legacy), weights_only=not trusted).tolist() == [3, 4]
+    beyond = bombs.legacy(bombs.tensor(pid), b"](" + bombs.text("0") + b"e", data)
+    with pytest.raises(CorruptCheckpointError, match="reach"):
+        torch.load(io.BytesIO(beyond))
+
+
+def saved_floats(*values):
+    return torch.tensor(values, dtype=torch.float32).numpy().tobytes()
+
+
+def test_mapped_bytes_are_read_as_any_type_wherever_they_lie(tmp_path):
+    from fuzz import bombs
+
+    pid = bombs.pid(n=b"K\x10").replace(b"FloatStorage", b"ByteStorage")
+    both = b"](" + bombs.tensor(pid) + bombs.tensor(bombs.pid()) + b"e"
+    path = tmp_path / "x.pt"
+    for n in range(4):
+        storages = {"a" * (n + 1): b"", "0": saved_floats(1, 2, 3, 4)}
+        path.write_bytes(bombs.archive(b"\x80\x02" + both + b".", storages))
+        for mmap in (False, True):
+            whole, wide = torch.load(path, mmap=mmap)
+            assert whole.tolist() == [0, 0, 128, 63]
+            assert wide.tolist() == [1, 2, 3, 4]
+            assert wide.data_ptr() % 4 == 0
+
+
+class Pair:
+    def __init__(self, left, right):
+        self.left, self.right = left, right
+
+    def __eq__(self, other):
+        return vars(self) == vars(other)
+
+    __hash__ = None
+
+
+def test_object_of_an_allowed_class_comes_back_without_its_initializer():
+    data = saved([Pair(1, torch.ones(2).tolist())])
+    with torch.serialization.safe_globals([Pair]):
+        assert torch.load(io.BytesIO(data)) == [Pair(1, [1, 1])]
+
+
+@FORMATS
+def test_unsafe_globals_are_listed(how, tmp_path):
+    get = torch.serialization.get_unsafe_globals_in_checkpoint
+    torch.save([torch.ones(1), Pair(1, 2), os.getenv], tmp_path / "x.pt", **how)
+    names = [f"{__name__}.Pair", "os.getenv"]
+    assert get(tmp_path / "x.pt") == names
+    with torch.serialization.safe_globals([Pair]):
+        assert get(tmp_path / "x.pt") == names[1:]
+    with pytest.raises(ValueError, match="Expected input to be a checkpoint"):
+        get(io.BytesIO(pickle.dumps(1)))
+
+
+def test_attributes_of_tensors_come_back_but_hide_nothing():
+    x = torch.ones(2)
+    x.note = {"a": 1}
+    p = torch.nn.Parameter(torch.ones(2))
+    p.note = "b"
+    a, b = torch.load(io.BytesIO(saved([x, p])))
+    assert (a.note, b.note) == ({"a": 1}, "b")
+    assert type(b) is torch.nn.Parameter
+    torch.serialization.set_crc32_options(False)
+    try:
+        bad = saved(x).replace(b"note", b"data")
+    finally:
+        torch.serialization.set_crc32_options(True)
+    with pytest.raises(CorruptCheckpointError, match="hide"):
+        torch.load(io.BytesIO(bad))
