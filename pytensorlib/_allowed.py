@@ -72,23 +72,15 @@ def _latin_bytes(text: Any, encoding: Any = "latin1") -> bytes:
     return text.encode("latin-1")
 
 
-def _ordered(items: Any = ()) -> Any:
-    return OrderedDict(items)
-
-
-def _set(items: Any = ()) -> set[Any]:
-    return set(items)
-
-
 # What a file may call, and with what; the words are those of rust/core/src/pickle/check.rs.
 CALLABLE: dict[str, tuple[Any, str]] = {
     "builtins.bytearray": (_literal_bytearray, "text|bytes? text? -> bytes"),
     "builtins.bytes": (bytes, "-> bytes key"),
     "builtins.complex": (complex, "number number? -> key"),
-    "builtins.set": (_set, "keys? -> any"),
+    "builtins.set": (set, "keys? -> any"),
     "_codecs.encode": (_latin_bytes, "text text? -> bytes key"),
     "collections.Counter": (Counter, "dict? -> dict"),
-    "collections.OrderedDict": (_ordered, "pairs|dict? -> dict"),
+    "collections.OrderedDict": (OrderedDict, "pairs|dict? -> dict"),
     "torch.Size": (pt.Size, "ints? -> key"),
     "torch.device": (pt.device, "text int? -> key"),
     "torch._utils._rebuild_tensor": (_utils._rebuild_tensor, "storage int ints ints -> tensor key"),

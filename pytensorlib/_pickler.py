@@ -65,8 +65,11 @@ class SavedStorage:
     def bytes(self) -> Any:
         if self.numel == 0:
             return b""
-        flat: Any = pt.empty(0, dtype=pt.uint8, device=self.memory.device).set_(self.memory)
-        return memoryview(flat[: self.numel * self.dtype.itemsize].cpu().numpy())
+        flat = self.memory._as_bytes()
+        n = self.numel * self.dtype.itemsize
+        if flat.numel() != n:
+            flat = flat[:n]
+        return flat.cpu().numpy().data
 
 
 def location_of(device: Any) -> str:

@@ -171,8 +171,7 @@ class TypedStorage:
 
 def _of(tensor: Any) -> TypedStorage:
     """Return the memory of a tensor, typed as the tensor is."""
-    raw = pt.empty(0, dtype=pt.uint8, device=tensor.device).set_(tensor.untyped_storage())
-    return TypedStorage(raw, tensor.dtype, tensor.device)
+    return TypedStorage(tensor.untyped_storage()._as_bytes(), tensor.dtype, tensor.device)
 
 
 def _typed(name: str, dtype: Any) -> type[TypedStorage]:

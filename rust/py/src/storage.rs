@@ -104,6 +104,10 @@ impl PyStorage {
     fn untyped(slf: Py<Self>) -> Py<Self> {
         slf
     }
+    /// All of it as a tensor of bytes, which shares it.
+    fn _as_bytes(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        wrap(py, self.flat())
+    }
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
         other
             .cast::<PyStorage>()
