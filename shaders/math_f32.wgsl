@@ -33,8 +33,10 @@ fn m_max(a: f32, b: f32) -> f32 {
 fn m_min(a: f32, b: f32) -> f32 {
     return select(select(b, a, a < b), a, nan_bits(a));
 }
+// By bits: Mesa makes a product of a sign and a truth value, which is -0 at zero.
 fn m_sign(x: f32) -> f32 {
-    return select(select(select(0.0, -1.0, x < 0.0), 1.0, x > 0.0), 0.0, nan_bits(x));
+    if (nan_bits(x) || (bitcast<u32>(x) << 1u) == 0u) { return 0.0; }
+    return m_copysign(1.0, x);
 }
 fn m_keep_zero(r: f32, x: f32) -> f32 {
     // Rounding keeps infinities, NaN, values without a fraction, and the sign of zero.
@@ -98,6 +100,16 @@ fn m_expm1(x: f32) -> f32 {
     }
     return m_exp(x) - 1.0;
 }
+// ln(1 + f) for 1 + f between sqrt(1/2) and sqrt(2).
+fn m_ln_near(f: f32) -> f32 {
+    let s = f / (2.0 + f);
+    let z = s * s;
+    // 2 artanh(s), arranged so that f carries the leading part exactly.
+    let r = z * (6.6666667e-1 + z * (0.4 + z * (2.8571429e-1 + z * (2.2222222e-1
+        + z * 1.8181818e-1))));
+    let h = 0.5 * f * f;
+    return f - (h - s * (h + r));
+}
 // x = 2^e m with m between sqrt(1/2) and sqrt(2): (e, ln m). For finite positive x.
 fn m_ln_parts(x: f32) -> vec2<f32> {
     var bits = bitcast<u32>(x);
@@ -110,14 +122,7 @@ fn m_ln_parts(x: f32) -> vec2<f32> {
     e += i32((bits + 0x004afb0du) >> 23u) - 127;
     let back = i32((bits + 0x004afb0du) >> 23u) - 127;
     let m = bitcast<f32>(bits - (bitcast<u32>(back) << 23u));
-    let f = m - 1.0;
-    let s = f / (m + 1.0);
-    let z = s * s;
-    // ln m = 2 artanh(s), arranged so that f carries the leading part exactly.
-    let r = z * (6.6666667e-1 + z * (0.4 + z * (2.8571429e-1 + z * (2.2222222e-1
-        + z * 1.8181818e-1))));
-    let h = 0.5 * f * f;
-    return vec2(f32(e), f - (h - s * (h + r)));
+    return vec2(f32(e), m_ln_near(m - 1.0));
 }
 // By bits: a denormal may compare as zero.
 fn m_ln_special(x: f32) -> bool {
@@ -144,11 +149,10 @@ fn m_log10(x: f32) -> f32 {
     return p.x * 0.301025391 + (p.x * 4.60503906e-6 + p.y * 0.434294482);
 }
 fn m_log1p(x: f32) -> f32 {
-    if (m_ln_special(1.0 + x)) { return m_ln_edge(1.0 + x); }
-    let u = 1.0 + x;
-    if (u == 1.0) { return x; }
-    // What rounding took from 1 + x, given back to first order.
-    return m_ln(u) + (x - (u - 1.0)) / u;
+    if (x == 0.0) { return x; }
+    // Giving back what rounding takes from 1 + x does not help: compilers cancel (1 + x) - 1.
+    if (x > -0.29 && x < 0.41) { return m_ln_near(x); }
+    return m_ln(1.0 + x);
 }
 
 // The high word of a product of two words.
@@ -378,8 +382,9 @@ fn m_lgamma_positive(x: f32) -> f32 {
     let tail = w * (8.333334e-2 - w * w * (2.7777778e-3 - w * w * 7.9365079e-4));
     return (z - 0.5) * m_ln(z) - z + 0.918938533 + tail - m_ln(product);
 }
+// sin(pi x) up to the sign.
 fn m_sin_pi(x: f32) -> f32 {
-    return m_sin(3.14159265 * (x - 2.0 * floor(0.5 * x)));
+    return m_sin(3.14159265 * (x - round(x)));
 }
 fn m_lgamma(x: f32) -> f32 {
     if (nan_bits(x)) { return x; }
@@ -407,7 +412,7 @@ fn m_digamma(x: f32) -> f32 {
     if (x == 0.0) { return -m_copysign(m_inf(), x); }
     if (x > 0.0) { return m_digamma_positive(x); }
     if (x == floor(x)) { return m_nan(); }
-    let r = x - floor(x);
+    let r = x - round(x);
     return m_digamma_positive(1.0 - x) - 3.14159265 * m_cos(3.14159265 * r)
         / m_sin(3.14159265 * r);
 }
@@ -417,19 +422,30 @@ fn m_polygamma(n: u32, x: f32) -> f32 {
     var sum = 0.0;
     var factorial = 1.0;
     for (var k = 2u; k <= min(n, 34u); k++) { factorial *= f32(k); }
-    var z = x;
+    let sign = select(-1.0, 1.0, (n & 1u) == 1u);
     if (x <= 0.0) {
-        if (x == floor(x)) { return m_inf(); }
+        if (x == floor(x)) { return sign * m_inf(); }
         if (n == 1u) {
             // Reflection of the trigamma function.
             let q = 3.14159265 / m_sin_pi(x);
             return q * q - m_polygamma_positive(1u, s, factorial, 1.0 - x);
         }
-        return m_nan();
+        // The sum from x on, told by the distance from the nearest pole; more than 400 below that
+        // one, terms add next to nothing.
+        var z = x - round(x);
+        let below = u32(min(-round(x), 400.0));
+        for (var k = 1u; k <= below; k++) { sum += m_pow(z - f32(k), -s); }
+        if (z < 0.0) {
+            sum += m_pow(z, -s);
+            z += 1.0;
+        }
+        return sign * factorial * sum + m_polygamma_positive(n, s, factorial, z);
     }
-    return m_polygamma_positive(n, s, factorial, z);
+    return m_polygamma_positive(n, s, factorial, x);
 }
 fn m_polygamma_positive(n: u32, s: f32, factorial: f32, x: f32) -> f32 {
+    let sign = select(-1.0, 1.0, (n & 1u) == 1u);
+    if (m_is_inf(x)) { return sign * 0.0; }
     var z = x;
     var sum = 0.0;
     for (var k = 0; k < 9; k++) {
@@ -441,7 +457,7 @@ fn m_polygamma_positive(n: u32, s: f32, factorial: f32, x: f32) -> f32 {
     sum += zs * z / (s - 1.0) + 0.5 * zs + zs * w * s * (8.333334e-2
         - w * w * (s + 1.0) * (s + 2.0) * (1.3888889e-3
         - w * w * (s + 3.0) * (s + 4.0) * 3.3068783e-5));
-    return select(-1.0, 1.0, (n & 1u) == 1u) * factorial * sum;
+    return sign * factorial * sum;
 }
 
 // C's pow: integer powers up to 64 by squaring, the rest through log2 and exp2.

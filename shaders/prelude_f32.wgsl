@@ -26,22 +26,29 @@ fn decode(f: u32, lo: u32, hi: u32, i: u32) -> Acc {
     }
 }
 
-// The words of an element, unshifted. Integers are truncated toward zero and then wrap.
+// The words of an element, unshifted. Integers are truncated toward zero and then wrap; what a
+// 32-bit (for int64, a 64-bit) integer cannot hold, NaN too, counts as its smallest, as on x86.
 fn encode(f: u32, v: Acc) -> vec2<u32> {
+    // Its order is that of the magnitudes, NaN last: 0x4f000000 is 2^31, 0x5f000000 is 2^63.
+    let magnitude = bitcast<u32>(v) & 0x7fffffffu;
     switch f {
         case F16, BF16, F32: { return vec2(float_bits(f, v), 0u); }
         case BOOL: { return vec2(select(0u, 1u, is_true(v)), 0u); }
         case I64: {
-            // Beyond int32 the two words hold every float32 exactly.
-            if (abs(v) < 2147483648.0) {
+            if (magnitude < 0x4f000000u) {
                 let n = i32(v);
                 return vec2(bitcast<u32>(n), bitcast<u32>(n >> 31u));
             }
+            if (magnitude >= 0x5f000000u) { return vec2(0u, 0x80000000u); }
+            // The two words hold every float32 exactly.
             let t = trunc(v);
             let hi = floor(t * 2.3283064365386963e-10);
             return vec2(u32(t - hi * 4294967296.0), bitcast<u32>(i32(hi)));
         }
-        default: { return vec2(bitcast<u32>(i32(v)), 0u); }
+        default: {
+            if (magnitude >= 0x4f000000u) { return vec2(0x80000000u, 0u); }
+            return vec2(bitcast<u32>(i32(v)), 0u);
+        }
     }
 }
 

@@ -12,17 +12,25 @@ fn decode(f: u32, lo: u32, hi: u32, i: u32) -> Acc {
     }
 }
 
+// What a 32-bit (for int64, a 64-bit) integer cannot hold, NaN too, counts as its smallest, as on
+// x86; narrower types take the lowest bits.
 fn encode(f: u32, v: Acc) -> vec2<u32> {
     let u = bitcast<u64>(v);
+    // 0x41e is the exponent of 2^31 and 0x43e that of 2^63.
+    let exponent = u32(u >> 52u) & 0x7ffu;
     switch f {
         case F64: { return vec2(u32(u & 0xfffffffflu), u32(u >> 32u)); }
         case F16, BF16, F32: { return vec2(float_bits(f, f32(v)), 0u); }
         case BOOL: { return vec2(select(0u, 1u, is_true(v)), 0u); }
         case I64: {
+            if (exponent >= 0x43eu) { return vec2(0u, 0x80000000u); }
             let t = i64(v);
             return vec2(u32(t & 0xffffffffli), u32((t >> 32u) & 0xffffffffli));
         }
-        default: { return vec2(u32(i64(v) & 0xffffffffli), 0u); }
+        default: {
+            if (exponent >= 0x41eu) { return vec2(0x80000000u, 0u); }
+            return vec2(u32(i64(v) & 0xffffffffli), 0u);
+        }
     }
 }
 

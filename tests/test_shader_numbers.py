@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import special
 from test_shaders import BINARY, close, floats, needs, pointwise
 
 LARGE = np.concatenate([
@@ -98,7 +99,57 @@ def test_math_f32_zeros_denormals_and_extremes():
         close(at(f"m_{name}(a)", positive), f(positive.astype(np.float64)))
     close(at("m_lgamma(a)", TINY), -np.log(positive.astype(np.float64)))
     assert np.isnan(at("m_ln(a)", -positive)).all()
-    np.testing.assert_array_equal(at("m_sign(a)", np.array([np.nan], np.float32)), [0])
+    signs = at("m_sign(a)", np.array([np.nan, 0.0, -0.0, 1e-40, -1e-40], np.float32))
+    np.testing.assert_array_equal(signs, [0, 0, 0, 1, -1])
+    assert not np.signbit(signs[:3]).any()
     huge = np.array([3e38, 3e38, 1.0000001, 0.9999999, -3e38], np.float32)
     powers = np.array([3e38, -3e38, 3e38, 3e38, 3e38], np.float32)
     np.testing.assert_array_equal(at("m_pow(a, b)", huge, powers), [np.inf, 0, np.inf, 0, np.inf])
+
+
+SMALL = np.concatenate([np.geomspace(1e-30, 0.9, 3000), -np.geomspace(1e-30, 0.9, 3000)])
+RELATIVE = {
+    "log1p": np.log1p, "asinh": np.arcsinh, "atanh": np.arctanh, "expm1": np.expm1, "sin": np.sin,
+    "sinh": np.sinh, "tanh": np.tanh, "erf": special.erf,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RELATIVE)
+def test_math_f32_near_zero_keeps_every_digit(name):
+    x = SMALL.astype(np.float32)
+    y = pointwise(f"fn op(a: Acc) -> Acc {{ return m_{name}(a); }}", "f32", np.zeros_like(x), [x])
+    np.testing.assert_allclose(y, RELATIVE[name](x.astype(np.float64)), rtol=6e-7)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_polygamma_of_negative_numbers_and_at_poles(n):
+    x = np.array([-0.5, -2.5, -0.001, -30.25, -1000.5, 0.0, -1.0, -7.0, np.inf, 0.75, 40])
+    op = f"fn op(a: Acc) -> Acc {{ return m_polygamma({n}u, a); }}"
+    y = pointwise(op, "f32", np.zeros(x.size, np.float32), [x.astype(np.float32)])
+    # The recurrence of the Hurwitz zeta function down from where SciPy has it.
+    exact = x.astype(np.float32).astype(np.float64)
+    sign, want = (-1.0) ** (n + 1), []
+    for v in exact:
+        if v <= 0 and v == np.floor(v):
+            want.append(sign * np.inf)
+            continue
+        steps = np.arange(max(0, np.ceil(-v)))
+        below = ((v + steps) ** -(n + 1.0)).sum()
+        zeta = 0.0 if np.isinf(v) else special.zeta(n + 1, v + steps.size)
+        want.append(sign * special.factorial(n) * (below + zeta))
+    np.testing.assert_allclose(y, want, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("acc", ["f32", "f64"])
+def test_float_to_integer_beyond_its_range_is_the_smallest_as_on_x86(acc):
+    needs(acc)
+    x = np.array([1e10, -1e10, 3e38, 2.0**63, -(2.0**63), np.inf, -np.inf, np.nan, 2.0**31, -3.7])
+    x = x.astype(np.float32 if acc == "f32" else np.float64)
+    op = "fn op(a: Acc) -> Acc { return a; }"
+    small, wide = -(2**31), -(2**63)
+    y = pointwise(op, acc, np.zeros(10, np.int32), [x])
+    np.testing.assert_array_equal(y, [small] * 9 + [-3])
+    y = pointwise(op, acc, np.zeros(10, np.int64), [x])
+    assert list(y) == [10**10, -(10**10), wide, wide, wide, wide, wide, wide, 2**31, -3]
+    y = pointwise(op, acc, np.zeros(10, np.uint8), [x])
+    np.testing.assert_array_equal(y, [0] * 9 + [253])

@@ -137,7 +137,9 @@ pointwise! {
     op Softshrink { lambda: f64 }[1] = "SoftshrinkBackward0", FloatOnly;
     f |p, [x]| R::select(
         x.gt(k(p.lambda)), x - k(p.lambda),
-        R::select(x.lt(k(-p.lambda)), x + k(p.lambda), x * c(0.0)));
+        R::select(x.lt(k(-p.lambda)), x + k(p.lambda),
+            // Not a product with 0, which shader compilers make 0 for NaN and numbers below 0.
+            R::select(x.is_nan(), x, c::<R>(0.0).copysign(x))));
     df |p, [x], _, g| [1, false]
         R::select(R::both(x.ge(k(-p.lambda)), x.le(k(p.lambda))), c(0.0), g);
 
