@@ -97,6 +97,9 @@ pub fn fill(y: &Tensor, value: Scalar) -> Result<()> {
     if y.numel() == 0 {
         return Ok(());
     }
+    if y.dtype().is_complex() {
+        return transfer(&Tensor::full(&[], value, y.dtype(), Device::Cpu)?, y);
+    }
     let acc = Acc::of(y.dtype())?;
     let words = match value {
         Scalar::Float(v) => acc.words(v),
@@ -112,6 +115,12 @@ pub fn transfer(x: &Tensor, y: &Tensor) -> Result<()> {
     }
     let gpu = Gpu::get()?;
     match (x.device(), y.device()) {
+        // Shaders know no complex numbers.
+        (Device::Wgpu, Device::Wgpu)
+            if x.dtype() != y.dtype() && (x.dtype().is_complex() || y.dtype().is_complex()) =>
+        {
+            transfer(&x.to_host()?, y)
+        }
         (Device::Wgpu, Device::Wgpu) => {
             let from = x.layout().expand_to(y.shape());
             copy::copy(gpu, view(x, &from)?, view(y, y.layout())?)

@@ -82,11 +82,11 @@ fn bincount(x: &Tensor, weights: Option<&Tensor>, minimum: i64) -> Result<Tensor
         sums[v as usize] += w;
     }
     let y = Tensor::from_slice(&sums, &[bins], DType::F64)?;
-    y.to_dtype(if w.dtype() == DType::F32 {
-        DType::F32
-    } else {
-        DType::F64
-    })
+    let dtype = match w.dtype() {
+        DType::F32 => DType::F32,
+        _ => DType::F64,
+    };
+    y.to_dtype(dtype)?.to_device(home)
 }
 
 /// Edges that divide `low..=high` evenly.
@@ -149,7 +149,8 @@ fn histc(x: &Tensor, bins: i64, low: f64, high: f64) -> Result<Tensor> {
         };
         count_even(values, low, high, bins as usize)
     });
-    Tensor::from_slice(&counts, &[bins as usize], DType::F64)?.to_dtype(x.dtype())
+    let y = Tensor::from_slice(&counts, &[bins as usize], DType::F64)?;
+    y.to_dtype(x.dtype())?.to_device(x.device())
 }
 
 /// How many values lie in each of `bins` even parts of `low..=high`.
@@ -242,7 +243,10 @@ fn histogram(
             *s /= total * (edges[b + 1] - edges[b]);
         }
     }
-    let made = |v: &[f64]| Tensor::from_slice(v, &[v.len()], DType::F64)?.to_dtype(x.dtype());
+    let made = |v: &[f64]| {
+        let t = Tensor::from_slice(v, &[v.len()], DType::F64)?;
+        t.to_dtype(x.dtype())?.to_device(x.device())
+    };
     Ok(vec![made(&sums)?, made(&edges)?])
 }
 

@@ -44,7 +44,11 @@ fn threshold(
         f32::EPSILON as f64
     };
     let default = eps * rows(x).max(cols(x)) as f64;
-    let column = |t: Tensor| t.reshape_to(&t.shape().iter().copied().chain([1]).collect::<Dims>());
+    // A number given as a tolerance may be a tensor of the host.
+    let column = |t: Tensor| {
+        let shape: Dims = t.shape().iter().copied().chain([1]).collect();
+        t.to_device(top.device())?.reshape_to(&shape)
+    };
     let rtol = match (&atol, rtol) {
         (_, Some(r)) => column(r)?,
         (None, None) => number(default)?,

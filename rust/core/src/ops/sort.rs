@@ -588,13 +588,19 @@ fn quantile(
         }
     }
     let shape = [lines, qs.len()];
-    let at = |v: &[i64]| sorted.take_along(1, &Tensor::from_slice(v, &shape, DType::I64)?);
+    let at = |v: &[i64]| {
+        let index = Tensor::from_slice(v, &shape, DType::I64)?;
+        sorted.take_along(1, &index.to_device(x.device())?)
+    };
     let floors = low;
     let (low, high) = (at(&floors)?, at(&high)?);
     let y = match mode {
         "linear" => {
             // The weight depends on q, which may need a gradient.
-            let made = |v: &[f64]| Tensor::from_slice(v, &shape, DType::F64)?.to_dtype(x.dtype());
+            let made = |v: &[f64]| {
+                let t = Tensor::from_slice(v, &shape, DType::F64)?;
+                t.to_dtype(x.dtype())?.to_device(x.device())
+            };
             let floor: Vec<f64> = floors.iter().map(|&i| i as f64).collect();
             let weight = q.mul(&made(&last)?)?.sub(&made(&floor)?)?;
             between(&low, &high, &weight)?

@@ -159,8 +159,8 @@ fn distinct(x: &Tensor, dim: Option<i64>, sorted: bool) -> Result<(Tensor, Group
     Ok((taken.permute(&back)?.contiguous()?, groups))
 }
 
-fn as_indices(v: &[i64], shape: &[usize]) -> Result<Tensor> {
-    Tensor::from_slice(v, shape, DType::I64)
+fn as_indices(v: &[i64], shape: &[usize], device: Device) -> Result<Tensor> {
+    Tensor::from_slice(v, shape, DType::I64)?.to_device(device)
 }
 
 /// Distinct values: which of equal elements they are is open, so there is no derivative.
@@ -220,18 +220,18 @@ fn found(
         true => {
             let v = groups.inverse();
             match dim {
-                None => as_indices(&v, x.shape())?,
-                Some(_) => as_indices(&v, &[v.len()])?,
+                None => as_indices(&v, x.shape(), x.device())?,
+                Some(_) => as_indices(&v, &[v.len()], x.device())?,
             }
         }
-        false => as_indices(&[], &[0])?,
+        false => as_indices(&[], &[0], x.device())?,
     };
     let counted = match counts {
         true => {
             let v = groups.counts();
-            as_indices(&v, &[v.len()])?
+            as_indices(&v, &[v.len()], x.device())?
         }
-        false => as_indices(&[], &[0])?,
+        false => as_indices(&[], &[0], x.device())?,
     };
     Ok([values, back, counted])
 }

@@ -329,7 +329,7 @@ fn put_into(a: &Args) -> Result<Value> {
     }
     let idx = columns
         .iter()
-        .map(|c| Tensor::from_slice(c, &[c.len()], DType::I64))
+        .map(|c| Tensor::from_slice(c, &[c.len()], DType::I64)?.to_device(x.device()))
         .collect::<Result<Vec<_>>>()?;
     let op = IndexPut {
         dims: (0..columns.len()).collect(),
@@ -386,7 +386,7 @@ fn unravel(a: &Args) -> Result<Value> {
             .iter()
             .map(|v| v.div_euclid(step.max(1)).rem_euclid((n as i64).max(1)))
             .collect();
-        out.push(Tensor::from_slice(&column, x.shape(), DType::I64)?);
+        out.push(Tensor::from_slice(&column, x.shape(), DType::I64)?.to_device(x.device())?);
     }
     Ok(Value::Tuple(out))
 }

@@ -254,5 +254,6 @@ fn floor_div(x: &Tensor, by: &Tensor) -> Result<Tensor> {
         .zip(b)
         .map(|(&a, &b)| a.wrapping_div(b) - ((a % b != 0) && ((a < 0) != (b < 0))) as i64)
         .collect();
-    Tensor::from_slice(&q, x.shape(), DType::I64)?.to_dtype(x.dtype())
+    let q = Tensor::from_slice(&q, x.shape(), DType::I64)?;
+    q.to_dtype(x.dtype())?.to_device(x.device())
 }

@@ -219,7 +219,13 @@ fn cut(name: &str, x: &Tensor, least: usize, dim: i64, how: Cut) -> Result<Vec<T
 
 fn places(t: &Tensor, x: &Tensor, dim: i64) -> Result<Vec<Tensor>> {
     ensure!(
-        t.device() == Device::Cpu && t.dtype() == DType::I64,
+        t.device() == Device::Cpu,
+        Runtime,
+        "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on {}",
+        t.device()
+    );
+    ensure!(
+        t.dtype() == DType::I64,
         Runtime,
         "tensor_split expected tensor_indices_or_sections to have dtype of long, but got {}",
         t.dtype().scalar_name()

@@ -1,0 +1,113 @@
+"""Results live where their input does, also those of ops without a GPU kernel, and bad input is
+refused by the class of error that the CPU raises.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import pytensorlib as torch
+from pytensorlib import nn, wgpu
+from pytensorlib.nn import functional as F
+
+pytestmark = pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter")
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "wgpu: .* runs on the CPU")
+        yield
+
+
+def leaves(value: Any) -> list[Any]:
+    return [value] if isinstance(value, torch.Tensor) else [t for v in value for t in leaves(v)]
+
+
+X = torch.tensor([[0.5, -1.0, 2.0], [2.0, 7.0, -1.0]])
+N = torch.tensor([3, 0, 3, 5])
+Z = torch.tensor([1 + 2j, 3 - 4j])
+HOSTED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "quantile": (lambda x: torch.quantile(x, 0.3, dim=1), (X,)),
+    "quantile_many": (torch.quantile, (X, torch.tensor([0.25, 0.5]))),
+    "nanquantile": (lambda x: torch.nanquantile(x, 0.3, dim=0, interpolation="midpoint"), (X,)),
+    "put": (lambda x, i: x.put(i, x.reshape(-1)[:4]), (X, N)),
+    "histc": (lambda x: torch.histc(x, 4, -2, 8), (X,)),
+    "histogram": (lambda x: torch.histogram(x, 4), (X,)),
+    "bincount": (lambda n: (torch.bincount(n), torch.bincount(n, n.float(), 9)), (N,)),
+    "unique": (lambda n: n.unique(return_inverse=True, return_counts=True), (N,)),
+    "unique_unsorted": (lambda n: torch.unique(n, sorted=False, return_inverse=True), (N,)),
+    "unique_dim": (lambda x: x.unique(return_inverse=True, return_counts=True, dim=1), (X,)),
+    "unravel_index": (lambda n: torch.unravel_index(n, (3, 2)), (N,)),
+    "pinv": (lambda x: torch.linalg.pinv(x, rtol=1e-3, atol=1e-3), (X,)),
+    "matrix_rank": (lambda x: torch.linalg.matrix_rank(x, rtol=1e-3, atol=1e-3), (X,)),
+    "scatter_mean": (lambda n: n.scatter_reduce(0, n // 2, n, "mean"), (N,)),
+    "to_complex": (lambda x: x.to(torch.complex64), (X,)),
+    "of_complex": (lambda z: (z.abs(), z.to(torch.complex128), z * z + 1), (Z,)),
+    "fill_complex": (lambda z: (torch.zeros_like(z), torch.full_like(z, 2)), (Z,)),
+    "assign_complex": (lambda z: z.clone().fill_(3).add_(z), (Z,)),
+}
+
+
+@pytest.mark.parametrize("name", HOSTED)
+def test_result_of_an_op_on_the_host_lives_with_its_input(name: str) -> None:
+    f, args = HOSTED[name]
+    want, got = leaves(f(*args)), leaves(f(*[a.to("wgpu") for a in args]))
+    for g, w in zip(got, want, strict=True):
+        assert g.device.type == "wgpu"
+        torch.testing.assert_close(g.cpu(), w)
+
+
+def test_printing_indexing_and_numbers_read_the_gpu() -> None:
+    x = X.to("wgpu")
+    assert str(x) == str(X)[:-1] + ", device='wgpu:0')"
+    assert x[1, 1].item() == 7 and float(x[0, 0]) == 0.5 and bool(x[0, 1] < 0)
+    assert x.tolist() == X.tolist() and len(x) == 2 and [r.tolist() for r in x] == X.tolist()
+    for index in (lambda x: x > 0, lambda x: (0, x[0] > 0), lambda x: (..., 1), lambda x: [1, 0]):
+        assert torch.equal(x[index(x)].cpu(), X[index(X)])
+    y = x.clone()
+    y[y < 0] = 0
+    y[:, 1] += torch.tensor([1.0, 2.0], device="wgpu")
+    want = X.clone()
+    want[want < 0] = 0
+    want[:, 1] += torch.tensor([1.0, 2.0])
+    assert torch.equal(y.cpu(), want)
+
+
+def test_numpy_of_a_gpu_tensor_is_refused() -> None:
+    with pytest.raises(TypeError, match="can't convert wgpu:0 device type tensor to numpy"):
+        X.to("wgpu").numpy()
+
+
+BAD: dict[str, tuple[type[Exception], Callable[[Any], Any]]] = {
+    "shapes": (RuntimeError, lambda x: x + x[:, :2]),
+    "matmul": (RuntimeError, lambda x: x @ x),
+    "dim": (IndexError, lambda x: x.sum(2)),
+    "index": (IndexError, lambda x: x[2]),
+    "mask": (IndexError, lambda x: x[x[:1] > 0]),
+    "float_index": (IndexError, lambda x: x[x]),
+    "cat": (RuntimeError, lambda x: torch.cat([x, x[:, :2]])),
+    "devices": (RuntimeError, lambda x: x + x.cpu()),
+    "module_devices": (RuntimeError, lambda x: nn.Linear(3, 2)(x)),
+    "loss_target": (RuntimeError, lambda x: F.nll_loss(x, torch.zeros(2, device=x.device))),
+    "bool_minus": (RuntimeError, lambda x: (x > 0) - (x > 0)),
+    "empty_max": (RuntimeError, lambda x: x[:0].max()),
+    "item": (RuntimeError, lambda x: x.item()),
+    "truth": (RuntimeError, lambda x: bool(x)),
+    "in_place_leaf": (RuntimeError, lambda x: x.clone().requires_grad_().add_(1)),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_error_on_the_gpu_is_of_the_class_that_the_cpu_raises(name: str) -> None:
+    kind, f = BAD[name]
+    with pytest.raises(kind) as got:
+        f(X.to("wgpu"))
+    assert got.type is kind
+    if "devices" not in name:
+        with pytest.raises(kind):
+            f(X)
