@@ -10,7 +10,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 # Tests that no processor's kernels matter to.
-ELSEWHERE = ["architecture", "generated", "machine", "shaders", "typing", "wgpu"]
+ELSEWHERE = ["architecture", "generated", "machine", "shader_numbers", "shaders", "typing"]
+ELSEWHERE += ["wgpu", "wgpu_devices", "wgpu_numbers"]
 
 # What depends on the processor, forced (rust/core/src/machine.rs): a third of the tests that reach
 # kernels on the CPU, and the whole replay. Stores past the caches are those of every machine but
@@ -53,10 +54,12 @@ PARTS = {
     "cargo": ["cargo", "test", "--workspace", "--locked", "-q"],
     "pytest": [PYTHON, "-m", "pytest", "-q"],
     "conformance": REPLAY,
+    "wgpu-replay": [*REPLAY, "--device", "wgpu"],
     **dict.fromkeys(FORCED, SAMPLED),
     **{f"{name}-replay": REPLAY for name in FORCED},
 }
-NEEDS_BUILD = {"pytest", "conformance", *(n for n in PARTS if n.removesuffix("-replay") in FORCED)}
+NEEDS_BUILD = {"pytest", "conformance", "wgpu-replay"}
+NEEDS_BUILD |= {n for n in PARTS if n.removesuffix("-replay") in FORCED}
 
 
 def main(wanted: list[str]) -> int:
