@@ -186,3 +186,51 @@ def test_exp_is_denormal_only_where_that_is_right() -> None:
         low = torch.full((100,), -np.inf, dtype=dtype)
         for f in (torch.exp, torch.exp2, torch.sigmoid, F.softplus, F.logsigmoid, F.silu):
             assert denormals(lambda: f(low)) == "", (f, dtype)
+
+
+LAYERS: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
+    "linear": (lambda: torch.nn.Linear(40, 30), (17, 40)),
+    "conv1d": (lambda: torch.nn.Conv1d(3, 5, 4, stride=2, padding=1), (2, 3, 41)),
+    "conv2d": (lambda: torch.nn.Conv2d(16, 16, 3, padding=1), (2, 16, 20, 20)),
+    "conv2d_strided": (lambda: torch.nn.Conv2d(4, 8, 3, stride=2, bias=False), (2, 4, 17, 17)),
+    "conv2d_depthwise": (lambda: torch.nn.Conv2d(8, 8, 3, padding=1, groups=8), (2, 8, 15, 15)),
+    "conv3d": (lambda: torch.nn.Conv3d(2, 3, 3, padding=1), (1, 2, 6, 7, 8)),
+    "conv_transpose2d": (lambda: torch.nn.ConvTranspose2d(4, 3, 3, stride=2), (2, 4, 9, 9)),
+    "lstm": (lambda: torch.nn.LSTM(9, 20, num_layers=2), (12, 3, 9)),
+    "gru": (lambda: torch.nn.GRU(9, 20, bidirectional=True), (12, 3, 9)),
+    "rnn": (lambda: torch.nn.RNN(9, 20), (12, 3, 9)),
+    "batch_norm": (lambda: torch.nn.BatchNorm2d(5), (4, 5, 9, 9)),
+    "layer_norm": (lambda: torch.nn.LayerNorm(50), (6, 50)),
+    "group_norm": (lambda: torch.nn.GroupNorm(2, 6), (3, 6, 7, 7)),
+    "instance_norm": (lambda: torch.nn.InstanceNorm2d(6, affine=True), (3, 6, 7, 7)),
+    "rms_norm": (lambda: torch.nn.RMSNorm(50), (6, 50)),
+    "transformer": (
+        lambda: torch.nn.TransformerEncoderLayer(32, 4, 64, activation="gelu", batch_first=True),
+        (2, 20, 32),
+    ),
+}
+
+
+@pytest.mark.parametrize("data", ["normal", "zeros"])
+@pytest.mark.parametrize("name", LAYERS)
+def test_training_a_layer_meets_no_denormals(name: str, data: str) -> None:
+    make, shape = LAYERS[name]
+    torch.manual_seed(0)
+    layer = make()
+    x = torch.from_numpy(DATA[data](np.random.default_rng(3))(np.zeros(shape))).float()
+    p = list(layer.parameters())
+    optimizers = [
+        torch.optim.SGD(p, 0.01, momentum=0.9),
+        torch.optim.AdamW(p, 0.01),
+        torch.optim.RMSprop(p, 0.01),
+    ]
+
+    def step() -> None:
+        y = layer(x)
+        y = y[0] if isinstance(y, tuple) else y
+        (y.square().mean() + F.gelu(y).mean()).backward()
+        for optimizer in optimizers:
+            optimizer.step()
+
+    for _ in range(3):
+        assert denormals(step) == ""
