@@ -9,9 +9,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
-# Tests that no processor's kernels matter to.
-ELSEWHERE = ["architecture", "generated", "machine", "shader_numbers", "shaders", "typing"]
-ELSEWHERE += ["wgpu", "wgpu_devices", "wgpu_numbers"]
 
 # What depends on the processor, forced (rust/core/src/machine.rs): a third of the tests that reach
 # kernels on the CPU, and the whole replay. Stores past the caches are those of every machine but
@@ -29,8 +26,12 @@ FORCED = {
 }
 if platform.machine() not in {"x86_64", "AMD64"}:
     FORCED = {"portable": FORCED["portable"]}
+KERNELS = (
+    "complex conv denormals determinism fuzz gradients indexing linalg math matmul nn ops order "
+    "pointwise_layouts recurrent reduce_streams tiled_layers"
+)
 SAMPLED = [PYTHON, "-m", "pytest", "-q", "--every=3"]
-SAMPLED += [f"--ignore=tests/test_{name}.py" for name in ELSEWHERE]
+SAMPLED += [f"tests/test_{name}.py" for name in KERNELS.split()]
 REPLAY = [PYTHON, "tests/conformance/check.py"]
 
 # Quick parts first. Clippy and `cargo test` share the dev profile; the demo, pytest and the
