@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 
 # Loaded when first used: importing them would take a third of the time of `import pytensorlib`.
 _LATER = {
+    "_utils",
     "cpu",
     "optim",
     "serialization",

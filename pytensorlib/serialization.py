@@ -451,7 +451,11 @@ def _load_zip(archive: ArchiveReader, map_location: Any, weights_only: bool, map
                 f"record {brief(key)}: record size ({record.size} bytes) does not match expected "
                 f"size ({nbytes} bytes of {dtype})"
             )
-        usable = memory is not None and record.method == 0 and nbytes > 0
+        usable = memory is not None and nbytes > 0
+        if usable and record.method != 0:
+            raise RuntimeError(
+                f"load: record {record} is compressed, so it cannot be mapped; use mmap=False"
+            )
         start = archive.start_of(record) if usable else 0
         # The same bytes may be read as any type later.
         if usable and start % 16 == 0 and not swap:

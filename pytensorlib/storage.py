@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import reprlib
 from typing import Any, ClassVar
 
@@ -26,6 +27,7 @@ __all__ = [
     "TypedStorage",
 ]
 
+UntypedStorage = _C.UntypedStorage
 LIMIT = 2**63
 HOST = pt.device("cpu")
 _SHORT = reprlib.Repr()
@@ -167,6 +169,11 @@ class TypedStorage:
                 f"element {last} of a storage of {flat.numel()}"
             )
         return flat.as_strided(size, stride, flat.storage_offset() + offset)
+
+
+def _load_from_bytes(data: bytes) -> Any:
+    """Return the storage in a plain pickle of PyTorch's, which runs what it asks for anyway."""
+    return pt.load(io.BytesIO(data), weights_only=False)
 
 
 def _of(tensor: Any) -> TypedStorage:

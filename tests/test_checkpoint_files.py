@@ -341,6 +341,15 @@ def test_mapped_bytes_are_read_as_any_type_wherever_they_lie(tmp_path):
             assert wide.data_ptr() % 4 == 0
 
 
+def test_compressed_file_is_not_mapped(tmp_path):
+    from fuzz import bombs
+
+    (tmp_path / "x.pt").write_bytes(bombs.pickle(bombs.tensor(), deflate=True))
+    assert torch.load(tmp_path / "x.pt").tolist() == [0] * 4
+    with pytest.raises(RuntimeError, match="compressed"):
+        torch.load(tmp_path / "x.pt", mmap=True)
+
+
 class Pair:
     def __init__(self, left, right):
         self.left, self.right = left, right
@@ -384,3 +393,24 @@ def test_attributes_of_tensors_come_back_but_hide_nothing():
         torch.serialization.set_crc32_options(True)
     with pytest.raises(CorruptCheckpointError, match="hide"):
         torch.load(io.BytesIO(bad))
+
+
+def test_plain_pickle_of_pytorch_finds_its_names_here(tmp_path):
+    """What ``pickle.dumps(torch.ones(1))`` writes, read by a script that imports torch."""
+    inner = (
+        b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.\x80\x02}q\x00X\r\x00\x00\x00"
+        b"little_endianq\x01\x88s.\x80\x02(X\x07\x00\x00\x00storageq\x00ctorch\nFloatStorage\nq\x01"
+        b"X\x01\x00\x00\x005q\x02X\x03\x00\x00\x00cpuq\x03K\x01Ntq\x04Q.\x80\x02]q\x00X\x01\x00\x00"
+        b"\x005q\x01a.\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x80?"
+    )
+    storage = b"ctorch.storage\n_load_from_bytes\nC" + bytes([len(inner)]) + inner + b"\x85R"
+    plain = b"\x80\x04ctorch._utils\n_rebuild_tensor_v2\n(" + storage + b"K\x00K\x01\x85K\x01\x85"
+    plain += b"\x89ccollections\nOrderedDict\n)RtR."
+    (tmp_path / "x.pkl").write_bytes(plain)
+    script = tmp_path / "x.py"
+    script.write_text(
+        "import pickle, sys, torch\nprint(pickle.load(open(sys.argv[1], 'rb')).tolist())\n"
+    )
+    command = [sys.executable, "-m", "pytensorlib", str(script), str(tmp_path / "x.pkl")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "[1.0]", done.stderr
