@@ -1,4 +1,5 @@
-// The largest element of each window and its index in the plane. A NaN wins. Contiguous planes.
+// The largest element of each window and its index in the plane. A NaN wins; padding alone has the
+// least value and the index -1. Contiguous planes.
 override X: u32 = F32;
 override Y: u32 = F32;
 override I: u32 = I64;
@@ -18,6 +19,7 @@ struct Params {
     // avg_pool2d: what a window's sum is divided by, 0 its size.
     divisor: u32,
     count_padding: u32,
+    least: vec2<u32>, // the words of what a window of padding alone gives
 }
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read_write> y: array<atomic<u32>>;
@@ -52,7 +54,7 @@ fn main(
     let plane = row / p.out_size.x;
     let o = vec2(row - plane * p.out_size.x, id - row * p.out_size.y) * p.stride;
     let x0 = p.x_offset + plane * p.in_size.x * p.in_size.y;
-    var best = Acc(0);
+    var best = from_words(p.least.x, p.least.y);
     var found = 0xffffffffu;
     for (var kh = 0u; kh < p.kernel.x; kh++) {
         for (var kw = 0u; kw < p.kernel.y; kw++) {
@@ -71,5 +73,5 @@ fn main(
     store_y(p.y_offset + id, best);
     let w = word(I, p.i_offset + id);
     index[w] = found;
-    if (wide(I) == 1u) { index[w + 1u] = 0u; }
+    if (wide(I) == 1u) { index[w + 1u] = select(0u, found, found == 0xffffffffu); }
 }

@@ -114,6 +114,26 @@ impl DType {
     pub const fn is_float(self) -> bool {
         matches!(self, F16 | BF16 | F32 | F64)
     }
+    /// The number of this floating type that is nearest to `v`.
+    pub fn nearest(self, v: f64) -> f64 {
+        match self {
+            F16 => half::f16::from_f64(v).to_f64(),
+            BF16 => half::bf16::from_f64(v).to_f64(),
+            F32 => v as f32 as f64,
+            _ => v,
+        }
+    }
+    /// The least and the largest number of an integer type or bool; those of i64 for others.
+    pub const fn limits(self) -> (i64, i64) {
+        match self {
+            Bool => (0, 1),
+            U8 => (0, u8::MAX as i64),
+            I8 => (i8::MIN as i64, i8::MAX as i64),
+            I16 => (i16::MIN as i64, i16::MAX as i64),
+            I32 => (i32::MIN as i64, i32::MAX as i64),
+            _ => (i64::MIN, i64::MAX),
+        }
+    }
     pub const fn is_complex(self) -> bool {
         matches!(self, C64 | C128)
     }

@@ -139,9 +139,10 @@ fn trapezoid(a: &Args, cumulative: bool) -> Result<Value> {
         if !cumulative {
             kept.remove(dim);
         }
-        let dtype = match y.dtype().is_float() || by_points {
-            true => y.dtype(),
-            false => crate::dtype::default_dtype(),
+        // New zeros: of the default type for integers, as PyTorch's.
+        let dtype = match cumulative && !y.dtype().is_float() {
+            true => crate::dtype::default_dtype(),
+            false => y.dtype(),
         };
         return Ok(Tensor::zeros(&kept, dtype, y.device())?.into());
     }

@@ -415,7 +415,13 @@ fn embedding_bag(a: &Args) -> Result<Value> {
     let (numbers, starts) = (at.prepared(DType::I64)?, offsets.prepared(DType::I64)?);
     // SAFETY: contiguous i64 tensors, read only.
     let (numbers, starts) = unsafe { (numbers.slice::<i64>(), starts.slice::<i64>()) };
-    in_range(numbers, rows as usize)?;
+    if let Some(bad) = numbers.iter().find(|&&i| i < 0 || i >= rows) {
+        bail!(
+            Runtime,
+            "embedding_bag: Expected idx >= 0 && idx < num_embeddings, but found idx to be {bad} \
+             with {rows} embeddings"
+        );
+    }
     let total = numbers.len() as i64;
     ensure!(
         starts.first().is_none_or(|&s| s == 0),

@@ -201,10 +201,10 @@ crate::entries! {
     FN | METHOD | OUT,
     |a| Ok(Value::Tuple(extreme("min", a.tensor(0)?, a.int(1)?, a.bool(2)?)?));
     /// The largest elements over several dimensions.
-    "amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", FN | METHOD | OUT,
+    "amax(Tensor self, int[1]? dim=[], bool keepdim=False) -> Tensor", FN | METHOD | OUT,
     |a| by_dims("amax", "AmaxBackward0", a);
     /// The smallest elements over several dimensions.
-    "amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", FN | METHOD | OUT,
+    "amin(Tensor self, int[1]? dim=[], bool keepdim=False) -> Tensor", FN | METHOD | OUT,
     |a| by_dims("amin", "AminBackward0", a);
     /// Both the smallest and the largest element.
     "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",

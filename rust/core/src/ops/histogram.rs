@@ -25,13 +25,21 @@ fn bincount(x: &Tensor, weights: Option<&Tensor>, minimum: i64) -> Result<Tensor
         "minlength should be >= 0, got {minimum}"
     );
     ensure!(
-        x.ndim() == 1 && x.dtype().is_int() || x.numel() == 0 && x.ndim() == 1,
+        x.dtype().is_int(),
+        NotImplemented,
+        "\"bincount_cpu\" not implemented for '{}'",
+        x.dtype().scalar_name()
+    );
+    ensure!(
+        x.ndim() == 1,
         Runtime,
         "bincount only supports 1-d non-negative integral inputs, got shape {} of {}",
         Show(x.shape()),
         x.dtype().scalar_name()
     );
     let home = x.device();
+    // Without elements there is nothing to weigh, and the counts are integers.
+    let weights = weights.filter(|_| x.numel() > 0);
     let x = x.detach().prepared(x.dtype())?;
     let host = crate::device::Device::Cpu;
     let range = with_element!(x.dtype(), T => {

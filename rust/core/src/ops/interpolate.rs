@@ -166,7 +166,11 @@ impl Call<'_> {
             self.name,
             x.dtype().scalar_name()
         );
-        let double = x.dtype() == DType::F64;
+        // Weights of bytes are taken exactly and then rounded to integers.
+        let double = match self.mode {
+            Mode::Nearest | Mode::NearestExact => x.dtype() == DType::F64,
+            _ => matches!(x.dtype(), DType::F64 | DType::U8),
+        };
         let out: SmallVec<[usize; 3]> = size.iter().map(|&s| s as usize).collect();
         check_sizes(x, 2, &out)?;
         let axes = (0..n)

@@ -1,9 +1,9 @@
 //! Losses of two tensors of one shape, and the reductions that all losses share.
 
-use super::pointwise::binary::{Maximum, Minimum};
+use super::pointwise::binary::Minimum;
 use super::pointwise::compare::{Eq, Le};
 use super::pointwise::ternary::where_;
-use super::pointwise::unary::{Abs, Exp, Log};
+use super::pointwise::unary::{Abs, Clamp, Exp, Log};
 use super::pointwise::{apply, c, expr, fused_gradient, k, Pointwise, Pw};
 use crate::autograd::{mode, Vjp};
 use crate::dispatch;
@@ -43,9 +43,10 @@ pub fn reduced(x: &Tensor, reduction: i64) -> Result<Tensor> {
     }
 }
 
-/// max(x, low).
+/// max(x, low), with the whole gradient for x where they are equal.
 pub fn at_least(x: &Tensor, low: f64) -> Result<Tensor> {
-    apply(Maximum, [x, &Tensor::number(Scalar::Float(low))?])
+    let low = Some(Scalar::Float(low));
+    apply(Clamp { low, high: None }, [x])
 }
 
 fn is_value(x: &Tensor, v: f64) -> Result<Tensor> {
@@ -253,6 +254,18 @@ fn formula<P: Pointwise<N>, const N: usize>(
     dispatch::call1(Reduced { op, reduction }, &x)
 }
 
+/// As [`formula`] with a result of the input's type, whatever that of the target.
+fn formula_like<P: Pointwise<2>>(op: P, x: &Tensor, t: &Tensor, reduction: i64) -> Result<Tensor> {
+    ensure!(
+        x.dtype().is_float() || !t.dtype().is_float(),
+        Runtime,
+        "result type {} can't be cast to the desired output type {}",
+        t.dtype().scalar_name(),
+        x.dtype().scalar_name()
+    );
+    formula(op, [x, t], reduction)?.to_dtype(x.dtype())
+}
+
 fn unit_interval(t: &Tensor, which: &str) -> Result<()> {
     let host = t.detach().to_host()?.prepared(DType::F64)?;
     // SAFETY: contiguous host memory of this type, not written meanwhile.
@@ -345,6 +358,11 @@ fn poisson(
 
 fn hinge_embedding(x: &Tensor, t: &Tensor, margin: f64, reduction: i64) -> Result<Tensor> {
     let zero = Tensor::full(&[], Scalar::Float(0.0), x.dtype(), x.device())?;
+    // Integers stay integers.
+    let margin = match x.dtype().is_float() {
+        true => Scalar::Float(margin),
+        false => Scalar::Int(margin as i64),
+    };
     let apart = at_least(&x.neg()?.add_scalar(margin)?, 0.0)?;
     let first = where_(&is_value(t, 1.0)?, &zero, &apart)?;
     let second = where_(&is_value(t, -1.0)?, &zero, x)?;
@@ -469,7 +487,7 @@ crate::entries! {
             Runtime,
             "huber_loss does not support non-positive values for delta, got {delta}"
         );
-        Ok(formula(Huber { delta }, [a.tensor(0)?, a.tensor(1)?], a.int(2)?)?.into())
+        Ok(formula_like(Huber { delta }, a.tensor(0)?, a.tensor(1)?, a.int(2)?)?.into())
     };
     /// -(t log x + (1 - t) log(1 - x)) for probabilities x, logarithms taken as at least -100.
     "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
@@ -489,6 +507,13 @@ crate::entries! {
     "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor", FN,
     |a| {
         let x = [a.tensor(0)?, a.tensor(1)?];
+        ensure!(
+            x[0].dtype().is_float() && x[1].dtype().is_float(),
+            Runtime,
+            "kl_div: Integral inputs not supported, got {} and {}",
+            x[0].dtype().scalar_name(),
+            x[1].dtype().scalar_name()
+        );
         Ok(match a.bool(3)? {
             true => formula(KlLog, x, a.int(2)?)?,
             false => formula(Kl, x, a.int(2)?)?,
@@ -504,7 +529,7 @@ crate::entries! {
     };
     /// log(1 + exp(-target * self)), reduced.
     "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", NN | OUT,
-    |a| Ok(formula(SoftMargin, [a.tensor(0)?, a.tensor(1)?], a.int(2)?)?.into());
+    |a| Ok(formula_like(SoftMargin, a.tensor(0)?, a.tensor(1)?, a.int(2)?)?.into());
     /// x where the target is 1, max(0, margin - x) where it is -1.
     "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor",
     FN,

@@ -198,8 +198,7 @@ fn fold(name: &str, node: &'static str, how: Fold, x: &Tensor, pad: &[i64]) -> R
             Fold::Replicate => {}
         }
         let out = size.checked_add(before).and_then(|s| s.checked_add(after));
-        let least = if how == Fold::Circular { 0 } else { 1 };
-        let Some(out) = out.filter(|&o| o >= least && o < 1 << 31) else {
+        let Some(out) = out.filter(|&o| o >= 0 && o < 1 << 31) else {
             bail!(
                 Runtime,
                 "{name}: input of size {} is too small: calculated output size {} at dimension {} \
@@ -212,17 +211,31 @@ fn fold(name: &str, node: &'static str, how: Fold, x: &Tensor, pad: &[i64]) -> R
         // Circular padding repeats what negative padding leaves.
         let first = (-before).max(0);
         let left = size - first - (-after).max(0);
+        ensure!(
+            how != Fold::Circular || left > 0 || out == 0,
+            Runtime,
+            "{name}: padding ({before}, {after}) of dimension {} of {} leaves nothing to repeat",
+            lead + d,
+            Show(x.shape())
+        );
         axes.push(Axis::gather(size as usize, out as usize, |i| {
             let at = i as i64 - before;
             (match how {
                 Fold::Replicate => at.clamp(0, size - 1),
-                Fold::Circular => first + (at - first).rem_euclid(left.max(1)),
+                Fold::Circular => first + (at - first).rem_euclid(left),
                 Fold::Reflect if at < 0 => -at,
                 Fold::Reflect if at >= size => 2 * (size - 1) - at,
                 Fold::Reflect => at,
             }) as usize
         })?);
     }
+    ensure!(
+        how == Fold::Circular || axes.iter().any(|a| a.outputs() > 0),
+        Runtime,
+        "{name}: input of size {} is too small: padding {} leaves nothing of it",
+        Show(x.shape()),
+        Show(pad)
+    );
     x.resample(node, axes)
 }
 

@@ -95,15 +95,23 @@ fn arange(a: &Args, start: Scalar, end: Scalar, step: Scalar, options: usize) ->
     let inconsistent = "upper bound and lower bound inconsistent with step sign";
     if dtype.is_integral() {
         // Integer types count in integers, after cutting fractions off.
+        let span = (end.f64() - start.f64(), step.f64());
         let (start, end, step) = (start.i64(), end.i64(), step.i64());
         ensure!(step != 0, Value, "step must be nonzero");
         let (s, e, st) = (start as i128, end as i128, step as i128);
         ensure!(
-            (st > 0 && e >= s) || (st < 0 && e <= s),
+            match floats {
+                true => span.0 == 0.0 || (span.0 > 0.0) == (span.1 > 0.0),
+                false => (st > 0 && e >= s) || (st < 0 && e <= s),
+            },
             Runtime,
             "{inconsistent}"
         );
-        let n = (e - s + st - st.signum()) / st;
+        let n = match dtype {
+            DType::I64 => ((e - s + st - st.signum()) / st).max(0),
+            // Narrower types are counted before fractions are cut off.
+            _ => (span.0 / span.1).ceil() as i128,
+        };
         let Ok(n) = usize::try_from(n) else {
             bail!(Runtime, "invalid size, possible overflow?");
         };

@@ -647,7 +647,7 @@ crate::entries! {
     "all(Tensor self) -> Tensor", FN | METHOD | OUT,
     |a| Ok(truth_of(a.tensor(0)?, Kind::All, &all_dims(a.tensor(0)?), false)?.into());
     /// Whether all elements along `dim` are nonzero.
-    "all(Tensor self, int[1]? dim, bool keepdim=False) -> Tensor", FN | METHOD | OUT,
+    "all(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor", FN | METHOD | OUT,
     |a| {
         let x = a.tensor(0)?;
         Ok(truth_of(x, Kind::All, &named(a, x)?, a.bool(2)?)?.into())
@@ -656,7 +656,7 @@ crate::entries! {
     "any(Tensor self) -> Tensor", FN | METHOD | OUT,
     |a| Ok(truth_of(a.tensor(0)?, Kind::Any, &all_dims(a.tensor(0)?), false)?.into());
     /// Whether any element along `dim` is nonzero.
-    "any(Tensor self, int[1]? dim, bool keepdim=False) -> Tensor", FN | METHOD | OUT,
+    "any(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor", FN | METHOD | OUT,
     |a| {
         let x = a.tensor(0)?;
         Ok(truth_of(x, Kind::Any, &named(a, x)?, a.bool(2)?)?.into())

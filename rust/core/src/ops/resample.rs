@@ -15,6 +15,7 @@ use crate::ops::conv::{Number, Ptr};
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
 use crate::{per_level, transfer, with_compute};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// A sparse matrix: output `i` is the sum of `weight[j] * x[index[j]]` for `j` in
@@ -83,6 +84,32 @@ impl Axis {
             && self.index.len() == self.inputs
             && self.index.iter().enumerate().all(|(i, &j)| i == j)
             && self.start.iter().enumerate().all(|(i, &j)| i == j)
+    }
+
+    /// The matrix for bytes, and how many binary digits its weights have: those that 16-bit
+    /// integers hold, as in PyTorch, where products and sums are integers. Terms that read the same
+    /// input are one.
+    fn fixed(&self) -> Result<(Axis, i32)> {
+        let mut axis = Axis::new(self.inputs, self.outputs(), true, |i, push| {
+            let mut terms = SmallVec::<[(usize, f64); 4]>::new();
+            for j in self.start[i]..self.start[i + 1] {
+                let (at, w) = (self.index[j], self.weight.get(j).copied().unwrap_or(1.0));
+                match terms.iter_mut().find(|t| t.0 == at) {
+                    Some(t) => t.1 += w,
+                    None => terms.push((at, w)),
+                }
+            }
+            terms.iter().for_each(|&(j, w)| push(j, w));
+        })?;
+        let top = axis.weight.iter().copied().fold(0.0, f64::max);
+        let fits = |digits: i32| 0.5 + top * 2f64.powi(digits) < 32768.0;
+        let digits = (0..22).find(|&p| !fits(p + 1)).unwrap_or(22);
+        let unit = 2f64.powi(digits);
+        // `round` takes ties away from zero, as PyTorch does.
+        axis.weight
+            .iter_mut()
+            .for_each(|w| *w = (*w * unit).round() / unit);
+        Ok((axis, digits))
     }
 
     /// The transposed matrix.
@@ -166,8 +193,21 @@ impl Op for Resample {
         }
         let weighted = self.axes.iter().any(|a| !a.weight.is_empty());
         let rounded = weighted && y.dtype().is_integral();
+        let mut op = self.clone();
         let t = if rounded {
-            DType::F32
+            let fixed = self
+                .axes
+                .iter()
+                .map(Axis::fixed)
+                .collect::<Result<Vec<_>>>()?;
+            let digits = fixed.iter().map(|f| f.1).max().unwrap_or(0);
+            op.axes = Arc::new(fixed.into_iter().map(|f| f.0).collect());
+            // Where a sum of 8-bit numbers with such weights is exact.
+            if digits <= 15 {
+                DType::F32
+            } else {
+                DType::F64
+            }
         } else {
             y.dtype().compute()
         };
@@ -180,7 +220,7 @@ impl Op for Resample {
         if out.numel() > 0 {
             with_compute!(t, T => {
                 // SAFETY: contiguous tensors of type T; the output is this call's own.
-                unsafe { self.planes::<T>(x.slice(), out.slice_mut(), rounded) };
+                unsafe { op.planes::<T>(x.slice(), out.slice_mut(), rounded) };
             });
         }
         if y.dtype() != t {

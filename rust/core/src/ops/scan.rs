@@ -435,7 +435,8 @@ impl Derivative for Logcumsumexp {
             true => dispatch::call1(self.clone(), &[&x])?,
             false => cx.output(0)?,
         };
-        let next = y.shifted(self.dim, true, Scalar::Int(0))?;
+        // Behind the last one nothing follows: its factor and that one's slopes are 0.
+        let next = y.shifted(self.dim, true, Scalar::Float(f64::INFINITY))?;
         let b = ratio(&y, &next)?;
         let op = Recurrence {
             dim: self.dim,

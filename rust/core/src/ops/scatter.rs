@@ -134,11 +134,15 @@ pub struct Scatter {
     pub mode: Mode,
 }
 
-/// `g`, of the index's shape, as a gradient of the larger source.
+/// `g`, of the index's shape, as a gradient of the larger source, or of one element for all.
 fn padded(g: Tensor, shape: &[usize]) -> Result<Tensor> {
-    if g.shape()[..] == *shape || g.ndim() != shape.len() {
+    if g.shape()[..] == *shape {
         return Ok(g);
     }
+    if shape.is_empty() {
+        return g.sum_all();
+    }
+    let g = if g.ndim() == 0 { g.reshape(&[1])? } else { g };
     let part = Layout {
         shape: g.shape().clone(),
         ..Layout::contiguous(shape)
@@ -400,7 +404,8 @@ fn take_along(x: &Tensor, idx: &Tensor, dim: Option<i64>) -> Result<Tensor> {
         idx.dtype().scalar_name()
     );
     let Some(dim) = dim else {
-        return gather(&x.reshape(&[-1])?, 0, &idx.reshape(&[-1])?);
+        let (x, idx) = (x.reshape(&[-1])?, idx.reshape(&[-1])?);
+        return gather(&x, 0, &wrapped(&idx, x.numel())?);
     };
     ensure!(
         x.ndim() == idx.ndim(),
@@ -417,11 +422,15 @@ fn take_along(x: &Tensor, idx: &Tensor, dim: Option<i64>) -> Result<Tensor> {
         b[d] = x.size(d);
     }
     let wide = shape::broadcast(&a, idx.shape())?;
-    // Positions count on past both ends.
-    let size = Tensor::number(Scalar::Int(x.shape().get(d).map_or(1, |&n| n.max(1)) as i64))?;
-    let idx = &apply(Remainder, [idx, &size])?;
+    let idx = &wrapped(idx, x.shape().get(d).copied().unwrap_or(1))?;
     let from = shape::broadcast(x.shape(), &b)?;
     gather(&x.expand_to(&from)?, d, &idx.expand_to(&wide)?)
+}
+
+/// Positions that count on past both ends of `size` elements.
+fn wrapped(idx: &Tensor, size: usize) -> Result<Tensor> {
+    let size = Tensor::number(Scalar::Int(size.max(1) as i64))?;
+    apply(Remainder, [idx, &size])
 }
 
 impl Tensor {

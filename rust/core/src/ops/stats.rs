@@ -82,33 +82,35 @@ impl Op for Variance {
         };
         Ok(smallvec![meta.clone(), meta])
     }
-    /// Two passes: the mean, then the squares of the distances from it. Where those leave the
-    /// type's range, all is done again in float64.
+    /// Two passes: the mean, then the squares of the distances from it. Once more in f64 where
+    /// squares or sums left the range of f32.
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let x = x[0];
+        let mut left = false;
         let n = reduced_count(x.shape(), &self.mask) as f64;
         let free = (n - f64::from_bits(self.correction)).max(0.0);
-        let mut overflow = false;
         with_float!(x.dtype(), "std_var", T => {
             filled::<T>(&y[1], |mean| {
                 filled::<T>(&y[0], |var| {
                     let kinds = (Kind::Sum, Kind::SumSquaredFrom);
                     reduce_from::<T>(x, &self.mask, kinds, |sum| T::of_f64(sum.to_f64() / n), mean, var);
-                    for v in var {
-                        let r = v.to_f64() / free;
-                        overflow |= !r.is_finite();
+                    for (v, m) in var.iter_mut().zip(mean) {
+                        let (r, m) = (v.to_f64() / free, m.to_f64().abs());
+                        left |= !r.is_finite()
+                            || r != 0.0 && r < 1e-30
+                            || r == 0.0 && m != 0.0 && m < 1e-18;
                         *v = T::of_f64(if self.root { r.sqrt() } else { r });
                     }
                 });
             });
         });
-        if overflow && x.dtype() != DType::F64 && free > 0.0 && n > 0.0 {
-            let wide = [&y[0], &y[1]].map(|y| Tensor::empty(y.shape(), DType::F64, y.device()));
-            let wide = wide.into_iter().collect::<Result<Vec<_>>>()?;
-            self.cpu(&[&x.to_dtype(DType::F64)?], &wide)?;
-            for (y, wide) in y.iter().zip(&wide) {
-                y.write_from(wide)?;
-            }
+        if left && x.dtype() != DType::F64 && free > 0.0 && n > 0.0 {
+            let wide = |t: &Tensor| Tensor::empty(t.shape(), DType::F64, t.device());
+            let exact = [wide(&y[0])?, wide(&y[1])?];
+            self.cpu(&[&x.to_dtype(DType::F64)?], &exact)?;
+            y.iter()
+                .zip(&exact)
+                .try_for_each(|(y, e)| y.write_from(e))?;
         }
         Ok(())
     }

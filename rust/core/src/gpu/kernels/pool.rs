@@ -57,13 +57,14 @@ fn check(g: &Pool2d, views: &[View]) -> Result<()> {
     Ok(())
 }
 
-/// The largest element of each window of `x` [planes, input], and its index in the plane (int64).
+/// The largest element of each window of `x` [planes, input], and its index in the plane (int64); of
+/// padding alone the least value and -1.
 pub fn max(gpu: &Gpu, g: &Pool2d, x: View, y: View, index: View) -> Result<()> {
     if y.numel() == 0 {
         return Ok(());
     }
     check(g, &[x, y, index])?;
-    let p = params(
+    let mut p = params(
         g,
         y.numel(),
         [x.offset, y.offset, index.offset],
@@ -75,6 +76,10 @@ pub fn max(gpu: &Gpu, g: &Pool2d, x: View, y: View, index: View) -> Result<()> {
         ("I", format(index.dtype)),
     ];
     let acc = Acc::of(x.dtype)?;
+    p.extend(match acc {
+        Acc::F32 | Acc::F64 => acc.words(f64::NEG_INFINITY),
+        _ => acc.int_words(x.dtype.limits().0),
+    });
     super::require(gpu, acc, "max_pool2d")?;
     let written = [y.buffer, index.buffer];
     launch(

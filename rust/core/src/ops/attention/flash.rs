@@ -276,6 +276,7 @@ pub(super) fn fits(q: &Tensor, k: &Tensor, v: &Tensor, mask: Option<&Tensor>) ->
     let shapes = n == k.ndim()
         && n == v.ndim()
         && k.size(n - 1) == q.size(n - 1)
+        && k.size(n - 1) > 0
         && k.size(n - 2) == v.size(n - 2)
         && heads(k) == heads(v)
         && q.shape()[..n.saturating_sub(3)] == k.shape()[..n.saturating_sub(3)]

@@ -53,16 +53,17 @@ impl Derivative for RowNorm {
             sign()?.mul(g)?
         } else if p == 2.0 {
             // At the origin the norm has no gradient; 0 is a subgradient.
-            where_(&none, &zero, &x.mul(&g.div(&y)?)?)?
+            // The quotient first: g / y may overflow.
+            where_(&none, &zero, &x.div(&y)?.mul(g)?)?
         } else if p.is_infinite() {
             let hit = apply(Eq, [&apply(Abs, [&x])?, &y])?.to_dtype(x.dtype())?;
             let count = hit.sum_mask(&last(&hit), true, None)?;
             sign()?.mul(&hit.div(&count)?)?.mul(g)?
         } else {
-            let factor = where_(&none, &zero, &g.div(&power(&y, p - 1.0)?)?)?;
-            let a = power(&apply(Abs, [&x])?, p - 1.0)?;
             let flat = apply(Eq, [&x, &number(0.0)?])?;
-            where_(&flat, &zero, &sign()?.mul(&a)?.mul(&factor)?)?
+            let one = Tensor::full(&[], Scalar::Float(1.0), x.dtype(), x.device())?;
+            let a = power(&apply(Abs, [&x])?.div(&where_(&none, &one, &y)?)?, p - 1.0)?;
+            where_(&flat, &zero, &sign()?.mul(&a)?.mul(g)?)?
         };
         Ok(SmallVec::from_elem(Some(d), 1))
     }

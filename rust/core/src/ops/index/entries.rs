@@ -2,6 +2,7 @@
 
 use super::mask::{self, MaskedFill};
 use super::{Bounds, Index, IndexPut, Mode, Ready};
+use crate::autograd::mode;
 use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
@@ -34,6 +35,22 @@ fn vector(name: &str, index: &Tensor) -> Result<Tensor> {
     } else {
         Ok(index.clone())
     }
+}
+
+/// The places of `index` in a dimension of `size` elements, each of them once.
+fn distinct(index: &Tensor, size: usize) -> Result<Tensor> {
+    let host = index.prepared(DType::I64)?;
+    // SAFETY: contiguous host memory of this type, read only.
+    let mut places = unsafe { host.slice::<i64>() }.to_vec();
+    // What is out of range stays so, for the error.
+    let inside = |i: &i64| (-(size as i64)..0).contains(i);
+    places
+        .iter_mut()
+        .filter(|i| inside(i))
+        .for_each(|i| *i += size as i64);
+    places.sort_unstable();
+    places.dedup();
+    Tensor::from_slice(&places, &[places.len()], DType::I64)?.to_device(index.device())
 }
 
 /// Runs an op that writes to its first input, in place or on a copy.
@@ -70,6 +87,14 @@ fn rows(name: &str, x: &Tensor, d: usize, index: &Tensor, source: &Tensor) -> Re
     if x.ndim() > 0 || source.ndim() > 1 {
         let fits = x.ndim() == source.ndim() && without(x) == without(source);
         if name == "index_copy_" {
+            ensure!(
+                x.ndim() == source.ndim() || x.ndim() == 0 || source.ndim() == 0,
+                Index,
+                "index_copy_(): When source and destination are not scalars, their dimensionality \
+                 must match. Source dimensionality ({}), destination dimensionality ({})",
+                source.ndim(),
+                x.ndim()
+            );
             let show = |s: Dims| {
                 s.iter()
                     .map(|n| n.to_string())
@@ -96,6 +121,13 @@ fn rows(name: &str, x: &Tensor, d: usize, index: &Tensor, source: &Tensor) -> Re
             Show(source.shape())
         );
     }
+    ensure!(
+        index.numel() == source.size(d) || name != "index_copy_",
+        Index,
+        "index_copy_(): Number of indices ({}) should be equal to source.size(dim) ({})",
+        index.numel(),
+        source.size(d)
+    );
     ensure!(
         index.numel() == source.size(d),
         Runtime,
@@ -231,6 +263,12 @@ fn index_copy(a: &Args) -> Result<Value> {
     let (x, source) = (a.tensor(0)?, a.tensor(3)?);
     let index = vector("index_copy_", a.tensor(2)?)?;
     let d = shape::dim(a.int(1)?, x.ndim())?;
+    // One element of a vector may come from a scalar.
+    let one = match source.ndim() == 0 && x.ndim() == 1 {
+        true => Some(source.reshape(&[1])?),
+        false => None,
+    };
+    let source = one.as_ref().unwrap_or(source);
     rows("index_copy_", x, d, &index, source)?;
     let op = IndexPut {
         dims: SmallVec::from_elem(d, 1),
@@ -264,6 +302,11 @@ fn index_fill(a: &Args) -> Result<Value> {
         mode: Mode::Set,
         bounds: Bounds::Wrap,
         name: "IndexFillBackward0",
+    };
+    // A place that is named twice is still filled once, which the value's gradient has to count.
+    let index = match value.requires_grad() && mode::grad() {
+        true => distinct(&index, x.shape().get(d).copied().unwrap_or(1))?,
+        false => index,
     };
     put(a, op, x, value, &[index])
 }

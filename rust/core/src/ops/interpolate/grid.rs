@@ -73,23 +73,20 @@ impl GridSample {
             slope = if odd { -sign } else { sign };
         }
         let last = size as f64 - 1.0;
-        if x <= 0.0 {
-            (0.0, 0.0)
-        } else if x >= last {
+        if x >= last {
             (last, 0.0)
-        } else {
+        } else if x > 0.0 {
             (x, slope)
+        } else {
+            // Also where NaN is asked for.
+            (0.0, 0.0)
         }
     }
 
     /// `t` is the tensors' type: coordinates are rounded to it at each step, as PyTorch's are.
     fn taps(&self, coordinate: f64, size: usize, t: DType) -> Taps {
         let n = size as f64;
-        let round = |v: f64| match t {
-            DType::F16 => half::f16::from_f64(v).to_f64(),
-            DType::BF16 => half::bf16::from_f64(v).to_f64(),
-            _ => v,
-        };
+        let round = |v: f64| if t.is_half() { t.nearest(v) } else { v };
         let (scale, shift) = if self.corners {
             ((n - 1.0) / 2.0, 0.0)
         } else {
@@ -221,10 +218,15 @@ impl Op for GridSample {
             parallel_for(grid.len() / n, grain, |range| {
                 for p in range {
                     let (sample, at) = (p / points, p % points);
-                    let taps = self.point(&grid[p * n..(p + 1) * n], size, own);
+                    let point = &grid[p * n..(p + 1) * n];
+                    let taps = self.point(point, size, own);
+                    // Nowhere is between no two elements.
+                    let nowhere = self.border == Border::Zeros
+                        && self.how != How::Nearest
+                        && !point.iter().all(|v| v.to_f64().is_finite());
                     for c in 0..channels {
                         let x = &a[(sample * channels + c) * plane..][..plane];
-                        let mut sum = 0.0;
+                        let mut sum = if nowhere { f64::NAN } else { 0.0 };
                         for z in &taps[0] {
                             for v in &taps[1] {
                                 let row = (z.at * height + v.at) * width;

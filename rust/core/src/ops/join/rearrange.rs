@@ -528,8 +528,8 @@ crate::entries! {
         Ok(flip(a.tensor(0)?, &[0])?.into())
     };
     /// Moved along dimensions; what leaves at one end comes back at the other.
-    "roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor", FN | METHOD,
-    |a| Ok(roll(a.tensor(0)?, a.ints(1)?, a.ints(2)?)?.into());
+    "roll(Tensor self, int[1] shifts, int[1]? dims=[]) -> Tensor", FN | METHOD,
+    |a| Ok(roll(a.tensor(0)?, a.ints(1)?, a.opt_ints(2).unwrap_or(&[]))?.into());
     /// Turned by `k` quarters in the plane of two dimensions.
     "rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor", FN | METHOD,
     |a| Ok(rot90(a.tensor(0)?, a.int(1)?, a.ints(2)?)?.into());

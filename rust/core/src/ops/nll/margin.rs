@@ -110,8 +110,9 @@ pub(super) fn multilabel_margin(x: &Tensor, target: &Tensor, reduction: i64) -> 
     const NAME: &str = "multilabel_margin_loss";
     check_reduction(reduction)?;
     let rows = as_rows(NAME, x, target)?;
+    let vectors = x.ndim() < 2 && target.ndim() < 2;
     ensure!(
-        x.shape() == target.shape(),
+        x.shape() == target.shape() || vectors && x.numel() == target.numel(),
         Runtime,
         "inconsistent target size: {} for input of size: {}",
         Show(target.shape()),

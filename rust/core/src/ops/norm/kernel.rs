@@ -26,46 +26,59 @@ impl Float for f64 {}
 
 /// Sums are taken in this many lanes.
 const LANES: usize = 32;
+/// After so many steps lanes are joined with those in f64, whatever the length of the sum: the
+/// rounding errors of equal terms add up.
+const STEPS: usize = 64;
+/// Rows longer than this have their mean corrected in the second pass.
+const LONG: usize = 4096;
+
+/// The sums of all parts of `f(0..n)` in lanes.
+#[inline(always)]
+fn sums<T: Float, const N: usize>(n: usize, f: impl Fn(usize) -> [T; N]) -> [f64; N] {
+    let mut joined = [[0.0f64; LANES]; N];
+    let whole = n / LANES * LANES;
+    let mut i = 0;
+    loop {
+        let mut lanes = [[T::default(); LANES]; N];
+        let end = whole.min(i + STEPS * LANES);
+        while i < end {
+            for j in 0..LANES {
+                let terms = f(i + j);
+                for (lanes, term) in lanes.iter_mut().zip(terms) {
+                    lanes[j] += term;
+                }
+            }
+            i += LANES;
+        }
+        if i == whole {
+            for j in whole..n {
+                for (lanes, term) in lanes.iter_mut().zip(f(j)) {
+                    lanes[j - whole] += term;
+                }
+            }
+        }
+        for (joined, lanes) in joined.iter_mut().zip(&lanes) {
+            joined
+                .iter_mut()
+                .zip(lanes)
+                .for_each(|(sum, lane)| *sum += lane.to_f64());
+        }
+        if i == whole {
+            return joined.map(|lanes| lanes.iter().sum());
+        }
+    }
+}
 
 /// The sums of both parts of `f(0..n)`.
 #[inline(always)]
 fn totals<T: Float>(n: usize, f: impl Fn(usize) -> [T; 2]) -> [f64; 2] {
-    let (mut a, mut b) = ([T::default(); LANES], [T::default(); LANES]);
-    let whole = n / LANES * LANES;
-    let mut i = 0;
-    while i < whole {
-        for j in 0..LANES {
-            let [x, y] = f(i + j);
-            a[j] += x;
-            b[j] += y;
-        }
-        i += LANES;
-    }
-    for j in whole..n {
-        let [x, y] = f(j);
-        a[j - whole] += x;
-        b[j - whole] += y;
-    }
-    let join = |lanes: &[T]| lanes.iter().fold(0.0, |s, l| s + l.to_f64());
-    [join(&a), join(&b)]
+    sums(n, f)
 }
 
 /// The sum of `f(0..n)` in lanes.
 #[inline(always)]
 pub fn total<T: Float>(n: usize, f: impl Fn(usize) -> T) -> f64 {
-    let mut lanes = [T::default(); LANES];
-    let whole = n / LANES * LANES;
-    let mut i = 0;
-    while i < whole {
-        for (j, lane) in lanes.iter_mut().enumerate() {
-            *lane += f(i + j);
-        }
-        i += LANES;
-    }
-    for j in whole..n {
-        lanes[j - whole] += f(j);
-    }
-    lanes.iter().fold(0.0, |s, l| s + l.to_f64())
+    sums(n, |i| [f(i)])[0]
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -191,7 +204,15 @@ per_level! {
                 0.0
             };
             let mt = T::of_f64(m);
-            let v = total(len, |i| (at(i) - mt) * (at(i) - mt)) / len as f64;
+            let (mt, v) = if job.centered && len > LONG {
+                // The mean as rounded is not the mean: its error is taken out again.
+                let [off, square] = totals(len, |i| [at(i) - mt, (at(i) - mt) * (at(i) - mt)]);
+                let shift = off / len as f64;
+                let v = square / len as f64 - shift * shift;
+                (T::of_f64(mt.to_f64() + shift), if v < 0.0 { 0.0 } else { v })
+            } else {
+                (mt, total(len, |i| (at(i) - mt) * (at(i) - mt)) / len as f64)
+            };
             let inverse = 1.0 / (v + job.eps).sqrt();
             let k = T::of_f64(inverse);
             let [mean, rstd, var] = &job.stats;

@@ -275,9 +275,18 @@ crate::entries! {
     FN, |a| {
         let (x, groups) = (a.tensor(0)?, a.int(6)?);
         let (w, b, eps) = (a.opt_tensor(1), a.opt_tensor(2), a.float(7)?);
-        let y = x.group_norm(groups, w, b, eps)?;
+        let named = [a.int(3)?, a.int(4)?, a.int(5)?];
+        let sizes = crate::shape::sizes(&named)?;
+        ensure!(
+            crate::shape::numel(&sizes)? == x.numel(),
+            Runtime,
+            "native_group_norm: expected an input of N * C * HxW elements, got {} for {}",
+            Show(x.shape()),
+            Show(&named)
+        );
+        let y = x.reshape(&named)?.group_norm(groups, w, b, eps)?.reshape_to(x.shape())?;
         // Gradients flow through these as well, so they are a graph of their own.
-        let shape = [x.size(0), groups as usize];
+        let shape = [sizes[0], groups as usize];
         let rows = x.reshape(&[shape[0] as i64, groups, (x.numel() / (shape[0] * shape[1]).max(1)) as i64])?;
         let mean = |t: &Tensor| {
             let sum = t.sum_mask(&[false, false, true], true, Some(t.dtype()))?;

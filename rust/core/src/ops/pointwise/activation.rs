@@ -84,15 +84,15 @@ pointwise! {
         k::<R>(p.alpha * p.scale) * (x * k(p.input_scale)).expm1(),
         x * k(p.scale));
     df |p, [x], _, g| [1, false] R::select(
-        x.le(c(0.0)),
-        g * (k::<R>(p.alpha * p.scale * p.input_scale) * (x * k(p.input_scale)).exp()),
-        g * k(p.scale));
+        x.gt(c(0.0)),
+        g * k(p.scale),
+        g * (k::<R>(p.alpha * p.scale * p.input_scale) * (x * k(p.input_scale)).exp()));
 
     /// max(x, 0) + min(0, alpha (e^(x / alpha) - 1)). Barron 2017, arXiv:1704.07483.
     op Celu { alpha: f64 }[1] = "CeluBackward0", FloatOnly;
     f |p, [x]| R::select(x.le(c(0.0)), k::<R>(p.alpha) * (x * k(1.0 / p.alpha)).expm1(), x);
     df |p, [x], _, g| [1, false] R::select(
-        x.le(c(0.0)), g * (x * k(1.0 / p.alpha)).exp(), g);
+        x.gt(c(0.0)), g, g * (x * k(1.0 / p.alpha)).exp());
 
     /// x within [low, high]; the gradient at the ends is 0.
     op Hardtanh { low: Scalar, high: Scalar }[1] = "HardtanhBackward0", Same;
@@ -123,7 +123,7 @@ pointwise! {
     op Hardswish[1] = "HardswishBackward0", FloatOnly;
     f |_, [x]| x * (x + c(3.0)).max(c(0.0)).min(c(6.0)) / c(6.0);
     df |_, [x], _, g| [1, false] {
-        let middle = R::select(x.lt(c(3.0)), g * (x / c(3.0) + c(0.5)), g);
+        let middle = R::select(x.ge(c(3.0)), g, g * (x / c(3.0) + c(0.5)));
         R::select(x.le(c(-3.0)), c(0.0), middle)
     };
 
@@ -379,7 +379,11 @@ crate::entries! {
     "hardswish(Tensor self) -> Tensor", ACT, |a| a.apply(Hardswish, [a.tensor(0)?]);
     /// x outside [-lambd, lambd], 0 within.
     "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", FN | METHOD | OUT | DIRECT,
-    |a| a.apply(Hardshrink { lambda: a.float(1)? }, [a.tensor(0)?]);
+    |a| {
+        let x = a.tensor(0)?;
+        // Elements are compared with the number that their type has for lambd.
+        a.apply(Hardshrink { lambda: x.dtype().nearest(a.float(1)?) }, [x])
+    };
     /// x moved by lambd toward 0, and 0 within lambd of it.
     "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", NN | OUT | DIRECT, softshrink;
     /// log(1 + e^(beta * x)) / beta; x where beta * x > threshold.

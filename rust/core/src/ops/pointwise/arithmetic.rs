@@ -209,34 +209,34 @@ fn ldexp(a: &Args) -> Result<Value> {
 
 crate::entries! {
     /// self + alpha * other.
-    "add(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", PW,
+    "add(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", PW,
     add;
     /// self - alpha * other.
-    "sub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", PW,
+    "sub(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", PW,
     sub;
     /// self - alpha * other.
-    "subtract(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", PW,
+    "subtract(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", PW,
     sub;
     /// other - alpha * self.
     "rsub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", FN,
     |a| Ok(apply(Sub { alpha: a.scalar(2)? }, [a.tensor(1)?, a.tensor(0)?])?.into());
     /// self * other.
-    "mul(Tensor self, Tensor|Scalar other) -> Tensor", PW,
+    "mul(Tensor|Scalar self, Tensor|Scalar other) -> Tensor", PW,
     |a| a.apply(Mul, [a.tensor(0)?, a.tensor(1)?]);
     /// self * other.
-    "multiply(Tensor self, Tensor|Scalar other) -> Tensor", PW,
+    "multiply(Tensor|Scalar self, Tensor|Scalar other) -> Tensor", PW,
     |a| a.apply(Mul, [a.tensor(0)?, a.tensor(1)?]);
     /// self / other; rounded toward zero with rounding_mode='trunc', down with 'floor'.
-    "div(Tensor self, Tensor|Scalar other, *, str? rounding_mode=None) -> Tensor", PW,
+    "div(Tensor|Scalar self, Tensor|Scalar other, *, str? rounding_mode=None) -> Tensor", PW,
     divide;
     /// self / other; rounded toward zero with rounding_mode='trunc', down with 'floor'.
-    "divide(Tensor self, Tensor|Scalar other, *, str? rounding_mode=None) -> Tensor", PW,
+    "divide(Tensor|Scalar self, Tensor|Scalar other, *, str? rounding_mode=None) -> Tensor", PW,
     divide;
     /// self / other.
-    "true_divide(Tensor self, Tensor|Scalar other) -> Tensor", PW,
+    "true_divide(Tensor|Scalar self, Tensor|Scalar other) -> Tensor", PW,
     |a| a.apply(Div, [a.tensor(0)?, a.tensor(1)?]);
     /// self / other rounded down.
-    "floor_divide(Tensor self, Tensor|Scalar other) -> Tensor", PW,
+    "floor_divide(Tensor|Scalar self, Tensor|Scalar other) -> Tensor", PW,
     |a| a.apply(FloorDivide, [a.tensor(0)?, a.tensor(1)?]);
     /// self / other rounded down.
     "floor_divide(Scalar self, Tensor other) -> Tensor", FN,
@@ -260,7 +260,7 @@ crate::entries! {
     "float_power(Tensor self, Tensor|Scalar exponent) -> Tensor", PW,
     float_power;
     /// self to the power of exponent in float64.
-    "float_power(Scalar self, Tensor exponent) -> Tensor", FN,
+    "float_power(Scalar self, Tensor exponent) -> Tensor", FN | OUT,
     |a| {
         let e = a.tensor(1)?;
         let wide = if e.dtype().is_complex() { DType::C128 } else { DType::F64 };
@@ -369,9 +369,15 @@ crate::entries! {
     /// self + value * tensor1 * tensor2.
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", PW,
     |a| a.apply(Addcmul { value: a.scalar(3)? }, [a.tensor(0)?, a.tensor(1)?, a.tensor(2)?]);
+    /// The same in its older form.
+    "addcmul(Tensor self, Scalar value, Tensor tensor1, Tensor tensor2) -> Tensor", PW,
+    |a| a.apply(Addcmul { value: a.scalar(1)? }, [a.tensor(0)?, a.tensor(2)?, a.tensor(3)?]);
     /// self + value * tensor1 / tensor2.
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", PW,
     |a| a.apply(Addcdiv { value: a.scalar(3)? }, [a.tensor(0)?, a.tensor(1)?, a.tensor(2)?]);
+    /// The same in its older form.
+    "addcdiv(Tensor self, Scalar value, Tensor tensor1, Tensor tensor2) -> Tensor", PW,
+    |a| a.apply(Addcdiv { value: a.scalar(1)? }, [a.tensor(0)?, a.tensor(2)?, a.tensor(3)?]);
     /// self where the condition holds, other elsewhere.
     "where(Tensor condition, Tensor|Scalar self, Tensor|Scalar other) -> Tensor", FN | OUT,
     |a| Ok(where_(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?)?.into());

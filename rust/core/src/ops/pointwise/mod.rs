@@ -24,6 +24,7 @@ pub mod wgsl;
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::{Compute, Element};
 use crate::cpu::pointwise::{run, run_bits, Kernel};
+use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Promotion, Scalar};
 use crate::error::Result;
@@ -365,6 +366,35 @@ impl<P: Pointwise<N>, const N: usize> Pw<P, N> {
         );
         Ok((inputs, output))
     }
+
+    /// The inputs with 0-d tensors and numbers in the type that all are converted to, where it
+    /// matters that one has a type of its own: half types compare with numbers that they hold, and
+    /// of integers the low bits are taken before a formula sees them. Comparisons of integers see
+    /// them whole: 261 is no int8, so none equals it.
+    fn settled(&self, t: DType, x: &[&Tensor]) -> Result<Option<SmallVec<[Tensor; 4]>>> {
+        let truth = P::TYPES == Types::Bool;
+        if !(t.is_half() && truth || t.is_int() && !truth) {
+            return Ok(None);
+        }
+        let (low, high) = t.limits();
+        let holds = |v: Scalar| match t.is_half() {
+            true => t.nearest(v.f64()) == v.f64(),
+            false => (low..=high).contains(&v.i64()),
+        };
+        let other = |x: &Tensor| {
+            x.ndim() == 0
+                && x.dtype().size() > t.size()
+                && (x.device() != Device::Cpu || !x.item().is_ok_and(holds))
+        };
+        if !x.iter().any(|x| other(x)) {
+            return Ok(None);
+        }
+        let each = x.iter().map(|x| match other(x) {
+            true => x.to_dtype(t),
+            false => Ok((*x).clone()),
+        });
+        each.collect::<Result<_>>().map(Some)
+    }
 }
 
 impl<P: Pointwise<N>, const N: usize> Derivative for Pw<P, N> {
@@ -477,7 +507,19 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-        let (t, _) = self.types(x)?;
+        let (t, output) = self.types(x)?;
+        if t.size() < 8 && !t.is_complex() {
+            if let Some(x) = self.settled(t, x)? {
+                let x: SmallVec<[&Tensor; 4]> = x.iter().collect();
+                return self.cpu(&x, y);
+            }
+            if output.is_half() && y[0].dtype() != output {
+                // What half types cannot hold shows in a wider `out=` too.
+                let own = Tensor::empty(y[0].shape(), output, y[0].device())?;
+                self.cpu(x, std::slice::from_ref(&own))?;
+                return y[0].write_from(&own);
+            }
+        }
         let inputs: SmallVec<[Option<&Tensor>; 4]> = x.iter().copied().map(Some).collect();
         if t.is_complex() {
             return complex::compute(&self.0, x, &y[0]);
@@ -517,7 +559,12 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
     }
 
     fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        let acc = Acc::of(self.types(x)?.0)?;
+        let t = self.types(x)?.0;
+        if let Some(x) = self.settled(t, x)? {
+            let x: SmallVec<[&Tensor; 4]> = x.iter().collect();
+            return self.gpu(&x, y);
+        }
+        let acc = Acc::of(t)?;
         if let Some(text) = self.0.wgsl() {
             if acc.has_functions(text) {
                 return wgsl::launch(acc, x, &y[0], |_| wgsl::emit(text.into()));

@@ -26,7 +26,9 @@ pointwise! {
     op I1e[1] = "SpecialI1EBackward0", Float;
     f |_, [x]| x.special(Special::I1e);
     df |_, [x], y, g| [1, true] g * R::select(
-        x.equal(c(0.0)), c(0.5), x.special(Special::I0e) - y * (x.sign() + c::<R>(1.0) / x));
+        x.abs().lt(c(1e-20)),
+        c(0.5),
+        x.special(Special::I0e) - y * (x.sign() + c::<R>(1.0) / x));
 
     /// The x left of which the standard normal density has the area given.
     op Ndtri[1] = "SpecialNdtriBackward0", Float;

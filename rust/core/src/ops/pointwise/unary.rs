@@ -352,7 +352,11 @@ pointwise! {
     /// Inverse hyperbolic cosine.
     op Acosh[1] = "AcoshBackward0", Float;
     f |_, [x]| x.acosh();
-    df |_, [x], _, g| [1, false] g * ((x - c(1.0)).rsqrt() * (x + c(1.0)).rsqrt());
+    df |_, [x], _, g| [1, false] {
+        // The slope of x^2 - 1, which has a root left of -1 too, for negative real numbers.
+        let x = R::select(x.abs().equal(-x), -x, x);
+        g * ((x - c(1.0)).rsqrt() * (x + c(1.0)).rsqrt())
+    };
     complex Analytic;
 
     /// Inverse hyperbolic tangent.
@@ -442,8 +446,15 @@ pointwise! {
         R::select(x.equal(c(0.0)), c(1.0), t.sin() / t)
     };
     df |_, [x], _, g| [1, false] {
+        // (t cos t - sin t) / t^2, by its series where the difference would cancel.
         let t = c::<R>(PI) * x;
-        R::select(x.equal(c(0.0)), c(0.0), g * ((t * t.cos() - t.sin()) / (t * x)))
+        let (small, s) = (t.abs().lt(c(0.5)), t * t);
+        let series = c::<R>(-1.0 / 3.0) + s * (c::<R>(1.0 / 30.0) + s * (c::<R>(-1.0 / 840.0)
+            + s * (c::<R>(1.0 / 45360.0) + s * (c::<R>(-1.0 / 3991680.0)
+            + s * c(1.0 / 518918400.0)))));
+        let far = R::select(small, c(1.0), t);
+        let slope = (far * far.cos() - far.sin()) / (far * far);
+        g * (c::<R>(PI) * R::select(small, t * series, slope))
     };
     guarded true;
 }

@@ -46,9 +46,10 @@ pub(super) fn fractional(n: usize, a: &Args) -> Result<Value> {
     let kernel = per_dim(name, "kernel_size", a.ints(1)?, n)?;
     let out = per_dim(name, "output_size", a.ints(2)?, n)?;
     ensure!(
-        kernel.iter().all(|&k| k > 0) && out.iter().all(|&o| o > 0),
+        kernel.iter().all(|&k| k > 0) && out.iter().all(|&o| o >= 0),
         Runtime,
-        "{name}(): kernel_size and output_size must be greater than zero, but got {} and {}",
+        "{name}(): kernel_size must be greater than zero and output_size not negative, but got {} \
+         and {}",
         Show(&kernel),
         Show(&out)
     );
@@ -110,7 +111,8 @@ pub(super) fn fractional(n: usize, a: &Args) -> Result<Value> {
     let large: usize = sizes.iter().product();
     let mut places = vec![0i64; batch * channels * small];
     let mut best = vec![0.0; small];
-    for p in 0..batch * channels {
+    let planes = if small > 0 { batch * channels } else { 0 };
+    for p in 0..planes {
         let mut spans: [Vec<Span>; 3] = std::array::from_fn(|_| {
             vec![Span {
                 start: 0,
@@ -141,7 +143,8 @@ pub(super) fn fractional(n: usize, a: &Args) -> Result<Value> {
             spans: Arc::new(spans),
         };
         let at = &mut places[p * small..(p + 1) * small];
-        pool.planes(sizes, &values[p * large..(p + 1) * large], &mut best, at);
+        let plane = &values[p * large..(p + 1) * large];
+        pool.planes(sizes, f64::NEG_INFINITY, plane, &mut best, at);
     }
     let shape: Dims = x.shape()[..lead]
         .iter()

@@ -1,9 +1,10 @@
 //! The largest element of each window.
 
-use super::places::Scatter;
-use super::regular::{Backward, Forward, Regular};
+use super::places::{Scatter, NOWHERE};
+use super::regular::{Backward, Forward, Least, Regular};
 use super::{check_input, Windows};
 use crate::autograd::{mode, Vjp};
+use crate::cpu::elements::Element;
 use crate::cpu::pool::parallel_for;
 use crate::device::Device;
 use crate::dispatch;
@@ -19,7 +20,8 @@ use crate::tensor::Tensor;
 use crate::{ensure, transfer, with_compute};
 use std::sync::Arc;
 
-/// Where a window reads along one dimension: `start, start + step, ..` below `end`.
+/// Where a window reads along one dimension: `start, start + step, ..` below `end`; nowhere if it
+/// steps over a short input, from padding to padding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Span {
     pub(super) start: usize,
@@ -27,8 +29,9 @@ pub(super) struct Span {
     pub(super) step: usize,
 }
 
-/// The largest element of each window and its index in the plane; NaN wins. `spans` holds the
-/// windows along each of three dimensions.
+/// The largest element of each window and its index in the plane; NaN wins. A window of padding
+/// alone has the type's least value and the index [`NOWHERE`]. `spans` holds the windows along each
+/// of three dimensions.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct MaxPool {
     pub(super) name: &'static str,
@@ -190,9 +193,11 @@ impl Op for MaxPool {
         for d in 0..self.n {
             sizes[3 - self.n + d] = x.size(x.ndim() - self.n + d);
         }
+        let least = y[0].dtype().limits().0;
         with_compute!(x.dtype(), T => {
+            let least = if T::DTYPE.is_float() { T::least() } else { T::of_i64(least) };
             // SAFETY: contiguous tensors of these types; outputs are this call's own.
-            unsafe { self.planes::<T>(sizes, x.slice(), out.slice_mut(), y[1].slice_mut()) };
+            unsafe { self.planes(sizes, least, x.slice(), out.slice_mut(), y[1].slice_mut()) };
         });
         if y[0].dtype() != out.dtype() {
             y[0].write_from(&out)?;
@@ -237,6 +242,7 @@ impl MaxPool {
     pub(super) fn planes<T: Number>(
         &self,
         [d, h, w]: [usize; 3],
+        least: T,
         x: &[T],
         y: &mut [T],
         at: &mut [i64],
@@ -252,8 +258,12 @@ impl MaxPool {
                 for z in zs {
                     for v in ys {
                         for u in xs {
-                            let mut place = (z.start * h + v.start) * w + u.start;
-                            let mut best = x[place];
+                            let inside = [z, v, u].iter().all(|s| s.start < s.end);
+                            let first = (z.start * h + v.start) * w + u.start;
+                            let (mut place, mut best) = match inside {
+                                true => (first as i64, x[first]),
+                                false => (NOWHERE, least),
+                            };
                             let mut a = z.start;
                             while a < z.end {
                                 let mut b = v.start;
@@ -265,7 +275,7 @@ impl MaxPool {
                                         #[allow(clippy::eq_op)]
                                         if value > best || value != value {
                                             best = value;
-                                            place = c;
+                                            place = c as i64;
                                         }
                                         c += u.step;
                                     }
@@ -276,7 +286,7 @@ impl MaxPool {
                             // SAFETY: plane `p` belongs to this range alone.
                             unsafe {
                                 *y.at(o) = best;
-                                *at.at(o) = place as i64;
+                                *at.at(o) = place;
                             }
                             o += 1;
                         }
@@ -329,7 +339,6 @@ pub(super) fn max_pool(
                 let end = (from + (k - 1) * l + 1).min(size);
                 // The first element at or after 0.
                 let start = if from < 0 { from.rem_euclid(l) } else { from };
-                let start = start.min(size - 1);
                 Span {
                     start: start as usize,
                     end: end.max(0) as usize,

@@ -1,6 +1,7 @@
 //! Elements by their places in a plane, there and back.
 
 use crate::autograd::Vjp;
+use crate::cpu::elements::Element;
 use crate::cpu::pool::parallel_for;
 use crate::dispatch;
 use crate::dtype::DType;
@@ -14,12 +15,16 @@ use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer, with_compute, with_element};
 
+/// The place of what is in no plane: a max over padding alone.
+pub(super) const NOWHERE: i64 = -1;
+
 /// Puts the elements of each plane of `x` where the second input says, in planes of zeros.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Scatter {
     pub(super) name: &'static str,
     pub(super) plane: Dims,
-    /// Elements that meet are summed; else the last one stays.
+    /// Elements that meet are summed, and those that are [`NOWHERE`] are dropped; else the last one
+    /// stays.
     pub(super) add: bool,
     /// The windows of the max pool whose gradient this is.
     pub(super) grid: Option<Pool2d>,
@@ -84,9 +89,10 @@ impl Derivative for Gather {
     }
 }
 
-/// Checks that every index lies within a plane of `len` elements.
-pub(super) fn check_places(at: &[i64], len: usize, plane: &[usize]) -> Result<()> {
-    if let Some(bad) = at.iter().find(|&&i| i < 0 || i >= len as i64) {
+/// Checks that every index lies within a plane of `len` elements, or may be [`NOWHERE`].
+fn check_places(at: &[i64], len: usize, plane: &[usize], nowhere: bool) -> Result<()> {
+    let least = if nowhere { NOWHERE } else { 0 };
+    if let Some(bad) = at.iter().find(|&&i| i < least || i >= len as i64) {
         let sizes = plane
             .iter()
             .map(usize::to_string)
@@ -126,7 +132,7 @@ impl Op for Scatter {
         let large: usize = self.plane.iter().product();
         // SAFETY: a contiguous i64 tensor, read only.
         let at = unsafe { at.slice::<i64>() };
-        check_places(at, large, &self.plane)?;
+        check_places(at, large, &self.plane, self.add)?;
         let t = y.dtype().compute();
         let x = x.prepared(t)?;
         let out = Tensor::zeros(y.shape(), t, y.device())?;
@@ -136,6 +142,9 @@ impl Op for Scatter {
             let planes = x.len() / small.max(1);
             parallel_for(planes, (1 << 14) / (small + large).max(1) + 1, |range| {
                 for i in range.start * small..range.end * small {
+                    if at[i] == NOWHERE {
+                        continue;
+                    }
                     // SAFETY: indices were checked; planes belong to this range alone.
                     unsafe {
                         let to = out.at(i / small * large + at[i] as usize);
@@ -187,12 +196,15 @@ impl Op for Gather {
         let small: usize = y.shape()[lead..].iter().product();
         // SAFETY: a contiguous i64 tensor, read only.
         let at = unsafe { at.slice::<i64>() };
-        check_places(at, large, plane)?;
+        check_places(at, large, plane, self.add)?;
         with_element!(y.dtype(), T => {
             // SAFETY: contiguous tensors of type T; the output is this call's own.
             let (x, y) = unsafe { (x.slice::<T>(), y.slice_mut::<T>()) };
             for (i, y) in y.iter_mut().enumerate() {
-                *y = x[i / small * large + at[i] as usize];
+                *y = match at[i] {
+                    NOWHERE => T::of_i64(0),
+                    at => x[i / small * large + at as usize],
+                };
             }
         });
         Ok(())

@@ -48,14 +48,7 @@ impl Reduce {
 
     /// What leaves an element as it is.
     fn identity(self, dtype: DType) -> Scalar {
-        let (low, high) = match dtype {
-            DType::Bool => (0, 1),
-            DType::U8 => (0, u8::MAX as i64),
-            DType::I8 => (i8::MIN as i64, i8::MAX as i64),
-            DType::I16 => (i16::MIN as i64, i16::MAX as i64),
-            DType::I32 => (i32::MIN as i64, i32::MAX as i64),
-            _ => (i64::MIN, i64::MAX),
-        };
+        let (low, high) = dtype.limits();
         match self {
             Reduce::Sum | Reduce::Mean => Scalar::Int(0),
             Reduce::Prod => Scalar::Int(1),
