@@ -26,6 +26,10 @@ ALIGNMENT = 64
 UTF8, DESCRIBED = 0x0800, 0x0008
 FULL16, FULL32 = 0xFFFF, 0xFFFFFFFF
 CHUNK = 1 << 24
+# What is copied at once before it is written: it stays in the cache in between.
+DRAFT = 1 << 22
+# Streams that are done with what they got when `write` returns.
+COPYING = (io.BufferedWriter, io.BufferedRandom, io.BytesIO, io.FileIO)
 # What is inflated at once.
 INFLATED = 1 << 20
 MAX_RECORDS = 1 << 20
@@ -46,16 +50,20 @@ def read_all(stream: Any, n: int) -> bytes:
 
 
 def write_all(stream: Any, data: memoryview) -> None:
-    """Write to a stream that may take fewer bytes at a time."""
-    if not isinstance(stream, io.RawIOBase):
-        # A class of somebody's own may keep what it gets.
-        stream.write(data if isinstance(stream, io.IOBase) else bytes(data))
-        return
-    while data:
-        n = stream.write(data)
-        if not n:
-            raise OSError("the stream takes no more bytes")
-        data = data[n:]
+    """Write to a stream that may take fewer bytes at a time, or keep what it gets."""
+    for start in range(0, len(data), CHUNK):
+        part: Any = data[start : start + CHUNK]
+        if type(stream) not in COPYING:
+            part = bytes(part)
+        if not isinstance(stream, io.RawIOBase):
+            stream.write(part)
+            continue
+        rest = memoryview(part)
+        while rest:
+            n = stream.write(rest)
+            if not n:
+                raise OSError("the stream takes no more bytes")
+            rest = rest[n:]
 
 
 class ArchiveWriter:
@@ -74,9 +82,9 @@ class ArchiveWriter:
     def _write_summed(self, data: Any) -> int:
         """Write bytes that may be changing, and return the checksum of what was written."""
         view = memoryview(data).cast("B")
-        draft, crc = memoryview(bytearray(min(CHUNK, len(view)))), 0
-        for start in range(0, len(view), CHUNK):
-            part = view[start : start + CHUNK]
+        draft, crc = memoryview(bytearray(min(DRAFT, len(view)))), 0
+        for start in range(0, len(view), DRAFT):
+            part = view[start : start + DRAFT]
             crc = _C._copy_summed(part, draft, crc)
             write_all(self.stream, draft[: len(part)])
         self.at += len(view)
