@@ -281,3 +281,56 @@ def test_optimizer_steps_change_the_version(kind: str) -> None:
         before = x._version
         optimizer.step()
         assert x._version > before
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_view_from_without_recording_is_not_tied_to_a_changed_base(mode: Any) -> None:
+    x = leaf()
+    with mode():
+        view = x[:2]
+        x.mul_(2)
+    with pytest.raises(RuntimeError, match="its base or another view of its base has been"):
+        (view * 2).sum().backward()
+    assert view.detach().tolist() == [2, 4]
+
+
+def test_view_of_a_leaf_that_stopped_asking_is_not_written_to() -> None:
+    x = leaf()
+    view = x[:2]
+    x.requires_grad_(False)
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
+        view.mul_(2)
+
+
+def test_swapped_tensors_exchange_everything() -> None:
+    x, y = leaf(), leaf(4.0) * 2
+    x.note = "x"
+    x.grad = torch.ones(3)
+    torch.utils.swap_tensors(x, y)
+    assert (x.tolist(), y.tolist()) == ([8], [1, 2, 3])
+    assert (x.is_leaf, y.is_leaf, y.note) == (False, True, "x")
+    assert y.grad.tolist() == [1, 1, 1]
+    assert not hasattr(x, "note")
+    (y * 2).sum().backward()
+    assert y.grad.tolist() == [3, 3, 3]
+    torch.utils.swap_tensors(x, y)
+    assert x.tolist() == [1, 2, 3]
+    assert y.grad_fn.name() == "MulBackward0"
+
+
+def test_function_may_mark_a_view_of_its_input_where_nothing_is_recorded() -> None:
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            view = x.view(-1)
+            view.mul_(2)
+            ctx.mark_dirty(view)
+            return view
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * 2
+
+    assert Twice.apply(torch.ones(2, 2)).tolist() == [2, 2, 2, 2]
+    with pytest.raises(RuntimeError):
+        Twice.apply(torch.ones(2, 2, requires_grad=True) * 1)

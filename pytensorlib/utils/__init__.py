@@ -1,5 +1,33 @@
 """Utilities for training programs."""
 
+import weakref
+from typing import Any
+
 from . import data, dlpack, hooks
 
-__all__ = ["data", "dlpack", "hooks"]
+__all__ = ["data", "dlpack", "hooks", "swap_tensors"]
+
+
+def swap_tensors(t1: Any, t2: Any) -> None:
+    """Exchange two tensors: memory, place in the graph, attributes and class.
+
+    Parameters
+    ----------
+    t1, t2 : Tensor
+        Objects that nothing refers to weakly.
+
+    Raises
+    ------
+    RuntimeError
+        One of them is referred to weakly.
+    """
+    for name, tensor in (("t1", t1), ("t2", t2)):
+        if weakref.getweakrefs(tensor):
+            raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
+    if type(t1) is not type(t2):
+        t1.__class__, t2.__class__ = type(t2), type(t1)
+    first, second = dict(t1.__dict__), dict(t2.__dict__)
+    for tensor, attributes in ((t1, second), (t2, first)):
+        tensor.__dict__.clear()
+        tensor.__dict__.update(attributes)
+    t1._exchange(t2)

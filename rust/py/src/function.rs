@@ -220,14 +220,19 @@ fn _function_apply(
     let tracked = recording && needs.iter().any(|&n| n);
     for t in &dirty {
         if !inputs.iter().flatten().any(|x| x.same(t)) {
+            if !tracked {
+                // Such as a view of an input: there is no history to go on from.
+                t.bump_version();
+                continue;
+            }
             return Err(PyRuntimeError::new_err(
                 "mark_dirty: a tensor marked as modified in place must be an input of forward",
             ));
         }
+        t.bump_version();
         if tracked {
             t.check_inplace(true).py()?;
         }
-        t.bump_version();
     }
     let mut wrapped: Vec<Py<PyAny>> = Vec::new();
     let mut tensors: Vec<Option<Tensor>> = Vec::new();

@@ -791,6 +791,12 @@ impl PyTensor {
         t.detach_in_place();
         Ok(slf)
     }
+    /// Exchanges what is behind this object and another.
+    fn _exchange(&self, other: &Bound<'_, Self>) {
+        let (a, b) = (self.get(), other.get().get());
+        self.swap(b);
+        other.get().swap(a);
+    }
     /// Puts `other` behind this object: the in-place form of layout changes.
     fn _replace<'py>(
         slf: Bound<'py, Self>,

@@ -23,10 +23,8 @@ pub fn refresh(t: &Tensor) -> Result<()> {
     let Some(view) = t.view_of().filter(|_| is_outdated(t)) else {
         return Ok(());
     };
-    if matches!(view.creation, Creation::Multiple | Creation::Custom) {
-        // Its own node describes it no longer and no other can be made for it.
-        check_creation(t, view.creation, true)?;
-    }
+    // Its own node describes it no longer, and not every view can get another.
+    check_creation(t, view.creation, true)?;
     let Some(edge) = view.base.edge()? else {
         return Ok(());
     };
@@ -98,7 +96,7 @@ pub fn check(t: &Tensor, tracked: bool) -> Result<()> {
         if base_needs || tracked {
             check_creation(t, view.creation, false)?;
         }
-        if base_needs && view.base.is_leaf()? && view.base.requires_grad() {
+        if base_needs && view.base.is_leaf()? {
             bail!(
                 Runtime,
                 "a view of a leaf Variable that requires grad is being used in an in-place \
