@@ -255,7 +255,7 @@ def equal_hashes(n: int) -> Iterator[bytes]:
 
 
 def equal_tuples(
-    n: int = 16, leaf: tuple[bytes, bytes] = (number(-1), number(-2))
+    n: int = 13, leaf: tuple[bytes, bytes] = (number(-1), number(-2))
 ) -> Iterator[bytes]:
     for i in range(1 << n):
         yield b"(" + b"".join(leaf[i >> k & 1] for k in range(n)) + b"t"
@@ -307,7 +307,7 @@ def tuples_of_one_hash_as_keys() -> bytes:
 @bomb
 def tuples_of_one_hash_in_a_set() -> bytes:
     floats = b"G" + struct.pack(">d", -1.0), b"G" + struct.pack(">d", -2.0)
-    members = b"".join(equal_tuples(14, floats))
+    members = b"".join(equal_tuples(13, floats))
     return pickle(call(b"__builtin__\nset", b"](" + members + b"e"))
 
 
