@@ -413,7 +413,7 @@ impl Checker<'_> {
             Change::State => {
                 let state = *self.item(range.start);
                 let plain = state.fits & Dict as u32 != 0;
-                if !open && !(target.fits & Dict as u32 != 0 && plain) {
+                if !(open || target.fits & Dict as u32 != 0 && plain) {
                     return refused(format!(
                         "can only build state for allowed classes, but got {} at byte {at}",
                         self.name(&self.p.nodes[target.a as usize])

@@ -125,7 +125,7 @@ impl Tensor {
             "Tensor must have a stride divisible by 2 for all but last dimension"
         );
         ensure!(
-            l.offset % 2 == 0,
+            l.offset.is_multiple_of(2),
             Runtime,
             "Tensor must have a storage_offset divisible by 2"
         );
