@@ -279,6 +279,7 @@ pub(super) fn fits(q: &Tensor, k: &Tensor, v: &Tensor, mask: Option<&Tensor>) ->
         && k.size(n - 1) > 0
         && k.size(n - 2) == v.size(n - 2)
         && heads(k) == heads(v)
+        && heads(q).checked_rem(heads(k)).is_none_or(|rest| rest == 0)
         && q.shape()[..n.saturating_sub(3)] == k.shape()[..n.saturating_sub(3)]
         && q.shape()[..n.saturating_sub(3)] == v.shape()[..n.saturating_sub(3)];
     let broadcasts = |m: &Tensor| {

@@ -15,7 +15,7 @@ use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::IsNegInf;
 use crate::ops::pointwise::ternary::where_;
-use crate::shape::{broadcast, Dims, Show};
+use crate::shape::{self, broadcast, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{ensure, transfer, with_element};
 use smallvec::SmallVec;
@@ -191,7 +191,10 @@ impl Call<'_> {
         }
         let (mut k, mut v) = (k.clone(), v.clone());
         if self.grouped {
-            let heads = |t: &Tensor| t.ndim().checked_sub(3).map_or(0, |d| t.size(d));
+            for t in [q, &k, &v] {
+                shape::dim(-3, t.ndim())?;
+            }
+            let heads = |t: &Tensor| t.size(t.ndim() - 3);
             let h = heads(q);
             ensure!(
                 heads(&k) > 0 && heads(&v) > 0 && h % heads(&k) == 0 && h % heads(&v) == 0,
@@ -237,7 +240,7 @@ impl Call<'_> {
         weights.matmul(&v)
     }
 
-    /// The three with the same leading dimensions, where they broadcast.
+    /// The three with the same leading dimensions.
     fn aligned(&self, q: &Tensor, k: &Tensor, v: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
         // The heads of a group stay fewer.
         let own = if self.grouped { 3 } else { 2 };
@@ -246,10 +249,7 @@ impl Call<'_> {
         if all.iter().all(|t| lead(t) == lead(q)) {
             return Ok((q.clone(), k.clone(), v.clone()));
         }
-        let shape = match broadcast(&lead(q), &lead(k)).and_then(|s| broadcast(&s, &lead(v))) {
-            Ok(shape) => shape,
-            Err(_) => return Ok((q.clone(), k.clone(), v.clone())),
-        };
+        let shape = broadcast(&broadcast(&lead(q), &lead(k))?, &lead(v))?;
         let wide = |t: &Tensor| {
             let mut shape = shape.clone();
             shape.extend_from_slice(&t.shape()[t.ndim() - own..]);
