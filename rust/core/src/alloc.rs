@@ -7,14 +7,14 @@
 //!
 //! Shared locks are only ever tried, never waited for: a child of `fork` may inherit one locked.
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{self, Error, Kind, Result};
 use crate::machine;
 use parking_lot::Mutex;
 use std::alloc::Layout;
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering::Relaxed};
 use std::sync::OnceLock;
 
 /// Alignment of every block: a cache line, and a full AVX-512 vector.
@@ -63,6 +63,20 @@ fn large_bytes(bytes: usize) -> usize {
 /// Bytes ever obtained from the system and not yet given back.
 static RESERVED: AtomicUsize = AtomicUsize::new(0);
 static SYSTEM_CALLS: AtomicUsize = AtomicUsize::new(0);
+
+/// Requests up to this size look into the thread's lists: [`SMALL_MAX`], or nothing while new
+/// blocks are filled.
+static LISTED: AtomicUsize = AtomicUsize::new(SMALL_MAX);
+/// The byte that new blocks are filled with, where there is one.
+static FILL: AtomicU16 = AtomicU16::new(NO_FILL);
+const NO_FILL: u16 = 256;
+
+/// Fills each block handed out from now on with `byte`, for tests: no result may depend on what
+/// was in memory before. `None` ends that.
+pub fn fill_new(byte: Option<u8>) {
+    FILL.store(byte.map_or(NO_FILL, u16::from), Relaxed);
+    LISTED.store(if byte.is_some() { 0 } else { SMALL_MAX }, Relaxed);
+}
 
 /// A free block holds the address of the next one in its first bytes.
 #[derive(Clone, Copy)]
@@ -146,7 +160,7 @@ fn try_lock<T>(lock: &Mutex<T>) -> Option<parking_lot::MutexGuard<'_, T>> {
     None
 }
 
-fn out_of_memory(bytes: usize) -> Error {
+pub fn out_of_memory(bytes: usize) -> Error {
     let text = format!(
         "DefaultCPUAllocator: can't allocate memory: you tried to allocate {bytes} bytes. \
          That is more memory than this machine can give now."
@@ -192,6 +206,51 @@ pub fn filled<T: Clone>(value: T, n: usize) -> Result<Vec<T>> {
     Ok(list)
 }
 
+/// An empty list with room for `n` elements: the workspace of a kernel, deep below what could
+/// return an error. Where there is no memory for it, [unwinds](error::unwind) with the error.
+pub fn room<T>(n: usize) -> Vec<T> {
+    list(n).unwrap_or_else(|e| error::unwind(e))
+}
+
+/// `n` times the same value, as a workspace: see [`room`].
+pub fn full<T: Clone>(value: T, n: usize) -> Vec<T> {
+    let mut list = room(n);
+    list.resize(n, value);
+    list
+}
+
+/// Makes room for `more` elements in a workspace: see [`room`].
+pub fn reserve<T>(list: &mut Vec<T>, more: usize) {
+    grow(list, more).unwrap_or_else(|e| error::unwind(e));
+}
+
+/// Brings a workspace to `n` elements: see [`room`].
+pub fn resize<T: Clone>(list: &mut Vec<T>, n: usize, value: T) {
+    reserve(list, n.saturating_sub(list.len()));
+    list.resize(n, value);
+}
+
+/// Unwinds with an error where there is no room for the workspaces of a crate that would end the
+/// process then: some copies of what fits its caches.
+pub fn spare(work: usize) {
+    // So much work takes far longer than the two calls to the system.
+    const WORK: usize = 1 << 24;
+    const BYTES: usize = 16 << 20;
+    if work >= WORK {
+        match map(BYTES) {
+            Some(block) => unmap(block.as_ptr(), BYTES),
+            None => error::unwind(out_of_memory(BYTES)),
+        }
+    }
+}
+
+/// The elements of an iterator that knows its length, as a workspace: see [`room`].
+pub fn gathered<T>(from: impl ExactSizeIterator<Item = T>) -> Vec<T> {
+    let mut list = room(from.len());
+    list.extend(from);
+    list
+}
+
 /// Returns `bytes` of uninitialised memory, aligned to 64 bytes.
 ///
 /// Zero bytes give an aligned address that must not be read. Fails with `OutOfMemory` where the
@@ -199,7 +258,7 @@ pub fn filled<T: Clone>(value: T, n: usize) -> Result<Vec<T>> {
 #[inline]
 pub fn alloc(bytes: usize) -> Result<NonNull<u8>> {
     // Zero wraps around to the largest number and takes the cold path.
-    if bytes.wrapping_sub(1) < SMALL_MAX {
+    if bytes.wrapping_sub(1) < LISTED.load(Relaxed) {
         let class = class_of(bytes);
         // SAFETY: the lists belong to this thread, and no reference to them outlives the closure.
         let found = LOCAL.try_with(|l| unsafe { (*l.0.get())[class].pop() });
@@ -230,7 +289,7 @@ pub fn alloc_zeroed(bytes: usize) -> Result<NonNull<u8>> {
 /// `block` came from [`alloc`] or [`alloc_zeroed`] with the same `bytes`, and is not used again.
 #[inline]
 pub unsafe fn free(block: NonNull<u8>, bytes: usize) {
-    if bytes.wrapping_sub(1) < SMALL_MAX {
+    if bytes.wrapping_sub(1) < LISTED.load(Relaxed) {
         let class = class_of(bytes);
         let kept = LOCAL.try_with(|l| {
             // SAFETY: the lists belong to this thread; the reference ends with the closure.
@@ -260,6 +319,16 @@ fn spill(class: usize, list: &mut List) {
 /// Returns the block and whether it is known to hold zeros.
 #[cold]
 fn alloc_slow(bytes: usize) -> Result<(NonNull<u8>, bool)> {
+    let (block, zeroed) = find(bytes)?;
+    if let (Ok(byte), 1..) = (u8::try_from(FILL.load(Relaxed)), bytes) {
+        // SAFETY: the block has at least `bytes` bytes and nobody else has its address.
+        unsafe { block.as_ptr().write_bytes(byte, bytes) };
+        return Ok((block, byte == 0));
+    }
+    Ok((block, zeroed))
+}
+
+fn find(bytes: usize) -> Result<(NonNull<u8>, bool)> {
     if bytes == 0 {
         // SAFETY: ALIGN is not zero.
         return Ok((unsafe { NonNull::new_unchecked(ALIGN as *mut u8) }, true));

@@ -82,6 +82,22 @@ pub fn function_name(node: &str) -> String {
     out
 }
 
+/// Leaves a kernel with an error where none can be returned; prints nothing on the way.
+#[cold]
+pub fn unwind(e: Error) -> ! {
+    std::panic::resume_unwind(Box::new(e))
+}
+
+/// Runs `f`, and returns an error that it [unwinds](unwind) with. Other panics go on.
+pub fn caught<R>(f: impl FnOnce() -> Result<R>) -> Result<R> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).unwrap_or_else(|cause| {
+        match cause.downcast::<Error>() {
+            Ok(e) => Err(*e),
+            Err(cause) => std::panic::resume_unwind(cause),
+        }
+    })
+}
+
 /// Returns early with an error of the named [`Kind`].
 #[macro_export]
 macro_rules! bail {
@@ -99,4 +115,25 @@ macro_rules! ensure {
             $crate::bail!($kind, $($text)*);
         }
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_unwinds_with_an_error_returns_it() {
+        let e = caught(|| -> Result<()> { unwind(Error::value("no")) }).unwrap_err();
+        assert_eq!((e.kind, e.text.as_str()), (Kind::Value, "no"));
+        assert_eq!(caught(|| Ok(3)).unwrap(), 3);
+        let many = caught(|| {
+            crate::cpu::pool::parallel_for(1 << 10, 1, |r| {
+                if r.contains(&700) {
+                    crate::alloc::room::<u64>(usize::MAX / 16);
+                }
+            });
+            Ok(())
+        });
+        assert_eq!(many.unwrap_err().kind, Kind::OutOfMemory);
+    }
 }

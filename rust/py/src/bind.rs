@@ -79,12 +79,8 @@ unsafe extern "C" fn call(
             e.restore(py);
             std::ptr::null_mut()
         }
-        Err(_) => {
-            PyRuntimeError::new_err(format!(
-                "{}(): internal panic; please report",
-                function.name
-            ))
-            .restore(py);
+        Err(cause) => {
+            crate::error::of_panic(cause, &format!("{}(): ", function.name)).restore(py);
             std::ptr::null_mut()
         }
     }

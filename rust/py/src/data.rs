@@ -12,6 +12,7 @@ use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyComplex, PyComplexMethods, PyFloat, PyInt, PyList, PySequence,
     PyString, PyTuple,
 };
+use pytensorlib_core::alloc;
 use pytensorlib_core::cpu::elements::{Bool, Element};
 use pytensorlib_core::device::{default_device, Device};
 use pytensorlib_core::dtype::{default_dtype, DType};
@@ -51,10 +52,14 @@ fn class(obj: &Bound<'_, PyAny>) -> String {
 /// The items of a list or tuple, or of anything else that Python takes for a sequence.
 fn items<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
     if let Ok(list) = obj.cast::<PyList>() {
-        return Ok(Some(list.iter().collect()));
+        let mut items = alloc::list(list.len()).py()?;
+        items.extend(list.iter());
+        return Ok(Some(items));
     }
     if let Ok(tuple) = obj.cast::<PyTuple>() {
-        return Ok(Some(tuple.iter().collect()));
+        let mut items = alloc::list(tuple.len()).py()?;
+        items.extend(tuple.iter());
+        return Ok(Some(items));
     }
     if obj.is_instance_of::<PyTensor>()
         || obj.is_instance_of::<PyString>()
@@ -295,11 +300,13 @@ impl Walk {
             if list.len() != self.shape[d] {
                 return Err(self.ragged(d, list.len()));
             }
-            self.numbers.reserve(if d + 1 == self.shape.len() {
-                list.len()
-            } else {
-                0
-            });
+            if d + 1 == self.shape.len() {
+                // By half at least, so that many short rows are not copied each time.
+                let numbers = &mut self.numbers;
+                if numbers.capacity() - numbers.len() < list.len() {
+                    alloc::grow(numbers, list.len().max(numbers.len() / 2)).py()?;
+                }
+            }
             let mut i = 0;
             // The list may change under us while an item's own code runs.
             while i < list.len() {

@@ -43,6 +43,15 @@ pub fn to_py(e: Error) -> PyErr {
     })
 }
 
+/// The Python exception for what ended a call by unwinding: a workspace that could not be had, or
+/// a panic.
+pub fn of_panic(cause: Box<dyn std::any::Any + Send>, place: &str) -> PyErr {
+    match cause.downcast::<Error>() {
+        Ok(e) => to_py(Error::new(e.kind, format!("{place}{}", e.text))),
+        Err(_) => PyRuntimeError::new_err(format!("{place}internal panic; please report")),
+    }
+}
+
 /// Carries a Python exception through the core.
 pub fn from_py(e: PyErr) -> Error {
     let text = Python::attach(|py| e.value(py).to_string());

@@ -50,6 +50,12 @@ fn set_default_device(device: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     Ok(())
 }
 
+/// Fills each new block of host memory with a byte, or no longer, for tests.
+#[pyfunction]
+fn _fill_new_memory(byte: Option<u8>) {
+    alloc::fill_new(byte);
+}
+
 /// Bytes that the allocator holds of the system, those of them that are free, and how often it asked.
 #[pyfunction]
 fn _memory_stats() -> (usize, usize, usize) {
@@ -139,6 +145,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(get_default_device, m)?)?;
     m.add_function(wrap_pyfunction!(set_default_device, m)?)?;
     m.add_function(wrap_pyfunction!(_memory_stats, m)?)?;
+    m.add_function(wrap_pyfunction!(_fill_new_memory, m)?)?;
     m.add_function(wrap_pyfunction!(_empty_cache, m)?)?;
     m.add_function(wrap_pyfunction!(_machine, m)?)?;
     m.add_function(wrap_pyfunction!(_float_exceptions, m)?)?;

@@ -854,8 +854,8 @@ pub fn guard(py: Python<'_>, f: impl FnOnce() -> PyResult<Py<PyAny>>) -> *mut ff
             e.restore(py);
             std::ptr::null_mut()
         }
-        Err(_) => {
-            PyRuntimeError::new_err("internal panic; please report").restore(py);
+        Err(cause) => {
+            crate::error::of_panic(cause, "").restore(py);
             std::ptr::null_mut()
         }
     }

@@ -3,7 +3,7 @@
 use super::hooks::{Hook, Hooks, NodeHooks};
 use super::saved::{Saved, SavedHooks};
 use crate::bail;
-use crate::error::Result;
+use crate::error::{self, Result};
 use crate::host;
 use crate::layout::Layout;
 use crate::op::{Derivative, Grads, Mask, TensorMeta};
@@ -591,7 +591,7 @@ impl<D: Derivative> OpNode<D> {
             inputs,
             outputs,
         };
-        self.op.vjp(&cx, &g)
+        error::caught(|| self.op.vjp(&cx, &g))
     }
 
     pub fn new(op: D, needs: Mask, inputs: SmallVec<[Option<Saved>; 2]>) -> Self {

@@ -3,6 +3,7 @@
 
 use super::elements::{Bool, Element};
 use super::pool::parallel_for;
+use crate::alloc;
 use crate::error::Result;
 use crate::per_level;
 use crate::tensor::Tensor;
@@ -101,9 +102,9 @@ impl Bits {
     /// Reads a contiguous tensor in host memory.
     pub fn of(x: &Tensor) -> Result<Bits> {
         let n = x.numel();
-        let mut words = vec![0u64; n.div_ceil(64)];
+        let mut words = alloc::full(0u64, n.div_ceil(64));
         let chunks = words.len().div_ceil(CHUNK);
-        let mut starts = vec![0usize; chunks + 1];
+        let mut starts = alloc::full(0usize, chunks + 1);
         let (to, counts) = (At(words.as_mut_ptr()), At(starts.as_mut_ptr()));
         with_element!(x.dtype(), T => {
             let from = x.bytes_ptr() as usize;

@@ -9,6 +9,7 @@ use super::math::{f32x, f64x};
 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 use super::Level;
 use crate::dtype::DType;
+use crate::error::{self, Error};
 use half::{bf16, f16};
 
 /// How elements are combined. `c` below is a value given for each result.
@@ -191,7 +192,15 @@ folds! {
     Min<i64> { i64::MAX, |a, x, _| a.min(x), |a, b| a.min(b) }
     Any<i64> { 0, |a, x, _| a | (x != 0) as i64, |a, b| a | b }
     All<i64> { 1, |a, x, _| a & (x != 0) as i64, |a, b| a & b }
+    SumSquares<i64> { 0, |a, x, _| a.wrapping_add(x.wrapping_mul(x)), |a, b| a.wrapping_add(b) }
     SumAbs<i64> { 0, |a, x, _| a.wrapping_add(x.wrapping_abs()), |a, b| a.wrapping_add(b) }
+    MaxAbs<i64> { 0, |a, x, _| a.max(x.wrapping_abs()), |a, b| a.max(b) }
+    MinAbs<i64> { i64::MAX, |a, x, _| a.min(x.wrapping_abs()), |a, b| a.min(b) }
+    SumSquaredFrom<i64> {
+        0,
+        |a, x, c| a.wrapping_add(x.wrapping_sub(c).wrapping_mul(x.wrapping_sub(c))),
+        |a, b| a.wrapping_add(b)
+    }
 }
 
 /// Running results of a row.
@@ -364,7 +373,6 @@ reducible_float!(f32, [f16, bf16]);
 reducible_float!(f64, []);
 
 impl Reducible for i64 {
-    /// The kinds that make sense for floats only sum instead; callers convert before.
     fn kernels(kind: Kind, source: DType) -> Kernels<i64> {
         match (kind, source) {
             (Kind::Max, DType::I32) => kernels::<i32, i64, Max>(),
@@ -386,12 +394,54 @@ impl Reducible for i64 {
             (Kind::Any, _) => kernels::<i64, i64, Any>(),
             (Kind::All, _) => kernels::<i64, i64, All>(),
             (Kind::SumAbs, _) => kernels::<i64, i64, SumAbs>(),
-            (Kind::Sum, _) => with_rows::<i64, Sum>(),
-            _ => kernels::<i64, i64, Sum>(),
+            (Kind::SumSquares, _) => kernels::<i64, i64, SumSquares>(),
+            (Kind::MaxAbs, _) => kernels::<i64, i64, MaxAbs>(),
+            (Kind::MinAbs, _) => kernels::<i64, i64, MinAbs>(),
+            (Kind::SumSquaredFrom, _) => kernels::<i64, i64, SumSquaredFrom>(),
+            (Kind::Sum | Kind::NanSum, _) => with_rows::<i64, Sum>(),
+            (Kind::SumExpFrom, _) => error::unwind(Error::runtime(
+                "a sum of exponentials has no integer kernel: convert to a float type first",
+            )),
         }
     }
     #[inline(always)]
     fn is_nan(self) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{caught, Kind as ErrorKind};
+
+    #[test]
+    fn integers_have_the_reductions_of_their_name() {
+        let x = [3i64, -4, 2];
+        let total = |kind| {
+            let k = <i64 as Reducible>::kernels(kind, DType::I64);
+            // SAFETY: three elements of this type.
+            unsafe { (k.row)(x.as_ptr().cast(), x.len(), 1) }
+        };
+        use Kind::*;
+        let want = [
+            (Sum, 1),
+            (Prod, -24),
+            (Max, 3),
+            (Min, -4),
+            (Any, 1),
+            (All, 1),
+            (NanSum, 1),
+            (SumSquares, 29),
+            (SumAbs, 9),
+            (MaxAbs, 4),
+            (MinAbs, 2),
+            (SumSquaredFrom, 30),
+        ];
+        for (kind, want) in want {
+            assert_eq!(total(kind), want, "{kind:?}");
+        }
+        let refused = caught(|| Ok(total(SumExpFrom))).unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::Runtime);
     }
 }

@@ -2,6 +2,7 @@
 //! radix sort serves all.
 
 use super::elements::Element;
+use crate::alloc;
 use crate::dtype::DType;
 use half::{bf16, f16};
 
@@ -68,6 +69,7 @@ pub unsafe fn keys(
         }
     }
     line.clear();
+    alloc::reserve(line, n);
     let width = match dtype {
         DType::I64 | DType::F64 => u64::MAX,
         _ => u32::MAX as u64,
@@ -113,7 +115,7 @@ fn radix(line: &mut [Keyed]) {
             c[(k.key >> (8 * byte)) as usize & 255] += 1;
         }
     }
-    let mut other = line.to_vec();
+    let mut other = alloc::gathered(line.iter().copied());
     let mut flipped = false;
     for (byte, c) in counts.iter_mut().enumerate() {
         if c.contains(&line.len()) {

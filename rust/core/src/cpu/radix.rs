@@ -3,6 +3,7 @@
 
 use super::elements::{Bool, Element};
 use super::pool::{in_parallel, num_threads, parallel_for};
+use crate::alloc;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -115,7 +116,7 @@ per_level! {
 /// The least and the greatest key of a slice, if there is one.
 pub fn bounds_of<T: Ordinal>(x: &[T]) -> Option<(T::Key, T::Key)> {
     let parts = x.len().div_ceil(SHARED);
-    let mut all = vec![(T::Key::MAX, T::Key::default()); parts];
+    let mut all = alloc::full((T::Key::MAX, T::Key::default()), parts);
     let to = Ptr(all.as_mut_ptr());
     parallel_for(parts, 1, |r| {
         for p in r {
@@ -138,7 +139,7 @@ pub fn tally<T: Ordinal>(x: &[T], low: u64, size: usize) -> Vec<u32> {
         .min(x.len() / (2 * size))
         .clamp(1, 64);
     let each = x.len().div_ceil(parts);
-    let mut counts = vec![0u32; parts * size];
+    let mut counts = alloc::full(0u32, parts * size);
     let to = counts.as_mut_ptr() as usize;
     parallel_for(parts, 1, |range| {
         for p in range {
@@ -333,7 +334,7 @@ fn radix(a: &mut [u64], b: &mut [u64], bits: u32, counts: &mut Vec<u32>) -> bool
     let size = 1usize << width;
     let mask = size as u64 - 1;
     counts.clear();
-    counts.resize(n as usize * size, 0);
+    alloc::resize(counts, n as usize * size, 0);
     for &w in a.iter() {
         for (p, c) in counts.chunks_exact_mut(size).enumerate() {
             c[(w >> (32 + p as u32 * width) & mask) as usize] += 1;
@@ -371,7 +372,7 @@ fn radix_shared(a: &mut [u64], b: &mut [u64], bits: u32) -> bool {
     let mask = size as u64 - 1;
     let parts = num_threads().min(64);
     let each = a.len().div_ceil(parts);
-    let mut counts = vec![0u32; parts * size];
+    let mut counts = alloc::full(0u32, parts * size);
     let mut flipped = false;
     for p in 0..n {
         let shift = 32 + p * width;
@@ -502,7 +503,7 @@ impl Lines {
                 }
                 let side = SIDE.min(inner - i).min(range.end - l);
                 copy.clear();
-                copy.reserve(side * n);
+                alloc::reserve(&mut copy, side * n);
                 for s in 0..side {
                     copy.extend((0..n).map(|k| *from.add(k * inner + s)));
                 }

@@ -8,6 +8,7 @@ use super::elements::{load, store, Compute};
 use super::fold::{Kernels, Rows};
 pub use super::fold::{Kind, Reducible};
 use super::pool::parallel_for;
+use crate::alloc;
 use crate::dtype::DType;
 use crate::per_level;
 use crate::tensor::Tensor;
@@ -179,7 +180,7 @@ fn by_rows<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out: &m
         });
         return;
     }
-    let mut partial = vec![k.init; results * pieces];
+    let mut partial = alloc::full(k.init, results * pieces);
     let part = Ptr(partial.as_mut_ptr());
     parallel_for(results * pieces, 1, |range| {
         let unit = |u: usize| {
@@ -264,7 +265,7 @@ fn by_columns<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out:
     let mut partial = if pieces == 1 {
         Vec::new()
     } else {
-        vec![k.init; results * pieces]
+        alloc::full(k.init, results * pieces)
     };
     let to = Ptr(if pieces == 1 {
         out.as_mut_ptr()

@@ -4,6 +4,7 @@ use super::bits::packed;
 use super::order::Keyed;
 use super::pool::{in_parallel, parallel_for};
 use super::radix::{Key, Ordinal};
+use crate::alloc;
 use crate::per_level;
 
 /// Elements whose groups are looked at together.
@@ -133,7 +134,7 @@ pub unsafe fn first<T: Ordinal>(
     } else {
         // Each chunk's first ones, of which the first ones are taken.
         let chunks = n / CHUNK;
-        let mut all: Vec<Keyed> = vec![Keyed { key: 0, index: 0 }; chunks * k];
+        let mut all: Vec<Keyed> = alloc::full(Keyed { key: 0, index: 0 }, chunks * k);
         let (from, to) = (x as usize, all.as_mut_ptr() as usize);
         parallel_for(chunks, 1, |range| {
             let mut room = Candidates::default();

@@ -4,6 +4,7 @@ use super::loss::{reduced, MEAN};
 use super::pointwise::apply;
 use super::pointwise::compare::Eq;
 use super::pointwise::ternary::where_;
+use crate::alloc;
 use crate::autograd::Vjp;
 use crate::cpu::pool::parallel_for;
 use crate::dispatch;
@@ -84,7 +85,7 @@ impl Sequence<'_> {
 /// Sums over all paths that reach each place at each time, from the front.
 fn forward(batch: &Batch, b: usize, x: &Sequence) -> Vec<f64> {
     let (times, width) = (batch.times[b], 2 * batch.labels[b].len() + 1);
-    let mut alpha = vec![NEVER; times * width];
+    let mut alpha = alloc::full(NEVER, times * width);
     if times == 0 {
         return alpha;
     }
@@ -113,7 +114,7 @@ fn forward(batch: &Batch, b: usize, x: &Sequence) -> Vec<f64> {
 /// The same from the back.
 fn backward(batch: &Batch, b: usize, x: &Sequence) -> Vec<f64> {
     let (times, width) = (batch.times[b], 2 * batch.labels[b].len() + 1);
-    let mut beta = vec![NEVER; times * width];
+    let mut beta = alloc::full(NEVER, times * width);
     if times == 0 {
         return beta;
     }
@@ -190,7 +191,7 @@ impl Op for Ctc {
         let p = x[0].prepared(DType::F64)?;
         // SAFETY: contiguous host memory of this type.
         let p = unsafe { p.slice::<f64>() };
-        let mut out = vec![0.0f64; n];
+        let mut out = alloc::full(0.0f64, n);
         let to = out.as_mut_ptr() as usize;
         parallel_for(n, self.batch.grain(), |range| {
             for b in range {
@@ -241,7 +242,7 @@ impl Op for CtcGrad {
         let out = Tensor::zeros(x[1].shape(), DType::F64, x[1].device())?;
         let to = out.ptr::<f64>() as usize;
         parallel_for(n, batch.grain(), |range| {
-            let mut sums = vec![NEVER; c];
+            let mut sums = alloc::full(NEVER, c);
             for b in range {
                 let x = Sequence {
                     p,
@@ -369,13 +370,13 @@ fn ctc_loss(
              for argument 'targets' (while checking arguments for ctc_loss_cpu)"
         );
     }
-    let mut labels = Vec::with_capacity(n);
+    let mut labels = alloc::room(n);
     let mut start = 0;
     for (b, &l) in lengths.iter().enumerate() {
         let l = l as usize;
         let from = if flat { start } else { b * targets.size(1) };
         start += l;
-        let mut row = Vec::with_capacity(l);
+        let mut row = alloc::room(l);
         for &id in &ids[from..from + l] {
             ensure!(
                 id >= 0 && (id as usize) < classes,
@@ -425,7 +426,7 @@ fn lengths(t: &Tensor) -> Result<Vec<i64>> {
     );
     let t = t.to_host()?.prepared(DType::I64)?;
     // SAFETY: contiguous host memory of this type.
-    Ok(unsafe { t.slice::<i64>() }.to_vec())
+    Ok(alloc::gathered(unsafe { t.slice::<i64>() }.iter().copied()))
 }
 
 crate::entries! {

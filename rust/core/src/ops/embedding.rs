@@ -1,5 +1,6 @@
 //! Rows of a table by number, their gradient, and bags of rows.
 
+use crate::alloc;
 use crate::autograd::Vjp;
 use crate::cpu::elements::{load, store, Element};
 use crate::cpu::pool::parallel_for;
@@ -53,7 +54,7 @@ fn in_range(at: &[i64], rows: usize) -> Result<()> {
 }
 
 fn counts(at: &[i64], rows: usize) -> Vec<u32> {
-    let mut n = vec![0; rows];
+    let mut n = alloc::full(0, rows);
     at.iter().for_each(|&i| n[i as usize] += 1);
     n
 }
@@ -194,8 +195,8 @@ impl Op for SumRows {
         let (to, bytes) = (Ptr(y[0].bytes_ptr()), width * own.size());
         with_compute!(t, T => {
             parallel_for(self.count, (1 << 16) / bytes.max(1) + 1, |rows| {
-                let mut sum = vec![T::default(); width];
-                let mut term = vec![T::default(); width];
+                let mut sum = alloc::full(T::default(), width);
+                let mut term = alloc::full(T::default(), width);
                 // SAFETY: `g` has a row for each number, of this type; rows of the output belong
                 // to this range alone.
                 unsafe {
@@ -334,7 +335,7 @@ fn renorm(table: &Tensor, at: &Tensor, max_norm: f64, p: f64) -> Result<()> {
     table.check_inplace(false)?;
     let at = at.prepared(DType::I64)?;
     // SAFETY: a contiguous i64 tensor, read only.
-    let mut rows = unsafe { at.slice::<i64>() }.to_vec();
+    let mut rows = alloc::gathered(unsafe { at.slice::<i64>() }.iter().copied());
     in_range(&rows, table.size(0))?;
     rows.sort_unstable();
     rows.dedup();
@@ -443,8 +444,10 @@ fn embedding_bag(a: &Args) -> Result<Value> {
     );
     let bags = starts.len() - last as usize;
     // Which bag each number belongs to; those of the padding row belong to none.
-    let (mut kept, mut bag_of, mut sizes) = (Vec::new(), Vec::new(), vec![0i64; bags]);
-    let mut all_bags = Vec::with_capacity(numbers.len());
+    let (mut kept, mut bag_of, mut sizes) = (Vec::new(), Vec::new(), alloc::full(0i64, bags));
+    alloc::reserve(&mut kept, numbers.len());
+    alloc::reserve(&mut bag_of, numbers.len());
+    let mut all_bags = alloc::room(numbers.len());
     let mut bag = 0;
     for (i, &row) in numbers.iter().enumerate() {
         while bag + 1 < starts.len() && starts[bag + 1] <= i as i64 {
@@ -460,7 +463,7 @@ fn embedding_bag(a: &Args) -> Result<Value> {
     let long = |v: &[i64], shape: &[usize]| -> Result<Tensor> {
         Tensor::from_slice(v, shape, DType::I64)?.to_device(w.device())
     };
-    let chosen: Vec<i64> = kept.iter().map(|&i| numbers[i as usize]).collect();
+    let chosen: Vec<i64> = alloc::gathered(kept.iter().map(|&i| numbers[i as usize]));
     let offset2bag = long(&all_bags, &[all_bags.len()])?;
     let bag_size = long(&sizes, &[bags])?;
     let width = w.size(1);
@@ -506,7 +509,7 @@ fn bag_max(w: &Tensor, numbers: &[i64], bag_of: &[i64], bags: usize) -> Result<(
     let (rows, width) = (w.size(0), w.size(1));
     // Empty bags read one zero behind the table.
     let nothing = (rows * width) as i64;
-    let mut best = vec![-1i64; bags * width];
+    let mut best = alloc::full(-1i64, bags * width);
     let values = w.to_host()?.prepared(DType::F64)?;
     // SAFETY: a contiguous f64 tensor, read only.
     let values = unsafe { values.slice::<f64>() };
@@ -519,17 +522,11 @@ fn bag_max(w: &Tensor, numbers: &[i64], bag_of: &[i64], bags: usize) -> Result<(
             }
         }
     }
-    let at: Vec<i64> = best
-        .iter()
-        .enumerate()
-        .map(|(i, &row)| {
-            if row < 0 {
-                nothing
-            } else {
-                row * width as i64 + (i % width) as i64
-            }
-        })
-        .collect();
+    let places = best.iter().enumerate().map(|(i, &row)| match row < 0 {
+        true => nothing,
+        false => row * width as i64 + (i % width) as i64,
+    });
+    let at: Vec<i64> = alloc::gathered(places);
     let at = Tensor::from_slice(&at, &[bags * width], DType::I64)?.to_device(w.device())?;
     let flat = w
         .reshape(&[-1])?

@@ -15,7 +15,7 @@ use crate::{bail, ensure, per_level, with_element, with_float};
 fn floats(x: &Tensor) -> Result<Vec<f64>> {
     let x = x.prepared(DType::F64)?;
     // SAFETY: contiguous host memory of this type.
-    Ok(unsafe { x.slice::<f64>() }.to_vec())
+    Ok(alloc::gathered(unsafe { x.slice::<f64>() }.iter().copied()))
 }
 
 fn bincount(x: &Tensor, weights: Option<&Tensor>, minimum: i64) -> Result<Tensor> {
@@ -168,7 +168,7 @@ fn count_even<T: Element>(x: &[T], low: f64, high: f64, bins: usize) -> Vec<f64>
         .min(x.len() / bins.saturating_mul(4))
         .clamp(1, num_threads());
     let each = x.len().div_ceil(parts);
-    let mut counts = vec![0u64; parts * bins];
+    let mut counts = alloc::full(0u64, parts * bins);
     let to = counts.as_mut_ptr() as usize;
     parallel_for(parts, 1, |range| {
         for p in range {

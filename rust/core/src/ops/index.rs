@@ -5,6 +5,7 @@ mod kernel;
 pub mod mask;
 pub mod strided;
 
+use crate::alloc;
 use kernel::Points;
 pub use strided::strided_adjoint;
 
@@ -179,7 +180,7 @@ fn result_shape(layout: &Layout, dims: &[usize], index: &[usize]) -> Dims {
 }
 
 fn offsets(layout: &Layout) -> Vec<usize> {
-    let mut out = Vec::with_capacity(layout.numel());
+    let mut out = alloc::room(layout.numel());
     each_offset(layout, |o| out.push(o));
     out
 }

@@ -352,7 +352,7 @@ impl Resample {
                         }
                     } else {
                         b.clear();
-                        b.resize(dims.iter().product(), T::default());
+                        crate::alloc::resize(&mut b, dims.iter().product(), T::default());
                         pass(
                             axis,
                             &weights[d],

@@ -8,6 +8,7 @@ use super::pointwise::complex::part_type;
 use super::pointwise::ternary::where_;
 use super::pointwise::unary::Exp;
 use super::reduce::one;
+use crate::alloc;
 use crate::autograd::Vjp;
 use crate::cpu::elements::{Compute, Element};
 use crate::cpu::pool::parallel_for;
@@ -108,7 +109,7 @@ fn walk_blocks<A: Copy + Send + Sync>(
     let (outer, n, _) = around(shape, dim);
     let blocks = n.div_ceil(BLOCK);
     for o in 0..outer {
-        let mut sums = vec![init; blocks];
+        let mut sums = alloc::full(init, blocks);
         let to = Slots::of(&mut sums);
         // Several blocks at a time, as in `walk`.
         let pass = |write: bool| {

@@ -5,6 +5,7 @@ use super::pointwise::apply;
 use super::pointwise::compare::Lt;
 use super::pointwise::ternary::where_;
 use super::reduce::{one, shared_gradient};
+use crate::alloc;
 use crate::autograd::Vjp;
 use crate::cpu::order::{keys, select, sort_keys, Keyed};
 use crate::cpu::pool::parallel_for;
@@ -217,8 +218,8 @@ impl Op for Ordered {
         let (from, dtype) = (x.bytes_ptr() as usize, x.dtype());
         let (values, indices) = (y[0].bytes_ptr() as usize, y[1].bytes_ptr() as usize);
         parallel_for(outer * inner, (1 << 11) / n.max(1) + 1, |range| {
-            let mut line = Vec::with_capacity(n);
-            let mut chosen = vec![0u32; m];
+            let mut line = alloc::room(n);
+            let mut chosen = alloc::full(0u32, m);
             for l in range {
                 let (o, i) = (l / inner, l % inner);
                 let start = from + (o * n * inner + i) * size;

@@ -3,6 +3,7 @@
 mod search;
 mod sort;
 
+use crate::alloc;
 use crate::autograd::Vjp;
 use crate::cpu::order::{keys, Keyed};
 use crate::cpu::pool::parallel_for;
@@ -30,7 +31,7 @@ struct Groups {
 impl Groups {
     /// Groups neighbours in `order` that are `same`.
     fn of(order: Vec<usize>, same: impl Fn(usize, usize) -> bool) -> Groups {
-        let mut group = Vec::with_capacity(order.len());
+        let mut group = alloc::room(order.len());
         let mut count = 0;
         for (i, &row) in order.iter().enumerate() {
             if i == 0 || !same(order[i - 1], row) {
@@ -47,7 +48,7 @@ impl Groups {
 
     /// The first row of each group.
     fn firsts(&self) -> Vec<i64> {
-        let mut out: Vec<i64> = Vec::with_capacity(self.count);
+        let mut out: Vec<i64> = alloc::room(self.count);
         for (i, &g) in self.group.iter().enumerate() {
             if g == out.len() {
                 out.push(self.order[i] as i64);
@@ -57,7 +58,7 @@ impl Groups {
     }
 
     fn inverse(&self) -> Vec<i64> {
-        let mut out = vec![0; self.order.len()];
+        let mut out = alloc::full(0, self.order.len());
         for (&row, &g) in self.order.iter().zip(&self.group) {
             out[row] = g as i64;
         }
@@ -65,7 +66,7 @@ impl Groups {
     }
 
     fn counts(&self) -> Vec<i64> {
-        let mut out = vec![0; self.count];
+        let mut out = alloc::full(0, self.count);
         for &g in &self.group {
             out[g] += 1;
         }
@@ -99,8 +100,8 @@ fn distinct(x: &Tensor, dim: Option<i64>, sorted: bool) -> Result<(Tensor, Group
     let Some(d) = dim else {
         let flat = x.reshape(&[-1])?;
         let (line, nan) = all_keys(&flat)?;
-        let by_row: Vec<u64> = line.iter().map(|k| k.key).collect();
-        let order = (0..line.len()).collect();
+        let by_row: Vec<u64> = alloc::gathered(line.iter().map(|k| k.key));
+        let order = alloc::gathered(0..line.len());
         let same = |a: usize, b: usize| by_row[a] == by_row[b] && !(is_float && by_row[a] == nan);
         let groups = Groups::of(order, same);
         let firsts = groups.firsts();
@@ -136,7 +137,7 @@ fn distinct(x: &Tensor, dim: Option<i64>, sorted: bool) -> Result<(Tensor, Group
     let rows = front.reshape(&[n as i64, width as i64])?;
     let (line, nan) = all_keys(&rows)?;
     let row = |i: usize| line[i * width..(i + 1) * width].iter().map(|k| k.key);
-    let mut order: Vec<usize> = (0..n).collect();
+    let mut order: Vec<usize> = alloc::gathered(0..n);
     if sorted {
         order.sort_by(|&a, &b| row(a).cmp(row(b)));
     }
@@ -257,7 +258,7 @@ fn isin(x: &Tensor, tests: &Tensor, invert: bool) -> Result<Tensor> {
     with_element!(common, T => {
         // SAFETY: contiguous host memory of these types.
         let (known, asked) = unsafe { (known.slice::<T>(), asked.slice::<T>()) };
-        let mut keys: Vec<<T as Ordinal>::Key> = known.iter().map(|v| v.key()).collect();
+        let mut keys: Vec<<T as Ordinal>::Key> = alloc::gathered(known.iter().map(|v| v.key()));
         keys.sort_unstable();
         keys.dedup();
         // NaN is not even among NaN.

@@ -212,10 +212,7 @@ impl<E> Scratch<E> {
         let bytes = n
             .checked_mul(size_of::<E>())
             .expect("sizes were checked with the operands");
-        let at = crate::alloc::alloc(bytes).unwrap_or_else(|_| {
-            let layout = std::alloc::Layout::from_size_align(bytes, 64);
-            std::alloc::handle_alloc_error(layout.expect("a power of two"))
-        });
+        let at = crate::alloc::alloc(bytes).unwrap_or_else(|e| crate::error::unwind(e));
         Scratch {
             at,
             bytes,

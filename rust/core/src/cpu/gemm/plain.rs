@@ -1,6 +1,7 @@
 //! Products in plain loops, by the `gemm` crate, and of integers.
 
 use super::{Acc, GemmElem, Mat, Pack, Problem};
+use crate::alloc;
 use crate::cpu::pool::{num_threads, parallel_for};
 use crate::cpu::{level, Level};
 
@@ -113,7 +114,7 @@ leveled! {
 /// Multiplies into rows of a temporary matrix, for a C without contiguous rows or columns.
 // SAFETY: as for [`super::product`].
 pub(super) unsafe fn through_rows<T: GemmElem>(p: &Problem<T>) {
-    let mut rows = vec![T::narrow(T::Acc::ZERO); p.m * p.n];
+    let mut rows = alloc::full(T::narrow(T::Acc::ZERO), p.m * p.n);
     let c = Mat::new(rows.as_mut_ptr(), p.n as isize, 1);
     for i in 0..p.m {
         for j in 0..p.n {
@@ -142,7 +143,11 @@ pub(super) unsafe fn unpacked<T: GemmElem>(
 {
     let (m, n, k) = (p.m, p.n, p.k);
     let zero = <T::Acc as Acc>::ZERO;
-    let (mut x, mut y, mut z) = (vec![zero; m * k], vec![zero; k * n], vec![zero; m * n]);
+    let (mut x, mut y, mut z) = (
+        alloc::full(zero, m * k),
+        alloc::full(zero, k * n),
+        alloc::full(zero, m * n),
+    );
     let mut panel = vec![zero; 32 * 256];
     for (side, lanes, to) in [(a, m, &mut x), (b, n, &mut y)] {
         for l in (0..lanes).step_by(32) {
@@ -205,7 +210,7 @@ leveled! {
 // SAFETY: as for [`gemm`]; `p` has one column and a depth that is not zero.
 pub(super) unsafe fn vector<T: GemmElem>(p: &Problem<T>) {
     // The column is read once for every row: widen it and lay it out once.
-    let x: Vec<T::Acc> = (0..p.k).map(|q| p.b.get(q, 0)).collect();
+    let x: Vec<T::Acc> = alloc::gathered((0..p.k).map(|q| p.b.get(q, 0)));
     let grain = VECTOR_GRAIN.div_ceil(p.k);
     // Blocks of rows, so that the parts of one column of A are long.
     let grain = if p.a.rs == 1 {
@@ -307,6 +312,7 @@ pub(super) unsafe fn panels<T: GemmElem<Acc = T> + Acc>(p: &Problem<T>) {
         most
     };
     let height = whole.m.div_ceil(pieces).next_multiple_of(32);
+    alloc::spare(p.m.saturating_mul(p.n).saturating_mul(p.k));
     parallel_for(whole.m.div_ceil(height), 1, |r| {
         for i in r {
             let p = whole.block(i * height, 0, height.min(whole.m - i * height), whole.n);
@@ -351,12 +357,13 @@ pub(super) unsafe fn tiles<T: GemmElem>(p: &Problem<T>, kernel: TileKernel<T::Ac
     };
     let (tm, tn, tk) = TILE;
     let (rows, columns) = (p.m.div_ceil(tm), p.n.div_ceil(tn));
+    alloc::spare(p.m.saturating_mul(p.n).saturating_mul(p.k));
     let grain = (GRAIN / 4).div_ceil(tm.min(p.m) * tn.min(p.n) * p.k);
     parallel_for(rows * columns, grain, |r| {
         let room = (tm.min(p.m), tn.min(p.n), tk.min(p.k));
-        let mut a = vec![T::Acc::ZERO; room.0 * room.2];
-        let mut b = vec![T::Acc::ZERO; room.2 * room.1];
-        let mut acc = vec![T::Acc::ZERO; room.0 * room.1];
+        let mut a = alloc::full(T::Acc::ZERO, room.0 * room.2);
+        let mut b = alloc::full(T::Acc::ZERO, room.2 * room.1);
+        let mut acc = alloc::full(T::Acc::ZERO, room.0 * room.1);
         for tile in r {
             let (i, j) = (tile / columns * tm, tile % columns * tn);
             let (m, n) = (tm.min(p.m - i), tn.min(p.n - j));

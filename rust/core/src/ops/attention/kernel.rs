@@ -1,6 +1,7 @@
 //! Attention in tiles: scores never leave the cache. Dao et al. 2022, arXiv:2205.14135.
 
 use super::product::{Product, Tiled, Vector, PAD};
+use crate::alloc;
 use crate::cpu::elements::{load, store};
 use crate::cpu::pool::parallel_for;
 use crate::cpu::{level, Level};
@@ -126,7 +127,7 @@ struct Room<T>(Vec<T>, usize);
 
 impl<T: Tiled> Room<T> {
     fn new(n: usize) -> Self {
-        Room(vec![T::default(); n], 0)
+        Room(alloc::full(T::default(), n), 0)
     }
     fn take(&mut self, n: usize) -> *mut T {
         let at = self.1;
@@ -637,7 +638,7 @@ pub unsafe fn backward<T: Tiled>(a: &Attention, g: &Gradients<T>) {
     let (ep, evp) = (e.next_multiple_of(PAD), ev.next_multiple_of(PAD));
     let (heads, key_heads) = (a.batch * a.heads, a.batch * a.heads / a.group);
     let rows = heads * a.queries;
-    let mut dots = vec![T::default(); rows];
+    let mut dots = alloc::full(T::default(), rows);
     let to = Ptr(dots.as_mut_ptr());
     parallel_for(rows, (1 << 14) / ev.max(1) + 1, |range| {
         let mut room = Room::<T>::new(2 * evp);
@@ -706,7 +707,7 @@ pub unsafe fn backward<T: Tiled>(a: &Attention, g: &Gradients<T>) {
         return;
     }
     parallel_for(rows, (1 << 13) / ep.max(1) + 1, |range| {
-        let mut row = vec![T::default(); ep];
+        let mut row = alloc::full(T::default(), ep);
         for r in range {
             row.fill(T::default());
             for part in partial.chunks_exact(heads * plane) {

@@ -1,6 +1,7 @@
 //! Convolution as matrix products over patches that are gathered tile by tile.
 
 use super::lanes::{self, Kernels, CHAIN};
+use crate::alloc;
 use crate::cpu::elements::Compute;
 use crate::cpu::gemm::{gemm, Acc, GemmElem};
 use crate::cpu::pool::parallel_for;
@@ -133,7 +134,7 @@ fn in_chains<T: Number>(
             continue;
         }
         part.clear();
-        part.resize(y.len(), T::default());
+        alloc::resize(&mut part, y.len(), T::default());
         chain.for_each(|c| add(&mut part, c));
         for (y, &part) in y.iter_mut().zip(&part) {
             *y = y.plus(part);
@@ -366,7 +367,7 @@ impl Geometry {
         // Few channels: sum parts of the batch on their own, then the parts in order. How many
         // depends on sizes alone, so that results do not depend on the number of threads.
         let parts = (16 / (self.groups * blocks)).clamp(1, self.batch.max(1));
-        let mut partial: Vec<T> = vec![T::default(); (parts - 1) * total];
+        let mut partial: Vec<T> = alloc::full(T::default(), (parts - 1) * total);
         let tile = (TILE / (block * taps).max(1)).max(64).min(len).max(1);
         let (x, g, w) = (Ptr(x as *mut T), Ptr(g as *mut T), Ptr(w));
         let rest = Ptr(partial.as_mut_ptr());
@@ -378,7 +379,7 @@ impl Geometry {
             |range| {
                 let mut patches: Vec<T> = Vec::new();
                 if !direct {
-                    patches.resize(block * taps * tile, T::default());
+                    alloc::resize(&mut patches, block * taps * tile, T::default());
                 }
                 for task in range {
                     let part = task / (self.groups * blocks);

@@ -4,6 +4,7 @@
 use super::lanes::{Kernels, Rows};
 use super::Number;
 use crate::alloc;
+use crate::error;
 use std::ptr::NonNull;
 
 /// A block of the caching allocator.
@@ -17,10 +18,7 @@ impl<T: Number> Scratch<T> {
     /// `n` elements with any content.
     pub fn new(n: usize) -> Self {
         let bytes = (n * size_of::<T>()).max(1);
-        let Ok(block) = alloc::alloc(bytes) else {
-            let layout = std::alloc::Layout::from_size_align(bytes, alloc::ALIGN);
-            std::alloc::handle_alloc_error(layout.expect("a size that was multiplied"))
-        };
+        let block = alloc::alloc(bytes).unwrap_or_else(|e| error::unwind(e));
         Scratch {
             block,
             bytes,
@@ -127,7 +125,7 @@ impl Window {
 
     /// Where each tap of each channel reads, relative to a result's place; in order of channels.
     pub fn offsets(&self, taps: &[Tap]) -> Vec<usize> {
-        let mut offsets = Vec::with_capacity(self.channels * taps.len());
+        let mut offsets = alloc::room(self.channels * taps.len());
         for c in 0..self.channels {
             for t in taps {
                 let [z, y, x] = t.shift;

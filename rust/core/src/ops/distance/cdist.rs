@@ -4,6 +4,7 @@
 //! from a pass over pairs that keeps a block of distances in registers.
 
 use super::{last, norm_last, without_last};
+use crate::alloc::{full, gathered};
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Compute;
 use crate::cpu::gemm::{gemm, GemmElem};
@@ -255,7 +256,7 @@ unsafe fn backward<T: Number>(s: &Back<T>, i: usize) {
 
 /// The transpose of `n` rows of `width`.
 fn transposed<T: Number>(x: &[T], n: usize, width: usize) -> Vec<T> {
-    let mut y = vec![T::default(); n * width];
+    let mut y = full(T::default(), n * width);
     for i in (0..n).step_by(16) {
         for k in 0..width {
             for r in i..n.min(i + 16) {
@@ -284,12 +285,10 @@ impl Distances {
         let to = Ptr(out);
         if self.product {
             let squares = |x: &[T]| -> Vec<T> {
-                x.chunks(width)
-                    .map(|row| {
-                        let p = row.as_ptr();
-                        crate::cpu::gemm::dot(width, p, 1, p, 1)
-                    })
-                    .collect()
+                gathered(x.chunks(width).map(|row| {
+                    let p = row.as_ptr();
+                    crate::cpu::gemm::dot(width, p, 1, p, 1)
+                }))
             };
             let (sx, sy) = (squares(x), squares(y));
             let (w, one) = (width as isize, T::of_f64(1.0));
@@ -331,7 +330,7 @@ impl Distances {
         };
         let size = sizes(&a, &b);
         let [m, n, width] = size;
-        let count = a.numel() / (m * width).max(1);
+        let count = batches(&a);
         let out = Ptr(y.ptr::<T>());
         let each = if self.pairs { y.numel() } else { m * n };
         // SAFETY: contiguous tensors of this type; each batch has its own part of the result.
@@ -362,7 +361,7 @@ impl Distances {
         if self.pairs {
             (d, g) = (square::<T>(&d, n)?, square::<T>(&g, n)?);
         }
-        let count = x.numel() / (m * width).max(1);
+        let count = batches(&x);
         let sides = if self.pairs { 1 } else { 2 };
         let mut out = Grads::from_elem(None, sides);
         for side in 0..sides {
@@ -462,6 +461,11 @@ impl Distances {
 fn sizes(x: &Tensor, y: &Tensor) -> [usize; 3] {
     let d = x.ndim();
     [x.size(d - 2), y.size(d - 2), x.size(d - 1)]
+}
+
+/// The matrices of rows of a batch, which may be empty.
+fn batches(x: &Tensor) -> usize {
+    x.shape()[..x.ndim() - 2].iter().product()
 }
 
 /// The symmetric matrix, with zeros on the diagonal, of what lies above the diagonal.

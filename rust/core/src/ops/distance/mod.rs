@@ -9,6 +9,7 @@ use super::pointwise::binary::Pow;
 use super::pointwise::compare::Eq;
 use super::pointwise::ternary::where_;
 use super::pointwise::unary::{Abs, Sign};
+use crate::alloc;
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Compute;
 use crate::cpu::pool::parallel_for;
@@ -124,7 +125,7 @@ powers!(f32, f64);
 
 fn norms<T: Powers>(x: &Tensor, width: usize, p: f64, y: &Tensor) -> Result<()> {
     let x = x.prepared(T::DTYPE)?;
-    let mut out = vec![T::default(); y.numel()];
+    let mut out = alloc::full(T::default(), y.numel());
     let to = out.as_mut_ptr() as usize;
     // SAFETY: contiguous host memory of this type.
     let rows = unsafe { x.slice::<T>() };

@@ -2,6 +2,7 @@
 
 use super::mask::{self, MaskedFill};
 use super::{Bounds, Index, IndexPut, Mode, Ready};
+use crate::alloc;
 use crate::autograd::mode;
 use crate::device::Device;
 use crate::dispatch;
@@ -358,7 +359,7 @@ fn put_into(a: &Args) -> Result<Value> {
     // Positions in row-major order as coordinates, so that any strides can be written to.
     let n = x.numel() as i64;
     let flat = index.prepared(DType::I64)?;
-    let mut columns = vec![Vec::with_capacity(flat.numel()); x.ndim().max(1)];
+    let mut columns = alloc::full(alloc::room(flat.numel()), x.ndim().max(1));
     // SAFETY: contiguous host memory of this type, read only.
     for &i in unsafe { flat.slice::<i64>() } {
         if i < -n || i >= n {

@@ -1,6 +1,7 @@
 //! The loops of reading and writing by index.
 
 use super::{offsets, Bounds, Cell, Mode};
+use crate::alloc;
 use crate::cpu::pool::{num_threads, parallel_for};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -104,7 +105,7 @@ impl Points {
 
     /// The offset that each point adds within the layout.
     pub fn all(&self) -> Result<Vec<usize>> {
-        let mut out = vec![0usize; self.n];
+        let mut out = alloc::full(0usize, self.n);
         let (bad, to) = (AtomicBool::new(false), out.as_mut_ptr() as usize);
         parallel_for(self.n, 2 * GRAIN, |r| {
             // SAFETY: ranges are disjoint parts of the list.

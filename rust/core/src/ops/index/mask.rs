@@ -1,6 +1,7 @@
 //! What masks select: `nonzero`, `masked_fill`, `masked_select`, `masked_scatter`.
 
 use super::{Bounds, IndexPut, Mode, Ready};
+use crate::alloc;
 use crate::autograd::{mode, Vjp};
 use crate::cpu::bits::Bits;
 use crate::cpu::elements::Element;
@@ -164,9 +165,9 @@ impl Op for MaskedFill {
             }
             let (lead, (n, step)) = row(y.layout());
             let (mask_lead, (_, mask_step)) = row(&layout);
-            let mut starts = Vec::with_capacity(lead.numel());
+            let mut starts = alloc::room(lead.numel());
             each_offset(&lead, |o| starts.push(o));
-            let mut masks = Vec::with_capacity(starts.len());
+            let mut masks = alloc::room(starts.len());
             each_offset(&mask_lead, |o| masks.push(o));
             parallel_for(starts.len(), (1 << 15) / n.max(1) + 1, |range| {
                 for i in range {

@@ -1,5 +1,6 @@
 //! The adjoint of `as_strided`, for any pair of layouts over one storage.
 
+use crate::alloc;
 use crate::autograd::Vjp;
 use crate::cpu::elements::Compute;
 use crate::dispatch;
@@ -71,14 +72,14 @@ fn accumulate<T: Compute + Accumulate>(
     start: usize,
     extent: usize,
 ) -> Vec<T> {
-    let mut buffer = vec![T::default(); extent - start];
+    let mut buffer = alloc::full(T::default(), extent - start);
     let mut i = 0;
     each_offset(view, |o| {
         buffer[o - start] = buffer[o - start].plus(values[i]);
         i += 1;
     });
     if let Some(shared) = shared {
-        let mut count = vec![0u32; extent - start];
+        let mut count = alloc::full(0u32, extent - start);
         each_offset(shared, |o| {
             if let Some(c) = count.get_mut(o - start) {
                 *c += 1;
@@ -90,7 +91,7 @@ fn accumulate<T: Compute + Accumulate>(
             }
         }
     }
-    let mut out = Vec::with_capacity(base.numel());
+    let mut out = alloc::room(base.numel());
     each_offset(base, |o| out.push(buffer[o - start]));
     out
 }

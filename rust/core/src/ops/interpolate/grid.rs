@@ -1,6 +1,7 @@
 //! Sampling at the points of a grid.
 
 use super::cubic;
+use crate::alloc;
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::pool::parallel_for;
@@ -425,7 +426,7 @@ pub fn affine(theta: &Tensor, size: &[i64], corners: bool) -> Result<Tensor> {
         Show(theta.shape())
     );
     let points: usize = size[2..].iter().product();
-    let mut base = Vec::with_capacity(points * (n + 1));
+    let mut base = alloc::room(points * (n + 1));
     for p in 0..points {
         let mut rest = p;
         let mut row: SmallVec<[f64; 4]> = SmallVec::from_elem(1.0, n + 1);

@@ -1,5 +1,6 @@
 //! Elements in another order: `flip`, `roll`, `repeat`; and the triangles of matrices.
 
+use crate::alloc;
 use crate::autograd::Vjp;
 use crate::cpu::pool::parallel_for;
 use crate::cpu::transport::transport;
@@ -318,7 +319,7 @@ impl Op for Triangle {
         lead.shape.pop();
         lead.strides.pop();
         lead.offset = 0;
-        let mut starts = Vec::with_capacity(lead.numel());
+        let mut starts = alloc::room(lead.numel());
         each_offset(&lead, |o| starts.push(o));
         let (to, size) = (y.bytes_ptr() as usize, y.dtype().size());
         parallel_for(starts.len(), (1 << 14) / n + 1, |range| {

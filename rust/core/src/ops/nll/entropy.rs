@@ -5,6 +5,7 @@ use super::{
     check_classes, check_reduction, check_weight, class_weights, classes, finish, first,
     launchable, operands, sum_classes, Extent, Float,
 };
+use crate::alloc;
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::pool::parallel_for;
@@ -112,14 +113,14 @@ leveled! {
 }
 
 pub(super) fn all_lse<T: Float>(x: &[T], e: Extent) -> Vec<T> {
-    let mut lse = vec![T::lit(f64::NEG_INFINITY); e.n * e.d];
+    let mut lse = alloc::full(T::lit(f64::NEG_INFINITY), e.n * e.d);
     let to = lse.as_mut_ptr() as usize;
     let step = e.c * e.d;
     if step == 0 {
         return lse;
     }
     parallel_for(e.n, (1 << 13) / step + 1, |range| {
-        let mut peak = vec![T::lit(0.0); e.d];
+        let mut peak = alloc::full(T::lit(0.0), e.d);
         for n in range {
             // SAFETY: sample `n` has its own part of the result.
             let y = unsafe { std::slice::from_raw_parts_mut((to as *mut T).add(n * e.d), e.d) };
@@ -261,7 +262,7 @@ impl Op for CrossEntropy {
             let lse = all_lse(s, e);
             let smooth = T::of_f64(self.smoothing / e.c.max(1) as f64);
             let rest = T::of_f64(1.0 - self.smoothing);
-            let mut each = vec![T::default(); if self.reduction == NONE { target.len() } else { 0 }];
+            let mut each = alloc::full(T::default(), if self.reduction == NONE { target.len() } else { 0 });
             let (mut loss, mut total) = (0.0f64, 0.0f64);
             for (i, t) in target.iter().enumerate() {
                 let Some(t) = *t else { continue };
@@ -377,7 +378,7 @@ impl Op for CrossEntropyGrad {
             };
             let (to, step) = (out.ptr::<T>() as usize, e.c * e.d);
             parallel_for(e.n, (1 << 13) / step + 1, |range| {
-                let mut k = vec![T::default(); e.d];
+                let mut k = alloc::full(T::default(), e.d);
                 for n in range {
                     // SAFETY: sample `n` has its own part of the result.
                     let y = unsafe {

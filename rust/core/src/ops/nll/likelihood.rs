@@ -1,6 +1,7 @@
 //! Negative log-likelihood of class indices.
 
 use super::{class_weights, classes, finish, launchable, Extent};
+use crate::alloc;
 use crate::autograd::Vjp;
 use crate::cpu::elements::Element;
 use crate::dispatch;
@@ -104,7 +105,7 @@ impl Op for Nll {
             // SAFETY: contiguous host memory of this type.
             let s = unsafe { scores.slice::<T>() };
             let w = class_weights::<T>(x.get(2), e.c)?;
-            let mut each = vec![T::default(); if self.reduction == NONE { target.len() } else { 0 }];
+            let mut each = alloc::full(T::default(), if self.reduction == NONE { target.len() } else { 0 });
             let (mut loss, mut total) = (0.0f64, 0.0f64);
             for (i, t) in target.iter().enumerate() {
                 let Some(t) = *t else { continue };

@@ -1,6 +1,7 @@
 //! The margin losses.
 
 use super::{check_reduction, class_weights, sum_classes};
+use crate::alloc;
 use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
@@ -85,7 +86,7 @@ pub(super) fn multi_margin(
     // SAFETY: contiguous host memory of this type.
     let ids = unsafe { ids.slice::<i64>() };
     let w = class_weights::<f64>(weight.as_ref(), c)?;
-    let (mut hot, mut factor) = (vec![0.0; n * c], vec![0.0; n * c]);
+    let (mut hot, mut factor) = (alloc::full(0.0, n * c), alloc::full(0.0, n * c));
     for (i, &t) in ids.iter().enumerate() {
         ensure!(
             t >= 0 && (t as usize) < c,
@@ -122,7 +123,7 @@ pub(super) fn multilabel_margin(x: &Tensor, target: &Tensor, reduction: i64) -> 
     let ids = target.prepared(DType::I64)?;
     // SAFETY: contiguous host memory of this type.
     let ids = unsafe { ids.slice::<i64>() };
-    let (mut times, mut others) = (vec![0.0; n * c], vec![1.0 / c as f64; n * c]);
+    let (mut times, mut others) = (alloc::full(0.0, n * c), alloc::full(1.0 / c as f64, n * c));
     for i in 0..n {
         for &t in ids[i * c..(i + 1) * c].iter().take_while(|&&t| t != -1) {
             ensure!(

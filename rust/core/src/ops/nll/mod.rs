@@ -2,6 +2,7 @@
 
 use super::loss::{MEAN, NONE};
 use super::pointwise::Real;
+use crate::alloc;
 use crate::cpu::elements::Compute;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
@@ -124,11 +125,11 @@ fn check_target(t: i64, classes: usize) -> Result<usize> {
 /// Class weights in the kernels' type; ones where there are none.
 fn class_weights<T: Compute>(w: Option<&&Tensor>, classes: usize) -> Result<Vec<T>> {
     match w {
-        None => Ok(vec![T::of_f64(1.0); classes]),
+        None => Ok(alloc::full(T::of_f64(1.0), classes)),
         Some(w) => {
             let w = w.prepared(T::DTYPE)?;
             // SAFETY: contiguous host memory of this type.
-            Ok(unsafe { w.slice::<T>() }.to_vec())
+            Ok(alloc::gathered(unsafe { w.slice::<T>() }.iter().copied()))
         }
     }
 }

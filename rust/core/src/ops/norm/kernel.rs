@@ -3,6 +3,7 @@
 //! A tensor is seen as (n, groups, d, inner); there is one weight for each (group, d). Rows are
 //! the (d, inner) planes; columns are what one (group, d) selects.
 
+use crate::alloc;
 use crate::cpu::elements::{load, store, Compute};
 use crate::cpu::pool::parallel_for;
 use crate::dtype::DType;
@@ -131,7 +132,7 @@ impl Data {
         if self.direct::<T>() {
             return std::slice::from_raw_parts(self.ptr.cast::<T>().add(range.start), n);
         }
-        buffer.resize(n, T::default());
+        alloc::resize(buffer, n, T::default());
         let size = self.dtype.size();
         let from = self.ptr.add(range.start * size);
         load(self.dtype, from, size as isize, n, buffer.as_mut_ptr());
@@ -152,7 +153,7 @@ impl Data {
         let out = match self.direct::<T>() {
             true => std::slice::from_raw_parts_mut(to.cast::<T>(), n),
             false => {
-                buffer.resize(n, T::default());
+                alloc::resize(buffer, n, T::default());
                 &mut buffer[..]
             }
         };
@@ -285,7 +286,7 @@ impl<T: Float> RowsBackward<'_, T> {
         let per = rows.div_ceil(count);
         let wanted = !dw.is_empty() || !db.is_empty();
         let width = if wanted { channels * 2 } else { 0 };
-        let mut partial = vec![T::default(); count * width];
+        let mut partial = alloc::full(T::default(), count * width);
         let sums = Ptr(partial.as_mut_ptr());
         parallel_for(count, 1, |range| {
             for part in range {
@@ -425,7 +426,7 @@ impl<T: Float> Columns<'_, T> {
                 a: none,
                 b: none,
             };
-            let mut lines = vec![empty; c];
+            let mut lines = alloc::full(empty, c);
             let to = Ptr(lines.as_mut_ptr());
             let grain = (1 << 14) / (s.n * inner * BLOCK).max(1) + 1;
             parallel_for(c.div_ceil(BLOCK), grain, |range| {
@@ -476,7 +477,7 @@ impl<T: Float> Columns<'_, T> {
             });
             return;
         }
-        let mut each = vec![[0.0; 2]; s.n * c];
+        let mut each = alloc::full([0.0; 2], s.n * c);
         let to = Ptr(each.as_mut_ptr());
         parallel_for(s.n * c, (1 << 14) / inner + 1, |range| {
             let mut buffers = [const { Vec::new() }; 3];
@@ -589,9 +590,9 @@ per_level! {
         let (mut bx, mut bg, mut by) = (Vec::<T>::new(), Vec::<T>::new(), Vec::<T>::new());
         let means = std::slice::from_raw_parts(job.mean.at(0).cast_const(), c);
         // One array for each factor, so that neighbours become vectors.
-        let k: Vec<T> = lines.iter().map(|l| l.k).collect();
-        let a: Vec<T> = lines.iter().map(|l| l.a).collect();
-        let b: Vec<T> = lines.iter().map(|l| l.b).collect();
+        let k: Vec<T> = alloc::gathered(lines.iter().map(|l| l.k));
+        let a: Vec<T> = alloc::gathered(lines.iter().map(|l| l.a));
+        let b: Vec<T> = alloc::gathered(lines.iter().map(|l| l.b));
         // Given statistics: what x holds does not matter.
         let zero = T::default();
         let fixed = lines.iter().all(|l| l.a == zero && l.b == zero);
@@ -637,7 +638,7 @@ per_level! {
             let first = (n * c + channels.start) * inner;
             first..first + width
         };
-        let (mut one, mut two) = (vec![0.0f64; width], vec![0.0f64; width]);
+        let (mut one, mut two) = (alloc::full(0.0f64, width), alloc::full(0.0f64, width));
         let fold = |all: &[f64], i: usize| -> f64 { all[i * inner..(i + 1) * inner].iter().sum() };
         if let Some((g, rstd)) = &job.g {
             let means: Vec<T> = (0..width).map(|i| *job.mean.at(channels.start + i / inner)).collect();

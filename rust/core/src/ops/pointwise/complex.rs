@@ -4,7 +4,7 @@
 use super::{cost, Pointwise, Real, Special, Special2};
 use crate::cpu::pool::parallel_for;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{self, Error, Kind, Result};
 use crate::tensor::Tensor;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -75,9 +75,13 @@ impl Neg for C {
 
 /// Functions that no complex op calls: the ops that need them declare [`Complex::No`].
 macro_rules! none {
-    ($($f:ident)*) => { $(
-        fn $f(self) -> C {
-            C(f64::NAN, f64::NAN)
+    ($($f:ident($($x:ident: $t:ty),*))*) => { $(
+        fn $f(self $(, $x: $t)*) -> C {
+            $(let _ = $x;)*
+            error::unwind(Error::new(
+                Kind::NotImplemented,
+                concat!("\"", stringify!($f), "\" not implemented for complex numbers"),
+            ))
         }
     )* };
 }
@@ -240,24 +244,10 @@ impl Real for C {
         }
         (e * self.ln()).exp()
     }
-    none! { floor ceil trunc round erf erfc erfinv lgamma digamma }
-    fn polygamma(self, _n: u32) -> C {
-        C(f64::NAN, f64::NAN)
-    }
-    fn atan2(self, _x: C) -> C {
-        C(f64::NAN, f64::NAN)
-    }
-    fn fmod(self, _o: C) -> C {
-        C(f64::NAN, f64::NAN)
-    }
-    fn copysign(self, _sign: C) -> C {
-        C(f64::NAN, f64::NAN)
-    }
-    fn special(self, _f: Special) -> C {
-        C(f64::NAN, f64::NAN)
-    }
-    fn special2(self, _o: C, _f: Special2) -> C {
-        C(f64::NAN, f64::NAN)
+    none! {
+        floor() ceil() trunc() round() erf() erfc() erfinv() lgamma() digamma()
+        polygamma(n: u32) atan2(x: C) fmod(o: C) copysign(sign: C)
+        special(f: Special) special2(o: C, f: Special2)
     }
 }
 

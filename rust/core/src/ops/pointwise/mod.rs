@@ -27,7 +27,7 @@ use crate::cpu::pointwise::{run, run_bits, Kernel};
 use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Promotion, Scalar};
-use crate::error::Result;
+use crate::error::{self, Error, Kind, Result};
 use crate::gpu::Acc;
 use crate::layout::Layout;
 use crate::op::{function_name, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
@@ -87,7 +87,13 @@ pub trait Pointwise<const N: usize>: Debug + Clone + Send + Sync + 'static {
     }
     /// The op on integers and bool, with wrapping arithmetic.
     fn int(&self, _x: [i64; N]) -> i64 {
-        0
+        error::unwind(Error::new(
+            Kind::NotImplemented,
+            format!(
+                "{} is not implemented for integers",
+                std::any::type_name::<Self>()
+            ),
+        ))
     }
     /// A loop written by hand for this machine.
     fn own(_which: Own) -> Option<Kernel<f32>> {

@@ -3,6 +3,7 @@
 use super::max::{MaxPool, Places, Span};
 use super::per_dim;
 use super::places::Gather;
+use crate::alloc;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::ensure;
@@ -109,8 +110,8 @@ pub(super) fn fractional(n: usize, a: &Args) -> Result<Value> {
     }
     let small: usize = out.iter().map(|&o| o as usize).product();
     let large: usize = sizes.iter().product();
-    let mut places = vec![0i64; batch * channels * small];
-    let mut best = vec![0.0; small];
+    let mut places = alloc::full(0i64, batch * channels * small);
+    let mut best = alloc::full(0.0, small);
     let planes = if small > 0 { batch * channels } else { 0 };
     for p in 0..planes {
         let mut spans: [Vec<Span>; 3] = std::array::from_fn(|_| {

@@ -1,6 +1,7 @@
 //! Max pooling over evenly spaced windows, whole vectors of outputs at a time.
 
 use super::max::Places;
+use crate::alloc;
 use crate::cpu::elements::{load, store};
 use crate::cpu::pool::parallel_for;
 use crate::dtype::DType;
@@ -82,7 +83,7 @@ impl Regular {
         let [kd, kh, kw] = self.kernel;
         let [_, h, w] = self.input;
         let [ld, lh, lw] = self.dilation;
-        let mut out = Vec::with_capacity(self.volume());
+        let mut out = alloc::room(self.volume());
         for z in 0..kd {
             for y in 0..kh {
                 out.extend((0..kw).map(|x| ((z * ld * h + y * lh) * w + x * lw) as i64));
@@ -226,10 +227,10 @@ per_level! {
         let wide = ow.next_multiple_of(LANES);
         let phase = wide + (kw - 1) * lw / sw;
         let rows = (band - 1) * sh + (kh - 1) * lh + 1;
-        let mut dealt = vec![T::least(); kd * rows * sw * phase];
-        let mut line = vec![T::least(); (phase * sw).max(iw + pw)];
-        let mut best = vec![T::least(); wide];
-        let mut code = vec![0i32; wide];
+        let mut dealt = alloc::full(T::least(), kd * rows * sw * phase);
+        let mut line = alloc::full(T::least(), (phase * sw).max(iw + pw));
+        let mut best = alloc::full(T::least(), wide);
+        let mut code = alloc::full(0i32, wide);
         let first: Vec<i32> = (0..wide)
             .map(|o| if o < ow { of.inside(2, o).0 as i32 } else { 0 })
             .collect();
@@ -371,8 +372,8 @@ per_level! {
         let ([_, kh, kw], size) = (of.kernel, job.dtype.size());
         let direct = job.dtype == T::DTYPE;
         let (apart, offsets) = (job.apart(), of.offsets());
-        let mut grads = vec![T::default(); if direct { 0 } else { small }];
-        let mut wide = vec![T::default(); if direct { 0 } else { large }];
+        let mut grads = alloc::full(T::default(), if direct { 0 } else { small });
+        let mut wide = alloc::full(T::default(), if direct { 0 } else { large });
         for p in range {
             let (g, dx) = (job.g.add(p * small * size), job.dx.add(p * large * size));
             let (g, to) = if direct {

@@ -4,6 +4,7 @@
 
 use super::composite::{self, Cell, State, Weights};
 use super::kernel::{self, Backward, Before, Forward, Real, Rows};
+use crate::alloc;
 use crate::autograd::{engine, mode, Edge, Request, Vjp};
 use crate::cpu::gemm::gemm;
 use crate::device::Device;
@@ -226,7 +227,7 @@ fn forward<T: Real>(op: &Layer, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
     let own = y.get(kept + 1).map(|t| t.ptr::<T>());
     let weights = empty::<T>(&[kernel::packed_len::<T>(p.gates(), p.width)])?;
     let (h, d) = (p.width, p.depth);
-    let mut bias = vec![T::ZERO; d + h];
+    let mut bias = alloc::full(T::ZERO, d + h);
     if op.biases {
         // SAFETY: contiguous, of this type.
         let (a, b) = unsafe { (x[3 + states].slice::<T>(), x[4 + states].slice::<T>()) };

@@ -1,5 +1,6 @@
 //! Distinct elements by counting, where they are integers of a small range, and by sorting.
 
+use crate::alloc;
 use crate::cpu::pool::parallel_for;
 use crate::cpu::radix::{bounds_of, tally, Key, Ordinal, Sorter};
 use crate::device::Device;
@@ -116,7 +117,7 @@ fn by_sorting<T: Ordinal>(
     };
     // Parts count their groups first, to know where they begin.
     let parts = n.div_ceil(GRAIN);
-    let mut starts = vec![0usize; parts + 1];
+    let mut starts = alloc::full(0usize, parts + 1);
     let to = starts.as_mut_ptr() as usize;
     parallel_for(parts, 1, |range| {
         for p in range {
