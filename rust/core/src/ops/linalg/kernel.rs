@@ -5,10 +5,13 @@
 //! does as well, as for determinants and systems of equations, it saves a copy.
 
 use super::plain::{self, SMALL};
+use super::probe;
 use super::small;
 use super::Kind;
+use crate::alloc::{self, full, gathered, room as room_for};
 use crate::cpu::elements::Compute;
 use crate::cpu::pool::parallel_for;
+use crate::error;
 use crate::ops::conv::Ptr;
 use crate::tensor::Tensor;
 use faer::diag::DiagMut;
@@ -37,6 +40,7 @@ pub trait Number:
     + Neg<Output = Self>
 {
     const TINY: Self;
+    const EPS: f64;
     fn abs(self) -> Self;
     fn root(self) -> Self;
     fn finite(self) -> bool;
@@ -45,6 +49,7 @@ macro_rules! numbers {
     ($($t:ident),*) => {$(
         impl Number for $t {
             const TINY: Self = $t::MIN_POSITIVE;
+            const EPS: f64 = $t::EPSILON as f64;
             #[inline(always)]
             fn abs(self) -> Self {
                 $t::abs(self)
@@ -68,20 +73,25 @@ const SEQ: Par = Par::Seq;
 /// conquer: measured.
 const SVD_LEAF: usize = 32;
 const EIGH_LEAF: usize = 64;
+/// Implicit QR for matrices of any size. Divide and conquer of `faer` 0.23 and 0.24 ends the search
+/// for a root where the secular equation is flat to rounding, which for a matrix of low rank can be
+/// far from the root. So its results are compared with the matrix, in their product with a vector
+/// of random signs, and where they differ they are computed again. Values alone are as quick.
+const ITERATE: usize = usize::MAX;
 
 fn params<P: Auto<T>, T>() -> Spec<P, T> {
     Spec::new(<P as Auto<T>>::auto())
 }
 
-fn svd_params<T: Number>() -> Spec<SvdParams, T> {
+fn svd_params<T: Number>(leaf: usize) -> Spec<SvdParams, T> {
     let mut p: SvdParams = Auto::<T>::auto();
-    p.recursion_threshold = SVD_LEAF;
+    p.recursion_threshold = leaf;
     Spec::new(p)
 }
 
-fn eigh_params<T: Number>() -> Spec<SelfAdjointEvdParams, T> {
+fn eigh_params<T: Number>(leaf: usize) -> Spec<SelfAdjointEvdParams, T> {
     let mut p: SelfAdjointEvdParams = Auto::<T>::auto();
-    p.recursion_threshold = EIGH_LEAF;
+    p.recursion_threshold = leaf;
     Spec::new(p)
 }
 
@@ -95,7 +105,10 @@ impl Room {
     fn get(&mut self, need: StackReq) -> &mut MemStack {
         let (size, align) = (need.size_bytes(), need.align_bytes());
         if size > self.1 || align > self.2 {
-            *self = Room(MemBuffer::new(need), size, align);
+            match MemBuffer::try_new(need) {
+                Ok(buffer) => *self = Room(buffer, size, align),
+                Err(_) => error::unwind(alloc::out_of_memory(size)),
+            }
         }
         MemStack::new(&mut self.0)
     }
@@ -142,11 +155,11 @@ impl<T: Number> Lu<T> {
     /// Of the matrix whose rows (`by_rows`) or columns lie in `a` one after another.
     fn new(a: &[T], m: usize, n: usize, by_rows: bool, pivot: bool, room: &mut Room) -> Self {
         let mut out = Lu {
-            x: Vec::with_capacity(m * n),
+            x: room_for(m * n),
             n,
             direct: by_rows,
             blocked: pivot && m.min(n) > SMALL && m.max(n) > small::MOST,
-            pivots: Vec::with_capacity(m.min(n)),
+            pivots: room_for(m.min(n)),
             perm: Vec::new(),
             inverse: Vec::new(),
         };
@@ -155,14 +168,14 @@ impl<T: Number> Lu<T> {
             if rows == by_rows {
                 x.extend_from_slice(a);
             } else {
-                x.resize(m * n, T::default());
+                alloc::resize(x, m * n, T::default());
                 let (m, n) = if by_rows { (m, n) } else { (n, m) };
                 transpose(a, m, n, x);
             }
         };
         if out.blocked {
             load(&mut out.x, false);
-            (out.perm, out.inverse) = (vec![0; m], vec![0; m]);
+            (out.perm, out.inverse) = (full(0, m), full(0, m));
             let stack = room.get(plu::lu_in_place_scratch::<usize, T>(m, n, SEQ, params()));
             let x = columns_mut(&mut out.x, m, n);
             plu::lu_in_place(x, &mut out.perm, &mut out.inverse, SEQ, stack, params());
@@ -171,7 +184,7 @@ impl<T: Number> Lu<T> {
             out.blocked = (0..m.min(n)).all(|i| sound(out.x[i * m + i]));
         }
         if out.blocked {
-            let mut order: Vec<usize> = (0..m).collect();
+            let mut order = gathered(0..m);
             let mut place = order.clone();
             for i in 0..m.min(n) {
                 let p = place[out.perm[i]];
@@ -239,13 +252,13 @@ impl<T: Number> Lu<T> {
             if k == 1 {
                 return run(columns_mut(b, n, k));
             }
-            let mut x = vec![T::default(); n * k];
+            let mut x = full(T::default(), n * k);
             transpose(b, n, k, &mut x);
             run(columns_mut(&mut x, n, k));
             transpose(&x, k, n, b);
             return;
         }
-        let mut t = vec![T::default(); n * n];
+        let mut t = full(T::default(), n * n);
         transpose(&self.x, n, n, &mut t);
         plain::triangular(&t, n, b, k, false, false);
         plain::triangular(&t, n, b, k, true, true);
@@ -283,7 +296,7 @@ fn triangular<T: Number>(a: &[T], n: usize, b: &mut [T], k: usize, upper: bool, 
 fn cholesky<T: Number>(a: &[T], n: usize, l: &mut [T], room: &mut Room) -> i32 {
     if n > small::MOST {
         // Rows of the lower triangle become columns.
-        let mut x = vec![T::default(); n * n];
+        let mut x = full(T::default(), n * n);
         transpose(a, n, n, &mut x);
         let stack = room.get(llt::cholesky_in_place_scratch::<T>(n, SEQ, params()));
         let view = columns_mut(&mut x, n, n);
@@ -299,33 +312,50 @@ fn cholesky<T: Number>(a: &[T], n: usize, l: &mut [T], room: &mut Room) -> i32 {
     plain::cholesky(a, n, l)
 }
 
+fn scale<T: Number>(x: &mut [f64], by: &[T]) {
+    for (x, by) in x.iter_mut().zip(by) {
+        *x *= by.to_f64();
+    }
+}
+
 /// Eigenvalues and, into rows, eigenvectors as columns; `false` where it did not converge.
 fn eigh<T: Number>(a: &[T], n: usize, w: &mut [T], v: Option<&mut [T]>, room: &mut Room) -> bool {
     if n == 0 {
         return true;
     }
-    let want = if v.is_some() {
-        ComputeEigenvectors::Yes
-    } else {
-        ComputeEigenvectors::No
-    };
-    let stack = room.get(evd::self_adjoint_evd_scratch::<T>(
-        n,
-        want,
-        SEQ,
-        eigh_params(),
-    ));
     // It reads the lower triangle.
-    let a = MatRef::from_row_major_slice(a, n, n);
-    let values = DiagMut::from_slice_mut(w);
+    let view = MatRef::from_row_major_slice(a, n, n);
     let Some(v) = v else {
-        return evd::self_adjoint_evd(a, values, None, SEQ, stack, eigh_params()).is_ok();
+        let params = eigh_params(ITERATE);
+        let need = evd::self_adjoint_evd_scratch::<T>(n, ComputeEigenvectors::No, SEQ, params);
+        let (to, stack) = (DiagMut::from_slice_mut(w), room.get(need));
+        return evd::self_adjoint_evd(view, to, None, SEQ, stack, params).is_ok();
     };
-    let mut vectors = vec![T::default(); n * n];
-    let to = columns_mut(&mut vectors, n, n);
-    let ok = evd::self_adjoint_evd(a, values, Some(to), SEQ, stack, eigh_params()).is_ok();
+    let mut vectors = full(T::default(), n * n);
+    for leaf in [EIGH_LEAF, ITERATE] {
+        let params = eigh_params(leaf);
+        let need = evd::self_adjoint_evd_scratch::<T>(n, ComputeEigenvectors::Yes, SEQ, params);
+        let (to, stack) = (columns_mut(&mut vectors, n, n), room.get(need));
+        let values = DiagMut::from_slice_mut(w);
+        if evd::self_adjoint_evd(view, values, Some(to), SEQ, stack, params).is_err() {
+            return false;
+        }
+        if n < leaf {
+            break;
+        }
+        // A x and V W V' x.
+        let x = probe::signs(n);
+        let mut parts = probe::times(&vectors, &x);
+        scale(&mut parts, w);
+        let got = probe::turned_times(&vectors, n, &parts);
+        let want = probe::lower_times(a, &x);
+        let size = w.iter().fold(0.0, |s: f64, w| s.max(w.to_f64().abs()));
+        if probe::agree::<T>(&got, &want, size, n) && probe::orthonormal(&vectors, n) {
+            break;
+        }
+    }
     transpose(&vectors, n, n, v);
-    ok
+    true
 }
 
 /// Singular values and vectors of `m` rows of `n`: `u` has `p` columns, `vh` has `q` rows.
@@ -334,30 +364,52 @@ fn svd<T: Number>(
     (m, n): (usize, usize),
     s: &mut [T],
     vectors: Option<(&mut [T], &mut [T])>,
-    full: bool,
+    full_size: bool,
     room: &mut Room,
 ) -> bool {
-    let want = match (&vectors, full) {
-        (None, _) => ComputeSvdVectors::No,
-        (_, true) => ComputeSvdVectors::Full,
-        (_, false) => ComputeSvdVectors::Thin,
-    };
-    let stack = room.get(svd::svd_scratch::<T>(n, m, want, want, SEQ, svd_params()));
     // The columns of the transpose are the rows that we have.
-    let a = columns(a, n, m);
-    let values = DiagMut::from_slice_mut(s);
-    let Some((u, vh)) = vectors else {
-        return svd::svd(a, values, None, None, SEQ, stack, svd_params()).is_ok();
-    };
+    let view = columns(a, n, m);
     let k = m.min(n);
-    let (p, q) = if full { (m, n) } else { (k, k) };
-    let mut left = vec![T::default(); m * p];
-    // What it leaves out of a complete basis is zero.
-    vh.fill(T::default());
-    let to = (columns_mut(vh, n, q), columns_mut(&mut left, m, p));
-    let ok = svd::svd(a, values, Some(to.0), Some(to.1), SEQ, stack, svd_params()).is_ok();
+    let Some((u, vh)) = vectors else {
+        let (params, none) = (svd_params(ITERATE), ComputeSvdVectors::No);
+        let stack = room.get(svd::svd_scratch::<T>(n, m, none, none, SEQ, params));
+        let to = DiagMut::from_slice_mut(s);
+        return svd::svd(view, to, None, None, SEQ, stack, params).is_ok();
+    };
+    let (want, p, q) = match full_size {
+        true => (ComputeSvdVectors::Full, m, n),
+        false => (ComputeSvdVectors::Thin, k, k),
+    };
+    let mut left = full(T::default(), m * p);
+    for leaf in [SVD_LEAF, ITERATE] {
+        // What it leaves out of a complete basis is zero.
+        vh.fill(T::default());
+        left.fill(T::default());
+        let params = svd_params(leaf);
+        let stack = room.get(svd::svd_scratch::<T>(n, m, want, want, SEQ, params));
+        let to = (columns_mut(vh, n, q), columns_mut(&mut left, m, p));
+        let values = DiagMut::from_slice_mut(s);
+        if svd::svd(view, values, Some(to.0), Some(to.1), SEQ, stack, params).is_err() {
+            return false;
+        }
+        if k < leaf {
+            break;
+        }
+        // A x and U S V' x.
+        let x = probe::signs(n);
+        let mut parts = probe::times(&vh[..k * n], &x);
+        scale(&mut parts, s);
+        let got = probe::turned_times(&left[..k * m], m, &parts);
+        let (want, size) = (probe::times(a, &x), s[0].to_f64());
+        if probe::agree::<T>(&got, &want, size, m.max(n))
+            && probe::orthonormal(vh, n)
+            && probe::orthonormal(&left, m)
+        {
+            break;
+        }
+    }
     transpose(&left, p, m, u);
-    ok
+    true
 }
 
 fn qr<T: Number>(
@@ -365,21 +417,21 @@ fn qr<T: Number>(
     (m, n): (usize, usize),
     q: &mut [T],
     r: &mut [T],
-    full: bool,
+    full_size: bool,
     room: &mut Room,
 ) {
     let k = m.min(n);
-    let height = if full { m } else { k };
+    let height = if full_size { m } else { k };
     r.fill(T::default());
     if k > 0 && m.max(n) <= small::MOST {
         // SAFETY: small enough.
         return unsafe { small::qr(a, (m, n), q, r, height) };
     }
     if k > SMALL {
-        let mut x = vec![T::default(); m * n];
+        let mut x = full(T::default(), m * n);
         transpose(a, m, n, &mut x);
         let block = qr::recommended_block_size::<T>(m, n);
-        let mut factors = vec![T::default(); block * k];
+        let mut factors = full(T::default(), block * k);
         let need = StackReq::any_of(&[
             qr::qr_in_place_scratch::<T>(m, n, block, SEQ, params()),
             householder::apply_block_householder_sequence_on_the_left_in_place_scratch::<T>(
@@ -397,7 +449,7 @@ fn qr<T: Number>(
                     r[i * n + j] = x[j * m + i];
                 }
             }
-            let mut columns_of_q = vec![T::default(); m * height];
+            let mut columns_of_q = full(T::default(), m * height);
             for i in 0..height {
                 columns_of_q[i * m + i] = T::of_f64(1.0);
             }
@@ -410,10 +462,21 @@ fn qr<T: Number>(
                 stack,
             );
             transpose(&columns_of_q, height, m, q);
-            return;
+            // Columns that are zero but for rounding can make it lose Q.
+            let x = probe::signs(n);
+            let (got, want) = (probe::times(q, &probe::times(r, &x)), probe::times(a, &x));
+            let size = r.iter().fold(0.0, |s: f64, r| s.max(r.to_f64().abs()));
+            let size = size * (n as f64).sqrt();
+            if !probe::finite(&want)
+                || probe::agree::<T>(&got, &want, size, m.max(n))
+                    && probe::orthonormal(&columns_of_q, m)
+            {
+                return;
+            }
+            r.fill(T::default());
         }
     }
-    let mut x = a.to_vec();
+    let mut x = gathered(a.iter().copied());
     let tau = plain::householder(&mut x, m, n);
     for i in 0..k {
         r[i * n + i..(i + 1) * n].copy_from_slice(&x[i * n + i..(i + 1) * n]);
@@ -424,8 +487,8 @@ fn qr<T: Number>(
 
 /// The matrix of cofactors, which exists for singular A too.
 fn cofactors<T: Number>(a: &[T], n: usize, y: &mut [T], room: &mut Room) -> bool {
-    let mut s = vec![T::default(); n];
-    let (mut u, mut vh) = (vec![T::default(); n * n], vec![T::default(); n * n]);
+    let mut s = full(T::default(), n);
+    let (mut u, mut vh) = (full(T::default(), n * n), full(T::default(), n * n));
     if !svd(a, (n, n), &mut s, Some((&mut u, &mut vh)), true, room) {
         return false;
     }
@@ -581,6 +644,7 @@ pub fn run<T: Number>(kind: Kind, count: usize, x: &[Tensor], y: &[Tensor]) -> b
     let work = m * n * n.max(1);
     parallel_for(count, (1 << 13) / work.max(1) + 1, |range| {
         let mut room = Room::new();
+        alloc::spare(range.len().saturating_mul(work));
         for b in range {
             let input = |i: usize| -> &[T] {
                 let Some(t) = x.get(i) else { return &[] };

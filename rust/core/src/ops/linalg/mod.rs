@@ -3,12 +3,14 @@
 mod gradient;
 mod kernel;
 mod plain;
+mod probe;
 mod small;
 mod solvers;
 
 pub use solvers::*;
 
 use super::matmul::swapped;
+use crate::alloc;
 use crate::autograd::Vjp;
 use crate::dispatch;
 use crate::dtype::DType;
@@ -125,7 +127,7 @@ impl Factor {
 
 /// A constant matrix with the elements that `f` gives.
 fn constant(like: &Tensor, m: usize, n: usize, f: impl Fn(usize, usize) -> f64) -> Result<Tensor> {
-    let data: Vec<f64> = (0..m * n).map(|i| f(i / n, i % n)).collect();
+    let data: Vec<f64> = alloc::gathered((0..m * n).map(|i| f(i / n, i % n)));
     Tensor::from_slice(&data, &[m, n], DType::F64)?
         .to_dtype(like.dtype())?
         .to_device(like.device())
@@ -421,7 +423,7 @@ pub fn permutation(pivots: &Tensor, m: usize, dtype: DType) -> Result<Tensor> {
     // SAFETY: contiguous host memory of this type.
     let ids = unsafe { ids.slice::<i64>() };
     let count: usize = batch.iter().product();
-    let mut p = vec![0.0f64; count * m * m];
+    let mut p = alloc::full(0.0f64, count * m * m);
     for b in 0..count {
         let row = &ids[b * k..(b + 1) * k];
         ensure!(

@@ -3,6 +3,7 @@
 
 use super::kernel::Number;
 use super::small;
+use crate::alloc::{full, gathered, room};
 
 /// The size up to which plain loops are quicker.
 pub const SMALL: usize = 16;
@@ -114,17 +115,11 @@ pub fn reflector<T: Number>(x: &mut [T]) -> Option<(T, T)> {
     let tail = x[1..]
         .iter()
         .fold(0.0f64, |s, v| s + v.to_f64() * v.to_f64());
-    let all = tail + alpha * alpha;
-    // Squares may leave the range of numbers.
-    let norm = if tail > 1e-280 && all < 1e300 {
-        all.sqrt()
-    } else {
-        let tail = x[1..].iter().fold(0.0f64, |s, v| s.hypot(v.to_f64()));
-        if tail == 0.0 {
-            return None;
-        }
-        alpha.hypot(tail)
-    };
+    let norm = (tail + alpha * alpha).sqrt();
+    // Squares may leave the range of numbers, and so may the reciprocal of what is small.
+    if !(tail > 1e-280 && norm < 1e150 && norm * T::EPS >= T::TINY.to_f64()) {
+        return far_reflector(x);
+    }
     let norm = T::of_f64(norm);
     let beta = if alpha.is_sign_negative() {
         norm
@@ -139,13 +134,37 @@ pub fn reflector<T: Number>(x: &mut [T]) -> Option<(T, T)> {
     Some((beta, tau))
 }
 
+/// [`reflector`] of a column that is small, large or not finite.
+#[cold]
+fn far_reflector<T: Number>(x: &mut [T]) -> Option<(T, T)> {
+    let tail = x[1..].iter().map(|v| v.to_f64().abs());
+    let most = tail.fold(0.0f64, |s, v| if v > s || v.is_nan() { v } else { s });
+    if most == 0.0 {
+        return None;
+    }
+    let most = x[0].to_f64().abs().max(most);
+    // A power of two that makes squares harmless; the reflector does not depend on it.
+    let unit = 2f64.powi(if most < 1.0 { 600 } else { -600 });
+    let alpha = x[0].to_f64() * unit;
+    let norm = x[1..]
+        .iter()
+        .map(|v| v.to_f64() * unit)
+        .fold(alpha * alpha, |s, v| s + v * v)
+        .sqrt();
+    let beta = -norm.copysign(alpha);
+    for v in &mut x[1..] {
+        *v = T::of_f64(v.to_f64() * unit / (alpha - beta));
+    }
+    Some((T::of_f64(beta / unit), T::of_f64((beta - alpha) / beta)))
+}
+
 /// Householder reflections of `m` rows of `n` in place, as LAPACK's: R on and above the
 /// diagonal, reflectors below, and their factors.
 pub fn householder<T: Number>(x: &mut [T], m: usize, n: usize) -> Vec<T> {
     let zero = T::default();
-    let mut tau = vec![zero; m.min(n)];
-    let mut dots = vec![zero; n];
-    let mut column = Vec::with_capacity(m);
+    let mut tau = full(zero, m.min(n));
+    let mut dots = full(zero, n);
+    let mut column = room(m);
     for j in 0..m.min(n) {
         column.clear();
         column.extend((j..m).map(|i| x[i * n + j]));
@@ -173,7 +192,7 @@ fn reflect<T: Number>(
     q: Option<(&mut [T], usize)>,
     dots: &mut [T],
 ) {
-    let reflector: Vec<T> = (j + 1..m).map(|i| x[i * n + j]).collect();
+    let reflector: Vec<T> = gathered((j + 1..m).map(|i| x[i * n + j]));
     let (y, width) = q.unwrap_or((x, n));
     let dots = &mut dots[from..width];
     dots.copy_from_slice(&y[j * width + from..(j + 1) * width]);
@@ -207,7 +226,7 @@ pub fn reflected<T: Number>(
     for i in 0..m.min(columns) {
         q[i * columns + i] = T::of_f64(1.0);
     }
-    let mut dots = vec![T::default(); columns];
+    let mut dots = full(T::default(), columns);
     for j in (0..tau.len()).rev() {
         if tau[j] != T::default() {
             reflect(x, m, n, j, tau[j], 0, Some((&mut *q, columns)), &mut dots);
