@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import numpy as np
 import pytest
@@ -265,3 +266,49 @@ def test_results_do_not_depend_on_threads(channels):
         assert run(1) == run(2) == run(3)
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("spatial", [1, 2, 3])
+@pytest.mark.parametrize("bias", [False, True])
+def test_transposed_convolution_with_a_kernel_larger_than_the_source_is_its_sum(spatial, bias):
+    rng = np.random.default_rng(spatial)
+    size, kernel = ((3,), (90,)) if spatial == 1 else ((2, 1, 2)[:spatial], (3, 40, 5)[:spatial])
+    stride, padding, dilation = (2, 1, 3)[:spatial], (1, 2, 0)[:spatial], (1, 2, 2)[:spatial]
+    x, w = rng.standard_normal((2, 3, *size)), rng.standard_normal((3, 4, *kernel))
+    b = rng.standard_normal(4) if bias else np.zeros(4)
+    full = [(n - 1) * s + (k - 1) * d + 2 for n, k, s, d in zip(size, kernel, stride, dilation)]
+    want = np.zeros((2, 4, *full))
+    for i in np.ndindex(*size):
+        for k in np.ndindex(*kernel):
+            at = tuple(p * s + q * d for p, q, s, d in zip(i, k, stride, dilation))
+            product = np.einsum("nc,co->no", x[(..., *i)], w[(..., *k)])
+            want[(slice(None), slice(None), *at)] += product
+    # One more row at the end, by output_padding, before the padding is cut off.
+    extra = tuple(min(1, max(s, d) - 1) for s, d in zip(stride, dilation))
+    ends = [n - 1 + e - p for n, e, p in zip(full, extra, padding)]
+    cut = tuple(slice(p, end) for p, end in zip(padding, ends))
+    want = want[(slice(None), slice(None), *cut)] + b.reshape(4, *[1] * spatial)
+    tensors = [torch.tensor(v, requires_grad=True) for v in (x, w, b)]
+    function = getattr(F, f"conv_transpose{spatial}d")
+
+    def run(x, w, b):
+        b = b if bias else None
+        return function(x, w, b, stride, padding, extra, dilation=dilation)
+
+    np.testing.assert_allclose(run(*tensors).detach().numpy(), want, atol=1e-12)
+    assert torch.autograd.gradcheck(run, tensors, fast_mode=True)
+    assert torch.autograd.gradgradcheck(run, tensors, fast_mode=True)
+
+
+def test_time_of_a_transposed_convolution_grows_with_the_kernel_not_its_square():
+    def seconds(width):
+        x, w = torch.ones(1, 2, 1, 4), torch.ones(2, 2, 1, width)
+        best = float("inf")
+        for _ in range(3):
+            start = time.perf_counter()
+            F.conv_transpose2d(x, w)
+            best = min(best, time.perf_counter() - start)
+        return best
+
+    # Sixteen times as much work, at most; squares would be 256 times.
+    assert seconds(32_000) < 80 * seconds(2000)

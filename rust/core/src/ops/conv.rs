@@ -61,6 +61,24 @@ impl Conv {
         }
     }
 
+    /// The same gradient for the input with the kernel as what is convolved: the two are alike, and
+    /// of the longer one most elements would be read with zeros around the shorter one.
+    fn commuted(&self, y: &Tensor, w: &Tensor) -> Result<Option<(Conv, Tensor, Tensor)>> {
+        let count = |v: &Sizes| v.iter().product::<usize>();
+        let (kernel, source) = (count(&self.kernel), count(&self.output));
+        if self.role != Role::Input || self.groups != 1 || kernel < 64 || kernel / 4 < source {
+            return Ok(None);
+        }
+        let op = Conv {
+            stride: self.dilation.clone(),
+            dilation: self.stride.clone(),
+            kernel: self.output.clone(),
+            output: self.kernel.clone(),
+            ..self.clone()
+        };
+        Ok(Some((op, turned(w)?, turned(y)?)))
+    }
+
     /// The convolution of tensors of the type that it computes in; `y` may have another one.
     fn compute(&self, a: &Tensor, b: &Tensor, bias: Option<&Tensor>, y: &Tensor) -> Result<()> {
         let t = a.dtype();
@@ -197,6 +215,18 @@ impl Op for Conv {
         let y = &y[0];
         let t = y.dtype().compute();
         let bias = x.get(2).map(|b| b.prepared(t)).transpose()?;
+        if let Some((op, a, b)) = self.commuted(x[0], x[1])? {
+            let mut shape = y.shape().clone();
+            shape.swap(0, 1);
+            let mut out = Tensor::empty(&shape, t, y.device())?;
+            op.compute(&a.prepared(t)?, &b.prepared(t)?, None, &out)?;
+            if let Some(bias) = bias {
+                let mut column = Dims::from_elem(1, y.ndim());
+                column[0] = bias.numel();
+                out = out.add(&bias.detach().reshape_to(&column)?)?;
+            }
+            return y.write_from(&out.alias(out.layout().transpose(0, 1)?));
+        }
         let pointwise = self.kernel.iter().all(|&k| k == 1);
         if y.dtype() == t || self.role == Role::Weight || !pointwise {
             return self.compute(&x[0].prepared(t)?, &x[1].prepared(t)?, bias.as_ref(), y);
@@ -275,6 +305,11 @@ struct Call<'a> {
     transposed: bool,
     output_padding: &'a [i64],
     groups: i64,
+}
+
+/// The first two dimensions swapped, outside of any graph.
+fn turned(t: &Tensor) -> Result<Tensor> {
+    Ok(t.detach().alias(t.layout().transpose(0, 1)?))
 }
 
 /// One number per spatial dimension.
