@@ -1,6 +1,7 @@
 //! Distributions over slices, by the recipes of PyTorch's CPU kernels.
 
 use super::engine::Engine;
+use crate::alloc;
 use half::{bf16, f16};
 use std::ops::Range;
 
@@ -448,7 +449,7 @@ pub(super) fn randperm<T: Sample>(engine: &mut Engine, out: &mut [T]) {
     }
     // From here on half the memory to jump about in is worth a second pass.
     if std::mem::size_of::<T>() == 8 && n >= 1 << 16 {
-        let mut order: Vec<u32> = (0..n as u32).collect();
+        let mut order: Vec<u32> = alloc::gathered(0..n as u32);
         shuffle(engine, &mut order);
         for (y, i) in out.iter_mut().zip(order) {
             *y = T::from_i64(i as i64);
@@ -487,7 +488,7 @@ pub(super) fn multinomial<T: Sample>(
     let round = |x: f64| T::from_f64(x).to_f64();
     if !replacement || out.len() == 1 {
         // A race of exponential clocks: the largest weight / clock wins.
-        let mut race: Vec<(f64, i64)> = Vec::with_capacity(weights.len());
+        let mut race: Vec<(f64, i64)> = alloc::room(weights.len());
         for (i, w) in weights.iter().enumerate() {
             let clock = round(-(-engine.next_uniform()).ln_1p());
             race.push((
@@ -513,13 +514,10 @@ pub(super) fn multinomial<T: Sample>(
     // Half types add up in float32.
     let round = |x: f64| if T::DOUBLE { x } else { x as f32 as f64 };
     let mut total = 0.0;
-    let mut steps: Vec<f64> = weights
-        .iter()
-        .map(|w| {
-            total = round(total + w.to_f64());
-            total
-        })
-        .collect();
+    let mut steps: Vec<f64> = alloc::gathered(weights.iter().map(|w| {
+        total = round(total + w.to_f64());
+        total
+    }));
     steps.iter_mut().for_each(|s| *s = round(*s / total));
     // Rounding must not let a draw fall behind the last category that has a weight.
     let last = weights.iter().rposition(|w| w.to_f64() > 0.0).unwrap_or(0);
