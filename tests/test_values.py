@@ -397,6 +397,16 @@ def test_reductions_and_rolls_take_none_for_their_dimensions() -> None:
     assert torch.roll(x, 1, dims=None).tolist() == [[5.0, 0.0, 1.0], [2.0, 3.0, 4.0]]
 
 
+def test_bernoulli_fills_an_output_of_any_type() -> None:
+    p = torch.full((64,), 0.5)
+    torch.manual_seed(0)
+    want = torch.bernoulli(p).tolist()
+    for dtype in (torch.int64, torch.uint8, torch.bool, torch.float64):
+        torch.manual_seed(0)
+        y = torch.bernoulli(p, out=torch.empty(64, dtype=dtype))
+        assert (y.dtype, [float(v) for v in y.tolist()]) == (dtype, want)
+
+
 def test_fractional_max_pool_without_windows_is_empty() -> None:
     y = torch.nn.FractionalMaxPool2d(2, output_size=(0, 2))(torch.ones(1, 1, 5, 5))
     assert y.shape == (1, 1, 0, 2)

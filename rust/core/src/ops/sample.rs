@@ -254,8 +254,20 @@ crate::entries! {
     "normal(float mean, Tensor std, *, Generator? generator=None) -> Tensor", FN | CASTS,
     |a| normal(a, None, Some(a.tensor(1)?));
     /// Ones with the probabilities in `self`, else zeros.
-    "bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", FN | METHOD | CASTS,
-    |a| Ok(bernoulli(a.tensor(0)?, a.tensor(0)?, a.generator(1))?.into());
+    "bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", FN | METHOD | OUT | DIRECT,
+    |a| {
+        let y = bernoulli(a.tensor(0)?, a.tensor(0)?, a.generator(1))?;
+        let Dest::Out(out) = a.dest else {
+            return Ok(y.into());
+        };
+        // Ones and zeros fit into any type.
+        let meta = TensorMeta { dtype: out[0].dtype(), ..TensorMeta::of(&y) };
+        let target = dispatch::destination("bernoulli", &out[0], &meta, false)?;
+        target.check_inplace(false)?;
+        target.write_from(&y)?;
+        target.bump_version();
+        Ok(target.into())
+    };
     /// Ones with probability `p`, shaped and typed as `self`.
     "bernoulli(Tensor self, float p, *, Generator? generator=None) -> Tensor", FN | METHOD,
     |a| {

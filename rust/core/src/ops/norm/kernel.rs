@@ -27,59 +27,71 @@ impl Float for f64 {}
 
 /// Sums are taken in this many lanes.
 const LANES: usize = 32;
-/// After so many steps lanes are joined with those in f64, whatever the length of the sum: the
-/// rounding errors of equal terms add up.
+/// After so many steps lanes are joined in f64, whatever the length of the sum: the rounding errors
+/// of equal terms add up.
 const STEPS: usize = 64;
 /// Rows longer than this have their mean corrected in the second pass.
 const LONG: usize = 4096;
 
-/// The sums of all parts of `f(0..n)` in lanes.
+/// The sums of both parts of `f(0..n)`.
 #[inline(always)]
-fn sums<T: Float, const N: usize>(n: usize, f: impl Fn(usize) -> [T; N]) -> [f64; N] {
-    let mut joined = [[0.0f64; LANES]; N];
+fn totals<T: Float>(n: usize, f: impl Fn(usize) -> [T; 2]) -> [f64; 2] {
     let whole = n / LANES * LANES;
-    let mut i = 0;
+    let (mut i, mut sums) = (0, [0.0; 2]);
     loop {
-        let mut lanes = [[T::default(); LANES]; N];
+        let (mut a, mut b) = ([T::default(); LANES], [T::default(); LANES]);
         let end = whole.min(i + STEPS * LANES);
         while i < end {
             for j in 0..LANES {
-                let terms = f(i + j);
-                for (lanes, term) in lanes.iter_mut().zip(terms) {
-                    lanes[j] += term;
-                }
+                let [x, y] = f(i + j);
+                a[j] += x;
+                b[j] += y;
             }
             i += LANES;
         }
         if i == whole {
             for j in whole..n {
-                for (lanes, term) in lanes.iter_mut().zip(f(j)) {
-                    lanes[j - whole] += term;
-                }
+                let [x, y] = f(j);
+                a[j - whole] += x;
+                b[j - whole] += y;
             }
         }
-        for (joined, lanes) in joined.iter_mut().zip(&lanes) {
-            joined
-                .iter_mut()
-                .zip(lanes)
-                .for_each(|(sum, lane)| *sum += lane.to_f64());
-        }
+        sums = [sums[0] + join(&a), sums[1] + join(&b)];
         if i == whole {
-            return joined.map(|lanes| lanes.iter().sum());
+            return sums;
         }
     }
 }
 
-/// The sums of both parts of `f(0..n)`.
 #[inline(always)]
-fn totals<T: Float>(n: usize, f: impl Fn(usize) -> [T; 2]) -> [f64; 2] {
-    sums(n, f)
+fn join<T: Float>(lanes: &[T]) -> f64 {
+    lanes.iter().fold(0.0, |s, l| s + l.to_f64())
 }
 
 /// The sum of `f(0..n)` in lanes.
 #[inline(always)]
 pub fn total<T: Float>(n: usize, f: impl Fn(usize) -> T) -> f64 {
-    sums(n, |i| [f(i)])[0]
+    let whole = n / LANES * LANES;
+    let (mut i, mut sum) = (0, 0.0);
+    loop {
+        let mut lanes = [T::default(); LANES];
+        let end = whole.min(i + STEPS * LANES);
+        while i < end {
+            for (j, lane) in lanes.iter_mut().enumerate() {
+                *lane += f(i + j);
+            }
+            i += LANES;
+        }
+        if i == whole {
+            for j in whole..n {
+                lanes[j - whole] += f(j);
+            }
+        }
+        sum += join(&lanes);
+        if i == whole {
+            return sum;
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

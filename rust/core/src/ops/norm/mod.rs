@@ -287,7 +287,8 @@ crate::entries! {
         let y = x.reshape(&named)?.group_norm(groups, w, b, eps)?.reshape_to(x.shape())?;
         // Gradients flow through these as well, so they are a graph of their own.
         let shape = [sizes[0], groups as usize];
-        let rows = x.reshape(&[shape[0] as i64, groups, (x.numel() / (shape[0] * shape[1]).max(1)) as i64])?;
+        let like = w.map_or(x.dtype(), Tensor::dtype);
+        let rows = x.to_dtype(like)?.reshape(&[shape[0] as i64, groups, (x.numel() / (shape[0] * shape[1]).max(1)) as i64])?;
         let mean = |t: &Tensor| {
             let sum = t.sum_mask(&[false, false, true], true, Some(t.dtype()))?;
             sum.div_scalar(rows.size(2) as f64)
