@@ -104,7 +104,8 @@ impl Gpu {
             return Ok(());
         }
         self.write(buffer, 0, &[0; 4 * WORDS])?;
-        let (name, kind) = self.faults.state.lock().known[who as usize];
+        let known = self.faults.state.lock().known.get(who as usize).copied();
+        let (name, kind) = known.unwrap_or(("index", Kind::Index));
         let what = format!("index {}", index as i32);
         Err(Error::new(
             kind,

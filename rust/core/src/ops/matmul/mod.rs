@@ -436,6 +436,12 @@ impl Op for MatMul {
     }
 
     fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        // The kernel takes its factors as float64.
+        let inexact =
+            |s| matches!(s, Scalar::Int(v) if v.unsigned_abs() > 1 << f64::MANTISSA_DIGITS);
+        if inexact(self.alpha) || inexact(self.beta) {
+            return Ok(false);
+        }
         let (a, b) = self.operands(x);
         let (p, q) = (Stack::new(a, self.ta, true), Stack::new(b, self.tb, false));
         let batch = shape::broadcast(p.batch, q.batch)?;

@@ -155,5 +155,5 @@ pub fn search(
         });
     });
     let y = if small { y.to_dtype(DType::I32)? } else { y };
-    y.to_device(values.device())
+    y.to_device(sequence.device())
 }
