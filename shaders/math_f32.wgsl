@@ -424,6 +424,7 @@ fn m_polygamma(n: u32, x: f32) -> f32 {
     for (var k = 2u; k <= min(n, 34u); k++) { factorial *= f32(k); }
     let sign = select(-1.0, 1.0, (n & 1u) == 1u);
     if (x <= 0.0) {
+        if (m_is_inf(x) && n == 1u) { return m_nan(); }
         if (x == floor(x)) { return sign * m_inf(); }
         if (n == 1u) {
             // Reflection of the trigamma function.

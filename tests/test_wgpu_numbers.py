@@ -331,3 +331,39 @@ def test_pointwise_extremes_equal_cpu(dtype: str, strided: bool) -> None:
                 wrong.append((name, at, g.reshape(-1)[i].item(), w.reshape(-1)[i].item()))
     assert not wrong, wrong
     assert ran > 0.3 * len(table), f"only {ran} of {len(table)} have a kernel"
+
+
+def test_pointwise_gradients_at_extremes_equal_cpu() -> None:
+    def gradient(f: Callable[..., Any], x: Any) -> Any:
+        x = x.clone().requires_grad_()
+        y = f(x)
+        if y.requires_grad:
+            y.backward(torch.full_like(y, 1.5))
+        return x.grad
+
+    ran, wrong = 0, []
+    for name, (count, f) in functions().items():
+        if (
+            count == 2
+            or name in ("any", "all", "max", "amax", "amin")
+            or name.startswith(("to_", "arg"))
+        ):
+            continue
+        (x,) = operands("float32", 1, name)
+        try:
+            want = gradient(f, x)
+            got = gradient(f, x.to("wgpu"))
+        except (RuntimeError, NotImplementedError, TypeError):
+            continue
+        assert (got is None) == (want is None), name
+        if want is None:
+            continue
+        ran += 1
+        # 1 - y * y and its like lose digits where y is near 1.
+        g, w = got.cpu().double().numpy(), want.double().numpy()
+        with np.errstate(all="ignore"):
+            near = (g == w) | (np.abs(g - w) <= 5e-5 * np.abs(w) + 1.2e-38)
+        near |= np.isnan(g) & np.isnan(w)
+        wrong += [(name, x[int(i)].item(), g[i], w[i]) for i in np.flatnonzero(~near)[:1]]
+    assert not wrong, wrong
+    assert ran > 40
