@@ -259,3 +259,22 @@ def test_gradients_are_those_of_the_real_and_imaginary_parts(f):
         if x.grad is None:
             continue
         np.testing.assert_allclose(x.grad.numpy(), real_gradient(f, [A, B], i), atol=1e-6)
+
+
+def test_covariance_and_inner_products_conjugate_as_numpy_does():
+    close(torch.cov(t(A)), np.cov(A))
+    close(torch.linalg.vecdot(t(A), t(B)), (A.conj() * B).sum(-1))
+
+
+def test_complex_numbers_are_refused_where_they_mean_nothing():
+    x = torch.ones(2)
+    for call in (
+        lambda: x.clamp(1j),
+        lambda: x.norm(1j),
+        lambda: torch.add(x, x, alpha=1j),
+        lambda: torch.nn.functional.threshold(x, 1j, 0),
+    ):
+        with pytest.raises((TypeError, RuntimeError), match="complex|imaginary"):
+            call()
+    with pytest.raises(RuntimeError, match="In-place abs"):
+        t(A).abs_()

@@ -275,6 +275,10 @@ pub mod flag {
     pub const APART: u32 = 512;
     /// `OUT`, where the tensor may be of another type that results are cast to.
     pub const CASTS: u32 = OUT | 1024;
+    /// Takes numbers with an imaginary part.
+    pub const COMPLEX: u32 = 2048;
+    /// The results of a batch of images in channels-last order lie in that order, too.
+    pub const FORMAT: u32 = 4096;
     /// What most functions of a tensor are.
     pub const ALL: u32 = FN | METHOD | INPLACE | OUT;
     /// The same, for pointwise ops.
@@ -508,6 +512,42 @@ fn check_apart(values: &[Value]) -> Result<()> {
     Ok(())
 }
 
+/// The channels-last format in which a batch of images lies.
+fn channels_last(value: Option<&Value>) -> Option<(usize, MemoryFormat)> {
+    let t = match value? {
+        Value::Tensor(t) => t,
+        Value::Tensors(ts) => ts.first()?,
+        _ => return None,
+    };
+    let format = match t.ndim() {
+        4 => MemoryFormat::ChannelsLast,
+        5 => MemoryFormat::ChannelsLast3d,
+        _ => return None,
+    };
+    (!t.is_contiguous() && t.is_contiguous_as(format)).then_some((t.ndim(), format))
+}
+
+/// The results in the order of the images or the weight.
+fn formatted(values: &[Value], y: Value) -> Result<Value> {
+    let found = channels_last(values.first()).or_else(|| channels_last(values.get(1)));
+    let Some((rank, format)) = found else {
+        return Ok(y);
+    };
+    let one = |t: Tensor| -> Result<Tensor> {
+        if t.ndim() != rank || t.is_contiguous_as(format) {
+            return Ok(t);
+        }
+        let z = t.empty_like(t.dtype(), t.device(), format)?;
+        z.write_from(&t)?;
+        Ok(t.replaced(&z))
+    };
+    Ok(match y {
+        Value::Tensor(t) => Value::Tensor(one(t)?),
+        Value::Tuple(ts) => Value::Tuple(ts.into_iter().map(one).collect::<Result<_>>()?),
+        other => other,
+    })
+}
+
 impl Entry {
     /// Runs the function and brings its results to their destination. With `out=`, a tensor of
     /// another shape is replaced: the caller stores what is returned in its place.
@@ -517,11 +557,17 @@ impl Entry {
             check_apart(values)?;
         }
         match dest {
-            Dest::New => (self.run)(&Args {
-                values,
-                dest,
-                schema,
-            }),
+            Dest::New => {
+                let y = (self.run)(&Args {
+                    values,
+                    dest,
+                    schema,
+                })?;
+                match self.flags & flag::FORMAT {
+                    0 => Ok(y),
+                    _ => formatted(values, y),
+                }
+            }
             _ if direct => (self.run)(&Args {
                 values,
                 dest,

@@ -681,26 +681,26 @@ crate::entries! {
     FN, |a| conv("conv1d", a);
     /// Convolution over two dimensions: input (N, C, H, W) or (C, H, W).
     "conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, int[2] dilation=1, int groups=1) -> Tensor",
-    FN, |a| conv("conv2d", a);
+    FN | FORMAT, |a| conv("conv2d", a);
     "conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, str padding='valid', int[2] dilation=1, int groups=1) -> Tensor",
-    FN, |a| conv("conv2d", a);
+    FN | FORMAT, |a| conv("conv2d", a);
     /// Convolution over three dimensions: input (N, C, D, H, W) or (C, D, H, W).
     "conv3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] padding=0, int[3] dilation=1, int groups=1) -> Tensor",
-    FN, |a| conv("conv3d", a);
+    FN | FORMAT, |a| conv("conv3d", a);
     "conv3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, str padding='valid', int[3] dilation=1, int groups=1) -> Tensor",
-    FN, |a| conv("conv3d", a);
+    FN | FORMAT, |a| conv("conv3d", a);
     /// Transposed convolution over one dimension: the gradient of `conv1d` for its input.
     "conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, int[1] output_padding=0, int groups=1, int[1] dilation=1) -> Tensor",
     FN, |a| conv_transpose("conv_transpose1d", a);
     /// Transposed convolution over two dimensions: the gradient of `conv2d` for its input.
     "conv_transpose2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, int[2] output_padding=0, int groups=1, int[2] dilation=1) -> Tensor",
-    FN, |a| conv_transpose("conv_transpose2d", a);
+    FN | FORMAT, |a| conv_transpose("conv_transpose2d", a);
     /// Transposed convolution over three dimensions: the gradient of `conv3d` for its input.
     "conv_transpose3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] padding=0, int[3] output_padding=0, int groups=1, int[3] dilation=1) -> Tensor",
-    FN, |a| conv_transpose("conv_transpose3d", a);
+    FN | FORMAT, |a| conv_transpose("conv_transpose3d", a);
     /// Convolution or transposed convolution; the weight says over how many dimensions.
     "convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups) -> Tensor",
-    FN, |a| {
+    FN | FORMAT, |a| {
         let call = Call {
             name: "convolution",
             stride: a.ints(3)?,

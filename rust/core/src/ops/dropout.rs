@@ -299,7 +299,7 @@ impl Tensor {
 
 crate::entries! {
     /// Zeroes elements with probability `p` and scales the others by 1 / (1 - p).
-    "dropout(Tensor self, float p, bool train) -> Tensor", FN | INPLACE,
+    "dropout(Tensor self, float p, bool train) -> Tensor", FN | INPLACE | FORMAT,
     |a| Ok(a.tensor(0)?.dropout(a.float(1)?, a.bool(2)?)?.into());
     /// Dropout, and the mask of what it kept.
     "native_dropout(Tensor self, float p, bool? train) -> (Tensor, Tensor)", FN,

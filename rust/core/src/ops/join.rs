@@ -334,10 +334,10 @@ fn block_diag(tensors: &[Tensor]) -> Result<Tensor> {
 
 crate::entries! {
     /// Tensors joined along a dimension.
-    "cat(Tensor[] tensors, int dim=0) -> Tensor", FN | CASTS,
+    "cat(Tensor[] tensors, int dim=0) -> Tensor", FN | CASTS | FORMAT,
     |a| Ok(cat(a.tensors(0)?, a.int(1)?)?.into());
     /// Tensors joined along a dimension.
-    "concat(Tensor[] tensors, int dim=0) -> Tensor", FN | CASTS,
+    "concat(Tensor[] tensors, int dim=0) -> Tensor", FN | CASTS | FORMAT,
     |a| Ok(cat(a.tensors(0)?, a.int(1)?)?.into());
     /// Tensors joined along a dimension.
     "concatenate(Tensor[] tensors, int dim=0) -> Tensor", FN | CASTS,

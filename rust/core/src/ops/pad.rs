@@ -354,10 +354,10 @@ fn folded(n: usize, how: Fold, a: &crate::schema::Args) -> Result<Value> {
 
 crate::entries! {
     /// Pads with a constant: `pad` holds (before, after) pairs, the last dimension first.
-    "constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor", FN,
+    "constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor", FN | FORMAT,
     |a| Ok(a.tensor(0)?.pad_constant(a.ints(1)?, a.scalar(2)?)?.into());
     /// Pads the last dimensions: `mode` is constant, reflect, replicate or circular.
-    "pad(Tensor self, int[] pad, str mode='constant', float? value=None) -> Tensor", NN,
+    "pad(Tensor self, int[] pad, str mode='constant', float? value=None) -> Tensor", NN | FORMAT,
     |a| {
         let value = a.opt_scalar(3);
         Ok(a.tensor(0)?.pad(a.ints(1)?, a.str(2)?, value)?.into())
@@ -370,7 +370,7 @@ crate::entries! {
     "reflection_pad1d(Tensor self, int[] padding) -> Tensor", NN,
     |a| folded(1, Fold::Reflect, a);
     /// Pads the last two dimensions by reflection at the edge.
-    "reflection_pad2d(Tensor self, int[] padding) -> Tensor", NN,
+    "reflection_pad2d(Tensor self, int[] padding) -> Tensor", NN | FORMAT,
     |a| folded(2, Fold::Reflect, a);
     /// Pads the last three dimensions by reflection at the edge.
     "reflection_pad3d(Tensor self, int[] padding) -> Tensor", NN,
@@ -379,7 +379,7 @@ crate::entries! {
     "replication_pad1d(Tensor self, int[] padding) -> Tensor", NN,
     |a| folded(1, Fold::Replicate, a);
     /// Pads the last two dimensions with the elements at the edge.
-    "replication_pad2d(Tensor self, int[] padding) -> Tensor", NN,
+    "replication_pad2d(Tensor self, int[] padding) -> Tensor", NN | FORMAT,
     |a| folded(2, Fold::Replicate, a);
     /// Pads the last three dimensions with the elements at the edge.
     "replication_pad3d(Tensor self, int[] padding) -> Tensor", NN,

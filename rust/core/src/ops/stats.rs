@@ -480,7 +480,7 @@ fn covariance(a: &Args) -> Result<Value> {
     }
     let divisor = apply(Maximum, [&divisor, &Tensor::number(Scalar::Int(0))?])?;
     let deviation = x.sub(&mean)?;
-    let product = deviation.matmul(&weighted(&deviation)?.t()?)?;
+    let product = deviation.matmul(&weighted(&deviation)?.t()?.conj()?)?;
     Ok(product.div(&divisor)?.squeeze(None)?.into())
 }
 

@@ -473,7 +473,7 @@ fn cross(name: &str, x: &Tensor, y: &Tensor, dim: Option<i64>) -> Result<Tensor>
 
 /// `linalg.vecdot`.
 fn vecdot(x: &Tensor, y: &Tensor, dim: i64) -> Result<Tensor> {
-    let p = x.mul(y)?;
+    let p = x.conj()?.mul(y)?;
     let mask = shape::reduced(Some(&[dim]), p.ndim())?;
     p.sum_mask(&mask, false, Some(p.dtype()))
 }

@@ -266,7 +266,7 @@ crate::entries! {
     FN, |a| Ok(a.tensor(0)?.rms_norm(a.ints(1)?, a.opt_tensor(2), a.opt_float(3))?.into());
     /// Normalises groups of channels of each sample. Wu, He 2018, arXiv:1803.08494.
     "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
-    FN, |a| {
+    FN | FORMAT, |a| {
         let (w, b) = (a.opt_tensor(2), a.opt_tensor(3));
         Ok(a.tensor(0)?.group_norm(a.int(1)?, w, b, a.float(4)?)?.into())
     };
@@ -300,7 +300,7 @@ crate::entries! {
     };
     /// Normalises each channel over the batch. Ioffe, Szegedy 2015, arXiv:1502.03167.
     "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
-    FN, |a| {
+    FN | FORMAT, |a| {
         let [y, ..] = Batch::read(a)?.run(a.tensor(0)?)?;
         Ok(y.into())
     };

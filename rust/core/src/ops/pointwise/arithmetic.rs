@@ -254,7 +254,7 @@ crate::entries! {
     "pow(Tensor self, Tensor|Scalar exponent) -> Tensor", PW,
     pow;
     /// self to the power of exponent.
-    "pow(Scalar self, Tensor exponent) -> Tensor", FN | OUT | DIRECT,
+    "pow(Scalar self, Tensor exponent) -> Tensor", FN | OUT | DIRECT | COMPLEX,
     |a| number_first(Pow, a);
     /// self to the power of exponent in float64.
     "float_power(Tensor self, Tensor|Scalar exponent) -> Tensor", PW,

@@ -7,7 +7,7 @@ use super::{apply, Polynomial, Special};
 use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
-use crate::schema::{Args, Value};
+use crate::schema::{Args, Dest, Value};
 use crate::tensor::Tensor;
 
 fn round(a: &Args) -> Result<Value> {
@@ -122,6 +122,16 @@ fn sign(a: &Args) -> Result<Value> {
     a.apply(Sign, [x])
 }
 
+fn abs(a: &Args) -> Result<Value> {
+    let x = a.tensor(0)?;
+    ensure!(
+        !x.dtype().is_complex() || !matches!(a.dest, Dest::InPlace),
+        Runtime,
+        "In-place abs is not supported for complex tensors."
+    );
+    a.apply(Abs, [x])
+}
+
 fn angle(a: &Args) -> Result<Value> {
     match a.tensor(0)? {
         z if z.dtype().is_complex() => Ok(crate::ops::view::complex::angle(z)?.into()),
@@ -162,11 +172,9 @@ crate::entries! {
     "negative(Tensor self) -> Tensor", PW,
     |a| a.apply(Neg, [a.tensor(0)?]);
     /// |x|.
-    "abs(Tensor self) -> Tensor", PW,
-    |a| a.apply(Abs, [a.tensor(0)?]);
+    "abs(Tensor self) -> Tensor", PW, abs;
     /// |x|.
-    "absolute(Tensor self) -> Tensor", PW,
-    |a| a.apply(Abs, [a.tensor(0)?]);
+    "absolute(Tensor self) -> Tensor", PW, abs;
     /// -1, 0 or 1.
     "sign(Tensor self) -> Tensor", PW, sign;
     /// -1, 0 or 1.

@@ -297,22 +297,22 @@ crate::entries! {
     FN, |a| max_pool("max_pool1d", MAX1, 1, true, a);
     /// The largest element of each window of the last two dimensions.
     "max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
-    FN, |a| max_pool("max_pool2d", MAX2, 2, false, a);
+    FN | FORMAT, |a| max_pool("max_pool2d", MAX2, 2, false, a);
     /// As `max_pool2d`, with the index of each element in its plane.
     "max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
-    NN, |a| max_pool("max_pool2d", MAX2, 2, true, a);
+    NN | FORMAT, |a| max_pool("max_pool2d", MAX2, 2, true, a);
     /// The largest element of each window of the last three dimensions.
     "max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor",
-    FN, |a| max_pool("max_pool3d", MAX3, 3, false, a);
+    FN | FORMAT, |a| max_pool("max_pool3d", MAX3, 3, false, a);
     /// As `max_pool3d`, with the index of each element in its volume.
     "max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
-    NN, |a| max_pool("max_pool3d", MAX3, 3, true, a);
+    NN | FORMAT, |a| max_pool("max_pool3d", MAX3, 3, true, a);
     /// The mean of each window; `count_include_pad` counts padding as zeros.
     "avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
     FN, |a| avg_pool("avg_pool1d", "AvgPool1DBackward0", 1, a).map(Into::into);
     /// The mean of each window of the last two dimensions.
     "avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
-    NN, |a| avg_pool("avg_pool2d", "AvgPool2DBackward0", 2, a).map(Into::into);
+    NN | FORMAT, |a| avg_pool("avg_pool2d", "AvgPool2DBackward0", 2, a).map(Into::into);
     /// The mean of each window of the last three dimensions.
     "avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
     NN, |a| avg_pool("avg_pool3d", "AvgPool3DBackward0", 3, a).map(Into::into);
@@ -321,7 +321,7 @@ crate::entries! {
     FN, |a| adaptive_avg("adaptive_avg_pool1d", "AdaptiveAvgPool1DBackward0", 1, a).map(Into::into);
     /// As `adaptive_avg_pool1d`, over the last two dimensions.
     "adaptive_avg_pool2d(Tensor self, int[2] output_size) -> Tensor",
-    NN, |a| adaptive_avg("adaptive_avg_pool2d", "AdaptiveAvgPool2DBackward0", 2, a).map(Into::into);
+    NN | FORMAT, |a| adaptive_avg("adaptive_avg_pool2d", "AdaptiveAvgPool2DBackward0", 2, a).map(Into::into);
     /// As `adaptive_avg_pool1d`, over the last three dimensions.
     "adaptive_avg_pool3d(Tensor self, int[3] output_size) -> Tensor",
     NN, |a| adaptive_avg("adaptive_avg_pool3d", "AdaptiveAvgPool3DBackward0", 3, a).map(Into::into);
@@ -330,7 +330,7 @@ crate::entries! {
     FN, |a| adaptive_max("adaptive_max_pool1d", "AdaptiveMaxPool1DBackward0", 1, a);
     /// As `adaptive_max_pool1d`, over the last two dimensions.
     "adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)",
-    NN, |a| adaptive_max("adaptive_max_pool2d", "AdaptiveMaxPool2DBackward0", 2, a);
+    NN | FORMAT, |a| adaptive_max("adaptive_max_pool2d", "AdaptiveMaxPool2DBackward0", 2, a);
     /// As `adaptive_max_pool1d`, over the last three dimensions.
     "adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)",
     NN, |a| adaptive_max("adaptive_max_pool3d", "AdaptiveMaxPool3DBackward0", 3, a);
