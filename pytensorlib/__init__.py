@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         cpu,
         fft,
         optim,
+        overrides,
         serialization,
         signal,
         special,
@@ -74,6 +75,7 @@ _LATER = {
     "fft",
     "signal",
     "backends",
+    "overrides",
 }
 
 

@@ -22,11 +22,37 @@ __all__ = ["attach"]
 class _Methods:
     """The methods; `self` is a tensor in all of them."""
 
+    _disabled_torch_function = staticmethod(_C._disabled_torch_function_impl)
+
     # NumPy's own operators must leave `array + tensor` to the tensor.
     __array_priority__ = 1000
 
+    @classmethod
+    def __torch_function__(
+        cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Compute as for plain tensors; results are of the subclass."""
+        if not all(issubclass(cls, kind) for kind in types):
+            return NotImplemented
+        before = _C._torch_function_off(True)
+        try:
+            result = func(*args, **(kwargs or {}))
+        finally:
+            _C._torch_function_off(before)
+        return _of_class(result, cls)
+
+    @classmethod
+    def __init_subclass__(cls: Any, **kwargs: Any) -> None:
+        super(_C.Tensor, cls).__init_subclass__(**kwargs)
+        if cls.__torch_function__ is not _C._disabled_torch_function_impl:
+            _C._enable_torch_function()
+
     def __repr__(self: Any, *, tensor_contents: str | None = None) -> str:
-        return _str(self, tensor_contents=tensor_contents)
+        before = _C._torch_function_off(True)
+        try:
+            return _str(self, tensor_contents=tensor_contents)
+        finally:
+            _C._torch_function_off(before)
 
     def __format__(self: Any, spec: str) -> str:
         # A subclass still shows its name where no number format is asked for.
@@ -200,6 +226,17 @@ class _Methods:
         autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
+def _of_class(result: Any, cls: Any) -> Any:
+    """Give tensors in a result the class of an argument."""
+    if isinstance(result, _C.Tensor):
+        return result if isinstance(result, cls) else result.as_subclass(cls)
+    if type(result) in (tuple, list):
+        return type(result)(_of_class(item, cls) for item in result)
+    if isinstance(result, tuple) and hasattr(result, "_fields"):
+        return type(result)(tuple(_of_class(item, cls) for item in result))
+    return result
+
+
 class DLDeviceType(enum.IntEnum):
     """The device types of DLPack that occur here."""
 
@@ -314,5 +351,9 @@ def _unpickled(
 def attach(tensor_class: Any) -> None:
     """Give the methods above to `tensor_class`."""
     for name, value in vars(_Methods).items():
-        if callable(value) or name == "__array_priority__":
+        if (
+            callable(value)
+            or isinstance(value, (classmethod, staticmethod))
+            or name == "__array_priority__"
+        ):
             setattr(tensor_class, name, value)

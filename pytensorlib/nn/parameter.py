@@ -8,6 +8,7 @@ import pytensorlib as pt
 
 from .. import Tensor
 
+_disabled: Any = Tensor._disabled_torch_function  # type: ignore[attr-defined]
 _make: Any = Tensor._make_subclass  # type: ignore[attr-defined]
 
 
@@ -36,6 +37,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     >>> Parameter(pt.ones(2)).requires_grad
     True
     """
+
+    # Results of functions of parameters are plain tensors.
+    __torch_function__ = _disabled
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Parameter:
         if data is None:
@@ -85,6 +89,8 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         Whether it is part of ``state_dict``.
     """
 
+    __torch_function__ = _disabled
+
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
         if data is None:
             data = pt.empty(0)
@@ -103,6 +109,7 @@ def _rebuild(kind: Any, data: Tensor, requires_grad: bool, state: dict[str, Any]
 class UninitializedTensorMixin:
     """What a tensor without a shape refuses to do until ``materialize`` gives it one."""
 
+    __torch_function__ = _disabled
     cls_to_become: Any
     _allowed = frozenset(
         {

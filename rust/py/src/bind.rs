@@ -3,6 +3,7 @@
 
 use crate::convert::{argument, exact_ints, result};
 use crate::error::IntoPy;
+use crate::overrides;
 use crate::tensor::PyTensor;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
@@ -72,7 +73,14 @@ unsafe extern "C" fn call(
         values: args.wrapping_add(n),
     };
     let positional = std::slice::from_raw_parts(args, n);
-    let run = || function.call(py, positional, keywords);
+    let run = || {
+        if overrides::active() {
+            if let Some(result) = answered(py, callable, positional, keywords)? {
+                return Ok(result);
+            }
+        }
+        function.call(py, callable, positional, keywords)
+    };
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)) {
         Ok(Ok(obj)) => obj.into_ptr(),
         Ok(Err(e)) => {
@@ -84,6 +92,23 @@ unsafe extern "C" fn call(
             std::ptr::null_mut()
         }
     }
+}
+
+/// What the classes of the arguments answer for a function, where one does.
+fn answered(
+    py: Python<'_>,
+    callable: *mut ffi::PyObject,
+    args: &[*mut ffi::PyObject],
+    keywords: Keywords,
+) -> PyResult<Option<Py<PyAny>>> {
+    // SAFETY: function and arguments are borrowed from the caller for the whole call.
+    let (function, (args, kwargs)) = unsafe {
+        (
+            Bound::from_borrowed_ptr(py, callable),
+            overrides::arguments(py, args, keywords.names, keywords.values)?,
+        )
+    };
+    overrides::answer(&function, &args, kwargs.as_ref())
 }
 
 /// Keyword arguments as the interpreter hands them over: a tuple of names, or null, and values.
@@ -125,6 +150,7 @@ impl Function {
     fn call(
         &'static self,
         py: Python<'_>,
+        callable: *mut ffi::PyObject,
         args: &[*mut ffi::PyObject],
         keywords: Keywords,
     ) -> PyResult<Py<PyAny>> {
@@ -140,6 +166,12 @@ impl Function {
                     raised.get_or_insert(e);
                 }
                 Err(Misfit::Not(text)) => misfits.push(text),
+            }
+        }
+        // What is no tensor may stand for one.
+        if !callable.is_null() {
+            if let Some(result) = answered(py, callable, args, keywords)? {
+                return Ok(result);
             }
         }
         if self.operator {
@@ -270,7 +302,7 @@ impl Method {
             .function
             .get_or_init(|| METHODS.get().and_then(|m| m.get(self.name).copied()));
         match found {
-            Some(f) => f.call(py, args, Keywords::NONE),
+            Some(f) => f.call(py, std::ptr::null_mut(), args, Keywords::NONE),
             None => Err(PyRuntimeError::new_err(format!("no method {}", self.name))),
         }
     }
@@ -433,6 +465,13 @@ impl Overload {
             return Ok(Value::None);
         }
         match argument(p.ty, obj) {
+            Ok(Some(Value::Complex(..))) if self.op.entry.flags & flag::COMPLEX == 0 => {
+                Err(Misfit::Not(format!(
+                    "argument '{}' (position {}) must be a real Number, not complex",
+                    p.name,
+                    i + 1
+                )))
+            }
             Ok(Some(v)) => Ok(v),
             Ok(None) => {
                 let class = obj.get_type();

@@ -354,6 +354,12 @@ fn simple(x: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
 
 /// `x[key]`.
 pub fn get_item(slf: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    if crate::overrides::active() {
+        let args = [slf.as_any(), key];
+        if let Some(y) = crate::overrides::method(slf.py(), "__getitem__", &args)? {
+            return Ok(y);
+        }
+    }
     let x = slf.get().get();
     if let Some(y) = simple(&x, key)? {
         return wrap(slf.py(), y);
@@ -443,6 +449,12 @@ pub fn set_item(
     key: &Bound<'_, PyAny>,
     obj: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
+    if crate::overrides::active() {
+        let args = [slf.as_any(), key, obj];
+        if crate::overrides::method(slf.py(), "__setitem__", &args)?.is_some() {
+            return Ok(());
+        }
+    }
     let x = slf.get().get();
     let from = value(&x, obj)?;
     if let Some(y) = simple(&x, key)? {

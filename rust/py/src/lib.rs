@@ -21,6 +21,7 @@ mod object;
 mod operands;
 mod operators;
 mod optim;
+mod overrides;
 mod pickle;
 mod settings;
 mod storage;
@@ -45,6 +46,7 @@ fn _C(m: &Bound<'_, PyModule>) -> PyResult<()> {
     dlpack::register(m)?;
     numpy::register(m)?;
     optim::register(m)?;
+    overrides::register(m)?;
     pickle::register(m)?;
     settings::register(m)?;
     storage::register(m)?;

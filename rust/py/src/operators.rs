@@ -5,6 +5,7 @@ use crate::bind;
 use crate::convert::{number, operand, peek};
 use crate::error::IntoPy;
 use crate::operands::lift;
+use crate::overrides;
 use crate::tensor::{guard, wrap, PyTensor};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -34,9 +35,23 @@ unsafe fn quick_call(
     }
 }
 
+/// What the classes of the operands answer for an operator, where one does; `names` are those of
+/// its methods for the left and for the right operand.
+#[cold]
+fn answered(
+    a: &Bound<'_, PyAny>,
+    b: &Bound<'_, PyAny>,
+    names: [&str; 2],
+) -> PyResult<Option<Py<PyAny>>> {
+    match crate::convert::is_tensor(a) {
+        true => overrides::method(a.py(), names[0], &[a, b]),
+        false => overrides::method(a.py(), names[1], &[b, a]),
+    }
+}
+
 /// Operators that are one pointwise op.
 macro_rules! pointwise_slots {
-    ($($name:ident $op:expr;)*) => {
+    ($($name:ident $left:literal $right:literal $op:expr;)*) => {
         // SAFETY: the interpreter calls these attached, with live objects.
         $(unsafe extern "C" fn $name(
             a: *mut ffi::PyObject,
@@ -46,6 +61,11 @@ macro_rules! pointwise_slots {
             guard(py, || {
                 let a = Bound::from_borrowed_ptr(py, a);
                 let b = Bound::from_borrowed_ptr(py, b);
+                if overrides::active() {
+                    if let Some(y) = answered(&a, &b, [$left, $right])? {
+                        return Ok(y);
+                    }
+                }
                 if let Some(y) = quick_call(&a, &b, |x| quickly($op, x)) {
                     return wrap(py, y.py()?);
                 }
@@ -58,33 +78,33 @@ macro_rules! pointwise_slots {
     };
 }
 pointwise_slots! {
-    add op::Add { alpha: ONE };
-    subtract op::Sub { alpha: ONE };
-    multiply op::Mul;
-    divide op::Div;
+    add "__add__" "__radd__" op::Add { alpha: ONE };
+    subtract "__sub__" "__rsub__" op::Sub { alpha: ONE };
+    multiply "__mul__" "__rmul__" op::Mul;
+    divide "__truediv__" "__rtruediv__" op::Div;
 }
 
 /// Operators that are a method of either operand.
 macro_rules! method_slots {
-    ($($slot:ident $name:literal;)*) => {
+    ($($slot:ident $name:literal $left:literal $right:literal;)*) => {
         // SAFETY: the interpreter calls these attached, with live objects.
         $(unsafe extern "C" fn $slot(
             a: *mut ffi::PyObject,
             b: *mut ffi::PyObject,
         ) -> *mut ffi::PyObject {
             static METHOD: bind::Method = bind::Method::new($name);
-            binary_method(&METHOD, a, b)
+            binary_method(&METHOD, a, b, [$left, $right])
         })*
     };
 }
 method_slots! {
-    floor_divide "floor_divide";
-    remainder "remainder";
-    and "bitwise_and";
-    or "bitwise_or";
-    xor "bitwise_xor";
-    shift_left "bitwise_left_shift";
-    shift_right "bitwise_right_shift";
+    floor_divide "floor_divide" "__floordiv__" "__rfloordiv__";
+    remainder "remainder" "__mod__" "__rmod__";
+    and "bitwise_and" "__and__" "__rand__";
+    or "bitwise_or" "__or__" "__ror__";
+    xor "bitwise_xor" "__xor__" "__rxor__";
+    shift_left "bitwise_left_shift" "__lshift__" "__rlshift__";
+    shift_right "bitwise_right_shift" "__rshift__" "__rrshift__";
 }
 
 // SAFETY: the interpreter calls this attached, with live objects.
@@ -92,11 +112,17 @@ unsafe fn binary_method(
     method: &'static bind::Method,
     a: *mut ffi::PyObject,
     b: *mut ffi::PyObject,
+    names: [&str; 2],
 ) -> *mut ffi::PyObject {
     let py = Python::assume_attached();
     guard(py, || {
         let a = Bound::from_borrowed_ptr(py, a);
         let b = Bound::from_borrowed_ptr(py, b);
+        if overrides::active() {
+            if let Some(y) = answered(&a, &b, names)? {
+                return Ok(y);
+            }
+        }
         let (Some(a), Some(b)) = (lifted(&a, true)?, lifted(&b, false)?) else {
             return Ok(py.NotImplemented());
         };
@@ -127,7 +153,7 @@ unsafe extern "C" fn matmul(a: *mut ffi::PyObject, b: *mut ffi::PyObject) -> *mu
             return py.NotImplemented().into_ptr();
         }
     }
-    binary_method(&METHOD, a, b)
+    binary_method(&METHOD, a, b, ["__matmul__", "__rmatmul__"])
 }
 
 macro_rules! compared {
@@ -153,6 +179,19 @@ unsafe extern "C" fn compare(
     guard(py, || {
         let a = Bound::from_borrowed_ptr(py, a);
         let b = Bound::from_borrowed_ptr(py, b);
+        if overrides::active() {
+            let name = match how {
+                ffi::Py_LT => "__lt__",
+                ffi::Py_LE => "__le__",
+                ffi::Py_EQ => "__eq__",
+                ffi::Py_NE => "__ne__",
+                ffi::Py_GT => "__gt__",
+                _ => "__ge__",
+            };
+            if let Some(y) = overrides::method(py, name, &[&a, &b])? {
+                return Ok(y);
+            }
+        }
         if let Some(y) = quick_call(&a, &b, |x| compared!(how, quickly, x)) {
             return wrap(py, y.py()?);
         }

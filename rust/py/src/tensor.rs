@@ -490,14 +490,20 @@ impl PyTensor {
     fn __rdiv__(&self, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         binary(op::Div, self, o, true)
     }
-    fn __neg__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        wrap(py, apply(unary::Neg, [&self.get()]).py()?)
+    fn __neg__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        match answered(slf, "__neg__", false)? {
+            Some(y) => Ok(y),
+            None => wrap(slf.py(), apply(unary::Neg, [&slf.get().get()]).py()?),
+        }
     }
     fn __pos__(slf: Py<Self>) -> Py<Self> {
         slf
     }
-    fn __abs__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        wrap(py, apply(unary::Abs, [&self.get()]).py()?)
+    fn __abs__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        match answered(slf, "__abs__", false)? {
+            Some(y) => Ok(y),
+            None => wrap(slf.py(), apply(unary::Abs, [&slf.get().get()]).py()?),
+        }
     }
     fn __invert__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         Ok(slf.call_method0("bitwise_not")?.unbind())
@@ -715,20 +721,32 @@ impl PyTensor {
         Ok(())
     }
     #[getter(T)]
-    fn reversed(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        wrap(py, self.get().transposed_property("T").py()?)
+    fn reversed(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        match answered(slf, "T", true)? {
+            Some(y) => Ok(y),
+            None => wrap(slf.py(), slf.get().get().transposed_property("T").py()?),
+        }
     }
     #[getter(mT)]
-    fn matrices_transposed(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        wrap(py, self.get().transposed_property("mT").py()?)
+    fn matrices_transposed(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        match answered(slf, "mT", true)? {
+            Some(y) => Ok(y),
+            None => wrap(slf.py(), slf.get().get().transposed_property("mT").py()?),
+        }
     }
     #[getter(H)]
-    fn adjoint_matrix(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        wrap(py, self.get().transposed_property("H").py()?)
+    fn adjoint_matrix(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        match answered(slf, "H", true)? {
+            Some(y) => Ok(y),
+            None => wrap(slf.py(), slf.get().get().transposed_property("H").py()?),
+        }
     }
     #[getter(mH)]
-    fn adjoint_matrices(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        wrap(py, self.get().transposed_property("mH").py()?)
+    fn adjoint_matrices(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        match answered(slf, "mH", true)? {
+            Some(y) => Ok(y),
+            None => wrap(slf.py(), slf.get().get().transposed_property("mH").py()?),
+        }
     }
     #[getter]
     fn real(slf: Bound<'_, Self>) -> PyResult<Py<PyAny>> {
@@ -776,8 +794,11 @@ impl PyTensor {
         self.get().view_of().is_some()
     }
     /// The same memory and version counter, without history.
-    fn detach(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let t = self.get();
+    fn detach(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        if let Some(y) = answered(slf, "detach", false)? {
+            return Ok(y);
+        }
+        let (py, t) = (slf.py(), slf.get().get());
         // A detached tensor is a view in PyTorch, so that in-place rules apply to it.
         wrap(py, t.detach())
     }
@@ -829,6 +850,19 @@ impl PyTensor {
     fn __clear__(&self) {
         crate::autograd::clear(&self.get());
     }
+}
+
+/// What the class of a tensor answers for a method or property, where it does.
+#[inline]
+fn answered(slf: &Bound<'_, PyTensor>, name: &str, getter: bool) -> PyResult<Option<Py<PyAny>>> {
+    if !crate::overrides::active() {
+        return Ok(None);
+    }
+    let mut function = slf.py().get_type::<PyTensor>().getattr(name)?;
+    if getter {
+        function = function.getattr("__get__")?;
+    }
+    crate::overrides::answer(&function, &PyTuple::new(slf.py(), [slf])?, None)
 }
 
 /// A Python number.

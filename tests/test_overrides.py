@@ -1,0 +1,165 @@
+"""Subclasses of `Tensor`, and classes that answer for its functions themselves."""
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+import pytensorlib as torch
+from pytensorlib import overrides
+
+
+class Plain(torch.Tensor):
+    """Says nothing of its own."""
+
+
+class Further(Plain):
+    pass
+
+
+def plain(*values):
+    return torch.tensor(values).as_subclass(Plain)
+
+
+def test_results_are_of_the_subclass():
+    x = plain(1.0, 2.0)
+    one = torch.ones(2)
+    results = {
+        "add": x + 1,
+        "radd": 1 + x,
+        "plain first": one + x,
+        "rsub": 2 - x,
+        "div": x / one,
+        "floordiv": 5 // x,
+        "neg": -x,
+        "abs": abs(x),
+        "pow": x**2,
+        "lt": x < 2,
+        "eq": one == x,
+        "matmul": x @ one,
+        "item": x[0],
+        "method": x.exp(),
+        "function": torch.exp(x),
+        "keyword": torch.add(one, other=x),
+        "list": torch.cat([one, x]),
+        "clone": x.clone(),
+        "detach": x.detach(),
+        "T": x.reshape(1, 2).T,
+        "functional": torch.nn.functional.relu(x),
+    }
+    for name, y in results.items():
+        assert type(y) is Plain, name
+    values, indices = x.max(0)
+    assert type(values) is type(indices) is Plain
+    assert [type(part) for part in x.split(1)] == [Plain, Plain]
+    assert type(x.sum().item()) is float
+    assert results["rsub"].tolist() == [1, 0]
+    assert repr(x) == "Plain([1., 2.])"
+
+
+def test_a_subclass_of_a_subclass_goes_before_it():
+    further = torch.ones(2).as_subclass(Further)
+    assert type(plain(1.0, 2.0) + further) is Further
+    assert type(further * plain(1.0, 2.0)) is Further
+
+
+def test_in_place_operators_keep_the_object():
+    x = plain(1.0, 2.0)
+    y = x
+    y += 1
+    y.mul_(2)
+    y[0] = 7
+    assert y is x
+    assert x.tolist() == [7, 6]
+
+
+def test_gradients_pass_through_subclasses():
+    x = plain(1.0, 2.0).requires_grad_()
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [2, 4]
+    assert type((x * x).detach()) is Plain
+
+
+def test_copies_and_pickles_keep_the_subclass():
+    x = plain(1.0, 2.0)
+    for twin in (copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+        assert type(twin) is Plain
+        assert twin.tolist() == [1, 2]
+
+
+def test_parameters_give_plain_tensors():
+    p = torch.nn.Parameter(torch.ones(2))
+    assert type(p + 1) is torch.Tensor
+    assert type(p.exp()) is torch.Tensor
+    assert type(p[0]) is torch.Tensor
+    assert type(p + plain(1.0, 2.0)) is Plain
+
+
+class Logged(torch.Tensor):
+    calls: list = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.calls.append(func.__name__)
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+def test_subclass_sees_functions_methods_and_operators():
+    x = torch.ones(2).as_subclass(Logged)
+    Logged.calls.clear()
+    y = torch.add(x, 1).sub(2) * 3
+    y = y[0]
+    y += 1
+    torch.stack([torch.ones(2), x])
+    assert Logged.calls == ["add", "sub", "__mul__", "__getitem__", "__iadd__", "stack"]
+    assert type(y) is Logged
+
+
+class Diagonal:
+    """A diagonal matrix that is no tensor."""
+
+    def __init__(self, n, value):
+        self.n, self.value = n, value
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func is torch.mean:
+            return args[0].value / args[0].n
+        if func is scaled:
+            return Diagonal(args[0].n, args[0].value * args[1])
+        return NotImplemented
+
+
+def scaled(x, by):
+    """A function of a user's, which may be answered for."""
+    if overrides.has_torch_function((x,)):
+        return overrides.handle_torch_function(scaled, (x,), x, by)
+    return x * by
+
+
+def test_objects_that_are_no_tensors_answer():
+    d = Diagonal(5, 2)
+    assert torch.mean(d) == 0.4
+    assert scaled(d, 3).value == 6
+    assert scaled(torch.ones(1), 3).tolist() == [3]
+    with pytest.raises(TypeError, match="no implementation found for 'torch.add'"):
+        torch.add(d, torch.ones(5))
+    assert overrides.is_tensor_like(d)
+    assert not overrides.is_tensor_like(5)
+    assert overrides.has_torch_function_variadic(1, d)
+    assert not overrides.has_torch_function_unary(torch.ones(1))
+
+
+def test_nobody_is_asked_before_a_class_answers():
+    code = """
+import pytensorlib as torch
+from pytensorlib import _C
+class Off(torch.Tensor):
+    __torch_function__ = _C._disabled_torch_function_impl
+x = torch.ones(2).as_subclass(Off)
+assert type(x + 1) is torch.Tensor
+assert type(x.exp()) is torch.Tensor
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
