@@ -8,6 +8,8 @@ import subprocess
 import sys
 import weakref
 from pathlib import Path
+from types import ModuleType
+from typing import TypeVar
 
 import pytest
 
@@ -108,10 +110,10 @@ def public():
             continue
         module = importlib.import_module(name)
         for key, value in vars(module).items():
-            if not key.startswith("_") and type(value).__name__ not in ("module", "TypeVar"):
+            if not key.startswith("_") and not isinstance(value, (ModuleType, TypeVar)):
                 seen[f"{name}.{key}"] = value
     for key, value in vars(torch).items():
-        if not key.startswith("_") and type(value).__name__ != "module":
+        if not key.startswith("_") and not isinstance(value, ModuleType):
             seen[f"pytensorlib.{key}"] = value
     return seen
 

@@ -249,7 +249,7 @@ impl PyGraphNode {
 }
 
 /// A tensor that a node saved, as `grad_fn._raw_saved_<name>` gives it.
-#[pyclass(frozen, name = "SavedTensor", module = "pytensorlib._C._autograd")]
+#[pyclass(frozen, name = "SavedTensor", module = "pytensorlib._C")]
 struct PySavedTensor {
     node: Shared<Node>,
     output: bool,
