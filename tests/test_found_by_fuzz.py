@@ -98,3 +98,106 @@ def test_gradient_that_nobody_computes_is_refused() -> None:
     for training in (True, False):
         with pytest.raises(RuntimeError, match="not differentiable with respect to .*running_mean"):
             F.batch_norm(scores, w, torch.ones(3), training=training)
+
+
+@pytest.mark.parametrize("a", [50.0, 1e5, 2e7, 1e10, 1e30])
+@pytest.mark.parametrize("steps", [-6.0, -1.0, 0.0, 1.0, 6.0])
+def test_incomplete_gamma_of_large_numbers_is_near_the_normal_distribution(
+    a: float, steps: float
+) -> None:
+    special = pytest.importorskip("scipy.special")
+    x = a + steps * a**0.5
+    pair = [torch.tensor(v, dtype=torch.float64) for v in (a, x)]
+    got = [f(*pair).item() for f in (torch.igamma, torch.igammac)]
+    want = [f(a, x) for f in (special.gammainc, special.gammaincc)]
+    assert got == pytest.approx(want, rel=1e-6, abs=1e-11)
+
+
+@pytest.mark.parametrize("p", [0.5, 1.0, 2.0, 3.0, inf, -inf])
+def test_norm_of_one_element_is_its_size(p: float) -> None:
+    x = torch.tensor([[1e30], [-1e-30], [0.0]], requires_grad=True)
+    y = torch.linalg.vector_norm(x, p, dim=1)
+    assert y.tolist() == x.detach().abs().squeeze(1).tolist()
+    y.sum().backward()
+    assert x.grad.squeeze(1).tolist() == [1, -1, 0]
+
+
+def test_margin_losses_take_infinite_scores() -> None:
+    target = torch.tensor(0)
+    assert F.multi_margin_loss(torch.tensor([1.0, inf, 2.0]), target).item() == inf
+    assert F.multi_margin_loss(torch.tensor([inf, 1.0, 2.0]), target).item() == 0
+    x, labels = torch.tensor([1.0, inf, 2.0]), torch.tensor([0, 1, -1])
+    # Only the last class is no target: (1 - 1 + 2) + 0, over three classes.
+    assert F.multilabel_margin_loss(x, labels).item() == pytest.approx(2 / 3)
+
+
+def test_einsum_sums_small_integers_in_int64() -> None:
+    x = torch.full((1, 2, 3), 100, dtype=torch.int8)
+    y = torch.einsum("...ik,...j->ij", x, torch.ones(3, dtype=torch.int8))
+    assert y.dtype == torch.int64
+    assert y.tolist() == [[300] * 3] * 2
+
+
+def test_matrix_transpose_of_a_number_is_the_number() -> None:
+    assert torch.tensor(2.0).mT.item() == 2
+
+
+def test_rot90_of_a_dimension_that_is_not_there_is_an_index_error() -> None:
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        torch.rot90(torch.ones(3, 3), 1, (1, 5))
+
+
+def test_gradients_kept_of_two_tensors_share_no_memory() -> None:
+    x = torch.ones(3, requires_grad=True)
+    a = x * 1
+    b = a + 0
+    for t in (a, b):
+        t.retain_grad()
+    b.sum().backward()
+    a.grad.zero_()
+    assert b.grad.tolist() == [1, 1, 1]
+    c = x * 1
+    c.retain_grad()
+    (g,) = torch.autograd.grad(c.sum(), [c])
+    g.zero_()
+    assert c.grad.tolist() == [1, 1, 1]
+
+
+def test_backward_to_a_tensor_that_is_no_leaf_retains_its_gradient() -> None:
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
+    z = (y * y).sum()
+    z.backward(inputs=[y], retain_graph=True)
+    assert y.retains_grad
+    assert y.grad.tolist() == [4, 4, 4]
+    assert x.grad is None
+    z.backward(inputs=[x, y])
+    assert y.grad.tolist() == [8, 8, 8]
+    assert x.grad.tolist() == [8, 8, 8]
+
+
+def test_leaf_that_no_longer_requires_grad_gets_none() -> None:
+    x, w = torch.ones(2, 2, requires_grad=True), torch.ones(2, 2, requires_grad=True)
+    y, z = (x * w).sum(), (x @ w).sum()
+    w.grad = torch.zeros(2, 2)
+    w.requires_grad_(False)
+    y.backward()
+    z.backward()
+    assert w.grad.tolist() == [[0, 0], [0, 0]]
+    assert x.grad.tolist() == [[3, 3], [3, 3]]
+
+
+def test_write_to_a_view_of_a_leaf_that_is_a_view_is_refused() -> None:
+    x = torch.arange(6.0).reshape(2, 3).requires_grad_()
+    for write in (lambda: x.view(-1).add_(1), lambda: x[0].mul_(2), lambda: x.t().zero_()):
+        with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
+            write()
+    with torch.no_grad():
+        x[0].mul_(2)
+    (x.view(-1) * 1).mul_(2)
+
+
+def test_number_in_a_gradients_graph_keeps_its_precision() -> None:
+    a, b = (torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (2.0, 3.0))
+    first = torch.autograd.grad(torch.lerp(a, b, 0.3), [a, b], create_graph=True)
+    assert [g.item() for g in first] == [0.7, 0.3]

@@ -266,15 +266,14 @@ fn _run_backward(
         }
     }
     let mut edges = Vec::new();
-    let mut nonleaf = Vec::new();
     for t in &inputs {
         let Some((edge, tensor)) = edge_of(t)? else {
             return Err(PyRuntimeError::new_err(
                 "One of the differentiated Tensors does not require grad",
             ));
         };
-        if accumulate_grad && edge.node.func.leaf().is_none() {
-            nonleaf.push((edges.len(), tensor));
+        if let Some(t) = tensor.filter(|_| accumulate_grad) {
+            t.retain_grad().py()?;
         }
         edges.push(edge);
     }
@@ -287,14 +286,6 @@ fn _run_backward(
     };
     let results = backward(&request).py()?;
     if accumulate_grad {
-        for (i, t) in nonleaf {
-            if let (Some(t), Some(g)) = (t, &results[i]) {
-                t.set_grad(Some(match t.grad() {
-                    Some(old) => old.add(g).py()?,
-                    None => g.clone(),
-                }));
-            }
-        }
         return Ok(PyTuple::empty(py).unbind());
     }
     if !allow_unreachable && results.iter().any(Option::is_none) {

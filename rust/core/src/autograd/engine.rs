@@ -315,7 +315,7 @@ fn before(node: &Node, grads: &mut Grads) -> Result<()> {
         if let (Some(meta), Some(g)) = (meta.upgrade(), &grads[nr]) {
             meta.change_grad(|old| match old {
                 Some(old) => old.add(g),
-                None => Ok(g.clone()),
+                None => g.copy_dense(), // its own: whoever writes to it changes no other gradient
             })?;
         }
     }

@@ -503,6 +503,10 @@ impl Backward for AccumulateGrad {
         let Some(meta) = self.leaf() else {
             return Ok(Grads::new());
         };
+        // A leaf may have been told since that it needs none.
+        if !meta.state.lock().requires_grad {
+            return Ok(Grads::new());
+        }
         if super::mode::grad() {
             meta.change_grad(|old| match old {
                 None => g.copy_dense(),
@@ -777,7 +781,8 @@ impl Vjp<'_> {
             let Some(grad) = &s.grad else {
                 return Ok(false);
             };
-            let plain = s.hooks.is_empty()
+            let plain = s.requires_grad
+                && s.hooks.is_empty()
                 && s.post_accumulate.is_empty()
                 && !grad.requires_grad()
                 && !grad.is_inference()

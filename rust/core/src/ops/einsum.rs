@@ -128,12 +128,14 @@ fn grouped(o: &Operand, groups: [&[Label]; 3]) -> Result<Tensor> {
 
 /// Multiplies two operands; labels that are not `kept` are summed.
 fn contract(mut a: Operand, mut b: Operand, kept: impl Fn(Label) -> bool) -> Result<Operand> {
-    let dtype = a.x.dtype();
     let only = |l: &Label, other: &Operand| !other.labels.contains(l) && !kept(*l);
     let alone: Vec<bool> = a.labels.iter().map(|l| only(l, &b)).collect();
-    drop_dims(&mut a, Some(dtype), |d| alone[d])?;
+    drop_dims(&mut a, None, |d| alone[d])?;
     let alone: Vec<bool> = b.labels.iter().map(|l| only(l, &a)).collect();
-    drop_dims(&mut b, Some(dtype), |d| alone[d])?;
+    drop_dims(&mut b, None, |d| alone[d])?;
+    // A sum of integers is int64.
+    let dtype = a.x.dtype().promote(b.x.dtype());
+    (a.x, b.x) = (a.x.to_dtype(dtype)?, b.x.to_dtype(dtype)?);
     let (mut batch, mut left, mut sum) = (vec![], vec![], vec![]);
     for &l in &a.labels {
         match (b.labels.contains(&l), kept(l)) {

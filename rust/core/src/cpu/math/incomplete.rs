@@ -2,6 +2,8 @@
 
 use std::f64::consts::TAU;
 
+/// From here on the next term of [`uniform`] is below 1e-13.
+const LARGE: f64 = 1e7;
 const MOST_TERMS: usize = 200_000;
 
 /// x^a e^-x / gamma(a + 1), without forming the large powers.
@@ -58,6 +60,26 @@ fn fraction(a: f64, x: f64) -> f64 {
     h * a * front(a, x)
 }
 
+/// Q(a, x) for large `a`, where sums would take too many terms: an error function of the distance
+/// from the middle and the first term that corrects it (Temme 1979, SIAM J. Math. Anal. 10).
+fn uniform(a: f64, x: f64) -> f64 {
+    let d = (x - a) / a;
+    // d - ln(1 + d), by its series where the difference would cancel.
+    let half_square = if d.abs() < 1e-3 {
+        d * d * (0.5 - d * (1.0 / 3.0 - d * (0.25 - d * (0.2 - d / 6.0))))
+    } else {
+        d - d.ln_1p()
+    };
+    let eta = d.signum() * (2.0 * half_square).sqrt();
+    let first = if d.abs() < 1e-3 {
+        -1.0 / 3.0 + eta / 12.0 - 2.0 * eta * eta / 135.0
+    } else {
+        1.0 / d - 1.0 / eta
+    };
+    let rest = (-a * half_square).exp() / (TAU * a).sqrt() * first;
+    (0.5 * libm::erfc(eta * (0.5 * a).sqrt()) - rest).clamp(0.0, 1.0)
+}
+
 /// Returns (P, Q), which sum to one, the smaller exactly.
 fn both(a: f64, x: f64) -> (f64, f64) {
     let bad = a < 0.0 || x < 0.0 || a.is_nan() || x.is_nan();
@@ -69,6 +91,10 @@ fn both(a: f64, x: f64) -> (f64, f64) {
     }
     if a == 0.0 || x.is_infinite() {
         return (1.0, 0.0);
+    }
+    if a > LARGE {
+        let q = uniform(a, x);
+        return (1.0 - q, q);
     }
     if x < a + 1.0 {
         let p = series(a, x).min(1.0);

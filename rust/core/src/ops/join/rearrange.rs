@@ -430,12 +430,7 @@ fn rot90(x: &Tensor, k: i64, dims: &[i64]) -> Result<Tensor> {
         dims[1]
     );
     for &d in dims {
-        let n = x.ndim() as i64;
-        ensure!(
-            -n <= d && d < n,
-            Runtime,
-            "Rotation dim out of range, dim = {d}"
-        );
+        crate::shape::dim(d, x.ndim())?;
     }
     match k.rem_euclid(4) {
         1 => flip(x, &dims[1..])?.transpose(dims[0], dims[1]),

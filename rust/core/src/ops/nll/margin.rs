@@ -7,7 +7,7 @@ use crate::ensure;
 use crate::error::Result;
 use crate::ops::loss::reduced;
 use crate::ops::pointwise::apply;
-use crate::ops::pointwise::compare::Gt;
+use crate::ops::pointwise::compare::{Gt, Ne};
 use crate::ops::pointwise::ternary::where_;
 use crate::shape::Show;
 use crate::tensor::Tensor;
@@ -16,6 +16,12 @@ use crate::tensor::Tensor;
 pub(super) fn positive(z: &Tensor) -> Result<Tensor> {
     let zero = Tensor::zeros(&[], z.dtype(), z.device())?;
     where_(&apply(Gt, [z, &zero])?, z, &zero)
+}
+
+/// z * weight, and 0 where the weight is 0, whatever z is.
+fn weighed(z: &Tensor, weight: &Tensor) -> Result<Tensor> {
+    let zero = Tensor::zeros(&[], z.dtype(), z.device())?;
+    where_(&apply(Ne, [weight, &zero])?, &z.mul(weight)?, &zero)
 }
 
 /// Scores as samples by classes.
@@ -86,24 +92,23 @@ pub(super) fn multi_margin(
     // SAFETY: contiguous host memory of this type.
     let ids = unsafe { ids.slice::<i64>() };
     let w = class_weights::<f64>(weight.as_ref(), c)?;
-    let (mut hot, mut factor) = (alloc::full(0.0, n * c), alloc::full(0.0, n * c));
+    let mut factor = alloc::full(0.0, n * c);
     for (i, &t) in ids.iter().enumerate() {
         ensure!(
             t >= 0 && (t as usize) < c,
             Runtime,
             "target out of range, got {t} for {c} classes"
         );
-        hot[i * c + t as usize] = 1.0;
         for k in (0..c).filter(|&k| k != t as usize) {
             factor[i * c + k] = w[t as usize] / c as f64;
         }
     }
-    let own = sum_classes(&rows.mul(&mask(&hot, &[n, c], x)?)?, true)?;
+    let own = rows.gather(1, &target.to_dtype(DType::I64)?.reshape_to(&[n, 1])?)?;
     let mut z = positive(&rows.sub(&own)?.add_scalar(margin)?)?;
     if p == 2.0 {
         z = z.mul(&z)?;
     }
-    let loss = sum_classes(&z.mul(&mask(&factor, &[n, c], x)?)?, false)?;
+    let loss = sum_classes(&weighed(&z, &mask(&factor, &[n, c], x)?)?, false)?;
     reduced(&loss.reshape_to(target.shape())?, reduction)
 }
 
@@ -138,10 +143,8 @@ pub(super) fn multilabel_margin(x: &Tensor, target: &Tensor, reduction: i64) -> 
     let column = |t: &Tensor| t.reshape_to(&[n, c, 1]);
     let row = |t: &Tensor| t.reshape_to(&[n, 1, c]);
     let z = positive(&row(&rows)?.sub(&column(&rows)?)?.add_scalar(1.0)?)?;
-    let z = z.mul(&column(&mask(&times, &[n, c], x)?)?)?;
-    let z = z
-        .mul(&row(&mask(&others, &[n, c], x)?)?)?
-        .reshape_to(&[n, c * c])?;
+    let z = weighed(&z, &column(&mask(&times, &[n, c], x)?)?)?;
+    let z = weighed(&z, &row(&mask(&others, &[n, c], x)?)?)?.reshape_to(&[n, c * c])?;
     let loss = sum_classes(&z, false)?;
     let loss = if x.ndim() == 2 {
         loss

@@ -47,7 +47,10 @@ pub fn gradients<P: Pointwise<N>, const N: usize>(
         let missing = put(Tensor::zeros(&[], dtype, g.device())?);
         let at = |t: Option<&Tensor>| match t {
             Some(t) if t.dtype() == dtype => Ok(put(t.clone())),
-            Some(t) if t.dtype().is_integral() || t.ndim() > 0 => Ok(put(t.to_dtype(dtype)?)),
+            // A number keeps its precision: not less than that of the gradient either.
+            Some(t) if t.dtype().is_integral() || t.ndim() > 0 || dtype == DType::F64 => {
+                Ok(put(t.to_dtype(dtype)?))
+            }
             Some(t) => Ok(put(t.clone())),
             None => Ok(missing),
         };
