@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("scipy")
-from fuzz import graphs, laws, mutate
+from fuzz import accepted, graphs, laws, mutate
 from fuzz.calls import Array, Call
 from fuzz.corpus import Corpus
 from fuzz.library import Library
@@ -73,3 +73,15 @@ def test_program_runs_alone_and_is_the_same_every_time() -> None:
         one, two = (graphs.program(seed, torch) for _ in range(2))
         assert one == two
         assert one
+
+
+def test_accepted_differences_say_why() -> None:
+    import re
+
+    for each in accepted.ACCEPTED:
+        for pattern in (each.category, each.op, each.text):
+            re.compile(pattern)
+        assert each.reason
+    for category in ("CRASH", "HANG", "PANIC", "HARNESS"):
+        assert accepted.reason(category, "add", "") is None
+    assert accepted.reason("VALUE", "add", "[0] at 3: 1.0 for 2.0") is None

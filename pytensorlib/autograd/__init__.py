@@ -263,7 +263,7 @@ def grad(
                 "materialize_grads cannot be used when the given input is a GradientEdge"
             )
         results = tuple(
-            _C.zeros_like(target).requires_grad_() if result is None else result
+            _C.zeros_like(target).requires_grad_(create_graph) if result is None else result
             for result, target in zip(results, targets, strict=True)
         )
     if isinstance(inputs, dict):

@@ -66,12 +66,14 @@ def differences(call: Call, ours: Outcome, theirs: Outcome, judge: Library) -> l
         if theirs.kind == "missing":
             return []
         return [Finding("MISSING", f"no form {call.form}")]
-    if ours.error is not None and theirs.error is not None:
+    if ours.error is not None and theirs.error is not None and "panic" not in str(ours.error):
         names = {c.__name__ for c in type(ours.error).__mro__}
         name = type(theirs.error).__name__.lstrip("_")
         if name in names or LACKING.search(str(theirs.error)):
             return []
         return [Finding("ERROR_CLASS", f"{ours.text()} | PyTorch {theirs.text()}")]
+    if "internal panic" in str(ours.error):
+        return [Finding("PANIC", ours.text())]
     if ours.error is not None:
         return [Finding("REFUSED", ours.text())]
     if theirs.error is not None:

@@ -382,7 +382,7 @@ def multilabel_soft_margin_loss(
     loss = -(target * _nn.log_sigmoid(input) + (1 - target) * _nn.log_sigmoid(-input))
     if weight is not None:
         loss = loss * weight
-    return reduced(loss.sum(-1) / input.size(-1), reduction)
+    return reduced(loss.sum(input.dim() - 1) / input.size(-1), reduction)
 
 
 def multi_margin_loss(

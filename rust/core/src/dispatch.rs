@@ -377,6 +377,11 @@ pub fn needs(x: &[&Tensor]) -> Mask {
     mask
 }
 
+/// Whether a mask names an index; none names one past its bits.
+fn has(mask: Mask, i: usize) -> bool {
+    i < Mask::BITS as usize && mask >> i & 1 == 1
+}
+
 /// A node in the making: what must be read before the op runs has been read.
 struct Pending<D: Derivative> {
     op: D,
@@ -399,7 +404,7 @@ impl<D: Derivative> Finished<D> {
         }
         let mut saved: SmallVec<[Option<Saved>; 1]> = SmallVec::new();
         for (i, t) in y.iter().enumerate() {
-            let keep = self.keep >> i & 1 == 1;
+            let keep = has(self.keep, i);
             saved.push(keep.then(|| Saved::output(t, &self.node, i)).transpose()?);
         }
         self.func().save_outputs(saved);
@@ -467,7 +472,7 @@ impl<D: Derivative> Pending<D> {
     }
 
     fn attach(self, y: &[Tensor], detached: Mask) -> Result<()> {
-        let tracked = |i: usize, t: &Tensor| t.dtype().differentiable() && detached >> i & 1 == 0;
+        let tracked = |i: usize, t: &Tensor| t.dtype().differentiable() && !has(detached, i);
         if !y.iter().enumerate().any(|(i, t)| tracked(i, t)) {
             return Ok(());
         }

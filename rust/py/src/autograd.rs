@@ -266,8 +266,16 @@ fn _run_backward(
         }
     }
     let mut edges = Vec::new();
+    let mut places = Vec::new();
     for t in &inputs {
         let Some((edge, tensor)) = edge_of(t)? else {
+            // A view taken without recording: nothing leads to it.
+            if t.cast::<PyTensor>()
+                .is_ok_and(|t| t.get().get().requires_grad())
+            {
+                places.push(None);
+                continue;
+            }
             return Err(PyRuntimeError::new_err(
                 "One of the differentiated Tensors does not require grad",
             ));
@@ -275,6 +283,7 @@ fn _run_backward(
         if let Some(t) = tensor.filter(|_| accumulate_grad) {
             t.retain_grad().py()?;
         }
+        places.push(Some(edges.len()));
         edges.push(edge);
     }
     let request = Request {
@@ -284,7 +293,13 @@ fn _run_backward(
         keep_graph,
         create_graph,
     };
-    let results = backward(&request).py()?;
+    // An empty list would mean all leaves.
+    let found = match edges.is_empty() && !inputs.is_empty() {
+        true => Vec::new(),
+        false => backward(&request).py()?,
+    };
+    let results = places.into_iter().map(|p| p.and_then(|p| found[p].clone()));
+    let results: Vec<Option<Tensor>> = results.collect();
     if accumulate_grad {
         return Ok(PyTuple::empty(py).unbind());
     }

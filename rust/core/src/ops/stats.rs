@@ -380,7 +380,7 @@ impl Tensor {
         );
         // One element is its own norm, also where its power leaves the type's range.
         if p != 0.0 && self.numel() > 0 && reduced_count(self.shape(), mask) == 1 {
-            let shape = reduced_shape(self.shape(), &mask.into(), keepdim);
+            let shape = reduced_shape(self.shape(), mask, keepdim);
             return apply(Abs, [self])?.reshape_to(&shape);
         }
         dispatch::call1(

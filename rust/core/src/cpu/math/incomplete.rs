@@ -60,9 +60,9 @@ fn fraction(a: f64, x: f64) -> f64 {
     h * a * front(a, x)
 }
 
-/// Q(a, x) for large `a`, where sums would take too many terms: an error function of the distance
+/// (P, Q) for large `a`, where sums would take too many terms: an error function of the distance
 /// from the middle and the first term that corrects it (Temme 1979, SIAM J. Math. Anal. 10).
-fn uniform(a: f64, x: f64) -> f64 {
+fn uniform(a: f64, x: f64) -> (f64, f64) {
     let d = (x - a) / a;
     // d - ln(1 + d), by its series where the difference would cancel.
     let half_square = if d.abs() < 1e-3 {
@@ -77,7 +77,9 @@ fn uniform(a: f64, x: f64) -> f64 {
         1.0 / d - 1.0 / eta
     };
     let rest = (-a * half_square).exp() / (TAU * a).sqrt() * first;
-    (0.5 * libm::erfc(eta * (0.5 * a).sqrt()) - rest).clamp(0.0, 1.0)
+    let z = eta * (0.5 * a).sqrt();
+    let tail = |z: f64, rest: f64| (0.5 * libm::erfc(z) + rest).clamp(0.0, 1.0);
+    (tail(-z, -rest), tail(z, rest))
 }
 
 /// Returns (P, Q), which sum to one, the smaller exactly.
@@ -93,8 +95,7 @@ fn both(a: f64, x: f64) -> (f64, f64) {
         return (1.0, 0.0);
     }
     if a > LARGE {
-        let q = uniform(a, x);
-        return (1.0 - q, q);
+        return uniform(a, x);
     }
     if x < a + 1.0 {
         let p = series(a, x).min(1.0);

@@ -479,9 +479,6 @@ fn vecdot(x: &Tensor, y: &Tensor, dim: i64) -> Result<Tensor> {
 }
 
 fn swap_last(t: &Tensor) -> Result<Tensor> {
-    if t.ndim() == 0 {
-        return Ok(t.clone());
-    }
     ensure!(
         t.ndim() >= 2,
         Runtime,

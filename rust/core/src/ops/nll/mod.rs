@@ -183,7 +183,6 @@ fn sum_classes(x: &Tensor, keepdim: bool) -> Result<Tensor> {
 
 fn check_weight(weight: Option<&Tensor>, x: &Tensor) -> Result<()> {
     let classes = Extent::of(x.shape()).c;
-    super::constant("nll_loss", "weight", weight)?;
     if let Some(w) = weight {
         ensure!(
             w.ndim() == 1 && w.numel() == classes,
@@ -205,6 +204,7 @@ fn check_weight(weight: Option<&Tensor>, x: &Tensor) -> Result<()> {
 
 /// Checks scores and class indices of the negative log-likelihood.
 fn check_classes(name: &str, x: &Tensor, target: &Tensor, weight: Option<&Tensor>) -> Result<()> {
+    super::constant(name, "weight", weight)?;
     ensure!(
         x.ndim() >= 1,
         Value,

@@ -46,11 +46,13 @@ pub fn gradients<P: Pointwise<N>, const N: usize>(
     let out = (|| {
         let missing = put(Tensor::zeros(&[], dtype, g.device())?);
         let at = |t: Option<&Tensor>| match t {
-            Some(t) if t.dtype() == dtype => Ok(put(t.clone())),
-            // A number keeps its precision: not less than that of the gradient either.
-            Some(t) if t.dtype().is_integral() || t.ndim() > 0 || dtype == DType::F64 => {
-                Ok(put(t.to_dtype(dtype)?))
+            // Arithmetic of two numbers has the default type's precision: in float64 they are
+            // tensors.
+            Some(t) if t.is_wrapped() && dtype == DType::F64 => {
+                Ok(put(Tensor::full(&[], t.item()?, dtype, t.device())?))
             }
+            Some(t) if t.dtype() == dtype => Ok(put(t.clone())),
+            Some(t) if t.dtype().is_integral() || t.ndim() > 0 => Ok(put(t.to_dtype(dtype)?)),
             Some(t) => Ok(put(t.clone())),
             None => Ok(missing),
         };

@@ -246,6 +246,13 @@ fn places(t: &Tensor, x: &Tensor, dim: i64) -> Result<Vec<Tensor>> {
 }
 
 fn matrix(x: &Tensor, name: &str) -> Result<Tensor> {
+    if x.ndim() == 0 {
+        return if name == "mT" {
+            Ok(x.clone())
+        } else {
+            x.conj()
+        };
+    }
     ensure!(
         x.ndim() == 2 || name != "H",
         Runtime,
