@@ -334,3 +334,30 @@ def test_function_may_mark_a_view_of_its_input_where_nothing_is_recorded() -> No
     assert Twice.apply(torch.ones(2, 2)).tolist() == [2, 2, 2, 2]
     with pytest.raises(RuntimeError):
         Twice.apply(torch.ones(2, 2, requires_grad=True) * 1)
+
+
+def test_gradients_end_at_a_view_from_without_recording() -> None:
+    x = leaf()
+    with torch.no_grad():
+        view = x.view(3, 1)
+    (view.squeeze() * 2 + x).sum().backward()
+    assert x.grad.tolist() == [1, 1, 1]
+    assert view.grad is None
+
+
+def test_leaf_that_stopped_asking_gets_no_gradient() -> None:
+    for stop in (lambda x: x.detach_(), lambda x: x.requires_grad_(False)):
+        x, w = leaf(), leaf()
+        y = (x * w).sum()
+        stop(x)
+        y.backward()
+        assert x.grad is None
+        assert w.grad.tolist() == [1, 2, 3]
+
+
+def test_data_assignment_leaves_the_leaf_in_its_graph() -> None:
+    x = leaf()
+    y = (x * 3).sum()
+    x.data = torch.zeros(3)
+    (g,) = torch.autograd.grad(y, x)
+    assert g.tolist() == [3, 3, 3]

@@ -309,7 +309,10 @@ impl Tensor {
             None,
         );
         if let Some(meta) = a.autograd.get() {
-            meta.forget_accumulator();
+            let alike = a.dtype == b.dtype && self.device() == with.device();
+            if !alike || a.layout.shape != b.layout.shape {
+                meta.forget_accumulator();
+            }
             let _ = out.0.autograd.set(meta.clone());
         }
         out

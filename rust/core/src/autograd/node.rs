@@ -306,14 +306,18 @@ impl Tensor {
     /// Where this tensor's gradient goes: its node, or the accumulator of a leaf that requires one.
     pub fn edge(&self) -> Result<Option<Edge>> {
         super::inplace::refresh(self)?;
-        let Some(meta) = self.autograd() else {
-            return Ok(None);
+        let by_base = self.view_of().is_some_and(|v| v.base.requires_grad());
+        let meta = match self.autograd() {
+            Some(meta) => meta,
+            // A view that was not recorded: gradients end there.
+            None if by_base => self.autograd_mut(),
+            None => return Ok(None),
         };
         let mut s = meta.state.lock();
         if let Some(edge) = &s.edge {
             return Ok(Some(edge.clone()));
         }
-        if !s.requires_grad {
+        if !s.requires_grad && !by_base {
             return Ok(None);
         }
         if let Some(node) = &s.accumulator {
@@ -500,7 +504,9 @@ impl Backward for AccumulateGrad {
         let Some(g) = g.get_mut(0).and_then(Option::take) else {
             return Ok(Grads::new());
         };
-        let Some(meta) = self.leaf() else {
+        // The leaf may want it no longer, or never did but for the base that it is a view of.
+        let wants = |m: &Shared<Meta>| m.tracked.load(Ordering::Acquire);
+        let Some(meta) = self.leaf().filter(wants) else {
             return Ok(Grads::new());
         };
         // A leaf may have been told since that it needs none.
