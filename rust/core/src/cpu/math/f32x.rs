@@ -478,7 +478,11 @@ fn angle(y: f64, x: f64) -> f64 {
     let x = if x > 1e100 { 1e100 } else { x };
     let (low, high) = if y > x { (x, y) } else { (y, x) };
     // What is finite vanishes beside an infinity, without a ratio that only float64 holds.
-    let low = if high == 1e100 && low != high { 0.0 } else { low };
+    let low = if high == 1e100 && low != high {
+        0.0
+    } else {
+        low
+    };
     // Above tan(pi / 8) measure from the diagonal.
     let far = low > high * 0.414_213_562_373_095;
     let num = if far { low - high } else { low };
