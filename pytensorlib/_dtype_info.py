@@ -24,7 +24,7 @@ def _name(function: str, given: Any) -> str:
         raise TypeError(
             f"{function}(): argument 'type' (position 1) must be torch.dtype, not {kind}"
         )
-    return given._name
+    return str(given).removeprefix("torch.")
 
 
 class finfo:  # noqa: N801  (PyTorch's name)

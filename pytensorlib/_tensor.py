@@ -43,7 +43,7 @@ class _Methods:
 
     @classmethod
     def __init_subclass__(cls: Any, **kwargs: Any) -> None:
-        super(_C.Tensor, cls).__init_subclass__(**kwargs)
+        super(_C.Tensor, cls).__init_subclass__(**kwargs)  # type: ignore[misc]
         if cls.__torch_function__ is not _C._disabled_torch_function_impl:
             _C._enable_torch_function()
 

@@ -72,7 +72,7 @@ class _Numbered(Module):
 
     def pop(self, index: Any) -> Any:
         """Remove and return one module."""
-        module = self[index]
+        module = self._modules[self._key(index)]
         del self[index]
         return module
 

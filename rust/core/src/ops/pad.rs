@@ -198,7 +198,7 @@ fn fold(name: &str, node: &'static str, how: Fold, x: &Tensor, pad: &[i64]) -> R
             Fold::Replicate => {}
         }
         let out = size.checked_add(before).and_then(|s| s.checked_add(after));
-        let Some(out) = out.filter(|&o| o >= 0 && o < 1 << 31) else {
+        let Some(out) = out.filter(|&o| (0..1 << 31).contains(&o)) else {
             bail!(
                 Runtime,
                 "{name}: input of size {} is too small: calculated output size {} at dimension {} \
