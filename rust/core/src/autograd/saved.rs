@@ -19,8 +19,9 @@ enum Source {
     Itself,
     Node(Edge),
     Output(Weak<Node>, usize),
-    /// A view of a base of this layout and type, which was modified in place by the node.
-    Region(Weak<Node>, Layout, DType),
+    /// A view of a base of this layout and type, which was modified in place by the node. Boxed, as
+    /// nodes hold room for a few saved tensors.
+    Region(Weak<Node>, Box<(Layout, DType)>),
 }
 
 /// Replaces what is saved: `pack` gets the tensor, `unpack` gives it back from the result.
@@ -172,7 +173,10 @@ impl Saved {
     pub fn written(t: &Tensor, node: &Shared<Node>) -> Result<Saved> {
         let node = Shared::downgrade(node);
         let source = match t.view_of() {
-            Some(view) => Source::Region(node, view.base.layout().clone(), view.base.dtype()),
+            Some(view) => {
+                let base = (view.base.layout().clone(), view.base.dtype());
+                Source::Region(node, Box::new(base))
+            }
             None => Source::Output(node, 0),
         };
         Ok(Saved {
@@ -233,8 +237,8 @@ impl Saved {
             Some(edge) if mode::grad() => {
                 let t = tensor.detach();
                 match &self.source {
-                    Source::Region(_, base, dtype) => {
-                        let node = t.view_node(base, *dtype, edge)?;
+                    Source::Region(_, base) => {
+                        let node = t.view_node(&base.0, base.1, edge)?;
                         t.set_edge(Edge { node, nr: 0 });
                     }
                     _ => t.set_edge(edge),
