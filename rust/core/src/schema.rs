@@ -220,6 +220,7 @@ fn parse_default(d: &'static str, ty: Type, text: &str) -> Value {
         ("None", _) => Value::None,
         ("True", _) => Value::Bool(true),
         ("False", _) => Value::Bool(false),
+        ("[]", Type::Tensors) => Value::Tensors(Vec::new()),
         ("inf", _) => Value::Float(f64::INFINITY),
         (_, Type::Str) => Value::Str(d.trim_matches(['\'', '"']).into()),
         (_, Type::Ints(_)) => match d.strip_prefix('[').and_then(|d| d.strip_suffix(']')) {
@@ -275,10 +276,14 @@ pub mod flag {
     pub const APART: u32 = 512;
     /// `OUT`, where the tensor may be of another type that results are cast to.
     pub const CASTS: u32 = OUT | 1024;
+    /// `CASTS`, where the result is of the type that the argument `dtype` says; without it, `out`'s.
+    pub const TYPED: u32 = CASTS | 16384;
     /// Takes numbers with an imaginary part.
     pub const COMPLEX: u32 = 2048;
     /// The results of a batch of images in channels-last order lie in that order, too.
     pub const FORMAT: u32 = 4096;
+    /// Numbers given by name may also come by position, before the term that each scales.
+    pub const SCALES: u32 = 8192;
     /// What most functions of a tensor are.
     pub const ALL: u32 = FN | METHOD | INPLACE | OUT;
     /// The same, for pointwise ops.
@@ -612,6 +617,18 @@ impl Entry {
                 if mode::grad() && outs.iter().any(Tensor::requires_grad) {
                     dispatch::refuse_out(schema.name)?;
                 }
+                let mut casts = self.flags & flag::CASTS == flag::CASTS;
+                if self.flags & flag::TYPED == flag::TYPED {
+                    let i = schema.params.iter().position(|p| p.ty == Type::DType);
+                    if let (Some(i), [out, ..]) = (i, &outs[..]) {
+                        casts = matches!(values[i], Value::None);
+                        let same_kind = matches!(&values[0], Value::Tensor(x)
+                            if x.dtype().is_float() == out.dtype().is_float());
+                        if casts && same_kind {
+                            values[i] = Value::DType(out.dtype());
+                        }
+                    }
+                }
                 let results = match (self.run)(&Args {
                     values,
                     dest: &Dest::New,
@@ -635,7 +652,7 @@ impl Entry {
                 let mut written = Vec::new();
                 for (out, result) in outs.iter().zip(&results) {
                     let meta = TensorMeta::of(result);
-                    if self.flags & flag::CASTS != flag::CASTS {
+                    if !casts {
                         dispatch::check_type(schema.name, out, &meta)?;
                     }
                     let target = dispatch::destination(schema.name, out, &meta, false)?;

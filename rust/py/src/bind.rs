@@ -25,6 +25,8 @@ struct Function {
     /// Whether Python asks the other operand where this one does not know what to do.
     operator: bool,
     overloads: Vec<Overload>,
+    /// How many of them have their arguments in the order of the signature.
+    signatures: usize,
     inplace: bool,
     doc: String,
 }
@@ -40,6 +42,8 @@ struct Overload {
     rest: bool,
     /// Whether the result may take the place of `self` (`t_`).
     renews: bool,
+    /// The parameter at each place, in a form of old; empty where it is the signature's order.
+    order: Vec<usize>,
 }
 
 /// The Python object. The interpreter calls `call` through the vectorcall protocol.
@@ -159,8 +163,9 @@ impl Function {
         for overload in &self.overloads {
             let mut values = Values::new();
             match overload.read(py, args, keywords, &mut values) {
-                Ok(out) => return self.run(py, overload, &mut values, out, args),
-                Err(Misfit::Raised(e)) if self.overloads.len() == 1 => return Err(e),
+                Ok(out) => return self.run(py, overload, &mut values, out, args, keywords),
+                Err(_) if !overload.order.is_empty() => {}
+                Err(Misfit::Raised(e)) if self.signatures == 1 => return Err(e),
                 Err(Misfit::Raised(e)) => {
                     misfits.push(e.value(py).to_string());
                     raised.get_or_insert(e);
@@ -191,12 +196,16 @@ impl Function {
         values: &mut Values,
         out: Option<Bound<'_, PyAny>>,
         args: &[*mut ffi::PyObject],
+        keywords: Keywords,
     ) -> PyResult<Py<PyAny>> {
         let (entry, schema) = (overload.op.entry, &overload.op.schema);
         if self.inplace {
             entry.invoke(schema, values, &Dest::InPlace).py()?;
-            // SAFETY: `read` found `self` as the first argument.
-            return Ok(unsafe { Bound::from_borrowed_ptr(py, args[0]) }.unbind());
+            let place = overload.order.iter().position(|&i| i == 0).unwrap_or(0);
+            let named = || keywords.iter(py).find(|(k, _)| overload.find(k) == Some(0));
+            let target = args.get(place).copied().or_else(|| Some(named()?.1));
+            // SAFETY: `read` found `self` at this place or by its name; the caller keeps it alive.
+            return Ok(unsafe { Bound::from_borrowed_ptr(py, target.expect("self")) }.unbind());
         }
         let Some(out) = out else {
             let value = entry.invoke(schema, values, &Dest::New).py()?;
@@ -349,7 +358,7 @@ impl Overload {
                 break;
             }
         }
-        if keywords.is_empty() {
+        if keywords.is_empty() && self.order.is_empty() {
             for (i, p) in params.iter().enumerate() {
                 if i < given {
                     values.push(self.convert(p, i, &borrowed(args[i]))?);
@@ -363,7 +372,10 @@ impl Overload {
         }
         let mut slots: SmallVec<[*mut ffi::PyObject; 8]> =
             SmallVec::from_elem(std::ptr::null_mut(), params.len());
-        slots[..given].copy_from_slice(&args[..given]);
+        match self.order.is_empty() {
+            true => slots[..given].copy_from_slice(&args[..given]),
+            false => std::iter::zip(&self.order, args).for_each(|(&i, &a)| slots[i] = a),
+        }
         let mut out = None;
         for (key, value) in keywords.iter(py) {
             match self.find(&key) {
@@ -692,6 +704,23 @@ fn collect(wanted: u32, suffix: &str) -> Names {
     names
 }
 
+/// The orders in which [`flag::SCALES`] also takes its arguments: the factor of `self` before it (a
+/// method's after), the last factor after it, or not at all where there are two.
+fn older(op: &Op, method: bool) -> Vec<Vec<usize>> {
+    if op.entry.flags & flag::SCALES == 0 {
+        return Vec::new();
+    }
+    let (factors, terms): (Vec<usize>, Vec<usize>) =
+        (0..op.schema.params.len()).partition(|&i| op.schema.params[i].keyword_only);
+    let order = |head: &[usize]| [head, &terms[1..]].concat();
+    match (&factors[..], method) {
+        (&[b, a], true) => vec![order(&[0, b, a]), order(&[0, b])],
+        (&[b, a], false) => vec![order(&[b, 0, a]), order(&[b, 0])],
+        (&[a], _) => vec![order(&[0, a])],
+        _ => Vec::new(),
+    }
+}
+
 fn functions(
     py: Python<'_>,
     names: Names,
@@ -712,10 +741,21 @@ fn functions(
                     .join("\n");
                 format!("{d}{}\n\n{}\n", op.entry.schema, text.trim_end())
             });
+            let signatures = ops.len();
+            let older = ops.iter().flat_map(|&op| {
+                older(op, !class.is_empty())
+                    .into_iter()
+                    .map(move |o| (op, o))
+            });
             let overloads = ops
-                .into_iter()
-                .map(|op| Overload {
-                    places: op.schema.params.iter().filter(|p| !p.keyword_only).count(),
+                .iter()
+                .map(|&op| (op, Vec::new()))
+                .chain(older)
+                .map(|(op, order)| Overload {
+                    places: match order.len() {
+                        0 => op.schema.params.iter().filter(|p| !p.keyword_only).count(),
+                        n => n,
+                    },
                     rest: matches!(
                         op.schema
                             .params
@@ -733,6 +773,7 @@ fn functions(
                         .map(|p| PyString::intern(py, p.name).unbind())
                         .collect(),
                     out: op.entry.flags & flag::OUT != 0 && !inplace,
+                    order,
                 })
                 .collect();
             &*Box::leak(Box::new(Function {
@@ -741,6 +782,7 @@ fn functions(
                 module,
                 name,
                 overloads,
+                signatures,
                 inplace,
                 doc,
             }))

@@ -141,7 +141,7 @@ impl PyNode {
                 match item.cast::<PyTensor>() {
                     Ok(t) => Some(t.get().get()),
                     Err(_) => {
-                        return Err(PyTypeError::new_err(format!(
+                        return Err(PyRuntimeError::new_err(format!(
                             "expected Variable or None (got {}) as gradient {i} of {}",
                             item.get_type().name()?,
                             self.name

@@ -2,7 +2,9 @@
 
 use crate::error::IntoPy;
 use crate::tensor::{borrow, wrap};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyInt;
 use pytensorlib_core::dtype::DType;
 use pytensorlib_core::rng::{self, Generator};
 use pytensorlib_core::tensor::Tensor;
@@ -14,15 +16,16 @@ pub struct PyGenerator(pub Arc<Generator>);
 
 /// Python's seeds may be negative: they are taken modulo 2^64.
 fn seed_of(seed: &Bound<'_, PyAny>) -> PyResult<u64> {
-    let seed = seed
-        .call_method0("__index__")
-        .or_else(|_| seed.call_method0("__int__"))?;
+    let seed = seed.call_method0("__index__").map_err(|_| {
+        let class = seed.get_type();
+        PyRuntimeError::new_err(format!("manual_seed expected a long, but got {class}"))
+    })?;
     if let Ok(s) = seed.extract::<i64>() {
         return Ok(s as u64);
     }
     seed.extract::<u64>().map_err(|_| {
-        pyo3::exceptions::PyRuntimeError::new_err(format!(
-            "manual_seed: Overflow when unpacking long: expected a value within \
+        PyValueError::new_err(format!(
+            "manual_seed: Overflow when unpacking long long: expected a value within \
              [-0x8000_0000_0000_0000, 0xffff_ffff_ffff_ffff], got {seed}"
         ))
     })
@@ -92,7 +95,8 @@ impl PyGenerator {
 #[pyfunction]
 fn manual_seed(seed: &Bound<'_, PyAny>) -> PyResult<PyGenerator> {
     let g = rng::default_generator();
-    g.manual_seed(seed_of(seed)?);
+    let seed = seed.py().get_type::<PyInt>().call1((seed,))?;
+    g.manual_seed(seed_of(&seed)?);
     Ok(PyGenerator(g))
 }
 

@@ -357,27 +357,27 @@ crate::entries! {
     "column_stack(Tensor[] tensors) -> Tensor", FN | CASTS,
     |a| Ok(column_stack(a.tensors(0)?)?.into());
     /// Coordinates of the grid that vectors span, one tensor for each.
-    "meshgrid(Tensor[] tensors, *, str? indexing=None) -> Tensor[]", FN,
+    "meshgrid(Tensor[] tensors=[], *, str? indexing=None) -> Tensor[]", FN,
     |a| Ok(Value::Tensors(meshgrid(a.tensors(0)?, a.opt_str(1).unwrap_or("ij"))?));
     /// Every combination of one element of each vector.
-    "cartesian_prod(Tensor[] tensors) -> Tensor", FN,
+    "cartesian_prod(Tensor[] tensors=[]) -> Tensor", FN,
     |a| Ok(cartesian_prod(a.tensors(0)?)?.into());
     /// Combinations of `r` elements of a vector.
     "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", FN,
     |a| Ok(combinations(a.tensor(0)?, a.int(1)?, a.bool(2)?)?.into());
     /// Matrices along the diagonal of a larger one.
-    "block_diag(Tensor[] tensors) -> Tensor", FN,
+    "block_diag(Tensor[] tensors=[]) -> Tensor", FN,
     |a| Ok(block_diag(a.tensors(0)?)?.into());
     /// With at least one dimension.
     "atleast_1d(Tensor self) -> Tensor", FN, |a| Ok(at_least(a.tensor(0)?, 1)?.into());
-    "atleast_1d(Tensor[] tensors) -> Tensor[]", FN,
+    "atleast_1d(Tensor[] tensors=[]) -> Tensor[]", FN,
     |a| Ok(Value::Tensors(all_at_least(a.tensors(0)?, 1)?));
     /// With at least two dimensions.
     "atleast_2d(Tensor self) -> Tensor", FN, |a| Ok(at_least(a.tensor(0)?, 2)?.into());
-    "atleast_2d(Tensor[] tensors) -> Tensor[]", FN,
+    "atleast_2d(Tensor[] tensors=[]) -> Tensor[]", FN,
     |a| Ok(Value::Tensors(all_at_least(a.tensors(0)?, 2)?));
     /// With at least three dimensions.
     "atleast_3d(Tensor self) -> Tensor", FN, |a| Ok(at_least(a.tensor(0)?, 3)?.into());
-    "atleast_3d(Tensor[] tensors) -> Tensor[]", FN,
+    "atleast_3d(Tensor[] tensors=[]) -> Tensor[]", FN,
     |a| Ok(Value::Tensors(all_at_least(a.tensors(0)?, 3)?));
 }

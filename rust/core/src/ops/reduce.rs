@@ -599,35 +599,35 @@ impl Args<'_> {
 
 crate::entries! {
     /// Sums all elements; integers and bool in int64.
-    "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", FN | METHOD | CASTS,
+    "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", FN | METHOD | TYPED,
     |a| Ok(a.tensor(0)?.sum_mask(&all_dims(a.tensor(0)?), false, a.dtype(1))?.into());
     /// Sums the elements along `dim`.
     "sum(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-    FN | METHOD | CASTS,
+    FN | METHOD | TYPED,
     |a| {
         let x = a.tensor(0)?;
         Ok(x.sum_mask(&a.mask(1, x)?, a.bool(2)?, a.dtype(3))?.into())
     };
     /// Sums elements, taking NaN as zero.
     "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-    FN | METHOD | CASTS,
+    FN | METHOD | TYPED,
     |a| {
         let x = a.tensor(0)?;
         Ok(nansum(x, &a.mask(1, x)?, a.bool(2)?, a.dtype(3))?.into())
     };
     /// The mean of all elements, which must be floating.
-    "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", FN | METHOD | CASTS,
+    "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", FN | METHOD | TYPED,
     |a| Ok(a.tensor(0)?.mean_mask(&all_dims(a.tensor(0)?), false, a.dtype(1))?.into());
     /// The mean along `dim`.
     "mean(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-    FN | METHOD | CASTS,
+    FN | METHOD | TYPED,
     |a| {
         let x = a.tensor(0)?;
         Ok(x.mean_mask(&a.mask(1, x)?, a.bool(2)?, a.dtype(3))?.into())
     };
     /// The mean of the elements that are not NaN.
     "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-    FN | METHOD | CASTS,
+    FN | METHOD | TYPED,
     |a| {
         let x = a.tensor(0)?;
         Ok(nanmean(x, &a.mask(1, x)?, a.bool(2)?, a.dtype(3))?.into())
@@ -637,7 +637,7 @@ crate::entries! {
     |a| Ok(product(a.tensor(0)?, &all_dims(a.tensor(0)?), false, a.dtype(1))?.into());
     /// Multiplies the elements along `dim`.
     "prod(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-    FN | METHOD | CASTS,
+    FN | METHOD | TYPED,
     |a| {
         let x = a.tensor(0)?;
         let mask = reduced(Some(&[a.int(1)?]), x.ndim())?;

@@ -604,13 +604,13 @@ fn scan_arguments(a: &Args) -> Result<(usize, DType)> {
 
 crate::entries! {
     /// Running sums along `dim`; integers and bool in int64.
-    "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", ALL | CASTS,
+    "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", ALL | TYPED,
     |a| {
         let (dim, dtype) = scan_arguments(a)?;
         Ok(dispatch::call1(Cumsum { dim, reverse: false, dtype }, &[a.tensor(0)?])?.into())
     };
     /// Running products along `dim`; integers and bool in int64.
-    "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", ALL | CASTS,
+    "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", ALL | TYPED,
     |a| {
         let (dim, dtype) = scan_arguments(a)?;
         Ok(dispatch::call1(Cumprod { dim, reverse: false, dtype }, &[a.tensor(0)?])?.into())

@@ -604,6 +604,8 @@ pub fn lgamma_near(x: f32) -> f32 {
     let tail = w.mul_add(poly_d(w * w, &P), HALF_LN_TAU) - z;
     let y = (z - 0.5).mul_add(ln_d(z), tail);
     let y = y - ln_d(if low { product } else { 1.0 });
+    // The zeros are exact.
+    let y = if d == 1.0 || d == 2.0 { 0.0 } else { y };
     (if d < f64::INFINITY { y } else { d }) as f32
 }
 

@@ -128,7 +128,7 @@ crate::entries! {
     |a| Ok(outer("outer", a.tensor(0)?, a.tensor(1)?)?.into());
     /// beta * self + alpha * (mat1 @ mat2). With beta 0, self is not read.
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    ALL | DIRECT,
+    ALL | DIRECT | SCALES,
     |a| {
         let (c, x, y) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
         check_addmm(c, x, y)?;
@@ -137,7 +137,7 @@ crate::entries! {
     };
     /// beta * self + alpha * (mat @ vec). With beta 0, self is not read.
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    ALL | DIRECT,
+    ALL | DIRECT | SCALES,
     |a| {
         let (c, x, y) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
         ensure!(
@@ -154,7 +154,7 @@ crate::entries! {
     };
     /// beta * self + alpha * (batch1 @ batch2). With beta 0, self is not read.
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    ALL | DIRECT,
+    ALL | DIRECT | SCALES,
     |a| {
         let (c, x, y) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
         check_bmm("baddbmm", x, y)?;
@@ -164,7 +164,7 @@ crate::entries! {
     };
     /// beta * self + alpha * the sum of (batch1 @ batch2) over the batch.
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    ALL | DIRECT,
+    ALL | DIRECT | SCALES,
     |a| {
         let (c, x, y) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
         ensure!(
@@ -181,7 +181,8 @@ crate::entries! {
         a.call(MatMul { sum: true, ..op }, &[c, x, y])
     };
     /// beta * self + alpha * outer(vec1, vec2). With beta 0, self is not read.
-    "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", ALL | CASTS,
+    "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    ALL | CASTS | SCALES,
     |a| {
         let y = addr(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?, a.scalar(3)?, a.scalar(4)?)?;
         Ok(y.into())
@@ -193,7 +194,7 @@ crate::entries! {
     "multi_dot(Tensor[] tensors) -> Tensor", LINALG | OUT,
     |a| Ok(multi_dot(a.tensors(0)?)?.into());
     /// The product of a chain of matrices; deprecated in favour of `linalg.multi_dot`.
-    "chain_matmul(Tensor[] matrices) -> Tensor", FN | OUT,
+    "chain_matmul(Tensor[] matrices=[]) -> Tensor", FN | OUT,
     |a| {
         let chain = a.tensors(0)?;
         ensure!(!chain.is_empty(), Runtime, "chain_matmul(): Expected one or more matrices");

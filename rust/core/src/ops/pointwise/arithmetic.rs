@@ -209,10 +209,10 @@ fn ldexp(a: &Args) -> Result<Value> {
 
 crate::entries! {
     /// self + alpha * other.
-    "add(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", PW,
+    "add(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", PW | SCALES,
     add;
     /// self - alpha * other.
-    "sub(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", PW,
+    "sub(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", PW | SCALES,
     sub;
     /// self - alpha * other.
     "subtract(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", PW,
@@ -367,17 +367,13 @@ crate::entries! {
     "lerp(Tensor self, Tensor end, Tensor|Scalar weight) -> Tensor", PW,
     lerp;
     /// self + value * tensor1 * tensor2.
-    "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", PW,
+    "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    PW | SCALES,
     |a| a.apply(Addcmul { value: a.scalar(3)? }, [a.tensor(0)?, a.tensor(1)?, a.tensor(2)?]);
-    /// The same in its older form.
-    "addcmul(Tensor self, Scalar value, Tensor tensor1, Tensor tensor2) -> Tensor", PW,
-    |a| a.apply(Addcmul { value: a.scalar(1)? }, [a.tensor(0)?, a.tensor(2)?, a.tensor(3)?]);
     /// self + value * tensor1 / tensor2.
-    "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", PW,
+    "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    PW | SCALES,
     |a| a.apply(Addcdiv { value: a.scalar(3)? }, [a.tensor(0)?, a.tensor(1)?, a.tensor(2)?]);
-    /// The same in its older form.
-    "addcdiv(Tensor self, Scalar value, Tensor tensor1, Tensor tensor2) -> Tensor", PW,
-    |a| a.apply(Addcdiv { value: a.scalar(1)? }, [a.tensor(0)?, a.tensor(2)?, a.tensor(3)?]);
     /// self where the condition holds, other elsewhere.
     "where(Tensor condition, Tensor|Scalar self, Tensor|Scalar other) -> Tensor", FN | OUT,
     |a| Ok(where_(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?)?.into());

@@ -31,6 +31,7 @@ pub(super) fn adaptive_sizes(
     x: &Tensor,
     n: usize,
     size: &[i64],
+    mean: bool,
 ) -> Result<SmallVec<[usize; 3]>> {
     ensure!(
         x.ndim() == n + 1 || x.ndim() == n + 2,
@@ -54,9 +55,11 @@ pub(super) fn adaptive_sizes(
         "{name}: elements of output_size must be greater than or equal to 0 but received {}",
         Show(size)
     );
+    // The mean of all, where there is nothing, is NaN.
+    let whole = mean && size.iter().all(|&s| s == 1);
     for d in x.ndim() - n..x.ndim() {
         ensure!(
-            x.size(d) > 0,
+            x.size(d) > 0 || whole,
             Runtime,
             "{name}(): Expected input to have non-zero size for non-batch dimensions, but input \
              has sizes {} with dimension {d} being empty",
@@ -78,8 +81,10 @@ pub(super) fn adaptive_sizes(
 
 pub(super) fn adaptive_avg(name: &str, node: &'static str, n: usize, a: &Args) -> Result<Tensor> {
     let x = a.tensor(0)?;
-    let out = adaptive_sizes(name, x, n, a.ints(1)?)?;
-    if out.iter().all(|&o| o == 1) && x.device() == Device::Cpu && x.numel() > 0 {
+    let out = adaptive_sizes(name, x, n, a.ints(1)?, true)?;
+    let empty = x.shape()[x.ndim() - n..].contains(&0);
+    let whole = x.device() == Device::Cpu && x.numel() > 0;
+    if empty || whole && out.iter().all(|&o| o == 1) {
         let mask: SmallVec<[bool; 5]> = (0..x.ndim()).map(|d| d >= x.ndim() - n).collect();
         return x.mean_mask(&mask, true, None);
     }
@@ -105,7 +110,7 @@ pub(super) fn adaptive_avg(name: &str, node: &'static str, n: usize, a: &Args) -
 
 pub(super) fn adaptive_max(name: &str, node: &'static str, n: usize, a: &Args) -> Result<Value> {
     let x = a.tensor(0)?;
-    let out = adaptive_sizes(name, x, n, a.ints(1)?)?;
+    let out = adaptive_sizes(name, x, n, a.ints(1)?, false)?;
     let mut spans: [Vec<Span>; 3] = std::array::from_fn(|_| {
         vec![Span {
             start: 0,

@@ -374,7 +374,7 @@ crate::entries! {
     "broadcast_to(Tensor self, int[] size) -> Tensor", FN | METHOD,
     |a| Ok(a.tensor(0)?.expand(a.ints(1)?)?.into());
     /// Tensors broadcast to their common shape.
-    "broadcast_tensors(Tensor[] tensors) -> Tensor[]", FN,
+    "broadcast_tensors(Tensor[] tensors=[]) -> Tensor[]", FN,
     |a| Ok(Value::Tensors(broadcast_all(a.tensors(0)?)?));
     /// The slice at one index of a dimension.
     "select(Tensor self, int dim, int index) -> Tensor", FN | METHOD,

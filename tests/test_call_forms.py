@@ -1,0 +1,111 @@
+"""Ways to call that older PyTorch had and this one still takes, and calls with nothing."""
+
+import pytest
+
+import pytensorlib as torch
+
+T = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+A = torch.tensor([[1.0, -1.0], [2.0, 0.5]])
+B = torch.tensor([[0.5, 2.0], [-3.0, 1.0]])
+V, W = torch.tensor([1.0, 2.0]), torch.tensor([-2.0, 3.0])
+# Name, self, the two operands, and their product.
+PRODUCTS = [
+    ("addmm", T, A, B, [[3.5, 1.0], [-0.5, 4.5]]),
+    ("addmv", V, A, W, [-5.0, -2.5]),
+    ("addr", T, V, W, [[-2.0, 3.0], [-4.0, 6.0]]),
+    ("addbmm", T, A[None], B[None], [[3.5, 1.0], [-0.5, 4.5]]),
+    ("baddbmm", T[None], A[None], B[None], [[[3.5, 1.0], [-0.5, 4.5]]]),
+]
+
+
+@pytest.mark.parametrize(("name", "t", "a", "b", "product"), PRODUCTS, ids=lambda p: str(p)[:7])
+def test_products_take_their_factors_before_what_they_scale(name, t, a, b, product) -> None:
+    f, product = getattr(torch, name), torch.tensor(product)
+    both, one = (2 * t + 3 * product).tolist(), (2 * t + product).tolist()
+    assert f(2, t, 3, a, b).tolist() == getattr(t, name)(2, 3, a, b).tolist() == both
+    assert f(2, t, a, b).tolist() == getattr(t, name)(2, a, b).tolist() == one
+    out = torch.empty_like(t)
+    assert f(2, t, 3, a, b, out=out) is out
+    assert out.tolist() == both
+    x = t.clone()
+    assert getattr(x, f"{name}_")(2, 3, a, b) is x
+    assert x.tolist() == both
+    x = t.clone()
+    assert getattr(x, f"{name}_")(2, a, b).tolist() == one
+    x = t.clone().requires_grad_()
+    f(2, x, 3, a, b).sum().backward()
+    assert x.grad.tolist() == torch.full_like(t, 2).tolist()
+    for wrong in [(t, 2, 3, a, b), (2, 3, t, a, b), (2, t, 3, a, b, 1), ("2", t, a, b)]:
+        with pytest.raises(TypeError, match=name):
+            f(*wrong)
+
+
+def test_in_place_function_of_older_order_returns_its_target() -> None:
+    x = V.clone()
+    assert torch.addmv_(2, x, 3, A, W) is x
+    assert x.tolist() == [-13.0, -3.5]
+
+
+@pytest.mark.parametrize(("name", "sign"), [("add", 1), ("sub", -1)])
+def test_sums_take_alpha_second(name: str, sign: int) -> None:
+    f, want = getattr(torch, name), (T + sign * 2 * A).tolist()
+    assert f(T, 2, A).tolist() == f(T, 2, other=A).tolist() == getattr(T, name)(2, A).tolist()
+    assert f(T, 2, A).tolist() == f(T, torch.tensor(2.0), A).tolist() == want
+    x, out = T.clone(), torch.empty(2, 2)
+    assert getattr(x, f"{name}_")(2, A) is x
+    assert f(T, 2, A, out=out).tolist() == x.tolist() == want
+    with pytest.raises(RuntimeError, match="alpha must not be a floating point"):
+        f(torch.ones(2, dtype=torch.int64), 2.5, torch.ones(2, dtype=torch.int64))
+    with pytest.raises(TypeError, match=name):
+        f(T, T, T)
+
+
+def test_in_place_functions_take_their_target_by_name() -> None:
+    x = torch.tensor([-1.0, 2.0])
+    assert torch.relu_(input=x) is x
+    assert x.tolist() == [0.0, 2.0]
+    y = V.clone()
+    assert torch.addmv_(2, self=y, mat=A, vec=W) is y
+    assert y.tolist() == [-3.0, 1.5]
+
+
+def test_functions_of_many_tensors_take_none() -> None:
+    assert torch.block_diag().shape == (1, 0)
+    for f in (torch.broadcast_tensors, torch.atleast_1d, torch.atleast_2d, torch.atleast_3d):
+        assert len(f()) == 0
+    for f in (torch.meshgrid, torch.cartesian_prod):
+        with pytest.raises(RuntimeError, match="meshgrid expects a non-empty"):
+            f()
+    with pytest.raises(RuntimeError, match="one or more matrices"):
+        torch.chain_matmul()
+
+
+def test_seeds_out_of_range_or_no_ints_are_refused() -> None:
+    g = torch.Generator()
+    for f in (torch.manual_seed, g.manual_seed):
+        for seed in (2**64, -(2**63) - 1, 2**200):
+            with pytest.raises(ValueError, match="Overflow when unpacking long"):
+                f(seed)
+        assert f(-1).initial_seed() == f(2**64 - 1).initial_seed() == 2**64 - 1
+    assert torch.manual_seed(1.5).initial_seed() == 1
+    with pytest.raises(ValueError, match="invalid literal"):
+        torch.manual_seed("a")
+    with pytest.raises(TypeError, match="NoneType"):
+        torch.manual_seed(None)
+    with pytest.raises(RuntimeError, match="expected a long"):
+        g.manual_seed(1.5)
+
+
+@pytest.mark.parametrize("gradient", [1.0, "x", [1], object()])
+def test_gradient_of_a_function_that_is_no_tensor_is_refused(gradient: object) -> None:
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return gradient
+
+    with pytest.raises(RuntimeError, match="expected Variable or None"):
+        Double.apply(torch.ones(2, requires_grad=True)).sum().backward()
