@@ -109,7 +109,7 @@ pub fn call_into<O: Op>(op: O, x: &[&Tensor], out: &Tensor, inplace: bool) -> Re
     let pending = Pending::new(op, needs, x, Some(out))?;
     write(&pending.op, x, &target, &meta)?;
     target.bump_version();
-    let done = pending.finish(smallvec::smallvec![TensorMeta::of(&target)]);
+    let done = pending.finish(smallvec::smallvec![TensorMeta::of(&target)], 1);
     let last = inplace::rebase(&target, done.node.clone(), 0)?;
     done.save_written(&target, &last)?;
     Ok(target)
@@ -398,14 +398,18 @@ struct Finished<D: Derivative> {
 }
 
 impl<D: Derivative> Finished<D> {
-    fn save_outputs(&self, y: &[Tensor]) -> Result<()> {
+    fn save_outputs(&self, y: &[Tensor], tracked: impl Fn(usize, &Tensor) -> bool) -> Result<()> {
         if self.keep == 0 {
             return Ok(());
         }
         let mut saved: SmallVec<[Option<Saved>; 1]> = SmallVec::new();
         for (i, t) in y.iter().enumerate() {
-            let keep = has(self.keep, i);
-            saved.push(keep.then(|| Saved::output(t, &self.node, i)).transpose()?);
+            saved.push(match (has(self.keep, i), tracked(i, t)) {
+                (false, _) => None,
+                (true, true) => Some(Saved::output(t, &self.node, i)?),
+                // Indices and masks stand in no graph.
+                (true, false) => Some(Saved::input_with(t, &None)?),
+            });
         }
         self.func().save_outputs(saved);
         Ok(())
@@ -428,12 +432,20 @@ impl<D: Derivative> Finished<D> {
 
 impl<D: Derivative> Pending<D> {
     fn new(op: D, needs: Mask, x: &[&Tensor], written: Option<&Tensor>) -> Result<Self> {
-        let save = op.save(needs);
+        let mut needs = needs;
         let mut edges = Edges::new();
-        let mut saved = SmallVec::new();
         for (i, t) in x.iter().enumerate() {
             let edge = t.edge()?;
-            if save.inputs != 0 {
+            if edge.is_none() && x.len() <= 64 {
+                // A view taken without recording requires grad by its base, and leads nowhere.
+                needs &= !(1 << i);
+            }
+            edges.push(edge);
+        }
+        let save = op.save(needs);
+        let mut saved = SmallVec::new();
+        if save.inputs != 0 {
+            for (i, t) in x.iter().enumerate() {
                 saved.push(match save.inputs >> i & 1 {
                     1 if written.is_some_and(|w| w.shares_storage(t)) => {
                         // About to be overwritten: keep a copy in the old place in the graph.
@@ -443,11 +455,10 @@ impl<D: Derivative> Pending<D> {
                         }
                         Some(Saved::input(&copy)?)
                     }
-                    1 => Some(Saved::input_with(t, &edge)?),
+                    1 => Some(Saved::input_with(t, &edges[i])?),
                     _ => None,
                 });
             }
-            edges.push(edge);
         }
         Ok(Pending {
             op,
@@ -458,12 +469,10 @@ impl<D: Derivative> Pending<D> {
         })
     }
 
-    fn finish(self, metas: SmallVec<[TensorMeta; 1]>) -> Finished<D> {
-        let node = Node::new(
-            self.edges,
-            metas,
-            OpNode::new(self.op, self.needs, self.saved),
-        );
+    /// The node; of its outputs the first `public` are what hooks see.
+    fn finish(self, metas: SmallVec<[TensorMeta; 1]>, public: usize) -> Finished<D> {
+        let func = OpNode::new(self.op, self.needs, self.saved, public);
+        let node = Node::new(self.edges, metas, func);
         Finished {
             node,
             keep: self.keep,
@@ -473,17 +482,17 @@ impl<D: Derivative> Pending<D> {
 
     fn attach(self, y: &[Tensor], detached: Mask) -> Result<()> {
         let tracked = |i: usize, t: &Tensor| t.dtype().differentiable() && !has(detached, i);
-        if !y.iter().enumerate().any(|(i, t)| tracked(i, t)) {
+        let Some(last) = (0..y.len()).rev().find(|&i| tracked(i, &y[i])) else {
             return Ok(());
-        }
+        };
         if let [t] = y {
-            let done = self.finish(SmallVec::from_buf([TensorMeta::of(t)]));
-            done.save_outputs(y)?;
+            let done = self.finish(SmallVec::from_buf([TensorMeta::of(t)]), 1);
+            done.save_outputs(y, tracked)?;
             let node = done.node;
             t.set_edge(Edge { node, nr: 0 });
             return Ok(());
         }
-        let done = self.finish(y.iter().map(TensorMeta::of).collect());
+        let done = self.finish(y.iter().map(TensorMeta::of).collect(), last + 1);
         for (i, t) in y.iter().enumerate() {
             if tracked(i, t) {
                 t.set_edge(Edge {
@@ -492,7 +501,7 @@ impl<D: Derivative> Pending<D> {
                 });
             }
         }
-        done.save_outputs(y)
+        done.save_outputs(y, tracked)
     }
 }
 
@@ -555,7 +564,7 @@ pub fn node<D: Derivative>(op: D, edge: Edge, output: TensorMeta) -> Shared<Node
     Node::new(
         edges,
         smallvec::smallvec![output],
-        OpNode::new(op, 1, SmallVec::new()),
+        OpNode::new(op, 1, SmallVec::new(), 1),
     )
 }
 

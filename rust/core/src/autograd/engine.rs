@@ -253,9 +253,8 @@ fn mark_needed(task: &mut Task, request: &Request) {
     for (k, input) in request.inputs.iter().enumerate() {
         if let Some(i) = task.find(&input.node) {
             task.states[i].captures.push((input.nr, k));
-            if request.accumulate && input.node.func.leaf().is_some() {
-                task.states[i].needed = true;
-            }
+            // The node runs too, for its hooks and to free what it saved.
+            task.states[i].needed |= request.accumulate;
         }
     }
     // An edge leads to an older node, or to an accumulating one: oldest first, those before all.
@@ -331,11 +330,17 @@ fn before_node(node: &Node, grads: &mut Grads) -> Result<()> {
         return Ok(());
     };
     let pre = hooks.lock().pre.clone();
+    if pre.is_empty() {
+        return Ok(());
+    }
+    let all = grads.len();
+    grads.truncate(node.func.public(node));
     for (_, hook) in pre {
         if let Some(new) = hook.call(None, grads)? {
             *grads = new;
         }
     }
+    grads.resize(all, None);
     Ok(())
 }
 
@@ -364,7 +369,11 @@ fn step(node: &Node, grads: Grads, request: &Request) -> Result<Grads> {
         .hooks_if_any()
         .map(|h| h.lock().post.clone())
         .unwrap_or_default();
-    let seen = (!hooks.is_empty()).then(|| grads.clone());
+    let seen = (!hooks.is_empty()).then(|| {
+        let mut seen = grads.clone();
+        seen.truncate(node.func.public(node));
+        seen
+    });
     // Hooks may still look at what was saved.
     let last = !request.keep_graph && hooks.is_empty();
     let done = match last {
@@ -386,6 +395,13 @@ fn step(node: &Node, grads: Grads, request: &Request) -> Result<Grads> {
     if !hooks.is_empty() {
         // One gradient for each edge, whatever the function left out at the end.
         outputs.resize(node.edges.len(), None);
+        // What nobody asked for may have been computed with the rest; hooks do not see it.
+        let used = wanted(node, Mask::MAX);
+        for (i, g) in outputs.iter_mut().enumerate().take(64) {
+            if used >> i & 1 == 0 {
+                *g = None;
+            }
+        }
     }
     for (_, hook) in hooks {
         let inputs = seen.as_ref().expect("kept for the hooks");

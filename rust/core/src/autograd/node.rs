@@ -45,6 +45,11 @@ pub trait Backward: Send + Sync + 'static {
     fn wants_undefined(&self) -> bool {
         false
     }
+    /// How many of the node's outputs hooks see: those after the last that carries a gradient are
+    /// the engine's own affair.
+    fn public(&self, node: &Node) -> usize {
+        node.outputs.len().max(1)
+    }
     /// What the node keeps of its inputs and of its outputs; raises once that is freed.
     fn saved(&self) -> Result<(SavedTensors, SavedTensors)> {
         Ok(Default::default())
@@ -306,18 +311,15 @@ impl Tensor {
     /// Where this tensor's gradient goes: its node, or the accumulator of a leaf that requires one.
     pub fn edge(&self) -> Result<Option<Edge>> {
         super::inplace::refresh(self)?;
-        let by_base = self.view_of().is_some_and(|v| v.base.requires_grad());
-        let meta = match self.autograd() {
-            Some(meta) => meta,
-            // A view that was not recorded: gradients end there.
-            None if by_base => self.autograd_mut(),
-            None => return Ok(None),
+        // A view that was not recorded requires grad by its base; gradients end there.
+        let Some(meta) = self.autograd() else {
+            return Ok(None);
         };
         let mut s = meta.state.lock();
         if let Some(edge) = &s.edge {
             return Ok(Some(edge.clone()));
         }
-        if !s.requires_grad && !by_base {
+        if !s.requires_grad {
             return Ok(None);
         }
         if let Some(node) = &s.accumulator {
@@ -495,6 +497,14 @@ impl AccumulateGrad {
     }
 }
 
+/// Adds to a gradient in place. The leaf may have got dimensions of size 1 since that was made.
+fn add_grad(old: &Tensor, g: &Tensor) -> Result<()> {
+    if old.shape() != g.shape() && crate::shape::expandable(old.shape(), g.shape()) {
+        return old.add_into(&g.sum_to(old.shape())?);
+    }
+    old.add_into(g)
+}
+
 impl Backward for AccumulateGrad {
     fn name(&self) -> String {
         "AccumulateGrad".into()
@@ -504,7 +514,7 @@ impl Backward for AccumulateGrad {
         let Some(g) = g.get_mut(0).and_then(Option::take) else {
             return Ok(Grads::new());
         };
-        // The leaf may want it no longer, or never did but for the base that it is a view of.
+        // The leaf may want it no longer.
         let wants = |m: &Shared<Meta>| m.tracked.load(Ordering::Acquire);
         let Some(meta) = self.leaf().filter(wants) else {
             return Ok(Grads::new());
@@ -527,7 +537,7 @@ impl Backward for AccumulateGrad {
                 None if g.is_unique() && *g.strides() == self.strides => g,
                 None => self.copy(&g)?,
                 // In place, also where the gradient has a history of its own.
-                Some(old) => match old.add_into(&g) {
+                Some(old) => match add_grad(&old, &g) {
                     Ok(()) => old,
                     Err(e) => {
                         s.grad = Some(old);
@@ -556,6 +566,7 @@ impl Backward for AccumulateGrad {
 pub struct OpNode<D: Derivative> {
     op: D,
     needs: Mask,
+    public: usize,
     saved: Mutex<SavedList>,
 }
 
@@ -604,7 +615,7 @@ impl<D: Derivative> OpNode<D> {
         error::caught(|| self.op.vjp(&cx, &g))
     }
 
-    pub fn new(op: D, needs: Mask, inputs: SmallVec<[Option<Saved>; 2]>) -> Self {
+    pub fn new(op: D, needs: Mask, inputs: SmallVec<[Option<Saved>; 2]>, public: usize) -> Self {
         let saved = SavedList {
             inputs,
             ..SavedList::default()
@@ -612,6 +623,7 @@ impl<D: Derivative> OpNode<D> {
         OpNode {
             op,
             needs,
+            public,
             saved: Mutex::new(saved),
         }
     }
@@ -625,6 +637,10 @@ impl<D: Derivative> OpNode<D> {
 impl<D: Derivative> Backward for OpNode<D> {
     fn name(&self) -> String {
         self.op.name().into()
+    }
+
+    fn public(&self, _node: &Node) -> usize {
+        self.public
     }
 
     fn backward(&self, node: &Node, g: Grads) -> Result<Grads> {
@@ -720,6 +736,11 @@ impl Vjp<'_> {
     /// Whether input `i` needs a gradient.
     pub fn needs(&self, i: usize) -> bool {
         self.needs >> i & 1 == 1
+    }
+
+    /// How many inputs there are.
+    pub fn inputs(&self) -> usize {
+        self.node.edges.len()
     }
 
     /// Input `i`, named in [`Derivative::save`].

@@ -387,7 +387,10 @@ fn put_into(a: &Args) -> Result<Value> {
 fn index_put(a: &Args) -> Result<Value> {
     let (x, values, accumulate) = (a.tensor(0)?, a.tensor(2)?, a.bool(3)?);
     let target = match a.dest {
-        Dest::InPlace => x.clone(),
+        Dest::InPlace => {
+            dispatch::check_apart(values, x)?;
+            x.clone()
+        }
         _ => x.copy_dense()?,
     };
     target.index_put_(a.opt_tensors(1)?, values, accumulate)?;
@@ -511,6 +514,30 @@ fn interleave(x: &Tensor, repeats: &Tensor, dim: Option<i64>, size: Option<i64>)
         idx: vec![at],
     };
     x.index_ready(ready, "IndexSelectBackward0", Bounds::Select)
+}
+
+/// [`interleave`] with one number for all: a copy of an expanded view, which keeps no positions.
+fn interleave_each(x: &Tensor, n: i64, dim: Option<i64>, size: Option<i64>) -> Result<Tensor> {
+    ensure!(n >= 0, Runtime, "repeats can not be negative");
+    let (x, d) = match dim {
+        Some(d) => (x.clone(), shape::dim(d, x.ndim())?),
+        None => (x.reshape(&[-1])?, 0),
+    };
+    let x = if x.ndim() == 0 { x.reshape(&[1])? } else { x };
+    let total = (x.size(d) as i64).saturating_mul(n);
+    if let Some(size) = size {
+        ensure!(
+            size == total,
+            Runtime,
+            "allocated size does not match required size: output_size={size}, sum of repeats={total}"
+        );
+    }
+    let mut shape: Vec<i64> = x.shape().iter().map(|&n| n as i64).collect();
+    let mut wide = shape.clone();
+    wide.insert(d + 1, n);
+    shape[d] = total;
+    let wide = x.unsqueeze(d as i64 + 1)?.expand(&wide)?;
+    wide.copy_dense()?.reshape(&shape)
 }
 
 /// Each index as often as `repeats` says.
@@ -639,8 +666,7 @@ crate::entries! {
     "repeat_interleave(Tensor self, int repeats, int? dim=None, *, int? output_size=None) \
      -> Tensor", FN | METHOD,
     |a| {
-        let repeats = Tensor::from_slice(&[a.int(1)?], &[1], DType::I64)?;
-        Ok(interleave(a.tensor(0)?, &repeats, a.opt_int(2), a.opt_int(3))?.into())
+        Ok(interleave_each(a.tensor(0)?, a.int(1)?, a.opt_int(2), a.opt_int(3))?.into())
     };
     "repeat_interleave(Tensor self, Tensor repeats, int? dim=None, *, int? output_size=None) \
      -> Tensor", FN | METHOD,

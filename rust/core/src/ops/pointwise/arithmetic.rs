@@ -181,7 +181,12 @@ fn nextafter(a: &Args) -> Result<Value> {
 }
 
 fn lerp(a: &Args) -> Result<Value> {
-    a.apply(Lerp, [a.tensor(0)?, a.tensor(1)?, a.tensor(2)?])
+    let (x, y, w) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
+    if w.is_wrapped() && !w.dtype().is_complex() {
+        let w = w.item()?.f64();
+        return a.apply(LerpNumber { w }, [x, y]);
+    }
+    a.apply(Lerp, [x, y, w])
 }
 
 fn number_first<P: super::Pointwise<2>>(op: P, a: &Args) -> Result<Value> {

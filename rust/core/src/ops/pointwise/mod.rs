@@ -73,6 +73,9 @@ pub trait Pointwise<const N: usize>: Debug + Clone + Send + Sync + 'static {
     const OPAQUE: Mask = 0;
     /// Whether the result never needs a gradient.
     const DETACHED: bool = false;
+    /// Whether the gradient steps with what it reads: under `create_graph` it depends on that, with
+    /// a slope of nothing.
+    const STEPS: bool = false;
     /// Whether loops use the vector code of functions that does not reach every argument; without
     /// it such functions (`sin`, `cos`, `tan`) are exact everywhere and scalar.
     const GUARDED: bool = false;
@@ -146,6 +149,7 @@ macro_rules! pointwise {
         $(opaque $opaque:literal;)?
         $(detached $detached:literal;)?
         $(guarded $guarded:literal;)?
+        $(steps $steps:literal;)?
         $(half |$hp:pat_param, $hx:pat_param| $half:expr;)?
         $(own $own:path;)?
         $(bits |$bp:pat_param, $bt:pat_param| $bits:expr;)?
@@ -164,6 +168,7 @@ macro_rules! pointwise {
             $(const OPAQUE: $crate::op::Mask = $opaque;)?
             $(const DETACHED: bool = $detached;)?
             $(const GUARDED: bool = $guarded;)?
+            $(const STEPS: bool = $steps;)?
             const HALF: bool = false $(|| { let _ = stringify!($half); true })?;
             $(const COMPLEX: $crate::ops::pointwise::Complex =
                 $crate::ops::pointwise::Complex::$complex;)?
@@ -403,6 +408,34 @@ impl<P: Pointwise<N>, const N: usize> Pw<P, N> {
     }
 }
 
+/// The history of a gradient that is a step in what it reads.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Step;
+
+impl Derivative for Step {
+    fn name(&self) -> &'static str {
+        "StepBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::NONE
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let zeros = |i| {
+            let m = cx.input_meta(i)?;
+            Tensor::zeros(&m.shape, m.dtype, m.device)
+        };
+        let each = (0..cx.inputs()).map(|i| (g[0].is_some() && cx.needs(i)).then(|| zeros(i)));
+        each.map(Option::transpose).collect()
+    }
+}
+
+/// A gradient that depends on what it reads, with a slope of nothing.
+fn step(d: &Tensor, read: &[&Tensor]) -> Result<Tensor> {
+    let d = d.alias(d.layout().clone());
+    dispatch::record(Step, read, std::slice::from_ref(&d))?;
+    Ok(d)
+}
+
 impl<P: Pointwise<N>, const N: usize> Derivative for Pw<P, N> {
     fn name(&self) -> &'static str {
         P::NODE
@@ -463,6 +496,12 @@ impl<P: Pointwise<N>, const N: usize> Derivative for Pw<P, N> {
                 .enumerate()
             {
                 out[i] = d;
+            }
+            if P::STEPS && mode::grad() {
+                let read: SmallVec<[&Tensor; 4]> = x.iter().chain([&y]).flatten().collect();
+                for d in out.iter_mut().flatten().filter(|d| !d.requires_grad()) {
+                    *d = step(d, &read)?;
+                }
             }
             return Ok(out);
         }

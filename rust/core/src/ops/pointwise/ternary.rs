@@ -9,7 +9,7 @@ use crate::pointwise;
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 
-fn same_types(names: [&str; 2], x: &[&Tensor]) -> Result<()> {
+fn same_types<const N: usize>(names: [&str; N], x: &[&Tensor]) -> Result<()> {
     ensure!(
         x[0].dtype().differentiable(),
         NotImplemented,
@@ -49,6 +49,17 @@ pointwise! {
     df |_, [x, y, w], _, g|
         [4, false] g * (c::<R>(1.0) - w), [4, false] g * w, [3, false] g * (y - x);
     check |_, _, x| same_types(["end", "weight"], x);
+    complex Analytic;
+
+    /// The same with a number for w.
+    op LerpNumber { w: f64 }[2] = "LerpBackward0", FloatOnly;
+    f |p, [x, y]| {
+        let (d, w) = (y - x, k::<R>(p.w));
+        R::select(w.abs().lt(c(0.5)), x + w * d, y - d * (c::<R>(1.0) - w))
+    };
+    df |p, [_x, _y], _, g|
+        [0, false] g * k(1.0 - p.w), [0, false] g * k(p.w);
+    check |_, _, x| same_types(["end"], x);
     complex Analytic;
 
     /// x + value * y * z.
