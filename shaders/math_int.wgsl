@@ -3,6 +3,23 @@
 fn m_is_nan(x: Acc) -> bool {
     return false;
 }
+// What only floats can be, no integer is.
+fn m_never(x: Acc) -> Acc {
+    return Acc(0);
+}
+fn m_always(x: Acc) -> Acc {
+    return Acc(1);
+}
+// Shifts by a negative number or by all the bits of the type leave 0, or the sign.
+fn m_left_shift(x: Acc, n: Acc, bits: i32) -> Acc {
+    let inside = n >= Acc(0) && n < Acc(bits);
+    return select(Acc(0), x << u32(select(Acc(0), n, inside)), inside);
+}
+fn m_right_shift(x: Acc, n: Acc, bits: i32) -> Acc {
+    let inside = n >= Acc(0) && n < Acc(bits);
+    let sign = select(Acc(0), Acc(-1), x < Acc(0));
+    return select(sign, x >> u32(select(Acc(0), n, inside)), inside);
+}
 fn m_abs(x: Acc) -> Acc {
     return select(x, -x, x < Acc(0));
 }

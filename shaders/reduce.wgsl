@@ -3,7 +3,8 @@
 override X: u32 = F32;
 override Y: u32 = F32;
 override OP: u32 = 0u;
-// What happens to an element first: 0 nothing, 1 its square, 2 its magnitude, 3 whether it is true.
+// What happens to an element first: 0 nothing, 1 its square, 2 its magnitude, 3 whether it is true,
+// 4 zero where it is NaN.
 override MAP: u32 = 0u;
 override KEPT: u32 = 1u;
 override REDUCED: u32 = 1u;
@@ -48,6 +49,7 @@ fn load_x(i: u32) -> Acc {
         case 1u: { return v * v; }
         case 2u: { return abs(v); }
         case 3u: { return select(Acc(0), Acc(1), is_true(v)); }
+        case 4u: { return select(v, Acc(0), is_nan(v)); }
         default: { return v; }
     }
 }

@@ -275,6 +275,7 @@ impl Op for Reduce {
             Kind::Any => (Combine::Any, Map::Truth),
             Kind::All => (Combine::All, Map::Truth),
             Kind::SumSquares => (Combine::Sum, Map::Square),
+            Kind::NanSum => (Combine::Sum, Map::Present),
             Kind::SumAbs => (Combine::Sum, Map::Magnitude),
             Kind::MaxAbs => (Combine::Max, Map::Magnitude),
             Kind::MinAbs => (Combine::Min, Map::Magnitude),

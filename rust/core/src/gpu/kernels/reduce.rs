@@ -27,6 +27,8 @@ pub enum Map {
     Square,
     Magnitude,
     Truth,
+    /// Zero where it is NaN.
+    Present,
 }
 
 /// Elements that one invocation takes at most: far below the 65,535 loop iterations after which

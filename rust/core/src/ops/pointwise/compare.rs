@@ -78,6 +78,7 @@ pointwise! {
     int |_, _| 0;
     df |_, _, _, _g| [0, false] c(0.0);
     complex Analytic;
+    wgsl |_| "m_never(t0)";
 
     /// Whether x is neither infinite nor NaN.
     op IsFinite[1] = "IsfiniteBackward0", Bool;
@@ -85,18 +86,21 @@ pointwise! {
     int |_, _| 1;
     df |_, _, _, _g| [0, false] c(0.0);
     complex Analytic;
+    wgsl |_| "m_always(t0)";
 
     /// Whether x is positive infinity.
     op IsPosInf[1] = "IsposinfBackward0", Bool;
     f |_, [x]| R::of(x.equal(c(f64::INFINITY)));
     int |_, _| 0;
     df |_, _, _, _g| [0, false] c(0.0);
+    wgsl |_| "m_never(t0)";
 
     /// Whether x is negative infinity.
     op IsNegInf[1] = "IsneginfBackward0", Bool;
     f |_, [x]| R::of(x.equal(c(f64::NEG_INFINITY)));
     int |_, _| 0;
     df |_, _, _, _g| [0, false] c(0.0);
+    wgsl |_| "m_never(t0)";
 
     /// Whether the sign of x is negative; that of -0 is.
     op Signbit[1] = "SignbitBackward0", Bool;
@@ -138,6 +142,12 @@ pointwise! {
     int |p, [x, y]| if (0..p.bits).contains(&y) { x << y } else { 0 };
     df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
     check |_, t, _| no_bool("lshift", t);
+    wgsl |p| match p.bits {
+        8 => "m_left_shift(t0, t1, 8)",
+        16 => "m_left_shift(t0, t1, 16)",
+        32 => "m_left_shift(t0, t1, 32)",
+        _ => "m_left_shift(t0, t1, 64)",
+    };
 
     /// x / 2^y rounded down; the sign remains where y is negative or not less than the size.
     op RightShift { bits: i64 }[2] = "BitwiseRightShiftBackward0", IntOnly;
@@ -145,6 +155,12 @@ pointwise! {
     int |p, [x, y]| x >> if (0..p.bits).contains(&y) { y } else { 63 };
     df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
     check |_, t, _| no_bool("rshift", t);
+    wgsl |p| match p.bits {
+        8 => "m_right_shift(t0, t1, 8)",
+        16 => "m_right_shift(t0, t1, 16)",
+        32 => "m_right_shift(t0, t1, 32)",
+        _ => "m_right_shift(t0, t1, 64)",
+    };
 }
 
 fn promoted(x: &Tensor, y: &Tensor) -> DType {

@@ -1,0 +1,59 @@
+"""Ops that run on the GPU itself: an op without a kernel raises here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import pytensorlib as torch
+from pytensorlib import wgpu
+
+pytestmark = pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter")
+
+INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
+
+
+@pytest.fixture(autouse=True)
+def strict() -> Iterator[None]:
+    wgpu.set_fallback_error(True)
+    yield
+    wgpu.set_fallback_error(False)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_shifts_of_integers_stay_on_the_gpu(dtype) -> None:
+    info = torch.iinfo(dtype)
+    numbers = [info.min, info.min + 1, 0, 1, 3, 77, info.max]
+    by = [0, 1, 5, info.bits - 1, info.bits, info.bits + 1, -1]
+    by = [n for n in by if n >= info.min]
+    for n in by:
+        inside = 0 <= n < info.bits
+        left = [(x << n) % 2**info.bits if inside else 0 for x in numbers]
+        left = [v - 2**info.bits if v > info.max else v for v in left]
+        right = [x >> n if inside else (0 if x >= 0 else -1) for x in numbers]
+        x = torch.tensor(numbers, dtype=dtype, device="wgpu")
+        shift = torch.full_like(x, n)
+        assert (x << shift).cpu().tolist() == (x << n).cpu().tolist() == left, n
+        assert (x >> shift).cpu().tolist() == (x >> n).cpu().tolist() == right, n
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, torch.bool], ids=str)
+def test_integers_are_finite_numbers_on_the_gpu(dtype) -> None:
+    x = torch.tensor([0, 1, 100], device="wgpu").to(dtype)
+    for f in (torch.isnan, torch.isinf, torch.isposinf, torch.isneginf):
+        assert f(x).cpu().tolist() == [False] * 3
+    assert torch.isfinite(x).cpu().tolist() == [True] * 3
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+def test_nansum_runs_on_the_gpu(dtype) -> None:
+    nan, inf = float("nan"), float("inf")
+    x = torch.tensor([[1.0, nan, 2.0], [nan, nan, nan], [-0.5, inf, 3.0]], dtype=dtype)
+    y = x.to("wgpu")
+    assert torch.nansum(y, 1).cpu().tolist() == [3.0, 0.0, inf]
+    assert torch.nansum(y, 0).cpu().tolist() == [0.5, inf, 5.0]
+    assert torch.nansum(y[:2]).item() == 3.0
+    long = torch.ones(100_000, device="wgpu")
+    long[::2] = nan
+    assert torch.nansum(long).item() == 50_000.0
