@@ -137,3 +137,13 @@ def test_index_put_of_its_own_elements_is_refused() -> None:
     with pytest.raises(RuntimeError, match="single memory location"):
         x.index_put_((torch.tensor([1]),), x[3])
     assert x.index_put_((torch.tensor([1]),), x[3].clone()).tolist() == [0.0, 3.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_cholesky_inverse_of_a_singular_matrix_is_refused(upper: bool) -> None:
+    for one, where in ((torch.eye(3), ""), (torch.eye(3).expand(2, 3, 3), "Batch element 1")):
+        singular = one.clone()
+        singular[..., 1, 1][-1 if one.dim() > 2 else ...] = 0
+        with pytest.raises(torch.linalg.LinAlgError, match=f"{where}.*diagonal element 2 is zero"):
+            torch.cholesky_inverse(singular, upper=upper)
+    assert torch.equal(torch.cholesky_inverse(torch.eye(3)), torch.eye(3))

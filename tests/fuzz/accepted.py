@@ -30,9 +30,16 @@ ACCEPTED: tuple[Accepted, ...] = (
     Accepted(
         "STRIDE",
         "",
+        r"stride=|'layout'|out=",
+        "new results are rows in memory, but for pointwise ones of dense operands; PyTorch's "
+        "iterator keeps more permutations",
+    ),
+    Accepted("STRIDE", FACTORS, "", "LAPACK leaves columns, ours are rows"),
+    Accepted(
+        "STRIDE",
+        "attention|unravel_index|argwhere|nonzero|^unique",
         "",
-        "new results are rows in memory, but for pointwise ones of dense operands; LAPACK leaves "
-        "columns, and PyTorch's iterator keeps more permutations",
+        "PyTorch gives a transposed view of what its kernel fills",
     ),
     Accepted(
         "STRIDE|VALUE|GRADIENT",
@@ -54,7 +61,18 @@ ACCEPTED: tuple[Accepted, ...] = (
         r"Low precision dtypes|Expected a floating point|No CUDA|NVIDIA",
         "the class of error for a type or device that there is no kernel for",
     ),
-    Accepted("ERROR_CLASS", "", "", "several things are wrong, and another one is named first"),
+    Accepted(
+        "ERROR_CLASS",
+        "",
+        r"PyTorch IndexError: (Dimension specified as|Dimension out of range|index out of range)",
+        "a size is refused before its dimensions are read; PyTorch reads them first",
+    ),
+    Accepted(
+        "ERROR_CLASS", "interpolate", "cannot convert float infinity", "as Python converts it"
+    ),
+    Accepted(
+        "REFUSED", "^__r", "takes no keyword", "PyTorch's give NotImplemented for a wrong call"
+    ),
     Accepted(
         "ACCEPTED",
         "",
@@ -164,7 +182,54 @@ ACCEPTED: tuple[Accepted, ...] = (
         "second time.*(repeat_interleave|lerp)",
         "the operator keeps a tensor where PyTorch's keeps a number",
     ),
-    Accepted("VALUE", "graph", "expand.*median", "PyTorch's median of a repeated row is wrong"),
+    Accepted(
+        "VALUE",
+        "graph",
+        r"(expand|autograd\.grad\().*median",
+        "PyTorch's median of a repeated row is wrong: it reads memory that was never written",
+    ),
+    Accepted(
+        "STATE|VALUE",
+        "graph",
+        r"only ours r.*(no_grad|detach\(\)\.mul_|detach\(\);.*_\(|\.detach\(\); .*\] = |Negated)"
+        r"|(detach\(\)|data)\.mul_\(2\)",
+        "PyTorch drops the gradient of a view of a leaf that was written to unseen by the graph",
+    ),
+    Accepted(
+        "ACCEPTED|FACT",
+        "graph",
+        r"returns mult|dtype \w+ for None.*(split|chunk|unbind)",
+        "one of several views, written to unseen by the graph, is refused when it is recorded",
+    ),
+    Accepted(
+        "ACCEPTED", "graph", "second time", "a node that keeps numbers only has nothing to free"
+    ),
+    Accepted(
+        "HOOKS",
+        "graph",
+        r"\.(std|var)\(|aminmax|where",
+        "how many gradients pass through a node is the affair of how the operator is made",
+    ),
+    Accepted(
+        "ERROR_CLASS",
+        "",
+        "indexing axis dim should be positive",
+        "an index into nothing is out of range as any other",
+    ),
+    Accepted("FACT", "graph", r"tensor\(\[\]", "of nothing there is no second derivative"),
+    Accepted(
+        "STATE|FACT",
+        "graph",
+        r"copy_\(",
+        "what is overwritten as a whole has no gradient where PyTorch's is zeros",
+    ),
+    Accepted(
+        "ACCEPTED|REFUSED",
+        "graph",
+        "Can't detach views|more than one element of the written-to",
+        "which results are views, or are expanded, is the affair of how the operator is made",
+    ),
+    Accepted("PEER_DIED", "", "dies while it is written", "PyTorch crashes"),
     Accepted(
         "PEER_DIED",
         "embedding_bag|lu_unpack|ctc_loss|tril|triu|as_strided|lcm",

@@ -268,6 +268,24 @@ impl Derivative for CholeskySolve {
 /// The inverse of L L', with the gradient of L as of a factor of a symmetric matrix.
 fn cholesky_inverse(l: &Tensor, upper: bool) -> Result<Tensor> {
     check_square("cholesky_inverse", l)?;
+    let size = apply(Abs, [&l.detach().diagonal(0, -2, -1)?])?;
+    let size = size.to_host()?.prepared(DType::F64)?;
+    // SAFETY: contiguous host memory of this type, read only.
+    let zero = unsafe { size.slice::<f64>() }
+        .iter()
+        .position(|&v| v == 0.0);
+    if let Some(at) = zero {
+        let batch = match l.ndim() {
+            2 => String::new(),
+            _ => format!("(Batch element {}): ", at / cols(l)),
+        };
+        bail!(
+            LinAlg,
+            "cholesky_inverse: {batch}The diagonal element {} is zero, the inversion could not be \
+             completed because the input matrix is singular.",
+            at % cols(l) + 1
+        );
+    }
     let y = cholesky_system(&eye(l, cols(l))?, &l.detach(), upper)?;
     dispatch::record(CholeskyInverse { upper }, &[l], std::slice::from_ref(&y))?;
     Ok(y)
