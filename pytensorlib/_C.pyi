@@ -74,6 +74,9 @@ float32: dtype
 float64: dtype
 complex64: dtype
 complex128: dtype
+uint16: dtype
+uint32: dtype
+uint64: dtype
 half: dtype
 float: dtype
 double: dtype

@@ -16,6 +16,7 @@ _FLOATS = {
     "float64": (64, 2.0**-52, 1.7976931348623157e308, 2.0**-1022, 1e-15),
 }
 _INTS = {"uint8": 8, "int8": 8, "int16": 16, "int32": 32, "int64": 64}
+_INTS |= {"uint16": 16, "uint32": 32, "uint64": 64}
 
 
 def _name(function: str, given: Any) -> str:
@@ -76,7 +77,7 @@ class iinfo:  # noqa: N801  (PyTorch's name)
                 f"'torch.{name}'"
             )
         self.bits, self.dtype = _INTS[name], name
-        signed = name != "uint8"
+        signed = not name.startswith("u")
         self.max = 2 ** (self.bits - signed) - 1
         self.min = -(2 ** (self.bits - 1)) if signed else 0
 

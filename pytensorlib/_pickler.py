@@ -100,7 +100,7 @@ class CheckpointPickler(Base):
     dispatch[FileName] = save_name
 
     def save_dtype(self, obj: Any) -> None:
-        self.save_name(NAMES.setdefault(str(obj), FileName(f"torch.{str(obj).rpartition('.')[2]}")))
+        self.save(NAMES.setdefault(str(obj), FileName(f"torch.{str(obj).rpartition('.')[2]}")))
 
     def save_size(self, obj: Any) -> None:
         self.save_reduce(NAMES["Size"], (tuple(obj),), obj=obj)

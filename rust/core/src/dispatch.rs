@@ -288,6 +288,10 @@ pub fn check_apart(x: &Tensor, out: &Tensor) -> Result<()> {
 
 /// Computes `y` from `x` where they live.
 pub fn run(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+    let mut all = x.iter().copied().chain(y);
+    if let Some(t) = all.find(|t| t.dtype().is_wide_unsigned()) {
+        refuse_unsigned(op, t.dtype())?;
+    }
     let device = y.first().map(Tensor::device).unwrap_or(Device::Cpu);
     match device {
         Device::Cpu => {
@@ -311,6 +315,18 @@ pub fn run(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
             }
         }
     }
+}
+
+#[cold]
+fn refuse_unsigned(op: &dyn Op, dtype: DType) -> Result<()> {
+    ensure!(
+        op.unsigned(),
+        NotImplemented,
+        "\"{}\" not implemented for '{}'; convert the tensor with .to(dtype)",
+        crate::op::function_name(op.name()),
+        dtype.scalar_name()
+    );
+    Ok(())
 }
 
 /// An op without a GPU kernel for these arguments runs on the host, with a warning that names it.

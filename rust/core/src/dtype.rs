@@ -1,8 +1,10 @@
 //! Element types and PyTorch's promotion rules as one table.
 
+use crate::ensure;
+use crate::error::Result;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// An element type. `C64` and `C128` are reserved: no kernel accepts them yet.
+/// An element type. Few ops take `U16`, `U32` and `U64` (see [`DType::is_wide_unsigned`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum DType {
@@ -18,12 +20,17 @@ pub enum DType {
     F64,
     C64,
     C128,
+    U16,
+    U32,
+    U64,
 }
 
 use DType::*;
 
 /// Every type in the order of its discriminant.
-pub const ALL: [DType; 12] = [Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64, C64, C128];
+pub const ALL: [DType; 15] = [
+    Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64, C64, C128, U16, U32, U64,
+];
 
 /// `PROMOTE[a][b]` is the smallest type that both `a` and `b` convert to (`promote_types`).
 const PROMOTE: [[DType; 12]; 12] = [
@@ -50,9 +57,9 @@ impl DType {
     pub const fn size(self) -> usize {
         match self {
             Bool | U8 | I8 => 1,
-            I16 | F16 | BF16 => 2,
-            I32 | F32 => 4,
-            I64 | F64 | C64 => 8,
+            I16 | U16 | F16 | BF16 => 2,
+            I32 | U32 | F32 => 4,
+            I64 | U64 | F64 | C64 => 8,
             C128 => 16,
         }
     }
@@ -72,6 +79,9 @@ impl DType {
             F64 => "float64",
             C64 => "complex64",
             C128 => "complex128",
+            U16 => "uint16",
+            U32 => "uint32",
+            U64 => "uint64",
         }
     }
 
@@ -90,6 +100,9 @@ impl DType {
             F64 => "Double",
             C64 => "ComplexFloat",
             C128 => "ComplexDouble",
+            U16 => "UInt16",
+            U32 => "UInt32",
+            U64 => "UInt64",
         }
     }
 
@@ -108,6 +121,9 @@ impl DType {
             F64 => "double",
             C64 => "c10::complex<float>",
             C128 => "c10::complex<double>",
+            U16 => "uint16_t",
+            U32 => "uint32_t",
+            U64 => "uint64_t",
         }
     }
 
@@ -123,7 +139,8 @@ impl DType {
             _ => v,
         }
     }
-    /// The least and the largest number of an integer type or bool; those of i64 for others.
+    /// The least and the largest number of an integer type or bool, as far as an i64 goes; those
+    /// of i64 for others.
     pub const fn limits(self) -> (i64, i64) {
         match self {
             Bool => (0, 1),
@@ -131,6 +148,9 @@ impl DType {
             I8 => (i8::MIN as i64, i8::MAX as i64),
             I16 => (i16::MIN as i64, i16::MAX as i64),
             I32 => (i32::MIN as i64, i32::MAX as i64),
+            U16 => (0, u16::MAX as i64),
+            U32 => (0, u32::MAX as i64),
+            U64 => (0, i64::MAX),
             _ => (i64::MIN, i64::MAX),
         }
     }
@@ -139,10 +159,27 @@ impl DType {
     }
     /// Integers, without bool.
     pub const fn is_int(self) -> bool {
-        matches!(self, U8 | I8 | I16 | I32 | I64)
+        matches!(self, U8 | I8 | I16 | I32 | I64 | U16 | U32 | U64)
     }
     pub const fn is_integral(self) -> bool {
-        matches!(self, Bool | U8 | I8 | I16 | I32 | I64)
+        self.is_int() || matches!(self, Bool)
+    }
+    /// The unsigned types that are stored, converted, moved and compared, and that only ops which
+    /// say so compute with.
+    pub const fn is_wide_unsigned(self) -> bool {
+        matches!(self, U16 | U32 | U64)
+    }
+    pub const fn is_signed(self) -> bool {
+        !matches!(self, Bool | U8 | U16 | U32 | U64)
+    }
+    /// The signed type of the same size for a wide unsigned one; others stay.
+    pub const fn signed(self) -> DType {
+        match self {
+            U16 => I16,
+            U32 => I32,
+            U64 => I64,
+            other => other,
+        }
     }
     pub const fn is_half(self) -> bool {
         matches!(self, F16 | BF16)
@@ -152,15 +189,37 @@ impl DType {
         self.is_float() || self.is_complex()
     }
 
+    /// The smallest type that both convert to. Where there is none (see [`DType::common`]) it is
+    /// the wide unsigned one, which ops refuse.
     pub const fn promote(self, other: DType) -> DType {
-        PROMOTE[self as usize][other as usize]
+        match (self.is_wide_unsigned(), other.is_wide_unsigned()) {
+            (false, false) => PROMOTE[self as usize][other as usize],
+            (true, _) if other.is_float() => other,
+            (_, true) if self.is_float() => self,
+            (true, _) => self,
+            _ => other,
+        }
+    }
+
+    /// As [`DType::promote`]; an error where no type holds both.
+    pub fn common(self, other: DType) -> Result<DType> {
+        let wide = self.is_wide_unsigned() || other.is_wide_unsigned();
+        ensure!(
+            !wide || self == other || self.is_float() || other.is_float(),
+            Runtime,
+            "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {} \
+             and {}. Convert one of them with .to(dtype).",
+            self.scalar_name(),
+            other.scalar_name()
+        );
+        Ok(self.promote(other))
     }
 
     /// 0 bool, 1 integer, 2 floating, 3 complex.
     pub const fn category(self) -> u8 {
         match self {
             Bool => 0,
-            U8 | I8 | I16 | I32 | I64 => 1,
+            U8 | I8 | I16 | I32 | I64 | U16 | U32 | U64 => 1,
             F16 | BF16 | F32 | F64 => 2,
             C64 | C128 => 3,
         }
@@ -171,14 +230,14 @@ impl DType {
         self.category() <= to.category()
     }
 
-    /// The type in which kernels compute: half types in `F32`, integers and bool in `I64`.
+    /// The type in which kernels compute: half types in `F32`, integers and bool in `I64`. None
+    /// computes in a wide unsigned type.
     pub const fn compute(self) -> DType {
         match self {
             Bool | U8 | I8 | I16 | I32 | I64 => I64,
             F16 | BF16 | F32 => F32,
             F64 => F64,
-            C64 => C64,
-            C128 => C128,
+            C64 | C128 | U16 | U32 | U64 => self,
         }
     }
 
@@ -221,6 +280,8 @@ pub struct Promotion {
     dim: Option<DType>,
     zero: Option<DType>,
     number: Option<DType>,
+    /// Two types that have no common one.
+    clash: Option<(DType, DType)>,
 }
 
 impl Promotion {
@@ -243,19 +304,30 @@ impl Promotion {
         } else {
             (&mut self.dim, dtype)
         };
-        *slot = Some(slot.map_or(dtype, |d| d.promote(dtype)));
+        if let Some(d) = *slot {
+            if (d.is_wide_unsigned() || dtype.is_wide_unsigned()) && d.common(dtype).is_err() {
+                self.clash = Some((d, dtype));
+            }
+            *slot = Some(d.promote(dtype));
+        } else {
+            *slot = Some(dtype);
+        }
     }
 
-    pub fn result(self) -> DType {
-        combine(self.dim, combine(self.zero, self.number)).unwrap_or_else(default_dtype)
+    pub fn result(self) -> Result<DType> {
+        if let Some((a, b)) = self.clash {
+            return a.common(b);
+        }
+        let low = combine(self.zero, self.number)?;
+        Ok(combine(self.dim, low)?.unwrap_or_else(default_dtype))
     }
 }
 
-fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<DType> {
+fn combine(higher: Option<DType>, lower: Option<DType>) -> Result<Option<DType>> {
     let (Some(h), Some(l)) = (higher, lower) else {
-        return higher.or(lower);
+        return Ok(higher.or(lower));
     };
-    Some(match (h.category(), l.category()) {
+    Ok(Some(match (h.category(), l.category()) {
         (3, _) => h,
         (2, 3) => {
             if h == F64 {
@@ -265,9 +337,9 @@ fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<DType> {
             }
         }
         (2, _) => h,
-        (0, _) | (_, 2) | (_, 3) => h.promote(l),
+        (0, _) | (_, 2) | (_, 3) => h.common(l)?,
         _ => h,
-    })
+    }))
 }
 
 /// A Python number.
@@ -275,6 +347,8 @@ fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<DType> {
 pub enum Scalar {
     Bool(bool),
     Int(i64),
+    /// An integer beyond those of i64.
+    UInt(u64),
     Float(f64),
 }
 
@@ -284,16 +358,29 @@ impl Scalar {
         match self {
             Scalar::Bool(b) => b as u8 as f64,
             Scalar::Int(i) => i as f64,
+            Scalar::UInt(u) => u as f64,
             Scalar::Float(f) => f,
         }
     }
-    /// The integer value; floats are truncated toward zero and saturate.
+    /// The integer value; floats are truncated toward zero and saturate, integers beyond wrap.
     #[inline(always)]
     pub fn i64(self) -> i64 {
         match self {
             Scalar::Bool(b) => b as i64,
             Scalar::Int(i) => i,
+            Scalar::UInt(u) => u as i64,
             Scalar::Float(f) => f as i64,
+        }
+    }
+    /// An integer of any size up to 64 bits.
+    pub fn unsigned(v: u64) -> Scalar {
+        i64::try_from(v).map_or(Scalar::UInt(v), Scalar::Int)
+    }
+    /// As [`Scalar::i64`]; the largest i64 for integers beyond.
+    pub fn i64_at_most(self) -> i64 {
+        match self {
+            Scalar::UInt(_) => i64::MAX,
+            other => other.i64(),
         }
     }
     pub fn is_float(self) -> bool {
@@ -307,6 +394,7 @@ impl Scalar {
         match self {
             Scalar::Bool(_) => Bool,
             Scalar::Int(_) => I64,
+            Scalar::UInt(_) => U64,
             Scalar::Float(_) => F64,
         }
     }
@@ -339,6 +427,7 @@ impl std::fmt::Display for Scalar {
         match self {
             Scalar::Bool(b) => write!(f, "{b}"),
             Scalar::Int(i) => write!(f, "{i}"),
+            Scalar::UInt(u) => write!(f, "{u}"),
             Scalar::Float(x) => write!(f, "{x}"),
         }
     }

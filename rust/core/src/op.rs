@@ -152,6 +152,11 @@ pub trait Op: Derivative {
         self.pointwise()
     }
 
+    /// Whether it takes and gives wide unsigned integers.
+    fn unsigned(&self) -> bool {
+        false
+    }
+
     /// Whether it may write to elements that share memory.
     fn repeats(&self) -> Repeats {
         Repeats::Refused

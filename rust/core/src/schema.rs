@@ -384,6 +384,7 @@ impl Args<'_> {
     pub fn number(&self, i: usize) -> Result<Tensor> {
         match self.values[i] {
             Value::Complex(re, im) => Tensor::complex_number(re, im),
+            Value::Tensor(ref t) if t.is_wrapped() => Ok(t.clone()),
             _ => Tensor::number(self.scalar(i)?),
         }
     }

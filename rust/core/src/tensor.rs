@@ -196,6 +196,7 @@ impl Tensor {
             match value {
                 Scalar::Bool(b) => storage.ptr().write(b as u8),
                 Scalar::Int(i) => storage.ptr().cast::<i64>().write(i),
+                Scalar::UInt(u) => storage.ptr().cast::<u64>().write(u),
                 Scalar::Float(f) => storage.ptr().cast::<f64>().write(f),
             }
         }
@@ -480,6 +481,9 @@ impl Tensor {
                 DType::I16 => Scalar::Int(*p.cast::<i16>() as i64),
                 DType::I32 => Scalar::Int(*p.cast::<i32>() as i64),
                 DType::I64 => Scalar::Int(*p.cast::<i64>()),
+                DType::U16 => Scalar::Int(*p.cast::<u16>() as i64),
+                DType::U32 => Scalar::Int(*p.cast::<u32>() as i64),
+                DType::U64 => Scalar::unsigned(*p.cast::<u64>()),
                 DType::F16 => Scalar::Float((*p.cast::<half::f16>()).to_f64()),
                 DType::BF16 => Scalar::Float((*p.cast::<half::bf16>()).to_f64()),
                 DType::F32 => Scalar::Float(*p.cast::<f32>() as f64),

@@ -110,6 +110,14 @@ pub fn fill(y: &Tensor, value: Scalar) -> Result<()> {
 
 /// Copies `x`, converted and broadcast, into `y`; at least one of them is on the GPU.
 pub fn transfer(x: &Tensor, y: &Tensor) -> Result<()> {
+    for t in [x, y] {
+        ensure!(
+            !t.dtype().is_wide_unsigned(),
+            NotImplemented,
+            "wgpu: {} tensors live on the CPU only; convert the tensor with .to(dtype) first",
+            t.dtype()
+        );
+    }
     if y.numel() == 0 {
         return Ok(());
     }

@@ -484,6 +484,15 @@ impl Overload {
                     i + 1
                 )))
             }
+            // An integer beyond 64 bits with a sign.
+            Ok(Some(Value::Tensor(t)))
+                if p.ty == Type::Scalar && self.op.entry.flags & flag::COMPLEX == 0 =>
+            {
+                let value = t.item().py().map_err(Misfit::Raised)?;
+                Err(Misfit::Raised(PyRuntimeError::new_err(format!(
+                    "Overflow when unpacking long long: {value} does not fit 64 bits"
+                ))))
+            }
             Ok(Some(v)) => Ok(v),
             Ok(None) => {
                 let class = obj.get_type();

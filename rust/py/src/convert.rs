@@ -143,13 +143,21 @@ pub fn operand(obj: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
     if let Some((re, im)) = complex(obj) {
         return Tensor::complex_number(re, im).py().map(Some);
     }
-    if let Some(s) = scalar(obj)? {
-        return Ok(Some(Tensor::number(s).py()?));
+    match scalar(obj) {
+        Ok(Some(s)) => return Ok(Some(Tensor::number(s).py()?)),
+        Ok(None) => {}
+        Err(e) => return beyond(obj).map_or(Err(e), |t| Ok(Some(t))),
     }
     if is_ndarray(obj) {
         return Ok(Some(crate::numpy::from_numpy_tensor(obj)?));
     }
     Ok(None)
+}
+
+/// An integer between 2^63 and 2^64 as a 0-d operand.
+fn beyond(obj: &Bound<'_, PyAny>) -> Option<Tensor> {
+    let value = obj.extract::<u64>().ok()?;
+    Tensor::number(Scalar::unsigned(value)).ok()
 }
 
 /// The parts of a complex number of Python's or NumPy's.
@@ -222,7 +230,7 @@ fn int(obj: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     if let Ok(t) = obj.cast::<PyTensor>() {
         let t = t.get().get();
         if t.numel() == 1 && t.dtype().is_int() {
-            return Ok(Some(t.item().py()?.i64()));
+            return Ok(Some(t.item().py()?.i64_at_most()));
         }
         return Ok(None);
     }
@@ -381,7 +389,10 @@ fn complex_or_real(obj: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
             Ok(Some(Value::Complex(re, im)))
         }
         Some(_) => Ok(None),
-        None => Ok(scalar(obj)?.map(of_scalar)),
+        None => match scalar(obj) {
+            Err(e) => beyond(obj).map_or(Err(e), |t| Ok(Some(Value::Tensor(t)))),
+            number => Ok(number?.map(of_scalar)),
+        },
     }
 }
 
@@ -389,6 +400,10 @@ fn of_scalar(s: Scalar) -> Value {
     match s {
         Scalar::Bool(b) => Value::Bool(b),
         Scalar::Int(i) => Value::Int(i),
+        Scalar::UInt(_) => match Tensor::number(s) {
+            Ok(t) => Value::Tensor(t),
+            Err(_) => Value::None,
+        },
         Scalar::Float(f) => Value::Float(f),
     }
 }

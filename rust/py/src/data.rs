@@ -25,6 +25,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 enum Number {
     Bool(bool),
     Int(i64),
+    /// An integer beyond those of i64.
+    UInt(u64),
     Float(f64),
     Complex(f64, f64),
 }
@@ -124,7 +126,7 @@ impl Walk {
                 DType::Bool => Number::Bool(value.extract()?),
                 d if d.is_float() => Number::Float(value.extract()?),
                 d if d.is_complex() => complex(&value)?,
-                _ => Number::Int(value.extract()?),
+                _ => integer(&value)?,
             });
             return Ok(true);
         }
@@ -136,6 +138,7 @@ impl Walk {
         if obj.is_instance_of::<PyInt>() {
             match obj.extract::<i64>() {
                 Ok(v) => self.numbers.push(Number::Int(v)),
+                Err(_) if self.wanted == Some(DType::U64) => self.numbers.push(integer(obj)?),
                 Err(_) if self.wanted.is_some_and(DType::is_float) => {
                     self.numbers.push(Number::Float(obj.extract()?));
                 }
@@ -194,10 +197,10 @@ impl Walk {
                 .extend(pairs.map(|(&a, &b)| Number::Complex(a, b)));
             return Ok(());
         }
-        let wide = if dtype.is_float() {
-            DType::F64
-        } else {
-            DType::I64
+        let wide = match dtype {
+            DType::U64 => dtype,
+            d if d.is_float() => DType::F64,
+            _ => DType::I64,
         };
         let wide = host.prepared(wide).py()?;
         // SAFETY: prepared contiguous host memory of these types, read only.
@@ -206,6 +209,10 @@ impl Walk {
                 DType::Bool => {
                     let bits = wide.slice::<i64>().iter().map(|&v| Number::Bool(v != 0));
                     self.numbers.extend(bits);
+                }
+                DType::U64 => {
+                    let all = wide.slice::<u64>().iter();
+                    self.numbers.extend(all.map(|&v| unsigned(v)));
                 }
                 d if d.is_float() => {
                     self.numbers
@@ -337,6 +344,9 @@ impl Walk {
             DType::I8 => (i8::MIN as i64, i8::MAX as i64),
             DType::I16 => (i16::MIN as i64, i16::MAX as i64),
             DType::I32 => (i32::MIN as i64, i32::MAX as i64),
+            DType::U16 => (-65535, 65535),
+            DType::U32 => (-(u32::MAX as i64), u32::MAX as i64),
+            DType::U64 => (0, i64::MAX),
             _ => (i64::MIN, i64::MAX),
         };
         let overflow = |v: &dyn std::fmt::Display| {
@@ -351,8 +361,14 @@ impl Walk {
                 Number::Float(v) => {
                     if dtype.is_int() {
                         let whole = v.trunc();
+                        let high = match dtype {
+                            // The next below 2^64.
+                            DType::U64 => 18_446_744_073_709_549_568.0,
+                            _ => high as f64,
+                        };
+                        let low = if dtype.is_wide_unsigned() { 0 } else { low };
                         let inside = whole >= low as f64
-                            && whole <= high as f64
+                            && whole <= high
                             && (dtype != DType::I64 || whole < 9_223_372_036_854_775_808.0);
                         if !inside {
                             return Err(overflow(&v));
@@ -370,6 +386,11 @@ impl Walk {
                         T::of_i64(v)
                     }
                 }
+                Number::UInt(u) if dtype.is_int() && dtype != DType::U64 => {
+                    return Err(overflow(&u));
+                }
+                Number::UInt(u) if dtype.is_float() => T::of_f64(u as f64),
+                Number::UInt(u) => T::of_i64(u as i64),
                 Number::Bool(b) => T::of_i64(b as i64),
                 Number::Complex(..) => {
                     return Err(PyRuntimeError::new_err(format!(
@@ -396,6 +417,21 @@ fn numpy_scalar<'a, 'py>(
             "can't convert np.ndarray of type {}",
             obj.getattr("dtype")?
         ))),
+    }
+}
+
+fn unsigned(v: u64) -> Number {
+    i64::try_from(v).map_or(Number::UInt(v), Number::Int)
+}
+
+/// An integer of Python's.
+fn integer(obj: &Bound<'_, PyAny>) -> PyResult<Number> {
+    match obj.extract() {
+        Ok(v) => Ok(Number::Int(v)),
+        Err(_) => match obj.extract() {
+            Ok(v) => Ok(Number::UInt(v)),
+            Err(_) => Err(PyValueError::new_err("Overflow when unpacking long long")),
+        },
     }
 }
 
@@ -460,6 +496,9 @@ pub fn parse(data: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> 
         DType::I16 => walk.fill::<i16>(&y, dtype)?,
         DType::I32 => walk.fill::<i32>(&y, dtype)?,
         DType::I64 => walk.fill::<i64>(&y, dtype)?,
+        DType::U16 => walk.fill::<u16>(&y, dtype)?,
+        DType::U32 => walk.fill::<u32>(&y, dtype)?,
+        DType::U64 => walk.fill::<u64>(&y, dtype)?,
         DType::F16 => walk.fill::<half::f16>(&y, dtype)?,
         DType::BF16 => walk.fill::<half::bf16>(&y, dtype)?,
         DType::F32 => walk.fill::<f32>(&y, dtype)?,
@@ -468,6 +507,7 @@ pub fn parse(data: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> 
             let pairs = walk.numbers.iter().map(|n| match *n {
                 Number::Bool(b) => (b as u8 as f64, 0.0),
                 Number::Int(i) => (i as f64, 0.0),
+                Number::UInt(u) => (u as f64, 0.0),
                 Number::Float(f) => (f, 0.0),
                 Number::Complex(re, im) => (re, im),
             });

@@ -135,7 +135,7 @@ unsafe extern "C" fn destroy<M: Managed>(capsule: *mut ffi::PyObject) {
 fn code(d: DType) -> u8 {
     match d {
         DType::I8 | DType::I16 | DType::I32 | DType::I64 => 0,
-        DType::U8 => 1,
+        DType::U8 | DType::U16 | DType::U32 | DType::U64 => 1,
         DType::F16 | DType::F32 | DType::F64 => 2,
         DType::BF16 => 4,
         DType::C64 | DType::C128 => 5,

@@ -1,5 +1,6 @@
 //! `dtype`, `device`, `layout` and `memory_format` objects.
 
+use crate::error::IntoPy;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -55,7 +56,7 @@ impl PyDType {
     }
     #[getter]
     fn is_signed(&self) -> bool {
-        !matches!(self.0, DType::Bool | DType::U8)
+        self.0.is_signed()
     }
     #[getter]
     fn itemsize(&self) -> usize {
@@ -309,8 +310,8 @@ fn set_default_dtype(d: &Bound<'_, PyAny>) -> PyResult<()> {
 }
 
 #[pyfunction]
-fn promote_types(py: Python<'_>, type1: &PyDType, type2: &PyDType) -> Py<PyDType> {
-    dtype_object(py, type1.0.promote(type2.0)).clone_ref(py)
+fn promote_types(py: Python<'_>, type1: &PyDType, type2: &PyDType) -> PyResult<Py<PyDType>> {
+    Ok(dtype_object(py, type1.0.common(type2.0).py()?).clone_ref(py))
 }
 
 #[pyfunction]
@@ -342,7 +343,7 @@ fn result_type(
             }
         }
     }
-    Ok(dtype_object(py, found.result()).clone_ref(py))
+    Ok(dtype_object(py, found.result().py()?).clone_ref(py))
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

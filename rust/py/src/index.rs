@@ -42,7 +42,7 @@ fn bound(obj: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     if let Ok(t) = obj.cast::<PyTensor>() {
         let t = t.get().get();
         if t.dtype().is_integral() && t.numel() == 1 {
-            return Ok(Some(t.item().py()?.i64()));
+            return Ok(Some(t.item().py()?.i64_at_most()));
         }
     }
     let clamp = |i: &Bound<'_, PyAny>| -> PyResult<i64> {
@@ -250,7 +250,7 @@ fn apply(x: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<(Tensor, Vec<Option<Ten
         if let Some(t) = list {
             let integral = t.dtype().is_integral();
             if t.ndim() == 0 && integral && t.dtype() != DType::Bool && t.dtype() != DType::U8 {
-                y = at(&y, d, t.item().py()?.i64())?;
+                y = at(&y, d, t.item().py()?.i64_at_most())?;
             } else if t.ndim() == 0 && integral {
                 y = y.unsqueeze(d as i64).py()?;
                 tensors.put(d, truth(t.item().py()?.truth())?, 1);

@@ -9,7 +9,7 @@ use pytensorlib_core::tensor::Tensor;
 /// A tensor as nested lists of Python numbers.
 pub fn to_list(py: Python<'_>, t: &Tensor) -> PyResult<Py<PyAny>> {
     let wide = match t.dtype() {
-        d @ (DType::Bool | DType::C64 | DType::C128) => d,
+        d @ (DType::Bool | DType::C64 | DType::C128 | DType::U64) => d,
         d if d.is_float() => DType::F64,
         _ => DType::I64,
     };
@@ -33,6 +33,9 @@ pub fn to_list(py: Python<'_>, t: &Tensor) -> PyResult<Py<PyAny>> {
             DType::C128 => lists(py, shape, &mut at, size, |p| {
                 let p = p.cast::<f64>();
                 ffi::PyComplex_FromDoubles(*p, *p.add(1))
+            }),
+            DType::U64 => lists(py, shape, &mut at, size, |p| {
+                ffi::PyLong_FromUnsignedLongLong(*p.cast::<u64>())
             }),
             _ => lists(py, shape, &mut at, size, |p| {
                 ffi::PyLong_FromLongLong(*p.cast::<i64>())

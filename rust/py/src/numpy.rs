@@ -66,6 +66,11 @@ fn type_num(d: DType) -> Option<c_int> {
         DType::F64 => 12,
         DType::C64 => 14,
         DType::C128 => 15,
+        DType::U16 => 4,
+        DType::U32 if cfg!(windows) => 8,
+        DType::U32 => 6,
+        DType::U64 if cfg!(windows) => 10,
+        DType::U64 => 8,
         DType::BF16 => return None,
     })
 }
@@ -74,6 +79,8 @@ fn dtype_of_num(n: c_int) -> Option<DType> {
     match n {
         7 if cfg!(windows) => return Some(DType::I32),
         9 => return Some(DType::I64),
+        6 => return Some(DType::U32),
+        10 => return Some(DType::U64),
         _ => {}
     }
     let all = pytensorlib_core::dtype::ALL;
@@ -90,7 +97,8 @@ fn unsupported(array: &Bound<'_, PyAny>) -> PyResult<PyErr> {
     let class = array.getattr("dtype")?.getattr("type")?;
     Ok(PyTypeError::new_err(format!(
         "can't convert np.ndarray of type {}.{}. The only supported types are: float64, float32, \
-         float16, complex64, complex128, int64, int32, int16, int8, uint8, and bool.",
+         float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, \
+         and bool.",
         class.getattr("__module__")?,
         class.getattr("__name__")?
     )))

@@ -346,7 +346,7 @@ impl PyTensor {
         self.get().dtype().is_complex()
     }
     fn is_signed(&self) -> bool {
-        !matches!(self.get().dtype(), DType::Bool | DType::U8)
+        self.get().dtype().is_signed()
     }
     fn is_inference(&self) -> bool {
         self.get().is_inference()
@@ -434,17 +434,21 @@ impl PyTensor {
     fn __int__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         match self.get().item().py()? {
             Scalar::Float(f) => Ok(f.into_pyobject(py)?.call_method0("__int__")?.unbind()),
+            Scalar::UInt(u) => Ok(u.into_pyobject(py)?.into_any().unbind()),
             s => Ok(s.i64().into_pyobject(py)?.into_any().unbind()),
         }
     }
-    fn __index__(&self) -> PyResult<i64> {
+    fn __index__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let t = self.get();
         if !t.dtype().is_integral() || t.numel() != 1 {
             return Err(PyTypeError::new_err(
                 "only integer tensors of a single element can be converted to an index",
             ));
         }
-        Ok(t.item().py()?.i64())
+        match t.item().py()? {
+            s @ Scalar::UInt(_) => number(py, s),
+            s => number(py, Scalar::Int(s.i64())),
+        }
     }
     fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyComplex>> {
         let (re, im) = self.get().complex_item().py()?;
@@ -870,6 +874,7 @@ pub fn number(py: Python<'_>, s: Scalar) -> PyResult<Py<PyAny>> {
     Ok(match s {
         Scalar::Bool(b) => PyBool::new(py, b).to_owned().into_any().unbind(),
         Scalar::Int(i) => i.into_pyobject(py)?.into_any().unbind(),
+        Scalar::UInt(u) => u.into_pyobject(py)?.into_any().unbind(),
         Scalar::Float(f) => f.into_pyobject(py)?.into_any().unbind(),
     })
 }

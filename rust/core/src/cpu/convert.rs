@@ -117,6 +117,18 @@ macro_rules! by_dtype {
                 type $S = i64;
                 $body
             }
+            DType::U16 => {
+                type $S = u16;
+                $body
+            }
+            DType::U32 => {
+                type $S = u32;
+                $body
+            }
+            DType::U64 => {
+                type $S = u64;
+                $body
+            }
             DType::F16 => {
                 type $S = f16;
                 $body

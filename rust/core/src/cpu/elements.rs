@@ -47,6 +47,17 @@ fn i32_of(v: f64) -> i32 {
     }
 }
 
+/// As compilers for x86 convert to u64: negative numbers wrap.
+#[inline(always)]
+fn u64_of(v: f64) -> u64 {
+    const TOP: f64 = 9223372036854775808.0;
+    if v >= TOP {
+        (i64_of(v - TOP) as u64) ^ 1 << 63
+    } else {
+        i64_of(v) as u64
+    }
+}
+
 macro_rules! ints {
     ($($t:ty => $d:ident, $via:ident;)*) => { $(
         impl Element for $t {
@@ -72,6 +83,9 @@ ints! {
     i16 => I16, i32_of;
     i32 => I32, i32_of;
     i64 => I64, i64_of;
+    u16 => U16, i32_of;
+    u32 => U32, i64_of;
+    u64 => U64, u64_of;
 }
 
 macro_rules! floats {
@@ -230,7 +244,8 @@ macro_rules! narrow {
 }
 narrow! { i32 i16 i8 u8 Bool }
 
-/// Runs the body with `$T` bound to the Rust type of a dtype. Complex types give an error.
+/// Runs the body with `$T` bound to the Rust type of a dtype. Complex and wide unsigned types give
+/// an error.
 #[macro_export]
 macro_rules! with_element {
     ($dtype:expr, $T:ident => $body:expr) => {{
@@ -276,10 +291,10 @@ macro_rules! with_element {
                 type $T = f64;
                 $body
             }
-            D::C64 | D::C128 => $crate::bail!(
+            D::C64 | D::C128 | D::U16 | D::U32 | D::U64 => $crate::bail!(
                 NotImplemented,
-                "complex tensors are not supported yet, got {}",
-                $dtype
+                "not implemented for '{}'; convert the tensor with .to(dtype)",
+                $dtype.scalar_name()
             ),
         }
     }};
@@ -305,8 +320,8 @@ macro_rules! with_compute {
             }
             _ => $crate::bail!(
                 NotImplemented,
-                "complex tensors are not supported yet, got {}",
-                $dtype
+                "not implemented for '{}'; convert the tensor with .to(dtype)",
+                $dtype.scalar_name()
             ),
         }
     }};

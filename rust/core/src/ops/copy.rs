@@ -1,14 +1,15 @@
 //! Copies: between types, layouts and devices, out of place and in place.
 
 use super::create::format_strides;
-use super::pointwise::{apply, compare::LogicalOr};
+use super::pointwise::apply;
+use super::pointwise::compare::{BitwiseXor, LogicalOr};
 use crate::autograd::{inplace, mode, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::pointwise;
 use crate::cpu::transport::transport;
 use crate::device::Device;
 use crate::dispatch::{self, Overlap};
-use crate::dtype::DType;
+use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
@@ -152,6 +153,9 @@ fn convert(x: &Tensor, y: &Tensor) -> Result<()> {
 }
 
 impl Op for Copy {
+    fn unsigned(&self) -> bool {
+        true
+    }
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         let meta = TensorMeta {
             shape: x[0].shape().clone(),
@@ -188,6 +192,9 @@ impl Derivative for CopyInto {
 }
 
 impl Op for CopyInto {
+    fn unsigned(&self) -> bool {
+        true
+    }
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
     }
@@ -229,6 +236,28 @@ impl Tensor {
             true => self.copy_dense(),
             false => Ok(self.clone()),
         }
+    }
+
+    /// Wide unsigned integers under the signed type of their size, over the same memory and without
+    /// history; itself where it holds others.
+    pub fn as_signed(&self) -> Tensor {
+        match self.dtype().is_wide_unsigned() {
+            true => self.alias_as(self.layout().clone(), self.dtype().signed()),
+            false => self.clone(),
+        }
+    }
+
+    /// Wide unsigned integers as signed ones of the same size and in the same order.
+    pub fn in_signed_order(&self) -> Result<Tensor> {
+        let signed = self.as_signed();
+        let least = Tensor::number(Scalar::Int(signed.dtype().limits().0))?;
+        apply(BitwiseXor, [&signed, &least])
+    }
+
+    /// What [`Tensor::in_signed_order`] was made from, of this unsigned type.
+    pub fn unsigned_again(&self, dtype: DType) -> Result<Tensor> {
+        let bits = self.in_signed_order()?;
+        Ok(bits.alias_as(bits.layout().clone(), dtype))
     }
 
     /// Itself when of this type, else a converted copy.

@@ -153,6 +153,12 @@ pub fn check_range(value: Scalar, dtype: DType) -> Result<()> {
         DType::I16 => ("int16_t", -32768.0, 32767.0),
         DType::I32 => ("int", i32::MIN as f64, i32::MAX as f64),
         DType::I64 => ("int64_t", i64::MIN as f64, 9_223_372_036_854_774_784.0),
+        DType::U16 if value.is_float() => ("uint16_t", 0.0, 65535.0),
+        DType::U16 => ("uint16_t", -65535.0, 65535.0),
+        DType::U32 if value.is_float() => ("uint32_t", 0.0, u32::MAX as f64),
+        DType::U32 => ("uint32_t", -(u32::MAX as f64), u32::MAX as f64),
+        // The largest number below 2^64 that a float64 holds.
+        DType::U64 => ("uint64_t", 0.0, 18_446_744_073_709_549_568.0),
         DType::F16 => ("c10::Half", -65504.0, 65504.0),
         DType::BF16 => (
             "c10::BFloat16",
@@ -162,7 +168,16 @@ pub fn check_range(value: Scalar, dtype: DType) -> Result<()> {
         DType::F32 => ("float", -f32::MAX as f64, f32::MAX as f64),
         _ => return Ok(()),
     };
-    if dtype.is_float() && !v.is_finite() || dtype == DType::I64 && !value.is_float() {
+    if dtype.is_float() && !v.is_finite()
+        || matches!(
+            (dtype, value),
+            (DType::I64, Scalar::Int(_) | Scalar::Bool(_))
+                | (
+                    DType::U64,
+                    Scalar::Int(_) | Scalar::UInt(_) | Scalar::Bool(_)
+                )
+        )
+    {
         return Ok(());
     }
     ensure!(
@@ -190,6 +205,9 @@ impl Derivative for Fill {
 }
 
 impl Op for Fill {
+    fn unsigned(&self) -> bool {
+        true
+    }
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
     }
@@ -270,6 +288,10 @@ impl Tensor {
             super::copy::component(self, 0).write_scalar(value)?;
             return super::copy::component(self, 1).write_scalar(Scalar::Float(0.0));
         }
+        if self.dtype().is_wide_unsigned() {
+            let bits = Tensor::number(value)?.to_dtype(self.dtype())?.as_signed();
+            return self.as_signed().write_scalar(bits.item()?);
+        }
         if self.device() == Device::Cpu && self.layout().is_dense() {
             let n = self.numel();
             if n == 0 {
@@ -279,6 +301,7 @@ impl Tensor {
                 use crate::cpu::elements::Element;
                 let v = match value {
                     Scalar::Float(f) => T::of_f64(f),
+                    Scalar::UInt(u) if T::DTYPE.is_float() => T::of_f64(u as f64),
                     other => T::of_i64(other.i64()),
                 };
                 let to = self.ptr::<T>() as usize;
@@ -344,6 +367,7 @@ fn full(a: &Args) -> Result<Value> {
     let shape = shape::sizes(a.ints(0)?)?;
     let dtype = o.dtype_or(a, || match a.opt_scalar(1) {
         Some(value) => fill_dtype(value),
+        None if a.number(1).is_ok_and(|n| n.dtype() == DType::U64) => DType::I64,
         None if default_dtype() == DType::F64 => DType::C128,
         None => DType::C64,
     })?;
@@ -359,6 +383,11 @@ fn write_number(a: &Args, i: usize, y: &Tensor) -> Result<()> {
         return y.write_scalar(value);
     }
     let number = a.number(i)?;
+    if number.dtype() == DType::U64 {
+        let value = number.item()?;
+        check_range(value, y.dtype())?;
+        return y.write_scalar(value);
+    }
     fits(&number, y)?;
     y.write_from(&number.to_device(y.device())?)
 }

@@ -227,6 +227,9 @@ fn saved(cx: &Vjp, first: usize, count: usize) -> Result<Vec<Tensor>> {
 }
 
 impl Op for Index {
+    fn unsigned(&self) -> bool {
+        true
+    }
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         let shape = result_shape(x[0].layout(), &self.dims, x[1].shape());
         shape::numel(&shape)?;
@@ -360,6 +363,9 @@ impl Derivative for IndexPut {
 }
 
 impl Op for IndexPut {
+    fn unsigned(&self) -> bool {
+        self.mode == Mode::Set
+    }
     fn casts(&self) -> bool {
         false
     }
@@ -400,6 +406,8 @@ impl Op for IndexPut {
             true => values.clone(),
             false => values.prepared(y.dtype())?,
         };
+        // Only moved, wide unsigned integers go as the signed ones of their size.
+        let (values, y) = (values.as_signed(), &y.as_signed());
         let from = values.layout().expand_to(&shape);
         let k = idx[0].ndim();
         let put = kernel::Put {

@@ -15,9 +15,10 @@ use crate::{bail, ensure};
 use smallvec::SmallVec;
 
 /// The type that all tensors convert to.
-fn common(tensors: &[Tensor]) -> DType {
-    let all = tensors.iter().map(Tensor::dtype);
-    all.reduce(DType::promote).unwrap_or(DType::F32)
+fn common(tensors: &[Tensor]) -> Result<DType> {
+    let mut all = tensors.iter().map(Tensor::dtype);
+    let first = all.next().unwrap_or(DType::F32);
+    all.try_fold(first, DType::common)
 }
 
 /// `cat`: joins tensors along a dimension.
@@ -80,7 +81,7 @@ pub fn cat(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
         name: "CatBackward0",
         shape,
         parts,
-        dtype: common(tensors),
+        dtype: common(tensors)?,
     };
     dispatch::call1(op, &inputs)
 }
@@ -112,7 +113,7 @@ pub fn stack(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
         name: "StackBackward0",
         shape,
         parts,
-        dtype: common(tensors),
+        dtype: common(tensors)?,
     };
     dispatch::call1(op, &inputs)
 }
@@ -327,7 +328,7 @@ fn block_diag(tensors: &[Tensor]) -> Result<Tensor> {
         name: "BlockDiagBackward0",
         shape,
         parts,
-        dtype: common(&blocks),
+        dtype: common(&blocks)?,
     };
     dispatch::call1(op, &inputs)
 }

@@ -48,6 +48,9 @@ impl Derivative for ConstantPad {
 }
 
 impl Op for ConstantPad {
+    fn unsigned(&self) -> bool {
+        true
+    }
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         let n = x[0].ndim();
         let mut shape = Dims::new();

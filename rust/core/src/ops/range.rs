@@ -81,11 +81,39 @@ fn give_line(o: &Options, a: &Args, y: Tensor) -> Result<Value> {
     }
 }
 
+/// `arange` of a wide unsigned type: counted in int64, whose numbers must fit.
+fn unsigned_range(o: &Options, a: &Args, dtype: DType, ends: [Scalar; 3]) -> Result<Value> {
+    let [start, end, step] = ends;
+    let (low, high) = dtype.limits();
+    let inside = |v: Scalar| v.f64() >= low as f64 && v.f64() <= high as f64 + 1.0;
+    ensure!(
+        inside(start) && inside(end),
+        Runtime,
+        "arange: {start} to {end} is out of range for {dtype}, which holds {low} to {high}"
+    );
+    let (start, end, step) = (start.i64(), end.f64().ceil() as i64, step.i64());
+    ensure!(
+        (step > 0 && end >= start) || (step < 0 && end <= start),
+        Runtime,
+        "upper bound and lower bound inconsistent with step sign"
+    );
+    let (s, e, st) = (start as i128, end as i128, step as i128);
+    let Ok(n) = usize::try_from((e - s + st - st.signum()) / st) else {
+        bail!(Runtime, "invalid size, possible overflow?");
+    };
+    let at = move |i: usize| start.wrapping_add(step.wrapping_mul(i as i64));
+    let y = sequence(n, DType::I64, crate::device::Device::Cpu, at)?.to_dtype(dtype)?;
+    give_line(o, a, y.to_device(o.device_or(a))?)
+}
+
 fn arange(a: &Args, start: Scalar, end: Scalar, step: Scalar, options: usize) -> Result<Value> {
     let o = Options::read(a, options)?;
     let floats = start.is_float() || end.is_float() || step.is_float();
     let dtype = o.dtype_or(a, || if floats { default_dtype() } else { DType::I64 })?;
     refuse_bool("arange_cpu", dtype)?;
+    if dtype.is_wide_unsigned() {
+        return unsigned_range(&o, a, dtype, [start, end, step]);
+    }
     ensure!(step.f64() != 0.0, Runtime, "step must be nonzero");
     ensure!(
         start.f64().is_finite() && end.f64().is_finite(),

@@ -213,6 +213,10 @@ impl Derivative for Reduce {
 }
 
 impl Op for Reduce {
+    fn unsigned(&self) -> bool {
+        matches!(self.kind, Kind::Sum | Kind::Prod | Kind::Any | Kind::All)
+            && !self.dtype.is_wide_unsigned()
+    }
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         let shape = reduced_shape(x[0].shape(), &self.mask, self.keepdim);
         let meta = TensorMeta {
@@ -225,6 +229,15 @@ impl Op for Reduce {
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let (x, y) = (x[0], &y[0]);
+        if x.dtype().is_wide_unsigned() {
+            let as_is = if matches!(self.kind, Kind::Any | Kind::All) {
+                DType::Bool
+            } else {
+                self.dtype
+            };
+            let x = x.detach().to_dtype(as_is)?;
+            return self.cpu(&[&x], std::slice::from_ref(y));
+        }
         if y.dtype().is_complex() && self.kind == Kind::Sum {
             return self.sum_parts(&x.to_dtype(y.dtype())?, y);
         }

@@ -88,6 +88,9 @@ impl Derivative for Gather {
 }
 
 impl Op for Gather {
+    fn unsigned(&self) -> bool {
+        true
+    }
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         check_index("gather", x[0], self.dim, x[1])?;
         let meta = TensorMeta {

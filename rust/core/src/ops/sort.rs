@@ -175,6 +175,9 @@ impl Derivative for Ordered {
 }
 
 impl Op for Ordered {
+    fn unsigned(&self) -> bool {
+        matches!(self.which, Which::All { .. })
+    }
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         let mut values = TensorMeta::of(x[0]);
         if !values.shape.is_empty() {
@@ -192,6 +195,11 @@ impl Op for Ordered {
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        if x[0].dtype().is_wide_unsigned() {
+            let values = y[0].as_signed();
+            self.cpu(&[&x[0].in_signed_order()?], &[values.clone(), y[1].clone()])?;
+            return values.write_from(&values.in_signed_order()?);
+        }
         let x = x[0].prepared(x[0].dtype())?;
         let (outer, n, inner) = around(x.shape(), self.dim);
         let m = self.taken(n);
@@ -328,6 +336,9 @@ impl Derivative for Argsort {
 }
 
 impl Op for Argsort {
+    fn unsigned(&self) -> bool {
+        true
+    }
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         Ok(smallvec![TensorMeta {
             dtype: DType::I64,
@@ -337,6 +348,9 @@ impl Op for Argsort {
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         if y[0].numel() == 0 {
             return Ok(());
+        }
+        if x[0].dtype().is_wide_unsigned() {
+            return self.cpu(&[&x[0].in_signed_order()?], y);
         }
         let x = x[0].prepared(x[0].dtype())?;
         let (outer, n, inner) = around(x.shape(), self.dim);

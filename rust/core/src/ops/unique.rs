@@ -213,6 +213,10 @@ fn found(
         NotImplemented,
         "unique: complex tensors are not supported yet"
     );
+    if x.dtype().is_wide_unsigned() {
+        let [y, i, c] = found(&x.in_signed_order()?, dim, sorted, inverse, counts)?;
+        return Ok([y.unsigned_again(x.dtype())?, i, c]);
+    }
     if dim.is_none() && sorted {
         return sort::unique(x, inverse, counts);
     }
@@ -252,7 +256,7 @@ fn isin(x: &Tensor, tests: &Tensor, invert: bool) -> Result<Tensor> {
     let mut p = Promotion::default();
     p.add(x.dtype(), x.ndim(), x.is_wrapped());
     p.add(tests.dtype(), tests.ndim(), tests.is_wrapped());
-    let common = p.result();
+    let common = p.result()?;
     let (known, asked) = (tests.prepared(common)?, x.prepared(common)?);
     let y = Tensor::empty(x.shape(), DType::Bool, Device::Cpu)?;
     with_element!(common, T => {

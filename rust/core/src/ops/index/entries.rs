@@ -401,7 +401,7 @@ fn index_put(a: &Args) -> Result<Value> {
 fn unravel(a: &Args) -> Result<Value> {
     let x = a.tensor(0)?;
     ensure!(
-        x.dtype().is_int(),
+        x.dtype().is_int() && !x.dtype().is_wide_unsigned(),
         Type,
         "expected 'indices' to be integer dtype, but got {}",
         x.dtype()

@@ -104,6 +104,9 @@ impl Derivative for MaskedFill {
 }
 
 impl Op for MaskedFill {
+    fn unsigned(&self) -> bool {
+        true
+    }
     fn repeats(&self) -> Repeats {
         Repeats::Changes
     }

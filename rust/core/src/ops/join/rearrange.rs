@@ -98,6 +98,9 @@ impl Derivative for Reorder {
 }
 
 impl Op for Reorder {
+    fn unsigned(&self) -> bool {
+        true
+    }
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
     }
@@ -188,6 +191,9 @@ impl Derivative for Repeat {
 }
 
 impl Op for Repeat {
+    fn unsigned(&self) -> bool {
+        true
+    }
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         let lead = self.times.len() - x[0].ndim();
         let mut shape = Dims::new();

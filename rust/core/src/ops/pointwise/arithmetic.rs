@@ -13,7 +13,7 @@ use crate::schema::{Args, Dest, Value};
 use crate::tensor::Tensor;
 
 /// The promoted type of a tensor and numbers.
-fn with_numbers(x: &Tensor, numbers: &[Option<Scalar>]) -> DType {
+fn with_numbers(x: &Tensor, numbers: &[Option<Scalar>]) -> Result<DType> {
     let mut p = Promotion::default();
     p.add(x.dtype(), x.ndim(), x.is_wrapped());
     for s in numbers.iter().flatten() {
@@ -63,7 +63,7 @@ fn pow(a: &Args) -> Result<Value> {
 
 /// A tensor to the power of a number.
 fn power(a: &Args, x: &Tensor, e: Scalar) -> Result<Value> {
-    let t = with_numbers(x, &[Some(e)]);
+    let t = with_numbers(x, &[Some(e)])?;
     no_bool("pow", t)?;
     ensure!(
         !t.is_integral() || e.f64() >= 0.0,
@@ -95,7 +95,7 @@ fn square(a: &Args) -> Result<Value> {
     let x = a.tensor(0)?;
     a.apply(
         Square,
-        [&x.to_dtype(with_numbers(x, &[Some(Scalar::Int(2))]))?],
+        [&x.to_dtype(with_numbers(x, &[Some(Scalar::Int(2))])?)?],
     )
 }
 
@@ -141,7 +141,7 @@ fn clamp_between(a: &Args, low: Option<usize>, high: Option<usize>) -> Result<Va
         "torch.clamp: At least one of 'min' or 'max' must not be None"
     );
     if low_t.is_none() && high_t.is_none() {
-        let mut t = with_numbers(x, &[low, high]);
+        let mut t = with_numbers(x, &[low, high])?;
         if let (Dest::InPlace, true) = (a.dest, t.is_float() && x.dtype().is_integral()) {
             bail!(
                 Runtime,

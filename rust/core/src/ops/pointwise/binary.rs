@@ -72,6 +72,7 @@ pointwise! {
     df |_, [x, y], _, g| [2, false] g * y, [1, false] g * x;
     bits |_, t| arithmetic(Arithmetic::Mul, t);
     complex Analytic;
+    unsigned true;
 
     /// x / y; integers become floating.
     op Div[2] = "DivBackward0", Float;

@@ -16,12 +16,14 @@ pointwise! {
     f |_, [x, y]| R::of(x.lt(y));
     int |_, [x, y]| (x < y) as i64;
     df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    unsigned true;
 
     /// x <= y.
     op Le[2] = "LeBackward0", Bool;
     f |_, [x, y]| R::of(x.le(y));
     int |_, [x, y]| (x <= y) as i64;
     df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    unsigned true;
 
     /// x == y.
     op Eq[2] = "EqBackward0", Bool;
@@ -29,6 +31,7 @@ pointwise! {
     int |_, [x, y]| (x == y) as i64;
     df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
     complex Analytic;
+    unsigned true;
 
     /// Whether both are nonzero.
     op LogicalAnd[2] = "LogicalAndBackward0", Bool;
@@ -50,18 +53,21 @@ pointwise! {
     int |_, [x, y]| (x != y) as i64;
     df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
     complex Analytic;
+    unsigned true;
 
     /// x > y.
     op Gt[2] = "GtBackward0", Bool;
     f |_, [x, y]| R::of(x.gt(y));
     int |_, [x, y]| (x > y) as i64;
     df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    unsigned true;
 
     /// x >= y.
     op Ge[2] = "GeBackward0", Bool;
     f |_, [x, y]| R::of(x.ge(y));
     int |_, [x, y]| (x >= y) as i64;
     df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    unsigned true;
 
     /// Whether exactly one is nonzero.
     op LogicalXor[2] = "LogicalXorBackward0", Bool;
@@ -78,6 +84,7 @@ pointwise! {
     int |_, _| 0;
     df |_, _, _, _g| [0, false] c(0.0);
     complex Analytic;
+    unsigned true;
     wgsl |_| "m_never(t0)";
 
     /// Whether x is neither infinite nor NaN.
@@ -86,6 +93,7 @@ pointwise! {
     int |_, _| 1;
     df |_, _, _, _g| [0, false] c(0.0);
     complex Analytic;
+    unsigned true;
     wgsl |_| "m_always(t0)";
 
     /// Whether x is positive infinity.
@@ -113,6 +121,7 @@ pointwise! {
     f |_, [x, _y]| x;
     int |_, [x, y]| x & y;
     df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    unsigned true;
     wgsl |_| "t0 & t1";
 
     /// The bits set in either.
@@ -120,6 +129,7 @@ pointwise! {
     f |_, [x, _y]| x;
     int |_, [x, y]| x | y;
     df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    unsigned true;
     wgsl |_| "t0 | t1";
 
     /// The bits set in exactly one.
@@ -127,6 +137,7 @@ pointwise! {
     f |_, [x, _y]| x;
     int |_, [x, y]| x ^ y;
     df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    unsigned true;
     wgsl |_| "t0 ^ t1";
 
     /// All bits inverted; the other truth value for bool.
@@ -163,7 +174,7 @@ pointwise! {
     };
 }
 
-fn promoted(x: &Tensor, y: &Tensor) -> DType {
+fn promoted(x: &Tensor, y: &Tensor) -> Result<DType> {
     let mut p = Promotion::default();
     for t in [x, y] {
         p.add(t.dtype(), t.ndim(), t.is_wrapped());
@@ -172,7 +183,7 @@ fn promoted(x: &Tensor, y: &Tensor) -> DType {
 }
 
 fn bits(a: &Args) -> Result<i64> {
-    Ok(8 * promoted(a.tensor(0)?, a.tensor(1)?).size() as i64)
+    Ok(8 * promoted(a.tensor(0)?, a.tensor(1)?)?.size() as i64)
 }
 
 fn near(a: &Args) -> Result<Tensor> {
@@ -334,7 +345,7 @@ crate::entries! {
     "bitwise_left_shift(Scalar self, Tensor other) -> Tensor", FN,
     |a| {
         let (x, y) = (Tensor::number(a.scalar(0)?)?, a.tensor(1)?);
-        let bits = 8 * promoted(&x, y).size() as i64;
+        let bits = 8 * promoted(&x, y)?.size() as i64;
         Ok(apply(LeftShift { bits }, [&x, y])?.into())
     };
     /// self shifted by other bits toward the higher ones.
@@ -347,7 +358,7 @@ crate::entries! {
     "bitwise_right_shift(Scalar self, Tensor other) -> Tensor", FN,
     |a| {
         let (x, y) = (Tensor::number(a.scalar(0)?)?, a.tensor(1)?);
-        let bits = 8 * promoted(&x, y).size() as i64;
+        let bits = 8 * promoted(&x, y)?.size() as i64;
         Ok(apply(RightShift { bits }, [&x, y])?.into())
     };
     /// self shifted by other bits toward the lower ones; the sign remains.

@@ -81,6 +81,8 @@ pub trait Pointwise<const N: usize>: Debug + Clone + Send + Sync + 'static {
     const GUARDED: bool = false;
     /// Whether `half` is written.
     const HALF: bool = false;
+    /// Whether `int` on the bits of wide unsigned integers gives theirs, or they keep their order.
+    const UNSIGNED: bool = false;
     /// What the op means for complex numbers.
     const COMPLEX: Complex = Complex::No;
     fn f<R: Real>(&self, x: [R; N]) -> R;
@@ -154,6 +156,7 @@ macro_rules! pointwise {
         $(own $own:path;)?
         $(bits |$bp:pat_param, $bt:pat_param| $bits:expr;)?
         $(complex $complex:ident;)?
+        $(unsigned $unsigned:literal;)?
         $(wgsl |$wp:pat_param| $wgsl:expr;)?
         $(direct |$qp:pat_param, $qi:pat_param, $qg:pat_param| $direct:expr;)?
     )*) => { $(
@@ -170,6 +173,7 @@ macro_rules! pointwise {
             $(const GUARDED: bool = $guarded;)?
             $(const STEPS: bool = $steps;)?
             const HALF: bool = false $(|| { let _ = stringify!($half); true })?;
+            $(const UNSIGNED: bool = $unsigned;)?
             $(const COMPLEX: $crate::ops::pointwise::Complex =
                 $crate::ops::pointwise::Complex::$complex;)?
             #[inline(always)]
@@ -301,9 +305,9 @@ impl Args<'_> {
     }
 }
 
-fn promoted(x: &[&Tensor]) -> DType {
+fn promoted(x: &[&Tensor]) -> Result<DType> {
     if x.len() == 1 || (x.len() == 2 && x[0].dtype() == x[1].dtype() && !x[0].is_wrapped()) {
-        return x[0].dtype();
+        return Ok(x[0].dtype());
     }
     let mut p = Promotion::default();
     for t in x {
@@ -326,7 +330,7 @@ impl<P: Pointwise<N>, const N: usize> Pw<P, N> {
     /// The type that inputs are converted to, and the result's.
     fn types(&self, x: &[&Tensor]) -> Result<(DType, DType)> {
         let name = || function_name(P::NODE);
-        let t = promoted(x);
+        let t = promoted(x)?;
         if t.is_complex() {
             self.0.check(t, x)?;
             let output = match (P::COMPLEX, P::TYPES) {
@@ -375,7 +379,54 @@ impl<P: Pointwise<N>, const N: usize> Pw<P, N> {
             name(),
             t.scalar_name()
         );
+        if inputs.is_integral() {
+            self.check_unsigned(t, x)?;
+        }
         Ok((inputs, output))
+    }
+
+    /// Refuses wide unsigned integers that loops over i64 do not compute with.
+    fn check_unsigned(&self, t: DType, x: &[&Tensor]) -> Result<()> {
+        ensure!(
+            !t.is_wide_unsigned() || P::UNSIGNED,
+            NotImplemented,
+            "\"{}_cpu\" not implemented for '{}'",
+            function_name(P::NODE),
+            t.scalar_name()
+        );
+        if t == DType::U64 {
+            return Ok(());
+        }
+        for x in x.iter().filter(|x| x.dtype() == DType::U64) {
+            let value = x.item()?;
+            ensure!(
+                !matches!(value, Scalar::UInt(_)),
+                Runtime,
+                "{}: value cannot be converted to type int64_t without overflow: {value}",
+                function_name(P::NODE)
+            );
+        }
+        Ok(())
+    }
+
+    /// What comparisons of uint64 read instead: integers of i64 in the same order, or floating
+    /// numbers where one is negative, which decides.
+    fn ordered(x: &[&Tensor]) -> Result<SmallVec<[Tensor; 4]>> {
+        let below = |t: &&Tensor| {
+            let signed = t.dtype() != DType::U64;
+            Ok(signed && t.numel() == 1 && t.item()?.f64() < 0.0)
+        };
+        let any = x
+            .iter()
+            .map(below)
+            .collect::<Result<SmallVec<[bool; 4]>>>()?;
+        let negative = any.contains(&true);
+        x.iter()
+            .map(|t| match negative {
+                true => t.to_dtype(DType::F64),
+                false => t.to_dtype(DType::U64)?.in_signed_order(),
+            })
+            .collect()
     }
 
     /// The inputs with 0-d tensors and numbers in the type that all are converted to, where it
@@ -538,6 +589,10 @@ impl<P: Pointwise<N>, const N: usize> Derivative for Pw<P, N> {
 }
 
 impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
+    // `types` tells which it computes with.
+    fn unsigned(&self) -> bool {
+        true
+    }
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         let (_, dtype) = self.types(x)?;
         let shape = common_shape(x)?;
@@ -553,6 +608,11 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let (t, output) = self.types(x)?;
+        if t == DType::U64 && P::TYPES == Types::Bool {
+            let x = Self::ordered(x)?;
+            let x: SmallVec<[&Tensor; 4]> = x.iter().collect();
+            return self.cpu(&x, y);
+        }
         if t.size() < 8 && !t.is_complex() {
             if let Some(x) = self.settled(t, x)? {
                 let x: SmallVec<[&Tensor; 4]> = x.iter().collect();
@@ -823,6 +883,9 @@ impl<P, const N: usize> PwGrad<P, N> {
 }
 
 impl<P: Pointwise<N>, const N: usize> Op for PwGrad<P, N> {
+    fn unsigned(&self) -> bool {
+        true
+    }
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         let shape = common_shape(x)?;
         let meta = TensorMeta {

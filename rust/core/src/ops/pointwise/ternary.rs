@@ -39,6 +39,7 @@ pointwise! {
         [4, false] R::select(m.equal(c(0.0)), g, c(0.0)),
         [0, false] c(0.0);
     complex Analytic;
+    unsigned true;
 
     /// x + w (y - x), from the nearer end.
     op Lerp[3] = "LerpBackward1", FloatOnly;
@@ -114,6 +115,10 @@ pub fn where_(m: &Tensor, x: &Tensor, y: &Tensor) -> Result<Tensor> {
     if m.dtype() == DType::U8 {
         let m = apply(Ne, [m, &Tensor::number(Scalar::Int(0))?])?;
         return apply(Where, [x, y, &m]);
+    }
+    // The condition must not take part in promotion.
+    if let Some(wide) = [x, y].iter().find(|t| t.dtype().is_wide_unsigned()) {
+        return apply(Where, [x, y, &m.to_dtype(wide.dtype())?]);
     }
     apply(Where, [x, y, m])
 }

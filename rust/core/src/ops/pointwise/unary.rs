@@ -415,6 +415,7 @@ pointwise! {
     int |_, _| 0;
     df |_, _, _, _g| [0, false] c(0.0);
     complex Analytic;
+    unsigned true;
 
     /// Whether x is zero.
     op LogicalNot[1] = "LogicalNotBackward0", Bool;

@@ -115,7 +115,7 @@ pub fn search(
     let mut p = Promotion::default();
     p.add(sequence.dtype(), 1, false);
     p.add(values.dtype(), values.ndim(), values.is_wrapped());
-    let common = p.result();
+    let common = p.result()?;
     let y = Tensor::empty(values.shape(), DType::I64, Device::Cpu)?;
     let width = if flat {
         values.numel()

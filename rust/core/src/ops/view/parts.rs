@@ -56,6 +56,9 @@ fn take_part(x: &Tensor, part: &Layout) -> Result<Tensor> {
 }
 
 impl Op for Assemble {
+    fn unsigned(&self) -> bool {
+        true
+    }
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         let meta = TensorMeta {
             shape: self.shape.clone(),
@@ -226,6 +229,9 @@ impl Derivative for Patch {
 }
 
 impl Op for Patch {
+    fn unsigned(&self) -> bool {
+        true
+    }
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
     }
