@@ -102,10 +102,10 @@ class Module(Hookable, Stateful):
 
     Examples
     --------
-    >>> class Twice(Module):
+    >>> class Twice(nn.Module):
     ...     def forward(self, x):
     ...         return 2 * x
-    >>> Twice()(pt.ones(1))
+    >>> Twice()(torch.ones(1))
     tensor([2.])
     """
 

@@ -34,7 +34,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
     Examples
     --------
-    >>> Parameter(pt.ones(2)).requires_grad
+    >>> nn.Parameter(torch.ones(2)).requires_grad
     True
     """
 

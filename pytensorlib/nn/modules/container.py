@@ -82,8 +82,7 @@ class Sequential(_Numbered):
 
     Examples
     --------
-    >>> from pytensorlib import nn
-    >>> nn.Sequential(nn.Linear(4, 2), nn.ReLU())(pt.ones(3, 4)).shape
+    >>> nn.Sequential(nn.Linear(4, 2), nn.ReLU())(torch.ones(3, 4)).shape
     torch.Size([3, 2])
     """
 

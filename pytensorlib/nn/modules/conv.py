@@ -200,7 +200,7 @@ class Conv2d(_Conv):
 
     Examples
     --------
-    >>> Conv2d(3, 8, 3, padding=1)(pt.ones(1, 3, 5, 5)).shape
+    >>> nn.Conv2d(3, 8, 3, padding=1)(torch.ones(1, 3, 5, 5)).shape
     torch.Size([1, 8, 5, 5])
     """
 

@@ -37,7 +37,7 @@ class Linear(Module):
 
     Examples
     --------
-    >>> Linear(3, 2)(pt.ones(5, 3)).shape
+    >>> nn.Linear(3, 2)(torch.ones(5, 3)).shape
     torch.Size([5, 2])
     """
 

@@ -51,7 +51,7 @@ class MSELoss(_Loss):
 
     Examples
     --------
-    >>> MSELoss()(pt.ones(2), pt.zeros(2))
+    >>> nn.MSELoss()(torch.ones(2), torch.zeros(2))
     tensor(1.)
     """
 
