@@ -114,6 +114,8 @@ ITERATIVE |= {"linalg_cond", "linalg_matrix_rank", "linalg_pinv", "pinverse"}
 def test_any_function_of_one_to_three_tensors_meets_no_denormals(data: str, dtype: str) -> None:
     operator = type(torch.add)
     names = [n for n, f in vars(torch._C).items() if isinstance(f, operator)]
+    # Matrices with infinities have no factors to speak of.
+    refused = {"normal": ITERATIVE, "masked": {"qr", "linalg_qr"}}.get(data, set())
     met, calls = {}, 0
     for name, count, shape in itertools.product(names, (1, 2, 3), ((33,), (8, 8))):
         fill = DATA[data](np.random.default_rng(0))
@@ -130,7 +132,7 @@ def test_any_function_of_one_to_three_tensors_meets_no_denormals(data: str, dtyp
             # It takes something else.
             continue
         calls += 1
-        if found and not (name in ITERATIVE and data == "normal"):
+        if found and name not in refused:
             met[name, count, shape] = found
     assert not met
     assert calls > 500
