@@ -76,12 +76,11 @@ fn mvlgamma(a: &Args) -> Result<Value> {
 }
 
 fn logit(a: &Args) -> Result<Value> {
-    a.apply(
-        Logit {
-            eps: a.opt_float(1),
-        },
-        [a.tensor(0)?],
-    )
+    let (low, high) = match a.opt_float(1) {
+        Some(eps) => (eps, 1.0 - eps),
+        None => (f64::NEG_INFINITY, f64::INFINITY),
+    };
+    a.apply(Logit { low, high }, [a.tensor(0)?])
 }
 
 fn positive(a: &Args) -> Result<Value> {

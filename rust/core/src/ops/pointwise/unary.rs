@@ -189,15 +189,16 @@ pointwise! {
     /// x within [low, high]; NaN stays.
     op Clamp { low: Option<Scalar>, high: Option<Scalar> }[1] = "ClampBackward1", Same;
     f |p, [x]| {
-        let x = match p.low { Some(l) => at_least(x, k(l.f64())), None => x };
-        match p.high { Some(h) => at_most(x, k(h.f64())), None => x }
+        // Without branches: a compiler may compare with what is no bound before it asks.
+        let low = p.low.map_or(f64::NEG_INFINITY, Scalar::f64);
+        let high = p.high.map_or(f64::INFINITY, Scalar::f64);
+        at_most(at_least(x, k(low)), k(high))
     };
     int |p, [x]| {
         let x = match p.low { Some(l) => x.max(l.i64()), None => x };
         match p.high { Some(h) => x.min(h.i64()), None => x }
     };
     df |p, [x], _, g| [1, false] {
-        // Without branches: a compiler may compare with what is no bound before it asks.
         let low = p.low.map_or(f64::NEG_INFINITY, Scalar::f64);
         let high = p.high.map_or(f64::INFINITY, Scalar::f64);
         R::select(x.le(k(high)), R::select(x.ge(k(low)), g, c(0.0)), c(0.0))
@@ -426,20 +427,16 @@ pointwise! {
     df |_, _, _, _g| [0, false] c(0.0);
     complex Analytic;
 
-    /// The logarithm of the odds, of x within [eps, 1 - eps].
-    op Logit { eps: Option<f64> }[1] = "LogitBackward0", Float;
+    /// The logarithm of the odds, of x within [low, high].
+    op Logit { low: f64, high: f64 }[1] = "LogitBackward0", Float;
     f |p, [x]| {
-        let z = match p.eps {
-            Some(e) => x.max(k(e)).min(k(1.0 - e)),
-            None => x,
-        };
+        let z = x.max(k(p.low)).min(k(p.high));
         (z / (c::<R>(1.0) - z)).ln()
     };
     df |p, [x], _, g| [1, false] {
         let d = g / (x * (c::<R>(1.0) - x));
-        let (low, high) = (p.eps.unwrap_or(0.0), 1.0 - p.eps.unwrap_or(0.0));
-        let outside = if p.eps.is_some() { 0.0 } else { f64::NAN };
-        R::select(R::either(x.lt(k(low)), x.gt(k(high))), c(outside), d)
+        let d = R::select(R::either(x.lt(c(0.0)), x.gt(c(1.0))), c(f64::NAN), d);
+        R::select(R::either(x.lt(k(p.low)), x.gt(k(p.high))), c(0.0), d)
     };
 
     /// sin(pi x) / (pi x); 1 at 0.
