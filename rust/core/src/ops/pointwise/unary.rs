@@ -189,16 +189,15 @@ pointwise! {
     /// x within [low, high]; NaN stays.
     op Clamp { low: Option<Scalar>, high: Option<Scalar> }[1] = "ClampBackward1", Same;
     f |p, [x]| {
-        // Without branches: a compiler may compare with what is no bound before it asks.
-        let low = p.low.map_or(f64::NEG_INFINITY, Scalar::f64);
-        let high = p.high.map_or(f64::INFINITY, Scalar::f64);
-        at_most(at_least(x, k(low)), k(high))
+        let x = match p.low { Some(l) => at_least(x, k(l.f64())), None => x };
+        match p.high { Some(h) => at_most(x, k(h.f64())), None => x }
     };
     int |p, [x]| {
         let x = match p.low { Some(l) => x.max(l.i64()), None => x };
         match p.high { Some(h) => x.min(h.i64()), None => x }
     };
     df |p, [x], _, g| [1, false] {
+        // Without branches: a compiler may compare with what is no bound before it asks.
         let low = p.low.map_or(f64::NEG_INFINITY, Scalar::f64);
         let high = p.high.map_or(f64::INFINITY, Scalar::f64);
         R::select(x.le(k(high)), R::select(x.ge(k(low)), g, c(0.0)), c(0.0))
