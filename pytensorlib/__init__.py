@@ -14,25 +14,26 @@ from typing import Any as _Any
 from . import _C
 from ._C import *  # noqa: F403
 from ._C import Tensor, __version__, dtype
-from ._dtype_info import finfo, iinfo  # type: ignore[assignment]
-from ._errors import LinAlgError, OutOfMemoryError
-from ._size import Size  # type: ignore[assignment]
+from ._dtype_info import *  # type: ignore[assignment]  # noqa: F403
+from ._errors import *  # noqa: F403
+from ._size import *  # type: ignore[assignment]  # noqa: F403
 from ._tensor import attach as _attach
-from ._tensor_str import get_printoptions, printoptions, set_printoptions
+from ._tensor_str import *  # noqa: F403
 
 _attach(_C.Tensor)
 
 # The rest uses what stands above, and each other in this order.
 # isort: off
-from .autograd import (  # noqa: E402
-    enable_grad,
-    inference_mode,
-    no_grad,
-    set_grad_enabled,
-)
+from .autograd.grad_mode import *  # noqa: E402, F403
 from .functional import *  # type: ignore[no-redef]  # noqa: E402, F403
 from ._legacy import *  # noqa: E402, F403
-from .random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
+from .random import (  # noqa: E402
+    get_rng_state as get_rng_state,
+    initial_seed as initial_seed,
+    manual_seed as manual_seed,
+    seed as seed,
+    set_rng_state as set_rng_state,
+)
 from .storage import *  # noqa: E402, F403
 
 from . import (  # noqa: E402
@@ -60,7 +61,8 @@ if TYPE_CHECKING:
         transforms,
         utils,
     )
-    from .serialization import load, save
+    from .serialization import load as load
+    from .serialization import save as save
 
 # Loaded when first used: importing them would take a third of the time of `import pytensorlib`.
 _LATER = {

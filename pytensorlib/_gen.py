@@ -52,7 +52,7 @@ class Parameter:
     type: str
     default: bool
     keyword_only: bool
-    int_list: bool = False
+    star: str = ""  # the type of one item, where a caller may give the items one by one
 
     def text(self) -> str:
         """Return it as a stub writes it."""
@@ -120,8 +120,12 @@ def parse(schema: str) -> Schema:
         if value == "None" and not own.endswith("None"):
             own += " | None"
         safe = f"{own_name}_" if keyword.iskeyword(own_name) else own_name
-        int_list = value is None and bool(re.fullmatch(r"(Sym)?[Ii]nt\[\d*\]", kind))
-        parameters.append(Parameter(safe, own, value is not None, keyword_only, int_list))
+        star = ""
+        if value is None and re.fullmatch(r"(Sym)?[Ii]nt\[\d*\]", kind):
+            star = "_int"
+        elif kind == "Tensor[]" and not name.startswith("_") and (value or parameters):
+            star = "Tensor"
+        parameters.append(Parameter(safe, own, value is not None, keyword_only, star))
     if outside == "()":
         return Schema(name, overload or "", tuple(parameters), (), ("None",))
     results = list(split(outside[1:-1] if outside.startswith("(") else outside))
@@ -144,13 +148,13 @@ def result_type(schema: Schema) -> str:
 
 
 def signature(parameters: Iterable[Parameter], *, star: str = "") -> str:
-    """Return a parameter list; `star` replaces the first list of ints by `*star`."""
+    """Return a parameter list, the one named `star` as `*star`."""
     parts: list[str] = []
     open_keywords = False
     for p in parameters:
-        if star and p.int_list:
-            parts.append(f"*{p.name}: _int")
-            star, open_keywords = "", True
+        if p.name == star:
+            parts.append(f"*{p.name}: {p.star}")
+            open_keywords = True
             continue
         if p.keyword_only and not open_keywords:
             parts.append("*")
@@ -179,8 +183,9 @@ def forms(name: str, schema: Schema, *, method: bool, out: bool) -> Iterator[str
         return head + (listed.replace("self: ", "self", 1) if method else listed) + tail
 
     positional = [p for p in parameters if not p.keyword_only and p.name not in {"self", "input"}]
-    if len(positional) == 1 and positional[0].int_list:
-        yield line(star=positional[0].name)  # x.view(2, 3) beside x.view((2, 3))
+    last = positional[-1] if positional else None
+    if last and ((len(positional) == 1 and last.star == "_int") or last.star == "Tensor"):
+        yield line(star=last.name)  # x.view(2, 3) beside x.view((2, 3))
     yield line()
 
 
@@ -477,7 +482,7 @@ class Tensor:
     def is_inference(self) -> _bool: ...
     def is_conj(self) -> _bool: ...
     def is_neg(self) -> _bool: ...
-    def item(self) -> Any: ...
+    def item(self) -> _int | _float | _bool: ...
     def tolist(self) -> Any: ...
     def numpy(self, *, force: _bool = ...) -> np.ndarray[Any, Any]: ...
     def cpu(self) -> Tensor: ...

@@ -60,6 +60,8 @@ ENTRIES = [
         *("torch", T, F, F, ""),
     ),
     ("is_same_size(Tensor self, Tensor other) -> bool", "torch", T, F, F, ""),
+    ("einsum(str equation, Tensor[] operands) -> Tensor", "torch", F, F, F, ""),
+    ("stack(Tensor[] tensors, int dim=0) -> Tensor", "torch", F, F, F, ""),
 ]
 
 
@@ -83,6 +85,8 @@ ENTRIES = [
         "def index(self, indices: Sequence[Tensor | None]) -> Tensor: ...",
         "def adaptive(input: Tensor, output_size: _int | Sequence[_int], "
         "stride: _int | Sequence[_int] = ...) -> tuple[Tensor, Tensor]: ...",
+        "def einsum(equation: str, *operands: Tensor) -> Tensor: ...",
+        "def einsum(equation: str, operands: Sequence[Tensor]) -> Tensor: ...",
         "def copy_(self, src: Tensor, non_blocking: _bool = ...) -> Tensor: ...",
         "def backward(self, gradient: Any=None, retain_graph: _bool | None=None, "
         "create_graph: _bool=False, inputs: Any=None) -> None: ...",

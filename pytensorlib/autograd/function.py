@@ -43,7 +43,7 @@ class FunctionCtx:
         self.saved_for_forward = tensors
 
     @property
-    def saved_tensors(self) -> tuple[Any, ...]:
+    def saved_tensors(self) -> tuple[_C.Tensor, ...]:
         """The tensors given to `save_for_backward`, checked for changes made since."""
         return () if self._saved is None else self._saved.unpack()
 
@@ -128,8 +128,11 @@ class Function(metaclass=FunctionMeta):
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """Return one gradient, or None, for each argument of `forward`."""
+    def backward(*args: Any, **kwargs: Any) -> Any:
+        """Return one gradient, or None, for each argument of `forward`.
+
+        A subclass writes ``backward(ctx, *grad_outputs)``.
+        """
         raise NotImplementedError(
             "You must implement either the backward or vjp method for "
             "your custom autograd.Function to use it with backward mode AD."
@@ -138,7 +141,7 @@ class Function(metaclass=FunctionMeta):
     vjp = backward
 
     @staticmethod
-    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+    def jvp(*args: Any, **kwargs: Any) -> Any:
         """Return the forward-mode derivative; to be written by the subclass."""
         raise NotImplementedError(
             "You must implement the jvp function for custom "

@@ -6,7 +6,7 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable, Generator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from .. import _C
 
@@ -97,6 +97,14 @@ class _BareMode(_Mode):
     __slots__ = ()
     _grad = True
 
+    if TYPE_CHECKING:
+
+        def __init__(self, func: Any = None) -> None: ...
+
+    @overload
+    def __new__(cls) -> _BareMode: ...
+    @overload
+    def __new__(cls, func: F) -> F: ...  # type: ignore[misc]
     def __new__(cls, func: Any = None) -> Any:
         self = super().__new__(cls, cls._grad)
         return self if func is None else self(func)

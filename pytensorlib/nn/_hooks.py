@@ -6,7 +6,7 @@ import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 import pytensorlib as pt
 
@@ -193,13 +193,25 @@ def _first_tensor(result: Any) -> Any:
     return result
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class _Forwards(Protocol[P, R_co]):
+    """What has a ``forward``: to type checkers a module takes and returns the same as that."""
+
+    @property
+    def forward(self) -> Callable[P, R_co]: ...
+
+
 @make_module_base
 class Hookable:
     """The part of ``Module`` that calls ``forward`` and whatever was hooked around it."""
 
     if TYPE_CHECKING:
 
-        def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+        def __call__(self: _Forwards[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
         def __getattr__(self, name: str) -> Any: ...
 
     # One flag says that some hook exists: on the class for global hooks, on the instance for

@@ -1,144 +1,19 @@
 """Functions behind the layers: each adapts its arguments and calls one operator."""
 
-from ._activation import (
-    alpha_dropout,
-    celu,
-    celu_,
-    dropout,
-    dropout1d,
-    dropout2d,
-    dropout3d,
-    elu,
-    elu_,
-    feature_alpha_dropout,
-    gelu,
-    glu,
-    gumbel_softmax,
-    hardshrink,
-    hardsigmoid,
-    hardswish,
-    hardtanh,
-    hardtanh_,
-    leaky_relu,
-    leaky_relu_,
-    log_softmax,
-    logsigmoid,
-    mish,
-    prelu,
-    relu,
-    relu6,
-    relu_,
-    rrelu,
-    rrelu_,
-    selu,
-    selu_,
-    sigmoid,
-    silu,
-    softmax,
-    softmin,
-    softplus,
-    softshrink,
-    softsign,
-    tanh,
-    tanhshrink,
-    threshold,
-    threshold_,
-)
-from ._attention import _canonical_mask, multi_head_attention_forward, scaled_dot_product_attention
-from ._loss import (
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
-    cosine_embedding_loss,
-    cross_entropy,
-    ctc_loss,
-    gaussian_nll_loss,
-    hinge_embedding_loss,
-    huber_loss,
-    kl_div,
-    l1_loss,
-    linear_cross_entropy,
-    margin_ranking_loss,
-    mse_loss,
-    multi_margin_loss,
-    multilabel_margin_loss,
-    multilabel_soft_margin_loss,
-    nll_loss,
-    poisson_nll_loss,
-    smooth_l1_loss,
-    soft_margin_loss,
-    triplet_margin_loss,
-    triplet_margin_with_distance_loss,
-)
-from ._norm import (
-    batch_norm,
-    bilinear,
-    conv1d,
-    conv2d,
-    conv3d,
-    conv_tbc,
-    conv_transpose1d,
-    conv_transpose2d,
-    conv_transpose3d,
-    cosine_similarity,
-    embedding,
-    embedding_bag,
-    group_norm,
-    instance_norm,
-    layer_norm,
-    linear,
-    local_response_norm,
-    normalize,
-    one_hot,
-    pairwise_distance,
-    pdist,
-    rms_norm,
-)
-from ._pool import (
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    adaptive_avg_pool3d,
-    adaptive_max_pool1d,
-    adaptive_max_pool1d_with_indices,
-    adaptive_max_pool2d,
-    adaptive_max_pool2d_with_indices,
-    adaptive_max_pool3d,
-    adaptive_max_pool3d_with_indices,
-    avg_pool1d,
-    avg_pool2d,
-    avg_pool3d,
-    fractional_max_pool2d,
-    fractional_max_pool2d_with_indices,
-    fractional_max_pool3d,
-    fractional_max_pool3d_with_indices,
-    lp_pool1d,
-    lp_pool2d,
-    lp_pool3d,
-    max_pool1d,
-    max_pool1d_with_indices,
-    max_pool2d,
-    max_pool2d_with_indices,
-    max_pool3d,
-    max_pool3d_with_indices,
-    max_unpool1d,
-    max_unpool2d,
-    max_unpool3d,
-)
-from ._vision import (
-    _pad_sequence,
-    affine_grid,
-    channel_shuffle,
-    fold,
-    grid_sample,
-    interpolate,
-    native_channel_shuffle,
-    pad,
-    pixel_shuffle,
-    pixel_unshuffle,
-    unfold,
-    upsample,
-    upsample_bilinear,
-    upsample_nearest,
-)
+from . import _activation, _attention, _loss, _norm, _pool, _vision
+from ._activation import *
+from ._attention import *
+from ._attention import _canonical_mask as _canonical_mask
+from ._loss import *
+from ._norm import *
+from ._pool import *
+from ._vision import *
+from ._vision import _pad_sequence as _pad_sequence
 
-__all__ = [name for name in dir() if not name.startswith("_")]
-__all__ += ["_canonical_mask"]
+__all__ = ["_canonical_mask"]
+__all__ += _activation.__all__
+__all__ += _attention.__all__
+__all__ += _loss.__all__
+__all__ += _norm.__all__
+__all__ += _pool.__all__
+__all__ += _vision.__all__

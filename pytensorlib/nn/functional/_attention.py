@@ -12,6 +12,11 @@ from ... import Tensor
 from ..._C import _nn
 from ._activation import dropout, softmax
 
+__all__ = [
+    "multi_head_attention_forward",
+    "scaled_dot_product_attention",
+]
+
 scaled_dot_product_attention = _nn.scaled_dot_product_attention
 
 

@@ -11,6 +11,31 @@ import pytensorlib as pt
 from ... import Tensor
 from ..._C import _nn
 
+__all__ = [
+    "batch_norm",
+    "bilinear",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_tbc",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "cosine_similarity",
+    "embedding",
+    "embedding_bag",
+    "group_norm",
+    "instance_norm",
+    "layer_norm",
+    "linear",
+    "local_response_norm",
+    "normalize",
+    "one_hot",
+    "pairwise_distance",
+    "pdist",
+    "rms_norm",
+]
+
 linear = _nn.linear
 bilinear = pt.bilinear
 conv1d = pt.conv1d

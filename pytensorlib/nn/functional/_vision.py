@@ -13,6 +13,22 @@ from ..._C import _nn
 from ._common import ntuple
 from ._pool import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
+__all__ = [
+    "affine_grid",
+    "channel_shuffle",
+    "fold",
+    "grid_sample",
+    "interpolate",
+    "native_channel_shuffle",
+    "pad",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "unfold",
+    "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
+]
+
 pixel_shuffle = pt.pixel_shuffle
 pixel_unshuffle = pt.pixel_unshuffle
 channel_shuffle = pt.channel_shuffle
