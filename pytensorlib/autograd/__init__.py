@@ -75,7 +75,10 @@ def _first_grad(out: Any, grad: Any, index: int, batched: bool) -> Any:
         if not out.requires_grad:
             return None
         if out.numel() != 1:
-            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+            raise RuntimeError(
+                "grad can be implicitly created only for scalar outputs. Reduce it first, as with "
+                "sum() or mean(), or say which gradient enters: backward(torch.ones_like(x))."
+            )
         if not out.dtype.is_floating_point:
             raise RuntimeError(
                 f"grad can be implicitly created only for real scalar outputs but got {out.dtype}"
@@ -126,7 +129,9 @@ def _first_grads(outputs: tuple[Any, ...], grads: Any, batched: bool = False) ->
     for index, out in enumerate(outputs):
         if isinstance(out, _C.Tensor) and not out.requires_grad:
             raise RuntimeError(
-                f"element {index} of tensors does not require grad and does not have a grad_fn"
+                f"element {index} of tensors does not require grad and does not have a grad_fn. "
+                "Nothing it was computed from has requires_grad=True, or recording was off, as "
+                "under no_grad()."
             )
     return firsts
 

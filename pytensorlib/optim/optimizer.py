@@ -31,6 +31,9 @@ class _Required:
 required = _Required()
 
 
+_WANTED = "An optimizer takes a module's parameters, as in SGD(model.parameters(), lr=0.1)"
+
+
 class HookHandle:
     """Removes one hook; also a context manager that removes it at the end."""
 
@@ -131,9 +134,18 @@ class Optimizer:
             )
         self.state = defaultdict(dict)
         self.param_groups = []
-        groups = list(params)
+        try:
+            groups = list(params)
+        except TypeError as error:
+            if callable(params):  # a module, or its method `parameters`
+                error.args = (f"{error}. {_WANTED}.",)
+            raise
         if not groups:
-            raise ValueError("optimizer got an empty parameter list")
+            raise ValueError(
+                "optimizer got an empty parameter list. A module sees only layers that are its "
+                "attributes or in a ModuleList, not those in a plain list, and parameters() can "
+                "be walked only once."
+            )
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:
@@ -252,11 +264,16 @@ class Optimizer:
         for p in params:
             if not isinstance(p, pt.Tensor):
                 raise TypeError(
-                    f"optimizer can only optimize Tensors, but one of the params is {type(p)}"
+                    "optimizer can only optimize Tensors, but one of the params is "
+                    f"{pt.typename(p)}. {_WANTED}."
                 )
             leaf = p.is_leaf or p.retains_grad or self.defaults.get("differentiable")
             if not leaf:
-                raise ValueError("can't optimize a non-leaf Tensor")
+                raise ValueError(
+                    "can't optimize a non-leaf Tensor. It is the result of an operation "
+                    "(also .to(device) is one): optimize what it was computed from, or "
+                    "x.detach().requires_grad_()."
+                )
         for option, default in self.defaults.items():
             if default is required and option not in param_group:
                 raise ValueError(

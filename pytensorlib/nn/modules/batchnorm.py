@@ -9,6 +9,7 @@ import pytensorlib as pt
 from ... import Tensor
 from .. import functional as F
 from .. import init
+from .._advice import advise
 from ..module import Module
 from ..parameter import Parameter, UninitializedBuffer, UninitializedParameter
 from .lazy import LazyModuleMixin
@@ -109,16 +110,21 @@ class _BatchNorm(_NormBase):
                 momentum = 1.0 / float(self.num_batches_tracked)
         use_batch = self.training or (self.running_mean is None and self.running_var is None)
         keep = not self.training or self.track_running_stats
-        return F.batch_norm(
-            input,
-            self.running_mean if keep else None,
-            self.running_var if keep else None,
-            self.weight,
-            self.bias,
-            use_batch,
-            momentum,
-            self.eps,
-        )
+        try:
+            return F.batch_norm(
+                input,
+                self.running_mean if keep else None,
+                self.running_var if keep else None,
+                self.weight,
+                self.bias,
+                use_batch,
+                momentum,
+                self.eps,
+            )
+        except RuntimeError as error:
+            like = self.running_mean if self.weight is None else self.weight
+            advise(error, input, like, self.num_features)
+            raise
 
 
 class BatchNorm1d(_BatchNorm):

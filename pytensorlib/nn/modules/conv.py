@@ -10,6 +10,7 @@ import pytensorlib as pt
 from ... import Tensor
 from .. import functional as F
 from .. import init
+from .._advice import advise
 from ..module import Module
 from ..parameter import Parameter, UninitializedParameter
 from .lazy import LazyModuleMixin
@@ -175,7 +176,11 @@ class _Conv(_ConvNd):
     _op: Any = None
 
     def forward(self, input: Tensor) -> Tensor:
-        return self._conv_forward(input, self.weight, self.bias)
+        try:
+            return self._conv_forward(input, self.weight, self.bias)
+        except RuntimeError as error:
+            advise(error, input, self.weight, self.in_channels)
+            raise
 
 
 class Conv1d(_Conv):
@@ -282,16 +287,20 @@ class _ConvTranspose(_ConvNd):
 
     def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
         extra = self._output_padding(input, output_size)
-        return self._op(
-            input,
-            self.weight,
-            self.bias,
-            self.stride,
-            self.padding,
-            extra,
-            self.groups,
-            self.dilation,
-        )
+        try:
+            return self._op(
+                input,
+                self.weight,
+                self.bias,
+                self.stride,
+                self.padding,
+                extra,
+                self.groups,
+                self.dilation,
+            )
+        except RuntimeError as error:
+            advise(error, input, self.weight, self.in_channels)
+            raise
 
 
 class ConvTranspose1d(_ConvTranspose):

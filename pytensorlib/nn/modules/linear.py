@@ -10,6 +10,7 @@ import pytensorlib as pt
 from ... import Tensor
 from .. import functional as F
 from .. import init
+from .._advice import advise
 from ..module import Module
 from ..parameter import Parameter, UninitializedParameter
 from .lazy import LazyModuleMixin
@@ -70,7 +71,11 @@ class Linear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.linear(input, self.weight, self.bias)
+        try:
+            return F.linear(input, self.weight, self.bias)
+        except RuntimeError as error:
+            advise(error, input, self.weight)
+            raise
 
     def extra_repr(self) -> str:
         return (

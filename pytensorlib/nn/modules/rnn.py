@@ -163,7 +163,7 @@ class RNNBase(Module):
         if input.dtype != kind:
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({kind}). "
-                "Convert input: input.to(dtype)"
+                f"Convert input: input.to({kind}), or convert model: model.to({input.dtype})"
             )
         wanted = 2 if batch_sizes is not None else 3
         if input.dim() != wanted:
