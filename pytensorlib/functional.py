@@ -12,10 +12,28 @@ __all__ = ["broadcast_shapes", "resize_as_", "split", "tensordot"]
 def broadcast_shapes(*shapes: Any) -> Any:
     """Return the shape that tensors of these shapes broadcast to.
 
+    Shapes are aligned at their ends; sizes are equal, or 1 where they are stretched.
+
+    Parameters
+    ----------
+    *shapes : int, tuple of int or Size
+        A number is a shape of one dimension.
+
+    Returns
+    -------
+    Size
+        The common shape.
+
     Raises
     ------
     RuntimeError
-        If they do not broadcast.
+        The shapes do not broadcast, or a size is negative.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.broadcast_shapes((2, 1), (3,), (1, 1, 3))
+    torch.Size([1, 2, 3])
     """
     from ._size import Size
 
@@ -40,28 +58,111 @@ def broadcast_shapes(*shapes: Any) -> Any:
 
 
 def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
-    """Cut a tensor into views along `dim`: of one size, or of each of the sizes listed."""
+    """Cut a tensor into views along `dim`: of one size, or of each of the sizes listed.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        At least one dimension.
+    split_size_or_sections : int or list of int
+        The size of every part but the last, which may be smaller; or all sizes, whose sum is
+        the size of `dim`.
+    dim : int, default 0
+        Along what to cut.
+
+    Returns
+    -------
+    tuple of Tensor
+        Views, in order.
+
+    Raises
+    ------
+    RuntimeError
+        A size is negative, or the sizes do not add up.
+    IndexError
+        `dim` is out of range.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.split(torch.arange(5), 2)
+    (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    >>> torch.split(torch.arange(5), [1, 4])
+    (tensor([0]), tensor([1, 2, 3, 4]))
+    """
     return _C.Tensor.split(tensor, split_size_or_sections, dim)
 
 
 def resize_as_(input: Any, the_template: Any, *, memory_format: Any = None) -> Any:
-    """Change the shape of `input` in place to that of another tensor."""
+    """Change the shape of `input` in place to that of another tensor.
+
+    Elements keep their order in memory; those that come new are not initialised.
+
+    Parameters
+    ----------
+    input : Tensor
+        Without a gradient.
+    the_template : Tensor
+        Of the shape wanted.
+    memory_format : memory_format, optional
+        The order of the elements in memory.
+
+    Returns
+    -------
+    Tensor
+        `input`.
+
+    Raises
+    ------
+    RuntimeError
+        `input` requires a gradient, or its memory cannot grow.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.resize_as_(torch.arange(6), torch.empty(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
     return input.resize_as_(the_template, memory_format=memory_format)
 
 
 def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
     """Sum products over pairs of dimensions.
 
+    What is left of `a` comes before what is left of `b`. Sizes of 1 broadcast.
+
     Parameters
     ----------
     a, b : Tensor
-    dims : int or two lists of int
-        The last `dims` dimensions of `a` against the first of `b`, or a list for each.
+        Of one dtype.
+    dims : int, two lists of int or Tensor, default 2
+        The last `dims` dimensions of `a` against the first of `b`, or a list for each; 0 gives
+        the outer product.
+    out : Tensor, optional
+        Where the result is written, which is then returned.
+
+    Returns
+    -------
+    Tensor
+        The dimensions of both that are not summed over.
 
     Raises
     ------
     RuntimeError
-        If `dims` is out of range, or the sizes do not match.
+        `dims` is negative or too large, its lists differ in length, or sizes do not match.
+    IndexError
+        A dimension in a list is out of range.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.tensordot(torch.ones(2, 3, 4), torch.ones(3, 4, 5)).shape
+    torch.Size([2, 5])
+    >>> a = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> torch.tensordot(a, a, dims=([0], [0]))
+    tensor([[10., 14.],
+            [14., 20.]])
     """
     if isinstance(dims, _C.Tensor):
         dims = dims.item() if dims.numel() == 1 else dims.tolist()
