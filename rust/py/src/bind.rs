@@ -1,7 +1,7 @@
 //! The op table as Python callables. One type serves functions and methods: it reads arguments by
 //! the parsed signature, so there is no code per op.
 
-use crate::convert::{argument, exact_ints, result};
+use crate::convert::{argument, exact_ints, result, tensor};
 use crate::error::IntoPy;
 use crate::overrides;
 use crate::tensor::PyTensor;
@@ -472,7 +472,17 @@ impl Overload {
             .or_else(|| params.iter().position(|p| p.name == alias(key)))
     }
 
+    #[inline(always)]
     fn convert(&self, p: &Param, i: usize, obj: &Bound<'_, PyAny>) -> Result<Value, Misfit> {
+        if let (Type::Tensor | Type::Operand, Some(t)) = (p.ty, tensor(obj)) {
+            return Ok(Value::Tensor(t));
+        }
+        self.convert_other(p, i, obj)
+    }
+
+    /// What is not a tensor that stands for itself.
+    #[inline(never)]
+    fn convert_other(&self, p: &Param, i: usize, obj: &Bound<'_, PyAny>) -> Result<Value, Misfit> {
         if p.nullable && obj.is_none() {
             return Ok(Value::None);
         }

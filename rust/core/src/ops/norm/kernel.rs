@@ -33,12 +33,32 @@ const STEPS: usize = 64;
 /// Rows longer than this have their mean corrected in the second pass.
 const LONG: usize = 4096;
 
-/// The sums of both parts of `f(0..n)`.
+/// The sum of `f(0..n)`.
+#[inline(always)]
+pub fn total<T: Float>(n: usize, f: impl Fn(usize) -> T) -> f64 {
+    let whole = n / LANES * LANES;
+    let (mut i, mut sum) = (0, 0.0);
+    while i < whole {
+        let mut lanes = [T::default(); LANES];
+        let end = whole.min(i + STEPS * LANES);
+        while i < end {
+            for (j, lane) in lanes.iter_mut().enumerate() {
+                *lane += f(i + j);
+            }
+            i += LANES;
+        }
+        sum += join(&lanes);
+    }
+    (whole..n).fold(sum, |sum, j| sum + f(j).to_f64())
+}
+
+/// The sums of both parts of `f(0..n)`. Not one function with [`total`]: lanes in an array of
+/// arrays stay in memory.
 #[inline(always)]
 fn totals<T: Float>(n: usize, f: impl Fn(usize) -> [T; 2]) -> [f64; 2] {
     let whole = n / LANES * LANES;
     let (mut i, mut sums) = (0, [0.0; 2]);
-    loop {
+    while i < whole {
         let (mut a, mut b) = ([T::default(); LANES], [T::default(); LANES]);
         let end = whole.min(i + STEPS * LANES);
         while i < end {
@@ -49,49 +69,29 @@ fn totals<T: Float>(n: usize, f: impl Fn(usize) -> [T; 2]) -> [f64; 2] {
             }
             i += LANES;
         }
-        if i == whole {
-            for j in whole..n {
-                let [x, y] = f(j);
-                a[j - whole] += x;
-                b[j - whole] += y;
-            }
-        }
         sums = [sums[0] + join(&a), sums[1] + join(&b)];
-        if i == whole {
-            return sums;
-        }
     }
+    (whole..n).fold(sums, |[a, b], j| {
+        let [x, y] = f(j);
+        [a + x.to_f64(), b + y.to_f64()]
+    })
 }
 
+/// The sum of the lanes, as a tree.
 #[inline(always)]
-fn join<T: Float>(lanes: &[T]) -> f64 {
-    lanes.iter().fold(0.0, |s, l| s + l.to_f64())
-}
-
-/// The sum of `f(0..n)` in lanes.
-#[inline(always)]
-pub fn total<T: Float>(n: usize, f: impl Fn(usize) -> T) -> f64 {
-    let whole = n / LANES * LANES;
-    let (mut i, mut sum) = (0, 0.0);
-    loop {
-        let mut lanes = [T::default(); LANES];
-        let end = whole.min(i + STEPS * LANES);
-        while i < end {
-            for (j, lane) in lanes.iter_mut().enumerate() {
-                *lane += f(i + j);
-            }
-            i += LANES;
-        }
-        if i == whole {
-            for j in whole..n {
-                lanes[j - whole] += f(j);
-            }
-        }
-        sum += join(&lanes);
-        if i == whole {
-            return sum;
-        }
+fn join<T: Float>(lanes: &[T; LANES]) -> f64 {
+    let mut sums = [0.0; LANES];
+    for (sum, lane) in sums.iter_mut().zip(lanes) {
+        *sum = lane.to_f64();
     }
+    let mut half = LANES / 2;
+    while half > 0 {
+        for j in 0..half {
+            sums[j] += sums[j + half];
+        }
+        half /= 2;
+    }
+    sums[0]
 }
 
 #[derive(Clone, Copy, Debug)]
