@@ -117,3 +117,10 @@ def test_loader_warns_where_a_stream_is_longer_than_it_said(workers):
 def test_windows_of_absurd_length_raise_at_once():
     with pytest.raises(RuntimeError):
         torch.signal.windows.hann(2**50)
+
+
+@pytest.mark.parametrize("window", torch.signal.windows.__all__)
+def test_windows_of_a_fractional_length_raise(window):
+    extra = {"a": [0.5, 0.5]} if window == "general_cosine" else {}
+    with pytest.raises(TypeError):
+        getattr(torch.signal.windows, window)(4.5, **extra)

@@ -7,6 +7,7 @@ All take the number of points ``M`` and ``sym``: a symmetric window is for filte
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -38,6 +39,7 @@ def _window(
     requires_grad: bool = False,
 ) -> Any:
     """Make the window whose values at the points ``i`` of ``n`` intervals are ``f(i, n)``."""
+    M = operator.index(M)
     if M < 0:
         raise ValueError(f"{name} requires non-negative window length, got M={M}")
     dtype = _C.get_default_dtype() if dtype is None else dtype
@@ -53,12 +55,68 @@ def _window(
 
 
 def bartlett(M: int, *, sym: bool = True, **kwargs: Any) -> Any:
-    """Return the Bartlett window: a triangle that ends in zero."""
+    """Return the Bartlett window: a triangle that ends in zero.
+
+    Parameters
+    ----------
+    M : int
+        The number of points.
+    sym : bool, default True
+        False for a window of one period, as if it had one more point.
+    **kwargs
+        dtype (float32 or float64), device, layout and requires_grad of the result.
+
+    Returns
+    -------
+    Tensor
+        (M).
+
+    Raises
+    ------
+    ValueError
+        `M` is negative, or the dtype is another.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.signal.windows.bartlett(5)
+    tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
+    """
     return _window("bartlett", M, sym, lambda i, n: 1 - (2 * i / n - 1).abs(), **kwargs)
 
 
 def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, **kwargs: Any) -> Any:
-    """Return a sum of cosines with coefficients `a` of alternating sign."""
+    """Return a sum of cosines with coefficients `a` of alternating sign.
+
+    At point i of n intervals it is the sum of (-1)^k a[k] cos(2 pi k i / n).
+
+    Parameters
+    ----------
+    M : int
+        The number of points.
+    a : sequence of float
+        The coefficients.
+    sym : bool, default True
+        False for a window of one period, as if it had one more point.
+    **kwargs
+        dtype (float32 or float64), device, layout and requires_grad of the result.
+
+    Returns
+    -------
+    Tensor
+        (M).
+
+    Raises
+    ------
+    ValueError
+        `a` is empty, `M` is negative, or the dtype is another.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.signal.windows.general_cosine(5, a=[0.5, 0.5])
+    tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
+    """
     if not isinstance(a, Iterable):
         raise TypeError("Coefficients must be a list/tuple")
     signed = [(-1) ** k * c for k, c in enumerate(a)]
@@ -73,39 +131,244 @@ def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, **kwargs: An
 
 
 def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, **kwargs: Any) -> Any:
-    """Return the window ``alpha - (1 - alpha) cos``."""
+    """Return the window ``alpha - (1 - alpha) cos``.
+
+    Parameters
+    ----------
+    M : int
+        The number of points.
+    alpha : float, default 0.54
+        The share of the constant; 0.5 gives the Hann window.
+    sym : bool, default True
+        False for a window of one period, as if it had one more point.
+    **kwargs
+        dtype (float32 or float64), device, layout and requires_grad of the result.
+
+    Returns
+    -------
+    Tensor
+        (M).
+
+    Raises
+    ------
+    ValueError
+        `M` is negative, or the dtype is another.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.signal.windows.general_hamming(5, alpha=0.6)
+    tensor([0.2000, 0.6000, 1.0000, 0.6000, 0.2000])
+    """
     return general_cosine(M, a=[alpha, 1 - alpha], sym=sym, **kwargs)
 
 
 def hamming(M: int, *, sym: bool = True, **kwargs: Any) -> Any:
-    """Return the Hamming window."""
+    """Return the Hamming window.
+
+    ``0.54 - 0.46 cos``: a cosine that ends above zero.
+
+    Parameters
+    ----------
+    M : int
+        The number of points.
+    sym : bool, default True
+        False for a window of one period, as if it had one more point.
+    **kwargs
+        dtype (float32 or float64), device, layout and requires_grad of the result.
+
+    Returns
+    -------
+    Tensor
+        (M).
+
+    Raises
+    ------
+    ValueError
+        `M` is negative, or the dtype is another.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.signal.windows.hamming(5)
+    tensor([0.0800, 0.5400, 1.0000, 0.5400, 0.0800])
+    """
     return general_hamming(M, sym=sym, **kwargs)
 
 
 def hann(M: int, *, sym: bool = True, **kwargs: Any) -> Any:
-    """Return the Hann window."""
+    """Return the Hann window.
+
+    ``0.5 - 0.5 cos``, or sin squared: it ends in zero.
+
+    Parameters
+    ----------
+    M : int
+        The number of points.
+    sym : bool, default True
+        False for a window of one period, as if it had one more point.
+    **kwargs
+        dtype (float32 or float64), device, layout and requires_grad of the result.
+
+    Returns
+    -------
+    Tensor
+        (M).
+
+    Raises
+    ------
+    ValueError
+        `M` is negative, or the dtype is another.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.signal.windows.hann(5)
+    tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
+    >>> torch.signal.windows.hann(4, sym=False)
+    tensor([0.0000, 0.5000, 1.0000, 0.5000])
+    """
     return general_hamming(M, alpha=0.5, sym=sym, **kwargs)
 
 
 def blackman(M: int, *, sym: bool = True, **kwargs: Any) -> Any:
-    """Return the Blackman window."""
+    """Return the Blackman window.
+
+    ``0.42 - 0.5 cos(t) + 0.08 cos(2t)``.
+
+    Parameters
+    ----------
+    M : int
+        The number of points.
+    sym : bool, default True
+        False for a window of one period, as if it had one more point.
+    **kwargs
+        dtype (float32 or float64), device, layout and requires_grad of the result.
+
+    Returns
+    -------
+    Tensor
+        (M).
+
+    Raises
+    ------
+    ValueError
+        `M` is negative, or the dtype is another.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.signal.windows.blackman(4, sym=False)[1:]
+    tensor([0.3400, 1.0000, 0.3400])
+    """
     return general_cosine(M, a=[0.42, 0.5, 0.08], sym=sym, **kwargs)
 
 
 def nuttall(M: int, *, sym: bool = True, **kwargs: Any) -> Any:
-    """Return Nuttall's window of four terms."""
+    """Return Nuttall's window of four terms.
+
+    Its side lobes are the lowest for that many cosines.
+
+    Parameters
+    ----------
+    M : int
+        The number of points.
+    sym : bool, default True
+        False for a window of one period, as if it had one more point.
+    **kwargs
+        dtype (float32 or float64), device, layout and requires_grad of the result.
+
+    Returns
+    -------
+    Tensor
+        (M).
+
+    Raises
+    ------
+    ValueError
+        `M` is negative, or the dtype is another.
+
+    References
+    ----------
+    Nuttall 1981, IEEE Transactions on Acoustics, Speech, and Signal Processing 29(1).
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.signal.windows.nuttall(5)
+    tensor([3.6280e-04, 2.2698e-01, 1.0000e+00, 2.2698e-01, 3.6280e-04])
+    """
     return general_cosine(M, a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], sym=sym, **kwargs)
 
 
 def cosine(M: int, *, sym: bool = True, **kwargs: Any) -> Any:
-    """Return half a period of a sine."""
+    """Return half a period of a sine.
+
+    The points lie between the zeros, so none is zero.
+
+    Parameters
+    ----------
+    M : int
+        The number of points.
+    sym : bool, default True
+        False for a window of one period, as if it had one more point.
+    **kwargs
+        dtype (float32 or float64), device, layout and requires_grad of the result.
+
+    Returns
+    -------
+    Tensor
+        (M).
+
+    Raises
+    ------
+    ValueError
+        `M` is negative, or the dtype is another.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.signal.windows.cosine(5)
+    tensor([0.3090, 0.8090, 1.0000, 0.8090, 0.3090])
+    """
     return _window("cosine", M, sym, lambda i, n: (math.pi * (i + 0.5) / (n + 1)).sin(), **kwargs)
 
 
 def exponential(
     M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, **kwargs: Any
 ) -> Any:
-    """Return ``exp(-|i - center| / tau)``; the centre is the middle unless given."""
+    """Return ``exp(-|i - center| / tau)``; the centre is the middle unless given.
+
+    Parameters
+    ----------
+    M : int
+        The number of points.
+    center : float, optional
+        Where the window is 1, counted in points; only for `sym` False.
+    tau : float, default 1.0
+        After how many points it falls by e; positive.
+    sym : bool, default True
+        False for a window of one period, as if it had one more point.
+    **kwargs
+        dtype (float32 or float64), device, layout and requires_grad of the result.
+
+    Returns
+    -------
+    Tensor
+        (M).
+
+    Raises
+    ------
+    ValueError
+        `tau` is not positive, `center` is given for a symmetric window, `M` is negative, or the
+        dtype is another.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.signal.windows.exponential(5)
+    tensor([0.1353, 0.3679, 1.0000, 0.3679, 0.1353])
+    """
     if tau <= 0:
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
     if sym and center is not None:
@@ -118,7 +381,35 @@ def exponential(
 
 
 def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **kwargs: Any) -> Any:
-    """Return the bell of deviation `std` points."""
+    """Return the bell of deviation `std` points.
+
+    Parameters
+    ----------
+    M : int
+        The number of points.
+    std : float, default 1.0
+        Positive.
+    sym : bool, default True
+        False for a window of one period, as if it had one more point.
+    **kwargs
+        dtype (float32 or float64), device, layout and requires_grad of the result.
+
+    Returns
+    -------
+    Tensor
+        (M).
+
+    Raises
+    ------
+    ValueError
+        `std` is not positive, `M` is negative, or the dtype is another.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.signal.windows.gaussian(5)
+    tensor([0.1353, 0.6065, 1.0000, 0.6065, 0.1353])
+    """
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
     return _window(
@@ -127,7 +418,35 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **kwargs: Any) -> An
 
 
 def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, **kwargs: Any) -> Any:
-    """Return the Kaiser window: a Bessel function of half an ellipse."""
+    """Return the Kaiser window: a Bessel function of half an ellipse.
+
+    Parameters
+    ----------
+    M : int
+        The number of points.
+    beta : float, default 12.0
+        Not negative: larger values narrow the window and lower the side lobes; 0 gives ones.
+    sym : bool, default True
+        False for a window of one period, as if it had one more point.
+    **kwargs
+        dtype (float32 or float64), device, layout and requires_grad of the result.
+
+    Returns
+    -------
+    Tensor
+        (M).
+
+    Raises
+    ------
+    ValueError
+        `beta` is negative, `M` is negative, or the dtype is another.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.signal.windows.kaiser(5, beta=2.0)
+    tensor([0.4387, 0.8348, 1.0000, 0.8348, 0.4387])
+    """
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
 
