@@ -32,23 +32,69 @@ def add_safe_globals(safe_globals: list[Any]) -> None:
     """Let ``load(weights_only=True)`` use these classes and functions.
 
     Each entry is the object, or a tuple of it and the full name that files know it by.
+
+    Parameters
+    ----------
+    safe_globals : list
+        Classes, functions, or tuples.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> from fractions import Fraction
+    >>> torch.serialization.add_safe_globals([Fraction])
+    >>> torch.serialization.get_safe_globals()
+    [<class 'fractions.Fraction'>]
+    >>> torch.serialization.clear_safe_globals()
     """
     _safe.extend(entry for entry in safe_globals if entry not in _safe)
 
 
 def get_safe_globals() -> list[Any]:
-    """Return what `add_safe_globals` allowed."""
+    """Return what `add_safe_globals` allowed.
+
+    Returns
+    -------
+    list
+        In no particular order.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.serialization.get_safe_globals()
+    []
+    """
     return list(_safe)
 
 
 def clear_safe_globals() -> None:
-    """Forget what `add_safe_globals` allowed."""
+    """Forget what `add_safe_globals` allowed.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.serialization.clear_safe_globals()
+    """
     _safe.clear()
 
 
 @contextlib.contextmanager
 def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
-    """Allow some classes and functions within a ``with`` block."""
+    """Allow some classes and functions within a ``with`` block.
+
+    Parameters
+    ----------
+    safe_globals : list
+        As of `add_safe_globals`.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> from fractions import Fraction
+    >>> with torch.serialization.safe_globals([Fraction]):
+    ...     torch.serialization.get_safe_globals()
+    [<class 'fractions.Fraction'>]
+    """
     before = list(_safe)
     add_safe_globals(safe_globals)
     try:

@@ -31,9 +31,38 @@ def _name(function: str, given: Any) -> str:
 class finfo:  # noqa: N801  (PyTorch's name)
     """Limits of a floating-point type.
 
+    Parameters
+    ----------
+    type : dtype, optional
+        Floating point or complex, whose parts count; the default dtype if not given.
+
     Attributes
     ----------
-    bits, eps, max, min, smallest_normal, tiny, resolution, dtype
+    bits : int
+        The size of a number.
+    eps : float
+        The distance from 1 to the next number.
+    max, min : float
+        The largest number, and its negative.
+    smallest_normal, tiny : float
+        The smallest positive number of full precision.
+    resolution : float
+        The decimal precision near 1.
+    dtype : str
+        The name of the type.
+
+    Raises
+    ------
+    TypeError
+        The type is one of integers.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.finfo(torch.float16).max
+    65504.0
+    >>> torch.finfo(torch.float32).eps
+    1.1920928955078125e-07
     """
 
     def __init__(self, type: Any = None) -> None:
@@ -64,9 +93,30 @@ class finfo:  # noqa: N801  (PyTorch's name)
 class iinfo:  # noqa: N801  (PyTorch's name)
     """Limits of an integer type.
 
+    Parameters
+    ----------
+    type : dtype
+        One of integers.
+
     Attributes
     ----------
-    bits, max, min, dtype
+    bits : int
+        The size of a number.
+    max, min : int
+        The largest and the smallest number.
+    dtype : str
+        The name of the type.
+
+    Raises
+    ------
+    TypeError
+        The type is another.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.iinfo(torch.int8)
+    iinfo(min=-128, max=127, dtype=int8)
     """
 
     def __init__(self, type: Any) -> None:

@@ -56,6 +56,14 @@ def set_printoptions(
         A set of values for the four above, which the other arguments override.
     sci_mode : bool, optional
         Scientific notation always, never, or, with None, where the numbers call for it.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.set_printoptions(precision=2)
+    >>> torch.tensor([1.23456])
+    tensor([1.23])
+    >>> torch.set_printoptions(profile="default")
     """
     changes = dict(_PROFILES.get(profile, {})) if profile is not None else {}
     given = {
@@ -71,13 +79,38 @@ def set_printoptions(
 
 
 def get_printoptions() -> dict[str, Any]:
-    """Return the options in force, in a form that `set_printoptions` takes as keywords."""
+    """Return the options in force, in a form that `set_printoptions` takes as keywords.
+
+    Returns
+    -------
+    dict
+        By name of the option.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.get_printoptions()["precision"]
+    4
+    """
     return asdict(PRINT_OPTS)
 
 
 @contextmanager
 def printoptions(**kwargs: Any) -> Iterator[None]:
-    """Apply `set_printoptions(**kwargs)` inside a ``with`` block."""
+    """Apply `set_printoptions(**kwargs)` inside a ``with`` block.
+
+    Parameters
+    ----------
+    **kwargs
+        As of `set_printoptions`.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> with torch.printoptions(precision=2):
+    ...     torch.tensor([1.23456])
+    tensor([1.23])
+    """
     before = get_printoptions()
     set_printoptions(**kwargs)
     try:

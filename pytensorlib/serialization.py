@@ -72,13 +72,39 @@ _checksums = True
 
 
 def set_crc32_options(compute_crc32: bool) -> None:
-    """Set whether `save` computes the records' checksums (default True)."""
+    """Set whether `save` computes the records' checksums (default True).
+
+    Parameters
+    ----------
+    compute_crc32 : bool
+        False is quicker, but `load` then cannot notice damage.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.serialization.set_crc32_options(False)
+    >>> torch.serialization.get_crc32_options()
+    False
+    >>> torch.serialization.set_crc32_options(True)
+    """
     global _checksums
     _checksums = compute_crc32
 
 
 def get_crc32_options() -> bool:
-    """Return whether `save` computes the records' checksums."""
+    """Return whether `save` computes the records' checksums.
+
+    Returns
+    -------
+    bool
+        As `set_crc32_options` left it.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.serialization.get_crc32_options()
+    True
+    """
     return _checksums
 
 
@@ -115,6 +141,15 @@ def save(
         If the file cannot be written.
     pickle.PicklingError
         If `obj` holds something that cannot be pickled.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> torch.save({"weight": torch.ones(2)}, file)
+    >>> torch.load(io.BytesIO(file.getvalue()))
+    {'weight': tensor([1., 1.])}
     """
     path = os.fspath(f) if isinstance(f, (str, os.PathLike)) else None
     if path is None and not hasattr(f, "write"):
@@ -323,12 +358,26 @@ def load(
         Map the file instead of reading it; checksums are then not checked. The file must not
         shrink while the tensors live.
 
+    Returns
+    -------
+    object
+        What was saved.
+
     Raises
     ------
     pickle.UnpicklingError
         If the file needs something that ``weights_only`` does not allow.
     CorruptCheckpointError
         A RuntimeError: the file is damaged or is not a checkpoint.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> torch.save(torch.arange(3), file)
+    >>> torch.load(io.BytesIO(file.getvalue()))
+    tensor([0, 1, 2])
     """
     if weights_only is None:
         weights_only = pickle_module is None
@@ -354,6 +403,21 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     ----------
     f : path or file
         What `save`, or PyTorch, wrote.
+
+    Returns
+    -------
+    list of str
+        Full names of classes and functions.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> import io
+    >>> from fractions import Fraction
+    >>> file = io.BytesIO()
+    >>> torch.save(Fraction(1, 2), file)
+    >>> torch.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(file.getvalue()))
+    ['fractions.Fraction']
     """
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as stream:

@@ -327,7 +327,32 @@ def assert_allclose(
     equal_nan: bool = True,
     msg: str = "",
 ) -> None:
-    """Compare like `assert_close`, without its checks of dtype and device (old name)."""
+    """Compare like `assert_close`, without its checks of dtype and device (old name).
+
+    Parameters
+    ----------
+    actual, expected : Tensor, array, number or containers of them
+        What is compared.
+    rtol, atol : float, optional
+        Both or none; by default they follow from the dtypes.
+    equal_nan : bool, default True
+        Whether NaN are equal.
+    msg : str, optional
+        What the error says.
+
+    Raises
+    ------
+    AssertionError
+        They are not close.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     torch.testing.assert_allclose(torch.tensor([1.0]), torch.tensor([1.0 + 1e-6]))
+    """
     warnings.warn("assert_allclose is deprecated, use assert_close", FutureWarning, stacklevel=2)
     actual, expected = (x if isinstance(x, _C.Tensor) else _C.tensor(x) for x in (actual, expected))
     assert_close(
@@ -411,6 +436,22 @@ def make_tensor(
         Replace zeros by 1, or by the smallest normal number.
     memory_format : optional
         Layout of the result; not together with `noncontiguous`.
+
+    Returns
+    -------
+    Tensor
+        Of that shape and dtype.
+
+    Raises
+    ------
+    ValueError
+        Bounds are reversed, not finite or beyond the dtype, or options contradict each other.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.testing.make_tensor(2, 3, dtype=torch.int8, low=1, high=3).shape
+    torch.Size([2, 3])
     """
     if len(shape) == 1 and isinstance(shape[0], Sequence):
         shape = tuple(shape[0])

@@ -166,6 +166,14 @@ def backward(
     RuntimeError
         A tensor has more than one element and no gradient, or was not recorded, or the graph
         has been freed by an earlier backward.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> torch.autograd.backward((x * x).sum())
+    >>> x.grad
+    tensor([2., 4.])
     """
     if grad_variables is not None:
         warnings.warn(

@@ -19,6 +19,13 @@ class set_detect_anomaly:
         Whether each node keeps the traceback of the call that made it.
     check_nan : bool, default True
         Whether a backward that gives NaN raises.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> with torch.autograd.set_detect_anomaly(True):
+    ...     torch.is_anomaly_enabled()
+    True
     """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
@@ -39,6 +46,19 @@ class detect_anomaly:
     ----------
     check_nan : bool, default True
         Whether a backward that gives NaN raises RuntimeError.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> import warnings
+    >>> x = torch.zeros(1, requires_grad=True)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     with torch.autograd.detect_anomaly():
+    ...         (x.sqrt() * 0).backward()
+    Traceback (most recent call last):
+        ...
+    RuntimeError: Function 'SqrtBackward0' returned nan values in its 0th output.
     """
 
     def __init__(self, check_nan: bool = True) -> None:

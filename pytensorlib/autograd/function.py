@@ -173,7 +173,34 @@ class _RefuseSecondDerivative(Function):
 
 
 def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a `backward` that cannot be differentiated again; doing so raises RuntimeError."""
+    """Mark a `backward` that cannot be differentiated again; doing so raises RuntimeError.
+
+    Parameters
+    ----------
+    fn : callable
+        A ``backward(ctx, *grads)``; what it does is not recorded.
+
+    Returns
+    -------
+    callable
+        It, wrapped.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> class Square(torch.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x.square()
+    ...     @staticmethod
+    ...     @torch.autograd.function.once_differentiable
+    ...     def backward(ctx, g):
+    ...         return 2 * g * ctx.saved_tensors[0]
+    >>> x = torch.tensor([3.0], requires_grad=True)
+    >>> torch.autograd.grad(Square.apply(x), x)
+    (tensor([6.]),)
+    """
 
     @functools.wraps(fn)
     def wrapper(ctx: Any, *args: Any) -> Any:

@@ -144,6 +144,25 @@ def vjp(
         Make the results differentiable.
     strict : bool, default False
         Raise where an input has no part in the outputs, instead of giving zeros.
+
+    Returns
+    -------
+    tuple
+        The outputs, and the product in the form of `inputs`.
+
+    Raises
+    ------
+    RuntimeError
+        `v` is missing or has another shape, or `strict` forbids a result.
+    TypeError
+        Something is not a tensor.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> x = torch.tensor([1.0, 2.0])
+    >>> torch.autograd.functional.vjp(lambda x: x * x, x, torch.tensor([1.0, 10.0]))
+    (tensor([1., 4.]), tensor([ 2., 40.]))
     """
     with enable_grad():
         many_in, given = _tuple_of_tensors(inputs, "inputs", "vjp")
@@ -174,6 +193,25 @@ def jvp(
         As in `vjp`.
     v : Tensor or tuple of Tensor, optional
         Of the shape of the inputs; may be left out for one input of one element.
+
+    Returns
+    -------
+    tuple
+        The outputs, and the product in their form.
+
+    Raises
+    ------
+    RuntimeError
+        `v` is missing or has another shape, or `strict` forbids a result.
+    TypeError
+        Something is not a tensor.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> x = torch.tensor([1.0, 2.0])
+    >>> torch.autograd.functional.jvp(lambda x: x.prod(), x, torch.tensor([1.0, 0.0]))
+    (tensor(2.), tensor(2.))
     """
     with enable_grad():
         many_in, given = _tuple_of_tensors(inputs, "inputs", "jvp")
@@ -223,6 +261,21 @@ def jacobian(
     Tensor or nested tuples
         Of shape (*output, *input); outer tuple over outputs, inner one over inputs, where
         `func` returns and takes tuples.
+
+    Raises
+    ------
+    RuntimeError
+        `strict` forbids a result.
+    TypeError
+        Something is not a tensor.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> x = torch.tensor([1.0, 2.0])
+    >>> torch.autograd.functional.jacobian(lambda x: x * x.sum(), x)
+    tensor([[4., 1.],
+            [2., 5.]])
     """
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(
@@ -297,6 +350,26 @@ def hessian(
         As in `jacobian`.
     outer_jacobian_strategy : {"reverse-mode", "forward-mode"}
         Accepted; the result is the same.
+
+    Returns
+    -------
+    Tensor or nested tuples
+        Of shape (*input, *input); tuples of tuples over the inputs where they are a tuple.
+
+    Raises
+    ------
+    RuntimeError
+        The output has more than one element, or `strict` forbids a result.
+    TypeError
+        Something is not a tensor.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> x = torch.tensor([1.0, 2.0])
+    >>> torch.autograd.functional.hessian(lambda x: x[0] * x[1] ** 2, x)
+    tensor([[0., 4.],
+            [4., 2.]])
     """
     many_in, given = _tuple_of_tensors(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
@@ -335,6 +408,23 @@ def vhp(
     ----------
     func, inputs, v, create_graph, strict
         As in `vjp`, for a function with one output of one element and `v` like the inputs.
+
+    Returns
+    -------
+    tuple
+        The output, and the product in the form of `inputs`.
+
+    Raises
+    ------
+    RuntimeError
+        The output has more than one element, `v` does not fit, or `strict` forbids a result.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> x, v = torch.tensor([1.0, 2.0]), torch.tensor([1.0, 0.0])
+    >>> torch.autograd.functional.vhp(lambda x: x[0] * x[1] ** 2, x, v)
+    (tensor(4.), tensor([0., 4.]))
     """
     return _hessian_product("vhp", func, inputs, v, create_graph, strict)
 
@@ -348,6 +438,23 @@ def hvp(
     ----------
     func, inputs, v, create_graph, strict
         As in `vhp`. The Hessian is symmetric, so the result is that of `vhp`.
+
+    Returns
+    -------
+    tuple
+        The output, and the product in the form of `inputs`.
+
+    Raises
+    ------
+    RuntimeError
+        The output has more than one element, `v` does not fit, or `strict` forbids a result.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> x, v = torch.tensor([1.0, 2.0]), torch.tensor([1.0, 0.0])
+    >>> torch.autograd.functional.hvp(lambda x: x[0] * x[1] ** 2, x, v)
+    (tensor(4.), tensor([0., 4.]))
     """
     return _hessian_product("hvp", func, inputs, v, create_graph, strict)
 

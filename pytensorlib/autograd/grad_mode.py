@@ -128,7 +128,18 @@ class no_grad(_BareMode):
 
 
 class enable_grad(_BareMode):
-    """Turn recording on, as inside a `no_grad` block; context manager or decorator."""
+    """Turn recording on, as inside a `no_grad` block; context manager or decorator.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> x = torch.ones(1, requires_grad=True)
+    >>> with torch.no_grad():
+    ...     with torch.enable_grad():
+    ...         y = 2 * x
+    >>> y.requires_grad
+    True
+    """
 
     __slots__ = ()
 
@@ -140,6 +151,15 @@ class set_grad_enabled(_Mode):
     ----------
     mode : bool
         Whether operations are recorded.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> x = torch.ones(1, requires_grad=True)
+    >>> training = False
+    >>> with torch.set_grad_enabled(training):
+    ...     (2 * x).requires_grad
+    False
     """
 
     __slots__ = ("mode",)
@@ -177,6 +197,15 @@ class inference_mode(_Mode):
     ----------
     mode : bool, default True
         False leaves inference mode inside an outer block.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> x = torch.ones(1, requires_grad=True)
+    >>> with torch.inference_mode():
+    ...     y = 2 * x
+    >>> y.requires_grad, y.is_inference()
+    (False, True)
     """
 
     __slots__ = ("mode",)

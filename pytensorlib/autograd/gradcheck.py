@@ -404,6 +404,13 @@ def gradcheck(
     ------
     GradcheckError
         Something does not agree.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    >>> torch.autograd.gradcheck(torch.sin, x)
+    True
     """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError(
@@ -467,6 +474,18 @@ def gradgradcheck(
     -------
     bool
         True if all agree.
+
+    Raises
+    ------
+    GradcheckError
+        Something does not agree.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    >>> torch.autograd.gradgradcheck(torch.sin, x)
+    True
     """
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError(

@@ -44,7 +44,31 @@ def _node_of(tensor: Any) -> Any:
 
 
 def get_gradient_edge(tensor: Any) -> GradientEdge:
-    """Return the edge of `tensor`, which `autograd.grad` takes in the tensor's place."""
+    """Return the edge of `tensor`, which `autograd.grad` takes in the tensor's place.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        One that requires grad.
+
+    Returns
+    -------
+    GradientEdge
+        The node that receives its gradient, and which of the node's outputs it is.
+
+    Raises
+    ------
+    RuntimeError
+        The tensor does not require grad.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> x = torch.tensor([3.0], requires_grad=True)
+    >>> edge = torch.autograd.graph.get_gradient_edge(x)
+    >>> torch.autograd.grad((x * x).sum(), edge)
+    (tensor([6.]),)
+    """
     if not tensor.requires_grad:
         raise RuntimeError(
             "It is not possible to get the gradient edge for a Tensor "
@@ -54,7 +78,21 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
 
 
 def increment_version(tensor: Any | Iterable[Any]) -> None:
-    """Tell autograd that the memory of a tensor, or of several, was changed from outside."""
+    """Tell autograd that the memory of a tensor, or of several, was changed from outside.
+
+    Parameters
+    ----------
+    tensor : Tensor or iterable of Tensor
+        What was changed; a backward that needs its old elements then raises.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> x = torch.zeros(2)
+    >>> torch.autograd.graph.increment_version(x)
+    >>> x._version
+    1
+    """
     for one in (tensor,) if isinstance(tensor, _C.Tensor) else tensor:
         _C._increment_version(one)
 
@@ -68,6 +106,20 @@ class saved_tensors_hooks:
         Gets each tensor when it is saved; its result is kept instead.
     unpack_hook : callable
         Gets that result in backward and returns a tensor of the same content.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> x = torch.tensor([3.0], requires_grad=True)
+    >>> def pack(saved):
+    ...     print("kept", saved.detach())
+    ...     return saved.numpy(force=True)
+    >>> with torch.autograd.graph.saved_tensors_hooks(pack, torch.from_numpy):
+    ...     y = x.square()
+    kept tensor([3.])
+    >>> y.backward()
+    >>> x.grad
+    tensor([6.])
     """
 
     def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
@@ -90,6 +142,16 @@ class save_on_cpu(saved_tensors_hooks):
         Accepted; there is no page-locked memory here.
     device_type : str, default "cuda"
         Accepted; tensors return to the device they came from.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> x = torch.tensor([3.0], requires_grad=True)
+    >>> with torch.autograd.graph.save_on_cpu():
+    ...     y = x * x
+    >>> y.backward()
+    >>> x.grad
+    tensor([6.])
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
@@ -105,7 +167,23 @@ class save_on_cpu(saved_tensors_hooks):
 
 @contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """Make `saved_tensors_hooks` raise RuntimeError(error_message) inside a block."""
+    """Make `saved_tensors_hooks` raise RuntimeError(error_message) inside a block.
+
+    Parameters
+    ----------
+    error_message : str
+        What the error says.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> with torch.autograd.graph.disable_saved_tensors_hooks("no hooks here"):
+    ...     with torch.autograd.graph.save_on_cpu():
+    ...         pass
+    Traceback (most recent call last):
+        ...
+    RuntimeError: no hooks here
+    """
     before = _C._saved_tensors_hooks_get_disabled_error_message()
     _C._saved_tensors_hooks_disable(error_message)
     try:
@@ -149,6 +227,26 @@ def register_multi_grad_hook(
         not reach; with "any" it gets the first gradient that is ready.
     mode : {"all", "any"}, default "all"
         When `fn` is called.
+
+    Returns
+    -------
+    handle
+        Its ``remove()`` takes the hook away; it is a context manager too.
+
+    Raises
+    ------
+    ValueError
+        `mode` is unknown.
+    RuntimeError
+        A tensor does not require grad.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> a, b = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)
+    >>> handle = torch.autograd.graph.register_multi_grad_hook([a, b], print)
+    >>> (2 * a + 3 * b).backward()
+    [tensor([2.]), tensor([3.])]
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")

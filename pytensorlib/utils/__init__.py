@@ -20,6 +20,14 @@ def swap_tensors(t1: Any, t2: Any) -> None:
     ------
     RuntimeError
         One of them is referred to weakly.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> a, b = torch.zeros(1), torch.ones(2)
+    >>> torch.utils.swap_tensors(a, b)
+    >>> a
+    tensor([1., 1.])
     """
     for name, tensor in (("t1", t1), ("t2", t2)):
         if weakref.getweakrefs(tensor):

@@ -12,5 +12,23 @@ __all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]
 
 
 def to_dlpack(tensor: Any) -> Any:
-    """Return a DLPack capsule over the memory of `tensor`, to be consumed once."""
+    """Return a DLPack capsule over the memory of `tensor`, to be consumed once.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Without a gradient.
+
+    Returns
+    -------
+    capsule
+        Whoever takes it shares the memory.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> capsule = torch.utils.dlpack.to_dlpack(torch.arange(3))
+    >>> torch.from_dlpack(capsule)
+    tensor([0, 1, 2])
+    """
     return _C._to_dlpack(tensor)
