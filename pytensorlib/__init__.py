@@ -116,22 +116,95 @@ legacy_contiguous_format = _C.contiguous_format
 
 
 def is_storage(obj: _Any) -> _builtins.bool:
-    """Return whether `obj` is a storage."""
+    """Return whether `obj` is a storage.
+
+    Parameters
+    ----------
+    obj : object
+        Anything.
+
+    Returns
+    -------
+    bool
+        True for typed and untyped storages.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.is_storage(torch.zeros(1).untyped_storage())
+    True
+    """
     return isinstance(obj, (storage.TypedStorage, _C.UntypedStorage))
 
 
 def is_floating_point(input: Tensor) -> _builtins.bool:
-    """Return whether `input` has a floating-point element type."""
+    """Return whether `input` has a floating-point element type.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any.
+
+    Returns
+    -------
+    bool
+        False for complex types too.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.is_floating_point(torch.zeros(1)), torch.is_floating_point(torch.zeros(1).int())
+    (True, False)
+    """
     return input.is_floating_point()
 
 
 def is_complex(input: Tensor) -> _builtins.bool:
-    """Return whether `input` has a complex element type."""
+    """Return whether `input` has a complex element type.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any.
+
+    Returns
+    -------
+    bool
+        True for complex64 and complex128.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.is_complex(torch.tensor([1j]))
+    True
+    """
     return input.is_complex()
 
 
 def is_nonzero(input: Tensor) -> _builtins.bool:
-    """Return whether a tensor of one element is not zero."""
+    """Return whether a tensor of one element is not zero.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of one element.
+
+    Returns
+    -------
+    bool
+        Not a tensor.
+
+    Raises
+    ------
+    RuntimeError
+        There are more elements, or none.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.is_nonzero(torch.tensor([0.5]))
+    True
+    """
     if input.numel() != 1:
         raise RuntimeError(
             "Boolean value of Tensor with no values is ambiguous"
@@ -142,29 +215,106 @@ def is_nonzero(input: Tensor) -> _builtins.bool:
 
 
 def numel(input: Tensor) -> _builtins.int:
-    """Return the number of elements of `input`."""
+    """Return the number of elements of `input`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any.
+
+    Returns
+    -------
+    int
+        The product of the sizes.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.numel(torch.zeros(2, 3))
+    6
+    """
     return input.numel()
 
 
 def is_inference(input: Tensor) -> _builtins.bool:
-    """Return whether `input` was made in inference mode."""
+    """Return whether `input` was made in inference mode.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any.
+
+    Returns
+    -------
+    bool
+        Such a tensor takes part in no graph.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> with torch.inference_mode():
+    ...     x = torch.zeros(1)
+    >>> torch.is_inference(x)
+    True
+    """
     return input.is_inference()
 
 
 def is_anomaly_enabled() -> _builtins.bool:
-    """Return whether anomaly mode is on."""
+    """Return whether anomaly mode is on.
+
+    Returns
+    -------
+    bool
+        See `autograd.set_detect_anomaly`.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.is_anomaly_enabled()
+    False
+    """
     return _C._is_anomaly_enabled()
 
 
 def typename(obj: _Any) -> str:
-    """Return the type of `obj` as text, a tensor's with its element type."""
+    """Return the type of `obj` as text, a tensor's with its element type.
+
+    Parameters
+    ----------
+    obj : object
+        Anything.
+
+    Returns
+    -------
+    str
+        The full name.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.typename(torch.zeros(1)), torch.typename("a")
+    ('torch.FloatTensor', 'builtins.str')
+    """
     if isinstance(obj, Tensor):
         return obj.type()
     return f"{type(obj).__module__}.{type(obj).__qualname__}"
 
 
 def compiled_with_cxx11_abi() -> _builtins.bool:
-    """Return whether a C++ ABI is in use: never."""
+    """Return whether a C++ ABI is in use: never.
+
+    Returns
+    -------
+    bool
+        False.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.compiled_with_cxx11_abi()
+    False
+    """
     return False
 
 
@@ -173,10 +323,23 @@ def set_float32_matmul_precision(precision: str) -> None:
 
     Processors with AMX then multiply numbers of 16 or 8 bits instead of 24; others do as before.
 
+    Parameters
+    ----------
+    precision : {"highest", "high", "medium"}
+        "highest" at first.
+
     Raises
     ------
     RuntimeError
         If `precision` is none of these.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.set_float32_matmul_precision("high")
+    >>> torch.get_float32_matmul_precision()
+    'high'
+    >>> torch.set_float32_matmul_precision("highest")
     """
     global _precision
     terms = {"highest": 3, "high": 2, "medium": 1}
@@ -190,7 +353,19 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """Return what `set_float32_matmul_precision` set; kernels may always be more precise."""
+    """Return what `set_float32_matmul_precision` set; kernels may always be more precise.
+
+    Returns
+    -------
+    str
+        "highest", "high" or "medium".
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.get_float32_matmul_precision()
+    'highest'
+    """
     return _precision
 
 

@@ -88,7 +88,33 @@ class _Methods:
         return _C.from_numpy(np.asarray(array))
 
     def numpy(self: Any, *, force: bool = False) -> np.ndarray:
-        """Return an array over the same memory; with `force`, whatever copying that takes."""
+        """Return an array over the same memory; with `force`, whatever copying that takes.
+
+        Parameters
+        ----------
+        force : bool, default False
+            Whether to detach and copy to host memory where that is needed.
+
+        Returns
+        -------
+        ndarray
+            It shares the tensor's memory where it can; bfloat16 has no NumPy type.
+
+        Raises
+        ------
+        RuntimeError
+            The tensor requires grad, and not `force`.
+        TypeError
+            NumPy has no such type, or the tensor is on the GPU and not `force`.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> x = torch.zeros(2)
+        >>> x.numpy()[0] = 5
+        >>> x
+        tensor([5., 0.])
+        """
         return _C._to_numpy(self, force)
 
     def __dlpack__(
@@ -111,11 +137,36 @@ class _Methods:
         return DLDeviceType.kDLCPU, 0
 
     def untyped_storage(self: Any) -> Any:
-        """Return the bytes that this tensor shares with its views."""
+        """Return the bytes that this tensor shares with its views.
+
+        Returns
+        -------
+        UntypedStorage
+            All bytes, whatever the tensor's offset and shape.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> x = torch.arange(4)
+        >>> x[2:].untyped_storage().nbytes()
+        32
+        """
         return _C._untyped_storage(self)
 
     def storage(self: Any) -> Any:
-        """Return the memory as elements of this tensor's type."""
+        """Return the memory as elements of this tensor's type.
+
+        Returns
+        -------
+        TypedStorage
+            All elements, whatever the tensor's offset and shape.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> torch.arange(4)[2:].storage().tolist()
+        [0, 1, 2, 3]
+        """
         from . import storage
 
         return storage._of(self)
@@ -127,21 +178,103 @@ class _Methods:
         size: Any = None,
         stride: Any = None,
     ) -> Any:
-        """Put this tensor on the memory of a storage or of another tensor."""
+        """Put this tensor on the memory of a storage or of another tensor.
+
+        Parameters
+        ----------
+        source : Tensor or storage, optional
+            What to lie on; nothing gives a tensor without elements.
+        storage_offset : int, default 0
+            The first element.
+        size : sequence of int, optional
+            The new shape; for a storage by default one dimension of all elements.
+        stride : sequence of int, optional
+            The new strides; by default those of a contiguous tensor.
+
+        Returns
+        -------
+        Tensor
+            The tensor itself.
+
+        Raises
+        ------
+        RuntimeError
+            The dtypes differ, or the shape does not fit.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> x = torch.arange(6)
+        >>> torch.empty(0, dtype=torch.int64).set_(x.untyped_storage(), 1, (2, 2), (2, 1))
+        tensor([[1, 2],
+                [3, 4]])
+        """
         size = (size,) if isinstance(size, int) else size
         stride = (stride,) if isinstance(stride, int) else stride
         _C._set_(self, source, storage_offset, size, stride)
         return self
 
     def resize_(self: Any, *sizes: Any, memory_format: Any = None) -> Any:
-        """Change the shape in place; new elements are uninitialised."""
+        """Change the shape in place; new elements are uninitialised.
+
+        Elements keep their order in memory.
+
+        Parameters
+        ----------
+        *sizes : int or one sequence of int
+            The new shape.
+        memory_format : memory_format, optional
+            The order of the elements in memory.
+
+        Returns
+        -------
+        Tensor
+            The tensor itself.
+
+        Raises
+        ------
+        RuntimeError
+            The tensor requires grad, or its memory cannot grow.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> torch.arange(6).resize_(2, 2)
+        tensor([[0, 1],
+                [2, 3]])
+        """
         if len(sizes) == 1 and not isinstance(sizes[0], int):
             (sizes,) = sizes
         _C._resize_(self, [int(n) for n in sizes], memory_format)
         return self
 
     def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Any:
-        """Change the shape in place to that of another tensor."""
+        """Change the shape in place to that of another tensor.
+
+        Parameters
+        ----------
+        the_template : Tensor
+            Of the shape wanted.
+        memory_format : memory_format, optional
+            The order of the elements in memory.
+
+        Returns
+        -------
+        Tensor
+            The tensor itself.
+
+        Raises
+        ------
+        RuntimeError
+            The tensor requires grad, or its memory cannot grow.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> torch.arange(6).resize_as_(torch.empty(2, 2))
+        tensor([[0, 1],
+                [2, 3]])
+        """
         return self.resize_(tuple(the_template.shape), memory_format=memory_format)
 
     def new_tensor(
@@ -154,7 +287,32 @@ class _Methods:
         pin_memory: bool = False,
         layout: Any = None,
     ) -> Any:
-        """Return `data` as a tensor of this one's type and device unless others are named."""
+        """Return `data` as a tensor of this one's type and device unless others are named.
+
+        Parameters
+        ----------
+        data : number, sequence, array or Tensor
+            What the tensor holds; it is copied.
+        dtype : dtype, optional
+            Another type.
+        device : device, optional
+            Another device.
+        requires_grad : bool, default False
+            Whether to record what is done with the result.
+        pin_memory, layout
+            Have no effect.
+
+        Returns
+        -------
+        Tensor
+            A leaf with memory of its own.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> torch.zeros(1, dtype=torch.float64).new_tensor([1, 2])
+        tensor([1., 2.], dtype=torch.float64)
+        """
         return _C.tensor(
             data,
             dtype=dtype or self.dtype,
@@ -163,11 +321,62 @@ class _Methods:
         )
 
     def new(self: Any, *args: Any, device: Any = None, size: Any = None) -> Any:
-        """Make a tensor of this one's type as the old constructors do."""
+        """Make a tensor of this one's type as the old constructors do.
+
+        Parameters
+        ----------
+        *args : int, sequence, Tensor or storage
+            Sizes, or what the tensor holds.
+        device : device, optional
+            Another device.
+        size : sequence of int, optional
+            Sizes by name.
+
+        Returns
+        -------
+        Tensor
+            Uninitialised where only sizes are given.
+
+        Raises
+        ------
+        TypeError
+            The arguments are of another kind.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> torch.zeros(1, dtype=torch.int32).new([1, 2])
+        tensor([1, 2], dtype=torch.int32)
+        """
         return _legacy_new(*args, dtype=self.dtype, device=device or self.device, size=size)
 
     def type(self: Any, dtype: Any = None, non_blocking: bool = False, **_: Any) -> Any:
-        """Return the name of the type, or this tensor converted to another."""
+        """Return the name of the type, or this tensor converted to another.
+
+        Parameters
+        ----------
+        dtype : dtype, str or type, optional
+            What to convert to; also a class such as `torch.DoubleTensor`, or its name.
+        non_blocking : bool, default False
+            Has no effect.
+
+        Returns
+        -------
+        str or Tensor
+            The name without `dtype`; else the converted tensor, itself where it has the type.
+
+        Raises
+        ------
+        ValueError
+            There is no such type.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> x = torch.zeros(2)
+        >>> x.type(), x.type(torch.int32)
+        ('torch.FloatTensor', tensor([0, 0], dtype=torch.int32))
+        """
         if dtype is None:
             return f"torch.{'' if self.is_cpu else 'wgpu.'}{_scalar_name(self.dtype)}Tensor"
         return self.to(_dtype_of(dtype), non_blocking=non_blocking)
@@ -217,6 +426,20 @@ class _Methods:
             What enters here; 1 if not given, for a tensor of one element.
         retain_graph, create_graph, inputs
             As in `autograd.backward`.
+
+        Raises
+        ------
+        RuntimeError
+            The tensor has more than one element and no gradient, or was not recorded, or the graph
+            has been freed by an earlier backward.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+        >>> (x * x).sum().backward()
+        >>> x.grad
+        tensor([2., 4.])
         """
         if gradient is None and inputs is None and not create_graph:
             if _C._backward_from(self, bool(retain_graph)):

@@ -17,26 +17,79 @@ __all__ = [
 
 
 def is_available() -> bool:
-    """Return True."""
+    """Return True.
+
+    Returns
+    -------
+    bool
+        True.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.cpu.is_available()
+    True
+    """
     return True
 
 
 def device_count() -> int:
-    """Return 1: all cores together are one device."""
+    """Return 1: all cores together are one device.
+
+    Returns
+    -------
+    int
+        1.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.cpu.device_count()
+    1
+    """
     return 1
 
 
 def current_device() -> str:
-    """Return ``"cpu"``."""
+    """Return ``"cpu"``.
+
+    Returns
+    -------
+    str
+        ``"cpu"``.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.cpu.current_device()
+    'cpu'
+    """
     return "cpu"
 
 
 def synchronize(device: Any = None) -> None:
-    """Do nothing: operators on the CPU are done when they return."""
+    """Do nothing: operators on the CPU are done when they return.
+
+    Parameters
+    ----------
+    device : device, optional
+        Accepted for scripts.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.cpu.synchronize()
+    """
 
 
 def empty_cache() -> None:
-    """Give the memory that the allocator keeps for reuse back to the system."""
+    """Give the memory that the allocator keeps for reuse back to the system.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.cpu.empty_cache()
+    """
     _C._empty_cache()
 
 
@@ -50,6 +103,12 @@ def memory_stats() -> dict[str, int]:
         free for reuse, ``allocated_bytes`` the others (free blocks of other threads count here),
         ``system_calls`` how often the system was asked. The cache keeps at most a quarter of
         memory, or ``PYTENSORLIB_CACHE_MB``.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> sorted(torch.cpu.memory_stats())
+    ['allocated_bytes', 'cached_bytes', 'reserved_bytes', 'system_calls']
     """
     reserved, cached, calls = _C._memory_stats()
     return {
