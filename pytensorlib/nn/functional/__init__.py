@@ -1,19 +1,35 @@
 """Functions behind the layers: each adapts its arguments and calls one operator."""
 
-from . import _activation, _attention, _loss, _norm, _pool, _vision
+from . import (
+    _activation,
+    _attention,
+    _dropout,
+    _loss,
+    _margin,
+    _norm,
+    _pool,
+    _unpool,
+    _vision,
+)
 from ._activation import *
 from ._attention import *
 from ._attention import _canonical_mask as _canonical_mask
+from ._dropout import *
 from ._loss import *
+from ._margin import *
 from ._norm import *
 from ._pool import *
+from ._unpool import *
 from ._vision import *
 from ._vision import _pad_sequence as _pad_sequence
 
 __all__ = ["_canonical_mask"]
 __all__ += _activation.__all__
 __all__ += _attention.__all__
+__all__ += _dropout.__all__
 __all__ += _loss.__all__
+__all__ += _margin.__all__
 __all__ += _norm.__all__
 __all__ += _pool.__all__
+__all__ += _unpool.__all__
 __all__ += _vision.__all__

@@ -11,16 +11,10 @@ from ... import Tensor
 from ..._C import _nn
 
 __all__ = [
-    "alpha_dropout",
     "celu",
     "celu_",
-    "dropout",
-    "dropout1d",
-    "dropout2d",
-    "dropout3d",
     "elu",
     "elu_",
-    "feature_alpha_dropout",
     "gelu",
     "glu",
     "gumbel_softmax",
@@ -72,32 +66,168 @@ softshrink = _nn.softshrink
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """``max(0, x)``."""
+    """``max(0, x)``, elementwise. The gradient at 0 is 0; NaN stays NaN.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any shape, real.
+    inplace : bool, default False
+        Overwrite the input with the result.
+
+    Returns
+    -------
+    Tensor
+        The shape and dtype of `input`.
+
+    Examples
+    --------
+    >>> F.relu(torch.tensor([-1.0, 0.0, 2.0]))
+    tensor([0., 0., 2.])
+    """
     return pt.relu_(input) if inplace else pt.relu(input)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """``min(max(0, x), 6)``."""
+    """``min(max(0, x), 6)``, elementwise.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any shape, real.
+    inplace : bool, default False
+        Overwrite the input with the result.
+
+    Returns
+    -------
+    Tensor
+        The shape and dtype of `input`.
+
+    References
+    ----------
+    Howard et al. 2017, arXiv:1704.04861.
+
+    Examples
+    --------
+    >>> F.relu6(torch.tensor([-1.0, 3.0, 9.0]))
+    tensor([0., 3., 6.])
+    """
     return _nn.relu6_(input) if inplace else _nn.relu6(input)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """``x`` where positive, else ``alpha * (exp(x) - 1)``."""
+    """``x`` where positive, else ``alpha * (exp(x) - 1)``.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any shape, floating point.
+    alpha : float, default 1.0
+        Minus the limit for very negative inputs.
+    inplace : bool, default False
+        Overwrite the input with the result.
+
+    Returns
+    -------
+    Tensor
+        The shape and dtype of `input`.
+
+    References
+    ----------
+    Clevert et al. 2015, arXiv:1511.07289.
+
+    Examples
+    --------
+    >>> F.elu(torch.tensor([-1.0, 2.0]))
+    tensor([-0.6321,  2.0000])
+    """
     return _nn.elu_(input, alpha) if inplace else _nn.elu(input, alpha)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Scaled elu whose constants keep mean 0 and variance 1 (Klambauer et al., 2017)."""
+    """Scaled elu, whose constants keep mean 0 and variance 1 through many layers.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any shape, floating point.
+    inplace : bool, default False
+        Overwrite the input with the result.
+
+    Returns
+    -------
+    Tensor
+        The shape and dtype of `input`.
+
+    References
+    ----------
+    Klambauer et al. 2017, arXiv:1706.02515.
+
+    Examples
+    --------
+    >>> F.selu(torch.tensor([-1.0, 2.0]))
+    tensor([-1.1113,  2.1014])
+    """
     return pt.selu_(input) if inplace else pt.selu(input)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``."""
+    """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``: an elu that is smooth for every
+    `alpha`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any shape, floating point.
+    alpha : float, default 1.0
+        Minus the limit for very negative inputs; not 0.
+    inplace : bool, default False
+        Overwrite the input with the result.
+
+    Returns
+    -------
+    Tensor
+        The shape and dtype of `input`.
+
+    Raises
+    ------
+    RuntimeError
+        `alpha` is 0.
+
+    References
+    ----------
+    Barron 2017, arXiv:1704.07483.
+
+    Examples
+    --------
+    >>> F.celu(torch.tensor([-1.0, 2.0]), alpha=2.0)
+    tensor([-0.7869,  2.0000])
+    """
     return pt.celu_(input, alpha) if inplace else pt.celu(input, alpha)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """``x`` where positive, else ``negative_slope * x``."""
+    """``x`` where positive, else ``negative_slope * x``.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any shape, floating point.
+    negative_slope : float, default 0.01
+        The slope below 0.
+    inplace : bool, default False
+        Overwrite the input with the result.
+
+    Returns
+    -------
+    Tensor
+        The shape and dtype of `input`.
+
+    Examples
+    --------
+    >>> F.leaky_relu(torch.tensor([-1.0, 2.0]), 0.1)
+    tensor([-0.1000,  2.0000])
+    """
     return (_nn.leaky_relu_ if inplace else _nn.leaky_relu)(input, negative_slope)
 
 
@@ -108,68 +238,317 @@ def rrelu(
     training: bool = False,
     inplace: bool = False,
 ) -> Tensor:
-    """Leaky relu with slopes drawn from [lower, upper) in training, their middle otherwise."""
+    """Leaky relu with a slope for each element: drawn from [lower, upper) in training, else
+    their middle.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any shape, floating point.
+    lower, upper : float
+        The bounds of the slopes, 1/8 and 1/3 by default.
+    training : bool, default False
+        Draw the slopes.
+    inplace : bool, default False
+        Overwrite the input with the result.
+
+    Returns
+    -------
+    Tensor
+        The shape and dtype of `input`.
+
+    References
+    ----------
+    Xu et al. 2015, arXiv:1505.00853.
+
+    Examples
+    --------
+    >>> F.rrelu(torch.tensor([-4.0, 2.0]), lower=0.25, upper=0.75)
+    tensor([-2.,  2.])
+    """
     return (pt.rrelu_ if inplace else pt.rrelu)(input, lower, upper, training)
 
 
 def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
-    """``x`` clamped to [min_val, max_val]."""
+    """``x`` clamped to [min_val, max_val].
+
+    Parameters
+    ----------
+    input : Tensor
+        Any shape, real.
+    min_val, max_val : float
+        The bounds, -1 and 1 by default.
+    inplace : bool, default False
+        Overwrite the input with the result.
+
+    Returns
+    -------
+    Tensor
+        The shape and dtype of `input`.
+
+    Raises
+    ------
+    ValueError
+        `min_val` is greater than `max_val`.
+
+    Examples
+    --------
+    >>> F.hardtanh(torch.tensor([-3.0, 0.5, 3.0]))
+    tensor([-1.0000,  0.5000,  1.0000])
+    """
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     return (_nn.hardtanh_ if inplace else _nn.hardtanh)(input, min_val, max_val)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """``relu6(x + 3) / 6``."""
+    """``relu6(x + 3) / 6``: a sigmoid of straight lines.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any shape, floating point.
+    inplace : bool, default False
+        Overwrite the input with the result.
+
+    Returns
+    -------
+    Tensor
+        The shape and dtype of `input`.
+
+    Examples
+    --------
+    >>> F.hardsigmoid(torch.tensor([-4.0, 0.0, 1.5]))
+    tensor([0.0000, 0.5000, 0.7500])
+    """
     return _nn.hardsigmoid_(input) if inplace else _nn.hardsigmoid(input)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """``x * relu6(x + 3) / 6``."""
+    """``x * relu6(x + 3) / 6``: silu with straight lines for the sigmoid.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any shape, floating point.
+    inplace : bool, default False
+        Overwrite the input with the result.
+
+    Returns
+    -------
+    Tensor
+        The shape and dtype of `input`.
+
+    References
+    ----------
+    Howard et al. 2019, arXiv:1905.02244.
+
+    Examples
+    --------
+    >>> F.hardswish(torch.tensor([-4.0, 1.0, 4.0]))
+    tensor([-0.0000, 0.6667, 4.0000])
+    """
     return _nn.hardswish_(input) if inplace else _nn.hardswish(input)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """``x * sigmoid(x)``."""
+    """``x * sigmoid(x)``, also called swish.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any shape, floating point.
+    inplace : bool, default False
+        Overwrite the input with the result.
+
+    Returns
+    -------
+    Tensor
+        The shape and dtype of `input`.
+
+    References
+    ----------
+    Elfwing et al. 2017, arXiv:1702.03118.
+
+    Examples
+    --------
+    >>> F.silu(torch.tensor([-1.0, 2.0]))
+    tensor([-0.2689,  1.7616])
+    """
     return _nn.silu_(input) if inplace else _nn.silu(input)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """``x * tanh(softplus(x))``."""
+    """``x * tanh(softplus(x))``.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any shape, floating point.
+    inplace : bool, default False
+        Overwrite the input with the result.
+
+    Returns
+    -------
+    Tensor
+        The shape and dtype of `input`.
+
+    References
+    ----------
+    Misra 2019, arXiv:1908.08681.
+
+    Examples
+    --------
+    >>> F.mish(torch.tensor([-1.0, 2.0]))
+    tensor([-0.3034,  1.9440])
+    """
     return _nn.mish_(input) if inplace else _nn.mish(input)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """``x`` where above ``threshold``, else ``value``."""
+    """``x`` where it is above a threshold, else a value.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any shape, real.
+    threshold : float
+        Elements must be greater than this to stay.
+    value : float
+        What takes the place of the others.
+    inplace : bool, default False
+        Overwrite the input with the result.
+
+    Returns
+    -------
+    Tensor
+        The shape and dtype of `input`.
+
+    Examples
+    --------
+    >>> F.threshold(torch.tensor([0.1, 0.5]), 0.2, -1.0)
+    tensor([-1.0000,  0.5000])
+    """
     return (pt.threshold_ if inplace else pt.threshold)(input, threshold, value)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """The first half times the sigmoid of the second half along ``dim``."""
+    """The first half of `input` times the sigmoid of the second half.
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating point, of even size along `dim`.
+    dim : int, default -1
+        Which dimension is halved.
+
+    Returns
+    -------
+    Tensor
+        Half of `input`'s size along `dim`.
+
+    Raises
+    ------
+    RuntimeError
+        The size along `dim` is odd, or `input` is 0-d.
+
+    References
+    ----------
+    Dauphin et al. 2016, arXiv:1612.08083.
+
+    Examples
+    --------
+    >>> F.glu(torch.tensor([1.0, 2.0, 0.0, 0.0]))
+    tensor([0.5000, 1.0000])
+    """
     if input.dim() == 0:
         raise RuntimeError("glu does not support scalars because halving size must be even")
     return _nn.glu(input, dim)
 
 
 def tanh(input: Tensor) -> Tensor:
-    """Hyperbolic tangent."""
+    """Hyperbolic tangent; the same as ``input.tanh()``.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any shape; integers give the default dtype.
+
+    Returns
+    -------
+    Tensor
+        Values in [-1, 1].
+
+    Examples
+    --------
+    >>> F.tanh(torch.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.7616])
+    """
     return input.tanh()
 
 
 def sigmoid(input: Tensor) -> Tensor:
-    """``1 / (1 + exp(-x))``."""
+    """``1 / (1 + exp(-x))``; the same as ``input.sigmoid()``.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any shape; integers give the default dtype.
+
+    Returns
+    -------
+    Tensor
+        Values in [0, 1].
+
+    Examples
+    --------
+    >>> F.sigmoid(torch.tensor([0.0, 1.0]))
+    tensor([0.5000, 0.7311])
+    """
     return input.sigmoid()
 
 
 def softsign(input: Tensor) -> Tensor:
-    """``x / (1 + |x|)``."""
+    """``x / (1 + |x|)``.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any shape; integers give the default dtype.
+
+    Returns
+    -------
+    Tensor
+        Values in [-1, 1].
+
+    Examples
+    --------
+    >>> F.softsign(torch.tensor([-1.0, 3.0]))
+    tensor([-0.5000,  0.7500])
+    """
     return input / (input.abs() + 1)
 
 
 def tanhshrink(input: Tensor) -> Tensor:
-    """``x - tanh(x)``."""
+    """``x - tanh(x)``.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any shape; integers give the default dtype.
+
+    Returns
+    -------
+    Tensor
+        The shape and dtype of `input`.
+
+    Examples
+    --------
+    >>> F.tanhshrink(torch.tensor([0.0, 2.0]))
+    tensor([0.0000, 1.0360])
+    """
     return input - input.tanh()
 
 
@@ -185,7 +564,34 @@ def _implicit_dim(name: str, ndim: int, stacklevel: int) -> int:
 def softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
-    """``exp(x) / sum(exp(x))`` along ``dim``."""
+    """``exp(x) / sum(exp(x))`` along a dimension: positive weights that sum to 1.
+
+    A row that is minus infinity throughout gives NaN.
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating point, any shape; integers only with `dtype`.
+    dim : int
+        Leaving it out is deprecated and warns.
+    dtype : dtype, optional
+        Convert `input` to this first.
+
+    Returns
+    -------
+    Tensor
+        The shape of `input`.
+
+    Raises
+    ------
+    IndexError
+        `dim` is out of range.
+
+    Examples
+    --------
+    >>> F.softmax(torch.tensor([1.0, 2.0]), dim=0)
+    tensor([0.2689, 0.7311])
+    """
     if dim is None:
         dim = _implicit_dim("softmax", input.dim(), _stacklevel)
     return pt.softmax(input, dim) if dtype is None else pt.softmax(input, dim, dtype=dtype)
@@ -194,7 +600,32 @@ def softmax(
 def softmin(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
-    """``softmax(-x)``."""
+    """``softmax(-x)``: the smallest element gets the largest weight.
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating point, any shape.
+    dim : int
+        Leaving it out is deprecated and warns.
+    dtype : dtype, optional
+        Convert `input` to this first.
+
+    Returns
+    -------
+    Tensor
+        The shape of `input`.
+
+    Raises
+    ------
+    IndexError
+        `dim` is out of range.
+
+    Examples
+    --------
+    >>> F.softmin(torch.tensor([1.0, 2.0]), dim=0)
+    tensor([0.7311, 0.2689])
+    """
     if dim is None:
         dim = _implicit_dim("softmin", input.dim(), _stacklevel)
     return softmax(-input, dim, dtype=dtype)
@@ -203,7 +634,33 @@ def softmin(
 def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
-    """``log(softmax(x))``, computed without leaving the log domain."""
+    """``log(softmax(x))``, computed without leaving the log domain: exact where softmax
+    underflows.
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating point, any shape; integers only with `dtype`.
+    dim : int
+        Leaving it out is deprecated and warns.
+    dtype : dtype, optional
+        Convert `input` to this first.
+
+    Returns
+    -------
+    Tensor
+        The shape of `input`; at most 0.
+
+    Raises
+    ------
+    IndexError
+        `dim` is out of range.
+
+    Examples
+    --------
+    >>> F.log_softmax(torch.tensor([0.0, 200.0]), dim=0)
+    tensor([-200.,    0.])
+    """
     if dim is None:
         dim = _implicit_dim("log_softmax", input.dim(), _stacklevel)
     if dtype is None:
@@ -214,9 +671,35 @@ def log_softmax(
 def gumbel_softmax(
     logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:
-    """A sample of the Gumbel-softmax distribution (arXiv:1611.01144).
+    """A sample of the Gumbel-softmax distribution: a one-hot draw, made soft so that it has a
+    gradient.
 
-    With ``hard`` it is one-hot, and its gradient is that of the soft sample.
+    Parameters
+    ----------
+    logits : Tensor
+        Floating point: log-probabilities that need not be normalised.
+    tau : float, default 1
+        The temperature; the smaller, the closer to one-hot.
+    hard : bool, default False
+        Return a one-hot sample whose gradient is that of the soft one.
+    eps : float
+        Deprecated, without effect.
+    dim : int, default -1
+        The dimension that sums to 1.
+
+    Returns
+    -------
+    Tensor
+        The shape of `logits`.
+
+    References
+    ----------
+    Jang et al. 2016, arXiv:1611.01144.
+
+    Examples
+    --------
+    >>> F.gumbel_softmax(torch.zeros(2, 3), hard=True).sum(-1)
+    tensor([1., 1.])
     """
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
@@ -228,80 +711,3 @@ def gumbel_softmax(
     index = soft.max(dim, keepdim=True)[1]
     one_hot = pt.zeros_like(logits, memory_format=pt.legacy_contiguous_format)
     return one_hot.scatter_(dim, index, 1.0) - soft.detach() + soft
-
-
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """In training, zero each element with probability ``p`` and scale the rest."""
-    _check_probability(p)
-    return (pt.dropout_ if inplace else pt.dropout)(input, p, training)
-
-
-def alpha_dropout(
-    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
-) -> Tensor:
-    """Dropout that keeps the mean and variance that ``selu`` maintains."""
-    _check_probability(p)
-    return (pt.alpha_dropout_ if inplace else pt.alpha_dropout)(input, p, training)
-
-
-def feature_alpha_dropout(
-    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
-) -> Tensor:
-    """``alpha_dropout`` of whole channels."""
-    _check_probability(p)
-    return (pt.feature_alpha_dropout_ if inplace else pt.feature_alpha_dropout)(input, p, training)
-
-
-def _check_probability(p: float) -> None:
-    if p < 0.0 or p > 1.0:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-
-
-def _drop_channels(input: Tensor, p: float, training: bool, inplace: bool, batched: bool) -> Tensor:
-    drop = pt.feature_dropout_ if inplace else pt.feature_dropout
-    if batched:
-        return drop(input, p, training)
-    if inplace:
-        drop(input.unsqueeze(0), p, training)
-        return input
-    return drop(input.unsqueeze(0), p, training).squeeze(0)
-
-
-def dropout1d(
-    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> Tensor:
-    """Zero whole channels of an (N, C, L) or (C, L) input."""
-    _check_probability(p)
-    if input.dim() not in (2, 3):
-        raise RuntimeError(
-            f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input."
-        )
-    return _drop_channels(input, p, training, inplace, input.dim() == 3)
-
-
-def dropout2d(
-    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> Tensor:
-    """Zero whole channels of an (N, C, H, W) input; 3-D inputs count as (N, C, L)."""
-    _check_probability(p)
-    if input.dim() not in (3, 4):
-        warnings.warn(
-            f"dropout2d: Received a {input.dim()}-D input to dropout2d, which is deprecated. "
-            "Use dropout for other inputs.",
-            stacklevel=2,
-        )
-    return _drop_channels(input, p, training, inplace, True)
-
-
-def dropout3d(
-    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> Tensor:
-    """Zero whole channels of an (N, C, D, H, W) or (C, D, H, W) input."""
-    _check_probability(p)
-    if input.dim() not in (4, 5):
-        warnings.warn(
-            f"dropout3d: Received a {input.dim()}-D input to dropout3d, which is deprecated. "
-            "Use dropout for other inputs.",
-            stacklevel=2,
-        )
-    return _drop_channels(input, p, training, inplace, input.dim() != 4)

@@ -10,7 +10,8 @@ import pytensorlib as pt
 
 from ... import Tensor
 from ..._C import _nn
-from ._activation import dropout, softmax
+from ._activation import softmax
+from ._dropout import dropout
 
 __all__ = [
     "multi_head_attention_forward",
@@ -28,7 +29,37 @@ def _canonical_mask(
     target_type: Any,
     check_other: bool = True,
 ) -> Tensor | None:
-    """``mask`` as numbers to add: True becomes minus infinity."""
+    """Return a mask as numbers to add to the scores: True becomes minus infinity.
+
+    Parameters
+    ----------
+    mask : Tensor or None
+        Bool or floating point; None is returned as it is.
+    mask_name, other_name : str
+        How messages call the masks.
+    other_type : dtype or None
+        That of another mask; a different one warns.
+    target_type : dtype
+        That of the result, where `mask` is bool.
+    check_other : bool, default True
+        Whether to compare with `other_type`.
+
+    Returns
+    -------
+    Tensor or None
+        The shape of `mask`.
+
+    Raises
+    ------
+    AssertionError
+        The mask holds integers.
+
+    Examples
+    --------
+    >>> mask = torch.tensor([True, False])
+    >>> F._canonical_mask(mask, "mask", None, "", torch.float32)
+    tensor([-inf, 0.])
+    """
     if mask is None:
         return None
     is_bool = mask.dtype == pt.bool
@@ -155,14 +186,76 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Project, attend with every head, and project back (arXiv:1706.03762).
+    """Project, attend with every head, and project back: what `nn.MultiheadAttention` computes.
 
-    Inputs are (length, batch, width), or (length, width) without a batch.
+    Inputs are (length, batch, width), or (length, width) without a batch; E is the width.
+
+    Parameters
+    ----------
+    query, key, value : Tensor
+        Floating point, (L, N, E), (S, N, Ek) and (S, N, Ev).
+    embed_dim_to_check : int
+        E, checked against `query`.
+    num_heads : int
+        Divides E.
+    in_proj_weight : Tensor or None
+        (3E, E), when all inputs have width E.
+    in_proj_bias : Tensor or None
+        (3E,).
+    bias_k, bias_v : Tensor or None
+        (1, 1, E): one more key and value, the same for all.
+    add_zero_attn : bool
+        Add a key and a value of zeros.
+    dropout_p : float
+        Of the weights, in training.
+    out_proj_weight : Tensor
+        (E, E).
+    out_proj_bias : Tensor or None
+        (E,).
+    training : bool, default True
+        Whether to drop weights.
+    key_padding_mask : Tensor, optional
+        (N, S): True, or a number to add, hides a key.
+    need_weights : bool, default True
+        Return the weights too, which is slower.
+    attn_mask : Tensor, optional
+        (L, S) or (N * num_heads, L, S): True, or a number to add, hides a key from a query.
+    use_separate_proj_weight : bool, default False
+        Use the three weights that follow.
+    q_proj_weight, k_proj_weight, v_proj_weight : Tensor, optional
+        (E, E), (E, Ek) and (E, Ev).
+    static_k, static_v : Tensor, optional
+        (N * num_heads, S, E / num_heads): projected already.
+    average_attn_weights : bool, default True
+        Return the mean over the heads.
+    is_causal : bool, default False
+        Says that `attn_mask` is the causal one.
 
     Returns
     -------
-    tuple
-        The output, shaped as ``query``, and the attention weights or None.
+    tuple of (Tensor, Tensor or None)
+        The output, shaped as `query`, and the weights, (N, L, S) or with all heads (N,
+        num_heads, L, S).
+
+    Raises
+    ------
+    AssertionError
+        Shapes do not fit.
+    RuntimeError
+        `attn_mask` has the wrong shape, or `is_causal` stands without it.
+
+    References
+    ----------
+    Vaswani et al. 2017, arXiv:1706.03762.
+
+    Examples
+    --------
+    >>> x, w = torch.ones(3, 1, 2), torch.eye(2)
+    >>> y, p = F.multi_head_attention_forward(
+    ...     x, x, x, 2, 1, torch.cat([w, w, w]), None, None, None, False, 0.0, w, None
+    ... )
+    >>> y.shape, p.shape
+    (torch.Size([3, 1, 2]), torch.Size([1, 3, 3]))
     """
     batched = _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:

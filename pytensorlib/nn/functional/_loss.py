@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import pytensorlib as pt
@@ -16,26 +15,17 @@ from ._common import legacy_reduction, reduced, reduction_enum
 __all__ = [
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
-    "cosine_embedding_loss",
     "cross_entropy",
     "ctc_loss",
     "gaussian_nll_loss",
-    "hinge_embedding_loss",
     "huber_loss",
     "kl_div",
     "l1_loss",
     "linear_cross_entropy",
-    "margin_ranking_loss",
     "mse_loss",
-    "multi_margin_loss",
-    "multilabel_margin_loss",
-    "multilabel_soft_margin_loss",
     "nll_loss",
     "poisson_nll_loss",
     "smooth_l1_loss",
-    "soft_margin_loss",
-    "triplet_margin_loss",
-    "triplet_margin_with_distance_loss",
 ]
 
 
@@ -71,7 +61,34 @@ def mse_loss(
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
-    """``(input - target) ** 2``, reduced."""
+    """``(input - target) ** 2``, reduced.
+
+    Parameters
+    ----------
+    input, target : Tensor
+        Floating point, of one shape; other shapes broadcast and warn.
+    size_average, reduce : bool, optional
+        Deprecated: use `reduction`.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+    weight : Tensor, optional
+        A factor for each element; the mean then divides by its sum.
+
+    Returns
+    -------
+    Tensor
+        0-d, or with 'none' of `input`'s shape.
+
+    Raises
+    ------
+    ValueError
+        `reduction` is none of these, or `weight` has another shape.
+
+    Examples
+    --------
+    >>> F.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 4.0]))
+    tensor(2.5000)
+    """
     number = reduction_enum(reduction, size_average, reduce)
     input, target = _same_size(input, target)
     if weight is None:
@@ -87,7 +104,34 @@ def l1_loss(
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
-    """``|input - target|``, reduced."""
+    """``|input - target|``, reduced. The gradient where they are equal is 0.
+
+    Parameters
+    ----------
+    input, target : Tensor
+        Floating point, of one shape; other shapes broadcast and warn.
+    size_average, reduce : bool, optional
+        Deprecated: use `reduction`.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+    weight : Tensor, optional
+        A factor for each element; the mean then divides by its sum.
+
+    Returns
+    -------
+    Tensor
+        0-d, or with 'none' of `input`'s shape.
+
+    Raises
+    ------
+    ValueError
+        `reduction` is none of these, or `weight` has another shape.
+
+    Examples
+    --------
+    >>> F.l1_loss(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 4.0]))
+    tensor(1.5000)
+    """
     number = reduction_enum(reduction, size_average, reduce)
     input, target = _same_size(input, target)
     if weight is None:
@@ -103,7 +147,40 @@ def smooth_l1_loss(
     reduction: str = "mean",
     beta: float = 1.0,
 ) -> Tensor:
-    """``0.5 d^2 / beta`` where ``d = |input - target| < beta``, else ``d - 0.5 beta``."""
+    """``0.5 d^2 / beta`` where ``d = |input - target| < beta``, else ``d - 0.5 beta``, reduced.
+
+    Parameters
+    ----------
+    input, target : Tensor
+        Floating point, of one shape; other shapes broadcast and warn.
+    size_average, reduce : bool, optional
+        Deprecated: use `reduction`.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+    beta : float, default 1.0
+        Where the parabola ends; 0 gives `l1_loss`.
+
+    Returns
+    -------
+    Tensor
+        0-d, or with 'none' of `input`'s shape.
+
+    Raises
+    ------
+    ValueError
+        `reduction` is none of these.
+    RuntimeError
+        `beta` is negative.
+
+    References
+    ----------
+    Girshick 2015, arXiv:1504.08083.
+
+    Examples
+    --------
+    >>> F.smooth_l1_loss(torch.tensor([0.5, 2.0]), torch.zeros(2), reduction="none")
+    tensor([0.1250, 1.5000])
+    """
     number = reduction_enum(reduction, size_average, reduce)
     input, target = _same_size(input, target)
     if beta == 0.0:
@@ -118,7 +195,36 @@ def huber_loss(
     delta: float = 1.0,
     weight: Tensor | None = None,
 ) -> Tensor:
-    """``0.5 d^2`` where ``d = |input - target| < delta``, else ``delta (d - 0.5 delta)``."""
+    """``0.5 d^2`` where ``d = |input - target| < delta``, else ``delta (d - 0.5 delta)``, reduced.
+
+    Parameters
+    ----------
+    input, target : Tensor
+        Floating point, of one shape; other shapes broadcast and warn.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+    delta : float, default 1.0
+        Where the parabola ends.
+    weight : Tensor, optional
+        A factor for each element; the mean still divides by their number.
+
+    Returns
+    -------
+    Tensor
+        0-d, or with 'none' of `input`'s shape.
+
+    Raises
+    ------
+    ValueError
+        `reduction` is none of these, or `weight` has another shape.
+    RuntimeError
+        `delta` is not positive.
+
+    Examples
+    --------
+    >>> F.huber_loss(torch.tensor([0.5, 3.0]), torch.zeros(2), reduction="none", delta=2.0)
+    tensor([0.1250, 4.0000])
+    """
     number = reduction_enum(reduction)
     input, target = _same_size(input, target)
     if weight is None:
@@ -138,7 +244,49 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """Minus the log-softmax of ``input`` at the target classes or probabilities."""
+    """Minus the log-softmax of `input` at the target classes, or its mean under target
+    probabilities.
+
+    The mean over classes divides by the sum of the weights of the targets that count.
+
+    Parameters
+    ----------
+    input : Tensor
+        Logits, (N, C), (N, C, d1, ...) or (C,); floating point.
+    target : Tensor
+        Classes, int64 of shape (N, d1, ...), or probabilities of the shape of `input`.
+    weight : Tensor, optional
+        A factor for each class, of shape (C,).
+    size_average, reduce : bool, optional
+        Deprecated: use `reduction`.
+    ignore_index : int, default -100
+        Targets of this class count for nothing.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+    label_smoothing : float, default 0.0
+        How much of the target is spread over all classes, in [0, 1].
+
+    Returns
+    -------
+    Tensor
+        0-d, or with 'none' of the shape (N, d1, ...).
+
+    Raises
+    ------
+    IndexError
+        A target is no class.
+    RuntimeError
+        Shapes do not fit, or the targets are of a wrong dtype.
+
+    References
+    ----------
+    Szegedy et al. 2015, arXiv:1512.00567 (label smoothing).
+
+    Examples
+    --------
+    >>> F.cross_entropy(torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 1]))
+    tensor(0.2201)
+    """
     number = reduction_enum(reduction, size_average, reduce)
     return _nn.cross_entropy_loss(input, target, weight, number, ignore_index, label_smoothing)
 
@@ -158,7 +306,42 @@ def linear_cross_entropy(
     """``cross_entropy(linear(input, linear_weight, linear_bias), target)``.
 
     A weight of shape (C, d1, ..., dK, in_features) gives logits of shape (N, C, d1, ..., dK).
-    ``options`` asks PyTorch to save memory; the loss does not depend on it.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, in_features) or (in_features,), floating point.
+    linear_weight : Tensor
+        (C, in_features).
+    target : Tensor
+        As in `cross_entropy`.
+    linear_bias : Tensor, optional
+        (C,).
+    weight : Tensor, optional
+        A factor for each class, of shape (C,).
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+    ignore_index : int, optional
+        Targets of this class count for nothing; -100 by default.
+    label_smoothing : float, default 0.0
+        As in `cross_entropy`.
+    options : optional
+        How PyTorch is to save memory; the loss does not depend on it.
+
+    Returns
+    -------
+    Tensor
+        0-d, or with 'none' of the shape of the classes.
+
+    Raises
+    ------
+    RuntimeError
+        Shapes do not fit.
+
+    Examples
+    --------
+    >>> F.linear_cross_entropy(torch.ones(1, 2), torch.eye(2), torch.tensor([0]))
+    tensor(0.6931)
     """
     outer = linear_weight.shape[:-1]
     if len(outer) > 1:
@@ -193,7 +376,42 @@ def nll_loss(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Minus the log-probabilities ``input`` at the target classes."""
+    """Minus the log-probabilities `input` at the target classes.
+
+    The mean divides by the sum of the weights of the targets that count.
+
+    Parameters
+    ----------
+    input : Tensor
+        Log-probabilities, (N, C), (N, C, d1, ...) or (C,).
+    target : Tensor
+        Classes, int64, of shape (N, d1, ...).
+    weight : Tensor, optional
+        A factor for each class, of shape (C,).
+    size_average, reduce : bool, optional
+        Deprecated: use `reduction`.
+    ignore_index : int, default -100
+        Targets of this class count for nothing.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+
+    Returns
+    -------
+    Tensor
+        0-d, or with 'none' of the target's shape.
+
+    Raises
+    ------
+    IndexError
+        A target is no class.
+    RuntimeError
+        Shapes do not fit, or the targets are not integers.
+
+    Examples
+    --------
+    >>> F.nll_loss(torch.tensor([[-1.0, -2.0]]), torch.tensor([1]))
+    tensor(2.)
+    """
     number = reduction_enum(reduction, size_average, reduce)
     return _nn.nll_loss_nd(input, target, weight, number, ignore_index)
 
@@ -206,7 +424,38 @@ def binary_cross_entropy(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """``-(t log x + (1 - t) log(1 - x))`` for probabilities ``x``, logs taken as at least -100."""
+    """``-(t log x + (1 - t) log(1 - x))`` for probabilities `input`, logs taken as at least -100.
+
+    Parameters
+    ----------
+    input : Tensor
+        Probabilities, in [0, 1].
+    target : Tensor
+        Floating point, of the shape of `input`.
+    weight : Tensor, optional
+        A factor for each element; broadcasts.
+    size_average, reduce : bool, optional
+        Deprecated: use `reduction`.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+
+    Returns
+    -------
+    Tensor
+        0-d, or with 'none' of `input`'s shape.
+
+    Raises
+    ------
+    ValueError
+        The shapes differ.
+    RuntimeError
+        An element of `input` is not in [0, 1].
+
+    Examples
+    --------
+    >>> F.binary_cross_entropy(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 1.0]))
+    tensor(0.3466)
+    """
     number = reduction_enum(reduction, size_average, reduce)
     if target.shape != input.shape:
         raise ValueError(
@@ -227,7 +476,36 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
-    """``binary_cross_entropy`` of ``sigmoid(input)``, computed without overflow."""
+    """`binary_cross_entropy` of ``sigmoid(input)``, computed without overflow.
+
+    Parameters
+    ----------
+    input, target : Tensor
+        Floating point, of one shape.
+    weight : Tensor, optional
+        A factor for each element; broadcasts.
+    size_average, reduce : bool, optional
+        Deprecated: use `reduction`.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+    pos_weight : Tensor, optional
+        A factor for the positive term of each class; broadcasts.
+
+    Returns
+    -------
+    Tensor
+        0-d, or with 'none' of `input`'s shape.
+
+    Raises
+    ------
+    ValueError
+        The shapes differ.
+
+    Examples
+    --------
+    >>> F.binary_cross_entropy_with_logits(torch.tensor([0.0, 900.0]), torch.tensor([1.0, 0.0]))
+    tensor(450.3466)
+    """
     number = reduction_enum(reduction, size_average, reduce)
     if target.shape != input.shape:
         raise ValueError(
@@ -244,7 +522,39 @@ def kl_div(
     reduction: str = "mean",
     log_target: bool = False,
 ) -> Tensor:
-    """``target * (log target - input)`` for log-probabilities ``input``."""
+    """``target * (log target - input)``: the divergence of log-probabilities `input` from
+    `target`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Log-probabilities, any shape.
+    target : Tensor
+        Probabilities that broadcast with `input`.
+    size_average, reduce : bool, optional
+        Deprecated: use `reduction`.
+    reduction : {'mean', 'batchmean', 'sum', 'none'}, default 'mean'
+        'batchmean', the divergence as it is defined, divides the sum by the first size;
+        'mean' divides by the number of elements and warns.
+    log_target : bool, default False
+        The target holds log-probabilities too.
+
+    Returns
+    -------
+    Tensor
+        0-d, or with 'none' of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        `reduction` is none of these.
+
+    Examples
+    --------
+    >>> p = torch.tensor([[0.5, 0.5]])
+    >>> F.kl_div(torch.tensor([[0.25, 0.75]]).log(), p, reduction="batchmean")
+    tensor(0.1438)
+    """
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce)
     elif reduction == "mean":
@@ -269,7 +579,44 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:
-    """Connectionist temporal classification (Graves et al., 2006)."""
+    """Minus the log-probability of a sequence of labels, summed over all its alignments to the
+    frames.
+
+    Parameters
+    ----------
+    log_probs : Tensor
+        (T, N, C) or (T, C): log-probabilities of the classes in each frame.
+    targets : Tensor
+        (N, S), or all sequences one after the other; classes that are not `blank`.
+    input_lengths, target_lengths : Tensor or sequence of int
+        (N,): how much of each counts.
+    blank : int, default 0
+        The class of no label.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        'mean' first divides by the target lengths.
+    zero_infinity : bool, default False
+        Count sequences that cannot be aligned as 0, not infinity.
+
+    Returns
+    -------
+    Tensor
+        0-d, or with 'none' of shape (N,).
+
+    Raises
+    ------
+    RuntimeError
+        Lengths or classes are out of range.
+
+    References
+    ----------
+    Graves et al. 2006, Connectionist temporal classification, ICML.
+
+    Examples
+    --------
+    >>> frames = torch.tensor([[[0.5, 0.5]], [[0.5, 0.5]]]).log()
+    >>> F.ctc_loss(frames, torch.tensor([[1]]), [2], [1])
+    tensor(0.2877)
+    """
     number = reduction_enum(reduction)
     return pt.ctc_loss(
         log_probs, targets, input_lengths, target_lengths, blank, number, zero_infinity
@@ -286,7 +633,38 @@ def poisson_nll_loss(
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """``exp(x) - t x``, or ``x - t log(x + eps)`` when ``log_input`` is false."""
+    """``exp(x) - t x``, or ``x - t log(x + eps)`` where `input` is the rate itself.
+
+    Parameters
+    ----------
+    input, target : Tensor
+        Of shapes that broadcast.
+    log_input : bool, default True
+        `input` is the logarithm of the rate.
+    full : bool, default False
+        Add Stirling's approximation of ``log(t!)`` for targets above 1.
+    size_average, reduce : bool, optional
+        Deprecated: use `reduction`.
+    eps : float, default 1e-8
+        Keeps the logarithm finite where `log_input` is false.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+
+    Returns
+    -------
+    Tensor
+        0-d, or with 'none' of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        `reduction` is none of these.
+
+    Examples
+    --------
+    >>> F.poisson_nll_loss(torch.tensor([0.0, 1.0]), torch.tensor([1.0, 2.0]))
+    tensor(0.8591)
+    """
     number = reduction_enum(reduction, size_average, reduce)
     return pt.poisson_nll_loss(input, target, log_input, full, eps, number)
 
@@ -299,7 +677,41 @@ def gaussian_nll_loss(
     eps: float = 1e-6,
     reduction: str = "mean",
 ) -> Tensor:
-    """``0.5 (log var + (input - target)^2 / var)``, with ``var`` taken as at least ``eps``."""
+    """``0.5 (log var + (input - target)^2 / var)``, with `var` taken as at least `eps`.
+
+    Parameters
+    ----------
+    input, target : Tensor
+        Floating point, of shapes that broadcast.
+    var : Tensor or float
+        Of `input`'s shape, that without the last dimension, or one that broadcasts.
+    full : bool, default False
+        Add the constant ``0.5 log(2 pi)``.
+    eps : float, default 1e-6
+        The least variance; its gradient is as if it were not there.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+
+    Returns
+    -------
+    Tensor
+        0-d, or with 'none' of `input`'s shape.
+
+    Raises
+    ------
+    ValueError
+        A variance is negative or `var` has a wrong shape.
+
+    References
+    ----------
+    Nix and Weigend 1994, Estimating the mean and variance of the target probability
+    distribution, ICNN.
+
+    Examples
+    --------
+    >>> F.gaussian_nll_loss(torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([4.0]))
+    tensor(1.1931)
+    """
     if not isinstance(var, Tensor):
         if var < 0:
             raise ValueError("var has negative entry/entries")
@@ -322,154 +734,3 @@ def gaussian_nll_loss(
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
     return reduced(loss, reduction)
-
-
-def hinge_embedding_loss(
-    input: Tensor,
-    target: Tensor,
-    margin: float = 1.0,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """``x`` where the target is 1, ``max(0, margin - x)`` where it is -1."""
-    number = reduction_enum(reduction, size_average, reduce)
-    return pt.hinge_embedding_loss(input, target, margin, number)
-
-
-def margin_ranking_loss(
-    input1: Tensor,
-    input2: Tensor,
-    target: Tensor,
-    margin: float = 0,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """``max(0, -target (input1 - input2) + margin)``."""
-    number = reduction_enum(reduction, size_average, reduce)
-    if not input1.dim() == input2.dim() == target.dim():
-        raise RuntimeError(
-            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
-            f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} "
-        )
-    return pt.margin_ranking_loss(input1, input2, target, margin, number)
-
-
-def cosine_embedding_loss(
-    input1: Tensor,
-    input2: Tensor,
-    target: Tensor,
-    margin: float = 0,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """``1 - cos`` where the target is 1, ``max(0, cos - margin)`` where it is -1."""
-    number = reduction_enum(reduction, size_average, reduce)
-    return pt.cosine_embedding_loss(input1, input2, target, margin, number)
-
-
-def soft_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """``log(1 + exp(-target * input))``."""
-    return _nn.soft_margin_loss(input, target, reduction_enum(reduction, size_average, reduce))
-
-
-def multilabel_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """Hinge loss between every target class and every other class; targets end at the first -1."""
-    number = reduction_enum(reduction, size_average, reduce)
-    return _nn.multilabel_margin_loss(input, target, number)
-
-
-def multilabel_soft_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """Binary cross entropy with logits, averaged over the classes."""
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce)
-    loss = -(target * _nn.log_sigmoid(input) + (1 - target) * _nn.log_sigmoid(-input))
-    if weight is not None:
-        loss = loss * weight
-    return reduced(loss.sum(input.dim() - 1) / input.size(-1), reduction)
-
-
-def multi_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    p: int = 1,
-    margin: float = 1.0,
-    weight: Tensor | None = None,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """``sum over other classes of max(0, margin - x[target] + x) ** p / classes``."""
-    number = reduction_enum(reduction, size_average, reduce)
-    if p not in (1, 2):
-        raise ValueError("only p == 1 and p == 2 supported")
-    if weight is not None and weight.dim() != 1:
-        raise ValueError(f"weight must be one-dimensional, got {weight.dim()} dimensions")
-    return _nn.multi_margin_loss(input, target, p, margin, weight, number)
-
-
-def triplet_margin_loss(
-    anchor: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    margin: float = 1.0,
-    p: float = 2,
-    eps: float = 1e-6,
-    swap: bool = False,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` with the p-norm distance."""
-    number = reduction_enum(reduction, size_average, reduce)
-    if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
-    return pt.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, number)
-
-
-def triplet_margin_with_distance_loss(
-    anchor: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    *,
-    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
-    margin: float = 1.0,
-    swap: bool = False,
-    reduction: str = "mean",
-) -> Tensor:
-    """``triplet_margin_loss`` with a distance of one's own."""
-    if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
-    reduction_enum(reduction)
-    distance = pt.pairwise_distance if distance_function is None else distance_function
-    if not anchor.dim() == positive.dim() == negative.dim():
-        raise RuntimeError(
-            "The anchor, positive, and negative tensors are expected to have the same number of "
-            f"dimensions, but got: anchor {anchor.dim()}D, positive {positive.dim()}D, and "
-            f"negative {negative.dim()}D inputs"
-        )
-    near, far = distance(anchor, positive), distance(anchor, negative)
-    if swap:
-        far = pt.minimum(far, distance(positive, negative))
-    return reduced(pt.clamp_min(margin + near - far, 0), reduction)

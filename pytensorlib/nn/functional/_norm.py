@@ -66,7 +66,48 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalise each channel by the batch's statistics, or by the running ones."""
+    """Normalise each channel by the batch's mean and variance, or by the running ones.
+
+    ``(x - mean) / sqrt(var + eps) * weight + bias``, with the biased variance.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, C) or (N, C, d1, ...), floating point.
+    running_mean, running_var : Tensor or None
+        (C,); in training they are updated in place, the variance with the unbiased one of the
+        batch.
+    weight, bias : Tensor, optional
+        (C,).
+    training : bool, default False
+        Use the batch's statistics.
+    momentum : float, default 0.1
+        The batch's share in the running statistics.
+    eps : float, default 1e-5
+        Added to the variance.
+
+    Returns
+    -------
+    Tensor
+        The shape of `input`.
+
+    Raises
+    ------
+    ValueError
+        There is one value per channel in training.
+    RuntimeError
+        The statistics have a wrong size.
+
+    References
+    ----------
+    Ioffe and Szegedy 2015, arXiv:1502.03167.
+
+    Examples
+    --------
+    >>> F.batch_norm(torch.tensor([[1.0], [3.0]]), None, None, training=True)
+    tensor([[-1.0000],
+            [ 1.0000]])
+    """
     if training:
         size = input.shape
         _check_statistics(size, size[0] * math.prod(size[2:]), "value per channel")
@@ -85,7 +126,42 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalise each channel of each sample by its own statistics."""
+    """Normalise each channel of each sample by its own statistics.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, C, d1, ...), floating point.
+    running_mean, running_var : Tensor, optional
+        (C,); updated in place.
+    weight, bias : Tensor, optional
+        (C,).
+    use_input_stats : bool, default True
+        Otherwise the running statistics are used.
+    momentum : float, default 0.1
+        The batch's share in the running statistics.
+    eps : float, default 1e-5
+        Added to the variance.
+
+    Returns
+    -------
+    Tensor
+        The shape of `input`.
+
+    Raises
+    ------
+    ValueError
+        There is one spatial element.
+
+    References
+    ----------
+    Ulyanov et al. 2016, arXiv:1607.08022.
+
+    Examples
+    --------
+    >>> F.instance_norm(torch.tensor([[[1.0, 3.0]]]))
+    tensor([[[-1.0000,  1.0000]]])
+    """
     if use_input_stats:
         _check_statistics(input.shape, math.prod(input.shape[2:]), "spatial element")
     return pt.instance_norm(
@@ -100,14 +176,76 @@ def layer_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalise over the last dimensions, whose sizes are ``normalized_shape``."""
+    """Normalise over the last dimensions: ``(x - mean) / sqrt(var + eps) * weight + bias``.
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating point, ending in `normalized_shape`.
+    normalized_shape : sequence of int
+        The sizes of the dimensions to normalise over.
+    weight, bias : Tensor, optional
+        Of shape `normalized_shape`.
+    eps : float, default 1e-5
+        Added to the biased variance.
+
+    Returns
+    -------
+    Tensor
+        The shape of `input`.
+
+    Raises
+    ------
+    RuntimeError
+        Shapes do not fit.
+
+    References
+    ----------
+    Ba et al. 2016, arXiv:1607.06450.
+
+    Examples
+    --------
+    >>> F.layer_norm(torch.tensor([[1.0, 3.0]]), (2,))
+    tensor([[-1.0000,  1.0000]])
+    """
     return pt.layer_norm(input, normalized_shape, weight, bias, eps)
 
 
 def rms_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
-    """Divide by the root of the mean square over the last dimensions (arXiv:1910.07467)."""
+    """Divide by the root of the mean square over the last dimensions.
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating point, ending in `normalized_shape`.
+    normalized_shape : sequence of int
+        The sizes of the dimensions to normalise over.
+    weight : Tensor, optional
+        Of shape `normalized_shape`.
+    eps : float, optional
+        Added to the mean square; the dtype's epsilon by default.
+
+    Returns
+    -------
+    Tensor
+        The shape of `input`.
+
+    Raises
+    ------
+    RuntimeError
+        Shapes do not fit.
+
+    References
+    ----------
+    Zhang and Sennrich 2019, arXiv:1910.07467.
+
+    Examples
+    --------
+    >>> F.rms_norm(torch.tensor([3.0, 4.0]), (2,))
+    tensor([0.8485, 1.1314])
+    """
     return pt.rms_norm(input, normalized_shape, weight, eps)
 
 
@@ -118,7 +256,40 @@ def group_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalise each group of channels of each sample by its own statistics."""
+    """Normalise each group of channels of each sample by its own statistics.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, C, d1, ...), floating point.
+    num_groups : int
+        Divides C.
+    weight, bias : Tensor, optional
+        (C,).
+    eps : float, default 1e-5
+        Added to the biased variance.
+
+    Returns
+    -------
+    Tensor
+        The shape of `input`.
+
+    Raises
+    ------
+    RuntimeError
+        `input` has fewer than 2 dimensions, or C is no multiple of the groups.
+    ValueError
+        There is one value per group.
+
+    References
+    ----------
+    Wu and He 2018, arXiv:1803.08494.
+
+    Examples
+    --------
+    >>> F.group_norm(torch.tensor([[1.0, 3.0, 5.0, 9.0]]), 2)
+    tensor([[-1.0000,  1.0000, -1.0000,  1.0000]])
+    """
     if input.dim() < 2:
         raise RuntimeError(
             f"Expected at least 2 dimensions for input tensor but received {input.dim()}"
@@ -133,7 +304,42 @@ def group_norm(
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:
-    """Divide by a power of the mean square over ``size`` neighbouring channels."""
+    """Divide by ``(k + alpha * mean of squares) ** beta`` over `size` neighbouring channels.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, C, d1, ...), at least 3-d.
+    size : int
+        How many channels are neighbours.
+    alpha : float, default 1e-4
+        The factor of the mean.
+    beta : float, default 0.75
+        The power.
+    k : float, default 1.0
+        What is added.
+
+    Returns
+    -------
+    Tensor
+        The shape of `input`.
+
+    Raises
+    ------
+    ValueError
+        `input` has fewer than 3 dimensions.
+
+    References
+    ----------
+    Krizhevsky et al. 2012, ImageNet classification with deep convolutional neural networks,
+    NIPS.
+
+    Examples
+    --------
+    >>> F.local_response_norm(torch.ones(1, 2, 1), size=2, alpha=1.0)
+    tensor([[[0.7378],
+             [0.5946]]])
+    """
     if input.dim() < 3:
         raise ValueError(
             f"Expected 3D or higher dimensionality input (got {input.dim()} dimensions)"
@@ -156,7 +362,36 @@ def local_response_norm(
 def normalize(
     input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None
 ) -> Tensor:
-    """Divide by the p-norm along ``dim``, which is taken as at least ``eps``."""
+    """Divide by the p-norm along a dimension, which is taken as at least `eps`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Floating point, any shape.
+    p : float, default 2.0
+        Of the norm.
+    dim : int or tuple of int, default 1
+        What is summed over.
+    eps : float, default 1e-12
+        The least divisor: a vector of zeros stays.
+    out : Tensor, optional
+        Where the result is written.
+
+    Returns
+    -------
+    Tensor
+        The shape of `input`.
+
+    Raises
+    ------
+    IndexError
+        `dim` is out of range.
+
+    Examples
+    --------
+    >>> F.normalize(torch.tensor([[3.0, 4.0]]))
+    tensor([[0.6000, 0.8000]])
+    """
     norm = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
     return input / norm if out is None else pt.div(input, norm, out=out)
 
@@ -170,9 +405,42 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """The rows of ``weight`` that ``input`` names; row ``padding_idx`` gets no gradient.
+    """The rows of a table that indices name.
 
-    With ``max_norm``, rows that are longer are first shortened in place.
+    Parameters
+    ----------
+    input : Tensor
+        Indices, int64 or int32, any shape.
+    weight : Tensor
+        The table, (rows, width).
+    padding_idx : int, optional
+        This row gets no gradient.
+    max_norm : float, optional
+        Rows that are longer are first shortened, in place.
+    norm_type : float, default 2.0
+        Of the norm that `max_norm` bounds.
+    scale_grad_by_freq : bool, default False
+        Divide gradients by how often the row occurs.
+    sparse : bool, default False
+        Accepted; gradients are dense.
+
+    Returns
+    -------
+    Tensor
+        The shape of `input` followed by the width.
+
+    Raises
+    ------
+    IndexError
+        An index names no row.
+    AssertionError
+        `padding_idx` names no row.
+
+    Examples
+    --------
+    >>> F.embedding(torch.tensor([1, 0]), torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([[3., 4.],
+            [1., 2.]])
     """
     padding_idx = _padding_row(padding_idx, weight)
     if max_norm is not None:
@@ -205,9 +473,51 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """The sum, mean or maximum of the rows of each bag.
+    """The sum, mean or maximum of the rows of each bag; a bag without rows gives zeros.
 
-    A 2-D ``input`` holds bags of equal length; a 1-D one is cut at ``offsets``.
+    Parameters
+    ----------
+    input : Tensor
+        Indices: (bags, size), or 1-d and cut at `offsets`.
+    weight : Tensor
+        The table, (rows, width).
+    offsets : Tensor, optional
+        Where each bag begins; for a 1-d input.
+    max_norm : float, optional
+        Rows that are longer are first shortened, in place.
+    norm_type : float, default 2
+        Of the norm that `max_norm` bounds.
+    scale_grad_by_freq : bool, default False
+        Divide gradients by how often the row occurs.
+    mode : {'mean', 'sum', 'max'}, default 'mean'
+        What is made of the rows.
+    sparse : bool, default False
+        Accepted; gradients are dense.
+    per_sample_weights : Tensor, optional
+        Of the shape of `input`; factors, for 'sum' only.
+    include_last_offset : bool, default False
+        The last offset is the end of the last bag.
+    padding_idx : int, optional
+        This row does not count and gets no gradient.
+
+    Returns
+    -------
+    Tensor
+        (bags, width).
+
+    Raises
+    ------
+    ValueError
+        Shapes or `mode` are wrong.
+    NotImplementedError
+        `per_sample_weights` with another mode than 'sum'.
+
+    Examples
+    --------
+    >>> table = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> F.embedding_bag(torch.tensor([0, 1, 1]), table, torch.tensor([0, 2]), mode="sum")
+    tensor([[4., 6.],
+            [3., 4.]])
     """
     if weight.dtype in (pt.int64, pt.int32) and input.is_floating_point():
         warnings.warn(

@@ -23,10 +23,6 @@ __all__ = [
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
-    "fractional_max_pool2d",
-    "fractional_max_pool2d_with_indices",
-    "fractional_max_pool3d",
-    "fractional_max_pool3d_with_indices",
     "lp_pool1d",
     "lp_pool2d",
     "lp_pool3d",
@@ -36,9 +32,6 @@ __all__ = [
     "max_pool2d_with_indices",
     "max_pool3d",
     "max_pool3d_with_indices",
-    "max_unpool1d",
-    "max_unpool2d",
-    "max_unpool3d",
 ]
 
 avg_pool1d = pt.avg_pool1d
@@ -56,7 +49,40 @@ def max_pool1d_with_indices(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """``max_pool1d`` and where each maximum was found."""
+    """`max_pool1d` and where each maximum was found.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, C, L) or (C, L).
+    kernel_size : int or tuple of int
+        The size of the window.
+    stride : int or tuple of int, optional
+        The step between windows; `kernel_size` by default.
+    padding : int or tuple of int, default 0
+        Added on both sides; at most half the window.
+    dilation : int or tuple of int, default 1
+        The step between the window's elements.
+    ceil_mode : bool, default False
+        Round sizes up: count windows that begin inside and end outside.
+    return_indices : bool
+        Without effect: they are always returned.
+
+    Returns
+    -------
+    tuple of Tensor
+        The maxima and their positions along L, int64, both (N, C, L').
+
+    Raises
+    ------
+    RuntimeError
+        The windows do not fit into the input.
+
+    Examples
+    --------
+    >>> F.max_pool1d_with_indices(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    (tensor([[3., 2.]]), tensor([[1, 2]]))
+    """
     stride = [] if stride is None else stride
     return pt.max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
 
@@ -70,7 +96,40 @@ def max_pool2d_with_indices(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """``max_pool2d`` and where each maximum was found in its flattened plane."""
+    """`max_pool2d` and where each maximum was found.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, C, H, W) or (C, H, W).
+    kernel_size : int or tuple of int
+        The size of the window.
+    stride : int or tuple of int, optional
+        The step between windows; `kernel_size` by default.
+    padding : int or tuple of int, default 0
+        Added on both sides; at most half the window.
+    dilation : int or tuple of int, default 1
+        The step between the window's elements.
+    ceil_mode : bool, default False
+        Round sizes up: count windows that begin inside and end outside.
+    return_indices : bool
+        Without effect: they are always returned.
+
+    Returns
+    -------
+    tuple of Tensor
+        The maxima and their positions in the flattened plane, int64, both (N, C, H', W').
+
+    Raises
+    ------
+    RuntimeError
+        The windows do not fit into the input.
+
+    Examples
+    --------
+    >>> F.max_pool2d_with_indices(torch.tensor([[[1.0, 3.0], [2.0, 0.0]]]), 2)
+    (tensor([[[3.]]]), tensor([[[1]]]))
+    """
     stride = [] if stride is None else stride
     return _nn.max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
 
@@ -84,7 +143,41 @@ def max_pool3d_with_indices(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """``max_pool3d`` and where each maximum was found in its flattened volume."""
+    """`max_pool3d` and where each maximum was found.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, C, D, H, W) or (C, D, H, W).
+    kernel_size : int or tuple of int
+        The size of the window.
+    stride : int or tuple of int, optional
+        The step between windows; `kernel_size` by default.
+    padding : int or tuple of int, default 0
+        Added on both sides; at most half the window.
+    dilation : int or tuple of int, default 1
+        The step between the window's elements.
+    ceil_mode : bool, default False
+        Round sizes up: count windows that begin inside and end outside.
+    return_indices : bool
+        Without effect: they are always returned.
+
+    Returns
+    -------
+    tuple of Tensor
+        The maxima and their positions in the flattened volume, int64, both (N, C, D', H',
+        W').
+
+    Raises
+    ------
+    RuntimeError
+        The windows do not fit into the input.
+
+    Examples
+    --------
+    >>> F.max_pool3d_with_indices(torch.arange(8.0).view(1, 2, 2, 2), 2)
+    (tensor([[[[7.]]]]), tensor([[[[7]]]]))
+    """
     stride = [] if stride is None else stride
     return _nn.max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
 
@@ -98,7 +191,42 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The maximum of each window; the stride is the window's size when left out."""
+    """The maximum of each window of a sequence. NaN wins; padding never does.
+
+    L' is ``(L + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1``, rounded down.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, C, L) or (C, L).
+    kernel_size : int or tuple of int
+        The size of the window.
+    stride : int or tuple of int, optional
+        The step between windows; `kernel_size` by default.
+    padding : int or tuple of int, default 0
+        Added on both sides; at most half the window.
+    dilation : int or tuple of int, default 1
+        The step between the window's elements.
+    ceil_mode : bool, default False
+        Round sizes up: count windows that begin inside and end outside.
+    return_indices : bool, default False
+        Return where each maximum was found too, for `max_unpool1d`.
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+        (N, C, L').
+
+    Raises
+    ------
+    RuntimeError
+        The windows do not fit into the input.
+
+    Examples
+    --------
+    >>> F.max_pool1d(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    tensor([[3., 2.]])
+    """
     stride = [] if stride is None else stride
     pool = pt.max_pool1d_with_indices if return_indices else pt.max_pool1d
     return pool(input, kernel_size, stride, padding, dilation, ceil_mode)
@@ -113,7 +241,44 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The maximum of each window; the stride is the window's size when left out."""
+    """The maximum of each window of an image. NaN wins; padding never does.
+
+    H' is ``(H + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1``, rounded down;
+    so is W'.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, C, H, W) or (C, H, W).
+    kernel_size : int or tuple of int
+        The size of the window.
+    stride : int or tuple of int, optional
+        The step between windows; `kernel_size` by default.
+    padding : int or tuple of int, default 0
+        Added on both sides; at most half the window.
+    dilation : int or tuple of int, default 1
+        The step between the window's elements.
+    ceil_mode : bool, default False
+        Round sizes up: count windows that begin inside and end outside.
+    return_indices : bool, default False
+        Return where each maximum was found too, for `max_unpool2d`.
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+        (N, C, H', W').
+
+    Raises
+    ------
+    RuntimeError
+        The windows do not fit into the input.
+
+    Examples
+    --------
+    >>> F.max_pool2d(torch.arange(16.0).view(1, 4, 4), 2)
+    tensor([[[ 5.,  7.],
+             [13., 15.]]])
+    """
     stride = [] if stride is None else stride
     pool = _nn.max_pool2d_with_indices if return_indices else pt.max_pool2d
     return pool(input, kernel_size, stride, padding, dilation, ceil_mode)
@@ -128,7 +293,40 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The maximum of each window; the stride is the window's size when left out."""
+    """The maximum of each window of a volume. NaN wins; padding never does.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, C, D, H, W) or (C, D, H, W).
+    kernel_size : int or tuple of int
+        The size of the window.
+    stride : int or tuple of int, optional
+        The step between windows; `kernel_size` by default.
+    padding : int or tuple of int, default 0
+        Added on both sides; at most half the window.
+    dilation : int or tuple of int, default 1
+        The step between the window's elements.
+    ceil_mode : bool, default False
+        Round sizes up: count windows that begin inside and end outside.
+    return_indices : bool, default False
+        Return where each maximum was found too, for `max_unpool3d`.
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+        (N, C, D', H', W'), sizes as in `max_pool2d`.
+
+    Raises
+    ------
+    RuntimeError
+        The windows do not fit into the input.
+
+    Examples
+    --------
+    >>> F.max_pool3d(torch.arange(8.0).view(1, 2, 2, 2), 2)
+    tensor([[[[7.]]]])
+    """
     stride = [] if stride is None else stride
     pool = _nn.max_pool3d_with_indices if return_indices else pt.max_pool3d
     return pool(input, kernel_size, stride, padding, dilation, ceil_mode)
@@ -145,202 +343,232 @@ def _with_defaults(output_size: Any, input: Tensor) -> Any:
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """Average over as many windows as ``output_size`` asks for."""
+    """Average over as many windows as are asked for; together they cover the image.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, C, H, W) or (C, H, W), floating point.
+    output_size : int or tuple of (int or None)
+        H' and W'; None keeps the input's size.
+
+    Returns
+    -------
+    Tensor
+        (N, C, H', W').
+
+    Raises
+    ------
+    ValueError
+        `input` has too few dimensions.
+
+    References
+    ----------
+    He et al. 2014, arXiv:1406.4729 (pooling to a fixed size).
+
+    Examples
+    --------
+    >>> F.adaptive_avg_pool2d(torch.arange(4.0).view(1, 2, 2), (1, None))
+    tensor([[[1., 2.]]])
+    """
     return _nn.adaptive_avg_pool2d(input, _with_defaults(output_size, input))
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
-    """Average over as many windows as ``output_size`` asks for."""
+    """Average over as many windows as are asked for; together they cover the volume.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, C, D, H, W) or (C, D, H, W), floating point.
+    output_size : int or tuple of (int or None)
+        D', H' and W'; None keeps the input's size.
+
+    Returns
+    -------
+    Tensor
+        (N, C, D', H', W').
+
+    Raises
+    ------
+    ValueError
+        `input` has too few dimensions.
+
+    Examples
+    --------
+    >>> F.adaptive_avg_pool3d(torch.arange(8.0).view(1, 2, 2, 2), 1)
+    tensor([[[[3.5000]]]])
+    """
     return _nn.adaptive_avg_pool3d(input, _with_defaults(output_size, input))
 
 
 def adaptive_max_pool1d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """``adaptive_max_pool1d`` and where each maximum was found."""
+    """`adaptive_max_pool1d` and where each maximum was found.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, C, L) or (C, L).
+    output_size : int
+        L'.
+    return_indices : bool
+        Without effect: they are always returned.
+
+    Returns
+    -------
+    tuple of Tensor
+        The maxima and their positions along L, int64, both (N, C, L').
+
+    Examples
+    --------
+    >>> F.adaptive_max_pool1d_with_indices(torch.tensor([[1.0, 3.0, 2.0]]), 1)
+    (tensor([[3.]]), tensor([[1]]))
+    """
     return pt.adaptive_max_pool1d(input, output_size)
 
 
 def adaptive_max_pool2d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """``adaptive_max_pool2d`` and where each maximum was found."""
+    """`adaptive_max_pool2d` and where each maximum was found.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, C, H, W) or (C, H, W).
+    output_size : int or tuple of (int or None)
+        H' and W'; None keeps the input's size.
+    return_indices : bool
+        Without effect: they are always returned.
+
+    Returns
+    -------
+    tuple of Tensor
+        The maxima and their positions in the flattened plane, int64.
+
+    Examples
+    --------
+    >>> F.adaptive_max_pool2d_with_indices(torch.arange(4.0).view(1, 2, 2), 1)
+    (tensor([[[3.]]]), tensor([[[3]]]))
+    """
     return _nn.adaptive_max_pool2d(input, _with_defaults(output_size, input))
 
 
 def adaptive_max_pool3d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """``adaptive_max_pool3d`` and where each maximum was found."""
+    """`adaptive_max_pool3d` and where each maximum was found.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, C, D, H, W) or (C, D, H, W).
+    output_size : int or tuple of (int or None)
+        D', H' and W'; None keeps the input's size.
+    return_indices : bool
+        Without effect: they are always returned.
+
+    Returns
+    -------
+    tuple of Tensor
+        The maxima and their positions in the flattened volume, int64.
+
+    Examples
+    --------
+    >>> F.adaptive_max_pool3d_with_indices(torch.arange(8.0).view(1, 2, 2, 2), 1)
+    (tensor([[[[7.]]]]), tensor([[[[7]]]]))
+    """
     return _nn.adaptive_max_pool3d(input, _with_defaults(output_size, input))
 
 
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """The maximum over as many windows as ``output_size`` asks for."""
+    """The maximum over as many windows as are asked for; together they cover the sequence.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, C, L) or (C, L).
+    output_size : int
+        L'.
+    return_indices : bool, default False
+        Return where each maximum was found too.
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+        (N, C, L').
+
+    Examples
+    --------
+    >>> F.adaptive_max_pool1d(torch.tensor([[1.0, 3.0, 2.0]]), 2)
+    tensor([[3., 3.]])
+    """
     found = adaptive_max_pool1d_with_indices(input, output_size)
     return found if return_indices else found[0]
 
 
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """The maximum over as many windows as ``output_size`` asks for."""
+    """The maximum over as many windows as are asked for; together they cover the image.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, C, H, W) or (C, H, W).
+    output_size : int or tuple of (int or None)
+        H' and W'; None keeps the input's size.
+    return_indices : bool, default False
+        Return where each maximum was found too.
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+        (N, C, H', W').
+
+    Raises
+    ------
+    ValueError
+        `input` has too few dimensions.
+
+    Examples
+    --------
+    >>> F.adaptive_max_pool2d(torch.arange(4.0).view(1, 2, 2), (1, 2))
+    tensor([[[2., 3.]]])
+    """
     found = adaptive_max_pool2d_with_indices(input, output_size)
     return found if return_indices else found[0]
 
 
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """The maximum over as many windows as ``output_size`` asks for."""
+    """The maximum over as many windows as are asked for; together they cover the volume.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, C, D, H, W) or (C, D, H, W).
+    output_size : int or tuple of (int or None)
+        D', H' and W'; None keeps the input's size.
+    return_indices : bool, default False
+        Return where each maximum was found too.
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+        (N, C, D', H', W').
+
+    Raises
+    ------
+    ValueError
+        `input` has too few dimensions.
+
+    Examples
+    --------
+    >>> F.adaptive_max_pool3d(torch.arange(8.0).view(1, 2, 2, 2), (1, 1, 2))
+    tensor([[[[6., 7.]]]])
+    """
     found = adaptive_max_pool3d_with_indices(input, output_size)
     return found if return_indices else found[0]
-
-
-def _fractional(
-    pool: Any,
-    input: Tensor,
-    kernel_size: Any,
-    output_size: Any,
-    output_ratio: Any,
-    samples: Tensor | None,
-    n: int,
-) -> tuple[Tensor, Tensor]:
-    name = f"fractional_max_pool{n}d"
-    if output_size is None:
-        if output_ratio is None:
-            raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
-        ratios = ntuple(output_ratio, n)
-        output_size = [int(s * r) for s, r in zip(input.shape[-n:], ratios)]
-    if samples is None:
-        batch = 1 if input.dim() == n + 1 else input.size(0)
-        shape = (batch, input.size(-n - 1), n)
-        samples = pt.rand(shape, dtype=input.dtype, device=input.device)
-    return pool(input, kernel_size, output_size, samples)
-
-
-def fractional_max_pool2d_with_indices(
-    input: Tensor,
-    kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
-    return_indices: bool = False,
-    _random_samples: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
-    """``fractional_max_pool2d`` and where each maximum was found."""
-    pool = _nn.fractional_max_pool2d
-    return _fractional(pool, input, kernel_size, output_size, output_ratio, _random_samples, 2)
-
-
-def fractional_max_pool3d_with_indices(
-    input: Tensor,
-    kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
-    return_indices: bool = False,
-    _random_samples: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
-    """``fractional_max_pool3d`` and where each maximum was found."""
-    pool = _nn.fractional_max_pool3d
-    return _fractional(pool, input, kernel_size, output_size, output_ratio, _random_samples, 3)
-
-
-def fractional_max_pool2d(
-    input: Tensor,
-    kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
-    return_indices: bool = False,
-    _random_samples: Tensor | None = None,
-) -> Any:
-    """The maximum over windows at random places (arXiv:1412.6071)."""
-    found = fractional_max_pool2d_with_indices(
-        input, kernel_size, output_size, output_ratio, _random_samples=_random_samples
-    )
-    return found if return_indices else found[0]
-
-
-def fractional_max_pool3d(
-    input: Tensor,
-    kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
-    return_indices: bool = False,
-    _random_samples: Tensor | None = None,
-) -> Any:
-    """The maximum over windows at random places (arXiv:1412.6071)."""
-    found = fractional_max_pool3d_with_indices(
-        input, kernel_size, output_size, output_ratio, _random_samples=_random_samples
-    )
-    return found if return_indices else found[0]
-
-
-def _unpool_size(
-    input: Tensor, kernel: tuple, stride: tuple, padding: tuple, output_size: Any
-) -> list[int]:
-    n = len(kernel)
-    sizes = input.shape[-n:]
-    default = [(s - 1) * t + k - 2 * p for s, t, k, p in zip(sizes, stride, kernel, padding)]
-    if output_size is None:
-        return default
-    output_size = list(output_size)
-    if len(output_size) == n + 2:
-        output_size = output_size[2:]
-    if len(output_size) != n:
-        raise ValueError(
-            f"output_size should be a sequence containing {n} or {n + 2} elements, "
-            f"but it has a length of '{len(output_size)}'"
-        )
-    for d, (asked, own, step) in enumerate(zip(output_size, default, stride)):
-        if not own - step < asked < own + step:
-            raise ValueError(
-                f'invalid output_size "{output_size}" (dim {d} must be between '
-                f"{own - step} and {own + step})"
-            )
-    return output_size
-
-
-def _unpool_arguments(kernel_size: Any, stride: Any, padding: Any, n: int) -> tuple:
-    kernel = ntuple(kernel_size, n)
-    return kernel, kernel if stride is None else ntuple(stride, n), ntuple(padding, n)
-
-
-def max_unpool1d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
-) -> Tensor:
-    """Put the maxima back where ``max_pool1d`` found them; zeros elsewhere."""
-    kernel, steps, pads = _unpool_arguments(kernel_size, stride, padding, 1)
-    size = _unpool_size(input, kernel, steps, pads, output_size)
-    return _nn.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), [*size, 1]).squeeze(-1)
-
-
-def max_unpool2d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
-) -> Tensor:
-    """Put the maxima back where ``max_pool2d`` found them; zeros elsewhere."""
-    kernel, steps, pads = _unpool_arguments(kernel_size, stride, padding, 2)
-    size = _unpool_size(input, kernel, steps, pads, output_size)
-    return _nn.max_unpool2d(input, indices, size)
-
-
-def max_unpool3d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
-) -> Tensor:
-    """Put the maxima back where ``max_pool3d`` found them; zeros elsewhere."""
-    kernel, steps, pads = _unpool_arguments(kernel_size, stride, padding, 3)
-    size = _unpool_size(input, kernel, steps, pads, output_size)
-    return _nn.max_unpool3d(input, indices, size, steps, pads)
 
 
 def _lp(
@@ -358,19 +586,91 @@ def _lp(
 def lp_pool1d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
-    """The p-norm of each window."""
+    """``(sum of x ** norm_type) ** (1 / norm_type)`` over each window of a sequence.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, C, L) or (C, L), floating point.
+    norm_type : float
+        The exponent; not 0.
+    kernel_size : int or tuple of int
+        The size of the window.
+    stride : int or tuple of int, optional
+        The step between windows; `kernel_size` by default.
+    ceil_mode : bool, default False
+        Count windows that end outside.
+
+    Returns
+    -------
+    Tensor
+        (N, C, L').
+
+    Examples
+    --------
+    >>> F.lp_pool1d(torch.tensor([[3.0, 4.0]]), 2, kernel_size=2)
+    tensor([[5.]])
+    """
     return _lp(input, norm_type, avg_pool1d, kernel_size, stride, ceil_mode, 1)
 
 
 def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
-    """The p-norm of each window."""
+    """``(sum of x ** norm_type) ** (1 / norm_type)`` over each window of an image.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, C, H, W) or (C, H, W), floating point.
+    norm_type : float
+        The exponent; not 0.
+    kernel_size : int or tuple of int
+        The size of the window.
+    stride : int or tuple of int, optional
+        The step between windows; `kernel_size` by default.
+    ceil_mode : bool, default False
+        Count windows that end outside.
+
+    Returns
+    -------
+    Tensor
+        (N, C, H', W').
+
+    Examples
+    --------
+    >>> F.lp_pool2d(torch.ones(1, 2, 2), 2, kernel_size=2)
+    tensor([[[2.]]])
+    """
     return _lp(input, norm_type, avg_pool2d, kernel_size, stride, ceil_mode, 2)
 
 
 def lp_pool3d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
-    """The p-norm of each window."""
+    """``(sum of x ** norm_type) ** (1 / norm_type)`` over each window of a volume.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, C, D, H, W) or (C, D, H, W), floating point.
+    norm_type : float
+        The exponent; not 0.
+    kernel_size : int or tuple of int
+        The size of the window.
+    stride : int or tuple of int, optional
+        The step between windows; `kernel_size` by default.
+    ceil_mode : bool, default False
+        Count windows that end outside.
+
+    Returns
+    -------
+    Tensor
+        (N, C, D', H', W').
+
+    Examples
+    --------
+    >>> F.lp_pool3d(torch.ones(1, 2, 2, 2), 1, kernel_size=2)
+    tensor([[[[8.]]]])
+    """
     return _lp(input, norm_type, avg_pool3d, kernel_size, stride, ceil_mode, 3)

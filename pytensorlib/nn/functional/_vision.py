@@ -36,9 +36,38 @@ native_channel_shuffle = pt.native_channel_shuffle
 
 
 def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = None) -> Tensor:
-    """Pad the last dimensions: ``pad`` holds (before, after) pairs, the last dimension first.
+    """Pad the last dimensions.
 
-    ``mode`` is constant, reflect, replicate or circular.
+    Parameters
+    ----------
+    input : Tensor
+        Any shape.
+    pad : sequence of int
+        Pairs (before, after), the last dimension first; negative numbers crop.
+    mode : {'constant', 'reflect', 'replicate', 'circular'}, default 'constant'
+        With what; the others than 'constant' pad 1 to 3 dimensions behind N and C.
+    value : float, optional
+        For 'constant'; 0 by default.
+
+    Returns
+    -------
+    Tensor
+        Larger than `input` by the pads.
+
+    Raises
+    ------
+    RuntimeError
+        `pad` has an odd length, or reflects more than there is.
+    NotImplementedError
+        `mode` is none of these.
+
+    Examples
+    --------
+    >>> F.pad(torch.tensor([[1.0, 2.0]]), (1, 2, 0, 1))
+    tensor([[0., 1., 2., 0., 0.],
+            [0., 0., 0., 0., 0.]])
+    >>> F.pad(torch.tensor([[1.0, 2.0, 3.0]]), (2, 0), mode="reflect")
+    tensor([[3., 2., 1., 2., 3.]])
     """
     return _nn.pad(input, pad, mode, value)
 
@@ -58,7 +87,36 @@ def fold(
     padding: Any = 0,
     stride: Any = 1,
 ) -> Tensor:
-    """Sum sliding blocks (N, C * block, L) back into images (N, C, H, W)."""
+    """Sum sliding blocks back into images: the transpose of `unfold`.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, C * block, L) or (C * block, L), floating point.
+    output_size : int or tuple of int
+        (H, W).
+    kernel_size : int or tuple of int
+        The size of a block.
+    dilation, padding, stride : int or tuple of int
+        The step inside a block, the zeros on both sides, the step between blocks.
+
+    Returns
+    -------
+    Tensor
+        (N, C, H, W).
+
+    Raises
+    ------
+    RuntimeError
+        L is not the number of blocks of such an image.
+
+    Examples
+    --------
+    >>> F.fold(F.unfold(torch.ones(1, 1, 3, 3), 2), (3, 3), 2)
+    tensor([[[[1., 2., 1.],
+              [2., 4., 2.],
+              [1., 2., 1.]]]])
+    """
     sizes = (ntuple(v, 2) for v in (output_size, kernel_size, dilation, padding, stride))
     return _nn.col2im(input, *sizes)
 
@@ -66,13 +124,73 @@ def fold(
 def unfold(
     input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:
-    """The sliding blocks of images (N, C, H, W) as columns (N, C * block, L)."""
+    """The sliding blocks of images, as columns.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, C, H, W) or (C, H, W), floating point.
+    kernel_size : int or tuple of int
+        The size of a block.
+    dilation, padding, stride : int or tuple of int
+        The step inside a block, the zeros on both sides, the step between blocks.
+
+    Returns
+    -------
+    Tensor
+        (N, C * block, L): one column for each of the L positions.
+
+    Raises
+    ------
+    RuntimeError
+        `input` has another number of dimensions, or no block fits.
+
+    Examples
+    --------
+    >>> F.unfold(torch.arange(6.0).view(1, 1, 2, 3), kernel_size=2)
+    tensor([[[0., 1.],
+             [1., 2.],
+             [3., 4.],
+             [4., 5.]]])
+    """
     sizes = (ntuple(v, 2) for v in (kernel_size, dilation, padding, stride))
     return _nn.im2col(input, *sizes)
 
 
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
-    """The sampling grid of batches of affine matrices, for ``grid_sample``."""
+    """The sampling grid of a batch of affine maps, for `grid_sample`.
+
+    Parameters
+    ----------
+    theta : Tensor
+        (N, 2, 3) or (N, 3, 4), floating point.
+    size : sequence of int
+        Of the output, (N, C, H, W) or (N, C, D, H, W).
+    align_corners : bool, optional
+        Whether -1 and 1 are the centres of the corner elements, or their outer edges; not to
+        say so warns.
+
+    Returns
+    -------
+    Tensor
+        (N, H, W, 2) or (N, D, H, W, 3), points as (x, y) or (x, y, z).
+
+    Raises
+    ------
+    ValueError
+        `theta` is not floating point, or shapes do not fit.
+
+    References
+    ----------
+    Jaderberg et al. 2015, arXiv:1506.02025.
+
+    Examples
+    --------
+    >>> same = torch.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
+    >>> F.affine_grid(same, (1, 1, 2, 2), align_corners=True)[0, 0]
+    tensor([[-1., -1.],
+            [ 1., -1.]])
+    """
     if align_corners is None:
         warnings.warn(
             "Default grid_sample and affine_grid behavior has changed to align_corners=False "
@@ -109,7 +227,44 @@ def grid_sample(
     padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """Sample ``input`` at the points of ``grid``, whose coordinates run from -1 to 1."""
+    """Sample images at points whose coordinates run from -1 to 1.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, C, H, W) or (N, C, D, H, W), floating point.
+    grid : Tensor
+        (N, H', W', 2) or (N, D', H', W', 3), points as (x, y) or (x, y, z).
+    mode : {'bilinear', 'nearest', 'bicubic'}, default 'bilinear'
+        How values between elements are found.
+    padding_mode : {'zeros', 'border', 'reflection'}, default 'zeros'
+        What lies outside.
+    align_corners : bool, optional
+        Whether -1 and 1 are the centres of the corner elements, or their outer edges; not to
+        say so warns.
+
+    Returns
+    -------
+    Tensor
+        (N, C, H', W') or (N, C, D', H', W').
+
+    Raises
+    ------
+    ValueError
+        A mode is none of these.
+    RuntimeError
+        Shapes do not fit.
+
+    References
+    ----------
+    Jaderberg et al. 2015, arXiv:1506.02025.
+
+    Examples
+    --------
+    >>> image, middle = torch.tensor([[[[1.0, 3.0]]]]), torch.zeros(1, 1, 1, 2)
+    >>> F.grid_sample(image, middle, align_corners=True)
+    tensor([[[[2.]]]])
+    """
     if mode not in _GRID_MODES:
         raise ValueError(
             "nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or "
@@ -185,10 +340,47 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """Resize the spatial dimensions to ``size`` or by ``scale_factor``.
+    """Resize the spatial dimensions to a size or by a factor.
 
-    ``mode`` is nearest, nearest-exact, area (any number of dimensions), linear (3-D input),
-    bilinear and bicubic (4-D), or trilinear (5-D).
+    Parameters
+    ----------
+    input : Tensor
+        (N, C, d1, ...), with 1 to 3 spatial dimensions.
+    size : int or tuple of int, optional
+        The sizes wanted.
+    scale_factor : float or tuple of float, optional
+        The factors wanted, instead of `size`.
+    mode : str, default 'nearest'
+        'nearest', 'nearest-exact' or 'area'; 'linear' for one spatial dimension, 'bilinear'
+        and 'bicubic' for two, 'trilinear' for three.
+    align_corners : bool, optional
+        In the linear and cubic modes: corners keep their values.
+    recompute_scale_factor : bool, optional
+        Use the ratio of the sizes rather than `scale_factor`.
+    antialias : bool, default False
+        Average over what a smaller image leaves out ('bilinear', 'bicubic').
+
+    Returns
+    -------
+    Tensor
+        (N, C, d1', ...).
+
+    Raises
+    ------
+    ValueError
+        Both or neither of `size` and `scale_factor` are given, or options contradict the
+        mode.
+    NotImplementedError
+        The mode is not one for this number of dimensions.
+
+    Examples
+    --------
+    >>> x = torch.tensor([[[[1.0, 2.0]]]])
+    >>> F.interpolate(x, scale_factor=2)
+    tensor([[[[1., 1., 2., 2.],
+              [1., 1., 2., 2.]]]])
+    >>> F.interpolate(x, size=(1, 3), mode="bilinear", align_corners=True)
+    tensor([[[[1.0000, 1.5000, 2.0000]]]])
     """
     if mode in _PLAIN_MODES:
         if align_corners is not None:
@@ -227,7 +419,28 @@ def upsample(
     mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """The deprecated name of ``interpolate``."""
+    """The deprecated name of `interpolate`; it warns.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, C, d1, ...).
+    size, scale_factor, mode, align_corners : optional
+        As in `interpolate`.
+
+    Returns
+    -------
+    Tensor
+        (N, C, d1', ...).
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     F.upsample(torch.ones(1, 1, 2), scale_factor=2).shape
+    torch.Size([1, 1, 4])
+    """
     warnings.warn(
         "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.",
         stacklevel=2,
@@ -236,7 +449,28 @@ def upsample(
 
 
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """The deprecated form of ``interpolate(..., mode="nearest")``."""
+    """The deprecated form of ``interpolate(..., mode="nearest")``; it warns.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, C, d1, ...).
+    size, scale_factor : optional
+        As in `interpolate`.
+
+    Returns
+    -------
+    Tensor
+        (N, C, d1', ...).
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     F.upsample_nearest(torch.ones(1, 1, 2, 2), scale_factor=2).shape
+    torch.Size([1, 1, 4, 4])
+    """
     warnings.warn(
         "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.",
         stacklevel=2,
@@ -245,7 +479,28 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
 
 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """The deprecated form of ``interpolate(..., mode="bilinear", align_corners=True)``."""
+    """The deprecated form of ``interpolate(..., mode="bilinear", align_corners=True)``; it warns.
+
+    Parameters
+    ----------
+    input : Tensor
+        (N, C, H, W).
+    size, scale_factor : optional
+        As in `interpolate`.
+
+    Returns
+    -------
+    Tensor
+        (N, C, H', W').
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     F.upsample_bilinear(torch.ones(1, 1, 2, 2), size=(3, 3)).shape
+    torch.Size([1, 1, 3, 3])
+    """
     warnings.warn(
         "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.",
         stacklevel=2,

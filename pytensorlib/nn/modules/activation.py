@@ -42,35 +42,102 @@ class _Inplace(Module):
 
 
 class ReLU(_Inplace):
-    """``max(0, x)``."""
+    """``max(0, x)``, elementwise.
+
+    Parameters
+    ----------
+    inplace : bool, default False
+        Overwrite the input with the result.
+
+    Examples
+    --------
+    >>> nn.ReLU()(torch.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return pt.relu_(input) if self.inplace else pt.relu(input)
 
 
 class SELU(_Inplace):
-    """Scaled elu whose constants keep mean 0 and variance 1 (arXiv:1706.02515)."""
+    """Scaled elu, whose constants keep mean 0 and variance 1 through many layers.
+
+    Parameters
+    ----------
+    inplace : bool, default False
+        Overwrite the input with the result.
+
+    References
+    ----------
+    Klambauer et al. 2017, arXiv:1706.02515.
+
+    Examples
+    --------
+    >>> nn.SELU()(torch.tensor([-1.0, 2.0]))
+    tensor([-1.1113,  2.1014])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.selu(input, self.inplace)
 
 
 class SiLU(_Inplace):
-    """``x * sigmoid(x)``."""
+    """``x * sigmoid(x)``, elementwise; also called swish.
+
+    Parameters
+    ----------
+    inplace : bool, default False
+        Overwrite the input with the result.
+
+    References
+    ----------
+    Elfwing et al. 2017, arXiv:1702.03118.
+
+    Examples
+    --------
+    >>> nn.SiLU()(torch.tensor([-1.0, 2.0]))
+    tensor([-0.2689,  1.7616])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.silu(input, self.inplace)
 
 
 class Mish(_Inplace):
-    """``x * tanh(softplus(x))``."""
+    """``x * tanh(softplus(x))``, elementwise.
+
+    Parameters
+    ----------
+    inplace : bool, default False
+        Overwrite the input with the result.
+
+    References
+    ----------
+    Misra 2019, arXiv:1908.08681.
+
+    Examples
+    --------
+    >>> nn.Mish()(torch.tensor([-1.0, 2.0]))
+    tensor([-0.3034,  1.9440])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.mish(input, self.inplace)
 
 
 class Hardsigmoid(_Inplace):
-    """``relu6(x + 3) / 6``."""
+    """``relu6(x + 3) / 6``, elementwise: a sigmoid of straight lines.
+
+    Parameters
+    ----------
+    inplace : bool, default False
+        Overwrite the input with the result.
+
+    Examples
+    --------
+    >>> nn.Hardsigmoid()(torch.tensor([-4.0, 0.0, 1.5]))
+    tensor([0.0000, 0.5000, 0.7500])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardsigmoid(input, self.inplace)
@@ -80,7 +147,22 @@ class Hardsigmoid(_Inplace):
 
 
 class Hardswish(_Inplace):
-    """``x * relu6(x + 3) / 6``."""
+    """``x * relu6(x + 3) / 6``, elementwise: silu with straight lines for the sigmoid.
+
+    Parameters
+    ----------
+    inplace : bool, default False
+        Overwrite the input with the result.
+
+    References
+    ----------
+    Howard et al. 2019, arXiv:1905.02244.
+
+    Examples
+    --------
+    >>> nn.Hardswish()(torch.tensor([-4.0, 1.0, 4.0]))
+    tensor([-0.0000, 0.6667, 4.0000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardswish(input, self.inplace)
@@ -90,7 +172,22 @@ class Hardswish(_Inplace):
 
 
 class Threshold(_Inplace):
-    """``x`` where above ``threshold``, else ``value``."""
+    """``x`` where it is above a threshold, else a value.
+
+    Parameters
+    ----------
+    threshold : float
+        Elements must be greater than this to stay.
+    value : float
+        What takes the place of the others.
+    inplace : bool, default False
+        Overwrite the input with the result.
+
+    Examples
+    --------
+    >>> nn.Threshold(0.2, -1.0)(torch.tensor([0.1, 0.5]))
+    tensor([-1.0000,  0.5000])
+    """
 
     __constants__ = ["threshold", "value", "inplace"]
 
@@ -107,7 +204,25 @@ class Threshold(_Inplace):
 
 
 class RReLU(_Inplace):
-    """Leaky relu with random slopes in training (arXiv:1505.00853)."""
+    """Leaky relu with a slope for each element: drawn from [lower, upper) in training, else
+    their middle.
+
+    Parameters
+    ----------
+    lower, upper : float
+        The bounds of the slopes, 1/8 and 1/3 by default.
+    inplace : bool, default False
+        Overwrite the input with the result.
+
+    References
+    ----------
+    Xu et al. 2015, arXiv:1505.00853.
+
+    Examples
+    --------
+    >>> nn.RReLU(0.25, 0.75).eval()(torch.tensor([-4.0, 2.0]))
+    tensor([-2.,  2.])
+    """
 
     __constants__ = ["lower", "upper", "inplace"]
 
@@ -126,7 +241,27 @@ class RReLU(_Inplace):
 
 
 class Hardtanh(_Inplace):
-    """``x`` clamped to [min_val, max_val]."""
+    """``x`` clamped to [min_val, max_val].
+
+    Parameters
+    ----------
+    min_val, max_val : float
+        The bounds, -1 and 1 by default.
+    inplace : bool, default False
+        Overwrite the input with the result.
+    min_value, max_value : float, optional
+        Deprecated names of the bounds.
+
+    Raises
+    ------
+    ValueError
+        `max_val` is not greater than `min_val`.
+
+    Examples
+    --------
+    >>> nn.Hardtanh()(torch.tensor([-3.0, 0.5, 3.0]))
+    tensor([-1.0000,  0.5000,  1.0000])
+    """
 
     __constants__ = ["min_val", "max_val", "inplace"]
 
@@ -161,7 +296,22 @@ class Hardtanh(_Inplace):
 
 
 class ReLU6(Hardtanh):
-    """``min(max(0, x), 6)``."""
+    """``min(max(0, x), 6)``, elementwise.
+
+    Parameters
+    ----------
+    inplace : bool, default False
+        Overwrite the input with the result.
+
+    References
+    ----------
+    Howard et al. 2017, arXiv:1704.04861.
+
+    Examples
+    --------
+    >>> nn.ReLU6()(torch.tensor([-1.0, 3.0, 9.0]))
+    tensor([0., 3., 6.])
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
@@ -171,7 +321,24 @@ class ReLU6(Hardtanh):
 
 
 class ELU(_Inplace):
-    """``x`` where positive, else ``alpha * (exp(x) - 1)``."""
+    """``x`` where positive, else ``alpha * (exp(x) - 1)``.
+
+    Parameters
+    ----------
+    alpha : float, default 1.0
+        Minus the limit for very negative inputs.
+    inplace : bool, default False
+        Overwrite the input with the result.
+
+    References
+    ----------
+    Clevert et al. 2015, arXiv:1511.07289.
+
+    Examples
+    --------
+    >>> nn.ELU()(torch.tensor([-1.0, 2.0]))
+    tensor([-0.6321,  2.0000])
+    """
 
     __constants__ = ["alpha", "inplace"]
 
@@ -187,14 +354,45 @@ class ELU(_Inplace):
 
 
 class CELU(ELU):
-    """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``."""
+    """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``: an elu that is smooth for every
+    `alpha`.
+
+    Parameters
+    ----------
+    alpha : float, default 1.0
+        Minus the limit for very negative inputs; not 0.
+    inplace : bool, default False
+        Overwrite the input with the result.
+
+    References
+    ----------
+    Barron 2017, arXiv:1704.07483.
+
+    Examples
+    --------
+    >>> nn.CELU(alpha=2.0)(torch.tensor([-1.0, 2.0]))
+    tensor([-0.7869,  2.0000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.celu(input, self.alpha, self.inplace)
 
 
 class LeakyReLU(_Inplace):
-    """``x`` where positive, else ``negative_slope * x``."""
+    """``x`` where positive, else ``negative_slope * x``.
+
+    Parameters
+    ----------
+    negative_slope : float, default 0.01
+        The slope below 0.
+    inplace : bool, default False
+        Overwrite the input with the result.
+
+    Examples
+    --------
+    >>> nn.LeakyReLU(0.1)(torch.tensor([-1.0, 2.0]))
+    tensor([-0.1000,  2.0000])
+    """
 
     __constants__ = ["inplace", "negative_slope"]
 
@@ -210,7 +408,28 @@ class LeakyReLU(_Inplace):
 
 
 class PReLU(Module):
-    """Leaky relu whose slope is learned, one for all channels or one for each."""
+    """Leaky relu whose slope is learned: one for all channels, or one for each.
+
+    Takes (N, C, ...); with fewer than 2 dimensions there is one channel.
+
+    Parameters
+    ----------
+    num_parameters : int, default 1
+        1, or C.
+    init : float, default 0.25
+        The slope at first.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    References
+    ----------
+    He et al. 2015, arXiv:1502.01852.
+
+    Examples
+    --------
+    >>> nn.PReLU()(torch.tensor([-4.0, 2.0])).detach()
+    tensor([-1.,  2.])
+    """
 
     __constants__ = ["num_parameters"]
 
@@ -235,7 +454,22 @@ class PReLU(Module):
 
 
 class GELU(Module):
-    """``x`` times the normal cumulative function, exact or by ``approximate="tanh"``."""
+    """``x`` times the normal distribution's cumulative function.
+
+    Parameters
+    ----------
+    approximate : {'none', 'tanh'}, default 'none'
+        'tanh' replaces the exact function by one of tanh.
+
+    References
+    ----------
+    Hendrycks and Gimpel 2016, arXiv:1606.08415.
+
+    Examples
+    --------
+    >>> nn.GELU()(torch.tensor([-1.0, 2.0]))
+    tensor([-0.1587,  1.9545])
+    """
 
     __constants__ = ["approximate"]
 
@@ -251,42 +485,83 @@ class GELU(Module):
 
 
 class Sigmoid(Module):
-    """``1 / (1 + exp(-x))``."""
+    """``1 / (1 + exp(-x))``, elementwise.
+
+    Examples
+    --------
+    >>> nn.Sigmoid()(torch.tensor([0.0, 1.0]))
+    tensor([0.5000, 0.7311])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return pt.sigmoid(input)
 
 
 class Tanh(Module):
-    """Hyperbolic tangent."""
+    """Hyperbolic tangent, elementwise.
+
+    Examples
+    --------
+    >>> nn.Tanh()(torch.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.7616])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return pt.tanh(input)
 
 
 class LogSigmoid(Module):
-    """``log(sigmoid(x))``."""
+    """``log(sigmoid(x))``, elementwise, computed without underflow.
+
+    Examples
+    --------
+    >>> nn.LogSigmoid()(torch.tensor([-200.0, 0.0]))
+    tensor([-200.0000,   -0.6931])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.logsigmoid(input)
 
 
 class Softsign(Module):
-    """``x / (1 + |x|)``."""
+    """``x / (1 + |x|)``, elementwise.
+
+    Examples
+    --------
+    >>> nn.Softsign()(torch.tensor([-1.0, 3.0]))
+    tensor([-0.5000,  0.7500])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softsign(input)
 
 
 class Tanhshrink(Module):
-    """``x - tanh(x)``."""
+    """``x - tanh(x)``, elementwise.
+
+    Examples
+    --------
+    >>> nn.Tanhshrink()(torch.tensor([0.0, 2.0]))
+    tensor([0.0000, 1.0360])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.tanhshrink(input)
 
 
 class Hardshrink(Module):
-    """``x`` where ``|x| > lambd``, else 0."""
+    """``x`` where ``|x| > lambd``, else 0.
+
+    Parameters
+    ----------
+    lambd : float, default 0.5
+        The bound.
+
+    Examples
+    --------
+    >>> nn.Hardshrink()(torch.tensor([-2.0, 0.3]))
+    tensor([-2.,  0.])
+    """
 
     __constants__ = ["lambd"]
 
@@ -302,7 +577,18 @@ class Hardshrink(Module):
 
 
 class Softshrink(Module):
-    """``x`` moved towards 0 by ``lambd``."""
+    """``x`` moved towards 0 by `lambd`; 0 where it would get there.
+
+    Parameters
+    ----------
+    lambd : float, default 0.5
+        How far; not negative.
+
+    Examples
+    --------
+    >>> nn.Softshrink()(torch.tensor([-2.0, 0.3]))
+    tensor([-1.5000,  0.0000])
+    """
 
     __constants__ = ["lambd"]
 
@@ -318,7 +604,20 @@ class Softshrink(Module):
 
 
 class Softplus(Module):
-    """``log(1 + exp(beta x)) / beta``, and ``x`` where ``beta x > threshold``."""
+    """``log(1 + exp(beta x)) / beta``: a relu without a corner.
+
+    Parameters
+    ----------
+    beta : float, default 1.0
+        How sharp the bend is.
+    threshold : float, default 20.0
+        Where ``beta x`` is greater, the result is ``x``.
+
+    Examples
+    --------
+    >>> nn.Softplus()(torch.tensor([0.0, 30.0]))
+    tensor([ 0.6931, 30.0000])
+    """
 
     __constants__ = ["beta", "threshold"]
 
@@ -335,7 +634,22 @@ class Softplus(Module):
 
 
 class GLU(Module):
-    """The first half times the sigmoid of the second half along ``dim``."""
+    """The first half of the input times the sigmoid of the second half.
+
+    Parameters
+    ----------
+    dim : int, default -1
+        Which dimension is halved; of even size.
+
+    References
+    ----------
+    Dauphin et al. 2016, arXiv:1612.08083.
+
+    Examples
+    --------
+    >>> nn.GLU()(torch.tensor([1.0, 2.0, 0.0, 0.0]))
+    tensor([0.5000, 1.0000])
+    """
 
     __constants__ = ["dim"]
 
@@ -367,28 +681,72 @@ class _AlongDim(Module):
 
 
 class Softmax(_AlongDim):
-    """``exp(x) / sum(exp(x))`` along ``dim``."""
+    """``exp(x) / sum(exp(x))`` along a dimension: positive weights that sum to 1.
+
+    Parameters
+    ----------
+    dim : int
+        Leaving it out is deprecated and warns.
+
+    Examples
+    --------
+    >>> nn.Softmax(dim=0)(torch.tensor([1.0, 2.0]))
+    tensor([0.2689, 0.7311])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmax(input, self.dim, _stacklevel=5)
 
 
 class Softmin(_AlongDim):
-    """``softmax(-x)`` along ``dim``."""
+    """``softmax(-x)``: the smallest element gets the largest weight.
+
+    Parameters
+    ----------
+    dim : int
+        Leaving it out is deprecated and warns.
+
+    Examples
+    --------
+    >>> nn.Softmin(dim=0)(torch.tensor([1.0, 2.0]))
+    tensor([0.7311, 0.2689])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmin(input, self.dim, _stacklevel=5)
 
 
 class LogSoftmax(_AlongDim):
-    """``log(softmax(x))`` along ``dim``."""
+    """``log(softmax(x))``, computed without leaving the log domain.
+
+    Parameters
+    ----------
+    dim : int
+        Leaving it out is deprecated and warns.
+
+    Examples
+    --------
+    >>> nn.LogSoftmax(dim=0)(torch.tensor([0.0, 200.0]))
+    tensor([-200.,    0.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim, _stacklevel=5)
 
 
 class Softmax2d(Module):
-    """Softmax over the channels of (N, C, H, W) or (C, H, W)."""
+    """Softmax over the channels of (N, C, H, W) or (C, H, W), at each pixel.
+
+    Raises
+    ------
+    ValueError
+        The input has another number of dimensions.
+
+    Examples
+    --------
+    >>> nn.Softmax2d()(torch.zeros(1, 2, 1, 1)).flatten()
+    tensor([0.5000, 0.5000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         if input.dim() not in (3, 4):

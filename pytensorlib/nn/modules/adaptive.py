@@ -18,16 +18,40 @@ _ASMoutput = namedtuple("_ASMoutput", ["output", "loss"])
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Adaptive softmax (arXiv:1609.04309): rare classes share small projections.
+    """Softmax over many classes, of which the rare ones share small projections.
+
+    Classes are ordered by frequency, the most frequent first. The call takes (N, in_features)
+    and classes (N,), and returns the log-probability of each and the loss, minus their mean.
 
     Parameters
     ----------
     in_features, n_classes : int
+        The width of the input, and how many classes there are.
     cutoffs : sequence of int
-        Where the clusters of classes, sorted by falling frequency, end.
-    div_value : float
-        Each cluster's width is the one before divided by this.
-    head_bias : bool
+        Where each cluster of classes begins, rising, behind the first.
+    div_value : float, default 4.0
+        By how much each cluster is narrower than the one before.
+    head_bias : bool, default False
+        Learn an offset for the frequent classes and the clusters.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Raises
+    ------
+    ValueError
+        The cut-offs do not rise or are out of range.
+
+    References
+    ----------
+    Grave et al. 2016, arXiv:1609.04309.
+
+    Examples
+    --------
+    >>> loss = nn.AdaptiveLogSoftmaxWithLoss(16, 20, cutoffs=[5, 10])
+    >>> loss(torch.ones(3, 16), torch.tensor([0, 6, 19])).output.shape
+    torch.Size([3])
+    >>> loss.predict(torch.ones(3, 16)).shape
+    torch.Size([3])
     """
 
     def __init__(

@@ -15,21 +15,51 @@ from .linear import NonDynamicallyQuantizableLinear
 
 
 class MultiheadAttention(Module):
-    """Attention with several heads (arXiv:1706.03762).
+    """Attention with several heads: ``softmax(Q K^T / sqrt(d)) V`` for each, joined and projected.
+
+    Takes `query` (L, N, E), `key` (S, N, kdim) and `value` (S, N, vdim), or all without N.
+    Returns the output, shaped as `query`, and the weights (N, L, S), None with
+    ``need_weights=False``, which is faster.
 
     Parameters
     ----------
     embed_dim : int
-        Width of the query and the output; a multiple of ``num_heads``.
+        E, the width of the queries and of the output.
     num_heads : int
-    dropout : float, default 0
-        Probability of dropping an attention weight in training.
-    bias, add_bias_kv, add_zero_attn : bool
-        Biases of the projections, a learned key and value at the end, a zero one.
+        Divides `embed_dim`.
+    dropout : float, default 0.0
+        Of the weights, in training.
+    bias : bool, default True
+        Learn offsets of the projections.
+    add_bias_kv : bool, default False
+        Learn one more key and value, the same for all sequences.
+    add_zero_attn : bool, default False
+        Add a key and a value of zeros.
     kdim, vdim : int, optional
-        Widths of key and value where they differ.
+        Widths of keys and values; `embed_dim` by default.
     batch_first : bool, default False
-        Inputs are (batch, length, width) instead of (length, batch, width).
+        Inputs and output are (N, L, E).
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Raises
+    ------
+    ValueError
+        A size is not positive.
+    AssertionError
+        `embed_dim` is no multiple of `num_heads`.
+
+    References
+    ----------
+    Vaswani et al. 2017, arXiv:1706.03762.
+
+    Examples
+    --------
+    >>> attend = nn.MultiheadAttention(embed_dim=8, num_heads=2, batch_first=True)
+    >>> x = torch.ones(3, 5, 8)
+    >>> y, weights = attend(x, x, x)
+    >>> y.shape, weights.shape
+    (torch.Size([3, 5, 8]), torch.Size([3, 5, 5]))
     """
 
     __constants__ = ["batch_first"]

@@ -128,33 +128,135 @@ class _BatchNorm(_NormBase):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Normalise each channel of (N, C) or (N, C, L) by the batch (arXiv:1502.03167)."""
+    """Normalise each channel of (N, C) or (N, C, L) by the batch's mean and variance.
+
+    In evaluation the running mean and variance take their place.
+
+    Parameters
+    ----------
+    num_features : int
+        C, the number of channels.
+    eps : float, default 1e-5
+        Added to the variance.
+    momentum : float or None, default 0.1
+        The batch's share in the running statistics; None averages over all batches.
+    affine : bool, default True
+        Learn a factor and an offset for each channel.
+    track_running_stats : bool, default True
+        Keep running statistics for evaluation.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+    bias : bool, default True
+        Learn the offset.
+
+    Attributes
+    ----------
+    running_mean, running_var : Tensor or None
+        (C,).
+
+    Raises
+    ------
+    ValueError
+        The input has another number of dimensions, or one value per channel in training.
+
+    References
+    ----------
+    Ioffe and Szegedy 2015, arXiv:1502.03167.
+
+    Examples
+    --------
+    >>> nn.BatchNorm1d(1)(torch.tensor([[1.0], [3.0]])).detach()
+    tensor([[-1.0000],
+            [ 1.0000]])
+    """
 
     _dims = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    """Normalise each channel of (N, C, H, W) by the batch (arXiv:1502.03167).
+    """Normalise each channel of (N, C, H, W) by the batch's mean and variance.
+
+    In evaluation the running mean and variance take their place.
 
     Parameters
     ----------
     num_features : int
-        C.
-    eps : float
+        C, the number of channels.
+    eps : float, default 1e-5
         Added to the variance.
-    momentum : float or None
-        Weight of a new batch in the running statistics; None averages all batches.
-    affine, bias : bool
-        Whether a scale, and with it a shift, is learned per channel.
-    track_running_stats : bool
-        Whether evaluation uses running statistics.
+    momentum : float or None, default 0.1
+        The batch's share in the running statistics; None averages over all batches.
+    affine : bool, default True
+        Learn a factor and an offset for each channel.
+    track_running_stats : bool, default True
+        Keep running statistics for evaluation.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+    bias : bool, default True
+        Learn the offset.
+
+    Attributes
+    ----------
+    running_mean, running_var : Tensor or None
+        (C,).
+
+    Raises
+    ------
+    ValueError
+        The input has another number of dimensions, or one value per channel in training.
+
+    References
+    ----------
+    Ioffe and Szegedy 2015, arXiv:1502.03167.
+
+    Examples
+    --------
+    >>> norm = nn.BatchNorm2d(3)
+    >>> norm(torch.rand(2, 3, 4, 4)).mean().abs().item() < 1e-5
+    True
+    >>> norm.running_mean.shape
+    torch.Size([3])
     """
 
     _dims = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
-    """Normalise each channel of (N, C, D, H, W) by the batch (arXiv:1502.03167)."""
+    """Normalise each channel of (N, C, D, H, W) by the batch's mean and variance.
+
+    In evaluation the running mean and variance take their place.
+
+    Parameters
+    ----------
+    num_features : int
+        C, the number of channels.
+    eps : float, default 1e-5
+        Added to the variance.
+    momentum : float or None, default 0.1
+        The batch's share in the running statistics; None averages over all batches.
+    affine : bool, default True
+        Learn a factor and an offset for each channel.
+    track_running_stats : bool, default True
+        Keep running statistics for evaluation.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+    bias : bool, default True
+        Learn the offset.
+
+    Raises
+    ------
+    ValueError
+        The input has another number of dimensions, or one value per channel in training.
+
+    References
+    ----------
+    Ioffe and Szegedy 2015, arXiv:1502.03167.
+
+    Examples
+    --------
+    >>> nn.BatchNorm3d(2)(torch.ones(1, 2, 2, 2, 2)).abs().max().item()
+    0.0
+    """
 
     _dims = (5,)
 
@@ -208,18 +310,87 @@ class _LazyNorm(LazyModuleMixin):
 
 
 class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
-    """BatchNorm1d that takes ``num_features`` from its first input."""
+    """BatchNorm1d that takes `num_features` from its first input.
+
+    Parameters
+    ----------
+    eps : float, default 1e-5
+        Added to the variance.
+    momentum : float or None, default 0.1
+        The batch's share in the running statistics; None averages over all batches.
+    affine : bool, default True
+        Learn a factor and an offset for each channel.
+    track_running_stats : bool, default True
+        Keep running statistics for evaluation.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+    bias : bool, default True
+        Learn the offset.
+
+    Examples
+    --------
+    >>> norm = nn.LazyBatchNorm1d()
+    >>> _ = norm(torch.ones(2, 3))
+    >>> norm.num_features
+    3
+    """
 
     cls_to_become = BatchNorm1d
 
 
 class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
-    """BatchNorm2d that takes ``num_features`` from its first input."""
+    """BatchNorm2d that takes `num_features` from its first input.
+
+    Parameters
+    ----------
+    eps : float, default 1e-5
+        Added to the variance.
+    momentum : float or None, default 0.1
+        The batch's share in the running statistics; None averages over all batches.
+    affine : bool, default True
+        Learn a factor and an offset for each channel.
+    track_running_stats : bool, default True
+        Keep running statistics for evaluation.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+    bias : bool, default True
+        Learn the offset.
+
+    Examples
+    --------
+    >>> norm = nn.LazyBatchNorm2d()
+    >>> _ = norm(torch.ones(2, 3, 1, 1))
+    >>> norm.num_features
+    3
+    """
 
     cls_to_become = BatchNorm2d
 
 
 class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
-    """BatchNorm3d that takes ``num_features`` from its first input."""
+    """BatchNorm3d that takes `num_features` from its first input.
+
+    Parameters
+    ----------
+    eps : float, default 1e-5
+        Added to the variance.
+    momentum : float or None, default 0.1
+        The batch's share in the running statistics; None averages over all batches.
+    affine : bool, default True
+        Learn a factor and an offset for each channel.
+    track_running_stats : bool, default True
+        Keep running statistics for evaluation.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+    bias : bool, default True
+        Learn the offset.
+
+    Examples
+    --------
+    >>> norm = nn.LazyBatchNorm3d()
+    >>> _ = norm(torch.ones(2, 3, 1, 1, 1))
+    >>> norm.num_features
+    3
+    """
 
     cls_to_become = BatchNorm3d

@@ -8,7 +8,23 @@ from ..module import Module
 
 
 class ChannelShuffle(Module):
-    """Interleave ``groups`` groups of channels (arXiv:1707.01083)."""
+    """Interleave groups of channels: (N, C, ...) to the same shape, channel ``i`` of each group
+    in turn.
+
+    Parameters
+    ----------
+    groups : int
+        Divides C.
+
+    References
+    ----------
+    Zhang et al. 2017, arXiv:1707.01083.
+
+    Examples
+    --------
+    >>> nn.ChannelShuffle(2)(torch.arange(4.0).view(1, 4, 1)).flatten()
+    tensor([0., 2., 1., 3.])
+    """
 
     __constants__ = ["groups"]
 

@@ -36,7 +36,23 @@ def _pairs(name: str, items: Iterable[Any]) -> Iterator[tuple[str, Any]]:
 
 
 class Container(Module):
-    """The deprecated base of containers."""
+    """The deprecated base of containers; it warns. Use `Module`.
+
+    Parameters
+    ----------
+    **kwargs
+        Modules by name.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     nn.Container(act=nn.ReLU())
+    Container(
+      (act): ReLU()
+    )
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()
@@ -80,10 +96,18 @@ class _Numbered(Module):
 class Sequential(_Numbered):
     """Modules called one after the other; each gets what the one before returned.
 
+    Parameters
+    ----------
+    *args : Module, or one OrderedDict of them
+        Named by number, or by the keys.
+
     Examples
     --------
-    >>> nn.Sequential(nn.Linear(4, 2), nn.ReLU())(torch.ones(3, 4)).shape
-    torch.Size([3, 2])
+    >>> net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    >>> net(torch.ones(5, 3)).shape
+    torch.Size([5, 2])
+    >>> net[1]
+    ReLU()
     """
 
     def __init__(self, *args: Any) -> None:
@@ -175,7 +199,21 @@ class Sequential(_Numbered):
 
 
 class ModuleList(_Numbered):
-    """A list whose modules are registered."""
+    """A list whose modules are registered: the module that has it sees their parameters.
+
+    Parameters
+    ----------
+    modules : iterable of Module, optional
+        The first members.
+
+    Examples
+    --------
+    >>> layers = nn.ModuleList([nn.Linear(2, 2), nn.ReLU()])
+    >>> layers.append(nn.Linear(2, 1))[-1]
+    Linear(in_features=2, out_features=1, bias=True)
+    >>> sum(p.numel() for p in layers.parameters())
+    9
+    """
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
@@ -236,7 +274,19 @@ class ModuleList(_Numbered):
 
 
 class ModuleDict(Module):
-    """A dictionary whose modules are registered."""
+    """A dictionary whose modules are registered: the module that has it sees their parameters.
+
+    Parameters
+    ----------
+    modules : mapping or iterable of (str, Module), optional
+        The first members.
+
+    Examples
+    --------
+    >>> acts = nn.ModuleDict({"relu": nn.ReLU(), "tanh": nn.Tanh()})
+    >>> list(acts), acts["relu"](torch.tensor([-1.0]))
+    (['relu', 'tanh'], tensor([0.]))
+    """
 
     def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
         super().__init__()
@@ -319,7 +369,19 @@ def _values_repr(items: Iterable[tuple[Any, Any]], by_type: bool) -> str:
 
 
 class ParameterList(Module):
-    """A list whose tensors are registered as parameters; other values are kept as they are."""
+    """A list whose tensors become registered parameters; other values are kept as they are.
+
+    Parameters
+    ----------
+    values : iterable, optional
+        The first members.
+
+    Examples
+    --------
+    >>> terms = nn.ParameterList([torch.ones(2), torch.zeros(3)])
+    >>> [p.shape for p in terms.parameters()]
+    [torch.Size([2]), torch.Size([3])]
+    """
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -376,7 +438,19 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """A dictionary whose tensors are registered as parameters."""
+    """A dictionary whose tensors become registered parameters; other values are kept as they are.
+
+    Parameters
+    ----------
+    parameters : mapping or iterable of (str, value), optional
+        The first members.
+
+    Examples
+    --------
+    >>> terms = nn.ParameterDict({"scale": torch.ones(2)})
+    >>> terms["scale"].requires_grad
+    True
+    """
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()

@@ -184,29 +184,95 @@ class _Conv(_ConvNd):
 
 
 class Conv1d(_Conv):
-    """Convolution of (N, C, L) or (C, L)."""
+    """Convolution of (N, C, L) or (C, L) with learned windows.
+
+    L' is ``(L + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1``, rounded down.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+        Channels of the input and the output; multiples of `groups`.
+    kernel_size : int or tuple of int
+        The size of the window.
+    stride : int or tuple of int, default 1
+        The step between windows.
+    padding : int, tuple of int, 'valid' or 'same', default 0
+        Added on both sides; 'same' keeps the size, for a stride of 1.
+    dilation : int or tuple of int, default 1
+        The step between the window's elements.
+    groups : int, default 1
+        Independent groups of channels; `in_channels` gives a depthwise convolution.
+    bias : bool, default True
+        Learn an offset for each output channel.
+    padding_mode : {'zeros', 'reflect', 'replicate', 'circular'}, default 'zeros'
+        What is added.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Attributes
+    ----------
+    weight : Parameter
+        (out_channels, in_channels / groups, kernel_size).
+
+    Raises
+    ------
+    RuntimeError
+        The input has another number of channels, or is smaller than the window.
+
+    Examples
+    --------
+    >>> nn.Conv1d(3, 8, kernel_size=5, padding=2)(torch.ones(2, 3, 10)).shape
+    torch.Size([2, 8, 10])
+    """
 
     _n = 1
     _op = staticmethod(F.conv1d)
 
 
 class Conv2d(_Conv):
-    """Convolution of (N, C, H, W) or (C, H, W).
+    """Convolution of (N, C, H, W) or (C, H, W) with learned windows. Channels come before the
+    pixels.
+
+    H' is ``(H + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1``, rounded down;
+    so is W'.
 
     Parameters
     ----------
     in_channels, out_channels : int
-    kernel_size, stride, padding, dilation : int or tuple
-        ``padding`` may be "same" or "valid".
-    groups : int
-        Channels are split into this many independent convolutions.
-    bias : bool
-    padding_mode : {"zeros", "reflect", "replicate", "circular"}
+        Channels of the input and the output; multiples of `groups`.
+    kernel_size : int or tuple of int
+        The size of the window.
+    stride : int or tuple of int, default 1
+        The step between windows.
+    padding : int, tuple of int, 'valid' or 'same', default 0
+        Added on both sides; 'same' keeps the size, for a stride of 1.
+    dilation : int or tuple of int, default 1
+        The step between the window's elements.
+    groups : int, default 1
+        Independent groups of channels; `in_channels` gives a depthwise convolution.
+    bias : bool, default True
+        Learn an offset for each output channel.
+    padding_mode : {'zeros', 'reflect', 'replicate', 'circular'}, default 'zeros'
+        What is added.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Attributes
+    ----------
+    weight : Parameter
+        (out_channels, in_channels / groups, height, width).
+
+    Raises
+    ------
+    ValueError
+        `in_channels` or `out_channels` is no multiple of `groups`.
+    RuntimeError
+        The input has another number of channels, or is smaller than the window.
 
     Examples
     --------
-    >>> nn.Conv2d(3, 8, 3, padding=1)(torch.ones(1, 3, 5, 5)).shape
-    torch.Size([1, 8, 5, 5])
+    >>> nn.Conv2d(3, 8, kernel_size=3, padding=1)(torch.ones(2, 3, 10, 12)).shape
+    torch.Size([2, 8, 10, 12])
     """
 
     _n = 2
@@ -214,7 +280,44 @@ class Conv2d(_Conv):
 
 
 class Conv3d(_Conv):
-    """Convolution of (N, C, D, H, W) or (C, D, H, W)."""
+    """Convolution of (N, C, D, H, W) or (C, D, H, W) with learned windows; sizes as in `Conv2d`.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+        Channels of the input and the output; multiples of `groups`.
+    kernel_size : int or tuple of int
+        The size of the window.
+    stride : int or tuple of int, default 1
+        The step between windows.
+    padding : int, tuple of int, 'valid' or 'same', default 0
+        Added on both sides; 'same' keeps the size, for a stride of 1.
+    dilation : int or tuple of int, default 1
+        The step between the window's elements.
+    groups : int, default 1
+        Independent groups of channels; `in_channels` gives a depthwise convolution.
+    bias : bool, default True
+        Learn an offset for each output channel.
+    padding_mode : {'zeros', 'reflect', 'replicate', 'circular'}, default 'zeros'
+        What is added.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Attributes
+    ----------
+    weight : Parameter
+        (out_channels, in_channels / groups, depth, height, width).
+
+    Raises
+    ------
+    RuntimeError
+        The input has another number of channels, or is smaller than the window.
+
+    Examples
+    --------
+    >>> nn.Conv3d(1, 2, kernel_size=3)(torch.ones(1, 1, 4, 5, 6)).shape
+    torch.Size([1, 2, 2, 3, 4])
+    """
 
     _n = 3
     _op = staticmethod(F.conv3d)
@@ -304,21 +407,131 @@ class _ConvTranspose(_ConvNd):
 
 
 class ConvTranspose1d(_ConvTranspose):
-    """The transpose of a convolution, on (N, C, L) or (C, L)."""
+    """The transpose of a convolution, on (N, C, L) or (C, L): it enlarges by its stride.
+
+    L' is ``(L - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding +
+    1``. The call takes an optional ``output_size`` that chooses the output padding.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+        Channels of the input and the output; multiples of `groups`.
+    kernel_size : int or tuple of int
+        The size of the window.
+    stride : int or tuple of int, default 1
+        The step between windows in the output.
+    padding : int or tuple of int, default 0
+        Cut off on both sides of the output.
+    output_padding : int or tuple of int, default 0
+        Added to one side of the output; less than the stride or the dilation.
+    groups : int, default 1
+        Independent groups of channels.
+    bias : bool, default True
+        Learn an offset for each output channel.
+    dilation : int or tuple of int, default 1
+        The step between the window's elements.
+    padding_mode : {'zeros'}, default 'zeros'
+        There is no other.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Attributes
+    ----------
+    weight : Parameter
+        (in_channels, out_channels / groups, kernel_size).
+
+    Examples
+    --------
+    >>> nn.ConvTranspose1d(3, 8, kernel_size=2, stride=2)(torch.ones(2, 3, 10)).shape
+    torch.Size([2, 8, 20])
+    """
 
     _n = 1
     _op = staticmethod(F.conv_transpose1d)
 
 
 class ConvTranspose2d(_ConvTranspose):
-    """The transpose of a convolution, on (N, C, H, W) or (C, H, W)."""
+    """The transpose of a convolution, on (N, C, H, W) or (C, H, W): it enlarges by its stride.
+
+    Sizes as in `ConvTranspose1d`. The call takes an optional ``output_size``.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+        Channels of the input and the output; multiples of `groups`.
+    kernel_size : int or tuple of int
+        The size of the window.
+    stride : int or tuple of int, default 1
+        The step between windows in the output.
+    padding : int or tuple of int, default 0
+        Cut off on both sides of the output.
+    output_padding : int or tuple of int, default 0
+        Added to one side of the output; less than the stride or the dilation.
+    groups : int, default 1
+        Independent groups of channels.
+    bias : bool, default True
+        Learn an offset for each output channel.
+    dilation : int or tuple of int, default 1
+        The step between the window's elements.
+    padding_mode : {'zeros'}, default 'zeros'
+        There is no other.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Attributes
+    ----------
+    weight : Parameter
+        (in_channels, out_channels / groups, height, width).
+
+    Examples
+    --------
+    >>> nn.ConvTranspose2d(3, 8, kernel_size=2, stride=2)(torch.ones(2, 3, 5, 6)).shape
+    torch.Size([2, 8, 10, 12])
+    """
 
     _n = 2
     _op = staticmethod(F.conv_transpose2d)
 
 
 class ConvTranspose3d(_ConvTranspose):
-    """The transpose of a convolution, on (N, C, D, H, W) or (C, D, H, W)."""
+    """The transpose of a convolution, on (N, C, D, H, W) or (C, D, H, W): it enlarges by its
+    stride.
+
+    Sizes as in `ConvTranspose1d`. The call takes an optional ``output_size``.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+        Channels of the input and the output; multiples of `groups`.
+    kernel_size : int or tuple of int
+        The size of the window.
+    stride : int or tuple of int, default 1
+        The step between windows in the output.
+    padding : int or tuple of int, default 0
+        Cut off on both sides of the output.
+    output_padding : int or tuple of int, default 0
+        Added to one side of the output; less than the stride or the dilation.
+    groups : int, default 1
+        Independent groups of channels.
+    bias : bool, default True
+        Learn an offset for each output channel.
+    dilation : int or tuple of int, default 1
+        The step between the window's elements.
+    padding_mode : {'zeros'}, default 'zeros'
+        There is no other.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Attributes
+    ----------
+    weight : Parameter
+        (in_channels, out_channels / groups, depth, height, width).
+
+    Examples
+    --------
+    >>> nn.ConvTranspose3d(1, 2, kernel_size=2, stride=2)(torch.ones(1, 1, 2, 3, 4)).shape
+    torch.Size([1, 2, 4, 6, 8])
+    """
 
     _n = 3
     _op = staticmethod(F.conv_transpose3d)
@@ -377,36 +590,162 @@ class _LazyConv(LazyModuleMixin):
 
 
 class LazyConv1d(_LazyConv, Conv1d):
-    """Conv1d that takes ``in_channels`` from its first input."""
+    """Conv1d that takes `in_channels` from its first input.
+
+    Parameters
+    ----------
+    out_channels : int
+        Channels of the output.
+    kernel_size : int or tuple of int
+        The size of the window.
+    *args, **kwargs
+        The other options of the layer, in its order or by name.
+    bias : bool, default True
+        Learn an offset for each output channel.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Examples
+    --------
+    >>> layer = nn.LazyConv1d(4, 3)
+    >>> _ = layer(torch.ones(1, 2, 5))
+    >>> layer.weight.shape
+    torch.Size([4, 2, 3])
+    """
 
     cls_to_become = Conv1d
 
 
 class LazyConv2d(_LazyConv, Conv2d):
-    """Conv2d that takes ``in_channels`` from its first input."""
+    """Conv2d that takes `in_channels` from its first input.
+
+    Parameters
+    ----------
+    out_channels : int
+        Channels of the output.
+    kernel_size : int or tuple of int
+        The size of the window.
+    *args, **kwargs
+        The other options of the layer, in its order or by name.
+    bias : bool, default True
+        Learn an offset for each output channel.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Examples
+    --------
+    >>> layer = nn.LazyConv2d(4, 3)
+    >>> _ = layer(torch.ones(1, 2, 5, 5))
+    >>> layer.weight.shape
+    torch.Size([4, 2, 3, 3])
+    """
 
     cls_to_become = Conv2d
 
 
 class LazyConv3d(_LazyConv, Conv3d):
-    """Conv3d that takes ``in_channels`` from its first input."""
+    """Conv3d that takes `in_channels` from its first input.
+
+    Parameters
+    ----------
+    out_channels : int
+        Channels of the output.
+    kernel_size : int or tuple of int
+        The size of the window.
+    *args, **kwargs
+        The other options of the layer, in its order or by name.
+    bias : bool, default True
+        Learn an offset for each output channel.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Examples
+    --------
+    >>> layer = nn.LazyConv3d(4, 1)
+    >>> _ = layer(torch.ones(1, 2, 1, 1, 1))
+    >>> layer.weight.shape
+    torch.Size([4, 2, 1, 1, 1])
+    """
 
     cls_to_become = Conv3d
 
 
 class LazyConvTranspose1d(_LazyConv, ConvTranspose1d):
-    """ConvTranspose1d that takes ``in_channels`` from its first input."""
+    """ConvTranspose1d that takes `in_channels` from its first input.
+
+    Parameters
+    ----------
+    out_channels : int
+        Channels of the output.
+    kernel_size : int or tuple of int
+        The size of the window.
+    *args, **kwargs
+        The other options of the layer, in its order or by name.
+    bias : bool, default True
+        Learn an offset for each output channel.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Examples
+    --------
+    >>> layer = nn.LazyConvTranspose1d(4, 3)
+    >>> _ = layer(torch.ones(1, 2, 5))
+    >>> layer.weight.shape
+    torch.Size([2, 4, 3])
+    """
 
     cls_to_become = ConvTranspose1d
 
 
 class LazyConvTranspose2d(_LazyConv, ConvTranspose2d):
-    """ConvTranspose2d that takes ``in_channels`` from its first input."""
+    """ConvTranspose2d that takes `in_channels` from its first input.
+
+    Parameters
+    ----------
+    out_channels : int
+        Channels of the output.
+    kernel_size : int or tuple of int
+        The size of the window.
+    *args, **kwargs
+        The other options of the layer, in its order or by name.
+    bias : bool, default True
+        Learn an offset for each output channel.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Examples
+    --------
+    >>> layer = nn.LazyConvTranspose2d(4, 3)
+    >>> _ = layer(torch.ones(1, 2, 5, 5))
+    >>> layer.weight.shape
+    torch.Size([2, 4, 3, 3])
+    """
 
     cls_to_become = ConvTranspose2d
 
 
 class LazyConvTranspose3d(_LazyConv, ConvTranspose3d):
-    """ConvTranspose3d that takes ``in_channels`` from its first input."""
+    """ConvTranspose3d that takes `in_channels` from its first input.
+
+    Parameters
+    ----------
+    out_channels : int
+        Channels of the output.
+    kernel_size : int or tuple of int
+        The size of the window.
+    *args, **kwargs
+        The other options of the layer, in its order or by name.
+    bias : bool, default True
+        Learn an offset for each output channel.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Examples
+    --------
+    >>> layer = nn.LazyConvTranspose3d(4, 1)
+    >>> _ = layer(torch.ones(1, 2, 1, 1, 1))
+    >>> layer.weight.shape
+    torch.Size([2, 4, 1, 1, 1])
+    """
 
     cls_to_become = ConvTranspose3d

@@ -8,7 +8,22 @@ from ..module import Module
 
 
 class PairwiseDistance(Module):
-    """The p-norm of the difference along the last dimension."""
+    """The p-norm of the difference along the last dimension.
+
+    Parameters
+    ----------
+    p : float, default 2.0
+        Of the norm.
+    eps : float, default 1e-6
+        Added to the difference.
+    keepdim : bool, default False
+        Keep the last dimension, with size 1.
+
+    Examples
+    --------
+    >>> nn.PairwiseDistance(eps=0.0)(torch.tensor([[3.0, 4.0]]), torch.zeros(1, 2))
+    tensor([5.])
+    """
 
     __constants__ = ["norm", "eps", "keepdim"]
 
@@ -23,7 +38,20 @@ class PairwiseDistance(Module):
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle along ``dim``."""
+    """The cosine of the angle between vectors along a dimension, which is dropped.
+
+    Parameters
+    ----------
+    dim : int, default 1
+        The dimension of the vectors.
+    eps : float, default 1e-8
+        The least norm.
+
+    Examples
+    --------
+    >>> nn.CosineSimilarity(dim=0)(torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0]))
+    tensor(0.7071)
+    """
 
     __constants__ = ["dim", "eps"]
 

@@ -9,7 +9,20 @@ from ..module import Module
 
 
 class Flatten(Module):
-    """Join the dimensions from ``start_dim`` to ``end_dim``; keeps the batch by default."""
+    """Join the dimensions from `start_dim` to `end_dim` into one; keeps the batch by default.
+
+    Parameters
+    ----------
+    start_dim : int, default 1
+        The first to join.
+    end_dim : int, default -1
+        The last to join.
+
+    Examples
+    --------
+    >>> nn.Flatten()(torch.ones(2, 3, 4)).shape
+    torch.Size([2, 12])
+    """
 
     __constants__ = ["start_dim", "end_dim"]
 
@@ -26,7 +39,20 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Split dimension ``dim`` into ``unflattened_size``."""
+    """Split a dimension into several.
+
+    Parameters
+    ----------
+    dim : int
+        Which one.
+    unflattened_size : sequence of int
+        The sizes, of which one may be -1.
+
+    Examples
+    --------
+    >>> nn.Unflatten(1, (3, 4))(torch.ones(2, 12)).shape
+    torch.Size([2, 3, 4])
+    """
 
     __constants__ = ["dim", "unflattened_size"]
 

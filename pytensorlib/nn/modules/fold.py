@@ -10,7 +10,25 @@ from ..module import Module
 
 
 class Fold(Module):
-    """Sum sliding blocks back into images."""
+    """Sum sliding blocks back into images: (N, C * block, L) to (N, C, H, W). The transpose of
+    `Unfold`.
+
+    Parameters
+    ----------
+    output_size : int or tuple of int
+        (H, W).
+    kernel_size : int or tuple of int
+        The size of a block.
+    dilation, padding, stride : int or tuple of int
+        The step inside a block, the zeros on both sides, the step between blocks.
+
+    Examples
+    --------
+    >>> nn.Fold((3, 3), 2)(torch.ones(1, 4, 4))
+    tensor([[[[1., 2., 1.],
+              [2., 4., 2.],
+              [1., 2., 1.]]]])
+    """
 
     __constants__ = ["output_size", "kernel_size", "dilation", "padding", "stride"]
 
@@ -42,7 +60,23 @@ class Fold(Module):
 
 
 class Unfold(Module):
-    """The sliding blocks of images as columns."""
+    """The sliding blocks of images, as columns: (N, C, H, W) to (N, C * block, L).
+
+    Parameters
+    ----------
+    kernel_size : int or tuple of int
+        The size of a block.
+    dilation, padding, stride : int or tuple of int
+        The step inside a block, the zeros on both sides, the step between blocks.
+
+    Examples
+    --------
+    >>> nn.Unfold(2)(torch.arange(6.0).view(1, 1, 2, 3))
+    tensor([[[0., 1.],
+             [1., 2.],
+             [3., 4.],
+             [4., 5.]]])
+    """
 
     __constants__ = ["kernel_size", "dilation", "padding", "stride"]
 

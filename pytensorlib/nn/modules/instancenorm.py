@@ -83,19 +83,117 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Normalise each channel of each sample of (N, C, L) or (C, L) (arXiv:1607.08022)."""
+    """Normalise each channel of each sample of (N, C, L) or (C, L) by its own mean and variance.
+
+    Parameters
+    ----------
+    num_features : int
+        C, the number of channels.
+    eps : float, default 1e-5
+        Added to the variance.
+    momentum : float, default 0.1
+        The batch's share in the running statistics.
+    affine : bool, default False
+        Learn a factor and an offset for each channel.
+    track_running_stats : bool, default False
+        Keep running statistics, and use them in evaluation.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+    bias : bool, default True
+        Learn the offset.
+
+    Raises
+    ------
+    ValueError
+        The input has another number of dimensions, or one value per channel.
+
+    References
+    ----------
+    Ulyanov et al. 2016, arXiv:1607.08022.
+
+    Examples
+    --------
+    >>> nn.InstanceNorm1d(1)(torch.tensor([[[1.0, 3.0]]]))
+    tensor([[[-1.0000,  1.0000]]])
+    """
 
     _dims = (2, 3)
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Normalise each channel of each sample of (N, C, H, W) or (C, H, W)."""
+    """Normalise each channel of each sample of (N, C, H, W) or (C, H, W) by its own mean and
+    variance.
+
+    Parameters
+    ----------
+    num_features : int
+        C, the number of channels.
+    eps : float, default 1e-5
+        Added to the variance.
+    momentum : float, default 0.1
+        The batch's share in the running statistics.
+    affine : bool, default False
+        Learn a factor and an offset for each channel.
+    track_running_stats : bool, default False
+        Keep running statistics, and use them in evaluation.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+    bias : bool, default True
+        Learn the offset.
+
+    Raises
+    ------
+    ValueError
+        The input has another number of dimensions, or one value per channel.
+
+    References
+    ----------
+    Ulyanov et al. 2016, arXiv:1607.08022.
+
+    Examples
+    --------
+    >>> nn.InstanceNorm2d(3)(torch.rand(2, 3, 4, 4)).mean().abs().item() < 1e-5
+    True
+    """
 
     _dims = (3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Normalise each channel of each sample of (N, C, D, H, W) or (C, D, H, W)."""
+    """Normalise each channel of each sample of (N, C, D, H, W) or (C, D, H, W) by its own
+    statistics.
+
+    Parameters
+    ----------
+    num_features : int
+        C, the number of channels.
+    eps : float, default 1e-5
+        Added to the variance.
+    momentum : float, default 0.1
+        The batch's share in the running statistics.
+    affine : bool, default False
+        Learn a factor and an offset for each channel.
+    track_running_stats : bool, default False
+        Keep running statistics, and use them in evaluation.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+    bias : bool, default True
+        Learn the offset.
+
+    Raises
+    ------
+    ValueError
+        The input has another number of dimensions, or one value per channel.
+
+    References
+    ----------
+    Ulyanov et al. 2016, arXiv:1607.08022.
+
+    Examples
+    --------
+    >>> nn.InstanceNorm3d(2)(torch.ones(1, 2, 2, 2, 2)).abs().max().item()
+    0.0
+    """
 
     _dims = (4, 5)
 
@@ -107,18 +205,87 @@ class _LazyInstanceNorm(_LazyNorm):
 
 
 class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
-    """InstanceNorm1d that takes ``num_features`` from its first input."""
+    """InstanceNorm1d that takes `num_features` from its first input.
+
+    Parameters
+    ----------
+    eps : float, default 1e-5
+        Added to the variance.
+    momentum : float or None, default 0.1
+        The batch's share in the running statistics; None averages over all batches.
+    affine : bool, default True
+        Learn a factor and an offset for each channel.
+    track_running_stats : bool, default True
+        Keep running statistics for evaluation.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+    bias : bool, default True
+        Learn the offset.
+
+    Examples
+    --------
+    >>> norm = nn.LazyInstanceNorm1d()
+    >>> _ = norm(torch.ones(2, 3, 4))
+    >>> norm.num_features
+    3
+    """
 
     cls_to_become = InstanceNorm1d
 
 
 class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
-    """InstanceNorm2d that takes ``num_features`` from its first input."""
+    """InstanceNorm2d that takes `num_features` from its first input.
+
+    Parameters
+    ----------
+    eps : float, default 1e-5
+        Added to the variance.
+    momentum : float or None, default 0.1
+        The batch's share in the running statistics; None averages over all batches.
+    affine : bool, default True
+        Learn a factor and an offset for each channel.
+    track_running_stats : bool, default True
+        Keep running statistics for evaluation.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+    bias : bool, default True
+        Learn the offset.
+
+    Examples
+    --------
+    >>> norm = nn.LazyInstanceNorm2d()
+    >>> _ = norm(torch.ones(2, 3, 4, 4))
+    >>> norm.num_features
+    3
+    """
 
     cls_to_become = InstanceNorm2d
 
 
 class LazyInstanceNorm3d(_LazyInstanceNorm, InstanceNorm3d):
-    """InstanceNorm3d that takes ``num_features`` from its first input."""
+    """InstanceNorm3d that takes `num_features` from its first input.
+
+    Parameters
+    ----------
+    eps : float, default 1e-5
+        Added to the variance.
+    momentum : float or None, default 0.1
+        The batch's share in the running statistics; None averages over all batches.
+    affine : bool, default True
+        Learn a factor and an offset for each channel.
+    track_running_stats : bool, default True
+        Keep running statistics for evaluation.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+    bias : bool, default True
+        Learn the offset.
+
+    Examples
+    --------
+    >>> norm = nn.LazyInstanceNorm3d()
+    >>> _ = norm(torch.ones(2, 3, 4, 4, 4))
+    >>> norm.num_features
+    3
+    """
 
     cls_to_become = InstanceNorm3d

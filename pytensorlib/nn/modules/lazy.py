@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from ..parameter import is_lazy
@@ -25,11 +24,6 @@ class LazyModuleMixin:
         self._load_hook = own._register_load_state_dict_pre_hook(self._lazy_load_hook)
         self._initialize_hook = own.register_forward_pre_hook(
             self._infer_parameters, with_kwargs=True
-        )
-        warnings.warn(
-            "Lazy modules are a new feature under heavy development so changes to the API or "
-            "functionality can happen at any moment.",
-            stacklevel=3,
         )
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:

@@ -17,7 +17,18 @@ from .lazy import LazyModuleMixin
 
 
 class Identity(Module):
-    """Returns its input; takes any arguments and ignores them."""
+    """Returns its input; takes any arguments and ignores them.
+
+    Parameters
+    ----------
+    *args, **kwargs
+        Ignored.
+
+    Examples
+    --------
+    >>> nn.Identity(54, unused=True)(torch.ones(2))
+    tensor([1., 1.])
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -27,14 +38,23 @@ class Identity(Module):
 
 
 class Linear(Module):
-    """``x @ weight.T + bias``.
+    """``x @ weight.T + bias``, on the last dimension: (..., in_features) to (..., out_features).
 
     Parameters
     ----------
     in_features, out_features : int
         Sizes of the last dimension of the input and the output.
     bias : bool, default True
-        Whether a bias is learned.
+        Learn an offset for each output.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Attributes
+    ----------
+    weight : Parameter
+        (out_features, in_features), drawn from U(-1/sqrt(in_features), 1/sqrt(in_features)).
+    bias : Parameter or None
+        (out_features,), drawn likewise.
 
     Examples
     --------
@@ -85,11 +105,44 @@ class Linear(Module):
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """The output projection of attention; a Linear under a name of its own."""
+    """The output projection of attention; a Linear under a name of its own.
+
+    Parameters
+    ----------
+    in_features, out_features, bias, device, dtype : optional
+        As in `Linear`.
+
+    Examples
+    --------
+    >>> nn.MultiheadAttention(4, 2).out_proj
+    NonDynamicallyQuantizableLinear(in_features=4, out_features=4, bias=True)
+    """
 
 
 class Bilinear(Module):
-    """``x1 @ weight[k] @ x2 + bias[k]`` for each output feature k."""
+    """``x1 @ weight[k] @ x2 + bias[k]`` for each output feature k.
+
+    Takes (..., in1_features) and (..., in2_features), returns (..., out_features).
+
+    Parameters
+    ----------
+    in1_features, in2_features, out_features : int
+        Sizes of the last dimensions.
+    bias : bool, default True
+        Learn an offset for each output.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Raises
+    ------
+    ValueError
+        `in1_features` is not positive.
+
+    Examples
+    --------
+    >>> nn.Bilinear(3, 4, 2)(torch.ones(5, 3), torch.ones(5, 4)).shape
+    torch.Size([5, 2])
+    """
 
     __constants__ = ["in1_features", "in2_features", "out_features"]
 
@@ -134,7 +187,24 @@ class Bilinear(Module):
 
 
 class LazyLinear(LazyModuleMixin, Linear):
-    """A Linear that takes ``in_features`` from its first input."""
+    """A Linear that takes `in_features` from its first input.
+
+    Parameters
+    ----------
+    out_features : int
+        The size of the last dimension of the output.
+    bias : bool, default True
+        Learn an offset for each output.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Examples
+    --------
+    >>> layer = nn.LazyLinear(2)
+    >>> _ = layer(torch.ones(5, 3))
+    >>> layer
+    Linear(in_features=3, out_features=2, bias=True)
+    """
 
     cls_to_become = Linear
     in_features: int

@@ -40,19 +40,39 @@ class _WeightedLoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """``|input - target|``."""
+    """``|input - target|``, reduced.
+
+    Parameters
+    ----------
+    size_average, reduce : bool, optional
+        Deprecated: use `reduction`.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+
+    Examples
+    --------
+    >>> nn.L1Loss()(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 4.0]))
+    tensor(1.5000)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
 class MSELoss(_Loss):
-    """``(input - target) ** 2``.
+    """``(input - target) ** 2``, reduced.
+
+    Parameters
+    ----------
+    size_average, reduce : bool, optional
+        Deprecated: use `reduction`.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
 
     Examples
     --------
-    >>> nn.MSELoss()(torch.ones(2), torch.zeros(2))
-    tensor(1.)
+    >>> nn.MSELoss()(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 4.0]))
+    tensor(2.5000)
     """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -60,7 +80,32 @@ class MSELoss(_Loss):
 
 
 class NLLLoss(_WeightedLoss):
-    """Minus the log-probability of the target class."""
+    """Minus the log-probability of the target class; with `LogSoftmax` before it, cross entropy.
+
+    Takes log-probabilities (N, C), (N, C, d1, ...) or (C,) and classes, int64 of shape (N, d1,
+    ...).
+
+    Parameters
+    ----------
+    weight : Tensor, optional
+        A factor for each class, of shape (C,).
+    size_average, reduce : bool, optional
+        Deprecated: use `reduction`.
+    ignore_index : int, default -100
+        Targets of this class count for nothing.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+
+    Raises
+    ------
+    IndexError
+        A target is no class.
+
+    Examples
+    --------
+    >>> nn.NLLLoss()(torch.tensor([[-1.0, -2.0]]), torch.tensor([1]))
+    tensor(2.)
+    """
 
     __constants__ = ["ignore_index", "reduction"]
 
@@ -86,20 +131,53 @@ class NLLLoss(_WeightedLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """The deprecated name of ``NLLLoss`` for images."""
+    """The deprecated name of `NLLLoss` for images; it warns.
+
+    Parameters
+    ----------
+    weight, size_average, ignore_index, reduce, reduction : optional
+        As in `NLLLoss`.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     nn.NLLLoss2d()(torch.zeros(1, 2, 1, 1), torch.tensor([[[1]]]))
+    tensor(0.)
+    """
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """Minus the log-softmax at the target class, or against target probabilities.
+    """Minus the log-softmax at the target classes, or its mean under target probabilities.
+
+    Takes logits (N, C), (N, C, d1, ...) or (C,) and targets: classes, int64 of shape (N, d1,
+    ...), or probabilities of the shape of the logits. Softmax is part of it: give it no
+    softmax.
 
     Parameters
     ----------
     weight : Tensor, optional
-        One factor per class.
-    ignore_index : int
-        A target that counts for nothing.
-    label_smoothing : float
-        Share of the target that is spread over all classes.
+        A factor for each class, of shape (C,).
+    size_average, reduce : bool, optional
+        Deprecated: use `reduction`.
+    ignore_index : int, default -100
+        Targets of this class count for nothing.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+    label_smoothing : float, default 0.0
+        How much of the target is spread over all classes, in [0, 1].
+
+    Raises
+    ------
+    IndexError
+        A target is no class.
+
+    Examples
+    --------
+    >>> loss = nn.CrossEntropyLoss()
+    >>> loss(torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 1]))
+    tensor(0.2201)
     """
 
     __constants__ = ["ignore_index", "reduction", "label_smoothing"]
@@ -131,7 +209,35 @@ class CrossEntropyLoss(_WeightedLoss):
 
 
 class LinearCrossEntropyLoss(Module):
-    """A linear layer followed by ``CrossEntropyLoss``."""
+    """A linear layer followed by `CrossEntropyLoss`: takes (N, in_features) and the targets.
+
+    Parameters
+    ----------
+    in_features, num_classes : int
+        The width of the input, and C.
+    out_features : tuple of int, default ()
+        Further sizes of the logits, behind C.
+    bias : bool, default False
+        Learn an offset for each class.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+    weight : Tensor, optional
+        A factor for each class, of shape (C,).
+    ignore_index : int, optional
+        Targets of this class count for nothing; -100 by default.
+    label_smoothing : float, default 0.0
+        As in `CrossEntropyLoss`.
+    options : optional
+        How PyTorch is to save memory; the loss does not depend on it.
+
+    Examples
+    --------
+    >>> loss = nn.LinearCrossEntropyLoss(4, 3)
+    >>> loss(torch.zeros(2, 4), torch.tensor([0, 2])).detach()
+    tensor(1.0986)
+    """
 
     __constants__ = ["num_classes", "out_features", "reduction", "ignore_index", "label_smoothing"]
 
@@ -192,14 +298,59 @@ class LinearCrossEntropyLoss(Module):
 
 
 class BCELoss(_WeightedLoss):
-    """Binary cross entropy of probabilities."""
+    """Binary cross entropy of probabilities: ``-(t log x + (1 - t) log(1 - x))``, logs at least
+    -100.
+
+    Parameters
+    ----------
+    weight : Tensor, optional
+        A factor for each element; broadcasts.
+    size_average, reduce : bool, optional
+        Deprecated: use `reduction`.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+
+    Raises
+    ------
+    ValueError
+        The shapes differ.
+    RuntimeError
+        A probability is not in [0, 1].
+
+    Examples
+    --------
+    >>> nn.BCELoss()(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 1.0]))
+    tensor(0.3466)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(_Loss):
-    """Binary cross entropy of logits; ``pos_weight`` scales the positive part."""
+    """Binary cross entropy of ``sigmoid(input)``, computed without overflow.
+
+    Parameters
+    ----------
+    weight : Tensor, optional
+        A factor for each element; broadcasts.
+    size_average, reduce : bool, optional
+        Deprecated: use `reduction`.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+    pos_weight : Tensor, optional
+        A factor for the positive term of each class; broadcasts.
+
+    Raises
+    ------
+    ValueError
+        The shapes differ.
+
+    Examples
+    --------
+    >>> nn.BCEWithLogitsLoss()(torch.tensor([0.0, 900.0]), torch.tensor([1.0, 0.0]))
+    tensor(450.3466)
+    """
 
     def __init__(
         self,
@@ -220,7 +371,24 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """``target * (log target - input)`` for log-probabilities ``input``."""
+    """``target * (log target - input)``: the divergence of log-probabilities from a target.
+
+    Parameters
+    ----------
+    size_average, reduce : bool, optional
+        Deprecated: use `reduction`.
+    reduction : {'mean', 'batchmean', 'sum', 'none'}, default 'mean'
+        'batchmean', the divergence as it is defined, divides the sum by the first size;
+        'mean' divides by the number of elements and warns.
+    log_target : bool, default False
+        The target holds log-probabilities too.
+
+    Examples
+    --------
+    >>> p = torch.tensor([[0.5, 0.5]])
+    >>> nn.KLDivLoss(reduction="batchmean")(torch.tensor([[0.25, 0.75]]).log(), p)
+    tensor(0.1438)
+    """
 
     def __init__(
         self,
@@ -237,7 +405,26 @@ class KLDivLoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """Quadratic below ``beta``, linear above."""
+    """``0.5 d^2 / beta`` where ``d = |input - target| < beta``, else ``d - 0.5 beta``, reduced.
+
+    Parameters
+    ----------
+    size_average, reduce : bool, optional
+        Deprecated: use `reduction`.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+    beta : float, default 1.0
+        Where the parabola ends; 0 gives `L1Loss`.
+
+    References
+    ----------
+    Girshick 2015, arXiv:1504.08083.
+
+    Examples
+    --------
+    >>> nn.SmoothL1Loss(reduction="none")(torch.tensor([0.5, 2.0]), torch.zeros(2))
+    tensor([0.1250, 1.5000])
+    """
 
     def __init__(
         self,
@@ -254,7 +441,20 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """Quadratic below ``delta``, linear above."""
+    """``0.5 d^2`` where ``d = |input - target| < delta``, else ``delta (d - 0.5 delta)``, reduced.
+
+    Parameters
+    ----------
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+    delta : float, default 1.0
+        Where the parabola ends; positive.
+
+    Examples
+    --------
+    >>> nn.HuberLoss(reduction="none", delta=2.0)(torch.tensor([0.5, 3.0]), torch.zeros(2))
+    tensor([0.1250, 4.0000])
+    """
 
     __constants__ = ["reduction", "delta"]
 
@@ -267,7 +467,26 @@ class HuberLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
-    """Minus the log-likelihood of Poisson counts."""
+    """Minus the log-likelihood of counts: ``exp(x) - t x``, or ``x - t log(x + eps)``.
+
+    Parameters
+    ----------
+    log_input : bool, default True
+        The input is the logarithm of the rate.
+    full : bool, default False
+        Add Stirling's approximation of ``log(t!)`` for targets above 1.
+    size_average, reduce : bool, optional
+        Deprecated: use `reduction`.
+    eps : float, default 1e-8
+        Keeps the logarithm finite where `log_input` is false.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+
+    Examples
+    --------
+    >>> nn.PoissonNLLLoss()(torch.tensor([0.0, 1.0]), torch.tensor([1.0, 2.0]))
+    tensor(0.8591)
+    """
 
     __constants__ = ["log_input", "full", "eps", "reduction"]
 
@@ -297,7 +516,32 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """Minus the log-likelihood of normal values with given variances."""
+    """``0.5 (log var + (input - target)^2 / var)``: takes means, targets and variances.
+
+    Parameters
+    ----------
+    full : bool, default False
+        Add the constant ``0.5 log(2 pi)``.
+    eps : float, default 1e-6
+        The least variance.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+
+    Raises
+    ------
+    ValueError
+        A variance is negative or has a wrong shape.
+
+    References
+    ----------
+    Nix and Weigend 1994, Estimating the mean and variance of the target probability
+    distribution, ICNN.
+
+    Examples
+    --------
+    >>> nn.GaussianNLLLoss()(torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([4.0]))
+    tensor(1.1931)
+    """
 
     __constants__ = ["full", "eps", "reduction"]
 
@@ -313,7 +557,30 @@ class GaussianNLLLoss(_Loss):
 
 
 class CTCLoss(_Loss):
-    """Connectionist temporal classification (Graves et al., 2006)."""
+    """Minus the log-probability of a sequence of labels, summed over all its alignments to the
+    frames.
+
+    Takes log-probabilities (T, N, C), targets (N, S), and the lengths of both, (N,).
+
+    Parameters
+    ----------
+    blank : int, default 0
+        The class of no label.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        'mean' first divides by the target lengths.
+    zero_infinity : bool, default False
+        Count sequences that cannot be aligned as 0, not infinity.
+
+    References
+    ----------
+    Graves et al. 2006, Connectionist temporal classification, ICML.
+
+    Examples
+    --------
+    >>> frames = torch.tensor([[[0.5, 0.5]], [[0.5, 0.5]]]).log()
+    >>> nn.CTCLoss()(frames, torch.tensor([[1]]), [2], [1])
+    tensor(0.2877)
+    """
 
     __constants__ = ["blank", "reduction"]
 
@@ -339,21 +606,67 @@ class CTCLoss(_Loss):
 
 
 class SoftMarginLoss(_Loss):
-    """``log(1 + exp(-target * input))`` for targets 1 and -1."""
+    """``log(1 + exp(-target * input))`` for targets 1 and -1.
+
+    Parameters
+    ----------
+    size_average, reduce : bool, optional
+        Deprecated: use `reduction`.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+
+    Examples
+    --------
+    >>> nn.SoftMarginLoss(reduction="none")(torch.tensor([0.0, 2.0]), torch.tensor([1.0, -1.0]))
+    tensor([0.6931, 2.1269])
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelMarginLoss(_Loss):
-    """Hinge loss between every target class and every other class."""
+    """Hinge loss between every target class and every other class, divided by the number of
+    classes.
+
+    Takes scores (N, C) or (C,) and int64 targets of that shape: classes, of which those before
+    the first -1 count.
+
+    Parameters
+    ----------
+    size_average, reduce : bool, optional
+        Deprecated: use `reduction`.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+
+    Examples
+    --------
+    >>> nn.MultiLabelMarginLoss()(torch.tensor([0.1, 0.2, 0.4]), torch.tensor([2, -1, -1]))
+    tensor(0.5000)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """Binary cross entropy with logits, averaged over the classes."""
+    """Binary cross entropy with logits, averaged over the classes: (N, C) or (C,), targets 0
+    and 1.
+
+    Parameters
+    ----------
+    weight : Tensor, optional
+        A factor for each class, of shape (C,).
+    size_average, reduce : bool, optional
+        Deprecated: use `reduction`.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+
+    Examples
+    --------
+    >>> nn.MultiLabelSoftMarginLoss()(torch.zeros(1, 2), torch.tensor([[1.0, 0.0]]))
+    tensor(0.6931)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_soft_margin_loss(
@@ -362,7 +675,33 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
 
 class MultiMarginLoss(_WeightedLoss):
-    """Hinge loss between the target class and every other."""
+    """``sum over other classes of max(0, margin - x[target] + x) ** p``, divided by the classes.
+
+    Takes scores (N, C) or (C,) and int64 classes (N,) or 0-d.
+
+    Parameters
+    ----------
+    p : {1, 2}, default 1
+        The power.
+    margin : float, default 1.0
+        By how much the target's score is to be the largest.
+    weight : Tensor, optional
+        A factor for each class, of shape (C,).
+    size_average, reduce : bool, optional
+        Deprecated: use `reduction`.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+
+    Raises
+    ------
+    ValueError
+        `p` is neither 1 nor 2, or `weight` is not 1-d.
+
+    Examples
+    --------
+    >>> nn.MultiMarginLoss()(torch.tensor([[0.1, 0.4]]), torch.tensor([1]))
+    tensor(0.3500)
+    """
 
     __constants__ = ["p", "margin", "reduction"]
 
@@ -412,7 +751,22 @@ class _MarginLoss(_Loss):
 
 
 class HingeEmbeddingLoss(_MarginLoss):
-    """``x`` for target 1, ``max(0, margin - x)`` for target -1; margin 1 by default."""
+    """``x`` where the target is 1, ``max(0, margin - x)`` where it is -1; the input is a distance.
+
+    Parameters
+    ----------
+    margin : float, optional
+        How far dissimilar pairs should be apart; 1 by default.
+    size_average, reduce : bool, optional
+        Deprecated: use `reduction`.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+
+    Examples
+    --------
+    >>> nn.HingeEmbeddingLoss(reduction="none")(torch.tensor([0.3, 0.3]), torch.tensor([1, -1]))
+    tensor([0.3000, 0.7000])
+    """
 
     _default_margin = 1.0
 
@@ -421,7 +775,23 @@ class HingeEmbeddingLoss(_MarginLoss):
 
 
 class MarginRankingLoss(_MarginLoss):
-    """``max(0, -target * (input1 - input2) + margin)``; margin 0 by default."""
+    """``max(0, -target (input1 - input2) + margin)``: a target of 1 wants the first to be the
+    larger.
+
+    Parameters
+    ----------
+    margin : float, optional
+        By how much; 0 by default.
+    size_average, reduce : bool, optional
+        Deprecated: use `reduction`.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+
+    Examples
+    --------
+    >>> nn.MarginRankingLoss()(torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([1.0]))
+    tensor(2.)
+    """
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.margin_ranking_loss(
@@ -430,7 +800,25 @@ class MarginRankingLoss(_MarginLoss):
 
 
 class CosineEmbeddingLoss(_MarginLoss):
-    """``1 - cos`` for target 1, ``max(0, cos - margin)`` for -1; margin 0 by default."""
+    """``1 - cos`` where the target is 1, ``max(0, cos - margin)`` where it is -1.
+
+    Takes two tensors (N, D) or (D,) and the targets, (N,) or 0-d.
+
+    Parameters
+    ----------
+    margin : float, optional
+        The cosine that dissimilar pairs may have, in [-1, 1]; 0 by default.
+    size_average, reduce : bool, optional
+        Deprecated: use `reduction`.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+
+    Examples
+    --------
+    >>> a, b = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
+    >>> nn.CosineEmbeddingLoss()(a, b, torch.tensor([1]))
+    tensor(1.)
+    """
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.cosine_embedding_loss(
@@ -439,7 +827,40 @@ class CosineEmbeddingLoss(_MarginLoss):
 
 
 class TripletMarginLoss(_Loss):
-    """``max(0, d(anchor, positive) - d(anchor, negative) + margin)``."""
+    """``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` with the p-norm distance.
+
+    Takes three tensors (N, D) or (D,).
+
+    Parameters
+    ----------
+    margin : float, default 1.0
+        By how much the negative is to be farther away; positive.
+    p : float, default 2.0
+        Of the norm.
+    eps : float, default 1e-6
+        Added to the differences.
+    swap : bool, default False
+        Take the negative's distance to the positive where that is less.
+    size_average, reduce : bool, optional
+        Deprecated: use `reduction`.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+
+    Raises
+    ------
+    ValueError
+        `margin` is not positive.
+
+    References
+    ----------
+    Balntas et al. 2016, Learning local feature descriptors with triplets, BMVC.
+
+    Examples
+    --------
+    >>> a = torch.zeros(1, 2)
+    >>> nn.TripletMarginLoss(eps=0.0)(a, a + 3, a + 3)
+    tensor(1.)
+    """
 
     __constants__ = ["margin", "p", "eps", "swap", "reduction"]
 
@@ -477,7 +898,32 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """``TripletMarginLoss`` with a distance of one's own."""
+    """`TripletMarginLoss` with a distance of one's own.
+
+    Parameters
+    ----------
+    distance_function : callable, optional
+        Takes two tensors; `PairwiseDistance` by default.
+    margin : float, default 1.0
+        By how much the negative is to be farther away; positive.
+    swap : bool, default False
+        Take the negative's distance to the positive where that is less.
+    reduction : {'mean', 'sum', 'none'}, default 'mean'
+        The mean of the losses, their sum, or each of them.
+
+    Raises
+    ------
+    ValueError
+        `margin` is not positive.
+
+    Examples
+    --------
+    >>> def distance(a, b):
+    ...     return (a - b).abs().sum(-1)
+    >>> a = torch.zeros(1, 2)
+    >>> nn.TripletMarginWithDistanceLoss(distance_function=distance)(a, a + 1, a + 2)
+    tensor(0.)
+    """
 
     __constants__ = ["margin", "swap", "reduction"]
 

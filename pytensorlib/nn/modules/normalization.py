@@ -15,7 +15,31 @@ from ..parameter import Parameter
 
 
 class LocalResponseNorm(Module):
-    """Divide by a power of the mean square over neighbouring channels."""
+    """Divide by ``(k + alpha * mean of squares) ** beta`` over neighbouring channels of (N, C,
+    ...).
+
+    Parameters
+    ----------
+    size : int
+        How many channels are neighbours.
+    alpha : float, default 1e-4
+        The factor of the mean.
+    beta : float, default 0.75
+        The power.
+    k : float, default 1.0
+        What is added.
+
+    References
+    ----------
+    Krizhevsky et al. 2012, ImageNet classification with deep convolutional neural networks,
+    NIPS.
+
+    Examples
+    --------
+    >>> nn.LocalResponseNorm(2, alpha=1.0)(torch.ones(1, 2, 1))
+    tensor([[[0.7378],
+             [0.5946]]])
+    """
 
     __constants__ = ["size", "alpha", "beta", "k"]
 
@@ -34,23 +58,58 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(LocalResponseNorm):
-    """``LocalResponseNorm`` of (N, C, H, W)."""
+    """`LocalResponseNorm` of (N, C, H, W).
+
+    Parameters
+    ----------
+    size : int
+        How many channels are neighbours.
+    alpha : float, default 1e-4
+        The factor of the mean.
+    beta : float, default 0.75
+        The power.
+    k : float, default 1
+        What is added.
+
+    Examples
+    --------
+    >>> nn.CrossMapLRN2d(2, alpha=1.0)(torch.ones(1, 2, 1, 1)).flatten()
+    tensor([0.7378, 0.5946])
+    """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
         super().__init__(size, alpha, beta, k)
 
 
 class LayerNorm(Module):
-    """Normalise over the last dimensions (arXiv:1607.06450).
+    """Normalise over the last dimensions: ``(x - mean) / sqrt(var + eps) * weight + bias``.
 
     Parameters
     ----------
     normalized_shape : int or sequence of int
-        Sizes of those dimensions.
-    eps : float
-        Added to the variance.
-    elementwise_affine, bias : bool
-        Whether a scale, and with it a shift, is learned per element.
+        The sizes of the dimensions to normalise over.
+    eps : float, default 1e-5
+        Added to the biased variance.
+    elementwise_affine : bool, default True
+        Learn a factor and an offset for each element.
+    bias : bool, default True
+        Learn the offset.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Raises
+    ------
+    RuntimeError
+        The input does not end in `normalized_shape`.
+
+    References
+    ----------
+    Ba et al. 2016, arXiv:1607.06450.
+
+    Examples
+    --------
+    >>> nn.LayerNorm(2)(torch.tensor([[1.0, 3.0]])).detach()
+    tensor([[-1.0000,  1.0000]])
     """
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
@@ -96,7 +155,33 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """Divide by the root of the mean square over the last dimensions (arXiv:1910.07467)."""
+    """Divide by the root of the mean square over the last dimensions.
+
+    Parameters
+    ----------
+    normalized_shape : int or sequence of int
+        The sizes of the dimensions to normalise over.
+    eps : float, optional
+        Added to the mean square; the dtype's epsilon by default.
+    elementwise_affine : bool, default True
+        Learn a factor for each element.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Raises
+    ------
+    RuntimeError
+        The input does not end in `normalized_shape`.
+
+    References
+    ----------
+    Zhang and Sennrich 2019, arXiv:1910.07467.
+
+    Examples
+    --------
+    >>> nn.RMSNorm(2)(torch.tensor([3.0, 4.0])).detach()
+    tensor([0.8485, 1.1314])
+    """
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
 
@@ -133,7 +218,37 @@ class RMSNorm(Module):
 
 
 class GroupNorm(Module):
-    """Normalise each group of channels of each sample (arXiv:1803.08494)."""
+    """Normalise each group of channels of each sample of (N, C, ...) by its own mean and variance.
+
+    Parameters
+    ----------
+    num_groups : int
+        Divides `num_channels`.
+    num_channels : int
+        C.
+    eps : float, default 1e-5
+        Added to the biased variance.
+    affine : bool, default True
+        Learn a factor and an offset for each channel.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+    bias : bool, default True
+        Learn the offset.
+
+    Raises
+    ------
+    ValueError
+        `num_channels` is no multiple of `num_groups`.
+
+    References
+    ----------
+    Wu and He 2018, arXiv:1803.08494.
+
+    Examples
+    --------
+    >>> nn.GroupNorm(2, 4)(torch.tensor([[1.0, 3.0, 5.0, 9.0]])).detach()
+    tensor([[-1.0000,  1.0000, -1.0000,  1.0000]])
+    """
 
     __constants__ = ["num_groups", "num_channels", "eps", "affine"]
 

@@ -43,25 +43,76 @@ class _ConstantPad(_Pad):
 
 
 class ConstantPad1d(_ConstantPad):
-    """Pad the last dimension with ``value``."""
+    """Pad the last dimension with a value.
+
+    Parameters
+    ----------
+    padding : int or tuple of int
+        On every side, or (left, right); negative numbers crop.
+    value : float
+        What is added.
+
+    Examples
+    --------
+    >>> nn.ConstantPad1d((1, 0), 9.0)(torch.zeros(1, 2))
+    tensor([[9., 0., 0.]])
+    """
 
     _n = 1
 
 
 class ConstantPad2d(_ConstantPad):
-    """Pad the last two dimensions with ``value``."""
+    """Pad the last two dimensions with a value.
+
+    Parameters
+    ----------
+    padding : int or tuple of int
+        On every side, or (left, right, top, bottom); negative numbers crop.
+    value : float
+        What is added.
+
+    Examples
+    --------
+    >>> nn.ConstantPad2d((1, 0, 0, 1), 9.0)(torch.zeros(1, 1, 2))
+    tensor([[[9., 0., 0.],
+             [9., 9., 9.]]])
+    """
 
     _n = 2
 
 
 class ConstantPad3d(_ConstantPad):
-    """Pad the last three dimensions with ``value``."""
+    """Pad the last three dimensions with a value.
+
+    Parameters
+    ----------
+    padding : int or tuple of int
+        On every side, or (left, right, top, bottom, front, back); negative numbers crop.
+    value : float
+        What is added.
+
+    Examples
+    --------
+    >>> nn.ConstantPad3d(1, 9.0)(torch.zeros(1, 1, 1, 1)).shape
+    torch.Size([1, 3, 3, 3])
+    """
 
     _n = 3
 
 
 class ZeroPad1d(ConstantPad1d):
-    """Pad the last dimension with zeros."""
+    """Pad the last dimension with zeros.
+
+    Parameters
+    ----------
+    padding : int or tuple of int
+        On every side, or (left, right); negative numbers crop.
+
+    Examples
+    --------
+    >>> nn.ZeroPad1d((1, 0))(torch.ones(1, 2))
+    tensor([[0., 1., 1.]])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
@@ -71,7 +122,19 @@ class ZeroPad1d(ConstantPad1d):
 
 
 class ZeroPad2d(ConstantPad2d):
-    """Pad the last two dimensions with zeros."""
+    """Pad the last two dimensions with zeros.
+
+    Parameters
+    ----------
+    padding : int or tuple of int
+        On every side, or (left, right, top, bottom); negative numbers crop.
+
+    Examples
+    --------
+    >>> nn.ZeroPad2d((1, 0, 0, 1))(torch.ones(1, 1, 2))
+    tensor([[[0., 1., 1.],
+             [0., 0., 0.]]])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
@@ -81,7 +144,18 @@ class ZeroPad2d(ConstantPad2d):
 
 
 class ZeroPad3d(ConstantPad3d):
-    """Pad the last three dimensions with zeros."""
+    """Pad the last three dimensions with zeros.
+
+    Parameters
+    ----------
+    padding : int or tuple of int
+        On every side, or (left, right, top, bottom, front, back); negative numbers crop.
+
+    Examples
+    --------
+    >>> nn.ZeroPad3d(1)(torch.ones(1, 1, 1, 1)).shape
+    torch.Size([1, 3, 3, 3])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
@@ -102,19 +176,53 @@ class _CircularPad(_Pad):
 
 
 class CircularPad1d(_CircularPad):
-    """Pad the last dimension as if it were a circle."""
+    """Pad (N, C, L) or (C, L) as if it were a circle.
+
+    Parameters
+    ----------
+    padding : int or tuple of int
+        On every side, or (left, right); negative numbers crop.
+
+    Examples
+    --------
+    >>> nn.CircularPad1d((1, 0))(torch.arange(3.0).view(1, 3))
+    tensor([[2., 0., 1., 2.]])
+    """
 
     _n = 1
 
 
 class CircularPad2d(_CircularPad):
-    """Pad the last two dimensions as if they were circles."""
+    """Pad (N, C, H, W) or (C, H, W) as if its dimensions were circles.
+
+    Parameters
+    ----------
+    padding : int or tuple of int
+        On every side, or (left, right, top, bottom); negative numbers crop.
+
+    Examples
+    --------
+    >>> nn.CircularPad2d((1, 0, 0, 0))(torch.arange(4.0).view(1, 2, 2))
+    tensor([[[1., 0., 1.],
+             [3., 2., 3.]]])
+    """
 
     _n = 2
 
 
 class CircularPad3d(_CircularPad):
-    """Pad the last three dimensions as if they were circles."""
+    """Pad (N, C, D, H, W) or (C, D, H, W) as if its dimensions were circles.
+
+    Parameters
+    ----------
+    padding : int or tuple of int
+        On every side, or (left, right, top, bottom, front, back); negative numbers crop.
+
+    Examples
+    --------
+    >>> nn.CircularPad3d(1)(torch.ones(1, 2, 2, 2)).shape
+    torch.Size([1, 4, 4, 4])
+    """
 
     _n = 3
 
@@ -124,19 +232,68 @@ class _ReflectionPad(_Pad):
 
 
 class ReflectionPad1d(_ReflectionPad):
-    """Pad the last dimension by its mirror image, without repeating the edge."""
+    """Pad (N, C, L) or (C, L) by its mirror image, without repeating the edge.
+
+    Parameters
+    ----------
+    padding : int or tuple of int
+        On every side, or (left, right); negative numbers crop.
+
+    Raises
+    ------
+    RuntimeError
+        A pad is not less than L.
+
+    Examples
+    --------
+    >>> nn.ReflectionPad1d(2)(torch.arange(3.0).view(1, 3))
+    tensor([[2., 1., 0., 1., 2., 1., 0.]])
+    """
 
     _n = 1
 
 
 class ReflectionPad2d(_ReflectionPad):
-    """Pad the last two dimensions by their mirror image, without repeating the edge."""
+    """Pad (N, C, H, W) or (C, H, W) by its mirror image, without repeating the edge.
+
+    Parameters
+    ----------
+    padding : int or tuple of int
+        On every side, or (left, right, top, bottom); negative numbers crop.
+
+    Raises
+    ------
+    RuntimeError
+        A pad is not less than the size.
+
+    Examples
+    --------
+    >>> nn.ReflectionPad2d((1, 0, 0, 0))(torch.arange(4.0).view(1, 2, 2))
+    tensor([[[1., 0., 1.],
+             [3., 2., 3.]]])
+    """
 
     _n = 2
 
 
 class ReflectionPad3d(_ReflectionPad):
-    """Pad the last three dimensions by their mirror image, without repeating the edge."""
+    """Pad (N, C, D, H, W) or (C, D, H, W) by its mirror image, without repeating the edge.
+
+    Parameters
+    ----------
+    padding : int or tuple of int
+        On every side, or (left, right, top, bottom, front, back); negative numbers crop.
+
+    Raises
+    ------
+    RuntimeError
+        A pad is not less than the size.
+
+    Examples
+    --------
+    >>> nn.ReflectionPad3d(1)(torch.ones(1, 2, 2, 2)).shape
+    torch.Size([1, 4, 4, 4])
+    """
 
     _n = 3
 
@@ -146,18 +303,52 @@ class _ReplicationPad(_Pad):
 
 
 class ReplicationPad1d(_ReplicationPad):
-    """Pad the last dimension by repeating its edge."""
+    """Pad (N, C, L) or (C, L) by repeating its edge.
+
+    Parameters
+    ----------
+    padding : int or tuple of int
+        On every side, or (left, right); negative numbers crop.
+
+    Examples
+    --------
+    >>> nn.ReplicationPad1d(2)(torch.arange(3.0).view(1, 3))
+    tensor([[0., 0., 0., 1., 2., 2., 2.]])
+    """
 
     _n = 1
 
 
 class ReplicationPad2d(_ReplicationPad):
-    """Pad the last two dimensions by repeating their edges."""
+    """Pad (N, C, H, W) or (C, H, W) by repeating its edges.
+
+    Parameters
+    ----------
+    padding : int or tuple of int
+        On every side, or (left, right, top, bottom); negative numbers crop.
+
+    Examples
+    --------
+    >>> nn.ReplicationPad2d((1, 0, 0, 0))(torch.arange(4.0).view(1, 2, 2))
+    tensor([[[0., 0., 1.],
+             [2., 2., 3.]]])
+    """
 
     _n = 2
 
 
 class ReplicationPad3d(_ReplicationPad):
-    """Pad the last three dimensions by repeating their edges."""
+    """Pad (N, C, D, H, W) or (C, D, H, W) by repeating its edges.
+
+    Parameters
+    ----------
+    padding : int or tuple of int
+        On every side, or (left, right, top, bottom, front, back); negative numbers crop.
+
+    Examples
+    --------
+    >>> nn.ReplicationPad3d(1)(torch.ones(1, 2, 2, 2)).shape
+    torch.Size([1, 4, 4, 4])
+    """
 
     _n = 3

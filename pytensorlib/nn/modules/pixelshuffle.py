@@ -8,7 +8,23 @@ from ..module import Module
 
 
 class PixelShuffle(Module):
-    """(N, C r^2, H, W) to (N, C, H r, W r) (arXiv:1609.05158)."""
+    """Make images larger out of channels: (N, C r^2, H, W) to (N, C, H r, W r).
+
+    Parameters
+    ----------
+    upscale_factor : int
+        r.
+
+    References
+    ----------
+    Shi et al. 2016, arXiv:1609.05158.
+
+    Examples
+    --------
+    >>> nn.PixelShuffle(2)(torch.arange(4.0).view(1, 4, 1, 1))
+    tensor([[[[0., 1.],
+              [2., 3.]]]])
+    """
 
     __constants__ = ["upscale_factor"]
 
@@ -24,7 +40,18 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """(N, C, H r, W r) to (N, C r^2, H, W)."""
+    """Make channels out of pixels: (N, C, H r, W r) to (N, C r^2, H, W).
+
+    Parameters
+    ----------
+    downscale_factor : int
+        r.
+
+    Examples
+    --------
+    >>> nn.PixelUnshuffle(2)(torch.arange(4.0).view(1, 1, 2, 2)).shape
+    torch.Size([1, 4, 1, 1])
+    """
 
     __constants__ = ["downscale_factor"]
 

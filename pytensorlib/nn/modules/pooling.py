@@ -50,19 +50,101 @@ class _MaxPool(Module):
 
 
 class MaxPool1d(_MaxPool):
-    """The maximum of each window of (N, C, L) or (C, L)."""
+    """The maximum of each window of (N, C, L) or (C, L).
+
+    Parameters
+    ----------
+    kernel_size : int or tuple of int
+        The size of the window.
+    stride : int or tuple of int, optional
+        The step between windows; `kernel_size` by default.
+    padding : int or tuple of int, default 0
+        Added on both sides; at most half the window. It never wins.
+    dilation : int or tuple of int, default 1
+        The step between the window's elements.
+    return_indices : bool, default False
+        Return where each maximum was found too, for unpooling.
+    ceil_mode : bool, default False
+        Round sizes up: count windows that begin inside and end outside.
+
+    Raises
+    ------
+    RuntimeError
+        The windows do not fit into the input.
+
+    Examples
+    --------
+    >>> nn.MaxPool1d(2)(torch.tensor([[1.0, 3.0, 2.0, 0.0]]))
+    tensor([[3., 2.]])
+    """
 
     _op = staticmethod(F.max_pool1d)
 
 
 class MaxPool2d(_MaxPool):
-    """The maximum of each window of (N, C, H, W) or (C, H, W)."""
+    """The maximum of each window of (N, C, H, W) or (C, H, W).
+
+    H' is ``(H + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1``, rounded down;
+    so is W'.
+
+    Parameters
+    ----------
+    kernel_size : int or tuple of int
+        The size of the window.
+    stride : int or tuple of int, optional
+        The step between windows; `kernel_size` by default.
+    padding : int or tuple of int, default 0
+        Added on both sides; at most half the window. It never wins.
+    dilation : int or tuple of int, default 1
+        The step between the window's elements.
+    return_indices : bool, default False
+        Return where each maximum was found too, for unpooling.
+    ceil_mode : bool, default False
+        Round sizes up: count windows that begin inside and end outside.
+
+    Raises
+    ------
+    RuntimeError
+        The windows do not fit into the input.
+
+    Examples
+    --------
+    >>> nn.MaxPool2d(2)(torch.arange(16.0).view(1, 4, 4))
+    tensor([[[ 5.,  7.],
+             [13., 15.]]])
+    """
 
     _op = staticmethod(F.max_pool2d)
 
 
 class MaxPool3d(_MaxPool):
-    """The maximum of each window of (N, C, D, H, W) or (C, D, H, W)."""
+    """The maximum of each window of (N, C, D, H, W) or (C, D, H, W).
+
+    Parameters
+    ----------
+    kernel_size : int or tuple of int
+        The size of the window.
+    stride : int or tuple of int, optional
+        The step between windows; `kernel_size` by default.
+    padding : int or tuple of int, default 0
+        Added on both sides; at most half the window. It never wins.
+    dilation : int or tuple of int, default 1
+        The step between the window's elements.
+    return_indices : bool, default False
+        Return where each maximum was found too, for unpooling.
+    ceil_mode : bool, default False
+        Round sizes up: count windows that begin inside and end outside.
+
+    Raises
+    ------
+    RuntimeError
+        The windows do not fit into the input.
+
+    Examples
+    --------
+    >>> nn.MaxPool3d(2)(torch.arange(8.0).view(1, 2, 2, 2))
+    tensor([[[[7.]]]])
+    """
 
     _op = staticmethod(F.max_pool3d)
 
@@ -85,21 +167,64 @@ class _MaxUnpool(Module):
 
 
 class MaxUnpool1d(_MaxUnpool):
-    """Put maxima back where MaxPool1d found them."""
+    """Put maxima back where `MaxPool1d` found them; zeros elsewhere.
+
+    The call takes the maxima, their indices, and an optional ``output_size``.
+
+    Parameters
+    ----------
+    kernel_size, stride, padding : int or tuple of int
+        Those of the pooling; the stride is `kernel_size` by default.
+
+    Examples
+    --------
+    >>> y, at = nn.MaxPool1d(2, return_indices=True)(torch.tensor([[1.0, 3.0, 2.0, 0.0]]))
+    >>> nn.MaxUnpool1d(2)(y, at)
+    tensor([[0., 3., 2., 0.]])
+    """
 
     _n = 1
     _op = staticmethod(F.max_unpool1d)
 
 
 class MaxUnpool2d(_MaxUnpool):
-    """Put maxima back where MaxPool2d found them."""
+    """Put maxima back where `MaxPool2d` found them; zeros elsewhere.
+
+    The call takes the maxima, their indices, and an optional ``output_size``.
+
+    Parameters
+    ----------
+    kernel_size, stride, padding : int or tuple of int
+        Those of the pooling; the stride is `kernel_size` by default.
+
+    Examples
+    --------
+    >>> y, at = nn.MaxPool2d(2, return_indices=True)(torch.tensor([[[1.0, 3.0], [2.0, 0.0]]]))
+    >>> nn.MaxUnpool2d(2)(y, at)
+    tensor([[[0., 3.],
+             [0., 0.]]])
+    """
 
     _n = 2
     _op = staticmethod(F.max_unpool2d)
 
 
 class MaxUnpool3d(_MaxUnpool):
-    """Put maxima back where MaxPool3d found them."""
+    """Put maxima back where `MaxPool3d` found them; zeros elsewhere.
+
+    The call takes the maxima, their indices, and an optional ``output_size``.
+
+    Parameters
+    ----------
+    kernel_size, stride, padding : int or tuple of int
+        Those of the pooling; the stride is `kernel_size` by default.
+
+    Examples
+    --------
+    >>> y, at = nn.MaxPool3d(2, return_indices=True)(torch.arange(8.0).view(1, 2, 2, 2))
+    >>> nn.MaxUnpool3d(2)(y, at).sum()
+    tensor(7.)
+    """
 
     _n = 3
     _op = staticmethod(F.max_unpool3d)
@@ -113,7 +238,31 @@ class _AvgPool(Module):
 
 
 class AvgPool1d(_AvgPool):
-    """The mean of each window of (N, C, L) or (C, L)."""
+    """The mean of each window of (N, C, L) or (C, L).
+
+    Parameters
+    ----------
+    kernel_size : int or tuple of int
+        The size of the window.
+    stride : int or tuple of int, optional
+        The step between windows; `kernel_size` by default.
+    padding : int or tuple of int, default 0
+        Zeros on both sides; at most half the window.
+    ceil_mode : bool, default False
+        Round sizes up: count windows that begin inside and end outside.
+    count_include_pad : bool, default True
+        Let the zeros count in the mean.
+
+    Raises
+    ------
+    RuntimeError
+        The windows do not fit into the input.
+
+    Examples
+    --------
+    >>> nn.AvgPool1d(2)(torch.tensor([[1.0, 3.0, 2.0, 0.0]]))
+    tensor([[2., 1.]])
+    """
 
     def __init__(
         self,
@@ -175,13 +324,66 @@ class _AvgPoolNd(_AvgPool):
 
 
 class AvgPool2d(_AvgPoolNd):
-    """The mean of each window of (N, C, H, W) or (C, H, W)."""
+    """The mean of each window of (N, C, H, W) or (C, H, W).
+
+    Parameters
+    ----------
+    kernel_size : int or tuple of int
+        The size of the window.
+    stride : int or tuple of int, optional
+        The step between windows; `kernel_size` by default.
+    padding : int or tuple of int, default 0
+        Zeros on both sides; at most half the window.
+    ceil_mode : bool, default False
+        Round sizes up: count windows that begin inside and end outside.
+    count_include_pad : bool, default True
+        Let the zeros count in the mean.
+    divisor_override : int, optional
+        Divide the sums by this instead of the number of elements.
+
+    Raises
+    ------
+    RuntimeError
+        The windows do not fit into the input.
+
+    Examples
+    --------
+    >>> nn.AvgPool2d(2)(torch.arange(16.0).view(1, 4, 4))
+    tensor([[[ 2.5000,  4.5000],
+             [10.5000, 12.5000]]])
+    """
 
     _op = staticmethod(F.avg_pool2d)
 
 
 class AvgPool3d(_AvgPoolNd):
-    """The mean of each window of (N, C, D, H, W) or (C, D, H, W)."""
+    """The mean of each window of (N, C, D, H, W) or (C, D, H, W).
+
+    Parameters
+    ----------
+    kernel_size : int or tuple of int
+        The size of the window.
+    stride : int or tuple of int, optional
+        The step between windows; `kernel_size` by default.
+    padding : int or tuple of int, default 0
+        Zeros on both sides; at most half the window.
+    ceil_mode : bool, default False
+        Round sizes up: count windows that begin inside and end outside.
+    count_include_pad : bool, default True
+        Let the zeros count in the mean.
+    divisor_override : int, optional
+        Divide the sums by this instead of the number of elements.
+
+    Raises
+    ------
+    RuntimeError
+        The windows do not fit into the input.
+
+    Examples
+    --------
+    >>> nn.AvgPool3d(2)(torch.arange(8.0).view(1, 2, 2, 2))
+    tensor([[[[3.5000]]]])
+    """
 
     _op = staticmethod(F.avg_pool3d)
 
@@ -227,14 +429,66 @@ class _FractionalMaxPool(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):
-    """The maximum over windows at random places (arXiv:1412.6071)."""
+    """The maximum over windows at random places, so that images shrink by any ratio.
+
+    Parameters
+    ----------
+    kernel_size : int or tuple of int
+        The size of the window.
+    output_size : int or tuple of int, optional
+        The spatial sizes wanted.
+    output_ratio : tuple of float, optional
+        The ratio of output to input size, in (0, 1), instead of `output_size`.
+    return_indices : bool, default False
+        Return where each maximum was found too.
+
+    Raises
+    ------
+    ValueError
+        Neither or both of a size and a ratio are given, or a ratio is not in (0, 1).
+
+    References
+    ----------
+    Graham 2014, arXiv:1412.6071.
+
+    Examples
+    --------
+    >>> nn.FractionalMaxPool2d(2, output_size=3)(torch.ones(1, 5, 5)).shape
+    torch.Size([1, 3, 3])
+    """
 
     _n = 2
     _op = staticmethod(F.fractional_max_pool2d)
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
-    """The maximum over windows at random places (arXiv:1412.6071)."""
+    """The maximum over windows at random places, so that volumes shrink by any ratio.
+
+    Parameters
+    ----------
+    kernel_size : int or tuple of int
+        The size of the window.
+    output_size : int or tuple of int, optional
+        The spatial sizes wanted.
+    output_ratio : tuple of float, optional
+        The ratio of output to input size, in (0, 1), instead of `output_size`.
+    return_indices : bool, default False
+        Return where each maximum was found too.
+
+    Raises
+    ------
+    ValueError
+        Neither or both of a size and a ratio are given, or a ratio is not in (0, 1).
+
+    References
+    ----------
+    Graham 2014, arXiv:1412.6071.
+
+    Examples
+    --------
+    >>> nn.FractionalMaxPool3d(2, output_size=3)(torch.ones(1, 5, 5, 5)).shape
+    torch.Size([1, 3, 3, 3])
+    """
 
     _n = 3
     _op = staticmethod(F.fractional_max_pool3d)
@@ -265,19 +519,72 @@ class _LPPool(Module):
 
 
 class LPPool1d(_LPPool):
-    """The p-norm of each window of (N, C, L) or (C, L)."""
+    """``(sum of x ** norm_type) ** (1 / norm_type)`` over each window of (N, C, L) or (C, L).
+
+    Parameters
+    ----------
+    norm_type : float
+        The exponent; not 0.
+    kernel_size : int or tuple of int
+        The size of the window.
+    stride : int or tuple of int, optional
+        The step between windows; `kernel_size` by default.
+    ceil_mode : bool, default False
+        Count windows that end outside.
+
+    Examples
+    --------
+    >>> nn.LPPool1d(2, 2)(torch.tensor([[3.0, 4.0]]))
+    tensor([[5.]])
+    """
 
     _op = staticmethod(F.lp_pool1d)
 
 
 class LPPool2d(_LPPool):
-    """The p-norm of each window of (N, C, H, W) or (C, H, W)."""
+    """``(sum of x ** norm_type) ** (1 / norm_type)`` over each window of (N, C, H, W) or (C, H,
+    W).
+
+    Parameters
+    ----------
+    norm_type : float
+        The exponent; not 0.
+    kernel_size : int or tuple of int
+        The size of the window.
+    stride : int or tuple of int, optional
+        The step between windows; `kernel_size` by default.
+    ceil_mode : bool, default False
+        Count windows that end outside.
+
+    Examples
+    --------
+    >>> nn.LPPool2d(2, 2)(torch.ones(1, 2, 2))
+    tensor([[[2.]]])
+    """
 
     _op = staticmethod(F.lp_pool2d)
 
 
 class LPPool3d(_LPPool):
-    """The p-norm of each window of (N, C, D, H, W) or (C, D, H, W)."""
+    """``(sum of x ** norm_type) ** (1 / norm_type)`` over each window of (N, C, D, H, W) or (C,
+    D, H, W).
+
+    Parameters
+    ----------
+    norm_type : float
+        The exponent; not 0.
+    kernel_size : int or tuple of int
+        The size of the window.
+    stride : int or tuple of int, optional
+        The step between windows; `kernel_size` by default.
+    ceil_mode : bool, default False
+        Count windows that end outside.
+
+    Examples
+    --------
+    >>> nn.LPPool3d(1, 2)(torch.ones(1, 2, 2, 2))
+    tensor([[[[8.]]]])
+    """
 
     _op = staticmethod(F.lp_pool3d)
 
@@ -298,19 +605,53 @@ class _AdaptiveAvgPool(Module):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPool):
-    """The mean over ``output_size`` windows of (N, C, L) or (C, L)."""
+    """The mean over as many windows of (N, C, L) or (C, L) as are asked for.
+
+    Parameters
+    ----------
+    output_size : int
+        L'.
+
+    Examples
+    --------
+    >>> nn.AdaptiveAvgPool1d(2)(torch.arange(4.0).view(1, 4))
+    tensor([[0.5000, 2.5000]])
+    """
 
     _op = staticmethod(F.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool):
-    """The mean over ``output_size`` windows; None keeps a dimension's size."""
+    """The mean over as many windows of (N, C, H, W) or (C, H, W) as are asked for; 1 gives
+    global pooling.
+
+    Parameters
+    ----------
+    output_size : int or tuple of (int or None)
+        H' and W'; None keeps the input's size.
+
+    Examples
+    --------
+    >>> nn.AdaptiveAvgPool2d((1, None))(torch.arange(4.0).view(1, 2, 2))
+    tensor([[[1., 2.]]])
+    """
 
     _op = staticmethod(F.adaptive_avg_pool2d)
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPool):
-    """The mean over ``output_size`` windows; None keeps a dimension's size."""
+    """The mean over as many windows of (N, C, D, H, W) or (C, D, H, W) as are asked for.
+
+    Parameters
+    ----------
+    output_size : int or tuple of (int or None)
+        D', H' and W'; None keeps the input's size.
+
+    Examples
+    --------
+    >>> nn.AdaptiveAvgPool3d(1)(torch.arange(8.0).view(1, 2, 2, 2))
+    tensor([[[[3.5000]]]])
+    """
 
     _op = staticmethod(F.adaptive_avg_pool3d)
 
@@ -327,18 +668,57 @@ class _AdaptiveMaxPool(_AdaptiveAvgPool):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
-    """The maximum over ``output_size`` windows of (N, C, L) or (C, L)."""
+    """The maximum over as many windows of (N, C, L) or (C, L) as are asked for.
+
+    Parameters
+    ----------
+    output_size : int
+        L'.
+    return_indices : bool, default False
+        Return where each maximum was found too.
+
+    Examples
+    --------
+    >>> nn.AdaptiveMaxPool1d(2)(torch.tensor([[1.0, 3.0, 2.0]]))
+    tensor([[3., 3.]])
+    """
 
     _op = staticmethod(F.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    """The maximum over ``output_size`` windows; None keeps a dimension's size."""
+    """The maximum over as many windows of (N, C, H, W) or (C, H, W) as are asked for.
+
+    Parameters
+    ----------
+    output_size : int or tuple of (int or None)
+        H' and W'; None keeps the input's size.
+    return_indices : bool, default False
+        Return where each maximum was found too.
+
+    Examples
+    --------
+    >>> nn.AdaptiveMaxPool2d((1, 2))(torch.arange(4.0).view(1, 2, 2))
+    tensor([[[2., 3.]]])
+    """
 
     _op = staticmethod(F.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    """The maximum over ``output_size`` windows; None keeps a dimension's size."""
+    """The maximum over as many windows of (N, C, D, H, W) or (C, D, H, W) as are asked for.
+
+    Parameters
+    ----------
+    output_size : int or tuple of (int or None)
+        D', H' and W'; None keeps the input's size.
+    return_indices : bool, default False
+        Return where each maximum was found too.
+
+    Examples
+    --------
+    >>> nn.AdaptiveMaxPool3d((1, 1, 2))(torch.arange(8.0).view(1, 2, 2, 2))
+    tensor([[[[6., 7.]]]])
+    """
 
     _op = staticmethod(F.adaptive_max_pool3d)

@@ -20,7 +20,40 @@ _OPS = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn_tanh", "RNN_RELU": "rnn_r
 
 
 class RNNBase(Module):
-    """What RNN, LSTM and GRU share: their weights and the handling of batches."""
+    """What RNN, LSTM and GRU share: their weights and the handling of batches and packed
+    sequences.
+
+    Parameters
+    ----------
+    mode : {'RNN_TANH', 'RNN_RELU', 'LSTM', 'GRU'}
+        Which kind it is.
+    input_size, hidden_size : int
+        Sizes of the last dimension of the input and of the state.
+    num_layers : int, default 1
+        Layers, each of which reads what the one below returns.
+    bias : bool, default True
+        Learn offsets.
+    batch_first : bool, default False
+        Inputs and outputs are (N, L, ...) instead of (L, N, ...).
+    dropout : float, default 0.0
+        Of the outputs of each layer but the last, in training.
+    bidirectional : bool, default False
+        Also read the sequence backwards; outputs double in width.
+    proj_size : int, default 0
+        LSTM only: project the hidden state to this width.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Raises
+    ------
+    ValueError
+        `proj_size` without an LSTM or not less than `hidden_size`, or a size is wrong.
+
+    Examples
+    --------
+    >>> issubclass(nn.LSTM, nn.RNNBase)
+    True
+    """
 
     __constants__ = [
         "mode",
@@ -247,15 +280,36 @@ class RNNBase(Module):
 
 
 class RNN(RNNBase):
-    """``h' = tanh(W_ih x + b_ih + W_hh h + b_hh)`` over a sequence, or relu for tanh.
+    """``h' = tanh(W_ih x + b_ih + W_hh h + b_hh)`` over a sequence.
+
+    Takes (L, N, input_size) or (L, input_size), or a `PackedSequence`, and a first state, zeros
+    by default, (num_layers * directions, N, hidden_size). Returns the outputs of the last layer
+    (L, N, directions * hidden_size) and the last state.
 
     Parameters
     ----------
-    input_size, hidden_size, num_layers : int
-    nonlinearity : {"tanh", "relu"}
-    bias, batch_first, bidirectional : bool
-    dropout : float
-        Between layers, in training.
+    input_size, hidden_size : int
+        Sizes of the last dimension of the input and of the state.
+    num_layers : int, default 1
+        Layers, each of which reads what the one below returns.
+    nonlinearity : {'tanh', 'relu'}, default 'tanh'
+        In place of tanh.
+    bias : bool, default True
+        Learn offsets.
+    batch_first : bool, default False
+        Inputs and outputs are (N, L, ...) instead of (L, N, ...).
+    dropout : float, default 0.0
+        Of the outputs of each layer but the last, in training.
+    bidirectional : bool, default False
+        Also read the sequence backwards; outputs double in width.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Examples
+    --------
+    >>> outputs, last = nn.RNN(3, 4, num_layers=2)(torch.ones(5, 2, 3))
+    >>> outputs.shape, last.shape
+    (torch.Size([5, 2, 4]), torch.Size([2, 2, 4]))
     """
 
     nonlinearity: str
@@ -276,7 +330,39 @@ class RNN(RNNBase):
 
 
 class GRU(RNNBase):
-    """Gated recurrent units over a sequence (arXiv:1406.1078)."""
+    """Gated recurrent units over a sequence.
+
+    Takes (L, N, input_size) or (L, input_size), or a `PackedSequence`, and a first state, zeros
+    by default, (num_layers * directions, N, hidden_size). Returns the outputs of the last layer
+    (L, N, directions * hidden_size) and the last state.
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+        Sizes of the last dimension of the input and of the state.
+    num_layers : int, default 1
+        Layers, each of which reads what the one below returns.
+    bias : bool, default True
+        Learn offsets.
+    batch_first : bool, default False
+        Inputs and outputs are (N, L, ...) instead of (L, N, ...).
+    dropout : float, default 0.0
+        Of the outputs of each layer but the last, in training.
+    bidirectional : bool, default False
+        Also read the sequence backwards; outputs double in width.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    References
+    ----------
+    Cho et al. 2014, arXiv:1406.1078.
+
+    Examples
+    --------
+    >>> outputs, last = nn.GRU(3, 4, batch_first=True)(torch.ones(2, 5, 3))
+    >>> outputs.shape, last.shape
+    (torch.Size([2, 5, 4]), torch.Size([1, 2, 4]))
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if "proj_size" in kwargs:
@@ -285,7 +371,42 @@ class GRU(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Long short-term memory; ``proj_size`` shrinks the output (arXiv:1402.1128)."""
+    """Long short-term memory over a sequence.
+
+    Takes (L, N, input_size) or (L, input_size), or a `PackedSequence`, and first states (h, c),
+    zeros by default, (num_layers * directions, N, hidden_size). Returns the outputs of the last
+    layer (L, N, directions * hidden_size) and the last (h, c).
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+        Sizes of the last dimension of the input and of the state.
+    num_layers : int, default 1
+        Layers, each of which reads what the one below returns.
+    bias : bool, default True
+        Learn offsets.
+    batch_first : bool, default False
+        Inputs and outputs are (N, L, ...) instead of (L, N, ...).
+    dropout : float, default 0.0
+        Of the outputs of each layer but the last, in training.
+    bidirectional : bool, default False
+        Also read the sequence backwards; outputs double in width.
+    proj_size : int, default 0
+        Project h to this width; less than `hidden_size`.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    References
+    ----------
+    Hochreiter and Schmidhuber 1997, Long short-term memory, Neural Computation 9; Sak et al.
+    2014, arXiv:1402.1128 (projections).
+
+    Examples
+    --------
+    >>> outputs, (h, c) = nn.LSTM(3, 4, bidirectional=True)(torch.ones(5, 2, 3))
+    >>> outputs.shape, h.shape, c.shape
+    (torch.Size([5, 2, 8]), torch.Size([2, 2, 4]), torch.Size([2, 2, 4]))
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)
@@ -321,7 +442,24 @@ class LSTM(RNNBase):
 
 
 class RNNCellBase(Module):
-    """What RNNCell, LSTMCell and GRUCell share."""
+    """What RNNCell, LSTMCell and GRUCell share: their weights.
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+        Sizes of the last dimension of the input and of the state.
+    bias : bool
+        Learn offsets.
+    num_chunks : int
+        How many matrices are stacked in each weight.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Examples
+    --------
+    >>> nn.RNNCellBase(3, 4, bias=True, num_chunks=2).weight_ih.shape
+    torch.Size([8, 3])
+    """
 
     __constants__ = ["input_size", "hidden_size", "bias"]
     bias_ih: Any
@@ -386,7 +524,24 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """One step of an RNN."""
+    """One step of an `RNN`: (N, input_size) and a state (N, hidden_size) to the next state.
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+        Sizes of the last dimension of the input and of the state.
+    bias : bool, default True
+        Learn offsets.
+    nonlinearity : {'tanh', 'relu'}, default 'tanh'
+        Of the new state.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Examples
+    --------
+    >>> nn.RNNCell(3, 4)(torch.ones(2, 3)).shape
+    torch.Size([2, 4])
+    """
 
     __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
 
@@ -416,7 +571,22 @@ class RNNCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of a GRU."""
+    """One step of a `GRU`: (N, input_size) and a state (N, hidden_size) to the next state.
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+        Sizes of the last dimension of the input and of the state.
+    bias : bool, default True
+        Learn offsets.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Examples
+    --------
+    >>> nn.GRUCell(3, 4)(torch.ones(2, 3)).shape
+    torch.Size([2, 4])
+    """
 
     def __init__(
         self,
@@ -433,7 +603,24 @@ class GRUCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of an LSTM: returns (hidden, cell)."""
+    """One step of an `LSTM`: (N, input_size) and states (h, c) to the next (h, c), each (N,
+    hidden_size).
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+        Sizes of the last dimension of the input and of the state.
+    bias : bool, default True
+        Learn offsets.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Examples
+    --------
+    >>> h, c = nn.LSTMCell(3, 4)(torch.ones(2, 3))
+    >>> h.shape, c.shape
+    (torch.Size([2, 4]), torch.Size([2, 4]))
+    """
 
     def __init__(
         self,

@@ -57,16 +57,39 @@ class _Table(Module):
 
 
 class Embedding(_Table):
-    """A table of ``num_embeddings`` rows, looked up by integers of any shape.
+    """A table of vectors, looked up by integers: (...) to (..., embedding_dim).
 
     Parameters
     ----------
-    num_embeddings, embedding_dim : int
+    num_embeddings : int
+        Rows of the table.
+    embedding_dim : int
+        Their width.
     padding_idx : int, optional
-        A row that starts at zero and gets no gradient.
-    max_norm, norm_type : float, optional
-        Rows longer than this are shortened when they are looked up.
-    scale_grad_by_freq, sparse : bool
+        This row begins as zeros and gets no gradient.
+    max_norm : float, optional
+        Rows that are longer are shortened when they are read, in place.
+    norm_type : float, default 2.0
+        Of the norm that `max_norm` bounds.
+    scale_grad_by_freq : bool, default False
+        Divide gradients by how often the row occurs in the batch.
+    sparse : bool, default False
+        Accepted; gradients are dense.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Raises
+    ------
+    AssertionError
+        `padding_idx` names no row.
+
+    Examples
+    --------
+    >>> table = nn.Embedding(10, 3, padding_idx=0)
+    >>> table(torch.tensor([[1, 2], [0, 4]])).shape
+    torch.Size([2, 2, 3])
+    >>> table(torch.tensor([0])).tolist()
+    [[0.0, 0.0, 0.0]]
     """
 
     __constants__ = [
@@ -153,7 +176,40 @@ class Embedding(_Table):
 
 
 class EmbeddingBag(_Table):
-    """The sum, mean or maximum of the rows that each bag of integers names."""
+    """The sum, mean or maximum of the rows that each bag of integers names.
+
+    Takes bags of one size (B, size), or one list of all integers and where each bag begins;
+    returns (B, embedding_dim).
+
+    Parameters
+    ----------
+    num_embeddings : int
+        Rows of the table.
+    embedding_dim : int
+        Their width.
+    max_norm : float, optional
+        Rows that are longer are shortened when they are read, in place.
+    norm_type : float, default 2.0
+        Of the norm that `max_norm` bounds.
+    scale_grad_by_freq : bool, default False
+        Divide gradients by how often the row occurs in the batch.
+    mode : {'mean', 'sum', 'max'}, default 'mean'
+        What is made of the rows.
+    sparse : bool, default False
+        Accepted; gradients are dense.
+    include_last_offset : bool, default False
+        The last offset is the end of the last bag.
+    padding_idx : int, optional
+        This row does not count and gets no gradient.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Examples
+    --------
+    >>> bags = nn.EmbeddingBag(10, 3, mode="sum")
+    >>> bags(torch.tensor([1, 2, 4, 5, 4]), torch.tensor([0, 3])).shape
+    torch.Size([2, 3])
+    """
 
     __constants__ = [
         "num_embeddings",

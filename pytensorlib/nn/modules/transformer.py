@@ -78,18 +78,39 @@ class _Layer(Module):
 
 
 class TransformerEncoderLayer(_Layer):
-    """Self-attention and a feed-forward block, each with a residual (arXiv:1706.03762).
+    """Self-attention and a feed-forward block, each with a residual: (S, N, E) to the same shape.
 
     Parameters
     ----------
-    d_model, nhead, dim_feedforward : int
+    d_model : int
+        The width of the model.
+    nhead : int
+        Heads; divides `d_model`.
+    dim_feedforward : int, default 2048
+        The width inside the feed-forward block.
     dropout : float, default 0.1
-    activation : {"relu", "gelu"} or callable
-    layer_norm_eps : float
-    batch_first : bool
-    norm_first : bool
+        Of each block's result and of the attention weights.
+    activation : callable or {'relu', 'gelu'}, default relu
+        Inside the feed-forward block.
+    layer_norm_eps : float, default 1e-5
+        Of the layer norms.
+    batch_first : bool, default False
+        Inputs are (N, L, E) instead of (L, N, E).
+    norm_first : bool, default False
         Normalise before each block instead of after it.
-    bias : bool
+    bias : bool, default True
+        Learn offsets.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    References
+    ----------
+    Vaswani et al. 2017, arXiv:1706.03762.
+
+    Examples
+    --------
+    >>> nn.TransformerEncoderLayer(8, 2, 16)(torch.ones(5, 2, 8)).shape
+    torch.Size([5, 2, 8])
     """
 
     def __init__(
@@ -155,9 +176,41 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """Self-attention, attention to ``memory`` and a feed-forward block (arXiv:1706.03762).
+    """Self-attention, attention to `memory` and a feed-forward block, each with a residual.
 
-    The parameters are those of ``TransformerEncoderLayer``.
+    The call takes `tgt` (T, N, E) and `memory` (S, N, E), and returns (T, N, E).
+
+    Parameters
+    ----------
+    d_model : int
+        The width of the model.
+    nhead : int
+        Heads; divides `d_model`.
+    dim_feedforward : int, default 2048
+        The width inside the feed-forward block.
+    dropout : float, default 0.1
+        Of each block's result and of the attention weights.
+    activation : callable or {'relu', 'gelu'}, default relu
+        Inside the feed-forward block.
+    layer_norm_eps : float, default 1e-5
+        Of the layer norms.
+    batch_first : bool, default False
+        Inputs are (N, L, E) instead of (L, N, E).
+    norm_first : bool, default False
+        Normalise before each block instead of after it.
+    bias : bool, default True
+        Learn offsets.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    References
+    ----------
+    Vaswani et al. 2017, arXiv:1706.03762.
+
+    Examples
+    --------
+    >>> nn.TransformerDecoderLayer(8, 2, 16)(torch.ones(3, 2, 8), torch.ones(5, 2, 8)).shape
+    torch.Size([3, 2, 8])
     """
 
     def __init__(
@@ -242,7 +295,27 @@ class TransformerDecoderLayer(_Layer):
 
 
 class TransformerEncoder(Module):
-    """A stack of copies of ``encoder_layer``."""
+    """A stack of copies of an encoder layer.
+
+    The call takes `src` (S, N, E), a `mask` (S, S) and a `src_key_padding_mask` (N, S).
+
+    Parameters
+    ----------
+    encoder_layer : TransformerEncoderLayer
+        What is copied.
+    num_layers : int
+        How many.
+    norm : Module, optional
+        Applied at the end.
+    enable_nested_tensor, mask_check : bool, default True
+        PyTorch's ways to save time; without effect.
+
+    Examples
+    --------
+    >>> layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    >>> nn.TransformerEncoder(layer, 2)(torch.ones(2, 5, 8)).shape
+    torch.Size([2, 5, 8])
+    """
 
     __constants__ = ["norm"]
 
@@ -282,7 +355,25 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """A stack of copies of ``decoder_layer``."""
+    """A stack of copies of a decoder layer.
+
+    The call takes `tgt` (T, N, E), `memory` (S, N, E) and masks for both.
+
+    Parameters
+    ----------
+    decoder_layer : TransformerDecoderLayer
+        What is copied.
+    num_layers : int
+        How many.
+    norm : Module, optional
+        Applied at the end.
+
+    Examples
+    --------
+    >>> layer = nn.TransformerDecoderLayer(8, 2, 16, batch_first=True)
+    >>> nn.TransformerDecoder(layer, 2)(torch.ones(2, 3, 8), torch.ones(2, 5, 8)).shape
+    torch.Size([2, 3, 8])
+    """
 
     __constants__ = ["norm"]
 
@@ -323,7 +414,47 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder and a decoder (arXiv:1706.03762)."""
+    """An encoder that reads a sequence, and a decoder that writes another while attending to it.
+
+    The call takes `src` (S, N, E) and `tgt` (T, N, E), and returns (T, N, E).
+
+    Parameters
+    ----------
+    d_model : int, default 512
+        E, the width of the model.
+    nhead : int, default 8
+        Heads; divides `d_model`.
+    num_encoder_layers, num_decoder_layers : int, default 6
+        How many layers there are of each kind.
+    dim_feedforward : int, default 2048
+        The width inside the feed-forward blocks.
+    dropout : float, default 0.1
+        Of each block's result and of the attention weights.
+    activation : callable or {'relu', 'gelu'}, default relu
+        Inside the feed-forward blocks.
+    custom_encoder, custom_decoder : Module, optional
+        Instead of stacks of layers.
+    layer_norm_eps : float, default 1e-5
+        Of the layer norms.
+    batch_first : bool, default False
+        Inputs are (N, S, E) and (N, T, E).
+    norm_first : bool, default False
+        Normalise before each block instead of after it.
+    bias : bool, default True
+        Learn offsets.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    References
+    ----------
+    Vaswani et al. 2017, arXiv:1706.03762.
+
+    Examples
+    --------
+    >>> model = nn.Transformer(8, 2, 1, 1, 16, batch_first=True)
+    >>> model(torch.ones(2, 5, 8), torch.ones(2, 3, 8)).shape
+    torch.Size([2, 3, 8])
+    """
 
     def __init__(
         self,

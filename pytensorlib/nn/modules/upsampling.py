@@ -10,7 +10,26 @@ from ..module import Module
 
 
 class Upsample(Module):
-    """Resize to ``size`` or by ``scale_factor``; see ``functional.interpolate`` for the modes."""
+    """Resize the spatial dimensions of (N, C, d1, ...) to a size or by a factor.
+
+    Parameters
+    ----------
+    size : int or tuple of int, optional
+        The sizes wanted.
+    scale_factor : float or tuple of float, optional
+        The factors wanted, instead of `size`.
+    mode : str, default 'nearest'
+        As in `functional.interpolate`.
+    align_corners : bool, optional
+        In the linear and cubic modes: corners keep their values.
+    recompute_scale_factor : bool, optional
+        Use the ratio of the sizes rather than `scale_factor`.
+
+    Examples
+    --------
+    >>> nn.Upsample(scale_factor=2)(torch.tensor([[[1.0, 2.0]]]))
+    tensor([[[1., 1., 2., 2.]]])
+    """
 
     __constants__ = [
         "size",
@@ -61,14 +80,37 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Resize by repeating the nearest pixel."""
+    """Resize images by repeating the nearest pixel.
+
+    Parameters
+    ----------
+    size, scale_factor : optional
+        One of them, as in `Upsample`.
+
+    Examples
+    --------
+    >>> nn.UpsamplingNearest2d(scale_factor=2)(torch.tensor([[[[1.0, 2.0]]]]))
+    tensor([[[[1., 1., 2., 2.],
+              [1., 1., 2., 2.]]]])
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Resize linearly between pixels, with the corners kept in place."""
+    """Resize images linearly between pixels; the corners keep their values.
+
+    Parameters
+    ----------
+    size, scale_factor : optional
+        One of them, as in `Upsample`.
+
+    Examples
+    --------
+    >>> nn.UpsamplingBilinear2d(size=(1, 3))(torch.tensor([[[[1.0, 2.0]]]]))
+    tensor([[[[1.0000, 1.5000, 2.0000]]]])
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)
