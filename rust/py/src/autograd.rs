@@ -437,6 +437,19 @@ impl Modes {
     }
 }
 
+/// Whether autograd records operations at the moment.
+///
+/// Returns
+/// -------
+/// bool
+///     False inside of `no_grad` and `inference_mode`.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> with torch.no_grad():
+/// ...     print(torch.is_grad_enabled())
+/// False
 #[pyfunction]
 fn is_grad_enabled() -> bool {
     mode::grad()
@@ -445,6 +458,19 @@ fn is_grad_enabled() -> bool {
 fn _set_grad_enabled(on: bool) {
     mode::set_grad(on);
 }
+/// Whether inference mode is on.
+///
+/// Returns
+/// -------
+/// bool
+///     True inside of `inference_mode`.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> with torch.inference_mode():
+/// ...     print(torch.is_inference_mode_enabled())
+/// True
 #[pyfunction]
 fn is_inference_mode_enabled() -> bool {
     mode::inference()

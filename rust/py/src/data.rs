@@ -546,7 +546,43 @@ fn device_argument(obj: Option<&Bound<'_, PyAny>>, name: &str) -> PyResult<Optio
     }
 }
 
-/// A tensor of its own with the numbers in `data`.
+/// A new tensor with the numbers in `data`, which are always copied; a leaf of autograd. Without
+/// a dtype, bools, integers, floats and complex numbers give bool, int64, the default dtype and
+/// its complex counterpart, and NumPy arrays keep theirs.
+///
+/// Parameters
+/// ----------
+/// data : number, sequence, array or Tensor
+///     Nested sequences have to be rectangular.
+/// dtype : dtype, optional
+///     See above.
+/// device : device or str, optional
+///     The default device if not given.
+/// requires_grad : bool, default False
+///     Whether autograd records what is done with the result.
+/// pin_memory : bool, default False
+///     Accepted without an effect.
+///
+/// Returns
+/// -------
+/// Tensor
+///     Of the shape of `data`.
+///
+/// Raises
+/// ------
+/// ValueError
+///     Sequences differ in length.
+/// RuntimeError
+///     An element is not a number.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> torch.tensor([[1, 2], [3, 4]])
+/// tensor([[1, 2],
+///         [3, 4]])
+/// >>> torch.tensor([1, 2.5])
+/// tensor([1.0000, 2.5000])
 #[pyfunction]
 #[pyo3(signature = (data, *, dtype=None, device=None, requires_grad=false, pin_memory=false))]
 fn tensor(
@@ -610,7 +646,31 @@ fn adopt(data: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<(Tensor, boo
     Ok((parse(data, dtype)?, false))
 }
 
-/// `data` as a tensor, without copying where it is one or an array.
+/// `data` as a tensor, without copying where it is one or a NumPy array of the dtype and device
+/// asked for.
+///
+/// Parameters
+/// ----------
+/// data : number, sequence, array or Tensor
+///     As for `tensor`.
+/// dtype : dtype, optional
+///     That of `data` if not given.
+/// device : device or str, optional
+///     That of `data` if not given.
+///
+/// Returns
+/// -------
+/// Tensor
+///     It shares memory where nothing had to be converted.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> x = torch.zeros(2)
+/// >>> torch.as_tensor(x) is x
+/// True
+/// >>> torch.as_tensor([1, 2], dtype=torch.float32)
+/// tensor([1., 2.])
 #[pyfunction]
 #[pyo3(signature = (data, dtype=None, device=None))]
 fn as_tensor(
@@ -632,7 +692,37 @@ fn as_tensor(
     )
 }
 
-/// `obj` as a tensor; `copy` says whether memory is shared (`None`: where possible).
+/// `obj` as a tensor: shared where possible, as asked by `copy`. Objects with a buffer, such as
+/// bytes, are read as elements of `dtype`.
+///
+/// Parameters
+/// ----------
+/// obj : object
+///     A tensor, an array, an object with a buffer or DLPack, a number or a sequence.
+/// dtype : dtype, optional
+///     That of `obj` if not given.
+/// device : device or str, optional
+///     That of `obj` if not given.
+/// copy : bool, optional
+///     True always copies, False never does; if not given, only where it must.
+/// requires_grad : bool, default False
+///     Whether autograd records what is done with the result.
+///
+/// Returns
+/// -------
+/// Tensor
+///     A tensor over the same memory or a copy.
+///
+/// Raises
+/// ------
+/// ValueError
+///     `copy` is False and memory cannot be shared.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> torch.asarray(bytearray([1, 2, 3]), dtype=torch.uint8)
+/// tensor([1, 2, 3], dtype=torch.uint8)
 #[pyfunction]
 #[pyo3(signature = (obj, *, dtype=None, device=None, copy=None, requires_grad=false))]
 fn asarray(

@@ -370,7 +370,28 @@ fn ask<'py>(obj: &Bound<'py, PyAny>, copy: Option<bool>) -> PyResult<Bound<'py, 
     }
 }
 
-/// A tensor that shares memory with `ext_tensor`, an object with `__dlpack__` or a capsule.
+/// A tensor that shares memory with an object of another library, by the DLPack protocol.
+///
+/// Parameters
+/// ----------
+/// ext_tensor : object
+///     Has the method ``__dlpack__``, or is such a capsule.
+/// device : device or str, optional
+///     Only the device of `ext_tensor`.
+/// copy : bool, optional
+///     True copies, False never does; if not given, only where it must.
+///
+/// Returns
+/// -------
+/// Tensor
+///     Over the memory of `ext_tensor`.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> import numpy as np
+/// >>> torch.from_dlpack(np.arange(3.0))
+/// tensor([0., 1., 2.], dtype=torch.float64)
 #[pyfunction]
 #[pyo3(signature = (ext_tensor, *, device=None, copy=None))]
 fn from_dlpack(

@@ -287,12 +287,42 @@ impl PyMemoryFormat {
     }
 }
 
+/// The dtype of floating-point tensors that name none.
+///
+/// Returns
+/// -------
+/// dtype
+///     float32 unless `set_default_dtype` was called.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> torch.get_default_dtype() == torch.float32
+/// True
 #[pyfunction]
 fn get_default_dtype(py: Python<'_>) -> Py<PyDType> {
     dtype_object(py, dtype::default_dtype()).clone_ref(py)
 }
 
-/// Sets the type of tensors made from Python floats; it must be floating.
+/// Set the dtype of floating-point tensors that name none; complex ones follow.
+///
+/// Parameters
+/// ----------
+/// d : dtype
+///     A floating-point dtype.
+///
+/// Raises
+/// ------
+/// TypeError
+///     `d` is not a floating-point dtype.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> torch.set_default_dtype(torch.float64)
+/// >>> torch.tensor(1.0).dtype.itemsize
+/// 8
+/// >>> torch.set_default_dtype(torch.float32)
 #[pyfunction]
 fn set_default_dtype(d: &Bound<'_, PyAny>) -> PyResult<()> {
     let d = d
@@ -309,17 +339,77 @@ fn set_default_dtype(d: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
+/// The dtype in which two dtypes are combined: the wider of a kind, floating point before
+/// integers, complex before floating point.
+///
+/// Parameters
+/// ----------
+/// type1, type2 : dtype
+///     Any two.
+///
+/// Returns
+/// -------
+/// dtype
+///     The common dtype.
+///
+/// Raises
+/// ------
+/// RuntimeError
+///     There is none: uint16, uint32 and uint64 do not mix with signed integers.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> torch.promote_types(torch.int64, torch.float16) == torch.float16
+/// True
 #[pyfunction]
 fn promote_types(py: Python<'_>, type1: &PyDType, type2: &PyDType) -> PyResult<Py<PyDType>> {
     Ok(dtype_object(py, type1.0.common(type2.0).py()?).clone_ref(py))
 }
 
+/// Whether a result of one dtype may be written to another: never to a lower kind (complex,
+/// floating point, integer, bool).
+///
+/// Parameters
+/// ----------
+/// from_ : dtype
+///     What is written.
+/// to : dtype
+///     Where to.
+///
+/// Returns
+/// -------
+/// bool
+///     True within one kind whatever the widths are.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> torch.can_cast(torch.float64, torch.float32), torch.can_cast(torch.float32, torch.int64)
+/// (True, False)
 #[pyfunction]
 fn can_cast(from_: &PyDType, to: &PyDType) -> bool {
     from_.0.can_cast(to.0)
 }
 
-/// The type that arithmetic on two operands gives: tensors or numbers.
+/// The dtype in which two operands are computed. Numbers, and tensors without dimensions, only
+/// count where their kind (bool, integer, floating point, complex) is higher.
+///
+/// Parameters
+/// ----------
+/// tensor1, tensor2 : Tensor or number
+///     The operands.
+///
+/// Returns
+/// -------
+/// dtype
+///     The common dtype.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> torch.result_type(torch.tensor([1], dtype=torch.int8), 1000) == torch.int8
+/// True
 #[pyfunction]
 fn result_type(
     py: Python<'_>,

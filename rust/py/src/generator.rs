@@ -91,7 +91,24 @@ impl PyGenerator {
     }
 }
 
-/// Seeds the default generator and gives it.
+/// Seed the default generator, which gives the same numbers for the same seed.
+///
+/// Parameters
+/// ----------
+/// seed : int
+///     Any integer of 64 bits; negative ones are counted from above.
+///
+/// Returns
+/// -------
+/// Generator
+///     The default generator.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> g = torch.manual_seed(0)
+/// >>> torch.rand(1)
+/// tensor([0.4963])
 #[pyfunction]
 fn manual_seed(seed: &Bound<'_, PyAny>) -> PyResult<PyGenerator> {
     let g = rng::default_generator();

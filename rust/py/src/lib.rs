@@ -2,6 +2,8 @@
 
 // Python's name for the module.
 #![allow(non_snake_case)]
+// Documentation is read in Python: `>>>` starts an example there, not a quotation.
+#![allow(clippy::doc_lazy_continuation)]
 
 mod autograd;
 mod bind;

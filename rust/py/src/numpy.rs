@@ -204,7 +204,34 @@ pub fn from_numpy_warning(array: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     from_numpy_tensor(array)
 }
 
-/// A tensor that shares memory with a NumPy array.
+/// A tensor that shares memory with a NumPy array: a change of one is seen in the other.
+///
+/// Parameters
+/// ----------
+/// ndarray : numpy.ndarray
+///     Of a dtype that tensors have, with strides that are not negative.
+///
+/// Returns
+/// -------
+/// Tensor
+///     Of the same shape, strides and dtype.
+///
+/// Raises
+/// ------
+/// TypeError
+///     It is not an array, or tensors have no such dtype.
+/// ValueError
+///     A stride is negative.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> import numpy as np
+/// >>> a = np.array([1, 2])
+/// >>> x = torch.from_numpy(a)
+/// >>> a[0] = 9
+/// >>> x
+/// tensor([9, 2])
 #[pyfunction]
 fn from_numpy(py: Python<'_>, ndarray: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     if !is_ndarray(ndarray) {
@@ -290,7 +317,36 @@ pub fn buffer_tensor(
     }
 }
 
-/// A one-dimensional tensor that shares memory with a buffer.
+/// A 1-D tensor over the memory of an object with a buffer.
+///
+/// Parameters
+/// ----------
+/// buffer : object
+///     Such as bytes, bytearray, memoryview or array.array.
+/// dtype : dtype
+///     The type to read elements as.
+/// count : int, default -1
+///     How many elements; all that fit if negative.
+/// offset : int, default 0
+///     How many bytes to skip.
+/// requires_grad : bool, default False
+///     Whether autograd records what is done with the result.
+///
+/// Returns
+/// -------
+/// Tensor
+///     It shares memory with `buffer`.
+///
+/// Raises
+/// ------
+/// ValueError
+///     The buffer is empty, or does not hold as many elements.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> torch.frombuffer(bytearray([1, 0, 2, 0]), dtype=torch.int16)
+/// tensor([1, 2], dtype=torch.int16)
 #[pyfunction]
 #[pyo3(signature = (buffer, *, dtype, count=-1, offset=0, requires_grad=false))]
 fn frombuffer(

@@ -9,12 +9,38 @@ use pytensorlib_core::cpu::{files, gemm, pool};
 use pytensorlib_core::{alloc, device, machine};
 
 /// The number of threads that kernels on the CPU use.
+///
+/// Returns
+/// -------
+/// int
+///     At least 1.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> torch.get_num_threads() >= 1
+/// True
 #[pyfunction]
 fn get_num_threads() -> usize {
     pool::num_threads()
 }
 
-/// Sets the number of threads that kernels on the CPU use.
+/// Set the number of threads that kernels on the CPU use. Results do not depend on it.
+///
+/// Parameters
+/// ----------
+/// num : int
+///     Above 0.
+///
+/// Raises
+/// ------
+/// RuntimeError
+///     `num` is not positive.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> torch.set_num_threads(torch.get_num_threads())
 #[pyfunction]
 #[pyo3(name = "set_num_threads")]
 fn put_num_threads(num: i64) -> PyResult<()> {
@@ -34,12 +60,38 @@ fn _set_float32_matmul_terms(terms: usize) {
 }
 
 /// The device of tensors that name none.
+///
+/// Returns
+/// -------
+/// device
+///     ``cpu`` unless `set_default_device` was called.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> torch.get_default_device()
+/// device(type='cpu')
 #[pyfunction]
 fn get_default_device() -> PyDevice {
     PyDevice::of(device::default_device())
 }
 
-/// Sets the device of tensors that name none; `None` is the CPU.
+/// Set the device of tensors that name none.
+///
+/// Parameters
+/// ----------
+/// device : device, str or None
+///     None is the CPU.
+///
+/// Raises
+/// ------
+/// RuntimeError
+///     There is no such device.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> torch.set_default_device("cpu")
 #[pyfunction]
 fn set_default_device(device: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     let to = match device {

@@ -242,15 +242,64 @@ impl PyTensor {
     }
 
     /// The same tensor, history included, as an object of a subclass.
+    ///
+    /// Parameters
+    /// ----------
+    /// cls : type
+    ///     A subclass of `Tensor`.
+    ///
+    /// Returns
+    /// -------
+    /// Tensor
+    ///     An object of class `cls` over the same memory.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> class Image(torch.Tensor):
+    /// ...     pass
+    /// ...
+    /// >>> type(torch.zeros(2).as_subclass(Image)).__name__
+    /// 'Image'
     fn as_subclass(&self, cls: &Bound<'_, PyType>) -> PyResult<Py<PyAny>> {
         let t = self.get();
         wrap_as(cls, t.replaced(&t))
     }
 
+    /// The size of each dimension, as `size()` gives it.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(2, 3).shape
+    /// torch.Size([2, 3])
     #[getter]
     fn shape(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         size_tuple(slf.py(), slf.get().get().shape())
     }
+    /// The size of each dimension, or of one.
+    ///
+    /// Parameters
+    /// ----------
+    /// dim : int, optional
+    ///     The dimension.
+    ///
+    /// Returns
+    /// -------
+    /// torch.Size or int
+    ///     A tuple of all sizes, or the size of `dim`.
+    ///
+    /// Raises
+    /// ------
+    /// IndexError
+    ///     `dim` is out of range.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> x = torch.zeros(2, 3)
+    /// >>> x.size(), x.size(-1)
+    /// (torch.Size([2, 3]), 3)
     #[pyo3(signature = (dim=None))]
     fn size(slf: &Bound<'_, Self>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
         let t = slf.get().get();
@@ -268,6 +317,29 @@ impl PyTensor {
             }
         }
     }
+    /// How many elements of memory a step along each dimension, or along one, takes.
+    ///
+    /// Parameters
+    /// ----------
+    /// dim : int, optional
+    ///     The dimension.
+    ///
+    /// Returns
+    /// -------
+    /// tuple of int, or int
+    ///     All strides, or that of `dim`.
+    ///
+    /// Raises
+    /// ------
+    /// IndexError
+    ///     `dim` is out of range.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> x = torch.zeros(2, 3)
+    /// >>> x.stride(), x.t().stride()
+    /// ((3, 1), (1, 3))
     #[pyo3(signature = (dim=None))]
     fn stride(slf: &Bound<'_, Self>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
         let t = slf.get().get();
@@ -280,80 +352,293 @@ impl PyTensor {
             }
         }
     }
+    /// The number of dimensions.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(2, 3).ndim
+    /// 2
     #[getter]
     fn ndim(&self) -> usize {
         self.get().ndim()
     }
+    /// The number of dimensions.
+    ///
+    /// Returns
+    /// -------
+    /// int
+    ///     As `ndim`.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(2, 3).dim()
+    /// 2
     fn dim(&self) -> usize {
         self.get().ndim()
     }
+    /// The number of dimensions; another name of `dim`.
+    ///
+    /// Returns
+    /// -------
+    /// int
+    ///     As `ndim`.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(2, 3).ndimension()
+    /// 2
     fn ndimension(&self) -> usize {
         self.get().ndim()
     }
+    /// The number of elements.
+    ///
+    /// Returns
+    /// -------
+    /// int
+    ///     The product of all sizes.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(2, 3).numel()
+    /// 6
     fn numel(&self) -> usize {
         self.get().numel()
     }
+    /// The number of elements; another name of `numel`.
+    ///
+    /// Returns
+    /// -------
+    /// int
+    ///     The product of all sizes.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(2, 3).nelement()
+    /// 6
     fn nelement(&self) -> usize {
         self.get().numel()
     }
+    /// The size of an element in bytes.
+    ///
+    /// Returns
+    /// -------
+    /// int
+    ///     As `itemsize`.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(2, dtype=torch.float64).element_size()
+    /// 8
     fn element_size(&self) -> usize {
         self.get().dtype().size()
     }
+    /// The size of an element in bytes.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(2, dtype=torch.float64).itemsize
+    /// 8
     #[getter]
     fn itemsize(&self) -> usize {
         self.get().dtype().size()
     }
+    /// The size of all elements in bytes; elements that share memory count each time.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(2, 3).nbytes
+    /// 24
     #[getter]
     fn nbytes(&self) -> usize {
         self.get().numel() * self.get().dtype().size()
     }
+    /// The type of the elements.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.tensor([1, 2]).dtype.itemsize
+    /// 8
     #[getter]
     fn dtype(&self, py: Python<'_>) -> Py<PyDType> {
         dtype_object(py, self.get().dtype()).clone_ref(py)
     }
+    /// Where the elements are: ``cpu`` or ``wgpu``.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(2).device
+    /// device(type='cpu')
     #[getter]
     fn device(&self) -> PyDevice {
         PyDevice::of(self.get().device())
     }
+    /// How the elements are stored: always `torch.strided`.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(2).layout == torch.strided
+    /// True
     #[getter]
     fn layout(&self, py: Python<'_>) -> Py<PyLayout> {
         layout_object(py).clone_ref(py)
     }
+    /// Whether the elements are in host memory.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(2).is_cpu
+    /// True
     #[getter]
     fn is_cpu(&self) -> bool {
         self.get().device() == pytensorlib_core::device::Device::Cpu
     }
+    /// Always False: GPUs are reached through ``wgpu``.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(2).is_cuda
+    /// False
     #[getter]
     fn is_cuda(&self) -> bool {
         false
     }
+    /// Always False: all tensors are dense.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(2).is_sparse
+    /// False
     #[getter]
     fn is_sparse(&self) -> bool {
         false
     }
+    /// Always False: there are no quantized types.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(2).is_quantized
+    /// False
     #[getter]
     fn is_quantized(&self) -> bool {
         false
     }
+    /// Always False: all tensors have memory.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(2).is_meta
+    /// False
     #[getter]
     fn is_meta(&self) -> bool {
         false
     }
+    /// Whether the dtype is float16, bfloat16, float32 or float64.
+    ///
+    /// Returns
+    /// -------
+    /// bool
+    ///     False for integers, bools and complex numbers.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(2).is_floating_point(), torch.tensor([1]).is_floating_point()
+    /// (True, False)
     fn is_floating_point(&self) -> bool {
         self.get().dtype().is_float()
     }
+    /// Whether the dtype is complex64 or complex128.
+    ///
+    /// Returns
+    /// -------
+    /// bool
+    ///     False for all others.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.tensor([1j]).is_complex()
+    /// True
     fn is_complex(&self) -> bool {
         self.get().dtype().is_complex()
     }
+    /// Whether the dtype has negative numbers.
+    ///
+    /// Returns
+    /// -------
+    /// bool
+    ///     False for unsigned integers and bools.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.tensor([1]).is_signed(), torch.tensor([True]).is_signed()
+    /// (True, False)
     fn is_signed(&self) -> bool {
         self.get().dtype().is_signed()
     }
+    /// Whether the tensor was made in inference mode, so that it can never take part in a graph.
+    ///
+    /// Returns
+    /// -------
+    /// bool
+    ///     True inside of `inference_mode`.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> with torch.inference_mode():
+    /// ...     x = torch.zeros(2)
+    /// ...
+    /// >>> x.is_inference()
+    /// True
     fn is_inference(&self) -> bool {
         self.get().is_inference()
     }
+    /// Where the first element is in the storage.
+    ///
+    /// Returns
+    /// -------
+    /// int
+    ///     Counted in elements.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.arange(5)[2:].storage_offset()
+    /// 2
     fn storage_offset(&self) -> usize {
         self.get().offset()
     }
+    /// The address of the first element.
+    ///
+    /// Returns
+    /// -------
+    /// int
+    ///     0 for a tensor without elements.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> x = torch.arange(5)
+    /// >>> x[2:].data_ptr() - x.data_ptr()
+    /// 16
     fn data_ptr(&self) -> usize {
         let t = self.get();
         if t.numel() == 0 {
@@ -376,6 +661,25 @@ impl PyTensor {
     fn _version(&self) -> u32 {
         self.get().version()
     }
+    /// Whether the elements lie in memory without gaps, in row-major order or in that of a
+    /// memory format.
+    ///
+    /// Parameters
+    /// ----------
+    /// memory_format : memory_format, optional
+    ///     `torch.contiguous_format` if not given.
+    ///
+    /// Returns
+    /// -------
+    /// bool
+    ///     True also for tensors without elements.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> x = torch.zeros(2, 3)
+    /// >>> x.is_contiguous(), x.t().is_contiguous()
+    /// (True, False)
     #[pyo3(signature = (memory_format=None))]
     fn is_contiguous(&self, memory_format: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
         use pytensorlib_core::schema::MemoryFormat as M;
@@ -391,6 +695,23 @@ impl PyTensor {
         };
         Ok(t.ndim() == order.len() && t.layout().permute(order).py()?.is_contiguous())
     }
+    /// The only element, as a Python number.
+    ///
+    /// Returns
+    /// -------
+    /// bool, int, float or complex
+    ///     According to the dtype.
+    ///
+    /// Raises
+    /// ------
+    /// RuntimeError
+    ///     There are none or several elements.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.tensor([2.5]).item()
+    /// 2.5
     pub fn item(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         // SAFETY: the interpreter is held, so nobody swaps it meanwhile.
         let t = unsafe { &*self.inner.get() };
@@ -404,6 +725,18 @@ impl PyTensor {
         }
         number(py, t.item().py()?)
     }
+    /// The elements as Python numbers in nested lists.
+    ///
+    /// Returns
+    /// -------
+    /// list or number
+    ///     A number for a tensor without dimensions.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.tensor([[1, 2], [3, 4]]).tolist()
+    /// [[1, 2], [3, 4]]
     fn tolist(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         crate::lists::to_list(slf.py(), &slf.get().get())
     }
@@ -601,6 +934,15 @@ impl PyTensor {
         named(slf, name, o)
     }
 
+    /// Whether autograd records what is done with this tensor. It can be set on leaves only, and
+    /// to True only where the dtype is floating point or complex.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> x = torch.zeros(2, requires_grad=True)
+    /// >>> x.requires_grad, (2 * x).requires_grad
+    /// (True, True)
     #[getter]
     fn requires_grad(&self) -> bool {
         self.get().requires_grad()
@@ -609,28 +951,100 @@ impl PyTensor {
     fn put_requires_grad(&self, on: bool) -> PyResult<()> {
         self.get().set_requires_grad(on).py()
     }
+    /// Say whether autograd records what is done with this tensor.
+    ///
+    /// Parameters
+    /// ----------
+    /// requires_grad : bool, default True
+    ///     Whether it does.
+    ///
+    /// Returns
+    /// -------
+    /// Tensor
+    ///     The tensor itself.
+    ///
+    /// Raises
+    /// ------
+    /// RuntimeError
+    ///     The dtype is neither floating point nor complex, or the tensor is not a leaf and the
+    ///     answer no.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(2).requires_grad_()
+    /// tensor([0., 0.], requires_grad=True)
     #[pyo3(signature = (requires_grad=true))]
     fn requires_grad_(slf: Bound<'_, Self>, requires_grad: bool) -> PyResult<Bound<'_, Self>> {
         slf.get().get().set_requires_grad(requires_grad).py()?;
         Ok(slf)
     }
+    /// Whether no recorded operation made this tensor: gradients are collected in `grad` of
+    /// leaves that require one.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> x = torch.zeros(2, requires_grad=True)
+    /// >>> x.is_leaf, (2 * x).is_leaf
+    /// (True, False)
     #[getter]
     fn is_leaf(&self) -> PyResult<bool> {
         self.get().is_leaf().py()
     }
+    /// Whether this tensor is not a leaf and keeps its gradient all the same; see `retain_grad`.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> y = 2 * torch.ones(2, requires_grad=True)
+    /// >>> y.retain_grad()
+    /// >>> y.retains_grad
+    /// True
     #[getter]
     fn retains_grad(&self) -> PyResult<bool> {
         let t = self.get();
         let on = t.autograd().is_some_and(|m| m.state.lock().retains_grad);
         Ok(on && !t.is_leaf().py()?)
     }
+    /// Keep the gradient in `grad` although this tensor is not a leaf. It has no effect on a leaf.
+    ///
+    /// Raises
+    /// ------
+    /// RuntimeError
+    ///     The tensor requires no gradient.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> x = torch.ones(2, requires_grad=True)
+    /// >>> y = 2 * x
+    /// >>> y.retain_grad()
+    /// >>> y.sum().backward()
+    /// >>> y.grad
+    /// tensor([1., 1.])
     fn retain_grad(&self) -> PyResult<()> {
         self.get().retain_grad().py()
     }
+    /// Which result of the operation `grad_fn` this tensor is.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> values, indices = torch.ones(2, requires_grad=True).max(0)
+    /// >>> values.output_nr
+    /// 0
     #[getter]
     fn output_nr(&self) -> PyResult<u32> {
         Ok(self.get().grad_fn().py()?.map_or(0, |e| e.nr as u32))
     }
+    /// The graph node of the operation that made this tensor; None for leaves.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> (2 * torch.ones(2, requires_grad=True)).grad_fn.name()
+    /// 'MulBackward0'
     #[getter]
     fn grad_fn(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         match self.get().grad_fn().py()? {
@@ -638,6 +1052,15 @@ impl PyTensor {
             None => Ok(None),
         }
     }
+    /// The gradient that `backward` has added up here; None before. Set it to None to start anew.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> x = torch.ones(2, requires_grad=True)
+    /// >>> (3 * x).sum().backward()
+    /// >>> x.grad
+    /// tensor([3., 3.])
     #[getter]
     fn grad(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let t = self.get();
@@ -705,6 +1128,16 @@ impl PyTensor {
     fn del_grad(&self) {
         self.get().set_grad(None);
     }
+    /// The same memory outside of autograd: writes to it are not seen by it, unlike those to
+    /// `detach`. What is assigned replaces the content of this tensor.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> x = torch.ones(2, requires_grad=True)
+    /// >>> x.data[0] = 5
+    /// >>> x
+    /// tensor([5., 1.], requires_grad=True)
     #[getter]
     fn data(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         wrap(py, self.get().data())
@@ -724,6 +1157,13 @@ impl PyTensor {
         self.swap(t.replaced(&new));
         Ok(())
     }
+    /// The dimensions in reverse order, as a view; meant for matrices.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(2, 3).T.shape
+    /// torch.Size([3, 2])
     #[getter(T)]
     fn reversed(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         match answered(slf, "T", true)? {
@@ -731,6 +1171,13 @@ impl PyTensor {
             None => wrap(slf.py(), slf.get().get().transposed_property("T").py()?),
         }
     }
+    /// The last two dimensions exchanged, as a view.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(4, 2, 3).mT.shape
+    /// torch.Size([4, 3, 2])
     #[getter(mT)]
     fn matrices_transposed(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         match answered(slf, "mT", true)? {
@@ -738,6 +1185,14 @@ impl PyTensor {
             None => wrap(slf.py(), slf.get().get().transposed_property("mT").py()?),
         }
     }
+    /// The conjugate transpose of a matrix.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.tensor([[1 + 1j, 2]]).H
+    /// tensor([[1.-1.j],
+    ///         [2.-0.j]])
     #[getter(H)]
     fn adjoint_matrix(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         match answered(slf, "H", true)? {
@@ -745,6 +1200,13 @@ impl PyTensor {
             None => wrap(slf.py(), slf.get().get().transposed_property("H").py()?),
         }
     }
+    /// The conjugate transposes of the matrices of the last two dimensions.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(4, 2, 3).mH.shape
+    /// torch.Size([4, 3, 2])
     #[getter(mH)]
     fn adjoint_matrices(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         match answered(slf, "mH", true)? {
@@ -752,6 +1214,13 @@ impl PyTensor {
             None => wrap(slf.py(), slf.get().get().transposed_property("mH").py()?),
         }
     }
+    /// The real part, a view of a complex tensor; a real tensor itself. It can be assigned.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.tensor([1 + 2j]).real
+    /// tensor([1.])
     #[getter]
     fn real(slf: Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let t = slf.get().get();
@@ -765,6 +1234,13 @@ impl PyTensor {
         slf.getattr("real")?.call_method1("copy_", (value,))?;
         Ok(())
     }
+    /// The imaginary part of a complex tensor, as a view. It can be assigned.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.tensor([1 + 2j]).imag
+    /// tensor([2.])
     #[getter]
     fn imag(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let t = self.get();
@@ -781,11 +1257,33 @@ impl PyTensor {
         slf.getattr("imag")?.call_method1("copy_", (value,))?;
         Ok(())
     }
-    /// Always false: conjugates are computed at once.
+    /// Always False: conjugates are computed at once.
+    ///
+    /// Returns
+    /// -------
+    /// bool
+    ///     False.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.tensor([1j]).conj().is_conj()
+    /// False
     fn is_conj(&self) -> bool {
         false
     }
-    /// Always false: negatives are computed at once.
+    /// Always False: negatives are computed at once.
+    ///
+    /// Returns
+    /// -------
+    /// bool
+    ///     False.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.tensor([1j]).conj().imag.is_neg()
+    /// False
     fn is_neg(&self) -> bool {
         false
     }
@@ -797,7 +1295,20 @@ impl PyTensor {
     fn _is_view(&self) -> bool {
         self.get().view_of().is_some()
     }
-    /// The same memory and version counter, without history.
+    /// The same memory and version counter, without history: no gradient flows back through the
+    /// result.
+    ///
+    /// Returns
+    /// -------
+    /// Tensor
+    ///     A view that requires no gradient.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> x = torch.ones(2, requires_grad=True)
+    /// >>> (2 * x).detach()
+    /// tensor([2., 2.])
     fn detach(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         if let Some(y) = answered(slf, "detach", false)? {
             return Ok(y);
@@ -806,6 +1317,25 @@ impl PyTensor {
         // A detached tensor is a view in PyTorch, so that in-place rules apply to it.
         wrap(py, t.detach())
     }
+    /// Cut this tensor off from the operations that made it, so that it is a leaf without a
+    /// gradient.
+    ///
+    /// Returns
+    /// -------
+    /// Tensor
+    ///     The tensor itself.
+    ///
+    /// Raises
+    /// ------
+    /// RuntimeError
+    ///     The tensor is a view.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> y = 2 * torch.ones(2, requires_grad=True)
+    /// >>> y.detach_()
+    /// tensor([2., 2.])
     fn detach_(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
         let t = slf.get().get();
         if t.view_of().is_some() {
@@ -831,11 +1361,60 @@ impl PyTensor {
         slf.get().swap(t);
         Ok(slf)
     }
-    /// Calls `hook(grad)` with every gradient of this tensor; a result replaces the gradient.
+    /// Call a function with every gradient of this tensor; what it returns, if not None,
+    /// replaces the gradient.
+    ///
+    /// Parameters
+    /// ----------
+    /// hook : callable
+    ///     ``hook(grad)``; it must not change `grad` in place.
+    ///
+    /// Returns
+    /// -------
+    /// handle
+    ///     Its method ``remove()`` takes the hook away.
+    ///
+    /// Raises
+    /// ------
+    /// RuntimeError
+    ///     The tensor requires no gradient.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> x = torch.ones(2, requires_grad=True)
+    /// >>> handle = x.register_hook(lambda grad: 10 * grad)
+    /// >>> x.sum().backward()
+    /// >>> x.grad
+    /// tensor([10., 10.])
     fn register_hook(&self, hook: Py<PyAny>) -> PyResult<HookHandle> {
         crate::autograd::register_hook(&self.get(), hook, false)
     }
-    /// Calls `hook(self)` after each accumulation into `.grad` of this leaf.
+    /// Call a function after each addition to `grad` of this leaf, for example to step an
+    /// optimizer at once.
+    ///
+    /// Parameters
+    /// ----------
+    /// hook : callable
+    ///     ``hook(tensor)``; what it returns is ignored.
+    ///
+    /// Returns
+    /// -------
+    /// handle
+    ///     Its method ``remove()`` takes the hook away.
+    ///
+    /// Raises
+    /// ------
+    /// RuntimeError
+    ///     The tensor is not a leaf or requires no gradient.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> x = torch.ones(2, requires_grad=True)
+    /// >>> handle = x.register_post_accumulate_grad_hook(lambda leaf: print(leaf.grad))
+    /// >>> x.sum().backward()
+    /// tensor([1., 1.])
     fn register_post_accumulate_grad_hook(&self, hook: Py<PyAny>) -> PyResult<HookHandle> {
         crate::autograd::register_hook(&self.get(), hook, true)
     }
@@ -879,7 +1458,23 @@ pub fn number(py: Python<'_>, s: Scalar) -> PyResult<Py<PyAny>> {
     })
 }
 
-/// Checks that an object is a tensor (`is_tensor`).
+/// Whether an object is a tensor.
+///
+/// Parameters
+/// ----------
+/// obj : object
+///     Anything.
+///
+/// Returns
+/// -------
+/// bool
+///     True also for objects of subclasses.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> torch.is_tensor(torch.zeros(2)), torch.is_tensor([1.0])
+/// (True, False)
 #[pyfunction]
 fn is_tensor(obj: &Bound<'_, PyAny>) -> bool {
     obj.cast::<PyTensor>().is_ok()
