@@ -39,7 +39,22 @@ def _image(what: str, x: Any) -> Any:
 
 
 class Compose:
-    """One transform after another."""
+    """One transform after another.
+
+    Parameters
+    ----------
+    transforms : sequence of callable
+        Each takes what the one before returns.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import transforms
+    >>> change = transforms.Compose([transforms.CenterCrop(2), transforms.Normalize([0.5], [0.5])])
+    >>> change(torch.ones(1, 4, 4))
+    tensor([[[1., 1.],
+             [1., 1.]]])
+    """
 
     def __init__(self, transforms: Sequence[Callable[[Any], Any]]) -> None:
         self.transforms = transforms
@@ -58,6 +73,13 @@ class ToTensor:
     """An array (H, W) or (H, W, C), or a PIL image, to a tensor (C, H, W).
 
     Bytes become float numbers from 0 to 1; other dtypes keep their values.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> import numpy as np
+    >>> torch.transforms.ToTensor()(np.array([[0, 255]], dtype=np.uint8))
+    tensor([[[0., 1.]]])
     """
 
     def __call__(self, image: Any) -> Any:
@@ -73,7 +95,21 @@ class ToTensor:
 
 
 class Normalize:
-    """``(x - mean) / std`` for each channel."""
+    """``(x - mean) / std`` for each channel.
+
+    Parameters
+    ----------
+    mean, std : sequence of float
+        One number for each channel, or one for all.
+    inplace : bool, default False
+        Whether to change the image itself.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.transforms.Normalize([0.5], [0.5])(torch.tensor([[[0.0, 1.0]]]))
+    tensor([[[-1.,  1.]]])
+    """
 
     def __init__(self, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> None:
         self.mean, self.std, self.inplace = mean, std, inplace
@@ -93,7 +129,19 @@ class Normalize:
 
 
 class Lambda:
-    """A function as a transform."""
+    """A function as a transform.
+
+    Parameters
+    ----------
+    lambd : callable
+        Takes an image.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.transforms.Lambda(lambda x: 2 * x)(torch.ones(2))
+    tensor([2., 2.])
+    """
 
     def __init__(self, lambd: Callable[[Any], Any]) -> None:
         if not callable(lambd):
@@ -108,7 +156,19 @@ class Lambda:
 
 
 class RandomHorizontalFlip:
-    """Mirrored with probability `p`."""
+    """Mirrored with probability `p`.
+
+    Parameters
+    ----------
+    p : float, default 0.5
+        From 0 to 1.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.transforms.RandomHorizontalFlip(p=1.0)(torch.tensor([[[1, 2]]]))
+    tensor([[[2, 1]]])
+    """
 
     def __init__(self, p: float = 0.5) -> None:
         self.p = p
@@ -122,7 +182,19 @@ class RandomHorizontalFlip:
 
 
 class CenterCrop:
-    """The middle `size` of an image; a smaller image gets zeros around it."""
+    """The middle `size` of an image; a smaller image gets zeros around it.
+
+    Parameters
+    ----------
+    size : int or (height, width)
+        One number is a square.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.transforms.CenterCrop(1)(torch.arange(9).reshape(1, 3, 3))
+    tensor([[[4]]])
+    """
 
     def __init__(self, size: int | Sequence[int]) -> None:
         self.size = _pair(size)
@@ -143,7 +215,21 @@ class CenterCrop:
 
 
 class RandomCrop:
-    """A random `size` of an image, after `padding` it with zeros."""
+    """A random `size` of an image, after `padding` it with zeros.
+
+    Parameters
+    ----------
+    size : int or (height, width)
+        One number is a square.
+    padding : int, optional
+        Zeros on all sides first.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.transforms.RandomCrop(2, padding=1)(torch.zeros(3, 4, 4)).shape
+    torch.Size([3, 2, 2])
+    """
 
     def __init__(self, size: int | Sequence[int], padding: int | None = None) -> None:
         self.size, self.padding = _pair(size), padding
@@ -168,7 +254,21 @@ class RandomCrop:
 
 
 class Resize:
-    """Bilinear to `size`; one number is the length of the shorter side."""
+    """Bilinear to `size`; one number is the length of the shorter side.
+
+    Parameters
+    ----------
+    size : int or (height, width)
+        In pixels.
+    antialias : bool, default True
+        Whether to smooth where the image shrinks.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.transforms.Resize(2)(torch.zeros(3, 4, 8)).shape
+    torch.Size([3, 2, 4])
+    """
 
     def __init__(self, size: int | Sequence[int], antialias: bool = True) -> None:
         self.size, self.antialias = size, antialias
@@ -195,7 +295,19 @@ class Resize:
 
 
 class Grayscale:
-    """Red, green and blue to their brightness, in 1 or 3 equal channels."""
+    """Red, green and blue to their brightness, in 1 or 3 equal channels.
+
+    Parameters
+    ----------
+    num_output_channels : {1, 3}, default 1
+        How many.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.transforms.Grayscale()(torch.ones(3, 1, 2)).shape
+    torch.Size([1, 1, 2])
+    """
 
     def __init__(self, num_output_channels: int = 1) -> None:
         if num_output_channels not in (1, 3):

@@ -17,7 +17,26 @@ def _is_number_array(x: Any) -> bool:
 
 
 def default_convert(data: Any) -> Any:
-    """Return `data` with its NumPy arrays, however deep, as tensors; the rest as it is."""
+    """Return `data` with its NumPy arrays, however deep, as tensors; the rest as it is.
+
+    Parameters
+    ----------
+    data : object
+        Arrays, numbers, or containers of them.
+
+    Returns
+    -------
+    object
+        The same containers.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> import numpy as np
+    >>> from pytensorlib.utils.data import default_convert
+    >>> default_convert({"a": np.array([1, 2]), "b": "text"})
+    {'a': tensor([1, 2]), 'b': 'text'}
+    """
     if isinstance(data, pt.Tensor):
         return data
     if _is_number_array(data):
@@ -42,12 +61,24 @@ def default_collate(batch: Any) -> Any:
         Samples of one kind: tensors, NumPy arrays, numbers, strings, or mappings, tuples and
         lists of them.
 
+    Returns
+    -------
+    Tensor or container
+        A new first dimension counts the samples; strings are not joined.
+
     Raises
     ------
     TypeError
         If a sample is of another kind.
     RuntimeError
         If tensors, or lists, differ in size.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.utils.data import default_collate
+    >>> default_collate([(1, "a"), (2, "b")])
+    [tensor([1, 2]), ('a', 'b')]
     """
     first = batch[0]
     if isinstance(first, pt.Tensor):

@@ -74,6 +74,17 @@ class DataLoader(Generic[T_co]):
     ------
     ValueError
         If options contradict each other.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.utils.data import DataLoader, TensorDataset
+    >>> data = TensorDataset(torch.arange(5))
+    >>> for (batch,) in DataLoader(data, batch_size=2):
+    ...     print(batch)
+    tensor([0, 1])
+    tensor([2, 3])
+    tensor([4])
     """
 
     def __init__(

@@ -29,6 +29,17 @@ class Dataset(Generic[T_co]):
 
     One that can fetch many samples at once may define ``__getitems__(indices)``, which returns a
     list of samples.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> class Squares(torch.utils.data.Dataset):
+    ...     def __len__(self):
+    ...         return 3
+    ...     def __getitem__(self, index):
+    ...         return index**2
+    >>> list(torch.utils.data.DataLoader(Squares(), batch_size=3))
+    [tensor([0, 1, 4])]
     """
 
     def __getitem__(self, index: Any) -> T_co:
@@ -43,7 +54,17 @@ class Dataset(Generic[T_co]):
 
 
 class IterableDataset(Dataset[T_co]):
-    """A data set read from start to end; a subclass defines ``__iter__``."""
+    """A data set read from start to end; a subclass defines ``__iter__``.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> class Count(torch.utils.data.IterableDataset):
+    ...     def __iter__(self):
+    ...         return iter(range(3))
+    >>> list(torch.utils.data.DataLoader(Count(), batch_size=2))
+    [tensor([0, 1]), tensor([2])]
+    """
 
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError(f"{type(self).__name__} must define __iter__")
@@ -59,6 +80,18 @@ class TensorDataset(Dataset[tuple[Any, ...]]):
     ----------
     *tensors : Tensor
         All of the same length.
+
+    Raises
+    ------
+    AssertionError
+        The lengths differ.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> data = torch.utils.data.TensorDataset(torch.tensor([1.0, 2.0]), torch.tensor([0, 1]))
+    >>> data[1]
+    (tensor(2.), tensor(1))
     """
 
     def __init__(self, *tensors: Any) -> None:
@@ -87,7 +120,25 @@ class TensorDataset(Dataset[tuple[Any, ...]]):
 
 
 class StackDataset(Dataset[Any]):
-    """Sample ``i`` is the tuple, or the dict, of sample ``i`` of each data set."""
+    """Sample ``i`` is the tuple, or the dict, of sample ``i`` of each data set.
+
+    Parameters
+    ----------
+    *args, **kwargs : Dataset
+        Of one length; by position for tuples, by name for dicts.
+
+    Raises
+    ------
+    ValueError
+        There is none, there are both kinds, or the lengths differ.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> data = torch.utils.data.StackDataset(image=[10, 20], label=[0, 1])
+    >>> data[1]
+    {'image': 20, 'label': 1}
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args and kwargs:
@@ -112,7 +163,25 @@ class StackDataset(Dataset[Any]):
 
 
 class ConcatDataset(Dataset[T_co]):
-    """Several data sets one after another."""
+    """Several data sets one after another.
+
+    Parameters
+    ----------
+    datasets : iterable of Dataset
+        With lengths; at least one.
+
+    Raises
+    ------
+    AssertionError
+        There is none, or one is iterable only.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> data = torch.utils.data.ConcatDataset([[1, 2], [3]])
+    >>> len(data), data[2]
+    (3, 3)
+    """
 
     def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
         self.datasets: Any = list(datasets)
@@ -137,7 +206,22 @@ class ConcatDataset(Dataset[T_co]):
 
 
 class ChainDataset(IterableDataset[Any]):
-    """Several iterable data sets one after another."""
+    """Several iterable data sets one after another.
+
+    Parameters
+    ----------
+    datasets : iterable of IterableDataset
+        Read one after another.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> class Count(torch.utils.data.IterableDataset):
+    ...     def __iter__(self):
+    ...         return iter(range(2))
+    >>> list(torch.utils.data.ChainDataset([Count(), Count()]))
+    [0, 1, 0, 1]
+    """
 
     def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
         self.datasets: Any = datasets
@@ -153,7 +237,21 @@ class ChainDataset(IterableDataset[Any]):
 
 
 class Subset(Dataset[T_co]):
-    """The samples of a data set at `indices`."""
+    """The samples of a data set at `indices`.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Read by index.
+    indices : sequence of int
+        Which samples, in this order.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> list(torch.utils.data.Subset([10, 20, 30], [2, 0]))
+    [30, 10]
+    """
 
     def __init__(self, dataset: Dataset[T_co], indices: Sequence[int]) -> None:
         self.dataset = dataset
@@ -199,6 +297,18 @@ def random_split(
     Returns
     -------
     list of Subset
+
+    Raises
+    ------
+    ValueError
+        The lengths do not add up, or a fraction is outside [0, 1].
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> train, test = torch.utils.data.random_split(range(10), [0.8, 0.2])
+    >>> len(train), len(test)
+    (8, 2)
     """
     n = len(dataset)  # type: ignore[arg-type]
     sizes = list(lengths)

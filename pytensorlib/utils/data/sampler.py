@@ -28,7 +28,19 @@ def random_seed(generator: Any = None) -> int:
 
 
 class Sampler(Generic[T_co]):
-    """Base of the samplers; a subclass defines ``__iter__`` and as a rule ``__len__``."""
+    """Base of the samplers; a subclass defines ``__iter__`` and as a rule ``__len__``.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> class Backwards(torch.utils.data.Sampler):
+    ...     def __init__(self, n):
+    ...         self.n = n
+    ...     def __iter__(self):
+    ...         return iter(range(self.n - 1, -1, -1))
+    >>> list(torch.utils.data.DataLoader([10, 20], sampler=Backwards(2)))
+    [tensor([20]), tensor([10])]
+    """
 
     def __init__(self, data_source: Any = None) -> None:
         pass
@@ -38,7 +50,19 @@ class Sampler(Generic[T_co]):
 
 
 class SequentialSampler(Sampler[int]):
-    """0, 1, 2, ..."""
+    """0, 1, 2, ...
+
+    Parameters
+    ----------
+    data_source : sized
+        The data set.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> list(torch.utils.data.SequentialSampler([10, 20, 30]))
+    [0, 1, 2]
+    """
 
     def __init__(self, data_source: Sized) -> None:
         self.data_source = data_source
@@ -63,6 +87,12 @@ class RandomSampler(Sampler[int]):
         How many to draw (default: as many as there are).
     generator : Generator, optional
         Without one each pass takes a seed from the default generator.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> sorted(torch.utils.data.RandomSampler(range(4)))
+    [0, 1, 2, 3]
     """
 
     def __init__(
@@ -112,7 +142,21 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """The given indices in random order."""
+    """The given indices in random order.
+
+    Parameters
+    ----------
+    indices : sequence of int
+        Each is drawn once.
+    generator : Generator, optional
+        Source of the order; the default one if not given.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> sorted(torch.utils.data.SubsetRandomSampler([3, 5]))
+    [3, 5]
+    """
 
     def __init__(self, indices: Sequence[int], generator: Any = None) -> None:
         self.indices = indices
@@ -127,7 +171,25 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """`num_samples` indices drawn with probability proportional to `weights`."""
+    """`num_samples` indices drawn with probability proportional to `weights`.
+
+    Parameters
+    ----------
+    weights : sequence of float
+        Not negative; they need not add up to 1.
+    num_samples : int
+        How many.
+    replacement : bool, default True
+        Whether an index may be drawn again.
+    generator : Generator, optional
+        Source of the numbers; the default one if not given.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> list(torch.utils.data.WeightedRandomSampler([0.0, 1.0, 0.0], 3))
+    [1, 1, 1]
+    """
 
     def __init__(
         self,
@@ -164,7 +226,28 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """Lists of `batch_size` indices of another sampler; the last may be shorter."""
+    """Lists of `batch_size` indices of another sampler; the last may be shorter.
+
+    Parameters
+    ----------
+    sampler : iterable of int
+        The indices.
+    batch_size : int
+        Positive.
+    drop_last : bool
+        Leave out a shorter last list.
+
+    Raises
+    ------
+    ValueError
+        `batch_size` is not a positive int, or `drop_last` not a bool.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> list(torch.utils.data.BatchSampler(range(5), batch_size=2, drop_last=False))
+    [[0, 1], [2, 3], [4]]
+    """
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
         if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
@@ -190,7 +273,33 @@ class BatchSampler(Sampler[list[int]]):
 
 
 class DistributedSampler(Sampler[int]):
-    """The share of one of several processes; all shuffle alike, by `seed` and epoch."""
+    """The share of one of several processes; all shuffle alike, by `seed` and epoch.
+
+    Parameters
+    ----------
+    dataset : sized
+        The same in all processes.
+    num_replicas, rank : int
+        How many processes there are, and which this one is.
+    shuffle : bool, default True
+        Whether to shuffle at each epoch.
+    seed : int, default 0
+        The same in all processes.
+    drop_last : bool, default False
+        Leave out samples so that all shares are equal, instead of repeating some.
+
+    Raises
+    ------
+    ValueError
+        `rank` is not below `num_replicas`.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> share = torch.utils.data.DistributedSampler(range(5), num_replicas=2, rank=1, shuffle=False)
+    >>> list(share)
+    [1, 3, 0]
+    """
 
     def __init__(
         self,
@@ -237,5 +346,11 @@ class DistributedSampler(Sampler[int]):
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Shuffle otherwise in the next pass."""
+        """Shuffle otherwise in the next pass.
+
+        Parameters
+        ----------
+        epoch : int
+            The number of the pass, the same in all processes.
+        """
         self.epoch = epoch

@@ -37,7 +37,19 @@ _info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """Return the number, count, seed and data set of this worker; None in the main process."""
+    """Return the number, count, seed and data set of this worker; None in the main process.
+
+    Returns
+    -------
+    WorkerInfo or None
+        With ``id``, ``num_workers``, ``seed`` and ``dataset``.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> print(torch.utils.data.get_worker_info())
+    None
+    """
     return _info
 
 
