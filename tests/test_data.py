@@ -154,6 +154,12 @@ def test_concat_subset_and_split():
         TensorDataset(X, torch.zeros(3))
 
 
+def test_distributed_sampler_is_found_where_scripts_import_it_from():
+    from pytensorlib.utils.data.distributed import DistributedSampler as found
+
+    assert found is DistributedSampler is torch.utils.data.distributed.DistributedSampler
+
+
 def test_samplers():
     assert list(BatchSampler(range(5), 2, True)) == [[0, 1], [2, 3]]
     assert sorted(RandomSampler(range(9))) == list(range(9))

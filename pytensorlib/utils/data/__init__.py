@@ -1,5 +1,6 @@
 """Data sets, samplers and the DataLoader."""
 
+from . import distributed
 from .collate import default_collate, default_convert
 from .dataloader import DataLoader
 from .dataset import (
@@ -41,6 +42,7 @@ __all__ = [
     "WeightedRandomSampler",
     "default_collate",
     "default_convert",
+    "distributed",
     "get_worker_info",
     "random_split",
 ]
