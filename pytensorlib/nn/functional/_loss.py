@@ -722,8 +722,8 @@ def gaussian_nll_loss(
         if input.size()[:-1] == var.size():
             var = pt.unsqueeze(var, -1)
         else:
-            pairs = list(zip(reversed(var.shape), reversed(input.shape)))
-            if var.dim() > input.dim() or any(v not in (1, s) for v, s in pairs):
+            others = [v for v, s in zip(var.shape, input.shape) if v != s]
+            if var.dim() != input.dim() or others != [1]:
                 raise ValueError(f"var is of incorrect size: {var.size()} for {input.size()}")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not valid")

@@ -243,6 +243,14 @@ fn int(obj: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     Ok(None)
 }
 
+/// What is wrong with an item, as an error of the list.
+fn of_list(at: usize, error: &PyErr) -> PyErr {
+    PyTypeError::new_err(format!(
+        "failed to unpack the object at pos {} with error \"{error}\"",
+        at + 1
+    ))
+}
+
 fn sequence<'py>(obj: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
     if let Ok(t) = obj.cast::<PyTuple>() {
         return Some(t.iter().collect());
@@ -300,9 +308,13 @@ pub fn argument(ty: Type, obj: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
                 Some(Value::Ints(ints))
             } else if let Some(items) = sequence(obj) {
                 let mut out: SmallVec<[i64; 5]> = SmallVec::new();
-                for item in &items {
-                    match int(item)? {
+                for (at, item) in items.iter().enumerate() {
+                    match int(item).map_err(|e| of_list(at, &e))? {
                         Some(i) => out.push(i),
+                        // The first item says what the list holds; behind it, a bool counts.
+                        None if at > 0 && item.is_instance_of::<PyBool>() => {
+                            out.push(item.is_truthy()? as i64);
+                        }
                         None => return Ok(None),
                     }
                 }

@@ -71,7 +71,7 @@ pub unsafe fn keys(
     line.clear();
     alloc::reserve(line, n);
     let width = match dtype {
-        DType::I64 | DType::F64 => u64::MAX,
+        DType::I64 | DType::U64 | DType::F64 => u64::MAX,
         _ => u32::MAX as u64,
     };
     let flip = if descending { width } else { 0 };
@@ -85,7 +85,12 @@ pub unsafe fn keys(
         DType::I16 => typed::<i16>(src, step, n, flip, line, |v| (v as u16 ^ 1 << 15) as u64),
         DType::I8 => typed::<i8>(src, step, n, flip, line, |v| (v as u8 ^ 1 << 7) as u64),
         DType::Bool => typed::<u8>(src, step, n, flip, line, |v| (v != 0) as u64),
-        _ => typed::<u8>(src, step, n, flip, line, |v| v as u64),
+        DType::U8 => typed::<u8>(src, step, n, flip, line, |v| v as u64),
+        DType::U16 => typed::<u16>(src, step, n, flip, line, |v| v as u64),
+        DType::U32 => typed::<u32>(src, step, n, flip, line, |v| v as u64),
+        DType::U64 => typed::<u64>(src, step, n, flip, line, |v| v),
+        // Complex numbers have no order.
+        DType::C64 | DType::C128 => unreachable!("refused before kernels run"),
     }
     if !dtype.is_float() {
         return 0;

@@ -61,7 +61,7 @@ fn rounding(dtype: DType) -> fn(f64) -> f64 {
 /// The logarithm of a sum of exponentials.
 fn log_sum(r: fn(f64) -> f64, x: &[f64]) -> f64 {
     let top = x.iter().copied().fold(NEVER, f64::max);
-    if top == NEVER {
+    if top == NEVER && !x.iter().any(|v| v.is_nan()) {
         return NEVER;
     }
     let sum = x.iter().fold(0.0, |s, &v| r(s + r(r(v - top).exp())));

@@ -113,7 +113,6 @@ fn spacing(y: &Tensor, x: &Tensor, dim: usize) -> Result<Tensor> {
         to.extend_from_slice(x.shape());
         return step(&x.reshape_to(&to)?, d);
     }
-    let d = d + (x.ndim() - y.ndim()) as i64;
     step(x, d)
 }
 
@@ -134,50 +133,46 @@ fn trapezoid(a: &Args, cumulative: bool) -> Result<Value> {
         Index,
         "{name}: expected at least one dimension, got a 0-d tensor"
     );
-    if y.size(dim) == 0 {
+    if y.size(dim) == 0 && !cumulative {
         let mut kept = y.shape().clone();
-        if !cumulative {
-            kept.remove(dim);
-        }
-        // New zeros: of the default type for integers, as PyTorch's.
-        let dtype = match cumulative && !y.dtype().is_float() {
-            true => crate::dtype::default_dtype(),
-            false => y.dtype(),
-        };
-        return Ok(Tensor::zeros(&kept, dtype, y.device())?.into());
+        kept.remove(dim);
+        return Ok(Tensor::zeros(&kept, y.dtype(), y.device())?.into());
     }
-    let areas = if by_points {
-        let x = a.tensor(1)?;
-        ensure!(
-            y.dtype() != DType::Bool && x.dtype() != DType::Bool,
-            Runtime,
-            "{name}: received a bool input for `x` or `y`, but bool is not supported"
-        );
-        pairs(y, dim)?.mul(&spacing(y, x, dim)?)?
-    } else {
-        ensure!(
-            y.dtype() != DType::Bool,
-            Runtime,
-            "{name}: received a bool input for `y`, but bool is not supported"
-        );
-        pairs(y, dim)?.mul_scalar(a.scalar(1)?)?
+    let x = by_points.then(|| a.tensor(1)).transpose()?;
+    ensure!(
+        y.dtype() != DType::Bool && x.is_none_or(|x| x.dtype() != DType::Bool),
+        Runtime,
+        "{name}: received a bool input for {}, but bool is not supported",
+        if by_points { "`x` or `y`" } else { "`y`" }
+    );
+    // What is added before it is summed wraps around in narrow integers, as PyTorch's does.
+    let Some(x) = x else {
+        let dx = a.scalar(1)?;
+        if cumulative {
+            let sum = running(&pairs(y, dim)?, dim)?;
+            return Ok(sum.mul(&Tensor::number(dx)?.div_scalar(2.0)?)?.into());
+        }
+        let (d, n) = (dim as i64, y.size(dim) as i64);
+        let ends = y.select(d, 0)?.add(&y.select(d, n - 1)?)?.mul_scalar(0.5)?;
+        return Ok(y.sum_dim(d, false)?.sub(&ends)?.mul_scalar(dx)?.into());
     };
-    let d = dim as i64 - y.ndim() as i64 + areas.ndim() as i64;
+    let areas = pairs(y, dim)?.mul(&spacing(y, x, dim)?)?;
     let sum = if cumulative {
-        let dtype = areas.dtype().to_sum();
-        let dim = shape::dim(d, areas.ndim())?;
-        dispatch::call1(
-            Cumsum {
-                dim,
-                reverse: false,
-                dtype,
-            },
-            &[&areas],
-        )?
+        running(&areas, dim)?
     } else {
-        areas.sum_dim(d, false)?
+        areas.sum_dim(dim as i64, false)?
     };
     Ok(sum.div_scalar(2.0)?.into())
+}
+
+/// Running sums along `dim`.
+fn running(x: &Tensor, dim: usize) -> Result<Tensor> {
+    let op = Cumsum {
+        dim,
+        reverse: false,
+        dtype: x.dtype().to_sum(),
+    };
+    dispatch::call1(op, &[x])
 }
 
 crate::entries! {

@@ -244,6 +244,9 @@ impl Tensor {
         if p == 0.0 || !train || self.numel() == 0 {
             return Ok(self.clone());
         }
+        if p == 1.0 {
+            return self.mul(&Tensor::zeros(&[], self.dtype(), self.device())?);
+        }
         Ok(self.native_dropout(p)?.0)
     }
 
@@ -269,6 +272,9 @@ impl Tensor {
         check(p)?;
         if p == 0.0 || !train || self.numel() == 0 {
             return Ok(self.clone());
+        }
+        if p == 1.0 {
+            return self.mul(&Tensor::zeros(&[], self.dtype(), self.device())?);
         }
         self.mul(&self.channel_noise(p)?.0)
     }

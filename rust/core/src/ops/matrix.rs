@@ -513,7 +513,9 @@ crate::entries! {
         check_square("triangular_solve", x)?;
         let m = if turn { swapped(x)? } else { x.clone() };
         let y = triangular_system("triangular_solve", &m, b, upper != turn, true, unit)?;
-        tuple([y, x.copy_dense()?])
+        let batch = y.shape()[..y.ndim() - 2].iter().copied();
+        let shape: Dims = batch.chain([rows(x), cols(x)]).collect();
+        tuple([y, x.expand_to(&shape)?.copy_dense()?])
     };
     /// Q with orthogonal columns and the triangle R with A = Q R.
     "qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", LINALG | OUT,

@@ -121,6 +121,9 @@ fn split_gradient(g: &Tensor, m: &Tensor, mask: &[bool]) -> Result<Tensor> {
 
 /// Gradients of the product of all elements along `mask`, right where elements are zero.
 fn product_gradient(op: &Reduce, cx: &Vjp, g: &Tensor) -> Result<Tensor> {
+    if op.mask.is_empty() {
+        return Ok(g.clone());
+    }
     let x = cx.input(0)?;
     let x = x.to_dtype(op.dtype)?;
     let shape = x.shape().clone();

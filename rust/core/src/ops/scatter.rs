@@ -407,8 +407,7 @@ fn take_along(x: &Tensor, idx: &Tensor, dim: Option<i64>) -> Result<Tensor> {
         idx.dtype().scalar_name()
     );
     let Some(dim) = dim else {
-        let (x, idx) = (x.reshape(&[-1])?, idx.reshape(&[-1])?);
-        return gather(&x, 0, &wrapped(&idx, x.numel())?);
+        return gather(&x.reshape(&[-1])?, 0, &idx.reshape(&[-1])?);
     };
     ensure!(
         x.ndim() == idx.ndim(),

@@ -319,6 +319,33 @@ fn scale<T: Number>(x: &mut [f64], by: &[T]) {
 }
 
 /// Eigenvalues and, into rows, eigenvectors as columns; `false` where it did not converge.
+/// Runs on `a` in the middle of the type's range, and brings the values back from there: squares of
+/// what lies near its ends are infinite or zero. `read` are the elements that count.
+fn at_scale<'a, T: Number>(
+    a: &'a [T],
+    read: impl Iterator<Item = &'a T>,
+    values: &mut [T],
+    run: impl FnOnce(&[T], &mut [T]) -> bool,
+) -> bool {
+    let top = read.fold(0.0, |top: f64, v| top.max(v.to_f64().abs()));
+    // As LAPACK's.
+    let least = T::TINY.to_f64().sqrt() / T::EPS;
+    if top == 0.0 || (least..=1.0 / least).contains(&top) || !top.is_finite() {
+        return run(a, values);
+    }
+    let power = (top.log2().floor() as i32).clamp(-1000, 1000);
+    let by = |x: T, power: i32| T::of_f64(x.to_f64() * 2f64.powi(power));
+    let turned: Vec<T> = gathered(a.iter().map(|&x| by(x, -power)));
+    let done = run(&turned, values);
+    values.iter_mut().for_each(|v| *v = by(*v, power));
+    done
+}
+
+/// The elements on and below the diagonal.
+fn lower<T>(a: &[T], n: usize) -> impl Iterator<Item = &T> {
+    (0..n).flat_map(move |i| &a[i * n..=i * n + i])
+}
+
 fn eigh<T: Number>(a: &[T], n: usize, w: &mut [T], v: Option<&mut [T]>, room: &mut Room) -> bool {
     if n == 0 {
         return true;
@@ -583,10 +610,22 @@ fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room) -> bool {
             y.copy_from_slice(c.b);
             triangular(c.a, n, y, c.b.len() / n.max(1), upper, unit);
         }
-        Kind::Eigh => return eigh(c.a, n, y, Some(y1), room),
-        Kind::Eigenvalues => return eigh(c.a, n, y, None, room),
-        Kind::Svd { full } => return svd(c.a, (m, n), y1, Some((y, y2)), full, room),
-        Kind::SingularValues => return svd(c.a, (m, n), y, None, false, room),
+        Kind::Eigh => {
+            let run = |a: &[T], w: &mut [T]| eigh(a, n, w, Some(y1), room);
+            return at_scale(c.a, lower(c.a, n), y, run);
+        }
+        Kind::Eigenvalues => {
+            let run = |a: &[T], w: &mut [T]| eigh(a, n, w, None, room);
+            return at_scale(c.a, lower(c.a, n), y, run);
+        }
+        Kind::Svd { full } => {
+            let run = |a: &[T], s: &mut [T]| svd(a, (m, n), s, Some((y, y2)), full, room);
+            return at_scale(c.a, c.a.iter(), y1, run);
+        }
+        Kind::SingularValues => {
+            let run = |a: &[T], s: &mut [T]| svd(a, (m, n), s, None, false, room);
+            return at_scale(c.a, c.a.iter(), y, run);
+        }
         Kind::Qr { full } => qr(c.a, (m, n), y, y1, full, room),
         Kind::Lu { pivot } => {
             let k = m.min(n);

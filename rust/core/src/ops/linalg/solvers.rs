@@ -75,6 +75,21 @@ pub fn inv_ex(name: &str, a: &Tensor) -> Result<(Tensor, Tensor)> {
     Ok((y.swap_remove(0), info))
 }
 
+/// What is known of each matrix, of the results of matrices that were used more than once.
+fn of_batch(info: &Tensor, batch: &[usize]) -> Result<Tensor> {
+    if info.numel() == 0 {
+        return Tensor::zeros(batch, info.dtype(), info.device());
+    }
+    let mut info = info.clone();
+    while info.ndim() > batch.len() {
+        info = info.select(0, 0)?;
+    }
+    for (d, &n) in batch.iter().enumerate() {
+        info = info.slice_dim(d as i64, Some(0), Some(n as i64), 1)?;
+    }
+    Ok(info)
+}
+
 /// `linalg.solve_ex`.
 pub fn solve_ex(name: &str, a: &Tensor, b: &Tensor, left: bool) -> Result<(Tensor, Tensor)> {
     check_square(name, a)?;
@@ -127,7 +142,7 @@ pub fn solve_ex(name: &str, a: &Tensor, b: &Tensor, left: bool) -> Result<(Tenso
     } else {
         x
     };
-    Ok((x, info))
+    Ok((x, of_batch(&info, &a.shape()[..a.ndim() - 2])?))
 }
 
 /// `linalg.solve_triangular`.

@@ -63,7 +63,7 @@ pub(super) fn addr(
     if beta.f64() == 0.0 {
         return Ok(product);
     }
-    scaled(c.clone(), beta)?.add(&product)
+    scaled(c.to_dtype(dtype)?, beta)?.add(&product)
 }
 
 pub(super) fn inner(a: &Tensor, b: &Tensor) -> Result<Tensor> {

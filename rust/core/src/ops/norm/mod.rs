@@ -43,6 +43,11 @@ fn check_types(x: &Tensor, params: &[Option<&Tensor>], text: &str) -> Result<()>
     Ok(())
 }
 
+/// Mean and deviation are given out in the type of the parameters.
+fn statistics_type(x: &Tensor, param: Option<&Tensor>) -> DType {
+    param.map_or(x.dtype(), Tensor::dtype)
+}
+
 fn run(op: Norm, x: &Tensor, rest: &[Option<&Tensor>]) -> Result<crate::op::Tensors> {
     let mut inputs = vec![x];
     inputs.extend(rest.iter().flatten());
@@ -258,7 +263,7 @@ crate::entries! {
     FN, |a| {
         let x = a.tensor(0)?;
         let [y, m, r] = x.layer_norm(a.ints(1)?, a.opt_tensor(2), a.opt_tensor(3), a.float(4)?)?;
-        let like = a.opt_tensor(2).map_or(x.dtype(), Tensor::dtype);
+        let like = statistics_type(x, a.opt_tensor(2).or(a.opt_tensor(3)));
         Ok(Value::Tuple(vec![y, m.to_dtype(like)?, r.to_dtype(like)?]))
     };
     /// Divides the last dimensions by their root mean square. Zhang, Sennrich 2019, arXiv:1910.07467.
@@ -287,7 +292,7 @@ crate::entries! {
         let y = x.reshape(&named)?.group_norm(groups, w, b, eps)?.reshape_to(x.shape())?;
         // Gradients flow through these as well, so they are a graph of their own.
         let shape = [sizes[0], groups as usize];
-        let like = w.map_or(x.dtype(), Tensor::dtype);
+        let like = statistics_type(x, w.or(b));
         let rows = x.to_dtype(like)?.reshape(&[shape[0] as i64, groups, (x.numel() / (shape[0] * shape[1]).max(1)) as i64])?;
         let mean = |t: &Tensor| {
             let sum = t.sum_mask(&[false, false, true], true, Some(t.dtype()))?;
@@ -309,7 +314,7 @@ crate::entries! {
     FN, |a| {
         let x = a.tensor(0)?;
         let [y, m, r] = Batch::read(a)?.run(x)?;
-        let like = a.opt_tensor(1).map_or(x.dtype(), Tensor::dtype);
+        let like = statistics_type(x, a.opt_tensor(1).or(a.opt_tensor(2)));
         Ok(Value::Tuple(vec![y, m.to_dtype(like)?, r.to_dtype(like)?]))
     };
     /// Normalises each channel of each sample. Ulyanov et al. 2016, arXiv:1607.08022.

@@ -1,6 +1,7 @@
 //! Activation functions.
 
 use super::binary::Mul;
+use super::ternary::ClampTensor;
 use super::unary::{no_bool, Sigmoid};
 use super::{apply, c, k};
 use crate::dtype::{DType, Scalar};
@@ -331,13 +332,12 @@ fn rrelu(a: &Args) -> Result<Value> {
 }
 
 fn hardtanh(a: &Args) -> Result<Value> {
-    a.apply(
-        Hardtanh {
-            low: a.scalar(1)?,
-            high: a.scalar(2)?,
-        },
-        [a.tensor(0)?],
-    )
+    let (low, high) = (a.scalar(1)?, a.scalar(2)?);
+    if let Some(nan) = [low, high].into_iter().find(|s| s.f64().is_nan()) {
+        let nan = Tensor::number(nan)?;
+        return a.apply(ClampTensor, [a.tensor(0)?, &nan, &nan]);
+    }
+    a.apply(Hardtanh { low, high }, [a.tensor(0)?])
 }
 
 fn threshold(a: &Args) -> Result<Value> {

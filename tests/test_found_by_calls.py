@@ -1,0 +1,149 @@
+"""Faults that random calls beside PyTorch found. Expected numbers are PyTorch's or exact."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import pytensorlib as pt
+import pytensorlib.nn.functional as F
+
+INF, NAN = math.inf, math.nan
+
+
+def values(t: pt.Tensor) -> list[float]:
+    return t.detach().reshape(-1).tolist()
+
+
+@pytest.mark.parametrize("bounds", [(NAN, 1.0), (-1.0, NAN)])
+def test_hardtanh_of_a_bound_that_is_nan_is_nan(bounds: tuple[float, float]) -> None:
+    assert all(map(math.isnan, values(F.hardtanh(pt.tensor([1.0, -2.0, INF]), *bounds))))
+
+
+def test_take_along_dim_of_flat_elements_refuses_what_counts_from_the_end() -> None:
+    x = pt.arange(4.0).reshape(2, 2)
+    for index in (-1, -(2**63), 4):
+        with pytest.raises(RuntimeError, match="out of bounds"):
+            pt.take_along_dim(x, pt.tensor([[index]]))
+    assert values(pt.take_along_dim(x, pt.tensor([[-1]]), dim=1)) == [1, 3]
+
+
+@pytest.mark.parametrize("zero_infinity", [False, True])
+def test_ctc_loss_of_nan_is_nan(zero_infinity: bool) -> None:
+    # Class 1 is the first label: no path avoids it.
+    p = pt.full((4, 1, 3), math.log(1 / 3))
+    p[:, 0, 1] = NAN
+    args = (pt.tensor([[1, 2]]), pt.tensor([4]), pt.tensor([2]))
+    assert math.isnan(F.ctc_loss(p, *args, zero_infinity=zero_infinity).item())
+
+
+def test_addr_scales_in_the_promoted_type() -> None:
+    c, a, b = pt.tensor([[0.3007]]).bfloat16(), pt.tensor([1.2345]), pt.tensor([1.777])
+    want = 0.6 * 0.30078125 + 0.2 * 1.2345 * 1.777
+    assert pt.addr(c, a, b, beta=0.6, alpha=0.2).item() == pytest.approx(want, rel=1e-6)
+
+
+def test_trapezoid_of_bytes_wraps_only_where_neighbours_are_added() -> None:
+    y = pt.tensor([100, 120, 90, 103], dtype=pt.uint8)
+    assert pt.trapezoid(y, dx=1).item() == 311.5
+    assert values(pt.cumulative_trapezoid(y, dx=3)) == [330, 645, 934.5]
+    assert pt.trapezoid(y.to(pt.int8), dx=1).item() == 439.5  # 100 + 103 is -53
+
+
+def test_trapezoid_of_points_with_more_dimensions_goes_along_the_same_one() -> None:
+    x = pt.tensor([[[1.0], [2.0], [4.0]]])
+    assert pt.trapezoid(pt.ones(2, 3), x).tolist() == [[3, 3]]
+    assert pt.cumulative_trapezoid(pt.ones(2, 3), x).tolist() == [[[1, 1], [3, 3]]]
+    with pytest.raises(RuntimeError, match="must match the size"):
+        pt.trapezoid(pt.ones(3, 3), pt.ones(3, 3, 1), dim=-2)
+
+
+def test_cumulative_trapezoid_of_nothing_has_a_graph() -> None:
+    assert pt.cumulative_trapezoid(pt.zeros(2, 0, requires_grad=True)).requires_grad
+
+
+def test_prod_of_a_number_has_slope_one_also_at_infinity() -> None:
+    x = pt.tensor(INF, requires_grad=True)
+    assert pt.autograd.grad(x.prod(), x)[0].item() == 1
+
+
+def test_native_norms_give_statistics_in_the_type_of_any_parameter() -> None:
+    x, one = pt.ones(1, 2).bfloat16(), pt.ones(2)
+    single = [pt.bfloat16, pt.float32, pt.float32]
+    for w, b in ((one, one), (None, one), (one, None)):
+        assert [t.dtype for t in pt.native_layer_norm(x, (2,), w, b, 1e-5)] == single
+        assert [t.dtype for t in pt.native_group_norm(x, w, b, 1, 2, 1, 1, 1e-5)] == single
+        y = pt.native_batch_norm(x, w, b, None, None, True, 0.1, 1e-5)
+        assert [t.dtype for t in y] == single
+
+
+def test_triangular_solve_gives_back_coefficients_of_every_system() -> None:
+    a = pt.tensor([[[2.0, 1.0], [0.0, 4.0]]], requires_grad=True)
+    c = pt.triangular_solve(pt.ones(3, 2, 1), a)[1]
+    assert c.shape == (3, 2, 2)
+    (g,) = pt.autograd.grad(c.sum(), a)
+    assert g.tolist() == [[[3, 3], [3, 3]]]
+
+
+def test_solve_ex_reports_each_matrix_once() -> None:
+    a = pt.stack([pt.eye(2), pt.zeros(2, 2)])
+    assert pt.linalg.solve_ex(a, pt.ones(3, 2, 2, 1))[1].tolist() == [0, 1]
+    assert pt.linalg.solve_ex(pt.eye(2), pt.ones(3, 2, 1))[1].tolist() == 0
+    assert pt.linalg.solve_ex(pt.eye(2), pt.ones(0, 2, 1))[1].tolist() == 0
+    assert pt.linalg.solve_ex(pt.eye(2)[None], pt.ones(3, 2, 1))[1].tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scale"),
+    [(pt.float32, s) for s in (2e38, 1e30, 1e-30, 1e-42)]
+    + [(pt.float64, 1e307)]
+    + [(pt.float64, 1e-290)],
+)
+def test_decompositions_near_the_ends_of_the_type_hold(dtype: pt.dtype, scale: float) -> None:
+    a = np.array([[1.0, 0.25, 0.5], [0.125, 0.5, 0.25], [0.25, 0.0, 0.75]])
+    x = pt.tensor(a * scale, dtype=dtype)
+    a = x.double().numpy() / scale  # what the type holds
+    loose = 3e-3 if scale == 1e-42 else 1e-5
+    want = np.linalg.svd(a, compute_uv=False)
+    u, s, vh = (t.double().numpy() for t in pt.linalg.svd(x))
+    np.testing.assert_allclose(s / scale, want, rtol=loose)
+    np.testing.assert_allclose((u * (s / scale)) @ vh, a, atol=loose)
+    np.testing.assert_allclose(pt.linalg.svdvals(x).double().numpy() / scale, want, rtol=loose)
+    low = np.tril(a) + np.tril(a, -1).T
+    got = pt.linalg.eigvalsh(x).double().numpy() / scale
+    np.testing.assert_allclose(got, np.linalg.eigvalsh(low), atol=loose)
+    w, v = (t.double().numpy() for t in pt.linalg.eigh(x))
+    np.testing.assert_allclose((v * (w / scale)) @ v.T, low, atol=loose)
+
+
+@pytest.mark.parametrize("f", [F.dropout, F.dropout1d, F.dropout2d, F.dropout3d])
+def test_dropout_of_everything_takes_integers(f: object) -> None:
+    x = pt.ones((2, 3, 2) if f is F.dropout1d else (2, 3, 2, 2), dtype=pt.int32)
+    y = f(x, p=1.0, training=True)  # type: ignore[operator]
+    assert y.dtype == pt.int32 and not y.any()
+
+
+def test_sizes_may_hold_a_bool_behind_the_first() -> None:
+    assert pt.zeros((3, True, 2)).shape == (3, 1, 2)
+    assert pt.ones(2, 3).expand(4, 2, 3).permute((2, True, 0)).shape == (3, 2, 4)
+    assert pt.tile(pt.ones(2), (2, True)).shape == (2, 2)
+    with pytest.raises(TypeError):
+        pt.zeros((True, 3))
+
+
+@pytest.mark.parametrize(
+    ("shape", "fits"),
+    [((10, 2, 1), True), ((10, 2), True), ((10, 1, 3), True), ((1,), False), ((2, 3), False)]
+    + [((1, 1), False), ((), False), ((1, 2, 1), False), ((10, 2, 3), True)],
+)
+def test_gaussian_nll_loss_takes_variances_that_lack_one_dimension(
+    shape: tuple[int, ...], fits: bool
+) -> None:
+    args = (pt.ones(10, 2, 3), pt.zeros(10, 2, 3), pt.ones(shape))
+    if fits:
+        assert F.gaussian_nll_loss(*args).item() == 0.5
+    else:
+        with pytest.raises(ValueError, match="var is of incorrect size"):
+            F.gaussian_nll_loss(*args)
