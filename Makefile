@@ -12,7 +12,7 @@ PY := $(VENV)/bin/python
 TOOLS := $(VENV)/.tools-installed
 BUILT := $(VENV)/.extension-built
 VULKAN := $(VENV)/.vulkan-looked-for
-RUST := $(shell find rust shaders -type f -not -name '*.md' 2>/dev/null)
+RUST := $(shell find rust shaders -type f -not -name README.md 2>/dev/null)
 
 export PATH := $(VENV)/bin:$(PATH):$(HOME)/.cargo/bin
 export VIRTUAL_ENV := $(VENV)

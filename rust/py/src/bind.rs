@@ -2,8 +2,10 @@
 //! the parsed signature, so there is no code per op.
 
 use crate::convert::{argument, exact_ints, result, tensor};
+use crate::docs;
 use crate::error::IntoPy;
 use crate::overrides;
+use crate::signature::{self, Form};
 use crate::tensor::PyTensor;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
@@ -28,13 +30,13 @@ struct Function {
     /// How many of them have their arguments in the order of the signature.
     signatures: usize,
     inplace: bool,
-    doc: String,
 }
 
 struct Overload {
     op: &'static Op,
     /// Interned names of the parameters, compared by address first.
     names: Vec<Py<PyString>>,
+    method: bool,
     out: bool,
     /// How many parameters have a place.
     places: usize,
@@ -272,7 +274,8 @@ impl Function {
         if let [only] = &misfits[..] {
             return PyTypeError::new_err(format!("{}(): {only}", self.name));
         }
-        let mut got: Vec<String> = args.iter().map(|&p| class(p)).collect();
+        let own = self.overloads[0].method as usize;
+        let mut got: Vec<String> = args.iter().skip(own).map(|&p| class(p)).collect();
         got.extend(keywords.iter(py).map(|(k, p)| format!("{k}={}", class(p))));
         let mut text = format!(
             "{}() received an invalid combination of arguments - got ({}), but expected one of:",
@@ -280,12 +283,17 @@ impl Function {
             got.join(", ")
         );
         for (o, why) in self.overloads.iter().zip(misfits) {
-            text.push_str(&format!(
-                "\n * {}\n      didn't match because: {why}",
-                o.op.entry.schema
-            ));
+            let lines = o.form().lines(&self.name);
+            let line = lines.last().map_or("", String::as_str);
+            text.push_str(&format!("\n * {line}\n      didn't match because: {why}"));
         }
         PyTypeError::new_err(text)
+    }
+
+    /// The overloads as their signatures have them.
+    fn forms(&self) -> Vec<Form> {
+        let own = self.overloads[..self.signatures].iter();
+        own.map(Overload::form).collect()
     }
 }
 
@@ -329,6 +337,20 @@ fn alias(name: &str) -> &str {
 }
 
 impl Overload {
+    fn form(&self) -> Form {
+        Form {
+            op: self.op,
+            method: self.method,
+            out: self.out && !self.method,
+        }
+    }
+
+    /// What a parameter got that it does not take.
+    fn misfit(&self, p: &Param, i: usize, obj: &Bound<'_, PyAny>) -> Misfit {
+        let place = (i + 1).saturating_sub(self.method as usize);
+        Misfit::Not(signature::mismatch(p, place, obj))
+    }
+
     /// Reads arguments into `values` by the signature; gives what `out=` was given.
     fn read<'py>(
         &self,
@@ -431,8 +453,15 @@ impl Overload {
             // SAFETY: arguments are borrowed from the caller for the whole call.
             .map(|&a| unsafe { Bound::from_borrowed_ptr(py, a) })
             .collect::<Vec<_>>();
-        let list = PyTuple::new(py, list).map_err(Misfit::Raised)?;
-        self.convert(p, i, &list)
+        let tuple = PyTuple::new(py, &list).map_err(Misfit::Raised)?;
+        match argument(p.ty, &tuple) {
+            Ok(Some(v)) => Ok(v),
+            Ok(None) => Err(match &list[..] {
+                [only] => self.misfit(p, i, only),
+                _ => self.misfit(p, i, &tuple),
+            }),
+            Err(e) => Err(Misfit::Raised(e)),
+        }
     }
 
     /// Whether position `i` is a list of ints or tensors written as separate arguments.
@@ -488,11 +517,7 @@ impl Overload {
         }
         match argument(p.ty, obj) {
             Ok(Some(Value::Complex(..))) if self.op.entry.flags & flag::COMPLEX == 0 => {
-                Err(Misfit::Not(format!(
-                    "argument '{}' (position {}) must be a real Number, not complex",
-                    p.name,
-                    i + 1
-                )))
+                Err(self.misfit(p, i, obj))
             }
             // An integer beyond 64 bits with a sign.
             Ok(Some(Value::Tensor(t)))
@@ -504,16 +529,7 @@ impl Overload {
                 ))))
             }
             Ok(Some(v)) => Ok(v),
-            Ok(None) => {
-                let class = obj.get_type();
-                Err(Misfit::Not(format!(
-                    "argument '{}' (position {}) must be {}, not {}",
-                    if p.name == "self" { "input" } else { p.name },
-                    i + 1,
-                    type_name(p),
-                    class.name().map_or("?".into(), |n| n.to_string())
-                )))
-            }
+            Ok(None) => Err(self.misfit(p, i, obj)),
             Err(e) => Err(Misfit::Raised(e)),
         }
     }
@@ -526,29 +542,8 @@ fn default_of(p: &Param) -> Result<Value, Misfit> {
         None if p.nullable && p.keyword_only => Ok(Value::None),
         None => Err(Misfit::Not(format!(
             "missing 1 required positional argument: '{}'",
-            if p.name == "self" { "input" } else { p.name }
+            signature::public_name(p)
         ))),
-    }
-}
-
-fn type_name(p: &Param) -> &'static str {
-    match p.ty {
-        Type::Tensor => "Tensor",
-        Type::Operand => "Tensor or Number",
-        Type::Scalar => "Number",
-        Type::Int => "int",
-        Type::Float => "float",
-        Type::Bool => "bool",
-        Type::Str => "str",
-        Type::DType => "torch.dtype",
-        Type::Device => "torch.device",
-        Type::Layout => "torch.layout",
-        Type::MemoryFormat => "torch.memory_format",
-        Type::Generator => "torch.Generator",
-        Type::Ints(_) => "tuple of ints",
-        Type::Floats => "tuple of floats",
-        Type::Bools => "tuple of bools",
-        Type::Tensors | Type::OptionalTensors => "tuple of Tensors",
     }
 }
 
@@ -591,7 +586,19 @@ unsafe extern "C" fn get_qualname(obj: *mut ffi::PyObject, _: *mut c_void) -> *m
 // SAFETY: the interpreter calls this attached, with a `Callable`.
 unsafe extern "C" fn get_doc(obj: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
     let py = Python::assume_attached();
-    PyString::new(py, &(*obj.cast::<Callable>()).function.doc).into_ptr()
+    let f = (*obj.cast::<Callable>()).function;
+    PyString::new(
+        py,
+        &docs::of_operator(&f.qualified, f.module, &f.forms(), f.inplace),
+    )
+    .into_ptr()
+}
+
+// SAFETY: the interpreter calls this attached, with a `Callable`.
+unsafe extern "C" fn get_signature(obj: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
+    let py = Python::assume_attached();
+    let forms = (*obj.cast::<Callable>()).function.forms();
+    PyString::new(py, &signature::text_signature(&forms)).into_ptr()
 }
 
 // SAFETY: the interpreter calls this attached, with a `Callable`.
@@ -644,6 +651,7 @@ fn make_type(py: Python<'_>) -> PyResult<*mut ffi::PyTypeObject> {
         getter(c"__name__", get_name),
         getter(c"__qualname__", get_qualname),
         getter(c"__doc__", get_doc),
+        getter(c"__text_signature__", get_signature),
         getter(c"__module__", get_module),
         unsafe { std::mem::zeroed() },
     ]));
@@ -750,16 +758,6 @@ fn functions(
     names
         .into_iter()
         .map(|(name, ops)| {
-            let doc = ops.iter().fold(String::new(), |d, op| {
-                let text = op
-                    .entry
-                    .doc
-                    .lines()
-                    .map(str::trim)
-                    .collect::<Vec<_>>()
-                    .join("\n");
-                format!("{d}{}\n\n{}\n", op.entry.schema, text.trim_end())
-            });
             let signatures = ops.len();
             let older = ops.iter().flat_map(|&op| {
                 older(op, !class.is_empty())
@@ -791,6 +789,7 @@ fn functions(
                         .iter()
                         .map(|p| PyString::intern(py, p.name).unbind())
                         .collect(),
+                    method: !class.is_empty(),
                     out: op.entry.flags & flag::OUT != 0 && !inplace,
                     order,
                 })
@@ -803,7 +802,6 @@ fn functions(
                 overloads,
                 signatures,
                 inplace,
-                doc,
             }))
         })
         .collect()
