@@ -17,11 +17,33 @@ __all__ = ["CorruptCheckpointError", "TruncatedCheckpointError", "globals_of", "
 
 
 class CorruptCheckpointError(RuntimeError):
-    """The file is damaged or is not a checkpoint; the text says where."""
+    """The file is damaged or is not a checkpoint; the text says where.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> import io
+    >>> try:
+    ...     torch.load(io.BytesIO(b"not a checkpoint"))
+    ... except RuntimeError as error:
+    ...     print(type(error).__name__)
+    CorruptCheckpointError
+    """
 
 
 class TruncatedCheckpointError(CorruptCheckpointError, EOFError):
-    """The file ends too early."""
+    """The file ends too early.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> import io
+    >>> try:
+    ...     torch.load(io.BytesIO(b""))
+    ... except EOFError as error:
+    ...     print(type(error).__name__)
+    TruncatedCheckpointError
+    """
 
 
 Find = Callable[[str, str], tuple[Any, str | None]]

@@ -52,6 +52,13 @@ class TypedStorage:
         How a tensor without a dtype of its own reads it.
     device : device, optional
         Where the tensors made of it live.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> storage = torch.tensor([1.0, 2.0]).storage()
+    >>> storage.tolist(), storage.dtype
+    ([1.0, 2.0], torch.float32)
     """
 
     names: ClassVar[dict[Any, str]] = {}
@@ -181,9 +188,29 @@ def _of(tensor: Any) -> TypedStorage:
     return TypedStorage(tensor.untyped_storage()._as_bytes(), tensor.dtype, tensor.device)
 
 
+_DOC = """Flat memory of {1} that tensors can share.
+
+Parameters
+----------
+data : Tensor
+    One-dimensional, uint8, on the CPU.
+dtype : dtype, optional
+    The one of the class.
+device : device, optional
+    Where the tensors made of it live.
+
+Examples
+--------
+>>> import pytensorlib as torch
+>>> torch.{0}.dtype
+{1}
+"""
+
+
 def _typed(name: str, dtype: Any) -> type[TypedStorage]:
     TypedStorage.names[dtype] = name
-    return type(name, (TypedStorage,), {"dtype": dtype, "__module__": __name__})
+    space = {"dtype": dtype, "__module__": __name__, "__doc__": _DOC.format(name, dtype)}
+    return type(name, (TypedStorage,), space)
 
 
 BFloat16Storage = _typed("BFloat16Storage", pt.bfloat16)

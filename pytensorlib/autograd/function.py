@@ -247,6 +247,21 @@ class NestedIOFunction(Function):
     """A Function whose inputs and outputs are nested lists, tuples and dicts of tensors.
 
     Subclasses write ``forward_extended(ctx, *nested)`` and ``backward_extended(ctx, *nested)``.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> class Sums(torch.autograd.function.NestedIOFunction):
+    ...     @staticmethod
+    ...     def forward_extended(ctx, pairs):
+    ...         return [a + b for a, b in pairs]
+    ...     @staticmethod
+    ...     def backward_extended(ctx, grads):
+    ...         return [(g, g) for g in grads]
+    >>> x = torch.ones(1, requires_grad=True)
+    >>> (y,) = Sums.apply([(x, 2 * x)])
+    >>> torch.autograd.grad(y, x)
+    (tensor([3.]),)
     """
 
     @classmethod

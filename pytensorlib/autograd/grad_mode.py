@@ -113,6 +113,11 @@ class _BareMode(_Mode):
 class no_grad(_BareMode):
     """Turn recording off, as a context manager or a decorator.
 
+    Parameters
+    ----------
+    func : callable, optional
+        A function to run in that mode, where it is used as a decorator.
+
     Examples
     --------
     >>> import pytensorlib as torch
@@ -129,6 +134,11 @@ class no_grad(_BareMode):
 
 class enable_grad(_BareMode):
     """Turn recording on, as inside a `no_grad` block; context manager or decorator.
+
+    Parameters
+    ----------
+    func : callable, optional
+        A function to run in that mode, where it is used as a decorator.
 
     Examples
     --------

@@ -14,7 +14,25 @@ __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
 
 class GradcheckError(RuntimeError):
-    """A derivative does not agree with its finite difference, or is inconsistent."""
+    """A derivative does not agree with its finite difference, or is inconsistent.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> class Wrong(torch.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return 2 * x
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         return 3 * g
+    >>> x = torch.ones(1, dtype=torch.float64, requires_grad=True)
+    >>> try:
+    ...     torch.autograd.gradcheck(Wrong.apply, x)
+    ... except torch.autograd.GradcheckError:
+    ...     print("wrong")
+    wrong
+    """
 
 
 class _UndefinedGrad(Function):
@@ -467,8 +485,12 @@ def gradgradcheck(
         What enters at the outputs; random numbers if not given.
     gen_non_contig_grad_outputs : bool, default False
         Make the random ones non-contiguous.
+    check_undefined_grad, check_grad_dtypes, check_batched_grad : bool
+        As in `gradcheck`.
     check_fwd_over_rev : bool, default False
         Forward mode does not exist here; True raises NotImplementedError.
+    check_rev_over_rev : bool, default True
+        Check backward mode.
 
     Returns
     -------

@@ -26,7 +26,24 @@ Node: Any = _C.Node
 
 
 class GradientEdge(NamedTuple):
-    """Where the gradient of a tensor enters a node: the node and which of its outputs."""
+    """Where the gradient of a tensor enters a node: the node and which of its outputs.
+
+    Parameters
+    ----------
+    node : Node
+        What receives the gradient.
+    output_nr : int
+        Which of the node's outputs.
+    ownership_token : object, optional
+        Keeps the graph alive.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> x = torch.ones(1, requires_grad=True)
+    >>> torch.autograd.graph.GradientEdge((2 * x).grad_fn, 0).node.name()
+    'MulBackward0'
+    """
 
     node: Any
     output_nr: int

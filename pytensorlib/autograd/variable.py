@@ -28,6 +28,13 @@ class Variable(metaclass=_VariableMeta):
         Whether operations on the result are recorded.
     volatile : bool, default False
         Accepted from old scripts, without effect.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> x = torch.zeros(1)
+    >>> torch.autograd.Variable(x, requires_grad=True), isinstance(x, torch.autograd.Variable)
+    (tensor([0.], requires_grad=True), True)
     """
 
     def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: bool = False) -> Any:

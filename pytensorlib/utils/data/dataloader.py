@@ -53,7 +53,7 @@ class DataLoader(Generic[T_co]):
         Processes that load; 0 loads in this one.
     collate_fn : callable, optional
         Makes a batch of a list of samples.
-    pin_memory : bool
+    pin_memory, pin_memory_device : bool, str
         Accepted; tensors need no pinning here.
     drop_last : bool
         Leave out an incomplete last batch.
@@ -69,6 +69,8 @@ class DataLoader(Generic[T_co]):
         Batches that each worker loads ahead (default 2).
     persistent_workers : bool
         Keep the workers between passes.
+    in_order : bool, default True
+        False gives batches as they come.
 
     Raises
     ------

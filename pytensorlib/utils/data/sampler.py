@@ -30,6 +30,11 @@ def random_seed(generator: Any = None) -> int:
 class Sampler(Generic[T_co]):
     """Base of the samplers; a subclass defines ``__iter__`` and as a rule ``__len__``.
 
+    Parameters
+    ----------
+    data_source : sized, optional
+        Accepted for older classes; not used.
+
     Examples
     --------
     >>> import pytensorlib as torch
