@@ -2,6 +2,8 @@
 
 use crate::ensure;
 use crate::error::Result;
+use std::fmt::{self, Debug, Formatter};
+use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// An element type. Few ops take `U16`, `U32` and `U64` (see [`DType::is_wide_unsigned`]).
@@ -255,8 +257,8 @@ impl DType {
     }
 }
 
-impl std::fmt::Display for DType {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
@@ -342,8 +344,9 @@ fn combine(higher: Option<DType>, lower: Option<DType>) -> Result<Option<DType>>
     }))
 }
 
-/// A Python number.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A Python number. Floats are compared and hashed by their bits: what an op does with -0.0 is not
+/// what it does with 0.0.
+#[derive(Clone, Copy, Debug)]
 pub enum Scalar {
     Bool(bool),
     Int(i64),
@@ -400,12 +403,73 @@ impl Scalar {
     }
 }
 
-impl std::hash::Hash for Scalar {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.f64().to_bits().hash(state)
+impl Scalar {
+    fn bits(self) -> (u8, u64) {
+        match self {
+            Scalar::Bool(b) => (0, b as u64),
+            Scalar::Int(i) => (1, i as u64),
+            Scalar::UInt(u) => (2, u),
+            Scalar::Float(f) => (3, f.to_bits()),
+        }
+    }
+}
+impl PartialEq for Scalar {
+    fn eq(&self, other: &Scalar) -> bool {
+        self.bits() == other.bits()
     }
 }
 impl Eq for Scalar {}
+impl Hash for Scalar {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.bits().hash(state)
+    }
+}
+
+/// A float, or a list of them, that is compared and hashed by its bits, as a field of an op.
+#[derive(Clone, Copy)]
+pub struct Bitwise<T = f64>(pub T);
+
+pub trait Floats {
+    fn floats(&self) -> &[f64];
+}
+impl Floats for f64 {
+    fn floats(&self) -> &[f64] {
+        std::slice::from_ref(self)
+    }
+}
+impl Floats for Vec<f64> {
+    fn floats(&self) -> &[f64] {
+        self
+    }
+}
+
+impl<T> std::ops::Deref for Bitwise<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+impl<T: Floats> Bitwise<T> {
+    fn bits(&self) -> &[u64] {
+        bytemuck::cast_slice(self.0.floats())
+    }
+}
+impl<T: Debug> Debug for Bitwise<T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+impl<T: Floats> PartialEq for Bitwise<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.bits() == other.bits()
+    }
+}
+impl<T: Floats> Eq for Bitwise<T> {}
+impl<T: Floats> Hash for Bitwise<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.bits().hash(state)
+    }
+}
 
 impl From<f64> for Scalar {
     fn from(v: f64) -> Self {
@@ -422,8 +486,8 @@ impl From<bool> for Scalar {
         Scalar::Bool(v)
     }
 }
-impl std::fmt::Display for Scalar {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Scalar {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Scalar::Bool(b) => write!(f, "{b}"),
             Scalar::Int(i) => write!(f, "{i}"),

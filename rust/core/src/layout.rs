@@ -6,7 +6,7 @@ use crate::{bail, ensure};
 use smallvec::SmallVec;
 
 /// Element `i` lies at `offset + sum(i[d] * strides[d])`, in elements. Strides are not negative.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
     pub shape: Dims,
     pub strides: Strides,

@@ -9,7 +9,9 @@ use crate::layout::Layout;
 use crate::shape::Dims;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
+use std::any::Any;
 use std::fmt::Debug;
+use std::hash::{Hash, Hasher};
 
 /// What a tensor looks like, without its data.
 #[derive(Debug, PartialEq, Eq)]
@@ -80,8 +82,37 @@ impl Save {
     }
 }
 
+/// An op is a value: it can be compared, hashed and kept, and calls of equal ops on equal inputs do
+/// the same. Floats count by their bits, generators by which they are.
+pub trait Value: Any + Debug + Send + Sync {
+    fn equals(&self, other: &dyn Value) -> bool;
+    fn digest(&self, state: &mut dyn Hasher);
+}
+
+impl<T: Any + Debug + Send + Sync + Eq + Hash> Value for T {
+    fn equals(&self, other: &dyn Value) -> bool {
+        (other as &dyn Any).downcast_ref::<T>() == Some(self)
+    }
+    fn digest(&self, mut state: &mut dyn Hasher) {
+        self.type_id().hash(&mut state);
+        self.hash(&mut state);
+    }
+}
+
+impl PartialEq for dyn Op {
+    fn eq(&self, other: &dyn Op) -> bool {
+        self.equals(other)
+    }
+}
+impl Eq for dyn Op {}
+impl Hash for dyn Op {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.digest(state)
+    }
+}
+
 /// How gradients pass through an op. `vjp` has no default: no op without a derivative.
-pub trait Derivative: Debug + Send + Sync + 'static {
+pub trait Derivative: Value {
     /// PyTorch's name of the graph node, such as `AddBackward0`.
     fn name(&self) -> &'static str;
 
@@ -170,5 +201,51 @@ pub trait Op: Derivative {
             .max()
             .unwrap_or(0)
             .max(y.iter().map(n).max().unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::Scalar;
+    use crate::ops::create::Fill;
+    use crate::ops::pointwise::ternary::LerpNumber;
+    use crate::ops::pointwise::Pw;
+    use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+
+    fn hash(op: &dyn Op) -> u64 {
+        BuildHasherDefault::<DefaultHasher>::default().hash_one(op)
+    }
+
+    fn fill(value: Scalar) -> Fill {
+        Fill {
+            value,
+            name: "full",
+        }
+    }
+
+    #[test]
+    fn ops_are_equal_where_they_compute_the_same_bits() {
+        let numbers = [0.0, -0.0, 1.0, f64::NAN, f64::INFINITY];
+        let mut ops: Vec<Box<dyn Op>> = Vec::new();
+        for w in numbers {
+            ops.push(Box::new(Pw::<_, 2>(LerpNumber { w })));
+            ops.push(Box::new(fill(Scalar::Float(w))));
+        }
+        ops.push(Box::new(fill(Scalar::Int(0))));
+        ops.push(Box::new(fill(Scalar::Bool(false))));
+        for (i, a) in ops.iter().enumerate() {
+            for (j, b) in ops.iter().enumerate() {
+                assert_eq!(**a == **b, i == j, "{a:?} and {b:?}");
+                assert_eq!(hash(&**a) == hash(&**b), i == j, "{a:?} and {b:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn equal_ops_made_apart_are_equal() {
+        let make = || Pw::<_, 2>(LerpNumber { w: f64::NAN });
+        let (a, b): (&dyn Op, &dyn Op) = (&make(), &make());
+        assert!(a == b && hash(a) == hash(b));
     }
 }

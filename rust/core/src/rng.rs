@@ -30,7 +30,7 @@ pub use philox::{Philox, BLOCKS};
 use crate::error::{Error, Kind, Result};
 use engine::{Engine, STATE_BYTES};
 use parking_lot::Mutex;
-use std::hash::{BuildHasher, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 /// The seed of a generator that nobody seeded.
@@ -39,6 +39,19 @@ pub const DEFAULT_SEED: u64 = 67_280_421_310_721;
 /// A stream of random numbers on the CPU; every draw locks it.
 pub struct Generator {
     engine: Mutex<Engine>,
+}
+
+// One generator is no other, whatever its state.
+impl PartialEq for Generator {
+    fn eq(&self, other: &Generator) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+impl Eq for Generator {}
+impl Hash for Generator {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::ptr::hash(self, state)
+    }
 }
 
 impl Default for Generator {

@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 const NEVER: f64 = f64::NEG_INFINITY;
 
 /// Labels and lengths of a batch, read once.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Batch {
     labels: Vec<Vec<usize>>,
     times: Vec<usize>,
@@ -154,7 +154,7 @@ fn loss_of(batch: &Batch, b: usize, alpha: &[f64], r: fn(f64) -> f64) -> f64 {
 }
 
 /// The loss of each sequence; the input has times, sequences and classes as dimensions.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Ctc {
     batch: Batch,
     zero_infinity: bool,
@@ -212,7 +212,7 @@ impl Op for Ctc {
 
 /// The gradient of [`Ctc`] for log-probabilities that come from a log-softmax. Inputs: `g`, and
 /// the log-probabilities.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct CtcGrad {
     of: Ctc,
 }

@@ -6,7 +6,7 @@ use crate::autograd::Vjp;
 use crate::cpu::elements::{load, store};
 use crate::cpu::pool::parallel_for;
 use crate::dispatch;
-use crate::dtype::DType;
+use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::gpu::kernels::{pointwise::pointwise, random};
 use crate::gpu::{Acc, Gpu};
@@ -57,10 +57,10 @@ macro_rules! masked {
 masked!(f32 f64);
 
 /// `x * mask * scale` with a mask drawn here; the mask is the second result.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Dropout {
-    p: f64,
-    scale: f64,
+    p: Bitwise,
+    scale: Bitwise,
     stream: Philox,
 }
 
@@ -95,13 +95,13 @@ impl Op for Dropout {
         let (dtype, n) = (x[0].dtype(), x[0].numel());
         let x = x[0].prepared(dtype)?;
         // A word below the threshold keeps its element: exact to 2^-32.
-        let keep = ((1.0 - self.p) * 4_294_967_296.0).round() as u64;
+        let keep = ((1.0 - self.p.0) * 4_294_967_296.0).round() as u64;
         let (any, last) = (keep > 0, keep.saturating_sub(1) as u32);
         let size = dtype.size();
         let (from, to) = (x.bytes_ptr() as usize, y[0].bytes_ptr() as usize);
         let mask = y[1].bytes_ptr() as usize;
         with_float!(dtype, "dropout", T => {
-            let scale = self.scale as T;
+            let scale = self.scale.0 as T;
             parallel_for(n.div_ceil(BLOCK), 32, |blocks| {
                 let mut buffer = [0 as T; BLOCK];
                 let mut kept = [0u8; BLOCK];
@@ -131,21 +131,21 @@ impl Op for Dropout {
             return Ok(false);
         }
         let (gpu, stream) = (Gpu::get()?, self.stream.into());
-        let (mask, keep) = (transfer::whole(&y[1])?, 1.0 - self.p);
+        let (mask, keep) = (transfer::whole(&y[1])?, 1.0 - self.p.0);
         transfer::ran(random::bernoulli(gpu, stream, keep, mask).and_then(|()| {
             let (x, layout) = (x[0], x[0].layout());
             let body = "fn op(x: Acc, m: Acc) -> Acc { return x * m * scalar(0u); }\n";
             let views = [transfer::view(x, layout)?, mask];
-            let scale = [Acc::F32.words(self.scale)];
+            let scale = [Acc::F32.words(self.scale.0)];
             pointwise(gpu, Acc::F32, body, &views, transfer::whole(&y[0])?, &scale)
         }))
     }
 }
 
 /// `g * mask * scale`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Masked {
-    scale: f64,
+    scale: Bitwise,
 }
 
 impl Derivative for Masked {
@@ -176,7 +176,7 @@ impl Op for Masked {
         let (from, to) = (g.bytes_ptr() as usize, y[0].bytes_ptr() as usize);
         let mask = mask.bytes_ptr() as usize;
         with_float!(dtype, "native_dropout_backward", T => {
-            let scale = self.scale as T;
+            let scale = self.scale.0 as T;
             parallel_for(n.div_ceil(BLOCK), 64, |blocks| {
                 let mut buffer = [0 as T; BLOCK];
                 for block in blocks {
@@ -201,7 +201,7 @@ impl Op for Masked {
         let body = "fn op(g: Acc, m: Acc) -> Acc { return g * m * scalar(0u); }\n";
         let (views, scale) = (
             [transfer::whole(x[0])?, transfer::whole(x[1])?],
-            [acc.words(self.scale)],
+            [acc.words(self.scale.0)],
         );
         let y = transfer::whole(&y[0])?;
         transfer::ran(pointwise(Gpu::get()?, acc, body, &views, y, &scale))
@@ -229,8 +229,8 @@ impl Tensor {
         );
         let scale = if p >= 1.0 { 0.0 } else { 1.0 / (1.0 - p) };
         let op = Dropout {
-            p,
-            scale,
+            p: Bitwise(p),
+            scale: Bitwise(scale),
             stream: default_generator().philox(),
         };
         let mut y = dispatch::call(op, &[self])?;

@@ -136,7 +136,7 @@ pointwise! {
 }
 
 /// A loss per element and its reduction in one node.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Reduced<P, const N: usize> {
     op: P,
     reduction: i64,

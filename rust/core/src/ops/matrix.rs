@@ -107,7 +107,7 @@ fn pinv(
 }
 
 /// How gradients pass through the pseudo-inverse: Golub and Pereyra 1973.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Pinv;
 
 impl Derivative for Pinv {
@@ -233,7 +233,7 @@ fn cholesky_solve(b: &Tensor, l: &Tensor, upper: bool) -> Result<Tensor> {
 }
 
 /// How gradients pass through `cholesky_solve`: L's as of a factor of a symmetric matrix.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct CholeskySolve {
     upper: bool,
 }
@@ -291,7 +291,7 @@ fn cholesky_inverse(l: &Tensor, upper: bool) -> Result<Tensor> {
     Ok(y)
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct CholeskyInverse {
     upper: bool,
 }

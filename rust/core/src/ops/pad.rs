@@ -15,7 +15,7 @@ use crate::{bail, ensure};
 use smallvec::SmallVec;
 
 /// `pad` holds (before, after) pairs, the last dimension first; negative ones crop.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct ConstantPad {
     pad: SmallVec<[i64; 6]>,
     value: Scalar,

@@ -16,6 +16,7 @@ use crate::shape;
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer};
 use smallvec::SmallVec;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// Runs the body with `$T` bound to the sampled type of a dtype.
@@ -77,8 +78,35 @@ pub(super) enum Distribution {
     Full,
 }
 
+impl Distribution {
+    /// What tells two of them apart.
+    fn bits(self) -> (std::mem::Discriminant<Distribution>, u64, u64) {
+        use Distribution::*;
+        let (a, b) = match self {
+            Uniform(a, b) | Normal(a, b) | LogNormal(a, b) | Cauchy(a, b) => {
+                (a.to_bits(), b.to_bits())
+            }
+            Exponential(a) | Geometric(a) | Bernoulli(a) => (a.to_bits(), 0),
+            Range(base, range) => (base as u64, range),
+            Full => (0, 0),
+        };
+        (std::mem::discriminant(&self), a, b)
+    }
+}
+impl PartialEq for Distribution {
+    fn eq(&self, other: &Distribution) -> bool {
+        self.bits() == other.bits()
+    }
+}
+impl Eq for Distribution {}
+impl Hash for Distribution {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.bits().hash(state)
+    }
+}
+
 /// Numbers of a distribution in place of what was there.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct Draw {
     name: &'static str,
     what: Distribution,

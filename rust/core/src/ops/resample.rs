@@ -6,7 +6,7 @@ use crate::autograd::Vjp;
 use crate::cpu::pool::parallel_for;
 use crate::cpu::{self, Level};
 use crate::dispatch;
-use crate::dtype::DType;
+use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::gpu::kernels::pool::{self as launch, Divisor, Pool2d};
 use crate::gpu::Gpu;
@@ -20,12 +20,12 @@ use std::sync::Arc;
 
 /// A sparse matrix: output `i` is the sum of `weight[j] * x[index[j]]` for `j` in
 /// `start[i]..start[i + 1]`. No weights: all are one.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Axis {
     inputs: usize,
     start: Vec<usize>,
     index: Vec<usize>,
-    weight: Vec<f64>,
+    weight: Bitwise<Vec<f64>>,
 }
 
 impl Axis {
@@ -65,7 +65,7 @@ impl Axis {
             inputs,
             start,
             index,
-            weight,
+            weight: Bitwise(weight),
         })
     }
 
@@ -107,6 +107,7 @@ impl Axis {
         let unit = 2f64.powi(digits);
         // `round` takes ties away from zero, as PyTorch does.
         axis.weight
+            .0
             .iter_mut()
             .for_each(|w| *w = (*w * unit).round() / unit);
         Ok((axis, digits))
@@ -139,11 +140,11 @@ pub fn check_sizes(x: &Tensor, lead: usize, sizes: &[usize]) -> Result<()> {
 
 /// The map over the last dimensions, one axis each. With divisors, elements of the side that
 /// `turned` names are divided by the product of theirs.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Resample {
     pub name: &'static str,
     pub axes: Arc<Vec<Axis>>,
-    pub divisors: Option<Arc<Vec<Vec<f64>>>>,
+    pub divisors: Option<Arc<Vec<Bitwise<Vec<f64>>>>>,
     pub turned: bool,
     /// The average pool that this is, or whose gradient, for the GPU.
     pub pool: Option<(Pool2d, Divisor)>,
@@ -262,7 +263,7 @@ impl Resample {
         axes.push(Axis::gather(2, 2, |i| i)?);
         let divisors = self.divisors.as_ref().map(|d| {
             let mut d = (**d).clone();
-            d.push(vec![1.0; 2]);
+            d.push(Bitwise(vec![1.0; 2]));
             Arc::new(d)
         });
         let op = Resample {
@@ -563,7 +564,7 @@ impl Tensor {
         divisors: Option<Vec<Vec<f64>>>,
         pool: Option<(Pool2d, Divisor)>,
     ) -> Result<Tensor> {
-        let divisors = divisors.map(Arc::new);
+        let divisors = divisors.map(|all| Arc::new(all.into_iter().map(Bitwise).collect()));
         dispatch::call1(
             Resample {
                 name,

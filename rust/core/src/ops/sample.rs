@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Ones with the probabilities of the second input.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct BernoulliEach(Arc<Generator>);
 
 impl std::fmt::Debug for BernoulliEach {

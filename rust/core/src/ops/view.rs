@@ -83,7 +83,7 @@ impl Derivative for Permute {
 
 /// A part of the input: the gradient is zero elsewhere. `part` is relative to a contiguous tensor
 /// of the input's shape.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Part {
     pub name: &'static str,
     pub part: Layout,
@@ -107,7 +107,7 @@ impl Derivative for Part {
 }
 
 /// An arbitrary layout over the input's storage. Layouts are relative to the storage.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AsStrided {
     pub base: Layout,
     pub view: Layout,

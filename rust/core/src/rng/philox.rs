@@ -1,7 +1,7 @@
 //! Philox4x32-10 (Salmon et al. 2011): the n-th block of random words straight from n.
 
 /// A stream of random words that any thread, or a GPU, may enter at any place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Philox {
     key: [u32; 2],
     stream: u64,

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::gpu::{Acc, Gpu};
 
 /// Geometry: pairs are (height, width).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Pool2d {
     pub input: [usize; 2],
     pub output: [usize; 2],
@@ -17,7 +17,7 @@ pub struct Pool2d {
 }
 
 /// What an average is divided by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Divisor {
     /// Elements of the window inside the input.
     Inside,

@@ -6,6 +6,7 @@ use super::product::PAD;
 use super::{repeat_heads, SafeSoftmax};
 use crate::autograd::{mode, Vjp};
 use crate::dispatch;
+use crate::dtype::Bitwise;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
@@ -17,16 +18,16 @@ use smallvec::SmallVec;
 /// Inputs are queries, keys and values, then the mask and the factors of the weights where there
 /// are any. The last dimensions are (heads, rows, width); those before are equal. Heads of keys
 /// and values may be fewer, if they divide those of queries.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Flash {
-    pub scale: f64,
+    pub scale: Bitwise,
     pub causal: bool,
     pub mask: bool,
     pub factor: bool,
 }
 
 /// The gradients of [`Flash`]: inputs are g, the output and its statistics, then its own.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct FlashGrad(Flash);
 
 /// A tensor's shape and steps with broadcasting to `shape`.
@@ -84,7 +85,7 @@ impl Flash {
             keys: k.size(n - 2),
             width: q.size(n - 1),
             value_width: v.size(n - 1),
-            scale: self.scale,
+            scale: self.scale.0,
             causal: self.causal,
             q: sq.planes(q),
             k: sk.planes(k),
@@ -98,7 +99,7 @@ impl Flash {
     fn composite(&self, g: &Tensor, x: &[&Tensor]) -> Result<[Tensor; 3]> {
         let q = x[0];
         let (k, v) = (repeat_heads(x[1], heads(q))?, repeat_heads(x[2], heads(q))?);
-        let mut scores = q.mul_scalar(self.scale)?.matmul(&k.turned()?)?;
+        let mut scores = q.mul_scalar(self.scale.0)?.matmul(&k.turned()?)?;
         if self.mask {
             scores = scores.add(&super::additive(x[3], q.dtype())?)?;
         }
@@ -115,7 +116,7 @@ impl Flash {
             (used, d) = (used.mul(f)?, d.mul(f)?);
         }
         let d = p.mul(&d.sub(&d.mul(&p)?.sum_dim(-1, true)?)?)?;
-        let d = d.mul_scalar(self.scale)?;
+        let d = d.mul_scalar(self.scale.0)?;
         let join = |t: Tensor, like: &Tensor| -> Result<Tensor> {
             if t.shape() == like.shape() {
                 return Ok(t);

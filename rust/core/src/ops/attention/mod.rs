@@ -9,7 +9,7 @@ use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
 use crate::device::Device;
 use crate::dispatch;
-use crate::dtype::DType;
+use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::pointwise::apply;
@@ -270,7 +270,7 @@ impl Call<'_> {
             None
         };
         let op = flash::Flash {
-            scale,
+            scale: Bitwise(scale),
             causal: self.causal,
             mask: self.mask.is_some(),
             factor: factor.is_some(),

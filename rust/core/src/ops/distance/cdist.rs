@@ -13,7 +13,7 @@ use crate::cpu::pool::parallel_for;
 use crate::cpu::{level, Level};
 use crate::device::Device;
 use crate::dispatch;
-use crate::dtype::{DType, Scalar};
+use crate::dtype::{Bitwise, DType, Scalar};
 use crate::error::Result;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::conv::Ptr;
@@ -32,9 +32,9 @@ const GRAIN: usize = 1 << 15;
 
 /// Batches of x (m rows) and y (n rows): an m x n matrix of distances. With `pairs`, of one
 /// tensor: the distance of each row to each later one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Distances {
-    p: f64,
+    p: Bitwise,
     product: bool,
     pairs: bool,
 }
@@ -270,7 +270,7 @@ fn transposed<T: Number>(x: &[T], n: usize, width: usize) -> Vec<T> {
 impl Distances {
     /// The cost of one element of a difference, in multiplications.
     fn cost(&self) -> usize {
-        let plain = [0.0, 1.0, 2.0].contains(&self.p) || self.p.is_infinite();
+        let plain = [0.0, 1.0, 2.0].contains(&self.p.0) || self.p.0.is_infinite();
         if plain {
             1
         } else {
@@ -304,7 +304,7 @@ impl Distances {
         }
         let y = transposed(y, n, width);
         let s = Pass {
-            p: self.p,
+            p: self.p.0,
             width,
             n,
             x,
@@ -382,7 +382,7 @@ impl Distances {
                         // SAFETY: contiguous tensors of this type; each row is written once.
                         unsafe {
                             let s = Back {
-                                p: self.p,
+                                p: self.p.0,
                                 width,
                                 n,
                                 x: &x.slice::<T>()[b * m * width..],
@@ -427,10 +427,10 @@ impl Distances {
         let x = cx.input(0)?.mul_scalar(1.0)?;
         let mut inputs = vec![x];
         let y = if self.pairs {
-            super::pairs(&inputs[0], self.p)?
+            super::pairs(&inputs[0], self.p.0)?
         } else {
             inputs.push(cx.input(1)?.mul_scalar(1.0)?);
-            composite(&inputs[0], &inputs[1], self.p)?
+            composite(&inputs[0], &inputs[1], self.p.0)?
         };
         let mut out = Grads::from_elem(None, inputs.len());
         let Some(root) = y.edge()? else {
@@ -561,7 +561,7 @@ pub fn cdist(x: &Tensor, y: &Tensor, p: f64, product: Option<bool>) -> Result<Te
     }
     let (m, n) = (x.size(x.ndim() - 2), y.size(y.ndim() - 2));
     let op = Distances {
-        p,
+        p: Bitwise(p),
         product: p == 2.0 && product.unwrap_or(m > 25 || n > 25),
         pairs: false,
     };
@@ -581,7 +581,7 @@ pub fn pdist(x: &Tensor, p: f64) -> Result<Tensor> {
         return super::pairs(x, p);
     }
     let op = Distances {
-        p,
+        p: Bitwise(p),
         product: false,
         pairs: true,
     };

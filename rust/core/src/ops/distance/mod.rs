@@ -14,7 +14,7 @@ use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Compute;
 use crate::cpu::pool::parallel_for;
 use crate::dispatch;
-use crate::dtype::{DType, Scalar};
+use crate::dtype::{Bitwise, DType, Scalar};
 use crate::error::Result;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::shape::{self, Dims, Show};
@@ -23,9 +23,9 @@ use crate::{bail, ensure};
 use smallvec::SmallVec;
 
 /// The p-norm of the last dimension, which stays with size 1.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct RowNorm {
-    p: f64,
+    p: Bitwise,
 }
 
 impl Derivative for RowNorm {
@@ -42,7 +42,7 @@ impl Derivative for RowNorm {
         let Some(g) = &g[0] else {
             return Ok(Grads::new());
         };
-        let (x, y, p) = (cx.input(0)?, cx.output(0)?, self.p);
+        let (x, y, p) = (cx.input(0)?, cx.output(0)?, self.p.0);
         let number = |v: f64| Tensor::number(Scalar::Float(v));
         let zero = Tensor::zeros(&[], x.dtype(), x.device())?;
         let none = apply(Eq, [&y, &number(0.0)?])?;
@@ -85,8 +85,8 @@ impl Op for RowNorm {
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let width = x[0].shape().last().copied().unwrap_or(1);
         match x[0].dtype() {
-            DType::F64 => norms::<f64>(x[0], width, self.p, &y[0]),
-            _ => norms::<f32>(x[0], width, self.p, &y[0]),
+            DType::F64 => norms::<f64>(x[0], width, self.p.0, &y[0]),
+            _ => norms::<f32>(x[0], width, self.p.0, &y[0]),
         }
     }
 }
@@ -146,7 +146,7 @@ pub fn norm_last(x: &Tensor, p: f64) -> Result<Tensor> {
         "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
         x.dtype().scalar_name()
     );
-    dispatch::call1(RowNorm { p }, &[x])
+    dispatch::call1(RowNorm { p: Bitwise(p) }, &[x])
 }
 
 /// `t` without its last dimension, of size 1.

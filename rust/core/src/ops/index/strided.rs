@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 /// Adds the input, of `view`'s shape, into a buffer at `view`'s offsets, divides by how often
 /// `shared` reaches each place, and reads the result through `base`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct StridedAdjoint {
     view: Layout,
     base: Layout,

@@ -248,7 +248,7 @@ impl Op for GridSample {
 }
 
 /// Both gradients of [`GridSample`]: inputs are g, x and grid.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct GridSampleGrad(GridSample);
 
 impl Derivative for GridSampleGrad {

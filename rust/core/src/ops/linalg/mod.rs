@@ -80,7 +80,7 @@ fn join(batch: &[usize], tail: &[usize]) -> Dims {
 }
 
 /// Which computation a [`Factor`] does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A -> L, info.
     Cholesky,
@@ -113,7 +113,7 @@ pub enum Kind {
 }
 
 /// A computation on each matrix of a batch.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Factor(pub Kind);
 
 impl Factor {

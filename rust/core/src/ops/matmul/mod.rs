@@ -33,7 +33,7 @@ const ONE: Scalar = Scalar::Int(1);
 ///
 /// Dimensions before the last two are a batch and broadcast. A vector stands for a row (A) or a
 /// column (B), whose dimension the result lacks.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MatMul {
     pub name: &'static str,
     /// Take A or B transposed; of no effect on vectors.

@@ -11,7 +11,7 @@ use crate::cpu::elements::Element;
 use crate::cpu::pool::parallel_for;
 use crate::cpu::{level, Level};
 use crate::dispatch;
-use crate::dtype::DType;
+use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::gpu::kernels::softmax::{softmax, softmax_backward};
 use crate::gpu::Gpu;
@@ -30,7 +30,7 @@ use smallvec::SmallVec;
 const LANES: usize = 32;
 
 /// log of the sum of exponentials along the classes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LogSumExp;
 
 impl Derivative for LogSumExp {
@@ -132,11 +132,11 @@ pub(super) fn all_lse<T: Float>(x: &[T], e: Extent) -> Vec<T> {
 
 /// Cross entropy with class indices, from scores to the loss in one pass over them. Inputs:
 /// scores, target, weights if any. Results: the loss, the sum of weights, the log-sum-exps.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct CrossEntropy {
     reduction: i64,
     ignore: i64,
-    smoothing: f64,
+    smoothing: Bitwise,
 }
 
 impl Derivative for CrossEntropy {
@@ -195,7 +195,7 @@ impl CrossEntropy {
         };
         let mut b = nll_gradient(&nll, x.shape(), g, target, total, weight)?;
         let axis = (x.ndim() > 1) as usize;
-        if self.smoothing > 0.0 {
+        if self.smoothing.0 > 0.0 {
             let e = Extent::of(x.shape());
             let g = if self.reduction == MEAN {
                 g.div(total)?
@@ -213,8 +213,8 @@ impl CrossEntropy {
                 shape[axis] = e.c;
                 each = each.mul(&w.reshape_to(&shape)?)?;
             }
-            let uniform = each.mul_scalar(-self.smoothing / e.c as f64)?;
-            b = b.mul_scalar(1.0 - self.smoothing)?.add(&uniform)?;
+            let uniform = each.mul_scalar(-self.smoothing.0 / e.c as f64)?;
+            b = b.mul_scalar(1.0 - self.smoothing.0)?.add(&uniform)?;
         }
         let p = apply(Exp, [&x.sub(&dispatch::call1(LogSumExp, &[x])?)?])?;
         b.sub(&p.mul(&sum_classes(&b, true)?)?)
@@ -260,14 +260,14 @@ impl Op for CrossEntropy {
             let s = unsafe { scores.slice::<T>() };
             let w = class_weights::<T>(x.get(2), e.c)?;
             let lse = all_lse(s, e);
-            let smooth = T::of_f64(self.smoothing / e.c.max(1) as f64);
-            let rest = T::of_f64(1.0 - self.smoothing);
+            let smooth = T::of_f64(self.smoothing.0 / e.c.max(1) as f64);
+            let rest = T::of_f64(1.0 - self.smoothing.0);
             let mut each = alloc::full(T::default(), if self.reduction == NONE { target.len() } else { 0 });
             let (mut loss, mut total) = (0.0f64, 0.0f64);
             for (i, t) in target.iter().enumerate() {
                 let Some(t) = *t else { continue };
                 let mut l = w[t] * (lse[i] - s[e.at(i, t)]);
-                if self.smoothing > 0.0 {
+                if self.smoothing.0 > 0.0 {
                     let sum = (0..e.c)
                         .fold(T::default(), |a, c| a + w[c] * (lse[i] - s[e.at(i, c)]));
                     l = rest * l + smooth * sum;
@@ -285,7 +285,7 @@ impl Op for CrossEntropy {
     }
 
     fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        if !launchable(x[0], x[1]) || self.smoothing > 0.0 {
+        if !launchable(x[0], x[1]) || self.smoothing.0 > 0.0 {
             return Ok(false);
         }
         let (e, scores, target) = (
@@ -311,7 +311,7 @@ impl Op for CrossEntropy {
 
 /// The gradient of [`CrossEntropy`], fused. Inputs: `g`, scores, target, sum of weights,
 /// log-sum-exps, weights if any.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct CrossEntropyGrad {
     of: CrossEntropy,
 }
@@ -368,8 +368,8 @@ impl Op for CrossEntropyGrad {
                 MEAN => T::of_f64(1.0) / T::of_f64(x[3].item()?.f64()),
                 _ => T::of_f64(1.0),
             };
-            let smooth = T::of_f64(self.of.smoothing / e.c as f64);
-            let rest = T::of_f64(1.0 - self.of.smoothing);
+            let smooth = T::of_f64(self.of.smoothing.0 / e.c as f64);
+            let rest = T::of_f64(1.0 - self.of.smoothing.0);
             let weights = w.iter().fold(T::default(), |a, &b| a + b);
             let direct = y[0].dtype() == T::DTYPE;
             let out = match direct {
@@ -400,7 +400,7 @@ impl Op for CrossEntropyGrad {
                             continue;
                         };
                         y[t * e.d + d] -= at(d) * rest * w[t];
-                        if self.of.smoothing > 0.0 {
+                        if self.of.smoothing.0 > 0.0 {
                             for c in 0..e.c {
                                 y[c * e.d + d] -= at(d) * smooth * w[c];
                             }
@@ -413,7 +413,7 @@ impl Op for CrossEntropyGrad {
     }
 
     fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        if !launchable(x[1], x[2]) || self.of.smoothing > 0.0 {
+        if !launchable(x[1], x[2]) || self.of.smoothing.0 > 0.0 {
             return Ok(false);
         }
         let (gpu, e) = (Gpu::get()?, Extent::of(x[1].shape()));
@@ -455,7 +455,7 @@ pub(super) fn cross_entropy(
         let op = CrossEntropy {
             reduction,
             ignore,
-            smoothing,
+            smoothing: Bitwise(smoothing),
         };
         return Ok(first(dispatch::call(op, &operands(x, target, weight))?));
     }

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 
 /// Minus the score of the target class times its weight. Inputs: scores, target, weights if any.
 /// Results: the loss and the sum of the weights.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Nll {
     pub(super) reduction: i64,
     pub(super) ignore: i64,
@@ -198,7 +198,7 @@ impl Nll {
 }
 
 /// The gradient of [`Nll`]. Inputs: `g`, target, sum of weights, weights if any.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct NllGrad {
     of: Nll,
     shape: Dims,

@@ -3,6 +3,7 @@
 use super::fused::{Norm, Over};
 use super::{check_types, float_only, run};
 use crate::autograd::mode;
+use crate::dtype::Bitwise;
 use crate::ensure;
 use crate::error::Result;
 use crate::shape::Show;
@@ -100,7 +101,7 @@ impl<'a> Batch<'a> {
             groups: 1,
             d,
             inner,
-            eps: self.eps,
+            eps: Bitwise(self.eps),
             weight: self.weight.is_some(),
             bias: self.bias.is_some(),
         };

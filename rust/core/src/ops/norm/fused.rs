@@ -5,7 +5,7 @@ use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
 use crate::device::Device;
 use crate::dispatch;
-use crate::dtype::DType;
+use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::gpu::kernels::norm::{self as launch, Groups};
 use crate::gpu::Gpu;
@@ -17,7 +17,7 @@ use crate::tensor::Tensor;
 use crate::{bail, transfer, with_float};
 
 /// What is normalised together.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Over {
     /// (d, inner) planes; `centered` subtracts the mean (all but RMS).
     Rows { centered: bool },
@@ -29,7 +29,7 @@ pub(super) enum Over {
 
 /// `(x - mean) * rstd * weight + bias`; results are y and, in the type that is computed in, mean,
 /// rstd and variance. Inputs are x, then weight, bias and statistics where there are any.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Norm {
     pub(super) name: &'static str,
     pub(super) over: Over,
@@ -37,7 +37,7 @@ pub(super) struct Norm {
     pub(super) groups: usize,
     pub(super) d: usize,
     pub(super) inner: usize,
-    pub(super) eps: f64,
+    pub(super) eps: Bitwise,
     pub(super) weight: bool,
     pub(super) bias: bool,
 }
@@ -101,7 +101,7 @@ impl Norm {
                 };
                 (
                     shaped.sub(&stat(0)?)?,
-                    apply(Rsqrt, [&stat(1)?.add_scalar(self.eps)?])?,
+                    apply(Rsqrt, [&stat(1)?.add_scalar(self.eps.0)?])?,
                 )
             }
             over => {
@@ -110,7 +110,7 @@ impl Norm {
                     _ => shaped.sub(&mean_of(&shaped)?)?,
                 };
                 let var = mean_of(&center.mul(&center)?)?;
-                (center, apply(Rsqrt, [&var.add_scalar(self.eps)?])?)
+                (center, apply(Rsqrt, [&var.add_scalar(self.eps.0)?])?)
             }
         };
         let normal = center.mul(&rstd)?;
@@ -239,13 +239,13 @@ impl Op for Norm {
                 let (w, b) = (w.as_ref().map(|w| w.slice::<T>()), b.as_ref().map(|b| b.slice::<T>()));
                 let stats = [1, 2, 3].map(|i| Ptr(y[i].ptr::<T>()));
                 if let Over::Rows { centered } = self.over {
-                    Rows { s, eps: self.eps, centered, x: from, weight: w, bias: b, y: to, stats }
+                    Rows { s, eps: self.eps.0, centered, x: from, weight: w, bias: b, y: to, stats }
                         .run();
                     return Ok(());
                 }
                 let [mean, rstd, var] = &stats;
                 let line = |c: usize, v: f64| {
-                    let k = T::of_f64(1.0 / (v + self.eps).sqrt());
+                    let k = T::of_f64(1.0 / (v + self.eps.0).sqrt());
                     *rstd.at(c) = k;
                     *var.at(c) = T::of_f64(v);
                     Line {
@@ -298,7 +298,7 @@ impl Op for Norm {
             let first = 1 + self.weight as usize + self.bias as usize;
             y[1].write_from(&on[first])?;
             y[3].write_from(&on[first + 1])?;
-            y[2].write_from(&apply(Rsqrt, [&y[3].add_scalar(self.eps)?])?)?;
+            y[2].write_from(&apply(Rsqrt, [&y[3].add_scalar(self.eps.0)?])?)?;
             let channel = |t: &Tensor| t.reshape_to(&self.channel_shape());
             let mut v = on[0].reshape_to(&self.shape())?.sub(&channel(&y[1])?)?;
             let scale = match weight {
@@ -323,14 +323,14 @@ impl Op for Norm {
         ];
         let (a, to) = (transfer::whole(&on[0])?, transfer::whole(&y[0])?);
         transfer::ran(launch::forward(
-            gpu, &groups, self.eps, a, weight, bias, to, stats,
+            gpu, &groups, self.eps.0, a, weight, bias, to, stats,
         ))
     }
 }
 
 /// The gradients of [`Norm`] in one go: inputs are g, x, mean, rstd and weight; results are those
 /// of x and, if `affine`, of weight and bias.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct NormGrad {
     norm: Norm,
     affine: bool,

@@ -5,7 +5,7 @@ mod fused;
 mod kernel;
 
 use crate::dispatch;
-use crate::dtype::DType;
+use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::unary::Rsqrt;
@@ -127,7 +127,7 @@ impl Tensor {
             groups: 1,
             d,
             inner: 1,
-            eps,
+            eps: Bitwise(eps),
             weight: weight.is_some(),
             bias: bias.is_some(),
         };
@@ -163,7 +163,7 @@ impl Tensor {
             groups: 1,
             d,
             inner: 1,
-            eps: eps.unwrap_or(least),
+            eps: Bitwise(eps.unwrap_or(least)),
             weight: weight.is_some(),
             bias: false,
         };
@@ -187,7 +187,7 @@ impl Tensor {
             groups,
             d: c / groups.max(1),
             inner: self.shape()[2..].iter().product(),
-            eps,
+            eps: Bitwise(eps),
             weight: weight.is_some(),
             bias: bias.is_some(),
         };

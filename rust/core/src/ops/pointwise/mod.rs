@@ -30,7 +30,9 @@ use crate::dtype::{DType, Promotion, Scalar};
 use crate::error::{self, Error, Kind, Result};
 use crate::gpu::Acc;
 use crate::layout::Layout;
-use crate::op::{function_name, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{
+    function_name, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Value as OpValue,
+};
 use crate::schema::{Args, Value};
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
@@ -40,7 +42,7 @@ use kernels::{grad32, grad64, kernel32, kernel64, kernel_bool, kernel_half};
 use kernels::{kernel_i16, kernel_i32, kernel_i64, kernel_i8, kernel_u8};
 pub use real::{c, k, Polynomial, Real, Special, Special2};
 use smallvec::SmallVec;
-use std::fmt::Debug;
+use std::hash::Hash;
 
 /// How the types of inputs and result are related.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +60,7 @@ pub enum Types {
 }
 
 /// A pointwise op of `N` inputs.
-pub trait Pointwise<const N: usize>: Debug + Clone + Send + Sync + 'static {
+pub trait Pointwise<const N: usize>: OpValue + Clone + Eq + Hash {
     const NODE: &'static str;
     const TYPES: Types;
     /// For each input's gradient: which inputs and whether the output enter its formula.
@@ -242,24 +244,44 @@ macro_rules! pointwise {
     };
     (@struct [$($doc:tt)*] $name:ident) => {
         $($doc)*
-        #[derive(Clone, Copy, Debug, PartialEq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub struct $name;
     };
     (@struct [$($doc:tt)*] $name:ident { $($field:ident: $ty:ty),* }) => {
         $($doc)*
-        #[derive(Clone, Debug, PartialEq)]
+        #[derive(Clone, Debug)]
         pub struct $name { $(pub $field: $ty),* }
+        impl PartialEq for $name {
+            fn eq(&self, other: &$name) -> bool {
+                use $crate::ops::pointwise::Parameter;
+                ($(self.$field.value(),)*) == ($(other.$field.value(),)*)
+            }
+        }
+        impl std::cmp::Eq for $name {}
+        impl std::hash::Hash for $name {
+            fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+                use $crate::ops::pointwise::Parameter;
+                ($(self.$field.value(),)*).hash(state)
+            }
+        }
     };
 }
 
 /// A field of a pointwise op.
 pub trait Parameter: Clone {
+    /// What is compared and hashed.
+    type Value: Eq + Hash;
+    fn value(&self) -> Self::Value;
     /// As the only kind of number that integers or floats ask for.
     fn settled(&self, _integers: bool) -> Self {
         self.clone()
     }
 }
 impl Parameter for Scalar {
+    type Value = Scalar;
+    fn value(&self) -> Scalar {
+        *self
+    }
     #[inline(always)]
     fn settled(&self, integers: bool) -> Scalar {
         match integers {
@@ -268,19 +290,34 @@ impl Parameter for Scalar {
         }
     }
 }
-impl Parameter for Option<Scalar> {
+impl Parameter for f64 {
+    type Value = u64;
+    fn value(&self) -> u64 {
+        self.to_bits()
+    }
+}
+impl<T: Parameter> Parameter for Option<T> {
+    type Value = Option<T::Value>;
+    fn value(&self) -> Option<T::Value> {
+        self.as_ref().map(T::value)
+    }
     #[inline(always)]
-    fn settled(&self, integers: bool) -> Option<Scalar> {
-        self.map(|s| s.settled(integers))
+    fn settled(&self, integers: bool) -> Option<T> {
+        self.as_ref().map(|t| t.settled(integers))
     }
 }
 macro_rules! plain {
-    ($($t:ty)*) => { $(impl Parameter for $t {})* };
+    ($($t:ty)*) => { $(impl Parameter for $t {
+        type Value = $t;
+        fn value(&self) -> $t {
+            *self
+        }
+    })* };
 }
-plain! { f64 Option<f64> i64 u32 bool Special Special2 Polynomial }
+plain! { i64 u32 bool Special Special2 Polynomial }
 
 /// A pointwise op as an op.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pw<P, const N: usize>(pub P);
 
 /// Computes and records a pointwise op.
@@ -844,7 +881,7 @@ pub fn output_layout(x: &[&Tensor], shape: &[usize]) -> Option<Layout> {
 }
 
 /// The gradient of input `i`, fused into one kernel: inputs are `g`, `y` and the op's inputs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct PwGrad<P, const N: usize> {
     op: P,
     i: usize,

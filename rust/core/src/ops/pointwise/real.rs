@@ -132,7 +132,7 @@ pub trait Real:
 }
 
 /// Special functions of one number, computed in float64.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Special {
     I0,
     I0e,
@@ -184,7 +184,7 @@ impl Special {
 }
 
 /// Special functions of two numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Special2 {
     /// Hurwitz's zeta function.
     Zeta,
@@ -217,7 +217,7 @@ fn next_half(x: f64, y: f64) -> f64 {
 }
 
 /// Families of polynomials by their three-term recurrences.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Polynomial {
     ChebyshevT,
     ChebyshevU,

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// Where a window reads along one dimension: `start, start + step, ..` below `end`; nowhere if it
 /// steps over a short input, from padding to padding.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Span {
     pub(super) start: usize,
     pub(super) end: usize,
@@ -32,7 +32,7 @@ pub(super) struct Span {
 /// The largest element of each window and its index in the plane; NaN wins. A window of padding
 /// alone has the type's least value and the index [`NOWHERE`]. `spans` holds the windows along each
 /// of three dimensions.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct MaxPool {
     pub(super) name: &'static str,
     /// How many of the last dimensions are pooled.
@@ -46,7 +46,7 @@ pub(super) struct MaxPool {
 }
 
 /// What a max pool tells of where it found its elements.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Places {
     /// Their index in the plane.
     Plane,
@@ -56,7 +56,7 @@ pub enum Places {
 }
 
 /// The gradient of a [`MaxPool`] whose places are numbers: inputs are g and those.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct MaxPoolGrad {
     name: &'static str,
     n: usize,

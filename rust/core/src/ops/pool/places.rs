@@ -19,7 +19,7 @@ use crate::{bail, ensure, transfer, with_compute, with_element};
 pub(super) const NOWHERE: i64 = -1;
 
 /// Puts the elements of each plane of `x` where the second input says, in planes of zeros.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Scatter {
     pub(super) name: &'static str,
     pub(super) plane: Dims,
@@ -31,7 +31,7 @@ pub(super) struct Scatter {
 }
 
 /// The adjoint: reads each plane of `x` where the second input says.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Gather {
     pub(super) name: &'static str,
     pub(super) n: usize,

@@ -14,7 +14,7 @@ const LANES: usize = 16;
 const BAND: usize = 1 << 14;
 
 /// Windows along depth, height and width.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Regular {
     pub input: [usize; 3],
     pub output: [usize; 3],

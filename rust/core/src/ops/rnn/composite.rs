@@ -13,7 +13,7 @@ use crate::ops::pointwise::unary::{Sigmoid, Tanh};
 use crate::tensor::Tensor;
 
 /// Consecutive parts along a dimension, as views from one node.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Parts {
     dim: usize,
     sizes: Vec<usize>,
@@ -54,7 +54,7 @@ fn chunks(x: &Tensor, n: usize) -> Result<Vec<Tensor>> {
     parts(x, last, &vec![x.size(last) / n; n])
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cell {
     Tanh,
     Relu,

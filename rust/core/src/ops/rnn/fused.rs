@@ -17,7 +17,7 @@ use crate::tensor::Tensor;
 use std::ptr;
 
 /// `x, h, [c], w_ih, w_hh, [b_ih, b_hh] -> y, h, [c]`, and what the gradient needs again.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Layer {
     cell: Cell,
     sizes: Vec<usize>,

@@ -46,7 +46,7 @@ impl Derivative for ViewAsComplex {
 
 /// A view of a base whose elements are complex where the view's are real, or the reverse, made
 /// again after the base's history changed. `region` is the view in the real numbers of the base.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reinterpret {
     pub base: Layout,
     pub region: Layout,

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 /// A contiguous tensor of `shape` whose `parts` are the inputs, zero elsewhere. Parts do not
 /// overlap.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Assemble {
     pub name: &'static str,
     pub shape: Dims,
@@ -168,7 +168,7 @@ pub fn assemble(shape: &[usize], parts: &[Layout], x: &[&Tensor]) -> Result<Tens
 }
 
 /// Several parts of one tensor. Layouts are relative to a contiguous tensor of its shape.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Parts {
     pub name: &'static str,
     pub parts: SmallVec<[Layout; 2]>,
@@ -197,7 +197,7 @@ impl Derivative for Parts {
 
 /// The input with one part replaced by the second input (`select_scatter` and the like). `part` is
 /// relative to a contiguous tensor of the input's shape.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Patch {
     pub name: &'static str,
     pub part: Layout,
