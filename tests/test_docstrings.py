@@ -58,7 +58,9 @@ def public(module: str) -> Iterator[tuple[str, Any]]:
     for name in names:
         value = getattr(found, name)
         written_here = (getattr(value, "__module__", None) or "").startswith("pytensorlib")
-        if written_here and (inspect.isfunction(value) or inspect.isclass(value)):
+        if not written_here or value is pytensorlib.Tensor:
+            continue
+        if inspect.isfunction(value) or inspect.isclass(value):
             yield f"{module}.{name}", value
 
 

@@ -601,3 +601,14 @@ def test_parameters_to_vector_and_back():
 def test_pooling_says_what_is_empty(name: str, shape: tuple[int, ...], text: str) -> None:
     with pytest.raises(RuntimeError, match=text):
         getattr(F, name)(torch.ones(shape), 2)
+
+
+def test_skip_init_makes_the_module_and_takes_no_random_numbers():
+    torch.manual_seed(1)
+    wanted = torch.rand(3)
+    torch.manual_seed(1)
+    layer = nn.utils.skip_init(nn.Linear, 3, 2, bias=False)
+    assert layer.weight.shape == (2, 3)
+    assert torch.equal(torch.rand(3), wanted)
+    with pytest.raises(RuntimeError, match="'device' arg"):
+        nn.utils.skip_init(nn.ReLU)

@@ -28,9 +28,29 @@ _GAINS = {
 
 
 def calculate_gain(nonlinearity: str, param: Any = None) -> float:
-    """The factor that keeps the variance through a nonlinearity.
+    """Return the factor that keeps the variance of values through a nonlinearity.
 
-    ``param`` is the negative slope of ``leaky_relu`` (0.01 when left out).
+    Parameters
+    ----------
+    nonlinearity : str
+        'linear', 'conv1d' and the like, 'sigmoid', 'tanh', 'relu', 'leaky_relu' or 'selu'.
+    param : float, optional
+        The negative slope of 'leaky_relu', 0.01 by default.
+
+    Returns
+    -------
+    float
+        The recommended gain.
+
+    Raises
+    ------
+    ValueError
+        The nonlinearity is not known.
+
+    Examples
+    --------
+    >>> nn.init.calculate_gain("tanh")
+    1.6666666666666667
     """
     if nonlinearity in _GAINS:
         return _GAINS[nonlinearity]
@@ -67,13 +87,54 @@ _calculate_correct_fan = _correct_fan
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
-    """Fill from the uniform distribution on [a, b)."""
+    """Fill from the uniform distribution on [a, b).
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Changed in place, outside autograd.
+    a, b : float
+        The bounds, 0 and 1 by default.
+    generator : Generator, optional
+        Source of the numbers.
+
+    Returns
+    -------
+    Tensor
+        `tensor` itself.
+
+    Examples
+    --------
+    >>> w = nn.init.uniform_(torch.empty(100), 2.0, 3.0)
+    >>> bool(((w >= 2) & (w <= 3)).all())
+    True
+    """
     with pt.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
-    """Fill from the normal distribution."""
+    """Fill from the normal distribution.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Changed in place, outside autograd.
+    mean, std : float
+        0 and 1 by default.
+    generator : Generator, optional
+        Source of the numbers.
+
+    Returns
+    -------
+    Tensor
+        `tensor` itself.
+
+    Examples
+    --------
+    >>> nn.init.normal_(torch.empty(2), mean=3.0, std=0.0)
+    tensor([3., 3.])
+    """
     with pt.no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
@@ -86,9 +147,28 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Any = None,
 ) -> Tensor:
-    """Fill from the normal distribution cut to [a, b], by rejection (Robert, 1995).
+    """Fill from the normal distribution cut to [a, b].
 
-    Proposals are normal where more than 30 % of them fall inside, else uniform on [a, b].
+    Parameters
+    ----------
+    tensor : Tensor
+        Changed in place, outside autograd.
+    mean, std : float
+        Of the normal distribution, 0 and 1 by default.
+    a, b : float
+        The bounds, -2 and 2 by default.
+    generator : Generator, optional
+        Source of the numbers.
+
+    Returns
+    -------
+    Tensor
+        `tensor` itself.
+
+    Examples
+    --------
+    >>> bool((nn.init.trunc_normal_(torch.empty(100)).abs() <= 2).all())
+    True
     """
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
@@ -122,24 +202,96 @@ def trunc_normal_(
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """Fill with one value."""
+    """Fill with one value.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Changed in place, outside autograd.
+    val : float
+        The value.
+
+    Returns
+    -------
+    Tensor
+        `tensor` itself.
+
+    Examples
+    --------
+    >>> nn.init.constant_(torch.empty(2), 0.3)
+    tensor([0.3000, 0.3000])
+    """
     with pt.no_grad():
         return tensor.fill_(val)
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """Fill with ones."""
+    """Fill with ones.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Changed in place, outside autograd.
+
+    Returns
+    -------
+    Tensor
+        `tensor` itself.
+
+    Examples
+    --------
+    >>> nn.init.ones_(torch.empty(2))
+    tensor([1., 1.])
+    """
     return constant_(tensor, 1.0)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Fill with zeros."""
+    """Fill with zeros.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Changed in place, outside autograd.
+
+    Returns
+    -------
+    Tensor
+        `tensor` itself.
+
+    Examples
+    --------
+    >>> nn.init.zeros_(torch.empty(2))
+    tensor([0., 0.])
+    """
     with pt.no_grad():
         return tensor.zero_()
 
 
 def eye_(tensor: Tensor) -> Tensor:
-    """Fill a matrix with the identity."""
+    """Fill a matrix with the identity.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        2-d.
+
+    Returns
+    -------
+    Tensor
+        `tensor` itself.
+
+    Raises
+    ------
+    ValueError
+        It has another number of dimensions.
+
+    Examples
+    --------
+    >>> nn.init.eye_(torch.empty(2, 3))
+    tensor([[1., 0., 0.],
+            [0., 1., 0.]])
+    """
     if tensor.dim() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with pt.no_grad():
@@ -148,7 +300,34 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Fill a convolution's weight so that it passes as many channels through as it can."""
+    """Fill a convolution's weight so that it passes as many channels through as it can.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        3-d to 5-d.
+    groups : int, default 1
+        The groups of the convolution.
+
+    Returns
+    -------
+    Tensor
+        `tensor` itself.
+
+    Raises
+    ------
+    ValueError
+        It has another number of dimensions, or no multiple of `groups` of channels.
+
+    Examples
+    --------
+    >>> nn.init.dirac_(torch.empty(2, 2, 3))
+    tensor([[[0., 1., 0.],
+             [0., 0., 0.]],
+    <BLANKLINE>
+            [[0., 0., 0.],
+             [0., 1., 0.]]])
+    """
     if tensor.dim() not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
     out_channels = tensor.size(0)
@@ -165,14 +344,74 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Uniform with variance ``2 gain^2 / (fan_in + fan_out)`` (Glorot and Bengio, 2010)."""
+    """Uniform with variance ``2 gain^2 / (fan_in + fan_out)``.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        At least 2-d; changed in place, outside autograd.
+    gain : float, default 1.0
+        As of `calculate_gain`.
+    generator : Generator, optional
+        Source of the numbers.
+
+    Returns
+    -------
+    Tensor
+        `tensor` itself.
+
+    Raises
+    ------
+    ValueError
+        It has fewer than 2 dimensions.
+
+    References
+    ----------
+    Glorot and Bengio 2010, Understanding the difficulty of training deep feedforward neural
+    networks, AISTATS.
+
+    Examples
+    --------
+    >>> bool((nn.init.xavier_uniform_(torch.empty(3, 3)).abs() <= 1).all())
+    True
+    """
     std = gain * math.sqrt(2.0 / sum(_fans(tensor)))
     bound = math.sqrt(3.0) * std
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Normal with variance ``2 gain^2 / (fan_in + fan_out)`` (Glorot and Bengio, 2010)."""
+    """Normal with variance ``2 gain^2 / (fan_in + fan_out)``.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        At least 2-d; changed in place, outside autograd.
+    gain : float, default 1.0
+        As of `calculate_gain`.
+    generator : Generator, optional
+        Source of the numbers.
+
+    Returns
+    -------
+    Tensor
+        `tensor` itself.
+
+    Raises
+    ------
+    ValueError
+        It has fewer than 2 dimensions.
+
+    References
+    ----------
+    Glorot and Bengio 2010, Understanding the difficulty of training deep feedforward neural
+    networks, AISTATS.
+
+    Examples
+    --------
+    >>> nn.init.xavier_normal_(torch.empty(3, 4), gain=0.0).sum()
+    tensor(0.)
+    """
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))), generator)
 
 
@@ -190,7 +429,42 @@ def kaiming_uniform_(
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
 ) -> Tensor:
-    """Uniform with variance ``gain^2 / fan`` (He et al., 2015); ``a`` is leaky_relu's slope."""
+    """Uniform with variance ``gain^2 / fan``, which keeps that of the values (or of the
+    gradients).
+
+    Parameters
+    ----------
+    tensor : Tensor
+        At least 2-d; changed in place, outside autograd.
+    a : float, default 0
+        The negative slope of 'leaky_relu'.
+    mode : {'fan_in', 'fan_out'}, default 'fan_in'
+        Keep the variance of values, or of gradients.
+    nonlinearity : str, default 'leaky_relu'
+        What follows the layer; for `calculate_gain`.
+    generator : Generator, optional
+        Source of the numbers.
+
+    Returns
+    -------
+    Tensor
+        `tensor` itself.
+
+    Raises
+    ------
+    ValueError
+        It has fewer than 2 dimensions, or an option is not known.
+
+    References
+    ----------
+    He et al. 2015, arXiv:1502.01852.
+
+    Examples
+    --------
+    >>> w = nn.init.kaiming_uniform_(torch.empty(3, 6), nonlinearity="relu")
+    >>> bool((w.abs() <= 1).all())
+    True
+    """
     if _nothing_to_fill(tensor):
         return tensor
     std = calculate_gain(nonlinearity, a) / math.sqrt(_correct_fan(tensor, mode))
@@ -205,7 +479,40 @@ def kaiming_normal_(
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
 ) -> Tensor:
-    """Normal with variance ``gain^2 / fan`` (He et al., 2015); ``a`` is leaky_relu's slope."""
+    """Normal with variance ``gain^2 / fan``, which keeps that of the values (or of the gradients).
+
+    Parameters
+    ----------
+    tensor : Tensor
+        At least 2-d; changed in place, outside autograd.
+    a : float, default 0
+        The negative slope of 'leaky_relu'.
+    mode : {'fan_in', 'fan_out'}, default 'fan_in'
+        Keep the variance of values, or of gradients.
+    nonlinearity : str, default 'leaky_relu'
+        What follows the layer; for `calculate_gain`.
+    generator : Generator, optional
+        Source of the numbers.
+
+    Returns
+    -------
+    Tensor
+        `tensor` itself.
+
+    Raises
+    ------
+    ValueError
+        It has fewer than 2 dimensions, or an option is not known.
+
+    References
+    ----------
+    He et al. 2015, arXiv:1502.01852.
+
+    Examples
+    --------
+    >>> nn.init.kaiming_normal_(torch.empty(3, 6), mode="fan_out").shape
+    torch.Size([3, 6])
+    """
     if _nothing_to_fill(tensor):
         return tensor
     std = calculate_gain(nonlinearity, a) / math.sqrt(_correct_fan(tensor, mode))
@@ -213,7 +520,38 @@ def kaiming_normal_(
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
-    """Rows (or columns) of the tensor as a matrix become orthonormal times ``gain``."""
+    """Rows (or columns, where there are fewer) of the tensor as a matrix become orthonormal
+    times `gain`.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        At least 2-d; changed in place, outside autograd.
+    gain : float, default 1
+        Their length.
+    generator : Generator, optional
+        Source of the numbers.
+
+    Returns
+    -------
+    Tensor
+        `tensor` itself.
+
+    Raises
+    ------
+    ValueError
+        It has fewer than 2 dimensions.
+
+    References
+    ----------
+    Saxe et al. 2013, arXiv:1312.6120.
+
+    Examples
+    --------
+    >>> w = nn.init.orthogonal_(torch.empty(2, 5))
+    >>> torch.allclose(w @ w.T, torch.eye(2), atol=1e-5)
+    True
+    """
     if tensor.dim() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if tensor.numel() == 0:
@@ -231,7 +569,38 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
-    """Normal values, with the given fraction of each column set to zero."""
+    """Normal values, with the given fraction of each column set to zero.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        2-d.
+    sparsity : float
+        The fraction.
+    std : float, default 0.01
+        Of the normal distribution.
+    generator : Generator, optional
+        Source of the numbers.
+
+    Returns
+    -------
+    Tensor
+        `tensor` itself.
+
+    Raises
+    ------
+    ValueError
+        It has another number of dimensions.
+
+    References
+    ----------
+    Martens 2010, Deep learning via Hessian-free optimization, ICML.
+
+    Examples
+    --------
+    >>> (nn.init.sparse_(torch.empty(4, 2), sparsity=0.5) == 0).sum(0)
+    tensor([2, 2])
+    """
     if tensor.dim() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, columns = tensor.shape
@@ -256,6 +625,7 @@ def _old_name(fn: Callable) -> Callable:
         return fn(*args, **kwargs)
 
     deprecated.__name__ = deprecated.__qualname__ = new[:-1]
+    deprecated.__doc__ = f"The deprecated name of `{new}`; it warns.\n\n    {fn.__doc__}"
     return deprecated
 
 

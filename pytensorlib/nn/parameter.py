@@ -84,9 +84,18 @@ class Buffer(Tensor, metaclass=_BufferMeta):
     Parameters
     ----------
     data : Tensor, optional
-        Values; an empty tensor when left out.
+        The values.
     persistent : bool, default True
-        Whether it is part of ``state_dict``.
+        Whether it is part of the module's ``state_dict``.
+
+    Examples
+    --------
+    >>> class Counter(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.count = nn.Buffer(torch.zeros(()))
+    >>> Counter().state_dict()
+    OrderedDict([('count', tensor(0.))])
     """
 
     __torch_function__ = _disabled
@@ -178,13 +187,21 @@ class UninitializedTensorMixin:
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
-    """A parameter whose shape is known only at the first forward.
+    """A parameter whose shape is known only at the first forward; `materialize` gives it one.
 
     Parameters
     ----------
     requires_grad : bool, default True
+        Whether gradients are computed.
     device, dtype : optional
-        Where and as what the values are made later.
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+
+    Examples
+    --------
+    >>> p = nn.UninitializedParameter()
+    >>> p.materialize((2, 3))
+    >>> type(p).__name__, p.shape
+    ('Parameter', torch.Size([2, 3]))
     """
 
     cls_to_become = Parameter
@@ -203,7 +220,24 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
 
 
 class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[misc]
-    """A buffer whose shape is known only at the first forward."""
+    """A buffer whose shape is known only at the first forward; `materialize` gives it one.
+
+    Parameters
+    ----------
+    requires_grad : bool, default False
+        Whether gradients are computed.
+    device, dtype : optional
+        Those of the parameters; dtype is a floating-point one, float32 by default.
+    persistent : bool, default True
+        Whether it is part of the module's ``state_dict``.
+
+    Examples
+    --------
+    >>> b = nn.UninitializedBuffer()
+    >>> b.materialize((2, 3))
+    >>> b.shape
+    torch.Size([2, 3])
+    """
 
     cls_to_become = Tensor
 

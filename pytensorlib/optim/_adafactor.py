@@ -35,6 +35,15 @@ class Adafactor(GradientOptimizer):
         Decoupled, as in `AdamW`.
     foreach, maximize : bool
         As PyTorch has them.
+
+    Examples
+    --------
+    >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = optim.Adafactor([w], lr=0.1)
+    >>> w.square().sum().backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([ 0.8419, -1.8419])
     """
 
     def __init__(

@@ -39,6 +39,19 @@ class Muon(GradientOptimizer):
     ------
     ValueError
         If a parameter is not a matrix.
+
+    References
+    ----------
+    Jordan et al. 2024, Muon: an optimizer for hidden layers in neural networks.
+
+    Examples
+    --------
+    >>> w = torch.eye(2, requires_grad=True)
+    >>> optimizer = optim.Muon([w], lr=0.1)
+    >>> w.sum().backward()
+    >>> optimizer.step()
+    >>> w.shape
+    torch.Size([2, 2])
     """
 
     def __init__(

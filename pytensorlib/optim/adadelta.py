@@ -30,10 +30,27 @@ class Adadelta(GradientOptimizer):
     ----------
     params : iterable
         Parameters or groups of them.
+    lr : float or Tensor, default 1.0
+        Factor of the step, at least 0.
+    rho : float, default 0.9
+        The decay of both running means, in [0, 1].
+    eps : float, default 1e-6
+        Added under both roots.
+    weight_decay : float, default 0
+        Adds ``weight_decay * p`` to the gradient.
     maximize, differentiable : bool
         Climb instead of descend; record the step itself for autograd.
     foreach, capturable : bool, optional
         Accepted as PyTorch does.
+
+    Examples
+    --------
+    >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = optim.Adadelta([w])
+    >>> w.square().sum().backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([ 0.9968, -1.9968])
     """
 
     def __init__(

@@ -30,10 +30,31 @@ class Adagrad(GradientOptimizer):
     ----------
     params : iterable
         Parameters or groups of them.
+    lr : float or Tensor, default 0.01
+        Learning rate, at least 0.
+    lr_decay : float, default 0
+        Divides the rate by ``1 + (t - 1) * lr_decay``.
+    weight_decay : float, default 0
+        Adds ``weight_decay * p`` to the gradient.
+    initial_accumulator_value : float, default 0
+        Where the sums of squares begin.
+    eps : float, default 1e-10
+        Added to the root.
+    fused : bool, optional
+        Accepted as PyTorch does.
     maximize, differentiable : bool
         Climb instead of descend; record the step itself for autograd.
     foreach, capturable : bool, optional
         Accepted as PyTorch does.
+
+    Examples
+    --------
+    >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = optim.Adagrad([w], lr=0.1)
+    >>> w.square().sum().backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([ 0.9000, -1.9000])
     """
 
     def __init__(

@@ -27,7 +27,7 @@ __all__ = ["Adam"]
 
 
 class Adam(GradientOptimizer):
-    r"""Adam (Kingma and Ba 2015, arXiv:1412.6980).
+    """Adam (Kingma and Ba 2015, arXiv:1412.6980).
 
     ``m = b1 * m + (1 - b1) * g``, ``v = b2 * v + (1 - b2) * g * g``, then
     ``p = p - lr * (m / (1 - b1**t)) / (sqrt(v / (1 - b2**t)) + eps)``.
@@ -51,6 +51,22 @@ class Adam(GradientOptimizer):
         Climb instead of descend; record the step itself for autograd.
     foreach, fused, capturable : bool, optional
         Accepted as PyTorch does; by default one fused call updates a group.
+    decoupled_weight_decay : bool, default False
+        Decay as `AdamW` does.
+
+    Raises
+    ------
+    ValueError
+        An option is out of range.
+
+    Examples
+    --------
+    >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = optim.Adam([w], lr=0.1)
+    >>> w.square().sum().backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([ 0.9000, -1.9000])
     """
 
     def __init__(

@@ -32,10 +32,31 @@ class Adamax(GradientOptimizer):
     ----------
     params : iterable
         Parameters or groups of them.
+    lr : float or Tensor, default 2e-3
+        Learning rate, at least 0.
+    betas : (float, float), default (0.9, 0.999)
+        Decay rates of the mean and of the largest gradient, in [0, 1).
+    eps : float, default 1e-8
+        Added to the gradient's size.
+    weight_decay : float, default 0
+        Adds ``weight_decay * p`` to the gradient.
     maximize, differentiable : bool
         Climb instead of descend; record the step itself for autograd.
     foreach, capturable : bool, optional
         Accepted as PyTorch does.
+
+    References
+    ----------
+    Kingma and Ba 2014, arXiv:1412.6980.
+
+    Examples
+    --------
+    >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = optim.Adamax([w], lr=0.1)
+    >>> w.square().sum().backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([ 0.9000, -1.9000])
     """
 
     def __init__(

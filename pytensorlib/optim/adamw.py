@@ -11,10 +11,46 @@ __all__ = ["AdamW"]
 
 
 class AdamW(Adam):
-    """Adam whose weight decay leaves the moments alone (Loshchilov and Hutter 2019).
+    """Adam whose weight decay leaves the moments alone.
 
-    ``p = p - lr * weight_decay * p`` before the step of `Adam`; the other parameters are those
-    of `Adam`, with `weight_decay` 0.01 by default. arXiv:1711.05101.
+    ``p = p - lr * weight_decay * p`` before the step of `Adam`.
+
+    Parameters
+    ----------
+    params : iterable
+        Parameters or groups of them.
+    lr : float or Tensor, default 1e-3
+        Learning rate, at least 0.
+    betas : (float, float), default (0.9, 0.999)
+        Decay rates of the running means of the gradient and its square, in [0, 1).
+    eps : float, default 1e-8
+        Added to the denominator.
+    weight_decay : float, default 0.01
+        The share of each parameter that is taken off, times `lr`.
+    amsgrad : bool, default False
+        Divide by the largest mean square so far.
+    maximize, differentiable : bool
+        Climb instead of descend; record the step itself for autograd.
+    foreach, capturable, fused : bool, optional
+        Accepted as PyTorch does; by default one fused call updates a group.
+
+    Raises
+    ------
+    ValueError
+        An option is out of range.
+
+    References
+    ----------
+    Loshchilov and Hutter 2017, arXiv:1711.05101.
+
+    Examples
+    --------
+    >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = optim.AdamW([w], lr=0.1)
+    >>> w.square().sum().backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([ 0.8990, -1.8980])
     """
 
     def __init__(

@@ -29,10 +29,29 @@ class ASGD(GradientOptimizer):
     ----------
     params : iterable
         Parameters or groups of them.
+    lr : float or Tensor, default 0.01
+        Learning rate, at least 0.
+    lambd : float, default 1e-4
+        How fast the rate and the parameters decay.
+    alpha : float, default 0.75
+        The power of the rate's decay.
+    t0 : float, default 1e6
+        The step from which on averages are taken.
+    weight_decay : float, default 0
+        Adds ``weight_decay * p`` to the gradient.
     maximize, differentiable : bool
         Climb instead of descend; record the step itself for autograd.
     foreach, capturable : bool, optional
         Accepted as PyTorch does.
+
+    Examples
+    --------
+    >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = optim.ASGD([w], lr=0.1)
+    >>> w.square().sum().backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([ 0.8000, -1.6000])
     """
 
     def __init__(

@@ -31,6 +31,25 @@ class LBFGS(Optimizer):
         How many past updates shape the direction.
     line_search_fn : {"strong_wolfe"}, optional
         Without one each step has length `lr`.
+
+    Raises
+    ------
+    ValueError
+        There is more than one group.
+
+    Examples
+    --------
+    >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = optim.LBFGS([w], line_search_fn="strong_wolfe")
+    >>> def closure():
+    ...     optimizer.zero_grad()
+    ...     loss = w.square().sum()
+    ...     loss.backward()
+    ...     return loss
+    >>> optimizer.step(closure).item()
+    5.0
+    >>> w.abs().max().item() < 1e-6
+    True
     """
 
     def __init__(

@@ -32,10 +32,31 @@ class NAdam(GradientOptimizer):
     ----------
     params : iterable
         Parameters or groups of them.
+    lr : float or Tensor, default 2e-3
+        Learning rate, at least 0.
+    betas : (float, float), default (0.9, 0.999)
+        Decay rates of the running means of the gradient and its square, in [0, 1).
+    eps : float, default 1e-8
+        Added to the denominator.
+    weight_decay : float, default 0
+        Adds ``weight_decay * p`` to the gradient.
+    momentum_decay : float, default 4e-3
+        How fast the momentum grows to its bound.
+    decoupled_weight_decay : bool, default False
+        Decay as `AdamW` does.
     maximize, differentiable : bool
         Climb instead of descend; record the step itself for autograd.
     foreach, capturable : bool, optional
         Accepted as PyTorch does.
+
+    Examples
+    --------
+    >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = optim.NAdam([w], lr=0.1)
+    >>> w.square().sum().backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([ 0.8944, -1.8944])
     """
 
     def __init__(

@@ -118,6 +118,23 @@ class Optimizer:
         If `params` is a single Tensor, or holds something that is not a Tensor.
     ValueError
         If there are no parameters, one is not a leaf, or one is in two groups.
+
+    Examples
+    --------
+    >>> class Descent(optim.Optimizer):
+    ...     def __init__(self, params, lr):
+    ...         super().__init__(params, {"lr": lr})
+    ...
+    ...     @torch.no_grad()
+    ...     def step(self):
+    ...         for group in self.param_groups:
+    ...             for p in group["params"]:
+    ...                 p -= group["lr"] * p.grad
+    >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
+    >>> w.square().sum().backward()
+    >>> Descent([w], lr=0.25).step()
+    >>> w.detach()
+    tensor([ 0.5000, -1.0000])
     """
 
     _opt_called = False

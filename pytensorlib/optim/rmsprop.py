@@ -33,10 +33,31 @@ class RMSprop(GradientOptimizer):
     ----------
     params : iterable
         Parameters or groups of them.
+    lr : float or Tensor, default 0.01
+        Learning rate, at least 0.
+    alpha : float, default 0.99
+        The decay of the running mean of squares.
+    eps : float, default 1e-8
+        Added to the root.
+    weight_decay : float, default 0
+        Adds ``weight_decay * p`` to the gradient.
+    momentum : float, default 0
+        Of the steps.
+    centered : bool, default False
+        Divide by the standard deviation: take the mean's square off.
     maximize, differentiable : bool
         Climb instead of descend; record the step itself for autograd.
     foreach, capturable : bool, optional
         Accepted as PyTorch does.
+
+    Examples
+    --------
+    >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = optim.RMSprop([w], lr=0.01)
+    >>> w.square().sum().backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([ 0.9000, -1.9000])
     """
 
     def __init__(

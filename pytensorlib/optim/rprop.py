@@ -27,10 +27,25 @@ class Rprop(GradientOptimizer):
     ----------
     params : iterable
         Parameters or groups of them.
+    lr : float or Tensor, default 0.01
+        The first size of every step.
+    etas : (float, float), default (0.5, 1.2)
+        The factors where a gradient turns and where it does not.
+    step_sizes : (float, float), default (1e-6, 50)
+        The least and the largest step.
     maximize, differentiable : bool
         Climb instead of descend; record the step itself for autograd.
     foreach, capturable : bool, optional
         Accepted as PyTorch does.
+
+    Examples
+    --------
+    >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = optim.Rprop([w], lr=0.1)
+    >>> w.square().sum().backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([ 0.9000, -1.9000])
     """
 
     def __init__(

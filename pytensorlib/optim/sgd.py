@@ -23,7 +23,7 @@ __all__ = ["SGD"]
 
 
 class SGD(GradientOptimizer):
-    r"""Stochastic gradient descent, with momentum and Nesterov's variant of it.
+    """Stochastic gradient descent, with momentum and Nesterov's variant of it.
 
     ``b = momentum * b + (1 - dampening) * g`` (``b = g`` at the first step), then
     ``p = p - lr * b``, or ``p - lr * (g + momentum * b)`` with `nesterov`.
@@ -44,6 +44,25 @@ class SGD(GradientOptimizer):
         Accepted as PyTorch does; by default one fused call updates a group.
     differentiable : bool
         Record the step itself for autograd.
+
+    Raises
+    ------
+    ValueError
+        An option is out of range, or `nesterov` lacks a momentum.
+
+    References
+    ----------
+    Sutskever et al. 2013, On the importance of initialization and momentum in deep learning,
+    ICML.
+
+    Examples
+    --------
+    >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = optim.SGD([w], lr=0.1)
+    >>> w.square().sum().backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([ 0.8000, -1.6000])
     """
 
     def __init__(

@@ -17,7 +17,29 @@ __all__ = ["SWALR", "AveragedModel", "get_ema_avg_fn", "update_bn"]
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
-    """Return ``decay * average + (1 - decay) * value``, for `AveragedModel`'s `avg_fn`."""
+    """Return ``decay * average + (1 - decay) * value``, for `AveragedModel`'s `avg_fn`.
+
+    Parameters
+    ----------
+    decay : float, default 0.999
+        The share of the average, in [0, 1].
+
+    Returns
+    -------
+    callable
+        Takes an average, a value and the number of values so far.
+
+    Raises
+    ------
+    ValueError
+        `decay` is out of range.
+
+    Examples
+    --------
+    >>> update = optim.swa_utils.get_ema_avg_fn(0.5)
+    >>> update(torch.tensor(1.0), torch.tensor(3.0), 1)
+    tensor(2.)
+    """
     if not 0.0 <= decay <= 1.0:
         raise ValueError(f"Invalid decay value {decay} provided, must be in range [0, 1]")
 
@@ -40,6 +62,22 @@ class AveragedModel(nn.Module):
         ``avg_fn(average, value, number_averaged)``; the default is the equal-weight mean.
     use_buffers : bool
         Average the buffers too, instead of copying them.
+    multi_avg_fn : callable, optional
+        As `avg_fn`, for lists of all averages and values at once.
+
+    References
+    ----------
+    Izmailov et al. 2018, arXiv:1803.05407.
+
+    Examples
+    --------
+    >>> model = nn.Linear(1, 1, bias=False)
+    >>> average = optim.swa_utils.AveragedModel(model)
+    >>> for value in (1.0, 3.0):
+    ...     _ = model.weight.data.fill_(value)
+    ...     average.update_parameters(model)
+    >>> average.module.weight.item()
+    2.0
     """
 
     def __init__(
@@ -96,7 +134,24 @@ class AveragedModel(nn.Module):
 
 @pt.no_grad()
 def update_bn(loader: Iterable[Any], model: Any, device: Any = None) -> None:
-    """Compute the running statistics of the batch norms of `model` anew over `loader`."""
+    """Compute the running statistics of the batch norms of a model anew over a data set.
+
+    Parameters
+    ----------
+    loader : iterable
+        Batches, or tuples whose first member is one.
+    model : Module
+        Changed in place; its mode comes back.
+    device : optional
+        Move the batches there first.
+
+    Examples
+    --------
+    >>> norm = nn.BatchNorm1d(1)
+    >>> optim.swa_utils.update_bn([torch.tensor([[1.0], [3.0]])], norm)
+    >>> norm.running_mean
+    tensor([2.])
+    """
     norms = [m for m in model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
     if not norms:
         return
@@ -115,7 +170,36 @@ def update_bn(loader: Iterable[Any], model: Any, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """Anneal each group's rate to `swa_lr` in `anneal_epochs` epochs, then keep it."""
+    """Anneal each group's rate to `swa_lr` in `anneal_epochs` epochs, then keep it.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Whose rates are set.
+    swa_lr : float or list of float
+        The last rate, for all groups or for each.
+    anneal_epochs : int, default 10
+        How many epochs it takes.
+    anneal_strategy : {'cos', 'linear'}, default 'cos'
+        The shape of the way.
+    last_epoch : int, default -1
+        The last epoch done, when training goes on; groups must then have ``initial_lr``.
+
+    Raises
+    ------
+    ValueError
+        An option is out of range.
+
+    Examples
+    --------
+    >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = optim.swa_utils.SWALR(optimizer, swa_lr=0.5, anneal_epochs=2)
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     print(f"{schedule.get_last_lr()[0]:.3g}", end=" ")
+    0.75 0.5 0.5
+    """
 
     def __init__(
         self,

@@ -14,20 +14,19 @@ def swap_tensors(t1: Any, t2: Any) -> None:
     Parameters
     ----------
     t1, t2 : Tensor
-        Objects that nothing refers to weakly.
+        Of slots that fit; no weak references to them.
 
     Raises
     ------
     RuntimeError
-        One of them is referred to weakly.
+        One of them is held by a weak reference or a hook.
 
     Examples
     --------
-    >>> import pytensorlib as torch
     >>> a, b = torch.zeros(1), torch.ones(2)
     >>> torch.utils.swap_tensors(a, b)
-    >>> a
-    tensor([1., 1.])
+    >>> a, b
+    (tensor([1., 1.]), tensor([0.]))
     """
     for name, tensor in (("t1", t1), ("t2", t2)):
         if weakref.getweakrefs(tensor):

@@ -27,10 +27,31 @@ def get_total_norm(
 ) -> Tensor:
     """The norm of all tensors taken as one vector.
 
+    Parameters
+    ----------
+    tensors : Tensor or iterable of Tensor
+        As a rule gradients.
+    norm_type : float, default 2.0
+        Which norm; may be infinity.
+    error_if_nonfinite : bool, default False
+        Raise where the norm is not finite.
+    foreach : bool, optional
+        Accepted as PyTorch does.
+
+    Returns
+    -------
+    Tensor
+        0-d.
+
     Raises
     ------
     RuntimeError
-        ``error_if_nonfinite`` and the norm is infinite or NaN.
+        The norm is not finite and `error_if_nonfinite` is true.
+
+    Examples
+    --------
+    >>> nn.utils.get_total_norm([torch.tensor([3.0]), torch.tensor([4.0])])
+    tensor(5.)
     """
     found = _list(tensors)
     if not found:
@@ -54,7 +75,27 @@ def clip_grads_with_norm_(
     total_norm: Tensor,
     foreach: bool | None = None,
 ) -> None:
-    """Scale the gradients by ``max_norm / total_norm`` where that is below 1, in place."""
+    """Scale the gradients by ``max_norm / total_norm`` where that is below 1, in place.
+
+    Parameters
+    ----------
+    parameters : Tensor or iterable of Tensor
+        Those without a gradient do not count.
+    max_norm : float
+        The bound.
+    total_norm : Tensor
+        The norm, as `get_total_norm` returns it.
+    foreach : bool, optional
+        Accepted as PyTorch does.
+
+    Examples
+    --------
+    >>> w = torch.zeros(1, requires_grad=True)
+    >>> w.grad = torch.tensor([3.0])
+    >>> nn.utils.clip_grads_with_norm_([w], 1.0, torch.tensor(3.0))
+    >>> w.grad
+    tensor([1.0000])
+    """
     factor = pt.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
     if factor.device.type == "cpu" and factor.item() == 1.0:
         return  # a product with one changes nothing
@@ -70,12 +111,39 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Scale the gradients in place so that their common norm is at most ``max_norm``.
+    """Scale the gradients in place so that their common norm is at most `max_norm`.
+
+    Parameters
+    ----------
+    parameters : Tensor or iterable of Tensor
+        Those without a gradient do not count.
+    max_norm : float
+        The bound.
+    norm_type : float, default 2.0
+        Which norm; may be infinity.
+    error_if_nonfinite : bool, default False
+        Raise where the norm is not finite.
+    foreach : bool, optional
+        Accepted as PyTorch does.
 
     Returns
     -------
     Tensor
-        The norm before scaling.
+        The norm before, 0-d.
+
+    Raises
+    ------
+    RuntimeError
+        The norm is not finite and `error_if_nonfinite` is true.
+
+    Examples
+    --------
+    >>> w = torch.zeros(2, requires_grad=True)
+    >>> w.grad = torch.tensor([3.0, 4.0])
+    >>> nn.utils.clip_grad_norm_([w], max_norm=1.0)
+    tensor(5.)
+    >>> w.grad
+    tensor([0.6000, 0.8000])
     """
     parameters = _list(parameters)
     with pt.no_grad():
@@ -91,7 +159,26 @@ def clip_grad_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """The deprecated name of ``clip_grad_norm_``."""
+    """The deprecated name of `clip_grad_norm_`; it warns.
+
+    Parameters
+    ----------
+    parameters, max_norm, norm_type, error_if_nonfinite, foreach : optional
+        As in `clip_grad_norm_`.
+
+    Returns
+    -------
+    Tensor
+        The norm before, 0-d.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     nn.utils.clip_grad_norm([], 1.0)
+    tensor(0.)
+    """
     warnings.warn(
         "`clip_grad_norm` is now deprecated in favor of `clip_grad_norm_`.",
         FutureWarning,
@@ -103,7 +190,25 @@ def clip_grad_norm(
 def clip_grad_value_(
     parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
 ) -> None:
-    """Clamp every element of the gradients to [-clip_value, clip_value], in place."""
+    """Clamp every element of the gradients to [-clip_value, clip_value], in place.
+
+    Parameters
+    ----------
+    parameters : Tensor or iterable of Tensor
+        Those without a gradient do not count.
+    clip_value : float
+        The bound.
+    foreach : bool, optional
+        Accepted as PyTorch does.
+
+    Examples
+    --------
+    >>> w = torch.zeros(2, requires_grad=True)
+    >>> w.grad = torch.tensor([-3.0, 0.5])
+    >>> nn.utils.clip_grad_value_([w], 1.0)
+    >>> w.grad
+    tensor([-1.0000,  0.5000])
+    """
     bound = float(clip_value)
     with pt.no_grad():
         for grad in _grads(parameters):

@@ -10,12 +10,48 @@ from ... import Tensor
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """All parameters flattened and joined; differentiable."""
+    """All parameters flattened and joined; differentiable.
+
+    Parameters
+    ----------
+    parameters : iterable of Tensor
+        On one device.
+
+    Returns
+    -------
+    Tensor
+        1-d.
+
+    Examples
+    --------
+    >>> nn.utils.parameters_to_vector([torch.ones(2), torch.zeros(1, 2)])
+    tensor([1., 1., 0., 0.])
+    """
     return pt.cat([p.view(-1) for p in parameters])
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Make each parameter's data the next slice of ``vec``, whose memory it then shares."""
+    """Make each parameter's data the next slice of a vector, whose memory it then shares.
+
+    Parameters
+    ----------
+    vec : Tensor
+        1-d, as long as all parameters together.
+    parameters : iterable of Tensor
+        Changed in place.
+
+    Raises
+    ------
+    TypeError
+        `vec` is no tensor.
+
+    Examples
+    --------
+    >>> w = nn.Parameter(torch.zeros(1, 2))
+    >>> nn.utils.vector_to_parameters(torch.tensor([3.0, 4.0]), [w])
+    >>> w.detach()
+    tensor([[3., 4.]])
+    """
     if not isinstance(vec, Tensor):
         raise TypeError(f"expected torch.Tensor, but got: {type(vec).__name__}")
     start = 0

@@ -7,10 +7,32 @@ from typing import Any
 
 
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
-    """A module whose parameters hold whatever was in memory.
+    """A module for values that are loaded next: its own are unspecified, and take no random
+    numbers.
 
-    The module is made on the meta device, so no time goes into its starting values.
+    Parameters
+    ----------
+    module_cls : type
+        A module class whose constructor takes `device`.
+    *args, **kwargs
+        Its arguments.
+
+    Returns
+    -------
+    Module
+        On `device`, the CPU by default.
+
+    Raises
+    ------
+    RuntimeError
+        It is no module class, or takes no `device`.
+
+    Examples
+    --------
+    >>> nn.utils.skip_init(nn.Linear, 3, 2).weight.shape
+    torch.Size([2, 3])
     """
+    from ...random import fork_rng
     from ..module import Module
 
     if not issubclass(module_cls, Module):
@@ -18,4 +40,6 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
     if "device" not in inspect.signature(module_cls).parameters:
         raise RuntimeError("Module must support a 'device' arg to skip initialization")
     device = kwargs.pop("device", "cpu")
-    return module_cls(*args, **kwargs, device="meta").to_empty(device=device)
+    # No device holds shapes alone, so there are values; later random numbers are as without them.
+    with fork_rng():
+        return module_cls(*args, **kwargs, device=device)

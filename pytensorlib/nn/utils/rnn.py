@@ -20,7 +20,23 @@ class _Packed(NamedTuple):
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """The permutation that undoes ``permutation``."""
+    """The permutation that undoes another.
+
+    Parameters
+    ----------
+    permutation : Tensor or None
+        1-d, int64; None gives None.
+
+    Returns
+    -------
+    Tensor or None
+        Of the same shape.
+
+    Examples
+    --------
+    >>> nn.utils.rnn.invert_permutation(torch.tensor([2, 0, 1]))
+    tensor([1, 2, 0])
+    """
     if permutation is None:
         return None
     inverse = pt.empty_like(permutation, memory_format=pt.legacy_contiguous_format)
@@ -29,10 +45,27 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 
 
 class PackedSequence(_Packed):
-    """The steps of all sequences, step by step, without padding.
+    """The steps of all sequences, step by step, without padding: what recurrent layers read.
 
-    ``batch_sizes[t]`` says how many sequences are longer than ``t``.
-    Made by ``pack_padded_sequence`` and ``pack_sequence``.
+    It is made by `pack_sequence` and `pack_padded_sequence`. ``batch_sizes[i]`` counts the
+    sequences that are longer than ``i``.
+
+    Parameters
+    ----------
+    data : Tensor
+        (sum of lengths, ...).
+    batch_sizes : Tensor
+        1-d, int64, on the CPU; falling.
+    sorted_indices : Tensor, optional
+        The order that sorts the sequences by length.
+    unsorted_indices : Tensor, optional
+        The order back.
+
+    Examples
+    --------
+    >>> packed = nn.utils.rnn.pack_sequence([torch.tensor([1, 2, 3]), torch.tensor([4])])
+    >>> packed.data, packed.batch_sizes
+    (tensor([1, 4, 2, 3]), tensor([2, 1, 1]))
     """
 
     def __new__(
@@ -93,7 +126,35 @@ class PackedSequence(_Packed):
 def pack_padded_sequence(
     input: Tensor, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
-    """Drop the padding of ``input``; ``lengths`` must fall unless ``enforce_sorted`` is off."""
+    """Drop the padding of sequences.
+
+    Parameters
+    ----------
+    input : Tensor
+        (L, N, ...), or (N, L, ...) with `batch_first`.
+    lengths : Tensor or sequence of int
+        (N,), on the CPU; positive.
+    batch_first : bool, default False
+        The order of dimensions.
+    enforce_sorted : bool, default True
+        The lengths fall; otherwise they are sorted.
+
+    Returns
+    -------
+    PackedSequence
+        For a recurrent layer.
+
+    Raises
+    ------
+    RuntimeError
+        A length is not positive, or `enforce_sorted` is true and they do not fall.
+
+    Examples
+    --------
+    >>> x = torch.tensor([[1, 2, 3], [4, 0, 0]])
+    >>> nn.utils.rnn.pack_padded_sequence(x, [3, 1], batch_first=True).data
+    tensor([1, 4, 2, 3])
+    """
     if not isinstance(lengths, Tensor):
         lengths = pt.as_tensor(lengths, dtype=pt.int64, device="cpu")
     order = None
@@ -132,7 +193,36 @@ def pad_packed_sequence(
     padding_value: Any = 0.0,
     total_length: int | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The padded sequences and their lengths; undoes ``pack_padded_sequence``."""
+    """The padded sequences and their lengths; undoes `pack_padded_sequence`.
+
+    Parameters
+    ----------
+    sequence : PackedSequence
+        What a recurrent layer returned.
+    batch_first : bool, default False
+        Return (N, L, ...).
+    padding_value : float, default 0.0
+        What fills up.
+    total_length : int, optional
+        L; the longest length by default.
+
+    Returns
+    -------
+    tuple of Tensor
+        (L, N, ...) and the lengths (N,), in the first order.
+
+    Raises
+    ------
+    ValueError
+        `total_length` is less than the longest.
+
+    Examples
+    --------
+    >>> packed = nn.utils.rnn.pack_sequence([torch.tensor([1, 2, 3]), torch.tensor([4])])
+    >>> nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+    (tensor([[1, 2, 3],
+            [4, 0, 0]]), tensor([3, 1]))
+    """
     longest = sequence.batch_sizes.size(0)
     if total_length is not None:
         if total_length < longest:
@@ -167,7 +257,31 @@ def pad_sequence(
     padding_value: Any = 0.0,
     padding_side: str = "right",
 ) -> Tensor:
-    """Stack sequences of different lengths, filled up with ``padding_value``."""
+    """Stack sequences of different lengths, filled up with a value.
+
+    Parameters
+    ----------
+    sequences : list of Tensor
+        (L_i, ...), of which only the first size differs.
+    batch_first : bool, default False
+        Return (N, L, ...).
+    padding_value : float, default 0.0
+        What fills up.
+    padding_side : {'right', 'left'}, default 'right'
+        On which side.
+
+    Returns
+    -------
+    Tensor
+        (L, N, ...), with the longest L.
+
+    Examples
+    --------
+    >>> parts = [torch.tensor([1, 2]), torch.tensor([3])]
+    >>> nn.utils.rnn.pad_sequence(parts, batch_first=True)
+    tensor([[1, 2],
+            [3, 0]])
+    """
     if isinstance(sequences, Tensor):
         sequences = sequences.unbind(0)
     elif not isinstance(sequences, Iterable):
@@ -181,18 +295,79 @@ def pad_sequence(
 def unpad_sequence(
     padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False
 ) -> list[Tensor]:
-    """The sequences of a padded batch, each cut to its length."""
+    """The sequences of a padded batch, each cut to its length; undoes `pad_sequence`.
+
+    Parameters
+    ----------
+    padded_sequences : Tensor
+        (L, N, ...), or (N, L, ...) with `batch_first`.
+    lengths : Tensor
+        (N,).
+    batch_first : bool, default False
+        The order of dimensions.
+
+    Returns
+    -------
+    list of Tensor
+        (L_i, ...).
+
+    Examples
+    --------
+    >>> x = torch.tensor([[1, 2], [3, 0]])
+    >>> nn.utils.rnn.unpad_sequence(x, torch.tensor([2, 1]), batch_first=True)
+    [tensor([1, 2]), tensor([3])]
+    """
     rows = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     return [row[: int(length)] for row, length in zip(rows, lengths)]
 
 
 def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> PackedSequence:
-    """Pack a list of sequences."""
+    """Pack a list of sequences.
+
+    Parameters
+    ----------
+    sequences : list of Tensor
+        (L_i, ...), of which only the first size differs.
+    enforce_sorted : bool, default True
+        The lengths fall; otherwise they are sorted.
+
+    Returns
+    -------
+    PackedSequence
+        For a recurrent layer.
+
+    Raises
+    ------
+    RuntimeError
+        `enforce_sorted` is true and the lengths do not fall.
+
+    Examples
+    --------
+    >>> nn.utils.rnn.pack_sequence([torch.tensor([1, 2, 3]), torch.tensor([4])]).data
+    tensor([1, 4, 2, 3])
+    """
     lengths = pt.as_tensor([s.size(0) for s in sequences])
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """The sequences of a packed batch."""
+    """The sequences of a packed batch; undoes `pack_sequence`.
+
+    Parameters
+    ----------
+    packed_sequences : PackedSequence
+        The batch.
+
+    Returns
+    -------
+    list of Tensor
+        (L_i, ...).
+
+    Examples
+    --------
+    >>> packed = nn.utils.rnn.pack_sequence([torch.tensor([1, 2, 3]), torch.tensor([4])])
+    >>> nn.utils.rnn.unpack_sequence(packed)
+    [tensor([1, 2, 3]), tensor([4])]
+    """
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)

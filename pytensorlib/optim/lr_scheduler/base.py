@@ -52,6 +52,23 @@ class LRScheduler:
         Whose groups to set.
     last_epoch : int, default -1
         The last epoch done when training goes on; its groups must then have ``initial_lr``.
+
+    Raises
+    ------
+    TypeError
+        `optimizer` is none.
+
+    Examples
+    --------
+    >>> class Halving(optim.lr_scheduler.LRScheduler):
+    ...     def get_lr(self):
+    ...         return [rate * 0.5**self.last_epoch for rate in self.base_lrs]
+    >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = Halving(optimizer)
+    >>> optimizer.step()
+    >>> schedule.step()
+    >>> schedule.get_last_lr()
+    [0.5]
     """
 
     _is_initial = False

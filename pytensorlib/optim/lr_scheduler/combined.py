@@ -31,6 +31,16 @@ class ReduceLROnPlateau(LRScheduler):
         Lower bound, of all groups or of each.
     eps : float, default 1e-8
         A smaller change of the rate is left out.
+
+    Examples
+    --------
+    >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1)
+    >>> for loss in (3.0, 2.0, 2.0, 2.0):
+    ...     optimizer.step()
+    ...     schedule.step(loss)
+    >>> schedule.get_last_lr()
+    [0.1]
     """
 
     def __init__(
@@ -146,7 +156,36 @@ def _check_members(what: str, schedulers: Sequence[Any], optimizer: Any) -> None
 
 
 class SequentialLR(_Several):
-    """One schedule after another, changing at the epochs `milestones`."""
+    """One schedule after another, changing at the epochs `milestones`.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Whose rates are set.
+    schedulers : list of LRScheduler
+        Of this optimizer.
+    milestones : list of int
+        One less than there are schedules.
+    last_epoch : int, default -1
+        The last epoch done, when training goes on; groups must then have ``initial_lr``.
+
+    Raises
+    ------
+    ValueError
+        The optimizers differ, or the numbers do not fit.
+
+    Examples
+    --------
+    >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    >>> warm = optim.lr_scheduler.ConstantLR(optimizer, 0.5, total_iters=2)
+    >>> fall = optim.lr_scheduler.ExponentialLR(optimizer, 0.1)
+    >>> schedule = optim.lr_scheduler.SequentialLR(optimizer, [warm, fall], milestones=[2])
+    >>> for _ in range(4):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     print(f"{schedule.get_last_lr()[0]:.3g}", end=" ")
+    0.5 1 0.1 0.01
+    """
 
     def __init__(
         self,
@@ -186,7 +225,30 @@ class SequentialLR(_Several):
 
 
 class ChainedScheduler(_Several):
-    """Several schedules that all step together, each on the rate the last one left."""
+    """Several schedules that all step together, each on the rate the last one left.
+
+    Parameters
+    ----------
+    schedulers : sequence of LRScheduler
+        Of one optimizer.
+    optimizer : Optimizer, optional
+        Theirs.
+
+    Raises
+    ------
+    ValueError
+        The optimizers differ, or there is no schedule.
+
+    Examples
+    --------
+    >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    >>> parts = [optim.lr_scheduler.ExponentialLR(optimizer, g) for g in (0.5, 0.1)]
+    >>> schedule = optim.lr_scheduler.ChainedScheduler(parts)
+    >>> optimizer.step()
+    >>> schedule.step()
+    >>> schedule.get_last_lr()
+    [0.05]
+    """
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Any = None) -> None:
         if not schedulers:

@@ -25,10 +25,51 @@ def _set_momentum(group: dict[str, Any], key: str, value: float) -> None:
 
 
 class CyclicLR(LRScheduler):
-    """Up and down between `base_lr` and `max_lr` (Smith 2017, arXiv:1506.01186), each batch.
+    """Up and down between two rates, once every ``step_size_up + step_size_down`` batches.
 
-    `mode` "triangular2" halves the height every cycle, "exp_range" multiplies it by ``gamma**t``;
-    `scale_fn` replaces both. The momentum goes the other way with `cycle_momentum`.
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Whose rates are set.
+    base_lr, max_lr : float or list of float
+        The bounds, for all groups or for each.
+    step_size_up : int, default 2000
+        Batches on the way up.
+    step_size_down : int, optional
+        Batches on the way down; as many by default.
+    mode : {'triangular', 'triangular2', 'exp_range'}, default 'triangular'
+        The same height for all cycles, half of it each time, or times ``gamma ** batch``.
+    gamma : float, default 1.0
+        For 'exp_range'.
+    scale_fn : callable, optional
+        The height as a function of one's own; `mode` then does not count.
+    scale_mode : {'cycle', 'iterations'}, default 'cycle'
+        What `scale_fn` takes.
+    cycle_momentum : bool, default True
+        Move the momentum the other way; the optimizer must have one.
+    base_momentum, max_momentum : float or list of float
+        Its bounds, 0.8 and 0.9 by default.
+    last_epoch : int, default -1
+        The last epoch done, when training goes on; groups must then have ``initial_lr``.
+
+    Raises
+    ------
+    ValueError
+        `mode` is none of these, or the optimizer has no momentum.
+
+    References
+    ----------
+    Smith 2015, arXiv:1506.01186.
+
+    Examples
+    --------
+    >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = optim.lr_scheduler.CyclicLR(optimizer, 0.1, 1.1, 2, cycle_momentum=False)
+    >>> for _ in range(5):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     print(f"{schedule.get_last_lr()[0]:.3g}", end=" ")
+    0.6 1.1 0.6 0.1 0.6
     """
 
     def __init__(
@@ -117,10 +158,54 @@ class CyclicLR(LRScheduler):
 
 
 class OneCycleLR(LRScheduler):
-    """One cycle over the whole training (Smith and Topin 2018, arXiv:1708.07120), each batch.
+    """One warm-up to the largest rate and one way down far below the first, step by step.
 
-    From ``max_lr / div_factor`` up to `max_lr` in `pct_start` of the steps, then down to
-    ``max_lr / div_factor / final_div_factor``; with `three_phase` back to the start in between.
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Whose rates are set.
+    max_lr : float or list of float
+        The largest rate, for all groups or for each.
+    total_steps : int, optional
+        How many steps there are; or give `epochs` and `steps_per_epoch`.
+    epochs, steps_per_epoch : int, optional
+        Their product is the number of steps.
+    pct_start : float, default 0.3
+        The part of the steps that goes up.
+    anneal_strategy : {'cos', 'linear'}, default 'cos'
+        The shape of the ways.
+    cycle_momentum : bool, default True
+        Move the momentum the other way, where the optimizer has one.
+    base_momentum, max_momentum : float or list of float
+        Its bounds, 0.85 and 0.95 by default.
+    div_factor : float, default 25.0
+        The first rate is ``max_lr / div_factor``.
+    final_div_factor : float, default 1e4
+        The last rate is the first divided by this.
+    three_phase : bool, default False
+        Go down to the first rate as fast as up, and then to the last.
+    last_epoch : int, default -1
+        The last epoch done, when training goes on; groups must then have ``initial_lr``.
+
+    Raises
+    ------
+    ValueError
+        The number of steps is missing, an option is out of range, or too many steps were
+        taken.
+
+    References
+    ----------
+    Smith and Topin 2017, arXiv:1708.07120.
+
+    Examples
+    --------
+    >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = optim.lr_scheduler.OneCycleLR(optimizer, 1.0, 6, cycle_momentum=False)
+    >>> for _ in range(5):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     print(f"{schedule.get_last_lr()[0]:.3g}", end=" ")
+    0.994 0.812 0.463 0.133 4e-06
     """
 
     def __init__(

@@ -45,7 +45,27 @@ class _ByFunctions(LRScheduler):
 
 
 class LambdaLR(_ByFunctions):
-    """``initial_lr * lr_lambda(epoch)``."""
+    """``initial_lr * lr_lambda(epoch)``.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Whose rates are set.
+    lr_lambda : callable or list of callable
+        A function of the epoch, or one for each group.
+    last_epoch : int, default -1
+        The last epoch done, when training goes on; groups must then have ``initial_lr``.
+
+    Examples
+    --------
+    >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.5**epoch)
+    >>> for _ in range(5):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     print(f"{schedule.get_last_lr()[0]:.3g}", end=" ")
+    0.5 0.25 0.125 0.0625 0.0312
+    """
 
     def get_lr(self) -> list[Any]:
         """Return the rate of each group."""
@@ -54,7 +74,27 @@ class LambdaLR(_ByFunctions):
 
 
 class MultiplicativeLR(_ByFunctions):
-    """``lr * lr_lambda(epoch)``, from the second epoch on."""
+    """``lr * lr_lambda(epoch)``, from the second epoch on.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Whose rates are set.
+    lr_lambda : callable or list of callable
+        A function of the epoch, or one for each group.
+    last_epoch : int, default -1
+        The last epoch done, when training goes on; groups must then have ``initial_lr``.
+
+    Examples
+    --------
+    >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5)
+    >>> for _ in range(5):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     print(f"{schedule.get_last_lr()[0]:.3g}", end=" ")
+    0.5 0.25 0.125 0.0625 0.0312
+    """
 
     def get_lr(self) -> list[Any]:
         """Return the rate of each group."""
@@ -65,7 +105,29 @@ class MultiplicativeLR(_ByFunctions):
 
 
 class StepLR(LRScheduler):
-    """Times `gamma` every `step_size` epochs."""
+    """Times `gamma` every `step_size` epochs.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Whose rates are set.
+    step_size : int
+        Epochs between the drops.
+    gamma : float, default 0.1
+        The factor.
+    last_epoch : int, default -1
+        The last epoch done, when training goes on; groups must then have ``initial_lr``.
+
+    Examples
+    --------
+    >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = optim.lr_scheduler.StepLR(optimizer, step_size=2)
+    >>> for _ in range(5):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     print(f"{schedule.get_last_lr()[0]:.3g}", end=" ")
+    1 0.1 0.1 0.01 0.01
+    """
 
     def __init__(
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
@@ -85,7 +147,29 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Times `gamma` at each of the epochs `milestones`."""
+    """Times `gamma` at each of the epochs `milestones`.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Whose rates are set.
+    milestones : iterable of int
+        When the rate drops.
+    gamma : float, default 0.1
+        The factor.
+    last_epoch : int, default -1
+        The last epoch done, when training goes on; groups must then have ``initial_lr``.
+
+    Examples
+    --------
+    >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 4])
+    >>> for _ in range(5):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     print(f"{schedule.get_last_lr()[0]:.3g}", end=" ")
+    0.1 0.1 0.1 0.01 0.01
+    """
 
     def __init__(
         self,
@@ -109,7 +193,34 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """Times `factor` until epoch `total_iters`."""
+    """Times `factor` until epoch `total_iters`.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Whose rates are set.
+    factor : float, default 1/3
+        In [0, 1].
+    total_iters : int, default 5
+        The epoch from which on the rate is the initial one.
+    last_epoch : int, default -1
+        The last epoch done, when training goes on; groups must then have ``initial_lr``.
+
+    Raises
+    ------
+    ValueError
+        `factor` is out of range.
+
+    Examples
+    --------
+    >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=3)
+    >>> for _ in range(5):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     print(f"{schedule.get_last_lr()[0]:.3g}", end=" ")
+    0.5 0.5 1 1 1
+    """
 
     def __init__(
         self,
@@ -137,7 +248,37 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """Times a factor that goes from `start_factor` to `end_factor` in `total_iters` epochs."""
+    """Times a factor that goes from `start_factor` to `end_factor` in `total_iters` epochs: a
+    warm-up.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Whose rates are set.
+    start_factor : float, default 1/3
+        In (0, 1].
+    end_factor : float, default 1.0
+        In [0, 1].
+    total_iters : int, default 5
+        How many epochs it takes.
+    last_epoch : int, default -1
+        The last epoch done, when training goes on; groups must then have ``initial_lr``.
+
+    Raises
+    ------
+    ValueError
+        A factor is out of range.
+
+    Examples
+    --------
+    >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = optim.lr_scheduler.LinearLR(optimizer, start_factor=0.25, total_iters=3)
+    >>> for _ in range(5):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     print(f"{schedule.get_last_lr()[0]:.3g}", end=" ")
+    0.5 0.75 1 1 1
+    """
 
     def __init__(
         self,
@@ -175,7 +316,27 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Times `gamma` every epoch."""
+    """Times `gamma` every epoch.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Whose rates are set.
+    gamma : float
+        The factor.
+    last_epoch : int, default -1
+        The last epoch done, when training goes on; groups must then have ``initial_lr``.
+
+    Examples
+    --------
+    >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    >>> for _ in range(5):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     print(f"{schedule.get_last_lr()[0]:.3g}", end=" ")
+    0.5 0.25 0.125 0.0625 0.0312
+    """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -190,7 +351,29 @@ class ExponentialLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """``initial_lr * (1 - epoch / total_iters) ** power``, then zero."""
+    """``initial_lr * (1 - epoch / total_iters) ** power``, then zero.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Whose rates are set.
+    total_iters : int, default 5
+        How many epochs it takes to zero.
+    power : float, default 1.0
+        The power.
+    last_epoch : int, default -1
+        The last epoch done, when training goes on; groups must then have ``initial_lr``.
+
+    Examples
+    --------
+    >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4)
+    >>> for _ in range(5):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     print(f"{schedule.get_last_lr()[0]:.3g}", end=" ")
+    0.75 0.5 0.25 0 0
+    """
 
     def __init__(
         self,
@@ -216,7 +399,33 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Half a cosine from ``initial_lr`` down to `eta_min` in `T_max` epochs, and back up."""
+    """Half a cosine from ``initial_lr`` down to `eta_min` in `T_max` epochs, then up again.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Whose rates are set.
+    T_max : int
+        Epochs of half a period.
+    eta_min : float, default 0.0
+        The least rate.
+    last_epoch : int, default -1
+        The last epoch done, when training goes on; groups must then have ``initial_lr``.
+
+    References
+    ----------
+    Loshchilov and Hutter 2016, arXiv:1608.03983.
+
+    Examples
+    --------
+    >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=4)
+    >>> for _ in range(5):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     print(f"{schedule.get_last_lr()[0]:.3g}", end=" ")
+    0.854 0.5 0.146 0 0.146
+    """
 
     def __init__(
         self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
@@ -245,7 +454,43 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Cosine down to `eta_min` in `T_0` epochs, then again, each time `T_mult` times as long."""
+    """Half a cosine down to `eta_min` in `T_0` epochs, then again, each time `T_mult` times as
+    long.
+
+    ``step(epoch)`` takes fractions of an epoch too.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Whose rates are set.
+    T_0 : int
+        Epochs of the first run.
+    T_mult : int, default 1
+        The factor of the length.
+    eta_min : float, default 0.0
+        The least rate.
+    last_epoch : int, default -1
+        The last epoch done, when training goes on; groups must then have ``initial_lr``.
+
+    Raises
+    ------
+    ValueError
+        `T_0` is not positive, or `T_mult` is less than 1.
+
+    References
+    ----------
+    Loshchilov and Hutter 2016, arXiv:1608.03983.
+
+    Examples
+    --------
+    >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
+    >>> for _ in range(5):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     print(f"{schedule.get_last_lr()[0]:.3g}", end=" ")
+    0.5 1 0.5 1 0.5
+    """
 
     def __init__(
         self,
