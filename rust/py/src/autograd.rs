@@ -68,9 +68,21 @@ impl Hook for PyPostHook {
     }
 }
 
-/// What registering a hook returns; `remove()` takes the hook away again.
+/// What registering a hook returns. Leaving a ``with`` block over it takes the hook away too.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> x = torch.ones(2, requires_grad=True)
+/// >>> with x.register_hook(lambda grad: 10 * grad):
+/// ...     x.sum().backward()
+/// ...
+/// >>> x.sum().backward()
+/// >>> x.grad
+/// tensor([11., 11.])
 #[pyclass(name = "RemovableHandle", module = "pytensorlib._C", frozen, weakref)]
 pub struct HookHandle {
+    /// The number of the hook.
     #[pyo3(get)]
     id: u64,
     place: Place,
@@ -84,6 +96,13 @@ impl HookHandle {
 
 #[pymethods]
 impl HookHandle {
+    /// Take the hook away. Doing so twice has no effect.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> handle = torch.ones(2, requires_grad=True).register_hook(print)
+    /// >>> handle.remove()
     fn remove(&self) {
         self.place.remove_hook(self.id);
     }

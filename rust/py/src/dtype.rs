@@ -9,7 +9,15 @@ use pytensorlib_core::device::Device;
 use pytensorlib_core::dtype::{self, DType};
 use pytensorlib_core::schema::MemoryFormat;
 
-/// An element type.
+/// A type of elements. There is one object for each: float32, float64, float16, bfloat16,
+/// complex64, complex128, int8, int16, int32, int64, uint8, uint16, uint32, uint64 and bool,
+/// with the other names float, double, half, cfloat, cdouble, short, int and long.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> torch.float is torch.float32
+/// True
 #[pyclass(
     name = "dtype",
     module = "pytensorlib",
@@ -46,18 +54,46 @@ impl PyDType {
     fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
         slf
     }
+    /// Whether it is float16, bfloat16, float32 or float64.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.float16.is_floating_point, torch.int8.is_floating_point
+    /// (True, False)
     #[getter]
     fn is_floating_point(&self) -> bool {
         self.0.is_float()
     }
+    /// Whether it is complex64 or complex128.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.complex64.is_complex
+    /// True
     #[getter]
     fn is_complex(&self) -> bool {
         self.0.is_complex()
     }
+    /// Whether it has negative numbers.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.int8.is_signed, torch.uint8.is_signed
+    /// (True, False)
     #[getter]
     fn is_signed(&self) -> bool {
         self.0.is_signed()
     }
+    /// The size of an element in bytes.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.complex128.itemsize
+    /// 16
     #[getter]
     fn itemsize(&self) -> usize {
         self.0.size()
@@ -67,6 +103,18 @@ impl PyDType {
     fn _name(&self) -> &'static str {
         self.0.name()
     }
+    /// The complex dtype that goes with this one.
+    ///
+    /// Returns
+    /// -------
+    /// dtype
+    ///     complex128 for float64 and complex128, else complex64.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.float64.to_complex()
+    /// torch.complex128
     fn to_complex(&self, py: Python<'_>) -> Py<PyDType> {
         let d = if self.0 == DType::F64 {
             DType::C128
@@ -75,6 +123,18 @@ impl PyDType {
         };
         dtype_object(py, d).clone_ref(py)
     }
+    /// The dtype of the parts of a complex one.
+    ///
+    /// Returns
+    /// -------
+    /// dtype
+    ///     Itself for a dtype that is not complex.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.complex64.to_real()
+    /// torch.float32
     fn to_real(&self, py: Python<'_>) -> Py<PyDType> {
         let d = match self.0 {
             DType::C64 => DType::F32,
@@ -85,8 +145,28 @@ impl PyDType {
     }
 }
 
-/// Where tensors live: `device("cpu")`, `device("wgpu")`. Devices that exist elsewhere have names
-/// here too, which scripts compare and files hold.
+/// Where tensors are: ``device("cpu")`` or ``device("wgpu")``. Devices that exist elsewhere
+/// have names here too, which scripts compare and files hold, but no tensor can be there.
+///
+/// Parameters
+/// ----------
+/// type : str or device
+///     The kind, with or without an index: ``"wgpu"`` or ``"wgpu:0"``.
+/// index : int, optional
+///     Which of several.
+///
+/// Raises
+/// ------
+/// RuntimeError
+///     There is no such kind, or an index is given twice.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> torch.device("cpu")
+/// device(type='cpu')
+/// >>> torch.device("cpu") == torch.zeros(1).device
+/// True
 #[pyclass(
     name = "device",
     module = "pytensorlib",
@@ -195,10 +275,24 @@ impl PyDevice {
             None => PyDevice::parse(text),
         }
     }
+    /// The kind of device.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.device("cpu").type
+    /// 'cpu'
     #[getter]
     fn r#type(&self) -> &'static str {
         self.kind
     }
+    /// Which of several devices of its kind; None where it was not said.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.device("cuda:1").index
+    /// 1
     #[getter]
     fn index(&self) -> Option<u8> {
         self.index
@@ -220,7 +314,13 @@ impl PyDevice {
     }
 }
 
-/// The arrangement of elements; only `strided` exists.
+/// How elements are stored; `torch.strided` is the only one.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> torch.zeros(2).layout
+/// torch.strided
 #[pyclass(
     name = "layout",
     module = "pytensorlib",
@@ -248,7 +348,16 @@ impl PyLayout {
     }
 }
 
-/// The order in which the dimensions of an image batch lie in memory.
+/// The order in which the dimensions lie in memory: `torch.contiguous_format` is row-major,
+/// `torch.channels_last` (4-D) and `torch.channels_last_3d` (5-D) have the channels
+/// innermost, and `torch.preserve_format` keeps the order of an input.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> x = torch.zeros(1, 3, 2, 2).contiguous(memory_format=torch.channels_last)
+/// >>> x.stride()
+/// (12, 1, 6, 3)
 #[pyclass(
     name = "memory_format",
     module = "pytensorlib",

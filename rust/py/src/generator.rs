@@ -10,7 +10,24 @@ use pytensorlib_core::rng::{self, Generator};
 use pytensorlib_core::tensor::Tensor;
 use std::sync::Arc;
 
-/// A stream of PyTorch's CPU random numbers (mt19937).
+/// A stream of random numbers: the same seed gives the same numbers, those of PyTorch on the
+/// CPU (mt19937). Functions that draw take one as `generator`.
+///
+/// Parameters
+/// ----------
+/// device : device or str, optional
+///     Accepted without an effect: numbers are made on the CPU.
+///
+/// References
+/// ----------
+/// Matsumoto and Nishimura 1998, "Mersenne twister".
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> g = torch.Generator().manual_seed(0)
+/// >>> torch.rand(2, generator=g)
+/// tensor([0.4963, 0.7682])
 #[pyclass(name = "Generator", module = "pytensorlib", frozen, subclass)]
 pub struct PyGenerator(pub Arc<Generator>);
 
@@ -39,6 +56,28 @@ impl PyGenerator {
         let _ = device;
         PyGenerator(Arc::new(Generator::new(67280421310721)))
     }
+    /// Start anew with a seed.
+    ///
+    /// Parameters
+    /// ----------
+    /// seed : int
+    ///     Any integer of 64 bits; negative ones are counted from above.
+    ///
+    /// Returns
+    /// -------
+    /// Generator
+    ///     The generator itself.
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     `seed` has more than 64 bits.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.Generator().manual_seed(3).initial_seed()
+    /// 3
     fn manual_seed<'py>(
         slf: Bound<'py, Self>,
         seed: &Bound<'py, PyAny>,
@@ -46,12 +85,53 @@ impl PyGenerator {
         slf.get().0.manual_seed(seed_of(seed)?);
         Ok(slf)
     }
+    /// Start anew with a seed that the system gives.
+    ///
+    /// Returns
+    /// -------
+    /// int
+    ///     The seed.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> g = torch.Generator()
+    /// >>> g.seed() == g.initial_seed()
+    /// True
     fn seed(&self) -> u64 {
         self.0.seed()
     }
+    /// The seed that the generator was last started with.
+    ///
+    /// Returns
+    /// -------
+    /// int
+    ///     67280421310721 for one that never was.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.Generator().initial_seed()
+    /// 67280421310721
     fn initial_seed(&self) -> u64 {
         self.0.initial_seed()
     }
+    /// All that the next numbers depend on.
+    ///
+    /// Returns
+    /// -------
+    /// Tensor
+    ///     uint8, for `set_state`.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> g = torch.Generator()
+    /// >>> state = g.get_state()
+    /// >>> x = torch.rand(2, generator=g)
+    /// >>> _ = g.set_state(state)
+    /// >>> torch.equal(torch.rand(2, generator=g), x)
+    /// True
     fn get_state(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let state = self.0.get_state();
         wrap(
@@ -59,6 +139,27 @@ impl PyGenerator {
             Tensor::from_slice(&state, &[state.len()], DType::U8).py()?,
         )
     }
+    /// Go back to a state.
+    ///
+    /// Parameters
+    /// ----------
+    /// new_state : Tensor
+    ///     What `get_state` gave.
+    ///
+    /// Raises
+    /// ------
+    /// TypeError
+    ///     It is not of uint8.
+    /// RuntimeError
+    ///     It is not a state.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> g, twin = torch.Generator(), torch.Generator().manual_seed(1)
+    /// >>> _ = twin.set_state(g.get_state())
+    /// >>> twin.initial_seed() == g.initial_seed()
+    /// True
     fn set_state(&self, new_state: &Bound<'_, PyAny>) -> PyResult<()> {
         let t = borrow(new_state)?;
         if t.dtype() != DType::U8 {
@@ -71,6 +172,19 @@ impl PyGenerator {
         self.0.set_state(unsafe { t.slice::<u8>() }).py()
     }
     /// A generator that goes on from where this one is.
+    ///
+    /// Returns
+    /// -------
+    /// Generator
+    ///     It is independent of this one.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> g = torch.Generator()
+    /// >>> twin = g.clone_state()
+    /// >>> torch.equal(torch.rand(2, generator=g), torch.rand(2, generator=twin))
+    /// True
     fn clone_state(&self) -> PyResult<Self> {
         let twin = Arc::new(Generator::new(0));
         twin.set_state(&self.0.get_state()).py()?;
@@ -85,6 +199,13 @@ impl PyGenerator {
     fn __setstate__(&self, state: &[u8]) -> PyResult<()> {
         self.0.set_state(state).py()
     }
+    /// Where the numbers are made: always the CPU.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.Generator().device
+    /// device(type='cpu')
     #[getter]
     fn device(&self) -> crate::dtype::PyDevice {
         crate::dtype::PyDevice::of(pytensorlib_core::device::Device::Cpu)

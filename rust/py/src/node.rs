@@ -20,7 +20,17 @@ use std::any::Any;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-/// A step of the graph, as `Tensor.grad_fn` gives it.
+/// A step of the graph that `backward` walks, as `Tensor.grad_fn` gives it. Its class is
+/// named after the operation. What was saved for the gradient is found as ``_saved_<name>``.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> y = torch.ones(2, requires_grad=True).exp()
+/// >>> type(y.grad_fn).__name__
+/// 'ExpBackward0'
+/// >>> y.grad_fn._saved_result
+/// tensor([2.7183, 2.7183], grad_fn=<ExpBackward0>)
 #[pyclass(
     name = "Node",
     module = "pytensorlib.autograd.graph",
@@ -139,9 +149,31 @@ impl PyGraphNode {
     fn __new__(raw: &Bound<'_, Raw>) -> Self {
         PyGraphNode(raw.get().0.clone())
     }
+    /// The name of the operation.
+    ///
+    /// Returns
+    /// -------
+    /// str
+    ///     Such as ``"MulBackward0"``.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> (2 * torch.ones(2, requires_grad=True)).grad_fn.name()
+    /// 'MulBackward0'
     fn name(&self) -> String {
         self.0.func.name()
     }
+    /// Where the gradients of the inputs go: for each input its node, or None, and which result
+    /// of that node it is.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> x = torch.ones(2, requires_grad=True)
+    /// >>> y = x.exp() + 1
+    /// >>> [(node.name(), nr) for node, nr in y.grad_fn.next_functions if node]
+    /// [('ExpBackward0', 0)]
     #[getter]
     fn next_functions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let items = self
@@ -159,15 +191,61 @@ impl PyGraphNode {
     fn _sequence_nr(&self) -> u64 {
         self.0.seq
     }
-    /// Calls `hook(grad_inputs, grad_outputs)` after the node ran.
+    /// Call a function after the node ran in `backward`; what it returns, if not None, replaces
+    /// the gradients of the inputs.
+    ///
+    /// Parameters
+    /// ----------
+    /// hook : callable
+    ///     ``hook(grad_inputs, grad_outputs)``, both tuples.
+    ///
+    /// Returns
+    /// -------
+    /// handle
+    ///     Its method ``remove()`` takes the hook away.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> y = torch.ones(2, requires_grad=True).exp().sum()
+    /// >>> handle = y.grad_fn.register_hook(lambda inputs, outputs: print(outputs))
+    /// >>> y.backward()
+    /// (tensor(1.),)
     fn register_hook(&self, hook: Py<PyAny>) -> HookHandle {
         self.handle(hook, |h| &mut h.post)
     }
-    /// Calls `hook(grad_outputs)` before the node runs.
+    /// Call a function before the node runs in `backward`; what it returns, if not None, replaces
+    /// the gradients of the results.
+    ///
+    /// Parameters
+    /// ----------
+    /// hook : callable
+    ///     ``hook(grad_outputs)``, a tuple.
+    ///
+    /// Returns
+    /// -------
+    /// handle
+    ///     Its method ``remove()`` takes the hook away.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> y = torch.ones(2, requires_grad=True).exp().sum()
+    /// >>> handle = y.grad_fn.register_prehook(lambda outputs: print(outputs))
+    /// >>> y.backward()
+    /// (tensor(1.),)
     fn register_prehook(&self, hook: Py<PyAny>) -> HookHandle {
         self.handle(hook, |h| &mut h.pre)
     }
-    /// A dict that stays with the node.
+    /// A dict that stays with the node, for notes of one's own.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> y = torch.ones(2, requires_grad=True).exp()
+    /// >>> y.grad_fn.metadata["note"] = 1
+    /// >>> y.grad_fn.metadata
+    /// {'note': 1}
     #[getter]
     fn metadata(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let fresh = Arc::new(Held::new(PyDict::new(py).into_any().unbind()));
@@ -248,7 +326,14 @@ impl PyGraphNode {
     }
 }
 
-/// A tensor that a node saved, as `grad_fn._raw_saved_<name>` gives it.
+/// A tensor that a node saved, as ``grad_fn._raw_saved_<name>`` gives it.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> y = torch.ones(2, requires_grad=True).exp()
+/// >>> type(y.grad_fn._raw_saved_result).__name__
+/// 'SavedTensor'
 #[pyclass(frozen, name = "SavedTensor", module = "pytensorlib._C")]
 struct PySavedTensor {
     node: Shared<Node>,
@@ -258,7 +343,30 @@ struct PySavedTensor {
 
 #[pymethods]
 impl PySavedTensor {
-    /// Keeps `pack_hook(tensor)` in the tensor's place; `unpack_hook` of that gives it back.
+    /// Keep something else in the tensor's place: what `pack_hook` makes of it, until
+    /// `unpack_hook` makes the tensor of that again.
+    ///
+    /// Parameters
+    /// ----------
+    /// pack_hook : callable
+    ///     ``pack_hook(tensor)``, called at once.
+    /// unpack_hook : callable
+    ///     ``unpack_hook(packed)``, called when the gradient needs the tensor.
+    ///
+    /// Raises
+    /// ------
+    /// RuntimeError
+    ///     There are hooks already, or the saved value is None.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> x = torch.ones(2, requires_grad=True)
+    /// >>> y = x * x
+    /// >>> y.grad_fn._raw_saved_self.register_hooks(lambda t: t.tolist(), torch.tensor)
+    /// >>> y.sum().backward()
+    /// >>> x.grad
+    /// tensor([2., 2.])
     fn register_hooks(&self, pack_hook: Py<PyAny>, unpack_hook: Py<PyAny>) -> PyResult<()> {
         let (inputs, outputs) = self.node.func.saved().py()?;
         let list = if self.output { outputs } else { inputs };

@@ -17,7 +17,20 @@ use pytensorlib_core::shape;
 use pytensorlib_core::storage::Storage;
 use pytensorlib_core::tensor::Tensor;
 
-/// The bytes that tensors share.
+/// The bytes that a tensor shares with its views.
+///
+/// Parameters
+/// ----------
+/// size : int or sequence of int, optional
+///     How many bytes, all zero; or the bytes themselves.
+/// device : device or str, optional
+///     ``"cpu"``, the default, or ``"wgpu"``.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> torch.arange(3, dtype=torch.int16).untyped_storage().tolist()
+/// [0, 0, 1, 0, 2, 0]
 #[pyclass(name = "UntypedStorage", module = "pytensorlib", frozen, subclass)]
 pub struct PyStorage(pub Storage);
 
@@ -67,15 +80,64 @@ impl PyStorage {
             .py()?;
         Ok(PyStorage(t.storage().clone()))
     }
+    /// The address of the first byte.
+    ///
+    /// Returns
+    /// -------
+    /// int
+    ///     0 for a storage without bytes.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> x = torch.zeros(4)
+    /// >>> x[1:].untyped_storage().data_ptr() == x.data_ptr()
+    /// True
     fn data_ptr(&self) -> usize {
         self.place()
     }
+    /// The number of bytes.
+    ///
+    /// Returns
+    /// -------
+    /// int
+    ///     As ``len(storage)``.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(3).untyped_storage().nbytes()
+    /// 12
     fn nbytes(&self) -> usize {
         self.0.bytes()
     }
+    /// The number of bytes; another name of `nbytes`.
+    ///
+    /// Returns
+    /// -------
+    /// int
+    ///     As ``len(storage)``.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(3).untyped_storage().size()
+    /// 12
     fn size(&self) -> usize {
         self.0.bytes()
     }
+    /// The size of an element: one byte.
+    ///
+    /// Returns
+    /// -------
+    /// int
+    ///     1.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(3).untyped_storage().element_size()
+    /// 1
     fn element_size(&self) -> usize {
         1
     }
@@ -87,20 +149,71 @@ impl PyStorage {
     fn _cdata(&self) -> usize {
         self.0.id()
     }
+    /// Where the bytes are.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(3).untyped_storage().device
+    /// device(type='cpu')
     #[getter]
     fn device(&self) -> PyDevice {
         PyDevice::of(self.0.device())
     }
+    /// Always False: GPUs are reached through ``wgpu``.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(3).untyped_storage().is_cuda
+    /// False
     #[getter]
     fn is_cuda(&self) -> bool {
         false
     }
+    /// Always False: memory is not shared between processes.
+    ///
+    /// Returns
+    /// -------
+    /// bool
+    ///     False.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(3).untyped_storage().is_shared()
+    /// False
     fn is_shared(&self) -> bool {
         false
     }
+    /// Always False: host memory needs no pinning.
+    ///
+    /// Returns
+    /// -------
+    /// bool
+    ///     False.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.zeros(3).untyped_storage().is_pinned()
+    /// False
     fn is_pinned(&self) -> bool {
         false
     }
+    /// The storage itself.
+    ///
+    /// Returns
+    /// -------
+    /// UntypedStorage
+    ///     This one.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> s = torch.zeros(3).untyped_storage()
+    /// >>> s.untyped() is s
+    /// True
     fn untyped(slf: Py<Self>) -> Py<Self> {
         slf
     }
@@ -133,16 +246,64 @@ impl PyStorage {
     ) -> PyResult<()> {
         wrap(py, self.flat())?.bind(py).set_item(key, value)
     }
+    /// The bytes as integers.
+    ///
+    /// Returns
+    /// -------
+    /// list of int
+    ///     From 0 to 255.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.UntypedStorage([1, 2]).tolist()
+    /// [1, 2]
     fn tolist(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         crate::lists::to_list(py, &self.flat())
     }
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.tolist(py)?.bind(py).call_method0("__iter__")
     }
+    /// Set every byte.
+    ///
+    /// Parameters
+    /// ----------
+    /// value : int
+    ///     From 0 to 255.
+    ///
+    /// Returns
+    /// -------
+    /// UntypedStorage
+    ///     This one.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.UntypedStorage(3).fill_(7).tolist()
+    /// [7, 7, 7]
     fn fill_<'py>(slf: Bound<'py, Self>, value: i64) -> PyResult<Bound<'py, Self>> {
         slf.get().flat().fill_(value.into(), "FillBackward0").py()?;
         Ok(slf)
     }
+    /// Copy the bytes of another storage of the same size.
+    ///
+    /// Parameters
+    /// ----------
+    /// source : UntypedStorage
+    ///     What to copy.
+    /// non_blocking : bool, default False
+    ///     Without an effect.
+    ///
+    /// Returns
+    /// -------
+    /// UntypedStorage
+    ///     This one.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.UntypedStorage(2).copy_(torch.UntypedStorage([1, 2])).tolist()
+    /// [1, 2]
     #[pyo3(signature = (source, non_blocking=false))]
     fn copy_<'py>(
         slf: Bound<'py, Self>,
@@ -154,10 +315,35 @@ impl PyStorage {
         slf.get().flat().copy_from(&PyStorage(source).flat()).py()?;
         Ok(slf)
     }
+    /// A copy in new memory.
+    ///
+    /// Returns
+    /// -------
+    /// UntypedStorage
+    ///     Of the same size.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.UntypedStorage([1, 2]).clone().tolist()
+    /// [1, 2]
     #[pyo3(name = "clone")]
     fn copied(&self) -> PyResult<PyStorage> {
         Ok(PyStorage(self.flat().copy_dense().py()?.storage().clone()))
     }
+    /// The bytes in host memory: the storage itself if they are there already, else a copy.
+    ///
+    /// Returns
+    /// -------
+    /// UntypedStorage
+    ///     On the CPU.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> s = torch.UntypedStorage(2)
+    /// >>> s.cpu() is s
+    /// True
     fn cpu(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
         if slf.get().0.device() == Device::Cpu {
             return Ok(slf);
@@ -165,7 +351,28 @@ impl PyStorage {
         let host = slf.get().flat().to_host().py()?;
         Bound::new(slf.py(), PyStorage(host.storage().clone()))
     }
-    /// Tensors keep the memory that they have, so a storage cannot change its size under them.
+    /// Refuse another size: tensors keep the memory that they have. Resize the tensor instead.
+    ///
+    /// Parameters
+    /// ----------
+    /// size : int
+    ///     The number of bytes that it has.
+    ///
+    /// Returns
+    /// -------
+    /// UntypedStorage
+    ///     This one.
+    ///
+    /// Raises
+    /// ------
+    /// RuntimeError
+    ///     `size` is another number.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.UntypedStorage(2).resize_(2).nbytes()
+    /// 2
     fn resize_<'py>(slf: Bound<'py, Self>, size: usize) -> PyResult<Bound<'py, Self>> {
         let have = slf.get().0.bytes();
         if size != have {
