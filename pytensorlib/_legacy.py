@@ -22,13 +22,38 @@ class _OldClass(type):
         return isinstance(obj, _C.Tensor) and obj.dtype == cls.dtype and obj.is_cpu
 
 
+_DOC = """Make a CPU tensor of {0} from sizes or data.
+
+Parameters
+----------
+*args : int, sequence, Tensor or storage
+    Sizes, whose elements are not initialised, or what the tensor holds.
+
+Returns
+-------
+Tensor
+    As of `torch.tensor` with that dtype.
+
+Raises
+------
+TypeError
+    The arguments are of another kind, or a tensor of another dtype.
+
+Examples
+--------
+>>> import pytensorlib as torch
+>>> x = torch.{1}([0, 1])
+>>> x.dtype, isinstance(x, torch.{1})
+(torch.{0}, True)
+"""
+
 for _name, _scalar in _SCALARS.items():
     globals()[f"{_scalar}Tensor"] = _OldClass(
         f"{_scalar}Tensor",
         (),
         {
             "__module__": __name__.partition(".")[0],
-            "__doc__": f"Make a CPU tensor of {_name} from sizes or data.",
+            "__doc__": _DOC.format(_name, f"{_scalar}Tensor"),
             "dtype": getattr(_C, _name),
         },
     )
