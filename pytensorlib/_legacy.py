@@ -2,12 +2,60 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _C
 from ._tensor import _SCALARS, _legacy_new
 
-__all__ = [f"{scalar}Tensor" for scalar in _SCALARS.values()]
+__all__ = [
+    "FloatTensor",
+    "DoubleTensor",
+    "HalfTensor",
+    "BFloat16Tensor",
+    "LongTensor",
+    "IntTensor",
+    "ShortTensor",
+    "CharTensor",
+    "ByteTensor",
+    "BoolTensor",
+    "ComplexFloatTensor",
+    "ComplexDoubleTensor",
+    "UInt16Tensor",
+    "UInt32Tensor",
+    "UInt64Tensor",
+]
+
+if TYPE_CHECKING:
+
+    class FloatTensor(_C.Tensor): ...
+
+    class DoubleTensor(_C.Tensor): ...
+
+    class HalfTensor(_C.Tensor): ...
+
+    class BFloat16Tensor(_C.Tensor): ...
+
+    class LongTensor(_C.Tensor): ...
+
+    class IntTensor(_C.Tensor): ...
+
+    class ShortTensor(_C.Tensor): ...
+
+    class CharTensor(_C.Tensor): ...
+
+    class ByteTensor(_C.Tensor): ...
+
+    class BoolTensor(_C.Tensor): ...
+
+    class ComplexFloatTensor(_C.Tensor): ...
+
+    class ComplexDoubleTensor(_C.Tensor): ...
+
+    class UInt16Tensor(_C.Tensor): ...
+
+    class UInt32Tensor(_C.Tensor): ...
+
+    class UInt64Tensor(_C.Tensor): ...
 
 
 class _OldClass(type):
