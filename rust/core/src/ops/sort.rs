@@ -30,8 +30,9 @@ enum Which {
     Top { k: usize, largest: bool },
     /// The element that would be at this place.
     Place { k: usize },
-    /// The lower middle element; NaN if any is, unless they are ignored.
-    Median { ignore_nan: bool },
+    /// The lower middle element; NaN if any is, unless they are ignored. Of a whole tensor, equal
+    /// elements share its gradient.
+    Median { ignore_nan: bool, whole: bool },
     /// The most frequent element, the smallest of several, at its last index.
     Mode,
 }
@@ -46,9 +47,8 @@ struct Ordered {
 }
 
 impl Ordered {
-    /// The median of a flat tensor, whose gradient equal elements share.
     fn is_whole_median(&self) -> bool {
-        matches!(self.which, Which::Median { .. }) && self.name.ends_with("Backward0")
+        matches!(self.which, Which::Median { whole: true, .. })
     }
 
     /// How many elements are taken of a line of `n`.
@@ -79,7 +79,7 @@ impl Ordered {
                 quick_select(line, k);
                 out[0] = line[k].index;
             }
-            Which::Median { ignore_nan } => {
+            Which::Median { ignore_nan, .. } => {
                 // NaN sorts last; the first of them is what spoils a median.
                 let k = match (nan, ignore_nan) {
                     (0, _) => (n - 1) / 2,
@@ -466,11 +466,11 @@ fn median(a: &Args, ignore_nan: bool) -> Result<Value> {
         return Ok(Tensor::full(&[], nan, x.dtype(), x.device())?.into());
     }
     let flat = x.reshape(&[-1])?;
-    Ok(
-        ordered(&flat, 0, Which::Median { ignore_nan }, false, node)?
-            .swap_remove(0)
-            .into(),
-    )
+    let which = Which::Median {
+        ignore_nan,
+        whole: true,
+    };
+    Ok(ordered(&flat, 0, which, false, node)?.swap_remove(0).into())
 }
 
 fn kthvalue(a: &Args) -> Result<Value> {
@@ -705,13 +705,13 @@ crate::entries! {
     /// The lower median along `dim` and where it is; NaN if any is.
     "median(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
     FN | METHOD | OUT,
-    |a| one_of(a, a.int(1)?, Which::Median { ignore_nan: false }, a.bool(2)?, "MedianBackward1");
+    |a| one_of(a, a.int(1)?, Which::Median { ignore_nan: false, whole: false }, a.bool(2)?, "MedianBackward1");
     /// The lower median of the elements that are not NaN.
     "nanmedian(Tensor self) -> Tensor", FN | METHOD, |a| median(a, true);
     /// The lower median along `dim` of the elements that are not NaN, and where it is.
     "nanmedian(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
     FN | METHOD | OUT,
-    |a| one_of(a, a.int(1)?, Which::Median { ignore_nan: true }, a.bool(2)?, "NanmedianBackward1");
+    |a| one_of(a, a.int(1)?, Which::Median { ignore_nan: true, whole: false }, a.bool(2)?, "NanmedianBackward1");
     /// The most frequent element along `dim` (the smallest of several) and its last index.
     "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
     FN | METHOD | OUT,
