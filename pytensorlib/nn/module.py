@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
-import pytensorlib as pt
-
 from .. import Tensor
+from ._convert import Convertible
 from ._hooks import Hookable, RemovableHandle
 from ._state_dict import Stateful
+from ._tree import Tree
 from .parameter import Buffer, Parameter, is_lazy
 
 M = TypeVar("M", bound="Module")
@@ -59,34 +59,6 @@ def _indent(text: str) -> str:
     return text.replace("\n", "\n  ")
 
 
-def _parse_to(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
-    """Device, dtype, non_blocking and memory format out of the arguments of ``Module.to``."""
-    device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
-    tensor, memory_format = kwargs.pop("tensor", None), kwargs.pop("memory_format", None)
-    non_blocking = kwargs.pop("non_blocking", False)
-    kwargs.pop("copy", None)
-    if kwargs:
-        raise TypeError(f"to() got an unexpected keyword argument '{next(iter(kwargs))}'")
-    for position, value in enumerate(args):
-        if isinstance(value, Tensor):
-            tensor = value
-        elif isinstance(value, pt.dtype):
-            dtype = value
-        elif isinstance(value, bool) and position > 0:
-            non_blocking = value
-            break  # what may follow is `copy`, which modules ignore
-        elif position == 0 and isinstance(value, (str, int, pt.device)):
-            device = value
-        elif value is not None:
-            raise TypeError(
-                "to() received an invalid combination of arguments: expected a device, a dtype "
-                f"or a Tensor, got {type(value).__name__}"
-            )
-    if tensor is not None:
-        device, dtype = tensor.device, tensor.dtype
-    return None if device is None else pt.device(device), dtype, non_blocking, memory_format
-
-
 def _missing_forward(self: Any, *input: Any) -> Any:
     """What the module computes; every subclass overrides it."""
     raise NotImplementedError(
@@ -94,7 +66,7 @@ def _missing_forward(self: Any, *input: Any) -> Any:
     )
 
 
-class Module(Hookable, Stateful):
+class Module(Hookable, Stateful, Tree, Convertible):
     """Base class of all neural network modules.
 
     Assigning a ``Parameter``, ``Buffer`` or ``Module`` to an attribute registers it.
@@ -294,227 +266,6 @@ class Module(Hookable, Stateful):
         tables = (self._forward_hooks, self._forward_pre_hooks)
         if any(tables) or self._backward_hooks or self._backward_pre_hooks:
             self.__dict__["_hooked"] = True
-
-    # Looking up by dotted name
-
-    def get_submodule(self, target: str) -> Module:
-        """The submodule with this dotted name; ``""`` is the module itself."""
-        module: Module = self
-        for item in target.split(".") if target else ():
-            if not hasattr(module, item):
-                raise AttributeError(f"{module._get_name()} has no attribute `{item}`")
-            module = getattr(module, item)
-            if not isinstance(module, Module):
-                raise AttributeError(f"`{item}` is not an nn.Module")
-        return module
-
-    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Put ``module`` under a dotted name; with ``strict`` the name must exist."""
-        if target == "":
-            raise ValueError("Cannot set the submodule without a target name!")
-        if not isinstance(module, Module):
-            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
-        path, _, name = target.rpartition(".")
-        parent = self.get_submodule(path)
-        if strict and not hasattr(parent, name):
-            raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
-        if hasattr(parent, name) and not isinstance(getattr(parent, name), Module):
-            raise AttributeError(f"`{name}` is not an nn.Module")
-        setattr(parent, name, module)
-
-    def _get_registered(self, target: str, table: str, kind: str) -> Any:
-        path, _, name = target.rpartition(".")
-        module = self.get_submodule(path)
-        if not hasattr(module, name):
-            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
-        if name not in getattr(module, table):
-            raise AttributeError(f"`{name}` is not {kind}")
-        return getattr(module, name)
-
-    def get_parameter(self, target: str) -> Parameter:
-        """The parameter with this dotted name."""
-        return self._get_registered(target, "_parameters", "an nn.Parameter")
-
-    def get_buffer(self, target: str) -> Tensor:
-        """The buffer with this dotted name."""
-        return self._get_registered(target, "_buffers", "a buffer")
-
-    # Walking the tree
-
-    def named_modules(
-        self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Module]]:
-        """The module and all below it, each with its dotted name, parents first."""
-        memo = set() if memo is None else memo
-        if self in memo:
-            return
-        if remove_duplicate:
-            memo.add(self)
-        yield prefix, self
-        for name, module in self._modules.items():
-            if module is not None:
-                inner = f"{prefix}.{name}" if prefix else name
-                yield from module.named_modules(memo, inner, remove_duplicate)
-
-    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
-        """The module and all below it."""
-        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
-            yield module
-
-    def named_children(self) -> Iterator[tuple[str, Module]]:
-        """The direct submodules with their names, each once."""
-        memo = set()
-        for name, module in self._modules.items():
-            if module is not None and module not in memo:
-                memo.add(module)
-                yield name, module
-
-    def children(self) -> Iterator[Module]:
-        """The direct submodules, each once."""
-        for _, module in self.named_children():
-            yield module
-
-    def _named_members(
-        self,
-        get_members_fn: Callable[[Module], Any],
-        prefix: str = "",
-        recurse: bool = True,
-        remove_duplicate: bool = True,
-    ) -> Iterator[tuple[str, Any]]:
-        memo = set()
-        owners: Any = [(prefix, self)]
-        if recurse:
-            owners = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
-        for path, module in owners:
-            for name, value in get_members_fn(module):
-                if value is None or id(value) in memo:
-                    continue
-                if remove_duplicate:
-                    memo.add(id(value))
-                yield f"{path}.{name}" if path else name, value
-
-    def named_parameters(
-        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Parameter]]:
-        """All parameters with their dotted names."""
-        yield from self._named_members(
-            lambda module: module._parameters.items(), prefix, recurse, remove_duplicate
-        )
-
-    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """All parameters, as an optimizer takes them."""
-        for _, param in self.named_parameters(recurse=recurse):
-            yield param
-
-    def named_buffers(
-        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Tensor]]:
-        """All buffers with their dotted names."""
-        yield from self._named_members(
-            lambda module: module._buffers.items(), prefix, recurse, remove_duplicate
-        )
-
-    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """All buffers."""
-        for _, buffer in self.named_buffers(recurse=recurse):
-            yield buffer
-
-    def apply(self: M, fn: Callable[[Module], None]) -> M:
-        """Call ``fn`` on every submodule and then on the module itself."""
-        for module in self.children():
-            module.apply(fn)
-        fn(self)
-        return self
-
-    # Moving and converting
-
-    def _apply(self: M, fn: Callable[[Any], Any], recurse: bool = True) -> M:
-        """Replace every parameter, gradient and buffer by ``fn`` of it."""
-        if recurse:
-            for module in self.children():
-                module._apply(fn)
-        for name, param in self._parameters.items():
-            if param is None:
-                continue
-            grad = None if is_lazy(param) else param.grad
-            with pt.no_grad():
-                moved = fn(param)
-                moved_grad = None if grad is None else fn(grad)
-            if moved.is_meta != param.is_meta:  # a tensor cannot gain or lose its storage
-                self._parameters[name] = replacement = Parameter(moved, param.requires_grad)
-                replacement.grad = moved_grad
-                continue
-            if moved_grad is not None:
-                param.grad = None
-            param.data = moved
-            if moved_grad is not None:
-                param.grad = moved_grad.requires_grad_(grad.requires_grad)  # type: ignore[union-attr]
-        for name, buffer in self._buffers.items():
-            if buffer is not None:
-                self._buffers[name] = fn(buffer)
-        return self
-
-    def to(self: M, *args: Any, **kwargs: Any) -> M:
-        """Move to a device and convert floating point values to a dtype, in place.
-
-        ``to(device, dtype, non_blocking)``, ``to(dtype)``, ``to(tensor)``; also
-        ``memory_format`` by name, for parameters of 4 or 5 dimensions.
-        """
-        device, dtype, non_blocking, memory_format = _parse_to(args, kwargs)
-        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-            raise TypeError(
-                "nn.Module.to only accepts floating point or complex dtypes, but got desired "
-                f"dtype={dtype}"
-            )
-
-        def convert(t: Any) -> Any:
-            options = {} if device is None else {"device": device}
-            if dtype is not None and (t.is_floating_point() or t.is_complex()):
-                options["dtype"] = dtype
-            if memory_format is not None and not is_lazy(t) and t.dim() in (4, 5):
-                options["memory_format"] = memory_format
-            return t.to(**options, non_blocking=non_blocking) if options else t
-
-        return self._apply(convert)
-
-    def to_empty(self: M, *, device: Any, recurse: bool = True) -> M:
-        """Move to a device without copying the values."""
-        return self._apply(lambda t: pt.empty_like(t, device=device), recurse=recurse)
-
-    def cpu(self: M) -> M:
-        """Move to the CPU."""
-        return self._apply(lambda t: t.cpu())
-
-    def cuda(self: M, device: Any = None) -> M:
-        """Move to a CUDA device."""
-        return self._apply(lambda t: t.cuda(device))
-
-    def type(self: M, dst_type: Any) -> M:
-        """Convert every parameter and buffer to ``dst_type``."""
-        return self._apply(lambda t: t.type(dst_type))
-
-    def _to_float(self: M, dtype: Any) -> M:
-        return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
-
-    def float(self: M) -> M:
-        """Convert floating point values to float32."""
-        return self._to_float(pt.float32)
-
-    def double(self: M) -> M:
-        """Convert floating point values to float64."""
-        return self._to_float(pt.float64)
-
-    def half(self: M) -> M:
-        """Convert floating point values to float16."""
-        return self._to_float(pt.float16)
-
-    def bfloat16(self: M) -> M:
-        """Convert floating point values to bfloat16."""
-        return self._to_float(pt.bfloat16)
-
-    def share_memory(self: M) -> M:
-        """Move the storages to memory that other processes can see."""
-        return self._apply(lambda t: t.share_memory_())
 
     # Training
 
