@@ -97,6 +97,18 @@ def test_every_public_name_is_documented() -> None:
     assert not TO_DO - undone, "done: take these names out of the list"
 
 
+def test_every_method_has_a_summary() -> None:
+    classes = [(n, v) for m in DOCUMENTED for n, v in public(m) if inspect.isclass(v)]
+    missing = {
+        f"{name}.{method}"
+        for name, value in classes
+        for method, function in inspect.getmembers(value, inspect.isroutine)
+        if (getattr(function, "__module__", None) or "").startswith("pytensorlib")
+        if not method.startswith("_") and not inspect.getdoc(function)
+    }
+    assert not {name for name in missing if not name.endswith(".forward")}
+
+
 def test_what_a_docstring_lacks_is_found() -> None:
     def add(a: int, b: int) -> None:
         """Add.

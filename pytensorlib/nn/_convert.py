@@ -72,10 +72,31 @@ class Convertible:
         return self
 
     def to(self: M, *args: Any, **kwargs: Any) -> M:
-        """Move to a device and convert floating point values to a dtype, in place.
+        """Move to a device, and convert floating-point and complex values to a dtype, in place.
 
-        ``to(device, dtype, non_blocking)``, ``to(dtype)``, ``to(tensor)``; also
-        ``memory_format`` by name, for parameters of 4 or 5 dimensions.
+        ``to(device, dtype, non_blocking)``, ``to(dtype)`` or ``to(tensor)``, whose device and dtype
+        count; also by name, and ``memory_format`` for parameters of 4 or 5 dimensions. Optimizers
+        made before still have the parameters: they are the same objects.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            As above.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Raises
+        ------
+        TypeError
+            The dtype is no floating-point or complex one, or arguments do not fit.
+
+        Examples
+        --------
+        >>> nn.Linear(3, 2).to(torch.float64).weight.dtype
+        torch.float64
         """
         device, dtype, non_blocking, memory_format = _parse_to(args, kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
@@ -95,11 +116,40 @@ class Convertible:
         return self._apply(convert)
 
     def to_empty(self: M, *, device: Any, recurse: bool = True) -> M:
-        """Move to a device without copying the values."""
+        """Move to a device without copying the values.
+
+        Parameters
+        ----------
+        device : device or str
+            Where to.
+        recurse : bool, default True
+            Submodules too.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Examples
+        --------
+        >>> nn.Linear(3, 2).to_empty(device="cpu").weight.shape
+        torch.Size([2, 3])
+        """
         return self._apply(lambda t: pt.empty_like(t, device=device), recurse=recurse)
 
     def cpu(self: M) -> M:
-        """Move to the CPU."""
+        """Move all parameters and buffers to the CPU.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Examples
+        --------
+        >>> nn.Linear(3, 2).cpu().weight.device
+        device(type='cpu')
+        """
         return self._apply(lambda t: t.cpu())
 
     def cuda(self: M, device: Any = None) -> M:
@@ -107,26 +157,86 @@ class Convertible:
         return self._apply(lambda t: t.cuda(device))
 
     def type(self: M, dst_type: Any) -> M:
-        """Convert every parameter and buffer to ``dst_type``."""
+        """Convert all parameters and buffers, those of integers too.
+
+        Parameters
+        ----------
+        dst_type : dtype or str
+            To this type.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Examples
+        --------
+        >>> nn.Linear(3, 2).type(torch.float64).weight.dtype
+        torch.float64
+        """
         return self._apply(lambda t: t.type(dst_type))
 
     def _to_float(self: M, dtype: Any) -> M:
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
 
     def float(self: M) -> M:
-        """Convert floating point values to float32."""
+        """Convert floating-point values to float32.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Examples
+        --------
+        >>> nn.Linear(3, 2).double().float().weight.dtype
+        torch.float32
+        """
         return self._to_float(pt.float32)
 
     def double(self: M) -> M:
-        """Convert floating point values to float64."""
+        """Convert floating-point values to float64.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Examples
+        --------
+        >>> nn.Linear(3, 2).double().weight.dtype
+        torch.float64
+        """
         return self._to_float(pt.float64)
 
     def half(self: M) -> M:
-        """Convert floating point values to float16."""
+        """Convert floating-point values to float16.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Examples
+        --------
+        >>> nn.Linear(3, 2).half().weight.dtype
+        torch.float16
+        """
         return self._to_float(pt.float16)
 
     def bfloat16(self: M) -> M:
-        """Convert floating point values to bfloat16."""
+        """Convert floating-point values to bfloat16.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Examples
+        --------
+        >>> nn.Linear(3, 2).bfloat16().weight.dtype
+        torch.bfloat16
+        """
         return self._to_float(pt.bfloat16)
 
     def share_memory(self: M) -> M:

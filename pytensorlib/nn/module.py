@@ -27,17 +27,80 @@ def _watch(hooks: OrderedDict, hook: Callable) -> RemovableHandle:
 
 
 def register_module_parameter_registration_hook(hook: Callable) -> RemovableHandle:
-    """Run ``hook(module, name, param)`` whenever a parameter is registered."""
+    """Run ``hook(module, name, param)`` whenever a parameter is registered, in any module.
+
+    Parameters
+    ----------
+    hook : callable
+        What it returns, unless that is None, takes the parameter's place.
+
+    Returns
+    -------
+    RemovableHandle
+        Takes the hook away.
+
+    Examples
+    --------
+    >>> seen = []
+    >>> register = nn.modules.module.register_module_parameter_registration_hook
+    >>> handle = register(lambda module, name, param: seen.append(name))
+    >>> _ = nn.Linear(3, 2)
+    >>> handle.remove()
+    >>> seen
+    ['weight', 'bias']
+    """
     return _watch(_global_parameter_hooks, hook)
 
 
 def register_module_buffer_registration_hook(hook: Callable) -> RemovableHandle:
-    """Run ``hook(module, name, buffer)`` whenever a buffer is registered."""
+    """Run ``hook(module, name, buffer)`` whenever a buffer is registered, in any module.
+
+    Parameters
+    ----------
+    hook : callable
+        What it returns, unless that is None, takes the buffer's place.
+
+    Returns
+    -------
+    RemovableHandle
+        Takes the hook away.
+
+    Examples
+    --------
+    >>> seen = []
+    >>> register = nn.modules.module.register_module_buffer_registration_hook
+    >>> handle = register(lambda module, name, buffer: seen.append(name))
+    >>> _ = nn.BatchNorm1d(2)
+    >>> handle.remove()
+    >>> seen
+    ['running_mean', 'running_var', 'num_batches_tracked']
+    """
     return _watch(_global_buffer_hooks, hook)
 
 
 def register_module_module_registration_hook(hook: Callable) -> RemovableHandle:
-    """Run ``hook(module, name, submodule)`` whenever a submodule is registered."""
+    """Run ``hook(module, name, submodule)`` whenever a submodule is registered, in any module.
+
+    Parameters
+    ----------
+    hook : callable
+        What it returns, unless that is None, takes the submodule's place.
+
+    Returns
+    -------
+    RemovableHandle
+        Takes the hook away.
+
+    Examples
+    --------
+    >>> seen = []
+    >>> register = nn.modules.module.register_module_module_registration_hook
+    >>> handle = register(lambda module, name, submodule: seen.append(name))
+    >>> _ = nn.Sequential(nn.ReLU())
+    >>> handle.remove()
+    >>> seen
+    ['0']
+    """
     return _watch(_global_module_hooks, hook)
 
 
@@ -67,18 +130,27 @@ def _missing_forward(self: Any, *input: Any) -> Any:
 
 
 class Module(Hookable, Stateful, Tree, Convertible):
-    """Base class of all neural network modules.
+    """Base class of all neural network modules: a tree of parameters, buffers and other modules.
 
-    Assigning a ``Parameter``, ``Buffer`` or ``Module`` to an attribute registers it.
-    A subclass calls ``super().__init__()`` first and defines ``forward``.
+    Assigning a `Parameter`, `Buffer` or `Module` to an attribute registers it: `parameters`,
+    `state_dict` and `to` then see it. A subclass calls ``super().__init__()`` first and defines
+    ``forward``, which a call of the module runs.
 
     Examples
     --------
-    >>> class Twice(nn.Module):
+    >>> class Net(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.hidden = nn.Linear(3, 4)
+    ...         self.output = nn.Linear(4, 2)
+    ...
     ...     def forward(self, x):
-    ...         return 2 * x
-    >>> Twice()(torch.ones(1))
-    tensor([2.])
+    ...         return self.output(self.hidden(x).relu())
+    >>> net = Net()
+    >>> net(torch.ones(5, 3)).shape
+    torch.Size([5, 2])
+    >>> [name for name, _ in net.named_parameters()]
+    ['hidden.weight', 'hidden.bias', 'output.weight', 'output.bias']
     """
 
     dump_patches = False
@@ -129,9 +201,32 @@ class Module(Hookable, Stateful, Tree, Convertible):
             raise KeyError(f"attribute '{name}' already exists")
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Keep ``tensor`` as part of the module's state without training it.
+        """Keep a tensor as part of the module's state without training it.
 
-        A buffer that is not persistent is left out of ``state_dict``.
+        Parameters
+        ----------
+        name : str
+            The attribute's name, without dots.
+        tensor : Tensor or None
+            None reserves the name.
+        persistent : bool, default True
+            Whether it is part of ``state_dict``.
+
+        Raises
+        ------
+        KeyError
+            The name is taken, empty or has a dot.
+        TypeError
+            `tensor` is none.
+
+        Examples
+        --------
+        >>> class Mean(nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.register_buffer("count", torch.tensor(0))
+        >>> Mean().state_dict()
+        OrderedDict([('count', tensor(0))])
         """
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
@@ -148,7 +243,31 @@ class Module(Hookable, Stateful, Tree, Convertible):
             self._non_persistent_buffers_set.add(name)
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Add a parameter; None reserves the name and keeps it out of ``state_dict``."""
+        """Add a parameter; the same as assigning it, but that None reserves the name.
+
+        Parameters
+        ----------
+        name : str
+            The attribute's name, without dots.
+        param : Parameter or None
+            None keeps the name out of ``state_dict``.
+
+        Raises
+        ------
+        KeyError
+            The name is taken, empty or has a dot.
+        TypeError
+            `param` is no `Parameter`.
+        ValueError
+            It is the result of an operation.
+
+        Examples
+        --------
+        >>> net = nn.Module()
+        >>> net.register_parameter("scale", nn.Parameter(torch.ones(2)))
+        >>> net.scale.requires_grad
+        True
+        """
         if "_parameters" not in self.__dict__:
             raise AttributeError("cannot assign parameter before Module.__init__() call")
         self._check_name("parameter", name, self._parameters)
@@ -167,7 +286,29 @@ class Module(Hookable, Stateful, Tree, Convertible):
         self._parameters[name] = param
 
     def add_module(self, name: str, module: Module | None) -> None:
-        """Add a submodule under ``name``; None reserves the name."""
+        """Add a submodule; the same as assigning it, also called ``register_module``.
+
+        Parameters
+        ----------
+        name : str
+            The attribute's name, without dots.
+        module : Module or None
+            None reserves the name.
+
+        Raises
+        ------
+        KeyError
+            The name is taken, empty or has a dot.
+        TypeError
+            `module` is none.
+
+        Examples
+        --------
+        >>> net = nn.Sequential()
+        >>> net.add_module("act", nn.ReLU())
+        >>> net.act
+        ReLU()
+        """
         if not isinstance(module, Module) and module is not None:
             raise TypeError(f"{_typename(module)} is not a Module subclass")
         self._check_name("module", name, self._modules)
@@ -270,7 +411,29 @@ class Module(Hookable, Stateful, Tree, Convertible):
     # Training
 
     def train(self: M, mode: bool = True) -> M:
-        """Set training mode, which changes dropout and batch normalisation."""
+        """Set training mode, which changes dropout and batch normalisation, here and in all
+        submodules.
+
+        Parameters
+        ----------
+        mode : bool, default True
+            False sets evaluation mode.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Raises
+        ------
+        ValueError
+            `mode` is no bool.
+
+        Examples
+        --------
+        >>> nn.Dropout(0.5).train(False)(torch.ones(3))
+        tensor([1., 1., 1.])
+        """
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         self.training = mode
@@ -279,17 +442,58 @@ class Module(Hookable, Stateful, Tree, Convertible):
         return self
 
     def eval(self: M) -> M:
-        """Set evaluation mode."""
+        """Set evaluation mode: ``train(False)``. It does not switch gradients off; `no_grad` does.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Examples
+        --------
+        >>> nn.Sequential(nn.Dropout(0.5)).eval()(torch.ones(3))
+        tensor([1., 1., 1.])
+        """
         return self.train(False)
 
     def requires_grad_(self: M, requires_grad: bool = True) -> M:
-        """Say whether gradients are computed for all parameters."""
+        """Say whether gradients are computed for all parameters: False freezes the module.
+
+        Parameters
+        ----------
+        requires_grad : bool, default True
+            Whether they are.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Examples
+        --------
+        >>> nn.Linear(3, 2).requires_grad_(False).weight.requires_grad
+        False
+        """
         for param in self.parameters():
             param.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop the gradients of all parameters, or fill them with zeros."""
+        """Drop the gradients of all parameters, or fill them with zeros.
+
+        Parameters
+        ----------
+        set_to_none : bool, default True
+            Drop them, which is quicker.
+
+        Examples
+        --------
+        >>> net = nn.Linear(3, 2)
+        >>> net(torch.ones(3)).sum().backward()
+        >>> net.zero_grad()
+        >>> net.weight.grad is None
+        True
+        """
         for param in self.parameters():
             if is_lazy(param) or param.grad is None:
                 continue
@@ -308,7 +512,18 @@ class Module(Hookable, Stateful, Tree, Convertible):
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """What ``repr`` shows between the parentheses; override it."""
+        """Return what ``repr`` shows between the parentheses; a subclass may override it.
+
+        Returns
+        -------
+        str
+            One line or several.
+
+        Examples
+        --------
+        >>> nn.Linear(3, 2).extra_repr()
+        'in_features=3, out_features=2, bias=True'
+        """
         return ""
 
     def __repr__(self) -> str:
