@@ -81,18 +81,16 @@ _LATER = {
 }
 
 
-if not TYPE_CHECKING:  # to checkers a wrong name is an error
+def __getattr__(name: str) -> _Any:
+    from importlib import import_module
 
-    def __getattr__(name: str) -> _Any:
-        from importlib import import_module
-
-        if name in _LATER:
-            return import_module(f"{__name__}.{name}")
-        if name in {"load", "save"}:
-            found = getattr(import_module(f"{__name__}.serialization"), name)
-            globals()[name] = found
-            return found
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _LATER:
+        return import_module(f"{__name__}.{name}")
+    if name in {"load", "save"}:
+        found = getattr(import_module(f"{__name__}.serialization"), name)
+        globals()[name] = found
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -26,7 +26,7 @@ PLACES: dict[str, Any] = {
 }
 BUILTIN = type(torch.add)
 # Parameters that need no description in a section: they mean the same everywhere.
-COMMON = set("out inplace dtype layout device pin_memory requires_grad memory_format".split())
+COMMON = set("out dtype layout device pin_memory requires_grad memory_format".split())
 COMMON |= {"generator", "size_average", "reduce", "_stacklevel"}
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
@@ -91,12 +91,8 @@ def test_sections_name_what_exists_and_once() -> None:
     names = [n for path in FAMILIES for heads, _ in sections(path) for n in heads]
     assert not {n for n in names if names.count(n) > 1}, "described twice"
 
-    def exists(name: str) -> bool:
-        place, _, last = name.rpartition(".")
-        homes = [PLACES[place]] if place else [*PLACES.values(), torch._C._nn]
-        return any(hasattr(home, n) for home in homes for n in (last, last + "_"))
-
-    assert not [n for n in names if n.startswith("_") or not exists(n)]
+    known = {n for _, n, _ in PUBLIC} | {f"{p}.{n}" for p, n, _ in PUBLIC} | set(vars(torch._C._nn))
+    assert not [n for n in names if n not in known and n + "_" not in known]
 
 
 @pytest.mark.parametrize("path", FAMILIES, ids=lambda p: p.stem)
@@ -241,6 +237,13 @@ def test_help_of_an_overloaded_operator() -> None:
     assert "Returns\n    -------" in text
     assert "`add_` does the same in place" in torch.add.__doc__
     assert "out : Tensor, optional" in torch.add.__doc__
+    assert "out : tuple of Tensor, optional" in torch.sort.__doc__
+    # A summary speaks of the first parameter by its public name.
+    assert "\n\ninput + alpha * other.\n\n" in torch.add.__doc__
+    # Also where a section has nothing to add to the summary.
+    assert "`mish_` does the same in place: it writes the result to `input`.\n\nParameters" in (
+        torch._C._nn.mish.__doc__
+    )
     assert "Writes the result to `input`" in torch.Tensor.add_.__doc__
 
 

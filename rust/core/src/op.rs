@@ -128,7 +128,7 @@ pub trait Derivative: Value {
 }
 
 /// Whether an op may write to elements that share memory (an expanded tensor).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeats {
     Refused,
     /// Every element gets one and the same value.

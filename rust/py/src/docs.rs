@@ -22,11 +22,7 @@ const FAMILIES: [&str; 9] = [
 ];
 
 /// What parameters mean that many operators have, where a section does not say it.
-const COMMON: [(&str, &str); 9] = [
-    (
-        "inplace",
-        "bool, default False\n    Whether to write the result to `input`.",
-    ),
+const COMMON: [(&str, &str); 8] = [
     (
         "dtype",
         "dtype, optional\n    The type of the result's elements.",
@@ -46,12 +42,13 @@ const COMMON: [(&str, &str); 9] = [
         "generator",
         "Generator, optional\n    Where the numbers come from; the default one otherwise.",
     ),
-    (
-        "out",
-        "Tensor, optional\n    Where the result is written, which is then returned.",
-    ),
+    ("out", ONE_OUT),
 ];
 
+const ONE_OUT: &str = "Tensor, optional\n    Where the result is written, which is then returned.";
+const SEVERAL_OUT: &str =
+    "tuple of Tensor, optional\n    Where the results are written, which are then returned.";
+const FUNCTION: u32 = flag::FN | flag::NN | flag::LINALG | flag::SPECIAL | flag::FFT;
 const PARAMETERS: &str = "\nParameters\n----------\n";
 const RETURNS: &str = "\nReturns\n-------\n";
 
@@ -64,7 +61,9 @@ fn sections() -> &'static HashMap<&'static str, &'static str> {
             .flat_map(|family| family.split("\n## ").skip(1));
         let split = texts.filter_map(|text| text.split_once('\n'));
         let named = |(names, body): (&'static str, &'static str)| {
-            names.split(',').map(move |name| (name.trim(), body.trim()))
+            names
+                .split(',')
+                .map(move |name| (name.trim(), body.trim_end()))
         };
         split.flat_map(named).collect()
     })
@@ -99,7 +98,7 @@ fn completed(section: &str, note: &str, names: &[&str]) -> String {
         .iter()
         .filter(|(n, _)| names.contains(n) && !described(n));
     let added: String = wanted.map(|(n, text)| format!("{n} : {text}\n")).collect();
-    let mut text = lead.trim_end().to_string();
+    let mut text = lead.trim().to_string();
     if !note.is_empty() {
         text.push_str(if text.is_empty() { "" } else { "\n\n" });
         text.push_str(note);
@@ -109,6 +108,19 @@ fn completed(section: &str, note: &str, names: &[&str]) -> String {
         text = format!("{text}{PARAMETERS}{listed}{added}");
     }
     format!("{text}{rest}").trim().to_string()
+}
+
+/// A summary with the public name of the first parameter.
+fn public(summary: &str) -> String {
+    let (mut text, mut rest) = (String::new(), summary);
+    while let Some(i) = rest.find("self") {
+        let (before, after) = (&rest[..i], &rest[i + 4..]);
+        let part = before.ends_with(char::is_alphanumeric)
+            || after.starts_with(|c: char| c.is_alphanumeric() || c == '-');
+        text = text + before + if part { "self" } else { "input" };
+        rest = after;
+    }
+    text + rest
 }
 
 /// The text of an operator, from its forms.
@@ -122,8 +134,13 @@ pub fn of_operator(qualified: &str, module: &str, forms: &[Form], inplace: bool)
     let (mut lines, mut summaries) = (Vec::new(), Vec::new());
     for form in forms {
         lines.extend(form.lines(qualified));
-        let summary = form.op.entry.doc.lines().map(str::trim);
-        summaries.push(summary.collect::<Vec<_>>().join("\n").trim().to_string());
+        let summary: Vec<&str> = form.op.entry.doc.lines().map(str::trim).collect();
+        let summary = summary.join("\n");
+        // What is a method only has no name for its tensor.
+        summaries.push(match form.op.entry.flags & FUNCTION {
+            0 => summary.trim().to_string(),
+            _ => public(summary.trim()),
+        });
     }
     lines.dedup();
     summaries.dedup();
@@ -136,7 +153,10 @@ pub fn of_operator(qualified: &str, module: &str, forms: &[Form], inplace: bool)
         false => String::new(),
     };
     let names: Vec<&str> = forms.iter().flat_map(|f| f.names()).collect();
-    let text = completed(section(place, name).unwrap_or_default(), &note, &names);
+    let mut text = completed(section(place, name).unwrap_or_default(), &note, &names);
+    if forms.iter().all(|f| f.op.schema.returns.len() > 1) {
+        text = text.replace(ONE_OUT, SEVERAL_OUT);
+    }
     let parts = [lines.join("\n"), summaries.join("\n"), text];
     parts.join("\n\n").trim_end().to_string()
 }

@@ -213,13 +213,13 @@ per_level! {
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Ptr<T>(pub *mut T);
+struct Ptr<T>(*mut T);
 // SAFETY: threads write disjoint elements.
 unsafe impl<T> Send for Ptr<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Ptr<T> {}
 impl<T> Ptr<T> {
-    pub fn get(&self) -> *mut T {
+    fn get(&self) -> *mut T {
         self.0
     }
 }

@@ -62,7 +62,7 @@ impl Tensor {
 }
 
 crate::entries! {
-    /// The same memory read as another type.
+    /// The same bytes read as another type.
     "view(Tensor self, ScalarType dtype) -> Tensor", METHOD,
     |a| {
         let x = a.tensor(0)?;

@@ -34,8 +34,6 @@ pub struct Reduce {
     pub dtype: DType,
     /// Whether to divide by the number of elements.
     pub mean: bool,
-    /// Whether a NaN that is the extreme gets the gradient: that of `max()`, not that of `amax()`.
-    pub nan_gradient: bool,
     pub name: &'static str,
 }
 
@@ -206,7 +204,8 @@ impl Derivative for Reduce {
                 let x = cx.input(0)?;
                 let y = restored(&cx.output(0)?, &shape, &self.mask, self.keepdim)?;
                 let g = restored(g, &shape, &self.mask, self.keepdim)?;
-                match self.nan_gradient {
+                // `max()` gives NaN its gradient, `amax()` does not.
+                match self.name.ends_with('1') {
                     true => one(shared_gradient(&g, &x, &y, &self.mask)?),
                     false => one(split_gradient(&g, &apply(Eq, [&x, &y])?, &self.mask)?),
                 }
@@ -370,7 +369,6 @@ impl Tensor {
                 keepdim,
                 dtype,
                 mean: false,
-                nan_gradient: false,
                 name,
             },
             &[self],
@@ -425,7 +423,6 @@ impl Tensor {
                 keepdim,
                 dtype,
                 mean: true,
-                nan_gradient: false,
                 name,
             },
             &[self],

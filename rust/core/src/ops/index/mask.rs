@@ -293,7 +293,6 @@ pub fn masked_scatter_parts(
         dims: (0..mask.ndim()).collect(),
         mode: Mode::Set,
         bounds: Bounds::Wrap,
-        repeats: Repeats::Refused,
         name: "MaskedScatterBackward0",
     };
     Ok((op, values, columns))

@@ -287,10 +287,10 @@ crate::entries! {
     /// The smaller element; the number if one is NaN.
     "fmin(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT | DIRECT,
     |a| a.apply(Fmin, [a.tensor(0)?, a.tensor(1)?]);
-    /// See `maximum`.
+    /// The larger element of each pair, as `maximum`.
     "max(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT | DIRECT,
     |a| a.apply(Maximum, [a.tensor(0)?, a.tensor(1)?]);
-    /// See `minimum`.
+    /// The smaller element of each pair, as `minimum`.
     "min(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT | DIRECT,
     |a| a.apply(Minimum, [a.tensor(0)?, a.tensor(1)?]);
     /// sqrt(self^2 + other^2) without overflow.
@@ -299,7 +299,7 @@ crate::entries! {
     /// The angle of the points (other, self) in radians.
     "atan2(Tensor self, Tensor other) -> Tensor", PW,
     |a| a.apply(Atan2, [a.tensor(0)?, a.tensor(1)?]);
-    /// See `atan2`.
+    /// The angle of the points (other, self) in radians.
     "arctan2(Tensor self, Tensor other) -> Tensor", PW,
     |a| a.apply(Atan2, [a.tensor(0)?, a.tensor(1)?]);
     /// The greatest common divisor.
@@ -332,10 +332,10 @@ crate::entries! {
     /// The regularised upper incomplete gamma function.
     "igammac(Tensor self, Tensor other) -> Tensor", PW,
     |a| a.apply(Igammac, [a.tensor(0)?, a.tensor(1)?]);
-    /// See `igamma`.
+    /// The regularised lower incomplete gamma function.
     "gammainc(Tensor self, Tensor other) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| a.apply(Igamma, [a.tensor(0)?, a.tensor(1)?]);
-    /// See `igamma`.
+    /// The regularised upper incomplete gamma function.
     "gammaincc(Tensor self, Tensor other) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| a.apply(Igammac, [a.tensor(0)?, a.tensor(1)?]);
     /// self * log(other); 0 where self is 0.

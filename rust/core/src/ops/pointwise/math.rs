@@ -174,9 +174,9 @@ crate::entries! {
     "abs(Tensor self) -> Tensor", PW, abs;
     /// |x|.
     "absolute(Tensor self) -> Tensor", PW, abs;
-    /// -1, 0 or 1.
+    /// -1 below zero, 0 at zero, 1 above.
     "sign(Tensor self) -> Tensor", PW, sign;
-    /// -1, 0 or 1.
+    /// -1 below zero, 0 at zero, 1 above; a complex number divided by its size.
     "sgn(Tensor self) -> Tensor", PW,
     |a| a.apply(Sign, [a.tensor(0)?]);
     /// The largest integer not above x.
@@ -343,28 +343,28 @@ crate::entries! {
     /// x itself.
     "positive(Tensor self) -> Tensor", FN | METHOD,
     positive;
-    /// x itself where the type is real.
+    /// The real part; x itself where the type is real.
     "real(Tensor self) -> Tensor", FN, |a| part(a, 0);
-    /// x itself where the type is real.
+    /// The complex conjugate; x itself where the type is real.
     "conj(Tensor self) -> Tensor", FN | METHOD, |a| Ok(a.tensor(0)?.conj()?.into());
-    /// x itself where the type is real.
+    /// x itself: conjugates are computed at once.
     "resolve_conj(Tensor self) -> Tensor", FN | METHOD,
     |a| Ok(a.tensor(0)?.clone().into());
-    /// x itself where the type is real.
+    /// x itself: negatives are computed at once.
     "resolve_neg(Tensor self) -> Tensor", FN | METHOD,
     |a| Ok(a.tensor(0)?.clone().into());
-    /// A copy of x where the type is real.
+    /// The complex conjugate; x itself where the type is real.
     "conj_physical(Tensor self) -> Tensor", FN | METHOD | INPLACE | OUT,
     |a| Ok(a.tensor(0)?.conj()?.into());
     /// The imaginary part; real types raise.
     "imag(Tensor self) -> Tensor", FN, |a| part(a, 1);
-    /// The modified Bessel function of order 0.
+    /// The modified Bessel function of the first kind of order 0.
     "i0(Tensor self) -> Tensor", PW | SPECIAL,
     |a| a.apply(I0, [a.tensor(0)?]);
     /// e^-|x| i0(x).
     "i0e(Tensor self) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| a.apply(I0e, [a.tensor(0)?]);
-    /// The modified Bessel function of order 1.
+    /// The modified Bessel function of the first kind of order 1.
     "i1(Tensor self) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| a.apply(I1, [a.tensor(0)?]);
     /// e^-|x| i1(x).
@@ -391,109 +391,109 @@ crate::entries! {
     /// The fraction, from 1/2 to 1, and the power of two whose product is x.
     "frexp(Tensor self) -> (Tensor mantissa, Tensor exponent)", FN | METHOD | OUT,
     frexp;
-    /// A Bessel or Airy function, without a derivative.
+    /// The Bessel function of the first kind of order 0.
     "bessel_j0(Tensor self) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| bessel(a, Special::BesselJ0);
-    /// A Bessel or Airy function, without a derivative.
+    /// The Bessel function of the first kind of order 1.
     "bessel_j1(Tensor self) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| bessel(a, Special::BesselJ1);
-    /// A Bessel or Airy function, without a derivative.
+    /// The Bessel function of the second kind of order 0.
     "bessel_y0(Tensor self) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| bessel(a, Special::BesselY0);
-    /// A Bessel or Airy function, without a derivative.
+    /// The Bessel function of the second kind of order 1.
     "bessel_y1(Tensor self) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| bessel(a, Special::BesselY1);
-    /// A Bessel or Airy function, without a derivative.
+    /// The modified Bessel function of the first kind of order 0.
     "modified_bessel_i0(Tensor self) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| bessel(a, Special::I0);
-    /// A Bessel or Airy function, without a derivative.
+    /// The modified Bessel function of the first kind of order 1.
     "modified_bessel_i1(Tensor self) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| bessel(a, Special::I1);
-    /// A Bessel or Airy function, without a derivative.
+    /// The modified Bessel function of the second kind of order 0.
     "modified_bessel_k0(Tensor self) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| bessel(a, Special::K0);
-    /// A Bessel or Airy function, without a derivative.
+    /// The modified Bessel function of the second kind of order 1.
     "modified_bessel_k1(Tensor self) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| bessel(a, Special::K1);
-    /// A Bessel or Airy function, without a derivative.
+    /// e^x times modified_bessel_k0(x), which does not underflow.
     "scaled_modified_bessel_k0(Tensor self) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| bessel(a, Special::K0e);
-    /// A Bessel or Airy function, without a derivative.
+    /// e^x times modified_bessel_k1(x), which does not underflow.
     "scaled_modified_bessel_k1(Tensor self) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| bessel(a, Special::K1e);
-    /// A Bessel or Airy function, without a derivative.
+    /// The Airy function Ai.
     "airy_ai(Tensor self) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| bessel(a, Special::AiryAi);
-    /// The orthogonal polynomial of degree n at x.
+    /// The Chebyshev polynomial of the first kind of degree n at x.
     "chebyshev_polynomial_t(Tensor x, Tensor|Scalar n) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| orthogonal(a, Polynomial::ChebyshevT);
-    /// The orthogonal polynomial of degree n at x.
+    /// The Chebyshev polynomial of the first kind of degree n at x.
     "chebyshev_polynomial_t(Scalar x, Tensor n) -> Tensor", SPECIAL | OUT,
     |a| orthogonal_of_number(a, Polynomial::ChebyshevT);
-    /// The polynomial of degree n at 2x - 1.
+    /// The Chebyshev polynomial of the first kind of degree n at 2x - 1.
     "shifted_chebyshev_polynomial_t(Tensor x, Tensor|Scalar n) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| shifted(a, Polynomial::ChebyshevT);
-    /// The polynomial of degree n at 2x - 1.
+    /// The Chebyshev polynomial of the first kind of degree n at 2x - 1.
     "shifted_chebyshev_polynomial_t(Scalar x, Tensor n) -> Tensor", SPECIAL | OUT,
     |a| shifted_of_number(a, Polynomial::ChebyshevT);
-    /// The orthogonal polynomial of degree n at x.
+    /// The Chebyshev polynomial of the second kind of degree n at x.
     "chebyshev_polynomial_u(Tensor x, Tensor|Scalar n) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| orthogonal(a, Polynomial::ChebyshevU);
-    /// The orthogonal polynomial of degree n at x.
+    /// The Chebyshev polynomial of the second kind of degree n at x.
     "chebyshev_polynomial_u(Scalar x, Tensor n) -> Tensor", SPECIAL | OUT,
     |a| orthogonal_of_number(a, Polynomial::ChebyshevU);
-    /// The polynomial of degree n at 2x - 1.
+    /// The Chebyshev polynomial of the second kind of degree n at 2x - 1.
     "shifted_chebyshev_polynomial_u(Tensor x, Tensor|Scalar n) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| shifted(a, Polynomial::ChebyshevU);
-    /// The polynomial of degree n at 2x - 1.
+    /// The Chebyshev polynomial of the second kind of degree n at 2x - 1.
     "shifted_chebyshev_polynomial_u(Scalar x, Tensor n) -> Tensor", SPECIAL | OUT,
     |a| shifted_of_number(a, Polynomial::ChebyshevU);
-    /// The orthogonal polynomial of degree n at x.
+    /// The Chebyshev polynomial of the third kind of degree n at x.
     "chebyshev_polynomial_v(Tensor x, Tensor|Scalar n) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| orthogonal(a, Polynomial::ChebyshevV);
-    /// The orthogonal polynomial of degree n at x.
+    /// The Chebyshev polynomial of the third kind of degree n at x.
     "chebyshev_polynomial_v(Scalar x, Tensor n) -> Tensor", SPECIAL | OUT,
     |a| orthogonal_of_number(a, Polynomial::ChebyshevV);
-    /// The polynomial of degree n at 2x - 1.
+    /// The Chebyshev polynomial of the third kind of degree n at 2x - 1.
     "shifted_chebyshev_polynomial_v(Tensor x, Tensor|Scalar n) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| shifted(a, Polynomial::ChebyshevV);
-    /// The polynomial of degree n at 2x - 1.
+    /// The Chebyshev polynomial of the third kind of degree n at 2x - 1.
     "shifted_chebyshev_polynomial_v(Scalar x, Tensor n) -> Tensor", SPECIAL | OUT,
     |a| shifted_of_number(a, Polynomial::ChebyshevV);
-    /// The orthogonal polynomial of degree n at x.
+    /// The Chebyshev polynomial of the fourth kind of degree n at x.
     "chebyshev_polynomial_w(Tensor x, Tensor|Scalar n) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| orthogonal(a, Polynomial::ChebyshevW);
-    /// The orthogonal polynomial of degree n at x.
+    /// The Chebyshev polynomial of the fourth kind of degree n at x.
     "chebyshev_polynomial_w(Scalar x, Tensor n) -> Tensor", SPECIAL | OUT,
     |a| orthogonal_of_number(a, Polynomial::ChebyshevW);
-    /// The polynomial of degree n at 2x - 1.
+    /// The Chebyshev polynomial of the fourth kind of degree n at 2x - 1.
     "shifted_chebyshev_polynomial_w(Tensor x, Tensor|Scalar n) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| shifted(a, Polynomial::ChebyshevW);
-    /// The polynomial of degree n at 2x - 1.
+    /// The Chebyshev polynomial of the fourth kind of degree n at 2x - 1.
     "shifted_chebyshev_polynomial_w(Scalar x, Tensor n) -> Tensor", SPECIAL | OUT,
     |a| shifted_of_number(a, Polynomial::ChebyshevW);
-    /// The orthogonal polynomial of degree n at x.
+    /// The physicists' Hermite polynomial of degree n at x.
     "hermite_polynomial_h(Tensor x, Tensor|Scalar n) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| orthogonal(a, Polynomial::HermiteH);
-    /// The orthogonal polynomial of degree n at x.
+    /// The physicists' Hermite polynomial of degree n at x.
     "hermite_polynomial_h(Scalar x, Tensor n) -> Tensor", SPECIAL | OUT,
     |a| orthogonal_of_number(a, Polynomial::HermiteH);
-    /// The orthogonal polynomial of degree n at x.
+    /// The probabilists' Hermite polynomial of degree n at x.
     "hermite_polynomial_he(Tensor x, Tensor|Scalar n) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| orthogonal(a, Polynomial::HermiteHe);
-    /// The orthogonal polynomial of degree n at x.
+    /// The probabilists' Hermite polynomial of degree n at x.
     "hermite_polynomial_he(Scalar x, Tensor n) -> Tensor", SPECIAL | OUT,
     |a| orthogonal_of_number(a, Polynomial::HermiteHe);
-    /// The orthogonal polynomial of degree n at x.
+    /// The Laguerre polynomial of degree n at x.
     "laguerre_polynomial_l(Tensor x, Tensor|Scalar n) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| orthogonal(a, Polynomial::Laguerre);
-    /// The orthogonal polynomial of degree n at x.
+    /// The Laguerre polynomial of degree n at x.
     "laguerre_polynomial_l(Scalar x, Tensor n) -> Tensor", SPECIAL | OUT,
     |a| orthogonal_of_number(a, Polynomial::Laguerre);
-    /// The orthogonal polynomial of degree n at x.
+    /// The Legendre polynomial of degree n at x.
     "legendre_polynomial_p(Tensor x, Tensor|Scalar n) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| orthogonal(a, Polynomial::Legendre);
-    /// The orthogonal polynomial of degree n at x.
+    /// The Legendre polynomial of degree n at x.
     "legendre_polynomial_p(Scalar x, Tensor n) -> Tensor", SPECIAL | OUT,
     |a| orthogonal_of_number(a, Polynomial::Legendre);
 }
