@@ -1,13 +1,18 @@
 //! What the core asks of the language that embeds it, as functions set once at start.
 
+use crate::error::Result;
 use std::cell::Cell;
 use std::ffi::c_void;
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::sync::OnceLock;
 
 /// Functions of the host language. Without a host (as in `cargo test`) the defaults apply.
 pub struct Host {
     /// Runs the function with the interpreter's lock released, where the caller holds it.
     pub unlocked: fn(&mut dyn FnMut()),
+    /// Runs the function once on a thread of its own, and waits for it; an error is that of an
+    /// interruption of the wait.
+    pub elsewhere: fn(&mut (dyn FnMut() + Send)) -> Result<()>,
     /// The host's call stack as text, for anomaly mode.
     pub traceback: fn() -> Option<String>,
     /// Shows a warning to the user.
@@ -40,6 +45,22 @@ pub fn unlocked<R>(f: impl FnOnce() -> R) -> R {
         }
         _ => f(),
     }
+}
+
+/// Runs `f` on a thread of its own, where stack and the host's count of calls begin anew.
+pub fn elsewhere<R: Send>(f: impl FnOnce() -> R + Send) -> Result<R> {
+    let Some(host) = HOST.get() else {
+        let done = std::thread::scope(|s| s.spawn(f).join());
+        return Ok(done.unwrap_or_else(|cause| resume_unwind(cause)));
+    };
+    let (mut f, mut out) = (Some(f), None);
+    (host.elsewhere)(&mut || {
+        if let Some(f) = f.take() {
+            out = Some(catch_unwind(AssertUnwindSafe(f)));
+        }
+    })?;
+    let done = out.expect("the host runs the function once");
+    Ok(done.unwrap_or_else(|cause| resume_unwind(cause)))
 }
 
 /// Runs `f` and keeps the host's lock throughout: needed while one of our own locks is held, for a

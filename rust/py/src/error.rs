@@ -115,6 +115,7 @@ fn warn(text: &str) {
 pub fn install() {
     host::install(Host {
         unlocked,
+        elsewhere: crate::thread::elsewhere,
         traceback,
         warn,
         free_object: crate::tensor::free_object,

@@ -30,6 +30,7 @@ mod settings;
 mod signature;
 mod storage;
 mod tensor;
+mod thread;
 mod wgpu;
 
 use pyo3::prelude::*;

@@ -16,6 +16,16 @@ static EXISTS: AtomicBool = AtomicBool::new(false);
 
 thread_local!(static OFF: Cell<bool> = const { Cell::new(false) });
 
+/// Whether this thread asks no class.
+pub fn is_off() -> bool {
+    OFF.get()
+}
+
+/// Sets that for this thread.
+pub fn set_off(off: bool) {
+    OFF.set(off);
+}
+
 /// Whether arguments must be asked.
 #[inline]
 pub fn active() -> bool {

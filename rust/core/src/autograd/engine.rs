@@ -146,16 +146,41 @@ impl Drop for Task {
     }
 }
 
+/// How many backward passes run within each other on one thread: each takes some of its stack, and
+/// of the calls that the host counts.
+const DEEPEST: u32 = 60;
+thread_local!(static DEPTH: Cell<u32> = const { Cell::new(0) });
+
 /// Runs the graph. Returns one gradient for each of `request.inputs`.
 pub fn backward(request: &Request) -> Result<Vec<Option<Tensor>>> {
+    match DEPTH.get() < DEEPEST {
+        true => backward_here(request),
+        false => {
+            let (grad, inference) = (mode::grad(), mode::inference());
+            let hooks = super::saved::InForce::here();
+            host::elsewhere(move || {
+                mode::set_grad(grad);
+                mode::set_inference(inference);
+                hooks.put();
+                let done = backward_here(request);
+                super::saved::InForce::default().put();
+                done
+            })?
+        }
+    }
+}
+
+fn backward_here(request: &Request) -> Result<Vec<Option<Tensor>>> {
     struct Outer(Option<u64>, bool);
     impl Drop for Outer {
         fn drop(&mut self) {
             CURRENT.set(self.0);
             TO_LEAVES.set(self.1);
+            DEPTH.set(DEPTH.get() - 1);
         }
     }
     let _outer = Outer(CURRENT.get(), TO_LEAVES.get());
+    DEPTH.set(DEPTH.get() + 1);
     let plain = request.inputs.is_empty() && !request.create_graph;
     TO_LEAVES.set(plain && mode::anomaly().is_none());
     mode::with_grad(request.create_graph, || run(request))

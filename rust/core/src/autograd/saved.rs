@@ -75,6 +75,29 @@ pub fn disabled_text() -> Option<String> {
     DISABLED.with_borrow(Clone::clone)
 }
 
+/// The hooks in force on a thread, to be put in force on another.
+#[derive(Default)]
+pub struct InForce {
+    hooks: Vec<Arc<dyn SavedHooks>>,
+    disabled: Option<String>,
+}
+
+impl InForce {
+    pub fn here() -> InForce {
+        InForce {
+            hooks: HOOKS.with_borrow(Clone::clone),
+            disabled: disabled_text(),
+        }
+    }
+
+    /// Puts them in force on this thread, in the place of what was.
+    pub fn put(self) {
+        HOOKED.set(!self.hooks.is_empty());
+        let old = (HOOKS.replace(self.hooks), DISABLED.replace(self.disabled));
+        drop(old);
+    }
+}
+
 struct Packed {
     hooks: Arc<dyn SavedHooks>,
     value: Box<dyn Any + Send + Sync>,
