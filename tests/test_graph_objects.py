@@ -234,13 +234,16 @@ x = torch.ones(2, requires_grad=True)
 optimizer = torch.optim.SGD([x], lr=0.1)
 x.grad = torch.ones(2)
 me, rounds = os.getpid(), 0
+go = threading.Event()
 def shoot():
+    go.wait()
     while not done:
         time.sleep(0.0005)
         os.kill(me, signal.SIGINT)
 done = False
 thread = threading.Thread(target=shoot, daemon=True)
 def work():
+    go.set()
     while True:
         with torch.no_grad():
             with torch.enable_grad():
