@@ -82,7 +82,7 @@ pub fn call_into<O: Op>(op: O, x: &[&Tensor], out: &Tensor, inplace: bool) -> Re
     let mut needs = needs(x);
     if inplace {
         inplace::check(out, needs != 0)?;
-    } else if mode::grad() && out.requires_grad() {
+    } else if mode::grad() && out.requires_grad() && !op.opaque() {
         refuse_out(op.name())?;
     }
     if needs == 0 && op.quick_into(x, out)? {
@@ -90,7 +90,7 @@ pub fn call_into<O: Op>(op: O, x: &[&Tensor], out: &Tensor, inplace: bool) -> Re
         return Ok(out.clone());
     }
     let meta = op.infer(x)?.swap_remove(0);
-    if needs != 0 && !inplace {
+    if needs != 0 && !inplace && !op.opaque() {
         // Results that carry no gradient may go anywhere.
         if meta.dtype.differentiable() && op.detached_outputs() & 1 == 0 {
             refuse_out(op.name())?;
@@ -405,6 +405,7 @@ struct Pending<D: Derivative> {
     edges: Edges,
     saved: SmallVec<[Option<Saved>; 2]>,
     keep: Mask,
+    written: bool,
 }
 
 struct Finished<D: Derivative> {
@@ -448,6 +449,8 @@ impl<D: Derivative> Finished<D> {
 
 impl<D: Derivative> Pending<D> {
     fn new(op: D, needs: Mask, x: &[&Tensor], written: Option<&Tensor>) -> Result<Self> {
+        // What leads nowhere saves as all others do, for its memory to be checked.
+        let save = op.save(needs);
         let mut needs = needs;
         let mut edges = Edges::new();
         for (i, t) in x.iter().enumerate() {
@@ -458,7 +461,6 @@ impl<D: Derivative> Pending<D> {
             }
             edges.push(edge);
         }
-        let save = op.save(needs);
         let mut saved = SmallVec::new();
         if save.inputs != 0 {
             for (i, t) in x.iter().enumerate() {
@@ -482,12 +484,16 @@ impl<D: Derivative> Pending<D> {
             edges,
             saved,
             keep: save.outputs,
+            written: written.is_some_and(|w| x.first().is_some_and(|t| t.same(w))),
         })
     }
 
     /// The node; of its outputs the first `public` are what hooks see.
     fn finish(self, metas: SmallVec<[TensorMeta; 1]>, public: usize) -> Finished<D> {
-        let func = OpNode::new(self.op, self.needs, self.saved, public);
+        let mut func = OpNode::new(self.op, self.needs, self.saved, public);
+        if self.written {
+            func = func.in_place();
+        }
         let node = Node::new(self.edges, metas, func);
         Finished {
             node,

@@ -121,6 +121,12 @@ pub trait Derivative: Value {
         Save::NONE
     }
 
+    /// Asked in backward where the op took place in its first input: raises where there is no
+    /// gradient then.
+    fn overwritten(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Gradients of the inputs for gradients `g` of the outputs, written with ops, so that they
     /// are a graph themselves under `create_graph`. A gradient may have the broadcast shape or
     /// the promoted type: the engine sums and casts it to the input's.
@@ -181,6 +187,11 @@ pub trait Op: Derivative {
     /// Whether `out=` may have another type, which the result is cast to.
     fn casts(&self) -> bool {
         self.pointwise()
+    }
+
+    /// Whether its result requires grad although there is no derivative; `out=` then may.
+    fn opaque(&self) -> bool {
+        false
     }
 
     /// Whether it takes and gives wide unsigned integers.

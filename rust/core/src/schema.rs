@@ -554,6 +554,31 @@ fn formatted(values: &[Value], y: Value) -> Result<Value> {
     })
 }
 
+/// Results that lie in nobody else's memory are views of nothing that can be seen: each stands in
+/// the graph where it was, as a tensor of its own.
+fn settled(values: &[Value], y: Value) -> Value {
+    let shares = |t: &Tensor, v: &Value| match v {
+        Value::Tensor(x) => x.shares_storage(t),
+        Value::Tensors(xs) => xs.iter().any(|x| x.shares_storage(t)),
+        Value::OptionalTensors(xs) => xs.iter().flatten().any(|x| x.shares_storage(t)),
+        _ => false,
+    };
+    let hidden = |t: &Tensor| t.view_of().is_some() && !values.iter().any(|v| shares(t, v));
+    match y {
+        Value::Tensor(t) if hidden(&t) => Value::Tensor(t.unviewed()),
+        Value::Tuple(mut all) => {
+            for i in 0..all.len() {
+                let alone = |t: &Tensor| all.iter().filter(|x| x.shares_storage(t)).count() == 1;
+                if hidden(&all[i]) && alone(&all[i]) {
+                    all[i] = all[i].unviewed();
+                }
+            }
+            Value::Tuple(all)
+        }
+        y => y,
+    }
+}
+
 impl Entry {
     /// Runs the function and brings its results to their destination. With `out=`, a tensor of
     /// another shape is replaced: the caller stores what is returned in its place.
@@ -569,10 +594,11 @@ impl Entry {
                     dest,
                     schema,
                 })?;
-                match self.flags & flag::FORMAT {
-                    0 => Ok(y),
-                    _ => formatted(values, y),
-                }
+                let y = match self.flags & flag::FORMAT {
+                    0 => y,
+                    _ => formatted(values, y)?,
+                };
+                Ok(settled(values, y))
             }
             _ if direct => (self.run)(&Args {
                 values,

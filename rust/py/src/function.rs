@@ -183,8 +183,10 @@ fn _function_apply(
     ctx.setattr("needs_input_grad", PyTuple::new(py, &needs)?)?;
     // Before forward may modify them in place.
     let mut edges = Edges::new();
-    for t in inputs.iter().flatten() {
-        edges.push(t.edge().py()?);
+    if recording {
+        for t in inputs.iter().flatten() {
+            edges.push(t.edge().py()?);
+        }
     }
     let module = py.import("pytensorlib.autograd.function")?;
     let default = module.getattr("_default_setup_context")?;

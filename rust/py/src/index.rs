@@ -422,11 +422,10 @@ fn value(x: &Tensor, obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
 /// `to[...] = from`, with leading dimensions of size 1 dropped from `from` where it has too many.
 fn assign(to: &Tensor, from: &Tensor) -> PyResult<()> {
     let from = trimmed(from, to.ndim())?;
-    if from.shape() != to.shape() {
-        let size: Vec<i64> = to.shape().iter().map(|&n| n as i64).collect();
-        from.layout().expand(&size).py()?;
+    if from.shape() == to.shape() {
+        return to.copy_from(&from).py();
     }
-    to.copy_from(&from).py()
+    to.copy_from(&from.expand_to(to.shape()).py()?).py()
 }
 
 fn trimmed(from: &Tensor, ndim: usize) -> PyResult<Tensor> {

@@ -6,7 +6,7 @@ use crate::tensor::{borrow, wrap, PyTensor};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
-use pytensorlib_core::autograd::mode;
+
 use pytensorlib_core::cpu::files;
 use pytensorlib_core::device::Device;
 use pytensorlib_core::dtype::DType;
@@ -542,7 +542,7 @@ fn _resize_(
     memory_format: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     let old = t.get().get();
-    if mode::grad() && old.requires_grad() {
+    if old.requires_grad() {
         return Err(PyRuntimeError::new_err(
             "cannot resize variables that require grad",
         ));

@@ -1064,7 +1064,7 @@ impl PyTensor {
     #[getter]
     fn grad(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let t = self.get();
-        if t.grad().is_none() && !t.is_leaf().py()? {
+        if t.grad().is_none() && !t.is_plain_leaf() {
             let retains = t.autograd().is_some_and(|m| m.state.lock().retains_grad);
             if !retains && t.requires_grad() {
                 let text = c"The .grad attribute of a Tensor that is not a leaf Tensor is being \

@@ -237,10 +237,7 @@ fn run(request: &Request) -> Result<Vec<Option<Tensor>>> {
         for &(nr, k) in &task.states[i].captures {
             results[k] = grads[nr].clone();
         }
-        // A view taken without recording requires grad through its base, and leads nowhere.
-        let leads = node.func.leaf().is_some() || node.edges.iter().any(Option::is_some);
         let run_it = task.states[i].needed
-            && leads
             && (node.func.wants_undefined() || grads.iter().any(Option::is_some));
         let outputs = if run_it {
             before_node(node, &mut grads)?;

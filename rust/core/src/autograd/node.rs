@@ -302,6 +302,12 @@ impl Tensor {
         Ok(self.grad_fn()?.is_none())
     }
 
+    /// Whether no node made this tensor, as far as is known without asking the base of a view.
+    pub fn is_plain_leaf(&self) -> bool {
+        self.autograd()
+            .is_none_or(|m| m.state.lock().edge.is_none())
+    }
+
     /// The node that made this tensor, brought up to date if its base was modified in place.
     pub fn grad_fn(&self) -> Result<Option<Edge>> {
         super::inplace::refresh(self)?;
@@ -364,6 +370,15 @@ impl Tensor {
         self.note_seen();
     }
 
+    /// The same memory at the same place in the graph, as a view of nothing.
+    pub fn unviewed(&self) -> Tensor {
+        let y = self.alias(self.layout().clone());
+        if let Some(edge) = self.autograd().and_then(|m| m.state.lock().edge.clone()) {
+            y.set_edge(edge);
+        }
+        y
+    }
+
     /// `detach_`: a leaf from now on that asks for no gradient.
     pub fn detach_in_place(&self) {
         let Some(meta) = self.autograd() else { return };
@@ -423,7 +438,7 @@ impl Tensor {
                  allowed."
             );
         }
-        if !self.is_leaf()? {
+        if !self.is_plain_leaf() {
             if on {
                 return Ok(());
             }
@@ -566,7 +581,9 @@ impl Backward for AccumulateGrad {
 pub struct OpNode<D: Derivative> {
     op: D,
     needs: Mask,
-    public: usize,
+    public: u32,
+    /// Whether the op took place in its first input.
+    written: bool,
     saved: Mutex<SavedList>,
 }
 
@@ -606,6 +623,12 @@ impl<D: Derivative> OpNode<D> {
         for s in inputs.iter().chain(outputs).flatten() {
             s.check()?;
         }
+        if self.written {
+            self.op.overwritten()?;
+        }
+        if needs == 0 {
+            return Ok(Grads::new());
+        }
         let cx = Vjp {
             node,
             needs,
@@ -623,9 +646,16 @@ impl<D: Derivative> OpNode<D> {
         OpNode {
             op,
             needs,
-            public,
+            public: public as u32,
+            written: false,
             saved: Mutex::new(saved),
         }
+    }
+
+    /// The same for an op that took place in its first input.
+    pub fn in_place(mut self) -> Self {
+        self.written = true;
+        self
     }
 
     /// Outputs are saved once the node exists, for they point back at it.
@@ -640,7 +670,7 @@ impl<D: Derivative> Backward for OpNode<D> {
     }
 
     fn public(&self, _node: &Node) -> usize {
-        self.public
+        self.public as usize
     }
 
     fn backward(&self, node: &Node, g: Grads) -> Result<Grads> {

@@ -175,7 +175,8 @@ impl Op for Copy {
     }
 }
 
-/// `x.copy_(y)`: the gradient goes to the source only. Inputs are destination and source.
+/// `x.copy_(y)`: the gradient goes to the source; that of what was overwritten is zeros. Inputs are
+/// destination and source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct CopyInto;
 
@@ -183,9 +184,16 @@ impl Derivative for CopyInto {
     fn name(&self) -> &'static str {
         "CopyBackwards"
     }
-    fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let overwritten = match &g[0] {
+            Some(_) if cx.needs(0) => {
+                let m = cx.input_meta(0)?;
+                Some(Tensor::zeros(&m.shape, m.dtype, m.device)?)
+            }
+            _ => None,
+        };
         let mut out = Grads::new();
-        out.push(None);
+        out.push(overwritten);
         out.push(g[0].clone());
         Ok(out)
     }
@@ -199,10 +207,17 @@ impl Op for CopyInto {
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-        copy_host(x[1], &y[0])
+        // A copy to itself is recorded, and nothing moves.
+        match dispatch::overlap(x[1], &y[0]) {
+            Overlap::Same => Ok(()),
+            _ => copy_host(x[1], &y[0]),
+        }
     }
     fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        transfer::ran(y[0].write_from(x[1]))
+        match dispatch::overlap(x[1], &y[0]) {
+            Overlap::Same => Ok(true),
+            _ => transfer::ran(y[0].write_from(x[1])),
+        }
     }
     fn pointwise(&self) -> bool {
         true
@@ -410,11 +425,6 @@ impl Tensor {
             "{}",
             unfit(self.shape(), x.shape())
         );
-        if self.same(x) {
-            self.check_inplace(false)?;
-            self.bump_version();
-            return Ok(());
-        }
         warn_of_parts_lost(x.dtype(), self.dtype());
         let moved = if x.device() == self.device() {
             None

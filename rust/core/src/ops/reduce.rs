@@ -125,6 +125,9 @@ fn product_gradient(op: &Reduce, cx: &Vjp, g: &Tensor) -> Result<Tensor> {
         return Ok(g.clone());
     }
     let x = cx.input(0)?;
+    if x.ndim() == 0 {
+        return Ok(g.clone());
+    }
     let x = x.to_dtype(op.dtype)?;
     let shape = x.shape().clone();
     let g = spread(g, &shape, &op.mask, op.keepdim)?;

@@ -305,6 +305,9 @@ impl Derivative for Cumprod {
             return Ok(smallvec![None]);
         };
         let x = cx.input(0)?.to_dtype(self.dtype)?;
+        if x.size(self.dim) == 1 {
+            return one(g.clone());
+        }
         let op = Recurrence {
             dim: self.dim,
             reverse: !self.reverse,
@@ -428,6 +431,9 @@ impl Derivative for Logcumsumexp {
         let Some(g) = &g[0] else {
             return Ok(smallvec![None]);
         };
+        if g.ndim() == 0 {
+            return one(g.clone());
+        }
         // Differences of halves would lose what the factors are made of.
         let dtype = g.dtype();
         let wide = if dtype.is_half() { DType::F32 } else { dtype };

@@ -258,13 +258,13 @@ impl Derivative for VectorNorm {
         let Some(g) = &g[0] else {
             return Ok(smallvec![None]);
         };
+        let p = f64::from_bits(self.p);
+        if p == 0.0 {
+            return Ok(smallvec![None]);
+        }
         let x = cx.input(0)?;
         let g = restored(g, x.shape(), &self.mask, self.keepdim)?;
         let y = restored(&cx.output(0)?, x.shape(), &self.mask, self.keepdim)?;
-        let p = f64::from_bits(self.p);
-        if p == 0.0 {
-            return one(Tensor::zeros(x.shape(), x.dtype(), x.device())?);
-        }
         let sign = |x: &Tensor| apply(Sign, [x]);
         let size = |x: &Tensor| apply(Abs, [x]);
         one(if p == 1.0 {
@@ -272,9 +272,11 @@ impl Derivative for VectorNorm {
         } else if p == 2.0 {
             x.mul(&zero_where_zero(&y, &g.div(&y)?)?)?
         } else if p.is_infinite() {
+            // A NaN is no extreme, and nothing has a share in it.
             let m = apply(Eq, [&size(&x)?, &y])?;
             let n = m.sum_mask(&self.mask, true, Some(g.dtype()))?;
-            sign(&x)?.mul(&m.to_dtype(g.dtype())?)?.mul(&g.div(&n)?)?
+            let nothing = Tensor::zeros(&[], g.dtype(), g.device())?;
+            where_(&m, &sign(&x)?.mul(&g.div(&n)?)?, &nothing)?
         } else if p < 1.0 {
             let part = zero_where_zero(&x, &sign(&x)?.mul(&power(&size(&x)?, p - 1.0)?)?)?;
             part.mul(&g.mul(&power(&y, 1.0 - p)?)?)?
@@ -379,10 +381,10 @@ impl Tensor {
             Show(self.shape())
         );
         // One element is its own norm, also where its power leaves the type's range.
-        if p != 0.0 && self.numel() > 0 && reduced_count(self.shape(), mask) == 1 {
-            let shape = reduced_shape(self.shape(), mask, keepdim);
-            return apply(Abs, [self])?.reshape_to(&shape);
-        }
+        let p = match p != 0.0 && reduced_count(self.shape(), mask) == 1 {
+            true => 1.0,
+            false => p,
+        };
         dispatch::call1(
             VectorNorm {
                 p: p.to_bits(),

@@ -13,7 +13,7 @@ use crate::layout::Layout;
 use crate::op::{Derivative, Grads, TensorMeta};
 use crate::shape::{self, Dims, Show};
 use crate::shared::Shared;
-use crate::tensor::{Creation, Tensor};
+use crate::tensor::{Creation, Tensor, ViewOf};
 use crate::{bail, ensure};
 use parts::assemble;
 use smallvec::SmallVec;
@@ -460,7 +460,7 @@ impl Tensor {
     /// with the change recorded.
     pub fn relayout<D: Derivative>(&self, op: D, layout: Layout) -> Result<Tensor> {
         self.check_inplace(dispatch::needs(&[self]) != 0)?;
-        if self.requires_grad() && self.is_leaf()? {
+        if self.requires_grad() && self.is_plain_leaf() {
             // Recording is off: it stays the leaf that it is.
             self.bump_version();
             return Ok(self.replaced(&self.alias(layout)));
@@ -472,6 +472,15 @@ impl Tensor {
             true => self.alias(layout),
             false => self.view_as(layout, self.dtype(), Creation::Default),
         };
+        let fixed = |v: &ViewOf| v.creation != Creation::Default;
+        if !mode::grad() && self.view_of().is_some_and(fixed) {
+            // Such a view gets no other node: whoever goes on with it is told so.
+            if let Some(edge) = self.autograd().and_then(|m| m.state.lock().edge.clone()) {
+                y.set_edge(edge);
+            }
+            self.bump_version();
+            return Ok(y);
+        }
         self.bump_version();
         if self.requires_grad() {
             mode::with_grad(true, || {

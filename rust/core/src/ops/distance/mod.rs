@@ -42,24 +42,26 @@ impl Derivative for RowNorm {
         let Some(g) = &g[0] else {
             return Ok(Grads::new());
         };
+        if self.p.0 == 0.0 {
+            return Ok(SmallVec::from_elem(None, 1));
+        }
         let (x, y, p) = (cx.input(0)?, cx.output(0)?, self.p.0);
         let number = |v: f64| Tensor::number(Scalar::Float(v));
         let zero = Tensor::zeros(&[], x.dtype(), x.device())?;
         let none = apply(Eq, [&y, &number(0.0)?])?;
         let power = |t: &Tensor, e: f64| apply(Pow, [t, &number(e)?]);
         let sign = || apply(Sign, [&x]);
-        let d = if p == 0.0 {
-            x.mul_scalar(0.0)?
-        } else if p == 1.0 {
+        let d = if p == 1.0 {
             sign()?.mul(g)?
         } else if p == 2.0 {
             // At the origin the norm has no gradient; 0 is a subgradient.
             // The quotient first: g / y may overflow.
             where_(&none, &zero, &x.div(&y)?.mul(g)?)?
         } else if p.is_infinite() {
-            let hit = apply(Eq, [&apply(Abs, [&x])?, &y])?.to_dtype(x.dtype())?;
-            let count = hit.sum_mask(&last(&hit), true, None)?;
-            sign()?.mul(&hit.div(&count)?)?.mul(g)?
+            // A NaN is no extreme: nothing has a share in it.
+            let hit = apply(Eq, [&apply(Abs, [&x])?, &y])?;
+            let count = hit.sum_mask(&last(&hit), true, Some(x.dtype()))?;
+            where_(&hit, &sign()?.mul(&g.div(&count)?)?, &zero)?
         } else {
             let flat = apply(Eq, [&x, &number(0.0)?])?;
             let one = Tensor::full(&[], Scalar::Float(1.0), x.dtype(), x.device())?;

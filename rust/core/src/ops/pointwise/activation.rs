@@ -23,6 +23,18 @@ fn softplus<R: super::Real>(x: R) -> R {
     x.max(c(0.0)) + (-x.abs()).exp().log1p()
 }
 
+/// Raises where what is below zero rises above it: in place, the side would be lost.
+fn invertible(name: &str, slope: f64) -> Result<()> {
+    ensure!(
+        slope >= 0.0,
+        Runtime,
+        "In-place {name} backward calculation is triggered with a negative slope which is not \
+         supported. This is caused by calling in-place forward function with a negative slope, \
+         please call out-of-place version instead."
+    );
+    Ok(())
+}
+
 pointwise! {
     /// x * sigmoid(x). Elfwing et al. 2017, arXiv:1702.03118.
     op Silu[1] = "SiluBackward0", FloatOnly;
@@ -89,12 +101,14 @@ pointwise! {
         x.gt(c(0.0)),
         g * k(p.scale),
         g * (k::<R>(p.alpha * p.scale * p.input_scale) * (x * k(p.input_scale)).exp()));
+    overwritten |p| invertible("elu", p.alpha * p.scale);
 
     /// max(x, 0) + min(0, alpha (e^(x / alpha) - 1)). Barron 2017, arXiv:1704.07483.
     op Celu { alpha: f64 }[1] = "CeluBackward0", FloatOnly;
     f |p, [x]| R::select(x.le(c(0.0)), k::<R>(p.alpha) * (x * k(1.0 / p.alpha)).expm1(), x);
     df |p, [x], _, g| [1, false] R::select(
         x.gt(c(0.0)), g, g * (x * k(1.0 / p.alpha)).exp());
+    overwritten |p| invertible("elu", p.alpha);
 
     /// x within [low, high]; the gradient at the ends is 0.
     op Hardtanh { low: Scalar, high: Scalar }[1] = "HardtanhBackward0", Same;
@@ -164,6 +178,7 @@ pointwise! {
     op LeakyRelu { slope: f64 }[1] = "LeakyReluBackward0", FloatOnly;
     f |p, [x]| R::select(x.gt(c(0.0)), x, x * k(p.slope));
     df |p, [x], _, g| [1, false] R::select(x.gt(c(0.0)), g, g * k(p.slope));
+    overwritten |p| invertible("leaky_relu", p.slope);
     steps true;
 
     /// x above zero, x y below.

@@ -241,6 +241,14 @@ impl Real for E {
             _ => keep(unknown(f), self),
         }
     }
+    fn whole_power(self, e: i64) -> E {
+        match e {
+            2 => one(Square, self),
+            3 => one(Cube, self),
+            -2 | -1 | 1 | 4 => one(SmallPower { e }, self),
+            _ => one(PowNumber { e: e as f64, n: e }, self),
+        }
+    }
     fn pow(self, e: E) -> E {
         two(Pow, self, e)
     }

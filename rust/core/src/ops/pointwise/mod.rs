@@ -122,6 +122,10 @@ pub trait Pointwise<const N: usize>: OpValue + Clone + Eq + Hash {
     fn wgsl(&self) -> Option<&'static str> {
         None
     }
+    /// See [`Derivative::overwritten`].
+    fn overwritten(&self) -> Result<()> {
+        Ok(())
+    }
     /// The gradient of input `i` where it needs no kernel (`add` hands it on).
     fn direct(&self, _i: usize, _g: &Tensor) -> Option<Result<Tensor>> {
         None
@@ -151,6 +155,7 @@ macro_rules! pointwise {
         $(divides $divides:literal;)?
         $(iterates $iterates:literal;)?
         $(opaque $opaque:literal;)?
+        $(overwritten |$op:pat_param| $overwritten:expr;)?
         $(detached $detached:literal;)?
         $(guarded $guarded:literal;)?
         $(steps $steps:literal;)?
@@ -227,6 +232,10 @@ macro_rules! pointwise {
             $(fn wgsl(&self) -> Option<&'static str> {
                 let $wp = self;
                 Some($wgsl)
+            })?
+            $(fn overwritten(&self) -> $crate::error::Result<()> {
+                let $op = self;
+                $overwritten
             })?
             $(fn direct(
                 &self,
@@ -540,6 +549,10 @@ impl<P: Pointwise<N>, const N: usize> Derivative for Pw<P, N> {
         save
     }
 
+    fn overwritten(&self) -> Result<()> {
+        self.0.overwritten()
+    }
+
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let mut out: Grads = SmallVec::from_elem(None, N);
         let Some(g) = &g[0] else { return Ok(out) };
@@ -629,6 +642,9 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
     // `types` tells which it computes with.
     fn unsigned(&self) -> bool {
         true
+    }
+    fn opaque(&self) -> bool {
+        P::OPAQUE != 0
     }
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         let (_, dtype) = self.types(x)?;

@@ -121,6 +121,21 @@ pub trait Real:
     fn square(self) -> Self {
         self * self
     }
+    /// To a small whole power, by products.
+    #[inline(always)]
+    fn whole_power(self, e: i64) -> Self {
+        let product = match e.unsigned_abs() {
+            0 => return Self::lit(1.0),
+            1 => self,
+            2 => self * self,
+            3 => self * self * self,
+            _ => (self * self) * (self * self),
+        };
+        match e < 0 {
+            true => Self::lit(1.0) / product,
+            false => product,
+        }
+    }
     #[inline(always)]
     fn recip(self) -> Self {
         Self::lit(1.0) / self

@@ -142,25 +142,17 @@ pointwise! {
     op Cube[1] = "PowBackward0", Same;
     f |_, [x]| x * x * x;
     int |_, [x]| x.wrapping_mul(x).wrapping_mul(x);
-    df |_, [x], _, g| [1, false] g * (c::<R>(3.0) * (x * x));
+    df |_, [x], _, g| [1, false] g * (c::<R>(3.0) * x.square());
     complex Analytic;
 
     /// x to the power of -2, -1, 0, 1 or 4, by products.
     op SmallPower { e: i64 }[1] = "PowBackward0", Same;
-    f |p, [x]| match p.e {
-        -2 => c::<R>(1.0) / (x * x),
-        -1 => c::<R>(1.0) / x,
-        0 => c(1.0),
-        1 => x,
-        _ => (x * x) * (x * x),
-    };
+    f |p, [x]| x.whole_power(p.e);
     int |p, [x]| super::binary::int_pow(x, p.e);
     df |p, [x], _, g| [1, false] match p.e {
-        -2 => g * (c::<R>(-2.0) / (x * x * x)),
-        -1 => g * (c::<R>(-1.0) / (x * x)),
         0 => c(0.0),
         1 => g,
-        _ => g * (c::<R>(4.0) * (x * x * x)),
+        e => g * (c::<R>(e as f64) * x.whole_power(e - 1)),
     };
     complex Analytic;
 
