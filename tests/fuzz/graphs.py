@@ -190,7 +190,8 @@ class Writer:
             size *= n
         values = [round(self.rng.uniform(-2, 2), 3) for _ in range(size)]
         grad = self.rng.random() < 0.8
-        made = f"torch.tensor({values}, dtype=torch.{self.dtype}).reshape({shape})"
+        # A clone: PyTorch loses gradients of views of a leaf that is a view itself.
+        made = f"torch.tensor({values}, dtype=torch.{self.dtype}).reshape({shape}).clone()"
         return self.add(f"{self.name()} = {made}.requires_grad_({grad})", around=False)
 
     def one(self, fits: Callable[[Any], bool] = lambda t: True) -> str | None:

@@ -30,7 +30,7 @@ def state(tensor: Any, born: int = 0) -> State:
         "writes": tensor._version - born,
         "retains_grad": tensor.retains_grad,
     }
-    return State(np.array(tensor.detach().numpy()), facts)
+    return State(np.array(tensor.detach().clone().numpy()), facts)
 
 
 @dataclass
@@ -144,7 +144,10 @@ def differences(lines: list[str], ours: Trace, theirs: Trace, peer: Any) -> list
 
 def shrunk(lines: list[str], category: str, ours: Any, peer: Any) -> tuple[list[str], Finding]:
     """Leave out lines as long as the same kind of difference remains."""
-    best = judged(lines, ours, peer)[0]
+    found = judged(lines, ours, peer)
+    if not found:
+        return lines, Finding(category, "not found again")
+    best = found[0]
     at = len(lines) - 1
     while at >= 0:
         fewer = lines[:at] + lines[at + 1 :]
