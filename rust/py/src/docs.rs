@@ -143,6 +143,7 @@ pub fn of_operator(qualified: &str, module: &str, forms: &[Form], inplace: bool)
         });
     }
     lines.dedup();
+    summaries.retain(|s| !s.is_empty());
     summaries.dedup();
     let has_inplace = |f: &Form| f.op.entry.flags & flag::INPLACE != 0;
     let note = match inplace {
@@ -158,5 +159,6 @@ pub fn of_operator(qualified: &str, module: &str, forms: &[Form], inplace: bool)
         text = text.replace(ONE_OUT, SEVERAL_OUT);
     }
     let parts = [lines.join("\n"), summaries.join("\n"), text];
-    parts.join("\n\n").trim_end().to_string()
+    let parts: Vec<String> = parts.into_iter().filter(|p| !p.is_empty()).collect();
+    parts.join("\n\n")
 }

@@ -20,6 +20,15 @@ use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::Ordering;
 
 /// A multi-dimensional array of one element type, with automatic differentiation.
+///
+/// `tensor`, `zeros` and the like make one. The class itself takes data or sizes, as older code has
+/// it, and gives the default dtype.
+///
+/// Examples
+/// --------
+/// >>> import pytensorlib as torch
+/// >>> torch.Tensor([1, 2])
+/// tensor([1., 2.])
 #[pyclass(
     name = "Tensor",
     module = "pytensorlib",
