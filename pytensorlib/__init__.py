@@ -81,16 +81,18 @@ _LATER = {
 }
 
 
-def __getattr__(name: str) -> _Any:
-    from importlib import import_module
+if not TYPE_CHECKING:  # to checkers a wrong name is an error
 
-    if name in _LATER:
-        return import_module(f"{__name__}.{name}")
-    if name in {"load", "save"}:
-        found = getattr(import_module(f"{__name__}.serialization"), name)
-        globals()[name] = found
-        return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> _Any:
+        from importlib import import_module
+
+        if name in _LATER:
+            return import_module(f"{__name__}.{name}")
+        if name in {"load", "save"}:
+            found = getattr(import_module(f"{__name__}.serialization"), name)
+            globals()[name] = found
+            return found
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

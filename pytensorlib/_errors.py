@@ -4,12 +4,34 @@ __all__ = ["LinAlgError", "OutOfMemoryError"]
 
 
 class LinAlgError(RuntimeError):
-    """A matrix is singular, not positive definite, or otherwise unfit for a factorisation."""
+    """A matrix is singular, not positive definite, or otherwise unfit for a factorisation.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> try:
+    ...     torch.linalg.inv(torch.zeros(2, 2))
+    ... except torch.linalg.LinAlgError:
+    ...     print("singular")
+    singular
+    """
 
     __module__ = "pytensorlib.linalg"
 
 
 class OutOfMemoryError(RuntimeError, MemoryError):
-    """An allocation is too large for the device."""
+    """An allocation is too large for the device.
+
+    It is a RuntimeError, as PyTorch's, and a MemoryError.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> try:
+    ...     torch.empty(2**60)
+    ... except torch.OutOfMemoryError:
+    ...     print("too large")
+    too large
+    """
 
     __module__ = "pytensorlib"

@@ -217,7 +217,7 @@ def stub(entries: Iterable[Entry]) -> str:
         place.setdefault(schema.name, []).extend(
             forms(schema.name, schema, method=False, out=has_out)
         )
-        if has_inplace and namespace != TOP:
+        if has_inplace and namespace != METHOD_ONLY:
             name = f"{schema.name}_"
             place.setdefault(name, []).extend(forms(name, schema, method=False, out=False))
         if is_method:
@@ -282,10 +282,25 @@ def table(entries: Iterable[Entry]) -> str:
     return "\n".join(rows) + "\n"
 
 
+def submodule(entries: Iterable[Entry], namespace: str) -> str:
+    """Return the stub of a module that offers the functions of one namespace."""
+    own = [
+        (parse(text).name, inplace) for text, place, _, inplace, *_ in entries if place == namespace
+    ]
+    names = {name for name, _ in own} | {f"{name}_" for name, inplace in own if inplace}
+    lines = [WRITTEN, f"from ._C import {SUBMODULES[namespace]} as _ops"]
+    if namespace == "linalg":
+        lines.append("from ._errors import LinAlgError as LinAlgError")
+    return "\n".join([*lines, "", *(f"{name} = _ops.{name}" for name in sorted(names))]) + "\n"
+
+
 def generated(entries: Iterable[Entry]) -> dict[str, str]:
     """Return the text of every generated file by its path in the repository."""
     entries = list(entries)
-    return {STUB: stub(entries), TABLE: table(entries)}
+    modules = {
+        f"pytensorlib/{name}.pyi": submodule(entries, name) for name in ("linalg", "special")
+    }
+    return {STUB: stub(entries), **modules, TABLE: table(entries)}
 
 
 def stale(entries: Iterable[Entry], root: Path = ROOT) -> list[str]:
@@ -299,8 +314,9 @@ def stale(entries: Iterable[Entry], root: Path = ROOT) -> list[str]:
 
 # What no schema describes. Inside the class, names such as `int` and `dtype` are methods: hence
 # the aliases. Operators and properties named here are not generated again.
+WRITTEN = "# Written by `make gen` from the schemas of the operators: do not edit."
 HEAD = """\
-# Written by `make gen` from the schemas of the operators: do not edit.
+@WRITTEN@
 # mypy: disable-error-code="overload-overlap, overload-cannot-match, override, misc"
 import builtins
 from collections.abc import Callable, Iterator, Sequence
@@ -384,6 +400,38 @@ class Generator:
     def get_state(self) -> Tensor: ...
     def set_state(self, new_state: Tensor) -> Generator: ...
 
+class RemovableHandle:
+    id: _int
+    def remove(self) -> None: ...
+
+class SavedTensor:
+    def register_hooks(
+        self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
+    ) -> None: ...
+
+class UntypedStorage:
+    device: _device
+    is_cuda: _bool
+    def __init__(
+        self, size: _int | None = ..., *, device: _device | str | None = ...
+    ) -> None: ...
+    def __len__(self) -> _int: ...
+    def __getitem__(self, index: Any) -> Any: ...
+    def __setitem__(self, index: Any, value: Any) -> None: ...
+    def clone(self) -> UntypedStorage: ...
+    def copy_(self, source: UntypedStorage, non_blocking: _bool = ...) -> UntypedStorage: ...
+    def cpu(self) -> UntypedStorage: ...
+    def data_ptr(self) -> _int: ...
+    def element_size(self) -> _int: ...
+    def fill_(self, value: _int) -> UntypedStorage: ...
+    def is_pinned(self) -> _bool: ...
+    def is_shared(self) -> _bool: ...
+    def nbytes(self) -> _int: ...
+    def resize_(self, size: _int) -> UntypedStorage: ...
+    def size(self) -> _int: ...
+    def tolist(self) -> list[_int]: ...
+    def untyped(self) -> UntypedStorage: ...
+
 class Node:
     next_functions: tuple[tuple[Node | None, _int], ...]
     metadata: dict[Any, Any]
@@ -391,6 +439,8 @@ class Node:
     def register_hook(self, fn: Callable[..., Any]) -> Any: ...
     def register_prehook(self, fn: Callable[..., Any]) -> Any: ...
     def __getattr__(self, name: str) -> Any: ...
+
+default_generator: Generator
 
 def _schemas() -> list[tuple[str, str, _bool, _bool, _bool, str]]: ...
 def tensor(
@@ -404,9 +454,33 @@ def tensor(
 def as_tensor(
     data: Any, dtype: _dtype | None = ..., device: _device | str | _int | None = ...
 ) -> Tensor: ...
+def asarray(
+    obj: Any,
+    *,
+    dtype: _dtype | None = ...,
+    device: _device | str | _int | None = ...,
+    copy: _bool | None = ...,
+    requires_grad: _bool = ...,
+) -> Tensor: ...
+def frombuffer(
+    buffer: Any,
+    *,
+    dtype: _dtype,
+    count: _int = ...,
+    offset: _int = ...,
+    requires_grad: _bool = ...,
+) -> Tensor: ...
+def from_dlpack(
+    ext_tensor: Any,
+    *,
+    device: _device | str | _int | None = ...,
+    copy: _bool | None = ...,
+) -> Tensor: ...
 def from_numpy(ndarray: np.ndarray[Any, Any]) -> Tensor: ...
 def is_tensor(obj: object) -> _bool: ...
 def manual_seed(seed: _int) -> Generator: ...
+def set_default_device(device: _device | str | _int | None) -> None: ...
+def get_default_device() -> _device: ...
 def set_default_dtype(d: _dtype) -> None: ...
 def get_default_dtype() -> _dtype: ...
 def set_num_threads(n: _int) -> None: ...
@@ -529,7 +603,7 @@ def operators() -> Iterator[str]:
 def head() -> str:
     """Return the part of the stub that comes before the operators."""
     dtypes = "\n".join(f"{name}: dtype" for name in DTYPES.split())
-    text = HEAD.replace("@DTYPES@", dtypes)
+    text = HEAD.replace("@WRITTEN@", WRITTEN).replace("@DTYPES@", dtypes)
     return text.replace("@OPERATORS@", "\n".join(operators())).rstrip()
 
 

@@ -2,12 +2,60 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _C
 from ._tensor import _SCALARS, _legacy_new
 
-__all__ = [f"{scalar}Tensor" for scalar in _SCALARS.values()]
+__all__ = [
+    "FloatTensor",
+    "DoubleTensor",
+    "HalfTensor",
+    "BFloat16Tensor",
+    "LongTensor",
+    "IntTensor",
+    "ShortTensor",
+    "CharTensor",
+    "ByteTensor",
+    "BoolTensor",
+    "ComplexFloatTensor",
+    "ComplexDoubleTensor",
+    "UInt16Tensor",
+    "UInt32Tensor",
+    "UInt64Tensor",
+]
+
+if TYPE_CHECKING:
+
+    class FloatTensor(_C.Tensor): ...
+
+    class DoubleTensor(_C.Tensor): ...
+
+    class HalfTensor(_C.Tensor): ...
+
+    class BFloat16Tensor(_C.Tensor): ...
+
+    class LongTensor(_C.Tensor): ...
+
+    class IntTensor(_C.Tensor): ...
+
+    class ShortTensor(_C.Tensor): ...
+
+    class CharTensor(_C.Tensor): ...
+
+    class ByteTensor(_C.Tensor): ...
+
+    class BoolTensor(_C.Tensor): ...
+
+    class ComplexFloatTensor(_C.Tensor): ...
+
+    class ComplexDoubleTensor(_C.Tensor): ...
+
+    class UInt16Tensor(_C.Tensor): ...
+
+    class UInt32Tensor(_C.Tensor): ...
+
+    class UInt64Tensor(_C.Tensor): ...
 
 
 class _OldClass(type):
@@ -22,13 +70,38 @@ class _OldClass(type):
         return isinstance(obj, _C.Tensor) and obj.dtype == cls.dtype and obj.is_cpu
 
 
+_DOC = """Make a CPU tensor of {0} from sizes or data.
+
+Parameters
+----------
+*args : int, sequence, Tensor or storage
+    Sizes, whose elements are not initialised, or what the tensor holds.
+
+Returns
+-------
+Tensor
+    As of `torch.tensor` with that dtype.
+
+Raises
+------
+TypeError
+    The arguments are of another kind, or a tensor of another dtype.
+
+Examples
+--------
+>>> import pytensorlib as torch
+>>> x = torch.{1}([0, 1])
+>>> x.dtype, isinstance(x, torch.{1})
+(torch.{0}, True)
+"""
+
 for _name, _scalar in _SCALARS.items():
     globals()[f"{_scalar}Tensor"] = _OldClass(
         f"{_scalar}Tensor",
         (),
         {
             "__module__": __name__.partition(".")[0],
-            "__doc__": f"Make a CPU tensor of {_name} from sizes or data.",
+            "__doc__": _DOC.format(_name, f"{_scalar}Tensor"),
             "dtype": getattr(_C, _name),
         },
     )

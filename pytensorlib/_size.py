@@ -11,6 +11,23 @@ class Size(tuple[int, ...]):
     """Sizes of each dimension.
 
     Slicing, addition and repetition give a ``Size`` again.
+
+    Parameters
+    ----------
+    sizes : iterable of int, optional
+        One for each dimension.
+
+    Raises
+    ------
+    TypeError
+        An item is not an int.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> shape = torch.zeros(2, 3, 4).shape
+    >>> shape, shape[1:], shape.numel()
+    (torch.Size([2, 3, 4]), torch.Size([3, 4]), 24)
     """
 
     __slots__ = ()
@@ -25,7 +42,19 @@ class Size(tuple[int, ...]):
         return super().__new__(cls, items)
 
     def numel(self) -> int:
-        """The number of elements: the product of the sizes."""
+        """The number of elements: the product of the sizes.
+
+        Returns
+        -------
+        int
+            1 where there are no dimensions.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> torch.Size([2, 3]).numel()
+        6
+        """
         n = 1
         for s in self:
             n *= s

@@ -102,7 +102,7 @@ def memory_stats() -> dict[str, int]:
         ``reserved_bytes`` obtained from the system and not given back, ``cached_bytes`` of them
         free for reuse, ``allocated_bytes`` the others (free blocks of other threads count here),
         ``system_calls`` how often the system was asked. The cache keeps at most a quarter of
-        memory, or ``PYTENSORLIB_CACHE_MB``.
+        memory, or ``PYTENSORLIB_CACHE_MB``; with 0 nothing.
 
     Examples
     --------

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from . import _C
 
 _names = [n for n in vars(_C._linalg) if not n.startswith("_")]
@@ -13,7 +11,3 @@ __all__ = _names  # noqa: PLE0605  (a list of names)
 from ._errors import LinAlgError  # noqa: E402
 
 __all__ += ["LinAlgError"]
-
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...

@@ -90,6 +90,18 @@ class TypedStorage:
 
     __len__ = size
 
+    def resize_(self, size: int) -> TypedStorage:
+        """Change the number of elements, keeping those that fit, and return self.
+
+        Parameters
+        ----------
+        size : int
+            How many elements there are afterwards.
+        """
+        self.data = self.untyped().resize_(size * self.dtype.itemsize)._as_bytes()
+        self._typed.clear()
+        return self
+
     def data_ptr(self) -> int:
         """Return the address of the first element."""
         return self.data.data_ptr()

@@ -154,6 +154,11 @@ def test_concat_subset_and_split():
         TensorDataset(X, torch.zeros(3))
 
 
+def test_distributed_sampler_without_a_group_asks_for_its_share():
+    with pytest.raises(ValueError, match="^Default process group has not been initialized"):
+        DistributedSampler(range(4))
+
+
 def test_distributed_sampler_is_found_where_scripts_import_it_from():
     from pytensorlib.utils.data.distributed import DistributedSampler as found
 

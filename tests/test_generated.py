@@ -1,6 +1,7 @@
 """The files that `make gen` writes: fresh, and right for schemas of every shape."""
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -125,3 +126,11 @@ def test_stub_names_every_attribute_of_tensor() -> None:
     public = [name for name in vars(_C.Tensor) if not name.startswith("_")]
     missing = [n for n in public if f"    def {n}(" not in body and f"    {n}: " not in body]
     assert not missing
+
+
+def test_stub_names_every_function_and_class() -> None:
+    from pytensorlib import _C
+
+    stub = gen.stub(_C._schemas())
+    names = set(re.findall(r"^(?:def |class )?(\w+)[:(]", stub, re.MULTILINE))
+    assert not {n for n in vars(_C) if not n.startswith("_")} - names

@@ -187,3 +187,18 @@ print(json.dumps([bool((y == torch.arange(3_000_000)).all()), y.sum().item()]))
 """
     env = {"PYTENSORLIB_LAST_KB": "16384", "PYTENSORLIB_VENDOR": "intel"}
     assert result(code, **env) == [True, 3_000_000 * 2_999_999 // 2]
+
+
+def test_cache_of_nothing_gives_each_block_its_size_and_keeps_none() -> None:
+    code = """
+    before = torch.cpu.memory_stats()["reserved_bytes"]
+    held = [torch.ones(n, dtype=torch.uint8) for n in (1, 100, 70_001, 3_000_001)]
+    stats = torch.cpu.memory_stats()
+    print(stats["reserved_bytes"] - before, stats["cached_bytes"], [t.sum().item() for t in held])
+    del held
+    print(torch.cpu.memory_stats()["reserved_bytes"] - before, torch.zeros(9).sum().item())
+    """
+    done = run("\n".join(line.strip() for line in code.splitlines()), PYTENSORLIB_CACHE_MB="0")
+    assert done.returncode == 0, done.stderr
+    sizes = [1, 100, 70_001, 3_000_001]
+    assert done.stdout.splitlines() == [f"{sum(sizes)} 0 {sizes}", "0 0.0"]

@@ -365,7 +365,26 @@ class Hookable:
     ) -> RemovableHandle:
         """Run ``hook(module, args)`` before ``forward``; what it returns replaces the arguments.
 
-        With ``with_kwargs`` it is ``hook(module, args, kwargs)`` and returns both or None.
+        Parameters
+        ----------
+        hook : callable
+            Returns the arguments, or None to leave them.
+        prepend : bool, default False
+            Run it before the other hooks.
+        with_kwargs : bool, default False
+            It is ``hook(module, args, kwargs)`` and returns both or None.
+
+        Returns
+        -------
+        RemovableHandle
+            Takes the hook away.
+
+        Examples
+        --------
+        >>> layer = nn.Identity()
+        >>> handle = layer.register_forward_pre_hook(lambda module, args: (args[0] * 2,))
+        >>> layer(torch.ones(2))
+        tensor([2., 2.])
         """
         flags = self._forward_pre_hooks_with_kwargs
         handle = self._register(self._forward_pre_hooks, hook, prepend, flags)
@@ -383,8 +402,30 @@ class Hookable:
     ) -> RemovableHandle:
         """Run ``hook(module, args, output)`` after ``forward``; a result replaces the output.
 
-        With ``with_kwargs`` it is ``hook(module, args, kwargs, output)``; with ``always_call``
-        it also runs when ``forward`` raises.
+        Parameters
+        ----------
+        hook : callable
+            Returns an output, or None to leave it.
+        prepend : bool, default False
+            Run it before the other hooks.
+        with_kwargs : bool, default False
+            It is ``hook(module, args, kwargs, output)``.
+        always_call : bool, default False
+            Run it also when ``forward`` raises.
+
+        Returns
+        -------
+        RemovableHandle
+            Takes the hook away.
+
+        Examples
+        --------
+        >>> layer, shapes = nn.Linear(3, 2), []
+        >>> handle = layer.register_forward_hook(lambda module, args, y: shapes.append(y.shape))
+        >>> _ = layer(torch.ones(5, 3))
+        >>> handle.remove()
+        >>> shapes
+        [torch.Size([5, 2])]
         """
         with_names, always = self._forward_hooks_with_kwargs, self._forward_hooks_always_called
         handle = self._register(self._forward_hooks, hook, prepend, with_names, always)
@@ -402,7 +443,30 @@ class Hookable:
     def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
         """Run ``hook(module, grad_input, grad_output)`` once both gradients are known.
 
-        A result replaces ``grad_input``.
+        Parameters
+        ----------
+        hook : callable
+            Returns gradients to replace `grad_input`, or None.
+        prepend : bool, default False
+            Run it before the other hooks.
+
+        Returns
+        -------
+        RemovableHandle
+            Takes the hook away.
+
+        Raises
+        ------
+        RuntimeError
+            The module has hooks of the deprecated form.
+
+        Examples
+        --------
+        >>> layer, x = nn.Identity(), torch.ones(2, requires_grad=True)
+        >>> handle = layer.register_full_backward_hook(lambda module, g_in, g_out: (g_in[0] * 3,))
+        >>> layer(x).sum().backward()
+        >>> x.grad
+        tensor([3., 3.])
         """
         self._choose_backward(True)
         return self._register(self._backward_hooks, hook, prepend)
@@ -410,7 +474,28 @@ class Hookable:
     def register_full_backward_pre_hook(
         self, hook: Callable, prepend: bool = False
     ) -> RemovableHandle:
-        """Run ``hook(module, grad_output)`` before the module's backward; a result replaces it."""
+        """Run ``hook(module, grad_output)`` before the module's backward; a result replaces it.
+
+        Parameters
+        ----------
+        hook : callable
+            Returns gradients to replace `grad_output`, or None.
+        prepend : bool, default False
+            Run it before the other hooks.
+
+        Returns
+        -------
+        RemovableHandle
+            Takes the hook away.
+
+        Examples
+        --------
+        >>> layer, x = nn.Identity(), torch.ones(2, requires_grad=True)
+        >>> handle = layer.register_full_backward_pre_hook(lambda module, g: (g[0] * 3,))
+        >>> layer(x).sum().backward()
+        >>> x.grad
+        tensor([3., 3.])
+        """
         return self._register(self._backward_pre_hooks, hook, prepend)
 
     def _choose_backward(self, full: bool) -> None:

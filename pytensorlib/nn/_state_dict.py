@@ -116,6 +116,11 @@ class Stateful:
         -------
         OrderedDict
             Tensors that share memory with the module.
+
+        Examples
+        --------
+        >>> list(nn.Sequential(nn.Linear(3, 2)).state_dict())
+        ['0.weight', '0.bias']
         """
         if args:
             warnings.warn(
@@ -265,6 +270,14 @@ class Stateful:
         ------
         RuntimeError
             Names (when strict) or shapes do not match.
+
+        Examples
+        --------
+        >>> net = nn.Linear(3, 2)
+        >>> net.load_state_dict(nn.Linear(3, 2).state_dict())
+        <All keys matched successfully>
+        >>> net.load_state_dict({"weight": torch.zeros(2, 3)}, strict=False)
+        _IncompatibleKeys(missing_keys=['bias'], unexpected_keys=[])
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")

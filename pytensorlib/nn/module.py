@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
-import pytensorlib as pt
-
 from .. import Tensor
+from ._convert import Convertible
 from ._hooks import Hookable, RemovableHandle
 from ._state_dict import Stateful
+from ._tree import Tree
 from .parameter import Buffer, Parameter, is_lazy
 
 M = TypeVar("M", bound="Module")
@@ -27,17 +27,80 @@ def _watch(hooks: OrderedDict, hook: Callable) -> RemovableHandle:
 
 
 def register_module_parameter_registration_hook(hook: Callable) -> RemovableHandle:
-    """Run ``hook(module, name, param)`` whenever a parameter is registered."""
+    """Run ``hook(module, name, param)`` whenever a parameter is registered, in any module.
+
+    Parameters
+    ----------
+    hook : callable
+        What it returns, unless that is None, takes the parameter's place.
+
+    Returns
+    -------
+    RemovableHandle
+        Takes the hook away.
+
+    Examples
+    --------
+    >>> seen = []
+    >>> register = nn.modules.module.register_module_parameter_registration_hook
+    >>> handle = register(lambda module, name, param: seen.append(name))
+    >>> _ = nn.Linear(3, 2)
+    >>> handle.remove()
+    >>> seen
+    ['weight', 'bias']
+    """
     return _watch(_global_parameter_hooks, hook)
 
 
 def register_module_buffer_registration_hook(hook: Callable) -> RemovableHandle:
-    """Run ``hook(module, name, buffer)`` whenever a buffer is registered."""
+    """Run ``hook(module, name, buffer)`` whenever a buffer is registered, in any module.
+
+    Parameters
+    ----------
+    hook : callable
+        What it returns, unless that is None, takes the buffer's place.
+
+    Returns
+    -------
+    RemovableHandle
+        Takes the hook away.
+
+    Examples
+    --------
+    >>> seen = []
+    >>> register = nn.modules.module.register_module_buffer_registration_hook
+    >>> handle = register(lambda module, name, buffer: seen.append(name))
+    >>> _ = nn.BatchNorm1d(2)
+    >>> handle.remove()
+    >>> seen
+    ['running_mean', 'running_var', 'num_batches_tracked']
+    """
     return _watch(_global_buffer_hooks, hook)
 
 
 def register_module_module_registration_hook(hook: Callable) -> RemovableHandle:
-    """Run ``hook(module, name, submodule)`` whenever a submodule is registered."""
+    """Run ``hook(module, name, submodule)`` whenever a submodule is registered, in any module.
+
+    Parameters
+    ----------
+    hook : callable
+        What it returns, unless that is None, takes the submodule's place.
+
+    Returns
+    -------
+    RemovableHandle
+        Takes the hook away.
+
+    Examples
+    --------
+    >>> seen = []
+    >>> register = nn.modules.module.register_module_module_registration_hook
+    >>> handle = register(lambda module, name, submodule: seen.append(name))
+    >>> _ = nn.Sequential(nn.ReLU())
+    >>> handle.remove()
+    >>> seen
+    ['0']
+    """
     return _watch(_global_module_hooks, hook)
 
 
@@ -59,34 +122,6 @@ def _indent(text: str) -> str:
     return text.replace("\n", "\n  ")
 
 
-def _parse_to(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
-    """Device, dtype, non_blocking and memory format out of the arguments of ``Module.to``."""
-    device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
-    tensor, memory_format = kwargs.pop("tensor", None), kwargs.pop("memory_format", None)
-    non_blocking = kwargs.pop("non_blocking", False)
-    kwargs.pop("copy", None)
-    if kwargs:
-        raise TypeError(f"to() got an unexpected keyword argument '{next(iter(kwargs))}'")
-    for position, value in enumerate(args):
-        if isinstance(value, Tensor):
-            tensor = value
-        elif isinstance(value, pt.dtype):
-            dtype = value
-        elif isinstance(value, bool) and position > 0:
-            non_blocking = value
-            break  # what may follow is `copy`, which modules ignore
-        elif position == 0 and isinstance(value, (str, int, pt.device)):
-            device = value
-        elif value is not None:
-            raise TypeError(
-                "to() received an invalid combination of arguments: expected a device, a dtype "
-                f"or a Tensor, got {type(value).__name__}"
-            )
-    if tensor is not None:
-        device, dtype = tensor.device, tensor.dtype
-    return None if device is None else pt.device(device), dtype, non_blocking, memory_format
-
-
 def _missing_forward(self: Any, *input: Any) -> Any:
     """What the module computes; every subclass overrides it."""
     raise NotImplementedError(
@@ -94,19 +129,28 @@ def _missing_forward(self: Any, *input: Any) -> Any:
     )
 
 
-class Module(Hookable, Stateful):
-    """Base class of all neural network modules.
+class Module(Hookable, Stateful, Tree, Convertible):
+    """Base class of all neural network modules: a tree of parameters, buffers and other modules.
 
-    Assigning a ``Parameter``, ``Buffer`` or ``Module`` to an attribute registers it.
-    A subclass calls ``super().__init__()`` first and defines ``forward``.
+    Assigning a `Parameter`, `Buffer` or `Module` to an attribute registers it: `parameters`,
+    `state_dict` and `to` then see it. A subclass calls ``super().__init__()`` first and defines
+    ``forward``, which a call of the module runs.
 
     Examples
     --------
-    >>> class Twice(nn.Module):
+    >>> class Net(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.hidden = nn.Linear(3, 4)
+    ...         self.output = nn.Linear(4, 2)
+    ...
     ...     def forward(self, x):
-    ...         return 2 * x
-    >>> Twice()(torch.ones(1))
-    tensor([2.])
+    ...         return self.output(self.hidden(x).relu())
+    >>> net = Net()
+    >>> net(torch.ones(5, 3)).shape
+    torch.Size([5, 2])
+    >>> [name for name, _ in net.named_parameters()]
+    ['hidden.weight', 'hidden.bias', 'output.weight', 'output.bias']
     """
 
     dump_patches = False
@@ -157,9 +201,32 @@ class Module(Hookable, Stateful):
             raise KeyError(f"attribute '{name}' already exists")
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Keep ``tensor`` as part of the module's state without training it.
+        """Keep a tensor as part of the module's state without training it.
 
-        A buffer that is not persistent is left out of ``state_dict``.
+        Parameters
+        ----------
+        name : str
+            The attribute's name, without dots.
+        tensor : Tensor or None
+            None reserves the name.
+        persistent : bool, default True
+            Whether it is part of ``state_dict``.
+
+        Raises
+        ------
+        KeyError
+            The name is taken, empty or has a dot.
+        TypeError
+            `tensor` is none.
+
+        Examples
+        --------
+        >>> class Mean(nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.register_buffer("count", torch.tensor(0))
+        >>> Mean().state_dict()
+        OrderedDict([('count', tensor(0))])
         """
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
@@ -176,7 +243,31 @@ class Module(Hookable, Stateful):
             self._non_persistent_buffers_set.add(name)
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Add a parameter; None reserves the name and keeps it out of ``state_dict``."""
+        """Add a parameter; the same as assigning it, but that None reserves the name.
+
+        Parameters
+        ----------
+        name : str
+            The attribute's name, without dots.
+        param : Parameter or None
+            None keeps the name out of ``state_dict``.
+
+        Raises
+        ------
+        KeyError
+            The name is taken, empty or has a dot.
+        TypeError
+            `param` is no `Parameter`.
+        ValueError
+            It is the result of an operation.
+
+        Examples
+        --------
+        >>> net = nn.Module()
+        >>> net.register_parameter("scale", nn.Parameter(torch.ones(2)))
+        >>> net.scale.requires_grad
+        True
+        """
         if "_parameters" not in self.__dict__:
             raise AttributeError("cannot assign parameter before Module.__init__() call")
         self._check_name("parameter", name, self._parameters)
@@ -195,7 +286,29 @@ class Module(Hookable, Stateful):
         self._parameters[name] = param
 
     def add_module(self, name: str, module: Module | None) -> None:
-        """Add a submodule under ``name``; None reserves the name."""
+        """Add a submodule; the same as assigning it, also called ``register_module``.
+
+        Parameters
+        ----------
+        name : str
+            The attribute's name, without dots.
+        module : Module or None
+            None reserves the name.
+
+        Raises
+        ------
+        KeyError
+            The name is taken, empty or has a dot.
+        TypeError
+            `module` is none.
+
+        Examples
+        --------
+        >>> net = nn.Sequential()
+        >>> net.add_module("act", nn.ReLU())
+        >>> net.act
+        ReLU()
+        """
         if not isinstance(module, Module) and module is not None:
             raise TypeError(f"{_typename(module)} is not a Module subclass")
         self._check_name("module", name, self._modules)
@@ -295,231 +408,32 @@ class Module(Hookable, Stateful):
         if any(tables) or self._backward_hooks or self._backward_pre_hooks:
             self.__dict__["_hooked"] = True
 
-    # Looking up by dotted name
-
-    def get_submodule(self, target: str) -> Module:
-        """The submodule with this dotted name; ``""`` is the module itself."""
-        module: Module = self
-        for item in target.split(".") if target else ():
-            if not hasattr(module, item):
-                raise AttributeError(f"{module._get_name()} has no attribute `{item}`")
-            module = getattr(module, item)
-            if not isinstance(module, Module):
-                raise AttributeError(f"`{item}` is not an nn.Module")
-        return module
-
-    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Put ``module`` under a dotted name; with ``strict`` the name must exist."""
-        if target == "":
-            raise ValueError("Cannot set the submodule without a target name!")
-        if not isinstance(module, Module):
-            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
-        path, _, name = target.rpartition(".")
-        parent = self.get_submodule(path)
-        if strict and not hasattr(parent, name):
-            raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
-        if hasattr(parent, name) and not isinstance(getattr(parent, name), Module):
-            raise AttributeError(f"`{name}` is not an nn.Module")
-        setattr(parent, name, module)
-
-    def _get_registered(self, target: str, table: str, kind: str) -> Any:
-        path, _, name = target.rpartition(".")
-        module = self.get_submodule(path)
-        if not hasattr(module, name):
-            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
-        if name not in getattr(module, table):
-            raise AttributeError(f"`{name}` is not {kind}")
-        return getattr(module, name)
-
-    def get_parameter(self, target: str) -> Parameter:
-        """The parameter with this dotted name."""
-        return self._get_registered(target, "_parameters", "an nn.Parameter")
-
-    def get_buffer(self, target: str) -> Tensor:
-        """The buffer with this dotted name."""
-        return self._get_registered(target, "_buffers", "a buffer")
-
-    # Walking the tree
-
-    def named_modules(
-        self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Module]]:
-        """The module and all below it, each with its dotted name, parents first."""
-        memo = set() if memo is None else memo
-        if self in memo:
-            return
-        if remove_duplicate:
-            memo.add(self)
-        yield prefix, self
-        for name, module in self._modules.items():
-            if module is not None:
-                inner = f"{prefix}.{name}" if prefix else name
-                yield from module.named_modules(memo, inner, remove_duplicate)
-
-    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
-        """The module and all below it."""
-        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
-            yield module
-
-    def named_children(self) -> Iterator[tuple[str, Module]]:
-        """The direct submodules with their names, each once."""
-        memo = set()
-        for name, module in self._modules.items():
-            if module is not None and module not in memo:
-                memo.add(module)
-                yield name, module
-
-    def children(self) -> Iterator[Module]:
-        """The direct submodules, each once."""
-        for _, module in self.named_children():
-            yield module
-
-    def _named_members(
-        self,
-        get_members_fn: Callable[[Module], Any],
-        prefix: str = "",
-        recurse: bool = True,
-        remove_duplicate: bool = True,
-    ) -> Iterator[tuple[str, Any]]:
-        memo = set()
-        owners: Any = [(prefix, self)]
-        if recurse:
-            owners = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
-        for path, module in owners:
-            for name, value in get_members_fn(module):
-                if value is None or id(value) in memo:
-                    continue
-                if remove_duplicate:
-                    memo.add(id(value))
-                yield f"{path}.{name}" if path else name, value
-
-    def named_parameters(
-        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Parameter]]:
-        """All parameters with their dotted names."""
-        yield from self._named_members(
-            lambda module: module._parameters.items(), prefix, recurse, remove_duplicate
-        )
-
-    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """All parameters, as an optimizer takes them."""
-        for _, param in self.named_parameters(recurse=recurse):
-            yield param
-
-    def named_buffers(
-        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Tensor]]:
-        """All buffers with their dotted names."""
-        yield from self._named_members(
-            lambda module: module._buffers.items(), prefix, recurse, remove_duplicate
-        )
-
-    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """All buffers."""
-        for _, buffer in self.named_buffers(recurse=recurse):
-            yield buffer
-
-    def apply(self: M, fn: Callable[[Module], None]) -> M:
-        """Call ``fn`` on every submodule and then on the module itself."""
-        for module in self.children():
-            module.apply(fn)
-        fn(self)
-        return self
-
-    # Moving and converting
-
-    def _apply(self: M, fn: Callable[[Any], Any], recurse: bool = True) -> M:
-        """Replace every parameter, gradient and buffer by ``fn`` of it."""
-        if recurse:
-            for module in self.children():
-                module._apply(fn)
-        for name, param in self._parameters.items():
-            if param is None:
-                continue
-            grad = None if is_lazy(param) else param.grad
-            with pt.no_grad():
-                moved = fn(param)
-                moved_grad = None if grad is None else fn(grad)
-            if moved.is_meta != param.is_meta:  # a tensor cannot gain or lose its storage
-                self._parameters[name] = replacement = Parameter(moved, param.requires_grad)
-                replacement.grad = moved_grad
-                continue
-            if moved_grad is not None:
-                param.grad = None
-            param.data = moved
-            if moved_grad is not None:
-                param.grad = moved_grad.requires_grad_(grad.requires_grad)  # type: ignore[union-attr]
-        for name, buffer in self._buffers.items():
-            if buffer is not None:
-                self._buffers[name] = fn(buffer)
-        return self
-
-    def to(self: M, *args: Any, **kwargs: Any) -> M:
-        """Move to a device and convert floating point values to a dtype, in place.
-
-        ``to(device, dtype, non_blocking)``, ``to(dtype)``, ``to(tensor)``; also
-        ``memory_format`` by name, for parameters of 4 or 5 dimensions.
-        """
-        device, dtype, non_blocking, memory_format = _parse_to(args, kwargs)
-        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-            raise TypeError(
-                "nn.Module.to only accepts floating point or complex dtypes, but got desired "
-                f"dtype={dtype}"
-            )
-
-        def convert(t: Any) -> Any:
-            options = {} if device is None else {"device": device}
-            if dtype is not None and (t.is_floating_point() or t.is_complex()):
-                options["dtype"] = dtype
-            if memory_format is not None and not is_lazy(t) and t.dim() in (4, 5):
-                options["memory_format"] = memory_format
-            return t.to(**options, non_blocking=non_blocking) if options else t
-
-        return self._apply(convert)
-
-    def to_empty(self: M, *, device: Any, recurse: bool = True) -> M:
-        """Move to a device without copying the values."""
-        return self._apply(lambda t: pt.empty_like(t, device=device), recurse=recurse)
-
-    def cpu(self: M) -> M:
-        """Move to the CPU."""
-        return self._apply(lambda t: t.cpu())
-
-    def cuda(self: M, device: Any = None) -> M:
-        """Move to a CUDA device."""
-        return self._apply(lambda t: t.cuda(device))
-
-    def type(self: M, dst_type: Any) -> M:
-        """Convert every parameter and buffer to ``dst_type``."""
-        return self._apply(lambda t: t.type(dst_type))
-
-    def _to_float(self: M, dtype: Any) -> M:
-        return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
-
-    def float(self: M) -> M:
-        """Convert floating point values to float32."""
-        return self._to_float(pt.float32)
-
-    def double(self: M) -> M:
-        """Convert floating point values to float64."""
-        return self._to_float(pt.float64)
-
-    def half(self: M) -> M:
-        """Convert floating point values to float16."""
-        return self._to_float(pt.float16)
-
-    def bfloat16(self: M) -> M:
-        """Convert floating point values to bfloat16."""
-        return self._to_float(pt.bfloat16)
-
-    def share_memory(self: M) -> M:
-        """Move the storages to memory that other processes can see."""
-        return self._apply(lambda t: t.share_memory_())
-
     # Training
 
     def train(self: M, mode: bool = True) -> M:
-        """Set training mode, which changes dropout and batch normalisation."""
+        """Set training mode, which changes dropout and batch normalisation, here and in all
+        submodules.
+
+        Parameters
+        ----------
+        mode : bool, default True
+            False sets evaluation mode.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Raises
+        ------
+        ValueError
+            `mode` is no bool.
+
+        Examples
+        --------
+        >>> nn.Dropout(0.5).train(False)(torch.ones(3))
+        tensor([1., 1., 1.])
+        """
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         self.training = mode
@@ -528,17 +442,58 @@ class Module(Hookable, Stateful):
         return self
 
     def eval(self: M) -> M:
-        """Set evaluation mode."""
+        """Set evaluation mode: ``train(False)``. It does not switch gradients off; `no_grad` does.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Examples
+        --------
+        >>> nn.Sequential(nn.Dropout(0.5)).eval()(torch.ones(3))
+        tensor([1., 1., 1.])
+        """
         return self.train(False)
 
     def requires_grad_(self: M, requires_grad: bool = True) -> M:
-        """Say whether gradients are computed for all parameters."""
+        """Say whether gradients are computed for all parameters: False freezes the module.
+
+        Parameters
+        ----------
+        requires_grad : bool, default True
+            Whether they are.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Examples
+        --------
+        >>> nn.Linear(3, 2).requires_grad_(False).weight.requires_grad
+        False
+        """
         for param in self.parameters():
             param.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop the gradients of all parameters, or fill them with zeros."""
+        """Drop the gradients of all parameters, or fill them with zeros.
+
+        Parameters
+        ----------
+        set_to_none : bool, default True
+            Drop them, which is quicker.
+
+        Examples
+        --------
+        >>> net = nn.Linear(3, 2)
+        >>> net(torch.ones(3)).sum().backward()
+        >>> net.zero_grad()
+        >>> net.weight.grad is None
+        True
+        """
         for param in self.parameters():
             if is_lazy(param) or param.grad is None:
                 continue
@@ -557,7 +512,18 @@ class Module(Hookable, Stateful):
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """What ``repr`` shows between the parentheses; override it."""
+        """Return what ``repr`` shows between the parentheses; a subclass may override it.
+
+        Returns
+        -------
+        str
+            One line or several.
+
+        Examples
+        --------
+        >>> nn.Linear(3, 2).extra_repr()
+        'in_features=3, out_features=2, bias=True'
+        """
         return ""
 
     def __repr__(self) -> str:

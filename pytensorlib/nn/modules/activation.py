@@ -254,7 +254,7 @@ class Hardtanh(_Inplace):
 
     Raises
     ------
-    ValueError
+    AssertionError
         `max_val` is not greater than `min_val`.
 
     Examples

@@ -293,6 +293,7 @@ class _LazyNorm(LazyModuleMixin):
         return 1
 
     def reset_parameters(self) -> None:
+        """Draw the starting values, once the sizes are known."""
         own: Any = self
         if not self.has_uninitialized_params() and own.num_features != 0:
             super().reset_parameters()  # type: ignore[misc]

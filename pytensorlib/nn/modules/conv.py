@@ -562,6 +562,7 @@ class _LazyConv(LazyModuleMixin):
             own.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
+        """Draw the starting values, once the sizes are known."""
         own: Any = self
         if not self.has_uninitialized_params() and own.in_channels != 0:
             super().reset_parameters()  # type: ignore[misc]

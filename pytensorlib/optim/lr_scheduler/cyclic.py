@@ -175,7 +175,7 @@ class OneCycleLR(LRScheduler):
     anneal_strategy : {'cos', 'linear'}, default 'cos'
         The shape of the ways.
     cycle_momentum : bool, default True
-        Move the momentum the other way, where the optimizer has one.
+        Move the momentum the other way; the optimizer must have one.
     base_momentum, max_momentum : float or list of float
         Its bounds, 0.85 and 0.95 by default.
     div_factor : float, default 25.0

@@ -316,9 +316,10 @@ class DistributedSampler(Sampler[int]):
         drop_last: bool = False,
     ) -> None:
         if num_replicas is None or rank is None:
-            group = pt.distributed
-            num_replicas = group.get_world_size() if num_replicas is None else num_replicas
-            rank = group.get_rank() if rank is None else rank
+            raise ValueError(
+                "Default process group has not been initialized: there is none here, so give "
+                "num_replicas and rank"
+            )
         if not 0 <= rank < num_replicas:
             raise ValueError(
                 f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]"

@@ -5,9 +5,14 @@
 //! huge pages that are kept for reuse under a cap. Fresh pages cost far more than the arithmetic
 //! done on them, so nothing goes back to the system while the caches have room.
 //!
+//! With `PYTENSORLIB_CACHE_MB=0` nothing is kept, and each block has exactly its size, so that tools
+//! which watch the heap see a read past its end.
+//!
 //! Shared locks are only ever tried, never waited for: a child of `fork` may inherit one locked.
 
-use crate::error::{self, Error, Kind, Result};
+mod room;
+
+use crate::error::{Error, Kind, Result};
 use crate::machine;
 use parking_lot::Mutex;
 use std::alloc::Layout;
@@ -16,6 +21,8 @@ use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering::Relaxed};
 use std::sync::OnceLock;
+
+pub use room::{check, filled, full, gathered, grow, list, reserve, resize, room, spare};
 
 /// Alignment of every block: a cache line, and a full AVX-512 vector.
 pub const ALIGN: usize = 64;
@@ -64,9 +71,9 @@ fn large_bytes(bytes: usize) -> usize {
 static RESERVED: AtomicUsize = AtomicUsize::new(0);
 static SYSTEM_CALLS: AtomicUsize = AtomicUsize::new(0);
 
-/// Requests up to this size look into the thread's lists: [`SMALL_MAX`], or nothing while new
-/// blocks are filled.
-static LISTED: AtomicUsize = AtomicUsize::new(SMALL_MAX);
+/// Requests up to this size look into the thread's lists: [`SMALL_MAX`], or nothing before the
+/// first block, while new blocks are filled, and where blocks are [`exact`].
+static LISTED: AtomicUsize = AtomicUsize::new(0);
 /// The byte that new blocks are filled with, where there is one.
 static FILL: AtomicU16 = AtomicU16::new(NO_FILL);
 const NO_FILL: u16 = 256;
@@ -75,7 +82,18 @@ const NO_FILL: u16 = 256;
 /// was in memory before. `None` ends that.
 pub fn fill_new(byte: Option<u8>) {
     FILL.store(byte.map_or(NO_FILL, u16::from), Relaxed);
-    LISTED.store(if byte.is_some() { 0 } else { SMALL_MAX }, Relaxed);
+    let listed = !exact() && byte.is_none();
+    LISTED.store(if listed { SMALL_MAX } else { 0 }, Relaxed);
+}
+
+/// Whether each block is the system's own, of exactly its size. Settled before the first block.
+fn exact() -> bool {
+    static EXACT: OnceLock<bool> = OnceLock::new();
+    *EXACT.get_or_init(|| {
+        let exact = cache_cap() == 0;
+        LISTED.store(if exact { 0 } else { SMALL_MAX }, Relaxed);
+        exact
+    })
 }
 
 /// A free block holds the address of the next one in its first bytes.
@@ -168,89 +186,6 @@ pub fn out_of_memory(bytes: usize) -> Error {
     Error::new(Kind::OutOfMemory, text)
 }
 
-/// Fails with `OutOfMemory` where `count` elements of `each` bytes cannot be had now. For sizes
-/// that a caller chose, before work is done for them.
-pub fn check(count: usize, each: usize) -> Result<()> {
-    let bytes = count.saturating_mul(each);
-    if bytes < CHECK_AVAILABLE {
-        return Ok(());
-    }
-    if bytes > physical_memory() || bytes > available_memory() {
-        return Err(out_of_memory(bytes));
-    }
-    // A limit of the process shows only when asked.
-    let size = large_bytes(bytes);
-    let block = map(size).ok_or_else(|| out_of_memory(bytes))?;
-    unmap(block.as_ptr(), size);
-    Ok(())
-}
-
-/// An empty list with room for `n` elements, where a caller chose `n`.
-pub fn list<T>(n: usize) -> Result<Vec<T>> {
-    check(n, size_of::<T>())?;
-    let mut list = Vec::new();
-    grow(&mut list, n)?;
-    Ok(list)
-}
-
-/// Makes room for `more` elements.
-pub fn grow<T>(list: &mut Vec<T>, more: usize) -> Result<()> {
-    list.try_reserve_exact(more)
-        .map_err(|_| out_of_memory(more.saturating_mul(size_of::<T>())))
-}
-
-/// `n` times the same value, where a caller chose `n`.
-pub fn filled<T: Clone>(value: T, n: usize) -> Result<Vec<T>> {
-    let mut list = list(n)?;
-    list.resize(n, value);
-    Ok(list)
-}
-
-/// An empty list with room for `n` elements: the workspace of a kernel, deep below what could
-/// return an error. Where there is no memory for it, [unwinds](error::unwind) with the error.
-pub fn room<T>(n: usize) -> Vec<T> {
-    list(n).unwrap_or_else(|e| error::unwind(e))
-}
-
-/// `n` times the same value, as a workspace: see [`room`].
-pub fn full<T: Clone>(value: T, n: usize) -> Vec<T> {
-    let mut list = room(n);
-    list.resize(n, value);
-    list
-}
-
-/// Makes room for `more` elements in a workspace: see [`room`].
-pub fn reserve<T>(list: &mut Vec<T>, more: usize) {
-    grow(list, more).unwrap_or_else(|e| error::unwind(e));
-}
-
-/// Brings a workspace to `n` elements: see [`room`].
-pub fn resize<T: Clone>(list: &mut Vec<T>, n: usize, value: T) {
-    reserve(list, n.saturating_sub(list.len()));
-    list.resize(n, value);
-}
-
-/// Unwinds with an error where there is no room for the workspaces of a crate that would end the
-/// process then: some copies of what fits its caches.
-pub fn spare(work: usize) {
-    // So much work takes far longer than the two calls to the system.
-    const WORK: usize = 1 << 24;
-    const BYTES: usize = 16 << 20;
-    if work >= WORK {
-        match map(BYTES) {
-            Some(block) => unmap(block.as_ptr(), BYTES),
-            None => error::unwind(out_of_memory(BYTES)),
-        }
-    }
-}
-
-/// The elements of an iterator that knows its length, as a workspace: see [`room`].
-pub fn gathered<T>(from: impl ExactSizeIterator<Item = T>) -> Vec<T> {
-    let mut list = room(from.len());
-    list.extend(from);
-    list
-}
-
 /// Returns `bytes` of uninitialised memory, aligned to 64 bytes.
 ///
 /// Zero bytes give an aligned address that must not be read. Fails with `OutOfMemory` where the
@@ -306,6 +241,38 @@ pub unsafe fn free(block: NonNull<u8>, bytes: usize) {
     free_slow(block, bytes);
 }
 
+/// The bytes that a block asked for with `bytes` has; it may be given back with either number.
+pub fn room_of(bytes: usize) -> usize {
+    match bytes {
+        0 => 0,
+        _ if exact() => bytes,
+        1..=MEDIUM_MAX => class_bytes(class_of(bytes)),
+        _ => large_bytes(bytes),
+    }
+}
+
+/// Gives the pages that lie wholly within these bytes of a block back to the system; the addresses
+/// stay, and what is read there later is anything.
+pub fn discard(block: NonNull<u8>, from: usize, to: usize) {
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: sysconf only reads.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        let start = block.as_ptr().addr();
+        let (first, end) = (
+            (start + from).next_multiple_of(page),
+            (start + to) / page * page,
+        );
+        if first < end {
+            let at = block.as_ptr().wrapping_add(first - start);
+            // SAFETY: whole pages of a private block, which the caller wants nothing of any more.
+            unsafe { libc::madvise(at.cast(), end - first, libc::MADV_DONTNEED) };
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (block, from, to);
+}
+
 /// Moves half of a thread's list to the shared bin.
 #[cold]
 fn spill(class: usize, list: &mut List) {
@@ -333,6 +300,9 @@ fn find(bytes: usize) -> Result<(NonNull<u8>, bool)> {
         // SAFETY: ALIGN is not zero.
         return Ok((unsafe { NonNull::new_unchecked(ALIGN as *mut u8) }, true));
     }
+    if exact() {
+        return exact_alloc(bytes);
+    }
     if bytes > MEDIUM_MAX {
         return large_alloc(bytes);
     }
@@ -343,9 +313,10 @@ fn find(bytes: usize) -> Result<(NonNull<u8>, bool)> {
             return Ok((block, false));
         }
     }
-    let block = system_alloc(class).or_else(|| {
+    let layout = class_layout(class);
+    let block = system_alloc(layout).or_else(|| {
         empty_cache();
-        system_alloc(class)
+        system_alloc(layout)
     });
     block
         .map(|b| (b, false))
@@ -354,7 +325,11 @@ fn find(bytes: usize) -> Result<(NonNull<u8>, bool)> {
 
 #[cold]
 fn free_slow(block: NonNull<u8>, bytes: usize) {
-    if bytes > MEDIUM_MAX {
+    if exact() {
+        if let (Ok(layout), 1..) = (Layout::from_size_align(bytes, ALIGN), bytes) {
+            system_free(layout, block);
+        }
+    } else if bytes > MEDIUM_MAX {
         large_free(block, large_bytes(bytes));
     } else if bytes > 0 {
         shared_free(class_of(bytes), block);
@@ -369,7 +344,17 @@ fn shared_free(class: usize, block: NonNull<u8>) {
             return;
         }
     }
-    system_free(class, block);
+    system_free(class_layout(class), block);
+}
+
+/// A block of exactly its size, for tools that watch the heap.
+fn exact_alloc(bytes: usize) -> Result<(NonNull<u8>, bool)> {
+    let fits = bytes <= physical_memory();
+    let layout = Layout::from_size_align(bytes, ALIGN).ok().filter(|_| fits);
+    let block = layout.and_then(system_alloc);
+    block
+        .map(|b| (b, false))
+        .ok_or_else(|| out_of_memory(bytes))
 }
 
 fn class_layout(class: usize) -> Layout {
@@ -377,19 +362,17 @@ fn class_layout(class: usize) -> Layout {
     unsafe { Layout::from_size_align_unchecked(class_bytes(class), ALIGN) }
 }
 
-fn system_alloc(class: usize) -> Option<NonNull<u8>> {
-    let layout = class_layout(class);
-    // SAFETY: no class is empty.
+fn system_alloc(layout: Layout) -> Option<NonNull<u8>> {
+    // SAFETY: neither a class nor a request that comes here is empty.
     let block = NonNull::new(unsafe { std::alloc::alloc(layout) })?;
     RESERVED.fetch_add(layout.size(), Relaxed);
     SYSTEM_CALLS.fetch_add(1, Relaxed);
     Some(block)
 }
 
-fn system_free(class: usize, block: NonNull<u8>) {
-    let layout = class_layout(class);
+fn system_free(layout: Layout, block: NonNull<u8>) {
     RESERVED.fetch_sub(layout.size(), Relaxed);
-    // SAFETY: every block of this class came from `system_alloc` with the same layout.
+    // SAFETY: the block came from `system_alloc` with this layout, which its size alone decides.
     unsafe { std::alloc::dealloc(block.as_ptr(), layout) };
 }
 
@@ -563,14 +546,14 @@ pub fn empty_cache() {
     let _ = LOCAL.try_with(|l| unsafe {
         for (class, list) in (*l.0.get()).iter_mut().enumerate() {
             while let Some(block) = list.pop() {
-                system_free(class, block);
+                system_free(class_layout(class), block);
             }
         }
     });
     if let Some(mut shared) = try_lock(&SHARED) {
         for class in 0..CLASSES {
             while let Some(block) = shared.bins[class].pop() {
-                system_free(class, block);
+                system_free(class_layout(class), block);
             }
         }
         shared.bytes = 0;
@@ -662,10 +645,12 @@ mod tests {
             // SAFETY: allocated with this size, not used again.
             unsafe { free(p, n) };
         }
-        let (p, n) = blocks[3];
-        assert_eq!(alloc(n).unwrap(), p);
-        // SAFETY: as above.
-        unsafe { free(p, n) };
+        if !exact() {
+            let (p, n) = blocks[3];
+            assert_eq!(alloc(n).unwrap(), p);
+            // SAFETY: allocated just now with this size, not used.
+            unsafe { free(p, n) };
+        }
         for n in [0, 100, 3 << 20, 3 << 20] {
             let p = alloc_zeroed(n).unwrap();
             // SAFETY: the block has n bytes and is given back once.

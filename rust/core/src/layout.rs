@@ -42,8 +42,9 @@ impl Layout {
     /// A layout of complex numbers as one of real numbers, with a last dimension for the two parts.
     pub fn pairs(&self) -> Layout {
         let mut l = self.clone();
-        l.strides.iter_mut().for_each(|s| *s *= 2);
-        l.offset *= 2;
+        // The stride of a dimension of one element may be any number; it is never applied.
+        l.strides.iter_mut().for_each(|s| *s = s.saturating_mul(2));
+        l.offset = l.offset.saturating_mul(2);
         l.shape.push(2);
         l.strides.push(1);
         l

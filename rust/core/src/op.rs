@@ -134,7 +134,7 @@ pub trait Derivative: Value {
 }
 
 /// Whether an op may write to elements that share memory (an expanded tensor).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Repeats {
     Refused,
     /// Every element gets one and the same value.

@@ -2,29 +2,53 @@
 //! the version counter tells autograd that they did.
 
 use crate::alloc;
+use crate::bail;
 use crate::device::Device;
 use crate::error::Result;
 use crate::gpu::{Buffer, Gpu};
 use crate::shared::Shared;
+use parking_lot::Mutex;
 use std::any::Any;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 enum Owner {
-    /// The memory is from [`crate::alloc`] and goes back there.
-    Cache,
+    /// The memory is from [`crate::alloc`] and goes back there; what is inside says how, once its
+    /// size has changed.
+    Cache(OnceLock<Box<Resized>>),
     /// Someone else (NumPy, DLPack, a memory map), kept alive with the memory.
     Lender(#[allow(dead_code)] Box<dyn Any + Send + Sync>),
     /// The GPU's pool, with an address that tells the buffer from all others.
     Gpu(Box<(Buffer, usize)>),
 }
 
+/// Memory whose size has changed.
+struct Resized {
+    /// Where the memory is.
+    ptr: AtomicPtr<u8>,
+    blocks: Mutex<Blocks>,
+}
+
+struct Blocks {
+    /// Every block there was with its size, the present one last. Kernels may be at work in any of
+    /// them, so all stay until the last handle goes; the pages that nothing needs go back at once.
+    all: Vec<(NonNull<u8>, usize)>,
+    /// The most bytes there ever were.
+    most: usize,
+}
+
+// SAFETY: the blocks belong to the storage; the list is only read and changed under its lock.
+unsafe impl Send for Blocks {}
+
 pub struct Allocation {
-    /// Null for memory of the GPU.
-    ptr: *mut u8,
-    bytes: usize,
+    /// Null for memory of the GPU, and while there is less memory than there once was: tensors may
+    /// no longer fit then, see [`Storage::open_ptr`].
+    ptr: AtomicPtr<u8>,
+    bytes: AtomicUsize,
     version: AtomicU32,
+    /// Whether the address was handed out.
+    pinned: AtomicBool,
     /// The version from when a tensor that moved to other memory went on counting with it.
     shared: OnceLock<Arc<AtomicU32>>,
     owner: Owner,
@@ -33,7 +57,7 @@ pub struct Allocation {
 // SAFETY: the pointer is owned (or kept alive by its owner); concurrent writes to elements are the
 // user's races, as in PyTorch.
 unsafe impl Send for Allocation {}
-// SAFETY: as above.
+// SAFETY: as for `Send`: what threads share are atomics, a lock, and elements that may race.
 unsafe impl Sync for Allocation {}
 
 /// The start of a range of addresses for `bytes` on the GPU, above all those of the host.
@@ -86,22 +110,24 @@ impl Storage {
 
     #[inline(always)]
     fn cached(ptr: NonNull<u8>, bytes: usize) -> Storage {
-        Storage::new(ptr.as_ptr(), bytes, Owner::Cache)
+        Storage::new(ptr.as_ptr(), bytes, Owner::Cache(OnceLock::new()))
     }
 
     #[inline(always)]
     fn new(ptr: *mut u8, bytes: usize, owner: Owner) -> Storage {
         Storage(Shared::new(Allocation {
-            ptr,
-            bytes,
+            ptr: AtomicPtr::new(ptr),
+            bytes: AtomicUsize::new(bytes),
             version: AtomicU32::new(0),
+            pinned: AtomicBool::new(false),
             shared: OnceLock::new(),
             owner,
         }))
     }
 
     pub fn bytes(&self) -> usize {
-        self.0.bytes
+        // Whoever sees a size sees memory of at least that size.
+        self.0.bytes.load(Ordering::Acquire)
     }
 
     pub fn device(&self) -> Device {
@@ -113,7 +139,87 @@ impl Storage {
 
     /// The first byte in host memory; null for memory of the GPU.
     pub fn ptr(&self) -> *mut u8 {
-        self.0.ptr
+        let start = self.open_ptr();
+        match &self.0.owner {
+            Owner::Cache(resized) if start.is_null() => resized
+                .get()
+                .map_or(start, |r| r.ptr.load(Ordering::Acquire)),
+            _ => start,
+        }
+    }
+
+    /// As [`Storage::ptr`], but null also where tensors made earlier may no longer fit.
+    #[inline(always)]
+    pub fn open_ptr(&self) -> *mut u8 {
+        self.0.ptr.load(Ordering::Relaxed)
+    }
+
+    /// Whether [`Storage::resize`] can change the size.
+    pub fn is_resizable(&self) -> bool {
+        matches!(self.0.owner, Owner::Cache(_)) && !self.0.pinned.load(Ordering::Relaxed)
+    }
+
+    /// Keeps the memory where it is from now on: another library was given its address.
+    pub fn pin(&self) {
+        self.0.pinned.store(true, Ordering::Relaxed);
+    }
+
+    /// Changes the size, keeping what fits; what is new is not initialised. Pages that are no longer
+    /// needed go back to the system. Kernels at work in the memory go on in what they were given.
+    pub fn resize(&self, bytes: usize) -> Result<()> {
+        let (Owner::Cache(resized), true) = (&self.0.owner, self.is_resizable()) else {
+            bail!(
+                Runtime,
+                "Trying to resize storage that is not resizable: {} keeps its {} bytes. Give the \
+                 tensor other memory instead, with x.data = ... or x.set_(...).",
+                match self.device() {
+                    Device::Cpu => "memory shared with another library",
+                    Device::Wgpu => "memory of the GPU",
+                },
+                self.bytes()
+            );
+        };
+        let now = self.bytes();
+        let resized = resized.get_or_init(|| {
+            let ptr = self.open_ptr();
+            let first = NonNull::new(ptr).map(|p| (p, alloc::room_of(now)));
+            Box::new(Resized {
+                ptr: AtomicPtr::new(ptr),
+                blocks: Mutex::new(Blocks {
+                    all: first.into_iter().collect(),
+                    most: now,
+                }),
+            })
+        });
+        let mut blocks = resized.blocks.lock();
+        let Some(&(block, room)) = blocks.all.last() else {
+            return Ok(());
+        };
+        // Another thread may have been here first.
+        let now = self.bytes();
+        let mut at = block;
+        if bytes > room {
+            alloc::grow(&mut blocks.all, 1)?;
+            at = alloc::alloc(bytes)?;
+            // SAFETY: both blocks hold `now` bytes, and nobody else has the new one.
+            unsafe { std::ptr::copy_nonoverlapping(block.as_ptr(), at.as_ptr(), now) };
+            blocks.all.push((at, alloc::room_of(bytes)));
+            alloc::discard(block, 0, room);
+        } else {
+            alloc::discard(block, bytes, now);
+        }
+        blocks.most = blocks.most.max(bytes);
+        let fits = bytes == blocks.most;
+        let open = if fits {
+            at.as_ptr()
+        } else {
+            std::ptr::null_mut()
+        };
+        // The size comes last: see `bytes`.
+        resized.ptr.store(at.as_ptr(), Ordering::Release);
+        self.0.ptr.store(open, Ordering::Release);
+        self.0.bytes.store(bytes, Ordering::Release);
+        Ok(())
     }
 
     /// Where the memory begins: an address of the host, or for memory of the GPU a number that no
@@ -121,7 +227,7 @@ impl Storage {
     pub fn address(&self) -> usize {
         match &self.0.owner {
             Owner::Gpu(own) => own.1,
-            _ => self.0.ptr as usize,
+            _ => self.ptr() as usize,
         }
     }
 
@@ -179,9 +285,23 @@ impl Storage {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        if let (Owner::Cache, Some(p)) = (&self.owner, NonNull::new(self.ptr)) {
-            // SAFETY: `p` came from `alloc` with this size and nobody holds it any more.
-            unsafe { alloc::free(p, self.bytes) }
+        let Owner::Cache(resized) = &mut self.owner else {
+            return;
+        };
+        let blocks = match resized.get_mut() {
+            Some(r) => std::mem::take(&mut r.blocks.get_mut().all),
+            None => {
+                if let Some(p) = NonNull::new(*self.ptr.get_mut()) {
+                    // SAFETY: `p` came from `alloc` with this size and nobody holds it any more.
+                    unsafe { alloc::free(p, *self.bytes.get_mut()) }
+                }
+                return;
+            }
+        };
+        for (p, bytes) in blocks {
+            // SAFETY: each block came from `alloc` with a size of the same room, and nobody holds
+            // it any more.
+            unsafe { alloc::free(p, bytes) }
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::autograd::Meta;
 use crate::device::Device;
 use crate::dtype::{DType, Scalar};
 use crate::ensure;
-use crate::error::Result;
+use crate::error::{self, Result};
 use crate::layout::Layout;
 use crate::shape::{numel, Dims, Strides};
 use crate::shared::{Shared, Weak};
@@ -371,11 +371,50 @@ impl Tensor {
     }
 
     /// The first element in host memory, as bytes.
+    ///
+    /// [Unwinds](error::unwind) with an error where the storage has become too small.
     pub fn bytes_ptr(&self) -> *mut u8 {
+        let mut start = self.0.storage.open_ptr();
+        if start.is_null() {
+            start = self.checked_start();
+        }
+        start.wrapping_add(self.0.layout.offset.wrapping_mul(self.0.dtype.size()))
+    }
+
+    /// The first byte of a storage in which not all of its tensors fit.
+    #[cold]
+    #[inline(never)]
+    fn checked_start(&self) -> *mut u8 {
         let start = self.0.storage.ptr();
         // A host kernel that is given memory of the GPU must not write to address zero.
         assert!(!start.is_null(), "expected a tensor in host memory");
-        start.wrapping_add(self.0.layout.offset.wrapping_mul(self.0.dtype.size()))
+        self.check_fits().unwrap_or_else(|e| error::unwind(e));
+        start
+    }
+
+    /// As [`Tensor::bytes_ptr`], before memory is read where nothing could unwind.
+    pub fn check_open(&self) -> Result<()> {
+        if self.storage().open_ptr().is_null() && self.device() == Device::Cpu {
+            self.check_fits()?;
+        }
+        Ok(())
+    }
+
+    /// Raises where the storage has been made smaller than this tensor needs.
+    fn check_fits(&self) -> Result<()> {
+        let (size, bytes) = (self.dtype().size(), self.storage().bytes());
+        let needed = self.layout().extent()?.saturating_mul(size);
+        ensure!(
+            needed <= bytes,
+            Runtime,
+            "a tensor of shape {}, strides {:?}, storage offset {} and itemsize {size} needs a \
+             storage of {needed} bytes, but its storage was resized to {bytes}; resize it again \
+             first",
+            crate::shape::Show(self.shape()),
+            &self.strides()[..],
+            self.offset()
+        );
+        Ok(())
     }
 
     /// A contiguous CPU tensor's elements. `T` must be the dtype's type.
@@ -471,6 +510,7 @@ impl Tensor {
         if self.device() != Device::Cpu {
             return self.to_host()?.item();
         }
+        self.check_open()?;
         let p = self.bytes_ptr();
         // SAFETY: the tensor holds one element of its dtype at `p`.
         Ok(unsafe {
@@ -522,6 +562,7 @@ impl Tensor {
     /// The same elements in host memory, without history; itself when they already are there.
     pub fn to_host(&self) -> Result<Tensor> {
         if self.device() == Device::Cpu {
+            self.check_open()?;
             return Ok(self.clone());
         }
         let out = Tensor::empty(self.shape(), self.dtype(), Device::Cpu)?;
@@ -542,7 +583,7 @@ pub fn byte_count(shape: &[usize], dtype: DType) -> Result<usize> {
     n.checked_mul(dtype.size())
         .filter(|&b| b <= isize::MAX as usize)
         .ok_or_else(|| {
-            crate::error::Error::runtime(format!(
+            error::Error::runtime(format!(
                 "Storage size calculation overflowed with sizes={}",
                 crate::shape::Show(shape)
             ))

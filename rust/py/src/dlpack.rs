@@ -100,7 +100,7 @@ impl Managed for Versioned {
         &self.tensor
     }
     fn free(this: *mut Self) {
-        // SAFETY: as above.
+        // SAFETY: the producer's own function for its own structure, called once.
         unsafe {
             if let Some(deleter) = (*this).deleter {
                 deleter(this);
@@ -220,6 +220,8 @@ fn _to_dlpack(
         true => t.to(t.dtype(), Device::Cpu, true, None).py()?,
         false => t,
     };
+    t.check_open().py()?;
+    t.storage().pin();
     if max_version.is_some_and(|v| v.0 >= 1) {
         export::<Versioned>(py, t, copied)
     } else {
@@ -277,6 +279,12 @@ fn consume<M: Managed>(capsule: *mut ffi::PyObject, py: Python<'_>) -> PyResult<
             _ => unsafe { std::slice::from_raw_parts(p, n) },
         }
     };
+    if d.ndim < 0 || (n > 0 && d.shape.is_null()) {
+        return Err(PyBufferError::new_err(format!(
+            "from_dlpack: a tensor of {} dimensions needs as many sizes, got none",
+            d.ndim
+        )));
+    }
     let sizes = list(d.shape);
     let shape = pytensorlib_core::shape::sizes(sizes).py()?;
     let strides = if d.strides.is_null() {
@@ -298,6 +306,12 @@ fn consume<M: Managed>(capsule: *mut ffi::PyObject, py: Python<'_>) -> PyResult<
     };
     let bytes = layout.extent().py()?.saturating_mul(dtype.size());
     let address = (d.data as usize).wrapping_add(d.byte_offset as usize);
+    if bytes > isize::MAX as usize || (bytes > 0 && d.data.is_null()) {
+        return Err(PyBufferError::new_err(format!(
+            "from_dlpack: there cannot be {bytes} bytes at address {:#x}",
+            d.data as usize
+        )));
+    }
     let ptr = NonNull::new(address as *mut u8).unwrap_or(NonNull::dangling());
     // SAFETY: renaming marks the capsule as consumed: what it held is ours to free.
     unsafe {

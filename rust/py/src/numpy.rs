@@ -175,10 +175,12 @@ pub fn aligned(t: Tensor) -> PyResult<Tensor> {
     let bytes = |t: &Tensor, layout: &Layout| {
         let size = t.dtype().size();
         let mut l = layout.clone();
-        l.strides.iter_mut().for_each(|s| *s *= size as isize);
+        l.strides
+            .iter_mut()
+            .for_each(|s| *s = s.saturating_mul(size as isize));
         l.shape.push(size);
         l.strides.push(1);
-        l.offset *= size;
+        l.offset = l.offset.saturating_mul(size);
         t.alias_as(l, DType::U8)
     };
     bytes(&y, y.layout())
@@ -426,12 +428,15 @@ fn _to_numpy<'py>(t: &Bound<'py, PyAny>, force: bool) -> PyResult<Bound<'py, PyA
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.",
         ));
     }
+    t.check_open().py()?;
+    t.storage().pin();
     let Some(number) = type_num(t.dtype()) else {
         return Err(PyTypeError::new_err("Got unsupported ScalarType BFloat16"));
     };
     let size = t.dtype().size() as isize;
     let dims: smallvec::SmallVec<[isize; 5]> = t.shape().iter().map(|&n| n as isize).collect();
-    let strides: smallvec::SmallVec<[isize; 5]> = t.strides().iter().map(|s| s * size).collect();
+    let strides: smallvec::SmallVec<[isize; 5]> =
+        t.strides().iter().map(|s| s.saturating_mul(size)).collect();
     if dims.len() > 32 {
         return Err(PyValueError::new_err(format!(
             "numpy(): arrays have at most 32 dimensions, got {}",

@@ -3,10 +3,9 @@
 use crate::dtype::{PyDType, PyDevice};
 use crate::error::IntoPy;
 use crate::tensor::{borrow, wrap, PyTensor};
-use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
-
+use pyo3::types::{PyBool, PyBytes, PyDict, PyList};
 use pytensorlib_core::cpu::files;
 use pytensorlib_core::device::Device;
 use pytensorlib_core::dtype::DType;
@@ -35,10 +34,10 @@ use pytensorlib_core::tensor::Tensor;
 pub struct PyStorage(pub Storage);
 
 impl PyStorage {
-    /// All of it as bytes.
+    /// All of it as bytes. Writing to them is below what graphs notice, as in PyTorch.
     fn flat(&self) -> Tensor {
         let layout = Layout::contiguous(&[self.0.bytes()]);
-        Tensor::from_storage(self.0.clone(), layout, DType::U8)
+        Tensor::from_storage(self.0.clone(), layout, DType::U8).data()
     }
 
     fn place(&self) -> usize {
@@ -351,12 +350,13 @@ impl PyStorage {
         let host = slf.get().flat().to_host().py()?;
         Bound::new(slf.py(), PyStorage(host.storage().clone()))
     }
-    /// Refuse another size: tensors keep the memory that they have. Resize the tensor instead.
+    /// Change the size, keeping what fits; what is new is not initialised. A tensor that no longer
+    /// fits raises when it is used.
     ///
     /// Parameters
     /// ----------
     /// size : int
-    ///     The number of bytes that it has.
+    ///     How many bytes there are afterwards.
     ///
     /// Returns
     /// -------
@@ -366,22 +366,51 @@ impl PyStorage {
     /// Raises
     /// ------
     /// RuntimeError
-    ///     `size` is another number.
+    ///     The memory is shared with another library, or is that of the GPU.
     ///
     /// Examples
     /// --------
     /// >>> import pytensorlib as torch
-    /// >>> torch.UntypedStorage(2).resize_(2).nbytes()
-    /// 2
-    fn resize_<'py>(slf: Bound<'py, Self>, size: usize) -> PyResult<Bound<'py, Self>> {
-        let have = slf.get().0.bytes();
-        if size != have {
+    /// >>> x = torch.tensor([1, 2], dtype=torch.uint8)
+    /// >>> x.untyped_storage().resize_(1).tolist()
+    /// [1]
+    #[pyo3(signature = (size, /))]
+    fn resize_<'py>(slf: Bound<'py, Self>, size: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
+        if size.is_instance_of::<PyBool>() || !size.hasattr("__index__")? {
             return Err(PyRuntimeError::new_err(format!(
-                "Trying to resize storage that is not resizable: it has {have} bytes, asked for \
-                 {size}. Resize the tensor instead."
+                "resize_ expects an int, but got {}",
+                size.get_type().name()?
             )));
         }
+        let Ok(size) = size.extract::<i64>() else {
+            return Err(PyValueError::new_err("Overflow when unpacking long long"));
+        };
+        let Ok(size) = usize::try_from(size) else {
+            return Err(PyRuntimeError::new_err(format!(
+                "resize_: the size of a storage must not be negative, got {size}"
+            )));
+        };
+        slf.get().0.resize(size).py()?;
         Ok(slf)
+    }
+    /// Tell whether `resize_` can change the size.
+    ///
+    /// Returns
+    /// -------
+    /// bool
+    ///     Whether no other library knows the memory, and it is the host's.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> x = torch.ones(3)
+    /// >>> x.untyped_storage().resizable()
+    /// True
+    /// >>> _ = x.numpy()
+    /// >>> x.untyped_storage().resizable()
+    /// False
+    fn resizable(&self) -> bool {
+        self.0.is_resizable()
     }
     fn __copy__(&self) -> PyResult<PyStorage> {
         self.copied()
@@ -568,6 +597,7 @@ fn _resize_(
             "Storage size calculation overflowed with sizes={size:?}"
         )));
     };
+    let alone = old.storage().is_unique();
     let mut storage = old.storage().clone();
     if bytes > storage.bytes() {
         if storage.is_lent() {
@@ -575,13 +605,18 @@ fn _resize_(
                 "Trying to resize storage that is not resizable",
             ));
         }
-        let bigger = PyStorage(Storage::empty(bytes, old.device()).py()?);
-        let kept = storage.bytes();
-        if kept > 0 {
-            let part = bigger.flat().alias(Layout::contiguous(&[kept]));
-            part.write_from(&PyStorage(storage).flat()).py()?;
+        // Other tensors over the memory see it grow; where there are none, the old goes at once.
+        if storage.is_resizable() && !alone {
+            storage.resize(bytes).py()?;
+        } else {
+            let bigger = PyStorage(Storage::empty(bytes, old.device()).py()?);
+            let kept = storage.bytes();
+            if kept > 0 {
+                let part = bigger.flat().alias(Layout::contiguous(&[kept]));
+                part.write_from(&PyStorage(storage).flat()).py()?;
+            }
+            storage = bigger.0;
         }
-        storage = bigger.0;
     }
     replace(t, &Tensor::from_storage(storage, layout, old.dtype()));
     Ok(())

@@ -650,7 +650,7 @@ impl PyTensor {
     /// 16
     fn data_ptr(&self) -> usize {
         let t = self.get();
-        if t.numel() == 0 {
+        if t.numel() == 0 || t.storage().bytes() == 0 {
             0
         } else {
             t.storage().address() + t.offset() * t.dtype().size()

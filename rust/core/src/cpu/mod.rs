@@ -7,6 +7,7 @@ pub mod files;
 pub mod fold;
 pub mod gemm;
 pub mod math;
+pub mod nth;
 pub mod order;
 pub mod pointwise;
 pub mod pool;

@@ -213,13 +213,13 @@ per_level! {
 }
 
 #[derive(Clone, Copy)]
-struct Ptr<T>(*mut T);
+pub(super) struct Ptr<T>(pub *mut T);
 // SAFETY: threads write disjoint elements.
 unsafe impl<T> Send for Ptr<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Ptr<T> {}
 impl<T> Ptr<T> {
-    fn get(&self) -> *mut T {
+    pub fn get(&self) -> *mut T {
         self.0
     }
 }

@@ -613,7 +613,7 @@ impl Call<'_> {
     }
 }
 
-fn conv(name: &str, a: &crate::schema::Args) -> Result<Value> {
+fn conv(name: &str, n: usize, a: &crate::schema::Args) -> Result<Value> {
     let call = Call {
         name,
         stride: a.ints(3)?,
@@ -624,7 +624,7 @@ fn conv(name: &str, a: &crate::schema::Args) -> Result<Value> {
         groups: a.int(6)?,
     };
     let (x, w, b) = (a.tensor(0)?, a.tensor(1)?, a.opt_tensor(2));
-    dims_fit(name, x, w)?;
+    dims_fit(name, n, x, w)?;
     Ok(match a.opt_str(4) {
         Some(padding) => call.run_named(padding, x, w, b)?,
         None => call.run(x, w, b)?,
@@ -632,7 +632,7 @@ fn conv(name: &str, a: &crate::schema::Args) -> Result<Value> {
     .into())
 }
 
-fn conv_transpose(name: &str, a: &crate::schema::Args) -> Result<Value> {
+fn conv_transpose(name: &str, n: usize, a: &crate::schema::Args) -> Result<Value> {
     let call = Call {
         name,
         stride: a.ints(3)?,
@@ -643,17 +643,12 @@ fn conv_transpose(name: &str, a: &crate::schema::Args) -> Result<Value> {
         groups: a.int(6)?,
     };
     let (x, w) = (a.tensor(0)?, a.tensor(1)?);
-    dims_fit(name, x, w)?;
+    dims_fit(name, n, x, w)?;
     Ok(call.run(x, w, a.opt_tensor(2))?.into())
 }
 
-/// Refuses tensors of other dimensions than the function's name says.
-fn dims_fit(name: &str, x: &Tensor, w: &Tensor) -> Result<()> {
-    let n = name
-        .bytes()
-        .rev()
-        .nth(1)
-        .map_or(0, |c| c.wrapping_sub(b'0') as usize);
+/// Refuses tensors that are no batch of `n` dimensions or one element of it.
+fn dims_fit(name: &str, n: usize, x: &Tensor, w: &Tensor) -> Result<()> {
     ensure!(
         x.ndim() == n + 1 || x.ndim() == n + 2,
         Runtime,
@@ -676,28 +671,28 @@ fn dims_fit(name: &str, x: &Tensor, w: &Tensor) -> Result<()> {
 crate::entries! {
     /// Convolution over one dimension: input (N, C, L) or (C, L), weight (O, C / groups, k).
     "conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, int[1] dilation=1, int groups=1) -> Tensor",
-    FN, |a| conv("conv1d", a);
+    FN, |a| conv("conv1d", 1, a);
     "conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, str padding='valid', int[1] dilation=1, int groups=1) -> Tensor",
-    FN, |a| conv("conv1d", a);
+    FN, |a| conv("conv1d", 1, a);
     /// Convolution over two dimensions: input (N, C, H, W) or (C, H, W).
     "conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, int[2] dilation=1, int groups=1) -> Tensor",
-    FN | FORMAT, |a| conv("conv2d", a);
+    FN | FORMAT, |a| conv("conv2d", 2, a);
     "conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, str padding='valid', int[2] dilation=1, int groups=1) -> Tensor",
-    FN | FORMAT, |a| conv("conv2d", a);
+    FN | FORMAT, |a| conv("conv2d", 2, a);
     /// Convolution over three dimensions: input (N, C, D, H, W) or (C, D, H, W).
     "conv3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] padding=0, int[3] dilation=1, int groups=1) -> Tensor",
-    FN | FORMAT, |a| conv("conv3d", a);
+    FN | FORMAT, |a| conv("conv3d", 3, a);
     "conv3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, str padding='valid', int[3] dilation=1, int groups=1) -> Tensor",
-    FN | FORMAT, |a| conv("conv3d", a);
+    FN | FORMAT, |a| conv("conv3d", 3, a);
     /// Transposed convolution over one dimension: the gradient of `conv1d` for its input.
     "conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, int[1] output_padding=0, int groups=1, int[1] dilation=1) -> Tensor",
-    FN, |a| conv_transpose("conv_transpose1d", a);
+    FN, |a| conv_transpose("conv_transpose1d", 1, a);
     /// Transposed convolution over two dimensions: the gradient of `conv2d` for its input.
     "conv_transpose2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, int[2] output_padding=0, int groups=1, int[2] dilation=1) -> Tensor",
-    FN | FORMAT, |a| conv_transpose("conv_transpose2d", a);
+    FN | FORMAT, |a| conv_transpose("conv_transpose2d", 2, a);
     /// Transposed convolution over three dimensions: the gradient of `conv3d` for its input.
     "conv_transpose3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] padding=0, int[3] output_padding=0, int groups=1, int[3] dilation=1) -> Tensor",
-    FN | FORMAT, |a| conv_transpose("conv_transpose3d", a);
+    FN | FORMAT, |a| conv_transpose("conv_transpose3d", 3, a);
     /// Convolution or transposed convolution; the weight says over how many dimensions.
     "convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups) -> Tensor",
     FN | FORMAT, |a| {

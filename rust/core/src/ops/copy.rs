@@ -95,8 +95,9 @@ pub fn copy_host(x: &Tensor, y: &Tensor) -> Result<()> {
 /// The real (0) or imaginary (1) parts of a complex tensor in place.
 pub fn component(t: &Tensor, which: usize) -> Tensor {
     let mut l = t.layout().clone();
-    l.strides.iter_mut().for_each(|s| *s *= 2);
-    l.offset = l.offset * 2 + which;
+    // The stride of a dimension of one element may be any number; it is never applied.
+    l.strides.iter_mut().for_each(|s| *s = s.saturating_mul(2));
+    l.offset = l.offset.saturating_mul(2).saturating_add(which);
     t.alias_as(
         l,
         if t.dtype() == DType::C128 {

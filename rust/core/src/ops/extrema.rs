@@ -1,7 +1,7 @@
 //! Largest and smallest elements, and where they are.
 
 use super::along::picked_gradient;
-use super::reduce::{all_dims, bits, reduced_count, reduced_shape, DimMask};
+use super::reduce::{all_dims, bits, reduced_count, reduced_shape, DimMask, Reduce};
 use crate::autograd::Vjp;
 use crate::cpu::reduce::{extremes, filled, Kind};
 use crate::dispatch;
@@ -87,8 +87,7 @@ impl Op for Extreme {
     }
 }
 
-fn extreme(name: &str, x: &Tensor, dim: i64, keepdim: bool) -> Result<Vec<Tensor>> {
-    let largest = name.ends_with("max");
+fn extreme(name: &str, largest: bool, x: &Tensor, dim: i64, keepdim: bool) -> Result<Vec<Tensor>> {
     let dim = shape::dim(dim, x.ndim())?;
     ensure!(
         x.size(dim) > 0,
@@ -108,7 +107,7 @@ fn extreme(name: &str, x: &Tensor, dim: i64, keepdim: bool) -> Result<Vec<Tensor
 }
 
 /// `argmax` and `argmin`.
-fn position(name: &str, a: &Args) -> Result<Value> {
+fn position(name: &str, largest: bool, a: &Args) -> Result<Value> {
     let x = a.tensor(0)?.detach();
     let keepdim = a.bool(2)?;
     if x.dtype() == DType::Bool {
@@ -122,27 +121,67 @@ fn position(name: &str, a: &Args) -> Result<Value> {
              the reduction dim with the 'dim' argument."
         );
         let flat = x.contiguous()?.reshape(&[-1])?;
-        let at = extreme(name, &flat, 0, false)?.swap_remove(1);
+        let at = extreme(name, largest, &flat, 0, false)?.swap_remove(1);
         let kept: SmallVec<[usize; 5]> = match keepdim {
             true => SmallVec::from_elem(1, x.ndim()),
             false => SmallVec::new(),
         };
         return Ok(at.reshape_to(&kept)?.into());
     };
-    Ok(extreme(name, &x, dim, keepdim)?.swap_remove(1).into())
+    Ok(extreme(name, largest, &x, dim, keepdim)?
+        .swap_remove(1)
+        .into())
 }
 
-/// `amax`, `amin` and the forms of `max`, `min`, `aminmax` without indices.
-fn value(
-    name: &str,
+/// A reduction to an extreme without its index.
+struct Extremum {
+    name: &'static str,
     node: &'static str,
-    x: &Tensor,
-    mask: &[bool],
-    named: bool,
-    keepdim: bool,
-) -> Result<Tensor> {
-    let largest = name.ends_with("max");
-    let name = if name == "aminmin" { "aminmax" } else { name };
+    largest: bool,
+    nan_gradient: bool,
+}
+
+const MAX: Extremum = Extremum {
+    name: "max",
+    node: "MaxBackward1",
+    largest: true,
+    nan_gradient: true,
+};
+const MIN: Extremum = Extremum {
+    name: "min",
+    node: "MinBackward1",
+    largest: false,
+    ..MAX
+};
+const AMAX: Extremum = Extremum {
+    name: "amax",
+    node: "AmaxBackward0",
+    largest: true,
+    nan_gradient: false,
+};
+const AMIN: Extremum = Extremum {
+    name: "amin",
+    node: "AminBackward0",
+    largest: false,
+    ..AMAX
+};
+const AMINMAX: [Extremum; 2] = [
+    Extremum {
+        name: "aminmax",
+        node: "AminmaxBackward0",
+        ..AMIN
+    },
+    Extremum {
+        name: "aminmax",
+        node: "AminmaxBackward0",
+        ..AMAX
+    },
+];
+
+/// `amax`, `amin` and the forms of `max`, `min`, `aminmax` without indices; `named`: whether the
+/// dimensions were.
+fn value(what: &Extremum, x: &Tensor, mask: &[bool], named: bool, keepdim: bool) -> Result<Tensor> {
+    let name = what.name;
     if x.numel() == 0 {
         ensure!(
             named,
@@ -157,25 +196,33 @@ fn value(
             shape::Show(x.shape())
         );
     }
-    let kind = if largest { Kind::Max } else { Kind::Min };
-    x.reduce(kind, mask, keepdim, x.dtype(), node)
+    let op = Reduce {
+        kind: if what.largest { Kind::Max } else { Kind::Min },
+        mask: mask.into(),
+        keepdim,
+        dtype: x.dtype(),
+        mean: false,
+        nan_gradient: what.nan_gradient,
+        name: what.node,
+    };
+    dispatch::call1(op, &[x])
 }
 
-fn by_dims(name: &str, node: &'static str, a: &Args) -> Result<Value> {
+fn by_dims(what: &Extremum, a: &Args) -> Result<Value> {
     let x = a.tensor(0)?;
     let named = a.opt_ints(1).is_some_and(|d| !d.is_empty());
-    Ok(value(name, node, x, &a.mask(1, x)?, named, a.bool(2)?)?.into())
+    Ok(value(what, x, &a.mask(1, x)?, named, a.bool(2)?)?.into())
 }
 
 impl Tensor {
     /// `amax` over the dimensions in `mask`.
     pub fn amax_mask(&self, mask: &[bool], keepdim: bool) -> Result<Tensor> {
-        value("amax", "AmaxBackward0", self, mask, true, keepdim)
+        value(&AMAX, self, mask, true, keepdim)
     }
 
     /// `amin` over the dimensions in `mask`.
     pub fn amin_mask(&self, mask: &[bool], keepdim: bool) -> Result<Tensor> {
-        value("amin", "AminBackward0", self, mask, true, keepdim)
+        value(&AMIN, self, mask, true, keepdim)
     }
 }
 
@@ -184,28 +231,28 @@ crate::entries! {
     "max(Tensor self) -> Tensor", FN | METHOD | OUT,
     |a| {
         let x = a.tensor(0)?;
-        Ok(value("max", "MaxBackward1", x, &all_dims(x), false, false)?.into())
+        Ok(value(&MAX, x, &all_dims(x), false, false)?.into())
     };
     /// The largest element along `dim` and the index of the first such.
     "max(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
     FN | METHOD | OUT,
-    |a| Ok(Value::Tuple(extreme("max", a.tensor(0)?, a.int(1)?, a.bool(2)?)?));
+    |a| Ok(Value::Tuple(extreme("max", true, a.tensor(0)?, a.int(1)?, a.bool(2)?)?));
     /// The smallest element; NaN if any is. Equal ones share the gradient.
     "min(Tensor self) -> Tensor", FN | METHOD | OUT,
     |a| {
         let x = a.tensor(0)?;
-        Ok(value("min", "MinBackward1", x, &all_dims(x), false, false)?.into())
+        Ok(value(&MIN, x, &all_dims(x), false, false)?.into())
     };
     /// The smallest element along `dim` and the index of the first such.
     "min(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
     FN | METHOD | OUT,
-    |a| Ok(Value::Tuple(extreme("min", a.tensor(0)?, a.int(1)?, a.bool(2)?)?));
+    |a| Ok(Value::Tuple(extreme("min", false, a.tensor(0)?, a.int(1)?, a.bool(2)?)?));
     /// The largest elements over several dimensions.
     "amax(Tensor self, int[1]? dim=[], bool keepdim=False) -> Tensor", FN | METHOD | OUT,
-    |a| by_dims("amax", "AmaxBackward0", a);
+    |a| by_dims(&AMAX, a);
     /// The smallest elements over several dimensions.
     "amin(Tensor self, int[1]? dim=[], bool keepdim=False) -> Tensor", FN | METHOD | OUT,
-    |a| by_dims("amin", "AminBackward0", a);
+    |a| by_dims(&AMIN, a);
     /// Both the smallest and the largest element.
     "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
     FN | METHOD | OUT,
@@ -213,13 +260,13 @@ crate::entries! {
         let x = a.tensor(0)?;
         let dim = a.opt_int(1);
         let mask = shape::reduced(dim.as_ref().map(std::slice::from_ref), x.ndim())?;
-        let get = |name, node| value(name, node, x, &mask, dim.is_some(), a.bool(2)?);
-        Ok(Value::Tuple(vec![get("aminmin", "AminmaxBackward0")?, get("aminmax", "AminmaxBackward0")?]))
+        let each = AMINMAX.iter().map(|what| value(what, x, &mask, dim.is_some(), a.bool(2)?));
+        Ok(Value::Tuple(each.collect::<Result<_>>()?))
     };
     /// The index of the first largest element, of all or along `dim`.
     "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", FN | METHOD | OUT,
-    |a| position("argmax", a);
+    |a| position("argmax", true, a);
     /// The index of the first smallest element, of all or along `dim`.
     "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", FN | METHOD | OUT,
-    |a| position("argmin", a);
+    |a| position("argmin", false, a);
 }

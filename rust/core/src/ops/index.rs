@@ -216,6 +216,7 @@ impl Derivative for Index {
             dims: self.dims.clone(),
             mode: Mode::Add,
             bounds: self.bounds,
+            repeats: Repeats::Changes,
             name: "IndexPutBackward0",
         };
         Ok(SmallVec::from_elem(Some(op.call(&zeros, g, &idx)?), 1))
@@ -297,6 +298,7 @@ pub struct IndexPut {
     pub dims: SmallVec<[usize; 4]>,
     pub mode: Mode,
     pub bounds: Bounds,
+    pub repeats: Repeats,
     pub name: &'static str,
 }
 
@@ -370,10 +372,7 @@ impl Op for IndexPut {
         false
     }
     fn repeats(&self) -> Repeats {
-        match self.name {
-            "IndexPutBackward0" | "IndexFillBackward0" => Repeats::Changes,
-            _ => Repeats::Refused,
-        }
+        self.repeats
     }
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         let shape = result_shape(x[0].layout(), &self.dims, x[2].shape());
@@ -630,6 +629,7 @@ impl Tensor {
             dims: r.dims,
             mode,
             bounds: Bounds::Wrap,
+            repeats: Repeats::Changes,
             name: "IndexPutBackward0",
         };
         dispatch::call_into(op, &IndexPut::inputs(self, values, &r.idx), self, true)?;

@@ -34,6 +34,8 @@ pub struct Reduce {
     pub dtype: DType,
     /// Whether to divide by the number of elements.
     pub mean: bool,
+    /// Whether a NaN that is the extreme gets the gradient: that of `max()`, not that of `amax()`.
+    pub nan_gradient: bool,
     pub name: &'static str,
 }
 
@@ -207,8 +209,7 @@ impl Derivative for Reduce {
                 let x = cx.input(0)?;
                 let y = restored(&cx.output(0)?, &shape, &self.mask, self.keepdim)?;
                 let g = restored(g, &shape, &self.mask, self.keepdim)?;
-                // `max()` gives NaN its gradient, `amax()` does not.
-                match self.name.ends_with('1') {
+                match self.nan_gradient {
                     true => one(shared_gradient(&g, &x, &y, &self.mask)?),
                     false => one(split_gradient(&g, &apply(Eq, [&x, &y])?, &self.mask)?),
                 }
@@ -372,6 +373,7 @@ impl Tensor {
                 keepdim,
                 dtype,
                 mean: false,
+                nan_gradient: false,
                 name,
             },
             &[self],
@@ -426,6 +428,7 @@ impl Tensor {
                 keepdim,
                 dtype,
                 mean: true,
+                nan_gradient: false,
                 name,
             },
             &[self],

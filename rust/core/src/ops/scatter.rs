@@ -335,20 +335,18 @@ fn run_scatter(a: &Args, mode: Mode, src: &Tensor) -> Result<Value> {
     a.call(Scatter { dim, mode }, &[x, &idx, src])
 }
 
-fn reduce(a: &Args, idx: &Tensor, how: &str, name: &'static str) -> Result<Value> {
+fn reduce(
+    a: &Args,
+    idx: &Tensor,
+    how: &str,
+    what: &'static str,
+    name: &'static str,
+) -> Result<Value> {
     let x = a.tensor(0)?;
     let dim = shape::dim(a.int(1)?, x.ndim())?;
     let how = Reduce::parse(how)?;
     let src = source(a, x, 3)?;
-    same_type(
-        if name.starts_with('I') {
-            "index_reduce"
-        } else {
-            "scatter"
-        },
-        x,
-        &src,
-    )?;
+    same_type(what, x, &src)?;
     let op = ScatterReduce {
         dim,
         how,
@@ -396,7 +394,7 @@ fn index_reduce(a: &Args) -> Result<Value> {
         full.push(1);
     }
     let idx = index.reshape_to(&column)?.expand_to(&full)?;
-    reduce(a, &idx, how, "IndexReduceBackward0")
+    reduce(a, &idx, how, "index_reduce", "IndexReduceBackward0")
 }
 
 fn take_along(x: &Tensor, idx: &Tensor, dim: Option<i64>) -> Result<Tensor> {
@@ -494,7 +492,7 @@ crate::entries! {
      bool include_self=True) -> Tensor", ALL | DIRECT | APART,
     |a| {
         let idx = apart(a, a.tensor(0)?, a.tensor(2)?)?;
-        reduce(a, &idx, a.str(4)?, "ScatterReduceBackward0")
+        reduce(a, &idx, a.str(4)?, "scatter", "ScatterReduceBackward0")
     };
     /// Reduces slices of `source` into those that `index` names.
     "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, \

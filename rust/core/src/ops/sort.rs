@@ -1,12 +1,13 @@
 //! Sorting and what follows from order: topk, kthvalue, median, mode, quantile.
 
+mod long;
+mod quantile;
+
 use super::along::{around, picked_gradient};
-use super::pointwise::apply;
-use super::pointwise::compare::Lt;
-use super::pointwise::ternary::where_;
 use super::reduce::{one, shared_gradient};
 use crate::alloc;
 use crate::autograd::Vjp;
+use crate::cpu::nth::LONG;
 use crate::cpu::order::{keys, select, sort_keys, Keyed};
 use crate::cpu::pool::parallel_for;
 use crate::cpu::radix::{Lines, Ordinal, Sorter};
@@ -18,8 +19,9 @@ use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::schema::{Args, Value};
 use crate::shape::{self, Show};
 use crate::tensor::Tensor;
-use crate::{bail, ensure, with_element};
-use smallvec::{smallvec, SmallVec};
+use crate::{ensure, with_element};
+use quantile::quantile_of;
+use smallvec::smallvec;
 
 /// What is taken of each line once its order is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,8 +32,9 @@ enum Which {
     Top { k: usize, largest: bool },
     /// The element that would be at this place.
     Place { k: usize },
-    /// The lower middle element; NaN if any is, unless they are ignored.
-    Median { ignore_nan: bool },
+    /// The lower middle element; NaN if any is, unless they are ignored. Of a whole tensor, equal
+    /// elements share its gradient.
+    Median { ignore_nan: bool, whole: bool },
     /// The most frequent element, the smallest of several, at its last index.
     Mode,
 }
@@ -46,9 +49,8 @@ struct Ordered {
 }
 
 impl Ordered {
-    /// The median of a flat tensor, whose gradient equal elements share.
     fn is_whole_median(&self) -> bool {
-        matches!(self.which, Which::Median { .. }) && self.name.ends_with("Backward0")
+        matches!(self.which, Which::Median { whole: true, .. })
     }
 
     /// How many elements are taken of a line of `n`.
@@ -76,10 +78,10 @@ impl Ordered {
                 }
             }
             Which::Place { k } => {
-                quick_select(line, k);
+                quick_select(line, k, |l| l.key);
                 out[0] = line[k].index;
             }
-            Which::Median { ignore_nan } => {
+            Which::Median { ignore_nan, .. } => {
                 // NaN sorts last; the first of them is what spoils a median.
                 let k = match (nan, ignore_nan) {
                     (0, _) => (n - 1) / 2,
@@ -108,30 +110,30 @@ impl Ordered {
 
 /// Brings the element of place `k` there by keys alone, partitioning by the median of three in the
 /// order in which PyTorch does, so that of equal elements the same one is taken.
-fn quick_select(line: &mut [Keyed], k: usize) {
+fn quick_select<E: Copy, K: Ord>(line: &mut [E], k: usize, key: impl Fn(&E) -> K) {
     let (mut low, mut high) = (0, line.len() - 1);
     while high > low {
         if high == low + 1 {
-            if line[low].key > line[high].key {
+            if key(&line[low]) > key(&line[high]) {
                 line.swap(low, high);
             }
             return;
         }
         line.swap((low + high) / 2, low + 1);
         for (a, b) in [(low + 1, high), (low, high), (low + 1, low)] {
-            if line[a].key > line[b].key {
+            if key(&line[a]) > key(&line[b]) {
                 line.swap(a, b);
             }
         }
-        let pivot = line[low].key;
+        let pivot = key(&line[low]);
         let (mut i, mut j) = (low + 1, high);
         loop {
             i += 1;
-            while pivot > line[i].key {
+            while pivot > key(&line[i]) {
                 i += 1;
             }
             j -= 1;
-            while line[j].key > pivot {
+            while key(&line[j]) > pivot {
                 j -= 1;
             }
             if j < i {
@@ -212,14 +214,18 @@ impl Op for Ordered {
             _ => false,
         };
         let lines = Lines { outer, n, inner };
-        let to = (Some(y[0].bytes_ptr()), y[1].ptr::<i64>());
+        let to = (y[0].bytes_ptr(), y[1].ptr::<i64>());
         match self.which {
             // SAFETY: `x` is contiguous, the results have an element for each of its own.
-            Which::All { descending } => return unsafe { sort_lines(&x, lines, descending, to) },
+            Which::All { descending } => {
+                return unsafe { sort_lines(&x, lines, descending, (Some(to.0), to.1)) }
+            }
             Which::Top { k, largest } if is_few(k, n) => {
-                // SAFETY: as above, with `k` elements for each line.
+                // SAFETY: `x` is contiguous, the results have `k` elements for each line.
                 return unsafe { top_lines(&x, lines, k, largest, &y[0], &y[1]) };
             }
+            // SAFETY: `x` is contiguous, the results have `m` elements for each line.
+            which if n >= LONG => return unsafe { long::lines(&x, lines, which, m, to) },
             _ => {}
         }
         let size = x.dtype().size();
@@ -466,11 +472,11 @@ fn median(a: &Args, ignore_nan: bool) -> Result<Value> {
         return Ok(Tensor::full(&[], nan, x.dtype(), x.device())?.into());
     }
     let flat = x.reshape(&[-1])?;
-    Ok(
-        ordered(&flat, 0, Which::Median { ignore_nan }, false, node)?
-            .swap_remove(0)
-            .into(),
-    )
+    let which = Which::Median {
+        ignore_nan,
+        whole: true,
+    };
+    Ok(ordered(&flat, 0, which, false, node)?.swap_remove(0).into())
 }
 
 fn kthvalue(a: &Args) -> Result<Value> {
@@ -489,183 +495,6 @@ fn kthvalue(a: &Args) -> Result<Value> {
         a.bool(3)?,
         "KthvalueBackward0",
     )
-}
-
-/// `quantile` and `nanquantile`: neighbours in order, and a weight between them.
-fn quantile(
-    x: &Tensor,
-    q: &Tensor,
-    dim: Option<i64>,
-    keepdim: bool,
-    mode: &str,
-    ignore_nan: bool,
-) -> Result<Tensor> {
-    ensure!(
-        x.numel() > 0,
-        Runtime,
-        "quantile() input tensor must be non-empty"
-    );
-    ensure!(
-        q.ndim() <= 1,
-        Runtime,
-        "quantile() q must be a scalar or 1D tensor, got shape {}",
-        Show(q.shape())
-    );
-    ensure!(
-        matches!(x.dtype(), DType::F32 | DType::F64),
-        Runtime,
-        "quantile() input tensor must be either float or double dtype, got {}",
-        x.dtype().scalar_name()
-    );
-    ensure!(
-        q.dtype() == x.dtype(),
-        Runtime,
-        "quantile() q tensor must be same dtype as the input tensor, got {} for {}",
-        q.dtype().scalar_name(),
-        x.dtype().scalar_name()
-    );
-    if !["linear", "lower", "higher", "midpoint", "nearest"].contains(&mode) {
-        bail!(
-            Runtime,
-            "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, \
-             but got {mode}"
-        );
-    }
-    let host = q.detach().prepared(DType::F64)?;
-    // SAFETY: contiguous host memory of this type.
-    let qs = unsafe { host.slice::<f64>() }.to_vec();
-    ensure!(
-        qs.iter().all(|&q| (0.0..=1.0).contains(&q)),
-        Runtime,
-        "quantile() q values must be in the range [0, 1], got {qs:?}"
-    );
-    // The shape of the result, and the lines as rows.
-    let (rows, mut kept): (Tensor, SmallVec<[usize; 5]>) = match dim {
-        None => {
-            let kept = if keepdim {
-                SmallVec::from_elem(1, x.ndim())
-            } else {
-                SmallVec::new()
-            };
-            (x.reshape(&[1, -1])?, kept)
-        }
-        Some(d) => {
-            let d = shape::dim(d, x.ndim())?;
-            let mut kept: SmallVec<[usize; 5]> = x.shape().iter().copied().collect();
-            if x.ndim() == 0 {
-                (x.reshape(&[1, 1])?, kept)
-            } else {
-                let mut order: SmallVec<[i64; 5]> = (0..x.ndim() as i64).collect();
-                order.remove(d);
-                order.push(d as i64);
-                let n = x.size(d) as i64;
-                if keepdim {
-                    kept[d] = 1;
-                } else {
-                    kept.remove(d);
-                }
-                (x.permute(&order)?.reshape(&[-1, n])?, kept)
-            }
-        }
-    };
-    let (lines, n) = (rows.size(0), rows.size(1));
-    let (sorted, _) = rows.sort(1, false)?;
-    let host = sorted.detach().prepared(DType::F64)?;
-    // SAFETY: contiguous host memory of this type.
-    let values = unsafe { host.slice::<f64>() };
-    let (mut low, mut high, mut last) = (Vec::new(), Vec::new(), Vec::new());
-    for line in 0..lines {
-        let nan = values[line * n..(line + 1) * n]
-            .iter()
-            .filter(|v| v.is_nan())
-            .count();
-        // What the quantile is multiplied by; a line spoiled by NaN gives its last element.
-        let (scale, spoiled) = match (nan, ignore_nan) {
-            (0, _) => (n - 1, false),
-            (_, false) => (n - 1, true),
-            (_, true) => ((n - nan).saturating_sub(1), false),
-        };
-        for &q in &qs {
-            let rank = if spoiled {
-                scale as f64
-            } else {
-                q * scale as f64
-            };
-            let rank = match mode {
-                "lower" => rank.floor(),
-                "higher" => rank.ceil(),
-                "nearest" => rank.round_ties_even(),
-                _ => rank,
-            };
-            low.push(rank.floor() as i64);
-            high.push(rank.ceil() as i64);
-            last.push(scale as f64);
-        }
-    }
-    let shape = [lines, qs.len()];
-    let at = |v: &[i64]| {
-        let index = Tensor::from_slice(v, &shape, DType::I64)?;
-        sorted.take_along(1, &index.to_device(x.device())?)
-    };
-    let floors = low;
-    let (low, high) = (at(&floors)?, at(&high)?);
-    let y = match mode {
-        "linear" => {
-            // The weight depends on q, which may need a gradient.
-            let made = |v: &[f64]| {
-                let t = Tensor::from_slice(v, &shape, DType::F64)?;
-                t.to_dtype(x.dtype())?.to_device(x.device())
-            };
-            let floor: Vec<f64> = floors.iter().map(|&i| i as f64).collect();
-            let weight = q.mul(&made(&last)?)?.sub(&made(&floor)?)?;
-            between(&low, &high, &weight)?
-        }
-        "midpoint" => {
-            let half = Scalar::Float(0.5);
-            between(
-                &low,
-                &high,
-                &Tensor::full(&[], half, x.dtype(), x.device())?,
-            )?
-        }
-        _ => low,
-    };
-    if q.ndim() == 0 {
-        return y.reshape_to(&kept);
-    }
-    kept.insert(0, qs.len());
-    y.permute(&[1, 0])?.reshape_to(&kept)
-}
-
-/// The point between two numbers; from the upper half on it is reckoned from the high end.
-fn between(low: &Tensor, high: &Tensor, weight: &Tensor) -> Result<Tensor> {
-    let gap = high.sub(low)?;
-    let half = Tensor::number(Scalar::Float(0.5))?;
-    let near = apply(Lt, [weight, &half])?;
-    let rest = weight.neg()?.add_scalar(1.0)?;
-    where_(
-        &near,
-        &low.add(&gap.mul(weight)?)?,
-        &high.sub(&gap.mul(&rest)?)?,
-    )
-}
-
-fn quantile_of(a: &Args, ignore_nan: bool) -> Result<Value> {
-    let x = a.tensor(0)?;
-    let q = match a.opt_tensor(1) {
-        Some(q) => q.clone(),
-        None => {
-            let q = a.scalar(1)?.f64();
-            ensure!(
-                (0.0..=1.0).contains(&q),
-                Runtime,
-                "quantile() q must be in the range [0, 1] but got {q}"
-            );
-            Tensor::full(&[], Scalar::Float(q), x.dtype(), x.device())?
-        }
-    };
-    let mode = a.str(4)?.to_string();
-    Ok(quantile(x, &q, a.opt_int(2), a.bool(3)?, &mode, ignore_nan)?.into())
 }
 
 fn sorted(a: &Args, dim: usize, descending: usize) -> Result<(Tensor, Tensor)> {
@@ -705,13 +534,13 @@ crate::entries! {
     /// The lower median along `dim` and where it is; NaN if any is.
     "median(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
     FN | METHOD | OUT,
-    |a| one_of(a, a.int(1)?, Which::Median { ignore_nan: false }, a.bool(2)?, "MedianBackward1");
+    |a| one_of(a, a.int(1)?, Which::Median { ignore_nan: false, whole: false }, a.bool(2)?, "MedianBackward1");
     /// The lower median of the elements that are not NaN.
     "nanmedian(Tensor self) -> Tensor", FN | METHOD, |a| median(a, true);
     /// The lower median along `dim` of the elements that are not NaN, and where it is.
     "nanmedian(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
     FN | METHOD | OUT,
-    |a| one_of(a, a.int(1)?, Which::Median { ignore_nan: true }, a.bool(2)?, "NanmedianBackward1");
+    |a| one_of(a, a.int(1)?, Which::Median { ignore_nan: true, whole: false }, a.bool(2)?, "NanmedianBackward1");
     /// The most frequent element along `dim` (the smallest of several) and its last index.
     "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
     FN | METHOD | OUT,

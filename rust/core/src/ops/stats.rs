@@ -140,9 +140,10 @@ impl Op for Variance {
     }
 }
 
-/// `var`, `std` and their forms with the mean.
+/// `var`, or with `root` `std`, and the mean.
 fn variance(
     name: &str,
+    root: bool,
     x: &Tensor,
     mask: DimMask,
     correction: f64,
@@ -153,6 +154,7 @@ fn variance(
         let of = |which| {
             variance(
                 "var_mean",
+                false,
                 &x.real_part(which)?,
                 mask.clone(),
                 correction,
@@ -161,7 +163,7 @@ fn variance(
         };
         let (re, im) = (of(0)?, of(1)?);
         let mut var = re[0].add(&im[0])?;
-        if name.starts_with("std") {
+        if root {
             var = apply(Sqrt, [&var])?;
         }
         return Ok(vec![var, Tensor::of_parts(&re[1], &im[1])?]);
@@ -179,7 +181,6 @@ fn variance(
              reduction factor (input numel divided by output numel)."
         ));
     }
-    let root = name.starts_with("std");
     let op = Variance {
         mask,
         keepdim,
@@ -197,14 +198,14 @@ impl Tensor {
         correction: f64,
         keepdim: bool,
     ) -> Result<(Tensor, Tensor)> {
-        let mut both = variance("var_mean", self, mask.into(), correction, keepdim)?;
+        let mut both = variance("var_mean", false, self, mask.into(), correction, keepdim)?;
         let mean = both.swap_remove(1);
         Ok((both.swap_remove(0), mean))
     }
 }
 
 /// Reads the three overloads: all, dims with `unbiased`, dims with `correction`.
-fn spread_of(a: &Args) -> Result<Value> {
+fn spread_of(root: bool, mean: bool, a: &Args) -> Result<Value> {
     let x = a.tensor(0)?;
     let names: Vec<&str> = a.schema.params.iter().map(|p| p.name).collect();
     let at = |n: &str| names.iter().position(|&m| m == n);
@@ -218,11 +219,24 @@ fn spread_of(a: &Args) -> Result<Value> {
         _ => 1.0,
     };
     let keepdim = at("keepdim").map_or(Ok(false), |i| a.bool(i))?;
-    let mut both = variance(a.schema.name, x, mask, correction, keepdim)?;
-    if a.schema.name.ends_with("_mean") {
+    let mut both = variance(a.schema.name, root, x, mask, correction, keepdim)?;
+    if mean {
         return Ok(Value::Tuple(both));
     }
     Ok(both.swap_remove(0).into())
+}
+
+fn var(a: &Args) -> Result<Value> {
+    spread_of(false, false, a)
+}
+fn std(a: &Args) -> Result<Value> {
+    spread_of(true, false, a)
+}
+fn var_mean(a: &Args) -> Result<Value> {
+    spread_of(false, true, a)
+}
+fn std_mean(a: &Args) -> Result<Value> {
+    spread_of(true, true, a)
 }
 
 /// The p-norm of the elements over the dimensions in `mask`; `p` is a float's bits.
@@ -535,37 +549,37 @@ crate::entries! {
     "cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor",
     FN | METHOD, covariance;
     /// The variance of all elements; `unbiased` divides by N - 1.
-    "var(Tensor self, bool unbiased=True) -> Tensor", FN | METHOD, spread_of;
+    "var(Tensor self, bool unbiased=True) -> Tensor", FN | METHOD, var;
     /// The variance along `dim`; `unbiased` divides by N - 1.
     "var(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
-    FN | METHOD | CASTS, spread_of;
+    FN | METHOD | CASTS, var;
     /// The variance along `dim`, divided by N - correction.
     "var(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
-    FN | METHOD | CASTS, spread_of;
+    FN | METHOD | CASTS, var;
     /// The standard deviation of all elements; `unbiased` divides by N - 1.
-    "std(Tensor self, bool unbiased=True) -> Tensor", FN | METHOD, spread_of;
+    "std(Tensor self, bool unbiased=True) -> Tensor", FN | METHOD, std;
     /// The standard deviation along `dim`; `unbiased` divides by N - 1.
     "std(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
-    FN | METHOD | CASTS, spread_of;
+    FN | METHOD | CASTS, std;
     /// The standard deviation along `dim`, divided by N - correction.
     "std(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
-    FN | METHOD | CASTS, spread_of;
+    FN | METHOD | CASTS, std;
     /// Variance and mean of all elements.
-    "var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", FN, spread_of;
+    "var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", FN, var_mean;
     /// Variance and mean along `dim`.
     "var_mean(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
-    FN, spread_of;
+    FN, var_mean;
     /// Variance and mean along `dim`, the variance divided by N - correction.
     "var_mean(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
-    FN, spread_of;
+    FN, var_mean;
     /// Standard deviation and mean of all elements.
-    "std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", FN, spread_of;
+    "std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", FN, std_mean;
     /// Standard deviation and mean along `dim`.
     "std_mean(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
-    FN, spread_of;
+    FN, std_mean;
     /// Standard deviation and mean along `dim`, the variance divided by N - correction.
     "std_mean(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
-    FN, spread_of;
+    FN, std_mean;
     /// The p-norm of the elements along `dim`; 0 counts, infinities take the extremes.
     "vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     LINALG | OUT,

@@ -8,7 +8,7 @@ use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
-use crate::op::TensorMeta;
+use crate::op::{Repeats, TensorMeta};
 use crate::ops::create::check_range;
 use crate::ops::pointwise::ternary::where_;
 use crate::schema::{Args, Dest, Value};
@@ -255,6 +255,7 @@ fn index_add(a: &Args) -> Result<Value> {
         dims: SmallVec::from_elem(d, 1),
         mode: Mode::Add,
         bounds: Bounds::Add,
+        repeats: Repeats::Refused,
         name: "IndexAddBackward0",
     };
     put(a, op, x, &source, &[index])
@@ -275,6 +276,7 @@ fn index_copy(a: &Args) -> Result<Value> {
         dims: SmallVec::from_elem(d, 1),
         mode: Mode::Set,
         bounds: Bounds::Copy,
+        repeats: Repeats::Refused,
         name: "IndexCopyBackward0",
     };
     put(a, op, x, &as_rows(x, source)?, &[index])
@@ -302,6 +304,7 @@ fn index_fill(a: &Args) -> Result<Value> {
         dims: SmallVec::from_elem(d, 1),
         mode: Mode::Set,
         bounds: Bounds::Wrap,
+        repeats: Repeats::Changes,
         name: "IndexFillBackward0",
     };
     // A place that is named twice is still filled once, which the value's gradient has to count.
@@ -379,6 +382,7 @@ fn put_into(a: &Args) -> Result<Value> {
         dims: (0..columns.len()).collect(),
         mode: if a.bool(3)? { Mode::Add } else { Mode::Set },
         bounds: Bounds::Take,
+        repeats: Repeats::Refused,
         name: "PutBackward0",
     };
     put(a, op, x, &source.reshape(&[-1])?, &idx)

@@ -293,6 +293,7 @@ pub fn masked_scatter_parts(
         dims: (0..mask.ndim()).collect(),
         mode: Mode::Set,
         bounds: Bounds::Wrap,
+        repeats: Repeats::Refused,
         name: "MaskedScatterBackward0",
     };
     Ok((op, values, columns))

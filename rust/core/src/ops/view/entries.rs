@@ -323,6 +323,7 @@ crate::entries! {
     /// Two dimensions exchanged.
     "transpose(Tensor self, int dim0, int dim1) -> Tensor", FN | METHOD,
     |a| Ok(a.tensor(0)?.transpose(a.int(1)?, a.int(2)?)?.into());
+    /// `transpose` in place.
     "transpose_(Tensor self, int dim0, int dim1) -> Tensor", METHOD,
     |a| {
         let x = a.tensor(0)?;
@@ -332,6 +333,7 @@ crate::entries! {
     /// Two dimensions exchanged.
     "swapdims(Tensor self, int dim0, int dim1) -> Tensor", FN | METHOD,
     |a| Ok(a.tensor(0)?.transpose(a.int(1)?, a.int(2)?)?.into());
+    /// `swapdims` in place.
     "swapdims_(Tensor self, int dim0, int dim1) -> Tensor", METHOD,
     |a| {
         let x = a.tensor(0)?;
@@ -341,6 +343,7 @@ crate::entries! {
     /// Two dimensions exchanged.
     "swapaxes(Tensor self, int axis0, int axis1) -> Tensor", FN | METHOD,
     |a| Ok(a.tensor(0)?.transpose(a.int(1)?, a.int(2)?)?.into());
+    /// `swapaxes` in place.
     "swapaxes_(Tensor self, int axis0, int axis1) -> Tensor", METHOD,
     |a| {
         let x = a.tensor(0)?;
@@ -350,6 +353,7 @@ crate::entries! {
     /// A matrix transposed; vectors and numbers as they are.
     "t(Tensor self) -> Tensor", FN | METHOD,
     |a| Ok(a.tensor(0)?.t()?.into());
+    /// `t` in place.
     "t_(Tensor self) -> Tensor", METHOD,
     |a| {
         let (op, layout) = turned(a.tensor(0)?)?;
@@ -408,6 +412,7 @@ crate::entries! {
     "as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
     FN | METHOD,
     |a| Ok(a.tensor(0)?.as_strided(a.ints(1)?, a.ints(2)?, a.opt_int(3))?.into());
+    /// `as_strided` in place.
     "as_strided_(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
     FN | METHOD,
     |a| {
@@ -423,11 +428,13 @@ crate::entries! {
     |a| Ok(a.tensor(0)?.squeeze(None)?.into());
     "squeeze(Tensor self, int[1] dim) -> Tensor", FN | METHOD,
     |a| Ok(a.tensor(0)?.squeeze(Some(a.ints(1)?))?.into());
+    /// `squeeze` in place.
     "squeeze_(Tensor self) -> Tensor", METHOD,
     |a| {
         let (op, layout) = squeezed(a.tensor(0)?, None, "SqueezeBackward0")?;
         Ok(a.tensor(0)?.relayout(op, layout)?.into())
     };
+    /// `squeeze` in place.
     "squeeze_(Tensor self, int[1] dim) -> Tensor", METHOD,
     |a| {
         let (op, layout) = squeezed(a.tensor(0)?, Some(a.ints(1)?), "SqueezeBackward1")?;
@@ -436,6 +443,7 @@ crate::entries! {
     /// A new dimension of size 1.
     "unsqueeze(Tensor self, int dim) -> Tensor", FN | METHOD,
     |a| Ok(a.tensor(0)?.unsqueeze(a.int(1)?)?.into());
+    /// `unsqueeze` in place.
     "unsqueeze_(Tensor self, int dim) -> Tensor", METHOD,
     |a| {
         let x = a.tensor(0)?;
@@ -455,15 +463,19 @@ crate::entries! {
     |a| Ok(Value::Tensors(a.tensor(0)?.split(a.int(1)?, a.int(2)?)?));
     "split(Tensor tensor, int[] split_size_or_sections, int dim=0) -> Tensor[]", FN,
     |a| Ok(Value::Tensors(a.tensor(0)?.split_sizes(a.ints(1)?, a.int(2)?)?));
+    /// Parts of the sizes given.
     "split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]", FN | METHOD,
     |a| Ok(Value::Tensors(a.tensor(0)?.split_sizes(a.ints(1)?, a.int(2)?)?));
+    /// Parts of one size.
     "unsafe_split(Tensor self, int split_size, int dim=0) -> Tensor[]", FN | METHOD,
     |a| Ok(Value::Tensors(a.tensor(0)?.split(a.int(1)?, a.int(2)?)?));
+    /// Parts of the sizes given.
     "unsafe_split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]", FN | METHOD,
     |a| Ok(Value::Tensors(a.tensor(0)?.split_sizes(a.ints(1)?, a.int(2)?)?));
     /// At most `chunks` parts of equal size.
     "chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", FN | METHOD,
     |a| Ok(Value::Tensors(a.tensor(0)?.chunk(a.int(1)?, a.int(2)?)?));
+    /// At most `chunks` parts of equal size.
     "unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", FN | METHOD,
     |a| Ok(Value::Tensors(a.tensor(0)?.chunk(a.int(1)?, a.int(2)?)?));
     /// Parts between places, or a number of parts whose sizes differ by at most one.

@@ -1,0 +1,244 @@
+"""The part of ``Module`` that moves and converts it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import pytensorlib as pt
+
+from .. import Tensor
+from .parameter import Parameter, is_lazy
+
+M = TypeVar("M", bound="Convertible")
+
+
+def _parse_to(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
+    """Device, dtype, non_blocking and memory format out of the arguments of ``Module.to``."""
+    device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
+    tensor, memory_format = kwargs.pop("tensor", None), kwargs.pop("memory_format", None)
+    non_blocking = kwargs.pop("non_blocking", False)
+    kwargs.pop("copy", None)
+    if kwargs:
+        raise TypeError(f"to() got an unexpected keyword argument '{next(iter(kwargs))}'")
+    for position, value in enumerate(args):
+        if isinstance(value, Tensor):
+            tensor = value
+        elif isinstance(value, pt.dtype):
+            dtype = value
+        elif isinstance(value, bool) and position > 0:
+            non_blocking = value
+            break  # what may follow is `copy`, which modules ignore
+        elif position == 0 and isinstance(value, (str, int, pt.device)):
+            device = value
+        elif value is not None:
+            raise TypeError(
+                "to() received an invalid combination of arguments: expected a device, a dtype "
+                f"or a Tensor, got {type(value).__name__}"
+            )
+    if tensor is not None:
+        device, dtype = tensor.device, tensor.dtype
+    return None if device is None else pt.device(device), dtype, non_blocking, memory_format
+
+
+class Convertible:
+    """Devices and element types of all parameters and buffers at once."""
+
+    def _apply(self: M, fn: Callable[[Any], Any], recurse: bool = True) -> M:
+        """Replace every parameter, gradient and buffer by ``fn`` of it."""
+        own: Any = self
+        if recurse:
+            for module in own.children():
+                module._apply(fn)
+        for name, param in own._parameters.items():
+            if param is None:
+                continue
+            grad = None if is_lazy(param) else param.grad
+            with pt.no_grad():
+                moved = fn(param)
+                moved_grad = None if grad is None else fn(grad)
+            if moved.is_meta != param.is_meta:  # a tensor cannot gain or lose its storage
+                own._parameters[name] = replacement = Parameter(moved, param.requires_grad)
+                replacement.grad = moved_grad
+                continue
+            if moved_grad is not None:
+                param.grad = None
+            param.data = moved
+            if moved_grad is not None:
+                param.grad = moved_grad.requires_grad_(grad.requires_grad)  # type: ignore[union-attr]
+        for name, buffer in own._buffers.items():
+            if buffer is not None:
+                own._buffers[name] = fn(buffer)
+        return self
+
+    def to(self: M, *args: Any, **kwargs: Any) -> M:
+        """Move to a device, and convert floating-point and complex values to a dtype, in place.
+
+        ``to(device, dtype, non_blocking)``, ``to(dtype)`` or ``to(tensor)``, whose device and dtype
+        count; also by name, and ``memory_format`` for parameters of 4 or 5 dimensions. Optimizers
+        made before still have the parameters: they are the same objects.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            As above.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Raises
+        ------
+        TypeError
+            The dtype is no floating-point or complex one, or arguments do not fit.
+
+        Examples
+        --------
+        >>> nn.Linear(3, 2).to(torch.float64).weight.dtype
+        torch.float64
+        """
+        device, dtype, non_blocking, memory_format = _parse_to(args, kwargs)
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError(
+                "nn.Module.to only accepts floating point or complex dtypes, but got desired "
+                f"dtype={dtype}"
+            )
+
+        def convert(t: Any) -> Any:
+            options = {} if device is None else {"device": device}
+            if dtype is not None and (t.is_floating_point() or t.is_complex()):
+                options["dtype"] = dtype
+            if memory_format is not None and not is_lazy(t) and t.dim() in (4, 5):
+                options["memory_format"] = memory_format
+            return t.to(**options, non_blocking=non_blocking) if options else t
+
+        return self._apply(convert)
+
+    def to_empty(self: M, *, device: Any, recurse: bool = True) -> M:
+        """Move to a device without copying the values.
+
+        Parameters
+        ----------
+        device : device or str
+            Where to.
+        recurse : bool, default True
+            Submodules too.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Examples
+        --------
+        >>> nn.Linear(3, 2).to_empty(device="cpu").weight.shape
+        torch.Size([2, 3])
+        """
+        return self._apply(lambda t: pt.empty_like(t, device=device), recurse=recurse)
+
+    def cpu(self: M) -> M:
+        """Move all parameters and buffers to the CPU.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Examples
+        --------
+        >>> nn.Linear(3, 2).cpu().weight.device
+        device(type='cpu')
+        """
+        return self._apply(lambda t: t.cpu())
+
+    def cuda(self: M, device: Any = None) -> M:
+        """Move to a CUDA device."""
+        return self._apply(lambda t: t.cuda(device))
+
+    def type(self: M, dst_type: Any) -> M:
+        """Convert all parameters and buffers, those of integers too.
+
+        Parameters
+        ----------
+        dst_type : dtype or str
+            To this type.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Examples
+        --------
+        >>> nn.Linear(3, 2).type(torch.float64).weight.dtype
+        torch.float64
+        """
+        return self._apply(lambda t: t.type(dst_type))
+
+    def _to_float(self: M, dtype: Any) -> M:
+        return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
+
+    def float(self: M) -> M:
+        """Convert floating-point values to float32.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Examples
+        --------
+        >>> nn.Linear(3, 2).double().float().weight.dtype
+        torch.float32
+        """
+        return self._to_float(pt.float32)
+
+    def double(self: M) -> M:
+        """Convert floating-point values to float64.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Examples
+        --------
+        >>> nn.Linear(3, 2).double().weight.dtype
+        torch.float64
+        """
+        return self._to_float(pt.float64)
+
+    def half(self: M) -> M:
+        """Convert floating-point values to float16.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Examples
+        --------
+        >>> nn.Linear(3, 2).half().weight.dtype
+        torch.float16
+        """
+        return self._to_float(pt.float16)
+
+    def bfloat16(self: M) -> M:
+        """Convert floating-point values to bfloat16.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Examples
+        --------
+        >>> nn.Linear(3, 2).bfloat16().weight.dtype
+        torch.bfloat16
+        """
+        return self._to_float(pt.bfloat16)
+
+    def share_memory(self: M) -> M:
+        """Move the storages to memory that other processes can see."""
+        return self._apply(lambda t: t.share_memory_())

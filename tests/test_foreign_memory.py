@@ -1,0 +1,95 @@
+"""Memory and sizes that callers make up: an error or a right answer, never another's memory."""
+
+import ctypes
+
+import numpy as np
+import pytest
+
+import pytensorlib as torch
+
+
+class DLTensor(ctypes.Structure):
+    """As in dlpack.h."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device", ctypes.c_int32 * 2),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("byte_offset", ctypes.c_uint64),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+    )
+
+
+def capsule(memory: np.ndarray, shape, strides=None, offset=0, /, **fields):
+    """Return a capsule over float32 memory, and what it points to."""
+    sizes = (ctypes.c_int64 * max(len(shape), 1))(*shape)
+    steps = (ctypes.c_int64 * max(len(shape), 1))(*(strides or ()))
+    t = DLTensor(
+        memory.ctypes.data, (1, 0), len(shape), 2, 32, 1, ctypes.addressof(sizes),
+        ctypes.addressof(steps) if strides else None, offset,
+    )  # fmt: skip
+    for name, value in fields.items():
+        setattr(t, name, value)
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = (
+        ctypes.py_object,
+        [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p],
+    )
+    return new(ctypes.addressof(t), b"dltensor", None), (memory, sizes, steps, t)
+
+
+def test_dlpack_reads_strides_and_odd_offsets():
+    memory = np.arange(12, dtype=np.float32)
+    for shape, strides, offset, want in [
+        ((3, 2), None, 0, memory[:6].reshape(3, 2)),
+        ((2, 3), (1, 2), 8, memory[2:8].reshape(3, 2).T),
+        ((4,), (0,), 4, np.ones(4)),
+        ((1, 2), (2**62, 1), 0, memory[:2].reshape(1, 2)),
+        ((1, 2), (-(2**63), 1), 0, memory[:2].reshape(1, 2)),
+        ((0, 2), (2**63 - 1, 2**63 - 1), 0, np.empty((0, 2))),
+        ((2,), None, 2, np.frombuffer(memory.tobytes()[2:10], np.float32)),
+    ]:
+        box, _keep = capsule(memory, shape, strides, offset)
+        t = torch.from_dlpack(box)
+        np.testing.assert_array_equal(t.numpy(), want)
+        np.testing.assert_array_equal((t + 1).numpy(), want.astype(np.float32) + 1)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"ndim": -1}, {"ndim": -(2**31)}, {"shape": None}, {"data": None}, {"bits": 0},
+        {"lanes": 2}, {"lanes": 0}, {"code": 9}, {"device": (2, 0)},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_dlpack_that_describes_no_tensor_raises(bad):
+    box, _keep = capsule(np.ones(12, np.float32), (3, 2), **bad)
+    with pytest.raises(BufferError, match="from_dlpack"):
+        torch.from_dlpack(box)
+
+
+@pytest.mark.parametrize("shape", [(-1,), (2**62,), (2**40, 2**40), (2, 2**63 - 1)], ids=str)
+def test_dlpack_of_impossible_sizes_raises(shape):
+    box, _keep = capsule(np.ones(12, np.float32), shape)
+    with pytest.raises((BufferError, RuntimeError)):
+        torch.from_dlpack(box)
+
+
+@pytest.mark.parametrize("stride", [2**31, 2**61, 2**62, 2**63 - 1])
+def test_strides_that_are_never_applied_may_be_any_number(stride):
+    x = torch.arange(4.0).as_strided((1, 2), (stride, 2))
+    assert x.stride(0) == stride
+    assert x.numpy().tolist() == x.tolist() == [[0.0, 2.0]]
+    c = torch.complex(x, x + 1).as_strided((1, 2), (stride, 1))
+    assert c.real.tolist() == [[0.0, 2.0]] and c.imag.sum() == 4 and c.sum().item() == 2 + 4j
+    assert torch.view_as_real(c).tolist() == [[[0.0, 1.0], [2.0, 3.0]]]
+    assert torch.tensor([1.0]).as_strided((0, 3), (stride, stride)).numpy().shape == (0, 3)
+    assert (x + x).sum() == 4 and x.clone().sum() == 2 and (x @ x.T).item() == 4
+    assert x.view(torch.int32).tolist() == [[0, 0x40000000]]
