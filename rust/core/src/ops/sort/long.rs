@@ -103,7 +103,7 @@ pub unsafe fn lines(
                     });
                 }
                 Which::Place { k } => put(0, place(all, k, room)),
-                Which::Median { ignore_nan } => put(0, median(all, ignore_nan, room)),
+                Which::Median { ignore_nan, .. } => put(0, median(all, ignore_nan, room)),
                 Which::Mode | Which::All { .. } => put(0, mode(all)),
             }
             Ok(())
