@@ -1,12 +1,13 @@
-"""What to do about the errors that beginners meet first, told after PyTorch's text."""
+"""What to do about errors of a first program, told after PyTorch's text."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytensorlib as pt
 
-__all__ = ["advise"]
+__all__ = ["about_keys", "advise", "advise_index"]
 
 
 def advise(error: Exception, x: Any, like: Any, channels: int | None = None) -> None:
@@ -23,18 +24,48 @@ def advise(error: Exception, x: Any, like: Any, channels: int | None = None) -> 
     """
     if not isinstance(x, pt.Tensor) or not isinstance(like, pt.Tensor):
         return
-    advice = _about(x, like, channels)
+    _add(error, _about_devices(x, like) or _about(x, like, channels))
+
+
+def advise_index(error: Exception, x: Any, like: Any) -> None:
+    """Add a sentence to the error of a layer whose input `x` holds indices; `like` is its table."""
+    if isinstance(x, pt.Tensor):
+        wrong = x.dtype.is_floating_point or x.dtype.is_complex
+        whole = "Indices are whole numbers: convert them with .long()." if wrong else ""
+        _add(error, _about_devices(x, like) or whole)
+
+
+def about_keys(saved: Mapping[str, Any], missing: list[str], unexpected: list[str]) -> str:
+    """Return what to do where the names of a state do not match, if they tell."""
+    if not missing:
+        return ""
+    for name, entry in saved.items():
+        if isinstance(entry, Mapping) and set(missing) & set(entry):
+            return f"Its entry {name!r} has them: load that one."
+    if unexpected and all(f"module.{name}" in saved for name in missing):
+        return (
+            "They are there with 'module.' before them, as a parallel wrapper saves them: load "
+            "{name.removeprefix('module.'): value for name, value in state_dict.items()}."
+        )
+    return ""
+
+
+def _add(error: Exception, advice: str) -> None:
     if advice:
         text = str(error)
         error.args = (f"{text}{'' if text.endswith(('.', '!')) else '.'} {advice}",)
 
 
+def _about_devices(x: Any, like: Any) -> str:
+    if x.device == like.device:
+        return ""
+    return (
+        f"The input is on {x.device}, the layer on {like.device}: "
+        f"move the input with .to({str(like.device)!r}), or the layer."
+    )
+
+
 def _about(x: Any, like: Any, channels: int | None) -> str:
-    if x.device != like.device:
-        return (
-            f"The input is on {x.device}, the layer on {like.device}: "
-            f"move the input with .to({str(like.device)!r}), or the layer."
-        )
     if x.dtype != like.dtype:
         name = str(like.dtype).removeprefix("torch.")
         if not (x.dtype.is_floating_point or x.dtype.is_complex):

@@ -11,6 +11,7 @@ from typing import Any
 import pytensorlib as pt
 
 from .. import Tensor
+from ._advice import about_keys
 from ._hooks import RemovableHandle
 from .parameter import Parameter, is_lazy
 
@@ -295,6 +296,8 @@ class Stateful:
                 if keys:
                     names = ", ".join(f'"{k}"' for k in keys)
                     errors.insert(0, f"{label} key(s) in state_dict: {names}. ")
+            if advice := about_keys(state_dict, missing, unexpected):
+                errors.append(advice)
         if errors:
             text = "\n\t".join(errors)
             raise RuntimeError(

@@ -42,6 +42,11 @@ def _same_size(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     return input, target
 
 
+def _reshaped(input: Tensor, target: Tensor) -> str:
+    same = input.numel() == target.numel()
+    return " They have as many elements: target.view_as(input) fits." if same else ""
+
+
 def _weighted(loss: Tensor, weight: Tensor, reduction: int) -> Tensor:
     if weight.shape != loss.shape:
         raise ValueError(
@@ -461,6 +466,7 @@ def binary_cross_entropy(
         raise ValueError(
             f"Using a target size ({target.size()}) that is different to the input size "
             f"({input.size()}) is deprecated. Please ensure they have the same size."
+            + _reshaped(input, target)
         )
     if weight is not None and weight.shape != input.shape:
         weight = weight.expand(pt.broadcast_shapes(weight.shape, target.shape))
@@ -510,6 +516,7 @@ def binary_cross_entropy_with_logits(
     if target.shape != input.shape:
         raise ValueError(
             f"Target size ({target.size()}) must be the same as input size ({input.size()})"
+            + _reshaped(input, target)
         )
     return pt.binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)
 

@@ -10,6 +10,7 @@ import pytensorlib as pt
 from ... import Tensor
 from .. import functional as F
 from .. import init
+from .._advice import advise
 from ..module import Module
 from ..parameter import Parameter
 
@@ -145,7 +146,11 @@ class LayerNorm(Module):
             init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+        try:
+            return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+        except RuntimeError as error:
+            advise(error, input, self.weight)
+            raise
 
     def extra_repr(self) -> str:
         return (

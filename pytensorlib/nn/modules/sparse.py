@@ -9,6 +9,7 @@ import pytensorlib as pt
 from ... import Tensor
 from .. import functional as F
 from .. import init
+from .._advice import advise_index
 from ..module import Module
 from ..parameter import Parameter
 
@@ -127,15 +128,19 @@ class Embedding(_Table):
         self.sparse = sparse
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.embedding(
-            input,
-            self.weight,
-            self.padding_idx,
-            self.max_norm,
-            self.norm_type,
-            self.scale_grad_by_freq,
-            self.sparse,
-        )
+        try:
+            return F.embedding(
+                input,
+                self.weight,
+                self.padding_idx,
+                self.max_norm,
+                self.norm_type,
+                self.scale_grad_by_freq,
+                self.sparse,
+            )
+        except RuntimeError as error:
+            advise_index(error, input, self.weight)
+            raise
 
     def extra_repr(self) -> str:
         text = f"{self.num_embeddings}, {self.embedding_dim}"
