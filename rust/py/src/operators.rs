@@ -14,7 +14,7 @@ use pytensorlib_core::dtype::Scalar;
 use pytensorlib_core::error::Result;
 use pytensorlib_core::ops::pointwise::{apply, binary as op, compare, quickly};
 use pytensorlib_core::tensor::Tensor;
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_int, c_void, CStr};
 
 const ONE: Scalar = Scalar::Int(1);
 
@@ -203,6 +203,28 @@ unsafe extern "C" fn compare(
     })
 }
 
+/// What `help` says of `item`, after its signature.
+const ITEM: &CStr = c"item($self)
+--
+
+The only element, as a Python number.
+
+Returns
+-------
+bool, int, float or complex
+    According to the dtype.
+
+Raises
+------
+RuntimeError
+    There are none or several elements.
+
+Examples
+--------
+>>> import pytensorlib as torch
+>>> torch.tensor([2.5]).item()
+2.5";
+
 // SAFETY: the interpreter calls this attached, with a live tensor.
 unsafe extern "C" fn item(t: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
     let py = Python::assume_attached();
@@ -259,7 +281,7 @@ pub fn fill_slots(py: Python<'_>) -> PyResult<()> {
         ml_name: c"item".as_ptr(),
         ml_meth: ffi::PyMethodDefPointer { PyCFunction: item },
         ml_flags: ffi::METH_NOARGS,
-        ml_doc: std::ptr::null(),
+        ml_doc: ITEM.as_ptr(),
     }));
     // SAFETY: the definition lives for ever, and the descriptor checks what it is called on.
     let item = unsafe {

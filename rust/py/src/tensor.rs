@@ -704,23 +704,7 @@ impl PyTensor {
         };
         Ok(t.ndim() == order.len() && t.layout().permute(order).py()?.is_contiguous())
     }
-    /// The only element, as a Python number.
-    ///
-    /// Returns
-    /// -------
-    /// bool, int, float or complex
-    ///     According to the dtype.
-    ///
-    /// Raises
-    /// ------
-    /// RuntimeError
-    ///     There are none or several elements.
-    ///
-    /// Examples
-    /// --------
-    /// >>> import pytensorlib as torch
-    /// >>> torch.tensor([2.5]).item()
-    /// 2.5
+    /// The only element, as a Python number; `operators` gives it to the class.
     pub fn item(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         // SAFETY: the interpreter is held, so nobody swaps it meanwhile.
         let t = unsafe { &*self.inner.get() };
