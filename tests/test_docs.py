@@ -28,6 +28,7 @@ BUILTIN = type(torch.add)
 # Parameters that need no description in a section: they mean the same everywhere.
 COMMON = set("out dtype layout device pin_memory requires_grad memory_format".split())
 COMMON |= {"generator", "size_average", "reduce", "_stacklevel"}
+FACTORY = "dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False"
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -199,6 +200,9 @@ def test_help_shows_signature_and_section_of_every_operator() -> None:
         ("Tensor.permute", "(self, /, *dims)"),
         ("permute", "(input, dims)"),
         ("max", "(input, dim=None, keepdim=False, *, out=None)"),
+        ("arange", f"(start, end=None, step=1, *, {FACTORY}, out=None)"),
+        ("randint", f"(low, high, size=None, *, generator=None, {FACTORY}, out=None)"),
+        ("std", "(input, dim=None, unbiased=True, keepdim=False, *, correction=None, out=None)"),
         ("where", "(condition, input=None, other=None, *, out=None)"),
         (
             "nn.functional.conv2d",
@@ -206,11 +210,7 @@ def test_help_shows_signature_and_section_of_every_operator() -> None:
         ),
         ("linalg.qr", "(A, mode='reduced', *, out=None)"),
         ("Tensor.uniform_", "(self, from_=0.0, /, to=1.0, *, generator=None)"),
-        (
-            "zeros",
-            "(*size, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False, "
-            "out=None)",
-        ),
+        ("zeros", f"(*size, {FACTORY}, out=None)"),
     ],
 )
 def test_signature_is_pythons(name: str, signature: str) -> None:
@@ -266,6 +266,11 @@ def test_help_of_an_overloaded_operator() -> None:
         (lambda x: x.permute(0.5), "'dims' (position 1) must be tuple of ints, not float"),
         (lambda x: torch.zeros(2, dtype=3), "argument 'dtype' must be torch.dtype, not int"),
         (lambda x: torch.add(x, "a"), "'other' (position 2) must be Tensor or Number, not str"),
+        (lambda x: x.relu(1), "relu(): takes 0 positional arguments but 1 was given"),
+        (lambda x: torch.relu(x, 1), "relu(): takes 1 positional argument but 2 were given"),
+        (lambda x: x.cumsum(0, dim=0), "cumsum(): got multiple values for argument 'dim'"),
+        (lambda x: torch.add(x, 1, out=3), "add(): argument 'out' must be Tensor, not int"),
+        (lambda x: torch.sort(x, out=3), "'out' must be tuple of Tensors, not int"),
         (lambda x: x.add("a"), "'other' (position 1) must be Tensor or Number, not str"),
     ],
 )

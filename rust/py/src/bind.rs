@@ -233,7 +233,15 @@ impl Function {
         };
         let objects: Vec<Bound<'_, PyTensor>> = match out.cast::<PyTensor>() {
             Ok(t) => vec![t.clone()],
-            Err(_) => out.extract()?,
+            Err(_) => out.extract().map_err(|_| {
+                let one = schema.returns.len() == 1;
+                PyTypeError::new_err(format!(
+                    "{}(): argument 'out' must be {}, not {}",
+                    self.name,
+                    if one { "Tensor" } else { "tuple of Tensors" },
+                    out.get_type().name().map_or("?".into(), |n| n.to_string())
+                ))
+            })?,
         };
         let dest = Dest::Out(objects.iter().map(|o| o.get().get()).collect());
         let written = entry.invoke(schema, values, &dest).py()?;
@@ -369,10 +377,10 @@ impl Overload {
                 // `x.view(2, 3)`: the last list takes all remaining ints.
                 let last = i.min(self.places.wrapping_sub(1));
                 if !self.rest || i != last {
-                    return Err(Misfit::Not(format!(
-                        "takes {} positional arguments but {} were given",
-                        self.places,
-                        args.len()
+                    let own = self.method as usize;
+                    return Err(Misfit::Not(signature::too_many(
+                        self.places.saturating_sub(own),
+                        args.len().saturating_sub(own),
                     )));
                 }
                 varargs = Some(last);
@@ -404,8 +412,8 @@ impl Overload {
                 Some(i) if slots[i].is_null() && varargs != Some(i) => slots[i] = value,
                 Some(i) => {
                     return Err(Misfit::Not(format!(
-                        "argument '{}' given by name and position",
-                        params[i].name
+                        "got multiple values for argument '{}'",
+                        signature::public_name(&params[i])
                     )))
                 }
                 None => {

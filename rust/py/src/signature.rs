@@ -61,6 +61,15 @@ fn python_type(p: &Param) -> String {
     }
 }
 
+/// Says that a call has too many arguments, as Python does.
+pub fn too_many(takes: usize, given: usize) -> String {
+    format!(
+        "takes {takes} positional argument{} but {given} {} given",
+        if takes == 1 { "" } else { "s" },
+        if given == 1 { "was" } else { "were" }
+    )
+}
+
 /// What a parameter takes, in the words of errors.
 fn expected(p: &Param) -> &'static str {
     match p.ty {
@@ -255,8 +264,8 @@ fn listed(items: &[Item], star: bool, types: bool) -> String {
     text
 }
 
-/// The signature that takes what the forms of a name take, as `inspect` reads it: the longest form,
-/// with what others add by name or at its end. Where they differ in kind, the longest one's.
+/// The signature that takes what the forms of a name take, as `inspect` reads it: the longest form's,
+/// with what others add by name; what a form does not ask for has a default.
 pub fn text_signature(forms: &[Form]) -> String {
     let places = |items: &[Item]| items.iter().filter(|i| !i.keyword).count();
     let mut all: Vec<Vec<Item>> = forms.iter().map(|f| f.items()).collect();
@@ -267,25 +276,19 @@ pub fn text_signature(forms: &[Form]) -> String {
     let mut star = true;
     for items in all {
         let n = places(&items);
-        if std::iter::zip(&merged, &items[..n]).any(|(a, b)| a.name != b.name || a.keyword) {
+        let same = std::iter::zip(&merged, &items[..n]).all(|(a, b)| a.name == b.name);
+        let open = merged.iter_mut().enumerate();
+        for (i, have) in open.filter(|(_, have)| have.default.is_none()) {
+            have.default = match items.iter().find(|o| same && o.name == have.name) {
+                Some(other) => other.default.clone(),
+                // Not asked for by this form.
+                None => (i >= n || have.keyword).then(|| "None".into()),
+            };
+        }
+        if !same {
             continue;
         }
         star &= items.iter().any(|i| i.list);
-        for (i, have) in merged.iter_mut().enumerate() {
-            let other = items.iter().find(|o| o.name == have.name);
-            if have.default.is_none() && !have.keyword && (i >= n || other.is_none()) {
-                have.default = Some("None".into());
-            }
-            if let (
-                None,
-                Some(Item {
-                    default: Some(d), ..
-                }),
-            ) = (&have.default, other)
-            {
-                have.default = Some(d.clone());
-            }
-        }
         for item in items {
             if !merged.iter().any(|have| have.name == item.name) {
                 let default = item.default.or(Some("None".into()));
@@ -293,6 +296,7 @@ pub fn text_signature(forms: &[Form]) -> String {
             }
         }
     }
+    merged.sort_by_key(|item| item.name == "out");
     // A parameter without a default may not follow one with.
     let mut optional = false;
     for item in merged.iter_mut().filter(|i| !i.keyword) {
