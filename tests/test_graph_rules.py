@@ -227,3 +227,81 @@ def test_leaf_that_requires_grad_is_not_resized() -> None:
     x = torch.ones(3, requires_grad=True)
     with torch.no_grad(), pytest.raises(RuntimeError, match="cannot resize variables"):
         x.resize_(2)
+
+
+PICKED: dict[str, Step] = {
+    "max_pool2d": lambda x: F.max_pool2d(x, 2),
+    "adaptive_max_pool2d": lambda x: F.adaptive_max_pool2d(x, 2),
+    "avg_pool2d": lambda x: F.avg_pool2d(x, 2),
+    "adaptive_avg_pool2d": lambda x: F.adaptive_avg_pool2d(x, 2),
+    "max_pool1d": lambda x: F.max_pool1d(x[0], 2),
+    "avg_pool3d": lambda x: F.avg_pool3d(x, 2),
+    "max_unpool2d": lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2),
+    "reflection": lambda x: F.pad(x, (1, 1, 1, 1), mode="reflect"),
+    "replication": lambda x: F.pad(x, (1, 1, 1, 1), mode="replicate"),
+    "nll_loss": lambda x: F.nll_loss(x[0, 0], torch.tensor([0, 2, 1, 3])),
+    "nll_loss of images": lambda x: F.nll_loss(x, torch.zeros(1, 4, 4, dtype=torch.int64)),
+}
+
+
+@pytest.mark.parametrize("name", PICKED)
+def test_gradient_that_is_spread_or_picked_depends_on_its_input_by_nothing(name: str) -> None:
+    x = torch.linspace(-1, 1, 32).reshape(1, 2, 4, 4).clone().requires_grad_()
+    (g,) = torch.autograd.grad(PICKED[name](x).sum(), x, create_graph=True)
+    assert g.requires_grad
+    (second,) = torch.autograd.grad(g.sum(), x)
+    assert not second.any()
+
+
+def test_gradient_of_interpolation_depends_on_nothing() -> None:
+    x = torch.ones(1, 2, 4, 4, requires_grad=True)
+    y = F.interpolate(x, scale_factor=2, mode="bilinear")
+    (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+    assert not g.requires_grad
+
+
+INDEX = torch.tensor([1, 0])
+SEEN: dict[str, tuple[Step, int]] = {
+    "std": (lambda x: x.std(), 1),
+    "var": (lambda x: x.var(0), 1),
+    "max": (lambda x: x.max(0)[0], 1),
+    "layer_norm": (lambda x: F.layer_norm(x, (2,), torch.ones(2), torch.zeros(2)), 3),
+    "median": (lambda x: x.median(), 1),
+    "gather": (lambda x: x.gather(0, INDEX[None]), 1),
+    "index_select": (lambda x: x.index_select(0, INDEX), 1),
+    "take": (lambda x: x.take(INDEX), 1),
+    "masked_select": (lambda x: x.masked_select(x > 1), 1),
+    "scatter_add": (lambda x: x.scatter_add(0, INDEX[None], x[:1]), 2),
+    "index_add": (lambda x: x.index_add(0, INDEX, x), 2),
+    "where": (lambda x: torch.where(x > 1, x, x * 2), 2),
+    "embedding": (lambda x: F.embedding(INDEX, x), 1),
+    "nll_loss": (lambda x: F.nll_loss(x, INDEX), 1),
+}
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_hook_on_a_node_sees_what_carries_gradients(name: str) -> None:
+    function, inputs = SEEN[name]
+    x = torch.tensor([[1.0, 2.0], [3.0, 5.0]], requires_grad=True)
+    y = function(x * 1)
+    seen: list[tuple[int, int]] = []
+    y.grad_fn.register_hook(lambda into, out: seen.append((len(into), len(out))))
+    y.sum().backward()
+    assert seen == [(inputs, 1)] and len(y.grad_fn.next_functions) == inputs
+
+
+def test_hook_on_a_node_with_an_index_replaces_the_gradient() -> None:
+    x = torch.tensor([[1.0, 2.0], [3.0, 5.0]], requires_grad=True)
+    y = torch.where(x > 1.5, x * 1, x * 2)
+    y.grad_fn.register_hook(lambda into, out: (into[0] * 10, None))
+    y.sum().backward()
+    assert x.grad.tolist() == [[0.0, 10.0], [10.0, 10.0]]
+
+
+def test_hook_on_the_node_of_a_view_outlives_a_change_of_its_shape() -> None:
+    x = torch.ones(1, 3, requires_grad=True)
+    view = (x * 1).view(1, 3)
+    view.grad_fn.register_prehook(lambda grads: tuple(g * 2 for g in grads))
+    view.squeeze_()
+    view.sum().backward()
+    assert x.grad.tolist() == [[2.0, 2.0, 2.0]]

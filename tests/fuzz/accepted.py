@@ -246,7 +246,12 @@ ACCEPTED: tuple[Accepted, ...] = (
         r"(A view was|Output \d of|a leaf Variable)",
         "which of two faults is told",
     ),
-    Accepted("FACT", "graph", r"tensor\(\[\]", "of nothing there is no second derivative"),
+    Accepted(
+        "FACT",
+        "graph",
+        r"requires_grad (True|False) for .*tensor\(\[\]",
+        "of nothing there is no second derivative",
+    ),
     Accepted(
         "STATE|VALUE|FACT|HOOKS",
         "graph",

@@ -406,6 +406,7 @@ struct Pending<D: Derivative> {
     saved: SmallVec<[Option<Saved>; 2]>,
     keep: Mask,
     written: bool,
+    silent: Mask,
 }
 
 struct Finished<D: Derivative> {
@@ -451,10 +452,13 @@ impl<D: Derivative> Pending<D> {
     fn new(op: D, needs: Mask, x: &[&Tensor], written: Option<&Tensor>) -> Result<Self> {
         // What leads nowhere saves as all others do, for its memory to be checked.
         let save = op.save(needs);
-        let mut needs = needs;
+        let (mut needs, mut silent) = (needs, 0);
         let mut edges = Edges::new();
         for (i, t) in x.iter().enumerate() {
             let edge = t.edge()?;
+            if edge.is_none() && i < 64 && !t.dtype().differentiable() && !t.is_wrapped() {
+                silent |= 1 << i;
+            }
             if edge.is_none() && x.len() <= 64 {
                 // A view taken without recording requires grad by its base, and leads nowhere.
                 needs &= !(1 << i);
@@ -484,16 +488,15 @@ impl<D: Derivative> Pending<D> {
             edges,
             saved,
             keep: save.outputs,
+            silent,
             written: written.is_some_and(|w| x.first().is_some_and(|t| t.same(w))),
         })
     }
 
     /// The node; of its outputs the first `public` are what hooks see.
     fn finish(self, metas: SmallVec<[TensorMeta; 1]>, public: usize) -> Finished<D> {
-        let mut func = OpNode::new(self.op, self.needs, self.saved, public);
-        if self.written {
-            func = func.in_place();
-        }
+        let func = OpNode::new(self.op, self.needs, self.saved, public);
+        let func = func.with(self.written, self.silent);
         let node = Node::new(self.edges, metas, func);
         Finished {
             node,

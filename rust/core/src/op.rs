@@ -121,6 +121,12 @@ pub trait Derivative: Value {
         Save::NONE
     }
 
+    /// The inputs whose gradient depends on them with a slope of nothing: under `create_graph` it
+    /// requires grad.
+    fn steps(&self) -> Mask {
+        0
+    }
+
     /// Asked in backward where the op took place in its first input: raises where there is no
     /// gradient then.
     fn overwritten(&self) -> Result<()> {

@@ -176,15 +176,11 @@ impl PyGraphNode {
     /// [('ExpBackward0', 0)]
     #[getter]
     fn next_functions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let items = self
-            .0
-            .edges
-            .iter()
-            .map(|e| match e {
-                Some(e) => Ok((Some(node_object(py, e.node.clone())?), e.nr)),
-                None => Ok((None, 0)),
-            })
-            .collect::<PyResult<Vec<_>>>()?;
+        let shown = self.0.shown_edges().map(|i| match &self.0.edges[i] {
+            Some(e) => Ok((Some(node_object(py, e.node.clone())?), e.nr)),
+            None => Ok((None, 0)),
+        });
+        let items = shown.collect::<PyResult<Vec<_>>>()?;
         PyTuple::new(py, items)
     }
     #[getter]

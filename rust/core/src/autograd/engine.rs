@@ -427,8 +427,11 @@ fn step(node: &Node, grads: Grads, request: &Request) -> Result<Grads> {
     }
     for (_, hook) in hooks {
         let inputs = seen.as_ref().expect("kept for the hooks");
-        if let Some(new) = hook.call(Some(&outputs), inputs)? {
-            outputs = new;
+        let shown = |i: usize| outputs.get_mut(i).and_then(Option::take);
+        let shown: Grads = node.shown_edges().map(shown).collect();
+        let new = hook.call(Some(&shown), inputs)?;
+        for (i, g) in node.shown_edges().zip(new.unwrap_or(shown)) {
+            outputs[i] = g;
         }
     }
     if mode::anomaly() == Some(true) {

@@ -2,6 +2,7 @@
 
 use super::hooks::{Hook, Hooks, NodeHooks};
 use super::saved::{Saved, SavedHooks};
+use super::{mode, step};
 use crate::bail;
 use crate::error::{self, Result};
 use crate::host;
@@ -49,6 +50,11 @@ pub trait Backward: Send + Sync + 'static {
     /// the engine's own affair.
     fn public(&self, node: &Node) -> usize {
         node.outputs.len().max(1)
+    }
+    /// The edges that neither hooks nor graph printers see: of indices, masks and the like, whose
+    /// type carries no gradient.
+    fn silent(&self) -> Mask {
+        0
     }
     /// What the node keeps of its inputs and of its outputs; raises once that is freed.
     fn saved(&self) -> Result<(SavedTensors, SavedTensors)> {
@@ -124,6 +130,11 @@ impl Node {
     }
     pub fn hooks(&self) -> &Mutex<NodeHooks> {
         self.hooks.get_or_init(Default::default)
+    }
+    /// The numbers of the edges that are shown.
+    pub fn shown_edges(&self) -> impl Iterator<Item = usize> {
+        let silent = self.func.silent();
+        (0..self.edges.len()).filter(move |&i| i >= 64 || silent >> i & 1 == 0)
     }
     pub fn hooks_if_any(&self) -> Option<&Mutex<NodeHooks>> {
         self.hooks.get().map(|b| &**b)
@@ -416,7 +427,7 @@ impl Tensor {
     }
 
     /// A view's node is right for the present version of its memory.
-    fn note_seen(&self) {
+    pub fn note_seen(&self) {
         if let Some(v) = self.view_of() {
             v.seen.store(self.version(), Ordering::Relaxed);
         }
@@ -538,7 +549,7 @@ impl Backward for AccumulateGrad {
         if !meta.state.lock().requires_grad {
             return Ok(Grads::new());
         }
-        if super::mode::grad() {
+        if mode::grad() {
             meta.change_grad(|old| match old {
                 None => g.copy_dense(),
                 Some(old) => old.add(&g),
@@ -584,6 +595,7 @@ pub struct OpNode<D: Derivative> {
     public: u32,
     /// Whether the op took place in its first input.
     written: bool,
+    silent: Mask,
     saved: Mutex<SavedList>,
 }
 
@@ -635,7 +647,18 @@ impl<D: Derivative> OpNode<D> {
             inputs,
             outputs,
         };
-        error::caught(|| self.op.vjp(&cx, &g))
+        let mut out = error::caught(|| self.op.vjp(&cx, &g))?;
+        let steps = self.op.steps() & needs;
+        if steps != 0 && mode::grad() {
+            for (i, (d, edge)) in out.iter_mut().zip(&node.edges).enumerate() {
+                if let (1, Some(d), Some(edge)) = (steps >> i & 1, d, edge) {
+                    if !d.requires_grad() {
+                        *d = step::along(d, edge);
+                    }
+                }
+            }
+        }
+        Ok(out)
     }
 
     pub fn new(op: D, needs: Mask, inputs: SmallVec<[Option<Saved>; 2]>, public: usize) -> Self {
@@ -648,13 +671,14 @@ impl<D: Derivative> OpNode<D> {
             needs,
             public: public as u32,
             written: false,
+            silent: 0,
             saved: Mutex::new(saved),
         }
     }
 
-    /// The same for an op that took place in its first input.
-    pub fn in_place(mut self) -> Self {
-        self.written = true;
+    /// The same for an op that perhaps took place in its first input, and these [`Backward::silent`].
+    pub fn with(mut self, written: bool, silent: Mask) -> Self {
+        (self.written, self.silent) = (written, silent);
         self
     }
 
@@ -671,6 +695,10 @@ impl<D: Derivative> Backward for OpNode<D> {
 
     fn public(&self, _node: &Node) -> usize {
         self.public as usize
+    }
+
+    fn silent(&self) -> Mask {
+        self.silent
     }
 
     fn backward(&self, node: &Node, g: Grads) -> Result<Grads> {

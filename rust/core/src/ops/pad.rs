@@ -239,7 +239,10 @@ fn fold(name: &str, node: &'static str, how: Fold, x: &Tensor, pad: &[i64]) -> R
         Show(x.shape()),
         Show(pad)
     );
-    x.resample(node, axes)
+    match how {
+        Fold::Circular => x.resample(node, axes),
+        _ => x.resample_step(node, axes),
+    }
 }
 
 /// Checks the list's length and pads.

@@ -10,7 +10,7 @@ use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::gpu::kernels::pool::{self as launch, Divisor, Pool2d};
 use crate::gpu::Gpu;
-use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
+use crate::op::{Derivative, Grads, Mask, Metas, Op, TensorMeta};
 use crate::ops::conv::{Number, Ptr};
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
@@ -146,6 +146,8 @@ pub struct Resample {
     pub axes: Arc<Vec<Axis>>,
     pub divisors: Option<Arc<Vec<Bitwise<Vec<f64>>>>>,
     pub turned: bool,
+    /// Whether the gradient counts as one that depends on the input.
+    pub steps: bool,
     /// The average pool that this is, or whose gradient, for the GPU.
     pub pool: Option<(Pool2d, Divisor)>,
 }
@@ -153,6 +155,9 @@ pub struct Resample {
 impl Derivative for Resample {
     fn name(&self) -> &'static str {
         self.name
+    }
+    fn steps(&self) -> Mask {
+        self.steps as Mask
     }
     fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {
@@ -162,6 +167,7 @@ impl Derivative for Resample {
         let op = Resample {
             axes,
             turned: !self.turned,
+            steps: false,
             ..self.clone()
         };
         Ok(Grads::from_elem(Some(dispatch::call1(op, &[g])?), 1))
@@ -553,15 +559,31 @@ per_level! {
 impl Tensor {
     /// Applies one axis to each of the last dimensions.
     pub fn resample(&self, name: &'static str, axes: Vec<Axis>) -> Result<Tensor> {
-        self.resample_over(name, axes, None, None)
+        self.resampled(name, axes, None, false, None)
     }
 
-    /// As [`Tensor::resample`], dividing by the product of each dimension's divisors.
+    /// As [`Tensor::resample`], with a gradient that depends on the input.
+    pub fn resample_step(&self, name: &'static str, axes: Vec<Axis>) -> Result<Tensor> {
+        self.resampled(name, axes, None, true, None)
+    }
+
+    /// As [`Tensor::resample_step`], dividing by the product of each dimension's divisors.
     pub fn resample_over(
         &self,
         name: &'static str,
         axes: Vec<Axis>,
+        divisors: Vec<Vec<f64>>,
+        pool: Option<(Pool2d, Divisor)>,
+    ) -> Result<Tensor> {
+        self.resampled(name, axes, Some(divisors), true, pool)
+    }
+
+    fn resampled(
+        &self,
+        name: &'static str,
+        axes: Vec<Axis>,
         divisors: Option<Vec<Vec<f64>>>,
+        steps: bool,
         pool: Option<(Pool2d, Divisor)>,
     ) -> Result<Tensor> {
         let divisors = divisors.map(|all| Arc::new(all.into_iter().map(Bitwise).collect()));
@@ -571,6 +593,7 @@ impl Tensor {
                 axes: Arc::new(axes),
                 divisors,
                 turned: false,
+                steps,
                 pool,
             },
             &[self],

@@ -28,14 +28,17 @@ struct Variance {
     keepdim: bool,
     correction: u64,
     root: bool,
+    /// Whether the mean is a result too.
+    with_mean: bool,
 }
 
 impl Derivative for Variance {
     fn name(&self) -> &'static str {
-        if self.root {
-            "StdBackward0"
-        } else {
-            "VarBackward0"
+        match (self.root, self.with_mean) {
+            (true, false) => "StdBackward0",
+            (true, true) => "StdMeanBackward0",
+            (false, false) => "VarBackward0",
+            (false, true) => "VarMeanBackward0",
         }
     }
     fn save(&self, _needs: Mask) -> Save {
@@ -81,6 +84,9 @@ impl Op for Variance {
             device: x[0].device(),
         };
         Ok(smallvec![meta.clone(), meta])
+    }
+    fn detached_outputs(&self) -> Mask {
+        (!self.with_mean as Mask) << 1
     }
     /// Two passes: the mean, then the squares of the distances from it. Once more in f64 where
     /// squares or sums left the range of f32.
@@ -186,6 +192,7 @@ fn variance(
         keepdim,
         correction: correction.to_bits(),
         root,
+        with_mean: name.ends_with("_mean"),
     };
     Ok(dispatch::call(op, &[x])?.into_vec())
 }

@@ -5,7 +5,7 @@ pub mod copies;
 pub mod entries;
 pub mod parts;
 
-use crate::autograd::{mode, Edge, Node, Vjp};
+use crate::autograd::{inplace, mode, Edge, Node, Vjp};
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -481,7 +481,12 @@ impl Tensor {
             self.bump_version();
             return Ok(y);
         }
+        // The memory is what it was, so the node of a view, and the hooks on it, stay right.
+        let right = !inplace::is_outdated(self);
         self.bump_version();
+        if right {
+            self.note_seen();
+        }
         if self.requires_grad() {
             mode::with_grad(true, || {
                 dispatch::record(op, &[self], std::slice::from_ref(&y))

@@ -34,6 +34,9 @@ impl Derivative for Nll {
             outputs: 0b10,
         }
     }
+    fn steps(&self) -> Mask {
+        1
+    }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let mut out: Grads = SmallVec::from_elem(None, 3);
         let Some(g) = &g[0] else { return Ok(out) };

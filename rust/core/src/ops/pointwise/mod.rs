@@ -21,7 +21,7 @@ pub mod ternary;
 pub mod unary;
 pub mod wgsl;
 
-use crate::autograd::{mode, Vjp};
+use crate::autograd::{mode, step, Vjp};
 use crate::cpu::elements::{Compute, Element};
 use crate::cpu::pointwise::{run, run_bits, Kernel};
 use crate::device::Device;
@@ -505,34 +505,6 @@ impl<P: Pointwise<N>, const N: usize> Pw<P, N> {
     }
 }
 
-/// The history of a gradient that is a step in what it reads.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Step;
-
-impl Derivative for Step {
-    fn name(&self) -> &'static str {
-        "StepBackward0"
-    }
-    fn save(&self, _needs: Mask) -> Save {
-        Save::NONE
-    }
-    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let zeros = |i| {
-            let m = cx.input_meta(i)?;
-            Tensor::zeros(&m.shape, m.dtype, m.device)
-        };
-        let each = (0..cx.inputs()).map(|i| (g[0].is_some() && cx.needs(i)).then(|| zeros(i)));
-        each.map(Option::transpose).collect()
-    }
-}
-
-/// A gradient that depends on what it reads, with a slope of nothing.
-fn step(d: &Tensor, read: &[&Tensor]) -> Result<Tensor> {
-    let d = d.alias(d.layout().clone());
-    dispatch::record(Step, read, std::slice::from_ref(&d))?;
-    Ok(d)
-}
-
 impl<P: Pointwise<N>, const N: usize> Derivative for Pw<P, N> {
     fn name(&self) -> &'static str {
         P::NODE
@@ -601,7 +573,7 @@ impl<P: Pointwise<N>, const N: usize> Derivative for Pw<P, N> {
             if P::STEPS && mode::grad() {
                 let read: SmallVec<[&Tensor; 4]> = x.iter().chain([&y]).flatten().collect();
                 for d in out.iter_mut().flatten().filter(|d| !d.requires_grad()) {
-                    *d = step(d, &read)?;
+                    *d = step::reading(d, &read)?;
                 }
             }
             return Ok(out);

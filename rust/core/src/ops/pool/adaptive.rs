@@ -105,7 +105,7 @@ pub(super) fn adaptive_avg(name: &str, node: &'static str, n: usize, a: &Args) -
     let ones: &[i64] = &[1, 1][..n.min(2)];
     let pool = grid(x, &out, [ones, ones, &[0, 0][..n.min(2)], ones]);
     let pool = pool.map(|g| (g, Divisor::Adaptive));
-    x.resample_over(node, axes, Some(divisors), pool)
+    x.resample_over(node, axes, divisors, pool)
 }
 
 pub(super) fn adaptive_max(name: &str, node: &'static str, n: usize, a: &Args) -> Result<Value> {

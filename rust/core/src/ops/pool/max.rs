@@ -123,6 +123,9 @@ impl Derivative for MaxPool {
     fn save(&self, _needs: Mask) -> Save {
         Save::outputs(0b10)
     }
+    fn steps(&self) -> Mask {
+        1
+    }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {
             return Ok(Grads::from_elem(None, 1));

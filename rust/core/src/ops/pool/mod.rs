@@ -281,7 +281,7 @@ fn avg_pool(name: &'static str, node: &'static str, n: usize, a: &Args) -> Resul
         None => Some(Divisor::Inside),
     };
     let pool = w.grid(x, &out).zip(divisor);
-    x.resample_over(node, axes, Some(divisors), pool)
+    x.resample_over(node, axes, divisors, pool)
 }
 
 const MAX1: &str = "MaxPool1DWithIndicesBackward0";

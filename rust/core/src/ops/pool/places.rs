@@ -46,6 +46,9 @@ impl Derivative for Scatter {
     fn save(&self, _needs: Mask) -> Save {
         Save::inputs(0b10)
     }
+    fn steps(&self) -> Mask {
+        !self.add as Mask
+    }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {
             return Ok(Grads::from_elem(None, 2));
