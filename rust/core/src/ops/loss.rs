@@ -57,8 +57,8 @@ pointwise! {
     /// (x - t)^2.
     op Mse[2] = "MseLossBackward0", FloatOnly;
     f |_, [x, t]| { let d = x - t; d * d };
-    df |_, [x, t], _, g| [3, false] g * (c::<R>(2.0) * (x - t)),
-        [3, false] g * (c::<R>(2.0) * (t - x));
+    df |_, [x, t], _, g| g * (c::<R>(2.0) * (x - t)),
+        g * (c::<R>(2.0) * (t - x));
 
     /// Quadratic below `beta`, then linear.
     op SmoothL1 { beta: f64 }[2] = "SmoothL1LossBackward0", FloatOnly;
@@ -67,11 +67,11 @@ pointwise! {
         R::select(d.lt(k(p.beta)), c::<R>(0.5) * d * d / k(p.beta), d - k::<R>(0.5 * p.beta))
     };
     df |p, [x, t], _, g|
-        [3, false] g * {
+        g * {
             let d = x - t;
             R::select(d.abs().lt(k(p.beta)), d / k(p.beta), d.sign())
         },
-        [3, false] -g * {
+        -g * {
             let d = x - t;
             R::select(d.abs().lt(k(p.beta)), d / k(p.beta), d.sign())
         };
@@ -84,11 +84,11 @@ pointwise! {
         R::select(d.lt(k(p.delta)), c::<R>(0.5) * d * d, far)
     };
     df |p, [x, t], _, g|
-        [3, false] g * {
+        g * {
             let d = x - t;
             R::select(d.abs().lt(k(p.delta)), d, d.sign() * k(p.delta))
         },
-        [3, false] -g * {
+        -g * {
             let d = x - t;
             R::select(d.abs().lt(k(p.delta)), d, d.sign() * k(p.delta))
         };
@@ -100,8 +100,8 @@ pointwise! {
         (t - c(1.0)) * q - t * p
     };
     df |_, [x, t], _, g|
-        [3, false] g * ((x - t) / ((c::<R>(1.0) - x) * x).max(c(1e-12))),
-        [3, false] g * ((-x).log1p() - x.ln());
+        g * ((x - t) / ((c::<R>(1.0) - x) * x).max(c(1e-12))),
+        g * ((-x).log1p() - x.ln());
 
     /// Binary cross entropy of sigmoid(x), where the positive class weighs `w`.
     op BceLogits[3] = "BinaryCrossEntropyWithLogitsBackward0", Same;
@@ -110,29 +110,29 @@ pointwise! {
         (c::<R>(1.0) - t) * x + (c::<R>(1.0) + (w - c(1.0)) * t) * l
     };
     df |_, [x, t, w], _, g|
-        [7, false] g * (c::<R>(1.0) - t
+        g * (c::<R>(1.0) - t
             - (c::<R>(1.0) + (w - c(1.0)) * t) * (-x).sigmoid()),
-        [7, false] g * ((w - c(1.0))
+        g * ((w - c(1.0))
             * ((-x.abs()).exp().log1p() + (-x).max(c(0.0))) - x),
-        [7, false] g * (t * ((-x.abs()).exp().log1p() + (-x).max(c(0.0))));
+        g * (t * ((-x.abs()).exp().log1p() + (-x).max(c(0.0))));
 
     /// t (log t - x), 0 where t is 0.
     op Kl[2] = "KlDivBackward0", Same;
     f |_, [x, t]| R::select(t.equal(c(0.0)), -t * x, t * t.ln() - t * x);
-    df |_, [x, t], _, g| [3, false] -g * t,
-        [3, false] g * (t.ln() + c(1.0) - x);
+    df |_, [x, t], _, g| -g * t,
+        g * (t.ln() + c(1.0) - x);
 
     /// e^t (t - x).
     op KlLog[2] = "KlDivBackward0", Same;
     f |_, [x, t]| t.exp() * (t - x);
-    df |_, [x, t], _, g| [3, false] -g * t.exp(),
-        [3, false] g * (t.exp() * (t - x + c(1.0)));
+    df |_, [x, t], _, g| -g * t.exp(),
+        g * (t.exp() * (t - x + c(1.0)));
 
     /// log(1 + exp(-t x)).
     op SoftMargin[2] = "SoftMarginLossBackward0", FloatOnly;
     f |_, [x, t]| (-(t * x)).exp().log1p();
-    df |_, [x, t], _, g| [3, false] -g * (t * (-(t * x)).sigmoid()),
-        [3, false] -g * (x * (-(t * x)).sigmoid());
+    df |_, [x, t], _, g| -g * (t * (-(t * x)).sigmoid()),
+        -g * (x * (-(t * x)).sigmoid());
 }
 
 /// A loss per element and its reduction in one node.

@@ -39,7 +39,7 @@ pointwise! {
     /// x * sigmoid(x). Elfwing et al. 2017, arXiv:1702.03118.
     op Silu[1] = "SiluBackward0", FloatOnly;
     f |_, [x]| x * x.sigmoid();
-    df |_, [x], _, g| [1, false] {
+    df |_, [x], _, g| {
         let s = x.sigmoid();
         g * (s * (c::<R>(1.0) + x * (c::<R>(1.0) - s)))
     };
@@ -48,7 +48,7 @@ pointwise! {
     op Relu[1] = "ReluBackward0", Same;
     f |_, [x]| R::select(x.lt(c(0.0)), c(0.0), x);
     int |_, [x]| x.max(0);
-    df |_, _, y, g| [0, true] R::select(y.le(c(0.0)), c(0.0), g);
+    df |_, _, y, g| R::select(y.le(c(0.0)), c(0.0), g);
     check |_, t, _| if t == DType::Bool {
         bail!(Runtime, "Boolean inputs not supported for relu")
     } else {
@@ -59,7 +59,7 @@ pointwise! {
     /// x tanh(log(1 + e^x)). Misra 2019, arXiv:1908.08681.
     op Mish[1] = "MishBackward0", FloatOnly;
     f |_, [x]| x * softplus(x).tanh();
-    df |_, [x], _, g| [1, false] {
+    df |_, [x], _, g| {
         let t = softplus(x).tanh();
         g * (t + x * x.sigmoid() * (c::<R>(1.0) - t * t))
     };
@@ -68,7 +68,7 @@ pointwise! {
     /// arXiv:1606.08415.
     op Gelu[1] = "GeluBackward0", FloatOnly;
     f |_, [x]| c::<R>(0.5) * x * (c::<R>(1.0) + (x * c(0.5f64.sqrt())).erf());
-    df |_, [x], _, g| [1, false] {
+    df |_, [x], _, g| {
         let (erf, exp) = (x * c(0.5f64.sqrt())).erf_exp();
         let area = c::<R>(0.5) * (c::<R>(1.0) + erf);
         g * (area + x * (c::<R>(1.0 / (2.0 * PI).sqrt()) * exp))
@@ -83,7 +83,7 @@ pointwise! {
         let z = c::<R>((2.0 / PI).sqrt()) * (x + c::<R>(0.044715) * (x * x * x));
         c::<R>(0.5) * x * (c::<R>(1.0) + z.tanh())
     };
-    df |_, [x], _, g| [1, false] {
+    df |_, [x], _, g| {
         let s = c::<R>((2.0 / PI).sqrt());
         let t = (s * (x + c::<R>(0.044715) * (x * x * x))).tanh();
         let slope = s * (c::<R>(1.0) + c::<R>(3.0 * 0.044715) * (x * x));
@@ -97,7 +97,7 @@ pointwise! {
         x.le(c(0.0)),
         k::<R>(p.alpha * p.scale) * (x * k(p.input_scale)).expm1(),
         x * k(p.scale));
-    df |p, [x], _, g| [1, false] R::select(
+    df |p, [x], _, g| R::select(
         x.gt(c(0.0)),
         g * k(p.scale),
         g * (k::<R>(p.alpha * p.scale * p.input_scale) * (x * k(p.input_scale)).exp()));
@@ -106,7 +106,7 @@ pointwise! {
     /// max(x, 0) + min(0, alpha (e^(x / alpha) - 1)). Barron 2017, arXiv:1704.07483.
     op Celu { alpha: f64 }[1] = "CeluBackward0", FloatOnly;
     f |p, [x]| R::select(x.le(c(0.0)), k::<R>(p.alpha) * (x * k(1.0 / p.alpha)).expm1(), x);
-    df |p, [x], _, g| [1, false] R::select(
+    df |p, [x], _, g| R::select(
         x.gt(c(0.0)), g, g * (x * k(1.0 / p.alpha)).exp());
     overwritten |p| invertible("elu", p.alpha);
 
@@ -117,7 +117,7 @@ pointwise! {
         R::select(x.lt(low), low, R::select(x.gt(high), high, x))
     };
     int |p, [x]| x.max(p.low.i64()).min(p.high.i64());
-    df |p, [x], _, g| [1, false] R::select(
+    df |p, [x], _, g| R::select(
         R::either(x.le(k(p.low.f64())), x.ge(k(p.high.f64()))), c(0.0), g);
     check |p, t, _| {
         ensure!(t != DType::Bool, Runtime, "Bool inputs not supported for hardtanh");
@@ -133,14 +133,14 @@ pointwise! {
     /// x / 6 + 1 / 2 within [0, 1].
     op Hardsigmoid[1] = "HardsigmoidBackward0", FloatOnly;
     f |_, [x]| (x + c(3.0)).max(c(0.0)).min(c(6.0)) / c(6.0);
-    df |_, [x], _, g| [1, false] R::select(
+    df |_, [x], _, g| R::select(
         R::both(x.gt(c(-3.0)), x.lt(c(3.0))), g * c(1.0 / 6.0), c(0.0));
     steps true;
 
     /// x hardsigmoid(x). Howard et al. 2019, arXiv:1905.02244.
     op Hardswish[1] = "HardswishBackward0", FloatOnly;
     f |_, [x]| x * (x + c(3.0)).max(c(0.0)).min(c(6.0)) / c(6.0);
-    df |_, [x], _, g| [1, false] {
+    df |_, [x], _, g| {
         let middle = R::select(x.ge(c(3.0)), g, g * (x / c(3.0) + c(0.5)));
         R::select(x.le(c(-3.0)), c(0.0), middle)
     };
@@ -148,7 +148,7 @@ pointwise! {
     /// x outside [-lambda, lambda], 0 within.
     op Hardshrink { lambda: f64 }[1] = "HardshrinkBackward0", FloatOnly;
     f |p, [x]| R::select(R::both(x.ge(k(-p.lambda)), x.le(k(p.lambda))), c(0.0), x);
-    df |p, [x], _, g| [1, false]
+    df |p, [x], _, g|
         R::select(R::both(x.ge(k(-p.lambda)), x.le(k(p.lambda))), c(0.0), g);
     steps true;
 
@@ -159,7 +159,7 @@ pointwise! {
         R::select(x.lt(k(-p.lambda)), x + k(p.lambda),
             // Not a product with 0, which shader compilers make 0 for NaN and numbers below 0.
             R::select(x.is_nan(), x, c::<R>(0.0).copysign(x))));
-    df |p, [x], _, g| [1, false]
+    df |p, [x], _, g|
         R::select(R::both(x.ge(k(-p.lambda)), x.le(k(p.lambda))), c(0.0), g);
     steps true;
 
@@ -169,7 +169,7 @@ pointwise! {
         let z = x * k(p.beta);
         R::select(z.gt(k(p.threshold)), x, softplus(z) / k(p.beta))
     };
-    df |p, [x], _, g| [1, false] {
+    df |p, [x], _, g| {
         let z = x * k(p.beta);
         R::select(z.gt(k(p.threshold)), g, g * z.sigmoid())
     };
@@ -177,7 +177,7 @@ pointwise! {
     /// x above zero, slope x below.
     op LeakyRelu { slope: f64 }[1] = "LeakyReluBackward0", FloatOnly;
     f |p, [x]| R::select(x.gt(c(0.0)), x, x * k(p.slope));
-    df |p, [x], _, g| [1, false] R::select(x.gt(c(0.0)), g, g * k(p.slope));
+    df |p, [x], _, g| R::select(x.gt(c(0.0)), g, g * k(p.slope));
     overwritten |p| invertible("leaky_relu", p.slope);
     steps true;
 
@@ -185,22 +185,22 @@ pointwise! {
     op Prelu[2] = "PreluKernelBackward0", FloatOnly;
     f |_, [x, y]| R::select(x.gt(c(0.0)), x, x * y);
     df |_, [x, y], _, g|
-        [3, false] R::select(x.gt(c(0.0)), g, g * y),
-        [1, false] R::select(x.gt(c(0.0)), c(0.0), g * x);
+        R::select(x.gt(c(0.0)), g, g * y),
+        R::select(x.gt(c(0.0)), c(0.0), g * x);
     steps true;
 
     /// x above the threshold, the value elsewhere.
     op Threshold { threshold: Scalar, value: Scalar }[1] = "ThresholdBackward0", Same;
     f |p, [x]| R::select(x.le(k(p.threshold.f64())), k(p.value.f64()), x);
     int |p, [x]| if x <= p.threshold.i64() { p.value.i64() } else { x };
-    df |p, [x], _, g| [1, false] R::select(x.le(k(p.threshold.f64())), c(0.0), g);
+    df |p, [x], _, g| R::select(x.le(k(p.threshold.f64())), c(0.0), g);
     check |_, t, _| no_bool("threshold", t);
     steps true;
 
     /// log(sigmoid(x)).
     op LogSigmoid[1] = "LogSigmoidBackward0", FloatOnly;
     f |_, [x]| x.min(c(0.0)) - (-x.abs()).exp().log1p();
-    df |_, [x], _, g| [1, false] g * (-x).sigmoid();
+    df |_, [x], _, g| g * (-x).sigmoid();
 }
 
 fn gelu(a: &Args) -> Result<Value> {

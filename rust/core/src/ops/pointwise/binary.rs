@@ -49,7 +49,7 @@ pointwise! {
     op Add { alpha: Scalar }[2] = "AddBackward0", Same;
     f |p, [x, y]| if is_one(p.alpha) { x + y } else { x + k::<R>(p.alpha.f64()) * y };
     int |p, [x, y]| x.wrapping_add(y.wrapping_mul(p.alpha.i64()));
-    df |p, _, _, g| [0, false] g, [0, false] g * k(p.alpha.f64());
+    df |p, _, _, g| g, g * k(p.alpha.f64());
     check |p, t, _| alpha_fits(p.alpha, t);
     bits |p, t| is_one(p.alpha).then(|| arithmetic(Arithmetic::Add, t)).flatten();
     complex Analytic;
@@ -59,7 +59,7 @@ pointwise! {
     op Sub { alpha: Scalar }[2] = "SubBackward0", Same;
     f |p, [x, y]| if is_one(p.alpha) { x - y } else { x - k::<R>(p.alpha.f64()) * y };
     int |p, [x, y]| x.wrapping_sub(y.wrapping_mul(p.alpha.i64()));
-    df |p, _, _, g| [0, false] g, [0, false] -g * k(p.alpha.f64());
+    df |p, _, _, g| g, -g * k(p.alpha.f64());
     check |p, t, x| no_bool_difference(x).and_then(|_| alpha_fits(p.alpha, t));
     bits |p, t| is_one(p.alpha).then(|| arithmetic(Arithmetic::Sub, t)).flatten();
     complex Analytic;
@@ -69,7 +69,7 @@ pointwise! {
     op Mul[2] = "MulBackward0", Same;
     f |_, [x, y]| x * y;
     int |_, [x, y]| x.wrapping_mul(y);
-    df |_, [x, y], _, g| [2, false] g * y, [1, false] g * x;
+    df |_, [x, y], _, g| g * y, g * x;
     bits |_, t| arithmetic(Arithmetic::Mul, t);
     complex Analytic;
     unsigned true;
@@ -77,7 +77,7 @@ pointwise! {
     /// x / y; integers become floating.
     op Div[2] = "DivBackward0", Float;
     f |_, [x, y]| x / y;
-    df |_, [x, y], _, g| [2, false] g / y, [3, false] -g * ((x / y) / y);
+    df |_, [x, y], _, g| g / y, -g * ((x / y) / y);
     complex Analytic;
 
     /// x ** y.
@@ -85,9 +85,9 @@ pointwise! {
     f |_, [x, y]| x.pow(y);
     int |_, [x, y]| int_pow(x, y);
     df |_, [x, y], r, g|
-        [3, false] R::select(y.equal(c(0.0)), c(0.0), g * (y * x.pow(y - c(1.0)))),
+        R::select(y.equal(c(0.0)), c(0.0), g * (y * x.pow(y - c(1.0)))),
         // y is |y| where it is not negative, which also means something for complex numbers.
-        [3, true] g * R::select(R::both(x.equal(c(0.0)), y.equal(y.abs())), c(0.0), r * x.ln());
+        g * R::select(R::both(x.equal(c(0.0)), y.equal(y.abs())), c(0.0), r * x.ln());
     check |_, t, _| no_bool("pow", t);
     complex Analytic;
 
@@ -95,14 +95,14 @@ pointwise! {
     op Atan2[2] = "Atan2Backward0", Float;
     f |_, [y, x]| y.atan2(x);
     df |_, [y, x], _, g|
-        [3, false] g * over_square(x, x, y),
-        [3, false] -g * over_square(y, x, y);
+        g * over_square(x, x, y),
+        -g * over_square(y, x, y);
 
     /// The remainder with the sign of x.
     op Fmod[2] = "FmodBackward0", Same;
     f |_, [x, y]| x.fmod(y);
     int |_, [x, y]| if y == 0 { 0 } else { x.wrapping_rem(y) };
-    df |_, [x, y], _, g| [0, false] g, [3, false] -g * (x / y).trunc();
+    df |_, [x, y], _, g| g, -g * (x / y).trunc();
     check |_, t, _| no_bool("fmod", t);
     divides true;
     guarded true;
@@ -111,7 +111,7 @@ pointwise! {
     op Remainder[2] = "RemainderBackward0", Same;
     f |_, [x, y]| modulo(x, y);
     int |_, [x, y]| if y == 0 { 0 } else { int_modulo(x, y) };
-    df |_, [x, y], _, g| [0, false] g, [3, false] -g * floor_quotient(x, y);
+    df |_, [x, y], _, g| g, -g * floor_quotient(x, y);
     check |_, t, _| no_bool("remainder", t);
     divides true;
     guarded true;
@@ -120,7 +120,7 @@ pointwise! {
     op DivTrunc[2] = "DivBackward2", Same;
     f |_, [x, y]| (x / y).trunc();
     int |_, [x, y]| if y == 0 { 0 } else { x.wrapping_div(y) };
-    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, _| no_bool("div_trunc", t);
     divides true;
     wgsl |_| "m_trunc_div(t0, t1)";
@@ -129,7 +129,7 @@ pointwise! {
     op DivFloor[2] = "DivBackward2", Same;
     f |_, [x, y]| floor_quotient(x, y);
     int |_, [x, y]| if y == 0 { 0 } else { int_floor_quotient(x, y) };
-    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, _| no_bool("div_floor", t);
     divides true;
     guarded true;
@@ -139,7 +139,7 @@ pointwise! {
     op FloorDivide[2] = "FloorDivideBackward0", Same;
     f |_, [x, y]| floor_quotient(x, y);
     int |_, [x, y]| if y == 0 { 0 } else { int_floor_quotient(x, y) };
-    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, _| no_bool("div_floor", t);
     divides true;
     opaque 3;
@@ -150,53 +150,53 @@ pointwise! {
     op Copysign[2] = "CopysignBackward0", Float;
     f |_, [x, y]| x.copysign(y);
     df |_, [x, _y], r, g|
-        [1, true] R::select(x.equal(c(0.0)), c(0.0), g * (r / x)), [0, false] c(0.0);
+        R::select(x.equal(c(0.0)), c(0.0), g * (r / x)), c(0.0);
 
     /// The larger; NaN if either is. A tie shares the gradient.
     op Maximum[2] = "MaximumBackward0", Same;
     f |_, [x, y]| x.max(y);
     int |_, [x, y]| x.max(y);
     df |_, [x, y], _, g|
-        [3, false] R::select(x.lt(y), c(0.0), R::select(x.equal(y), g * c(0.5), g)),
-        [3, false] R::select(y.lt(x), c(0.0), R::select(x.equal(y), g * c(0.5), g));
+        R::select(x.lt(y), c(0.0), R::select(x.equal(y), g * c(0.5), g)),
+        R::select(y.lt(x), c(0.0), R::select(x.equal(y), g * c(0.5), g));
 
     /// The smaller; NaN if either is. A tie shares the gradient.
     op Minimum[2] = "MinimumBackward0", Same;
     f |_, [x, y]| x.min(y);
     int |_, [x, y]| x.min(y);
     df |_, [x, y], _, g|
-        [3, false] R::select(x.gt(y), c(0.0), R::select(x.equal(y), g * c(0.5), g)),
-        [3, false] R::select(y.gt(x), c(0.0), R::select(x.equal(y), g * c(0.5), g));
+        R::select(x.gt(y), c(0.0), R::select(x.equal(y), g * c(0.5), g)),
+        R::select(y.gt(x), c(0.0), R::select(x.equal(y), g * c(0.5), g));
 
     /// The larger, where a tie goes to x (`clamp_min`).
     op ClampMin[2] = "ClampMinBackward1", Same;
     f |_, [x, y]| x.max(y);
     int |_, [x, y]| x.max(y);
     df |_, [x, y], _, g|
-        [3, false] R::select(x.ge(y), g, c(0.0)), [3, false] R::select(x.lt(y), g, c(0.0));
+        R::select(x.ge(y), g, c(0.0)), R::select(x.lt(y), g, c(0.0));
 
     /// The smaller, where a tie goes to x (`clamp_max`).
     op ClampMax[2] = "ClampMaxBackward1", Same;
     f |_, [x, y]| x.min(y);
     int |_, [x, y]| x.min(y);
     df |_, [x, y], _, g|
-        [3, false] R::select(x.le(y), g, c(0.0)), [3, false] R::select(x.gt(y), g, c(0.0));
+        R::select(x.le(y), g, c(0.0)), R::select(x.gt(y), g, c(0.0));
 
     /// The larger; a NaN counts as missing. A tie goes to x.
     op Fmax[2] = "FmaxBackward0", Same;
     f |_, [x, y]| R::select(R::either(x.ge(y), y.is_nan()), x, y);
     int |_, [x, y]| x.max(y);
     df |_, [x, y], _, g|
-        [3, false] R::select(R::either(x.ge(y), y.is_nan()), g, c(0.0)),
-        [3, false] R::select(R::either(x.ge(y), y.is_nan()), c(0.0), g);
+        R::select(R::either(x.ge(y), y.is_nan()), g, c(0.0)),
+        R::select(R::either(x.ge(y), y.is_nan()), c(0.0), g);
 
     /// The smaller; a NaN counts as missing. A tie goes to x.
     op Fmin[2] = "FminBackward0", Same;
     f |_, [x, y]| R::select(R::either(x.le(y), y.is_nan()), x, y);
     int |_, [x, y]| x.min(y);
     df |_, [x, y], _, g|
-        [3, false] R::select(R::either(x.le(y), y.is_nan()), g, c(0.0)),
-        [3, false] R::select(R::either(x.le(y), y.is_nan()), c(0.0), g);
+        R::select(R::either(x.le(y), y.is_nan()), g, c(0.0)),
+        R::select(R::either(x.le(y), y.is_nan()), c(0.0), g);
 
     /// sqrt(x^2 + y^2) without overflow.
     op Hypot[2] = "HypotBackward0", FloatOnly;
@@ -207,18 +207,18 @@ pointwise! {
         let plain = R::select(a.equal(c(0.0)), a, a * (c::<R>(1.0) + q * q).sqrt());
         R::select(infinite, c(f64::INFINITY), plain)
     };
-    df |_, [x, y], r, g| [1, true] g * (x / r), [2, true] g * (y / r);
+    df |_, [x, y], r, g| g * (x / r), g * (y / r);
 
     /// The next number after x toward y.
     op NextAfter { step: u32 }[2] = "NextafterBackward0", FloatOnly;
     f |p, [x, y]| x.special2(y, Special2::NextAfter(p.step));
-    df |_, [x, y], _, g| [3, false] R::select(x.equal(y), c(0.0), g), [0, false] c(0.0);
+    df |_, [x, y], _, g| R::select(x.equal(y), c(0.0), g), c(0.0);
 
     /// 0 below zero, 1 above, y at zero.
     op Heaviside[2] = "HeavisideBackward0", Same;
     f |_, [x, y]| R::select(x.equal(c(0.0)), y, R::of(x.gt(c(0.0))));
     int |_, [x, y]| if x == 0 { y } else { (x > 0) as i64 };
-    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0), c(0.0);
     check |_, _, x| {
         ensure!(
             x[0].dtype() == x[1].dtype(),
@@ -232,32 +232,32 @@ pointwise! {
     /// x * 2^y.
     op Ldexp[2] = "LdexpBackward0", Float;
     f |_, [x, y]| x * y.exp2();
-    df |_, [_x, y], r, g| [2, false] g * y.exp2(), [0, true] g * r * c(std::f64::consts::LN_2);
+    df |_, [_x, y], r, g| g * y.exp2(), g * r * c(std::f64::consts::LN_2);
 
     /// x * log(y); 0 where x is 0, unless y is NaN.
     op Xlogy[2] = "XlogyBackward0", Float;
     f |_, [x, y]| R::select(
         R::both(x.equal(c(0.0)), R::not(y.is_nan())), c(0.0), x * y.ln());
     df |_, [x, y], _, g|
-        [3, false] g * R::select(
+        g * R::select(
             R::both(x.equal(c(0.0)), y.le(c(0.0))), c(0.0), y.ln()),
-        [3, false] g * (x / y);
+        g * (x / y);
 
     /// x * log(1 + y); 0 where x is 0, unless y is NaN.
     op Xlog1py[2] = "SpecialXlog1PyBackward0", Float;
     f |_, [x, y]| R::select(
         R::both(x.equal(c(0.0)), R::not(y.is_nan())), c(0.0), x * y.log1p());
     df |_, [x, y], _, g|
-        [3, false] g * R::select(
+        g * R::select(
             R::both(x.equal(c(0.0)), y.le(c(-1.0))), c(0.0), y.log1p()),
-        [3, false] g * (x / (y + c(1.0)));
+        g * (x / (y + c(1.0)));
 
     /// log(e^x + e^y).
     op Logaddexp[2] = "LogaddexpBackward0", FloatOnly;
     f |_, [x, y]| R::select(
         R::both(x.equal(y), x.abs().equal(c(f64::INFINITY))), x,
         x.max(y) + (-(x - y).abs()).exp().log1p());
-    df |_, [x, y], _, g| [3, false] g * (x - y).sigmoid(), [3, false] g * (y - x).sigmoid();
+    df |_, [x, y], _, g| g * (x - y).sigmoid(), g * (y - x).sigmoid();
 
     /// log2(2^x + 2^y).
     op Logaddexp2[2] = "Logaddexp2Backward0", FloatOnly;
@@ -265,22 +265,22 @@ pointwise! {
         R::both(x.equal(y), x.abs().equal(c(f64::INFINITY))), x,
         x.max(y) + (-(x - y).abs()).exp2().log1p() * c(std::f64::consts::LOG2_E));
     df |_, [x, y], _, g|
-        [3, false] g * ((x - y) * c(std::f64::consts::LN_2)).sigmoid(),
-        [3, false] g * ((y - x) * c(std::f64::consts::LN_2)).sigmoid();
+        g * ((x - y) * c(std::f64::consts::LN_2)).sigmoid(),
+        g * ((y - x) * c(std::f64::consts::LN_2)).sigmoid();
 
     /// Hurwitz's zeta function: the sum over k >= 0 of 1 / (k + y)^x.
     op Zeta[2] = "SpecialZetaBackward0", Float;
     f |_, [x, y]| x.special2(y, Special2::Zeta);
     df |_, [x, y], _, g|
-        [0, false] c(0.0),
-        [3, false] g * (-x * (x + c(1.0)).special2(y, Special2::Zeta));
+        c(0.0),
+        g * (-x * (x + c(1.0)).special2(y, Special2::Zeta));
     opaque 1;
 
     /// The greatest common divisor, not negative.
     op Gcd[2] = "GcdBackward0", IntOnly;
     f |_, [x, _y]| x;
     int |_, [x, y]| gcd(x, y);
-    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, _| no_bool("gcd", t);
     iterates true;
 
@@ -291,7 +291,7 @@ pointwise! {
         0 => 0,
         d => x.wrapping_div(d).wrapping_mul(y).wrapping_abs(),
     };
-    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, _| no_bool("lcm", t);
     iterates true;
 
@@ -299,14 +299,14 @@ pointwise! {
     op Igamma[2] = "IgammaBackward0", FloatOnly;
     f |_, [x, y]| x.special2(y, Special2::Igamma);
     df |_, [x, y], _, g|
-        [0, false] c(0.0), [3, false] g * ((x - c(1.0)) * y.ln() - y - x.lgamma()).exp();
+        c(0.0), g * ((x - c(1.0)) * y.ln() - y - x.lgamma()).exp();
     opaque 1;
 
     /// The regularised upper incomplete gamma function of order x at y.
     op Igammac[2] = "IgammacBackward0", FloatOnly;
     f |_, [x, y]| x.special2(y, Special2::Igammac);
     df |_, [x, y], _, g|
-        [0, false] c(0.0), [3, false] -g * ((x - c(1.0)) * y.ln() - y - x.lgamma()).exp();
+        c(0.0), -g * ((x - c(1.0)) * y.ln() - y - x.lgamma()).exp();
     opaque 1;
 }
 

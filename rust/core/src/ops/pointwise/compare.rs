@@ -15,21 +15,21 @@ pointwise! {
     op Lt[2] = "LtBackward0", Bool;
     f |_, [x, y]| R::of(x.lt(y));
     int |_, [x, y]| (x < y) as i64;
-    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0), c(0.0);
     unsigned true;
 
     /// x <= y.
     op Le[2] = "LeBackward0", Bool;
     f |_, [x, y]| R::of(x.le(y));
     int |_, [x, y]| (x <= y) as i64;
-    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0), c(0.0);
     unsigned true;
 
     /// x == y.
     op Eq[2] = "EqBackward0", Bool;
     f |_, [x, y]| R::of(x.equal(y));
     int |_, [x, y]| (x == y) as i64;
-    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0), c(0.0);
     complex Analytic;
     unsigned true;
 
@@ -37,21 +37,21 @@ pointwise! {
     op LogicalAnd[2] = "LogicalAndBackward0", Bool;
     f |_, [x, y]| R::of(R::not(R::either(x.equal(c(0.0)), y.equal(c(0.0)))));
     int |_, [x, y]| (x != 0 && y != 0) as i64;
-    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0), c(0.0);
     complex Analytic;
 
     /// Whether either is nonzero.
     op LogicalOr[2] = "LogicalOrBackward0", Bool;
     f |_, [x, y]| R::of(R::not(R::both(x.equal(c(0.0)), y.equal(c(0.0)))));
     int |_, [x, y]| (x != 0 || y != 0) as i64;
-    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0), c(0.0);
     complex Analytic;
 
     /// x != y.
     op Ne[2] = "NeBackward0", Bool;
     f |_, [x, y]| R::of(R::not(x.equal(y)));
     int |_, [x, y]| (x != y) as i64;
-    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0), c(0.0);
     complex Analytic;
     unsigned true;
 
@@ -59,14 +59,14 @@ pointwise! {
     op Gt[2] = "GtBackward0", Bool;
     f |_, [x, y]| R::of(x.gt(y));
     int |_, [x, y]| (x > y) as i64;
-    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0), c(0.0);
     unsigned true;
 
     /// x >= y.
     op Ge[2] = "GeBackward0", Bool;
     f |_, [x, y]| R::of(x.ge(y));
     int |_, [x, y]| (x >= y) as i64;
-    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0), c(0.0);
     unsigned true;
 
     /// Whether exactly one is nonzero.
@@ -75,14 +75,14 @@ pointwise! {
         R::both(x.equal(c(0.0)), R::not(y.equal(c(0.0)))),
         R::both(y.equal(c(0.0)), R::not(x.equal(c(0.0))))));
     int |_, [x, y]| ((x != 0) != (y != 0)) as i64;
-    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0), c(0.0);
     complex Analytic;
 
     /// Whether x is infinite.
     op IsInf[1] = "IsinfBackward0", Bool;
     f |_, [x]| R::of(x.abs().equal(c(f64::INFINITY)));
     int |_, _| 0;
-    df |_, _, _, _g| [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0);
     complex Analytic;
     unsigned true;
     wgsl |_| "m_never(t0)";
@@ -91,7 +91,7 @@ pointwise! {
     op IsFinite[1] = "IsfiniteBackward0", Bool;
     f |_, [x]| R::of(x.abs().lt(c(f64::INFINITY)));
     int |_, _| 1;
-    df |_, _, _, _g| [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0);
     complex Analytic;
     unsigned true;
     wgsl |_| "m_always(t0)";
@@ -100,27 +100,27 @@ pointwise! {
     op IsPosInf[1] = "IsposinfBackward0", Bool;
     f |_, [x]| R::of(x.equal(c(f64::INFINITY)));
     int |_, _| 0;
-    df |_, _, _, _g| [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0);
     wgsl |_| "m_never(t0)";
 
     /// Whether x is negative infinity.
     op IsNegInf[1] = "IsneginfBackward0", Bool;
     f |_, [x]| R::of(x.equal(c(f64::NEG_INFINITY)));
     int |_, _| 0;
-    df |_, _, _, _g| [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0);
     wgsl |_| "m_never(t0)";
 
     /// Whether the sign of x is negative; that of -0 is.
     op Signbit[1] = "SignbitBackward0", Bool;
     f |_, [x]| R::of(c::<R>(1.0).copysign(x).lt(c(0.0)));
     int |_, [x]| (x < 0) as i64;
-    df |_, _, _, _g| [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0);
 
     /// The bits set in both.
     op BitwiseAnd[2] = "BitwiseAndBackward0", IntOnly;
     f |_, [x, _y]| x;
     int |_, [x, y]| x & y;
-    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0), c(0.0);
     unsigned true;
     wgsl |_| "t0 & t1";
 
@@ -128,7 +128,7 @@ pointwise! {
     op BitwiseOr[2] = "BitwiseOrBackward0", IntOnly;
     f |_, [x, _y]| x;
     int |_, [x, y]| x | y;
-    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0), c(0.0);
     unsigned true;
     wgsl |_| "t0 | t1";
 
@@ -136,7 +136,7 @@ pointwise! {
     op BitwiseXor[2] = "BitwiseXorBackward0", IntOnly;
     f |_, [x, _y]| x;
     int |_, [x, y]| x ^ y;
-    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0), c(0.0);
     unsigned true;
     wgsl |_| "t0 ^ t1";
 
@@ -144,14 +144,14 @@ pointwise! {
     op BitwiseNot { bool: bool }[1] = "BitwiseNotBackward0", IntOnly;
     f |_, [x]| x;
     int |p, [x]| if p.bool { (x == 0) as i64 } else { !x };
-    df |_, _, _, _g| [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0);
     wgsl |p| if p.bool { "select(Acc(0), Acc(1), t0 == Acc(0))" } else { "~t0" };
 
     /// x * 2^y in the bits of the type; 0 where y is negative or not less than its size.
     op LeftShift { bits: i64 }[2] = "BitwiseLeftShiftBackward0", IntOnly;
     f |_, [x, _y]| x;
     int |p, [x, y]| if (0..p.bits).contains(&y) { x << y } else { 0 };
-    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, _| no_bool("lshift", t);
     wgsl |p| match p.bits {
         8 => "m_left_shift(t0, t1, 8)",
@@ -164,7 +164,7 @@ pointwise! {
     op RightShift { bits: i64 }[2] = "BitwiseRightShiftBackward0", IntOnly;
     f |_, [x, _y]| x;
     int |p, [x, y]| x >> if (0..p.bits).contains(&y) { y } else { 63 };
-    df |_, _, _, _g| [0, false] c(0.0), [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, _| no_bool("rshift", t);
     wgsl |p| match p.bits {
         8 => "m_right_shift(t0, t1, 8)",

@@ -1,31 +1,61 @@
-//! What an element of a formula costs, counted by the formula itself.
+//! What a formula costs for an element and what it reads, told by the formula itself.
 
 use super::{Pointwise, Real, Special, Special2};
 use crate::cpu::pointwise::GRAIN;
+use crate::op::Mask;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-/// Vector instructions for one vector of elements, roughly.
+/// What led to a value.
 #[derive(Clone, Copy)]
-struct Cost(u32);
+struct Account {
+    /// Vector instructions for one vector of elements, roughly.
+    cost: u32,
+    /// The arguments that were read, as bits.
+    reads: u32,
+}
 
-impl Cost {
-    const ZERO: Cost = Cost(0);
-    fn more(self, by: u32) -> Cost {
-        Cost(self.0.saturating_add(by))
+impl Account {
+    const NOTHING: Account = Account { cost: 0, reads: 0 };
+    #[inline(always)]
+    fn argument(i: usize) -> Account {
+        Account {
+            cost: 0,
+            reads: 1 << i,
+        }
     }
-    fn and(self, o: Cost, by: u32) -> Cost {
-        self.more(o.0).more(by)
+    #[inline(always)]
+    fn more(self, by: u32) -> Account {
+        Account {
+            cost: self.cost.saturating_add(by),
+            ..self
+        }
     }
+    #[inline(always)]
+    fn and(self, o: Account, by: u32) -> Account {
+        let reads = self.reads | o.reads;
+        Account { reads, ..self }.more(o.cost).more(by)
+    }
+}
+
+/// Which inputs, and whether the output, enter the formula of each input's gradient.
+#[inline(always)]
+pub fn reads<P: Pointwise<N>, const N: usize>(op: &P) -> [(Mask, bool); N] {
+    let x = std::array::from_fn(Account::argument);
+    let each = op.df(x, Account::argument(N), Account::NOTHING);
+    each.map(|d| ((d.reads & ((1 << N) - 1)) as Mask, d.reads >> N & 1 == 1))
 }
 
 /// Elements of an op below which a second thread costs more than it gains.
 pub fn grain<P: Pointwise<N>, const N: usize>(op: &P, double: bool) -> usize {
-    grain_of(op.f([Cost::ZERO; N]).0, double)
+    grain_of(op.f([Account::NOTHING; N]).cost, double)
 }
 
 /// The same for a gradient.
 pub fn gradient_grain<P: Pointwise<N>, const N: usize>(op: &P, i: usize, double: bool) -> usize {
-    grain_of(op.df([Cost::ZERO; N], Cost::ZERO, Cost::ZERO)[i].0, double)
+    grain_of(
+        op.df([Account::NOTHING; N], Account::NOTHING, Account::NOTHING)[i].cost,
+        double,
+    )
 }
 
 /// The same for integers of a size in bytes.
@@ -33,7 +63,7 @@ pub fn int_grain<P: Pointwise<N>, const N: usize>(op: &P, size: usize) -> usize 
     // Division has no vector instruction, and some ops are loops.
     if P::ITERATES {
         GRAIN / 64
-    } else if P::DIVIDES || op.f([Cost::ZERO; N]).0 >= 8 {
+    } else if P::DIVIDES || op.f([Account::NOTHING; N]).cost >= 8 {
         GRAIN / 16
     } else {
         GRAIN * 4 / size
@@ -47,73 +77,88 @@ fn grain_of(cost: u32, double: bool) -> usize {
     (GRAIN * MEMORY / (MEMORY + cost)).max(64)
 }
 
-impl Add for Cost {
-    type Output = Cost;
-    fn add(self, o: Cost) -> Cost {
+impl Add for Account {
+    type Output = Account;
+    #[inline(always)]
+    fn add(self, o: Account) -> Account {
         self.and(o, 1)
     }
 }
-impl Sub for Cost {
-    type Output = Cost;
-    fn sub(self, o: Cost) -> Cost {
+impl Sub for Account {
+    type Output = Account;
+    #[inline(always)]
+    fn sub(self, o: Account) -> Account {
         self.and(o, 1)
     }
 }
-impl Mul for Cost {
-    type Output = Cost;
-    fn mul(self, o: Cost) -> Cost {
+impl Mul for Account {
+    type Output = Account;
+    #[inline(always)]
+    fn mul(self, o: Account) -> Account {
         self.and(o, 1)
     }
 }
-impl Div for Cost {
-    type Output = Cost;
-    fn div(self, o: Cost) -> Cost {
+impl Div for Account {
+    type Output = Account;
+    #[inline(always)]
+    fn div(self, o: Account) -> Account {
         self.and(o, 8)
     }
 }
-impl Neg for Cost {
-    type Output = Cost;
-    fn neg(self) -> Cost {
+impl Neg for Account {
+    type Output = Account;
+    #[inline(always)]
+    fn neg(self) -> Account {
         self.more(1)
     }
 }
 
 macro_rules! costs {
     ($($f:ident $by:literal)*) => { $(
-        fn $f(self) -> Cost {
+        #[inline(always)]
+        fn $f(self) -> Account {
             self.more($by)
         }
     )* };
 }
 
-impl Real for Cost {
-    type Mask = Cost;
-    fn lit(_: f64) -> Cost {
-        Cost::ZERO
+impl Real for Account {
+    type Mask = Account;
+    #[inline(always)]
+    fn lit(_: f64) -> Account {
+        Account::NOTHING
     }
-    fn lt(self, o: Cost) -> Cost {
+    #[inline(always)]
+    fn lt(self, o: Account) -> Account {
         self.and(o, 1)
     }
-    fn le(self, o: Cost) -> Cost {
+    #[inline(always)]
+    fn le(self, o: Account) -> Account {
         self.and(o, 1)
     }
-    fn equal(self, o: Cost) -> Cost {
+    #[inline(always)]
+    fn equal(self, o: Account) -> Account {
         self.and(o, 1)
     }
-    fn is_nan(self) -> Cost {
+    #[inline(always)]
+    fn is_nan(self) -> Account {
         self.more(1)
     }
-    fn both(a: Cost, b: Cost) -> Cost {
+    #[inline(always)]
+    fn both(a: Account, b: Account) -> Account {
         a.and(b, 1)
     }
-    fn either(a: Cost, b: Cost) -> Cost {
+    #[inline(always)]
+    fn either(a: Account, b: Account) -> Account {
         a.and(b, 1)
     }
-    fn not(a: Cost) -> Cost {
+    #[inline(always)]
+    fn not(a: Account) -> Account {
         a
     }
-    fn select(m: Cost, yes: Cost, no: Cost) -> Cost {
-        m.and(yes, 1).more(no.0)
+    #[inline(always)]
+    fn select(m: Account, yes: Account, no: Account) -> Account {
+        m.and(yes, 1).and(no, 0)
     }
     costs! {
         abs 1 floor 1 ceil 1 trunc 1 round 1 sqrt 12 rsqrt 16 exp 16 exp2 16 expm1 24 ln 24
@@ -121,25 +166,32 @@ impl Real for Cost {
         tanh 24 asinh 60 acosh 60 atanh 60 sigmoid 24 erf 24 erfc 60 erfinv 100 lgamma 400
         digamma 400
     }
-    fn polygamma(self, _: u32) -> Cost {
+    #[inline(always)]
+    fn polygamma(self, _: u32) -> Account {
         self.more(1000)
     }
-    fn pow(self, e: Cost) -> Cost {
+    #[inline(always)]
+    fn pow(self, e: Account) -> Account {
         self.and(e, 60)
     }
-    fn atan2(self, x: Cost) -> Cost {
+    #[inline(always)]
+    fn atan2(self, x: Account) -> Account {
         self.and(x, 60)
     }
-    fn fmod(self, o: Cost) -> Cost {
+    #[inline(always)]
+    fn fmod(self, o: Account) -> Account {
         self.and(o, 16)
     }
-    fn copysign(self, o: Cost) -> Cost {
+    #[inline(always)]
+    fn copysign(self, o: Account) -> Account {
         self.and(o, 1)
     }
-    fn special(self, _: Special) -> Cost {
+    #[inline(always)]
+    fn special(self, _: Special) -> Account {
         self.more(1000)
     }
-    fn special2(self, o: Cost, _: Special2) -> Cost {
+    #[inline(always)]
+    fn special2(self, o: Account, _: Special2) -> Account {
         self.and(o, 2000)
     }
 }

@@ -38,6 +38,7 @@ use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 pub use complex::Complex;
+use cost::reads;
 use kernels::{grad32, grad64, kernel32, kernel64, kernel_bool, kernel_half};
 use kernels::{kernel_i16, kernel_i32, kernel_i64, kernel_i8, kernel_u8};
 pub use real::{c, k, Polynomial, Real, Special, Special2};
@@ -63,8 +64,6 @@ pub enum Types {
 pub trait Pointwise<const N: usize>: OpValue + Clone + Eq + Hash {
     const NODE: &'static str;
     const TYPES: Types;
-    /// For each input's gradient: which inputs and whether the output enter its formula.
-    const READS: [(Mask, bool); N];
     /// Whether `int` is written; without it integers raise.
     const INT: bool;
     /// Whether integers divide by the second input, so that zeros there raise.
@@ -142,7 +141,7 @@ pub enum Own {
 }
 
 /// Declares pointwise ops. After the types: the formula, optionally the same on integers, and one
-/// gradient per input with the names that it reads in brackets.
+/// gradient per input; what it reads is what backward will keep.
 #[macro_export]
 macro_rules! pointwise {
     ($(
@@ -150,7 +149,7 @@ macro_rules! pointwise {
         op $name:ident $({ $($field:ident: $ty:ty),* })? [$n:literal] = $node:literal, $types:ident;
         f |$p:pat_param, $x:pat_param| $f:expr;
         $(int |$ip:pat_param, $ix:pat_param| $int:expr;)?
-        df |$dp:pat_param, $dx:pat_param, $dy:pat_param, $g:pat_param| $([$mask:literal, $out:literal] $d:expr),*;
+        df |$dp:pat_param, $dx:pat_param, $dy:pat_param, $g:pat_param| $($d:expr),*;
         $(check |$cp:pat_param, $cd:pat_param, $cx:pat_param| $check:expr;)?
         $(divides $divides:literal;)?
         $(iterates $iterates:literal;)?
@@ -171,7 +170,6 @@ macro_rules! pointwise {
         impl $crate::ops::pointwise::Pointwise<$n> for $name {
             const NODE: &'static str = $node;
             const TYPES: $crate::ops::pointwise::Types = $crate::ops::pointwise::Types::$types;
-            const READS: [($crate::op::Mask, bool); $n] = [$(($mask, $out)),*];
             const INT: bool = false $(|| { let _ = stringify!($int); true })?;
             $(const DIVIDES: bool = $divides;)?
             $(const ITERATES: bool = $iterates;)?
@@ -512,10 +510,10 @@ impl<P: Pointwise<N>, const N: usize> Derivative for Pw<P, N> {
 
     fn save(&self, needs: Mask) -> Save {
         let mut save = Save::NONE;
-        for i in 0..N {
+        for (i, (inputs, output)) in reads(&self.0).into_iter().enumerate() {
             if needs >> i & 1 == 1 {
-                save.inputs |= P::READS[i].0;
-                save.outputs |= P::READS[i].1 as Mask;
+                save.inputs |= inputs;
+                save.outputs |= output as Mask;
             }
         }
         save
@@ -578,7 +576,7 @@ impl<P: Pointwise<N>, const N: usize> Derivative for Pw<P, N> {
             }
             return Ok(out);
         }
-        for i in 0..N {
+        for (i, (inputs_read, output_read)) in reads(&self.0).into_iter().enumerate() {
             if !cx.needs(i) {
                 continue;
             }
@@ -592,12 +590,12 @@ impl<P: Pointwise<N>, const N: usize> Derivative for Pw<P, N> {
                     let mut inputs: SmallVec<[&Tensor; 5]> = SmallVec::new();
                     inputs.push(g);
                     // What the formula does not read may be anything of the shape.
-                    inputs.push(match (&y, P::READS[i].1) {
+                    inputs.push(match (&y, output_read) {
                         (Some(y), true) => y,
                         _ => g,
                     });
                     for (j, slot) in x.iter().enumerate() {
-                        inputs.push(match (slot, P::READS[i].0 >> j & 1) {
+                        inputs.push(match (slot, inputs_read >> j & 1) {
                             (Some(t), 1) => t,
                             _ => g,
                         });

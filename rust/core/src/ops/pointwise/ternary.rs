@@ -35,9 +35,9 @@ pointwise! {
     f |_, [x, y, m]| R::select(m.equal(c(0.0)), y, x);
     int |_, [x, y, m]| if m != 0 { x } else { y };
     df |_, [_x, _y, m], _, g|
-        [4, false] R::select(m.equal(c(0.0)), c(0.0), g),
-        [4, false] R::select(m.equal(c(0.0)), g, c(0.0)),
-        [0, false] c(0.0);
+        R::select(m.equal(c(0.0)), c(0.0), g),
+        R::select(m.equal(c(0.0)), g, c(0.0)),
+        c(0.0);
     complex Analytic;
     unsigned true;
 
@@ -48,7 +48,7 @@ pointwise! {
         R::select(w.abs().lt(c(0.5)), x + w * d, y - d * (c::<R>(1.0) - w))
     };
     df |_, [x, y, w], _, g|
-        [4, false] g * (c::<R>(1.0) - w), [4, false] g * w, [3, false] g * (y - x);
+        g * (c::<R>(1.0) - w), g * w, g * (y - x);
     check |_, _, x| same_types(["end", "weight"], x);
     complex Analytic;
 
@@ -59,7 +59,7 @@ pointwise! {
         R::select(w.abs().lt(c(0.5)), x + w * d, y - d * (c::<R>(1.0) - w))
     };
     df |p, [_x, _y], _, g|
-        [0, false] g * k(1.0 - p.w), [0, false] g * k(p.w);
+        g * k(1.0 - p.w), g * k(p.w);
     check |_, _, x| same_types(["end"], x);
     complex Analytic;
 
@@ -68,9 +68,9 @@ pointwise! {
     f |p, [x, y, z]| x + k::<R>(p.value.f64()) * y * z;
     int |p, [x, y, z]| x.wrapping_add(p.value.i64().wrapping_mul(y).wrapping_mul(z));
     df |p, [_x, y, z], _, g|
-        [0, false] g,
-        [4, false] g * (z * k(p.value.f64())),
-        [2, false] g * (y * k(p.value.f64()));
+        g,
+        g * (z * k(p.value.f64())),
+        g * (y * k(p.value.f64()));
     check |_, t, _| no_bool("addcmul", t);
     complex Analytic;
 
@@ -78,9 +78,9 @@ pointwise! {
     op Addcdiv { value: Scalar }[3] = "AddcdivBackward0", Same;
     f |p, [x, y, z]| x + k::<R>(p.value.f64()) * (y / z);
     df |p, [_x, y, z], _, g|
-        [0, false] g,
-        [4, false] g * (k::<R>(p.value.f64()) / z),
-        [6, false] -g * (k::<R>(p.value.f64()) * y / (z * z));
+        g,
+        g * (k::<R>(p.value.f64()) / z),
+        -g * (k::<R>(p.value.f64()) * y / (z * z));
     check |_, _, x| {
         if x[1].dtype().is_integral() && x[2].dtype().is_integral() {
             bail!(
@@ -99,9 +99,9 @@ pointwise! {
     f |_, [x, low, high]| x.max(low).min(high);
     int |_, [x, low, high]| x.max(low).min(high);
     df |_, [x, low, high], _, g|
-        [7, false] R::select(R::both(x.ge(low), x.le(high)), g, c(0.0)),
-        [7, false] R::select(R::both(x.lt(low), low.lt(high)), g, c(0.0)),
-        [7, false] R::select(R::either(x.gt(high), high.lt(low)), g, c(0.0));
+        R::select(R::both(x.ge(low), x.le(high)), g, c(0.0)),
+        R::select(R::both(x.lt(low), low.lt(high)), g, c(0.0)),
+        R::select(R::either(x.gt(high), high.lt(low)), g, c(0.0));
 }
 
 /// `where(condition, x, y)`.

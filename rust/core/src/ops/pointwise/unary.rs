@@ -56,7 +56,7 @@ pointwise! {
     op Neg[1] = "NegBackward0", Same;
     f |_, [x]| -x;
     int |_, [x]| x.wrapping_neg();
-    df |_, _, _, g| [0, false] -g;
+    df |_, _, _, g| -g;
     check |_, t, _| if t == DType::Bool {
         bail!(
             Runtime,
@@ -73,7 +73,7 @@ pointwise! {
     op Abs[1] = "AbsBackward0", Same;
     f |_, [x]| x.abs();
     int |_, [x]| x.wrapping_abs();
-    df |_, [x], _, g| [1, false] g * x.sign().conj();
+    df |_, [x], _, g| g * x.sign().conj();
     check |_, t, _| no_bool("abs", t);
     bits |_, _| Some(abs_bits);
     complex Modulus;
@@ -82,56 +82,56 @@ pointwise! {
     op Conj[1] = "ConjBackward0", Same;
     f |_, [x]| x.conj();
     int |_, [x]| x;
-    df |_, _, _, g| [0, false] g.conj();
+    df |_, _, _, g| g.conj();
     complex Analytic;
 
     /// -1, 0 or 1; z / |z| for complex numbers.
     op Sign[1] = "SignBackward0", Same;
     f |_, [x]| x.sign();
     int |_, [x]| x.signum();
-    df |_, _, _, _g| [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0);
     complex Forward;
 
     /// The largest integer not above x.
     op Floor[1] = "FloorBackward0", Same;
     f |_, [x]| x.floor();
     int |_, [x]| x;
-    df |_, _, _, _g| [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0);
     check |_, t, _| no_bool("floor", t);
 
     /// The smallest integer not below x.
     op Ceil[1] = "CeilBackward0", Same;
     f |_, [x]| x.ceil();
     int |_, [x]| x;
-    df |_, _, _, _g| [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0);
     check |_, t, _| no_bool("ceil", t);
 
     /// The integer part of x.
     op Trunc[1] = "TruncBackward0", Same;
     f |_, [x]| x.trunc();
     int |_, [x]| x;
-    df |_, _, _, _g| [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0);
     check |_, t, _| no_bool("trunc", t);
 
     /// To the nearest integer, ties to even.
     op Round[1] = "RoundBackward0", Same;
     f |_, [x]| x.round();
     int |_, [x]| x;
-    df |_, _, _, _g| [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0);
     check |_, t, _| no_bool("round", t);
 
     /// x * x.
     op Square[1] = "PowBackward0", Same;
     f |_, [x]| x * x;
     int |_, [x]| x.wrapping_mul(x);
-    df |_, [x], _, g| [1, false] g * (c::<R>(2.0) * x);
+    df |_, [x], _, g| g * (c::<R>(2.0) * x);
     complex Analytic;
 
     /// x to the power of `e`; integers to the power of `n`, which is the same number.
     op PowNumber { e: f64, n: i64 }[1] = "PowBackward0", Same;
     f |p, [x]| x.pow(k(p.e));
     int |p, [x]| super::binary::int_pow(x, p.n);
-    df |p, [x], _, g| [1, false] if p.e == 0.0 {
+    df |p, [x], _, g| if p.e == 0.0 {
         c(0.0)
     } else {
         g * (k::<R>(p.e) * x.pow(k(p.e - 1.0)))
@@ -142,14 +142,14 @@ pointwise! {
     op Cube[1] = "PowBackward0", Same;
     f |_, [x]| x * x * x;
     int |_, [x]| x.wrapping_mul(x).wrapping_mul(x);
-    df |_, [x], _, g| [1, false] g * (c::<R>(3.0) * x.square());
+    df |_, [x], _, g| g * (c::<R>(3.0) * x.square());
     complex Analytic;
 
     /// x to the power of -2, -1, 0, 1 or 4, by products.
     op SmallPower { e: i64 }[1] = "PowBackward0", Same;
     f |p, [x]| x.whole_power(p.e);
     int |p, [x]| super::binary::int_pow(x, p.e);
-    df |p, [x], _, g| [1, false] match p.e {
+    df |p, [x], _, g| match p.e {
         0 => c(0.0),
         1 => g,
         e => g * (c::<R>(e as f64) * x.whole_power(e - 1)),
@@ -159,7 +159,7 @@ pointwise! {
     /// x to the power of 1/2 or -1/2.
     op RootPower { inverse: bool }[1] = "PowBackward0", FloatOnly;
     f |p, [x]| if p.inverse { x.rsqrt() } else { x.sqrt() };
-    df |p, [x], y, g| [1, true] if p.inverse {
+    df |p, [x], y, g| if p.inverse {
         c::<R>(-0.5) * g * (y / x)
     } else {
         c::<R>(0.5) * g / y
@@ -168,7 +168,7 @@ pointwise! {
     /// x minus its integer part.
     op Frac[1] = "FracBackward0", FloatOnly;
     f |_, [x]| x - x.trunc();
-    df |_, _, _, g| [0, false] g;
+    df |_, _, _, g| g;
 
     /// To a number of decimal digits, ties to even.
     op RoundDecimals { decimals: i64 }[1] = "RoundBackward1", FloatOnly;
@@ -176,7 +176,7 @@ pointwise! {
         let ten = k::<R>(10f64.powi(p.decimals.unsigned_abs().min(400) as i32));
         if p.decimals < 0 { (x / ten).round() * ten } else { (x * ten).round() / ten }
     };
-    df |_, _, _, _g| [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0);
 
     /// x within [low, high]; NaN stays.
     op Clamp { low: Option<Scalar>, high: Option<Scalar> }[1] = "ClampBackward1", Same;
@@ -188,7 +188,7 @@ pointwise! {
         let x = match p.low { Some(l) => x.max(l.i64()), None => x };
         match p.high { Some(h) => x.min(h.i64()), None => x }
     };
-    df |p, [x], _, g| [1, false] {
+    df |p, [x], _, g| {
         // Without branches: a compiler may compare with what is no bound before it asks.
         let low = p.low.map_or(f64::NEG_INFINITY, Scalar::f64);
         let high = p.high.map_or(f64::INFINITY, Scalar::f64);
@@ -203,150 +203,150 @@ pointwise! {
         R::select(x.is_nan(), k(p.nan), y)
     };
     int |_, [x]| x;
-    df |_, [x], _, g| [1, false] R::select(x.abs().lt(c(f64::INFINITY)), g, c(0.0));
+    df |_, [x], _, g| R::select(x.abs().lt(c(f64::INFINITY)), g, c(0.0));
 
     /// Degrees to radians.
     op Deg2rad[1] = "Deg2RadBackward0", Float;
     f |_, [x]| x * c(PI / 180.0);
-    df |_, _, _, g| [0, false] g * c(PI / 180.0);
+    df |_, _, _, g| g * c(PI / 180.0);
 
     /// Radians to degrees.
     op Rad2deg[1] = "Rad2DegBackward0", Float;
     f |_, [x]| x * c(180.0 / PI);
-    df |_, _, _, g| [0, false] g * c(180.0 / PI);
+    df |_, _, _, g| g * c(180.0 / PI);
 
     /// The argument of a real number: pi below zero.
     op Angle[1] = "AngleBackward0", Float;
     f |_, [x]| R::select(x.is_nan(), x, R::select(x.lt(c(0.0)), c(PI), c(0.0)));
-    df |_, _, _, _g| [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0);
 
     /// 1 / x.
     op Reciprocal[1] = "ReciprocalBackward0", Float;
     f |_, [x]| c::<R>(1.0) / x;
-    df |_, _, y, g| [0, true] -g * (y * y);
+    df |_, _, y, g| -g * (y * y);
     complex Analytic;
 
     /// Square root; NaN below 0.
     op Sqrt[1] = "SqrtBackward0", Float;
     f |_, [x]| x.sqrt();
-    df |_, _, y, g| [0, true] g / (c::<R>(2.0) * y);
+    df |_, _, y, g| g / (c::<R>(2.0) * y);
     complex Analytic;
 
     /// 1 / sqrt(x).
     op Rsqrt[1] = "RsqrtBackward0", Float;
     f |_, [x]| x.rsqrt();
-    df |_, _, y, g| [0, true] c::<R>(-0.5) * g * (y * y * y);
+    df |_, _, y, g| c::<R>(-0.5) * g * (y * y * y);
     complex Analytic;
 
     /// e^x.
     op Exp[1] = "ExpBackward0", Float;
     f |_, [x]| x.exp();
-    df |_, _, y, g| [0, true] g * y;
+    df |_, _, y, g| g * y;
     complex Analytic;
 
     /// 2^x.
     op Exp2[1] = "Exp2Backward0", Float;
     f |_, [x]| x.exp2();
-    df |_, _, y, g| [0, true] g * y * c(LN_2);
+    df |_, _, y, g| g * y * c(LN_2);
     complex Analytic;
 
     /// e^x - 1, accurate near 0.
     op Expm1[1] = "Expm1Backward0", Float;
     f |_, [x]| x.expm1();
-    df |_, _, y, g| [0, true] g * (y + c(1.0));
+    df |_, _, y, g| g * (y + c(1.0));
     complex Analytic;
 
     /// Natural logarithm.
     op Log[1] = "LogBackward0", Float;
     f |_, [x]| x.ln();
-    df |_, [x], _, g| [1, false] g / x;
+    df |_, [x], _, g| g / x;
     complex Analytic;
 
     /// Logarithm to base 2.
     op Log2[1] = "Log2Backward0", Float;
     f |_, [x]| x.log2();
-    df |_, [x], _, g| [1, false] g / (x * c(LN_2));
+    df |_, [x], _, g| g / (x * c(LN_2));
     complex Analytic;
 
     /// Logarithm to base 10.
     op Log10[1] = "Log10Backward0", Float;
     f |_, [x]| x.log10();
-    df |_, [x], _, g| [1, false] g / (x * c(LN_10));
+    df |_, [x], _, g| g / (x * c(LN_10));
     complex Analytic;
 
     /// log(1 + x), accurate near 0.
     op Log1p[1] = "Log1PBackward0", Float;
     f |_, [x]| x.log1p();
-    df |_, [x], _, g| [1, false] g / (x + c(1.0));
+    df |_, [x], _, g| g / (x + c(1.0));
     complex Analytic;
 
     /// Sine of x in radians.
     op Sin[1] = "SinBackward0", Float;
     f |_, [x]| x.sin();
-    df |_, [x], _, g| [1, false] g * x.cos();
+    df |_, [x], _, g| g * x.cos();
     guarded true;
     complex Analytic;
 
     /// Cosine of x in radians.
     op Cos[1] = "CosBackward0", Float;
     f |_, [x]| x.cos();
-    df |_, [x], _, g| [1, false] -g * x.sin();
+    df |_, [x], _, g| -g * x.sin();
     guarded true;
     complex Analytic;
 
     /// Tangent of x in radians.
     op Tan[1] = "TanBackward0", Float;
     f |_, [x]| x.tan();
-    df |_, _, y, g| [0, true] g * (c::<R>(1.0) + y * y);
+    df |_, _, y, g| g * (c::<R>(1.0) + y * y);
     guarded true;
     complex Analytic;
 
     /// Arc sine in radians.
     op Asin[1] = "AsinBackward0", Float;
     f |_, [x]| x.asin();
-    df |_, [x], _, g| [1, false] g * (c::<R>(1.0) - x * x).rsqrt();
+    df |_, [x], _, g| g * (c::<R>(1.0) - x * x).rsqrt();
     complex Analytic;
 
     /// Arc cosine in radians.
     op Acos[1] = "AcosBackward0", Float;
     f |_, [x]| x.acos();
-    df |_, [x], _, g| [1, false] -g * (c::<R>(1.0) - x * x).rsqrt();
+    df |_, [x], _, g| -g * (c::<R>(1.0) - x * x).rsqrt();
     complex Analytic;
 
     /// Arc tangent in radians.
     op Atan[1] = "AtanBackward0", Float;
     f |_, [x]| x.atan();
-    df |_, [x], _, g| [1, false] g / (x * x + c(1.0));
+    df |_, [x], _, g| g / (x * x + c(1.0));
     complex Analytic;
 
     /// Hyperbolic sine.
     op Sinh[1] = "SinhBackward0", Float;
     f |_, [x]| x.sinh();
-    df |_, [x], _, g| [1, false] g * x.cosh();
+    df |_, [x], _, g| g * x.cosh();
     complex Analytic;
 
     /// Hyperbolic cosine.
     op Cosh[1] = "CoshBackward0", Float;
     f |_, [x]| x.cosh();
-    df |_, [x], _, g| [1, false] g * x.sinh();
+    df |_, [x], _, g| g * x.sinh();
     complex Analytic;
 
     /// Hyperbolic tangent.
     op Tanh[1] = "TanhBackward0", Float;
     f |_, [x]| x.tanh();
-    df |_, _, y, g| [0, true] g * (c::<R>(1.0) - y * y);
+    df |_, _, y, g| g * (c::<R>(1.0) - y * y);
     complex Analytic;
 
     /// Inverse hyperbolic sine.
     op Asinh[1] = "AsinhBackward0", Float;
     f |_, [x]| x.asinh();
-    df |_, [x], _, g| [1, false] g * (x * x + c(1.0)).rsqrt();
+    df |_, [x], _, g| g * (x * x + c(1.0)).rsqrt();
     complex Analytic;
 
     /// Inverse hyperbolic cosine.
     op Acosh[1] = "AcoshBackward0", Float;
     f |_, [x]| x.acosh();
-    df |_, [x], _, g| [1, false] {
+    df |_, [x], _, g| {
         // The slope of x^2 - 1, which has a root left of -1 too, for negative real numbers.
         let x = R::select(x.abs().equal(-x), -x, x);
         g * ((x - c(1.0)).rsqrt() * (x + c(1.0)).rsqrt())
@@ -356,58 +356,58 @@ pointwise! {
     /// Inverse hyperbolic tangent.
     op Atanh[1] = "AtanhBackward0", Float;
     f |_, [x]| x.atanh();
-    df |_, [x], _, g| [1, false] g / (c::<R>(1.0) - x * x);
+    df |_, [x], _, g| g / (c::<R>(1.0) - x * x);
     complex Analytic;
 
     /// 1 / (1 + e^-x).
     op Sigmoid[1] = "SigmoidBackward0", Float;
     f |_, [x]| x.sigmoid();
-    df |_, _, y, g| [0, true] g * ((c::<R>(1.0) - y) * y);
+    df |_, _, y, g| g * ((c::<R>(1.0) - y) * y);
     complex Analytic;
 
     /// Error function.
     op Erf[1] = "ErfBackward0", Float;
     f |_, [x]| x.erf();
-    df |_, [x], _, g| [1, false] g * (c::<R>(2.0 / PI.sqrt()) * (-(x * x)).exp());
+    df |_, [x], _, g| g * (c::<R>(2.0 / PI.sqrt()) * (-(x * x)).exp());
 
     /// 1 - erf(x), accurate for large x.
     op Erfc[1] = "ErfcBackward0", Float;
     f |_, [x]| x.erfc();
-    df |_, [x], _, g| [1, false] g * (c::<R>(-2.0 / PI.sqrt()) * (-(x * x)).exp());
+    df |_, [x], _, g| g * (c::<R>(-2.0 / PI.sqrt()) * (-(x * x)).exp());
 
     /// Inverse of erf.
     op Erfinv[1] = "ErfinvBackward0", Float;
     f |_, [x]| x.erfinv();
-    df |_, _, y, g| [0, true] g * (c::<R>(PI.sqrt() / 2.0) * (y * y).exp());
+    df |_, _, y, g| g * (c::<R>(PI.sqrt() / 2.0) * (y * y).exp());
 
     /// log |gamma(x)|.
     op Lgamma[1] = "LgammaBackward0", Float;
     f |_, [x]| x.lgamma();
-    df |_, [x], _, g| [1, false] g * x.digamma();
+    df |_, [x], _, g| g * x.digamma();
     guarded true;
 
     /// The logarithmic derivative of gamma.
     op Digamma[1] = "DigammaBackward0", Float;
     f |_, [x]| x.digamma();
-    df |_, [x], _, g| [1, false] g * x.polygamma(1);
+    df |_, [x], _, g| g * x.polygamma(1);
     guarded true;
 
     /// The derivative of digamma.
     op Trigamma[1] = "PolygammaBackward0", Float;
     f |_, [x]| x.polygamma(1);
-    df |_, [x], _, g| [1, false] g * x.polygamma(2);
+    df |_, [x], _, g| g * x.polygamma(2);
     guarded true;
 
     /// The n-th derivative of digamma.
     op Polygamma { n: u32 }[1] = "PolygammaBackward0", Float;
     f |p, [x]| if p.n == 0 { x.digamma() } else { x.polygamma(p.n) };
-    df |p, [x], _, g| [1, false] g * x.polygamma(p.n + 1);
+    df |p, [x], _, g| g * x.polygamma(p.n + 1);
 
     /// Whether x is NaN.
     op IsNan[1] = "IsnanBackward0", Bool;
     f |_, [x]| R::of(x.is_nan());
     int |_, _| 0;
-    df |_, _, _, _g| [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0);
     complex Analytic;
     unsigned true;
 
@@ -415,7 +415,7 @@ pointwise! {
     op LogicalNot[1] = "LogicalNotBackward0", Bool;
     f |_, [x]| R::of(x.equal(c(0.0)));
     int |_, [x]| (x == 0) as i64;
-    df |_, _, _, _g| [0, false] c(0.0);
+    df |_, _, _, _g| c(0.0);
     complex Analytic;
 
     /// The logarithm of the odds, of x within [low, high].
@@ -424,7 +424,7 @@ pointwise! {
         let z = x.max(k(p.low)).min(k(p.high));
         (z / (c::<R>(1.0) - z)).ln()
     };
-    df |p, [x], _, g| [1, false] {
+    df |p, [x], _, g| {
         let d = g / (x * (c::<R>(1.0) - x));
         let d = R::select(R::either(x.lt(c(0.0)), x.gt(c(1.0))), c(f64::NAN), d);
         R::select(R::either(x.lt(k(p.low)), x.gt(k(p.high))), c(0.0), d)
@@ -436,7 +436,7 @@ pointwise! {
         let t = c::<R>(PI) * x;
         R::select(x.equal(c(0.0)), c(1.0), t.sin() / t)
     };
-    df |_, [x], _, g| [1, false] {
+    df |_, [x], _, g| {
         // (t cos t - sin t) / t^2, by its series where the difference would cancel.
         let t = c::<R>(PI) * x;
         let (small, s) = (t.abs().lt(c(0.5)), t * t);
