@@ -12,7 +12,7 @@ use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Promotion};
 use crate::error::Result;
-use crate::op::{function_name, Derivative, Grads};
+use crate::op::{Derivative, Grads};
 use crate::schema::{Args, Value};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
@@ -178,7 +178,7 @@ impl Derivative for Distinct {
         bail!(
             NotImplemented,
             "the derivative for '{}' is not implemented.",
-            function_name(self.name)
+            self.name.trim_end_matches("Backward0").to_lowercase()
         )
     }
 }
