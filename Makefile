@@ -39,7 +39,7 @@ fuzz: $(BUILT) ## random calls and graphs: ARGS="laws --count 5000", or beside P
 	@PYTHONPATH=tests $(PY) -m fuzz $(if $(ARGS),$(ARGS),laws)
 
 gen: $(BUILT) ## write again what is generated from the op table
-	@$(PY) -m pytensorlib._gen
+	@$(PY) .ci/gen.py
 
 clean: ## delete what the other targets made
 	rm -rf .venv target dist .benchmarks .mypy_cache .pytest_cache .ruff_cache

@@ -253,3 +253,16 @@ def test_python_imports_point_down(part: str, above: tuple[str, ...]) -> None:
         if name.startswith(tuple(f"pytensorlib.{a}" for a in above))
     ]
     assert not wrong
+
+
+def test_package_holds_no_tools_of_development() -> None:
+    # What users never run stays outside: each private module serves the package or the extension.
+    files = [f for f in PACKAGE.rglob("*.py") if "__pycache__" not in f.parts]
+    text = {f: f.read_text() for f in (*files, *rust_files("py"))}
+    unused = [
+        f.name
+        for f in files
+        if f.name.startswith("_") and not f.stem.startswith("__")
+        if not any(re.search(rf"\b{f.stem}\b", t) for g, t in text.items() if g != f)
+    ]
+    assert not unused

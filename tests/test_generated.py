@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def load() -> ModuleType:
     """Import the generator by itself: it needs no extension."""
-    spec = importlib.util.spec_from_file_location("generator", ROOT / "pytensorlib/_gen.py")
+    spec = importlib.util.spec_from_file_location("generator", ROOT / ".ci/gen.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["generator"] = module
