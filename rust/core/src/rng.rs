@@ -12,7 +12,7 @@ macro_rules! vector_loop {
                 // SAFETY: nothing in the loop is unsafe.
                 fn best[]($($arg: $t),*) $body
             }
-            // SAFETY: as above.
+            // SAFETY: the loop needs nothing but the instructions, which `per_level` looks for.
             unsafe { best($($arg),*) }
         }
     };

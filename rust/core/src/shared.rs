@@ -32,11 +32,11 @@ pub struct Weak<T: ?Sized>(NonNull<Counted<T>>, PhantomData<Counted<T>>);
 
 // SAFETY: as `Arc`: handles on several threads share the value, and any of them may drop it.
 unsafe impl<T: ?Sized + Send + Sync> Send for Shared<T> {}
-// SAFETY: as above.
+// SAFETY: as `Arc`: a reference to a handle gives no more than the value's references and new handles.
 unsafe impl<T: ?Sized + Send + Sync> Sync for Shared<T> {}
-// SAFETY: as above.
+// SAFETY: a weak handle gives strong ones, which may be sent.
 unsafe impl<T: ?Sized + Send + Sync> Send for Weak<T> {}
-// SAFETY: as above.
+// SAFETY: a reference to a weak handle gives no more than new handles.
 unsafe impl<T: ?Sized + Send + Sync> Sync for Weak<T> {}
 
 #[inline(always)]

@@ -553,7 +553,7 @@ impl Tensor {
                 let p = p.cast::<f32>();
                 (*p as f64, *p.add(1) as f64)
             }),
-            // SAFETY: as above.
+            // SAFETY: the tensor holds one complex128, two float64, at `p`.
             DType::C128 => Ok(unsafe { (*p.cast::<f64>(), *p.cast::<f64>().add(1)) }),
             _ => Ok((self.item()?.f64(), 0.0)),
         }

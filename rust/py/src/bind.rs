@@ -144,7 +144,7 @@ impl Keywords {
             true => 0,
             false => unsafe { ffi::PyTuple_GET_SIZE(self.names) },
         };
-        // SAFETY: as above.
+        // SAFETY: `i` is below the tuple's length, which is also the number of values.
         (0..n).map(move |i| unsafe {
             let name = Bound::from_borrowed_ptr(py, ffi::PyTuple_GET_ITEM(self.names, i));
             (name.cast_into_unchecked(), *self.values.add(i as usize))
@@ -216,7 +216,7 @@ impl Function {
             let renewed = overload.renews;
             if let (Value::Tensor(y), Some(Value::Tensor(x))) = (&value, values.first()) {
                 if (y.same(x) || renewed) && !args.is_empty() {
-                    // SAFETY: as above.
+                    // SAFETY: the interpreter keeps a call's arguments alive until it returns.
                     let first = unsafe { Bound::from_borrowed_ptr(py, args[0]) };
                     if let Ok(object) = first.cast::<PyTensor>() {
                         if object.get().get().same(y) {
@@ -482,7 +482,7 @@ impl Overload {
     ) -> bool {
         let ty = self.op.schema.params[i].ty;
         if i + 1 == places && ty == Type::Tensors {
-            // SAFETY: as above.
+            // SAFETY: the interpreter keeps a call's arguments alive until it returns.
             let first = unsafe { Bound::from_borrowed_ptr(py, args[i]) };
             return first.cast::<PyTensor>().is_ok();
         }
@@ -491,7 +491,7 @@ impl Overload {
                 && args.len() > places
                 && matches!(self.op.schema.params[i].ty, Type::Ints(Some(_)));
         }
-        // SAFETY: as above.
+        // SAFETY: the interpreter keeps a call's arguments alive until it returns.
         let obj = unsafe { Bound::from_borrowed_ptr(py, args[i]) };
         args.len() > places
             || !(obj.is_instance_of::<PyTuple>() || obj.is_instance_of::<pyo3::types::PyList>())
@@ -654,7 +654,7 @@ fn make_type(py: Python<'_>) -> PyResult<*mut ffi::PyTypeObject> {
         ),
         unsafe { std::mem::zeroed() },
     ]));
-    // SAFETY: as above.
+    // SAFETY: what is only zeros is the end of a list of getters.
     let getters = Box::leak(Box::new([
         getter(c"__name__", get_name),
         getter(c"__qualname__", get_qualname),
@@ -663,7 +663,7 @@ fn make_type(py: Python<'_>) -> PyResult<*mut ffi::PyTypeObject> {
         getter(c"__module__", get_module),
         unsafe { std::mem::zeroed() },
     ]));
-    // SAFETY: as above.
+    // SAFETY: what is only zeros is the end of a list of methods.
     let methods = Box::leak(Box::new([
         ffi::PyMethodDef {
             ml_name: c"__reduce__".as_ptr(),

@@ -234,7 +234,7 @@ struct Owner<M: Managed>(*mut M);
 
 // SAFETY: DLPack lets a deleter be called from any thread; nothing else is done with the pointer.
 unsafe impl<M: Managed> Send for Owner<M> {}
-// SAFETY: as above.
+// SAFETY: references to an owner do nothing; only dropping it uses the pointer.
 unsafe impl<M: Managed> Sync for Owner<M> {}
 
 impl<M: Managed> Drop for Owner<M> {
@@ -253,7 +253,7 @@ fn consume<M: Managed>(capsule: *mut ffi::PyObject, py: Python<'_>) -> PyResult<
         }
         p
     };
-    // SAFETY: as above; its arrays have `ndim` items.
+    // SAFETY: the pointer is a live `M`, see where it was read; its arrays have `ndim` items.
     let d = unsafe { (*managed).tensor() };
     if d.device_type != CPU && d.device_type != CUDA_HOST {
         return Err(PyBufferError::new_err(format!(
@@ -275,7 +275,7 @@ fn consume<M: Managed>(capsule: *mut ffi::PyObject, py: Python<'_>) -> PyResult<
     let list = |p: *mut i64| -> &[i64] {
         match n {
             0 => &[],
-            // SAFETY: as above.
+            // SAFETY: the lists of sizes and of strides have `ndim` items, and live as long as the structure.
             _ => unsafe { std::slice::from_raw_parts(p, n) },
         }
     };

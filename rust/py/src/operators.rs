@@ -272,7 +272,7 @@ pub fn fill_slots(py: Python<'_>) -> PyResult<()> {
         nb_rshift shift_right "__rshift__" "__rrshift__";
         nb_matrix_multiply matmul "__matmul__" "__rmatmul__";
     }
-    // SAFETY: as above.
+    // SAFETY: the type is ours and complete, and the interpreter is held: nobody reads the slot meanwhile.
     unsafe { (*ty).tp_richcompare = Some(compare) };
     for name in ["__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"] {
         behind(name, compare as *mut c_void)?;

@@ -44,7 +44,7 @@ pub struct PyTensor {
 
 // SAFETY: both cells are touched only while the interpreter is held.
 unsafe impl Sync for PyTensor {}
-// SAFETY: as above.
+// SAFETY: an object may be dropped by another thread, which then holds the interpreter.
 unsafe impl Send for PyTensor {}
 
 impl PyTensor {
@@ -84,11 +84,11 @@ impl PyTensor {
     /// Puts another tensor behind this object (`x.data = y`, `x.resize_`).
     pub fn swap(&self, t: Tensor) {
         let me = self.me.get();
-        // SAFETY: as above; no reference into the cell outlives a call.
+        // SAFETY: the interpreter is held, and no reference into the cell outlives a call.
         let old = unsafe { std::mem::replace(&mut *self.inner.get(), t) };
         if !me.is_null() {
             forget(&old, me);
-            // SAFETY: as above.
+            // SAFETY: the interpreter is held, so that nobody swaps the tensor meanwhile.
             unsafe {
                 (*self.inner.get())
                     .wrapper()
@@ -100,7 +100,7 @@ impl PyTensor {
 
     fn adopt(&self, me: *mut ffi::PyObject) {
         self.me.set(me);
-        // SAFETY: as above.
+        // SAFETY: the interpreter is held, so that nobody swaps the tensor meanwhile.
         unsafe {
             (*self.inner.get())
                 .wrapper()

@@ -107,7 +107,7 @@ pub struct Geometry {
 pub struct Ptr<T>(pub *mut T);
 // SAFETY: users write to disjoint elements.
 unsafe impl<T> Send for Ptr<T> {}
-// SAFETY: as above.
+// SAFETY: users write to disjoint elements, whichever thread got the address by reference.
 unsafe impl<T> Sync for Ptr<T> {}
 impl<T> Ptr<T> {
     /// # Safety

@@ -160,12 +160,12 @@ pub(super) mod x86 {
                 }
                 #[inline(always)]
                 fn plus(self, o: Self) -> Self {
-                    // SAFETY: as above.
+                    // SAFETY: the kernels that use this type run where the level allows.
                     $name(unsafe { $add(self.0, o.0) })
                 }
                 #[inline(always)]
                 fn plus_product(self, a: Self, b: Self) -> Self {
-                    // SAFETY: as above.
+                    // SAFETY: the kernels that use this type run where the level allows.
                     $name(unsafe { $fma(a.0, b.0, self.0) })
                 }
                 $($rest)*
@@ -631,17 +631,17 @@ macro_rules! kernels {
                 super::product::<$v, M, N>(p);
             }
             $(#[target_feature(enable = $features)])?
-            // SAFETY: as above.
+            // SAFETY: as for the function it calls, where the instructions are.
             unsafe fn dot<const M: usize, const N: usize>(p: &Dot<$t>) {
                 super::dot::<$v, M, N>(p);
             }
             $(#[target_feature(enable = $features)])?
-            // SAFETY: as above.
+            // SAFETY: as for the function it calls, where the instructions are.
             unsafe fn copy_rows(p: &Rows<$t>) {
                 super::copy_rows::<$v>(p);
             }
             $(#[target_feature(enable = $features)])?
-            // SAFETY: as above.
+            // SAFETY: as for the function it calls, where the instructions are.
             unsafe fn spread(p: &Spread<$t>) {
                 super::spread::<$v>(p);
             }

@@ -338,7 +338,7 @@ impl Distances {
         parallel_for(count, GRAIN / (m * n * width).max(1) + 1, |batches| {
             for i in batches {
                 let (a, b) = (&a[i * m * width..], &b[i * n * width..]);
-                // SAFETY: as above.
+                // SAFETY: each batch has a part of `m * n` results, or one row of pairs, to itself.
                 unsafe {
                     let (a, b) = (&a[..m * width], &b[..n * width]);
                     self.matrix(a, b, size, out.at(i * each));

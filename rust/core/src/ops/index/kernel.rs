@@ -94,7 +94,7 @@ impl Points {
             } else {
                 0
             };
-            // SAFETY: as above.
+            // SAFETY: indices were made contiguous int64 in host memory, and are only read.
             let values = unsafe { a.values.slice::<i64>() };
             if let Some(&i) = values.iter().find(|&&i| i < low || i >= a.n as i64) {
                 return Err(self.bounds.error(i, a.d, a.n));

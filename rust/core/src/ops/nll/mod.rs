@@ -55,7 +55,7 @@ macro_rules! leveled {
                 match level() {
                     // SAFETY: the machine has the instructions.
                     Level::Avx512 => return unsafe { avx512::<$R>($($arg),*) },
-                    // SAFETY: as above.
+                    // SAFETY: the machine has the instructions.
                     Level::Avx2 => return unsafe { avx2::<$R>($($arg),*) },
                     Level::Portable => {}
                 }

@@ -200,7 +200,7 @@ mod x86 {
         }
     }
 
-    // SAFETY: as above.
+    // SAFETY: `n` numbers may be read and written; the machine has the instructions.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
     pub unsafe fn half(_: *const (), x: *const *const f32, y: *mut f32, n: usize) {
         let (x, table) = (*x, Table::new(&HALF));
@@ -213,7 +213,7 @@ mod x86 {
         }
     }
 
-    // SAFETY: as above; the operands are g, what stands for y, and x.
+    // SAFETY: `n` numbers may be read of g and x, and written; the operand between stands for y.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
     pub unsafe fn gradient(_: *const (), x: *const *const f32, d: *mut f32, n: usize) {
         let (g, x, table) = (*x, *x.add(2), Table::new(&SLOPE));
@@ -263,7 +263,7 @@ mod x86 {
         _mm512_ternarylogic_epi32::<0xf8>(even, to_upper(odd), upper)
     }
 
-    // SAFETY: as above, on bits of bfloat16.
+    // SAFETY: `n` bits of bfloat16 may be read and written; the machine has the instructions.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
     pub unsafe fn bfloat16(_: *const (), x: *const *const u16, y: *mut u16, n: usize) {
         let (x, table) = (*x, Table::new(&HALF));
@@ -280,7 +280,7 @@ mod x86 {
         }
     }
 
-    // SAFETY: as above, on bits of float16.
+    // SAFETY: `n` bits of float16 may be read and written; the machine has the instructions.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,f16c")]
     pub unsafe fn float16(_: *const (), x: *const *const u16, y: *mut u16, n: usize) {
         let (x, table) = (*x, Table::new(&HALF));

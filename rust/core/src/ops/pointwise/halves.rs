@@ -70,7 +70,7 @@ mod x86 {
                 }
             }
 
-            // SAFETY: as above, on bits of bfloat16.
+            // SAFETY: `n` bits of bfloat16 may be read and written; the machine has the instructions.
             #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
             pub unsafe fn $bf16(_: *const (), x: *const *const u16, y: *mut u16, n: usize) {
                 let (a, b) = (*x, *x.add(1));

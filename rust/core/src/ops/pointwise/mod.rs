@@ -742,7 +742,8 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
         }
         self.0.check(DType::F32, x)?;
         let params = (&raw const self.0).cast::<()>();
-        // SAFETY: as above; the call may write to `y`.
+        // SAFETY: the parameters are the kernel's own, it takes as many operands as were looked at, and the
+        // call may write to `y`.
         unsafe { call.run(kernel32::<P, N>(), params, y) };
         Ok(true)
     }
@@ -764,7 +765,7 @@ unsafe fn run_int<P: Pointwise<N>, const N: usize>(
     x: &[Option<&Tensor>],
     y: &Tensor,
 ) {
-    // SAFETY: as above.
+    // SAFETY: `x` and `y` are as for `run`, and every operand has the type `T`.
     unsafe fn as_is<T: Compute>(
         kernel: Kernel<T>,
         params: *const (),

@@ -481,42 +481,42 @@ macro_rules! kernels {
                 super::gather::<$v>(p)
             }
             $(#[target_feature(enable = $features)])?
-            // SAFETY: as above.
+            // SAFETY: as for the function it calls, where the instructions are.
             unsafe fn scatter(p: &Pixels) {
                 super::scatter::<$v>(p);
             }
             $(#[target_feature(enable = $features)])?
-            // SAFETY: as above.
+            // SAFETY: as for the function it calls, where the instructions are.
             unsafe fn input(p: &Tiles) {
                 super::input::<$v>(p);
             }
             $(#[target_feature(enable = $features)])?
-            // SAFETY: as above.
+            // SAFETY: as for the function it calls, where the instructions are.
             unsafe fn output(p: &Tiles, bias: *const f32) {
                 super::output::<$v>(p, bias);
             }
             $(#[target_feature(enable = $features)])?
-            // SAFETY: as above.
+            // SAFETY: as for the function it calls, where the instructions are.
             unsafe fn gradient(p: &Tiles) {
                 super::gradient::<$v>(p);
             }
             $(#[target_feature(enable = $features)])?
-            // SAFETY: as above.
+            // SAFETY: as for the function it calls, where the instructions are.
             unsafe fn weights(p: &Weights) -> Seen {
                 super::weights::<$v>(p)
             }
             $(#[target_feature(enable = $features)])?
-            // SAFETY: as above.
+            // SAFETY: as for the function it calls, where the instructions are.
             unsafe fn taps(u: *const f32, plane: usize, parts: usize, part: usize, to: *mut f32) {
                 super::taps::<$v>(u, plane, parts, part, to);
             }
             $(#[target_feature(enable = $features)])?
-            // SAFETY: as above.
+            // SAFETY: as for the function it calls, where the instructions are.
             unsafe fn multiply<const R: usize, const W: usize>(p: &Multiply) {
                 super::multiply::<$v, R, W>(p);
             }
             $(#[target_feature(enable = $features)])?
-            // SAFETY: as above.
+            // SAFETY: as for the function it calls, where the instructions are.
             unsafe fn correlate<const W: usize>(p: &Correlate) {
                 super::correlate::<$v, $rows, W>(p);
             }

@@ -119,7 +119,7 @@ mod x86 {
         }
         #[inline(always)]
         fn turn(x: Self::Block) -> Self::Block {
-            // SAFETY: as above.
+            // SAFETY: the kernels that use this type run where the level allows.
             unsafe {
                 let mut a = [_mm512_setzero_ps(); 16];
                 let mut b = a;
@@ -156,12 +156,12 @@ mod x86 {
         }
         #[inline(always)]
         fn abs(self) -> Self {
-            // SAFETY: as above.
+            // SAFETY: the kernels that use this type run where the level allows.
             F32x16(unsafe { _mm512_abs_ps(self.0) })
         }
         #[inline(always)]
         fn count(self, x: Self) -> Self {
-            // SAFETY: as above.
+            // SAFETY: the kernels that use this type run where the level allows.
             F32x16(unsafe {
                 let some = _mm512_cmp_ps_mask::<_CMP_NEQ_UQ>(x.0, _mm512_setzero_ps());
                 _mm512_mask_add_ps(self.0, some, self.0, _mm512_set1_ps(1.0))
@@ -205,7 +205,7 @@ mod x86 {
         }
         #[inline(always)]
         fn turn(x: Self::Block) -> Self::Block {
-            // SAFETY: as above.
+            // SAFETY: the kernels that use this type run where the level allows.
             unsafe {
                 let mut a = [_mm256_setzero_ps(); 8];
                 let mut b = a;
@@ -231,12 +231,12 @@ mod x86 {
         }
         #[inline(always)]
         fn abs(self) -> Self {
-            // SAFETY: as above.
+            // SAFETY: the kernels that use this type run where the level allows.
             F32x8(unsafe { _mm256_andnot_ps(_mm256_set1_ps(-0.0), self.0) })
         }
         #[inline(always)]
         fn count(self, x: Self) -> Self {
-            // SAFETY: as above.
+            // SAFETY: the kernels that use this type run where the level allows.
             F32x8(unsafe {
                 let some = _mm256_cmp_ps::<_CMP_NEQ_UQ>(x.0, _mm256_setzero_ps());
                 _mm256_add_ps(self.0, _mm256_and_ps(some, _mm256_set1_ps(1.0)))
