@@ -221,7 +221,8 @@ pub fn alloc_zeroed(bytes: usize) -> Result<NonNull<u8>> {
 /// Gives a block back.
 ///
 /// # Safety
-/// `block` came from [`alloc`] or [`alloc_zeroed`] with the same `bytes`, and is not used again.
+/// `block` came from [`alloc`] or [`alloc_zeroed`] with as many `bytes`, or others of the same
+/// [room](room_of), and is not used again.
 #[inline]
 pub unsafe fn free(block: NonNull<u8>, bytes: usize) {
     if bytes.wrapping_sub(1) < LISTED.load(Relaxed) {

@@ -266,20 +266,29 @@ macro_rules! per_level {
                 // SAFETY: as for the function around it, which has asked `level`.
                 #[allow(clippy::too_many_arguments)]
                 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-                unsafe fn avx2<$($G: $B),*>($($arg: $t),*) $(-> $r)? { plain::<$($G),*>($($arg),*) }
+                unsafe fn avx2<$($G: $B),*>($($arg: $t),*) $(-> $r)? {
+                    // SAFETY: as the caller says.
+                    unsafe { plain::<$($G),*>($($arg),*) }
+                }
                 // SAFETY: as for the function around it, which has asked `level`.
                 #[allow(clippy::too_many_arguments)]
                 #[target_feature(
                     enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt"
                 )]
-                unsafe fn avx512<$($G: $B),*>($($arg: $t),*) $(-> $r)? { plain::<$($G),*>($($arg),*) }
+                unsafe fn avx512<$($G: $B),*>($($arg: $t),*) $(-> $r)? {
+                    // SAFETY: as the caller says.
+                    unsafe { plain::<$($G),*>($($arg),*) }
+                }
                 match $crate::machine::level() {
-                    $crate::machine::Level::Avx512 => return avx512::<$($G),*>($($arg),*),
-                    $crate::machine::Level::Avx2 => return avx2::<$($G),*>($($arg),*),
+                    // SAFETY: the machine has the instructions; for the rest, as the caller says.
+                    $crate::machine::Level::Avx512 => return unsafe { avx512::<$($G),*>($($arg),*) },
+                    // SAFETY: the machine has the instructions; for the rest, as the caller says.
+                    $crate::machine::Level::Avx2 => return unsafe { avx2::<$($G),*>($($arg),*) },
                     $crate::machine::Level::Portable => {}
                 }
             }
-            plain::<$($G),*>($($arg),*)
+            // SAFETY: as the caller says.
+            unsafe { plain::<$($G),*>($($arg),*) }
         }
     };
 }

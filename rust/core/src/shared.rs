@@ -114,7 +114,9 @@ impl<T: ?Sized> Shared<T> {
     #[cold]
     #[inline(never)]
     unsafe fn drop_watched(&mut self) {
-        (&raw mut (*self.0.as_ptr()).value).drop_in_place();
+        // SAFETY: nobody has a strong handle any more; all together they are one weak handle, which
+        // still keeps the memory.
+        unsafe { (&raw mut (*self.0.as_ptr()).value).drop_in_place() };
         drop(Weak(self.0, PhantomData));
     }
 }

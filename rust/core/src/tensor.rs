@@ -426,7 +426,8 @@ impl Tensor {
         if self.numel() == 0 {
             return &[];
         }
-        std::slice::from_raw_parts(self.ptr::<T>(), self.numel())
+        // SAFETY: a contiguous tensor has so many elements from here on, which nobody writes to.
+        unsafe { std::slice::from_raw_parts(self.ptr::<T>(), self.numel()) }
     }
 
     /// As [`Tensor::slice`], for writing.
@@ -439,7 +440,8 @@ impl Tensor {
         if self.numel() == 0 {
             return &mut [];
         }
-        std::slice::from_raw_parts_mut(self.ptr::<T>(), self.numel())
+        // SAFETY: a contiguous tensor has so many elements from here on, and nobody else uses them.
+        unsafe { std::slice::from_raw_parts_mut(self.ptr::<T>(), self.numel()) }
     }
 
     pub fn version(&self) -> u32 {

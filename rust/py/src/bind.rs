@@ -71,31 +71,37 @@ unsafe extern "C" fn call(
     nargsf: usize,
     kwnames: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    let py = Python::assume_attached();
-    let function = (*callable.cast::<Callable>()).function;
-    let n = ffi::PyVectorcall_NARGS(nargsf) as usize;
-    let keywords = Keywords {
-        names: kwnames,
-        values: args.wrapping_add(n),
-    };
-    let positional = std::slice::from_raw_parts(args, n);
-    let run = || {
-        if overrides::active() {
-            if let Some(result) = answered(py, callable, positional, keywords)? {
-                return Ok(result);
+    // SAFETY: the interpreter is held; it keeps the callable and its `n` arguments during the call.
+    unsafe {
+        let py = Python::assume_attached();
+        let function = (*callable.cast::<Callable>()).function;
+        let n = ffi::PyVectorcall_NARGS(nargsf) as usize;
+        let keywords = Keywords {
+            names: kwnames,
+            values: args.wrapping_add(n),
+        };
+        let positional = match n {
+            0 => &[],
+            _ => std::slice::from_raw_parts(args, n),
+        };
+        let run = || {
+            if overrides::active() {
+                if let Some(result) = answered(py, callable, positional, keywords)? {
+                    return Ok(result);
+                }
             }
-        }
-        function.call(py, callable, positional, keywords)
-    };
-    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)) {
-        Ok(Ok(obj)) => obj.into_ptr(),
-        Ok(Err(e)) => {
-            e.restore(py);
-            std::ptr::null_mut()
-        }
-        Err(cause) => {
-            crate::error::of_panic(cause, &format!("{}(): ", function.name)).restore(py);
-            std::ptr::null_mut()
+            function.call(py, callable, positional, keywords)
+        };
+        match std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)) {
+            Ok(Ok(obj)) => obj.into_ptr(),
+            Ok(Err(e)) => {
+                e.restore(py);
+                std::ptr::null_mut()
+            }
+            Err(cause) => {
+                crate::error::of_panic(cause, &format!("{}(): ", function.name)).restore(py);
+                std::ptr::null_mut()
+            }
         }
     }
 }
@@ -565,68 +571,93 @@ unsafe extern "C" fn bind_method(
     obj: *mut ffi::PyObject,
     _class: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    if obj.is_null() || obj == ffi::Py_None() {
-        ffi::Py_INCREF(func);
-        return func;
+    // SAFETY: the interpreter is held; the caller gets a reference of its own.
+    unsafe {
+        if obj.is_null() || obj == ffi::Py_None() {
+            ffi::Py_INCREF(func);
+            return func;
+        }
+        PyMethod_New(func, obj)
     }
-    PyMethod_New(func, obj)
 }
 
 // SAFETY: the interpreter calls this attached, with a `Callable`.
 unsafe extern "C" fn repr(obj: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    let py = Python::assume_attached();
-    let name = &(*obj.cast::<Callable>()).function.name;
-    PyString::new(py, &format!("<built-in method {name}>")).into_ptr()
+    // SAFETY: the interpreter is held; this is the function of a type whose objects are `Callable`s.
+    unsafe {
+        let py = Python::assume_attached();
+        let name = &(*obj.cast::<Callable>()).function.name;
+        PyString::new(py, &format!("<built-in method {name}>")).into_ptr()
+    }
 }
 
 // SAFETY: the interpreter calls this attached, with a `Callable`.
 unsafe extern "C" fn get_name(obj: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
-    let py = Python::assume_attached();
-    PyString::new(py, &(*obj.cast::<Callable>()).function.name).into_ptr()
+    // SAFETY: the interpreter is held; only `Callable`s have this attribute.
+    unsafe {
+        let py = Python::assume_attached();
+        PyString::new(py, &(*obj.cast::<Callable>()).function.name).into_ptr()
+    }
 }
 
 // SAFETY: the interpreter calls this attached, with a `Callable`.
 unsafe extern "C" fn get_qualname(obj: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
-    let py = Python::assume_attached();
-    PyString::new(py, &(*obj.cast::<Callable>()).function.qualified).into_ptr()
+    // SAFETY: the interpreter is held; only `Callable`s have this attribute.
+    unsafe {
+        let py = Python::assume_attached();
+        PyString::new(py, &(*obj.cast::<Callable>()).function.qualified).into_ptr()
+    }
 }
 
 // SAFETY: the interpreter calls this attached, with a `Callable`.
 unsafe extern "C" fn get_doc(obj: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
-    let py = Python::assume_attached();
-    let f = (*obj.cast::<Callable>()).function;
-    PyString::new(
-        py,
-        &docs::of_operator(&f.qualified, f.module, &f.forms(), f.inplace),
-    )
-    .into_ptr()
+    // SAFETY: the interpreter is held; only `Callable`s have this attribute.
+    unsafe {
+        let py = Python::assume_attached();
+        let f = (*obj.cast::<Callable>()).function;
+        PyString::new(
+            py,
+            &docs::of_operator(&f.qualified, f.module, &f.forms(), f.inplace),
+        )
+        .into_ptr()
+    }
 }
 
 // SAFETY: the interpreter calls this attached, with a `Callable`.
 unsafe extern "C" fn get_signature(obj: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
-    let py = Python::assume_attached();
-    let forms = (*obj.cast::<Callable>()).function.forms();
-    PyString::new(py, &signature::text_signature(&forms)).into_ptr()
+    // SAFETY: the interpreter is held; only `Callable`s have this attribute.
+    unsafe {
+        let py = Python::assume_attached();
+        let forms = (*obj.cast::<Callable>()).function.forms();
+        PyString::new(py, &signature::text_signature(&forms)).into_ptr()
+    }
 }
 
 // SAFETY: the interpreter calls this attached, with a `Callable`.
 unsafe extern "C" fn get_module(obj: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
-    let py = Python::assume_attached();
-    PyString::new(py, (*obj.cast::<Callable>()).function.module).into_ptr()
+    // SAFETY: the interpreter is held; only `Callable`s have this attribute.
+    unsafe {
+        let py = Python::assume_attached();
+        PyString::new(py, (*obj.cast::<Callable>()).function.module).into_ptr()
+    }
 }
 
 // SAFETY: the interpreter calls this attached, with a `Callable`.
 unsafe extern "C" fn reduce(obj: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    get_qualname(obj, std::ptr::null_mut())
+    // SAFETY: the interpreter is held; only `Callable`s have this method.
+    unsafe { get_qualname(obj, std::ptr::null_mut()) }
 }
 
 // SAFETY: the interpreter calls this attached, once, with a `Callable` nobody else holds.
 unsafe extern "C" fn dealloc(obj: *mut ffi::PyObject) {
-    let ty = ffi::Py_TYPE(obj);
-    if let Some(free) = (*ty).tp_free {
-        free(obj.cast());
+    // SAFETY: nobody else has the object; each object holds a reference to its type.
+    unsafe {
+        let ty = ffi::Py_TYPE(obj);
+        if let Some(free) = (*ty).tp_free {
+            free(obj.cast());
+        }
+        ffi::Py_DECREF(ty.cast());
     }
-    ffi::Py_DECREF(ty.cast());
 }
 
 /// Makes the type of callables.

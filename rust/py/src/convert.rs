@@ -106,7 +106,8 @@ pub fn tensor(obj: &Bound<'_, PyAny>) -> Option<Tensor> {
 /// object.
 #[inline]
 pub unsafe fn peek<'a>(obj: &'a Bound<'_, PyAny>) -> Option<&'a Tensor> {
-    is_tensor(obj).then(|| obj.cast_unchecked::<PyTensor>().get().peek())
+    // SAFETY: the object is a tensor, and nothing of Python's runs while the reference lives.
+    unsafe { is_tensor(obj).then(|| obj.cast_unchecked::<PyTensor>().get().peek()) }
 }
 
 /// A number that is exactly a `float` or an `int`, as a 0-d operand.

@@ -120,15 +120,20 @@ struct Export<M> {
 
 // SAFETY: called once, by whoever consumed the structure, with the address that was handed out.
 unsafe extern "C" fn release<M>(managed: *mut M) {
-    // The structure is the first field of a box that `export` leaked.
-    drop(Box::from_raw(managed.cast::<Export<M>>()));
+    // SAFETY: the structure is the first field of a box that `export` leaked.
+    unsafe {
+        drop(Box::from_raw(managed.cast::<Export<M>>()));
+    }
 }
 
 /// A capsule that nobody consumed frees what it holds.
 // SAFETY: Python calls it with the capsule that it was made for.
 unsafe extern "C" fn destroy<M: Managed>(capsule: *mut ffi::PyObject) {
-    if ffi::PyCapsule_IsValid(capsule, M::NAME.as_ptr()) != 0 {
-        M::free(ffi::PyCapsule_GetPointer(capsule, M::NAME.as_ptr()).cast());
+    // SAFETY: the interpreter is held; what the capsule holds under this name is an `M`.
+    unsafe {
+        if ffi::PyCapsule_IsValid(capsule, M::NAME.as_ptr()) != 0 {
+            M::free(ffi::PyCapsule_GetPointer(capsule, M::NAME.as_ptr()).cast());
+        }
     }
 }
 

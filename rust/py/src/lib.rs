@@ -4,6 +4,7 @@
 #![allow(non_snake_case)]
 // Documentation is read in Python: `>>>` starts an example there, not a quotation.
 #![allow(clippy::doc_lazy_continuation)]
+#![warn(unsafe_op_in_unsafe_fn)]
 
 mod autograd;
 mod bind;

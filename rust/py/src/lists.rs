@@ -54,24 +54,27 @@ unsafe fn lists<'py>(
     size: usize,
     make: impl Fn(*const u8) -> *mut ffi::PyObject + Copy,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let Some((&n, rest)) = shape.split_first() else {
-        let item = make(*at);
-        *at = at.wrapping_add(size);
-        return Bound::from_owned_ptr_or_err(py, item);
-    };
-    let list = Bound::from_owned_ptr_or_err(py, ffi::PyList_New(n as isize))?;
-    for i in 0..n {
-        let item = if rest.is_empty() {
+    // SAFETY: there are as many elements at `at`, which `make` reads; a new list takes each item over.
+    unsafe {
+        let Some((&n, rest)) = shape.split_first() else {
             let item = make(*at);
             *at = at.wrapping_add(size);
-            if item.is_null() {
-                return Err(PyErr::fetch(py));
-            }
-            item
-        } else {
-            lists(py, rest, at, size, make)?.into_ptr()
+            return Bound::from_owned_ptr_or_err(py, item);
         };
-        ffi::PyList_SET_ITEM(list.as_ptr(), i as isize, item);
+        let list = Bound::from_owned_ptr_or_err(py, ffi::PyList_New(n as isize))?;
+        for i in 0..n {
+            let item = if rest.is_empty() {
+                let item = make(*at);
+                *at = at.wrapping_add(size);
+                if item.is_null() {
+                    return Err(PyErr::fetch(py));
+                }
+                item
+            } else {
+                lists(py, rest, at, size, make)?.into_ptr()
+            };
+            ffi::PyList_SET_ITEM(list.as_ptr(), i as isize, item);
+        }
+        Ok(list)
     }
-    Ok(list)
 }

@@ -51,50 +51,63 @@ unsafe fn registered(
     obj: *mut ffi::PyObject,
     name: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    let own = ffi::PyObject_GenericGetDict(obj, std::ptr::null_mut());
-    if own.is_null() {
-        return own;
-    }
-    let mut found = std::ptr::null_mut();
-    for key in &names.tables {
-        let table = ffi::PyDict_GetItemWithError(own, key.as_ptr());
-        if table.is_null() {
-            if ffi::PyErr_Occurred().is_null() {
-                continue;
+    // SAFETY: the interpreter is held; what is borrowed is kept while Python code may run.
+    unsafe {
+        let own = ffi::PyObject_GenericGetDict(obj, std::ptr::null_mut());
+        if own.is_null() {
+            return own;
+        }
+        let mut found = std::ptr::null_mut();
+        for key in &names.tables {
+            let table = ffi::PyDict_GetItemWithError(own, key.as_ptr());
+            if table.is_null() {
+                if ffi::PyErr_Occurred().is_null() {
+                    continue;
+                }
+                break;
             }
-            break;
-        }
-        if ffi::PyDict_CheckExact(table) != 0 {
-            found = ffi::PyDict_GetItemWithError(table, name);
-            ffi::Py_XINCREF(found);
-        } else {
-            // Someone put a mapping of their own there.
-            match ffi::PySequence_Contains(table, name) {
-                0 => {}
-                1 => found = ffi::PyObject_GetItem(table, name),
-                _ => break,
+            // What is looked up, and whom, may run Python code that takes the table away.
+            ffi::Py_INCREF(table);
+            let mut failed = false;
+            if ffi::PyDict_CheckExact(table) != 0 {
+                found = ffi::PyDict_GetItemWithError(table, name);
+                ffi::Py_XINCREF(found);
+            } else {
+                // Someone put a mapping of their own there.
+                match ffi::PySequence_Contains(table, name) {
+                    0 => {}
+                    1 => found = ffi::PyObject_GetItem(table, name),
+                    _ => failed = true,
+                }
+            }
+            ffi::Py_DECREF(table);
+            if failed {
+                break;
+            }
+            if !found.is_null() || !ffi::PyErr_Occurred().is_null() {
+                break;
             }
         }
-        if !found.is_null() || !ffi::PyErr_Occurred().is_null() {
-            break;
-        }
+        ffi::Py_DECREF(own);
+        found
     }
-    ffi::Py_DECREF(own);
-    found
 }
 
 // SAFETY: the interpreter calls this attached, with live objects.
 unsafe fn missing(obj: *mut ffi::PyObject, name: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    let py = Python::assume_attached();
-    guard(py, || {
-        let class = Bound::from_borrowed_ptr(py, obj).get_type();
-        let name = Bound::from_borrowed_ptr(py, name);
-        Err(PyAttributeError::new_err(format!(
-            "'{}' object has no attribute '{}'",
-            class.name()?,
-            name.str()?
-        )))
-    })
+    // SAFETY: the interpreter is held, and keeps both during the call.
+    unsafe {
+        let py = Python::assume_attached();
+        guard(py, || {
+            let class = Bound::from_borrowed_ptr(py, obj).get_type();
+            let name = Bound::from_borrowed_ptr(py, name);
+            Err(PyAttributeError::new_err(format!(
+                "'{}' object has no attribute '{}'",
+                class.name()?,
+                name.str()?
+            )))
+        })
+    }
 }
 
 /// The slot of classes whose `__getattr__` is the base's: the usual places first.
@@ -103,11 +116,14 @@ unsafe extern "C" fn get_attribute(
     obj: *mut ffi::PyObject,
     name: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    let found = _PyObject_GenericGetAttrWithDict(obj, name, std::ptr::null_mut(), 1);
-    if !found.is_null() || !ffi::PyErr_Occurred().is_null() {
-        return found;
+    // SAFETY: the interpreter is held, and keeps both during the call.
+    unsafe {
+        let found = _PyObject_GenericGetAttrWithDict(obj, name, std::ptr::null_mut(), 1);
+        if !found.is_null() || !ffi::PyErr_Occurred().is_null() {
+            return found;
+        }
+        get_registered(obj, name)
     }
-    get_registered(obj, name)
 }
 
 /// `__getattr__`.
@@ -116,14 +132,17 @@ unsafe extern "C" fn get_registered(
     obj: *mut ffi::PyObject,
     name: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    let Some(names) = NAMES.get(Python::assume_attached()) else {
-        return missing(obj, name);
-    };
-    let found = registered(names, obj, name);
-    if !found.is_null() || !ffi::PyErr_Occurred().is_null() {
-        return found;
+    // SAFETY: the interpreter is held, and keeps both during the call.
+    unsafe {
+        let Some(names) = NAMES.get(Python::assume_attached()) else {
+            return missing(obj, name);
+        };
+        let found = registered(names, obj, name);
+        if !found.is_null() || !ffi::PyErr_Occurred().is_null() {
+            return found;
+        }
+        missing(obj, name)
     }
-    missing(obj, name)
 }
 
 /// `__call__`: `forward`, or where the flag `_hooked` is up `_call_hooked`. An error that passes
@@ -134,28 +153,31 @@ unsafe extern "C" fn call(
     args: *mut ffi::PyObject,
     kwargs: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    let py = Python::assume_attached();
-    let Some(names) = NAMES.get(py) else {
-        return missing(obj, args);
-    };
-    let hooked = ffi::PyObject_GetAttr(obj, names.hooked.as_ptr());
-    if hooked.is_null() {
-        return hooked;
+    // SAFETY: the interpreter is held, and keeps the module and its arguments during the call.
+    unsafe {
+        let py = Python::assume_attached();
+        let Some(names) = NAMES.get(py) else {
+            return missing(obj, args);
+        };
+        let hooked = ffi::PyObject_GetAttr(obj, names.hooked.as_ptr());
+        if hooked.is_null() {
+            return hooked;
+        }
+        let flag = match hooked == ffi::Py_False() {
+            true => 0,
+            false => ffi::PyObject_IsTrue(hooked),
+        };
+        ffi::Py_DECREF(hooked);
+        let result = match flag {
+            0 => forward(names, obj, args, kwargs),
+            1 => call_hooked(py, obj, args, kwargs),
+            _ => std::ptr::null_mut(),
+        };
+        if result.is_null() {
+            note(py, obj);
+        }
+        result
     }
-    let flag = match hooked == ffi::Py_False() {
-        true => 0,
-        false => ffi::PyObject_IsTrue(hooked),
-    };
-    ffi::Py_DECREF(hooked);
-    let result = match flag {
-        0 => forward(names, obj, args, kwargs),
-        1 => call_hooked(py, obj, args, kwargs),
-        _ => std::ptr::null_mut(),
-    };
-    if result.is_null() {
-        note(py, obj);
-    }
-    result
 }
 
 // SAFETY: as for `call`.
@@ -165,56 +187,65 @@ unsafe fn forward(
     args: *mut ffi::PyObject,
     kwargs: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    let name = names.forward.as_ptr();
-    let class = ffi::Py_TYPE(obj);
-    let function = _PyType_Lookup(class, name);
-    let n = ffi::PyTuple_GET_SIZE(args) as usize;
-    const MOST: usize = 6;
-    // A plain function of the class that the instance does not hide needs no bound method.
-    let plain = !function.is_null()
-        && ffi::PyFunction_Check(function) != 0
-        && kwargs.is_null()
-        && n < MOST
-        && (*class)
-            .tp_getattro
-            .is_some_and(|f| std::ptr::fn_addr_eq(f, names.quick))
-        && !hides(obj, name);
-    if plain {
-        let mut stack = [std::ptr::null_mut(); MOST];
-        stack[0] = obj;
-        for (i, slot) in stack[1..=n].iter_mut().enumerate() {
-            *slot = ffi::PyTuple_GET_ITEM(args, i as ffi::Py_ssize_t);
+    // SAFETY: the interpreter is held; the function is kept while it runs, and the stack has room for `n`
+    // arguments after the module.
+    unsafe {
+        let name = names.forward.as_ptr();
+        let class = ffi::Py_TYPE(obj);
+        let function = _PyType_Lookup(class, name);
+        // Looking at the instance may run Python code that takes it from the class.
+        ffi::Py_XINCREF(function);
+        let n = ffi::PyTuple_GET_SIZE(args) as usize;
+        const MOST: usize = 6;
+        // A plain function of the class that the instance does not hide needs no bound method.
+        let plain = !function.is_null()
+            && ffi::PyFunction_Check(function) != 0
+            && kwargs.is_null()
+            && n < MOST
+            && (*class)
+                .tp_getattro
+                .is_some_and(|f| std::ptr::fn_addr_eq(f, names.quick))
+            && !hides(obj, name);
+        if plain {
+            let mut stack = [std::ptr::null_mut(); MOST];
+            stack[0] = obj;
+            for (i, slot) in stack[1..=n].iter_mut().enumerate() {
+                *slot = ffi::PyTuple_GET_ITEM(args, i as ffi::Py_ssize_t);
+            }
+            let null = std::ptr::null_mut();
+            let result = ffi::PyObject_Vectorcall(function, stack.as_ptr(), n + 1, null);
+            ffi::Py_DECREF(function);
+            return result;
         }
-        ffi::Py_INCREF(function);
-        let null = std::ptr::null_mut();
-        let result = ffi::PyObject_Vectorcall(function, stack.as_ptr(), n + 1, null);
-        ffi::Py_DECREF(function);
-        return result;
+        ffi::Py_XDECREF(function);
+        let method = ffi::PyObject_GetAttr(obj, name);
+        if method.is_null() {
+            return method;
+        }
+        let result = ffi::PyObject_Call(method, args, kwargs);
+        ffi::Py_DECREF(method);
+        result
     }
-    let method = ffi::PyObject_GetAttr(obj, name);
-    if method.is_null() {
-        return method;
-    }
-    let result = ffi::PyObject_Call(method, args, kwargs);
-    ffi::Py_DECREF(method);
-    result
 }
 
 /// Whether the instance has an attribute of its own by this name, or may have.
 // SAFETY: as for `call`.
 unsafe fn hides(obj: *mut ffi::PyObject, name: *mut ffi::PyObject) -> bool {
-    let own = ffi::PyObject_GenericGetDict(obj, std::ptr::null_mut());
-    if own.is_null() {
-        ffi::PyErr_Clear();
-        return true;
+    // SAFETY: the interpreter is held; what is found is not used but compared with null.
+    unsafe {
+        let own = ffi::PyObject_GenericGetDict(obj, std::ptr::null_mut());
+        if own.is_null() {
+            ffi::PyErr_Clear();
+            return true;
+        }
+        let found = ffi::PyDict_GetItemWithError(own, name);
+        ffi::Py_DECREF(own);
+        if found.is_null() && !ffi::PyErr_Occurred().is_null() {
+            ffi::PyErr_Clear();
+            return true;
+        }
+        !found.is_null()
     }
-    let found = ffi::PyDict_GetItemWithError(own, name);
-    ffi::Py_DECREF(own);
-    if found.is_null() && !ffi::PyErr_Occurred().is_null() {
-        ffi::PyErr_Clear();
-        return true;
-    }
-    !found.is_null()
 }
 
 // SAFETY: as for `call`.
@@ -224,31 +255,37 @@ unsafe fn call_hooked(
     args: *mut ffi::PyObject,
     kwargs: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    guard(py, || {
-        let args = Bound::from_borrowed_ptr(py, args);
-        let kwargs = match kwargs.is_null() {
-            true => pyo3::types::PyDict::new(py).into_any(),
-            false => Bound::from_borrowed_ptr(py, kwargs),
-        };
-        let module = Bound::from_borrowed_ptr(py, obj);
-        Ok(module
-            .call_method1("_call_hooked", (args, kwargs))?
-            .unbind())
-    })
+    // SAFETY: the interpreter is held, and keeps the module and its arguments during the call.
+    unsafe {
+        guard(py, || {
+            let args = Bound::from_borrowed_ptr(py, args);
+            let kwargs = match kwargs.is_null() {
+                true => pyo3::types::PyDict::new(py).into_any(),
+                false => Bound::from_borrowed_ptr(py, kwargs),
+            };
+            let module = Bound::from_borrowed_ptr(py, obj);
+            Ok(module
+                .call_method1("_call_hooked", (args, kwargs))?
+                .unbind())
+        })
+    }
 }
 
 /// Lets the module add to the error in flight where it happened.
 // SAFETY: as for `call`, with an error set.
 #[cold]
 unsafe fn note(py: Python<'_>, obj: *mut ffi::PyObject) {
-    let Some(error) = PyErr::take(py) else { return };
-    if error.is_instance_of::<pyo3::exceptions::PyException>(py) {
-        let module = Bound::from_borrowed_ptr(py, obj);
-        if let Err(e) = module.call_method1("_name_path", (error.value(py),)) {
-            return e.restore(py);
+    // SAFETY: the interpreter is held, and keeps the module during the call.
+    unsafe {
+        let Some(error) = PyErr::take(py) else { return };
+        if error.is_instance_of::<pyo3::exceptions::PyException>(py) {
+            let module = Bound::from_borrowed_ptr(py, obj);
+            if let Err(e) = module.call_method1("_name_path", (error.value(py),)) {
+                return e.restore(py);
+            }
         }
+        error.restore(py);
     }
-    error.restore(py);
 }
 
 /// Gives a class whose attribute lookup is the base's the quick slot. Assigning `__getattr__` to

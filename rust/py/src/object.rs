@@ -93,68 +93,75 @@ pub fn make(py: Python<'_>, t: Tensor) -> PyResult<Bound<'_, PyTensor>> {
 /// # Safety
 /// The interpreter is held, and the object is of the class.
 pub unsafe fn content(object: *mut ffi::PyObject) -> *const PyTensor {
-    object.byte_add((*CLASS.0.get()).offset).cast()
+    // SAFETY: all objects of the class have their content at this offset.
+    unsafe { object.byte_add((*CLASS.0.get()).offset).cast() }
 }
 
 // SAFETY: the interpreter calls this for an object without references, attached.
 unsafe extern "C" fn dealloc(object: *mut ffi::PyObject) {
-    let (offset, dict, weak, plain) = {
-        let class = &*CLASS.0.get();
-        (class.offset, class.dict, class.weak, class.ty)
-    };
-    let ty = ffi::Py_TYPE(object);
-    let attributes = object.byte_add(dict).cast::<*mut ffi::PyObject>().read();
-    ffi::PyObject_GC_UnTrack(object.cast());
-    let own = ty != plain || !attributes.is_null() && ffi::PyDict_Size(attributes) > 0;
-    if own && keep(object, weak) {
-        return;
-    }
-    if !object
-        .byte_add(weak)
-        .cast::<*mut ffi::PyObject>()
-        .read()
-        .is_null()
-    {
-        ffi::PyObject_ClearWeakRefs(object);
-    }
-    let dict = object.byte_add(dict).cast::<*mut ffi::PyObject>();
-    let own = dict.replace(std::ptr::null_mut());
-    ffi::Py_XDECREF(own);
-    let tensor = object.byte_add(offset).cast::<PyTensor>();
-    // An object whose making failed half-way holds no tensor.
-    if !tensor.cast::<*const ()>().read().is_null() {
-        // Python objects may go with it, which PyO3 frees only where it knows of the thread; while
-        // the interpreter ends it keeps them.
-        let attached = HELD.load(Ordering::Relaxed)
-            && Python::try_attach(|_| tensor.drop_in_place()).is_some();
-        if !attached {
-            tensor.drop_in_place();
+    // SAFETY: nobody else has the object, whose parts lie where its class says; the interpreter is held.
+    unsafe {
+        let (offset, dict, weak, plain) = {
+            let class = &*CLASS.0.get();
+            (class.offset, class.dict, class.weak, class.ty)
+        };
+        let ty = ffi::Py_TYPE(object);
+        let attributes = object.byte_add(dict).cast::<*mut ffi::PyObject>().read();
+        ffi::PyObject_GC_UnTrack(object.cast());
+        let own = ty != plain || !attributes.is_null() && ffi::PyDict_Size(attributes) > 0;
+        if own && keep(object, weak) {
+            return;
         }
+        if !object
+            .byte_add(weak)
+            .cast::<*mut ffi::PyObject>()
+            .read()
+            .is_null()
+        {
+            ffi::PyObject_ClearWeakRefs(object);
+        }
+        let dict = object.byte_add(dict).cast::<*mut ffi::PyObject>();
+        let own = dict.replace(std::ptr::null_mut());
+        ffi::Py_XDECREF(own);
+        let tensor = object.byte_add(offset).cast::<PyTensor>();
+        // An object whose making failed half-way holds no tensor.
+        if !tensor.cast::<*const ()>().read().is_null() {
+            // Python objects may go with it, which PyO3 frees only where it knows of the thread; while
+            // the interpreter ends it keeps them.
+            let attached = HELD.load(Ordering::Relaxed)
+                && Python::try_attach(|_| tensor.drop_in_place()).is_some();
+            if !attached {
+                tensor.drop_in_place();
+            }
+        }
+        let class = &mut *CLASS.0.get();
+        if ty == class.ty && class.len < KEPT {
+            class.free[class.len] = object;
+            class.len += 1;
+        } else if let Some(free) = (*ty).tp_free {
+            free(object.cast());
+        }
+        ffi::Py_DECREF(ty.cast());
     }
-    let class = &mut *CLASS.0.get();
-    if ty == class.ty && class.len < KEPT {
-        class.free[class.len] = object;
-        class.len += 1;
-    } else if let Some(free) = (*ty).tp_free {
-        free(object.cast());
-    }
-    ffi::Py_DECREF(ty.cast());
 }
 
 /// Leaves an object that is more than its tensor to that, if it lives on.
 // SAFETY: as `dealloc`, which calls it, of an object that the collector does not track.
 #[cold]
 unsafe fn keep(object: *mut ffi::PyObject, weak: usize) -> bool {
-    let tensor = content(object);
-    let filled = !tensor.cast::<*const ()>().read().is_null();
-    if !filled || (*tensor).peek().handles() < 2 {
-        return false;
+    // SAFETY: the object's parts lie where its class says, and nobody else has them.
+    unsafe {
+        let tensor = content(object);
+        let filled = !tensor.cast::<*const ()>().read().is_null();
+        if !filled || (*tensor).peek().handles() < 2 {
+            return false;
+        }
+        let references = object.byte_add(weak).cast::<*mut ffi::PyObject>();
+        if !references.read().is_null() {
+            ffi::PyObject_ClearWeakRefs(object);
+        }
+        crate::tensor::leave_to_tensor(tensor, object)
     }
-    let references = object.byte_add(weak).cast::<*mut ffi::PyObject>();
-    if !references.read().is_null() {
-        ffi::PyObject_ClearWeakRefs(object);
-    }
-    crate::tensor::leave_to_tensor(tensor, object)
 }
 
 /// Takes the class over.

@@ -27,11 +27,14 @@ unsafe fn quick_call(
     b: &Bound<'_, PyAny>,
     f: impl FnOnce(&[&Tensor; 2]) -> Option<Result<Tensor>>,
 ) -> Option<Result<Tensor>> {
-    match (peek(a), peek(b)) {
-        (Some(x), Some(y)) => f(&[x, y]),
-        (Some(x), None) => f(&[x, &number(b)?]),
-        (None, Some(y)) => f(&[&number(a)?, y]),
-        (None, None) => None,
+    // SAFETY: nothing of Python's runs in `f`, so nobody puts other tensors behind the objects.
+    unsafe {
+        match (peek(a), peek(b)) {
+            (Some(x), Some(y)) => f(&[x, y]),
+            (Some(x), None) => f(&[x, &number(b)?]),
+            (None, Some(y)) => f(&[&number(a)?, y]),
+            (None, None) => None,
+        }
     }
 }
 
@@ -57,6 +60,8 @@ macro_rules! pointwise_slots {
             a: *mut ffi::PyObject,
             b: *mut ffi::PyObject,
         ) -> *mut ffi::PyObject {
+// SAFETY: the interpreter is held, and keeps the operands during the call.
+unsafe {
             let py = Python::assume_attached();
             guard(py, || {
                 let a = Bound::from_borrowed_ptr(py, a);
@@ -74,7 +79,8 @@ macro_rules! pointwise_slots {
                 };
                 wrap(py, apply($op, [&x, &y]).py()?)
             })
-        })*
+        }
+})*
     };
 }
 pointwise_slots! {
@@ -92,9 +98,12 @@ macro_rules! method_slots {
             a: *mut ffi::PyObject,
             b: *mut ffi::PyObject,
         ) -> *mut ffi::PyObject {
+// SAFETY: the interpreter is held, and keeps the operands during the call.
+unsafe {
             static METHOD: bind::Method = bind::Method::new($name);
             binary_method(&METHOD, a, b, [$left, $right])
-        })*
+        }
+})*
     };
 }
 method_slots! {
@@ -114,20 +123,23 @@ unsafe fn binary_method(
     b: *mut ffi::PyObject,
     names: [&str; 2],
 ) -> *mut ffi::PyObject {
-    let py = Python::assume_attached();
-    guard(py, || {
-        let a = Bound::from_borrowed_ptr(py, a);
-        let b = Bound::from_borrowed_ptr(py, b);
-        if overrides::active() {
-            if let Some(y) = answered(&a, &b, names)? {
-                return Ok(y);
+    // SAFETY: the interpreter is held, and keeps the operands during the call.
+    unsafe {
+        let py = Python::assume_attached();
+        guard(py, || {
+            let a = Bound::from_borrowed_ptr(py, a);
+            let b = Bound::from_borrowed_ptr(py, b);
+            if overrides::active() {
+                if let Some(y) = answered(&a, &b, names)? {
+                    return Ok(y);
+                }
             }
-        }
-        let (Some(a), Some(b)) = (lifted(&a, true)?, lifted(&b, false)?) else {
-            return Ok(py.NotImplemented());
-        };
-        method.call(py, &[a.as_ptr(), b.as_ptr()])
-    })
+            let (Some(a), Some(b)) = (lifted(&a, true)?, lifted(&b, false)?) else {
+                return Ok(py.NotImplemented());
+            };
+            method.call(py, &[a.as_ptr(), b.as_ptr()])
+        })
+    }
 }
 
 /// An operand as an argument: a tensor or a number as it is, an array as a tensor. A number that
@@ -145,15 +157,18 @@ fn lifted<'py>(o: &Bound<'py, PyAny>, tensor: bool) -> PyResult<Option<Bound<'py
 
 // SAFETY: the interpreter calls this attached, with live objects.
 unsafe extern "C" fn matmul(a: *mut ffi::PyObject, b: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    static METHOD: bind::Method = bind::Method::new("matmul");
-    let py = Python::assume_attached();
-    for o in [a, b] {
-        let o = Bound::from_borrowed_ptr(py, o);
-        if !crate::convert::is_tensor(&o) && !crate::convert::is_ndarray(&o) {
-            return py.NotImplemented().into_ptr();
+    // SAFETY: the interpreter is held, and keeps the operands during the call.
+    unsafe {
+        static METHOD: bind::Method = bind::Method::new("matmul");
+        let py = Python::assume_attached();
+        for o in [a, b] {
+            let o = Bound::from_borrowed_ptr(py, o);
+            if !crate::convert::is_tensor(&o) && !crate::convert::is_ndarray(&o) {
+                return py.NotImplemented().into_ptr();
+            }
         }
+        binary_method(&METHOD, a, b, ["__matmul__", "__rmatmul__"])
     }
-    binary_method(&METHOD, a, b, ["__matmul__", "__rmatmul__"])
 }
 
 macro_rules! compared {
@@ -175,32 +190,35 @@ unsafe extern "C" fn compare(
     b: *mut ffi::PyObject,
     how: c_int,
 ) -> *mut ffi::PyObject {
-    let py = Python::assume_attached();
-    guard(py, || {
-        let a = Bound::from_borrowed_ptr(py, a);
-        let b = Bound::from_borrowed_ptr(py, b);
-        if overrides::active() {
-            let name = match how {
-                ffi::Py_LT => "__lt__",
-                ffi::Py_LE => "__le__",
-                ffi::Py_EQ => "__eq__",
-                ffi::Py_NE => "__ne__",
-                ffi::Py_GT => "__gt__",
-                _ => "__ge__",
-            };
-            if let Some(y) = overrides::method(py, name, &[&a, &b])? {
-                return Ok(y);
+    // SAFETY: the interpreter is held, and keeps the operands during the call.
+    unsafe {
+        let py = Python::assume_attached();
+        guard(py, || {
+            let a = Bound::from_borrowed_ptr(py, a);
+            let b = Bound::from_borrowed_ptr(py, b);
+            if overrides::active() {
+                let name = match how {
+                    ffi::Py_LT => "__lt__",
+                    ffi::Py_LE => "__le__",
+                    ffi::Py_EQ => "__eq__",
+                    ffi::Py_NE => "__ne__",
+                    ffi::Py_GT => "__gt__",
+                    _ => "__ge__",
+                };
+                if let Some(y) = overrides::method(py, name, &[&a, &b])? {
+                    return Ok(y);
+                }
             }
-        }
-        if let Some(y) = quick_call(&a, &b, |x| compared!(how, quickly, x)) {
-            return wrap(py, y.py()?);
-        }
-        let (Some(x), Some(y)) = (operand(&a)?, operand(&b)?) else {
-            return Ok(py.NotImplemented());
-        };
-        let y = compared!(how, apply, [&x, &y]);
-        wrap(py, y.py()?)
-    })
+            if let Some(y) = quick_call(&a, &b, |x| compared!(how, quickly, x)) {
+                return wrap(py, y.py()?);
+            }
+            let (Some(x), Some(y)) = (operand(&a)?, operand(&b)?) else {
+                return Ok(py.NotImplemented());
+            };
+            let y = compared!(how, apply, [&x, &y]);
+            wrap(py, y.py()?)
+        })
+    }
 }
 
 /// What `help` says of `item`, after its signature.
@@ -227,11 +245,14 @@ Examples
 
 // SAFETY: the interpreter calls this attached, with a live tensor.
 unsafe extern "C" fn item(t: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    let py = Python::assume_attached();
-    guard(py, || {
-        let t = Bound::from_borrowed_ptr(py, t);
-        t.cast_unchecked::<PyTensor>().get().item(py)
-    })
+    // SAFETY: the interpreter is held, and keeps the tensor during the call.
+    unsafe {
+        let py = Python::assume_attached();
+        guard(py, || {
+            let t = Bound::from_borrowed_ptr(py, t);
+            t.cast_unchecked::<PyTensor>().get().item(py)
+        })
+    }
 }
 
 /// Puts the functions above into the slots of the class, and behind the methods that stand for

@@ -143,19 +143,22 @@ pub unsafe fn arguments<'py>(
     names: *mut ffi::PyObject,
     values: *const *mut ffi::PyObject,
 ) -> PyResult<(Bound<'py, PyTuple>, Option<Bound<'py, PyDict>>)> {
-    let object = |p: *mut ffi::PyObject| Bound::from_borrowed_ptr(py, p);
-    let positional = PyTuple::new(py, args.iter().map(|&p| object(p)).collect::<Vec<_>>())?;
-    if names.is_null() {
-        return Ok((positional, None));
+    // SAFETY: the objects live during the call, and `values` has one for each name.
+    unsafe {
+        let object = |p: *mut ffi::PyObject| Bound::from_borrowed_ptr(py, p);
+        let positional = PyTuple::new(py, args.iter().map(|&p| object(p)).collect::<Vec<_>>())?;
+        if names.is_null() {
+            return Ok((positional, None));
+        }
+        let kwargs = PyDict::new(py);
+        for i in 0..ffi::PyTuple_GET_SIZE(names) {
+            kwargs.set_item(
+                object(ffi::PyTuple_GET_ITEM(names, i)),
+                object(*values.add(i as usize)),
+            )?;
+        }
+        Ok((positional, Some(kwargs)))
     }
-    let kwargs = PyDict::new(py);
-    for i in 0..ffi::PyTuple_GET_SIZE(names) {
-        kwargs.set_item(
-            object(ffi::PyTuple_GET_ITEM(names, i)),
-            object(*values.add(i as usize)),
-        )?;
-    }
-    Ok((positional, Some(kwargs)))
 }
 
 /// From now on arguments are asked.

@@ -78,7 +78,8 @@ impl PyTensor {
     /// As for [`crate::convert::peek`].
     #[inline]
     pub unsafe fn peek(&self) -> &Tensor {
-        &*self.inner.get()
+        // SAFETY: nobody puts another tensor here while the reference lives.
+        unsafe { &*self.inner.get() }
     }
 
     /// Puts another tensor behind this object (`x.data = y`, `x.resize_`).
@@ -116,18 +117,22 @@ impl PyTensor {
 /// The interpreter is held; `me` is the object of `cell`, which nobody refers to any more and the
 /// collector does not track.
 pub unsafe fn leave_to_tensor(cell: *const PyTensor, me: *mut ffi::PyObject) -> bool {
-    let inner = (*cell).inner.get();
-    let owned = me.map_addr(|a| a | OWNED);
-    let slot = (*inner).wrapper();
-    if (*inner).handles() < 2 || slot.load(Ordering::Relaxed) != me.cast() {
-        return false;
+    // SAFETY: nobody else has the object or its content; the handle read out is dropped once, for the object
+    // holds no more than its bits from now on.
+    unsafe {
+        let inner = (*cell).inner.get();
+        let owned = me.map_addr(|a| a | OWNED);
+        let slot = (*inner).wrapper();
+        if (*inner).handles() < 2 || slot.load(Ordering::Relaxed) != me.cast() {
+            return false;
+        }
+        slot.store(owned.cast(), Ordering::Relaxed);
+        ffi::Py_INCREF(me);
+        ffi::PyObject_GC_Track(me.cast());
+        // Another thread may have dropped its handle meanwhile: then this frees tensor and object.
+        drop(inner.read());
+        true
     }
-    slot.store(owned.cast(), Ordering::Relaxed);
-    ffi::Py_INCREF(me);
-    ffi::PyObject_GC_Track(me.cast());
-    // Another thread may have dropped its handle meanwhile: then this frees tensor and object.
-    drop(inner.read());
-    true
 }
 
 /// The reverse: `t`, whose object this is, moves back into it.
@@ -135,11 +140,14 @@ pub unsafe fn leave_to_tensor(cell: *const PyTensor, me: *mut ffi::PyObject) -> 
 /// # Safety
 /// The interpreter is held, and the object was left to this tensor.
 unsafe fn take_back(t: Tensor, owned: *mut ffi::PyObject) -> Py<PyAny> {
-    let me = owned.map_addr(|a| a & !OWNED);
-    t.wrapper().store(me.cast(), Ordering::Relaxed);
-    let cell = crate::object::content(me);
-    (*cell).inner.get().write(t);
-    Bound::from_owned_ptr(Python::assume_attached(), me).unbind()
+    // SAFETY: the content is spent, so it may be written over; the object's own reference is handed out.
+    unsafe {
+        let me = owned.map_addr(|a| a & !OWNED);
+        t.wrapper().store(me.cast(), Ordering::Relaxed);
+        let cell = crate::object::content(me);
+        (*cell).inner.get().write(t);
+        Bound::from_owned_ptr(Python::assume_attached(), me).unbind()
+    }
 }
 
 /// Frees the object of a tensor that is going away and to which it was left.

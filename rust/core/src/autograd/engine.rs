@@ -108,7 +108,8 @@ impl Task {
     /// # Safety
     /// The task outlives the reference: it only ever adds states, and they keep their nodes.
     unsafe fn node<'a>(&self, i: usize) -> &'a Node {
-        &*Shared::as_ptr(&self.states[i].node)
+        // SAFETY: the state keeps its node as long as the task lives.
+        unsafe { &*Shared::as_ptr(&self.states[i].node) }
     }
 
     /// The index of a node's state, and whether it is new.
