@@ -93,3 +93,39 @@ def test_strides_that_are_never_applied_may_be_any_number(stride):
     assert torch.tensor([1.0]).as_strided((0, 3), (stride, stride)).numpy().shape == (0, 3)
     assert (x + x).sum() == 4 and x.clone().sum() == 2 and (x @ x.T).item() == 4
     assert x.view(torch.int32).tolist() == [[0, 0x40000000]]
+
+
+def test_module_lookup_keeps_a_table_that_takes_itself_away():
+    class Table(dict):
+        def __contains__(self, key):
+            m.__dict__.pop("_parameters", None)
+            return True
+
+        def __getitem__(self, key):
+            return super().__getitem__("kept") * 2
+
+    for _ in range(100):
+        m = torch.nn.Linear(1, 1)
+        m.__dict__["_parameters"] = Table(kept=21)
+        assert m.anything == 42
+
+
+def test_module_call_keeps_a_function_that_is_taken_away():
+    class Name(str):
+        __slots__ = ()
+
+        def __hash__(self):
+            return hash("forward")
+
+        def __eq__(self, other):
+            vars(kind).get("forward") and delattr(kind, "forward")
+            return False
+
+    for i in range(100):
+        kind = type(f"Layer{i}", (torch.nn.Module,), {})
+        exec("def forward(self, x): return x + self.extra + 1", space := {})
+        kind.forward = space.pop("forward")
+        layer = kind()
+        layer.extra = 0
+        vars(layer)[Name("other")] = None
+        assert layer(i) == i + 1 and "forward" not in vars(kind)

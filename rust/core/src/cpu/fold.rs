@@ -283,14 +283,16 @@ macro_rules! compiled {
             pub unsafe fn row<S: Widen<T>, T: Copy, F: Fold<T>>(x: *const u8, n: usize, c: T) -> T {
                 super::row::<S, T, F>(x, n, c)
             }
-            // SAFETY: as above.
+            // SAFETY: as for the function of this name around the module; picked only where the
+            // machine has the instructions.
             $(#[target_feature(enable = $features)])?
             pub unsafe fn columns<S: Widen<T>, T: Copy, F: Fold<T>>(
                 a: *mut T, x: *const u8, c: *const T, n: usize,
             ) {
                 super::columns::<S, T, F>(a, x, c, n)
             }
-            // SAFETY: as above.
+            // SAFETY: as for the function of this name around the module; picked only where the
+            // machine has the instructions.
             $(#[target_feature(enable = $features)])?
             pub unsafe fn merge<T: Copy, F: Fold<T>>(a: *mut T, x: *const T, n: usize) {
                 super::merge::<T, F>(a, x, n)

@@ -216,7 +216,7 @@ per_level! {
 pub(super) struct Ptr<T>(pub *mut T);
 // SAFETY: threads write disjoint elements.
 unsafe impl<T> Send for Ptr<T> {}
-// SAFETY: as above.
+// SAFETY: threads write disjoint elements, whichever got the address by reference.
 unsafe impl<T> Sync for Ptr<T> {}
 impl<T> Ptr<T> {
     pub fn get(&self) -> *mut T {
@@ -264,7 +264,7 @@ impl<T: Ordinal> Sorted<'_, T> {
             0 => T::of_key(T::Key::of_wide(self.scale.key(self.words[i]))),
             _ => None,
         };
-        // SAFETY: as above.
+        // SAFETY: indices are those of the line.
         known.unwrap_or_else(|| unsafe { *self.x.add(self.index(i)) })
     }
 }

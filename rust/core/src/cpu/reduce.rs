@@ -130,7 +130,7 @@ impl<T: Reducible> Plan<T> {
 pub(super) struct Ptr<T>(pub *mut T);
 // SAFETY: threads write disjoint elements.
 unsafe impl<T> Send for Ptr<T> {}
-// SAFETY: as above.
+// SAFETY: threads write disjoint elements, whichever got the address by reference.
 unsafe impl<T> Sync for Ptr<T> {}
 impl<T> Ptr<T> {
     pub fn get(&self) -> *mut T {
@@ -187,7 +187,8 @@ fn by_rows<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out: &m
             let (i, p) = (u / pieces, u % pieces);
             (result(i), p * PIECE, ((p + 1) * PIECE).min(length))
         };
-        // SAFETY: as above; pieces lie within the reduced dimensions.
+        // SAFETY: units are kept indices and results of the range belong to it; pieces lie within the reduced
+        // dimensions.
         unsafe { unit_totals(plan, range, rows, unit, |u| centre(u / pieces), part.get()) }
     });
     for (i, y) in out.iter_mut().enumerate() {
@@ -196,7 +197,7 @@ fn by_rows<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out: &m
             // SAFETY: merges two values of this frame.
             unsafe { tree.push(v, k) };
         }
-        // SAFETY: as above.
+        // SAFETY: merges values of this frame.
         *y = unsafe { tree.total(k) };
     }
 }
@@ -376,7 +377,7 @@ pub fn find<T: Reducible>(x: &Tensor, mask: &[bool], values: &[T], out: &mut [i6
             let width = tile.min(wide - first);
             let at = o * wide + first;
             let mut found = [-1i64; TILE];
-            // SAFETY: as above; the results of this unit are its own.
+            // SAFETY: all indices lie within the input; the results of this unit are its own.
             unsafe {
                 let base = (plan.ptr as *const u8).offset(offset(outer, o) + first as isize * step);
                 let v = values.as_ptr().add(at);

@@ -65,7 +65,7 @@ struct Plan<T> {
 
 // SAFETY: plans are plain addresses; the driver hands disjoint ranges to threads.
 unsafe impl<T> Send for Plan<T> {}
-// SAFETY: as above.
+// SAFETY: a reference to a plan only reads the addresses.
 unsafe impl<T> Sync for Plan<T> {}
 
 /// A block for each operand and one more. Their starts differ in the bits that tell addresses of

@@ -136,7 +136,7 @@ unsafe fn turn(
     rows: usize,
     cols: usize,
 ) {
-    // SAFETY: as above.
+    // SAFETY: the tile lies within `x` and `y`, whose elements have the size of `T`.
     unsafe fn of<T: Copy>(
         x: *const u8,
         stride: isize,

@@ -127,7 +127,7 @@ fn model_rounds_and_flushes_as_specified() {
     assert_eq!(want[3][7], 3.0);
     assert_eq!(c, want);
     c[3][7] = 0.0;
-    // SAFETY: as above.
+    // SAFETY: any machine has these instructions.
     unsafe { tdpbf16ps(&mut c, &a, &b) };
     assert_eq!(c[3][7], 1.0 + 2f32.powi(-23));
     // Denormal operands, products and sums are zero.
@@ -140,7 +140,7 @@ fn model_rounds_and_flushes_as_specified() {
         (a[0][0], b[0][0]) = (number(x), number(y));
         let mut c = [[f32::MIN_POSITIVE / 2.0; 16]; 16];
         c[3][7] = 1.0 + 2f32.powi(-23);
-        // SAFETY: as above.
+        // SAFETY: any machine has these instructions.
         unsafe { tdpbf16ps(&mut c, &a, &b) };
         let first = if to == 0.0 { 0.0 } else { x * y };
         assert_eq!(
