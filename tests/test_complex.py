@@ -46,7 +46,7 @@ def test_every_pointwise_function_writes_real_results_to_complex_out():
             assert torch.allclose(out.real, want.to(out.real.dtype), 0, 0, equal_nan=True), name
             assert not out.imag.any(), name
             count += 1
-    assert count > 100
+    assert count > 90  # without those that want an `out=` of their own type
 
 
 def test_numbers_with_imaginary_parts_are_operands():

@@ -21,7 +21,8 @@ CASTS = set(
 )
 # ... and those that want the type of the result.
 EXACT = set(
-    """signbit amax amin argmax argmin linalg.vector_norm logcumsumexp searchsorted nonzero matmul
+    """abs neg sign sgn ceil floor round trunc frac nan_to_num clamp_min clamp_max clamp
+    signbit amax amin argmax argmin linalg.vector_norm logcumsumexp searchsorted nonzero matmul
     mm mv dot bmm addmm baddbmm addmv tensordot linalg.inv linalg.det linalg.solve
     linalg.solve_triangular cross tril triu diag gather take_along_dim take index_select
     masked_select scatter scatter_add index_add index_copy""".split()
@@ -99,3 +100,84 @@ def test_reduction_casts_to_its_out(write: Any, want: float) -> None:
     y = torch.zeros((), dtype=torch.float64)
     write(torch.tensor([1.0, 2.0, 3.0]), y)
     assert y.item() == want
+
+
+@pytest.mark.parametrize("name", ["max", "min", "angle"])
+def test_result_that_is_copied_casts_to_its_out(name: str) -> None:
+    x = torch.tensor([3.0])
+    want = getattr(torch, name)(x).item()
+    y = torch.zeros((1,) if name == "angle" else (), dtype=torch.float64)
+    assert getattr(torch, name)(x, out=y).item() == want
+
+
+def test_bitwise_not_wants_an_out_of_its_type() -> None:
+    with pytest.raises(RuntimeError):
+        torch.bitwise_not(
+            torch.tensor([1], dtype=torch.int32), out=torch.zeros(1, dtype=torch.int64)
+        )
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements")
+@pytest.mark.parametrize(
+    ("write", "want"),
+    [
+        (lambda y: torch.add(torch.ones(3), 1, out=y), [2, 2, 2]),
+        (lambda y: torch.cumsum(torch.ones(3), 0, out=y), [1, 2, 3]),
+        (
+            lambda y: torch.sort(torch.tensor([3.0, 1, 2]), out=(y, torch.empty(0).long())),
+            [1, 2, 3],
+        ),
+        (lambda y: torch.mv(torch.ones(3, 2), torch.ones(2), out=y), [2, 2, 2]),
+        (lambda y: torch.arange(1, 4, out=y), [1, 2, 3]),
+        (lambda y: torch.ones((3,), out=y), [1, 1, 1]),
+    ],
+)
+def test_view_as_out_grows_within_the_memory_of_its_base(write: Any, want: list[int]) -> None:
+    for size in (0, 1, 2, 4):
+        base = torch.zeros(8)
+        y = base[2 : 2 + size]
+        write(y)
+        assert y.tolist() == want
+        assert base.tolist() == [0, 0, *want, 0, 0, 0]
+        assert y.data_ptr() == base.data_ptr() + 8 and y._version == base._version
+    base = torch.zeros(3)
+    y = base[1:]
+    write(y)  # beyond the end the memory grows
+    assert y.tolist() == want
+    assert base.tolist() == [0, *want[:2]]
+    assert y.data_ptr() == base.data_ptr() + 4
+
+
+def test_half_types_compute_with_operands_that_they_hold() -> None:
+    # PyTorch 2.13's answers; a factor or addend that comes second keeps its digits.
+    x = torch.tensor([5.3, -7.7, 100.5, 0.3]).half()
+    for number in (torch.tensor(0.3001), torch.tensor(0.3001, dtype=torch.float64)):
+        want = [0.199951171875, -0.197998046875, 0.28369140625, 0.0]
+        assert torch.fmod(x, number).tolist() == want
+        assert torch.sub(x, number).tolist() == [5.0, -8.0, 100.1875, 0.0]
+    assert torch.sub(x, 0.3001).tolist() == [5.0, -8.0, 100.1875, 0.0]
+    low, high = torch.tensor([0.001]).half(), torch.tensor(1e5)
+    assert (low * high).item() == (low * 1e5).item() == pytest.approx(100.0, rel=1e-3)
+    assert (high * low).item() == float("inf")
+    assert torch.pow(torch.tensor([1.3, 2.3]).half(), 2.003).tolist() == [1.69140625, 5.3125]
+
+
+def test_lerp_takes_a_weight_without_dimensions_of_any_type() -> None:
+    x, y = torch.zeros(2).half(), torch.ones(2).half()
+    for weight in (torch.tensor(0.25), torch.tensor(0.25, dtype=torch.float64)):
+        z = torch.lerp(x, y, weight)
+        assert z.dtype == torch.float16 and z.tolist() == [0.25, 0.25]
+
+
+def test_nextafter_steps_in_the_type_of_its_result() -> None:
+    for other in (torch.tensor(0.3001), torch.tensor(0.3001, dtype=torch.float64)):
+        for dtype, want in ((torch.float16, 5.296875), (torch.bfloat16, 5.28125)):
+            x = torch.tensor([5.3]).to(dtype)
+            assert torch.nextafter(x, other).tolist() == [want]
+
+
+def test_running_sum_of_fractions_refuses_an_integer_out() -> None:
+    # PyTorch would cut each number before it is added.
+    for f in (torch.cumsum, torch.cumprod, torch.sum, torch.prod):
+        with pytest.raises(RuntimeError, match="can't be cast"):
+            f(torch.tensor([1, 2.6]), 0, out=torch.empty(0, dtype=torch.int64))

@@ -165,7 +165,22 @@ pub fn destination(name: &str, out: &Tensor, meta: &TensorMeta, inplace: bool) -
             Show(&meta.shape)
         ));
     }
-    Ok(out.replaced(&Tensor::empty(&meta.shape, out.dtype(), out.device())?))
+    // The memory it lies in, if need be made larger: what else looks at it sees the result.
+    let layout = Layout {
+        offset: out.offset(),
+        ..Layout::contiguous(&meta.shape)
+    };
+    let (storage, bytes) = (out.storage(), layout.extent()?.saturating_mul(out.dtype().size()));
+    let mut fits = bytes <= storage.bytes();
+    if !fits && storage.is_resizable() && !storage.is_unique() {
+        storage.resize(bytes)?;
+        fits = true;
+    }
+    let with = match fits {
+        true => Tensor::from_storage(storage.clone(), layout, out.dtype()),
+        false => Tensor::empty(&meta.shape, out.dtype(), out.device())?,
+    };
+    Ok(out.replaced(&with))
 }
 
 /// Raises for `out=` where a gradient would be lost.
@@ -305,7 +320,12 @@ pub fn run(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
             // Kernels made of other ops leave no history.
             let launch = || working_for(op.name(), || op.gpu(x, y));
             if y.iter().all(|t| t.numel() == 0) {
-                return Ok(());
+                let index = |t: &&Tensor| t.dtype().is_int() && t.numel() > 0;
+                return match x.iter().any(|t| index(t)) {
+                    // Nothing to compute, but an index may be out of range.
+                    true => hosted(op, x, y).map(|_| ()),
+                    false => Ok(()),
+                };
             }
             match mode::with_grad(false, launch) {
                 Ok(true) => Ok(()),
@@ -332,6 +352,14 @@ fn refuse_unsigned(op: &dyn Op, dtype: DType) -> Result<()> {
 /// An op without a GPU kernel for these arguments runs on the host, with a warning that names it.
 fn fallback(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
     crate::transfer::count_fallback(op.name())?;
+    for (to, from) in y.iter().zip(&hosted(op, x, y)?) {
+        to.write_from(from)?;
+    }
+    Ok(())
+}
+
+/// The results, computed on the host.
+fn hosted(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<SmallVec<[Tensor; 2]>> {
     let hosted: SmallVec<[Tensor; 4]> = x.iter().map(|t| t.to_host()).collect::<Result<_>>()?;
     let inputs: SmallVec<[&Tensor; 4]> = hosted.iter().collect();
     let outputs: SmallVec<[Tensor; 2]> = y
@@ -339,10 +367,7 @@ fn fallback(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         .map(|t| Tensor::empty(t.shape(), t.dtype(), Device::Cpu))
         .collect::<Result<_>>()?;
     host::unlocked(|| op.cpu(&inputs, &outputs))?;
-    for (to, from) in y.iter().zip(&outputs) {
-        to.write_from(from)?;
-    }
-    Ok(())
+    Ok(outputs)
 }
 
 /// All operands must live together; 0-d tensors on the CPU go along with any device.

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyEllipsis, PyFloat, PyInt, PyList, PySequence, PySlice, PyString, PyTuple,
 };
+use pytensorlib_core::dispatch;
 use pytensorlib_core::dtype::{DType, Scalar};
 use pytensorlib_core::schema::{Type, Value};
 use pytensorlib_core::tensor::Tensor;
@@ -469,6 +470,14 @@ pub fn set_item(
         false => from,
     };
     let from = trimmed(&from, from_dims(&y, &tensors))?;
+    // As `index_put_`: what is read must not lie where it writes; a mask is read before.
+    let positions = tensors
+        .iter()
+        .flatten()
+        .filter(|t| t.dtype() != DType::Bool);
+    for t in positions.chain([&from]).filter(|t| t.ndim() > 0) {
+        dispatch::check_apart(t, &y).py()?;
+    }
     y.index_put_(&tensors, &from, false).py()
 }
 

@@ -228,7 +228,7 @@ impl Tensor {
 
 crate::entries! {
     /// The largest element; NaN if any is. Equal ones share the gradient.
-    "max(Tensor self) -> Tensor", FN | METHOD | OUT,
+    "max(Tensor self) -> Tensor", FN | METHOD | CASTS,
     |a| {
         let x = a.tensor(0)?;
         Ok(value(&MAX, x, &all_dims(x), false, false)?.into())
@@ -238,7 +238,7 @@ crate::entries! {
     FN | METHOD | OUT,
     |a| Ok(Value::Tuple(extreme("max", true, a.tensor(0)?, a.int(1)?, a.bool(2)?)?));
     /// The smallest element; NaN if any is. Equal ones share the gradient.
-    "min(Tensor self) -> Tensor", FN | METHOD | OUT,
+    "min(Tensor self) -> Tensor", FN | METHOD | CASTS,
     |a| {
         let x = a.tensor(0)?;
         Ok(value(&MIN, x, &all_dims(x), false, false)?.into())

@@ -624,12 +624,16 @@ impl Tensor {
             None
         };
         let values = copy.as_ref().unwrap_or(values);
-        let mode = if accumulate { Mode::Add } else { Mode::Set };
+        // Sums would have to meet in one place.
+        let (mode, repeats) = match accumulate {
+            true => (Mode::Add, Repeats::Refused),
+            false => (Mode::Set, Repeats::Changes),
+        };
         let op = IndexPut {
             dims: r.dims,
             mode,
             bounds: Bounds::Wrap,
-            repeats: Repeats::Changes,
+            repeats,
             name: "IndexPutBackward0",
         };
         dispatch::call_into(op, &IndexPut::inputs(self, values, &r.idx), self, true)?;

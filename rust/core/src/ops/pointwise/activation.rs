@@ -196,6 +196,7 @@ pointwise! {
     df |p, [x], _, g| R::select(x.le(k(p.threshold.f64())), c(0.0), g);
     check |_, t, _| no_bool("threshold", t);
     steps true;
+    repeats Changes;
 
     /// log(sigmoid(x)).
     op LogSigmoid[1] = "LogSigmoidBackward0", FloatOnly;

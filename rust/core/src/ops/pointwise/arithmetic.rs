@@ -4,7 +4,7 @@ use super::binary::*;
 use super::real::HALF_STEP;
 use super::ternary::*;
 use super::unary::*;
-use super::{apply, apply_};
+use super::{apply, apply_, promoted};
 use crate::bail;
 use crate::dtype::{DType, Promotion, Scalar};
 use crate::ensure;
@@ -83,7 +83,11 @@ fn power(a: &Args, x: &Tensor, e: Scalar) -> Result<Value> {
         ),
         _ => a.apply(
             PowNumber {
-                e: e.f64(),
+                e: if t.is_half() {
+                    t.nearest(e.f64())
+                } else {
+                    e.f64()
+                },
                 n: e.i64(),
             },
             [x],
@@ -171,7 +175,7 @@ fn clamp_between(a: &Args, low: Option<usize>, high: Option<usize>) -> Result<Va
 
 fn nextafter(a: &Args) -> Result<Value> {
     let (x, y) = (a.tensor(0)?, a.tensor(1)?);
-    let step = match x.dtype().promote(y.dtype()) {
+    let step = match promoted(&[x, y])? {
         // The bits of a bfloat16 are the upper half of a float32's.
         DType::BF16 => 1 << 16,
         DType::F16 => HALF_STEP,
@@ -186,7 +190,11 @@ fn lerp(a: &Args) -> Result<Value> {
         let w = w.item()?.f64();
         return a.apply(LerpNumber { w }, [x, y]);
     }
-    a.apply(Lerp, [x, y, w])
+    // A weight without dimensions stands for a number.
+    match w.ndim() == 0 && x.dtype().differentiable() {
+        true => a.apply(Lerp, [x, y, &w.to_dtype(x.dtype())?]),
+        false => a.apply(Lerp, [x, y, w]),
+    }
 }
 
 fn number_first<P: super::Pointwise<2>>(op: P, a: &Args) -> Result<Value> {
@@ -196,16 +204,6 @@ fn number_first<P: super::Pointwise<2>>(op: P, a: &Args) -> Result<Value> {
         Dest::Out(_) => a.apply(op, [&x, y])?,
         _ => apply(op, [&x, y])?.into(),
     })
-}
-
-/// A number beside half precision, rounded to it: remainders tell it from the exact one.
-fn rounded_number(x: &Tensor, y: &Tensor) -> Result<[Tensor; 2]> {
-    let y = if y.is_wrapped() && y.dtype().is_float() && x.dtype().is_half() {
-        y.to_dtype(x.dtype())?
-    } else {
-        y.clone()
-    };
-    Ok([x.clone(), y])
 }
 
 fn ldexp(a: &Args) -> Result<Value> {
@@ -248,13 +246,13 @@ crate::entries! {
     |a| number_first(FloorDivide, a);
     /// The remainder with the sign of other.
     "remainder(Tensor self, Tensor|Scalar other) -> Tensor", PW,
-    |a| a.apply(Remainder, rounded_number(a.tensor(0)?, a.tensor(1)?)?.each_ref());
+    |a| a.apply(Remainder, [a.tensor(0)?, a.tensor(1)?]);
     /// The remainder with the sign of other.
     "remainder(Scalar self, Tensor other) -> Tensor", FN | OUT | DIRECT,
     |a| number_first(Remainder, a);
     /// The remainder with the sign of self.
     "fmod(Tensor self, Tensor|Scalar other) -> Tensor", PW,
-    |a| a.apply(Fmod, rounded_number(a.tensor(0)?, a.tensor(1)?)?.each_ref());
+    |a| a.apply(Fmod, [a.tensor(0)?, a.tensor(1)?]);
     /// self to the power of exponent.
     "pow(Tensor self, Tensor|Scalar exponent) -> Tensor", PW,
     pow;
@@ -402,10 +400,7 @@ crate::entries! {
     |a| Ok(apply_(FloorDivide, [a.tensor(0)?, a.tensor(1)?])?.into());
     /// The operator with assignment.
     "__imod__(Tensor self, Tensor|Scalar other) -> Tensor", METHOD,
-    |a| {
-        let x = rounded_number(a.tensor(0)?, a.tensor(1)?)?;
-        Ok(apply_(Remainder, x.each_ref())?.into())
-    };
+    |a| Ok(apply_(Remainder, [a.tensor(0)?, a.tensor(1)?])?.into());
     /// The operator with assignment.
     "__ipow__(Tensor self, Tensor|Scalar other) -> Tensor", METHOD,
     |a| {

@@ -53,6 +53,7 @@ pointwise! {
     check |p, t, _| alpha_fits(p.alpha, t);
     bits |p, t| is_one(p.alpha).then(|| arithmetic(Arithmetic::Add, t)).flatten();
     complex Analytic;
+    exact 2;
     direct |p, i, g| (i == 0 || is_one(p.alpha)).then(|| Ok(g.clone()));
 
     /// x - alpha * y. Bool raises.
@@ -73,12 +74,14 @@ pointwise! {
     bits |_, t| arithmetic(Arithmetic::Mul, t);
     complex Analytic;
     unsigned true;
+    exact 2;
 
     /// x / y; integers become floating.
     op Div[2] = "DivBackward0", Float;
     f |_, [x, y]| x / y;
     df |_, [x, y], _, g| g / y, -g * ((x / y) / y);
     complex Analytic;
+    exact 2;
 
     /// x ** y.
     op Pow[2] = "PowBackward1", Same;
@@ -123,6 +126,7 @@ pointwise! {
     df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, _| no_bool("div_trunc", t);
     divides true;
+    exact 2;
     wgsl |_| "m_trunc_div(t0, t1)";
 
     /// x / y rounded down.
@@ -133,6 +137,7 @@ pointwise! {
     check |_, t, _| no_bool("div_floor", t);
     divides true;
     guarded true;
+    exact 2;
     wgsl |_| "m_floor_div(t0, t1)";
 
     /// x / y rounded down, without a derivative.
@@ -144,6 +149,7 @@ pointwise! {
     divides true;
     opaque 3;
     guarded true;
+    exact 2;
     wgsl |_| "m_floor_div(t0, t1)";
 
     /// |x| with the sign of y.

@@ -3,7 +3,7 @@
 use super::unary::no_bool;
 use super::unary::{Abs, IsNan, LogicalNot};
 use super::{apply, apply_, c};
-use crate::dtype::{DType, Promotion};
+use crate::dtype::{DType, Promotion, Scalar};
 use crate::error::Result;
 use crate::pointwise;
 use crate::schema::{Args, Dest, Value};
@@ -384,7 +384,14 @@ crate::entries! {
     |a| into_bool(a).and_then(|()| a.apply(IsNegInf, [a.tensor(0)?]));
     /// Whether the sign of x is negative; that of -0 is.
     "signbit(Tensor self) -> Tensor", FN | METHOD | OUT | DIRECT,
-    |a| into_bool(a).and_then(|()| a.apply(Signbit, [a.tensor(0)?]));
+    |a| {
+        into_bool(a)?;
+        let x = a.tensor(0)?;
+        match x.dtype().is_wide_unsigned() {
+            true => a.apply(Lt, [x, &Tensor::number(Scalar::Int(0))?]),
+            false => a.apply(Signbit, [x]),
+        }
+    };
     /// Whether the imaginary part is zero: true for real types.
     "isreal(Tensor self) -> Tensor", FN | METHOD,
     |a| {

@@ -339,7 +339,7 @@ crate::entries! {
     "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", PW,
     nan_to_num;
     /// The argument of the number: 0, or pi below zero.
-    "angle(Tensor self) -> Tensor", FN | METHOD | OUT, angle;
+    "angle(Tensor self) -> Tensor", FN | METHOD | CASTS, angle;
     /// x itself.
     "positive(Tensor self) -> Tensor", FN | METHOD,
     positive;

@@ -31,7 +31,7 @@ use crate::error::{self, Error, Kind, Result};
 use crate::gpu::Acc;
 use crate::layout::Layout;
 use crate::op::{
-    function_name, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Value as OpValue,
+    function_name, Derivative, Grads, Mask, Metas, Op, Repeats, Save, TensorMeta, Value as OpValue,
 };
 use crate::schema::{Args, Value};
 use crate::shape::{self, Dims};
@@ -84,6 +84,12 @@ pub trait Pointwise<const N: usize>: OpValue + Clone + Eq + Hash {
     const HALF: bool = false;
     /// Whether `int` on the bits of wide unsigned integers gives theirs, or they keep their order.
     const UNSIGNED: bool = false;
+    /// Inputs whose numbers keep the digits that a half type lacks, as factors and addends do.
+    const EXACT: Mask = 0;
+    /// Whether `out=` may have another type; ops that leave a number's type alone take its own only.
+    const CASTS: bool = N != 1 || matches!(Self::TYPES, Types::Float | Types::Bool);
+    /// Whether it may write to elements that share memory.
+    const REPEATS: Repeats = Repeats::Refused;
     /// What the op means for complex numbers.
     const COMPLEX: Complex = Complex::No;
     fn f<R: Real>(&self, x: [R; N]) -> R;
@@ -163,6 +169,9 @@ macro_rules! pointwise {
         $(bits |$bp:pat_param, $bt:pat_param| $bits:expr;)?
         $(complex $complex:ident;)?
         $(unsigned $unsigned:literal;)?
+        $(exact $exact:literal;)?
+        $(casts $casts:literal;)?
+        $(repeats $repeats:ident;)?
         $(wgsl |$wp:pat_param| $wgsl:expr;)?
         $(direct |$qp:pat_param, $qi:pat_param, $qg:pat_param| $direct:expr;)?
     )*) => { $(
@@ -179,6 +188,9 @@ macro_rules! pointwise {
             $(const STEPS: bool = $steps;)?
             const HALF: bool = false $(|| { let _ = stringify!($half); true })?;
             $(const UNSIGNED: bool = $unsigned;)?
+            $(const EXACT: $crate::op::Mask = $exact;)?
+            $(const CASTS: bool = $casts;)?
+            $(const REPEATS: $crate::op::Repeats = $crate::op::Repeats::$repeats;)?
             $(const COMPLEX: $crate::ops::pointwise::Complex =
                 $crate::ops::pointwise::Complex::$complex;)?
             #[inline(always)]
@@ -474,28 +486,30 @@ impl<P: Pointwise<N>, const N: usize> Pw<P, N> {
     }
 
     /// The inputs with 0-d tensors and numbers in the type that all are converted to, where it
-    /// matters that one has a type of its own: half types compare with numbers that they hold, and
-    /// of integers the low bits are taken before a formula sees them. Comparisons of integers see
-    /// them whole: 261 is no int8, so none equals it.
+    /// matters that one has a type of its own: half types compute with numbers that they hold
+    /// (but for those in `EXACT`), and of integers the low bits are taken before a formula sees
+    /// them. Comparisons of integers see them whole: 261 is no int8, so none equals it.
     fn settled(&self, t: DType, x: &[&Tensor]) -> Result<Option<SmallVec<[Tensor; 4]>>> {
         let truth = P::TYPES == Types::Bool;
-        if !(t.is_half() && truth || t.is_int() && !truth) {
+        if !(t.is_half() || t.is_int() && !truth) {
             return Ok(None);
         }
+        let exact = |i: usize| t.is_half() && !truth && P::EXACT >> i & 1 == 1;
         let (low, high) = t.limits();
         let holds = |v: Scalar| match t.is_half() {
             true => t.nearest(v.f64()) == v.f64(),
             false => (low..=high).contains(&v.i64()),
         };
-        let other = |x: &Tensor| {
+        let other = |i: usize, x: &Tensor| {
             x.ndim() == 0
                 && x.dtype().size() > t.size()
+                && !exact(i)
                 && (x.device() != Device::Cpu || !x.item().is_ok_and(holds))
         };
-        if !x.iter().any(|x| other(x)) {
+        if !x.iter().enumerate().any(|(i, x)| other(i, x)) {
             return Ok(None);
         }
-        let each = x.iter().map(|x| match other(x) {
+        let each = x.iter().enumerate().map(|(i, x)| match other(i, x) {
             true => x.to_dtype(t),
             false => Ok((*x).clone()),
         });
@@ -707,6 +721,14 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
 
     fn pointwise(&self) -> bool {
         true
+    }
+
+    fn casts(&self) -> bool {
+        P::CASTS
+    }
+
+    fn repeats(&self) -> Repeats {
+        P::REPEATS
     }
 
     fn quick(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {

@@ -84,6 +84,7 @@ pointwise! {
     int |_, [x]| x;
     df |_, _, _, g| g.conj();
     complex Analytic;
+    casts true;
 
     /// -1, 0 or 1; z / |z| for complex numbers.
     op Sign[1] = "SignBackward0", Same;
@@ -98,6 +99,7 @@ pointwise! {
     int |_, [x]| x;
     df |_, _, _, _g| c(0.0);
     check |_, t, _| no_bool("floor", t);
+    unsigned true;
 
     /// The smallest integer not below x.
     op Ceil[1] = "CeilBackward0", Same;
@@ -105,6 +107,7 @@ pointwise! {
     int |_, [x]| x;
     df |_, _, _, _g| c(0.0);
     check |_, t, _| no_bool("ceil", t);
+    unsigned true;
 
     /// The integer part of x.
     op Trunc[1] = "TruncBackward0", Same;
@@ -112,6 +115,7 @@ pointwise! {
     int |_, [x]| x;
     df |_, _, _, _g| c(0.0);
     check |_, t, _| no_bool("trunc", t);
+    unsigned true;
 
     /// To the nearest integer, ties to even.
     op Round[1] = "RoundBackward0", Same;
@@ -119,6 +123,7 @@ pointwise! {
     int |_, [x]| x;
     df |_, _, _, _g| c(0.0);
     check |_, t, _| no_bool("round", t);
+    unsigned true;
 
     /// x * x.
     op Square[1] = "PowBackward0", Same;
@@ -126,6 +131,7 @@ pointwise! {
     int |_, [x]| x.wrapping_mul(x);
     df |_, [x], _, g| g * (c::<R>(2.0) * x);
     complex Analytic;
+    casts true;
 
     /// x to the power of `e`; integers to the power of `n`, which is the same number.
     op PowNumber { e: f64, n: i64 }[1] = "PowBackward0", Same;
@@ -137,6 +143,7 @@ pointwise! {
         g * (k::<R>(p.e) * x.pow(k(p.e - 1.0)))
     };
     complex Analytic;
+    casts true;
 
     /// x * x * x.
     op Cube[1] = "PowBackward0", Same;
@@ -144,6 +151,7 @@ pointwise! {
     int |_, [x]| x.wrapping_mul(x).wrapping_mul(x);
     df |_, [x], _, g| g * (c::<R>(3.0) * x.square());
     complex Analytic;
+    casts true;
 
     /// x to the power of -2, -1, 0, 1 or 4, by products.
     op SmallPower { e: i64 }[1] = "PowBackward0", Same;
@@ -155,6 +163,7 @@ pointwise! {
         e => g * (c::<R>(e as f64) * x.whole_power(e - 1)),
     };
     complex Analytic;
+    casts true;
 
     /// x to the power of 1/2 or -1/2.
     op RootPower { inverse: bool }[1] = "PowBackward0", FloatOnly;
@@ -164,6 +173,7 @@ pointwise! {
     } else {
         c::<R>(0.5) * g / y
     };
+    casts true;
 
     /// x minus its integer part.
     op Frac[1] = "FracBackward0", FloatOnly;
