@@ -249,6 +249,27 @@ def test_index_that_the_host_knows_is_out_of_range_raises_at_once() -> None:
         x[:0][torch.tensor([0], device="wgpu")]
 
 
+NOTHING: dict[str, Callable[[Any, Any], Any]] = {
+    "index_select": lambda x, i: x.index_select(0, i),
+    "index": lambda x, i: x[i],
+    "index_put": lambda x, i: x.index_put((i,), torch.ones((), device=x.device)),
+    "index_fill": lambda x, i: x.index_fill(0, i, 1.0),
+    "index_copy": lambda x, i: x.index_copy(0, i, x[:1]),
+    "index_reduce": lambda x, i: x.index_reduce(0, i, x[:1], "amax"),
+    "scatter": lambda x, i: x.scatter(1, i.expand(2, 1), 1.0),
+    "embedding": lambda x, i: F.embedding(i, x),
+}
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_index_out_of_range_into_nothing_raises_as_on_the_cpu(name: str) -> None:
+    f, x, i = NOTHING[name], torch.zeros(2, 0), torch.tensor([5])
+    with pytest.raises((IndexError, RuntimeError)) as want:
+        f(x, i)
+    with pytest.raises(type(want.value), match="out of (bounds|range)"):
+        f(x.to("wgpu"), i.to("wgpu"))
+
+
 def test_mean_of_nothing_is_nan() -> None:
     assert_same(lambda x: (x.mean(), x.mean(0), x.sum(0), x.T.mean(1)), normal(0, 3))
 

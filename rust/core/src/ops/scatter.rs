@@ -9,6 +9,7 @@ use super::pointwise::apply;
 use super::pointwise::binary::Remainder;
 use super::view::parts::assemble;
 use crate::autograd::Vjp;
+use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
@@ -393,8 +394,25 @@ fn index_reduce(a: &Args) -> Result<Value> {
     if full.is_empty() {
         full.push(1);
     }
+    if x.device() == Device::Cpu || src.numel() == 0 {
+        check_positions(index, dim, x.shape().get(dim).copied().unwrap_or(1))?;
+    }
     let idx = index.reshape_to(&column)?.expand_to(&full)?;
     reduce(a, &idx, how, "index_reduce", "IndexReduceBackward0")
+}
+
+/// Refuses positions out of range, also where nothing lies at any.
+fn check_positions(index: &Tensor, dim: usize, size: usize) -> Result<()> {
+    let host = index.detach().to_host()?.prepared(DType::I64)?;
+    // SAFETY: contiguous host memory of this type.
+    let positions = unsafe { host.slice::<i64>() };
+    match positions.iter().find(|&&i| i < 0 || i as usize >= size) {
+        None => Ok(()),
+        Some(i) => bail!(
+            Index,
+            "index_reduce(): index {i} is out of bounds for dimension {dim} with size {size}"
+        ),
+    }
 }
 
 fn take_along(x: &Tensor, idx: &Tensor, dim: Option<i64>) -> Result<Tensor> {
