@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from . import graphs, laws, replay
+from .accepted import corrupts
 from .calls import Call
 from .compare import Finding, differences, is_complex
 from .corpus import Corpus
@@ -65,6 +66,8 @@ class Calls:
         if is_complex(call) and not self.complexes:
             return call.op, "complex", []
         ours = self.ours.run(call)
+        if corrupts(call):
+            return call.op, "unsafe", []
         phase(PEER)
         theirs = self.peer.run(call)
         phase(JUDGE)

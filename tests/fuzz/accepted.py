@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from .calls import Call
+
 
 @dataclass(frozen=True)
 class Accepted:
@@ -90,7 +92,7 @@ ACCEPTED: tuple[Accepted, ...] = (
     Accepted(
         "ACCEPTED",
         "loss|cross_entropy",
-        r"not differentiable with respect to argument '(weight|target)'",
+        r"not differentiable with respect to argument '(weight|target|pos_weight)'",
         "there is a derivative",
     ),
     Accepted(
@@ -159,6 +161,213 @@ ACCEPTED: tuple[Accepted, ...] = (
         "out=... arguments don't support automatic",
         "`out=` takes no part in a graph, whether or not there is a derivative",
     ),
+    # Two faults in one call: which is told of first
+    Accepted(
+        "ERROR_CLASS",
+        "^(std|var|mean)|_loss|cross_entropy|cdist|clamp|instance_norm|diff|split|rms_norm"
+        "|index_copy|index_fill|norm::nuc|expand_copy|avg_pool|nearest-exact",
+        "",
+        "several arguments are wrong, and another is told of first",
+    ),
+    Accepted(
+        "ERROR_CLASS",
+        "max_unpool|narrow_copy|broadcast_shapes|resize_|as_strided|slice_scatter|upsample"
+        "|index_select|index_reduce|combinations|fractional",
+        r"tuple index out of range|Expected dim <|negative|step must be|cannot convert float"
+        r"|missing 1 required|out of DATA bounds|out of bounds for dim|max_size|failed to unpack"
+        r"|cannot be converted to type int64_t",
+        "an exception of PyTorch's internals, or another class for the same text elsewhere",
+    ),
+    Accepted(
+        "ERROR_CLASS", "^(cat|[hvd]stack|stack|column_stack)", "desired output type", "as elsewhere"
+    ),
+    Accepted(
+        "ERROR_CLASS",
+        "^sign$|^linalg|^norm",
+        "complex",
+        "matrices of complex numbers are refused before they are looked at",
+    ),
+    # Nothing, and checks before it
+    Accepted(
+        "REFUSED",
+        "",
+        r"not implemented for '\w+'.*\[(\d+, )*0[],]",
+        "a type without a kernel is refused when there are no elements, too",
+    ),
+    Accepted(
+        "REFUSED",
+        "^(roll|cat|diff|linalg.vecdot)",
+        "Dimension out of range",
+        "dimensions are checked although nothing is done",
+    ),
+    Accepted(
+        "REFUSED",
+        "lu_solve|grid_sampler|ctc_loss|fractional_max_pool|embedding_bag|histogram|unfold|matmul",
+        "LU_pivots must|unknown (interpolation|padding)|targets must|must be greater than zero"
+        "|scalar types: Long, Int|same shape and dtype|sizes overflow|expected scalar type",
+        "PyTorch does not check, and reads what is not there, or there is nothing to do",
+    ),
+    Accepted(
+        "REFUSED",
+        "adaptive",
+        "can't allocate memory",
+        "memory is asked for also where a batch of nothing needs none",
+    ),
+    Accepted(
+        "ACCEPTED",
+        "pool|norm|conv|unique|roll",
+        r"non-zero size for non-batch|index 0 out of range for tensor of size \[0|non-empty 2D"
+        r"|Expected reduction dim",
+        "no channels or no elements: an empty result",
+    ),
+    Accepted("ACCEPTED", "", "INTERNAL ASSERT FAILED", "PyTorch's own mistake"),
+    # Arguments
+    Accepted(
+        "REFUSED",
+        "^__r",
+        r"expected (at least )?1 argument|missing 1 required positional|unexpected keyword",
+        "a reflected operator needs its operand",
+    ),
+    Accepted("REFUSED", "^signal.windows", "'None' is not an instance", "None is no bool"),
+    Accepted(
+        "ACCEPTED",
+        "interpolate|linalg.matrix_rank|normal|nonzero|take|random",
+        r"TypeError: (_upsample|linalg_matrix_rank\(\)|normal_\(\)|nonzero\(\))",
+        "more combinations of arguments are taken",
+    ),
+    Accepted(
+        "ACCEPTED",
+        "^index_(fill|copy|reduce|add)|^topk|nansum|bernoulli|embedding$|linalg.lu_solve",
+        "Expected dtype int|Expected a long|source tensor shape|bool dtypes on CPU|complex"
+        "|don't support automatic|not differentiable with respect",
+        "more types are taken, and 0-d sources",
+    ),
+    Accepted(
+        "ACCEPTED",
+        "combinations|triu_indices|tril_indices|resize_|lu_solve|matmul|cholesky",
+        "integer multiplication overflow|negative dimension|missing 1 required|pivots with shape"
+        "|not positive-definite|must match the size",
+        "an implementation's limit, or an infinite element",
+    ),
+    Accepted(
+        "ACCEPTED",
+        "select_scatter|slice_scatter|diagonal_scatter|index_put|masked_scatter",
+        "Autograd not support dtype",
+        "an integer result of a source with a gradient has none",
+    ),
+    Accepted("ACCEPTED", "lu_unpack", "out of bounds", "PyTorch reads what was never written"),
+    Accepted(
+        "ACCEPTED",
+        "native_group_norm",
+        "is_contiguous",
+        "inputs of any strides are taken",
+    ),
+    Accepted(
+        "REFUSED",
+        "norm",
+        "mixed dtype|bias should contain|more than one element",
+        "parameters of other types or sizes, and repeated statistics, which PyTorch does not check",
+    ),
+    Accepted(
+        "REFUSED",
+        "as_strided_scatter",
+        "must be contiguous and hold the region",
+        "elements outside self are no part of the result",
+    ),
+    Accepted(
+        "REFUSED",
+        "cholesky|conv_transpose|attention|addbmm|pad::circular",
+        "square matrices|bias type|must match the size|broadcast shape|non-zero dimensions"
+        "|nothing to repeat",
+        "shapes and types that do not fit although there is nothing to compute",
+    ),
+    # Where results go
+    Accepted(
+        "REFUSED",
+        "",
+        r"more than one element of the written-to.*(out=|inplace)",
+        "elements that share memory cannot hold a result each; PyTorch sees strides of 0 only, "
+        "and of reductions and products not those",
+    ),
+    Accepted(
+        "REFUSED",
+        "^(sum|nansum|prod|cumsum|cumprod|mean)",
+        "result type Float can't be cast",
+        "sums of fractions are not cut to integers on their way",
+    ),
+    Accepted(
+        "REFUSED",
+        "^(any|all|cholesky_inverse)|matrix_rank",
+        "Expected out tensor to have dtype",
+        "`out=` wants the result's type",
+    ),
+    Accepted("VALUE", "^tri[lu]$", "out=expanded", "elements share memory: the last one written"),
+    Accepted(
+        "VALUE",
+        r"polynomial|__rdiv__|__rtruediv__|^(atan2|hypot)",
+        "float64|int",
+        "integers are divided, or go through a recurrence, in the result's type, not in float32",
+    ),
+    Accepted(
+        "WRITE",
+        "instance_norm|batch_norm",
+        "same as",
+        "one tensor as mean and as variance: which is written last",
+    ),
+    # What has several right answers
+    Accepted(
+        "VALUE|GRADIENT",
+        r"^(linalg\.)?(qr|svd|svdvals|pinv|inv|inv_ex|det|cond|multi_dot|matrix_power)$|pinverse"
+        r"|cholesky_inverse|linalg.lu",
+        r"values|stride=\[[^]]*\b0\b|stride=\[(1, )+|size \d+ to|shape: (resize|ones)",
+        "matrices that are singular, or have infinite elements, or rounding alone makes regular",
+    ),
+    Accepted(
+        "VALUE|GRADIENT",
+        "^(addbmm|baddbmm|bmm|mm|matmul|cross|linalg.cross|cumprod|prod|pow|linalg.vecdot)",
+        "values",
+        "where an infinity meets zero, or a sum overflows, depends on the order",
+    ),
+    Accepted("VALUE", "^(gcd|lcm)$", "values", "the least integer has no absolute value"),
+    Accepted("VALUE", "^(mode|unique)", "values|nan", "NaN equals nothing, or itself"),
+    Accepted(
+        "VALUE", "native_group_norm", "stride=", "PyTorch reads weight and bias as if contiguous"
+    ),
+    Accepted(
+        "VALUE",
+        "hinge_embedding_loss",
+        "uint8",
+        "no target of bytes is -1",
+    ),
+    Accepted(
+        "VALUE",
+        "fractional_max_pool",
+        "bfloat16|float16",
+        "where windows begin is computed in float32",
+    ),
+    Accepted("VALUE|GRADIENT", "pad::circular", "-", "PyTorch reads memory that was never written"),
+    Accepted(
+        "GRADIENT",
+        "^as_strided_scatter",
+        "",
+        "what is overwritten has no gradient; PyTorch's goes to the other elements",
+    ),
+    Accepted("GRADIENT", "^quantile|^nanquantile", "values|size", "which of equal elements"),
+    Accepted("GRADIENT", "^(sort|msort|topk)", "8000", "which of equal elements it goes to"),
+    Accepted(
+        "GRADIENT",
+        "norm|^dist$|log_ndtr|^std|^var|hardswish",
+        r"nan|inf|-?\d{9,}|stride=\[0, 0\]",
+        "slopes at NaN and infinity, of immense powers, and of deviations that are rounding",
+    ),
+    Accepted("GRADIENT", "ctc_loss", "1 of ", "rounding of sums of 50 log-probabilities"),
+    Accepted("BACKWARD_ERROR", "floor_divide", "", "it has no derivative in place, nor here"),
+    Accepted(
+        "BACKWARD_ERROR", "svd", "full_matrices=True|some=False", "vectors of no singular value"
+    ),
+    Accepted("SHAPE", "^arange", "", "how many steps beyond the type's range"),
+    Accepted("REQUIRES_GRAD", "triangular_solve", "", "a copy of what needs no gradient"),
+    Accepted("PEER_DIED", "narrow_copy|pool", "", "PyTorch writes out of bounds"),
     # Graphs
     Accepted(
         "ACCEPTED|HOOKS",
@@ -297,6 +506,11 @@ ACCEPTED: tuple[Accepted, ...] = (
         "PyTorch reads or writes out of bounds, or divides by zero",
     ),
 )
+
+
+def corrupts(call: Call) -> bool:
+    """Say whether PyTorch may write out of bounds and live on, so that later calls go wrong."""
+    return call.op == "lu_unpack" and any(note != "layout" for note in call.notes)
 
 
 def reason(category: str, op: str, text: str) -> str | None:
