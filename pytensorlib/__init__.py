@@ -14,6 +14,7 @@ from typing import Any as _Any
 from . import _C
 from ._C import *  # noqa: F403
 from ._C import Tensor, __version__, dtype
+from ._deterministic import *  # noqa: F403
 from ._dtype_info import *  # type: ignore[assignment]  # noqa: F403
 from ._errors import *  # noqa: F403
 from ._size import *  # type: ignore[assignment]  # noqa: F403

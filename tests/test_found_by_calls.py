@@ -147,3 +147,162 @@ def test_gaussian_nll_loss_takes_variances_that_lack_one_dimension(
     else:
         with pytest.raises(ValueError, match="var is of incorrect size"):
             F.gaussian_nll_loss(*args)
+
+
+def rows_of(m: int, n: int) -> np.ndarray:
+    return np.random.default_rng(m * 31 + n).standard_normal((2, m, n))
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (3, 5), (5, 3), (1, 4), (4, 1), (0, 2), (2, 0)])
+def test_lu_of_any_shape_has_its_gradient(shape: tuple[int, int]) -> None:
+    x = pt.tensor(rows_of(*shape), requires_grad=True)
+    assert pt.autograd.gradcheck(lambda x: pt.linalg.lu(x)[1:], x)
+    assert pt.autograd.gradcheck(lambda x: pt.linalg.lu_factor(x)[0], x)
+    if min(shape) > 1:
+        assert pt.autograd.gradgradcheck(lambda x: pt.linalg.lu_factor(x)[0], x)
+
+
+@pytest.mark.parametrize("dim", [0, -1])
+def test_cumprod_of_complex_numbers_is_numpys_and_has_its_gradient(dim: int) -> None:
+    rng = np.random.default_rng(5)
+    a = rng.standard_normal((4, 3)) + 1j * rng.standard_normal((4, 3))
+    a[1, 1] = 0
+    x = pt.tensor(a, requires_grad=True)
+    np.testing.assert_allclose(pt.cumprod(x, dim).detach().numpy(), np.cumprod(a, dim))
+    assert pt.cumprod(x.to(pt.complex64), dim).dtype == pt.complex64
+    assert pt.autograd.gradcheck(lambda x: pt.cumprod(x, dim), x)
+    assert pt.autograd.gradgradcheck(lambda x: pt.cumprod(x, dim), x)
+
+
+@pytest.mark.parametrize("dim", [0, 1, (0, 1)])
+def test_logsumexp_of_complex_numbers_is_the_logarithm_of_the_sum(dim: int) -> None:
+    rng = np.random.default_rng(6)
+    a = rng.standard_normal((3, 4)) + 1j * rng.standard_normal((3, 4))
+    x = pt.tensor(a, requires_grad=True)
+    want = np.log(np.exp(a).sum(dim, keepdims=True))
+    np.testing.assert_allclose(pt.logsumexp(x, dim, keepdim=True).detach().numpy(), want)
+    far = pt.logsumexp(x + 800, dim).detach().numpy()
+    np.testing.assert_allclose(far, want.reshape(far.shape) + 800)
+    assert pt.autograd.gradcheck(lambda x: pt.logsumexp(x, dim), x)
+
+
+def test_fill_diagonal_writes_where_numpy_does() -> None:
+    for shape in ((3, 3), (5, 3), (7, 3), (3, 7), (10, 2), (4, 1), (0, 3), (3, 0), (2, 2, 2)):
+        for wrap in (False, True):
+            want = np.zeros(shape, np.float32)
+            if min(shape) and (len(shape) == 2 or not wrap):
+                np.fill_diagonal(want, 5, wrap)
+            elif min(shape):
+                np.fill_diagonal(want, 5)
+            x = pt.zeros(shape)
+            assert x.fill_diagonal_(5, wrap) is x
+            np.testing.assert_array_equal(x.numpy(), want, err_msg=f"{shape} {wrap}")
+            stepped = pt.zeros((*shape, 2))[..., 1]
+            np.testing.assert_array_equal(stepped.fill_diagonal_(5, wrap).numpy(), want)
+            turned = pt.zeros(shape[::-1]).permute(tuple(range(len(shape)))[::-1])
+            np.testing.assert_array_equal(turned.fill_diagonal_(5, wrap).numpy(), want)
+    x = pt.ones(2, 3, requires_grad=True)
+    (g,) = pt.autograd.grad((x * 2).fill_diagonal_(5).sum(), x)
+    assert g.tolist() == [[0, 2, 2], [2, 0, 2]]
+    for shape in ((3,), (2, 2, 3)):
+        with pytest.raises(RuntimeError, match="dimensions"):
+            pt.zeros(shape).fill_diagonal_(5)
+    with pytest.raises(RuntimeError, match="without overflow"):
+        pt.zeros(2, 2, dtype=pt.uint8).fill_diagonal_(300)
+
+
+@pytest.mark.parametrize("p", [1, 2, 0.5, 3, INF])
+def test_renorm_scales_slices_down_to_the_norm(p: float) -> None:
+    a = rows_of(3, 4) * [[[0.1]], [[4.0]]]
+    for dim in (0, 1, -1):
+        others = tuple(d for d in range(3) if d != dim % 3)
+        size = np.abs(a)
+        norm = size.max(others, keepdims=True)
+        if p != INF:
+            norm = (size**p).sum(others, keepdims=True) ** (1 / p)
+        want = a * np.where(norm > 1.5, 1.5 / (norm + 1e-7), 1)
+        x = pt.tensor(a, requires_grad=True)
+        np.testing.assert_allclose(pt.renorm(x, p, dim, 1.5).detach().numpy(), want)
+        np.testing.assert_allclose(x.detach().clone().renorm_(p, dim, 1.5).numpy(), want)
+        assert pt.autograd.gradcheck(lambda x, dim=dim: pt.renorm(x, p, dim, 1.5), x)
+    assert pt.renorm(pt.ones(2, 3).half(), p, 0, 1).dtype == pt.float16
+    for bad in ((-1, 0, 1), (p, 0, -1)):
+        with pytest.raises(RuntimeError, match="renorm"):
+            pt.renorm(pt.ones(2, 3), *bad)
+    with pytest.raises(RuntimeError, match="at least 2 dimensions"):
+        pt.renorm(pt.ones(3), p, 0, 1)
+
+
+def test_range_warns() -> None:
+    with pytest.warns(UserWarning, match="deprecated"):
+        pt.range(0, 4)
+
+
+@pytest.mark.filterwarnings("ignore:torch.range is deprecated")
+def test_range_includes_its_end() -> None:
+    assert pt.range(0, 4).tolist() == [0, 1, 2, 3, 4]
+    assert pt.range(5, 1, -2).tolist() == [5, 3, 1]
+    assert pt.range(0, 4.5).tolist() == [0, 1, 2, 3, 4]
+    assert pt.range(2.5, 4.5, dtype=pt.int32).tolist() == [2, 3, 4]
+    assert len(pt.range(0.0, 1, 0.1)) == 11
+    assert pt.range(1, 1).dtype == pt.float32
+    for bad in ((0, 4, 0), (4, 0), (0, INF)):
+        with pytest.raises(RuntimeError):
+            pt.range(*bad)
+
+
+def test_deterministic_algorithms_are_what_was_asked_for() -> None:
+    try:
+        for mode, warn, number in ((True, False, 2), (True, True, 1), (False, True, 0)):
+            pt.use_deterministic_algorithms(mode, warn_only=warn)
+            assert pt.are_deterministic_algorithms_enabled() is mode
+            assert pt.is_deterministic_algorithms_warn_only_enabled() is (mode and warn)
+            assert pt.get_deterministic_debug_mode() == number
+        for name, number in (("error", 2), ("warn", 1), ("default", 0), (2, 2)):
+            pt.set_deterministic_debug_mode(name)
+            assert pt.get_deterministic_debug_mode() == number
+        for bad in ("bogus", 3, -1):
+            with pytest.raises(RuntimeError, match="invalid value of debug_mode"):
+                pt.set_deterministic_debug_mode(bad)
+        with pytest.raises(TypeError):
+            pt.use_deterministic_algorithms(1)
+    finally:
+        pt.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize("dtype", [pt.uint16, pt.uint32, pt.uint64])
+def test_wide_unsigned_integers_round_to_themselves_and_run_in_int64(dtype: pt.dtype) -> None:
+    top = 2 ** (8 * dtype.itemsize) - 1
+    x = pt.tensor([1, 2, top], dtype=dtype)
+    for f in (pt.round, pt.floor, pt.ceil, pt.trunc, pt.fix):
+        assert f(x).dtype == dtype and f(x).tolist() == [1, 2, top]
+    assert pt.signbit(x).tolist() == [False] * 3
+    small = pt.tensor([1, 2, 65535], dtype=dtype)
+    for f, want in ((pt.cumsum, [1, 3, 65538]), (pt.cumprod, [1, 2, 131070])):
+        y = f(small, 0)
+        assert y.dtype == pt.int64 and y.tolist() == want
+        assert f(small, 0, dtype=pt.float32).tolist() == want
+        with pytest.raises(NotImplementedError, match=f.__name__):
+            f(pt.tensor([1, 2]), 0, dtype=dtype)
+    # 64 bits wrap, as PyTorch's do
+    assert pt.cumsum(pt.tensor([2**64 - 1, 3], dtype=pt.uint64), 0).tolist() == [-1, 2]
+
+
+@pytest.mark.parametrize(
+    ("error", "call"),
+    [
+        (IndexError, lambda: pt.zeros(0).put_(pt.tensor(0), pt.zeros(0))),
+        (IndexError, lambda: pt.kthvalue(pt.zeros(2, 0), 1)),
+        (IndexError, lambda: pt.tensor(1.0)[0:1]),
+        (RuntimeError, lambda: pt.zeros(3).index_fill(0, pt.zeros(1, 1).long(), 1)),
+        (ValueError, lambda: pt.pixel_shuffle(pt.zeros(1, 4, 1, 1), 2**40)),
+        (pt.linalg.LinAlgError, lambda: pt.linalg.tensorinv(pt.zeros(4, 2, 2), ind=1)),
+        (RuntimeError, lambda: pt.linalg.tensorinv(pt.tensor(1.0), ind=2)),
+        (RuntimeError, lambda: pt.unique(pt.zeros(0, 0, 2), dim=0)),
+        (RuntimeError, lambda: pt.unique(pt.zeros(3, 0), dim=0)),
+    ],
+)
+def test_error_has_pytorchs_class(error: type[Exception], call: object) -> None:
+    with pytest.raises(error) as caught:
+        call()  # type: ignore[operator]
+    assert type(caught.value) is error

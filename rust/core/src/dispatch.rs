@@ -170,7 +170,10 @@ pub fn destination(name: &str, out: &Tensor, meta: &TensorMeta, inplace: bool) -
         offset: out.offset(),
         ..Layout::contiguous(&meta.shape)
     };
-    let (storage, bytes) = (out.storage(), layout.extent()?.saturating_mul(out.dtype().size()));
+    let (storage, bytes) = (
+        out.storage(),
+        layout.extent()?.saturating_mul(out.dtype().size()),
+    );
     let mut fits = bytes <= storage.bytes();
     if !fits && storage.is_resizable() && !storage.is_unique() {
         storage.resize(bytes)?;

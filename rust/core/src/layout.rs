@@ -290,7 +290,7 @@ impl Layout {
     pub fn slice(&self, d: i64, start: Option<i64>, end: Option<i64>, step: i64) -> Result<Layout> {
         ensure!(
             self.ndim() > 0,
-            Runtime,
+            Index,
             "slice() cannot be applied to a 0-dim tensor."
         );
         ensure!(step > 0, Value, "slice step must be positive, got {step}");

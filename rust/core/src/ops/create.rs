@@ -490,6 +490,42 @@ fn fill_into(x: &Tensor, value: &Tensor) -> Result<()> {
     x.copy_from(value)
 }
 
+/// The elements on the main diagonal; with `wrap`, one row behind its end it begins again.
+fn diagonals(x: &Tensor, wrap: bool) -> Result<Vec<Tensor>> {
+    ensure!(
+        x.ndim() >= 2,
+        Runtime,
+        "fill_diagonal_: dimensions must larger than 1, got a tensor of shape {}",
+        Show(x.shape())
+    );
+    let (rows, n) = (x.size(0), *x.shape().iter().min().unwrap_or(&0));
+    ensure!(
+        x.ndim() == 2 || x.shape().iter().all(|&d| d == rows),
+        Runtime,
+        "fill_diagonal_: all dimensions of input must be of equal length, got shape {}",
+        Show(x.shape())
+    );
+    if n == 0 {
+        return Ok(Vec::new());
+    }
+    let across: isize = x.strides().iter().sum();
+    let line = |size: &[i64], strides: &[i64], row: usize| {
+        let offset = x.offset() as isize + row as isize * x.strides()[0];
+        x.as_strided(size, strides, Some(offset as i64))
+    };
+    if !wrap || x.ndim() > 2 {
+        return Ok(vec![line(&[n as i64], &[across as i64], 0)?]);
+    }
+    let (cols, step) = (x.size(1), x.size(1) + 1);
+    let blocks = rows / step;
+    let strides = [step as i64 * x.strides()[0] as i64, across as i64];
+    let rest = (rows % step).min(cols) as i64;
+    Ok(vec![
+        line(&[blocks as i64, cols as i64], &strides, 0)?,
+        line(&[rest], &strides[1..], blocks * step * (rest > 0) as usize)?,
+    ])
+}
+
 crate::entries! {
     /// Uninitialised elements.
     "empty(int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False, MemoryFormat? memory_format=None) -> Tensor", FN | OUT | DIRECT,
@@ -600,6 +636,15 @@ crate::entries! {
     |a| {
         fill_into(a.tensor(0)?, a.tensor(1)?)?;
         Ok(a.tensor(0)?.clone().into())
+    };
+    /// Writes one value on the main diagonal; with `wrap`, below a tall matrix's end it begins again.
+    "fill_diagonal_(Tensor self, Scalar fill_value, bool wrap=False) -> Tensor", METHOD | COMPLEX,
+    |a| {
+        let x = a.tensor(0)?;
+        for line in diagonals(x, a.bool(2)?)? {
+            fill_into(&line, &a.number(1)?)?;
+        }
+        Ok(x.clone().into())
     };
     /// Writes zeros.
     "zero_(Tensor self) -> Tensor", FN | METHOD,

@@ -248,7 +248,13 @@ fn pixel_shuffle(x: &Tensor, r: i64) -> Result<Tensor> {
     );
     let k = lead.len();
     let [c, h, w] = [x.size(k) as i64, x.size(k + 1) as i64, x.size(k + 2) as i64];
-    let square = r.checked_mul(r).unwrap_or(i64::MAX);
+    let Some(square) = r.checked_mul(r) else {
+        bail!(
+            Value,
+            "pixel_shuffle: upscale factor is too large, (upscale_factor)^2 overflowed: \
+             upscale_factor={r}"
+        );
+    };
     ensure!(
         c % square == 0,
         Runtime,

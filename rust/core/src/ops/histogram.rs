@@ -321,7 +321,7 @@ crate::entries! {
         Ok(histc(&a.tensor(0)?.detach(), a.int(1)?, low, high)?.into())
     };
     /// Counts, or sums of weights, in equal intervals, and the edges.
-    "histogram(Tensor self, int bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
+    "histogram(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
     FN | METHOD | OUT, histogram_of_bins;
     /// Counts, or sums of weights, between the given edges.
     "histogram(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",

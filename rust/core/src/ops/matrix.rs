@@ -20,7 +20,7 @@ use crate::shape::Dims;
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 pub use norms::nuclear_norm;
-use norms::{matrix_norm, named, norm, singular_values, Order};
+use norms::{matrix_norm, named, norm, renorm, singular_values, Order};
 use smallvec::SmallVec;
 
 fn factor(kind: Kind, x: &[&Tensor]) -> Result<crate::op::Tensors> {
@@ -372,7 +372,13 @@ fn tensorinv(x: &Tensor, ind: i64) -> Result<Tensor> {
         Runtime,
         "linalg.tensorinv: Expected a strictly positive integer for 'ind', got {ind}"
     );
-    let k = (ind as usize).min(x.ndim());
+    let k = ind as usize;
+    ensure!(
+        k <= x.ndim(),
+        Runtime,
+        "linalg.tensorinv: Expected 'ind' to be at most the number of dimensions, {}, got {ind}",
+        x.ndim()
+    );
     let (p, q) = x.shape().split_at(k);
     let (m, n) = (p.iter().product::<usize>(), q.iter().product::<usize>());
     ensure!(
@@ -385,8 +391,8 @@ fn tensorinv(x: &Tensor, ind: i64) -> Result<Tensor> {
     let (y, info) = inv_ex("linalg.tensorinv", &x.reshape_to(&[m, n])?)?;
     ensure!(
         failure(&info)?.is_none(),
-        Runtime,
-        "Failed to invert the input tensor, because it is singular."
+        LinAlg,
+        "linalg.tensorinv: Failed to invert the input tensor, because it is singular."
     );
     y.reshape_to(&shape)
 }
@@ -420,6 +426,9 @@ fn lu_unpack(lu: &Tensor, pivots: &Tensor, data: bool, want: bool) -> Result<Vec
 }
 
 crate::entries! {
+    /// Slices across `dim` whose `p`-norm is larger than `maxnorm`, scaled down to it.
+    "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", ALL,
+    |a| Ok(renorm(a.tensor(0)?, a.float(1)?, a.int(2)?, a.float(3)?)?.into());
     /// The inverse of a tensor taken as a matrix from its last dimensions to its first.
     "tensorinv(Tensor input, int ind=2) -> Tensor", LINALG | OUT,
     |a| Ok(tensorinv(a.tensor(0)?, a.int(1)?)?.into());

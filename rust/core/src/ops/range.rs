@@ -162,6 +162,59 @@ fn arange(a: &Args, start: Scalar, end: Scalar, step: Scalar, options: usize) ->
     give_line(&o, a, sequence(n as usize, dtype, o.device_or(a), at)?)
 }
 
+/// `range`: as `arange`, with `end` where a step meets it, and of the default type.
+fn range(a: &Args) -> Result<Value> {
+    crate::host::warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is \
+         inconsistent with Python's range builtin. Instead, use torch.arange, which produces values \
+         in [start, end).",
+    );
+    let o = Options::read(a, 3)?;
+    let (start, end, step) = (a.scalar(0)?, a.scalar(1)?, a.scalar(2)?);
+    let dtype = o.dtype_or(a, default_dtype)?;
+    refuse_bool("range_cpu", dtype)?;
+    ensure!(
+        !dtype.is_wide_unsigned(),
+        NotImplemented,
+        "\"range_cpu\" not implemented for '{}'",
+        dtype.scalar_name()
+    );
+    // Integer types count in integers, after cutting fractions off.
+    let cut = |v: Scalar| {
+        if dtype.is_integral() {
+            v.i64() as f64
+        } else {
+            v.f64()
+        }
+    };
+    let (from, to, by) = (cut(start), cut(end), cut(step));
+    ensure!(by != 0.0, Runtime, "step must be nonzero");
+    ensure!(
+        from.is_finite() && to.is_finite(),
+        Runtime,
+        "unsupported range: {start} -> {end}"
+    );
+    ensure!(
+        (by > 0.0 && to >= from) || (by < 0.0 && to <= from),
+        Runtime,
+        "upper bound and lower bound inconsistent with step sign"
+    );
+    let n = (to - from) / by + 1.0;
+    ensure!(
+        n < 9.223_372_036_854_775e18,
+        Runtime,
+        "invalid size, possible overflow?"
+    );
+    let (n, device) = (n as usize, o.device_or(a));
+    if dtype.is_integral() {
+        let (start, step) = (start.i64(), step.i64());
+        let at = move |i: usize| start.wrapping_add(step.wrapping_mul(i as i64));
+        return give_line(&o, a, sequence(n, dtype, device, at)?);
+    }
+    let at = move |i: usize| from + by * i as f64;
+    give_line(&o, a, sequence(n, dtype, device, at)?)
+}
+
 /// A number, or a tensor of one.
 fn number(a: &Args, i: usize, name: &str) -> Result<Scalar> {
     let t = a.tensor(i)?;
@@ -294,6 +347,9 @@ crate::entries! {
     /// `start`, `start + step`, ... short of `end`.
     "arange(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT,
     |a| arange(a, a.scalar(0)?, a.scalar(1)?, a.scalar(2)?, 3);
+    /// `start`, `start + step`, ... up to `end` where a step meets it. Deprecated: use `arange`.
+    "range(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT,
+    range;
     /// `steps` evenly spaced numbers from `start` to `end`, both included.
     "linspace(Tensor|Scalar start, Tensor|Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT,
     |a| spaced(a, 3, None);

@@ -6,7 +6,7 @@ use super::pointwise::apply;
 use super::pointwise::compare::Eq;
 use super::pointwise::complex::part_type;
 use super::pointwise::ternary::where_;
-use super::pointwise::unary::Exp;
+use super::pointwise::unary::{Conj, Exp};
 use super::reduce::one;
 use crate::alloc;
 use crate::autograd::Vjp;
@@ -21,7 +21,7 @@ use crate::schema::{Args, Value};
 use crate::shape;
 use crate::tensor::Tensor;
 use crate::{bail, with_compute, with_float};
-use smallvec::smallvec;
+use smallvec::{smallvec, SmallVec};
 
 /// Visits every element, along `dim` in order (or against it): `f(element, position, state)` with
 /// a state for each line. Lines that lie side by side are walked together.
@@ -244,6 +244,9 @@ impl Derivative for Cumsum {
 }
 
 impl Op for Cumsum {
+    fn unsigned(&self) -> bool {
+        true
+    }
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         same_meta(x[0], self.dtype)
     }
@@ -304,7 +307,7 @@ impl Derivative for Cumprod {
         let Some(g) = &g[0] else {
             return Ok(smallvec![None]);
         };
-        let x = cx.input(0)?.to_dtype(self.dtype)?;
+        let x = conjugate(&cx.input(0)?.to_dtype(self.dtype)?)?;
         if x.size(self.dim) == 1 {
             return one(g.clone());
         }
@@ -317,15 +320,58 @@ impl Derivative for Cumprod {
         let before = cx
             .output(0)?
             .shifted(self.dim, self.reverse, Scalar::Int(1))?;
-        one(s.mul(&before)?)
+        one(s.mul(&conjugate(&before)?)?)
     }
 }
 
+fn conjugate(x: &Tensor) -> Result<Tensor> {
+    match x.dtype().is_complex() {
+        true => apply(Conj, [x]),
+        false => Ok(x.clone()),
+    }
+}
+
+/// Real and imaginary part.
+type Pair = [f64; 2];
+
+fn times(a: Pair, b: Pair) -> Pair {
+    [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]]
+}
+
+/// Visits complex numbers as [`walk`] does: `f(elements of x, state)` gives the result.
+fn walk_complex<const N: usize, A: Copy + Send + Sync>(
+    x: [&Tensor; N],
+    y: &Tensor,
+    (dim, reverse): (usize, bool),
+    init: A,
+    f: impl Fn([Pair; N], &mut A) -> Pair + Sync + Copy,
+) -> Result<()> {
+    let wide = |t: &Tensor| t.to_dtype(DType::C128)?.prepared(DType::C128);
+    let x: SmallVec<[Tensor; 2]> = x.into_iter().map(wide).collect::<Result<_>>()?;
+    let from: [Slots<Pair>; N] = std::array::from_fn(|i| Slots(x[i].bytes_ptr().cast()));
+    let out = Tensor::empty(y.shape(), DType::C128, y.device())?;
+    let to = Slots(out.bytes_ptr().cast::<Pair>());
+    walk(y.shape(), dim, reverse, init, move |e, _, s| {
+        to.set(e, f(from.map(|x| x.get(e)), s));
+    });
+    y.write_from(&out)
+}
+
 impl Op for Cumprod {
+    fn unsigned(&self) -> bool {
+        true
+    }
     fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
         same_meta(x[0], self.dtype)
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        if self.dtype.is_complex() {
+            let along = (self.dim, self.reverse);
+            return walk_complex([x[0]], &y[0], along, [1.0, 0.0], |[x], s| {
+                *s = times(*s, x);
+                *s
+            });
+        }
         with_compute!(self.dtype, T => {
             let x = x[0].to_dtype(self.dtype)?.prepared(T::DTYPE)?;
             let from = Slots(x.ptr::<T>());
@@ -370,9 +416,9 @@ impl Derivative for Recurrence {
             reverse: !self.reverse,
             own: !self.own,
         };
-        let r = dispatch::call1(adjoint, &[g, &cx.input(1)?])?;
+        let r = dispatch::call1(adjoint, &[g, &conjugate(&cx.input(1)?)?])?;
         let zero = Scalar::Int(0);
-        let s = cx.output(0)?;
+        let s = conjugate(&cx.output(0)?)?;
         let b = match self.own {
             true => r.mul(&s.shifted(self.dim, self.reverse, zero)?)?,
             false => r.shifted(self.dim, !self.reverse, zero)?.mul(&s)?,
@@ -386,6 +432,18 @@ impl Op for Recurrence {
         same_meta(x[0], x[0].dtype())
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        if x[0].dtype().is_complex() {
+            let (own, along) = (self.own, (self.dim, self.reverse));
+            let f = move |[a, b]: [Pair; 2], last: &mut Option<(Pair, Pair)>| {
+                let s = last.map_or(a, |(s, before)| {
+                    let add = times(if own { b } else { before }, s);
+                    [a[0] + add[0], a[1] + add[1]]
+                });
+                *last = Some((s, b));
+                s
+            };
+            return walk_complex([x[0], x[1]], &y[0], along, None, f);
+        }
         with_float!(x[0].dtype(), "cumprod_backward", T => {
             let dtype = T::DTYPE;
             let (a, b) = (x[0].prepared(dtype)?, x[1].prepared(dtype)?);
@@ -598,11 +656,12 @@ fn cumulative_extreme(a: &Args, largest: bool) -> Result<Value> {
 fn scan_arguments(a: &Args) -> Result<(usize, DType)> {
     let x = a.tensor(0)?;
     let dtype = a.dtype(2).unwrap_or(x.dtype().to_sum());
-    if dtype == DType::Bool {
+    if dtype == DType::Bool || dtype.is_wide_unsigned() {
         bail!(
             NotImplemented,
-            "\"{}_out_cpu\" not implemented for 'Bool'",
-            a.schema.name
+            "\"{}_out_cpu\" not implemented for '{}'",
+            a.schema.name,
+            dtype.scalar_name()
         );
     }
     Ok((shape::dim(a.int(1)?, x.ndim())?, dtype))

@@ -594,6 +594,15 @@ impl Tensor {
     /// `logsumexp` over the dimensions in `mask`.
     pub fn logsumexp_mask(&self, mask: &[bool], keepdim: bool) -> Result<Tensor> {
         let x = self.to_dtype(self.dtype().to_float())?;
+        if x.dtype().is_complex() {
+            let top = x.detach().real_part(0)?.amax_mask(mask, true)?;
+            // An infinite maximum would give inf - inf.
+            let infinite = apply(IsInf, [&top])?;
+            let top = where_(&infinite, &Tensor::number(0.0.into())?, &top)?;
+            let sum = apply(Exp, [&x.sub(&top)?])?.sum_mask(mask, true, None)?;
+            let y = apply(Log, [&sum])?.add(&top)?;
+            return y.reshape_to(&reduced_shape(x.shape(), mask, keepdim));
+        }
         dispatch::call1(
             Logsumexp {
                 mask: mask.into(),

@@ -483,6 +483,11 @@ fn kthvalue(a: &Args) -> Result<Value> {
     let (x, k) = (a.tensor(0)?, a.int(1)?);
     let dim = shape::dim(a.int(2)?, x.ndim())?;
     ensure!(
+        x.ndim() == 0 || x.size(dim) > 0,
+        Index,
+        "kthvalue(): Expected reduction dim {dim} to have non-zero size."
+    );
+    ensure!(
         k >= 1 && k as usize <= x.size(dim),
         Runtime,
         "kthvalue(): selected number k out of range for dimension {dim}, got {k} for shape {}",

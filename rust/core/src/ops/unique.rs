@@ -116,6 +116,13 @@ fn distinct(x: &Tensor, dim: Option<i64>, sorted: bool) -> Result<(Tensor, Group
     };
     let d = shape::dim(d, x.ndim())? as i64;
     let n = x.size(d as usize);
+    let empty = x.shape().iter().filter(|&&s| s == 0).count();
+    ensure!(
+        empty == (n == 0) as usize,
+        Runtime,
+        "unique: sizes of zero beside dimension {d} are not possible, got shape {}",
+        Show(x.shape())
+    );
     let width: usize = x
         .shape()
         .iter()

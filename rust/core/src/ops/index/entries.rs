@@ -290,7 +290,11 @@ fn index_fill(a: &Args) -> Result<Value> {
         Index,
         "index_fill_(): Expected dtype int64 for index."
     );
-    ensure!(index.ndim() <= 1, Index, "Index has to be a vector/scalar");
+    ensure!(
+        index.ndim() <= 1,
+        Runtime,
+        "Index has to be a vector/scalar"
+    );
     let index = vector("index_fill_", index)?;
     let d = shape::dim(a.int(1)?, x.ndim())?;
     ensure!(
@@ -353,7 +357,7 @@ fn put_into(a: &Args) -> Result<Value> {
     );
     ensure!(
         index.numel() == source.numel(),
-        Runtime,
+        Index,
         "put_(): Expected source and index to have the same number of elements, but got \
          source.numel() = {}, index.numel() = {}",
         source.numel(),

@@ -24,25 +24,33 @@ pub fn has_zero(t: &Tensor) -> Result<bool> {
     Ok(unsafe { t.slice::<f64>() }.contains(&0.0))
 }
 
-/// A = P L U for square A.
-pub fn lu(l: &Tensor, u: &Tensor, gl: &Tensor, gu: &Tensor, p: Option<&Tensor>) -> Result<Tensor> {
-    ensure!(
-        rows(l) == cols(l) && rows(u) == cols(u),
-        NotImplemented,
-        "linalg.lu: the gradient is implemented for square matrices only"
-    );
-    let inner = triangle(&swapped(l)?.matmul(gl)?, false, true)?.add(&triangle(
-        &gu.matmul(&swapped(u)?)?,
-        true,
-        false,
-    )?)?;
-    // L^-T inner U^-T
-    let left = solve_triangular(&swapped(l)?, &inner, true, true)?;
-    let both = swapped(&solve_triangular(u, &swapped(&left)?, true, false)?)?;
-    match p {
-        Some(p) => p.matmul(&both),
-        None => Ok(both),
+/// A = P L U. Of a matrix that is not square the first columns, or rows, make the square one, and the
+/// others are a triangular system of it.
+pub fn lu(l: &Tensor, u: &Tensor, gl: &Tensor, gu: &Tensor, p: &Tensor) -> Result<Tensor> {
+    let (m, k, n) = (rows(l) as i64, cols(l) as i64, cols(u) as i64);
+    let part = |t: &Tensor, d, a, b| t.slice_dim(d, Some(a), Some(b), 1);
+    let (square_l, square_u) = (part(l, -2, 0, k)?, part(u, -1, 0, k)?);
+    let mut low = swapped(&square_l)?.matmul(&part(gl, -2, 0, k)?)?;
+    let mut high = part(gu, -1, 0, k)?.matmul(&swapped(&square_u)?)?;
+    let (more_u, more_l) = (part(gu, -1, k, n)?, part(gl, -2, k, m)?);
+    if n > k {
+        low = low.sub(&more_u.matmul(&swapped(&part(u, -1, k, n)?)?)?)?;
     }
+    if m > k {
+        high = high.sub(&swapped(&part(l, -2, k, m)?)?.matmul(&more_l)?)?;
+    }
+    let inner = triangle(&low, false, true)?.add(&triangle(&high, true, false)?)?;
+    // L^-T X and X U^-T
+    let from_left = |x: &Tensor| solve_triangular(&swapped(&square_l)?, x, true, true);
+    let from_right = |x: &Tensor| swapped(&solve_triangular(&square_u, &swapped(x)?, true, false)?);
+    let mut d = from_right(&from_left(&inner)?)?;
+    if n > k {
+        d = crate::ops::join::cat(&[d, from_left(&more_u)?], -1)?;
+    }
+    if m > k {
+        d = crate::ops::join::cat(&[d, from_right(&more_l)?], -2)?;
+    }
+    p.matmul(&d)
 }
 
 pub fn qr(cx: &Vjp, g: &[Option<Tensor>], full: bool) -> Result<Tensor> {

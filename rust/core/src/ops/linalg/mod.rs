@@ -295,20 +295,18 @@ impl Derivative for Factor {
             Kind::Qr { full } => out.push(Some(gradient::qr(cx, g, full)?)),
             Kind::Lu { .. } => {
                 let (p, l, u) = (cx.output(0)?, cx.output(1)?, cx.output(2)?);
-                out.push(Some(gradient::lu(&l, &u, &of(1)?, &of(2)?, Some(&p))?));
+                out.push(Some(gradient::lu(&l, &u, &of(1)?, &of(2)?, &p)?));
             }
             Kind::LuFactor { .. } => {
-                let (lu, pivots) = (cx.output(0)?, cx.output(1)?);
-                ensure!(
-                    rows(&lu) == cols(&lu),
-                    NotImplemented,
-                    "linalg.lu_factor: the gradient is implemented for square matrices only"
-                );
-                let l = triangle(&lu, false, true)?.add(&eye(&lu, cols(&lu))?)?;
-                let u = triangle(&lu, true, false)?;
+                let (lu, pivots, g) = (cx.output(0)?, cx.output(1)?, of(0)?);
+                let k = rows(&lu).min(cols(&lu));
+                let first = |t: &Tensor, d| t.slice_dim(d, Some(0), Some(k as i64), 1);
+                let unit = factor_eye(&lu, rows(&lu), k)?;
+                let l = triangle(&first(&lu, -1)?, false, true)?.add(&unit)?;
+                let u = triangle(&first(&lu, -2)?, true, false)?;
                 let p = permutation(&pivots, rows(&lu), lu.dtype())?;
-                let g = of(0)?;
-                out.push(Some(gradient::lu(&l, &u, &g, &g, Some(&p))?));
+                let (gl, gu) = (first(&g, -1)?, first(&g, -2)?);
+                out.push(Some(gradient::lu(&l, &u, &gl, &gu, &p)?));
             }
         }
         Ok(out)

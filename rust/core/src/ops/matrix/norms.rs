@@ -1,11 +1,13 @@
 //! Norms of vectors and matrices.
 
-use crate::dtype::DType;
+use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::ops::distance::norm_last;
 use crate::ops::linalg::*;
 use crate::ops::matmul::swapped;
 use crate::ops::pointwise::apply;
+use crate::ops::pointwise::compare::Gt;
+use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::Abs;
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
@@ -32,6 +34,45 @@ fn vector_norm(x: &Tensor, p: f64, dims: &[usize], keepdim: bool) -> Result<Tens
         .map(|d| if dims.contains(&d) { 1 } else { x.size(d) })
         .collect();
     y.reshape_to(&out)
+}
+
+/// Slices across `dim` whose norm is larger than `most`, scaled down to it.
+pub fn renorm(x: &Tensor, p: f64, dim: i64, most: f64) -> Result<Tensor> {
+    ensure!(
+        p > 0.0,
+        Runtime,
+        "renorm: non-positive-norm not supported, got p = {p}"
+    );
+    ensure!(
+        most >= 0.0,
+        Runtime,
+        "renorm: expected maxnorm to be >= 0 but got {most}"
+    );
+    ensure!(
+        x.ndim() > 1,
+        Runtime,
+        "renorm: input needs at least 2 dimensions, got {} dimensions",
+        x.ndim()
+    );
+    ensure!(
+        x.dtype().differentiable(),
+        Runtime,
+        "renorm: Expected a floating point or complex tensor as input. Got {}",
+        x.dtype().scalar_name()
+    );
+    let dim = shape::dim(dim, x.ndim())?;
+    let others: SmallVec<[usize; 5]> = (0..x.ndim()).filter(|&d| d != dim).collect();
+    let wide = match x.dtype().is_half() {
+        true => x.to_dtype(DType::F32)?,
+        false => x.clone(),
+    };
+    let norm = vector_norm(&apply(Abs, [&wide])?, p, &others, true)?;
+    let most = Tensor::full(&[], Scalar::Float(most), norm.dtype(), norm.device())?;
+    // As PyTorch's, so that nothing is divided by zero.
+    let scaled = most.div(&norm.add_scalar(1e-7)?)?;
+    let one = Tensor::full(&[], Scalar::Int(1), norm.dtype(), norm.device())?;
+    let factor = where_(&apply(Gt, [&norm, &most])?, &scaled, &one)?;
+    wide.mul(&factor)?.to_dtype(x.dtype())
 }
 
 /// A matrix norm's name.

@@ -1,0 +1,126 @@
+"""The wish for deterministic algorithms, which all here are: it is kept and told."""
+
+from __future__ import annotations
+
+__all__ = [
+    "are_deterministic_algorithms_enabled",
+    "get_deterministic_debug_mode",
+    "is_deterministic_algorithms_warn_only_enabled",
+    "set_deterministic_debug_mode",
+    "use_deterministic_algorithms",
+]
+
+_MODES = ("default", "warn", "error")
+_mode = 0
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Ask for algorithms that repeat bit for bit. All of this library do, asked or not.
+
+    Parameters
+    ----------
+    mode : bool
+        Whether to ask.
+    warn_only : bool, default False
+        Whether one that does not repeat should warn, not raise: none does either.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.use_deterministic_algorithms(True)
+    >>> torch.are_deterministic_algorithms_enabled()
+    True
+    >>> torch.use_deterministic_algorithms(False)
+    """
+    for name, value in (("mode", mode), ("warn_only", warn_only)):
+        if not isinstance(value, bool):
+            raise TypeError(
+                f"use_deterministic_algorithms(): argument '{name}' must be bool, "
+                f"not {type(value).__name__}"
+            )
+    global _mode
+    _mode = (1 if warn_only else 2) if mode else 0
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """Return whether deterministic algorithms were asked for.
+
+    Returns
+    -------
+    bool
+        What `use_deterministic_algorithms` was given.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.are_deterministic_algorithms_enabled()
+    False
+    """
+    return _mode > 0
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Return whether they were asked for with a warning in place of an error.
+
+    Returns
+    -------
+    bool
+        True after ``use_deterministic_algorithms(True, warn_only=True)``.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.is_deterministic_algorithms_warn_only_enabled()
+    False
+    """
+    return _mode == 1
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """Say what an algorithm that does not repeat should do. None of this library is one.
+
+    Parameters
+    ----------
+    debug_mode : {0, 1, 2} or {'default', 'warn', 'error'}
+        Nothing, warn, or raise.
+
+    Raises
+    ------
+    RuntimeError
+        For anything else.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.set_deterministic_debug_mode("warn")
+    >>> torch.get_deterministic_debug_mode()
+    1
+    >>> torch.set_deterministic_debug_mode(0)
+    """
+    if not isinstance(debug_mode, (int, str)):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
+    found = _MODES.index(debug_mode) if debug_mode in _MODES else debug_mode
+    if isinstance(found, str) or not 0 <= found <= 2:
+        raise RuntimeError(
+            "invalid value of debug_mode, expected `default`, `warn`, `error`, or 0, 1, 2, "
+            f"but got {debug_mode}"
+        )
+    global _mode
+    _mode = int(found)
+
+
+def get_deterministic_debug_mode() -> int:
+    """Return what `set_deterministic_debug_mode` was given, as a number.
+
+    Returns
+    -------
+    int
+        0 for nothing, 1 for a warning, 2 for an error.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.get_deterministic_debug_mode()
+    0
+    """
+    return _mode
