@@ -8,19 +8,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 
 import pytensorlib
 
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-NAMES = {
-    "torch": pytensorlib,
-    "nn": pytensorlib.nn,
-    "F": pytensorlib.nn.functional,
-    "optim": pytensorlib.optim,
-    "np": np,
-}
 MODULES = [m.name for m in pkgutil.walk_packages(pytensorlib.__path__, "pytensorlib.")]
 
 # The modules whose public functions and classes are documented whole; operators have pages of
@@ -38,7 +30,7 @@ def examples() -> list[doctest.DocTest]:
     for name in MODULES:
         if name.split(".")[-1] in {"_C", "__main__"}:
             continue
-        found += finder.find(importlib.import_module(name), name, globs=NAMES)
+        found += finder.find(importlib.import_module(name), name, globs={})
     return [t for t in found if t.examples]
 
 

@@ -95,6 +95,8 @@ class Convertible:
 
         Examples
         --------
+        >>> import pytensorlib as torch
+        >>> from pytensorlib import nn
         >>> nn.Linear(3, 2).to(torch.float64).weight.dtype
         torch.float64
         """
@@ -132,6 +134,7 @@ class Convertible:
 
         Examples
         --------
+        >>> from pytensorlib import nn
         >>> nn.Linear(3, 2).to_empty(device="cpu").weight.shape
         torch.Size([2, 3])
         """
@@ -147,6 +150,7 @@ class Convertible:
 
         Examples
         --------
+        >>> from pytensorlib import nn
         >>> nn.Linear(3, 2).cpu().weight.device
         device(type='cpu')
         """
@@ -171,6 +175,8 @@ class Convertible:
 
         Examples
         --------
+        >>> import pytensorlib as torch
+        >>> from pytensorlib import nn
         >>> nn.Linear(3, 2).type(torch.float64).weight.dtype
         torch.float64
         """
@@ -189,6 +195,7 @@ class Convertible:
 
         Examples
         --------
+        >>> from pytensorlib import nn
         >>> nn.Linear(3, 2).double().float().weight.dtype
         torch.float32
         """
@@ -204,6 +211,7 @@ class Convertible:
 
         Examples
         --------
+        >>> from pytensorlib import nn
         >>> nn.Linear(3, 2).double().weight.dtype
         torch.float64
         """
@@ -219,6 +227,7 @@ class Convertible:
 
         Examples
         --------
+        >>> from pytensorlib import nn
         >>> nn.Linear(3, 2).half().weight.dtype
         torch.float16
         """
@@ -234,6 +243,7 @@ class Convertible:
 
         Examples
         --------
+        >>> from pytensorlib import nn
         >>> nn.Linear(3, 2).bfloat16().weight.dtype
         torch.bfloat16
         """

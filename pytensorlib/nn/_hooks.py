@@ -381,6 +381,8 @@ class Hookable:
 
         Examples
         --------
+        >>> import pytensorlib as torch
+        >>> from pytensorlib import nn
         >>> layer = nn.Identity()
         >>> handle = layer.register_forward_pre_hook(lambda module, args: (args[0] * 2,))
         >>> layer(torch.ones(2))
@@ -420,6 +422,8 @@ class Hookable:
 
         Examples
         --------
+        >>> import pytensorlib as torch
+        >>> from pytensorlib import nn
         >>> layer, shapes = nn.Linear(3, 2), []
         >>> handle = layer.register_forward_hook(lambda module, args, y: shapes.append(y.shape))
         >>> _ = layer(torch.ones(5, 3))
@@ -462,6 +466,8 @@ class Hookable:
 
         Examples
         --------
+        >>> import pytensorlib as torch
+        >>> from pytensorlib import nn
         >>> layer, x = nn.Identity(), torch.ones(2, requires_grad=True)
         >>> handle = layer.register_full_backward_hook(lambda module, g_in, g_out: (g_in[0] * 3,))
         >>> layer(x).sum().backward()
@@ -490,6 +496,8 @@ class Hookable:
 
         Examples
         --------
+        >>> import pytensorlib as torch
+        >>> from pytensorlib import nn
         >>> layer, x = nn.Identity(), torch.ones(2, requires_grad=True)
         >>> handle = layer.register_full_backward_pre_hook(lambda module, g: (g[0] * 3,))
         >>> layer(x).sum().backward()

@@ -120,6 +120,7 @@ class Stateful:
 
         Examples
         --------
+        >>> from pytensorlib import nn
         >>> list(nn.Sequential(nn.Linear(3, 2)).state_dict())
         ['0.weight', '0.bias']
         """
@@ -274,6 +275,8 @@ class Stateful:
 
         Examples
         --------
+        >>> import pytensorlib as torch
+        >>> from pytensorlib import nn
         >>> net = nn.Linear(3, 2)
         >>> net.load_state_dict(nn.Linear(3, 2).state_dict())
         <All keys matched successfully>

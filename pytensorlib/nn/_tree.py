@@ -39,6 +39,7 @@ class Tree:
 
         Examples
         --------
+        >>> from pytensorlib import nn
         >>> nn.Sequential(nn.Sequential(nn.ReLU())).get_submodule("0.0")
         ReLU()
         """
@@ -74,6 +75,7 @@ class Tree:
 
         Examples
         --------
+        >>> from pytensorlib import nn
         >>> net = nn.Sequential(nn.ReLU())
         >>> net.set_submodule("0", nn.Tanh())
         >>> net[0]
@@ -122,6 +124,7 @@ class Tree:
 
         Examples
         --------
+        >>> from pytensorlib import nn
         >>> nn.Sequential(nn.Linear(3, 2)).get_parameter("0.weight").shape
         torch.Size([2, 3])
         """
@@ -147,6 +150,7 @@ class Tree:
 
         Examples
         --------
+        >>> from pytensorlib import nn
         >>> nn.Sequential(nn.BatchNorm1d(2)).get_buffer("0.running_mean")
         tensor([0., 0.])
         """
@@ -176,6 +180,7 @@ class Tree:
 
         Examples
         --------
+        >>> from pytensorlib import nn
         >>> [name for name, _ in nn.Sequential(nn.Sequential(nn.ReLU())).named_modules()]
         ['', '0', '0.0']
         """
@@ -205,6 +210,7 @@ class Tree:
 
         Examples
         --------
+        >>> from pytensorlib import nn
         >>> sum(isinstance(m, nn.ReLU) for m in nn.Sequential(nn.ReLU(), nn.ReLU()).modules())
         2
         """
@@ -221,6 +227,7 @@ class Tree:
 
         Examples
         --------
+        >>> from pytensorlib import nn
         >>> list(nn.Sequential(nn.ReLU(), nn.Tanh()).named_children())
         [('0', ReLU()), ('1', Tanh())]
         """
@@ -240,6 +247,7 @@ class Tree:
 
         Examples
         --------
+        >>> from pytensorlib import nn
         >>> list(nn.Sequential(nn.ReLU(), nn.Tanh()).children())
         [ReLU(), Tanh()]
         """
@@ -286,6 +294,7 @@ class Tree:
 
         Examples
         --------
+        >>> from pytensorlib import nn
         >>> [(name, tuple(p.shape)) for name, p in nn.Linear(3, 2).named_parameters()]
         [('weight', (2, 3)), ('bias', (2,))]
         """
@@ -308,6 +317,7 @@ class Tree:
 
         Examples
         --------
+        >>> from pytensorlib import nn
         >>> sum(p.numel() for p in nn.Linear(3, 2).parameters())
         8
         """
@@ -335,6 +345,7 @@ class Tree:
 
         Examples
         --------
+        >>> from pytensorlib import nn
         >>> [name for name, _ in nn.BatchNorm1d(2).named_buffers()]
         ['running_mean', 'running_var', 'num_batches_tracked']
         """
@@ -357,6 +368,7 @@ class Tree:
 
         Examples
         --------
+        >>> from pytensorlib import nn
         >>> len(list(nn.BatchNorm1d(2).buffers()))
         3
         """
@@ -378,6 +390,7 @@ class Tree:
 
         Examples
         --------
+        >>> from pytensorlib import nn
         >>> def ones(module):
         ...     if isinstance(module, nn.Linear):
         ...         nn.init.ones_(module.weight)

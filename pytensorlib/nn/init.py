@@ -49,6 +49,7 @@ def calculate_gain(nonlinearity: str, param: Any = None) -> float:
 
     Examples
     --------
+    >>> from pytensorlib import nn
     >>> nn.init.calculate_gain("tanh")
     1.6666666666666667
     """
@@ -105,6 +106,8 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> w = nn.init.uniform_(torch.empty(100), 2.0, 3.0)
     >>> bool(((w >= 2) & (w <= 3)).all())
     True
@@ -132,6 +135,8 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.init.normal_(torch.empty(2), mean=3.0, std=0.0)
     tensor([3., 3.])
     """
@@ -167,6 +172,8 @@ def trunc_normal_(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> bool((nn.init.trunc_normal_(torch.empty(100)).abs() <= 2).all())
     True
     """
@@ -218,6 +225,8 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.init.constant_(torch.empty(2), 0.3)
     tensor([0.3000, 0.3000])
     """
@@ -240,6 +249,8 @@ def ones_(tensor: Tensor) -> Tensor:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.init.ones_(torch.empty(2))
     tensor([1., 1.])
     """
@@ -261,6 +272,8 @@ def zeros_(tensor: Tensor) -> Tensor:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.init.zeros_(torch.empty(2))
     tensor([0., 0.])
     """
@@ -288,6 +301,8 @@ def eye_(tensor: Tensor) -> Tensor:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.init.eye_(torch.empty(2, 3))
     tensor([[1., 0., 0.],
             [0., 1., 0.]])
@@ -321,6 +336,8 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.init.dirac_(torch.empty(2, 2, 3))
     tensor([[[0., 1., 0.],
              [0., 0., 0.]],
@@ -372,6 +389,8 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> bool((nn.init.xavier_uniform_(torch.empty(3, 3)).abs() <= 1).all())
     True
     """
@@ -409,6 +428,8 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> 
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.init.xavier_normal_(torch.empty(3, 4), gain=0.0).sum()
     tensor(0.)
     """
@@ -461,6 +482,8 @@ def kaiming_uniform_(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> w = nn.init.kaiming_uniform_(torch.empty(3, 6), nonlinearity="relu")
     >>> bool((w.abs() <= 1).all())
     True
@@ -510,6 +533,8 @@ def kaiming_normal_(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.init.kaiming_normal_(torch.empty(3, 6), mode="fan_out").shape
     torch.Size([3, 6])
     """
@@ -548,6 +573,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> w = nn.init.orthogonal_(torch.empty(2, 5))
     >>> torch.allclose(w @ w.T, torch.eye(2), atol=1e-5)
     True
@@ -598,6 +625,8 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> (nn.init.sparse_(torch.empty(4, 2), sparsity=0.5) == 0).sum(0)
     tensor([2, 2])
     """

@@ -41,6 +41,7 @@ def register_module_parameter_registration_hook(hook: Callable) -> RemovableHand
 
     Examples
     --------
+    >>> from pytensorlib import nn
     >>> seen = []
     >>> register = nn.modules.module.register_module_parameter_registration_hook
     >>> handle = register(lambda module, name, param: seen.append(name))
@@ -67,6 +68,7 @@ def register_module_buffer_registration_hook(hook: Callable) -> RemovableHandle:
 
     Examples
     --------
+    >>> from pytensorlib import nn
     >>> seen = []
     >>> register = nn.modules.module.register_module_buffer_registration_hook
     >>> handle = register(lambda module, name, buffer: seen.append(name))
@@ -93,6 +95,7 @@ def register_module_module_registration_hook(hook: Callable) -> RemovableHandle:
 
     Examples
     --------
+    >>> from pytensorlib import nn
     >>> seen = []
     >>> register = nn.modules.module.register_module_module_registration_hook
     >>> handle = register(lambda module, name, submodule: seen.append(name))
@@ -138,6 +141,8 @@ class Module(Hookable, Stateful, Tree, Convertible):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> class Net(nn.Module):
     ...     def __init__(self):
     ...         super().__init__()
@@ -221,6 +226,8 @@ class Module(Hookable, Stateful, Tree, Convertible):
 
         Examples
         --------
+        >>> import pytensorlib as torch
+        >>> from pytensorlib import nn
         >>> class Mean(nn.Module):
         ...     def __init__(self):
         ...         super().__init__()
@@ -263,6 +270,8 @@ class Module(Hookable, Stateful, Tree, Convertible):
 
         Examples
         --------
+        >>> import pytensorlib as torch
+        >>> from pytensorlib import nn
         >>> net = nn.Module()
         >>> net.register_parameter("scale", nn.Parameter(torch.ones(2)))
         >>> net.scale.requires_grad
@@ -304,6 +313,7 @@ class Module(Hookable, Stateful, Tree, Convertible):
 
         Examples
         --------
+        >>> from pytensorlib import nn
         >>> net = nn.Sequential()
         >>> net.add_module("act", nn.ReLU())
         >>> net.act
@@ -431,6 +441,8 @@ class Module(Hookable, Stateful, Tree, Convertible):
 
         Examples
         --------
+        >>> import pytensorlib as torch
+        >>> from pytensorlib import nn
         >>> nn.Dropout(0.5).train(False)(torch.ones(3))
         tensor([1., 1., 1.])
         """
@@ -451,6 +463,8 @@ class Module(Hookable, Stateful, Tree, Convertible):
 
         Examples
         --------
+        >>> import pytensorlib as torch
+        >>> from pytensorlib import nn
         >>> nn.Sequential(nn.Dropout(0.5)).eval()(torch.ones(3))
         tensor([1., 1., 1.])
         """
@@ -471,6 +485,7 @@ class Module(Hookable, Stateful, Tree, Convertible):
 
         Examples
         --------
+        >>> from pytensorlib import nn
         >>> nn.Linear(3, 2).requires_grad_(False).weight.requires_grad
         False
         """
@@ -488,6 +503,8 @@ class Module(Hookable, Stateful, Tree, Convertible):
 
         Examples
         --------
+        >>> import pytensorlib as torch
+        >>> from pytensorlib import nn
         >>> net = nn.Linear(3, 2)
         >>> net(torch.ones(3)).sum().backward()
         >>> net.zero_grad()
@@ -521,6 +538,7 @@ class Module(Hookable, Stateful, Tree, Convertible):
 
         Examples
         --------
+        >>> from pytensorlib import nn
         >>> nn.Linear(3, 2).extra_repr()
         'in_features=3, out_features=2, bias=True'
         """

@@ -34,6 +34,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Parameter(torch.ones(2)).requires_grad
     True
     """
@@ -90,6 +92,8 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> class Counter(nn.Module):
     ...     def __init__(self):
     ...         super().__init__()
@@ -198,6 +202,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
 
     Examples
     --------
+    >>> from pytensorlib import nn
     >>> p = nn.UninitializedParameter()
     >>> p.materialize((2, 3))
     >>> type(p).__name__, p.shape
@@ -233,6 +238,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[mis
 
     Examples
     --------
+    >>> from pytensorlib import nn
     >>> b = nn.UninitializedBuffer()
     >>> b.materialize((2, 3))
     >>> b.shape

@@ -46,6 +46,8 @@ class Muon(GradientOptimizer):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> w = torch.eye(2, requires_grad=True)
     >>> optimizer = optim.Muon([w], lr=0.1)
     >>> w.sum().backward()

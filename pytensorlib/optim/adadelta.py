@@ -45,6 +45,8 @@ class Adadelta(GradientOptimizer):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
     >>> optimizer = optim.Adadelta([w])
     >>> w.square().sum().backward()

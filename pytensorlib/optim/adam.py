@@ -61,6 +61,8 @@ class Adam(GradientOptimizer):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
     >>> optimizer = optim.Adam([w], lr=0.1)
     >>> w.square().sum().backward()

@@ -51,6 +51,8 @@ class Adamax(GradientOptimizer):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
     >>> optimizer = optim.Adamax([w], lr=0.1)
     >>> w.square().sum().backward()

@@ -45,6 +45,8 @@ class AdamW(Adam):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
     >>> optimizer = optim.AdamW([w], lr=0.1)
     >>> w.square().sum().backward()

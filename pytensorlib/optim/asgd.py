@@ -46,6 +46,8 @@ class ASGD(GradientOptimizer):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
     >>> optimizer = optim.ASGD([w], lr=0.1)
     >>> w.square().sum().backward()

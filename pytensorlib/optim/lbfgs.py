@@ -39,6 +39,8 @@ class LBFGS(Optimizer):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
     >>> optimizer = optim.LBFGS([w], line_search_fn="strong_wolfe")
     >>> def closure():

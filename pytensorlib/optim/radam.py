@@ -48,6 +48,8 @@ class RAdam(GradientOptimizer):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
     >>> optimizer = optim.RAdam([w], lr=0.1)
     >>> w.square().sum().backward()

@@ -52,6 +52,8 @@ class RMSprop(GradientOptimizer):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
     >>> optimizer = optim.RMSprop([w], lr=0.01)
     >>> w.square().sum().backward()

@@ -57,6 +57,8 @@ class SGD(GradientOptimizer):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
     >>> optimizer = optim.SGD([w], lr=0.1)
     >>> w.square().sum().backward()

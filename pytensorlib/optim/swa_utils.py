@@ -36,6 +36,8 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> update = optim.swa_utils.get_ema_avg_fn(0.5)
     >>> update(torch.tensor(1.0), torch.tensor(3.0), 1)
     tensor(2.)
@@ -71,6 +73,7 @@ class AveragedModel(nn.Module):
 
     Examples
     --------
+    >>> from pytensorlib import nn, optim
     >>> model = nn.Linear(1, 1, bias=False)
     >>> average = optim.swa_utils.AveragedModel(model)
     >>> for value in (1.0, 3.0):
@@ -147,6 +150,8 @@ def update_bn(loader: Iterable[Any], model: Any, device: Any = None) -> None:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn, optim
     >>> norm = nn.BatchNorm1d(1)
     >>> optim.swa_utils.update_bn([torch.tensor([[1.0], [3.0]])], norm)
     >>> norm.running_mean
@@ -192,6 +197,8 @@ class SWALR(LRScheduler):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = optim.swa_utils.SWALR(optimizer, swa_lr=0.5, anneal_epochs=2)
     >>> for _ in range(3):

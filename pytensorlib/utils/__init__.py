@@ -23,6 +23,7 @@ def swap_tensors(t1: Any, t2: Any) -> None:
 
     Examples
     --------
+    >>> import pytensorlib as torch
     >>> a, b = torch.zeros(1), torch.ones(2)
     >>> torch.utils.swap_tensors(a, b)
     >>> a, b

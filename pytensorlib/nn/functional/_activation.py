@@ -82,6 +82,8 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.relu(torch.tensor([-1.0, 0.0, 2.0]))
     tensor([0., 0., 2.])
     """
@@ -109,6 +111,8 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.relu6(torch.tensor([-1.0, 3.0, 9.0]))
     tensor([0., 3., 6.])
     """
@@ -138,6 +142,8 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.elu(torch.tensor([-1.0, 2.0]))
     tensor([-0.6321,  2.0000])
     """
@@ -165,6 +171,8 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.selu(torch.tensor([-1.0, 2.0]))
     tensor([-1.1113,  2.1014])
     """
@@ -200,6 +208,8 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.celu(torch.tensor([-1.0, 2.0]), alpha=2.0)
     tensor([-0.7869,  2.0000])
     """
@@ -225,6 +235,8 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.leaky_relu(torch.tensor([-1.0, 2.0]), 0.1)
     tensor([-0.1000,  2.0000])
     """
@@ -263,6 +275,8 @@ def rrelu(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.rrelu(torch.tensor([-4.0, 2.0]), lower=0.25, upper=0.75)
     tensor([-2.,  2.])
     """
@@ -295,6 +309,8 @@ def hardtanh(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.hardtanh(torch.tensor([-3.0, 0.5, 3.0]))
     tensor([-1.0000,  0.5000,  1.0000])
     """
@@ -320,6 +336,8 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.hardsigmoid(torch.tensor([-4.0, 0.0, 1.5]))
     tensor([0.0000, 0.5000, 0.7500])
     """
@@ -347,6 +365,8 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.hardswish(torch.tensor([-4.0, 1.0, 4.0]))
     tensor([-0.0000, 0.6667, 4.0000])
     """
@@ -374,6 +394,8 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.silu(torch.tensor([-1.0, 2.0]))
     tensor([-0.2689,  1.7616])
     """
@@ -401,6 +423,8 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.mish(torch.tensor([-1.0, 2.0]))
     tensor([-0.3034,  1.9440])
     """
@@ -428,6 +452,8 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.threshold(torch.tensor([0.1, 0.5]), 0.2, -1.0)
     tensor([-1.0000,  0.5000])
     """
@@ -460,6 +486,8 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.glu(torch.tensor([1.0, 2.0, 0.0, 0.0]))
     tensor([0.5000, 1.0000])
     """
@@ -483,6 +511,8 @@ def tanh(input: Tensor) -> Tensor:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.tanh(torch.tensor([0.0, 1.0]))
     tensor([0.0000, 0.7616])
     """
@@ -504,6 +534,8 @@ def sigmoid(input: Tensor) -> Tensor:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.sigmoid(torch.tensor([0.0, 1.0]))
     tensor([0.5000, 0.7311])
     """
@@ -525,6 +557,8 @@ def softsign(input: Tensor) -> Tensor:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.softsign(torch.tensor([-1.0, 3.0]))
     tensor([-0.5000,  0.7500])
     """
@@ -546,6 +580,8 @@ def tanhshrink(input: Tensor) -> Tensor:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.tanhshrink(torch.tensor([0.0, 2.0]))
     tensor([0.0000, 1.0360])
     """
@@ -589,6 +625,8 @@ def softmax(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.softmax(torch.tensor([1.0, 2.0]), dim=0)
     tensor([0.2689, 0.7311])
     """
@@ -623,6 +661,8 @@ def softmin(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.softmin(torch.tensor([1.0, 2.0]), dim=0)
     tensor([0.7311, 0.2689])
     """
@@ -658,6 +698,8 @@ def log_softmax(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.log_softmax(torch.tensor([0.0, 200.0]), dim=0)
     tensor([-200.,    0.])
     """
@@ -698,6 +740,8 @@ def gumbel_softmax(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.gumbel_softmax(torch.zeros(2, 3), hard=True).sum(-1)
     tensor([1., 1.])
     """

@@ -56,6 +56,8 @@ def _canonical_mask(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> mask = torch.tensor([True, False])
     >>> F._canonical_mask(mask, "mask", None, "", torch.float32)
     tensor([-inf, 0.])
@@ -250,6 +252,8 @@ def multi_head_attention_forward(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> x, w = torch.ones(3, 1, 2), torch.eye(2)
     >>> y, p = F.multi_head_attention_forward(
     ...     x, x, x, 2, 1, torch.cat([w, w, w]), None, None, None, False, 0.0, w, None

@@ -48,6 +48,8 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.dropout(torch.ones(3), p=0.5, training=False)
     tensor([1., 1., 1.])
     """
@@ -88,6 +90,8 @@ def alpha_dropout(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.alpha_dropout(torch.ones(3), p=0.5)
     tensor([1., 1., 1.])
     """
@@ -123,6 +127,8 @@ def feature_alpha_dropout(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.feature_alpha_dropout(torch.ones(1, 2, 3)).shape
     torch.Size([1, 2, 3])
     """
@@ -176,6 +182,8 @@ def dropout1d(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> x = F.dropout1d(torch.ones(1, 4, 3))
     >>> bool((x == x[..., :1]).all())
     True
@@ -223,6 +231,8 @@ def dropout2d(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> x = F.dropout2d(torch.ones(1, 4, 3, 3))
     >>> bool((x == x[..., :1, :1]).all())
     True
@@ -266,6 +276,8 @@ def dropout3d(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> x = F.dropout3d(torch.ones(1, 4, 2, 2, 2))
     >>> bool((x == x[..., :1, :1, :1]).all())
     True

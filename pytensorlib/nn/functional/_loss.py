@@ -91,6 +91,8 @@ def mse_loss(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 4.0]))
     tensor(2.5000)
     """
@@ -134,6 +136,8 @@ def l1_loss(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.l1_loss(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 4.0]))
     tensor(1.5000)
     """
@@ -183,6 +187,8 @@ def smooth_l1_loss(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.smooth_l1_loss(torch.tensor([0.5, 2.0]), torch.zeros(2), reduction="none")
     tensor([0.1250, 1.5000])
     """
@@ -227,6 +233,8 @@ def huber_loss(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.huber_loss(torch.tensor([0.5, 3.0]), torch.zeros(2), reduction="none", delta=2.0)
     tensor([0.1250, 4.0000])
     """
@@ -289,6 +297,8 @@ def cross_entropy(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.cross_entropy(torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 1]))
     tensor(0.2201)
     """
@@ -345,6 +355,8 @@ def linear_cross_entropy(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.linear_cross_entropy(torch.ones(1, 2), torch.eye(2), torch.tensor([0]))
     tensor(0.6931)
     """
@@ -414,6 +426,8 @@ def nll_loss(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.nll_loss(torch.tensor([[-1.0, -2.0]]), torch.tensor([1]))
     tensor(2.)
     """
@@ -458,6 +472,8 @@ def binary_cross_entropy(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.binary_cross_entropy(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 1.0]))
     tensor(0.3466)
     """
@@ -509,6 +525,8 @@ def binary_cross_entropy_with_logits(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.binary_cross_entropy_with_logits(torch.tensor([0.0, 900.0]), torch.tensor([1.0, 0.0]))
     tensor(450.3466)
     """
@@ -558,6 +576,8 @@ def kl_div(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> p = torch.tensor([[0.5, 0.5]])
     >>> F.kl_div(torch.tensor([[0.25, 0.75]]).log(), p, reduction="batchmean")
     tensor(0.1438)
@@ -620,6 +640,8 @@ def ctc_loss(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> frames = torch.tensor([[[0.5, 0.5]], [[0.5, 0.5]]]).log()
     >>> F.ctc_loss(frames, torch.tensor([[1]]), [2], [1])
     tensor(0.2877)
@@ -669,6 +691,8 @@ def poisson_nll_loss(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.poisson_nll_loss(torch.tensor([0.0, 1.0]), torch.tensor([1.0, 2.0]))
     tensor(0.8591)
     """
@@ -716,6 +740,8 @@ def gaussian_nll_loss(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.gaussian_nll_loss(torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([4.0]))
     tensor(1.1931)
     """

@@ -52,6 +52,8 @@ def hinge_embedding_loss(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.hinge_embedding_loss(torch.tensor([0.3, 0.3]), torch.tensor([1, -1]), reduction="none")
     tensor([0.3000, 0.7000])
     """
@@ -94,6 +96,8 @@ def margin_ranking_loss(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.margin_ranking_loss(torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([1.0]))
     tensor(2.)
     """
@@ -137,6 +141,8 @@ def cosine_embedding_loss(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> a, b = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
     >>> F.cosine_embedding_loss(a, b, torch.tensor([1]))
     tensor(1.)
@@ -170,6 +176,8 @@ def soft_margin_loss(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.soft_margin_loss(torch.tensor([0.0, 2.0]), torch.tensor([1.0, -1.0]), reduction="none")
     tensor([0.6931, 2.1269])
     """
@@ -209,6 +217,8 @@ def multilabel_margin_loss(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.multilabel_margin_loss(torch.tensor([0.1, 0.2, 0.4]), torch.tensor([2, -1, -1]))
     tensor(0.5000)
     """
@@ -244,6 +254,8 @@ def multilabel_soft_margin_loss(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.multilabel_soft_margin_loss(torch.zeros(1, 2), torch.tensor([[1.0, 0.0]]))
     tensor(0.6931)
     """
@@ -296,6 +308,8 @@ def multi_margin_loss(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.multi_margin_loss(torch.tensor([[0.1, 0.4]]), torch.tensor([1]))
     tensor(0.3500)
     """
@@ -354,6 +368,8 @@ def triplet_margin_loss(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> a = torch.zeros(1, 2)
     >>> F.triplet_margin_loss(a, a + 3, a + 3, eps=0.0)
     tensor(1.)
@@ -403,6 +419,8 @@ def triplet_margin_with_distance_loss(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> def distance(a, b):
     ...     return (a - b).abs().sum(-1)
     >>> a = torch.zeros(1, 2)

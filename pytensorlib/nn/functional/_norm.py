@@ -104,6 +104,8 @@ def batch_norm(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.batch_norm(torch.tensor([[1.0], [3.0]]), None, None, training=True)
     tensor([[-1.0000],
             [ 1.0000]])
@@ -159,6 +161,8 @@ def instance_norm(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.instance_norm(torch.tensor([[[1.0, 3.0]]]))
     tensor([[[-1.0000,  1.0000]]])
     """
@@ -205,6 +209,8 @@ def layer_norm(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.layer_norm(torch.tensor([[1.0, 3.0]]), (2,))
     tensor([[-1.0000,  1.0000]])
     """
@@ -243,6 +249,8 @@ def rms_norm(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.rms_norm(torch.tensor([3.0, 4.0]), (2,))
     tensor([0.8485, 1.1314])
     """
@@ -287,6 +295,8 @@ def group_norm(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.group_norm(torch.tensor([[1.0, 3.0, 5.0, 9.0]]), 2)
     tensor([[-1.0000,  1.0000, -1.0000,  1.0000]])
     """
@@ -336,6 +346,8 @@ def local_response_norm(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.local_response_norm(torch.ones(1, 2, 1), size=2, alpha=1.0)
     tensor([[[0.7378],
              [0.5946]]])
@@ -389,6 +401,8 @@ def normalize(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.normalize(torch.tensor([[3.0, 4.0]]))
     tensor([[0.6000, 0.8000]])
     """
@@ -438,6 +452,8 @@ def embedding(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.embedding(torch.tensor([1, 0]), torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
     tensor([[3., 4.],
             [1., 2.]])
@@ -514,6 +530,8 @@ def embedding_bag(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> table = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
     >>> F.embedding_bag(torch.tensor([0, 1, 1]), table, torch.tensor([0, 2]), mode="sum")
     tensor([[4., 6.],

@@ -80,6 +80,8 @@ def max_pool1d_with_indices(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.max_pool1d_with_indices(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
     (tensor([[3., 2.]]), tensor([[1, 2]]))
     """
@@ -127,6 +129,8 @@ def max_pool2d_with_indices(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.max_pool2d_with_indices(torch.tensor([[[1.0, 3.0], [2.0, 0.0]]]), 2)
     (tensor([[[3.]]]), tensor([[[1]]]))
     """
@@ -175,6 +179,8 @@ def max_pool3d_with_indices(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.max_pool3d_with_indices(torch.arange(8.0).view(1, 2, 2, 2), 2)
     (tensor([[[[7.]]]]), tensor([[[[7]]]]))
     """
@@ -224,6 +230,8 @@ def max_pool1d(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.max_pool1d(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
     tensor([[3., 2.]])
     """
@@ -275,6 +283,8 @@ def max_pool2d(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.max_pool2d(torch.arange(16.0).view(1, 4, 4), 2)
     tensor([[[ 5.,  7.],
              [13., 15.]]])
@@ -324,6 +334,8 @@ def max_pool3d(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.max_pool3d(torch.arange(8.0).view(1, 2, 2, 2), 2)
     tensor([[[[7.]]]])
     """
@@ -368,6 +380,8 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.adaptive_avg_pool2d(torch.arange(4.0).view(1, 2, 2), (1, None))
     tensor([[[1., 2.]]])
     """
@@ -396,6 +410,8 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.adaptive_avg_pool3d(torch.arange(8.0).view(1, 2, 2, 2), 1)
     tensor([[[[3.5000]]]])
     """
@@ -423,6 +439,8 @@ def adaptive_max_pool1d_with_indices(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.adaptive_max_pool1d_with_indices(torch.tensor([[1.0, 3.0, 2.0]]), 1)
     (tensor([[3.]]), tensor([[1]]))
     """
@@ -450,6 +468,8 @@ def adaptive_max_pool2d_with_indices(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.adaptive_max_pool2d_with_indices(torch.arange(4.0).view(1, 2, 2), 1)
     (tensor([[[3.]]]), tensor([[[3]]]))
     """
@@ -477,6 +497,8 @@ def adaptive_max_pool3d_with_indices(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.adaptive_max_pool3d_with_indices(torch.arange(8.0).view(1, 2, 2, 2), 1)
     (tensor([[[[7.]]]]), tensor([[[[7]]]]))
     """
@@ -502,6 +524,8 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.adaptive_max_pool1d(torch.tensor([[1.0, 3.0, 2.0]]), 2)
     tensor([[3., 3.]])
     """
@@ -533,6 +557,8 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.adaptive_max_pool2d(torch.arange(4.0).view(1, 2, 2), (1, 2))
     tensor([[[2., 3.]]])
     """
@@ -564,6 +590,8 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.adaptive_max_pool3d(torch.arange(8.0).view(1, 2, 2, 2), (1, 1, 2))
     tensor([[[[6., 7.]]]])
     """
@@ -608,6 +636,8 @@ def lp_pool1d(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.lp_pool1d(torch.tensor([[3.0, 4.0]]), 2, kernel_size=2)
     tensor([[5.]])
     """
@@ -639,6 +669,8 @@ def lp_pool2d(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.lp_pool2d(torch.ones(1, 2, 2), 2, kernel_size=2)
     tensor([[[2.]]])
     """
@@ -670,6 +702,8 @@ def lp_pool3d(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.lp_pool3d(torch.ones(1, 2, 2, 2), 1, kernel_size=2)
     tensor([[[[8.]]]])
     """

@@ -78,6 +78,8 @@ def fractional_max_pool2d_with_indices(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> y, at = F.fractional_max_pool2d_with_indices(torch.ones(1, 5, 5), 2, output_size=3)
     >>> y.shape, at.shape
     (torch.Size([1, 3, 3]), torch.Size([1, 3, 3]))
@@ -121,6 +123,8 @@ def fractional_max_pool3d_with_indices(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> y, at = F.fractional_max_pool3d_with_indices(torch.ones(1, 5, 5, 5), 2, output_size=3)
     >>> y.shape, at.shape
     (torch.Size([1, 3, 3, 3]), torch.Size([1, 3, 3, 3]))
@@ -168,6 +172,8 @@ def fractional_max_pool2d(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.fractional_max_pool2d(torch.ones(1, 5, 5), 2, output_ratio=(0.7, 0.7)).shape
     torch.Size([1, 3, 3])
     """
@@ -216,6 +222,8 @@ def fractional_max_pool3d(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.fractional_max_pool3d(torch.ones(1, 5, 5, 5), 2, output_size=3).shape
     torch.Size([1, 3, 3, 3])
     """
@@ -288,6 +296,8 @@ def max_unpool1d(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> y, at = F.max_pool1d(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2, return_indices=True)
     >>> F.max_unpool1d(y, at, 2)
     tensor([[0., 3., 2., 0.]])
@@ -330,6 +340,8 @@ def max_unpool2d(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> y, at = F.max_pool2d(torch.tensor([[[1.0, 3.0], [2.0, 0.0]]]), 2, return_indices=True)
     >>> F.max_unpool2d(y, at, 2)
     tensor([[[0., 3.],
@@ -373,6 +385,8 @@ def max_unpool3d(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> y, at = F.max_pool3d(torch.arange(8.0).view(1, 2, 2, 2), 2, return_indices=True)
     >>> F.max_unpool3d(y, at, 2).sum()
     tensor(7.)

@@ -63,6 +63,8 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.pad(torch.tensor([[1.0, 2.0]]), (1, 2, 0, 1))
     tensor([[0., 1., 2., 0., 0.],
             [0., 0., 0., 0., 0.]])
@@ -112,6 +114,8 @@ def fold(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.fold(F.unfold(torch.ones(1, 1, 3, 3), 2), (3, 3), 2)
     tensor([[[[1., 2., 1.],
               [2., 4., 2.],
@@ -147,6 +151,8 @@ def unfold(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> F.unfold(torch.arange(6.0).view(1, 1, 2, 3), kernel_size=2)
     tensor([[[0., 1.],
              [1., 2.],
@@ -186,6 +192,8 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> same = torch.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
     >>> F.affine_grid(same, (1, 1, 2, 2), align_corners=True)[0, 0]
     tensor([[-1., -1.],
@@ -261,6 +269,8 @@ def grid_sample(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> image, middle = torch.tensor([[[[1.0, 3.0]]]]), torch.zeros(1, 1, 1, 2)
     >>> F.grid_sample(image, middle, align_corners=True)
     tensor([[[[2.]]]])
@@ -375,6 +385,8 @@ def interpolate(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> x = torch.tensor([[[[1.0, 2.0]]]])
     >>> F.interpolate(x, scale_factor=2)
     tensor([[[[1., 1., 2., 2.],
@@ -435,6 +447,8 @@ def upsample(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> import warnings
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")
@@ -465,6 +479,8 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> import warnings
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")
@@ -495,6 +511,8 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn import functional as F
     >>> import warnings
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")

@@ -51,6 +51,8 @@ class ReLU(_Inplace):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.ReLU()(torch.tensor([-1.0, 2.0]))
     tensor([0., 2.])
     """
@@ -73,6 +75,8 @@ class SELU(_Inplace):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.SELU()(torch.tensor([-1.0, 2.0]))
     tensor([-1.1113,  2.1014])
     """
@@ -95,6 +99,8 @@ class SiLU(_Inplace):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.SiLU()(torch.tensor([-1.0, 2.0]))
     tensor([-0.2689,  1.7616])
     """
@@ -117,6 +123,8 @@ class Mish(_Inplace):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Mish()(torch.tensor([-1.0, 2.0]))
     tensor([-0.3034,  1.9440])
     """
@@ -135,6 +143,8 @@ class Hardsigmoid(_Inplace):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Hardsigmoid()(torch.tensor([-4.0, 0.0, 1.5]))
     tensor([0.0000, 0.5000, 0.7500])
     """
@@ -160,6 +170,8 @@ class Hardswish(_Inplace):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Hardswish()(torch.tensor([-4.0, 1.0, 4.0]))
     tensor([-0.0000, 0.6667, 4.0000])
     """
@@ -185,6 +197,8 @@ class Threshold(_Inplace):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Threshold(0.2, -1.0)(torch.tensor([0.1, 0.5]))
     tensor([-1.0000,  0.5000])
     """
@@ -220,6 +234,8 @@ class RReLU(_Inplace):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.RReLU(0.25, 0.75).eval()(torch.tensor([-4.0, 2.0]))
     tensor([-2.,  2.])
     """
@@ -259,6 +275,8 @@ class Hardtanh(_Inplace):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Hardtanh()(torch.tensor([-3.0, 0.5, 3.0]))
     tensor([-1.0000,  0.5000,  1.0000])
     """
@@ -309,6 +327,8 @@ class ReLU6(Hardtanh):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.ReLU6()(torch.tensor([-1.0, 3.0, 9.0]))
     tensor([0., 3., 6.])
     """
@@ -336,6 +356,8 @@ class ELU(_Inplace):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.ELU()(torch.tensor([-1.0, 2.0]))
     tensor([-0.6321,  2.0000])
     """
@@ -370,6 +392,8 @@ class CELU(ELU):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.CELU(alpha=2.0)(torch.tensor([-1.0, 2.0]))
     tensor([-0.7869,  2.0000])
     """
@@ -390,6 +414,8 @@ class LeakyReLU(_Inplace):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.LeakyReLU(0.1)(torch.tensor([-1.0, 2.0]))
     tensor([-0.1000,  2.0000])
     """
@@ -427,6 +453,8 @@ class PReLU(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.PReLU()(torch.tensor([-4.0, 2.0])).detach()
     tensor([-1.,  2.])
     """
@@ -467,6 +495,8 @@ class GELU(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.GELU()(torch.tensor([-1.0, 2.0]))
     tensor([-0.1587,  1.9545])
     """
@@ -489,6 +519,8 @@ class Sigmoid(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Sigmoid()(torch.tensor([0.0, 1.0]))
     tensor([0.5000, 0.7311])
     """
@@ -502,6 +534,8 @@ class Tanh(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Tanh()(torch.tensor([0.0, 1.0]))
     tensor([0.0000, 0.7616])
     """
@@ -515,6 +549,8 @@ class LogSigmoid(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.LogSigmoid()(torch.tensor([-200.0, 0.0]))
     tensor([-200.0000,   -0.6931])
     """
@@ -528,6 +564,8 @@ class Softsign(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Softsign()(torch.tensor([-1.0, 3.0]))
     tensor([-0.5000,  0.7500])
     """
@@ -541,6 +579,8 @@ class Tanhshrink(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Tanhshrink()(torch.tensor([0.0, 2.0]))
     tensor([0.0000, 1.0360])
     """
@@ -559,6 +599,8 @@ class Hardshrink(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Hardshrink()(torch.tensor([-2.0, 0.3]))
     tensor([-2.,  0.])
     """
@@ -586,6 +628,8 @@ class Softshrink(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Softshrink()(torch.tensor([-2.0, 0.3]))
     tensor([-1.5000,  0.0000])
     """
@@ -615,6 +659,8 @@ class Softplus(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Softplus()(torch.tensor([0.0, 30.0]))
     tensor([ 0.6931, 30.0000])
     """
@@ -647,6 +693,8 @@ class GLU(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.GLU()(torch.tensor([1.0, 2.0, 0.0, 0.0]))
     tensor([0.5000, 1.0000])
     """
@@ -690,6 +738,8 @@ class Softmax(_AlongDim):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Softmax(dim=0)(torch.tensor([1.0, 2.0]))
     tensor([0.2689, 0.7311])
     """
@@ -708,6 +758,8 @@ class Softmin(_AlongDim):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Softmin(dim=0)(torch.tensor([1.0, 2.0]))
     tensor([0.7311, 0.2689])
     """
@@ -726,6 +778,8 @@ class LogSoftmax(_AlongDim):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.LogSoftmax(dim=0)(torch.tensor([0.0, 200.0]))
     tensor([-200.,    0.])
     """
@@ -744,6 +798,8 @@ class Softmax2d(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Softmax2d()(torch.zeros(1, 2, 1, 1)).flatten()
     tensor([0.5000, 0.5000])
     """

@@ -47,6 +47,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> loss = nn.AdaptiveLogSoftmaxWithLoss(16, 20, cutoffs=[5, 10])
     >>> loss(torch.ones(3, 16), torch.tensor([0, 6, 19])).output.shape
     torch.Size([3])

@@ -55,6 +55,8 @@ class MultiheadAttention(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> attend = nn.MultiheadAttention(embed_dim=8, num_heads=2, batch_first=True)
     >>> x = torch.ones(3, 5, 8)
     >>> y, weights = attend(x, x, x)

@@ -165,6 +165,8 @@ class BatchNorm1d(_BatchNorm):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.BatchNorm1d(1)(torch.tensor([[1.0], [3.0]])).detach()
     tensor([[-1.0000],
             [ 1.0000]])
@@ -211,6 +213,8 @@ class BatchNorm2d(_BatchNorm):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> norm = nn.BatchNorm2d(3)
     >>> norm(torch.rand(2, 3, 4, 4)).mean().abs().item() < 1e-5
     True
@@ -254,6 +258,8 @@ class BatchNorm3d(_BatchNorm):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.BatchNorm3d(2)(torch.ones(1, 2, 2, 2, 2)).abs().max().item()
     0.0
     """
@@ -330,6 +336,8 @@ class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> norm = nn.LazyBatchNorm1d()
     >>> _ = norm(torch.ones(2, 3))
     >>> norm.num_features
@@ -359,6 +367,8 @@ class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> norm = nn.LazyBatchNorm2d()
     >>> _ = norm(torch.ones(2, 3, 1, 1))
     >>> norm.num_features
@@ -388,6 +398,8 @@ class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> norm = nn.LazyBatchNorm3d()
     >>> _ = norm(torch.ones(2, 3, 1, 1, 1))
     >>> norm.num_features

@@ -22,6 +22,8 @@ class ChannelShuffle(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.ChannelShuffle(2)(torch.arange(4.0).view(1, 4, 1)).flatten()
     tensor([0., 2., 1., 3.])
     """

@@ -45,6 +45,7 @@ class Container(Module):
 
     Examples
     --------
+    >>> from pytensorlib import nn
     >>> import warnings
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")
@@ -103,6 +104,8 @@ class Sequential(_Numbered):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
     >>> net(torch.ones(5, 3)).shape
     torch.Size([5, 2])
@@ -208,6 +211,7 @@ class ModuleList(_Numbered):
 
     Examples
     --------
+    >>> from pytensorlib import nn
     >>> layers = nn.ModuleList([nn.Linear(2, 2), nn.ReLU()])
     >>> layers.append(nn.Linear(2, 1))[-1]
     Linear(in_features=2, out_features=1, bias=True)
@@ -283,6 +287,8 @@ class ModuleDict(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> acts = nn.ModuleDict({"relu": nn.ReLU(), "tanh": nn.Tanh()})
     >>> list(acts), acts["relu"](torch.tensor([-1.0]))
     (['relu', 'tanh'], tensor([0.]))
@@ -378,6 +384,8 @@ class ParameterList(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> terms = nn.ParameterList([torch.ones(2), torch.zeros(3)])
     >>> [p.shape for p in terms.parameters()]
     [torch.Size([2]), torch.Size([3])]
@@ -447,6 +455,8 @@ class ParameterDict(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> terms = nn.ParameterDict({"scale": torch.ones(2)})
     >>> terms["scale"].requires_grad
     True

@@ -221,6 +221,8 @@ class Conv1d(_Conv):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Conv1d(3, 8, kernel_size=5, padding=2)(torch.ones(2, 3, 10)).shape
     torch.Size([2, 8, 10])
     """
@@ -271,6 +273,8 @@ class Conv2d(_Conv):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Conv2d(3, 8, kernel_size=3, padding=1)(torch.ones(2, 3, 10, 12)).shape
     torch.Size([2, 8, 10, 12])
     """
@@ -315,6 +319,8 @@ class Conv3d(_Conv):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Conv3d(1, 2, kernel_size=3)(torch.ones(1, 1, 4, 5, 6)).shape
     torch.Size([1, 2, 2, 3, 4])
     """
@@ -442,6 +448,8 @@ class ConvTranspose1d(_ConvTranspose):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.ConvTranspose1d(3, 8, kernel_size=2, stride=2)(torch.ones(2, 3, 10)).shape
     torch.Size([2, 8, 20])
     """
@@ -485,6 +493,8 @@ class ConvTranspose2d(_ConvTranspose):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.ConvTranspose2d(3, 8, kernel_size=2, stride=2)(torch.ones(2, 3, 5, 6)).shape
     torch.Size([2, 8, 10, 12])
     """
@@ -529,6 +539,8 @@ class ConvTranspose3d(_ConvTranspose):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.ConvTranspose3d(1, 2, kernel_size=2, stride=2)(torch.ones(1, 1, 2, 3, 4)).shape
     torch.Size([1, 2, 4, 6, 8])
     """
@@ -608,6 +620,8 @@ class LazyConv1d(_LazyConv, Conv1d):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> layer = nn.LazyConv1d(4, 3)
     >>> _ = layer(torch.ones(1, 2, 5))
     >>> layer.weight.shape
@@ -635,6 +649,8 @@ class LazyConv2d(_LazyConv, Conv2d):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> layer = nn.LazyConv2d(4, 3)
     >>> _ = layer(torch.ones(1, 2, 5, 5))
     >>> layer.weight.shape
@@ -662,6 +678,8 @@ class LazyConv3d(_LazyConv, Conv3d):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> layer = nn.LazyConv3d(4, 1)
     >>> _ = layer(torch.ones(1, 2, 1, 1, 1))
     >>> layer.weight.shape
@@ -689,6 +707,8 @@ class LazyConvTranspose1d(_LazyConv, ConvTranspose1d):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> layer = nn.LazyConvTranspose1d(4, 3)
     >>> _ = layer(torch.ones(1, 2, 5))
     >>> layer.weight.shape
@@ -716,6 +736,8 @@ class LazyConvTranspose2d(_LazyConv, ConvTranspose2d):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> layer = nn.LazyConvTranspose2d(4, 3)
     >>> _ = layer(torch.ones(1, 2, 5, 5))
     >>> layer.weight.shape
@@ -743,6 +765,8 @@ class LazyConvTranspose3d(_LazyConv, ConvTranspose3d):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> layer = nn.LazyConvTranspose3d(4, 1)
     >>> _ = layer(torch.ones(1, 2, 1, 1, 1))
     >>> layer.weight.shape

@@ -42,6 +42,8 @@ class Dropout(_DropoutNd):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Dropout(0.5).eval()(torch.ones(3))
     tensor([1., 1., 1.])
     """
@@ -67,6 +69,8 @@ class Dropout1d(_DropoutNd):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Dropout1d(1.0)(torch.ones(1, 2, 2)).sum()
     tensor(0.)
     """
@@ -96,6 +100,8 @@ class Dropout2d(_DropoutNd):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Dropout2d(1.0)(torch.ones(1, 2, 2, 2)).sum()
     tensor(0.)
     """
@@ -121,6 +127,8 @@ class Dropout3d(_DropoutNd):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Dropout3d(1.0)(torch.ones(1, 2, 2, 2, 2)).sum()
     tensor(0.)
     """
@@ -150,6 +158,8 @@ class AlphaDropout(_DropoutNd):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.AlphaDropout(0.5).eval()(torch.ones(3))
     tensor([1., 1., 1.])
     """
@@ -175,6 +185,8 @@ class FeatureAlphaDropout(_DropoutNd):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.FeatureAlphaDropout(0.5).eval()(torch.ones(1, 3))
     tensor([[1., 1., 1.]])
     """

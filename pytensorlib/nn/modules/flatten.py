@@ -20,6 +20,8 @@ class Flatten(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Flatten()(torch.ones(2, 3, 4)).shape
     torch.Size([2, 12])
     """
@@ -50,6 +52,8 @@ class Unflatten(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Unflatten(1, (3, 4))(torch.ones(2, 12)).shape
     torch.Size([2, 3, 4])
     """

@@ -24,6 +24,8 @@ class Fold(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Fold((3, 3), 2)(torch.ones(1, 4, 4))
     tensor([[[[1., 2., 1.],
               [2., 4., 2.],
@@ -71,6 +73,8 @@ class Unfold(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Unfold(2)(torch.arange(6.0).view(1, 1, 2, 3))
     tensor([[[0., 1.],
              [1., 2.],

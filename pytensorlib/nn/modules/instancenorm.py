@@ -113,6 +113,8 @@ class InstanceNorm1d(_InstanceNorm):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.InstanceNorm1d(1)(torch.tensor([[[1.0, 3.0]]]))
     tensor([[[-1.0000,  1.0000]]])
     """
@@ -152,6 +154,8 @@ class InstanceNorm2d(_InstanceNorm):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.InstanceNorm2d(3)(torch.rand(2, 3, 4, 4)).mean().abs().item() < 1e-5
     True
     """
@@ -191,6 +195,8 @@ class InstanceNorm3d(_InstanceNorm):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.InstanceNorm3d(2)(torch.ones(1, 2, 2, 2, 2)).abs().max().item()
     0.0
     """
@@ -224,6 +230,8 @@ class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> norm = nn.LazyInstanceNorm1d()
     >>> _ = norm(torch.ones(2, 3, 4))
     >>> norm.num_features
@@ -253,6 +261,8 @@ class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> norm = nn.LazyInstanceNorm2d()
     >>> _ = norm(torch.ones(2, 3, 4, 4))
     >>> norm.num_features
@@ -282,6 +292,8 @@ class LazyInstanceNorm3d(_LazyInstanceNorm, InstanceNorm3d):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> norm = nn.LazyInstanceNorm3d()
     >>> _ = norm(torch.ones(2, 3, 4, 4, 4))
     >>> norm.num_features

@@ -26,6 +26,8 @@ class Identity(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Identity(54, unused=True)(torch.ones(2))
     tensor([1., 1.])
     """
@@ -58,6 +60,8 @@ class Linear(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Linear(3, 2)(torch.ones(5, 3)).shape
     torch.Size([5, 2])
     """
@@ -114,6 +118,7 @@ class NonDynamicallyQuantizableLinear(Linear):
 
     Examples
     --------
+    >>> from pytensorlib import nn
     >>> nn.MultiheadAttention(4, 2).out_proj
     NonDynamicallyQuantizableLinear(in_features=4, out_features=4, bias=True)
     """
@@ -140,6 +145,8 @@ class Bilinear(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.Bilinear(3, 4, 2)(torch.ones(5, 3), torch.ones(5, 4)).shape
     torch.Size([5, 2])
     """
@@ -200,6 +207,8 @@ class LazyLinear(LazyModuleMixin, Linear):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> layer = nn.LazyLinear(2)
     >>> _ = layer(torch.ones(5, 3))
     >>> layer

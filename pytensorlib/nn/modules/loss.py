@@ -58,6 +58,8 @@ class L1Loss(_Loss):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.L1Loss()(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 4.0]))
     tensor(1.5000)
     """
@@ -78,6 +80,8 @@ class MSELoss(_Loss):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.MSELoss()(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 4.0]))
     tensor(2.5000)
     """
@@ -110,6 +114,8 @@ class NLLLoss(_WeightedLoss):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.NLLLoss()(torch.tensor([[-1.0, -2.0]]), torch.tensor([1]))
     tensor(2.)
     """
@@ -147,6 +153,8 @@ class NLLLoss2d(NLLLoss):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> import warnings
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")
@@ -182,6 +190,8 @@ class CrossEntropyLoss(_WeightedLoss):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> loss = nn.CrossEntropyLoss()
     >>> loss(torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 1]))
     tensor(0.2201)
@@ -241,6 +251,8 @@ class LinearCrossEntropyLoss(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> loss = nn.LinearCrossEntropyLoss(4, 3)
     >>> loss(torch.zeros(2, 4), torch.tensor([0, 2])).detach()
     tensor(1.0986)
@@ -326,6 +338,8 @@ class BCELoss(_WeightedLoss):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.BCELoss()(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 1.0]))
     tensor(0.3466)
     """
@@ -355,6 +369,8 @@ class BCEWithLogitsLoss(_Loss):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.BCEWithLogitsLoss()(torch.tensor([0.0, 900.0]), torch.tensor([1.0, 0.0]))
     tensor(450.3466)
     """
@@ -392,6 +408,8 @@ class KLDivLoss(_Loss):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> p = torch.tensor([[0.5, 0.5]])
     >>> nn.KLDivLoss(reduction="batchmean")(torch.tensor([[0.25, 0.75]]).log(), p)
     tensor(0.1438)
@@ -429,6 +447,8 @@ class SmoothL1Loss(_Loss):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.SmoothL1Loss(reduction="none")(torch.tensor([0.5, 2.0]), torch.zeros(2))
     tensor([0.1250, 1.5000])
     """
@@ -459,6 +479,8 @@ class HuberLoss(_Loss):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.HuberLoss(reduction="none", delta=2.0)(torch.tensor([0.5, 3.0]), torch.zeros(2))
     tensor([0.1250, 4.0000])
     """
@@ -491,6 +513,8 @@ class PoissonNLLLoss(_Loss):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.PoissonNLLLoss()(torch.tensor([0.0, 1.0]), torch.tensor([1.0, 2.0]))
     tensor(0.8591)
     """
@@ -546,6 +570,8 @@ class GaussianNLLLoss(_Loss):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.GaussianNLLLoss()(torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([4.0]))
     tensor(1.1931)
     """
@@ -584,6 +610,8 @@ class CTCLoss(_Loss):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> frames = torch.tensor([[[0.5, 0.5]], [[0.5, 0.5]]]).log()
     >>> nn.CTCLoss()(frames, torch.tensor([[1]]), [2], [1])
     tensor(0.2877)

@@ -23,6 +23,8 @@ class SoftMarginLoss(_Loss):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.SoftMarginLoss(reduction="none")(torch.tensor([0.0, 2.0]), torch.tensor([1.0, -1.0]))
     tensor([0.6931, 2.1269])
     """
@@ -47,6 +49,8 @@ class MultiLabelMarginLoss(_Loss):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.MultiLabelMarginLoss()(torch.tensor([0.1, 0.2, 0.4]), torch.tensor([2, -1, -1]))
     tensor(0.5000)
     """
@@ -70,6 +74,8 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.MultiLabelSoftMarginLoss()(torch.zeros(1, 2), torch.tensor([[1.0, 0.0]]))
     tensor(0.6931)
     """
@@ -105,6 +111,8 @@ class MultiMarginLoss(_WeightedLoss):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.MultiMarginLoss()(torch.tensor([[0.1, 0.4]]), torch.tensor([1]))
     tensor(0.3500)
     """
@@ -170,6 +178,8 @@ class HingeEmbeddingLoss(_MarginLoss):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.HingeEmbeddingLoss(reduction="none")(torch.tensor([0.3, 0.3]), torch.tensor([1, -1]))
     tensor([0.3000, 0.7000])
     """
@@ -195,6 +205,8 @@ class MarginRankingLoss(_MarginLoss):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.MarginRankingLoss()(torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([1.0]))
     tensor(2.)
     """
@@ -221,6 +233,8 @@ class CosineEmbeddingLoss(_MarginLoss):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> a, b = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
     >>> nn.CosineEmbeddingLoss()(a, b, torch.tensor([1]))
     tensor(1.)
@@ -263,6 +277,8 @@ class TripletMarginLoss(_Loss):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> a = torch.zeros(1, 2)
     >>> nn.TripletMarginLoss(eps=0.0)(a, a + 3, a + 3)
     tensor(1.)
@@ -324,6 +340,8 @@ class TripletMarginWithDistanceLoss(_Loss):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> def distance(a, b):
     ...     return (a - b).abs().sum(-1)
     >>> a = torch.zeros(1, 2)

@@ -37,6 +37,8 @@ class LocalResponseNorm(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.LocalResponseNorm(2, alpha=1.0)(torch.ones(1, 2, 1))
     tensor([[[0.7378],
              [0.5946]]])
@@ -74,6 +76,8 @@ class CrossMapLRN2d(LocalResponseNorm):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.CrossMapLRN2d(2, alpha=1.0)(torch.ones(1, 2, 1, 1)).flatten()
     tensor([0.7378, 0.5946])
     """
@@ -109,6 +113,8 @@ class LayerNorm(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.LayerNorm(2)(torch.tensor([[1.0, 3.0]])).detach()
     tensor([[-1.0000,  1.0000]])
     """
@@ -184,6 +190,8 @@ class RMSNorm(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.RMSNorm(2)(torch.tensor([3.0, 4.0])).detach()
     tensor([0.8485, 1.1314])
     """
@@ -251,6 +259,8 @@ class GroupNorm(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.GroupNorm(2, 4)(torch.tensor([[1.0, 3.0, 5.0, 9.0]])).detach()
     tensor([[-1.0000,  1.0000, -1.0000,  1.0000]])
     """

@@ -54,6 +54,8 @@ class ConstantPad1d(_ConstantPad):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.ConstantPad1d((1, 0), 9.0)(torch.zeros(1, 2))
     tensor([[9., 0., 0.]])
     """
@@ -73,6 +75,8 @@ class ConstantPad2d(_ConstantPad):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.ConstantPad2d((1, 0, 0, 1), 9.0)(torch.zeros(1, 1, 2))
     tensor([[[9., 0., 0.],
              [9., 9., 9.]]])
@@ -93,6 +97,8 @@ class ConstantPad3d(_ConstantPad):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.ConstantPad3d(1, 9.0)(torch.zeros(1, 1, 1, 1)).shape
     torch.Size([1, 3, 3, 3])
     """
@@ -110,6 +116,8 @@ class ZeroPad1d(ConstantPad1d):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.ZeroPad1d((1, 0))(torch.ones(1, 2))
     tensor([[0., 1., 1.]])
     """
@@ -131,6 +139,8 @@ class ZeroPad2d(ConstantPad2d):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.ZeroPad2d((1, 0, 0, 1))(torch.ones(1, 1, 2))
     tensor([[[0., 1., 1.],
              [0., 0., 0.]]])
@@ -153,6 +163,8 @@ class ZeroPad3d(ConstantPad3d):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.ZeroPad3d(1)(torch.ones(1, 1, 1, 1)).shape
     torch.Size([1, 3, 3, 3])
     """
@@ -185,6 +197,8 @@ class CircularPad1d(_CircularPad):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.CircularPad1d((1, 0))(torch.arange(3.0).view(1, 3))
     tensor([[2., 0., 1., 2.]])
     """
@@ -202,6 +216,8 @@ class CircularPad2d(_CircularPad):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.CircularPad2d((1, 0, 0, 0))(torch.arange(4.0).view(1, 2, 2))
     tensor([[[1., 0., 1.],
              [3., 2., 3.]]])
@@ -220,6 +236,8 @@ class CircularPad3d(_CircularPad):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.CircularPad3d(1)(torch.ones(1, 2, 2, 2)).shape
     torch.Size([1, 4, 4, 4])
     """
@@ -246,6 +264,8 @@ class ReflectionPad1d(_ReflectionPad):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.ReflectionPad1d(2)(torch.arange(3.0).view(1, 3))
     tensor([[2., 1., 0., 1., 2., 1., 0.]])
     """
@@ -268,6 +288,8 @@ class ReflectionPad2d(_ReflectionPad):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.ReflectionPad2d((1, 0, 0, 0))(torch.arange(4.0).view(1, 2, 2))
     tensor([[[1., 0., 1.],
              [3., 2., 3.]]])
@@ -291,6 +313,8 @@ class ReflectionPad3d(_ReflectionPad):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.ReflectionPad3d(1)(torch.ones(1, 2, 2, 2)).shape
     torch.Size([1, 4, 4, 4])
     """
@@ -312,6 +336,8 @@ class ReplicationPad1d(_ReplicationPad):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.ReplicationPad1d(2)(torch.arange(3.0).view(1, 3))
     tensor([[0., 0., 0., 1., 2., 2., 2.]])
     """
@@ -329,6 +355,8 @@ class ReplicationPad2d(_ReplicationPad):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.ReplicationPad2d((1, 0, 0, 0))(torch.arange(4.0).view(1, 2, 2))
     tensor([[[0., 0., 1.],
              [2., 2., 3.]]])
@@ -347,6 +375,8 @@ class ReplicationPad3d(_ReplicationPad):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.ReplicationPad3d(1)(torch.ones(1, 2, 2, 2)).shape
     torch.Size([1, 4, 4, 4])
     """

@@ -21,6 +21,8 @@ class PixelShuffle(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.PixelShuffle(2)(torch.arange(4.0).view(1, 4, 1, 1))
     tensor([[[[0., 1.],
               [2., 3.]]]])
@@ -49,6 +51,8 @@ class PixelUnshuffle(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.PixelUnshuffle(2)(torch.arange(4.0).view(1, 1, 2, 2)).shape
     torch.Size([1, 4, 1, 1])
     """

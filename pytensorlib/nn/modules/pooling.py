@@ -74,6 +74,8 @@ class MaxPool1d(_MaxPool):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.MaxPool1d(2)(torch.tensor([[1.0, 3.0, 2.0, 0.0]]))
     tensor([[3., 2.]])
     """
@@ -109,6 +111,8 @@ class MaxPool2d(_MaxPool):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.MaxPool2d(2)(torch.arange(16.0).view(1, 4, 4))
     tensor([[[ 5.,  7.],
              [13., 15.]]])
@@ -142,6 +146,8 @@ class MaxPool3d(_MaxPool):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.MaxPool3d(2)(torch.arange(8.0).view(1, 2, 2, 2))
     tensor([[[[7.]]]])
     """
@@ -178,6 +184,8 @@ class MaxUnpool1d(_MaxUnpool):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> y, at = nn.MaxPool1d(2, return_indices=True)(torch.tensor([[1.0, 3.0, 2.0, 0.0]]))
     >>> nn.MaxUnpool1d(2)(y, at)
     tensor([[0., 3., 2., 0.]])
@@ -199,6 +207,8 @@ class MaxUnpool2d(_MaxUnpool):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> y, at = nn.MaxPool2d(2, return_indices=True)(torch.tensor([[[1.0, 3.0], [2.0, 0.0]]]))
     >>> nn.MaxUnpool2d(2)(y, at)
     tensor([[[0., 3.],
@@ -221,6 +231,8 @@ class MaxUnpool3d(_MaxUnpool):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> y, at = nn.MaxPool3d(2, return_indices=True)(torch.arange(8.0).view(1, 2, 2, 2))
     >>> nn.MaxUnpool3d(2)(y, at).sum()
     tensor(7.)
@@ -260,6 +272,8 @@ class AvgPool1d(_AvgPool):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.AvgPool1d(2)(torch.tensor([[1.0, 3.0, 2.0, 0.0]]))
     tensor([[2., 1.]])
     """
@@ -348,6 +362,8 @@ class AvgPool2d(_AvgPoolNd):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.AvgPool2d(2)(torch.arange(16.0).view(1, 4, 4))
     tensor([[[ 2.5000,  4.5000],
              [10.5000, 12.5000]]])
@@ -381,6 +397,8 @@ class AvgPool3d(_AvgPoolNd):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.AvgPool3d(2)(torch.arange(8.0).view(1, 2, 2, 2))
     tensor([[[[3.5000]]]])
     """
@@ -453,6 +471,8 @@ class FractionalMaxPool2d(_FractionalMaxPool):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.FractionalMaxPool2d(2, output_size=3)(torch.ones(1, 5, 5)).shape
     torch.Size([1, 3, 3])
     """
@@ -486,6 +506,8 @@ class FractionalMaxPool3d(_FractionalMaxPool):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.FractionalMaxPool3d(2, output_size=3)(torch.ones(1, 5, 5, 5)).shape
     torch.Size([1, 3, 3, 3])
     """
@@ -534,6 +556,8 @@ class LPPool1d(_LPPool):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.LPPool1d(2, 2)(torch.tensor([[3.0, 4.0]]))
     tensor([[5.]])
     """
@@ -558,6 +582,8 @@ class LPPool2d(_LPPool):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.LPPool2d(2, 2)(torch.ones(1, 2, 2))
     tensor([[[2.]]])
     """
@@ -582,6 +608,8 @@ class LPPool3d(_LPPool):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.LPPool3d(1, 2)(torch.ones(1, 2, 2, 2))
     tensor([[[[8.]]]])
     """
@@ -614,6 +642,8 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPool):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.AdaptiveAvgPool1d(2)(torch.arange(4.0).view(1, 4))
     tensor([[0.5000, 2.5000]])
     """
@@ -632,6 +662,8 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.AdaptiveAvgPool2d((1, None))(torch.arange(4.0).view(1, 2, 2))
     tensor([[[1., 2.]]])
     """
@@ -649,6 +681,8 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPool):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.AdaptiveAvgPool3d(1)(torch.arange(8.0).view(1, 2, 2, 2))
     tensor([[[[3.5000]]]])
     """
@@ -679,6 +713,8 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.AdaptiveMaxPool1d(2)(torch.tensor([[1.0, 3.0, 2.0]]))
     tensor([[3., 3.]])
     """
@@ -698,6 +734,8 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.AdaptiveMaxPool2d((1, 2))(torch.arange(4.0).view(1, 2, 2))
     tensor([[[2., 3.]]])
     """
@@ -717,6 +755,8 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.AdaptiveMaxPool3d((1, 1, 2))(torch.arange(8.0).view(1, 2, 2, 2))
     tensor([[[[6., 7.]]]])
     """

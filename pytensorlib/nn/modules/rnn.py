@@ -51,6 +51,7 @@ class RNNBase(Module):
 
     Examples
     --------
+    >>> from pytensorlib import nn
     >>> issubclass(nn.LSTM, nn.RNNBase)
     True
     """
@@ -307,6 +308,8 @@ class RNN(RNNBase):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> outputs, last = nn.RNN(3, 4, num_layers=2)(torch.ones(5, 2, 3))
     >>> outputs.shape, last.shape
     (torch.Size([5, 2, 4]), torch.Size([2, 2, 4]))
@@ -359,6 +362,8 @@ class GRU(RNNBase):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> outputs, last = nn.GRU(3, 4, batch_first=True)(torch.ones(2, 5, 3))
     >>> outputs.shape, last.shape
     (torch.Size([2, 5, 4]), torch.Size([1, 2, 4]))
@@ -403,6 +408,8 @@ class LSTM(RNNBase):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> outputs, (h, c) = nn.LSTM(3, 4, bidirectional=True)(torch.ones(5, 2, 3))
     >>> outputs.shape, h.shape, c.shape
     (torch.Size([5, 2, 8]), torch.Size([2, 2, 4]), torch.Size([2, 2, 4]))
@@ -457,6 +464,7 @@ class RNNCellBase(Module):
 
     Examples
     --------
+    >>> from pytensorlib import nn
     >>> nn.RNNCellBase(3, 4, bias=True, num_chunks=2).weight_ih.shape
     torch.Size([8, 3])
     """
@@ -539,6 +547,8 @@ class RNNCell(RNNCellBase):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.RNNCell(3, 4)(torch.ones(2, 3)).shape
     torch.Size([2, 4])
     """
@@ -584,6 +594,8 @@ class GRUCell(RNNCellBase):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.GRUCell(3, 4)(torch.ones(2, 3)).shape
     torch.Size([2, 4])
     """
@@ -617,6 +629,8 @@ class LSTMCell(RNNCellBase):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> h, c = nn.LSTMCell(3, 4)(torch.ones(2, 3))
     >>> h.shape, c.shape
     (torch.Size([2, 4]), torch.Size([2, 4]))

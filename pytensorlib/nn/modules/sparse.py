@@ -86,6 +86,8 @@ class Embedding(_Table):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> table = nn.Embedding(10, 3, padding_idx=0)
     >>> table(torch.tensor([[1, 2], [0, 4]])).shape
     torch.Size([2, 2, 3])
@@ -211,6 +213,8 @@ class EmbeddingBag(_Table):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> bags = nn.EmbeddingBag(10, 3, mode="sum")
     >>> bags(torch.tensor([1, 2, 4, 5, 4]), torch.tensor([0, 3])).shape
     torch.Size([2, 3])

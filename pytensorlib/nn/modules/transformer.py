@@ -109,6 +109,8 @@ class TransformerEncoderLayer(_Layer):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.TransformerEncoderLayer(8, 2, 16)(torch.ones(5, 2, 8)).shape
     torch.Size([5, 2, 8])
     """
@@ -209,6 +211,8 @@ class TransformerDecoderLayer(_Layer):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.TransformerDecoderLayer(8, 2, 16)(torch.ones(3, 2, 8), torch.ones(5, 2, 8)).shape
     torch.Size([3, 2, 8])
     """
@@ -312,6 +316,8 @@ class TransformerEncoder(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
     >>> nn.TransformerEncoder(layer, 2)(torch.ones(2, 5, 8)).shape
     torch.Size([2, 5, 8])
@@ -370,6 +376,8 @@ class TransformerDecoder(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> layer = nn.TransformerDecoderLayer(8, 2, 16, batch_first=True)
     >>> nn.TransformerDecoder(layer, 2)(torch.ones(2, 3, 8), torch.ones(2, 5, 8)).shape
     torch.Size([2, 3, 8])
@@ -451,6 +459,8 @@ class Transformer(Module):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> model = nn.Transformer(8, 2, 1, 1, 16, batch_first=True)
     >>> model(torch.ones(2, 5, 8), torch.ones(2, 3, 8)).shape
     torch.Size([2, 3, 8])

@@ -50,6 +50,8 @@ def get_total_norm(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.utils.get_total_norm([torch.tensor([3.0]), torch.tensor([4.0])])
     tensor(5.)
     """
@@ -90,6 +92,8 @@ def clip_grads_with_norm_(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> w = torch.zeros(1, requires_grad=True)
     >>> w.grad = torch.tensor([3.0])
     >>> nn.utils.clip_grads_with_norm_([w], 1.0, torch.tensor(3.0))
@@ -138,6 +142,8 @@ def clip_grad_norm_(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> w = torch.zeros(2, requires_grad=True)
     >>> w.grad = torch.tensor([3.0, 4.0])
     >>> nn.utils.clip_grad_norm_([w], max_norm=1.0)
@@ -173,6 +179,7 @@ def clip_grad_norm(
 
     Examples
     --------
+    >>> from pytensorlib import nn
     >>> import warnings
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")
@@ -203,6 +210,8 @@ def clip_grad_value_(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> w = torch.zeros(2, requires_grad=True)
     >>> w.grad = torch.tensor([-3.0, 0.5])
     >>> nn.utils.clip_grad_value_([w], 1.0)

@@ -24,6 +24,8 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.utils.parameters_to_vector([torch.ones(2), torch.zeros(1, 2)])
     tensor([1., 1., 0., 0.])
     """
@@ -47,6 +49,8 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> w = nn.Parameter(torch.zeros(1, 2))
     >>> nn.utils.vector_to_parameters(torch.tensor([3.0, 4.0]), [w])
     >>> w.detach()

@@ -49,6 +49,8 @@ def fuse_conv_bn_weights(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> one = torch.ones(1)
     >>> w, b = nn.utils.fuse_conv_bn_weights(one.view(1, 1, 1), None, one, one, 0.0, 2 * one, one)
     >>> w.item(), b.item()
@@ -88,6 +90,8 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> conv, norm = nn.Conv1d(2, 3, 1).eval(), nn.BatchNorm1d(3).eval()
     >>> x = torch.ones(1, 2, 4)
     >>> torch.allclose(nn.utils.fuse_conv_bn_eval(conv, norm)(x), norm(conv(x)), atol=1e-5)
@@ -132,6 +136,8 @@ def fuse_linear_bn_weights(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> one = torch.ones(1)
     >>> w, b = nn.utils.fuse_linear_bn_weights(one.view(1, 1), None, one, one, 0.0, 2 * one, one)
     >>> w.item(), b.item()
@@ -162,6 +168,8 @@ def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> linear, norm = nn.Linear(2, 3).eval(), nn.BatchNorm1d(3).eval()
     >>> x = torch.ones(4, 2)
     >>> torch.allclose(nn.utils.fuse_linear_bn_eval(linear, norm)(x), norm(linear(x)), atol=1e-5)

@@ -29,6 +29,7 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
 
     Examples
     --------
+    >>> from pytensorlib import nn
     >>> nn.utils.skip_init(nn.Linear, 3, 2).weight.shape
     torch.Size([2, 3])
     """

@@ -34,6 +34,8 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.utils.rnn.invert_permutation(torch.tensor([2, 0, 1]))
     tensor([1, 2, 0])
     """
@@ -63,6 +65,8 @@ class PackedSequence(_Packed):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> packed = nn.utils.rnn.pack_sequence([torch.tensor([1, 2, 3]), torch.tensor([4])])
     >>> packed.data, packed.batch_sizes
     (tensor([1, 4, 2, 3]), tensor([2, 1, 1]))
@@ -151,6 +155,8 @@ def pack_padded_sequence(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> x = torch.tensor([[1, 2, 3], [4, 0, 0]])
     >>> nn.utils.rnn.pack_padded_sequence(x, [3, 1], batch_first=True).data
     tensor([1, 4, 2, 3])
@@ -218,6 +224,8 @@ def pad_packed_sequence(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> packed = nn.utils.rnn.pack_sequence([torch.tensor([1, 2, 3]), torch.tensor([4])])
     >>> nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
     (tensor([[1, 2, 3],
@@ -277,6 +285,8 @@ def pad_sequence(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> parts = [torch.tensor([1, 2]), torch.tensor([3])]
     >>> nn.utils.rnn.pad_sequence(parts, batch_first=True)
     tensor([[1, 2],
@@ -313,6 +323,8 @@ def unpad_sequence(
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> x = torch.tensor([[1, 2], [3, 0]])
     >>> nn.utils.rnn.unpad_sequence(x, torch.tensor([2, 1]), batch_first=True)
     [tensor([1, 2]), tensor([3])]
@@ -343,6 +355,8 @@ def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> Packe
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> nn.utils.rnn.pack_sequence([torch.tensor([1, 2, 3]), torch.tensor([4])]).data
     tensor([1, 4, 2, 3])
     """
@@ -365,6 +379,8 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
     >>> packed = nn.utils.rnn.pack_sequence([torch.tensor([1, 2, 3]), torch.tensor([4])])
     >>> nn.utils.rnn.unpack_sequence(packed)
     [tensor([1, 2, 3]), tensor([4])]

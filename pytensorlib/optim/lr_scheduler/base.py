@@ -60,6 +60,8 @@ class LRScheduler:
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> class Halving(optim.lr_scheduler.LRScheduler):
     ...     def get_lr(self):
     ...         return [rate * 0.5**self.last_epoch for rate in self.base_lrs]

@@ -34,6 +34,8 @@ class ReduceLROnPlateau(LRScheduler):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1)
     >>> for loss in (3.0, 2.0, 2.0, 2.0):
@@ -176,6 +178,8 @@ class SequentialLR(_Several):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
     >>> warm = optim.lr_scheduler.ConstantLR(optimizer, 0.5, total_iters=2)
     >>> fall = optim.lr_scheduler.ExponentialLR(optimizer, 0.1)
@@ -241,6 +245,8 @@ class ChainedScheduler(_Several):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
     >>> parts = [optim.lr_scheduler.ExponentialLR(optimizer, g) for g in (0.5, 0.1)]
     >>> schedule = optim.lr_scheduler.ChainedScheduler(parts)

@@ -63,6 +63,8 @@ class CyclicLR(LRScheduler):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = optim.lr_scheduler.CyclicLR(optimizer, 0.1, 1.1, 2, cycle_momentum=False)
     >>> for _ in range(5):
@@ -199,6 +201,8 @@ class OneCycleLR(LRScheduler):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = optim.lr_scheduler.OneCycleLR(optimizer, 1.0, 6, cycle_momentum=False)
     >>> for _ in range(5):

@@ -58,6 +58,8 @@ class LambdaLR(_ByFunctions):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.5**epoch)
     >>> for _ in range(5):
@@ -87,6 +89,8 @@ class MultiplicativeLR(_ByFunctions):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5)
     >>> for _ in range(5):
@@ -120,6 +124,8 @@ class StepLR(LRScheduler):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = optim.lr_scheduler.StepLR(optimizer, step_size=2)
     >>> for _ in range(5):
@@ -162,6 +168,8 @@ class MultiStepLR(LRScheduler):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 4])
     >>> for _ in range(5):
@@ -213,6 +221,8 @@ class ConstantLR(LRScheduler):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=3)
     >>> for _ in range(5):
@@ -271,6 +281,8 @@ class LinearLR(LRScheduler):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = optim.lr_scheduler.LinearLR(optimizer, start_factor=0.25, total_iters=3)
     >>> for _ in range(5):
@@ -329,6 +341,8 @@ class ExponentialLR(LRScheduler):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
     >>> for _ in range(5):
@@ -366,6 +380,8 @@ class PolynomialLR(LRScheduler):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4)
     >>> for _ in range(5):
@@ -418,6 +434,8 @@ class CosineAnnealingLR(LRScheduler):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=4)
     >>> for _ in range(5):
@@ -483,6 +501,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     Examples
     --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
     >>> optimizer = optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
     >>> schedule = optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
     >>> for _ in range(5):
