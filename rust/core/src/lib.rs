@@ -2,8 +2,8 @@
 //!
 //! Modules in layers; each uses only those before it:
 //!
-//! * [`error`], [`dtype`], [`shape`], [`shared`], [`machine`]: words that
-//!   everything else uses, and what is known of the processor; [`pickle`], which uses nothing
+//! * [`error`], [`dtype`], [`shape`], [`shared`], [`isa`], [`machine`]: words
+//!   that everything else uses, and what is known of the processor; [`pickle`], which uses nothing
 //! * [`layout`], [`storage`], [`alloc`], [`device`], [`rng`], [`host`]: where elements lie; a
 //!   storage on the GPU holds a buffer of [`gpu`], which knows only `error` and `dtype`
 //! * [`tensor`]: a layout over a storage, with a slot for its place in a graph
@@ -29,6 +29,7 @@ pub mod dtype;
 pub mod error;
 pub mod gpu;
 pub mod host;
+pub mod isa;
 pub mod layout;
 pub mod machine;
 pub mod op;

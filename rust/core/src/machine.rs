@@ -12,25 +12,8 @@
 //! | `PYTENSORLIB_CACHE_MB` | free memory that the allocator keeps |
 
 use crate::error::{Error, Result};
+use crate::isa::Level;
 use std::sync::OnceLock;
-
-/// The instruction sets that kernels are compiled for, weakest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    Portable,
-    Avx2,
-    Avx512,
-}
-
-impl Level {
-    pub fn name(self) -> &'static str {
-        match self {
-            Level::Portable => "portable",
-            Level::Avx2 => "avx2",
-            Level::Avx512 => "avx512",
-        }
-    }
-}
 
 /// What multiplies in AMX's tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,7 +135,7 @@ fn detect() -> Machine {
     // Where nobody says: what is common.
     let [l1, l2, last] = caches(is_amd).unwrap_or([32 << 10, 512 << 10, 32 << 20]);
     Machine {
-        level: detect_level(),
+        level: Level::detect(),
         amx: Amx::Machine,
         is_amd,
         l1,
@@ -160,20 +143,6 @@ fn detect() -> Machine {
         last,
         // Shares of small caches are not worth it yet, and of large ones others have theirs.
         large: last.clamp(16 << 20, 64 << 20),
-    }
-}
-
-/// Asks for what [`per_level!`](crate::per_level) compiles with.
-#[cfg(target_arch = "x86_64")]
-fn detect_level() -> Level {
-    use std::arch::is_x86_feature_detected as has;
-    let bits = has!("bmi1") && has!("bmi2") && has!("lzcnt") && has!("popcnt");
-    if !(bits && has!("avx2") && has!("fma") && has!("f16c")) {
-        Level::Portable
-    } else if has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl") {
-        Level::Avx512
-    } else {
-        Level::Avx2
     }
 }
 
@@ -214,11 +183,6 @@ fn caches(is_amd: bool) -> Option<[usize; 3]> {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn detect_level() -> Level {
-    Level::Portable
-}
-
-#[cfg(not(target_arch = "x86_64"))]
 fn is_amd() -> bool {
     false
 }
@@ -248,47 +212,10 @@ pub fn float_exceptions() -> u32 {
     0
 }
 
-/// Compiles an unsafe function for each instruction set and calls the best one. Type parameters
-/// stand in brackets: `fn name[T: Bound](x: *const T) -> T { .. }`.
+/// [`per_isa!`](crate::per_isa) for unsafe functions.
 #[macro_export]
 macro_rules! per_level {
-    ($(#[$doc:meta])* $v:vis fn $name:ident[$($G:ident: $B:path),*]($($arg:ident: $t:ty),* $(,)?)
-        $(-> $r:ty)? $body:block) => {
-        $(#[$doc])*
-        #[allow(clippy::too_many_arguments)]
-        $v unsafe fn $name<$($G: $B),*>($($arg: $t),*) $(-> $r)? {
-            // SAFETY: as for the function around it.
-            #[allow(clippy::too_many_arguments)]
-            #[inline(always)]
-            unsafe fn plain<$($G: $B),*>($($arg: $t),*) $(-> $r)? $body
-            #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-            {
-                // SAFETY: as for the function around it, which has asked `level`.
-                #[allow(clippy::too_many_arguments)]
-                #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-                unsafe fn avx2<$($G: $B),*>($($arg: $t),*) $(-> $r)? {
-                    // SAFETY: as the caller says.
-                    unsafe { plain::<$($G),*>($($arg),*) }
-                }
-                // SAFETY: as for the function around it, which has asked `level`.
-                #[allow(clippy::too_many_arguments)]
-                #[target_feature(
-                    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt"
-                )]
-                unsafe fn avx512<$($G: $B),*>($($arg: $t),*) $(-> $r)? {
-                    // SAFETY: as the caller says.
-                    unsafe { plain::<$($G),*>($($arg),*) }
-                }
-                match $crate::machine::level() {
-                    // SAFETY: the machine has the instructions; for the rest, as the caller says.
-                    $crate::machine::Level::Avx512 => return unsafe { avx512::<$($G),*>($($arg),*) },
-                    // SAFETY: the machine has the instructions; for the rest, as the caller says.
-                    $crate::machine::Level::Avx2 => return unsafe { avx2::<$($G),*>($($arg),*) },
-                    $crate::machine::Level::Portable => {}
-                }
-            }
-            // SAFETY: as the caller says.
-            unsafe { plain::<$($G),*>($($arg),*) }
-        }
+    ($(#[$doc:meta])* $v:vis fn $($rest:tt)*) => {
+        $crate::per_isa! { $(#[$doc])* $v unsafe fn $($rest)* }
     };
 }

@@ -3,23 +3,6 @@
 //! [`Generator`] is the public handle; `engine` turns a seed into words; `fill` turns words into
 //! distributions by PyTorch's recipes, down to which draw feeds which element.
 
-/// Compiles a safe loop for each instruction set and calls the best one.
-macro_rules! vector_loop {
-    ($(#[$doc:meta])* fn $name:ident($($arg:ident: $t:ty),*) $body:block) => {
-        $(#[$doc])*
-        fn $name($($arg: $t),*) {
-            $crate::per_level! {
-                // SAFETY: nothing in the loop is unsafe.
-                fn best[]($($arg: $t),*) $body
-            }
-            // SAFETY: the loop needs nothing but the instructions, which `per_level` looks for.
-            unsafe { best($($arg),*) }
-        }
-    };
-}
-
-pub(crate) use vector_loop;
-
 mod engine;
 mod fill;
 mod philox;

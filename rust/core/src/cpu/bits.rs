@@ -5,7 +5,7 @@ use super::elements::{Bool, Element};
 use super::pool::parallel_for;
 use crate::alloc;
 use crate::error::Result;
-use crate::per_level;
+use crate::per_isa;
 use crate::tensor::Tensor;
 use crate::with_element;
 use smallvec::SmallVec;
@@ -71,10 +71,10 @@ pub(super) fn packed(bytes: &[u8; 64]) -> u64 {
     word
 }
 
-per_level! {
+per_isa! {
     /// Writes the words of `n` elements and returns how many are set.
     // SAFETY: `x` has `n` elements and `to` room for their words.
-    fn words_of[T: Truth](x: *const T, n: usize, to: *mut u64) -> usize {
+    unsafe fn words_of[T: Truth](x: *const T, n: usize, to: *mut u64) -> usize {
         let mut count = 0;
         let mut bytes = [0u8; 64];
         for w in 0..n / 64 {
@@ -239,35 +239,38 @@ unsafe fn compress_run<T: Copy>(words: &[u64], mut from: *const T, mut to: *mut 
 
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
+    use crate::compiled;
     use std::arch::x86_64::*;
 
-    // SAFETY: as for `compress`, for these words; the machine has the instructions.
-    #[target_feature(enable = "avx512f,popcnt")]
-    pub unsafe fn compress32(words: &[u64], mut from: *const i32, mut to: *mut i32) {
-        for &word in words {
-            for part in 0..4 {
-                let m = (word >> (16 * part)) as __mmask16;
-                let n = m.count_ones();
-                let v = _mm512_maskz_compress_epi32(m, _mm512_maskz_loadu_epi32(m, from));
-                // Whole stores would write into another thread's part.
-                _mm512_mask_storeu_epi32(to, ((1u32 << n) - 1) as __mmask16, v);
-                to = to.wrapping_add(n as usize);
-                from = from.wrapping_add(16);
+    compiled! { avx512:
+        // SAFETY: as for `compress`, for these words; the machine has the instructions.
+        pub unsafe fn compress32(words: &[u64], mut from: *const i32, mut to: *mut i32) {
+            for &word in words {
+                for part in 0..4 {
+                    let m = (word >> (16 * part)) as __mmask16;
+                    let n = m.count_ones();
+                    let v = _mm512_maskz_compress_epi32(m, _mm512_maskz_loadu_epi32(m, from));
+                    // Whole stores would write into another thread's part.
+                    _mm512_mask_storeu_epi32(to, ((1u32 << n) - 1) as __mmask16, v);
+                    to = to.wrapping_add(n as usize);
+                    from = from.wrapping_add(16);
+                }
             }
         }
     }
 
-    // SAFETY: as for `compress`, for these words; the machine has the instructions.
-    #[target_feature(enable = "avx512f,popcnt")]
-    pub unsafe fn compress64(words: &[u64], mut from: *const i64, mut to: *mut i64) {
-        for &word in words {
-            for part in 0..8 {
-                let m = (word >> (8 * part)) as __mmask8;
-                let n = m.count_ones();
-                let v = _mm512_maskz_compress_epi64(m, _mm512_maskz_loadu_epi64(m, from));
-                _mm512_mask_storeu_epi64(to, ((1u32 << n) - 1) as __mmask8, v);
-                to = to.wrapping_add(n as usize);
-                from = from.wrapping_add(8);
+    compiled! { avx512:
+        // SAFETY: as for `compress`, for these words; the machine has the instructions.
+        pub unsafe fn compress64(words: &[u64], mut from: *const i64, mut to: *mut i64) {
+            for &word in words {
+                for part in 0..8 {
+                    let m = (word >> (8 * part)) as __mmask8;
+                    let n = m.count_ones();
+                    let v = _mm512_maskz_compress_epi64(m, _mm512_maskz_loadu_epi64(m, from));
+                    _mm512_mask_storeu_epi64(to, ((1u32 << n) - 1) as __mmask8, v);
+                    to = to.wrapping_add(n as usize);
+                    from = from.wrapping_add(8);
+                }
             }
         }
     }

@@ -4,6 +4,7 @@
 use super::elements::{Bool, Compute, Element};
 use super::{level, Level};
 use crate::dtype::DType;
+use crate::per_isa;
 use half::{bf16, f16};
 
 /// Reads `n` elements `step` bytes apart.
@@ -54,40 +55,18 @@ unsafe fn store_row<S: Element, T: Compute>(dst: *mut u8, step: isize, n: usize,
     }
 }
 
-/// The two loops for one pair of types, compiled for each instruction set.
-macro_rules! levels {
-    ($pick:ident, $body:ident, $row:ident, ($($arg:ident: $ty:ty),*)) => {
-        fn $pick<S: Element, T: Compute>() -> $row<T> {
-            // SAFETY: as for the loop.
-            unsafe fn portable<S: Element, T: Compute>($($arg: $ty),*) {
-                $body::<S, T>($($arg),*)
-            }
-            // SAFETY: as for the loop; picked only where the machine has the instructions.
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2")]
-            unsafe fn avx2<S: Element, T: Compute>($($arg: $ty),*) {
-                $body::<S, T>($($arg),*)
-            }
-            // SAFETY: as for the loop; picked only where the machine has the instructions.
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,f16c,bmi1,bmi2")]
-            unsafe fn avx512<S: Element, T: Compute>($($arg: $ty),*) {
-                $body::<S, T>($($arg),*)
-            }
-            match level() {
-                Level::Portable => portable::<S, T>,
-                #[cfg(target_arch = "x86_64")]
-                Level::Avx2 => avx2::<S, T>,
-                #[cfg(target_arch = "x86_64")]
-                Level::Avx512 => avx512::<S, T>,
-                #[cfg(not(target_arch = "x86_64"))]
-                _ => portable::<S, T>,
-            }
-        }
-    };
+per_isa! {
+    fn pick_load[S: Element, T: Compute] -> Load<T>
+        = (src: *const u8, step: isize, n: usize, dst: *mut T) {
+        load_row::<S, T>(src, step, n, dst)
+    }
 }
-levels!(pick_load, load_row, Load, (src: *const u8, step: isize, n: usize, dst: *mut T));
-levels!(pick_store, store_row, Store, (dst: *mut u8, step: isize, n: usize, src: *const T));
+per_isa! {
+    fn pick_store[S: Element, T: Compute] -> Store<T>
+        = (dst: *mut u8, step: isize, n: usize, src: *const T) {
+        store_row::<S, T>(dst, step, n, src)
+    }
+}
 
 /// Runs `$of::<S>()` with the type of a dtype; complex types are refused before kernels run.
 macro_rules! by_dtype {
@@ -198,54 +177,53 @@ pub unsafe fn store<T: Compute>(dtype: DType, dst: *mut u8, step: isize, n: usiz
 #[cfg(target_arch = "x86_64")]
 mod half_x86 {
     use super::{load_row, store_row};
+    use crate::compiled;
     use half::f16;
     use std::arch::x86_64::*;
 
     const SIZE: isize = size_of::<f16>() as isize;
 
     macro_rules! loops {
-        ($load:ident, $store:ident, $features:literal, $lanes:literal,
+        ($set:ident: $load:ident, $store:ident, $lanes:literal,
          |$src:ident, $dst:ident| $widen:expr, |$from:ident, $to:ident| $narrow:expr) => {
-            // SAFETY: as for `load_row`; the machine has the instructions.
-            #[target_feature(enable = $features)]
-            pub unsafe fn $load(src: *const u8, step: isize, n: usize, dst: *mut f32) {
-                let mut i = 0;
-                if step == SIZE {
-                    while i + $lanes <= n {
-                        let ($src, $dst) = (src.add(i * 2), dst.add(i));
-                        $widen;
-                        i += $lanes;
+            compiled! { $set:
+                // SAFETY: as for `load_row`; the machine has the instructions.
+                pub unsafe fn $load(src: *const u8, step: isize, n: usize, dst: *mut f32) {
+                    let mut i = 0;
+                    if step == SIZE {
+                        while i + $lanes <= n {
+                            let ($src, $dst) = (src.add(i * 2), dst.add(i));
+                            $widen;
+                            i += $lanes;
+                        }
                     }
+                    load_row::<f16, f32>(src.offset(i as isize * step), step, n - i, dst.add(i));
                 }
-                load_row::<f16, f32>(src.offset(i as isize * step), step, n - i, dst.add(i));
-            }
-            // SAFETY: as for `store_row`; the machine has the instructions.
-            #[target_feature(enable = $features)]
-            pub unsafe fn $store(dst: *mut u8, step: isize, n: usize, src: *const f32) {
-                let mut i = 0;
-                if step == SIZE {
-                    while i + $lanes <= n {
-                        let ($from, $to) = (src.add(i), dst.add(i * 2));
-                        $narrow;
-                        i += $lanes;
+                // SAFETY: as for `store_row`; the machine has the instructions.
+                pub unsafe fn $store(dst: *mut u8, step: isize, n: usize, src: *const f32) {
+                    let mut i = 0;
+                    if step == SIZE {
+                        while i + $lanes <= n {
+                            let ($from, $to) = (src.add(i), dst.add(i * 2));
+                            $narrow;
+                            i += $lanes;
+                        }
                     }
+                    store_row::<f16, f32>(dst.offset(i as isize * step), step, n - i, src.add(i));
                 }
-                store_row::<f16, f32>(dst.offset(i as isize * step), step, n - i, src.add(i));
             }
         };
     }
     loops!(
-        load_avx2,
+        avx2: load_avx2,
         store_avx2,
-        "avx2,f16c",
         8,
         |s, d| _mm256_storeu_ps(d, _mm256_cvtph_ps(_mm_loadu_si128(s.cast()))),
         |s, d| _mm_storeu_si128(d.cast(), _mm256_cvtps_ph::<0>(_mm256_loadu_ps(s)))
     );
     loops!(
-        load_avx512,
+        avx512: load_avx512,
         store_avx512,
-        "avx512f,avx512bw,avx512dq,avx512vl,f16c",
         16,
         |s, d| _mm512_storeu_ps(d, _mm512_cvtph_ps(_mm256_loadu_si256(s.cast()))),
         |s, d| _mm256_storeu_si256(d.cast(), _mm512_cvtps_ph::<0>(_mm512_loadu_ps(s)))

@@ -4,12 +4,10 @@
 mod streams;
 
 use super::elements::{Bool, Compute, Element};
-use super::level;
 use super::math::{f32x, f64x};
-#[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-use super::Level;
 use crate::dtype::DType;
 use crate::error::{self, Error};
+use crate::per_isa;
 use half::{bf16, f16};
 
 /// How elements are combined. `c` below is a value given for each result.
@@ -273,58 +271,34 @@ unsafe fn merge<T: Copy, F: Fold<T>>(acc: *mut T, x: *const T, n: usize) {
     }
 }
 
-macro_rules! compiled {
-    ($level:ident $(, $features:literal)?) => {
-        mod $level {
-            use super::*;
-            // SAFETY: as for the function of this name around the module; picked only where the
-            // machine has the instructions.
-            $(#[target_feature(enable = $features)])?
-            pub unsafe fn row<S: Widen<T>, T: Copy, F: Fold<T>>(x: *const u8, n: usize, c: T) -> T {
-                super::row::<S, T, F>(x, n, c)
-            }
-            // SAFETY: as for the function of this name around the module; picked only where the
-            // machine has the instructions.
-            $(#[target_feature(enable = $features)])?
-            pub unsafe fn columns<S: Widen<T>, T: Copy, F: Fold<T>>(
-                a: *mut T, x: *const u8, c: *const T, n: usize,
-            ) {
-                super::columns::<S, T, F>(a, x, c, n)
-            }
-            // SAFETY: as for the function of this name around the module; picked only where the
-            // machine has the instructions.
-            $(#[target_feature(enable = $features)])?
-            pub unsafe fn merge<T: Copy, F: Fold<T>>(a: *mut T, x: *const T, n: usize) {
-                super::merge::<T, F>(a, x, n)
-            }
-        }
-    };
+per_isa! {
+    fn best_row[S: Widen<T>, T: Copy, F: Fold<T>] -> unsafe fn(*const u8, usize, T) -> T
+        = (x: *const u8, n: usize, c: T) -> T {
+        row::<S, T, F>(x, n, c)
+    }
 }
-compiled!(portable);
-#[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-compiled!(avx2, "avx2,fma");
-#[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-compiled!(avx512, "avx512f,avx512bw,avx512dq,avx512vl,fma");
+per_isa! {
+    fn best_columns[S: Widen<T>, T: Copy, F: Fold<T>]
+        -> unsafe fn(*mut T, *const u8, *const T, usize)
+        = (acc: *mut T, x: *const u8, c: *const T, n: usize) {
+        columns::<S, T, F>(acc, x, c, n)
+    }
+}
+per_isa! {
+    fn best_merge[T: Copy, F: Fold<T>] -> unsafe fn(*mut T, *const T, usize)
+        = (acc: *mut T, x: *const T, n: usize) {
+        merge::<T, F>(acc, x, n)
+    }
+}
 
 fn kernels<S: Widen<T>, T: Copy, F: Fold<T>>() -> Kernels<T> {
-    macro_rules! of {
-        ($level:ident) => {
-            Kernels {
-                init: F::init(),
-                source: S::DTYPE,
-                row: $level::row::<S, T, F>,
-                columns: $level::columns::<S, T, F>,
-                merge: $level::merge::<T, F>,
-                rows: None,
-            }
-        };
-    }
-    match level() {
-        #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-        Level::Avx512 => of!(avx512),
-        #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-        Level::Avx2 => of!(avx2),
-        _ => of!(portable),
+    Kernels {
+        init: F::init(),
+        source: S::DTYPE,
+        row: best_row::<S, T, F>(),
+        columns: best_columns::<S, T, F>(),
+        merge: best_merge::<T, F>(),
+        rows: None,
     }
 }
 

@@ -19,4 +19,5 @@ pub mod transport;
 mod transpose;
 pub mod truth;
 
-pub use crate::machine::{level, Level};
+pub use crate::isa::Level;
+pub use crate::machine::level;

@@ -7,7 +7,7 @@ use crate::alloc;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::per_level;
+use crate::per_isa;
 use crate::tensor::Tensor;
 use half::{bf16, f16};
 
@@ -99,10 +99,10 @@ impl Ordinal for Bool {
     }
 }
 
-per_level! {
+per_isa! {
     /// The least and the greatest key of `n > 0` elements.
     // SAFETY: `x` has as many.
-    fn bounds[T: Ordinal](x: *const T, n: usize) -> (T::Key, T::Key) {
+    unsafe fn bounds[T: Ordinal](x: *const T, n: usize) -> (T::Key, T::Key) {
         let (mut low, mut high) = (T::Key::MAX, T::Key::default());
         for i in 0..n {
             let k = (*x.add(i)).key();
@@ -202,9 +202,9 @@ impl Scale {
     }
 }
 
-per_level! {
+per_isa! {
     // SAFETY: `x` has elements `first..end`, `to` room for that many.
-    fn pack[T: Ordinal](x: *const T, first: usize, end: usize, s: Scale, to: *mut u64) {
+    unsafe fn pack[T: Ordinal](x: *const T, first: usize, end: usize, s: Scale, to: *mut u64) {
         for i in first..end {
             let d = s.distance((*x.add(i)).key().wide()) >> s.shift;
             *to.add(i) = d << 32 | i as u64;

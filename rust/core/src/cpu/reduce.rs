@@ -10,7 +10,7 @@ pub use super::fold::{Kind, Reducible};
 use super::pool::parallel_for;
 use crate::alloc;
 use crate::dtype::DType;
-use crate::per_level;
+use crate::per_isa;
 use crate::tensor::Tensor;
 use rows::{row_total, unit_totals, Tree};
 use smallvec::SmallVec;
@@ -397,10 +397,10 @@ pub fn find<T: Reducible>(x: &Tensor, mask: &[bool], values: &[T], out: &mut [i6
     });
 }
 
-per_level! {
+per_isa! {
     /// Notes row `r` for the columns whose element equals theirs of `v` and that have found none.
     // SAFETY: all have `n` elements.
-    fn mark[T: Reducible](x: *const T, v: *const T, found: *mut i64, n: usize, r: i64) {
+    unsafe fn mark[T: Reducible](x: *const T, v: *const T, found: *mut i64, n: usize, r: i64) {
         for j in 0..n {
             let (a, v, old) = (*x.add(j), *v.add(j), *found.add(j));
             let hit = (a == v) | (a.is_nan() & v.is_nan());
@@ -409,10 +409,10 @@ per_level! {
     }
 }
 
-per_level! {
+per_isa! {
     /// The first of `n` elements that equals `v`, NaN being equal to NaN; `n` where none does.
     // SAFETY: `x` has `n` elements.
-    fn position[T: Reducible](x: *const T, n: usize, v: T) -> usize {
+    unsafe fn position[T: Reducible](x: *const T, n: usize, v: T) -> usize {
         let same = |a: T| (a == v) | (a.is_nan() & v.is_nan());
         let mut start = 0;
         while start < n {

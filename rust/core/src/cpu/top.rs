@@ -5,7 +5,7 @@ use super::order::Keyed;
 use super::pool::{in_parallel, parallel_for};
 use super::radix::{Key, Ordinal};
 use crate::alloc;
-use crate::per_level;
+use crate::per_isa;
 
 /// Elements whose groups are looked at together.
 const CHUNK: usize = 1 << 15;
@@ -22,10 +22,10 @@ fn groups(k: usize) -> usize {
     (4 * k).next_multiple_of(BLOCK)
 }
 
-per_level! {
+per_isa! {
     /// The least key of each group; element `i` is in group `i` modulo their number.
     // SAFETY: `x` has `n` elements.
-    fn least[T: Ordinal](x: *const T, n: usize, largest: bool, groups: &mut [T::Key]) {
+    unsafe fn least[T: Ordinal](x: *const T, n: usize, largest: bool, groups: &mut [T::Key]) {
         groups.fill(T::Key::MAX);
         let g = groups.len();
         let mut start = 0;
@@ -52,10 +52,10 @@ fn turned<K: Key>(key: K) -> K {
     K::of_wide(K::MAX.wide() - key.wide())
 }
 
-per_level! {
+per_isa! {
     /// Collects the elements whose key is at most `bound`.
     // SAFETY: `x` has `n` elements.
-    fn collect[T: Ordinal](
+    unsafe fn collect[T: Ordinal](
         x: *const T, n: usize, largest: bool, bound: T::Key, index: usize, out: &mut Vec<Keyed>
     ) {
         let key = |i: usize| {

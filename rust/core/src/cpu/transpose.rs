@@ -91,26 +91,22 @@ mod x86 {
         }
     }
 
-    macro_rules! compiled {
-        ($name:ident, $T:ty, $block:ty, $features:literal) => {
-            // SAFETY: as for `all`.
-            #[target_feature(enable = $features)]
-            pub unsafe fn $name(
-                x: *const $T,
-                xs: isize,
-                y: *mut $T,
-                ys: isize,
-                rows: usize,
-                cols: usize,
-            ) {
-                all::<$T, $block>(x, xs, y, ys, rows, cols)
+    macro_rules! blocks {
+        ($name:ident, $T:ty, $block:ty, $set:ident) => {
+            crate::compiled! { $set:
+                // SAFETY: as for `all`.
+                pub unsafe fn $name(
+                    x: *const $T, xs: isize, y: *mut $T, ys: isize, rows: usize, cols: usize,
+                ) {
+                    all::<$T, $block>(x, xs, y, ys, rows, cols)
+                }
             }
         };
     }
-    compiled!(wide32, u32, Wide32, "avx512f");
-    compiled!(half32, u32, Half32, "avx2");
-    compiled!(wide64, u64, Wide64, "avx512f");
-    compiled!(half64, u64, Half64, "avx2");
+    blocks!(wide32, u32, Wide32, avx512);
+    blocks!(half32, u32, Half32, avx2);
+    blocks!(wide64, u64, Wide64, avx512);
+    blocks!(half64, u64, Half64, avx2);
 
     pub struct Bytes;
     impl Block<u8> for Bytes {

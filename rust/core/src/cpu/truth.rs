@@ -2,7 +2,7 @@
 
 use super::pool::parallel_for;
 use super::reduce::{count, offset, split, Extents, Ptr};
-use crate::per_level;
+use crate::per_isa;
 use crate::tensor::Tensor;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,10 +27,10 @@ macro_rules! bits {
 }
 bits!(u8, u16, u32, u64);
 
-per_level! {
+per_isa! {
     /// Whether any of `n` elements is true, or (with `all`) false.
     // SAFETY: `x` has `n` elements.
-    fn found[U: Bits](x: *const U, n: usize, float: bool, all: bool) -> bool {
+    unsafe fn found[U: Bits](x: *const U, n: usize, float: bool, all: bool) -> bool {
         let mut start = 0;
         while start < n {
             let end = n.min(start + BLOCK);
@@ -47,9 +47,9 @@ per_level! {
     }
 }
 
-per_level! {
+per_isa! {
     // SAFETY: `x` and `acc` have `n` elements.
-    fn columns[U: Bits](x: *const U, n: usize, float: bool, all: bool, acc: *mut u8) {
+    unsafe fn columns[U: Bits](x: *const U, n: usize, float: bool, all: bool, acc: *mut u8) {
         for i in 0..n {
             *acc.add(i) |= ((*x.add(i)).truth(float) != all) as u8;
         }

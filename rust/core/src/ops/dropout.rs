@@ -11,19 +11,19 @@ use crate::error::Result;
 use crate::gpu::kernels::{pointwise::pointwise, random};
 use crate::gpu::{Acc, Gpu};
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
-use crate::rng::{default_generator, vector_loop, Philox, BLOCKS};
+use crate::rng::{default_generator, Philox, BLOCKS};
 use crate::schema::Value;
 use crate::shape::Dims;
 use crate::tensor::Tensor;
-use crate::{ensure, transfer, with_float};
+use crate::{ensure, per_isa, transfer, with_float};
 use smallvec::SmallVec;
 
 /// Elements are handled in blocks of this many.
 const BLOCK: usize = 4 * BLOCKS;
 
-vector_loop! {
+per_isa! {
     /// Which words are at most `last`, in the order of blocks; none if not `any`.
-    fn keep_below(words: &[[u32; BLOCKS]; 4], any: bool, last: u32, kept: &mut [u8; BLOCK]) {
+    fn keep_below[](words: &[[u32; BLOCKS]; 4], any: bool, last: u32, kept: &mut [u8; BLOCK]) {
         for j in 0..BLOCKS {
             kept[4 * j] = ((words[0][j] <= last) & any) as u8;
             kept[4 * j + 1] = ((words[1][j] <= last) & any) as u8;
@@ -42,8 +42,8 @@ macro_rules! masked {
     ($($t:ident)*) => { $(
         impl Maskable for $t {
             fn mask(x: &mut [$t], kept: &[u8], scale: $t) {
-                vector_loop! {
-                    fn run(x: &mut [$t], kept: &[u8], scale: $t) {
+                per_isa! {
+                    fn run[](x: &mut [$t], kept: &[u8], scale: $t) {
                         for (v, &k) in x.iter_mut().zip(kept) {
                             *v *= if k != 0 { scale } else { 0.0 };
                         }

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::schema::{Args, Value};
 use crate::shape::Show;
 use crate::tensor::Tensor;
-use crate::{bail, ensure, per_level, with_element, with_float};
+use crate::{bail, ensure, per_isa, with_element, with_float};
 
 /// Host values of numbers.
 fn floats(x: &Tensor) -> Result<Vec<f64>> {
@@ -178,8 +178,7 @@ fn count_even<T: Element>(x: &[T], low: f64, high: f64, bins: usize) -> Vec<f64>
             let part = &x[(p * each).min(x.len())..((p + 1) * each).min(x.len())];
             let mut at = [0i64; 256];
             for values in part.chunks(at.len()) {
-                // SAFETY: there is a place for each value.
-                unsafe { bins_of(values, low, high, bins, &mut at) };
+                bins_of(values, low, high, bins, &mut at);
                 for &b in at[..values.len()].iter().filter(|&&b| b >= 0) {
                     counts[b as usize] += 1;
                 }
@@ -191,16 +190,15 @@ fn count_even<T: Element>(x: &[T], low: f64, high: f64, bins: usize) -> Vec<f64>
         .collect()
 }
 
-per_level! {
+per_isa! {
     /// The bin of each value, -1 for those in none.
-    // SAFETY: `at` is as long as `x`.
     fn bins_of[T: Element](x: &[T], low: f64, high: f64, bins: usize, at: &mut [i64]) {
         let last = bins as i64 - 1;
-        for i in 0..x.len() {
-            let v = x.get_unchecked(i).to_f64();
+        for (x, at) in x.iter().zip(at) {
+            let v = x.to_f64();
             let b = ((v - low) / (high - low) * bins as f64) as i64;
             let b = if b > last { last } else { b };
-            *at.get_unchecked_mut(i) = if (v >= low) & (v <= high) { b } else { -1 };
+            *at = if (v >= low) & (v <= high) { b } else { -1 };
         }
     }
 }

@@ -161,8 +161,7 @@ fn on_gpu(step: &impl Step, i: usize, lists: &[&[Tensor]]) -> Result<bool> {
     Ok(true)
 }
 
-crate::per_level! {
-    // SAFETY: none is needed.
+crate::per_isa! {
     fn update[P: Step, T: Math](step: &P, i: usize, x: &mut [&mut [T]]) {
         step.update(i, x)
     }
@@ -176,8 +175,7 @@ fn chunk<S: Element, T: Math>(step: &impl Step, i: usize, slot: &[Tensor], at: u
             .iter()
             .map(|p| unsafe { std::slice::from_raw_parts_mut(p.at(at).cast::<T>(), n) })
             .collect();
-        // SAFETY: any slices will do.
-        return unsafe { update(step, i, &mut x) };
+        return update(step, i, &mut x);
     }
     let mut buffers = vec![[T::default(); BLOCK]; slot.len()];
     for first in (at..at + n).step_by(BLOCK) {
@@ -189,8 +187,7 @@ fn chunk<S: Element, T: Math>(step: &impl Step, i: usize, slot: &[Tensor], at: u
             }
         }
         let mut x: Vec<&mut [T]> = buffers.iter_mut().map(|b| &mut b[..len]).collect();
-        // SAFETY: any slices will do.
-        unsafe { update(step, i, &mut x) };
+        update(step, i, &mut x);
         for (k, (p, b)) in ptrs.iter().zip(&buffers).enumerate() {
             if k == 1 {
                 continue;

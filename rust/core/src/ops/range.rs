@@ -24,9 +24,9 @@ fn sequence<F: Rule>(n: usize, dtype: DType, device: Device, f: F) -> Result<Ten
     y.to_device(device)
 }
 
-crate::per_level! {
+crate::per_isa! {
     // SAFETY: `y` has room for `n` elements.
-    fn fill[T: Element, F: Rule](f: F, y: *mut T, start: usize, n: usize) {
+    unsafe fn fill[T: Element, F: Rule](f: F, y: *mut T, start: usize, n: usize) {
         for i in 0..n {
             y.add(i).write(f.at(start + i).element());
         }

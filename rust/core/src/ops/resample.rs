@@ -14,7 +14,7 @@ use crate::op::{Derivative, Grads, Mask, Metas, Op, TensorMeta};
 use crate::ops::conv::{Number, Ptr};
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
-use crate::{per_level, transfer, with_compute};
+use crate::{compiled, per_isa, transfer, with_compute};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -440,25 +440,25 @@ impl Near {
         })
     }
 
-    // SAFETY: the machine has the instructions; `x` holds rows of `n` and `y` rows of `m`
-    // elements, as the axis that this is of.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f")]
-    unsafe fn rows(&self, x: &[f32], n: usize, y: &mut [f32], m: usize) {
-        use std::arch::x86_64::*;
-        for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(m)) {
-            for (b, &base) in self.base.iter().enumerate() {
-                let from = _mm512_loadu_ps(x.as_ptr().add(base));
-                let mut sum = _mm512_setzero_ps();
-                for t in b * self.terms..(b + 1) * self.terms {
-                    let at = _mm512_loadu_si512(self.at[t].as_ptr().cast());
-                    let w = _mm512_loadu_ps(self.weight[t].as_ptr());
-                    let term = _mm512_mul_ps(w, _mm512_permutexvar_ps(at, from));
-                    sum = _mm512_add_ps(sum, term);
+    compiled! { avx512:
+        // SAFETY: the machine has the instructions; `x` holds rows of `n` and `y` rows of `m`
+        // elements, as the axis that this is of.
+        unsafe fn rows(&self, x: &[f32], n: usize, y: &mut [f32], m: usize) {
+            use std::arch::x86_64::*;
+            for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(m)) {
+                for (b, &base) in self.base.iter().enumerate() {
+                    let from = _mm512_loadu_ps(x.as_ptr().add(base));
+                    let mut sum = _mm512_setzero_ps();
+                    for t in b * self.terms..(b + 1) * self.terms {
+                        let at = _mm512_loadu_si512(self.at[t].as_ptr().cast());
+                        let w = _mm512_loadu_ps(self.weight[t].as_ptr());
+                        let term = _mm512_mul_ps(w, _mm512_permutexvar_ps(at, from));
+                        sum = _mm512_add_ps(sum, term);
+                    }
+                    let left = LANES.min(m - b * LANES);
+                    let mask = (u32::MAX >> (32 - left)) as u16;
+                    _mm512_mask_storeu_ps(y.as_mut_ptr().add(b * LANES), mask, sum);
                 }
-                let left = LANES.min(m - b * LANES);
-                let mask = (u32::MAX >> (32 - left)) as u16;
-                _mm512_mask_storeu_ps(y.as_mut_ptr().add(b * LANES), mask, sum);
             }
         }
     }
@@ -484,12 +484,10 @@ fn pass<T: Number>(
         }
         return;
     }
-    // SAFETY: safe code within, compiled for what the machine has.
-    unsafe { walk(axis, w, outer, inner, x, y) }
+    walk(axis, w, outer, inner, x, y)
 }
 
-per_level! {
-    // SAFETY: nothing but the instructions is asked for.
+per_isa! {
     fn walk[T: Number](
         axis: &Axis,
         w: &[T],

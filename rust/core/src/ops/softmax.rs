@@ -11,7 +11,6 @@ use crate::cpu::elements::{Compute, Element};
 use crate::cpu::math::{f32x, f64x};
 use crate::cpu::pool::parallel_for;
 use crate::cpu::reduce::{filled, reduce_from, Kind, Reducible};
-use crate::cpu::{level, Level};
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -21,7 +20,7 @@ use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::schema::Args;
 use crate::shape;
 use crate::tensor::Tensor;
-use crate::{transfer, with_float};
+use crate::{per_isa, transfer, with_float};
 use smallvec::smallvec;
 
 /// e^x divided by its sum along `dim`, or the logarithm of that.
@@ -312,32 +311,11 @@ unsafe fn lines<T: Exponential, const LOG: bool, const GRAD: bool>(l: Lines<T>) 
     }
 }
 
-// SAFETY: as for `lines`.
-unsafe fn portable<T: Exponential, const LOG: bool, const GRAD: bool>(l: Lines<T>) {
-    lines::<T, LOG, GRAD>(l)
-}
-// SAFETY: as for `lines`; picked only where the machine has the instructions.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn avx2<T: Exponential, const LOG: bool, const GRAD: bool>(l: Lines<T>) {
-    lines::<T, LOG, GRAD>(l)
-}
-// SAFETY: as for `lines`; picked only where the machine has the instructions.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
-unsafe fn avx512<T: Exponential, const LOG: bool, const GRAD: bool>(l: Lines<T>) {
-    lines::<T, LOG, GRAD>(l)
-}
-
 type Kernel<T> = unsafe fn(Lines<T>);
 
-fn kernel<T: Exponential, const LOG: bool, const GRAD: bool>() -> Kernel<T> {
-    match level() {
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => avx512::<T, LOG, GRAD>,
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => avx2::<T, LOG, GRAD>,
-        _ => portable::<T, LOG, GRAD>,
+per_isa! {
+    fn kernel[T: Exponential; const LOG: bool, const GRAD: bool] -> Kernel<T> = (l: Lines<T>) {
+        lines::<T, LOG, GRAD>(l)
     }
 }
 

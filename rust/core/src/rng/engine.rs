@@ -1,6 +1,7 @@
 //! mt19937 (Matsumoto and Nishimura 1998) with PyTorch's bookkeeping and state layout.
 
 use crate::error::{Error, Result};
+use crate::per_isa;
 
 const N: usize = 624;
 const M: usize = 397;
@@ -35,8 +36,8 @@ fn twist(far: u32, upper: u32, lower: u32) -> u32 {
     far ^ (mixed >> 1) ^ (0x9908_b0df & 0u32.wrapping_sub(lower & 1))
 }
 
-vector_loop! {
-    fn twist_all(w: &mut [u32; N]) {
+per_isa! {
+    fn twist_all[](w: &mut [u32; N]) {
         for i in 0..N - M {
             w[i] = twist(w[i + M], w[i], w[i + 1]);
         }
@@ -47,8 +48,8 @@ vector_loop! {
     }
 }
 
-vector_loop! {
-    fn temper_all(words: &[u32], out: &mut [u32]) {
+per_isa! {
+    fn temper_all[](words: &[u32], out: &mut [u32]) {
         for (y, &w) in out.iter_mut().zip(words) {
             *y = temper(w);
         }

@@ -1,7 +1,7 @@
 //! Distributions over slices, by the recipes of PyTorch's CPU kernels.
 
 use super::engine::Engine;
-use crate::alloc;
+use crate::{alloc, per_isa};
 use half::{bf16, f16};
 use std::ops::Range;
 
@@ -234,17 +234,17 @@ fn bits_53(high: u32, low: u32) -> u64 {
     ((high & 0x1f_ffff) as u64) << 32 | low as u64
 }
 
-vector_loop! {
-    fn uniform_loop(block: &[u32], out: &mut [f32], lo: f32, width: f32) {
+per_isa! {
+    fn uniform_loop[](block: &[u32], out: &mut [f32], lo: f32, width: f32) {
         for (y, &u) in out.iter_mut().zip(block) {
             *y = unit(u).mul_add(width, lo);
         }
     }
 }
 
-vector_loop! {
+per_isa! {
     /// A number of 53 bits from each two words, the first uppermost.
-    fn uniform_loop_f64(block: &[u32], out: &mut [f64], lo: f64, width: f64) {
+    fn uniform_loop_f64[](block: &[u32], out: &mut [f64], lo: f64, width: f64) {
         let n = out.len().min(block.len() / 2);
         for (i, y) in out[..n].iter_mut().enumerate() {
             let bits = bits_53(block[2 * i], block[2 * i + 1]) as i64;
@@ -253,9 +253,9 @@ vector_loop! {
     }
 }
 
-vector_loop! {
+per_isa! {
     /// Whether the number in [0, 1) of each two words is below a limit, given times 2^53.
-    fn below_loop(block: &[u32], out: &mut [u8], limit: u64) {
+    fn below_loop[](block: &[u32], out: &mut [u8], limit: u64) {
         let n = out.len().min(block.len() / 2);
         for (i, y) in out[..n].iter_mut().enumerate() {
             *y = (bits_53(block[2 * i], block[2 * i + 1]) < limit) as u8;
@@ -263,10 +263,10 @@ vector_loop! {
     }
 }
 
-vector_loop! {
+per_isa! {
     /// Each word modulo `m - step * i`. The quotient of two 32-bit integers in float64 never rounds
     /// up to an integer.
-    fn remainders(words: &mut [u32], m: u32, step: u32) {
+    fn remainders[](words: &mut [u32], m: u32, step: u32) {
         let (mut i, m) = (0u32, m as f64);
         for u in words {
             let v = *u as f64;
@@ -277,9 +277,9 @@ vector_loop! {
     }
 }
 
-vector_loop! {
+per_isa! {
     /// Turns each 16 uniforms into 16 normal numbers; a ragged end stays as it is.
-    fn box_muller(out: &mut [f32], mean: f32, std: f32) {
+    fn box_muller[](out: &mut [f32], mean: f32, std: f32) {
         let blocks = out.len() / 16;
         for k in 0..blocks {
             let block = &mut out[16 * k..16 * k + 16];

@@ -1,5 +1,7 @@
 //! Philox4x32-10 (Salmon et al. 2011): the n-th block of random words straight from n.
 
+use crate::per_isa;
+
 /// A stream of random words that any thread, or a GPU, may enter at any place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Philox {
@@ -65,8 +67,8 @@ impl Philox {
 /// How many blocks [`Philox::blocks`] makes at once.
 pub const BLOCKS: usize = 64;
 
-vector_loop! {
-    fn blocks(stream: &Philox, first: u64, words: &mut [[u32; BLOCKS]; 4]) {
+per_isa! {
+    fn blocks[](stream: &Philox, first: u64, words: &mut [[u32; BLOCKS]; 4]) {
         // Words in 64-bit lanes, so that the products need no widening.
         const LOW: u64 = 0xffff_ffff;
         let [s0, s1] = [stream.stream & LOW, stream.stream >> 32];

@@ -4,6 +4,7 @@
 
 use super::super::{level, Level};
 use super::{kernels, row, total, Fold, Kernels, Max, Min, Rows, Sum, Widen, LANES, MOST_ROWS};
+use crate::compiled;
 use std::arch::x86_64::*;
 
 /// A fold of registers.
@@ -74,61 +75,63 @@ wide! {
     Sum<i64> __m512i _mm512_set1_epi64 _mm512_loadu_si512 _mm512_add_epi64 none;
 }
 
-/// R rows in R * N registers.
-// SAFETY: R rows have `n` elements, at least LANES; the machine has AVX-512.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
-unsafe fn rows<T: Widen<T> + Copy + Default, F: Wide<T>, const R: usize, const N: usize>(
-    x: &[*const u8; MOST_ROWS],
-    n: usize,
-    out: &mut [T; MOST_ROWS],
-) {
-    let mut at = [x[0].cast::<T>(); R];
-    for r in 1..R {
-        at[r] = x[r].cast();
-    }
-    let x = at;
-    let mut acc = [[F::splat(F::init()); N]; R];
-    let mut missed = [0; R];
-    let mut i = 0;
-    while i + LANES <= n {
-        for r in 0..R {
-            for j in (0..N).step_by(2) {
-                let at = x[r].add(i + j * (LANES / N));
-                let (a, b) = (F::load(at), F::load(at.add(LANES / N)));
-                acc[r][j] = F::fold(acc[r][j], a);
-                acc[r][j + 1] = F::fold(acc[r][j + 1], b);
-                missed[r] |= F::missed(a, b);
+compiled! { avx512:
+    /// R rows in R * N registers.
+    // SAFETY: R rows have `n` elements, at least LANES; the machine has AVX-512.
+    unsafe fn rows<T: Widen<T> + Copy + Default, F: Wide<T>, const R: usize, const N: usize>(
+        x: &[*const u8; MOST_ROWS],
+        n: usize,
+        out: &mut [T; MOST_ROWS],
+    ) {
+        let mut at = [x[0].cast::<T>(); R];
+        for r in 1..R {
+            at[r] = x[r].cast();
+        }
+        let x = at;
+        let mut acc = [[F::splat(F::init()); N]; R];
+        let mut missed = [0; R];
+        let mut i = 0;
+        while i + LANES <= n {
+            for r in 0..R {
+                for j in (0..N).step_by(2) {
+                    let at = x[r].add(i + j * (LANES / N));
+                    let (a, b) = (F::load(at), F::load(at.add(LANES / N)));
+                    acc[r][j] = F::fold(acc[r][j], a);
+                    acc[r][j + 1] = F::fold(acc[r][j + 1], b);
+                    missed[r] |= F::missed(a, b);
+                }
             }
+            i += LANES;
         }
-        i += LANES;
-    }
-    for r in 0..R {
-        if missed[r] != 0 {
-            out[r] = row::<T, T, F>(x[r].cast(), n, T::default());
-            continue;
+        for r in 0..R {
+            if missed[r] != 0 {
+                out[r] = row::<T, T, F>(x[r].cast(), n, T::default());
+                continue;
+            }
+            // N registers hold LANES elements.
+            let lanes = std::ptr::from_ref(&acc[r])
+                .cast::<[T; LANES]>()
+                .read_unaligned();
+            out[r] = total::<T, T, F>(lanes, x[r].add(i), n - i, T::default());
         }
-        // N registers hold LANES elements.
-        let lanes = std::ptr::from_ref(&acc[r])
-            .cast::<[T; LANES]>()
-            .read_unaligned();
-        out[r] = total::<T, T, F>(lanes, x[r].add(i), n - i, T::default());
     }
 }
 
-/// One row of any length.
-// SAFETY: as for [`rows`].
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
-unsafe fn one<T: Widen<T> + Copy + Default, F: Wide<T>, const N: usize>(
-    x: *const u8,
-    n: usize,
-    c: T,
-) -> T {
-    if n < LANES {
-        return row::<T, T, F>(x, n, c);
+compiled! { avx512:
+    /// One row of any length.
+    // SAFETY: as for [`rows`].
+    unsafe fn one<T: Widen<T> + Copy + Default, F: Wide<T>, const N: usize>(
+        x: *const u8,
+        n: usize,
+        c: T,
+    ) -> T {
+        if n < LANES {
+            return row::<T, T, F>(x, n, c);
+        }
+        let mut out = [c; MOST_ROWS];
+        rows::<T, F, 1, N>(&[x; MOST_ROWS], n, &mut out);
+        out[0]
     }
-    let mut out = [c; MOST_ROWS];
-    rows::<T, F, 1, N>(&[x; MOST_ROWS], n, &mut out);
-    out[0]
 }
 
 /// [`kernels`], with one for several rows: as many as sixteen registers hold.

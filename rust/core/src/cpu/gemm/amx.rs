@@ -17,7 +17,7 @@ use super::simd::Simd;
 use super::{GemmElem, Mat, Problem, TERMS};
 use crate::cpu::{level, Level};
 use crate::machine::{machine, Amx};
-use crate::per_level;
+use crate::{compiled, per_isa};
 use half::bf16;
 use std::arch::x86_64::{__m256, __m512};
 use std::mem::MaybeUninit;
@@ -137,8 +137,8 @@ fn split(x: &Row, most: &mut Row, least: &mut Row) -> [Row; 3] {
     y
 }
 
-per_level! {
-    fn fill_f32[](x: &From<f32>, side: Side, terms: usize, dst: *mut u16) -> (u32, u32) {
+per_isa! {
+    unsafe fn fill_f32[](x: &From<f32>, side: Side, terms: usize, dst: *mut u16) -> (u32, u32) {
         let (mut most, mut least) = (ZERO, Row([u32::MAX; 16]));
         // As it lies in memory, or else as it is wanted.
         let by_lane = x.ds == 1 || side == Side::A && x.ls != 1;
@@ -207,8 +207,8 @@ per_level! {
     }
 }
 
-per_level! {
-    fn fill_bf16[](x: &From<bf16>, side: Side, dst: *mut u16) {
+per_isa! {
+    unsafe fn fill_bf16[](x: &From<bf16>, side: Side, dst: *mut u16) {
         // Rows are lanes of pairs, or pairs of lanes.
         let by_lane = x.ds == 1 || side == Side::A && x.ls != 1;
         for from in (0..x.depth).step_by(SIDE) {
@@ -309,23 +309,25 @@ unsafe fn rows<V: Simd<Elem = f32>, const N: usize>(
 
 type Finish = unsafe fn(&[[f32; SIDE]; SIDE], usize, f32, &Tile<f32>);
 
-// SAFETY: as for [`rows`].
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-unsafe fn finish_512(s: &[[f32; SIDE]; SIDE], m: usize, unscale: f32, out: &Tile<f32>) {
-    match out.width.div_ceil(16) {
-        1 => rows::<__m512, 1>(s, m, unscale, out),
-        _ => rows::<__m512, 2>(s, m, unscale, out),
+compiled! { avx512:
+    // SAFETY: as for [`rows`].
+    unsafe fn finish_512(s: &[[f32; SIDE]; SIDE], m: usize, unscale: f32, out: &Tile<f32>) {
+        match out.width.div_ceil(16) {
+            1 => rows::<__m512, 1>(s, m, unscale, out),
+            _ => rows::<__m512, 2>(s, m, unscale, out),
+        }
     }
 }
 
-// SAFETY: as for [`rows`].
-#[target_feature(enable = "avx2,fma")]
-unsafe fn finish_256(s: &[[f32; SIDE]; SIDE], m: usize, unscale: f32, out: &Tile<f32>) {
-    match out.width.div_ceil(8) {
-        1 => rows::<__m256, 1>(s, m, unscale, out),
-        2 => rows::<__m256, 2>(s, m, unscale, out),
-        3 => rows::<__m256, 3>(s, m, unscale, out),
-        _ => rows::<__m256, 4>(s, m, unscale, out),
+compiled! { avx2:
+    // SAFETY: as for [`rows`].
+    unsafe fn finish_256(s: &[[f32; SIDE]; SIDE], m: usize, unscale: f32, out: &Tile<f32>) {
+        match out.width.div_ceil(8) {
+            1 => rows::<__m256, 1>(s, m, unscale, out),
+            2 => rows::<__m256, 2>(s, m, unscale, out),
+            3 => rows::<__m256, 3>(s, m, unscale, out),
+            _ => rows::<__m256, 4>(s, m, unscale, out),
+        }
     }
 }
 

@@ -185,7 +185,7 @@ pub(super) fn native_bf16() -> Option<Native<bf16>> {
         kit!(F32_512, bf16_512, inner_f32_512),
         kit!(F32_256, bf16_256, inner_f32_256),
     )?;
-    if level() == Level::Avx512 && std::arch::is_x86_feature_detected!("avx512bf16") {
+    if level() == Level::Avx512 && crate::isa::has_bf16() {
         return Some(Native {
             set: &PAIRS,
             fill: pack::pairs_512,

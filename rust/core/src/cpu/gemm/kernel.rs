@@ -158,7 +158,7 @@ unsafe fn direct<V: Simd, const M: usize, const N: usize>(
 
 /// Tables of kernels for one vector type: `[rows - 1][vectors - 1]`.
 macro_rules! tables {
-    ($name:ident, $V:ty, $features:literal, $rows:literal, $wide:literal,
+    ($name:ident, $V:ty, $set:ident, $rows:literal, $wide:literal,
      [$($m:literal)*], [$($s:literal)*]) => {
         pub(super) mod $name {
             use super::super::simd::*;
@@ -167,19 +167,19 @@ macro_rules! tables {
             use std::arch::x86_64::*;
             type E = <$V as Simd>::Elem;
 
-            // SAFETY: as for the tables, whose user has asked for the instruction set.
-            #[target_feature(enable = $features)]
-            unsafe fn packed<const M: usize, const N: usize>(
-                k: usize, a: *const E, b: *const E, out: &Tile<E>,
-            ) {
-                super::packed::<$V, M, N>(k, a, b, out)
-            }
-            // SAFETY: as for the tables, whose user has asked for the instruction set.
-            #[target_feature(enable = $features)]
-            unsafe fn direct<const M: usize, const N: usize>(
-                k: usize, x: &Strided<E>, out: &Tile<E>,
-            ) {
-                super::direct::<$V, M, N>(k, x, out)
+            crate::compiled! { $set:
+                // SAFETY: as for the tables, whose user has asked for the instruction set.
+                unsafe fn packed<const M: usize, const N: usize>(
+                    k: usize, a: *const E, b: *const E, out: &Tile<E>,
+                ) {
+                    super::packed::<$V, M, N>(k, a, b, out)
+                }
+                // SAFETY: as above.
+                unsafe fn direct<const M: usize, const N: usize>(
+                    k: usize, x: &Strided<E>, out: &Tile<E>,
+                ) {
+                    super::direct::<$V, M, N>(k, x, out)
+                }
             }
             pub const ROWS: usize = $rows;
             pub static PACKED: [[Packed<E>; 2]; $rows] =
@@ -191,27 +191,26 @@ macro_rules! tables {
         }
     };
 }
-tables!(f32x16, __m512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma", 14, 6,
+tables!(f32x16, __m512, avx512, 14, 6,
     [1 2 3 4 5 6 7 8 9 10 11 12 13 14], [1 2 3 4 5 6]);
-tables!(f64x8, __m512d, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma", 14, 6,
+tables!(f64x8, __m512d, avx512, 14, 6,
     [1 2 3 4 5 6 7 8 9 10 11 12 13 14], [1 2 3 4 5 6]);
-tables!(f32x8, __m256, "avx2,fma", 6, 3, [1 2 3 4 5 6], [1 2 3]);
-tables!(f64x4, __m256d, "avx2,fma", 6, 3, [1 2 3 4 5 6], [1 2 3]);
+tables!(f32x8, __m256, avx2, 6, 3, [1 2 3 4 5 6], [1 2 3]);
+tables!(f64x4, __m256d, avx2, 6, 3, [1 2 3 4 5 6], [1 2 3]);
 
 /// bfloat16 pairs have packed kernels only.
 pub(super) mod pairs {
     use super::super::simd::{Pairs, Simd};
     use super::{Packed, Tile};
     type E = <Pairs as Simd>::Elem;
-    // SAFETY: the user of the table has asked for the instruction set.
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
-    unsafe fn packed<const M: usize, const N: usize>(
-        k: usize,
-        a: *const E,
-        b: *const E,
-        out: &Tile<E>,
-    ) {
-        super::packed::<Pairs, M, N>(k, a, b, out)
+    crate::compiled! { avx512:
+        // SAFETY: the user of the table has asked for the instruction set.
+        #[target_feature(enable = "avx512bf16")]
+        unsafe fn packed<const M: usize, const N: usize>(
+            k: usize, a: *const E, b: *const E, out: &Tile<E>,
+        ) {
+            super::packed::<Pairs, M, N>(k, a, b, out)
+        }
     }
     macro_rules! table {
         ($($m:literal)*) => { [$([packed::<$m, 1>, packed::<$m, 2>]),*] };

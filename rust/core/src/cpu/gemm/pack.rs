@@ -224,25 +224,26 @@ unsafe fn fill<V: Simd, S: Source<V>>(x: &From<S>, width: usize, dst: *mut V::El
 pub(super) type Fill<T, E> = unsafe fn(x: &From<T>, width: usize, dst: *mut E);
 
 macro_rules! fills {
-    ($($name:ident, $features:literal, $V:ty, $T:ty, $S:ty;)*) => {$(
-        // SAFETY: the matrix is readable, `dst` has room; the user has asked for the features.
-        #[target_feature(enable = $features)]
-        pub(super) unsafe fn $name(x: &From<$T>, width: usize, dst: *mut <$V as Simd>::Elem) {
-            let p = x.p.cast::<$S>();
-            fill::<$V, $S>(&From { p, ls: x.ls, ds: x.ds, lanes: x.lanes, depth: x.depth }, width, dst)
+    ($($name:ident, $set:ident, $V:ty, $T:ty, $S:ty;)*) => {$(
+        crate::compiled! { $set:
+            // SAFETY: the matrix is readable, `dst` has room; the user has asked for the features.
+            pub(super) unsafe fn $name(x: &From<$T>, width: usize, dst: *mut <$V as Simd>::Elem) {
+                let (p, ls, ds) = (x.p.cast::<$S>(), x.ls, x.ds);
+                fill::<$V, $S>(&From { p, ls, ds, lanes: x.lanes, depth: x.depth }, width, dst)
+            }
         }
     )*};
 }
 fills! {
-    f32_512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma", __m512, f32, f32;
-    f64_512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma", __m512d, f64, f64;
-    f16_512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c", __m512, f16, f16;
-    bf16_512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma", __m512, bf16, bf16;
-    pairs_512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma", __m512, bf16, Paired;
-    f32_256, "avx2,fma", __m256, f32, f32;
-    f64_256, "avx2,fma", __m256d, f64, f64;
-    f16_256, "avx2,fma,f16c", __m256, f16, f16;
-    bf16_256, "avx2,fma", __m256, bf16, bf16;
+    f32_512, avx512, __m512, f32, f32;
+    f64_512, avx512, __m512d, f64, f64;
+    f16_512, avx512, __m512, f16, f16;
+    bf16_512, avx512, __m512, bf16, bf16;
+    pairs_512, avx512, __m512, bf16, Paired;
+    f32_256, avx2, __m256, f32, f32;
+    f64_256, avx2, __m256d, f64, f64;
+    f16_256, avx2, __m256, f16, f16;
+    bf16_256, avx2, __m256, bf16, bf16;
 }
 
 /// A matrix that packs itself.

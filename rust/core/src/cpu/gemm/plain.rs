@@ -1,9 +1,8 @@
 //! Products in plain loops, by the `gemm` crate, and of integers.
 
 use super::{Acc, GemmElem, Mat, Pack, Problem};
-use crate::alloc;
 use crate::cpu::pool::{num_threads, parallel_for};
-use crate::cpu::{level, Level};
+use crate::{alloc, per_isa};
 
 /// Multiplications up to which plain loops beat packing.
 pub(super) const TINY: usize = 4096;
@@ -13,33 +12,6 @@ const GRAIN: usize = 1 << 18;
 const VECTOR_GRAIN: usize = 1 << 15;
 /// Rows, columns and depth of a widened or wrapping tile.
 const TILE: (usize, usize, usize) = (128, 512, 256);
-
-/// Compiles a function for each instruction set and calls the best one.
-macro_rules! leveled {
-    ($(#[$doc:meta])* fn $name:ident<T: GemmElem>($($arg:ident: $t:ty),*) $body:block) => {
-        $(#[$doc])*
-        pub(super) unsafe fn $name<T: GemmElem>($($arg: $t),*) {
-            // SAFETY: as for the function around it.
-            #[inline(always)]
-            unsafe fn plain<T: GemmElem>($($arg: $t),*) $body
-            #[cfg(target_arch = "x86_64")]
-            {
-                // SAFETY: as for the function around it, which has asked `level`.
-                #[target_feature(enable = "avx2,fma,f16c")]
-                unsafe fn avx2<T: GemmElem>($($arg: $t),*) { plain::<T>($($arg),*) }
-                // SAFETY: as for the function around it, which has asked `level`.
-                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-                unsafe fn avx512<T: GemmElem>($($arg: $t),*) { plain::<T>($($arg),*) }
-                match level() {
-                    Level::Avx512 => return avx512::<T>($($arg),*),
-                    Level::Avx2 => return avx2::<T>($($arg),*),
-                    Level::Portable => {}
-                }
-            }
-            plain::<T>($($arg),*)
-        }
-    };
-}
 
 /// A few multiplications.
 // SAFETY: as for [`super::product`].
@@ -66,9 +38,9 @@ pub(super) unsafe fn nothing<T: GemmElem>(p: &Problem<T>) {
     }
 }
 
-leveled! {
+per_isa! {
     /// Writes alpha * x + beta * D for sums in rows of `step`.
-    fn narrow<T: GemmElem>(p: &Problem<T>, x: *const T::Acc, step: usize) {
+    pub(super) unsafe fn narrow[T: GemmElem](p: &Problem<T>, x: *const T::Acc, step: usize) {
         const W: usize = 64;
         for i in 0..p.m {
             let x = x.add(i * step);
@@ -102,9 +74,9 @@ leveled! {
     }
 }
 
-leveled! {
+per_isa! {
     /// y += x.
-    fn add<T: GemmElem>(n: usize, x: *const T::Acc, y: *mut T::Acc) {
+    pub(super) unsafe fn add[T: GemmElem](n: usize, x: *const T::Acc, y: *mut T::Acc) {
         for i in 0..n {
             *y.add(i) = (*y.add(i)).fma(Acc::ONE, *x.add(i));
         }
@@ -176,8 +148,8 @@ pub(super) unsafe fn unpacked<T: GemmElem>(
     narrow(p, z.as_ptr(), n);
 }
 
-leveled! {
-    fn small<T: GemmElem>(p: &Problem<T>) {
+per_isa! {
+    pub(super) unsafe fn small[T: GemmElem](p: &Problem<T>) {
         const W: usize = 16;
         for j in (0..p.n).step_by(W) {
             let w = W.min(p.n - j);
@@ -228,9 +200,9 @@ pub(super) unsafe fn vector<T: GemmElem>(p: &Problem<T>) {
     });
 }
 
-leveled! {
+per_isa! {
     /// One dot product for each row of A.
-    fn dots<T: GemmElem>(p: &Problem<T>, x: &[T::Acc]) {
+    pub(super) unsafe fn dots[T: GemmElem](p: &Problem<T>, x: &[T::Acc]) {
         const W: usize = 64;
         for i in 0..p.m {
             let row = p.a.at(i, 0);
@@ -259,9 +231,9 @@ leveled! {
     }
 }
 
-leveled! {
+per_isa! {
     /// A sum of the columns of A, which are contiguous, for 128 rows at a time.
-    fn columns<T: GemmElem>(p: &Problem<T>, x: &[T::Acc]) {
+    pub(super) unsafe fn columns[T: GemmElem](p: &Problem<T>, x: &[T::Acc]) {
         const W: usize = 128;
         for i in (0..p.m).step_by(W) {
             let w = W.min(p.m - i);
@@ -399,9 +371,9 @@ pub(super) unsafe fn tiles<T: GemmElem>(p: &Problem<T>, kernel: TileKernel<T::Ac
     });
 }
 
-leveled! {
+per_isa! {
     /// Copies an m x n matrix into rows of n.
-    fn widen<T: GemmElem>(x: Mat<*const T>, m: usize, n: usize, y: &mut [T::Acc]) {
+    pub(super) unsafe fn widen[T: GemmElem](x: Mat<*const T>, m: usize, n: usize, y: &mut [T::Acc]) {
         if x.cs != 1 && x.rs == 1 {
             for j in 0..n {
                 for i in 0..m {
@@ -435,9 +407,9 @@ pub(super) unsafe fn float_tile(
     );
 }
 
-leveled! {
+per_isa! {
     /// The integers' tile: four rows by 32 columns of sums are kept in registers.
-    fn wrapping_tile<T: GemmElem>(
+    pub(super) unsafe fn wrapping_tile[T: GemmElem](
         size: (usize, usize, usize),
         a: *const T,
         b: *const T,

@@ -157,17 +157,18 @@ where
 }
 
 macro_rules! thin {
-    ($($name:ident, $T:ty, $V:ty, $features:literal, [$($m:literal $n:literal),*];)*) => {$(
+    ($($name:ident, $T:ty, $V:ty, $set:ident, [$($m:literal $n:literal),*];)*) => {$(
         pub(super) mod $name {
             #[allow(unused_imports)]
             use super::*;
             type E = <$V as Simd>::Elem;
-            // SAFETY: as for [`super::product`]; the user has asked for the instruction set.
-            #[target_feature(enable = $features)]
-            unsafe fn kernel<const M: usize, const N: usize>(
-                k: usize, a: *const E, a_rs: usize, b: *const $T, ls: isize, sums: *mut E,
-            ) {
-                super::dots::<$V, $T, M, N>(k, a, a_rs, b, ls, sums)
+            crate::compiled! { $set:
+                // SAFETY: as for [`super::product`]; the user has asked for the instruction set.
+                unsafe fn kernel<const M: usize, const N: usize>(
+                    k: usize, a: *const E, a_rs: usize, b: *const $T, ls: isize, sums: *mut E,
+                ) {
+                    super::dots::<$V, $T, M, N>(k, a, a_rs, b, ls, sums)
+                }
             }
             pub static THIN: Thin<$T> = Thin {
                 lanes: &[$($n),*],
@@ -178,38 +179,37 @@ macro_rules! thin {
     )*};
 }
 thin! {
-    f32_512, f32, __m512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma",
+    f32_512, f32, __m512, avx512,
         [1 4, 2 4, 3 4, 4 3, 5 3, 6 3, 7 3, 8 3];
-    f64_512, f64, __m512d, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma",
+    f64_512, f64, __m512d, avx512,
         [1 4, 2 4, 3 4, 4 3, 5 3, 6 3, 7 3, 8 3];
-    f16_512, f16, __m512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c",
+    f16_512, f16, __m512, avx512,
         [1 4, 2 4, 3 4, 4 3, 5 3, 6 3, 7 3, 8 3];
-    bf16_512, bf16, __m512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma",
+    bf16_512, bf16, __m512, avx512,
         [1 4, 2 4, 3 4, 4 3, 5 3, 6 3, 7 3, 8 3];
-    f32_256, f32, __m256, "avx2,fma", [1 3, 2 3, 3 3, 4 3];
-    f64_256, f64, __m256d, "avx2,fma", [1 3, 2 3, 3 3, 4 3];
-    f16_256, f16, __m256, "avx2,fma,f16c", [1 3, 2 3, 3 3, 4 3];
-    bf16_256, bf16, __m256, "avx2,fma", [1 3, 2 3, 3 3, 4 3];
+    f32_256, f32, __m256, avx2, [1 3, 2 3, 3 3, 4 3];
+    f64_256, f64, __m256d, avx2, [1 3, 2 3, 3 3, 4 3];
+    f16_256, f16, __m256, avx2, [1 3, 2 3, 3 3, 4 3];
+    bf16_256, bf16, __m256, avx2, [1 3, 2 3, 3 3, 4 3];
 }
 
 macro_rules! inner {
-    ($($name:ident, $V:ty, $features:literal;)*) => {$(
-        // SAFETY: `x` and `y` hold `k` elements; the user has asked for the instruction set.
-        #[target_feature(enable = $features)]
-        pub(super) unsafe fn $name(
-            k: usize,
-            x: *const <$V as Simd>::Elem,
-            y: *const <$V as Simd>::Elem,
-        ) -> <$V as Simd>::Elem {
-            inner::<$V>(k, x, y)
+    ($($name:ident, $V:ty, $set:ident;)*) => {$(
+        crate::compiled! { $set:
+            // SAFETY: `x` and `y` hold `k` elements; the user has asked for the instruction set.
+            pub(super) unsafe fn $name(
+                k: usize, x: *const <$V as Simd>::Elem, y: *const <$V as Simd>::Elem,
+            ) -> <$V as Simd>::Elem {
+                inner::<$V>(k, x, y)
+            }
         }
     )*};
 }
 inner! {
-    inner_f32_512, __m512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma";
-    inner_f64_512, __m512d, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma";
-    inner_f32_256, __m256, "avx2,fma";
-    inner_f64_256, __m256d, "avx2,fma";
+    inner_f32_512, __m512, avx512;
+    inner_f64_512, __m512d, avx512;
+    inner_f32_256, __m256, avx2;
+    inner_f64_256, __m256d, avx2;
 }
 
 /// Multiplies if `p` has few rows and B lies in memory as this likes; returns whether.

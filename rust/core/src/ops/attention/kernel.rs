@@ -4,10 +4,10 @@ use super::product::{Product, Tiled, Vector, PAD};
 use crate::alloc;
 use crate::cpu::elements::{load, store};
 use crate::cpu::pool::parallel_for;
-use crate::cpu::{level, Level};
 use crate::dtype::DType;
 use crate::ops::conv::Ptr;
 use crate::tensor::Tensor;
+use crate::{compiled, per_isa};
 
 /// Rows of queries and of keys in a tile of scores.
 const QUERIES: usize = 64;
@@ -373,32 +373,27 @@ unsafe fn forward_rows<T: Tiled, V: Vector<Elem = T>>(
     }
 }
 
-/// Compiles a kernel for each instruction set and calls the best one.
-macro_rules! leveled {
+/// Compiles a kernel for the vectors of each instruction set and calls the best one.
+macro_rules! best {
     ($name:ident, $inner:ident($($arg:ident: $t:ty),*)) => {
         // SAFETY: as for the function within.
         unsafe fn $name<T: Tiled>($($arg: $t),*) {
-            // SAFETY: as for the function around it, which has asked `level`.
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx2,fma,f16c")]
-            unsafe fn avx2<T: Tiled>($($arg: $t),*) { $inner::<T, T::Avx2>($($arg),*) }
-            // SAFETY: as for the function around it, which has asked `level`.
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-            unsafe fn avx512<T: Tiled>($($arg: $t),*) { $inner::<T, T::Avx512>($($arg),*) }
-            match level() {
-                #[cfg(target_arch = "x86_64")]
-                Level::Avx512 => avx512::<T>($($arg),*),
-                #[cfg(target_arch = "x86_64")]
-                Level::Avx2 => avx2::<T>($($arg),*),
-                _ => $inner::<T, T::Portable>($($arg),*),
+            compiled! { avx2:
+                // SAFETY: as for the function around it, which has asked for the best set.
+                unsafe fn avx2<T: Tiled>($($arg: $t),*) { $inner::<T, T::Avx2>($($arg),*) }
             }
+            compiled! { avx512:
+                // SAFETY: as above.
+                unsafe fn avx512<T: Tiled>($($arg: $t),*) { $inner::<T, T::Avx512>($($arg),*) }
+            }
+            per_isa!(match avx512 => avx512::<T>($($arg),*), avx2 => avx2::<T>($($arg),*),
+                portable => $inner::<T, T::Portable>($($arg),*))
         }
     };
 }
 
-leveled!(forward_best, forward_rows(a: &Attention, w: &Rows<T>, y: &Planes, stats: *mut T));
-leveled!(backward_best, backward_head(a: &Attention, g: &Gradients<T>, w: &Head<T>));
+best!(forward_best, forward_rows(a: &Attention, w: &Rows<T>, y: &Planes, stats: *mut T));
+best!(backward_best, backward_head(a: &Attention, g: &Gradients<T>, w: &Head<T>));
 
 /// The output, and for each row of it the largest score and the reciprocal sum of exponentials.
 ///

@@ -2,7 +2,7 @@
 //! rows read in place, and dot products of rows.
 
 use super::Number;
-use crate::cpu::{level, Level};
+use crate::per_isa;
 
 /// A vector register of `N` numbers.
 pub(super) trait Lanes: Copy {
@@ -622,28 +622,26 @@ impl<T> Kernels<T> {
 }
 
 macro_rules! kernels {
-    ($name:ident, $t:ty, $v:ty, $rows:literal, $vectors:literal $(, $features:literal)?) => {
+    ($name:ident, $set:ident, $t:ty, $v:ty, $rows:literal, $vectors:literal) => {
         mod $name {
             use super::*;
-            $(#[target_feature(enable = $features)])?
-            // SAFETY: as for the function it calls, where the instructions are.
-            unsafe fn product<const M: usize, const N: usize>(p: &Product<$t>) {
-                super::product::<$v, M, N>(p);
-            }
-            $(#[target_feature(enable = $features)])?
-            // SAFETY: as for the function it calls, where the instructions are.
-            unsafe fn dot<const M: usize, const N: usize>(p: &Dot<$t>) {
-                super::dot::<$v, M, N>(p);
-            }
-            $(#[target_feature(enable = $features)])?
-            // SAFETY: as for the function it calls, where the instructions are.
-            unsafe fn copy_rows(p: &Rows<$t>) {
-                super::copy_rows::<$v>(p);
-            }
-            $(#[target_feature(enable = $features)])?
-            // SAFETY: as for the function it calls, where the instructions are.
-            unsafe fn spread(p: &Spread<$t>) {
-                super::spread::<$v>(p);
+            crate::compiled! { $set:
+                // SAFETY: as for the function it calls, where the instructions are.
+                unsafe fn product<const M: usize, const N: usize>(p: &Product<$t>) {
+                    super::product::<$v, M, N>(p);
+                }
+                // SAFETY: as above.
+                unsafe fn dot<const M: usize, const N: usize>(p: &Dot<$t>) {
+                    super::dot::<$v, M, N>(p);
+                }
+                // SAFETY: as above.
+                unsafe fn copy_rows(p: &Rows<$t>) {
+                    super::copy_rows::<$v>(p);
+                }
+                // SAFETY: as above.
+                unsafe fn spread(p: &Spread<$t>) {
+                    super::spread::<$v>(p);
+                }
             }
             pub static KERNELS: Kernels<$t> = Kernels {
                 lanes: <$v>::N,
@@ -676,38 +674,26 @@ macro_rules! kernels {
     };
 }
 
-macro_rules! levels {
+macro_rules! each_set {
     ($t:ty, $name:ident, $plain:ident, $avx2:ident, $avx512:ident,
      $plain_lanes:ty, $avx2_lanes:ident, $avx512_lanes:ident) => {
-        kernels!($plain, $t, $plain_lanes, 4, 2);
+        kernels!($plain, portable, $t, $plain_lanes, 4, 2);
         #[cfg(target_arch = "x86_64")]
-        kernels!($avx2, $t, x86::$avx2_lanes, 4, 3, "avx2,fma");
+        kernels!($avx2, avx2, $t, x86::$avx2_lanes, 4, 3);
         #[cfg(target_arch = "x86_64")]
-        kernels!(
-            $avx512,
-            $t,
-            x86::$avx512_lanes,
-            8,
-            3,
-            "avx512f,avx512vl,avx2,fma"
-        );
+        kernels!($avx512, avx512, $t, x86::$avx512_lanes, 8, 3);
 
         pub(super) fn $name() -> &'static Kernels<$t> {
-            match level() {
-                #[cfg(target_arch = "x86_64")]
-                Level::Avx512 => &$avx512::KERNELS,
-                #[cfg(target_arch = "x86_64")]
-                Level::Avx2 => &$avx2::KERNELS,
-                _ => &$plain::KERNELS,
-            }
+            per_isa!(match avx512 => &$avx512::KERNELS, avx2 => &$avx2::KERNELS,
+                portable => &$plain::KERNELS)
         }
     };
 }
 
-levels!(f32, float, float_plain, float_avx2, float_avx512, Plain<f32, 4>, F32x8, F32x16);
-levels!(f64, double, double_plain, double_avx2, double_avx512, Plain<f64, 2>, F64x4, F64x8);
+each_set!(f32, float, float_plain, float_avx2, float_avx512, Plain<f32, 4>, F32x8, F32x16);
+each_set!(f64, double, double_plain, double_avx2, double_avx512, Plain<f64, 2>, F64x4, F64x8);
 
-kernels!(whole_plain, i64, Plain<i64, 4>, 4, 2);
+kernels!(whole_plain, portable, i64, Plain<i64, 4>, 4, 2);
 
 pub(super) fn whole() -> &'static Kernels<i64> {
     &whole_plain::KERNELS

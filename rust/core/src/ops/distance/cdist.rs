@@ -10,7 +10,6 @@ use crate::cpu::elements::Compute;
 use crate::cpu::gemm::{gemm, GemmElem};
 use crate::cpu::math::{f32x, f64x};
 use crate::cpu::pool::parallel_for;
-use crate::cpu::{level, Level};
 use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType, Scalar};
@@ -21,6 +20,7 @@ use crate::ops::matmul::swapped;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::ternary::where_;
+use crate::per_isa;
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
 use std::ops::{Add, Div, Mul, Sub};
@@ -51,40 +51,6 @@ trait Number:
     fn nan(self) -> bool;
     fn root(self) -> Self;
     fn pow(self, p: Self) -> Self;
-    /// As the functions of the same name, for the best instruction set.
-    ///
-    /// # Safety
-    /// As for them.
-    unsafe fn forward(s: &Pass<Self>, i: usize, from: usize, to: *mut Self);
-    /// # Safety
-    /// As for [`Number::forward`].
-    unsafe fn backward(s: &Back<Self>, i: usize);
-    /// # Safety
-    /// As for [`Number::forward`].
-    unsafe fn finish(x: Self, y: &[Self], d: *mut Self);
-}
-
-macro_rules! leveled {
-    ($t:ident: $($name:ident($($arg:ident: $ty:ty),*);)*) => {$(
-        // SAFETY: as the trait says.
-        unsafe fn $name($($arg: $ty),*) {
-            #[cfg(target_arch = "x86_64")]
-            {
-                // SAFETY: as for the function around it, which has asked `level`.
-                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-                unsafe fn avx512($($arg: $ty),*) { $name::<$t>($($arg),*) }
-                // SAFETY: as for the function around it, which has asked `level`.
-                #[target_feature(enable = "avx2,fma")]
-                unsafe fn avx2($($arg: $ty),*) { $name::<$t>($($arg),*) }
-                match level() {
-                    Level::Avx512 => return avx512($($arg),*),
-                    Level::Avx2 => return avx2($($arg),*),
-                    Level::Portable => {}
-                }
-            }
-            $name::<$t>($($arg),*)
-        }
-    )*};
 }
 
 macro_rules! numbers {
@@ -106,12 +72,6 @@ macro_rules! numbers {
             fn pow(self, p: Self) -> Self {
                 $math::pow(self, p)
             }
-            leveled! {
-                $t:
-                forward(s: &Pass<$t>, i: usize, from: usize, to: *mut $t);
-                backward(s: &Back<$t>, i: usize);
-                finish(x: $t, y: &[$t], d: *mut $t);
-            }
         }
     )*};
 }
@@ -126,66 +86,68 @@ struct Pass<'a, T> {
     y: &'a [T],
 }
 
-/// The distances of row `i` to rows `from..n`.
-// SAFETY: `to` has room for them.
-#[inline(always)]
-unsafe fn forward<T: Number>(s: &Pass<T>, i: usize, from: usize, to: *mut T) {
-    let x = &s.x[i * s.width..(i + 1) * s.width];
-    let zero = T::default();
-    let p = T::of_f64(s.p);
-    for j in (from..s.n).step_by(BLOCK) {
-        let w = BLOCK.min(s.n - j);
-        let mut acc = [zero; BLOCK];
-        macro_rules! sum {
-            (|$a:ident, $d:ident| $e:expr) => {
-                for (k, &v) in x.iter().enumerate() {
-                    let row = s.y.as_ptr().add(k * s.n + j);
-                    if w == BLOCK {
-                        for t in 0..BLOCK {
-                            let ($a, $d) = (acc[t], (v - *row.add(t)).abs());
-                            acc[t] = $e;
-                        }
-                    } else {
-                        for t in 0..w {
-                            let ($a, $d) = (acc[t], (v - *row.add(t)).abs());
-                            acc[t] = $e;
+per_isa! {
+    /// The distances of row `i` to rows `from..n`.
+    // SAFETY: `to` has room for them.
+    unsafe fn forward[T: Number](s: &Pass<T>, i: usize, from: usize, to: *mut T) {
+        let x = &s.x[i * s.width..(i + 1) * s.width];
+        let zero = T::default();
+        let p = T::of_f64(s.p);
+        for j in (from..s.n).step_by(BLOCK) {
+            let w = BLOCK.min(s.n - j);
+            let mut acc = [zero; BLOCK];
+            macro_rules! sum {
+                (|$a:ident, $d:ident| $e:expr) => {
+                    for (k, &v) in x.iter().enumerate() {
+                        let row = s.y.as_ptr().add(k * s.n + j);
+                        if w == BLOCK {
+                            for t in 0..BLOCK {
+                                let ($a, $d) = (acc[t], (v - *row.add(t)).abs());
+                                acc[t] = $e;
+                            }
+                        } else {
+                            for t in 0..w {
+                                let ($a, $d) = (acc[t], (v - *row.add(t)).abs());
+                                acc[t] = $e;
+                            }
                         }
                     }
+                };
+            }
+            if s.p == 0.0 {
+                let one = T::of_f64(1.0);
+                sum!(|a, d| a + if d == zero { zero } else { one });
+            } else if s.p == 1.0 {
+                sum!(|a, d| a + d);
+            } else if s.p == 2.0 {
+                sum!(|a, d| a + d * d);
+                for v in &mut acc {
+                    *v = v.root();
                 }
-            };
-        }
-        if s.p == 0.0 {
-            let one = T::of_f64(1.0);
-            sum!(|a, d| a + if d == zero { zero } else { one });
-        } else if s.p == 1.0 {
-            sum!(|a, d| a + d);
-        } else if s.p == 2.0 {
-            sum!(|a, d| a + d * d);
-            for v in &mut acc {
-                *v = v.root();
+            } else if s.p.is_infinite() {
+                // A NaN on either side wins.
+                sum!(|a, d| if a < d || d.nan() { d } else { a });
+            } else {
+                sum!(|a, d| a + d.pow(p));
+                let inverse = T::of_f64(1.0 / s.p);
+                for v in &mut acc {
+                    *v = v.pow(inverse);
+                }
             }
-        } else if s.p.is_infinite() {
-            // A NaN on either side wins.
-            sum!(|a, d| if a < d || d.nan() { d } else { a });
-        } else {
-            sum!(|a, d| a + d.pow(p));
-            let inverse = T::of_f64(1.0 / s.p);
-            for v in &mut acc {
-                *v = v.pow(inverse);
-            }
+            std::ptr::copy_nonoverlapping(acc.as_ptr(), to.add(j - from), w);
         }
-        std::ptr::copy_nonoverlapping(acc.as_ptr(), to.add(j - from), w);
     }
 }
 
-/// sqrt(max(x + y - 2 x y, 0)), the product being in `d`.
-// SAFETY: `d` has as many elements as `y`.
-#[inline(always)]
-unsafe fn finish<T: Number>(x: T, y: &[T], d: *mut T) {
-    let (zero, two) = (T::default(), T::of_f64(2.0));
-    for (j, &y) in y.iter().enumerate() {
-        let v = x + y - two * *d.add(j);
-        *d.add(j) = if v < zero { zero } else { v }.root();
+per_isa! {
+    /// sqrt(max(x + y - 2 x y, 0)), the product being in `d`.
+    // SAFETY: `d` has as many elements as `y`.
+    unsafe fn finish[T: Number](x: T, y: &[T], d: *mut T) {
+        let (zero, two) = (T::default(), T::of_f64(2.0));
+        for (j, &y) in y.iter().enumerate() {
+            let v = x + y - two * *d.add(j);
+            *d.add(j) = if v < zero { zero } else { v }.root();
+        }
     }
 }
 
@@ -204,52 +166,53 @@ struct Back<'a, T> {
 // SAFETY: threads write to different rows.
 unsafe impl<T> Sync for Back<'_, T> {}
 
-/// The gradient of row `i`.
-// SAFETY: all sizes hold.
-#[inline(always)]
-unsafe fn backward<T: Number>(s: &Back<T>, i: usize) {
-    let (zero, w) = (T::default(), s.width);
-    let one = T::of_f64(1.0);
-    let x = &s.x[i * w..(i + 1) * w];
-    let out = std::slice::from_raw_parts_mut(s.out.add(i * w), w);
-    out.fill(zero);
-    for j in 0..s.n {
-        let at = i * s.strides.0 + j * s.strides.1;
-        let (dist, g) = (s.d[at], s.g[at]);
-        let y = &s.y[j * w..(j + 1) * w];
-        macro_rules! each {
-            (|$d:ident, $s:ident| $e:expr) => {
-                for k in 0..w {
-                    let $d = *x.get_unchecked(k) - *y.get_unchecked(k);
-                    let $s = if $d > zero {
-                        one
-                    } else if $d < zero {
-                        zero - one
-                    } else {
-                        zero
-                    };
-                    let to = out.get_unchecked_mut(k);
-                    *to = *to + $e;
-                }
-            };
-        }
-        if s.p == 1.0 {
-            each!(|d, sign| sign * g);
-        } else if s.p.is_infinite() {
-            each!(|d, sign| if d.abs() == dist { sign * g } else { zero });
-        } else if s.p == 0.0 || dist == zero {
-            // At the origin the norm has no gradient; 0 is a subgradient.
-        } else if s.p == 2.0 {
-            let f = g / dist;
-            each!(|d, _sign| d * f);
-        } else {
-            let e = T::of_f64(s.p - 1.0);
-            let f = g / dist.pow(e);
-            each!(|d, sign| if d == zero {
-                zero
+per_isa! {
+    /// The gradient of row `i`.
+    // SAFETY: all sizes hold.
+    unsafe fn backward[T: Number](s: &Back<T>, i: usize) {
+        let (zero, w) = (T::default(), s.width);
+        let one = T::of_f64(1.0);
+        let x = &s.x[i * w..(i + 1) * w];
+        let out = std::slice::from_raw_parts_mut(s.out.add(i * w), w);
+        out.fill(zero);
+        for j in 0..s.n {
+            let at = i * s.strides.0 + j * s.strides.1;
+            let (dist, g) = (s.d[at], s.g[at]);
+            let y = &s.y[j * w..(j + 1) * w];
+            macro_rules! each {
+                (|$d:ident, $s:ident| $e:expr) => {
+                    for k in 0..w {
+                        let $d = *x.get_unchecked(k) - *y.get_unchecked(k);
+                        let $s = if $d > zero {
+                            one
+                        } else if $d < zero {
+                            zero - one
+                        } else {
+                            zero
+                        };
+                        let to = out.get_unchecked_mut(k);
+                        *to = *to + $e;
+                    }
+                };
+            }
+            if s.p == 1.0 {
+                each!(|d, sign| sign * g);
+            } else if s.p.is_infinite() {
+                each!(|d, sign| if d.abs() == dist { sign * g } else { zero });
+            } else if s.p == 0.0 || dist == zero {
+                // At the origin the norm has no gradient; 0 is a subgradient.
+            } else if s.p == 2.0 {
+                let f = g / dist;
+                each!(|d, _sign| d * f);
             } else {
-                sign * d.abs().pow(e) * f
-            });
+                let e = T::of_f64(s.p - 1.0);
+                let f = g / dist.pow(e);
+                each!(|d, sign| if d == zero {
+                    zero
+                } else {
+                    sign * d.abs().pow(e) * f
+                });
+            }
         }
     }
 }
@@ -297,7 +260,7 @@ impl Distances {
             gemm(m, n, width, one, a, w, 1, b, 1, w, zero, out, n as isize, 1);
             parallel_for(m, GRAIN / n.max(1) + 1, |rows| {
                 for i in rows {
-                    T::finish(sx[i], &sy, to.at(i * n));
+                    finish(sx[i], &sy, to.at(i * n));
                 }
             });
             return;
@@ -314,9 +277,9 @@ impl Distances {
         parallel_for(m, GRAIN * 4 / work.max(1) + 1, |rows| {
             for i in rows {
                 if self.pairs {
-                    T::forward(&s, i, i + 1, to.at(i * (2 * n - i - 1) / 2));
+                    forward(&s, i, i + 1, to.at(i * (2 * n - i - 1) / 2));
                 } else {
-                    T::forward(&s, i, 0, to.at(i * n));
+                    forward(&s, i, 0, to.at(i * n));
                 }
             }
         });
@@ -392,7 +355,7 @@ impl Distances {
                                 strides,
                                 out: place.at(b * m * width),
                             };
-                            T::backward(&s, i);
+                            backward(&s, i);
                         }
                     }
                 });

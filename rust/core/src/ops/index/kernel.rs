@@ -7,7 +7,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::tensor::Tensor;
-use crate::{per_level, with_element};
+use crate::{per_isa, with_element};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,9 +32,8 @@ pub struct Points {
     n: usize,
 }
 
-per_level! {
+per_isa! {
     /// Adds to `out` (with `first`, writes) the offsets of indices; false where one does not fit.
-    // SAFETY: nothing but the instructions is asked for.
     fn place[](values: &[i64], n: usize, stride: usize, wraps: bool, first: bool, out: &mut [usize]) -> bool {
         let (n, wrap) = (n as i64, if wraps { n as i64 } else { 0 });
         let mut good = true;
@@ -80,8 +79,7 @@ impl Points {
         for (i, a) in self.axes.iter().enumerate() {
             // SAFETY: contiguous host memory of this type, read only.
             let values = unsafe { &a.values.slice::<i64>()[start..start + out.len()] };
-            // SAFETY: `per_level` picks what the machine can run.
-            good &= unsafe { place(values, a.n, a.stride, self.bounds.wraps(), i == 0, out) };
+            good &= place(values, a.n, a.stride, self.bounds.wraps(), i == 0, out);
         }
         good
     }
@@ -323,9 +321,9 @@ impl Put<'_> {
     }
 }
 
-per_level! {
+per_isa! {
     // SAFETY: as for `Put::run`. Only points with offsets in `own` are combined.
-    fn combine[T: Cell](
+    unsafe fn combine[T: Cell](
         to: *mut T,
         from: *const T,
         at: &[usize],

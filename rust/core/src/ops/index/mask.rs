@@ -20,7 +20,7 @@ use crate::ops::scatter;
 use crate::ops::view::parts::each_offset;
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
-use crate::{ensure, per_level, with_element};
+use crate::{ensure, per_isa, with_element};
 use smallvec::SmallVec;
 
 /// The bits of a tensor's elements in row-major order.
@@ -218,9 +218,9 @@ fn row(layout: &crate::layout::Layout) -> (crate::layout::Layout, (usize, usize)
     (lead, (n, step))
 }
 
-per_level! {
+per_isa! {
     // SAFETY: the three have `n` elements; `from` is `to` or apart from it.
-    fn fill_run[T: Element](from: *const T, mask: *const u8, to: *mut T, n: usize, v: T) {
+    unsafe fn fill_run[T: Element](from: *const T, mask: *const u8, to: *mut T, n: usize, v: T) {
         for i in 0..n {
             let x = *from.add(i);
             *to.add(i) = if *mask.add(i) != 0 { v } else { x };

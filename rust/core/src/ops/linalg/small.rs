@@ -5,7 +5,7 @@
 
 use super::kernel::Number;
 use super::plain;
-use crate::per_level;
+use crate::per_isa;
 
 /// The most rows and columns.
 pub const MOST: usize = 32;
@@ -244,41 +244,41 @@ macro_rules! by_width {
     };
 }
 
-per_level! {
+per_isa! {
     /// As [`plain::lu`] of at least one row and column.
     ///
     /// # Safety
     /// `m` and `n` are at most [`MOST`].
-    pub fn lu[T: Number](x: &mut [T], m: usize, n: usize, pivot: bool, pivots: &mut Vec<usize>) {
+    pub unsafe fn lu[T: Number](x: &mut [T], m: usize, n: usize, pivot: bool, pivots: &mut Vec<usize>) {
         by_width!(m.max(n), lu_rows(x, m, n, pivot, pivots))
     }
 }
-per_level! {
+per_isa! {
     /// As [`plain::triangular`] for at least one column.
     ///
     /// # Safety
     /// `n` and `k` are at most [`MOST`].
-    pub fn triangular[T: Number](
+    pub unsafe fn triangular[T: Number](
         a: &[T], n: usize, b: &mut [T], k: usize, upper: bool, unit: bool,
     ) {
         by_width!(n.max(k), triangular_rows(a, n, b, k, upper, unit))
     }
 }
-per_level! {
+per_isa! {
     /// As [`plain::cholesky`].
     ///
     /// # Safety
     /// `n` is at most [`MOST`].
-    pub fn cholesky[T: Number](a: &[T], n: usize, l: &mut [T]) -> i32 {
+    pub unsafe fn cholesky[T: Number](a: &[T], n: usize, l: &mut [T]) -> i32 {
         by_width!(n, cholesky_rows(a, n, l))
     }
 }
-per_level! {
+per_isa! {
     /// R into rows of zeros, and the first `height` columns of Q.
     ///
     /// # Safety
     /// `m` and `n` are from 1 to [`MOST`].
-    pub fn qr[T: Number](
+    pub unsafe fn qr[T: Number](
         a: &[T], size: (usize, usize), q: &mut [T], r: &mut [T], height: usize,
     ) {
         by_width!(size.0.max(size.1), qr_rows(a, size, q, r, height))

@@ -9,7 +9,6 @@ use crate::alloc;
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::pool::parallel_for;
-use crate::cpu::{level, Level};
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
@@ -23,7 +22,7 @@ use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::Exp;
 use crate::shape::Dims;
 use crate::tensor::Tensor;
-use crate::{bail, ensure, transfer};
+use crate::{bail, ensure, per_isa, transfer};
 use smallvec::SmallVec;
 
 /// Sums are taken in this many lanes.
@@ -70,9 +69,9 @@ impl Op for LogSumExp {
     }
 }
 
-leveled! {
+per_isa! {
     /// log-sum-exp over the rows of `x`, which are `y.len()` wide.
-    fn lse_rows<R>(x: &[R], y: &mut [R], peak: &mut [R]) {
+    fn lse_rows[R: Float](x: &[R], y: &mut [R], peak: &mut [R]) {
         let d = y.len();
         if d == 1 {
             // NaN is passed over here and comes back through the sum.
@@ -328,9 +327,9 @@ impl Derivative for CrossEntropyGrad {
     }
 }
 
-leveled! {
+per_isa! {
     /// `k` times the softmax, by rows; `k` and `lse` are one row wide.
-    fn softmax_rows<R>(x: &[R], lse: &[R], k: &[R], y: &mut [R]) {
+    fn softmax_rows[R: Float](x: &[R], lse: &[R], k: &[R], y: &mut [R]) {
         let d = lse.len();
         if d == 1 {
             let (lse, k) = (lse[0], k[0]);

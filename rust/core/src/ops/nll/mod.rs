@@ -37,34 +37,6 @@ macro_rules! with_real {
     };
 }
 
-/// Compiles a function of slices for each instruction set and calls the best one.
-macro_rules! leveled {
-    ($(#[$doc:meta])* fn $name:ident<$R:ident>($($arg:ident: $t:ty),*) $body:block) => {
-        $(#[$doc])*
-        fn $name<$R: Float>($($arg: $t),*) {
-            #[inline(always)]
-            fn plain<$R: Float>($($arg: $t),*) $body
-            #[cfg(target_arch = "x86_64")]
-            {
-                // SAFETY: nothing but the instructions is asked for.
-                #[target_feature(enable = "avx2,fma,f16c")]
-                unsafe fn avx2<$R: Float>($($arg: $t),*) { plain::<$R>($($arg),*) }
-                // SAFETY: nothing but the instructions is asked for.
-                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-                unsafe fn avx512<$R: Float>($($arg: $t),*) { plain::<$R>($($arg),*) }
-                match level() {
-                    // SAFETY: the machine has the instructions.
-                    Level::Avx512 => return unsafe { avx512::<$R>($($arg),*) },
-                    // SAFETY: the machine has the instructions.
-                    Level::Avx2 => return unsafe { avx2::<$R>($($arg),*) },
-                    Level::Portable => {}
-                }
-            }
-            plain::<$R>($($arg),*)
-        }
-    };
-}
-
 mod entropy;
 mod likelihood;
 mod margin;

@@ -38,6 +38,7 @@ mod x86 {
     use super::super::activation::Gelu;
     use super::super::Pointwise;
     use super::tables::*;
+    use crate::compiled;
     use std::arch::x86_64::*;
 
     const LANES: usize = 16;
@@ -54,243 +55,230 @@ mod x86 {
     struct Table<const N: usize>([(__m512, __m512); N]);
 
     impl<const N: usize> Table<N> {
-        #[inline]
-        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-        fn new(c: &[[f32; 32]; N]) -> Self {
-            let mut rows = [(_mm512_setzero_ps(), _mm512_setzero_ps()); N];
-            for (row, c) in rows.iter_mut().zip(c) {
-                let c = c.as_ptr();
-                // SAFETY: there are 32 numbers.
-                *row = unsafe { (_mm512_loadu_ps(c), _mm512_loadu_ps(c.add(LANES))) };
+        compiled! { avx512:
+            #[inline]
+            fn new(c: &[[f32; 32]; N]) -> Self {
+                let mut rows = [(_mm512_setzero_ps(), _mm512_setzero_ps()); N];
+                for (row, c) in rows.iter_mut().zip(c) {
+                    let c = c.as_ptr();
+                    // SAFETY: there are 32 numbers.
+                    *row = unsafe { (_mm512_loadu_ps(c), _mm512_loadu_ps(c.add(LANES))) };
+                }
+                Table(rows)
             }
-            Table(rows)
+
+            /// The polynomial of the part that lies nearest to z, counted from `first`.
+            #[inline]
+            fn at(&self, z: __m512, step: f32, first: f32) -> __m512 {
+                let magic = _mm512_set1_ps(MAGIC - first);
+                let m = _mm512_fmadd_ps(z, _mm512_set1_ps(1.0 / step), magic);
+                let part = _mm512_castps_si512(m);
+                let t = _mm512_fnmadd_ps(_mm512_sub_ps(m, magic), _mm512_set1_ps(step), z);
+                let c = |i: usize| _mm512_permutex2var_ps(self.0[i].0, part, self.0[i].1);
+                let mut y = c(N - 1);
+                for i in (0..N - 1).rev() {
+                    y = _mm512_fmadd_ps(y, t, c(i));
+                }
+                y
+            }
+        }
+    }
+
+    compiled! { avx512:
+        #[inline]
+        fn abs(x: __m512) -> __m512 {
+            _mm512_castsi512_ps(_mm512_and_si512(
+                _mm512_castps_si512(x),
+                _mm512_set1_epi32(0x7fff_ffff),
+            ))
         }
 
-        /// The polynomial of the part that lies nearest to z, counted from `first`.
+        /// y with the sign of x where y has none.
         #[inline]
-        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-        fn at(&self, z: __m512, step: f32, first: f32) -> __m512 {
-            let magic = _mm512_set1_ps(MAGIC - first);
-            let m = _mm512_fmadd_ps(z, _mm512_set1_ps(1.0 / step), magic);
-            let part = _mm512_castps_si512(m);
-            let t = _mm512_fnmadd_ps(_mm512_sub_ps(m, magic), _mm512_set1_ps(step), z);
-            let c = |i: usize| _mm512_permutex2var_ps(self.0[i].0, part, self.0[i].1);
-            let mut y = c(N - 1);
-            for i in (0..N - 1).rev() {
-                y = _mm512_fmadd_ps(y, t, c(i));
+        fn signed(y: __m512, x: __m512) -> __m512 {
+            // y | (x & sign)
+            _mm512_castsi512_ps(_mm512_ternarylogic_epi32::<0xf8>(
+                _mm512_castps_si512(y),
+                _mm512_castps_si512(x),
+                _mm512_set1_epi32(i32::MIN),
+            ))
+        }
+
+        /// The formula itself where the mask says.
+        #[cold]
+        #[inline(never)]
+        fn exact<F: Fn(f32, f32) -> f32>(
+            f: F,
+            y: __m512,
+            far: __mmask16,
+            a: __m512,
+            b: __m512,
+        ) -> __m512 {
+            let (mut x, mut g) = ([0.0; LANES], [0.0; LANES]);
+            // SAFETY: room for all lanes.
+            unsafe {
+                _mm512_storeu_ps(x.as_mut_ptr(), a);
+                _mm512_storeu_ps(g.as_mut_ptr(), b);
+                for i in 0..LANES {
+                    x[i] = f(x[i], g[i]);
+                }
+                _mm512_mask_loadu_ps(y, far, x.as_ptr())
+            }
+        }
+
+        #[inline]
+        fn gelu(x: __m512, table: &Table<5>) -> __m512 {
+            let z = _mm512_min_ps(abs(x), _mm512_set1_ps(31.0 * STEP));
+            let area = signed(table.at(z, STEP, 0.0), x);
+            _mm512_mul_ps(x, _mm512_add_ps(area, _mm512_set1_ps(0.5)))
+        }
+
+        #[inline]
+        fn slope(x: __m512, g: __m512, table: &Table<6>) -> __m512 {
+            let z = abs(x);
+            let h = signed_sum(table.at(z, SLOPE_STEP, 0.0), x);
+            let y = _mm512_mul_ps(g, h);
+            let far = _mm512_cmp_ps_mask::<_CMP_NLE_UQ>(z, _mm512_set1_ps(SLOPE_END));
+            if far != 0 {
+                let formula = |x: f32, g: f32| Gelu.df([x], 0.0, g)[0];
+                return exact(formula, y, far, x, g);
             }
             y
         }
-    }
 
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    fn abs(x: __m512) -> __m512 {
-        _mm512_castsi512_ps(_mm512_and_si512(
-            _mm512_castps_si512(x),
-            _mm512_set1_epi32(0x7fff_ffff),
-        ))
-    }
+        /// 1/2 + y where x is positive, 1/2 - y where it is negative.
+        #[inline]
+        fn signed_sum(y: __m512, x: __m512) -> __m512 {
+            let sign = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(i32::MIN));
+            let y = _mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(y), sign));
+            _mm512_add_ps(y, _mm512_set1_ps(0.5))
+        }
 
-    /// y with the sign of x where y has none.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    fn signed(y: __m512, x: __m512) -> __m512 {
-        // y | (x & sign)
-        _mm512_castsi512_ps(_mm512_ternarylogic_epi32::<0xf8>(
-            _mm512_castps_si512(y),
-            _mm512_castps_si512(x),
-            _mm512_set1_epi32(i32::MIN),
-        ))
-    }
+        /// gelu as exact as the narrow types ask for, where |x| is at most `HALF_END`.
+        #[inline]
+        fn rough(x: __m512, table: &Table<5>) -> __m512 {
+            _mm512_mul_ps(x, table.at(x, HALF_STEP, -16.0))
+        }
 
-    /// The formula itself where the mask says.
-    #[cold]
-    #[inline(never)]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
-    fn exact<F: Fn(f32, f32) -> f32>(
-        f: F,
-        y: __m512,
-        far: __mmask16,
-        a: __m512,
-        b: __m512,
-    ) -> __m512 {
-        let (mut x, mut g) = ([0.0; LANES], [0.0; LANES]);
-        // SAFETY: room for all lanes.
-        unsafe {
-            _mm512_storeu_ps(x.as_mut_ptr(), a);
-            _mm512_storeu_ps(g.as_mut_ptr(), b);
-            for i in 0..LANES {
-                x[i] = f(x[i], g[i]);
+        /// The same for any number.
+        #[inline]
+        fn rough_all(x: __m512, table: &Table<5>) -> __m512 {
+            let y = rough(x, table);
+            let far = _mm512_cmp_ps_mask::<_CMP_NLE_UQ>(abs(x), _mm512_set1_ps(HALF_END));
+            if far != 0 {
+                let y = exact(|x, _| Gelu.half([x]), y, far, x, x);
+                let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(y, y);
+                return _mm512_mask_mov_ps(y, nan, _mm512_set1_ps(f32::NAN));
             }
-            _mm512_mask_loadu_ps(y, far, x.as_ptr())
+            y
         }
-    }
 
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
-    fn gelu(x: __m512, table: &Table<5>) -> __m512 {
-        let z = _mm512_min_ps(abs(x), _mm512_set1_ps(31.0 * STEP));
-        let area = signed(table.at(z, STEP, 0.0), x);
-        _mm512_mul_ps(x, _mm512_add_ps(area, _mm512_set1_ps(0.5)))
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
-    fn slope(x: __m512, g: __m512, table: &Table<6>) -> __m512 {
-        let z = abs(x);
-        let h = signed_sum(table.at(z, SLOPE_STEP, 0.0), x);
-        let y = _mm512_mul_ps(g, h);
-        let far = _mm512_cmp_ps_mask::<_CMP_NLE_UQ>(z, _mm512_set1_ps(SLOPE_END));
-        if far != 0 {
-            let formula = |x: f32, g: f32| Gelu.df([x], 0.0, g)[0];
-            return exact(formula, y, far, x, g);
+        /// The first `n` lanes.
+        fn lanes(n: usize) -> __mmask16 {
+            ((1u32 << n.min(LANES)) - 1) as __mmask16
         }
-        y
-    }
 
-    /// 1/2 + y where x is positive, 1/2 - y where it is negative.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    fn signed_sum(y: __m512, x: __m512) -> __m512 {
-        let sign = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(i32::MIN));
-        let y = _mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(y), sign));
-        _mm512_add_ps(y, _mm512_set1_ps(0.5))
-    }
-
-    /// gelu as exact as the narrow types ask for, where |x| is at most `HALF_END`.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
-    fn rough(x: __m512, table: &Table<5>) -> __m512 {
-        _mm512_mul_ps(x, table.at(x, HALF_STEP, -16.0))
-    }
-
-    /// The same for any number.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
-    fn rough_all(x: __m512, table: &Table<5>) -> __m512 {
-        let y = rough(x, table);
-        let far = _mm512_cmp_ps_mask::<_CMP_NLE_UQ>(abs(x), _mm512_set1_ps(HALF_END));
-        if far != 0 {
-            let y = exact(|x, _| Gelu.half([x]), y, far, x, x);
-            let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(y, y);
-            return _mm512_mask_mov_ps(y, nan, _mm512_set1_ps(f32::NAN));
+        // SAFETY: of all loops: as for the kernels of a formula; the machine has the instructions.
+        pub unsafe fn forward(_: *const (), x: *const *const f32, y: *mut f32, n: usize) {
+            let (x, table) = (*x, Table::new(&AREA));
+            let mut i = 0;
+            while i + LANES <= n {
+                _mm512_storeu_ps(y.add(i), gelu(_mm512_loadu_ps(x.add(i)), &table));
+                i += LANES;
+            }
+            if i < n {
+                let k = lanes(n - i);
+                let v = gelu(_mm512_maskz_loadu_ps(k, x.add(i)), &table);
+                _mm512_mask_storeu_ps(y.add(i), k, v);
+            }
         }
-        y
-    }
 
-    /// The first `n` lanes.
-    fn lanes(n: usize) -> __mmask16 {
-        ((1u32 << n.min(LANES)) - 1) as __mmask16
-    }
-
-    // SAFETY: of all loops: as for the kernels of a formula; the machine has the instructions.
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
-    pub unsafe fn forward(_: *const (), x: *const *const f32, y: *mut f32, n: usize) {
-        let (x, table) = (*x, Table::new(&AREA));
-        let mut i = 0;
-        while i + LANES <= n {
-            _mm512_storeu_ps(y.add(i), gelu(_mm512_loadu_ps(x.add(i)), &table));
-            i += LANES;
+        // SAFETY: as above.
+        pub unsafe fn half(_: *const (), x: *const *const f32, y: *mut f32, n: usize) {
+            let (x, table) = (*x, Table::new(&HALF));
+            let mut i = 0;
+            while i < n {
+                let k = lanes(n - i);
+                let v = rough_all(_mm512_maskz_loadu_ps(k, x.add(i)), &table);
+                _mm512_mask_storeu_ps(y.add(i), k, v);
+                i += LANES;
+            }
         }
-        if i < n {
-            let k = lanes(n - i);
-            let v = gelu(_mm512_maskz_loadu_ps(k, x.add(i)), &table);
-            _mm512_mask_storeu_ps(y.add(i), k, v);
-        }
-    }
 
-    // SAFETY: `n` numbers may be read and written; the machine has the instructions.
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
-    pub unsafe fn half(_: *const (), x: *const *const f32, y: *mut f32, n: usize) {
-        let (x, table) = (*x, Table::new(&HALF));
-        let mut i = 0;
-        while i < n {
-            let k = lanes(n - i);
-            let v = rough_all(_mm512_maskz_loadu_ps(k, x.add(i)), &table);
-            _mm512_mask_storeu_ps(y.add(i), k, v);
-            i += LANES;
+        // SAFETY: as above; the operands are g, what stands for y, and x.
+        pub unsafe fn gradient(_: *const (), x: *const *const f32, d: *mut f32, n: usize) {
+            let (g, x, table) = (*x, *x.add(2), Table::new(&SLOPE));
+            let mut i = 0;
+            while i + LANES <= n {
+                let v = slope(_mm512_loadu_ps(x.add(i)), _mm512_loadu_ps(g.add(i)), &table);
+                _mm512_storeu_ps(d.add(i), v);
+                i += LANES;
+            }
+            if i < n {
+                let k = lanes(n - i);
+                let (x, g) = (
+                    _mm512_maskz_loadu_ps(k, x.add(i)),
+                    _mm512_maskz_loadu_ps(k, g.add(i)),
+                );
+                _mm512_mask_storeu_ps(d.add(i), k, slope(x, g, &table));
+            }
         }
-    }
 
-    // SAFETY: `n` numbers may be read of g and x, and written; the operand between stands for y.
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
-    pub unsafe fn gradient(_: *const (), x: *const *const f32, d: *mut f32, n: usize) {
-        let (g, x, table) = (*x, *x.add(2), Table::new(&SLOPE));
-        let mut i = 0;
-        while i + LANES <= n {
-            let v = slope(_mm512_loadu_ps(x.add(i)), _mm512_loadu_ps(g.add(i)), &table);
-            _mm512_storeu_ps(d.add(i), v);
-            i += LANES;
+        /// To the nearest bfloat16, ties to even, in the upper half; the only NaN is `f32::NAN`.
+        #[inline]
+        fn to_upper(y: __m512) -> __m512i {
+            let bits = _mm512_castps_si512(y);
+            let odd = _mm512_and_si512(_mm512_srli_epi32::<16>(bits), _mm512_set1_epi32(1));
+            _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd)
         }
-        if i < n {
-            let k = lanes(n - i);
-            let (x, g) = (
-                _mm512_maskz_loadu_ps(k, x.add(i)),
-                _mm512_maskz_loadu_ps(k, g.add(i)),
-            );
-            _mm512_mask_storeu_ps(d.add(i), k, slope(x, g, &table));
+
+        /// 32 numbers of bfloat16. Those of even and odd places go apart: what widens and narrows them
+        /// crosses no lane.
+        #[inline]
+        fn pairs(v: __m512i, table: &Table<5>) -> __m512i {
+            // The largest bfloat16 up to `HALF_END`.
+            let end = _mm512_set1_epi16((HALF_END.to_bits() >> 16) as i16);
+            let upper = _mm512_set1_epi32(0xffff_0000_u32 as i32);
+            let even = _mm512_castsi512_ps(_mm512_slli_epi32::<16>(v));
+            let odd = _mm512_castsi512_ps(_mm512_and_si512(v, upper));
+            let size = _mm512_and_si512(v, _mm512_set1_epi16(0x7fff));
+            let (even, odd) = if _mm512_cmpgt_epi16_mask(size, end) == 0 {
+                (rough(even, table), rough(odd, table))
+            } else {
+                (rough_all(even, table), rough_all(odd, table))
+            };
+            let even = _mm512_srli_epi32::<16>(to_upper(even));
+            // even | (odd & upper)
+            _mm512_ternarylogic_epi32::<0xf8>(even, to_upper(odd), upper)
         }
-    }
 
-    /// To the nearest bfloat16, ties to even, in the upper half; the only NaN is `f32::NAN`.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-    fn to_upper(y: __m512) -> __m512i {
-        let bits = _mm512_castps_si512(y);
-        let odd = _mm512_and_si512(_mm512_srli_epi32::<16>(bits), _mm512_set1_epi32(1));
-        _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd)
-    }
-
-    /// 32 numbers of bfloat16. Those of even and odd places go apart: what widens and narrows them
-    /// crosses no lane.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
-    fn pairs(v: __m512i, table: &Table<5>) -> __m512i {
-        // The largest bfloat16 up to `HALF_END`.
-        let end = _mm512_set1_epi16((HALF_END.to_bits() >> 16) as i16);
-        let upper = _mm512_set1_epi32(0xffff_0000_u32 as i32);
-        let even = _mm512_castsi512_ps(_mm512_slli_epi32::<16>(v));
-        let odd = _mm512_castsi512_ps(_mm512_and_si512(v, upper));
-        let size = _mm512_and_si512(v, _mm512_set1_epi16(0x7fff));
-        let (even, odd) = if _mm512_cmpgt_epi16_mask(size, end) == 0 {
-            (rough(even, table), rough(odd, table))
-        } else {
-            (rough_all(even, table), rough_all(odd, table))
-        };
-        let even = _mm512_srli_epi32::<16>(to_upper(even));
-        // even | (odd & upper)
-        _mm512_ternarylogic_epi32::<0xf8>(even, to_upper(odd), upper)
-    }
-
-    // SAFETY: `n` bits of bfloat16 may be read and written; the machine has the instructions.
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
-    pub unsafe fn bfloat16(_: *const (), x: *const *const u16, y: *mut u16, n: usize) {
-        let (x, table) = (*x, Table::new(&HALF));
-        let mut i = 0;
-        while i + 32 <= n {
-            let v = _mm512_loadu_epi16(x.add(i).cast());
-            _mm512_storeu_epi16(y.add(i).cast(), pairs(v, &table));
-            i += 32;
+        // SAFETY: as above, on bits of bfloat16.
+        pub unsafe fn bfloat16(_: *const (), x: *const *const u16, y: *mut u16, n: usize) {
+            let (x, table) = (*x, Table::new(&HALF));
+            let mut i = 0;
+            while i + 32 <= n {
+                let v = _mm512_loadu_epi16(x.add(i).cast());
+                _mm512_storeu_epi16(y.add(i).cast(), pairs(v, &table));
+                i += 32;
+            }
+            if i < n {
+                let k = ((1u64 << (n - i)) - 1) as __mmask32;
+                let v = _mm512_maskz_loadu_epi16(k, x.add(i).cast());
+                _mm512_mask_storeu_epi16(y.add(i).cast(), k, pairs(v, &table));
+            }
         }
-        if i < n {
-            let k = ((1u64 << (n - i)) - 1) as __mmask32;
-            let v = _mm512_maskz_loadu_epi16(k, x.add(i).cast());
-            _mm512_mask_storeu_epi16(y.add(i).cast(), k, pairs(v, &table));
-        }
-    }
 
-    // SAFETY: `n` bits of float16 may be read and written; the machine has the instructions.
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,f16c")]
-    pub unsafe fn float16(_: *const (), x: *const *const u16, y: *mut u16, n: usize) {
-        let (x, table) = (*x, Table::new(&HALF));
-        let mut i = 0;
-        while i < n {
-            let k = lanes(n - i);
-            let v = _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(k, x.add(i).cast()));
-            let v = _mm512_cvtps_ph::<0>(rough_all(v, &table));
-            _mm256_mask_storeu_epi16(y.add(i).cast(), k, v);
-            i += LANES;
+        // SAFETY: as above, on bits of float16.
+        pub unsafe fn float16(_: *const (), x: *const *const u16, y: *mut u16, n: usize) {
+            let (x, table) = (*x, Table::new(&HALF));
+            let mut i = 0;
+            while i < n {
+                let k = lanes(n - i);
+                let v = _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(k, x.add(i).cast()));
+                let v = _mm512_cvtps_ph::<0>(rough_all(v, &table));
+                _mm256_mask_storeu_epi16(y.add(i).cast(), k, v);
+                i += LANES;
+            }
         }
     }
 }

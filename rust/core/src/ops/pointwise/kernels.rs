@@ -4,7 +4,7 @@ use super::near::Float;
 use super::{Own, Pointwise};
 use crate::cpu::elements::{Bool, Element};
 use crate::cpu::pointwise::Kernel;
-use crate::cpu::{level, Level};
+use crate::per_isa;
 
 /// Element `i` of each operand. Written out: `array::from_fn` may stay a call in the loop.
 // SAFETY: every pointer has an element `i`; N is at least one.
@@ -164,50 +164,31 @@ unsafe fn gradient<P: Pointwise<N>, R: Float, const N: usize, const I: usize>(
     }
 }
 
-/// Instantiates a loop for each instruction set and picks one.
-macro_rules! levels {
-    ($name:ident, $R:ident, [$($g:ident),*], $body:ident) => {
-        pub(super) fn $name<P: Pointwise<N>, const N: usize $(, const $g: usize)*>() -> Kernel<$R> {
-            // SAFETY: as for `$body`.
-            unsafe fn portable<P: Pointwise<N>, const N: usize $(, const $g: usize)*>(
-                p: *const (), x: *const *const $R, y: *mut $R, n: usize,
-            ) {
-                $body::<P, $R, N $(, $g)*>(p, x, y, n)
-            }
-            // SAFETY: as for `$body`; picked only where the machine has the instructions.
-            #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-            #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt")]
-            unsafe fn avx2<P: Pointwise<N>, const N: usize $(, const $g: usize)*>(
-                p: *const (), x: *const *const $R, y: *mut $R, n: usize,
-            ) {
-                $body::<P, $R, N $(, $g)*>(p, x, y, n)
-            }
-            // SAFETY: as for `$body`; picked only where the machine has the instructions.
-            #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2,lzcnt")]
-            unsafe fn avx512<P: Pointwise<N>, const N: usize $(, const $g: usize)*>(
-                p: *const (), x: *const *const $R, y: *mut $R, n: usize,
-            ) {
-                $body::<P, $R, N $(, $g)*>(p, x, y, n)
-            }
-            match level() {
-                Level::Portable => portable::<P, N $(, $g)*>,
-                #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-                Level::Avx2 => avx2::<P, N $(, $g)*>,
-                #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-                Level::Avx512 => avx512::<P, N $(, $g)*>,
-                #[cfg(any(not(target_arch = "x86_64"), debug_assertions))]
-                _ => portable::<P, N $(, $g)*>,
+/// The loop for the best instruction set.
+macro_rules! kernels {
+    ($($name:ident: $R:ident, $body:ident $(, const $I:ident)? $([$($most:tt)*])?;)*) => { $(
+        per_isa! {
+            pub(super) fn $name[P: Pointwise<N>; const N: usize $(, const $I: usize)?]
+                -> Kernel<$R> $(, $($most)*)? = (p: *const (), x: *const *const $R, y: *mut $R, n: usize) {
+                $body::<P, $R, N $(, $I)?>(p, x, y, n)
             }
         }
-    };
+    )* };
 }
-levels!(formula32, f32, [], forward);
-levels!(kernel64, f64, [], forward);
-levels!(formula_half, f32, [], forward_half);
-levels!(kernel_i64, i64, [], forward_int);
-levels!(gradient32, f32, [I], gradient);
-levels!(gradient64, f64, [I], gradient);
+kernels! {
+    formula32: f32, forward;
+    kernel64: f64, forward;
+    formula_half: f32, forward_half;
+    gradient32: f32, gradient, const I;
+    gradient64: f64, gradient, const I;
+    kernel_i64: i64, forward_int;
+    // Narrow integers: wider vectors would gain little beside the memory.
+    kernel_i32: i32, forward_int [at most avx2];
+    kernel_i16: i16, forward_int [at most avx2];
+    kernel_i8: i8, forward_int [at most avx2];
+    kernel_u8: u8, forward_int [at most avx2];
+    kernel_bool: Bool, forward_int [at most avx2];
+}
 
 /// The loop over float32.
 pub(super) fn kernel32<P: Pointwise<N>, const N: usize>() -> Kernel<f32> {
@@ -217,40 +198,6 @@ pub(super) fn kernel32<P: Pointwise<N>, const N: usize>() -> Kernel<f32> {
 /// The loop over float32 that is as exact as float16 and bfloat16 ask for.
 pub(super) fn kernel_half<P: Pointwise<N>, const N: usize>() -> Kernel<f32> {
     P::own(Own::Half).unwrap_or_else(formula_half::<P, N>)
-}
-
-/// Narrow integers: wider vectors than AVX2's would gain little beside the memory.
-macro_rules! narrow {
-    ($($name:ident, $R:ident;)*) => { $(
-        pub(super) fn $name<P: Pointwise<N>, const N: usize>() -> Kernel<$R> {
-            // SAFETY: as for `forward_int`.
-            unsafe fn portable<P: Pointwise<N>, const N: usize>(
-                p: *const (), x: *const *const $R, y: *mut $R, n: usize,
-            ) {
-                forward_int::<P, $R, N>(p, x, y, n)
-            }
-            // SAFETY: as for `forward_int`; picked only where the machine has the instructions.
-            #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
-            unsafe fn avx2<P: Pointwise<N>, const N: usize>(
-                p: *const (), x: *const *const $R, y: *mut $R, n: usize,
-            ) {
-                forward_int::<P, $R, N>(p, x, y, n)
-            }
-            #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-            if level() >= Level::Avx2 {
-                return avx2::<P, N>;
-            }
-            portable::<P, N>
-        }
-    )* };
-}
-narrow! {
-    kernel_i32, i32;
-    kernel_i16, i16;
-    kernel_i8, i8;
-    kernel_u8, u8;
-    kernel_bool, Bool;
 }
 
 /// The gradient kernel of input `i`; ops have at most four.

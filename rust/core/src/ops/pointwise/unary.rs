@@ -28,18 +28,18 @@ fn at_most<R: Real>(x: R, high: R) -> R {
     R::select(x.gt(high), high, x)
 }
 
-crate::per_level! {
+crate::per_isa! {
     // SAFETY: `x` and `y` have `n` elements.
-    fn neg_bits[](_p: *const (), x: *const *const u16, y: *mut u16, n: usize) {
+    unsafe fn neg_bits[](_p: *const (), x: *const *const u16, y: *mut u16, n: usize) {
         let x = *x;
         for i in 0..n {
             *y.add(i) = *x.add(i) ^ 0x8000;
         }
     }
 }
-crate::per_level! {
+crate::per_isa! {
     // SAFETY: `x` and `y` have `n` elements.
-    fn abs_bits[](_p: *const (), x: *const *const u16, y: *mut u16, n: usize) {
+    unsafe fn abs_bits[](_p: *const (), x: *const *const u16, y: *mut u16, n: usize) {
         let x = *x;
         for i in 0..n {
             *y.add(i) = *x.add(i) & 0x7fff;

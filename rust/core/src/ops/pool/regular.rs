@@ -6,7 +6,7 @@ use crate::cpu::elements::{load, store};
 use crate::cpu::pool::parallel_for;
 use crate::dtype::DType;
 use crate::ops::conv::Number;
-use crate::per_level;
+use crate::per_isa;
 
 /// Outputs that are computed together.
 const LANES: usize = 16;
@@ -160,9 +160,9 @@ impl Forward {
     }
 }
 
-per_level! {
+per_isa! {
     // SAFETY: as for `Forward::run`; the rows of outputs belong to this thread.
-    fn halve[T: Least](job: &Forward, range: std::ops::Range<usize>) {
+    unsafe fn halve[T: Least](job: &Forward, range: std::ops::Range<usize>) {
         let of = &job.of;
         let ([id, ih, iw], [od, oh, ow]) = (of.input, of.output);
         for row in range {
@@ -214,9 +214,9 @@ fn wins<T: Least>(v: T, best: T) -> bool {
     (v > best) | (v != v)
 }
 
-per_level! {
+per_isa! {
     // SAFETY: as for `Forward::run`; the bands belong to this thread.
-    fn bands_of[T: Least](job: &Forward, range: std::ops::Range<usize>, band: usize) {
+    unsafe fn bands_of[T: Least](job: &Forward, range: std::ops::Range<usize>, band: usize) {
         let of = &job.of;
         let ([_, ih, iw], [od, oh, ow]) = (of.input, of.output);
         let ([kd, kh, kw], [sd, sh, sw]) = (of.kernel, of.stride);
@@ -362,9 +362,9 @@ impl Backward {
     }
 }
 
-per_level! {
+per_isa! {
     // SAFETY: as for `Backward::run`; the planes belong to this thread.
-    fn planes_grad[T: Least](job: &Backward, range: std::ops::Range<usize>) {
+    unsafe fn planes_grad[T: Least](job: &Backward, range: std::ops::Range<usize>) {
         let of = &job.of;
         let (large, small): (usize, usize) =
             (of.input.iter().product(), of.output.iter().product());

@@ -11,8 +11,8 @@ use crate::cpu::elements::Compute;
 use crate::cpu::gemm::GemmElem;
 use crate::cpu::math::{f32x, f64x};
 use crate::cpu::pool::parallel_for;
-use crate::cpu::{level, Level};
 use crate::ops::conv::Ptr;
+use crate::{compiled, per_isa};
 use std::ops::{Add, Div, Mul, Sub};
 
 /// Rows of a tile whose products are kept before the gates read them.
@@ -60,55 +60,41 @@ macro_rules! real {
                 $math::tanh(self)
             }
             fn width() -> usize {
-                match level() {
-                    Level::Avx512 => $wide,
-                    Level::Avx2 => $middle,
-                    Level::Portable => $narrow,
-                }
+                per_isa!(match avx512 => $wide, avx2 => $middle, portable => $narrow)
             }
             // SAFETY: as the trait says.
             unsafe fn forward(s: &Forward<Self>, block: usize) {
-                #[cfg(target_arch = "x86_64")]
-                {
-                    // SAFETY: as for the function around it, which has asked `level`.
-                    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+                compiled! { avx512:
+                    // SAFETY: as for the function around it, which has asked for the best set.
                     unsafe fn avx512(s: &Forward<$t>, block: usize) {
                         forward::<$t, x86::$zmm, $wide, 12>(s, block)
                     }
-                    // SAFETY: as for the function around it, which has asked `level`.
-                    #[target_feature(enable = "avx2,fma")]
+                }
+                compiled! { avx2:
+                    // SAFETY: as above.
                     unsafe fn avx2(s: &Forward<$t>, block: usize) {
                         forward::<$t, x86::$ymm, $middle, 6>(s, block)
                     }
-                    match level() {
-                        Level::Avx512 => return avx512(s, block),
-                        Level::Avx2 => return avx2(s, block),
-                        Level::Portable => {}
-                    }
                 }
-                forward::<$t, [$t; $narrow / 2], $narrow, 6>(s, block)
+                per_isa!(match avx512 => avx512(s, block), avx2 => avx2(s, block),
+                    portable => forward::<$t, [$t; $narrow / 2], $narrow, 6>(s, block))
             }
             // SAFETY: as the trait says.
             unsafe fn backward(s: &Backward<Self>, block: usize) {
-                #[cfg(target_arch = "x86_64")]
-                {
-                    // SAFETY: as for the function around it, which has asked `level`.
-                    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+                compiled! { avx512:
+                    // SAFETY: as for the function around it, which has asked for the best set.
                     unsafe fn avx512(s: &Backward<$t>, block: usize) {
                         backward::<$t, x86::$zmm, $wide, 12>(s, block)
                     }
-                    // SAFETY: as for the function around it, which has asked `level`.
-                    #[target_feature(enable = "avx2,fma")]
+                }
+                compiled! { avx2:
+                    // SAFETY: as above.
                     unsafe fn avx2(s: &Backward<$t>, block: usize) {
                         backward::<$t, x86::$ymm, $middle, 6>(s, block)
                     }
-                    match level() {
-                        Level::Avx512 => return avx512(s, block),
-                        Level::Avx2 => return avx2(s, block),
-                        Level::Portable => {}
-                    }
                 }
-                backward::<$t, [$t; $narrow / 2], $narrow, 6>(s, block)
+                per_isa!(match avx512 => avx512(s, block), avx2 => avx2(s, block),
+                    portable => backward::<$t, [$t; $narrow / 2], $narrow, 6>(s, block))
             }
         }
     };

@@ -4,7 +4,7 @@ use crate::cpu::pool::{num_threads, parallel_for};
 use crate::error::{Error, Result};
 use crate::ops::index::{Cell, Mode};
 use crate::tensor::Tensor;
-use crate::{per_level, with_element};
+use crate::{per_isa, with_element};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -116,8 +116,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-per_level! {
-    // SAFETY: nothing but the instructions is asked for.
+per_isa! {
     fn fits[](index: &[i64], n: usize) -> bool {
         index.iter().fold(true, |good, &i| good & ((i as u64) < n as u64))
     }

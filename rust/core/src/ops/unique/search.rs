@@ -8,7 +8,7 @@ use crate::dtype::{DType, Promotion};
 use crate::error::Result;
 use crate::shape::Show;
 use crate::tensor::Tensor;
-use crate::{ensure, per_level, with_compute};
+use crate::{ensure, per_isa, with_compute};
 
 /// Whether edge `e` lies before the place of `v`; written so that NaN edges lie before everything.
 #[inline(always)]
@@ -21,11 +21,11 @@ fn comes_before<T: PartialOrd>(e: T, v: T, right: bool) -> bool {
     }
 }
 
-per_level! {
+per_isa! {
     /// The place of each value among sorted edges: several searches at a time, each without a
     /// branch.
     // SAFETY: `out` is as long as `values`.
-    fn places[T: Reducible](edges: &[T], values: &[T], right: bool, out: &mut [i64]) {
+    unsafe fn places[T: Reducible](edges: &[T], values: &[T], right: bool, out: &mut [i64]) {
         const SIDE: usize = 16;
         if edges.is_empty() {
             return out.fill(0);

@@ -2,7 +2,7 @@
 
 use super::{PAIR, SIDE};
 use crate::cpu::{level, Level};
-use crate::per_level;
+use crate::per_isa;
 use half::bf16;
 use std::arch::asm;
 
@@ -149,7 +149,7 @@ fn flushed(x: f32) -> f32 {
     }
 }
 
-per_level! {
+per_isa! {
     /// What `tdpbf16ps` does to a tile: even and odd depths are summed apart, by fused
     /// multiplications and additions, and then added to C.
     pub(super) fn tdpbf16ps[](c: &mut [[f32; 16]; 16], a: &[[u16; 32]; 16], b: &[[u16; 32]; 16]) {

@@ -3,8 +3,8 @@
 //! own, so that a plane of tiles times a plane of weights is a matrix product.
 
 use super::lanes::Wide;
-use crate::cpu::{level, Level};
 use crate::ops::conv::lanes::Plain;
+use crate::per_isa;
 
 /// Numbers of a transformed tile.
 pub const POINTS: usize = 16;
@@ -472,53 +472,46 @@ pub struct Kernels {
 }
 
 macro_rules! kernels {
-    ($name:ident, $v:ty, [$(($r:literal, $w:literal)),*], $rows:literal $(, $features:literal)?) => {
+    ($name:ident, $set:ident, $v:ty, [$(($r:literal, $w:literal)),*], $rows:literal) => {
         mod $name {
             use super::*;
-            $(#[target_feature(enable = $features)])?
-            // SAFETY: as for the function it calls, where the instructions are.
-            unsafe fn gather(p: &Pixels) -> Seen {
-                super::gather::<$v>(p)
-            }
-            $(#[target_feature(enable = $features)])?
-            // SAFETY: as for the function it calls, where the instructions are.
-            unsafe fn scatter(p: &Pixels) {
-                super::scatter::<$v>(p);
-            }
-            $(#[target_feature(enable = $features)])?
-            // SAFETY: as for the function it calls, where the instructions are.
-            unsafe fn input(p: &Tiles) {
-                super::input::<$v>(p);
-            }
-            $(#[target_feature(enable = $features)])?
-            // SAFETY: as for the function it calls, where the instructions are.
-            unsafe fn output(p: &Tiles, bias: *const f32) {
-                super::output::<$v>(p, bias);
-            }
-            $(#[target_feature(enable = $features)])?
-            // SAFETY: as for the function it calls, where the instructions are.
-            unsafe fn gradient(p: &Tiles) {
-                super::gradient::<$v>(p);
-            }
-            $(#[target_feature(enable = $features)])?
-            // SAFETY: as for the function it calls, where the instructions are.
-            unsafe fn weights(p: &Weights) -> Seen {
-                super::weights::<$v>(p)
-            }
-            $(#[target_feature(enable = $features)])?
-            // SAFETY: as for the function it calls, where the instructions are.
-            unsafe fn taps(u: *const f32, plane: usize, parts: usize, part: usize, to: *mut f32) {
-                super::taps::<$v>(u, plane, parts, part, to);
-            }
-            $(#[target_feature(enable = $features)])?
-            // SAFETY: as for the function it calls, where the instructions are.
-            unsafe fn multiply<const R: usize, const W: usize>(p: &Multiply) {
-                super::multiply::<$v, R, W>(p);
-            }
-            $(#[target_feature(enable = $features)])?
-            // SAFETY: as for the function it calls, where the instructions are.
-            unsafe fn correlate<const W: usize>(p: &Correlate) {
-                super::correlate::<$v, $rows, W>(p);
+            crate::compiled! { $set:
+                // SAFETY: as for the function it calls, where the instructions are.
+                unsafe fn gather(p: &Pixels) -> Seen {
+                    super::gather::<$v>(p)
+                }
+                // SAFETY: as above.
+                unsafe fn scatter(p: &Pixels) {
+                    super::scatter::<$v>(p);
+                }
+                // SAFETY: as above.
+                unsafe fn input(p: &Tiles) {
+                    super::input::<$v>(p);
+                }
+                // SAFETY: as above.
+                unsafe fn output(p: &Tiles, bias: *const f32) {
+                    super::output::<$v>(p, bias);
+                }
+                // SAFETY: as above.
+                unsafe fn gradient(p: &Tiles) {
+                    super::gradient::<$v>(p);
+                }
+                // SAFETY: as above.
+                unsafe fn weights(p: &Weights) -> Seen {
+                    super::weights::<$v>(p)
+                }
+                // SAFETY: as above.
+                unsafe fn taps(u: *const f32, plane: usize, parts: usize, part: usize, to: *mut f32) {
+                    super::taps::<$v>(u, plane, parts, part, to);
+                }
+                // SAFETY: as above.
+                unsafe fn multiply<const R: usize, const W: usize>(p: &Multiply) {
+                    super::multiply::<$v, R, W>(p);
+                }
+                // SAFETY: as above.
+                unsafe fn correlate<const W: usize>(p: &Correlate) {
+                    super::correlate::<$v, $rows, W>(p);
+                }
             }
             pub static KERNELS: Kernels = Kernels {
                 lanes: <$v as crate::ops::conv::lanes::Lanes>::N,
@@ -537,30 +530,24 @@ macro_rules! kernels {
     };
 }
 
-kernels!(plain, Plain<f32, 4>, [(4, 1), (4, 2)], 4);
+kernels!(plain, portable, Plain<f32, 4>, [(4, 1), (4, 2)], 4);
 #[cfg(target_arch = "x86_64")]
 kernels!(
     avx2,
+    avx2,
     crate::ops::conv::lanes::x86::F32x8,
     [(8, 1), (6, 2)],
-    4,
-    "avx2,fma"
+    4
 );
 #[cfg(target_arch = "x86_64")]
 kernels!(
     avx512,
+    avx512,
     crate::ops::conv::lanes::x86::F32x16,
     [(12, 1), (12, 2), (8, 3), (6, 4)],
-    8,
-    "avx512f,avx512vl,avx2,fma"
+    8
 );
 
 pub fn kernels() -> &'static Kernels {
-    match level() {
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => &avx512::KERNELS,
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => &avx2::KERNELS,
-        _ => &plain::KERNELS,
-    }
+    per_isa!(match avx512 => &avx512::KERNELS, avx2 => &avx2::KERNELS, portable => &plain::KERNELS)
 }
