@@ -2,7 +2,7 @@
 //! where their part of the result begins.
 
 use super::elements::{Bool, Element};
-use super::pool::parallel_for;
+use super::pool::{parallel_for, Ptr};
 use crate::alloc;
 use crate::error::Result;
 use crate::per_isa;
@@ -20,15 +20,6 @@ pub struct Bits {
     words: Vec<u64>,
     /// How many are set before each chunk, and in the end how many are.
     starts: Vec<usize>,
-}
-
-struct At<T>(*mut T);
-// SAFETY: threads write disjoint elements.
-unsafe impl<T> Sync for At<T> {}
-impl<T> At<T> {
-    fn get(&self) -> *mut T {
-        self.0
-    }
 }
 
 /// An element that is zero or not; -0 is zero, NaN is not.
@@ -105,7 +96,7 @@ impl Bits {
         let mut words = alloc::full(0u64, n.div_ceil(64));
         let chunks = words.len().div_ceil(CHUNK);
         let mut starts = alloc::full(0usize, chunks + 1);
-        let (to, counts) = (At(words.as_mut_ptr()), At(starts.as_mut_ptr()));
+        let (to, counts) = (Ptr(words.as_mut_ptr()), Ptr(starts.as_mut_ptr()));
         with_element!(x.dtype(), T => {
             let from = x.bytes_ptr() as usize;
             parallel_for(chunks, GRAIN, |range| {

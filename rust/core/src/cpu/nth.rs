@@ -1,8 +1,8 @@
 //! What stands at a place in order, found without sorting: counts of the keys' leading bits say which
 //! part of their range it lies in, again and again. Nothing grows with the line.
 
-use super::pool::{in_parallel, num_threads, parallel_for};
-use super::radix::{bounds_of, Key, Ordinal, Ptr};
+use super::pool::{in_parallel, num_threads, parallel_for, Ptr};
+use super::radix::{bounds_of, Key, Ordinal};
 use crate::alloc;
 
 /// Lines shorter than this are quicker to select from as a whole.

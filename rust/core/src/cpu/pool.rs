@@ -217,8 +217,47 @@ pub fn parallel_for(n: usize, grain: usize, f: impl Fn(Range<usize>) + Sync) {
     run(n, threads, grain.max(even), &f);
 }
 
-/// The same in ranges of `block` where `n` is many of them, also on one thread: every second call
-/// goes through them from the end, and finds in the caches what the one before left there.
+/// An address that threads may share: they write disjoint elements, or only read.
+#[derive(Clone, Copy)]
+pub struct Ptr<T>(pub *mut T);
+// SAFETY: as said above, which each use that reads or writes has to hold.
+unsafe impl<T> Send for Ptr<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Ptr<T> {}
+impl<T> Ptr<T> {
+    pub fn get(&self) -> *mut T {
+        self.0
+    }
+    /// # Safety
+    /// As for `pointer::add`.
+    pub unsafe fn at(&self, i: usize) -> *mut T {
+        self.0.add(i)
+    }
+    /// # Safety
+    /// These elements lie in memory, and nobody else uses them while the slice lives.
+    pub unsafe fn part<'a>(&self, range: Range<usize>) -> &'a mut [T] {
+        std::slice::from_raw_parts_mut(self.0.add(range.start), range.len())
+    }
+}
+
+/// [`parallel_for`] over the chunks of `size` elements of a slice, the last of which may be shorter:
+/// `f` gets the number of a chunk, and that one and some that follow.
+pub fn parallel_chunks<T: Send>(
+    x: &mut [T],
+    size: usize,
+    grain: usize,
+    f: impl Fn(usize, &mut [T]) + Sync,
+) {
+    let (n, to) = (x.len(), Ptr(x.as_mut_ptr()));
+    parallel_for(n.div_ceil(size.max(1)), grain, |range| {
+        let part = range.start * size..n.min(range.end * size);
+        // SAFETY: ranges are disjoint parts of the slice, which is borrowed until all are done.
+        f(range.start, unsafe { to.part(part) })
+    });
+}
+
+/// [`parallel_for`] in ranges of `block` where `n` is many of them, also on one thread: every second
+/// call goes through them from the end, and finds in the caches what the one before left there.
 #[inline]
 pub fn parallel_blocks(n: usize, grain: usize, block: usize, f: impl Fn(Range<usize>) + Sync) {
     if n <= 2 * block || BUSY.get() {

@@ -2,7 +2,7 @@
 //! from the least of its line, with its index below, one word that is sorted.
 
 use super::elements::{Bool, Element};
-use super::pool::{in_parallel, num_threads, parallel_for};
+use super::pool::{in_parallel, num_threads, parallel_chunks, parallel_for, Ptr};
 use crate::alloc;
 use crate::device::Device;
 use crate::dtype::DType;
@@ -117,12 +117,10 @@ per_isa! {
 pub fn bounds_of<T: Ordinal>(x: &[T]) -> Option<(T::Key, T::Key)> {
     let parts = x.len().div_ceil(SHARED);
     let mut all = alloc::full((T::Key::MAX, T::Key::default()), parts);
-    let to = Ptr(all.as_mut_ptr());
-    parallel_for(parts, 1, |r| {
-        for p in r {
-            let part = &x[p * SHARED..x.len().min((p + 1) * SHARED)];
-            // SAFETY: each part has its own place.
-            unsafe { *to.get().add(p) = bounds(part.as_ptr(), part.len()) };
+    parallel_chunks(&mut all, 1, 1, |first, all| {
+        for (bounds_of, part) in all.iter_mut().zip(x[first * SHARED..].chunks(SHARED)) {
+            // SAFETY: the part has these elements.
+            *bounds_of = unsafe { bounds(part.as_ptr(), part.len()) };
         }
     });
     all.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
@@ -140,12 +138,8 @@ pub fn tally<T: Ordinal>(x: &[T], low: u64, size: usize) -> Vec<u32> {
         .clamp(1, 64);
     let each = x.len().div_ceil(parts);
     let mut counts = alloc::full(0u32, parts * size);
-    let to = counts.as_mut_ptr() as usize;
-    parallel_for(parts, 1, |range| {
-        for p in range {
-            // SAFETY: each part has its own table.
-            let counts =
-                unsafe { std::slice::from_raw_parts_mut((to as *mut u32).add(p * size), size) };
+    parallel_chunks(&mut counts, size, 1, |first, all| {
+        for (p, counts) in (first..).zip(all.chunks_exact_mut(size)) {
             let part = &x[(p * each).min(x.len())..((p + 1) * each).min(x.len())];
             for v in part {
                 counts[(v.key().wide() - low) as usize] += 1;
@@ -209,18 +203,6 @@ per_isa! {
             let d = s.distance((*x.add(i)).key().wide()) >> s.shift;
             *to.add(i) = d << 32 | i as u64;
         }
-    }
-}
-
-#[derive(Clone, Copy)]
-pub(super) struct Ptr<T>(pub *mut T);
-// SAFETY: threads write disjoint elements.
-unsafe impl<T> Send for Ptr<T> {}
-// SAFETY: threads write disjoint elements, whichever got the address by reference.
-unsafe impl<T> Sync for Ptr<T> {}
-impl<T> Ptr<T> {
-    pub fn get(&self) -> *mut T {
-        self.0
     }
 }
 

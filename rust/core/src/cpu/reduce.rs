@@ -7,7 +7,7 @@ mod rows;
 use super::elements::{load, store, Compute};
 use super::fold::{Kernels, Rows};
 pub use super::fold::{Kind, Reducible};
-use super::pool::parallel_for;
+use super::pool::{parallel_for, Ptr};
 use crate::alloc;
 use crate::dtype::DType;
 use crate::per_isa;
@@ -123,18 +123,6 @@ impl<T: Reducible> Plan<T> {
 
     fn is_direct(&self, source: DType, stride: isize) -> bool {
         self.dtype == source && stride == self.dtype.size() as isize
-    }
-}
-
-#[derive(Clone, Copy)]
-pub(super) struct Ptr<T>(pub *mut T);
-// SAFETY: threads write disjoint elements.
-unsafe impl<T> Send for Ptr<T> {}
-// SAFETY: threads write disjoint elements, whichever got the address by reference.
-unsafe impl<T> Sync for Ptr<T> {}
-impl<T> Ptr<T> {
-    pub fn get(&self) -> *mut T {
-        self.0
     }
 }
 

@@ -1,7 +1,7 @@
 //! `any` and `all` by the bits of elements, ended as soon as the answer is known.
 
-use super::pool::parallel_for;
-use super::reduce::{count, offset, split, Extents, Ptr};
+use super::pool::{parallel_for, Ptr};
+use super::reduce::{count, offset, split, Extents};
 use crate::per_isa;
 use crate::tensor::Tensor;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -6,7 +6,7 @@ use super::index::Mode;
 use super::reduce::one;
 use super::scatter::{gather_along, scatter_along};
 use crate::autograd::Vjp;
-use crate::cpu::pool::parallel_for;
+use crate::cpu::pool::parallel_chunks;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -105,11 +105,11 @@ impl Op for PutAlong {
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let (index, compute) = (x[1].prepared(DType::I64)?, x[0].dtype().compute());
         let add = |to: &Tensor| {
-            let (bytes, start) = (to.numel() * to.dtype().size(), to.bytes_ptr() as usize);
-            parallel_for(bytes, 1 << 18, |r| {
-                // SAFETY: ranges are disjoint parts of a fresh tensor.
-                unsafe { std::ptr::write_bytes((start as *mut u8).add(r.start), 0, r.len()) };
-            });
+            // SAFETY: the bytes of a fresh tensor.
+            let bytes = unsafe {
+                std::slice::from_raw_parts_mut(to.bytes_ptr(), to.numel() * to.dtype().size())
+            };
+            parallel_chunks(bytes, 1, 1 << 18, |_, part| part.fill(0));
             scatter_along(to, self.dim, &index, &x[0].prepared(compute)?, Mode::Add)
         };
         if y[0].dtype() == compute {

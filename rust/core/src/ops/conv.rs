@@ -9,6 +9,7 @@ mod window;
 mod winograd;
 
 use crate::autograd::Vjp;
+pub use crate::cpu::pool::Ptr;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -21,7 +22,7 @@ use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer, with_compute};
 use direct::Direct;
 use kernel::Geometry;
-pub use kernel::{Number, Ptr};
+pub use kernel::Number;
 use smallvec::SmallVec;
 
 type Sizes = SmallVec<[usize; 3]>;

@@ -6,7 +6,7 @@ use super::pointwise::compare::Eq;
 use super::pointwise::ternary::where_;
 use crate::alloc;
 use crate::autograd::Vjp;
-use crate::cpu::pool::parallel_for;
+use crate::cpu::pool::{parallel_chunks, parallel_for};
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
@@ -192,18 +192,15 @@ impl Op for Ctc {
         // SAFETY: contiguous host memory of this type.
         let p = unsafe { p.slice::<f64>() };
         let mut out = alloc::full(0.0f64, n);
-        let to = out.as_mut_ptr() as usize;
-        parallel_for(n, self.batch.grain(), |range| {
-            for b in range {
+        parallel_chunks(&mut out, 1, self.batch.grain(), |first, out| {
+            for (b, out) in (first..).zip(out) {
                 let x = Sequence {
                     p,
                     step: n * c,
                     at: b * c,
                     r,
                 };
-                let loss = loss_of(&self.batch, b, &forward(&self.batch, b, &x), r);
-                // SAFETY: element `b` belongs to this range.
-                unsafe { (to as *mut f64).add(b).write(loss) };
+                *out = loss_of(&self.batch, b, &forward(&self.batch, b, &x), r);
             }
         });
         y[0].write_from(&Tensor::from_slice(&out, &[n], DType::F64)?)

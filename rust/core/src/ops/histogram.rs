@@ -2,7 +2,7 @@
 
 use crate::alloc;
 use crate::cpu::elements::Element;
-use crate::cpu::pool::{num_threads, parallel_for};
+use crate::cpu::pool::{num_threads, parallel_chunks};
 use crate::cpu::radix::{bounds_of, tally, Key, Ordinal};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -169,12 +169,8 @@ fn count_even<T: Element>(x: &[T], low: f64, high: f64, bins: usize) -> Vec<f64>
         .clamp(1, num_threads());
     let each = x.len().div_ceil(parts);
     let mut counts = alloc::full(0u64, parts * bins);
-    let to = counts.as_mut_ptr() as usize;
-    parallel_for(parts, 1, |range| {
-        for p in range {
-            // SAFETY: each part has its own counts.
-            let counts =
-                unsafe { std::slice::from_raw_parts_mut((to as *mut u64).add(p * bins), bins) };
+    parallel_chunks(&mut counts, bins, 1, |first, all| {
+        for (p, counts) in (first..).zip(all.chunks_exact_mut(bins)) {
             let part = &x[(p * each).min(x.len())..((p + 1) * each).min(x.len())];
             let mut at = [0i64; 256];
             for values in part.chunks(at.len()) {

@@ -3,7 +3,7 @@
 use super::create::Options;
 use crate::alloc;
 use crate::cpu::elements::Element;
-use crate::cpu::pool::parallel_for;
+use crate::cpu::pool::parallel_chunks;
 use crate::device::Device;
 use crate::dtype::{default_dtype, DType, Scalar};
 use crate::error::Result;
@@ -15,20 +15,16 @@ use crate::{bail, ensure, with_element};
 fn sequence<F: Rule>(n: usize, dtype: DType, device: Device, f: F) -> Result<Tensor> {
     let y = Tensor::empty(&[n], dtype, Device::Cpu)?;
     with_element!(dtype, T => {
-        let to = y.bytes_ptr() as usize;
-        parallel_for(n, 1 << 14, |range| {
-            // SAFETY: these elements of the fresh contiguous tensor belong to this range.
-            unsafe { fill(f, (to as *mut T).add(range.start), range.start, range.len()) };
-        });
+        // SAFETY: a fresh contiguous tensor of this type.
+        parallel_chunks(unsafe { y.slice_mut::<T>() }, 1, 1 << 14, |first, y| fill(f, first, y));
     });
     y.to_device(device)
 }
 
 crate::per_isa! {
-    // SAFETY: `y` has room for `n` elements.
-    unsafe fn fill[T: Element, F: Rule](f: F, y: *mut T, start: usize, n: usize) {
-        for i in 0..n {
-            y.add(i).write(f.at(start + i).element());
+    fn fill[T: Element, F: Rule](f: F, first: usize, y: &mut [T]) {
+        for (i, y) in y.iter_mut().enumerate() {
+            *y = f.at(first + i).element();
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::alloc;
 use crate::autograd::Vjp;
-use crate::cpu::pool::parallel_for;
+use crate::cpu::pool::parallel_chunks;
 use crate::cpu::{self, Level};
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::gpu::kernels::pool::{self as launch, Divisor, Pool2d};
 use crate::gpu::Gpu;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, TensorMeta};
-use crate::ops::conv::{Number, Ptr};
+use crate::ops::conv::Number;
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
 use crate::{compiled, per_isa, transfer, with_compute};
@@ -285,7 +285,6 @@ impl Resample {
         let from: Dims = self.axes.iter().map(|a| a.inputs).collect();
         let to: Dims = self.axes.iter().map(Axis::outputs).collect();
         let (small, large) = (from.iter().product::<usize>(), to.iter().product::<usize>());
-        let planes = y.len() / large;
         // Dimensions that shrink go first.
         let mut order: Vec<usize> = (0..self.axes.len())
             .filter(|&d| !self.axes[d].is_identity())
@@ -324,13 +323,11 @@ impl Resample {
                 }
             })
             .collect();
-        let out = Ptr(y.as_mut_ptr());
-        parallel_for(planes, (1 << 14) / (small + large).max(1) + 1, |range| {
+        let grain = (1 << 14) / (small + large).max(1) + 1;
+        parallel_chunks(y, large, grain, |first, all| {
             let (mut a, mut b): (Vec<T>, Vec<T>) = (Vec::new(), Vec::new());
-            for p in range {
+            for (p, y) in (first..).zip(all.chunks_exact_mut(large)) {
                 let x = &x[p * small..(p + 1) * small];
-                // SAFETY: plane `p` belongs to this range alone.
-                let y = unsafe { std::slice::from_raw_parts_mut(out.at(p * large), large) };
                 let mut dims = from.clone();
                 let mut first = true;
                 if let (true, Some(div)) = (self.turned, &divisors) {

@@ -6,7 +6,7 @@ mod sort;
 use crate::alloc;
 use crate::autograd::Vjp;
 use crate::cpu::order::{keys, Keyed};
-use crate::cpu::pool::parallel_for;
+use crate::cpu::pool::parallel_chunks;
 use crate::cpu::radix::{Key, Ordinal};
 use crate::device::Device;
 use crate::dispatch;
@@ -274,13 +274,11 @@ fn isin(x: &Tensor, tests: &Tensor, invert: bool) -> Result<Tensor> {
         keys.dedup();
         // NaN is not even among NaN.
         let nan = |k| common.is_float() && k == <<T as Ordinal>::Key as Key>::MAX;
-        let to = y.bytes_ptr() as usize;
-        parallel_for(asked.len(), 1 << 12, |range| {
-            for i in range {
-                let k = asked[i].key();
-                let found = !nan(k) && keys.binary_search(&k).is_ok();
-                // SAFETY: element `i` belongs to this range.
-                unsafe { *(to as *mut u8).add(i) = (found != invert) as u8 };
+        // SAFETY: a fresh contiguous tensor of bools.
+        parallel_chunks(unsafe { y.slice_mut::<u8>() }, 1, 1 << 12, |first, found| {
+            for (found, v) in found.iter_mut().zip(&asked[first..]) {
+                let known = !nan(v.key()) && keys.binary_search(&v.key()).is_ok();
+                *found = (known != invert) as u8;
             }
         });
     });

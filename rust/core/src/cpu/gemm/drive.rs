@@ -8,7 +8,7 @@ use super::kernel::{self, Direct, Packed, Strided, Tile};
 use super::pack::{self, Fill, Panels};
 use super::thin::{self, Inner, Thin};
 use super::{Acc, GemmElem, Mat, Pack, Problem};
-use crate::cpu::pool::{num_threads, parallel_for};
+use crate::cpu::pool::{num_threads, parallel_for, Ptr};
 use crate::cpu::{level, Level};
 use half::{bf16, f16};
 use std::ops::Range;
@@ -231,18 +231,6 @@ impl<E> Drop for Scratch<E> {
     }
 }
 
-/// An address that threads write disjoint parts of.
-#[derive(Clone, Copy)]
-pub(super) struct Shared<E>(pub *mut E);
-// SAFETY: threads write disjoint parts.
-unsafe impl<E> Sync for Shared<E> {}
-impl<E> Shared<E> {
-    // SAFETY: as for `pointer::add`.
-    pub unsafe fn at(&self, i: usize) -> *mut E {
-        self.0.add(i)
-    }
-}
-
 /// The part `i` of `n` things in `parts` parts of almost the same size.
 #[inline]
 pub(super) fn part(n: usize, parts: usize, i: usize) -> Range<usize> {
@@ -425,8 +413,8 @@ pub(super) unsafe fn blocked<T: GemmElem>(
                     depth,
                     rows: rows.clone(),
                     columns: jb..jb + nb,
-                    a: Shared(pa.ptr()),
-                    b: Shared(pb.ptr()),
+                    a: Ptr(pa.ptr()),
+                    b: Ptr(pb.ptr()),
                 };
                 x.pack();
                 if !way.fits(count) {
@@ -454,8 +442,8 @@ struct Block<'a, E: 'static> {
     depth: Range<usize>,
     rows: Range<usize>,
     columns: Range<usize>,
-    a: Shared<E>,
-    b: Shared<E>,
+    a: Ptr<E>,
+    b: Ptr<E>,
 }
 
 impl<E: Acc> Block<'_, E> {
@@ -537,7 +525,7 @@ impl<E: Acc> Block<'_, E> {
                 across += 1;
             }
         }
-        let wide = Shared(wide);
+        let wide = Ptr(wide);
         let grain = GRAIN.div_ceil((work / (down * across)).max(1));
         let p = &*p;
         parallel_for(down * across, grain, |r| {

@@ -1,12 +1,12 @@
 //! Products with few rows, where reading the other operand is the work: each of its elements is
 //! read once, in the order of memory.
 
-use super::drive::{part, sums, Native, Scratch, Shared};
+use super::drive::{part, sums, Native, Scratch};
 use super::kernel::Strided;
 use super::pack::Source;
 use super::simd::Simd;
 use super::{Acc, GemmElem, Mat, Problem};
-use crate::cpu::pool::{num_threads, parallel_for};
+use crate::cpu::pool::{num_threads, parallel_for, Ptr};
 use half::{bf16, f16};
 use std::arch::x86_64::*;
 
@@ -243,11 +243,7 @@ unsafe fn dot<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
     }
     let pieces = p.k.div_ceil(PIECE);
     let sums = Scratch::<T::Acc>::new(pieces);
-    let (a, b, to) = (
-        Shared(a.cast_mut()),
-        Shared(b.cast_mut()),
-        Shared(sums.ptr()),
-    );
+    let (a, b, to) = (Ptr(a.cast_mut()), Ptr(b.cast_mut()), Ptr(sums.ptr()));
     parallel_for(pieces, 4, |r| {
         for i in r {
             let from = i * PIECE;
@@ -307,9 +303,9 @@ unsafe fn by_lanes<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
                 rows.ptr().add(i * k + q).write(p.a.get(i, q));
             }
         }
-        (Shared(rows.ptr()), k)
+        (Ptr(rows.ptr()), k)
     } else {
-        (Shared(p.a.ptr.cast_mut().cast()), p.a.rs as usize)
+        (Ptr(p.a.ptr.cast_mut().cast()), p.a.rs as usize)
     };
     let passes = m.div_ceil(thin.many.len());
     let most = m.div_ceil(passes);
@@ -375,7 +371,7 @@ unsafe fn by_rows<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
     // Sums of a block of depth, and of all blocks.
     let blocks = k.div_ceil(SUMS);
     let rows = Scratch::<T::Acc>::new(m * n * if blocks > 1 { 2 } else { 1 });
-    let rows = Shared(rows.ptr());
+    let rows = Ptr(rows.ptr());
     let passes = m.div_ceil(set.rows);
     parallel_for(tasks, 1, |r| {
         for task in r {
@@ -424,7 +420,7 @@ pub(super) unsafe fn deep<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
     let pieces = (p.k / 4096).min(64);
     let size = p.m * p.n;
     let sums = Scratch::<T>::new(pieces * size);
-    let to = Shared(sums.ptr());
+    let to = Ptr(sums.ptr());
     parallel_for(pieces, 1, |r| {
         for i in r {
             let depth = part(p.k, pieces, i);

@@ -3,9 +3,8 @@
 use super::product::{Product, Tiled, Vector, PAD};
 use crate::alloc;
 use crate::cpu::elements::{load, store};
-use crate::cpu::pool::parallel_for;
+use crate::cpu::pool::{parallel_for, Ptr};
 use crate::dtype::DType;
-use crate::ops::conv::Ptr;
 use crate::tensor::Tensor;
 use crate::{compiled, per_isa};
 

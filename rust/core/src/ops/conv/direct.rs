@@ -3,11 +3,11 @@
 //! table of offsets. A stride of the source splits the window; a stride of the result (the
 //! gradient of a strided convolution) makes one such product for each remainder.
 
-use super::kernel::{Geometry, Ptr};
+use super::kernel::Geometry;
 use super::lanes::{chain, Cell, Kernels, Product, Spread};
 use super::window::{Scratch, Tap, Window, LEAST, SLACK};
 use super::Number;
-use crate::cpu::pool::{num_threads, parallel_for};
+use crate::cpu::pool::{num_threads, parallel_for, Ptr};
 
 /// Bytes of windows that share the L2 cache with panels of weights and with results.
 const WINDOW: usize = 384 << 10;

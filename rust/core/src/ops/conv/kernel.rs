@@ -4,7 +4,7 @@ use super::lanes::{self, Kernels, CHAIN};
 use crate::alloc;
 use crate::cpu::elements::Compute;
 use crate::cpu::gemm::{gemm, Acc, GemmElem};
-use crate::cpu::pool::parallel_for;
+use crate::cpu::pool::{parallel_for, Ptr};
 
 /// Elements of a tile of patches: half of a 2 MB L2 in f32.
 const TILE: usize = 1 << 18;
@@ -100,21 +100,6 @@ pub struct Geometry {
     pub stride: [isize; 3],
     pub padding: [isize; 3],
     pub dilation: [isize; 3],
-}
-
-/// An address that threads may share: they write to disjoint elements.
-#[derive(Clone, Copy)]
-pub struct Ptr<T>(pub *mut T);
-// SAFETY: users write to disjoint elements.
-unsafe impl<T> Send for Ptr<T> {}
-// SAFETY: users write to disjoint elements, whichever thread got the address by reference.
-unsafe impl<T> Sync for Ptr<T> {}
-impl<T> Ptr<T> {
-    /// # Safety
-    /// As for `pointer::add`.
-    pub unsafe fn at(&self, i: usize) -> *mut T {
-        self.0.add(i)
-    }
 }
 
 /// Adds what each of `channels` channels of `taps` products adds, a few channels at a time: the sum

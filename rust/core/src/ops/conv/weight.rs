@@ -2,11 +2,11 @@
 //! window at each kernel element's offset, both read in place.
 
 use super::direct::forward_taps;
-use super::kernel::{Geometry, Ptr};
+use super::kernel::Geometry;
 use super::lanes::{Dot, Rows};
 use super::window::{Scratch, Window, SLACK};
 use super::Number;
-use crate::cpu::pool::parallel_for;
+use crate::cpu::pool::{parallel_for, Ptr};
 
 /// Bytes of a panel of gradient rows, which stay in the L1 cache.
 const ROWS: usize = 40 << 10;

@@ -12,7 +12,7 @@ use super::pointwise::unary::{Abs, Sign};
 use crate::alloc;
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Compute;
-use crate::cpu::pool::parallel_for;
+use crate::cpu::pool::parallel_chunks;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType, Scalar};
 use crate::error::Result;
@@ -128,14 +128,11 @@ powers!(f32, f64);
 fn norms<T: Powers>(x: &Tensor, width: usize, p: f64, y: &Tensor) -> Result<()> {
     let x = x.prepared(T::DTYPE)?;
     let mut out = alloc::full(T::default(), y.numel());
-    let to = out.as_mut_ptr() as usize;
     // SAFETY: contiguous host memory of this type.
     let rows = unsafe { x.slice::<T>() };
-    parallel_for(out.len(), (1 << 14) / width.max(1) + 1, |range| {
-        for i in range {
-            let v = T::norm(&rows[i * width..(i + 1) * width], p);
-            // SAFETY: element `i` belongs to this range.
-            unsafe { (to as *mut T).add(i).write(v) };
+    parallel_chunks(&mut out, 1, (1 << 14) / width.max(1) + 1, |first, out| {
+        for (i, out) in (first..).zip(out) {
+            *out = T::norm(&rows[i * width..(i + 1) * width], p);
         }
     });
     y.write_from(&Tensor::from_slice(&out, y.shape(), T::DTYPE)?)

@@ -2,7 +2,7 @@
 
 use super::{offsets, Bounds, Cell, Mode};
 use crate::alloc;
-use crate::cpu::pool::{num_threads, parallel_for};
+use crate::cpu::pool::{num_threads, parallel_chunks, parallel_for};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::Layout;
@@ -104,12 +104,9 @@ impl Points {
     /// The offset that each point adds within the layout.
     pub fn all(&self) -> Result<Vec<usize>> {
         let mut out = alloc::full(0usize, self.n);
-        let (bad, to) = (AtomicBool::new(false), out.as_mut_ptr() as usize);
-        parallel_for(self.n, 2 * GRAIN, |r| {
-            // SAFETY: ranges are disjoint parts of the list.
-            let part =
-                unsafe { std::slice::from_raw_parts_mut((to as *mut usize).add(r.start), r.len()) };
-            if !self.fill(r.start, part) {
+        let bad = AtomicBool::new(false);
+        parallel_chunks(&mut out, 1, 2 * GRAIN, |first, part| {
+            if !self.fill(first, part) {
                 bad.store(true, Ordering::Relaxed);
             }
         });

@@ -8,7 +8,7 @@ use super::{
 use crate::alloc;
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
-use crate::cpu::pool::parallel_for;
+use crate::cpu::pool::parallel_chunks;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
@@ -113,17 +113,14 @@ per_isa! {
 
 pub(super) fn all_lse<T: Float>(x: &[T], e: Extent) -> Vec<T> {
     let mut lse = alloc::full(T::lit(f64::NEG_INFINITY), e.n * e.d);
-    let to = lse.as_mut_ptr() as usize;
     let step = e.c * e.d;
     if step == 0 {
         return lse;
     }
-    parallel_for(e.n, (1 << 13) / step + 1, |range| {
+    parallel_chunks(&mut lse, e.d, (1 << 13) / step + 1, |first, rows| {
         let mut peak = alloc::full(T::lit(0.0), e.d);
-        for n in range {
-            // SAFETY: sample `n` has its own part of the result.
-            let y = unsafe { std::slice::from_raw_parts_mut((to as *mut T).add(n * e.d), e.d) };
-            lse_rows(&x[n * step..(n + 1) * step], y, &mut peak);
+        for (y, x) in rows.chunks_mut(e.d).zip(x[first * step..].chunks(step)) {
+            lse_rows(x, y, &mut peak);
         }
     });
     lse
@@ -375,14 +372,11 @@ impl Op for CrossEntropyGrad {
                 true => y[0].clone(),
                 false => Tensor::empty(y[0].shape(), T::DTYPE, y[0].device())?,
             };
-            let (to, step) = (out.ptr::<T>() as usize, e.c * e.d);
-            parallel_for(e.n, (1 << 13) / step + 1, |range| {
+            let step = e.c * e.d;
+            // SAFETY: contiguous host memory of this type, which is this call's own.
+            parallel_chunks(unsafe { out.slice_mut::<T>() }, step, (1 << 13) / step + 1, |first, y| {
                 let mut k = alloc::full(T::default(), e.d);
-                for n in range {
-                    // SAFETY: sample `n` has its own part of the result.
-                    let y = unsafe {
-                        std::slice::from_raw_parts_mut((to as *mut T).add(n * step), step)
-                    };
+                for (n, y) in (first..).zip(y.chunks_mut(step)) {
                     let at = |d: usize| if g.len() == 1 { g[0] } else { g[n * e.d + d] } * scale;
                     for d in 0..e.d {
                         k[d] = match target[n * e.d + d] {

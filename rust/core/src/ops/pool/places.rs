@@ -2,14 +2,14 @@
 
 use crate::autograd::Vjp;
 use crate::cpu::elements::Element;
-use crate::cpu::pool::parallel_for;
+use crate::cpu::pool::{parallel_for, Ptr};
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::kernels::pool::{self as launch, Pool2d};
 use crate::gpu::Gpu;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
-use crate::ops::conv::{Number, Ptr};
+use crate::ops::conv::Number;
 use crate::schema::Args;
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;

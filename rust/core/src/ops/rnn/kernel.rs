@@ -10,8 +10,7 @@ use super::composite::Cell;
 use crate::cpu::elements::Compute;
 use crate::cpu::gemm::GemmElem;
 use crate::cpu::math::{f32x, f64x};
-use crate::cpu::pool::parallel_for;
-use crate::ops::conv::Ptr;
+use crate::cpu::pool::{parallel_for, Ptr};
 use crate::{compiled, per_isa};
 use std::ops::{Add, Div, Mul, Sub};
 

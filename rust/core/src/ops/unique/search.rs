@@ -1,7 +1,7 @@
 //! Places in sorted sequences.
 
 use crate::cpu::elements::Element;
-use crate::cpu::pool::parallel_for;
+use crate::cpu::pool::parallel_chunks;
 use crate::cpu::reduce::Reducible;
 use crate::device::Device;
 use crate::dtype::{DType, Promotion};
@@ -126,14 +126,12 @@ pub fn search(
         let (s, v) = (sequence.detach().prepared(T::DTYPE)?, values.detach().prepared(T::DTYPE)?);
         // SAFETY: contiguous host memory of this type.
         let (edges, v) = unsafe { (s.slice::<T>(), v.slice::<T>()) };
-        let to = y.ptr::<i64>() as usize;
+        // SAFETY: a fresh contiguous tensor of this type.
+        let y = unsafe { y.slice_mut::<i64>() };
         // NaN among the edges makes the result depend on the order of comparisons.
         let plain = flat && order.is_none() && !edges.iter().any(|e| e.is_nan());
-        parallel_for(v.len(), 1 << 12, |range| {
-            // SAFETY: elements of the range are written here alone.
-            let out = unsafe {
-                std::slice::from_raw_parts_mut((to as *mut i64).add(range.start), range.len())
-            };
+        parallel_chunks(y, 1, 1 << 12, |first, out| {
+            let range = first..first + out.len();
             if plain {
                 // SAFETY: as many places as values.
                 return unsafe { places(edges, &v[range], right, out) };

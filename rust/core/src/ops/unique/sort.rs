@@ -1,7 +1,7 @@
 //! Distinct elements by counting, where they are integers of a small range, and by sorting.
 
 use crate::alloc;
-use crate::cpu::pool::parallel_for;
+use crate::cpu::pool::{parallel_chunks, parallel_for};
 use crate::cpu::radix::{bounds_of, tally, Key, Ordinal, Sorter};
 use crate::device::Device;
 use crate::dtype::DType;
@@ -89,12 +89,9 @@ fn by_counting<T: Ordinal>(
         at += 1;
     }
     if let Some(back) = back {
-        let to = back.as_mut_ptr() as usize;
-        parallel_for(x.len(), GRAIN, |range| {
-            for i in range {
-                let place = table[(x[i].key().wide() - low) as usize];
-                // SAFETY: element `i` belongs to this range.
-                unsafe { *(to as *mut i64).add(i) = place as i64 };
+        parallel_chunks(back, 1, GRAIN, |first, back| {
+            for (place, v) in back.iter_mut().zip(&x[first..]) {
+                *place = table[(v.key().wide() - low) as usize] as i64;
             }
         });
     }
@@ -118,14 +115,10 @@ fn by_sorting<T: Ordinal>(
     // Parts count their groups first, to know where they begin.
     let parts = n.div_ceil(GRAIN);
     let mut starts = alloc::full(0usize, parts + 1);
-    let to = starts.as_mut_ptr() as usize;
-    parallel_for(parts, 1, |range| {
-        for p in range {
-            let count = (p * GRAIN..n.min((p + 1) * GRAIN))
-                .filter(|&i| begins(i))
-                .count();
-            // SAFETY: each part has its own place.
-            unsafe { *(to as *mut usize).add(p + 1) = count };
+    parallel_chunks(&mut starts[1..], 1, 1, |first, counts| {
+        for (p, count) in (first..).zip(counts) {
+            let part = p * GRAIN..n.min((p + 1) * GRAIN);
+            *count = part.filter(|&i| begins(i)).count();
         }
     });
     for p in 0..parts {

@@ -11,9 +11,9 @@ mod kernel;
 mod lanes;
 mod weight;
 
-use super::kernel::{Geometry, Ptr};
+use super::kernel::Geometry;
 use super::window::Scratch;
-use crate::cpu::pool::{num_threads, parallel_for};
+use crate::cpu::pool::{num_threads, parallel_for, Ptr};
 use image::{Image, Window};
 use kernel::{kernels, Kernels, Multiply, Seen, Tiles, Weights, POINTS, TAPS};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -3,8 +3,8 @@
 
 use super::image::Image;
 use super::kernel::{Correlate, Tiles, POINTS, TAPS};
-use super::{apart, Plan, Ptr, GRAIN, SMALL, SMALLEST};
-use crate::cpu::pool::{num_threads, parallel_for};
+use super::{apart, Plan, GRAIN, SMALL, SMALLEST};
+use crate::cpu::pool::{num_threads, parallel_for, Ptr};
 use crate::ops::conv::kernel::Geometry;
 use crate::ops::conv::window::Scratch;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
