@@ -1,10 +1,9 @@
 //! Elementary and special functions of one element.
 //!
 //! [`f32x`] and the elementary functions of [`f64x`] are written without branches, so that a loop
-//! over them becomes vector code when it is compiled inside a function with
-//! `#[target_feature(enable = "avx2,fma")]` or wider. Bounds are in units in the last place and
-//! held by the tests below, and for float64 by tests in Python against a wider float.
-//! The rest of [`f64x`] is scalar: `libm` and `special`.
+//! over them becomes vector code where `per_isa!` compiles it for AVX2 or wider. Bounds are in
+//! units in the last place and held by the tests below, and for float64 by tests in Python against
+//! a wider float. The rest of [`f64x`] is scalar: `libm` and `special`.
 //!
 //! Fused multiply-add is meant everywhere; without the instruction it is a slow library call
 //! with the same result, so an element does not change with the loop it stands in.

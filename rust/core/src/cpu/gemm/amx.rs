@@ -138,6 +138,7 @@ fn split(x: &Row, most: &mut Row, least: &mut Row) -> [Row; 3] {
 }
 
 per_isa! {
+    // SAFETY: `dst` has room for the panel, whose elements may be read.
     unsafe fn fill_f32[](x: &From<f32>, side: Side, terms: usize, dst: *mut u16) -> (u32, u32) {
         let (mut most, mut least) = (ZERO, Row([u32::MAX; 16]));
         // As it lies in memory, or else as it is wanted.
@@ -208,6 +209,7 @@ per_isa! {
 }
 
 per_isa! {
+    // SAFETY: `dst` has room for the panel, whose elements may be read.
     unsafe fn fill_bf16[](x: &From<bf16>, side: Side, dst: *mut u16) {
         // Rows are lanes of pairs, or pairs of lanes.
         let by_lane = x.ds == 1 || side == Side::A && x.ls != 1;

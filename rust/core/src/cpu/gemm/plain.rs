@@ -40,6 +40,7 @@ pub(super) unsafe fn nothing<T: GemmElem>(p: &Problem<T>) {
 
 per_isa! {
     /// Writes alpha * x + beta * D for sums in rows of `step`.
+    // SAFETY: as for [`super::product`].
     pub(super) unsafe fn narrow[T: GemmElem](p: &Problem<T>, x: *const T::Acc, step: usize) {
         const W: usize = 64;
         for i in 0..p.m {
@@ -76,6 +77,7 @@ per_isa! {
 
 per_isa! {
     /// y += x.
+    // SAFETY: as for [`super::product`].
     pub(super) unsafe fn add[T: GemmElem](n: usize, x: *const T::Acc, y: *mut T::Acc) {
         for i in 0..n {
             *y.add(i) = (*y.add(i)).fma(Acc::ONE, *x.add(i));
@@ -149,6 +151,7 @@ pub(super) unsafe fn unpacked<T: GemmElem>(
 }
 
 per_isa! {
+    // SAFETY: as for [`super::product`].
     pub(super) unsafe fn small[T: GemmElem](p: &Problem<T>) {
         const W: usize = 16;
         for j in (0..p.n).step_by(W) {
@@ -202,6 +205,7 @@ pub(super) unsafe fn vector<T: GemmElem>(p: &Problem<T>) {
 
 per_isa! {
     /// One dot product for each row of A.
+    // SAFETY: as for [`super::product`].
     pub(super) unsafe fn dots[T: GemmElem](p: &Problem<T>, x: &[T::Acc]) {
         const W: usize = 64;
         for i in 0..p.m {
@@ -233,6 +237,7 @@ per_isa! {
 
 per_isa! {
     /// A sum of the columns of A, which are contiguous, for 128 rows at a time.
+    // SAFETY: as for [`super::product`].
     pub(super) unsafe fn columns[T: GemmElem](p: &Problem<T>, x: &[T::Acc]) {
         const W: usize = 128;
         for i in (0..p.m).step_by(W) {
@@ -373,6 +378,7 @@ pub(super) unsafe fn tiles<T: GemmElem>(p: &Problem<T>, kernel: TileKernel<T::Ac
 
 per_isa! {
     /// Copies an m x n matrix into rows of n.
+    // SAFETY: as for [`super::product`].
     pub(super) unsafe fn widen[T: GemmElem](x: Mat<*const T>, m: usize, n: usize, y: &mut [T::Acc]) {
         if x.cs != 1 && x.rs == 1 {
             for j in 0..n {
@@ -409,6 +415,7 @@ pub(super) unsafe fn float_tile(
 
 per_isa! {
     /// The integers' tile: four rows by 32 columns of sums are kept in registers.
+    // SAFETY: as for [`super::product`].
     pub(super) unsafe fn wrapping_tile[T: GemmElem](
         size: (usize, usize, usize),
         a: *const T,
