@@ -13,10 +13,11 @@ pub mod pointwise;
 pub mod pool;
 pub mod radix;
 pub mod reduce;
+pub mod simd;
 pub mod stream;
 pub mod top;
 pub mod transport;
-mod transpose;
+pub mod transpose;
 pub mod truth;
 
 pub use crate::isa::Level;

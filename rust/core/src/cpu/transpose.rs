@@ -1,5 +1,6 @@
 //! Blocks of a matrix turned by registers: whole cache lines are read and written.
 
+use super::simd::{Simd, MOST};
 use super::{level, Level};
 
 /// Writes `y[j][i] = x[i][j]` for `rows` rows of `cols` elements; strides in elements.
@@ -15,19 +16,19 @@ pub fn kernel<T: Copy>() -> Transpose<T> {
         unsafe {
             use std::mem::transmute;
             match size_of::<T>() {
-                1 => return transmute::<Transpose<u8>, Transpose<T>>(x86::all::<u8, x86::Bytes>),
-                2 => return transmute::<Transpose<u16>, Transpose<T>>(x86::all::<u16, x86::Words>),
+                1 => return transmute::<Transpose<u8>, Transpose<T>>(all::<u8, x86::Bytes>),
+                2 => return transmute::<Transpose<u16>, Transpose<T>>(all::<u16, x86::Words>),
                 4 if level == Level::Avx512 => {
-                    return transmute::<Transpose<u32>, Transpose<T>>(x86::wide32)
+                    return transmute::<Transpose<f32>, Transpose<T>>(x86::wide32)
                 }
                 4 if level == Level::Avx2 => {
-                    return transmute::<Transpose<u32>, Transpose<T>>(x86::half32)
+                    return transmute::<Transpose<f32>, Transpose<T>>(x86::half32)
                 }
                 8 if level == Level::Avx512 => {
-                    return transmute::<Transpose<u64>, Transpose<T>>(x86::wide64)
+                    return transmute::<Transpose<f64>, Transpose<T>>(x86::wide64)
                 }
                 8 if level == Level::Avx2 => {
-                    return transmute::<Transpose<u64>, Transpose<T>>(x86::half64)
+                    return transmute::<Transpose<f64>, Transpose<T>>(x86::half64)
                 }
                 _ => {}
             }
@@ -45,51 +46,68 @@ unsafe fn plain<T: Copy>(x: *const T, xs: isize, y: *mut T, ys: isize, rows: usi
     }
 }
 
+/// A square block that registers turn.
+pub trait Block<T> {
+    const SIDE: usize;
+    /// # Safety
+    /// Both sides have a block there, and the machine has the instructions.
+    unsafe fn turn(x: *const T, xs: isize, y: *mut T, ys: isize);
+}
+
+impl<V: Simd> Block<V::Elem> for V {
+    const SIDE: usize = V::LANES;
+    // SAFETY: as the trait demands.
+    #[inline(always)]
+    unsafe fn turn(x: *const V::Elem, xs: isize, y: *mut V::Elem, ys: isize) {
+        let mut square = [V::splat(V::Elem::default()); MOST];
+        for r in 0..V::LANES {
+            square[r] = V::load(x.offset(r as isize * xs));
+        }
+        V::transpose(square.as_mut_ptr());
+        for r in 0..V::LANES {
+            square[r].store(y.offset(r as isize * ys));
+        }
+    }
+}
+
+/// Blocks first, what is left at the edges one by one.
+// SAFETY: as for `plain`; the machine has the instructions of the block.
+#[inline(always)]
+pub unsafe fn all<T: Copy, B: Block<T>>(
+    x: *const T,
+    xs: isize,
+    y: *mut T,
+    ys: isize,
+    rows: usize,
+    cols: usize,
+) {
+    let (whole_rows, whole_cols) = (rows - rows % B::SIDE, cols - cols % B::SIDE);
+    let mut i = 0;
+    while i < whole_rows {
+        let mut j = 0;
+        while j < whole_cols {
+            let (r, c) = (i as isize, j as isize);
+            B::turn(x.offset(r * xs + c), xs, y.offset(c * ys + r), ys);
+            j += B::SIDE;
+        }
+        i += B::SIDE;
+    }
+    for i in 0..rows as isize {
+        let from = if (i as usize) < whole_rows {
+            whole_cols
+        } else {
+            0
+        };
+        for j in from as isize..cols as isize {
+            *y.offset(j * ys + i) = *x.offset(i * xs + j);
+        }
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 mod x86 {
+    use super::{all, Block};
     use std::arch::x86_64::*;
-
-    /// A square block that registers turn.
-    pub trait Block<T> {
-        const SIDE: usize;
-        /// # Safety
-        /// Both sides have a block there, and the machine has the instructions.
-        unsafe fn turn(x: *const T, xs: isize, y: *mut T, ys: isize);
-    }
-
-    /// Blocks first, what is left at the edges one by one.
-    // SAFETY: as for `plain`; the machine has the instructions of the block.
-    #[inline(always)]
-    pub unsafe fn all<T: Copy, B: Block<T>>(
-        x: *const T,
-        xs: isize,
-        y: *mut T,
-        ys: isize,
-        rows: usize,
-        cols: usize,
-    ) {
-        let (whole_rows, whole_cols) = (rows - rows % B::SIDE, cols - cols % B::SIDE);
-        let mut i = 0;
-        while i < whole_rows {
-            let mut j = 0;
-            while j < whole_cols {
-                let (r, c) = (i as isize, j as isize);
-                B::turn(x.offset(r * xs + c), xs, y.offset(c * ys + r), ys);
-                j += B::SIDE;
-            }
-            i += B::SIDE;
-        }
-        for i in 0..rows as isize {
-            let from = if (i as usize) < whole_rows {
-                whole_cols
-            } else {
-                0
-            };
-            for j in from as isize..cols as isize {
-                *y.offset(j * ys + i) = *x.offset(i * xs + j);
-            }
-        }
-    }
 
     macro_rules! blocks {
         ($name:ident, $T:ty, $block:ty, $set:ident) => {
@@ -103,10 +121,10 @@ mod x86 {
             }
         };
     }
-    blocks!(wide32, u32, Wide32, avx512);
-    blocks!(half32, u32, Half32, avx2);
-    blocks!(wide64, u64, Wide64, avx512);
-    blocks!(half64, u64, Half64, avx2);
+    blocks!(wide32, f32, __m512, avx512);
+    blocks!(half32, f32, __m256, avx2);
+    blocks!(wide64, f64, __m512d, avx512);
+    blocks!(half64, f64, __m256d, avx2);
 
     pub struct Bytes;
     impl Block<u8> for Bytes {
@@ -165,142 +183,6 @@ mod x86 {
                 ];
                 for (i, v) in c.into_iter().enumerate() {
                     _mm_storeu_si128(y.offset((half * 4 + i) as isize * ys).cast(), v);
-                }
-            }
-        }
-    }
-
-    pub struct Half32;
-    impl Block<u32> for Half32 {
-        const SIDE: usize = 8;
-        // SAFETY: as the trait demands.
-        #[inline(always)]
-        unsafe fn turn(x: *const u32, xs: isize, y: *mut u32, ys: isize) {
-            let r: [__m256; 8] =
-                std::array::from_fn(|i| _mm256_loadu_ps(x.offset(i as isize * xs).cast()));
-            let mut a = r;
-            for i in 0..4 {
-                a[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]);
-                a[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
-            }
-            let mut b = a;
-            for i in 0..2 {
-                let (p, q) = (4 * i, 4 * i + 2);
-                b[p] = _mm256_shuffle_ps::<0x44>(a[p], a[q]);
-                b[p + 1] = _mm256_shuffle_ps::<0xee>(a[p], a[q]);
-                b[p + 2] = _mm256_shuffle_ps::<0x44>(a[p + 1], a[q + 1]);
-                b[p + 3] = _mm256_shuffle_ps::<0xee>(a[p + 1], a[q + 1]);
-            }
-            for i in 0..4 {
-                let lo = _mm256_permute2f128_ps::<0x20>(b[i], b[i + 4]);
-                let hi = _mm256_permute2f128_ps::<0x31>(b[i], b[i + 4]);
-                _mm256_storeu_ps(y.offset(i as isize * ys).cast(), lo);
-                _mm256_storeu_ps(y.offset((i + 4) as isize * ys).cast(), hi);
-            }
-        }
-    }
-
-    pub struct Wide32;
-    impl Block<u32> for Wide32 {
-        const SIDE: usize = 16;
-        // SAFETY: as the trait demands.
-        #[inline(always)]
-        unsafe fn turn(x: *const u32, xs: isize, y: *mut u32, ys: isize) {
-            let r: [__m512i; 16] =
-                std::array::from_fn(|i| _mm512_loadu_si512(x.offset(i as isize * xs).cast()));
-            let mut a = r;
-            for i in 0..8 {
-                a[2 * i] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
-                a[2 * i + 1] = _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
-            }
-            // Column 4 l + k of each group of four rows lies in lane l of b[4 g + k].
-            let mut b = a;
-            for g in 0..4 {
-                let p = 4 * g;
-                b[p] = _mm512_unpacklo_epi64(a[p], a[p + 2]);
-                b[p + 1] = _mm512_unpackhi_epi64(a[p], a[p + 2]);
-                b[p + 2] = _mm512_unpacklo_epi64(a[p + 1], a[p + 3]);
-                b[p + 3] = _mm512_unpackhi_epi64(a[p + 1], a[p + 3]);
-            }
-            for k in 0..4 {
-                let (p, q) = (
-                    _mm512_shuffle_i32x4::<0x88>(b[k], b[4 + k]),
-                    _mm512_shuffle_i32x4::<0x88>(b[8 + k], b[12 + k]),
-                );
-                let (s, t) = (
-                    _mm512_shuffle_i32x4::<0xdd>(b[k], b[4 + k]),
-                    _mm512_shuffle_i32x4::<0xdd>(b[8 + k], b[12 + k]),
-                );
-                let lanes = [
-                    _mm512_shuffle_i32x4::<0x88>(p, q),
-                    _mm512_shuffle_i32x4::<0x88>(s, t),
-                    _mm512_shuffle_i32x4::<0xdd>(p, q),
-                    _mm512_shuffle_i32x4::<0xdd>(s, t),
-                ];
-                for (l, v) in lanes.into_iter().enumerate() {
-                    _mm512_storeu_si512(y.offset((4 * l + k) as isize * ys).cast(), v);
-                }
-            }
-        }
-    }
-
-    pub struct Half64;
-    impl Block<u64> for Half64 {
-        const SIDE: usize = 4;
-        // SAFETY: as the trait demands.
-        #[inline(always)]
-        unsafe fn turn(x: *const u64, xs: isize, y: *mut u64, ys: isize) {
-            let r: [__m256i; 4] =
-                std::array::from_fn(|i| _mm256_loadu_si256(x.offset(i as isize * xs).cast()));
-            let a = [
-                _mm256_unpacklo_epi64(r[0], r[1]),
-                _mm256_unpackhi_epi64(r[0], r[1]),
-                _mm256_unpacklo_epi64(r[2], r[3]),
-                _mm256_unpackhi_epi64(r[2], r[3]),
-            ];
-            for i in 0..2 {
-                let lo = _mm256_permute2x128_si256::<0x20>(a[i], a[i + 2]);
-                let hi = _mm256_permute2x128_si256::<0x31>(a[i], a[i + 2]);
-                _mm256_storeu_si256(y.offset(i as isize * ys).cast(), lo);
-                _mm256_storeu_si256(y.offset((i + 2) as isize * ys).cast(), hi);
-            }
-        }
-    }
-
-    pub struct Wide64;
-    impl Block<u64> for Wide64 {
-        const SIDE: usize = 8;
-        // SAFETY: as the trait demands.
-        #[inline(always)]
-        unsafe fn turn(x: *const u64, xs: isize, y: *mut u64, ys: isize) {
-            let r: [__m512i; 8] =
-                std::array::from_fn(|i| _mm512_loadu_si512(x.offset(i as isize * xs).cast()));
-            for k in 0..2 {
-                // Column 2 l + k of a pair of rows lies in lane l.
-                let a: [__m512i; 4] = std::array::from_fn(|i| {
-                    let (p, q) = (r[2 * i], r[2 * i + 1]);
-                    if k == 0 {
-                        _mm512_unpacklo_epi64(p, q)
-                    } else {
-                        _mm512_unpackhi_epi64(p, q)
-                    }
-                });
-                let (p, q) = (
-                    _mm512_shuffle_i64x2::<0x88>(a[0], a[1]),
-                    _mm512_shuffle_i64x2::<0x88>(a[2], a[3]),
-                );
-                let (s, t) = (
-                    _mm512_shuffle_i64x2::<0xdd>(a[0], a[1]),
-                    _mm512_shuffle_i64x2::<0xdd>(a[2], a[3]),
-                );
-                let lanes = [
-                    _mm512_shuffle_i64x2::<0x88>(p, q),
-                    _mm512_shuffle_i64x2::<0x88>(s, t),
-                    _mm512_shuffle_i64x2::<0xdd>(p, q),
-                    _mm512_shuffle_i64x2::<0xdd>(s, t),
-                ];
-                for (l, v) in lanes.into_iter().enumerate() {
-                    _mm512_storeu_si512(y.offset((2 * l + k) as isize * ys).cast(), v);
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Micro-kernels: a tile of C in registers, summed over the depth.
 
-use super::simd::Simd;
+use crate::cpu::simd::{fetch, Simd};
 
 /// Where a tile goes: C = alpha * sum + beta * D, for `width` columns.
 ///
@@ -40,9 +40,7 @@ pub(super) type Direct<E> = unsafe fn(k: usize, x: &Strided<E>, out: &Tile<E>);
 pub(super) unsafe fn finish<V: Simd, const M: usize, const N: usize>(
     sum: [[V; N]; M],
     out: &Tile<V::Elem>,
-) where
-    V::Elem: PartialEq + Default,
-{
+) {
     let last = out.width - (N - 1) * V::LANES;
     let alpha = V::splat(out.alpha);
     let beta = V::splat(out.beta);
@@ -59,7 +57,7 @@ pub(super) unsafe fn finish<V: Simd, const M: usize, const N: usize>(
                     let $part = j + 1 == N && last < V::LANES;
                     let y = alpha.fma(sum[i][j], $rest);
                     if $part {
-                        y.store_part(c.add($at), last);
+                        y.store_first(c.add($at), last);
                     } else {
                         y.store(c.add($at));
                     }
@@ -73,7 +71,7 @@ pub(super) unsafe fn finish<V: Simd, const M: usize, const N: usize>(
         rows!(|d, at, part| {
             let d = d.add(at);
             let d = if part {
-                V::load_part(d, last)
+                V::load_first(d, last)
             } else {
                 V::load(d)
             };
@@ -84,22 +82,36 @@ pub(super) unsafe fn finish<V: Simd, const M: usize, const N: usize>(
     }
 }
 
+/// What a kernel does with packed elements.
+trait Step<V> {
+    // SAFETY: as for [`Simd`].
+    unsafe fn step(a: V, b: V, sum: V) -> V;
+}
+
+/// A fused multiplication and addition.
+struct Fused;
+
+impl<V: Simd> Step<V> for Fused {
+    // SAFETY: as for [`Simd`].
+    #[inline(always)]
+    unsafe fn step(a: V, b: V, sum: V) -> V {
+        a.fma(b, sum)
+    }
+}
+
 // SAFETY: as for [`Tile`] and [`Strided`].
 #[inline(always)]
-unsafe fn packed<V: Simd, const M: usize, const N: usize>(
+unsafe fn packed<V: Simd, S: Step<V>, const M: usize, const N: usize>(
     k: usize,
     mut a: *const V::Elem,
     mut b: *const V::Elem,
     out: &Tile<V::Elem>,
-) where
-    V::Elem: PartialEq + Default,
-{
-    use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+) {
     let mut sum = [[V::splat(V::Elem::default()); N]; M];
     for i in 0..M {
         let c = out.c.wrapping_offset(i as isize * out.c_rs);
-        _mm_prefetch::<_MM_HINT_T0>(c.cast());
-        _mm_prefetch::<_MM_HINT_T0>(c.wrapping_add((out.width - 1) & !(V::LANES - 1)).cast());
+        fetch(c);
+        fetch(c.wrapping_add((out.width - 1) & !(V::LANES - 1)));
     }
     for _ in 0..k {
         let mut y = [sum[0][0]; N];
@@ -109,7 +121,7 @@ unsafe fn packed<V: Simd, const M: usize, const N: usize>(
         for i in 0..M {
             let x = V::splat(*a.add(i));
             for j in 0..N {
-                sum[i][j] = x.step(y[j], sum[i][j]);
+                sum[i][j] = S::step(x, y[j], sum[i][j]);
             }
         }
         a = a.add(M);
@@ -124,10 +136,7 @@ unsafe fn direct<V: Simd, const M: usize, const N: usize>(
     k: usize,
     x: &Strided<V::Elem>,
     out: &Tile<V::Elem>,
-) where
-    V::Elem: PartialEq + Default,
-{
-    use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+) {
     let mut sum = [[V::splat(V::Elem::default()); N]; M];
     let (mut a, mut b) = (x.a, x.b);
     let (rs, ds, bs) = (x.a_rs, x.a_ds, x.b_ds);
@@ -137,17 +146,17 @@ unsafe fn direct<V: Simd, const M: usize, const N: usize>(
         let mut y = [sum[0][0]; N];
         for j in 0..N {
             let b = b.add(j * V::LANES);
-            _mm_prefetch::<_MM_HINT_T0>(b.wrapping_add(4 * N * V::LANES).cast());
+            fetch(b.wrapping_add(4 * N * V::LANES));
             y[j] = if j + 1 < N || full {
                 V::load(b)
             } else {
-                V::load_part(b, last)
+                V::load_first(b, last)
             };
         }
         for i in 0..M {
             let x = V::splat(*a.offset(i as isize * rs));
             for j in 0..N {
-                sum[i][j] = x.step(y[j], sum[i][j]);
+                sum[i][j] = x.fma(y[j], sum[i][j]);
             }
         }
         a = a.wrapping_offset(ds);
@@ -161,9 +170,7 @@ macro_rules! tables {
     ($name:ident, $V:ty, $set:ident, $rows:literal, $wide:literal,
      [$($m:literal)*], [$($s:literal)*]) => {
         pub(super) mod $name {
-            use super::super::simd::*;
-            use super::{Direct, Packed, Strided, Tile};
-            #[allow(unused_imports)]
+            use super::{Direct, Packed, Simd, Strided, Tile};
             use std::arch::x86_64::*;
             type E = <$V as Simd>::Elem;
 
@@ -172,7 +179,7 @@ macro_rules! tables {
                 unsafe fn packed<const M: usize, const N: usize>(
                     k: usize, a: *const E, b: *const E, out: &Tile<E>,
                 ) {
-                    super::packed::<$V, M, N>(k, a, b, out)
+                    super::packed::<$V, super::Fused, M, N>(k, a, b, out)
                 }
                 // SAFETY: as above.
                 unsafe fn direct<const M: usize, const N: usize>(
@@ -198,22 +205,34 @@ tables!(f64x8, __m512d, avx512, 14, 6,
 tables!(f32x8, __m256, avx2, 6, 3, [1 2 3 4 5 6], [1 2 3]);
 tables!(f64x4, __m256d, avx2, 6, 3, [1 2 3 4 5 6], [1 2 3]);
 
-/// bfloat16 pairs have packed kernels only.
+/// Pairs of bfloat16 in each lane, summed in float32, have packed kernels only.
 pub(super) mod pairs {
-    use super::super::simd::{Pairs, Simd};
-    use super::{Packed, Tile};
-    type E = <Pairs as Simd>::Elem;
+    use super::{Packed, Step, Tile};
+    use std::arch::x86_64::*;
+
+    /// The sum of two products for each lane.
+    struct Pairs;
+
+    impl Step<__m512> for Pairs {
+        // SAFETY: the kernel has the instructions.
+        #[inline(always)]
+        unsafe fn step(a: __m512, b: __m512, sum: __m512) -> __m512 {
+            let pairs = |x: __m512| std::mem::transmute::<__m512, __m512bh>(x);
+            _mm512_dpbf16_ps(sum, pairs(a), pairs(b))
+        }
+    }
+
     crate::compiled! { avx512:
         // SAFETY: the user of the table has asked for the instruction set.
         #[target_feature(enable = "avx512bf16")]
         unsafe fn packed<const M: usize, const N: usize>(
-            k: usize, a: *const E, b: *const E, out: &Tile<E>,
+            k: usize, a: *const f32, b: *const f32, out: &Tile<f32>,
         ) {
-            super::packed::<Pairs, M, N>(k, a, b, out)
+            super::packed::<__m512, Pairs, M, N>(k, a, b, out)
         }
     }
     macro_rules! table {
         ($($m:literal)*) => { [$([packed::<$m, 1>, packed::<$m, 2>]),*] };
     }
-    pub static PACKED: [[Packed<E>; 2]; 14] = table!(1 2 3 4 5 6 7 8 9 10 11 12 13 14);
+    pub static PACKED: [[Packed<f32>; 2]; 14] = table!(1 2 3 4 5 6 7 8 9 10 11 12 13 14);
 }

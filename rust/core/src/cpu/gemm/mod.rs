@@ -20,8 +20,6 @@ mod kernel;
 mod pack;
 mod plain;
 #[cfg(target_arch = "x86_64")]
-mod simd;
-#[cfg(target_arch = "x86_64")]
 mod thin;
 
 #[cfg(target_arch = "x86_64")]

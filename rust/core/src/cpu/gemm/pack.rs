@@ -1,7 +1,7 @@
 //! Panels of operands in the order in which kernels read them.
 
-use super::simd::Simd;
 use super::{GemmElem, Pack};
+use crate::cpu::simd::Simd;
 use half::{bf16, f16};
 use std::arch::x86_64::*;
 use std::ops::Range;
@@ -31,7 +31,7 @@ macro_rules! plain {
             // SAFETY: as for [`Source`].
             #[inline(always)]
             unsafe fn along_depth(p: *const Self, n: usize) -> $V {
-                if n >= <$V>::LANES { <$V>::load(p) } else { <$V>::load_part(p, n) }
+                if n >= <$V>::LANES { <$V>::load(p) } else { <$V>::load_first(p, n) }
             }
             // SAFETY: as for [`Source`].
             #[inline(always)]
@@ -155,7 +155,7 @@ unsafe fn put<V: Simd>(v: V, at: usize, total: usize, dst: *mut V::Elem) {
     if at + V::LANES <= total {
         v.store(dst.add(at));
     } else {
-        v.store_part(dst.add(at), total - at);
+        v.store_first(dst.add(at), total - at);
     }
 }
 
@@ -189,7 +189,7 @@ unsafe fn fill<V: Simd, S: Source<V>>(x: &From<S>, width: usize, dst: *mut V::El
                 for i in 0..(rows - q).min(V::LANES) {
                     let at = (q + i) * width + l;
                     if part < V::LANES {
-                        block[i].store_part(dst.add(at), part);
+                        block[i].store_first(dst.add(at), part);
                     } else {
                         put(block[i], at, total, dst);
                     }

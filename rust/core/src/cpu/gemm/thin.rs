@@ -4,9 +4,9 @@
 use super::drive::{part, sums, Native, Scratch};
 use super::kernel::Strided;
 use super::pack::Source;
-use super::simd::Simd;
 use super::{Acc, GemmElem, Mat, Problem};
 use crate::cpu::pool::{num_threads, parallel_for, Ptr};
+use crate::cpu::simd::Simd;
 use half::{bf16, f16};
 use std::arch::x86_64::*;
 
@@ -75,7 +75,7 @@ unsafe fn dots<V: Simd, S: Source<V>, const M: usize, const N: usize>(
             y[j] = S::along_depth(b.offset(j as isize * ls).add(q), k - q);
         }
         for i in 0..M {
-            let x = V::load_part(a.add(i * a_rs + q), k - q);
+            let x = V::load_first(a.add(i * a_rs + q), k - q);
             for j in 0..N {
                 sum[i][j] = x.fma(y[j], sum[i][j]);
             }
@@ -91,7 +91,7 @@ unsafe fn dots<V: Simd, S: Source<V>, const M: usize, const N: usize>(
             block[i] = if i < n { *sum.add(from + i) } else { zero };
         }
         V::transpose(block.as_mut_ptr());
-        total::<V>(&mut block).store_part(sums.add(from), n);
+        total::<V>(&mut block).store_first(sums.add(from), n);
         from += n;
     }
 }
@@ -134,7 +134,7 @@ where
     let mut i = 0;
     while q < k {
         let n = (k - q).min(V::LANES);
-        sum[i] = V::load_part(x.add(q), n).fma(V::load_part(y.add(q), n), sum[i]);
+        sum[i] = V::load_first(x.add(q), n).fma(V::load_first(y.add(q), n), sum[i]);
         i += 1;
         q += n;
     }

@@ -1,9 +1,11 @@
 //! Attention in tiles: scores never leave the cache. Dao et al. 2022, arXiv:2205.14135.
 
-use super::product::{Product, Tiled, Vector, PAD};
+use super::product::{Product, Tiled, PAD};
 use crate::alloc;
 use crate::cpu::elements::{load, store};
 use crate::cpu::pool::{parallel_for, Ptr};
+use crate::cpu::simd::Simd;
+use crate::cpu::transpose;
 use crate::dtype::DType;
 use crate::tensor::Tensor;
 use crate::{compiled, per_isa};
@@ -197,8 +199,8 @@ impl Attention<'_> {
 /// The largest of a row, NaN aside.
 // SAFETY: the level's instructions are there.
 #[inline(always)]
-unsafe fn largest<T: Tiled, V: Vector<Elem = T>>(row: &[T]) -> T {
-    let mut top = V::splat(&T::lit(f64::NEG_INFINITY));
+unsafe fn largest<T: Tiled, V: Simd<Elem = T>>(row: &[T]) -> T {
+    let mut top = V::splat(T::lit(f64::NEG_INFINITY));
     for block in row.chunks_exact(V::LANES) {
         top = V::load(block.as_ptr()).max(top);
     }
@@ -207,12 +209,25 @@ unsafe fn largest<T: Tiled, V: Vector<Elem = T>>(row: &[T]) -> T {
 
 // SAFETY: as for `largest`.
 #[inline(always)]
-unsafe fn sum<T: Tiled, V: Vector<Elem = T>>(row: &[T]) -> T {
-    let mut sum = V::splat(&T::default());
+unsafe fn sum<T: Tiled, V: Simd<Elem = T>>(row: &[T]) -> T {
+    let mut sum = V::splat(T::default());
     for block in row.chunks_exact(V::LANES) {
         sum = sum.add(V::load(block.as_ptr()));
     }
     sum.sum()
+}
+
+/// The transposed of `rows` x `cols` elements, in rows of [`KEYS`].
+// SAFETY: as for `largest`; both lie in memory.
+#[inline(always)]
+unsafe fn turn<T: Tiled, V: Simd<Elem = T>>(
+    rows: usize,
+    cols: usize,
+    x: *const T,
+    ldx: usize,
+    y: *mut T,
+) {
+    transpose::all::<T, V>(x, ldx as isize, y, KEYS as isize, rows, cols);
 }
 
 /// The inner product of two rows, in lanes.
@@ -254,7 +269,7 @@ struct Rows<T> {
 
 // SAFETY: for all kernels: planes hold what `a` says, and the level's instructions are there.
 #[inline(always)]
-unsafe fn forward_rows<T: Tiled, V: Vector<Elem = T>>(
+unsafe fn forward_rows<T: Tiled, V: Simd<Elem = T>>(
     a: &Attention,
     w: &Rows<T>,
     y: &Planes,
@@ -283,7 +298,7 @@ unsafe fn forward_rows<T: Tiled, V: Vector<Elem = T>>(
         let n = KEYS.min(a.keys - k0);
         let np = n.next_multiple_of(PAD);
         a.k.load(k, k0..k0 + n, e, w.keys, e);
-        V::transpose(n, e, w.keys, e, w.keys_turned, KEYS);
+        turn::<T, V>(n, e, w.keys, e, w.keys_turned);
         a.v.load(v, k0..k0 + n, ev, w.values, evp);
         for i0 in (0..w.rows).step_by(QUERIES) {
             let m = QUERIES.min(w.rows - i0);
@@ -478,11 +493,7 @@ struct Head<T> {
 
 // SAFETY: as for all kernels above.
 #[inline(always)]
-unsafe fn backward_head<T: Tiled, V: Vector<Elem = T>>(
-    a: &Attention,
-    g: &Gradients<T>,
-    w: &Head<T>,
-) {
+unsafe fn backward_head<T: Tiled, V: Simd<Elem = T>>(a: &Attention, g: &Gradients<T>, w: &Head<T>) {
     let (e, ev) = (a.width, a.value_width);
     let (ep, evp) = (e.next_multiple_of(PAD), ev.next_multiple_of(PAD));
     let (zero, scale) = (T::default(), T::lit(a.scale));
@@ -504,8 +515,8 @@ unsafe fn backward_head<T: Tiled, V: Vector<Elem = T>>(
             let np = n.next_multiple_of(PAD);
             a.k.load(k, k0..k0 + n, e, w.keys, ep);
             a.v.load(v, k0..k0 + n, ev, w.values, evp);
-            V::transpose(n, e, w.keys, ep, w.keys_turned, KEYS);
-            V::transpose(n, ev, w.values, evp, w.values_turned, KEYS);
+            turn::<T, V>(n, e, w.keys, ep, w.keys_turned);
+            turn::<T, V>(n, ev, w.values, evp, w.values_turned);
             let (dk, dv) = (w.dk.add((k0 - w.from) * ep), w.dv.add((k0 - w.from) * evp));
             for i0 in (0..a.queries).step_by(QUERIES) {
                 let m = QUERIES.min(a.queries - i0);

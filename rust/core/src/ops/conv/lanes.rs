@@ -1,309 +1,10 @@
 //! The two inner loops of convolutions for each instruction set: a product of a packed panel with
 //! rows read in place, and dot products of rows.
 
-use super::Number;
+use crate::cpu::simd::Simd;
 use crate::per_isa;
-
-/// A vector register of `N` numbers.
-pub(super) trait Lanes: Copy {
-    type T: Number;
-    const N: usize;
-    fn splat(x: Self::T) -> Self;
-    /// # Safety
-    /// `N` elements may be read.
-    unsafe fn load(p: *const Self::T) -> Self;
-    /// # Safety
-    /// `N` elements may be written.
-    unsafe fn store(self, p: *mut Self::T);
-    fn plus(self, o: Self) -> Self;
-    /// self + a * b.
-    fn plus_product(self, a: Self, b: Self) -> Self;
-    /// Writes the lanes that `mask` names one after another; `first` has as many low ones.
-    ///
-    /// # Safety
-    /// As many elements as `mask` has ones may be written.
-    #[inline(always)]
-    unsafe fn store_some(self, p: *mut Self::T, mask: u32, _first: u32) {
-        let mut all = [Self::T::default(); 64];
-        self.store(all.as_mut_ptr());
-        let mut to = p;
-        for (i, &x) in all[..Self::N].iter().enumerate() {
-            if mask >> i & 1 != 0 {
-                *to = x;
-                to = to.add(1);
-            }
-        }
-    }
-    /// Writes a vector of zeros but for lanes `lo` to `hi`, which come from `p + lo`.
-    ///
-    /// # Safety
-    /// Those elements may be read, and `N` written.
-    #[inline(always)]
-    unsafe fn copy_part(p: *const Self::T, lo: usize, hi: usize, to: *mut Self::T) {
-        if (lo, hi) == (0, Self::N) {
-            return Self::load(p).store(to);
-        }
-        Self::splat(Self::T::default()).store(to);
-        for i in lo..hi {
-            *to.add(i) = *p.add(i);
-        }
-    }
-    /// As [`Lanes::copy_part`] of every second element; lane `lo` comes from `p + 2 * lo`.
-    ///
-    /// # Safety
-    /// As there.
-    #[inline(always)]
-    unsafe fn copy_second(p: *const Self::T, lo: usize, hi: usize, to: *mut Self::T) {
-        Self::splat(Self::T::default()).store(to);
-        for i in lo..hi {
-            *to.add(i) = *p.wrapping_add(2 * i);
-        }
-    }
-    /// Writes the first `n` lanes to every second element.
-    ///
-    /// # Safety
-    /// Those elements may be written.
-    #[inline(always)]
-    unsafe fn store_second(self, p: *mut Self::T, n: usize) {
-        let mut all = [Self::T::default(); 64];
-        self.store(all.as_mut_ptr());
-        for (i, &x) in all[..n].iter().enumerate() {
-            *p.add(2 * i) = x;
-        }
-    }
-    /// Adds the sum of each vector's lanes to the numbers at `p`.
-    ///
-    /// # Safety
-    /// As many elements as there are vectors may be read and written.
-    #[inline(always)]
-    unsafe fn add_sums<const M: usize>(x: &[Self; M], p: *mut Self::T) {
-        for (i, &x) in x.iter().enumerate() {
-            let mut all = [Self::T::default(); 64];
-            x.store(all.as_mut_ptr());
-            let mut n = Self::N;
-            while n > 1 {
-                n /= 2;
-                for j in 0..n {
-                    all[j] = all[j].plus(all[j + n]);
-                }
-            }
-            *p.add(i) = (*p.add(i)).plus(all[0]);
-        }
-    }
-}
-
-/// Lanes that the compiler turns into whatever vectors the machine surely has.
-#[derive(Clone, Copy)]
-pub(super) struct Plain<T, const N: usize>(pub(super) [T; N]);
-
-impl<T: Number, const N: usize> Lanes for Plain<T, N> {
-    type T = T;
-    const N: usize = N;
-    #[inline(always)]
-    fn splat(x: T) -> Self {
-        Plain([x; N])
-    }
-    // SAFETY: as the trait says.
-    #[inline(always)]
-    unsafe fn load(p: *const T) -> Self {
-        Plain(p.cast::<[T; N]>().read_unaligned())
-    }
-    // SAFETY: as the trait says.
-    #[inline(always)]
-    unsafe fn store(self, p: *mut T) {
-        p.cast::<[T; N]>().write_unaligned(self.0);
-    }
-    #[inline(always)]
-    fn plus(mut self, o: Self) -> Self {
-        for i in 0..N {
-            self.0[i] = self.0[i].plus(o.0[i]);
-        }
-        self
-    }
-    #[inline(always)]
-    fn plus_product(mut self, a: Self, b: Self) -> Self {
-        for i in 0..N {
-            self.0[i] = self.0[i].plus_product(a.0[i], b.0[i]);
-        }
-        self
-    }
-}
-
 #[cfg(target_arch = "x86_64")]
-pub(super) mod x86 {
-    use super::Lanes;
-    use std::arch::x86_64::*;
-
-    macro_rules! lanes {
-        ($name:ident, $t:ty, $v:ty, $n:literal, $splat:ident, $load:ident, $store:ident,
-         $add:ident, $fma:ident $(, $rest:item)*) => {
-            #[derive(Clone, Copy)]
-            pub struct $name(pub(in super::super) $v);
-            // The wrappers are inlined into functions that have the instructions.
-            impl Lanes for $name {
-                type T = $t;
-                const N: usize = $n;
-                #[inline(always)]
-                fn splat(x: $t) -> Self {
-                    // SAFETY: the kernels that use this type run where the level allows.
-                    $name(unsafe { $splat(x) })
-                }
-                // SAFETY: as the trait says.
-                #[inline(always)]
-                unsafe fn load(p: *const $t) -> Self {
-                    $name($load(p))
-                }
-                // SAFETY: as the trait says.
-                #[inline(always)]
-                unsafe fn store(self, p: *mut $t) {
-                    $store(p, self.0);
-                }
-                #[inline(always)]
-                fn plus(self, o: Self) -> Self {
-                    // SAFETY: the kernels that use this type run where the level allows.
-                    $name(unsafe { $add(self.0, o.0) })
-                }
-                #[inline(always)]
-                fn plus_product(self, a: Self, b: Self) -> Self {
-                    // SAFETY: the kernels that use this type run where the level allows.
-                    $name(unsafe { $fma(a.0, b.0, self.0) })
-                }
-                $($rest)*
-            }
-        };
-    }
-
-    lanes!(
-        F32x16,
-        f32,
-        __m512,
-        16,
-        _mm512_set1_ps,
-        _mm512_loadu_ps,
-        _mm512_storeu_ps,
-        _mm512_add_ps,
-        _mm512_fmadd_ps,
-        // SAFETY: as the trait says.
-        #[inline(always)]
-        unsafe fn store_some(self, p: *mut f32, mask: u32, first: u32) {
-            if mask == 0xffff {
-                return self.store(p);
-            }
-            let together = _mm512_maskz_compress_ps(mask as __mmask16, self.0);
-            _mm512_mask_storeu_ps(p, first as __mmask16, together);
-        },
-        // SAFETY: as the trait says.
-        #[inline(always)]
-        unsafe fn copy_part(p: *const f32, lo: usize, hi: usize, to: *mut f32) {
-            let mask = (0xffffu32 >> (16 - hi)) & (0xffff << lo);
-            _mm512_storeu_ps(to, _mm512_maskz_loadu_ps(mask as __mmask16, p));
-        },
-        // SAFETY: as the trait says.
-        #[inline(always)]
-        unsafe fn copy_second(p: *const f32, lo: usize, hi: usize, to: *mut f32) {
-            // The last source element that is wanted bounds what may be read.
-            let mask = ((1u64 << (2 * hi - 1)) - 1) & (!0 << (2 * lo));
-            let mask = if lo < hi { mask } else { 0 };
-            let low = _mm512_maskz_loadu_ps(mask as __mmask16, p);
-            let high = _mm512_maskz_loadu_ps((mask >> 16) as __mmask16, p.wrapping_add(16));
-            let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-            let all = _mm512_permutex2var_ps(low, even, high);
-            let keep = (0xffffu32 >> (16 - hi)) & (0xffff << lo);
-            _mm512_storeu_ps(to, _mm512_maskz_mov_ps(keep as __mmask16, all));
-        },
-        // SAFETY: as the trait says.
-        #[inline(always)]
-        unsafe fn store_second(self, p: *mut f32, n: usize) {
-            let mask = 0x5555_5555 & ((1u64 << (2 * n)) - 1);
-            let low = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
-            let high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
-            let two = |at| _mm512_permutexvar_ps(at, self.0);
-            _mm512_mask_storeu_ps(p, mask as __mmask16, two(low));
-            _mm512_mask_storeu_ps(p.wrapping_add(16), (mask >> 16) as __mmask16, two(high));
-        },
-        // SAFETY: as the trait says.
-        #[inline(always)]
-        unsafe fn add_sums<const M: usize>(x: &[Self; M], p: *mut f32) {
-            if M != 8 {
-                for (i, x) in x.iter().enumerate() {
-                    *p.add(i) += _mm512_reduce_add_ps(x.0);
-                }
-                return;
-            }
-            // Pairs of vectors are added crosswise until each lane belongs to one sum.
-            let two = |a: __m512, b: __m512| {
-                _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b))
-            };
-            let four = |a: __m512, b: __m512| {
-                let (a, b) = (_mm512_castps_pd(a), _mm512_castps_pd(b));
-                _mm512_add_ps(
-                    _mm512_castpd_ps(_mm512_unpacklo_pd(a, b)),
-                    _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)),
-                )
-            };
-            let v = |i: usize| x[i].0;
-            let low = four(two(v(0), v(1)), two(v(2), v(3)));
-            let high = four(two(v(4), v(5)), two(v(6), v(7)));
-            // Each 128-bit lane has part of the sums 0 to 3, and 4 to 7.
-            let sum = _mm512_add_ps(
-                _mm512_shuffle_f32x4::<0b01_00_01_00>(low, high),
-                _mm512_shuffle_f32x4::<0b11_10_11_10>(low, high),
-            );
-            let sum = _mm512_add_ps(sum, _mm512_shuffle_f32x4::<0b10_11_00_01>(sum, sum));
-            // Lanes 0 and 2 now hold the two halves.
-            let sum = _mm512_castps512_ps256(_mm512_shuffle_f32x4::<0b10_00_10_00>(sum, sum));
-            _mm256_storeu_ps(p, _mm256_add_ps(_mm256_loadu_ps(p), sum));
-        }
-    );
-    lanes!(
-        F64x8,
-        f64,
-        __m512d,
-        8,
-        _mm512_set1_pd,
-        _mm512_loadu_pd,
-        _mm512_storeu_pd,
-        _mm512_add_pd,
-        _mm512_fmadd_pd,
-        // SAFETY: as the trait says.
-        #[inline(always)]
-        unsafe fn store_some(self, p: *mut f64, mask: u32, first: u32) {
-            if mask == 0xff {
-                return self.store(p);
-            }
-            let together = _mm512_maskz_compress_pd(mask as __mmask8, self.0);
-            _mm512_mask_storeu_pd(p, first as __mmask8, together);
-        },
-        // SAFETY: as the trait says.
-        #[inline(always)]
-        unsafe fn copy_part(p: *const f64, lo: usize, hi: usize, to: *mut f64) {
-            let mask = (0xffu32 >> (8 - hi)) & (0xff << lo);
-            _mm512_storeu_pd(to, _mm512_maskz_loadu_pd(mask as __mmask8, p));
-        }
-    );
-    lanes!(
-        F32x8,
-        f32,
-        __m256,
-        8,
-        _mm256_set1_ps,
-        _mm256_loadu_ps,
-        _mm256_storeu_ps,
-        _mm256_add_ps,
-        _mm256_fmadd_ps
-    );
-    lanes!(
-        F64x4,
-        f64,
-        __m256d,
-        4,
-        _mm256_set1_pd,
-        _mm256_loadu_pd,
-        _mm256_storeu_pd,
-        _mm256_add_pd,
-        _mm256_fmadd_pd
-    );
-}
+use std::arch::x86_64::*;
 
 /// Which lanes of a vector of results are wanted, and where they go, one after another.
 #[derive(Clone, Copy)]
@@ -395,14 +96,14 @@ pub struct Spread<T> {
 
 // SAFETY: the elements that the fields name may be read, with a vector behind, and written.
 #[inline(always)]
-unsafe fn spread<V: Lanes>(p: &Spread<V::T>) {
+unsafe fn spread<V: Simd>(p: &Spread<V::Elem>) {
     for r in 0..p.rows {
         let (from, to) = (p.from.add(r * p.from_pitch), p.to.add(r * p.to_pitch));
         match p.step {
             1 => std::ptr::copy_nonoverlapping(from, to, p.columns),
             2 => {
-                for j in (0..p.columns).step_by(V::N) {
-                    V::load(from.add(j)).store_second(to.add(2 * j), V::N.min(p.columns - j));
+                for j in (0..p.columns).step_by(V::LANES) {
+                    V::load(from.add(j)).store_second(to.add(2 * j), V::LANES.min(p.columns - j));
                 }
             }
             step => {
@@ -416,28 +117,28 @@ unsafe fn spread<V: Lanes>(p: &Spread<V::T>) {
 
 // SAFETY: the elements that the fields name may be read, and written, with a vector behind.
 #[inline(always)]
-unsafe fn copy_rows<V: Lanes>(p: &Rows<V::T>) {
+unsafe fn copy_rows<V: Simd>(p: &Rows<V::Elem>) {
     let (mut from, mut to) = (p.from, p.to);
-    if p.step == 1 && p.hi >= p.lo + V::N {
+    if p.step == 1 && p.hi >= p.lo + V::LANES {
         // The last vector of a row overlaps the one before.
-        let last = p.hi - V::N;
-        let zeros = V::splat(V::T::default());
+        let last = p.hi - V::LANES;
+        let zeros = V::splat(V::Elem::default());
         for _ in 0..p.rows {
             let mut j = 0;
             while j < p.lo {
                 zeros.store(to.add(j));
-                j += V::N;
+                j += V::LANES;
             }
             j = p.lo;
             while j < last {
                 V::load(from.wrapping_add(j)).store(to.add(j));
-                j += V::N;
+                j += V::LANES;
             }
             V::load(from.wrapping_add(last)).store(to.add(last));
             j = p.hi;
             while j < p.columns {
                 zeros.store(to.add(j));
-                j += V::N;
+                j += V::LANES;
             }
             from = from.wrapping_add(p.from_pitch);
             to = to.add(p.pitch);
@@ -448,21 +149,21 @@ unsafe fn copy_rows<V: Lanes>(p: &Rows<V::T>) {
         let mut j = 0;
         while j < p.columns {
             let (lo, hi) = (
-                p.lo.saturating_sub(j).min(V::N),
-                p.hi.saturating_sub(j).min(V::N),
+                p.lo.saturating_sub(j).min(V::LANES),
+                p.hi.saturating_sub(j).min(V::LANES),
             );
             let (lo, hi) = (lo.min(hi), hi);
             match p.step {
                 1 => V::copy_part(from.wrapping_add(j), lo, hi, to.add(j)),
                 2 => V::copy_second(from.wrapping_add(2 * j), lo, hi, to.add(j)),
                 step => {
-                    V::splat(V::T::default()).store(to.add(j));
+                    V::splat(V::Elem::default()).store(to.add(j));
                     for i in lo..hi {
                         *to.add(j + i) = *from.wrapping_add((j + i) * step);
                     }
                 }
             }
-            j += V::N;
+            j += V::LANES;
         }
         from = from.wrapping_add(p.from_pitch);
         to = to.add(p.pitch);
@@ -471,15 +172,15 @@ unsafe fn copy_rows<V: Lanes>(p: &Rows<V::T>) {
 
 // SAFETY: every element that the fields name may be read, or written in `y`.
 #[inline(always)]
-unsafe fn product<V: Lanes, const M: usize, const N: usize>(p: &Product<V::T>) {
+unsafe fn product<V: Simd, const M: usize, const N: usize>(p: &Product<V::Elem>) {
     for tile in 0..p.tiles {
-        let mut acc = [[V::splat(V::T::default()); N]; M];
+        let mut acc = [[V::splat(V::Elem::default()); N]; M];
         if !p.bias.is_null() {
             for r in 0..M {
                 acc[r] = [V::splat(*p.bias.add(r)); N];
             }
         }
-        let (mut a, from) = (p.a, p.b.add(tile * N * V::N));
+        let (mut a, from) = (p.a, p.b.add(tile * N * V::LANES));
         let mut left = p.depth;
         let mut chains = 0;
         let mut offsets = p.offsets;
@@ -487,27 +188,28 @@ unsafe fn product<V: Lanes, const M: usize, const N: usize>(p: &Product<V::T>) {
             let n = left.min(p.chain);
             for k in 0..n {
                 let b = from.add(*offsets.add(k));
-                let mut x = [V::splat(V::T::default()); N];
+                let mut x = [V::splat(V::Elem::default()); N];
                 for n in 0..N {
-                    x[n] = V::load(b.add(n * V::N));
+                    x[n] = V::load(b.add(n * V::LANES));
                 }
                 for r in 0..M {
                     let w = V::splat(*a.add(r));
                     for n in 0..N {
-                        acc[r][n] = acc[r][n].plus_product(w, x[n]);
+                        acc[r][n] = w.fma(x[n], acc[r][n]);
                     }
                 }
                 a = a.add(M);
             }
             left -= n;
             offsets = offsets.add(n);
-            let place =
-                |level: usize, r: usize, n: usize| p.sums.add((level * M * N + r * N + n) * V::N);
+            let place = |level: usize, r: usize, n: usize| {
+                p.sums.add((level * M * N + r * N + n) * V::LANES)
+            };
             let mut level = 0;
             if chains % CHAINS > 0 {
                 for r in 0..M {
                     for n in 0..N {
-                        acc[r][n] = V::load(place(0, r, n)).plus(acc[r][n]);
+                        acc[r][n] = V::load(place(0, r, n)).add(acc[r][n]);
                     }
                 }
             }
@@ -516,7 +218,7 @@ unsafe fn product<V: Lanes, const M: usize, const N: usize>(p: &Product<V::T>) {
                 if chains >= CHAINS {
                     for r in 0..M {
                         for n in 0..N {
-                            acc[r][n] = V::load(place(1, r, n)).plus(acc[r][n]);
+                            acc[r][n] = V::load(place(1, r, n)).add(acc[r][n]);
                         }
                     }
                 }
@@ -528,14 +230,14 @@ unsafe fn product<V: Lanes, const M: usize, const N: usize>(p: &Product<V::T>) {
                 for n in 0..N {
                     acc[r][n].store(place(level, r, n));
                 }
-                acc[r] = [V::splat(V::T::default()); N];
+                acc[r] = [V::splat(V::Elem::default()); N];
             }
             chains += 1;
         }
         if p.cells.is_null() {
             for r in 0..M {
                 for n in 0..N {
-                    acc[r][n].store(p.y.add(r * p.pitch + n * V::N));
+                    acc[r][n].store(p.y.add(r * p.pitch + n * V::LANES));
                 }
             }
             return;
@@ -551,9 +253,9 @@ unsafe fn product<V: Lanes, const M: usize, const N: usize>(p: &Product<V::T>) {
 
 // SAFETY: as for [`product`]; `length` is a multiple of the lanes.
 #[inline(always)]
-unsafe fn dot<V: Lanes, const M: usize, const N: usize>(p: &Dot<V::T>) {
+unsafe fn dot<V: Simd, const M: usize, const N: usize>(p: &Dot<V::Elem>) {
     for tile in 0..p.tiles {
-        let mut acc = [[V::splat(V::T::default()); M]; N];
+        let mut acc = [[V::splat(V::Elem::default()); M]; N];
         let mut from = [0; N];
         for n in 0..N {
             from[n] = *p.offsets.add(tile * N + n);
@@ -564,17 +266,17 @@ unsafe fn dot<V: Lanes, const M: usize, const N: usize>(p: &Dot<V::T>) {
                 let b = p.b.add(outer * p.b_step[0] + inner * p.b_step[1]);
                 let mut j = 0;
                 while j < p.length {
-                    let mut x = [V::splat(V::T::default()); N];
+                    let mut x = [V::splat(V::Elem::default()); N];
                     for n in 0..N {
                         x[n] = V::load(b.add(from[n] + j));
                     }
                     for r in 0..M {
                         let w = V::load(a.add(r * p.a_row + j));
                         for n in 0..N {
-                            acc[n][r] = acc[n][r].plus_product(w, x[n]);
+                            acc[n][r] = w.fma(x[n], acc[n][r]);
                         }
                     }
-                    j += V::N;
+                    j += V::LANES;
                 }
             }
         }
@@ -644,7 +346,7 @@ macro_rules! kernels {
                 }
             }
             pub static KERNELS: Kernels<$t> = Kernels {
-                lanes: <$v>::N,
+                lanes: <$v>::LANES,
                 rows: $rows,
                 vectors: $vectors,
                 copy_rows,
@@ -676,12 +378,12 @@ macro_rules! kernels {
 
 macro_rules! each_set {
     ($t:ty, $name:ident, $plain:ident, $avx2:ident, $avx512:ident,
-     $plain_lanes:ty, $avx2_lanes:ident, $avx512_lanes:ident) => {
+     $plain_lanes:ty, $avx2_lanes:ty, $avx512_lanes:ty) => {
         kernels!($plain, portable, $t, $plain_lanes, 4, 2);
         #[cfg(target_arch = "x86_64")]
-        kernels!($avx2, avx2, $t, x86::$avx2_lanes, 4, 3);
+        kernels!($avx2, avx2, $t, $avx2_lanes, 4, 3);
         #[cfg(target_arch = "x86_64")]
-        kernels!($avx512, avx512, $t, x86::$avx512_lanes, 8, 3);
+        kernels!($avx512, avx512, $t, $avx512_lanes, 8, 3);
 
         pub(super) fn $name() -> &'static Kernels<$t> {
             per_isa!(match avx512 => &$avx512::KERNELS, avx2 => &$avx2::KERNELS,
@@ -690,10 +392,28 @@ macro_rules! each_set {
     };
 }
 
-each_set!(f32, float, float_plain, float_avx2, float_avx512, Plain<f32, 4>, F32x8, F32x16);
-each_set!(f64, double, double_plain, double_avx2, double_avx512, Plain<f64, 2>, F64x4, F64x8);
+each_set!(
+    f32,
+    float,
+    float_plain,
+    float_avx2,
+    float_avx512,
+    [f32; 4],
+    __m256,
+    __m512
+);
+each_set!(
+    f64,
+    double,
+    double_plain,
+    double_avx2,
+    double_avx512,
+    [f64; 2],
+    __m256d,
+    __m512d
+);
 
-kernels!(whole_plain, portable, i64, Plain<i64, 4>, 4, 2);
+kernels!(whole_plain, portable, i64, [i64; 4], 4, 2);
 
 pub(super) fn whole() -> &'static Kernels<i64> {
     &whole_plain::KERNELS

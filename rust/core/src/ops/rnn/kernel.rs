@@ -11,7 +11,10 @@ use crate::cpu::elements::Compute;
 use crate::cpu::gemm::GemmElem;
 use crate::cpu::math::{f32x, f64x};
 use crate::cpu::pool::{parallel_for, Ptr};
+use crate::cpu::simd::Simd;
 use crate::{compiled, per_isa};
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
 use std::ops::{Add, Div, Mul, Sub};
 
 /// Rows of a tile whose products are kept before the gates read them.
@@ -66,13 +69,13 @@ macro_rules! real {
                 compiled! { avx512:
                     // SAFETY: as for the function around it, which has asked for the best set.
                     unsafe fn avx512(s: &Forward<$t>, block: usize) {
-                        forward::<$t, x86::$zmm, $wide, 12>(s, block)
+                        forward::<$t, $zmm, $wide, 12>(s, block)
                     }
                 }
                 compiled! { avx2:
                     // SAFETY: as above.
                     unsafe fn avx2(s: &Forward<$t>, block: usize) {
-                        forward::<$t, x86::$ymm, $middle, 6>(s, block)
+                        forward::<$t, $ymm, $middle, 6>(s, block)
                     }
                 }
                 per_isa!(match avx512 => avx512(s, block), avx2 => avx2(s, block),
@@ -83,13 +86,13 @@ macro_rules! real {
                 compiled! { avx512:
                     // SAFETY: as for the function around it, which has asked for the best set.
                     unsafe fn avx512(s: &Backward<$t>, block: usize) {
-                        backward::<$t, x86::$zmm, $wide, 12>(s, block)
+                        backward::<$t, $zmm, $wide, 12>(s, block)
                     }
                 }
                 compiled! { avx2:
                     // SAFETY: as above.
                     unsafe fn avx2(s: &Backward<$t>, block: usize) {
-                        backward::<$t, x86::$ymm, $middle, 6>(s, block)
+                        backward::<$t, $ymm, $middle, 6>(s, block)
                     }
                 }
                 per_isa!(match avx512 => avx512(s, block), avx2 => avx2(s, block),
@@ -100,115 +103,6 @@ macro_rules! real {
 }
 real!(f32, f32x, __m512 32, __m256 16, 8);
 real!(f64, f64x, __m512d 16, __m256d 8, 4);
-
-/// A vector register.
-trait Vector: Copy {
-    type T: Copy;
-    /// # Safety
-    /// The processor has such a register; so for all that follow.
-    unsafe fn zero() -> Self;
-    unsafe fn load(p: *const Self::T) -> Self;
-    unsafe fn store(self, p: *mut Self::T);
-    unsafe fn splat(x: Self::T) -> Self;
-    /// self * b + c.
-    unsafe fn fma(self, b: Self, c: Self) -> Self;
-}
-
-macro_rules! plain {
-    ($($t:ident $n:literal),*) => {$(
-        impl Vector for [$t; $n] {
-            type T = $t;
-            // SAFETY: as the trait says.
-            #[inline(always)]
-            unsafe fn zero() -> Self {
-                [0.0; $n]
-            }
-            // SAFETY: as the trait says.
-            #[inline(always)]
-            unsafe fn load(p: *const $t) -> Self {
-                *p.cast::<Self>()
-            }
-            // SAFETY: as the trait says.
-            #[inline(always)]
-            unsafe fn store(self, p: *mut $t) {
-                *p.cast::<Self>() = self;
-            }
-            // SAFETY: as the trait says.
-            #[inline(always)]
-            unsafe fn splat(x: $t) -> Self {
-                [x; $n]
-            }
-            // SAFETY: as the trait says.
-            #[inline(always)]
-            unsafe fn fma(self, b: Self, mut c: Self) -> Self {
-                for i in 0..$n {
-                    c[i] = if cfg!(target_arch = "aarch64") {
-                        self[i].mul_add(b[i], c[i])
-                    } else {
-                        self[i] * b[i] + c[i]
-                    };
-                }
-                c
-            }
-        }
-    )*};
-}
-plain!(f32 4, f64 2);
-
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use super::Vector;
-    pub use std::arch::x86_64::*;
-
-    macro_rules! vector {
-        ($v:ident $t:ident: $zero:ident $load:ident $store:ident $splat:ident $fma:ident) => {
-            impl Vector for $v {
-                type T = $t;
-                // SAFETY: as the trait says.
-                #[inline(always)]
-                unsafe fn zero() -> Self {
-                    $zero()
-                }
-                // SAFETY: as the trait says.
-                #[inline(always)]
-                unsafe fn load(p: *const $t) -> Self {
-                    $load(p)
-                }
-                // SAFETY: as the trait says.
-                #[inline(always)]
-                unsafe fn store(self, p: *mut $t) {
-                    $store(p, self)
-                }
-                // SAFETY: as the trait says.
-                #[inline(always)]
-                unsafe fn splat(x: $t) -> Self {
-                    $splat(x)
-                }
-                // SAFETY: as the trait says.
-                #[inline(always)]
-                unsafe fn fma(self, b: Self, c: Self) -> Self {
-                    $fma(self, b, c)
-                }
-            }
-        };
-    }
-    vector! {
-        __m512 f32: _mm512_setzero_ps _mm512_loadu_ps _mm512_storeu_ps
-        _mm512_set1_ps _mm512_fmadd_ps
-    }
-    vector! {
-        __m256 f32: _mm256_setzero_ps _mm256_loadu_ps _mm256_storeu_ps
-        _mm256_set1_ps _mm256_fmadd_ps
-    }
-    vector! {
-        __m512d f64: _mm512_setzero_pd _mm512_loadu_pd _mm512_storeu_pd
-        _mm512_set1_pd _mm512_fmadd_pd
-    }
-    vector! {
-        __m256d f64: _mm256_setzero_pd _mm256_loadu_pd _mm256_storeu_pd
-        _mm256_set1_pd _mm256_fmadd_pd
-    }
-}
 
 /// Consecutive rows in memory.
 #[derive(Clone, Copy)]
@@ -430,18 +324,18 @@ fn add<T: Real, const W: usize>(a: &[T; W], b: &[T; W]) -> [T; W] {
 /// R rows of A times a panel, added to what is there where `more`.
 // SAFETY: A has R rows of `k` elements, the panel `k` rows, `to` R rows; the processor has V.
 #[inline(always)]
-unsafe fn tile<V: Vector, const W: usize, const R: usize>(
+unsafe fn tile<V: Simd, const W: usize, const R: usize>(
     k: usize,
-    a: *const V::T,
+    a: *const V::Elem,
     stride: usize,
-    panel: *const V::T,
-    to: *mut [V::T; W],
+    panel: *const V::Elem,
+    to: *mut [V::Elem; W],
     more: bool,
 ) {
-    let mut acc = [[V::zero(); 2]; R];
+    let mut acc = [[V::splat(V::Elem::default()); 2]; R];
     if more {
         for r in 0..R {
-            let to = to.add(r).cast::<V::T>();
+            let to = to.add(r).cast::<V::Elem>();
             acc[r] = [V::load(to), V::load(to.add(W / 2))];
         }
     }
@@ -454,7 +348,7 @@ unsafe fn tile<V: Vector, const W: usize, const R: usize>(
         }
     }
     for r in 0..R {
-        let to = to.add(r).cast::<V::T>();
+        let to = to.add(r).cast::<V::Elem>();
         acc[r][0].store(to);
         acc[r][1].store(to.add(W / 2));
     }
@@ -463,7 +357,7 @@ unsafe fn tile<V: Vector, const W: usize, const R: usize>(
 /// `n` rows of A times a panel, in nearly equal tiles of at most M rows.
 // SAFETY: as for [`tile`] with `n` rows.
 #[inline(always)]
-unsafe fn product<T: Real, V: Vector<T = T>, const W: usize, const M: usize>(
+unsafe fn product<T: Real, V: Simd<Elem = T>, const W: usize, const M: usize>(
     k: usize,
     a: *const T,
     stride: usize,
@@ -495,7 +389,7 @@ unsafe fn product<T: Real, V: Vector<T = T>, const W: usize, const M: usize>(
 /// Rows `from..from + n` of a state times a panel.
 // SAFETY: as for [`tile`]; the rows exist.
 #[inline(always)]
-unsafe fn product_of<T: Real, V: Vector<T = T>, const W: usize, const M: usize>(
+unsafe fn product_of<T: Real, V: Simd<Elem = T>, const W: usize, const M: usize>(
     k: usize,
     s: &Before<T>,
     from: usize,
@@ -515,7 +409,7 @@ unsafe fn product_of<T: Real, V: Vector<T = T>, const W: usize, const M: usize>(
 
 // SAFETY: as for [`Real::forward`].
 #[inline(always)]
-unsafe fn forward<T: Real, V: Vector<T = T>, const W: usize, const M: usize>(
+unsafe fn forward<T: Real, V: Simd<Elem = T>, const W: usize, const M: usize>(
     s: &Forward<T>,
     block: usize,
 ) {
@@ -597,7 +491,7 @@ unsafe fn forward<T: Real, V: Vector<T = T>, const W: usize, const M: usize>(
 
 // SAFETY: as for [`Real::forward`].
 #[inline(always)]
-unsafe fn backward<T: Real, V: Vector<T = T>, const W: usize, const M: usize>(
+unsafe fn backward<T: Real, V: Simd<Elem = T>, const W: usize, const M: usize>(
     s: &Backward<T>,
     block: usize,
 ) {

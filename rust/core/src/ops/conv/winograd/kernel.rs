@@ -2,9 +2,10 @@
 //! one block of channels; a transformed tile is sixteen numbers per channel, each in a plane of its
 //! own, so that a plane of tiles times a plane of weights is a matrix product.
 
-use super::lanes::Wide;
-use crate::ops::conv::lanes::Plain;
+use crate::cpu::simd::{fetch, Simd, MOST};
 use crate::per_isa;
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
 
 /// Numbers of a transformed tile.
 pub const POINTS: usize = 16;
@@ -43,9 +44,10 @@ struct Watch<V> {
     count: [V; 2],
 }
 
-impl<V: Wide> Watch<V> {
+impl<V: Simd<Elem = f32>> Watch<V> {
+    // SAFETY: for all: the machine has the instructions of the vectors.
     #[inline(always)]
-    fn new() -> Self {
+    unsafe fn new() -> Self {
         let zero = [V::splat(0.0); 2];
         Watch {
             sum: zero,
@@ -53,24 +55,23 @@ impl<V: Wide> Watch<V> {
             count: zero,
         }
     }
+    // SAFETY: as above.
     #[inline(always)]
-    fn see(&mut self, row: usize, x: V) {
+    unsafe fn see(&mut self, row: usize, x: V) {
         let (size, i) = (x.abs(), row % 2);
-        self.sum[i] = self.sum[i].plus(size);
+        self.sum[i] = self.sum[i].add(size);
         self.max[i] = self.max[i].max(size);
         self.count[i] = self.count[i].count(x);
     }
+    // SAFETY: as above.
     #[inline(always)]
-    fn seen(&self) -> Seen {
-        let mut all = [[0f32; 16]; 3];
-        // SAFETY: no vector has more than 16 lanes.
-        unsafe {
-            self.sum[0].plus(self.sum[1]).store(all[0].as_mut_ptr());
-            self.max[0].max(self.max[1]).store(all[1].as_mut_ptr());
-            self.count[0].plus(self.count[1]).store(all[2].as_mut_ptr());
-        }
+    unsafe fn seen(&self) -> Seen {
+        let mut all = [[0f32; MOST]; 3];
+        self.sum[0].add(self.sum[1]).store(all[0].as_mut_ptr());
+        self.max[0].max(self.max[1]).store(all[1].as_mut_ptr());
+        self.count[0].add(self.count[1]).store(all[2].as_mut_ptr());
         let mut seen = Seen::NOTHING;
-        for i in 0..V::N {
+        for i in 0..V::LANES {
             seen.sum += all[0][i];
             seen.max = seen.max.max(all[1][i]);
             seen.count += all[2][i];
@@ -95,34 +96,44 @@ pub struct Pixels {
     pub window_pitch: usize,
 }
 
+/// The first `n` elements: a whole vector of them is quicker without a mask.
+// SAFETY: they may be read; the machine has the instructions.
+#[inline(always)]
+unsafe fn first_lanes<V: Simd>(p: *const V::Elem, n: usize) -> V {
+    match n == V::LANES {
+        true => V::load(p),
+        false => V::load_first(p, n),
+    }
+}
+
 /// Planes to a window.
 // SAFETY: all that the fields name lies in memory.
 #[inline(always)]
-unsafe fn gather<V: Wide>(p: &Pixels) -> Seen {
+unsafe fn gather<V: Simd<Elem = f32>>(p: &Pixels) -> Seen {
     let mut watch = Watch::<V>::new();
     for run in 0..p.runs {
         let from = p.plane.add(run * p.run_pitch);
         let to = p.window.add(run * p.window_pitch);
         let mut i = 0;
         while i < p.n {
-            let n = V::N.min(p.n - i);
-            let mut x = V::block(V::splat(0.0));
-            for (r, x) in x.as_mut().iter_mut().enumerate() {
+            let n = V::LANES.min(p.n - i);
+            let mut x = [V::splat(0.0); MOST];
+            for (r, x) in x[..V::LANES].iter_mut().enumerate() {
                 if r < p.channels {
                     let from = from.add(r * p.plane_pitch + i);
-                    *x = V::load_first(from, n);
+                    *x = first_lanes(from, n);
                     // The next block's planes are too short for the machine to foresee them.
-                    V::fetch(from.wrapping_add(V::N * p.plane_pitch));
+                    fetch(from.wrapping_add(V::LANES * p.plane_pitch));
                     watch.see(r, *x);
                 }
             }
-            let x = V::turn(x);
-            for (j, x) in x.as_ref().iter().enumerate() {
+            V::transpose(x.as_mut_ptr());
+            for (j, x) in x[..V::LANES].iter().enumerate() {
                 if j < n {
-                    x.store(to.add(*p.places.add(i + j) as usize * V::N));
+                    x.store(to.add(*p.places.add(i + j) as usize * V::LANES));
                 }
             }
-            i += V::N;
+            i += V::LANES;
         }
     }
     watch.seen()
@@ -131,26 +142,29 @@ unsafe fn gather<V: Wide>(p: &Pixels) -> Seen {
 /// A window to planes.
 // SAFETY: as for [`gather`].
 #[inline(always)]
-unsafe fn scatter<V: Wide>(p: &Pixels) {
+unsafe fn scatter<V: Simd<Elem = f32>>(p: &Pixels) {
     for run in 0..p.runs {
         let to = p.plane.add(run * p.run_pitch);
         let from = p.window.add(run * p.window_pitch);
         let mut i = 0;
         while i < p.n {
-            let n = V::N.min(p.n - i);
-            let mut x = V::block(V::splat(0.0));
-            for (j, x) in x.as_mut().iter_mut().enumerate() {
+            let n = V::LANES.min(p.n - i);
+            let mut x = [V::splat(0.0); MOST];
+            for (j, x) in x[..V::LANES].iter_mut().enumerate() {
                 if j < n {
-                    *x = V::load(from.add(*p.places.add(i + j) as usize * V::N));
+                    *x = V::load(from.add(*p.places.add(i + j) as usize * V::LANES));
                 }
             }
-            let x = V::turn(x);
-            for (r, x) in x.as_ref().iter().enumerate() {
-                if r < p.channels {
-                    x.store_first(to.add(r * p.plane_pitch + i), n);
+            V::transpose(x.as_mut_ptr());
+            for (r, x) in x[..V::LANES].iter().enumerate() {
+                let to = to.add(r * p.plane_pitch + i);
+                if r < p.channels && n == V::LANES {
+                    x.store(to);
+                } else if r < p.channels {
+                    x.store_first(to, n);
                 }
             }
-            i += V::N;
+            i += V::LANES;
         }
     }
 }
@@ -171,24 +185,24 @@ pub struct Tiles {
 /// `B^T d B` of 4x4 pixels every two pixels.
 // SAFETY: as for [`gather`].
 #[inline(always)]
-unsafe fn input<V: Wide>(p: &Tiles) {
+unsafe fn input<V: Simd<Elem = f32>>(p: &Tiles) {
     let mut to = p.points;
     for row in 0..p.rows {
         let window = p.window.add(2 * row * p.pitch);
         let column = |x: usize| {
-            let d = |y: usize| V::load(window.add(y * p.pitch + x * V::N));
+            let d = |y: usize| V::load(window.add(y * p.pitch + x * V::LANES));
             let (a, b, c, d) = (d(0), d(1), d(2), d(3));
-            [a.minus(c), b.plus(c), c.minus(b), b.minus(d)]
+            [a.sub(c), b.add(c), c.sub(b), b.sub(d)]
         };
         let (mut a, mut b) = (column(0), column(1));
         for x in 0..p.columns {
             let (c, d) = (column(2 * x + 2), column(2 * x + 3));
             for i in 0..4 {
                 let to = to.add(4 * i * p.plane);
-                a[i].minus(c[i]).store(to);
-                b[i].plus(c[i]).store(to.add(p.plane));
-                c[i].minus(b[i]).store(to.add(2 * p.plane));
-                b[i].minus(d[i]).store(to.add(3 * p.plane));
+                a[i].sub(c[i]).store(to);
+                b[i].add(c[i]).store(to.add(p.plane));
+                c[i].sub(b[i]).store(to.add(2 * p.plane));
+                b[i].sub(d[i]).store(to.add(3 * p.plane));
             }
             (a, b) = (c, d);
             to = to.add(p.tile);
@@ -199,7 +213,7 @@ unsafe fn input<V: Wide>(p: &Tiles) {
 /// `A^T m A`: 2x2 pixels of each tile, plus the bias.
 // SAFETY: as for [`gather`]; `bias` is null or has as many numbers as a vector.
 #[inline(always)]
-unsafe fn output<V: Wide>(p: &Tiles, bias: *const f32) {
+unsafe fn output<V: Simd<Elem = f32>>(p: &Tiles, bias: *const f32) {
     let mut from = p.points;
     let bias = if bias.is_null() {
         V::splat(0.0)
@@ -213,16 +227,16 @@ unsafe fn output<V: Wide>(p: &Tiles, bias: *const f32) {
             for j in 0..4 {
                 let m = |i: usize| V::load(from.add((4 * i + j) * p.plane));
                 let (a, b, c, d) = (m(0), m(1), m(2), m(3));
-                half[0][j] = a.plus(b).plus(c);
-                half[1][j] = b.minus(c).minus(d);
+                half[0][j] = a.add(b).add(c);
+                half[1][j] = b.sub(c).sub(d);
             }
             for (i, h) in half.iter().enumerate() {
                 let to = to.add(i * p.pitch);
-                h[0].plus(h[1]).plus(h[2]).plus(bias).store(to);
-                let second = h[1].minus(h[2]).minus(h[3]);
-                second.plus(bias).store(to.add(V::N));
+                h[0].add(h[1]).add(h[2]).add(bias).store(to);
+                let second = h[1].sub(h[2]).sub(h[3]);
+                second.add(bias).store(to.add(V::LANES));
             }
-            to = to.add(2 * V::N);
+            to = to.add(2 * V::LANES);
             from = from.add(p.tile);
         }
     }
@@ -231,24 +245,24 @@ unsafe fn output<V: Wide>(p: &Tiles, bias: *const f32) {
 /// `A g A^T` of 2x2 pixels, but for the sign of what has one coordinate 3.
 // SAFETY: as for [`gather`].
 #[inline(always)]
-unsafe fn gradient<V: Wide>(p: &Tiles) {
+unsafe fn gradient<V: Simd<Elem = f32>>(p: &Tiles) {
     let mut to = p.points;
     for row in 0..p.rows {
         let mut window = p.window.add(2 * row * p.pitch);
         for _ in 0..p.columns {
             let column = |x: usize| {
                 let (a, b) = (V::load(window.add(x)), V::load(window.add(p.pitch + x)));
-                [a, a.plus(b), a.minus(b), b]
+                [a, a.add(b), a.sub(b), b]
             };
-            let (a, b) = (column(0), column(V::N));
+            let (a, b) = (column(0), column(V::LANES));
             for i in 0..4 {
                 let to = to.add(4 * i * p.plane);
                 a[i].store(to);
-                a[i].plus(b[i]).store(to.add(p.plane));
-                a[i].minus(b[i]).store(to.add(2 * p.plane));
+                a[i].add(b[i]).store(to.add(p.plane));
+                a[i].sub(b[i]).store(to.add(2 * p.plane));
                 b[i].store(to.add(3 * p.plane));
             }
-            window = window.add(2 * V::N);
+            window = window.add(2 * V::LANES);
             to = to.add(p.tile);
         }
     }
@@ -269,21 +283,21 @@ pub struct Weights {
 /// `G w G^T`.
 // SAFETY: as for [`gather`].
 #[inline(always)]
-unsafe fn weights<V: Wide>(p: &Weights) -> Seen {
+unsafe fn weights<V: Simd<Elem = f32>>(p: &Weights) -> Seen {
     let mut watch = Watch::<V>::new();
     let mut w = [V::splat(0.0); TAPS];
     let mut first = 0;
     while first < TAPS {
-        let n = V::N.min(TAPS - first);
-        let mut x = V::block(V::splat(0.0));
-        for (r, x) in x.as_mut().iter_mut().enumerate() {
+        let n = V::LANES.min(TAPS - first);
+        let mut x = [V::splat(0.0); MOST];
+        for (r, x) in x[..V::LANES].iter_mut().enumerate() {
             if r < p.channels {
-                *x = V::load_first(p.from.add(r * p.pitch + first), n);
+                *x = first_lanes(p.from.add(r * p.pitch + first), n);
                 watch.see(r, *x);
             }
         }
-        let x = V::turn(x);
-        for (j, &x) in x.as_ref().iter().enumerate() {
+        V::transpose(x.as_mut_ptr());
+        for (j, &x) in x[..V::LANES].iter().enumerate() {
             if j < n {
                 w[if p.flip {
                     TAPS - 1 - first - j
@@ -292,12 +306,12 @@ unsafe fn weights<V: Wide>(p: &Weights) -> Seen {
                 }] = x;
             }
         }
-        first += V::N;
+        first += V::LANES;
     }
     let half = V::splat(0.5);
     let four = |a: V, b: V, c: V| {
-        let (ends, b) = (a.plus(c).times(half), b.times(half));
-        [a, ends.plus(b), ends.minus(b), c]
+        let (ends, b) = (a.add(c).mul(half), b.mul(half));
+        [a, ends.add(b), ends.sub(b), c]
     };
     let mut columns = [[V::splat(0.0); 4]; 3];
     for x in 0..3 {
@@ -315,11 +329,17 @@ unsafe fn weights<V: Wide>(p: &Weights) -> Seen {
 /// `G^T u G` of the sums of `parts`, with the signs that [`gradient`] left out: nine vectors.
 // SAFETY: as for [`gather`].
 #[inline(always)]
-unsafe fn taps<V: Wide>(u: *const f32, plane: usize, parts: usize, part: usize, to: *mut f32) {
+unsafe fn taps<V: Simd<Elem = f32>>(
+    u: *const f32,
+    plane: usize,
+    parts: usize,
+    part: usize,
+    to: *mut f32,
+) {
     let half = V::splat(0.5);
     let three = |x: [V; 4]| {
-        let (sum, difference) = (x[1].plus(x[2]).times(half), x[1].minus(x[2]).times(half));
-        [x[0].plus(sum), difference, sum.minus(x[3])]
+        let (sum, difference) = (x[1].add(x[2]).mul(half), x[1].sub(x[2]).mul(half));
+        [x[0].add(sum), difference, sum.sub(x[3])]
     };
     let mut columns = [[V::splat(0.0); 4]; 3];
     for j in 0..4 {
@@ -328,7 +348,7 @@ unsafe fn taps<V: Wide>(u: *const f32, plane: usize, parts: usize, part: usize, 
             let u = u.add((4 * i + j) * plane);
             *x = V::load(u);
             for other in 1..parts {
-                *x = x.plus(V::load(u.add(other * part)));
+                *x = x.add(V::load(u.add(other * part)));
             }
         }
         let three = three(x);
@@ -338,7 +358,7 @@ unsafe fn taps<V: Wide>(u: *const f32, plane: usize, parts: usize, part: usize, 
     }
     for (i, &x) in columns.iter().enumerate() {
         for (j, x) in three(x).iter().enumerate() {
-            x.store(to.add((3 * i + j) * V::N));
+            x.store(to.add((3 * i + j) * V::LANES));
         }
     }
 }
@@ -362,22 +382,22 @@ pub struct Multiply {
 
 // SAFETY: as for [`gather`].
 #[inline(always)]
-unsafe fn multiply<V: Wide, const R: usize, const W: usize>(p: &Multiply) {
+unsafe fn multiply<V: Simd<Elem = f32>, const R: usize, const W: usize>(p: &Multiply) {
     for tile in 0..p.tiles {
         let mut acc = [[V::splat(0.0); W]; R];
-        let (mut a, mut b) = (p.a.add(tile * R * V::N), p.b);
-        let y = p.y.add(tile * R * W * V::N);
+        let (mut a, mut b) = (p.a.add(tile * R * V::LANES), p.b);
+        let y = p.y.add(tile * R * W * V::LANES);
         let (mut chain, mut first) = (0, true);
         for _ in 0..p.slices {
             let mut left = p.depth;
             while left > 0 {
-                let n = left.min(V::N);
+                let n = left.min(V::LANES);
                 if chain + n > CHAIN {
                     for r in 0..R {
                         for w in 0..W {
-                            let y = y.add((r * W + w) * V::N);
+                            let y = y.add((r * W + w) * V::LANES);
                             if !first {
-                                acc[r][w] = V::load(y).plus(acc[r][w]);
+                                acc[r][w] = V::load(y).add(acc[r][w]);
                             }
                             acc[r][w].store(y);
                             acc[r][w] = V::splat(0.0);
@@ -388,13 +408,13 @@ unsafe fn multiply<V: Wide, const R: usize, const W: usize>(p: &Multiply) {
                 for k in 0..n {
                     let mut x = [V::splat(0.0); W];
                     for (w, x) in x.iter_mut().enumerate() {
-                        *x = V::load(b.add(w * V::N));
+                        *x = V::load(b.add(w * V::LANES));
                     }
-                    b = b.add(W * V::N);
+                    b = b.add(W * V::LANES);
                     for r in 0..R {
-                        let s = V::splat(*a.add(r * V::N + k));
+                        let s = V::splat(*a.add(r * V::LANES + k));
                         for w in 0..W {
-                            acc[r][w] = acc[r][w].plus_product(s, x[w]);
+                            acc[r][w] = s.fma(x[w], acc[r][w]);
                         }
                     }
                 }
@@ -405,9 +425,9 @@ unsafe fn multiply<V: Wide, const R: usize, const W: usize>(p: &Multiply) {
         }
         for r in 0..R {
             for w in 0..W {
-                let y = y.add((r * W + w) * V::N);
+                let y = y.add((r * W + w) * V::LANES);
                 if !first {
-                    acc[r][w] = V::load(y).plus(acc[r][w]);
+                    acc[r][w] = V::load(y).add(acc[r][w]);
                 }
                 acc[r][w].store(y);
             }
@@ -428,28 +448,28 @@ pub struct Correlate {
 
 // SAFETY: as for [`gather`].
 #[inline(always)]
-unsafe fn correlate<V: Wide, const R: usize, const W: usize>(p: &Correlate) {
+unsafe fn correlate<V: Simd<Elem = f32>, const R: usize, const W: usize>(p: &Correlate) {
     let mut acc = [[V::splat(0.0); W]; R];
     for r in 0..R {
         for w in 0..W {
-            acc[r][w] = V::load(p.y.add(r * p.y_pitch + w * V::N));
+            acc[r][w] = V::load(p.y.add(r * p.y_pitch + w * V::LANES));
         }
     }
     for k in 0..p.depth {
         let mut x = [V::splat(0.0); W];
         for (w, x) in x.iter_mut().enumerate() {
-            *x = V::load(p.b.add(w * p.b_block + k * V::N));
+            *x = V::load(p.b.add(w * p.b_block + k * V::LANES));
         }
         for r in 0..R {
-            let s = V::splat(*p.a.add(k * V::N + r));
+            let s = V::splat(*p.a.add(k * V::LANES + r));
             for w in 0..W {
-                acc[r][w] = acc[r][w].plus_product(s, x[w]);
+                acc[r][w] = s.fma(x[w], acc[r][w]);
             }
         }
     }
     for r in 0..R {
         for w in 0..W {
-            acc[r][w].store(p.y.add(r * p.y_pitch + w * V::N));
+            acc[r][w].store(p.y.add(r * p.y_pitch + w * V::LANES));
         }
     }
 }
@@ -514,7 +534,7 @@ macro_rules! kernels {
                 }
             }
             pub static KERNELS: Kernels = Kernels {
-                lanes: <$v as crate::ops::conv::lanes::Lanes>::N,
+                lanes: <$v as Simd>::LANES,
                 gather,
                 scatter,
                 input,
@@ -530,20 +550,14 @@ macro_rules! kernels {
     };
 }
 
-kernels!(plain, portable, Plain<f32, 4>, [(4, 1), (4, 2)], 4);
+kernels!(plain, portable, [f32; 4], [(4, 1), (4, 2)], 4);
 #[cfg(target_arch = "x86_64")]
-kernels!(
-    avx2,
-    avx2,
-    crate::ops::conv::lanes::x86::F32x8,
-    [(8, 1), (6, 2)],
-    4
-);
+kernels!(avx2, avx2, __m256, [(8, 1), (6, 2)], 4);
 #[cfg(target_arch = "x86_64")]
 kernels!(
     avx512,
     avx512,
-    crate::ops::conv::lanes::x86::F32x16,
+    __m512,
     [(12, 1), (12, 2), (8, 3), (6, 4)],
     8
 );

@@ -8,7 +8,6 @@
 
 mod image;
 mod kernel;
-mod lanes;
 mod weight;
 
 use super::kernel::Geometry;
