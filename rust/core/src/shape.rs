@@ -29,6 +29,31 @@ pub fn numel(shape: &[usize]) -> Result<usize> {
     Ok(n)
 }
 
+/// A shape seen from one dimension: how many elements lie outside it, its length, and how many lie
+/// inside.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    pub outer: usize,
+    pub length: usize,
+    pub inner: usize,
+}
+
+impl Span {
+    /// A 0-d tensor has one dimension of one element.
+    pub fn of(shape: &[usize], dim: usize) -> Span {
+        Span {
+            outer: shape[..dim].iter().product(),
+            length: shape.get(dim).copied().unwrap_or(1),
+            inner: shape.get(dim + 1..).unwrap_or(&[]).iter().product(),
+        }
+    }
+
+    /// How many lines run along the dimension.
+    pub fn lines(self) -> usize {
+        self.outer * self.inner
+    }
+}
+
 /// Prints as PyTorch prints sizes: `[2, 3]`.
 pub struct Show<'a, T>(pub &'a [T]);
 

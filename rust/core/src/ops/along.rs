@@ -17,18 +17,6 @@ use crate::tensor::Tensor;
 use crate::transfer;
 use smallvec::SmallVec;
 
-/// A shape seen from one dimension: the product of those before it, its size, and of those after.
-pub fn around(shape: &[usize], dim: usize) -> (usize, usize, usize) {
-    if shape.is_empty() {
-        return (1, 1, 1);
-    }
-    (
-        shape[..dim].iter().product(),
-        shape[dim],
-        shape[dim + 1..].iter().product(),
-    )
-}
-
 /// `y[.., j, ..] = x[.., index[.., j, ..], ..]`. Shapes agree but for `dim`; indices are valid.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TakeAlong {

@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::gpu::kernels::{pointwise::pointwise, random};
 use crate::gpu::{Acc, Gpu};
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::pointwise::Float;
 use crate::rng::{default_generator, Philox, BLOCKS};
 use crate::schema::Value;
 use crate::shape::Dims;
@@ -33,28 +34,14 @@ per_isa! {
     }
 }
 
-/// A type that dropout computes in.
-trait Maskable: Sized {
+per_isa! {
     /// Multiplies by `scale` where kept, else by zero.
-    fn mask(x: &mut [Self], kept: &[u8], scale: Self);
-}
-macro_rules! masked {
-    ($($t:ident)*) => { $(
-        impl Maskable for $t {
-            fn mask(x: &mut [$t], kept: &[u8], scale: $t) {
-                per_isa! {
-                    fn run[](x: &mut [$t], kept: &[u8], scale: $t) {
-                        for (v, &k) in x.iter_mut().zip(kept) {
-                            *v *= if k != 0 { scale } else { 0.0 };
-                        }
-                    }
-                }
-                run(x, kept, scale);
-            }
+    fn masked[T: Float](x: &mut [T], kept: &[u8], scale: T) {
+        for (v, &k) in x.iter_mut().zip(kept) {
+            *v = *v * if k != 0 { scale } else { T::ZERO };
         }
-    )* };
+    }
 }
-masked!(f32 f64);
 
 /// `x * mask * scale` with a mask drawn here; the mask is the second result.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -115,7 +102,7 @@ impl Op for Dropout {
                     unsafe {
                         let at = (from + start * size) as *const u8;
                         load(dtype, at, size as isize, len, buffer.as_mut_ptr());
-                        T::mask(&mut buffer[..len], &kept, scale);
+                        masked(&mut buffer[..len], &kept, scale);
                         let at = (to + start * size) as *mut u8;
                         store(dtype, at, size as isize, len, buffer.as_ptr());
                         std::ptr::copy_nonoverlapping(
@@ -187,7 +174,7 @@ impl Op for Masked {
                         let kept = std::slice::from_raw_parts((mask + start) as *const u8, len);
                         let at = (from + start * size) as *const u8;
                         load(dtype, at, size as isize, len, buffer.as_mut_ptr());
-                        T::mask(&mut buffer[..len], kept, scale);
+                        masked(&mut buffer[..len], kept, scale);
                         let at = (to + start * size) as *mut u8;
                         store(dtype, at, size as isize, len, buffer.as_ptr());
                     }

@@ -4,6 +4,7 @@ use crate::alloc;
 use crate::autograd::Vjp;
 use crate::cpu::elements::{load, store, Element};
 use crate::cpu::pool::{parallel_for, Ptr};
+use crate::cpu::simd::Lane;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;

@@ -10,7 +10,7 @@ use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::gpu::kernels::{optim, View};
 use crate::gpu::Gpu;
-use crate::ops::norm::Float;
+use crate::ops::pointwise::Float;
 use crate::schema::{Args, Value};
 use crate::shape::Show;
 use crate::tensor::Tensor;
@@ -24,26 +24,9 @@ const BLOCK: usize = 256;
 /// What happens to an element: `x` holds the parameter, its gradient and its state. All but the
 /// gradient are written back.
 trait Step: Sync {
-    fn update<T: Math>(&self, tensor: usize, x: &mut [&mut [T]]);
+    fn update<T: Float>(&self, tensor: usize, x: &mut [&mut [T]]);
     /// The same on the GPU, for contiguous tensors; false where there is no kernel.
     fn launch(&self, tensor: usize, x: &[View]) -> Result<bool>;
-}
-
-/// [`Float`] with square roots, which it does not need elsewhere.
-trait Math: Float {
-    fn root(self) -> Self;
-}
-impl Math for f32 {
-    #[inline(always)]
-    fn root(self) -> f32 {
-        self.sqrt()
-    }
-}
-impl Math for f64 {
-    #[inline(always)]
-    fn root(self) -> f64 {
-        self.sqrt()
-    }
 }
 
 /// The tensors of one parameter, in contiguous host memory, and where they go afterwards.
@@ -161,12 +144,12 @@ fn on_gpu(step: &impl Step, i: usize, lists: &[&[Tensor]]) -> Result<bool> {
 }
 
 crate::per_isa! {
-    fn update[P: Step, T: Math](step: &P, i: usize, x: &mut [&mut [T]]) {
+    fn update[P: Step, T: Float](step: &P, i: usize, x: &mut [&mut [T]]) {
         step.update(i, x)
     }
 }
 
-fn chunk<S: Element, T: Math>(step: &impl Step, i: usize, slot: &[Tensor], at: usize, n: usize) {
+fn chunk<S: Element, T: Float>(step: &impl Step, i: usize, slot: &[Tensor], at: usize, n: usize) {
     let ptrs: Vec<Ptr<S>> = slot.iter().map(|t| Ptr(t.ptr::<S>())).collect();
     if S::DTYPE == T::DTYPE {
         // SAFETY: S and T are one type; elements `at..at + n` belong to this call alone.
@@ -213,7 +196,7 @@ struct Sgd {
 
 impl Step for Sgd {
     #[inline(always)]
-    fn update<T: Math>(&self, _: usize, x: &mut [&mut [T]]) {
+    fn update<T: Float>(&self, _: usize, x: &mut [&mut [T]]) {
         let c = T::of_f64;
         let (decay, momentum, lr) = (c(self.decay), c(self.momentum), c(self.lr));
         let (rest, sign) = (c(1.0 - self.dampening), c(self.sign));
@@ -271,7 +254,7 @@ struct Adam {
 
 impl Step for Adam {
     #[inline(always)]
-    fn update<T: Math>(&self, i: usize, x: &mut [&mut [T]]) {
+    fn update<T: Float>(&self, i: usize, x: &mut [&mut [T]]) {
         let c = T::of_f64;
         let (bias1, bias2) = self.bias[i];
         let (size, root2) = (c(self.lr / bias1), c(bias2.sqrt()));
@@ -307,7 +290,7 @@ impl Step for Adam {
                     .zip(v.iter_mut())
                 {
                     let start = one(p, *g, m, v);
-                    *p = start - size * *m / (v.root() / root2 + eps);
+                    *p = start - size * *m / (v.sqrt() / root2 + eps);
                 }
             }
             [p, g, m, v, top] => {
@@ -322,7 +305,7 @@ impl Step for Adam {
                     if *v > *top {
                         *top = *v;
                     }
-                    *p = start - size * *m / (top.root() / root2 + eps);
+                    *p = start - size * *m / (top.sqrt() / root2 + eps);
                 }
             }
             _ => {}
@@ -368,7 +351,7 @@ struct RmsProp {
 
 impl Step for RmsProp {
     #[inline(always)]
-    fn update<T: Math>(&self, _: usize, x: &mut [&mut [T]]) {
+    fn update<T: Float>(&self, _: usize, x: &mut [&mut [T]]) {
         let c = T::of_f64;
         let (lr, a, rest, eps) = (c(self.lr), c(self.alpha), c(1.0 - self.alpha), c(self.eps));
         let (decay, momentum, sign) = (c(self.decay), c(self.momentum), c(self.sign));
@@ -382,7 +365,7 @@ impl Step for RmsProp {
                 *m = *m + rest * (d - *m);
                 *v - *m * *m
             })
-            .root()
+            .sqrt()
                 + eps
         };
         match (more, self.centered) {

@@ -5,7 +5,6 @@ use super::pointwise::unary::{IsNan, LogicalNot};
 use super::pointwise::{apply, ternary::where_};
 use super::scan::Cumprod;
 use crate::autograd::{mode, Vjp};
-use crate::cpu::elements::Element;
 use crate::cpu::reduce::{filled, reduce, Kind, Reducible};
 use crate::cpu::truth;
 use crate::dispatch;
@@ -83,26 +82,6 @@ pub fn spread(g: &Tensor, shape: &[usize], mask: &[bool], keepdim: bool) -> Resu
 
 pub(crate) fn one(g: Tensor) -> Result<Grads> {
     Ok(SmallVec::from_elem(Some(g), 1))
-}
-
-/// Addition that wraps for integers.
-pub trait Accumulate: Element {
-    fn plus(self, o: Self) -> Self;
-}
-macro_rules! accumulate {
-    ($($t:ident $f:expr;)*) => { $(
-        impl Accumulate for $t {
-            fn plus(self, o: Self) -> Self {
-                let f: fn($t, $t) -> $t = $f;
-                f(self, o)
-            }
-        }
-    )* };
-}
-accumulate! {
-    f32 |a, b| a + b;
-    f64 |a, b| a + b;
-    i64 |a, b| a.wrapping_add(b);
 }
 
 /// The gradient of a chosen value `y`: elements equal to it share `g`, NaN being equal to NaN.

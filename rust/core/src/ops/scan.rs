@@ -1,6 +1,5 @@
 //! Running results along a dimension.
 
-use super::along::around;
 use super::copy::by_parts;
 use super::pointwise::apply;
 use super::pointwise::compare::Eq;
@@ -13,12 +12,13 @@ use crate::autograd::Vjp;
 use crate::cpu::elements::{Compute, Element};
 use crate::cpu::pool::parallel_for;
 use crate::cpu::reduce::filled;
+use crate::cpu::simd::Lane;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::schema::{Args, Value};
-use crate::shape;
+use crate::shape::{self, Span};
 use crate::tensor::Tensor;
 use crate::{bail, with_compute, with_float};
 use smallvec::{smallvec, SmallVec};
@@ -33,7 +33,11 @@ fn walk<A: Copy + Send + Sync>(
     f: impl Fn(usize, usize, &mut A) + Sync + Copy,
 ) {
     const TILE: usize = 64;
-    let (outer, n, inner) = around(shape, dim);
+    let Span {
+        outer,
+        length: n,
+        inner,
+    } = Span::of(shape, dim);
     if outer * n * inner == 0 {
         return;
     }
@@ -89,7 +93,11 @@ fn walk<A: Copy + Send + Sync>(
 
 /// Whether running sums of few long lines are better made of blocks.
 fn is_long(shape: &[usize], dim: usize) -> bool {
-    let (outer, n, inner) = around(shape, dim);
+    let Span {
+        outer,
+        length: n,
+        inner,
+    } = Span::of(shape, dim);
     inner == 1 && outer < 8 && n >= 1 << 15
 }
 
@@ -106,7 +114,9 @@ fn walk_blocks<A: Copy + Send + Sync>(
 ) {
     const BLOCK: usize = 4096;
     const SIDE: usize = 8;
-    let (outer, n, _) = around(shape, dim);
+    let Span {
+        outer, length: n, ..
+    } = Span::of(shape, dim);
     let blocks = n.div_ceil(BLOCK);
     for o in 0..outer {
         let mut sums = alloc::full(init, blocks);
@@ -178,7 +188,7 @@ impl<T> Slots<T> {
 
 /// A type whose running results are kept in a wider one.
 trait Widened: Compute {
-    type Wide: Compute + Running;
+    type Wide: Compute + Lane;
 }
 impl Widened for f32 {
     type Wide = f64;
@@ -188,30 +198,6 @@ impl Widened for f64 {
 }
 impl Widened for i64 {
     type Wide = i64;
-}
-
-/// Arithmetic of running results; integers wrap.
-trait Running: Copy {
-    fn plus(self, o: Self) -> Self;
-    fn times(self, o: Self) -> Self;
-}
-macro_rules! running {
-    ($($t:ident: $plus:expr, $times:expr;)*) => { $(
-        impl Running for $t {
-            #[inline(always)]
-            fn plus(self, o: Self) -> Self {
-                $plus(self, o)
-            }
-            #[inline(always)]
-            fn times(self, o: Self) -> Self {
-                $times(self, o)
-            }
-        }
-    )* };
-}
-running! {
-    f64: |a, b| a + b, |a, b| a * b;
-    i64: i64::wrapping_add, i64::wrapping_mul;
 }
 
 fn same_meta(x: &Tensor, dtype: DType) -> Result<Metas> {
@@ -268,7 +254,7 @@ impl Op for Cumsum {
                         self.dim,
                         self.reverse,
                         init,
-                        Running::plus,
+                        Lane::plus,
                         move |e, s| *s = s.plus(wide(e)),
                         move |e, s| y.set(e, s.to_element()),
                     );
@@ -570,7 +556,7 @@ impl Derivative for CumulativeExtreme {
         let Some(g) = &g[0] else {
             return Ok(smallvec![None]);
         };
-        let n = around(&cx.input_meta(0)?.shape, self.dim).1;
+        let n = Span::of(&cx.input_meta(0)?.shape, self.dim).length;
         one(g.put_along(self.dim, n, &cx.output(1)?)?)
     }
 }

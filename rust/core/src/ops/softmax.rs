@@ -1,14 +1,12 @@
 //! Softmax and its relatives along one dimension, and logsumexp.
 
-use super::along::around;
-use super::pointwise::apply;
 use super::pointwise::compare::IsInf;
 use super::pointwise::ternary::where_;
 use super::pointwise::unary::{Exp, Log};
+use super::pointwise::{apply, Float};
 use super::reduce::{one, reduced_shape, restored, DimMask};
 use crate::autograd::Vjp;
-use crate::cpu::elements::{Compute, Element};
-use crate::cpu::math::{f32x, f64x};
+use crate::cpu::elements::Element;
 use crate::cpu::pool::parallel_for;
 use crate::cpu::reduce::{filled, reduce_from, Kind, Reducible};
 use crate::dispatch;
@@ -18,7 +16,7 @@ use crate::gpu::kernels::softmax as launch;
 use crate::gpu::Gpu;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::schema::Args;
-use crate::shape;
+use crate::shape::{self, Span};
 use crate::tensor::Tensor;
 use crate::{per_isa, transfer, with_float};
 use smallvec::smallvec;
@@ -44,53 +42,19 @@ const GROUP: usize = 16;
 /// Columns that are walked together where the dimension is not innermost.
 const TILE: usize = 128;
 
-/// A type that the kernels compute in.
-trait Exponential: Compute {
-    const LOWEST: Self;
-    fn decay(self) -> Self;
-    fn ln(self) -> Self;
-    fn add(self, o: Self) -> Self;
-    fn sub(self, o: Self) -> Self;
-    fn mul(self, o: Self) -> Self;
-    fn div(self, o: Self) -> Self;
+/// The logarithm of a sum of exponentials, as the system's library has it.
+#[inline(always)]
+fn log<T: Float>(x: T) -> T {
+    match T::DTYPE {
+        DType::F64 => T::of_f64(x.to_f64().ln()),
+        _ => T::of_f64((x.to_f64() as f32).ln() as f64),
+    }
 }
-macro_rules! exponential {
-    ($t:ident, $m:ident) => {
-        impl Exponential for $t {
-            const LOWEST: Self = $t::NEG_INFINITY;
-            #[inline(always)]
-            fn decay(self) -> Self {
-                $m::decay(self)
-            }
-            fn ln(self) -> Self {
-                $t::ln(self)
-            }
-            #[inline(always)]
-            fn add(self, o: Self) -> Self {
-                self + o
-            }
-            #[inline(always)]
-            fn sub(self, o: Self) -> Self {
-                self - o
-            }
-            #[inline(always)]
-            fn mul(self, o: Self) -> Self {
-                self * o
-            }
-            #[inline(always)]
-            fn div(self, o: Self) -> Self {
-                self / o
-            }
-        }
-    };
-}
-exponential!(f32, f32x);
-exponential!(f64, f64x);
 
 /// The larger; NaN if either is.
 #[inline(always)]
 #[allow(clippy::eq_op)]
-fn larger<T: Exponential>(a: T, b: T) -> T {
+fn larger<T: Float>(a: T, b: T) -> T {
     if (b > a) | (b != b) {
         b
     } else {
@@ -123,37 +87,37 @@ fn lanes<T: Copy>(n: usize, init: T, step: impl Fn(T, usize) -> T, join: impl Fn
 /// One contiguous row.
 // SAFETY: `x` and `y` hold `n` elements.
 #[inline(always)]
-unsafe fn row<T: Exponential, const LOG: bool>(x: *const T, y: *mut T, n: usize) {
-    let top = lanes(n, T::LOWEST, |a, i| larger(a, *x.add(i)), larger);
+unsafe fn row<T: Float, const LOG: bool>(x: *const T, y: *mut T, n: usize) {
+    let top = lanes(
+        n,
+        T::lit(f64::NEG_INFINITY),
+        |a, i| larger(a, *x.add(i)),
+        larger,
+    );
     let zero = T::default();
     if LOG {
-        let sum = lanes(n, zero, |a, i| a.add((*x.add(i)).sub(top).decay()), T::add);
-        let log = sum.ln();
+        let sum = lanes(n, zero, |a, i| a + (*x.add(i) - top).decay(), T::add);
+        let log = log(sum);
         for i in 0..n {
-            *y.add(i) = (*x.add(i)).sub(top).sub(log);
+            *y.add(i) = *x.add(i) - top - log;
         }
         return;
     }
     for i in 0..n {
-        *y.add(i) = (*x.add(i)).sub(top).decay();
+        *y.add(i) = (*x.add(i) - top).decay();
     }
-    let sum = lanes(n, zero, |a, i| a.add(*y.add(i)), T::add);
+    let sum = lanes(n, zero, |a, i| a + *y.add(i), T::add);
     for i in 0..n {
-        *y.add(i) = (*y.add(i)).div(sum);
+        *y.add(i) = *y.add(i) / sum;
     }
 }
 
 /// Up to [`GROUP`] short rows at once: one in each lane.
 // SAFETY: `x` and `y` hold `rows` rows of `n` elements, at most [`SHORT`].
 #[inline(always)]
-unsafe fn short_rows<T: Exponential, const LOG: bool>(
-    x: *const T,
-    y: *mut T,
-    n: usize,
-    rows: usize,
-) {
-    let mut v = [[T::LOWEST; GROUP]; SHORT];
-    let mut top = [T::LOWEST; GROUP];
+unsafe fn short_rows<T: Float, const LOG: bool>(x: *const T, y: *mut T, n: usize, rows: usize) {
+    let mut v = [[T::lit(f64::NEG_INFINITY); GROUP]; SHORT];
+    let mut top = [T::lit(f64::NEG_INFINITY); GROUP];
     let mut sum = [T::default(); GROUP];
     for (k, v) in v[..n].iter_mut().enumerate() {
         for (j, v) in v[..rows].iter_mut().enumerate() {
@@ -165,22 +129,18 @@ unsafe fn short_rows<T: Exponential, const LOG: bool>(
     }
     for v in &mut v[..n] {
         for j in 0..GROUP {
-            v[j] = v[j].sub(top[j]);
+            v[j] = v[j] - top[j];
             let e = v[j].decay();
-            sum[j] = sum[j].add(e);
+            sum[j] = sum[j] + e;
             v[j] = if LOG { v[j] } else { e };
         }
     }
     if LOG {
-        sum[..rows].iter_mut().for_each(|s| *s = s.ln());
+        sum[..rows].iter_mut().for_each(|s| *s = log(*s));
     }
     for (k, v) in v[..n].iter_mut().enumerate() {
         for j in 0..GROUP {
-            v[j] = if LOG {
-                v[j].sub(sum[j])
-            } else {
-                v[j].div(sum[j])
-            };
+            v[j] = if LOG { v[j] - sum[j] } else { v[j] / sum[j] };
         }
         for (j, &v) in v[..rows].iter().enumerate() {
             *y.add(j * n + k) = v;
@@ -191,14 +151,14 @@ unsafe fn short_rows<T: Exponential, const LOG: bool>(
 /// `width` columns of `n` elements that lie `stride` apart.
 // SAFETY: `width` is at most TILE; `x` and `y` hold `width` columns of `n` elements.
 #[inline(always)]
-unsafe fn columns<T: Exponential, const LOG: bool>(
+unsafe fn columns<T: Float, const LOG: bool>(
     x: *const T,
     y: *mut T,
     n: usize,
     stride: usize,
     width: usize,
 ) {
-    let mut top = [T::LOWEST; TILE];
+    let mut top = [T::lit(f64::NEG_INFINITY); TILE];
     let mut sum = [T::default(); TILE];
     for k in 0..n {
         for (j, t) in top[..width].iter_mut().enumerate() {
@@ -207,8 +167,8 @@ unsafe fn columns<T: Exponential, const LOG: bool>(
     }
     for k in 0..n {
         for j in 0..width {
-            let e = (*x.add(k * stride + j)).sub(top[j]).decay();
-            sum[j] = sum[j].add(e);
+            let e = (*x.add(k * stride + j) - top[j]).decay();
+            sum[j] = sum[j] + e;
             if !LOG {
                 *y.add(k * stride + j) = e;
             }
@@ -216,15 +176,15 @@ unsafe fn columns<T: Exponential, const LOG: bool>(
     }
     if LOG {
         for s in &mut sum[..width] {
-            *s = s.ln();
+            *s = log(*s);
         }
     }
     for k in 0..n {
         for j in 0..width {
             let at = k * stride + j;
             *y.add(at) = match LOG {
-                true => (*x.add(at)).sub(top[j]).sub(sum[j]),
-                false => (*y.add(at)).div(sum[j]),
+                true => *x.add(at) - top[j] - sum[j],
+                false => *y.add(at) / sum[j],
             };
         }
     }
@@ -233,24 +193,24 @@ unsafe fn columns<T: Exponential, const LOG: bool>(
 /// The gradient in one row: `y (g - sum(g y))`, or `g - e^y sum(g)` for the logarithm.
 // SAFETY: `g`, `y` and `d` hold `n` elements.
 #[inline(always)]
-unsafe fn grad_row<T: Exponential, const LOG: bool>(g: *const T, y: *const T, d: *mut T, n: usize) {
+unsafe fn grad_row<T: Float, const LOG: bool>(g: *const T, y: *const T, d: *mut T, n: usize) {
     let zero = T::default();
     if LOG {
-        let sum = lanes(n, zero, |a, i| a.add(*g.add(i)), T::add);
+        let sum = lanes(n, zero, |a, i| a + *g.add(i), T::add);
         for i in 0..n {
-            *d.add(i) = (*g.add(i)).sub((*y.add(i)).decay().mul(sum));
+            *d.add(i) = *g.add(i) - (*y.add(i)).decay() * sum;
         }
     } else {
-        let sum = lanes(n, zero, |a, i| a.add((*g.add(i)).mul(*y.add(i))), T::add);
+        let sum = lanes(n, zero, |a, i| a + *g.add(i) * *y.add(i), T::add);
         for i in 0..n {
-            *d.add(i) = (*y.add(i)).mul((*g.add(i)).sub(sum));
+            *d.add(i) = *y.add(i) * (*g.add(i) - sum);
         }
     }
 }
 
 // SAFETY: `width` is at most TILE; `g`, `y` and `d` hold `width` columns of `n` elements.
 #[inline(always)]
-unsafe fn grad_columns<T: Exponential, const LOG: bool>(
+unsafe fn grad_columns<T: Float, const LOG: bool>(
     g: *const T,
     y: *const T,
     d: *mut T,
@@ -265,17 +225,17 @@ unsafe fn grad_columns<T: Exponential, const LOG: bool>(
             let v = if LOG {
                 *g.add(at)
             } else {
-                (*g.add(at)).mul(*y.add(at))
+                *g.add(at) * *y.add(at)
             };
-            *s = s.add(v);
+            *s = *s + v;
         }
     }
     for k in 0..n {
         for (j, &s) in sum[..width].iter().enumerate() {
             let at = k * stride + j;
             *d.add(at) = match LOG {
-                true => (*g.add(at)).sub((*y.add(at)).decay().mul(s)),
-                false => (*y.add(at)).mul((*g.add(at)).sub(s)),
+                true => *g.add(at) - (*y.add(at)).decay() * s,
+                false => *y.add(at) * (*g.add(at) - s),
             };
         }
     }
@@ -296,7 +256,7 @@ struct Lines<T> {
 
 // SAFETY: the pointers of `l` hold its lines, and no other thread writes them.
 #[inline(always)]
-unsafe fn lines<T: Exponential, const LOG: bool, const GRAD: bool>(l: Lines<T>) {
+unsafe fn lines<T: Float, const LOG: bool, const GRAD: bool>(l: Lines<T>) {
     match (GRAD, l.stride == 1) {
         (false, true) if l.n <= SHORT => short_rows::<T, LOG>(l.x, l.out, l.n, l.width),
         (false, true) => row::<T, LOG>(l.x, l.out, l.n),
@@ -314,13 +274,13 @@ unsafe fn lines<T: Exponential, const LOG: bool, const GRAD: bool>(l: Lines<T>) 
 type Kernel<T> = unsafe fn(Lines<T>);
 
 per_isa! {
-    fn kernel[T: Exponential; const LOG: bool, const GRAD: bool] -> Kernel<T> = (l: Lines<T>) {
+    fn kernel[T: Float; const LOG: bool, const GRAD: bool] -> Kernel<T> = (l: Lines<T>) {
         lines::<T, LOG, GRAD>(l)
     }
 }
 
 /// Runs a kernel over all lines along `dim` of contiguous `x` (and `y`) into `out`.
-fn over_lines<T: Exponential>(
+fn over_lines<T: Float>(
     kernel: Kernel<T>,
     x: &[T],
     y: &[T],
@@ -328,7 +288,11 @@ fn over_lines<T: Exponential>(
     dims: &[usize],
     dim: usize,
 ) {
-    let (outer, n, inner) = around(dims, dim);
+    let Span {
+        outer,
+        length: n,
+        inner,
+    } = Span::of(dims, dim);
     if out.is_empty() {
         return;
     }
@@ -415,7 +379,7 @@ impl Op for Softmax {
             return Ok(false);
         }
         let (gpu, x) = (Gpu::get()?, transfer::dense(x[0])?);
-        let span = launch::Span::of(x.shape(), self.dim);
+        let span = Span::of(x.shape(), self.dim);
         let (x, y) = (transfer::whole(&x)?, transfer::whole(&y[0])?);
         transfer::ran(launch::softmax(gpu, self.log, span, x, y))
     }
@@ -471,7 +435,7 @@ impl Op for SoftmaxGrad {
             return Ok(false);
         }
         let (gpu, g, y) = (Gpu::get()?, transfer::dense(x[0])?, transfer::dense(x[1])?);
-        let span = launch::Span::of(y.shape(), self.dim);
+        let span = Span::of(y.shape(), self.dim);
         let (g, y, d) = (
             transfer::whole(&g)?,
             transfer::whole(&y)?,
@@ -519,7 +483,7 @@ impl Op for Logsumexp {
         }])
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-        fn run<T: Reducible + Exponential>(x: &Tensor, mask: &[bool], y: &mut [T]) {
+        fn run<T: Reducible + Float>(x: &Tensor, mask: &[bool], y: &mut [T]) {
             let mut top = vec![T::default(); y.len()];
             // An infinite maximum would give inf - inf.
             let finite = |t: T| {
@@ -531,7 +495,7 @@ impl Op for Logsumexp {
             };
             reduce_from::<T>(x, mask, (Kind::Max, Kind::SumExpFrom), finite, &mut top, y);
             for (y, &t) in y.iter_mut().zip(&top) {
-                *y = y.ln().add(t);
+                *y = log(*y) + t;
             }
         }
         with_float!(x[0].dtype(), "logsumexp", T => {

@@ -3,7 +3,7 @@
 mod long;
 mod quantile;
 
-use super::along::{around, picked_gradient};
+use super::along::picked_gradient;
 use super::reduce::{one, shared_gradient};
 use crate::alloc;
 use crate::autograd::Vjp;
@@ -17,7 +17,7 @@ use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::schema::{Args, Value};
-use crate::shape::{self, Show};
+use crate::shape::{self, Show, Span};
 use crate::tensor::Tensor;
 use crate::{ensure, with_element};
 use quantile::quantile_of;
@@ -203,7 +203,11 @@ impl Op for Ordered {
             return values.write_from(&values.in_signed_order()?);
         }
         let x = x[0].prepared(x[0].dtype())?;
-        let (outer, n, inner) = around(x.shape(), self.dim);
+        let Span {
+            outer,
+            length: n,
+            inner,
+        } = Span::of(x.shape(), self.dim);
         let m = self.taken(n);
         if y[0].numel() == 0 {
             return Ok(());
@@ -359,7 +363,11 @@ impl Op for Argsort {
             return self.cpu(&[&x[0].in_signed_order()?], y);
         }
         let x = x[0].prepared(x[0].dtype())?;
-        let (outer, n, inner) = around(x.shape(), self.dim);
+        let Span {
+            outer,
+            length: n,
+            inner,
+        } = Span::of(x.shape(), self.dim);
         fits(self.name(), n)?;
         let lines = Lines { outer, n, inner };
         // SAFETY: `x` is contiguous, the result has an element for each of its own.

@@ -1,10 +1,10 @@
 //! Pieces of the negative log likelihood.
 
-use super::softmax::Span;
 use super::{format, launch, require_contiguous, Params, View};
 use crate::error::{Kind, Result};
 use crate::gpu::fault::check_size;
 use crate::gpu::{Acc, Gpu};
+use crate::shape::Span;
 
 /// `loss = -weight[t] * x[.., t, ..]` and `total = weight[t]` for each target `t`; both are 0
 /// where `t` is `ignore`. `x` holds log-probabilities; `span` is its class dimension. `loss` and

@@ -4,31 +4,10 @@ use super::{format, lanes_rows, Params, View};
 use crate::ensure;
 use crate::error::Result;
 use crate::gpu::{Acc, Gpu, Kernel};
+use crate::shape::Span;
 
 /// Elements of a row that one invocation may take: three loops over them stay below 65,535 trips.
 const MAX_TRIPS: usize = 20_000;
-
-/// A dimension of a contiguous tensor: what lies outside it, its length, what lies inside.
-#[derive(Clone, Copy, Debug)]
-pub struct Span {
-    pub outer: usize,
-    pub length: usize,
-    pub inner: usize,
-}
-
-impl Span {
-    pub fn of(shape: &[usize], dim: usize) -> Span {
-        Span {
-            outer: shape[..dim].iter().product(),
-            length: shape.get(dim).copied().unwrap_or(1),
-            inner: shape.get(dim + 1..).unwrap_or(&[]).iter().product(),
-        }
-    }
-
-    fn rows(&self) -> usize {
-        self.outer * self.inner
-    }
-}
 
 fn launch(
     gpu: &Gpu,
@@ -55,7 +34,7 @@ fn launch(
         "wgpu: {file}: tensors must be contiguous"
     );
     let mut p: Params =
-        smallvec::smallvec![span.rows() as u32, span.length as u32, span.inner as u32];
+        smallvec::smallvec![span.lines() as u32, span.length as u32, span.inner as u32];
     p.extend_from_slice(extra);
     let mut constants: smallvec::SmallVec<[(&'static str, u32); 8]> = smallvec::smallvec![
         ("LOG", log as u32),
@@ -83,7 +62,7 @@ fn launch(
         &kernel,
         &buffers,
         &p,
-        gpu.grid(span.rows().div_ceil(rows as usize))?,
+        gpu.grid(span.lines().div_ceil(rows as usize))?,
     )
 }
 

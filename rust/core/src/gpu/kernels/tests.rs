@@ -306,7 +306,7 @@ fn softmax_rows_and_columns_match_the_host() {
         let n: usize = shape.iter().product();
         let x: Vec<f32> = noise(n, 8).iter().map(|v| v * 20.0).collect();
         let t = put(gpu, &shape, DType::F32, &x);
-        let span = softmax::Span::of(&shape, dim);
+        let span = crate::shape::Span::of(&shape, dim);
         let g = noise(n, 9);
         let tg = put(gpu, &shape, DType::F32, &g);
         for log in [false, true] {

@@ -10,6 +10,7 @@ use crate::dtype::Bitwise;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::matmul::swapped;
 use crate::shape::Dims;
 use crate::tensor::Tensor;
 use crate::{alloc, bail, with_float};
@@ -99,7 +100,7 @@ impl Flash {
     fn composite(&self, g: &Tensor, x: &[&Tensor]) -> Result<[Tensor; 3]> {
         let q = x[0];
         let (k, v) = (repeat_heads(x[1], heads(q))?, repeat_heads(x[2], heads(q))?);
-        let mut scores = q.mul_scalar(self.scale.0)?.matmul(&k.turned()?)?;
+        let mut scores = q.mul_scalar(self.scale.0)?.matmul(&swapped(&k)?)?;
         if self.mask {
             scores = scores.add(&super::additive(x[3], q.dtype())?)?;
         }
@@ -110,7 +111,7 @@ impl Flash {
         }
         let p = dispatch::call1(SafeSoftmax, &[&scores])?;
         let mut used = p.clone();
-        let mut d = g.matmul(&v.turned()?)?;
+        let mut d = g.matmul(&swapped(&v)?)?;
         if self.factor {
             let f = x[3 + self.mask as usize];
             (used, d) = (used.mul(f)?, d.mul(f)?);
@@ -127,8 +128,8 @@ impl Flash {
             t.reshape_to(&parts)?.sum_dim(at as i64 + 1, false)
         };
         let dq = d.matmul(&k)?;
-        let dk = join(d.turned()?.matmul(q)?, x[1])?;
-        let dv = join(used.turned()?.matmul(g)?, x[2])?;
+        let dk = join(swapped(&d)?.matmul(q)?, x[1])?;
+        let dv = join(swapped(&used)?.matmul(g)?, x[2])?;
         Ok([dq, dk, dv])
     }
 }

@@ -1,12 +1,13 @@
 //! Attention in tiles: scores never leave the cache. Dao et al. 2022, arXiv:2205.14135.
 
-use super::product::{Product, Tiled, PAD};
+use super::product::{Product, PAD};
 use crate::alloc;
 use crate::cpu::elements::{load, store};
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::cpu::simd::Simd;
 use crate::cpu::transpose;
 use crate::dtype::DType;
+use crate::ops::pointwise::Float;
 use crate::tensor::Tensor;
 use crate::{compiled, per_isa};
 
@@ -68,7 +69,7 @@ impl<'a> Planes<'a> {
     // SAFETY: the rows lie inside the plane at `p`; `to` has room for rows of `ld` elements,
     // of which those past `width` become zeros.
     #[inline(always)]
-    unsafe fn load<T: Tiled>(
+    unsafe fn load<T: Float>(
         &self,
         p: *const u8,
         rows: std::ops::Range<usize>,
@@ -94,7 +95,7 @@ impl<'a> Planes<'a> {
     }
 
     // SAFETY: row `r` lies inside the plane at `p`, and this thread alone writes it.
-    unsafe fn store<T: Tiled>(&self, p: *mut u8, r: usize, width: usize, from: *const T) {
+    unsafe fn store<T: Float>(&self, p: *mut u8, r: usize, width: usize, from: *const T) {
         let to = p.offset(r as isize * self.row);
         store(self.dtype, to, self.col, width, from);
     }
@@ -126,7 +127,7 @@ pub struct Attention<'a> {
 /// Memory of one thread, cut into pieces.
 struct Room<T>(Vec<T>, usize);
 
-impl<T: Tiled> Room<T> {
+impl<T: Float> Room<T> {
     fn new(n: usize) -> Self {
         Room(alloc::full(T::default(), n), 0)
     }
@@ -152,7 +153,7 @@ impl Attention<'_> {
     /// Masks a row of `n` scores, of query `i` from key `k0` on; `pad` elements follow.
     // SAFETY: the row has `n + pad` elements, `buffer` as many; the plane of the mask is at `mask`.
     #[inline(always)]
-    unsafe fn finish_row<T: Tiled>(
+    unsafe fn finish_row<T: Float>(
         &self,
         row: &mut [T],
         n: usize,
@@ -183,7 +184,7 @@ impl Attention<'_> {
 
     // SAFETY: `row` has `n` elements and `buffer` as many; the factors' plane is at `plane`.
     #[inline(always)]
-    unsafe fn load_factors<T: Tiled>(
+    unsafe fn load_factors<T: Float>(
         &self,
         f: &Planes,
         plane: *const u8,
@@ -199,7 +200,7 @@ impl Attention<'_> {
 /// The largest of a row, NaN aside.
 // SAFETY: the level's instructions are there.
 #[inline(always)]
-unsafe fn largest<T: Tiled, V: Simd<Elem = T>>(row: &[T]) -> T {
+unsafe fn largest<T: Float, V: Simd<Elem = T>>(row: &[T]) -> T {
     let mut top = V::splat(T::lit(f64::NEG_INFINITY));
     for block in row.chunks_exact(V::LANES) {
         top = V::load(block.as_ptr()).max(top);
@@ -209,7 +210,7 @@ unsafe fn largest<T: Tiled, V: Simd<Elem = T>>(row: &[T]) -> T {
 
 // SAFETY: as for `largest`.
 #[inline(always)]
-unsafe fn sum<T: Tiled, V: Simd<Elem = T>>(row: &[T]) -> T {
+unsafe fn sum<T: Float, V: Simd<Elem = T>>(row: &[T]) -> T {
     let mut sum = V::splat(T::default());
     for block in row.chunks_exact(V::LANES) {
         sum = sum.add(V::load(block.as_ptr()));
@@ -220,7 +221,7 @@ unsafe fn sum<T: Tiled, V: Simd<Elem = T>>(row: &[T]) -> T {
 /// The transposed of `rows` x `cols` elements, in rows of [`KEYS`].
 // SAFETY: as for `largest`; both lie in memory.
 #[inline(always)]
-unsafe fn turn<T: Tiled, V: Simd<Elem = T>>(
+unsafe fn turn<T: Float, V: Simd<Elem = T>>(
     rows: usize,
     cols: usize,
     x: *const T,
@@ -232,7 +233,7 @@ unsafe fn turn<T: Tiled, V: Simd<Elem = T>>(
 
 /// The inner product of two rows, in lanes.
 #[inline(always)]
-fn inner<T: Tiled>(a: &[T], b: &[T]) -> T {
+fn inner<T: Float>(a: &[T], b: &[T]) -> T {
     let mut lanes = [T::default(); PAD];
     for (a, b) in a.chunks(PAD).zip(b.chunks(PAD)) {
         for (l, (&a, &b)) in lanes.iter_mut().zip(a.iter().zip(b)) {
@@ -269,7 +270,7 @@ struct Rows<T> {
 
 // SAFETY: for all kernels: planes hold what `a` says, and the level's instructions are there.
 #[inline(always)]
-unsafe fn forward_rows<T: Tiled, V: Simd<Elem = T>>(
+unsafe fn forward_rows<T: Float, V: Simd<Elem = T>>(
     a: &Attention,
     w: &Rows<T>,
     y: &Planes,
@@ -391,14 +392,14 @@ unsafe fn forward_rows<T: Tiled, V: Simd<Elem = T>>(
 macro_rules! best {
     ($name:ident, $inner:ident($($arg:ident: $t:ty),*)) => {
         // SAFETY: as for the function within.
-        unsafe fn $name<T: Tiled>($($arg: $t),*) {
+        unsafe fn $name<T: Float>($($arg: $t),*) {
             compiled! { avx2:
                 // SAFETY: as for the function around it, which has asked for the best set.
-                unsafe fn avx2<T: Tiled>($($arg: $t),*) { $inner::<T, T::Avx2>($($arg),*) }
+                unsafe fn avx2<T: Float>($($arg: $t),*) { $inner::<T, T::Avx2>($($arg),*) }
             }
             compiled! { avx512:
                 // SAFETY: as above.
-                unsafe fn avx512<T: Tiled>($($arg: $t),*) { $inner::<T, T::Avx512>($($arg),*) }
+                unsafe fn avx512<T: Float>($($arg: $t),*) { $inner::<T, T::Avx512>($($arg),*) }
             }
             per_isa!(match avx512 => avx512::<T>($($arg),*), avx2 => avx2::<T>($($arg),*),
                 portable => $inner::<T, T::Portable>($($arg),*))
@@ -413,7 +414,7 @@ best!(backward_best, backward_head(a: &Attention, g: &Gradients<T>, w: &Head<T>)
 ///
 /// # Safety
 /// Planes and sizes name elements in memory; those of the outputs are this call's own.
-pub unsafe fn forward<T: Tiled>(a: &Attention, y: &Planes, stats: &mut [T]) {
+pub unsafe fn forward<T: Float>(a: &Attention, y: &Planes, stats: &mut [T]) {
     let heads = a.batch * a.heads;
     // Results do not depend on the size of chunks.
     let chunk = if heads * a.queries.div_ceil(CHUNK) >= 16 {
@@ -493,7 +494,7 @@ struct Head<T> {
 
 // SAFETY: as for all kernels above.
 #[inline(always)]
-unsafe fn backward_head<T: Tiled, V: Simd<Elem = T>>(a: &Attention, g: &Gradients<T>, w: &Head<T>) {
+unsafe fn backward_head<T: Float, V: Simd<Elem = T>>(a: &Attention, g: &Gradients<T>, w: &Head<T>) {
     let (e, ev) = (a.width, a.value_width);
     let (ep, evp) = (e.next_multiple_of(PAD), ev.next_multiple_of(PAD));
     let (zero, scale) = (T::default(), T::lit(a.scale));
@@ -638,7 +639,7 @@ unsafe fn backward_head<T: Tiled, V: Simd<Elem = T>>(a: &Attention, g: &Gradient
 ///
 /// # Safety
 /// As for [`forward`].
-pub unsafe fn backward<T: Tiled>(a: &Attention, g: &Gradients<T>) {
+pub unsafe fn backward<T: Float>(a: &Attention, g: &Gradients<T>) {
     let (e, ev) = (a.width, a.value_width);
     let (ep, evp) = (e.next_multiple_of(PAD), ev.next_multiple_of(PAD));
     let (heads, key_heads) = (a.batch * a.heads, a.batch * a.heads / a.group);

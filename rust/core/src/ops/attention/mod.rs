@@ -12,6 +12,7 @@ use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::matmul::swapped;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::IsNegInf;
 use crate::ops::pointwise::ternary::where_;
@@ -122,16 +123,6 @@ fn repeat_heads(x: &Tensor, heads: usize) -> Result<Tensor> {
     x.reshape_to(&parts)?.expand_to(&wide)?.reshape_to(&last)
 }
 
-impl Tensor {
-    /// The last two dimensions swapped.
-    pub(crate) fn turned(&self) -> Result<Tensor> {
-        let n = self.ndim() as i64;
-        let mut dims: Vec<i64> = (0..n).collect();
-        dims.swap(n as usize - 1, n as usize - 2);
-        self.permute(&dims)
-    }
-}
-
 struct Call<'a> {
     mask: Option<&'a Tensor>,
     dropout: f64,
@@ -225,7 +216,7 @@ impl Call<'_> {
         // Half of the scale on each side keeps products of half types in range.
         let root = scale.abs().sqrt();
         let q = q.mul_scalar(root * scale.signum())?;
-        let mut scores = q.matmul(&k.mul_scalar(root)?.turned()?)?;
+        let mut scores = q.matmul(&swapped(&k.mul_scalar(root)?)?)?;
         if let Some(mask) = self.mask {
             scores = scores.add(&additive(mask, q.dtype())?)?;
         }

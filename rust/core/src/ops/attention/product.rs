@@ -1,8 +1,7 @@
 //! Products of small matrices that stay in cache, in vector registers.
 
-use crate::cpu::elements::Compute;
-use crate::cpu::simd::{Simd, Vectors};
-use crate::ops::pointwise::Real;
+use crate::cpu::simd::Simd;
+use crate::ops::pointwise::Float;
 
 /// Columns of `b` and `c` are padded to a multiple of this, whatever the vectors' width.
 pub const PAD: usize = 16;
@@ -24,7 +23,7 @@ pub struct Product<T> {
     pub add: bool,
 }
 
-impl<T: Tiled> Product<T> {
+impl<T: Float> Product<T> {
     /// # Safety
     /// The matrices lie in memory, C apart from the others; the machine has the instructions.
     #[inline(always)]
@@ -100,7 +99,3 @@ impl<T: Tiled> Product<T> {
         }
     }
 }
-
-/// A type that attention computes in.
-pub trait Tiled: Real + Compute + Vectors {}
-impl<T: Real + Compute + Vectors> Tiled for T {}

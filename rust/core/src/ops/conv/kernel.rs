@@ -5,6 +5,7 @@ use crate::alloc;
 use crate::cpu::elements::Compute;
 use crate::cpu::gemm::{gemm, Acc, GemmElem};
 use crate::cpu::pool::{parallel_for, Ptr};
+use crate::cpu::simd::Lane;
 
 /// Elements of a tile of patches: half of a 2 MB L2 in f32.
 const TILE: usize = 1 << 18;
@@ -12,14 +13,16 @@ const TILE: usize = 1 << 18;
 const FEW: usize = 1 << 14;
 
 /// A type that convolutions compute in.
-pub trait Number: Compute + GemmElem<Acc = Self> + Acc {
+pub trait Number: Compute + GemmElem<Acc = Self> + Acc + Lane {
     fn is_finite(self) -> bool;
     /// The inner loops of convolutions.
     #[doc(hidden)]
     fn kernels() -> &'static Kernels<Self>;
-    fn plus(self, o: Self) -> Self;
     /// self + a * b.
-    fn plus_product(self, a: Self, b: Self) -> Self;
+    #[inline(always)]
+    fn plus_product(self, a: Self, b: Self) -> Self {
+        self.plus(a.times(b))
+    }
     /// self / d; 0 for integers divided by 0.
     fn over(self, d: Self) -> Self;
 }
@@ -30,14 +33,6 @@ impl Number for f32 {
     #[inline(always)]
     fn is_finite(self) -> bool {
         self.is_finite()
-    }
-    #[inline(always)]
-    fn plus(self, o: f32) -> f32 {
-        self + o
-    }
-    #[inline(always)]
-    fn plus_product(self, a: f32, b: f32) -> f32 {
-        self + a * b
     }
     #[inline(always)]
     fn over(self, d: f32) -> f32 {
@@ -53,14 +48,6 @@ impl Number for f64 {
         self.is_finite()
     }
     #[inline(always)]
-    fn plus(self, o: f64) -> f64 {
-        self + o
-    }
-    #[inline(always)]
-    fn plus_product(self, a: f64, b: f64) -> f64 {
-        self + a * b
-    }
-    #[inline(always)]
     fn over(self, d: f64) -> f64 {
         self / d
     }
@@ -72,14 +59,6 @@ impl Number for i64 {
     #[inline(always)]
     fn is_finite(self) -> bool {
         true
-    }
-    #[inline(always)]
-    fn plus(self, o: i64) -> i64 {
-        self.wrapping_add(o)
-    }
-    #[inline(always)]
-    fn plus_product(self, a: i64, b: i64) -> i64 {
-        self.wrapping_add(a.wrapping_mul(b))
     }
     #[inline(always)]
     fn over(self, d: i64) -> i64 {

@@ -6,9 +6,7 @@
 use super::{last, norm_last, without_last};
 use crate::alloc::{full, gathered};
 use crate::autograd::{mode, Vjp};
-use crate::cpu::elements::Compute;
-use crate::cpu::gemm::{gemm, GemmElem};
-use crate::cpu::math::{f32x, f64x};
+use crate::cpu::gemm::gemm;
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::device::Device;
 use crate::dispatch;
@@ -16,13 +14,12 @@ use crate::dtype::{Bitwise, DType, Scalar};
 use crate::error::Result;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::matmul::swapped;
-use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::ternary::where_;
+use crate::ops::pointwise::{apply, Float};
 use crate::per_isa;
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
-use std::ops::{Add, Div, Mul, Sub};
 
 /// Distances that a pass keeps in registers.
 const BLOCK: usize = 64;
@@ -38,44 +35,6 @@ struct Distances {
     pairs: bool,
 }
 
-trait Number:
-    Compute
-    + GemmElem<Acc = Self>
-    + Add<Output = Self>
-    + Sub<Output = Self>
-    + Mul<Output = Self>
-    + Div<Output = Self>
-{
-    fn abs(self) -> Self;
-    fn nan(self) -> bool;
-    fn root(self) -> Self;
-    fn pow(self, p: Self) -> Self;
-}
-
-macro_rules! numbers {
-    ($($t:ident $math:ident),*) => {$(
-        impl Number for $t {
-            #[inline(always)]
-            fn abs(self) -> Self {
-                $t::abs(self)
-            }
-            #[inline(always)]
-            fn nan(self) -> bool {
-                self.is_nan()
-            }
-            #[inline(always)]
-            fn root(self) -> Self {
-                self.sqrt()
-            }
-            #[inline(always)]
-            fn pow(self, p: Self) -> Self {
-                $math::pow(self, p)
-            }
-        }
-    )*};
-}
-numbers!(f32 f32x, f64 f64x);
-
 /// Rows of x against the columns of y', `n` of them.
 struct Pass<'a, T> {
     p: f64,
@@ -88,7 +47,7 @@ struct Pass<'a, T> {
 per_isa! {
     /// The distances of row `i` to rows `from..n`.
     // SAFETY: `to` has room for them.
-    unsafe fn forward[T: Number](s: &Pass<T>, i: usize, from: usize, to: *mut T) {
+    unsafe fn forward[T: Float](s: &Pass<T>, i: usize, from: usize, to: *mut T) {
         let x = &s.x[i * s.width..(i + 1) * s.width];
         let zero = T::default();
         let p = T::of_f64(s.p);
@@ -121,11 +80,11 @@ per_isa! {
             } else if s.p == 2.0 {
                 sum!(|a, d| a + d * d);
                 for v in &mut acc {
-                    *v = v.root();
+                    *v = v.sqrt();
                 }
             } else if s.p.is_infinite() {
                 // A NaN on either side wins.
-                sum!(|a, d| if a < d || d.nan() { d } else { a });
+                sum!(|a, d| if a < d || d.is_nan() { d } else { a });
             } else {
                 sum!(|a, d| a + d.pow(p));
                 let inverse = T::of_f64(1.0 / s.p);
@@ -141,11 +100,11 @@ per_isa! {
 per_isa! {
     /// sqrt(max(x + y - 2 x y, 0)), the product being in `d`.
     // SAFETY: `d` has as many elements as `y`.
-    unsafe fn finish[T: Number](x: T, y: &[T], d: *mut T) {
+    unsafe fn finish[T: Float](x: T, y: &[T], d: *mut T) {
         let (zero, two) = (T::default(), T::of_f64(2.0));
         for (j, &y) in y.iter().enumerate() {
             let v = x + y - two * *d.add(j);
-            *d.add(j) = if v < zero { zero } else { v }.root();
+            *d.add(j) = if v < zero { zero } else { v }.sqrt();
         }
     }
 }
@@ -168,7 +127,7 @@ unsafe impl<T> Sync for Back<'_, T> {}
 per_isa! {
     /// The gradient of row `i`.
     // SAFETY: all sizes hold.
-    unsafe fn backward[T: Number](s: &Back<T>, i: usize) {
+    unsafe fn backward[T: Float](s: &Back<T>, i: usize) {
         let (zero, w) = (T::default(), s.width);
         let one = T::of_f64(1.0);
         let x = &s.x[i * w..(i + 1) * w];
@@ -217,7 +176,7 @@ per_isa! {
 }
 
 /// The transpose of `n` rows of `width`.
-fn transposed<T: Number>(x: &[T], n: usize, width: usize) -> Vec<T> {
+fn transposed<T: Float>(x: &[T], n: usize, width: usize) -> Vec<T> {
     let mut y = full(T::default(), n * width);
     for i in (0..n).step_by(16) {
         for k in 0..width {
@@ -242,7 +201,7 @@ impl Distances {
 
     /// One matrix of distances.
     // SAFETY: `out` has room for it.
-    unsafe fn matrix<T: Number>(&self, x: &[T], y: &[T], size: [usize; 3], out: *mut T) {
+    unsafe fn matrix<T: Float>(&self, x: &[T], y: &[T], size: [usize; 3], out: *mut T) {
         let [m, n, width] = size;
         let to = Ptr(out);
         if self.product {
@@ -284,7 +243,7 @@ impl Distances {
         });
     }
 
-    fn run<T: Number>(&self, x: &[&Tensor], y: &Tensor) -> Result<()> {
+    fn run<T: Float>(&self, x: &[&Tensor], y: &Tensor) -> Result<()> {
         let a = x[0].prepared(T::DTYPE)?;
         let b = match x.get(1) {
             Some(b) => b.prepared(T::DTYPE)?,
@@ -311,7 +270,7 @@ impl Distances {
     }
 
     /// Gradients where none of theirs is asked for.
-    fn gradients<T: Number>(&self, cx: &Vjp, g: &Tensor) -> Result<Grads> {
+    fn gradients<T: Float>(&self, cx: &Vjp, g: &Tensor) -> Result<Grads> {
         let x = cx.input(0)?.prepared(T::DTYPE)?;
         let y = if self.pairs {
             x.clone()
@@ -431,7 +390,7 @@ fn batches(x: &Tensor) -> usize {
 }
 
 /// The symmetric matrix, with zeros on the diagonal, of what lies above the diagonal.
-fn square<T: Number>(t: &Tensor, n: usize) -> Result<Tensor> {
+fn square<T: Float>(t: &Tensor, n: usize) -> Result<Tensor> {
     let y = Tensor::zeros(&[n, n], T::DTYPE, Device::Cpu)?;
     // SAFETY: contiguous tensors of this type; the result is ours.
     let (x, to) = unsafe { (t.slice::<T>(), y.slice_mut::<T>()) };

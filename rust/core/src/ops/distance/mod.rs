@@ -93,46 +93,39 @@ impl Op for RowNorm {
     }
 }
 
-/// Arithmetic that the norms need of a float.
-trait Powers: Compute {
-    fn norm(row: &[Self], p: f64) -> Self;
+/// The norm of a row, in float64.
+fn norm_of<T: Compute>(row: &[T], p: f64) -> T {
+    let sum = |f: &dyn Fn(f64) -> f64| row.iter().map(|&v| f(v.to_f64())).sum::<f64>();
+    let furthest = |start: f64, beats: fn(f64, f64) -> bool| {
+        let better = |m: f64, v: f64| if v.is_nan() || beats(v, m) { v } else { m };
+        row.iter().map(|&v| v.to_f64().abs()).fold(start, better)
+    };
+    T::of_f64(if p == 2.0 {
+        row.iter()
+            .map(|&v| v.to_f64() * v.to_f64())
+            .sum::<f64>()
+            .sqrt()
+    } else if p == 0.0 {
+        sum(&|v| (v != 0.0) as u8 as f64)
+    } else if p == 1.0 {
+        sum(&f64::abs)
+    } else if p == f64::INFINITY {
+        furthest(0.0, |v, m| v > m)
+    } else if p == f64::NEG_INFINITY {
+        furthest(f64::INFINITY, |v, m| v < m)
+    } else {
+        sum(&|v| v.abs().powf(p)).powf(1.0 / p)
+    })
 }
-macro_rules! powers {
-    ($($t:ty),*) => {$(
-        impl Powers for $t {
-            fn norm(row: &[Self], p: f64) -> Self {
-                let sum = |f: &dyn Fn(f64) -> f64| row.iter().map(|&v| f(v as f64)).sum::<f64>();
-                if p == 2.0 {
-                    return row.iter().map(|&v| v as f64 * v as f64).sum::<f64>().sqrt() as $t;
-                }
-                let y = if p == 0.0 {
-                    sum(&|v| (v != 0.0) as u8 as f64)
-                } else if p == 1.0 {
-                    sum(&f64::abs)
-                } else if p == f64::INFINITY {
-                    let top = |m: f64, v: f64| if v.is_nan() || v > m { v } else { m };
-                    row.iter().map(|&v| (v as f64).abs()).fold(0.0, top)
-                } else if p == f64::NEG_INFINITY {
-                    let low = |m: f64, v: f64| if v.is_nan() || v < m { v } else { m };
-                    row.iter().map(|&v| (v as f64).abs()).fold(f64::INFINITY, low)
-                } else {
-                    sum(&|v| v.abs().powf(p)).powf(1.0 / p)
-                };
-                y as $t
-            }
-        }
-    )*};
-}
-powers!(f32, f64);
 
-fn norms<T: Powers>(x: &Tensor, width: usize, p: f64, y: &Tensor) -> Result<()> {
+fn norms<T: Compute>(x: &Tensor, width: usize, p: f64, y: &Tensor) -> Result<()> {
     let x = x.prepared(T::DTYPE)?;
     let mut out = alloc::full(T::default(), y.numel());
     // SAFETY: contiguous host memory of this type.
     let rows = unsafe { x.slice::<T>() };
     parallel_chunks(&mut out, 1, (1 << 14) / width.max(1) + 1, |first, out| {
         for (i, out) in (first..).zip(out) {
-            *out = T::norm(&rows[i * width..(i + 1) * width], p);
+            *out = norm_of(&rows[i * width..(i + 1) * width], p);
         }
     });
     y.write_from(&Tensor::from_slice(&out, y.shape(), T::DTYPE)?)

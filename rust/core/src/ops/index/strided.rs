@@ -3,12 +3,12 @@
 use crate::alloc;
 use crate::autograd::Vjp;
 use crate::cpu::elements::Compute;
+use crate::cpu::simd::Lane;
 use crate::dispatch;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
 use crate::ops::copy::copy_host;
-use crate::ops::reduce::Accumulate;
 use crate::ops::view::parts::each_offset;
 use crate::tensor::Tensor;
 use crate::with_compute;
@@ -64,7 +64,7 @@ impl Op for StridedAdjoint {
     }
 }
 
-fn accumulate<T: Compute + Accumulate>(
+fn accumulate<T: Compute + Lane>(
     values: &[T],
     view: &Layout,
     base: &Layout,

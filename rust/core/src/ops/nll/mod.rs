@@ -1,25 +1,20 @@
 //! Losses of class scores: negative log-likelihood, cross entropy, and the margin losses.
 
 use super::loss::{MEAN, NONE};
-use super::pointwise::Real;
+use super::pointwise::Float;
 use crate::alloc;
 use crate::cpu::elements::Compute;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
-use crate::gpu::kernels::softmax::Span;
 use crate::op::Tensors;
-use crate::shape::{Dims, Show};
+use crate::shape::{Dims, Show, Span};
 use crate::tensor::Tensor;
 use crate::{ensure, transfer};
 use entropy::cross_entropy;
 use likelihood::Nll;
 use margin::{multi_margin, multilabel_margin};
 use smallvec::SmallVec;
-
-/// A float that kernels here compute in.
-trait Float: Real + Compute {}
-impl<T: Real + Compute> Float for T {}
 
 /// Runs the body with `$T` bound to `f64` for float64 and to `f32` for the others.
 macro_rules! with_real {

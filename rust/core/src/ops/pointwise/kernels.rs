@@ -1,6 +1,6 @@
 //! The loops over a formula, one for each instruction set.
 
-use super::near::Float;
+use super::near::Guarded;
 use super::{Own, Pointwise};
 use crate::cpu::elements::{Bool, Element};
 use crate::cpu::pointwise::Kernel;
@@ -21,7 +21,7 @@ unsafe fn at<R: Copy, const N: usize>(x: &[*const R; N], i: usize) -> [R; N] {
 
 // SAFETY: as for `at`.
 #[inline(always)]
-unsafe fn near_at<R: Float, const N: usize>(x: &[*const R; N], i: usize) -> [R::Near; N] {
+unsafe fn near_at<R: Guarded, const N: usize>(x: &[*const R; N], i: usize) -> [R::Near; N] {
     let mut a = [(*x[0].add(i)).near(); N];
     let mut j = 1;
     while j < N {
@@ -35,7 +35,7 @@ unsafe fn near_at<R: Float, const N: usize>(x: &[*const R; N], i: usize) -> [R::
 /// before the block that holds it is written, since `y` may be an operand.
 // SAFETY: `y` has room for `n`.
 #[inline(always)]
-unsafe fn marked<R: Float>(
+unsafe fn marked<R: Guarded>(
     y: *mut R,
     n: usize,
     near: impl Fn(usize) -> R::Near,
@@ -66,7 +66,7 @@ unsafe fn marked<R: Float>(
 
 // SAFETY: `params` is a `P`; `x` holds N pointers to `n` elements, and `y` has room for `n`.
 #[inline(always)]
-unsafe fn forward<P: Pointwise<N>, R: Float, const N: usize>(
+unsafe fn forward<P: Pointwise<N>, R: Guarded, const N: usize>(
     params: *const (),
     x: *const *const R,
     y: *mut R,
@@ -94,7 +94,7 @@ unsafe fn forward<P: Pointwise<N>, R: Float, const N: usize>(
 
 // SAFETY: `params` is a `P`; `x` holds N pointers to `n` elements, and `y` has room for `n`.
 #[inline(always)]
-unsafe fn forward_half<P: Pointwise<N>, R: Float, const N: usize>(
+unsafe fn forward_half<P: Pointwise<N>, R: Guarded, const N: usize>(
     params: *const (),
     x: *const *const f32,
     y: *mut f32,
@@ -142,7 +142,7 @@ unsafe fn forward_int<P: Pointwise<N>, R: Element, const N: usize>(
 
 // SAFETY: `params` is a `P`; `x` holds N + 2 pointers to `n` elements, and `d` has room for `n`.
 #[inline(always)]
-unsafe fn gradient<P: Pointwise<N>, R: Float, const N: usize, const I: usize>(
+unsafe fn gradient<P: Pointwise<N>, R: Guarded, const N: usize, const I: usize>(
     params: *const (),
     x: *const *const R,
     d: *mut R,

@@ -41,7 +41,7 @@ pub use complex::Complex;
 use cost::reads;
 use kernels::{grad32, grad64, kernel32, kernel64, kernel_bool, kernel_half};
 use kernels::{kernel_i16, kernel_i32, kernel_i64, kernel_i8, kernel_u8};
-pub use real::{c, k, Polynomial, Real, Special, Special2};
+pub use real::{c, k, Float, Polynomial, Real, Special, Special2};
 use smallvec::SmallVec;
 use std::hash::Hash;
 

@@ -8,7 +8,7 @@ use crate::cpu::math::{f32x, f64x};
 use std::ops::{Add, BitOr, Div, Mul, Neg, Sub};
 
 /// A float and its marked counterpart.
-pub trait Float: Real {
+pub trait Guarded: Real {
     type Near: Real;
     /// As wide as the float, so that marks are vectors like the numbers.
     type Mark: Copy + Default + PartialEq + BitOr<Output = Self::Mark>;
@@ -30,7 +30,7 @@ macro_rules! near {
             far: $bits,
         }
 
-        impl Float for $t {
+        impl Guarded for $t {
             type Near = $near;
             type Mark = $bits;
             #[inline(always)]

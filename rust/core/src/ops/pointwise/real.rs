@@ -1,6 +1,9 @@
 //! Numbers that formulas are written over, and what interprets them.
 
-use std::ops::{Add, Div, Mul, Neg, Sub};
+use crate::cpu::elements::Compute;
+use crate::cpu::gemm::{Acc, GemmElem};
+use crate::cpu::simd::Vectors;
+use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
 /// A real number or something that stands for one: an element, a WGSL expression, a tensor in a
 /// graph, a dual number. A formula written over `Real` means all of them.
@@ -283,6 +286,15 @@ impl Polynomial {
         at
     }
 }
+
+/// A float that kernels compute in, with all that formulas, products, vectors and their loops need
+/// of it.
+pub trait Float:
+    Real<Mask = bool> + Compute + Vectors + GemmElem<Acc = Self> + Acc + AddAssign
+{
+}
+impl Float for f32 {}
+impl Float for f64 {}
 
 /// A constant in a formula.
 #[inline(always)]

@@ -3,13 +3,13 @@
 use crate::autograd::Vjp;
 use crate::cpu::elements::Element;
 use crate::cpu::pool::{parallel_for, Ptr};
+use crate::cpu::simd::Lane;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::kernels::pool::{self as launch, Pool2d};
 use crate::gpu::Gpu;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
-use crate::ops::conv::Number;
 use crate::schema::Args;
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
@@ -151,7 +151,7 @@ impl Op for Scatter {
                     // SAFETY: indices were checked; planes belong to this range alone.
                     unsafe {
                         let to = out.at(i / small * large + at[i] as usize);
-                        *to = if self.add { Number::plus(*to, x[i]) } else { x[i] };
+                        *to = if self.add { Lane::plus(*to, x[i]) } else { x[i] };
                     }
                 }
             });

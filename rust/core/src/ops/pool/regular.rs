@@ -4,6 +4,7 @@ use super::max::Places;
 use crate::alloc;
 use crate::cpu::elements::{load, store};
 use crate::cpu::pool::parallel_for;
+use crate::cpu::simd::Lane;
 use crate::dtype::DType;
 use crate::ops::conv::Number;
 use crate::per_isa;
@@ -418,7 +419,7 @@ per_isa! {
                     for (i, (&g, &c)) in g.iter().zip(codes).enumerate() {
                         let at = corner + (i * of.stride[2]) as i64 + offsets[c as usize];
                         let to = to.get_unchecked_mut(at as usize);
-                        *to = Number::plus(*to, g);
+                        *to = Lane::plus(*to, g);
                     }
                 }
             }

@@ -7,15 +7,12 @@
 //! threads nor on the size of the batch.
 
 use super::composite::Cell;
-use crate::cpu::elements::Compute;
-use crate::cpu::gemm::GemmElem;
-use crate::cpu::math::{f32x, f64x};
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::cpu::simd::Simd;
+use crate::ops::pointwise::Float;
 use crate::{compiled, per_isa};
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
-use std::ops::{Add, Div, Mul, Sub};
 
 /// Rows of a tile whose products are kept before the gates read them.
 const CHUNK: usize = 48;
@@ -25,18 +22,7 @@ const DEPTH: usize = 256;
 const GRAIN: usize = 1 << 17;
 
 /// A type that recurrent layers compute in.
-pub trait Real:
-    Compute
-    + GemmElem<Acc = Self>
-    + Add<Output = Self>
-    + Sub<Output = Self>
-    + Mul<Output = Self>
-    + Div<Output = Self>
-{
-    const ZERO: Self;
-    const ONE: Self;
-    fn sigmoid(self) -> Self;
-    fn tanh(self) -> Self;
+pub trait Real: Float {
     /// Hidden units in a block.
     fn width() -> usize;
     /// # Safety
@@ -49,18 +35,8 @@ pub trait Real:
 }
 
 macro_rules! real {
-    ($t:ident, $math:ident, $zmm:ident $wide:literal, $ymm:ident $middle:literal, $narrow:literal) => {
+    ($t:ident, $zmm:ident $wide:literal, $ymm:ident $middle:literal, $narrow:literal) => {
         impl Real for $t {
-            const ZERO: Self = 0.0;
-            const ONE: Self = 1.0;
-            #[inline(always)]
-            fn sigmoid(self) -> Self {
-                $math::sigmoid(self)
-            }
-            #[inline(always)]
-            fn tanh(self) -> Self {
-                $math::tanh(self)
-            }
             fn width() -> usize {
                 per_isa!(match avx512 => $wide, avx2 => $middle, portable => $narrow)
             }
@@ -101,8 +77,8 @@ macro_rules! real {
         }
     };
 }
-real!(f32, f32x, __m512 32, __m256 16, 8);
-real!(f64, f64x, __m512d 16, __m256d 8, 4);
+real!(f32, __m512 32, __m256 16, 8);
+real!(f64, __m512d 16, __m256d 8, 4);
 
 /// Consecutive rows in memory.
 #[derive(Clone, Copy)]
