@@ -211,11 +211,3 @@ pub fn float_exceptions() -> u32 {
     #[cfg(not(target_arch = "x86_64"))]
     0
 }
-
-/// [`per_isa!`](crate::per_isa) for unsafe functions.
-#[macro_export]
-macro_rules! per_level {
-    ($(#[$doc:meta])* $v:vis fn $($rest:tt)*) => {
-        $crate::per_isa! { $(#[$doc])* $v unsafe fn $($rest)* }
-    };
-}

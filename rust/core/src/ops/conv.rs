@@ -9,7 +9,6 @@ mod window;
 mod winograd;
 
 use crate::autograd::Vjp;
-pub use crate::cpu::pool::Ptr;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;

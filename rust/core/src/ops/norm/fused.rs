@@ -3,6 +3,7 @@
 use super::kernel::{Columns, Data, Line, Rows, RowsBackward, Sizes};
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
+use crate::cpu::pool::Ptr;
 use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
@@ -10,7 +11,6 @@ use crate::error::Result;
 use crate::gpu::kernels::norm::{self as launch, Groups};
 use crate::gpu::Gpu;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
-use crate::ops::conv::Ptr;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::unary::Rsqrt;
 use crate::tensor::Tensor;

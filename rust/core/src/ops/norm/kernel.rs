@@ -4,26 +4,13 @@
 //! the (d, inner) planes; columns are what one (group, d) selects.
 
 use crate::alloc;
-use crate::cpu::elements::{load, store, Compute};
-use crate::cpu::pool::parallel_for;
+use crate::cpu::elements::{load, store};
+use crate::cpu::pool::{parallel_for, Ptr};
 use crate::dtype::DType;
-use crate::ops::conv::Ptr;
-use crate::per_level;
+use crate::ops::pointwise::Float;
+use crate::per_isa;
 use crate::tensor::Tensor;
-use std::ops::{Add, AddAssign, Div, Mul, Range, Sub};
-
-/// A floating type that kernels compute in.
-pub trait Float:
-    Compute
-    + Add<Output = Self>
-    + Sub<Output = Self>
-    + Mul<Output = Self>
-    + Div<Output = Self>
-    + AddAssign
-{
-}
-impl Float for f32 {}
-impl Float for f64 {}
+use std::ops::Range;
 
 /// Sums are taken in this many lanes.
 const LANES: usize = 32;
@@ -203,9 +190,9 @@ impl<T: Float> Rows<'_, T> {
     }
 }
 
-per_level! {
+per_isa! {
     // SAFETY: as for `Rows::run`; the rows belong to this thread.
-    fn normal_rows[T: Float](job: &Rows<T>, range: Range<usize>) {
+    unsafe fn normal_rows[T: Float](job: &Rows<T>, range: Range<usize>) {
         let (s, len) = (job.s, job.s.row());
         let (mut bx, mut by) = (Vec::<T>::new(), Vec::<T>::new());
         for r in range {
@@ -321,9 +308,9 @@ impl<T: Float> RowsBackward<'_, T> {
     }
 }
 
-per_level! {
+per_isa! {
     // SAFETY: as for `RowsBackward::run`; rows and sums belong to this thread.
-    fn rows_grad[T: Float](job: &RowsBackward<T>, rows: Range<usize>, sums: &mut [T]) {
+    unsafe fn rows_grad[T: Float](job: &RowsBackward<T>, rows: Range<usize>, sums: &mut [T]) {
         let (s, len) = (job.s, job.s.row());
         let zero = T::default();
         let (mut bg, mut bx, mut bo) = (Vec::<T>::new(), Vec::<T>::new(), Vec::<T>::new());
@@ -527,9 +514,9 @@ impl<T: Float> Columns<'_, T> {
     }
 }
 
-per_level! {
+per_isa! {
     // SAFETY: as for `Columns::run`.
-    fn plane_sums[T: Float](
+    unsafe fn plane_sums[T: Float](
         job: &Columns<T>,
         p: usize,
         buffers: &mut [Vec<T>; 3],
@@ -558,9 +545,9 @@ per_level! {
     }
 }
 
-per_level! {
+per_isa! {
     // SAFETY: as for `Columns::run`; plane `p` belongs to this thread.
-    fn write_plane[T: Float](
+    unsafe fn write_plane[T: Float](
         job: &Columns<T>,
         p: usize,
         ch: usize,
@@ -595,9 +582,9 @@ per_level! {
     }
 }
 
-per_level! {
+per_isa! {
     // SAFETY: as for `Columns::write`; the samples belong to this thread.
-    fn write_samples[T: Float](job: &Columns<T>, range: Range<usize>, lines: &[Line<T>]) {
+    unsafe fn write_samples[T: Float](job: &Columns<T>, range: Range<usize>, lines: &[Line<T>]) {
         let c = lines.len();
         let (mut bx, mut bg, mut by) = (Vec::<T>::new(), Vec::<T>::new(), Vec::<T>::new());
         let means = std::slice::from_raw_parts(job.mean.at(0).cast_const(), c);
@@ -635,9 +622,9 @@ per_level! {
     }
 }
 
-per_level! {
+per_isa! {
     // SAFETY: as for `Columns::run`.
-    fn short_sums[T: Float](
+    unsafe fn short_sums[T: Float](
         job: &Columns<T>,
         channels: Range<usize>,
         out: &mut [[f64; 2]; BLOCK]

@@ -15,7 +15,7 @@ use crate::tensor::Tensor;
 use crate::{bail, ensure};
 use batch::Batch;
 use fused::{Norm, Over};
-pub use kernel::{total, Float};
+pub use kernel::total;
 
 /// Refuses integers, in PyTorch's words.
 fn float_only(x: &Tensor, kernel: &str) -> Result<()> {
