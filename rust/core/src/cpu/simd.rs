@@ -1,6 +1,9 @@
 //! Vector registers behind one trait: arrays, which the compiler turns into whatever the machine
 //! surely has, and the registers of AVX2 and AVX-512.
 
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
 /// What lanes hold, with the arithmetic of portable vectors: wrapping for integers.
 pub trait Lane: Copy + Default + PartialOrd {
     const UNIT: Self;
@@ -311,411 +314,89 @@ impl Vectors for f64 {
     type Avx512 = [f64; 2];
 }
 
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use super::Simd;
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+    use crate::isa::Level;
+    use crate::machine::level;
     use std::arch::x86_64::*;
 
-    macro_rules! registers {
-        ($v:ident, $t:ident, $n:literal, $splat:ident, $load:ident, $store:ident, $fma:ident,
-         [$($two:ident = $of_two:ident),*] $(, $own:item)*) => {
-            impl Simd for $v {
-                type Elem = $t;
-                const LANES: usize = $n;
-                // SAFETY: as for [`Simd`].
-                #[inline(always)]
-                unsafe fn splat(x: $t) -> Self {
-                    $splat(x)
-                }
-                // SAFETY: as for [`Simd`].
-                #[inline(always)]
-                unsafe fn load(p: *const $t) -> Self {
-                    $load(p)
-                }
-                // SAFETY: as for [`Simd`].
-                #[inline(always)]
-                unsafe fn store(self, p: *mut $t) {
-                    $store(p, self)
-                }
-                // SAFETY: as for [`Simd`].
-                #[inline(always)]
-                unsafe fn fma(self, b: Self, c: Self) -> Self {
-                    $fma(self, b, c)
-                }
-                $(
-                    // SAFETY: as for [`Simd`].
-                    #[inline(always)]
-                    unsafe fn $two(self, o: Self) -> Self {
-                        $of_two(self, o)
-                    }
-                )*
-                $($own)*
+    /// What every method makes of small whole numbers, whose sums are exact in any order.
+    // SAFETY: the machine has the instructions.
+    unsafe fn results<V: Simd>(number: fn(i32) -> V::Elem) -> Vec<V::Elem> {
+        let n = V::LANES;
+        let x: Vec<V::Elem> = (0..200).map(|i| number(i * 37 % 19 - 9)).collect();
+        let x = x.as_ptr();
+        let (a, b, c) = (V::load(x), V::load(x.add(20)), V::splat(*x));
+        let mut out = vec![a.sum(), a.largest(), b.sum(), b.largest()];
+        let mut square = [c; MOST];
+        for (r, row) in square[..n].iter_mut().enumerate() {
+            *row = V::load(x.add(5 * r));
+        }
+        V::transpose(square.as_mut_ptr());
+        let each = [
+            a.add(b),
+            a.sub(b),
+            a.mul(b),
+            a.abs(),
+            a.max(b),
+            a.fma(b, c),
+            a.count(b),
+        ];
+        for v in each.iter().chain(&square[..n]) {
+            out.extend(&lanes(*v)[..n]);
+        }
+        for hi in 0..=n {
+            out.extend(&lanes(V::load_first(x, hi))[..n]);
+            let mask = 0b1011_0110_1101_0011_0110u32 >> (hi % 4) & ((1 << n) - 1);
+            let mut all = [number(50); 2 * MOST];
+            let to = all.as_mut_ptr();
+            b.store_some(to, mask, (1 << mask.count_ones()) - 1);
+            a.store_first(to.add(n), hi);
+            out.extend(all);
+            b.store_second(to, hi);
+            out.extend(all);
+            for lo in 0..=hi {
+                V::copy_part(x.add(7), lo, hi, to);
+                V::copy_second(x.add(9), lo, hi, to.add(n));
+                out.extend(all);
             }
-        };
+        }
+        let mut sums = [number(1); 8];
+        V::add_sums(&[a, b, c, b, a, a, c, b], sums.as_mut_ptr());
+        V::add_sums(&[b, c, a], sums.as_mut_ptr().add(2));
+        out.extend(sums);
+        out
     }
 
-    /// Transposes the 128-bit lanes of four 512-bit vectors.
-    macro_rules! lanes4 {
-        ($shuffle:ident, $x:expr) => {{
-            let [x0, x1, x2, x3] = $x;
-            let (a, b) = ($shuffle::<0x88>(x0, x1), $shuffle::<0x88>(x2, x3));
-            let (c, d) = ($shuffle::<0xdd>(x0, x1), $shuffle::<0xdd>(x2, x3));
-            [
-                $shuffle::<0x88>(a, b),
-                $shuffle::<0x88>(c, d),
-                $shuffle::<0xdd>(a, b),
-                $shuffle::<0xdd>(c, d),
-            ]
-        }};
+    #[test]
+    fn registers_do_what_arrays_do() {
+        // SAFETY: each type is used where the machine has its instructions.
+        unsafe {
+            if level() >= Level::Avx2 {
+                assert_eq!(
+                    results::<__m256>(|i| i as f32),
+                    results::<[f32; 8]>(|i| i as f32)
+                );
+                assert_eq!(
+                    results::<__m256d>(|i| i.into()),
+                    results::<[f64; 4]>(|i| i.into())
+                );
+            }
+            if level() == Level::Avx512 {
+                assert_eq!(
+                    results::<__m512>(|i| i as f32),
+                    results::<[f32; 16]>(|i| i as f32)
+                );
+                assert_eq!(
+                    results::<__m512d>(|i| i.into()),
+                    results::<[f64; 8]>(|i| i.into())
+                );
+            }
+        }
+        // Integers wrap.
+        let most = [i64::MAX; 4];
+        // SAFETY: arrays ask for no instructions.
+        assert_eq!(unsafe { most.add([1; 4]) }, [i64::MIN; 4]);
     }
-
-    /// The mask of the first `n` lanes, of at most 16.
-    #[inline(always)]
-    fn mask(n: usize) -> u16 {
-        ((1u32 << n) - 1) as u16
-    }
-
-    /// Lanes that AVX2's masked loads and stores touch, counted from the end of the ones.
-    static ONES: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
-
-    // SAFETY: as for [`Simd`]; `ints` is at most 8.
-    #[inline(always)]
-    unsafe fn mask256(ints: usize) -> __m256i {
-        _mm256_loadu_si256(ONES.as_ptr().add(8 - ints).cast())
-    }
-
-    registers!(
-        __m512,
-        f32,
-        16,
-        _mm512_set1_ps,
-        _mm512_loadu_ps,
-        _mm512_storeu_ps,
-        _mm512_fmadd_ps,
-        [
-            add = _mm512_add_ps,
-            sub = _mm512_sub_ps,
-            mul = _mm512_mul_ps,
-            max = _mm512_max_ps
-        ],
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn load_first(p: *const f32, n: usize) -> Self {
-            _mm512_maskz_loadu_ps(mask(n), p)
-        },
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn store_first(self, p: *mut f32, n: usize) {
-            _mm512_mask_storeu_ps(p, mask(n), self)
-        },
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn transpose(x: *mut Self) {
-            let mut u = [[_mm512_setzero_ps(); 4]; 4];
-            for g in 0..4 {
-                let row = |i: usize| *x.add(4 * g + i);
-                let (a, b) = (
-                    _mm512_unpacklo_ps(row(0), row(1)),
-                    _mm512_unpackhi_ps(row(0), row(1)),
-                );
-                let (c, d) = (
-                    _mm512_unpacklo_ps(row(2), row(3)),
-                    _mm512_unpackhi_ps(row(2), row(3)),
-                );
-                let pd = |x: __m512| _mm512_castps_pd(x);
-                u[0][g] = _mm512_castpd_ps(_mm512_unpacklo_pd(pd(a), pd(c)));
-                u[1][g] = _mm512_castpd_ps(_mm512_unpackhi_pd(pd(a), pd(c)));
-                u[2][g] = _mm512_castpd_ps(_mm512_unpacklo_pd(pd(b), pd(d)));
-                u[3][g] = _mm512_castpd_ps(_mm512_unpackhi_pd(pd(b), pd(d)));
-            }
-            for c in 0..4 {
-                let y = lanes4!(_mm512_shuffle_f32x4, u[c]);
-                for l in 0..4 {
-                    *x.add(4 * l + c) = y[l];
-                }
-            }
-        },
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn abs(self) -> Self {
-            _mm512_abs_ps(self)
-        },
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn count(self, x: Self) -> Self {
-            let some = _mm512_cmp_ps_mask::<_CMP_NEQ_UQ>(x, _mm512_setzero_ps());
-            _mm512_mask_add_ps(self, some, self, _mm512_set1_ps(1.0))
-        },
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn largest(self) -> f32 {
-            _mm512_reduce_max_ps(self)
-        },
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn sum(self) -> f32 {
-            _mm512_reduce_add_ps(self)
-        },
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn store_some(self, p: *mut f32, mask: u32, first: u32) {
-            if mask == 0xffff {
-                return self.store(p);
-            }
-            let together = _mm512_maskz_compress_ps(mask as __mmask16, self);
-            _mm512_mask_storeu_ps(p, first as __mmask16, together);
-        },
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn copy_part(p: *const f32, lo: usize, hi: usize, to: *mut f32) {
-            let mask = (0xffffu32 >> (16 - hi)) & (0xffff << lo);
-            _mm512_storeu_ps(to, _mm512_maskz_loadu_ps(mask as __mmask16, p));
-        },
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn copy_second(p: *const f32, lo: usize, hi: usize, to: *mut f32) {
-            // The last source element that is wanted bounds what may be read.
-            let mask = ((1u64 << (2 * hi - 1)) - 1) & (!0 << (2 * lo));
-            let mask = if lo < hi { mask } else { 0 };
-            let low = _mm512_maskz_loadu_ps(mask as __mmask16, p);
-            let high = _mm512_maskz_loadu_ps((mask >> 16) as __mmask16, p.wrapping_add(16));
-            let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-            let all = _mm512_permutex2var_ps(low, even, high);
-            let keep = (0xffffu32 >> (16 - hi)) & (0xffff << lo);
-            _mm512_storeu_ps(to, _mm512_maskz_mov_ps(keep as __mmask16, all));
-        },
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn store_second(self, p: *mut f32, n: usize) {
-            let mask = 0x5555_5555 & ((1u64 << (2 * n)) - 1);
-            let low = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
-            let high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
-            let two = |at| _mm512_permutexvar_ps(at, self);
-            _mm512_mask_storeu_ps(p, mask as __mmask16, two(low));
-            _mm512_mask_storeu_ps(p.wrapping_add(16), (mask >> 16) as __mmask16, two(high));
-        },
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn add_sums<const M: usize>(x: &[Self; M], p: *mut f32) {
-            if M != 8 {
-                for (i, x) in x.iter().enumerate() {
-                    *p.add(i) += _mm512_reduce_add_ps(*x);
-                }
-                return;
-            }
-            // Pairs of vectors are added crosswise until each lane belongs to one sum.
-            let two = |a: __m512, b: __m512| {
-                _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b))
-            };
-            let four = |a: __m512, b: __m512| {
-                let (a, b) = (_mm512_castps_pd(a), _mm512_castps_pd(b));
-                _mm512_add_ps(
-                    _mm512_castpd_ps(_mm512_unpacklo_pd(a, b)),
-                    _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)),
-                )
-            };
-            let v = |i: usize| x[i];
-            let low = four(two(v(0), v(1)), two(v(2), v(3)));
-            let high = four(two(v(4), v(5)), two(v(6), v(7)));
-            // Each 128-bit lane has part of the sums 0 to 3, and 4 to 7.
-            let sum = _mm512_add_ps(
-                _mm512_shuffle_f32x4::<0b01_00_01_00>(low, high),
-                _mm512_shuffle_f32x4::<0b11_10_11_10>(low, high),
-            );
-            let sum = _mm512_add_ps(sum, _mm512_shuffle_f32x4::<0b10_11_00_01>(sum, sum));
-            // Lanes 0 and 2 now hold the two halves.
-            let sum = _mm512_castps512_ps256(_mm512_shuffle_f32x4::<0b10_00_10_00>(sum, sum));
-            _mm256_storeu_ps(p, _mm256_add_ps(_mm256_loadu_ps(p), sum));
-        }
-    );
-
-    registers!(
-        __m512d,
-        f64,
-        8,
-        _mm512_set1_pd,
-        _mm512_loadu_pd,
-        _mm512_storeu_pd,
-        _mm512_fmadd_pd,
-        [
-            add = _mm512_add_pd,
-            sub = _mm512_sub_pd,
-            mul = _mm512_mul_pd,
-            max = _mm512_max_pd
-        ],
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn load_first(p: *const f64, n: usize) -> Self {
-            _mm512_maskz_loadu_pd(mask(n) as u8, p)
-        },
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn store_first(self, p: *mut f64, n: usize) {
-            _mm512_mask_storeu_pd(p, mask(n) as u8, self)
-        },
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn transpose(x: *mut Self) {
-            let mut u = [[_mm512_setzero_pd(); 4]; 2];
-            for g in 0..4 {
-                let (a, b) = (*x.add(2 * g), *x.add(2 * g + 1));
-                u[0][g] = _mm512_unpacklo_pd(a, b);
-                u[1][g] = _mm512_unpackhi_pd(a, b);
-            }
-            for c in 0..2 {
-                let y = lanes4!(_mm512_shuffle_f64x2, u[c]);
-                for l in 0..4 {
-                    *x.add(2 * l + c) = y[l];
-                }
-            }
-        },
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn abs(self) -> Self {
-            _mm512_abs_pd(self)
-        },
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn count(self, x: Self) -> Self {
-            let some = _mm512_cmp_pd_mask::<_CMP_NEQ_UQ>(x, _mm512_setzero_pd());
-            _mm512_mask_add_pd(self, some, self, _mm512_set1_pd(1.0))
-        },
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn largest(self) -> f64 {
-            _mm512_reduce_max_pd(self)
-        },
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn sum(self) -> f64 {
-            _mm512_reduce_add_pd(self)
-        },
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn store_some(self, p: *mut f64, mask: u32, first: u32) {
-            if mask == 0xff {
-                return self.store(p);
-            }
-            let together = _mm512_maskz_compress_pd(mask as __mmask8, self);
-            _mm512_mask_storeu_pd(p, first as __mmask8, together);
-        },
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn copy_part(p: *const f64, lo: usize, hi: usize, to: *mut f64) {
-            let mask = (0xffu32 >> (8 - hi)) & (0xff << lo);
-            _mm512_storeu_pd(to, _mm512_maskz_loadu_pd(mask as __mmask8, p));
-        }
-    );
-
-    registers!(
-        __m256,
-        f32,
-        8,
-        _mm256_set1_ps,
-        _mm256_loadu_ps,
-        _mm256_storeu_ps,
-        _mm256_fmadd_ps,
-        [
-            add = _mm256_add_ps,
-            sub = _mm256_sub_ps,
-            mul = _mm256_mul_ps,
-            max = _mm256_max_ps
-        ],
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn load_first(p: *const f32, n: usize) -> Self {
-            _mm256_maskload_ps(p, mask256(n))
-        },
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn store_first(self, p: *mut f32, n: usize) {
-            _mm256_maskstore_ps(p, mask256(n), self)
-        },
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn transpose(x: *mut Self) {
-            let mut u = [[_mm256_setzero_ps(); 2]; 4];
-            for g in 0..2 {
-                let row = |i: usize| *x.add(4 * g + i);
-                let (a, b) = (
-                    _mm256_unpacklo_ps(row(0), row(1)),
-                    _mm256_unpackhi_ps(row(0), row(1)),
-                );
-                let (c, d) = (
-                    _mm256_unpacklo_ps(row(2), row(3)),
-                    _mm256_unpackhi_ps(row(2), row(3)),
-                );
-                u[0][g] = _mm256_shuffle_ps::<0x44>(a, c);
-                u[1][g] = _mm256_shuffle_ps::<0xee>(a, c);
-                u[2][g] = _mm256_shuffle_ps::<0x44>(b, d);
-                u[3][g] = _mm256_shuffle_ps::<0xee>(b, d);
-            }
-            for c in 0..4 {
-                *x.add(c) = _mm256_permute2f128_ps::<0x20>(u[c][0], u[c][1]);
-                *x.add(4 + c) = _mm256_permute2f128_ps::<0x31>(u[c][0], u[c][1]);
-            }
-        },
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn abs(self) -> Self {
-            _mm256_andnot_ps(_mm256_set1_ps(-0.0), self)
-        },
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn count(self, x: Self) -> Self {
-            let some = _mm256_cmp_ps::<_CMP_NEQ_UQ>(x, _mm256_setzero_ps());
-            _mm256_add_ps(self, _mm256_and_ps(some, _mm256_set1_ps(1.0)))
-        }
-    );
-
-    registers!(
-        __m256d,
-        f64,
-        4,
-        _mm256_set1_pd,
-        _mm256_loadu_pd,
-        _mm256_storeu_pd,
-        _mm256_fmadd_pd,
-        [
-            add = _mm256_add_pd,
-            sub = _mm256_sub_pd,
-            mul = _mm256_mul_pd,
-            max = _mm256_max_pd
-        ],
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn load_first(p: *const f64, n: usize) -> Self {
-            _mm256_maskload_pd(p, mask256(2 * n))
-        },
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn store_first(self, p: *mut f64, n: usize) {
-            _mm256_maskstore_pd(p, mask256(2 * n), self)
-        },
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn transpose(x: *mut Self) {
-            let mut u = [[_mm256_setzero_pd(); 2]; 2];
-            for g in 0..2 {
-                let (a, b) = (*x.add(2 * g), *x.add(2 * g + 1));
-                u[0][g] = _mm256_unpacklo_pd(a, b);
-                u[1][g] = _mm256_unpackhi_pd(a, b);
-            }
-            for c in 0..2 {
-                *x.add(c) = _mm256_permute2f128_pd::<0x20>(u[c][0], u[c][1]);
-                *x.add(2 + c) = _mm256_permute2f128_pd::<0x31>(u[c][0], u[c][1]);
-            }
-        },
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn abs(self) -> Self {
-            _mm256_andnot_pd(_mm256_set1_pd(-0.0), self)
-        },
-        // SAFETY: as for [`Simd`].
-        #[inline(always)]
-        unsafe fn count(self, x: Self) -> Self {
-            let some = _mm256_cmp_pd::<_CMP_NEQ_UQ>(x, _mm256_setzero_pd());
-            _mm256_add_pd(self, _mm256_and_pd(some, _mm256_set1_pd(1.0)))
-        }
-    );
 }

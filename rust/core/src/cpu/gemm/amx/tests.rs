@@ -120,15 +120,13 @@ fn model_rounds_and_flushes_as_specified() {
         (b[i][14], b[i][15]) = (number(1.0), number(1.0));
     }
     c[3][7] = 2.0;
-    // SAFETY: any machine has these instructions.
-    unsafe { tdpbf16ps(&mut c, &a, &b) };
+    tdpbf16ps(&mut c, &a, &b);
     let mut want = [[0f32; 16]; 16];
     want[3][7] = 3.0 + 2f32.powi(-22) * 0.5;
     assert_eq!(want[3][7], 3.0);
     assert_eq!(c, want);
     c[3][7] = 0.0;
-    // SAFETY: any machine has these instructions.
-    unsafe { tdpbf16ps(&mut c, &a, &b) };
+    tdpbf16ps(&mut c, &a, &b);
     assert_eq!(c[3][7], 1.0 + 2f32.powi(-23));
     // Denormal operands, products and sums are zero.
     for (x, y, to) in [
@@ -140,8 +138,7 @@ fn model_rounds_and_flushes_as_specified() {
         (a[0][0], b[0][0]) = (number(x), number(y));
         let mut c = [[f32::MIN_POSITIVE / 2.0; 16]; 16];
         c[3][7] = 1.0 + 2f32.powi(-23);
-        // SAFETY: any machine has these instructions.
-        unsafe { tdpbf16ps(&mut c, &a, &b) };
+        tdpbf16ps(&mut c, &a, &b);
         let first = if to == 0.0 { 0.0 } else { x * y };
         assert_eq!(
             (c[0][0], c[3][7], c[1][1]),
