@@ -68,64 +68,18 @@ per_isa! {
     }
 }
 
-/// Runs `$of::<S>()` with the type of a dtype; complex types are refused before kernels run.
+/// Runs the body with `$S` bound to the type of a dtype.
 macro_rules! by_dtype {
     ($dtype:expr, $S:ident => $body:expr) => {
-        match $dtype {
-            DType::Bool => {
-                type $S = Bool;
-                $body
-            }
-            DType::U8 => {
-                type $S = u8;
-                $body
-            }
-            DType::I8 => {
-                type $S = i8;
-                $body
-            }
-            DType::I16 => {
-                type $S = i16;
-                $body
-            }
-            DType::I32 => {
-                type $S = i32;
-                $body
-            }
-            DType::I64 => {
-                type $S = i64;
-                $body
-            }
-            DType::U16 => {
-                type $S = u16;
-                $body
-            }
-            DType::U32 => {
-                type $S = u32;
-                $body
-            }
-            DType::U64 => {
-                type $S = u64;
-                $body
-            }
-            DType::F16 => {
-                type $S = f16;
-                $body
-            }
-            DType::BF16 => {
-                type $S = bf16;
-                $body
-            }
-            DType::F32 => {
-                type $S = f32;
-                $body
-            }
-            DType::F64 => {
-                type $S = f64;
-                $body
-            }
-            DType::C64 | DType::C128 => unreachable!("complex is refused before kernels run"),
-        }
+        crate::typed!(
+            $dtype,
+            $S => $body,
+            [
+                Bool => Bool, U8 => u8, I8 => i8, I16 => i16, I32 => i32, I64 => i64, U16 => u16,
+                U32 => u32, U64 => u64, F16 => f16, BF16 => bf16, F32 => f32, F64 => f64
+            ],
+            _ => unreachable!("complex is refused before kernels run")
+        )
     };
 }
 

@@ -244,109 +244,72 @@ macro_rules! narrow {
 }
 narrow! { i32 i16 i8 u8 Bool }
 
+/// Runs the body with `$T` bound to the type that stands beside a dtype.
+#[macro_export]
+macro_rules! typed {
+    ($dtype:expr, $T:ident => $body:expr, [$($($D:ident)|+ => $t:ty),*], $rest:pat => $other:expr) => {
+        match $dtype {
+            $($($crate::dtype::DType::$D)|+ => {
+                type $T = $t;
+                $body
+            })*
+            $rest => $other,
+        }
+    };
+}
+
 /// Runs the body with `$T` bound to the Rust type of a dtype. Complex and wide unsigned types give
 /// an error.
 #[macro_export]
 macro_rules! with_element {
-    ($dtype:expr, $T:ident => $body:expr) => {{
-        use $crate::dtype::DType as D;
-        match $dtype {
-            D::Bool => {
-                type $T = $crate::cpu::elements::Bool;
-                $body
-            }
-            D::U8 => {
-                type $T = u8;
-                $body
-            }
-            D::I8 => {
-                type $T = i8;
-                $body
-            }
-            D::I16 => {
-                type $T = i16;
-                $body
-            }
-            D::I32 => {
-                type $T = i32;
-                $body
-            }
-            D::I64 => {
-                type $T = i64;
-                $body
-            }
-            D::F16 => {
-                type $T = half::f16;
-                $body
-            }
-            D::BF16 => {
-                type $T = half::bf16;
-                $body
-            }
-            D::F32 => {
-                type $T = f32;
-                $body
-            }
-            D::F64 => {
-                type $T = f64;
-                $body
-            }
-            D::C64 | D::C128 | D::U16 | D::U32 | D::U64 => $crate::bail!(
+    ($dtype:expr, $T:ident => $body:expr) => {
+        $crate::typed!(
+            $dtype,
+            $T => $body,
+            [
+                Bool => $crate::cpu::elements::Bool, U8 => u8, I8 => i8, I16 => i16, I32 => i32,
+                I64 => i64, F16 => half::f16, BF16 => half::bf16, F32 => f32, F64 => f64
+            ],
+            other => $crate::bail!(
                 NotImplemented,
                 "not implemented for '{}'; convert the tensor with .to(dtype)",
-                $dtype.scalar_name()
-            ),
-        }
-    }};
+                other.scalar_name()
+            )
+        )
+    };
 }
 
 /// Runs the body with `$T` bound to the type that kernels compute this dtype in.
 #[macro_export]
 macro_rules! with_compute {
-    ($dtype:expr, $T:ident => $body:expr) => {{
-        use $crate::dtype::DType as D;
-        match $dtype.compute() {
-            D::F32 => {
-                type $T = f32;
-                $body
-            }
-            D::F64 => {
-                type $T = f64;
-                $body
-            }
-            D::I64 => {
-                type $T = i64;
-                $body
-            }
+    ($dtype:expr, $T:ident => $body:expr) => {
+        $crate::typed!(
+            $dtype.compute(),
+            $T => $body,
+            [F32 => f32, F64 => f64, I64 => i64],
             _ => $crate::bail!(
                 NotImplemented,
                 "not implemented for '{}'; convert the tensor with .to(dtype)",
                 $dtype.scalar_name()
-            ),
-        }
-    }};
+            )
+        )
+    };
 }
 
 /// Runs the body with `$T` bound to `f32` or `f64`; other dtypes raise PyTorch's error for `$op`.
 #[macro_export]
 macro_rules! with_float {
-    ($dtype:expr, $op:expr, $T:ident => $body:expr) => {{
-        use $crate::dtype::DType as D;
-        match $dtype {
-            D::F16 | D::BF16 | D::F32 => {
-                type $T = f32;
-                $body
-            }
-            D::F64 => {
-                type $T = f64;
-                $body
-            }
+    ($dtype:expr, $op:expr, $T:ident => $body:expr) => {
+        $crate::typed!(
+            $dtype,
+            $T => $body,
+            [F16 | BF16 | F32 => f32, F64 => f64],
             other => $crate::bail!(
                 NotImplemented,
                 "\"{}\" not implemented for '{}'",
                 $op,
                 other.scalar_name()
-            ),
-        }
-    }};
+            )
+        )
+    };
 }

@@ -22,38 +22,22 @@ use std::sync::Arc;
 /// Runs the body with `$T` bound to the sampled type of a dtype.
 macro_rules! with_sample {
     ($dtype:expr, $T:ident => $body:expr) => {
-        match $dtype {
-            DType::Bool => { type $T = bool; $body }
-            DType::U8 => { type $T = u8; $body }
-            DType::I8 => { type $T = i8; $body }
-            DType::I16 => { type $T = i16; $body }
-            DType::I32 => { type $T = i32; $body }
-            DType::I64 => { type $T = i64; $body }
-            other => with_sample_float!(other, $T => $body),
-        }
+        crate::typed!(
+            $dtype,
+            $T => $body,
+            [Bool => bool, U8 => u8, I8 => i8, I16 => i16, I32 => i32, I64 => i64],
+            other => with_sample_float!(other, $T => $body)
+        )
     };
 }
 macro_rules! with_sample_float {
     ($dtype:expr, $T:ident => $body:expr) => {
-        match $dtype {
-            DType::F16 => {
-                type $T = half::f16;
-                $body
-            }
-            DType::BF16 => {
-                type $T = half::bf16;
-                $body
-            }
-            DType::F32 => {
-                type $T = f32;
-                $body
-            }
-            DType::F64 => {
-                type $T = f64;
-                $body
-            }
-            other => bail!(NotImplemented, "random numbers: no sampler for {other}"),
-        }
+        crate::typed!(
+            $dtype,
+            $T => $body,
+            [F16 => half::f16, BF16 => half::bf16, F32 => f32, F64 => f64],
+            other => bail!(NotImplemented, "random numbers: no sampler for {other}")
+        )
     };
 }
 

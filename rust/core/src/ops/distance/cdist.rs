@@ -119,10 +119,8 @@ struct Back<'a, T> {
     d: &'a [T],
     g: &'a [T],
     strides: (usize, usize),
-    out: *mut T,
+    out: Ptr<T>,
 }
-// SAFETY: threads write to different rows.
-unsafe impl<T> Sync for Back<'_, T> {}
 
 per_isa! {
     /// The gradient of row `i`.
@@ -131,7 +129,7 @@ per_isa! {
         let (zero, w) = (T::default(), s.width);
         let one = T::of_f64(1.0);
         let x = &s.x[i * w..(i + 1) * w];
-        let out = std::slice::from_raw_parts_mut(s.out.add(i * w), w);
+        let out = s.out.part(i * w..(i + 1) * w);
         out.fill(zero);
         for j in 0..s.n {
             let at = i * s.strides.0 + j * s.strides.1;
@@ -311,7 +309,7 @@ impl Distances {
                                 d: &d.slice::<T>()[b * m * n..],
                                 g: &g.slice::<T>()[b * m * n..],
                                 strides,
-                                out: place.at(b * m * width),
+                                out: Ptr(place.at(b * m * width)),
                             };
                             backward(&s, i);
                         }

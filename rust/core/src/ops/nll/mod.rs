@@ -19,16 +19,10 @@ use smallvec::SmallVec;
 /// Runs the body with `$T` bound to `f64` for float64 and to `f32` for the others.
 macro_rules! with_real {
     ($dtype:expr, $T:ident => $body:expr) => {
-        match $dtype {
-            DType::F64 => {
-                type $T = f64;
-                $body
-            }
-            _ => {
-                type $T = f32;
-                $body
-            }
-        }
+        crate::typed!($dtype, $T => $body, [F64 => f64], _ => {
+            type $T = f32;
+            $body
+        })
     };
 }
 
