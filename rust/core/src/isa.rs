@@ -88,7 +88,8 @@ macro_rules! per_isa {
         $v unsafe fn $name<$($G: $B,)* $($(const $C: $K),*)?>($($arg: $t),*) $(-> $r)? {
             $crate::per_isa!(@each [unsafe] [$($G: $B,)* $($(const $C: $K),*)?]
                 [$($G,)* $($($C),*)?] ($($arg: $t),*) [$(-> $r)?] $body);
-            $crate::per_isa!(@best at_avx512 [$($G,)* $($($C),*)?] ($($arg),*))
+            // SAFETY: as the caller says; the machine has the instructions.
+            unsafe { $crate::per_isa!(@best at_avx512 [$($G,)* $($($C),*)?] ($($arg),*)) }
         }
     };
     ($(#[$doc:meta])* $v:vis fn $name:ident
@@ -135,7 +136,7 @@ macro_rules! per_isa {
             // SAFETY: as for the function around it, which has asked `level`.
             #[allow(clippy::too_many_arguments)]
             $($unsafe)? fn at_avx512<$($generics)*>($($arg: $t),*) $($r)* {
-                at_portable::<$($names)*>($($arg),*)
+                $($unsafe)? { at_portable::<$($names)*>($($arg),*) }
             }
         }
     };
@@ -151,7 +152,7 @@ macro_rules! per_isa {
             // SAFETY: as for the function around it, which has asked `level`.
             #[allow(clippy::too_many_arguments)]
             $($unsafe)? fn at_avx2<$($generics)*>($($arg: $t),*) $($r)* {
-                at_portable::<$($names)*>($($arg),*)
+                $($unsafe)? { at_portable::<$($names)*>($($arg),*) }
             }
         }
     };

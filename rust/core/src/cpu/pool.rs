@@ -220,9 +220,9 @@ pub fn parallel_for(n: usize, grain: usize, f: impl Fn(Range<usize>) + Sync) {
 /// An address that threads may share: they write disjoint elements, or only read.
 #[derive(Clone, Copy)]
 pub struct Ptr<T>(pub *mut T);
-// SAFETY: as said above, which each use that reads or writes has to hold.
+// SAFETY: the address alone does nothing; each use says what it reads or writes.
 unsafe impl<T> Send for Ptr<T> {}
-// SAFETY: as above.
+// SAFETY: the same of an address behind a reference.
 unsafe impl<T> Sync for Ptr<T> {}
 impl<T> Ptr<T> {
     pub fn get(&self) -> *mut T {

@@ -181,7 +181,7 @@ macro_rules! tables {
                 ) {
                     super::packed::<$V, super::Fused, M, N>(k, a, b, out)
                 }
-                // SAFETY: as above.
+                // SAFETY: as for the tables, whose user has asked for the instruction set.
                 unsafe fn direct<const M: usize, const N: usize>(
                     k: usize, x: &Strided<E>, out: &Tile<E>,
                 ) {

@@ -398,7 +398,7 @@ macro_rules! best {
                 unsafe fn avx2<T: Float>($($arg: $t),*) { $inner::<T, T::Avx2>($($arg),*) }
             }
             compiled! { avx512:
-                // SAFETY: as above.
+                // SAFETY: as for the function around it, which has asked for the best set.
                 unsafe fn avx512<T: Float>($($arg: $t),*) { $inner::<T, T::Avx512>($($arg),*) }
             }
             per_isa!(match avx512 => avx512::<T>($($arg),*), avx2 => avx2::<T>($($arg),*),

@@ -332,15 +332,15 @@ macro_rules! kernels {
                 unsafe fn product<const M: usize, const N: usize>(p: &Product<$t>) {
                     super::product::<$v, M, N>(p);
                 }
-                // SAFETY: as above.
+                // SAFETY: as for the function it calls, where the instructions are.
                 unsafe fn dot<const M: usize, const N: usize>(p: &Dot<$t>) {
                     super::dot::<$v, M, N>(p);
                 }
-                // SAFETY: as above.
+                // SAFETY: as for the function it calls, where the instructions are.
                 unsafe fn copy_rows(p: &Rows<$t>) {
                     super::copy_rows::<$v>(p);
                 }
-                // SAFETY: as above.
+                // SAFETY: as for the function it calls, where the instructions are.
                 unsafe fn spread(p: &Spread<$t>) {
                     super::spread::<$v>(p);
                 }

@@ -193,7 +193,7 @@ mod x86 {
             }
         }
 
-        // SAFETY: as above.
+        // SAFETY: `n` numbers may be read and written; the machine has the instructions.
         pub unsafe fn half(_: *const (), x: *const *const f32, y: *mut f32, n: usize) {
             let (x, table) = (*x, Table::new(&HALF));
             let mut i = 0;
@@ -205,7 +205,7 @@ mod x86 {
             }
         }
 
-        // SAFETY: as above; the operands are g, what stands for y, and x.
+        // SAFETY: `n` numbers may be read of g and x, and written; the operand between stands for y.
         pub unsafe fn gradient(_: *const (), x: *const *const f32, d: *mut f32, n: usize) {
             let (g, x, table) = (*x, *x.add(2), Table::new(&SLOPE));
             let mut i = 0;
@@ -252,7 +252,7 @@ mod x86 {
             _mm512_ternarylogic_epi32::<0xf8>(even, to_upper(odd), upper)
         }
 
-        // SAFETY: as above, on bits of bfloat16.
+        // SAFETY: `n` bits of bfloat16 may be read and written; the machine has the instructions.
         pub unsafe fn bfloat16(_: *const (), x: *const *const u16, y: *mut u16, n: usize) {
             let (x, table) = (*x, Table::new(&HALF));
             let mut i = 0;
@@ -268,7 +268,7 @@ mod x86 {
             }
         }
 
-        // SAFETY: as above, on bits of float16.
+        // SAFETY: `n` bits of float16 may be read and written; the machine has the instructions.
         pub unsafe fn float16(_: *const (), x: *const *const u16, y: *mut u16, n: usize) {
             let (x, table) = (*x, Table::new(&HALF));
             let mut i = 0;

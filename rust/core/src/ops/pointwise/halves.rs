@@ -72,7 +72,7 @@ mod x86 {
                     }
                 }
 
-                // SAFETY: as above, on bits of bfloat16.
+                // SAFETY: `n` bits of bfloat16 may be read and written; the machine has the instructions.
                 pub unsafe fn $bf16(_: *const (), x: *const *const u16, y: *mut u16, n: usize) {
                     let (a, b) = (*x, *x.add(1));
                     let upper = _mm512_set1_epi32(0xffff_0000_u32 as i32);

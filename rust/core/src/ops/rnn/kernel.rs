@@ -49,7 +49,7 @@ macro_rules! real {
                     }
                 }
                 compiled! { avx2:
-                    // SAFETY: as above.
+                    // SAFETY: as for the function around it, which has asked for the best set.
                     unsafe fn avx2(s: &Forward<$t>, block: usize) {
                         forward::<$t, $ymm, $middle, 6>(s, block)
                     }
@@ -66,7 +66,7 @@ macro_rules! real {
                     }
                 }
                 compiled! { avx2:
-                    // SAFETY: as above.
+                    // SAFETY: as for the function around it, which has asked for the best set.
                     unsafe fn avx2(s: &Backward<$t>, block: usize) {
                         backward::<$t, $ymm, $middle, 6>(s, block)
                     }

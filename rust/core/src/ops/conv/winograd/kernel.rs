@@ -55,7 +55,7 @@ impl<V: Simd<Elem = f32>> Watch<V> {
             count: zero,
         }
     }
-    // SAFETY: as above.
+    // SAFETY: the machine has the instructions of the vectors.
     #[inline(always)]
     unsafe fn see(&mut self, row: usize, x: V) {
         let (size, i) = (x.abs(), row % 2);
@@ -63,7 +63,7 @@ impl<V: Simd<Elem = f32>> Watch<V> {
         self.max[i] = self.max[i].max(size);
         self.count[i] = self.count[i].count(x);
     }
-    // SAFETY: as above.
+    // SAFETY: the machine has the instructions of the vectors.
     #[inline(always)]
     unsafe fn seen(&self) -> Seen {
         let mut all = [[0f32; MOST]; 3];
@@ -500,35 +500,35 @@ macro_rules! kernels {
                 unsafe fn gather(p: &Pixels) -> Seen {
                     super::gather::<$v>(p)
                 }
-                // SAFETY: as above.
+                // SAFETY: as for the function it calls, where the instructions are.
                 unsafe fn scatter(p: &Pixels) {
                     super::scatter::<$v>(p);
                 }
-                // SAFETY: as above.
+                // SAFETY: as for the function it calls, where the instructions are.
                 unsafe fn input(p: &Tiles) {
                     super::input::<$v>(p);
                 }
-                // SAFETY: as above.
+                // SAFETY: as for the function it calls, where the instructions are.
                 unsafe fn output(p: &Tiles, bias: *const f32) {
                     super::output::<$v>(p, bias);
                 }
-                // SAFETY: as above.
+                // SAFETY: as for the function it calls, where the instructions are.
                 unsafe fn gradient(p: &Tiles) {
                     super::gradient::<$v>(p);
                 }
-                // SAFETY: as above.
+                // SAFETY: as for the function it calls, where the instructions are.
                 unsafe fn weights(p: &Weights) -> Seen {
                     super::weights::<$v>(p)
                 }
-                // SAFETY: as above.
+                // SAFETY: as for the function it calls, where the instructions are.
                 unsafe fn taps(u: *const f32, plane: usize, parts: usize, part: usize, to: *mut f32) {
                     super::taps::<$v>(u, plane, parts, part, to);
                 }
-                // SAFETY: as above.
+                // SAFETY: as for the function it calls, where the instructions are.
                 unsafe fn multiply<const R: usize, const W: usize>(p: &Multiply) {
                     super::multiply::<$v, R, W>(p);
                 }
-                // SAFETY: as above.
+                // SAFETY: as for the function it calls, where the instructions are.
                 unsafe fn correlate<const W: usize>(p: &Correlate) {
                     super::correlate::<$v, $rows, W>(p);
                 }
