@@ -106,6 +106,7 @@ def test_outdated_view_may_be_read_where_nothing_is_recorded() -> None:
     class Doubled(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
             return x * 2
 
         @staticmethod
@@ -305,3 +306,9 @@ def test_hook_on_the_node_of_a_view_outlives_a_change_of_its_shape() -> None:
     view.squeeze_()
     view.sum().backward()
     assert x.grad.tolist() == [[2.0, 2.0, 2.0]]
+
+
+def test_assignment_of_one_element_to_itself_in_another_shape_is_a_copy() -> None:
+    x = torch.tensor([3.0])
+    x[None][0] = x[0]
+    assert x.tolist() == [3.0]

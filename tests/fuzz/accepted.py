@@ -403,6 +403,18 @@ ACCEPTED: tuple[Accepted, ...] = (
         "a view goes on when its base left the graph; PyTorch's loses its gradient",
     ),
     Accepted(
+        "ACCEPTED|FACT",
+        "graph",
+        r"(Output \d of|dtype \w+ for None).*requires_grad_\(False\)",
+        "the same",
+    ),
+    Accepted(
+        "ACCEPTED",
+        "graph",
+        r"(r\d+)\.copy_\(\1\): PyTorch RuntimeError: a leaf",
+        "PyTorch asks whether a view is a leaf before it asks the base",
+    ),
+    Accepted(
         "ACCEPTED",
         "graph",
         "elements of the input tensor and the written-to tensor",
@@ -437,10 +449,21 @@ ACCEPTED: tuple[Accepted, ...] = (
     Accepted(
         "HOOKS",
         "graph",
-        r"'node', \d.* for .*'node', \d.*(1 - r|@|\(std|var|layer_norm)",
+        r"'node', \d.* for .*'node', \d.*(1 - r|@|layer_norm)|aminmax",
         "how many gradients pass through a node is the affair of how the operator is made",
     ),
-    Accepted("HOOKS", "graph", "cosine_similarity", "the order of the leaves"),
+    Accepted(
+        "STATE",
+        "graph",
+        "only ours .*Negated",
+        "`retain_grad` stays with a tensor that a Function writes to",
+    ),
+    Accepted(
+        "VALUE",
+        "graph",
+        r"(detach\(\)|data)\.mul_\(2\).*backward",
+        "a formula reads what was written unseen by the graph, or does not",
+    ),
     Accepted(
         "ERROR_CLASS|REFUSED",
         "",
@@ -489,7 +512,7 @@ ACCEPTED: tuple[Accepted, ...] = (
     Accepted(
         "REFUSED",
         "graph",
-        r"register_hook.*returns mult.*(unbind|split|chunk).*register_hook.*register_hook",
+        r"register_hook.*returns mul.*(unbind|split|chunk).*register_hook.*register_hook",
         "PyTorch asks a view for its node at the first hook only",
     ),
     Accepted(

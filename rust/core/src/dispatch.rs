@@ -222,7 +222,7 @@ pub fn overlap(x: &Tensor, out: &Tensor) -> Overlap {
     if !x.shares_storage(out) || x.numel() == 0 || out.numel() == 0 {
         return Overlap::None;
     }
-    if x.layout() == out.layout() && x.dtype() == out.dtype() {
+    if x.dtype() == out.dtype() && x.layout().same_places(out.layout()) {
         return Overlap::Same;
     }
     let range = |t: &Tensor| {

@@ -248,6 +248,14 @@ impl Layout {
         Ok(out)
     }
 
+    /// Whether both name the same elements in the same order.
+    pub fn same_places(&self, other: &Layout) -> bool {
+        let strides = self.strides.iter().zip(&other.strides);
+        self.offset == other.offset
+            && self.shape == other.shape
+            && std::iter::zip(&self.shape, strides).all(|(&n, (a, b))| n == 1 || a == b)
+    }
+
     /// Broadcast to a shape already known to fit.
     pub fn expand_to(&self, shape: &[usize]) -> Layout {
         let k = shape.len() - self.ndim();

@@ -336,7 +336,7 @@ fn _function_apply(
     } else {
         let items = keep
             .iter()
-            .map(|t| t.as_ref().map(Saved::input).transpose());
+            .map(|t| t.as_ref().map(|t| Saved::input_with(t, &None)).transpose());
         saved.lock().items = items.collect::<CoreResult<_>>().py()?;
     }
     ctx.setattr("_saved", Py::new(py, PySaved(saved))?)?;

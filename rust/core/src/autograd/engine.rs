@@ -160,11 +160,13 @@ pub fn backward(request: &Request) -> Result<Vec<Option<Tensor>>> {
             let (grad, inference) = (mode::grad(), mode::inference());
             let hooks = super::saved::InForce::here();
             host::elsewhere(move || {
+                // What was in force: it is this thread again where there can be no other.
+                let before = super::saved::InForce::here();
                 mode::set_grad(grad);
                 mode::set_inference(inference);
                 hooks.put();
                 let done = backward_here(request);
-                super::saved::InForce::default().put();
+                before.put();
                 done
             })?
         }

@@ -76,7 +76,6 @@ pub fn disabled_text() -> Option<String> {
 }
 
 /// The hooks in force on a thread, to be put in force on another.
-#[derive(Default)]
 pub struct InForce {
     hooks: Vec<Arc<dyn SavedHooks>>,
     disabled: Option<String>,
