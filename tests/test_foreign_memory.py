@@ -1,6 +1,8 @@
 """Memory and sizes that callers make up: an error or a right answer, never another's memory."""
 
 import ctypes
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -129,3 +131,54 @@ def test_module_call_keeps_a_function_that_is_taken_away():
         layer.extra = 0
         vars(layer)[Name("other")] = None
         assert layer(i) == i + 1 and "forward" not in vars(kind)
+
+
+RACES = """
+import threading, time
+import pytensorlib as torch
+F = torch.nn.functional
+n = 200_000
+x, idx = torch.randn(n), torch.arange(n) % 100
+m, wide, plane = x.view(-1, 100), idx.view(-1, 100), x.view(1, -1, 100)
+calls = [
+    lambda: m.gather(1, wide), lambda: m.scatter(1, wide, m), lambda: m.scatter_add(1, wide, m),
+    lambda: x[idx], lambda: x.index_put((idx,), x), lambda: x.index_add(0, idx, x),
+    lambda: x.index_fill(0, idx, 1.0), lambda: x.index_reduce(0, idx, x, "amax"),
+    lambda: x.take(idx), lambda: F.embedding(idx, m), lambda: F.embedding_bag(wide, m),
+    lambda: F.max_unpool1d(plane, idx.view(plane.shape), 1), lambda: F.cross_entropy(m, idx[:2000]),
+]
+good, running = idx.clone().numpy(), True
+def disturb():
+    seen, step = idx.numpy(), 0
+    while running:
+        step += 1
+        seen[step % 7 :: 7] = (-1) ** step * 10**12
+        time.sleep(0)
+        seen[...] = good
+        time.sleep(1e-3)
+thread = threading.Thread(target=disturb)
+thread.start()
+refused = made = 0
+try:
+    for call in calls:
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            try:
+                call()
+                made += 1
+            except (IndexError, RuntimeError) as e:
+                assert "panic" not in str(e), e
+                refused += 1
+finally:
+    running = False
+    thread.join()
+print(made > 0, refused > 0)
+"""
+
+
+def test_indices_that_another_thread_writes_never_lead_outside():
+    code = RACES.replace("SECONDS", "0.1")
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout.split()) == (0, ["True", "True"]), done.stderr[-2000:]

@@ -143,7 +143,9 @@ pub unsafe fn first<T: Ordinal>(
                 let x = (from as *const T).add(start);
                 room.of(x, end - start, k, largest, start);
                 let to = (to as *mut Keyed).add(c * k);
-                std::ptr::copy_nonoverlapping(room.found.as_ptr(), to, k);
+                // Fewer, where another thread wrote to the elements meanwhile.
+                let found = &room.found[..k.min(room.found.len())];
+                std::ptr::copy_nonoverlapping(found.as_ptr(), to, found.len());
             }
         });
         all.select_nth_unstable(k - 1);

@@ -16,6 +16,7 @@ use crate::schema::{Args, Value};
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer, with_compute};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Rows of the first input, by the numbers in the second.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -110,15 +111,25 @@ impl Op for Rows {
         in_range(at, table.size(0))?;
         let bytes = table.shape()[1..].iter().product::<usize>() * table.dtype().size();
         let (from, to) = (Ptr(table.bytes_ptr()), Ptr(y[0].bytes_ptr()));
+        let (rows, changed) = (table.size(0), AtomicBool::new(false));
         parallel_for(at.len(), (1 << 15) / bytes.max(1) + 1, |range| {
             for i in range {
-                // SAFETY: numbers were checked; row `i` of the output belongs to this range.
+                // Another thread may write to the numbers.
+                let row = at[i] as usize;
+                if row >= rows {
+                    return changed.store(true, Ordering::Relaxed);
+                }
+                // SAFETY: the table has the row; row `i` of the output belongs to this range.
                 unsafe {
-                    let row = from.at(at[i] as usize * bytes);
-                    std::ptr::copy_nonoverlapping(row, to.at(i * bytes), bytes);
+                    std::ptr::copy_nonoverlapping(from.at(row * bytes), to.at(i * bytes), bytes);
                 }
             }
         });
+        ensure!(
+            !changed.into_inner(),
+            Index,
+            "embedding: an index changed while it was read"
+        );
         Ok(())
     }
 

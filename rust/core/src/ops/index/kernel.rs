@@ -4,7 +4,7 @@ use super::{offsets, Bounds, Cell, Mode};
 use crate::alloc;
 use crate::cpu::pool::{num_threads, parallel_chunks, parallel_for};
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::layout::Layout;
 use crate::tensor::Tensor;
 use crate::{per_isa, with_element};
@@ -84,8 +84,8 @@ impl Points {
         good
     }
 
-    /// Raises for the first index that does not fit.
-    fn check(&self) -> Result<()> {
+    /// The error for the first index that does not fit.
+    fn refusal(&self) -> Error {
         for a in &self.axes {
             let low = if self.bounds.wraps() {
                 -(a.n as i64)
@@ -95,10 +95,11 @@ impl Points {
             // SAFETY: indices were made contiguous int64 in host memory, and are only read.
             let values = unsafe { a.values.slice::<i64>() };
             if let Some(&i) = values.iter().find(|&&i| i < low || i >= a.n as i64) {
-                return Err(self.bounds.error(i, a.d, a.n));
+                return self.bounds.error(i, a.d, a.n);
             }
         }
-        Ok(())
+        // Another thread wrote to the indices meanwhile.
+        Error::new(Kind::Index, "index: an index changed while it was read")
     }
 
     /// The offset that each point adds within the layout.
@@ -111,7 +112,7 @@ impl Points {
             }
         });
         if bad.into_inner() {
-            self.check()?;
+            return Err(self.refusal());
         }
         Ok(out)
     }
@@ -174,10 +175,9 @@ pub unsafe fn take(
                 gather_run(from, (to + start * size) as *mut u8, at, size);
             }
         });
-        return if bad.into_inner() {
-            points.check()
-        } else {
-            Ok(())
+        return match bad.into_inner() {
+            true => Err(points.refusal()),
+            false => Ok(()),
         };
     }
     let at = points.all()?;

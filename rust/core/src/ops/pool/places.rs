@@ -145,12 +145,14 @@ impl Op for Scatter {
             let planes = x.len() / small.max(1);
             parallel_for(planes, (1 << 14) / (small + large).max(1) + 1, |range| {
                 for i in range.start * small..range.end * small {
-                    if at[i] == NOWHERE {
+                    // Read once: another thread may write to the indices.
+                    let place = at[i] as usize;
+                    if place >= large {
                         continue;
                     }
-                    // SAFETY: indices were checked; planes belong to this range alone.
+                    // SAFETY: the place lies in the plane, and planes belong to this range alone.
                     unsafe {
-                        let to = out.at(i / small * large + at[i] as usize);
+                        let to = out.at(i / small * large + place);
                         *to = if self.add { Lane::plus(*to, x[i]) } else { x[i] };
                     }
                 }

@@ -6,13 +6,18 @@ use crate::ops::index::{Cell, Mode};
 use crate::tensor::Tensor;
 use crate::{per_isa, with_element};
 use smallvec::SmallVec;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Elements below which a second thread costs more than it gains.
 const GRAIN: usize = 1 << 14;
-/// Elements of a row that one task takes.
-const BLOCK: usize = 1 << 12;
+/// Elements of a row that one task takes, whose places fit L1.
+const BLOCK: usize = 1 << 10;
+
+/// Places read from an index, each once: other threads may write to the index meanwhile.
+type Places = [MaybeUninit<usize>; BLOCK];
+const NO_PLACES: Places = [const { MaybeUninit::uninit() }; BLOCK];
 
 /// A dimension of the index tensor.
 #[derive(Clone, Copy)]
@@ -104,21 +109,37 @@ impl<'a> Plan<'a> {
         at
     }
 
-    /// Raises for the first index that does not fit.
-    fn check(&self) -> Result<()> {
+    /// The error for the first index that does not fit.
+    fn refusal(&self) -> Error {
         match self.index.iter().find(|&&i| i < 0 || i >= self.n as i64) {
-            None => Ok(()),
-            Some(i) => Err(Error::runtime(format!(
+            None => Error::runtime("an index changed while it was read"),
+            Some(i) => Error::runtime(format!(
                 "index {i} is out of bounds for dimension {} with size {}",
                 self.dim, self.n
-            ))),
+            )),
+        }
+    }
+
+    /// The places that at most [`BLOCK`] indices name, if all fit.
+    fn places<'p>(&self, index: &[i64], room: &'p mut Places) -> Option<&'p [usize]> {
+        let to = room[..index.len()].as_mut_ptr().cast::<usize>();
+        // SAFETY: there is room for as many places, all of which are written.
+        unsafe {
+            let good = read(index, self.n, to);
+            good.then(|| std::slice::from_raw_parts(to, index.len()))
         }
     }
 }
 
 per_isa! {
-    fn fits[](index: &[i64], n: usize) -> bool {
-        index.iter().fold(true, |good, &i| good & ((i as u64) < n as u64))
+    // SAFETY: `to` has room for as many places as there are indices.
+    unsafe fn read[](index: &[i64], n: usize, to: *mut usize) -> bool {
+        let mut good = true;
+        for (j, &i) in index.iter().enumerate() {
+            *to.add(j) = i as usize;
+            good &= (i as u64) < n as u64;
+        }
+        good
     }
 }
 
@@ -133,27 +154,27 @@ pub fn gather(x: &Tensor, dim: usize, index: &Tensor, y: &Tensor) -> Result<()> 
     let (from, to) = (x.bytes_ptr() as usize, y.bytes_ptr() as usize);
     with_element!(super::bits(x.dtype()), T => {
         parallel_for(p.rows() * blocks, GRAIN / p.inner.n.min(BLOCK) + 1, |range| {
+            let mut room = NO_PLACES;
             for u in range {
                 let (r, start) = (u / blocks, u % blocks * BLOCK);
                 let (at, place, _) = p.row(r);
                 let n = BLOCK.min(p.inner.n - start);
-                let index = &p.index[at + start..][..n];
-                // SAFETY: indices are checked first; each element is written once.
+                let Some(index) = p.places(&p.index[at + start..][..n], &mut room) else {
+                    return bad.store(true, Ordering::Relaxed);
+                };
+                // SAFETY: the places fit; each element is written once.
                 unsafe {
-                    if !fits(index, p.n) {
-                        return bad.store(true, Ordering::Relaxed);
-                    }
                     let from = (from as *const T).add(place + start * p.inner.place);
                     let to = (to as *mut T).add(at + start);
                     match (p.inner.place, p.stride) {
                         (0, 1) => {
                             for (j, &i) in index.iter().enumerate() {
-                                *to.add(j) = *from.add(i as usize);
+                                *to.add(j) = *from.add(i);
                             }
                         }
                         (step, stride) => {
                             for (j, &i) in index.iter().enumerate() {
-                                *to.add(j) = *from.add(j * step + i as usize * stride);
+                                *to.add(j) = *from.add(j * step + i * stride);
                             }
                         }
                     }
@@ -161,10 +182,9 @@ pub fn gather(x: &Tensor, dim: usize, index: &Tensor, y: &Tensor) -> Result<()> 
             }
         });
     });
-    if bad.into_inner() {
-        p.check()
-    } else {
-        Ok(())
+    match bad.into_inner() {
+        true => Err(p.refusal()),
+        false => Ok(()),
     }
 }
 
@@ -189,18 +209,20 @@ pub fn scatter(y: &Tensor, dim: usize, index: &Tensor, src: &Tensor, mode: Mode)
     with_element!(y.dtype(), T => {
         let run = |r: usize, columns: Range<usize>| -> bool {
             let (at, place, other) = p.row(r);
-            let index = &p.index[at + columns.start..at + columns.end];
-            // SAFETY: indices are checked first; rows lie within both tensors.
-            unsafe {
-                let to = (to as *mut T).add(place + columns.start * p.inner.place);
-                let from = (from as *const T).add(other + columns.start * p.inner.other);
-                let good = fits(index, p.n);
-                if good {
-                    let steps = (p.inner.place, p.stride, p.inner.other);
-                    row(index, to, from, steps, mode);
+            let mut room = NO_PLACES;
+            for start in columns.clone().step_by(BLOCK) {
+                let n = BLOCK.min(columns.end - start);
+                let Some(index) = p.places(&p.index[at + start..][..n], &mut room) else {
+                    return false;
+                };
+                // SAFETY: the places fit; rows lie within both tensors.
+                unsafe {
+                    let to = (to as *mut T).add(place + start * p.inner.place);
+                    let from = (from as *const T).add(other + start * p.inner.other);
+                    row(index, to, from, (p.inner.place, p.stride, p.inner.other), mode);
                 }
-                good
             }
+            true
         };
         if outer >= 2 * num_threads() || p.inner.along {
             parallel_for(outer, GRAIN / (each * p.inner.n) + 1, |range| {
@@ -217,17 +239,16 @@ pub fn scatter(y: &Tensor, dim: usize, index: &Tensor, src: &Tensor, mode: Mode)
             });
         }
     });
-    if bad.into_inner() {
-        p.check()
-    } else {
-        Ok(())
+    match bad.into_inner() {
+        true => Err(p.refusal()),
+        false => Ok(()),
     }
 }
 
 // SAFETY: `to` and `from` hold the elements that the index and the steps (of places, of the
 // indexed dimension, of the source) name.
 unsafe fn row<T: Cell>(
-    index: &[i64],
+    index: &[usize],
     to: *mut T,
     from: *const T,
     (step, stride, other): (usize, usize, usize),
@@ -237,12 +258,12 @@ unsafe fn row<T: Cell>(
         ($mode:expr) => {
             if (step, stride, other) == (0, 1, 1) {
                 for (j, &i) in index.iter().enumerate() {
-                    let to = to.add(i as usize);
+                    let to = to.add(i);
                     *to = (*to).combine(*from.add(j), $mode);
                 }
             } else {
                 for (j, &i) in index.iter().enumerate() {
-                    let to = to.add(j * step + i as usize * stride);
+                    let to = to.add(j * step + i * stride);
                     *to = (*to).combine(*from.add(j * other), $mode);
                 }
             }
