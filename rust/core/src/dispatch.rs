@@ -324,7 +324,7 @@ pub fn run(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
             let launch = || working_for(op.name(), || op.gpu(x, y));
             if y.iter().all(|t| t.numel() == 0) {
                 let index = |t: &&Tensor| t.dtype().is_int() && t.numel() > 0;
-                return match x.iter().any(|t| index(t)) {
+                return match x.iter().any(index) {
                     // Nothing to compute, but an index may be out of range.
                     true => hosted(op, x, y).map(|_| ()),
                     false => Ok(()),

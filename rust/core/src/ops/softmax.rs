@@ -131,7 +131,7 @@ unsafe fn short_rows<T: Float, const LOG: bool>(x: *const T, y: *mut T, n: usize
         for j in 0..GROUP {
             v[j] = v[j] - top[j];
             let e = v[j].decay();
-            sum[j] = sum[j] + e;
+            sum[j] += e;
             v[j] = if LOG { v[j] } else { e };
         }
     }
@@ -168,7 +168,7 @@ unsafe fn columns<T: Float, const LOG: bool>(
     for k in 0..n {
         for j in 0..width {
             let e = (*x.add(k * stride + j) - top[j]).decay();
-            sum[j] = sum[j] + e;
+            sum[j] += e;
             if !LOG {
                 *y.add(k * stride + j) = e;
             }
@@ -227,7 +227,7 @@ unsafe fn grad_columns<T: Float, const LOG: bool>(
             } else {
                 *g.add(at) * *y.add(at)
             };
-            *s = *s + v;
+            *s += v;
         }
     }
     for k in 0..n {

@@ -171,7 +171,7 @@ impl Attention<'_> {
                     *v = if m == T::default() { low } else { *v };
                 }
             } else {
-                row.iter_mut().zip(values).for_each(|(v, &m)| *v = *v + m);
+                row.iter_mut().zip(values).for_each(|(v, &m)| *v += m);
             }
         }
         let end = if self.causal {
@@ -237,7 +237,7 @@ fn inner<T: Float>(a: &[T], b: &[T]) -> T {
     let mut lanes = [T::default(); PAD];
     for (a, b) in a.chunks(PAD).zip(b.chunks(PAD)) {
         for (l, (&a, &b)) in lanes.iter_mut().zip(a.iter().zip(b)) {
-            *l = *l + a * b;
+            *l += a * b;
         }
     }
     lanes.iter().fold(T::default(), |s, &l| s + l)
@@ -718,7 +718,7 @@ pub unsafe fn backward<T: Float>(a: &Attention, g: &Gradients<T>) {
             row.fill(T::default());
             for part in partial.chunks_exact(heads * plane) {
                 let from = &part[r * ep..(r + 1) * ep];
-                row.iter_mut().zip(from).for_each(|(a, &b)| *a = *a + b);
+                row.iter_mut().zip(from).for_each(|(a, &b)| *a += b);
             }
             let (h, i) = (r / a.queries, r % a.queries);
             let to = g.dq.plane(h / a.heads, h % a.heads);

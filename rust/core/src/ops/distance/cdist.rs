@@ -147,7 +147,7 @@ per_isa! {
                             zero
                         };
                         let to = out.get_unchecked_mut(k);
-                        *to = *to + $e;
+                        *to += $e;
                     }
                 };
             }

@@ -86,9 +86,9 @@ per_isa! {
             lanes.iter().for_each(|&v| larger(&mut top, v));
             let mut sums = [R::lit(0.0); LANES];
             for block in blocks {
-                sums.iter_mut().zip(block).for_each(|(s, &v)| *s = *s + (v - top).decay());
+                sums.iter_mut().zip(block).for_each(|(s, &v)| *s += (v - top).decay());
             }
-            sums.iter_mut().zip(rest).for_each(|(s, &v)| *s = *s + (v - top).decay());
+            sums.iter_mut().zip(rest).for_each(|(s, &v)| *s += (v - top).decay());
             let total = sums.iter().fold(R::lit(0.0), |a, &b| a + b);
             y[0] = top + total.ln();
             return;
@@ -102,7 +102,7 @@ per_isa! {
         y.fill(R::lit(0.0));
         for row in x.chunks(d) {
             for ((s, &m), &v) in y.iter_mut().zip(&*peak).zip(row) {
-                *s = *s + (v - m).decay();
+                *s += (v - m).decay();
             }
         }
         for (s, &m) in y.iter_mut().zip(&*peak) {
