@@ -169,7 +169,12 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
     if isinstance(dims, (tuple, list)) and len(dims) == 2:
         left, right = ([d] if isinstance(d, int) else list(d) for d in dims)
     else:
-        n = dims[0] if isinstance(dims, (tuple, list)) else dims
+        n = dims[0] if isinstance(dims, (tuple, list)) and len(dims) == 1 else dims
+        if not hasattr(n, "__index__"):
+            raise RuntimeError(
+                "tensordot expects dims to be int or tuple[list[int], list[int]] or "
+                f"list[list[int]] containing two lists, but got dims={dims}"
+            )
         if n < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
         if n > min(a.dim(), b.dim()):

@@ -124,3 +124,45 @@ def test_windows_of_a_fractional_length_raise(window):
     extra = {"a": [0.5, 0.5]} if window == "general_cosine" else {}
     with pytest.raises(TypeError):
         getattr(torch.signal.windows, window)(4.5, **extra)
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "text"),
+    [
+        # A string as the first item is a list of strings without end; elsewhere it is no number.
+        (["a", 1], ValueError, "too many dimensions 'str'"),
+        ([["ab"], ["c"]], ValueError, "too many dimensions 'str'"),
+        ([1, "a"], TypeError, "new(): invalid data type 'str'"),
+        ([[1], ["a"]], TypeError, "new(): invalid data type 'str'"),
+        ([b"ab"], TypeError, "new(): invalid data type 'bytes'"),
+        ([1, b"a"], TypeError, "new(): invalid data type 'bytes'"),
+    ],
+)
+def test_text_among_data_raises_as_pytorch_does(data, kind, text):
+    with pytest.raises(kind) as caught:
+        torch.tensor(data)
+    assert str(caught.value).startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "text"),
+    [
+        (lambda: float(torch.ones(2)), ValueError, "only one element tensors can be"),
+        (lambda: int(torch.ones(0)), ValueError, "only one element tensors can be"),
+        (lambda: complex(torch.ones(2)), ValueError, "only one element tensors can be"),
+        (lambda: torch.ones(2).item(), RuntimeError, "2 elements cannot be converted"),
+        (lambda: ~torch.ones(2), TypeError, "only implemented on integer and Boolean-type"),
+        (lambda: torch.Generator("foo"), RuntimeError, "Expected one of"),
+        (lambda: torch.Generator(3.5), TypeError, "must be torch.device, not float"),
+        (
+            lambda: torch.tensordot(torch.ones(2), torch.ones(2), "a"),
+            RuntimeError,
+            "tensordot expects dims to be int or",
+        ),
+    ],
+)
+def test_mistakes_raise_the_class_of_error_that_pytorch_raises(call, kind, text):
+    with pytest.raises(kind, match=text):
+        call()
+    assert torch.Generator("cpu").initial_seed() == torch.Generator(None).initial_seed()
+    assert float(torch.ones(1, 1)) == int(torch.tensor([[1.7]])) == 1

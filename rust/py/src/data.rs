@@ -271,9 +271,13 @@ impl Walk {
             if self.scalar(obj)? {
                 return Ok(());
             }
+            // A string is a list of strings; as the first item it would be one without end.
+            if obj.is_instance_of::<PyString>() && self.numbers.is_empty() {
+                return Err(PyValueError::new_err("too many dimensions 'str'"));
+            }
             if obj.is_instance_of::<PyString>() || obj.is_instance_of::<PyBytes>() {
-                let text = format!("too many dimensions '{}'", class(obj));
-                return Err(PyValueError::new_err(text));
+                let text = format!("new(): invalid data type '{}'", class(obj));
+                return Err(PyTypeError::new_err(text));
             }
             if items(obj)?.is_some() {
                 let text = format!(

@@ -1,8 +1,9 @@
 //! Random number generators.
 
+use crate::dtype::PyDevice;
 use crate::error::IntoPy;
 use crate::tensor::{borrow, wrap};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 use pytensorlib_core::dtype::DType;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 /// Parameters
 /// ----------
 /// device : device or str, optional
-///     Accepted without an effect: numbers are made on the CPU.
+///     Has no effect: numbers are made on the CPU.
 ///
 /// References
 /// ----------
@@ -52,9 +53,16 @@ fn seed_of(seed: &Bound<'_, PyAny>) -> PyResult<u64> {
 impl PyGenerator {
     #[new]
     #[pyo3(signature = (device=None))]
-    fn new(device: Option<&Bound<'_, PyAny>>) -> Self {
-        let _ = device;
-        PyGenerator(Arc::new(Generator::new(67280421310721)))
+    fn new(device: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        if let Some(device) = device {
+            if PyDevice::read(device)?.is_none() {
+                return Err(PyTypeError::new_err(format!(
+                    "Generator(): argument 'device' (position 1) must be torch.device, not {}",
+                    device.get_type().name()?
+                )));
+            }
+        }
+        Ok(PyGenerator(Arc::new(Generator::new(67280421310721))))
     }
     /// Start anew with a seed.
     ///

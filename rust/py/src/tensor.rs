@@ -6,7 +6,7 @@ use crate::convert::{operand, size_tuple};
 use crate::dtype::{dtype_object, layout_object, PyDType, PyDevice, PyLayout};
 use crate::error::IntoPy;
 use crate::operands::{binary, lift, named, named_swapped, ONE};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
@@ -70,6 +70,17 @@ impl PyTensor {
     pub fn get(&self) -> Tensor {
         // SAFETY: the interpreter is held, so nobody swaps it meanwhile.
         unsafe { (*self.inner.get()).clone() }
+    }
+
+    /// A handle to a tensor that stands for one of Python's numbers.
+    fn single(&self) -> PyResult<Tensor> {
+        let t = self.get();
+        match t.numel() {
+            1 => Ok(t),
+            _ => Err(PyValueError::new_err(
+                "only one element tensors can be converted to Python scalars",
+            )),
+        }
     }
 
     /// The tensor, borrowed.
@@ -763,10 +774,10 @@ impl PyTensor {
         }
     }
     fn __float__(&self) -> PyResult<f64> {
-        Ok(self.get().item().py()?.f64())
+        Ok(self.single()?.item().py()?.f64())
     }
     fn __int__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        match self.get().item().py()? {
+        match self.single()?.item().py()? {
             Scalar::Float(f) => Ok(f.into_pyobject(py)?.call_method0("__int__")?.unbind()),
             Scalar::UInt(u) => Ok(u.into_pyobject(py)?.into_any().unbind()),
             s => Ok(s.i64().into_pyobject(py)?.into_any().unbind()),
@@ -785,7 +796,7 @@ impl PyTensor {
         }
     }
     fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyComplex>> {
-        let (re, im) = self.get().complex_item().py()?;
+        let (re, im) = self.single()?.complex_item().py()?;
         Ok(pyo3::types::PyComplex::from_doubles(py, re, im))
     }
     fn __hash__(slf: &Bound<'_, Self>) -> isize {
@@ -844,6 +855,11 @@ impl PyTensor {
         }
     }
     fn __invert__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        if !slf.get().get().dtype().is_integral() {
+            return Err(PyTypeError::new_err(
+                "~ (operator.invert) is only implemented on integer and Boolean-type tensors",
+            ));
+        }
         Ok(slf.call_method0("bitwise_not")?.unbind())
     }
     fn __pow__(
