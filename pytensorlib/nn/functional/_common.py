@@ -14,7 +14,7 @@ def reduction_enum(reduction: str, size_average: Any = None, reduce: Any = None)
     """The operators' number for a reduction, honouring the two deprecated arguments."""
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce)
-    number = REDUCTIONS.get(reduction)
+    number = REDUCTIONS.get(reduction) if isinstance(reduction, str) else None
     if number is None:
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return number

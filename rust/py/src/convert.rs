@@ -4,7 +4,7 @@ use crate::dtype::{layout_object, PyDType, PyDevice, PyLayout, PyMemoryFormat};
 use crate::error::IntoPy;
 use crate::generator::PyGenerator;
 use crate::tensor::{wrap, PyTensor};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -51,8 +51,8 @@ pub fn scalar(obj: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
         return match obj.extract::<i64>() {
             Ok(i) => Ok(Some(Scalar::Int(i))),
             // Integers beyond 64 bits: as PyTorch's unpacking.
-            Err(_) => Err(pyo3::exceptions::PyRuntimeError::new_err(
-                "Overflow when unpacking long long: the integer does not fit 64 bits",
+            Err(_) => Err(PyOverflowError::new_err(
+                "int too big to convert: the number does not fit 64 bits",
             )),
         };
     }
@@ -223,7 +223,7 @@ fn int(obj: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     }
     if obj.is_instance_of::<PyInt>() && !obj.is_instance_of::<PyBool>() {
         return obj.extract::<i64>().map(Some).map_err(|_| {
-            pyo3::exceptions::PyRuntimeError::new_err(
+            PyValueError::new_err(
                 "Overflow when unpacking long long: the integer does not fit 64 bits",
             )
         });

@@ -295,6 +295,11 @@ fn index_fill(a: &Args) -> Result<Value> {
         Runtime,
         "Index has to be a vector/scalar"
     );
+    ensure!(
+        x.dtype().is_complex() || !value.dtype().is_complex(),
+        Runtime,
+        "index_fill_(): Converting complex Scalar to non-complex type is not supported"
+    );
     let index = vector("index_fill_", index)?;
     let d = shape::dim(a.int(1)?, x.ndim())?;
     ensure!(

@@ -190,6 +190,13 @@ fn lerp(a: &Args) -> Result<Value> {
         let w = w.item()?.f64();
         return a.apply(LerpNumber { w }, [x, y]);
     }
+    ensure!(
+        x.dtype().is_complex() || !w.dtype().is_complex(),
+        Runtime,
+        "lerp: the weight is complex, which {} cannot hold: value cannot be converted without \
+         overflow",
+        x.dtype()
+    );
     // A weight without dimensions stands for a number.
     match w.ndim() == 0 && x.dtype().differentiable() {
         true => a.apply(Lerp, [x, y, &w.to_dtype(x.dtype())?]),
