@@ -312,3 +312,13 @@ def test_assignment_of_one_element_to_itself_in_another_shape_is_a_copy() -> Non
     x = torch.tensor([3.0])
     x[None][0] = x[0]
     assert x.tolist() == [3.0]
+
+
+def test_node_of_several_inputs_that_lead_nowhere_has_nothing_to_free() -> None:
+    x = torch.tensor([[1.0, 2.0]], requires_grad=True)
+    with torch.no_grad():
+        unrecorded = x[0]
+    y = unrecorded * unrecorded
+    for _ in range(2):
+        y.sum().backward()
+    assert x.grad is None

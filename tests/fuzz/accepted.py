@@ -405,7 +405,7 @@ ACCEPTED: tuple[Accepted, ...] = (
     Accepted(
         "ACCEPTED|FACT",
         "graph",
-        r"(Output \d of|dtype \w+ for None).*requires_grad_\(False\)",
+        r"(Output \d of|dtype \w+ for None).*(requires_grad_\(False\)|detach_\(\))",
         "the same",
     ),
     Accepted(

@@ -478,8 +478,7 @@ impl<D: Derivative> Finished<D> {
 
 impl<D: Derivative> Pending<D> {
     fn new(op: D, needs: Mask, x: &[&Tensor], written: Option<&Tensor>) -> Result<Self> {
-        // What leads nowhere saves as all others do, for its memory to be checked.
-        let save = op.save(needs);
+        let asked = needs;
         let (mut needs, mut silent) = (needs, 0);
         let mut edges = Edges::new();
         for (i, t) in x.iter().enumerate() {
@@ -493,6 +492,8 @@ impl<D: Derivative> Pending<D> {
             }
             edges.push(edge);
         }
+        // Of one input that leads nowhere is saved what always is, for its memory to be checked.
+        let save = op.save(if x.len() == 1 { asked } else { needs });
         let mut saved = SmallVec::new();
         if save.inputs != 0 {
             for (i, t) in x.iter().enumerate() {
