@@ -306,3 +306,33 @@ def test_error_has_pytorchs_class(error: type[Exception], call: object) -> None:
     with pytest.raises(error) as caught:
         call()  # type: ignore[operator]
     assert type(caught.value) is error
+
+
+@pytest.mark.parametrize("loss", [F.smooth_l1_loss, F.huber_loss])
+def test_slope_of_a_loss_at_nan_is_nan(loss: object) -> None:
+    x = pt.tensor([0.5, NAN, 3.0], requires_grad=True)
+    y = loss(x, pt.zeros(3), reduction="sum")  # type: ignore[operator]
+    slopes = pt.autograd.grad(y, x)[0].tolist()
+    assert slopes[0] == 0.5 and math.isnan(slopes[1]) and slopes[2] == 1
+
+
+def test_complex_numbers_pass_where_they_were_refused() -> None:
+    z = pt.tensor([[3 + 4j, 0j], [1j, 2 + 0j]])
+    out = pt.zeros(2, 2, dtype=pt.complex64)
+    assert pt.abs(z, out=out).tolist() == [[5, 0], [1, 2]]
+    near = F.pairwise_distance(z, pt.zeros_like(z), eps=0)
+    assert near.tolist() == pytest.approx([5, math.sqrt(5)])
+    x = pt.tensor([1 + 1j, 2 - 1j, 3j], dtype=pt.complex128, requires_grad=True)
+    assert pt.autograd.gradcheck(lambda x: x.as_strided((2, 2), (1, 1)), x)
+
+
+def test_unique_along_a_dimension_wants_one() -> None:
+    for f in (pt.unique, pt.unique_consecutive):
+        assert f(pt.tensor(1.0)).tolist() == [1]
+        with pytest.raises(IndexError, match="no dimensions"):
+            f(pt.tensor(1.0), dim=-1)
+
+
+def test_instance_norm_wants_both_statistics_or_none() -> None:
+    with pytest.raises(ValueError, match="both"):
+        F.instance_norm(pt.ones(1, 2, 3), running_var=pt.ones(2))

@@ -196,15 +196,17 @@ ACCEPTED: tuple[Accepted, ...] = (
     ),
     Accepted(
         "REFUSED",
-        "^(roll|cat|diff|linalg.vecdot)",
+        "^(roll|cat|diff|linalg.vecdot|cummin|cummax)",
         "Dimension out of range",
         "dimensions are checked although nothing is done",
     ),
     Accepted(
         "REFUSED",
-        "lu_solve|grid_sampler|ctc_loss|fractional_max_pool|embedding_bag|histogram|unfold|matmul",
+        "lu_solve|grid_sampler|ctc_loss|fractional_max_pool|embedding_bag|histogram|unfold|matmul"
+        "|^bmm|solve_triangular|unravel_index",
         "LU_pivots must|unknown (interpolation|padding)|targets must|must be greater than zero"
-        "|scalar types: Long, Int|same shape and dtype|sizes overflow|expected scalar type",
+        r"|scalar types: Long, Int|same shape and dtype|size\w* (calculation )?overflow"
+        "|expected scalar type|offsets must not decrease|to have the same dtype",
         "PyTorch does not check, and reads what is not there, or there is nothing to do",
     ),
     Accepted(
@@ -215,7 +217,7 @@ ACCEPTED: tuple[Accepted, ...] = (
     ),
     Accepted(
         "ACCEPTED",
-        "pool|norm|conv|unique|roll",
+        "pool|norm|conv|roll",
         r"non-zero size for non-batch|index 0 out of range for tensor of size \[0|non-empty 2D"
         r"|Expected reduction dim",
         "no channels or no elements: an empty result",
@@ -281,6 +283,46 @@ ACCEPTED: tuple[Accepted, ...] = (
         "|nothing to repeat",
         "shapes and types that do not fit although there is nothing to compute",
     ),
+    Accepted(
+        "REFUSED",
+        "",
+        "matrices of complex numbers are not implemented|not implemented for 'Complex",
+        "complex numbers that no kernel takes are refused by name",
+    ),
+    Accepted(
+        "REFUSED",
+        FACTORS + "|norm|cond|matrix_rank",
+        "because the input matrix contained non-finite values",
+        "refused always; with PyTorch it depends on the values and on LAPACK",
+    ),
+    Accepted(
+        "REFUSED|ACCEPTED",
+        "",
+        r"(don't support automatic|refer to a single memory location).*(out=|inplace)",
+        "`out=` in the memory of an operand, or of what has no derivative",
+    ),
+    Accepted(
+        "ACCEPTED",
+        "pool|pad::constant|narrow|prod|native_batch_norm|cdist|scatter|loss",
+        r"smaller than kernel|too large relative|length must be non-neg|0-dim integral"
+        r"|Autograd not support|at least one element|valid value for compute_mode"
+        r"|automatic differentiation for outputs with complex|can't be cast to the desired",
+        "more sizes, types and arguments are taken",
+    ),
+    Accepted(
+        "ERROR_CLASS",
+        "embedding_bag|interpolate|vecdot|searchsorted|group_norm|signal.windows|tensordot|conv"
+        "|cummin|cummax|pad::",
+        "",
+        "an exception of Python's, or of another argument that is wrong as well",
+    ),
+    Accepted(
+        "ALIAS",
+        "^(long|int|short|char|byte|bool|float|double|half|bfloat16|to)$",
+        "memory_format",
+        "what asks for contiguous memory gets it",
+    ),
+    Accepted("DTYPE", "__rdiv__", "", "as any quotient of the two types"),
     # Where results go
     Accepted(
         "REFUSED",
@@ -292,7 +334,7 @@ ACCEPTED: tuple[Accepted, ...] = (
     Accepted(
         "REFUSED",
         "^(sum|nansum|prod|cumsum|cumprod|mean)",
-        "result type Float can't be cast",
+        r"result type (Float|Double|Half|BFloat16) can't be cast",
         "sums of fractions are not cut to integers on their way",
     ),
     Accepted(
@@ -318,7 +360,7 @@ ACCEPTED: tuple[Accepted, ...] = (
     Accepted(
         "VALUE|GRADIENT",
         r"^(linalg\.)?(qr|svd|svdvals|pinv|inv|inv_ex|det|cond|multi_dot|matrix_power)$|pinverse"
-        r"|cholesky_inverse|linalg.lu",
+        r"|cholesky_inverse|linalg.lu|eigh|eigvalsh|logdet|slogdet",
         r"values|stride=\[[^]]*\b0\b|stride=\[(1, )+|size \d+ to|shape: (resize|ones)",
         "matrices that are singular, or have infinite elements, or rounding alone makes regular",
     ),
@@ -329,7 +371,13 @@ ACCEPTED: tuple[Accepted, ...] = (
         "where an infinity meets zero, or a sum overflows, depends on the order",
     ),
     Accepted("VALUE", "^(gcd|lcm)$", "values", "the least integer has no absolute value"),
-    Accepted("VALUE", "^(mode|unique)", "values|nan", "NaN equals nothing, or itself"),
+    Accepted("VALUE|SHAPE", "^(mode|unique)", "values|nan", "NaN equals nothing, or itself"),
+    Accepted("VALUE", "median", r"stride=\[[^]]*\b0\b", "PyTorch's of repeated rows is wrong"),
+    Accepted("VALUE", "^(r?sub)$", "alpha=-9223372036854775808", "it has no negative in 64 bits"),
+    Accepted("VALUE", "native_layer_norm", r"\[1, 0\]|\(0,\)", "the mean of nothing is NaN"),
+    Accepted("GRADIENT", "^logit$|^polar$", "values", "slopes at 0 and at infinity"),
+    Accepted("SHAPE", "attention", r"\[0, ", "nothing broadcasts with what it is added to"),
+    Accepted("SHAPE", "^addmv$", r"\b0\]", "an empty product has the broadcast shape, too"),
     Accepted(
         "VALUE", "native_group_norm", "stride=", "PyTorch reads weight and bias as if contiguous"
     ),

@@ -166,6 +166,8 @@ def instance_norm(
     >>> F.instance_norm(torch.tensor([[[1.0, 3.0]]]))
     tensor([[[-1.0000,  1.0000]]])
     """
+    if (running_mean is None) != (running_var is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
     if use_input_stats:
         _check_statistics(input.shape, math.prod(input.shape[2:]), "spatial element")
     return pt.instance_norm(

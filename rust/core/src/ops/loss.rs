@@ -69,11 +69,11 @@ pointwise! {
     df |p, [x, t], _, g|
         g * {
             let d = x - t;
-            R::select(d.abs().lt(k(p.beta)), d / k(p.beta), d.sign())
+            R::select(d.abs().ge(k(p.beta)), d.sign(), d / k(p.beta))
         },
         -g * {
             let d = x - t;
-            R::select(d.abs().lt(k(p.beta)), d / k(p.beta), d.sign())
+            R::select(d.abs().ge(k(p.beta)), d.sign(), d / k(p.beta))
         };
 
     /// Quadratic below `delta`, then linear with slope `delta`.
@@ -86,11 +86,11 @@ pointwise! {
     df |p, [x, t], _, g|
         g * {
             let d = x - t;
-            R::select(d.abs().lt(k(p.delta)), d, d.sign() * k(p.delta))
+            R::select(d.abs().ge(k(p.delta)), d.sign() * k(p.delta), d)
         },
         -g * {
             let d = x - t;
-            R::select(d.abs().lt(k(p.delta)), d, d.sign() * k(p.delta))
+            R::select(d.abs().ge(k(p.delta)), d.sign() * k(p.delta), d)
         };
 
     /// -(t log x + (1 - t) log(1 - x)), logarithms taken as at least -100.

@@ -109,11 +109,11 @@ fn distinct(x: &Tensor, dim: Option<i64>, sorted: bool) -> Result<(Tensor, Group
         let index = index.to_device(flat.device())?;
         return Ok((flat.take_along(0, &index)?, groups));
     };
-    let x = if x.ndim() == 0 {
-        x.reshape(&[1])?
-    } else {
-        x.clone()
-    };
+    ensure!(
+        x.ndim() > 0,
+        Index,
+        "unique: Dimension specified as {d} but tensor has no dimensions"
+    );
     let d = shape::dim(d, x.ndim())? as i64;
     let n = x.size(d as usize);
     let empty = x.shape().iter().filter(|&&s| s == 0).count();

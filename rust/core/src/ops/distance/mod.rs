@@ -132,6 +132,9 @@ fn norms<T: Compute>(x: &Tensor, width: usize, p: f64, y: &Tensor) -> Result<()>
 }
 
 pub fn norm_last(x: &Tensor, p: f64) -> Result<Tensor> {
+    if x.dtype().is_complex() {
+        return norm_last(&apply(Abs, [x])?, p);
+    }
     ensure!(
         x.dtype().is_float(),
         Runtime,

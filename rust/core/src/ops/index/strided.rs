@@ -8,7 +8,7 @@ use crate::dispatch;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
-use crate::ops::copy::copy_host;
+use crate::ops::copy::{by_parts, copy_host};
 use crate::ops::view::parts::each_offset;
 use crate::tensor::Tensor;
 use crate::with_compute;
@@ -48,6 +48,9 @@ impl Op for StridedAdjoint {
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        if y[0].dtype().is_complex() {
+            return by_parts(self, x, &[0], &y[0]);
+        }
         let y = &y[0];
         let extent = self.view.extent()?.max(self.base.extent()?);
         let start = self.view.offset.min(self.base.offset).min(extent);

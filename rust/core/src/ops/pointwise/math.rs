@@ -128,7 +128,12 @@ fn abs(a: &Args) -> Result<Value> {
         Runtime,
         "In-place abs is not supported for complex tensors."
     );
-    a.apply(Abs, [x])
+    match a.dest {
+        Dest::Out(out) if x.dtype().is_complex() && out[0].dtype().is_complex() => {
+            a.apply(Conj, [&apply(Abs, [x])?])
+        }
+        _ => a.apply(Abs, [x]),
+    }
 }
 
 fn angle(a: &Args) -> Result<Value> {
@@ -327,10 +332,10 @@ crate::entries! {
     "polygamma(Tensor self, int n) -> Tensor", METHOD | INPLACE | DIRECT,
     |a| polygamma(a, a.int(1)?, a.tensor(0)?);
     /// The logarithm of the multivariate gamma function of dimension p.
-    "mvlgamma(Tensor self, int p) -> Tensor", ALL,
+    "mvlgamma(Tensor self, int p) -> Tensor", ALL | CASTS,
     mvlgamma;
     /// The logarithm of the multivariate gamma function of dimension p.
-    "multigammaln(Tensor self, int p) -> Tensor", SPECIAL | OUT,
+    "multigammaln(Tensor self, int p) -> Tensor", SPECIAL | CASTS,
     mvlgamma;
     /// log(x / (1 - x)), of x within [eps, 1 - eps].
     "logit(Tensor self, float? eps=None) -> Tensor", PW | SPECIAL,
