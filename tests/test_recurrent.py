@@ -136,3 +136,29 @@ def test_one_step_follows_its_formulas(kind, bias):
     cell.bfloat16()
     half = by_cell(*(t.detach().bfloat16() for t in (x, h, c)))
     torch.testing.assert_close(half[0].double(), want[0], rtol=0.05, atol=0.05)
+
+
+def test_weights_and_states_of_other_sizes_or_types_are_refused() -> None:
+    t = torch.ones
+    flags = (False, 1, 0.0, False, False, False)
+    for call, what in [
+        (lambda: torch.gru_cell(t(1, 2), t(1, 1), t(3, 2), t(99, 1)), "weight_hh of size"),
+        (lambda: torch.gru(t(2, 1, 2), t(1, 1, 3), [t(9, 2), t(3, 3)], *flags), "weight_hh of"),
+        (lambda: torch.rnn_relu(t(2, 1, 2), t(1, 1, 1), [t(1, 2), t(1)], *flags), "weight_hh of"),
+        (lambda: torch.rnn_tanh_cell(t(2, 2), t(2, 1), t(1, 2), t(1, 1), t(7), t(1)), "bias_ih"),
+        (
+            lambda: torch.lstm(
+                t(2, 1, 2), [t(1, 1, 1), t(1, 1, 1).half()], [t(4, 2), t(4, 1)], *flags
+            ),
+            "cell state must have one dtype",
+        ),
+    ]:
+        with pytest.raises(RuntimeError, match=what):
+            call()
+
+
+def test_one_number_is_a_bias_of_all_gates() -> None:
+    t = torch.ones
+    many = torch.rnn_tanh_cell(t(2, 2), t(2, 3), t(3, 2), t(3, 3), t(3), t(3))
+    one = torch.rnn_tanh_cell(t(2, 2), t(2, 3), t(3, 2), t(3, 3), t(1), t(1))
+    assert torch.equal(many, one)

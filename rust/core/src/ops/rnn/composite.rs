@@ -2,7 +2,6 @@
 //! derivatives of derivatives.
 
 use crate::autograd::Vjp;
-use crate::bail;
 use crate::dispatch;
 use crate::error::Result;
 use crate::op::{Derivative, Grads};
@@ -10,7 +9,9 @@ use crate::ops::join::cat;
 use crate::ops::pointwise::activation::Relu;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::unary::{Sigmoid, Tanh};
+use crate::shape::{expandable, Show};
 use crate::tensor::Tensor;
+use crate::{bail, ensure};
 
 /// Consecutive parts along a dimension, as views from one node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -89,6 +90,55 @@ pub struct Weights<'a> {
     pub bias_hh: Option<&'a Tensor>,
     /// Projects the hidden state (LSTM).
     pub hr: Option<&'a Tensor>,
+}
+
+impl Weights<'_> {
+    /// Refuses weights and states of other sizes or types than the input and the state ask for:
+    /// the ops that a step is made of would broadcast some of them.
+    pub fn check(&self, cell: Cell, x: &Tensor, start: &State) -> Result<()> {
+        let name = cell.name();
+        let last = |t: &Tensor| t.size(t.ndim() - 1);
+        let rows = cell.gates() * last(start.c.as_ref().unwrap_or(&start.h));
+        let (inputs, hidden) = (last(x), last(&start.h));
+        let wanted: [(&str, Option<&Tensor>, &[usize]); 5] = [
+            ("weight_ih", Some(self.ih), &[rows, inputs]),
+            ("weight_hh", Some(self.hh), &[rows, hidden]),
+            ("bias_ih", self.bias_ih, &[rows]),
+            ("bias_hh", self.bias_hh, &[rows]),
+            ("weight_hr", self.hr, &[hidden, rows / cell.gates()]),
+        ];
+        for (what, t, shape) in wanted {
+            let Some(t) = t else { continue };
+            // A bias may be one number for all.
+            let fits = match shape.len() {
+                1 => expandable(t.shape(), &[x.size(0), rows]),
+                _ => t.shape()[..] == *shape,
+            };
+            ensure!(
+                fits,
+                Runtime,
+                "{name}: expected {what} of size {} for an input of {inputs} and a hidden state \
+                 of {hidden} features, got {}",
+                Show(shape),
+                Show(t.shape())
+            );
+        }
+        let states = [
+            ("hidden state", Some(&start.h)),
+            ("cell state", start.c.as_ref()),
+        ];
+        let all = wanted.iter().map(|&(what, t, _)| (what, t)).chain(states);
+        for (what, t) in all.filter_map(|(what, t)| Some((what, t?))) {
+            ensure!(
+                t.dtype() == x.dtype(),
+                Runtime,
+                "{name}: input and {what} must have one dtype, got {} and {}",
+                x.dtype().scalar_name(),
+                t.dtype().scalar_name()
+            );
+        }
+        Ok(())
+    }
 }
 
 /// The hidden state, and an LSTM's cell state.

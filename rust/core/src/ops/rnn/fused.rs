@@ -36,6 +36,7 @@ pub fn layer(
     w: &Weights,
     reverse: bool,
 ) -> Result<(Tensor, State)> {
+    w.check(cell, x, start)?;
     if !fits(cell, x, start, w) {
         return composite::layer(cell, x, sizes, start, w, reverse);
     }
@@ -60,6 +61,7 @@ pub fn layer(
 
 /// One step, as one op where there is a kernel for it.
 pub fn step(cell: Cell, x: &Tensor, start: &State, w: &Weights) -> Result<State> {
+    w.check(cell, x, start)?;
     if fits(cell, x, start, w) {
         Ok(layer(cell, x, &[x.size(0)], start, w, false)?.1)
     } else {
@@ -67,18 +69,15 @@ pub fn step(cell: Cell, x: &Tensor, start: &State, w: &Weights) -> Result<State>
     }
 }
 
-/// Whether types, shapes and device are those of the op; other arguments get their errors from
-/// the ops that the layer is made of.
+/// Whether types, shapes and device are those of the op, of arguments that fit together.
 fn fits(cell: Cell, x: &Tensor, start: &State, w: &Weights) -> bool {
     let mut all = vec![x, &start.h, w.ih, w.hh];
     all.extend(start.c.iter().chain(w.bias_ih).chain(w.bias_hh));
-    let dtype = x.dtype();
-    let alike = |t: &&Tensor| t.dtype() == dtype && t.device() == Device::Cpu;
+    let on_host = |t: &&Tensor| t.device() == Device::Cpu;
     let width = start.h.size(start.h.ndim() - 1);
     let rows = cell.gates() * width;
-    let bias = |b: &Option<&Tensor>| b.is_none_or(|b| b.shape()[..] == [rows]);
-    matches!(dtype, DType::F32 | DType::F64)
-        && all.iter().all(alike)
+    matches!(x.dtype(), DType::F32 | DType::F64)
+        && all.iter().all(on_host)
         && w.hr.is_none()
         && w.bias_ih.is_some() == w.bias_hh.is_some()
         && start.c.is_some() == (cell == Cell::Lstm)
@@ -88,10 +87,10 @@ fn fits(cell: Cell, x: &Tensor, start: &State, w: &Weights) -> bool {
             .is_none_or(|c| c.shape() == start.h.shape())
         && width > 0
         && x.numel() > 0
-        && w.ih.shape()[..] == [rows, x.size(1)]
-        && w.hh.shape()[..] == [rows, width]
-        && bias(&w.bias_ih)
-        && bias(&w.bias_hh)
+        && [w.bias_ih, w.bias_hh]
+            .iter()
+            .flatten()
+            .all(|b| b.shape()[..] == [rows])
 }
 
 /// The sizes of one call.
