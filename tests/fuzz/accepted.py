@@ -230,6 +230,16 @@ ACCEPTED: tuple[Accepted, ...] = (
         r"expected (at least )?1 argument|missing 1 required positional|unexpected keyword",
         "a reflected operator needs its operand",
     ),
+    Accepted(
+        "REFUSED", "hardtanh", "unsigned type with negative limits", "a limit above -1 is no zero"
+    ),
+    Accepted(
+        "REFUSED",
+        "native_batch_norm|multi_margin_loss",
+        "should contain|expected scalar type Long",
+        "sizes and types that PyTorch does not look at where it need not",
+    ),
+    Accepted("ERROR_CLASS", "multi_head_attention", "not enough values to unpack", "Python's"),
     Accepted("REFUSED", "^signal.windows", "'None' is not an instance", "None is no bool"),
     Accepted(
         "ACCEPTED",
