@@ -147,7 +147,9 @@ def unfold(
     Raises
     ------
     RuntimeError
-        `input` has another number of dimensions, or no block fits.
+        `input` has more dimensions, or no block fits.
+    IndexError
+        `input` has fewer dimensions.
 
     Examples
     --------

@@ -301,7 +301,7 @@ impl Layout {
             Index,
             "slice() cannot be applied to a 0-dim tensor."
         );
-        ensure!(step > 0, Value, "slice step must be positive, got {step}");
+        ensure!(step > 0, Runtime, "slice step must be positive, got {step}");
         let d = shape::dim(d, self.ndim())?;
         let n = self.shape[d] as i64;
         let clamp = |v: i64| (if v < 0 { v.saturating_add(n) } else { v }).clamp(0, n);

@@ -845,8 +845,13 @@ impl PyTensor {
             None => wrap(slf.py(), apply(unary::Neg, [&slf.get().get()]).py()?),
         }
     }
-    fn __pos__(slf: Py<Self>) -> Py<Self> {
-        slf
+    fn __pos__(slf: Py<Self>) -> PyResult<Py<Self>> {
+        match slf.get().get().dtype() {
+            DType::Bool => Err(PyRuntimeError::new_err(
+                "The `+` operator, on a bool tensor is not supported.",
+            )),
+            _ => Ok(slf),
+        }
     }
     fn __abs__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         match answered(slf, "__abs__", false)? {

@@ -696,6 +696,17 @@ crate::entries! {
     /// Convolution or transposed convolution; the weight says over how many dimensions.
     "convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups) -> Tensor",
     FN | FORMAT, |a| {
+        let (x, w) = (a.tensor(0)?, a.tensor(1)?);
+        ensure!(
+            x.ndim() == w.ndim(),
+            Runtime,
+            "convolution: expected a {}-dimensional input for the {}-dimensional weight of size \
+             {}, but got an input of size {}",
+            w.ndim(),
+            w.ndim(),
+            Show(w.shape()),
+            Show(x.shape())
+        );
         let call = Call {
             name: "convolution",
             stride: a.ints(3)?,
@@ -705,24 +716,34 @@ crate::entries! {
             output_padding: a.ints(7)?,
             groups: a.int(8)?,
         };
-        Ok(call.run(a.tensor(0)?, a.tensor(1)?, a.opt_tensor(2))?.into())
+        Ok(call.run(x, w, a.opt_tensor(2))?.into())
     };
     /// Convolution over the first dimension: input (L, N, C), weight (k, C, O).
     "conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor",
     FN | METHOD, |a| {
-        let (x, w) = (a.tensor(0)?, a.tensor(1)?);
+        let (x, w, pad) = (a.tensor(0)?, a.tensor(1)?, a.int(3)?);
         ensure!(x.ndim() == 3, Runtime, "Input must have 3 dims: time, batch, in_channel");
         ensure!(w.ndim() == 3, Runtime, "Weight tensor must have 3 dims: kernel_width, in_channels, out_channels.");
         let call = Call {
             name: "conv_tbc",
             stride: &[1],
-            padding: &[a.int(3)?],
+            padding: &[pad],
             dilation: &[1],
             transposed: false,
             output_padding: &[0],
             groups: 1,
         };
-        let y = call.run(&x.permute(&[1, 2, 0])?, &w.permute(&[2, 1, 0])?, a.opt_tensor(2))?;
+        let (x, w) = (x.permute(&[1, 2, 0])?, w.permute(&[2, 1, 0])?);
+        // A kernel longer by one element fits nowhere: the result has no element either.
+        let length = (x.size(2) as i64).saturating_add(pad.saturating_mul(2));
+        let none = pad >= 0 && length + 1 == w.size(2) as i64;
+        let y = match none {
+            true => {
+                let longer = x.pad_constant(&[0, 1], crate::dtype::Scalar::Int(0))?;
+                call.run(&longer, &w, a.opt_tensor(2))?.slice_dim(2, Some(0), Some(0), 1)?
+            }
+            false => call.run(&x, &w, a.opt_tensor(2))?,
+        };
         Ok(y.permute(&[2, 0, 1])?.into())
     };
 }

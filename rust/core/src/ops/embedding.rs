@@ -378,8 +378,22 @@ fn embedding_bag(a: &Args) -> Result<Value> {
     let (w, at, offsets) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
     let (scaled, mode) = (a.bool(3)?, a.int(4)?);
     let (each, last) = (a.opt_tensor(6), a.bool(7)?);
-    check_numbers(at, "embedding_bag")?;
-    check_numbers(offsets, "embedding_bag")?;
+    ensure!(
+        w.dtype().is_float(),
+        Runtime,
+        "embedding_bag: expected 'weight' to have a floating point type, but got {}",
+        crate::autograd::saved::type_name(w)
+    );
+    // Narrow integers are read as what they promote to beside the other ones.
+    let numbers = at.dtype().promote(offsets.dtype());
+    ensure!(
+        matches!(numbers, DType::I64 | DType::I32),
+        Runtime,
+        "embedding_bag: expected 'indices' and 'offsets' of Long or Int, or to promote to one of \
+         them, but got {} and {}",
+        crate::autograd::saved::type_name(at),
+        crate::autograd::saved::type_name(offsets)
+    );
     ensure!(
         w.ndim() == 2 && at.ndim() == 1 && offsets.ndim() == 1,
         Runtime,
@@ -512,7 +526,11 @@ fn embedding_bag(a: &Args) -> Result<Value> {
         scaled: mode == 1,
     };
     let y = dispatch::call1(sum, &[&x, &bag_of])?;
-    let best = long(&[], &[0])?;
+    // Without maxima there are no rows of theirs: zeros for sums, the sizes for means.
+    let best = match mode {
+        0 => Tensor::zeros(&[bags], DType::I64, w.device())?,
+        _ => bag_size.copy_dense()?,
+    };
     Ok(Value::Tuple(vec![y, offset2bag, bag_size, best]))
 }
 

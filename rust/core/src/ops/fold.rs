@@ -123,6 +123,12 @@ fn with_batch(x: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tenso
 
 fn im2col(x: &Tensor, p: &Patches) -> Result<Tensor> {
     ensure!(
+        x.ndim() >= 3,
+        Index,
+        "unfold: Expected 3D or 4D (batch mode) tensor for input, but got: {}",
+        Show(x.shape())
+    );
+    ensure!(
         (x.ndim() == 3 || x.ndim() == 4) && !x.shape()[x.ndim() - 3..].contains(&0),
         Runtime,
         "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero \

@@ -28,7 +28,7 @@ pub fn reduced(x: &Tensor, reduction: i64) -> Result<Tensor> {
         MEAN => {
             let t = x.dtype();
             ensure!(
-                t.is_float(),
+                t.differentiable(),
                 Runtime,
                 "mean(): could not infer output dtype. Input dtype must be either a floating \
                  point or complex dtype. Got: {}",

@@ -152,6 +152,12 @@ impl Call<'_> {
             v.dtype().c_name()
         );
         ensure!(
+            !q.dtype().is_integral(),
+            Runtime,
+            "scaled_dot_product_attention: expected scalar type Float but found {}",
+            q.dtype().scalar_name()
+        );
+        ensure!(
             q.dtype().is_float(),
             NotImplemented,
             "\"scaled_dot_product_attention\" not implemented for '{}'",

@@ -557,8 +557,9 @@ fn interleave_each(x: &Tensor, n: i64, dim: Option<i64>, size: Option<i64>) -> R
 fn repeat_positions(repeats: &Tensor, size: Option<i64>) -> Result<Tensor> {
     ensure!(
         matches!(repeats.dtype(), DType::I64 | DType::I32),
-        Runtime,
-        "repeats has to be Long or Int tensor"
+        NotImplemented,
+        "\"repeat_interleave_cpu\" not implemented for '{}': repeats has to be Long or Int tensor",
+        repeats.dtype().scalar_name()
     );
     ensure!(
         repeats.ndim() == 1,

@@ -428,6 +428,9 @@ fn rot90(x: &Tensor, k: i64, dims: &[i64]) -> Result<Tensor> {
         "expected total dims >= 2, but got total dims = {}",
         x.ndim()
     );
+    for &d in dims {
+        crate::shape::dim(d, x.ndim())?;
+    }
     ensure!(
         dims[0] != dims[1] && dims[0].abs_diff(dims[1]) != x.ndim() as u64,
         Runtime,
@@ -435,9 +438,6 @@ fn rot90(x: &Tensor, k: i64, dims: &[i64]) -> Result<Tensor> {
         dims[0],
         dims[1]
     );
-    for &d in dims {
-        crate::shape::dim(d, x.ndim())?;
-    }
     match k.rem_euclid(4) {
         1 => flip(x, &dims[1..])?.transpose(dims[0], dims[1]),
         2 => flip(x, dims),

@@ -201,6 +201,12 @@ fn check_classes(name: &str, x: &Tensor, target: &Tensor, weight: Option<&Tensor
         );
         let single = x.ndim() == 1 && target.numel() == 1;
         ensure!(
+            x.ndim() != 1 || target.ndim() != 1 || single,
+            Value,
+            "{name}: For 1D input, 1D target must have size 1, but got target size: {}",
+            target.numel()
+        );
+        ensure!(
             single || target.shape() == &want,
             Runtime,
             "size mismatch (got input: {}, target: {})",
@@ -257,6 +263,19 @@ pub fn nll_loss(
     Ok(first(y))
 }
 
+/// Refuses another number of targets than of samples. PyTorch has another class for it where the
+/// number of dimensions is open.
+fn check_batch(name: &str, x: &Tensor, target: &Tensor) -> Result<()> {
+    ensure!(
+        x.ndim() == 1 || target.ndim() == 0 || x.size(0) == target.size(0),
+        Runtime,
+        "{name}: size mismatch (got input: {}, target: {})",
+        Show(x.shape()),
+        Show(target.shape())
+    );
+    Ok(())
+}
+
 fn first(mut y: Tensors) -> Tensor {
     y.swap_remove(0)
 }
@@ -290,6 +309,7 @@ crate::entries! {
             "nll_loss: input tensor should be 1D or 2D, got {}D",
             x.ndim()
         );
+        check_batch("nll_loss", x, a.tensor(1)?)?;
         Ok(nll_loss(x, a.tensor(1)?, a.opt_tensor(2), a.int(3)?, a.int(4)?)?.into())
     };
     /// Minus the log-probabilities `self` at the target classes of images.
@@ -304,6 +324,7 @@ crate::entries! {
              dimension: {}",
             x.ndim()
         );
+        check_batch("nll_loss2d", x, a.tensor(1)?)?;
         Ok(nll_loss(x, a.tensor(1)?, a.opt_tensor(2), a.int(3)?, a.int(4)?)?.into())
     };
     /// Minus the log-softmax of `self` at the target classes or under target probabilities.

@@ -9,6 +9,9 @@ use crate::error::Result;
 use crate::shape::Show;
 use crate::tensor::Tensor;
 
+/// The node of batch and instance norm.
+pub(super) const NODE: &str = "NativeBatchNormBackward0";
+
 /// `running = (1 - momentum) * running + momentum * value`, in place.
 pub(super) fn update(running: &Tensor, value: &Tensor, momentum: f64) -> Result<()> {
     mode::with_grad(false, || {
@@ -95,7 +98,7 @@ impl<'a> Batch<'a> {
             Over::Given
         };
         let op = Norm {
-            name: "NativeBatchNormBackward0",
+            name: NODE,
             over,
             n,
             groups: 1,
@@ -170,13 +173,7 @@ impl<'a> Batch<'a> {
         }
         self.check(x)?;
         let (n, c) = (x.size(0), x.size(1));
-        let y = x.group_norm_stats(
-            "NativeBatchNormBackward0",
-            c,
-            self.weight,
-            self.bias,
-            self.eps,
-        )?;
+        let y = x.group_norm_stats(NODE, c, self.weight, self.bias, self.eps)?;
         if n > 0 && (self.mean.is_some() || self.var.is_some()) {
             let average = |t: &Tensor| {
                 let t = t.detach().reshape_to(&[n, c])?;

@@ -43,6 +43,12 @@ pub(super) struct Norm {
 }
 
 impl Norm {
+    /// Whether groups without variance become zeros although eps is 0: those of batch and instance
+    /// norm do.
+    fn stills(&self) -> bool {
+        self.eps.0 == 0.0 && self.over != Over::Given && self.name == super::batch::NODE
+    }
+
     fn sizes(&self) -> Sizes {
         Sizes {
             n: self.n,
@@ -239,13 +245,16 @@ impl Op for Norm {
                 let (w, b) = (w.as_ref().map(|w| w.slice::<T>()), b.as_ref().map(|b| b.slice::<T>()));
                 let stats = [1, 2, 3].map(|i| Ptr(y[i].ptr::<T>()));
                 if let Over::Rows { centered } = self.over {
-                    Rows { s, eps: self.eps.0, centered, x: from, weight: w, bias: b, y: to, stats }
+                    Rows { s, eps: self.eps.0, stills: self.stills(), centered, x: from, weight: w, bias: b, y: to, stats }
                         .run();
                     return Ok(());
                 }
                 let [mean, rstd, var] = &stats;
                 let line = |c: usize, v: f64| {
-                    let k = T::of_f64(1.0 / (v + self.eps.0).sqrt());
+                    let k = match self.stills() && v == 0.0 {
+                        true => T::default(),
+                        false => T::of_f64(1.0 / (v + self.eps.0).sqrt()),
+                    };
                     *rstd.at(c) = k;
                     *var.at(c) = T::of_f64(v);
                     Line {
@@ -280,7 +289,7 @@ impl Op for Norm {
     }
 
     fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        if !transfer::small_floats(x) {
+        if !transfer::small_floats(x) || self.stills() {
             return Ok(false);
         }
         let gpu = Gpu::get()?;

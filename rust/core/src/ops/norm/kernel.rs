@@ -169,6 +169,8 @@ impl Data {
 pub struct Rows<'a, T> {
     pub s: Sizes,
     pub eps: f64,
+    /// Whether rows without variance become zeros although eps is 0.
+    pub stills: bool,
     pub centered: bool,
     pub x: Data,
     pub weight: Option<&'a [T]>,
@@ -213,7 +215,10 @@ per_isa! {
             } else {
                 (mt, total(len, |i| (at(i) - mt) * (at(i) - mt)) / len as f64)
             };
-            let inverse = 1.0 / (v + job.eps).sqrt();
+            let inverse = match job.stills && v == 0.0 {
+                true => 0.0,
+                false => 1.0 / (v + job.eps).sqrt(),
+            };
             let k = T::of_f64(inverse);
             let [mean, rstd, var] = &job.stats;
             *mean.at(r) = mt;

@@ -204,8 +204,8 @@ impl Tensor {
     ) -> Result<Tensor> {
         ensure!(
             self.ndim() >= 2,
-            Runtime,
-            "Expected at least 2 dimensions for input tensor but received {}",
+            Index,
+            "group_norm: Expected at least 2 dimensions for input tensor but received {}",
             self.ndim()
         );
         ensure!(

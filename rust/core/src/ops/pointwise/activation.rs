@@ -194,7 +194,15 @@ pointwise! {
     f |p, [x]| R::select(x.le(k(p.threshold.f64())), k(p.value.f64()), x);
     int |p, [x]| if x <= p.threshold.i64() { p.value.i64() } else { x };
     df |p, [x], _, g| R::select(x.le(k(p.threshold.f64())), c(0.0), g);
-    check |_, t, _| no_bool("threshold", t);
+    check |p, t, _| {
+        no_bool("threshold", t)?;
+        for v in [p.threshold, p.value] {
+            if !t.is_complex() {
+                crate::ops::create::check_range(v, t)?;
+            }
+        }
+        Ok(())
+    };
     steps true;
     repeats Changes;
 

@@ -1,7 +1,7 @@
 //! Functions of two tensors, which broadcast against each other.
 
 use super::halves::{arithmetic, Arithmetic};
-use super::unary::no_bool;
+use super::unary::{no_bool, no_complex};
 use super::{c, k, Real, Special2};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
@@ -165,6 +165,7 @@ pointwise! {
     df |_, [x, y], _, g|
         R::select(x.lt(y), c(0.0), R::select(x.equal(y), g * c(0.5), g)),
         R::select(y.lt(x), c(0.0), R::select(x.equal(y), g * c(0.5), g));
+    check |_, t, _| no_complex("maximum", t);
 
     /// The smaller; NaN if either is. A tie shares the gradient.
     op Minimum[2] = "MinimumBackward0", Same;
@@ -173,6 +174,7 @@ pointwise! {
     df |_, [x, y], _, g|
         R::select(x.gt(y), c(0.0), R::select(x.equal(y), g * c(0.5), g)),
         R::select(y.gt(x), c(0.0), R::select(x.equal(y), g * c(0.5), g));
+    check |_, t, _| no_complex("minimum", t);
 
     /// The larger, where a tie goes to x (`clamp_min`).
     op ClampMin[2] = "ClampMinBackward1", Same;
@@ -195,6 +197,7 @@ pointwise! {
     df |_, [x, y], _, g|
         R::select(R::either(x.ge(y), y.is_nan()), g, c(0.0)),
         R::select(R::either(x.ge(y), y.is_nan()), c(0.0), g);
+    check |_, t, _| no_complex("fmax", t);
 
     /// The smaller; a NaN counts as missing. A tie goes to x.
     op Fmin[2] = "FminBackward0", Same;
@@ -203,6 +206,7 @@ pointwise! {
     df |_, [x, y], _, g|
         R::select(R::either(x.le(y), y.is_nan()), g, c(0.0)),
         R::select(R::either(x.le(y), y.is_nan()), c(0.0), g);
+    check |_, t, _| no_complex("fmin", t);
 
     /// sqrt(x^2 + y^2) without overflow.
     op Hypot[2] = "HypotBackward0", FloatOnly;
@@ -225,7 +229,8 @@ pointwise! {
     f |_, [x, y]| R::select(x.equal(c(0.0)), y, R::of(x.gt(c(0.0))));
     int |_, [x, y]| if x == 0 { y } else { (x > 0) as i64 };
     df |_, _, _, _g| c(0.0), c(0.0);
-    check |_, _, x| {
+    check |_, t, x| {
+        no_complex("heaviside", t)?;
         ensure!(
             x[0].dtype() == x[1].dtype(),
             Runtime,

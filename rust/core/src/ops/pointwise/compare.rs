@@ -1,7 +1,6 @@
 //! Comparisons, predicates, logic and bits.
 
-use super::unary::no_bool;
-use super::unary::{Abs, IsNan, LogicalNot};
+use super::unary::{no_bool, no_complex, Abs, IsNan, LogicalNot};
 use super::{apply, apply_, c};
 use crate::dtype::{DType, Promotion, Scalar};
 use crate::error::Result;
@@ -101,6 +100,7 @@ pointwise! {
     f |_, [x]| R::of(x.equal(c(f64::INFINITY)));
     int |_, _| 0;
     df |_, _, _, _g| c(0.0);
+    check |_, t, _| no_complex("isposinf", t);
     wgsl |_| "m_never(t0)";
 
     /// Whether x is negative infinity.
@@ -108,6 +108,7 @@ pointwise! {
     f |_, [x]| R::of(x.equal(c(f64::NEG_INFINITY)));
     int |_, _| 0;
     df |_, _, _, _g| c(0.0);
+    check |_, t, _| no_complex("isneginf", t);
     wgsl |_| "m_never(t0)";
 
     /// Whether the sign of x is negative; that of -0 is.

@@ -26,9 +26,9 @@ pub enum Complex {
 #[repr(C)]
 pub struct C(pub f64, pub f64);
 
-const I: C = C(0.0, 1.0);
 const ONE: C = C(1.0, 0.0);
-const HALF: C = C(0.5, 0.0);
+/// From here on `z * z + 1` is `z * z`.
+const LARGE: f64 = 1e150;
 
 impl Add for C {
     type Output = C;
@@ -70,6 +70,43 @@ impl Neg for C {
     type Output = C;
     fn neg(self) -> C {
         C(-self.0, -self.1)
+    }
+}
+
+impl C {
+    /// i z, with the sign of each zero: a product would add zeros of both signs.
+    fn turned(self) -> C {
+        C(-self.1, self.0)
+    }
+    /// -i z.
+    fn turned_back(self) -> C {
+        C(self.1, -self.0)
+    }
+    fn scaled(self, k: f64) -> C {
+        C(self.0 * k, self.1 * k)
+    }
+    fn is_large(self) -> bool {
+        self.0.abs() > LARGE || self.1.abs() > LARGE
+    }
+    /// log |2 z| for a large z, whose modulus may overflow.
+    fn log_twice(self) -> f64 {
+        (self.0 / 2.0).hypot(self.1 / 2.0).ln() + 2.0 * std::f64::consts::LN_2
+    }
+}
+
+/// x y where a y of zero wins: the axes map to themselves, also at infinities and NaN.
+fn unless_zero(x: f64, y: f64) -> f64 {
+    match y == 0.0 {
+        true => y.copysign(y) * 1f64.copysign(x),
+        false => x * y,
+    }
+}
+
+/// sinh x and cosh x times (cos y, sin y), without overflow in between.
+fn hyperbolic(f: fn(f64) -> f64, x: f64, part: f64) -> f64 {
+    match x.is_finite() && x.abs() > 700.0 {
+        true => f(x.signum() * (x.abs() - 350.0)) * part * 350f64.exp(),
+        false => unless_zero(f(x), part),
     }
 }
 
@@ -133,39 +170,85 @@ impl Real for C {
         C(self.0 / r, self.1 / r)
     }
     fn sqrt(self) -> C {
-        if self == C(0.0, 0.0) {
-            return C(0.0, self.1);
+        let C(x, y) = self;
+        if x == 0.0 && y == 0.0 {
+            return C(0.0, y);
         }
-        let s = ((self.0.abs() + self.0.hypot(self.1)) / 2.0).sqrt();
-        if self.0 >= 0.0 {
-            C(s, self.1 / (2.0 * s))
-        } else {
-            C(self.1.abs() / (2.0 * s), s.copysign(self.1))
+        if y.is_infinite() {
+            return C(f64::INFINITY, y);
+        }
+        if x.is_infinite() {
+            let other = if y.is_nan() { y } else { 0.0 };
+            return match x > 0.0 {
+                true => C(x, other.copysign(y)),
+                false => C(other, f64::INFINITY.copysign(y)),
+            };
+        }
+        // Scaled so that the modulus neither overflows nor loses digits.
+        let scale = match x.abs().max(y.abs()) {
+            m if m > 1e300 => (0.0625, 4.0),
+            m if m < 1e-290 => (2f64.powi(108), 2f64.powi(-54)),
+            _ => (1.0, 1.0),
+        };
+        let (x, y) = (x * scale.0, y * scale.0);
+        let s = ((x.abs() + x.hypot(y)) / 2.0).sqrt();
+        let (a, b) = (s * scale.1, y.abs() / (2.0 * s) * scale.1);
+        match x >= 0.0 {
+            true => C(a, b.copysign(y)),
+            false => C(b, a.copysign(y)),
         }
     }
     fn exp(self) -> C {
-        let e = self.0.exp();
-        if self.1 == 0.0 {
-            return C(e, self.1);
+        let C(x, y) = self;
+        if y == 0.0 {
+            return C(x.exp(), y);
         }
-        C(e * self.1.cos(), e * self.1.sin())
+        if x.is_infinite() && !y.is_finite() {
+            return match x > 0.0 {
+                true => C(x, f64::NAN),
+                false => C(0.0, 0.0),
+            };
+        }
+        if x.is_finite() && x > 700.0 {
+            // e^x overflows before its product with a small sine does.
+            let half = (x / 2.0).exp();
+            return C(half * y.cos() * half, half * y.sin() * half);
+        }
+        let e = x.exp();
+        C(e * y.cos(), e * y.sin())
     }
     fn exp2(self) -> C {
-        (self * C(std::f64::consts::LN_2, 0.0)).exp()
+        self.scaled(std::f64::consts::LN_2).exp()
     }
     fn expm1(self) -> C {
+        if self.1 == 0.0 {
+            return C(self.0.exp_m1(), self.1);
+        }
+        if self.0.abs() > 40.0 {
+            return self.exp() - ONE;
+        }
         let h = (0.5 * self.1).sin();
         let e = self.0.exp();
         C(self.0.exp_m1() - 2.0 * e * h * h, e * self.1.sin())
     }
     fn ln(self) -> C {
-        C(self.0.hypot(self.1).ln(), self.1.atan2(self.0))
+        let (a, b) = (self.0.abs(), self.1.abs());
+        let (m, n) = (a.max(b), a.min(b));
+        let modulus = match m {
+            _ if m > 1e300 && m.is_finite() => self.log_twice() - std::f64::consts::LN_2,
+            // The modulus is near 1, where the logarithm keeps only what differs from it.
+            _ if m > 0.5 && m < 2.0 && !self.is_nan() => {
+                0.5 * ((m - 1.0) * (m + 1.0) + n * n).ln_1p()
+            }
+            _ => a.hypot(b).ln(),
+        };
+        C(modulus, self.1.atan2(self.0))
     }
     fn log2(self) -> C {
-        self.ln() * C(std::f64::consts::LOG2_E, 0.0)
+        self.ln().scaled(std::f64::consts::LOG2_E)
     }
     fn log10(self) -> C {
-        self.ln() * C(std::f64::consts::LOG10_E, 0.0)
+        self.ln().scaled(std::f64::consts::LOG10_E)
     }
     fn log1p(self) -> C {
         let near = self.0.abs() < 0.5 && self.1.abs() < 0.5;
@@ -176,26 +259,52 @@ impl Real for C {
         C(modulus, self.1.atan2(self.0 + 1.0))
     }
     fn sin(self) -> C {
-        C(self.0.sin() * self.1.cosh(), self.0.cos() * self.1.sinh())
+        self.turned().sinh().turned_back()
     }
     fn cos(self) -> C {
-        C(self.0.cos() * self.1.cosh(), -self.0.sin() * self.1.sinh())
+        self.turned().cosh()
     }
     fn tan(self) -> C {
-        // -i tanh(i z)
-        let t = (I * self).tanh();
-        C(t.1, -t.0)
+        self.turned().tanh().turned_back()
     }
     fn sinh(self) -> C {
-        C(self.0.sinh() * self.1.cos(), self.0.cosh() * self.1.sin())
+        let C(x, y) = self;
+        match y == 0.0 {
+            true => C(x.sinh(), y),
+            false if x == 0.0 => C(x * if y.is_finite() { y.cos() } else { 1.0 }, y.sin()),
+            false if x.is_infinite() && !y.is_finite() => C(x, f64::NAN),
+            false => C(
+                hyperbolic(f64::sinh, x, y.cos()),
+                hyperbolic(f64::cosh, x, y.sin()),
+            ),
+        }
     }
     fn cosh(self) -> C {
-        C(self.0.cosh() * self.1.cos(), self.0.sinh() * self.1.sin())
+        let C(x, y) = self;
+        match y == 0.0 {
+            true => C(x.cosh(), y * 1f64.copysign(x)),
+            false if x == 0.0 => C(y.cos(), if y.is_finite() { x * y.sin() } else { 0.0 }),
+            false if x.is_infinite() && !y.is_finite() => C(f64::INFINITY, f64::NAN),
+            false => C(
+                hyperbolic(f64::cosh, x, y.cos()),
+                hyperbolic(f64::sinh, x, y.sin()),
+            ),
+        }
     }
     fn tanh(self) -> C {
+        if self.1 == 0.0 {
+            return C(self.0.tanh(), self.1);
+        }
         if self.0.abs() > 20.0 {
             let e = 4.0 * (-2.0 * self.0.abs()).exp();
-            return C(1f64.copysign(self.0), e * self.1.sin() * self.1.cos());
+            return match self.1.is_finite() {
+                true => C(1f64.copysign(self.0), e * self.1.sin() * self.1.cos()),
+                false if self.0.is_infinite() => C(1f64.copysign(self.0), 0f64.copysign(self.1)),
+                false => C(f64::NAN, f64::NAN),
+            };
+        }
+        if self.0 == 0.0 {
+            return C(self.0, self.1.tan());
         }
         let t = self.1.tan();
         let (s, c) = (self.0.sinh(), self.0.cosh());
@@ -204,30 +313,90 @@ impl Real for C {
         C(s * c / r, t * d / r)
     }
     fn asin(self) -> C {
-        // -i asinh(i z)
-        let t = (I * self).asinh();
-        C(t.1, -t.0)
+        self.turned().asinh().turned_back()
     }
     fn acos(self) -> C {
-        C(std::f64::consts::FRAC_PI_2, 0.0) - self.asin()
+        if self.is_large() {
+            return C(
+                self.1.abs().atan2(self.0),
+                self.log_twice().copysign(-self.1),
+            );
+        }
+        let (a, b) = (
+            C(1.0 - self.0, -self.1).sqrt(),
+            C(1.0 + self.0, self.1).sqrt(),
+        );
+        let re = match self.0 == 0.0 {
+            true => std::f64::consts::FRAC_PI_2,
+            false => 2.0 * a.0.atan2(b.0),
+        };
+        C(re, (b.0 * a.1 - b.1 * a.0).asinh())
     }
     fn atan(self) -> C {
-        let t = (I * self).atanh();
-        C(t.1, -t.0)
+        self.turned().atanh().turned_back()
     }
+    /// The inverse functions after Kahan, "Branch cuts for complex elementary functions", 1987:
+    /// no square is formed, and each root tells the sides of its cut apart by the sign of zero.
     fn asinh(self) -> C {
-        if self.0 < 0.0 {
-            // The logarithm would cancel.
-            return -(-self).asinh();
+        if self.is_large() {
+            return C(
+                self.log_twice().copysign(self.0),
+                self.1.atan2(self.0.abs()),
+            );
         }
-        (self + (self * self + ONE).sqrt()).ln()
+        if self.1 == 0.0 {
+            return C(self.0.asinh(), self.1);
+        }
+        let (a, b) = (
+            C(1.0 + self.1, -self.0).sqrt(),
+            C(1.0 - self.1, self.0).sqrt(),
+        );
+        C(
+            (a.0 * b.1 - b.0 * a.1).asinh(),
+            self.1.atan2(a.0 * b.0 - a.1 * b.1),
+        )
     }
     fn acosh(self) -> C {
-        let (a, b) = (((self + ONE) * HALF).sqrt(), ((self - ONE) * HALF).sqrt());
-        (a + b).ln() * C(2.0, 0.0)
+        if self.is_large() {
+            return C(self.log_twice(), self.1.atan2(self.0));
+        }
+        let (a, b) = (
+            C(self.0 - 1.0, self.1).sqrt(),
+            C(self.0 + 1.0, self.1).sqrt(),
+        );
+        C((a.0 * b.0 + a.1 * b.1).asinh(), 2.0 * a.1.atan2(b.0))
     }
     fn atanh(self) -> C {
-        (self.log1p() - (-self).log1p()) * HALF
+        let (x, y) = (self.0.abs(), self.1.abs());
+        let (re, im) = if self.is_large() {
+            let h = (x / 2.0).hypot(y / 2.0);
+            let re = if h.is_infinite() {
+                0.0
+            } else {
+                x / 4.0 / h / h
+            };
+            let known = y.is_infinite() || !self.is_nan();
+            (
+                re,
+                if known {
+                    std::f64::consts::FRAC_PI_2
+                } else {
+                    f64::NAN
+                },
+            )
+        } else if x == 1.0 && y < 1e-150 {
+            // (1 - x)^2 + y^2 underflows.
+            let im = if y == 0.0 { y } else { 2f64.atan2(-y) / 2.0 };
+            (2f64.ln() / 2.0 - y.ln() / 2.0, im)
+        } else {
+            let re = match x == 0.0 {
+                true => 0.0,
+                false => (4.0 * x / ((1.0 - x) * (1.0 - x) + y * y)).ln_1p() / 4.0,
+            };
+            (re, (2.0 * y).atan2((1.0 - x) * (1.0 + x) - y * y) / 2.0)
+        };
+        // A point of the cut beyond 1 is above it for +0 and below it for -0.
+        C(re.copysign(self.0), im.copysign(self.1))
     }
     fn sigmoid(self) -> C {
         ONE / (ONE + (-self).exp())

@@ -115,8 +115,8 @@ fn sign(a: &Args) -> Result<Value> {
     let x = a.tensor(0)?;
     ensure!(
         !x.dtype().is_complex(),
-        Runtime,
-        "Unlike NumPy, torch.sign doesn't allow complex tensors. Use torch.sgn for complex numbers."
+        NotImplemented,
+        "torch.sign does not take complex tensors. Use torch.sgn for complex numbers."
     );
     a.apply(Sign, [x])
 }
@@ -160,6 +160,12 @@ fn part(a: &Args, which: i64) -> Result<Value> {
 
 fn frexp(a: &Args) -> Result<Value> {
     let x = a.tensor(0)?;
+    ensure!(
+        x.dtype().is_float(),
+        Runtime,
+        "torch.frexp() only supports floating-point dtypes, but got {}",
+        x.dtype().scalar_name()
+    );
     let exponent = apply(Exponent, [&x.detach()])?.to_dtype(DType::I32)?;
     Ok(Value::Tuple(vec![apply(Mantissa, [x])?, exponent]))
 }

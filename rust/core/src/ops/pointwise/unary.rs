@@ -16,6 +16,17 @@ pub fn no_bool(name: &str, t: DType) -> Result<()> {
     Ok(())
 }
 
+/// Raises for complex numbers, which have no order.
+pub fn no_complex(name: &str, t: DType) -> Result<()> {
+    ensure!(
+        !t.is_complex(),
+        Runtime,
+        "{name} is not implemented for complex tensors, but got {}",
+        t.scalar_name()
+    );
+    Ok(())
+}
+
 /// The larger; x if it is NaN.
 #[inline(always)]
 fn at_least<R: Real>(x: R, low: R) -> R {
@@ -219,11 +230,13 @@ pointwise! {
     op Deg2rad[1] = "Deg2RadBackward0", Float;
     f |_, [x]| x * c(PI / 180.0);
     df |_, _, _, g| g * c(PI / 180.0);
+    check |_, t, _| no_complex("deg2rad", t);
 
     /// Radians to degrees.
     op Rad2deg[1] = "Rad2DegBackward0", Float;
     f |_, [x]| x * c(180.0 / PI);
     df |_, _, _, g| g * c(180.0 / PI);
+    check |_, t, _| no_complex("rad2deg", t);
 
     /// The argument of a real number: pi below zero.
     op Angle[1] = "AngleBackward0", Float;

@@ -15,9 +15,9 @@ crate::entries! {
     /// A copy of all elements.
     "alias_copy(Tensor self) -> Tensor", FN | OUT,
     |a| Ok(a.tensor(0)?.copy_dense()?.into());
-    /// A copy without history.
+    /// A copy of all elements: what is detached is not the copy.
     "detach_copy(Tensor self) -> Tensor", FN | OUT,
-    |a| Ok(a.tensor(0)?.detach().copy_dense()?.into());
+    |a| Ok(a.tensor(0)?.copy_dense()?.into());
     /// `as_strided` in new memory.
     "as_strided_copy(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
     FN | OUT,
