@@ -495,7 +495,9 @@ def _dtype_of(kind: Any) -> Any:
         return kind
     if kind in (float, int, bool):
         return {float: _C.float64, int: _C.int64, bool: _C.bool}[kind]
-    name = kind if isinstance(kind, str) else f"torch.{getattr(kind, '__name__', kind)}"
+    if not isinstance(kind, (str, type)):
+        raise TypeError(f"dtype must be a type, str, or dtype object, got {kind!r}")
+    name = kind if isinstance(kind, str) else f"torch.{kind.__name__}"
     for dtype, scalar in _SCALARS.items():
         if name == f"torch.{scalar}Tensor":
             return getattr(_C, dtype)

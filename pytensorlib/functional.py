@@ -6,7 +6,7 @@ from typing import Any
 
 from . import _C
 
-__all__ = ["broadcast_shapes", "resize_as_", "split", "tensordot"]
+__all__ = ["broadcast_shapes", "einsum", "resize_as_", "split", "tensordot"]
 
 
 def broadcast_shapes(*shapes: Any) -> Any:
@@ -55,6 +55,70 @@ def broadcast_shapes(*shapes: Any) -> Any:
                     f"{[tuple(s) if not isinstance(s, int) else (s,) for s in shapes]}"
                 )
     return Size(reversed(out))
+
+
+def einsum(*args: Any, **kwargs: Any) -> _C.Tensor:
+    """Return sums of products of the operands' elements, as subscripts say.
+
+    Each letter names a dimension; equal letters have equal sizes. Products are summed over letters
+    that are not behind ``->``; without ``->`` those that occur once remain, in alphabetic order. A
+    letter twice in one operand takes its diagonal, ``...`` stands for dimensions that broadcast.
+
+    Parameters
+    ----------
+    *args : str and Tensor
+        The letters of each operand, separated by commas, and of the result; then as many operands.
+        Or each operand followed by the list of its subscripts, numbers from 0 to 51 in place of
+        letters and ``Ellipsis`` in place of ``...``, and at the end the list of the result's.
+
+    Returns
+    -------
+    Tensor
+        As the subscripts say.
+
+    Raises
+    ------
+    RuntimeError
+        The equation is malformed, names another number of operands or dimensions, or sizes differ.
+    ValueError
+        A number is not that of a subscript, or there is no operand.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> a, b = torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 10.0])
+    >>> torch.einsum("ij,j->i", a, b)
+    tensor([21., 43.])
+    >>> torch.einsum(a, [0, 1], b, [1], [0])
+    tensor([21., 43.])
+    >>> torch.einsum("ii", a)
+    tensor(5.)
+    """
+    if args and not isinstance(args[0], str):
+        if len(args) < 2:
+            raise ValueError("einsum(): expected each operand to be followed by its subscripts")
+        pairs = len(args) // 2 * 2
+        equation = ",".join(map(_letters, args[1:pairs:2]))
+        if pairs < len(args):
+            equation += "->" + _letters(args[-1])
+        args = (equation, *args[:pairs:2])
+    return _C.einsum(*args, **kwargs)
+
+
+def _letters(subscripts: Any) -> str:
+    """Letters for numbers from 0 on, in alphabetic order: capital ones come first."""
+    if not isinstance(subscripts, (list, tuple)):
+        kind = type(subscripts).__name__
+        raise TypeError(f"einsum(): subscripts of an operand must be a list, got {kind}")
+    return "".join("..." if s is ... else _letter(s) for s in subscripts)
+
+
+def _letter(number: int) -> str:
+    if not 0 <= number < 52:
+        raise ValueError(
+            f"einsum(): a subscript must be Ellipsis or lie in the range [0, 52), got {number}"
+        )
+    return chr(ord("A") + number if number < 26 else ord("a") + number - 26)
 
 
 def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:

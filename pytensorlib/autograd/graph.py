@@ -254,8 +254,8 @@ def register_multi_grad_hook(
     ------
     ValueError
         `mode` is unknown.
-    RuntimeError
-        A tensor does not require grad.
+    AssertionError
+        With mode "all", a tensor does not require grad.
 
     Examples
     --------
@@ -271,6 +271,8 @@ def register_multi_grad_hook(
     task: int | None = None
     waiting = 0
     grads: list[Any] = []
+    if mode == "all" and not all(tensor.requires_grad for tensor in tensors):
+        raise AssertionError("register_multi_grad_hook(): every tensor must require grad")
     nodes = [_node_of(tensor) for tensor in tensors] if mode == "all" else []
 
     def arrived(index: int, grad: Any) -> None:

@@ -4,7 +4,7 @@ use crate::autograd::node::{Edges, Node, OpNode};
 use crate::autograd::{inplace, mode, saved, Edge, Saved};
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::error::{Kind, Result};
+use crate::error::{Error, Kind, Result};
 use crate::gpu::fault::working_for;
 use crate::host;
 use crate::layout::Layout;
@@ -313,11 +313,12 @@ pub fn run(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
     let device = y.first().map(Tensor::device).unwrap_or(Device::Cpu);
     match device {
         Device::Cpu => {
-            if op.work(x, y) >= host::WORTH_UNLOCKING {
+            let done = if op.work(x, y) >= host::WORTH_UNLOCKING {
                 host::unlocked(|| op.cpu(x, y))
             } else {
                 op.cpu(x, y)
-            }
+            };
+            done.map_err(|e| named(op, e))
         }
         Device::Wgpu => {
             // Kernels made of other ops leave no history.
@@ -338,6 +339,16 @@ pub fn run(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
             }
         }
     }
+}
+
+/// Says which op has no kernel for a type, where the loop that was chosen by type could not.
+#[cold]
+fn named(op: &dyn Op, mut e: Error) -> Error {
+    if e.kind == Kind::NotImplemented && e.text.starts_with("not implemented for") {
+        let name = crate::op::function_name(op.name());
+        e.text.insert_str(0, &format!("\"{name}\" "));
+    }
+    e
 }
 
 #[cold]

@@ -74,7 +74,7 @@ pub fn function_name(node: &str) -> String {
     let stem = stem.strip_suffix("Backward").unwrap_or(stem);
     let mut out = String::new();
     for (i, c) in stem.chars().enumerate() {
-        if c.is_ascii_uppercase() && i > 0 {
+        if c.is_ascii_uppercase() && i > 0 && !out.ends_with('_') {
             out.push('_');
         }
         out.push(c.to_ascii_lowercase());

@@ -1,7 +1,7 @@
 //! The op table as Python callables. One type serves functions and methods: it reads arguments by
 //! the parsed signature, so there is no code per op.
 
-use crate::convert::{argument, exact_ints, result, tensor};
+use crate::convert::{argument, exact_ints, named_result, result, tensor};
 use crate::docs;
 use crate::error::IntoPy;
 use crate::overrides;
@@ -235,7 +235,7 @@ impl Function {
                     }
                 }
             }
-            return result(py, schema, value);
+            return result(py, overload.op, value);
         };
         let objects: Vec<Bound<'_, PyTensor>> = match out.cast::<PyTensor>() {
             Ok(t) => vec![t.clone()],
@@ -264,11 +264,8 @@ impl Function {
         if objects.len() == 1 && out.cast::<PyTensor>().is_ok() {
             return Ok(out.unbind());
         }
-        let names: Vec<_> = schema.returns.iter().flatten().copied().collect();
-        if names.len() == objects.len() {
-            let make = py.import("pytensorlib._return_types")?.getattr("make")?;
-            let tuple = PyTuple::new(py, objects)?;
-            return Ok(make.call1((schema.name, names))?.call1((tuple,))?.unbind());
+        if schema.returns.iter().flatten().count() == objects.len() {
+            return named_result(py, overload.op, PyTuple::new(py, objects)?);
         }
         Ok(out.unbind())
     }

@@ -12,7 +12,8 @@ use pyo3::types::{
     PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyList, PyString, PyTuple, PyType,
 };
 use pytensorlib_core::dtype::{DType, Scalar};
-use pytensorlib_core::schema::{Schema, Type, Value};
+use pytensorlib_core::ops::Op;
+use pytensorlib_core::schema::{flag, Type, Value};
 use pytensorlib_core::tensor::Tensor;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -440,8 +441,20 @@ pub fn dtype(obj: &Bound<'_, PyAny>) -> Option<DType> {
     }
 }
 
+/// Results as the named tuple of an op; the class of `linalg.qr` is `linalg_qr`.
+pub fn named_result(py: Python<'_>, op: &Op, results: Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+    let names: Vec<_> = op.schema.returns.iter().flatten().copied().collect();
+    let space = match op.entry.flags & flag::LINALG {
+        0 => "",
+        _ => "linalg_",
+    };
+    let class = format!("{space}{}", op.schema.name);
+    let make = py.import("pytensorlib._return_types")?.getattr("make")?;
+    Ok(make.call1((class, names))?.call1((results,))?.unbind())
+}
+
 /// A result. Several named results become a named tuple.
-pub fn result(py: Python<'_>, schema: &Schema, value: Value) -> PyResult<Py<PyAny>> {
+pub fn result(py: Python<'_>, op: &Op, value: Value) -> PyResult<Py<PyAny>> {
     Ok(match value {
         Value::None => py.None(),
         Value::Tensor(t) => wrap(py, t)?,
@@ -451,10 +464,9 @@ pub fn result(py: Python<'_>, schema: &Schema, value: Value) -> PyResult<Py<PyAn
                 .map(|t| wrap(py, t))
                 .collect::<PyResult<Vec<_>>>()?;
             let tuple = PyTuple::new(py, items)?;
-            if schema.returns.len() > 1 && schema.returns.iter().all(Option::is_some) {
-                let names: Vec<_> = schema.returns.iter().flatten().copied().collect();
-                let make = py.import("pytensorlib._return_types")?.getattr("make")?;
-                return Ok(make.call1((schema.name, names))?.call1((tuple,))?.unbind());
+            let returns = &op.schema.returns;
+            if returns.len() > 1 && returns.iter().all(Option::is_some) {
+                return named_result(py, op, tuple);
             }
             tuple.into_any().unbind()
         }

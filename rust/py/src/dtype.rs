@@ -110,18 +110,28 @@ impl PyDType {
     /// dtype
     ///     complex128 for float64 and complex128, else complex64.
     ///
+    /// Raises
+    /// ------
+    /// RuntimeError
+    ///     It is a dtype of integers or bool.
+    ///
     /// Examples
     /// --------
     /// >>> import pytensorlib as torch
     /// >>> torch.float64.to_complex()
     /// torch.complex128
-    fn to_complex(&self, py: Python<'_>) -> Py<PyDType> {
-        let d = if self.0 == DType::F64 {
-            DType::C128
-        } else {
-            DType::C64
+    fn to_complex(&self, py: Python<'_>) -> PyResult<Py<PyDType>> {
+        let d = match self.0 {
+            DType::F64 | DType::C128 => DType::C128,
+            d if d.differentiable() => DType::C64,
+            d => {
+                return Err(PyRuntimeError::new_err(format!(
+                    "to_complex(): there is no complex dtype for {}",
+                    d.scalar_name()
+                )))
+            }
         };
-        dtype_object(py, d).clone_ref(py)
+        Ok(dtype_object(py, d).clone_ref(py))
     }
     /// The dtype of the parts of a complex one.
     ///

@@ -168,7 +168,10 @@ impl PyGenerator {
     /// >>> _ = twin.set_state(g.get_state())
     /// >>> twin.initial_seed() == g.initial_seed()
     /// True
-    fn set_state(&self, new_state: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn set_state<'py>(
+        slf: Bound<'py, Self>,
+        new_state: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, Self>> {
         let t = borrow(new_state)?;
         if t.dtype() != DType::U8 {
             return Err(pyo3::exceptions::PyTypeError::new_err(
@@ -177,7 +180,8 @@ impl PyGenerator {
         }
         let t = t.prepared(DType::U8).py()?;
         // SAFETY: prepared contiguous bytes, read only here.
-        self.0.set_state(unsafe { t.slice::<u8>() }).py()
+        slf.get().0.set_state(unsafe { t.slice::<u8>() }).py()?;
+        Ok(slf)
     }
     /// A generator that goes on from where this one is.
     ///

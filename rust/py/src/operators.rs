@@ -20,11 +20,13 @@ const ONE: Scalar = Scalar::Int(1);
 
 /// A small call on tensors that stay borrowed from their objects: counting handles would cost as
 /// much as the op. `None` where the call must go the usual way.
+/// Where the op `commutes` a number comes second, as `next_functions` of the node shows.
 // SAFETY: `f` runs nothing of Python's.
 #[inline(always)]
 unsafe fn quick_call(
     a: &Bound<'_, PyAny>,
     b: &Bound<'_, PyAny>,
+    commutes: bool,
     f: impl FnOnce(&[&Tensor; 2]) -> Option<Result<Tensor>>,
 ) -> Option<Result<Tensor>> {
     // SAFETY: nothing of Python's runs in `f`, so nobody puts other tensors behind the objects.
@@ -32,6 +34,7 @@ unsafe fn quick_call(
         match (peek(a), peek(b)) {
             (Some(x), Some(y)) => f(&[x, y]),
             (Some(x), None) => f(&[x, &number(b)?]),
+            (None, Some(y)) if commutes => f(&[y, &number(a)?]),
             (None, Some(y)) => f(&[&number(a)?, y]),
             (None, None) => None,
         }
@@ -54,7 +57,7 @@ fn answered(
 
 /// Operators that are one pointwise op.
 macro_rules! pointwise_slots {
-    ($($name:ident $left:literal $right:literal $op:expr;)*) => {
+    ($($name:ident $left:literal $right:literal $commutes:literal $op:expr;)*) => {
         // SAFETY: the interpreter calls these attached, with live objects.
         $(unsafe extern "C" fn $name(
             a: *mut ffi::PyObject,
@@ -71,23 +74,27 @@ unsafe {
                         return Ok(y);
                     }
                 }
-                if let Some(y) = quick_call(&a, &b, |x| quickly($op, x)) {
+                if let Some(y) = quick_call(&a, &b, $commutes, |x| quickly($op, x)) {
                     return wrap(py, y.py()?);
                 }
                 let (Some(x), Some(y)) = (operand(&a)?, operand(&b)?) else {
                     return Ok(py.NotImplemented());
                 };
-                wrap(py, apply($op, [&x, &y]).py()?)
+                let x = match $commutes && x.is_wrapped() && !y.is_wrapped() {
+                    true => [&y, &x],
+                    false => [&x, &y],
+                };
+                wrap(py, apply($op, x).py()?)
             })
         }
 })*
     };
 }
 pointwise_slots! {
-    add "__add__" "__radd__" op::Add { alpha: ONE };
-    subtract "__sub__" "__rsub__" op::Sub { alpha: ONE };
-    multiply "__mul__" "__rmul__" op::Mul;
-    divide "__truediv__" "__rtruediv__" op::Div;
+    add "__add__" "__radd__" true op::Add { alpha: ONE };
+    subtract "__sub__" "__rsub__" false op::Sub { alpha: ONE };
+    multiply "__mul__" "__rmul__" true op::Mul;
+    divide "__truediv__" "__rtruediv__" false op::Div;
 }
 
 /// Operators that are a method of either operand.
@@ -209,7 +216,7 @@ unsafe extern "C" fn compare(
                     return Ok(y);
                 }
             }
-            if let Some(y) = quick_call(&a, &b, |x| compared!(how, quickly, x)) {
+            if let Some(y) = quick_call(&a, &b, false, |x| compared!(how, quickly, x)) {
                 return wrap(py, y.py()?);
             }
             let (Some(x), Some(y)) = (operand(&a)?, operand(&b)?) else {

@@ -13,7 +13,7 @@ use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::schema::{Args, Value};
 use crate::shape;
 use crate::tensor::Tensor;
-use crate::{bail, ensure, transfer, with_compute};
+use crate::{ensure, transfer, with_compute};
 use smallvec::{smallvec, SmallVec};
 
 /// The extreme element along a dimension and the index of the first such; NaN counts as extreme.
@@ -90,6 +90,11 @@ impl Op for Extreme {
 fn extreme(name: &str, largest: bool, x: &Tensor, dim: i64, keepdim: bool) -> Result<Vec<Tensor>> {
     let dim = shape::dim(dim, x.ndim())?;
     ensure!(
+        !x.dtype().is_complex(),
+        Runtime,
+        "{name}(): does not support complex input"
+    );
+    ensure!(
         x.size(dim) > 0,
         Index,
         "{name}(): Expected reduction dim {dim} to have non-zero size, got shape {}.",
@@ -110,9 +115,16 @@ fn extreme(name: &str, largest: bool, x: &Tensor, dim: i64, keepdim: bool) -> Re
 fn position(name: &str, largest: bool, a: &Args) -> Result<Value> {
     let x = a.tensor(0)?.detach();
     let keepdim = a.bool(2)?;
-    if x.dtype() == DType::Bool {
-        bail!(NotImplemented, "\"{name}_cpu\" not implemented for 'Bool'");
-    }
+    ensure!(
+        x.dtype() != DType::Bool && !x.dtype().is_complex(),
+        Runtime,
+        "{name}(): does not support {} input",
+        if x.dtype() == DType::Bool {
+            "bool"
+        } else {
+            "complex"
+        }
+    );
     let Some(dim) = a.opt_int(1) else {
         ensure!(
             x.numel() > 0,

@@ -1,5 +1,6 @@
 //! Counts of values and of intervals.
 
+use super::underived;
 use crate::alloc;
 use crate::cpu::elements::Element;
 use crate::cpu::pool::{num_threads, parallel_chunks};
@@ -94,7 +95,9 @@ fn bincount(x: &Tensor, weights: Option<&Tensor>, minimum: i64) -> Result<Tensor
         DType::F32 => DType::F32,
         _ => DType::F64,
     };
-    y.to_dtype(dtype)?.to_device(home)
+    let y = y.to_dtype(dtype)?.to_device(home)?;
+    underived("BincountBackward0", &[w], std::slice::from_ref(&y))?;
+    Ok(y)
 }
 
 /// Edges that divide `low..=high` evenly.
@@ -252,6 +255,13 @@ fn histogram(
     Ok(vec![made(&sums)?, made(&edges)?])
 }
 
+/// What `histogram` gives depends on all that it is given.
+fn counted(from: &[Option<&Tensor>], y: Vec<Tensor>) -> Result<Value> {
+    let from: Vec<&Tensor> = from.iter().copied().flatten().collect();
+    underived("HistogramBackward0", &from, &y)?;
+    Ok(Value::Tuple(y))
+}
+
 fn histogram_of_bins(a: &Args) -> Result<Value> {
     let x = a.tensor(0)?.detach();
     if !matches!(x.dtype(), DType::F32 | DType::F64) {
@@ -290,12 +300,8 @@ fn histogram_of_bins(a: &Args) -> Result<Value> {
     };
     alloc::check(bins as usize, 3 * size_of::<f64>())?;
     let edges = even_edges(low, high, bins as usize)?;
-    Ok(Value::Tuple(histogram(
-        &x,
-        edges,
-        a.opt_tensor(3),
-        a.bool(4)?,
-    )?))
+    let y = histogram(&x, edges, a.opt_tensor(3), a.bool(4)?)?;
+    counted(&[Some(a.tensor(0)?), a.opt_tensor(3)], y)
 }
 
 /// Whether all elements are equal.
@@ -334,6 +340,7 @@ crate::entries! {
         if !matches!(x.dtype(), DType::F32 | DType::F64) {
             bail!(NotImplemented, "\"histogram_cpu\" not implemented for '{}'", x.dtype().scalar_name());
         }
-        Ok(Value::Tuple(histogram(&x, floats(bins)?, a.opt_tensor(2), a.bool(3)?)?))
+        let y = histogram(&x, floats(bins)?, a.opt_tensor(2), a.bool(3)?)?;
+        counted(&[Some(a.tensor(0)?), Some(bins), a.opt_tensor(2)], y)
     };
 }

@@ -99,6 +99,8 @@ pub enum Bounds {
     Take,
     Select,
     Add,
+    /// `Add` in a tensor of several dimensions, which raises another class.
+    AddSlices,
     Copy,
 }
 
@@ -121,6 +123,7 @@ impl Bounds {
                 "index {i} is out of bounds for dimension {d} with size {n} (index out of range \
                  in self)"
             )),
+            Bounds::AddSlices => out_of_bounds(Kind::Runtime, i, d, n),
             Bounds::Copy => Error::index(format!(
                 "index_copy_(): index {i} is out of bounds for dimension {d} with size {n}"
             )),

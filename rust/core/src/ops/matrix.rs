@@ -16,7 +16,7 @@ use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::op::{Derivative, Grads, Mask, Save};
 use crate::schema::{Args, Value};
-use crate::shape::Dims;
+use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 pub use norms::nuclear_norm;
@@ -388,13 +388,7 @@ fn tensorinv(x: &Tensor, ind: i64) -> Result<Tensor> {
          prod(self.shape[:ind]), but got {n} != {m}"
     );
     let shape: Dims = q.iter().chain(p).copied().collect();
-    let (y, info) = inv_ex("linalg.tensorinv", &x.reshape_to(&[m, n])?)?;
-    ensure!(
-        failure(&info)?.is_none(),
-        LinAlg,
-        "linalg.tensorinv: Failed to invert the input tensor, because it is singular."
-    );
-    y.reshape_to(&shape)
+    inverse("linalg.tensorinv", &x.reshape_to(&[m, n])?)?.reshape_to(&shape)
 }
 
 /// P, L and U from factors packed by `lu_factor`.
@@ -412,6 +406,14 @@ fn lu_unpack(lu: &Tensor, pivots: &Tensor, data: bool, want: bool) -> Result<Vec
          torch.linalg.lu_factor"
     );
     let p = if want {
+        ensure!(
+            pivots.shape().last() == Some(&k),
+            Runtime,
+            "{NAME}: LU_pivots must have one entry for each of the {k} columns that were \
+             eliminated, got shape {} for LU_data of {}",
+            Show(pivots.shape()),
+            Show(lu.shape())
+        );
         permutation(pivots, m, lu.dtype())?
     } else {
         none()?
@@ -423,6 +425,18 @@ fn lu_unpack(lu: &Tensor, pivots: &Tensor, data: bool, want: bool) -> Result<Vec
     let l = triangle(&part(-1)?, false, true)?;
     let unit = factor_eye(lu, m, k)?;
     Ok(vec![p, l.add(&unit)?, triangle(&part(-2)?, true, false)?])
+}
+
+/// There is one way to compute singular values, which a driver cannot choose.
+fn default_driver(name: &str, driver: Option<&str>) -> Result<()> {
+    match driver {
+        None => Ok(()),
+        Some(d) => bail!(
+            Runtime,
+            "{name}: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER \
+             backend, got '{d}'"
+        ),
+    }
 }
 
 crate::entries! {
@@ -534,7 +548,10 @@ crate::entries! {
     /// A = U diag(S) Vh.
     "svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
     LINALG | OUT,
-    |a| tuple(svd("linalg.svd", a.tensor(0)?, a.bool(1)?)?);
+    |a| {
+        default_driver("linalg.svd", a.opt_str(2))?;
+        tuple(svd("linalg.svd", a.tensor(0)?, a.bool(1)?)?)
+    };
     /// A = U diag(S) V'.
     "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
     FN | METHOD | OUT,
@@ -553,7 +570,10 @@ crate::entries! {
     };
     /// Singular values, descending.
     "svdvals(Tensor A, *, str? driver=None) -> Tensor", LINALG | OUT,
-    |a| Ok(svdvals("linalg.svdvals", a.tensor(0)?)?.into());
+    |a| {
+        default_driver("linalg.svdvals", a.opt_str(1))?;
+        Ok(svdvals("linalg.svdvals", a.tensor(0)?)?.into())
+    };
     /// Eigenvalues, ascending, and eigenvectors of a symmetric matrix.
     "eigh(Tensor A, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)", LINALG | OUT,
     |a| tuple(eigh("linalg.eigh", a.tensor(0)?, a.str(1)?)?);

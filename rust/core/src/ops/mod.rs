@@ -44,8 +44,10 @@ pub mod unique;
 pub mod view;
 pub mod window;
 
-use crate::autograd::mode;
+use crate::autograd::{mode, Vjp};
+use crate::dispatch;
 use crate::error::Result;
+use crate::op::{function_name, Derivative, Grads};
 use crate::schema::{parse, Entry, Schema};
 use crate::tensor::Tensor;
 use std::sync::OnceLock;
@@ -60,6 +62,28 @@ pub(crate) fn constant(op: &str, name: &str, x: Option<&Tensor>) -> Result<()> {
          cannot have requires_grad True."
     );
     Ok(())
+}
+
+/// Results that depend on what needs a gradient, and have none: asking for it raises.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Underived(&'static str);
+
+impl Derivative for Underived {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+    fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
+        crate::bail!(
+            NotImplemented,
+            "the derivative for '{}' is not implemented.",
+            function_name(self.0)
+        )
+    }
+}
+
+/// Makes `y` depend on `x` by a node called `name` through which no gradient goes.
+fn underived(name: &'static str, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+    dispatch::record(Underived(name), x, y)
 }
 
 /// A public function with its parsed signature.

@@ -522,11 +522,26 @@ fn product(x: &Tensor, mask: &[bool], keepdim: bool, dtype: Option<DType>) -> Re
 }
 
 fn nansum(x: &Tensor, mask: &[bool], keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+    ensure!(
+        !x.dtype().is_complex(),
+        Runtime,
+        "nansum(): complex numbers are not supported, got {}",
+        x.dtype().scalar_name()
+    );
     if !x.dtype().is_float() {
         return x.sum_mask(mask, keepdim, dtype);
     }
     let dtype = dtype.unwrap_or(x.dtype());
+    ensure!(
+        !dtype.is_complex(),
+        NotImplemented,
+        "\"nansum\" not implemented for '{}'",
+        dtype.scalar_name()
+    );
     if !dtype.is_float() {
+        // Integers have no NaN: it is zero before they are made.
+        let zero = Tensor::zeros(&[], x.dtype(), x.device())?;
+        let x = where_(&apply(IsNan, [x])?, &zero, x)?;
         return x.to_dtype(dtype)?.sum_mask(mask, keepdim, Some(dtype));
     }
     x.reduce(Kind::NanSum, mask, keepdim, dtype, "NansumBackward0")
@@ -539,6 +554,14 @@ fn nanmean(x: &Tensor, mask: &[bool], keepdim: bool, dtype: Option<DType>) -> Re
         "nanmean(): expected input to have floating point or complex dtype but got {}",
         x.dtype().scalar_name()
     );
+    if let Some(d) = dtype.filter(|d| !d.differentiable()) {
+        bail!(
+            Runtime,
+            "nanmean(): could not infer output dtype. Optional dtype must be either a floating \
+             point or complex dtype. Got: {}",
+            d.scalar_name()
+        );
+    }
     let present = apply(LogicalNot, [&apply(IsNan, [x])?])?;
     let count = present.sum_mask(mask, keepdim, None)?;
     nansum(x, mask, keepdim, dtype)?.div(&count)

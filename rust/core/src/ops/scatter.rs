@@ -373,6 +373,12 @@ fn index_reduce(a: &Args) -> Result<Value> {
         index.ndim()
     );
     ensure!(
+        matches!(index.dtype(), DType::I64 | DType::I32),
+        Runtime,
+        "index_reduce(): Expected dtype int32/int64 for index but got: {}",
+        index.dtype().scalar_name()
+    );
+    ensure!(
         index.numel() == src.size(dim) && src.ndim().max(1) == x.ndim().max(1),
         Runtime,
         "index_reduce(): Number of indices ({}) should be equal to source.size(dim): ({}), for \

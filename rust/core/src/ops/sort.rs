@@ -15,11 +15,11 @@ use crate::cpu::top::{self, is_few, Candidates};
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{function_name, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::schema::{Args, Value};
 use crate::shape::{self, Show, Span};
 use crate::tensor::Tensor;
-use crate::{ensure, with_element};
+use crate::{bail, ensure, with_element};
 use quantile::quantile_of;
 use smallvec::smallvec;
 
@@ -35,7 +35,8 @@ enum Which {
     /// The lower middle element; NaN if any is, unless they are ignored. Of a whole tensor, equal
     /// elements share its gradient.
     Median { ignore_nan: bool, whole: bool },
-    /// The most frequent element, the smallest of several, at its last index.
+    /// The most frequent element, the smallest of several, at its last index; NaN is not even
+    /// equal to NaN.
     Mode,
 }
 
@@ -93,6 +94,8 @@ impl Ordered {
             }
             Which::Mode => {
                 sort_keys(line);
+                // NaN sorts last, and is equal to nothing: each would count once.
+                let n = n - nan;
                 let (mut best, mut at, mut start) = (0, 0, 0);
                 for i in 1..=n {
                     if i == n || line[i].key != line[start].key {
@@ -385,17 +388,29 @@ fn fits(name: &str, n: usize) -> Result<()> {
     Ok(())
 }
 
+/// Raises for types whose elements are not ordered: those that sort raise another class than
+/// those that select.
+fn has_order(node: &str, x: &Tensor) -> Result<()> {
+    if !x.dtype().is_complex() {
+        return Ok(());
+    }
+    let (name, what) = (function_name(node), x.dtype().scalar_name());
+    if let "sort" | "argsort" | "topk" = &name[..] {
+        bail!(Runtime, "{name}: complex numbers have no order, got {what}");
+    }
+    bail!(
+        NotImplemented,
+        "{name}: complex numbers have no order, got {what}"
+    )
+}
+
 fn argsort(a: &Args, dim: usize, descending: usize) -> Result<Value> {
     let x = a.tensor(0)?.detach();
     let op = Argsort {
         dim: shape::dim(a.int(dim)?, x.ndim())?,
         descending: a.bool(descending)?,
     };
-    ensure!(
-        !x.dtype().is_complex(),
-        NotImplemented,
-        "SortBackward0: complex numbers have no order"
-    );
+    has_order("ArgsortBackward0", &x)?;
     Ok(dispatch::call1(op, &[&x])?.into())
 }
 
@@ -406,11 +421,7 @@ fn ordered(
     keepdim: bool,
     name: &'static str,
 ) -> Result<Vec<Tensor>> {
-    ensure!(
-        !x.dtype().is_complex(),
-        NotImplemented,
-        "{name}: complex numbers have no order"
-    );
+    has_order(name, x)?;
     Ok(dispatch::call(
         Ordered {
             dim,
@@ -452,17 +463,22 @@ impl Tensor {
     }
 }
 
+/// Raises where a dimension has no elements.
+fn not_empty(name: &str, x: &Tensor, dim: usize) -> Result<()> {
+    ensure!(
+        x.size(dim) > 0,
+        Index,
+        "{name}(): Expected reduction dim {dim} to have non-zero size, got shape {}.",
+        Show(x.shape())
+    );
+    Ok(())
+}
+
 /// One element along a dimension that must not be empty.
 fn one_of(a: &Args, d: i64, which: Which, keepdim: bool, node: &'static str) -> Result<Value> {
     let x = a.tensor(0)?;
     let dim = shape::dim(d, x.ndim())?;
-    ensure!(
-        x.size(dim) > 0,
-        Index,
-        "{}(): Expected reduction dim {dim} to have non-zero size, got shape {}.",
-        a.schema.name,
-        Show(x.shape())
-    );
+    not_empty(a.schema.name, x, dim)?;
     Ok(Value::Tuple(ordered(x, dim, which, keepdim, node)?))
 }
 
@@ -490,6 +506,7 @@ fn median(a: &Args, ignore_nan: bool) -> Result<Value> {
 fn kthvalue(a: &Args) -> Result<Value> {
     let (x, k) = (a.tensor(0)?, a.int(1)?);
     let dim = shape::dim(a.int(2)?, x.ndim())?;
+    not_empty(a.schema.name, x, dim)?;
     ensure!(
         x.ndim() == 0 || x.size(dim) > 0,
         Index,

@@ -5,7 +5,7 @@ use super::pointwise::apply;
 use super::pointwise::binary::{Maximum, Pow};
 use super::pointwise::compare::Eq;
 use super::pointwise::ternary::where_;
-use super::pointwise::unary::{Abs, LogicalNot, Sign, Sqrt};
+use super::pointwise::unary::{Abs, Clamp, LogicalNot, Sign, Sqrt};
 use super::reduce::{all_dims, one, reduced_count, reduced_shape, restored, spread, DimMask};
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
@@ -422,9 +422,15 @@ fn converted(x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
         return Ok(x.clone());
     };
     ensure!(
+        x.dtype().differentiable(),
+        Runtime,
+        "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
+        x.dtype().scalar_name()
+    );
+    ensure!(
         dtype.is_complex() == x.dtype().is_complex()
             && dtype.differentiable()
-            && (!x.dtype().differentiable() || x.dtype().promote(dtype) == dtype),
+            && x.dtype().promote(dtype) == dtype,
         Runtime,
         "linalg.vector_norm: the dtype of the input ({}) should be convertible without narrowing \
          to the specified dtype ({})",
@@ -443,46 +449,53 @@ fn norm(a: &Args) -> Result<Value> {
             return Ok(nuclear_norm("norm", x, dims, a.bool(3)?, a.dtype(4))?.into());
         }
         Value::Str(s) => bail!(
-            Value,
+            Runtime,
             "norm: expected p to be a number, 'fro' or 'nuc', got '{s}'"
         ),
         _ => a.opt_scalar(1).map_or(2.0, Scalar::f64),
     };
-    let x = match a.dtype(4) {
-        Some(d) => a.tensor(0)?.to_dtype(d)?,
-        None => a.tensor(0)?.clone(),
-    };
-    ensure!(
-        x.dtype().differentiable(),
-        Runtime,
-        "norm(): input dtype should be either floating point or complex. Got {} instead.",
-        x.dtype().scalar_name()
-    );
+    let x = a.tensor(0)?;
+    let dtype = a.dtype(4).unwrap_or(x.dtype());
+    for (what, t) in [("input", x.dtype()), ("the result's", dtype)] {
+        ensure!(
+            t.differentiable(),
+            Runtime,
+            "norm(): {what} dtype should be either floating point or complex. Got {} instead.",
+            t.scalar_name()
+        );
+    }
+    let x = x.to_dtype(dtype)?;
     Ok(x.vector_norm(p, &a.mask(2, &x)?, a.bool(3)?)?.into())
 }
 
 /// The covariance of the rows of `x`, whose columns are observations. Frequency weights are counts,
 /// reliability weights are relative; their product weighs each observation.
-fn covariance(a: &Args) -> Result<Value> {
-    let (x, correction) = (a.tensor(0)?, a.int(1)?);
+fn covariance(
+    name: &str,
+    x: &Tensor,
+    correction: i64,
+    fweights: Option<&Tensor>,
+    aweights: Option<&Tensor>,
+) -> Result<Tensor> {
     ensure!(
         x.ndim() <= 2,
         Runtime,
-        "cov(): expected input to have two or fewer dimensions but got an input with {} dimensions",
+        "{name}(): expected input to have two or fewer dimensions but got an input with {} \
+         dimensions",
         x.ndim()
     );
     ensure!(
         x.dtype() != DType::Bool,
         Runtime,
-        "cov(): bool dtype is not supported for input"
+        "{name}(): bool dtype is not supported for input"
     );
     let x = match x.ndim() {
         2 => x.clone(),
         _ => x.reshape(&[1, -1])?,
     };
     let n = x.size(1);
-    let counts = observation_weights(a.opt_tensor(2), "fweights", "integral", n)?;
-    let relative = observation_weights(a.opt_tensor(3), "aweights", "floating point", n)?;
+    let counts = observation_weights(fweights, "fweights", "integral", n)?;
+    let relative = observation_weights(aweights, "aweights", "floating point", n)?;
     let x = x.to_dtype(x.dtype().to_float())?;
     let weights = match (&counts, &relative) {
         (Some(f), Some(r)) => Some(f.mul(r)?),
@@ -509,7 +522,31 @@ fn covariance(a: &Args) -> Result<Value> {
     let divisor = apply(Maximum, [&divisor, &Tensor::number(Scalar::Int(0))?])?;
     let deviation = x.sub(&mean)?;
     let product = deviation.matmul(&weighted(&deviation)?.t()?.conj()?)?;
-    Ok(product.div(&divisor)?.squeeze(None)?.into())
+    product.div(&divisor)?.squeeze(None)
+}
+
+/// Covariances over the products of the standard deviations, kept to where rounding may leave.
+fn correlation(x: &Tensor) -> Result<Tensor> {
+    let c = covariance("corrcoef", x, 1, None, None)?;
+    if c.ndim() == 0 {
+        return c.div(&c);
+    }
+    let d = c.diagonal(0, 0, 1)?;
+    let d = if d.dtype().is_complex() {
+        d.real_part(0)?
+    } else {
+        d
+    };
+    let deviation = apply(Sqrt, [&d])?;
+    let y = c
+        .div(&deviation.unsqueeze(1)?)?
+        .div(&deviation.unsqueeze(0)?)?;
+    let (low, high) = (Some(Scalar::Int(-1)), Some(Scalar::Int(1)));
+    let kept = |t: &Tensor| apply(Clamp { low, high }, [t]);
+    match y.dtype().is_complex() {
+        true => Tensor::of_parts(&kept(&y.real_part(0)?)?, &kept(&y.real_part(1)?)?),
+        false => kept(&y),
+    }
 }
 
 /// One weight for each of `n` observations.
@@ -554,7 +591,13 @@ crate::entries! {
     /// The covariance matrix of variables in rows and observations in columns, divided by
     /// N - correction. `fweights` repeats observations, `aweights` weighs them.
     "cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor",
-    FN | METHOD, covariance;
+    FN | METHOD,
+    |a| {
+        let y = covariance("cov", a.tensor(0)?, a.int(1)?, a.opt_tensor(2), a.opt_tensor(3))?;
+        Ok(y.into())
+    };
+    /// The correlation coefficients of variables in rows and observations in columns.
+    "corrcoef(Tensor self) -> Tensor", FN | METHOD, |a| Ok(correlation(a.tensor(0)?)?.into());
     /// The variance of all elements; `unbiased` divides by N - 1.
     "var(Tensor self, bool unbiased=True) -> Tensor", FN | METHOD, var;
     /// The variance along `dim`; `unbiased` divides by N - 1.
@@ -604,8 +647,20 @@ crate::entries! {
     "frobenius_norm(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", FN | OUT,
     |a| {
         let x = a.tensor(0)?;
+        let dims = a.ints(1)?.len();
+        ensure!(
+            dims <= 2,
+            Runtime,
+            "frobenius_norm: Expected at most 2 dimensions, but got {dims} dimensions instead."
+        );
         Ok(x.vector_norm(2.0, &a.mask(1, x)?, a.bool(2)?)?.into())
     };
+    /// The sum of the singular values.
+    "nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", FN | OUT,
+    |a| Ok(nuclear_norm("nuclear_norm", a.tensor(0)?, &[-2, -1], a.bool(1)?, None)?.into());
+    /// The sum of the singular values of the matrices in two dimensions.
+    "nuclear_norm(Tensor self, int[2] dim, bool keepdim=False) -> Tensor", FN | OUT,
+    |a| Ok(nuclear_norm("nuclear_norm", a.tensor(0)?, a.ints(1)?, a.bool(2)?, None)?.into());
     /// The p-norm of the difference of two tensors.
     "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", FN | METHOD,
     |a| {

@@ -4,19 +4,16 @@ mod search;
 mod sort;
 
 use crate::alloc;
-use crate::autograd::Vjp;
 use crate::cpu::order::{keys, Keyed};
 use crate::cpu::pool::parallel_chunks;
 use crate::cpu::radix::{Key, Ordinal};
 use crate::device::Device;
-use crate::dispatch;
 use crate::dtype::{DType, Promotion};
 use crate::error::Result;
-use crate::op::{Derivative, Grads};
 use crate::schema::{Args, Value};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
-use crate::{bail, ensure, with_element};
+use crate::{ensure, with_element};
 use search::search;
 
 /// Rows of a matrix of keys, and which of them begin a group of equal ones.
@@ -171,26 +168,8 @@ fn as_indices(v: &[i64], shape: &[usize], device: Device) -> Result<Tensor> {
     Tensor::from_slice(v, shape, DType::I64)?.to_device(device)
 }
 
-/// Distinct values: which of equal elements they are is open, so there is no derivative.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Distinct {
-    name: &'static str,
-}
-
-impl Derivative for Distinct {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-    fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
-        bail!(
-            NotImplemented,
-            "the derivative for '{}' is not implemented.",
-            self.name.trim_end_matches("Backward0").to_lowercase()
-        )
-    }
-}
-
-/// Values, inverse and counts; those not asked for are empty. The values are part of the graph.
+/// Values, inverse and counts; those not asked for are empty. The values are part of the graph,
+/// without a derivative: which of equal elements they are is open.
 fn unique(
     x: &Tensor,
     dim: Option<i64>,
@@ -204,7 +183,7 @@ fn unique(
         (true, None) => "_Unique2Backward0",
         (true, Some(_)) => "Unique_DimBackward0",
     };
-    dispatch::record(Distinct { name }, &[x], std::slice::from_ref(&out[0]))?;
+    super::underived(name, &[x], std::slice::from_ref(&out[0]))?;
     Ok(out)
 }
 
@@ -264,6 +243,12 @@ fn isin(x: &Tensor, tests: &Tensor, invert: bool) -> Result<Tensor> {
     p.add(x.dtype(), x.ndim(), x.is_wrapped());
     p.add(tests.dtype(), tests.ndim(), tests.is_wrapped());
     let common = p.result()?;
+    ensure!(
+        !common.is_complex(),
+        Runtime,
+        "isin(): complex numbers are not supported, got {}",
+        common.scalar_name()
+    );
     let (known, asked) = (tests.prepared(common)?, x.prepared(common)?);
     let y = Tensor::empty(x.shape(), DType::Bool, Device::Cpu)?;
     with_element!(common, T => {

@@ -233,12 +233,12 @@ fn index_add(a: &Args) -> Result<Value> {
     let d = shape::dim(a.int(1)?, x.ndim())?;
     rows("index_add_", x, d, &index, source)?;
     let alpha = a.scalar(4)?;
+    // A scale of integers is an integer.
+    let alpha = match x.dtype() {
+        t if t.is_integral() && alpha.is_float() => Scalar::Int(alpha.i64()),
+        _ => alpha,
+    };
     let plain = alpha.f64() == 1.0;
-    ensure!(
-        x.dtype().is_float() || alpha.dtype().is_integral(),
-        Runtime,
-        "For integral input tensors, argument alpha must not be a floating point number."
-    );
     let mut source = as_rows(x, source)?;
     let mut index = index;
     if x.ndim() > 1 && x.numel() == 0 {
@@ -254,7 +254,10 @@ fn index_add(a: &Args) -> Result<Value> {
     let op = IndexPut {
         dims: SmallVec::from_elem(d, 1),
         mode: Mode::Add,
-        bounds: Bounds::Add,
+        bounds: match x.ndim() {
+            0 | 1 => Bounds::Add,
+            _ => Bounds::AddSlices,
+        },
         repeats: Repeats::Refused,
         name: "IndexAddBackward0",
     };
@@ -264,6 +267,12 @@ fn index_add(a: &Args) -> Result<Value> {
 fn index_copy(a: &Args) -> Result<Value> {
     let (x, source) = (a.tensor(0)?, a.tensor(3)?);
     let index = vector("index_copy_", a.tensor(2)?)?;
+    ensure!(
+        index.dtype() == DType::I64,
+        Runtime,
+        "index_copy_(): Expected a long tensor for index, but got {}",
+        index.dtype().scalar_name()
+    );
     let d = shape::dim(a.int(1)?, x.ndim())?;
     // One element of a vector may come from a scalar.
     let one = match source.ndim() == 0 && x.ndim() == 1 {
@@ -286,14 +295,16 @@ fn index_fill(a: &Args) -> Result<Value> {
     let (x, value) = (a.tensor(0)?, a.tensor(3)?);
     let index = a.tensor(2)?;
     ensure!(
-        index.dtype() == DType::I64 || index.dtype() == DType::I32,
+        index.dtype() == DType::I64,
         Index,
-        "index_fill_(): Expected dtype int64 for index."
+        "index_fill_(): Expected dtype int64 for index, got {}",
+        index.dtype().scalar_name()
     );
     ensure!(
         index.ndim() <= 1,
         Runtime,
-        "Index has to be a vector/scalar"
+        "index_fill_(): Index has to be a vector/scalar, got dim: {}",
+        index.ndim()
     );
     ensure!(
         x.dtype().is_complex() || !value.dtype().is_complex(),
@@ -438,6 +449,13 @@ fn unravel(a: &Args) -> Result<Value> {
     let p = x.prepared(DType::I64)?;
     // SAFETY: contiguous host memory of this type, read only.
     let values = unsafe { p.slice::<i64>() };
+    ensure!(
+        total > 0 || values.is_empty(),
+        Runtime,
+        "unravel_index: ZeroDivisionError: a shape without elements has no place for an index, \
+         got {}",
+        Show(&size)
+    );
     let mut step = total;
     let mut out = Vec::new();
     for &n in &size {

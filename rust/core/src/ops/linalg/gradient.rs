@@ -56,9 +56,12 @@ pub fn lu(l: &Tensor, u: &Tensor, gl: &Tensor, gu: &Tensor, p: &Tensor) -> Resul
 pub fn qr(cx: &Vjp, g: &[Option<Tensor>], full: bool) -> Result<Tensor> {
     let (q, r) = (cx.output(0)?, cx.output(1)?);
     ensure!(
-        !full || rows(&q) == cols(&r),
+        !full || rows(&q) <= cols(&r),
         Runtime,
-        "The QR decomposition is not differentiable when mode='complete' and nrows > ncols"
+        "The QR decomposition is not differentiable when mode='complete' and nrows > ncols, \
+         got {} by {}",
+        rows(&q),
+        cols(&r)
     );
     let (gq, gr) = (cx.grad_or_zeros(g, 0)?, cx.grad_or_zeros(g, 1)?);
     let (k, n) = (rows(&r) as i64, cols(&r) as i64);

@@ -587,10 +587,9 @@ fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room) -> bool {
                 let perm = unsafe { PermRef::new_unchecked(&f.perm, &f.inverse, n) };
                 inverse::inverse(columns_mut(y, n, n), lu, lu, perm, SEQ, stack);
             } else {
+                // Of a singular matrix it is what dividing by zero gives, as `Solve` has it.
                 identity(y, n);
-                if info[0] == 0 {
-                    f.solve(y, n, room);
-                }
+                f.solve(y, n, room);
             }
         }
         Kind::Solve => {

@@ -46,7 +46,7 @@ pub fn check_float(name: &str, a: &Tensor) -> Result<()> {
     );
     ensure!(
         !a.dtype().is_half(),
-        Runtime,
+        NotImplemented,
         "{name}: Low precision dtypes not supported. Got {}",
         a.dtype().scalar_name()
     );
@@ -55,6 +55,16 @@ pub fn check_float(name: &str, a: &Tensor) -> Result<()> {
 
 pub fn check_square(name: &str, a: &Tensor) -> Result<()> {
     check_matrix(name, a)?;
+    check_sides(name, a)
+}
+
+/// Two dimensions at least, the last two of one size.
+pub fn check_sides(name: &str, a: &Tensor) -> Result<()> {
+    ensure!(
+        a.ndim() >= 2,
+        Runtime,
+        "{name}: The input tensor A must have at least 2 dimensions."
+    );
     let (m, n) = (rows(a), cols(a));
     ensure!(
         m == n,

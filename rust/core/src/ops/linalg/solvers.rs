@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::cpu::elements::Element;
+use crate::ops::join::cat;
 use crate::shape::Show;
 
 /// The first nonzero entry of `info` and where in the batch it is.
@@ -247,8 +248,29 @@ pub fn eigvalsh(name: &str, a: &Tensor, uplo: &str) -> Result<Tensor> {
     Factor(Kind::Eigenvalues).first(&[&half(a, lower)?])
 }
 
+/// The matrix of real numbers that multiplies real and imaginary parts as `a` does. Each of its
+/// singular values is there twice.
+fn real_form(a: &Tensor) -> Result<Tensor> {
+    let (re, im) = (a.real_part(0)?, a.real_part(1)?);
+    let upper = cat(&[re.clone(), im.neg()?], -1)?;
+    cat(&[upper, cat(&[im, re], -1)?], -2)
+}
+
 /// `linalg.svdvals`.
 pub fn svdvals(name: &str, a: &Tensor) -> Result<Tensor> {
+    if a.dtype().is_complex() {
+        ensure!(
+            a.ndim() >= 2,
+            Runtime,
+            "{name}: The input tensor A must have at least 2 dimensions."
+        );
+        let twice = svdvals(name, &real_form(a)?)?;
+        let batch = &a.shape()[..a.ndim() - 2];
+        let pairs = twice.reshape_to(&join(batch, &[rows(a).min(cols(a)), 2]))?;
+        // The mean, so that both have the same share in the gradient.
+        let mask: SmallVec<[bool; 5]> = (0..pairs.ndim()).map(|d| d + 1 == pairs.ndim()).collect();
+        return pairs.mean_mask(&mask, false, None);
+    }
     if dispatch::needs(&[a]) != 0 {
         return Ok(svd(name, a, false)?[1].clone());
     }
@@ -278,7 +300,8 @@ pub fn qr(name: &str, a: &Tensor, mode: &str) -> Result<[Tensor; 2]> {
 
 /// `linalg.matrix_power`.
 pub fn matrix_power(name: &str, a: &Tensor, n: i64) -> Result<Tensor> {
-    check_square(name, a)?;
+    // Products are of every type, inverses of floating ones.
+    check_sides(name, a)?;
     if n == 0 {
         let y = a.copy_dense()?;
         y.copy_from(&eye(a, cols(a))?)?;

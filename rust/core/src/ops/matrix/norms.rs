@@ -16,6 +16,9 @@ use smallvec::SmallVec;
 
 /// The norm over several dimensions as one vector.
 fn vector_norm(x: &Tensor, p: f64, dims: &[usize], keepdim: bool) -> Result<Tensor> {
+    if x.dtype().is_complex() {
+        return vector_norm(&apply(Abs, [x])?, p, dims, keepdim);
+    }
     let n = x.ndim();
     let kept: SmallVec<[usize; 5]> = (0..n).filter(|d| !dims.contains(d)).collect();
     let order: SmallVec<[i64; 5]> = kept.iter().chain(dims).map(|&d| d as i64).collect();
@@ -143,11 +146,11 @@ pub fn matrix_norm(
     // One value per matrix, in a last dimension of size 1.
     let y = match order {
         Order::Nuclear => {
-            check_float(name, &x)?;
+            check_wide(name, &x)?;
             sum_last(&singular_values(&m)?)?
         }
         Order::P(p) if p.abs() == 2.0 => {
-            check_float(name, &x)?;
+            check_wide(name, &x)?;
             norm_last(
                 &singular_values(&m)?,
                 if p > 0.0 {
@@ -185,24 +188,32 @@ pub fn matrix_norm(
     y.reshape_to(&out)
 }
 
+/// Singular values come in float32 and float64, and of complex numbers made of them.
+fn check_wide(name: &str, x: &Tensor) -> Result<()> {
+    match x.dtype().is_complex() {
+        true => Ok(()),
+        false => check_float(name, x),
+    }
+}
+
 fn cast(name: &str, x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
     ensure!(
-        !x.dtype().is_complex(),
-        NotImplemented,
-        "{name}: matrices of complex numbers are not implemented, got {}",
-        x.dtype().scalar_name()
-    );
-    ensure!(
-        x.dtype().is_float(),
+        x.dtype().differentiable(),
         Runtime,
         "{name}: Expected a floating point or complex tensor as input. Got {}",
         x.dtype().scalar_name()
     );
     let Some(t) = dtype else { return Ok(x.clone()) };
     ensure!(
-        t.is_float(),
+        t.differentiable() && t.is_complex() == x.dtype().is_complex(),
         Runtime,
-        "{name}: dtype should be floating point or complex. Got {}",
+        "{name}: dtype should be {} for an input of {}, got {}",
+        if x.dtype().is_complex() {
+            "complex"
+        } else {
+            "floating point"
+        },
+        x.dtype().scalar_name(),
         t.scalar_name()
     );
     ensure!(

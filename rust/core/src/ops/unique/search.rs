@@ -116,6 +116,12 @@ pub fn search(
     p.add(sequence.dtype(), 1, false);
     p.add(values.dtype(), values.ndim(), values.is_wrapped());
     let common = p.result()?;
+    ensure!(
+        !common.is_complex(),
+        NotImplemented,
+        "{name}(): complex numbers have no order, got {}",
+        common.scalar_name()
+    );
     let y = Tensor::empty(values.shape(), DType::I64, Device::Cpu)?;
     let width = if flat {
         values.numel()

@@ -1,0 +1,255 @@
+"""What is refused, by which class of error, and that the text names the operator."""
+
+import math
+
+import numpy as np
+import pytest
+
+import pytensorlib as torch
+
+NAN, INF = math.nan, math.inf
+LINALG = torch.linalg.LinAlgError
+
+C = torch.tensor([1 + 1j, 2, 3])
+BOOL = torch.tensor([True, False])
+VEC, MAT, WIDE = torch.ones(3), torch.ones(3, 2), torch.ones(2, 3)
+HALF = torch.eye(2).half()
+INT = torch.tensor([1, 2])
+
+
+def at(*i, dtype=torch.int64):
+    return torch.tensor(list(i), dtype=dtype)
+
+
+def needs_grad(*values):
+    return torch.tensor(values, requires_grad=True)
+
+
+REFUSED = [
+    # Reductions.
+    (lambda: C.nansum(), RuntimeError, "nansum"),
+    (lambda: VEC.nansum(dtype=torch.complex64), NotImplementedError, "nansum"),
+    (lambda: torch.nanmean(VEC, dtype=torch.int64), RuntimeError, "nanmean"),
+    (lambda: torch.norm(VEC, "abc"), RuntimeError, "norm"),
+    (lambda: torch.norm(INT, dtype=torch.float64), RuntimeError, "norm"),
+    (lambda: torch.linalg.vector_norm(INT, dtype=torch.float64), RuntimeError, "vector_norm"),
+    (lambda: torch.linalg.norm(C, dtype=torch.float64), RuntimeError, "linalg.norm"),
+    (lambda: torch.linalg.norm(VEC, dtype=torch.complex64), RuntimeError, "linalg.norm"),
+    (lambda: torch.frobenius_norm(torch.ones(2, 2, 2), (0, 1, 2)), RuntimeError, "frobenius"),
+    (lambda: torch.corrcoef(torch.ones(2, 2, 2)), RuntimeError, "corrcoef"),
+    # Order.
+    (lambda: BOOL.argmax(), RuntimeError, "argmax"),
+    (lambda: C.argmin(), RuntimeError, "argmin"),
+    (lambda: C.max(0), RuntimeError, "max"),
+    (lambda: C.max(), NotImplementedError, '"max" not implemented'),
+    (lambda: C.amax(), NotImplementedError, '"amax" not implemented'),
+    (lambda: torch.aminmax(C), NotImplementedError, '"aminmax" not implemented'),
+    (lambda: C.cummax(0), NotImplementedError, '"cummax" not implemented'),
+    (lambda: torch.maximum(C, C), RuntimeError, "maximum"),
+    (lambda: torch.fmin(C, C), RuntimeError, "fmin"),
+    (lambda: C.sign(), NotImplementedError, "sign"),
+    (lambda: C.sort(), RuntimeError, "sort"),
+    (lambda: C.argsort(), RuntimeError, "argsort"),
+    (lambda: C.topk(1), RuntimeError, "topk"),
+    (lambda: C.median(), NotImplementedError, "median"),
+    (lambda: C.kthvalue(1), NotImplementedError, "kthvalue"),
+    (lambda: torch.isin(C, C), RuntimeError, "isin"),
+    (lambda: torch.searchsorted(C, C), NotImplementedError, "searchsorted"),
+    (lambda: torch.bucketize(C, C), NotImplementedError, "bucketize"),
+    (lambda: torch.ones(2, 0).kthvalue(1), IndexError, "kthvalue.*non-zero size"),
+    (lambda: torch.ones(0, 2).kthvalue(1, 0), IndexError, "kthvalue.*non-zero size"),
+    # Indices.
+    (lambda: torch.unravel_index(at(4), (0, 3)), RuntimeError, "unravel_index.*ZeroDivision"),
+    (lambda: VEC.put(at(0, 1), VEC), IndexError, "put"),
+    (lambda: VEC.index_reduce(0, at(5), torch.ones(1), "prod"), IndexError, "out of bounds"),
+    (lambda: MAT.index_reduce(0, at(-1), torch.ones(1, 2), "amax"), IndexError, "out of bounds"),
+    (lambda: VEC.index_reduce(0, torch.ones(1), torch.ones(1), "prod"), RuntimeError, "_reduce"),
+    (lambda: VEC.index_add(0, at(5), torch.ones(1)), IndexError, "out of bounds"),
+    (lambda: MAT.index_add(0, at(5), torch.ones(1, 2)), RuntimeError, "out of bounds"),
+    (lambda: MAT.index_add(1, at(-1), torch.ones(3, 1)), RuntimeError, "out of bounds"),
+    (lambda: VEC.index_fill(0, at([1]), 2), RuntimeError, "index_fill"),
+    (lambda: VEC.index_fill(0, at(1, dtype=torch.int32), 2), IndexError, "index_fill"),
+    (lambda: VEC.index_copy(0, at(1, dtype=torch.int32), VEC[:1]), RuntimeError, "index_copy"),
+    # Matrices.
+    (lambda: torch.linalg.tensorinv(torch.zeros(2, 2), 1), LINALG, "tensorinv"),
+    (lambda: torch.linalg.svd(MAT, driver="gesvd"), RuntimeError, "linalg.svd.*driver"),
+    (lambda: torch.linalg.svdvals(MAT, driver="gesvd"), RuntimeError, "linalg.svdvals.*driver"),
+    (lambda: torch.matrix_power(torch.ones(2, 2, dtype=torch.int64), -1), RuntimeError, "inv"),
+    (lambda: torch.matrix_power(MAT, 2), RuntimeError, "matrix_power.*square"),
+    *(
+        (lambda name=name: getattr(torch.linalg, name)(HALF), NotImplementedError, name)
+        for name in ("det", "svd", "svdvals", "qr", "eigh", "eigvalsh", "cholesky", "lu", "cond")
+    ),
+    (
+        lambda: torch.lu_unpack(torch.eye(3), at(1, 2, dtype=torch.int32)),
+        *(RuntimeError, "lu_unpack.*pivots"),
+    ),
+    # Einstein summation by lists of subscripts.
+    (lambda: torch.einsum(VEC, [52], VEC, [0]), ValueError, "einsum"),
+    (lambda: torch.einsum(VEC, [0], VEC), TypeError, "einsum"),
+    (lambda: torch.einsum(VEC), ValueError, "einsum"),
+    # Others.
+    (lambda: torch.int64.to_complex(), RuntimeError, "to_complex.*Long"),
+    (lambda: VEC.type(5), TypeError, "dtype must be"),
+    (lambda: VEC.type("abc"), ValueError, "abc"),
+    (
+        lambda: torch.autograd.graph.register_multi_grad_hook([VEC], print),
+        *(AssertionError, "require grad"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "match"), REFUSED)
+def test_refused_calls_raise_their_class_and_name_the_operator(call, error, match):
+    with pytest.raises(error, match=match) as raised:
+        call()
+    assert raised.type is error
+
+
+# Each call, and what PyTorch gives for it.
+GIVEN = [
+    (lambda: torch.nansum(torch.tensor([1.7, NAN, 2.9]), dtype=torch.int64), 3),
+    (lambda: torch.nansum(torch.tensor([[NAN, 1.0]]), 0, dtype=torch.int32), [0, 1]),
+    (lambda: torch.nansum(at(1, 2), dtype=torch.float64), 3.0),
+    (lambda: list(torch.tensor([1.0, NAN, NAN]).mode()), [1.0, 0]),
+    (lambda: list(torch.tensor([2.0, 1.0, 2.0]).mode()), [2.0, 2]),
+    (lambda: torch.tensor([NAN, NAN]).mode()[1], 0),
+    (lambda: torch.tensor([1, 2]).index_add(0, at(0), at(2), alpha=1.5), [3, 2]),
+    (lambda: torch.tensor([[1, 2]]).index_add(0, at(0), at([3, 3]), alpha=2.7), [[7, 8]]),
+    (lambda: torch.unravel_index(at(), (0, 3))[1], []),
+    (lambda: torch.linalg.inv_ex(torch.tensor([[1.0, 2], [2, 4]]))[0], [[-INF, INF], [INF, -INF]]),
+    (lambda: torch.linalg.inv_ex(torch.tensor([[1.0, 2], [2, 4]]))[1], 2),
+    (lambda: torch.matrix_power(torch.tensor([[1, 2], [3, 4]]), 3), [[37, 54], [81, 118]]),
+    (lambda: torch.matrix_power(torch.tensor([[1, 2], [3, 4]]), 0), [[1, 0], [0, 1]]),
+    (lambda: torch.matrix_power(torch.tensor([[2.0, 1], [1, 3]]).half(), 2), [[5, 5], [5, 10]]),
+    (lambda: torch.corrcoef(torch.tensor([1.0, 2, 3])), 1.0),
+    (lambda: torch.nuclear_norm(torch.ones(2, 2)), 2.0),
+    (lambda: torch.nuclear_norm(torch.ones(2, 2), True), [[2.0]]),
+    (lambda: torch.nuclear_norm(torch.ones(2, 3, 8), (0, 2)), [4.0, 4.0, 4.0]),
+    (lambda: torch.einsum(INT, [0], INT, [0], []), 5),
+    (lambda: torch.einsum(INT, [0], INT, [1]), [[1, 2], [2, 4]]),
+    (lambda: torch.einsum(INT, [30], INT, [2], [30, 2]), [[1, 2], [2, 4]]),
+    (lambda: torch.einsum(torch.ones(2, 3), [..., 0], VEC, [0], [...]), [3.0, 3.0]),
+]
+
+
+@pytest.mark.parametrize(("call", "want"), GIVEN)
+def test_calls_give_what_pytorch_gives(call, want):
+    got = call()
+    plain = [t.item() for t in got] if isinstance(got, list) else got.tolist()
+    np.testing.assert_allclose(plain, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: torch.bincount(at(0, 1), weights=x),
+        lambda x: torch.histogram(x, 3)[0],
+        lambda x: torch.histogram(x, 3).bin_edges,
+        lambda x: torch.histogram(torch.ones(2), 3, weight=x)[0],
+        lambda x: torch.histogram(torch.ones(2), x)[0],
+        lambda x: torch.unique(x),
+    ],
+)
+def test_results_without_a_derivative_raise_in_backward(make):
+    y = make(needs_grad(1.0, 2.0))
+    assert y.requires_grad
+    with pytest.raises(NotImplementedError, match="derivative for '(bincount|histogram|_unique2)'"):
+        y.sum().backward()
+    assert not make(torch.tensor([1.0, 2.0])).requires_grad
+
+
+MATRIX = np.array([[1 + 2j, 2, 1j], [3, 4 - 1j, -2]])
+
+
+@pytest.mark.parametrize("order", [None, "fro", "nuc", 1, -1, 2, -2, INF, -INF])
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_norms_of_complex_matrices_are_numpys(order, dtype):
+    x = torch.tensor(MATRIX, dtype=dtype)
+    want = np.linalg.norm(MATRIX, order)
+    close = {"rtol": 1e-5 if dtype == torch.complex64 else 1e-12}
+    got = torch.linalg.norm(x, order)
+    assert got.dtype == torch.empty(0, dtype=dtype).real.dtype
+    np.testing.assert_allclose(got.item(), want, **close)
+    if order is not None:
+        got = torch.linalg.matrix_norm(torch.stack([x, 2 * x]), order)
+        np.testing.assert_allclose(got.tolist(), [want, 2 * want], **close)
+
+
+def test_norms_and_singular_values_of_complex_numbers():
+    x = torch.tensor(MATRIX)
+    want = np.abs(MATRIX)
+    for order in (0, 0.5, 1, 2, 3, INF):
+        np.testing.assert_allclose(
+            torch.linalg.norm(x, order, dim=0).tolist(),
+            [np.linalg.norm(column, order) for column in want.T],
+        )
+    np.testing.assert_allclose(
+        torch.linalg.svdvals(x).tolist(), np.linalg.svd(MATRIX, compute_uv=False)
+    )
+    assert torch.linalg.svdvals(torch.ones(2, 0, 3, dtype=torch.complex64)).shape == (2, 0)
+
+
+@pytest.mark.parametrize("order", ["fro", "nuc", 2, -2, 1])
+def test_gradients_of_complex_matrix_norms_are_right(order):
+    x = torch.tensor(MATRIX, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: torch.linalg.matrix_norm(x, order), [x])
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2, 2, 4), (3, 3)])
+def test_complete_qr_of_wide_matrices_has_a_gradient(shape):
+    rng = np.random.default_rng(3)
+    x = torch.tensor(rng.normal(size=shape), requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: torch.linalg.qr(x, "complete"), [x])
+
+
+@pytest.mark.parametrize("complex_", [False, True])
+def test_corrcoef_is_numpys(complex_):
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(3, 7))
+    if complex_:
+        x = x + 1j * rng.normal(size=(3, 7))
+    np.testing.assert_allclose(torch.corrcoef(torch.tensor(x)).numpy(), np.corrcoef(x))
+    assert torch.tensor(x).corrcoef().shape == (3, 3)
+    if not complex_:
+        leaf = torch.tensor(x, requires_grad=True)
+        assert torch.autograd.gradcheck(lambda x: torch.corrcoef(x)[0, 1:], [leaf])
+
+
+@pytest.mark.parametrize("f", [lambda x: 2 * x, lambda x: 2 + x, lambda x: x * 2, lambda x: 2j * x])
+def test_a_number_is_the_second_operand_of_a_node(f):
+    x = needs_grad(1.0, 2.0)
+    first, second = f(x).grad_fn.next_functions
+    assert first[0] is not None
+    assert second == (None, 0)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["qr", "svd", "eigh", "slogdet", "inv_ex", "cholesky_ex", "lu", "lu_factor", "lu_factor_ex"],
+)
+def test_results_of_linalg_are_named_after_it(name):
+    results = getattr(torch.linalg, name)(torch.eye(2))
+    assert repr(results).startswith(f"torch.return_types.linalg_{name}(\n")
+    assert type(results).__name__ == f"linalg_{name}"
+    again = getattr(torch.linalg, name)(torch.eye(2), out=tuple(map(torch.empty_like, results)))
+    assert type(again) is type(results)
+
+
+def test_results_outside_of_linalg_keep_their_names():
+    assert type(torch.svd(torch.eye(2))).__name__ == "svd"
+
+
+def test_complex_dtypes_are_their_own():
+    for dtype in (torch.complex64, torch.complex128):
+        assert dtype.to_complex() is dtype
+
+
+def test_nansum_of_integers_takes_a_complex_dtype():
+    y = torch.nansum(INT, dtype=torch.complex64)
+    assert (y.dtype, y.item()) == (torch.complex64, 3)
+
+
+def test_set_state_returns_the_generator():
+    g = torch.Generator()
+    assert g.set_state(g.get_state()) is g
