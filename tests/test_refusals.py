@@ -70,6 +70,9 @@ REFUSED = [
     (lambda: VEC.index_fill(0, at([1]), 2), RuntimeError, "index_fill"),
     (lambda: VEC.index_fill(0, at(1, dtype=torch.int32), 2), IndexError, "index_fill"),
     (lambda: VEC.index_copy(0, at(1, dtype=torch.int32), VEC[:1]), RuntimeError, "index_copy"),
+    (lambda: C.index_reduce(0, at(0), C[:1], "prod"), NotImplementedError, "index_reduce"),
+    (lambda: C.scatter_reduce(0, at(0), C, "amax"), NotImplementedError, "scatter_reduce"),
+    (lambda: C.scatter_reduce(0, at(0), C, "amin"), NotImplementedError, "scatter_reduce"),
     # Matrices.
     (lambda: torch.linalg.tensorinv(torch.zeros(2, 2), 1), LINALG, "tensorinv"),
     (lambda: torch.linalg.svd(MAT, driver="gesvd"), RuntimeError, "linalg.svd.*driver"),
@@ -248,6 +251,30 @@ def test_complex_dtypes_are_their_own():
 def test_nansum_of_integers_takes_a_complex_dtype():
     y = torch.nansum(INT, dtype=torch.complex64)
     assert (y.dtype, y.item()) == (torch.complex64, 3)
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_products_scattered_to_complex_numbers_are_complex(dtype):
+    rng = np.random.default_rng(5)
+    a, b = (rng.normal(size=(3, 4)) + 1j * rng.normal(size=(3, 4)) for _ in range(2))
+    index = rng.integers(0, 3, size=(2, 4))
+    want = a.copy()
+    for i, j in np.ndindex(2, 4):
+        want[index[i, j], j] *= b[i, j]
+    x, y = torch.tensor(a, dtype=dtype), torch.tensor(b, dtype=dtype)
+    for x_, y_ in [(x, y), (x.T.contiguous().T, y.T.contiguous().T)]:
+        for got in (
+            x_.scatter_reduce(0, torch.tensor(index), y_, "prod"),
+            x_.scatter(0, torch.tensor(index), y_, reduce="multiply"),
+            x_.clone().scatter_reduce_(0, torch.tensor(index), y_, "prod"),
+        ):
+            np.testing.assert_allclose(got.tolist(), want, rtol=1e-5)
+    z = torch.tensor([1 + 2j, 3], dtype=dtype).scatter(0, at(0), 2.0, reduce="multiply")
+    assert z.tolist() == [2 + 4j, 3]
+    mean = torch.tensor([1 + 2j, 3], dtype=dtype).scatter_reduce(0, at(0), z[:1], "mean")
+    assert mean.tolist() == [1.5 + 3j, 3]
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        z.scatter_reduce(0, at(2), z, "prod")
 
 
 def test_set_state_returns_the_generator():

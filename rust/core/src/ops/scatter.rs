@@ -220,7 +220,7 @@ impl Op for Scatter {
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-        if y[0].dtype().is_complex() {
+        if y[0].dtype().is_complex() && matches!(self.mode, Mode::Set | Mode::Add) {
             return by_parts(self, x, &[0, 2], &y[0]);
         }
         let (old, index, src, y) = (x[0], x[1], x[2], &y[0]);
@@ -232,7 +232,15 @@ impl Op for Scatter {
             true => src.clone(),
             false => src.prepared(y.dtype())?,
         };
-        kernel::scatter(y, self.dim, &idx, &src, self.mode)
+        match (y.dtype().is_complex(), self.mode) {
+            (false, mode) => kernel::scatter(y, self.dim, &idx, &src, mode),
+            (true, Mode::Mul) => kernel::multiply_complex(y, self.dim, &idx, &src),
+            (true, _) => bail!(
+                NotImplemented,
+                "scatter_reduce: complex numbers have no order, got {}",
+                y.dtype().scalar_name()
+            ),
+        }
     }
 
     fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
@@ -359,6 +367,12 @@ fn reduce(
 
 fn index_reduce(a: &Args) -> Result<Value> {
     let (x, index, src) = (a.tensor(0)?, a.tensor(2)?, a.tensor(3)?);
+    ensure!(
+        !x.dtype().is_complex(),
+        NotImplemented,
+        "index_reduce(): complex numbers are not supported, got {}",
+        x.dtype().scalar_name()
+    );
     let dim = shape::dim(a.int(1)?, x.ndim())?;
     let how = a.str(4)?;
     ensure!(

@@ -1,10 +1,14 @@
 //! The loops of reading and writing along one dimension.
 
+use crate::alloc;
 use crate::cpu::pool::{num_threads, parallel_for};
 use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::ops::copy::component;
 use crate::ops::index::{Cell, Mode};
+use crate::ops::view::parts::each_offset;
 use crate::tensor::Tensor;
-use crate::{per_isa, with_element};
+use crate::{per_isa, with_element, with_float};
 use smallvec::SmallVec;
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -243,6 +247,45 @@ pub fn scatter(y: &Tensor, dim: usize, index: &Tensor, src: &Tensor, mode: Mode)
         true => Err(p.refusal()),
         false => Ok(()),
     }
+}
+
+/// `y` times the source, both complex, at the places of `index`.
+pub fn multiply_complex(y: &Tensor, dim: usize, index: &Tensor, src: &Tensor) -> Result<()> {
+    if index.numel() == 0 {
+        return Ok(());
+    }
+    let p = Plan::new(y, dim, index, |_| 0);
+    // Read once: other threads may write to the index meanwhile.
+    let ids: Vec<usize> = alloc::gathered(p.index.iter().map(|&i| i as usize));
+    if ids.iter().any(|&i| i >= p.n) {
+        return Err(p.refusal());
+    }
+    let (to, from) = (component(y, 0), component(src, 0));
+    // Offsets of the elements that the index names, without what it says itself.
+    let offsets = |t: &Tensor, along: bool| {
+        let mut layout = Layout::contiguous(index.shape());
+        for (d, step) in layout.strides.iter_mut().enumerate() {
+            let own = t.strides().get(d).copied().unwrap_or(0);
+            *step = if along || d != dim { own } else { 0 };
+        }
+        let mut out = alloc::room(index.numel());
+        each_offset(&layout, |o| out.push(o));
+        out
+    };
+    let (places, others) = (offsets(&to, false), offsets(&from, true));
+    let stride = to.strides().get(dim).copied().unwrap_or(0) as usize;
+    with_float!(to.dtype(), "scatter", T => {
+        let (to, from) = (to.ptr::<T>(), from.ptr::<T>());
+        for ((&i, &place), &other) in ids.iter().zip(&places).zip(&others) {
+            // SAFETY: the index is checked, and elements are pairs of parts of this type.
+            unsafe {
+                let (at, by) = (to.add(place + i * stride), from.add(other));
+                let (a, b, c, d) = (*at, *at.add(1), *by, *by.add(1));
+                (*at, *at.add(1)) = (a * c - b * d, a * d + b * c);
+            }
+        }
+    });
+    Ok(())
 }
 
 // SAFETY: `to` and `from` hold the elements that the index and the steps (of places, of the

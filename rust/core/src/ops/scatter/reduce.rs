@@ -2,15 +2,16 @@
 
 use super::{gather, padded, scatter, Scatter};
 use crate::autograd::Vjp;
-use crate::bail;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::op::{Derivative, Grads, Metas, Op, Save};
 use crate::ops::copy::copy_host;
 use crate::ops::index::Mode;
+use crate::ops::pointwise::complex::part_type;
 use crate::ops::pointwise::{apply, binary, compare, ternary};
 use crate::tensor::Tensor;
+use crate::{bail, ensure};
 
 /// How `scatter_reduce` combines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,8 +81,9 @@ impl ScatterReduce {
 
     /// How many elements each place of the result is made of, at least one.
     fn count(&self, x: &Tensor, idx: &Tensor) -> Result<Tensor> {
-        let start = full_like(x, if self.include_self { 1 } else { 0 })?;
-        let one = Tensor::full(&[], Scalar::Int(1), x.dtype(), x.device())?;
+        let (dtype, itself) = (part_type(x.dtype()), self.include_self as i64);
+        let start = Tensor::full(x.shape(), Scalar::Int(itself), dtype, x.device())?;
+        let one = Tensor::full(&[], Scalar::Int(1), dtype, x.device())?;
         let count = scatter(&start, self.dim, idx, &one, Mode::Add)?;
         apply(binary::Maximum, [&count, &one])
     }
@@ -142,6 +144,12 @@ impl Derivative for ScatterReduce {
                 (each, source)
             }
             Reduce::Prod => {
+                ensure!(
+                    !g.dtype().is_complex(),
+                    NotImplemented,
+                    "scatter_reduce: the derivative of a product of complex numbers is not \
+                     implemented"
+                );
                 let (x, src, y) = (cx.input(0)?, trimmed(cx.input(2)?, &idx)?, cx.output(0)?);
                 let one = full_like(&x, 1)?;
                 let is_zero = apply(compare::Eq, [&x, &full_like(&x, 0)?])?;
@@ -222,7 +230,7 @@ impl Op for ScatterReduce {
         if let Some(counts) = counts {
             let mean = crate::autograd::mode::with_grad(false, || {
                 let sum = y.detach();
-                match y.dtype().is_float() {
+                match y.dtype().differentiable() {
                     true => sum.div(&counts),
                     false => floor_div(&sum, &counts),
                 }
