@@ -127,23 +127,19 @@ impl<'a> Plan<'a> {
     /// The places that at most [`BLOCK`] indices name, if all fit.
     fn places<'p>(&self, index: &[i64], room: &'p mut Places) -> Option<&'p [usize]> {
         let to = room[..index.len()].as_mut_ptr().cast::<usize>();
-        // SAFETY: there is room for as many places, all of which are written.
-        unsafe {
-            let good = read(index, self.n, to);
-            good.then(|| std::slice::from_raw_parts(to, index.len()))
-        }
+        // SAFETY: there is room for as many places, all of which are written. What is checked is
+        // what was read: behind the black box the compiler cannot read the index again instead.
+        let places = unsafe {
+            std::ptr::copy_nonoverlapping(index.as_ptr().cast(), to, index.len());
+            std::hint::black_box(std::slice::from_raw_parts(to, index.len()))
+        };
+        fit(places, self.n).then_some(places)
     }
 }
 
 per_isa! {
-    // SAFETY: `to` has room for as many places as there are indices.
-    unsafe fn read[](index: &[i64], n: usize, to: *mut usize) -> bool {
-        let mut good = true;
-        for (j, &i) in index.iter().enumerate() {
-            *to.add(j) = i as usize;
-            good &= (i as u64) < n as u64;
-        }
-        good
+    fn fit[](places: &[usize], n: usize) -> bool {
+        places.iter().fold(true, |good, &i| good & (i < n))
     }
 }
 
