@@ -556,26 +556,33 @@ fn formatted(values: &[Value], y: Value) -> Result<Value> {
 
 /// Results that lie in nobody else's memory are views of nothing that can be seen: each stands in
 /// the graph where it was, as a tensor of its own.
-fn settled(values: &[Value], y: Value) -> Value {
-    let shares = |t: &Tensor, v: &Value| match v {
+#[inline(always)]
+fn settle(values: &[Value], y: &mut Value) {
+    let view = |t: &Tensor| t.view_of().is_some();
+    match y {
+        Value::Tensor(t) if view(t) => settle_view(values, t),
+        Value::Tuple(all) if all.iter().any(view) => settle_all(values, all),
+        _ => {}
+    }
+}
+
+fn settle_view(values: &[Value], t: &mut Tensor) {
+    let shares = |v: &Value| match v {
         Value::Tensor(x) => x.shares_storage(t),
         Value::Tensors(xs) => xs.iter().any(|x| x.shares_storage(t)),
         Value::OptionalTensors(xs) => xs.iter().flatten().any(|x| x.shares_storage(t)),
         _ => false,
     };
-    let hidden = |t: &Tensor| t.view_of().is_some() && !values.iter().any(|v| shares(t, v));
-    match y {
-        Value::Tensor(t) if hidden(&t) => Value::Tensor(t.unviewed()),
-        Value::Tuple(mut all) => {
-            for i in 0..all.len() {
-                let alone = |t: &Tensor| all.iter().filter(|x| x.shares_storage(t)).count() == 1;
-                if hidden(&all[i]) && alone(&all[i]) {
-                    all[i] = all[i].unviewed();
-                }
-            }
-            Value::Tuple(all)
+    if t.view_of().is_some() && !values.iter().any(shares) {
+        *t = t.unviewed();
+    }
+}
+
+fn settle_all(values: &[Value], all: &mut [Tensor]) {
+    for i in 0..all.len() {
+        if all.iter().filter(|x| x.shares_storage(&all[i])).count() == 1 {
+            settle_view(values, &mut all[i]);
         }
-        y => y,
     }
 }
 
@@ -589,16 +596,16 @@ impl Entry {
         }
         match dest {
             Dest::New => {
-                let y = (self.run)(&Args {
+                let mut y = (self.run)(&Args {
                     values,
                     dest,
                     schema,
                 })?;
-                let y = match self.flags & flag::FORMAT {
-                    0 => y,
-                    _ => formatted(values, y)?,
-                };
-                Ok(settled(values, y))
+                if self.flags & flag::FORMAT != 0 {
+                    y = formatted(values, y)?;
+                }
+                settle(values, &mut y);
+                Ok(y)
             }
             _ if direct => (self.run)(&Args {
                 values,
