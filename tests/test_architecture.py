@@ -15,7 +15,7 @@ PACKAGE = ROOT / "pytensorlib"
 # runtime for plain buffers that a storage may hold; it knows nothing of tensors.
 LAYERS = [
     {"dtype", "error", "isa", "machine", "pickle", "shape", "shared"},
-    {"layout", "storage", "alloc", "device", "rng", "host", "gpu"},
+    {"layout", "meta", "storage", "alloc", "device", "rng", "host", "gpu"},
     {"tensor"},
     {"cpu"},
     {"schema", "op", "dispatch", "transfer", "autograd"},
@@ -25,7 +25,7 @@ LAYERS = [
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 # A tensor carries the slot of its graph node: it stores and drops it, and asks for the mode
 # under which it is made. Nothing else of `autograd` is its business.
-ALLOWED = {("tensor", "autograd::Meta"), ("tensor", "autograd::mode")}
+ALLOWED = {("tensor", "autograd::History"), ("tensor", "autograd::mode")}
 
 
 def rust_files(folder: str) -> list[Path]:

@@ -8,6 +8,7 @@ use crate::error::{Error, Kind, Result};
 use crate::gpu::fault::working_for;
 use crate::host;
 use crate::layout::Layout;
+use crate::meta::Meta;
 use crate::op::{Derivative, Mask, Op, Repeats, TensorMeta, Tensors};
 use crate::shape::Show;
 use crate::shared::Shared;
@@ -62,11 +63,12 @@ pub fn compute(op: &dyn Op, x: &[&Tensor]) -> Result<Tensors> {
         out.push(y?);
         return Ok(out);
     }
-    check_devices(op, x)?;
-    let metas = op.infer(x)?;
+    let inputs = metas(x);
+    check_devices(op, &inputs)?;
+    let results = op.infer(&inputs)?;
     let mut y = Tensors::new();
-    for m in &metas {
-        y.push(match op.layout(x, m) {
+    for m in &results {
+        y.push(match op.layout(&inputs, m) {
             None => Tensor::empty(&m.shape, m.dtype, m.device)?,
             Some(layout) => Tensor::empty(&m.shape, m.dtype, m.device)?.alias(layout),
         });
@@ -75,10 +77,16 @@ pub fn compute(op: &dyn Op, x: &[&Tensor]) -> Result<Tensors> {
     Ok(y)
 }
 
+/// What tensors are without their memory.
+pub fn metas<T: AsRef<Meta>>(x: &[T]) -> SmallVec<[&Meta; 4]> {
+    x.iter().map(T::as_ref).collect()
+}
+
 /// Computes into `out`. With `inplace`, `out` is `x[0]` and keeps its shape; otherwise (`out=`) it
 /// takes the result's shape, and where that differs the tensor returned replaces it.
 pub fn call_into<O: Op>(op: O, x: &[&Tensor], out: &Tensor, inplace: bool) -> Result<Tensor> {
-    check_devices(&op, x)?;
+    let inputs = metas(x);
+    check_devices(&op, &inputs)?;
     let mut needs = needs(x);
     if inplace {
         inplace::check(out, needs != 0)?;
@@ -89,7 +97,7 @@ pub fn call_into<O: Op>(op: O, x: &[&Tensor], out: &Tensor, inplace: bool) -> Re
         out.bump_version();
         return Ok(out.clone());
     }
-    let meta = op.infer(x)?.swap_remove(0);
+    let meta = op.infer(&inputs)?.swap_remove(0);
     if needs != 0 && !inplace && !op.opaque() {
         // Results that carry no gradient may go anywhere.
         if meta.dtype.differentiable() && op.detached_outputs() & 1 == 0 {
@@ -310,10 +318,10 @@ pub fn run(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
     if let Some(t) = all.find(|t| t.dtype().is_wide_unsigned()) {
         refuse_unsigned(op, t.dtype())?;
     }
-    let device = y.first().map(Tensor::device).unwrap_or(Device::Cpu);
+    let device = y.first().map_or(Device::Cpu, |t| t.device());
     match device {
         Device::Cpu => {
-            let done = if op.work(x, y) >= host::WORTH_UNLOCKING {
+            let done = if op.work(&metas(x), &metas(y)) >= host::WORTH_UNLOCKING {
                 host::unlocked(|| op.cpu(x, y))
             } else {
                 op.cpu(x, y)
@@ -385,7 +393,7 @@ fn hosted(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<SmallVec<[Tensor; 
 }
 
 /// All operands must live together; 0-d tensors on the CPU go along with any device.
-fn check_devices(op: &dyn Op, x: &[&Tensor]) -> Result<()> {
+fn check_devices(op: &dyn Op, x: &[&Meta]) -> Result<()> {
     let mut found: Option<Device> = None;
     for t in x {
         if t.ndim() == 0 && t.device() == Device::Cpu {
@@ -406,8 +414,8 @@ fn check_devices(op: &dyn Op, x: &[&Tensor]) -> Result<()> {
 }
 
 /// The device that results live on.
-pub fn device(x: &[&Tensor]) -> Device {
-    let wgpu = x.iter().any(|t| t.device() == Device::Wgpu);
+pub fn device(x: &[impl AsRef<Meta>]) -> Device {
+    let wgpu = x.iter().any(|t| t.as_ref().device() == Device::Wgpu);
     if wgpu {
         Device::Wgpu
     } else {
@@ -557,7 +565,7 @@ impl<D: Derivative> Pending<D> {
             t.set_edge(Edge { node, nr: 0 });
             return Ok(());
         }
-        let done = self.finish(y.iter().map(TensorMeta::of).collect(), last + 1);
+        let done = self.finish(y.iter().map(|t| TensorMeta::of(t)).collect(), last + 1);
         for (i, t) in y.iter().enumerate() {
             if tracked(i, t) {
                 t.set_edge(Edge {

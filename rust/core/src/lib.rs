@@ -4,7 +4,7 @@
 //!
 //! * [`error`], [`dtype`], [`shape`], [`shared`], [`isa`], [`machine`]: words
 //!   that everything else uses, and what is known of the processor; [`pickle`], which uses nothing
-//! * [`layout`], [`storage`], [`alloc`], [`device`], [`rng`], [`host`]: where elements lie; a
+//! * [`layout`], [`meta`], [`storage`], [`alloc`], [`device`], [`rng`], [`host`]: where elements lie; a
 //!   storage on the GPU holds a buffer of [`gpu`], which knows only `error` and `dtype`
 //! * [`tensor`]: a layout over a storage, with a slot for its place in a graph
 //! * [`cpu`], [`gpu`]: kernels' machinery, which knows no op
@@ -32,6 +32,7 @@ pub mod host;
 pub mod isa;
 pub mod layout;
 pub mod machine;
+pub mod meta;
 pub mod op;
 #[allow(unsafe_op_in_unsafe_fn)] // Not yet.
 pub mod ops;

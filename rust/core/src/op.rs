@@ -6,6 +6,7 @@ use crate::dtype::DType;
 pub use crate::error::function_name;
 use crate::error::Result;
 use crate::layout::Layout;
+use crate::meta::Meta;
 use crate::shape::Dims;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
@@ -38,7 +39,7 @@ impl TensorMeta {
             device,
         }
     }
-    pub fn of(t: &Tensor) -> Self {
+    pub fn of(t: &Meta) -> Self {
         TensorMeta {
             shape: Dims::from_slice(t.shape()),
             dtype: t.dtype(),
@@ -151,8 +152,10 @@ pub enum Repeats {
 
 /// An op with kernels.
 pub trait Op: Derivative {
-    /// Checks the inputs and gives the results' shapes and types.
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas>;
+    /// Checks the inputs and gives the results' shapes and types, which depend on metas alone: what
+    /// depends on data (how many elements a mask takes, how long targets are) is read before the op
+    /// is made and is one of its parameters.
+    fn infer(&self, x: &[&Meta]) -> Result<Metas>;
 
     /// Computes `y` from `x` in host memory. Inputs may have any strides and type that `infer`
     /// accepted; outputs are contiguous unless the op is pointwise.
@@ -181,7 +184,7 @@ pub trait Op: Derivative {
     }
 
     /// The memory order of the result where it is not row-major.
-    fn layout(&self, _x: &[&Tensor], _y: &TensorMeta) -> Option<Layout> {
+    fn layout(&self, _x: &[&Meta], _y: &TensorMeta) -> Option<Layout> {
         None
     }
 
@@ -211,13 +214,8 @@ pub trait Op: Derivative {
     }
 
     /// Elements touched, as an estimate of time for releasing the host's lock.
-    fn work(&self, x: &[&Tensor], y: &[Tensor]) -> usize {
-        let n = |t: &Tensor| t.numel();
-        x.iter()
-            .map(|t| n(t))
-            .max()
-            .unwrap_or(0)
-            .max(y.iter().map(n).max().unwrap_or(0))
+    fn work(&self, x: &[&Meta], y: &[&Meta]) -> usize {
+        x.iter().chain(y).map(|t| t.numel()).max().unwrap_or(0)
     }
 }
 

@@ -1,15 +1,17 @@
 //! The tensor: a layout over a shared storage, with a slot for its place in a graph.
 
-use crate::autograd::Meta;
+use crate::autograd::History;
 use crate::device::Device;
 use crate::dtype::{DType, Scalar};
 use crate::ensure;
 use crate::error::{self, Result};
 use crate::layout::Layout;
-use crate::shape::{numel, Dims, Strides};
+use crate::meta::Meta;
+use crate::shape::numel;
 use crate::shared::{Shared, Weak};
 use crate::storage::Storage;
 use std::ffi::c_void;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::Arc;
 
@@ -35,10 +37,7 @@ pub struct ViewOf {
 
 pub struct TensorImpl {
     storage: Storage,
-    layout: Layout,
-    dtype: DType,
-    /// Made from a Python number: takes part in promotion only by category.
-    wrapped: bool,
+    meta: Meta,
     inference: bool,
     /// Its own counter where it must not share its storage's (`.data`).
     version: Option<Arc<AtomicU32>>,
@@ -57,36 +56,36 @@ pub const OWNED: usize = 1;
 #[derive(Default)]
 struct Slot(AtomicPtr<c_void>);
 
-const _: () = assert!(size_of::<Shared<Meta>>() == size_of::<AtomicPtr<c_void>>());
+const _: () = assert!(size_of::<Shared<History>>() == size_of::<AtomicPtr<c_void>>());
 
 impl Slot {
     #[inline]
-    fn get(&self) -> Option<&Shared<Meta>> {
+    fn get(&self) -> Option<&Shared<History>> {
         if self.0.load(Ordering::Acquire).is_null() {
             return None;
         }
         // SAFETY: not null, so it holds what `set` put there: a handle, which is one pointer.
-        Some(unsafe { &*(&raw const self.0).cast::<Shared<Meta>>() })
+        Some(unsafe { &*(&raw const self.0).cast::<Shared<History>>() })
     }
 
-    /// Fills the slot; gives `meta` back where it is filled already.
-    fn set(&self, meta: Shared<Meta>) -> std::result::Result<(), Shared<Meta>> {
+    /// Fills the slot; gives `history` back where it is filled already.
+    fn set(&self, history: Shared<History>) -> std::result::Result<(), Shared<History>> {
         // SAFETY: a handle is one pointer, which is not null; it goes back where it lost.
         unsafe {
-            let new = std::mem::transmute::<Shared<Meta>, *mut c_void>(meta);
+            let new = std::mem::transmute::<Shared<History>, *mut c_void>(history);
             let (null, order) = (std::ptr::null_mut(), Ordering::AcqRel);
             match self.0.compare_exchange(null, new, order, Ordering::Acquire) {
                 Ok(_) => Ok(()),
-                Err(_) => Err(std::mem::transmute::<*mut c_void, Shared<Meta>>(new)),
+                Err(_) => Err(std::mem::transmute::<*mut c_void, Shared<History>>(new)),
             }
         }
     }
 
     #[inline]
-    fn get_or_make(&self) -> &Shared<Meta> {
+    fn get_or_make(&self) -> &Shared<History> {
         loop {
-            if let Some(meta) = self.get() {
-                return meta;
+            if let Some(history) = self.get() {
+                return history;
             }
             let _ = self.set(Shared::default());
         }
@@ -97,7 +96,7 @@ impl Drop for Slot {
     fn drop(&mut self) {
         if !self.0.get_mut().is_null() {
             // SAFETY: as in `get`; nobody else holds the slot now.
-            unsafe { (&raw mut self.0).cast::<Shared<Meta>>().drop_in_place() };
+            unsafe { (&raw mut self.0).cast::<Shared<History>>().drop_in_place() };
         }
     }
 }
@@ -108,8 +107,8 @@ impl Drop for TensorImpl {
             let object = self.wrapper.get_mut().map_addr(|a| a & !OWNED);
             crate::host::free_object(object);
         }
-        if let Some(meta) = self.autograd.get() {
-            Meta::leave(meta);
+        if let Some(history) = self.autograd.get() {
+            History::leave(history);
         }
     }
 }
@@ -117,6 +116,19 @@ impl Drop for TensorImpl {
 /// A cheap handle: clones share everything, in-place changes included.
 #[derive(Clone)]
 pub struct Tensor(Shared<TensorImpl>);
+
+impl Deref for Tensor {
+    type Target = Meta;
+    fn deref(&self) -> &Meta {
+        &self.0.meta
+    }
+}
+
+impl AsRef<Meta> for Tensor {
+    fn as_ref(&self) -> &Meta {
+        &self.0.meta
+    }
+}
 
 /// A handle that does not keep the tensor.
 pub struct WeakTensor(Weak<TensorImpl>);
@@ -145,11 +157,10 @@ impl Tensor {
         version: Option<Arc<AtomicU32>>,
         view: Option<ViewOf>,
     ) -> Tensor {
+        let meta = Meta::new(layout, dtype, storage.device()).with_wrapped(wrapped);
         Tensor(Shared::new(TensorImpl {
             storage,
-            layout,
-            dtype,
-            wrapped,
+            meta,
             inference,
             version,
             view,
@@ -218,7 +229,7 @@ impl Tensor {
         Tensor::build(
             i.storage.clone(),
             layout,
-            i.dtype,
+            i.meta.dtype(),
             (false, i.inference),
             i.version.clone(),
             None,
@@ -270,8 +281,8 @@ impl Tensor {
         let version = Some(Arc::new(AtomicU32::new(0)));
         Tensor::build(
             i.storage.clone(),
-            i.layout.clone(),
-            i.dtype,
+            i.meta.layout().clone(),
+            i.meta.dtype(),
             (false, i.inference),
             version,
             None,
@@ -284,8 +295,8 @@ impl Tensor {
         let version = i.version.clone();
         Tensor::build(
             i.storage.clone(),
-            i.layout.clone(),
-            i.dtype,
+            i.meta.layout().clone(),
+            i.meta.dtype(),
             (wrapped, i.inference),
             version,
             None,
@@ -303,18 +314,18 @@ impl Tensor {
         };
         let out = Tensor::build(
             b.storage.clone(),
-            b.layout.clone(),
-            b.dtype,
+            b.meta.layout().clone(),
+            b.meta.dtype(),
             (false, b.inference),
             version,
             None,
         );
-        if let Some(meta) = a.autograd.get() {
-            let alike = a.dtype == b.dtype && self.device() == with.device();
-            if !alike || a.layout.shape != b.layout.shape {
-                meta.forget_accumulator();
+        if let Some(history) = a.autograd.get() {
+            let alike = self.dtype() == with.dtype() && self.device() == with.device();
+            if !alike || self.shape() != with.shape() {
+                history.forget_accumulator();
             }
-            let _ = out.0.autograd.set(meta.clone());
+            let _ = out.0.autograd.set(history.clone());
         }
         out
     }
@@ -322,46 +333,12 @@ impl Tensor {
     pub fn storage(&self) -> &Storage {
         &self.0.storage
     }
-    pub fn layout(&self) -> &Layout {
-        &self.0.layout
-    }
-    pub fn shape(&self) -> &Dims {
-        &self.0.layout.shape
-    }
-    pub fn strides(&self) -> &Strides {
-        &self.0.layout.strides
-    }
-    pub fn offset(&self) -> usize {
-        self.0.layout.offset
-    }
-    pub fn ndim(&self) -> usize {
-        self.0.layout.shape.len()
-    }
-    pub fn numel(&self) -> usize {
-        self.0.layout.numel()
-    }
-    pub fn dtype(&self) -> DType {
-        self.0.dtype
-    }
-    pub fn device(&self) -> Device {
-        self.0.storage.device()
-    }
-    pub fn is_wrapped(&self) -> bool {
-        self.0.wrapped
+    /// The tensor without its memory.
+    pub fn meta(&self) -> &Meta {
+        &self.0.meta
     }
     pub fn is_inference(&self) -> bool {
         self.0.inference
-    }
-    pub fn is_contiguous(&self) -> bool {
-        self.0.layout.is_contiguous()
-    }
-    /// The size of dimension `d`; 1 for the one dimension that a 0-d tensor is taken to have.
-    pub fn size(&self, d: usize) -> usize {
-        self.0.layout.shape.get(d).copied().unwrap_or(1)
-    }
-    /// The stride of dimension `d`; 0 for a 0-d tensor's.
-    pub fn stride(&self, d: usize) -> isize {
-        self.0.layout.strides.get(d).copied().unwrap_or(0)
     }
 
     /// The first element in host memory. `T` must have the size of the dtype.
@@ -378,7 +355,7 @@ impl Tensor {
         if start.is_null() {
             start = self.checked_start();
         }
-        start.wrapping_add(self.0.layout.offset.wrapping_mul(self.0.dtype.size()))
+        start.wrapping_add(self.offset().wrapping_mul(self.dtype().size()))
     }
 
     /// The first byte of a storage in which not all of its tensors fit.
@@ -483,18 +460,21 @@ impl Tensor {
         Shared::handles(&self.0)
     }
 
-    pub fn autograd(&self) -> Option<&Shared<Meta>> {
+    pub fn autograd(&self) -> Option<&Shared<History>> {
         self.0.autograd.get()
     }
 
     /// The slot for its place in a graph, made if missing.
-    pub fn autograd_mut(&self) -> &Shared<Meta> {
+    pub fn autograd_mut(&self) -> &Shared<History> {
         self.0.autograd.get_or_make()
     }
 
     /// Gives the tensor its place in a graph; gives it back where the tensor has one.
-    pub fn set_autograd(&self, meta: Shared<Meta>) -> std::result::Result<(), Shared<Meta>> {
-        self.0.autograd.set(meta)
+    pub fn set_autograd(
+        &self,
+        history: Shared<History>,
+    ) -> std::result::Result<(), Shared<History>> {
+        self.0.autograd.set(history)
     }
 
     pub fn wrapper(&self) -> &AtomicPtr<c_void> {

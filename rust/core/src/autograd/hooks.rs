@@ -1,6 +1,6 @@
 //! Callbacks on gradients: of tensors, which leaves and nodes keep, and around nodes.
 
-use super::node::{Meta, Node};
+use super::node::{History, Node};
 use crate::bail;
 use crate::error::Result;
 use crate::op::Grads;
@@ -39,7 +39,7 @@ pub struct NodeHooks {
     pub pre: Hooks<Arc<dyn NodeHook>>,
     pub post: Hooks<Arc<dyn NodeHook>>,
     /// Tensors that asked to keep the gradient of an output (`retain_grad`).
-    pub retain: Vec<(usize, Weak<Meta>)>,
+    pub retain: Vec<(usize, Weak<History>)>,
     /// Where the op was called, in anomaly mode.
     pub traceback: Option<String>,
     /// What the host's programs note about the node.
@@ -70,7 +70,7 @@ impl Node {
 
 /// Where a hook is registered, without keeping that alive.
 pub enum Place {
-    Leaf(Weak<Meta>),
+    Leaf(Weak<History>),
     Node(Weak<Node>),
 }
 

@@ -14,5 +14,5 @@ pub mod step;
 
 pub use engine::{backward, Request};
 pub use hooks::Hook;
-pub use node::{Backward, Edge, Meta, Node, Vjp};
+pub use node::{Backward, Edge, History, Node, Vjp};
 pub use saved::Saved;

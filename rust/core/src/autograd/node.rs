@@ -65,7 +65,7 @@ pub trait Backward: Send + Sync + 'static {
         Ok(())
     }
     /// The place of the leaf that an accumulating node writes to.
-    fn leaf(&self) -> Option<Shared<Meta>> {
+    fn leaf(&self) -> Option<Shared<History>> {
         None
     }
     /// The leaf itself, while it is alive.
@@ -180,7 +180,7 @@ impl<F: ?Sized + Backward> Drop for Node<F> {
 
 /// A tensor's place in the graph.
 #[derive(Default)]
-pub struct Meta {
+pub struct History {
     pub state: Mutex<State>,
     /// Whether a gradient is asked for or flows through: what `state` says, to be read without its
     /// lock.
@@ -204,7 +204,7 @@ pub struct State {
 
 impl Edge {
     /// Puts the gradient that arrives here into `.grad` of a tensor.
-    fn keep_grad_in(&self, meta: &Shared<Meta>) {
+    fn keep_grad_in(&self, meta: &Shared<History>) {
         let entry = (self.nr, Shared::downgrade(meta));
         self.node.hooks().lock().retain.push(entry);
     }
@@ -212,7 +212,7 @@ impl Edge {
 
 impl State {
     /// Ends what [`Edge::keep_grad_in`] began for the tensor of this state.
-    fn forget_retaining(&self, meta: &Shared<Meta>) {
+    fn forget_retaining(&self, meta: &Shared<History>) {
         if let Some(hooks) = self.edge.as_ref().and_then(|e| e.node.hooks_if_any()) {
             hooks.lock().retain.retain(|(_, m)| !m.points_to(meta));
         }
@@ -231,14 +231,14 @@ impl State {
     }
 }
 
-impl Meta {
+impl History {
     /// The place of a tensor that a node made.
-    fn at(edge: Edge) -> Meta {
+    fn at(edge: Edge) -> History {
         let state = State {
             edge: Some(edge),
             ..State::default()
         };
-        Meta {
+        History {
             state: Mutex::new(state),
             tracked: AtomicBool::new(true),
         }
@@ -360,7 +360,7 @@ impl Tensor {
         let mut edge = edge;
         if self.autograd().is_none() {
             // The usual case, a new tensor: nobody knows its place yet, so there is nothing to lock.
-            match self.set_autograd(Shared::new(Meta::at(edge))) {
+            match self.set_autograd(Shared::new(History::at(edge))) {
                 Ok(()) => return self.note_seen(),
                 Err(meta) => match meta.state.lock().edge.take() {
                     Some(e) => edge = e,
@@ -499,10 +499,10 @@ impl Tensor {
 /// The end of the graph at a leaf.
 pub struct AccumulateGrad {
     /// Weak, for the leaf's place in the graph holds this node.
-    meta: Weak<Meta>,
+    meta: Weak<History>,
     leaf: WeakTensor,
     /// The same, once the leaf itself is gone but the graph is not: its hooks still run.
-    kept: OnceLock<Shared<Meta>>,
+    kept: OnceLock<Shared<History>>,
     strides: crate::shape::Strides,
 }
 
@@ -541,7 +541,7 @@ impl Backward for AccumulateGrad {
             return Ok(Grads::new());
         };
         // The leaf may want it no longer.
-        let wants = |m: &Shared<Meta>| m.tracked.load(Ordering::Acquire);
+        let wants = |m: &Shared<History>| m.tracked.load(Ordering::Acquire);
         let Some(meta) = self.leaf().filter(wants) else {
             return Ok(Grads::new());
         };
@@ -577,7 +577,7 @@ impl Backward for AccumulateGrad {
         Ok(Grads::new())
     }
 
-    fn leaf(&self) -> Option<Shared<Meta>> {
+    fn leaf(&self) -> Option<Shared<History>> {
         self.kept.get().cloned().or_else(|| self.meta.upgrade())
     }
     fn variable(&self) -> Option<Tensor> {

@@ -12,6 +12,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::kernels::scatter::{self, Meet};
 use crate::gpu::Gpu;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::tensor::Tensor;
 use crate::transfer;
@@ -48,7 +49,7 @@ impl Derivative for TakeAlong {
 }
 
 impl Op for TakeAlong {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let meta = TensorMeta::new(x[1].shape(), x[0].dtype(), x[0].device());
         Ok(SmallVec::from_elem(meta, 1))
     }
@@ -83,7 +84,7 @@ impl Derivative for PutAlong {
 }
 
 impl Op for PutAlong {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let mut meta = TensorMeta::of(x[0]);
         if let Some(n) = meta.shape.get_mut(self.dim) {
             *n = self.size;

@@ -14,6 +14,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::kernels::conv as launch;
 use crate::gpu::Gpu;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::schema::Value;
 use crate::shape::{Dims, Show};
@@ -194,7 +195,7 @@ impl Derivative for Conv {
 }
 
 impl Op for Conv {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let (lead, spatial): ([usize; 2], &Sizes) = match self.role {
             Role::Output => ([x[0].size(0), x[1].size(0)], &self.output),
             Role::Input => ([x[0].size(0), x[1].size(1) * self.groups], &self.input),
@@ -289,7 +290,7 @@ impl Op for Conv {
         })
     }
 
-    fn work(&self, x: &[&Tensor], y: &[Tensor]) -> usize {
+    fn work(&self, x: &[&Meta], y: &[&Meta]) -> usize {
         x[0].numel()
             .max(y[0].numel())
             .saturating_mul(self.kernel.iter().product())

@@ -12,6 +12,7 @@ use crate::dispatch::{self, Overlap};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::layout::Layout;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
 use crate::schema::{Args, MemoryFormat, Value};
 use crate::shape::{expandable, Show};
@@ -157,7 +158,7 @@ impl Op for Copy {
     fn unsigned(&self) -> bool {
         true
     }
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let meta = TensorMeta {
             shape: x[0].shape().clone(),
             dtype: self.dtype,
@@ -204,7 +205,7 @@ impl Op for CopyInto {
     fn unsigned(&self) -> bool {
         true
     }
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {

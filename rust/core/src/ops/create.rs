@@ -7,6 +7,7 @@ use crate::dispatch;
 use crate::dtype::{default_dtype, DType, Scalar};
 use crate::error::Result;
 use crate::layout::Layout;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, Repeats, TensorMeta};
 use crate::schema::{Args, Dest, MemoryFormat, Value};
 use crate::shape::{self, Dims, Show, Strides};
@@ -208,7 +209,7 @@ impl Op for Fill {
     fn unsigned(&self) -> bool {
         true
     }
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
     }
     fn cpu(&self, _x: &[&Tensor], y: &[Tensor]) -> Result<()> {

@@ -10,6 +10,7 @@ use crate::cpu::pool::{parallel_chunks, parallel_for};
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::shape::Dims;
 use crate::tensor::Tensor;
@@ -177,7 +178,7 @@ impl Derivative for Ctc {
 }
 
 impl Op for Ctc {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let shape = Dims::from_slice(&[self.batch.times.len()]);
         let meta = TensorMeta {
             shape,
@@ -227,7 +228,7 @@ impl Derivative for CtcGrad {
 }
 
 impl Op for CtcGrad {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[1]), 1))
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {

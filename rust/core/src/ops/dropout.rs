@@ -10,6 +10,7 @@ use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::gpu::kernels::{pointwise::pointwise, random};
 use crate::gpu::{Acc, Gpu};
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::pointwise::Float;
 use crate::rng::{default_generator, Philox, BLOCKS};
@@ -69,7 +70,7 @@ impl Derivative for Dropout {
 }
 
 impl Op for Dropout {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let meta = TensorMeta::of(x[0]);
         let mut mask = meta.clone();
         mask.dtype = DType::Bool;
@@ -153,7 +154,7 @@ impl Derivative for Masked {
 }
 
 impl Op for Masked {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {

@@ -10,6 +10,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::kernels::index as launch;
 use crate::gpu::Gpu;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::conv::Number;
 use crate::schema::{Args, Value};
@@ -86,7 +87,7 @@ impl Derivative for Rows {
 }
 
 impl Op for Rows {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let shape: Dims = x[1]
             .shape()
             .iter()
@@ -168,7 +169,7 @@ impl Derivative for SumRows {
 }
 
 impl Op for SumRows {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let rest = &x[0].shape()[x[1].ndim()..];
         let shape: Dims = std::iter::once(self.count)
             .chain(rest.iter().copied())
@@ -272,7 +273,7 @@ impl Derivative for Spread {
 }
 
 impl Op for Spread {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         self.0.infer(x)
     }
 

@@ -9,6 +9,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::kernels::reduce::arg_reduce;
 use crate::gpu::Gpu;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::schema::{Args, Value};
 use crate::shape;
@@ -25,7 +26,7 @@ struct Extreme {
 }
 
 impl Extreme {
-    fn mask(&self, x: &Tensor) -> DimMask {
+    fn mask(&self, x: &Meta) -> DimMask {
         (0..x.ndim()).map(|d| d == self.dim).collect()
     }
 }
@@ -47,7 +48,7 @@ impl Derivative for Extreme {
 }
 
 impl Op for Extreme {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let shape = reduced_shape(x[0].shape(), &self.mask(x[0]), self.keepdim);
         let values = TensorMeta {
             shape,

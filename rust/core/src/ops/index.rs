@@ -6,6 +6,7 @@ pub mod mask;
 pub mod strided;
 
 use crate::alloc;
+use crate::meta::Meta;
 use kernel::Points;
 pub use strided::strided_adjoint;
 
@@ -234,7 +235,7 @@ impl Op for Index {
     fn unsigned(&self) -> bool {
         true
     }
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let shape = result_shape(x[0].layout(), &self.dims, x[1].shape());
         shape::numel(&shape)?;
         Ok(SmallVec::from_elem(
@@ -377,7 +378,7 @@ impl Op for IndexPut {
     fn repeats(&self) -> Repeats {
         self.repeats
     }
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let shape = result_shape(x[0].layout(), &self.dims, x[2].shape());
         ensure!(
             shape::expandable(x[1].shape(), &shape),

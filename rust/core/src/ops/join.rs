@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 /// The type that all tensors convert to.
 fn common(tensors: &[Tensor]) -> Result<DType> {
-    let mut all = tensors.iter().map(Tensor::dtype);
+    let mut all = tensors.iter().map(|t| t.dtype());
     let first = all.next().unwrap_or(DType::F32);
     all.try_fold(first, DType::common)
 }

@@ -9,6 +9,7 @@ use crate::autograd::{mode, Vjp};
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::shape::Show;
 use crate::tensor::Tensor;
@@ -184,7 +185,7 @@ impl<P: Pointwise<N>, const N: usize> Derivative for Reduced<P, N> {
 }
 
 impl<P: Pointwise<N>, const N: usize> Op for Reduced<P, N> {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let mut metas = Pw(self.op.clone()).infer(x)?;
         if self.reduction != NONE {
             metas[0].shape.clear();
@@ -197,7 +198,7 @@ impl<P: Pointwise<N>, const N: usize> Op for Reduced<P, N> {
         if self.reduction == NONE {
             return each.cpu(x, y);
         }
-        let meta: TensorMeta = each.infer(x)?.swap_remove(0);
+        let meta: TensorMeta = each.infer(&dispatch::metas(x))?.swap_remove(0);
         let terms = Tensor::empty(&meta.shape, meta.dtype, meta.device)?;
         each.cpu(x, std::slice::from_ref(&terms))?;
         let wide = if meta.dtype == DType::F64 {
@@ -220,7 +221,7 @@ impl<P: Pointwise<N>, const N: usize> Op for Reduced<P, N> {
         if self.reduction == NONE {
             return each.gpu(x, y);
         }
-        let meta: TensorMeta = each.infer(x)?.swap_remove(0);
+        let meta: TensorMeta = each.infer(&dispatch::metas(x))?.swap_remove(0);
         // Halves are rounded once, after the sum.
         let wide = if meta.dtype.is_half() {
             DType::F32

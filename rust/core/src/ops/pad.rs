@@ -5,6 +5,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::layout::Layout;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
 use crate::ops::join::stack;
 use crate::ops::resample::Axis;
@@ -51,7 +52,7 @@ impl Op for ConstantPad {
     fn unsigned(&self) -> bool {
         true
     }
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let n = x[0].ndim();
         let mut shape = Dims::new();
         for d in 0..n {

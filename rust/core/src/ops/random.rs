@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::gpu::kernels::random as launch;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
 use crate::rng::{Generator, Sample};
 use crate::schema::{Args, Value};
@@ -113,7 +114,7 @@ impl Derivative for Draw {
 }
 
 impl Op for Draw {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
     }
     fn cpu(&self, _x: &[&Tensor], y: &[Tensor]) -> Result<()> {

@@ -12,6 +12,7 @@ use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::gpu::kernels::reduce::{reduce as launch, Combine, Map};
 use crate::gpu::Gpu;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
 use crate::ops::copy::component;
 use crate::schema::Args;
@@ -203,7 +204,7 @@ impl Op for Reduce {
         matches!(self.kind, Kind::Sum | Kind::Prod | Kind::Any | Kind::All)
             && !self.dtype.is_wide_unsigned()
     }
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let shape = reduced_shape(x[0].shape(), &self.mask, self.keepdim);
         let meta = TensorMeta {
             shape,

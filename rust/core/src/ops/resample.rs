@@ -10,6 +10,7 @@ use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::gpu::kernels::pool::{self as launch, Divisor, Pool2d};
 use crate::gpu::Gpu;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, TensorMeta};
 use crate::ops::conv::Number;
 use crate::shape::{self, Dims};
@@ -175,7 +176,7 @@ impl Derivative for Resample {
 }
 
 impl Op for Resample {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let lead = x[0].ndim() - self.axes.len();
         let shape: Dims = x[0].shape()[..lead]
             .iter()

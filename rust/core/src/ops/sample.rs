@@ -9,6 +9,7 @@ use crate::autograd::Vjp;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
 use crate::rng::{Generator, Sample};
 use crate::schema::{Args, Dest, MemoryFormat, Value};
@@ -40,7 +41,7 @@ impl Derivative for BernoulliEach {
 }
 
 impl Op for BernoulliEach {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {

@@ -16,6 +16,7 @@ use crate::cpu::simd::Lane;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::schema::{Args, Value};
 use crate::shape::{self, Span};
@@ -200,7 +201,7 @@ impl Widened for i64 {
     type Wide = i64;
 }
 
-fn same_meta(x: &Tensor, dtype: DType) -> Result<Metas> {
+fn same_meta(x: &Meta, dtype: DType) -> Result<Metas> {
     Ok(smallvec![TensorMeta::new(x.shape(), dtype, x.device())])
 }
 
@@ -233,7 +234,7 @@ impl Op for Cumsum {
     fn unsigned(&self) -> bool {
         true
     }
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         same_meta(x[0], self.dtype)
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
@@ -347,7 +348,7 @@ impl Op for Cumprod {
     fn unsigned(&self) -> bool {
         true
     }
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         same_meta(x[0], self.dtype)
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
@@ -414,7 +415,7 @@ impl Derivative for Recurrence {
 }
 
 impl Op for Recurrence {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         same_meta(x[0], x[0].dtype())
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
@@ -507,7 +508,7 @@ fn ratio(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 }
 
 impl Op for Logcumsumexp {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         same_meta(x[0], x[0].dtype())
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
@@ -562,7 +563,7 @@ impl Derivative for CumulativeExtreme {
 }
 
 impl Op for CumulativeExtreme {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let values = TensorMeta::of(x[0]);
         let indices = TensorMeta {
             dtype: DType::I64,

@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::gpu::kernels::scatter::{self as launch, Meet};
 use crate::gpu::Gpu;
 use crate::layout::Layout;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, Save, TensorMeta};
 use crate::schema::{Args, Dest, Value};
 use crate::shape::{self, Dims, Show};
@@ -32,7 +33,7 @@ pub struct Gather {
 }
 
 /// Checks an index tensor against the tensor that it names places in.
-fn check_index(name: &str, x: &Tensor, dim: usize, idx: &Tensor) -> Result<()> {
+fn check_index(name: &str, x: &Meta, dim: usize, idx: &Meta) -> Result<()> {
     if idx.numel() == 0 {
         return Ok(());
     }
@@ -92,7 +93,7 @@ impl Op for Gather {
     fn unsigned(&self) -> bool {
         true
     }
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         check_index("gather", x[0], self.dim, x[1])?;
         let meta = TensorMeta {
             shape: x[1].shape().clone(),
@@ -199,7 +200,7 @@ impl Op for Scatter {
     fn casts(&self) -> bool {
         false
     }
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let (idx, src) = (x[1], x[2]);
         check_index("scatter", x[0], self.dim, idx)?;
         let one = src.ndim() == 0;

@@ -14,6 +14,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::kernels::softmax as launch;
 use crate::gpu::Gpu;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::schema::Args;
 use crate::shape::{self, Span};
@@ -356,7 +357,7 @@ impl Derivative for Softmax {
 }
 
 impl Op for Softmax {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(smallvec![TensorMeta::of(x[0])])
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
@@ -417,7 +418,7 @@ impl Derivative for SoftmaxGrad {
 }
 
 impl Op for SoftmaxGrad {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(smallvec![TensorMeta::of(x[1])])
     }
     fn cpu(&self, x: &[&Tensor], d: &[Tensor]) -> Result<()> {
@@ -474,7 +475,7 @@ impl Derivative for Logsumexp {
 }
 
 impl Op for Logsumexp {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let shape = reduced_shape(x[0].shape(), &self.mask, self.keepdim);
         Ok(smallvec![TensorMeta {
             shape,

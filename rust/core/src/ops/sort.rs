@@ -15,6 +15,7 @@ use crate::cpu::top::{self, is_few, Candidates};
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::meta::Meta;
 use crate::op::{function_name, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::schema::{Args, Value};
 use crate::shape::{self, Show, Span};
@@ -183,7 +184,7 @@ impl Op for Ordered {
     fn unsigned(&self) -> bool {
         matches!(self.which, Which::All { .. })
     }
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let mut values = TensorMeta::of(x[0]);
         if !values.shape.is_empty() {
             if self.drops() {
@@ -352,7 +353,7 @@ impl Op for Argsort {
     fn unsigned(&self) -> bool {
         true
     }
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(smallvec![TensorMeta {
             dtype: DType::I64,
             ..TensorMeta::of(x[0])

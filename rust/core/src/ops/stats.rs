@@ -14,6 +14,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::host;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::schema::{Args, Value};
 use crate::shape::{reduced, Show};
@@ -76,7 +77,7 @@ impl Derivative for Variance {
 }
 
 impl Op for Variance {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let shape = reduced_shape(x[0].shape(), &self.mask, self.keepdim);
         let meta = TensorMeta {
             shape,
@@ -312,7 +313,7 @@ impl Derivative for VectorNorm {
 }
 
 impl Op for VectorNorm {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let shape = reduced_shape(x[0].shape(), &self.mask, self.keepdim);
         Ok(smallvec![TensorMeta {
             shape,

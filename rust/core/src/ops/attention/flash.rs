@@ -9,6 +9,7 @@ use crate::dispatch;
 use crate::dtype::Bitwise;
 use crate::error::Result;
 use crate::layout::Layout;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::matmul::swapped;
 use crate::shape::Dims;
@@ -54,7 +55,7 @@ impl Spread {
 }
 
 /// The shape of the scores.
-fn scores_shape(q: &Tensor, k: &Tensor) -> Dims {
+fn scores_shape(q: &Meta, k: &Meta) -> Dims {
     let mut shape = q.shape().clone();
     if let Some(last) = shape.last_mut() {
         *last = k.size(k.ndim() - 2);
@@ -165,7 +166,7 @@ impl Derivative for Flash {
 }
 
 impl Op for Flash {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let (q, v) = (x[0], x[2]);
         let n = q.ndim();
         let mut shape = q.shape().clone();
@@ -184,7 +185,7 @@ impl Op for Flash {
     }
 
     /// Heads of one row lie together, so that they merge without a copy.
-    fn layout(&self, x: &[&Tensor], y: &TensorMeta) -> Option<Layout> {
+    fn layout(&self, x: &[&Meta], y: &TensorMeta) -> Option<Layout> {
         if x[0].ndim() != 4 || y.shape.len() != 4 {
             return None;
         }
@@ -211,7 +212,7 @@ impl Op for Flash {
         Ok(())
     }
 
-    fn work(&self, x: &[&Tensor], _y: &[Tensor]) -> usize {
+    fn work(&self, x: &[&Meta], _y: &[&Meta]) -> usize {
         scores_shape(x[0], x[1]).iter().product::<usize>() / 8
             + x.iter().map(|t| t.numel()).sum::<usize>()
     }
@@ -230,7 +231,7 @@ impl Derivative for FlashGrad {
 }
 
 impl Op for FlashGrad {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(x[3..6].iter().map(|t| TensorMeta::of(t)).collect())
     }
 
@@ -267,7 +268,7 @@ impl Op for FlashGrad {
         Ok(())
     }
 
-    fn work(&self, x: &[&Tensor], y: &[Tensor]) -> usize {
+    fn work(&self, x: &[&Meta], y: &[&Meta]) -> usize {
         self.0.work(&x[3..], y)
     }
 }

@@ -11,6 +11,7 @@ use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::matmul::swapped;
 use crate::ops::pointwise::apply;
@@ -46,7 +47,7 @@ impl Derivative for SafeSoftmax {
 }
 
 impl Op for SafeSoftmax {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(Metas::from_elem(TensorMeta::of(x[0]), 1))
     }
 

@@ -12,6 +12,7 @@ use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType, Scalar};
 use crate::error::Result;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::matmul::swapped;
 use crate::ops::pointwise::compare::Eq;
@@ -377,7 +378,7 @@ impl Distances {
 }
 
 /// Rows of x, rows of y, and their length.
-fn sizes(x: &Tensor, y: &Tensor) -> [usize; 3] {
+fn sizes(x: &Meta, y: &Meta) -> [usize; 3] {
     let d = x.ndim();
     [x.size(d - 2), y.size(d - 2), x.size(d - 1)]
 }
@@ -435,7 +436,7 @@ impl Derivative for Distances {
 }
 
 impl Op for Distances {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let a = x[0];
         let d = a.ndim();
         let [m, n, _] = sizes(a, x.last().unwrap_or(&a));
@@ -460,7 +461,7 @@ impl Op for Distances {
         }
     }
 
-    fn work(&self, x: &[&Tensor], y: &[Tensor]) -> usize {
+    fn work(&self, x: &[&Meta], y: &[&Meta]) -> usize {
         y[0].numel().saturating_mul(x[0].size(x[0].ndim() - 1))
     }
 }

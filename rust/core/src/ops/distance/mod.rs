@@ -16,6 +16,7 @@ use crate::cpu::pool::parallel_chunks;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType, Scalar};
 use crate::error::Result;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
@@ -77,7 +78,7 @@ fn last(t: &Tensor) -> SmallVec<[bool; 5]> {
 }
 
 impl Op for RowNorm {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let mut meta = TensorMeta::of(x[0]);
         if let Some(n) = meta.shape.last_mut() {
             *n = 1;

@@ -11,6 +11,7 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::Acc;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, Repeats, Save, TensorMeta};
 use crate::ops::copy::copy_host;
 use crate::ops::pointwise::ternary::where_;
@@ -110,7 +111,7 @@ impl Op for MaskedFill {
     fn repeats(&self) -> Repeats {
         Repeats::Changes
     }
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         ensure!(
             x[1].dtype() == DType::Bool,
             Runtime,

@@ -7,6 +7,7 @@ use crate::cpu::simd::Lane;
 use crate::dispatch;
 use crate::error::Result;
 use crate::layout::Layout;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
 use crate::ops::copy::{by_parts, copy_host};
 use crate::ops::view::parts::each_offset;
@@ -42,7 +43,7 @@ impl Derivative for StridedAdjoint {
 }
 
 impl Op for StridedAdjoint {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let meta = TensorMeta::new(&self.base.shape, x[0].dtype(), x[0].device());
         Ok(SmallVec::from_elem(meta, 1))
     }

@@ -8,6 +8,7 @@ use crate::cpu::pool::{parallel_for, Ptr};
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::pointwise::Float;
 use crate::shape::{Dims, Show};
@@ -182,7 +183,7 @@ impl Derivative for GridSample {
 }
 
 impl Op for GridSample {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let n = x[0].ndim() - 2;
         let shape: Dims = x[0].shape()[..2]
             .iter()
@@ -264,7 +265,7 @@ impl Derivative for GridSampleGrad {
 }
 
 impl Op for GridSampleGrad {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(Metas::from_iter([
             TensorMeta::of(x[1]),
             TensorMeta::of(x[2]),

@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::gpu::kernels::pointwise::pointwise;
 use crate::gpu::{Acc, Gpu};
 use crate::layout::Layout;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, Repeats, TensorMeta};
 use crate::ops::copy::copy_host;
 use crate::ops::view::parts::each_offset;
@@ -101,7 +102,7 @@ impl Op for Reorder {
     fn unsigned(&self) -> bool {
         true
     }
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
     }
 
@@ -194,7 +195,7 @@ impl Op for Repeat {
     fn unsigned(&self) -> bool {
         true
     }
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let lead = self.times.len() - x[0].ndim();
         let mut shape = Dims::new();
         for (d, &t) in self.times.iter().enumerate() {
@@ -300,7 +301,7 @@ impl Op for Triangle {
     fn repeats(&self) -> Repeats {
         Repeats::Changes
     }
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         ensure!(
             x[0].ndim() >= 2,
             Runtime,

@@ -15,6 +15,7 @@ use crate::autograd::Vjp;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
@@ -74,13 +75,13 @@ pub fn check_sides(name: &str, a: &Tensor) -> Result<()> {
     Ok(())
 }
 
-pub fn rows(t: &Tensor) -> usize {
+pub fn rows(t: &Meta) -> usize {
     t.size(t.ndim() - 2)
 }
-pub fn cols(t: &Tensor) -> usize {
+pub fn cols(t: &Meta) -> usize {
     t.size(t.ndim() - 1)
 }
-fn batch_of(t: &Tensor) -> &[usize] {
+fn batch_of(t: &Meta) -> &[usize] {
     &t.shape()[..t.ndim() - 2]
 }
 
@@ -324,7 +325,7 @@ impl Derivative for Factor {
 }
 
 impl Op for Factor {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let a = x[0];
         let (m, n) = (rows(a), cols(a));
         let (k, dtype, device) = (m.min(n), a.dtype(), a.device());
@@ -402,7 +403,7 @@ impl Op for Factor {
         Ok(())
     }
 
-    fn work(&self, x: &[&Tensor], _y: &[Tensor]) -> usize {
+    fn work(&self, x: &[&Meta], _y: &[&Meta]) -> usize {
         x[0].numel().saturating_mul(cols(x[0]))
     }
 }

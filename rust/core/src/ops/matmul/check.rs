@@ -121,7 +121,7 @@ pub(super) fn check_dot(a: &Tensor, b: &Tensor) -> Result<()> {
 /// `mat` is a matrix, or a batch of matrices with as many rows in all as `rows`.
 pub(super) fn check_mv(c: Option<&Tensor>, mat: &Tensor, vec: &Tensor, rows: usize) -> Result<()> {
     let k = mat.size(mat.ndim().saturating_sub(1));
-    let c_size = c.map_or(rows, Tensor::numel);
+    let c_size = c.map_or(rows, |t| t.numel());
     ensure!(
         k == vec.size(0) && (c_size == rows || c_size == 1),
         Runtime,

@@ -20,6 +20,7 @@ use crate::gpu::kernels::matmul::matmul;
 use crate::gpu::kernels::reduce::{reduce, Combine, Map};
 use crate::gpu::kernels::View;
 use crate::gpu::Gpu;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::copy::component;
 use crate::shape::{self, Dims, Strides};
@@ -104,7 +105,7 @@ impl MatMul {
         Ok(true)
     }
 
-    fn operands<'a>(&self, x: &[&'a Tensor]) -> (&'a Tensor, &'a Tensor) {
+    fn operands<'a, T>(&self, x: &[&'a T]) -> (&'a T, &'a T) {
         (x[self.plus as usize], x[self.plus as usize + 1])
     }
 
@@ -309,7 +310,7 @@ impl Derivative for MatMul {
 }
 
 impl Op for MatMul {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let (a, b) = self.operands(x);
         let (p, q) = (Stack::new(a, self.ta, true), Stack::new(b, self.tb, false));
         ensure!(
@@ -509,7 +510,7 @@ impl Op for MatMul {
         transfer::ran(matmul(gpu, a, b, c, alpha, y))
     }
 
-    fn work(&self, x: &[&Tensor], y: &[Tensor]) -> usize {
+    fn work(&self, x: &[&Meta], y: &[&Meta]) -> usize {
         let (a, _) = self.operands(x);
         y[0].numel()
             .saturating_mul(a.size(a.ndim().saturating_sub(1)))

@@ -3,7 +3,7 @@
 use crate::cpu::gemm::{product, GemmElem, Mat, Problem};
 use crate::cpu::pool::{num_threads, parallel_for};
 use crate::layout::contiguous_strides;
-use crate::tensor::Tensor;
+use crate::meta::Meta;
 use smallvec::SmallVec;
 
 /// One operand as a stack of matrices.
@@ -17,7 +17,7 @@ pub(super) struct Stack<'a> {
 }
 
 impl<'a> Stack<'a> {
-    pub fn new(t: &'a Tensor, transposed: bool, left: bool) -> Stack<'a> {
+    pub fn new(t: &'a Meta, transposed: bool, left: bool) -> Stack<'a> {
         let n = t.ndim();
         let (shape, strides) = (&t.shape()[..], &t.strides()[..]);
         if n < 2 {

@@ -14,6 +14,7 @@ use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::gpu::kernels::softmax::{softmax, softmax_backward};
 use crate::gpu::Gpu;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::loss::{reduced, MEAN, NONE};
 use crate::ops::pointwise::apply;
@@ -52,7 +53,7 @@ impl Derivative for LogSumExp {
 }
 
 impl Op for LogSumExp {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let mut meta = TensorMeta::of(x[0]);
         let axis = (x[0].ndim() > 1) as usize;
         meta.shape[axis] = 1;
@@ -218,7 +219,7 @@ impl CrossEntropy {
 }
 
 impl Op for CrossEntropy {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let (dtype, device) = (x[0].dtype(), x[0].device());
         let shape = if self.reduction == NONE {
             x[1].shape().clone()
@@ -344,7 +345,7 @@ per_isa! {
 }
 
 impl Op for CrossEntropyGrad {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[1]), 1))
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {

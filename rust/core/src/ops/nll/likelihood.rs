@@ -9,6 +9,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::kernels::loss as launch;
 use crate::gpu::Gpu;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::loss::{MEAN, NONE};
 use crate::shape::Dims;
@@ -76,7 +77,7 @@ pub(super) fn nll_gradient(
 }
 
 impl Op for Nll {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let shape = if self.reduction == NONE {
             x[1].shape().clone()
         } else {
@@ -248,7 +249,7 @@ impl Derivative for NllGrad {
 }
 
 impl Op for NllGrad {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let meta = TensorMeta::new(&self.shape, x[0].dtype(), x[0].device());
         Ok(SmallVec::from_elem(meta, 1))
     }

@@ -10,6 +10,7 @@ use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::gpu::kernels::norm::{self as launch, Groups};
 use crate::gpu::Gpu;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::unary::Rsqrt;
@@ -221,7 +222,7 @@ pub(super) fn values(t: Option<&&Tensor>, dtype: DType) -> Result<Option<Tensor>
 }
 
 impl Op for Norm {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let meta = TensorMeta::of(x[0]);
         let stat = TensorMeta::new(&[self.stats()], meta.dtype.compute(), meta.device);
         Ok(Metas::from_iter([meta, stat.clone(), stat.clone(), stat]))
@@ -359,7 +360,7 @@ impl Derivative for NormGrad {
 }
 
 impl Op for NormGrad {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let dx = TensorMeta::of(x[1]);
         let channels = self.norm.groups * self.norm.d;
         let param = TensorMeta::new(&[channels], dx.dtype.compute(), dx.device);

@@ -45,7 +45,7 @@ fn check_types(x: &Tensor, params: &[Option<&Tensor>], text: &str) -> Result<()>
 
 /// Mean and deviation are given out in the type of the parameters.
 fn statistics_type(x: &Tensor, param: Option<&Tensor>) -> DType {
-    param.map_or(x.dtype(), Tensor::dtype)
+    param.map_or(x.dtype(), |t| t.dtype())
 }
 
 fn run(op: Norm, x: &Tensor, rest: &[Option<&Tensor>]) -> Result<crate::op::Tensors> {

@@ -5,8 +5,8 @@ use super::unary::{no_bool, no_complex};
 use super::{c, k, Real, Special2};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::meta::Meta;
 use crate::pointwise;
-use crate::tensor::Tensor;
 use crate::{bail, ensure};
 
 fn alpha_fits(alpha: Scalar, t: DType) -> Result<()> {
@@ -22,8 +22,12 @@ fn alpha_fits(alpha: Scalar, t: DType) -> Result<()> {
     Ok(())
 }
 
-fn no_bool_difference(x: &[&Tensor]) -> Result<()> {
-    match x.iter().filter(|t| t.dtype() == DType::Bool).count() {
+fn no_bool_difference(x: &[impl AsRef<Meta>]) -> Result<()> {
+    match x
+        .iter()
+        .filter(|t| t.as_ref().dtype() == DType::Bool)
+        .count()
+    {
         0 => Ok(()),
         1 => bail!(
             Runtime,
@@ -232,7 +236,7 @@ pointwise! {
     check |_, t, x| {
         no_complex("heaviside", t)?;
         ensure!(
-            x[0].dtype() == x[1].dtype(),
+            x[0].as_ref().dtype() == x[1].as_ref().dtype(),
             Runtime,
             "heaviside is not yet implemented for tensors with different dtypes."
         );

@@ -30,6 +30,7 @@ use crate::dtype::{DType, Promotion, Scalar};
 use crate::error::{self, Error, Kind, Result};
 use crate::gpu::Acc;
 use crate::layout::Layout;
+use crate::meta::Meta;
 use crate::op::{
     function_name, Derivative, Grads, Mask, Metas, Op, Repeats, Save, TensorMeta, Value as OpValue,
 };
@@ -120,7 +121,7 @@ pub trait Pointwise<const N: usize>: OpValue + Clone + Eq + Hash {
     /// The same op with numbers of one kind, which loops need not tell apart again and again.
     fn settled(&self, integers: bool) -> Self;
     /// Refuses inputs that the op does not take; `dtype` is their promoted type.
-    fn check(&self, _dtype: DType, _x: &[&Tensor]) -> Result<()> {
+    fn check<M: AsRef<Meta>>(&self, _dtype: DType, _x: &[M]) -> Result<()> {
         Ok(())
     }
     /// The op on integers as shader text over `t0`, `t1`, ... where `f` does not say it.
@@ -231,10 +232,10 @@ macro_rules! pointwise {
                 let _ = integers;
                 $crate::pointwise!(@settled self integers $({ $($field),* })?)
             }
-            $(fn check(
+            $(fn check<M: AsRef<$crate::meta::Meta>>(
                 &self,
                 $cd: $crate::dtype::DType,
-                $cx: &[&$crate::tensor::Tensor],
+                $cx: &[M],
             ) -> $crate::error::Result<()> {
                 let $cp = self;
                 $check
@@ -361,20 +362,23 @@ impl Args<'_> {
     }
 }
 
-fn promoted(x: &[&Tensor]) -> Result<DType> {
-    if x.len() == 1 || (x.len() == 2 && x[0].dtype() == x[1].dtype() && !x[0].is_wrapped()) {
-        return Ok(x[0].dtype());
+fn promoted(x: &[impl AsRef<Meta>]) -> Result<DType> {
+    let first = x[0].as_ref();
+    if x.len() == 1
+        || (x.len() == 2 && first.dtype() == x[1].as_ref().dtype() && !first.is_wrapped())
+    {
+        return Ok(first.dtype());
     }
     let mut p = Promotion::default();
-    for t in x {
+    for t in x.iter().map(AsRef::as_ref) {
         p.add(t.dtype(), t.ndim(), t.is_wrapped());
     }
     p.result()
 }
 
-fn common_shape(x: &[&Tensor]) -> Result<Dims> {
-    let mut shape = Dims::from_slice(x[0].shape());
-    for t in &x[1..] {
+fn common_shape(x: &[impl AsRef<Meta>]) -> Result<Dims> {
+    let mut shape = Dims::from_slice(x[0].as_ref().shape());
+    for t in x[1..].iter().map(AsRef::as_ref) {
         if t.shape() != &shape {
             shape = shape::broadcast(&shape, t.shape())?;
         }
@@ -384,7 +388,7 @@ fn common_shape(x: &[&Tensor]) -> Result<Dims> {
 
 impl<P: Pointwise<N>, const N: usize> Pw<P, N> {
     /// The type that inputs are converted to, and the result's.
-    fn types(&self, x: &[&Tensor]) -> Result<(DType, DType)> {
+    fn types(&self, x: &[impl AsRef<Meta>]) -> Result<(DType, DType)> {
         let name = || function_name(P::NODE);
         let t = promoted(x)?;
         if t.is_complex() {
@@ -435,22 +439,19 @@ impl<P: Pointwise<N>, const N: usize> Pw<P, N> {
             name(),
             t.scalar_name()
         );
-        if inputs.is_integral() {
-            self.check_unsigned(t, x)?;
-        }
+        ensure!(
+            !inputs.is_integral() || !t.is_wide_unsigned() || P::UNSIGNED,
+            NotImplemented,
+            "\"{}_cpu\" not implemented for '{}'",
+            name(),
+            t.scalar_name()
+        );
         Ok((inputs, output))
     }
 
-    /// Refuses wide unsigned integers that loops over i64 do not compute with.
-    fn check_unsigned(&self, t: DType, x: &[&Tensor]) -> Result<()> {
-        ensure!(
-            !t.is_wide_unsigned() || P::UNSIGNED,
-            NotImplemented,
-            "\"{}_cpu\" not implemented for '{}'",
-            function_name(P::NODE),
-            t.scalar_name()
-        );
-        if t == DType::U64 {
+    /// Refuses numbers that loops over i64 do not compute with; `t` is the type of the loop.
+    fn check_numbers(t: DType, x: &[&Tensor]) -> Result<()> {
+        if !t.is_integral() || t == DType::U64 {
             return Ok(());
         }
         for x in x.iter().filter(|x| x.dtype() == DType::U64) {
@@ -630,7 +631,7 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
     fn opaque(&self) -> bool {
         P::OPAQUE != 0
     }
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let (_, dtype) = self.types(x)?;
         let shape = common_shape(x)?;
         Ok(SmallVec::from_elem(
@@ -645,6 +646,7 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let (t, output) = self.types(x)?;
+        Self::check_numbers(t, x)?;
         if t == DType::U64 && P::TYPES == Types::Bool {
             let x = Self::ordered(x)?;
             let x: SmallVec<[&Tensor; 4]> = x.iter().collect();
@@ -702,6 +704,7 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
 
     fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let t = self.types(x)?.0;
+        Self::check_numbers(t, x)?;
         if let Some(x) = self.settled(t, x)? {
             let x: SmallVec<[&Tensor; 4]> = x.iter().collect();
             return self.gpu(&x, y);
@@ -774,7 +777,7 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
         P::DETACHED as Mask
     }
 
-    fn layout(&self, x: &[&Tensor], y: &TensorMeta) -> Option<Layout> {
+    fn layout(&self, x: &[&Meta], y: &TensorMeta) -> Option<Layout> {
         output_layout(x, &y.shape)
     }
 }
@@ -835,7 +838,7 @@ fn has_zero(x: &Tensor) -> Result<bool> {
 
 /// The memory order of a result where an input is not contiguous: PyTorch's, which sorts
 /// dimensions by the inputs' strides and lets the first input that has an opinion decide.
-pub fn output_layout(x: &[&Tensor], shape: &[usize]) -> Option<Layout> {
+pub fn output_layout(x: &[&Meta], shape: &[usize]) -> Option<Layout> {
     if x.iter().all(|t| t.is_contiguous()) || shape.contains(&0) {
         return None;
     }
@@ -932,7 +935,7 @@ impl<P: Pointwise<N>, const N: usize> Op for PwGrad<P, N> {
     fn unsigned(&self) -> bool {
         true
     }
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let shape = common_shape(x)?;
         let meta = TensorMeta {
             shape,

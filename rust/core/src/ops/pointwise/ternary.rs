@@ -5,23 +5,25 @@ use super::unary::no_bool;
 use super::{apply, c, k};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::meta::Meta;
 use crate::pointwise;
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 
-fn same_types<const N: usize>(names: [&str; N], x: &[&Tensor]) -> Result<()> {
+fn same_types<const N: usize>(names: [&str; N], x: &[impl AsRef<Meta>]) -> Result<()> {
+    let first = x[0].as_ref();
     ensure!(
-        x[0].dtype().differentiable(),
+        first.dtype().differentiable(),
         NotImplemented,
         "\"lerp_cpu\" not implemented for '{}'",
-        x[0].dtype().scalar_name()
+        first.dtype().scalar_name()
     );
-    for (name, t) in names.iter().zip(&x[1..]) {
+    for (name, t) in names.iter().zip(x[1..].iter().map(AsRef::as_ref)) {
         ensure!(
-            t.dtype() == x[0].dtype() || t.is_wrapped(),
+            t.dtype() == first.dtype() || t.is_wrapped(),
             Runtime,
             "expected dtype {} for `{name}` but got dtype {}",
-            x[0].dtype().c_name(),
+            first.dtype().c_name(),
             t.dtype().c_name()
         );
     }
@@ -82,7 +84,7 @@ pointwise! {
         g * (k::<R>(p.value.f64()) / z),
         -g * (k::<R>(p.value.f64()) * y / (z * z));
     check |_, _, x| {
-        if x[1].dtype().is_integral() && x[2].dtype().is_integral() {
+        if x[1..].iter().all(|t| t.as_ref().dtype().is_integral()) {
             bail!(
                 Runtime,
                 "Integer division with addcdiv is no longer supported: use (input + value * \

@@ -12,6 +12,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::kernels::pool::{self as launch, Pool2d};
 use crate::gpu::Gpu;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::conv::Number;
 use crate::schema::{Args, Value};
@@ -83,7 +84,7 @@ impl Derivative for MaxPoolGrad {
 }
 
 impl Op for MaxPoolGrad {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let lead = x[0].ndim() - self.n;
         let mut shape = Dims::from_slice(&x[0].shape()[..lead]);
         shape.extend_from_slice(&self.plane());
@@ -158,7 +159,7 @@ impl Derivative for MaxPool {
 }
 
 impl Op for MaxPool {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let lead = x[0].ndim() - self.n;
         let shape: Dims = x[0].shape()[..lead]
             .iter()

@@ -9,6 +9,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::kernels::pool::{self as launch, Pool2d};
 use crate::gpu::Gpu;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::schema::Args;
 use crate::shape::{Dims, Show};
@@ -110,7 +111,7 @@ fn check_places(at: &[i64], len: usize, plane: &[usize], nowhere: bool) -> Resul
 }
 
 impl Op for Scatter {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let lead = x[0].ndim() - self.plane.len();
         let shape: Dims = x[0].shape()[..lead]
             .iter()
@@ -178,7 +179,7 @@ impl Op for Scatter {
 }
 
 impl Op for Gather {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let meta = TensorMeta::of(x[1]);
         Ok(Metas::from_elem(
             TensorMeta {

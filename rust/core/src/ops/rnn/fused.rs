@@ -12,6 +12,7 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::host;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::tensor::Tensor;
 use std::ptr;
@@ -115,7 +116,7 @@ impl Layer {
         1 + (self.cell == Cell::Lstm) as usize
     }
 
-    fn plan(&self, x: &Tensor, h: &Tensor) -> Plan {
+    fn plan(&self, x: &Meta, h: &Meta) -> Plan {
         let steps = self.sizes.len();
         let mut starts = Vec::with_capacity(steps);
         let mut rows = 0;
@@ -597,7 +598,7 @@ impl Derivative for Layer {
 }
 
 impl Op for Layer {
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let p = self.plan(x[0], x[1]);
         let of = |shape: &[usize]| TensorMeta::new(shape, x[0].dtype(), x[0].device());
         let mut out = Metas::new();
@@ -624,7 +625,7 @@ impl Op for Layer {
         }
     }
 
-    fn work(&self, x: &[&Tensor], y: &[Tensor]) -> usize {
+    fn work(&self, x: &[&Meta], y: &[&Meta]) -> usize {
         y[0].numel() * (x[0].size(1) + y[0].size(1))
     }
 }

@@ -5,6 +5,7 @@ use crate::autograd::Vjp;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, Save};
 use crate::ops::copy::copy_host;
 use crate::ops::index::Mode;
@@ -197,7 +198,7 @@ impl Op for ScatterReduce {
     fn casts(&self) -> bool {
         false
     }
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Scatter {
             dim: self.dim,
             mode: self.how.mode(),

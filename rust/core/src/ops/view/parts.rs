@@ -6,6 +6,7 @@ use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
 use crate::layout::Layout;
+use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
 use crate::ops::copy::copy_host;
 use crate::shape::{self, Dims, Show};
@@ -59,7 +60,7 @@ impl Op for Assemble {
     fn unsigned(&self) -> bool {
         true
     }
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let meta = TensorMeta {
             shape: self.shape.clone(),
             dtype: self.dtype,
@@ -232,7 +233,7 @@ impl Op for Patch {
     fn unsigned(&self) -> bool {
         true
     }
-    fn infer(&self, x: &[&Tensor]) -> Result<Metas> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {

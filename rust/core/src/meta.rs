@@ -1,0 +1,77 @@
+//! What a tensor is without its memory: all that the shape and type of a result depend on.
+
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::layout::Layout;
+use crate::shape::{Dims, Strides};
+
+/// Layout, type and device. A tensor lends its own ([`crate::tensor::Tensor`] dereferences to it), and a
+/// call can be planned from metas of tensors that do not exist.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Meta {
+    layout: Layout,
+    dtype: DType,
+    device: Device,
+    /// Made from a Python number: takes part in promotion only by category.
+    wrapped: bool,
+}
+
+impl Meta {
+    pub fn new(layout: Layout, dtype: DType, device: Device) -> Meta {
+        Meta {
+            layout,
+            dtype,
+            device,
+            wrapped: false,
+        }
+    }
+
+    pub fn with_wrapped(self, wrapped: bool) -> Meta {
+        Meta { wrapped, ..self }
+    }
+
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+    pub fn shape(&self) -> &Dims {
+        &self.layout.shape
+    }
+    pub fn strides(&self) -> &Strides {
+        &self.layout.strides
+    }
+    pub fn offset(&self) -> usize {
+        self.layout.offset
+    }
+    pub fn ndim(&self) -> usize {
+        self.layout.shape.len()
+    }
+    pub fn numel(&self) -> usize {
+        self.layout.numel()
+    }
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+    pub fn device(&self) -> Device {
+        self.device
+    }
+    pub fn is_wrapped(&self) -> bool {
+        self.wrapped
+    }
+    pub fn is_contiguous(&self) -> bool {
+        self.layout.is_contiguous()
+    }
+    /// The size of dimension `d`; 1 for the one dimension that a 0-d tensor is taken to have.
+    pub fn size(&self, d: usize) -> usize {
+        self.layout.shape.get(d).copied().unwrap_or(1)
+    }
+    /// The stride of dimension `d`; 0 for a 0-d tensor's.
+    pub fn stride(&self, d: usize) -> isize {
+        self.layout.strides.get(d).copied().unwrap_or(0)
+    }
+}
+
+impl AsRef<Meta> for Meta {
+    fn as_ref(&self) -> &Meta {
+        self
+    }
+}
