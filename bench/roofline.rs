@@ -74,7 +74,9 @@ fn compute() -> usize {
 }
 
 fn main() {
-    let threads: usize = std::env::args().nth(1).map_or(1, |a| a.parse().expect("threads"));
+    let threads: usize = std::env::args()
+        .nth(1)
+        .map_or(1, |a| a.parse().expect("threads"));
     let words = (128 << 20) / 8;
     let source: Vec<u64> = (0..2 * words as u64).collect();
     let share = 2 * words / threads;
@@ -103,5 +105,9 @@ fn main() {
     });
     let done = (compute() * threads) as f64;
     let moved = (16 * words) as f64;
-    println!("{threads} {:.4e} {:.4e}", moved / read.min(copy), done / flops);
+    println!(
+        "{threads} {:.4e} {:.4e}",
+        moved / read.min(copy),
+        done / flops
+    );
 }
