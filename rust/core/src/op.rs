@@ -223,9 +223,9 @@ pub trait Op: Derivative {
 mod tests {
     use super::*;
     use crate::dtype::Scalar;
-    use crate::ops::create::Fill;
     use crate::ops::pointwise::ternary::LerpNumber;
     use crate::ops::pointwise::Pw;
+    use crate::ops::shape::create::Fill;
     use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
     fn hash(op: &dyn Op) -> u64 {

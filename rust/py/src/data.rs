@@ -16,7 +16,7 @@ use pytensorlib_core::alloc;
 use pytensorlib_core::cpu::elements::{Bool, Element};
 use pytensorlib_core::device::{default_device, Device};
 use pytensorlib_core::dtype::{default_dtype, DType};
-use pytensorlib_core::ops::copy::component;
+use pytensorlib_core::ops::shape::copy::component;
 use pytensorlib_core::tensor::Tensor;
 use std::sync::atomic::{AtomicBool, Ordering};
 

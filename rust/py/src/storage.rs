@@ -10,7 +10,7 @@ use pytensorlib_core::cpu::files;
 use pytensorlib_core::device::Device;
 use pytensorlib_core::dtype::DType;
 use pytensorlib_core::layout::Layout;
-use pytensorlib_core::ops::create::format_strides;
+use pytensorlib_core::ops::shape::create::format_strides;
 use pytensorlib_core::schema::MemoryFormat;
 use pytensorlib_core::shape;
 use pytensorlib_core::storage::Storage;

@@ -1,5 +1,6 @@
 //! Kernels in host memory: element conversion, the loop driver, threads, math, GEMM.
 
+pub mod any_all;
 pub mod bits;
 mod convert;
 pub mod elements;
@@ -7,6 +8,7 @@ pub mod files;
 pub mod fold;
 pub mod gemm;
 pub mod math;
+pub mod non_temporal;
 pub mod nth;
 pub mod order;
 pub mod pointwise;
@@ -14,11 +16,9 @@ pub mod pool;
 pub mod radix;
 pub mod reduce;
 pub mod simd;
-pub mod stream;
-pub mod top;
-pub mod transport;
+pub mod strided_copy;
+pub mod topk;
 pub mod transpose;
-pub mod truth;
 
 pub use crate::isa::Level;
 pub use crate::machine::level;

@@ -1,48 +1,24 @@
 //! The declarations: each op with its signature, shape rule, kernels and derivative in one place.
 
-pub mod along;
-pub mod arith;
-pub mod attention;
-pub mod bits;
-pub mod conv;
-pub mod copy;
-pub mod create;
-pub mod ctc;
-pub mod diff;
-pub mod distance;
-pub mod dropout;
-pub mod einsum;
-pub mod embedding;
-pub mod extrema;
-pub mod fold;
-pub mod histogram;
-pub mod index;
-pub mod interpolate;
-pub mod join;
-pub mod linalg;
-pub mod loss;
-pub mod matmul;
-pub mod matrix;
-pub mod nll;
-pub mod norm;
-pub mod optim;
-pub mod pad;
-pub mod pointwise;
-pub mod pool;
-pub mod random;
-pub mod range;
-pub mod reduce;
-pub mod resample;
-pub mod rnn;
-pub mod sample;
-pub mod scan;
-pub mod scatter;
-pub mod softmax;
-pub mod sort;
-pub mod stats;
-pub mod unique;
-pub mod view;
-pub mod window;
+/// Declares a family's modules that have public functions, and lists those.
+macro_rules! family {
+    ($($module:ident)* $(; $($more:path),*)?) => {
+        $(pub mod $module;)*
+        pub const TABLES: &[&[$crate::schema::Entry]] = &[$($module::ENTRIES,)* $($($more),*)?];
+    };
+}
+pub(crate) use family;
+
+/// Declares the families, and lists their public functions.
+macro_rules! families {
+    ($($family:ident)*) => {
+        $(pub mod $family;)*
+        const FAMILIES: &[&[&[Entry]]] = &[$($family::TABLES),*];
+    };
+}
+
+// Each uses only those before it.
+families! { pointwise shape reduce index sort linalg random nn optim }
 
 use crate::autograd::{mode, Vjp};
 use crate::dispatch;
@@ -96,58 +72,9 @@ pub struct Op {
 /// in this order.
 pub fn table() -> &'static [Op] {
     static TABLE: OnceLock<Vec<Op>> = OnceLock::new();
+    let entries = || FAMILIES.iter().copied().flatten().copied().flatten();
     TABLE.get_or_init(|| {
-        let families: &[&'static [Entry]] = &[
-            pointwise::arithmetic::ENTRIES,
-            pointwise::compare::ENTRIES,
-            pointwise::math::ENTRIES,
-            pointwise::activation::ENTRIES,
-            attention::ENTRIES,
-            conv::ENTRIES,
-            copy::ENTRIES,
-            create::ENTRIES,
-            dropout::ENTRIES,
-            ctc::ENTRIES,
-            distance::ENTRIES,
-            einsum::ENTRIES,
-            embedding::ENTRIES,
-            extrema::ENTRIES,
-            fold::ENTRIES,
-            index::entries::ENTRIES,
-            interpolate::ENTRIES,
-            join::ENTRIES,
-            join::rearrange::ENTRIES,
-            linalg::ENTRIES,
-            loss::ENTRIES,
-            matmul::ENTRIES,
-            matrix::ENTRIES,
-            nll::ENTRIES,
-            norm::ENTRIES,
-            optim::ENTRIES,
-            pad::ENTRIES,
-            pool::ENTRIES,
-            sample::ENTRIES,
-            random::ENTRIES,
-            range::ENTRIES,
-            reduce::ENTRIES,
-            rnn::ENTRIES,
-            scan::ENTRIES,
-            diff::ENTRIES,
-            histogram::ENTRIES,
-            scatter::ENTRIES,
-            softmax::ENTRIES,
-            sort::ENTRIES,
-            stats::ENTRIES,
-            unique::ENTRIES,
-            view::entries::ENTRIES,
-            view::copies::ENTRIES,
-            view::complex::ENTRIES,
-            window::ENTRIES,
-            bits::ENTRIES,
-        ];
-        families
-            .iter()
-            .flat_map(|f| f.iter())
+        entries()
             .map(|entry| Op {
                 entry,
                 schema: parse(entry.schema),

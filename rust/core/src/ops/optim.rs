@@ -1,5 +1,7 @@
 //! One step of an optimiser over lists of tensors: one pass over memory, all threads.
 
+crate::ops::family! { ; ENTRIES }
+
 use super::pointwise::apply_;
 use super::pointwise::binary::Add;
 use crate::autograd::mode;

@@ -4,9 +4,9 @@
 //! the same order wherever its tile lies; so results do not depend on the number of threads.
 
 use super::amx;
+use super::gemv::{self, Inner, Thin};
 use super::kernel::{self, Direct, Packed, Strided, Tile};
 use super::pack::{self, Fill, Panels};
-use super::thin::{self, Inner, Thin};
 use super::{Acc, GemmElem, Mat, Pack, Problem};
 use crate::cpu::pool::{num_threads, parallel_for, Ptr};
 use crate::cpu::{level, Level};
@@ -154,7 +154,7 @@ fn pick<T: GemmElem>(avx512: Kit<T>, avx2: Kit<T>) -> Option<Native<T>> {
 
 macro_rules! kit {
     ($set:expr, $thin:ident, $sums:ident) => {
-        (&$set, &thin::$thin::THIN, thin::$sums, pack::$thin)
+        (&$set, &gemv::$thin::THIN, gemv::$sums, pack::$thin)
     };
 }
 
@@ -688,9 +688,9 @@ pub(super) unsafe fn steady<T: GemmElem>(p: &Problem<T>) -> Problem<T> {
 // SAFETY: as for [`super::product`].
 pub(super) unsafe fn multiply<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
     // The thin side goes to the rows.
-    if p.m.min(p.n) <= thin::ROWS {
+    if p.m.min(p.n) <= gemv::ROWS {
         let p = if p.n < p.m { p.transposed() } else { *p };
-        if thin::multiply(x, &p) {
+        if gemv::multiply(x, &p) {
             return;
         }
         if p.m == 1 {
@@ -715,7 +715,7 @@ pub(super) unsafe fn multiply<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
         return direct(x, &p);
     }
     if !T::NARROW && p.m * p.n <= 4096 && p.k >= 8192 {
-        return thin::deep(x, &p);
+        return gemv::deep(x, &p);
     }
     if let Some(tiled) = x.tiled {
         if tiled(x, &p) {

@@ -15,12 +15,12 @@ mod amx;
 #[cfg(target_arch = "x86_64")]
 mod drive;
 #[cfg(target_arch = "x86_64")]
+mod gemv;
+#[cfg(target_arch = "x86_64")]
 mod kernel;
 #[cfg(target_arch = "x86_64")]
 mod pack;
 mod plain;
-#[cfg(target_arch = "x86_64")]
-mod thin;
 
 #[cfg(target_arch = "x86_64")]
 use drive::{Native, Set};

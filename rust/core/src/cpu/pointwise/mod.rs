@@ -8,7 +8,7 @@ mod view;
 use super::convert::{loader, storer, Load, Store};
 use super::elements::Compute;
 use super::pool::{parallel_blocks, parallel_for};
-use super::stream;
+use crate::cpu::non_temporal;
 use crate::dtype::DType;
 use crate::layout::Layout;
 use crate::machine::machine;
@@ -181,8 +181,8 @@ impl<T: Compute> Plan<T> {
         // What is turned goes out in whole lines in any case.
         let bytes = y.numel() * plan.size[0];
         plan.streamed = !aliased
-            && (stream::is_worth(bytes)
-                || (stream::is_large(bytes) && Tiling::of(&plan).is_some()));
+            && (non_temporal::is_worth(bytes)
+                || (non_temporal::is_large(bytes) && Tiling::of(&plan).is_some()));
         plan.bounce |= plan.streamed;
         plan
     }
@@ -292,7 +292,7 @@ unsafe fn go<T: Compute>(plan: &Plan<T>, n: usize, grain: usize) {
             // SAFETY: tiles of different threads are disjoint.
             unsafe { tiling.run(plan, range) };
             if plan.streamed {
-                stream::fence();
+                non_temporal::fence();
             }
         });
         return;
@@ -305,7 +305,7 @@ unsafe fn go<T: Compute>(plan: &Plan<T>, n: usize, grain: usize) {
     let few = inner < SHORT || (4 * inner <= Buffers::<T>::LEN && linear(&plan.dims));
     let short = plan.dims.len() > 1 && few;
     // What no cache holds gains nothing, and long runs suit the memory.
-    let large = stream::is_large(n * plan.size[0]);
+    let large = non_temporal::is_large(n * plan.size[0]);
     let block = if large { n } else { plan.block() };
     parallel_blocks(n, grain, block, |range| {
         // SAFETY: ranges of different threads are disjoint.
@@ -317,7 +317,7 @@ unsafe fn go<T: Compute>(plan: &Plan<T>, n: usize, grain: usize) {
             }
         }
         if plan.streamed {
-            stream::fence();
+            non_temporal::fence();
         }
     });
 }
@@ -443,7 +443,7 @@ impl Row {
                     from = buffers.at(MAX).cast();
                     (plan.store)(from, size as isize, n, result);
                 }
-                stream::copy(from, target, n * size);
+                non_temporal::copy(from, target, n * size);
             } else {
                 (plan.store)(target, self.step[0], n, result);
             }

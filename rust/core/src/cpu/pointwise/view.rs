@@ -4,7 +4,7 @@
 use super::{Buffers, Plan, MAX};
 use crate::cpu::convert::{Load, Store};
 use crate::cpu::elements::Compute;
-use crate::cpu::stream;
+use crate::cpu::non_temporal;
 use smallvec::SmallVec;
 
 /// One operand: its dimensions that step alike merged, strides in bytes.
@@ -164,7 +164,7 @@ pub unsafe fn elements<T: Compute>(plan: &Plan<T>, start: usize, end: usize) {
             (plan.kernel)(plan.params, x.as_ptr(), y, n);
             if plan.streamed && direct(0) {
                 let to = views[0].ptr.cast::<T>().add(at);
-                stream::copy(y.cast(), to.cast(), n * size_of::<T>());
+                non_temporal::copy(y.cast(), to.cast(), n * size_of::<T>());
             } else {
                 views[0].store(plan.store, at, n, y);
             }

@@ -5,7 +5,7 @@ use crate::autograd::Vjp;
 use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
-use crate::ops::matmul::swapped;
+use crate::ops::linalg::matmul::swapped;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::unary::Reciprocal;
 use crate::tensor::Tensor;
@@ -45,10 +45,10 @@ pub fn lu(l: &Tensor, u: &Tensor, gl: &Tensor, gu: &Tensor, p: &Tensor) -> Resul
     let from_right = |x: &Tensor| swapped(&solve_triangular(&square_u, &swapped(x)?, true, false)?);
     let mut d = from_right(&from_left(&inner)?)?;
     if n > k {
-        d = crate::ops::join::cat(&[d, from_left(&more_u)?], -1)?;
+        d = crate::ops::shape::join::cat(&[d, from_left(&more_u)?], -1)?;
     }
     if m > k {
-        d = crate::ops::join::cat(&[d, from_right(&more_l)?], -2)?;
+        d = crate::ops::shape::join::cat(&[d, from_right(&more_l)?], -2)?;
     }
     p.matmul(&d)
 }
@@ -73,7 +73,7 @@ pub fn qr(cx: &Vjp, g: &[Option<Tensor>], full: bool) -> Result<Tensor> {
     let (v, gv) = (part(&r, k, n)?, part(&gr, k, n)?);
     let gq = gq.add(&q.matmul(&v.matmul(&swapped(&gv)?)?)?)?;
     let left = qr_square(&q, &part(&r, 0, k)?, &gq, &part(&gr, 0, k)?)?;
-    crate::ops::join::cat(&[left, q.matmul(&gv)?], -1)
+    crate::ops::shape::join::cat(&[left, q.matmul(&gv)?], -1)
 }
 
 /// The gradient of a decomposition with a square R.

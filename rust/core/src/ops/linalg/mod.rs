@@ -1,15 +1,13 @@
 //! Linear algebra: solvers and factorisations, batched, with gradients written over tensors.
 
+mod cpu;
 mod gradient;
-mod kernel;
-mod plain;
-mod probe;
-mod small;
 mod solvers;
+
+crate::ops::family! { einsum matmul matrix }
 
 pub use solvers::*;
 
-use super::matmul::swapped;
 use crate::alloc;
 use crate::autograd::Vjp;
 use crate::dispatch;
@@ -20,6 +18,7 @@ use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
+use matmul::swapped;
 use smallvec::SmallVec;
 
 /// A floating tensor of at least two dimensions that solvers take.
@@ -390,9 +389,9 @@ impl Op for Factor {
             .collect::<Result<_>>()?;
         let count = batch.iter().product();
         let converged = if dtype == DType::F64 {
-            kernel::run::<f64>(self.0, count, &inputs, y)
+            cpu::run::<f64>(self.0, count, &inputs, y)
         } else {
-            kernel::run::<f32>(self.0, count, &inputs, y)
+            cpu::run::<f32>(self.0, count, &inputs, y)
         };
         ensure!(
             converged,
@@ -451,5 +450,3 @@ pub fn permutation(pivots: &Tensor, m: usize, dtype: DType) -> Result<Tensor> {
         .to_dtype(dtype)?
         .to_device(pivots.device())
 }
-
-crate::entries! {}

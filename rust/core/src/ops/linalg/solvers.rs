@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::cpu::elements::Element;
-use crate::ops::join::cat;
+use crate::ops::shape::join::cat;
 use crate::shape::Show;
 
 /// The first nonzero entry of `info` and where in the batch it is.

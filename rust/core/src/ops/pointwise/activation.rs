@@ -1,12 +1,12 @@
 //! Activation functions.
 
 use super::binary::Mul;
+use super::pointwise;
 use super::ternary::ClampTensor;
 use super::unary::{no_bool, Sigmoid};
 use super::{apply, c, k};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
-use crate::pointwise;
 use crate::schema::{Args, Value};
 use crate::shape;
 use crate::tensor::Tensor;
@@ -74,8 +74,8 @@ pointwise! {
         g * (area + x * (c::<R>(1.0 / (2.0 * PI).sqrt()) * exp))
     };
     half |_, [x]| x * crate::cpu::math::f32x::ndtr_half(x);
-    own super::gelu::own;
-    bits |_, t| super::gelu::own_bits(t);
+    own super::cpu::gelu::own;
+    bits |_, t| super::cpu::gelu::own_bits(t);
 
     /// The same with a tanh for the area.
     op GeluTanh[1] = "GeluBackward0", FloatOnly;
@@ -198,7 +198,7 @@ pointwise! {
         no_bool("threshold", t)?;
         for v in [p.threshold, p.value] {
             if !t.is_complex() {
-                crate::ops::create::check_range(v, t)?;
+                crate::ops::shape::create::check_range(v, t)?;
             }
         }
         Ok(())

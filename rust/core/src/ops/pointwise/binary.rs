@@ -1,12 +1,12 @@
 //! Functions of two tensors, which broadcast against each other.
 
-use super::halves::{arithmetic, Arithmetic};
+use super::cpu::halves::{arithmetic, Arithmetic};
+use super::pointwise;
 use super::unary::{no_bool, no_complex};
 use super::{c, k, Real, Special2};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::meta::Meta;
-use crate::pointwise;
 use crate::{bail, ensure};
 
 fn alpha_fits(alpha: Scalar, t: DType) -> Result<()> {

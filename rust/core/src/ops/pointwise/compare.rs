@@ -1,10 +1,10 @@
 //! Comparisons, predicates, logic and bits.
 
+use super::pointwise;
 use super::unary::{no_bool, no_complex, Abs, IsNan, LogicalNot};
 use super::{apply, apply_, c};
 use crate::dtype::{DType, Promotion, Scalar};
 use crate::error::Result;
-use crate::pointwise;
 use crate::schema::{Args, Dest, Value};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -398,7 +398,7 @@ crate::entries! {
     |a| {
         let x = a.tensor(0)?;
         if x.dtype().is_complex() {
-            let imaginary = crate::ops::copy::component(x, 1);
+            let imaginary = crate::ops::shape::copy::component(x, 1);
             return Ok(apply(LogicalNot, [&imaginary])?.into());
         }
         Ok(Tensor::full(x.shape(), true.into(), DType::Bool, x.device())?.into())

@@ -1,25 +1,21 @@
 //! Pointwise ops: one formula each, from which every kernel and derivative follows.
 
-pub mod activation;
-pub mod arithmetic;
 pub mod binary;
-pub mod compare;
 pub mod complex;
 mod cost;
+pub mod cpu;
 #[cfg(test)]
 mod dual;
 pub mod expr;
-mod gelu;
-mod halves;
-mod kernels;
-pub mod math;
-mod near;
-mod quick;
+mod fast;
+pub mod gpu;
+pub mod methods;
 pub mod real;
 pub mod special;
 pub mod ternary;
 pub mod unary;
-pub mod wgsl;
+
+crate::ops::family! { activation arithmetic compare math }
 
 use crate::autograd::{mode, step, Vjp};
 use crate::cpu::elements::{Compute, Element};
@@ -40,8 +36,8 @@ use crate::tensor::Tensor;
 use crate::{bail, ensure};
 pub use complex::Complex;
 use cost::reads;
-use kernels::{grad32, grad64, kernel32, kernel64, kernel_bool, kernel_half};
-use kernels::{kernel_i16, kernel_i32, kernel_i64, kernel_i8, kernel_u8};
+use cpu::{grad32, grad64, kernel32, kernel64, kernel_bool, kernel_half};
+use cpu::{kernel_i16, kernel_i32, kernel_i64, kernel_i8, kernel_u8};
 pub use real::{c, k, Float, Polynomial, Real, Special, Special2};
 use smallvec::SmallVec;
 use std::hash::Hash;
@@ -149,7 +145,6 @@ pub enum Own {
 
 /// Declares pointwise ops. After the types: the formula, optionally the same on integers, and one
 /// gradient per input; what it reads is what backward will keep.
-#[macro_export]
 macro_rules! pointwise {
     ($(
         $(#[doc = $doc:literal])*
@@ -176,7 +171,7 @@ macro_rules! pointwise {
         $(wgsl |$wp:pat_param| $wgsl:expr;)?
         $(direct |$qp:pat_param, $qi:pat_param, $qg:pat_param| $direct:expr;)?
     )*) => { $(
-        $crate::pointwise!(@struct [$(#[doc = $doc])*] $name $({ $($field: $ty),* })?);
+        $crate::ops::pointwise::pointwise!(@struct [$(#[doc = $doc])*] $name $({ $($field: $ty),* })?);
         impl $crate::ops::pointwise::Pointwise<$n> for $name {
             const NODE: &'static str = $node;
             const TYPES: $crate::ops::pointwise::Types = $crate::ops::pointwise::Types::$types;
@@ -230,7 +225,7 @@ macro_rules! pointwise {
             #[inline(always)]
             fn settled(&self, integers: bool) -> Self {
                 let _ = integers;
-                $crate::pointwise!(@settled self integers $({ $($field),* })?)
+                $crate::ops::pointwise::pointwise!(@settled self integers $({ $($field),* })?)
             }
             $(fn check<M: AsRef<$crate::meta::Meta>>(
                 &self,
@@ -286,6 +281,7 @@ macro_rules! pointwise {
         }
     };
 }
+pub(crate) use pointwise;
 
 /// A field of a pointwise op.
 pub trait Parameter: Clone {
@@ -712,14 +708,14 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
         let acc = Acc::of(t)?;
         if let Some(text) = self.0.wgsl() {
             if acc.has_functions(text) {
-                return wgsl::launch(acc, x, &y[0], |_| wgsl::emit(text.into()));
+                return gpu::launch(acc, x, &y[0], |_| gpu::emit(text.into()));
             }
         }
         // Ops of integers only have no formula over numbers.
         if P::TYPES == Types::IntOnly {
             return Ok(false);
         }
-        wgsl::launch(acc, x, &y[0], |a| self.0.f(std::array::from_fn(|i| a[i])))
+        gpu::launch(acc, x, &y[0], |a| self.0.f(std::array::from_fn(|i| a[i])))
     }
 
     fn pointwise(&self) -> bool {
@@ -740,7 +736,7 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
             Types::Bool => DType::Bool,
             Types::IntOnly => return None,
         };
-        let mut call = quick::Call::new(x);
+        let mut call = fast::Call::new(x);
         if !call.fits(x) {
             return None;
         }
@@ -761,7 +757,7 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
         if !matches!(P::TYPES, Types::Same | Types::Float | Types::FloatOnly) {
             return Ok(false);
         }
-        let mut call = quick::Call::new(x);
+        let mut call = fast::Call::new(x);
         if !call.fits(x) || !call.may_write(x, y) {
             return Ok(false);
         }
@@ -965,13 +961,13 @@ impl<P: Pointwise<N>, const N: usize> Op for PwGrad<P, N> {
             true => Acc::F64,
             false => Acc::of(y[0].dtype())?,
         };
-        wgsl::launch(acc, x, &y[0], |a| {
+        gpu::launch(acc, x, &y[0], |a| {
             self.op.df(std::array::from_fn(|i| a[i + 2]), a[1], a[0])[self.i]
         })
     }
 
     fn quick(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
-        let mut call = quick::Call::new(x);
+        let mut call = fast::Call::new(x);
         if !call.fits(x) {
             return None;
         }

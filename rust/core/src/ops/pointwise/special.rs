@@ -1,7 +1,7 @@
 //! Special functions.
 
+use super::pointwise;
 use super::{c, Polynomial, Special, Special2};
-use crate::pointwise;
 
 const PI: f64 = std::f64::consts::PI;
 

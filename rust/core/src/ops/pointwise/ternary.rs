@@ -1,12 +1,12 @@
 //! Functions of three tensors.
 
 use super::compare::Ne;
+use super::pointwise;
 use super::unary::no_bool;
 use super::{apply, c, k};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::meta::Meta;
-use crate::pointwise;
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 

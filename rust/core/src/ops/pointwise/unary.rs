@@ -1,9 +1,9 @@
 //! Functions of one tensor.
 
+use super::pointwise;
 use super::{c, k, Real};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
-use crate::pointwise;
 use crate::{bail, ensure};
 
 /// Raises for bool, in PyTorch's words.

@@ -1,0 +1,159 @@
+//! One element for each index along a dimension, and its adjoint: what the gradients of selections
+//! (`max`, `sort`, `topk`, `cummax`) are made of.
+
+use super::scatter::{gather_along, scatter_along};
+use super::Mode;
+use crate::autograd::Vjp;
+use crate::cpu::pool::parallel_chunks;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::gpu::kernels::scatter::{self, Meet};
+use crate::gpu::Gpu;
+use crate::meta::Meta;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::reduce::one;
+use crate::ops::shape::copy::copy_host;
+use crate::tensor::Tensor;
+use crate::transfer;
+use smallvec::SmallVec;
+
+/// `y[.., j, ..] = x[.., index[.., j, ..], ..]`. Shapes agree but for `dim`; indices are valid.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TakeAlong {
+    pub dim: usize,
+}
+
+/// Zeros of size `size` along `dim`, to which each `g[.., j, ..]` is added at its index.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PutAlong {
+    pub dim: usize,
+    pub size: usize,
+}
+
+impl Derivative for TakeAlong {
+    fn name(&self) -> &'static str {
+        "GatherBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::inputs(2)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let mut out: Grads = SmallVec::from_elem(None, 2);
+        if let Some(g) = &g[0] {
+            let size = cx.input_meta(0)?.shape.get(self.dim).copied().unwrap_or(1);
+            out[0] = Some(g.put_along(self.dim, size, &cx.input(1)?)?);
+        }
+        Ok(out)
+    }
+}
+
+impl Op for TakeAlong {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let meta = TensorMeta::new(x[1].shape(), x[0].dtype(), x[0].device());
+        Ok(SmallVec::from_elem(meta, 1))
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let index = x[1].prepared(DType::I64)?;
+        gather_along(x[0], self.dim, &index, &y[0])
+    }
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if x[0].ndim() == 0 || x[1].ndim() == 0 {
+            return Ok(false);
+        }
+        let (from, index) = (transfer::whole(x[0])?, transfer::whole(x[1])?);
+        let to = transfer::whole(&y[0])?;
+        transfer::ran(scatter::gather(Gpu::get()?, from, self.dim, index, to))
+    }
+}
+
+impl Derivative for PutAlong {
+    fn name(&self) -> &'static str {
+        "ScatterAddBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::inputs(2)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let mut out: Grads = SmallVec::from_elem(None, 2);
+        if let Some(g) = &g[0] {
+            out[0] = Some(g.take_along(self.dim, &cx.input(1)?)?);
+        }
+        Ok(out)
+    }
+}
+
+impl Op for PutAlong {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let mut meta = TensorMeta::of(x[0]);
+        if let Some(n) = meta.shape.get_mut(self.dim) {
+            *n = self.size;
+        }
+        Ok(SmallVec::from_elem(meta, 1))
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let (index, compute) = (x[1].prepared(DType::I64)?, x[0].dtype().compute());
+        let add = |to: &Tensor| {
+            // SAFETY: the bytes of a fresh tensor.
+            let bytes = unsafe {
+                std::slice::from_raw_parts_mut(to.bytes_ptr(), to.numel() * to.dtype().size())
+            };
+            parallel_chunks(bytes, 1, 1 << 18, |_, part| part.fill(0));
+            scatter_along(to, self.dim, &index, &x[0].prepared(compute)?, Mode::Add)
+        };
+        if y[0].dtype() == compute {
+            return add(&y[0]);
+        }
+        // Half types are added up in a wider one and round once.
+        let wide = Tensor::empty(y[0].shape(), compute, y[0].device())?;
+        add(&wide)?;
+        copy_host(&wide, &y[0])
+    }
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if x[0].ndim() == 0 || x[1].ndim() == 0 {
+            return Ok(false);
+        }
+        y[0].write_scalar(0.into())?;
+        let (g, index) = (transfer::whole(x[0])?, transfer::whole(x[1])?);
+        let (gpu, to) = (Gpu::get()?, transfer::whole(&y[0])?);
+        transfer::ran(scatter::scatter(gpu, Meet::Add, to, self.dim, index, g))
+    }
+}
+
+impl Tensor {
+    /// Elements at `index` along `dim`, of the index's shape.
+    pub fn take_along(&self, dim: usize, index: &Tensor) -> Result<Tensor> {
+        dispatch::call1(TakeAlong { dim }, &[self, index])
+    }
+
+    /// The adjoint of [`Tensor::take_along`] for an input of size `size` along `dim`.
+    pub fn put_along(&self, dim: usize, size: usize, index: &Tensor) -> Result<Tensor> {
+        dispatch::call1(PutAlong { dim, size }, &[self, index])
+    }
+}
+
+/// The gradient of values that were picked at `index` along `dim` (dropped unless `keepdim`).
+pub fn picked_gradient(
+    cx: &Vjp,
+    g: Option<&Tensor>,
+    dim: usize,
+    keepdim: bool,
+    index: &Tensor,
+) -> Result<Grads> {
+    let Some(g) = g else {
+        return Ok(SmallVec::from_elem(None, 1));
+    };
+    let shape = &cx.input_meta(0)?.shape;
+    if shape.is_empty() {
+        return one(g.clone());
+    }
+    let (g, index) = match keepdim {
+        true => (g.clone(), index.clone()),
+        false => {
+            let mut kept = shape.clone();
+            kept[dim] = 1;
+            (g.reshape_to(&kept)?, index.reshape_to(&kept)?)
+        }
+    };
+    one(g.put_along(dim, shape[dim], &index)?)
+}

@@ -1,0 +1,692 @@
+//! Reading and writing by index tensors.
+
+pub mod along;
+mod cpu;
+pub mod entries;
+pub mod mask;
+
+crate::ops::family! { scatter; entries::ENTRIES }
+
+use crate::alloc;
+use crate::meta::Meta;
+use cpu::Points;
+
+use crate::autograd::Vjp;
+use crate::cpu::elements::{Bool, Element};
+use crate::device::Device;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::{Error, Kind, Result};
+use crate::gpu::kernels::index as launch;
+use crate::gpu::Gpu;
+use crate::layout::Layout;
+use crate::op::{Derivative, Grads, Metas, Op, Repeats, Save, TensorMeta};
+use crate::ops::shape::copy::{by_parts, copy_host};
+use crate::ops::shape::view::parts::each_offset;
+use crate::shape::{self, Dims, Show};
+use crate::tensor::Tensor;
+use crate::{bail, ensure, transfer};
+use half::{bf16, f16};
+use smallvec::SmallVec;
+
+/// What to do with an element and the one that is already there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    Set,
+    Add,
+    Mul,
+    Max,
+    Min,
+}
+
+/// An element that can be combined with another.
+pub trait Cell: Element {
+    fn combine(self, o: Self, mode: Mode) -> Self;
+}
+macro_rules! integer_cells {
+    ($($t:ty),*) => { $(impl Cell for $t {
+        #[inline(always)]
+        fn combine(self, o: Self, mode: Mode) -> Self {
+            match mode {
+                Mode::Set => o,
+                Mode::Add => self.wrapping_add(o),
+                Mode::Mul => self.wrapping_mul(o),
+                Mode::Max => self.max(o),
+                Mode::Min => self.min(o),
+            }
+        }
+    })* };
+}
+integer_cells!(u8, i8, i16, i32, i64);
+macro_rules! float_cells {
+    ($($t:ty => $via:ty, $to:ident, $of:ident;)*) => { $(impl Cell for $t {
+        #[inline(always)]
+        fn combine(self, o: Self, mode: Mode) -> Self {
+            let (a, b): ($via, $via) = (Element::$to(self), Element::$to(o));
+            <$t as Element>::$of(match mode {
+                Mode::Set => b,
+                Mode::Add => a + b,
+                Mode::Mul => a * b,
+                // A NaN on either side stays.
+                Mode::Max => if a.is_nan() || a > b { a } else { b },
+                Mode::Min => if a.is_nan() || a < b { a } else { b },
+            })
+        }
+    })* };
+}
+float_cells! {
+    f16 => f32, to_f32, of_f32;
+    bf16 => f32, to_f32, of_f32;
+    f32 => f32, to_f32, of_f32;
+    f64 => f64, to_f64, of_f64;
+}
+impl Cell for Bool {
+    #[inline(always)]
+    fn combine(self, o: Self, mode: Mode) -> Self {
+        let (a, b) = (self.0 != 0, o.0 != 0);
+        Bool(match mode {
+            Mode::Set => b,
+            Mode::Add | Mode::Max => a | b,
+            Mode::Mul | Mode::Min => a & b,
+        } as u8)
+    }
+}
+
+/// Which indices are allowed, and what is said about the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Bounds {
+    /// Negative ones count from the end.
+    Wrap,
+    /// The same, on a flattened tensor.
+    Take,
+    Select,
+    Add,
+    /// `Add` in a tensor of several dimensions, which raises another class.
+    AddSlices,
+    Copy,
+}
+
+impl Bounds {
+    pub fn wraps(self) -> bool {
+        matches!(self, Bounds::Wrap | Bounds::Take)
+    }
+    pub fn error(self, i: i64, d: usize, n: usize) -> Error {
+        match self {
+            Bounds::Wrap => Error::index(format!(
+                "index {i} is out of bounds for dimension {d} with size {n}"
+            )),
+            Bounds::Take => Error::index(format!(
+                "out of range: tried to access index {i} on a tensor of {n} elements."
+            )),
+            Bounds::Select => Error::index(format!(
+                "index out of range in self: index {i} for dimension {d} with size {n}"
+            )),
+            Bounds::Add => Error::index(format!(
+                "index {i} is out of bounds for dimension {d} with size {n} (index out of range \
+                 in self)"
+            )),
+            Bounds::AddSlices => out_of_bounds(Kind::Runtime, i, d, n),
+            Bounds::Copy => Error::index(format!(
+                "index_copy_(): index {i} is out of bounds for dimension {d} with size {n}"
+            )),
+        }
+    }
+}
+
+/// How an indexed tensor divides: dimensions before the indexed ones, those, and the rest. Where
+/// the indexed dimensions are not neighbours, all others count as coming after.
+struct Split {
+    before: Layout,
+    after: Layout,
+    /// Where the dimensions of the indices go in the result.
+    at: usize,
+}
+
+impl Split {
+    /// The dimensions around the indexed ones, as GPU kernels take them.
+    fn around(&self) -> launch::Around<'_> {
+        launch::Around {
+            outer: (&self.before.shape, &self.before.strides),
+            inner: (&self.after.shape, &self.after.strides),
+        }
+    }
+}
+
+fn part_of(layout: &Layout, dims: impl Iterator<Item = usize> + Clone) -> Layout {
+    Layout {
+        shape: dims.clone().map(|d| layout.shape[d]).collect(),
+        strides: dims.map(|d| layout.strides[d]).collect(),
+        offset: 0,
+    }
+}
+
+fn divide(layout: &Layout, dims: &[usize]) -> Split {
+    let adjacent = dims.windows(2).all(|w| w[1] == w[0] + 1);
+    let at = if adjacent {
+        dims.first().copied().unwrap_or(0)
+    } else {
+        0
+    };
+    let rest = |d: &usize| !dims.contains(d);
+    Split {
+        before: part_of(layout, 0..at),
+        after: part_of(layout, (at..layout.ndim()).filter(rest)),
+        at,
+    }
+}
+
+/// The shape of `x[idx]`.
+fn result_shape(layout: &Layout, dims: &[usize], index: &[usize]) -> Dims {
+    let s = divide(layout, dims);
+    let mut out = s.before.shape;
+    out.extend_from_slice(index);
+    out.extend_from_slice(&s.after.shape);
+    out
+}
+
+fn offsets(layout: &Layout) -> Vec<usize> {
+    let mut out = alloc::room(layout.numel());
+    each_offset(layout, |o| out.push(o));
+    out
+}
+
+/// `x[idx]`: inputs are the tensor and one index tensor for each of `dims`, all of one shape.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Index {
+    pub dims: SmallVec<[usize; 4]>,
+    pub bounds: Bounds,
+    pub name: &'static str,
+}
+
+/// The mask of inputs from the `first` on.
+fn rest(first: u32) -> Save {
+    Save::inputs(u64::MAX << first)
+}
+
+impl Derivative for Index {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn save(&self, _needs: u64) -> Save {
+        rest(1)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(Grads::new());
+        };
+        let m = cx.input_meta(0)?;
+        let zeros = Tensor::zeros(&m.shape, g.dtype(), m.device)?;
+        let idx = saved(cx, 1, self.dims.len())?;
+        let op = IndexPut {
+            dims: self.dims.clone(),
+            mode: Mode::Add,
+            bounds: self.bounds,
+            repeats: Repeats::Changes,
+            name: "IndexPutBackward0",
+        };
+        Ok(SmallVec::from_elem(Some(op.call(&zeros, g, &idx)?), 1))
+    }
+}
+
+fn saved(cx: &Vjp, first: usize, count: usize) -> Result<Vec<Tensor>> {
+    (first..first + count).map(|i| cx.input(i)).collect()
+}
+
+impl Op for Index {
+    fn unsigned(&self) -> bool {
+        true
+    }
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let shape = result_shape(x[0].layout(), &self.dims, x[1].shape());
+        shape::numel(&shape)?;
+        Ok(SmallVec::from_elem(
+            TensorMeta {
+                shape,
+                ..TensorMeta::of(x[0])
+            },
+            1,
+        ))
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let (x, idx, y) = (x[0], &x[1..], &y[0]);
+        let s = divide(x.layout(), &self.dims);
+        let points = Points::new(x.layout(), &self.dims, idx, self.bounds)?;
+        if y.numel() == 0 {
+            return points.all().map(drop);
+        }
+        let before = offsets(&s.before);
+        // SAFETY: `points` are checked against the layout; the result is contiguous.
+        unsafe { cpu::take(x, &points, &before, &s.after, y) }
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let (gpu, y) = (Gpu::get()?, transfer::whole(&y[0])?);
+        let s = divide(x[0].layout(), &self.dims);
+        transfer::ran(
+            launched(x[0].layout(), &self.dims, &x[1..], self.bounds).and_then(|offsets| {
+                launch::take(gpu, transfer::whole(x[0])?, s.around(), &offsets, y)
+            }),
+        )
+    }
+}
+
+/// [`Points`] on the GPU, where an index out of range is reported at the next read.
+fn launched(
+    layout: &Layout,
+    dims: &[usize],
+    idx: &[&Tensor],
+    bounds: Bounds,
+) -> Result<launch::Offsets> {
+    let on: SmallVec<[Tensor; 4]> = idx
+        .iter()
+        .map(|t| transfer::dense(t))
+        .collect::<Result<_>>()?;
+    let axes: SmallVec<[launch::Axis; 4]> = dims
+        .iter()
+        .zip(&on)
+        .map(|(&d, t)| {
+            Ok(launch::Axis {
+                index: transfer::whole(t)?,
+                size: layout.shape.get(d).copied().unwrap_or(1),
+                stride: layout.strides.get(d).copied().unwrap_or(0),
+            })
+        })
+        .collect::<Result<_>>()?;
+    launch::offsets(Gpu::get()?, &axes, None, bounds.wraps())
+}
+
+/// `x` with `values` combined into `x[idx]`: inputs are the tensor, the values (broadcast to the
+/// result of indexing) and the indices. Duplicate indices act one after the other.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct IndexPut {
+    pub dims: SmallVec<[usize; 4]>,
+    pub mode: Mode,
+    pub bounds: Bounds,
+    pub repeats: Repeats,
+    pub name: &'static str,
+}
+
+impl IndexPut {
+    fn inputs<'a>(
+        x: &'a Tensor,
+        values: &'a Tensor,
+        idx: &'a [Tensor],
+    ) -> SmallVec<[&'a Tensor; 6]> {
+        let mut all: SmallVec<[&Tensor; 6]> = SmallVec::new();
+        all.push(x);
+        all.push(values);
+        all.extend(idx);
+        all
+    }
+
+    pub fn call(self, x: &Tensor, values: &Tensor, idx: &[Tensor]) -> Result<Tensor> {
+        dispatch::call1(self, &Self::inputs(x, values, idx))
+    }
+}
+
+impl Derivative for IndexPut {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn save(&self, _needs: u64) -> Save {
+        rest(2)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(Grads::new());
+        };
+        let idx = saved(cx, 2, self.dims.len())?;
+        let mut out = Grads::new();
+        out.push(match (cx.needs(0), self.mode) {
+            (false, _) => None,
+            (true, Mode::Add) => Some(g.clone()),
+            (true, Mode::Set) => {
+                let zero = Tensor::zeros(&[], g.dtype(), g.device())?;
+                Some(self.clone().call(g, &zero, &idx)?)
+            }
+            (true, _) => bail!(
+                NotImplemented,
+                "{}: combining by {:?} has its derivative in index_reduce",
+                self.name,
+                self.mode
+            ),
+        });
+        out.push(match cx.needs(1) {
+            true => {
+                let op = Index {
+                    dims: self.dims.clone(),
+                    bounds: self.bounds,
+                    name: "IndexBackward0",
+                };
+                let mut all: SmallVec<[&Tensor; 6]> = SmallVec::from_elem(g, 1);
+                all.extend(&idx);
+                Some(dispatch::call1(op, &all)?)
+            }
+            false => None,
+        });
+        Ok(out)
+    }
+}
+
+impl Op for IndexPut {
+    fn unsigned(&self) -> bool {
+        self.mode == Mode::Set
+    }
+    fn casts(&self) -> bool {
+        false
+    }
+    fn repeats(&self) -> Repeats {
+        self.repeats
+    }
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let shape = result_shape(x[0].layout(), &self.dims, x[2].shape());
+        ensure!(
+            shape::expandable(x[1].shape(), &shape),
+            Runtime,
+            "shape mismatch: value tensor of shape {} cannot be broadcast to indexing result of \
+             shape {}",
+            Show(x[1].shape()),
+            Show(&shape)
+        );
+        Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        if y[0].dtype().is_complex() {
+            return by_parts(self, x, &[0, 1], &y[0]);
+        }
+        let (old, values, idx, y) = (x[0], x[1], &x[2..], &y[0]);
+        let at = Points::new(y.layout(), &self.dims, idx, self.bounds)?.all()?;
+        if !(old.shares_storage(y) && old.layout() == y.layout()) {
+            copy_host(old, y)?;
+        }
+        let s = divide(y.layout(), &self.dims);
+        let shape = result_shape(y.layout(), &self.dims, idx[0].shape());
+        if shape.contains(&0) {
+            return Ok(());
+        }
+        let values = match values.dtype() == y.dtype() {
+            true => values.clone(),
+            false => values.prepared(y.dtype())?,
+        };
+        // Only moved, wide unsigned integers go as the signed ones of their size.
+        let (values, y) = (values.as_signed(), &y.as_signed());
+        let from = values.layout().expand_to(&shape);
+        let k = idx[0].ndim();
+        let put = cpu::Put {
+            mode: self.mode,
+            at: &at,
+            before: &offsets(&s.before),
+            after: &s.after,
+            value_before: &offsets(&part_of(&from, 0..s.at)),
+            value_at: &part_of(&from, s.at..s.at + k),
+            value_after: &part_of(&from, s.at + k..shape.len()),
+        };
+        // SAFETY: the offsets lie within both layouts.
+        unsafe { put.run(&values, y) }
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let (old, values, idx, y) = (x[0], x[1], &x[2..], &y[0]);
+        let scale = match self.mode {
+            Mode::Set => None,
+            Mode::Add => Some(1.0),
+            _ => return Ok(false),
+        };
+        let shape = result_shape(y.layout(), &self.dims, idx[0].shape());
+        let wide = values.to_device(y.device())?.to_dtype(y.dtype())?.detach();
+        let v = transfer::dense(&wide.alias(wide.layout().expand_to(&shape)))?;
+        let s = divide(y.layout(), &self.dims);
+        let offsets = launched(y.layout(), &self.dims, idx, self.bounds);
+        transfer::ran(offsets.and_then(|offsets| {
+            if !(old.shares_storage(y) && old.layout() == y.layout()) {
+                y.write_from(old)?;
+            }
+            let (gpu, v) = (Gpu::get()?, transfer::whole(&v)?);
+            launch::put(gpu, transfer::whole(y)?, s.around(), &offsets, v, scale)
+        }))
+    }
+
+    fn pointwise(&self) -> bool {
+        true
+    }
+}
+
+/// Index arguments made ready: the dimensions they index, and tensors of int64 of one shape.
+pub struct Ready {
+    pub dims: SmallVec<[usize; 4]>,
+    pub idx: Vec<Tensor>,
+}
+
+/// Turns masks into indices, checks types and broadcasts.
+pub fn ready(x: &Tensor, indices: &[Option<Tensor>]) -> Result<Ready> {
+    let mut dims: SmallVec<[usize; 4]> = SmallVec::new();
+    let mut idx: Vec<Tensor> = Vec::new();
+    let mut d = 0;
+    for index in indices {
+        let Some(t) = index else {
+            d += 1;
+            continue;
+        };
+        match t.dtype() {
+            DType::Bool | DType::U8 => {
+                for (i, &n) in t.shape().iter().enumerate() {
+                    ensure!(
+                        d + i < x.ndim() && x.size(d + i) == n,
+                        Index,
+                        "The shape of the mask {} at index {i} does not match the shape of the \
+                         indexed tensor {} at index {}",
+                        Show(t.shape()),
+                        Show(x.shape()),
+                        d + i
+                    );
+                }
+                for (i, column) in mask::nonzero_columns(t)?.into_iter().enumerate() {
+                    dims.push(d + i);
+                    idx.push(column);
+                }
+                d += t.ndim();
+            }
+            DType::I64 | DType::I32 => {
+                dims.push(d);
+                idx.push(t.detach());
+                d += 1;
+            }
+            _ => bail!(
+                Index,
+                "tensors used as indices must be long, int, byte or bool tensors"
+            ),
+        }
+    }
+    ensure!(
+        d <= x.ndim() || indices.iter().skip(x.ndim()).all(Option::is_none),
+        Index,
+        "too many indices for tensor of dimension {} (got {d})",
+        x.ndim()
+    );
+    ensure!(
+        dims.len() <= 60,
+        Index,
+        "index: at most 60 index tensors, got {}",
+        dims.len()
+    );
+    let mut shape = Dims::new();
+    for t in &idx {
+        shape = match shape::broadcast(&shape, t.shape()) {
+            Ok(s) => s,
+            Err(_) => {
+                let shapes: Vec<String> = idx.iter().map(|t| Show(t.shape()).to_string()).collect();
+                bail!(
+                    Index,
+                    "shape mismatch: indexing tensors could not be broadcast together with shapes \
+                     {}",
+                    shapes.join(", ")
+                )
+            }
+        };
+    }
+    for (t, &d) in idx.iter_mut().zip(&dims) {
+        if *t.shape() != shape {
+            *t = t.alias(t.layout().expand_to(&shape));
+        }
+        if t.device() != x.device() {
+            if t.device() == Device::Cpu {
+                known(t, d, x.size(d))?;
+            }
+            *t = t.to_device(x.device())?;
+        }
+    }
+    Ok(Ready { dims, idx })
+}
+
+/// An error where an index that the host knows is out of range: a kernel tells at the next read.
+fn known(index: &Tensor, d: usize, n: usize) -> Result<()> {
+    let index = index.prepared(DType::I64)?;
+    // SAFETY: contiguous host memory of this type, only read here.
+    let index = unsafe { index.slice::<i64>() };
+    match index.iter().find(|&&i| i < -(n as i64) || i >= n as i64) {
+        Some(&i) => Err(Bounds::Wrap.error(i, d, n)),
+        None => Ok(()),
+    }
+}
+
+impl Tensor {
+    /// `x[indices]` for index tensors and masks, by dimension.
+    pub fn index(&self, indices: &[Option<Tensor>]) -> Result<Tensor> {
+        if let [Some(m), rest @ ..] = indices {
+            let whole = m.dtype() == DType::Bool && m.ndim() > 0 && m.shape() == self.shape();
+            let alone = rest.iter().all(Option::is_none) && m.device() == self.device();
+            if whole && alone && mask::is_plain(self) {
+                return mask::compressed(self, m);
+            }
+        }
+        let r = ready(self, indices)?;
+        if r.idx.is_empty() {
+            return self.copy_dense();
+        }
+        self.index_ready(r, "IndexBackward0", Bounds::Wrap)
+    }
+
+    pub(crate) fn index_ready(
+        &self,
+        r: Ready,
+        name: &'static str,
+        bounds: Bounds,
+    ) -> Result<Tensor> {
+        let mut all: SmallVec<[&Tensor; 6]> = SmallVec::from_elem(self, 1);
+        all.extend(&r.idx);
+        dispatch::call1(
+            Index {
+                dims: r.dims,
+                bounds,
+                name,
+            },
+            &all,
+        )
+    }
+
+    /// `x[indices] = values` in place, or `+=` where `accumulate`.
+    pub fn index_put_(
+        &self,
+        indices: &[Option<Tensor>],
+        values: &Tensor,
+        accumulate: bool,
+    ) -> Result<()> {
+        let given: SmallVec<[&Tensor; 4]> = indices.iter().flatten().collect();
+        let lead = indices.iter().take_while(|i| i.is_none()).count();
+        if let ([m], false, 1) = (&given[..], accumulate, values.numel()) {
+            let fits = lead + m.ndim() <= self.ndim()
+                && m.shape()[..] == self.shape()[lead..lead + m.ndim()]
+                && values.ndim() == 0;
+            if m.dtype() == DType::Bool && fits && m.ndim() > 0 {
+                let mut l = m.layout().clone();
+                for _ in lead + m.ndim()..self.ndim() {
+                    l.shape.push(1);
+                    l.strides.push(0);
+                }
+                return mask::masked_fill_(self, &m.alias(l), values);
+            }
+        }
+        let r = ready(self, indices)?;
+        if r.idx.is_empty() {
+            return match accumulate {
+                true => self.add_into(values),
+                false => self.copy_from(values),
+            };
+        }
+        ensure!(
+            values.dtype() == self.dtype() || values.is_wrapped(),
+            Runtime,
+            "Index put requires the source and destination dtypes match, got {} for the \
+             destination and {} for the source.",
+            self.dtype().scalar_name(),
+            values.dtype().scalar_name()
+        );
+        let copy = if values.shares_storage(self) {
+            Some(values.copy_dense()?)
+        } else {
+            None
+        };
+        let values = copy.as_ref().unwrap_or(values);
+        // Sums would have to meet in one place.
+        let (mode, repeats) = match accumulate {
+            true => (Mode::Add, Repeats::Refused),
+            false => (Mode::Set, Repeats::Changes),
+        };
+        let op = IndexPut {
+            dims: r.dims,
+            mode,
+            bounds: Bounds::Wrap,
+            repeats,
+            name: "IndexPutBackward0",
+        };
+        dispatch::call_into(op, &IndexPut::inputs(self, values, &r.idx), self, true)?;
+        Ok(())
+    }
+
+    /// `index_select`: rows of one dimension.
+    pub fn index_select(&self, dim: i64, index: &Tensor) -> Result<Tensor> {
+        let d = shape::dim(dim, self.ndim())?;
+        ensure!(
+            index.ndim() <= 1,
+            Index,
+            "index_select(): Index is supposed to be a vector, but got dim: {}",
+            index.ndim()
+        );
+        ensure!(
+            matches!(index.dtype(), DType::I64 | DType::I32),
+            Runtime,
+            "index_select(): Expected dtype int32 or int64 for index but got: {}",
+            index.dtype().scalar_name()
+        );
+        if self.ndim() == 0 {
+            ensure!(
+                index.numel() == 1,
+                Runtime,
+                "index_select(): Index to scalar can have only 1 value, got {} value(s)",
+                index.numel()
+            );
+            return self.reshape(&[1])?.index_select(0, index)?.reshape(&[]);
+        }
+        let index = if index.ndim() == 0 {
+            index.reshape(&[1])?
+        } else {
+            index.clone()
+        };
+        let op = Index {
+            dims: SmallVec::from_elem(d, 1),
+            bounds: Bounds::Select,
+            name: "IndexSelectBackward0",
+        };
+        dispatch::call1(op, &[self, &index])
+    }
+}
+
+/// The class of error for an index that does not fit, as PyTorch names it.
+pub fn out_of_bounds(kind: Kind, i: i64, d: usize, n: usize) -> Error {
+    Error::new(
+        kind,
+        format!("index {i} is out of bounds for dimension {d} with size {n}"),
+    )
+}

@@ -1,0 +1,318 @@
+//! The loops of reading and writing along one dimension.
+
+use crate::alloc;
+use crate::cpu::pool::{num_threads, parallel_for};
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::ops::index::{Cell, Mode};
+use crate::ops::shape::copy::component;
+use crate::ops::shape::view::parts::each_offset;
+use crate::tensor::Tensor;
+use crate::{per_isa, with_element, with_float};
+use smallvec::SmallVec;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Elements below which a second thread costs more than it gains.
+const GRAIN: usize = 1 << 14;
+/// Elements of a row that one task takes, whose places fit L1.
+const BLOCK: usize = 1 << 10;
+
+/// Places read from an index, each once: other threads may write to the index meanwhile.
+type Places = [MaybeUninit<usize>; BLOCK];
+const NO_PLACES: Places = [const { MaybeUninit::uninit() }; BLOCK];
+
+/// A dimension of the index tensor.
+#[derive(Clone, Copy)]
+struct Dim {
+    n: usize,
+    /// Strides of the index, of the tensor that it names places in (zero along the indexed
+    /// dimension) and of the other one.
+    index: usize,
+    place: usize,
+    other: usize,
+    /// Whether this is the indexed dimension.
+    along: bool,
+}
+
+/// The places that an index tensor names in another, as rows of the last dimension.
+struct Plan<'a> {
+    index: &'a [i64],
+    /// The size and the stride of the indexed dimension.
+    n: usize,
+    stride: usize,
+    lead: SmallVec<[Dim; 5]>,
+    inner: Dim,
+    dim: usize,
+}
+
+impl<'a> Plan<'a> {
+    /// `other` has a stride for each dimension of the contiguous `index`.
+    fn new(x: &Tensor, dim: usize, index: &'a Tensor, other: impl Fn(usize) -> usize) -> Plan<'a> {
+        let mut dims: SmallVec<[Dim; 5]> = SmallVec::new();
+        for d in 0..index.ndim() {
+            let along = d == dim;
+            let next = Dim {
+                n: index.size(d),
+                index: index.stride(d) as usize,
+                place: if along { 0 } else { x.stride(d) as usize },
+                other: other(d),
+                along,
+            };
+            if next.n == 1 {
+                continue;
+            }
+            match dims.last_mut() {
+                Some(o)
+                    if !o.along
+                        && !along
+                        && o.index == next.index * next.n
+                        && o.place == next.place * next.n
+                        && o.other == next.other * next.n =>
+                {
+                    *o = Dim {
+                        n: o.n * next.n,
+                        ..next
+                    }
+                }
+                _ => dims.push(next),
+            }
+        }
+        let one = Dim {
+            n: 1,
+            index: 1,
+            place: 0,
+            other: 0,
+            along: true,
+        };
+        let inner = dims.pop().unwrap_or(one);
+        Plan {
+            // SAFETY: contiguous host memory of this type, read only.
+            index: unsafe { index.slice::<i64>() },
+            n: x.size(dim),
+            stride: x.stride(dim) as usize,
+            lead: dims,
+            inner,
+            dim,
+        }
+    }
+
+    fn rows(&self) -> usize {
+        self.lead.iter().map(|d| d.n).product()
+    }
+
+    /// Where row `r` begins: in the index, the tensor of places, and the other.
+    fn row(&self, mut r: usize) -> (usize, usize, usize) {
+        let mut at = (0, 0, 0);
+        for d in self.lead.iter().rev() {
+            let i = r % d.n;
+            r /= d.n;
+            at = (at.0 + i * d.index, at.1 + i * d.place, at.2 + i * d.other);
+        }
+        at
+    }
+
+    /// The error for the first index that does not fit.
+    fn refusal(&self) -> Error {
+        match self.index.iter().find(|&&i| i < 0 || i >= self.n as i64) {
+            None => Error::runtime("an index changed while it was read"),
+            Some(i) => Error::runtime(format!(
+                "index {i} is out of bounds for dimension {} with size {}",
+                self.dim, self.n
+            )),
+        }
+    }
+
+    /// The places that at most [`BLOCK`] indices name, if all fit.
+    fn places<'p>(&self, index: &[i64], room: &'p mut Places) -> Option<&'p [usize]> {
+        let to = room[..index.len()].as_mut_ptr().cast::<usize>();
+        // SAFETY: there is room for as many places, all of which are written. What is checked is
+        // what was read: behind the black box the compiler cannot read the index again instead.
+        let places = unsafe {
+            std::ptr::copy_nonoverlapping(index.as_ptr().cast(), to, index.len());
+            std::hint::black_box(std::slice::from_raw_parts(to, index.len()))
+        };
+        fit(places, self.n).then_some(places)
+    }
+}
+
+per_isa! {
+    fn fit[](places: &[usize], n: usize) -> bool {
+        places.iter().fold(true, |good, &i| good & (i < n))
+    }
+}
+
+/// `y[..] = x[.., index[..], ..]` for a contiguous int64 index and a contiguous `y` of its shape.
+pub fn gather(x: &Tensor, dim: usize, index: &Tensor, y: &Tensor) -> Result<()> {
+    if index.numel() == 0 {
+        return Ok(());
+    }
+    let p = Plan::new(x, dim, index, |d| index.stride(d) as usize);
+    let blocks = p.inner.n.div_ceil(BLOCK);
+    let bad = AtomicBool::new(false);
+    let (from, to) = (x.bytes_ptr() as usize, y.bytes_ptr() as usize);
+    with_element!(super::bits(x.dtype()), T => {
+        parallel_for(p.rows() * blocks, GRAIN / p.inner.n.min(BLOCK) + 1, |range| {
+            let mut room = NO_PLACES;
+            for u in range {
+                let (r, start) = (u / blocks, u % blocks * BLOCK);
+                let (at, place, _) = p.row(r);
+                let n = BLOCK.min(p.inner.n - start);
+                let Some(index) = p.places(&p.index[at + start..][..n], &mut room) else {
+                    return bad.store(true, Ordering::Relaxed);
+                };
+                // SAFETY: the places fit; each element is written once.
+                unsafe {
+                    let from = (from as *const T).add(place + start * p.inner.place);
+                    let to = (to as *mut T).add(at + start);
+                    match (p.inner.place, p.stride) {
+                        (0, 1) => {
+                            for (j, &i) in index.iter().enumerate() {
+                                *to.add(j) = *from.add(i);
+                            }
+                        }
+                        (step, stride) => {
+                            for (j, &i) in index.iter().enumerate() {
+                                *to.add(j) = *from.add(j * step + i * stride);
+                            }
+                        }
+                    }
+                }
+            }
+        });
+    });
+    match bad.into_inner() {
+        true => Err(p.refusal()),
+        false => Ok(()),
+    }
+}
+
+/// Combines `src` (a 0-d one stands for all) into `y[.., index[..], ..]` for a contiguous int64
+/// index. Duplicates act one after the other: threads share out the other dimensions.
+pub fn scatter(y: &Tensor, dim: usize, index: &Tensor, src: &Tensor, mode: Mode) -> Result<()> {
+    if index.numel() == 0 {
+        return Ok(());
+    }
+    let p = Plan::new(y, dim, index, |d| src.stride(d) as usize);
+    let (outer, rows) = (
+        p.lead
+            .iter()
+            .take_while(|d| !d.along)
+            .map(|d| d.n)
+            .product::<usize>(),
+        p.rows(),
+    );
+    let each = rows / outer;
+    let bad = AtomicBool::new(false);
+    let (to, from) = (y.bytes_ptr() as usize, src.bytes_ptr() as usize);
+    with_element!(y.dtype(), T => {
+        let run = |r: usize, columns: Range<usize>| -> bool {
+            let (at, place, other) = p.row(r);
+            let mut room = NO_PLACES;
+            for start in columns.clone().step_by(BLOCK) {
+                let n = BLOCK.min(columns.end - start);
+                let Some(index) = p.places(&p.index[at + start..][..n], &mut room) else {
+                    return false;
+                };
+                // SAFETY: the places fit; rows lie within both tensors.
+                unsafe {
+                    let to = (to as *mut T).add(place + start * p.inner.place);
+                    let from = (from as *const T).add(other + start * p.inner.other);
+                    row(index, to, from, (p.inner.place, p.stride, p.inner.other), mode);
+                }
+            }
+            true
+        };
+        if outer >= 2 * num_threads() || p.inner.along {
+            parallel_for(outer, GRAIN / (each * p.inner.n) + 1, |range| {
+                if !(range.start * each..range.end * each).all(|r| run(r, 0..p.inner.n)) {
+                    bad.store(true, Ordering::Relaxed);
+                }
+            });
+        } else {
+            let grain = p.inner.n.div_ceil(num_threads()).max(GRAIN / rows + 1);
+            parallel_for(p.inner.n, grain.next_multiple_of(16), |columns| {
+                if !(0..rows).all(|r| run(r, columns.clone())) {
+                    bad.store(true, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    match bad.into_inner() {
+        true => Err(p.refusal()),
+        false => Ok(()),
+    }
+}
+
+/// `y` times the source, both complex, at the places of `index`.
+pub fn multiply_complex(y: &Tensor, dim: usize, index: &Tensor, src: &Tensor) -> Result<()> {
+    if index.numel() == 0 {
+        return Ok(());
+    }
+    let p = Plan::new(y, dim, index, |_| 0);
+    // Read once: other threads may write to the index meanwhile.
+    let ids: Vec<usize> = alloc::gathered(p.index.iter().map(|&i| i as usize));
+    if ids.iter().any(|&i| i >= p.n) {
+        return Err(p.refusal());
+    }
+    let (to, from) = (component(y, 0), component(src, 0));
+    // Offsets of the elements that the index names, without what it says itself.
+    let offsets = |t: &Tensor, along: bool| {
+        let mut layout = Layout::contiguous(index.shape());
+        for (d, step) in layout.strides.iter_mut().enumerate() {
+            let own = t.strides().get(d).copied().unwrap_or(0);
+            *step = if along || d != dim { own } else { 0 };
+        }
+        let mut out = alloc::room(index.numel());
+        each_offset(&layout, |o| out.push(o));
+        out
+    };
+    let (places, others) = (offsets(&to, false), offsets(&from, true));
+    let stride = to.strides().get(dim).copied().unwrap_or(0) as usize;
+    with_float!(to.dtype(), "scatter", T => {
+        let (to, from) = (to.ptr::<T>(), from.ptr::<T>());
+        for ((&i, &place), &other) in ids.iter().zip(&places).zip(&others) {
+            // SAFETY: the index is checked, and elements are pairs of parts of this type.
+            unsafe {
+                let (at, by) = (to.add(place + i * stride), from.add(other));
+                let (a, b, c, d) = (*at, *at.add(1), *by, *by.add(1));
+                (*at, *at.add(1)) = (a * c - b * d, a * d + b * c);
+            }
+        }
+    });
+    Ok(())
+}
+
+// SAFETY: `to` and `from` hold the elements that the index and the steps (of places, of the
+// indexed dimension, of the source) name.
+unsafe fn row<T: Cell>(
+    index: &[usize],
+    to: *mut T,
+    from: *const T,
+    (step, stride, other): (usize, usize, usize),
+    mode: Mode,
+) {
+    macro_rules! each {
+        ($mode:expr) => {
+            if (step, stride, other) == (0, 1, 1) {
+                for (j, &i) in index.iter().enumerate() {
+                    let to = to.add(i);
+                    *to = (*to).combine(*from.add(j), $mode);
+                }
+            } else {
+                for (j, &i) in index.iter().enumerate() {
+                    let to = to.add(j * step + i * stride);
+                    *to = (*to).combine(*from.add(j * other), $mode);
+                }
+            }
+        };
+    }
+    match mode {
+        Mode::Set => each!(Mode::Set),
+        Mode::Add => each!(Mode::Add),
+        Mode::Max => each!(Mode::Max),
+        Mode::Min => each!(Mode::Min),
+        mode => each!(mode),
+    }
+}

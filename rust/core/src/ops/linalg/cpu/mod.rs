@@ -1,0 +1,720 @@
+//! The computations on one matrix. Blocked algorithms are those of `faer`, one thread each: a
+//! batch is what our pool splits.
+//!
+//! Matrices come in rows, and `faer` works on columns: where a factorisation of the transpose
+//! does as well, as for determinants and systems of equations, it saves a copy.
+
+pub mod plain;
+pub mod probe;
+pub mod small;
+
+use super::Kind;
+use crate::alloc::{self, full, gathered, room as room_for};
+use crate::cpu::elements::Compute;
+use crate::cpu::pool::{parallel_for, Ptr};
+use crate::error;
+use crate::tensor::Tensor;
+use faer::diag::DiagMut;
+use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
+use faer::linalg::cholesky::llt::factor as llt;
+use faer::linalg::evd::{self, ComputeEigenvectors, SelfAdjointEvdParams};
+use faer::linalg::householder;
+use faer::linalg::lu::partial_pivoting::{factor as plu, inverse, solve};
+use faer::linalg::qr::no_pivoting::factor as qr;
+use faer::linalg::svd::{self, ComputeSvdVectors, SvdParams};
+use faer::linalg::triangular_solve as tri;
+use faer::perm::PermRef;
+use faer::traits::RealField;
+use faer::{Auto, Conj, MatMut, MatRef, Par, Spec};
+use plain::SMALL;
+use std::ops::{Add, Div, Mul, Neg, Sub};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// A type that factorisations compute in.
+pub trait Number:
+    Compute
+    + RealField
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+{
+    const TINY: Self;
+    const EPS: f64;
+    fn abs(self) -> Self;
+    fn root(self) -> Self;
+    fn finite(self) -> bool;
+}
+macro_rules! numbers {
+    ($($t:ident),*) => {$(
+        impl Number for $t {
+            const TINY: Self = $t::MIN_POSITIVE;
+            const EPS: f64 = $t::EPSILON as f64;
+            #[inline(always)]
+            fn abs(self) -> Self {
+                $t::abs(self)
+            }
+            #[inline(always)]
+            fn root(self) -> Self {
+                self.sqrt()
+            }
+            #[inline(always)]
+            fn finite(self) -> bool {
+                self.is_finite()
+            }
+        }
+    )*};
+}
+numbers!(f32, f64);
+
+const SEQ: Par = Par::Seq;
+
+/// Sizes up to which bidiagonal and tridiagonal matrices go to implicit QR, not to divide and
+/// conquer: measured.
+const SVD_LEAF: usize = 32;
+const EIGH_LEAF: usize = 64;
+/// Implicit QR for matrices of any size. Divide and conquer of `faer` 0.23 and 0.24 ends the search
+/// for a root where the secular equation is flat to rounding, which for a matrix of low rank can be
+/// far from the root. So its results are compared with the matrix, in their product with a vector
+/// of random signs, and where they differ they are computed again. Values alone are as quick.
+const ITERATE: usize = usize::MAX;
+
+fn params<P: Auto<T>, T>() -> Spec<P, T> {
+    Spec::new(<P as Auto<T>>::auto())
+}
+
+fn svd_params<T: Number>(leaf: usize) -> Spec<SvdParams, T> {
+    let mut p: SvdParams = Auto::<T>::auto();
+    p.recursion_threshold = leaf;
+    Spec::new(p)
+}
+
+fn eigh_params<T: Number>(leaf: usize) -> Spec<SelfAdjointEvdParams, T> {
+    let mut p: SelfAdjointEvdParams = Auto::<T>::auto();
+    p.recursion_threshold = leaf;
+    Spec::new(p)
+}
+
+/// Memory for an algorithm, used again for the next matrix, with its size and alignment.
+struct Room(MemBuffer, usize, usize);
+
+impl Room {
+    fn new() -> Self {
+        Room(MemBuffer::new(StackReq::EMPTY), 0, 1)
+    }
+    fn get(&mut self, need: StackReq) -> &mut MemStack {
+        let (size, align) = (need.size_bytes(), need.align_bytes());
+        if size > self.1 || align > self.2 {
+            match MemBuffer::try_new(need) {
+                Ok(buffer) => *self = Room(buffer, size, align),
+                Err(_) => error::unwind(alloc::out_of_memory(size)),
+            }
+        }
+        MemStack::new(&mut self.0)
+    }
+}
+
+/// The transpose of `m` rows of `n`, in squares that stay in the cache.
+fn transpose<T: Copy>(x: &[T], m: usize, n: usize, y: &mut [T]) {
+    const B: usize = 16;
+    for i in (0..m).step_by(B) {
+        for j in (0..n).step_by(B) {
+            for c in j..n.min(j + B) {
+                let to = &mut y[c * m + i..c * m + m.min(i + B)];
+                for (r, y) in to.iter_mut().enumerate() {
+                    *y = x[(i + r) * n + c];
+                }
+            }
+        }
+    }
+}
+
+/// A view of memory whose columns lie one after another.
+fn columns<T>(x: &[T], m: usize, n: usize) -> MatRef<'_, T> {
+    MatRef::from_column_major_slice(x, m, n)
+}
+fn columns_mut<T>(x: &mut [T], m: usize, n: usize) -> MatMut<'_, T> {
+    MatMut::from_column_major_slice_mut(x, m, n)
+}
+
+/// P A = L U; the matrix lies in `x`, column after column where `blocked`, else in rows.
+struct Lu<T> {
+    x: Vec<T>,
+    n: usize,
+    blocked: bool,
+    /// Whether it is of A, not of the transpose.
+    direct: bool,
+    /// The row that was exchanged with each.
+    pivots: Vec<usize>,
+    /// The permutation that they make, and its inverse.
+    perm: Vec<usize>,
+    inverse: Vec<usize>,
+}
+
+impl<T: Number> Lu<T> {
+    /// Of the matrix whose rows (`by_rows`) or columns lie in `a` one after another.
+    fn new(a: &[T], m: usize, n: usize, by_rows: bool, pivot: bool, room: &mut Room) -> Self {
+        let mut out = Lu {
+            x: room_for(m * n),
+            n,
+            direct: by_rows,
+            blocked: pivot && m.min(n) > SMALL && m.max(n) > small::MOST,
+            pivots: room_for(m.min(n)),
+            perm: Vec::new(),
+            inverse: Vec::new(),
+        };
+        let load = |x: &mut Vec<T>, rows: bool| {
+            x.clear();
+            if rows == by_rows {
+                x.extend_from_slice(a);
+            } else {
+                alloc::resize(x, m * n, T::default());
+                let (m, n) = if by_rows { (m, n) } else { (n, m) };
+                transpose(a, m, n, x);
+            }
+        };
+        if out.blocked {
+            load(&mut out.x, false);
+            (out.perm, out.inverse) = (full(0, m), full(0, m));
+            let stack = room.get(plu::lu_in_place_scratch::<usize, T>(m, n, SEQ, params()));
+            let x = columns_mut(&mut out.x, m, n);
+            plu::lu_in_place(x, &mut out.perm, &mut out.inverse, SEQ, stack, params());
+            // A pivot without an inverse spoils what comes after it.
+            let sound = |d: T| d.finite() && d.abs() >= T::TINY;
+            out.blocked = (0..m.min(n)).all(|i| sound(out.x[i * m + i]));
+        }
+        if out.blocked {
+            let mut order = gathered(0..m);
+            let mut place = order.clone();
+            for i in 0..m.min(n) {
+                let p = place[out.perm[i]];
+                out.pivots.push(p);
+                order.swap(i, p);
+                place[order[p]] = p;
+            }
+        } else {
+            load(&mut out.x, true);
+            plain::lu(&mut out.x, m, n, pivot, &mut out.pivots);
+        }
+        out
+    }
+
+    /// Of a square matrix or, where that saves a copy, of its transpose.
+    fn square(a: &[T], n: usize, room: &mut Room) -> Self {
+        Lu::new(a, n, n, n <= small::MOST, true, room)
+    }
+
+    fn at(&self, m: usize, i: usize, j: usize) -> T {
+        self.x[if self.blocked {
+            j * m + i
+        } else {
+            i * self.n + j
+        }]
+    }
+
+    /// 1 + the first i with U(i, i) = 0, or 0.
+    fn info(&self, m: usize) -> i32 {
+        let zero = |&i: &usize| self.at(m, i, i) == T::default();
+        (0..m.min(self.n)).find(zero).map_or(0, |i| i as i32 + 1)
+    }
+
+    fn swaps(&self) -> usize {
+        self.pivots
+            .iter()
+            .enumerate()
+            .filter(|&(i, &p)| p != i)
+            .count()
+    }
+
+    /// Overwrites the rows of `b` with the solution of A X = B, A square.
+    fn solve(&self, b: &mut [T], k: usize, room: &mut Room) {
+        let n = self.n;
+        if self.direct {
+            for (i, &p) in self.pivots.iter().enumerate().filter(|&(i, &p)| p != i) {
+                for j in 0..k {
+                    b.swap(i * k + j, p * k + j);
+                }
+            }
+            plain::triangular(&self.x, n, b, k, false, true);
+            plain::triangular(&self.x, n, b, k, true, false);
+            return;
+        }
+        if self.blocked {
+            let stack = room.get(solve::solve_transpose_in_place_scratch::<usize, T>(
+                n, k, SEQ,
+            ));
+            let lu = columns(&self.x, n, n);
+            // SAFETY: both are permutations of 0..n, inverse to each other.
+            let perm = unsafe { PermRef::new_unchecked(&self.perm, &self.inverse, n) };
+            let mut run = |b| {
+                solve::solve_transpose_in_place_with_conj(lu, lu, perm, Conj::No, b, SEQ, stack)
+            };
+            if k == 1 {
+                return run(columns_mut(b, n, k));
+            }
+            let mut x = full(T::default(), n * k);
+            transpose(b, n, k, &mut x);
+            run(columns_mut(&mut x, n, k));
+            transpose(&x, k, n, b);
+            return;
+        }
+        let mut t = full(T::default(), n * n);
+        transpose(&self.x, n, n, &mut t);
+        plain::triangular(&t, n, b, k, false, false);
+        plain::triangular(&t, n, b, k, true, true);
+        for (i, &p) in self.pivots.iter().enumerate().rev() {
+            for j in 0..k {
+                b.swap(i * k + j, p * k + j);
+            }
+        }
+    }
+}
+
+fn identity<T: Number>(x: &mut [T], n: usize) {
+    x.fill(T::default());
+    for i in 0..n {
+        x[i * n + i] = T::of_f64(1.0);
+    }
+}
+
+/// Overwrites B with the solution of T X = B for a triangle of A.
+fn triangular<T: Number>(a: &[T], n: usize, b: &mut [T], k: usize, upper: bool, unit: bool) {
+    let sound = |i: usize| a[i * n + i].abs() >= T::TINY;
+    if n <= SMALL || n.max(k) <= small::MOST || !(unit || (0..n).all(sound)) {
+        return plain::triangular(a, n, b, k, upper, unit);
+    }
+    let a = MatRef::from_row_major_slice(a, n, n);
+    let b = MatMut::from_row_major_slice_mut(b, n, k);
+    match (upper, unit) {
+        (false, false) => tri::solve_lower_triangular_in_place(a, b, SEQ),
+        (false, true) => tri::solve_unit_lower_triangular_in_place(a, b, SEQ),
+        (true, false) => tri::solve_upper_triangular_in_place(a, b, SEQ),
+        (true, true) => tri::solve_unit_upper_triangular_in_place(a, b, SEQ),
+    }
+}
+
+fn cholesky<T: Number>(a: &[T], n: usize, l: &mut [T], room: &mut Room) -> i32 {
+    if n > small::MOST {
+        // Rows of the lower triangle become columns.
+        let mut x = full(T::default(), n * n);
+        transpose(a, n, n, &mut x);
+        let stack = room.get(llt::cholesky_in_place_scratch::<T>(n, SEQ, params()));
+        let view = columns_mut(&mut x, n, n);
+        if llt::cholesky_in_place(view, Default::default(), SEQ, stack, params()).is_ok() {
+            transpose(&x, n, n, l);
+            for i in 0..n {
+                l[i * n + i + 1..(i + 1) * n].fill(T::default());
+            }
+            return 0;
+        }
+    }
+    l.fill(T::default());
+    plain::cholesky(a, n, l)
+}
+
+fn scale<T: Number>(x: &mut [f64], by: &[T]) {
+    for (x, by) in x.iter_mut().zip(by) {
+        *x *= by.to_f64();
+    }
+}
+
+/// Eigenvalues and, into rows, eigenvectors as columns; `false` where it did not converge.
+/// Runs on `a` in the middle of the type's range, and brings the values back from there: squares of
+/// what lies near its ends are infinite or zero. `read` are the elements that count.
+fn at_scale<'a, T: Number>(
+    a: &'a [T],
+    read: impl Iterator<Item = &'a T>,
+    values: &mut [T],
+    run: impl FnOnce(&[T], &mut [T]) -> bool,
+) -> bool {
+    let top = read.fold(0.0, |top: f64, v| top.max(v.to_f64().abs()));
+    // As LAPACK's.
+    let least = T::TINY.to_f64().sqrt() / T::EPS;
+    if top == 0.0 || (least..=1.0 / least).contains(&top) || !top.is_finite() {
+        return run(a, values);
+    }
+    let power = (top.log2().floor() as i32).clamp(-1000, 1000);
+    let by = |x: T, power: i32| T::of_f64(x.to_f64() * 2f64.powi(power));
+    let turned: Vec<T> = gathered(a.iter().map(|&x| by(x, -power)));
+    let done = run(&turned, values);
+    values.iter_mut().for_each(|v| *v = by(*v, power));
+    done
+}
+
+/// The elements on and below the diagonal.
+fn lower<T>(a: &[T], n: usize) -> impl Iterator<Item = &T> {
+    (0..n).flat_map(move |i| &a[i * n..=i * n + i])
+}
+
+fn eigh<T: Number>(a: &[T], n: usize, w: &mut [T], v: Option<&mut [T]>, room: &mut Room) -> bool {
+    if n == 0 {
+        return true;
+    }
+    // It reads the lower triangle.
+    let view = MatRef::from_row_major_slice(a, n, n);
+    let Some(v) = v else {
+        let params = eigh_params(ITERATE);
+        let need = evd::self_adjoint_evd_scratch::<T>(n, ComputeEigenvectors::No, SEQ, params);
+        let (to, stack) = (DiagMut::from_slice_mut(w), room.get(need));
+        return evd::self_adjoint_evd(view, to, None, SEQ, stack, params).is_ok();
+    };
+    let mut vectors = full(T::default(), n * n);
+    for leaf in [EIGH_LEAF, ITERATE] {
+        let params = eigh_params(leaf);
+        let need = evd::self_adjoint_evd_scratch::<T>(n, ComputeEigenvectors::Yes, SEQ, params);
+        let (to, stack) = (columns_mut(&mut vectors, n, n), room.get(need));
+        let values = DiagMut::from_slice_mut(w);
+        if evd::self_adjoint_evd(view, values, Some(to), SEQ, stack, params).is_err() {
+            return false;
+        }
+        if n < leaf {
+            break;
+        }
+        // A x and V W V' x.
+        let x = probe::signs(n);
+        let mut parts = probe::times(&vectors, &x);
+        scale(&mut parts, w);
+        let got = probe::turned_times(&vectors, n, &parts);
+        let want = probe::lower_times(a, &x);
+        let size = w.iter().fold(0.0, |s: f64, w| s.max(w.to_f64().abs()));
+        if probe::agree::<T>(&got, &want, size, n) && probe::orthonormal(&vectors, n) {
+            break;
+        }
+    }
+    transpose(&vectors, n, n, v);
+    true
+}
+
+/// Singular values and vectors of `m` rows of `n`: `u` has `p` columns, `vh` has `q` rows.
+fn svd<T: Number>(
+    a: &[T],
+    (m, n): (usize, usize),
+    s: &mut [T],
+    vectors: Option<(&mut [T], &mut [T])>,
+    full_size: bool,
+    room: &mut Room,
+) -> bool {
+    // The columns of the transpose are the rows that we have.
+    let view = columns(a, n, m);
+    let k = m.min(n);
+    let Some((u, vh)) = vectors else {
+        let (params, none) = (svd_params(ITERATE), ComputeSvdVectors::No);
+        let stack = room.get(svd::svd_scratch::<T>(n, m, none, none, SEQ, params));
+        let to = DiagMut::from_slice_mut(s);
+        return svd::svd(view, to, None, None, SEQ, stack, params).is_ok();
+    };
+    let (want, p, q) = match full_size {
+        true => (ComputeSvdVectors::Full, m, n),
+        false => (ComputeSvdVectors::Thin, k, k),
+    };
+    let mut left = full(T::default(), m * p);
+    for leaf in [SVD_LEAF, ITERATE] {
+        // What it leaves out of a complete basis is zero.
+        vh.fill(T::default());
+        left.fill(T::default());
+        let params = svd_params(leaf);
+        let stack = room.get(svd::svd_scratch::<T>(n, m, want, want, SEQ, params));
+        let to = (columns_mut(vh, n, q), columns_mut(&mut left, m, p));
+        let values = DiagMut::from_slice_mut(s);
+        if svd::svd(view, values, Some(to.0), Some(to.1), SEQ, stack, params).is_err() {
+            return false;
+        }
+        if k < leaf {
+            break;
+        }
+        // A x and U S V' x.
+        let x = probe::signs(n);
+        let mut parts = probe::times(&vh[..k * n], &x);
+        scale(&mut parts, s);
+        let got = probe::turned_times(&left[..k * m], m, &parts);
+        let (want, size) = (probe::times(a, &x), s[0].to_f64());
+        if probe::agree::<T>(&got, &want, size, m.max(n))
+            && probe::orthonormal(vh, n)
+            && probe::orthonormal(&left, m)
+        {
+            break;
+        }
+    }
+    transpose(&left, p, m, u);
+    true
+}
+
+fn qr<T: Number>(
+    a: &[T],
+    (m, n): (usize, usize),
+    q: &mut [T],
+    r: &mut [T],
+    full_size: bool,
+    room: &mut Room,
+) {
+    let k = m.min(n);
+    let height = if full_size { m } else { k };
+    r.fill(T::default());
+    if k > 0 && m.max(n) <= small::MOST {
+        // SAFETY: small enough.
+        return unsafe { small::qr(a, (m, n), q, r, height) };
+    }
+    if k > SMALL {
+        let mut x = full(T::default(), m * n);
+        transpose(a, m, n, &mut x);
+        let block = qr::recommended_block_size::<T>(m, n);
+        let mut factors = full(T::default(), block * k);
+        let need = StackReq::any_of(&[
+            qr::qr_in_place_scratch::<T>(m, n, block, SEQ, params()),
+            householder::apply_block_householder_sequence_on_the_left_in_place_scratch::<T>(
+                m, block, height,
+            ),
+        ]);
+        let stack = room.get(need);
+        let coefficients = columns_mut(&mut factors, block, k);
+        let view = columns_mut(&mut x, m, n);
+        let found = qr::qr_in_place(view, coefficients, SEQ, stack, params());
+        // It skips columns of zeros, which LAPACK does not.
+        if found.rank == k {
+            for i in 0..k {
+                for j in i..n {
+                    r[i * n + j] = x[j * m + i];
+                }
+            }
+            let mut columns_of_q = full(T::default(), m * height);
+            for i in 0..height {
+                columns_of_q[i * m + i] = T::of_f64(1.0);
+            }
+            householder::apply_block_householder_sequence_on_the_left_in_place_with_conj(
+                columns(&x[..m * k], m, k),
+                columns(&factors, block, k),
+                Conj::No,
+                columns_mut(&mut columns_of_q, m, height),
+                SEQ,
+                stack,
+            );
+            transpose(&columns_of_q, height, m, q);
+            // Columns that are zero but for rounding can make it lose Q.
+            let x = probe::signs(n);
+            let (got, want) = (probe::times(q, &probe::times(r, &x)), probe::times(a, &x));
+            let size = r.iter().fold(0.0, |s: f64, r| s.max(r.to_f64().abs()));
+            let size = size * (n as f64).sqrt();
+            if !probe::finite(&want)
+                || probe::agree::<T>(&got, &want, size, m.max(n))
+                    && probe::orthonormal(&columns_of_q, m)
+            {
+                return;
+            }
+            r.fill(T::default());
+        }
+    }
+    let mut x = gathered(a.iter().copied());
+    let tau = plain::householder(&mut x, m, n);
+    for i in 0..k {
+        r[i * n + i..(i + 1) * n].copy_from_slice(&x[i * n + i..(i + 1) * n]);
+    }
+    q.fill(T::default());
+    plain::reflected(&mut x, m, n, &tau, q, height);
+}
+
+/// The matrix of cofactors, which exists for singular A too.
+fn cofactors<T: Number>(a: &[T], n: usize, y: &mut [T], room: &mut Room) -> bool {
+    let mut s = full(T::default(), n);
+    let (mut u, mut vh) = (full(T::default(), n * n), full(T::default(), n * n));
+    if !svd(a, (n, n), &mut s, Some((&mut u, &mut vh)), true, room) {
+        return false;
+    }
+    let mut det = |x: &[T]| determinant(&Lu::square(x, n, room));
+    let sign = det(&u) * det(&vh);
+    y.fill(T::default());
+    for k in 0..n {
+        let others = (0..n)
+            .filter(|&j| j != k)
+            .fold(T::of_f64(1.0), |p, j| p * s[j]);
+        for i in 0..n {
+            for j in 0..n {
+                y[i * n + j] = y[i * n + j] + sign * others * u[i * n + k] * vh[k * n + j];
+            }
+        }
+    }
+    true
+}
+
+fn determinant<T: Number>(f: &Lu<T>) -> T {
+    let sign = T::of_f64(if f.swaps().is_multiple_of(2) {
+        1.0
+    } else {
+        -1.0
+    });
+    (0..f.n).fold(sign, |d, i| d * f.at(f.n, i, i))
+}
+
+/// The sign of the determinant and the logarithm of its absolute value.
+fn sign_and_log<T: Number>(f: &Lu<T>) -> (f64, f64) {
+    let (mut sign, mut log) = (
+        if f.swaps().is_multiple_of(2) {
+            1.0
+        } else {
+            -1.0
+        },
+        0.0,
+    );
+    for i in 0..f.n {
+        let d = f.at(f.n, i, i).to_f64();
+        sign *= if d == 0.0 { 0.0 } else { d.signum() };
+        log += d.abs().ln();
+    }
+    (sign, log)
+}
+
+/// The inputs and results of one element of a batch.
+struct Case<'a, T> {
+    m: usize,
+    n: usize,
+    a: &'a [T],
+    b: &'a [T],
+    y: [&'a mut [T]; 3],
+    ints: [&'a mut [i32]; 2],
+}
+
+/// One computation; `false` where it did not converge.
+fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room) -> bool {
+    let (m, n) = (c.m, c.n);
+    let ([y, y1, y2], [info, info1]) = (c.y, c.ints);
+    match kind {
+        Kind::Cholesky => info[0] = cholesky(c.a, n, y, room),
+        Kind::Inverse => {
+            let f = Lu::square(c.a, n, room);
+            info[0] = f.info(n);
+            if f.blocked {
+                let stack = room.get(inverse::inverse_scratch::<usize, T>(n, SEQ));
+                let lu = columns(&f.x, n, n);
+                // SAFETY: both are permutations of 0..n, inverse to each other.
+                let perm = unsafe { PermRef::new_unchecked(&f.perm, &f.inverse, n) };
+                inverse::inverse(columns_mut(y, n, n), lu, lu, perm, SEQ, stack);
+            } else {
+                // Of a singular matrix it is what dividing by zero gives, as `Solve` has it.
+                identity(y, n);
+                f.solve(y, n, room);
+            }
+        }
+        Kind::Solve => {
+            let f = Lu::square(c.a, n, room);
+            info[0] = f.info(n);
+            y.copy_from_slice(c.b);
+            f.solve(y, c.b.len() / n.max(1), room);
+        }
+        Kind::Det => y[0] = determinant(&Lu::square(c.a, n, room)),
+        Kind::Slogdet => {
+            let (sign, log) = sign_and_log(&Lu::square(c.a, n, room));
+            (y[0], y1[0]) = (T::of_f64(sign), T::of_f64(log));
+        }
+        Kind::Cofactors => return cofactors(c.a, n, y, room),
+        Kind::Triangular { upper, unit } => {
+            y.copy_from_slice(c.b);
+            triangular(c.a, n, y, c.b.len() / n.max(1), upper, unit);
+        }
+        Kind::Eigh => {
+            let run = |a: &[T], w: &mut [T]| eigh(a, n, w, Some(y1), room);
+            return at_scale(c.a, lower(c.a, n), y, run);
+        }
+        Kind::Eigenvalues => {
+            let run = |a: &[T], w: &mut [T]| eigh(a, n, w, None, room);
+            return at_scale(c.a, lower(c.a, n), y, run);
+        }
+        Kind::Svd { full } => {
+            let run = |a: &[T], s: &mut [T]| svd(a, (m, n), s, Some((y, y2)), full, room);
+            return at_scale(c.a, c.a.iter(), y1, run);
+        }
+        Kind::SingularValues => {
+            let run = |a: &[T], s: &mut [T]| svd(a, (m, n), s, None, false, room);
+            return at_scale(c.a, c.a.iter(), y, run);
+        }
+        Kind::Qr { full } => qr(c.a, (m, n), y, y1, full, room),
+        Kind::Lu { pivot } => {
+            let k = m.min(n);
+            let f = Lu::new(c.a, m, n, true, pivot, room);
+            y.fill(T::default());
+            if pivot {
+                for (i, &j) in super::order(f.pivots.iter().copied(), m).iter().enumerate() {
+                    y[j * m + i] = T::of_f64(1.0);
+                }
+            }
+            for i in 0..m {
+                for j in 0..k {
+                    y1[i * k + j] = match i.cmp(&j) {
+                        std::cmp::Ordering::Greater => f.at(m, i, j),
+                        std::cmp::Ordering::Equal => T::of_f64(1.0),
+                        std::cmp::Ordering::Less => T::default(),
+                    };
+                }
+            }
+            for i in 0..k {
+                for j in 0..n {
+                    y2[i * n + j] = if j >= i { f.at(m, i, j) } else { T::default() };
+                }
+            }
+        }
+        Kind::LuFactor { pivot } => {
+            let f = Lu::new(c.a, m, n, true, pivot, room);
+            if f.blocked {
+                transpose(&f.x, n, m, y);
+            } else {
+                y.copy_from_slice(&f.x);
+            }
+            for (to, &p) in info.iter_mut().zip(&f.pivots) {
+                *to = p as i32 + 1;
+            }
+            info1[0] = f.info(m);
+        }
+    }
+    true
+}
+
+/// Runs a computation on every element of a batch; `false` where one did not converge. Inputs are
+/// contiguous with the same batch; results are contiguous.
+pub fn run<T: Number>(kind: Kind, count: usize, x: &[Tensor], y: &[Tensor]) -> bool {
+    let (m, n) = (super::rows(&x[0]), super::cols(&x[0]));
+    let real: Vec<_> = y.iter().filter(|t| t.dtype().is_float()).collect();
+    let ints: Vec<_> = y.iter().filter(|t| !t.dtype().is_float()).collect();
+    let part = |t: &Tensor| t.numel() / count.max(1);
+    let real: Vec<_> = real.iter().map(|t| (Ptr(t.ptr::<T>()), part(t))).collect();
+    let ints: Vec<_> = ints
+        .iter()
+        .map(|t| (Ptr(t.ptr::<i32>()), part(t)))
+        .collect();
+    let converged = AtomicBool::new(true);
+    let work = m * n * n.max(1);
+    parallel_for(count, (1 << 13) / work.max(1) + 1, |range| {
+        let mut room = Room::new();
+        alloc::spare(range.len().saturating_mul(work));
+        for b in range {
+            let input = |i: usize| -> &[T] {
+                let Some(t) = x.get(i) else { return &[] };
+                // SAFETY: contiguous host memory of this type, of `count` matrices.
+                let all = unsafe { t.slice::<T>() };
+                &all[b * part(t)..(b + 1) * part(t)]
+            };
+            // SAFETY: each element of the batch has its own part of every result.
+            let case = unsafe {
+                Case {
+                    m,
+                    n,
+                    a: input(0),
+                    b: input(1),
+                    y: std::array::from_fn(|i| result(&real, i, b)),
+                    ints: std::array::from_fn(|i| result(&ints, i, b)),
+                }
+            };
+            if !compute(kind, case, &mut room) {
+                converged.store(false, Relaxed);
+            }
+        }
+    });
+    converged.into_inner()
+}
+
+/// Part `b` of result `i`, empty where there is none.
+// SAFETY: the result has such a part, and nobody else uses it.
+unsafe fn result<'a, E>(all: &[(Ptr<E>, usize)], i: usize, b: usize) -> &'a mut [E] {
+    match all.get(i) {
+        Some((p, len)) if *len > 0 => std::slice::from_raw_parts_mut(p.at(b * len), *len),
+        _ => &mut [],
+    }
+}

@@ -1,0 +1,518 @@
+//! Products of matrices and vectors: one op for all of them, whose gradients are products again.
+
+mod check;
+mod entries;
+mod forms;
+mod plan;
+
+pub use entries::ENTRIES;
+pub use forms::multi_dot;
+
+use plan::{Plan, Stack};
+
+use crate::autograd::Vjp;
+use crate::cpu::gemm::{product, Mat, Problem};
+use crate::device::Device;
+use crate::dispatch;
+use crate::dtype::{DType, Scalar};
+use crate::error::Result;
+use crate::gpu::kernels::matmul::matmul;
+use crate::gpu::kernels::reduce::{reduce, Combine, Map};
+use crate::gpu::kernels::View;
+use crate::gpu::Gpu;
+use crate::meta::Meta;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::shape::copy::component;
+use crate::shape::{self, Dims, Strides};
+use crate::tensor::Tensor;
+use crate::{ensure, transfer};
+use smallvec::SmallVec;
+
+const ONE: Scalar = Scalar::Int(1);
+
+/// `alpha * A B (+ beta * C)`. Inputs are A and B, or C, A and B.
+///
+/// Dimensions before the last two are a batch and broadcast. A vector stands for a row (A) or a
+/// column (B), whose dimension the result lacks.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct MatMul {
+    pub name: &'static str,
+    /// Take A or B transposed; of no effect on vectors.
+    pub ta: bool,
+    pub tb: bool,
+    /// Sum over the batch.
+    pub sum: bool,
+    pub alpha: Scalar,
+    pub beta: Scalar,
+    /// Whether C is there.
+    pub plus: bool,
+    /// Whether A or B is stored by columns, so that its gradient should be, too.
+    pub columns: [bool; 2],
+}
+
+impl MatMul {
+    pub fn new(name: &'static str) -> MatMul {
+        let columns = [false; 2];
+        let (ta, tb, sum, plus) = (false, false, false, false);
+        MatMul {
+            name,
+            ta,
+            tb,
+            sum,
+            alpha: ONE,
+            beta: ONE,
+            plus,
+            columns,
+        }
+    }
+
+    /// With C: `beta * C + alpha * A B`.
+    pub fn plus(name: &'static str, beta: Scalar, alpha: Scalar) -> MatMul {
+        MatMul {
+            alpha,
+            beta,
+            plus: true,
+            ..MatMul::new(name)
+        }
+    }
+
+    /// With the gradients' layout taken from the operands'.
+    fn like(mut self, a: &Tensor, b: &Tensor) -> MatMul {
+        self.columns = [by_columns(a), by_columns(b)];
+        self
+    }
+}
+
+fn by_columns(t: &Tensor) -> bool {
+    t.ndim() == 2 && !t.is_contiguous() && t.stride(0) == 1 && t.stride(1) >= t.size(0) as isize
+}
+
+impl MatMul {
+    /// Adds the product to `to` if it has that shape and its own memory; returns whether.
+    fn add_to(&self, to: &Tensor, x: &Tensor, y: &Tensor) -> Result<bool> {
+        if to.device() != Device::Cpu
+            || to.shares_storage(x)
+            || to.shares_storage(y)
+            || self.infer(&[x, y])?[0] != TensorMeta::of(to)
+        {
+            return Ok(false);
+        }
+        let op = MatMul {
+            plus: true,
+            ..self.clone()
+        };
+        dispatch::run(&op, &[to, x, y], std::slice::from_ref(to))?;
+        Ok(true)
+    }
+
+    fn operands<'a, T>(&self, x: &[&'a T]) -> (&'a T, &'a T) {
+        (x[self.plus as usize], x[self.plus as usize + 1])
+    }
+
+    /// The steps of what is added, for each dimension of the batch, rows and columns.
+    fn added(&self, c: &Tensor, a: &Tensor, b: &Tensor, shape: &[usize]) -> Strides {
+        let mut steps = c.layout().expand_to(shape).strides;
+        // Vectors lack the dimension of their row or column.
+        if a.ndim() == 1 {
+            steps.insert(steps.len() - (b.ndim() > 1) as usize, 0);
+        }
+        if b.ndim() == 1 {
+            steps.push(0);
+        }
+        steps
+    }
+
+    /// What `save` and `vjp` number the operands by.
+    fn index(&self) -> (usize, usize) {
+        (self.plus as usize, self.plus as usize + 1)
+    }
+}
+
+/// A vector as the matrix that it stands for.
+fn matrix(t: &Tensor, left: bool) -> Result<Tensor> {
+    match t.ndim() {
+        1 if left => t.reshape(&[1, -1]),
+        1 => t.reshape(&[-1, 1]),
+        _ => Ok(t.clone()),
+    }
+}
+
+/// The last two dimensions exchanged.
+pub(crate) fn swapped(t: &Tensor) -> Result<Tensor> {
+    ensure!(
+        t.ndim() >= 2,
+        Runtime,
+        "a batch of matrices must have at least 2 dimensions, got {}D",
+        t.ndim()
+    );
+    let n = t.ndim() as i64;
+    let mut order: SmallVec<[i64; 5]> = (0..n).collect();
+    order.swap(n as usize - 1, n as usize - 2);
+    t.permute(&order)
+}
+
+impl MatMul {
+    /// Complex numbers are multiplied part by part.
+    fn complex(&self, x: &[&Tensor], y: &Tensor) -> Result<()> {
+        let (a, b) = self.operands(x);
+        let part = |t: &Tensor, which| component(&t.detach(), which);
+        let dtype = part(y, 0).dtype();
+        let negative = match self.alpha {
+            Scalar::Float(v) => Scalar::Float(-v),
+            other => Scalar::Int(-other.i64()),
+        };
+        for (which, pairs) in [(0, [(0, 0), (1, 1)]), (1, [(0, 1), (1, 0)])] {
+            let sum = Tensor::empty(y.shape(), dtype, Device::Cpu)?;
+            for (i, (p, q)) in pairs.into_iter().enumerate() {
+                let (p, q) = (part(a, p), part(b, q));
+                let alpha = match which == 0 && i == 1 {
+                    true => negative,
+                    false => self.alpha,
+                };
+                let (plus, beta) = match i {
+                    0 => (self.plus, self.beta),
+                    _ => (true, ONE),
+                };
+                let op = MatMul {
+                    alpha,
+                    plus,
+                    beta,
+                    ..self.clone()
+                };
+                let out = std::slice::from_ref(&sum);
+                match (plus, i) {
+                    (false, _) => op.cpu(&[&p, &q], out)?,
+                    (true, 0) => op.cpu(&[&part(x[0], which), &p, &q], out)?,
+                    (true, _) => op.cpu(&[&sum, &p, &q], out)?,
+                }
+            }
+            component(y, which).write_from(&sum)?;
+        }
+        Ok(())
+    }
+}
+
+impl Derivative for MatMul {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn save(&self, needs: Mask) -> Save {
+        let (a, b) = self.index();
+        Save::inputs((needs >> a & 1) << b | (needs >> b & 1) << a)
+    }
+
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let (ia, ib) = self.index();
+        let mut out: Grads = SmallVec::from_elem(None, ib + 1);
+        let Some(g) = &g[0] else { return Ok(out) };
+        if self.plus && cx.needs(0) {
+            out[0] = Some(if self.beta == ONE {
+                g.clone()
+            } else {
+                g.mul_scalar(self.beta)?
+            });
+        }
+        if !cx.needs(ia) && !cx.needs(ib) {
+            return Ok(out);
+        }
+        let a = if cx.needs(ib) {
+            Some(cx.input(ia)?.conj()?)
+        } else {
+            None
+        };
+        let b = if cx.needs(ia) {
+            Some(cx.input(ib)?.conj()?)
+        } else {
+            None
+        };
+        let rank = |i: usize, t: &Option<Tensor>| match t {
+            Some(t) => Ok(t.ndim()),
+            None => cx.input_meta(i).map(|m| m.shape.len()),
+        };
+        let (na, nb) = (rank(ia, &a)?, rank(ib, &b)?);
+        // The gradient as a stack of matrices: vectors get their dimension back.
+        let mut shape: SmallVec<[usize; 5]> = g.shape().clone();
+        if na == 1 {
+            let at = shape.len() - (nb > 1) as usize;
+            shape.insert(at, 1);
+        }
+        if nb == 1 {
+            shape.push(1);
+        }
+        let g = if shape == *g.shape() {
+            g.clone()
+        } else {
+            g.reshape_to(&shape)?
+        };
+        // The product for a leaf that has a gradient is added to it.
+        let product = |i: usize, x: &Tensor, tx: bool, y: &Tensor, ty: bool, rank: usize| {
+            let sum = rank <= 2 && (x.ndim() > 2 || y.ndim() > 2);
+            let name = if sum || x.ndim().max(y.ndim()) > 2 {
+                "BmmBackward0"
+            } else {
+                "MmBackward0"
+            };
+            let op = MatMul {
+                ta: tx,
+                tb: ty,
+                sum,
+                alpha: self.alpha,
+                ..MatMul::new(name)
+            };
+            let turned = self.columns[i - ia];
+            if !turned && cx.add_to_leaf(i, |grad| op.add_to(grad, x, y))? {
+                return Ok(None);
+            }
+            dispatch::call1(op, &[x, y]).map(Some)
+        };
+        let fit = |d: Tensor, i: usize| -> Result<Tensor> {
+            let d = if self.columns[i - ia] {
+                swapped(&d)?
+            } else {
+                d
+            };
+            let shape = &cx.input_meta(i)?.shape;
+            if shape.len() == 1 {
+                return d.reshape_to(shape);
+            }
+            // A batch that was summed over has the same gradient throughout.
+            if self.sum && d.shape() != shape && shape::expandable(d.shape(), shape) {
+                return d.expand_to(shape);
+            }
+            Ok(d)
+        };
+        if let Some(b) = b {
+            let b = matrix(&b, false)?;
+            let tb = self.tb && nb > 1;
+            let turned = self.ta && na > 1;
+            let d = if turned != self.columns[0] {
+                // A' = B G'
+                product(ia, &b, tb, &g, true, na)?
+            } else {
+                product(ia, &g, false, &b, !tb, na)?
+            };
+            out[ia] = d.map(|d| fit(d, ia)).transpose()?;
+        }
+        if let Some(a) = a {
+            let a = matrix(&a, true)?;
+            let ta = self.ta && na > 1;
+            let turned = self.tb && nb > 1;
+            let d = if turned != self.columns[1] {
+                product(ib, &g, true, &a, ta, nb)?
+            } else {
+                product(ib, &a, !ta, &g, false, nb)?
+            };
+            out[ib] = d.map(|d| fit(d, ib)).transpose()?;
+        }
+        Ok(out)
+    }
+}
+
+impl Op for MatMul {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let (a, b) = self.operands(x);
+        let (p, q) = (Stack::new(a, self.ta, true), Stack::new(b, self.tb, false));
+        ensure!(
+            p.cols == q.rows,
+            Runtime,
+            "matmul: matrices of {}x{} and {}x{} cannot be multiplied",
+            p.rows,
+            p.cols,
+            q.rows,
+            q.cols
+        );
+        let mut shape = match self.sum {
+            true => Dims::new(),
+            false => shape::broadcast(p.batch, q.batch)?,
+        };
+        if a.ndim() > 1 {
+            shape.push(p.rows);
+        }
+        if b.ndim() > 1 {
+            shape.push(q.cols);
+        }
+        let device = dispatch::device(x);
+        Ok(SmallVec::from_elem(
+            TensorMeta {
+                shape,
+                dtype: a.dtype(),
+                device,
+            },
+            1,
+        ))
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let (a, b) = self.operands(x);
+        let (p, q) = (Stack::new(a, self.ta, true), Stack::new(b, self.tb, false));
+        let batch = shape::broadcast(p.batch, q.batch)?;
+        let y = &y[0];
+        if y.numel() == 0 {
+            return Ok(());
+        }
+        let plus = self.plus && self.beta.f64() != 0.0;
+        let added = if plus {
+            self.added(x[0], a, b, y.shape())
+        } else {
+            Strides::new()
+        };
+        let plan = Plan::new(&p, &q, &batch, self.sum, &added);
+        let at = (
+            a.bytes_ptr() as usize,
+            b.bytes_ptr() as usize,
+            x[0].bytes_ptr() as usize,
+            y.bytes_ptr() as usize,
+        );
+        let beta = if plus { self.beta } else { Scalar::Int(0) };
+        macro_rules! run {
+            ($T:ty, $Acc:ty, $get:ident) => {
+                // SAFETY: the plan holds these tensors' own sizes and steps; `y` is fresh, or
+                // what is added.
+                unsafe {
+                    let (alpha, beta) = (self.alpha.$get() as $Acc, beta.$get() as $Acc);
+                    plan.run::<$T>(at, alpha, beta, 1 as $Acc)
+                }
+            };
+        }
+        match a.dtype() {
+            DType::F32 => run!(f32, f32, f64),
+            DType::F64 => run!(f64, f64, f64),
+            DType::F16 => run!(half::f16, f32, f64),
+            DType::BF16 => run!(half::bf16, f32, f64),
+            DType::U8 => run!(u8, u8, i64),
+            DType::I8 => run!(i8, i8, i64),
+            DType::I16 => run!(i16, i16, i64),
+            DType::I32 => run!(i32, i32, i64),
+            DType::I64 => run!(i64, i64, i64),
+            DType::C64 | DType::C128 => self.complex(x, y)?,
+            t => check::unsupported("addmm_impl_cpu_", t)?,
+        }
+        Ok(())
+    }
+
+    fn quick(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
+        const SMALL: usize = 1 << 17;
+        let (a, b) = self.operands(x);
+        let plain = |t: &Tensor| t.dtype() == DType::F32 && t.device() == Device::Cpu;
+        if self.sum || a.ndim() != 2 || b.ndim() != 2 || !plain(a) || !plain(b) {
+            return None;
+        }
+        let (p, q) = (Stack::new(a, self.ta, true), Stack::new(b, self.tb, false));
+        let (m, n, k) = (p.rows, q.cols, p.cols);
+        let count = m.saturating_mul(n).saturating_mul(k);
+        if k != q.rows || count == 0 || count > SMALL {
+            return None;
+        }
+        let (mut beta, mut d) = (0.0, Mat::new(std::ptr::null(), 0, 0));
+        if self.plus {
+            let c = x[0];
+            if !plain(c) || c.ndim() != 1 || c.size(0) != n {
+                return None;
+            }
+            (beta, d) = (
+                self.beta.f64() as f32,
+                Mat::new(c.ptr::<f32>().cast_const(), 0, c.stride(0)),
+            );
+        }
+        let y = match Tensor::empty(&[m, n], DType::F32, Device::Cpu) {
+            Ok(y) => y,
+            Err(e) => return Some(Err(e)),
+        };
+        let problem = Problem::<f32> {
+            m,
+            n,
+            k,
+            alpha: self.alpha.f64() as f32,
+            a: Mat::new(a.ptr::<f32>().cast_const(), p.rs, p.cs),
+            b: Mat::new(b.ptr::<f32>().cast_const(), q.rs, q.cs),
+            beta,
+            d,
+            c: Mat::new(y.ptr(), n as isize, 1),
+            reduced: true,
+        };
+        // SAFETY: sizes and steps are the tensors' own, and `y` is fresh.
+        unsafe { product(&problem) };
+        Some(Ok(y))
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        // The kernel takes its factors as float64.
+        let inexact =
+            |s| matches!(s, Scalar::Int(v) if v.unsigned_abs() > 1 << f64::MANTISSA_DIGITS);
+        if inexact(self.alpha) || inexact(self.beta) {
+            return Ok(false);
+        }
+        let (a, b) = self.operands(x);
+        let (p, q) = (Stack::new(a, self.ta, true), Stack::new(b, self.tb, false));
+        let batch = shape::broadcast(p.batch, q.batch)?;
+        let plan = Plan::new(&p, &q, &batch, self.sum, &[]);
+        let Some((n, step_a, step_b, step_y)) = plan.single() else {
+            // Batches that no single stride walks: spread out and dense they have one.
+            let spread = |t: &Tensor| -> Result<Tensor> {
+                let n = t.ndim();
+                if n < 2 {
+                    return transfer::dense(t);
+                }
+                let mut shape = batch.clone();
+                shape.extend_from_slice(&t.shape()[n - 2..]);
+                transfer::dense(&t.alias(t.layout().expand_to(&shape)))
+            };
+            let (a, b) = (spread(a)?, spread(b)?);
+            let mut x: SmallVec<[&Tensor; 3]> = x.into();
+            let (ia, ib) = self.index();
+            (x[ia], x[ib]) = (&a, &b);
+            return self.gpu(&x, y);
+        };
+        let (m, k, l) = (plan.m, plan.k, plan.n);
+        let sums = self.sum && n != 1;
+        if sums && self.plus {
+            return Ok(false);
+        }
+        let (a_shape, a_strides) = ([n, m, k], [step_a, plan.a.0, plan.a.1]);
+        let (b_shape, b_strides) = ([n, k, l], [step_b, plan.b.0, plan.b.1]);
+        let (y_shape, y_strides) = ([n, m, l], [step_y, plan.y.0, plan.y.1]);
+        let operand = |t, shape, strides| -> Result<View> {
+            Ok(View {
+                shape,
+                strides,
+                ..transfer::whole(t)?
+            })
+        };
+        let a = operand(a, &a_shape, &a_strides)?;
+        let b = operand(b, &b_shape, &b_strides)?;
+        let (gpu, alpha) = (Gpu::get()?, self.alpha.f64());
+        if sums {
+            let each = Tensor::empty(&y_shape, y[0].dtype(), y[0].device())?;
+            let done = matmul(gpu, a, b, None, alpha, transfer::whole(&each)?).and_then(|()| {
+                let (from, to) = (transfer::whole(&each)?, transfer::whole(&y[0])?);
+                reduce(gpu, Combine::Sum, Map::Keep, 1.0, from, 1, to)
+            });
+            return transfer::ran(done);
+        }
+        let beta = self.beta.f64();
+        let c = match self.plus && beta != 0.0 {
+            true => {
+                let wide = x[0].to_device(y[0].device())?;
+                let wide = wide.alias(wide.layout().expand_to(y[0].shape()));
+                Some(match wide.layout().reshape(&y_shape) {
+                    Some(layout) => wide.alias(layout),
+                    None => transfer::dense(&wide)?.reshape_to(&y_shape)?,
+                })
+            }
+            false => None,
+        };
+        let c = match &c {
+            Some(c) => Some((transfer::whole(c)?, beta)),
+            None => None,
+        };
+        let y = operand(&y[0], &y_shape, &y_strides)?;
+        transfer::ran(matmul(gpu, a, b, c, alpha, y))
+    }
+
+    fn work(&self, x: &[&Meta], y: &[&Meta]) -> usize {
+        let (a, _) = self.operands(x);
+        y[0].numel()
+            .saturating_mul(a.size(a.ndim().saturating_sub(1)))
+    }
+}

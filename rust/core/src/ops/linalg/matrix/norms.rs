@@ -1,0 +1,289 @@
+//! Norms of vectors and matrices.
+
+use crate::dtype::{DType, Scalar};
+use crate::error::Result;
+use crate::ops::linalg::matmul::swapped;
+use crate::ops::linalg::*;
+use crate::ops::nn::distance::norm_last;
+use crate::ops::pointwise::apply;
+use crate::ops::pointwise::compare::Gt;
+use crate::ops::pointwise::ternary::where_;
+use crate::ops::pointwise::unary::Abs;
+use crate::shape::{self, Dims};
+use crate::tensor::Tensor;
+use crate::{bail, ensure};
+use smallvec::SmallVec;
+
+/// The norm over several dimensions as one vector.
+fn vector_norm(x: &Tensor, p: f64, dims: &[usize], keepdim: bool) -> Result<Tensor> {
+    if x.dtype().is_complex() {
+        return vector_norm(&apply(Abs, [x])?, p, dims, keepdim);
+    }
+    let n = x.ndim();
+    let kept: SmallVec<[usize; 5]> = (0..n).filter(|d| !dims.contains(d)).collect();
+    let order: SmallVec<[i64; 5]> = kept.iter().chain(dims).map(|&d| d as i64).collect();
+    let count: usize = dims.iter().map(|&d| x.size(d)).product();
+    let mut shape: Dims = kept.iter().map(|&d| x.size(d)).collect();
+    shape.push(count);
+    ensure!(
+        count > 0 || (p >= 0.0 && p.is_finite()),
+        Runtime,
+        "linalg.vector_norm cannot compute the {p} norm on an empty dimension because the \
+         operation does not have an identity"
+    );
+    let y = norm_last(&x.permute(&order)?.reshape_to(&shape)?, p)?;
+    let out: Dims = (0..n)
+        .filter(|d| keepdim || !dims.contains(d))
+        .map(|d| if dims.contains(&d) { 1 } else { x.size(d) })
+        .collect();
+    y.reshape_to(&out)
+}
+
+/// Slices across `dim` whose norm is larger than `most`, scaled down to it.
+pub fn renorm(x: &Tensor, p: f64, dim: i64, most: f64) -> Result<Tensor> {
+    ensure!(
+        p > 0.0,
+        Runtime,
+        "renorm: non-positive-norm not supported, got p = {p}"
+    );
+    ensure!(
+        most >= 0.0,
+        Runtime,
+        "renorm: expected maxnorm to be >= 0 but got {most}"
+    );
+    ensure!(
+        x.ndim() > 1,
+        Runtime,
+        "renorm: input needs at least 2 dimensions, got {} dimensions",
+        x.ndim()
+    );
+    ensure!(
+        x.dtype().differentiable(),
+        Runtime,
+        "renorm: Expected a floating point or complex tensor as input. Got {}",
+        x.dtype().scalar_name()
+    );
+    let dim = shape::dim(dim, x.ndim())?;
+    let others: SmallVec<[usize; 5]> = (0..x.ndim()).filter(|&d| d != dim).collect();
+    let wide = match x.dtype().is_half() {
+        true => x.to_dtype(DType::F32)?,
+        false => x.clone(),
+    };
+    let norm = vector_norm(&apply(Abs, [&wide])?, p, &others, true)?;
+    let most = Tensor::full(&[], Scalar::Float(most), norm.dtype(), norm.device())?;
+    // As PyTorch's, so that nothing is divided by zero.
+    let scaled = most.div(&norm.add_scalar(1e-7)?)?;
+    let one = Tensor::full(&[], Scalar::Int(1), norm.dtype(), norm.device())?;
+    let factor = where_(&apply(Gt, [&norm, &most])?, &scaled, &one)?;
+    wide.mul(&factor)?.to_dtype(x.dtype())
+}
+
+/// A matrix norm's name.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Order {
+    Fro,
+    Nuclear,
+    P(f64),
+}
+
+pub fn singular_values(x: &Tensor) -> Result<Tensor> {
+    svdvals("linalg.svd", x)
+}
+
+pub fn sum_last(x: &Tensor) -> Result<Tensor> {
+    let mask: SmallVec<[bool; 5]> = (0..x.ndim()).map(|d| d + 1 == x.ndim()).collect();
+    x.sum_mask(&mask, true, None)
+}
+
+/// The sum of the singular values.
+pub fn nuclear_norm(
+    name: &str,
+    x: &Tensor,
+    dims: &[i64],
+    keepdim: bool,
+    dtype: Option<DType>,
+) -> Result<Tensor> {
+    matrix_norm(name, x, Order::Nuclear, dims, keepdim, dtype)
+}
+
+pub fn matrix_norm(
+    name: &str,
+    x: &Tensor,
+    order: Order,
+    dims: &[i64],
+    keepdim: bool,
+    dtype: Option<DType>,
+) -> Result<Tensor> {
+    let x = cast(name, x, dtype)?;
+    ensure!(
+        x.ndim() >= 2,
+        Runtime,
+        "{name}: The input tensor A must have at least 2 dimensions."
+    );
+    ensure!(
+        dims.len() == 2,
+        Runtime,
+        "{name}: dim must be a 2-tuple. Got {dims:?}"
+    );
+    let n = x.ndim();
+    let (r, c) = (shape::dim(dims[0], n)?, shape::dim(dims[1], n)?);
+    ensure!(
+        r != c,
+        Runtime,
+        "{name}: dims must be different. Got ({}, {})",
+        dims[0],
+        dims[1]
+    );
+    if order == Order::Fro {
+        return vector_norm(&x, 2.0, &[r, c], keepdim);
+    }
+    let perm: SmallVec<[i64; 5]> = (0..n)
+        .filter(|&d| d != r && d != c)
+        .chain([r, c])
+        .map(|d| d as i64)
+        .collect();
+    let m = x.permute(&perm)?;
+    // One value per matrix, in a last dimension of size 1.
+    let y = match order {
+        Order::Nuclear => {
+            check_wide(name, &x)?;
+            sum_last(&singular_values(&m)?)?
+        }
+        Order::P(p) if p.abs() == 2.0 => {
+            check_wide(name, &x)?;
+            norm_last(
+                &singular_values(&m)?,
+                if p > 0.0 {
+                    f64::INFINITY
+                } else {
+                    -f64::INFINITY
+                },
+            )?
+        }
+        Order::P(p) if p.abs() == 1.0 || p.is_infinite() => {
+            let a = apply(Abs, [&if p.is_infinite() { m } else { swapped(&m)? }])?;
+            let sums = sum_last(&a)?;
+            let sums = sums.reshape_to(&sums.shape()[..sums.ndim() - 1])?;
+            ensure!(
+                sums.size(sums.ndim() - 1) > 0,
+                Index,
+                "{name}: Expected reduction dim to have non-zero size."
+            );
+            norm_last(
+                &sums,
+                if p > 0.0 {
+                    f64::INFINITY
+                } else {
+                    -f64::INFINITY
+                },
+            )?
+        }
+        Order::P(p) => bail!(Runtime, "{name}: Order {p} not supported."),
+        Order::Fro => m,
+    };
+    let out: Dims = (0..n)
+        .filter(|d| keepdim || (*d != r && *d != c))
+        .map(|d| if d == r || d == c { 1 } else { x.size(d) })
+        .collect();
+    y.reshape_to(&out)
+}
+
+/// Singular values come in float32 and float64, and of complex numbers made of them.
+fn check_wide(name: &str, x: &Tensor) -> Result<()> {
+    match x.dtype().is_complex() {
+        true => Ok(()),
+        false => check_float(name, x),
+    }
+}
+
+fn cast(name: &str, x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
+    ensure!(
+        x.dtype().differentiable(),
+        Runtime,
+        "{name}: Expected a floating point or complex tensor as input. Got {}",
+        x.dtype().scalar_name()
+    );
+    let Some(t) = dtype else { return Ok(x.clone()) };
+    ensure!(
+        t.differentiable() && t.is_complex() == x.dtype().is_complex(),
+        Runtime,
+        "{name}: dtype should be {} for an input of {}, got {}",
+        if x.dtype().is_complex() {
+            "complex"
+        } else {
+            "floating point"
+        },
+        x.dtype().scalar_name(),
+        t.scalar_name()
+    );
+    ensure!(
+        x.dtype().promote(t) == t,
+        Runtime,
+        "{name}: the dtype of the input ({}) should be convertible without narrowing to the \
+         specified dtype ({})",
+        x.dtype().scalar_name(),
+        t.scalar_name()
+    );
+    x.to_dtype(t)
+}
+
+pub fn named(name: &str, text: &str) -> Result<Order> {
+    match text {
+        "fro" => Ok(Order::Fro),
+        "nuc" => Ok(Order::Nuclear),
+        other => bail!(Runtime, "{name}: Order {other} not supported."),
+    }
+}
+
+/// `linalg.norm` with a numeric order or none.
+pub fn norm(
+    x: &Tensor,
+    order: Option<f64>,
+    dims: Option<&[i64]>,
+    keepdim: bool,
+    dtype: Option<DType>,
+) -> Result<Tensor> {
+    const NAME: &str = "linalg.norm";
+    if let Some(d) = dims {
+        ensure!(
+            d.len() <= 2 || order.is_none(),
+            Runtime,
+            "{NAME}: If dim is specified, it must be of length 1 or 2. Got {d:?}"
+        );
+        ensure!(
+            d.len() == 1 || d.len() == 2,
+            Runtime,
+            "{NAME}: If dim is specified, it must be of length 1 or 2. Got {d:?}"
+        );
+    } else if order.is_some() {
+        ensure!(
+            x.ndim() == 1 || x.ndim() == 2,
+            Runtime,
+            "{NAME}: If dim is not specified but ord is, the input must be 1D or 2D. Got {}D.",
+            x.ndim()
+        );
+    }
+    let vector = match (order, dims) {
+        (None, _) => true,
+        (_, Some(d)) => d.len() == 1,
+        (_, None) => x.ndim() == 1,
+    };
+    if !vector {
+        let dims = dims.unwrap_or(&[-2, -1]);
+        return matrix_norm(
+            NAME,
+            x,
+            Order::P(order.unwrap_or(2.0)),
+            dims,
+            keepdim,
+            dtype,
+        );
+    }
+    let x = cast(NAME, x, dtype)?;
+    let dims: SmallVec<[usize; 5]> = match dims {
+        Some(d) => shape::dims(d, x.ndim())?,
+        None => (0..x.ndim()).collect(),
+    };
+    let dims: SmallVec<[usize; 5]> = dims.into_iter().filter(|&d| d < x.ndim()).collect();
+    vector_norm(&x, order.unwrap_or(2.0), &dims, keepdim)
+}

@@ -1,0 +1,299 @@
+//! Attention as one op: its result and the each row's statistics from which backward makes the
+//! weights again.
+
+use super::super::{repeat_heads, SafeSoftmax};
+use super::product::PAD;
+use super::{backward, forward, Attention, Gradients, Planes};
+use crate::autograd::{mode, Vjp};
+use crate::dispatch;
+use crate::dtype::Bitwise;
+use crate::error::Result;
+use crate::layout::Layout;
+use crate::meta::Meta;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::linalg::matmul::swapped;
+use crate::shape::Dims;
+use crate::tensor::Tensor;
+use crate::{alloc, bail, with_float};
+use smallvec::SmallVec;
+
+/// Inputs are queries, keys and values, then the mask and the factors of the weights where there
+/// are any. The last dimensions are (heads, rows, width); those before are equal. Heads of keys
+/// and values may be fewer, if they divide those of queries.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Flash {
+    pub scale: Bitwise,
+    pub causal: bool,
+    pub mask: bool,
+    pub factor: bool,
+}
+
+/// The gradients of [`Flash`]: inputs are g, the output and its statistics, then its own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct FlashGrad(Flash);
+
+/// A tensor's shape and steps with broadcasting to `shape`.
+struct Spread {
+    shape: Dims,
+    steps: SmallVec<[isize; 5]>,
+}
+
+impl Spread {
+    fn of(t: &Tensor) -> Spread {
+        Spread::to(t, t.shape())
+    }
+    fn to(t: &Tensor, shape: &[usize]) -> Spread {
+        let layout = t.layout().expand_to(shape);
+        Spread {
+            shape: Dims::from_slice(shape),
+            steps: layout.strides.iter().copied().collect(),
+        }
+    }
+    fn planes(&mut self, t: &Tensor) -> Planes<'_> {
+        Planes::new(t, &self.shape, &mut self.steps)
+    }
+}
+
+/// The shape of the scores.
+fn scores_shape(q: &Meta, k: &Meta) -> Dims {
+    let mut shape = q.shape().clone();
+    if let Some(last) = shape.last_mut() {
+        *last = k.size(k.ndim() - 2);
+    }
+    shape
+}
+
+fn heads(t: &Tensor) -> usize {
+    t.ndim().checked_sub(3).map_or(1, |d| t.size(d))
+}
+
+impl Flash {
+    /// Calls `f` with what the kernels take.
+    fn with<R>(&self, x: &[&Tensor], f: impl FnOnce(&Attention) -> R) -> R {
+        let (q, k, v) = (x[0], x[1], x[2]);
+        let n = q.ndim();
+        let scores = scores_shape(q, k);
+        let [mut sq, mut sk, mut sv] = [Spread::of(q), Spread::of(k), Spread::of(v)];
+        let mut rest = x[3..].iter();
+        let mask = rest.next().filter(|_| self.mask);
+        let factor = x[3 + self.mask as usize..].first();
+        let mut sm = mask.map(|t| Spread::to(t, &scores));
+        let mut sf = factor.map(|t| Spread::to(t, &scores));
+        f(&Attention {
+            batch: q.shape()[..n.saturating_sub(3)].iter().product(),
+            heads: heads(q),
+            group: heads(q) / heads(k).max(1),
+            queries: q.size(n - 2),
+            keys: k.size(n - 2),
+            width: q.size(n - 1),
+            value_width: v.size(n - 1),
+            scale: self.scale.0,
+            causal: self.causal,
+            q: sq.planes(q),
+            k: sk.planes(k),
+            v: sv.planes(v),
+            mask: sm.as_mut().zip(mask).map(|(s, t)| s.planes(t)),
+            factor: sf.as_mut().zip(factor).map(|(s, t)| s.planes(t)),
+        })
+    }
+
+    /// The gradients as a graph, for second derivatives.
+    fn composite(&self, g: &Tensor, x: &[&Tensor]) -> Result<[Tensor; 3]> {
+        let q = x[0];
+        let (k, v) = (repeat_heads(x[1], heads(q))?, repeat_heads(x[2], heads(q))?);
+        let mut scores = q.mul_scalar(self.scale.0)?.matmul(&swapped(&k)?)?;
+        if self.mask {
+            scores = scores.add(&super::super::additive(x[3], q.dtype())?)?;
+        }
+        if self.causal {
+            let shape = scores_shape(q, &k);
+            let keep = super::super::below_diagonal(shape[q.ndim() - 2], k.size(q.ndim() - 2), q)?;
+            scores = scores.add(&keep)?;
+        }
+        let p = dispatch::call1(SafeSoftmax, &[&scores])?;
+        let mut used = p.clone();
+        let mut d = g.matmul(&swapped(&v)?)?;
+        if self.factor {
+            let f = x[3 + self.mask as usize];
+            (used, d) = (used.mul(f)?, d.mul(f)?);
+        }
+        let d = p.mul(&d.sub(&d.mul(&p)?.sum_dim(-1, true)?)?)?;
+        let d = d.mul_scalar(self.scale.0)?;
+        let join = |t: Tensor, like: &Tensor| -> Result<Tensor> {
+            if t.shape() == like.shape() {
+                return Ok(t);
+            }
+            let at = like.ndim() - 3;
+            let mut parts = like.shape().clone();
+            parts.insert(at + 1, heads(q) / heads(like));
+            t.reshape_to(&parts)?.sum_dim(at as i64 + 1, false)
+        };
+        let dq = d.matmul(&k)?;
+        let dk = join(swapped(&d)?.matmul(q)?, x[1])?;
+        let dv = join(swapped(&used)?.matmul(g)?, x[2])?;
+        Ok([dq, dk, dv])
+    }
+}
+
+impl Derivative for Flash {
+    fn name(&self) -> &'static str {
+        "ScaledDotProductFlashAttentionForCpuBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save {
+            inputs: 0b11111,
+            outputs: 0b11,
+        }
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let mut out = Grads::from_elem(None, 3 + self.mask as usize + self.factor as usize);
+        let Some(g) = &g[0] else { return Ok(out) };
+        let inputs: SmallVec<[Tensor; 5]> =
+            (0..out.len()).map(|i| cx.input(i)).collect::<Result<_>>()?;
+        let x: SmallVec<[&Tensor; 5]> = inputs.iter().collect();
+        if mode::grad() {
+            let d = self.composite(g, &x)?;
+            out.iter_mut().zip(d).for_each(|(o, d)| *o = Some(d));
+            return Ok(out);
+        }
+        let (y, stats) = (cx.output(0)?, cx.output(1)?);
+        let mut all: SmallVec<[&Tensor; 8]> = SmallVec::from_slice(&[g, &y, &stats]);
+        all.extend(&inputs);
+        let d = dispatch::compute(&FlashGrad(self.clone()), &all)?;
+        out.iter_mut().zip(d).for_each(|(o, d)| *o = Some(d));
+        Ok(out)
+    }
+}
+
+impl Op for Flash {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let (q, v) = (x[0], x[2]);
+        let n = q.ndim();
+        let mut shape = q.shape().clone();
+        shape[n - 1] = v.size(n - 1);
+        crate::shape::numel(&shape)?;
+        let rows: usize = q.shape()[..n - 1].iter().product();
+        let stats = TensorMeta::new(&[rows * 2], q.dtype().compute(), q.device());
+        Ok(Metas::from_iter([
+            TensorMeta::new(&shape, q.dtype(), q.device()),
+            stats,
+        ]))
+    }
+
+    fn detached_outputs(&self) -> Mask {
+        0b10
+    }
+
+    /// Heads of one row lie together, so that they merge without a copy.
+    fn layout(&self, x: &[&Meta], y: &TensorMeta) -> Option<Layout> {
+        if x[0].ndim() != 4 || y.shape.len() != 4 {
+            return None;
+        }
+        let s = &y.shape;
+        Layout::contiguous(&[s[0], s[2], s[1], s[3]])
+            .transpose(1, 2)
+            .ok()
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        if y[1].numel() == 0 {
+            return Ok(());
+        }
+        let widest = x[0].size(x[0].ndim() - 1).max(x[2].size(x[2].ndim() - 1));
+        alloc::check(widest, 4096)?;
+        with_float!(x[0].dtype(), "scaled_dot_product_attention", T => {
+            let mut to = Spread::of(&y[0]);
+            let to = to.planes(&y[0]);
+            self.with(x, |a| {
+                // SAFETY: the planes are those of tensors; statistics are contiguous.
+                unsafe { forward::<T>(a, &to, y[1].slice_mut()) }
+            });
+        });
+        Ok(())
+    }
+
+    fn work(&self, x: &[&Meta], _y: &[&Meta]) -> usize {
+        scores_shape(x[0], x[1]).iter().product::<usize>() / 8
+            + x.iter().map(|t| t.numel()).sum::<usize>()
+    }
+}
+
+impl Derivative for FlashGrad {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+    fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
+        bail!(
+            Assertion,
+            "scaled_dot_product_attention: the fused gradient is never recorded"
+        )
+    }
+}
+
+impl Op for FlashGrad {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        Ok(x[3..6].iter().map(|t| TensorMeta::of(t)).collect())
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let stats = x[2];
+        if stats.numel() == 0 || x[4].numel() == 0 || x[5].numel() == 0 {
+            for t in y {
+                t.write_scalar(0.into())?;
+            }
+            return Ok(());
+        }
+        let widest = x[3].size(x[3].ndim() - 1).max(x[5].size(x[5].ndim() - 1));
+        let long = x[3].size(x[3].ndim() - 2).max(x[4].size(x[4].ndim() - 2));
+        alloc::check(widest.next_multiple_of(PAD), 8 * (long + 1024))?;
+        with_float!(x[3].dtype(), "scaled_dot_product_attention", T => {
+            let stats = stats.prepared(<T as crate::cpu::elements::Element>::DTYPE)?;
+            let mut spreads = [x[0], x[1], &y[0], &y[1], &y[2]].map(Spread::of);
+            let [g, out, dq, dk, dv] = &mut spreads;
+            // SAFETY: a contiguous tensor of this type.
+            let stats = unsafe { stats.slice::<T>() };
+            let to = Gradients {
+                g: g.planes(x[0]),
+                y: out.planes(x[1]),
+                stats,
+                dq: dq.planes(&y[0]),
+                dk: dk.planes(&y[1]),
+                dv: dv.planes(&y[2]),
+            };
+            self.0.with(&x[3..], |a| {
+                // SAFETY: the planes are those of tensors; outputs are this call's own.
+                unsafe { backward::<T>(a, &to) }
+            });
+        });
+        Ok(())
+    }
+
+    fn work(&self, x: &[&Meta], y: &[&Meta]) -> usize {
+        self.0.work(&x[3..], y)
+    }
+}
+
+/// Whether the op takes these: what it does not take goes the long way, which also words errors.
+pub fn fits(q: &Tensor, k: &Tensor, v: &Tensor, mask: Option<&Tensor>) -> bool {
+    let n = q.ndim();
+    let shapes = n == k.ndim()
+        && n == v.ndim()
+        && k.size(n - 1) == q.size(n - 1)
+        && k.size(n - 1) > 0
+        && k.size(n - 2) == v.size(n - 2)
+        && heads(k) == heads(v)
+        && heads(q).checked_rem(heads(k)).is_none_or(|rest| rest == 0)
+        && q.shape()[..n.saturating_sub(3)] == k.shape()[..n.saturating_sub(3)]
+        && q.shape()[..n.saturating_sub(3)] == v.shape()[..n.saturating_sub(3)];
+    let broadcasts = |m: &Tensor| {
+        let scores = scores_shape(q, k);
+        let skip = scores.len().checked_sub(m.ndim());
+        skip.is_some_and(|s| {
+            m.shape()
+                .iter()
+                .zip(&scores[s..])
+                .all(|(&a, &b)| a == b || a == 1)
+        })
+    };
+    shapes && mask.is_none_or(broadcasts)
+}

@@ -1,0 +1,294 @@
+//! Attention: softmax(q k^T / sqrt(d) + mask) v.
+
+mod cpu;
+
+use super::softmax::Softmax;
+use crate::autograd::{mode, Vjp};
+use crate::cpu::elements::Element;
+use crate::device::Device;
+use crate::dispatch;
+use crate::dtype::{Bitwise, DType};
+use crate::error::Result;
+use crate::meta::Meta;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::linalg::matmul::swapped;
+use crate::ops::pointwise::apply;
+use crate::ops::pointwise::compare::IsNegInf;
+use crate::ops::pointwise::ternary::where_;
+use crate::shape::{self, broadcast, Dims, Show};
+use crate::tensor::Tensor;
+use crate::{ensure, transfer, with_element};
+use smallvec::SmallVec;
+
+/// Softmax over the last dimension; a row of minus infinities gives zeros.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct SafeSoftmax;
+
+/// The op without that exception.
+fn plain(x: &Tensor) -> Softmax {
+    Softmax {
+        dim: x.ndim().saturating_sub(1),
+        log: false,
+    }
+}
+
+impl Derivative for SafeSoftmax {
+    fn name(&self) -> &'static str {
+        "SafeSoftmaxBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::outputs(1)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        plain(&cx.output(0)?).vjp(cx, g)
+    }
+}
+
+impl Op for SafeSoftmax {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        Ok(Metas::from_elem(TensorMeta::of(x[0]), 1))
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        plain(x[0]).cpu(x, y)?;
+        let n = y[0].shape().last().copied().unwrap_or(1).max(1);
+        let mut scores = None;
+        with_element!(y[0].dtype(), T => {
+            // SAFETY: a contiguous tensor of this type of this call's own.
+            let rows = unsafe { y[0].slice_mut::<T>() }.chunks_mut(n).enumerate();
+            for (r, row) in rows.filter(|(_, row)| Element::to_f32(row[0]).is_nan()) {
+                if scores.is_none() {
+                    scores = Some(x[0].prepared(DType::F64)?);
+                }
+                let Some(scores) = &scores else { continue };
+                // SAFETY: a contiguous f64 tensor, read only.
+                let from = &unsafe { scores.slice::<f64>() }[r * n..(r + 1) * n];
+                if from.iter().all(|&v| v == f64::NEG_INFINITY) {
+                    row.fill(<T as Element>::of_f64(0.0));
+                }
+            }
+        });
+        Ok(())
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let x = x[0];
+        if !transfer::small_floats(&[x]) || x.ndim() == 0 {
+            return Ok(false);
+        }
+        let dim = x.ndim() - 1;
+        let mut last = vec![false; x.ndim()];
+        last[dim] = true;
+        let top = x.amax_mask(&last, true)?;
+        let empty = apply(IsNegInf, [&top])?;
+        let p = x.softmax(dim as i64)?;
+        let p = where_(&empty, &Tensor::number(0.0.into())?, &p)?;
+        y[0].write_from(&p).map(|()| true)
+    }
+}
+
+/// What a mask adds to the scores: minus infinity where a bool is false.
+fn additive(mask: &Tensor, dtype: DType) -> Result<Tensor> {
+    if mask.dtype() != DType::Bool {
+        return mask.to_dtype(dtype);
+    }
+    let zero = Tensor::number(0.0.into())?;
+    let low = Tensor::number(f64::NEG_INFINITY.into())?;
+    where_(mask, &zero, &low)?.to_dtype(dtype)
+}
+
+/// What a causal mask adds to scores of this size, in the type and place of `like`.
+fn below_diagonal(rows: usize, columns: usize, like: &Tensor) -> Result<Tensor> {
+    let low = Tensor::number(f64::NEG_INFINITY.into())?;
+    low.to_dtype(like.dtype())?
+        .to_device(like.device())?
+        .expand_to(&[rows, columns])?
+        .triu(1)
+}
+
+/// Repeats each head, so that there are as many as `heads`.
+fn repeat_heads(x: &Tensor, heads: usize) -> Result<Tensor> {
+    let d = x.ndim() - 3;
+    let own = x.size(d);
+    if own == heads {
+        return Ok(x.clone());
+    }
+    let mut parts = Dims::from_slice(x.shape());
+    parts.insert(d + 1, 1);
+    let mut wide = parts.clone();
+    wide[d + 1] = heads / own;
+    let mut last = Dims::from_slice(x.shape());
+    last[d] = heads;
+    x.reshape_to(&parts)?.expand_to(&wide)?.reshape_to(&last)
+}
+
+struct Call<'a> {
+    mask: Option<&'a Tensor>,
+    dropout: f64,
+    causal: bool,
+    scale: Option<f64>,
+    grouped: bool,
+}
+
+impl Call<'_> {
+    fn run(&self, q: &Tensor, k: &Tensor, v: &Tensor) -> Result<Tensor> {
+        ensure!(
+            q.ndim() >= 2 && k.ndim() >= 2 && v.ndim() >= 2,
+            Runtime,
+            "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: \
+             {} key.dim: {} and value.dim: {} instead.",
+            q.ndim(),
+            k.ndim(),
+            v.ndim()
+        );
+        ensure!(
+            q.dtype() == k.dtype() && q.dtype() == v.dtype(),
+            Runtime,
+            "Expected query, key, and value to have the same dtype, but got query.dtype: {} \
+             key.dtype: {} and value.dtype: {} instead.",
+            q.dtype().c_name(),
+            k.dtype().c_name(),
+            v.dtype().c_name()
+        );
+        ensure!(
+            !q.dtype().is_integral(),
+            Runtime,
+            "scaled_dot_product_attention: expected scalar type Float but found {}",
+            q.dtype().scalar_name()
+        );
+        ensure!(
+            q.dtype().is_float(),
+            NotImplemented,
+            "\"scaled_dot_product_attention\" not implemented for '{}'",
+            q.dtype().scalar_name()
+        );
+        ensure!(
+            !(self.causal && self.mask.is_some()),
+            Runtime,
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set when \
+             is_causal=True"
+        );
+        ensure!(
+            (0.0..=1.0).contains(&self.dropout),
+            Runtime,
+            "scaled_dot_product_attention: dropout probability has to be between 0 and 1, but got \
+             {}",
+            self.dropout
+        );
+        if let Some(m) = self.mask {
+            ensure!(
+                m.dtype() == DType::Bool || m.dtype() == q.dtype() || m.dtype() == DType::F32,
+                Runtime,
+                "Expected attn_mask dtype to be bool or float or to match query dtype, but got \
+                 attn_mask.dtype: {} and  query.dtype: {} instead.",
+                m.dtype().c_name(),
+                q.dtype().c_name()
+            );
+        }
+        let (mut k, mut v) = (k.clone(), v.clone());
+        if self.grouped {
+            for t in [q, &k, &v] {
+                shape::dim(-3, t.ndim())?;
+            }
+            let heads = |t: &Tensor| t.size(t.ndim() - 3);
+            let h = heads(q);
+            ensure!(
+                heads(&k) > 0 && heads(&v) > 0 && h % heads(&k) == 0 && h % heads(&v) == 0,
+                Runtime,
+                "Number of heads in key and value must divide the number of heads in query, got \
+                 query {}, key {} and value {}",
+                Show(q.shape()),
+                Show(k.shape()),
+                Show(v.shape())
+            );
+            if heads(&k) != heads(&v) || q.device() != Device::Cpu {
+                (k, v) = (repeat_heads(&k, h)?, repeat_heads(&v, h)?);
+            }
+        }
+        let width = q.size(q.ndim() - 1);
+        let scale = self.scale.unwrap_or(1.0 / (width.max(1) as f64).sqrt());
+        let recorded = self.mask.is_some_and(|m| m.requires_grad() && mode::grad());
+        if q.device() == Device::Cpu && !recorded {
+            let (q, k, v) = self.aligned(q, &k, &v)?;
+            if cpu::flash::fits(&q, &k, &v, self.mask) {
+                return self.fused(&q, &k, &v, scale);
+            }
+        }
+        if self.grouped {
+            let h = q.size(q.ndim() - 3);
+            (k, v) = (repeat_heads(&k, h)?, repeat_heads(&v, h)?);
+        }
+        // Half of the scale on each side keeps products of half types in range.
+        let root = scale.abs().sqrt();
+        let q = q.mul_scalar(root * scale.signum())?;
+        let mut scores = q.matmul(&swapped(&k.mul_scalar(root)?)?)?;
+        if let Some(mask) = self.mask {
+            scores = scores.add(&additive(mask, q.dtype())?)?;
+        }
+        if self.causal {
+            let (rows, columns) = (q.size(q.ndim() - 2), k.size(k.ndim() - 2));
+            scores = scores.add(&below_diagonal(rows, columns, &q)?)?;
+        }
+        let mut weights = dispatch::call1(SafeSoftmax, &[&scores])?;
+        if self.dropout > 0.0 {
+            weights = weights.dropout(self.dropout, true)?;
+        }
+        weights.matmul(&v)
+    }
+
+    /// The three with the same leading dimensions.
+    fn aligned(&self, q: &Tensor, k: &Tensor, v: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
+        // The heads of a group stay fewer.
+        let own = if self.grouped { 3 } else { 2 };
+        let lead = |t: &Tensor| Dims::from_slice(&t.shape()[..t.ndim() - own]);
+        let all = [q, k, v];
+        if all.iter().all(|t| lead(t) == lead(q)) {
+            return Ok((q.clone(), k.clone(), v.clone()));
+        }
+        let shape = broadcast(&broadcast(&lead(q), &lead(k))?, &lead(v))?;
+        let wide = |t: &Tensor| {
+            let mut shape = shape.clone();
+            shape.extend_from_slice(&t.shape()[t.ndim() - own..]);
+            t.expand_to(&shape)
+        };
+        Ok((wide(q)?, wide(k)?, wide(v)?))
+    }
+
+    fn fused(&self, q: &Tensor, k: &Tensor, v: &Tensor, scale: f64) -> Result<Tensor> {
+        let factor = if self.dropout > 0.0 {
+            let mut shape = q.shape().clone();
+            if let Some(last) = shape.last_mut() {
+                *last = k.size(k.ndim() - 2);
+            }
+            let ones = Tensor::zeros(&shape, q.dtype(), q.device())?.add_scalar(1.0)?;
+            Some(ones.dropout(self.dropout, true)?)
+        } else {
+            None
+        };
+        let op = cpu::flash::Flash {
+            scale: Bitwise(scale),
+            causal: self.causal,
+            mask: self.mask.is_some(),
+            factor: factor.is_some(),
+        };
+        let mut x: SmallVec<[&Tensor; 5]> = SmallVec::from_slice(&[q, k, v]);
+        x.extend(self.mask);
+        x.extend(&factor);
+        Ok(dispatch::call(op, &x)?.swap_remove(0))
+    }
+}
+
+crate::entries! {
+    /// softmax(q k^T * scale + mask) v. Vaswani et al. 2017, arXiv:1706.03762.
+    "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
+    NN, |a| {
+        let call = Call {
+            mask: a.opt_tensor(3),
+            dropout: a.float(4)?,
+            causal: a.bool(5)?,
+            scale: a.opt_float(6),
+            grouped: a.bool(7)?,
+        };
+        Ok(call.run(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?)?.into())
+    };
+}

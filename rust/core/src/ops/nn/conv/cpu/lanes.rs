@@ -1,0 +1,420 @@
+//! The two inner loops of convolutions for each instruction set: a product of a packed panel with
+//! rows read in place, and dot products of rows.
+
+use crate::cpu::simd::Simd;
+use crate::per_isa;
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+
+/// Which lanes of a vector of results are wanted, and where they go, one after another.
+#[derive(Clone, Copy)]
+pub struct Cell {
+    pub mask: u32,
+    /// The first lanes, as many as are wanted.
+    pub first: u32,
+    pub at: u32,
+}
+
+/// Products that are added one after another: at least, where one per channel leaves few, and at
+/// most. The longest chain of additions sets the rounding error. The sums of so many chains are
+/// added in order, and then those sums.
+pub const CHAIN: (usize, usize) = (24, 40);
+const CHAINS: usize = 8;
+
+/// The length of the chains that divide evenly the products of `taps` kernel elements each.
+pub fn chain(depth: usize, taps: usize) -> usize {
+    let most = match taps {
+        1 => (depth / CHAINS).clamp(CHAIN.0, CHAIN.1),
+        _ => CHAIN.1,
+    };
+    depth.div_ceil(depth.div_ceil(most).max(1))
+}
+
+/// `y[r][j] = bias[r] + sum over k of a[k][r] * b[offsets[k] + j]`.
+pub struct Product<T> {
+    /// How many times the columns that the kernel makes at once; one where `cells` is null.
+    pub tiles: usize,
+    pub depth: usize,
+    /// As [`chain`] says of the depth.
+    pub chain: usize,
+    /// Room for twice what the kernel makes at once.
+    pub sums: *mut T,
+    /// A panel: as many numbers for each `k` as the kernel has rows.
+    pub a: *const T,
+    pub b: *const T,
+    pub offsets: *const usize,
+    /// Null for zeros.
+    pub bias: *const T,
+    pub y: *mut T,
+    /// From one row of `y` to the next.
+    pub pitch: usize,
+    /// One for each vector of a row; null where all lanes are wanted.
+    pub cells: *const Cell,
+}
+
+/// `sums[n][r] += sum over runs and j of a[r][j] * b[offsets[n] + j]`.
+pub struct Dot<T> {
+    /// How many times the offsets that the kernel takes at once.
+    pub tiles: usize,
+    /// Outer and inner runs, how long each is and the steps between their starts.
+    pub runs: [usize; 2],
+    pub length: usize,
+    pub a: *const T,
+    pub a_row: usize,
+    pub a_step: [usize; 2],
+    pub b: *const T,
+    pub b_step: [usize; 2],
+    pub offsets: *const usize,
+    pub sums: *mut T,
+}
+
+/// Rows of `columns` elements, of which `lo..hi` are copied and the others zero. A row is written
+/// in whole vectors: the elements behind it are zero until they are written themselves.
+pub struct Rows<T> {
+    pub rows: usize,
+    pub columns: usize,
+    pub lo: usize,
+    pub hi: usize,
+    /// Where column 0 would lie in the first row, the step between columns and that between rows.
+    pub from: *const T,
+    pub step: usize,
+    pub from_pitch: usize,
+    pub to: *mut T,
+    pub pitch: usize,
+}
+
+/// Columns of results, next to each other in `from`, go to every `step`-th element of `to`.
+pub struct Spread<T> {
+    pub rows: usize,
+    pub columns: usize,
+    pub from: *const T,
+    pub from_pitch: usize,
+    pub to: *mut T,
+    pub to_pitch: usize,
+    pub step: usize,
+}
+
+// SAFETY: the elements that the fields name may be read, with a vector behind, and written.
+#[inline(always)]
+unsafe fn spread<V: Simd>(p: &Spread<V::Elem>) {
+    for r in 0..p.rows {
+        let (from, to) = (p.from.add(r * p.from_pitch), p.to.add(r * p.to_pitch));
+        match p.step {
+            1 => std::ptr::copy_nonoverlapping(from, to, p.columns),
+            2 => {
+                for j in (0..p.columns).step_by(V::LANES) {
+                    V::load(from.add(j)).store_second(to.add(2 * j), V::LANES.min(p.columns - j));
+                }
+            }
+            step => {
+                for j in 0..p.columns {
+                    *to.add(j * step) = *from.add(j);
+                }
+            }
+        }
+    }
+}
+
+// SAFETY: the elements that the fields name may be read, and written, with a vector behind.
+#[inline(always)]
+unsafe fn copy_rows<V: Simd>(p: &Rows<V::Elem>) {
+    let (mut from, mut to) = (p.from, p.to);
+    if p.step == 1 && p.hi >= p.lo + V::LANES {
+        // The last vector of a row overlaps the one before.
+        let last = p.hi - V::LANES;
+        let zeros = V::splat(V::Elem::default());
+        for _ in 0..p.rows {
+            let mut j = 0;
+            while j < p.lo {
+                zeros.store(to.add(j));
+                j += V::LANES;
+            }
+            j = p.lo;
+            while j < last {
+                V::load(from.wrapping_add(j)).store(to.add(j));
+                j += V::LANES;
+            }
+            V::load(from.wrapping_add(last)).store(to.add(last));
+            j = p.hi;
+            while j < p.columns {
+                zeros.store(to.add(j));
+                j += V::LANES;
+            }
+            from = from.wrapping_add(p.from_pitch);
+            to = to.add(p.pitch);
+        }
+        return;
+    }
+    for _ in 0..p.rows {
+        let mut j = 0;
+        while j < p.columns {
+            let (lo, hi) = (
+                p.lo.saturating_sub(j).min(V::LANES),
+                p.hi.saturating_sub(j).min(V::LANES),
+            );
+            let (lo, hi) = (lo.min(hi), hi);
+            match p.step {
+                1 => V::copy_part(from.wrapping_add(j), lo, hi, to.add(j)),
+                2 => V::copy_second(from.wrapping_add(2 * j), lo, hi, to.add(j)),
+                step => {
+                    V::splat(V::Elem::default()).store(to.add(j));
+                    for i in lo..hi {
+                        *to.add(j + i) = *from.wrapping_add((j + i) * step);
+                    }
+                }
+            }
+            j += V::LANES;
+        }
+        from = from.wrapping_add(p.from_pitch);
+        to = to.add(p.pitch);
+    }
+}
+
+// SAFETY: every element that the fields name may be read, or written in `y`.
+#[inline(always)]
+unsafe fn product<V: Simd, const M: usize, const N: usize>(p: &Product<V::Elem>) {
+    for tile in 0..p.tiles {
+        let mut acc = [[V::splat(V::Elem::default()); N]; M];
+        if !p.bias.is_null() {
+            for r in 0..M {
+                acc[r] = [V::splat(*p.bias.add(r)); N];
+            }
+        }
+        let (mut a, from) = (p.a, p.b.add(tile * N * V::LANES));
+        let mut left = p.depth;
+        let mut chains = 0;
+        let mut offsets = p.offsets;
+        loop {
+            let n = left.min(p.chain);
+            for k in 0..n {
+                let b = from.add(*offsets.add(k));
+                let mut x = [V::splat(V::Elem::default()); N];
+                for n in 0..N {
+                    x[n] = V::load(b.add(n * V::LANES));
+                }
+                for r in 0..M {
+                    let w = V::splat(*a.add(r));
+                    for n in 0..N {
+                        acc[r][n] = w.fma(x[n], acc[r][n]);
+                    }
+                }
+                a = a.add(M);
+            }
+            left -= n;
+            offsets = offsets.add(n);
+            let place = |level: usize, r: usize, n: usize| {
+                p.sums.add((level * M * N + r * N + n) * V::LANES)
+            };
+            let mut level = 0;
+            if chains % CHAINS > 0 {
+                for r in 0..M {
+                    for n in 0..N {
+                        acc[r][n] = V::load(place(0, r, n)).add(acc[r][n]);
+                    }
+                }
+            }
+            if chains % CHAINS == CHAINS - 1 || left == 0 {
+                level = 1;
+                if chains >= CHAINS {
+                    for r in 0..M {
+                        for n in 0..N {
+                            acc[r][n] = V::load(place(1, r, n)).add(acc[r][n]);
+                        }
+                    }
+                }
+            }
+            if left == 0 {
+                break;
+            }
+            for r in 0..M {
+                for n in 0..N {
+                    acc[r][n].store(place(level, r, n));
+                }
+                acc[r] = [V::splat(V::Elem::default()); N];
+            }
+            chains += 1;
+        }
+        if p.cells.is_null() {
+            for r in 0..M {
+                for n in 0..N {
+                    acc[r][n].store(p.y.add(r * p.pitch + n * V::LANES));
+                }
+            }
+            return;
+        }
+        for n in 0..N {
+            let Cell { mask, first, at } = *p.cells.add(tile * N + n);
+            for r in 0..M {
+                acc[r][n].store_some(p.y.add(r * p.pitch + at as usize), mask, first);
+            }
+        }
+    }
+}
+
+// SAFETY: as for [`product`]; `length` is a multiple of the lanes.
+#[inline(always)]
+unsafe fn dot<V: Simd, const M: usize, const N: usize>(p: &Dot<V::Elem>) {
+    for tile in 0..p.tiles {
+        let mut acc = [[V::splat(V::Elem::default()); M]; N];
+        let mut from = [0; N];
+        for n in 0..N {
+            from[n] = *p.offsets.add(tile * N + n);
+        }
+        for outer in 0..p.runs[0] {
+            for inner in 0..p.runs[1] {
+                let a = p.a.add(outer * p.a_step[0] + inner * p.a_step[1]);
+                let b = p.b.add(outer * p.b_step[0] + inner * p.b_step[1]);
+                let mut j = 0;
+                while j < p.length {
+                    let mut x = [V::splat(V::Elem::default()); N];
+                    for n in 0..N {
+                        x[n] = V::load(b.add(from[n] + j));
+                    }
+                    for r in 0..M {
+                        let w = V::load(a.add(r * p.a_row + j));
+                        for n in 0..N {
+                            acc[n][r] = w.fma(x[n], acc[n][r]);
+                        }
+                    }
+                    j += V::LANES;
+                }
+            }
+        }
+        for n in 0..N {
+            V::add_sums(&acc[n], p.sums.add((tile * N + n) * M));
+        }
+    }
+}
+
+type ProductKernel<T> = unsafe fn(&Product<T>);
+type DotKernel<T> = unsafe fn(&Dot<T>);
+type RowsKernel<T> = unsafe fn(&Rows<T>);
+type SpreadKernel<T> = unsafe fn(&Spread<T>);
+
+/// The kernels of one type for this machine.
+pub struct Kernels<T> {
+    pub lanes: usize,
+    /// The most rows of a panel.
+    pub rows: usize,
+    /// The most vectors of a row.
+    pub vectors: usize,
+    pub copy_rows: RowsKernel<T>,
+    pub spread: SpreadKernel<T>,
+    /// By the rows and the vectors, each less one.
+    products: [[ProductKernel<T>; 3]; 8],
+    /// By the rows less one, for one offset and for three.
+    dots: [[DotKernel<T>; 2]; 8],
+}
+
+impl<T> Kernels<T> {
+    pub fn product(&self, rows: usize, vectors: usize) -> ProductKernel<T> {
+        self.products[rows - 1][vectors - 1]
+    }
+
+    /// The kernel for one or three offsets.
+    pub fn dot(&self, rows: usize, offsets: usize) -> DotKernel<T> {
+        self.dots[rows - 1][offsets / 2]
+    }
+
+    /// The first row and the height of the panels that make `rows` rows.
+    pub fn panels(&self, rows: usize) -> Vec<(usize, usize)> {
+        let starts = (0..rows).step_by(self.rows);
+        starts.map(|at| (at, self.rows.min(rows - at))).collect()
+    }
+}
+
+macro_rules! kernels {
+    ($name:ident, $set:ident, $t:ty, $v:ty, $rows:literal, $vectors:literal) => {
+        mod $name {
+            use super::*;
+            crate::compiled! { $set:
+                // SAFETY: as for the function it calls, where the instructions are.
+                unsafe fn product<const M: usize, const N: usize>(p: &Product<$t>) {
+                    super::product::<$v, M, N>(p);
+                }
+                // SAFETY: as for the function it calls, where the instructions are.
+                unsafe fn dot<const M: usize, const N: usize>(p: &Dot<$t>) {
+                    super::dot::<$v, M, N>(p);
+                }
+                // SAFETY: as for the function it calls, where the instructions are.
+                unsafe fn copy_rows(p: &Rows<$t>) {
+                    super::copy_rows::<$v>(p);
+                }
+                // SAFETY: as for the function it calls, where the instructions are.
+                unsafe fn spread(p: &Spread<$t>) {
+                    super::spread::<$v>(p);
+                }
+            }
+            pub static KERNELS: Kernels<$t> = Kernels {
+                lanes: <$v>::LANES,
+                rows: $rows,
+                vectors: $vectors,
+                copy_rows,
+                spread,
+                products: [
+                    [product::<1, 1>, product::<1, 2>, product::<1, 3>],
+                    [product::<2, 1>, product::<2, 2>, product::<2, 3>],
+                    [product::<3, 1>, product::<3, 2>, product::<3, 3>],
+                    [product::<4, 1>, product::<4, 2>, product::<4, 3>],
+                    [product::<5, 1>, product::<5, 2>, product::<5, 3>],
+                    [product::<6, 1>, product::<6, 2>, product::<6, 3>],
+                    [product::<7, 1>, product::<7, 2>, product::<7, 3>],
+                    [product::<8, 1>, product::<8, 2>, product::<8, 3>],
+                ],
+                dots: [
+                    [dot::<1, 1>, dot::<1, 3>],
+                    [dot::<2, 1>, dot::<2, 3>],
+                    [dot::<3, 1>, dot::<3, 3>],
+                    [dot::<4, 1>, dot::<4, 3>],
+                    [dot::<5, 1>, dot::<5, 3>],
+                    [dot::<6, 1>, dot::<6, 3>],
+                    [dot::<7, 1>, dot::<7, 3>],
+                    [dot::<8, 1>, dot::<8, 3>],
+                ],
+            };
+        }
+    };
+}
+
+macro_rules! each_set {
+    ($t:ty, $name:ident, $plain:ident, $avx2:ident, $avx512:ident,
+     $plain_lanes:ty, $avx2_lanes:ty, $avx512_lanes:ty) => {
+        kernels!($plain, portable, $t, $plain_lanes, 4, 2);
+        #[cfg(target_arch = "x86_64")]
+        kernels!($avx2, avx2, $t, $avx2_lanes, 4, 3);
+        #[cfg(target_arch = "x86_64")]
+        kernels!($avx512, avx512, $t, $avx512_lanes, 8, 3);
+
+        pub fn $name() -> &'static Kernels<$t> {
+            per_isa!(match avx512 => &$avx512::KERNELS, avx2 => &$avx2::KERNELS,
+                portable => &$plain::KERNELS)
+        }
+    };
+}
+
+each_set!(
+    f32,
+    float,
+    float_plain,
+    float_avx2,
+    float_avx512,
+    [f32; 4],
+    __m256,
+    __m512
+);
+each_set!(
+    f64,
+    double,
+    double_plain,
+    double_avx2,
+    double_avx512,
+    [f64; 2],
+    __m256d,
+    __m512d
+);
+
+kernels!(whole_plain, portable, i64, [i64; 4], 4, 2);
+
+pub fn whole() -> &'static Kernels<i64> {
+    &whole_plain::KERNELS
+}

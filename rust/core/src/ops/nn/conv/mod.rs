@@ -1,0 +1,745 @@
+//! Convolution. One op in three roles, which are each other's derivatives: the convolution, its
+//! gradient for the input (the transposed convolution) and its gradient for the weight.
+
+mod cpu;
+
+use crate::autograd::Vjp;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::gpu::kernels::conv as launch;
+use crate::gpu::Gpu;
+use crate::meta::Meta;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::schema::Value;
+use crate::shape::{Dims, Show};
+use crate::tensor::Tensor;
+use crate::{bail, ensure, transfer, with_compute};
+use cpu::direct::Direct;
+use cpu::Geometry;
+pub use cpu::Number;
+use smallvec::SmallVec;
+
+type Sizes = SmallVec<[usize; 3]>;
+
+/// Elements that are widened at once where the type is not the one computed in.
+const WIDENED: usize = 1 << 20;
+
+/// Which of the three factors of `sum w[o, c, k] x[n, c, s l + d k - p] y[n, o, l]` is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Role {
+    /// Inputs are x, w and perhaps a bias.
+    Output,
+    /// Inputs are y, w and perhaps a bias: a transposed convolution.
+    Input,
+    /// Inputs are x and y.
+    Weight,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Conv {
+    role: Role,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    groups: usize,
+    /// Spatial sizes of x, of w and of y.
+    input: Sizes,
+    kernel: Sizes,
+    output: Sizes,
+}
+
+impl Conv {
+    fn turned(&self, role: Role) -> Conv {
+        Conv {
+            role,
+            ..self.clone()
+        }
+    }
+
+    /// The same gradient for the input with the kernel as what is convolved: the two are alike, and
+    /// of the longer one most elements would be read with zeros around the shorter one.
+    fn commuted(&self, y: &Tensor, w: &Tensor) -> Result<Option<(Conv, Tensor, Tensor)>> {
+        let count = |v: &Sizes| v.iter().product::<usize>();
+        let (kernel, source) = (count(&self.kernel), count(&self.output));
+        if self.role != Role::Input || self.groups != 1 || kernel < 64 || kernel / 4 < source {
+            return Ok(None);
+        }
+        let op = Conv {
+            stride: self.dilation.clone(),
+            dilation: self.stride.clone(),
+            kernel: self.output.clone(),
+            output: self.kernel.clone(),
+            ..self.clone()
+        };
+        Ok(Some((op, turned(w)?, turned(y)?)))
+    }
+
+    /// The convolution of tensors of the type that it computes in; `y` may have another one.
+    fn compute(&self, a: &Tensor, b: &Tensor, bias: Option<&Tensor>, y: &Tensor) -> Result<()> {
+        let t = a.dtype();
+        let out = if y.dtype() == t {
+            y.clone()
+        } else {
+            Tensor::empty(y.shape(), t, y.device())?
+        };
+        let (batch, outputs, inputs) = match self.role {
+            Role::Output => (a.size(0), b.size(0), a.size(1)),
+            Role::Input => (a.size(0), b.size(0), y.size(1)),
+            Role::Weight => (a.size(0), b.size(1), a.size(1)),
+        };
+        let wide = |v: &Sizes, rest: usize| -> [usize; 3] {
+            std::array::from_fn(|d| (d + v.len()).checked_sub(3).map_or(rest, |i| v[i]))
+        };
+        let signed = |v: &Sizes, rest: usize| wide(v, rest).map(|n| n as isize);
+        let geometry = Geometry {
+            batch,
+            groups: self.groups,
+            inputs: inputs / self.groups,
+            outputs: outputs / self.groups,
+            input: wide(&self.input, 1),
+            kernel: wide(&self.kernel, 1),
+            output: wide(&self.output, 1),
+            stride: signed(&self.stride, 1),
+            padding: signed(&self.padding, 0),
+            dilation: signed(&self.dilation, 1),
+        };
+        if t == DType::F32 {
+            let bias = bias.map_or(std::ptr::null(), |b| b.ptr::<f32>() as *const f32);
+            // SAFETY: all tensors are contiguous, of type f32, and have the sizes of `geometry`.
+            let done = unsafe {
+                let (a, b, y) = (a.ptr::<f32>(), b.ptr::<f32>(), out.ptr::<f32>());
+                match self.role {
+                    Role::Output => cpu::winograd::forward(&geometry, a, b, bias, y),
+                    Role::Input => cpu::winograd::input(&geometry, a, b, bias, y),
+                    Role::Weight => cpu::winograd::weight(&geometry, a, b, y),
+                }
+            };
+            if done {
+                return if y.dtype() == t {
+                    Ok(())
+                } else {
+                    y.write_from(&out)
+                };
+            }
+        }
+        with_compute!(t, T => {
+            let start = bias.map_or(std::ptr::null(), |b| b.ptr::<T>() as *const T);
+            // SAFETY: all tensors are contiguous, of type T, and have the sizes of `geometry`.
+            unsafe {
+                let (a, b, y) = (a.ptr::<T>(), b.ptr::<T>(), out.ptr::<T>());
+                let done = match self.role {
+                    Role::Output => Direct::forward(&geometry).run(a, b, start, y),
+                    Role::Input => Direct::input(&geometry).run(a, b, start, y),
+                    Role::Weight => !geometry.is_empty() && cpu::weight::weight(&geometry, a, b, y),
+                };
+                match self.role {
+                    _ if done => {}
+                    Role::Output => geometry.forward(a, b, start, y),
+                    Role::Input => geometry.input(a, b, start, y),
+                    Role::Weight => geometry.weight(a, b, y),
+                }
+            }
+        });
+        if y.dtype() != t {
+            y.write_from(&out)?;
+        }
+        Ok(())
+    }
+}
+
+impl Derivative for Conv {
+    fn name(&self) -> &'static str {
+        match self.role {
+            Role::Weight => "ConvolutionBackwardBackward0",
+            _ => "ConvolutionBackward0",
+        }
+    }
+
+    fn save(&self, needs: Mask) -> Save {
+        Save::inputs((needs & 1) << 1 | needs >> 1 & 1)
+    }
+
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let mut out = Grads::from_elem(None, 3);
+        let Some(g) = &g[0] else { return Ok(out) };
+        let call = |role, a: &Tensor, b: &Tensor| dispatch::call1(self.turned(role), &[a, b]);
+        if cx.needs(0) {
+            let b = cx.input(1)?;
+            out[0] = Some(match self.role {
+                Role::Output => call(Role::Input, g, &b)?,
+                Role::Input => call(Role::Output, g, &b)?,
+                Role::Weight => call(Role::Input, &b, g)?,
+            });
+        }
+        if cx.needs(1) {
+            let a = cx.input(0)?;
+            out[1] = Some(match self.role {
+                Role::Output => call(Role::Weight, &a, g)?,
+                Role::Input => call(Role::Weight, g, &a)?,
+                Role::Weight => call(Role::Output, &a, g)?,
+            });
+        }
+        if cx.needs(2) {
+            let mut mask: SmallVec<[bool; 5]> = SmallVec::from_elem(true, g.ndim());
+            mask[1] = false;
+            out[2] = Some(g.sum_mask(&mask, false, Some(g.dtype()))?);
+        }
+        Ok(out)
+    }
+}
+
+impl Op for Conv {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let (lead, spatial): ([usize; 2], &Sizes) = match self.role {
+            Role::Output => ([x[0].size(0), x[1].size(0)], &self.output),
+            Role::Input => ([x[0].size(0), x[1].size(1) * self.groups], &self.input),
+            Role::Weight => ([x[1].size(1), x[0].size(1) / self.groups], &self.kernel),
+        };
+        let shape: Dims = lead.iter().chain(spatial).copied().collect();
+        Ok(Metas::from_elem(
+            TensorMeta {
+                shape,
+                dtype: x[0].dtype(),
+                device: dispatch::device(x),
+            },
+            1,
+        ))
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let y = &y[0];
+        let t = y.dtype().compute();
+        let bias = x.get(2).map(|b| b.prepared(t)).transpose()?;
+        if let Some((op, a, b)) = self.commuted(x[0], x[1])? {
+            let mut shape = y.shape().clone();
+            shape.swap(0, 1);
+            let mut out = Tensor::empty(&shape, t, y.device())?;
+            op.compute(&a.prepared(t)?, &b.prepared(t)?, None, &out)?;
+            if let Some(bias) = bias {
+                let mut column = Dims::from_elem(1, y.ndim());
+                column[0] = bias.numel();
+                out = out.add(&bias.detach().reshape_to(&column)?)?;
+            }
+            return y.write_from(&out.alias(out.layout().transpose(0, 1)?));
+        }
+        let pointwise = self.kernel.iter().all(|&k| k == 1);
+        if y.dtype() == t || self.role == Role::Weight || !pointwise {
+            return self.compute(&x[0].prepared(t)?, &x[1].prepared(t)?, bias.as_ref(), y);
+        }
+        // Memory bounds these: widened images and results stay in the cache if they are few.
+        let b = x[1].prepared(t)?;
+        let batch = x[0].size(0);
+        let image = (x[0].numel() + y.numel()) / batch.max(1);
+        let each = (WIDENED / image.max(1)).clamp(1, batch.max(1));
+        for first in (0..batch).step_by(each) {
+            let n = each.min(batch - first) as i64;
+            let part = |t: &Tensor| -> Result<Tensor> {
+                Ok(t.alias(t.layout().narrow(0, first as i64, n)?))
+            };
+            self.compute(&part(x[0])?.prepared(t)?, &b, bias.as_ref(), &part(y)?)?;
+        }
+        Ok(())
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if self.kernel.len() > 2 || !transfer::small_floats(x) {
+            return Ok(false);
+        }
+        let (gpu, y) = (Gpu::get()?, &y[0]);
+        let (a, b) = (transfer::dense(x[0])?, transfer::dense(x[1])?);
+        let bias = x.get(2).map(|b| transfer::dense(b)).transpose()?;
+        let (in_channels, out_channels) = match self.role {
+            Role::Output => (a.size(1), b.size(0)),
+            Role::Input => (y.size(1), a.size(1)),
+            Role::Weight => (a.size(1), b.size(1)),
+        };
+        // One dimension is a height of one.
+        let wide = |v: &Sizes, rest: usize| match v[..] {
+            [w] => [rest, w],
+            [h, w] => [h, w],
+            _ => [rest; 2],
+        };
+        let c = launch::Conv2d {
+            batch: a.size(0),
+            in_channels,
+            out_channels,
+            groups: self.groups,
+            input: wide(&self.input, 1),
+            output: wide(&self.output, 1),
+            kernel: wide(&self.kernel, 1),
+            stride: wide(&self.stride, 1),
+            padding: wide(&self.padding, 0),
+            dilation: wide(&self.dilation, 1),
+        };
+        let (p, q, r) = (
+            transfer::whole(&a)?,
+            transfer::whole(&b)?,
+            transfer::whole(y)?,
+        );
+        let bias = bias.as_ref().map(transfer::whole).transpose()?;
+        transfer::ran(match self.role {
+            Role::Output => launch::forward(gpu, &c, p, q, bias, r),
+            Role::Input => launch::backward_input(gpu, &c, p, q, bias, r),
+            Role::Weight => launch::backward_weight(gpu, &c, p, q, r),
+        })
+    }
+
+    fn work(&self, x: &[&Meta], y: &[&Meta]) -> usize {
+        x[0].numel()
+            .max(y[0].numel())
+            .saturating_mul(self.kernel.iter().product())
+    }
+}
+
+/// Arguments of a convolution as they are called.
+struct Call<'a> {
+    name: &'a str,
+    stride: &'a [i64],
+    padding: &'a [i64],
+    dilation: &'a [i64],
+    transposed: bool,
+    output_padding: &'a [i64],
+    groups: i64,
+}
+
+/// The first two dimensions swapped, outside of any graph.
+fn turned(t: &Tensor) -> Result<Tensor> {
+    Ok(t.detach().alias(t.layout().transpose(0, 1)?))
+}
+
+/// One number per spatial dimension.
+fn per_dim(v: &[i64], n: usize, name: &str) -> Result<SmallVec<[i64; 3]>> {
+    match v.len() {
+        1 => Ok(SmallVec::from_elem(v[0], n)),
+        len if len == n => Ok(SmallVec::from_slice(v)),
+        _ => bail!(
+            Runtime,
+            "expected {name} to be a single integer value or a list of {n} values to match the \
+             convolution dimensions, but got {name}={}",
+            Show(v)
+        ),
+    }
+}
+
+fn join(v: &[i64]) -> String {
+    v.iter().map(i64::to_string).collect::<Vec<_>>().join(" x ")
+}
+
+fn too_large(name: &str) -> crate::error::Error {
+    crate::error::Error::runtime(format!("{name}: sizes overflow a 64-bit integer"))
+}
+
+fn sizes(v: &[i64]) -> Sizes {
+    v.iter().map(|&n| n as usize).collect()
+}
+
+impl Call<'_> {
+    fn check(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Result<()> {
+        ensure!(
+            x.dtype() == w.dtype(),
+            Runtime,
+            "{}: expected scalar type {} but found {}: input and weight must have one type",
+            self.name,
+            x.dtype().scalar_name(),
+            w.dtype().scalar_name()
+        );
+        if let Some(b) = bias {
+            ensure!(
+                x.dtype() == b.dtype(),
+                Runtime,
+                "Input type ({}) and bias type ({}) should be the same",
+                x.dtype().c_name(),
+                b.dtype().c_name()
+            );
+        }
+        ensure!(
+            x.dtype() != DType::Bool && !x.dtype().is_complex(),
+            NotImplemented,
+            "\"{}\" not implemented for '{}'",
+            self.name,
+            x.dtype().scalar_name()
+        );
+        let ws = w.shape();
+        let (groups, first) = (self.groups, ws[0] as i64);
+        ensure!(
+            first >= groups,
+            Runtime,
+            "Given groups={groups}, expected weight to be at least {groups} at dimension 0, but \
+             got weight of size {} instead",
+            Show(ws)
+        );
+        ensure!(
+            first % groups == 0,
+            Runtime,
+            "Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, \
+             but got weight of size [{}] instead",
+            Show(ws)
+        );
+        let (want, outputs) = if self.transposed {
+            (first, ws[1] as i64 * groups)
+        } else {
+            (ws[1] as i64 * groups, first)
+        };
+        let got = x.size(1) as i64;
+        ensure!(
+            got == want,
+            Runtime,
+            "Given {}, weight of size {}, expected input{} to have {want} channels, but got {got} \
+             channels instead",
+            if self.transposed {
+                "transposed=1".into()
+            } else {
+                format!("groups={groups}")
+            },
+            Show(ws),
+            Show(x.shape())
+        );
+        if let Some(b) = bias {
+            ensure!(
+                b.ndim() == 1 && b.size(0) as i64 == outputs,
+                Runtime,
+                "Given {}weight of size {}, expected bias to be 1-dimensional with {outputs} \
+                 elements, but got bias of size {} instead",
+                if self.transposed {
+                    "transposed=1, "
+                } else {
+                    ""
+                },
+                Show(ws),
+                Show(b.shape())
+            );
+        }
+        Ok(())
+    }
+
+    fn run(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+        let n = w.ndim().saturating_sub(2);
+        ensure!(
+            (1..=3).contains(&n),
+            Runtime,
+            "{}: weight should have 3, 4 or 5 dimensions, but got weight of size {}",
+            self.name,
+            Show(w.shape())
+        );
+        ensure!(
+            x.ndim() == n + 2 || x.ndim() == n + 1,
+            Runtime,
+            "Expected {}D (unbatched) or {}D (batched) input to {}, but got input of size: {}",
+            n + 1,
+            n + 2,
+            self.name,
+            Show(x.shape())
+        );
+        if x.ndim() == n + 1 {
+            let batch: Dims = std::iter::once(1)
+                .chain(x.shape().iter().copied())
+                .collect();
+            let y = self.run(&x.reshape_to(&batch)?, w, bias)?;
+            return y.reshape_to(&y.shape()[1..]);
+        }
+        let stride = per_dim(self.stride, n, "stride")?;
+        let padding = per_dim(self.padding, n, "padding")?;
+        let dilation = per_dim(self.dilation, n, "dilation")?;
+        let extra = per_dim(self.output_padding, n, "output_padding")?;
+        ensure!(
+            padding.iter().all(|&p| p >= 0),
+            Runtime,
+            "negative padding is not supported"
+        );
+        ensure!(
+            extra.iter().all(|&p| p >= 0),
+            Runtime,
+            "negative output_padding is not supported"
+        );
+        ensure!(
+            stride.iter().all(|&s| s > 0),
+            Runtime,
+            "non-positive stride is not supported"
+        );
+        ensure!(
+            dilation.iter().all(|&d| d > 0),
+            Runtime,
+            "dilation should be greater than zero, but got {}",
+            Show(&dilation)
+        );
+        ensure!(
+            self.groups > 0,
+            Runtime,
+            "non-positive groups is not supported"
+        );
+        self.check(x, w, bias)?;
+        let (mut near, mut far): (Sizes, Sizes) = (sizes(&[]), sizes(&[]));
+        let mut bad = false;
+        let (mut shown, mut kernels) = (Vec::new(), Vec::new());
+        for d in 0..n {
+            let (size, k) = (x.size(d + 2) as i64, w.size(d + 2) as i64);
+            let (s, p, l, e) = (stride[d], padding[d], dilation[d], extra[d]);
+            let all = || -> Option<(i64, i64, i64)> {
+                let (reach, pad) = (l.checked_mul(k - 1)?, p.checked_mul(2)?);
+                let padded = size.checked_add(pad)?;
+                let far = if self.transposed {
+                    (size - 1)
+                        .checked_mul(s)?
+                        .checked_add(reach)?
+                        .checked_add(e)?
+                        .checked_add(1)?
+                        .checked_sub(pad)?
+                } else {
+                    padded.checked_sub(reach)?.checked_sub(1)?.div_euclid(s) + 1
+                };
+                Some((reach, padded, far))
+            };
+            let (reach, padded, out) = all().ok_or_else(|| too_large(self.name))?;
+            let reach = reach.checked_add(1).ok_or_else(|| too_large(self.name))?;
+            if self.transposed {
+                ensure!(
+                    e < s.max(l),
+                    Runtime,
+                    "output padding must be smaller than either stride or dilation, but got \
+                     output_padding: {}, stride: {}, dilation: {}",
+                    Show(&extra),
+                    Show(&stride),
+                    Show(&dilation)
+                );
+                shown.push(size);
+                kernels.push(out);
+                bad |= out < 1;
+            } else {
+                shown.push(padded);
+                kernels.push(reach);
+                bad |= padded < reach || k == 0;
+            }
+            near.push(size as usize);
+            far.push(out.max(0) as usize);
+        }
+        if bad && self.transposed {
+            bail!(
+                Runtime,
+                "Given input size per channel: ({}). Calculated output size per channel: ({}). \
+                 Output size is too small",
+                join(&shown),
+                join(&kernels)
+            );
+        }
+        ensure!(
+            !bad,
+            Runtime,
+            "Calculated padded input size per channel: ({}). Kernel size: ({}). Kernel size can't \
+             be greater than actual input size",
+            join(&shown),
+            join(&kernels)
+        );
+        ensure!(
+            !near.contains(&0),
+            Runtime,
+            "Only zero batch or zero channel inputs are supported, but got input shape: {}",
+            Show(x.shape())
+        );
+        let kernel: Sizes = w.shape()[2..].iter().copied().collect();
+        let (role, input, output) = match self.transposed {
+            true => (Role::Input, far, near),
+            false => (Role::Output, near, far),
+        };
+        let op = Conv {
+            role,
+            stride: sizes(&stride),
+            padding: sizes(&padding),
+            dilation: sizes(&dilation),
+            groups: self.groups as usize,
+            input,
+            kernel,
+            output,
+        };
+        match bias {
+            Some(b) => dispatch::call1(op, &[x, w, b]),
+            None => dispatch::call1(op, &[x, w]),
+        }
+    }
+
+    /// `padding='same'` or `'valid'`.
+    fn run_named(
+        &self,
+        padding: &str,
+        x: &Tensor,
+        w: &Tensor,
+        bias: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        let n = w.ndim().saturating_sub(2).max(1);
+        match padding {
+            "valid" => {
+                return Call {
+                    padding: &[0],
+                    ..*self
+                }
+                .run(x, w, bias)
+            }
+            "same" => {}
+            _ => bail!(Runtime, "Invalid padding string: '{padding}'"),
+        }
+        let stride = per_dim(self.stride, n, "stride")?;
+        ensure!(
+            stride.iter().all(|&s| s == 1),
+            Runtime,
+            "padding='same' is not supported for strided convolutions"
+        );
+        let dilation = per_dim(self.dilation, n, "dilation")?;
+        let mut pads: SmallVec<[i64; 3]> = SmallVec::new();
+        // Where the total is odd, the side after the data gets one more.
+        let mut more: SmallVec<[i64; 6]> = SmallVec::from_elem(0, 2 * n);
+        for d in 0..n {
+            let total = dilation[d]
+                .checked_mul(w.size(d + 2) as i64 - 1)
+                .ok_or_else(|| too_large(self.name))?;
+            pads.push(total / 2);
+            more[2 * (n - 1 - d) + 1] = total % 2;
+        }
+        let call = Call {
+            padding: &pads,
+            ..*self
+        };
+        if more.iter().any(|&m| m > 0) && x.ndim() >= n {
+            return call.run(
+                &x.pad_constant(&more, crate::dtype::Scalar::Int(0))?,
+                w,
+                bias,
+            );
+        }
+        call.run(x, w, bias)
+    }
+}
+
+fn conv(name: &str, n: usize, a: &crate::schema::Args) -> Result<Value> {
+    let call = Call {
+        name,
+        stride: a.ints(3)?,
+        padding: a.opt_ints(4).unwrap_or(&[0]),
+        dilation: a.ints(5)?,
+        transposed: false,
+        output_padding: &[0],
+        groups: a.int(6)?,
+    };
+    let (x, w, b) = (a.tensor(0)?, a.tensor(1)?, a.opt_tensor(2));
+    dims_fit(name, n, x, w)?;
+    Ok(match a.opt_str(4) {
+        Some(padding) => call.run_named(padding, x, w, b)?,
+        None => call.run(x, w, b)?,
+    }
+    .into())
+}
+
+fn conv_transpose(name: &str, n: usize, a: &crate::schema::Args) -> Result<Value> {
+    let call = Call {
+        name,
+        stride: a.ints(3)?,
+        padding: a.ints(4)?,
+        dilation: a.ints(7)?,
+        transposed: true,
+        output_padding: a.ints(5)?,
+        groups: a.int(6)?,
+    };
+    let (x, w) = (a.tensor(0)?, a.tensor(1)?);
+    dims_fit(name, n, x, w)?;
+    Ok(call.run(x, w, a.opt_tensor(2))?.into())
+}
+
+/// Refuses tensors that are no batch of `n` dimensions or one element of it.
+fn dims_fit(name: &str, n: usize, x: &Tensor, w: &Tensor) -> Result<()> {
+    ensure!(
+        x.ndim() == n + 1 || x.ndim() == n + 2,
+        Runtime,
+        "Expected {}D (unbatched) or {}D (batched) input to {name}, but got input of size: {}",
+        n + 1,
+        n + 2,
+        Show(x.shape())
+    );
+    ensure!(
+        w.ndim() == n + 2,
+        Runtime,
+        "{name}: expected a {}-dimensional weight to match the convolution dimensions, but got \
+         weight of size {}",
+        n + 2,
+        Show(w.shape())
+    );
+    Ok(())
+}
+
+crate::entries! {
+    /// Convolution over one dimension: input (N, C, L) or (C, L), weight (O, C / groups, k).
+    "conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, int[1] dilation=1, int groups=1) -> Tensor",
+    FN, |a| conv("conv1d", 1, a);
+    "conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, str padding='valid', int[1] dilation=1, int groups=1) -> Tensor",
+    FN, |a| conv("conv1d", 1, a);
+    /// Convolution over two dimensions: input (N, C, H, W) or (C, H, W).
+    "conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, int[2] dilation=1, int groups=1) -> Tensor",
+    FN | FORMAT, |a| conv("conv2d", 2, a);
+    "conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, str padding='valid', int[2] dilation=1, int groups=1) -> Tensor",
+    FN | FORMAT, |a| conv("conv2d", 2, a);
+    /// Convolution over three dimensions: input (N, C, D, H, W) or (C, D, H, W).
+    "conv3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] padding=0, int[3] dilation=1, int groups=1) -> Tensor",
+    FN | FORMAT, |a| conv("conv3d", 3, a);
+    "conv3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, str padding='valid', int[3] dilation=1, int groups=1) -> Tensor",
+    FN | FORMAT, |a| conv("conv3d", 3, a);
+    /// Transposed convolution over one dimension: the gradient of `conv1d` for its input.
+    "conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, int[1] output_padding=0, int groups=1, int[1] dilation=1) -> Tensor",
+    FN, |a| conv_transpose("conv_transpose1d", 1, a);
+    /// Transposed convolution over two dimensions: the gradient of `conv2d` for its input.
+    "conv_transpose2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, int[2] output_padding=0, int groups=1, int[2] dilation=1) -> Tensor",
+    FN | FORMAT, |a| conv_transpose("conv_transpose2d", 2, a);
+    /// Transposed convolution over three dimensions: the gradient of `conv3d` for its input.
+    "conv_transpose3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] padding=0, int[3] output_padding=0, int groups=1, int[3] dilation=1) -> Tensor",
+    FN | FORMAT, |a| conv_transpose("conv_transpose3d", 3, a);
+    /// Convolution or transposed convolution; the weight says over how many dimensions.
+    "convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups) -> Tensor",
+    FN | FORMAT, |a| {
+        let (x, w) = (a.tensor(0)?, a.tensor(1)?);
+        ensure!(
+            x.ndim() == w.ndim(),
+            Runtime,
+            "convolution: expected a {}-dimensional input for the {}-dimensional weight of size \
+             {}, but got an input of size {}",
+            w.ndim(),
+            w.ndim(),
+            Show(w.shape()),
+            Show(x.shape())
+        );
+        let call = Call {
+            name: "convolution",
+            stride: a.ints(3)?,
+            padding: a.ints(4)?,
+            dilation: a.ints(5)?,
+            transposed: a.bool(6)?,
+            output_padding: a.ints(7)?,
+            groups: a.int(8)?,
+        };
+        Ok(call.run(x, w, a.opt_tensor(2))?.into())
+    };
+    /// Convolution over the first dimension: input (L, N, C), weight (k, C, O).
+    "conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor",
+    FN | METHOD, |a| {
+        let (x, w, pad) = (a.tensor(0)?, a.tensor(1)?, a.int(3)?);
+        ensure!(x.ndim() == 3, Runtime, "Input must have 3 dims: time, batch, in_channel");
+        ensure!(w.ndim() == 3, Runtime, "Weight tensor must have 3 dims: kernel_width, in_channels, out_channels.");
+        let call = Call {
+            name: "conv_tbc",
+            stride: &[1],
+            padding: &[pad],
+            dilation: &[1],
+            transposed: false,
+            output_padding: &[0],
+            groups: 1,
+        };
+        let (x, w) = (x.permute(&[1, 2, 0])?, w.permute(&[2, 1, 0])?);
+        // A kernel longer by one element fits nowhere: the result has no element either.
+        let length = (x.size(2) as i64).saturating_add(pad.saturating_mul(2));
+        let none = pad >= 0 && length + 1 == w.size(2) as i64;
+        let y = match none {
+            true => {
+                let longer = x.pad_constant(&[0, 1], crate::dtype::Scalar::Int(0))?;
+                call.run(&longer, &w, a.opt_tensor(2))?.slice_dim(2, Some(0), Some(0), 1)?
+            }
+            false => call.run(&x, &w, a.opt_tensor(2))?,
+        };
+        Ok(y.permute(&[2, 0, 1])?.into())
+    };
+}

@@ -1,0 +1,446 @@
+//! Connectionist temporal classification: Graves et al. 2006, doi:10.1145/1143844.1143891.
+
+use super::loss::{reduced, MEAN};
+use crate::alloc;
+use crate::autograd::Vjp;
+use crate::cpu::pool::{parallel_chunks, parallel_for};
+use crate::dispatch;
+use crate::dtype::{DType, Scalar};
+use crate::error::Result;
+use crate::meta::Meta;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::pointwise::apply;
+use crate::ops::pointwise::compare::Eq;
+use crate::ops::pointwise::ternary::where_;
+use crate::shape::Dims;
+use crate::tensor::Tensor;
+use crate::{bail, ensure};
+use smallvec::SmallVec;
+
+const NEVER: f64 = f64::NEG_INFINITY;
+
+/// Labels and lengths of a batch, read once.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Batch {
+    labels: Vec<Vec<usize>>,
+    times: Vec<usize>,
+    blank: usize,
+}
+
+impl Batch {
+    /// Sequences below which a second thread costs more than it gains: each place of each step
+    /// takes a logarithm.
+    fn grain(&self) -> usize {
+        let places = |b: usize| self.times[b] * (2 * self.labels[b].len() + 1);
+        let work = (0..self.times.len()).map(places).max().unwrap_or(0);
+        512 / work.max(1) + 1
+    }
+
+    /// The label at place `s` of a sequence with blanks between all labels and around them.
+    fn label(&self, b: usize, s: usize) -> usize {
+        if s.is_multiple_of(2) {
+            self.blank
+        } else {
+            self.labels[b][s / 2]
+        }
+    }
+
+    /// Whether a path may go from place `s - 2` to `s`, skipping a blank.
+    fn skips(&self, b: usize, s: usize) -> bool {
+        s % 2 == 1 && s >= 3 && self.labels[b][s / 2] != self.labels[b][s / 2 - 1]
+    }
+}
+
+/// The rounding of a type: sums over paths lose digits, and float32 is to lose those of PyTorch.
+fn rounding(dtype: DType) -> fn(f64) -> f64 {
+    match dtype {
+        DType::F64 => |v| v,
+        _ => |v| v as f32 as f64,
+    }
+}
+
+/// The logarithm of a sum of exponentials.
+fn log_sum(r: fn(f64) -> f64, x: &[f64]) -> f64 {
+    let top = x.iter().copied().fold(NEVER, f64::max);
+    if top == NEVER && !x.iter().any(|v| v.is_nan()) {
+        return NEVER;
+    }
+    let sum = x.iter().fold(0.0, |s, &v| r(s + r(r(v - top).exp())));
+    r(r(sum.ln()) + top)
+}
+
+/// Log-probabilities of one sequence: element (t, c).
+struct Sequence<'a> {
+    p: &'a [f64],
+    step: usize,
+    at: usize,
+    r: fn(f64) -> f64,
+}
+
+impl Sequence<'_> {
+    fn get(&self, t: usize, c: usize) -> f64 {
+        self.p[t * self.step + self.at + c]
+    }
+}
+
+/// Sums over all paths that reach each place at each time, from the front.
+fn forward(batch: &Batch, b: usize, x: &Sequence) -> Vec<f64> {
+    let (times, width) = (batch.times[b], 2 * batch.labels[b].len() + 1);
+    let mut alpha = alloc::full(NEVER, times * width);
+    if times == 0 {
+        return alpha;
+    }
+    alpha[0] = x.get(0, batch.blank);
+    if width > 1 {
+        alpha[1] = x.get(0, batch.label(b, 1));
+    }
+    for t in 1..times {
+        let (old, new) = alpha.split_at_mut(t * width);
+        let old = &old[(t - 1) * width..];
+        for s in 0..width {
+            let mut from: SmallVec<[f64; 3]> = SmallVec::new();
+            from.push(old[s]);
+            if s >= 1 {
+                from.push(old[s - 1]);
+            }
+            if batch.skips(b, s) {
+                from.push(old[s - 2]);
+            }
+            new[s] = (x.r)(log_sum(x.r, &from) + x.get(t, batch.label(b, s)));
+        }
+    }
+    alpha
+}
+
+/// The same from the back.
+fn backward(batch: &Batch, b: usize, x: &Sequence) -> Vec<f64> {
+    let (times, width) = (batch.times[b], 2 * batch.labels[b].len() + 1);
+    let mut beta = alloc::full(NEVER, times * width);
+    if times == 0 {
+        return beta;
+    }
+    let end = (times - 1) * width;
+    beta[end + width - 1] = x.get(times - 1, batch.blank);
+    if width > 1 {
+        beta[end + width - 2] = x.get(times - 1, batch.label(b, width - 2));
+    }
+    for t in (0..times - 1).rev() {
+        for s in 0..width {
+            let next = (t + 1) * width;
+            let mut from: SmallVec<[f64; 3]> = SmallVec::new();
+            from.push(beta[next + s]);
+            if s + 1 < width {
+                from.push(beta[next + s + 1]);
+            }
+            if s + 2 < width && batch.skips(b, s + 2) {
+                from.push(beta[next + s + 2]);
+            }
+            beta[t * width + s] = (x.r)(log_sum(x.r, &from) + x.get(t, batch.label(b, s)));
+        }
+    }
+    beta
+}
+
+fn loss_of(batch: &Batch, b: usize, alpha: &[f64], r: fn(f64) -> f64) -> f64 {
+    let (times, width) = (batch.times[b], 2 * batch.labels[b].len() + 1);
+    if times == 0 {
+        return if width == 1 { 0.0 } else { f64::INFINITY };
+    }
+    let end = &alpha[(times - 1) * width..];
+    -if width > 1 {
+        log_sum(r, &[end[width - 1], end[width - 2]])
+    } else {
+        end[0]
+    }
+}
+
+/// The loss of each sequence; the input has times, sequences and classes as dimensions.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Ctc {
+    batch: Batch,
+    zero_infinity: bool,
+}
+
+impl Derivative for Ctc {
+    fn name(&self) -> &'static str {
+        "CtcLossBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::inputs(1)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(Grads::new());
+        };
+        let d = dispatch::call1(CtcGrad { of: self.clone() }, &[g, &cx.input(0)?])?;
+        Ok(SmallVec::from_elem(Some(d), 1))
+    }
+}
+
+impl Op for Ctc {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let shape = Dims::from_slice(&[self.batch.times.len()]);
+        let meta = TensorMeta {
+            shape,
+            dtype: x[0].dtype(),
+            device: x[0].device(),
+        };
+        Ok(SmallVec::from_elem(meta, 1))
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let (n, c, r) = (x[0].size(1), x[0].size(2), rounding(x[0].dtype()));
+        let p = x[0].prepared(DType::F64)?;
+        // SAFETY: contiguous host memory of this type.
+        let p = unsafe { p.slice::<f64>() };
+        let mut out = alloc::full(0.0f64, n);
+        parallel_chunks(&mut out, 1, self.batch.grain(), |first, out| {
+            for (b, out) in (first..).zip(out) {
+                let x = Sequence {
+                    p,
+                    step: n * c,
+                    at: b * c,
+                    r,
+                };
+                *out = loss_of(&self.batch, b, &forward(&self.batch, b, &x), r);
+            }
+        });
+        y[0].write_from(&Tensor::from_slice(&out, &[n], DType::F64)?)
+    }
+}
+
+/// The gradient of [`Ctc`] for log-probabilities that come from a log-softmax. Inputs: `g`, and
+/// the log-probabilities.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct CtcGrad {
+    of: Ctc,
+}
+
+impl Derivative for CtcGrad {
+    fn name(&self) -> &'static str {
+        "CtcLossBackwardBackward0"
+    }
+    fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
+        bail!(
+            NotImplemented,
+            "derivative for aten::_ctc_loss_backward is not implemented"
+        )
+    }
+}
+
+impl Op for CtcGrad {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        Ok(SmallVec::from_elem(TensorMeta::of(x[1]), 1))
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let (batch, n, c) = (&self.of.batch, x[1].size(1), x[1].size(2));
+        let r = rounding(x[1].dtype());
+        let (g, p) = (x[0].prepared(DType::F64)?, x[1].prepared(DType::F64)?);
+        // SAFETY: contiguous host memory of this type.
+        let (g, p) = unsafe { (g.slice::<f64>(), p.slice::<f64>()) };
+        let out = Tensor::zeros(x[1].shape(), DType::F64, x[1].device())?;
+        let to = out.ptr::<f64>() as usize;
+        parallel_for(n, batch.grain(), |range| {
+            let mut sums = alloc::full(NEVER, c);
+            for b in range {
+                let x = Sequence {
+                    p,
+                    step: n * c,
+                    at: b * c,
+                    r,
+                };
+                let alpha = forward(batch, b, &x);
+                let loss = loss_of(batch, b, &alpha, r);
+                if self.of.zero_infinity && loss == f64::INFINITY {
+                    continue;
+                }
+                let beta = backward(batch, b, &x);
+                let width = 2 * batch.labels[b].len() + 1;
+                for t in 0..batch.times[b] {
+                    sums.fill(NEVER);
+                    for s in 0..width {
+                        let l = batch.label(b, s);
+                        let v = r(alpha[t * width + s] + beta[t * width + s]);
+                        sums[l] = if sums[l] == NEVER {
+                            v
+                        } else {
+                            log_sum(r, &[sums[l], v])
+                        };
+                    }
+                    for (k, &sum) in sums.iter().enumerate() {
+                        let lp = x.get(t, k);
+                        let d = (r(lp.exp()) - r(r(r(sum + loss) - lp).exp())) * g[b];
+                        // SAFETY: sequence `b` has its own elements.
+                        unsafe { (to as *mut f64).add((t * n + b) * c + k).write(d) };
+                    }
+                }
+            }
+        });
+        y[0].write_from(&out)
+    }
+}
+
+/// `ctc_loss`.
+fn ctc_loss(
+    x: &Tensor,
+    targets: &Tensor,
+    times: &[i64],
+    lengths: &[i64],
+    blank: i64,
+    reduction: i64,
+    zero_infinity: bool,
+) -> Result<Tensor> {
+    ensure!(
+        matches!(x.dtype(), DType::F32 | DType::F64),
+        NotImplemented,
+        "\"ctc_loss_cpu\" not implemented for '{}'",
+        x.dtype().scalar_name()
+    );
+    ensure!(
+        matches!(targets.dtype(), DType::I32 | DType::I64),
+        Runtime,
+        "ctc_loss: targets must be Int or Long, got {}",
+        targets.dtype().scalar_name()
+    );
+    let single = x.ndim() == 2;
+    ensure!(
+        single || x.ndim() == 3,
+        Runtime,
+        "ctc_loss: log_probs must have 2 or 3 dimensions, got {}",
+        x.ndim()
+    );
+    let x = if single {
+        x.reshape_to(&[x.size(0), 1, x.size(1)])?
+    } else {
+        x.clone()
+    };
+    let (most, n, classes) = (x.size(0), x.size(1), x.size(2));
+    ensure!(x.numel() > 0, Runtime, "log_probs tensor must not be empty");
+    ensure!(
+        blank >= 0 && (blank as usize) < classes,
+        Runtime,
+        "blank must be in label range, got {blank} for {classes} classes"
+    );
+    for (l, which) in [(times, "input_lengths"), (lengths, "target_lengths")] {
+        ensure!(
+            l.len() == n,
+            Runtime,
+            "{which} must be of size batch_size, got {} for a batch of {n}",
+            l.len()
+        );
+        ensure!(
+            l.iter().all(|&v| v >= 0),
+            Runtime,
+            "Expected {which} to have value at least 0, got {l:?}"
+        );
+    }
+    if let Some(&t) = times.iter().find(|&&t| t as usize > most) {
+        bail!(
+            Runtime,
+            "Expected input_lengths to have value at most {most}, but got value {t}"
+        );
+    }
+    let ids = targets.prepared(DType::I64)?;
+    // SAFETY: contiguous host memory of this type.
+    let ids = unsafe { ids.slice::<i64>() };
+    let total: usize = lengths.iter().map(|&l| l as usize).sum();
+    let longest = lengths.iter().copied().max().unwrap_or(0) as usize;
+    let flat = targets.ndim() == 1;
+    if flat && !single {
+        ensure!(
+            total <= ids.len(),
+            Runtime,
+            "Expected tensor to have size {total} at dimension 0, but got size {} for argument \
+             'targets' (while checking arguments for ctc_loss_cpu)",
+            ids.len()
+        );
+    } else {
+        ensure!(
+            targets.ndim() == 2 || flat,
+            Runtime,
+            "ctc_loss: targets must have 1 or 2 dimensions, got {}",
+            targets.ndim()
+        );
+        let width = if flat { ids.len() } else { targets.size(1) };
+        ensure!(
+            (flat || targets.size(0) == n) && width >= longest,
+            Runtime,
+            "Expected tensor to have size at least {longest} at dimension 1, but got size {width} \
+             for argument 'targets' (while checking arguments for ctc_loss_cpu)"
+        );
+    }
+    let mut labels = alloc::room(n);
+    let mut start = 0;
+    for (b, &l) in lengths.iter().enumerate() {
+        let l = l as usize;
+        let from = if flat { start } else { b * targets.size(1) };
+        start += l;
+        let mut row = alloc::room(l);
+        for &id in &ids[from..from + l] {
+            ensure!(
+                id >= 0 && (id as usize) < classes,
+                Runtime,
+                "ctc_loss: targets must be labels from 0 to {}, got {id}",
+                classes - 1
+            );
+            row.push(id as usize);
+        }
+        labels.push(row);
+    }
+    let times = times.iter().map(|&t| t as usize).collect();
+    let batch = Batch {
+        labels,
+        times,
+        blank: blank as usize,
+    };
+    let mut loss = dispatch::call1(
+        Ctc {
+            batch,
+            zero_infinity,
+        },
+        &[&x],
+    )?;
+    if zero_infinity {
+        let infinite = apply(Eq, [&loss, &Tensor::number(Scalar::Float(f64::INFINITY))?])?;
+        let zero = Tensor::zeros(&[], loss.dtype(), loss.device())?;
+        loss = where_(&infinite, &zero, &loss)?;
+    }
+    if reduction == MEAN {
+        let scale: Vec<f64> = lengths.iter().map(|&l| l.max(1) as f64).collect();
+        let scale = Tensor::from_slice(&scale, &[n], DType::F64)?.to_dtype(loss.dtype())?;
+        let scale = scale.to_device(loss.device())?;
+        return reduced(&loss.div(&scale)?, MEAN);
+    }
+    let loss = if single { loss.reshape(&[])? } else { loss };
+    reduced(&loss, reduction)
+}
+
+fn lengths(t: &Tensor) -> Result<Vec<i64>> {
+    ensure!(
+        t.dtype().is_integral() && t.ndim() <= 1,
+        Runtime,
+        "ctc_loss: input_lengths and target_lengths must be integral vectors, got {} with {}D",
+        t.dtype().scalar_name(),
+        t.ndim()
+    );
+    let t = t.to_host()?.prepared(DType::I64)?;
+    // SAFETY: contiguous host memory of this type.
+    Ok(alloc::gathered(unsafe { t.slice::<i64>() }.iter().copied()))
+}
+
+crate::entries! {
+    /// Minus the log-probability of each target sequence, over all alignments.
+    "ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor",
+    FN,
+    |a| {
+        let (x, t) = (a.tensor(0)?, a.tensor(1)?);
+        let (i, l) = (a.ints(2)?, a.ints(3)?);
+        Ok(ctc_loss(x, t, i, l, a.int(4)?, a.int(5)?, a.bool(6)?)?.into())
+    };
+    "ctc_loss(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor",
+    FN,
+    |a| {
+        let (x, t) = (a.tensor(0)?, a.tensor(1)?);
+        let (i, l) = (lengths(a.tensor(2)?)?, lengths(a.tensor(3)?)?);
+        Ok(ctc_loss(x, t, &i, &l, a.int(4)?, a.int(5)?, a.bool(6)?)?.into())
+    };
+}

@@ -1,0 +1,532 @@
+//! Distances between vectors, and forms that take two tensors of vectors.
+
+mod cdist;
+
+use super::loss::at_least;
+use crate::alloc;
+use crate::autograd::{mode, Vjp};
+use crate::cpu::elements::Compute;
+use crate::cpu::pool::parallel_chunks;
+use crate::dispatch;
+use crate::dtype::{Bitwise, DType, Scalar};
+use crate::error::Result;
+use crate::meta::Meta;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::linalg::matmul::swapped;
+use crate::ops::pointwise::apply;
+use crate::ops::pointwise::binary::Pow;
+use crate::ops::pointwise::compare::Eq;
+use crate::ops::pointwise::ternary::where_;
+use crate::ops::pointwise::unary::{Abs, Sign};
+use crate::shape::{self, Dims, Show};
+use crate::tensor::Tensor;
+use crate::{bail, ensure};
+use smallvec::SmallVec;
+
+/// The p-norm of the last dimension, which stays with size 1.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct RowNorm {
+    p: Bitwise,
+}
+
+impl Derivative for RowNorm {
+    fn name(&self) -> &'static str {
+        "LinalgVectorNormBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save {
+            inputs: 1,
+            outputs: 1,
+        }
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(Grads::new());
+        };
+        if self.p.0 == 0.0 {
+            return Ok(SmallVec::from_elem(None, 1));
+        }
+        let (x, y, p) = (cx.input(0)?, cx.output(0)?, self.p.0);
+        let number = |v: f64| Tensor::number(Scalar::Float(v));
+        let zero = Tensor::zeros(&[], x.dtype(), x.device())?;
+        let none = apply(Eq, [&y, &number(0.0)?])?;
+        let power = |t: &Tensor, e: f64| apply(Pow, [t, &number(e)?]);
+        let sign = || apply(Sign, [&x]);
+        let d = if p == 1.0 {
+            sign()?.mul(g)?
+        } else if p == 2.0 {
+            // At the origin the norm has no gradient; 0 is a subgradient.
+            // The quotient first: g / y may overflow.
+            where_(&none, &zero, &x.div(&y)?.mul(g)?)?
+        } else if p.is_infinite() {
+            // A NaN is no extreme: nothing has a share in it.
+            let hit = apply(Eq, [&apply(Abs, [&x])?, &y])?;
+            let count = hit.sum_mask(&last(&hit), true, Some(x.dtype()))?;
+            where_(&hit, &sign()?.mul(&g.div(&count)?)?, &zero)?
+        } else {
+            let flat = apply(Eq, [&x, &number(0.0)?])?;
+            let one = Tensor::full(&[], Scalar::Float(1.0), x.dtype(), x.device())?;
+            let a = power(&apply(Abs, [&x])?.div(&where_(&none, &one, &y)?)?, p - 1.0)?;
+            where_(&flat, &zero, &sign()?.mul(&a)?.mul(g)?)?
+        };
+        Ok(SmallVec::from_elem(Some(d), 1))
+    }
+}
+
+fn last(t: &Tensor) -> SmallVec<[bool; 5]> {
+    (0..t.ndim()).map(|d| d + 1 == t.ndim()).collect()
+}
+
+impl Op for RowNorm {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let mut meta = TensorMeta::of(x[0]);
+        if let Some(n) = meta.shape.last_mut() {
+            *n = 1;
+        }
+        Ok(SmallVec::from_elem(meta, 1))
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let width = x[0].shape().last().copied().unwrap_or(1);
+        match x[0].dtype() {
+            DType::F64 => norms::<f64>(x[0], width, self.p.0, &y[0]),
+            _ => norms::<f32>(x[0], width, self.p.0, &y[0]),
+        }
+    }
+}
+
+/// The norm of a row, in float64.
+fn norm_of<T: Compute>(row: &[T], p: f64) -> T {
+    let sum = |f: &dyn Fn(f64) -> f64| row.iter().map(|&v| f(v.to_f64())).sum::<f64>();
+    let furthest = |start: f64, beats: fn(f64, f64) -> bool| {
+        let better = |m: f64, v: f64| if v.is_nan() || beats(v, m) { v } else { m };
+        row.iter().map(|&v| v.to_f64().abs()).fold(start, better)
+    };
+    T::of_f64(if p == 2.0 {
+        row.iter()
+            .map(|&v| v.to_f64() * v.to_f64())
+            .sum::<f64>()
+            .sqrt()
+    } else if p == 0.0 {
+        sum(&|v| (v != 0.0) as u8 as f64)
+    } else if p == 1.0 {
+        sum(&f64::abs)
+    } else if p == f64::INFINITY {
+        furthest(0.0, |v, m| v > m)
+    } else if p == f64::NEG_INFINITY {
+        furthest(f64::INFINITY, |v, m| v < m)
+    } else {
+        sum(&|v| v.abs().powf(p)).powf(1.0 / p)
+    })
+}
+
+fn norms<T: Compute>(x: &Tensor, width: usize, p: f64, y: &Tensor) -> Result<()> {
+    let x = x.prepared(T::DTYPE)?;
+    let mut out = alloc::full(T::default(), y.numel());
+    // SAFETY: contiguous host memory of this type.
+    let rows = unsafe { x.slice::<T>() };
+    parallel_chunks(&mut out, 1, (1 << 14) / width.max(1) + 1, |first, out| {
+        for (i, out) in (first..).zip(out) {
+            *out = norm_of(&rows[i * width..(i + 1) * width], p);
+        }
+    });
+    y.write_from(&Tensor::from_slice(&out, y.shape(), T::DTYPE)?)
+}
+
+pub fn norm_last(x: &Tensor, p: f64) -> Result<Tensor> {
+    if x.dtype().is_complex() {
+        return norm_last(&apply(Abs, [x])?, p);
+    }
+    ensure!(
+        x.dtype().is_float(),
+        Runtime,
+        "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
+        x.dtype().scalar_name()
+    );
+    dispatch::call1(RowNorm { p: Bitwise(p) }, &[x])
+}
+
+/// `t` without its last dimension, of size 1.
+fn without_last(t: &Tensor) -> Result<Tensor> {
+    t.reshape_to(&t.shape()[..t.ndim() - 1])
+}
+
+/// `pairwise_distance`: the p-norm of `x - y + eps` over the last dimension.
+pub fn pairwise(x: &Tensor, y: &Tensor, p: f64, eps: f64, keepdim: bool) -> Result<Tensor> {
+    let d = x.sub(y)?.add_scalar(eps)?;
+    let d = if d.ndim() == 0 { d.reshape(&[1])? } else { d };
+    let n = norm_last(&d, p)?;
+    if keepdim {
+        Ok(n)
+    } else {
+        without_last(&n)
+    }
+}
+
+/// Moves dimension `d` to the end.
+fn to_last(t: &Tensor, d: usize) -> Result<Tensor> {
+    let n = t.ndim();
+    let order: SmallVec<[i64; 5]> = (0..n)
+        .filter(|&i| i != d)
+        .chain([d])
+        .map(|i| i as i64)
+        .collect();
+    t.permute(&order)
+}
+
+/// `cosine_similarity` along `dim`; norms are taken as at least `eps`.
+pub fn cosine(x: &Tensor, y: &Tensor, dim: i64, eps: f64) -> Result<Tensor> {
+    let dtype = x.dtype().promote(y.dtype());
+    ensure!(
+        dtype.is_float(),
+        Runtime,
+        "cosine_similarity: expected common dtype to be floating point, yet common dtype is {}",
+        dtype.scalar_name()
+    );
+    let shape = shape::broadcast(x.shape(), y.shape())?;
+    let d = shape::dim(dim, shape.len())?;
+    let unit = |t: &Tensor| -> Result<Tensor> {
+        let t = t.to_dtype(dtype)?.expand_to(&shape)?;
+        let t = if shape.is_empty() {
+            t.reshape(&[1])?
+        } else {
+            to_last(&t, d)?
+        };
+        let n = norm_last(&t, 2.0)?;
+        // The bound does not stop the gradient.
+        let lift = mode::with_grad(false, || at_least(&n, eps)?.sub(&n))?;
+        t.div(&n.add(&lift)?)
+    };
+    let p = unit(x)?.mul(&unit(y)?)?;
+    p.sum_mask(&last(&p), false, None)
+}
+
+/// `cdist`: distances of every row of `x` to every row of `y`, in batches.
+fn all_distances(x: &Tensor, y: &Tensor, p: f64, how: &str) -> Result<Tensor> {
+    let product = match how {
+        "use_mm_for_euclid_dist_if_necessary" => None,
+        "use_mm_for_euclid_dist" => Some(true),
+        "donot_use_mm_for_euclid_dist" => Some(false),
+        other => bail!(Value, "{other} is not a valid value for compute_mode"),
+    };
+    for (t, i) in [(x, 1), (y, 2)] {
+        ensure!(
+            t.ndim() >= 2,
+            Runtime,
+            "cdist only supports at least 2D tensors, X{i} got: {}D",
+            t.ndim()
+        );
+        ensure!(
+            t.dtype().is_float(),
+            Runtime,
+            "cdist only supports floating-point dtypes, X{i} got: {}",
+            t.dtype().scalar_name()
+        );
+    }
+    ensure!(
+        x.size(x.ndim() - 1) == y.size(y.ndim() - 1),
+        Runtime,
+        "X1 and X2 must have the same number of columns. X1: {} X2: {}",
+        x.size(x.ndim() - 1),
+        y.size(y.ndim() - 1)
+    );
+    ensure!(
+        p >= 0.0,
+        Runtime,
+        "cdist only supports non-negative p values, got {p}"
+    );
+    cdist::cdist(x, y, p, product)
+}
+
+/// `pdist`: the distance of each row to each later one.
+fn pdist(x: &Tensor, p: f64) -> Result<Tensor> {
+    ensure!(
+        x.ndim() == 2,
+        Runtime,
+        "pdist only supports 2D tensors, got: {}D",
+        x.ndim()
+    );
+    ensure!(
+        x.dtype().is_float(),
+        Runtime,
+        "pdist only supports floating-point dtypes, got {}",
+        x.dtype().scalar_name()
+    );
+    ensure!(
+        p >= 0.0,
+        Runtime,
+        "pdist only supports non-negative p values, got {p}"
+    );
+    cdist::pdist(x, p)
+}
+
+/// Distances of pairs from a tensor of differences.
+fn pairs(x: &Tensor, p: f64) -> Result<Tensor> {
+    let n = x.size(0) as i64;
+    let pairs = || (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
+    let rows = |ids: Vec<i64>| -> Result<Tensor> {
+        let ids = Tensor::from_slice(&ids, &[ids.len()], DType::I64)?.to_device(x.device())?;
+        x.index_select(0, &ids)
+    };
+    let d = rows(pairs().map(|p| p.0).collect())?.sub(&rows(pairs().map(|p| p.1).collect())?)?;
+    if d.size(1) == 0 {
+        return d.sum_mask(&last(&d), false, None);
+    }
+    without_last(&norm_last(&d, p)?)
+}
+
+/// `bilinear`: x W y + b for every pair of last dimensions.
+fn bilinear(x: &Tensor, y: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+    ensure!(
+        x.ndim() == y.ndim(),
+        Runtime,
+        "bilinear(): input dimensions do not match: got {} and {}",
+        x.ndim(),
+        y.ndim()
+    );
+    ensure!(
+        w.ndim() == 3,
+        Runtime,
+        "bilinear(): weight must be 3D, got {}D",
+        w.ndim()
+    );
+    ensure!(
+        x.ndim() >= 1,
+        Runtime,
+        "bilinear(): inputs must have a dimension"
+    );
+    let n = x.ndim() - 1;
+    for d in 0..n {
+        ensure!(
+            x.size(d) == y.size(d),
+            Runtime,
+            "bilinear(): input batch dimensions do not match at dim {d}: got {} and {}",
+            x.size(d),
+            y.size(d)
+        );
+    }
+    for (t, which, d) in [(x, "input1", 1), (y, "input2", 2)] {
+        ensure!(
+            t.size(n) == w.size(d),
+            Runtime,
+            "bilinear(): {which} size does not match weight size: got {} but expected {}",
+            t.size(n),
+            w.size(d)
+        );
+    }
+    if let Some(b) = bias {
+        ensure!(
+            b.ndim() == 1 && b.size(0) == w.size(0),
+            Runtime,
+            "bilinear(): bias size does not match weight size: got {} but expected {}",
+            b.size(0),
+            w.size(0)
+        );
+    }
+    let rows: usize = x.shape()[..n].iter().product();
+    let (o, i, j) = (w.size(0), w.size(1), w.size(2));
+    let flat = w.permute(&[1, 0, 2])?.reshape_to(&[i, o * j])?;
+    let left = x
+        .reshape_to(&[rows, i])?
+        .mm(&flat)?
+        .reshape_to(&[rows, o, j])?;
+    let out = left.bmm(&y.reshape_to(&[rows, j, 1])?)?;
+    let mut shape = Dims::from_slice(&x.shape()[..n]);
+    shape.push(o);
+    let out = out.reshape_to(&shape)?;
+    match bias {
+        Some(b) => out.add(b),
+        None => Ok(out),
+    }
+}
+
+/// `kron`: each element of `x` times all of `y`.
+fn kron(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    let n = x.ndim().max(y.ndim());
+    let (mut a, mut b, mut out) = (Dims::new(), Dims::new(), Dims::new());
+    for d in 0..n {
+        let p = (d + x.ndim()).checked_sub(n).map_or(1, |i| x.size(i));
+        let q = (d + y.ndim()).checked_sub(n).map_or(1, |i| y.size(i));
+        a.extend([p, 1]);
+        b.extend([1, q]);
+        out.push(p * q);
+    }
+    x.reshape_to(&a)?.mul(&y.reshape_to(&b)?)?.reshape_to(&out)
+}
+
+/// `tensordot` over the dimensions named for each side.
+pub fn tensordot(x: &Tensor, y: &Tensor, dx: &[i64], dy: &[i64]) -> Result<Tensor> {
+    ensure!(
+        dx.len() == dy.len(),
+        Runtime,
+        "tensordot: both dimension lists should have same length, got {} and {}",
+        dx.len(),
+        dy.len()
+    );
+    ensure!(
+        x.dtype() == y.dtype(),
+        Runtime,
+        "tensordot: both inputs should have same dtype, got {} and {}",
+        x.dtype(),
+        y.dtype()
+    );
+    let (dx, dy) = (shape::dims(dx, x.ndim())?, shape::dims(dy, y.ndim())?);
+    let (mut x, mut y) = (x.clone(), y.clone());
+    let mut depth = 1;
+    for (&i, &j) in dx.iter().zip(&dy) {
+        let (p, q) = (x.size(i), y.size(j));
+        // A dimension of size 1 against a longer one: the longer is summed first.
+        let mask = |t: &Tensor, d: usize| -> SmallVec<[bool; 5]> {
+            (0..t.ndim()).map(|k| k == d).collect()
+        };
+        if q == 1 && p != 1 {
+            x = x.sum_mask(&mask(&x, i), true, Some(x.dtype()))?;
+        } else if p == 1 && q != 1 {
+            y = y.sum_mask(&mask(&y, j), true, Some(y.dtype()))?;
+        } else {
+            ensure!(
+                p == q,
+                Runtime,
+                "contracted dimensions need to match, but first has size {p} in dim {i} and \
+                 second has size {q} in dim {j} (tensordot of {} and {})",
+                Show(x.shape()),
+                Show(y.shape())
+            );
+            depth *= p;
+        }
+    }
+    let free = |t: &Tensor, ds: &[usize]| -> SmallVec<[usize; 5]> {
+        (0..t.ndim()).filter(|d| !ds.contains(d)).collect()
+    };
+    let (fx, fy) = (free(&x, &dx), free(&y, &dy));
+    let count = |t: &Tensor, ds: &[usize]| ds.iter().map(|&d| t.size(d)).product::<usize>();
+    let order = |a: &[usize], b: &[usize]| -> SmallVec<[i64; 5]> {
+        a.iter().chain(b).map(|&d| d as i64).collect()
+    };
+    let (rows, cols) = (count(&x, &fx), count(&y, &fy));
+    let a = x.permute(&order(&fx, &dx))?.reshape_to(&[rows, depth])?;
+    let b = y.permute(&order(&dy, &fy))?.reshape_to(&[depth, cols])?;
+    let out: Dims = fx
+        .iter()
+        .map(|&d| x.size(d))
+        .chain(fy.iter().map(|&d| y.size(d)))
+        .collect();
+    a.mm(&b)?.reshape_to(&out)
+}
+
+/// The vector product along a dimension of size 3.
+fn cross(name: &str, x: &Tensor, y: &Tensor, dim: Option<i64>) -> Result<Tensor> {
+    ensure!(
+        x.ndim() == y.ndim(),
+        Runtime,
+        "{name}: inputs must have the same number of dimensions, got {} and {}.",
+        x.ndim(),
+        y.ndim()
+    );
+    let shape = shape::broadcast(x.shape(), y.shape())?;
+    let d = match dim {
+        Some(d) => shape::dim(d, shape.len())?,
+        None => match x.shape().iter().position(|&n| n == 3) {
+            Some(d) => d,
+            None => bail!(Runtime, "{name}: no dimension of size 3 in input"),
+        },
+    };
+    ensure!(
+        x.ndim() > 0 && x.size(d) == 3 && y.size(d) == 3,
+        Runtime,
+        "{name}: inputs dimension {d} must have length 3. Got {} and {}",
+        x.size(d),
+        y.size(d)
+    );
+    // Components (1, 2, 0) and (2, 0, 1), each as one strided view of the tensor laid twice.
+    let turned = |t: &Tensor, by: i64| -> Result<Tensor> {
+        let part = |from, to| t.slice_dim(d as i64, Some(from), Some(to), 1);
+        let mut out = Dims::from_slice(t.shape());
+        out[d] = 3;
+        let y = Tensor::zeros(&out, t.dtype(), t.device())?;
+        let put = |from, to, v: Tensor| -> Result<()> {
+            y.slice_dim(d as i64, Some(from), Some(to), 1)?
+                .copy_from(&v)
+        };
+        put(0, 3 - by, part(by, 3)?)?;
+        put(3 - by, 3, part(0, by)?)?;
+        Ok(y)
+    };
+    let dtype = x.dtype().promote(y.dtype());
+    ensure!(
+        !dtype.is_complex() && dtype != DType::Bool,
+        NotImplemented,
+        "\"cross\" not implemented for '{}'",
+        dtype.scalar_name()
+    );
+    let (x, y) = (
+        x.to_dtype(dtype)?.expand_to(&shape)?,
+        y.to_dtype(dtype)?.expand_to(&shape)?,
+    );
+    turned(&x, 1)?
+        .mul(&turned(&y, 2)?)?
+        .sub(&turned(&x, 2)?.mul(&turned(&y, 1)?)?)
+}
+
+/// `linalg.vecdot`.
+fn vecdot(x: &Tensor, y: &Tensor, dim: i64) -> Result<Tensor> {
+    let p = x.conj()?.mul(y)?;
+    let mask = shape::reduced(Some(&[dim]), p.ndim())?;
+    p.sum_mask(&mask, false, Some(p.dtype()))
+}
+
+fn swap_last(t: &Tensor) -> Result<Tensor> {
+    ensure!(
+        t.ndim() >= 2,
+        Runtime,
+        "tensor.mT is only supported on matrices or batches of matrices. Got {}-D tensor.",
+        t.ndim()
+    );
+    swapped(t)
+}
+
+impl Tensor {
+    /// The last two dimensions exchanged (`mT`).
+    pub fn mt(&self) -> Result<Tensor> {
+        swap_last(self)
+    }
+}
+
+crate::entries! {
+    /// The p-norm of x1 - x2 + eps over the last dimension.
+    "pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, bool keepdim=False) -> Tensor",
+    FN,
+    |a| {
+        let (x, y) = (a.tensor(0)?, a.tensor(1)?);
+        Ok(pairwise(x, y, a.float(2)?, a.float(3)?, a.bool(4)?)?.into())
+    };
+    /// The cosine of the angle between vectors along `dim`.
+    "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", FN,
+    |a| Ok(cosine(a.tensor(0)?, a.tensor(1)?, a.int(2)?, a.float(3)?)?.into());
+    /// The distance of every row of x1 to every row of x2 in the p-norm.
+    "cdist(Tensor x1, Tensor x2, float p=2.0, str? compute_mode=None) -> Tensor", FN,
+    |a| {
+        let how = a.opt_str(3).unwrap_or("use_mm_for_euclid_dist_if_necessary");
+        Ok(all_distances(a.tensor(0)?, a.tensor(1)?, a.float(2)?, how)?.into())
+    };
+    /// The distance of each row to each later one in the p-norm.
+    "pdist(Tensor self, float p=2.0) -> Tensor", FN,
+    |a| Ok(pdist(a.tensor(0)?, a.float(1)?)?.into());
+    /// input1 W input2 + bias over the last dimensions.
+    "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor", FN,
+    |a| Ok(bilinear(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?, a.opt_tensor(3))?.into());
+    /// The Kronecker product.
+    "kron(Tensor self, Tensor other) -> Tensor", FN | METHOD | CASTS,
+    |a| Ok(kron(a.tensor(0)?, a.tensor(1)?)?.into());
+    /// Sums of products over dimensions named for each side.
+    "_tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", FN | OUT,
+    |a| Ok(tensordot(a.tensor(0)?, a.tensor(1)?, a.ints(2)?, a.ints(3)?)?.into());
+    /// The vector product along `dim`, by default the first dimension of size 3.
+    "cross(Tensor self, Tensor other, int? dim=None) -> Tensor", FN | METHOD | OUT,
+    |a| Ok(cross("cross", a.tensor(0)?, a.tensor(1)?, a.opt_int(2))?.into());
+    /// The vector product along `dim`.
+    "cross(Tensor input, Tensor other, *, int dim=-1) -> Tensor", LINALG | OUT,
+    |a| Ok(cross("linalg.cross", a.tensor(0)?, a.tensor(1)?, Some(a.int(2)?))?.into());
+    /// The sum of products along `dim`.
+    "vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", LINALG | OUT,
+    |a| Ok(vecdot(a.tensor(0)?, a.tensor(1)?, a.int(2)?)?.into());
+}

@@ -1,0 +1,598 @@
+//! Rows of a table by number, their gradient, and bags of rows.
+
+use crate::alloc;
+use crate::autograd::Vjp;
+use crate::cpu::elements::{load, store, Element};
+use crate::cpu::pool::{parallel_for, Ptr};
+use crate::cpu::simd::Lane;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::gpu::kernels::index as launch;
+use crate::gpu::Gpu;
+use crate::meta::Meta;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::nn::conv::Number;
+use crate::schema::{Args, Value};
+use crate::shape::{Dims, Show};
+use crate::tensor::Tensor;
+use crate::{bail, ensure, transfer, with_compute};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Rows of the first input, by the numbers in the second.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Rows {
+    name: &'static str,
+    /// A row without a gradient.
+    padding: Option<i64>,
+    /// Whether gradients are divided by how often their row occurs.
+    scaled: bool,
+}
+
+/// The adjoint: sums rows of the first input into a table of `count` rows. `padding` and `scaled`
+/// as for [`Rows`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct SumRows {
+    name: &'static str,
+    count: usize,
+    padding: Option<i64>,
+    scaled: bool,
+}
+
+/// The adjoint of [`SumRows`]: as [`Rows`], with what it leaves out and divides by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Spread(Rows);
+
+/// The end of a list.
+const NONE: usize = usize::MAX;
+
+fn in_range(at: &[i64], rows: usize) -> Result<()> {
+    match at.iter().find(|&&i| i < 0 || i >= rows as i64) {
+        Some(bad) => bail!(
+            Index,
+            "index out of range in self: embedding got {bad}, the table has {rows} rows"
+        ),
+        None => Ok(()),
+    }
+}
+
+fn counts(at: &[i64], rows: usize) -> Vec<u32> {
+    let mut n = alloc::full(0, rows);
+    at.iter().for_each(|&i| n[i as usize] += 1);
+    n
+}
+
+impl Derivative for Rows {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::inputs(0b10)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(Grads::from_elem(None, 2));
+        };
+        let op = SumRows {
+            name: self.name,
+            count: cx.input_meta(0)?.shape[0],
+            padding: self.padding,
+            scaled: self.scaled,
+        };
+        Ok(Grads::from_iter([
+            Some(dispatch::call1(op, &[g, &cx.input(1)?])?),
+            None,
+        ]))
+    }
+}
+
+impl Op for Rows {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let shape: Dims = x[1]
+            .shape()
+            .iter()
+            .chain(&x[0].shape()[1..])
+            .copied()
+            .collect();
+        crate::shape::numel(&shape)?;
+        Ok(Metas::from_elem(
+            TensorMeta {
+                shape,
+                dtype: x[0].dtype(),
+                device: x[0].device(),
+            },
+            1,
+        ))
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let (table, at) = (x[0].prepared(x[0].dtype())?, x[1].prepared(DType::I64)?);
+        // SAFETY: a contiguous i64 tensor, read only.
+        let at = unsafe { at.slice::<i64>() };
+        in_range(at, table.size(0))?;
+        let bytes = table.shape()[1..].iter().product::<usize>() * table.dtype().size();
+        let (from, to) = (Ptr(table.bytes_ptr()), Ptr(y[0].bytes_ptr()));
+        let (rows, changed) = (table.size(0), AtomicBool::new(false));
+        parallel_for(at.len(), (1 << 15) / bytes.max(1) + 1, |range| {
+            for i in range {
+                // Another thread may write to the numbers.
+                let row = at[i] as usize;
+                if row >= rows {
+                    return changed.store(true, Ordering::Relaxed);
+                }
+                // SAFETY: the table has the row; row `i` of the output belongs to this range.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(from.at(row * bytes), to.at(i * bytes), bytes);
+                }
+            }
+        });
+        ensure!(
+            !changed.into_inner(),
+            Index,
+            "embedding: an index changed while it was read"
+        );
+        Ok(())
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let at = transfer::dense(x[1])?;
+        let (table, at, y) = (
+            transfer::whole(x[0])?,
+            transfer::whole(&at)?,
+            transfer::whole(&y[0])?,
+        );
+        transfer::ran(launch::index_select(Gpu::get()?, table, 0, at, y))
+    }
+}
+
+impl Derivative for SumRows {
+    fn name(&self) -> &'static str {
+        "EmbeddingDenseBackwardBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::inputs(0b10)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(Grads::from_elem(None, 2));
+        };
+        let rows = Rows {
+            name: self.name,
+            padding: self.padding,
+            scaled: self.scaled,
+        };
+        Ok(Grads::from_iter([
+            Some(dispatch::call1(Spread(rows), &[g, &cx.input(1)?])?),
+            None,
+        ]))
+    }
+}
+
+impl Op for SumRows {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let rest = &x[0].shape()[x[1].ndim()..];
+        let shape: Dims = std::iter::once(self.count)
+            .chain(rest.iter().copied())
+            .collect();
+        Ok(Metas::from_elem(
+            TensorMeta {
+                shape,
+                dtype: x[0].dtype(),
+                device: x[0].device(),
+            },
+            1,
+        ))
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let (own, t) = (y[0].dtype(), y[0].dtype().compute());
+        let (g, at) = (x[0].prepared(x[0].dtype())?, x[1].prepared(DType::I64)?);
+        // SAFETY: a contiguous i64 tensor, read only.
+        let at = unsafe { at.slice::<i64>() };
+        in_range(at, self.count)?;
+        let n = if self.scaled {
+            counts(at, self.count)
+        } else {
+            Vec::new()
+        };
+        // The numbers of each row as a list in their order, so that a row is written once.
+        let mut first = crate::alloc::filled(NONE, self.count)?;
+        let mut next = crate::alloc::filled(NONE, at.len())?;
+        for (i, &row) in at.iter().enumerate().rev() {
+            if self.padding != Some(row) {
+                next[i] = std::mem::replace(&mut first[row as usize], i);
+            }
+        }
+        let width: usize = y[0].shape()[1..].iter().product();
+        let (from, size) = (Ptr(g.bytes_ptr()), g.dtype().size());
+        let (to, bytes) = (Ptr(y[0].bytes_ptr()), width * own.size());
+        with_compute!(t, T => {
+            parallel_for(self.count, (1 << 16) / bytes.max(1) + 1, |rows| {
+                let mut sum = alloc::full(T::default(), width);
+                let mut term = alloc::full(T::default(), width);
+                // SAFETY: `g` has a row for each number, of this type; rows of the output belong
+                // to this range alone.
+                unsafe {
+                    let read = |i: usize, to: &mut [T]| {
+                        load(g.dtype(), from.at(i * width * size), size as isize, width, to.as_mut_ptr());
+                    };
+                    let mut row = rows.start;
+                    while row < rows.end {
+                        let empty = first[row..rows.end].iter().take_while(|&&i| i == NONE).count();
+                        to.at(row * bytes).write_bytes(0, empty * bytes);
+                        row += empty;
+                        if row == rows.end {
+                            break;
+                        }
+                        let count = n.get(row).map(|&n| <T as Element>::of_i64(n as i64));
+                        let mut i = first[row];
+                        sum.fill(T::default());
+                        while i != NONE {
+                            read(i, &mut term);
+                            let terms = sum.iter_mut().zip(&term);
+                            match count {
+                                None => terms.for_each(|(a, &b)| *a = a.plus(b)),
+                                Some(n) => terms.for_each(|(a, &b)| *a = a.plus(b.over(n))),
+                            }
+                            i = next[i];
+                        }
+                        store(own, to.at(row * bytes), own.size() as isize, width, sum.as_ptr());
+                        row += 1;
+                    }
+                }
+            });
+        });
+        Ok(())
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if self.scaled {
+            return Ok(false);
+        }
+        let (g, at) = (transfer::dense(x[0])?, transfer::dense(x[1])?);
+        transfer::fill(&y[0], 0.into())?;
+        let flat = [at.numel()];
+        let at = at.reshape_to(&flat)?;
+        let (g, at) = (transfer::whole(&g)?, transfer::whole(&at)?);
+        let table = transfer::whole(&y[0])?;
+        let gpu = Gpu::get()?;
+        transfer::ran(launch::index_add(gpu, table, 0, at, g, 1.0, self.padding))
+    }
+}
+
+impl Derivative for Spread {
+    fn name(&self) -> &'static str {
+        "EmbeddingDenseBackwardBackward0"
+    }
+    fn save(&self, needs: Mask) -> Save {
+        self.0.save(needs)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        self.0.vjp(cx, g)
+    }
+}
+
+impl Op for Spread {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        self.0.infer(x)
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        self.0.cpu(x, y)?;
+        if self.0.padding.is_none() && !self.0.scaled {
+            return Ok(());
+        }
+        let at = x[1].prepared(DType::I64)?;
+        // SAFETY: a contiguous i64 tensor, read only.
+        let at = unsafe { at.slice::<i64>() };
+        let n = counts(at, x[0].size(0));
+        let width = x[0].shape()[1..].iter().product::<usize>();
+        crate::with_element!(y[0].dtype(), T => {
+            // SAFETY: a contiguous tensor of type T of this call's own.
+            let y = unsafe { y[0].slice_mut::<T>() };
+            for (row, &i) in y.chunks_mut(width.max(1)).zip(at) {
+                let k = match (self.0.padding == Some(i), self.0.scaled) {
+                    (true, _) => 0.0,
+                    (_, true) => 1.0 / n[i as usize] as f64,
+                    _ => continue,
+                };
+                row.iter_mut().for_each(|v| *v = <T as Element>::of_f64(Element::to_f64(*v) * k));
+            }
+        });
+        Ok(())
+    }
+}
+
+fn check_numbers(at: &Tensor, name: &str) -> Result<()> {
+    ensure!(
+        matches!(at.dtype(), DType::I64 | DType::I32),
+        Runtime,
+        "Expected tensor for argument #1 'indices' to have one of the following scalar types: \
+         Long, Int; but got {} instead (while checking arguments for {name})",
+        crate::autograd::saved::type_name(at)
+    );
+    Ok(())
+}
+
+impl Tensor {
+    /// `embedding`: rows of this table.
+    pub fn embedding(&self, at: &Tensor, padding: Option<i64>, scaled: bool) -> Result<Tensor> {
+        ensure!(
+            self.ndim() == 2,
+            Runtime,
+            "'weight' must be 2-D, but got {}",
+            Show(self.shape())
+        );
+        check_numbers(at, "embedding")?;
+        let name = "EmbeddingBackward0";
+        dispatch::call1(
+            Rows {
+                name,
+                padding,
+                scaled,
+            },
+            &[self, at],
+        )
+    }
+}
+
+/// Shortens the rows in `at` that are longer than `max_norm`, in place.
+fn renorm(table: &Tensor, at: &Tensor, max_norm: f64, p: f64) -> Result<()> {
+    check_numbers(at, "embedding_renorm_")?;
+    ensure!(
+        table.ndim() == 2,
+        Runtime,
+        "embedding_renorm_: expected a table of 2 dimensions, but got {}",
+        Show(table.shape())
+    );
+    table.check_inplace(false)?;
+    let at = at.prepared(DType::I64)?;
+    // SAFETY: a contiguous i64 tensor, read only.
+    let mut rows = alloc::gathered(unsafe { at.slice::<i64>() }.iter().copied());
+    in_range(&rows, table.size(0))?;
+    rows.sort_unstable();
+    rows.dedup();
+    let copy = Tensor::empty(table.shape(), table.dtype(), crate::device::Device::Cpu)?;
+    copy.write_from(table)?;
+    let width = table.size(1);
+    crate::with_element!(copy.dtype(), T => {
+        // SAFETY: a contiguous tensor of type T of this call's own.
+        let values = unsafe { copy.slice_mut::<T>() };
+        for &i in &rows {
+            let row = &mut values[i as usize * width..][..width];
+            let sizes = row.iter().map(|v| Element::to_f64(*v).abs());
+            let norm = if p == f64::INFINITY {
+                sizes.fold(0.0, f64::max)
+            } else {
+                sizes.map(|v| v.powf(p)).sum::<f64>().powf(1.0 / p)
+            };
+            if norm > max_norm {
+                let k = max_norm / (norm + 1e-7);
+                row.iter_mut().for_each(|v| *v = <T as Element>::of_f64(Element::to_f64(*v) * k));
+            }
+        }
+    });
+    crate::autograd::mode::with_grad(false, || table.copy_from(&copy))
+}
+
+fn embedding_bag(a: &Args) -> Result<Value> {
+    let (w, at, offsets) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
+    let (scaled, mode) = (a.bool(3)?, a.int(4)?);
+    let (each, last) = (a.opt_tensor(6), a.bool(7)?);
+    ensure!(
+        w.dtype().is_float(),
+        Runtime,
+        "embedding_bag: expected 'weight' to have a floating point type, but got {}",
+        crate::autograd::saved::type_name(w)
+    );
+    // Narrow integers are read as what they promote to beside the other ones.
+    let numbers = at.dtype().promote(offsets.dtype());
+    ensure!(
+        matches!(numbers, DType::I64 | DType::I32),
+        Runtime,
+        "embedding_bag: expected 'indices' and 'offsets' of Long or Int, or to promote to one of \
+         them, but got {} and {}",
+        crate::autograd::saved::type_name(at),
+        crate::autograd::saved::type_name(offsets)
+    );
+    ensure!(
+        w.ndim() == 2 && at.ndim() == 1 && offsets.ndim() == 1,
+        Runtime,
+        "embedding_bag: expected weight of 2 dimensions, indices and offsets of 1, but got {}, {} \
+         and {}",
+        Show(w.shape()),
+        Show(at.shape()),
+        Show(offsets.shape())
+    );
+    ensure!(
+        (0..=2).contains(&mode),
+        Value,
+        "embedding_bag: mode must be 0 (sum), 1 (mean) or 2 (max), got {mode}"
+    );
+    ensure!(
+        each.is_none() || mode == 0,
+        Runtime,
+        "embedding_bag: per_sample_weights only supported with mode='sum'"
+    );
+    if let Some(e) = each {
+        ensure!(
+            e.shape() == at.shape() && e.dtype() == w.dtype(),
+            Runtime,
+            "expected per_sample_weights of shape {} and type {}, but got {} and {}: shape must be \
+             the same as the input's, type the same as the weight's",
+            Show(at.shape()),
+            w.dtype(),
+            Show(e.shape()),
+            e.dtype()
+        );
+    }
+    let rows = w.size(0) as i64;
+    let padding = match a.opt_int(8) {
+        None => None,
+        Some(p) => {
+            ensure!(
+                -rows <= p && p < rows,
+                Runtime,
+                "padding_idx must be within the number of embeddings, -{rows} through {}, but got \
+                 {p}",
+                rows - 1
+            );
+            Some(p.rem_euclid(rows))
+        }
+    };
+    let (numbers, starts) = (at.prepared(DType::I64)?, offsets.prepared(DType::I64)?);
+    // SAFETY: contiguous i64 tensors, read only.
+    let (numbers, starts) = unsafe { (numbers.slice::<i64>(), starts.slice::<i64>()) };
+    if let Some(bad) = numbers.iter().find(|&&i| i < 0 || i >= rows) {
+        bail!(
+            Runtime,
+            "embedding_bag: Expected idx >= 0 && idx < num_embeddings, but found idx to be {bad} \
+             with {rows} embeddings"
+        );
+    }
+    let total = numbers.len() as i64;
+    ensure!(
+        starts.first().is_none_or(|&s| s == 0),
+        Runtime,
+        "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from \
+         position 0. However, got {}",
+        starts[0]
+    );
+    ensure!(
+        starts.windows(2).all(|w| w[0] <= w[1]) && starts.last().is_none_or(|&s| s <= total),
+        Runtime,
+        "offsets[-1] can not be greater than input's length({total}), and offsets must not \
+         decrease"
+    );
+    ensure!(
+        !last || !starts.is_empty(),
+        Runtime,
+        "include_last_offset: number of offsets should be at least 1"
+    );
+    let bags = starts.len() - last as usize;
+    // Which bag each number belongs to; those of the padding row belong to none.
+    let (mut kept, mut bag_of, mut sizes) = (Vec::new(), Vec::new(), alloc::full(0i64, bags));
+    alloc::reserve(&mut kept, numbers.len());
+    alloc::reserve(&mut bag_of, numbers.len());
+    let mut all_bags = alloc::room(numbers.len());
+    let mut bag = 0;
+    for (i, &row) in numbers.iter().enumerate() {
+        while bag + 1 < starts.len() && starts[bag + 1] <= i as i64 {
+            bag += 1;
+        }
+        all_bags.push(bag as i64);
+        if bag < bags && padding != Some(row) {
+            kept.push(i as i64);
+            bag_of.push(bag as i64);
+            sizes[bag] += 1;
+        }
+    }
+    let long = |v: &[i64], shape: &[usize]| -> Result<Tensor> {
+        Tensor::from_slice(v, shape, DType::I64)?.to_device(w.device())
+    };
+    let chosen: Vec<i64> = alloc::gathered(kept.iter().map(|&i| numbers[i as usize]));
+    let offset2bag = long(&all_bags, &[all_bags.len()])?;
+    let bag_size = long(&sizes, &[bags])?;
+    let width = w.size(1);
+    if mode == 2 {
+        let (best, y) = bag_max(w, &chosen, &bag_of, bags)?;
+        let best = long(&best, &[bags, width])?;
+        return Ok(Value::Tuple(vec![y, offset2bag, bag_size, best]));
+    }
+    let name = "EmbeddingBagBackward0";
+    let chosen = long(&chosen, &[kept.len()])?;
+    let mut x = dispatch::call1(
+        Rows {
+            name,
+            padding: None,
+            scaled,
+        },
+        &[w, &chosen],
+    )?;
+    if let Some(e) = each {
+        let column = e.reshape(&[-1, 1])?;
+        let kept = long(&kept, &[kept.len()])?;
+        let rows = Rows {
+            name,
+            padding: None,
+            scaled: false,
+        };
+        x = x.mul(&dispatch::call1(rows, &[&column, &kept])?)?;
+    }
+    let bag_of = long(&bag_of, &[bag_of.len()])?;
+    let sum = SumRows {
+        name,
+        count: bags,
+        padding: None,
+        scaled: mode == 1,
+    };
+    let y = dispatch::call1(sum, &[&x, &bag_of])?;
+    // Without maxima there are no rows of theirs: zeros for sums, the sizes for means.
+    let best = match mode {
+        0 => Tensor::zeros(&[bags], DType::I64, w.device())?,
+        _ => bag_size.copy_dense()?,
+    };
+    Ok(Value::Tuple(vec![y, offset2bag, bag_size, best]))
+}
+
+/// The largest element of each column of each bag, and the row that it is from.
+fn bag_max(w: &Tensor, numbers: &[i64], bag_of: &[i64], bags: usize) -> Result<(Vec<i64>, Tensor)> {
+    let (rows, width) = (w.size(0), w.size(1));
+    // Empty bags read one zero behind the table.
+    let nothing = (rows * width) as i64;
+    let mut best = alloc::full(-1i64, bags * width);
+    let values = w.to_host()?.prepared(DType::F64)?;
+    // SAFETY: a contiguous f64 tensor, read only.
+    let values = unsafe { values.slice::<f64>() };
+    for (&row, &bag) in numbers.iter().zip(bag_of) {
+        for c in 0..width {
+            let slot = &mut best[bag as usize * width + c];
+            let value = values[row as usize * width + c];
+            if *slot < 0 || value > values[*slot as usize * width + c] || value.is_nan() {
+                *slot = row;
+            }
+        }
+    }
+    let places = best.iter().enumerate().map(|(i, &row)| match row < 0 {
+        true => nothing,
+        false => row * width as i64 + (i % width) as i64,
+    });
+    let at: Vec<i64> = alloc::gathered(places);
+    let at = Tensor::from_slice(&at, &[bags * width], DType::I64)?.to_device(w.device())?;
+    let flat = w
+        .reshape(&[-1])?
+        .pad_constant(&[0, 1], crate::dtype::Scalar::Int(0))?;
+    let name = "EmbeddingBagBackward0";
+    let y = dispatch::call1(
+        Rows {
+            name,
+            padding: None,
+            scaled: false,
+        },
+        &[&flat.reshape(&[-1, 1])?, &at],
+    )?;
+    best.iter_mut().for_each(|b| *b = (*b).max(0));
+    Ok((best, y.reshape_to(&[bags, width])?))
+}
+
+crate::entries! {
+    /// Rows of `weight` by their numbers; `padding_idx` names one without a gradient. Gradients are
+    /// dense, also with `sparse`.
+    "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+    FN, |a| {
+        let padding = Some(a.int(2)?).filter(|&p| p >= 0);
+        Ok(a.tensor(0)?.embedding(a.tensor(1)?, padding, a.bool(3)?)?.into())
+    };
+    /// Shortens the rows that `indices` names to `max_norm`, in place.
+    "embedding_renorm_(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
+    FN, |a| {
+        renorm(a.tensor(0)?, a.tensor(1)?, a.float(2)?, a.float(3)?)?;
+        Ok(a.tensor(0)?.clone().into())
+    };
+    /// Sums, means or maxima of bags of rows; with the bag of each number, sizes and maxima. Gradients
+    /// are dense, also with `sparse`.
+    "embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None) -> (Tensor, Tensor, Tensor, Tensor)",
+    FN, |a| {
+        embedding_bag(a)
+    };
+}

@@ -1,0 +1,561 @@
+//! Losses of two tensors of one shape, and the reductions that all losses share.
+
+use crate::autograd::{mode, Vjp};
+use crate::dispatch;
+use crate::dtype::{DType, Scalar};
+use crate::ensure;
+use crate::error::Result;
+use crate::meta::Meta;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::pointwise::binary::Minimum;
+use crate::ops::pointwise::compare::{Eq, Le};
+use crate::ops::pointwise::pointwise;
+use crate::ops::pointwise::ternary::where_;
+use crate::ops::pointwise::unary::{Abs, Clamp, Exp, Log};
+use crate::ops::pointwise::{apply, c, expr, fused_gradient, k, Pointwise, Pw};
+use crate::shape::Show;
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+
+/// `none`, `mean` or `sum`, as PyTorch numbers them.
+pub const NONE: i64 = 0;
+pub const MEAN: i64 = 1;
+pub const SUM: i64 = 2;
+
+/// Applies a reduction to a loss per element.
+pub fn reduced(x: &Tensor, reduction: i64) -> Result<Tensor> {
+    let all: SmallVec<[bool; 5]> = SmallVec::from_elem(true, x.ndim());
+    match reduction {
+        NONE => Ok(x.clone()),
+        MEAN => {
+            let t = x.dtype();
+            ensure!(
+                t.differentiable(),
+                Runtime,
+                "mean(): could not infer output dtype. Input dtype must be either a floating \
+                 point or complex dtype. Got: {}",
+                t.scalar_name()
+            );
+            let wide = if t.is_half() { DType::F32 } else { t };
+            let total = x.sum_mask(&all, false, Some(wide))?;
+            total.div_scalar(x.numel() as f64)?.to_dtype(t)
+        }
+        SUM => x.sum_mask(&all, false, None),
+        other => crate::bail!(Value, "{other} is not a valid value for reduction"),
+    }
+}
+
+/// max(x, low), with the whole gradient for x where they are equal.
+pub fn at_least(x: &Tensor, low: f64) -> Result<Tensor> {
+    let low = Some(Scalar::Float(low));
+    apply(Clamp { low, high: None }, [x])
+}
+
+fn is_value(x: &Tensor, v: f64) -> Result<Tensor> {
+    apply(Eq, [x, &Tensor::number(Scalar::Float(v))?])
+}
+
+pointwise! {
+    /// (x - t)^2.
+    op Mse[2] = "MseLossBackward0", FloatOnly;
+    f |_, [x, t]| { let d = x - t; d * d };
+    df |_, [x, t], _, g| g * (c::<R>(2.0) * (x - t)),
+        g * (c::<R>(2.0) * (t - x));
+
+    /// Quadratic below `beta`, then linear.
+    op SmoothL1 { beta: f64 }[2] = "SmoothL1LossBackward0", FloatOnly;
+    f |p, [x, t]| {
+        let d = (x - t).abs();
+        R::select(d.lt(k(p.beta)), c::<R>(0.5) * d * d / k(p.beta), d - k::<R>(0.5 * p.beta))
+    };
+    df |p, [x, t], _, g|
+        g * {
+            let d = x - t;
+            R::select(d.abs().ge(k(p.beta)), d.sign(), d / k(p.beta))
+        },
+        -g * {
+            let d = x - t;
+            R::select(d.abs().ge(k(p.beta)), d.sign(), d / k(p.beta))
+        };
+
+    /// Quadratic below `delta`, then linear with slope `delta`.
+    op Huber { delta: f64 }[2] = "HuberLossBackward0", FloatOnly;
+    f |p, [x, t]| {
+        let d = (x - t).abs();
+        let far = k::<R>(p.delta) * (d - k::<R>(0.5 * p.delta));
+        R::select(d.lt(k(p.delta)), c::<R>(0.5) * d * d, far)
+    };
+    df |p, [x, t], _, g|
+        g * {
+            let d = x - t;
+            R::select(d.abs().ge(k(p.delta)), d.sign() * k(p.delta), d)
+        },
+        -g * {
+            let d = x - t;
+            R::select(d.abs().ge(k(p.delta)), d.sign() * k(p.delta), d)
+        };
+
+    /// -(t log x + (1 - t) log(1 - x)), logarithms taken as at least -100.
+    op Bce[2] = "BinaryCrossEntropyBackward0", FloatOnly;
+    f |_, [x, t]| {
+        let (p, q) = (x.ln().max(c(-100.0)), (-x).log1p().max(c(-100.0)));
+        (t - c(1.0)) * q - t * p
+    };
+    df |_, [x, t], _, g|
+        g * ((x - t) / ((c::<R>(1.0) - x) * x).max(c(1e-12))),
+        g * ((-x).log1p() - x.ln());
+
+    /// Binary cross entropy of sigmoid(x), where the positive class weighs `w`.
+    op BceLogits[3] = "BinaryCrossEntropyWithLogitsBackward0", Same;
+    f |_, [x, t, w]| {
+        let l = (-x.abs()).exp().log1p() + (-x).max(c(0.0));
+        (c::<R>(1.0) - t) * x + (c::<R>(1.0) + (w - c(1.0)) * t) * l
+    };
+    df |_, [x, t, w], _, g|
+        g * (c::<R>(1.0) - t
+            - (c::<R>(1.0) + (w - c(1.0)) * t) * (-x).sigmoid()),
+        g * ((w - c(1.0))
+            * ((-x.abs()).exp().log1p() + (-x).max(c(0.0))) - x),
+        g * (t * ((-x.abs()).exp().log1p() + (-x).max(c(0.0))));
+
+    /// t (log t - x), 0 where t is 0.
+    op Kl[2] = "KlDivBackward0", Same;
+    f |_, [x, t]| R::select(t.equal(c(0.0)), -t * x, t * t.ln() - t * x);
+    df |_, [x, t], _, g| -g * t,
+        g * (t.ln() + c(1.0) - x);
+
+    /// e^t (t - x).
+    op KlLog[2] = "KlDivBackward0", Same;
+    f |_, [x, t]| t.exp() * (t - x);
+    df |_, [x, t], _, g| -g * t.exp(),
+        g * (t.exp() * (t - x + c(1.0)));
+
+    /// log(1 + exp(-t x)).
+    op SoftMargin[2] = "SoftMarginLossBackward0", FloatOnly;
+    f |_, [x, t]| (-(t * x)).exp().log1p();
+    df |_, [x, t], _, g| -g * (t * (-(t * x)).sigmoid()),
+        -g * (x * (-(t * x)).sigmoid());
+}
+
+/// A loss per element and its reduction in one node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Reduced<P, const N: usize> {
+    op: P,
+    reduction: i64,
+}
+
+impl<P: Pointwise<N>, const N: usize> Derivative for Reduced<P, N> {
+    fn name(&self) -> &'static str {
+        P::NODE
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::inputs((1 << N) - 1)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let mut out: Grads = SmallVec::from_elem(None, N);
+        let Some(g) = &g[0] else { return Ok(out) };
+        let mut x: [Option<Tensor>; N] = [const { None }; N];
+        let mut shape = crate::shape::Dims::new();
+        for (i, slot) in x.iter_mut().enumerate() {
+            let t = cx.input(i)?;
+            shape = crate::shape::broadcast(&shape, t.shape())?;
+            *slot = Some(t);
+        }
+        let g = match self.reduction {
+            MEAN => g.div_scalar(shape.iter().product::<usize>() as f64)?,
+            _ => g.clone(),
+        };
+        if mode::grad() {
+            let wanted: [bool; N] = std::array::from_fn(|i| cx.needs(i));
+            let g = g.expand_to(&shape)?;
+            let grads = expr::gradients(&self.op, &x, None, &g, wanted)?;
+            out.iter_mut().zip(grads).for_each(|(o, d)| *o = d);
+            return Ok(out);
+        }
+        let y = Tensor::zeros(&[], g.dtype(), crate::device::Device::Cpu)?;
+        let mut inputs: SmallVec<[&Tensor; 5]> = SmallVec::new();
+        inputs.extend([&g, &y]);
+        inputs.extend(x.iter().flatten());
+        for i in 0..N {
+            if cx.needs(i) {
+                out[i] = Some(fused_gradient(&self.op, i, &inputs)?);
+            }
+        }
+        Ok(out)
+    }
+}
+
+impl<P: Pointwise<N>, const N: usize> Op for Reduced<P, N> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let mut metas = Pw(self.op.clone()).infer(x)?;
+        if self.reduction != NONE {
+            metas[0].shape.clear();
+        }
+        Ok(metas)
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let each = Pw(self.op.clone());
+        if self.reduction == NONE {
+            return each.cpu(x, y);
+        }
+        let meta: TensorMeta = each.infer(&dispatch::metas(x))?.swap_remove(0);
+        let terms = Tensor::empty(&meta.shape, meta.dtype, meta.device)?;
+        each.cpu(x, std::slice::from_ref(&terms))?;
+        let wide = if meta.dtype == DType::F64 {
+            DType::F64
+        } else {
+            DType::F32
+        };
+        let all: SmallVec<[bool; 5]> = SmallVec::from_elem(true, terms.ndim());
+        let total = terms.sum_mask(&all, false, Some(wide))?.item()?.f64();
+        let count = if self.reduction == MEAN {
+            terms.numel() as f64
+        } else {
+            1.0
+        };
+        y[0].write_scalar(Scalar::Float(total / count))
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let each = Pw(self.op.clone());
+        if self.reduction == NONE {
+            return each.gpu(x, y);
+        }
+        let meta: TensorMeta = each.infer(&dispatch::metas(x))?.swap_remove(0);
+        // Halves are rounded once, after the sum.
+        let wide = if meta.dtype.is_half() {
+            DType::F32
+        } else {
+            meta.dtype
+        };
+        let terms = Tensor::empty(&meta.shape, wide, meta.device)?;
+        if terms.numel() == 0 || !each.gpu(x, std::slice::from_ref(&terms))? {
+            return Ok(false);
+        }
+        let sum = terms.sum_all()?;
+        y[0].write_from(&match self.reduction {
+            MEAN => sum.div_scalar(terms.numel() as f64)?,
+            _ => sum,
+        })?;
+        Ok(true)
+    }
+}
+
+/// Computes a loss of one formula and reduces it.
+fn formula<P: Pointwise<N>, const N: usize>(
+    op: P,
+    x: [&Tensor; N],
+    reduction: i64,
+) -> Result<Tensor> {
+    ensure!(
+        (NONE..=SUM).contains(&reduction),
+        Value,
+        "{reduction} is not a valid value for reduction"
+    );
+    dispatch::call1(Reduced { op, reduction }, &x)
+}
+
+/// As [`formula`] with a result of the input's type, whatever that of the target.
+fn formula_like<P: Pointwise<2>>(op: P, x: &Tensor, t: &Tensor, reduction: i64) -> Result<Tensor> {
+    ensure!(
+        x.dtype().is_float() || !t.dtype().is_float(),
+        Runtime,
+        "result type {} can't be cast to the desired output type {}",
+        t.dtype().scalar_name(),
+        x.dtype().scalar_name()
+    );
+    formula(op, [x, t], reduction)?.to_dtype(x.dtype())
+}
+
+fn unit_interval(t: &Tensor, which: &str) -> Result<()> {
+    let host = t.detach().to_host()?.prepared(DType::F64)?;
+    // SAFETY: contiguous host memory of this type, not written meanwhile.
+    let bad = unsafe { host.slice::<f64>() }
+        .iter()
+        .find(|v| !(0.0..=1.0).contains(*v));
+    if let Some(v) = bad {
+        crate::bail!(
+            Runtime,
+            "binary_cross_entropy: all elements of {which} should be between 0 and 1, got {v}"
+        );
+    }
+    Ok(())
+}
+
+fn weighted(loss: Tensor, weight: Option<&Tensor>, reduction: i64) -> Result<Tensor> {
+    match weight {
+        Some(w) => reduced(&loss.mul(w)?, reduction),
+        None => reduced(&loss, reduction),
+    }
+}
+
+fn binary_cross_entropy(
+    x: &Tensor,
+    t: &Tensor,
+    weight: Option<&Tensor>,
+    reduction: i64,
+) -> Result<Tensor> {
+    ensure!(
+        x.shape() == t.shape(),
+        Runtime,
+        "binary_cross_entropy: input and target must have one shape, got {} and {}",
+        Show(x.shape()),
+        Show(t.shape())
+    );
+    ensure!(
+        x.dtype() == t.dtype(),
+        Runtime,
+        "Found dtype {} but expected {} (binary_cross_entropy takes input and target of one type)",
+        t.dtype().scalar_name(),
+        x.dtype().scalar_name()
+    );
+    unit_interval(x, "input")?;
+    unit_interval(t, "target")?;
+    match weight {
+        None => formula(Bce, [x, t], reduction),
+        Some(_) => weighted(formula(Bce, [x, t], NONE)?, weight, reduction),
+    }
+}
+
+fn bce_with_logits(
+    x: &Tensor,
+    t: &Tensor,
+    weight: Option<&Tensor>,
+    positive: Option<&Tensor>,
+    reduction: i64,
+) -> Result<Tensor> {
+    let one = Tensor::full(&[], Scalar::Float(1.0), x.dtype(), x.device())?;
+    let w = positive.unwrap_or(&one);
+    match weight {
+        None => formula(BceLogits, [x, t, w], reduction),
+        Some(_) => weighted(formula(BceLogits, [x, t, w], NONE)?, weight, reduction),
+    }
+}
+
+fn poisson(
+    x: &Tensor,
+    t: &Tensor,
+    log_input: bool,
+    full: bool,
+    eps: f64,
+    reduction: i64,
+) -> Result<Tensor> {
+    let mut loss = if log_input {
+        apply(Exp, [x])?.sub(&t.mul(x)?)?
+    } else {
+        x.sub(&t.mul(&apply(Log, [&x.add_scalar(eps)?])?)?)?
+    };
+    if full {
+        // Stirling's formula for log t!, where t > 1.
+        let log = apply(Log, [t])?;
+        let half = apply(Log, [&t.mul_scalar(std::f64::consts::TAU)?])?.mul_scalar(0.5)?;
+        let term = t.mul(&log)?.sub(t)?.add(&half)?;
+        let small = apply(Le, [t, &Tensor::number(1.0.into())?])?;
+        let zero = Tensor::full(&[], Scalar::Float(0.0), term.dtype(), term.device())?;
+        loss = loss.add(&where_(&small, &zero, &term)?)?;
+    }
+    reduced(&loss, reduction)
+}
+
+fn hinge_embedding(x: &Tensor, t: &Tensor, margin: f64, reduction: i64) -> Result<Tensor> {
+    let zero = Tensor::full(&[], Scalar::Float(0.0), x.dtype(), x.device())?;
+    // Integers stay integers.
+    let margin = match x.dtype().is_float() {
+        true => Scalar::Float(margin),
+        false => Scalar::Int(margin as i64),
+    };
+    let apart = at_least(&x.neg()?.add_scalar(margin)?, 0.0)?;
+    let first = where_(&is_value(t, 1.0)?, &zero, &apart)?;
+    let second = where_(&is_value(t, -1.0)?, &zero, x)?;
+    reduced(&first.add(&second)?, reduction)
+}
+
+fn margin_ranking(
+    x: &Tensor,
+    z: &Tensor,
+    t: &Tensor,
+    margin: f64,
+    reduction: i64,
+) -> Result<Tensor> {
+    let loss = t.neg()?.mul(&x.sub(z)?)?.add_scalar(margin)?;
+    reduced(&at_least(&loss, 0.0)?, reduction)
+}
+
+fn cosine_embedding(
+    x: &Tensor,
+    z: &Tensor,
+    t: &Tensor,
+    margin: f64,
+    reduction: i64,
+) -> Result<Tensor> {
+    ensure!(
+        t.ndim() <= 1,
+        Runtime,
+        "cosine_embedding_loss: 0D or 1D target tensor expected, multi-target not supported, got \
+         {}D",
+        t.ndim()
+    );
+    ensure!(
+        (t.ndim() == 1 && x.ndim() == 2 && z.ndim() == 2)
+            || (t.ndim() == 0 && x.ndim() == 1 && z.ndim() == 1),
+        Runtime,
+        "cosine_embedding_loss: {}D target tensor expects {}D input tensors, but found inputs \
+         with sizes {} and {}.",
+        t.ndim(),
+        t.ndim() + 1,
+        Show(x.shape()),
+        Show(z.shape())
+    );
+    const EPS: f64 = 1e-12;
+    let d = x.ndim() as i64 - 1;
+    let sum = |a: &Tensor, b: &Tensor| -> Result<Tensor> {
+        let p = a.mul(b)?;
+        let mask = crate::shape::reduced(Some(&[d]), p.ndim())?;
+        p.sum_mask(&mask, false, None)
+    };
+    let (xx, zz) = (sum(x, x)?.add_scalar(EPS)?, sum(z, z)?.add_scalar(EPS)?);
+    let cos = sum(x, z)?.div(&apply(crate::ops::pointwise::unary::Sqrt, [&xx.mul(&zz)?])?)?;
+    let zero = Tensor::full(&[], Scalar::Float(0.0), cos.dtype(), cos.device())?;
+    let near = cos.neg()?.add_scalar(1.0)?;
+    let far = at_least(&cos.sub(&Tensor::number(margin.into())?)?, 0.0)?;
+    let first = where_(&is_value(t, 1.0)?, &near, &zero)?;
+    let second = where_(&is_value(t, -1.0)?, &far, &zero)?;
+    reduced(&first.add(&second)?, reduction)
+}
+
+fn triplet(
+    x: [&Tensor; 3],
+    margin: f64,
+    (p, eps): (f64, f64),
+    swap: bool,
+    reduction: i64,
+) -> Result<Tensor> {
+    let [a, pos, neg] = x;
+    ensure!(
+        a.ndim() == pos.ndim() && a.ndim() == neg.ndim(),
+        Runtime,
+        "The anchor, positive, and negative tensors are expected to have the same number of \
+         dimensions, but got: anchor {}D, positive {}D, and negative {}D inputs",
+        a.ndim(),
+        pos.ndim(),
+        neg.ndim()
+    );
+    let distance = |x: &Tensor, y: &Tensor| super::distance::pairwise(x, y, p, eps, false);
+    let near = distance(a, pos)?;
+    let mut far = distance(a, neg)?;
+    if swap {
+        far = apply(Minimum, [&far, &distance(pos, neg)?])?;
+    }
+    reduced(
+        &at_least(&near.sub(&far)?.add_scalar(margin)?, 0.0)?,
+        reduction,
+    )
+}
+
+crate::entries! {
+    /// (input - target)^2, reduced.
+    "mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", NN | OUT,
+    |a| Ok(formula(Mse, [a.tensor(0)?, a.tensor(1)?], a.int(2)?)?.into());
+    /// |input - target|, reduced.
+    "l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", NN,
+    |a| {
+        let d = a.tensor(0)?.sub(a.tensor(1)?)?;
+        Ok(reduced(&apply(Abs, [&d])?, a.int(2)?)?.into())
+    };
+    /// Quadratic below `beta`, then linear.
+    "smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor",
+    NN | OUT,
+    |a| {
+        let beta = a.float(3)?;
+        ensure!(
+            beta >= 0.0,
+            Runtime,
+            "smooth_l1_loss does not support negative values for beta, got {beta}"
+        );
+        let (x, t) = (a.tensor(0)?, a.tensor(1)?);
+        if beta == 0.0 {
+            return Ok(reduced(&apply(Abs, [&x.sub(t)?])?, a.int(2)?)?.into());
+        }
+        Ok(formula(SmoothL1 { beta }, [x, t], a.int(2)?)?.into())
+    };
+    /// Quadratic below `delta`, then linear with slope `delta`.
+    "huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor",
+    NN | OUT,
+    |a| {
+        let delta = a.float(3)?;
+        ensure!(
+            delta > 0.0,
+            Runtime,
+            "huber_loss does not support non-positive values for delta, got {delta}"
+        );
+        Ok(formula_like(Huber { delta }, a.tensor(0)?, a.tensor(1)?, a.int(2)?)?.into())
+    };
+    /// -(t log x + (1 - t) log(1 - x)) for probabilities x, logarithms taken as at least -100.
+    "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
+    NN | OUT,
+    |a| {
+        let w = a.opt_tensor(2);
+        Ok(binary_cross_entropy(a.tensor(0)?, a.tensor(1)?, w, a.int(3)?)?.into())
+    };
+    /// Binary cross entropy of sigmoid(self), computed without overflow.
+    "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor",
+    FN,
+    |a| {
+        let (w, p) = (a.opt_tensor(2), a.opt_tensor(3));
+        Ok(bce_with_logits(a.tensor(0)?, a.tensor(1)?, w, p, a.int(4)?)?.into())
+    };
+    /// target (log target - self) for log-probabilities.
+    "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor", FN,
+    |a| {
+        let x = [a.tensor(0)?, a.tensor(1)?];
+        ensure!(
+            x[0].dtype().is_float() && x[1].dtype().is_float(),
+            Runtime,
+            "kl_div: Integral inputs not supported, got {} and {}",
+            x[0].dtype().scalar_name(),
+            x[1].dtype().scalar_name()
+        );
+        Ok(match a.bool(3)? {
+            true => formula(KlLog, x, a.int(2)?)?,
+            false => formula(Kl, x, a.int(2)?)?,
+        }
+        .into())
+    };
+    /// exp(x) - t x, or x - t log(x + eps), reduced.
+    "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
+    FN,
+    |a| {
+        let (x, t) = (a.tensor(0)?, a.tensor(1)?);
+        Ok(poisson(x, t, a.bool(2)?, a.bool(3)?, a.float(4)?, a.int(5)?)?.into())
+    };
+    /// log(1 + exp(-target * self)), reduced.
+    "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", NN | OUT,
+    |a| Ok(formula_like(SoftMargin, a.tensor(0)?, a.tensor(1)?, a.int(2)?)?.into());
+    /// x where the target is 1, max(0, margin - x) where it is -1.
+    "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor",
+    FN,
+    |a| Ok(hinge_embedding(a.tensor(0)?, a.tensor(1)?, a.float(2)?, a.int(3)?)?.into());
+    /// max(0, -target (input1 - input2) + margin).
+    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor",
+    FN,
+    |a| {
+        let (x, z, t) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
+        Ok(margin_ranking(x, z, t, a.float(3)?, a.int(4)?)?.into())
+    };
+    /// 1 - cos where the target is 1, max(0, cos - margin) where it is -1.
+    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor",
+    FN,
+    |a| {
+        let (x, z, t) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
+        Ok(cosine_embedding(x, z, t, a.float(3)?, a.int(4)?)?.into())
+    };
+    /// max(0, d(anchor, positive) - d(anchor, negative) + margin) with the p-norm distance.
+    "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2.0, float eps=1e-06, bool swap=False, int reduction=1) -> Tensor",
+    FN,
+    |a| {
+        let x = [a.tensor(0)?, a.tensor(1)?, a.tensor(2)?];
+        let norm = (a.float(4)?, a.float(5)?);
+        Ok(triplet(x, a.float(3)?, norm, a.bool(6)?, a.int(7)?)?.into())
+    };
+}

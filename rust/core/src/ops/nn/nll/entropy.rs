@@ -1,0 +1,495 @@
+//! Cross entropy from scores, in one pass.
+
+use super::likelihood::{nll_gradient, Nll};
+use super::{
+    check_classes, check_reduction, check_weight, class_weights, classes, finish, first,
+    launchable, operands, sum_classes, Extent, Float,
+};
+use crate::alloc;
+use crate::autograd::{mode, Vjp};
+use crate::cpu::elements::Element;
+use crate::cpu::pool::parallel_chunks;
+use crate::dispatch;
+use crate::dtype::{Bitwise, DType};
+use crate::error::Result;
+use crate::gpu::kernels::softmax::{softmax, softmax_backward};
+use crate::gpu::Gpu;
+use crate::meta::Meta;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::nn::loss::{reduced, MEAN, NONE};
+use crate::ops::pointwise::apply;
+use crate::ops::pointwise::compare::Eq;
+use crate::ops::pointwise::ternary::where_;
+use crate::ops::pointwise::unary::Exp;
+use crate::shape::Dims;
+use crate::tensor::Tensor;
+use crate::{bail, ensure, per_isa, transfer};
+use smallvec::SmallVec;
+
+/// Sums are taken in this many lanes.
+const LANES: usize = 32;
+
+/// log of the sum of exponentials along the classes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct LogSumExp;
+
+impl Derivative for LogSumExp {
+    fn name(&self) -> &'static str {
+        "LogsumexpBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save {
+            inputs: 1,
+            outputs: 1,
+        }
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(Grads::new());
+        };
+        let p = apply(Exp, [&cx.input(0)?.sub(&cx.output(0)?)?])?;
+        Ok(SmallVec::from_elem(Some(p.mul(g)?), 1))
+    }
+}
+
+impl Op for LogSumExp {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let mut meta = TensorMeta::of(x[0]);
+        let axis = (x[0].ndim() > 1) as usize;
+        meta.shape[axis] = 1;
+        Ok(SmallVec::from_elem(meta, 1))
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let e = Extent::of(x[0].shape());
+        with_real!(x[0].dtype(), T => {
+            let x = x[0].prepared(T::DTYPE)?;
+            // SAFETY: contiguous host memory of this type.
+            let lse = all_lse(unsafe { x.slice::<T>() }, e);
+            y[0].write_from(&Tensor::from_slice(&lse, y[0].shape(), T::DTYPE)?)
+        })
+    }
+}
+
+per_isa! {
+    /// log-sum-exp over the rows of `x`, which are `y.len()` wide.
+    fn lse_rows[R: Float](x: &[R], y: &mut [R], peak: &mut [R]) {
+        let d = y.len();
+        if d == 1 {
+            // NaN is passed over here and comes back through the sum.
+            let mut lanes = [R::lit(f64::NEG_INFINITY); LANES];
+            let (blocks, rest) = x.as_chunks::<LANES>();
+            let larger = |l: &mut R, v: R| *l = if v > *l { v } else { *l };
+            for block in blocks {
+                lanes.iter_mut().zip(block).for_each(|(l, &v)| larger(l, v));
+            }
+            lanes.iter_mut().zip(rest).for_each(|(l, &v)| larger(l, v));
+            let mut top = lanes[0];
+            lanes.iter().for_each(|&v| larger(&mut top, v));
+            let mut sums = [R::lit(0.0); LANES];
+            for block in blocks {
+                sums.iter_mut().zip(block).for_each(|(s, &v)| *s += (v - top).decay());
+            }
+            sums.iter_mut().zip(rest).for_each(|(s, &v)| *s += (v - top).decay());
+            let total = sums.iter().fold(R::lit(0.0), |a, &b| a + b);
+            y[0] = top + total.ln();
+            return;
+        }
+        peak.fill(R::lit(f64::NEG_INFINITY));
+        for row in x.chunks(d) {
+            for (m, &v) in peak.iter_mut().zip(row) {
+                *m = m.max(v);
+            }
+        }
+        y.fill(R::lit(0.0));
+        for row in x.chunks(d) {
+            for ((s, &m), &v) in y.iter_mut().zip(&*peak).zip(row) {
+                *s += (v - m).decay();
+            }
+        }
+        for (s, &m) in y.iter_mut().zip(&*peak) {
+            *s = m + s.ln();
+        }
+    }
+}
+
+pub(super) fn all_lse<T: Float>(x: &[T], e: Extent) -> Vec<T> {
+    let mut lse = alloc::full(T::lit(f64::NEG_INFINITY), e.n * e.d);
+    let step = e.c * e.d;
+    if step == 0 {
+        return lse;
+    }
+    parallel_chunks(&mut lse, e.d, (1 << 13) / step + 1, |first, rows| {
+        let mut peak = alloc::full(T::lit(0.0), e.d);
+        for (y, x) in rows.chunks_mut(e.d).zip(x[first * step..].chunks(step)) {
+            lse_rows(x, y, &mut peak);
+        }
+    });
+    lse
+}
+
+/// Cross entropy with class indices, from scores to the loss in one pass over them. Inputs:
+/// scores, target, weights if any. Results: the loss, the sum of weights, the log-sum-exps.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct CrossEntropy {
+    reduction: i64,
+    ignore: i64,
+    smoothing: Bitwise,
+}
+
+impl Derivative for CrossEntropy {
+    fn name(&self) -> &'static str {
+        "NllLossBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save {
+            inputs: 0b111,
+            outputs: 0b110,
+        }
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let mut out: Grads = SmallVec::from_elem(None, 3);
+        let Some(g) = &g[0] else { return Ok(out) };
+        if !cx.needs(0) {
+            return Ok(out);
+        }
+        let (x, target, weight) = (cx.input(0)?, cx.input(1)?, cx.optional_input(2)?);
+        let total = cx.output(1)?;
+        if mode::grad() {
+            out[0] = Some(self.recorded(g, &x, &target, weight.as_ref(), &total)?);
+            return Ok(out);
+        }
+        let lse = cx.output(2)?;
+        let mut inputs: SmallVec<[&Tensor; 6]> =
+            SmallVec::from_slice(&[g, &x, &target, &total, &lse]);
+        inputs.extend(weight.as_ref());
+        let d = dispatch::compute(&CrossEntropyGrad { of: self.clone() }, &inputs)?;
+        out[0] = d.into_iter().next();
+        Ok(out)
+    }
+}
+
+impl CrossEntropy {
+    fn nll(&self) -> Nll {
+        Nll {
+            reduction: self.reduction,
+            ignore: self.ignore,
+        }
+    }
+
+    /// The gradient as a graph: `b - softmax(x) sum(b)` for the gradient `b` of the
+    /// log-probabilities.
+    fn recorded(
+        &self,
+        g: &Tensor,
+        x: &Tensor,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        total: &Tensor,
+    ) -> Result<Tensor> {
+        let nll = Nll {
+            reduction: self.reduction,
+            ignore: self.ignore,
+        };
+        let mut b = nll_gradient(&nll, x.shape(), g, target, total, weight)?;
+        let axis = (x.ndim() > 1) as usize;
+        if self.smoothing.0 > 0.0 {
+            let e = Extent::of(x.shape());
+            let g = if self.reduction == MEAN {
+                g.div(total)?
+            } else {
+                g.clone()
+            };
+            let skip = apply(Eq, [target, &Tensor::number(self.ignore.into())?])?;
+            let zero = Tensor::zeros(&[], g.dtype(), g.device())?;
+            let mut shape = target.shape().clone();
+            let g = where_(&skip, &zero, &g.expand_to(&shape)?)?;
+            shape.insert(axis.min(shape.len()), 1);
+            let mut each = g.reshape_to(&shape)?.expand_to(x.shape())?;
+            if let Some(w) = weight {
+                let mut shape = Dims::from_elem(1, x.ndim());
+                shape[axis] = e.c;
+                each = each.mul(&w.reshape_to(&shape)?)?;
+            }
+            let uniform = each.mul_scalar(-self.smoothing.0 / e.c as f64)?;
+            b = b.mul_scalar(1.0 - self.smoothing.0)?.add(&uniform)?;
+        }
+        let p = apply(Exp, [&x.sub(&dispatch::call1(LogSumExp, &[x])?)?])?;
+        b.sub(&p.mul(&sum_classes(&b, true)?)?)
+    }
+}
+
+impl Op for CrossEntropy {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let (dtype, device) = (x[0].dtype(), x[0].device());
+        let shape = if self.reduction == NONE {
+            x[1].shape().clone()
+        } else {
+            Dims::new()
+        };
+        let wide = if dtype.is_half() { DType::F32 } else { dtype };
+        Ok(SmallVec::from_vec(vec![
+            TensorMeta {
+                shape,
+                dtype,
+                device,
+            },
+            TensorMeta {
+                shape: Dims::new(),
+                dtype,
+                device,
+            },
+            TensorMeta {
+                shape: x[1].shape().clone(),
+                dtype: wide,
+                device,
+            },
+        ]))
+    }
+    fn detached_outputs(&self) -> Mask {
+        0b110
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let e = Extent::of(x[0].shape());
+        let target = classes(x[1], e.c, self.ignore)?;
+        with_real!(x[0].dtype(), T => {
+            let scores = x[0].prepared(T::DTYPE)?;
+            // SAFETY: contiguous host memory of this type.
+            let s = unsafe { scores.slice::<T>() };
+            let w = class_weights::<T>(x.get(2), e.c)?;
+            let lse = all_lse(s, e);
+            let smooth = T::of_f64(self.smoothing.0 / e.c.max(1) as f64);
+            let rest = T::of_f64(1.0 - self.smoothing.0);
+            let mut each = alloc::full(T::default(), if self.reduction == NONE { target.len() } else { 0 });
+            let (mut loss, mut total) = (0.0f64, 0.0f64);
+            for (i, t) in target.iter().enumerate() {
+                let Some(t) = *t else { continue };
+                let mut l = w[t] * (lse[i] - s[e.at(i, t)]);
+                if self.smoothing.0 > 0.0 {
+                    let sum = (0..e.c)
+                        .fold(T::default(), |a, c| a + w[c] * (lse[i] - s[e.at(i, c)]));
+                    l = rest * l + smooth * sum;
+                }
+                total += Element::to_f64(w[t]);
+                if self.reduction == NONE {
+                    each[i] = l;
+                } else {
+                    loss += Element::to_f64(l);
+                }
+            }
+            finish(self.reduction, each, loss, total, y)?;
+            y[2].write_from(&Tensor::from_slice(&lse, y[2].shape(), T::DTYPE)?)
+        })
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if !launchable(x[0], x[1]) || self.smoothing.0 > 0.0 {
+            return Ok(false);
+        }
+        let (e, scores, target) = (
+            Extent::of(x[0].shape()),
+            transfer::dense(x[0])?,
+            transfer::dense(x[1])?,
+        );
+        let weight = x.get(2).map(|w| transfer::dense(w)).transpose()?;
+        let logs = Tensor::empty(x[0].shape(), DType::F32, x[0].device())?;
+        let (from, to) = (transfer::whole(&scores)?, transfer::whole(&logs)?);
+        if !transfer::ran(softmax(Gpu::get()?, true, e.span(), from, to))? {
+            return Ok(false);
+        }
+        // The sum of exponentials follows from any class.
+        let axis = (x[0].ndim() > 1) as i64;
+        let first = |t: &Tensor| t.layout().select(axis, 0).map(|l| t.alias(l));
+        if x[0].numel() > 0 {
+            y[2].write_from(&first(&scores)?.sub(&first(&logs)?)?)?;
+        }
+        self.nll().launch(e, &logs, &target, weight.as_ref(), y)
+    }
+}
+
+/// The gradient of [`CrossEntropy`], fused. Inputs: `g`, scores, target, sum of weights,
+/// log-sum-exps, weights if any.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct CrossEntropyGrad {
+    of: CrossEntropy,
+}
+
+impl Derivative for CrossEntropyGrad {
+    fn name(&self) -> &'static str {
+        "NllLossBackward0"
+    }
+    fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
+        bail!(
+            Assertion,
+            "cross_entropy: the fused gradient is never recorded"
+        )
+    }
+}
+
+per_isa! {
+    /// `k` times the softmax, by rows; `k` and `lse` are one row wide.
+    fn softmax_rows[R: Float](x: &[R], lse: &[R], k: &[R], y: &mut [R]) {
+        let d = lse.len();
+        if d == 1 {
+            let (lse, k) = (lse[0], k[0]);
+            for (y, &v) in y.iter_mut().zip(x) {
+                *y = k * (v - lse).decay();
+            }
+            return;
+        }
+        for (row, x) in y.chunks_mut(d).zip(x.chunks(d)) {
+            for (i, y) in row.iter_mut().enumerate() {
+                *y = k[i] * (x[i] - lse[i]).decay();
+            }
+        }
+    }
+}
+
+impl Op for CrossEntropyGrad {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        Ok(SmallVec::from_elem(TensorMeta::of(x[1]), 1))
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let e = Extent::of(x[1].shape());
+        if x[1].numel() == 0 {
+            return Ok(());
+        }
+        let target = classes(x[2], e.c, self.of.ignore)?;
+        with_real!(x[1].dtype(), T => {
+            let (g, scores) = (x[0].prepared(T::DTYPE)?, x[1].prepared(T::DTYPE)?);
+            let lse = x[4].prepared(T::DTYPE)?;
+            // SAFETY: contiguous host memory of this type.
+            let (g, s, lse) =
+                unsafe { (g.slice::<T>(), scores.slice::<T>(), lse.slice::<T>()) };
+            let w = class_weights::<T>(x.get(5), e.c)?;
+            let scale = match self.of.reduction {
+                MEAN => T::of_f64(1.0) / T::of_f64(x[3].item()?.f64()),
+                _ => T::of_f64(1.0),
+            };
+            let smooth = T::of_f64(self.of.smoothing.0 / e.c as f64);
+            let rest = T::of_f64(1.0 - self.of.smoothing.0);
+            let weights = w.iter().fold(T::default(), |a, &b| a + b);
+            let direct = y[0].dtype() == T::DTYPE;
+            let out = match direct {
+                true => y[0].clone(),
+                false => Tensor::empty(y[0].shape(), T::DTYPE, y[0].device())?,
+            };
+            let step = e.c * e.d;
+            // SAFETY: contiguous host memory of this type, which is this call's own.
+            parallel_chunks(unsafe { out.slice_mut::<T>() }, step, (1 << 13) / step + 1, |first, y| {
+                let mut k = alloc::full(T::default(), e.d);
+                for (n, y) in (first..).zip(y.chunks_mut(step)) {
+                    let at = |d: usize| if g.len() == 1 { g[0] } else { g[n * e.d + d] } * scale;
+                    for d in 0..e.d {
+                        k[d] = match target[n * e.d + d] {
+                            Some(t) => at(d) * (rest * w[t] + smooth * weights),
+                            None => T::default(),
+                        };
+                    }
+                    let rows = n * e.d..(n + 1) * e.d;
+                    softmax_rows(&s[n * step..(n + 1) * step], &lse[rows], &k, y);
+                    for d in 0..e.d {
+                        let Some(t) = target[n * e.d + d] else {
+                            // An ignored place has no gradient, whatever its scores.
+                            (0..e.c).for_each(|c| y[c * e.d + d] = T::default());
+                            continue;
+                        };
+                        y[t * e.d + d] -= at(d) * rest * w[t];
+                        if self.of.smoothing.0 > 0.0 {
+                            for c in 0..e.c {
+                                y[c * e.d + d] -= at(d) * smooth * w[c];
+                            }
+                        }
+                    }
+                }
+            });
+            if direct { Ok(()) } else { y[0].write_from(&out) }
+        })
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if !launchable(x[1], x[2]) || self.of.smoothing.0 > 0.0 {
+            return Ok(false);
+        }
+        let (gpu, e) = (Gpu::get()?, Extent::of(x[1].shape()));
+        let scores = transfer::dense(x[1])?;
+        let logs = Tensor::empty(x[1].shape(), DType::F32, x[1].device())?;
+        let d = Tensor::empty(x[1].shape(), DType::F32, x[1].device())?;
+        let to = transfer::whole(&logs)?;
+        let done = transfer::ran(softmax(gpu, true, e.span(), transfer::whole(&scores)?, to))?
+            && self
+                .of
+                .nll()
+                .launch_backward(e, x[0], x[2], x[3], x.get(5), &d)?;
+        if !done {
+            return Ok(false);
+        }
+        let (logs, d) = (transfer::whole(&logs)?, transfer::whole(&d)?);
+        let y = transfer::whole(&y[0])?;
+        transfer::ran(softmax_backward(gpu, true, e.span(), logs, d, y))
+    }
+}
+
+/// `cross_entropy_loss` with class indices or probabilities.
+pub(super) fn cross_entropy(
+    x: &Tensor,
+    target: &Tensor,
+    weight: Option<&Tensor>,
+    reduction: i64,
+    ignore: i64,
+    smoothing: f64,
+) -> Result<Tensor> {
+    check_reduction(reduction)?;
+    ensure!(
+        (0.0..=1.0).contains(&smoothing),
+        Runtime,
+        "label_smoothing must be between 0.0 and 1.0. Got: {smoothing}"
+    );
+    if x.shape() != target.shape() || x.ndim() == 0 {
+        check_classes("cross_entropy_loss", x, target, weight)?;
+        let op = CrossEntropy {
+            reduction,
+            ignore,
+            smoothing: Bitwise(smoothing),
+        };
+        return Ok(first(dispatch::call(op, &operands(x, target, weight))?));
+    }
+    ensure!(
+        target.dtype().is_float(),
+        Runtime,
+        "Expected floating point type for target with class probabilities, got {}",
+        target.dtype().scalar_name()
+    );
+    ensure!(
+        ignore < 0,
+        Runtime,
+        "ignore_index is not supported for floating point target"
+    );
+    ensure!(
+        x.dtype().is_float(),
+        NotImplemented,
+        "\"log_softmax_lastdim_kernel_impl\" not implemented for '{}'",
+        x.dtype().scalar_name()
+    );
+    check_weight(weight, x)?;
+    let e = Extent::of(x.shape());
+    let mut t = target.clone();
+    if smoothing > 0.0 {
+        t = t
+            .mul_scalar(1.0 - smoothing)?
+            .add_scalar(smoothing / e.c as f64)?;
+    }
+    let mut terms = x.sub(&dispatch::call1(LogSumExp, &[x])?)?.mul(&t)?;
+    if let Some(w) = weight {
+        let mut shape = Dims::from_elem(1, x.ndim());
+        shape[(x.ndim() > 1) as usize] = e.c;
+        terms = terms.mul(&w.reshape_to(&shape)?)?;
+    }
+    if reduction == NONE {
+        return sum_classes(&terms, false)?.neg();
+    }
+    let total = reduced(&terms, crate::ops::nn::loss::SUM)?.neg()?;
+    match reduction {
+        MEAN => total.div_scalar((e.n * e.d) as f64),
+        _ => Ok(total),
+    }
+}

@@ -1,0 +1,289 @@
+//! Negative log-likelihood of class indices.
+
+use super::{class_weights, classes, finish, launchable, Extent};
+use crate::alloc;
+use crate::autograd::Vjp;
+use crate::cpu::elements::Element;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::gpu::kernels::loss as launch;
+use crate::gpu::Gpu;
+use crate::meta::Meta;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::nn::loss::{MEAN, NONE};
+use crate::shape::Dims;
+use crate::tensor::Tensor;
+use crate::transfer;
+use smallvec::SmallVec;
+
+/// Minus the score of the target class times its weight. Inputs: scores, target, weights if any.
+/// Results: the loss and the sum of the weights.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Nll {
+    pub(super) reduction: i64,
+    pub(super) ignore: i64,
+}
+
+impl Derivative for Nll {
+    fn name(&self) -> &'static str {
+        "NllLossBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save {
+            inputs: 0b110,
+            outputs: 0b10,
+        }
+    }
+    fn steps(&self) -> Mask {
+        1
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let mut out: Grads = SmallVec::from_elem(None, 3);
+        let Some(g) = &g[0] else { return Ok(out) };
+        if !cx.needs(0) {
+            return Ok(out);
+        }
+        let (target, total) = (cx.input(1)?, cx.output(1)?);
+        let weight = cx.optional_input(2)?;
+        let shape = cx.input_meta(0)?.shape.clone();
+        out[0] = Some(nll_gradient(
+            self,
+            &shape,
+            g,
+            &target,
+            &total,
+            weight.as_ref(),
+        )?);
+        Ok(out)
+    }
+}
+
+pub(super) fn nll_gradient(
+    op: &Nll,
+    shape: &[usize],
+    g: &Tensor,
+    target: &Tensor,
+    total: &Tensor,
+    weight: Option<&Tensor>,
+) -> Result<Tensor> {
+    let op = NllGrad {
+        of: op.clone(),
+        shape: Dims::from_slice(shape),
+    };
+    let mut x: SmallVec<[&Tensor; 4]> = SmallVec::from_slice(&[g, target, total]);
+    x.extend(weight);
+    dispatch::call1(op, &x)
+}
+
+impl Op for Nll {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let shape = if self.reduction == NONE {
+            x[1].shape().clone()
+        } else {
+            Dims::new()
+        };
+        let (dtype, device) = (x[0].dtype(), x[0].device());
+        let total = TensorMeta {
+            shape: Dims::new(),
+            dtype,
+            device,
+        };
+        Ok(SmallVec::from_vec(vec![
+            TensorMeta {
+                shape,
+                dtype,
+                device,
+            },
+            total,
+        ]))
+    }
+    fn detached_outputs(&self) -> Mask {
+        0b10
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let e = Extent::of(x[0].shape());
+        let target = classes(x[1], e.c, self.ignore)?;
+        with_real!(x[0].dtype(), T => {
+            let scores = x[0].prepared(T::DTYPE)?;
+            // SAFETY: contiguous host memory of this type.
+            let s = unsafe { scores.slice::<T>() };
+            let w = class_weights::<T>(x.get(2), e.c)?;
+            let mut each = alloc::full(T::default(), if self.reduction == NONE { target.len() } else { 0 });
+            let (mut loss, mut total) = (0.0f64, 0.0f64);
+            for (i, t) in target.iter().enumerate() {
+                let Some(t) = *t else { continue };
+                let l = -(s[e.at(i, t)] * w[t]);
+                total += Element::to_f64(w[t]);
+                if self.reduction == NONE {
+                    each[i] = l;
+                } else {
+                    loss += Element::to_f64(l);
+                }
+            }
+            finish(self.reduction, each, loss, total, y)
+        })
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if !launchable(x[0], x[1]) {
+            return Ok(false);
+        }
+        let e = Extent::of(x[0].shape());
+        let weight = x.get(2).map(|w| transfer::dense(w)).transpose()?;
+        let (scores, target) = (transfer::dense(x[0])?, transfer::dense(x[1])?);
+        self.launch(e, &scores, &target, weight.as_ref(), y)
+    }
+}
+
+impl Nll {
+    /// Loss and sum of weights from log-probabilities, on the GPU.
+    pub(super) fn launch(
+        &self,
+        e: Extent,
+        scores: &Tensor,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        y: &[Tensor],
+    ) -> Result<bool> {
+        let device = scores.device();
+        let each = Tensor::empty(&[target.numel()], DType::F32, device)?;
+        let weights = Tensor::empty(&[target.numel()], DType::F32, device)?;
+        let done = transfer::ran(launch::nll(
+            Gpu::get()?,
+            e.span(),
+            transfer::whole(scores)?,
+            transfer::whole(target)?,
+            weight.map(transfer::whole).transpose()?,
+            self.ignore,
+            transfer::whole(&each)?,
+            transfer::whole(&weights)?,
+        ))?;
+        if !done {
+            return Ok(false);
+        }
+        let total = weights.sum_all()?;
+        y[1].write_from(&total)?;
+        y[0].write_from(&match self.reduction {
+            NONE => each.reshape_to(y[0].shape())?,
+            MEAN => each.sum_all()?.div(&total)?,
+            _ => each.sum_all()?,
+        })?;
+        Ok(true)
+    }
+
+    /// The gradient of the log-probabilities, on the GPU.
+    pub(super) fn launch_backward(
+        &self,
+        e: Extent,
+        g: &Tensor,
+        target: &Tensor,
+        total: &Tensor,
+        weight: Option<&&Tensor>,
+        d: &Tensor,
+    ) -> Result<bool> {
+        let (g, target) = (transfer::dense(g)?, transfer::dense(target)?);
+        let weight = weight.map(|w| transfer::dense(w)).transpose()?;
+        let total = match self.reduction {
+            MEAN => Some(transfer::dense(&total.to_dtype(DType::F32)?)?),
+            _ => None,
+        };
+        transfer::ran(launch::nll_backward(
+            Gpu::get()?,
+            e.span(),
+            transfer::whole(&g)?,
+            transfer::whole(&target)?,
+            weight.as_ref().map(transfer::whole).transpose()?,
+            self.ignore,
+            total.as_ref().map(transfer::whole).transpose()?,
+            transfer::whole(d)?,
+        ))
+    }
+}
+
+/// The gradient of [`Nll`]. Inputs: `g`, target, sum of weights, weights if any.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct NllGrad {
+    of: Nll,
+    shape: Dims,
+}
+
+impl Derivative for NllGrad {
+    fn name(&self) -> &'static str {
+        "NllLossBackwardBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::inputs(0b1110)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let mut out: Grads = SmallVec::from_elem(None, 4);
+        let Some(g) = &g[0] else { return Ok(out) };
+        if !cx.needs(0) {
+            return Ok(out);
+        }
+        // The gradient is linear in `g`: its adjoint is the loss itself.
+        let (target, total) = (cx.input(1)?, cx.input(2)?);
+        let weight = cx.optional_input(3)?;
+        let reduction = if self.of.reduction == NONE {
+            NONE
+        } else {
+            crate::ops::nn::loss::SUM
+        };
+        let mut x: SmallVec<[&Tensor; 3]> = SmallVec::from_slice(&[g, &target]);
+        x.extend(weight.as_ref());
+        let y = dispatch::call(
+            Nll {
+                reduction,
+                ..self.of
+            },
+            &x,
+        )?
+        .swap_remove(0);
+        out[0] = Some(if self.of.reduction == MEAN {
+            y.div(&total)?
+        } else {
+            y
+        });
+        Ok(out)
+    }
+}
+
+impl Op for NllGrad {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let meta = TensorMeta::new(&self.shape, x[0].dtype(), x[0].device());
+        Ok(SmallVec::from_elem(meta, 1))
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let e = Extent::of(&self.shape);
+        let target = classes(x[1], e.c, self.of.ignore)?;
+        with_real!(x[0].dtype(), T => {
+            let g = x[0].prepared(T::DTYPE)?;
+            // SAFETY: contiguous host memory of this type.
+            let g = unsafe { g.slice::<T>() };
+            let w = class_weights::<T>(x.get(3), e.c)?;
+            let scale = match self.of.reduction {
+                MEAN => T::of_f64(1.0) / T::of_f64(x[2].item()?.f64()),
+                _ => T::of_f64(1.0),
+            };
+            let out = Tensor::zeros(&self.shape, T::DTYPE, x[0].device())?;
+            // SAFETY: fresh contiguous memory of this type.
+            let d = unsafe { out.slice_mut::<T>() };
+            for (i, t) in target.iter().enumerate() {
+                if let Some(t) = *t {
+                    let g = if g.len() == 1 { g[0] } else { g[i] };
+                    d[e.at(i, t)] = -(g * scale * w[t]);
+                }
+            }
+            y[0].write_from(&out)
+        })
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if !launchable(x[0], x[1]) {
+            return Ok(false);
+        }
+        let e = Extent::of(&self.shape);
+        self.of
+            .launch_backward(e, x[0], x[1], x[2], x.get(3), &y[0])
+    }
+}

@@ -1,0 +1,188 @@
+//! Batch and instance norm with their running statistics.
+
+use super::fused::{Norm, Over};
+use super::{check_types, float_only, run};
+use crate::autograd::mode;
+use crate::dtype::Bitwise;
+use crate::ensure;
+use crate::error::Result;
+use crate::shape::Show;
+use crate::tensor::Tensor;
+
+/// The node of batch and instance norm.
+pub(super) const NODE: &str = "NativeBatchNormBackward0";
+
+/// `running = (1 - momentum) * running + momentum * value`, in place.
+pub(super) fn update(running: &Tensor, value: &Tensor, momentum: f64) -> Result<()> {
+    mode::with_grad(false, || {
+        let old = running.detach().mul_scalar(1.0 - momentum)?;
+        let new = old.add(
+            &value
+                .detach()
+                .to_dtype(running.dtype())?
+                .mul_scalar(momentum)?,
+        )?;
+        running.copy_from(&new)
+    })
+}
+
+/// Arguments of `batch_norm` and `instance_norm`.
+pub(super) struct Batch<'a> {
+    weight: Option<&'a Tensor>,
+    bias: Option<&'a Tensor>,
+    mean: Option<&'a Tensor>,
+    var: Option<&'a Tensor>,
+    training: bool,
+    momentum: f64,
+    eps: f64,
+}
+
+impl<'a> Batch<'a> {
+    pub(super) fn read(a: &'a crate::schema::Args) -> Result<Batch<'a>> {
+        Ok(Batch {
+            weight: a.opt_tensor(1),
+            bias: a.opt_tensor(2),
+            mean: a.opt_tensor(3),
+            var: a.opt_tensor(4),
+            training: a.bool(5)?,
+            momentum: a.opt_float(6).unwrap_or(0.0),
+            eps: a.float(7)?,
+        })
+    }
+
+    fn check(&self, x: &Tensor) -> Result<()> {
+        ensure!(
+            x.ndim() >= 2,
+            Runtime,
+            "batch_norm: expected an input of at least 2 dimensions (N, C, ...), but got {}",
+            Show(x.shape())
+        );
+        float_only(x, "batch_norm")?;
+        let c = x.size(1);
+        let params = [
+            (self.mean, "running_mean"),
+            (self.var, "running_var"),
+            (self.weight, "weight"),
+            (self.bias, "bias"),
+        ];
+        crate::ops::constant("batch_norm", "running_mean", self.mean)?;
+        crate::ops::constant("batch_norm", "running_var", self.var)?;
+        for (p, name) in params {
+            if let Some(p) = p {
+                ensure!(
+                    p.numel() == c,
+                    Runtime,
+                    "{name} should contain {c} elements not {}",
+                    p.numel()
+                );
+            }
+        }
+        check_types(
+            x,
+            &params.map(|p| p.0),
+            "all inputs must share same datatype.",
+        )
+    }
+
+    /// y, mean and rstd; statistics are updated where they are kept.
+    pub(super) fn run(&self, x: &Tensor) -> Result<[Tensor; 3]> {
+        if x.numel() == 0 {
+            return self.run_empty(x);
+        }
+        self.check(x)?;
+        let (n, d) = (x.size(0), x.size(1));
+        let inner: usize = x.shape()[2..].iter().product();
+        let over = if self.training {
+            Over::Columns
+        } else {
+            Over::Given
+        };
+        let op = Norm {
+            name: NODE,
+            over,
+            n,
+            groups: 1,
+            d,
+            inner,
+            eps: Bitwise(self.eps),
+            weight: self.weight.is_some(),
+            bias: self.bias.is_some(),
+        };
+        if !self.training {
+            ensure!(
+                self.mean.is_some(),
+                Runtime,
+                "running_mean must be defined in evaluation mode"
+            );
+            ensure!(
+                self.var.is_some(),
+                Runtime,
+                "running_var must be defined in evaluation mode"
+            );
+            let (m, v) = (self.mean.map(Tensor::detach), self.var.map(Tensor::detach));
+            let y = run(op, x, &[self.weight, self.bias, m.as_ref(), v.as_ref()])?;
+            let none = || Tensor::empty(&[0], x.dtype(), x.device());
+            return Ok([y[0].clone(), none()?, none()?]);
+        }
+        let y = run(op, x, &[self.weight, self.bias])?;
+        self.keep(&y[1], &y[3], n * inner)?;
+        Ok([y[0].clone(), y[1].clone(), y[2].clone()])
+    }
+
+    /// Without elements there is nothing to normalise; the graph stays.
+    fn run_empty(&self, x: &Tensor) -> Result<[Tensor; 3]> {
+        float_only(x, "batch_norm")?;
+        let mut y = x.copy_dense()?;
+        if let Some(w) = self.weight.filter(|w| w.numel() > 0) {
+            y = y.mul(&w.reshape(&[-1])?.select(0, 0)?)?;
+        }
+        if let Some(b) = self.bias.filter(|b| b.numel() > 0) {
+            y = y.add(&b.reshape(&[-1])?.select(0, 0)?)?;
+        }
+        let none = || Tensor::empty(&[0], x.dtype(), x.device());
+        Ok([y, none()?, none()?])
+    }
+
+    /// Updates running statistics with a mean and a variance over `count` elements.
+    fn keep(&self, mean: &Tensor, var: &Tensor, count: usize) -> Result<()> {
+        if count == 0 {
+            return Ok(());
+        }
+        if let Some(r) = self.mean {
+            update(r, mean, self.momentum)?;
+        }
+        if let Some(r) = self.var {
+            let unbiased = count as f64 / (count as f64 - 1.0);
+            update(
+                r,
+                &mode::with_grad(false, || var.mul_scalar(unbiased))?,
+                self.momentum,
+            )?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn run_instances(&self, x: &Tensor) -> Result<Tensor> {
+        ensure!(
+            self.training || (self.mean.is_some() && self.var.is_some()),
+            Runtime,
+            "Expected running_mean and running_var to be defined when use_input_stats is false"
+        );
+        if !self.training {
+            return Ok(self.run(x)?[0].clone());
+        }
+        self.check(x)?;
+        let (n, c) = (x.size(0), x.size(1));
+        let y = x.group_norm_stats(NODE, c, self.weight, self.bias, self.eps)?;
+        if n > 0 && (self.mean.is_some() || self.var.is_some()) {
+            let average = |t: &Tensor| {
+                let t = t.detach().reshape_to(&[n, c])?;
+                t.sum_mask(&[true, false], false, None)?
+                    .div_scalar(n as f64)
+            };
+            let count = x.shape()[2..].iter().product();
+            self.keep(&average(&y[1])?, &average(&y[3])?, count)?;
+        }
+        Ok(y[0].clone())
+    }
+}

@@ -1,0 +1,490 @@
+//! The operator of all normalisations and its gradient.
+
+use super::cpu::{Columns, Data, Line, Rows, RowsBackward, Sizes};
+use crate::autograd::{mode, Vjp};
+use crate::cpu::elements::Element;
+use crate::cpu::pool::Ptr;
+use crate::device::Device;
+use crate::dispatch;
+use crate::dtype::{Bitwise, DType};
+use crate::error::Result;
+use crate::gpu::kernels::norm::{self as launch, Groups};
+use crate::gpu::Gpu;
+use crate::meta::Meta;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::pointwise::apply;
+use crate::ops::pointwise::unary::Rsqrt;
+use crate::tensor::Tensor;
+use crate::{bail, transfer, with_float};
+
+/// What is normalised together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Over {
+    /// (d, inner) planes; `centered` subtracts the mean (all but RMS).
+    Rows { centered: bool },
+    /// Each channel over n and inner, by its own statistics.
+    Columns,
+    /// Each channel by given statistics: two more inputs, mean and variance.
+    Given,
+}
+
+/// `(x - mean) * rstd * weight + bias`; results are y and, in the type that is computed in, mean,
+/// rstd and variance. Inputs are x, then weight, bias and statistics where there are any.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Norm {
+    pub(super) name: &'static str,
+    pub(super) over: Over,
+    pub(super) n: usize,
+    pub(super) groups: usize,
+    pub(super) d: usize,
+    pub(super) inner: usize,
+    pub(super) eps: Bitwise,
+    pub(super) weight: bool,
+    pub(super) bias: bool,
+}
+
+impl Norm {
+    /// Whether groups without variance become zeros although eps is 0: those of batch and instance
+    /// norm do.
+    fn stills(&self) -> bool {
+        self.eps.0 == 0.0 && self.over != Over::Given && self.name == super::batch::NODE
+    }
+
+    fn sizes(&self) -> Sizes {
+        Sizes {
+            n: self.n,
+            groups: self.groups,
+            d: self.d,
+            inner: self.inner,
+        }
+    }
+    fn shape(&self) -> [usize; 4] {
+        [self.n, self.groups, self.d, self.inner]
+    }
+    fn channel_shape(&self) -> [usize; 4] {
+        [1, self.groups, self.d, 1]
+    }
+    /// The dimensions of [`Norm::shape`] that statistics are taken over.
+    fn mask(&self) -> [bool; 4] {
+        match self.over {
+            Over::Rows { .. } => [false, false, true, true],
+            _ => [true, false, false, true],
+        }
+    }
+    /// The groups of a GPU kernel, where there is one.
+    fn launched(&self) -> Option<Groups> {
+        let channels = self.groups * self.d;
+        match self.over {
+            Over::Rows { centered: true } => {
+                Some(Groups::group(self.n, channels, self.inner, self.groups))
+            }
+            Over::Columns => Some(Groups::batch(self.n, channels, self.inner)),
+            _ => None,
+        }
+    }
+    fn stats(&self) -> usize {
+        match self.over {
+            Over::Rows { .. } => self.n.saturating_mul(self.groups),
+            _ => self.groups.saturating_mul(self.d),
+        }
+    }
+
+    /// The gradients as a graph, for second derivatives. Statistics are computed again, so that
+    /// gradients flow through them.
+    fn composite(&self, cx: &Vjp, g: &Tensor, x: &Tensor, w: Option<&Tensor>) -> Result<Grads> {
+        let t = g.dtype().compute();
+        let sum = |v: &Tensor, mask: &[bool; 4]| v.sum_mask(mask, true, Some(t));
+        let shaped = x.to_dtype(t)?.reshape_to(&self.shape())?;
+        let g4 = g.to_dtype(t)?.reshape_to(&self.shape())?;
+        let mask = self.mask();
+        let count = (self.n * self.groups * self.d * self.inner) / self.stats().max(1);
+        let mean_of = |v: &Tensor| sum(v, &mask)?.div_scalar(count as f64);
+        let (center, rstd) = match self.over {
+            Over::Given => {
+                let stat = |i: usize| {
+                    cx.input(1 + self.weight as usize + self.bias as usize + i)?
+                        .to_dtype(t)?
+                        .reshape_to(&self.channel_shape())
+                };
+                (
+                    shaped.sub(&stat(0)?)?,
+                    apply(Rsqrt, [&stat(1)?.add_scalar(self.eps.0)?])?,
+                )
+            }
+            over => {
+                let center = match over {
+                    Over::Rows { centered: false } => shaped.clone(),
+                    _ => shaped.sub(&mean_of(&shaped)?)?,
+                };
+                let var = mean_of(&center.mul(&center)?)?;
+                (center, apply(Rsqrt, [&var.add_scalar(self.eps.0)?])?)
+            }
+        };
+        let normal = center.mul(&rstd)?;
+        let mut out = Grads::from_elem(None, 5);
+        let scaled = match w {
+            Some(w) => g4.mul(&w.to_dtype(t)?.reshape_to(&self.channel_shape())?)?,
+            None => g4.clone(),
+        };
+        if cx.needs(0) {
+            let mut d = scaled.clone();
+            if self.over != Over::Given {
+                let along = normal.mul(&mean_of(&scaled.mul(&normal)?)?)?;
+                d = d.sub(&along)?;
+                if self.over != (Over::Rows { centered: false }) {
+                    d = d.sub(&mean_of(&scaled)?)?;
+                }
+            }
+            out[0] = Some(d.mul(&rstd)?.reshape_to(x.shape())?);
+        }
+        let flat = |v: Tensor| -> Result<Option<Tensor>> {
+            Ok(Some(
+                sum(&v, &[true, false, false, true])?.reshape_to(&[self.groups * self.d])?,
+            ))
+        };
+        if self.weight && cx.needs(1) {
+            out[1] = flat(g4.mul(&normal)?)?;
+        }
+        let b = 1 + self.weight as usize;
+        if self.bias && cx.needs(b) {
+            out[b] = flat(g4)?;
+        }
+        Ok(out)
+    }
+}
+
+impl Derivative for Norm {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn save(&self, _needs: Mask) -> Save {
+        let mut inputs = 1 | (self.weight as Mask) << 1;
+        if self.over == Over::Given {
+            inputs |= 3 << (1 + self.weight as Mask + self.bias as Mask);
+        }
+        Save {
+            inputs,
+            outputs: 0b110,
+        }
+    }
+
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(Grads::from_elem(None, 5));
+        };
+        let x = cx.input(0)?;
+        let w = if self.weight {
+            Some(cx.input(1)?)
+        } else {
+            None
+        };
+        let mut out = if mode::grad() {
+            self.composite(cx, g, &x, w.as_ref())?
+        } else {
+            let (mean, rstd) = (cx.output(1)?, cx.output(2)?);
+            let b = 1 + self.weight as usize;
+            let wanted = (self.weight && cx.needs(1)) || (self.bias && cx.needs(b));
+            let op = NormGrad {
+                norm: self.clone(),
+                affine: wanted,
+            };
+            let mut inputs = vec![g, &x, &mean, &rstd];
+            inputs.extend(w.as_ref());
+            let mut d = dispatch::compute(&op, &inputs)?;
+            let mut out = Grads::from_elem(None, 5);
+            if wanted {
+                let (db, dw) = (d.pop(), d.pop());
+                if self.weight && cx.needs(1) {
+                    out[1] = dw;
+                }
+                if self.bias && cx.needs(b) {
+                    out[b] = db;
+                }
+            }
+            out[0] = d.pop();
+            out
+        };
+        // Weights of layer norm have the normalised shape.
+        for (i, d) in out.iter_mut().enumerate().skip(1) {
+            if let Some(t) = d {
+                let shape = cx.input_meta(i)?.shape.clone();
+                *d = Some(t.reshape_to(&shape)?);
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// A parameter in the type that is computed in.
+pub(super) fn values(t: Option<&&Tensor>, dtype: DType) -> Result<Option<Tensor>> {
+    t.map(|t| t.prepared(dtype)).transpose()
+}
+
+impl Op for Norm {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let meta = TensorMeta::of(x[0]);
+        let stat = TensorMeta::new(&[self.stats()], meta.dtype.compute(), meta.device);
+        Ok(Metas::from_iter([meta, stat.clone(), stat.clone(), stat]))
+    }
+
+    fn detached_outputs(&self) -> Mask {
+        0b1110
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let t = x[0].dtype().compute();
+        let a = x[0].prepared(x[0].dtype())?;
+        let w = values(x[1..].first().filter(|_| self.weight), t)?;
+        let b = values(x.get(1 + self.weight as usize).filter(|_| self.bias), t)?;
+        let s = self.sizes();
+        let (from, to) = (Data::new(&a), Data::new(&y[0]));
+        with_float!(t, "norm", T => {
+            // SAFETY: contiguous tensors of type T or of that of x; the outputs are this call's
+            // own, and there is one statistic for each row or channel.
+            unsafe {
+                let (w, b) = (w.as_ref().map(|w| w.slice::<T>()), b.as_ref().map(|b| b.slice::<T>()));
+                let stats = [1, 2, 3].map(|i| Ptr(y[i].ptr::<T>()));
+                if let Over::Rows { centered } = self.over {
+                    Rows { s, eps: self.eps.0, stills: self.stills(), centered, x: from, weight: w, bias: b, y: to, stats }
+                        .run();
+                    return Ok(());
+                }
+                let [mean, rstd, var] = &stats;
+                let line = |c: usize, v: f64| {
+                    let k = match self.stills() && v == 0.0 {
+                        true => T::default(),
+                        false => T::of_f64(1.0 / (v + self.eps.0).sqrt()),
+                    };
+                    *rstd.at(c) = k;
+                    *var.at(c) = T::of_f64(v);
+                    Line {
+                        k: w.map_or(k, |w| w[c] * k),
+                        a: b.map_or(T::default(), |b| b[c]),
+                        b: T::default(),
+                    }
+                };
+                let job = Columns { s, x: from, g: None, mean: Ptr(mean.at(0)), y: to };
+                if self.over == Over::Given {
+                    let first = 1 + self.weight as usize + self.bias as usize;
+                    let given = [x[first].prepared(t)?, x[first + 1].prepared(t)?];
+                    let [m, v] = [given[0].slice::<T>(), given[1].slice::<T>()];
+                    let lines: Vec<Line<T>> = (0..s.channels())
+                        .map(|c| {
+                            *mean.at(c) = m[c];
+                            line(c, Element::to_f64(v[c]))
+                        })
+                        .collect();
+                    job.write(&lines);
+                    return Ok(());
+                }
+                let count = (s.n * s.inner) as f64;
+                job.run(|c, [m, square]| {
+                    *mean.at(c) = T::of_f64(m);
+                    // As rounded, since it is what the gradients will be computed with.
+                    line(c, Element::to_f64(T::of_f64(square / count)))
+                });
+            }
+        });
+        Ok(())
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if !transfer::small_floats(x) || self.stills() {
+            return Ok(false);
+        }
+        let gpu = Gpu::get()?;
+        let on: Vec<Tensor> = x
+            .iter()
+            .map(|t| transfer::dense(t))
+            .collect::<Result<_>>()?;
+        let weight = on[1..].first().filter(|_| self.weight);
+        let bias = on.get(1 + self.weight as usize).filter(|_| self.bias);
+        let Some(groups) = self.launched() else {
+            if self.over != Over::Given {
+                return Ok(false);
+            }
+            // Statistics are given: plain arithmetic per channel.
+            let first = 1 + self.weight as usize + self.bias as usize;
+            y[1].write_from(&on[first])?;
+            y[3].write_from(&on[first + 1])?;
+            y[2].write_from(&apply(Rsqrt, [&y[3].add_scalar(self.eps.0)?])?)?;
+            let channel = |t: &Tensor| t.reshape_to(&self.channel_shape());
+            let mut v = on[0].reshape_to(&self.shape())?.sub(&channel(&y[1])?)?;
+            let scale = match weight {
+                Some(w) => channel(w)?.mul(&channel(&y[2])?)?,
+                None => channel(&y[2])?,
+            };
+            v = v.mul(&scale)?;
+            if let Some(b) = bias {
+                v = v.add(&channel(b)?)?;
+            }
+            y[0].write_from(&v.reshape_to(y[0].shape())?)?;
+            return Ok(true);
+        };
+        let (weight, bias) = (
+            weight.map(transfer::whole).transpose()?,
+            bias.map(transfer::whole).transpose()?,
+        );
+        let stats = [
+            transfer::whole(&y[1])?,
+            transfer::whole(&y[2])?,
+            transfer::whole(&y[3])?,
+        ];
+        let (a, to) = (transfer::whole(&on[0])?, transfer::whole(&y[0])?);
+        transfer::ran(launch::forward(
+            gpu, &groups, self.eps.0, a, weight, bias, to, stats,
+        ))
+    }
+}
+
+/// The gradients of [`Norm`] in one go: inputs are g, x, mean, rstd and weight; results are those
+/// of x and, if `affine`, of weight and bias.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct NormGrad {
+    norm: Norm,
+    affine: bool,
+}
+
+impl Derivative for NormGrad {
+    fn name(&self) -> &'static str {
+        self.norm.name
+    }
+    fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
+        bail!(
+            Assertion,
+            "{}: the fused gradient is never recorded",
+            self.norm.name
+        )
+    }
+}
+
+impl Op for NormGrad {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let dx = TensorMeta::of(x[1]);
+        let channels = self.norm.groups * self.norm.d;
+        let param = TensorMeta::new(&[channels], dx.dtype.compute(), dx.device);
+        Ok(if self.affine {
+            Metas::from_iter([dx, param.clone(), param])
+        } else {
+            Metas::from_elem(dx, 1)
+        })
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let t = x[1].dtype().compute();
+        let (g, a) = (x[0].prepared(x[0].dtype())?, x[1].prepared(x[1].dtype())?);
+        let w = values(x.get(4), t)?;
+        let s = self.norm.sizes();
+        let (g, a, to) = (Data::new(&g), Data::new(&a), Data::new(&y[0]));
+        with_float!(t, "norm", T => {
+            // SAFETY: contiguous tensors of type T or of those of g and x; the outputs are this
+            // call's own.
+            unsafe {
+                let (mean, rstd) = (x[2].slice::<T>(), x[3].slice::<T>());
+                let w = w.as_ref().map(|w| w.slice::<T>());
+                if let Over::Rows { centered } = self.norm.over {
+                    let (dw, db): (&mut [T], &mut [T]) = match self.affine {
+                        true => (y[1].slice_mut::<T>(), y[2].slice_mut::<T>()),
+                        false => (&mut [], &mut []),
+                    };
+                    RowsBackward { s, centered, g, x: a, weight: w, mean, rstd, dx: to }
+                        .run(dw, db);
+                    return Ok(());
+                }
+                let training = self.norm.over == Over::Columns;
+                let job = Columns { s, x: a, g: Some((g, rstd)), mean: Ptr(x[2].ptr::<T>()), y: to };
+                let count = (s.n * s.inner) as f64;
+                let (dw, db) = match self.affine {
+                    true => (Some(Ptr(y[1].ptr::<T>())), Some(Ptr(y[2].ptr::<T>()))),
+                    false => (None, None),
+                };
+                let line = |c: usize, [sum, normal]: [f64; 2]| {
+                    if let (Some(dw), Some(db)) = (&dw, &db) {
+                        *dw.at(c) = T::of_f64(normal);
+                        *db.at(c) = T::of_f64(sum);
+                    }
+                    // Given statistics are constants: only the factor is left.
+                    let of = |v: f64| T::of_f64(if training { v / count } else { 0.0 });
+                    Line {
+                        k: w.map_or(rstd[c], |w| w[c] * rstd[c]),
+                        a: of(sum),
+                        b: of(normal * Element::to_f64(rstd[c])),
+                    }
+                };
+                if training || self.affine {
+                    job.run(line);
+                } else {
+                    let lines: Vec<Line<T>> = (0..s.channels()).map(|c| line(c, [0.0; 2])).collect();
+                    job.write(&lines);
+                }
+            }
+        });
+        Ok(())
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if !transfer::small_floats(x) {
+            return Ok(false);
+        }
+        let (gpu, norm) = (Gpu::get()?, &self.norm);
+        let on: Vec<Tensor> = x
+            .iter()
+            .map(|t| transfer::dense(t))
+            .collect::<Result<_>>()?;
+        let groups = norm.launched();
+        let columns = norm.over == Over::Columns;
+        if let Some(groups) = &groups {
+            let sum = |i: usize| match columns && self.affine {
+                true => Ok(y[i].clone()),
+                false => Tensor::empty(&[groups.groups], DType::F32, Device::Wgpu),
+            };
+            let (sum_gx, sum_g) = (sum(1)?, sum(2)?);
+            let stats = [transfer::whole(&on[2])?, transfer::whole(&on[3])?];
+            let weight = on.get(4).map(transfer::whole).transpose()?;
+            let done = transfer::ran(launch::backward(
+                gpu,
+                groups,
+                transfer::whole(&on[1])?,
+                transfer::whole(&on[0])?,
+                stats,
+                weight,
+                transfer::whole(&y[0])?,
+                [transfer::whole(&sum_g)?, transfer::whole(&sum_gx)?],
+            ))?;
+            if !done || columns || !self.affine {
+                return Ok(done);
+            }
+        } else if norm.over != Over::Given {
+            return Ok(false);
+        }
+        // What is left: sums over each channel, and the input's gradient by given statistics.
+        let shape = norm.shape();
+        let stat = match norm.over {
+            Over::Given => norm.channel_shape(),
+            _ => [norm.n, norm.groups, 1, 1],
+        };
+        let g = on[0].reshape_to(&shape)?;
+        let rstd = on[3].reshape_to(&stat)?;
+        if norm.over == Over::Given {
+            let scale = match on.get(4) {
+                Some(w) => rstd.mul(&w.reshape_to(&norm.channel_shape())?)?,
+                None => rstd.clone(),
+            };
+            y[0].write_from(&g.mul(&scale)?.reshape_to(y[0].shape())?)?;
+        }
+        if self.affine {
+            let normal = on[1]
+                .reshape_to(&shape)?
+                .sub(&on[2].reshape_to(&stat)?)?
+                .mul(&rstd)?;
+            let flat = |t: Tensor, to: &Tensor| -> Result<()> {
+                let sum = t.sum_mask(&[true, false, false, true], true, Some(to.dtype()))?;
+                to.write_from(&sum.reshape_to(to.shape())?)
+            };
+            flat(g.mul(&normal)?, &y[1])?;
+            flat(g, &y[2])?;
+        }
+        Ok(true)
+    }
+}

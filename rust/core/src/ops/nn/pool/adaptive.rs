@@ -1,0 +1,146 @@
+//! Pools of a given output size.
+
+use super::grid;
+use super::max::{MaxPool, Places, Span};
+use crate::device::Device;
+use crate::dispatch;
+use crate::ensure;
+use crate::error::Result;
+use crate::gpu::kernels::pool::Divisor;
+use crate::ops::nn::resample::{check_sizes, Axis};
+use crate::schema::{Args, Value};
+use crate::shape::Show;
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Windows that divide `size` into `out` parts of nearly equal length.
+pub(super) fn adaptive(size: usize, out: usize) -> impl Fn(usize) -> (usize, usize) {
+    move |o| {
+        let (size, out, o) = (size as u128, out as u128, o as u128);
+        (
+            (o * size / out) as usize,
+            ((o + 1) * size).div_ceil(out) as usize,
+        )
+    }
+}
+
+/// Output sizes of an adaptive pool, checked.
+pub(super) fn adaptive_sizes(
+    name: &str,
+    x: &Tensor,
+    n: usize,
+    size: &[i64],
+    mean: bool,
+) -> Result<SmallVec<[usize; 3]>> {
+    ensure!(
+        x.ndim() == n + 1 || x.ndim() == n + 2,
+        Runtime,
+        "{name}(): Expected {}D or {}D tensor, but got: {}; Expected {} to {} dimensions",
+        n + 1,
+        n + 2,
+        Show(x.shape()),
+        n + 1,
+        n + 2
+    );
+    ensure!(
+        size.len() == n || size.len() == 1,
+        Runtime,
+        "{name}: output_size must be {n}, got {}",
+        Show(size)
+    );
+    ensure!(
+        size.iter().all(|&s| s >= 0),
+        Runtime,
+        "{name}: elements of output_size must be greater than or equal to 0 but received {}",
+        Show(size)
+    );
+    // The mean of all, where there is nothing, is NaN.
+    let whole = mean && size.iter().all(|&s| s == 1);
+    for d in x.ndim() - n..x.ndim() {
+        ensure!(
+            x.size(d) > 0 || whole,
+            Runtime,
+            "{name}(): Expected input to have non-zero size for non-batch dimensions, but input \
+             has sizes {} with dimension {d} being empty",
+            Show(x.shape())
+        );
+    }
+    ensure!(
+        x.dtype().is_float(),
+        NotImplemented,
+        "\"{name}\" not implemented for '{}'",
+        x.dtype().scalar_name()
+    );
+    let out: SmallVec<[usize; 3]> = (0..n)
+        .map(|d| size[d.min(size.len() - 1)] as usize)
+        .collect();
+    check_sizes(x, x.ndim() - n, &out)?;
+    Ok(out)
+}
+
+pub(super) fn adaptive_avg(name: &str, node: &'static str, n: usize, a: &Args) -> Result<Tensor> {
+    let x = a.tensor(0)?;
+    let out = adaptive_sizes(name, x, n, a.ints(1)?, true)?;
+    let empty = x.shape()[x.ndim() - n..].contains(&0);
+    let whole = x.device() == Device::Cpu && x.numel() > 0;
+    if empty || whole && out.iter().all(|&o| o == 1) {
+        let mask: SmallVec<[bool; 5]> = (0..x.ndim()).map(|d| d >= x.ndim() - n).collect();
+        return x.mean_mask(&mask, true, None);
+    }
+    let (mut axes, mut divisors) = (Vec::new(), Vec::new());
+    for d in 0..n {
+        let size = x.size(x.ndim() - n + d);
+        let window = adaptive(size, out[d]);
+        axes.push(Axis::new(size, out[d], false, |o, push| {
+            let (start, end) = window(o);
+            (start..end).for_each(|i| push(i, 1.0));
+        })?);
+        let count = |o| {
+            let (start, end) = window(o);
+            (end - start) as f64
+        };
+        divisors.push((0..out[d]).map(count).collect());
+    }
+    let ones: &[i64] = &[1, 1][..n.min(2)];
+    let pool = grid(x, &out, [ones, ones, &[0, 0][..n.min(2)], ones]);
+    let pool = pool.map(|g| (g, Divisor::Adaptive));
+    x.resample_over(node, axes, divisors, pool)
+}
+
+pub(super) fn adaptive_max(name: &str, node: &'static str, n: usize, a: &Args) -> Result<Value> {
+    let x = a.tensor(0)?;
+    let out = adaptive_sizes(name, x, n, a.ints(1)?, false)?;
+    let mut spans: [Vec<Span>; 3] = std::array::from_fn(|_| {
+        vec![Span {
+            start: 0,
+            end: 1,
+            step: 1,
+        }]
+    });
+    for d in 0..n {
+        let window = adaptive(x.size(x.ndim() - n + d), out[d]);
+        spans[3 - n + d] = (0..out[d])
+            .map(|o| {
+                let (start, end) = window(o);
+                Span {
+                    start,
+                    end,
+                    step: 1,
+                }
+            })
+            .collect();
+    }
+    let y = dispatch::call(
+        MaxPool {
+            name: node,
+            n,
+            spans: Arc::new(spans),
+            grid: None,
+            regular: None,
+            places: Places::Plane,
+        },
+        &[x],
+    )?;
+    Ok(Value::Tuple(y.into_vec()))
+}

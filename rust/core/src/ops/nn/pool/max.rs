@@ -1,0 +1,402 @@
+//! The largest element of each window.
+
+use super::indices::{Scatter, NOWHERE};
+use super::regular::{Backward, Forward, Least, Regular};
+use super::{check_input, Windows};
+use crate::autograd::{mode, Vjp};
+use crate::cpu::elements::Element;
+use crate::cpu::pool::{parallel_for, Ptr};
+use crate::device::Device;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::gpu::kernels::pool::{self as launch, Pool2d};
+use crate::gpu::Gpu;
+use crate::meta::Meta;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::nn::conv::Number;
+use crate::schema::{Args, Value};
+use crate::shape::Dims;
+use crate::tensor::Tensor;
+use crate::{ensure, transfer, with_compute};
+use std::sync::Arc;
+
+/// Where a window reads along one dimension: `start, start + step, ..` below `end`; nowhere if it
+/// steps over a short input, from padding to padding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Span {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) step: usize,
+}
+
+/// The largest element of each window and its index in the plane; NaN wins. A window of padding
+/// alone has the type's least value and the index [`NOWHERE`]. `spans` holds the windows along each
+/// of three dimensions.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct MaxPool {
+    pub(super) name: &'static str,
+    /// How many of the last dimensions are pooled.
+    pub(super) n: usize,
+    pub(super) spans: Arc<[Vec<Span>; 3]>,
+    /// The windows where they are evenly spaced and have at most two dimensions.
+    pub(super) grid: Option<Pool2d>,
+    /// The windows where they are evenly spaced, for the host.
+    pub(super) regular: Option<Regular>,
+    pub(super) places: Places,
+}
+
+/// What a max pool tells of where it found its elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Places {
+    /// Their index in the plane.
+    Plane,
+    /// Their number within the window, in a byte: what the gradient needs.
+    Numbers,
+    None,
+}
+
+/// The gradient of a [`MaxPool`] whose places are numbers: inputs are g and those.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct MaxPoolGrad {
+    name: &'static str,
+    n: usize,
+    of: Regular,
+}
+
+impl MaxPoolGrad {
+    fn plane(&self) -> Dims {
+        Dims::from_slice(&self.of.input[3 - self.n..])
+    }
+}
+
+impl Derivative for MaxPoolGrad {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
+        crate::bail!(
+            Assertion,
+            "{}: the fused gradient is never recorded",
+            self.name
+        )
+    }
+}
+
+impl Op for MaxPoolGrad {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let lead = x[0].ndim() - self.n;
+        let mut shape = Dims::from_slice(&x[0].shape()[..lead]);
+        shape.extend_from_slice(&self.plane());
+        Ok(Metas::from_elem(
+            TensorMeta::new(&shape, x[0].dtype(), x[0].device()),
+            1,
+        ))
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let (g, codes) = (x[0].prepared(x[0].dtype())?, x[1].prepared(DType::U8)?);
+        let large: usize = self.of.input.iter().product();
+        if y[0].numel() == 0 {
+            return Ok(());
+        }
+        let job = Backward {
+            of: self.of,
+            planes: y[0].numel() / large,
+            g: g.bytes_ptr(),
+            codes: codes.bytes_ptr(),
+            dx: y[0].bytes_ptr(),
+            dtype: y[0].dtype(),
+        };
+        with_compute!(y[0].dtype(), T => {
+            // SAFETY: contiguous tensors of these types; the output is this call's own, and the
+            // numbers are those that the forward pass gave.
+            unsafe { job.run::<T>() };
+        });
+        Ok(())
+    }
+}
+
+impl Derivative for MaxPool {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::outputs(0b10)
+    }
+    fn steps(&self) -> Mask {
+        1
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(Grads::from_elem(None, 1));
+        };
+        let mut places = cx.output(1)?;
+        if let (Places::Numbers, Some(of)) = (self.places, self.regular) {
+            if !mode::grad() {
+                let (name, n) = (self.name, self.n);
+                let d = dispatch::compute(&MaxPoolGrad { name, n, of }, &[g, &places])?;
+                return Ok(d.into_iter().map(Some).collect());
+            }
+            let codes = places.prepared(DType::U8)?;
+            places = Tensor::empty(codes.shape(), DType::I64, codes.device())?;
+            // SAFETY: contiguous tensors of these types; the second is fresh.
+            unsafe { of.places(codes.slice(), places.slice_mut()) };
+        }
+        let shape = &cx.input_meta(0)?.shape;
+        let plane = Dims::from_slice(&shape[shape.len() - self.n..]);
+        let op = Scatter {
+            name: self.name,
+            plane,
+            add: true,
+            grid: self.grid,
+        };
+        Ok(Grads::from_elem(
+            Some(dispatch::call1(op, &[g, &places])?),
+            1,
+        ))
+    }
+}
+
+impl Op for MaxPool {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let lead = x[0].ndim() - self.n;
+        let shape: Dims = x[0].shape()[..lead]
+            .iter()
+            .copied()
+            .chain(self.spans[3 - self.n..].iter().map(Vec::len))
+            .collect();
+        crate::shape::numel(&shape)?;
+        let y = TensorMeta {
+            shape,
+            dtype: x[0].dtype(),
+            device: x[0].device(),
+        };
+        let dtype = match self.places {
+            Places::Plane => DType::I64,
+            Places::Numbers => DType::U8,
+            Places::None => return Ok(Metas::from_elem(y, 1)),
+        };
+        let places = TensorMeta { dtype, ..y.clone() };
+        Ok(Metas::from_iter([y, places]))
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        if let Some(of) = self.regular {
+            return self.regular(of, x[0], y);
+        }
+        let x = x[0].prepared(x[0].dtype().compute())?;
+        let out = match y[0].dtype() == x.dtype() {
+            true => y[0].clone(),
+            false => Tensor::empty(y[0].shape(), x.dtype(), x.device())?,
+        };
+        if out.numel() == 0 {
+            return Ok(());
+        }
+        let mut sizes = [1; 3];
+        for d in 0..self.n {
+            sizes[3 - self.n + d] = x.size(x.ndim() - self.n + d);
+        }
+        let least = y[0].dtype().limits().0;
+        with_compute!(x.dtype(), T => {
+            let least = if T::DTYPE.is_float() { T::least() } else { T::of_i64(least) };
+            // SAFETY: contiguous tensors of these types; outputs are this call's own.
+            unsafe { self.planes(sizes, least, x.slice(), out.slice_mut(), y[1].slice_mut()) };
+        });
+        if y[0].dtype() != out.dtype() {
+            y[0].write_from(&out)?;
+        }
+        Ok(())
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let Some(grid) = &self.grid else {
+            return Ok(false);
+        };
+        let (gpu, x) = (Gpu::get()?, transfer::dense(x[0])?);
+        let (value, place) = (transfer::whole(&y[0])?, transfer::whole(&y[1])?);
+        transfer::ran(launch::max(gpu, grid, transfer::whole(&x)?, value, place))
+    }
+}
+
+impl MaxPool {
+    fn regular(&self, of: Regular, x: &Tensor, y: &[Tensor]) -> Result<()> {
+        let x = x.prepared(x.dtype())?;
+        let small: usize = of.output.iter().product();
+        if y[0].numel() == 0 {
+            return Ok(());
+        }
+        let job = Forward {
+            of,
+            planes: y[0].numel() / small,
+            x: x.bytes_ptr(),
+            y: y[0].bytes_ptr(),
+            dtype: x.dtype(),
+            at: y.get(1).map_or(std::ptr::null_mut(), Tensor::bytes_ptr),
+            places: self.places,
+        };
+        with_compute!(x.dtype(), T => {
+            // SAFETY: contiguous tensors of the sizes that `of` names; outputs are this call's
+            // own.
+            unsafe { job.run::<T>() };
+        });
+        Ok(())
+    }
+
+    pub(super) fn planes<T: Number>(
+        &self,
+        [d, h, w]: [usize; 3],
+        least: T,
+        x: &[T],
+        y: &mut [T],
+        at: &mut [i64],
+    ) {
+        let [zs, ys, xs] = &*self.spans;
+        let (small, large) = (zs.len() * ys.len() * xs.len(), d * h * w);
+        let planes = y.len() / small;
+        let (y, at) = (Ptr(y.as_mut_ptr()), Ptr(at.as_mut_ptr()));
+        parallel_for(planes, (1 << 13) / large.max(1) + 1, |range| {
+            for p in range {
+                let x = &x[p * large..(p + 1) * large];
+                let mut o = p * small;
+                for z in zs {
+                    for v in ys {
+                        for u in xs {
+                            let inside = [z, v, u].iter().all(|s| s.start < s.end);
+                            let first = (z.start * h + v.start) * w + u.start;
+                            let (mut place, mut best) = match inside {
+                                true => (first as i64, x[first]),
+                                false => (NOWHERE, least),
+                            };
+                            let mut a = z.start;
+                            while a < z.end {
+                                let mut b = v.start;
+                                while b < v.end {
+                                    let row = (a * h + b) * w;
+                                    let mut c = row + u.start;
+                                    while c < row + u.end {
+                                        let value = x[c];
+                                        #[allow(clippy::eq_op)]
+                                        if value > best || value != value {
+                                            best = value;
+                                            place = c as i64;
+                                        }
+                                        c += u.step;
+                                    }
+                                    b += v.step;
+                                }
+                                a += z.step;
+                            }
+                            // SAFETY: plane `p` belongs to this range alone.
+                            unsafe {
+                                *y.at(o) = best;
+                                *at.at(o) = place;
+                            }
+                            o += 1;
+                        }
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Runs a max pool; `places` asks for their indices as well.
+pub(super) fn max_pool(
+    name: &'static str,
+    node: &'static str,
+    n: usize,
+    places: bool,
+    a: &Args,
+) -> Result<Value> {
+    let x = a.tensor(0)?;
+    let w = Windows::read(
+        name,
+        n,
+        a.ints(1)?,
+        a.ints(2)?,
+        a.ints(3)?,
+        a.ints(4)?,
+        a.bool(5)?,
+    )?;
+    check_input(name, x, n)?;
+    ensure!(
+        x.dtype() != DType::Bool && !x.dtype().is_complex(),
+        NotImplemented,
+        "\"{name}\" not implemented for '{}'",
+        x.dtype().scalar_name()
+    );
+    let out = w.outputs(name, x)?;
+    let mut spans: [Vec<Span>; 3] = std::array::from_fn(|_| {
+        vec![Span {
+            start: 0,
+            end: 1,
+            step: 1,
+        }]
+    });
+    for d in 0..n {
+        let size = x.size(x.ndim() - n + d) as i64;
+        let (k, s, p, l) = (w.kernel[d], w.stride[d], w.padding[d], w.dilation[d]);
+        spans[3 - n + d] = (0..out[d] as i64)
+            .map(|o| {
+                let from = o * s - p;
+                let end = (from + (k - 1) * l + 1).min(size);
+                // The first element at or after 0.
+                let start = if from < 0 { from.rem_euclid(l) } else { from };
+                Span {
+                    start: start as usize,
+                    end: end.max(0) as usize,
+                    step: l as usize,
+                }
+            })
+            .collect();
+    }
+    let (regular, given) = (regular(x, &w, &out), places);
+    let recorded = x.requires_grad() && mode::grad();
+    let compact = regular.is_some_and(|r| r.volume() <= 256);
+    let places = match (places, x.device()) {
+        (false, Device::Cpu) if regular.is_some() && !recorded => Places::None,
+        (false, Device::Cpu) if compact => Places::Numbers,
+        _ => Places::Plane,
+    };
+    let op = MaxPool {
+        name: node,
+        n,
+        spans: Arc::new(spans),
+        grid: w.grid(x, &out),
+        regular,
+        places,
+    };
+    let mut y = dispatch::call(op, &[x])?;
+    Ok(match given {
+        true => Value::Tuple(y.into_vec()),
+        false => y.swap_remove(0).into(),
+    })
+}
+
+/// The windows with all sizes, where nothing overflows.
+fn regular(x: &Tensor, w: &Windows, out: &[usize]) -> Option<Regular> {
+    let n = out.len();
+    let all = |v: &[i64], rest: usize| -> Option<[usize; 3]> {
+        let mut to = [rest; 3];
+        for (to, &v) in to[3 - n..].iter_mut().zip(v) {
+            *to = usize::try_from(v).ok().filter(|&v| v < 1 << 20)?;
+        }
+        Some(to)
+    };
+    let (mut input, mut output) = ([1; 3], [1; 3]);
+    input[3 - n..].copy_from_slice(&x.shape()[x.ndim() - n..]);
+    output[3 - n..].copy_from_slice(out);
+    let of = Regular {
+        input,
+        output,
+        kernel: all(&w.kernel, 1)?,
+        stride: all(&w.stride, 1)?,
+        padding: all(&w.padding, 0)?,
+        dilation: all(&w.dilation, 1)?,
+    };
+    // Far strides and windows would deal rows out over more memory than the plane has.
+    let reach = |d: usize| (of.kernel[d] - 1) * of.dilation[d];
+    let small = (0..3).all(|d| of.stride[d] <= 64 && reach(d) <= 256 && of.input[d] < 1 << 24);
+    (small && of.volume() <= 4096 && of.all_inside()).then_some(of)
+}

@@ -1,0 +1,446 @@
+//! Max pooling over evenly spaced windows, whole vectors of outputs at a time.
+
+use super::max::Places;
+use crate::alloc;
+use crate::cpu::elements::{load, store};
+use crate::cpu::pool::parallel_for;
+use crate::cpu::simd::Lane;
+use crate::dtype::DType;
+use crate::ops::nn::conv::Number;
+use crate::per_isa;
+
+/// Outputs that are computed together.
+const LANES: usize = 16;
+/// Elements of input that a thread works on at once.
+const BAND: usize = 1 << 14;
+
+/// Windows along depth, height and width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Regular {
+    pub input: [usize; 3],
+    pub output: [usize; 3],
+    pub kernel: [usize; 3],
+    pub stride: [usize; 3],
+    pub padding: [usize; 3],
+    pub dilation: [usize; 3],
+}
+
+/// A type with a least value.
+pub trait Least: Number {
+    fn least() -> Self;
+}
+impl Least for f32 {
+    fn least() -> f32 {
+        f32::NEG_INFINITY
+    }
+}
+impl Least for f64 {
+    fn least() -> f64 {
+        f64::NEG_INFINITY
+    }
+}
+impl Least for i64 {
+    fn least() -> i64 {
+        i64::MIN
+    }
+}
+
+impl Regular {
+    /// Elements of a window.
+    pub fn volume(&self) -> usize {
+        self.kernel.iter().product()
+    }
+
+    /// The first and the end of the kernel's elements that lie inside for output `o`.
+    #[inline(always)]
+    fn inside(&self, d: usize, o: usize) -> (usize, usize) {
+        let at = o * self.stride[d];
+        let (p, l) = (self.padding[d], self.dilation[d]);
+        let first = p.saturating_sub(at).div_ceil(l);
+        let end = (self.input[d] + p).saturating_sub(at).div_ceil(l);
+        (first.min(self.kernel[d] - 1), end.min(self.kernel[d]))
+    }
+
+    /// Whether every window has an element inside: padding with dilation may step over a short
+    /// input.
+    pub fn all_inside(&self) -> bool {
+        (0..3).all(|d| {
+            (0..self.output[d]).all(|o| {
+                let (first, end) = self.inside(d, o);
+                first < end && o * self.stride[d] + first * self.dilation[d] >= self.padding[d]
+            })
+        })
+    }
+
+    /// Where in the plane the first element of a window would lie.
+    fn corner(&self, o: [usize; 3]) -> i64 {
+        let at = |d: usize| (o[d] * self.stride[d]) as i64 - self.padding[d] as i64;
+        let [_, h, w] = self.input.map(|n| n as i64);
+        (at(0) * h + at(1)) * w + at(2)
+    }
+
+    /// How far each element of a window lies from its first.
+    fn offsets(&self) -> Vec<i64> {
+        let [kd, kh, kw] = self.kernel;
+        let [_, h, w] = self.input;
+        let [ld, lh, lw] = self.dilation;
+        let mut out = alloc::room(self.volume());
+        for z in 0..kd {
+            for y in 0..kh {
+                out.extend((0..kw).map(|x| ((z * ld * h + y * lh) * w + x * lw) as i64));
+            }
+        }
+        out
+    }
+
+    /// The places of the largest elements from their numbers within the windows.
+    pub fn places(&self, codes: &[u8], to: &mut [i64]) {
+        let (offsets, [od, oh, ow]) = (self.offsets(), self.output);
+        let rows = to.chunks_exact_mut(ow).zip(codes.chunks_exact(ow));
+        for (r, (to, codes)) in rows.enumerate() {
+            let corner = self.corner([r / oh % od, r % oh, 0]);
+            for (i, (to, &c)) in to.iter_mut().zip(codes).enumerate() {
+                *to = corner + (i * self.stride[2]) as i64 + offsets[c as usize];
+            }
+        }
+    }
+}
+
+/// One max pool: contiguous tensors of `planes` planes.
+pub struct Forward {
+    pub of: Regular,
+    pub planes: usize,
+    pub x: *const u8,
+    pub y: *mut u8,
+    pub dtype: DType,
+    /// Where places, or numbers within windows, go.
+    pub at: *mut u8,
+    pub places: Places,
+}
+
+// SAFETY: threads write disjoint rows.
+unsafe impl Sync for Forward {}
+
+impl Forward {
+    /// # Safety
+    /// The tensors have the sizes and types that the fields name; outputs are this call's own.
+    pub unsafe fn run<T: Least>(&self) {
+        let of = &self.of;
+        let [_, oh, _] = of.output;
+        // Bands of rows of outputs, so that what they read stays in cache.
+        let row = of.input[2] * of.kernel[0] * of.stride[1].max(1);
+        let band = (BAND / row.max(1)).clamp(1, oh);
+        let bands = oh.div_ceil(band) * of.output[0];
+        let work = band * row;
+        if self.halves::<T>() {
+            let rows = self.planes * of.output[0] * oh;
+            return parallel_for(rows, (1 << 14) / row.max(1) + 1, |range| {
+                // SAFETY: the caller's; rows of different ranges are disjoint.
+                unsafe { halve::<T>(self, range) }
+            });
+        }
+        parallel_for(self.planes * bands, (1 << 14) / work.max(1) + 1, |range| {
+            // SAFETY: the caller's; bands of different ranges are disjoint.
+            unsafe { bands_of::<T>(self, range, band) }
+        });
+    }
+}
+
+impl Forward {
+    /// Whether windows are squares of four elements that can be read where they lie.
+    fn halves<T: Least>(&self) -> bool {
+        let of = &self.of;
+        of.kernel == [1, 2, 2]
+            && of.stride[1..] == [2, 2]
+            && of.padding == [0; 3]
+            && of.dilation == [1; 3]
+            && (1..3).all(|d| 2 * of.output[d] <= of.input[d])
+            && of.output[2] >= LANES / 2
+            && self.dtype == T::DTYPE
+            && self.places != Places::Plane
+    }
+}
+
+per_isa! {
+    // SAFETY: as for `Forward::run`; the rows of outputs belong to this thread.
+    unsafe fn halve[T: Least](job: &Forward, range: std::ops::Range<usize>) {
+        let of = &job.of;
+        let ([id, ih, iw], [od, oh, ow]) = (of.input, of.output);
+        for row in range {
+            let (plane, z, y) = (row / (od * oh), row / oh % od, row % oh);
+            let from = (plane * id + z * of.stride[0]) * ih + 2 * y;
+            let x = job.x.cast::<T>().add(from * iw);
+            let to = job.y.cast::<T>().add(row * ow);
+            let at = match job.places {
+                Places::None => std::ptr::null_mut(),
+                _ => job.at.add(row * ow),
+            };
+            if ow >= LANES {
+                halve_row::<T, LANES>([x, x.add(iw)], ow, to, at);
+            } else {
+                halve_row::<T, { LANES / 2 }>([x, x.add(iw)], ow, to, at);
+            }
+        }
+    }
+}
+
+/// One row of outputs, at least `N`; the last vector overlaps the one before.
+// SAFETY: `x` are two rows of twice as many elements; `at` is null or has room for each number.
+#[inline(always)]
+unsafe fn halve_row<T: Least, const N: usize>(x: [*const T; 2], n: usize, y: *mut T, at: *mut u8) {
+    for o in (0..n).step_by(N) {
+        let o = o.min(n - N);
+        let (mut top, mut number) = ([T::least(); N], [0i32; N]);
+        for (r, x) in x.iter().enumerate() {
+            let v = x.add(2 * o).cast::<[[T; 2]; N]>().read_unaligned();
+            for c in 0..2 {
+                for j in 0..N {
+                    let win = wins(v[j][c], top[j]);
+                    top[j] = if win { v[j][c] } else { top[j] };
+                    number[j] = if win { (2 * r + c) as i32 } else { number[j] };
+                }
+            }
+        }
+        y.add(o).cast::<[T; N]>().write_unaligned(top);
+        if !at.is_null() {
+            let codes = number.map(|n| n as u8);
+            at.add(o).cast::<[u8; N]>().write_unaligned(codes);
+        }
+    }
+}
+
+#[inline(always)]
+#[allow(clippy::eq_op)]
+fn wins<T: Least>(v: T, best: T) -> bool {
+    (v > best) | (v != v)
+}
+
+per_isa! {
+    // SAFETY: as for `Forward::run`; the bands belong to this thread.
+    unsafe fn bands_of[T: Least](job: &Forward, range: std::ops::Range<usize>, band: usize) {
+        let of = &job.of;
+        let ([_, ih, iw], [od, oh, ow]) = (of.input, of.output);
+        let ([kd, kh, kw], [sd, sh, sw]) = (of.kernel, of.stride);
+        let ([pd, ph, pw], [ld, lh, lw]) = (of.padding, of.dilation);
+        let size = job.dtype.size();
+        // A row of input is dealt out by its place modulo the stride, so that the elements of
+        // neighbouring windows lie next to each other. Padding is the least value.
+        let wide = ow.next_multiple_of(LANES);
+        let phase = wide + (kw - 1) * lw / sw;
+        let rows = (band - 1) * sh + (kh - 1) * lh + 1;
+        let mut dealt = alloc::full(T::least(), kd * rows * sw * phase);
+        let mut line = alloc::full(T::least(), (phase * sw).max(iw + pw));
+        let mut best = alloc::full(T::least(), wide);
+        let mut code = alloc::full(0i32, wide);
+        let first: Vec<i32> = (0..wide)
+            .map(|o| if o < ow { of.inside(2, o).0 as i32 } else { 0 })
+            .collect();
+        let offsets = of.offsets();
+        let bands = oh.div_ceil(band);
+        for unit in range {
+            let (plane, part) = (unit / (bands * od), unit % (bands * od));
+            let (z, y0) = (part / bands, part % bands * band);
+            let y1 = (y0 + band).min(oh);
+            let (z0, z1) = of.inside(0, z);
+            let top = (y0 * sh).saturating_sub(ph);
+            let bottom = ((y1 - 1) * sh + (kh - 1) * lh + 1).saturating_sub(ph).min(ih);
+            let source = job.x.add(plane * of.input.iter().product::<usize>() * size);
+            for a in z0..z1 {
+                let depth = z * sd + a * ld - pd;
+                for r in top..bottom {
+                    let from = source.add((depth * ih + r) * iw * size);
+                    load(job.dtype, from, size as isize, iw, line.as_mut_ptr().add(pw));
+                    let slot = a * rows + (r + ph - y0 * sh);
+                    for p in 0..sw {
+                        let to = &mut dealt[(slot * sw + p) * phase..][..phase];
+                        // The row's end may leave the last phases one element short.
+                        let n = phase.min((line.len() - p).div_ceil(sw));
+                        match sw {
+                            1 => to[..n].copy_from_slice(&line[..n]),
+                            2 => {
+                                for (i, to) in to[..n].iter_mut().enumerate() {
+                                    *to = *line.get_unchecked(2 * i + p);
+                                }
+                            }
+                            _ => {
+                                for (i, to) in to[..n].iter_mut().enumerate() {
+                                    *to = *line.get_unchecked(i * sw + p);
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            for y in y0..y1 {
+                let (r0, r1) = of.inside(1, y);
+                for o in (0..wide).step_by(LANES) {
+                    let mut top = [T::least(); LANES];
+                    let mut number = [((z0 * kh + r0) * kw) as i32; LANES];
+                    for j in 0..LANES {
+                        number[j] += first[o + j];
+                    }
+                    for a in z0..z1 {
+                        for r in r0..r1 {
+                            let slot = a * rows + (y - y0) * sh + r * lh;
+                            for c in 0..kw {
+                                let (p, q) = (c * lw % sw, c * lw / sw);
+                                let from = dealt.as_ptr().add((slot * sw + p) * phase + q + o);
+                                let now = ((a * kh + r) * kw + c) as i32;
+                                if job.places == Places::None {
+                                    for j in 0..LANES {
+                                        let v = *from.add(j);
+                                        top[j] = if wins(v, top[j]) { v } else { top[j] };
+                                    }
+                                } else {
+                                    for j in 0..LANES {
+                                        let v = *from.add(j);
+                                        let win = wins(v, top[j]);
+                                        top[j] = if win { v } else { top[j] };
+                                        number[j] = if win { now } else { number[j] };
+                                    }
+                                }
+                            }
+                        }
+                    }
+                    best[o..o + LANES].copy_from_slice(&top);
+                    code[o..o + LANES].copy_from_slice(&number);
+                }
+                let row = (plane * od + z) * oh + y;
+                let to = job.y.add(row * ow * size);
+                store(job.dtype, to, size as isize, ow, best.as_ptr());
+                match job.places {
+                    Places::None => {}
+                    Places::Numbers => {
+                        let to = std::slice::from_raw_parts_mut(job.at.add(row * ow), ow);
+                        to.iter_mut().zip(&code).for_each(|(to, &c)| *to = c as u8);
+                    }
+                    Places::Plane => {
+                        let corner = of.corner([z, y, 0]);
+                        let to = std::slice::from_raw_parts_mut(job.at.cast::<i64>().add(row * ow), ow);
+                        for (i, (to, &c)) in to.iter_mut().zip(&code).enumerate() {
+                            *to = corner + (i * sw) as i64 + offsets[c as usize];
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The gradient of a max pool from numbers within windows.
+pub struct Backward {
+    pub of: Regular,
+    pub planes: usize,
+    pub g: *const u8,
+    pub codes: *const u8,
+    pub dx: *mut u8,
+    pub dtype: DType,
+}
+
+// SAFETY: threads write disjoint planes.
+unsafe impl Sync for Backward {}
+
+impl Backward {
+    /// # Safety
+    /// As for [`Forward::run`].
+    pub unsafe fn run<T: Least>(&self) {
+        let large: usize = self.of.input.iter().product();
+        parallel_for(self.planes, (1 << 14) / large.max(1) + 1, |range| {
+            // SAFETY: the caller's; planes of different ranges are disjoint.
+            unsafe { planes_grad::<T>(self, range) }
+        });
+    }
+
+    /// Whether windows of `k` elements along the width cover each element at most once.
+    fn apart(&self) -> bool {
+        let of = &self.of;
+        of.kernel[0] == 1
+            && of.stride[0] == 1
+            && of.padding == [0; 3]
+            && of.dilation == [1; 3]
+            && of.kernel[1..] == of.stride[1..]
+            && (1..3).all(|d| of.output[d] * of.stride[d] <= of.input[d])
+    }
+}
+
+per_isa! {
+    // SAFETY: as for `Backward::run`; the planes belong to this thread.
+    unsafe fn planes_grad[T: Least](job: &Backward, range: std::ops::Range<usize>) {
+        let of = &job.of;
+        let (large, small): (usize, usize) =
+            (of.input.iter().product(), of.output.iter().product());
+        let ([_, ih, iw], [_, oh, ow]) = (of.input, of.output);
+        let ([_, kh, kw], size) = (of.kernel, job.dtype.size());
+        let direct = job.dtype == T::DTYPE;
+        let (apart, offsets) = (job.apart(), of.offsets());
+        let mut grads = alloc::full(T::default(), if direct { 0 } else { small });
+        let mut wide = alloc::full(T::default(), if direct { 0 } else { large });
+        for p in range {
+            let (g, dx) = (job.g.add(p * small * size), job.dx.add(p * large * size));
+            let (g, to) = if direct {
+                (g.cast::<T>(), dx.cast::<T>())
+            } else {
+                load(job.dtype, g, size as isize, small, grads.as_mut_ptr());
+                (grads.as_ptr(), wide.as_mut_ptr())
+            };
+            let codes = std::slice::from_raw_parts(job.codes.add(p * small), small);
+            let g = std::slice::from_raw_parts(g, small);
+            let to = std::slice::from_raw_parts_mut(to, large);
+            if apart {
+                // Every element is written once, with its gradient or zero.
+                for z in 0..of.input[0] {
+                    for y in 0..ih {
+                        let row = &mut to[(z * ih + y) * iw..][..iw];
+                        let (o, a) = (y / kh, y % kh);
+                        if o >= oh {
+                            row.fill(T::default());
+                            continue;
+                        }
+                        let at = (z * oh + o) * ow;
+                        let (g, codes) = (&g[at..at + ow], &codes[at..at + ow]);
+                        let (row, rest) = row.split_at_mut(ow * kw);
+                        rest.fill(T::default());
+                        if kw == 2 {
+                            spread::<T, 2>(row, g, codes, a);
+                        } else {
+                            for (i, out) in row.chunks_exact_mut(kw).enumerate() {
+                                for (c, v) in out.iter_mut().enumerate() {
+                                    let here = codes[i] as usize == a * kw + c;
+                                    *v = if here { g[i] } else { T::default() };
+                                }
+                            }
+                        }
+                    }
+                }
+            } else {
+                to.fill(T::default());
+                for (r, (g, codes)) in g.chunks_exact(ow).zip(codes.chunks_exact(ow)).enumerate() {
+                    let corner = of.corner([r / oh, r % oh, 0]);
+                    for (i, (&g, &c)) in g.iter().zip(codes).enumerate() {
+                        let at = corner + (i * of.stride[2]) as i64 + offsets[c as usize];
+                        let to = to.get_unchecked_mut(at as usize);
+                        *to = Lane::plus(*to, g);
+                    }
+                }
+            }
+            if !direct {
+                store(job.dtype, dx, size as isize, large, wide.as_ptr());
+            }
+        }
+    }
+}
+
+/// Row `a` of windows `K` wide.
+#[inline(always)]
+fn spread<T: Least, const K: usize>(row: &mut [T], g: &[T], codes: &[u8], a: usize) {
+    let (row, _) = row.as_chunks_mut::<K>();
+    for ((out, &g), &code) in row.iter_mut().zip(g).zip(codes) {
+        for (c, v) in out.iter_mut().enumerate() {
+            *v = if code as usize == a * K + c {
+                g
+            } else {
+                T::default()
+            };
+        }
+    }
+}

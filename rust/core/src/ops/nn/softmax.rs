@@ -1,0 +1,593 @@
+//! Softmax and its relatives along one dimension, and logsumexp.
+
+use crate::autograd::Vjp;
+use crate::cpu::elements::Element;
+use crate::cpu::pool::parallel_for;
+use crate::cpu::reduce::{filled, reduce_from, Kind, Reducible};
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::gpu::kernels::softmax as launch;
+use crate::gpu::Gpu;
+use crate::meta::Meta;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::pointwise::compare::IsInf;
+use crate::ops::pointwise::ternary::where_;
+use crate::ops::pointwise::unary::{Exp, Log};
+use crate::ops::pointwise::{apply, Float};
+use crate::ops::reduce::{one, reduced_shape, restored, DimMask};
+use crate::schema::Args;
+use crate::shape::{self, Span};
+use crate::tensor::Tensor;
+use crate::{per_isa, transfer, with_float};
+use smallvec::smallvec;
+
+/// e^x divided by its sum along `dim`, or the logarithm of that.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Softmax {
+    pub dim: usize,
+    pub log: bool,
+}
+
+/// The gradient of [`Softmax`] from the gradient of its result and the result.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct SoftmaxGrad {
+    dim: usize,
+    log: bool,
+}
+
+/// Rows up to this length are taken together, so many at once.
+const SHORT: usize = 32;
+const GROUP: usize = 16;
+
+/// Columns that are walked together where the dimension is not innermost.
+const TILE: usize = 128;
+
+/// The logarithm of a sum of exponentials, as the system's library has it.
+#[inline(always)]
+fn log<T: Float>(x: T) -> T {
+    match T::DTYPE {
+        DType::F64 => T::of_f64(x.to_f64().ln()),
+        _ => T::of_f64((x.to_f64() as f32).ln() as f64),
+    }
+}
+
+/// The larger; NaN if either is.
+#[inline(always)]
+#[allow(clippy::eq_op)]
+fn larger<T: Float>(a: T, b: T) -> T {
+    if (b > a) | (b != b) {
+        b
+    } else {
+        a
+    }
+}
+
+/// Sixteen running results of `step`, joined.
+#[inline(always)]
+fn lanes<T: Copy>(n: usize, init: T, step: impl Fn(T, usize) -> T, join: impl Fn(T, T) -> T) -> T {
+    const LANES: usize = 16;
+    let mut acc = [init; LANES];
+    let mut i = 0;
+    while i + LANES <= n {
+        for (l, a) in acc.iter_mut().enumerate() {
+            *a = step(*a, i + l);
+        }
+        i += LANES;
+    }
+    for (l, a) in acc.iter_mut().enumerate().take(n - i) {
+        *a = step(*a, i + l);
+    }
+    let mut total = acc[0];
+    for &a in &acc[1..] {
+        total = join(total, a);
+    }
+    total
+}
+
+/// One contiguous row.
+// SAFETY: `x` and `y` hold `n` elements.
+#[inline(always)]
+unsafe fn row<T: Float, const LOG: bool>(x: *const T, y: *mut T, n: usize) {
+    let top = lanes(
+        n,
+        T::lit(f64::NEG_INFINITY),
+        |a, i| larger(a, *x.add(i)),
+        larger,
+    );
+    let zero = T::default();
+    if LOG {
+        let sum = lanes(n, zero, |a, i| a + (*x.add(i) - top).decay(), T::add);
+        let log = log(sum);
+        for i in 0..n {
+            *y.add(i) = *x.add(i) - top - log;
+        }
+        return;
+    }
+    for i in 0..n {
+        *y.add(i) = (*x.add(i) - top).decay();
+    }
+    let sum = lanes(n, zero, |a, i| a + *y.add(i), T::add);
+    for i in 0..n {
+        *y.add(i) = *y.add(i) / sum;
+    }
+}
+
+/// Up to [`GROUP`] short rows at once: one in each lane.
+// SAFETY: `x` and `y` hold `rows` rows of `n` elements, at most [`SHORT`].
+#[inline(always)]
+unsafe fn short_rows<T: Float, const LOG: bool>(x: *const T, y: *mut T, n: usize, rows: usize) {
+    let mut v = [[T::lit(f64::NEG_INFINITY); GROUP]; SHORT];
+    let mut top = [T::lit(f64::NEG_INFINITY); GROUP];
+    let mut sum = [T::default(); GROUP];
+    for (k, v) in v[..n].iter_mut().enumerate() {
+        for (j, v) in v[..rows].iter_mut().enumerate() {
+            *v = *x.add(j * n + k);
+        }
+        for j in 0..GROUP {
+            top[j] = larger(top[j], v[j]);
+        }
+    }
+    for v in &mut v[..n] {
+        for j in 0..GROUP {
+            v[j] = v[j] - top[j];
+            let e = v[j].decay();
+            sum[j] += e;
+            v[j] = if LOG { v[j] } else { e };
+        }
+    }
+    if LOG {
+        sum[..rows].iter_mut().for_each(|s| *s = log(*s));
+    }
+    for (k, v) in v[..n].iter_mut().enumerate() {
+        for j in 0..GROUP {
+            v[j] = if LOG { v[j] - sum[j] } else { v[j] / sum[j] };
+        }
+        for (j, &v) in v[..rows].iter().enumerate() {
+            *y.add(j * n + k) = v;
+        }
+    }
+}
+
+/// `width` columns of `n` elements that lie `stride` apart.
+// SAFETY: `width` is at most TILE; `x` and `y` hold `width` columns of `n` elements.
+#[inline(always)]
+unsafe fn columns<T: Float, const LOG: bool>(
+    x: *const T,
+    y: *mut T,
+    n: usize,
+    stride: usize,
+    width: usize,
+) {
+    let mut top = [T::lit(f64::NEG_INFINITY); TILE];
+    let mut sum = [T::default(); TILE];
+    for k in 0..n {
+        for (j, t) in top[..width].iter_mut().enumerate() {
+            *t = larger(*t, *x.add(k * stride + j));
+        }
+    }
+    for k in 0..n {
+        for j in 0..width {
+            let e = (*x.add(k * stride + j) - top[j]).decay();
+            sum[j] += e;
+            if !LOG {
+                *y.add(k * stride + j) = e;
+            }
+        }
+    }
+    if LOG {
+        for s in &mut sum[..width] {
+            *s = log(*s);
+        }
+    }
+    for k in 0..n {
+        for j in 0..width {
+            let at = k * stride + j;
+            *y.add(at) = match LOG {
+                true => *x.add(at) - top[j] - sum[j],
+                false => *y.add(at) / sum[j],
+            };
+        }
+    }
+}
+
+/// The gradient in one row: `y (g - sum(g y))`, or `g - e^y sum(g)` for the logarithm.
+// SAFETY: `g`, `y` and `d` hold `n` elements.
+#[inline(always)]
+unsafe fn grad_row<T: Float, const LOG: bool>(g: *const T, y: *const T, d: *mut T, n: usize) {
+    let zero = T::default();
+    if LOG {
+        let sum = lanes(n, zero, |a, i| a + *g.add(i), T::add);
+        for i in 0..n {
+            *d.add(i) = *g.add(i) - (*y.add(i)).decay() * sum;
+        }
+    } else {
+        let sum = lanes(n, zero, |a, i| a + *g.add(i) * *y.add(i), T::add);
+        for i in 0..n {
+            *d.add(i) = *y.add(i) * (*g.add(i) - sum);
+        }
+    }
+}
+
+// SAFETY: `width` is at most TILE; `g`, `y` and `d` hold `width` columns of `n` elements.
+#[inline(always)]
+unsafe fn grad_columns<T: Float, const LOG: bool>(
+    g: *const T,
+    y: *const T,
+    d: *mut T,
+    n: usize,
+    stride: usize,
+    width: usize,
+) {
+    let mut sum = [T::default(); TILE];
+    for k in 0..n {
+        for (j, s) in sum[..width].iter_mut().enumerate() {
+            let at = k * stride + j;
+            let v = if LOG {
+                *g.add(at)
+            } else {
+                *g.add(at) * *y.add(at)
+            };
+            *s += v;
+        }
+    }
+    for k in 0..n {
+        for (j, &s) in sum[..width].iter().enumerate() {
+            let at = k * stride + j;
+            *d.add(at) = match LOG {
+                true => *g.add(at) - (*y.add(at)).decay() * s,
+                false => *y.add(at) * (*g.add(at) - s),
+            };
+        }
+    }
+}
+
+/// What a kernel gets: one or two inputs, the output, and the lines' place.
+#[derive(Clone, Copy)]
+struct Lines<T> {
+    x: *const T,
+    /// The result, for gradients.
+    y: *const T,
+    out: *mut T,
+    n: usize,
+    stride: usize,
+    /// Columns, or rows where the stride is one.
+    width: usize,
+}
+
+// SAFETY: the pointers of `l` hold its lines, and no other thread writes them.
+#[inline(always)]
+unsafe fn lines<T: Float, const LOG: bool, const GRAD: bool>(l: Lines<T>) {
+    match (GRAD, l.stride == 1) {
+        (false, true) if l.n <= SHORT => short_rows::<T, LOG>(l.x, l.out, l.n, l.width),
+        (false, true) => row::<T, LOG>(l.x, l.out, l.n),
+        (false, false) => columns::<T, LOG>(l.x, l.out, l.n, l.stride, l.width),
+        (true, true) => {
+            for r in 0..l.width {
+                let at = r * l.n;
+                grad_row::<T, LOG>(l.x.add(at), l.y.add(at), l.out.add(at), l.n);
+            }
+        }
+        (true, false) => grad_columns::<T, LOG>(l.x, l.y, l.out, l.n, l.stride, l.width),
+    }
+}
+
+type Kernel<T> = unsafe fn(Lines<T>);
+
+per_isa! {
+    fn kernel[T: Float; const LOG: bool, const GRAD: bool] -> Kernel<T> = (l: Lines<T>) {
+        lines::<T, LOG, GRAD>(l)
+    }
+}
+
+/// Runs a kernel over all lines along `dim` of contiguous `x` (and `y`) into `out`.
+fn over_lines<T: Float>(
+    kernel: Kernel<T>,
+    x: &[T],
+    y: &[T],
+    out: &mut [T],
+    dims: &[usize],
+    dim: usize,
+) {
+    let Span {
+        outer,
+        length: n,
+        inner,
+    } = Span::of(dims, dim);
+    if out.is_empty() {
+        return;
+    }
+    // Short rows go together, as neighbouring columns do.
+    let group = if inner == 1 && n <= SHORT { GROUP } else { 1 };
+    let (units, tiles) = (outer.div_ceil(group), inner.div_ceil(TILE));
+    let (from, result, to) = (
+        x.as_ptr() as usize,
+        y.as_ptr() as usize,
+        out.as_mut_ptr() as usize,
+    );
+    parallel_for(
+        units * tiles,
+        (1 << 12) / (n * group * inner.min(TILE)) + 1,
+        |range| {
+            for u in range {
+                let (o, t) = (u / tiles, u % tiles);
+                let at = o * group * n * inner + t * TILE;
+                let width = if inner == 1 {
+                    group.min(outer - o * group)
+                } else {
+                    TILE.min(inner - t * TILE)
+                };
+                // SAFETY: the lines of this unit lie within the slices and are written here alone.
+                unsafe {
+                    kernel(Lines {
+                        x: (from as *const T).add(at),
+                        y: (result as *const T).wrapping_add(at),
+                        out: (to as *mut T).add(at),
+                        n,
+                        stride: inner,
+                        width,
+                    });
+                }
+            }
+        },
+    );
+}
+
+impl Derivative for Softmax {
+    fn name(&self) -> &'static str {
+        if self.log {
+            "LogSoftmaxBackward0"
+        } else {
+            "SoftmaxBackward0"
+        }
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::outputs(1)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(smallvec![None]);
+        };
+        let op = SoftmaxGrad {
+            dim: self.dim,
+            log: self.log,
+        };
+        one(dispatch::call1(op, &[g, &cx.output(0)?])?)
+    }
+}
+
+impl Op for Softmax {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        Ok(smallvec![TensorMeta::of(x[0])])
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let name = if self.log {
+            "log_softmax_lastdim_kernel_impl"
+        } else {
+            "softmax_lastdim_kernel_impl"
+        };
+        with_float!(x[0].dtype(), name, T => {
+            let x = x[0].prepared(T::DTYPE)?;
+            // SAFETY: contiguous host memory of this type.
+            let from = unsafe { x.slice::<T>() };
+            let run = if self.log { kernel::<T, true, false>() } else { kernel::<T, false, false>() };
+            filled::<T>(&y[0], |y| over_lines(run, from, &[], y, x.shape(), self.dim));
+        });
+        Ok(())
+    }
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if !transfer::small_floats(x) {
+            return Ok(false);
+        }
+        let (gpu, x) = (Gpu::get()?, transfer::dense(x[0])?);
+        let span = Span::of(x.shape(), self.dim);
+        let (x, y) = (transfer::whole(&x)?, transfer::whole(&y[0])?);
+        transfer::ran(launch::softmax(gpu, self.log, span, x, y))
+    }
+}
+
+impl Derivative for SoftmaxGrad {
+    fn name(&self) -> &'static str {
+        if self.log {
+            "LogSoftmaxBackwardDataBackward0"
+        } else {
+            "SoftmaxBackwardDataBackward0"
+        }
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::inputs(3)
+    }
+    fn vjp(&self, cx: &Vjp, h: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(h) = &h[0] else {
+            return Ok(smallvec![None, None]);
+        };
+        let (g, y) = (cx.input(0)?, cx.input(1)?);
+        let sum = |t: Tensor| t.sum_dim(self.dim as i64, true);
+        if self.log {
+            let p = apply(Exp, [&y])?;
+            let hp = h.mul(&p)?;
+            let dg = h.sub(&sum(hp.clone())?)?;
+            let dy = hp.mul(&sum(g)?)?.neg()?;
+            return Ok(smallvec![Some(dg), Some(dy)]);
+        }
+        let hy = sum(h.mul(&y)?)?;
+        let dg = y.mul(&h.sub(&hy)?)?;
+        let dy = h.mul(&g.sub(&sum(g.mul(&y)?)?)?)?.sub(&g.mul(&hy)?)?;
+        Ok(smallvec![Some(dg), Some(dy)])
+    }
+}
+
+impl Op for SoftmaxGrad {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        Ok(smallvec![TensorMeta::of(x[1])])
+    }
+    fn cpu(&self, x: &[&Tensor], d: &[Tensor]) -> Result<()> {
+        with_float!(x[1].dtype(), "softmax_backward", T => {
+            let (g, y) = (x[0].prepared(T::DTYPE)?, x[1].prepared(T::DTYPE)?);
+            // SAFETY: contiguous host memory of this type.
+            let (g, from) = unsafe { (g.slice::<T>(), y.slice::<T>()) };
+            let run = if self.log { kernel::<T, true, true>() } else { kernel::<T, false, true>() };
+            filled::<T>(&d[0], |d| over_lines(run, g, from, d, y.shape(), self.dim));
+        });
+        Ok(())
+    }
+    fn gpu(&self, x: &[&Tensor], d: &[Tensor]) -> Result<bool> {
+        if !transfer::small_floats(x) {
+            return Ok(false);
+        }
+        let (gpu, g, y) = (Gpu::get()?, transfer::dense(x[0])?, transfer::dense(x[1])?);
+        let span = Span::of(y.shape(), self.dim);
+        let (g, y, d) = (
+            transfer::whole(&g)?,
+            transfer::whole(&y)?,
+            transfer::whole(&d[0])?,
+        );
+        transfer::ran(launch::softmax_backward(gpu, self.log, span, y, g, d))
+    }
+}
+
+/// The logarithm of the sum of exponentials over the dimensions in `mask`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Logsumexp {
+    mask: DimMask,
+    keepdim: bool,
+}
+
+impl Derivative for Logsumexp {
+    fn name(&self) -> &'static str {
+        "LogsumexpBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save {
+            inputs: 1,
+            outputs: 1,
+        }
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(smallvec![None]);
+        };
+        let x = cx.input(0)?;
+        let y = restored(&cx.output(0)?, x.shape(), &self.mask, self.keepdim)?;
+        let g = restored(g, x.shape(), &self.mask, self.keepdim)?;
+        one(g.mul(&apply(Exp, [&x.sub(&y)?])?)?)
+    }
+}
+
+impl Op for Logsumexp {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let shape = reduced_shape(x[0].shape(), &self.mask, self.keepdim);
+        Ok(smallvec![TensorMeta {
+            shape,
+            dtype: x[0].dtype(),
+            device: x[0].device()
+        }])
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        fn run<T: Reducible + Float>(x: &Tensor, mask: &[bool], y: &mut [T]) {
+            let mut top = vec![T::default(); y.len()];
+            // An infinite maximum would give inf - inf.
+            let finite = |t: T| {
+                if t.to_f64().is_infinite() {
+                    T::default()
+                } else {
+                    t
+                }
+            };
+            reduce_from::<T>(x, mask, (Kind::Max, Kind::SumExpFrom), finite, &mut top, y);
+            for (y, &t) in y.iter_mut().zip(&top) {
+                *y = log(*y) + t;
+            }
+        }
+        with_float!(x[0].dtype(), "logsumexp", T => {
+            filled::<T>(&y[0], |y| run::<T>(x[0], &self.mask, y));
+        });
+        Ok(())
+    }
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if x[0].dtype() == DType::F64 || x[0].numel() == 0 {
+            return Ok(false);
+        }
+        let x = x[0].to_dtype(DType::F32)?;
+        let top = x.amax_mask(&self.mask, true)?;
+        // An infinite maximum would give inf - inf.
+        let infinite = apply(IsInf, [&top])?;
+        let top = where_(&infinite, &Tensor::number(0.0.into())?, &top)?;
+        let each = apply(Exp, [&x.sub(&top)?])?;
+        let sum = each.sum_mask(&self.mask, true, Some(DType::F32))?;
+        let all = apply(Log, [&sum])?.add(&top)?;
+        y[0].write_from(&all.reshape_to(y[0].shape())?)
+            .map(|()| true)
+    }
+}
+
+impl Tensor {
+    /// `softmax` along `dim`.
+    pub fn softmax(&self, dim: i64) -> Result<Tensor> {
+        let dim = shape::dim(dim, self.ndim())?;
+        dispatch::call1(Softmax { dim, log: false }, &[self])
+    }
+
+    /// `log_softmax` along `dim`.
+    pub fn log_softmax(&self, dim: i64) -> Result<Tensor> {
+        let dim = shape::dim(dim, self.ndim())?;
+        dispatch::call1(Softmax { dim, log: true }, &[self])
+    }
+
+    /// `logsumexp` over the dimensions in `mask`.
+    pub fn logsumexp_mask(&self, mask: &[bool], keepdim: bool) -> Result<Tensor> {
+        let x = self.to_dtype(self.dtype().to_float())?;
+        if x.dtype().is_complex() {
+            let top = x.detach().real_part(0)?.amax_mask(mask, true)?;
+            // An infinite maximum would give inf - inf.
+            let infinite = apply(IsInf, [&top])?;
+            let top = where_(&infinite, &Tensor::number(0.0.into())?, &top)?;
+            let sum = apply(Exp, [&x.sub(&top)?])?.sum_mask(mask, true, None)?;
+            let y = apply(Log, [&sum])?.add(&top)?;
+            return y.reshape_to(&reduced_shape(x.shape(), mask, keepdim));
+        }
+        dispatch::call1(
+            Logsumexp {
+                mask: mask.into(),
+                keepdim,
+            },
+            &[&x],
+        )
+    }
+}
+
+fn typed(a: &Args, dtype: Option<DType>) -> Result<Tensor> {
+    let x = a.tensor(0)?;
+    x.to_dtype(dtype.unwrap_or(x.dtype()))
+}
+
+fn logsumexp(a: &Args) -> Result<Tensor> {
+    let x = a.tensor(0)?;
+    x.logsumexp_mask(&a.mask(1, x)?, a.bool(2)?)
+}
+
+crate::entries! {
+    /// e^x divided by its sum along `dim`; `dtype` converts the input first.
+    "softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", FN | METHOD | OUT | SPECIAL,
+    |a| Ok(typed(a, a.dtype(2))?.softmax(a.int(1)?)?.into());
+    /// The logarithm of softmax, computed without leaving it.
+    "log_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    FN | METHOD | OUT | SPECIAL,
+    |a| Ok(typed(a, a.dtype(2))?.log_softmax(a.int(1)?)?.into());
+    /// Softmax without conversion, as decompositions call it.
+    "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", FN | OUT,
+    |a| {
+        let to = a.bool(2)?.then_some(DType::F32);
+        Ok(typed(a, to)?.softmax(a.int(1)?)?.into())
+    };
+    /// Log-softmax without conversion, as decompositions call it.
+    "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", FN | OUT,
+    |a| {
+        let to = a.bool(2)?.then_some(DType::F32);
+        Ok(typed(a, to)?.log_softmax(a.int(1)?)?.into())
+    };
+    /// The logarithm of the sum of exponentials along `dim`, stable for large values.
+    "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+    FN | METHOD | CASTS | SPECIAL,
+    |a| Ok(logsumexp(a)?.into());
+}

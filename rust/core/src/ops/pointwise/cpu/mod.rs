@@ -1,0 +1,226 @@
+//! The loops over a formula, one for each instruction set.
+
+pub mod gelu;
+pub mod halves;
+pub mod near;
+
+use super::{Own, Pointwise};
+use crate::cpu::elements::{Bool, Element};
+use crate::cpu::pointwise::Kernel;
+use crate::per_isa;
+use near::Guarded;
+
+/// Element `i` of each operand. Written out: `array::from_fn` may stay a call in the loop.
+// SAFETY: every pointer has an element `i`; N is at least one.
+#[inline(always)]
+unsafe fn at<R: Copy, const N: usize>(x: &[*const R; N], i: usize) -> [R; N] {
+    let mut a = [*x[0].add(i); N];
+    let mut j = 1;
+    while j < N {
+        a[j] = *x[j].add(i);
+        j += 1;
+    }
+    a
+}
+
+// SAFETY: as for `at`.
+#[inline(always)]
+unsafe fn near_at<R: Guarded, const N: usize>(x: &[*const R; N], i: usize) -> [R::Near; N] {
+    let mut a = [(*x[0].add(i)).near(); N];
+    let mut j = 1;
+    while j < N {
+        a[j] = (*x[j].add(i)).near();
+        j += 1;
+    }
+    a
+}
+
+/// Computes `y[i] = near(i)` for `i < n`, and `exact(i)` where that is marked. Every element is read
+/// before the block that holds it is written, since `y` may be an operand.
+// SAFETY: `y` has room for `n`.
+#[inline(always)]
+unsafe fn marked<R: Guarded>(
+    y: *mut R,
+    n: usize,
+    near: impl Fn(usize) -> R::Near,
+    exact: impl Fn(usize) -> R,
+) {
+    const BLOCK: usize = 128;
+    let mut block = [R::lit(0.0); BLOCK];
+    let mut start = 0;
+    while start < n {
+        let len = BLOCK.min(n - start);
+        let mut any = R::Mark::default();
+        for j in 0..len {
+            let (v, mark) = R::parts(near(start + j));
+            block[j] = v;
+            any = any | mark;
+        }
+        if any != R::Mark::default() {
+            for j in 0..len {
+                if R::parts(near(start + j)).1 != R::Mark::default() {
+                    block[j] = exact(start + j);
+                }
+            }
+        }
+        std::ptr::copy_nonoverlapping(block.as_ptr(), y.add(start), len);
+        start += len;
+    }
+}
+
+// SAFETY: `params` is a `P`; `x` holds N pointers to `n` elements, and `y` has room for `n`.
+#[inline(always)]
+unsafe fn forward<P: Pointwise<N>, R: Guarded, const N: usize>(
+    params: *const (),
+    x: *const *const R,
+    y: *mut R,
+    n: usize,
+) {
+    // A copy, so that no store through `y` can be a store to a parameter.
+    let op = (*params.cast::<P>()).settled(false);
+    let x = *x.cast::<[*const R; N]>();
+    if P::GUARDED {
+        return marked(y, n, |i| op.f(near_at(&x, i)), |i| op.f(at(&x, i)));
+    }
+    if std::ptr::eq(x[0], y) {
+        // In place: through one pointer, so that the compiler sees that elements keep their place.
+        for i in 0..n {
+            let mut a = at(&x, i);
+            a[0] = *y.add(i);
+            *y.add(i) = op.f(a);
+        }
+        return;
+    }
+    for i in 0..n {
+        *y.add(i) = op.f(at(&x, i));
+    }
+}
+
+// SAFETY: `params` is a `P`; `x` holds N pointers to `n` elements, and `y` has room for `n`.
+#[inline(always)]
+unsafe fn forward_half<P: Pointwise<N>, R: Guarded, const N: usize>(
+    params: *const (),
+    x: *const *const f32,
+    y: *mut f32,
+    n: usize,
+) {
+    let op = (*params.cast::<P>()).settled(false);
+    let x = *x.cast::<[*const f32; N]>();
+    for i in 0..n {
+        *y.add(i) = op.half(at(&x, i));
+    }
+}
+
+// SAFETY: `params` is a `P`; `x` holds N pointers to `n` elements, and `y` has room for `n`.
+#[inline(always)]
+unsafe fn forward_int<P: Pointwise<N>, R: Element, const N: usize>(
+    params: *const (),
+    x: *const *const R,
+    y: *mut R,
+    n: usize,
+) {
+    // A copy, so that no store through `y` can be a store to a parameter.
+    let op = (*params.cast::<P>()).settled(true);
+    let x = *x.cast::<[*const R; N]>();
+    let one = |from: [R; N]| {
+        let mut wide = [0; N];
+        let mut j = 0;
+        while j < N {
+            wide[j] = from[j].to_i64();
+            j += 1;
+        }
+        R::of_i64(op.int(wide))
+    };
+    if std::ptr::eq(x[0], y) {
+        for i in 0..n {
+            let mut a = at(&x, i);
+            a[0] = *y.add(i);
+            *y.add(i) = one(a);
+        }
+        return;
+    }
+    for i in 0..n {
+        *y.add(i) = one(at(&x, i));
+    }
+}
+
+// SAFETY: `params` is a `P`; `x` holds N + 2 pointers to `n` elements, and `d` has room for `n`.
+#[inline(always)]
+unsafe fn gradient<P: Pointwise<N>, R: Guarded, const N: usize, const I: usize>(
+    params: *const (),
+    x: *const *const R,
+    d: *mut R,
+    n: usize,
+) {
+    if I >= N {
+        return;
+    }
+    // A copy, so that no store through `y` can be a store to a parameter.
+    let op = (*params.cast::<P>()).settled(false);
+    let (g, y) = (*x, *x.add(1));
+    let x = *x.add(2).cast::<[*const R; N]>();
+    if P::GUARDED {
+        let near = |i| op.df(near_at(&x, i), (*y.add(i)).near(), (*g.add(i)).near())[I];
+        return marked(d, n, near, |i| op.df(at(&x, i), *y.add(i), *g.add(i))[I]);
+    }
+    for i in 0..n {
+        *d.add(i) = op.df(at(&x, i), *y.add(i), *g.add(i))[I];
+    }
+}
+
+/// The loop for the best instruction set.
+macro_rules! kernels {
+    ($($name:ident: $R:ident, $body:ident $(, const $I:ident)? $([$($most:tt)*])?;)*) => { $(
+        per_isa! {
+            pub fn $name[P: Pointwise<N>; const N: usize $(, const $I: usize)?]
+                -> Kernel<$R> $(, $($most)*)? = (p: *const (), x: *const *const $R, y: *mut $R, n: usize) {
+                $body::<P, $R, N $(, $I)?>(p, x, y, n)
+            }
+        }
+    )* };
+}
+kernels! {
+    formula32: f32, forward;
+    kernel64: f64, forward;
+    formula_half: f32, forward_half;
+    gradient32: f32, gradient, const I;
+    gradient64: f64, gradient, const I;
+    kernel_i64: i64, forward_int;
+    // Narrow integers: wider vectors would gain little beside the memory.
+    kernel_i32: i32, forward_int [at most avx2];
+    kernel_i16: i16, forward_int [at most avx2];
+    kernel_i8: i8, forward_int [at most avx2];
+    kernel_u8: u8, forward_int [at most avx2];
+    kernel_bool: Bool, forward_int [at most avx2];
+}
+
+/// The loop over float32.
+pub fn kernel32<P: Pointwise<N>, const N: usize>() -> Kernel<f32> {
+    P::own(Own::Forward).unwrap_or_else(formula32::<P, N>)
+}
+
+/// The loop over float32 that is as exact as float16 and bfloat16 ask for.
+pub fn kernel_half<P: Pointwise<N>, const N: usize>() -> Kernel<f32> {
+    P::own(Own::Half).unwrap_or_else(formula_half::<P, N>)
+}
+
+/// The gradient kernel of input `i`; ops have at most four.
+macro_rules! by_input {
+    ($name:ident, $R:ident, $of:ident) => {
+        pub fn $name<P: Pointwise<N>, const N: usize>(i: usize) -> Kernel<$R> {
+            match i {
+                0 => $of::<P, N, 0>(),
+                1 => $of::<P, N, 1>(),
+                2 => $of::<P, N, 2>(),
+                _ => $of::<P, N, 3>(),
+            }
+        }
+    };
+}
+by_input!(formula_grad32, f32, gradient32);
+by_input!(grad64, f64, gradient64);
+
+/// The loop over float32 of the gradient of input `i`.
+pub fn grad32<P: Pointwise<N>, const N: usize>(i: usize) -> Kernel<f32> {
+    P::own(Own::Gradient).unwrap_or_else(|| formula_grad32::<P, N>(i))
+}

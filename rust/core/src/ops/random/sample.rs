@@ -1,0 +1,303 @@
+//! Random numbers whose parameters are tensors: each element has a distribution of its own.
+
+use super::{
+    fill, in_memory_order, memory_order, need_float, reorder, slice, with_sample,
+    with_sample_float, Distribution,
+};
+use crate::autograd::Vjp;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::meta::Meta;
+use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
+use crate::ops::shape::create::zero_grads;
+use crate::rng::{Generator, Sample};
+use crate::schema::{Args, Dest, MemoryFormat, Value};
+use crate::shape;
+use crate::tensor::Tensor;
+use crate::{bail, ensure};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Ones with the probabilities of the second input.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct BernoulliEach(Arc<Generator>);
+
+impl std::fmt::Debug for BernoulliEach {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("BernoulliEach")
+    }
+}
+
+impl Derivative for BernoulliEach {
+    fn name(&self) -> &'static str {
+        "BernoulliBackward0"
+    }
+    fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let mut grads = zero_grads(g, 1)?;
+        grads.push(grads[0].clone());
+        Ok(grads)
+    }
+}
+
+impl Op for BernoulliEach {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let p = x[1];
+        let wide = p.prepared(DType::F64)?;
+        // SAFETY: prepared contiguous float64 memory, read only.
+        let valid = unsafe { wide.slice::<f64>() }
+            .iter()
+            .all(|v| (0.0..=1.0).contains(v));
+        ensure!(
+            valid,
+            Runtime,
+            "bernoulli: Expected p_in >= 0 && p_in <= 1 to be true, but got false: all \
+             probabilities must be in [0, 1]"
+        );
+        let order = memory_order(y[0].layout());
+        let p = p.alias(reorder(&p.layout().expand_to(y[0].shape()), &order));
+        let p = p.prepared(p.dtype())?;
+        in_memory_order(&y[0], |t| {
+            if t.dtype() == DType::Bool {
+                t.write_scalar(false.into())?;
+            }
+            with_sample_float!(p.dtype(), P => {
+                // SAFETY: prepared contiguous memory, read only.
+                let p = unsafe { p.slice::<P>() };
+                with_sample!(t.dtype(), T => self.0.bernoulli_each(slice::<T>(t), p));
+            });
+            Ok(())
+        })
+    }
+    fn pointwise(&self) -> bool {
+        true
+    }
+}
+
+/// A node through which a gradient of zero reaches each input.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Unmoved {
+    name: &'static str,
+    inputs: usize,
+}
+
+impl Derivative for Unmoved {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let zero = zero_grads(g, 1)?.swap_remove(0);
+        Ok(SmallVec::from_elem(zero, self.inputs))
+    }
+}
+
+/// `normal` with a tensor for the mean, the deviation or both.
+fn normal(a: &Args, mean: Option<&Tensor>, std: Option<&Tensor>) -> Result<Value> {
+    let scale = if std.is_none() { a.float(1)? } else { 1.0 };
+    ensure!(
+        scale >= 0.0,
+        Runtime,
+        "normal expects std >= 0.0, but found std {scale}"
+    );
+    let first = mean.or(std).expect("one of them is a tensor");
+    let shape = match (mean, std) {
+        (Some(m), Some(s)) => shape::broadcast(m.shape(), s.shape())?,
+        _ => first.shape().clone(),
+    };
+    if let Some(s) = std {
+        ensure!(
+            !s.dtype().is_complex(),
+            Runtime,
+            "normal expects standard deviation to be non-complex"
+        );
+        let s = s.to_host()?.prepared(DType::F64)?;
+        // SAFETY: prepared contiguous float64 memory, read only.
+        let fine = unsafe { s.slice::<f64>() }.iter().all(|v| *v >= 0.0);
+        ensure!(fine, Runtime, "normal expects all elements of std >= 0.0");
+    }
+    let y = Tensor::empty(&shape, first.dtype(), first.device())?;
+    fill(&y, Distribution::Normal(0.0, scale), a.generator(2))?;
+    let y = crate::autograd::mode::with_grad(false, || -> Result<Tensor> {
+        let y = match std {
+            Some(s) => y.mul(s)?,
+            None => y,
+        };
+        match mean {
+            Some(m) => y.add(m),
+            None => y.add_scalar(a.float(0)?),
+        }
+    })?
+    .to_dtype(first.dtype())?;
+    let inputs: SmallVec<[&Tensor; 2]> = mean.into_iter().chain(std).collect();
+    let op = Unmoved {
+        name: "NormalBackward0",
+        inputs: inputs.len(),
+    };
+    dispatch::record(op, &inputs, std::slice::from_ref(&y))?;
+    Ok(y.into())
+}
+
+fn poisson(a: &Args) -> Result<Value> {
+    let x = a.tensor(0)?;
+    need_float(x.dtype(), "poisson_cpu")?;
+    let rate = x.to_host()?.prepared(x.dtype())?;
+    let y = Tensor::empty(x.shape(), x.dtype(), crate::device::Device::Cpu)?;
+    let g = a.generator(1);
+    with_sample_float!(x.dtype(), T => {
+        // SAFETY: prepared contiguous memory, read only.
+        let rate = unsafe { rate.slice::<T>() };
+        ensure!(
+            rate.iter().all(|r| Sample::to_f64(*r) >= 0.0),
+            Runtime,
+            "invalid Poisson rate, expected rate to be non-negative"
+        );
+        g.poisson(slice::<T>(&y), rate);
+    });
+    let y = y.to_device(x.device())?;
+    let op = Unmoved {
+        name: "PoissonBackward0",
+        inputs: 1,
+    };
+    dispatch::record(op, &[x], std::slice::from_ref(&y))?;
+    Ok(y.into())
+}
+
+fn multinomial(a: &Args) -> Result<Value> {
+    let (x, n) = (a.tensor(0)?, a.int(1)?);
+    let replacement = a.bool(2)?;
+    ensure!(
+        x.ndim() == 1 || x.ndim() == 2,
+        Runtime,
+        "prob_dist must be 1 or 2 dim"
+    );
+    ensure!(
+        x.dtype().is_float(),
+        Runtime,
+        "multinomial only supports floating-point dtypes for input, got: {}",
+        x.dtype().scalar_name()
+    );
+    ensure!(n > 0, Runtime, "cannot sample n_sample <= 0 samples");
+    let categories = x.size(x.ndim() - 1);
+    ensure!(
+        replacement || n as u64 <= categories as u64,
+        Runtime,
+        "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
+    );
+    ensure!(
+        categories <= 1 << 24,
+        Runtime,
+        "number of categories cannot exceed 2^24"
+    );
+    let weights = x.to_host()?.prepared(x.dtype())?;
+    let rows = if x.ndim() == 2 { x.size(0) } else { 1 };
+    let size: &[i64] = if x.ndim() == 2 {
+        &[rows as i64, n]
+    } else {
+        &[n]
+    };
+    let y = Tensor::empty(&shape::sizes(size)?, DType::I64, crate::device::Device::Cpu)?;
+    ensure!(
+        categories > 0 || rows == 0,
+        Runtime,
+        "invalid multinomial distribution (with replacement={replacement}, no categories)"
+    );
+    let g = a.generator(3);
+    with_sample_float!(x.dtype(), T => {
+        // SAFETY: prepared contiguous memory, read only.
+        let weights = unsafe { weights.slice::<T>() };
+        let out = slice::<i64>(&y);
+        for (row, out) in weights.chunks(categories.max(1)).zip(out.chunks_mut(n as usize)) {
+            g.multinomial(row, out, replacement)?;
+        }
+    });
+    let y = y.to_device(x.device())?;
+    let Dest::Out(out) = a.dest else {
+        return Ok(y.into());
+    };
+    ensure!(
+        out[0].dtype() == DType::I64,
+        Runtime,
+        "multinomial expects Long tensor out, got: {}",
+        out[0].dtype().scalar_name()
+    );
+    let target = dispatch::destination("multinomial", &out[0], &TensorMeta::of(&y), false)?;
+    target.write_from(&y)?;
+    target.bump_version();
+    Ok(target.into())
+}
+
+/// A new tensor in the place of `self` whose elements are drawn with its probabilities.
+fn bernoulli(x: &Tensor, p: &Tensor, generator: Arc<Generator>) -> Result<Tensor> {
+    need_float(p.dtype(), "bernoulli_tensor_cpu_p_")?;
+    let y = Tensor::empty(x.shape(), x.dtype(), x.device())?;
+    dispatch::run(
+        &BernoulliEach(generator),
+        &[&y, p],
+        std::slice::from_ref(&y),
+    )?;
+    let op = Unmoved {
+        name: "BernoulliBackward0",
+        inputs: 1,
+    };
+    dispatch::record(op, &[x], std::slice::from_ref(&y))?;
+    Ok(y)
+}
+
+crate::entries! {
+    /// Normal numbers of the means and deviations given.
+    "normal(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", FN | CASTS,
+    |a| normal(a, Some(a.tensor(0)?), Some(a.tensor(1)?));
+    "normal(Tensor mean, float std=1.0, *, Generator? generator=None) -> Tensor", FN | CASTS,
+    |a| normal(a, Some(a.tensor(0)?), None);
+    "normal(float mean, Tensor std, *, Generator? generator=None) -> Tensor", FN | CASTS,
+    |a| normal(a, None, Some(a.tensor(1)?));
+    /// Ones with the probabilities in `self`, else zeros.
+    "bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", FN | METHOD | OUT | DIRECT,
+    |a| {
+        let y = bernoulli(a.tensor(0)?, a.tensor(0)?, a.generator(1))?;
+        let Dest::Out(out) = a.dest else {
+            return Ok(y.into());
+        };
+        // Ones and zeros fit into any type.
+        let meta = TensorMeta { dtype: out[0].dtype(), ..TensorMeta::of(&y) };
+        let target = dispatch::destination("bernoulli", &out[0], &meta, false)?;
+        target.check_inplace(false)?;
+        target.write_from(&y)?;
+        target.bump_version();
+        Ok(target.into())
+    };
+    /// Ones with probability `p`, shaped and typed as `self`.
+    "bernoulli(Tensor self, float p, *, Generator? generator=None) -> Tensor", FN | METHOD,
+    |a| {
+        let x = a.tensor(0)?;
+        let y = x.empty_like(x.dtype(), x.device(), MemoryFormat::Contiguous)?;
+        fill(&y, Distribution::Bernoulli(a.float(1)?), a.generator(2))?;
+        let op = Unmoved { name: "BernoulliBackward0", inputs: 1 };
+        dispatch::record(op, &[x], std::slice::from_ref(&y))?;
+        Ok(y.into())
+    };
+    /// Ones with probability `p`, else zeros.
+    "bernoulli_(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor", METHOD,
+    |a| {
+        let (x, p) = (a.tensor(0)?, a.tensor(1)?);
+        need_float(p.dtype(), "bernoulli_tensor_cpu_p_")?;
+        ensure!(
+            shape::expandable(p.shape(), x.shape()),
+            Runtime,
+            "bernoulli_: probabilities of shape {} do not broadcast to {}",
+            shape::Show(p.shape()),
+            shape::Show(x.shape())
+        );
+        dispatch::call_into(BernoulliEach(a.generator(2)), &[x, p], x, true)?;
+        Ok(x.clone().into())
+    };
+    /// Draws indices with probabilities in proportion to each row.
+    "multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor", FN | METHOD | OUT | DIRECT,
+    multinomial;
+    /// Numbers of events of the rates in `self`.
+    "poisson(Tensor self, Generator? generator=None) -> Tensor", FN,
+    poisson;
+}

@@ -1,0 +1,200 @@
+//! Differences of neighbours and integrals by the trapezoidal rule.
+
+use super::scan::Cumsum;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::ensure;
+use crate::error::Result;
+use crate::ops::pointwise::apply;
+use crate::ops::pointwise::compare::Eq;
+use crate::ops::pointwise::unary::LogicalNot;
+use crate::schema::{Args, Value};
+use crate::shape::{self, Show};
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+
+/// Tensors one after the other along `dim`, of equal type.
+fn joined(parts: &[&Tensor], dim: usize) -> Result<Tensor> {
+    let first = parts[0];
+    let mut dtype = first.dtype();
+    let mut shape = first.shape().clone();
+    shape[dim] = 0;
+    for p in parts {
+        dtype = dtype.promote(p.dtype());
+        ensure!(
+            p.ndim() == first.ndim()
+                && (0..p.ndim()).all(|d| d == dim || p.size(d) == first.size(d)),
+            Runtime,
+            "diff: prepend and append must have the input's shape {} except along dimension \
+             {dim}, got {}",
+            Show(first.shape()),
+            Show(p.shape())
+        );
+        shape[dim] += p.size(dim);
+    }
+    let out = Tensor::zeros(&shape, dtype, first.device())?;
+    let mut at = 0;
+    for p in parts {
+        let n = p.size(dim) as i64;
+        out.slice_dim(dim as i64, Some(at), Some(at + n), 1)?
+            .copy_from(p)?;
+        at += n;
+    }
+    Ok(out)
+}
+
+fn diff(
+    x: &Tensor,
+    n: i64,
+    dim: i64,
+    prepend: Option<&Tensor>,
+    append: Option<&Tensor>,
+) -> Result<Tensor> {
+    ensure!(
+        x.ndim() > 0,
+        Runtime,
+        "diff expects input to be at least one-dimensional"
+    );
+    ensure!(n >= 0, Runtime, "order must be non-negative but got {n}");
+    let d = shape::dim(dim, x.ndim())?;
+    let mut y = match (prepend, append) {
+        (None, None) => x.clone(),
+        _ => {
+            let parts: SmallVec<[&Tensor; 3]> =
+                [prepend, Some(x), append].into_iter().flatten().collect();
+            ensure!(
+                parts.iter().all(|p| p.ndim() == x.ndim()),
+                Runtime,
+                "diff expects prepend or append to be the same dimension as input"
+            );
+            joined(&parts, d)?
+        }
+    };
+    if n == 0 {
+        return x.copy_dense();
+    }
+    for _ in 0..n.min(y.size(d) as i64) {
+        let size = y.size(d) as i64;
+        let right = y.slice_dim(d as i64, Some(1), None, 1)?;
+        let left = y.slice_dim(d as i64, Some(0), Some((size - 1).max(0)), 1)?;
+        y = match y.dtype() {
+            DType::Bool => apply(LogicalNot, [&apply(Eq, [&right, &left])?])?,
+            _ => right.sub(&left)?,
+        };
+    }
+    Ok(y)
+}
+
+/// Distances between sample points, shaped to go with neighbours of `y` along `dim`.
+fn spacing(y: &Tensor, x: &Tensor, dim: usize) -> Result<Tensor> {
+    let d = dim as i64;
+    let step = |x: &Tensor, d: i64| -> Result<Tensor> {
+        let n = x.size(d as usize) as i64;
+        let right = x.slice_dim(d, Some(1), None, 1)?;
+        right.sub(&x.slice_dim(d, Some(0), Some((n - 1).max(0)), 1)?)
+    };
+    if x.ndim() == 1 {
+        ensure!(
+            x.size(0) == y.size(dim),
+            Runtime,
+            "trapezoid: There must be one `x` value for each sample point, got {} for {}",
+            x.size(0),
+            y.size(dim)
+        );
+        let mut to: SmallVec<[i64; 5]> = SmallVec::from_elem(1, y.ndim());
+        to[dim] = -1;
+        if x.size(0) == 1 {
+            to[dim] = 0;
+        }
+        return step(x, 0)?.reshape(&to);
+    }
+    if x.ndim() < y.ndim() {
+        let mut to: SmallVec<[usize; 5]> = SmallVec::from_elem(1, y.ndim() - x.ndim());
+        to.extend_from_slice(x.shape());
+        return step(&x.reshape_to(&to)?, d);
+    }
+    step(x, d)
+}
+
+/// Sums of neighbours along `dim`.
+fn pairs(y: &Tensor, dim: usize) -> Result<Tensor> {
+    let (d, n) = (dim as i64, y.size(dim) as i64);
+    y.slice_dim(d, Some(0), Some((n - 1).max(0)), 1)?
+        .add(&y.slice_dim(d, Some(1), None, 1)?)
+}
+
+fn trapezoid(a: &Args, cumulative: bool) -> Result<Value> {
+    let y = a.tensor(0)?;
+    let by_points = a.schema.params[1].name == "x";
+    let dim = shape::dim(a.int(2)?, y.ndim())?;
+    let name = a.schema.name;
+    ensure!(
+        y.ndim() > 0,
+        Index,
+        "{name}: expected at least one dimension, got a 0-d tensor"
+    );
+    if y.size(dim) == 0 && !cumulative {
+        let mut kept = y.shape().clone();
+        kept.remove(dim);
+        return Ok(Tensor::zeros(&kept, y.dtype(), y.device())?.into());
+    }
+    let x = by_points.then(|| a.tensor(1)).transpose()?;
+    ensure!(
+        y.dtype() != DType::Bool && x.is_none_or(|x| x.dtype() != DType::Bool),
+        Runtime,
+        "{name}: received a bool input for {}, but bool is not supported",
+        if by_points { "`x` or `y`" } else { "`y`" }
+    );
+    // What is added before it is summed wraps around in narrow integers, as PyTorch's does.
+    let Some(x) = x else {
+        let dx = a.scalar(1)?;
+        if cumulative {
+            let sum = running(&pairs(y, dim)?, dim)?;
+            return Ok(sum.mul(&Tensor::number(dx)?.div_scalar(2.0)?)?.into());
+        }
+        let (d, n) = (dim as i64, y.size(dim) as i64);
+        let ends = y.select(d, 0)?.add(&y.select(d, n - 1)?)?.mul_scalar(0.5)?;
+        return Ok(y.sum_dim(d, false)?.sub(&ends)?.mul_scalar(dx)?.into());
+    };
+    let areas = pairs(y, dim)?.mul(&spacing(y, x, dim)?)?;
+    let sum = if cumulative {
+        running(&areas, dim)?
+    } else {
+        areas.sum_dim(dim as i64, false)?
+    };
+    Ok(sum.div_scalar(2.0)?.into())
+}
+
+/// Running sums along `dim`.
+fn running(x: &Tensor, dim: usize) -> Result<Tensor> {
+    let op = Cumsum {
+        dim,
+        reverse: false,
+        dtype: x.dtype().to_sum(),
+    };
+    dispatch::call1(op, &[x])
+}
+
+crate::entries! {
+    /// Differences of neighbours along `dim`, taken `n` times.
+    "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
+    FN | METHOD | CASTS,
+    |a| {
+        let y = diff(a.tensor(0)?, a.int(1)?, a.int(2)?, a.opt_tensor(3), a.opt_tensor(4))?;
+        Ok(y.into())
+    };
+    /// The integral along `dim` by the trapezoidal rule with sample points `x`.
+    "trapezoid(Tensor y, Tensor x, *, int dim=-1) -> Tensor", FN, |a| trapezoid(a, false);
+    /// The integral along `dim` by the trapezoidal rule with spacing `dx`.
+    "trapezoid(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", FN, |a| trapezoid(a, false);
+    /// `trapezoid` under its older name.
+    "trapz(Tensor y, Tensor x, *, int dim=-1) -> Tensor", FN, |a| trapezoid(a, false);
+    /// `trapezoid` under its older name.
+    "trapz(Tensor y, *, float dx=1, int dim=-1) -> Tensor", FN, |a| trapezoid(a, false);
+    /// Running integrals along `dim` by the trapezoidal rule with sample points `x`.
+    "cumulative_trapezoid(Tensor y, Tensor x, *, int dim=-1) -> Tensor", FN,
+    |a| trapezoid(a, true);
+    /// Running integrals along `dim` by the trapezoidal rule with spacing `dx`.
+    "cumulative_trapezoid(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", FN,
+    |a| trapezoid(a, true);
+}

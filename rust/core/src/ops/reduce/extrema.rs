@@ -1,0 +1,285 @@
+//! Largest and smallest elements, and where they are.
+
+use super::{all_dims, bits, reduced_count, reduced_shape, DimMask, Reduce};
+use crate::autograd::Vjp;
+use crate::cpu::reduce::{extremes, filled, Kind};
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::gpu::kernels::reduce::arg_reduce;
+use crate::gpu::Gpu;
+use crate::meta::Meta;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::index::along::picked_gradient;
+use crate::schema::{Args, Value};
+use crate::shape;
+use crate::tensor::Tensor;
+use crate::{ensure, transfer, with_compute};
+use smallvec::{smallvec, SmallVec};
+
+/// The extreme element along a dimension and the index of the first such; NaN counts as extreme.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Extreme {
+    largest: bool,
+    dim: usize,
+    keepdim: bool,
+}
+
+impl Extreme {
+    fn mask(&self, x: &Meta) -> DimMask {
+        (0..x.ndim()).map(|d| d == self.dim).collect()
+    }
+}
+
+impl Derivative for Extreme {
+    fn name(&self) -> &'static str {
+        if self.largest {
+            "MaxBackward0"
+        } else {
+            "MinBackward0"
+        }
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::outputs(2)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        picked_gradient(cx, g[0].as_ref(), self.dim, self.keepdim, &cx.output(1)?)
+    }
+}
+
+impl Op for Extreme {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let shape = reduced_shape(x[0].shape(), &self.mask(x[0]), self.keepdim);
+        let values = TensorMeta {
+            shape,
+            dtype: x[0].dtype(),
+            device: x[0].device(),
+        };
+        let indices = TensorMeta {
+            dtype: DType::I64,
+            ..values.clone()
+        };
+        Ok(smallvec![values, indices])
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let x = x[0];
+        let mask = self.mask(x);
+        let kind = if self.largest { Kind::Max } else { Kind::Min };
+        // SAFETY: a fresh contiguous output of this type.
+        let indices = unsafe { y[1].slice_mut::<i64>() };
+        indices.fill(0);
+        with_compute!(x.dtype(), T => filled::<T>(&y[0], |values| {
+            extremes::<T>(x, &mask, kind, values, indices);
+        }));
+        Ok(())
+    }
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let dims = bits(&self.mask(x[0]));
+        let (values, indices) = (transfer::whole(&y[0])?, transfer::whole(&y[1])?);
+        let x = transfer::whole(x[0])?;
+        transfer::ran(arg_reduce(
+            Gpu::get()?,
+            self.largest,
+            x,
+            dims,
+            values,
+            indices,
+        ))
+    }
+}
+
+fn extreme(name: &str, largest: bool, x: &Tensor, dim: i64, keepdim: bool) -> Result<Vec<Tensor>> {
+    let dim = shape::dim(dim, x.ndim())?;
+    ensure!(
+        !x.dtype().is_complex(),
+        Runtime,
+        "{name}(): does not support complex input"
+    );
+    ensure!(
+        x.size(dim) > 0,
+        Index,
+        "{name}(): Expected reduction dim {dim} to have non-zero size, got shape {}.",
+        shape::Show(x.shape())
+    );
+    Ok(dispatch::call(
+        Extreme {
+            largest,
+            dim,
+            keepdim,
+        },
+        &[x],
+    )?
+    .into_vec())
+}
+
+/// `argmax` and `argmin`.
+fn position(name: &str, largest: bool, a: &Args) -> Result<Value> {
+    let x = a.tensor(0)?.detach();
+    let keepdim = a.bool(2)?;
+    ensure!(
+        x.dtype() != DType::Bool && !x.dtype().is_complex(),
+        Runtime,
+        "{name}(): does not support {} input",
+        if x.dtype() == DType::Bool {
+            "bool"
+        } else {
+            "complex"
+        }
+    );
+    let Some(dim) = a.opt_int(1) else {
+        ensure!(
+            x.numel() > 0,
+            Index,
+            "{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify \
+             the reduction dim with the 'dim' argument."
+        );
+        let flat = x.contiguous()?.reshape(&[-1])?;
+        let at = extreme(name, largest, &flat, 0, false)?.swap_remove(1);
+        let kept: SmallVec<[usize; 5]> = match keepdim {
+            true => SmallVec::from_elem(1, x.ndim()),
+            false => SmallVec::new(),
+        };
+        return Ok(at.reshape_to(&kept)?.into());
+    };
+    Ok(extreme(name, largest, &x, dim, keepdim)?
+        .swap_remove(1)
+        .into())
+}
+
+/// A reduction to an extreme without its index.
+struct Extremum {
+    name: &'static str,
+    node: &'static str,
+    largest: bool,
+    nan_gradient: bool,
+}
+
+const MAX: Extremum = Extremum {
+    name: "max",
+    node: "MaxBackward1",
+    largest: true,
+    nan_gradient: true,
+};
+const MIN: Extremum = Extremum {
+    name: "min",
+    node: "MinBackward1",
+    largest: false,
+    ..MAX
+};
+const AMAX: Extremum = Extremum {
+    name: "amax",
+    node: "AmaxBackward0",
+    largest: true,
+    nan_gradient: false,
+};
+const AMIN: Extremum = Extremum {
+    name: "amin",
+    node: "AminBackward0",
+    largest: false,
+    ..AMAX
+};
+const AMINMAX: [Extremum; 2] = [
+    Extremum {
+        name: "aminmax",
+        node: "AminmaxBackward0",
+        ..AMIN
+    },
+    Extremum {
+        name: "aminmax",
+        node: "AminmaxBackward0",
+        ..AMAX
+    },
+];
+
+/// `amax`, `amin` and the forms of `max`, `min`, `aminmax` without indices; `named`: whether the
+/// dimensions were.
+fn value(what: &Extremum, x: &Tensor, mask: &[bool], named: bool, keepdim: bool) -> Result<Tensor> {
+    let name = what.name;
+    if x.numel() == 0 {
+        ensure!(
+            named,
+            Runtime,
+            "{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify \
+             the reduction dim with the 'dim' argument."
+        );
+        ensure!(
+            reduced_count(x.shape(), mask) > 0,
+            Index,
+            "{name}(): Expected reduction dims to have non-zero size, got shape {}.",
+            shape::Show(x.shape())
+        );
+    }
+    let op = Reduce {
+        kind: if what.largest { Kind::Max } else { Kind::Min },
+        mask: mask.into(),
+        keepdim,
+        dtype: x.dtype(),
+        mean: false,
+        nan_gradient: what.nan_gradient,
+        name: what.node,
+    };
+    dispatch::call1(op, &[x])
+}
+
+fn by_dims(what: &Extremum, a: &Args) -> Result<Value> {
+    let x = a.tensor(0)?;
+    let named = a.opt_ints(1).is_some_and(|d| !d.is_empty());
+    Ok(value(what, x, &a.mask(1, x)?, named, a.bool(2)?)?.into())
+}
+
+impl Tensor {
+    /// `amax` over the dimensions in `mask`.
+    pub fn amax_mask(&self, mask: &[bool], keepdim: bool) -> Result<Tensor> {
+        value(&AMAX, self, mask, true, keepdim)
+    }
+
+    /// `amin` over the dimensions in `mask`.
+    pub fn amin_mask(&self, mask: &[bool], keepdim: bool) -> Result<Tensor> {
+        value(&AMIN, self, mask, true, keepdim)
+    }
+}
+
+crate::entries! {
+    /// The largest element; NaN if any is. Equal ones share the gradient.
+    "max(Tensor self) -> Tensor", FN | METHOD | CASTS,
+    |a| {
+        let x = a.tensor(0)?;
+        Ok(value(&MAX, x, &all_dims(x), false, false)?.into())
+    };
+    /// The largest element along `dim` and the index of the first such.
+    "max(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    FN | METHOD | OUT,
+    |a| Ok(Value::Tuple(extreme("max", true, a.tensor(0)?, a.int(1)?, a.bool(2)?)?));
+    /// The smallest element; NaN if any is. Equal ones share the gradient.
+    "min(Tensor self) -> Tensor", FN | METHOD | CASTS,
+    |a| {
+        let x = a.tensor(0)?;
+        Ok(value(&MIN, x, &all_dims(x), false, false)?.into())
+    };
+    /// The smallest element along `dim` and the index of the first such.
+    "min(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    FN | METHOD | OUT,
+    |a| Ok(Value::Tuple(extreme("min", false, a.tensor(0)?, a.int(1)?, a.bool(2)?)?));
+    /// The largest elements over several dimensions.
+    "amax(Tensor self, int[1]? dim=[], bool keepdim=False) -> Tensor", FN | METHOD | OUT,
+    |a| by_dims(&AMAX, a);
+    /// The smallest elements over several dimensions.
+    "amin(Tensor self, int[1]? dim=[], bool keepdim=False) -> Tensor", FN | METHOD | OUT,
+    |a| by_dims(&AMIN, a);
+    /// Both the smallest and the largest element.
+    "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
+    FN | METHOD | OUT,
+    |a| {
+        let x = a.tensor(0)?;
+        let dim = a.opt_int(1);
+        let mask = shape::reduced(dim.as_ref().map(std::slice::from_ref), x.ndim())?;
+        let each = AMINMAX.iter().map(|what| value(what, x, &mask, dim.is_some(), a.bool(2)?));
+        Ok(Value::Tuple(each.collect::<Result<_>>()?))
+    };
+    /// The index of the first largest element, of all or along `dim`.
+    "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", FN | METHOD | OUT,
+    |a| position("argmax", true, a);
+    /// The index of the first smallest element, of all or along `dim`.
+    "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", FN | METHOD | OUT,
+    |a| position("argmin", false, a);
+}

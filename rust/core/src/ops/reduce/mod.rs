@@ -1,0 +1,701 @@
+//! Reductions over dimensions to one value each.
+
+crate::ops::family! { diff extrema histogram scan stats; ENTRIES }
+
+use super::pointwise::compare::Eq;
+use super::pointwise::unary::{IsNan, LogicalNot};
+use super::pointwise::{apply, ternary::where_};
+use crate::autograd::{mode, Vjp};
+use crate::cpu::any_all;
+use crate::cpu::reduce::{filled, reduce, Kind, Reducible};
+use crate::dispatch;
+use crate::dtype::{DType, Scalar};
+use crate::error::Result;
+use crate::gpu::kernels::reduce::{reduce as launch, Combine, Map};
+use crate::gpu::Gpu;
+use crate::meta::Meta;
+use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
+use crate::ops::shape::copy::component;
+use crate::schema::Args;
+use crate::shape::{reduced, Dims, Show};
+use crate::tensor::Tensor;
+use crate::{bail, ensure, transfer, with_compute};
+use scan::Cumprod;
+use smallvec::SmallVec;
+
+/// Which dimensions an op reduces.
+pub type DimMask = SmallVec<[bool; 5]>;
+
+/// One value for all elements along the dimensions in `mask`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Reduce {
+    pub kind: Kind,
+    pub mask: DimMask,
+    pub keepdim: bool,
+    /// The result's type, in whose compute type elements are combined.
+    pub dtype: DType,
+    /// Whether to divide by the number of elements.
+    pub mean: bool,
+    /// Whether a NaN that is the extreme gets the gradient: that of `max()`, not that of `amax()`.
+    pub nan_gradient: bool,
+    pub name: &'static str,
+}
+
+/// The shape after reducing the dimensions in `mask`.
+pub fn reduced_shape(shape: &[usize], mask: &[bool], keepdim: bool) -> Dims {
+    let mut out = Dims::new();
+    for (&n, &r) in shape.iter().zip(mask) {
+        if !r {
+            out.push(n);
+        } else if keepdim {
+            out.push(1);
+        }
+    }
+    out
+}
+
+/// The number of elements that go into each result.
+pub fn reduced_count(shape: &[usize], mask: &[bool]) -> usize {
+    shape
+        .iter()
+        .zip(mask)
+        .filter(|(_, &m)| m)
+        .fold(1, |count: usize, (&n, _)| count.wrapping_mul(n))
+}
+
+/// Puts back dimensions of size one where `mask` says they were reduced.
+pub fn restored(g: &Tensor, shape: &[usize], mask: &[bool], keepdim: bool) -> Result<Tensor> {
+    if keepdim {
+        return Ok(g.clone());
+    }
+    g.reshape_to(&reduced_shape(shape, mask, true))
+}
+
+/// Puts dimensions of size one where `mask` says they were reduced, and expands to `shape`.
+pub fn spread(g: &Tensor, shape: &[usize], mask: &[bool], keepdim: bool) -> Result<Tensor> {
+    if !mode::grad() {
+        // Without a graph to build, one view does.
+        let like = reduced_shape(shape, mask, true);
+        if let Some(layout) = g.layout().reshape(&like) {
+            return Ok(g.alias(layout.expand_to(shape)));
+        }
+    }
+    restored(g, shape, mask, keepdim)?.expand_to(shape)
+}
+
+pub(crate) fn one(g: Tensor) -> Result<Grads> {
+    Ok(SmallVec::from_elem(Some(g), 1))
+}
+
+/// The gradient of a chosen value `y`: elements equal to it share `g`, NaN being equal to NaN.
+pub fn shared_gradient(g: &Tensor, x: &Tensor, y: &Tensor, mask: &[bool]) -> Result<Tensor> {
+    let m = where_(
+        &apply(IsNan, [y])?,
+        &apply(IsNan, [x])?,
+        &apply(Eq, [x, y])?,
+    )?;
+    split_gradient(g, &m, mask)
+}
+
+/// `g` in equal shares to the elements that `m` marks.
+fn split_gradient(g: &Tensor, m: &Tensor, mask: &[bool]) -> Result<Tensor> {
+    let n = m.sum_mask(mask, true, Some(g.dtype()))?;
+    g.div(&n)?.mul(&m.to_dtype(g.dtype())?)
+}
+
+/// Gradients of the product of all elements along `mask`, right where elements are zero.
+fn product_gradient(op: &Reduce, cx: &Vjp, g: &Tensor) -> Result<Tensor> {
+    if op.mask.is_empty() {
+        return Ok(g.clone());
+    }
+    let x = cx.input(0)?;
+    if x.ndim() == 0 {
+        return Ok(g.clone());
+    }
+    let x = x.to_dtype(op.dtype)?;
+    let shape = x.shape().clone();
+    let g = spread(g, &shape, &op.mask, op.keepdim)?;
+    if x.detach().all_true()? {
+        let y = spread(&cx.output(0)?, &shape, &op.mask, op.keepdim)?;
+        return g.mul(&y.div(&x)?);
+    }
+    // The product of the others: of all before times of all after.
+    let over: SmallVec<[i64; 5]> = (0..x.ndim())
+        .filter(|&d| op.mask[d])
+        .map(|d| d as i64)
+        .collect();
+    let others = match over[..] {
+        [d] => others_product(&x, d)?,
+        _ => others_product(&x.reshape(&[-1])?, 0)?.reshape_to(&shape)?,
+    };
+    g.mul(&others)
+}
+
+fn others_product(x: &Tensor, d: i64) -> Result<Tensor> {
+    let one = Scalar::Int(1);
+    let dtype = x.dtype();
+    let dim = crate::shape::dim(d, x.ndim())?;
+    let before = dispatch::call1(
+        Cumprod {
+            dim,
+            reverse: false,
+            dtype,
+        },
+        &[x],
+    )?;
+    let after = dispatch::call1(
+        Cumprod {
+            dim,
+            reverse: true,
+            dtype,
+        },
+        &[x],
+    )?;
+    before
+        .shifted(dim, false, one)?
+        .mul(&after.shifted(dim, true, one)?)
+}
+
+impl Derivative for Reduce {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn save(&self, _needs: crate::op::Mask) -> crate::op::Save {
+        let (inputs, outputs) = match self.kind {
+            Kind::Sum => (0, 0),
+            Kind::NanSum => (1, 0),
+            _ => (1, 1),
+        };
+        crate::op::Save { inputs, outputs }
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(SmallVec::from_elem(None, 1));
+        };
+        let shape = cx.input_meta(0)?.shape.clone();
+        match self.kind {
+            Kind::Sum => {
+                let g = match self.mean {
+                    true => g.div_scalar(reduced_count(&shape, &self.mask) as f64)?,
+                    false => g.clone(),
+                };
+                one(spread(&g, &shape, &self.mask, self.keepdim)?)
+            }
+            Kind::NanSum => {
+                let m = apply(IsNan, [&cx.input(0)?])?;
+                let g = spread(g, &shape, &self.mask, self.keepdim)?;
+                one(where_(&m, &Tensor::zeros(&[], g.dtype(), g.device())?, &g)?)
+            }
+            Kind::Prod => one(product_gradient(self, cx, g)?),
+            Kind::Max | Kind::Min => {
+                let x = cx.input(0)?;
+                let y = restored(&cx.output(0)?, &shape, &self.mask, self.keepdim)?;
+                let g = restored(g, &shape, &self.mask, self.keepdim)?;
+                match self.nan_gradient {
+                    true => one(shared_gradient(&g, &x, &y, &self.mask)?),
+                    false => one(split_gradient(&g, &apply(Eq, [&x, &y])?, &self.mask)?),
+                }
+            }
+            _ => bail!(Assertion, "{}: the result has no gradient", self.name),
+        }
+    }
+}
+
+impl Op for Reduce {
+    fn unsigned(&self) -> bool {
+        matches!(self.kind, Kind::Sum | Kind::Prod | Kind::Any | Kind::All)
+            && !self.dtype.is_wide_unsigned()
+    }
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let shape = reduced_shape(x[0].shape(), &self.mask, self.keepdim);
+        let meta = TensorMeta {
+            shape,
+            dtype: self.dtype,
+            device: x[0].device(),
+        };
+        Ok(SmallVec::from_elem(meta, 1))
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let (x, y) = (x[0], &y[0]);
+        if x.dtype().is_wide_unsigned() {
+            let as_is = if matches!(self.kind, Kind::Any | Kind::All) {
+                DType::Bool
+            } else {
+                self.dtype
+            };
+            let x = x.detach().to_dtype(as_is)?;
+            return self.cpu(&[&x], std::slice::from_ref(y));
+        }
+        if y.dtype().is_complex() && self.kind == Kind::Sum {
+            return self.sum_parts(&x.to_dtype(y.dtype())?, y);
+        }
+        if matches!(self.kind, Kind::Any | Kind::All) && y.dtype().size() == 1 {
+            // SAFETY: a fresh contiguous output of single bytes.
+            let out = unsafe { y.slice_mut::<u8>() };
+            if any_all::reduce(x, &self.mask, self.kind == Kind::All, out) {
+                return Ok(());
+            }
+        }
+        if x.dtype().is_complex() && matches!(self.kind, Kind::Any | Kind::All) {
+            return self.cpu(
+                &[&x.detach().to_dtype(DType::Bool)?],
+                std::slice::from_ref(y),
+            );
+        }
+        // The kernels below read real numbers.
+        let real;
+        let x = match x.dtype().is_complex() && !matches!(self.kind, Kind::Any | Kind::All) {
+            true => {
+                real = x.to_dtype(self.dtype)?;
+                &real
+            }
+            false => x,
+        };
+        // Truth depends on the input's own type: 0.5 is true.
+        let compute = match self.kind {
+            Kind::Any | Kind::All => x.dtype().compute(),
+            _ => self.dtype,
+        };
+        let n = reduced_count(x.shape(), &self.mask);
+        with_compute!(compute, T => filled::<T>(y, |out| {
+            reduce::<T>(x, &self.mask, self.kind, None, out);
+            if self.mean {
+                divide(out, n);
+            }
+        }));
+        Ok(())
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let (x, y) = (x[0], &y[0]);
+        let (combine, map) = match self.kind {
+            Kind::Sum => (Combine::Sum, Map::Keep),
+            Kind::Prod => (Combine::Prod, Map::Keep),
+            Kind::Max => (Combine::Max, Map::Keep),
+            Kind::Min => (Combine::Min, Map::Keep),
+            Kind::Any => (Combine::Any, Map::Truth),
+            Kind::All => (Combine::All, Map::Truth),
+            Kind::SumSquares => (Combine::Sum, Map::Square),
+            Kind::NanSum => (Combine::Sum, Map::Present),
+            Kind::SumAbs => (Combine::Sum, Map::Magnitude),
+            Kind::MaxAbs => (Combine::Max, Map::Magnitude),
+            Kind::MinAbs => (Combine::Min, Map::Magnitude),
+            _ => return Ok(false),
+        };
+        // The shader combines in the wider type of both, we in the result's.
+        if map != Map::Truth && x.dtype().is_float() && !y.dtype().is_float() {
+            return Ok(false);
+        }
+        // Its scale is a float32.
+        if self.mean && y.dtype() == DType::F64 {
+            return Ok(false);
+        }
+        let n = reduced_count(x.shape(), &self.mask);
+        let scale = if self.mean { 1.0 / n as f64 } else { 1.0 };
+        let (from, to) = (transfer::whole(x)?, transfer::whole(y)?);
+        let dims = bits(&self.mask);
+        transfer::ran(launch(Gpu::get()?, combine, map, scale, from, dims, to))
+    }
+}
+
+impl Reduce {
+    /// A complex sum is the sums of the real and the imaginary parts.
+    fn sum_parts(&self, x: &Tensor, y: &Tensor) -> Result<()> {
+        for which in [0, 1] {
+            let (from, to) = (component(&x.detach(), which), component(y, which));
+            let op = Reduce {
+                dtype: from.dtype(),
+                ..self.clone()
+            };
+            let sum = Tensor::empty(y.shape(), from.dtype(), y.device())?;
+            op.cpu(&[&from], std::slice::from_ref(&sum))?;
+            to.write_from(&sum)?;
+        }
+        Ok(())
+    }
+}
+
+/// A set of dimensions as a number.
+pub(crate) fn bits(mask: &[bool]) -> u64 {
+    (0..mask.len()).fold(0, |m, d| m | (mask[d] as u64) << d)
+}
+
+fn divide<T: Reducible>(y: &mut [T], n: usize) {
+    for v in y {
+        *v = T::of_f64(v.to_f64() / n as f64);
+    }
+}
+
+/// Every dimension.
+pub fn all_dims(x: &Tensor) -> DimMask {
+    SmallVec::from_elem(true, x.ndim())
+}
+
+/// The dimensions in `mask` as one; used to name a reduction of everything.
+fn whole(mask: &[bool], keepdim: bool) -> bool {
+    !keepdim && mask.iter().all(|&m| m)
+}
+
+impl Tensor {
+    /// A reduction in this tensor's own type.
+    pub fn reduce(
+        &self,
+        kind: Kind,
+        mask: &[bool],
+        keepdim: bool,
+        dtype: DType,
+        name: &'static str,
+    ) -> Result<Tensor> {
+        let mask = DimMask::from_slice(mask);
+        dispatch::call1(
+            Reduce {
+                kind,
+                mask,
+                keepdim,
+                dtype,
+                mean: false,
+                nan_gradient: false,
+                name,
+            },
+            &[self],
+        )
+    }
+
+    /// `sum` over the dimensions in `mask`.
+    pub fn sum_mask(&self, mask: &[bool], keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+        let dtype = dtype.unwrap_or(self.dtype().to_sum());
+        let name = if whole(mask, keepdim) {
+            "SumBackward0"
+        } else {
+            "SumBackward1"
+        };
+        if dtype == DType::Bool {
+            return self.reduce(Kind::Any, mask, keepdim, dtype, name);
+        }
+        self.reduce(Kind::Sum, mask, keepdim, dtype, name)
+    }
+
+    /// `sum` of all elements.
+    pub fn sum_all(&self) -> Result<Tensor> {
+        self.sum_mask(&all_dims(self), false, None)
+    }
+
+    /// `sum` along one dimension.
+    pub fn sum_dim(&self, dim: i64, keepdim: bool) -> Result<Tensor> {
+        self.sum_mask(&reduced(Some(&[dim]), self.ndim())?, keepdim, None)
+    }
+
+    /// `mean` over the dimensions in `mask`.
+    pub fn mean_mask(&self, mask: &[bool], keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+        let what = if dtype.is_some() { "Optional" } else { "Input" };
+        let dtype = dtype.unwrap_or(self.dtype());
+        ensure!(
+            dtype.differentiable(),
+            Runtime,
+            "mean(): could not infer output dtype. {what} dtype must be either a floating point \
+             or complex dtype. Got: {}",
+            dtype.scalar_name()
+        );
+        let name = if whole(mask, keepdim) {
+            "MeanBackward0"
+        } else {
+            "MeanBackward1"
+        };
+        let mask = DimMask::from_slice(mask);
+        dispatch::call1(
+            Reduce {
+                kind: Kind::Sum,
+                mask,
+                keepdim,
+                dtype,
+                mean: true,
+                nan_gradient: false,
+                name,
+            },
+            &[self],
+        )
+    }
+
+    /// `mean` of all elements.
+    pub fn mean_all(&self) -> Result<Tensor> {
+        self.mean_mask(&all_dims(self), false, None)
+    }
+
+    /// Whether every element is true.
+    pub fn all_true(&self) -> Result<bool> {
+        let y = self.reduce(
+            Kind::All,
+            &all_dims(self),
+            false,
+            DType::Bool,
+            "AllBackward0",
+        )?;
+        Ok(y.item()?.truth())
+    }
+
+    /// Whether any element is true.
+    pub fn any_true(&self) -> Result<bool> {
+        let y = self.reduce(
+            Kind::Any,
+            &all_dims(self),
+            false,
+            DType::Bool,
+            "AnyBackward0",
+        )?;
+        Ok(y.item()?.truth())
+    }
+
+    /// Sums broadcast dimensions away (`sum_to_size`).
+    pub fn sum_to(&self, shape: &[usize]) -> Result<Tensor> {
+        if self.shape()[..] == *shape {
+            return Ok(self.clone());
+        }
+        let lead = self.ndim() - shape.len();
+        let mask: DimMask = (0..self.ndim())
+            .map(|d| d < lead || (shape[d - lead] == 1 && self.size(d) != 1))
+            .collect();
+        let y = self.sum_mask(&mask, true, Some(self.dtype()))?;
+        if lead == 0 {
+            Ok(y)
+        } else {
+            y.reshape_to(shape)
+        }
+    }
+}
+
+impl DType {
+    /// The type of a sum or product without `dtype`: integers and bool become `I64`.
+    pub fn to_sum(self) -> DType {
+        if self.is_integral() {
+            DType::I64
+        } else {
+            self
+        }
+    }
+}
+
+/// Complex numbers are multiplied in pairs, until one is left.
+fn complex_product(x: &Tensor, mask: &[bool], keepdim: bool) -> Result<Tensor> {
+    let (mut order, mut over) = (SmallVec::<[i64; 5]>::new(), SmallVec::<[i64; 5]>::new());
+    for (d, &reduced) in mask.iter().enumerate() {
+        match reduced {
+            true => over.push(d as i64),
+            false => order.push(d as i64),
+        }
+    }
+    order.extend(over);
+    let out = reduced_shape(x.shape(), mask, keepdim);
+    let mut n = reduced_count(x.shape(), mask);
+    if n == 0 {
+        return Tensor::full(&out, Scalar::Int(1), x.dtype(), x.device());
+    }
+    let mut shape = reduced_shape(x.shape(), mask, false);
+    shape.push(n);
+    let mut y = x.permute(&order)?.reshape_to(&shape)?;
+    while n > 1 {
+        let half = n as i64 / 2;
+        let part = |from: i64, to: i64| y.slice_dim(-1, Some(from), Some(to), 1);
+        let pairs = part(0, half)?.mul(&part(half, 2 * half)?)?;
+        y = match n % 2 {
+            0 => pairs,
+            _ => crate::ops::shape::join::cat(&[pairs, part(2 * half, n as i64)?], -1)?,
+        };
+        n = n.div_ceil(2);
+    }
+    y.select(-1, 0)?.reshape_to(&out)
+}
+
+fn product(x: &Tensor, mask: &[bool], keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+    let dtype = dtype.unwrap_or(x.dtype().to_sum());
+    if dtype.is_complex() {
+        return complex_product(&x.to_dtype(dtype)?, mask, keepdim);
+    }
+    let name = if whole(mask, keepdim) {
+        "ProdBackward0"
+    } else {
+        "ProdBackward1"
+    };
+    let kind = if dtype == DType::Bool {
+        Kind::All
+    } else {
+        Kind::Prod
+    };
+    x.reduce(kind, mask, keepdim, dtype, name)
+}
+
+fn nansum(x: &Tensor, mask: &[bool], keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+    ensure!(
+        !x.dtype().is_complex(),
+        Runtime,
+        "nansum(): complex numbers are not supported, got {}",
+        x.dtype().scalar_name()
+    );
+    if !x.dtype().is_float() {
+        return x.sum_mask(mask, keepdim, dtype);
+    }
+    let dtype = dtype.unwrap_or(x.dtype());
+    ensure!(
+        !dtype.is_complex(),
+        NotImplemented,
+        "\"nansum\" not implemented for '{}'",
+        dtype.scalar_name()
+    );
+    if !dtype.is_float() {
+        // Integers have no NaN: it is zero before they are made.
+        let zero = Tensor::zeros(&[], x.dtype(), x.device())?;
+        let x = where_(&apply(IsNan, [x])?, &zero, x)?;
+        return x.to_dtype(dtype)?.sum_mask(mask, keepdim, Some(dtype));
+    }
+    x.reduce(Kind::NanSum, mask, keepdim, dtype, "NansumBackward0")
+}
+
+fn nanmean(x: &Tensor, mask: &[bool], keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+    ensure!(
+        x.dtype().is_float(),
+        Runtime,
+        "nanmean(): expected input to have floating point or complex dtype but got {}",
+        x.dtype().scalar_name()
+    );
+    if let Some(d) = dtype.filter(|d| !d.differentiable()) {
+        bail!(
+            Runtime,
+            "nanmean(): could not infer output dtype. Optional dtype must be either a floating \
+             point or complex dtype. Got: {}",
+            d.scalar_name()
+        );
+    }
+    let present = apply(LogicalNot, [&apply(IsNan, [x])?])?;
+    let count = present.sum_mask(mask, keepdim, None)?;
+    nansum(x, mask, keepdim, dtype)?.div(&count)
+}
+
+/// `all` and `any`: bool, except that bytes stay bytes.
+fn truth_of(x: &Tensor, kind: Kind, mask: &[bool], keepdim: bool) -> Result<Tensor> {
+    let dtype = if x.dtype() == DType::U8 {
+        DType::U8
+    } else {
+        DType::Bool
+    };
+    let name = if kind == Kind::All {
+        "AllBackward0"
+    } else {
+        "AnyBackward0"
+    };
+    x.detach().reduce(kind, mask, keepdim, dtype, name)
+}
+
+/// The dimensions of `all` and `any`, for which an empty list means none.
+fn named(a: &Args, x: &Tensor) -> Result<DimMask> {
+    match a.opt_ints(1) {
+        Some([]) => Ok(SmallVec::from_elem(false, x.ndim())),
+        _ => a.mask(1, x),
+    }
+}
+
+fn count_nonzero(x: &Tensor, mask: &[bool]) -> Result<Tensor> {
+    let x = x.detach();
+    let present = apply(LogicalNot, [&apply(LogicalNot, [&x])?])?;
+    present.sum_mask(mask, false, None)
+}
+
+fn sum_to_size(x: &Tensor, size: &[i64]) -> Result<Tensor> {
+    let shape = crate::shape::sizes(size)?;
+    ensure!(
+        crate::shape::expandable(&shape, x.shape()),
+        Runtime,
+        "sum_to_size: size {{{}}} is not expandable to size {{{}}}.",
+        Show(size),
+        Show(x.shape())
+    );
+    // A sum of integers is int64; a size of no dimensions is always a sum.
+    if x.dtype().is_integral() && (shape.is_empty() || x.shape() != &shape) {
+        return x.to_dtype(DType::I64)?.sum_to(&shape);
+    }
+    if shape.is_empty() {
+        return x.sum_all();
+    }
+    x.sum_to(&shape)
+}
+
+impl Args<'_> {
+    /// The dimensions named by argument `i`: none or an empty list means all.
+    pub fn mask(&self, i: usize, x: &Tensor) -> Result<DimMask> {
+        reduced(self.opt_ints(i), x.ndim())
+    }
+}
+
+crate::entries! {
+    /// Sums all elements; integers and bool in int64.
+    "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", FN | METHOD | TYPED,
+    |a| Ok(a.tensor(0)?.sum_mask(&all_dims(a.tensor(0)?), false, a.dtype(1))?.into());
+    /// Sums the elements along `dim`.
+    "sum(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    FN | METHOD | TYPED,
+    |a| {
+        let x = a.tensor(0)?;
+        Ok(x.sum_mask(&a.mask(1, x)?, a.bool(2)?, a.dtype(3))?.into())
+    };
+    /// Sums elements, taking NaN as zero.
+    "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    FN | METHOD | TYPED,
+    |a| {
+        let x = a.tensor(0)?;
+        Ok(nansum(x, &a.mask(1, x)?, a.bool(2)?, a.dtype(3))?.into())
+    };
+    /// The mean of all elements, which must be floating.
+    "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", FN | METHOD | TYPED,
+    |a| Ok(a.tensor(0)?.mean_mask(&all_dims(a.tensor(0)?), false, a.dtype(1))?.into());
+    /// The mean along `dim`.
+    "mean(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    FN | METHOD | TYPED,
+    |a| {
+        let x = a.tensor(0)?;
+        Ok(x.mean_mask(&a.mask(1, x)?, a.bool(2)?, a.dtype(3))?.into())
+    };
+    /// The mean of the elements that are not NaN.
+    "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    FN | METHOD | TYPED,
+    |a| {
+        let x = a.tensor(0)?;
+        Ok(nanmean(x, &a.mask(1, x)?, a.bool(2)?, a.dtype(3))?.into())
+    };
+    /// Multiplies all elements; integers and bool in int64.
+    "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", FN | METHOD,
+    |a| Ok(product(a.tensor(0)?, &all_dims(a.tensor(0)?), false, a.dtype(1))?.into());
+    /// Multiplies the elements along `dim`.
+    "prod(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    FN | METHOD | TYPED,
+    |a| {
+        let x = a.tensor(0)?;
+        let mask = reduced(Some(&[a.int(1)?]), x.ndim())?;
+        Ok(product(x, &mask, a.bool(2)?, a.dtype(3))?.into())
+    };
+    /// Whether all elements are nonzero.
+    "all(Tensor self) -> Tensor", FN | METHOD | OUT,
+    |a| Ok(truth_of(a.tensor(0)?, Kind::All, &all_dims(a.tensor(0)?), false)?.into());
+    /// Whether all elements along `dim` are nonzero.
+    "all(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor", FN | METHOD | OUT,
+    |a| {
+        let x = a.tensor(0)?;
+        Ok(truth_of(x, Kind::All, &named(a, x)?, a.bool(2)?)?.into())
+    };
+    /// Whether any element is nonzero.
+    "any(Tensor self) -> Tensor", FN | METHOD | OUT,
+    |a| Ok(truth_of(a.tensor(0)?, Kind::Any, &all_dims(a.tensor(0)?), false)?.into());
+    /// Whether any element along `dim` is nonzero.
+    "any(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor", FN | METHOD | OUT,
+    |a| {
+        let x = a.tensor(0)?;
+        Ok(truth_of(x, Kind::Any, &named(a, x)?, a.bool(2)?)?.into())
+    };
+    /// How many elements are nonzero.
+    "count_nonzero(Tensor self, int[1]? dim=None) -> Tensor", FN | METHOD | OUT,
+    |a| {
+        let x = a.tensor(0)?;
+        Ok(count_nonzero(x, &a.mask(1, x)?)?.into())
+    };
+    /// Sums to a size that expands to the tensor's: the adjoint of `expand`.
+    "sum_to_size(Tensor self, int[] size) -> Tensor", METHOD,
+    |a| Ok(sum_to_size(a.tensor(0)?, a.ints(1)?)?.into());
+}

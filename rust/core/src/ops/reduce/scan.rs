@@ -1,0 +1,683 @@
+//! Running results along a dimension.
+
+use super::one;
+use crate::alloc;
+use crate::autograd::Vjp;
+use crate::cpu::elements::{Compute, Element};
+use crate::cpu::pool::parallel_for;
+use crate::cpu::reduce::filled;
+use crate::cpu::simd::Lane;
+use crate::dispatch;
+use crate::dtype::{DType, Scalar};
+use crate::error::Result;
+use crate::meta::Meta;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::pointwise::apply;
+use crate::ops::pointwise::compare::Eq;
+use crate::ops::pointwise::complex::part_type;
+use crate::ops::pointwise::ternary::where_;
+use crate::ops::pointwise::unary::{Conj, Exp};
+use crate::ops::shape::copy::by_parts;
+use crate::schema::{Args, Value};
+use crate::shape::{self, Span};
+use crate::tensor::Tensor;
+use crate::{bail, with_compute, with_float};
+use smallvec::{smallvec, SmallVec};
+
+/// Visits every element, along `dim` in order (or against it): `f(element, position, state)` with
+/// a state for each line. Lines that lie side by side are walked together.
+fn walk<A: Copy + Send + Sync>(
+    shape: &[usize],
+    dim: usize,
+    reverse: bool,
+    init: A,
+    f: impl Fn(usize, usize, &mut A) + Sync + Copy,
+) {
+    const TILE: usize = 64;
+    let Span {
+        outer,
+        length: n,
+        inner,
+    } = Span::of(shape, dim);
+    if outer * n * inner == 0 {
+        return;
+    }
+    if inner == 1 {
+        // Several lines at a time, since each step of one waits for the step before.
+        const SIDE: usize = 8;
+        return parallel_for(outer.div_ceil(SIDE), (1 << 14) / (n * SIDE) + 1, |range| {
+            // A copy on this stack, which no result can alias.
+            let own = f;
+            let (start, by) = if reverse { (n - 1, usize::MAX) } else { (0, 1) };
+            let mut first = range.start * SIDE;
+            let end = outer.min(range.end * SIDE);
+            while first + SIDE <= end {
+                let mut state = [init; SIDE];
+                let mut k = start;
+                for _ in 0..n {
+                    for (j, s) in state.iter_mut().enumerate() {
+                        own((first + j) * n + k, k, s);
+                    }
+                    k = k.wrapping_add(by);
+                }
+                first += SIDE;
+            }
+            for o in first..end {
+                let (mut state, mut k) = (init, start);
+                for _ in 0..n {
+                    own(o * n + k, k, &mut state);
+                    k = k.wrapping_add(by);
+                }
+            }
+        });
+    }
+    let tiles = inner.div_ceil(TILE);
+    parallel_for(
+        outer * tiles,
+        (1 << 14) / (n * inner.min(TILE)) + 1,
+        |range| {
+            for u in range {
+                let (o, t) = (u / tiles, u % tiles);
+                let width = TILE.min(inner - t * TILE);
+                let mut state = [init; TILE];
+                for step in 0..n {
+                    let k = if reverse { n - 1 - step } else { step };
+                    let at = (o * n + k) * inner + t * TILE;
+                    for (j, s) in state[..width].iter_mut().enumerate() {
+                        f(at + j, k, s);
+                    }
+                }
+            }
+        },
+    );
+}
+
+/// Whether running sums of few long lines are better made of blocks.
+fn is_long(shape: &[usize], dim: usize) -> bool {
+    let Span {
+        outer,
+        length: n,
+        inner,
+    } = Span::of(shape, dim);
+    inner == 1 && outer < 8 && n >= 1 << 15
+}
+
+/// Running sums of long lines: the sums of blocks first, then each block from the sum of those
+/// before. `add(element, state)` adds an element, `set(element, state)` stores a result.
+fn walk_blocks<A: Copy + Send + Sync>(
+    shape: &[usize],
+    dim: usize,
+    reverse: bool,
+    init: A,
+    plus: impl Fn(A, A) -> A + Sync,
+    add: impl Fn(usize, &mut A) + Sync + Copy,
+    set: impl Fn(usize, A) + Sync + Copy,
+) {
+    const BLOCK: usize = 4096;
+    const SIDE: usize = 8;
+    let Span {
+        outer, length: n, ..
+    } = Span::of(shape, dim);
+    let blocks = n.div_ceil(BLOCK);
+    for o in 0..outer {
+        let mut sums = alloc::full(init, blocks);
+        let to = Slots::of(&mut sums);
+        // Several blocks at a time, as in `walk`.
+        let pass = |write: bool| {
+            parallel_for(blocks.div_ceil(SIDE), 1, |range| {
+                let (add, set) = (add, set);
+                for group in range {
+                    let first = group * SIDE;
+                    let mut state: [A; SIDE] = std::array::from_fn(|j| match write {
+                        true => to.get((first + j).min(blocks - 1)),
+                        false => init,
+                    });
+                    for step in 0..BLOCK {
+                        for (j, s) in state.iter_mut().enumerate() {
+                            let i = (first + j) * BLOCK + step;
+                            if i < n {
+                                let e = o * n + if reverse { n - 1 - i } else { i };
+                                add(e, s);
+                                if write {
+                                    set(e, *s);
+                                }
+                            }
+                        }
+                    }
+                    for (j, &s) in state.iter().enumerate() {
+                        if !write && first + j < blocks {
+                            to.set(first + j, s);
+                        }
+                    }
+                }
+            });
+        };
+        pass(false);
+        let mut before = init;
+        for b in 0..blocks {
+            let sum = to.get(b);
+            to.set(b, before);
+            before = plus(before, sum);
+        }
+        pass(true);
+    }
+}
+
+/// Elements that threads read, or fill one by one.
+#[derive(Clone, Copy)]
+struct Slots<T>(*mut T);
+// SAFETY: every element is written by one thread.
+unsafe impl<T> Sync for Slots<T> {}
+impl<T> Slots<T> {
+    fn of(y: &mut [T]) -> Self {
+        Slots(y.as_mut_ptr())
+    }
+    #[inline(always)]
+    fn get(&self, i: usize) -> T
+    where
+        T: Copy,
+    {
+        // SAFETY: as for `set`; nobody writes this element at the same time.
+        unsafe { *self.0.add(i) }
+    }
+    #[inline(always)]
+    fn set(&self, i: usize, v: T) {
+        // SAFETY: `i` comes from `walk` over the shape of the slice.
+        unsafe { *self.0.add(i) = v }
+    }
+}
+
+/// A type whose running results are kept in a wider one.
+trait Widened: Compute {
+    type Wide: Compute + Lane;
+}
+impl Widened for f32 {
+    type Wide = f64;
+}
+impl Widened for f64 {
+    type Wide = f64;
+}
+impl Widened for i64 {
+    type Wide = i64;
+}
+
+fn same_meta(x: &Meta, dtype: DType) -> Result<Metas> {
+    Ok(smallvec![TensorMeta::new(x.shape(), dtype, x.device())])
+}
+
+/// Running sums, from the end with `reverse`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Cumsum {
+    pub dim: usize,
+    pub reverse: bool,
+    pub dtype: DType,
+}
+
+impl Derivative for Cumsum {
+    fn name(&self) -> &'static str {
+        "CumsumBackward0"
+    }
+    fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(smallvec![None]);
+        };
+        let op = Cumsum {
+            reverse: !self.reverse,
+            dtype: g.dtype(),
+            ..self.clone()
+        };
+        one(dispatch::call1(op, &[g])?)
+    }
+}
+
+impl Op for Cumsum {
+    fn unsigned(&self) -> bool {
+        true
+    }
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        same_meta(x[0], self.dtype)
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        if self.dtype.is_complex() {
+            let dtype = part_type(self.dtype);
+            return by_parts(&Cumsum { dtype, ..*self }, x, &[0], &y[0]);
+        }
+        with_compute!(self.dtype, T => {
+            let x = x[0].to_dtype(self.dtype)?.prepared(T::DTYPE)?;
+            let from = Slots(x.ptr::<T>());
+            filled::<T>(&y[0], |y| {
+                let y = Slots::of(y);
+                let init = <T as Widened>::Wide::of_i64(0);
+                let wide = move |e: usize| <T as Widened>::Wide::from_element(from.get(e));
+                if is_long(x.shape(), self.dim) {
+                    return walk_blocks(
+                        x.shape(),
+                        self.dim,
+                        self.reverse,
+                        init,
+                        Lane::plus,
+                        move |e, s| *s = s.plus(wide(e)),
+                        move |e, s| y.set(e, s.to_element()),
+                    );
+                }
+                walk(x.shape(), self.dim, self.reverse, init, move |e, _, s| {
+                    *s = s.plus(wide(e));
+                    y.set(e, s.to_element());
+                });
+            });
+        });
+        Ok(())
+    }
+}
+
+/// Running products, from the end with `reverse`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Cumprod {
+    pub dim: usize,
+    pub reverse: bool,
+    pub dtype: DType,
+}
+
+impl Derivative for Cumprod {
+    fn name(&self) -> &'static str {
+        "CumprodBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save {
+            inputs: 1,
+            outputs: 1,
+        }
+    }
+    /// With `s[k] = g[k] + x[k+1] s[k+1]`, the gradient is `y[k-1] s[k]`: nothing is divided, so
+    /// zeros are no exception.
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(smallvec![None]);
+        };
+        let x = conjugate(&cx.input(0)?.to_dtype(self.dtype)?)?;
+        if x.size(self.dim) == 1 {
+            return one(g.clone());
+        }
+        let op = Recurrence {
+            dim: self.dim,
+            reverse: !self.reverse,
+            own: false,
+        };
+        let s = dispatch::call1(op, &[g, &x])?;
+        let before = cx
+            .output(0)?
+            .shifted(self.dim, self.reverse, Scalar::Int(1))?;
+        one(s.mul(&conjugate(&before)?)?)
+    }
+}
+
+fn conjugate(x: &Tensor) -> Result<Tensor> {
+    match x.dtype().is_complex() {
+        true => apply(Conj, [x]),
+        false => Ok(x.clone()),
+    }
+}
+
+/// Real and imaginary part.
+type Pair = [f64; 2];
+
+fn times(a: Pair, b: Pair) -> Pair {
+    [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]]
+}
+
+/// Visits complex numbers as [`walk`] does: `f(elements of x, state)` gives the result.
+fn walk_complex<const N: usize, A: Copy + Send + Sync>(
+    x: [&Tensor; N],
+    y: &Tensor,
+    (dim, reverse): (usize, bool),
+    init: A,
+    f: impl Fn([Pair; N], &mut A) -> Pair + Sync + Copy,
+) -> Result<()> {
+    let wide = |t: &Tensor| t.to_dtype(DType::C128)?.prepared(DType::C128);
+    let x: SmallVec<[Tensor; 2]> = x.into_iter().map(wide).collect::<Result<_>>()?;
+    let from: [Slots<Pair>; N] = std::array::from_fn(|i| Slots(x[i].bytes_ptr().cast()));
+    let out = Tensor::empty(y.shape(), DType::C128, y.device())?;
+    let to = Slots(out.bytes_ptr().cast::<Pair>());
+    walk(y.shape(), dim, reverse, init, move |e, _, s| {
+        to.set(e, f(from.map(|x| x.get(e)), s));
+    });
+    y.write_from(&out)
+}
+
+impl Op for Cumprod {
+    fn unsigned(&self) -> bool {
+        true
+    }
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        same_meta(x[0], self.dtype)
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        if self.dtype.is_complex() {
+            let along = (self.dim, self.reverse);
+            return walk_complex([x[0]], &y[0], along, [1.0, 0.0], |[x], s| {
+                *s = times(*s, x);
+                *s
+            });
+        }
+        with_compute!(self.dtype, T => {
+            let x = x[0].to_dtype(self.dtype)?.prepared(T::DTYPE)?;
+            let from = Slots(x.ptr::<T>());
+            filled::<T>(&y[0], |y| {
+                let y = Slots::of(y);
+                let init = <T as Widened>::Wide::of_i64(1);
+                walk(x.shape(), self.dim, self.reverse, init, move |e, _, s| {
+                    *s = s.times(<T as Widened>::Wide::from_element(from.get(e)));
+                    y.set(e, s.to_element());
+                });
+            });
+        });
+        Ok(())
+    }
+}
+
+/// `s[k] = a[k] + b s[k-1]`, where `b` is `b[k]` with `own` and else the previous step's `b[k-1]`;
+/// with `reverse` the previous step is `k+1`. Each of the four is the adjoint of another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Recurrence {
+    pub dim: usize,
+    pub reverse: bool,
+    pub own: bool,
+}
+
+impl Derivative for Recurrence {
+    fn name(&self) -> &'static str {
+        "RecurrenceBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save {
+            inputs: 2,
+            outputs: 1,
+        }
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(smallvec![None, None]);
+        };
+        let adjoint = Recurrence {
+            dim: self.dim,
+            reverse: !self.reverse,
+            own: !self.own,
+        };
+        let r = dispatch::call1(adjoint, &[g, &conjugate(&cx.input(1)?)?])?;
+        let zero = Scalar::Int(0);
+        let s = conjugate(&cx.output(0)?)?;
+        let b = match self.own {
+            true => r.mul(&s.shifted(self.dim, self.reverse, zero)?)?,
+            false => r.shifted(self.dim, !self.reverse, zero)?.mul(&s)?,
+        };
+        Ok(smallvec![Some(r), Some(b)])
+    }
+}
+
+impl Op for Recurrence {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        same_meta(x[0], x[0].dtype())
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        if x[0].dtype().is_complex() {
+            let (own, along) = (self.own, (self.dim, self.reverse));
+            let f = move |[a, b]: [Pair; 2], last: &mut Option<(Pair, Pair)>| {
+                let s = last.map_or(a, |(s, before)| {
+                    let add = times(if own { b } else { before }, s);
+                    [a[0] + add[0], a[1] + add[1]]
+                });
+                *last = Some((s, b));
+                s
+            };
+            return walk_complex([x[0], x[1]], &y[0], along, None, f);
+        }
+        with_float!(x[0].dtype(), "cumprod_backward", T => {
+            let dtype = T::DTYPE;
+            let (a, b) = (x[0].prepared(dtype)?, x[1].prepared(dtype)?);
+            let (from, by) = (Slots(a.ptr::<T>()), Slots(b.ptr::<T>()));
+            filled::<T>(&y[0], |y| {
+                let y = Slots::of(y);
+                let own = self.own;
+                // The state: the last result and the last coefficient.
+                walk(a.shape(), self.dim, self.reverse, None, move |e, _, last: &mut Option<(f64, f64)>| {
+                    let (a, b) = (from.get(e).to_f64(), by.get(e).to_f64());
+                    let s = match *last {
+                        Some((s, before)) => a + if own { b } else { before } * s,
+                        None => a,
+                    };
+                    *last = Some((s, b));
+                    y.set(e, s as T);
+                });
+            });
+        });
+        Ok(())
+    }
+}
+
+/// Logarithms of running sums of exponentials.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Logcumsumexp {
+    dim: usize,
+}
+
+impl Derivative for Logcumsumexp {
+    fn name(&self) -> &'static str {
+        "LogcumsumexpBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save {
+            inputs: 1,
+            outputs: 1,
+        }
+    }
+    /// With `u[k] = g[k] + e^(y[k] - y[k+1]) u[k+1]`, whose factors are at most one, the gradient
+    /// is `e^(x[k] - y[k]) u[k]`.
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(smallvec![None]);
+        };
+        if g.ndim() == 0 {
+            return one(g.clone());
+        }
+        // Differences of halves would lose what the factors are made of.
+        let dtype = g.dtype();
+        let wide = if dtype.is_half() { DType::F32 } else { dtype };
+        let (x, g) = (cx.input(0)?.to_dtype(wide)?, &g.to_dtype(wide)?);
+        let y = match dtype.is_half() {
+            true => dispatch::call1(self.clone(), &[&x])?,
+            false => cx.output(0)?,
+        };
+        // Behind the last one nothing follows: its factor and that one's slopes are 0.
+        let next = y.shifted(self.dim, true, Scalar::Float(f64::INFINITY))?;
+        let b = ratio(&y, &next)?;
+        let op = Recurrence {
+            dim: self.dim,
+            reverse: true,
+            own: true,
+        };
+        let u = dispatch::call1(op, &[g, &b])?;
+        one(u.mul(&ratio(&x, &y)?)?.to_dtype(dtype)?)
+    }
+}
+
+/// `e^(a - b)`, and 1 where both are the same infinity.
+fn ratio(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let same = apply(Eq, [a, b])?;
+    let zero = Tensor::zeros(&[], a.dtype(), a.device())?;
+    apply(Exp, [&where_(&same, &zero, &a.sub(b)?)?])
+}
+
+impl Op for Logcumsumexp {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        same_meta(x[0], x[0].dtype())
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        with_float!(x[0].dtype(), "logcumsumexp_out_cpu", T => {
+            let x = x[0].prepared(T::DTYPE)?;
+            let from = Slots(x.ptr::<T>());
+            filled::<T>(&y[0], |y| {
+                let y = Slots::of(y);
+                walk(x.shape(), self.dim, false, f64::NEG_INFINITY, move |e, _, s| {
+                    let v = from.get(e).to_f64();
+                    let (low, high) = if v < *s { (v, *s) } else { (*s, v) };
+                    *s = if s.is_nan() || v.is_nan() {
+                        f64::NAN
+                    } else if low == high && low.is_infinite() {
+                        high
+                    } else {
+                        high + (low - high).exp().ln_1p()
+                    };
+                    y.set(e, *s as T);
+                });
+            });
+        });
+        Ok(())
+    }
+}
+
+/// Running maxima or minima and where they are; of equal ones the last.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct CumulativeExtreme {
+    dim: usize,
+    largest: bool,
+}
+
+impl Derivative for CumulativeExtreme {
+    fn name(&self) -> &'static str {
+        if self.largest {
+            "CummaxBackward0"
+        } else {
+            "CumminBackward0"
+        }
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save::outputs(2)
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(smallvec![None]);
+        };
+        let n = Span::of(&cx.input_meta(0)?.shape, self.dim).length;
+        one(g.put_along(self.dim, n, &cx.output(1)?)?)
+    }
+}
+
+impl Op for CumulativeExtreme {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let values = TensorMeta::of(x[0]);
+        let indices = TensorMeta {
+            dtype: DType::I64,
+            ..values.clone()
+        };
+        Ok(smallvec![values, indices])
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        // SAFETY: a fresh contiguous output of this type.
+        let at = Slots::of(unsafe { y[1].slice_mut::<i64>() });
+        with_compute!(x[0].dtype(), T => {
+            let x = x[0].prepared(T::DTYPE)?;
+            let from = Slots(x.ptr::<T>());
+            let largest = self.largest;
+            filled::<T>(&y[0], |y| {
+                let y = Slots::of(y);
+                walk(x.shape(), self.dim, false, None, move |e, k, s: &mut Option<(T, usize)>| {
+                    let v = from.get(e);
+                    let wins = |old: T| {
+                        #[allow(clippy::eq_op)]
+                        let (new_nan, old_nan) = (v != v, old != old);
+                        new_nan || (!old_nan && if largest { v >= old } else { v <= old })
+                    };
+                    match *s {
+                        Some((old, _)) if !wins(old) => {}
+                        _ => *s = Some((v, k)),
+                    }
+                    if let Some((v, k)) = *s {
+                        y.set(e, v);
+                        at.set(e, k as i64);
+                    }
+                });
+            });
+        });
+        Ok(())
+    }
+}
+
+impl Tensor {
+    /// `cumsum` in this tensor's own type.
+    pub fn cumsum(&self, dim: i64) -> Result<Tensor> {
+        let dim = shape::dim(dim, self.ndim())?;
+        dispatch::call1(
+            Cumsum {
+                dim,
+                reverse: false,
+                dtype: self.dtype(),
+            },
+            &[self],
+        )
+    }
+
+    /// One step later along `dim` (with `earlier`, one step earlier); `fill` comes in at the end.
+    pub fn shifted(&self, dim: usize, earlier: bool, fill: Scalar) -> Result<Tensor> {
+        let out = Tensor::full(self.shape(), fill, self.dtype(), self.device())?;
+        let n = self.size(dim) as i64;
+        if self.ndim() == 0 || n < 2 {
+            return Ok(out);
+        }
+        let d = dim as i64;
+        let (to, from) = if earlier { (0, 1) } else { (1, 0) };
+        out.slice_dim(d, Some(to), Some(to + n - 1), 1)?
+            .copy_from(&self.slice_dim(d, Some(from), Some(from + n - 1), 1)?)?;
+        Ok(out)
+    }
+}
+
+fn cumulative_extreme(a: &Args, largest: bool) -> Result<Value> {
+    let x = a.tensor(0)?;
+    let dim = shape::dim(a.int(1)?, x.ndim())?;
+    Ok(Value::Tuple(
+        dispatch::call(CumulativeExtreme { dim, largest }, &[x])?.into_vec(),
+    ))
+}
+
+/// `cumsum` and `cumprod`: the dimension and the result's type.
+fn scan_arguments(a: &Args) -> Result<(usize, DType)> {
+    let x = a.tensor(0)?;
+    let dtype = a.dtype(2).unwrap_or(x.dtype().to_sum());
+    if dtype == DType::Bool || dtype.is_wide_unsigned() {
+        bail!(
+            NotImplemented,
+            "\"{}_out_cpu\" not implemented for '{}'",
+            a.schema.name,
+            dtype.scalar_name()
+        );
+    }
+    Ok((shape::dim(a.int(1)?, x.ndim())?, dtype))
+}
+
+crate::entries! {
+    /// Running sums along `dim`; integers and bool in int64.
+    "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", ALL | TYPED,
+    |a| {
+        let (dim, dtype) = scan_arguments(a)?;
+        Ok(dispatch::call1(Cumsum { dim, reverse: false, dtype }, &[a.tensor(0)?])?.into())
+    };
+    /// Running products along `dim`; integers and bool in int64.
+    "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", ALL | TYPED,
+    |a| {
+        let (dim, dtype) = scan_arguments(a)?;
+        Ok(dispatch::call1(Cumprod { dim, reverse: false, dtype }, &[a.tensor(0)?])?.into())
+    };
+    /// Running maxima along `dim` and their indices; of equal ones the last.
+    "cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", FN | METHOD | OUT,
+    |a| cumulative_extreme(a, true);
+    /// Running minima along `dim` and their indices; of equal ones the last.
+    "cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", FN | METHOD | OUT,
+    |a| cumulative_extreme(a, false);
+    /// Logarithms of running sums of exponentials along `dim`.
+    "logcumsumexp(Tensor self, int dim) -> Tensor", FN | METHOD | OUT,
+    |a| {
+        let x = a.tensor(0)?;
+        let dim = shape::dim(a.int(1)?, x.ndim())?;
+        Ok(dispatch::call1(Logcumsumexp { dim }, &[x])?.into())
+    };
+}

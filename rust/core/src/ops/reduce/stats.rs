@@ -1,0 +1,671 @@
+//! Variance, norms, counts and histograms.
+
+use super::{all_dims, one, reduced_count, reduced_shape, restored, spread, DimMask};
+use crate::autograd::{mode, Vjp};
+use crate::cpu::elements::Element;
+use crate::cpu::reduce::{filled, reduce, reduce_from, Kind};
+use crate::dispatch;
+use crate::dtype::{DType, Scalar};
+use crate::error::Result;
+use crate::host;
+use crate::meta::Meta;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::linalg::matrix::nuclear_norm;
+use crate::ops::pointwise::apply;
+use crate::ops::pointwise::binary::{Maximum, Pow};
+use crate::ops::pointwise::compare::Eq;
+use crate::ops::pointwise::ternary::where_;
+use crate::ops::pointwise::unary::{Abs, Clamp, LogicalNot, Sign, Sqrt};
+use crate::schema::{Args, Value};
+use crate::shape::{reduced, Show};
+use crate::tensor::Tensor;
+use crate::{bail, ensure, with_float};
+use smallvec::smallvec;
+
+/// Variance (or its root) and mean over the dimensions in `mask`. `correction` is a float's bits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Variance {
+    mask: DimMask,
+    keepdim: bool,
+    correction: u64,
+    root: bool,
+    /// Whether the mean is a result too.
+    with_mean: bool,
+}
+
+impl Derivative for Variance {
+    fn name(&self) -> &'static str {
+        match (self.root, self.with_mean) {
+            (true, false) => "StdBackward0",
+            (true, true) => "StdMeanBackward0",
+            (false, false) => "VarBackward0",
+            (false, true) => "VarMeanBackward0",
+        }
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save {
+            inputs: 1,
+            outputs: self.root as Mask,
+        }
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let x = cx.input(0)?;
+        let n = reduced_count(x.shape(), &self.mask) as f64;
+        let mut out = None;
+        if let Some(g) = &g[0] {
+            let mut g = g.clone();
+            if self.root {
+                let y = cx.output(0)?;
+                let zero = Tensor::zeros(&[], y.dtype(), y.device())?;
+                let halved = g.div(&y.mul_scalar(2.0)?)?;
+                g = where_(&apply(Eq, [&y, &zero])?, &zero, &halved)?;
+            }
+            let scale = 2.0 / (n - f64::from_bits(self.correction));
+            let from = x.sub(&x.mean_mask(&self.mask, true, None)?)?;
+            let g = restored(&g, x.shape(), &self.mask, self.keepdim)?;
+            out = Some(g.mul_scalar(scale)?.mul(&from)?);
+        }
+        if let Some(g) = g.get(1).and_then(Option::as_ref) {
+            let d = spread(&g.div_scalar(n)?, x.shape(), &self.mask, self.keepdim)?;
+            out = Some(match out {
+                Some(o) => o.add(&d)?,
+                None => d,
+            });
+        }
+        Ok(smallvec![out])
+    }
+}
+
+impl Op for Variance {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let shape = reduced_shape(x[0].shape(), &self.mask, self.keepdim);
+        let meta = TensorMeta {
+            shape,
+            dtype: x[0].dtype(),
+            device: x[0].device(),
+        };
+        Ok(smallvec![meta.clone(), meta])
+    }
+    fn detached_outputs(&self) -> Mask {
+        (!self.with_mean as Mask) << 1
+    }
+    /// Two passes: the mean, then the squares of the distances from it. Once more in f64 where
+    /// squares or sums left the range of f32.
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let x = x[0];
+        let mut left = false;
+        let n = reduced_count(x.shape(), &self.mask) as f64;
+        let free = (n - f64::from_bits(self.correction)).max(0.0);
+        with_float!(x.dtype(), "std_var", T => {
+            filled::<T>(&y[1], |mean| {
+                filled::<T>(&y[0], |var| {
+                    let kinds = (Kind::Sum, Kind::SumSquaredFrom);
+                    reduce_from::<T>(x, &self.mask, kinds, |sum| T::of_f64(sum.to_f64() / n), mean, var);
+                    for (v, m) in var.iter_mut().zip(mean) {
+                        let (r, m) = (v.to_f64() / free, m.to_f64().abs());
+                        left |= !r.is_finite()
+                            || r != 0.0 && r < 1e-30
+                            || r == 0.0 && m != 0.0 && m < 1e-18;
+                        *v = T::of_f64(if self.root { r.sqrt() } else { r });
+                    }
+                });
+            });
+        });
+        if left && x.dtype() != DType::F64 && free > 0.0 && n > 0.0 {
+            let wide = |t: &Tensor| Tensor::empty(t.shape(), DType::F64, t.device());
+            let exact = [wide(&y[0])?, wide(&y[1])?];
+            self.cpu(&[&x.to_dtype(DType::F64)?], &exact)?;
+            y.iter()
+                .zip(&exact)
+                .try_for_each(|(y, e)| y.write_from(e))?;
+        }
+        Ok(())
+    }
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if x[0].dtype() == DType::F64 || x[0].numel() == 0 {
+            return Ok(false);
+        }
+        let x = x[0].to_dtype(DType::F32)?;
+        let n = reduced_count(x.shape(), &self.mask) as f64;
+        let free = (n - f64::from_bits(self.correction)).max(0.0);
+        let mean = x.mean_mask(&self.mask, true, None)?;
+        let from = x.sub(&mean)?;
+        let squares = from.reduce(
+            Kind::SumSquares,
+            &self.mask,
+            true,
+            DType::F32,
+            "VarBackward0",
+        )?;
+        let mut var = squares.div_scalar(free)?;
+        if self.root {
+            var = apply(Sqrt, [&var])?;
+        }
+        y[0].write_from(&var.reshape_to(y[0].shape())?)?;
+        y[1].write_from(&mean.reshape_to(y[1].shape())?)
+            .map(|()| true)
+    }
+}
+
+/// `var`, or with `root` `std`, and the mean.
+fn variance(
+    name: &str,
+    root: bool,
+    x: &Tensor,
+    mask: DimMask,
+    correction: f64,
+    keepdim: bool,
+) -> Result<Vec<Tensor>> {
+    if x.dtype().is_complex() {
+        // The variance is that of the real parts and that of the imaginary parts.
+        let of = |which| {
+            variance(
+                "var_mean",
+                false,
+                &x.real_part(which)?,
+                mask.clone(),
+                correction,
+                keepdim,
+            )
+        };
+        let (re, im) = (of(0)?, of(1)?);
+        let mut var = re[0].add(&im[0])?;
+        if root {
+            var = apply(Sqrt, [&var])?;
+        }
+        return Ok(vec![var, Tensor::of_parts(&re[1], &im[1])?]);
+    }
+    ensure!(
+        x.dtype().is_float(),
+        Runtime,
+        "{name}: std and var only support floating point and complex dtypes, got {}",
+        x.dtype().scalar_name()
+    );
+    let n = reduced_count(x.shape(), &mask) as f64;
+    if n - correction <= 0.0 {
+        host::warn(&format!(
+            "{name}(): degrees of freedom is <= 0. Correction should be strictly less than the \
+             reduction factor (input numel divided by output numel)."
+        ));
+    }
+    let op = Variance {
+        mask,
+        keepdim,
+        correction: correction.to_bits(),
+        root,
+        with_mean: name.ends_with("_mean"),
+    };
+    Ok(dispatch::call(op, &[x])?.into_vec())
+}
+
+impl Tensor {
+    /// Variance and mean over the dimensions in `mask`.
+    pub fn var_mean_mask(
+        &self,
+        mask: &[bool],
+        correction: f64,
+        keepdim: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        let mut both = variance("var_mean", false, self, mask.into(), correction, keepdim)?;
+        let mean = both.swap_remove(1);
+        Ok((both.swap_remove(0), mean))
+    }
+}
+
+/// Reads the three overloads: all, dims with `unbiased`, dims with `correction`.
+fn spread_of(root: bool, mean: bool, a: &Args) -> Result<Value> {
+    let x = a.tensor(0)?;
+    let names: Vec<&str> = a.schema.params.iter().map(|p| p.name).collect();
+    let at = |n: &str| names.iter().position(|&m| m == n);
+    let mask = match at("dim") {
+        Some(i) => a.mask(i, x)?,
+        None => all_dims(x),
+    };
+    let correction = match (at("unbiased"), at("correction")) {
+        (Some(i), _) => a.bool(i)? as u8 as f64,
+        (_, Some(i)) => a.opt_scalar(i).map_or(1.0, Scalar::f64),
+        _ => 1.0,
+    };
+    let keepdim = at("keepdim").map_or(Ok(false), |i| a.bool(i))?;
+    let mut both = variance(a.schema.name, root, x, mask, correction, keepdim)?;
+    if mean {
+        return Ok(Value::Tuple(both));
+    }
+    Ok(both.swap_remove(0).into())
+}
+
+fn var(a: &Args) -> Result<Value> {
+    spread_of(false, false, a)
+}
+fn std(a: &Args) -> Result<Value> {
+    spread_of(true, false, a)
+}
+fn var_mean(a: &Args) -> Result<Value> {
+    spread_of(false, true, a)
+}
+fn std_mean(a: &Args) -> Result<Value> {
+    spread_of(true, true, a)
+}
+
+/// The p-norm of the elements over the dimensions in `mask`; `p` is a float's bits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct VectorNorm {
+    p: u64,
+    mask: DimMask,
+    keepdim: bool,
+}
+
+fn power(x: &Tensor, e: f64) -> Result<Tensor> {
+    apply(Pow, [x, &Tensor::number(Scalar::Float(e))?])
+}
+
+/// `x`, and 0 where `zero` is 0.
+fn zero_where_zero(zero: &Tensor, x: &Tensor) -> Result<Tensor> {
+    let nothing = Tensor::zeros(&[], x.dtype(), x.device())?;
+    where_(&apply(LogicalNot, [zero])?, &nothing, x)
+}
+
+impl Derivative for VectorNorm {
+    fn name(&self) -> &'static str {
+        "LinalgVectorNormBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save {
+            inputs: 1,
+            outputs: 1,
+        }
+    }
+    /// At zero the subgradient 0 is taken.
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(smallvec![None]);
+        };
+        let p = f64::from_bits(self.p);
+        if p == 0.0 {
+            return Ok(smallvec![None]);
+        }
+        let x = cx.input(0)?;
+        let g = restored(g, x.shape(), &self.mask, self.keepdim)?;
+        let y = restored(&cx.output(0)?, x.shape(), &self.mask, self.keepdim)?;
+        let sign = |x: &Tensor| apply(Sign, [x]);
+        let size = |x: &Tensor| apply(Abs, [x]);
+        one(if p == 1.0 {
+            sign(&x)?.mul(&g)?
+        } else if p == 2.0 {
+            x.mul(&zero_where_zero(&y, &g.div(&y)?)?)?
+        } else if p.is_infinite() {
+            // A NaN is no extreme, and nothing has a share in it.
+            let m = apply(Eq, [&size(&x)?, &y])?;
+            let n = m.sum_mask(&self.mask, true, Some(g.dtype()))?;
+            let nothing = Tensor::zeros(&[], g.dtype(), g.device())?;
+            where_(&m, &sign(&x)?.mul(&g.div(&n)?)?, &nothing)?
+        } else if p < 1.0 {
+            let part = zero_where_zero(&x, &sign(&x)?.mul(&power(&size(&x)?, p - 1.0)?)?)?;
+            part.mul(&g.mul(&power(&y, 1.0 - p)?)?)?
+        } else {
+            let part = match p < 2.0 {
+                true => sign(&x)?.mul(&power(&size(&x)?, p - 1.0)?)?,
+                false => x.mul(&power(&size(&x)?, p - 2.0)?)?,
+            };
+            part.mul(&zero_where_zero(&y, &g.div(&power(&y, p - 1.0)?)?)?)?
+        })
+    }
+}
+
+impl Op for VectorNorm {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let shape = reduced_shape(x[0].shape(), &self.mask, self.keepdim);
+        Ok(smallvec![TensorMeta {
+            shape,
+            dtype: x[0].dtype(),
+            device: x[0].device()
+        }])
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let (x, p) = (x[0], f64::from_bits(self.p));
+        let kind = match p {
+            1.0 => Kind::SumAbs,
+            2.0 => Kind::SumSquares,
+            f64::INFINITY => Kind::MaxAbs,
+            f64::NEG_INFINITY => Kind::MinAbs,
+            _ => Kind::Sum,
+        };
+        let raised;
+        let x = match kind {
+            Kind::Sum => {
+                // Powers in the compute type, so that half types round once.
+                raised = mode::with_grad(false, || {
+                    let wide = x.to_dtype(x.dtype().compute())?;
+                    match p {
+                        0.0 => apply(LogicalNot, [&apply(LogicalNot, [&wide])?]),
+                        _ => power(&apply(Abs, [&wide])?, p),
+                    }
+                })?;
+                &raised
+            }
+            _ => x,
+        };
+        with_float!(y[0].dtype(), "linalg_vector_norm", T => filled::<T>(&y[0], |y| {
+            reduce::<T>(x, &self.mask, kind, None, y);
+            for v in y {
+                *v = match kind {
+                    Kind::SumSquares => T::of_f64(v.to_f64().sqrt()),
+                    Kind::Sum if p != 0.0 => T::of_f64(v.to_f64().powf(1.0 / p)),
+                    _ => *v,
+                };
+            }
+        }));
+        Ok(())
+    }
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if x[0].dtype() == DType::F64 || x[0].numel() == 0 {
+            return Ok(false);
+        }
+        let kind = match f64::from_bits(self.p) {
+            1.0 => Kind::SumAbs,
+            2.0 => Kind::SumSquares,
+            f64::INFINITY => Kind::MaxAbs,
+            f64::NEG_INFINITY => Kind::MinAbs,
+            _ => return Ok(false),
+        };
+        let mut all = x[0].reduce(
+            kind,
+            &self.mask,
+            true,
+            DType::F32,
+            "LinalgVectorNormBackward0",
+        )?;
+        if kind == Kind::SumSquares {
+            all = apply(Sqrt, [&all])?;
+        }
+        y[0].write_from(&all.reshape_to(y[0].shape())?)
+            .map(|()| true)
+    }
+}
+
+impl Tensor {
+    /// `linalg.vector_norm` over the dimensions in `mask`.
+    pub fn vector_norm(&self, p: f64, mask: &[bool], keepdim: bool) -> Result<Tensor> {
+        if self.dtype().is_complex() {
+            return apply(Abs, [self])?.vector_norm(p, mask, keepdim);
+        }
+        ensure!(
+            self.dtype().is_float(),
+            Runtime,
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
+            self.dtype().scalar_name()
+        );
+        ensure!(
+            reduced_count(self.shape(), mask) > 0 || (p >= 0.0 && p.is_finite()),
+            Runtime,
+            "linalg.vector_norm cannot compute the {p} norm on an empty tensor because the \
+             operation does not have an identity, got shape {}",
+            Show(self.shape())
+        );
+        // One element is its own norm, also where its power leaves the type's range.
+        let p = match p != 0.0 && reduced_count(self.shape(), mask) == 1 {
+            true => 1.0,
+            false => p,
+        };
+        dispatch::call1(
+            VectorNorm {
+                p: p.to_bits(),
+                mask: mask.into(),
+                keepdim,
+            },
+            &[self],
+        )
+    }
+}
+
+fn converted(x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
+    let Some(dtype) = dtype else {
+        return Ok(x.clone());
+    };
+    ensure!(
+        x.dtype().differentiable(),
+        Runtime,
+        "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
+        x.dtype().scalar_name()
+    );
+    ensure!(
+        dtype.is_complex() == x.dtype().is_complex()
+            && dtype.differentiable()
+            && x.dtype().promote(dtype) == dtype,
+        Runtime,
+        "linalg.vector_norm: the dtype of the input ({}) should be convertible without narrowing \
+         to the specified dtype ({})",
+        x.dtype().scalar_name(),
+        dtype.scalar_name()
+    );
+    x.to_dtype(dtype)
+}
+
+fn norm(a: &Args) -> Result<Value> {
+    let p = match &a.values[1] {
+        Value::Str(s) if &**s == "fro" => 2.0,
+        Value::Str(s) if &**s == "nuc" => {
+            let dims = a.opt_ints(2).unwrap_or(&[-2, -1]);
+            let x = a.tensor(0)?;
+            return Ok(nuclear_norm("norm", x, dims, a.bool(3)?, a.dtype(4))?.into());
+        }
+        Value::Str(s) => bail!(
+            Runtime,
+            "norm: expected p to be a number, 'fro' or 'nuc', got '{s}'"
+        ),
+        _ => a.opt_scalar(1).map_or(2.0, Scalar::f64),
+    };
+    let x = a.tensor(0)?;
+    let dtype = a.dtype(4).unwrap_or(x.dtype());
+    for (what, t) in [("input", x.dtype()), ("the result's", dtype)] {
+        ensure!(
+            t.differentiable(),
+            Runtime,
+            "norm(): {what} dtype should be either floating point or complex. Got {} instead.",
+            t.scalar_name()
+        );
+    }
+    let x = x.to_dtype(dtype)?;
+    Ok(x.vector_norm(p, &a.mask(2, &x)?, a.bool(3)?)?.into())
+}
+
+/// The covariance of the rows of `x`, whose columns are observations. Frequency weights are counts,
+/// reliability weights are relative; their product weighs each observation.
+fn covariance(
+    name: &str,
+    x: &Tensor,
+    correction: i64,
+    fweights: Option<&Tensor>,
+    aweights: Option<&Tensor>,
+) -> Result<Tensor> {
+    ensure!(
+        x.ndim() <= 2,
+        Runtime,
+        "{name}(): expected input to have two or fewer dimensions but got an input with {} \
+         dimensions",
+        x.ndim()
+    );
+    ensure!(
+        x.dtype() != DType::Bool,
+        Runtime,
+        "{name}(): bool dtype is not supported for input"
+    );
+    let x = match x.ndim() {
+        2 => x.clone(),
+        _ => x.reshape(&[1, -1])?,
+    };
+    let n = x.size(1);
+    let counts = observation_weights(fweights, "fweights", "integral", n)?;
+    let relative = observation_weights(aweights, "aweights", "floating point", n)?;
+    let x = x.to_dtype(x.dtype().to_float())?;
+    let weights = match (&counts, &relative) {
+        (Some(f), Some(r)) => Some(f.mul(r)?),
+        (f, r) => f.clone().or(r.clone()),
+    };
+    let total = match &weights {
+        Some(w) => w.sum_all()?,
+        None => Tensor::number(Scalar::Int(n as i64))?,
+    };
+    let weighted = |x: &Tensor| match &weights {
+        Some(w) => x.mul(w),
+        None => Ok(x.clone()),
+    };
+    let mean = weighted(&x)?.sum_dim(1, true)?.div(&total)?;
+    // What the sum of products is divided by; numpy.cov gives the rule for weights.
+    let lost = match (&weights, &relative) {
+        (Some(w), Some(r)) => w.mul(r)?.sum_all()?.div(&total)?.mul_scalar(correction)?,
+        _ => Tensor::number(Scalar::Int(correction))?,
+    };
+    let divisor = total.sub(&lost)?;
+    if divisor.item()?.f64() <= 0.0 {
+        host::warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.");
+    }
+    let divisor = apply(Maximum, [&divisor, &Tensor::number(Scalar::Int(0))?])?;
+    let deviation = x.sub(&mean)?;
+    let product = deviation.matmul(&weighted(&deviation)?.t()?.conj()?)?;
+    product.div(&divisor)?.squeeze(None)
+}
+
+/// Covariances over the products of the standard deviations, kept to where rounding may leave.
+fn correlation(x: &Tensor) -> Result<Tensor> {
+    let c = covariance("corrcoef", x, 1, None, None)?;
+    if c.ndim() == 0 {
+        return c.div(&c);
+    }
+    let d = c.diagonal(0, 0, 1)?;
+    let d = if d.dtype().is_complex() {
+        d.real_part(0)?
+    } else {
+        d
+    };
+    let deviation = apply(Sqrt, [&d])?;
+    let y = c
+        .div(&deviation.unsqueeze(1)?)?
+        .div(&deviation.unsqueeze(0)?)?;
+    let (low, high) = (Some(Scalar::Int(-1)), Some(Scalar::Int(1)));
+    let kept = |t: &Tensor| apply(Clamp { low, high }, [t]);
+    match y.dtype().is_complex() {
+        true => Tensor::of_parts(&kept(&y.real_part(0)?)?, &kept(&y.real_part(1)?)?),
+        false => kept(&y),
+    }
+}
+
+/// One weight for each of `n` observations.
+fn observation_weights(
+    w: Option<&Tensor>,
+    name: &str,
+    kind: &str,
+    n: usize,
+) -> Result<Option<Tensor>> {
+    let Some(w) = w else { return Ok(None) };
+    ensure!(
+        w.ndim() <= 1,
+        Runtime,
+        "cov(): expected {name} to have one or fewer dimensions but got {name} with {} dimensions",
+        w.ndim()
+    );
+    ensure!(
+        if kind == "integral" {
+            w.dtype().is_int()
+        } else {
+            w.dtype().is_float()
+        },
+        Runtime,
+        "cov(): expected {name} to have {kind} dtype but got {name} with {} dtype",
+        w.dtype().scalar_name()
+    );
+    ensure!(
+        w.numel() == n,
+        Runtime,
+        "cov(): expected {name} to have the same numel as there are observations in the input but \
+         got {} != {n}",
+        w.numel()
+    );
+    let negative = w.to_host()?.prepared(DType::F64)?;
+    // SAFETY: prepared contiguous float64 in host memory, read only here.
+    let negative = unsafe { negative.slice::<f64>() }.iter().any(|&v| v < 0.0);
+    ensure!(!negative, Runtime, "cov(): {name} cannot be negative");
+    Ok(Some(w.clone()))
+}
+
+crate::entries! {
+    /// The covariance matrix of variables in rows and observations in columns, divided by
+    /// N - correction. `fweights` repeats observations, `aweights` weighs them.
+    "cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor",
+    FN | METHOD,
+    |a| {
+        let y = covariance("cov", a.tensor(0)?, a.int(1)?, a.opt_tensor(2), a.opt_tensor(3))?;
+        Ok(y.into())
+    };
+    /// The correlation coefficients of variables in rows and observations in columns.
+    "corrcoef(Tensor self) -> Tensor", FN | METHOD, |a| Ok(correlation(a.tensor(0)?)?.into());
+    /// The variance of all elements; `unbiased` divides by N - 1.
+    "var(Tensor self, bool unbiased=True) -> Tensor", FN | METHOD, var;
+    /// The variance along `dim`; `unbiased` divides by N - 1.
+    "var(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
+    FN | METHOD | CASTS, var;
+    /// The variance along `dim`, divided by N - correction.
+    "var(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
+    FN | METHOD | CASTS, var;
+    /// The standard deviation of all elements; `unbiased` divides by N - 1.
+    "std(Tensor self, bool unbiased=True) -> Tensor", FN | METHOD, std;
+    /// The standard deviation along `dim`; `unbiased` divides by N - 1.
+    "std(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
+    FN | METHOD | CASTS, std;
+    /// The standard deviation along `dim`, divided by N - correction.
+    "std(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor",
+    FN | METHOD | CASTS, std;
+    /// Variance and mean of all elements.
+    "var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", FN, var_mean;
+    /// Variance and mean along `dim`.
+    "var_mean(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
+    FN, var_mean;
+    /// Variance and mean along `dim`, the variance divided by N - correction.
+    "var_mean(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
+    FN, var_mean;
+    /// Standard deviation and mean of all elements.
+    "std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", FN, std_mean;
+    /// Standard deviation and mean along `dim`.
+    "std_mean(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
+    FN, std_mean;
+    /// Standard deviation and mean along `dim`, the variance divided by N - correction.
+    "std_mean(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
+    FN, std_mean;
+    /// The p-norm of the elements along `dim`; 0 counts, infinities take the extremes.
+    "vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    LINALG | OUT,
+    |a| {
+        let x = converted(a.tensor(0)?, a.dtype(4))?;
+        Ok(x.vector_norm(a.scalar(1)?.f64(), &a.mask(2, &x)?, a.bool(3)?)?.into())
+    };
+    /// The p-norm of the elements along `dim`; 'fro' is the 2-norm.
+    "norm(Tensor self, Scalar? p, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    FN | METHOD | OUT, norm;
+    /// The Frobenius or nuclear norm.
+    "norm(Tensor self, str p='fro', int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    FN | METHOD | OUT, norm;
+    /// The Frobenius norm along `dim`.
+    "frobenius_norm(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", FN | OUT,
+    |a| {
+        let x = a.tensor(0)?;
+        let dims = a.ints(1)?.len();
+        ensure!(
+            dims <= 2,
+            Runtime,
+            "frobenius_norm: Expected at most 2 dimensions, but got {dims} dimensions instead."
+        );
+        Ok(x.vector_norm(2.0, &a.mask(1, x)?, a.bool(2)?)?.into())
+    };
+    /// The sum of the singular values.
+    "nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", FN | OUT,
+    |a| Ok(nuclear_norm("nuclear_norm", a.tensor(0)?, &[-2, -1], a.bool(1)?, None)?.into());
+    /// The sum of the singular values of the matrices in two dimensions.
+    "nuclear_norm(Tensor self, int[2] dim, bool keepdim=False) -> Tensor", FN | OUT,
+    |a| Ok(nuclear_norm("nuclear_norm", a.tensor(0)?, a.ints(1)?, a.bool(2)?, None)?.into());
+    /// The p-norm of the difference of two tensors.
+    "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", FN | METHOD,
+    |a| {
+        let d = a.tensor(0)?.sub(a.tensor(1)?)?;
+        Ok(d.vector_norm(a.scalar(2)?.f64(), &reduced(None, d.ndim())?, false)?.into())
+    };
+}

@@ -1,0 +1,568 @@
+//! Copies: between types, layouts and devices, out of place and in place.
+
+use super::create::format_strides;
+use crate::autograd::{inplace, mode, Vjp};
+use crate::cpu::elements::Element;
+use crate::cpu::pointwise;
+use crate::cpu::strided_copy::transport;
+use crate::device::Device;
+use crate::dispatch::{self, Overlap};
+use crate::dtype::{DType, Scalar};
+use crate::error::Result;
+use crate::layout::Layout;
+use crate::meta::Meta;
+use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
+use crate::ops::pointwise::apply;
+use crate::ops::pointwise::compare::{BitwiseXor, LogicalOr};
+use crate::schema::{Args, MemoryFormat, Value};
+use crate::shape::{expandable, Show};
+use crate::tensor::Tensor;
+use crate::transfer;
+use crate::{ensure, with_compute};
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A copy under another type; `x.clone()` and `x.to(dtype)`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Copy {
+    pub dtype: DType,
+    pub name: &'static str,
+}
+
+impl Derivative for Copy {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        // The engine casts to the input's type.
+        Ok(SmallVec::from_elem(g[0].clone(), 1))
+    }
+}
+
+/// What PyTorch says of a shape that does not broadcast to another.
+fn unfit(to: &[usize], from: &[usize]) -> String {
+    if from.len() > to.len() {
+        return format!(
+            "output with shape {} doesn't match the broadcast shape {}",
+            Show(to),
+            Show(from)
+        );
+    }
+    let lead = to.len() - from.len();
+    let bad = (0..from.len())
+        .rev()
+        .find(|&d| from[d] != 1 && from[d] != to[lead + d]);
+    let d = bad.unwrap_or(0);
+    format!(
+        "The size of tensor a ({}) must match the size of tensor b ({}) at non-singleton \
+         dimension {}",
+        to.get(lead + d).copied().unwrap_or(1),
+        from.get(d).copied().unwrap_or(1),
+        lead + d
+    )
+}
+
+/// Copies elements, converting types; `x` broadcasts to `y`. Both in host memory.
+pub fn copy_host(x: &Tensor, y: &Tensor) -> Result<()> {
+    if x.dtype() == y.dtype() {
+        // Same type: move bits, whatever they mean.
+        let wide = x.layout().expand_to(y.shape());
+        let (from, to) = (x.bytes_ptr(), y.bytes_ptr());
+        // SAFETY: both layouts lie in their host memory; writers have refused layouts of `y` in
+        // which elements share memory.
+        unsafe { transport(x.dtype().size(), from, &wide, to, y.layout()) };
+        return Ok(());
+    }
+    match (x.dtype().is_complex(), y.dtype().is_complex()) {
+        (false, false) => convert(x, y),
+        (false, true) => {
+            copy_host(x, &component(y, 0))?;
+            component(y, 1).write_scalar(0.0.into())
+        }
+        // What has either part is true.
+        (true, false) if y.dtype() == DType::Bool => {
+            let parts = [0, 1].map(|which| component(x, which).to_dtype(DType::Bool));
+            let [re, im] = parts;
+            copy_host(&apply(LogicalOr, [&re?, &im?])?, y)
+        }
+        (true, false) => copy_host(&component(x, 0), y),
+        (true, true) => {
+            copy_host(&component(x, 0), &component(y, 0))?;
+            copy_host(&component(x, 1), &component(y, 1))
+        }
+    }
+}
+
+/// The real (0) or imaginary (1) parts of a complex tensor in place.
+pub fn component(t: &Tensor, which: usize) -> Tensor {
+    let mut l = t.layout().clone();
+    // The stride of a dimension of one element may be any number; it is never applied.
+    l.strides.iter_mut().for_each(|s| *s = s.saturating_mul(2));
+    l.offset = l.offset.saturating_mul(2).saturating_add(which);
+    t.alias_as(
+        l,
+        if t.dtype() == DType::C128 {
+            DType::F64
+        } else {
+            DType::F32
+        },
+    )
+}
+
+/// Computes an op that treats the real and the imaginary parts of its inputs `data` alike.
+pub fn by_parts(op: &dyn Op, x: &[&Tensor], data: &[usize], y: &Tensor) -> Result<()> {
+    let mut wide: SmallVec<[Tensor; 4]> = x.iter().map(|t| t.detach()).collect();
+    for &i in data {
+        wide[i] = wide[i].to_host()?.to_dtype(y.dtype())?;
+    }
+    for which in [0, 1] {
+        let target = component(y, which);
+        let mut parts = wide.clone();
+        for &i in data {
+            parts[i] = component(&wide[i], which);
+        }
+        let parts: SmallVec<[&Tensor; 4]> = parts.iter().collect();
+        let part = Tensor::empty(y.shape(), target.dtype(), Device::Cpu)?;
+        op.cpu(&parts, std::slice::from_ref(&part))?;
+        target.write_from(&part)?;
+    }
+    Ok(())
+}
+
+/// Says once that imaginary parts are dropped.
+fn warn_of_parts_lost(from: DType, to: DType) {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    let lost = from.is_complex() && !to.is_complex() && to != DType::Bool;
+    if lost && !WARNED.swap(true, Ordering::Relaxed) {
+        crate::host::warn("Casting complex values to real discards the imaginary part");
+    }
+}
+
+fn convert(x: &Tensor, y: &Tensor) -> Result<()> {
+    // One rounding: integers stay exact until they become the target's kind of number.
+    let (a, b) = (x.dtype(), y.dtype());
+    let via = match (a.is_integral(), b.is_integral()) {
+        (true, true) => DType::I64,
+        _ if a == DType::F64 || b == DType::F64 => DType::F64,
+        _ => DType::F32,
+    };
+    with_compute!(via, T => {
+        // SAFETY: both tensors lie in host memory; writers have refused layouts of `y` in which
+        // elements share memory.
+        unsafe { pointwise::convert::<T>(x, y) };
+    });
+    Ok(())
+}
+
+impl Op for Copy {
+    fn unsigned(&self) -> bool {
+        true
+    }
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let meta = TensorMeta {
+            shape: x[0].shape().clone(),
+            dtype: self.dtype,
+            device: x[0].device(),
+        };
+        Ok(SmallVec::from_elem(meta, 1))
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        copy_host(x[0], &y[0])
+    }
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        transfer::ran(y[0].write_from(x[0]))
+    }
+    fn pointwise(&self) -> bool {
+        true
+    }
+}
+
+/// `x.copy_(y)`: the gradient goes to the source; that of what was overwritten is zeros. Inputs are
+/// destination and source.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct CopyInto;
+
+impl Derivative for CopyInto {
+    fn name(&self) -> &'static str {
+        "CopyBackwards"
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let overwritten = match &g[0] {
+            Some(_) if cx.needs(0) => {
+                let m = cx.input_meta(0)?;
+                Some(Tensor::zeros(&m.shape, m.dtype, m.device)?)
+            }
+            _ => None,
+        };
+        let mut out = Grads::new();
+        out.push(overwritten);
+        out.push(g[0].clone());
+        Ok(out)
+    }
+}
+
+impl Op for CopyInto {
+    fn unsigned(&self) -> bool {
+        true
+    }
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        // A copy to itself is recorded, and nothing moves.
+        match dispatch::overlap(x[1], &y[0]) {
+            Overlap::Same => Ok(()),
+            _ => copy_host(x[1], &y[0]),
+        }
+    }
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        match dispatch::overlap(x[1], &y[0]) {
+            Overlap::Same => Ok(true),
+            _ => transfer::ran(y[0].write_from(x[1])),
+        }
+    }
+    fn pointwise(&self) -> bool {
+        true
+    }
+}
+
+impl Tensor {
+    /// A contiguous copy (`clone`).
+    pub fn copy_dense(&self) -> Result<Tensor> {
+        dispatch::call1(
+            Copy {
+                dtype: self.dtype(),
+                name: "CloneBackward0",
+            },
+            &[self],
+        )
+    }
+
+    /// Itself when contiguous, else a contiguous copy.
+    pub fn contiguous(&self) -> Result<Tensor> {
+        if self.is_contiguous() {
+            Ok(self.clone())
+        } else {
+            self.copy_dense()
+        }
+    }
+
+    /// Itself, or a copy where it lies in the memory of `other`.
+    pub fn apart_from(&self, other: &Tensor) -> Result<Tensor> {
+        match self.shares_storage(other) {
+            true => self.copy_dense(),
+            false => Ok(self.clone()),
+        }
+    }
+
+    /// Wide unsigned integers under the signed type of their size, over the same memory and without
+    /// history; itself where it holds others.
+    pub fn as_signed(&self) -> Tensor {
+        match self.dtype().is_wide_unsigned() {
+            true => self.alias_as(self.layout().clone(), self.dtype().signed()),
+            false => self.clone(),
+        }
+    }
+
+    /// Wide unsigned integers as signed ones of the same size and in the same order.
+    pub fn in_signed_order(&self) -> Result<Tensor> {
+        let signed = self.as_signed();
+        let least = Tensor::number(Scalar::Int(signed.dtype().limits().0))?;
+        apply(BitwiseXor, [&signed, &least])
+    }
+
+    /// What [`Tensor::in_signed_order`] was made from, of this unsigned type.
+    pub fn unsigned_again(&self, dtype: DType) -> Result<Tensor> {
+        let bits = self.in_signed_order()?;
+        Ok(bits.alias_as(bits.layout().clone(), dtype))
+    }
+
+    /// Itself when of this type, else a converted copy.
+    pub fn to_dtype(&self, dtype: DType) -> Result<Tensor> {
+        if self.dtype() == dtype {
+            return Ok(self.clone());
+        }
+        dispatch::call1(
+            Copy {
+                dtype,
+                name: "ToCopyBackward0",
+            },
+            &[self],
+        )
+    }
+
+    /// Itself when on this device, else a copy there.
+    pub fn to_device(&self, device: Device) -> Result<Tensor> {
+        if self.device() == device {
+            return Ok(self.clone());
+        }
+        let out = Tensor::empty(self.shape(), self.dtype(), device)?;
+        out.write_from(self)?;
+        dispatch::record(
+            Copy {
+                dtype: self.dtype(),
+                name: "ToCopyBackward0",
+            },
+            &[self],
+            std::slice::from_ref(&out),
+        )?;
+        Ok(out)
+    }
+
+    /// Contiguous, of this type, in host memory, without history: what host kernels read.
+    pub fn prepared(&self, dtype: DType) -> Result<Tensor> {
+        mode::with_grad(false, || self.to_host()?.to_dtype(dtype)?.contiguous())
+    }
+
+    /// A copy whose memory has the strides of `layout` (from offset 0).
+    pub fn copy_with_layout(&self, layout: &Layout) -> Result<Tensor> {
+        let mut l = layout.clone();
+        l.offset = 0;
+        let bytes = l.extent()? * self.dtype().size();
+        let storage = crate::storage::Storage::zeroed(bytes, self.device())?;
+        let out = Tensor::from_storage(storage, l, self.dtype());
+        out.copy_from(self)?;
+        Ok(out)
+    }
+
+    /// A copy of this type on this device, laid out in this format; `Preserve` keeps the order of
+    /// the dimensions in memory.
+    pub fn preserved_copy(
+        &self,
+        dtype: DType,
+        device: Device,
+        format: MemoryFormat,
+        name: &'static str,
+    ) -> Result<Tensor> {
+        let y = self.empty_like(dtype, device, format)?;
+        let op = Copy { dtype, name };
+        if device == self.device() {
+            dispatch::run(&op, &[self], std::slice::from_ref(&y))?;
+        } else {
+            // Conversion happens on this side; the other side reorders.
+            y.write_from(&self.prepared(dtype)?.to_device(device)?)?;
+        }
+        dispatch::record(op, &[self], std::slice::from_ref(&y))?;
+        Ok(y)
+    }
+
+    /// `to`: itself where nothing changes and no copy is asked for.
+    pub fn to(
+        &self,
+        dtype: DType,
+        device: Device,
+        copy: bool,
+        format: Option<MemoryFormat>,
+    ) -> Result<Tensor> {
+        let format = format.unwrap_or(MemoryFormat::Preserve);
+        warn_of_parts_lost(self.dtype(), dtype);
+        if !copy
+            && dtype == self.dtype()
+            && device == self.device()
+            && (format == MemoryFormat::Preserve || self.is_contiguous_as(format))
+        {
+            return Ok(self.clone());
+        }
+        self.preserved_copy(dtype, device, format, "ToCopyBackward0")
+    }
+
+    /// Whether the elements lie in memory as a format demands.
+    pub fn is_contiguous_as(&self, format: MemoryFormat) -> bool {
+        match format {
+            MemoryFormat::Contiguous | MemoryFormat::Preserve => self.is_contiguous(),
+            other => format_strides(self.shape(), other).is_ok_and(|want| {
+                let pairs = self.shape().iter().zip(want.iter().zip(self.strides()));
+                self.numel() == 0 || pairs.into_iter().all(|(&n, (a, b))| n == 1 || a == b)
+            }),
+        }
+    }
+
+    /// Writes elements without touching history or version. Shapes are equal or broadcast.
+    pub fn write_from(&self, x: &Tensor) -> Result<()> {
+        match (self.device(), x.device()) {
+            (Device::Cpu, Device::Cpu) => copy_host(x, self),
+            _ => crate::transfer::transfer(x, self),
+        }
+    }
+
+    /// Writes those elements of `x` (of the same shape and type) that differ, one after the other,
+    /// so that several may share memory. In host memory.
+    pub fn write_changes(&self, x: &Tensor) -> Result<()> {
+        let (before, x) = (self.detach().copy_dense()?, x.contiguous()?);
+        let (size, layout) = (self.dtype().size(), self.layout());
+        let (new, old) = (x.bytes_ptr(), before.bytes_ptr());
+        let mut at: SmallVec<[usize; 5]> = SmallVec::from_elem(0, layout.ndim());
+        for i in 0..x.numel() {
+            let steps = at
+                .iter()
+                .zip(&layout.strides)
+                .map(|(&k, &s)| k as isize * s);
+            let to = steps.sum::<isize>() * size as isize;
+            // SAFETY: `i` counts the elements of two contiguous tensors of this type, and `at` is
+            // the same element's place in this one.
+            unsafe {
+                let (new, old) = (new.add(i * size), old.add(i * size));
+                let slice = |p: *mut u8| std::slice::from_raw_parts(p, size);
+                if slice(new) != slice(old) {
+                    let to = self.bytes_ptr().offset(to);
+                    std::ptr::copy_nonoverlapping(new, to, size);
+                }
+            }
+            for d in (0..at.len()).rev() {
+                at[d] += 1;
+                if at[d] < layout.shape[d] {
+                    break;
+                }
+                at[d] = 0;
+            }
+        }
+        Ok(())
+    }
+
+    /// `copy_`: writes `x` into this tensor, recorded.
+    pub fn copy_from(&self, x: &Tensor) -> Result<()> {
+        ensure!(
+            expandable(x.shape(), self.shape()),
+            Runtime,
+            "{}",
+            unfit(self.shape(), x.shape())
+        );
+        warn_of_parts_lost(x.dtype(), self.dtype());
+        let moved = if x.device() == self.device() {
+            None
+        } else {
+            Some(x.to_device(self.device())?)
+        };
+        let x = moved.as_ref().unwrap_or(x);
+        // Sources whose overlap is plain raise, as in PyTorch; unclear ones are read from a copy.
+        let copy = match dispatch::overlap(x, self) {
+            Overlap::None | Overlap::Same => None,
+            Overlap::Unclear => Some(x.copy_dense()?),
+            Overlap::Partial => return dispatch::check_apart(x, self),
+        };
+        let x = copy.as_ref().unwrap_or(x);
+        dispatch::call_into(CopyInto, &[self, x], self, true)?;
+        Ok(())
+    }
+
+    /// Whether any element is NaN.
+    pub fn has_nan(&self) -> Result<bool> {
+        if !self.dtype().is_float() {
+            return Ok(false);
+        }
+        let x = self.to_host()?.prepared(self.dtype())?;
+        Ok(crate::with_element!(x.dtype(), T => {
+            // SAFETY: contiguous host memory of this type.
+            unsafe { x.slice::<T>() }.iter().any(|&v| Element::to_f64(v).is_nan())
+        }))
+    }
+
+    /// Refuses in-place changes that PyTorch refuses; for ops that write in their own way.
+    pub fn check_inplace(&self, tracked: bool) -> Result<()> {
+        inplace::check(self, tracked)
+    }
+}
+
+fn cast(a: &Args, dtype: DType) -> Result<Value> {
+    let x = a.tensor(0)?;
+    Ok(x.to(dtype, x.device(), false, a.memory_format(1))?.into())
+}
+
+crate::entries! {
+    /// A copy with its own memory; gradients pass.
+    "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", FN | METHOD,
+    |a| {
+        let x = a.tensor(0)?;
+        let format = a.memory_format(1).unwrap_or(MemoryFormat::Preserve);
+        Ok(x.preserved_copy(x.dtype(), x.device(), format, "CloneBackward0")?.into())
+    };
+    /// Itself when it lies in memory as the format demands, else a copy that does.
+    "contiguous(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| {
+        let x = a.tensor(0)?;
+        let format = a.memory_format(1).unwrap_or(MemoryFormat::Contiguous);
+        if x.is_contiguous_as(format) {
+            return Ok(x.clone().into());
+        }
+        ensure!(
+            format != MemoryFormat::Preserve,
+            Runtime,
+            "preserve memory format is unsupported by the contiguous operator"
+        );
+        Ok(x.preserved_copy(x.dtype(), x.device(), format, "CloneBackward0")?.into())
+    };
+    /// The same numbers as another type, on another device or in another layout; itself where
+    /// nothing changes.
+    "to(Tensor self, ScalarType dtype, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| {
+        let x = a.tensor(0)?;
+        let dtype = a.dtype(1).unwrap_or(x.dtype());
+        Ok(x.to(dtype, x.device(), a.bool(3)?, a.memory_format(4))?.into())
+    };
+    "to(Tensor self, Device? device=None, ScalarType? dtype=None, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| {
+        let x = a.tensor(0)?;
+        let device = a.device(1).unwrap_or(x.device());
+        let dtype = a.dtype(2).unwrap_or(x.dtype());
+        Ok(x.to(dtype, device, a.bool(4)?, a.memory_format(5))?.into())
+    };
+    "to(Tensor self, Tensor other, bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| {
+        let (x, o) = (a.tensor(0)?, a.tensor(1)?);
+        Ok(x.to(o.dtype(), o.device(), a.bool(3)?, a.memory_format(4))?.into())
+    };
+    /// The same numbers with the type and device of `other`.
+    "type_as(Tensor self, Tensor other) -> Tensor", METHOD,
+    |a| {
+        let (x, o) = (a.tensor(0)?, a.tensor(1)?);
+        Ok(x.to(o.dtype(), o.device(), false, None)?.into())
+    };
+    /// In host memory.
+    "cpu(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| {
+        let x = a.tensor(0)?;
+        Ok(x.to(x.dtype(), Device::Cpu, false, a.memory_format(1))?.into())
+    };
+    /// As float32.
+    "float(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| cast(a, DType::F32);
+    /// As float64.
+    "double(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| cast(a, DType::F64);
+    /// As float16.
+    "half(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| cast(a, DType::F16);
+    /// As bfloat16.
+    "bfloat16(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| cast(a, DType::BF16);
+    /// As int32.
+    "int(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| cast(a, DType::I32);
+    /// As int64.
+    "long(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| cast(a, DType::I64);
+    /// As int16.
+    "short(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| cast(a, DType::I16);
+    /// As int8.
+    "char(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| cast(a, DType::I8);
+    /// As uint8.
+    "byte(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| cast(a, DType::U8);
+    /// As bool.
+    "bool(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| cast(a, DType::Bool);
+    /// Writes the elements of `src`, converted, into `self`.
+    "copy_(Tensor self, Tensor|Scalar src, bool non_blocking=False) -> Tensor", METHOD,
+    |a| {
+        a.tensor(0)?.copy_from(a.tensor(1)?)?;
+        Ok(a.tensor(0)?.clone().into())
+    };
+    /// As complex64.
+    "cfloat(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| cast(a, DType::C64);
+    /// As complex128.
+    "cdouble(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| cast(a, DType::C128);
+}

@@ -1,0 +1,656 @@
+//! Tensors from nothing: `empty`, `zeros`, `full` and their like.
+
+use crate::autograd::Vjp;
+use crate::cpu::non_temporal;
+use crate::device::{default_device, Device};
+use crate::dispatch;
+use crate::dtype::{default_dtype, DType, Scalar};
+use crate::error::Result;
+use crate::layout::Layout;
+use crate::meta::Meta;
+use crate::op::{Derivative, Grads, Metas, Op, Repeats, TensorMeta};
+use crate::schema::{Args, Dest, MemoryFormat, Value};
+use crate::shape::{self, Dims, Show, Strides};
+use crate::storage::Storage;
+use crate::tensor::{byte_count, Tensor};
+use crate::{bail, ensure, with_element};
+use smallvec::SmallVec;
+
+/// The keyword arguments that every factory takes, in the schema's order: `dtype`, `layout`,
+/// `device`, `pin_memory`, `requires_grad`.
+pub struct Options {
+    pub dtype: Option<DType>,
+    pub device: Option<Device>,
+    pub requires_grad: bool,
+}
+
+impl Options {
+    /// Reads them from argument `i` on. Host memory needs no pinning: `pin_memory` is accepted.
+    pub fn read(a: &Args, i: usize) -> Result<Options> {
+        let requires_grad = !a.is_none(i + 4) && a.bool(i + 4)?;
+        Ok(Options {
+            dtype: a.dtype(i),
+            device: a.device(i + 2),
+            requires_grad,
+        })
+    }
+
+    /// The type asked for, that of `out=`, or `default`.
+    pub fn dtype_or(&self, a: &Args, default: impl FnOnce() -> DType) -> Result<DType> {
+        match (a.dest, self.dtype) {
+            (Dest::Out(out), Some(d)) => {
+                ensure!(
+                    out[0].dtype() == d,
+                    Runtime,
+                    "{}(): dtype {} does not match dtype of out parameter ({})",
+                    a.schema.name,
+                    d.scalar_name(),
+                    out[0].dtype().scalar_name()
+                );
+                Ok(d)
+            }
+            (Dest::Out(out), None) => Ok(out[0].dtype()),
+            (_, Some(d)) => Ok(d),
+            (_, None) => Ok(default()),
+        }
+    }
+
+    pub fn device_or(&self, a: &Args) -> Device {
+        match a.dest {
+            Dest::Out(out) => out[0].device(),
+            _ => self.device.unwrap_or_else(default_device),
+        }
+    }
+
+    /// Brings a new tensor to where it goes.
+    pub fn give(&self, a: &Args, y: Tensor) -> Result<Value> {
+        if let Dest::Out(out) = a.dest {
+            let target = dispatch::destination(a.schema.name, &out[0], &TensorMeta::of(&y), false)?;
+            dispatch::check_overlap(&target)?;
+            target.check_inplace(false)?;
+            target.write_from(&y)?;
+            target.bump_version();
+            return Ok(Value::Tensor(target));
+        }
+        if self.requires_grad {
+            y.set_requires_grad(true)?;
+        }
+        Ok(Value::Tensor(y))
+    }
+}
+
+/// Strides of a memory format for a shape. `Preserve` has none of its own.
+pub fn format_strides(shape: &[usize], format: MemoryFormat) -> Result<Strides> {
+    let (rank, order, name): (usize, &[usize], &str) = match format {
+        MemoryFormat::ChannelsLast => (4, &[1, 3, 2, 0], "channels_last"),
+        MemoryFormat::ChannelsLast3d => (5, &[1, 4, 3, 2, 0], "channels_last_3d"),
+        MemoryFormat::Contiguous => return Ok(crate::layout::contiguous_strides(shape)),
+        MemoryFormat::Preserve => bail!(Runtime, "unsupported memory format Preserve"),
+    };
+    ensure!(
+        shape.len() == rank,
+        Runtime,
+        "required rank {rank} tensor to use {name} format, got sizes {}",
+        Show(shape)
+    );
+    let mut strides = Strides::from_elem(1, rank);
+    let mut step = 1isize;
+    for &d in order {
+        strides[d] = step;
+        step = step.saturating_mul(shape[d].max(1) as isize);
+    }
+    Ok(strides)
+}
+
+/// Strides without gaps that keep the order in which the dimensions of `layout` lie in memory.
+pub fn dense_strides(layout: &Layout) -> Strides {
+    if layout.is_dense() && !layout.shape.contains(&0) {
+        return layout.strides.clone();
+    }
+    // Dimensions are moved inwards past larger strides; those of stride 0 or equal stay put.
+    let mut order: SmallVec<[usize; 5]> = (0..layout.ndim()).rev().collect();
+    let inner = |a: usize, b: usize| -> Option<bool> {
+        let (x, y) = (layout.strides[a], layout.strides[b]);
+        if x == 0 || y == 0 {
+            None
+        } else if x != y {
+            Some(x < y)
+        } else if layout.shape[a] > layout.shape[b] {
+            Some(false)
+        } else {
+            None
+        }
+    };
+    for i in 1..order.len() {
+        let mut at = i;
+        for j in (0..i).rev() {
+            match inner(order[at], order[j]) {
+                Some(true) => {
+                    order.swap(at, j);
+                    at = j;
+                }
+                Some(false) => break,
+                None => {}
+            }
+        }
+    }
+    let mut strides = Strides::from_elem(1, layout.ndim());
+    let mut step = 1isize;
+    for d in order {
+        strides[d] = step;
+        step = step.saturating_mul(layout.shape[d].max(1) as isize);
+    }
+    strides
+}
+
+/// Refuses numbers that a type cannot hold, as PyTorch does for fill values. Negative integers wrap
+/// in unsigned types.
+pub fn check_range(value: Scalar, dtype: DType) -> Result<()> {
+    let v = value.f64();
+    let (name, low, high) = match dtype {
+        DType::U8 if value.is_float() => ("uint8_t", 0.0, 255.0),
+        DType::U8 => ("uint8_t", -255.0, 255.0),
+        DType::I8 => ("int8_t", -128.0, 127.0),
+        DType::I16 => ("int16_t", -32768.0, 32767.0),
+        DType::I32 => ("int", i32::MIN as f64, i32::MAX as f64),
+        DType::I64 => ("int64_t", i64::MIN as f64, 9_223_372_036_854_774_784.0),
+        DType::U16 if value.is_float() => ("uint16_t", 0.0, 65535.0),
+        DType::U16 => ("uint16_t", -65535.0, 65535.0),
+        DType::U32 if value.is_float() => ("uint32_t", 0.0, u32::MAX as f64),
+        DType::U32 => ("uint32_t", -(u32::MAX as f64), u32::MAX as f64),
+        // The largest number below 2^64 that a float64 holds.
+        DType::U64 => ("uint64_t", 0.0, 18_446_744_073_709_549_568.0),
+        DType::F16 => ("c10::Half", -65504.0, 65504.0),
+        DType::BF16 => (
+            "c10::BFloat16",
+            -half::bf16::MAX.to_f64(),
+            half::bf16::MAX.to_f64(),
+        ),
+        DType::F32 => ("float", -f32::MAX as f64, f32::MAX as f64),
+        _ => return Ok(()),
+    };
+    if dtype.is_float() && !v.is_finite()
+        || matches!(
+            (dtype, value),
+            (DType::I64, Scalar::Int(_) | Scalar::Bool(_))
+                | (
+                    DType::U64,
+                    Scalar::Int(_) | Scalar::UInt(_) | Scalar::Bool(_)
+                )
+        )
+    {
+        return Ok(());
+    }
+    ensure!(
+        v >= low && v <= high,
+        Runtime,
+        "value cannot be converted to type {name} without overflow: {value}"
+    );
+    Ok(())
+}
+
+/// One value everywhere. The gradient of what was there before is zero.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Fill {
+    pub value: Scalar,
+    pub name: &'static str,
+}
+
+impl Derivative for Fill {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        zero_grads(g, 1)
+    }
+}
+
+impl Op for Fill {
+    fn unsigned(&self) -> bool {
+        true
+    }
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
+    }
+    fn cpu(&self, _x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        y[0].write_scalar(self.value)
+    }
+    fn gpu(&self, _x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        y[0].write_scalar(self.value).map(|()| true)
+    }
+    fn pointwise(&self) -> bool {
+        true
+    }
+    fn repeats(&self) -> Repeats {
+        Repeats::Alike
+    }
+}
+
+/// Zeros of the gradient's shape for the first input, nothing for the other `n - 1`.
+pub fn zero_grads(g: &[Option<Tensor>], n: usize) -> Result<Grads> {
+    let mut out: Grads = SmallVec::from_elem(None, n);
+    if let Some(g) = &g[0] {
+        out[0] = Some(Tensor::zeros(g.shape(), g.dtype(), g.device())?);
+    }
+    Ok(out)
+}
+
+impl Tensor {
+    /// Filled with one value.
+    pub fn full(shape: &[usize], value: Scalar, dtype: DType, device: Device) -> Result<Tensor> {
+        let out = Tensor::empty(shape, dtype, device)?;
+        out.write_scalar(value)?;
+        Ok(out)
+    }
+
+    /// Uninitialised, with these strides.
+    pub fn empty_strided(
+        shape: &[usize],
+        strides: &[isize],
+        dtype: DType,
+        device: Device,
+    ) -> Result<Tensor> {
+        let layout = Layout {
+            shape: Dims::from_slice(shape),
+            strides: strides.into(),
+            offset: 0,
+        };
+        let bytes = layout.extent()?.checked_mul(dtype.size());
+        let bytes = bytes.filter(|&b| b <= isize::MAX as usize).ok_or_else(|| {
+            crate::error::Error::runtime(format!(
+                "Storage size calculation overflowed with sizes={} and strides={}",
+                Show(shape),
+                Show(strides)
+            ))
+        })?;
+        Ok(Tensor::from_storage(
+            Storage::empty(bytes, device)?,
+            layout,
+            dtype,
+        ))
+    }
+
+    /// Uninitialised, of this tensor's shape; `Preserve` keeps the order of its dimensions.
+    pub fn empty_like(&self, dtype: DType, device: Device, format: MemoryFormat) -> Result<Tensor> {
+        byte_count(self.shape(), dtype)?;
+        let strides = match format {
+            MemoryFormat::Preserve => dense_strides(self.layout()),
+            other => format_strides(self.shape(), other)?,
+        };
+        Tensor::empty_strided(self.shape(), &strides, dtype, device)
+    }
+
+    /// Writes one value everywhere, without touching history or version.
+    pub fn write_scalar(&self, value: Scalar) -> Result<()> {
+        if self.device() == Device::Wgpu {
+            return crate::transfer::fill(self, value);
+        }
+        if self.dtype().is_complex() {
+            super::copy::component(self, 0).write_scalar(value)?;
+            return super::copy::component(self, 1).write_scalar(Scalar::Float(0.0));
+        }
+        if self.dtype().is_wide_unsigned() {
+            let bits = Tensor::number(value)?.to_dtype(self.dtype())?.as_signed();
+            return self.as_signed().write_scalar(bits.item()?);
+        }
+        if self.device() == Device::Cpu && self.layout().is_dense() {
+            let n = self.numel();
+            if n == 0 {
+                return Ok(());
+            }
+            with_element!(self.dtype(), T => {
+                use crate::cpu::elements::Element;
+                let v = match value {
+                    Scalar::Float(f) => T::of_f64(f),
+                    Scalar::UInt(u) if T::DTYPE.is_float() => T::of_f64(u as f64),
+                    other => T::of_i64(other.i64()),
+                };
+                let to = self.ptr::<T>() as usize;
+                let streamed = non_temporal::is_worth(n * size_of::<T>());
+                crate::cpu::pool::parallel_for(n, (1 << 18) / size_of::<T>(), |r| {
+                    // SAFETY: dense host memory of `n` elements of this type; ranges of different
+                    // threads are disjoint.
+                    unsafe {
+                        let to = (to as *mut T).add(r.start);
+                        if streamed {
+                            non_temporal::fill(v, to, r.len());
+                            non_temporal::fence();
+                        } else {
+                            std::slice::from_raw_parts_mut(to, r.len()).fill(v);
+                        }
+                    }
+                });
+            });
+            return Ok(());
+        }
+        let number = Tensor::number(value)?.to_dtype(self.dtype())?;
+        self.write_from(&number.to_device(self.device())?)
+    }
+
+    /// `fill_`, recorded.
+    pub fn fill_(&self, value: Scalar, name: &'static str) -> Result<()> {
+        check_range(value, self.dtype())?;
+        dispatch::call_into(Fill { value, name }, &[self], self, true).map(|_| ())
+    }
+}
+
+/// A new tensor of a shape, as `make` fills it.
+fn shaped(
+    a: &Args,
+    options: usize,
+    make: impl FnOnce(&[usize], DType, Device) -> Result<Tensor>,
+) -> Result<Value> {
+    let o = Options::read(a, options)?;
+    let shape = shape::sizes(a.ints(0)?)?;
+    let dtype = o.dtype_or(a, default_dtype)?;
+    o.give(a, make(&shape, dtype, o.device_or(a))?)
+}
+
+fn empty(a: &Args) -> Result<Value> {
+    let format = a.memory_format(6).unwrap_or(MemoryFormat::Contiguous);
+    shaped(a, 1, |shape, dtype, device| {
+        byte_count(shape, dtype)?;
+        Tensor::empty_strided(shape, &format_strides(shape, format)?, dtype, device)
+    })
+}
+
+/// The type of a tensor filled with a number: that of `full`.
+fn fill_dtype(value: Scalar) -> DType {
+    if value.is_float() {
+        default_dtype()
+    } else {
+        value.dtype()
+    }
+}
+
+fn full(a: &Args) -> Result<Value> {
+    let o = Options::read(a, 2)?;
+    let shape = shape::sizes(a.ints(0)?)?;
+    let dtype = o.dtype_or(a, || match a.opt_scalar(1) {
+        Some(value) => fill_dtype(value),
+        None if a.number(1).is_ok_and(|n| n.dtype() == DType::U64) => DType::I64,
+        None if default_dtype() == DType::F64 => DType::C128,
+        None => DType::C64,
+    })?;
+    let y = Tensor::empty(&shape, dtype, o.device_or(a))?;
+    write_number(a, 1, &y)?;
+    o.give(a, y)
+}
+
+/// Writes the number in argument `i` everywhere.
+fn write_number(a: &Args, i: usize, y: &Tensor) -> Result<()> {
+    if let Some(value) = a.opt_scalar(i) {
+        check_range(value, y.dtype())?;
+        return y.write_scalar(value);
+    }
+    let number = a.number(i)?;
+    if number.dtype() == DType::U64 {
+        let value = number.item()?;
+        check_range(value, y.dtype())?;
+        return y.write_scalar(value);
+    }
+    fits(&number, y)?;
+    y.write_from(&number.to_device(y.device())?)
+}
+
+/// Refuses a number with an imaginary part where the type has none.
+fn fits(number: &Tensor, y: &Tensor) -> Result<()> {
+    let (re, im) = number.complex_item()?;
+    ensure!(
+        y.dtype().is_complex() || im == 0.0,
+        Runtime,
+        "value cannot be converted to type {} without overflow: {re}{im:+}j",
+        y.dtype().c_name()
+    );
+    Ok(())
+}
+
+/// A tensor like the first argument.
+pub fn like(a: &Args, options: usize, make: impl FnOnce(&Tensor) -> Result<()>) -> Result<Value> {
+    let (x, o) = (a.tensor(0)?, Options::read(a, options)?);
+    let format = a
+        .memory_format(options + 5)
+        .unwrap_or(MemoryFormat::Preserve);
+    let y = x.empty_like(
+        o.dtype.unwrap_or(x.dtype()),
+        o.device.unwrap_or(x.device()),
+        format,
+    )?;
+    make(&y)?;
+    o.give(a, y)
+}
+
+/// `new_*`: the type and device of the first argument unless others are named.
+fn new(
+    a: &Args,
+    options: usize,
+    make: impl FnOnce(&[usize], DType, Device) -> Result<Tensor>,
+) -> Result<Value> {
+    let (x, o) = (a.tensor(0)?, Options::read(a, options)?);
+    let shape = shape::sizes(a.ints(1)?)?;
+    let dtype = o.dtype.unwrap_or(x.dtype());
+    o.give(a, make(&shape, dtype, o.device.unwrap_or(x.device()))?)
+}
+
+fn strided(size: &[i64], stride: &[i64], dtype: DType, device: Device) -> Result<Tensor> {
+    ensure!(
+        size.len() == stride.len(),
+        Runtime,
+        "dimensionality of sizes ({}) must match dimensionality of strides ({})",
+        size.len(),
+        stride.len()
+    );
+    let shape = shape::sizes(size)?;
+    ensure!(
+        stride.iter().all(|&s| s >= 0),
+        Runtime,
+        "Storage size calculation overflowed with sizes={} and strides={}: strides must not be \
+         negative",
+        Show(size),
+        Show(stride)
+    );
+    let strides: Strides = stride.iter().map(|&s| s as isize).collect();
+    Tensor::empty_strided(&shape, &strides, dtype, device)
+}
+
+fn one(dtype: DType) -> Scalar {
+    if dtype.is_float() {
+        Scalar::Float(1.0)
+    } else {
+        Scalar::Int(1)
+    }
+}
+
+/// The value that `fill` writes, from a number or a 0-d tensor, with its place in a graph.
+fn fill_value(t: &Tensor) -> Result<()> {
+    ensure!(
+        t.ndim() == 0,
+        Runtime,
+        "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.",
+        t.ndim()
+    );
+    Ok(())
+}
+
+/// Writes `value` into `x`; the gradient of the value is the sum of the result's.
+fn fill_into(x: &Tensor, value: &Tensor) -> Result<()> {
+    fill_value(value)?;
+    if value.dtype().is_complex() {
+        fits(&value.detach(), x)?;
+        return match x.dtype().is_complex() {
+            true => x.copy_from(value),
+            false => x.fill_(value.item()?, "FillBackward0"),
+        };
+    }
+    if value.is_wrapped() || !value.requires_grad() {
+        if value.is_wrapped() {
+            check_range(value.item()?, x.dtype())?;
+        }
+        return x.fill_(value.item()?, "FillBackward0");
+    }
+    x.copy_from(value)
+}
+
+/// The elements on the main diagonal; with `wrap`, one row behind its end it begins again.
+fn diagonals(x: &Tensor, wrap: bool) -> Result<Vec<Tensor>> {
+    ensure!(
+        x.ndim() >= 2,
+        Runtime,
+        "fill_diagonal_: dimensions must larger than 1, got a tensor of shape {}",
+        Show(x.shape())
+    );
+    let (rows, n) = (x.size(0), *x.shape().iter().min().unwrap_or(&0));
+    ensure!(
+        x.ndim() == 2 || x.shape().iter().all(|&d| d == rows),
+        Runtime,
+        "fill_diagonal_: all dimensions of input must be of equal length, got shape {}",
+        Show(x.shape())
+    );
+    if n == 0 {
+        return Ok(Vec::new());
+    }
+    let across: isize = x.strides().iter().sum();
+    let line = |size: &[i64], strides: &[i64], row: usize| {
+        let offset = x.offset() as isize + row as isize * x.strides()[0];
+        x.as_strided(size, strides, Some(offset as i64))
+    };
+    if !wrap || x.ndim() > 2 {
+        return Ok(vec![line(&[n as i64], &[across as i64], 0)?]);
+    }
+    let (cols, step) = (x.size(1), x.size(1) + 1);
+    let blocks = rows / step;
+    let strides = [step as i64 * x.strides()[0] as i64, across as i64];
+    let rest = (rows % step).min(cols) as i64;
+    Ok(vec![
+        line(&[blocks as i64, cols as i64], &strides, 0)?,
+        line(&[rest], &strides[1..], blocks * step * (rest > 0) as usize)?,
+    ])
+}
+
+crate::entries! {
+    /// Uninitialised elements.
+    "empty(int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False, MemoryFormat? memory_format=None) -> Tensor", FN | OUT | DIRECT,
+    empty;
+    /// Uninitialised elements under the strides given.
+    "empty_strided(int[] size, int[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN,
+    |a| {
+        let o = Options::read(a, 2)?;
+        let dtype = o.dtype_or(a, default_dtype)?;
+        o.give(a, strided(a.ints(0)?, a.ints(1)?, dtype, o.device_or(a))?)
+    };
+    /// Uninitialised elements; `physical_layout` orders the dimensions from the outermost.
+    "empty_permuted(int[] size, int[] physical_layout, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN,
+    |a| {
+        let o = Options::read(a, 2)?;
+        let (shape, order) = (shape::sizes(a.ints(0)?)?, a.ints(1)?);
+        ensure!(
+            shape.len() == order.len(),
+            Runtime,
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. \
+             len(size) = {} is not equal to len(physical_layout) = {}",
+            shape.len(),
+            order.len()
+        );
+        let mut strides = Strides::from_elem(-1, shape.len());
+        let mut step = 1isize;
+        for &d in order.iter().rev() {
+            ensure!(
+                d >= 0 && (d as usize) < shape.len(),
+                Runtime,
+                "Dimension out of range (expected to be between 0 and {}, but got {d}). \
+                 physical_layout must not be negative",
+                shape.len() as i64 - 1
+            );
+            ensure!(strides[d as usize] < 0, Runtime, "Duplicate dim not allowed in physical_layout");
+            strides[d as usize] = step;
+            step = step.saturating_mul(shape[d as usize].max(1) as isize);
+        }
+        let dtype = o.dtype_or(a, default_dtype)?;
+        byte_count(&shape, dtype)?;
+        o.give(a, Tensor::empty_strided(&shape, &strides, dtype, o.device_or(a))?)
+    };
+    /// Zeros.
+    "zeros(int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT,
+    |a| shaped(a, 1, Tensor::zeros);
+    /// Ones.
+    "ones(int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT,
+    |a| shaped(a, 1, |s, t, d| Tensor::full(s, one(t), t, d));
+    /// One value everywhere; its kind gives the type.
+    "full(int[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT | COMPLEX,
+    full;
+    /// A number as a 0-d tensor.
+    "scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | COMPLEX,
+    |a| {
+        let o = Options::read(a, 1)?;
+        let dtype = o.dtype_or(a, default_dtype)?;
+        let y = Tensor::empty(&[], dtype, o.device_or(a))?;
+        write_number(a, 0, &y)?;
+        o.give(a, y)
+    };
+    /// Uninitialised, shaped as `self`.
+    "empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False, MemoryFormat? memory_format=None) -> Tensor", FN,
+    |a| like(a, 1, |_| Ok(()));
+    /// Zeros, shaped as `self`.
+    "zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False, MemoryFormat? memory_format=None) -> Tensor", FN | OUT,
+    |a| like(a, 1, |y| y.write_scalar(Scalar::Int(0)));
+    /// Ones, shaped as `self`.
+    "ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False, MemoryFormat? memory_format=None) -> Tensor", FN | OUT,
+    |a| like(a, 1, |y| y.write_scalar(one(y.dtype())));
+    /// One value everywhere, shaped as `self`.
+    "full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False, MemoryFormat? memory_format=None) -> Tensor", FN | OUT | COMPLEX,
+    |a| like(a, 2, |y| write_number(a, 1, y));
+    /// Uninitialised, with the type and device of `self`.
+    "new_empty(Tensor self, int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", METHOD,
+    |a| new(a, 2, Tensor::empty);
+    /// Uninitialised under the strides given, with the type and device of `self`.
+    "new_empty_strided(Tensor self, int[] size, int[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", METHOD,
+    |a| {
+        let (x, o) = (a.tensor(0)?, Options::read(a, 3)?);
+        let (dtype, device) = (o.dtype.unwrap_or(x.dtype()), o.device.unwrap_or(x.device()));
+        o.give(a, strided(a.ints(1)?, a.ints(2)?, dtype, device)?)
+    };
+    /// Zeros with the type and device of `self`.
+    "new_zeros(Tensor self, int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", METHOD,
+    |a| new(a, 2, Tensor::zeros);
+    /// Ones with the type and device of `self`.
+    "new_ones(Tensor self, int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", METHOD,
+    |a| new(a, 2, |s, t, d| Tensor::full(s, one(t), t, d));
+    /// One value everywhere, with the type and device of `self`.
+    "new_full(Tensor self, int[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", METHOD | COMPLEX,
+    |a| {
+        new(a, 3, |s, t, d| {
+            let y = Tensor::empty(s, t, d)?;
+            write_number(a, 2, &y)?;
+            Ok(y)
+        })
+    };
+    /// One value everywhere, shaped and typed as `self`.
+    "fill(Tensor self, Tensor|Scalar value) -> Tensor", FN,
+    |a| {
+        let (x, value) = (a.tensor(0)?, a.tensor(1)?);
+        let y = x.preserved_copy(x.dtype(), x.device(), MemoryFormat::Preserve, "CloneBackward0")?;
+        fill_into(&y, value)?;
+        Ok(y.into())
+    };
+    /// Writes one value everywhere.
+    "fill_(Tensor self, Tensor|Scalar value) -> Tensor", FN | METHOD,
+    |a| {
+        fill_into(a.tensor(0)?, a.tensor(1)?)?;
+        Ok(a.tensor(0)?.clone().into())
+    };
+    /// Writes one value on the main diagonal; with `wrap`, below a tall matrix's end it begins again.
+    "fill_diagonal_(Tensor self, Scalar fill_value, bool wrap=False) -> Tensor", METHOD | COMPLEX,
+    |a| {
+        let x = a.tensor(0)?;
+        for line in diagonals(x, a.bool(2)?)? {
+            fill_into(&line, &a.number(1)?)?;
+        }
+        Ok(x.clone().into())
+    };
+    /// Writes zeros.
+    "zero_(Tensor self) -> Tensor", FN | METHOD,
+    |a| {
+        a.tensor(0)?.fill_(Scalar::Int(0), "ZeroBackward0")?;
+        Ok(a.tensor(0)?.clone().into())
+    };
+}

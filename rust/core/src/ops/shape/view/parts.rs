@@ -1,0 +1,446 @@
+//! Tensors put together from parts, and taken apart: the adjoints of views, `cat`, `split`.
+
+use crate::autograd::Vjp;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::ensure;
+use crate::error::Result;
+use crate::layout::Layout;
+use crate::meta::Meta;
+use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
+use crate::ops::shape::copy::copy_host;
+use crate::shape::{self, Dims, Show};
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+
+/// A contiguous tensor of `shape` whose `parts` are the inputs, zero elsewhere. Parts do not
+/// overlap.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Assemble {
+    pub name: &'static str,
+    pub shape: Dims,
+    pub parts: SmallVec<[Layout; 2]>,
+    pub dtype: DType,
+}
+
+impl Derivative for Assemble {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(Grads::new());
+        };
+        let g = g.contiguous()?;
+        let mut out = Grads::new();
+        for (i, part) in self.parts.iter().enumerate() {
+            out.push(match cx.needs(i.min(63)) {
+                true => Some(take_part(&g, part)?),
+                false => None,
+            });
+        }
+        Ok(out)
+    }
+}
+
+/// The view of a contiguous tensor under a layout that is relative to its first element.
+fn take_part(x: &Tensor, part: &Layout) -> Result<Tensor> {
+    let layout = Layout {
+        offset: x.offset() + part.offset,
+        ..part.clone()
+    };
+    let op = super::Part {
+        name: "SliceBackward0",
+        part: part.clone(),
+    };
+    dispatch::view(op, x, layout)
+}
+
+impl Op for Assemble {
+    fn unsigned(&self) -> bool {
+        true
+    }
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let meta = TensorMeta {
+            shape: self.shape.clone(),
+            dtype: self.dtype,
+            device: dispatch::device(x),
+        };
+        Ok(SmallVec::from_elem(meta, 1))
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let y = &y[0];
+        let covered: usize = self.parts.iter().map(Layout::numel).sum();
+        if covered < y.numel() {
+            // SAFETY: a contiguous result of this many bytes, written by this call alone.
+            unsafe { y.bytes_ptr().write_bytes(0, y.numel() * y.dtype().size()) };
+        }
+        for (x, part) in x.iter().zip(&self.parts) {
+            if part.numel() > 0 {
+                place(x, y, part)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let y = &y[0];
+        let covered: usize = self.parts.iter().map(Layout::numel).sum();
+        if covered < y.numel() {
+            y.write_scalar(0.into())?;
+        }
+        for (x, part) in x.iter().zip(&self.parts) {
+            let offset = y.offset() + part.offset;
+            let part = part.clone();
+            y.alias(Layout { offset, ..part }).write_from(x)?;
+        }
+        Ok(true)
+    }
+}
+
+/// Copies `x` to a part of the contiguous `y`: whole blocks at a time where both allow it.
+fn place(x: &Tensor, y: &Tensor, part: &Layout) -> Result<()> {
+    let to = y.alias(Layout {
+        offset: y.offset() + part.offset,
+        ..part.clone()
+    });
+    if x.dtype() != y.dtype() || !x.is_contiguous() || x.shape() != &part.shape {
+        return copy_host(x, &to);
+    }
+    // Trailing dimensions of the part that lie without gaps make up one block.
+    let mut block = 1usize;
+    let mut k = part.ndim();
+    while k > 0 && (part.shape[k - 1] == 1 || part.strides[k - 1] == block as isize) {
+        block *= part.shape[k - 1];
+        k -= 1;
+    }
+    if block < 16 && k > 0 {
+        return copy_host(x, &to);
+    }
+    let bytes = block * y.dtype().size();
+    let lead = Layout {
+        shape: Dims::from_slice(&part.shape[..k]),
+        strides: SmallVec::from_slice(&part.strides[..k]),
+        offset: 0,
+    };
+    let (from, to, size) = (x.bytes_ptr(), to.bytes_ptr(), y.dtype().size());
+    let mut i = 0usize;
+    each_offset(&lead, |offset| {
+        // SAFETY: blocks lie within both tensors, which do not overlap.
+        unsafe { std::ptr::copy_nonoverlapping(from.add(i * bytes), to.add(offset * size), bytes) };
+        i += 1;
+    });
+    Ok(())
+}
+
+/// Calls `f` with the offset of every element in row-major order.
+pub fn each_offset(layout: &Layout, mut f: impl FnMut(usize)) {
+    let n = layout.numel();
+    let k = layout.ndim();
+    let mut at: SmallVec<[usize; 8]> = SmallVec::from_elem(0, k);
+    let mut offset = layout.offset as isize;
+    for i in 0..n {
+        f(offset as usize);
+        if i + 1 == n {
+            break;
+        }
+        for d in (0..k).rev() {
+            at[d] += 1;
+            offset += layout.strides[d];
+            if at[d] < layout.shape[d] {
+                break;
+            }
+            offset -= at[d] as isize * layout.strides[d];
+            at[d] = 0;
+        }
+    }
+}
+
+/// A tensor of `shape` that is zero but for `parts`, which are `x`.
+pub fn assemble(shape: &[usize], parts: &[Layout], x: &[&Tensor]) -> Result<Tensor> {
+    let op = Assemble {
+        name: "AssembleBackward0",
+        shape: Dims::from_slice(shape),
+        parts: parts.into(),
+        dtype: x[0].dtype(),
+    };
+    dispatch::call1(op, x)
+}
+
+/// Several parts of one tensor. Layouts are relative to a contiguous tensor of its shape.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Parts {
+    pub name: &'static str,
+    pub parts: SmallVec<[Layout; 2]>,
+}
+
+impl Derivative for Parts {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let m = cx.input_meta(0)?;
+        let mut parts = SmallVec::<[Layout; 2]>::new();
+        let mut given = Vec::new();
+        for (g, part) in g.iter().zip(&self.parts) {
+            if let Some(g) = g {
+                given.push(g);
+                parts.push(part.clone());
+            }
+        }
+        if given.is_empty() {
+            return Ok(Grads::new());
+        }
+        super::grads(assemble(&m.shape, &parts, &given)?)
+    }
+}
+
+/// The input with one part replaced by the second input (`select_scatter` and the like). `part` is
+/// relative to a contiguous tensor of the input's shape.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Patch {
+    pub name: &'static str,
+    pub part: Layout,
+}
+
+impl Derivative for Patch {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(Grads::new());
+        };
+        let mut out = Grads::new();
+        out.push(match cx.needs(0) {
+            true => {
+                let zeros = Tensor::zeros(&[], g.dtype(), g.device())?;
+                let zeros = zeros.expand_to(&self.part.shape)?;
+                Some(dispatch::call1(self.clone(), &[g, &zeros])?)
+            }
+            false => None,
+        });
+        out.push(match cx.needs(1) {
+            true => Some(take_part(&g.contiguous()?, &self.part)?),
+            false => None,
+        });
+        Ok(out)
+    }
+}
+
+impl Op for Patch {
+    fn unsigned(&self) -> bool {
+        true
+    }
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        copy_host(x[0], &y[0])?;
+        let offset = y[0].offset() + self.part.offset;
+        copy_host(
+            x[1],
+            &y[0].alias(Layout {
+                offset,
+                ..self.part.clone()
+            }),
+        )
+    }
+    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        y[0].write_from(x[0])?;
+        let offset = y[0].offset() + self.part.offset;
+        let part = self.part.clone();
+        y[0].alias(Layout { offset, ..part }).write_from(x[1])?;
+        Ok(true)
+    }
+}
+
+impl Tensor {
+    /// Several views of this tensor by layouts made from its own.
+    pub fn parts(
+        &self,
+        name: &'static str,
+        count: usize,
+        f: impl Fn(&Layout, usize) -> Result<Layout>,
+    ) -> Result<Vec<Tensor>> {
+        let all = |l: &Layout| (0..count).map(|i| f(l, i)).collect::<Result<Vec<_>>>();
+        let layouts = all(self.layout())?;
+        let parts = match dispatch::needs(&[self]) {
+            0 => SmallVec::new(),
+            _ => all(&Layout::contiguous(self.shape()))?.into(),
+        };
+        dispatch::views(Parts { name, parts }, self, layouts)
+    }
+
+    /// `unbind`.
+    pub fn unbind(&self, dim: i64) -> Result<Vec<Tensor>> {
+        let d = shape::dim(dim, self.ndim())?;
+        ensure!(
+            self.ndim() > 0,
+            Index,
+            "Dimension specified as 0 but tensor has no dimensions"
+        );
+        self.parts("UnbindBackward0", self.size(d), |l, i| {
+            l.select(d as i64, i as i64)
+        })
+    }
+
+    /// `split`: chunks of one size, the last one smaller where it must be.
+    pub fn split(&self, size: i64, dim: i64) -> Result<Vec<Tensor>> {
+        ensure!(
+            self.ndim() > 0,
+            Runtime,
+            "split expects at least a 1-dimensional tensor"
+        );
+        ensure!(
+            size >= 0,
+            Runtime,
+            "split expects split_size be non-negative, but got split_size={size}"
+        );
+        let d = shape::dim(dim, self.ndim())?;
+        let n = self.size(d) as i64;
+        ensure!(
+            size > 0 || n == 0,
+            Runtime,
+            "split_size can only be 0 if dimension size is 0, but got dimension size of {n}"
+        );
+        let count = if n == 0 { 1 } else { (n - 1) / size + 1 };
+        self.parts("SplitBackward0", count as usize, |l, i| {
+            let start = i as i64 * size;
+            l.slice(
+                d as i64,
+                Some(start),
+                Some(start.saturating_add(size).min(n)),
+                1,
+            )
+        })
+    }
+
+    /// `split_with_sizes`.
+    pub fn split_sizes(&self, sizes: &[i64], dim: i64) -> Result<Vec<Tensor>> {
+        ensure!(
+            self.ndim() > 0,
+            Runtime,
+            "split expects at least a 1-dimensional tensor"
+        );
+        let d = shape::dim(dim, self.ndim())?;
+        let n = self.size(d) as i64;
+        let mut starts = Vec::with_capacity(sizes.len());
+        let mut total = 0i64;
+        for &s in sizes {
+            ensure!(
+                s >= 0,
+                Runtime,
+                "split_with_sizes expects split_sizes have only non-negative entries, but got \
+                 split_sizes={}",
+                Show(sizes)
+            );
+            starts.push(total);
+            total = total.saturating_add(s);
+        }
+        ensure!(
+            total == n,
+            Runtime,
+            "split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at \
+             dimension {d}), but got split_sizes={}",
+            Show(sizes)
+        );
+        self.parts("SplitWithSizesBackward0", sizes.len(), |l, i| {
+            l.slice(d as i64, Some(starts[i]), Some(starts[i] + sizes[i]), 1)
+        })
+    }
+
+    /// `chunk`: at most `chunks` parts of equal size.
+    pub fn chunk(&self, chunks: i64, dim: i64) -> Result<Vec<Tensor>> {
+        ensure!(
+            self.ndim() > 0,
+            Runtime,
+            "chunk expects at least a 1-dimensional tensor"
+        );
+        ensure!(
+            chunks > 0,
+            Runtime,
+            "chunk expects `chunks` to be greater than 0, got: {chunks}"
+        );
+        let d = shape::dim(dim, self.ndim())?;
+        let n = self.size(d) as i64;
+        let size = n / chunks + (n % chunks != 0) as i64;
+        if size == 0 {
+            ensure!(
+                chunks <= 1 << 24,
+                Runtime,
+                "chunk: {chunks} parts of a dimension of size 0 are too many"
+            );
+            return self.split_sizes(&vec![0; chunks as usize], dim);
+        }
+        self.split(size, dim)
+    }
+
+    /// `tensor_split` at given places.
+    pub fn split_at(&self, places: &[i64], dim: i64) -> Result<Vec<Tensor>> {
+        ensure!(
+            self.ndim() > 0,
+            Runtime,
+            "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
+        );
+        shape::dim(dim, self.ndim())?;
+        let mut start = 0;
+        let mut out = Vec::with_capacity(places.len() + 1);
+        for &end in places {
+            out.push(self.slice_dim(dim, Some(start), Some(end), 1)?);
+            start = end;
+        }
+        out.push(self.slice_dim(dim, Some(start), None, 1)?);
+        Ok(out)
+    }
+
+    /// `tensor_split` into a number of parts, the first ones larger by one where it must be.
+    pub fn split_into(&self, sections: i64, dim: i64) -> Result<Vec<Tensor>> {
+        ensure!(
+            self.ndim() > 0,
+            Runtime,
+            "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
+        );
+        ensure!(
+            sections > 0,
+            Runtime,
+            "number of sections must be larger than 0, got {sections}"
+        );
+        let n = self.size(shape::dim(dim, self.ndim())?) as i64;
+        ensure!(
+            sections <= 1 << 24,
+            Runtime,
+            "tensor_split: {sections} sections are too many"
+        );
+        let (least, more) = (n / sections, n % sections);
+        let mut start = 0;
+        (0..sections)
+            .map(|i| {
+                let end = start + least + (i < more) as i64;
+                let y = self.slice_dim(dim, Some(start), Some(end), 1);
+                start = end;
+                y
+            })
+            .collect()
+    }
+
+    /// This tensor with a part, by a layout made from its own, replaced by `src`.
+    pub fn patched(
+        &self,
+        name: &'static str,
+        src: &Tensor,
+        f: impl Fn(&Layout) -> Result<Layout>,
+    ) -> Result<Tensor> {
+        let part = f(&Layout::contiguous(self.shape()))?;
+        ensure!(
+            part.shape == *src.shape(),
+            Runtime,
+            "expected src to have a size equal to the slice of self. src size = {}, slice size = {}",
+            Show(src.shape()),
+            Show(&part.shape)
+        );
+        let src = src.to_dtype(self.dtype())?;
+        dispatch::call1(Patch { name, part }, &[self, &src])
+    }
+}

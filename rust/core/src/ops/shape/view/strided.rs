@@ -1,0 +1,116 @@
+//! The adjoint of `as_strided`, for any pair of layouts over one storage.
+
+use crate::alloc;
+use crate::autograd::Vjp;
+use crate::cpu::elements::Compute;
+use crate::cpu::simd::Lane;
+use crate::dispatch;
+use crate::error::Result;
+use crate::layout::Layout;
+use crate::meta::Meta;
+use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
+use crate::ops::shape::copy::{by_parts, copy_host};
+use crate::ops::shape::view::parts::each_offset;
+use crate::tensor::Tensor;
+use crate::with_compute;
+use smallvec::SmallVec;
+
+/// Adds the input, of `view`'s shape, into a buffer at `view`'s offsets, divides by how often
+/// `shared` reaches each place, and reads the result through `base`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct StridedAdjoint {
+    view: Layout,
+    base: Layout,
+    shared: Option<Layout>,
+}
+
+impl Derivative for StridedAdjoint {
+    fn name(&self) -> &'static str {
+        "AsStridedBackward0Backward0"
+    }
+    /// Reading is the transpose of adding, so the derivative is this op with its ends exchanged.
+    fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(Grads::new());
+        };
+        let op = StridedAdjoint {
+            view: self.base.clone(),
+            base: self.view.clone(),
+            shared: self.shared.clone(),
+        };
+        Ok(SmallVec::from_elem(Some(dispatch::call1(op, &[g])?), 1))
+    }
+}
+
+impl Op for StridedAdjoint {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let meta = TensorMeta::new(&self.base.shape, x[0].dtype(), x[0].device());
+        Ok(SmallVec::from_elem(meta, 1))
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        if y[0].dtype().is_complex() {
+            return by_parts(self, x, &[0], &y[0]);
+        }
+        let y = &y[0];
+        let extent = self.view.extent()?.max(self.base.extent()?);
+        let start = self.view.offset.min(self.base.offset).min(extent);
+        let dtype = y.dtype().compute();
+        with_compute!(dtype, T => {
+            let x = x[0].prepared(dtype)?;
+            // SAFETY: contiguous host memory of this type, read only.
+            let values = unsafe { x.slice::<T>() };
+            let read = accumulate(values, &self.view, &self.base, self.shared.as_ref(), start, extent);
+            let read = Tensor::from_slice(&read, y.shape(), dtype)?;
+            copy_host(&read, y)?;
+        });
+        Ok(())
+    }
+}
+
+fn accumulate<T: Compute + Lane>(
+    values: &[T],
+    view: &Layout,
+    base: &Layout,
+    shared: Option<&Layout>,
+    start: usize,
+    extent: usize,
+) -> Vec<T> {
+    let mut buffer = alloc::full(T::default(), extent - start);
+    let mut i = 0;
+    each_offset(view, |o| {
+        buffer[o - start] = buffer[o - start].plus(values[i]);
+        i += 1;
+    });
+    if let Some(shared) = shared {
+        let mut count = alloc::full(0u32, extent - start);
+        each_offset(shared, |o| {
+            if let Some(c) = count.get_mut(o - start) {
+                *c += 1;
+            }
+        });
+        for (b, &c) in buffer.iter_mut().zip(&count) {
+            if c > 1 {
+                *b = T::of_f64(b.to_f64() / c as f64);
+            }
+        }
+    }
+    let mut out = alloc::room(base.numel());
+    each_offset(base, |o| out.push(buffer[o - start]));
+    out
+}
+
+/// The adjoint of viewing a tensor of layout `base` through `view` (both over one storage): sums
+/// `g` of the view's shape into a tensor of the base's shape. Where the base itself shows one
+/// element several times, they share its gradient evenly.
+pub fn strided_adjoint(g: &Tensor, view: &Layout, base: &Layout) -> Result<Tensor> {
+    let shared = base.overlaps_itself().then(|| base.clone());
+    dispatch::call1(
+        StridedAdjoint {
+            view: view.clone(),
+            base: base.clone(),
+            shared,
+        },
+        &[g],
+    )
+}

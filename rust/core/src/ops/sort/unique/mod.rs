@@ -1,0 +1,344 @@
+//! Distinct values, membership, and places in sorted sequences.
+
+mod search;
+mod sort;
+
+use crate::alloc;
+use crate::cpu::order::{keys, Keyed};
+use crate::cpu::pool::parallel_chunks;
+use crate::cpu::radix::{Key, Ordinal};
+use crate::device::Device;
+use crate::dtype::{DType, Promotion};
+use crate::error::Result;
+use crate::schema::{Args, Value};
+use crate::shape::{self, Dims, Show};
+use crate::tensor::Tensor;
+use crate::{ensure, with_element};
+use search::search;
+
+/// Rows of a matrix of keys, and which of them begin a group of equal ones.
+struct Groups {
+    /// Rows in the order of the groups.
+    order: Vec<usize>,
+    /// For each place in `order`, the group it belongs to.
+    group: Vec<usize>,
+    count: usize,
+}
+
+impl Groups {
+    /// Groups neighbours in `order` that are `same`.
+    fn of(order: Vec<usize>, same: impl Fn(usize, usize) -> bool) -> Groups {
+        let mut group = alloc::room(order.len());
+        let mut count = 0;
+        for (i, &row) in order.iter().enumerate() {
+            if i == 0 || !same(order[i - 1], row) {
+                count += 1;
+            }
+            group.push(count - 1);
+        }
+        Groups {
+            order,
+            group,
+            count,
+        }
+    }
+
+    /// The first row of each group.
+    fn firsts(&self) -> Vec<i64> {
+        let mut out: Vec<i64> = alloc::room(self.count);
+        for (i, &g) in self.group.iter().enumerate() {
+            if g == out.len() {
+                out.push(self.order[i] as i64);
+            }
+        }
+        out
+    }
+
+    fn inverse(&self) -> Vec<i64> {
+        let mut out = alloc::full(0, self.order.len());
+        for (&row, &g) in self.order.iter().zip(&self.group) {
+            out[row] = g as i64;
+        }
+        out
+    }
+
+    fn counts(&self) -> Vec<i64> {
+        let mut out = alloc::full(0, self.count);
+        for &g in &self.group {
+            out[g] += 1;
+        }
+        out
+    }
+}
+
+/// The keys of all elements in row-major order; NaN differs from everything.
+fn all_keys(x: &Tensor) -> Result<(Vec<Keyed>, u64)> {
+    let x = x.detach().prepared(x.dtype())?;
+    ensure!(
+        x.numel() <= u32::MAX as usize,
+        Runtime,
+        "unique: too many elements, got {}",
+        x.numel()
+    );
+    let mut line = Vec::new();
+    // SAFETY: contiguous host memory of this type.
+    unsafe { keys(x.dtype(), x.bytes_ptr(), 1, x.numel(), false, &mut line) };
+    let nan = if x.dtype() == DType::F64 {
+        u64::MAX
+    } else {
+        u32::MAX as u64
+    };
+    Ok((line, nan))
+}
+
+/// Elements of a flat tensor that differ from the one before, or distinct slices along `dim`.
+fn distinct(x: &Tensor, dim: Option<i64>, sorted: bool) -> Result<(Tensor, Groups)> {
+    let is_float = x.dtype().is_float();
+    let Some(d) = dim else {
+        let flat = x.reshape(&[-1])?;
+        let (line, nan) = all_keys(&flat)?;
+        let by_row: Vec<u64> = alloc::gathered(line.iter().map(|k| k.key));
+        let order = alloc::gathered(0..line.len());
+        let same = |a: usize, b: usize| by_row[a] == by_row[b] && !(is_float && by_row[a] == nan);
+        let groups = Groups::of(order, same);
+        let firsts = groups.firsts();
+        let index = Tensor::from_slice(&firsts, &[firsts.len()], DType::I64)?;
+        let index = index.to_device(flat.device())?;
+        return Ok((flat.take_along(0, &index)?, groups));
+    };
+    ensure!(
+        x.ndim() > 0,
+        Index,
+        "unique: Dimension specified as {d} but tensor has no dimensions"
+    );
+    let d = shape::dim(d, x.ndim())? as i64;
+    let n = x.size(d as usize);
+    let empty = x.shape().iter().filter(|&&s| s == 0).count();
+    ensure!(
+        empty == (n == 0) as usize,
+        Runtime,
+        "unique: sizes of zero beside dimension {d} are not possible, got shape {}",
+        Show(x.shape())
+    );
+    let width: usize = x
+        .shape()
+        .iter()
+        .enumerate()
+        .filter(|&(i, _)| i as i64 != d)
+        .map(|(_, &n)| n)
+        .product();
+    ensure!(
+        n == 0 || width > 0,
+        Runtime,
+        "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied, \
+         got shape {}",
+        Show(x.shape())
+    );
+    // The dimension first, so that slices are rows.
+    let mut to_front: Vec<i64> = (0..x.ndim() as i64).filter(|&i| i != d).collect();
+    to_front.insert(0, d);
+    let front = x.permute(&to_front)?.contiguous()?;
+    let rows = front.reshape(&[n as i64, width as i64])?;
+    let (line, nan) = all_keys(&rows)?;
+    let row = |i: usize| line[i * width..(i + 1) * width].iter().map(|k| k.key);
+    let mut order: Vec<usize> = alloc::gathered(0..n);
+    if sorted {
+        order.sort_by(|&a, &b| row(a).cmp(row(b)));
+    }
+    let same = |a: usize, b: usize| {
+        row(a)
+            .zip(row(b))
+            .all(|(x, y)| x == y && !(is_float && x == nan))
+    };
+    let groups = Groups::of(order, same);
+    let firsts = groups.firsts();
+    let picked = Tensor::from_slice(&firsts, &[firsts.len(), 1], DType::I64)?
+        .expand(&[firsts.len() as i64, width as i64])?;
+    let mut shape = Dims::from_slice(front.shape());
+    shape[0] = firsts.len();
+    let taken = rows
+        .take_along(0, &picked.to_device(rows.device())?)?
+        .reshape_to(&shape)?;
+    let mut back: Vec<i64> = (1..x.ndim() as i64).collect();
+    back.insert(d as usize, 0);
+    Ok((taken.permute(&back)?.contiguous()?, groups))
+}
+
+fn as_indices(v: &[i64], shape: &[usize], device: Device) -> Result<Tensor> {
+    Tensor::from_slice(v, shape, DType::I64)?.to_device(device)
+}
+
+/// Values, inverse and counts; those not asked for are empty. The values are part of the graph,
+/// without a derivative: which of equal elements they are is open.
+fn unique(
+    x: &Tensor,
+    dim: Option<i64>,
+    sorted: bool,
+    inverse: bool,
+    counts: bool,
+) -> Result<[Tensor; 3]> {
+    let out = found(&x.detach(), dim, sorted, inverse, counts)?;
+    let name = match (sorted, dim) {
+        (false, _) => "Unique_ConsecutiveBackward0",
+        (true, None) => "_Unique2Backward0",
+        (true, Some(_)) => "Unique_DimBackward0",
+    };
+    crate::ops::underived(name, &[x], std::slice::from_ref(&out[0]))?;
+    Ok(out)
+}
+
+fn found(
+    x: &Tensor,
+    dim: Option<i64>,
+    sorted: bool,
+    inverse: bool,
+    counts: bool,
+) -> Result<[Tensor; 3]> {
+    ensure!(
+        !x.dtype().is_complex(),
+        NotImplemented,
+        "unique: complex tensors are not supported yet"
+    );
+    if x.dtype().is_wide_unsigned() {
+        let [y, i, c] = found(&x.in_signed_order()?, dim, sorted, inverse, counts)?;
+        return Ok([y.unsigned_again(x.dtype())?, i, c]);
+    }
+    if dim.is_none() && sorted {
+        return sort::unique(x, inverse, counts);
+    }
+    let (values, groups) = distinct(x, dim, sorted)?;
+    let back = match inverse {
+        true => {
+            let v = groups.inverse();
+            match dim {
+                None => as_indices(&v, x.shape(), x.device())?,
+                Some(_) => as_indices(&v, &[v.len()], x.device())?,
+            }
+        }
+        false => as_indices(&[], &[0], x.device())?,
+    };
+    let counted = match counts {
+        true => {
+            let v = groups.counts();
+            as_indices(&v, &[v.len()], x.device())?
+        }
+        false => as_indices(&[], &[0], x.device())?,
+    };
+    Ok([values, back, counted])
+}
+
+/// The values alone, or a tuple of what was asked for.
+fn asked([y, i, c]: [Tensor; 3], inverse: bool, counts: bool) -> Value {
+    match (inverse, counts) {
+        (false, false) => y.into(),
+        (true, false) => Value::Tuple(vec![y, i]),
+        (false, true) => Value::Tuple(vec![y, c]),
+        (true, true) => Value::Tuple(vec![y, i, c]),
+    }
+}
+
+/// Whether each element is among `tests`.
+fn isin(x: &Tensor, tests: &Tensor, invert: bool) -> Result<Tensor> {
+    let mut p = Promotion::default();
+    p.add(x.dtype(), x.ndim(), x.is_wrapped());
+    p.add(tests.dtype(), tests.ndim(), tests.is_wrapped());
+    let common = p.result()?;
+    ensure!(
+        !common.is_complex(),
+        Runtime,
+        "isin(): complex numbers are not supported, got {}",
+        common.scalar_name()
+    );
+    let (known, asked) = (tests.prepared(common)?, x.prepared(common)?);
+    let y = Tensor::empty(x.shape(), DType::Bool, Device::Cpu)?;
+    with_element!(common, T => {
+        // SAFETY: contiguous host memory of these types.
+        let (known, asked) = unsafe { (known.slice::<T>(), asked.slice::<T>()) };
+        let mut keys: Vec<<T as Ordinal>::Key> = alloc::gathered(known.iter().map(|v| v.key()));
+        keys.sort_unstable();
+        keys.dedup();
+        // NaN is not even among NaN.
+        let nan = |k| common.is_float() && k == <<T as Ordinal>::Key as Key>::MAX;
+        // SAFETY: a fresh contiguous tensor of bools.
+        parallel_chunks(unsafe { y.slice_mut::<u8>() }, 1, 1 << 12, |first, found| {
+            for (found, v) in found.iter_mut().zip(&asked[first..]) {
+                let known = !nan(v.key()) && keys.binary_search(&v.key()).is_ok();
+                *found = (known != invert) as u8;
+            }
+        });
+    });
+    y.to_device(x.device())
+}
+
+fn side(a: &Args, right: usize, side: usize) -> Result<bool> {
+    let right = a.bool(right)?;
+    let Some(text) = a.opt_str(side) else {
+        return Ok(right);
+    };
+    ensure!(
+        text == "left" || text == "right",
+        Runtime,
+        "searchsorted(): side can only be 'left' or 'right' but got {text}"
+    );
+    ensure!(
+        !(text == "left" && right),
+        Runtime,
+        "searchsorted(): side and right can't be set to opposites, got side of left while right \
+         was True"
+    );
+    Ok(text == "right")
+}
+
+crate::entries! {
+    /// Distinct elements, or slices along `dim`, sorted; on request where each went and how often.
+    "unique(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Tensor",
+    FN | METHOD,
+    |a| {
+        let (i, c) = (a.bool(2)?, a.bool(3)?);
+        Ok(asked(unique(a.tensor(0)?, a.opt_int(4), true, i, c)?, i, c))
+    };
+    /// Elements, or slices along `dim`, that differ from the one before.
+    "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Tensor",
+    FN | METHOD,
+    |a| {
+        let (i, c) = (a.bool(1)?, a.bool(2)?);
+        Ok(asked(unique(a.tensor(0)?, a.opt_int(3), false, i, c)?, i, c))
+    };
+    /// Distinct elements, always with inverse and counts.
+    "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+    FN,
+    |a| Ok(Value::Tuple(unique(a.tensor(0)?, None, true, a.bool(2)?, a.bool(3)?)?.into()));
+    /// Distinct slices along `dim`, always with inverse and counts.
+    "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+    FN,
+    |a| {
+        let all = unique(a.tensor(0)?, a.opt_int(1), true, a.bool(3)?, a.bool(4)?)?;
+        Ok(Value::Tuple(all.into()))
+    };
+    /// Where each value would go in the sorted sequences, to keep them sorted.
+    "searchsorted(Tensor sorted_sequence, Tensor|Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
+    FN | OUT,
+    |a| {
+        let right = side(a, 3, 4)?;
+        let y = search(
+            "searchsorted", a.tensor(0)?, a.tensor(1)?, a.bool(2)?, right, a.opt_tensor(5))?;
+        Ok(y.into())
+    };
+    /// Which of the intervals between sorted boundaries each value lies in.
+    "bucketize(Tensor|Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+    FN | OUT,
+    |a| {
+        let edges = a.tensor(1)?;
+        ensure!(
+            edges.ndim() == 1,
+            Runtime,
+            "boundaries tensor must be 1 dimension, but got dim({})",
+            edges.ndim()
+        );
+        Ok(search("bucketize", edges, a.tensor(0)?, a.bool(2)?, a.bool(3)?, None)?.into())
+    };
+    /// Whether each element is one of the test elements.
+    "isin(Tensor|Scalar elements, Tensor|Scalar test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
+    FN | OUT,
+    |a| Ok(isin(a.tensor(0)?, a.tensor(1)?, a.bool(3)?)?.into());
+}
