@@ -124,9 +124,7 @@ impl Derivative for AsStrided {
         let Some(g) = &g[0] else {
             return Ok(Grads::new());
         };
-        grads(strided::strided_adjoint(
-            g, &self.view, &self.base,
-        )?)
+        grads(strided::strided_adjoint(g, &self.view, &self.base)?)
     }
 }
 
