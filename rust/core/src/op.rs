@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use std::any::Any;
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 /// What a tensor looks like, without its data.
 #[derive(Debug, PartialEq, Eq)]
@@ -150,8 +151,19 @@ pub enum Repeats {
     Changes,
 }
 
+/// A handle to an op for whoever keeps it beyond the call.
+pub trait Keep {
+    fn keep(&self) -> Arc<dyn Op>;
+}
+
+impl<O: Op + Clone> Keep for O {
+    fn keep(&self) -> Arc<dyn Op> {
+        Arc::new(self.clone())
+    }
+}
+
 /// An op with kernels.
-pub trait Op: Derivative {
+pub trait Op: Derivative + Keep {
     /// Checks the inputs and gives the results' shapes and types, which depend on metas alone: what
     /// depends on data (how many elements a mask takes, how long targets are) is read before the op
     /// is made and is one of its parameters.

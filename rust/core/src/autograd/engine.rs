@@ -4,6 +4,7 @@
 use super::mode;
 use super::node::{Edge, Node};
 use crate::bail;
+use crate::dispatch;
 use crate::error::{Error, Result};
 use crate::host;
 use crate::op::{Grads, Mask, TensorMeta};
@@ -159,14 +160,17 @@ pub fn backward(request: &Request) -> Result<Vec<Option<Tensor>>> {
         false => {
             let (grad, inference) = (mode::grad(), mode::inference());
             let hooks = super::saved::InForce::here();
+            let interpreters = dispatch::InForce::here();
             host::elsewhere(move || {
                 // What was in force: it is this thread again where there can be no other.
-                let before = super::saved::InForce::here();
+                let before = (super::saved::InForce::here(), dispatch::InForce::here());
                 mode::set_grad(grad);
                 mode::set_inference(inference);
                 hooks.put();
+                interpreters.put();
                 let done = backward_here(request);
-                before.put();
+                before.0.put();
+                before.1.put();
                 done
             })?
         }

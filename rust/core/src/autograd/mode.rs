@@ -1,28 +1,45 @@
-//! The thread's switches: grad mode, inference mode, anomaly mode.
+//! The thread's switches: grad mode, inference mode, anomaly mode, whether calls are interpreted.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-thread_local! {
-    static GRAD: Cell<bool> = const { Cell::new(true) };
-    static INFERENCE: Cell<bool> = const { Cell::new(false) };
+/// Side by side, so that a call that asks for several looks the thread's memory up once.
+struct Switches {
+    grad: Cell<bool>,
+    inference: Cell<bool>,
+    interpreted: Cell<bool>,
 }
+thread_local!(static HERE: Switches = const {
+    Switches {
+        grad: Cell::new(true),
+        inference: Cell::new(false),
+        interpreted: Cell::new(false),
+    }
+});
 static ANOMALY: AtomicU8 = AtomicU8::new(0);
 
 /// Whether ops record a graph on this thread.
 pub fn grad() -> bool {
-    GRAD.get()
+    HERE.with(|s| s.grad.get())
 }
 /// Sets grad mode and gives the earlier one.
 pub fn set_grad(on: bool) -> bool {
-    GRAD.replace(on)
+    HERE.with(|s| s.grad.replace(on))
 }
 /// Whether new tensors are inference tensors.
 pub fn inference() -> bool {
-    INFERENCE.get()
+    HERE.with(|s| s.inference.get())
 }
 pub fn set_inference(on: bool) -> bool {
-    INFERENCE.replace(on)
+    HERE.with(|s| s.inference.replace(on))
+}
+/// Whether interpreters are in force on this thread (`dispatch::apply`): no short way may be taken.
+#[inline]
+pub fn interpreted() -> bool {
+    HERE.with(|s| s.interpreted.get())
+}
+pub fn set_interpreted(on: bool) {
+    HERE.with(|s| s.interpreted.set(on))
 }
 /// Anomaly mode: whether nodes keep the call stack, and whether gradients are checked for NaN.
 pub fn anomaly() -> Option<bool> {

@@ -1,7 +1,13 @@
-//! From a call to kernels and graph nodes. [`run`] is the only place that matches on the device.
+//! From a call to kernels and graph nodes: [`apply()`] is the one way in, [`record()`] attaches the
+//! nodes, and [`run`] is the only place that matches on the device.
 
-use crate::autograd::node::{Edges, Node, OpNode};
-use crate::autograd::{inplace, mode, saved, Edge, Saved};
+mod apply;
+mod record;
+
+pub use apply::{apply, interpreted, InForce, Interpreter, Kind as RequestKind, Request};
+pub use record::{node, record};
+
+use crate::autograd::{inplace, mode, saved};
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Error, Kind, Result};
@@ -11,10 +17,11 @@ use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{Derivative, Mask, Op, Repeats, TensorMeta, Tensors};
 use crate::shape::Show;
-use crate::shared::Shared;
 use crate::tensor::{Creation, Tensor};
 use crate::{bail, ensure};
+use record::Pending;
 use smallvec::SmallVec;
+use std::slice;
 
 /// Computes an op and records it where an input needs a gradient.
 pub fn call<O: Op>(op: O, x: &[&Tensor]) -> Result<Tensors> {
@@ -37,6 +44,9 @@ pub fn call1<O: Op>(op: O, x: &[&Tensor]) -> Result<Tensor> {
 /// language, so that the inputs may be borrowed from its objects.
 #[inline]
 pub fn quick<O: Op>(op: O, x: &[&Tensor]) -> Option<Result<Tensor>> {
+    if mode::interpreted() {
+        return None;
+    }
     let needs = needs(x);
     if needs != 0 {
         // A view whose base was modified drops its old node, and what hooks on it hold.
@@ -51,13 +61,22 @@ pub fn quick<O: Op>(op: O, x: &[&Tensor]) -> Option<Result<Tensor>> {
     }
     Some(y.and_then(|y| {
         let detached = op.detached_outputs();
-        Pending::new(op, needs, x, None)?.attach(std::slice::from_ref(&y), detached)?;
+        Pending::new(op, needs, x, None)?.attach(slice::from_ref(&y), detached)?;
         Ok(y)
     }))
 }
 
 /// Computes without recording.
 pub fn compute(op: &dyn Op, x: &[&Tensor]) -> Result<Tensors> {
+    if mode::interpreted() {
+        let kind = RequestKind::Compute { op };
+        return apply(&Request { x, kind });
+    }
+    computed(op, x)
+}
+
+/// [`compute`] past the interpreters.
+fn computed(op: &dyn Op, x: &[&Tensor]) -> Result<Tensors> {
     if let Some(y) = op.quick(x) {
         let mut out = Tensors::new();
         out.push(y?);
@@ -93,7 +112,7 @@ pub fn call_into<O: Op>(op: O, x: &[&Tensor], out: &Tensor, inplace: bool) -> Re
     } else if mode::grad() && out.requires_grad() && !op.opaque() {
         refuse_out(op.name())?;
     }
-    if needs == 0 && op.quick_into(x, out)? {
+    if needs == 0 && !mode::interpreted() && op.quick_into(x, out)? {
         out.bump_version();
         return Ok(out.clone());
     }
@@ -110,12 +129,12 @@ pub fn call_into<O: Op>(op: O, x: &[&Tensor], out: &Tensor, inplace: bool) -> Re
     }
     let target = destination(op.name(), out, &meta, inplace)?;
     if needs == 0 {
-        write(&op, x, &target, &meta)?;
+        put(&op, x, &target, &meta)?;
         target.bump_version();
         return Ok(target);
     }
     let pending = Pending::new(op, needs, x, Some(out))?;
-    write(&pending.op, x, &target, &meta)?;
+    put(&pending.op, x, &target, &meta)?;
     target.bump_version();
     let done = pending.finish(smallvec::smallvec![TensorMeta::of(&target)], 1);
     let last = inplace::rebase(&target, done.node.clone(), 0)?;
@@ -250,8 +269,41 @@ pub fn overlap(x: &Tensor, out: &Tensor) -> Overlap {
     }
 }
 
+/// Computes into `y`, without recording; `y` is of the shapes that the op infers.
+pub fn compute_into(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+    let inputs = metas(x);
+    check_devices(op, &inputs)?;
+    let results = op.infer(&inputs)?;
+    match mode::interpreted() {
+        false => write(op, x, y, &results),
+        true => ask_into(op, x, y, &results),
+    }
+}
+
+/// Brings a result of this shape and type into `y`.
+fn put(op: &dyn Op, x: &[&Tensor], y: &Tensor, meta: &TensorMeta) -> Result<()> {
+    match mode::interpreted() {
+        false => write_one(op, x, y, meta),
+        true => ask_into(op, x, slice::from_ref(y), slice::from_ref(meta)),
+    }
+}
+
+#[cold]
+fn ask_into(op: &dyn Op, x: &[&Tensor], y: &[Tensor], metas: &[TensorMeta]) -> Result<()> {
+    let kind = RequestKind::Into { op, y, metas };
+    apply(&Request { x, kind }).map(|_| ())
+}
+
+/// Runs the kernel with `y` as its results. An op with several takes care of their layouts itself.
+fn write(op: &dyn Op, x: &[&Tensor], y: &[Tensor], metas: &[TensorMeta]) -> Result<()> {
+    match (y, metas) {
+        ([y], [meta]) => write_one(op, x, y, meta),
+        _ => run(op, x, y),
+    }
+}
+
 /// Runs the kernel with `out` as its result, through a temporary where the kernel asks for one.
-fn write(op: &dyn Op, x: &[&Tensor], out: &Tensor, meta: &TensorMeta) -> Result<()> {
+fn write_one(op: &dyn Op, x: &[&Tensor], out: &Tensor, meta: &TensorMeta) -> Result<()> {
     if out.layout().overlaps_itself() {
         return write_repeated(op, x, out, meta);
     }
@@ -261,10 +313,10 @@ fn write(op: &dyn Op, x: &[&Tensor], out: &Tensor, meta: &TensorMeta) -> Result<
             && out.dtype() == meta.dtype
             && !x.iter().any(|t| t.shares_storage(out));
         if direct {
-            return run(op, x, std::slice::from_ref(out));
+            return run(op, x, slice::from_ref(out));
         }
         let y = Tensor::empty(&meta.shape, meta.dtype, meta.device)?;
-        run(op, x, std::slice::from_ref(&y))?;
+        run(op, x, slice::from_ref(&y))?;
         return out.write_from(&y);
     }
     let mut copies: SmallVec<[(usize, Tensor); 1]> = SmallVec::new();
@@ -276,28 +328,28 @@ fn write(op: &dyn Op, x: &[&Tensor], out: &Tensor, meta: &TensorMeta) -> Result<
         }
     }
     if copies.is_empty() {
-        return run(op, x, std::slice::from_ref(out));
+        return run(op, x, slice::from_ref(out));
     }
     let mut inputs: SmallVec<[&Tensor; 4]> = x.into();
     for (i, t) in &copies {
         inputs[*i] = t;
     }
-    run(op, &inputs, std::slice::from_ref(out))
+    run(op, &inputs, slice::from_ref(out))
 }
 
-/// As [`write`] where elements of `out` share memory.
+/// As [`write_one`] where elements of `out` share memory.
 #[cold]
 fn write_repeated(op: &dyn Op, x: &[&Tensor], out: &Tensor, meta: &TensorMeta) -> Result<()> {
     let repeats = op.repeats();
     let once = out.alias(out.layout().once());
     if repeats == Repeats::Alike && !once.layout().overlaps_itself() {
-        return run(op, x, std::slice::from_ref(&once));
+        return run(op, x, slice::from_ref(&once));
     }
     if repeats == Repeats::Refused || out.device() != Device::Cpu {
         return check_overlap(out);
     }
     let y = Tensor::empty(&meta.shape, meta.dtype, meta.device)?;
-    run(op, x, std::slice::from_ref(&y))?;
+    run(op, x, slice::from_ref(&y))?;
     mode::with_grad(false, || out.write_changes(&y.to_dtype(out.dtype())?))
 }
 
@@ -440,144 +492,6 @@ pub fn needs(x: &[&Tensor]) -> Mask {
     mask
 }
 
-/// Whether a mask names an index; none names one past its bits.
-fn has(mask: Mask, i: usize) -> bool {
-    i < Mask::BITS as usize && mask >> i & 1 == 1
-}
-
-/// A node in the making: what must be read before the op runs has been read.
-struct Pending<D: Derivative> {
-    op: D,
-    needs: Mask,
-    edges: Edges,
-    saved: SmallVec<[Option<Saved>; 2]>,
-    keep: Mask,
-    written: bool,
-    silent: Mask,
-}
-
-struct Finished<D: Derivative> {
-    node: Shared<Node>,
-    keep: Mask,
-    _op: std::marker::PhantomData<D>,
-}
-
-impl<D: Derivative> Finished<D> {
-    fn save_outputs(&self, y: &[Tensor], tracked: impl Fn(usize, &Tensor) -> bool) -> Result<()> {
-        if self.keep == 0 {
-            return Ok(());
-        }
-        let mut saved: SmallVec<[Option<Saved>; 1]> = SmallVec::new();
-        for (i, t) in y.iter().enumerate() {
-            saved.push(match (has(self.keep, i), tracked(i, t)) {
-                (false, _) => None,
-                (true, true) => Some(Saved::output(t, &self.node, i)?),
-                // Indices and masks stand in no graph.
-                (true, false) => Some(Saved::input_with(t, &None)?),
-            });
-        }
-        self.func().save_outputs(saved);
-        Ok(())
-    }
-
-    /// What an op in place wrote to, whose history now ends with `last`.
-    fn save_written(&self, target: &Tensor, last: &Shared<Node>) -> Result<()> {
-        if self.keep & 1 == 1 {
-            let saved = Saved::written(target, last)?;
-            self.func().save_outputs(SmallVec::from_buf([Some(saved)]));
-        }
-        Ok(())
-    }
-
-    fn func(&self) -> &OpNode<D> {
-        let func = self.node.func.as_any().downcast_ref::<OpNode<D>>();
-        func.expect("made by Pending::finish")
-    }
-}
-
-impl<D: Derivative> Pending<D> {
-    fn new(op: D, needs: Mask, x: &[&Tensor], written: Option<&Tensor>) -> Result<Self> {
-        let asked = needs;
-        let (mut needs, mut silent) = (needs, 0);
-        let mut edges = Edges::new();
-        for (i, t) in x.iter().enumerate() {
-            let edge = t.edge()?;
-            if edge.is_none() && i < 64 && !t.dtype().differentiable() && !t.is_wrapped() {
-                silent |= 1 << i;
-            }
-            if edge.is_none() && x.len() <= 64 {
-                // A view taken without recording requires grad by its base, and leads nowhere.
-                needs &= !(1 << i);
-            }
-            edges.push(edge);
-        }
-        // Of one input that leads nowhere is saved what always is, for its memory to be checked.
-        let save = op.save(if x.len() == 1 { asked } else { needs });
-        let mut saved = SmallVec::new();
-        if save.inputs != 0 {
-            for (i, t) in x.iter().enumerate() {
-                saved.push(match save.inputs >> i & 1 {
-                    1 if written.is_some_and(|w| w.shares_storage(t)) => {
-                        // About to be overwritten: keep a copy in the old place in the graph.
-                        let copy = t.detach().copy_dense()?;
-                        if let Some(e) = t.grad_fn()? {
-                            copy.set_edge(e);
-                        }
-                        Some(Saved::input(&copy)?)
-                    }
-                    1 => Some(Saved::input_with(t, &edges[i])?),
-                    _ => None,
-                });
-            }
-        }
-        Ok(Pending {
-            op,
-            needs,
-            edges,
-            saved,
-            keep: save.outputs,
-            silent,
-            written: written.is_some_and(|w| x.first().is_some_and(|t| t.same(w))),
-        })
-    }
-
-    /// The node; of its outputs the first `public` are what hooks see.
-    fn finish(self, metas: SmallVec<[TensorMeta; 1]>, public: usize) -> Finished<D> {
-        let func = OpNode::new(self.op, self.needs, self.saved, public);
-        let func = func.with(self.written, self.silent);
-        let node = Node::new(self.edges, metas, func);
-        Finished {
-            node,
-            keep: self.keep,
-            _op: std::marker::PhantomData,
-        }
-    }
-
-    fn attach(self, y: &[Tensor], detached: Mask) -> Result<()> {
-        let tracked = |i: usize, t: &Tensor| t.dtype().differentiable() && !has(detached, i);
-        let Some(last) = (0..y.len()).rev().find(|&i| tracked(i, &y[i])) else {
-            return Ok(());
-        };
-        if let [t] = y {
-            let done = self.finish(SmallVec::from_buf([TensorMeta::of(t)]), 1);
-            done.save_outputs(y, tracked)?;
-            let node = done.node;
-            t.set_edge(Edge { node, nr: 0 });
-            return Ok(());
-        }
-        let done = self.finish(y.iter().map(|t| TensorMeta::of(t)).collect(), last + 1);
-        for (i, t) in y.iter().enumerate() {
-            if tracked(i, t) {
-                t.set_edge(Edge {
-                    node: done.node.clone(),
-                    nr: i,
-                });
-            }
-        }
-        done.save_outputs(y, tracked)
-    }
-}
-
 /// A view of `x` under `layout`; `op` says how gradients pass.
 pub fn view<D: Derivative>(op: D, x: &Tensor, layout: Layout) -> Result<Tensor> {
     view_with(x, layout, || Ok(op))
@@ -599,11 +513,21 @@ pub fn view_under<D: Derivative>(
     dtype: DType,
     op: impl FnOnce() -> Result<D>,
 ) -> Result<Tensor> {
-    let y = x.view_as(layout, dtype, creation());
-    if y.dtype().differentiable() && needs(&[x]) != 0 {
-        Pending::new(op()?, 1, &[x], None)?.attach(std::slice::from_ref(&y), 0)?;
+    let creation = creation();
+    let recorded = dtype.differentiable() && needs(&[x]) != 0;
+    if !mode::interpreted() {
+        let y = x.view_as(layout, dtype, creation);
+        if recorded {
+            Pending::new(op()?, 1, &[x], None)?.attach(slice::from_ref(&y), 0)?;
+        }
+        return Ok(y);
     }
-    Ok(y)
+    let op = op()?;
+    let mut y = ask_views(&op, x, &[layout], dtype, creation)?;
+    if recorded {
+        Pending::new(op, 1, &[x], None)?.attach(&y, 0)?;
+    }
+    Ok(y.swap_remove(0))
 }
 
 /// Several views of `x` from one op, such as `unbind`.
@@ -612,33 +536,35 @@ pub fn views<D: Derivative>(op: D, x: &Tensor, layouts: Vec<Layout>) -> Result<V
         Creation::Default => Creation::Multiple,
         other => other,
     };
-    let y: Vec<Tensor> = layouts
-        .into_iter()
-        .map(|l| x.view_as(l, x.dtype(), creation))
-        .collect();
-    if needs(&[x]) != 0 && x.dtype().differentiable() && !y.is_empty() {
+    let dtype = x.dtype();
+    let y: Vec<Tensor> = match mode::interpreted() {
+        false => layouts
+            .into_iter()
+            .map(|l| x.view_as(l, dtype, creation))
+            .collect(),
+        true => ask_views(&op, x, &layouts, dtype, creation)?,
+    };
+    if needs(&[x]) != 0 && dtype.differentiable() && !y.is_empty() {
         Pending::new(op, 1, &[x], None)?.attach(&y, 0)?;
     }
     Ok(y)
 }
 
-/// Records an op that computed its results in its own way.
-pub fn record<D: Derivative>(op: D, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-    let needs = needs(x);
-    if needs != 0 {
-        Pending::new(op, needs, x, None)?.attach(y, 0)?;
-    }
-    Ok(())
-}
-
-/// A node on its own, for histories that are rebuilt.
-pub fn node<D: Derivative>(op: D, edge: Edge, output: TensorMeta) -> Shared<Node> {
-    let edges: Edges = smallvec::smallvec![Some(edge)];
-    Node::new(
-        edges,
-        smallvec::smallvec![output],
-        OpNode::new(op, 1, SmallVec::new(), 1),
-    )
+#[cold]
+fn ask_views(
+    op: &dyn Derivative,
+    x: &Tensor,
+    layouts: &[Layout],
+    dtype: DType,
+    creation: Creation,
+) -> Result<Vec<Tensor>> {
+    let kind = RequestKind::View {
+        op,
+        layouts,
+        dtype,
+        creation,
+    };
+    apply(&Request { x: &[x], kind }).map(Tensors::into_vec)
 }
 
 fn creation() -> Creation {

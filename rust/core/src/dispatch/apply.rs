@@ -1,0 +1,132 @@
+//! The one way in. Whatever computes, writes to a tensor or looks at one in another way is a
+//! [`Request`] that the interpreters in force on the thread see first, the latest before the
+//! others. Histories are attached above them, so that what `vjp` computes is seen as well.
+
+use crate::autograd::mode;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::layout::Layout;
+use crate::op::{Derivative, Op, TensorMeta, Tensors};
+use crate::tensor::{Creation, Tensor};
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// What is asked for, of the tensors `x`.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    pub x: &'a [&'a Tensor],
+    pub kind: Kind<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Kind<'a> {
+    /// New tensors with the results.
+    Compute { op: &'a dyn Op },
+    /// The results in tensors that are there, which may be among `x`; `metas` is what the op infers.
+    Into {
+        op: &'a dyn Op,
+        y: &'a [Tensor],
+        metas: &'a [TensorMeta],
+    },
+    /// Other layouts over the memory of `x[0]`, which may be read as another type.
+    View {
+        op: &'a dyn Derivative,
+        layouts: &'a [Layout],
+        dtype: DType,
+        creation: Creation,
+    },
+}
+
+/// What stands between a request and its answer: a tracer, a batch, tangents.
+pub trait Interpreter: Send + Sync {
+    /// The tensors asked for; none for [`Kind::Into`]. What it asks for itself, by [`apply`] or by
+    /// calling ops, goes to the interpreters below.
+    fn apply(&self, request: &Request) -> Result<Tensors>;
+}
+
+thread_local!(static STACK: RefCell<Vec<Arc<dyn Interpreter>>> = const { RefCell::new(Vec::new()) });
+
+/// Answers a request, through the interpreters in force.
+pub fn apply(request: &Request) -> Result<Tensors> {
+    match pop() {
+        None => request.answer(),
+        Some(top) => {
+            let above = Above(top);
+            above.0.apply(request)
+        }
+    }
+}
+
+/// Runs `f` with `interpreter` in force above the others.
+pub fn interpreted<R>(interpreter: Arc<dyn Interpreter>, f: impl FnOnce() -> R) -> R {
+    push(interpreter);
+    struct Below;
+    impl Drop for Below {
+        fn drop(&mut self) {
+            pop();
+        }
+    }
+    let _below = Below;
+    f()
+}
+
+/// An interpreter that is at work on a request: out of force until it is done.
+struct Above(Arc<dyn Interpreter>);
+
+impl Drop for Above {
+    fn drop(&mut self) {
+        push(self.0.clone());
+    }
+}
+
+fn push(interpreter: Arc<dyn Interpreter>) {
+    STACK.with_borrow_mut(|s| s.push(interpreter));
+    mode::set_interpreted(true);
+}
+
+fn pop() -> Option<Arc<dyn Interpreter>> {
+    STACK.with_borrow_mut(|s| {
+        let top = s.pop();
+        mode::set_interpreted(!s.is_empty());
+        top
+    })
+}
+
+/// The interpreters in force on a thread, to be put in force on another.
+pub struct InForce(Vec<Arc<dyn Interpreter>>);
+
+impl InForce {
+    pub fn here() -> InForce {
+        InForce(STACK.with_borrow(Clone::clone))
+    }
+
+    /// Puts them in force on this thread, in the place of what was.
+    pub fn put(self) {
+        mode::set_interpreted(!self.0.is_empty());
+        let old = STACK.replace(self.0);
+        drop(old);
+    }
+}
+
+impl Request<'_> {
+    /// The answer where no interpreter is left.
+    fn answer(&self) -> Result<Tensors> {
+        let x = self.x;
+        match self.kind {
+            Kind::Compute { op } => super::computed(op, x),
+            Kind::Into { op, y, metas } => {
+                super::write(op, x, y, metas)?;
+                Ok(Tensors::new())
+            }
+            Kind::View {
+                layouts,
+                dtype,
+                creation,
+                ..
+            } => {
+                let view = |l: &Layout| x[0].view_as(l.clone(), dtype, creation);
+                Ok(layouts.iter().map(view).collect())
+            }
+        }
+    }
+}
