@@ -1,7 +1,8 @@
 """The GPU, reached through wgpu: Vulkan, Metal or DX12.
 
-Tensors live there after ``x.to("wgpu")`` or ``device="wgpu"``. Ops without a GPU kernel run on the
-CPU, with one warning each; `fallbacks` counts them.
+Tensors live there after ``x.to("wgpu")`` or ``device="wgpu"``, which is the first adapter; others
+are ``"wgpu:1"`` and so on. Ops without a GPU kernel run on the CPU, with one warning each;
+`fallbacks` counts them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 from . import _C
 
 __all__ = [
+    "device_count",
     "empty_cache",
     "fallbacks",
     "get_device_name",
@@ -22,6 +24,33 @@ __all__ = [
     "set_memory_cap",
     "synchronize",
 ]
+
+
+def _index(device: Any) -> int:
+    """Return the number of the adapter that a device, its name, its number or None means."""
+    if device is None or isinstance(device, int):
+        return device or 0
+    device = _C.device(device)
+    if device.type != "wgpu":
+        raise ValueError(f"Expected a wgpu device, but got: {device}")
+    return device.index or 0
+
+
+def device_count() -> int:
+    """Return the number of adapters.
+
+    Returns
+    -------
+    int
+        The last device is ``wgpu:n`` with n one less.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.wgpu.device_count() >= torch.wgpu.is_available()
+    True
+    """
+    return _C._wgpu_count()
 
 
 def is_available() -> bool:
@@ -40,8 +69,13 @@ def is_available() -> bool:
     return _C._wgpu_available()
 
 
-def get_device_properties() -> dict[str, Any]:
+def get_device_properties(device: Any = None) -> dict[str, Any]:
     """Return the adapter's name, backend and features.
+
+    Parameters
+    ----------
+    device : device, str or int, optional
+        The first one where it is left out.
 
     Returns
     -------
@@ -51,7 +85,7 @@ def get_device_properties() -> dict[str, Any]:
     Raises
     ------
     RuntimeError
-        If there is no adapter.
+        There is no such adapter.
 
     Examples
     --------
@@ -59,11 +93,16 @@ def get_device_properties() -> dict[str, Any]:
     >>> if torch.wgpu.is_available():
     ...     properties = torch.wgpu.get_device_properties()
     """
-    return _C._wgpu_info()
+    return _C._wgpu_info(_index(device))
 
 
-def get_device_name() -> str:
+def get_device_name(device: Any = None) -> str:
     """Return the adapter's name.
+
+    Parameters
+    ----------
+    device : device, str or int, optional
+        The first one where it is left out.
 
     Returns
     -------
@@ -73,7 +112,7 @@ def get_device_name() -> str:
     Raises
     ------
     RuntimeError
-        There is no adapter.
+        There is no such adapter.
 
     Examples
     --------
@@ -81,16 +120,21 @@ def get_device_name() -> str:
     >>> if torch.wgpu.is_available():
     ...     name = torch.wgpu.get_device_name()
     """
-    return get_device_properties()["name"]
+    return get_device_properties(device)["name"]
 
 
-def synchronize() -> None:
+def synchronize(device: Any = None) -> None:
     """Wait until everything submitted to the GPU is done.
+
+    Parameters
+    ----------
+    device : device, str or int, optional
+        The first one where it is left out.
 
     Raises
     ------
     RuntimeError
-        There is no adapter.
+        There is no such adapter.
 
     Examples
     --------
@@ -98,11 +142,16 @@ def synchronize() -> None:
     >>> if torch.wgpu.is_available():
     ...     torch.wgpu.synchronize()
     """
-    _C._wgpu_synchronize()
+    _C._wgpu_synchronize(_index(device))
 
 
-def memory_stats() -> dict[str, int]:
+def memory_stats(device: Any = None) -> dict[str, int]:
     """Return bytes allocated and reserved, now and at most, and counts of dispatches.
+
+    Parameters
+    ----------
+    device : device, str or int, optional
+        The first one where it is left out.
 
     Returns
     -------
@@ -115,11 +164,16 @@ def memory_stats() -> dict[str, int]:
     >>> if torch.wgpu.is_available():
     ...     stats = torch.wgpu.memory_stats()
     """
-    return _C._wgpu_memory_stats()
+    return _C._wgpu_memory_stats(_index(device))
 
 
-def memory_allocated() -> int:
+def memory_allocated(device: Any = None) -> int:
     """Return the bytes that live tensors hold.
+
+    Parameters
+    ----------
+    device : device, str or int, optional
+        The first one where it is left out.
 
     Returns
     -------
@@ -132,11 +186,16 @@ def memory_allocated() -> int:
     >>> if torch.wgpu.is_available():
     ...     held = torch.wgpu.memory_allocated()
     """
-    return memory_stats()["allocated"]
+    return memory_stats(device)["allocated"]
 
 
-def empty_cache() -> None:
+def empty_cache(device: Any = None) -> None:
     """Give unused memory back to the driver.
+
+    Parameters
+    ----------
+    device : device, str or int, optional
+        The first one where it is left out.
 
     Examples
     --------
@@ -144,16 +203,18 @@ def empty_cache() -> None:
     >>> if torch.wgpu.is_available():
     ...     torch.wgpu.empty_cache()
     """
-    _C._wgpu_empty_cache()
+    _C._wgpu_empty_cache(_index(device))
 
 
-def set_memory_cap(size: int | None) -> None:
+def set_memory_cap(size: int | None, device: Any = None) -> None:
     """Limit the bytes taken from the driver; None removes the limit.
 
     Parameters
     ----------
     size : int or None
         Bytes; beyond them `OutOfMemoryError` is raised.
+    device : device, str or int, optional
+        The first one where it is left out.
 
     Examples
     --------
@@ -162,7 +223,7 @@ def set_memory_cap(size: int | None) -> None:
     ...     torch.wgpu.set_memory_cap(2**30)
     ...     torch.wgpu.set_memory_cap(None)
     """
-    _C._wgpu_set_memory_cap(size)
+    _C._wgpu_set_memory_cap(_index(device), size)
 
 
 def fallbacks() -> dict[str, int]:

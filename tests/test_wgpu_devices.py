@@ -4,6 +4,8 @@ refused by the class of error that the CPU raises.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -113,3 +115,61 @@ def test_error_on_the_gpu_is_of_the_class_that_the_cpu_raises(name: str) -> None
     if "devices" not in name:
         with pytest.raises(kind):
             f(X)
+
+
+TWO = """
+import os, sys
+os.environ["PYTENSORLIB_ADAPTER"] = sys.argv[1] + "," + sys.argv[1]
+import pytensorlib as torch
+n = torch.wgpu.device_count()
+last = torch.device("wgpu", n - 1)
+a, b = torch.arange(6.0, device="wgpu"), torch.arange(6.0, device=last)
+assert n >= 2 and a.device == torch.device("wgpu:0") and b.device == last != a.device
+assert str(b[:1]) == f"tensor([0.], device='{last}')"
+assert b.to("wgpu").device == a.device and torch.equal((b.to("wgpu") + a).cpu(), 2 * b.cpu())
+a.copy_(b.reshape(2, 3).t().reshape(6) * 2)
+assert a.tolist() == [0, 6, 2, 8, 4, 10]
+x = torch.ones(3, device=last, requires_grad=True)
+(x @ x + x.softmax(0).sum()).backward()
+assert x.grad.device == last and torch.ones_like(x).device == last
+linear = torch.nn.Linear(3, 2, device=last)
+linear(x).sum().backward()
+step = torch.optim.Adam(linear.parameters())
+step.step()
+assert step.state[linear.weight]["exp_avg"].device == last
+held = torch.wgpu.memory_allocated(last)
+c = torch.zeros(1 << 16, device=last)
+assert torch.wgpu.memory_allocated(last) == held + (1 << 18)
+assert torch.wgpu.memory_stats(last)["dispatches"] > 0
+for f in (lambda: a + b, lambda: torch.cat([a, b]), lambda: torch.add(a, 1, out=b), lambda: b @ a):
+    try:
+        f()
+    except RuntimeError as e:
+        assert "wgpu:0" in str(e) and str(last) in str(e), e
+    else:
+        raise AssertionError("operands on two devices")
+torch.set_default_device(last)
+assert torch.zeros(1).device == last == torch.get_default_device()
+"""
+
+
+def test_a_second_adapter_is_a_device_of_its_own() -> None:
+    # The same adapter opened twice, in a process of its own.
+    command = [sys.executable, "-c", TWO, wgpu.get_device_name()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_device_that_is_not_there_raises() -> None:
+    n = wgpu.device_count()
+    missing = torch.device("wgpu", n)
+    assert repr(missing) == f"device(type='wgpu', index={n})" and str(missing) == f"wgpu:{n}"
+    for f in (lambda: torch.zeros(1, device=missing), lambda: X.to(missing)):
+        with pytest.raises(RuntimeError, match=f"invalid device ordinal: there is no wgpu:{n}"):
+            f()
+    with pytest.raises(RuntimeError, match="invalid device ordinal"):
+        wgpu.synchronize(missing)
+    with pytest.raises(ValueError, match="Expected a wgpu device"):
+        wgpu.memory_stats("cpu")
+    with pytest.raises(RuntimeError, match="Invalid device string: 'wgpu:300'"):
+        torch.device("wgpu:300")

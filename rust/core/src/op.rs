@@ -5,6 +5,7 @@ use crate::device::Device;
 use crate::dtype::DType;
 pub use crate::error::function_name;
 use crate::error::Result;
+use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::shape::Dims;
@@ -173,8 +174,9 @@ pub trait Op: Derivative + Keep {
     /// accepted; outputs are contiguous unless the op is pointwise.
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()>;
 
-    /// Computes on the GPU; `false` where this op has no kernel for these arguments.
-    fn gpu(&self, _x: &[&Tensor], _y: &[Tensor]) -> Result<bool> {
+    /// Computes on `gpu`, where `x` and `y` live (0-d inputs may be on the host); `false` where
+    /// this op has no kernel for these arguments.
+    fn gpu(&self, _gpu: &Gpu, _x: &[&Tensor], _y: &[Tensor]) -> Result<bool> {
         Ok(false)
     }
 

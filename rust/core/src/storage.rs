@@ -75,8 +75,8 @@ impl Storage {
     pub fn empty(bytes: usize, device: Device) -> Result<Storage> {
         match device {
             Device::Cpu => Ok(Storage::cached(alloc::alloc(bytes)?, bytes)),
-            Device::Wgpu => {
-                let buffer = Gpu::get()?.alloc(bytes)?;
+            Device::Wgpu(index) => {
+                let buffer = Gpu::at(index)?.alloc(bytes)?;
                 let owner = Owner::Gpu(Box::new((buffer, fresh_address(bytes))));
                 Ok(Storage::new(std::ptr::null_mut(), bytes, owner))
             }
@@ -86,8 +86,8 @@ impl Storage {
     pub fn zeroed(bytes: usize, device: Device) -> Result<Storage> {
         match device {
             Device::Cpu => Ok(Storage::cached(alloc::alloc_zeroed(bytes)?, bytes)),
-            Device::Wgpu => {
-                let (gpu, storage) = (Gpu::get()?, Storage::empty(bytes, device)?);
+            Device::Wgpu(index) => {
+                let (gpu, storage) = (Gpu::at(index)?, Storage::empty(bytes, device)?);
                 if let (Some(b), true) = (storage.buffer(), bytes > 0) {
                     gpu.fill_zero(b)?;
                 }
@@ -131,8 +131,8 @@ impl Storage {
     }
 
     pub fn device(&self) -> Device {
-        match self.0.owner {
-            Owner::Gpu(_) => Device::Wgpu,
+        match &self.0.owner {
+            Owner::Gpu(own) => own.0.device(),
             _ => Device::Cpu,
         }
     }
@@ -174,7 +174,7 @@ impl Storage {
                  tensor other memory instead, with x.data = ... or x.set_(...).",
                 match self.device() {
                     Device::Cpu => "memory shared with another library",
-                    Device::Wgpu => "memory of the GPU",
+                    Device::Wgpu(_) => "memory of the GPU",
                 },
                 self.bytes()
             );

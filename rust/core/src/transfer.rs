@@ -76,9 +76,17 @@ pub fn view<'a>(t: &'a Tensor, layout: &'a Layout) -> Result<View<'a>> {
     })
 }
 
+/// The GPU that holds a tensor.
+fn gpu_of(t: &Tensor) -> Result<&'static Gpu> {
+    match t.device() {
+        Device::Wgpu(index) => Gpu::at(index),
+        Device::Cpu => bail!(Assertion, "wgpu: expected a tensor on the GPU"),
+    }
+}
+
 /// A contiguous tensor on the GPU with the elements of `t`, without history.
-pub fn dense(t: &Tensor) -> Result<Tensor> {
-    mode::with_grad(false, || t.to_device(Device::Wgpu)?.contiguous())
+pub fn dense(gpu: &Gpu, t: &Tensor) -> Result<Tensor> {
+    mode::with_grad(false, || t.to_device(gpu.device())?.contiguous())
 }
 
 /// A GPU tensor for a launcher.
@@ -105,7 +113,7 @@ pub fn fill(y: &Tensor, value: Scalar) -> Result<()> {
         Scalar::Float(v) => acc.words(v),
         other => acc.int_words(other.i64()),
     };
-    copy::fill(Gpu::get()?, whole(y)?, words)
+    copy::fill(gpu_of(y)?, whole(y)?, words)
 }
 
 /// Copies `x`, converted and broadcast, into `y`; at least one of them is on the GPU.
@@ -121,23 +129,21 @@ pub fn transfer(x: &Tensor, y: &Tensor) -> Result<()> {
     if y.numel() == 0 {
         return Ok(());
     }
-    let gpu = Gpu::get()?;
     match (x.device(), y.device()) {
-        // Shaders know no complex numbers.
-        (Device::Wgpu, Device::Wgpu)
-            if x.dtype() != y.dtype() && (x.dtype().is_complex() || y.dtype().is_complex()) =>
-        {
-            transfer(&x.to_host()?, y)
-        }
-        (Device::Wgpu, Device::Wgpu) => {
+        (Device::Wgpu(from), Device::Wgpu(to)) => {
+            // Shaders know no complex numbers, and no GPU the memory of another.
+            let complex = x.dtype().is_complex() || y.dtype().is_complex();
+            if from != to || complex && x.dtype() != y.dtype() {
+                return transfer(&x.to_host()?, y);
+            }
             let from = x.layout().expand_to(y.shape());
-            copy::copy(gpu, view(x, &from)?, view(y, y.layout())?)
+            copy::copy(gpu_of(y)?, view(x, &from)?, whole(y)?)
         }
         (Device::Cpu, _) => {
             let wide = x.alias(x.layout().expand_to(y.shape()));
             let dense = wide.prepared(y.dtype())?;
             if !y.is_contiguous() {
-                let staged = Tensor::empty(y.shape(), y.dtype(), Device::Wgpu)?;
+                let staged = Tensor::empty(y.shape(), y.dtype(), y.device())?;
                 transfer(&dense, &staged)?;
                 return transfer(&staged, y);
             }
@@ -145,11 +151,11 @@ pub fn transfer(x: &Tensor, y: &Tensor) -> Result<()> {
             // SAFETY: a prepared tensor is contiguous; its bytes are only read here.
             let bytes =
                 unsafe { std::slice::from_raw_parts(dense.bytes_ptr(), dense.numel() * size) };
-            gpu.write(buffer(y)?, y.offset() * size, bytes)
+            gpu_of(y)?.write(buffer(y)?, y.offset() * size, bytes)
         }
         _ => {
             if !x.is_contiguous() {
-                let dense = Tensor::empty(x.shape(), x.dtype(), Device::Wgpu)?;
+                let dense = Tensor::empty(x.shape(), x.dtype(), x.device())?;
                 transfer(x, &dense)?;
                 return transfer(&dense, y);
             }
@@ -162,7 +168,7 @@ pub fn transfer(x: &Tensor, y: &Tensor) -> Result<()> {
             let size = x.dtype().size();
             // SAFETY: `y` is contiguous host memory that this call alone writes.
             let bytes = unsafe { std::slice::from_raw_parts_mut(y.bytes_ptr(), y.numel() * size) };
-            host::unlocked(|| gpu.read(buffer(x)?, x.offset() * size, bytes))
+            host::unlocked(|| gpu_of(x)?.read(buffer(x)?, x.offset() * size, bytes))
         }
     }
 }
@@ -178,7 +184,7 @@ fn buffer(t: &Tensor) -> Result<&crate::gpu::Buffer> {
 pub fn gathered(x: &[&Tensor]) -> Result<Vec<Tensor>> {
     let to = device(x);
     ensure!(
-        to == Device::Wgpu,
+        to != Device::Cpu,
         Assertion,
         "wgpu: no operand is on the GPU"
     );

@@ -201,7 +201,10 @@ impl PyDevice {
     pub fn of(device: Device) -> Self {
         PyDevice {
             kind: device.kind(),
-            index: (device == Device::Wgpu).then_some(0),
+            index: match device {
+                Device::Cpu => None,
+                Device::Wgpu(index) => Some(index),
+            },
         }
     }
 

@@ -8,13 +8,18 @@ use pytensorlib_core::transfer;
 
 #[pyfunction]
 fn _wgpu_available() -> bool {
-    Gpu::available()
+    Gpu::at(0).is_ok()
+}
+
+#[pyfunction]
+fn _wgpu_count() -> usize {
+    Gpu::count()
 }
 
 /// The adapter: `name`, `backend`, `driver` and what it can do.
 #[pyfunction]
-fn _wgpu_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let info = Gpu::get().py()?.info();
+fn _wgpu_info(py: Python<'_>, index: u8) -> PyResult<Bound<'_, PyDict>> {
+    let info = Gpu::at(index).py()?.info();
     let d = PyDict::new(py);
     d.set_item("name", &info.name)?;
     d.set_item("backend", &info.backend)?;
@@ -25,15 +30,15 @@ fn _wgpu_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 
 /// Waits for everything submitted.
 #[pyfunction]
-fn _wgpu_synchronize(py: Python<'_>) -> PyResult<()> {
-    let gpu = Gpu::get().py()?;
+fn _wgpu_synchronize(py: Python<'_>, index: u8) -> PyResult<()> {
+    let gpu = Gpu::at(index).py()?;
     py.detach(|| gpu.synchronize()).py()
 }
 
 /// Bytes in use and reserved, now and at most, and counts of dispatches and submissions.
 #[pyfunction]
-fn _wgpu_memory_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let gpu = Gpu::get().py()?;
+fn _wgpu_memory_stats(py: Python<'_>, index: u8) -> PyResult<Bound<'_, PyDict>> {
+    let gpu = Gpu::at(index).py()?;
     let (m, s) = (gpu.memory(), gpu.stats());
     let d = PyDict::new(py);
     d.set_item("allocated", m.allocated)?;
@@ -49,16 +54,16 @@ fn _wgpu_memory_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 
 /// Gives unused memory back to the driver.
 #[pyfunction]
-fn _wgpu_empty_cache() -> PyResult<()> {
-    Gpu::get().py()?.trim();
+fn _wgpu_empty_cache(index: u8) -> PyResult<()> {
+    Gpu::at(index).py()?.trim();
     Ok(())
 }
 
 /// Limits the memory taken from the driver, in bytes.
 #[pyfunction]
-#[pyo3(signature = (bytes=None))]
-fn _wgpu_set_memory_cap(bytes: Option<u64>) -> PyResult<()> {
-    Gpu::get().py()?.set_memory_cap(bytes);
+#[pyo3(signature = (index, bytes=None))]
+fn _wgpu_set_memory_cap(index: u8, bytes: Option<u64>) -> PyResult<()> {
+    Gpu::at(index).py()?.set_memory_cap(bytes);
     Ok(())
 }
 
@@ -75,6 +80,7 @@ fn _wgpu_set_fallback_error(on: bool) {
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_wgpu_available, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_count, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_info, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_synchronize, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_memory_stats, m)?)?;

@@ -301,7 +301,7 @@ fn check_version(t: &Tensor, saved: u32, edge: Option<&Edge>) -> Result<()> {
 pub fn type_name(t: &Tensor) -> String {
     let prefix = match t.device() {
         crate::device::Device::Cpu => "torch",
-        crate::device::Device::Wgpu => "torch.wgpu",
+        crate::device::Device::Wgpu(_) => "torch.wgpu",
     };
     format!("{prefix}.{}Tensor", t.dtype().scalar_name())
 }

@@ -11,7 +11,7 @@ use crate::autograd::{inplace, mode, saved};
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Error, Kind, Result};
-use crate::gpu::fault::working_for;
+use crate::gpu::{fault::working_for, Gpu};
 use crate::host;
 use crate::layout::Layout;
 use crate::meta::Meta;
@@ -380,9 +380,10 @@ pub fn run(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
             };
             done.map_err(|e| named(op, e))
         }
-        Device::Wgpu => {
+        Device::Wgpu(index) => {
+            let gpu = Gpu::at(index)?;
             // Kernels made of other ops leave no history.
-            let launch = || working_for(op.name(), || op.gpu(x, y));
+            let launch = || working_for(op.name(), || op.gpu(gpu, x, y));
             if y.iter().all(|t| t.numel() == 0) {
                 let index = |t: &&Tensor| t.dtype().is_int() && t.numel() > 0;
                 return match x.iter().any(index) {
@@ -467,12 +468,8 @@ fn check_devices(op: &dyn Op, x: &[&Meta]) -> Result<()> {
 
 /// The device that results live on.
 pub fn device(x: &[impl AsRef<Meta>]) -> Device {
-    let wgpu = x.iter().any(|t| t.as_ref().device() == Device::Wgpu);
-    if wgpu {
-        Device::Wgpu
-    } else {
-        Device::Cpu
-    }
+    let mut devices = x.iter().map(|t| t.as_ref().device());
+    devices.find(|&d| d != Device::Cpu).unwrap_or(Device::Cpu)
 }
 
 /// Which inputs need a gradient, on this thread, now.

@@ -1,6 +1,6 @@
 //! Which adapter, with which features and limits.
 
-use crate::bail;
+use crate::ensure;
 use crate::error::{Error, Kind, Result};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -35,29 +35,15 @@ pub struct Opened {
     pub fault: Fault,
 }
 
-/// Opens the adapter that `PYTENSORLIB_ADAPTER` names (a part of its name, any case), else the
-/// fastest one: discrete before integrated before software.
-pub fn open() -> Result<Opened> {
+/// Every adapter, the fastest first: discrete before integrated before software. Where
+/// `PYTENSORLIB_ADAPTER` is set, those that it names (parts of their names, any case, with commas
+/// between them) in this order, and as often as it names them.
+pub fn all() -> Result<Vec<wgpu::Adapter>> {
     let mut desc = wgpu::InstanceDescriptor::new_without_display_handle();
     desc.backends = wgpu::Backends::PRIMARY;
     desc.flags = wgpu::InstanceFlags::empty();
     let instance = wgpu::Instance::new(desc);
     let mut adapters = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::PRIMARY));
-    if let Ok(wanted) = std::env::var("PYTENSORLIB_ADAPTER") {
-        let seen = names(&adapters);
-        adapters.retain(|a| {
-            a.get_info()
-                .name
-                .to_lowercase()
-                .contains(&wanted.to_lowercase())
-        });
-        if adapters.is_empty() {
-            bail!(
-                Runtime,
-                "wgpu: no adapter's name contains {wanted:?}; there are: {seen}"
-            );
-        }
-    }
     adapters.sort_by_key(|a| match a.get_info().device_type {
         wgpu::DeviceType::DiscreteGpu => 0,
         wgpu::DeviceType::IntegratedGpu => 1,
@@ -65,13 +51,37 @@ pub fn open() -> Result<Opened> {
         wgpu::DeviceType::Other => 3,
         wgpu::DeviceType::Cpu => 4,
     });
-    let Some(adapter) = adapters.first() else {
-        bail!(
-            Runtime,
-            "wgpu: no GPU adapter found (Vulkan, Metal or DX12). Install a driver, or Mesa's \
-             software Vulkan (Debian: mesa-vulkan-drivers), or use device=\"cpu\"."
-        );
-    };
+    if let Ok(wanted) = std::env::var("PYTENSORLIB_ADAPTER") {
+        let named = wanted.split(',').map(|w| matching(&adapters, w.trim()));
+        adapters = named.collect::<Result<Vec<_>>>()?.concat();
+    }
+    ensure!(
+        !adapters.is_empty(),
+        Runtime,
+        "wgpu: no GPU adapter found (Vulkan, Metal or DX12). Install a driver, or Mesa's software \
+         Vulkan (Debian: mesa-vulkan-drivers), or use device=\"cpu\"."
+    );
+    Ok(adapters)
+}
+
+/// The adapters whose names contain `wanted`.
+fn matching(adapters: &[wgpu::Adapter], wanted: &str) -> Result<Vec<wgpu::Adapter>> {
+    let name = |a: &wgpu::Adapter| a.get_info().name.to_lowercase();
+    let found = adapters
+        .iter()
+        .filter(|a| name(a).contains(&wanted.to_lowercase()));
+    let found: Vec<_> = found.cloned().collect();
+    ensure!(
+        !found.is_empty(),
+        Runtime,
+        "wgpu: no adapter's name contains {wanted:?}; there are: {}",
+        names(adapters)
+    );
+    Ok(found)
+}
+
+/// Opens an adapter.
+pub fn open(adapter: &wgpu::Adapter) -> Result<Opened> {
     let useful = wgpu::Features::SHADER_INT64 | wgpu::Features::SHADER_F64;
     let features = adapter.features() & useful;
     let limits = adapter.limits();

@@ -2,6 +2,7 @@
 //! One in-order stream makes that safe while commands that touch the buffer are still pending.
 
 use super::Gpu;
+use crate::device::Device;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,6 +11,8 @@ pub struct Buffer {
     /// `None` only while dropping.
     pub(super) raw: Option<Raw>,
     bytes: u64,
+    /// The number of its GPU.
+    index: u8,
 }
 
 /// A wgpu buffer, its identity for the bind-group cache, and the last batch that used it.
@@ -92,11 +95,16 @@ impl Pool {
 }
 
 impl Buffer {
-    pub(super) fn new(raw: Raw, bytes: u64) -> Buffer {
+    pub(super) fn new(gpu: &Gpu, raw: Raw, bytes: u64) -> Buffer {
         Buffer {
             raw: Some(raw),
             bytes,
+            index: gpu.index,
         }
+    }
+
+    pub fn device(&self) -> Device {
+        Device::Wgpu(self.index)
     }
 
     /// The bytes asked for.
@@ -134,7 +142,7 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let Some(raw) = self.raw.take() else { return };
-        match Gpu::get() {
+        match Gpu::at(self.index) {
             Ok(gpu) => gpu.pool.lock().give_back(raw),
             // A forked child must not call the driver that its parent opened.
             Err(_) => std::mem::forget(raw),

@@ -1,6 +1,6 @@
 //! The GPU through wgpu: memory, one stream, and kernels. Knows nothing of tensors or ops.
 //!
-//! [`Gpu::get`] opens the adapter on first use. [`Gpu::dispatch`] records a [`Kernel`] over
+//! [`Gpu::at`] opens an adapter on first use. [`Gpu::dispatch`] records a [`Kernel`] over
 //! [`Buffer`]s into an open pass, which is submitted in batches and before any read. The kernels
 //! themselves are `.wgsl` files in `shaders/`; [`kernels`] has one launcher for each.
 
@@ -18,6 +18,7 @@ pub use pipeline::Kernel;
 pub use shader::Acc;
 pub use stream::StreamStats;
 
+use crate::device::Device;
 use crate::error::{Error, Kind, Result};
 use crate::{bail, ensure};
 use parking_lot::Mutex;
@@ -35,7 +36,7 @@ pub struct Gpu {
     queue: wgpu::Queue,
     info: Info,
     fault: adapter::Fault,
-    pid: u32,
+    index: u8,
     pub(self) pool: Mutex<buffer::Pool>,
     stream: Mutex<Stream>,
     pipelines: Mutex<Pipelines>,
@@ -44,39 +45,73 @@ pub struct Gpu {
     faults: fault::Faults,
 }
 
-static GPU: OnceLock<std::result::Result<Gpu, String>> = OnceLock::new();
+/// An adapter, and its GPU from when it was first asked for.
+struct Slot {
+    adapter: wgpu::Adapter,
+    gpu: OnceLock<std::result::Result<Gpu, String>>,
+}
+
+/// What there is, best first.
+static SLOTS: OnceLock<std::result::Result<Vec<Slot>, String>> = OnceLock::new();
+static PID: OnceLock<u32> = OnceLock::new();
+
+fn slots() -> Result<&'static [Slot]> {
+    let pid = std::process::id();
+    ensure!(
+        *PID.get_or_init(|| pid) == pid,
+        Runtime,
+        "Cannot re-initialize wgpu in forked subprocess. To use wgpu with multiprocessing, you \
+         must use the 'spawn' start method"
+    );
+    let found = SLOTS.get_or_init(|| {
+        let slot = |adapter| Slot {
+            adapter,
+            gpu: OnceLock::new(),
+        };
+        let adapters = adapter::all().map_err(|e| e.text)?;
+        Ok(adapters.into_iter().map(slot).collect())
+    });
+    match found {
+        Ok(slots) => Ok(slots),
+        Err(text) => Err(Error::runtime(text.clone())),
+    }
+}
 
 impl Gpu {
-    /// The GPU, opened on first use. Fails where there is no adapter, and in a forked child.
-    pub fn get() -> Result<&'static Gpu> {
-        let opened = GPU.get_or_init(|| match adapter::open() {
-            Ok(o) => Ok(Gpu::new(o)),
-            Err(e) => Err(e.text),
-        });
-        match opened {
-            Ok(gpu) if gpu.pid == std::process::id() => Ok(gpu),
-            Ok(_) => bail!(
+    /// The GPU of this number, opened on first use. Fails where there is no such adapter, and in
+    /// a forked child.
+    pub fn at(index: u8) -> Result<&'static Gpu> {
+        let slots = slots()?;
+        let Some(slot) = slots.get(index as usize) else {
+            bail!(
                 Runtime,
-                "Cannot re-initialize wgpu in forked subprocess. To use wgpu with \
-                 multiprocessing, you must use the 'spawn' start method"
-            ),
-            Err(text) => Err(Error::runtime(text.clone())),
-        }
+                "wgpu: invalid device ordinal: there is no wgpu:{index}, the last one is wgpu:{}",
+                slots.len() - 1
+            );
+        };
+        let open = || adapter::open(&slot.adapter).map_err(|e| e.text);
+        let opened = slot.gpu.get_or_init(|| Ok(Gpu::new(index, open()?)));
+        opened.as_ref().map_err(|text| Error::runtime(text.clone()))
     }
 
-    /// Whether there is an adapter that this process can use.
-    pub fn available() -> bool {
-        Gpu::get().is_ok()
+    /// How many adapters there are that this process can use.
+    pub fn count() -> usize {
+        slots().map_or(0, <[_]>::len)
     }
 
-    fn new(o: adapter::Opened) -> Gpu {
+    /// The device whose tensors live here.
+    pub fn device(&self) -> Device {
+        Device::Wgpu(self.index)
+    }
+
+    fn new(index: u8, o: adapter::Opened) -> Gpu {
         let stream = Mutex::new(Stream::new(&o.device, &o.queue));
         Gpu {
             device: o.device,
             queue: o.queue,
             info: o.info,
             fault: o.fault,
-            pid: std::process::id(),
+            index,
             pool: Mutex::default(),
             stream,
             pipelines: Mutex::default(),
@@ -104,7 +139,7 @@ impl Gpu {
     pub fn alloc(&self, bytes: usize) -> Result<Buffer> {
         let class = buffer::size_class(bytes as u64);
         if let Some(raw) = self.pool.lock().take(class) {
-            return Ok(Buffer::new(raw, bytes as u64));
+            return Ok(Buffer::new(self, raw, bytes as u64));
         }
         let within_cap = |pool: &buffer::Pool| {
             pool.cap
@@ -119,7 +154,7 @@ impl Gpu {
                 match self.check() {
                     Ok(()) => {
                         let raw = self.pool.lock().adopt(buffer, class);
-                        return Ok(Buffer::new(raw, bytes as u64));
+                        return Ok(Buffer::new(self, raw, bytes as u64));
                     }
                     Err(e) if e.kind != Kind::OutOfMemory => return Err(e),
                     Err(_) => {}

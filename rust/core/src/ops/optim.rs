@@ -28,7 +28,7 @@ const BLOCK: usize = 256;
 trait Step: Sync {
     fn update<T: Float>(&self, tensor: usize, x: &mut [&mut [T]]);
     /// The same on the GPU, for contiguous tensors; false where there is no kernel.
-    fn launch(&self, tensor: usize, x: &[View]) -> Result<bool>;
+    fn launch(&self, gpu: &Gpu, tensor: usize, x: &[View]) -> Result<bool>;
 }
 
 /// The tensors of one parameter, in contiguous host memory, and where they go afterwards.
@@ -49,7 +49,7 @@ fn run(name: &str, step: &impl Step, lists: &[&[Tensor]]) -> Result<()> {
             "\"{name}\" not implemented for '{}'",
             p.dtype().scalar_name()
         );
-        if p.device() == Device::Wgpu {
+        if p.device() != Device::Cpu {
             if on_gpu(step, i, lists)? {
                 continue;
             }
@@ -125,8 +125,11 @@ fn run(name: &str, step: &impl Step, lists: &[&[Tensor]]) -> Result<()> {
 /// The step for parameter `i` where everything it needs is on the GPU.
 fn on_gpu(step: &impl Step, i: usize, lists: &[&[Tensor]]) -> Result<bool> {
     let tensors: Vec<&Tensor> = lists.iter().map(|l| &l[i]).collect();
+    let Device::Wgpu(index) = tensors[0].device() else {
+        return Ok(false);
+    };
     let fits = |t: &Tensor| {
-        t.device() == Device::Wgpu && t.is_contiguous() && t.shape() == tensors[0].shape()
+        t.device() == tensors[0].device() && t.is_contiguous() && t.shape() == tensors[0].shape()
     };
     if !tensors.iter().all(|t| fits(t)) || !transfer::small_floats(&tensors) {
         return Ok(false);
@@ -138,7 +141,7 @@ fn on_gpu(step: &impl Step, i: usize, lists: &[&[Tensor]]) -> Result<bool> {
     for t in written() {
         t.check_inplace(mode::grad() && t.requires_grad())?;
     }
-    if !step.launch(i, &views)? {
+    if !step.launch(Gpu::at(index)?, i, &views)? {
         return Ok(false);
     }
     written().for_each(|t| t.bump_version());
@@ -223,7 +226,7 @@ impl Step for Sgd {
         }
     }
 
-    fn launch(&self, _: usize, x: &[View]) -> Result<bool> {
+    fn launch(&self, gpu: &Gpu, _: usize, x: &[View]) -> Result<bool> {
         if self.sign.abs() != 1.0 {
             return Ok(false);
         }
@@ -236,7 +239,7 @@ impl Step for Sgd {
             maximize: self.sign < 0.0,
         };
         let momentum = x.get(2).map(|b| (*b, self.first));
-        transfer::ran(optim::sgd(Gpu::get()?, &sgd, x[0], x[1], momentum))
+        transfer::ran(optim::sgd(gpu, &sgd, x[0], x[1], momentum))
     }
 }
 
@@ -314,7 +317,7 @@ impl Step for Adam {
         }
     }
 
-    fn launch(&self, i: usize, x: &[View]) -> Result<bool> {
+    fn launch(&self, gpu: &Gpu, i: usize, x: &[View]) -> Result<bool> {
         if self.sign.abs() != 1.0 {
             return Ok(false);
         }
@@ -329,7 +332,7 @@ impl Step for Adam {
         let moments = [x[2], x[3]];
         let top = x.get(4).copied();
         transfer::ran(optim::adam(
-            Gpu::get()?,
+            gpu,
             &adam,
             self.bias[i],
             x[0],
@@ -403,7 +406,7 @@ impl Step for RmsProp {
         }
     }
 
-    fn launch(&self, _: usize, _: &[View]) -> Result<bool> {
+    fn launch(&self, _: &Gpu, _: usize, _: &[View]) -> Result<bool> {
         Ok(false)
     }
 }

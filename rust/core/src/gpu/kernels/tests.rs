@@ -8,7 +8,7 @@ use parking_lot::{Mutex, MutexGuard};
 /// The GPU, for one test at a time: an index out of range is reported to whoever reads next.
 pub(super) fn gpu() -> Option<(MutexGuard<'static, ()>, &'static Gpu)> {
     static TURN: Mutex<()> = Mutex::new(());
-    match Gpu::get() {
+    match Gpu::at(0) {
         Ok(gpu) => Some((TURN.lock(), gpu)),
         Err(e) => {
             eprintln!("skipped: {e}");

@@ -57,13 +57,13 @@ impl Op for TakeAlong {
         let index = x[1].prepared(DType::I64)?;
         gather_along(x[0], self.dim, &index, &y[0])
     }
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         if x[0].ndim() == 0 || x[1].ndim() == 0 {
             return Ok(false);
         }
         let (from, index) = (transfer::whole(x[0])?, transfer::whole(x[1])?);
         let to = transfer::whole(&y[0])?;
-        transfer::ran(scatter::gather(Gpu::get()?, from, self.dim, index, to))
+        transfer::ran(scatter::gather(gpu, from, self.dim, index, to))
     }
 }
 
@@ -109,13 +109,13 @@ impl Op for PutAlong {
         add(&wide)?;
         copy_host(&wide, &y[0])
     }
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         if x[0].ndim() == 0 || x[1].ndim() == 0 {
             return Ok(false);
         }
         y[0].write_scalar(0.into())?;
         let (g, index) = (transfer::whole(x[0])?, transfer::whole(x[1])?);
-        let (gpu, to) = (Gpu::get()?, transfer::whole(&y[0])?);
+        let to = transfer::whole(&y[0])?;
         transfer::ran(scatter::scatter(gpu, Meet::Add, to, self.dim, index, g))
     }
 }

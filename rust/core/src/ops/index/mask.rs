@@ -10,7 +10,7 @@ use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::gpu::Acc;
+use crate::gpu::{Acc, Gpu};
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, Repeats, Save, TensorMeta};
 use crate::ops::index::scatter;
@@ -198,9 +198,9 @@ impl Op for MaskedFill {
         Ok(())
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let acc = Acc::of(y[0].dtype())?;
-        launch(acc, x, &y[0], |a| {
+        launch(gpu, acc, x, &y[0], |a| {
             Real::select(a[1].equal(Real::lit(0.0)), a[0], a[2])
         })
     }

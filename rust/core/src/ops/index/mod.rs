@@ -260,11 +260,11 @@ impl Op for Index {
         unsafe { cpu::take(x, &points, &before, &s.after, y) }
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        let (gpu, y) = (Gpu::get()?, transfer::whole(&y[0])?);
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let y = transfer::whole(&y[0])?;
         let s = divide(x[0].layout(), &self.dims);
         transfer::ran(
-            launched(x[0].layout(), &self.dims, &x[1..], self.bounds).and_then(|offsets| {
+            launched(gpu, x[0].layout(), &self.dims, &x[1..], self.bounds).and_then(|offsets| {
                 launch::take(gpu, transfer::whole(x[0])?, s.around(), &offsets, y)
             }),
         )
@@ -273,6 +273,7 @@ impl Op for Index {
 
 /// [`Points`] on the GPU, where an index out of range is reported at the next read.
 fn launched(
+    gpu: &Gpu,
     layout: &Layout,
     dims: &[usize],
     idx: &[&Tensor],
@@ -280,7 +281,7 @@ fn launched(
 ) -> Result<launch::Offsets> {
     let on: SmallVec<[Tensor; 4]> = idx
         .iter()
-        .map(|t| transfer::dense(t))
+        .map(|t| transfer::dense(gpu, t))
         .collect::<Result<_>>()?;
     let axes: SmallVec<[launch::Axis; 4]> = dims
         .iter()
@@ -293,7 +294,7 @@ fn launched(
             })
         })
         .collect::<Result<_>>()?;
-    launch::offsets(Gpu::get()?, &axes, None, bounds.wraps())
+    launch::offsets(gpu, &axes, None, bounds.wraps())
 }
 
 /// `x` with `values` combined into `x[idx]`: inputs are the tensor, the values (broadcast to the
@@ -427,7 +428,7 @@ impl Op for IndexPut {
         unsafe { put.run(&values, y) }
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let (old, values, idx, y) = (x[0], x[1], &x[2..], &y[0]);
         let scale = match self.mode {
             Mode::Set => None,
@@ -436,14 +437,14 @@ impl Op for IndexPut {
         };
         let shape = result_shape(y.layout(), &self.dims, idx[0].shape());
         let wide = values.to_device(y.device())?.to_dtype(y.dtype())?.detach();
-        let v = transfer::dense(&wide.alias(wide.layout().expand_to(&shape)))?;
+        let v = transfer::dense(gpu, &wide.alias(wide.layout().expand_to(&shape)))?;
         let s = divide(y.layout(), &self.dims);
-        let offsets = launched(y.layout(), &self.dims, idx, self.bounds);
+        let offsets = launched(gpu, y.layout(), &self.dims, idx, self.bounds);
         transfer::ran(offsets.and_then(|offsets| {
             if !(old.shares_storage(y) && old.layout() == y.layout()) {
                 y.write_from(old)?;
             }
-            let (gpu, v) = (Gpu::get()?, transfer::whole(&v)?);
+            let v = transfer::whole(&v)?;
             launch::put(gpu, transfer::whole(y)?, s.around(), &offsets, v, scale)
         }))
     }

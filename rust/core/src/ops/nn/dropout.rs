@@ -114,11 +114,11 @@ impl Op for Dropout {
         });
         Ok(())
     }
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         if !transfer::small_floats(x) {
             return Ok(false);
         }
-        let (gpu, stream) = (Gpu::get()?, self.stream.into());
+        let stream = self.stream.into();
         let (mask, keep) = (transfer::whole(&y[1])?, 1.0 - self.p.0);
         transfer::ran(random::bernoulli(gpu, stream, keep, mask).and_then(|()| {
             let (x, layout) = (x[0], x[0].layout());
@@ -184,7 +184,7 @@ impl Op for Masked {
         });
         Ok(())
     }
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let acc = Acc::of(x[0].dtype())?;
         let body = "fn op(g: Acc, m: Acc) -> Acc { return g * m * scalar(0u); }\n";
         let (views, scale) = (
@@ -192,7 +192,7 @@ impl Op for Masked {
             [acc.words(self.scale.0)],
         );
         let y = transfer::whole(&y[0])?;
-        transfer::ran(pointwise(Gpu::get()?, acc, body, &views, y, &scale))
+        transfer::ran(pointwise(gpu, acc, body, &views, y, &scale))
     }
 }
 

@@ -134,14 +134,14 @@ impl Op for Rows {
         Ok(())
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        let at = transfer::dense(x[1])?;
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let at = transfer::dense(gpu, x[1])?;
         let (table, at, y) = (
             transfer::whole(x[0])?,
             transfer::whole(&at)?,
             transfer::whole(&y[0])?,
         );
-        transfer::ran(launch::index_select(Gpu::get()?, table, 0, at, y))
+        transfer::ran(launch::index_select(gpu, table, 0, at, y))
     }
 }
 
@@ -245,17 +245,16 @@ impl Op for SumRows {
         Ok(())
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         if self.scaled {
             return Ok(false);
         }
-        let (g, at) = (transfer::dense(x[0])?, transfer::dense(x[1])?);
+        let (g, at) = (transfer::dense(gpu, x[0])?, transfer::dense(gpu, x[1])?);
         transfer::fill(&y[0], 0.into())?;
         let flat = [at.numel()];
         let at = at.reshape_to(&flat)?;
         let (g, at) = (transfer::whole(&g)?, transfer::whole(&at)?);
         let table = transfer::whole(&y[0])?;
-        let gpu = Gpu::get()?;
         transfer::ran(launch::index_add(gpu, table, 0, at, g, 1.0, self.padding))
     }
 }

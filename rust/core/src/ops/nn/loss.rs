@@ -5,6 +5,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::ensure;
 use crate::error::Result;
+use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::pointwise::binary::Minimum;
@@ -217,10 +218,10 @@ impl<P: Pointwise<N>, const N: usize> Op for Reduced<P, N> {
         y[0].write_scalar(Scalar::Float(total / count))
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let each = Pw(self.op.clone());
         if self.reduction == NONE {
-            return each.gpu(x, y);
+            return each.gpu(gpu, x, y);
         }
         let meta: TensorMeta = each.infer(&dispatch::metas(x))?.swap_remove(0);
         // Halves are rounded once, after the sum.
@@ -230,7 +231,7 @@ impl<P: Pointwise<N>, const N: usize> Op for Reduced<P, N> {
             meta.dtype
         };
         let terms = Tensor::empty(&meta.shape, wide, meta.device)?;
-        if terms.numel() == 0 || !each.gpu(x, std::slice::from_ref(&terms))? {
+        if terms.numel() == 0 || !each.gpu(gpu, x, std::slice::from_ref(&terms))? {
             return Ok(false);
         }
         let sum = terms.sum_all()?;

@@ -4,6 +4,7 @@ use crate::autograd::Vjp;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
@@ -85,7 +86,7 @@ impl Op for ConstantPad {
         self.write(x[0], &y[0])
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, _gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         self.write(x[0], &y[0]).map(|()| true)
     }
 }

@@ -237,11 +237,11 @@ impl Op for Resample {
         Ok(())
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let (Some((grid, divisor)), true) = (&self.pool, transfer::small_floats(x)) else {
             return Ok(false);
         };
-        let (gpu, x) = (Gpu::get()?, transfer::dense(x[0])?);
+        let x = transfer::dense(gpu, x[0])?;
         let (x, y) = (transfer::whole(&x)?, transfer::whole(&y[0])?);
         transfer::ran(match self.turned {
             false => launch::avg(gpu, grid, *divisor, x, y),

@@ -375,11 +375,11 @@ impl Op for Softmax {
         });
         Ok(())
     }
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         if !transfer::small_floats(x) {
             return Ok(false);
         }
-        let (gpu, x) = (Gpu::get()?, transfer::dense(x[0])?);
+        let x = transfer::dense(gpu, x[0])?;
         let span = Span::of(x.shape(), self.dim);
         let (x, y) = (transfer::whole(&x)?, transfer::whole(&y[0])?);
         transfer::ran(launch::softmax(gpu, self.log, span, x, y))
@@ -431,11 +431,11 @@ impl Op for SoftmaxGrad {
         });
         Ok(())
     }
-    fn gpu(&self, x: &[&Tensor], d: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], d: &[Tensor]) -> Result<bool> {
         if !transfer::small_floats(x) {
             return Ok(false);
         }
-        let (gpu, g, y) = (Gpu::get()?, transfer::dense(x[0])?, transfer::dense(x[1])?);
+        let (g, y) = (transfer::dense(gpu, x[0])?, transfer::dense(gpu, x[1])?);
         let span = Span::of(y.shape(), self.dim);
         let (g, y, d) = (
             transfer::whole(&g)?,
@@ -504,7 +504,7 @@ impl Op for Logsumexp {
         });
         Ok(())
     }
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, _gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         if x[0].dtype() == DType::F64 || x[0].numel() == 0 {
             return Ok(false);
         }

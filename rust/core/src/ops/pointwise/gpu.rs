@@ -140,6 +140,7 @@ pub fn body(
 /// Computes `y` from `x` on the GPU by the formula; false where it has no kernel in this type.
 /// Operands on the CPU have one element and become parameters.
 pub fn launch(
+    gpu: &Gpu,
     acc: Acc,
     x: &[&Tensor],
     y: &Tensor,
@@ -171,14 +172,7 @@ pub fn launch(
         .map(|(t, l)| view(t, l))
         .collect::<Result<_>>()?;
     let to = view(y, y.layout())?;
-    ran(pointwise(
-        Gpu::get()?,
-        acc,
-        &body.text,
-        &views,
-        to,
-        &body.scalars,
-    ))
+    ran(pointwise(gpu, acc, &body.text, &views, to, &body.scalars))
 }
 
 fn words(acc: Acc, v: Scalar) -> [u32; 2] {

@@ -24,7 +24,7 @@ use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Promotion, Scalar};
 use crate::error::{self, Error, Kind, Result};
-use crate::gpu::Acc;
+use crate::gpu::{Acc, Gpu};
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{
@@ -698,24 +698,24 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
         Ok(())
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let t = self.types(x)?.0;
         Self::check_numbers(t, x)?;
         if let Some(x) = self.settled(t, x)? {
             let x: SmallVec<[&Tensor; 4]> = x.iter().collect();
-            return self.gpu(&x, y);
+            return self.gpu(gpu, &x, y);
         }
         let acc = Acc::of(t)?;
         if let Some(text) = self.0.wgsl() {
             if acc.has_functions(text) {
-                return gpu::launch(acc, x, &y[0], |_| gpu::emit(text.into()));
+                return gpu::launch(gpu, acc, x, &y[0], |_| gpu::emit(text.into()));
             }
         }
         // Ops of integers only have no formula over numbers.
         if P::TYPES == Types::IntOnly {
             return Ok(false);
         }
-        gpu::launch(acc, x, &y[0], |a| self.0.f(std::array::from_fn(|i| a[i])))
+        gpu::launch(gpu, acc, x, &y[0], |a| self.0.f(std::array::from_fn(|i| a[i])))
     }
 
     fn pointwise(&self) -> bool {
@@ -956,12 +956,12 @@ impl<P: Pointwise<N>, const N: usize> Op for PwGrad<P, N> {
         Ok(())
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let acc = match self.wide(x) {
             true => Acc::F64,
             false => Acc::of(y[0].dtype())?,
         };
-        gpu::launch(acc, x, &y[0], |a| {
+        gpu::launch(gpu, acc, x, &y[0], |a| {
             self.op.df(std::array::from_fn(|i| a[i + 2]), a[1], a[0])[self.i]
         })
     }

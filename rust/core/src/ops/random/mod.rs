@@ -127,10 +127,10 @@ impl Op for Draw {
         })
     }
     /// Numbers of a counter-based stream: others than the CPU's, as in PyTorch.
-    fn gpu(&self, _x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, _x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let float = transfer::small_floats(&[&y[0]]);
         let stream = || self.generator.philox().into();
-        let (gpu, to) = (Gpu::get()?, transfer::whole(&y[0])?);
+        let to = transfer::whole(&y[0])?;
         transfer::ran(match self.what {
             Distribution::Uniform(low, high) if float => {
                 launch::uniform(gpu, stream(), low, high, to)

@@ -73,18 +73,11 @@ impl Op for Extreme {
         }));
         Ok(())
     }
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let dims = bits(&self.mask(x[0]));
         let (values, indices) = (transfer::whole(&y[0])?, transfer::whole(&y[1])?);
         let x = transfer::whole(x[0])?;
-        transfer::ran(arg_reduce(
-            Gpu::get()?,
-            self.largest,
-            x,
-            dims,
-            values,
-            indices,
-        ))
+        transfer::ran(arg_reduce(gpu, self.largest, x, dims, values, indices))
     }
 }
 

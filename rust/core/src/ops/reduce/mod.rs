@@ -267,7 +267,7 @@ impl Op for Reduce {
         Ok(())
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let (x, y) = (x[0], &y[0]);
         let (combine, map) = match self.kind {
             Kind::Sum => (Combine::Sum, Map::Keep),
@@ -295,7 +295,7 @@ impl Op for Reduce {
         let scale = if self.mean { 1.0 / n as f64 } else { 1.0 };
         let (from, to) = (transfer::whole(x)?, transfer::whole(y)?);
         let dims = bits(&self.mask);
-        transfer::ran(launch(Gpu::get()?, combine, map, scale, from, dims, to))
+        transfer::ran(launch(gpu, combine, map, scale, from, dims, to))
     }
 }
 

@@ -7,6 +7,7 @@ use crate::cpu::reduce::{filled, reduce, reduce_from, Kind};
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::gpu::Gpu;
 use crate::host;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
@@ -121,7 +122,7 @@ impl Op for Variance {
         }
         Ok(())
     }
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, _gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         if x[0].dtype() == DType::F64 || x[0].numel() == 0 {
             return Ok(false);
         }
@@ -357,7 +358,7 @@ impl Op for VectorNorm {
         }));
         Ok(())
     }
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, _gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         if x[0].dtype() == DType::F64 || x[0].numel() == 0 {
             return Ok(false);
         }

@@ -9,6 +9,7 @@ use crate::device::Device;
 use crate::dispatch::{self, Overlap};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
@@ -169,7 +170,7 @@ impl Op for Copy {
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         copy_host(x[0], &y[0])
     }
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, _gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         transfer::ran(y[0].write_from(x[0]))
     }
     fn pointwise(&self) -> bool {
@@ -215,7 +216,7 @@ impl Op for CopyInto {
             _ => copy_host(x[1], &y[0]),
         }
     }
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, _gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         match dispatch::overlap(x[1], &y[0]) {
             Overlap::Same => Ok(true),
             _ => transfer::ran(y[0].write_from(x[1])),

@@ -6,6 +6,7 @@ use crate::device::{default_device, Device};
 use crate::dispatch;
 use crate::dtype::{default_dtype, DType, Scalar};
 use crate::error::Result;
+use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, Repeats, TensorMeta};
@@ -215,7 +216,7 @@ impl Op for Fill {
     fn cpu(&self, _x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         y[0].write_scalar(self.value)
     }
-    fn gpu(&self, _x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, _gpu: &Gpu, _x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         y[0].write_scalar(self.value).map(|()| true)
     }
     fn pointwise(&self) -> bool {
@@ -282,7 +283,7 @@ impl Tensor {
 
     /// Writes one value everywhere, without touching history or version.
     pub fn write_scalar(&self, value: Scalar) -> Result<()> {
-        if self.device() == Device::Wgpu {
+        if self.device() != Device::Cpu {
             return crate::transfer::fill(self, value);
         }
         if self.dtype().is_complex() {

@@ -110,13 +110,13 @@ impl Op for Gather {
         cpu::gather(x[0], self.dim, &index, &y[0])
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         if x[0].ndim() == 0 || x[1].ndim() == 0 {
             return Ok(false);
         }
         let (from, at) = (transfer::whole(x[0])?, transfer::whole(x[1])?);
         let to = transfer::whole(&y[0])?;
-        transfer::ran(launch::gather(Gpu::get()?, from, self.dim, at, to))
+        transfer::ran(launch::gather(gpu, from, self.dim, at, to))
     }
 }
 
@@ -244,7 +244,7 @@ impl Op for Scatter {
         }
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let (old, index, y) = (x[0], x[1], &y[0]);
         if y.ndim() == 0 || index.ndim() == 0 || y.dtype() == DType::Bool {
             return Ok(false);
@@ -269,7 +269,7 @@ impl Op for Scatter {
         }
         let (to, at) = (transfer::whole(y)?, transfer::whole(index)?);
         let from = transfer::view(&src, &part)?;
-        transfer::ran(launch::scatter(Gpu::get()?, meet, to, self.dim, at, from))
+        transfer::ran(launch::scatter(gpu, meet, to, self.dim, at, from))
     }
 
     fn pointwise(&self) -> bool {

@@ -436,7 +436,7 @@ impl Op for MatMul {
         Some(Ok(y))
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         // The kernel takes its factors as float64.
         let inexact =
             |s| matches!(s, Scalar::Int(v) if v.unsigned_abs() > 1 << f64::MANTISSA_DIGITS);
@@ -452,17 +452,17 @@ impl Op for MatMul {
             let spread = |t: &Tensor| -> Result<Tensor> {
                 let n = t.ndim();
                 if n < 2 {
-                    return transfer::dense(t);
+                    return transfer::dense(gpu, t);
                 }
                 let mut shape = batch.clone();
                 shape.extend_from_slice(&t.shape()[n - 2..]);
-                transfer::dense(&t.alias(t.layout().expand_to(&shape)))
+                transfer::dense(gpu, &t.alias(t.layout().expand_to(&shape)))
             };
             let (a, b) = (spread(a)?, spread(b)?);
             let mut x: SmallVec<[&Tensor; 3]> = x.into();
             let (ia, ib) = self.index();
             (x[ia], x[ib]) = (&a, &b);
-            return self.gpu(&x, y);
+            return self.gpu(gpu, &x, y);
         };
         let (m, k, l) = (plan.m, plan.k, plan.n);
         let sums = self.sum && n != 1;
@@ -481,7 +481,7 @@ impl Op for MatMul {
         };
         let a = operand(a, &a_shape, &a_strides)?;
         let b = operand(b, &b_shape, &b_strides)?;
-        let (gpu, alpha) = (Gpu::get()?, self.alpha.f64());
+        let alpha = self.alpha.f64();
         if sums {
             let each = Tensor::empty(&y_shape, y[0].dtype(), y[0].device())?;
             let done = matmul(gpu, a, b, None, alpha, transfer::whole(&each)?).and_then(|()| {
@@ -497,7 +497,7 @@ impl Op for MatMul {
                 let wide = wide.alias(wide.layout().expand_to(y[0].shape()));
                 Some(match wide.layout().reshape(&y_shape) {
                     Some(layout) => wide.alias(layout),
-                    None => transfer::dense(&wide)?.reshape_to(&y_shape)?,
+                    None => transfer::dense(gpu, &wide)?.reshape_to(&y_shape)?,
                 })
             }
             false => None,

@@ -9,6 +9,7 @@ use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
+use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::linalg::matmul::swapped;
@@ -71,7 +72,7 @@ impl Op for SafeSoftmax {
         Ok(())
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, _gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let x = x[0];
         if !transfer::small_floats(&[x]) || x.ndim() == 0 {
             return Ok(false);

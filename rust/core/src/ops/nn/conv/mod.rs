@@ -242,13 +242,13 @@ impl Op for Conv {
         Ok(())
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         if self.kernel.len() > 2 || !transfer::small_floats(x) {
             return Ok(false);
         }
-        let (gpu, y) = (Gpu::get()?, &y[0]);
-        let (a, b) = (transfer::dense(x[0])?, transfer::dense(x[1])?);
-        let bias = x.get(2).map(|b| transfer::dense(b)).transpose()?;
+        let y = &y[0];
+        let (a, b) = (transfer::dense(gpu, x[0])?, transfer::dense(gpu, x[1])?);
+        let bias = x.get(2).map(|b| transfer::dense(gpu, b)).transpose()?;
         let (in_channels, out_channels) = match self.role {
             Role::Output => (a.size(1), b.size(0)),
             Role::Input => (y.size(1), a.size(1)),

@@ -281,19 +281,19 @@ impl Op for CrossEntropy {
         })
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         if !launchable(x[0], x[1]) || self.smoothing.0 > 0.0 {
             return Ok(false);
         }
         let (e, scores, target) = (
             Extent::of(x[0].shape()),
-            transfer::dense(x[0])?,
-            transfer::dense(x[1])?,
+            transfer::dense(gpu, x[0])?,
+            transfer::dense(gpu, x[1])?,
         );
-        let weight = x.get(2).map(|w| transfer::dense(w)).transpose()?;
+        let weight = x.get(2).map(|w| transfer::dense(gpu, w)).transpose()?;
         let logs = Tensor::empty(x[0].shape(), DType::F32, x[0].device())?;
         let (from, to) = (transfer::whole(&scores)?, transfer::whole(&logs)?);
-        if !transfer::ran(softmax(Gpu::get()?, true, e.span(), from, to))? {
+        if !transfer::ran(softmax(gpu, true, e.span(), from, to))? {
             return Ok(false);
         }
         // The sum of exponentials follows from any class.
@@ -302,7 +302,8 @@ impl Op for CrossEntropy {
         if x[0].numel() > 0 {
             y[2].write_from(&first(&scores)?.sub(&first(&logs)?)?)?;
         }
-        self.nll().launch(e, &logs, &target, weight.as_ref(), y)
+        self.nll()
+            .launch(gpu, e, &logs, &target, weight.as_ref(), y)
     }
 }
 
@@ -406,12 +407,12 @@ impl Op for CrossEntropyGrad {
         })
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         if !launchable(x[1], x[2]) || self.of.smoothing.0 > 0.0 {
             return Ok(false);
         }
-        let (gpu, e) = (Gpu::get()?, Extent::of(x[1].shape()));
-        let scores = transfer::dense(x[1])?;
+        let e = Extent::of(x[1].shape());
+        let scores = transfer::dense(gpu, x[1])?;
         let logs = Tensor::empty(x[1].shape(), DType::F32, x[1].device())?;
         let d = Tensor::empty(x[1].shape(), DType::F32, x[1].device())?;
         let to = transfer::whole(&logs)?;
@@ -419,7 +420,7 @@ impl Op for CrossEntropyGrad {
             && self
                 .of
                 .nll()
-                .launch_backward(e, x[0], x[2], x[3], x.get(5), &d)?;
+                .launch_backward(gpu, e, x[0], x[2], x[3], x.get(5), &d)?;
         if !done {
             return Ok(false);
         }

@@ -125,14 +125,14 @@ impl Op for Nll {
         })
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         if !launchable(x[0], x[1]) {
             return Ok(false);
         }
         let e = Extent::of(x[0].shape());
-        let weight = x.get(2).map(|w| transfer::dense(w)).transpose()?;
-        let (scores, target) = (transfer::dense(x[0])?, transfer::dense(x[1])?);
-        self.launch(e, &scores, &target, weight.as_ref(), y)
+        let weight = x.get(2).map(|w| transfer::dense(gpu, w)).transpose()?;
+        let (scores, target) = (transfer::dense(gpu, x[0])?, transfer::dense(gpu, x[1])?);
+        self.launch(gpu, e, &scores, &target, weight.as_ref(), y)
     }
 }
 
@@ -140,6 +140,7 @@ impl Nll {
     /// Loss and sum of weights from log-probabilities, on the GPU.
     pub(super) fn launch(
         &self,
+        gpu: &Gpu,
         e: Extent,
         scores: &Tensor,
         target: &Tensor,
@@ -150,7 +151,7 @@ impl Nll {
         let each = Tensor::empty(&[target.numel()], DType::F32, device)?;
         let weights = Tensor::empty(&[target.numel()], DType::F32, device)?;
         let done = transfer::ran(launch::nll(
-            Gpu::get()?,
+            gpu,
             e.span(),
             transfer::whole(scores)?,
             transfer::whole(target)?,
@@ -175,6 +176,7 @@ impl Nll {
     /// The gradient of the log-probabilities, on the GPU.
     pub(super) fn launch_backward(
         &self,
+        gpu: &Gpu,
         e: Extent,
         g: &Tensor,
         target: &Tensor,
@@ -182,14 +184,14 @@ impl Nll {
         weight: Option<&&Tensor>,
         d: &Tensor,
     ) -> Result<bool> {
-        let (g, target) = (transfer::dense(g)?, transfer::dense(target)?);
-        let weight = weight.map(|w| transfer::dense(w)).transpose()?;
+        let (g, target) = (transfer::dense(gpu, g)?, transfer::dense(gpu, target)?);
+        let weight = weight.map(|w| transfer::dense(gpu, w)).transpose()?;
         let total = match self.reduction {
-            MEAN => Some(transfer::dense(&total.to_dtype(DType::F32)?)?),
+            MEAN => Some(transfer::dense(gpu, &total.to_dtype(DType::F32)?)?),
             _ => None,
         };
         transfer::ran(launch::nll_backward(
-            Gpu::get()?,
+            gpu,
             e.span(),
             transfer::whole(&g)?,
             transfer::whole(&target)?,
@@ -278,12 +280,12 @@ impl Op for NllGrad {
         })
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         if !launchable(x[0], x[1]) {
             return Ok(false);
         }
         let e = Extent::of(&self.shape);
         self.of
-            .launch_backward(e, x[0], x[1], x[2], x.get(3), &y[0])
+            .launch_backward(gpu, e, x[0], x[1], x[2], x.get(3), &y[0])
     }
 }

@@ -4,7 +4,6 @@ use super::cpu::{Columns, Data, Line, Rows, RowsBackward, Sizes};
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::pool::Ptr;
-use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
@@ -289,14 +288,13 @@ impl Op for Norm {
         Ok(())
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         if !transfer::small_floats(x) || self.stills() {
             return Ok(false);
         }
-        let gpu = Gpu::get()?;
         let on: Vec<Tensor> = x
             .iter()
-            .map(|t| transfer::dense(t))
+            .map(|t| transfer::dense(gpu, t))
             .collect::<Result<_>>()?;
         let weight = on[1..].first().filter(|_| self.weight);
         let bias = on.get(1 + self.weight as usize).filter(|_| self.bias);
@@ -423,21 +421,21 @@ impl Op for NormGrad {
         Ok(())
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         if !transfer::small_floats(x) {
             return Ok(false);
         }
-        let (gpu, norm) = (Gpu::get()?, &self.norm);
+        let norm = &self.norm;
         let on: Vec<Tensor> = x
             .iter()
-            .map(|t| transfer::dense(t))
+            .map(|t| transfer::dense(gpu, t))
             .collect::<Result<_>>()?;
         let groups = norm.launched();
         let columns = norm.over == Over::Columns;
         if let Some(groups) = &groups {
             let sum = |i: usize| match columns && self.affine {
                 true => Ok(y[i].clone()),
-                false => Tensor::empty(&[groups.groups], DType::F32, Device::Wgpu),
+                false => Tensor::empty(&[groups.groups], DType::F32, gpu.device()),
             };
             let (sum_gx, sum_g) = (sum(1)?, sum(2)?);
             let stats = [transfer::whole(&on[2])?, transfer::whole(&on[3])?];

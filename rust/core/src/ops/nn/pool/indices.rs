@@ -162,11 +162,11 @@ impl Op for Scatter {
         y.write_from(&out)
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let (Some(grid), true) = (&self.grid, transfer::small_floats(&x[..1])) else {
             return Ok(false);
         };
-        let (gpu, g, at) = (Gpu::get()?, transfer::dense(x[0])?, transfer::dense(x[1])?);
+        let (g, at) = (transfer::dense(gpu, x[0])?, transfer::dense(gpu, x[1])?);
         let (g, at) = (transfer::whole(&g)?, transfer::whole(&at)?);
         transfer::ran(launch::max_backward(
             gpu,

@@ -209,11 +209,11 @@ impl Op for MaxPool {
         Ok(())
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let Some(grid) = &self.grid else {
             return Ok(false);
         };
-        let (gpu, x) = (Gpu::get()?, transfer::dense(x[0])?);
+        let x = transfer::dense(gpu, x[0])?;
         let (value, place) = (transfer::whole(&y[0])?, transfer::whole(&y[1])?);
         transfer::ran(launch::max(gpu, grid, transfer::whole(&x)?, value, place))
     }

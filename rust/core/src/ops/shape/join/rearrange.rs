@@ -139,7 +139,7 @@ impl Op for Reorder {
         Ok(())
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, _gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let mut from = x[0].clone();
         for d in (0..from.ndim()).filter(|&d| self.flip[d] || self.shift[d] != 0) {
             let at: Vec<i64> = self
@@ -226,7 +226,7 @@ impl Op for Repeat {
         copy_host(&from, &to)
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, _gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let (from, to) = self.spread(x[0], &y[0]);
         transfer::ran(to.write_from(&from))
     }
@@ -359,7 +359,7 @@ impl Op for Triangle {
         true
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let acc = Acc::of(y[0].dtype())?;
         let body = match self.upper {
             true => UPPER,
@@ -370,7 +370,7 @@ impl Op for Triangle {
         let sizes = [y[0].size(k - 1), y[0].size(k - 2)].map(|n| [n as u32, 0]);
         let scalars = [sizes[0], sizes[1], [diagonal, 0]];
         let (x, y) = (transfer::whole(x[0])?, transfer::whole(&y[0])?);
-        transfer::ran(pointwise(Gpu::get()?, acc, body, &[x], y, &scalars))
+        transfer::ran(pointwise(gpu, acc, body, &[x], y, &scalars))
     }
 }
 

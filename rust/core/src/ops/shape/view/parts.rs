@@ -5,6 +5,7 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
+use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
@@ -84,7 +85,7 @@ impl Op for Assemble {
         Ok(())
     }
 
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, _gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let y = &y[0];
         let covered: usize = self.parts.iter().map(Layout::numel).sum();
         if covered < y.numel() {
@@ -247,7 +248,7 @@ impl Op for Patch {
             }),
         )
     }
-    fn gpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn gpu(&self, _gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         y[0].write_from(x[0])?;
         let offset = y[0].offset() + self.part.offset;
         let part = self.part.clone();
