@@ -715,7 +715,9 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
         if P::TYPES == Types::IntOnly {
             return Ok(false);
         }
-        gpu::launch(gpu, acc, x, &y[0], |a| self.0.f(std::array::from_fn(|i| a[i])))
+        gpu::launch(gpu, acc, x, &y[0], |a| {
+            self.0.f(std::array::from_fn(|i| a[i]))
+        })
     }
 
     fn pointwise(&self) -> bool {
