@@ -121,6 +121,51 @@ def test_core_imports_point_to_lower_layers() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def paths_of(path: Path) -> Iterator[list[str]]:
+    """Yield the module path of everything in the crate that the file names by one."""
+    code, module = without_tests(code_of(path.read_text())), module_path(path)
+    for m in re.finditer(r"(?<![\w:])(\$?crate|(?:super::)*super)::(?=[\w{])", code):
+        up = m.group(1).count("super")
+        base = module[: len(module) - up] if up else []
+        yield from ([*base, *name.split("::")] for name in names_at(code, m.end()))
+
+
+def test_families_of_ops_import_only_those_before_them() -> None:
+    declared = re.search(r"families! \{([\w\s]+)\}", (CORE / "ops/mod.rs").read_text())
+    assert declared
+    families = declared.group(1).split()
+    assert set(families) == {p.name.removesuffix(".rs") for p in (CORE / "ops").iterdir()} - {
+        "mod",
+        "docs",
+        "README.md",
+    }
+    rank = {name: i for i, name in enumerate(families)}
+    wrong = {
+        f"{'::'.join(module_path(path))} imports {'::'.join(name)}"
+        for path in rust_files("core")
+        if module_path(path)[:1] == ["ops"] and len(module_path(path)) > 1
+        for name in paths_of(path)
+        if name[0] == "ops" and rank.get(name[1], -1) > rank[module_path(path)[1]]
+    }
+    assert not wrong, "\n".join(sorted(wrong))
+
+
+@pytest.mark.parametrize("folder", ["cpu/gemm", "cpu", "ops"])
+def test_modules_do_not_import_each_other_in_circles(folder: str) -> None:
+    root = folder.split("/")
+    uses: dict[str, set[str]] = {}
+    for path in sorted((CORE / folder).rglob("*.rs")):
+        here = module_path(path)[len(root) :]
+        if here and "tests" not in here:
+            names = [name for name in paths_of(path) if name[: len(root)] == root]
+            found = {part for name in names for part in name[len(root) : len(root) + 1]}
+            uses.setdefault(here[0], set()).update(found - {here[0]})
+    uses = {name: to & set(uses) for name, to in uses.items()}
+    while free := [name for name, to in uses.items() if not to]:
+        uses = {name: to - set(free) for name, to in uses.items() if name not in free}
+    assert not uses
+
+
 def test_core_knows_nothing_of_python() -> None:
     files = [*rust_files("core"), ROOT / "rust/core/Cargo.toml"]
     assert not [f for f in files if re.search(r"\bpyo3\b", code_of(f.read_text()))]

@@ -471,6 +471,52 @@ impl<T: Floats> Hash for Bitwise<T> {
     }
 }
 
+/// Refuses numbers that a type cannot hold, as PyTorch does for fill values. Negative integers wrap
+/// in unsigned types.
+pub fn check_range(value: Scalar, dtype: DType) -> Result<()> {
+    let v = value.f64();
+    let (name, low, high) = match dtype {
+        DType::U8 if value.is_float() => ("uint8_t", 0.0, 255.0),
+        DType::U8 => ("uint8_t", -255.0, 255.0),
+        DType::I8 => ("int8_t", -128.0, 127.0),
+        DType::I16 => ("int16_t", -32768.0, 32767.0),
+        DType::I32 => ("int", i32::MIN as f64, i32::MAX as f64),
+        DType::I64 => ("int64_t", i64::MIN as f64, 9_223_372_036_854_774_784.0),
+        DType::U16 if value.is_float() => ("uint16_t", 0.0, 65535.0),
+        DType::U16 => ("uint16_t", -65535.0, 65535.0),
+        DType::U32 if value.is_float() => ("uint32_t", 0.0, u32::MAX as f64),
+        DType::U32 => ("uint32_t", -(u32::MAX as f64), u32::MAX as f64),
+        // The largest number below 2^64 that a float64 holds.
+        DType::U64 => ("uint64_t", 0.0, 18_446_744_073_709_549_568.0),
+        DType::F16 => ("c10::Half", -65504.0, 65504.0),
+        DType::BF16 => (
+            "c10::BFloat16",
+            -half::bf16::MAX.to_f64(),
+            half::bf16::MAX.to_f64(),
+        ),
+        DType::F32 => ("float", -f32::MAX as f64, f32::MAX as f64),
+        _ => return Ok(()),
+    };
+    if dtype.is_float() && !v.is_finite()
+        || matches!(
+            (dtype, value),
+            (DType::I64, Scalar::Int(_) | Scalar::Bool(_))
+                | (
+                    DType::U64,
+                    Scalar::Int(_) | Scalar::UInt(_) | Scalar::Bool(_)
+                )
+        )
+    {
+        return Ok(());
+    }
+    ensure!(
+        v >= low && v <= high,
+        Runtime,
+        "value cannot be converted to type {name} without overflow: {value}"
+    );
+    Ok(())
+}
+
 impl From<f64> for Scalar {
     fn from(v: f64) -> Self {
         Scalar::Float(v)

@@ -54,6 +54,11 @@ impl TensorMeta {
 pub type Mask = u64;
 /// One gradient for each input; `None` is a zero that nobody had to write down.
 pub type Grads = SmallVec<[Option<Tensor>; 3]>;
+/// The gradient of an op with one input.
+pub fn one(g: Tensor) -> Result<Grads> {
+    Ok(SmallVec::from_elem(Some(g), 1))
+}
+
 /// Results of an op.
 pub type Tensors = SmallVec<[Tensor; 1]>;
 /// Shapes and types of the results.

@@ -249,6 +249,22 @@ impl Tensor {
         )
     }
 
+    /// The real (0) or imaginary (1) parts of a complex tensor in place.
+    pub fn component(&self, which: usize) -> Tensor {
+        let mut l = self.layout().clone();
+        // The stride of a dimension of one element may be any number; it is never applied.
+        l.strides.iter_mut().for_each(|s| *s = s.saturating_mul(2));
+        l.offset = l.offset.saturating_mul(2).saturating_add(which);
+        self.alias_as(
+            l,
+            if self.dtype() == DType::C128 {
+                DType::F64
+            } else {
+                DType::F32
+            },
+        )
+    }
+
     /// A view: like [`Tensor::alias`], and in-place changes reach the history of its base.
     pub fn view_as(&self, layout: Layout, dtype: DType, creation: Creation) -> Tensor {
         let i = &*self.0;

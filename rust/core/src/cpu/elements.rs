@@ -3,8 +3,6 @@
 use crate::dtype::DType;
 use half::{bf16, f16};
 
-pub use super::convert::{load, store};
-
 /// A bool in memory: zero or not.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(transparent)]

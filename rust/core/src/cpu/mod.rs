@@ -2,7 +2,7 @@
 
 pub mod any_all;
 pub mod bits;
-mod convert;
+pub mod convert;
 pub mod elements;
 pub mod files;
 pub mod fold;

@@ -4,7 +4,8 @@
 
 mod rows;
 
-use super::elements::{load, store, Compute};
+use super::convert::{load, store};
+use super::elements::Compute;
 use super::fold::{Kernels, Rows};
 pub use super::fold::{Kind, Reducible};
 use super::pool::{parallel_for, Ptr};

@@ -10,8 +10,9 @@
 
 mod tiles;
 
-use super::drive::{blocked, vectors, Grid, Native, Side, Way};
+use super::drive::{blocked, vectors, Grid, Side, Way};
 use super::kernel::{finish, Tile};
+use super::native::Native;
 use super::pack::From;
 use super::{GemmElem, Mat, Problem, TERMS};
 use crate::cpu::simd::Simd;

@@ -3,202 +3,21 @@
 //! The depth is cut into blocks that depend on the sizes alone, and each element of C is summed in
 //! the same order wherever its tile lies; so results do not depend on the number of threads.
 
-use super::amx;
-use super::gemv::{self, Inner, Thin};
-use super::kernel::{self, Direct, Packed, Strided, Tile};
-use super::pack::{self, Fill, Panels};
+use super::kernel::{Strided, Tile};
+use super::native::{Native, Set};
+use super::pack::Panels;
 use super::{Acc, GemmElem, Mat, Pack, Problem};
 use crate::cpu::pool::{num_threads, parallel_for, Ptr};
-use crate::cpu::{level, Level};
-use half::{bf16, f16};
 use std::ops::Range;
 
 /// Depth that stays in registers; short enough that sums are as exact as the best of others'.
-const DEPTH: usize = 192;
+pub(super) const DEPTH: usize = 192;
 /// Rows, columns and depth that are packed at a time.
 const BLOCK: (usize, usize, usize) = (1280, 1280, 1024);
 /// Multiplications that a second thread is worth.
 const GRAIN: usize = 1 << 18;
-/// Multiplications up to which columns of B that are not contiguous are read where they lie.
-const SCATTERED: usize = 100;
 /// Elements whose packing a second thread is worth.
 const PACK_GRAIN: usize = 1 << 14;
-
-/// The kernels of an instruction set.
-pub struct Set<E: 'static> {
-    /// Lanes of a vector, and rows of the tallest tile.
-    pub(super) lanes: usize,
-    pub(super) rows: usize,
-    /// Depth that stays in registers before a tile of C is written.
-    depth: usize,
-    packed: &'static [[Packed<E>; 2]],
-    direct: &'static [[Direct<E>; 2]],
-    /// Kernels of four vectors, for fewer rows.
-    pub(super) wide: &'static [Direct<E>],
-}
-
-impl<E> Set<E> {
-    /// The columns of a tile of so many rows, where operands are read in place.
-    pub(super) fn reach(&self, rows: usize) -> usize {
-        self.lanes * if rows <= self.wide.len() { 4 } else { 2 }
-    }
-
-    /// Multiplies a tile of at most `reach` columns in place.
-    // SAFETY: as for [`super::product`].
-    pub(super) unsafe fn tile(&self, rows: usize, k: usize, x: &Strided<E>, t: &Tile<E>)
-    where
-        E: Copy,
-    {
-        let kernel = &self.direct[rows - 1];
-        match t.width.div_ceil(self.lanes) {
-            4 => self.wide[rows - 1](k, x, t),
-            3 => {
-                let two = 2 * self.lanes;
-                kernel[1](k, x, &Tile { width: two, ..*t });
-                let x = Strided {
-                    b: x.b.add(two),
-                    ..*x
-                };
-                let d = t.d.wrapping_offset(two as isize * t.d_cs);
-                kernel[0](
-                    k,
-                    &x,
-                    &Tile {
-                        width: t.width - two,
-                        c: t.c.add(two),
-                        d,
-                        ..*t
-                    },
-                );
-            }
-            used => kernel[used - 1](k, x, t),
-        }
-    }
-}
-
-static F32_512: Set<f32> = Set {
-    lanes: 16,
-    rows: kernel::f32x16::ROWS,
-    depth: DEPTH,
-    packed: &kernel::f32x16::PACKED,
-    direct: &kernel::f32x16::DIRECT,
-    wide: &kernel::f32x16::WIDE,
-};
-static F64_512: Set<f64> = Set {
-    lanes: 8,
-    rows: kernel::f64x8::ROWS,
-    depth: DEPTH,
-    packed: &kernel::f64x8::PACKED,
-    direct: &kernel::f64x8::DIRECT,
-    wide: &kernel::f64x8::WIDE,
-};
-static F32_256: Set<f32> = Set {
-    lanes: 8,
-    rows: kernel::f32x8::ROWS,
-    depth: DEPTH,
-    packed: &kernel::f32x8::PACKED,
-    direct: &kernel::f32x8::DIRECT,
-    wide: &kernel::f32x8::WIDE,
-};
-static F64_256: Set<f64> = Set {
-    lanes: 4,
-    rows: kernel::f64x4::ROWS,
-    depth: DEPTH,
-    packed: &kernel::f64x4::PACKED,
-    direct: &kernel::f64x4::DIRECT,
-    wide: &kernel::f64x4::WIDE,
-};
-static PAIRS: Set<f32> = Set {
-    lanes: 16,
-    rows: 14,
-    depth: 512,
-    packed: &kernel::pairs::PACKED,
-    direct: &[],
-    wide: &[],
-};
-
-/// The kernels and the packing of an element type on this machine.
-pub struct Native<T: GemmElem> {
-    pub(super) set: &'static Set<T::Acc>,
-    pub(super) thin: &'static Thin<T>,
-    /// The product of two vectors of sums' type.
-    pub(super) inner: Inner<T::Acc>,
-    fill: Fill<T, T::Acc>,
-    each: usize,
-    /// Multiplies in tiles of a matrix unit if `p` is worth it; returns whether.
-    tiled: Option<unsafe fn(x: &Self, p: &Problem<T>) -> bool>,
-}
-
-type Kit<T> = (
-    &'static Set<<T as GemmElem>::Acc>,
-    &'static Thin<T>,
-    Inner<<T as GemmElem>::Acc>,
-    Fill<T, <T as GemmElem>::Acc>,
-);
-
-fn pick<T: GemmElem>(avx512: Kit<T>, avx2: Kit<T>) -> Option<Native<T>> {
-    let (set, thin, inner, fill) = match level() {
-        Level::Avx512 => avx512,
-        Level::Avx2 => avx2,
-        Level::Portable => return None,
-    };
-    Some(Native {
-        set,
-        thin,
-        inner,
-        fill,
-        each: 1,
-        tiled: None,
-    })
-}
-
-macro_rules! kit {
-    ($set:expr, $thin:ident, $sums:ident) => {
-        (&$set, &gemv::$thin::THIN, gemv::$sums, pack::$thin)
-    };
-}
-
-pub(super) fn native_f32() -> Option<Native<f32>> {
-    let x = pick(
-        kit!(F32_512, f32_512, inner_f32_512),
-        kit!(F32_256, f32_256, inner_f32_256),
-    )?;
-    Some(Native {
-        tiled: amx::multiply(),
-        ..x
-    })
-}
-pub(super) fn native_f64() -> Option<Native<f64>> {
-    pick(
-        kit!(F64_512, f64_512, inner_f64_512),
-        kit!(F64_256, f64_256, inner_f64_256),
-    )
-}
-pub(super) fn native_f16() -> Option<Native<f16>> {
-    pick(
-        kit!(F32_512, f16_512, inner_f32_512),
-        kit!(F32_256, f16_256, inner_f32_256),
-    )
-}
-pub(super) fn native_bf16() -> Option<Native<bf16>> {
-    let x = pick(
-        kit!(F32_512, bf16_512, inner_f32_512),
-        kit!(F32_256, bf16_256, inner_f32_256),
-    )?;
-    if level() == Level::Avx512 && crate::isa::has_bf16() {
-        return Some(Native {
-            set: &PAIRS,
-            fill: pack::pairs_512,
-            each: 2,
-            tiled: amx::multiply(),
-            ..x
-        });
-    }
-    Some(Native {
-        tiled: amx::multiply(),
-        ..x
-    })
-}
 
 /// Memory for panels, aligned to 64 bytes.
 pub(super) struct Scratch<E> {
@@ -682,45 +501,4 @@ pub(super) unsafe fn steady<T: GemmElem>(p: &Problem<T>) -> Problem<T> {
     } else {
         super::plain::with_c(p)
     }
-}
-
-/// Multiplies with kernels of this machine.
-// SAFETY: as for [`super::product`].
-pub(super) unsafe fn multiply<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
-    // The thin side goes to the rows.
-    if p.m.min(p.n) <= gemv::ROWS {
-        let p = if p.n < p.m { p.transposed() } else { *p };
-        if gemv::multiply(x, &p) {
-            return;
-        }
-        if p.m == 1 {
-            return super::plain::vector(&p.transposed());
-        }
-    }
-    let p = if p.c.cs != 1 && (p.c.rs == 1 || p.m == 1) {
-        p.transposed()
-    } else {
-        *p
-    };
-    let p = steady(&p);
-    let work = p.m.saturating_mul(p.n).saturating_mul(p.k);
-    let scattered = p.b.cs != 1 && work <= SCATTERED;
-    if scattered || work <= super::plain::TINY && (p.c.cs != 1 || T::NARROW) {
-        return super::plain::tiny(&p);
-    }
-    if p.c.cs != 1 {
-        return super::plain::through_rows(&p);
-    }
-    if !T::NARROW && work <= 1 << 20 {
-        return direct(x, &p);
-    }
-    if !T::NARROW && p.m * p.n <= 4096 && p.k >= 8192 {
-        return gemv::deep(x, &p);
-    }
-    if let Some(tiled) = x.tiled {
-        if tiled(x, &p) {
-            return;
-        }
-    }
-    vectors(x, &p, |way| blocked(way, None, p.k.div_ceil(x.each), &p))
 }

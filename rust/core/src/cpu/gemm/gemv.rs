@@ -1,8 +1,9 @@
 //! Products with few rows, where reading the other operand is the work: each of its elements is
 //! read once, in the order of memory.
 
-use super::drive::{part, sums, Native, Scratch};
+use super::drive::{part, sums, Scratch};
 use super::kernel::Strided;
+use super::native::{Dots, Native, Thin};
 use super::pack::Source;
 use super::{Acc, GemmElem, Mat, Problem};
 use crate::cpu::pool::{num_threads, parallel_for, Ptr};
@@ -24,20 +25,6 @@ const RUN: usize = 2048;
 const AHEAD: usize = 256;
 /// Elements of a piece of a long sum.
 const PIECE: usize = 1 << 14;
-
-/// Sums over the depth for some rows of A and some lanes of B, to `sums[row * lanes + lane]`.
-type Dots<T, E> =
-    unsafe fn(k: usize, a: *const E, a_rs: usize, b: *const T, ls: isize, sums: *mut E);
-
-/// The product of two contiguous vectors.
-pub(super) type Inner<E> = unsafe fn(k: usize, x: *const E, y: *const E) -> E;
-
-/// The kernels of an element type: `[rows - 1]`, for `lanes[rows - 1]` lanes and for one.
-pub struct Thin<T: GemmElem> {
-    lanes: &'static [usize],
-    many: &'static [Dots<T, T::Acc>],
-    one: &'static [Dots<T, T::Acc>],
-}
 
 // SAFETY: as for [`super::product`].
 #[inline(always)]

@@ -13,19 +13,23 @@
 #[cfg(target_arch = "x86_64")]
 mod amx;
 #[cfg(target_arch = "x86_64")]
+mod choice;
+#[cfg(target_arch = "x86_64")]
 mod drive;
 #[cfg(target_arch = "x86_64")]
 mod gemv;
 #[cfg(target_arch = "x86_64")]
 mod kernel;
 #[cfg(target_arch = "x86_64")]
+mod native;
+#[cfg(target_arch = "x86_64")]
 mod pack;
 mod plain;
 
-#[cfg(target_arch = "x86_64")]
-use drive::{Native, Set};
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
+#[cfg(target_arch = "x86_64")]
+use native::{Native, Set};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -80,7 +84,7 @@ macro_rules! floats {
             #[inline(always)]
             fn fma(self, b: Self, c: Self) -> Self { self.mul_add(b, c) }
             #[cfg(target_arch = "x86_64")]
-            fn set() -> Option<&'static Set<Self>> { drive::$native().map(|x| x.set) }
+            fn set() -> Option<&'static Set<Self>> { choice::$native().map(|x| x.set) }
         }
         impl GemmElem for $t {
             type Acc = $t;
@@ -90,7 +94,7 @@ macro_rules! floats {
             fn narrow(x: $t) -> Self { x }
             #[cfg(target_arch = "x86_64")]
             #[inline]
-            fn native() -> Option<Native<Self>> { drive::$native() }
+            fn native() -> Option<Native<Self>> { choice::$native() }
             // SAFETY: as for [`gemm`].
             unsafe fn multiply(p: &Problem<Self>) { plain::panels(p); }
         }
@@ -136,7 +140,7 @@ impl GemmElem for bf16 {
     const NARROW: bool = true;
     #[cfg(target_arch = "x86_64")]
     fn native() -> Option<Native<Self>> {
-        drive::native_bf16()
+        choice::native_bf16()
     }
     // SAFETY: as for [`gemm`].
     unsafe fn multiply(p: &Problem<Self>) {
@@ -170,7 +174,7 @@ impl GemmElem for f16 {
     }
     #[cfg(target_arch = "x86_64")]
     fn native() -> Option<Native<Self>> {
-        drive::native_f16()
+        choice::native_f16()
     }
     // SAFETY: as for [`gemm`].
     unsafe fn multiply(p: &Problem<Self>) {
@@ -368,7 +372,7 @@ pub unsafe fn product<T: GemmElem>(p: &Problem<T>) {
     } else {
         #[cfg(target_arch = "x86_64")]
         if let Some(x) = T::native() {
-            return drive::multiply(&x, p);
+            return choice::multiply(&x, p);
         }
         if n == 1 {
             plain::vector(p);

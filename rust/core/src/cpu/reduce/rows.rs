@@ -1,6 +1,6 @@
 //! Results whose elements follow each other in memory.
 
-use super::super::elements::load;
+use super::super::convert::load;
 use super::super::fold::{Kernels, Reducible, Rows, LANES, MOST_ROWS};
 use super::{offset, Plan, BUFFER};
 use std::mem::MaybeUninit;

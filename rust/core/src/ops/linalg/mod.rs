@@ -3,8 +3,9 @@
 mod cpu;
 mod gradient;
 mod solvers;
+pub mod vector_norm;
 
-crate::ops::family! { einsum matmul matrix }
+crate::ops::family! { einsum matmul matrix; matrix::norms::ENTRIES }
 
 pub use solvers::*;
 

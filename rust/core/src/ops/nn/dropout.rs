@@ -3,7 +3,7 @@
 //! GPU, draw the same one.
 
 use crate::autograd::Vjp;
-use crate::cpu::elements::{load, store};
+use crate::cpu::convert::{load, store};
 use crate::cpu::pool::parallel_for;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType};

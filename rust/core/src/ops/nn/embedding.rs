@@ -2,7 +2,8 @@
 
 use crate::alloc;
 use crate::autograd::Vjp;
-use crate::cpu::elements::{load, store, Element};
+use crate::cpu::convert::{load, store};
+use crate::cpu::elements::Element;
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::cpu::simd::Lane;
 use crate::dispatch;

@@ -198,7 +198,7 @@ pointwise! {
         no_bool("threshold", t)?;
         for v in [p.threshold, p.value] {
             if !t.is_complex() {
-                crate::ops::shape::create::check_range(v, t)?;
+                crate::dtype::check_range(v, t)?;
             }
         }
         Ok(())

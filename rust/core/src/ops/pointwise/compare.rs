@@ -398,7 +398,7 @@ crate::entries! {
     |a| {
         let x = a.tensor(0)?;
         if x.dtype().is_complex() {
-            let imaginary = crate::ops::shape::copy::component(x, 1);
+            let imaginary = x.component(1);
             return Ok(apply(LogicalNot, [&imaginary])?.into());
         }
         Ok(Tensor::full(x.shape(), true.into(), DType::Bool, x.device())?.into())

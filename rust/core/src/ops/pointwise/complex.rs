@@ -455,3 +455,8 @@ pub fn compute<P: Pointwise<N>, const N: usize>(op: &P, x: &[&Tensor], y: &Tenso
     });
     y.write_from(&out)
 }
+
+/// The argument of complex numbers.
+pub fn angle(z: &Tensor) -> Result<Tensor> {
+    super::apply(super::binary::Atan2, [&z.real_part(1)?, &z.real_part(0)?])
+}

@@ -138,7 +138,7 @@ fn abs(a: &Args) -> Result<Value> {
 
 fn angle(a: &Args) -> Result<Value> {
     match a.tensor(0)? {
-        z if z.dtype().is_complex() => Ok(crate::ops::shape::view::complex::angle(z)?.into()),
+        z if z.dtype().is_complex() => Ok(super::complex::angle(z)?.into()),
         x => Ok(apply(Angle, [x])?.into()),
     }
 }

@@ -5,6 +5,7 @@ crate::ops::family! { sample; ENTRIES }
 use crate::autograd::Vjp;
 use crate::cpu::pool::parallel_for;
 use crate::dispatch;
+use crate::dtype::check_range;
 use crate::dtype::{default_dtype, DType};
 use crate::error::Result;
 use crate::gpu::kernels::random as launch;
@@ -12,7 +13,7 @@ use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
-use crate::ops::shape::create::{check_range, like, zero_grads, Options};
+use crate::ops::shape::create::{like, zero_grads, Options};
 use crate::rng::{Generator, Sample};
 use crate::schema::{Args, Value};
 use crate::shape;

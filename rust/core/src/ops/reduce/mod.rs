@@ -14,8 +14,8 @@ use crate::error::Result;
 use crate::gpu::kernels::reduce::{reduce as launch, Combine, Map};
 use crate::gpu::Gpu;
 use crate::meta::Meta;
+use crate::op::one;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
-use crate::ops::shape::copy::component;
 use crate::schema::Args;
 use crate::shape::{reduced, Dims, Show};
 use crate::tensor::Tensor;
@@ -81,10 +81,6 @@ pub fn spread(g: &Tensor, shape: &[usize], mask: &[bool], keepdim: bool) -> Resu
         }
     }
     restored(g, shape, mask, keepdim)?.expand_to(shape)
-}
-
-pub(crate) fn one(g: Tensor) -> Result<Grads> {
-    Ok(SmallVec::from_elem(Some(g), 1))
 }
 
 /// The gradient of a chosen value `y`: elements equal to it share `g`, NaN being equal to NaN.
@@ -303,7 +299,7 @@ impl Reduce {
     /// A complex sum is the sums of the real and the imaginary parts.
     fn sum_parts(&self, x: &Tensor, y: &Tensor) -> Result<()> {
         for which in [0, 1] {
-            let (from, to) = (component(&x.detach(), which), component(y, which));
+            let (from, to) = (x.detach().component(which), y.component(which));
             let op = Reduce {
                 dtype: from.dtype(),
                 ..self.clone()

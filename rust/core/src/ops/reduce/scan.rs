@@ -1,6 +1,5 @@
 //! Running results along a dimension.
 
-use super::one;
 use crate::alloc;
 use crate::autograd::Vjp;
 use crate::cpu::elements::{Compute, Element};
@@ -11,6 +10,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::meta::Meta;
+use crate::op::one;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Eq;

@@ -1,6 +1,6 @@
 //! Variance, norms, counts and histograms.
 
-use super::{all_dims, one, reduced_count, reduced_shape, restored, spread, DimMask};
+use super::{all_dims, reduced_count, reduced_shape, restored, spread, DimMask};
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::reduce::{filled, reduce, reduce_from, Kind};
@@ -10,8 +10,8 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::host;
 use crate::meta::Meta;
+use crate::op::one;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
-use crate::ops::linalg::matrix::nuclear_norm;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::{Maximum, Pow};
 use crate::ops::pointwise::compare::Eq;
@@ -20,7 +20,7 @@ use crate::ops::pointwise::unary::{Abs, Clamp, LogicalNot, Sign, Sqrt};
 use crate::schema::{Args, Value};
 use crate::shape::{reduced, Show};
 use crate::tensor::Tensor;
-use crate::{bail, ensure, with_float};
+use crate::{ensure, with_float};
 use smallvec::smallvec;
 
 /// Variance (or its root) and mean over the dimensions in `mask`. `correction` is a float's bits.
@@ -442,34 +442,6 @@ fn converted(x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
     x.to_dtype(dtype)
 }
 
-fn norm(a: &Args) -> Result<Value> {
-    let p = match &a.values[1] {
-        Value::Str(s) if &**s == "fro" => 2.0,
-        Value::Str(s) if &**s == "nuc" => {
-            let dims = a.opt_ints(2).unwrap_or(&[-2, -1]);
-            let x = a.tensor(0)?;
-            return Ok(nuclear_norm("norm", x, dims, a.bool(3)?, a.dtype(4))?.into());
-        }
-        Value::Str(s) => bail!(
-            Runtime,
-            "norm: expected p to be a number, 'fro' or 'nuc', got '{s}'"
-        ),
-        _ => a.opt_scalar(1).map_or(2.0, Scalar::f64),
-    };
-    let x = a.tensor(0)?;
-    let dtype = a.dtype(4).unwrap_or(x.dtype());
-    for (what, t) in [("input", x.dtype()), ("the result's", dtype)] {
-        ensure!(
-            t.differentiable(),
-            Runtime,
-            "norm(): {what} dtype should be either floating point or complex. Got {} instead.",
-            t.scalar_name()
-        );
-    }
-    let x = x.to_dtype(dtype)?;
-    Ok(x.vector_norm(p, &a.mask(2, &x)?, a.bool(3)?)?.into())
-}
-
 /// The covariance of the rows of `x`, whose columns are observations. Frequency weights are counts,
 /// reliability weights are relative; their product weighs each observation.
 fn covariance(
@@ -639,12 +611,6 @@ crate::entries! {
         let x = converted(a.tensor(0)?, a.dtype(4))?;
         Ok(x.vector_norm(a.scalar(1)?.f64(), &a.mask(2, &x)?, a.bool(3)?)?.into())
     };
-    /// The p-norm of the elements along `dim`; 'fro' is the 2-norm.
-    "norm(Tensor self, Scalar? p, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-    FN | METHOD | OUT, norm;
-    /// The Frobenius or nuclear norm.
-    "norm(Tensor self, str p='fro', int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-    FN | METHOD | OUT, norm;
     /// The Frobenius norm along `dim`.
     "frobenius_norm(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", FN | OUT,
     |a| {
@@ -657,12 +623,6 @@ crate::entries! {
         );
         Ok(x.vector_norm(2.0, &a.mask(1, x)?, a.bool(2)?)?.into())
     };
-    /// The sum of the singular values.
-    "nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", FN | OUT,
-    |a| Ok(nuclear_norm("nuclear_norm", a.tensor(0)?, &[-2, -1], a.bool(1)?, None)?.into());
-    /// The sum of the singular values of the matrices in two dimensions.
-    "nuclear_norm(Tensor self, int[2] dim, bool keepdim=False) -> Tensor", FN | OUT,
-    |a| Ok(nuclear_norm("nuclear_norm", a.tensor(0)?, a.ints(1)?, a.bool(2)?, None)?.into());
     /// The p-norm of the difference of two tensors.
     "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", FN | METHOD,
     |a| {

@@ -77,37 +77,21 @@ pub fn copy_host(x: &Tensor, y: &Tensor) -> Result<()> {
     match (x.dtype().is_complex(), y.dtype().is_complex()) {
         (false, false) => convert(x, y),
         (false, true) => {
-            copy_host(x, &component(y, 0))?;
-            component(y, 1).write_scalar(0.0.into())
+            copy_host(x, &y.component(0))?;
+            y.component(1).write_scalar(0.0.into())
         }
         // What has either part is true.
         (true, false) if y.dtype() == DType::Bool => {
-            let parts = [0, 1].map(|which| component(x, which).to_dtype(DType::Bool));
+            let parts = [0, 1].map(|which| x.component(which).to_dtype(DType::Bool));
             let [re, im] = parts;
             copy_host(&apply(LogicalOr, [&re?, &im?])?, y)
         }
-        (true, false) => copy_host(&component(x, 0), y),
+        (true, false) => copy_host(&x.component(0), y),
         (true, true) => {
-            copy_host(&component(x, 0), &component(y, 0))?;
-            copy_host(&component(x, 1), &component(y, 1))
+            copy_host(&x.component(0), &y.component(0))?;
+            copy_host(&x.component(1), &y.component(1))
         }
     }
-}
-
-/// The real (0) or imaginary (1) parts of a complex tensor in place.
-pub fn component(t: &Tensor, which: usize) -> Tensor {
-    let mut l = t.layout().clone();
-    // The stride of a dimension of one element may be any number; it is never applied.
-    l.strides.iter_mut().for_each(|s| *s = s.saturating_mul(2));
-    l.offset = l.offset.saturating_mul(2).saturating_add(which);
-    t.alias_as(
-        l,
-        if t.dtype() == DType::C128 {
-            DType::F64
-        } else {
-            DType::F32
-        },
-    )
 }
 
 /// Computes an op that treats the real and the imaginary parts of its inputs `data` alike.
@@ -117,10 +101,10 @@ pub fn by_parts(op: &dyn Op, x: &[&Tensor], data: &[usize], y: &Tensor) -> Resul
         wide[i] = wide[i].to_host()?.to_dtype(y.dtype())?;
     }
     for which in [0, 1] {
-        let target = component(y, which);
+        let target = y.component(which);
         let mut parts = wide.clone();
         for &i in data {
-            parts[i] = component(&wide[i], which);
+            parts[i] = wide[i].component(which);
         }
         let parts: SmallVec<[&Tensor; 4]> = parts.iter().collect();
         let part = Tensor::empty(y.shape(), target.dtype(), Device::Cpu)?;

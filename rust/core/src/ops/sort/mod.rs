@@ -5,7 +5,7 @@ mod quantile;
 
 crate::ops::family! { unique; ENTRIES }
 
-use super::reduce::{one, shared_gradient};
+use super::reduce::shared_gradient;
 use crate::alloc;
 use crate::autograd::Vjp;
 use crate::cpu::nth::LONG;
@@ -17,6 +17,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::meta::Meta;
+use crate::op::one;
 use crate::op::{function_name, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::index::along::picked_gradient;
 use crate::schema::{Args, Value};

@@ -5,7 +5,6 @@ use crate::cpu::pool::{num_threads, parallel_for};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::ops::index::{Cell, Mode};
-use crate::ops::shape::copy::component;
 use crate::ops::shape::view::parts::each_offset;
 use crate::tensor::Tensor;
 use crate::{per_isa, with_element, with_float};
@@ -256,7 +255,7 @@ pub fn multiply_complex(y: &Tensor, dim: usize, index: &Tensor, src: &Tensor) ->
     if ids.iter().any(|&i| i >= p.n) {
         return Err(p.refusal());
     }
-    let (to, from) = (component(y, 0), component(src, 0));
+    let (to, from) = (y.component(0), src.component(0));
     // Offsets of the elements that the index names, without what it says itself.
     let offsets = |t: &Tensor, along: bool| {
         let mut layout = Layout::contiguous(index.shape());

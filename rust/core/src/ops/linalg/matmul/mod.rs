@@ -22,7 +22,6 @@ use crate::gpu::kernels::View;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
-use crate::ops::shape::copy::component;
 use crate::shape::{self, Dims, Strides};
 use crate::tensor::Tensor;
 use crate::{ensure, transfer};
@@ -155,7 +154,7 @@ impl MatMul {
     /// Complex numbers are multiplied part by part.
     fn complex(&self, x: &[&Tensor], y: &Tensor) -> Result<()> {
         let (a, b) = self.operands(x);
-        let part = |t: &Tensor, which| component(&t.detach(), which);
+        let part = |t: &Tensor, which| t.detach().component(which);
         let dtype = part(y, 0).dtype();
         let negative = match self.alpha {
             Scalar::Float(v) => Scalar::Float(-v),
@@ -186,7 +185,7 @@ impl MatMul {
                     (true, _) => op.cpu(&[&sum, &p, &q], out)?,
                 }
             }
-            component(y, which).write_from(&sum)?;
+            y.component(which).write_from(&sum)?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The public functions of linear algebra, and norms, inverses and ranks made from factorisations.
 
-mod norms;
+pub mod norms;
 
 use super::matmul::swapped;
 use crate::autograd::Vjp;
@@ -8,8 +8,8 @@ use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::op::{Derivative, Grads, Mask, Save};
+use crate::ops::linalg::vector_norm::norm_last;
 use crate::ops::linalg::*;
-use crate::ops::nn::distance::norm_last;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::Maximum;
 use crate::ops::pointwise::compare::Gt;

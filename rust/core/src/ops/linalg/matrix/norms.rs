@@ -3,12 +3,13 @@
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::ops::linalg::matmul::swapped;
+use crate::ops::linalg::vector_norm::norm_last;
 use crate::ops::linalg::*;
-use crate::ops::nn::distance::norm_last;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Gt;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::Abs;
+use crate::schema::{Args, Value};
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -286,4 +287,48 @@ pub fn norm(
     };
     let dims: SmallVec<[usize; 5]> = dims.into_iter().filter(|&d| d < x.ndim()).collect();
     vector_norm(&x, order.unwrap_or(2.0), &dims, keepdim)
+}
+
+/// `torch.norm`, which `linalg.norm` is not quite.
+fn classic_norm(a: &Args) -> Result<Value> {
+    let p = match &a.values[1] {
+        Value::Str(s) if &**s == "fro" => 2.0,
+        Value::Str(s) if &**s == "nuc" => {
+            let dims = a.opt_ints(2).unwrap_or(&[-2, -1]);
+            let x = a.tensor(0)?;
+            return Ok(nuclear_norm("norm", x, dims, a.bool(3)?, a.dtype(4))?.into());
+        }
+        Value::Str(s) => bail!(
+            Runtime,
+            "norm: expected p to be a number, 'fro' or 'nuc', got '{s}'"
+        ),
+        _ => a.opt_scalar(1).map_or(2.0, Scalar::f64),
+    };
+    let x = a.tensor(0)?;
+    let dtype = a.dtype(4).unwrap_or(x.dtype());
+    for (what, t) in [("input", x.dtype()), ("the result's", dtype)] {
+        ensure!(
+            t.differentiable(),
+            Runtime,
+            "norm(): {what} dtype should be either floating point or complex. Got {} instead.",
+            t.scalar_name()
+        );
+    }
+    let x = x.to_dtype(dtype)?;
+    Ok(x.vector_norm(p, &a.mask(2, &x)?, a.bool(3)?)?.into())
+}
+
+crate::entries! {
+    /// The p-norm of the elements along `dim`; 'fro' is the 2-norm.
+    "norm(Tensor self, Scalar? p, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    FN | METHOD | OUT, classic_norm;
+    /// The Frobenius or nuclear norm.
+    "norm(Tensor self, str p='fro', int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    FN | METHOD | OUT, classic_norm;
+    /// The sum of the singular values.
+    "nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", FN | OUT,
+    |a| Ok(nuclear_norm("nuclear_norm", a.tensor(0)?, &[-2, -1], a.bool(1)?, None)?.into());
+    /// The sum of the singular values of the matrices in two dimensions.
+    "nuclear_norm(Tensor self, int[2] dim, bool keepdim=False) -> Tensor", FN | OUT,
+    |a| Ok(nuclear_norm("nuclear_norm", a.tensor(0)?, a.ints(1)?, a.bool(2)?, None)?.into());
 }

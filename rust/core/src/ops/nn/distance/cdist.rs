@@ -3,7 +3,7 @@
 //! Euclidean distances of many rows come from one matrix product, by PyTorch's rule; the others
 //! from a pass over pairs that keeps a block of distances in registers.
 
-use super::{last, norm_last, without_last};
+use super::without_last;
 use crate::alloc::{full, gathered};
 use crate::autograd::{mode, Vjp};
 use crate::cpu::gemm::gemm;
@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::linalg::matmul::swapped;
+use crate::ops::linalg::vector_norm::{last, norm_last};
 use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::{apply, Float};

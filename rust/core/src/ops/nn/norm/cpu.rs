@@ -4,7 +4,7 @@
 //! the (d, inner) planes; columns are what one (group, d) selects.
 
 use crate::alloc;
-use crate::cpu::elements::{load, store};
+use crate::cpu::convert::{load, store};
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::dtype::DType;
 use crate::ops::pointwise::Float;

@@ -2,7 +2,7 @@
 
 use super::max::Places;
 use crate::alloc;
-use crate::cpu::elements::{load, store};
+use crate::cpu::convert::{load, store};
 use crate::cpu::pool::parallel_for;
 use crate::cpu::simd::Lane;
 use crate::dtype::DType;

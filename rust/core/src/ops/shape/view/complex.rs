@@ -183,11 +183,6 @@ fn polar(a: &Args) -> Result<Value> {
     Ok(Tensor::of_parts(&re, &im)?.into())
 }
 
-/// The argument of complex numbers.
-pub fn angle(z: &Tensor) -> Result<Tensor> {
-    apply(binary::Atan2, [&z.real_part(1)?, &z.real_part(0)?])
-}
-
 crate::entries! {
     /// A complex tensor as real numbers over the same memory: the last dimension holds the real
     /// and the imaginary part.

@@ -4,7 +4,7 @@ pub mod flash;
 pub mod product;
 
 use crate::alloc;
-use crate::cpu::elements::{load, store};
+use crate::cpu::convert::{load, store};
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::cpu::simd::Simd;
 use crate::cpu::transpose;

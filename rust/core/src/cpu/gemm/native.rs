@@ -1,0 +1,83 @@
+//! The kernels that a machine has, by instruction set and by element type.
+
+use super::kernel::{Direct, Packed, Strided, Tile};
+use super::pack::Fill;
+use super::{GemmElem, Problem};
+
+/// The kernels of an instruction set.
+pub struct Set<E: 'static> {
+    /// Lanes of a vector, and rows of the tallest tile.
+    pub(super) lanes: usize,
+    pub(super) rows: usize,
+    /// Depth that stays in registers before a tile of C is written.
+    pub(super) depth: usize,
+    pub(super) packed: &'static [[Packed<E>; 2]],
+    pub(super) direct: &'static [[Direct<E>; 2]],
+    /// Kernels of four vectors, for fewer rows.
+    pub(super) wide: &'static [Direct<E>],
+}
+
+impl<E> Set<E> {
+    /// The columns of a tile of so many rows, where operands are read in place.
+    pub(super) fn reach(&self, rows: usize) -> usize {
+        self.lanes * if rows <= self.wide.len() { 4 } else { 2 }
+    }
+
+    /// Multiplies a tile of at most `reach` columns in place.
+    // SAFETY: as for [`super::product`].
+    pub(super) unsafe fn tile(&self, rows: usize, k: usize, x: &Strided<E>, t: &Tile<E>)
+    where
+        E: Copy,
+    {
+        let kernel = &self.direct[rows - 1];
+        match t.width.div_ceil(self.lanes) {
+            4 => self.wide[rows - 1](k, x, t),
+            3 => {
+                let two = 2 * self.lanes;
+                kernel[1](k, x, &Tile { width: two, ..*t });
+                let x = Strided {
+                    b: x.b.add(two),
+                    ..*x
+                };
+                let d = t.d.wrapping_offset(two as isize * t.d_cs);
+                kernel[0](
+                    k,
+                    &x,
+                    &Tile {
+                        width: t.width - two,
+                        c: t.c.add(two),
+                        d,
+                        ..*t
+                    },
+                );
+            }
+            used => kernel[used - 1](k, x, t),
+        }
+    }
+}
+
+/// Sums over the depth for some rows of A and some lanes of B, to `sums[row * lanes + lane]`.
+pub(super) type Dots<T, E> =
+    unsafe fn(k: usize, a: *const E, a_rs: usize, b: *const T, ls: isize, sums: *mut E);
+
+/// The product of two contiguous vectors.
+pub(super) type Inner<E> = unsafe fn(k: usize, x: *const E, y: *const E) -> E;
+
+/// The kernels of an element type: `[rows - 1]`, for `lanes[rows - 1]` lanes and for one.
+pub struct Thin<T: GemmElem> {
+    pub(super) lanes: &'static [usize],
+    pub(super) many: &'static [Dots<T, T::Acc>],
+    pub(super) one: &'static [Dots<T, T::Acc>],
+}
+
+/// The kernels and the packing of an element type on this machine.
+pub struct Native<T: GemmElem> {
+    pub(super) set: &'static Set<T::Acc>,
+    pub(super) thin: &'static Thin<T>,
+    /// The product of two vectors of sums' type.
+    pub(super) inner: Inner<T::Acc>,
+    pub(super) fill: Fill<T, T::Acc>,
+    pub(super) each: usize,
+    /// Multiplies in tiles of a matrix unit if `p` is worth it; returns whether.
+    pub(super) tiled: Option<unsafe fn(x: &Self, p: &Problem<T>) -> bool>,
+}

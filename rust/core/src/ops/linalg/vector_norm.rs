@@ -1,0 +1,141 @@
+//! The p-norm of rows.
+
+use crate::alloc;
+use crate::autograd::Vjp;
+use crate::cpu::elements::Compute;
+use crate::cpu::pool::parallel_chunks;
+use crate::dispatch;
+use crate::dtype::{Bitwise, DType, Scalar};
+use crate::ensure;
+use crate::error::Result;
+use crate::meta::Meta;
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::pointwise::apply;
+use crate::ops::pointwise::binary::Pow;
+use crate::ops::pointwise::compare::Eq;
+use crate::ops::pointwise::ternary::where_;
+use crate::ops::pointwise::unary::{Abs, Sign};
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+
+/// The p-norm of the last dimension, which stays with size 1.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct RowNorm {
+    p: Bitwise,
+}
+
+impl Derivative for RowNorm {
+    fn name(&self) -> &'static str {
+        "LinalgVectorNormBackward0"
+    }
+    fn save(&self, _needs: Mask) -> Save {
+        Save {
+            inputs: 1,
+            outputs: 1,
+        }
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(g) = &g[0] else {
+            return Ok(Grads::new());
+        };
+        if self.p.0 == 0.0 {
+            return Ok(SmallVec::from_elem(None, 1));
+        }
+        let (x, y, p) = (cx.input(0)?, cx.output(0)?, self.p.0);
+        let number = |v: f64| Tensor::number(Scalar::Float(v));
+        let zero = Tensor::zeros(&[], x.dtype(), x.device())?;
+        let none = apply(Eq, [&y, &number(0.0)?])?;
+        let power = |t: &Tensor, e: f64| apply(Pow, [t, &number(e)?]);
+        let sign = || apply(Sign, [&x]);
+        let d = if p == 1.0 {
+            sign()?.mul(g)?
+        } else if p == 2.0 {
+            // At the origin the norm has no gradient; 0 is a subgradient.
+            // The quotient first: g / y may overflow.
+            where_(&none, &zero, &x.div(&y)?.mul(g)?)?
+        } else if p.is_infinite() {
+            // A NaN is no extreme: nothing has a share in it.
+            let hit = apply(Eq, [&apply(Abs, [&x])?, &y])?;
+            let count = hit.sum_mask(&last(&hit), true, Some(x.dtype()))?;
+            where_(&hit, &sign()?.mul(&g.div(&count)?)?, &zero)?
+        } else {
+            let flat = apply(Eq, [&x, &number(0.0)?])?;
+            let one = Tensor::full(&[], Scalar::Float(1.0), x.dtype(), x.device())?;
+            let a = power(&apply(Abs, [&x])?.div(&where_(&none, &one, &y)?)?, p - 1.0)?;
+            where_(&flat, &zero, &sign()?.mul(&a)?.mul(g)?)?
+        };
+        Ok(SmallVec::from_elem(Some(d), 1))
+    }
+}
+
+pub fn last(t: &Tensor) -> SmallVec<[bool; 5]> {
+    (0..t.ndim()).map(|d| d + 1 == t.ndim()).collect()
+}
+
+impl Op for RowNorm {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let mut meta = TensorMeta::of(x[0]);
+        if let Some(n) = meta.shape.last_mut() {
+            *n = 1;
+        }
+        Ok(SmallVec::from_elem(meta, 1))
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let width = x[0].shape().last().copied().unwrap_or(1);
+        match x[0].dtype() {
+            DType::F64 => norms::<f64>(x[0], width, self.p.0, &y[0]),
+            _ => norms::<f32>(x[0], width, self.p.0, &y[0]),
+        }
+    }
+}
+
+/// The norm of a row, in float64.
+fn norm_of<T: Compute>(row: &[T], p: f64) -> T {
+    let sum = |f: &dyn Fn(f64) -> f64| row.iter().map(|&v| f(v.to_f64())).sum::<f64>();
+    let furthest = |start: f64, beats: fn(f64, f64) -> bool| {
+        let better = |m: f64, v: f64| if v.is_nan() || beats(v, m) { v } else { m };
+        row.iter().map(|&v| v.to_f64().abs()).fold(start, better)
+    };
+    T::of_f64(if p == 2.0 {
+        row.iter()
+            .map(|&v| v.to_f64() * v.to_f64())
+            .sum::<f64>()
+            .sqrt()
+    } else if p == 0.0 {
+        sum(&|v| (v != 0.0) as u8 as f64)
+    } else if p == 1.0 {
+        sum(&f64::abs)
+    } else if p == f64::INFINITY {
+        furthest(0.0, |v, m| v > m)
+    } else if p == f64::NEG_INFINITY {
+        furthest(f64::INFINITY, |v, m| v < m)
+    } else {
+        sum(&|v| v.abs().powf(p)).powf(1.0 / p)
+    })
+}
+
+fn norms<T: Compute>(x: &Tensor, width: usize, p: f64, y: &Tensor) -> Result<()> {
+    let x = x.prepared(T::DTYPE)?;
+    let mut out = alloc::full(T::default(), y.numel());
+    // SAFETY: contiguous host memory of this type.
+    let rows = unsafe { x.slice::<T>() };
+    parallel_chunks(&mut out, 1, (1 << 14) / width.max(1) + 1, |first, out| {
+        for (i, out) in (first..).zip(out) {
+            *out = norm_of(&rows[i * width..(i + 1) * width], p);
+        }
+    });
+    y.write_from(&Tensor::from_slice(&out, y.shape(), T::DTYPE)?)
+}
+
+pub fn norm_last(x: &Tensor, p: f64) -> Result<Tensor> {
+    if x.dtype().is_complex() {
+        return norm_last(&apply(Abs, [x])?, p);
+    }
+    ensure!(
+        x.dtype().is_float(),
+        Runtime,
+        "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
+        x.dtype().scalar_name()
+    );
+    dispatch::call1(RowNorm { p: Bitwise(p) }, &[x])
+}
