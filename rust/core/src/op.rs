@@ -185,6 +185,12 @@ pub trait Op: Derivative + Keep {
         Ok(false)
     }
 
+    /// The results, as `infer` describes them, written with other ops; what runs on the GPU where
+    /// there is no kernel. `None` where nothing is gained over the host.
+    fn decompose(&self, _x: &[&Tensor]) -> Result<Option<Tensors>> {
+        Ok(None)
+    }
+
     /// Outputs through which no gradient flows although their type could carry one.
     fn detached_outputs(&self) -> Mask {
         0

@@ -382,8 +382,9 @@ pub fn run(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         }
         Device::Wgpu(index) => {
             let gpu = Gpu::at(index)?;
-            // Kernels made of other ops leave no history.
-            let launch = || working_for(op.name(), || op.gpu(gpu, x, y));
+            // What is made of other ops leaves no history.
+            let kernel = || -> Result<_> { Ok(op.gpu(gpu, x, y)? || composed(op, x, y)?) };
+            let launch = || working_for(op.name(), kernel);
             if y.iter().all(|t| t.numel() == 0) {
                 let index = |t: &&Tensor| t.dtype().is_int() && t.numel() > 0;
                 return match x.iter().any(index) {
@@ -422,6 +423,18 @@ fn refuse_unsigned(op: &dyn Op, dtype: DType) -> Result<()> {
         dtype.scalar_name()
     );
     Ok(())
+}
+
+/// Computes `y` by the ops that the op is made of; `false` where it is made of none.
+fn composed(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    let Some(results) = op.decompose(x)? else {
+        return Ok(false);
+    };
+    for (to, from) in y.iter().zip(&results) {
+        debug_assert_eq!((to.shape(), to.dtype()), (from.shape(), from.dtype()));
+        to.write_from(from)?;
+    }
+    Ok(true)
 }
 
 /// An op without a GPU kernel for these arguments runs on the host, with a warning that names it.

@@ -7,7 +7,7 @@ use crate::ensure;
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::pointwise::binary::Minimum;
 use crate::ops::pointwise::compare::{Eq, Le};
 use crate::ops::pointwise::pointwise;
@@ -219,9 +219,16 @@ impl<P: Pointwise<N>, const N: usize> Op for Reduced<P, N> {
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        match self.reduction {
+            NONE => Pw(self.op.clone()).gpu(gpu, x, y),
+            _ => Ok(false),
+        }
+    }
+
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
         let each = Pw(self.op.clone());
         if self.reduction == NONE {
-            return each.gpu(gpu, x, y);
+            return Ok(None);
         }
         let meta: TensorMeta = each.infer(&dispatch::metas(x))?.swap_remove(0);
         // Halves are rounded once, after the sum.
@@ -231,15 +238,15 @@ impl<P: Pointwise<N>, const N: usize> Op for Reduced<P, N> {
             meta.dtype
         };
         let terms = Tensor::empty(&meta.shape, wide, meta.device)?;
-        if terms.numel() == 0 || !each.gpu(gpu, x, std::slice::from_ref(&terms))? {
-            return Ok(false);
+        if terms.numel() == 0 {
+            return Ok(None);
         }
-        let sum = terms.sum_all()?;
-        y[0].write_from(&match self.reduction {
-            MEAN => sum.div_scalar(terms.numel() as f64)?,
-            _ => sum,
-        })?;
-        Ok(true)
+        dispatch::compute_into(&each, x, std::slice::from_ref(&terms))?;
+        let mut y = terms.sum_all()?;
+        if self.reduction == MEAN {
+            y = y.div_scalar(terms.numel() as f64)?;
+        }
+        Ok(Some(Tensors::from_buf([y.to_dtype(meta.dtype)?])))
     }
 }
 

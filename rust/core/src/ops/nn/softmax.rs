@@ -10,8 +10,7 @@ use crate::error::Result;
 use crate::gpu::kernels::softmax as launch;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::one;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{one, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::pointwise::compare::IsInf;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::{Exp, Log};
@@ -505,20 +504,22 @@ impl Op for Logsumexp {
         });
         Ok(())
     }
-    fn gpu(&self, _gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
         if x[0].dtype() == DType::F64 || x[0].numel() == 0 {
-            return Ok(false);
+            return Ok(None);
         }
-        let x = x[0].to_dtype(DType::F32)?;
+        let (t, x) = (x[0].dtype(), x[0].to_dtype(DType::F32)?);
         let top = x.amax_mask(&self.mask, true)?;
         // An infinite maximum would give inf - inf.
         let infinite = apply(IsInf, [&top])?;
         let top = where_(&infinite, &Tensor::number(0.0.into())?, &top)?;
         let each = apply(Exp, [&x.sub(&top)?])?;
         let sum = each.sum_mask(&self.mask, true, Some(DType::F32))?;
-        let all = apply(Log, [&sum])?.add(&top)?;
-        y[0].write_from(&all.reshape_to(y[0].shape())?)
-            .map(|()| true)
+        let mut y = apply(Log, [&sum])?.add(&top)?;
+        if !self.keepdim {
+            y = y.reshape_to(&reduced_shape(x.shape(), &self.mask, false))?;
+        }
+        Ok(Some(smallvec![y.to_dtype(t)?]))
     }
 }
 

@@ -7,11 +7,9 @@ use crate::cpu::reduce::{filled, reduce, reduce_from, Kind};
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
-use crate::gpu::Gpu;
 use crate::host;
 use crate::meta::Meta;
-use crate::op::one;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{one, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::{Maximum, Pow};
 use crate::ops::pointwise::compare::Eq;
@@ -122,11 +120,11 @@ impl Op for Variance {
         }
         Ok(())
     }
-    fn gpu(&self, _gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
         if x[0].dtype() == DType::F64 || x[0].numel() == 0 {
-            return Ok(false);
+            return Ok(None);
         }
-        let x = x[0].to_dtype(DType::F32)?;
+        let (t, x) = (x[0].dtype(), x[0].to_dtype(DType::F32)?);
         let n = reduced_count(x.shape(), &self.mask) as f64;
         let free = (n - f64::from_bits(self.correction)).max(0.0);
         let mean = x.mean_mask(&self.mask, true, None)?;
@@ -134,7 +132,7 @@ impl Op for Variance {
         let squares = from.reduce(
             Kind::SumSquares,
             &self.mask,
-            true,
+            self.keepdim,
             DType::F32,
             "VarBackward0",
         )?;
@@ -142,9 +140,8 @@ impl Op for Variance {
         if self.root {
             var = apply(Sqrt, [&var])?;
         }
-        y[0].write_from(&var.reshape_to(y[0].shape())?)?;
-        y[1].write_from(&mean.reshape_to(y[1].shape())?)
-            .map(|()| true)
+        let mean = mean.reshape_to(var.shape())?;
+        Ok(Some(smallvec![var.to_dtype(t)?, mean.to_dtype(t)?]))
     }
 }
 
@@ -358,29 +355,28 @@ impl Op for VectorNorm {
         }));
         Ok(())
     }
-    fn gpu(&self, _gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
         if x[0].dtype() == DType::F64 || x[0].numel() == 0 {
-            return Ok(false);
+            return Ok(None);
         }
         let kind = match f64::from_bits(self.p) {
             1.0 => Kind::SumAbs,
             2.0 => Kind::SumSquares,
             f64::INFINITY => Kind::MaxAbs,
             f64::NEG_INFINITY => Kind::MinAbs,
-            _ => return Ok(false),
+            _ => return Ok(None),
         };
         let mut all = x[0].reduce(
             kind,
             &self.mask,
-            true,
+            self.keepdim,
             DType::F32,
             "LinalgVectorNormBackward0",
         )?;
         if kind == Kind::SumSquares {
             all = apply(Sqrt, [&all])?;
         }
-        y[0].write_from(&all.reshape_to(y[0].shape())?)
-            .map(|()| true)
+        Ok(Some(smallvec![all.to_dtype(x[0].dtype())?]))
     }
 }
 

@@ -10,11 +10,12 @@ use crate::error::Result;
 use crate::gpu::kernels::norm::{self as launch, Groups};
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::unary::Rsqrt;
 use crate::tensor::Tensor;
 use crate::{bail, transfer, with_float};
+use smallvec::SmallVec;
 
 /// What is normalised together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,6 +81,11 @@ impl Norm {
             Over::Columns => Some(Groups::batch(self.n, channels, self.inner)),
             _ => None,
         }
+    }
+    /// Weight and bias among the inputs.
+    fn parameters<'a, T>(&self, x: &'a [T]) -> (Option<&'a T>, Option<&'a T>) {
+        let weight = x.get(1).filter(|_| self.weight);
+        (weight, x.get(1 + self.weight as usize).filter(|_| self.bias))
     }
     fn stats(&self) -> usize {
         match self.over {
@@ -289,6 +295,9 @@ impl Op for Norm {
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let Some(groups) = self.launched() else {
+            return Ok(false);
+        };
         if !transfer::small_floats(x) || self.stills() {
             return Ok(false);
         }
@@ -296,30 +305,7 @@ impl Op for Norm {
             .iter()
             .map(|t| transfer::dense(gpu, t))
             .collect::<Result<_>>()?;
-        let weight = on[1..].first().filter(|_| self.weight);
-        let bias = on.get(1 + self.weight as usize).filter(|_| self.bias);
-        let Some(groups) = self.launched() else {
-            if self.over != Over::Given {
-                return Ok(false);
-            }
-            // Statistics are given: plain arithmetic per channel.
-            let first = 1 + self.weight as usize + self.bias as usize;
-            y[1].write_from(&on[first])?;
-            y[3].write_from(&on[first + 1])?;
-            y[2].write_from(&apply(Rsqrt, [&y[3].add_scalar(self.eps.0)?])?)?;
-            let channel = |t: &Tensor| t.reshape_to(&self.channel_shape());
-            let mut v = on[0].reshape_to(&self.shape())?.sub(&channel(&y[1])?)?;
-            let scale = match weight {
-                Some(w) => channel(w)?.mul(&channel(&y[2])?)?,
-                None => channel(&y[2])?,
-            };
-            v = v.mul(&scale)?;
-            if let Some(b) = bias {
-                v = v.add(&channel(b)?)?;
-            }
-            y[0].write_from(&v.reshape_to(y[0].shape())?)?;
-            return Ok(true);
-        };
+        let (weight, bias) = self.parameters(&on);
         let (weight, bias) = (
             weight.map(transfer::whole).transpose()?,
             bias.map(transfer::whole).transpose()?,
@@ -334,6 +320,29 @@ impl Op for Norm {
             gpu, &groups, self.eps.0, a, weight, bias, to, stats,
         ))
     }
+
+    /// Where statistics are given: plain arithmetic per channel.
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        if self.over != Over::Given || !transfer::small_floats(x) {
+            return Ok(None);
+        }
+        let stat = |i: usize| x[x.len() - 2 + i].to_dtype(x[0].dtype().compute());
+        let (mean, var) = (stat(0)?, stat(1)?);
+        let rstd = apply(Rsqrt, [&var.add_scalar(self.eps.0)?])?;
+        let channel = |t: &Tensor| t.reshape_to(&self.channel_shape());
+        let (weight, bias) = self.parameters(x);
+        let mut scale = channel(&rstd)?;
+        if let Some(w) = weight {
+            scale = channel(w)?.mul(&scale)?;
+        }
+        let mut y = x[0].reshape_to(&self.shape())?;
+        y = y.sub(&channel(&mean)?)?.mul(&scale)?;
+        if let Some(b) = bias {
+            y = y.add(&channel(b)?)?;
+        }
+        let y = y.reshape_to(x[0].shape())?.to_dtype(x[0].dtype())?;
+        Ok(Some(Tensors::from_vec(vec![y, mean, rstd, var])))
+    }
 }
 
 /// The gradients of [`Norm`] in one go: inputs are g, x, mean, rstd and weight; results are those
@@ -342,6 +351,25 @@ impl Op for Norm {
 pub(super) struct NormGrad {
     norm: Norm,
     affine: bool,
+}
+
+impl NormGrad {
+    /// The gradients of weight and bias: sums over each channel.
+    fn channel_sums(&self, x: &[&Tensor]) -> Result<[Tensor; 2]> {
+        let norm = &self.norm;
+        let stat = match norm.over {
+            Over::Given => norm.channel_shape(),
+            _ => [norm.n, norm.groups, 1, 1],
+        };
+        let g = x[0].reshape_to(&norm.shape())?;
+        let center = x[1].reshape_to(&norm.shape())?.sub(&x[2].reshape_to(&stat)?)?;
+        let normal = center.mul(&x[3].reshape_to(&stat)?)?;
+        let sum = |t: &Tensor| {
+            let (over, dtype) = ([true, false, false, true], x[1].dtype().compute());
+            t.sum_mask(&over, true, Some(dtype))?.reshape_to(&[norm.groups * norm.d])
+        };
+        Ok([sum(&g.mul(&normal)?)?, sum(&g)?])
+    }
 }
 
 impl Derivative for NormGrad {
@@ -422,67 +450,60 @@ impl Op for NormGrad {
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let norm = &self.norm;
+        let Some(groups) = &norm.launched() else {
+            return Ok(false);
+        };
         if !transfer::small_floats(x) {
             return Ok(false);
         }
-        let norm = &self.norm;
         let on: Vec<Tensor> = x
             .iter()
             .map(|t| transfer::dense(gpu, t))
             .collect::<Result<_>>()?;
-        let groups = norm.launched();
         let columns = norm.over == Over::Columns;
-        if let Some(groups) = &groups {
-            let sum = |i: usize| match columns && self.affine {
-                true => Ok(y[i].clone()),
-                false => Tensor::empty(&[groups.groups], DType::F32, gpu.device()),
-            };
-            let (sum_gx, sum_g) = (sum(1)?, sum(2)?);
-            let stats = [transfer::whole(&on[2])?, transfer::whole(&on[3])?];
-            let weight = on.get(4).map(transfer::whole).transpose()?;
-            let done = transfer::ran(launch::backward(
-                gpu,
-                groups,
-                transfer::whole(&on[1])?,
-                transfer::whole(&on[0])?,
-                stats,
-                weight,
-                transfer::whole(&y[0])?,
-                [transfer::whole(&sum_g)?, transfer::whole(&sum_gx)?],
-            ))?;
-            if !done || columns || !self.affine {
-                return Ok(done);
-            }
-        } else if norm.over != Over::Given {
-            return Ok(false);
-        }
-        // What is left: sums over each channel, and the input's gradient by given statistics.
-        let shape = norm.shape();
-        let stat = match norm.over {
-            Over::Given => norm.channel_shape(),
-            _ => [norm.n, norm.groups, 1, 1],
+        let sum = |i: usize| match columns && self.affine {
+            true => Ok(y[i].clone()),
+            false => Tensor::empty(&[groups.groups], DType::F32, gpu.device()),
         };
-        let g = on[0].reshape_to(&shape)?;
-        let rstd = on[3].reshape_to(&stat)?;
-        if norm.over == Over::Given {
-            let scale = match on.get(4) {
-                Some(w) => rstd.mul(&w.reshape_to(&norm.channel_shape())?)?,
-                None => rstd.clone(),
-            };
-            y[0].write_from(&g.mul(&scale)?.reshape_to(y[0].shape())?)?;
+        let (sum_gx, sum_g) = (sum(1)?, sum(2)?);
+        let stats = [transfer::whole(&on[2])?, transfer::whole(&on[3])?];
+        let weight = on.get(4).map(transfer::whole).transpose()?;
+        let done = transfer::ran(launch::backward(
+            gpu,
+            groups,
+            transfer::whole(&on[1])?,
+            transfer::whole(&on[0])?,
+            stats,
+            weight,
+            transfer::whole(&y[0])?,
+            [transfer::whole(&sum_g)?, transfer::whole(&sum_gx)?],
+        ))?;
+        if done && !columns && self.affine {
+            let on: SmallVec<[&Tensor; 5]> = on.iter().collect();
+            for (sum, to) in self.channel_sums(&on)?.iter().zip(&y[1..]) {
+                to.write_from(sum)?;
+            }
         }
+        Ok(done)
+    }
+
+    /// Where statistics are given, which are constants.
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        let norm = &self.norm;
+        if norm.over != Over::Given || !transfer::small_floats(x) {
+            return Ok(None);
+        }
+        let mut scale = x[3].reshape_to(&norm.channel_shape())?;
+        if let Some(w) = x.get(4) {
+            scale = scale.mul(&w.reshape_to(&norm.channel_shape())?)?;
+        }
+        let d = x[0].reshape_to(&norm.shape())?.mul(&scale)?;
+        let d = d.reshape_to(x[1].shape())?.to_dtype(x[1].dtype())?;
+        let mut out = Tensors::from_buf([d]);
         if self.affine {
-            let normal = on[1]
-                .reshape_to(&shape)?
-                .sub(&on[2].reshape_to(&stat)?)?
-                .mul(&rstd)?;
-            let flat = |t: Tensor, to: &Tensor| -> Result<()> {
-                let sum = t.sum_mask(&[true, false, false, true], true, Some(to.dtype()))?;
-                to.write_from(&sum.reshape_to(to.shape())?)
-            };
-            flat(g.mul(&normal)?, &y[1])?;
-            flat(g, &y[2])?;
+            out.extend(self.channel_sums(x)?);
         }
-        Ok(true)
+        Ok(Some(out))
     }
 }

@@ -11,7 +11,7 @@ use crate::gpu::kernels::pointwise::pointwise;
 use crate::gpu::{Acc, Gpu};
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Metas, Op, Repeats, TensorMeta};
+use crate::op::{Derivative, Grads, Metas, Op, Repeats, TensorMeta, Tensors};
 use crate::ops::shape::copy::copy_host;
 use crate::ops::shape::view::parts::each_offset;
 use crate::shape::{self, Dims, Show};
@@ -139,7 +139,7 @@ impl Op for Reorder {
         Ok(())
     }
 
-    fn gpu(&self, _gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
         let mut from = x[0].clone();
         for d in (0..from.ndim()).filter(|&d| self.flip[d] || self.shift[d] != 0) {
             let at: Vec<i64> = self
@@ -150,7 +150,7 @@ impl Op for Reorder {
             let at = Tensor::from_slice(&at, &[at.len()], DType::I64)?;
             from = from.index_select(d as i64, &at.to_device(from.device())?)?;
         }
-        y[0].write_from(&from).map(|()| true)
+        Ok(Some(Tensors::from_buf([from])))
     }
 }
 
