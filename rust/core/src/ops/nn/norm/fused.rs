@@ -85,7 +85,10 @@ impl Norm {
     /// Weight and bias among the inputs.
     fn parameters<'a, T>(&self, x: &'a [T]) -> (Option<&'a T>, Option<&'a T>) {
         let weight = x.get(1).filter(|_| self.weight);
-        (weight, x.get(1 + self.weight as usize).filter(|_| self.bias))
+        (
+            weight,
+            x.get(1 + self.weight as usize).filter(|_| self.bias),
+        )
     }
     fn stats(&self) -> usize {
         match self.over {
@@ -362,11 +365,14 @@ impl NormGrad {
             _ => [norm.n, norm.groups, 1, 1],
         };
         let g = x[0].reshape_to(&norm.shape())?;
-        let center = x[1].reshape_to(&norm.shape())?.sub(&x[2].reshape_to(&stat)?)?;
+        let center = x[1]
+            .reshape_to(&norm.shape())?
+            .sub(&x[2].reshape_to(&stat)?)?;
         let normal = center.mul(&x[3].reshape_to(&stat)?)?;
         let sum = |t: &Tensor| {
             let (over, dtype) = ([true, false, false, true], x[1].dtype().compute());
-            t.sum_mask(&over, true, Some(dtype))?.reshape_to(&[norm.groups * norm.d])
+            t.sum_mask(&over, true, Some(dtype))?
+                .reshape_to(&[norm.groups * norm.d])
         };
         Ok([sum(&g.mul(&normal)?)?, sum(&g)?])
     }
