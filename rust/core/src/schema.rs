@@ -59,7 +59,7 @@ pub struct Schema {
 }
 
 /// How elements of a tensor are to be laid out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemoryFormat {
     Contiguous,
     Preserve,
@@ -544,7 +544,7 @@ fn formatted(values: &[Value], y: Value) -> Result<Value> {
             return Ok(t);
         }
         let z = t.empty_like(t.dtype(), t.device(), format)?;
-        z.write_from(&t)?;
+        z.assign(&t)?;
         Ok(t.replaced(&z))
     };
     Ok(match y {
@@ -689,11 +689,7 @@ impl Entry {
                     if !casts {
                         dispatch::check_type(schema.name, out, &meta)?;
                     }
-                    let target = dispatch::destination(schema.name, out, &meta, false)?;
-                    dispatch::check_overlap(&target)?;
-                    target.write_from(result)?;
-                    target.bump_version();
-                    written.push(target);
+                    written.push(dispatch::deliver(schema.name, result, out)?);
                 }
                 Ok(match written.len() {
                     1 => Value::Tensor(written.swap_remove(0)),

@@ -116,16 +116,20 @@ pub fn fill(y: &Tensor, value: Scalar) -> Result<()> {
     copy::fill(gpu_of(y)?, whole(y)?, words)
 }
 
+/// Raises for a type that the GPU does not store.
+pub fn check_type(dtype: DType) -> Result<()> {
+    ensure!(
+        !dtype.is_wide_unsigned(),
+        NotImplemented,
+        "wgpu: {dtype} tensors live on the CPU only; convert the tensor with .to(dtype) first"
+    );
+    Ok(())
+}
+
 /// Copies `x`, converted and broadcast, into `y`; at least one of them is on the GPU.
 pub fn transfer(x: &Tensor, y: &Tensor) -> Result<()> {
-    for t in [x, y] {
-        ensure!(
-            !t.dtype().is_wide_unsigned(),
-            NotImplemented,
-            "wgpu: {} tensors live on the CPU only; convert the tensor with .to(dtype) first",
-            t.dtype()
-        );
-    }
+    check_type(x.dtype())?;
+    check_type(y.dtype())?;
     if y.numel() == 0 {
         return Ok(());
     }

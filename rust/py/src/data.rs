@@ -16,7 +16,6 @@ use pytensorlib_core::alloc;
 use pytensorlib_core::cpu::elements::{Bool, Element};
 use pytensorlib_core::device::{default_device, Device};
 use pytensorlib_core::dtype::{default_dtype, DType};
-use pytensorlib_core::ops::shape::copy::component;
 use pytensorlib_core::tensor::Tensor;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -188,7 +187,7 @@ impl Walk {
         let dtype = t.dtype();
         let host = t.to_host().py()?;
         if dtype.is_complex() {
-            let parts = [0, 1].map(|k| component(&host, k).prepared(DType::F64));
+            let parts = [0, 1].map(|k| host.component(k).prepared(DType::F64));
             let [re, im] = parts;
             let (re, im) = (re.py()?, im.py()?);
             // SAFETY: prepared contiguous float64 memory, read only.
@@ -518,7 +517,7 @@ pub fn parse(data: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> 
             let (re, im): (Vec<f64>, Vec<f64>) = pairs.unzip();
             for (k, part) in [re, im].iter().enumerate() {
                 let part = Tensor::from_slice(part, &walk.shape, DType::F64).py()?;
-                component(&y, k).write_from(&part).py()?;
+                y.component(k).write_from(&part).py()?;
             }
         }
     }

@@ -213,6 +213,18 @@ pub fn destination(name: &str, out: &Tensor, meta: &TensorMeta, inplace: bool) -
     Ok(out.replaced(&with))
 }
 
+/// Writes a result to `out=` and gives the tensor that it then is.
+pub fn deliver(name: &str, y: &Tensor, out: &Tensor) -> Result<Tensor> {
+    let target = destination(name, out, &TensorMeta::of(y), false)?;
+    check_overlap(&target)?;
+    match overlap(y, &target) {
+        Overlap::None | Overlap::Same => target.assign(y)?,
+        _ => target.assign(&y.detach().copy_dense()?)?,
+    }
+    target.bump_version();
+    Ok(target)
+}
+
 /// Raises for `out=` where a gradient would be lost.
 pub fn refuse_out(name: &str) -> Result<()> {
     bail!(
@@ -311,7 +323,10 @@ fn write_one(op: &dyn Op, x: &[&Tensor], out: &Tensor, meta: &TensorMeta) -> Res
     if !op.pointwise() || out.dtype().is_complex() != meta.dtype.is_complex() {
         let direct = out.is_contiguous()
             && out.dtype() == meta.dtype
-            && !x.iter().any(|t| t.shares_storage(out));
+            && !x.iter().enumerate().any(|(i, t)| {
+                let own = i == 0 && op.overwrites() && out.device() == Device::Cpu;
+                t.shares_storage(out) && !(own && overlap(t, out) == Overlap::Same)
+            });
         if direct {
             return run(op, x, slice::from_ref(out));
         }

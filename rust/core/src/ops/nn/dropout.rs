@@ -13,12 +13,13 @@ use crate::gpu::{Acc, Gpu};
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::pointwise::Float;
-use crate::rng::{default_generator, Philox, BLOCKS};
+use crate::rng::{default_generator, Generator, BLOCKS};
 use crate::schema::Value;
 use crate::shape::Dims;
 use crate::tensor::Tensor;
 use crate::{ensure, per_isa, transfer, with_float};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// Elements are handled in blocks of this many.
 const BLOCK: usize = 4 * BLOCKS;
@@ -45,11 +46,17 @@ per_isa! {
 }
 
 /// `x * mask * scale` with a mask drawn here; the mask is the second result.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct Dropout {
     p: Bitwise,
     scale: Bitwise,
-    stream: Philox,
+    generator: Arc<Generator>,
+}
+
+impl std::fmt::Debug for Dropout {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Dropout({})", self.p.0)
+    }
 }
 
 impl Derivative for Dropout {
@@ -88,6 +95,7 @@ impl Op for Dropout {
         let size = dtype.size();
         let (from, to) = (x.bytes_ptr() as usize, y[0].bytes_ptr() as usize);
         let mask = y[1].bytes_ptr() as usize;
+        let stream = self.generator.philox();
         with_float!(dtype, "dropout", T => {
             let scale = self.scale.0 as T;
             parallel_for(n.div_ceil(BLOCK), 32, |blocks| {
@@ -97,7 +105,7 @@ impl Op for Dropout {
                 for block in blocks {
                     let start = block * BLOCK;
                     let len = BLOCK.min(n - start);
-                    self.stream.blocks((start / 4) as u64, &mut words);
+                    stream.blocks((start / 4) as u64, &mut words);
                     keep_below(&words, any, last, &mut kept);
                     // SAFETY: blocks are disjoint parts of contiguous tensors of `n` elements.
                     unsafe {
@@ -118,7 +126,7 @@ impl Op for Dropout {
         if !transfer::small_floats(x) {
             return Ok(false);
         }
-        let stream = self.stream.into();
+        let stream = self.generator.philox().into();
         let (mask, keep) = (transfer::whole(&y[1])?, 1.0 - self.p.0);
         transfer::ran(random::bernoulli(gpu, stream, keep, mask).and_then(|()| {
             let (x, layout) = (x[0], x[0].layout());
@@ -219,7 +227,7 @@ impl Tensor {
         let op = Dropout {
             p: Bitwise(p),
             scale: Bitwise(scale),
-            stream: default_generator().philox(),
+            generator: default_generator(),
         };
         let mut y = dispatch::call(op, &[self])?;
         let mask = y.swap_remove(1);

@@ -64,6 +64,8 @@ pub(super) enum Distribution {
     Range(i64, u64),
     /// What `random_()` draws from.
     Full,
+    /// The integers below the number of elements, each once.
+    Permutation,
 }
 
 impl Distribution {
@@ -76,7 +78,7 @@ impl Distribution {
             }
             Exponential(a) | Geometric(a) | Bernoulli(a) => (a.to_bits(), 0),
             Range(base, range) => (base as u64, range),
-            Full => (0, 0),
+            Full | Permutation => (0, 0),
         };
         (std::mem::discriminant(&self), a, b)
     }
@@ -190,6 +192,7 @@ impl Draw {
                 with_sample!(t.dtype(), T => g.random_range(slice::<T>(t), base, range))
             }
             D::Full => with_sample!(t.dtype(), T => g.random_full(slice::<T>(t))),
+            D::Permutation => with_sample!(t.dtype(), T => g.randperm(slice::<T>(t))),
             _ => with_sample_float!(t.dtype(), T => {
                 let y = slice::<T>(t);
                 match self.what {
@@ -251,7 +254,7 @@ pub(super) fn fill(y: &Tensor, what: Distribution, generator: Arc<Generator>) ->
         what,
         generator,
     };
-    dispatch::run(&draw, &[], std::slice::from_ref(y))
+    dispatch::compute_into(&draw, &[y], std::slice::from_ref(y))
 }
 
 /// Fills the first argument in place; the generator is argument `g`.
@@ -382,7 +385,7 @@ fn check(dtype: DType, what: Distribution) -> Result<()> {
             Runtime,
             "bernoulli_ expects p to be in [0, 1], but got p={p}"
         ),
-        D::Range(..) | D::Full => {}
+        D::Range(..) | D::Full | D::Permutation => {}
     }
     Ok(())
 }
@@ -539,8 +542,7 @@ fn randperm(a: &Args) -> Result<Value> {
         check_range((shape[0] as i64).into(), dtype)?;
     }
     let y = Tensor::empty(&shape, dtype, crate::device::Device::Cpu)?;
-    let g = a.generator(1);
-    with_sample!(dtype, T => g.randperm(slice::<T>(&y)));
+    fill(&y, Distribution::Permutation, a.generator(1))?;
     o.give(a, y.to_device(o.device_or(a))?)
 }
 

@@ -5,6 +5,7 @@ use super::{
     with_sample_float, Distribution,
 };
 use crate::autograd::Vjp;
+use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -140,29 +141,101 @@ fn normal(a: &Args, mean: Option<&Tensor>, std: Option<&Tensor>) -> Result<Value
     Ok(y.into())
 }
 
+/// Numbers of events of the rates in the input.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Poisson(Arc<Generator>);
+
+impl std::fmt::Debug for Poisson {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Poisson")
+    }
+}
+
+impl Derivative for Poisson {
+    fn name(&self) -> &'static str {
+        "PoissonBackward0"
+    }
+    fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        zero_grads(g, 1)
+    }
+}
+
+impl Op for Poisson {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        need_float(x[0].dtype(), "poisson_cpu")?;
+        Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let rate = x[0].prepared(x[0].dtype())?;
+        with_sample_float!(rate.dtype(), T => {
+            // SAFETY: prepared contiguous memory, read only.
+            let rate = unsafe { rate.slice::<T>() };
+            ensure!(
+                rate.iter().all(|r| Sample::to_f64(*r) >= 0.0),
+                Runtime,
+                "invalid Poisson rate, expected rate to be non-negative"
+            );
+            self.0.poisson(slice::<T>(&y[0]), rate);
+        });
+        Ok(())
+    }
+}
+
+/// `n` indices for each row of weights, drawn with probabilities in proportion to them.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Multinomial {
+    n: usize,
+    replacement: bool,
+    generator: Arc<Generator>,
+}
+
+impl std::fmt::Debug for Multinomial {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Multinomial({}, {})", self.n, self.replacement)
+    }
+}
+
+impl Derivative for Multinomial {
+    fn name(&self) -> &'static str {
+        "MultinomialBackward0"
+    }
+    fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
+        // Indices carry no gradient.
+        Ok(Grads::new())
+    }
+}
+
+impl Op for Multinomial {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let mut meta = TensorMeta::of(x[0]);
+        meta.dtype = DType::I64;
+        if let Some(last) = meta.shape.last_mut() {
+            *last = self.n;
+        }
+        Ok(SmallVec::from_elem(meta, 1))
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let weights = x[0].prepared(x[0].dtype())?;
+        let categories = weights.size(weights.ndim() - 1).max(1);
+        with_sample_float!(weights.dtype(), T => {
+            // SAFETY: prepared contiguous memory, read only.
+            let weights = unsafe { weights.slice::<T>() };
+            let out = slice::<i64>(&y[0]);
+            for (row, out) in weights.chunks(categories).zip(out.chunks_mut(self.n)) {
+                self.generator.multinomial(row, out, self.replacement)?;
+            }
+        });
+        Ok(())
+    }
+}
+
+/// Computes on the host, for the streams of the GPU have no such numbers.
+fn on_host<O: Op>(op: O, x: &Tensor) -> Result<Tensor> {
+    dispatch::call1(op, &[&x.to_device(Device::Cpu)?])?.to_device(x.device())
+}
+
 fn poisson(a: &Args) -> Result<Value> {
-    let x = a.tensor(0)?;
-    need_float(x.dtype(), "poisson_cpu")?;
-    let rate = x.to_host()?.prepared(x.dtype())?;
-    let y = Tensor::empty(x.shape(), x.dtype(), crate::device::Device::Cpu)?;
-    let g = a.generator(1);
-    with_sample_float!(x.dtype(), T => {
-        // SAFETY: prepared contiguous memory, read only.
-        let rate = unsafe { rate.slice::<T>() };
-        ensure!(
-            rate.iter().all(|r| Sample::to_f64(*r) >= 0.0),
-            Runtime,
-            "invalid Poisson rate, expected rate to be non-negative"
-        );
-        g.poisson(slice::<T>(&y), rate);
-    });
-    let y = y.to_device(x.device())?;
-    let op = Unmoved {
-        name: "PoissonBackward0",
-        inputs: 1,
-    };
-    dispatch::record(op, &[x], std::slice::from_ref(&y))?;
-    Ok(y.into())
+    Ok(on_host(Poisson(a.generator(1)), a.tensor(0)?)?.into())
 }
 
 fn multinomial(a: &Args) -> Result<Value> {
@@ -191,29 +264,18 @@ fn multinomial(a: &Args) -> Result<Value> {
         Runtime,
         "number of categories cannot exceed 2^24"
     );
-    let weights = x.to_host()?.prepared(x.dtype())?;
     let rows = if x.ndim() == 2 { x.size(0) } else { 1 };
-    let size: &[i64] = if x.ndim() == 2 {
-        &[rows as i64, n]
-    } else {
-        &[n]
-    };
-    let y = Tensor::empty(&shape::sizes(size)?, DType::I64, crate::device::Device::Cpu)?;
     ensure!(
         categories > 0 || rows == 0,
         Runtime,
         "invalid multinomial distribution (with replacement={replacement}, no categories)"
     );
-    let g = a.generator(3);
-    with_sample_float!(x.dtype(), T => {
-        // SAFETY: prepared contiguous memory, read only.
-        let weights = unsafe { weights.slice::<T>() };
-        let out = slice::<i64>(&y);
-        for (row, out) in weights.chunks(categories.max(1)).zip(out.chunks_mut(n as usize)) {
-            g.multinomial(row, out, replacement)?;
-        }
-    });
-    let y = y.to_device(x.device())?;
+    let op = Multinomial {
+        n: n as usize,
+        replacement,
+        generator: a.generator(3),
+    };
+    let y = on_host(op, &x.detach())?;
     let Dest::Out(out) = a.dest else {
         return Ok(y.into());
     };
@@ -223,21 +285,15 @@ fn multinomial(a: &Args) -> Result<Value> {
         "multinomial expects Long tensor out, got: {}",
         out[0].dtype().scalar_name()
     );
-    let target = dispatch::destination("multinomial", &out[0], &TensorMeta::of(&y), false)?;
-    target.write_from(&y)?;
-    target.bump_version();
-    Ok(target.into())
+    Ok(dispatch::deliver("multinomial", &y, &out[0])?.into())
 }
 
 /// A new tensor in the place of `self` whose elements are drawn with its probabilities.
 fn bernoulli(x: &Tensor, p: &Tensor, generator: Arc<Generator>) -> Result<Tensor> {
     need_float(p.dtype(), "bernoulli_tensor_cpu_p_")?;
     let y = Tensor::empty(x.shape(), x.dtype(), x.device())?;
-    dispatch::run(
-        &BernoulliEach(generator),
-        &[&y, p],
-        std::slice::from_ref(&y),
-    )?;
+    let op = BernoulliEach(generator);
+    dispatch::compute_into(&op, &[&y, p], std::slice::from_ref(&y))?;
     let op = Unmoved {
         name: "BernoulliBackward0",
         inputs: 1,
@@ -262,12 +318,9 @@ crate::entries! {
             return Ok(y.into());
         };
         // Ones and zeros fit into any type.
-        let meta = TensorMeta { dtype: out[0].dtype(), ..TensorMeta::of(&y) };
-        let target = dispatch::destination("bernoulli", &out[0], &meta, false)?;
-        target.check_inplace(false)?;
-        target.write_from(&y)?;
-        target.bump_version();
-        Ok(target.into())
+        out[0].check_inplace(false)?;
+        let y = y.detach().to_dtype(out[0].dtype())?;
+        Ok(dispatch::deliver("bernoulli", &y, &out[0])?.into())
     };
     /// Ones with probability `p`, shaped and typed as `self`.
     "bernoulli(Tensor self, float p, *, Generator? generator=None) -> Tensor", FN | METHOD,

@@ -1,6 +1,6 @@
 //! Copies: between types, layouts and devices, out of place and in place.
 
-use super::create::format_strides;
+use super::create::{dense_strides, format_strides};
 use crate::autograd::{inplace, mode, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::pointwise;
@@ -16,18 +16,47 @@ use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::{BitwiseXor, LogicalOr};
 use crate::schema::{Args, MemoryFormat, Value};
-use crate::shape::{expandable, Show};
+use crate::shape::{expandable, Show, Strides};
 use crate::tensor::Tensor;
 use crate::transfer;
 use crate::{ensure, with_compute};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A copy under another type; `x.clone()` and `x.to(dtype)`.
+/// A copy of this type on this device, laid out in this format; `x.clone()` and `x.to(...)`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Copy {
-    pub dtype: DType,
-    pub name: &'static str,
+struct Copy {
+    dtype: DType,
+    device: Device,
+    format: MemoryFormat,
+    name: &'static str,
+}
+
+impl Copy {
+    /// A contiguous copy that stays on its device.
+    fn contiguous(x: &Meta, dtype: DType, name: &'static str) -> Copy {
+        Copy {
+            dtype,
+            device: x.device(),
+            format: MemoryFormat::Contiguous,
+            name,
+        }
+    }
+
+    fn strides(&self, x: &Meta) -> Result<Strides> {
+        match self.format {
+            MemoryFormat::Preserve => Ok(dense_strides(x.layout())),
+            other => format_strides(x.shape(), other),
+        }
+    }
+}
+
+/// Copies, with conversion in host memory where the devices differ.
+fn copy(x: &Tensor, y: &Tensor) -> Result<()> {
+    match x.device() == y.device() || x.dtype() == y.dtype() {
+        true => y.write_from(x),
+        false => y.write_from(&x.prepared(y.dtype())?),
+    }
 }
 
 impl Derivative for Copy {
@@ -144,18 +173,35 @@ impl Op for Copy {
         true
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        if matches!(self.device, Device::Wgpu(_)) {
+            transfer::check_type(self.dtype)?;
+        }
+        if self.format != MemoryFormat::Contiguous {
+            self.strides(x[0])?;
+        }
         let meta = TensorMeta {
             shape: x[0].shape().clone(),
             dtype: self.dtype,
-            device: x[0].device(),
+            device: self.device,
         };
         Ok(SmallVec::from_elem(meta, 1))
     }
+    fn layout(&self, x: &[&Meta], y: &TensorMeta) -> Option<Layout> {
+        if self.format == MemoryFormat::Contiguous {
+            return None;
+        }
+        let mut layout = Layout::contiguous(&y.shape);
+        let strides = self.strides(x[0]).ok()?;
+        (layout.strides != strides).then(|| {
+            layout.strides = strides;
+            layout
+        })
+    }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-        copy_host(x[0], &y[0])
+        copy(x[0], &y[0])
     }
     fn gpu(&self, _gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        transfer::ran(y[0].write_from(x[0]))
+        transfer::ran(copy(x[0], &y[0]))
     }
     fn pointwise(&self) -> bool {
         true
@@ -214,13 +260,8 @@ impl Op for CopyInto {
 impl Tensor {
     /// A contiguous copy (`clone`).
     pub fn copy_dense(&self) -> Result<Tensor> {
-        dispatch::call1(
-            Copy {
-                dtype: self.dtype(),
-                name: "CloneBackward0",
-            },
-            &[self],
-        )
+        let op = Copy::contiguous(self, self.dtype(), "CloneBackward0");
+        dispatch::call1(op, &[self])
     }
 
     /// Itself when contiguous, else a contiguous copy.
@@ -267,13 +308,7 @@ impl Tensor {
         if self.dtype() == dtype {
             return Ok(self.clone());
         }
-        dispatch::call1(
-            Copy {
-                dtype,
-                name: "ToCopyBackward0",
-            },
-            &[self],
-        )
+        dispatch::call1(Copy::contiguous(self, dtype, "ToCopyBackward0"), &[self])
     }
 
     /// Itself when on this device, else a copy there.
@@ -281,22 +316,19 @@ impl Tensor {
         if self.device() == device {
             return Ok(self.clone());
         }
-        let out = Tensor::empty(self.shape(), self.dtype(), device)?;
-        out.write_from(self)?;
-        dispatch::record(
-            Copy {
-                dtype: self.dtype(),
-                name: "ToCopyBackward0",
-            },
-            &[self],
-            std::slice::from_ref(&out),
-        )?;
-        Ok(out)
+        let op = Copy {
+            device,
+            ..Copy::contiguous(self, self.dtype(), "ToCopyBackward0")
+        };
+        dispatch::call1(op, &[self])
     }
 
     /// Contiguous, of this type, in host memory, without history: what host kernels read.
     pub fn prepared(&self, dtype: DType) -> Result<Tensor> {
-        mode::with_grad(false, || self.to_host()?.to_dtype(dtype)?.contiguous())
+        mode::with_grad(false, || {
+            self.check_open()?;
+            self.to_device(Device::Cpu)?.to_dtype(dtype)?.contiguous()
+        })
     }
 
     /// A copy whose memory has the strides of `layout` (from offset 0).
@@ -319,16 +351,23 @@ impl Tensor {
         format: MemoryFormat,
         name: &'static str,
     ) -> Result<Tensor> {
-        let y = self.empty_like(dtype, device, format)?;
-        let op = Copy { dtype, name };
-        if device == self.device() {
-            dispatch::run(&op, &[self], std::slice::from_ref(&y))?;
-        } else {
-            // Conversion happens on this side; the other side reorders.
-            y.write_from(&self.prepared(dtype)?.to_device(device)?)?;
-        }
-        dispatch::record(op, &[self], std::slice::from_ref(&y))?;
-        Ok(y)
+        let op = Copy {
+            dtype,
+            device,
+            format,
+            name,
+        };
+        dispatch::call1(op, &[self])
+    }
+
+    /// Writes the elements of `x`, which has this shape, without touching history or version. Unlike
+    /// [`Tensor::write_from`], which is for kernels, a call of its own.
+    pub fn assign(&self, x: &Tensor) -> Result<()> {
+        let op = Copy {
+            device: self.device(),
+            ..Copy::contiguous(x, self.dtype(), "CopyBackwards")
+        };
+        dispatch::compute_into(&op, &[x], std::slice::from_ref(self))
     }
 
     /// `to`: itself where nothing changes and no copy is asked for.
@@ -362,7 +401,7 @@ impl Tensor {
         }
     }
 
-    /// Writes elements without touching history or version. Shapes are equal or broadcast.
+    /// Writes elements without touching history or version, for kernels. Shapes are equal or broadcast.
     pub fn write_from(&self, x: &Tensor) -> Result<()> {
         match (self.device(), x.device()) {
             (Device::Cpu, Device::Cpu) => copy_host(x, self),

@@ -66,12 +66,8 @@ impl Options {
     /// Brings a new tensor to where it goes.
     pub fn give(&self, a: &Args, y: Tensor) -> Result<Value> {
         if let Dest::Out(out) = a.dest {
-            let target = dispatch::destination(a.schema.name, &out[0], &TensorMeta::of(&y), false)?;
-            dispatch::check_overlap(&target)?;
-            target.check_inplace(false)?;
-            target.write_from(&y)?;
-            target.bump_version();
-            return Ok(Value::Tensor(target));
+            out[0].check_inplace(false)?;
+            return Ok(dispatch::deliver(a.schema.name, &y, &out[0])?.into());
         }
         if self.requires_grad {
             y.set_requires_grad(true)?;
