@@ -218,6 +218,17 @@ pub trait Op: Derivative + Keep {
         false
     }
 
+    /// The same op with one more input in front that its result is added to; that may be the
+    /// output's own memory.
+    fn adding(&self) -> Option<Arc<dyn Op>> {
+        None
+    }
+
+    /// Whether the host's kernel takes the output's own memory as its first input.
+    fn overwrites(&self) -> bool {
+        false
+    }
+
     /// Whether `out=` may have another type, which the result is cast to.
     fn casts(&self) -> bool {
         self.pointwise()

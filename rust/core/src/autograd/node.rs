@@ -2,12 +2,14 @@
 
 use super::hooks::{Hook, Hooks, NodeHooks};
 use super::saved::{Saved, SavedHooks};
-use super::{mode, step};
+use super::{engine, mode, step};
 use crate::bail;
+use crate::device::Device;
+use crate::dispatch;
 use crate::error::{self, Result};
 use crate::host;
 use crate::layout::Layout;
-use crate::op::{Derivative, Grads, Mask, TensorMeta};
+use crate::op::{Derivative, Grads, Mask, Op, TensorMeta};
 use crate::shared::{Shared, Weak};
 use crate::tensor::{Tensor, WeakTensor};
 use parking_lot::Mutex;
@@ -221,6 +223,20 @@ impl State {
     /// Whether a gradient is computed for the tensor.
     fn is_tracked(&self) -> bool {
         self.requires_grad || self.edge.is_some()
+    }
+
+    /// The leaf's gradient where more can be added to it in place, unseen by any hook.
+    fn plain_grad(&self, want: &TensorMeta) -> Option<&Tensor> {
+        self.grad.as_ref().filter(|g| {
+            self.requires_grad
+                && self.hooks.is_empty()
+                && self.post_accumulate.is_empty()
+                && !g.requires_grad()
+                && !g.is_inference()
+                && g.is_contiguous()
+                && g.device() == Device::Cpu
+                && TensorMeta::of(g) == *want
+        })
     }
 
     /// Whether a graph holds the node where gradients of this leaf arrive.
@@ -518,7 +534,7 @@ impl AccumulateGrad {
             return g.detach().copy_dense();
         }
         let y = Tensor::empty(g.shape(), g.dtype(), g.device())?.alias(layout);
-        y.write_from(g)?;
+        y.assign(g)?;
         Ok(y)
     }
 }
@@ -630,7 +646,7 @@ impl<D: Derivative> OpNode<D> {
         outputs: &[Option<Saved>],
         g: Grads,
     ) -> Result<Grads> {
-        let needs = super::engine::wanted(node, self.needs);
+        let needs = engine::wanted(node, self.needs);
         // All that was saved must be as it was, whatever the derivative comes to read.
         for s in inputs.iter().chain(outputs).flatten() {
             s.check()?;
@@ -646,8 +662,12 @@ impl<D: Derivative> OpNode<D> {
             needs,
             inputs,
             outputs,
+            sums: RefCell::default(),
         };
         let mut out = error::caught(|| self.op.vjp(&cx, &g))?;
+        for sum in cx.sums.into_inner() {
+            out[sum.i] = error::caught(|| sum.settle(node))?;
+        }
         let steps = self.op.steps() & needs;
         if steps != 0 && mode::grad() {
             for (i, (d, edge)) in out.iter_mut().zip(&node.edges).enumerate() {
@@ -788,6 +808,44 @@ pub struct Vjp<'a> {
     needs: Mask,
     inputs: &'a [Option<Saved>],
     outputs: &'a [Option<Saved>],
+    sums: RefCell<SmallVec<[Sum; 2]>>,
+}
+
+/// A gradient of input `i` that is added to a leaf's while it is computed.
+struct Sum {
+    i: usize,
+    op: Arc<dyn Op>,
+    /// The same with one more input in front that it is added to.
+    adding: Arc<dyn Op>,
+    x: SmallVec<[Tensor; 2]>,
+}
+
+impl Sum {
+    /// Adds to the leaf's gradient, or gives the gradient back where another thread changed that.
+    fn settle(&self, node: &Node) -> Result<Option<Tensor>> {
+        let Some(Some(edge)) = node.edges.get(self.i) else {
+            return Ok(None);
+        };
+        if let Some(meta) = edge.node.func.leaf() {
+            // As where whole gradients arrive: the lock makes sums from several threads exact.
+            let done = host::keep_locked(|| {
+                let s = meta.state.lock();
+                let Some(grad) = s.plain_grad(&edge.node.outputs[0]) else {
+                    return Ok(false);
+                };
+                let mut x: SmallVec<[&Tensor; 3]> = smallvec::smallvec![grad];
+                x.extend(&self.x);
+                dispatch::compute_into(&*self.adding, &x, std::slice::from_ref(grad))?;
+                grad.bump_version();
+                Ok(true)
+            })?;
+            if done {
+                return Ok(None);
+            }
+        }
+        let x: SmallVec<[&Tensor; 2]> = self.x.iter().collect();
+        Ok(Some(dispatch::compute(&*self.op, &x)?.swap_remove(0)))
+    }
 }
 
 impl Vjp<'_> {
@@ -845,40 +903,33 @@ impl Vjp<'_> {
         }
     }
 
-    /// Lets `add` add the gradient of input `i` to what a leaf has already, in place, where nobody
-    /// wants to see it before; returns whether it did, and there is nothing left to hand over.
-    pub fn add_to_leaf(&self, i: usize, add: impl FnOnce(&Tensor) -> Result<bool>) -> Result<bool> {
-        let Some(Some(edge)) = self.node.edges.get(i) else {
-            return Ok(false);
-        };
-        if !super::engine::goes_to_leaves()
-            || self.node.hooks_if_any().is_some()
-            || edge.node.hooks_if_any().is_some()
-        {
-            return Ok(false);
-        }
-        let Some(meta) = edge.node.func.leaf() else {
-            return Ok(false);
-        };
-        // As where whole gradients arrive: the lock makes sums from several threads exact.
-        host::keep_locked(|| {
-            let s = meta.state.lock();
-            let Some(grad) = &s.grad else {
-                return Ok(false);
-            };
-            let plain = s.requires_grad
-                && s.hooks.is_empty()
-                && s.post_accumulate.is_empty()
-                && !grad.requires_grad()
-                && !grad.is_inference()
-                && grad.is_contiguous()
-                && TensorMeta::of(grad) == edge.node.outputs[0];
-            let done = plain && add(grad)?;
-            if done {
-                grad.bump_version();
+    /// The gradient of input `i` that `op` computes from `x`. Where it goes to a leaf that has one,
+    /// and `op` [can add](Op::adding) to it, `None` stands for it, and the engine does the rest.
+    pub fn grad_from<O: Op>(&self, i: usize, op: O, x: &[&Tensor]) -> Result<Option<Tensor>> {
+        if self.adds_to_leaf(i) && op.infer(&dispatch::metas(x))?[0] == *self.input_meta(i)? {
+            if let Some(adding) = op.adding() {
+                let x = x.iter().map(|t| (*t).clone()).collect();
+                let op = op.keep();
+                self.sums.borrow_mut().push(Sum { i, op, adding, x });
+                return Ok(None);
             }
-            Ok(done)
-        })
+        }
+        dispatch::call1(op, x).map(Some)
+    }
+
+    /// Whether the gradient of input `i` goes to a leaf that has one, and nobody wants to see it
+    /// before.
+    fn adds_to_leaf(&self, i: usize) -> bool {
+        let Some(Some(edge)) = self.node.edges.get(i) else {
+            return false;
+        };
+        engine::goes_to_leaves()
+            && self.node.hooks_if_any().is_none()
+            && edge.node.hooks_if_any().is_none()
+            && edge.node.func.leaf().is_some_and(|m| {
+                let s = m.state.lock();
+                s.plain_grad(&edge.node.outputs[0]).is_some()
+            })
     }
 
     /// Shape, type and device of output `i`.

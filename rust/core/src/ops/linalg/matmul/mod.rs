@@ -26,6 +26,7 @@ use crate::shape::{self, Dims, Strides};
 use crate::tensor::Tensor;
 use crate::{ensure, transfer};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 const ONE: Scalar = Scalar::Int(1);
 
@@ -87,23 +88,6 @@ fn by_columns(t: &Tensor) -> bool {
 }
 
 impl MatMul {
-    /// Adds the product to `to` if it has that shape and its own memory; returns whether.
-    fn add_to(&self, to: &Tensor, x: &Tensor, y: &Tensor) -> Result<bool> {
-        if to.device() != Device::Cpu
-            || to.shares_storage(x)
-            || to.shares_storage(y)
-            || self.infer(&[x, y])?[0] != TensorMeta::of(to)
-        {
-            return Ok(false);
-        }
-        let op = MatMul {
-            plus: true,
-            ..self.clone()
-        };
-        dispatch::run(&op, &[to, x, y], std::slice::from_ref(to))?;
-        Ok(true)
-    }
-
     fn operands<'a, T>(&self, x: &[&'a T]) -> (&'a T, &'a T) {
         (x[self.plus as usize], x[self.plus as usize + 1])
     }
@@ -260,10 +244,10 @@ impl Derivative for MatMul {
                 ..MatMul::new(name)
             };
             let turned = self.columns[i - ia];
-            if !turned && cx.add_to_leaf(i, |grad| op.add_to(grad, x, y))? {
-                return Ok(None);
+            match turned {
+                true => dispatch::call1(op, &[x, y]).map(Some),
+                false => cx.grad_from(i, op, &[x, y]),
             }
-            dispatch::call1(op, &[x, y]).map(Some)
         };
         let fit = |d: Tensor, i: usize| -> Result<Tensor> {
             let d = if self.columns[i - ia] {
@@ -309,6 +293,16 @@ impl Derivative for MatMul {
 }
 
 impl Op for MatMul {
+    fn adding(&self) -> Option<Arc<dyn Op>> {
+        let op = MatMul {
+            plus: true,
+            ..self.clone()
+        };
+        (!self.plus).then(|| Arc::new(op) as Arc<dyn Op>)
+    }
+    fn overwrites(&self) -> bool {
+        self.plus && self.beta == ONE
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let (a, b) = self.operands(x);
         let (p, q) = (Stack::new(a, self.ta, true), Stack::new(b, self.tb, false));
