@@ -146,18 +146,17 @@ impl Tensor {
 
     pub fn from_storage(storage: Storage, layout: Layout, dtype: DType) -> Tensor {
         let inference = crate::autograd::mode::inference();
-        Tensor::build(storage, layout, dtype, (false, inference), None, None)
+        let meta = Meta::new(layout, dtype, storage.device());
+        Tensor::build(storage, meta, inference, None, None)
     }
 
     fn build(
         storage: Storage,
-        layout: Layout,
-        dtype: DType,
-        (wrapped, inference): (bool, bool),
+        meta: Meta,
+        inference: bool,
         version: Option<Arc<AtomicU32>>,
         view: Option<ViewOf>,
     ) -> Tensor {
-        let meta = Meta::new(layout, dtype, storage.device()).with_wrapped(wrapped);
         Tensor(Shared::new(TensorImpl {
             storage,
             meta,
@@ -169,14 +168,17 @@ impl Tensor {
         }))
     }
 
+    /// Uninitialised; its layout fills a block of memory.
+    pub fn of(meta: Meta) -> Result<Tensor> {
+        let bytes = byte_count(meta.shape(), meta.dtype())?;
+        let storage = Storage::empty(bytes, meta.device())?;
+        let inference = crate::autograd::mode::inference();
+        Ok(Tensor::build(storage, meta, inference, None, None))
+    }
+
     /// Uninitialised, contiguous.
     pub fn empty(shape: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
-        let storage = Storage::empty(byte_count(shape, dtype)?, device)?;
-        Ok(Tensor::from_storage(
-            storage,
-            Layout::contiguous(shape),
-            dtype,
-        ))
+        Tensor::of(Meta::new(Layout::contiguous(shape), dtype, device))
     }
 
     pub fn zeros(shape: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
@@ -211,10 +213,9 @@ impl Tensor {
                 Scalar::Float(f) => storage.ptr().cast::<f64>().write(f),
             }
         }
-        let layout = Layout::contiguous(&[]);
+        let meta = Meta::new(Layout::contiguous(&[]), dtype, Device::Cpu).with_wrapped(true);
         let inference = crate::autograd::mode::inference();
-        let flags = (true, inference);
-        Ok(Tensor::build(storage, layout, dtype, flags, None, None))
+        Ok(Tensor::build(storage, meta, inference, None, None))
     }
 
     /// A complex Python number as a 0-d operand.
@@ -225,28 +226,18 @@ impl Tensor {
 
     /// The same memory under another layout, with no history and not registered as a view.
     pub fn alias(&self, layout: Layout) -> Tensor {
-        let i = &*self.0;
-        Tensor::build(
-            i.storage.clone(),
-            layout,
-            i.meta.dtype(),
-            (false, i.inference),
-            i.version.clone(),
-            None,
-        )
+        self.alias_as(layout, self.dtype())
     }
 
     /// The same memory read as another type of a size that `layout` accounts for.
     pub fn alias_as(&self, layout: Layout, dtype: DType) -> Tensor {
+        self.sharing(Meta::new(layout, dtype, self.device()), None)
+    }
+
+    fn sharing(&self, meta: Meta, view: Option<ViewOf>) -> Tensor {
         let i = &*self.0;
-        Tensor::build(
-            i.storage.clone(),
-            layout,
-            dtype,
-            (false, i.inference),
-            i.version.clone(),
-            None,
-        )
+        let (storage, version) = (i.storage.clone(), i.version.clone());
+        Tensor::build(storage, meta, i.inference, version, view)
     }
 
     /// The real (0) or imaginary (1) parts of a complex tensor in place.
@@ -282,8 +273,7 @@ impl Tensor {
             creation,
             seen: AtomicU32::new(self.version()),
         };
-        let (version, flags) = (i.version.clone(), (false, i.inference));
-        Tensor::build(i.storage.clone(), layout, dtype, flags, version, Some(view))
+        self.sharing(Meta::new(layout, dtype, self.device()), Some(view))
     }
 
     /// Shares memory and version counter, without history (`detach`).
@@ -295,28 +285,13 @@ impl Tensor {
     pub fn data(&self) -> Tensor {
         let i = &*self.0;
         let version = Some(Arc::new(AtomicU32::new(0)));
-        Tensor::build(
-            i.storage.clone(),
-            i.meta.layout().clone(),
-            i.meta.dtype(),
-            (false, i.inference),
-            version,
-            None,
-        )
+        let meta = i.meta.clone().with_wrapped(false);
+        Tensor::build(i.storage.clone(), meta, i.inference, version, None)
     }
 
     /// The same memory, marked as a Python number (or no longer so).
     pub fn with_wrapped(&self, wrapped: bool) -> Tensor {
-        let i = &*self.0;
-        let version = i.version.clone();
-        Tensor::build(
-            i.storage.clone(),
-            i.meta.layout().clone(),
-            i.meta.dtype(),
-            (wrapped, i.inference),
-            version,
-            None,
-        )
+        self.sharing(self.meta().clone().with_wrapped(wrapped), None)
     }
 
     /// Another tensor's memory under this one's place in the graph and version counter (`x.data =
@@ -328,14 +303,8 @@ impl Tensor {
             None => Some(a.storage.counter()),
             own => own.clone(),
         };
-        let out = Tensor::build(
-            b.storage.clone(),
-            b.meta.layout().clone(),
-            b.meta.dtype(),
-            (false, b.inference),
-            version,
-            None,
-        );
+        let meta = b.meta.clone().with_wrapped(false);
+        let out = Tensor::build(b.storage.clone(), meta, b.inference, version, None);
         if let Some(history) = a.autograd.get() {
             let alike = self.dtype() == with.dtype() && self.device() == with.device();
             if !alike || self.shape() != with.shape() {

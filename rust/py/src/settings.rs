@@ -6,7 +6,8 @@ use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pytensorlib_core::cpu::{files, gemm, pool};
-use pytensorlib_core::{alloc, device, machine};
+use pytensorlib_core::{alloc, device, dispatch, machine};
+use std::sync::Arc;
 
 /// The number of threads that kernels on the CPU use.
 ///
@@ -57,6 +58,12 @@ fn put_num_threads(num: i64) -> PyResult<()> {
 #[pyfunction]
 fn _set_float32_matmul_terms(terms: usize) {
     gemm::set_precision(terms);
+}
+
+/// The result of `call()`, in which results that are not as planned raise.
+#[pyfunction]
+fn _checked<'py>(call: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    dispatch::interpreted(Arc::new(dispatch::Checks), || call.call0())
 }
 
 /// The device of tensors that name none.
@@ -191,6 +198,7 @@ fn _copy_summed(
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_checked, m)?)?;
     m.add_function(wrap_pyfunction!(_set_float32_matmul_terms, m)?)?;
     m.add_function(wrap_pyfunction!(get_num_threads, m)?)?;
     m.add_function(wrap_pyfunction!(put_num_threads, m)?)?;

@@ -2,9 +2,11 @@
 //! nodes, and [`run`] is the only place that matches on the device.
 
 mod apply;
+mod checks;
 mod record;
 
 pub use apply::{apply, interpreted, InForce, Interpreter, Kind as RequestKind, Request};
+pub use checks::Checks;
 pub use record::{node, record};
 
 use crate::autograd::{inplace, mode, saved};
@@ -82,18 +84,23 @@ fn computed(op: &dyn Op, x: &[&Tensor]) -> Result<Tensors> {
         out.push(y?);
         return Ok(out);
     }
-    let inputs = metas(x);
-    check_devices(op, &inputs)?;
-    let results = op.infer(&inputs)?;
-    let mut y = Tensors::new();
-    for m in &results {
-        y.push(match op.layout(&inputs, m) {
-            None => Tensor::empty(&m.shape, m.dtype, m.device)?,
-            Some(layout) => Tensor::empty(&m.shape, m.dtype, m.device)?.alias(layout),
-        });
-    }
+    let y: Tensors = plan(op, &metas(x))?
+        .into_iter()
+        .map(Tensor::of)
+        .collect::<Result<_>>()?;
     run(op, x, &y)?;
     Ok(y)
+}
+
+/// What the results of a call will be, without making them or looking at any memory.
+pub fn plan(op: &dyn Op, x: &[&Meta]) -> Result<SmallVec<[Meta; 1]>> {
+    check_devices(op, x)?;
+    let meta = |m: TensorMeta| {
+        let layout = op.layout(x, &m);
+        let layout = layout.unwrap_or_else(|| Layout::contiguous(&m.shape));
+        Meta::new(layout, m.dtype, m.device)
+    };
+    Ok(op.infer(x)?.into_iter().map(meta).collect())
 }
 
 /// What tensors are without their memory.

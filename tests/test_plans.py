@@ -1,0 +1,62 @@
+"""What ops say of their results beforehand, from shapes, strides, types and devices alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from op_db import OPS, Op
+from test_ops import (
+    LAYOUTS,
+    differentiable_calls,
+    gradients,
+    mapped,
+    named,
+    scalars_fit,
+    tensors,
+)
+
+import pytensorlib as torch
+
+checked = torch._C._checked
+
+
+@pytest.mark.parametrize("op", named(OPS))
+def test_results_are_as_planned(op: Op) -> None:
+    for dtype in op.dtypes:
+        for sample in op.samples():
+            if scalars_fit(sample, dtype):
+                call = tensors(sample, dtype)
+                checked(lambda c=call: op.function(torch)(*c.args, **c.kwargs))
+
+
+@pytest.mark.parametrize("op", named([op for op in OPS if op.differentiable]))
+def test_gradients_are_as_planned(op: Op) -> None:
+    for function, inputs in differentiable_calls(op):
+        checked(lambda f=function, x=inputs: gradients(f, x, list(x)))
+
+
+@pytest.mark.filterwarnings("ignore:.*non-contiguous")
+@pytest.mark.parametrize("layout", LAYOUTS[:2], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("op", named(OPS))
+def test_results_are_as_planned_in_any_layout(op: Op, layout: Callable[[Any], Any]) -> None:
+    function = op.function(torch)
+    for sample in op.samples():
+        call = tensors(sample, "float32" if "float32" in op.dtypes else op.dtypes[0])
+        args, kwargs = (
+            mapped(v, lambda t: layout(t) if t.dim() else t) for v in (call.args, call.kwargs)
+        )
+        checked(lambda a=args, k=kwargs: function(*a, **k))
+
+
+@pytest.mark.parametrize("op", named([op for op in OPS if op.out]))
+def test_results_go_where_planned(op: Op) -> None:
+    for sample in op.samples():
+        call = tensors(sample, "float64")
+        x, *rest = call.args
+        want = checked(lambda c=call: op.function(torch)(*c.args, **c.kwargs))
+        out = torch.empty(0, dtype=want.dtype)
+        checked(lambda c=call, o=out: op.function(torch)(*c.args, **c.kwargs, out=o))
+        if op.inplace and want.shape == x.shape:
+            checked(lambda x=x, r=rest, k=call.kwargs: getattr(x.clone(), op.name + "_")(*r, **k))
