@@ -299,6 +299,16 @@ pub fn compute_into(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
     }
 }
 
+/// Computes into tensors in place, which no graph may hold: an optimiser's step.
+pub fn call_in_place(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+    for t in y {
+        inplace::check(t, mode::grad() && t.requires_grad())?;
+    }
+    compute_into(op, x, y)?;
+    y.iter().for_each(Tensor::bump_version);
+    Ok(())
+}
+
 /// Brings a result of this shape and type into `y`.
 fn put(op: &dyn Op, x: &[&Tensor], y: &Tensor, meta: &TensorMeta) -> Result<()> {
     match mode::interpreted() {

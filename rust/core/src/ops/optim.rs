@@ -4,19 +4,25 @@ crate::ops::family! { ; ENTRIES }
 
 use super::pointwise::apply_;
 use super::pointwise::binary::Add;
-use crate::autograd::mode;
+use crate::autograd::Vjp;
 use crate::cpu::elements::Element;
-use crate::cpu::pool::{parallel_for, Ptr};
+use crate::cpu::pool::parallel_for;
 use crate::device::Device;
-use crate::dtype::{DType, Scalar};
+use crate::dispatch::{self, Overlap};
+use crate::dtype::{Bitwise, DType, Scalar};
 use crate::error::Result;
 use crate::gpu::kernels::{optim, View};
 use crate::gpu::Gpu;
+use crate::meta::Meta;
+use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
 use crate::ops::pointwise::Float;
 use crate::schema::{Args, Value};
 use crate::shape::Show;
 use crate::tensor::Tensor;
-use crate::{ensure, transfer};
+use crate::{bail, ensure, transfer};
+use smallvec::SmallVec;
+use std::fmt::Debug;
+use std::hash::Hash;
 
 /// Elements that a thread updates at once.
 const CHUNK: usize = 1 << 14;
@@ -25,186 +31,248 @@ const BLOCK: usize = 256;
 
 /// What happens to an element: `x` holds the parameter, its gradient and its state. All but the
 /// gradient are written back.
-trait Step: Sync {
-    fn update<T: Float>(&self, tensor: usize, x: &mut [&mut [T]]);
+trait Step: Clone + Debug + Eq + Hash + Send + Sync + 'static {
+    fn name(&self) -> &'static str;
+    /// `time` counts the parameter's steps, where the method asks for their number.
+    fn update<T: Float>(&self, time: f64, x: &mut [&mut [T]]);
     /// The same on the GPU, for contiguous tensors; false where there is no kernel.
-    fn launch(&self, gpu: &Gpu, tensor: usize, x: &[View]) -> Result<bool>;
+    fn launch(&self, gpu: &Gpu, time: f64, x: &[View]) -> Result<bool>;
 }
 
-/// The tensors of one parameter, in contiguous host memory, and where they go afterwards.
-struct Slot {
-    /// Which parameter this is.
-    index: usize,
-    tensors: Vec<Tensor>,
-    back: Vec<Tensor>,
+/// One step of `n` parameters, as an op. Inputs are `lists` lists: the parameters, their gradients,
+/// and their states; then the numbers of steps, where the method asks for them. Results are all
+/// lists but the gradients, which may lie in the memory of their inputs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Update<S> {
+    step: S,
+    n: usize,
+    lists: usize,
 }
 
-/// Updates every parameter; `lists[0]` are the parameters, `lists[1]` their gradients.
-fn run(name: &str, step: &impl Step, lists: &[&[Tensor]]) -> Result<()> {
-    let mut slots = Vec::new();
-    for (i, p) in lists[0].iter().enumerate() {
-        ensure!(
-            p.dtype().is_float(),
-            NotImplemented,
-            "\"{name}\" not implemented for '{}'",
-            p.dtype().scalar_name()
-        );
-        if p.device() != Device::Cpu {
-            if on_gpu(step, i, lists)? {
-                continue;
-            }
-            transfer::count_fallback(name)?;
-        }
-        let mut slot = Slot {
-            index: i,
-            tensors: Vec::new(),
-            back: Vec::new(),
-        };
-        for (k, list) in lists.iter().enumerate() {
-            let t = &list[i];
-            ensure!(
-                t.shape() == p.shape(),
-                Runtime,
-                "{name}: tensors of one parameter must have one shape, got {} and {}",
-                Show(p.shape()),
-                Show(t.shape())
-            );
-            let direct = t.device() == Device::Cpu && t.is_contiguous() && t.dtype() == p.dtype();
-            if k != 1 {
-                t.check_inplace(mode::grad() && t.requires_grad())?;
-            }
-            if direct {
-                slot.tensors.push(t.clone());
-                slot.back.push(t.clone());
-                continue;
-            }
-            let copy = Tensor::empty(t.shape(), p.dtype(), Device::Cpu)?;
-            copy.write_from(t)?;
-            slot.tensors.push(copy);
-            slot.back.push(t.clone());
-        }
-        slots.push(slot);
+/// The number of the list of gradients.
+const GRADS: usize = 1;
+
+impl<S: Step> Update<S> {
+    /// The numbers of the inputs that are written to.
+    fn written(&self) -> impl Iterator<Item = usize> {
+        (0..self.n).chain(2 * self.n..self.lists * self.n)
     }
-    let chunks: Vec<(usize, usize)> = slots
-        .iter()
-        .enumerate()
-        .flat_map(|(i, s)| {
-            (0..s.tensors[0].numel())
-                .step_by(CHUNK)
-                .map(move |at| (i, at))
-        })
-        .collect();
-    crate::host::unlocked(|| {
+
+    /// How many steps the parameter took, if that is asked for.
+    fn time(&self, x: &[&Tensor], i: usize) -> Result<f64> {
+        match x.get(self.lists * self.n + i) {
+            Some(t) => Ok(t.item()?.f64()),
+            None => Ok(0.0),
+        }
+    }
+}
+
+impl<S: Step> Derivative for Update<S> {
+    fn name(&self) -> &'static str {
+        self.step.name()
+    }
+    fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
+        bail!(
+            NotImplemented,
+            "the derivative for '{}' is not implemented.",
+            self.step.name()
+        )
+    }
+}
+
+impl<S: Step> Op for Update<S> {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let name = self.step.name();
+        for (i, p) in x[..self.n].iter().enumerate() {
+            ensure!(
+                p.dtype().is_float(),
+                NotImplemented,
+                "\"{name}\" not implemented for '{}'",
+                p.dtype().scalar_name()
+            );
+            for k in 1..self.lists {
+                let t = x[k * self.n + i];
+                ensure!(
+                    t.shape() == p.shape(),
+                    Runtime,
+                    "{name}: tensors of one parameter must have one shape, got {} and {}",
+                    Show(p.shape()),
+                    Show(t.shape())
+                );
+            }
+        }
+        Ok(self.written().map(|i| TensorMeta::of(x[i])).collect())
+    }
+
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let mut slots: Vec<Slot> = Vec::with_capacity(self.n);
+        let mut back: Vec<(&Tensor, Tensor)> = Vec::new();
+        let mut copies: Vec<Tensor> = Vec::new();
+        for (i, p) in x[..self.n].iter().enumerate() {
+            let mut slot = Slot {
+                dtype: p.dtype(),
+                n: p.numel(),
+                time: self.time(x, i)?,
+                tensors: SmallVec::new(),
+            };
+            for k in 0..self.lists {
+                let t = x[k * self.n + i];
+                let to = (k != GRADS).then(|| &y[(k - (k > GRADS) as usize) * self.n + i]);
+                let direct = t.is_contiguous()
+                    && t.dtype() == p.dtype()
+                    && to.is_none_or(|y| dispatch::overlap(t, y) == Overlap::Same || slot.n == 0);
+                if direct {
+                    slot.tensors.push(t.bytes_ptr() as usize);
+                    continue;
+                }
+                let copy = Tensor::empty(t.shape(), p.dtype(), Device::Cpu)?;
+                copy.write_from(t)?;
+                slot.tensors.push(copy.bytes_ptr() as usize);
+                match to {
+                    Some(y) => back.push((y, copy)),
+                    None => copies.push(copy),
+                }
+            }
+            slots.push(slot);
+        }
+        let chunks: Vec<(usize, usize)> = slots
+            .iter()
+            .enumerate()
+            .flat_map(|(i, s)| (0..s.n).step_by(CHUNK).map(move |at| (i, at)))
+            .collect();
         parallel_for(chunks.len(), 1, |range| {
             for &(i, at) in &chunks[range] {
-                let (i, slot) = (slots[i].index, &slots[i].tensors);
-                let n = CHUNK.min(slot[0].numel() - at);
-                match slot[0].dtype() {
-                    DType::F32 => chunk::<f32, f32>(step, i, slot, at, n),
-                    DType::F64 => chunk::<f64, f64>(step, i, slot, at, n),
-                    DType::F16 => chunk::<half::f16, f32>(step, i, slot, at, n),
-                    _ => chunk::<half::bf16, f32>(step, i, slot, at, n),
+                let slot = &slots[i];
+                let n = CHUNK.min(slot.n - at);
+                match slot.dtype {
+                    DType::F32 => chunk::<f32, f32>(&self.step, slot, at, n),
+                    DType::F64 => chunk::<f64, f64>(&self.step, slot, at, n),
+                    DType::F16 => chunk::<half::f16, f32>(&self.step, slot, at, n),
+                    _ => chunk::<half::bf16, f32>(&self.step, slot, at, n),
                 }
             }
         });
-    });
-    for slot in &slots {
-        for (k, (new, old)) in slot.tensors.iter().zip(&slot.back).enumerate() {
-            if k == 1 {
-                continue;
-            }
-            if !new.same(old) {
-                old.write_from(new)?;
-            }
-            old.bump_version();
-        }
+        back.iter().try_for_each(|(y, new)| y.write_from(new))
     }
-    Ok(())
+
+    /// One parameter at a time; `false` where it must be computed on the host.
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let tensors = &x[..self.lists];
+        let own = self.written().zip(y);
+        if self.n != 1
+            || !tensors.iter().all(|t| t.is_contiguous())
+            || !own.into_iter().all(|(i, y)| dispatch::overlap(x[i], y) == Overlap::Same)
+            || !transfer::small_floats(tensors)
+        {
+            return Ok(false);
+        }
+        let views = tensors.iter().map(|t| transfer::whole(t));
+        let views = views.collect::<Result<Vec<_>>>()?;
+        self.step.launch(gpu, self.time(x, 0)?, &views)
+    }
+
+    fn pointwise(&self) -> bool {
+        true
+    }
+
+    fn work(&self, x: &[&Meta], _y: &[&Meta]) -> usize {
+        x[..self.n].iter().map(|p| p.numel()).sum()
+    }
 }
 
-/// The step for parameter `i` where everything it needs is on the GPU.
-fn on_gpu(step: &impl Step, i: usize, lists: &[&[Tensor]]) -> Result<bool> {
-    let tensors: Vec<&Tensor> = lists.iter().map(|l| &l[i]).collect();
-    let Device::Wgpu(index) = tensors[0].device() else {
-        return Ok(false);
+/// One parameter in contiguous host memory.
+struct Slot {
+    dtype: DType,
+    n: usize,
+    time: f64,
+    tensors: SmallVec<[usize; 5]>,
+}
+
+/// Updates every parameter; `lists[0]` are the parameters, `lists[1]` their gradients. `times` holds
+/// the numbers of steps, if they matter.
+fn run(step: &impl Step, lists: &[&[Tensor]], times: &[Tensor]) -> Result<()> {
+    let update = |of: &[usize]| -> Result<()> {
+        let op = Update {
+            step: step.clone(),
+            n: of.len(),
+            lists: lists.len(),
+        };
+        let all = lists.iter().chain((!times.is_empty()).then_some(&times));
+        let x: Vec<&Tensor> = all.flat_map(|l| of.iter().map(|&i| &l[i])).collect();
+        let y: Vec<Tensor> = op.written().map(|i| x[i].clone()).collect();
+        dispatch::call_in_place(&op, &x, &y)
     };
-    let fits = |t: &Tensor| {
-        t.device() == tensors[0].device() && t.is_contiguous() && t.shape() == tensors[0].shape()
-    };
-    if !tensors.iter().all(|t| fits(t)) || !transfer::small_floats(&tensors) {
-        return Ok(false);
+    let (host, gpu): (Vec<usize>, Vec<usize>) =
+        (0..lists[0].len()).partition(|&i| lists[0][i].device() == Device::Cpu);
+    gpu.iter().try_for_each(|&i| update(&[i]))?;
+    match host.is_empty() {
+        true => Ok(()),
+        false => update(&host),
     }
-    let views = tensors.iter().map(|t| transfer::whole(t));
-    let views = views.collect::<Result<Vec<_>>>()?;
-    // All but the gradient are written.
-    let written = || tensors[..1].iter().chain(&tensors[2..]);
-    for t in written() {
-        t.check_inplace(mode::grad() && t.requires_grad())?;
-    }
-    if !step.launch(Gpu::at(index)?, i, &views)? {
-        return Ok(false);
-    }
-    written().for_each(|t| t.bump_version());
-    Ok(true)
 }
 
 crate::per_isa! {
-    fn update[P: Step, T: Float](step: &P, i: usize, x: &mut [&mut [T]]) {
-        step.update(i, x)
+    fn update[P: Step, T: Float](step: &P, time: f64, x: &mut [&mut [T]]) {
+        step.update(time, x)
     }
 }
 
-fn chunk<S: Element, T: Float>(step: &impl Step, i: usize, slot: &[Tensor], at: usize, n: usize) {
-    let ptrs: Vec<Ptr<S>> = slot.iter().map(|t| Ptr(t.ptr::<S>())).collect();
+fn chunk<S: Element, T: Float>(step: &impl Step, slot: &Slot, at: usize, n: usize) {
+    let time = slot.time;
+    let ptrs = slot.tensors.iter().map(|&p| (p as *mut S).wrapping_add(at));
     if S::DTYPE == T::DTYPE {
         // SAFETY: S and T are one type; elements `at..at + n` belong to this call alone.
-        let mut x: Vec<&mut [T]> = ptrs
-            .iter()
-            .map(|p| unsafe { std::slice::from_raw_parts_mut(p.at(at).cast::<T>(), n) })
+        let mut x: SmallVec<[&mut [T]; 5]> = ptrs
+            .map(|p| unsafe { std::slice::from_raw_parts_mut(p.cast::<T>(), n) })
             .collect();
-        return update(step, i, &mut x);
+        return update(step, time, &mut x);
     }
-    let mut buffers = vec![[T::default(); BLOCK]; slot.len()];
-    for first in (at..at + n).step_by(BLOCK) {
-        let len = BLOCK.min(at + n - first);
-        for (p, b) in ptrs.iter().zip(&mut buffers) {
+    let mut buffers = vec![[T::default(); BLOCK]; slot.tensors.len()];
+    for first in (0..n).step_by(BLOCK) {
+        let len = BLOCK.min(n - first);
+        for (p, b) in ptrs.clone().zip(&mut buffers) {
             for (j, v) in b[..len].iter_mut().enumerate() {
                 // SAFETY: the element lies in the tensor.
-                *v = T::from_element(unsafe { *p.at(first + j) });
+                *v = T::from_element(unsafe { *p.add(first + j) });
             }
         }
         let mut x: Vec<&mut [T]> = buffers.iter_mut().map(|b| &mut b[..len]).collect();
-        update(step, i, &mut x);
-        for (k, (p, b)) in ptrs.iter().zip(&buffers).enumerate() {
-            if k == 1 {
+        update(step, time, &mut x);
+        for (k, (p, b)) in ptrs.clone().zip(&buffers).enumerate() {
+            if k == GRADS {
                 continue;
             }
             for (j, v) in b[..len].iter().enumerate() {
                 // SAFETY: elements `at..at + n` belong to this call alone.
-                unsafe { *p.at(first + j) = v.to_element() };
+                unsafe { *p.add(first + j) = v.to_element() };
             }
         }
     }
 }
 
 /// Stochastic gradient descent.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Sgd {
-    decay: f64,
-    momentum: f64,
-    lr: f64,
-    dampening: f64,
+    decay: Bitwise,
+    momentum: Bitwise,
+    lr: Bitwise,
+    dampening: Bitwise,
     nesterov: bool,
     /// The gradient is multiplied by this: -1 to maximise, 1 / scale.
-    sign: f64,
+    sign: Bitwise,
     first: bool,
 }
 
 impl Step for Sgd {
+    fn name(&self) -> &'static str {
+        "_fused_sgd_"
+    }
+
     #[inline(always)]
-    fn update<T: Float>(&self, _: usize, x: &mut [&mut [T]]) {
+    fn update<T: Float>(&self, _: f64, x: &mut [&mut [T]]) {
         let c = T::of_f64;
-        let (decay, momentum, lr) = (c(self.decay), c(self.momentum), c(self.lr));
-        let (rest, sign) = (c(1.0 - self.dampening), c(self.sign));
+        let (decay, momentum, lr) = (c(*self.decay), c(*self.momentum), c(*self.lr));
+        let (rest, sign) = (c(1.0 - *self.dampening), c(*self.sign));
         match x {
             [p, g] => {
                 for (p, g) in p.iter_mut().zip(g.iter()) {
@@ -226,17 +294,17 @@ impl Step for Sgd {
         }
     }
 
-    fn launch(&self, gpu: &Gpu, _: usize, x: &[View]) -> Result<bool> {
+    fn launch(&self, gpu: &Gpu, _: f64, x: &[View]) -> Result<bool> {
         if self.sign.abs() != 1.0 {
             return Ok(false);
         }
         let sgd = optim::Sgd {
-            lr: self.lr,
-            weight_decay: self.decay,
-            momentum: self.momentum,
-            dampening: self.dampening,
+            lr: *self.lr,
+            weight_decay: *self.decay,
+            momentum: *self.momentum,
+            dampening: *self.dampening,
             nesterov: self.nesterov,
-            maximize: self.sign < 0.0,
+            maximize: *self.sign < 0.0,
         };
         let momentum = x.get(2).map(|b| (*b, self.first));
         transfer::ran(optim::sgd(gpu, &sgd, x[0], x[1], momentum))
@@ -244,37 +312,48 @@ impl Step for Sgd {
 }
 
 /// Adam. Kingma, Ba 2014, arXiv:1412.6980.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Adam {
-    lr: f64,
-    beta1: f64,
-    beta2: f64,
-    decay: f64,
-    eps: f64,
-    sign: f64,
+    lr: Bitwise,
+    beta1: Bitwise,
+    beta2: Bitwise,
+    decay: Bitwise,
+    eps: Bitwise,
+    sign: Bitwise,
     /// Decay acts on the parameter, not on the gradient. Loshchilov, Hutter 2017, arXiv:1711.05101.
     decoupled: bool,
-    /// 1 - beta^step of both averages, for each parameter.
-    bias: Vec<(f64, f64)>,
+    name: &'static str,
+}
+
+impl Adam {
+    /// 1 - beta^step of both averages.
+    fn bias(&self, time: f64) -> (f64, f64) {
+        (1.0 - self.beta1.powf(time), 1.0 - self.beta2.powf(time))
+    }
 }
 
 impl Step for Adam {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
     #[inline(always)]
-    fn update<T: Float>(&self, i: usize, x: &mut [&mut [T]]) {
+    fn update<T: Float>(&self, time: f64, x: &mut [&mut [T]]) {
         let c = T::of_f64;
-        let (bias1, bias2) = self.bias[i];
-        let (size, root2) = (c(self.lr / bias1), c(bias2.sqrt()));
-        let (w1, b1) = (c(1.0 - self.beta1), c(self.beta1));
+        let (bias1, bias2) = self.bias(time);
+        let (size, root2) = (c(*self.lr / bias1), c(bias2.sqrt()));
+        let (w1, b1) = (c(1.0 - *self.beta1), c(*self.beta1));
         let (b2, w2, eps, sign) = (
-            c(self.beta2),
-            c(1.0 - self.beta2),
-            c(self.eps),
-            c(self.sign),
+            c(*self.beta2),
+            c(1.0 - *self.beta2),
+            c(*self.eps),
+            c(*self.sign),
         );
         let (shrink, decay) = match self.decoupled {
-            true => (c(1.0 - self.lr * self.decay), c(0.0)),
-            false => (c(1.0), c(self.decay)),
+            true => (c(1.0 - *self.lr * *self.decay), c(0.0)),
+            false => (c(1.0), c(*self.decay)),
         };
-        let small = 1.0 - self.beta1 < 0.5;
+        let small = 1.0 - *self.beta1 < 0.5;
         let one = |p: &mut T, g: T, m: &mut T, v: &mut T| {
             let start = *p * shrink;
             let d = g * sign + start * decay;
@@ -317,24 +396,24 @@ impl Step for Adam {
         }
     }
 
-    fn launch(&self, gpu: &Gpu, i: usize, x: &[View]) -> Result<bool> {
+    fn launch(&self, gpu: &Gpu, time: f64, x: &[View]) -> Result<bool> {
         if self.sign.abs() != 1.0 {
             return Ok(false);
         }
         let adam = optim::Adam {
-            lr: self.lr,
-            betas: (self.beta1, self.beta2),
-            eps: self.eps,
-            weight_decay: self.decay,
+            lr: *self.lr,
+            betas: (*self.beta1, *self.beta2),
+            eps: *self.eps,
+            weight_decay: *self.decay,
             decoupled: self.decoupled,
-            maximize: self.sign < 0.0,
+            maximize: *self.sign < 0.0,
         };
         let moments = [x[2], x[3]];
         let top = x.get(4).copied();
         transfer::ran(optim::adam(
             gpu,
             &adam,
-            self.bias[i],
+            self.bias(time),
             x[0],
             x[1],
             moments,
@@ -344,22 +423,27 @@ impl Step for Adam {
 }
 
 /// RMSprop. Tieleman, Hinton 2012, lecture 6.5 of "Neural networks for machine learning".
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct RmsProp {
-    lr: f64,
-    alpha: f64,
-    eps: f64,
-    decay: f64,
-    momentum: f64,
+    lr: Bitwise,
+    alpha: Bitwise,
+    eps: Bitwise,
+    decay: Bitwise,
+    momentum: Bitwise,
     centered: bool,
-    sign: f64,
+    sign: Bitwise,
 }
 
 impl Step for RmsProp {
+    fn name(&self) -> &'static str {
+        "_fused_rmsprop_"
+    }
+
     #[inline(always)]
-    fn update<T: Float>(&self, _: usize, x: &mut [&mut [T]]) {
+    fn update<T: Float>(&self, _: f64, x: &mut [&mut [T]]) {
         let c = T::of_f64;
-        let (lr, a, rest, eps) = (c(self.lr), c(self.alpha), c(1.0 - self.alpha), c(self.eps));
-        let (decay, momentum, sign) = (c(self.decay), c(self.momentum), c(self.sign));
+        let (lr, a, rest, eps) = (c(*self.lr), c(*self.alpha), c(1.0 - *self.alpha), c(*self.eps));
+        let (decay, momentum, sign) = (c(*self.decay), c(*self.momentum), c(*self.sign));
         let [p, g, v, more @ ..] = x else { return };
         let n = p.len();
         let (g, v) = (&g[..n], &mut v[..n]);
@@ -406,7 +490,7 @@ impl Step for RmsProp {
         }
     }
 
-    fn launch(&self, _: &Gpu, _: usize, _: &[View]) -> Result<bool> {
+    fn launch(&self, _: &Gpu, _: f64, _: &[View]) -> Result<bool> {
         Ok(false)
     }
 }
@@ -438,7 +522,7 @@ fn sign(maximize: bool, scale: Option<&Tensor>, overflow: Option<&Tensor>) -> Re
     Ok(Some(if maximize { -1.0 } else { 1.0 } / scale))
 }
 
-fn adam(name: &str, decoupled: bool, a: &Args) -> Result<Value> {
+fn adam(name: &'static str, decoupled: bool, a: &Args) -> Result<Value> {
     let Some(sign) = sign(a.bool(12)?, a.opt_tensor(13), a.opt_tensor(14))? else {
         return Ok(Value::None);
     };
@@ -450,23 +534,17 @@ fn adam(name: &str, decoupled: bool, a: &Args) -> Result<Value> {
     }
     equal_lengths(name, &lists)?;
     equal_lengths(name, &[lists[0], steps])?;
-    let (beta1, beta2) = (a.float(7)?, a.float(8)?);
-    let mut bias = Vec::new();
-    for s in steps {
-        let s = s.item()?.f64();
-        bias.push((1.0 - beta1.powf(s), 1.0 - beta2.powf(s)));
-    }
     let step = Adam {
-        lr: a.tensor(6)?.item()?.f64(),
-        beta1,
-        beta2,
-        decay: a.float(9)?,
-        eps: a.float(10)?,
-        sign,
+        lr: Bitwise(a.tensor(6)?.item()?.f64()),
+        beta1: Bitwise(a.float(7)?),
+        beta2: Bitwise(a.float(8)?),
+        decay: Bitwise(a.float(9)?),
+        eps: Bitwise(a.float(10)?),
+        sign: Bitwise(sign),
         decoupled,
-        bias,
+        name,
     };
-    run(name, &step, &lists)?;
+    run(&step, &lists, steps)?;
     Ok(Value::None)
 }
 
@@ -502,15 +580,15 @@ crate::entries! {
         }
         equal_lengths("_fused_sgd_", &lists)?;
         let step = Sgd {
-            decay: a.float(3)?,
-            momentum,
-            lr: a.tensor(5)?.item()?.f64(),
-            dampening: a.float(6)?,
+            decay: Bitwise(a.float(3)?),
+            momentum: Bitwise(momentum),
+            lr: Bitwise(a.tensor(5)?.item()?.f64()),
+            dampening: Bitwise(a.float(6)?),
             nesterov: a.bool(7)?,
-            sign,
+            sign: Bitwise(sign),
             first: a.bool(9)?,
         };
-        run("_fused_sgd_", &step, &lists)?;
+        run(&step, &lists, &[])?;
         Ok(Value::None)
     };
     /// One step of Adam over lists of tensors, in place.
@@ -523,23 +601,23 @@ crate::entries! {
     "_fused_rmsprop_(Tensor[] self, Tensor[] grads, Tensor[] square_avgs, Tensor[] grad_avgs, Tensor[] momentum_buffers, *, float lr, float alpha, float eps, float weight_decay, float momentum, bool centered, bool maximize) -> ()",
     FN, |a| {
         let step = RmsProp {
-            lr: a.float(5)?,
-            alpha: a.float(6)?,
-            eps: a.float(7)?,
-            decay: a.float(8)?,
-            momentum: a.float(9)?,
+            lr: Bitwise(a.float(5)?),
+            alpha: Bitwise(a.float(6)?),
+            eps: Bitwise(a.float(7)?),
+            decay: Bitwise(a.float(8)?),
+            momentum: Bitwise(a.float(9)?),
             centered: a.bool(10)?,
-            sign: if a.bool(11)? { -1.0 } else { 1.0 },
+            sign: Bitwise(if a.bool(11)? { -1.0 } else { 1.0 }),
         };
         let mut lists = vec![a.tensors(0)?, a.tensors(1)?, a.tensors(2)?];
         if step.centered {
             lists.push(a.tensors(3)?);
         }
-        if step.momentum > 0.0 {
+        if *step.momentum > 0.0 {
             lists.push(a.tensors(4)?);
         }
         equal_lengths("_fused_rmsprop_", &lists)?;
-        run("_fused_rmsprop_", &step, &lists)?;
+        run(&step, &lists, &[])?;
         Ok(Value::None)
     };
     /// Adds one number to every tensor of the list, in place.
