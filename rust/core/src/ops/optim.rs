@@ -161,7 +161,9 @@ impl<S: Step> Op for Update<S> {
         let own = self.written().zip(y);
         if self.n != 1
             || !tensors.iter().all(|t| t.is_contiguous())
-            || !own.into_iter().all(|(i, y)| dispatch::overlap(x[i], y) == Overlap::Same)
+            || !own
+                .into_iter()
+                .all(|(i, y)| dispatch::overlap(x[i], y) == Overlap::Same)
             || !transfer::small_floats(tensors)
         {
             return Ok(false);
@@ -442,7 +444,12 @@ impl Step for RmsProp {
     #[inline(always)]
     fn update<T: Float>(&self, _: f64, x: &mut [&mut [T]]) {
         let c = T::of_f64;
-        let (lr, a, rest, eps) = (c(*self.lr), c(*self.alpha), c(1.0 - *self.alpha), c(*self.eps));
+        let (lr, a, rest, eps) = (
+            c(*self.lr),
+            c(*self.alpha),
+            c(1.0 - *self.alpha),
+            c(*self.eps),
+        );
         let (decay, momentum, sign) = (c(*self.decay), c(*self.momentum), c(*self.sign));
         let [p, g, v, more @ ..] = x else { return };
         let n = p.len();
