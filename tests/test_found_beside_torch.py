@@ -256,3 +256,47 @@ def test_raw_losses_reduce_nothing_unless_told() -> None:
     lengths = torch.tensor([3]), torch.tensor([2])
     args = (torch.zeros(3, 1, 4).log_softmax(2), torch.tensor([[1, 2]]), *lengths)
     torch.testing.assert_close(torch.ctc_loss(*args), F.ctc_loss(*args, reduction="none"))
+
+
+# What repeats
+
+
+@pytest.fixture
+def asked() -> Any:
+    yield torch.use_deterministic_algorithms
+    torch.use_deterministic_algorithms(False)
+
+
+def test_what_pytorch_leaves_open_raises_where_determinism_is_asked_for(asked: Any) -> None:
+    x, at = torch.zeros(3), torch.tensor([0, 0])
+    v, plane = torch.tensor([1.0, 2.0]), torch.ones(1, 1, 2, 2)
+    first = torch.zeros(1, 1, 2, 2, dtype=torch.int64)
+    calls = (
+        ("put_", lambda: x.put_(at, v)),
+        ("put_", lambda: x.put(at, v)),
+        ("max_unpooling2d_forward_out", lambda: F.max_unpool2d(plane, first, 2)),
+        ("max_unpooling2d_forward_out", lambda: F.max_unpool1d(plane[0], first[0], 2)),
+        ("max_unpooling3d_forward_out", lambda: F.max_unpool3d(plane, first, 2)),
+    )
+    for _, call in calls:
+        call()
+    asked(True, warn_only=True)
+    for name, call in calls:
+        with pytest.warns(UserWarning, match=f"{name} does not have a deterministic impl"):
+            call()
+    asked(True)
+    x.zero_()
+    for name, call in calls:
+        with pytest.raises(RuntimeError, match=rf"{name} does .* but you set 'torch\.use_determ"):
+            call()
+    assert not x.any()
+    assert x.put_(at, v, accumulate=True).tolist() == [3, 0, 0]
+    x.index_put_((at,), v)
+    x.index_add_(0, at, v).scatter_(0, at, v)
+    asked(False)
+    torch.set_deterministic_debug_mode("error")
+    with pytest.raises(RuntimeError, match="deterministic"):
+        x.put_(at, v)
+    torch.set_deterministic_debug_mode(0)
+    many = torch.zeros(100_000, dtype=torch.int64)
+    assert x.put_(many, torch.arange(100_000.0))[0].item() == 99_999
