@@ -1,5 +1,6 @@
 //! One error type. Its kind maps one to one to a Python exception class.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// The Python exception class that an [`Error`] becomes.
@@ -21,9 +22,14 @@ pub enum Kind {
     Host,
 }
 
-/// What went wrong: the class of error, and text that names the op, what must hold and what it got.
-pub struct Error {
+/// What went wrong. One pointer, so that results with it return in registers.
+pub struct Error(Box<Fault>);
+
+/// The class of error, and text that says what must hold and what it got.
+pub struct Fault {
     pub kind: Kind,
+    /// The public name of the function that was called, known where it was called.
+    pub op: Option<Cow<'static, str>>,
     pub text: String,
     /// The host's own exception object, carried through the engine unchanged.
     pub host: Option<Box<dyn std::any::Any + Send + Sync>>,
@@ -32,12 +38,14 @@ pub struct Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
+    #[cold]
     pub fn new(kind: Kind, text: impl Into<String>) -> Self {
-        Error {
+        Error(Box::new(Fault {
             kind,
+            op: None,
             text: text.into(),
             host: None,
-        }
+        }))
     }
     pub fn runtime(text: impl Into<String>) -> Self {
         Error::new(Kind::Runtime, text)
@@ -51,17 +59,63 @@ impl Error {
     pub fn index(text: impl Into<String>) -> Self {
         Error::new(Kind::Index, text)
     }
+
+    /// Raised by a call of `op`, unless it is known whose.
+    #[cold]
+    pub fn of(mut self, op: impl Into<Cow<'static, str>>) -> Self {
+        if self.op.is_none() {
+            self.op = Some(op.into());
+        }
+        self
+    }
+}
+
+impl std::ops::Deref for Error {
+    type Target = Fault;
+    fn deref(&self) -> &Fault {
+        &self.0
+    }
+}
+impl std::ops::DerefMut for Error {
+    fn deref_mut(&mut self) -> &mut Fault {
+        &mut self.0
+    }
+}
+
+/// Whether a text tells which function it is about, in one of the ways in which PyTorch's do:
+/// `add(): ..`, `linalg.inv: ..`, `stack expects ..`, `"max_cpu" not implemented`, `for 'add'`.
+fn names(text: &str, op: &str) -> bool {
+    let stem = op.trim_matches('_');
+    text.match_indices(stem).any(|(i, _)| {
+        let before = text[..i].chars().next_back();
+        let after = text[i + stem.len()..].chars().next();
+        let word = |c: char| c.is_alphanumeric() || c == '_';
+        match (before, after) {
+            (Some(b), _) if word(b) && b != '_' => false,
+            (None | Some('.'), a) => !a.is_some_and(char::is_alphanumeric),
+            (Some(b), a) => a.is_some_and(|a| "(:'\"`".contains(a)) || b == '"' && a == Some('_'),
+        }
+    })
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.op {
+            Some(op) if !names(&self.text, op) => write!(f, "{op}(): {}", self.text),
+            _ => f.write_str(&self.text),
+        }
+    }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        fmt::Display::fmt(&self.0, f)
     }
 }
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}Error: {}", self.kind, self.text)
+        write!(f, "{:?}Error: {self}", self.kind)
     }
 }
 
@@ -120,6 +174,36 @@ macro_rules! ensure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_that_names_the_function_is_left_as_it_is() {
+        let shown = |op, text: &str| Error::runtime(text).of(op).to_string();
+        for (op, text) in [
+            ("add", "add(): no"),
+            ("add_", "add: no"),
+            ("inv", "linalg.inv: no"),
+            ("stack", "stack expects tensors"),
+            ("max", "\"max_cpu\" not implemented for 'Bool'"),
+            ("where", "no derivative for 'where'"),
+        ] {
+            assert_eq!(shown(op, text), text);
+        }
+        for (op, text) in [
+            ("add", "addmm(): no"),
+            ("all", "Expected all tensors to be on one device"),
+            ("dim", "keepdim must be a bool"),
+        ] {
+            assert_eq!(shown(op, text), format!("{op}(): {text}"));
+        }
+    }
+
+    #[test]
+    fn the_function_that_was_called_first_keeps_its_name() {
+        assert_eq!(
+            Error::runtime("no").of("mm").of("linear").to_string(),
+            "mm(): no"
+        );
+    }
 
     #[test]
     fn what_unwinds_with_an_error_returns_it() {

@@ -614,11 +614,7 @@ impl Entry {
             }),
             Dest::InPlace => {
                 let Some(Value::Tensor(target)) = values.first().cloned() else {
-                    bail!(
-                        Type,
-                        "{}_(): the first argument must be a Tensor",
-                        schema.name
-                    );
+                    bail!(Type, "the first argument must be a Tensor");
                 };
                 let tracked = mode::grad()
                     && values
@@ -635,9 +631,9 @@ impl Entry {
                     schema,
                 })?;
                 let Value::Tensor(result) = result else {
-                    bail!(Type, "{}_(): the result is not one tensor", schema.name);
+                    bail!(Type, "the result is not one tensor");
                 };
-                dispatch::destination(schema.name, &target, &TensorMeta::of(&result), true)?;
+                dispatch::destination(&target, &TensorMeta::of(&result), true)?;
                 target.copy_from(&result)?;
                 Ok(Value::Tensor(target))
             }
@@ -649,7 +645,7 @@ impl Entry {
                 };
                 let tracked = mode::grad() && values.iter().any(tracked);
                 if mode::grad() && outs.iter().any(Tensor::requires_grad) {
-                    dispatch::refuse_out(schema.name)?;
+                    dispatch::refuse_out()?;
                 }
                 let mut casts = self.flags & flag::CASTS == flag::CASTS;
                 if self.flags & flag::TYPED == flag::TYPED {
@@ -670,10 +666,10 @@ impl Entry {
                 })? {
                     Value::Tensor(t) => vec![t],
                     Value::Tensors(t) | Value::Tuple(t) => t,
-                    _ => bail!(Type, "{}(): takes no out=", schema.name),
+                    _ => bail!(Type, "takes no out="),
                 };
                 if tracked && results.iter().any(Tensor::requires_grad) {
-                    dispatch::refuse_out(schema.name)?;
+                    dispatch::refuse_out()?;
                 }
                 ensure!(
                     results.len() == outs.len(),
@@ -687,9 +683,9 @@ impl Entry {
                 for (out, result) in outs.iter().zip(&results) {
                     let meta = TensorMeta::of(result);
                     if !casts {
-                        dispatch::check_type(schema.name, out, &meta)?;
+                        dispatch::check_type(out, &meta)?;
                     }
-                    written.push(dispatch::deliver(schema.name, result, out)?);
+                    written.push(dispatch::deliver(result, out)?);
                 }
                 Ok(match written.len() {
                     1 => Value::Tensor(written.swap_remove(0)),

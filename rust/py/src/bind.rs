@@ -6,7 +6,7 @@ use crate::docs;
 use crate::error::IntoPy;
 use crate::overrides;
 use crate::signature::{self, Form};
-use crate::tensor::PyTensor;
+use crate::tensor::{guard, PyTensor};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -92,17 +92,7 @@ unsafe extern "C" fn call(
             }
             function.call(py, callable, positional, keywords)
         };
-        match std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)) {
-            Ok(Ok(obj)) => obj.into_ptr(),
-            Ok(Err(e)) => {
-                e.restore(py);
-                std::ptr::null_mut()
-            }
-            Err(cause) => {
-                crate::error::of_panic(cause, &format!("{}(): ", function.name)).restore(py);
-                std::ptr::null_mut()
-            }
-        }
+        guard(py, &function.name, run)
     }
 }
 
@@ -198,7 +188,7 @@ impl Function {
     }
 
     fn run(
-        &self,
+        &'static self,
         py: Python<'_>,
         overload: &Overload,
         values: &mut Values,
@@ -208,7 +198,9 @@ impl Function {
     ) -> PyResult<Py<PyAny>> {
         let (entry, schema) = (overload.op.entry, &overload.op.schema);
         if self.inplace {
-            entry.invoke(schema, values, &Dest::InPlace).py()?;
+            entry
+                .invoke(schema, values, &Dest::InPlace)
+                .py_of(&self.name)?;
             let place = overload.order.iter().position(|&i| i == 0).unwrap_or(0);
             let named = || keywords.iter(py).find(|(k, _)| overload.find(k) == Some(0));
             let target = args.get(place).copied().or_else(|| Some(named()?.1));
@@ -216,7 +208,7 @@ impl Function {
             return Ok(unsafe { Bound::from_borrowed_ptr(py, target.expect("self")) }.unbind());
         }
         let Some(out) = out else {
-            let value = entry.invoke(schema, values, &Dest::New).py()?;
+            let value = entry.invoke(schema, values, &Dest::New).py_of(&self.name)?;
             // Methods that return `self` itself keep its identity and class. Those that change its
             // layout (`x.t_()`) give another tensor, which takes its place behind the object.
             let renewed = overload.renews;
@@ -250,7 +242,7 @@ impl Function {
             })?,
         };
         let dest = Dest::Out(objects.iter().map(|o| o.get().get()).collect());
-        let written = entry.invoke(schema, values, &dest).py()?;
+        let written = entry.invoke(schema, values, &dest).py_of(&self.name)?;
         let tensors = match written {
             Value::Tensor(t) => vec![t],
             Value::Tensors(t) | Value::Tuple(t) => t,
@@ -322,6 +314,10 @@ impl Method {
             name,
             function: OnceLock::new(),
         }
+    }
+
+    pub fn name(&self) -> &'static str {
+        self.name
     }
 
     /// Calls the method with `self` as the first argument. The arguments must outlive the call.
@@ -784,18 +780,6 @@ fn older(op: &Op, method: bool) -> Vec<Vec<usize>> {
     }
 }
 
-/// Whether a list may be written as separate arguments: tensors where none is a list, too, integers
-/// where nothing else comes by position but `self`.
-fn written_out(op: &Op, method: bool) -> bool {
-    let mut places = op.schema.params.iter().filter(|p| !p.keyword_only);
-    let (count, last) = (places.clone().count(), places.next_back());
-    last.is_some_and(|p| match p.ty {
-        Type::Tensors => p.default.is_some(),
-        Type::Ints(_) => count == 1 + method as usize,
-        _ => false,
-    })
-}
-
 fn functions(
     py: Python<'_>,
     names: Names,
@@ -821,7 +805,14 @@ fn functions(
                         0 => op.schema.params.iter().filter(|p| !p.keyword_only).count(),
                         n => n,
                     },
-                    rest: written_out(op, !class.is_empty()),
+                    rest: matches!(
+                        op.schema
+                            .params
+                            .iter()
+                            .rfind(|p| !p.keyword_only)
+                            .map(|p| p.ty),
+                        Some(Type::Ints(_) | Type::Tensors)
+                    ),
                     renews: op.schema.name.ends_with('_') && !op.schema.name.ends_with("__"),
                     op,
                     names: op

@@ -2,7 +2,7 @@
 
 use crate::convert::is_ndarray;
 use crate::dtype::PyDevice;
-use crate::error::IntoPy;
+use crate::error::{caught, IntoPy};
 use crate::numpy::from_numpy_tensor;
 use crate::tensor::{wrap, PyTensor};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning, PyValueError};
@@ -608,13 +608,8 @@ fn tensor(
               rather than torch.tensor(sourceTensor).",
         )?;
         let t = t.get().get().detach();
-        t.to(
-            dtype.unwrap_or(t.dtype()),
-            device.unwrap_or(t.device()),
-            true,
-            None,
-        )
-        .py()?
+        let (dtype, device) = (dtype.unwrap_or(t.dtype()), device.unwrap_or(t.device()));
+        caught("tensor", || t.to(dtype, device, true, None).py())?
     } else {
         let device = device.unwrap_or_else(default_device);
         let y = if is_ndarray(data) {

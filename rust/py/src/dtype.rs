@@ -239,7 +239,7 @@ impl PyDevice {
 
     /// The device of ours that this names; an error where it names another.
     pub fn device(&self) -> PyResult<Device> {
-        Device::parse(&self.__str__()).map_err(|e| PyRuntimeError::new_err(e.text))
+        Device::parse(&self.__str__()).map_err(|e| PyRuntimeError::new_err(e.to_string()))
     }
 
     /// The device that an object names: a device or a string. `None` for anything else.

@@ -19,11 +19,11 @@ fn own(py: Python<'_>, cell: &'static PyOnceLock<Py<PyType>>, name: &str, text: 
 }
 
 /// The Python exception for an error.
-pub fn to_py(e: Error) -> PyErr {
+pub fn to_py(mut e: Error) -> PyErr {
     Python::attach(|py| {
-        let text = e.text;
+        let text = e.to_string();
         match e.kind {
-            Kind::Host => match e.host.and_then(|h| h.downcast::<PyErr>().ok()) {
+            Kind::Host => match e.host.take().and_then(|h| h.downcast::<PyErr>().ok()) {
                 Some(err) => *err,
                 None => PyRuntimeError::new_err(text),
             },
@@ -45,30 +45,39 @@ pub fn to_py(e: Error) -> PyErr {
 
 /// The Python exception for what ended a call by unwinding: a workspace that could not be had, or
 /// a panic.
-pub fn of_panic(cause: Box<dyn std::any::Any + Send>, place: &str) -> PyErr {
+fn of_panic(cause: Box<dyn std::any::Any + Send>, op: &'static str) -> PyErr {
     match cause.downcast::<Error>() {
-        Ok(e) => to_py(Error::new(e.kind, format!("{place}{}", e.text))),
-        Err(_) => PyRuntimeError::new_err(format!("{place}internal panic; please report")),
+        Ok(e) => to_py(e.of(op)),
+        Err(_) => to_py(Error::runtime("internal panic; please report").of(op)),
     }
+}
+
+/// Runs what Python calls as `op`: what ends it by unwinding is raised.
+pub fn caught<R>(op: &'static str, f: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(f))
+        .unwrap_or_else(|cause| Err(of_panic(cause, op)))
 }
 
 /// Carries a Python exception through the core.
 pub fn from_py(e: PyErr) -> Error {
     let text = Python::attach(|py| e.value(py).to_string());
-    Error {
-        kind: Kind::Host,
-        text,
-        host: Some(Box::new(e)),
-    }
+    let mut error = Error::new(Kind::Host, text);
+    error.host = Some(Box::new(e));
+    error
 }
 
 /// Shorthand for results that cross into Python.
 pub trait IntoPy<T> {
     fn py(self) -> PyResult<T>;
+    /// The same for a call of a public function.
+    fn py_of(self, op: &'static str) -> PyResult<T>;
 }
 impl<T> IntoPy<T> for pytensorlib_core::error::Result<T> {
     fn py(self) -> PyResult<T> {
         self.map_err(to_py)
+    }
+    fn py_of(self, op: &'static str) -> PyResult<T> {
+        self.map_err(|e| to_py(e.of(op)))
     }
 }
 

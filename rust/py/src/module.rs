@@ -98,7 +98,7 @@ unsafe fn missing(obj: *mut ffi::PyObject, name: *mut ffi::PyObject) -> *mut ffi
     // SAFETY: the interpreter is held, and keeps both during the call.
     unsafe {
         let py = Python::assume_attached();
-        guard(py, || {
+        guard(py, "__getattr__", || {
             let class = Bound::from_borrowed_ptr(py, obj).get_type();
             let name = Bound::from_borrowed_ptr(py, name);
             Err(PyAttributeError::new_err(format!(
@@ -257,7 +257,7 @@ unsafe fn call_hooked(
 ) -> *mut ffi::PyObject {
     // SAFETY: the interpreter is held, and keeps the module and its arguments during the call.
     unsafe {
-        guard(py, || {
+        guard(py, "__call__", || {
             let args = Bound::from_borrowed_ptr(py, args);
             let kwargs = match kwargs.is_null() {
                 true => pyo3::types::PyDict::new(py).into_any(),

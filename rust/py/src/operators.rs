@@ -57,7 +57,7 @@ fn answered(
 
 /// Operators that are one pointwise op.
 macro_rules! pointwise_slots {
-    ($($name:ident $left:literal $right:literal $commutes:literal $op:expr;)*) => {
+    ($($name:ident $public:literal $left:literal $right:literal $commutes:literal $op:expr;)*) => {
         // SAFETY: the interpreter calls these attached, with live objects.
         $(unsafe extern "C" fn $name(
             a: *mut ffi::PyObject,
@@ -66,7 +66,7 @@ macro_rules! pointwise_slots {
 // SAFETY: the interpreter is held, and keeps the operands during the call.
 unsafe {
             let py = Python::assume_attached();
-            guard(py, || {
+            guard(py, $public, || {
                 let a = Bound::from_borrowed_ptr(py, a);
                 let b = Bound::from_borrowed_ptr(py, b);
                 if overrides::active() {
@@ -75,7 +75,7 @@ unsafe {
                     }
                 }
                 if let Some(y) = quick_call(&a, &b, $commutes, |x| quickly($op, x)) {
-                    return wrap(py, y.py()?);
+                    return wrap(py, y.py_of($public)?);
                 }
                 let (Some(x), Some(y)) = (operand(&a)?, operand(&b)?) else {
                     return Ok(py.NotImplemented());
@@ -84,17 +84,17 @@ unsafe {
                     true => [&y, &x],
                     false => [&x, &y],
                 };
-                wrap(py, apply($op, x).py()?)
+                wrap(py, apply($op, x).py_of($public)?)
             })
         }
 })*
     };
 }
 pointwise_slots! {
-    add "__add__" "__radd__" true op::Add { alpha: ONE };
-    subtract "__sub__" "__rsub__" false op::Sub { alpha: ONE };
-    multiply "__mul__" "__rmul__" true op::Mul;
-    divide "__truediv__" "__rtruediv__" false op::Div;
+    add "add" "__add__" "__radd__" true op::Add { alpha: ONE };
+    subtract "sub" "__sub__" "__rsub__" false op::Sub { alpha: ONE };
+    multiply "mul" "__mul__" "__rmul__" true op::Mul;
+    divide "div" "__truediv__" "__rtruediv__" false op::Div;
 }
 
 /// Operators that are a method of either operand.
@@ -133,7 +133,7 @@ unsafe fn binary_method(
     // SAFETY: the interpreter is held, and keeps the operands during the call.
     unsafe {
         let py = Python::assume_attached();
-        guard(py, || {
+        guard(py, method.name(), || {
             let a = Bound::from_borrowed_ptr(py, a);
             let b = Bound::from_borrowed_ptr(py, b);
             if overrides::active() {
@@ -200,30 +200,30 @@ unsafe extern "C" fn compare(
     // SAFETY: the interpreter is held, and keeps the operands during the call.
     unsafe {
         let py = Python::assume_attached();
-        guard(py, || {
+        let public = match how {
+            ffi::Py_LT => "lt",
+            ffi::Py_LE => "le",
+            ffi::Py_EQ => "eq",
+            ffi::Py_NE => "ne",
+            ffi::Py_GT => "gt",
+            _ => "ge",
+        };
+        guard(py, public, || {
             let a = Bound::from_borrowed_ptr(py, a);
             let b = Bound::from_borrowed_ptr(py, b);
             if overrides::active() {
-                let name = match how {
-                    ffi::Py_LT => "__lt__",
-                    ffi::Py_LE => "__le__",
-                    ffi::Py_EQ => "__eq__",
-                    ffi::Py_NE => "__ne__",
-                    ffi::Py_GT => "__gt__",
-                    _ => "__ge__",
-                };
-                if let Some(y) = overrides::method(py, name, &[&a, &b])? {
+                if let Some(y) = overrides::method(py, &format!("__{public}__"), &[&a, &b])? {
                     return Ok(y);
                 }
             }
             if let Some(y) = quick_call(&a, &b, false, |x| compared!(how, quickly, x)) {
-                return wrap(py, y.py()?);
+                return wrap(py, y.py_of(public)?);
             }
             let (Some(x), Some(y)) = (operand(&a)?, operand(&b)?) else {
                 return Ok(py.NotImplemented());
             };
             let y = compared!(how, apply, [&x, &y]);
-            wrap(py, y.py()?)
+            wrap(py, y.py_of(public)?)
         })
     }
 }
@@ -255,7 +255,7 @@ unsafe extern "C" fn item(t: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut 
     // SAFETY: the interpreter is held, and keeps the tensor during the call.
     unsafe {
         let py = Python::assume_attached();
-        guard(py, || {
+        guard(py, "item", || {
             let t = Bound::from_borrowed_ptr(py, t);
             t.cast_unchecked::<PyTensor>().get().item(py)
         })

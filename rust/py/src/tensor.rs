@@ -4,7 +4,7 @@
 use crate::autograd::HookHandle;
 use crate::convert::{operand, size_tuple};
 use crate::dtype::{dtype_object, layout_object, PyDType, PyDevice, PyLayout};
-use crate::error::IntoPy;
+use crate::error::{caught, IntoPy};
 use crate::operands::{binary, lift, named, named_swapped, ONE};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -810,7 +810,7 @@ impl PyTensor {
         key: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        crate::index::set_item(slf, key, value)
+        caught("__setitem__", || crate::index::set_item(slf, key, value))
     }
     fn __add__(&self, o: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         binary(op::Add { alpha: ONE }, self, o, false)
@@ -840,10 +840,13 @@ impl PyTensor {
         binary(op::Div, self, o, true)
     }
     fn __neg__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        match answered(slf, "__neg__", false)? {
+        caught("neg", || match answered(slf, "__neg__", false)? {
             Some(y) => Ok(y),
-            None => wrap(slf.py(), apply(unary::Neg, [&slf.get().get()]).py()?),
-        }
+            None => wrap(
+                slf.py(),
+                apply(unary::Neg, [&slf.get().get()]).py_of("neg")?,
+            ),
+        })
     }
     fn __pos__(slf: Py<Self>) -> PyResult<Py<Self>> {
         match slf.get().get().dtype() {
@@ -854,10 +857,13 @@ impl PyTensor {
         }
     }
     fn __abs__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        match answered(slf, "__abs__", false)? {
+        caught("abs", || match answered(slf, "__abs__", false)? {
             Some(y) => Ok(y),
-            None => wrap(slf.py(), apply(unary::Abs, [&slf.get().get()]).py()?),
-        }
+            None => wrap(
+                slf.py(),
+                apply(unary::Abs, [&slf.get().get()]).py_of("abs")?,
+            ),
+        })
     }
     fn __invert__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         if !slf.get().get().dtype().is_integral() {
@@ -1502,16 +1508,16 @@ fn is_tensor(obj: &Bound<'_, PyAny>) -> bool {
     obj.cast::<PyTensor>().is_ok()
 }
 
-/// Runs a function that Python called: errors are raised, a panic becomes one.
-pub fn guard(py: Python<'_>, f: impl FnOnce() -> PyResult<Py<PyAny>>) -> *mut ffi::PyObject {
-    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)) {
-        Ok(Ok(obj)) => obj.into_ptr(),
-        Ok(Err(e)) => {
+/// Runs what Python calls as `op`: errors are raised, a panic becomes one.
+pub fn guard(
+    py: Python<'_>,
+    op: &'static str,
+    f: impl FnOnce() -> PyResult<Py<PyAny>>,
+) -> *mut ffi::PyObject {
+    match caught(op, f) {
+        Ok(obj) => obj.into_ptr(),
+        Err(e) => {
             e.restore(py);
-            std::ptr::null_mut()
-        }
-        Err(cause) => {
-            crate::error::of_panic(cause, "").restore(py);
             std::ptr::null_mut()
         }
     }

@@ -117,7 +117,7 @@ pub fn call_into<O: Op>(op: O, x: &[&Tensor], out: &Tensor, inplace: bool) -> Re
     if inplace {
         inplace::check(out, needs != 0)?;
     } else if mode::grad() && out.requires_grad() && !op.opaque() {
-        refuse_out(op.name())?;
+        refuse_out()?;
     }
     if needs == 0 && !mode::interpreted() && op.quick_into(x, out)? {
         out.bump_version();
@@ -127,18 +127,14 @@ pub fn call_into<O: Op>(op: O, x: &[&Tensor], out: &Tensor, inplace: bool) -> Re
     if needs != 0 && !inplace && !op.opaque() {
         // Results that carry no gradient may go anywhere.
         if meta.dtype.differentiable() && op.detached_outputs() & 1 == 0 {
-            refuse_out(op.name())?;
+            refuse_out()?;
         }
         needs = 0;
     }
     if !inplace && !op.casts() {
-        check_type(op.name(), out, &meta)?;
+        check_type(out, &meta)?;
     }
-    let target = destination(op.name(), out, &meta, inplace)?;
-    if !inplace && op.repeats() == Repeats::Changes {
-        // What changes is told from what was: only where that is an operand.
-        check_overlap(&target)?;
-    }
+    let target = destination(out, &meta, inplace)?;
     if needs == 0 {
         put(&op, x, &target, &meta)?;
         target.bump_version();
@@ -154,12 +150,11 @@ pub fn call_into<O: Op>(op: O, x: &[&Tensor], out: &Tensor, inplace: bool) -> Re
 }
 
 /// Raises where `out=` is not of the result's type and the op does not cast.
-pub fn check_type(name: &str, out: &Tensor, meta: &TensorMeta) -> Result<()> {
+pub fn check_type(out: &Tensor, meta: &TensorMeta) -> Result<()> {
     ensure!(
         out.dtype() == meta.dtype,
         Runtime,
-        "{}(): Expected out tensor to have dtype {}, but got {} instead",
-        crate::op::function_name(name),
+        "Expected out tensor to have dtype {}, but got {} instead",
         meta.dtype.c_name(),
         out.dtype().c_name()
     );
@@ -167,20 +162,18 @@ pub fn check_type(name: &str, out: &Tensor, meta: &TensorMeta) -> Result<()> {
 }
 
 /// The tensor that a result of this shape and type is written to.
-pub fn destination(name: &str, out: &Tensor, meta: &TensorMeta, inplace: bool) -> Result<Tensor> {
+pub fn destination(out: &Tensor, meta: &TensorMeta, inplace: bool) -> Result<Tensor> {
     ensure!(
         meta.dtype.can_cast(out.dtype()),
         Runtime,
-        "{}: result type {} can't be cast to the desired output type {}",
-        crate::op::function_name(name),
+        "result type {} can't be cast to the desired output type {}",
         meta.dtype.scalar_name(),
         out.dtype().scalar_name()
     );
     ensure!(
         out.device() == meta.device,
         Runtime,
-        "{}: Expected out tensor to be on device {}, but got {}",
-        crate::op::function_name(name),
+        "Expected out tensor to be on device {}, but got {}",
         meta.device,
         out.device()
     );
@@ -225,8 +218,8 @@ pub fn destination(name: &str, out: &Tensor, meta: &TensorMeta, inplace: bool) -
 }
 
 /// Writes a result to `out=` and gives the tensor that it then is.
-pub fn deliver(name: &str, y: &Tensor, out: &Tensor) -> Result<Tensor> {
-    let target = destination(name, out, &TensorMeta::of(y), false)?;
+pub fn deliver(y: &Tensor, out: &Tensor) -> Result<Tensor> {
+    let target = destination(out, &TensorMeta::of(y), false)?;
     check_overlap(&target)?;
     match overlap(y, &target) {
         Overlap::None | Overlap::Same => target.assign(y)?,
@@ -237,12 +230,11 @@ pub fn deliver(name: &str, y: &Tensor, out: &Tensor) -> Result<Tensor> {
 }
 
 /// Raises for `out=` where a gradient would be lost.
-pub fn refuse_out(name: &str) -> Result<()> {
+pub fn refuse_out() -> Result<()> {
     bail!(
         Runtime,
-        "{}(): functions with out=... arguments don't support automatic differentiation, but one \
-         of the arguments requires grad.",
-        crate::op::function_name(name)
+        "functions with out=... arguments don't support automatic differentiation, but one of the \
+         arguments requires grad."
     )
 }
 

@@ -49,11 +49,11 @@ pub struct FaultSlot<'a> {
     pub words: [u32; 2],
 }
 
-fn text(name: &str, what: &str, size: u32) -> String {
-    format!(
-        "{}: {what} is out of bounds for dimension with size {size}",
-        function_name(name)
-    )
+/// An error of the node `name`, whoever comes to know of it.
+fn error(name: &str, kind: Kind, what: &str, size: u32, how: &str) -> Error {
+    let name = function_name(name);
+    let text = format!("{name}: {what} is out of bounds for dimension with size {size}{how}");
+    Error::new(kind, text).of(name)
 }
 
 /// The error for indices into a dimension without elements, which no kernel may read.
@@ -61,7 +61,7 @@ pub fn check_size(kind: Kind, size: usize) -> Result<()> {
     if size > 0 {
         return Ok(());
     }
-    Err(Error::new(kind, text(NAME.get(), "any index", 0)))
+    Err(error(NAME.get(), kind, "any index", 0, ""))
 }
 
 impl Gpu {
@@ -107,13 +107,10 @@ impl Gpu {
         let known = self.faults.state.lock().known.get(who as usize).copied();
         let (name, kind) = known.unwrap_or(("index", Kind::Index));
         let what = format!("index {}", index as i32);
-        Err(Error::new(
-            kind,
-            format!(
-                "{} (found by the GPU in dispatch {dispatch} of this process and raised at the \
-                 first read after it)",
-                text(name, &what, size)
-            ),
-        ))
+        let how = format!(
+            " (found by the GPU in dispatch {dispatch} of this process and raised at the first \
+             read after it)"
+        );
+        Err(error(name, kind, &what, size, &how))
     }
 }

@@ -68,7 +68,7 @@ fn slots() -> Result<&'static [Slot]> {
             adapter,
             gpu: OnceLock::new(),
         };
-        let adapters = adapter::all().map_err(|e| e.text)?;
+        let adapters = adapter::all().map_err(|e| e.to_string())?;
         Ok(adapters.into_iter().map(slot).collect())
     });
     match found {
@@ -89,7 +89,7 @@ impl Gpu {
                 slots.len() - 1
             );
         };
-        let open = || adapter::open(&slot.adapter).map_err(|e| e.text);
+        let open = || adapter::open(&slot.adapter).map_err(|e| e.to_string());
         let opened = slot.gpu.get_or_init(|| Ok(Gpu::new(index, open()?)));
         opened.as_ref().map_err(|text| Error::runtime(text.clone()))
     }

@@ -14,7 +14,7 @@ use crate::ops::pointwise::ternary::where_;
 use crate::schema::{Args, Dest, Value};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
-use crate::{bail, ensure, host};
+use crate::{bail, ensure};
 use smallvec::SmallVec;
 
 /// An index argument of one dimension.
@@ -175,7 +175,7 @@ fn masked_fill(a: &Args) -> Result<Value> {
         let y = where_(mask, &value.to_dtype(x.dtype())?, x)?;
         return match a.dest {
             Dest::InPlace => {
-                dispatch::destination("masked_fill", x, &TensorMeta::of(&y), true)?;
+                dispatch::destination(x, &TensorMeta::of(&y), true)?;
                 x.copy_from(&y)?;
                 Ok(x.clone().into())
             }
@@ -357,9 +357,6 @@ fn take(x: &Tensor, index: &Tensor) -> Result<Tensor> {
 
 fn put_into(a: &Args) -> Result<Value> {
     let (x, index, source) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
-    if !a.bool(3)? {
-        host::left_open("put_")?;
-    }
     ensure!(
         index.dtype() == DType::I64,
         Runtime,

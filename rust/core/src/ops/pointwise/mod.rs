@@ -169,8 +169,7 @@ impl<P: Pointwise<N>, const N: usize> Pw<P, N> {
             ensure!(
                 !matches!(value, Scalar::UInt(_)),
                 Runtime,
-                "{}: value cannot be converted to type int64_t without overflow: {value}",
-                function_name(P::NODE)
+                "value cannot be converted to type int64_t without overflow: {value}"
             );
         }
         Ok(())
@@ -293,7 +292,7 @@ impl<P: Pointwise<N>, const N: usize> Derivative for Pw<P, N> {
             {
                 out[i] = d;
             }
-            if self.0.steps() && mode::grad() {
+            if P::STEPS && mode::grad() {
                 let read: SmallVec<[&Tensor; 4]> = x.iter().chain([&y]).flatten().collect();
                 for d in out.iter_mut().flatten().filter(|d| !d.requires_grad()) {
                     *d = step::reading(d, &read)?;

@@ -170,11 +170,9 @@ pointwise! {
     int |p, [x]| super::binary::int_pow(x, p.e);
     df |p, [x], _, g| match p.e {
         0 => c(0.0),
-        // A function of x, if a constant one: it has a derivative, too.
-        1 => R::select(x.equal(x), g, g),
+        1 => g,
         e => g * (c::<R>(e as f64) * x.whole_power(e - 1)),
     };
-    steps |p| p.e == 1;
     complex Analytic;
     casts true;
 
@@ -220,10 +218,13 @@ pointwise! {
 
     /// Numbers for NaN and the infinities.
     op NanToNum { nan: f64, high: f64, low: f64 }[1] = "NanToNumBackward0", Same;
-    f |p, [x]| x.finite(p.nan, p.high, p.low);
+    f |p, [x]| {
+        let y = R::select(x.equal(c(f64::INFINITY)), k(p.high), x);
+        let y = R::select(x.equal(c(f64::NEG_INFINITY)), k(p.low), y);
+        R::select(x.is_nan(), k(p.nan), y)
+    };
     int |_, [x]| x;
     df |_, [x], _, g| R::select(x.abs().lt(c(f64::INFINITY)), g, c(0.0));
-    complex Analytic;
 
     /// Degrees to radians.
     op Deg2rad[1] = "Deg2RadBackward0", Float;

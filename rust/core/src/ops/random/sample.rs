@@ -285,7 +285,7 @@ fn multinomial(a: &Args) -> Result<Value> {
         "multinomial expects Long tensor out, got: {}",
         out[0].dtype().scalar_name()
     );
-    Ok(dispatch::deliver("multinomial", &y, &out[0])?.into())
+    Ok(dispatch::deliver(&y, &out[0])?.into())
 }
 
 /// A new tensor in the place of `self` whose elements are drawn with its probabilities.
@@ -320,7 +320,7 @@ crate::entries! {
         // Ones and zeros fit into any type.
         out[0].check_inplace(false)?;
         let y = y.detach().to_dtype(out[0].dtype())?;
-        Ok(dispatch::deliver("bernoulli", &y, &out[0])?.into())
+        Ok(dispatch::deliver(&y, &out[0])?.into())
     };
     /// Ones with probability `p`, shaped and typed as `self`.
     "bernoulli(Tensor self, float p, *, Generator? generator=None) -> Tensor", FN | METHOD,

@@ -67,7 +67,7 @@ impl Options {
     pub fn give(&self, a: &Args, y: Tensor) -> Result<Value> {
         if let Dest::Out(out) = a.dest {
             out[0].check_inplace(false)?;
-            return Ok(dispatch::deliver(a.schema.name, &y, &out[0])?.into());
+            return Ok(dispatch::deliver(&y, &out[0])?.into());
         }
         if self.requires_grad {
             y.set_requires_grad(true)?;
