@@ -1,255 +1,46 @@
-"""The table of operators: one row per operator, and nothing that runs them.
-
-A row names the operator, how to make arguments for it, and an independent reference in float64.
-Arguments are NumPy arrays: the laws cast float64 arrays to the dtype under test and leave
-integer and bool arrays, which are indices and masks, as they are.
-"""
+"""The table of operators: one row per operator, and nothing that runs them."""
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import op_db_math
+import op_db_matrix
+import op_db_nn
+import op_db_tensor
 import op_refs as R
+from op_row import (
+    ALL,
+    FLOATS,
+    LONG_SUM,
+    MATRIX,
+    NN_SUM,
+    NO_GRAD,
+    STEP,
+    TO_FLOAT,
+    WITH_INTS,
+    Many,
+    Op,
+    activation,
+    binary,
+    cases,
+    compare,
+    definite,
+    distinct,
+    functional,
+    index,
+    mask,
+    once,
+    positive,
+    probability,
+    reduction,
+    unary,
+    uniform,
+    view,
+    well_posed,
+)
 from scipy import linalg, special
-
-FLOATS = ("float32", "float64")
-HALVES = ("float16", "bfloat16")
-INTS = ("int64", "int32", "uint8")
-ALL = (*FLOATS, *HALVES)
-
-# Relative and absolute error that rounding alone may cause in one operation of a few steps.
-TOLERANCE = {
-    "float64": (1e-9, 1e-9),
-    "float32": (3e-5, 3e-5),
-    "float16": (4e-3, 4e-3),
-    "bfloat16": (3e-2, 3e-2),
-}
-
-
-@dataclass(frozen=True)
-class Sample:
-    """One call: positional and keyword arguments."""
-
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any] = field(default_factory=dict)
-
-    def elements(self) -> int:
-        """Return how many floating elements the arguments have."""
-        arrays = [a for a in _flat((self.args, self.kwargs)) if a.dtype == np.float64]
-        return sum(a.size for a in arrays)
-
-
-def _flat(value: Any) -> Iterable[np.ndarray]:
-    if isinstance(value, np.ndarray):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for item in value:
-            yield from _flat(item)
-    elif isinstance(value, dict):
-        yield from _flat(list(value.values()))
-
-
-@dataclass(frozen=True)
-class Op:
-    """One row."""
-
-    name: str
-    ref: Callable[..., Any]
-    make: Callable[[np.random.Generator], Iterable[Sample]]
-    dtypes: tuple[str, ...] = FLOATS
-    result: str = "same"  # or "bool", "int64", "float": floating even for integers
-    differentiable: bool = True
-    inplace: bool = False
-    out: bool = True
-    method: bool = True
-    twice: bool = True  # whether PyTorch has a second derivative
-    fixed: tuple[int | str, ...] = ()  # floating arguments that have no derivative
-    scale: float = 1.0  # the tolerance times this
-    why: str = ""  # the reason for a scale other than 1
-    call: Callable[[Any], Callable[..., Any]] | None = None
-
-    def __str__(self) -> str:
-        return self.name
-
-    def samples(self) -> list[Sample]:
-        """Return the same arguments in every run."""
-        return list(self.make(np.random.default_rng(zlib.crc32(self.name.encode()))))
-
-    def function(self, torch: Any) -> Callable[..., Any]:
-        """Look the operator up in the package."""
-        if self.call is not None:
-            return self.call(torch)
-        found = torch
-        for part in self.name.split("."):
-            found = getattr(found, part)
-        return found
-
-
-def uniform(rng: np.random.Generator, *shape: int, low: float = -2, high: float = 2) -> np.ndarray:
-    return np.asarray(rng.uniform(low, high, shape))
-
-
-def distinct(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    """Return values at least 1/8 apart, exact in every dtype: no ties for sort and max."""
-    size = int(np.prod(shape))
-    return (rng.permutation(size) / 8 - size / 16).reshape(shape)
-
-
-# Sizes on both sides of vector widths and of the blocks of unrolled loops.
-UNARY = [(), (1,), (0,), (5,), (2, 0, 3), (3, 4), (17,), (3, 33), (1025,)]
-BINARY = [
-    ((), ()), ((3,), ()), ((), (3,)), ((0,), (1,)), ((3, 4), (3, 4)), ((3, 1), (4,)),
-    ((2, 1, 3), (4, 1)), ((65,), (65,)), ((5, 33), (33,)), ((1025,), (1025,)),
-]
-
-
-def unary(name: str, ref: Any, low: float = -2, high: float = 2, **row: Any) -> Op:
-    def make(rng: np.random.Generator) -> Iterable[Sample]:
-        for shape in UNARY:
-            yield Sample((uniform(rng, *shape, low=low, high=high),))
-
-    return Op(name, ref, make, **{"dtypes": ALL, "inplace": True, **row})
-
-
-def activation(name: str, ref: Any, *options: dict[str, Any], **row: Any) -> Op:
-    def make(rng: np.random.Generator) -> Iterable[Sample]:
-        for kwargs in options or ({},):
-            for shape in [(), (0,), (3, 4), (3, 33)]:
-                yield Sample((uniform(rng, *shape, low=-4, high=4),), kwargs)
-
-    row = {"dtypes": ALL, "out": False, "method": False, **row}
-    return Op("nn.functional." + name, ref, make, **row)
-
-
-def binary(
-    name: str, ref: Any, low: float = -2, high: float = 2, scalar: float | None = 1.5, **row: Any
-) -> Op:
-    def make(rng: np.random.Generator) -> Iterable[Sample]:
-        for a, b in BINARY:
-            yield Sample(tuple(uniform(rng, *s, low=low, high=high) for s in (a, b)))
-        if scalar is not None:
-            yield Sample((uniform(rng, 3, 4, low=low, high=high), scalar))
-
-    return Op(name, ref, make, **{"dtypes": ALL, "inplace": True, **row})
-
-
-def compare(name: str, ref: Any) -> Op:
-    def make(rng: np.random.Generator) -> Iterable[Sample]:
-        for a, b in BINARY:
-            yield Sample(tuple(np.asarray(np.round(uniform(rng, *s))) for s in (a, b)))
-        yield Sample((np.round(uniform(rng, 3, 4)), 1))
-
-    return Op(name, ref, make, (*ALL, *INTS), "bool", differentiable=False)
-
-
-def reduction(name: str, ref: Any, *, whole: bool = True, many: bool = True, **row: Any) -> Op:
-    """Return a row whose samples reduce all, one or several dimensions."""
-    low, high = row.pop("low", -2), row.pop("high", 2)
-    values = row.pop("values", None)
-
-    def make(rng: np.random.Generator) -> Iterable[Sample]:
-        def x(*shape: int) -> np.ndarray:
-            return values(rng, *shape) if values else uniform(rng, *shape, low=low, high=high)
-
-        if whole:
-            yield from (Sample((x(*shape),)) for shape in [(), (1,), (3, 4), (2, 33)])
-        for shape, dim in [((3, 4), 0), ((3, 4), -1), ((2, 3, 4), 1), ((2, 33), 1), ((33, 2), 0)]:
-            yield Sample((x(*shape), dim))
-            yield Sample((x(*shape), dim), {"keepdim": True})
-        if many:
-            yield Sample((x(2, 3, 4), (0, 2)))
-            yield Sample((x(2, 3, 4), (-1, 1)), {"keepdim": True})
-
-    return Op(name, ref, make, **row)
-
-
-def cases(name: str, ref: Any, *calls: Any, **row: Any) -> Op:
-    """Return a row from calls: shapes (lists) become random arrays, functions get the rng."""
-    fill = row.pop("fill", uniform)
-
-    def argument(rng: np.random.Generator, value: Any) -> Any:
-        if isinstance(value, list):
-            return fill(rng, *value)
-        if callable(value):
-            return value(rng)
-        return [argument(rng, v) for v in value.items] if isinstance(value, Many) else value
-
-    def make(rng: np.random.Generator) -> Iterable[Sample]:
-        for call in calls:
-            *args, kwargs = call if isinstance(call[-1], dict) else (*call, {})
-            yield Sample(
-                tuple(argument(rng, a) for a in args),
-                {k: argument(rng, v) for k, v in kwargs.items()},
-            )
-
-    return Op(name, ref, make, **row)
-
-
-@dataclass(frozen=True)
-class Many:
-    """A list of tensors as one argument."""
-
-    items: tuple[Any, ...]
-
-
-def view(name: str, ref: Any, *calls: Any, **row: Any) -> Op:
-    row = {"dtypes": (*ALL, "int64", "uint8"), "out": False, **row}
-    return cases(name, ref, *calls, **row)
-
-
-def functional(name: str, ref: Any, *calls: Any, **row: Any) -> Op:
-    row = {"out": False, "method": False, **row}
-    return cases("nn.functional." + name, ref, *calls, **row)
-
-
-def index(high: int, *shape: int) -> Callable[[np.random.Generator], np.ndarray]:
-    return lambda rng: rng.integers(0, high, shape)
-
-
-def once(high: int, count: int) -> Callable[[np.random.Generator], np.ndarray]:
-    """Return positions without repeats, for operators that leave repeats undefined."""
-    return lambda rng: rng.permutation(high)[:count]
-
-
-def mask(*shape: int) -> Callable[[np.random.Generator], np.ndarray]:
-    return lambda rng: rng.random(shape) < 0.5
-
-
-def positive(*shape: int) -> Callable[[np.random.Generator], np.ndarray]:
-    return lambda rng: uniform(rng, *shape, low=0.2, high=2)
-
-
-def probability(*shape: int) -> Callable[[np.random.Generator], np.ndarray]:
-    return lambda rng: uniform(rng, *shape, low=0.1, high=0.9)
-
-
-def well_posed(*shape: int) -> Callable[[np.random.Generator], np.ndarray]:
-    return lambda rng: uniform(rng, *shape) + 4 * np.eye(shape[-1])
-
-
-def definite(*shape: int) -> Callable[[np.random.Generator], np.ndarray]:
-    def make(rng: np.random.Generator) -> np.ndarray:
-        a = uniform(rng, *shape)
-        return a @ np.swapaxes(a, -1, -2) + 2 * np.eye(shape[-1])
-
-    return make
-
-
-def fmod(x: Any, y: Any) -> Any:
-    return np.fmod(x, y)
-
-
-STEP = {"differentiable": True}  # derivative zero almost everywhere
-NO_GRAD = {"differentiable": False}
-WITH_INTS = {"dtypes": (*ALL, "int64", "int32")}
-TO_FLOAT = {"dtypes": (*ALL, "int64"), "result": "float", "inplace": False}
-LONG_SUM = {"scale": 4.0, "why": "error grows with the number of terms"}
-MATRIX = {**LONG_SUM, "dtypes": ALL}
-NN_SUM = {**LONG_SUM, "dtypes": FLOATS}
 
 POINTWISE = [
     unary("abs", np.abs, **WITH_INTS),
@@ -300,17 +91,18 @@ POINTWISE = [
     unary("isinf", np.isinf, result="bool", inplace=False, out=False, **NO_GRAD),
     unary("isfinite", np.isfinite, result="bool", inplace=False, out=False, **NO_GRAD),
     unary("signbit", np.signbit, result="bool", inplace=False, **NO_GRAD),
-    unary("logical_not", np.logical_not, result="bool", inplace=False, **NO_GRAD),
+    unary("logical_not", np.logical_not, result="bool", **NO_GRAD),
     binary("add", np.add, **WITH_INTS),
     binary("sub", np.subtract, **WITH_INTS),
     binary("mul", np.multiply, **WITH_INTS),
     binary("div", np.divide, 0.5, 3),
+    binary("true_divide", np.divide, 0.5, 3),
     binary("pow", np.power, 0.3, 2),
     binary("maximum", np.maximum, scalar=None, inplace=False),
     binary("minimum", np.minimum, scalar=None, inplace=False),
     binary("fmax", np.fmax, scalar=None, inplace=False),
     binary("fmin", np.fmin, scalar=None, inplace=False),
-    binary("fmod", fmod, 0.5, 3, dtypes=FLOATS),
+    binary("fmod", np.fmod, 0.5, 3, dtypes=FLOATS),
     binary("remainder", np.remainder, 0.5, 3, dtypes=FLOATS),
     binary("floor_divide", np.floor_divide, 0.5, 3, dtypes=FLOATS, **NO_GRAD),
     binary("atan2", np.arctan2, 0.2, 2, scalar=None),
@@ -346,42 +138,42 @@ POINTWISE = [
           ([3, 4], mask(4), -1.0), dtypes=ALL, inplace=True, out=False),
     cases("nan_to_num", lambda x, nan=0.0: np.nan_to_num(x, nan=nan), ([3, 4],), dtypes=FLOATS,
           inplace=True),
-    cases("bitwise_and", np.bitwise_and, (index(9, 3, 4), index(9, 4)), **NO_GRAD),
-    cases("bitwise_or", np.bitwise_or, (index(9, 3, 4), index(9, 4)), **NO_GRAD),
-    cases("bitwise_xor", np.bitwise_xor, (mask(3, 4), mask(4)), **NO_GRAD),
-    cases("bitwise_not", np.invert, (index(9, 3, 4),), (mask(3),), **NO_GRAD),
-    cases("logical_and", np.logical_and, (mask(3, 4), mask(4)), **NO_GRAD),
-    cases("logical_or", np.logical_or, (mask(3, 4), mask(4)), **NO_GRAD),
-    cases("logical_xor", np.logical_xor, (mask(3, 4), mask(4)), **NO_GRAD),
+    cases("bitwise_and", np.bitwise_and, (index(9, 3, 4), index(9, 4)), inplace=True, **NO_GRAD),
+    cases("bitwise_or", np.bitwise_or, (index(9, 3, 4), index(9, 4)), inplace=True, **NO_GRAD),
+    cases("bitwise_xor", np.bitwise_xor, (mask(3, 4), mask(4)), inplace=True, **NO_GRAD),
+    cases("bitwise_not", np.invert, (index(9, 3, 4),), (mask(3),), inplace=True, **NO_GRAD),
+    cases("logical_and", np.logical_and, (mask(3, 4), mask(4)), inplace=True, **NO_GRAD),
+    cases("logical_or", np.logical_or, (mask(3, 4), mask(4)), inplace=True, **NO_GRAD),
+    cases("logical_xor", np.logical_xor, (mask(3, 4), mask(4)), inplace=True, **NO_GRAD),
 ]
 
 ACTIVATIONS = [
-    activation("relu6", lambda x: np.clip(x, 0, 6)),
-    activation("silu", lambda x: x * special.expit(x)),
-    activation("mish", lambda x: x * np.tanh(np.logaddexp(0, x))),
+    activation("relu6", lambda x: np.clip(x, 0, 6), inplace=True),
+    activation("silu", lambda x: x * special.expit(x), inplace=True),
+    activation("mish", lambda x: x * np.tanh(np.logaddexp(0, x)), inplace=True),
     activation("gelu", lambda x, approximate="none": x * special.ndtr(x) if approximate == "none"
                else 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
                {}, {"approximate": "tanh"}),
     activation("elu", lambda x, alpha=1.0: np.where(x > 0, x, alpha * np.expm1(x)), {},
-               {"alpha": 0.5}),
+               {"alpha": 0.5}, inplace=True),
     activation("celu", lambda x, alpha=1.0: np.where(x > 0, x, alpha * np.expm1(x / alpha)),
-               {"alpha": 0.5}),
+               {"alpha": 0.5}, inplace=True),
     activation("selu", lambda x: 1.0507009873554805
-               * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x))),
+               * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x)), inplace=True),
     activation("leaky_relu", lambda x, negative_slope=0.01: np.where(x > 0, x, negative_slope * x),
-               {}, {"negative_slope": 0.2}),
+               {}, {"negative_slope": 0.2}, inplace=True),
     activation("softplus", lambda x, beta=1.0: np.logaddexp(0, beta * x) / beta, {},
                {"beta": 2.0}),
     activation("softsign", lambda x: x / (1 + np.abs(x))),
     activation("logsigmoid", special.log_expit),
-    activation("hardtanh", lambda x: np.clip(x, -1, 1)),
-    activation("hardsigmoid", lambda x: np.clip(x / 6 + 0.5, 0, 1), twice=False),
-    activation("hardswish", lambda x: x * np.clip(x / 6 + 0.5, 0, 1)),
+    activation("hardtanh", lambda x: np.clip(x, -1, 1), inplace=True),
+    activation("hardsigmoid", lambda x: np.clip(x / 6 + 0.5, 0, 1), twice=False, inplace=True),
+    activation("hardswish", lambda x: x * np.clip(x / 6 + 0.5, 0, 1), inplace=True),
     activation("tanhshrink", lambda x: x - np.tanh(x)),
     activation("softshrink", lambda x, lambd=0.5: np.sign(x) * np.maximum(np.abs(x) - lambd, 0)),
     activation("hardshrink", lambda x, lambd=0.5: np.where(np.abs(x) > lambd, x, 0)),
     activation("threshold", lambda x, threshold, value: np.where(x > threshold, x, value),
-               {"threshold": 0.3, "value": 0.1}),
+               {"threshold": 0.3, "value": 0.1}, inplace=True),
     functional("prelu", lambda x, w: np.where(x > 0, x, w.reshape(-1, 1) * x if w.size > 1
                else w * x), ([2, 3, 4], positive(3)), ([2, 3], positive(1))),
     functional("glu", lambda x, dim=-1: (lambda a, b: a * special.expit(b))(*np.split(x, 2, dim)),
@@ -449,6 +241,8 @@ SORTING = [
           **NO_GRAD),
 ]
 
+REGULAR = {"method": False, "regular": True}
+
 MATRICES = [
     cases("matmul", np.matmul, ([3], [3]), ([3, 4], [4]), ([3], [3, 4]), ([3, 4], [4, 2]),
           ([2, 3, 4], [4, 2]), ([2, 1, 3, 4], [5, 4, 2]), ([0, 3], [3, 2]), ([3, 0], [0, 2]),
@@ -458,12 +252,14 @@ MATRICES = [
     cases("dot", np.dot, ([5], [5]), ([129], [129]), ([0], [0]), **MATRIX),
     cases("bmm", np.matmul, ([2, 3, 4], [2, 4, 2]), ([0, 3, 4], [0, 4, 2]), **MATRIX),
     cases("outer", np.outer, ([3], [4]), dtypes=ALL),
+    cases("ger", np.outer, ([3], [4]), dtypes=ALL),
     cases("addmm", lambda c, a, b, beta=1, alpha=1: beta * c + alpha * (a @ b),
           ([3, 2], [3, 4], [4, 2]), ([2], [3, 4], [4, 2], {"beta": 0.5, "alpha": 2}),
-          inplace=False, **MATRIX),
-    cases("baddbmm", lambda c, a, b: c + a @ b, ([2, 3, 2], [2, 3, 4], [2, 4, 2]), **MATRIX),
-    cases("addmv", lambda c, a, b: c + a @ b, ([3], [3, 4], [4]), **MATRIX),
-    cases("addr", lambda c, a, b: c + np.outer(a, b), ([3, 4], [3], [4])),
+          inplace=True, **MATRIX),
+    cases("baddbmm", lambda c, a, b: c + a @ b, ([2, 3, 2], [2, 3, 4], [2, 4, 2]), inplace=True,
+          **MATRIX),
+    cases("addmv", lambda c, a, b: c + a @ b, ([3], [3, 4], [4]), inplace=True, **MATRIX),
+    cases("addr", lambda c, a, b: c + np.outer(a, b), ([3, 4], [3], [4]), inplace=True),
     cases("einsum", lambda eq, *a: np.einsum(eq, *a), ("ij,jk->ik", [3, 4], [4, 2]),
           ("bij,bkj->bik", [2, 3, 4], [2, 2, 4]), ("ii->i", [3, 3]), ("i,j->ij", [3], [2]),
           ("ij->", [3, 4]), out=False, method=False, **LONG_SUM),
@@ -473,18 +269,18 @@ MATRICES = [
     cases("cdist", R.cdist, ([3, 4], [2, 4]), ([3, 4], [2, 4], 1.0), out=False, method=False,
           twice=False,
           **LONG_SUM),
-    cases("linalg.inv", np.linalg.inv, (well_posed(3, 3),), (well_posed(2, 3, 3),), method=False,
+    cases("linalg.inv", np.linalg.inv, (well_posed(3, 3),), (well_posed(2, 3, 3),), **REGULAR,
           **LONG_SUM),
-    cases("linalg.det", np.linalg.det, (well_posed(3, 3),), (well_posed(2, 2, 2),), method=False,
+    cases("linalg.det", np.linalg.det, (well_posed(3, 3),), (well_posed(2, 2, 2),), **REGULAR,
           scale=10, why="a product of pivots"),
-    cases("linalg.solve", np.linalg.solve, (well_posed(3, 3), [3, 2]), method=False, **LONG_SUM),
+    cases("linalg.solve", np.linalg.solve, (well_posed(3, 3), [3, 2]), **REGULAR, **LONG_SUM),
     # The argument must stay symmetric under the perturbations of a gradient check.
     cases("linalg.cholesky", lambda x: np.linalg.cholesky(x + np.swapaxes(x, -1, -2)),
-          (definite(3, 3),), (definite(2, 3, 3),), method=False, out=False, **LONG_SUM,
+          (definite(3, 3),), (definite(2, 3, 3),), **REGULAR, out=False, **LONG_SUM,
           call=lambda torch: lambda x: torch.linalg.cholesky(x + x.mT)),
     cases("linalg.solve_triangular",
           lambda a, b, upper: linalg.solve_triangular(a, b, lower=not upper),
-          (lambda rng: np.triu(well_posed(3, 3)(rng)), [3, 2], {"upper": True}), method=False,
+          (lambda rng: np.triu(well_posed(3, 3)(rng)), [3, 2], {"upper": True}), **REGULAR,
           differentiable=False),
     cases("cross", lambda a, b, dim=-1: np.cross(a, b, axis=dim), ([4, 3], [4, 3], {"dim": 1})),
 ]
@@ -645,5 +441,5 @@ LOSSES = [
 
 OPS = [
     *POINTWISE, *ACTIVATIONS, *REDUCTIONS, *SORTING, *MATRICES, *VIEWS, *INDEXING, *NETWORKS,
-    *LOSSES,
+    *LOSSES, *op_db_math.ROWS, *op_db_tensor.ROWS, *op_db_matrix.ROWS, *op_db_nn.ROWS,
 ]

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from op_db import OPS, Op, Sample
+from op_db import OPS
+from op_row import Op, Sample
 from test_ops import leaves, mapped, named, tensors
 
 import pytensorlib as torch
@@ -79,9 +80,20 @@ DATA: dict[str, Callable[[np.random.Generator], Callable[[np.ndarray], np.ndarra
 }
 
 
+# These drive what lies beside a diagonal to zero, and that is how they know that they are done.
+ITERATIVE = {"linalg_eigh", "linalg_eigvalsh", "linalg_svd", "linalg_svdvals", "svd"}
+ITERATIVE |= {"linalg_cond", "linalg_matrix_rank", "linalg_pinv", "nuclear_norm", "pinverse"}
+ITERATIVE |= {"linalg_norm", "linalg_matrix_norm"}
+# Householder's vectors of columns with infinities.
+INFINITE = {"qr", "linalg_qr"}
+
+
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("op", named(OPS))
 def test_operator_meets_no_denormals(op: Op, data: str) -> None:
+    name = op.name.replace(".", "_")
+    if name in ITERATIVE or (name in INFINITE and data == "masked"):
+        pytest.skip("denormals are how it ends")
     function, fill = op.function(torch), DATA[data](np.random.default_rng(0))
 
     def change(a: np.ndarray) -> np.ndarray:
@@ -102,11 +114,6 @@ def test_operator_meets_no_denormals(op: Op, data: str) -> None:
                 # The operator refuses such data.
                 continue
             assert found == "", (dtype, sample.kwargs, [tuple(t.shape) for t in x])
-
-
-# These drive what lies beside a diagonal to zero, and that is how they know that they are done.
-ITERATIVE = {"linalg_eigh", "linalg_eigvalsh", "linalg_svd", "linalg_svdvals", "svd"}
-ITERATIVE |= {"linalg_cond", "linalg_matrix_rank", "linalg_pinv", "nuclear_norm", "pinverse"}
 
 
 @pytest.mark.parametrize("data", ["normal", "zeros", "masked"])

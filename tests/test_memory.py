@@ -8,7 +8,8 @@ import sys
 
 import numpy as np
 import pytest
-from op_db import OPS, Op, Sample
+from op_db import OPS
+from op_row import Op, Sample
 from test_ops import leaves, mapped, named, tensors
 
 import pytensorlib as torch

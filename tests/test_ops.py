@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from op_db import FLOATS, OPS, TOLERANCE, Op, Sample
+from op_db import OPS
+from op_row import FLOATS, TOLERANCE, Op, Sample
 
 import pytensorlib as torch
 
@@ -99,8 +100,10 @@ def agree(op: Op, got: Any, want: Any, dtype: str) -> None:
 
 
 def result_dtype(op: Op, dtype: str) -> Any:
-    if op.result in ("bool", "int64"):
+    if op.result not in ("same", "float", "complex"):
         return getattr(torch, op.result)
+    if op.result == "complex":
+        return torch.complex64 if dtype == "float32" else torch.complex128
     floating = dtype.startswith(("float", "bfloat"))
     return torch.float32 if op.result == "float" and not floating else getattr(torch, dtype)
 
@@ -119,7 +122,8 @@ def test_value_agrees_with_reference(op: Op, dtype: str) -> None:
         if any(a.dtype == np.float64 for a in leaves((sample.args, sample.kwargs))):
             assert next(leaves(got)).dtype == result_dtype(op, dtype)
         for t, old in zip(leaves((call.args, call.kwargs)), before, strict=True):
-            assert torch.equal(t, old), "an argument was changed"
+            same = torch.equal(t, old) or torch.equal(t.nan_to_num(1e9), old.nan_to_num(1e9))
+            assert same, "an argument was changed"
 
 
 def transposed(t: Any) -> Any:
@@ -152,6 +156,13 @@ def expanded(t: Any) -> Any:
     return t[:1].expand(t.shape) if t.shape[0] > 0 else t
 
 
+LAYOUT_MATTERS = (
+    "as_strided",
+    "as_strided_scatter",
+    "Tensor.view",
+    "Tensor.view_as",
+    "linalg.solve_triangular",
+)
 LAYOUTS = [transposed, sliced, offset, reversed_rows, expanded]
 
 
@@ -159,9 +170,9 @@ LAYOUTS = [transposed, sliced, offset, reversed_rows, expanded]
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("op", named(OPS))
 def test_layout_does_not_change_the_result(op: Op, layout: Callable[[Any], Any]) -> None:
-    if op.name in ("as_strided", "linalg.solve_triangular"):
+    if op.name in LAYOUT_MATTERS:
         pytest.skip("the meaning depends on the layout, or on the exact values")
-    if layout is expanded and op.name.startswith("linalg."):
+    if layout is expanded and op.regular:
         pytest.skip("equal rows make the matrix singular")
     if layout is expanded and op.name == "median":
         pytest.skip("which of several equal elements is found is left open")
@@ -277,7 +288,7 @@ def test_gradient_after_a_change_of_an_input_is_the_one_before_or_an_error(op: O
 
 @pytest.mark.parametrize("op", named([op for op in OPS if not op.differentiable]))
 def test_without_derivative_the_result_does_not_require_grad(op: Op) -> None:
-    if op.result == "same":
+    if op.result in ("same", "complex"):
         pytest.skip("a floating result may carry a derivative of zero")
     for sample in op.samples():
         call = tensors(sample, "float64")
@@ -288,20 +299,21 @@ def test_without_derivative_the_result_does_not_require_grad(op: Op) -> None:
 
 @pytest.mark.parametrize("op", named([op for op in OPS if op.inplace]))
 def test_inplace_equals_functional_and_returns_self(op: Op) -> None:
+    inplace = op.in_place(torch)
     for sample in op.samples():
         call = tensors(sample, "float64")
         want = op.function(torch)(*call.args, **call.kwargs)
         x, *rest = call.args
         if want.shape != x.shape:
             with pytest.raises(RuntimeError):
-                getattr(x.clone(), op.name + "_")(*rest, **call.kwargs)
+                inplace(x.clone(), *rest, **call.kwargs)
             continue
         target = x.clone()
         version = target._version
-        got = getattr(target, op.name + "_")(*rest, **call.kwargs)
+        got = inplace(target, *rest, **call.kwargs)
         assert got is target
         assert target._version > version
-        torch.testing.assert_close(target, want, rtol=0, atol=0, equal_nan=True)
+        torch.testing.assert_close(target, want.to(x.dtype), rtol=0, atol=0, equal_nan=True)
 
 
 @pytest.mark.parametrize("op", named([op for op in OPS if op.out]))

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from op_db import OPS, Op
+from op_db import OPS
+from op_row import Op
 
 import pytensorlib as torch
 

@@ -7,7 +7,8 @@ import threading
 import numpy as np
 import pytest
 from op_db import OPS
-from test_ops import leaves, named, tensors
+from op_row import Sample
+from test_ops import leaves, mapped, named, tensors
 
 import pytensorlib as torch
 
@@ -136,13 +137,20 @@ def test_threads_at_work_while_sizes_change():
     assert expected <= {True}
 
 
+# What looks at shape and type alone.
+UNREAD = ("isreal", "zeros_like", "ones_like", "full_like")
+UNREAD += ("Tensor.new_zeros", "Tensor.new_ones", "Tensor.new_full")
+
+
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("op", named(OPS))
+@pytest.mark.parametrize("op", named([op for op in OPS if op.name not in UNREAD]))
 def test_every_operator_raises_for_a_tensor_that_no_longer_fits(op):
     sample = next((s for s in op.samples() if any(np.size(a) > 1 for a in leaves(s.args))), None)
     if sample is None:
         pytest.skip("takes no tensor of more than one element")
     call = tensors(sample, op.dtypes[0])
+    # In memory of their own: NumPy's keeps its size.
+    call = Sample(mapped(call.args, torch.clone), mapped(call.kwargs, torch.clone))
     cut = [t for t in leaves((call.args, call.kwargs)) if torch.is_tensor(t) and t.numel() > 1]
     for t in cut:
         t.untyped_storage().resize_(0)
