@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ._C import _set_determinism
+
 __all__ = [
     "are_deterministic_algorithms_enabled",
     "get_deterministic_debug_mode",
@@ -14,15 +16,25 @@ _MODES = ("default", "warn", "error")
 _mode = 0
 
 
+def _ask(mode: int) -> None:
+    global _mode
+    _mode = mode
+    _set_determinism(mode)
+
+
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Ask for algorithms that repeat bit for bit. All of this library do, asked or not.
+
+    Where PyTorch leaves open which of several values for one place stays (here the last), operators
+    raise as PyTorch's do on the CPU: `Tensor.put_` without `accumulate`, and `max_unpool1d`,
+    `max_unpool2d` and `max_unpool3d`. So what passes here passes there.
 
     Parameters
     ----------
     mode : bool
         Whether to ask.
     warn_only : bool, default False
-        Whether one that does not repeat should warn, not raise: none does either.
+        Whether these operators should warn, not raise.
 
     Examples
     --------
@@ -38,8 +50,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
                 f"use_deterministic_algorithms(): argument '{name}' must be bool, "
                 f"not {type(value).__name__}"
             )
-    global _mode
-    _mode = (1 if warn_only else 2) if mode else 0
+    _ask((1 if warn_only else 2) if mode else 0)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
@@ -77,7 +88,7 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """Say what an algorithm that does not repeat should do. None of this library is one.
+    """Say what operators do whose result PyTorch leaves open: see `use_deterministic_algorithms`.
 
     Parameters
     ----------
@@ -105,8 +116,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
             "invalid value of debug_mode, expected `default`, `warn`, `error`, or 0, 1, 2, "
             f"but got {debug_mode}"
         )
-    global _mode
-    _mode = int(found)
+    _ask(int(found))
 
 
 def get_deterministic_debug_mode() -> int:

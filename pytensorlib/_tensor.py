@@ -6,6 +6,7 @@ The functions here become methods of `_C.Tensor` when the package is imported, b
 from __future__ import annotations
 
 import enum
+import operator
 from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
@@ -245,7 +246,7 @@ class _Methods:
         """
         if len(sizes) == 1 and not isinstance(sizes[0], int):
             (sizes,) = sizes
-        _C._resize_(self, [int(n) for n in sizes], memory_format)
+        _C._resize_(self, [operator.index(n) for n in sizes], memory_format)
         return self
 
     def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Any:

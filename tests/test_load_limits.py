@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -114,3 +115,36 @@ def test_memory_a_file_may_take_grows_with_its_size() -> None:
         b"](" + (b"}q\x01(" + bombs.text("id") + b"M\x00\x01" + bombs.text("n") + b"Nu") * 100_000
     )
     assert len(loaded(many + b"e")) == 100_000
+
+
+PARAMETER = b"ctorch._utils\n_rebuild_parameter_with_state\n(" + bombs.tensor() + b"\x89"
+DEEP = {
+    "tuple": (b")", b"\x85", b"", 300_000),
+    "list": (b"", b"]", b"a", 300_000),
+    "dict": (b"", b"}K\x00", b"s", 100_000),
+    "ordered": (b"", bombs.ORDERED + b")RK\x00", b"s", 100_000),
+    "list of dicts": (b"", b"]}K\x00", b"sa", 100_000),
+    "parameter": (b"", PARAMETER + bombs.ORDERED + b")R}X\1\0\0\0a", b"stR", 5_000),
+}
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_deep_nesting_loads_and_is_dropped_on_a_small_stack(name: str) -> None:
+    first, down, up, levels = DEEP[name]
+    core = b"" if name in ("tuple", "list") else b"N"
+    body = first + down * levels + core + up * (levels - (name == "list"))
+    found: list[object] = []
+
+    def run() -> None:
+        found.append(type(loaded(body)).__name__)
+
+    before = threading.stack_size(256 * 1024)
+    try:
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    assert found == [
+        {"ordered": "OrderedDict", "parameter": "Parameter"}.get(name, name.split()[0])
+    ]

@@ -4,6 +4,7 @@ use crate::error::Result;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::OnceLock;
 
 /// Functions of the host language. Without a host (as in `cargo test`) the defaults apply.
@@ -22,6 +23,8 @@ pub struct Host {
 }
 
 static HOST: OnceLock<Host> = OnceLock::new();
+/// What `use_deterministic_algorithms` asks for: 0 nothing, 1 a warning, 2 an error.
+static DETERMINISM: AtomicU8 = AtomicU8::new(0);
 thread_local!(static KEEP: Cell<u32> = const { Cell::new(0) });
 
 /// Work below about 20 us is not worth the 40 ns of releasing the lock.
@@ -94,4 +97,27 @@ pub fn warn(text: &str) {
         Some(h) => (h.warn)(text),
         None => eprintln!("warning: {text}"),
     }
+}
+
+/// Says what is to happen where PyTorch leaves a result open.
+pub fn set_determinism(level: u8) {
+    DETERMINISM.store(level, Ordering::Relaxed);
+}
+
+/// Tells that PyTorch leaves open which of several values for one place stays. Here it is the last;
+/// but who asks for determinism wants to hear of it.
+pub fn left_open(name: &str) -> Result<()> {
+    let asked = match DETERMINISM.load(Ordering::Relaxed) {
+        0 => return Ok(()),
+        1 => "True, warn_only=True",
+        _ => "True",
+    };
+    let text = format!(
+        "{name} does not have a deterministic implementation, but you set \
+         'torch.use_deterministic_algorithms({asked})'. Of several values for one place the last \
+         stays here; PyTorch leaves open which."
+    );
+    crate::ensure!(asked != "True", Runtime, "{text}");
+    warn(&text);
+    Ok(())
 }

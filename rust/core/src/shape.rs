@@ -54,6 +54,33 @@ impl Span {
     }
 }
 
+/// A dimension that operands walk together: its size, and the step of each.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Walk<const N: usize> {
+    pub n: usize,
+    pub step: [isize; N],
+}
+
+/// Dimensions, outermost first, brought into the fewest: those of one element go, and neighbours
+/// that every operand walks in one step become one.
+pub fn coalesce<const N: usize>(dims: impl IntoIterator<Item = Walk<N>>) -> SmallVec<[Walk<N>; 5]> {
+    let mut out: SmallVec<[Walk<N>; 5]> = SmallVec::new();
+    for mut d in dims {
+        if d.n == 1 {
+            continue;
+        }
+        let whole = d.step.map(|s| s.wrapping_mul(d.n as isize));
+        match out.last_mut() {
+            Some(outer) if outer.step == whole => {
+                d.n = d.n.wrapping_mul(outer.n);
+                *outer = d;
+            }
+            _ => out.push(d),
+        }
+    }
+    out
+}
+
 /// Prints as PyTorch prints sizes: `[2, 3]`.
 pub struct Show<'a, T>(pub &'a [T]);
 

@@ -780,6 +780,18 @@ fn older(op: &Op, method: bool) -> Vec<Vec<usize>> {
     }
 }
 
+/// Whether a list may be written as separate arguments: tensors where none is a list, too, integers
+/// where nothing else comes by position but `self`.
+fn written_out(op: &Op, method: bool) -> bool {
+    let mut places = op.schema.params.iter().filter(|p| !p.keyword_only);
+    let (count, last) = (places.clone().count(), places.next_back());
+    last.is_some_and(|p| match p.ty {
+        Type::Tensors => p.default.is_some(),
+        Type::Ints(_) => count == 1 + method as usize,
+        _ => false,
+    })
+}
+
 fn functions(
     py: Python<'_>,
     names: Names,
@@ -805,14 +817,7 @@ fn functions(
                         0 => op.schema.params.iter().filter(|p| !p.keyword_only).count(),
                         n => n,
                     },
-                    rest: matches!(
-                        op.schema
-                            .params
-                            .iter()
-                            .rfind(|p| !p.keyword_only)
-                            .map(|p| p.ty),
-                        Some(Type::Ints(_) | Type::Tensors)
-                    ),
+                    rest: written_out(op, !class.is_empty()),
                     renews: op.schema.name.ends_with('_') && !op.schema.name.ends_with("__"),
                     op,
                     names: op

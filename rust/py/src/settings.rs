@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pytensorlib_core::cpu::{files, gemm, pool};
-use pytensorlib_core::{alloc, device, dispatch, machine};
+use pytensorlib_core::{alloc, device, dispatch, host, machine};
 use std::sync::Arc;
 
 /// The number of threads that kernels on the CPU use.
@@ -64,6 +64,12 @@ fn _set_float32_matmul_terms(terms: usize) {
 #[pyfunction]
 fn _checked<'py>(call: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     dispatch::interpreted(Arc::new(dispatch::Checks), || call.call0())
+}
+
+/// Says what ops do whose result PyTorch leaves open: 0 nothing, 1 warn, 2 raise.
+#[pyfunction]
+fn _set_determinism(level: u8) {
+    host::set_determinism(level);
 }
 
 /// The device of tensors that name none.
@@ -200,6 +206,7 @@ fn _copy_summed(
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_checked, m)?)?;
     m.add_function(wrap_pyfunction!(_set_float32_matmul_terms, m)?)?;
+    m.add_function(wrap_pyfunction!(_set_determinism, m)?)?;
     m.add_function(wrap_pyfunction!(get_num_threads, m)?)?;
     m.add_function(wrap_pyfunction!(put_num_threads, m)?)?;
     m.add_function(wrap_pyfunction!(get_default_device, m)?)?;

@@ -1,7 +1,7 @@
 //! `any` and `all` by the bits of elements, ended as soon as the answer is known.
 
 use crate::cpu::pool::{parallel_for, Ptr};
-use crate::cpu::reduce::{count, offset, split, Extents};
+use crate::cpu::reduce::{count, inner, offset, split, Extents};
 use crate::per_isa;
 use crate::tensor::Tensor;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -83,8 +83,8 @@ fn typed<U: Bits>(
     let size = size_of::<U>() as isize;
     let (length, results) = (count(reduced), out.len());
     let to = Ptr(out.as_mut_ptr());
-    let (run, step) = reduced.last().copied().unwrap_or((1, size));
-    let near = kept.last().is_some_and(|k| k.1 == size);
+    let (run, step) = inner(reduced, size);
+    let near = kept.last().is_some_and(|k| k.step == [size]);
     if step == size && !(near && run < 16) {
         let row = |i: usize, start: usize, end: usize| {
             let mut at = start;
@@ -132,7 +132,7 @@ fn typed<U: Bits>(
     if !near {
         return false;
     }
-    let (wide, outer) = (kept[kept.len() - 1].0, &kept[..kept.len() - 1]);
+    let (wide, outer) = (kept[kept.len() - 1].n, &kept[..kept.len() - 1]);
     let tiles = wide.div_ceil(TILE);
     parallel_for(
         count(outer) * tiles,

@@ -12,6 +12,7 @@ use super::pool::{parallel_for, Ptr};
 use crate::alloc;
 use crate::dtype::DType;
 use crate::per_isa;
+use crate::shape::{coalesce, Walk};
 use crate::tensor::Tensor;
 use rows::{row_total, unit_totals, Tree};
 use smallvec::SmallVec;
@@ -29,48 +30,39 @@ const STREAMED: usize = 1 << 24;
 /// Elements below which a second thread costs more than it gains.
 const GRAIN: usize = 1 << 15;
 
-pub(super) type Extents = SmallVec<[(usize, isize); 5]>;
-
-/// Drops dimensions of size one and merges neighbours; strides in bytes.
-fn coalesce(dims: impl Iterator<Item = (usize, isize)>) -> Extents {
-    let mut out = Extents::new();
-    for (n, stride) in dims {
-        if n == 1 {
-            continue;
-        }
-        match out.last_mut() {
-            Some(last) if last.1 == stride.wrapping_mul(n as isize) => {
-                *last = (last.0.wrapping_mul(n), stride)
-            }
-            _ => out.push((n, stride)),
-        }
-    }
-    out
-}
+/// The fewest dimensions, strides in bytes.
+pub(super) type Extents = SmallVec<[Walk<1>; 5]>;
 
 /// Where element `i` in row-major order lies.
-pub(super) fn offset(dims: &[(usize, isize)], mut i: usize) -> isize {
+pub(super) fn offset(dims: &[Walk<1>], mut i: usize) -> isize {
     let mut at = 0;
-    for &(n, stride) in dims.iter().rev() {
-        at += (i % n) as isize * stride;
-        i /= n;
+    for d in dims.iter().rev() {
+        at += (i % d.n) as isize * d.step[0];
+        i /= d.n;
     }
     at
 }
 
-pub(super) fn count(dims: &[(usize, isize)]) -> usize {
-    dims.iter().fold(1, |n: usize, d| n.wrapping_mul(d.0))
+pub(super) fn count(dims: &[Walk<1>]) -> usize {
+    dims.iter().fold(1, |n: usize, d| n.wrapping_mul(d.n))
+}
+
+/// The innermost dimension, or one element.
+pub(super) fn inner(dims: &[Walk<1>], step: isize) -> (usize, isize) {
+    dims.last().map_or((1, step), |d| (d.n, d.step[0]))
 }
 
 /// The kept dimensions, and the reduced ones in the order of memory, outermost first.
 pub(super) fn split(x: &Tensor, mask: &[bool]) -> (Extents, Extents) {
     let size = x.dtype().size() as isize;
-    let dim = |d: usize| (x.size(d), x.stride(d).wrapping_mul(size));
+    let dim = |d: usize| Walk {
+        n: x.size(d),
+        step: [x.stride(d).wrapping_mul(size)],
+    };
     let kept = coalesce((0..x.ndim()).filter(|&d| !mask[d]).map(dim));
-    let mut over: SmallVec<[(usize, isize); 5]> =
-        (0..x.ndim()).filter(|&d| mask[d]).map(dim).collect();
-    over.sort_by_key(|&(_, stride)| std::cmp::Reverse(stride));
-    (kept, coalesce(over.into_iter()))
+    let mut over: Extents = (0..x.ndim()).filter(|&d| mask[d]).map(dim).collect();
+    over.sort_by_key(|d| std::cmp::Reverse(d.step));
+    (kept, coalesce(over))
 }
 
 /// An input split into kept and reduced dimensions.
@@ -101,7 +93,7 @@ impl<T: Reducible> Plan<T> {
     /// Whether to walk along kept columns rather than along reduced rows.
     fn by_columns(&self, results: usize, length: usize) -> bool {
         match (self.kept.last(), self.reduced.last()) {
-            (Some(k), Some(r)) => k.1 < r.1 || (length <= 8 && results >= 64),
+            (Some(k), Some(r)) => k.step < r.step || (length <= 8 && results >= 64),
             (Some(_), None) => true,
             _ => false,
         }
@@ -114,7 +106,7 @@ impl<T: Reducible> Plan<T> {
 
     /// How to read several rows at once, where that is worth it.
     fn rows(&self, results: usize, length: usize) -> Option<Rows<T>> {
-        let &[(_, step)] = &self.reduced[..] else {
+        let [Walk { step: [step], .. }] = self.reduced[..] else {
             return None;
         };
         let large = length >= 256 && results * length >= STREAMED / self.dtype.size();
@@ -229,13 +221,9 @@ impl<T: Copy> Cascade<T> {
 fn by_columns<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out: &mut [T]) {
     let results = out.len();
     let k = &plan.wide;
-    let (wide, step) = plan
-        .kept
-        .last()
-        .copied()
-        .unwrap_or((1, plan.dtype.size() as isize));
+    let (wide, step) = inner(&plan.kept, plan.dtype.size() as isize);
     let outer = &plan.kept[..plan.kept.len().saturating_sub(1)];
-    let (run, run_step) = plan.reduced.last().copied().unwrap_or((1, 0));
+    let (run, run_step) = inner(&plan.reduced, 0);
     // Rows that follow each other in memory are taken together while they are short.
     let together = if wide <= TILE / 2 && run_step == wide as isize * step {
         (TILE / wide).min(run)
@@ -339,7 +327,7 @@ pub fn find<T: Reducible>(x: &Tensor, mask: &[bool], values: &[T], out: &mut [i6
         return;
     }
     let to = Ptr(out.as_mut_ptr());
-    let (wide, step) = plan.kept.last().copied().unwrap_or((1, 0));
+    let (wide, step) = inner(&plan.kept, 0);
     if !plan.by_columns(values.len(), length) {
         parallel_for(values.len(), GRAIN / length + 1, |range| {
             for i in range {
@@ -430,7 +418,7 @@ unsafe fn find_in_row<T: Reducible>(
     length: usize,
     v: T,
 ) -> Option<usize> {
-    let (run, step) = plan.reduced.last().copied().unwrap_or((1, 0));
+    let (run, step) = inner(&plan.reduced, 0);
     let direct = plan.is_direct(T::DTYPE, step);
     let mut buffer = [MaybeUninit::<T>::uninit(); BUFFER];
     let mut at = 0;

@@ -5,15 +5,11 @@ use crate::cpu::non_temporal;
 use crate::cpu::pool::parallel_for;
 use crate::cpu::transpose::{self, Transpose};
 use crate::layout::Layout;
+use crate::shape::{coalesce, Walk};
 use smallvec::SmallVec;
 
-/// A dimension: its size, and the strides of source and destination.
-#[derive(Clone, Copy)]
-struct Dim {
-    n: usize,
-    x: isize,
-    y: isize,
-}
+/// A dimension with the steps of source and destination.
+type Dim = Walk<2>;
 
 /// The side of a tile.
 const TILE: usize = 32;
@@ -30,52 +26,38 @@ const GRAIN: usize = 1 << 17;
 /// Both layouts lie within host memory at the pointers (layout offsets are ignored), and no two
 /// elements of `y` share memory.
 pub unsafe fn transport(size: usize, from: *const u8, x: &Layout, to: *mut u8, y: &Layout) {
-    let mut dims: SmallVec<[Dim; 6]> = (0..y.ndim())
+    let mut dims: SmallVec<[Dim; 5]> = (0..y.ndim())
         .filter(|&d| y.shape[d] != 1)
         .map(|d| Dim {
             n: y.shape[d],
-            x: x.strides[d],
-            y: y.strides[d],
+            step: [x.strides[d], y.strides[d]],
         })
         .collect();
     if dims.iter().any(|d| d.n == 0) {
         return;
     }
-    dims.sort_by_key(|d| std::cmp::Reverse(d.y));
-    // Merge neighbours that are one run on both sides.
-    let mut merged: SmallVec<[Dim; 6]> = SmallVec::new();
-    for d in dims {
-        match merged.last_mut() {
-            Some(o) if o.x == d.x * d.n as isize && o.y == d.y * d.n as isize => {
-                *o = Dim {
-                    n: o.n * d.n,
-                    x: d.x,
-                    y: d.y,
-                };
-            }
-            _ => merged.push(d),
-        }
-    }
+    dims.sort_by_key(|d| std::cmp::Reverse(d.step[1]));
+    let dims = coalesce(dims);
     match size {
-        1 => go::<u8>(from, to, merged),
-        2 => go::<u16>(from, to, merged),
-        4 => go::<u32>(from, to, merged),
-        8 => go::<u64>(from, to, merged),
-        _ => go::<[u64; 2]>(from, to, merged),
+        1 => go::<u8>(from, to, dims),
+        2 => go::<u16>(from, to, dims),
+        4 => go::<u32>(from, to, dims),
+        8 => go::<u64>(from, to, dims),
+        _ => go::<[u64; 2]>(from, to, dims),
     }
 }
 
 /// # Safety
 /// As [`transport`].
 // SAFETY: offsets stay within the layouts, whose sizes bound every index.
-unsafe fn go<T: Copy>(from: *const u8, to: *mut u8, mut dims: SmallVec<[Dim; 6]>) {
+unsafe fn go<T: Copy>(from: *const u8, to: *mut u8, mut dims: SmallVec<[Dim; 5]>) {
     let bytes = size_of::<T>() * dims.iter().map(|d| d.n).product::<usize>();
-    let inner = dims.pop().unwrap_or(Dim { n: 1, x: 1, y: 1 });
+    let inner = dims.pop().unwrap_or(Dim { n: 1, step: [1; 2] });
     // The dimension along which the source runs, where that is another one.
     let across = (0..dims.len())
-        .filter(|&i| dims[i].x != 0 && dims[i].x.abs() < inner.x.abs())
+        .filter(|&i| dims[i].step[0] != 0 && dims[i].step[0].abs() < inner.step[0].abs())
         .filter(|&i| dims[i].n >= 4 && inner.n >= 4)
-        .min_by_key(|&i| dims[i].x.abs());
+        .min_by_key(|&i| dims[i].step[0].abs());
     let across = across.map(|i| dims.remove(i));
     let streamed = !std::ptr::eq(from, to) && non_temporal::is_large(bytes);
     let mover = Mover {
@@ -100,8 +82,8 @@ unsafe fn go<T: Copy>(from: *const u8, to: *mut u8, mut dims: SmallVec<[Dim; 6]>
         for (i, d) in dims.iter().enumerate().rev() {
             at[i] = rest % d.n;
             rest /= d.n;
-            x = x.offset(at[i] as isize * d.x);
-            y = y.offset(at[i] as isize * d.y);
+            x = x.offset(at[i] as isize * d.step[0]);
+            y = y.offset(at[i] as isize * d.step[1]);
         }
         let mut which = range.start % parts;
         for _ in range {
@@ -114,14 +96,14 @@ unsafe fn go<T: Copy>(from: *const u8, to: *mut u8, mut dims: SmallVec<[Dim; 6]>
             which = 0;
             for (i, d) in dims.iter().enumerate().rev() {
                 at[i] += 1;
-                x = x.wrapping_offset(d.x);
-                y = y.wrapping_offset(d.y);
+                x = x.wrapping_offset(d.step[0]);
+                y = y.wrapping_offset(d.step[1]);
                 if at[i] < d.n {
                     break;
                 }
                 at[i] = 0;
-                x = x.wrapping_offset(-(d.n as isize) * d.x);
-                y = y.wrapping_offset(-(d.n as isize) * d.y);
+                x = x.wrapping_offset(-(d.n as isize) * d.step[0]);
+                y = y.wrapping_offset(-(d.n as isize) * d.step[1]);
             }
         }
         if streamed {
@@ -144,18 +126,24 @@ impl<T: Copy> Mover<T> {
     unsafe fn part(&self, x: *const T, y: *mut T, start: usize, n: usize) {
         let (inner, first) = (self.inner, start as isize);
         let Some(across) = self.across else {
-            let (x, y) = (x.offset(first * inner.x), y.offset(first * inner.y));
-            if self.streamed && (inner.x, inner.y) == (1, 1) {
+            let (x, y) = (
+                x.offset(first * inner.step[0]),
+                y.offset(first * inner.step[1]),
+            );
+            if self.streamed && inner.step == [1, 1] {
                 return non_temporal::copy(x.cast(), y.cast(), n * size_of::<T>());
             }
             return row(x, y, Dim { n, ..inner });
         };
-        let (x, y) = (x.offset(first * across.x), y.offset(first * across.y));
-        if (across.x, inner.y) != (1, 1) {
+        let (x, y) = (
+            x.offset(first * across.step[0]),
+            y.offset(first * across.step[1]),
+        );
+        if (across.step[0], inner.step[1]) != (1, 1) {
             return tile(x, y, Dim { n, ..across }, inner);
         }
         if !self.streamed {
-            return (self.turn)(x, inner.x, y, across.y, inner.n, n);
+            return (self.turn)(x, inner.step[0], y, across.step[1], inner.n, n);
         }
         // Turned in the cache, and streamed from there in whole lines.
         let mut memory = [std::mem::MaybeUninit::<T>::uninit(); TILE * WIDTH];
@@ -164,10 +152,10 @@ impl<T: Copy> Mover<T> {
         while i < inner.n {
             let rows = WIDTH.min(inner.n - i);
             debug_assert!(n <= TILE && rows <= WIDTH);
-            let x = x.offset(i as isize * inner.x);
-            (self.turn)(x, inner.x, buffer, WIDTH as isize, rows, n);
+            let x = x.offset(i as isize * inner.step[0]);
+            (self.turn)(x, inner.step[0], buffer, WIDTH as isize, rows, n);
             for j in 0..n {
-                let y = y.offset(j as isize * across.y).add(i);
+                let y = y.offset(j as isize * across.step[1]).add(i);
                 non_temporal::copy(
                     buffer.add(j * WIDTH).cast(),
                     y.cast(),
@@ -187,11 +175,11 @@ unsafe fn tile<T: Copy>(x: *const T, y: *mut T, rows: Dim, inner: Dim) {
         let n = TILE.min(inner.n - start);
         let part = Dim { n, ..inner };
         let (x, y) = (
-            x.offset(start as isize * inner.x),
-            y.offset(start as isize * inner.y),
+            x.offset(start as isize * inner.step[0]),
+            y.offset(start as isize * inner.step[1]),
         );
         for r in 0..rows.n as isize {
-            row(x.offset(r * rows.x), y.offset(r * rows.y), part);
+            row(x.offset(r * rows.step[0]), y.offset(r * rows.step[1]), part);
         }
         start += n;
     }
@@ -200,7 +188,7 @@ unsafe fn tile<T: Copy>(x: *const T, y: *mut T, rows: Dim, inner: Dim) {
 // SAFETY: as `tile`.
 #[inline(always)]
 unsafe fn row<T: Copy>(x: *const T, y: *mut T, d: Dim) {
-    match (d.x, d.y) {
+    match (d.step[0], d.step[1]) {
         (1, 1) => std::ptr::copy(x, y, d.n),
         (0, 1) => std::slice::from_raw_parts_mut(y, d.n).fill(*x),
         (-1, 1) => {

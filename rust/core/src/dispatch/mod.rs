@@ -135,6 +135,10 @@ pub fn call_into<O: Op>(op: O, x: &[&Tensor], out: &Tensor, inplace: bool) -> Re
         check_type(out, &meta)?;
     }
     let target = destination(out, &meta, inplace)?;
+    if !inplace && op.repeats() == Repeats::Changes {
+        // What changes is told from what was: only where that is an operand.
+        check_overlap(&target)?;
+    }
     if needs == 0 {
         put(&op, x, &target, &meta)?;
         target.bump_version();

@@ -88,8 +88,6 @@ impl Kind {
 #[derive(Clone, Copy, Debug)]
 pub struct Node {
     pub kind: Kind,
-    /// How many levels lie below it.
-    depth: u16,
     /// The uses that it is good for: a set of [`check::Use`].
     fits: u32,
     /// Where in the pickle it was made.
@@ -104,7 +102,6 @@ impl Node {
     fn new(kind: Kind, at: usize, a: u32, b: u32, n: u32) -> Node {
         Node {
             kind,
-            depth: 0,
             fits: 0,
             at: at as u32,
             a,

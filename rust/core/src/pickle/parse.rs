@@ -10,8 +10,6 @@ const EMPTY: u32 = 3;
 const BYTES: u32 = 4;
 /// Bytes of memory for one byte of a file: plain small objects need about ten.
 const RATIO: u64 = 12;
-/// Deeper nesting comes from no program, and costs stack in those that walk it.
-const DEEPEST: u16 = 10_000;
 const LONGEST_NAME: usize = 1024;
 
 /// What was remembered, by number: in turn as a rule, any number in a file that means harm.
@@ -156,9 +154,7 @@ impl<'a> Parser<'a> {
                             self.nodes[pid as usize].kind.name()
                         ));
                     }
-                    let mut node = Node::new(Kind::Stored, start, pid, 0, 0);
-                    node.depth = self.above(pid, start)?;
-                    self.add(node)?;
+                    self.add(Node::new(Kind::Stored, start, pid, 0, 0))?;
                 }
                 b'b' => {
                     let Some(from) = self.stack.len().checked_sub(1) else {
@@ -303,17 +299,6 @@ impl<'a> Parser<'a> {
         self.push(id)
     }
 
-    /// The depth of what holds a node.
-    fn above(&self, node: u32, at: usize) -> Result<u16> {
-        let depth = self.nodes[node as usize].depth + 1;
-        if depth > DEEPEST {
-            return corrupt(format!(
-                "values nest deeper than {DEEPEST} levels at byte {at} of the pickle"
-            ));
-        }
-        Ok(depth)
-    }
-
     fn long(&mut self, start: usize) -> Result<()> {
         let n = self.read(1)?[0] as usize;
         let at = self.at;
@@ -338,11 +323,8 @@ impl<'a> Parser<'a> {
         if from == self.stack.len() {
             return self.push(EMPTY);
         }
-        let mut node = Node::new(Kind::Tuple, start, self.items.len() as u32, 0, 0);
-        node.n = (self.stack.len() - from) as u32;
-        for i in from..self.stack.len() {
-            node.depth = node.depth.max(self.above(self.stack[i], start)?);
-        }
+        let n = (self.stack.len() - from) as u32;
+        let node = Node::new(Kind::Tuple, start, self.items.len() as u32, 0, n);
         self.items.extend(self.stack.drain(from..));
         self.add(node)
     }
@@ -374,9 +356,7 @@ impl<'a> Parser<'a> {
                 a.name()
             ));
         }
-        let mut node = Node::new(kind, start, function, args, 0);
-        node.depth = self.above(args, start)?;
-        self.add(node)
+        self.add(Node::new(kind, start, function, args, 0))
     }
 
     /// Puts what lies above a height into what lies right below it.
@@ -414,13 +394,6 @@ impl<'a> Parser<'a> {
         if n == 0 {
             return Ok(());
         }
-        let mut depth = self.nodes[target as usize].depth;
-        for i in from..self.stack.len() {
-            if self.stack[i] != target {
-                depth = depth.max(self.above(self.stack[i], start)?);
-            }
-        }
-        self.nodes[target as usize].depth = depth;
         self.allowance.take(size_of::<Step>() as u64, start)?;
         let step = Step {
             when: self.nodes.len() as u32,

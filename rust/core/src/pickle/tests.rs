@@ -61,10 +61,9 @@ fn damage_is_told_from_refusal_and_from_an_early_end() {
 }
 
 #[test]
-fn nesting_ends_at_its_limit() {
+fn nesting_costs_no_stack() {
     let nested = |n: usize| [b")", b"\x85".repeat(n).as_slice(), b"."].concat();
-    assert!(read(&nested(10_000)).is_ok());
-    assert_eq!(read(&nested(10_001)).unwrap_err().fault, Fault::Corrupt);
+    assert!(read(&nested(1_000_000)).is_ok());
 }
 
 #[test]

@@ -12,6 +12,7 @@ use crate::cpu::non_temporal;
 use crate::dtype::DType;
 use crate::layout::Layout;
 use crate::machine::machine;
+use crate::shape::{coalesce, Walk};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use tile::Tiling;
@@ -36,10 +37,7 @@ const SHORT: usize = 64;
 pub const GRAIN: usize = 1 << 15;
 
 /// A dimension that all operands step along alike, strides in bytes.
-struct Dim {
-    n: usize,
-    step: [isize; MAX],
-}
+type Dim = Walk<MAX>;
 
 /// What is computed and where operands lie. Everything is indexed with 0 for the result.
 struct Plan<T> {
@@ -47,7 +45,7 @@ struct Plan<T> {
     params: *const (),
     inputs: usize,
     /// Outermost first; never empty.
-    dims: SmallVec<[Dim; 4]>,
+    dims: SmallVec<[Dim; 5]>,
     at: [*mut u8; MAX],
     size: [usize; MAX],
     /// Whether an operand has the compute type.
@@ -151,28 +149,21 @@ impl<T: Compute> Plan<T> {
             }
         }
         let layout = y.layout();
-        for d in order(layout) {
-            let n = layout.shape[d];
-            if n == 1 {
-                continue;
-            }
+        let (size, dims) = (plan.size, order(layout));
+        plan.dims = coalesce(dims.into_iter().map(|d| {
             let mut step = [0isize; MAX];
-            step[0] = layout.strides[d] * plan.size[0] as isize;
+            step[0] = layout.strides[d] * size[0] as isize;
             for (i, t) in x.iter().enumerate() {
                 // Inputs broadcast: dimensions are counted from the last.
                 let Some(t) = t else { continue };
                 let at = (d + t.ndim()).checked_sub(layout.ndim());
                 if let Some(d) = at.filter(|&d| t.size(d) != 1) {
-                    step[i + 1] = t.strides()[d] * plan.size[i + 1] as isize;
+                    step[i + 1] = t.strides()[d] * size[i + 1] as isize;
                 }
             }
-            match plan.dims.last_mut() {
-                Some(o) if (0..=x.len()).all(|i| o.step[i] == step[i] * n as isize) => {
-                    *o = Dim { n: o.n * n, step };
-                }
-                _ => plan.dims.push(Dim { n, step }),
-            }
-        }
+            let n = layout.shape[d];
+            Dim { n, step }
+        }));
         if plan.dims.is_empty() {
             let step = plan.size.map(|s| s as isize);
             plan.dims.push(Dim { n: 1, step });

@@ -1,46 +1,43 @@
 //! Operands element by element in the order of the result: for rows too short to be worth a call
 //! of the kernel.
 
-use super::{Buffers, Plan, MAX};
+use super::{Buffers, Dim, Plan, MAX};
 use crate::cpu::convert::{Load, Store};
 use crate::cpu::elements::Compute;
 use crate::cpu::non_temporal;
+use crate::shape::{coalesce, Walk};
 use smallvec::SmallVec;
 
 /// One operand: its dimensions that step alike merged, strides in bytes.
 struct View {
     ptr: *mut u8,
-    dims: SmallVec<[(usize, isize); 6]>,
+    dims: SmallVec<[Walk<1>; 5]>,
 }
 
 impl View {
     fn new<T: Compute>(plan: &Plan<T>, which: usize) -> View {
-        let mut dims: SmallVec<[(usize, isize); 6]> = SmallVec::new();
-        for d in &plan.dims {
-            let (n, stride) = (d.n, d.step[which]);
-            match dims.last_mut() {
-                Some(last) if last.1 == stride * n as isize => *last = (last.0 * n, stride),
-                _ => dims.push((n, stride)),
-            }
-        }
+        let dim = |d: &Dim| Walk {
+            n: d.n,
+            step: [d.step[which]],
+        };
         View {
             ptr: plan.at[which],
-            dims,
+            dims: coalesce(plan.dims.iter().map(dim)),
         }
     }
 
     /// The step between elements where there is one for all.
     fn step(&self) -> Option<isize> {
         match self.dims[..] {
-            [(_, step)] => Some(step),
+            [d] => Some(d.step[0]),
             _ => None,
         }
     }
 
     /// After how many elements an operand that is broadcast along leading dimensions repeats.
     fn period(&self) -> Option<usize> {
-        (self.dims.len() > 1 && self.dims[0].1 == 0)
-            .then(|| self.dims[1..].iter().map(|d| d.0).product())
+        (self.dims.len() > 1 && self.dims[0].step == [0])
+            .then(|| self.dims[1..].iter().map(|d| d.n).product())
     }
 
     /// Calls `f(address, step, count, done)` for the runs that make up elements `start..start+n`.
@@ -48,14 +45,14 @@ impl View {
     #[inline(always)]
     unsafe fn runs(&self, start: usize, n: usize, mut f: impl FnMut(*mut u8, isize, usize, usize)) {
         let k = self.dims.len();
-        let (inner, step) = self.dims[k - 1];
+        let (inner, step) = (self.dims[k - 1].n, self.dims[k - 1].step[0]);
         let mut at = [0usize; 64];
         let mut rest = start;
         let mut ptr = self.ptr;
         for d in (0..k).rev() {
-            at[d] = rest % self.dims[d].0;
-            rest /= self.dims[d].0;
-            ptr = ptr.offset(at[d] as isize * self.dims[d].1);
+            at[d] = rest % self.dims[d].n;
+            rest /= self.dims[d].n;
+            ptr = ptr.offset(at[d] as isize * self.dims[d].step[0]);
         }
         let mut done = 0;
         while done < n {
@@ -71,7 +68,7 @@ impl View {
             let mut d = k - 1;
             while d > 0 {
                 d -= 1;
-                let (size, stride) = self.dims[d];
+                let (size, stride) = (self.dims[d].n, self.dims[d].step[0]);
                 at[d] += 1;
                 ptr = ptr.offset(stride);
                 if at[d] < size {

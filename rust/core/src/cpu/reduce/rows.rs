@@ -2,7 +2,7 @@
 
 use super::super::convert::load;
 use super::super::fold::{Kernels, Reducible, Rows, LANES, MOST_ROWS};
-use super::{offset, Plan, BUFFER};
+use super::{inner, offset, Plan, BUFFER};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -66,7 +66,7 @@ pub(super) unsafe fn row_total<T: Reducible>(
 ) -> T {
     let k = &plan.near;
     let dims = &plan.reduced[..];
-    let (inner, step) = dims.last().copied().unwrap_or((1, 0));
+    let (inner, step) = inner(dims, 0);
     // Runs that are long enough are read where they lie.
     if plan.is_direct(k.source, step) && (dims.len() <= 1 || inner >= 256) {
         let size = step as usize;

@@ -14,7 +14,7 @@ use crate::ops::pointwise::ternary::where_;
 use crate::schema::{Args, Dest, Value};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
-use crate::{bail, ensure};
+use crate::{bail, ensure, host};
 use smallvec::SmallVec;
 
 /// An index argument of one dimension.
@@ -357,6 +357,9 @@ fn take(x: &Tensor, index: &Tensor) -> Result<Tensor> {
 
 fn put_into(a: &Args) -> Result<Value> {
     let (x, index, source) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
+    if !a.bool(3)? {
+        host::left_open("put_")?;
+    }
     ensure!(
         index.dtype() == DType::I64,
         Runtime,

@@ -321,6 +321,6 @@ pub fn einsum(equation: &str, tensors: &[Tensor]) -> Result<Tensor> {
 
 crate::entries! {
     /// Sums of products of the operands' elements, as the equation's subscripts say.
-    "einsum(str equation, Tensor[] operands) -> Tensor", FN,
+    "einsum(str equation, Tensor[] operands=[]) -> Tensor", FN,
     |a| Ok(einsum(a.str(0)?, a.tensors(1)?)?.into());
 }

@@ -429,14 +429,14 @@ fn lengths(t: &Tensor) -> Result<Vec<i64>> {
 
 crate::entries! {
     /// Minus the log-probability of each target sequence, over all alignments.
-    "ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor",
+    "ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, int reduction=0, bool zero_infinity=False) -> Tensor",
     FN,
     |a| {
         let (x, t) = (a.tensor(0)?, a.tensor(1)?);
         let (i, l) = (a.ints(2)?, a.ints(3)?);
         Ok(ctc_loss(x, t, i, l, a.int(4)?, a.int(5)?, a.bool(6)?)?.into())
     };
-    "ctc_loss(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor",
+    "ctc_loss(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, int reduction=0, bool zero_infinity=False) -> Tensor",
     FN,
     |a| {
         let (x, t) = (a.tensor(0)?, a.tensor(1)?);

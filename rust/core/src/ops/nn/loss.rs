@@ -14,7 +14,7 @@ use crate::ops::pointwise::pointwise;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::{Abs, Clamp, Exp, Log};
 use crate::ops::pointwise::{apply, c, expr, fused_gradient, k, Pointwise, Pw};
-use crate::shape::Show;
+use crate::shape::{self, Show};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 
@@ -507,14 +507,14 @@ crate::entries! {
         Ok(binary_cross_entropy(a.tensor(0)?, a.tensor(1)?, w, a.int(3)?)?.into())
     };
     /// Binary cross entropy of sigmoid(self), computed without overflow.
-    "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor",
+    "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=0) -> Tensor",
     FN,
     |a| {
         let (w, p) = (a.opt_tensor(2), a.opt_tensor(3));
         Ok(bce_with_logits(a.tensor(0)?, a.tensor(1)?, w, p, a.int(4)?)?.into())
     };
     /// target (log target - self) for log-probabilities.
-    "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor", FN,
+    "kl_div(Tensor self, Tensor target, int reduction=0, *, bool log_target=False) -> Tensor", FN,
     |a| {
         let x = [a.tensor(0)?, a.tensor(1)?];
         ensure!(
@@ -539,27 +539,38 @@ crate::entries! {
     };
     /// log(1 + exp(-target * self)), reduced.
     "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", NN | OUT,
-    |a| Ok(formula_like(SoftMargin, a.tensor(0)?, a.tensor(1)?, a.int(2)?)?.into());
+    |a| {
+        let (x, t) = (a.tensor(0)?, a.tensor(1)?);
+        let both = shape::broadcast(x.shape(), t.shape())?;
+        ensure!(
+            &both == x.shape(),
+            Runtime,
+            "soft_margin_loss: output with shape {} doesn't match the broadcast shape {}",
+            Show(x.shape()),
+            Show(&both)
+        );
+        Ok(formula_like(SoftMargin, x, t, a.int(2)?)?.into())
+    };
     /// x where the target is 1, max(0, margin - x) where it is -1.
-    "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor",
+    "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=0) -> Tensor",
     FN,
     |a| Ok(hinge_embedding(a.tensor(0)?, a.tensor(1)?, a.float(2)?, a.int(3)?)?.into());
     /// max(0, -target (input1 - input2) + margin).
-    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor",
+    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=0) -> Tensor",
     FN,
     |a| {
         let (x, z, t) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
         Ok(margin_ranking(x, z, t, a.float(3)?, a.int(4)?)?.into())
     };
     /// 1 - cos where the target is 1, max(0, cos - margin) where it is -1.
-    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor",
+    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=0) -> Tensor",
     FN,
     |a| {
         let (x, z, t) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
         Ok(cosine_embedding(x, z, t, a.float(3)?, a.int(4)?)?.into())
     };
     /// max(0, d(anchor, positive) - d(anchor, negative) + margin) with the p-norm distance.
-    "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2.0, float eps=1e-06, bool swap=False, int reduction=1) -> Tensor",
+    "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2.0, float eps=1e-06, bool swap=False, int reduction=0) -> Tensor",
     FN,
     |a| {
         let x = [a.tensor(0)?, a.tensor(1)?, a.tensor(2)?];

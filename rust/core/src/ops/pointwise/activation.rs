@@ -54,7 +54,7 @@ pointwise! {
     } else {
         Ok(())
     };
-    steps true;
+    steps |_| true;
 
     /// x tanh(log(1 + e^x)). Misra 2019, arXiv:1908.08681.
     op Mish[1] = "MishBackward0", FloatOnly;
@@ -128,14 +128,14 @@ pointwise! {
         );
         Ok(())
     };
-    steps true;
+    steps |_| true;
 
     /// x / 6 + 1 / 2 within [0, 1].
     op Hardsigmoid[1] = "HardsigmoidBackward0", FloatOnly;
     f |_, [x]| (x + c(3.0)).max(c(0.0)).min(c(6.0)) / c(6.0);
     df |_, [x], _, g| R::select(
         R::both(x.gt(c(-3.0)), x.lt(c(3.0))), g * c(1.0 / 6.0), c(0.0));
-    steps true;
+    steps |_| true;
 
     /// x hardsigmoid(x). Howard et al. 2019, arXiv:1905.02244.
     op Hardswish[1] = "HardswishBackward0", FloatOnly;
@@ -150,7 +150,7 @@ pointwise! {
     f |p, [x]| R::select(R::both(x.ge(k(-p.lambda)), x.le(k(p.lambda))), c(0.0), x);
     df |p, [x], _, g|
         R::select(R::both(x.ge(k(-p.lambda)), x.le(k(p.lambda))), c(0.0), g);
-    steps true;
+    steps |_| true;
 
     /// x moved by lambda toward 0, and 0 within lambda of it.
     op Softshrink { lambda: f64 }[1] = "SoftshrinkBackward0", FloatOnly;
@@ -161,7 +161,7 @@ pointwise! {
             R::select(x.is_nan(), x, c::<R>(0.0).copysign(x))));
     df |p, [x], _, g|
         R::select(R::both(x.ge(k(-p.lambda)), x.le(k(p.lambda))), c(0.0), g);
-    steps true;
+    steps |_| true;
 
     /// log(1 + e^(beta x)) / beta; x where beta x is above the threshold.
     op Softplus { beta: f64, threshold: f64 }[1] = "SoftplusBackward0", FloatOnly;
@@ -179,7 +179,7 @@ pointwise! {
     f |p, [x]| R::select(x.gt(c(0.0)), x, x * k(p.slope));
     df |p, [x], _, g| R::select(x.gt(c(0.0)), g, g * k(p.slope));
     overwritten |p| invertible("leaky_relu", p.slope);
-    steps true;
+    steps |_| true;
 
     /// x above zero, x y below.
     op Prelu[2] = "PreluKernelBackward0", FloatOnly;
@@ -187,7 +187,7 @@ pointwise! {
     df |_, [x, y], _, g|
         R::select(x.gt(c(0.0)), g, g * y),
         R::select(x.gt(c(0.0)), c(0.0), g * x);
-    steps true;
+    steps |_| true;
 
     /// x above the threshold, the value elsewhere.
     op Threshold { threshold: Scalar, value: Scalar }[1] = "ThresholdBackward0", Same;
@@ -203,7 +203,7 @@ pointwise! {
         }
         Ok(())
     };
-    steps true;
+    steps |_| true;
     repeats Changes;
 
     /// log(sigmoid(x)).

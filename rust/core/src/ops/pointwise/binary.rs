@@ -248,6 +248,7 @@ pointwise! {
     op Ldexp[2] = "LdexpBackward0", Float;
     f |_, [x, y]| x * y.exp2();
     df |_, [_x, y], r, g| g * y.exp2(), g * r * c(std::f64::consts::LN_2);
+    complex Analytic;
 
     /// x * log(y); 0 where x is 0, unless y is NaN.
     op Xlogy[2] = "XlogyBackward0", Float;
@@ -269,10 +270,16 @@ pointwise! {
 
     /// log(e^x + e^y).
     op Logaddexp[2] = "LogaddexpBackward0", FloatOnly;
-    f |_, [x, y]| R::select(
-        R::both(x.equal(y), x.abs().equal(c(f64::INFINITY))), x,
-        x.max(y) + (-(x - y).abs()).exp().log1p());
+    f |_, [x, y]| {
+        // The one further right, and the way from there to the other.
+        let less = x.lt(y);
+        let (most, way) = (R::select(less, y, x), R::select(less, x - y, y - x));
+        R::select(
+            R::both(x.equal(y), x.abs().equal(c(f64::INFINITY))), x,
+            most + way.exp().log1p())
+    };
     df |_, [x, y], _, g| g * (x - y).sigmoid(), g * (y - x).sigmoid();
+    complex Analytic;
 
     /// log2(2^x + 2^y).
     op Logaddexp2[2] = "Logaddexp2Backward0", FloatOnly;

@@ -159,6 +159,10 @@ impl Real for C {
     fn conj(self) -> C {
         C(self.0, -self.1)
     }
+    fn finite(self, nan: f64, high: f64, low: f64) -> C {
+        let of = |part: f64| part.finite(nan, high, low);
+        C(of(self.0), of(self.1))
+    }
     fn abs(self) -> C {
         C(self.0.hypot(self.1), 0.0)
     }

@@ -38,9 +38,6 @@ pub trait Pointwise<const N: usize>: OpValue + Clone + Eq + Hash {
     const OPAQUE: Mask = 0;
     /// Whether the result never needs a gradient.
     const DETACHED: bool = false;
-    /// Whether the gradient steps with what it reads: under `create_graph` it depends on that, with
-    /// a slope of nothing.
-    const STEPS: bool = false;
     /// Whether loops use the vector code of functions that does not reach every argument; without
     /// it such functions (`sin`, `cos`, `tan`) are exact everywhere and scalar.
     const GUARDED: bool = false;
@@ -57,6 +54,11 @@ pub trait Pointwise<const N: usize>: OpValue + Clone + Eq + Hash {
     /// What the op means for complex numbers.
     const COMPLEX: Complex = Complex::No;
     fn f<R: Real>(&self, x: [R; N]) -> R;
+    /// Whether the gradient steps with what it reads: under `create_graph` it depends on that, with
+    /// a slope of nothing.
+    fn steps(&self) -> bool {
+        false
+    }
     /// The op as exact as float16 and bfloat16 ask for, where that is cheaper.
     fn half(&self, x: [f32; N]) -> f32 {
         self.f(x)
@@ -126,7 +128,7 @@ macro_rules! pointwise {
         $(overwritten |$op:pat_param| $overwritten:expr;)?
         $(detached $detached:literal;)?
         $(guarded $guarded:literal;)?
-        $(steps $steps:literal;)?
+        $(steps |$sp:pat_param| $steps:expr;)?
         $(half |$hp:pat_param, $hx:pat_param| $half:expr;)?
         $(own $own:path;)?
         $(bits |$bp:pat_param, $bt:pat_param| $bits:expr;)?
@@ -148,7 +150,6 @@ macro_rules! pointwise {
             $(const OPAQUE: $crate::op::Mask = $opaque;)?
             $(const DETACHED: bool = $detached;)?
             $(const GUARDED: bool = $guarded;)?
-            $(const STEPS: bool = $steps;)?
             const HALF: bool = false $(|| { let _ = stringify!($half); true })?;
             $(const UNSIGNED: bool = $unsigned;)?
             $(const EXACT: $crate::op::Mask = $exact;)?
@@ -161,6 +162,10 @@ macro_rules! pointwise {
                 let $p = self;
                 $f
             }
+            $(fn steps(&self) -> bool {
+                let $sp = self;
+                $steps
+            })?
             $(#[inline(always)]
             fn half(&self, $hx: [f32; $n]) -> f32 {
                 let $hp = self;

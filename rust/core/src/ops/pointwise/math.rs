@@ -22,7 +22,7 @@ fn largest(t: DType) -> f64 {
     match t {
         DType::F16 => 65504.0,
         DType::BF16 => half::bf16::MAX.to_f64(),
-        DType::F64 => f64::MAX,
+        DType::F64 | DType::C128 => f64::MAX,
         _ => f32::MAX as f64,
     }
 }
@@ -77,8 +77,9 @@ fn mvlgamma(a: &Args) -> Result<Value> {
 
 fn logit(a: &Args) -> Result<Value> {
     let (low, high) = match a.opt_float(1) {
-        Some(eps) => (eps, 1.0 - eps),
-        None => (f64::NEG_INFINITY, f64::INFINITY),
+        // An eps that is NaN bounds nothing.
+        Some(eps) if !eps.is_nan() => (eps, 1.0 - eps),
+        _ => (f64::NEG_INFINITY, f64::INFINITY),
     };
     a.apply(Logit { low, high }, [a.tensor(0)?])
 }

@@ -292,7 +292,7 @@ impl<P: Pointwise<N>, const N: usize> Derivative for Pw<P, N> {
             {
                 out[i] = d;
             }
-            if P::STEPS && mode::grad() {
+            if self.0.steps() && mode::grad() {
                 let read: SmallVec<[&Tensor; 4]> = x.iter().chain([&y]).flatten().collect();
                 for d in out.iter_mut().flatten().filter(|d| !d.requires_grad()) {
                     *d = step::reading(d, &read)?;

@@ -115,6 +115,14 @@ pub trait Real:
     fn max(self, o: Self) -> Self {
         Self::select(Self::either(self.gt(o), self.is_nan()), self, o)
     }
+    /// Numbers for NaN and the infinities; those of a complex number for each of its parts.
+    #[inline(always)]
+    fn finite(self, nan: f64, high: f64, low: f64) -> Self {
+        let infinite = |sign| self.equal(Self::lit(sign * f64::INFINITY));
+        let y = Self::select(infinite(1.0), Self::param(high), self);
+        let y = Self::select(infinite(-1.0), Self::param(low), y);
+        Self::select(self.is_nan(), Self::param(nan), y)
+    }
     /// -1, 0 or 1; NaN gives 0, as PyTorch's `sign`.
     #[inline(always)]
     fn sign(self) -> Self {

@@ -170,9 +170,11 @@ pointwise! {
     int |p, [x]| super::binary::int_pow(x, p.e);
     df |p, [x], _, g| match p.e {
         0 => c(0.0),
-        1 => g,
+        // A function of x, if a constant one: it has a derivative, too.
+        1 => R::select(x.equal(x), g, g),
         e => g * (c::<R>(e as f64) * x.whole_power(e - 1)),
     };
+    steps |p| p.e == 1;
     complex Analytic;
     casts true;
 
@@ -218,13 +220,10 @@ pointwise! {
 
     /// Numbers for NaN and the infinities.
     op NanToNum { nan: f64, high: f64, low: f64 }[1] = "NanToNumBackward0", Same;
-    f |p, [x]| {
-        let y = R::select(x.equal(c(f64::INFINITY)), k(p.high), x);
-        let y = R::select(x.equal(c(f64::NEG_INFINITY)), k(p.low), y);
-        R::select(x.is_nan(), k(p.nan), y)
-    };
+    f |p, [x]| x.finite(p.nan, p.high, p.low);
     int |_, [x]| x;
     df |_, [x], _, g| R::select(x.abs().lt(c(f64::INFINITY)), g, c(0.0));
+    complex Analytic;
 
     /// Degrees to radians.
     op Deg2rad[1] = "Deg2RadBackward0", Float;

@@ -16,7 +16,7 @@ use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::one;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
-use crate::schema::Args;
+use crate::schema::{Args, Dest, Value};
 use crate::shape::{reduced, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer, with_compute};
@@ -566,19 +566,31 @@ fn nanmean(x: &Tensor, mask: &[bool], keepdim: bool, dtype: Option<DType>) -> Re
     nansum(x, mask, keepdim, dtype)?.div(&count)
 }
 
-/// `all` and `any`: bool, except that bytes stay bytes.
-fn truth_of(x: &Tensor, kind: Kind, mask: &[bool], keepdim: bool) -> Result<Tensor> {
-    let dtype = if x.dtype() == DType::U8 {
-        DType::U8
-    } else {
-        DType::Bool
+/// `all` and `any`: bool, except that bytes stay bytes; `out=` may be of either type.
+fn truth(a: &Args, kind: Kind, mask: DimMask, keepdim: bool) -> Result<Value> {
+    let mut x = a.tensor(0)?.detach();
+    let dtype = match (a.dest, x.dtype()) {
+        (Dest::Out(out), _) if matches!(out[0].dtype(), DType::Bool | DType::U8) => out[0].dtype(),
+        (_, DType::U8) => DType::U8,
+        _ => DType::Bool,
     };
-    let name = if kind == Kind::All {
-        "AllBackward0"
-    } else {
-        "AnyBackward0"
+    if dtype == DType::U8 && x.dtype() != DType::U8 {
+        // As bytes, fractions would be zero.
+        x = x.to_dtype(DType::Bool)?;
+    }
+    let op = Reduce {
+        kind,
+        mask,
+        keepdim,
+        dtype,
+        mean: false,
+        nan_gradient: false,
+        name: match kind {
+            Kind::All => "AllBackward0",
+            _ => "AnyBackward0",
+        },
     };
-    x.detach().reduce(kind, mask, keepdim, dtype, name)
+    a.call(op, &[&x])
 }
 
 /// The dimensions of `all` and `any`, for which an empty list means none.
@@ -668,23 +680,19 @@ crate::entries! {
         Ok(product(x, &mask, a.bool(2)?, a.dtype(3))?.into())
     };
     /// Whether all elements are nonzero.
-    "all(Tensor self) -> Tensor", FN | METHOD | OUT,
-    |a| Ok(truth_of(a.tensor(0)?, Kind::All, &all_dims(a.tensor(0)?), false)?.into());
+    "all(Tensor self) -> Tensor", FN | METHOD | OUT | DIRECT,
+    |a| truth(a, Kind::All, all_dims(a.tensor(0)?), false);
     /// Whether all elements along `dim` are nonzero.
-    "all(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor", FN | METHOD | OUT,
-    |a| {
-        let x = a.tensor(0)?;
-        Ok(truth_of(x, Kind::All, &named(a, x)?, a.bool(2)?)?.into())
-    };
+    "all(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor",
+    FN | METHOD | OUT | DIRECT,
+    |a| truth(a, Kind::All, named(a, a.tensor(0)?)?, a.bool(2)?);
     /// Whether any element is nonzero.
-    "any(Tensor self) -> Tensor", FN | METHOD | OUT,
-    |a| Ok(truth_of(a.tensor(0)?, Kind::Any, &all_dims(a.tensor(0)?), false)?.into());
+    "any(Tensor self) -> Tensor", FN | METHOD | OUT | DIRECT,
+    |a| truth(a, Kind::Any, all_dims(a.tensor(0)?), false);
     /// Whether any element along `dim` is nonzero.
-    "any(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor", FN | METHOD | OUT,
-    |a| {
-        let x = a.tensor(0)?;
-        Ok(truth_of(x, Kind::Any, &named(a, x)?, a.bool(2)?)?.into())
-    };
+    "any(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor",
+    FN | METHOD | OUT | DIRECT,
+    |a| truth(a, Kind::Any, named(a, a.tensor(0)?)?, a.bool(2)?);
     /// How many elements are nonzero.
     "count_nonzero(Tensor self, int[1]? dim=None) -> Tensor", FN | METHOD | OUT,
     |a| {

@@ -32,6 +32,17 @@ struct Variance {
     with_mean: bool,
 }
 
+impl Variance {
+    /// What the sum of `n` squares is divided by. Of nothing there is no variance, whatever the
+    /// correction.
+    fn freedom(&self, n: f64) -> f64 {
+        match n == 0.0 {
+            true => 0.0,
+            false => (n - f64::from_bits(self.correction)).max(0.0),
+        }
+    }
+}
+
 impl Derivative for Variance {
     fn name(&self) -> &'static str {
         match (self.root, self.with_mean) {
@@ -94,7 +105,7 @@ impl Op for Variance {
         let x = x[0];
         let mut left = false;
         let n = reduced_count(x.shape(), &self.mask) as f64;
-        let free = (n - f64::from_bits(self.correction)).max(0.0);
+        let free = self.freedom(n);
         with_float!(x.dtype(), "std_var", T => {
             filled::<T>(&y[1], |mean| {
                 filled::<T>(&y[0], |var| {
@@ -126,7 +137,7 @@ impl Op for Variance {
         }
         let (t, x) = (x[0].dtype(), x[0].to_dtype(DType::F32)?);
         let n = reduced_count(x.shape(), &self.mask) as f64;
-        let free = (n - f64::from_bits(self.correction)).max(0.0);
+        let free = self.freedom(n);
         let mean = x.mean_mask(&self.mask, true, None)?;
         let from = x.sub(&mean)?;
         let squares = from.reduce(

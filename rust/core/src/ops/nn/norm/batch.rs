@@ -12,10 +12,10 @@ use crate::tensor::Tensor;
 /// The node of batch and instance norm.
 pub(super) const NODE: &str = "NativeBatchNormBackward0";
 
-/// `running = (1 - momentum) * running + momentum * value`, in place.
-pub(super) fn update(running: &Tensor, value: &Tensor, momentum: f64) -> Result<()> {
+/// `running = (1 - momentum) * old + momentum * value`, where `old` is mostly `running`.
+pub(super) fn update(running: &Tensor, old: &Tensor, value: &Tensor, momentum: f64) -> Result<()> {
     mode::with_grad(false, || {
-        let old = running.detach().mul_scalar(1.0 - momentum)?;
+        let old = old.detach().mul_scalar(1.0 - momentum)?;
         let new = old.add(
             &value
                 .detach()
@@ -125,7 +125,7 @@ impl<'a> Batch<'a> {
             return Ok([y[0].clone(), none()?, none()?]);
         }
         let y = run(op, x, &[self.weight, self.bias])?;
-        self.keep(&y[1], &y[3], n * inner)?;
+        self.keep(&y[1], &y[3], n * inner, None)?;
         Ok([y[0].clone(), y[1].clone(), y[2].clone()])
     }
 
@@ -143,21 +143,19 @@ impl<'a> Batch<'a> {
         Ok([y, none()?, none()?])
     }
 
-    /// Updates running statistics with a mean and a variance over `count` elements.
-    fn keep(&self, mean: &Tensor, var: &Tensor, count: usize) -> Result<()> {
+    /// Updates running statistics with a mean and a variance over `count` elements. `old` is the
+    /// running variance where writing the running mean may change it.
+    fn keep(&self, mean: &Tensor, var: &Tensor, count: usize, old: Option<Tensor>) -> Result<()> {
         if count == 0 {
             return Ok(());
         }
         if let Some(r) = self.mean {
-            update(r, mean, self.momentum)?;
+            update(r, r, mean, self.momentum)?;
         }
         if let Some(r) = self.var {
             let unbiased = count as f64 / (count as f64 - 1.0);
-            update(
-                r,
-                &mode::with_grad(false, || var.mul_scalar(unbiased))?,
-                self.momentum,
-            )?;
+            let var = mode::with_grad(false, || var.mul_scalar(unbiased))?;
+            update(r, old.as_ref().unwrap_or(r), &var, self.momentum)?;
         }
         Ok(())
     }
@@ -181,7 +179,11 @@ impl<'a> Batch<'a> {
                     .div_scalar(n as f64)
             };
             let count = x.shape()[2..].iter().product();
-            self.keep(&average(&y[1])?, &average(&y[3])?, count)?;
+            let old = match (self.mean, self.var) {
+                (Some(m), Some(v)) if m.shares_storage(v) => Some(v.detach().copy_dense()?),
+                _ => None,
+            };
+            self.keep(&average(&y[1])?, &average(&y[3])?, count, old)?;
         }
         Ok(y[0].clone())
     }

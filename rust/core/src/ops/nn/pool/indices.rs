@@ -14,7 +14,7 @@ use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::schema::Args;
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
-use crate::{bail, ensure, transfer, with_compute, with_element};
+use crate::{bail, ensure, host, transfer, with_compute, with_element};
 
 /// The place of what is in no plane: a max over padding alone.
 pub(super) const NOWHERE: i64 = -1;
@@ -224,6 +224,7 @@ pub(super) fn max_unpool(n: usize, a: &Args) -> Result<Tensor> {
     } else {
         "MaxUnpool3DBackward0"
     };
+    host::left_open(&format!("max_unpooling{n}d_forward_out"))?;
     ensure!(
         at.dtype() == DType::I64,
         Runtime,
