@@ -14,12 +14,20 @@ __all__ = [
 
 _MODES = ("default", "warn", "error")
 _mode = 0
+_fills = True
 
 
-def _ask(mode: int) -> None:
-    global _mode
-    _mode = mode
-    _set_determinism(mode)
+def ask(mode: int | None = None, fills: bool | None = None) -> None:
+    """Tell the core the mode, and whether new memory is filled then."""
+    global _mode, _fills
+    _mode = _mode if mode is None else mode
+    _fills = _fills if fills is None else fills
+    _set_determinism(_mode, _fills)
+
+
+def fills() -> bool:
+    """Return whether new memory is filled where determinism is asked for."""
+    return _fills
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
@@ -27,7 +35,8 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
     Where PyTorch leaves open which of several values for one place stays (here the last), operators
     raise as PyTorch's do on the CPU: `Tensor.put_` without `accumulate`, and `max_unpool1d`,
-    `max_unpool2d` and `max_unpool3d`. So what passes here passes there.
+    `max_unpool2d` and `max_unpool3d`. So what passes here passes there. Memory that nothing was
+    written to holds NaN, or the largest integer; see `torch.utils.deterministic`.
 
     Parameters
     ----------
@@ -50,7 +59,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
                 f"use_deterministic_algorithms(): argument '{name}' must be bool, "
                 f"not {type(value).__name__}"
             )
-    _ask((1 if warn_only else 2) if mode else 0)
+    ask((1 if warn_only else 2) if mode else 0)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
@@ -116,7 +125,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
             "invalid value of debug_mode, expected `default`, `warn`, `error`, or 0, 1, 2, "
             f"but got {debug_mode}"
         )
-    _ask(int(found))
+    ask(int(found))
 
 
 def get_deterministic_debug_mode() -> int:

@@ -87,6 +87,34 @@ def test_hardtanh_passes_the_gradient_of_nan_everywhere() -> None:
     assert x.grad.eq(1).all()
 
 
+def test_incomplete_gamma_function_of_nan_is_nan() -> None:
+    # PyTorch looks at the 0 first.
+    for f in (torch.igamma, torch.igammac):
+        assert f(torch.tensor(nan), torch.tensor(0)).isnan()
+        assert f(torch.tensor(0.5), torch.tensor(nan)).isnan()
+
+
+def test_margin_losses_of_nothing_are_defined() -> None:
+    # PyTorch's are never written.
+    x = torch.zeros(0, 5)
+    for f, target in (
+        (F.multilabel_margin_loss, torch.zeros(0, 5, dtype=torch.int64)),
+        (F.multi_margin_loss, torch.zeros(0, dtype=torch.int64)),
+    ):
+        assert f(x, target).isnan()
+        assert f(x, target, reduction="sum").item() == 0
+        assert f(x, target, reduction="none").shape == (0,)
+
+
+def test_gradient_of_repeated_eigenvalues_keeps_their_sum() -> None:
+    # Which vectors belong to equal eigenvalues is open; their projection is not.
+    x = torch.ones(5, 5, dtype=torch.float64, requires_grad=True)
+    for uplo in ("U", "L"):
+        values = torch.linalg.eigvalsh(x, UPLO=uplo)
+        (g,) = torch.autograd.grad(values[:4].sum(), x)
+        torch.testing.assert_close(g, torch.eye(5, dtype=torch.float64) - 0.2)
+
+
 # Complex numbers
 
 
@@ -144,6 +172,21 @@ def test_gradient_of_a_power_depends_on_its_base(e: float) -> None:
     assert h.tolist() == pytest.approx([e * (e - 1) * v ** (e - 2) for v in (2.0, 3.0)], abs=1e-6)
 
 
+def test_what_one_operator_computes_is_one_node() -> None:
+    # PyTorch's has other names (RsubBackward1), two nodes for a reciprocal times a number, and
+    # edges to nowhere for weights that were not given.
+    x = torch.tensor([[2.0, 3.0]], requires_grad=True)
+    for y, name, edges in (
+        (2 - x, "SubBackward0", 2),
+        (2 / x, "DivBackward0", 2),
+        (F.layer_norm(x, (2,)), "NativeLayerNormBackward0", 1),
+    ):
+        node = y.grad_fn
+        assert node is not None
+        assert (node.name(), len(node.next_functions)) == (name, edges)
+        assert node.next_functions[-1][0].variable is x
+
+
 # Where results go
 
 
@@ -190,6 +233,18 @@ def test_soft_margin_loss_of_a_larger_target_raises() -> None:
             F.soft_margin_loss(torch.zeros(3), torch.ones(2, 3), reduction=reduction)
     got = F.soft_margin_loss(torch.zeros(2, 3), torch.ones(3), reduction="none")
     torch.testing.assert_close(got, torch.full((2, 3), math.log(2)))
+
+
+def test_reflected_operator_without_its_operand_raises() -> None:
+    # PyTorch's gives NotImplemented for any wrong call.
+    for name in ("__radd__", "__rsub__", "__rtruediv__", "__rpow__"):
+        with pytest.raises(TypeError, match="argument"):
+            getattr(torch.ones(2), name)()
+
+
+def test_label_smoothing_below_zero_raises() -> None:
+    with pytest.raises(RuntimeError, match="label_smoothing must be between 0"):
+        F.cross_entropy(torch.zeros(2, 3), torch.tensor([0, 1]), label_smoothing=-1.0)
 
 
 LISTS: dict[str, Callable[[Any], Any]] = {
@@ -300,3 +355,39 @@ def test_what_pytorch_leaves_open_raises_where_determinism_is_asked_for(asked: A
     torch.set_deterministic_debug_mode(0)
     many = torch.zeros(100_000, dtype=torch.int64)
     assert x.put_(many, torch.arange(100_000.0))[0].item() == 99_999
+
+
+def test_memory_that_nothing_was_written_to_is_known_where_determinism_is_asked_for(
+    asked: Any,
+) -> None:
+    asked(True)
+    x = torch.zeros(2, 3)
+    made = (
+        torch.empty(2),
+        torch.empty_like(x.t()),
+        torch.empty_strided((2, 2), (1, 2)),
+        torch.empty_permuted((2, 3), (1, 0)),
+        x.new_empty(2),
+        x.new_empty_strided((2,), (3,)),
+        torch.zeros(2).resize_(5)[2:],
+        torch.empty(3, dtype=torch.bfloat16),
+    )
+    assert all(t.isnan().all() for t in made)
+    assert torch.view_as_real(torch.empty(2, dtype=torch.complex64)).isnan().all()
+    assert torch.zeros(2).resize_(5)[:2].tolist() == [0, 0]
+    assert torch.empty(2, dtype=torch.bool).all()
+    for dtype in (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint64):
+        assert torch.empty(1, dtype=dtype).item() == torch.iinfo(dtype).max
+    assert torch.utils.deterministic.fill_uninitialized_memory is True
+    torch.empty(1000).fill_(7)
+    try:
+        torch.utils.deterministic.fill_uninitialized_memory = False
+        assert not torch.empty(1000).isnan().all()
+        with pytest.raises(TypeError, match="expected bool"):
+            torch.utils.deterministic.fill_uninitialized_memory = 1
+    finally:
+        torch.utils.deterministic.fill_uninitialized_memory = True
+    assert torch.empty(1).isnan()
+    asked(False)
+    torch.empty(1000).fill_(7)
+    assert not torch.empty(1000).isnan().all()

@@ -3,9 +3,9 @@
 import weakref
 from typing import Any
 
-from . import data, dlpack, hooks
+from . import data, deterministic, dlpack, hooks
 
-__all__ = ["data", "dlpack", "hooks", "swap_tensors"]
+__all__ = ["data", "deterministic", "dlpack", "hooks", "swap_tensors"]
 
 
 def swap_tensors(t1: Any, t2: Any) -> None:

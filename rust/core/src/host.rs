@@ -4,7 +4,7 @@ use crate::error::Result;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::OnceLock;
 
 /// Functions of the host language. Without a host (as in `cargo test`) the defaults apply.
@@ -25,6 +25,8 @@ pub struct Host {
 static HOST: OnceLock<Host> = OnceLock::new();
 /// What `use_deterministic_algorithms` asks for: 0 nothing, 1 a warning, 2 an error.
 static DETERMINISM: AtomicU8 = AtomicU8::new(0);
+/// Whether it then asks for known values in memory that nothing was written to.
+static FILLS: AtomicBool = AtomicBool::new(true);
 thread_local!(static KEEP: Cell<u32> = const { Cell::new(0) });
 
 /// Work below about 20 us is not worth the 40 ns of releasing the lock.
@@ -99,9 +101,15 @@ pub fn warn(text: &str) {
     }
 }
 
-/// Says what is to happen where PyTorch leaves a result open.
-pub fn set_determinism(level: u8) {
+/// Says what is to happen where PyTorch leaves a result open, and whether new memory is filled then.
+pub fn set_determinism(level: u8, fills: bool) {
     DETERMINISM.store(level, Ordering::Relaxed);
+    FILLS.store(fills, Ordering::Relaxed);
+}
+
+/// Whether memory that nothing was written to is to hold known values.
+pub fn fills_memory() -> bool {
+    DETERMINISM.load(Ordering::Relaxed) != 0 && FILLS.load(Ordering::Relaxed)
 }
 
 /// Tells that PyTorch leaves open which of several values for one place stays. Here it is the last;

@@ -66,10 +66,11 @@ fn _checked<'py>(call: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     dispatch::interpreted(Arc::new(dispatch::Checks), || call.call0())
 }
 
-/// Says what ops do whose result PyTorch leaves open: 0 nothing, 1 warn, 2 raise.
+/// Says what ops do whose result PyTorch leaves open (0 nothing, 1 warn, 2 raise), and whether new
+/// memory is filled then.
 #[pyfunction]
-fn _set_determinism(level: u8) {
-    host::set_determinism(level);
+fn _set_determinism(level: u8, fills: bool) {
+    host::set_determinism(level, fills);
 }
 
 /// The device of tensors that name none.

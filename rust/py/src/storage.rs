@@ -9,6 +9,7 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyList};
 use pytensorlib_core::cpu::files;
 use pytensorlib_core::device::Device;
 use pytensorlib_core::dtype::DType;
+use pytensorlib_core::host;
 use pytensorlib_core::layout::Layout;
 use pytensorlib_core::ops::shape::create::format_strides;
 use pytensorlib_core::schema::MemoryFormat;
@@ -599,6 +600,7 @@ fn _resize_(
     };
     let alone = old.storage().is_unique();
     let mut storage = old.storage().clone();
+    let kept = storage.bytes();
     if bytes > storage.bytes() {
         if storage.is_lent() {
             return Err(PyRuntimeError::new_err(
@@ -610,12 +612,21 @@ fn _resize_(
             storage.resize(bytes).py()?;
         } else {
             let bigger = PyStorage(Storage::empty(bytes, old.device()).py()?);
-            let kept = storage.bytes();
             if kept > 0 {
                 let part = bigger.flat().alias(Layout::contiguous(&[kept]));
                 part.write_from(&PyStorage(storage).flat()).py()?;
             }
             storage = bigger.0;
+        }
+        if host::fills_memory() {
+            let item = old.dtype().size();
+            let offset = kept.div_ceil(item);
+            let layout = Layout {
+                offset,
+                ..Layout::contiguous(&[(bytes / item).saturating_sub(offset)])
+            };
+            let grown = Tensor::from_storage(storage.clone(), layout, old.dtype());
+            grown.fill_unwritten().py()?;
         }
     }
     replace(t, &Tensor::from_storage(storage, layout, old.dtype()));

@@ -14,7 +14,7 @@ use crate::schema::{Args, Dest, MemoryFormat, Value};
 use crate::shape::{self, Dims, Show, Strides};
 use crate::storage::Storage;
 use crate::tensor::{byte_count, Tensor};
-use crate::{bail, ensure, with_element};
+use crate::{bail, ensure, host, with_element};
 use smallvec::SmallVec;
 
 /// The keyword arguments that every factory takes, in the schema's order: `dtype`, `layout`,
@@ -301,8 +301,30 @@ fn empty(a: &Args) -> Result<Value> {
     let format = a.memory_format(6).unwrap_or(MemoryFormat::Contiguous);
     shaped(a, 1, |shape, dtype, device| {
         byte_count(shape, dtype)?;
-        Tensor::empty_strided(shape, &format_strides(shape, format)?, dtype, device)
+        let strides = format_strides(shape, format)?;
+        unwritten(Tensor::empty_strided(shape, &strides, dtype, device)?)
     })
+}
+
+/// A tensor of memory that nothing was written to, filled where determinism is asked for: with NaN,
+/// or the largest value.
+fn unwritten(y: Tensor) -> Result<Tensor> {
+    if host::fills_memory() {
+        y.fill_unwritten()?;
+    }
+    Ok(y)
+}
+
+impl Tensor {
+    /// Writes NaN, or the largest value of a type without it.
+    pub fn fill_unwritten(&self) -> Result<()> {
+        match self.dtype() {
+            t if t.is_complex() => self.as_real()?.fill_unwritten(),
+            t if t.is_float() => self.write_scalar(Scalar::Float(f64::NAN)),
+            DType::U64 => self.write_scalar(Scalar::UInt(u64::MAX)),
+            t => self.write_scalar(Scalar::Int(t.limits().1)),
+        }
+    }
 }
 
 /// The type of a tensor filled with a number: that of `full`.
@@ -487,7 +509,7 @@ crate::entries! {
     |a| {
         let o = Options::read(a, 2)?;
         let dtype = o.dtype_or(a, default_dtype)?;
-        o.give(a, strided(a.ints(0)?, a.ints(1)?, dtype, o.device_or(a))?)
+        o.give(a, unwritten(strided(a.ints(0)?, a.ints(1)?, dtype, o.device_or(a))?)?)
     };
     /// Uninitialised elements; `physical_layout` orders the dimensions from the outermost.
     "empty_permuted(int[] size, int[] physical_layout, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN,
@@ -518,7 +540,7 @@ crate::entries! {
         }
         let dtype = o.dtype_or(a, default_dtype)?;
         byte_count(&shape, dtype)?;
-        o.give(a, Tensor::empty_strided(&shape, &strides, dtype, o.device_or(a))?)
+        o.give(a, unwritten(Tensor::empty_strided(&shape, &strides, dtype, o.device_or(a))?)?)
     };
     /// Zeros.
     "zeros(int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", FN | OUT | DIRECT,
@@ -540,7 +562,12 @@ crate::entries! {
     };
     /// Uninitialised, shaped as `self`.
     "empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False, MemoryFormat? memory_format=None) -> Tensor", FN,
-    |a| like(a, 1, |_| Ok(()));
+    |a| {
+        like(a, 1, |y| match host::fills_memory() {
+            true => y.fill_unwritten(),
+            false => Ok(()),
+        })
+    };
     /// Zeros, shaped as `self`.
     "zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False, MemoryFormat? memory_format=None) -> Tensor", FN | OUT,
     |a| like(a, 1, |y| y.write_scalar(Scalar::Int(0)));
@@ -552,13 +579,13 @@ crate::entries! {
     |a| like(a, 2, |y| write_number(a, 1, y));
     /// Uninitialised, with the type and device of `self`.
     "new_empty(Tensor self, int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", METHOD,
-    |a| new(a, 2, Tensor::empty);
+    |a| new(a, 2, |shape, dtype, device| unwritten(Tensor::empty(shape, dtype, device)?));
     /// Uninitialised under the strides given, with the type and device of `self`.
     "new_empty_strided(Tensor self, int[] size, int[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", METHOD,
     |a| {
         let (x, o) = (a.tensor(0)?, Options::read(a, 3)?);
         let (dtype, device) = (o.dtype.unwrap_or(x.dtype()), o.device.unwrap_or(x.device()));
-        o.give(a, strided(a.ints(1)?, a.ints(2)?, dtype, device)?)
+        o.give(a, unwritten(strided(a.ints(1)?, a.ints(2)?, dtype, device)?)?)
     };
     /// Zeros with the type and device of `self`.
     "new_zeros(Tensor self, int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool? requires_grad=False) -> Tensor", METHOD,
