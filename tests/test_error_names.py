@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from test_names import NAMES, PLACES, bare
+from test_ops import has_wgpu
 
 import pytensorlib as torch
 from pytensorlib import _C
@@ -90,6 +91,27 @@ def test_errors_name_the_function(name: str) -> None:
 def test_text_begins_with_the_name_or_as_pytorchs(call: Any, text: str) -> None:
     with pytest.raises(RuntimeError, match="^" + re.escape(text)):
         call(torch.ones(3))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("add", lambda a, b: a + b),
+        ("mul_", lambda a, b: a.mul_(b)),
+        ("mm", torch.mm),
+        ("cat", lambda a, b: torch.cat([a, b])),
+        ("index_select", lambda a, b: torch.index_select(a, 0, b.long()[0])),
+        ("linear", torch.nn.functional.linear),
+        ("where", lambda a, b: torch.where(a > 0, b, b)),
+        ("layer_norm", lambda a, b: torch.nn.functional.layer_norm(a, (2,), b[0])),
+    ],
+    ids=lambda c: c[0],
+)
+def test_mixed_devices_name_the_function(call: Any) -> None:
+    if not has_wgpu():
+        pytest.skip("no GPU adapter")
+    with pytest.raises(RuntimeError, match=call[0].strip("_") + ".*device"):
+        call[1](torch.ones(2, 2), torch.ones(2, 2, device="wgpu"))
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ impl Ordered {
         match self.which {
             Which::All { .. } => n,
             Which::Top { k, .. } => k,
-            _ => 1,
+            Which::Place { .. } | Which::Median { .. } | Which::Mode => 1,
         }
     }
     fn drops(&self) -> bool {

@@ -3,7 +3,7 @@
 mod grid;
 
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{unwind, Error, Result};
 use crate::ops::nn::resample::{check_sizes, Axis};
 use crate::schema::{Args, Value};
 use crate::shape::Show;
@@ -51,7 +51,8 @@ fn smooth(mode: Mode, x: f64) -> f64 {
         Mode::CubicSmooth if x < 1.0 => (1.5 * x - 2.5) * x * x + 1.0,
         Mode::CubicSmooth if x < 2.0 => ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0,
         Mode::LinearSmooth if x < 1.0 => 1.0 - x,
-        _ => 0.0,
+        Mode::CubicSmooth | Mode::LinearSmooth => 0.0,
+        _ => unwind(Error::runtime(format!("{mode:?} smooths nothing"))),
     }
 }
 

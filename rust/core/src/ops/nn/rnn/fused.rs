@@ -578,7 +578,7 @@ impl Derivative for Layer {
         let kept = match self.cell {
             Cell::Lstm => 0b11001,
             Cell::Gru => 0b1101,
-            _ => 1,
+            Cell::Tanh | Cell::Relu => 1,
         };
         Save {
             inputs: (1 << (3 + self.states() + 2 * self.biases as usize)) - 1,
