@@ -1,13 +1,14 @@
 // The largest or smallest element of each row and its index, the first where several are equal;
 // a NaN beats every number. LANES invocations share a row and ROWS rows share a workgroup.
+// uses store, dims
 override X: u32 = F32;
 override Y: u32 = F32;
 override I: u32 = I64;
 override LARGEST: bool = true;
 // Whether x holds candidates of an earlier pass, whose indices come with them.
 override AGAIN: bool = false;
-override KEPT: u32 = 1u;
-override REDUCED: u32 = 1u;
+override OUTER: u32 = 1u;
+override INNER: u32 = 1u;
 override LANES: u32 = 64u;
 override ROWS: u32 = 1u;
 override WG: u32 = 64u;
@@ -21,10 +22,11 @@ struct Params {
     y_offset: u32,
     i_offset: u32,
     pad: u32,
-    kept_size: array<vec4<u32>, 2>,
-    kept_stride: array<vec4<u32>, 2>,
-    reduced_size: array<vec4<u32>, 2>,
-    reduced_stride: array<vec4<u32>, 2>,
+    // The kept and the reduced dimensions.
+    outer_size: array<vec4<u32>, 2>,
+    outer_stride: array<vec4<u32>, 2>,
+    inner_size: array<vec4<u32>, 2>,
+    inner_stride: array<vec4<u32>, 2>,
 }
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read_write> y: array<atomic<u32>>;
@@ -37,17 +39,6 @@ var<workgroup> best_index: array<u32, WG>;
 fn load_x(i: u32) -> Acc {
     let w = word(X, i);
     return decode(X, x[w], x[w + wide(X)], i);
-}
-fn store_y(i: u32, v: Acc) {
-    let bits = encode(Y, v);
-    let w = word(Y, i);
-    if (lane_log(Y) == 0u) {
-        atomicStore(&y[w], bits.x);
-        if (wide(Y) == 1u) { atomicStore(&y[w + 1u], bits.y); }
-    } else {
-        let mask = lane_mask(Y) << lane_bit(Y, i);
-        atomicXor(&y[w], (atomicLoad(&y[w]) ^ (bits.x << lane_bit(Y, i))) & mask);
-    }
 }
 fn store_index(i: u32, v: u32) {
     let w = word(I, i);
@@ -66,29 +57,6 @@ fn beats(a: Acc, i: u32, b: Acc, j: u32) -> bool {
     return select((a < b), (a > b), LARGEST);
 }
 
-fn row_start(row: u32) -> u32 {
-    var o = p.x_offset;
-    var rest = row;
-    for (var d = 0u; d < KEPT; d++) {
-        let q = rest / p.kept_size[d / 4u][d % 4u];
-        o += (rest - q * p.kept_size[d / 4u][d % 4u]) * p.kept_stride[d / 4u][d % 4u];
-        rest = q;
-    }
-    return o;
-}
-
-fn element(r: u32) -> u32 {
-    if (REDUCED == 1u) { return r * p.reduced_stride[0].x; }
-    var o = 0u;
-    var rest = r;
-    for (var d = 0u; d < REDUCED; d++) {
-        let q = rest / p.reduced_size[d / 4u][d % 4u];
-        o += (rest - q * p.reduced_size[d / 4u][d % 4u]) * p.reduced_stride[d / 4u][d % 4u];
-        rest = q;
-    }
-    return o;
-}
-
 @compute @workgroup_size(WG)
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -104,9 +72,9 @@ fn main(
         let row = job / p.splits;
         let begin = (job - row * p.splits) * p.part;
         let end = min(begin + p.part, p.length);
-        let start = row_start(row);
+        let start = p.x_offset + outer_offset(row);
         for (var r = begin + lane; r < end; r += LANES) {
-            let e = start + element(r);
+            let e = start + inner_offset(r);
             let v = load_x(e);
             var i = r;
             if (AGAIN) { i = candidates[e]; }

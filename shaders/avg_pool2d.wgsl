@@ -1,4 +1,6 @@
-// The mean of each window, or of each adaptive window. Contiguous planes.
+// `main`: the mean of each window, or of each adaptive window, of x. `backward`: the gradient y of
+// the input, gathered from the windows that hold each element, for gradients x. Contiguous planes.
+// uses store
 override X: u32 = F32;
 override Y: u32 = F32;
 override ADAPTIVE: bool = false;
@@ -8,15 +10,12 @@ struct Params {
     n: u32, // elements of the result
     x_offset: u32,
     y_offset: u32,
-    i_offset: u32,
+    divisor: u32, // what a window's sum is divided by, 0 its size
     in_size: vec2<u32>, // height, width
     out_size: vec2<u32>,
     kernel: vec2<u32>,
     stride: vec2<u32>,
     padding: vec2<u32>,
-    dilation: vec2<u32>,
-    // avg_pool2d: what a window's sum is divided by, 0 its size.
-    divisor: u32,
     count_padding: u32,
 }
 @group(0) @binding(0) var<uniform> p: Params;
@@ -26,17 +25,6 @@ struct Params {
 fn load_x(i: u32) -> Acc {
     let w = word(X, i);
     return decode(X, x[w], x[w + wide(X)], i);
-}
-fn store_y(i: u32, v: Acc) {
-    let bits = encode(Y, v);
-    let w = word(Y, i);
-    if (lane_log(Y) == 0u) {
-        atomicStore(&y[w], bits.x);
-        if (wide(Y) == 1u) { atomicStore(&y[w + 1u], bits.y); }
-    } else {
-        let mask = lane_mask(Y) << lane_bit(Y, i);
-        atomicXor(&y[w], (atomicLoad(&y[w]) ^ (bits.x << lane_bit(Y, i))) & mask);
-    }
 }
 // First and last row (or column) of window o, counted with the padding, and how many of them its
 // mean is over.
@@ -78,4 +66,45 @@ fn main(
         }
     }
     store_y(p.y_offset + id, sum / divisor(rows.z, columns.z));
+}
+
+// The windows that may hold position s (counted with the padding).
+fn windows(s: u32, axis: u32) -> vec2<u32> {
+    let count = p.out_size[axis];
+    if (ADAPTIVE) {
+        let size = p.in_size[axis];
+        return vec2(s * count / size, min(((s + 1u) * count + size - 1u) / size, count));
+    }
+    let kernel = p.kernel[axis];
+    let stride = p.stride[axis];
+    let first = select((s + 1u - kernel + stride - 1u) / stride, 0u, s + 1u < kernel);
+    return vec2(first, min(s / stride + 1u, count));
+}
+
+@compute @workgroup_size(WG)
+fn backward(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let id = (group.x + group.y * groups.x) * WG + local;
+    if (id >= p.n) { return; }
+    let row = id / p.in_size.y;
+    let plane = row / p.in_size.x;
+    let pad = select(p.padding, vec2(0u), ADAPTIVE);
+    let s = vec2(row - plane * p.in_size.x, id - row * p.in_size.y) + pad;
+    let rows = windows(s.x, 0u);
+    let columns = windows(s.y, 1u);
+    let o0 = p.x_offset + plane * p.out_size.x * p.out_size.y;
+    var sum = Acc(0);
+    for (var h = rows.x; h < rows.y; h++) {
+        for (var w = columns.x; w < columns.y; w++) {
+            let a = window(h, 0u);
+            let b = window(w, 1u);
+            if (s.x >= a.x && s.x < a.y && s.y >= b.x && s.y < b.y) {
+                sum += load_x(o0 + h * p.out_size.y + w) / divisor(a.z, b.z);
+            }
+        }
+    }
+    store_y(p.y_offset + id, sum);
 }

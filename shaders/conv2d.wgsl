@@ -1,12 +1,13 @@
 // 2-d convolution as a matrix product whose operands are gathered while they are loaded: no
-// buffer of patches. MODE 0 is the forward pass, y = w * x. MODE 1 is the gradient of the input
-// (and transposed convolution): x plays the output's part. MODE 2 is the gradient of the weight.
-// All tensors are contiguous; a is the weight (in mode 2 the output's gradient).
+// buffer of patches. MODE is FORWARD, y = w * x; TO_INPUT, the gradient of the input (and
+// transposed convolution), where x plays the output's part; or TO_WEIGHT, the gradient of the
+// weight. All tensors are contiguous; a is the weight, or for TO_WEIGHT the output's gradient.
+// uses store
 override A: u32 = F32;
 override B: u32 = F32;
 override C: u32 = F32; // of the bias
 override Y: u32 = F32;
-override MODE: u32 = 0u;
+override MODE: u32 = FORWARD;
 override HAS_BIAS: bool = false;
 override WG: u32 = 8u;
 override TILE: u32 = 32u; // 4 WG
@@ -59,17 +60,6 @@ fn load_c(i: u32) -> Acc {
     let w = word(C, i);
     return decode(C, c[w], c[w + wide(C)], i);
 }
-fn store_y(i: u32, v: Acc) {
-    let bits = encode(Y, v);
-    let w = word(Y, i);
-    if (lane_log(Y) == 0u) {
-        atomicStore(&y[w], bits.x);
-        if (wide(Y) == 1u) { atomicStore(&y[w + 1u], bits.y); }
-    } else {
-        let mask = lane_mask(Y) << lane_bit(Y, i);
-        atomicXor(&y[w], (atomicLoad(&y[w]) ^ (bits.x << lane_bit(Y, i))) & mask);
-    }
-}
 
 // A row-major index split into (outer, row, column).
 fn split(i: u32, size: vec2<u32>) -> vec3<u32> {
@@ -88,14 +78,14 @@ fn input_at(group: u32, batch: u32, channel: u32, at: vec2<u32>) -> Acc {
 }
 
 fn operand_a(group: u32, m: u32, k: u32) -> Acc {
-    if (MODE == 1u) {
+    if (MODE == TO_INPUT) {
         // m an input channel, k = (output channel, kernel row, kernel column)
         let taps = p.kernel.x * p.kernel.y;
         let o = k / taps;
         let row = (group * p.out_channels + o) * p.in_channels + m;
         return load_a(p.a_offset + row * taps + k - o * taps);
     }
-    if (MODE == 2u) {
+    if (MODE == TO_WEIGHT) {
         // m an output channel, k = (batch, output row, output column)
         let area = p.out_size.x * p.out_size.y;
         let batch = k / area;
@@ -106,7 +96,7 @@ fn operand_a(group: u32, m: u32, k: u32) -> Acc {
 }
 
 fn operand_b(group: u32, k: u32, n: u32) -> Acc {
-    if (MODE == 1u) {
+    if (MODE == TO_INPUT) {
         // k = (output channel, kernel row, kernel column), n = (batch, input row, input column)
         let tap = split(k, p.kernel);
         let at = split(n, p.in_size);
@@ -118,7 +108,7 @@ fn operand_b(group: u32, k: u32, n: u32) -> Acc {
         let plane = (at.x * p.groups + group) * p.out_channels + tap.x;
         return load_b(p.b_offset + (plane * p.out_size.x + o.x) * p.out_size.y + o.y);
     }
-    if (MODE == 2u) {
+    if (MODE == TO_WEIGHT) {
         let at = split(k, p.out_size);
         let tap = split(n, p.kernel);
         return input_at(group, at.x, tap.x, at.yz * p.stride + tap.yz * p.dilation);
@@ -129,9 +119,9 @@ fn operand_b(group: u32, k: u32, n: u32) -> Acc {
 }
 
 fn result_at(group: u32, m: u32, n: u32) -> u32 {
-    if (MODE == 2u) { return (group * p.m + m) * p.n + n; }
+    if (MODE == TO_WEIGHT) { return (group * p.m + m) * p.n + n; }
     var area = p.out_size.x * p.out_size.y;
-    if (MODE == 1u) { area = p.in_size.x * p.in_size.y; }
+    if (MODE == TO_INPUT) { area = p.in_size.x * p.in_size.y; }
     let batch = n / area;
     return ((batch * p.groups + group) * p.m + m) * area + n - batch * area;
 }

@@ -1,5 +1,6 @@
 // offsets[j] += wrapped(index[j]) * stride, one call for each index tensor of an indexing
 // expression. A skipped index (padding_idx) gives 0xffffffff, which later kernels pass over.
+// uses index, fault
 override I: u32 = I64;
 override FIRST: bool = true;
 override WG: u32 = 256u;
@@ -21,20 +22,6 @@ struct Params {
 @group(0) @binding(1) var<storage, read_write> offsets: array<u32>;
 @group(0) @binding(2) var<storage, read_write> fault: array<atomic<u32>>;
 @group(0) @binding(3) var<storage, read> index: array<u32>;
-
-fn load_index(i: u32) -> i32 {
-    let w = word(I, i);
-    return index_value(I, index[w], index[w + wide(I)], i);
-}
-// An index out of range cannot raise here: it is noted for the next read.
-fn complain(i: i32, size: u32) {
-    if (atomicExchange(&fault[0], 1u) == 0u) {
-        atomicStore(&fault[1], bitcast<u32>(i));
-        atomicStore(&fault[2], size);
-        atomicStore(&fault[3], p.who);
-        atomicStore(&fault[4], p.dispatch);
-    }
-}
 
 @compute @workgroup_size(WG)
 fn main(

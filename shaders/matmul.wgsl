@@ -1,5 +1,6 @@
 // y[b, m, n] = alpha * sum over k of a[b, m, k] * b[b, k, n] + beta * c[b, m, n], any strides.
 // A workgroup of WG x WG invocations makes a tile of 4 WG x 4 WG, each invocation 4 x 4 of it.
+// uses store
 override A: u32 = F32;
 override B: u32 = F32;
 override C: u32 = F32;
@@ -52,17 +53,6 @@ fn load_b(i: u32) -> Acc {
 fn load_c(i: u32) -> Acc {
     let w = word(C, i);
     return decode(C, c[w], c[w + wide(C)], i);
-}
-fn store_y(i: u32, v: Acc) {
-    let bits = encode(Y, v);
-    let w = word(Y, i);
-    if (lane_log(Y) == 0u) {
-        atomicStore(&y[w], bits.x);
-        if (wide(Y) == 1u) { atomicStore(&y[w + 1u], bits.y); }
-    } else {
-        let mask = lane_mask(Y) << lane_bit(Y, i);
-        atomicXor(&y[w], (atomicLoad(&y[w]) ^ (bits.x << lane_bit(Y, i))) & mask);
-    }
 }
 
 @compute @workgroup_size(WG, WG)

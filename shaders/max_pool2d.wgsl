@@ -1,8 +1,12 @@
 // The largest element of each window and its index in the plane. A NaN wins; padding alone has the
 // least value and the index -1. Contiguous planes.
+// uses store
 override X: u32 = F32;
 override Y: u32 = F32;
 override I: u32 = I64;
+// The words of what a window of padding alone gives.
+override LEAST0: u32 = 0xff800000u;
+override LEAST1: u32 = 0u;
 override WG: u32 = 256u;
 
 struct Params {
@@ -16,10 +20,6 @@ struct Params {
     stride: vec2<u32>,
     padding: vec2<u32>,
     dilation: vec2<u32>,
-    // avg_pool2d: what a window's sum is divided by, 0 its size.
-    divisor: u32,
-    count_padding: u32,
-    least: vec2<u32>, // the words of what a window of padding alone gives
 }
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read_write> y: array<atomic<u32>>;
@@ -29,17 +29,6 @@ struct Params {
 fn load_x(i: u32) -> Acc {
     let w = word(X, i);
     return decode(X, x[w], x[w + wide(X)], i);
-}
-fn store_y(i: u32, v: Acc) {
-    let bits = encode(Y, v);
-    let w = word(Y, i);
-    if (lane_log(Y) == 0u) {
-        atomicStore(&y[w], bits.x);
-        if (wide(Y) == 1u) { atomicStore(&y[w + 1u], bits.y); }
-    } else {
-        let mask = lane_mask(Y) << lane_bit(Y, i);
-        atomicXor(&y[w], (atomicLoad(&y[w]) ^ (bits.x << lane_bit(Y, i))) & mask);
-    }
 }
 
 @compute @workgroup_size(WG)
@@ -54,7 +43,7 @@ fn main(
     let plane = row / p.out_size.x;
     let o = vec2(row - plane * p.out_size.x, id - row * p.out_size.y) * p.stride;
     let x0 = p.x_offset + plane * p.in_size.x * p.in_size.y;
-    var best = from_words(p.least.x, p.least.y);
+    var best = from_words(LEAST0, LEAST1);
     var found = 0xffffffffu;
     for (var kh = 0u; kh < p.kernel.x; kh++) {
         for (var kw = 0u; kw < p.kernel.y; kw++) {

@@ -1,5 +1,6 @@
 // The gradient of max_pool2d, gathered: each input element looks at the windows that hold it, so
 // that sums are always in the same order.
+// uses store
 override X: u32 = F32; // of the output's gradient
 override Y: u32 = F32; // of the input's gradient
 override I: u32 = I64;
@@ -16,9 +17,6 @@ struct Params {
     stride: vec2<u32>,
     padding: vec2<u32>,
     dilation: vec2<u32>,
-    // avg_pool2d: what a window's sum is divided by, 0 its size.
-    divisor: u32,
-    count_padding: u32,
 }
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read_write> y: array<atomic<u32>>;
@@ -28,17 +26,6 @@ struct Params {
 fn load_x(i: u32) -> Acc {
     let w = word(X, i);
     return decode(X, x[w], x[w + wide(X)], i);
-}
-fn store_y(i: u32, v: Acc) {
-    let bits = encode(Y, v);
-    let w = word(Y, i);
-    if (lane_log(Y) == 0u) {
-        atomicStore(&y[w], bits.x);
-        if (wide(Y) == 1u) { atomicStore(&y[w + 1u], bits.y); }
-    } else {
-        let mask = lane_mask(Y) << lane_bit(Y, i);
-        atomicXor(&y[w], (atomicLoad(&y[w]) ^ (bits.x << lane_bit(Y, i))) & mask);
-    }
 }
 
 @compute @workgroup_size(WG)

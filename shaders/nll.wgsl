@@ -1,7 +1,8 @@
 // Negative log likelihood of contiguous log-probabilities x [outer, classes, inner] at the class
-// of target [outer, inner]: loss and weight of each position. An ignored target gives 0 and 0.
+// of the index [outer, inner]: loss and weight of each position. An ignored target gives 0 and 0.
+// uses index, fault
 override X: u32 = F32;
-override T: u32 = I64;
+override I: u32 = I64;
 override W: u32 = F32;
 override HAS_WEIGHT: bool = false;
 override WG: u32 = 256u;
@@ -12,7 +13,7 @@ struct Params {
     inner: u32,
     ignore: u32,
     x_offset: u32,
-    t_offset: u32,
+    i_offset: u32,
     w_offset: u32,
     // The op and the dispatch, for the note of an index out of range.
     who: u32,
@@ -23,7 +24,7 @@ struct Params {
 @group(0) @binding(2) var<storage, read_write> total: array<u32>;
 @group(0) @binding(3) var<storage, read_write> fault: array<atomic<u32>>;
 @group(0) @binding(4) var<storage, read> x: array<u32>;
-@group(0) @binding(5) var<storage, read> classes: array<u32>;
+@group(0) @binding(5) var<storage, read> index: array<u32>;
 @group(0) @binding(6) var<storage, read> weight: array<u32>;
 
 fn load_x(i: u32) -> Acc {
@@ -34,19 +35,6 @@ fn load_weight(i: u32) -> Acc {
     let w = word(W, i);
     return decode(W, weight[w], weight[w + wide(W)], i);
 }
-fn load_classes(i: u32) -> i32 {
-    let w = word(T, i);
-    return index_value(T, classes[w], classes[w + wide(T)], i);
-}
-// An index out of range cannot raise here: it is noted for the next read.
-fn complain(i: i32, size: u32) {
-    if (atomicExchange(&fault[0], 1u) == 0u) {
-        atomicStore(&fault[1], bitcast<u32>(i));
-        atomicStore(&fault[2], size);
-        atomicStore(&fault[3], p.who);
-        atomicStore(&fault[4], p.dispatch);
-    }
-}
 
 @compute @workgroup_size(WG)
 fn main(
@@ -56,7 +44,7 @@ fn main(
 ) {
     let id = (group.x + group.y * groups.x) * WG + local;
     if (id >= p.n) { return; }
-    var t = load_classes(p.t_offset + id);
+    var t = load_index(p.i_offset + id);
     var w = 0.0;
     var l = 0.0;
     if (t != bitcast<i32>(p.ignore)) {

@@ -1,6 +1,7 @@
 // Normalisation of groups of elements: y = (x - mean) / sqrt(var + eps) * w + b, with mean,
 // 1 / sqrt(var + eps) and var (over n, biased) of each group, in float32. Batch norm, layer norm,
 // group norm and instance norm differ in what a group is. One workgroup for each group.
+// uses store, rows
 override X: u32 = F32;
 override Y: u32 = F32;
 override W: u32 = F32;
@@ -8,6 +9,7 @@ override B: u32 = F32;
 override HAS_WEIGHT: bool = false;
 override HAS_BIAS: bool = false;
 override WG: u32 = 256u;
+override LANES: u32 = WG;
 
 struct Params {
     groups: u32,
@@ -20,14 +22,14 @@ struct Params {
     w_groups: u32,
     w_stride: u32,
     w_inner: u32,
-    eps: u32,
+    eps: f32,
     x_offset: u32,
     y_offset: u32,
     w_offset: u32,
     b_offset: u32,
-    s_offset: u32,
-    r_offset: u32,
-    v_offset: u32,
+    mean_offset: u32,
+    rstd_offset: u32,
+    var_offset: u32,
 }
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read_write> y: array<atomic<u32>>;
@@ -37,7 +39,6 @@ struct Params {
 @group(0) @binding(5) var<storage, read> x: array<u32>;
 @group(0) @binding(6) var<storage, read> weight: array<u32>;
 @group(0) @binding(7) var<storage, read> bias: array<u32>;
-var<workgroup> partial: array<f32, WG>;
 
 fn load_x(i: u32) -> Acc {
     let w = word(X, i);
@@ -51,34 +52,11 @@ fn load_bias(i: u32) -> Acc {
     let w = word(B, i);
     return decode(B, bias[w], bias[w + wide(B)], i);
 }
-fn store_y(i: u32, v: Acc) {
-    let bits = encode(Y, v);
-    let w = word(Y, i);
-    if (lane_log(Y) == 0u) {
-        atomicStore(&y[w], bits.x);
-        if (wide(Y) == 1u) { atomicStore(&y[w + 1u], bits.y); }
-    } else {
-        let mask = lane_mask(Y) << lane_bit(Y, i);
-        atomicXor(&y[w], (atomicLoad(&y[w]) ^ (bits.x << lane_bit(Y, i))) & mask);
-    }
-}
 fn place(r: u32, e: u32) -> u32 {
     return r * p.group_stride + (e / p.inner) * p.outer_stride + e % p.inner;
 }
 fn weight_at(r: u32, e: u32) -> u32 {
     return (r % p.w_groups) * p.w_stride + e / p.w_inner;
-}
-// The sum over the invocations of the workgroup, in all of them.
-fn total(local: u32, v: f32) -> f32 {
-    partial[local] = v;
-    workgroupBarrier();
-    for (var s = WG / 2u; s > 0u; s /= 2u) {
-        if (local < s) { partial[local] += partial[local + s]; }
-        workgroupBarrier();
-    }
-    let r = partial[0];
-    workgroupBarrier();
-    return r;
 }
 
 @compute @workgroup_size(WG)
@@ -91,14 +69,14 @@ fn main(
     let end = select(0u, p.length, r < p.groups);
     var sum = 0.0;
     for (var e = local; e < end; e += WG) { sum += load_x(p.x_offset + place(r, e)); }
-    let m = total(local, sum) / f32(p.length);
+    let m = row_sum(local, local, sum) / f32(p.length);
     sum = 0.0;
     for (var e = local; e < end; e += WG) {
         let v = load_x(p.x_offset + place(r, e)) - m;
         sum += v * v;
     }
-    let v = total(local, sum) / f32(p.length);
-    let scale = 1.0 / sqrt(v + bitcast<f32>(p.eps));
+    let v = row_sum(local, local, sum) / f32(p.length);
+    let scale = 1.0 / sqrt(v + p.eps);
     for (var e = local; e < end; e += WG) {
         let at = place(r, e);
         var value = (load_x(p.x_offset + at) - m) * scale;
@@ -107,8 +85,8 @@ fn main(
         store_y(p.y_offset + at, value);
     }
     if (local == 0u && r < p.groups) {
-        mean[p.s_offset + r] = bitcast<u32>(m);
-        rstd[p.r_offset + r] = bitcast<u32>(scale);
-        variance[p.v_offset + r] = bitcast<u32>(v);
+        mean[p.mean_offset + r] = bitcast<u32>(m);
+        rstd[p.rstd_offset + r] = bitcast<u32>(scale);
+        variance[p.var_offset + r] = bitcast<u32>(v);
     }
 }

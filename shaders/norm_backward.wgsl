@@ -1,12 +1,14 @@
 // The gradient of a normalisation's input: d = rstd * (w g - (sum(w g) + xhat sum(w g xhat)) / n),
 // with xhat = (x - mean) * rstd, and the sums of g and of g * xhat of each group (where the weight
 // is one per group, they are the gradients of bias and weight).
+// uses store, rows
 override X: u32 = F32;
 override G: u32 = F32;
 override Y: u32 = F32; // of the result d
 override W: u32 = F32;
 override HAS_WEIGHT: bool = false;
 override WG: u32 = 256u;
+override LANES: u32 = WG;
 
 struct Params {
     groups: u32,
@@ -19,14 +21,13 @@ struct Params {
     w_groups: u32,
     w_stride: u32,
     w_inner: u32,
-    eps: u32,
     x_offset: u32,
     y_offset: u32,
     w_offset: u32,
-    b_offset: u32,
-    s_offset: u32,
-    r_offset: u32,
-    v_offset: u32,
+    g_offset: u32,
+    mean_offset: u32,
+    rstd_offset: u32,
+    sum_offset: u32,
 }
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read_write> y: array<atomic<u32>>;
@@ -37,7 +38,6 @@ struct Params {
 @group(0) @binding(6) var<storage, read> mean: array<u32>;
 @group(0) @binding(7) var<storage, read> rstd: array<u32>;
 @group(0) @binding(8) var<storage, read> weight: array<u32>;
-var<workgroup> partial: array<f32, WG>;
 
 fn load_x(i: u32) -> Acc {
     let w = word(X, i);
@@ -51,34 +51,11 @@ fn load_weight(i: u32) -> Acc {
     let w = word(W, i);
     return decode(W, weight[w], weight[w + wide(W)], i);
 }
-fn store_y(i: u32, v: Acc) {
-    let bits = encode(Y, v);
-    let w = word(Y, i);
-    if (lane_log(Y) == 0u) {
-        atomicStore(&y[w], bits.x);
-        if (wide(Y) == 1u) { atomicStore(&y[w + 1u], bits.y); }
-    } else {
-        let mask = lane_mask(Y) << lane_bit(Y, i);
-        atomicXor(&y[w], (atomicLoad(&y[w]) ^ (bits.x << lane_bit(Y, i))) & mask);
-    }
-}
 fn place(r: u32, e: u32) -> u32 {
     return r * p.group_stride + (e / p.inner) * p.outer_stride + e % p.inner;
 }
 fn weight_at(r: u32, e: u32) -> u32 {
     return (r % p.w_groups) * p.w_stride + e / p.w_inner;
-}
-// The sum over the invocations of the workgroup, in all of them.
-fn total(local: u32, v: f32) -> f32 {
-    partial[local] = v;
-    workgroupBarrier();
-    for (var s = WG / 2u; s > 0u; s /= 2u) {
-        if (local < s) { partial[local] += partial[local + s]; }
-        workgroupBarrier();
-    }
-    let r = partial[0];
-    workgroupBarrier();
-    return r;
 }
 
 @compute @workgroup_size(WG)
@@ -93,8 +70,8 @@ fn main(
     var m = 0.0;
     var scale = 0.0;
     if (live) {
-        m = bitcast<f32>(mean[p.s_offset + r]);
-        scale = bitcast<f32>(rstd[p.r_offset + r]);
+        m = bitcast<f32>(mean[p.mean_offset + r]);
+        scale = bitcast<f32>(rstd[p.rstd_offset + r]);
     }
     var g_sum = 0.0;
     var gx_sum = 0.0;
@@ -102,7 +79,7 @@ fn main(
     var wgx_sum = 0.0;
     for (var e = local; e < end; e += WG) {
         let at = place(r, e);
-        let gradient = load_g(p.b_offset + at);
+        let gradient = load_g(p.g_offset + at);
         let xhat = (load_x(p.x_offset + at) - m) * scale;
         g_sum += gradient;
         gx_sum += gradient * xhat;
@@ -112,25 +89,25 @@ fn main(
             wgx_sum += w * xhat;
         }
     }
-    g_sum = total(local, g_sum);
-    gx_sum = total(local, gx_sum);
+    g_sum = row_sum(local, local, g_sum);
+    gx_sum = row_sum(local, local, gx_sum);
     var a = g_sum;
     var b = gx_sum;
     if (HAS_WEIGHT) {
-        a = total(local, wg_sum);
-        b = total(local, wgx_sum);
+        a = row_sum(local, local, wg_sum);
+        b = row_sum(local, local, wgx_sum);
     }
     a /= f32(p.length);
     b /= f32(p.length);
     for (var e = local; e < end; e += WG) {
         let at = place(r, e);
-        var gradient = load_g(p.b_offset + at);
+        var gradient = load_g(p.g_offset + at);
         if (HAS_WEIGHT) { gradient *= load_weight(p.w_offset + weight_at(r, e)); }
         let xhat = (load_x(p.x_offset + at) - m) * scale;
         store_y(p.y_offset + at, scale * (gradient - a - xhat * b));
     }
     if (local == 0u && live) {
-        sum_g[p.v_offset + r] = bitcast<u32>(g_sum);
-        sum_gx[p.v_offset + r] = bitcast<u32>(gx_sum);
+        sum_g[p.sum_offset + r] = bitcast<u32>(g_sum);
+        sum_gx[p.sum_offset + r] = bitcast<u32>(gx_sum);
     }
 }

@@ -1,15 +1,5 @@
-// Storage formats. A buffer holds exactly the bytes of a CPU tensor, seen as 32-bit words. The
-// numbers are those of the core crate's DType.
-const BOOL: u32 = 0u;
-const U8: u32 = 1u;
-const I8: u32 = 2u;
-const I16: u32 = 3u;
-const I32: u32 = 4u;
-const I64: u32 = 5u;
-const F16: u32 = 6u;
-const BF16: u32 = 7u;
-const F32: u32 = 8u;
-const F64: u32 = 9u;
+// Storage formats. A buffer holds exactly the bytes of a CPU tensor, seen as 32-bit words. In front
+// stand the numbers of the formats, BOOL to F64: those of the core crate's DType.
 
 // 1 where an element takes two words.
 fn wide(f: u32) -> u32 {

@@ -1,5 +1,6 @@
 // softmax and log_softmax over the middle of a contiguous [outer, length, inner].
 // LANES invocations share a row and ROWS rows share a workgroup.
+// uses store, rows
 override X: u32 = F32;
 override Y: u32 = F32;
 override LOG: bool = false;
@@ -18,48 +19,9 @@ struct Params {
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read_write> y: array<atomic<u32>>;
 @group(0) @binding(2) var<storage, read> x: array<u32>;
-var<workgroup> partial: array<f32, WG>;
 
 fn load_x(i: u32) -> f32 {
     return decode(X, x[word(X, p.x_offset + i)], 0u, p.x_offset + i);
-}
-fn store_y(j: u32, v: f32) {
-    let i = p.y_offset + j;
-    let bits = encode(Y, v).x;
-    if (lane_log(Y) == 0u) {
-        atomicStore(&y[i], bits);
-    } else {
-        let mask = lane_mask(Y) << lane_bit(Y, i);
-        let w = word(Y, i);
-        atomicXor(&y[w], (atomicLoad(&y[w]) ^ (bits << lane_bit(Y, i))) & mask);
-    }
-}
-fn larger(a: f32, b: f32) -> f32 {
-    return select(select(b, a, a > b), a, is_nan(a));
-}
-
-// The reduction over a row's lanes, in all of them.
-fn row_max(local: u32, lane: u32, v: f32) -> f32 {
-    partial[local] = v;
-    workgroupBarrier();
-    for (var s = LANES / 2u; s > 0u; s /= 2u) {
-        if (lane < s) { partial[local] = larger(partial[local], partial[local + s]); }
-        workgroupBarrier();
-    }
-    let r = partial[local - lane];
-    workgroupBarrier();
-    return r;
-}
-fn row_sum(local: u32, lane: u32, v: f32) -> f32 {
-    partial[local] = v;
-    workgroupBarrier();
-    for (var s = LANES / 2u; s > 0u; s /= 2u) {
-        if (lane < s) { partial[local] += partial[local + s]; }
-        workgroupBarrier();
-    }
-    let r = partial[local - lane];
-    workgroupBarrier();
-    return r;
 }
 
 @compute @workgroup_size(WG)
@@ -86,6 +48,6 @@ fn main(
     let log_sum = log(sum);
     for (var c = lane; c < end; c += LANES) {
         let v = load_x(start + c * p.inner) - top;
-        store_y(start + c * p.inner, select(exp(v) / sum, v - log_sum, LOG));
+        store_y(p.y_offset + start + c * p.inner, select(exp(v) / sum, v - log_sum, LOG));
     }
 }

@@ -1,5 +1,6 @@
-// y[a, j, b] = x[prefix(a) + offsets[j] + suffix(b)]: reading through index tensors. y is
-// contiguous. A skipped offset gives zero.
+// y[a, j, b] = x[outer(a) + offsets[j] + inner(b)]: reading through index tensors. y is contiguous.
+// A skipped offset gives zero.
+// uses store, dims
 override X: u32 = I32;
 override Y: u32 = I32;
 override OUTER: u32 = 1u;
@@ -29,37 +30,6 @@ fn load_x(i: u32) -> Acc {
     let w = word(X, i);
     return decode(X, x[w], x[w + wide(X)], i);
 }
-fn store_y(i: u32, v: Acc) {
-    let bits = encode(Y, v);
-    let w = word(Y, i);
-    if (lane_log(Y) == 0u) {
-        atomicStore(&y[w], bits.x);
-        if (wide(Y) == 1u) { atomicStore(&y[w + 1u], bits.y); }
-    } else {
-        let mask = lane_mask(Y) << lane_bit(Y, i);
-        atomicXor(&y[w], (atomicLoad(&y[w]) ^ (bits.x << lane_bit(Y, i))) & mask);
-    }
-}
-fn prefix(a: u32) -> u32 {
-    var o = 0u;
-    var rest = a;
-    for (var d = 0u; d < OUTER; d++) {
-        let q = rest / p.outer_size[d / 4u][d % 4u];
-        o += (rest - q * p.outer_size[d / 4u][d % 4u]) * p.outer_stride[d / 4u][d % 4u];
-        rest = q;
-    }
-    return o;
-}
-fn suffix(b: u32) -> u32 {
-    var o = 0u;
-    var rest = b;
-    for (var d = 0u; d < INNER; d++) {
-        let q = rest / p.inner_size[d / 4u][d % 4u];
-        o += (rest - q * p.inner_size[d / 4u][d % 4u]) * p.inner_stride[d / 4u][d % 4u];
-        rest = q;
-    }
-    return o;
-}
 
 @compute @workgroup_size(WG)
 fn main(
@@ -74,7 +44,7 @@ fn main(
     let o = offsets[j];
     var v = Acc(0);
     if (o != 0xffffffffu) {
-        v = load_x(p.x_offset + prefix(id / (p.inner * p.indices)) + o + suffix(b));
+        v = load_x(p.x_offset + outer_offset(id / (p.inner * p.indices)) + o + inner_offset(b));
     }
     store_y(p.y_offset + id, v);
 }

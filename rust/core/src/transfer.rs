@@ -5,8 +5,7 @@ use crate::device::Device;
 use crate::dispatch::device;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Kind, Result};
-use crate::gpu::kernels::{copy, View};
-use crate::gpu::{Acc, Gpu};
+use crate::gpu::{copy, Acc, Gpu, Operand, View};
 use crate::host;
 use crate::layout::Layout;
 use crate::tensor::Tensor;
@@ -62,7 +61,33 @@ pub fn ran(launched: Result<()>) -> Result<bool> {
     }
 }
 
-/// A GPU tensor for a launcher, under its own layout or another over the same memory.
+impl<'a> From<&'a Tensor> for Operand<'a> {
+    fn from(t: &'a Tensor) -> Self {
+        (t, t.dtype()).into()
+    }
+}
+
+/// A tensor whose elements count as those of another type.
+impl<'a> From<(&'a Tensor, DType)> for Operand<'a> {
+    fn from((t, dtype): (&'a Tensor, DType)) -> Self {
+        Operand {
+            buffer: t.storage().buffer(),
+            dtype,
+        }
+    }
+}
+
+/// An error unless all of them lie in row-major order without gaps, as a shader takes them.
+pub fn check_contiguous(what: &str, tensors: &[&Tensor]) -> Result<()> {
+    ensure!(
+        tensors.iter().all(|t| t.is_contiguous()),
+        Runtime,
+        "wgpu: {what}: tensors must be contiguous"
+    );
+    Ok(())
+}
+
+/// A GPU tensor for a driver, under its own layout or another over the same memory.
 pub fn view<'a>(t: &'a Tensor, layout: &'a Layout) -> Result<View<'a>> {
     let Some(buffer) = t.storage().buffer() else {
         bail!(Assertion, "wgpu: a kernel got a tensor in host memory");
@@ -89,7 +114,7 @@ pub fn dense(gpu: &Gpu, t: &Tensor) -> Result<Tensor> {
     mode::with_grad(false, || t.to_device(gpu.device())?.contiguous())
 }
 
-/// A GPU tensor for a launcher.
+/// A GPU tensor for a driver.
 pub fn whole(t: &Tensor) -> Result<View<'_>> {
     view(t, t.layout())
 }
@@ -202,4 +227,31 @@ pub fn gathered(x: &[&Tensor]) -> Result<Vec<Tensor>> {
             Ok(moved.with_wrapped(t.is_wrapped()))
         })
         .collect()
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    fn there() -> Device {
+        Device::Wgpu(0)
+    }
+
+    /// A contiguous tensor on the GPU, with undefined elements.
+    pub fn fresh(shape: &[usize], dtype: DType) -> Tensor {
+        Tensor::empty(shape, dtype, there()).unwrap()
+    }
+
+    /// A contiguous tensor on the GPU from host elements.
+    pub fn put<T: Copy>(shape: &[usize], dtype: DType, data: &[T]) -> Tensor {
+        let host = Tensor::from_slice(data, shape, dtype).unwrap();
+        host.to_device(there()).unwrap()
+    }
+
+    /// The elements of a contiguous tensor on the GPU.
+    pub fn get<T: Copy>(t: &Tensor) -> Vec<T> {
+        let host = t.to_host().unwrap();
+        // SAFETY: the host's copy is contiguous, and the callers name its type.
+        unsafe { host.slice::<T>().to_vec() }
+    }
 }

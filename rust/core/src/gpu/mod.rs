@@ -1,28 +1,37 @@
-//! The GPU through wgpu: memory, one stream, and kernels. Knows nothing of tensors or ops.
+//! The GPU through wgpu: memory, one stream, shaders, and the drivers of kernels that any op may
+//! launch: pointwise bodies, reductions, copies. Knows nothing of tensors, and no op by name.
 //!
-//! [`Gpu::at`] opens an adapter on first use. [`Gpu::dispatch`] records a [`Kernel`] over
-//! [`Buffer`]s into an open pass, which is submitted in batches and before any read. The kernels
-//! themselves are `.wgsl` files in `shaders/`; [`kernels`] has one launcher for each.
+//! [`Gpu::at`] opens an adapter on first use. A [`shader!`] is a static beside its launcher; [`Shader::launch`]
+//! records it over [`Buffer`]s into an open pass, which is submitted in batches and before any read.
 
 mod adapter;
 mod buffer;
+pub mod copy;
 pub mod fault;
-pub mod kernels;
+pub mod geometry;
+pub mod launch;
 mod pipeline;
+pub mod pointwise;
+pub mod reduce;
 pub mod shader;
 mod stream;
+#[cfg(test)]
+pub mod tests;
+mod view;
 
 pub use adapter::Info;
 pub use buffer::{Buffer, MemoryStats};
-pub use pipeline::Kernel;
-pub use shader::Acc;
+pub use launch::Operand;
+pub(crate) use shader::{params, shader};
+pub use shader::{Acc, Shader};
 pub use stream::StreamStats;
+pub use view::{Scratch, View};
 
 use crate::device::Device;
 use crate::error::{Error, Kind, Result};
 use crate::{bail, ensure};
 use parking_lot::Mutex;
-use pipeline::Pipelines;
+use pipeline::{Kernel, Pipelines};
 use std::sync::OnceLock;
 use stream::Stream;
 
@@ -239,7 +248,7 @@ impl Gpu {
             // The words at the ends also hold neighbours: go through a buffer of our own.
             let part = self.alloc(data.len())?;
             self.write(&part, 0, data)?;
-            return kernels::copy::bytes(self, &part, 0, dst, offset, data.len());
+            return copy::bytes(self, &part, 0, dst, offset, data.len());
         }
         {
             let mut stream = self.stream.lock();
@@ -330,7 +339,7 @@ impl Gpu {
         let aligned =
             src_offset.is_multiple_of(4) && dst_offset.is_multiple_of(4) && bytes.is_multiple_of(4);
         if !aligned || src.same(dst) {
-            return kernels::copy::bytes(self, src, src_offset, dst, dst_offset, bytes);
+            return copy::bytes(self, src, src_offset, dst, dst_offset, bytes);
         }
         self.stream
             .lock()
@@ -371,24 +380,18 @@ impl Gpu {
 
     /// Records `kernel` over a grid of workgroups. `buffers` are the written ones, then the read
     /// ones; a read buffer may be one of the written ones. `params` is the parameter block.
-    pub fn dispatch(
+    fn dispatch(
         &self,
         kernel: &Kernel,
         buffers: &[&Buffer],
-        params: &[u32],
+        params: &[u8],
         grid: [u32; 3],
     ) -> Result<()> {
-        debug_assert_eq!(
-            buffers.len(),
-            kernel.writes + kernel.reads,
-            "{}",
-            kernel.file
-        );
+        let name = &kernel.source.name;
         ensure!(
-            params.len() * 4 <= stream::PARAM_WINDOW as usize,
+            params.len() <= stream::PARAM_WINDOW as usize && params.len().is_multiple_of(4),
             Runtime,
-            "wgpu: {}: {} parameter words do not fit the uniform window",
-            kernel.file,
+            "wgpu: {name}: {} bytes of parameters do not fit the uniform window",
             params.len()
         );
         if grid.contains(&0) {
@@ -400,9 +403,8 @@ impl Gpu {
         {
             bail!(
                 NotImplemented,
-                "wgpu: {}: a tensor of {} bytes is larger than one binding of this adapter, {} \
-                 bytes",
-                kernel.file,
+                "wgpu: {name}: a tensor of {} bytes is larger than one binding of this adapter, \
+                 {} bytes",
                 big.bytes(),
                 self.info.max_binding
             );

@@ -1,6 +1,6 @@
 //! Kernels and the cache of their pipelines.
 
-use super::shader::{self, Acc};
+use super::shader::{Acc, Source};
 use crate::bail;
 use crate::error::Result;
 use std::collections::hash_map::DefaultHasher;
@@ -8,14 +8,11 @@ use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// One specialised compute shader: a file of `shaders/`, the type it computes in, its `override`
-/// constants and, for pointwise bodies, a generated tail.
-///
-/// Bindings follow one convention: 0 is the parameter block, then come the `writes` buffers that
-/// the kernel writes, then the `reads` buffers that it only reads.
+/// One specialised compute shader: its text, the type it computes in, its `override` constants and,
+/// for pointwise bodies, a generated tail.
 #[derive(Clone, Copy, Debug, Hash)]
-pub struct Kernel<'a> {
-    pub file: &'static str,
+pub(super) struct Kernel<'a> {
+    pub source: &'a Source,
     pub entry: &'static str,
     pub acc: Acc,
     pub constants: &'a [(&'static str, u32)],
@@ -64,17 +61,21 @@ impl Pipelines {
             return Ok(p.clone());
         }
         let layout = self.layout(device, kernel, aliased);
-        let source = shader::source(kernel.file, kernel.acc, kernel.tail, aliased)?;
+        let (name, trusted) = (&*kernel.source.name, kernel.source.trusted);
+        let text = kernel.source.text(kernel.acc, kernel.tail, aliased)?;
         let desc = wgpu::ShaderModuleDescriptor {
-            label: Some(kernel.file),
-            source: wgpu::ShaderSource::Wgsl(source.into()),
+            label: Some(name),
+            source: wgpu::ShaderSource::Wgsl(text.into()),
         };
         let invalid = device.push_error_scope(wgpu::ErrorFilter::Validation);
         let internal = device.push_error_scope(wgpu::ErrorFilter::Internal);
-        // SAFETY: every kernel tests its indices itself, bounds its loops and guards integer
-        // division, so the checks that wgpu would add are not needed.
-        let module = unsafe {
-            device.create_shader_module_trusted(desc, wgpu::ShaderRuntimeChecks::unchecked())
+        let module = match trusted {
+            false => device.create_shader_module(desc),
+            // SAFETY: every kernel of ours tests its indices itself, bounds its loops and guards
+            // integer division, so the checks that wgpu would add are not needed.
+            true => unsafe {
+                device.create_shader_module_trusted(desc, wgpu::ShaderRuntimeChecks::unchecked())
+            },
         };
         let constants: Vec<(&str, f64)> = kernel
             .constants
@@ -82,23 +83,19 @@ impl Pipelines {
             .map(|&(name, v)| (name, v as f64))
             .collect();
         let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-            label: Some(kernel.file),
+            label: Some(name),
             layout: Some(&layout.pipeline),
             module: &module,
             entry_point: Some(kernel.entry),
             compilation_options: wgpu::PipelineCompilationOptions {
                 constants: &constants,
-                zero_initialize_workgroup_memory: false,
+                zero_initialize_workgroup_memory: !trusted,
             },
             cache: None,
         });
         for scope in [internal, invalid] {
             if let Some(e) = pollster::block_on(scope.pop()) {
-                bail!(
-                    Runtime,
-                    "wgpu: {}: the shader did not compile: {e}",
-                    kernel.file
-                );
+                bail!(Runtime, "wgpu: {name}: the shader did not compile: {e}");
             }
         }
         let made = Arc::new(Pipeline { pipeline, layout });

@@ -1,10 +1,14 @@
-//! The WGSL files, and how one source is put together: the prelude, the prelude of the type that
-//! the kernel computes in, the file, and for pointwise bodies the functions they may call and the
-//! generated tail.
+//! Shaders: WGSL text, the numbers it knows by name, and its parameter block. A source is put
+//! together from the preludes that it needs, the file, and for pointwise bodies the functions they
+//! may call and the generated tail.
 
-use crate::bail;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::{bail, ensure};
+use std::borrow::Cow;
+use std::fmt::Write;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
 
 /// The type that a kernel computes in: `alias Acc` in WGSL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,7 +20,10 @@ pub enum Acc {
 }
 
 impl Acc {
-    pub const ALL: [Acc; 4] = [Acc::F32, Acc::I32, Acc::I64, Acc::F64];
+    pub const ALL: &'static [Acc] = &[Acc::F32, Acc::I32, Acc::I64, Acc::F64];
+    pub const FLOAT: &'static [Acc] = &[Acc::F32];
+    /// Of kernels that move elements without computing with them.
+    pub const WORDS: &'static [Acc] = &[Acc::I32];
 
     /// The type in which elements of `dtype` are computed with.
     pub fn of(dtype: DType) -> Result<Acc> {
@@ -91,113 +98,288 @@ fn split(v: u64) -> [u32; 2] {
     [v as u32, (v >> 32) as u32]
 }
 
-/// A kernel file: its name, its text and the types that it may compute in.
-pub struct File {
-    pub name: &'static str,
-    pub text: &'static str,
-    pub accs: &'static [Acc],
-}
+/// Numbers that a shader's text knows by these names.
+pub type Numbers = &'static [(&'static str, u32)];
 
-const ANY: &[Acc] = &Acc::ALL;
-const FLOAT: &[Acc] = &[Acc::F32];
-/// Kernels that move elements without computing with them.
-const WORDS: &[Acc] = &[Acc::I32];
+/// Formats of elements. The number of a format is that of its type.
+const FORMATS: Numbers = &[
+    ("BOOL", DType::Bool as u32),
+    ("U8", DType::U8 as u32),
+    ("I8", DType::I8 as u32),
+    ("I16", DType::I16 as u32),
+    ("I32", DType::I32 as u32),
+    ("I64", DType::I64 as u32),
+    ("F16", DType::F16 as u32),
+    ("BF16", DType::BF16 as u32),
+    ("F32", DType::F32 as u32),
+    ("F64", DType::F64 as u32),
+];
 
-macro_rules! files {
-    ($($name:literal: $accs:expr),* $(,)?) => {
-        /// Every kernel file.
-        pub const FILES: &[File] = &[$(File {
-            name: $name,
-            text: include_str!(concat!("../../../../shaders/", $name, ".wgsl")),
-            accs: $accs,
-        }),*];
-    };
-}
-files! {
-    "pointwise": ANY,
-    "reduce": ANY,
-    "arg_reduce": ANY,
-    "matmul": ANY,
-    "softmax": FLOAT,
-    "softmax_backward": FLOAT,
-    "index_offsets": WORDS,
-    "take": WORDS,
-    "chain": WORDS,
-    "put": ANY,
-    "gather": WORDS,
-    "scatter": ANY,
-    "nll": FLOAT,
-    "nll_backward": FLOAT,
-    "conv2d": FLOAT,
-    "max_pool2d": ANY,
-    "max_pool2d_backward": FLOAT,
-    "avg_pool2d": FLOAT,
-    "avg_pool2d_backward": FLOAT,
-    "norm": FLOAT,
-    "norm_backward": FLOAT,
-    "sgd": FLOAT,
-    "adam": FLOAT,
-}
-
-/// Functions for random numbers in pointwise bodies.
-pub const PHILOX: &str = include_str!("../../../../shaders/philox.wgsl");
 const PRELUDE: &str = include_str!("../../../../shaders/prelude.wgsl");
 
-/// The whole source of a kernel. With `aliased`, read-only bindings become read_write: one
-/// dispatch may not bind a buffer both ways.
-pub fn source(file: &str, acc: Acc, tail: [&str; 2], aliased: bool) -> Result<String> {
-    let Some(File { text: body, .. }) = FILES.iter().find(|f| f.name == file) else {
-        return Err(Error::runtime(format!("wgpu: no shader file {file}")));
+macro_rules! parts {
+    ($($name:literal)*) => {
+        &[$(($name, include_str!(concat!("../../../../shaders/prelude_", $name, ".wgsl")))),*]
     };
-    let math = if tail[0].is_empty() { "" } else { acc.math() };
-    let text = [PRELUDE, acc.prelude(), math, body, tail[0], tail[1]].concat();
-    Ok(if aliased {
-        text.replace("var<storage, read>", "var<storage, read_write>")
-    } else {
-        text
-    })
+}
+/// What a file takes with a line `// uses ...`.
+const PARTS: &[(&str, &str)] = parts! { "store" "rows" "index" "fault" "dims" "strided" };
+
+/// A kernel's text, and the type of its parameter block.
+pub struct Shader<P> {
+    pub(super) source: Source,
+    block: PhantomData<fn() -> P>,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use naga::valid::{Capabilities, ValidationFlags, Validator};
+/// What a [`Shader`] is made of.
+#[derive(Debug)]
+pub struct Source {
+    pub(super) name: Cow<'static, str>,
+    text: Cow<'static, str>,
+    /// The types that it may compute in.
+    accs: &'static [Acc],
+    numbers: &'static [Numbers],
+    /// Whether the text is ours, so that no load, store or loop needs a check.
+    pub(super) trusted: bool,
+}
 
-    fn validate(name: &str, acc: Acc, tail: [&str; 2]) {
-        for aliased in [false, true] {
-            let text = source(name, acc, tail, aliased).unwrap();
-            let module = naga::front::wgsl::parse_str(&text)
-                .unwrap_or_else(|e| panic!("{name} {acc:?}:\n{}", e.emit_to_string(&text)));
+impl<P> Shader<P> {
+    /// A file of ours; see [`shader!`].
+    pub const fn file(
+        name: &'static str,
+        text: &'static str,
+        accs: &'static [Acc],
+        numbers: &'static [Numbers],
+    ) -> Shader<P> {
+        let source = Source {
+            name: Cow::Borrowed(name),
+            text: Cow::Borrowed(text),
+            accs,
+            numbers,
+            trusted: true,
+        };
+        Shader {
+            source,
+            block: PhantomData,
+        }
+    }
+
+    /// Text that others wrote, after the same convention. It runs with the checks of wgpu: no load
+    /// or store leaves its buffer, loops end, and workgroup memory begins as zeros.
+    pub fn untrusted(name: impl Into<String>, text: impl Into<String>) -> Shader<P> {
+        let source = Source {
+            name: Cow::Owned(name.into()),
+            text: Cow::Owned(text.into()),
+            accs: Acc::ALL,
+            numbers: &[],
+            trusted: false,
+        };
+        Shader {
+            source,
+            block: PhantomData,
+        }
+    }
+}
+
+impl Hash for Source {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.name, self.trusted).hash(state);
+        // The names of files are unique.
+        if !self.trusted {
+            self.text.hash(state);
+        }
+    }
+}
+
+impl Source {
+    /// The whole text. With `aliased`, read-only bindings become read_write: one dispatch may not
+    /// bind a buffer both ways.
+    pub(super) fn text(&self, acc: Acc, tail: [&str; 2], aliased: bool) -> Result<String> {
+        ensure!(
+            self.accs.contains(&acc),
+            NotImplemented,
+            "wgpu: {} does not compute in {}",
+            self.name,
+            acc.dtype()
+        );
+        let mut out = String::new();
+        for (name, number) in [FORMATS].iter().chain(self.numbers).copied().flatten() {
+            let _ = writeln!(out, "const {name}: u32 = {number}u;");
+        }
+        out.push_str(PRELUDE);
+        out.push_str(acc.prelude());
+        let uses = self.text.lines().find_map(|l| l.strip_prefix("// uses "));
+        for part in uses.into_iter().flat_map(|names| names.split(", ")) {
+            match PARTS.iter().find(|(name, _)| *name == part) {
+                Some((_, text)) => out.push_str(text),
+                None => bail!(Runtime, "wgpu: {}: no part {part:?}", self.name),
+            }
+        }
+        if !tail[0].is_empty() {
+            out.push_str(acc.math());
+        }
+        for text in [&self.text, tail[0], tail[1]] {
+            out.push_str(text);
+        }
+        Ok(match aliased {
+            true => out.replace("var<storage, read>", "var<storage, read_write>"),
+            false => out,
+        })
+    }
+}
+
+/// A parameter block: the fields of `struct Params` in the shader's text.
+pub trait Params: bytemuck::NoUninit {
+    const FIELDS: &'static [Field];
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    pub name: &'static str,
+    pub offset: usize,
+    pub size: usize,
+    /// Whether it holds floats.
+    pub float: bool,
+}
+
+/// Declares a parameter block: plain words in the order of the shader's `struct Params`.
+macro_rules! params {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident { $($(#[$about:meta])* $field:ident: $ty:ty,)* }) => {
+        $(#[$meta])*
+        #[repr(C)]
+        #[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+        $vis struct $name { $($(#[$about])* pub $field: $ty,)* }
+
+        impl $crate::gpu::shader::Params for $name {
+            const FIELDS: &'static [$crate::gpu::shader::Field] = &[$($crate::gpu::shader::Field {
+                name: stringify!($field),
+                offset: std::mem::offset_of!($name, $field),
+                size: size_of::<$ty>(),
+                float: matches!(stringify!($ty).as_bytes(), b"f32"),
+            },)*];
+        }
+    };
+}
+pub(crate) use params;
+
+/// Declares a shader: a file of `shaders/`, the type of its parameter block, the types it may
+/// compute in and the numbers it knows by name. A test holds the block to the file's and validates
+/// the file for every type.
+macro_rules! shader {
+    (
+        $(#[$meta:meta])*
+        $vis:vis static $name:ident: $params:ty = $file:literal, $accs:expr
+        $(, numbers $($numbers:expr),+)? $(; tail $tail:expr)?
+    ) => {
+        $(#[$meta])*
+        $vis static $name: $crate::gpu::shader::Shader<$params> =
+            $crate::gpu::shader::Shader::file(
+                $file,
+                include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shaders/", $file)),
+                $accs,
+                &[$($($numbers),+)?],
+            );
+        #[cfg(test)]
+        #[allow(non_snake_case)]
+        mod $name {
+            #[test]
+            fn is_valid() {
+                super::$name.check(["", $($tail)?].concat());
+            }
+        }
+    };
+}
+pub(crate) use shader;
+
+#[cfg(test)]
+impl<P: Params> Shader<P> {
+    /// Validates the text for every type, and compares the parameter block with the text's.
+    pub fn check(&self, tail: String) {
+        self.check_in(self.source.accs, [&tail, ""]);
+    }
+
+    pub fn check_in(&self, accs: &[Acc], tail: [&str; 2]) {
+        use naga::valid::{Capabilities, ValidationFlags, Validator};
+        let name = &self.source.name;
+        for &acc in accs {
             let allowed = match acc {
                 Acc::F32 | Acc::I32 => Capabilities::empty(),
                 Acc::I64 => Capabilities::SHADER_INT64,
                 Acc::F64 => Capabilities::SHADER_INT64 | Capabilities::FLOAT64,
             };
-            Validator::new(ValidationFlags::all(), allowed)
-                .validate(&module)
-                .unwrap_or_else(|e| panic!("{name} {acc:?}:\n{}", e.emit_to_string(&text)));
-        }
-    }
-
-    #[test]
-    fn shader_files_every_type_are_valid() {
-        let body = "fn value(i: u32) -> Acc { return m_max(load0(i), load1(i)); }\n";
-        for file in FILES {
-            for &acc in file.accs {
-                let tail = if file.name == "pointwise" { body } else { "" };
-                validate(file.name, acc, [tail, ""]);
+            for aliased in [false, true] {
+                let text = self.source.text(acc, tail, aliased).unwrap();
+                let module = naga::front::wgsl::parse_str(&text)
+                    .unwrap_or_else(|e| panic!("{name} {acc:?}:\n{}", e.emit_to_string(&text)));
+                Validator::new(ValidationFlags::all(), allowed)
+                    .validate(&module)
+                    .unwrap_or_else(|e| panic!("{name} {acc:?}:\n{}", e.emit_to_string(&text)));
+                assert_eq!(
+                    fields(&module),
+                    described(P::FIELDS),
+                    "{name}: struct Params"
+                );
             }
         }
-        for kind in ["philox_uniform()", "philox_normal()", "Acc(philox_word())"] {
-            let random = format!("fn value(i: u32) -> Acc {{ return {kind}; }}\n");
-            validate("pointwise", Acc::F32, [PHILOX, &random]);
-        }
     }
+}
+
+#[cfg(test)]
+fn described(fields: &[Field]) -> Vec<(String, Field)> {
+    let named = |f: &Field| (f.name.to_string(), Field { name: "", ..*f });
+    fields.iter().map(named).collect()
+}
+
+/// The fields of the uniform that a module binds.
+#[cfg(test)]
+fn fields(module: &naga::Module) -> Vec<(String, Field)> {
+    let mut globals = module.global_variables.iter();
+    let block = globals.find(|(_, v)| v.space == naga::AddressSpace::Uniform);
+    let ty = &module.types[block.expect("a uniform").1.ty].inner;
+    let naga::TypeInner::Struct { members, .. } = ty else {
+        panic!("the uniform is no struct");
+    };
+    let each = members.iter().map(|m| {
+        let inner = &module.types[m.ty].inner;
+        let field = Field {
+            name: "",
+            offset: m.offset as usize,
+            size: inner.size(module.to_ctx()) as usize,
+            float: inner.scalar_kind() == Some(naga::ScalarKind::Float),
+        };
+        (m.name.clone().unwrap_or_default(), field)
+    });
+    each.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     #[test]
     fn has_functions_unknown_name_is_false() {
         assert!(Acc::F32.has_functions("return m_exp(a);"));
         assert!(!Acc::F64.has_functions("return m_exp(a);"));
         assert!(Acc::F64.has_functions("let sum_m_exp = a;"));
+    }
+
+    #[test]
+    fn a_block_that_differs_is_found() {
+        params! { struct Block { n: u32, scale: f32, } }
+        let uniform = |members: &str| {
+            let text = format!(
+                "struct Params {{ {members} }} @group(0) @binding(0) var<uniform> p: Params;"
+            );
+            fields(&naga::front::wgsl::parse_str(&text).unwrap())
+        };
+        let ours = described(Block::FIELDS);
+        assert_eq!(uniform("n: u32, scale: f32"), ours);
+        for other in [
+            "scale: f32, n: u32",
+            "n: u32, scale: u32",
+            "n: vec2<u32>, scale: f32",
+        ] {
+            assert_ne!(uniform(other), ours, "{other}");
+        }
     }
 }

@@ -80,15 +80,14 @@ impl Stream {
         &mut self,
         pipeline: &Pipeline,
         buffers: &[&Buffer],
-        params: &[u32],
+        params: &[u8],
         grid: [u32; 3],
     ) {
-        let bytes: &[u8] = bytemuck::cast_slice(params);
-        if self.params.len() + bytes.len() + self.align > RING as usize {
+        if self.params.len() + params.len() + self.align > RING as usize {
             self.flush();
         }
         let offset = self.params.len();
-        self.params.extend_from_slice(bytes);
+        self.params.extend_from_slice(params);
         let padded = self.params.len().next_multiple_of(self.align);
         self.params.resize(padded, 0);
 

@@ -1,6 +1,7 @@
 //! One element for each index along a dimension, and its adjoint: what the gradients of selections
 //! (`max`, `sort`, `topk`, `cummax`) are made of.
 
+use super::scatter::gpu::{gather, scatter};
 use super::scatter::{gather_along, scatter_along};
 use super::Mode;
 use crate::autograd::Vjp;
@@ -8,7 +9,6 @@ use crate::cpu::pool::parallel_chunks;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::gpu::kernels::scatter::{self, Meet};
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::one;
@@ -61,9 +61,7 @@ impl Op for TakeAlong {
         if x[0].ndim() == 0 || x[1].ndim() == 0 {
             return Ok(false);
         }
-        let (from, index) = (transfer::whole(x[0])?, transfer::whole(x[1])?);
-        let to = transfer::whole(&y[0])?;
-        transfer::ran(scatter::gather(gpu, from, self.dim, index, to))
+        transfer::ran(gather(gpu, x[0], self.dim, x[1], &y[0]))
     }
 }
 
@@ -114,9 +112,7 @@ impl Op for PutAlong {
             return Ok(false);
         }
         y[0].write_scalar(0.into())?;
-        let (g, index) = (transfer::whole(x[0])?, transfer::whole(x[1])?);
-        let to = transfer::whole(&y[0])?;
-        transfer::ran(scatter::scatter(gpu, Meet::Add, to, self.dim, index, g))
+        transfer::ran(scatter(gpu, Mode::Add, &y[0], self.dim, x[1], x[0]))
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod along;
 mod cpu;
+pub mod gpu;
 pub mod entries;
 pub mod mask;
 
@@ -17,7 +18,6 @@ use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::{Error, Kind, Result};
-use crate::gpu::kernels::index as launch;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::op::{Derivative, Grads, Metas, Op, Repeats, Save, TensorMeta};
@@ -144,8 +144,8 @@ struct Split {
 
 impl Split {
     /// The dimensions around the indexed ones, as GPU kernels take them.
-    fn around(&self) -> launch::Around<'_> {
-        launch::Around {
+    fn around(&self) -> gpu::Around<'_> {
+        gpu::Around {
             outer: (&self.before.shape, &self.before.strides),
             inner: (&self.after.shape, &self.after.strides),
         }
@@ -261,11 +261,10 @@ impl Op for Index {
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        let y = transfer::whole(&y[0])?;
         let s = divide(x[0].layout(), &self.dims);
         transfer::ran(
             launched(gpu, x[0].layout(), &self.dims, &x[1..], self.bounds).and_then(|offsets| {
-                launch::take(gpu, transfer::whole(x[0])?, s.around(), &offsets, y)
+                gpu::take(gpu, x[0], s.around(), &offsets, &y[0])
             }),
         )
     }
@@ -278,23 +277,21 @@ fn launched(
     dims: &[usize],
     idx: &[&Tensor],
     bounds: Bounds,
-) -> Result<launch::Offsets> {
+) -> Result<gpu::Offsets> {
     let on: SmallVec<[Tensor; 4]> = idx
         .iter()
         .map(|t| transfer::dense(gpu, t))
         .collect::<Result<_>>()?;
-    let axes: SmallVec<[launch::Axis; 4]> = dims
+    let axes: SmallVec<[gpu::Axis; 4]> = dims
         .iter()
         .zip(&on)
-        .map(|(&d, t)| {
-            Ok(launch::Axis {
-                index: transfer::whole(t)?,
-                size: layout.shape.get(d).copied().unwrap_or(1),
-                stride: layout.strides.get(d).copied().unwrap_or(0),
-            })
+        .map(|(&d, index)| gpu::Axis {
+            index,
+            size: layout.shape.get(d).copied().unwrap_or(1),
+            stride: layout.strides.get(d).copied().unwrap_or(0),
         })
-        .collect::<Result<_>>()?;
-    launch::offsets(gpu, &axes, None, bounds.wraps())
+        .collect();
+    gpu::offsets(gpu, &axes, None, bounds.wraps())
 }
 
 /// `x` with `values` combined into `x[idx]`: inputs are the tensor, the values (broadcast to the
@@ -444,8 +441,7 @@ impl Op for IndexPut {
             if !(old.shares_storage(y) && old.layout() == y.layout()) {
                 y.write_from(old)?;
             }
-            let v = transfer::whole(&v)?;
-            launch::put(gpu, transfer::whole(y)?, s.around(), &offsets, v, scale)
+            gpu::put(gpu, y, s.around(), &offsets, &v, scale)
         }))
     }
 

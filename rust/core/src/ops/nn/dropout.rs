@@ -8,11 +8,12 @@ use crate::cpu::pool::parallel_for;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
-use crate::gpu::kernels::{pointwise::pointwise, random};
+use crate::gpu::pointwise::pointwise;
 use crate::gpu::{Acc, Gpu};
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::pointwise::Float;
+use crate::ops::random::gpu::bernoulli;
 use crate::rng::{default_generator, Generator, BLOCKS};
 use crate::schema::Value;
 use crate::shape::Dims;
@@ -126,12 +127,10 @@ impl Op for Dropout {
         if !transfer::small_floats(x) {
             return Ok(false);
         }
-        let stream = self.generator.philox().into();
-        let (mask, keep) = (transfer::whole(&y[1])?, 1.0 - self.p.0);
-        transfer::ran(random::bernoulli(gpu, stream, keep, mask).and_then(|()| {
-            let (x, layout) = (x[0], x[0].layout());
+        let (mask, keep) = (&y[1], 1.0 - self.p.0);
+        transfer::ran(bernoulli(gpu, self.generator.philox(), keep, mask).and_then(|()| {
             let body = "fn op(x: Acc, m: Acc) -> Acc { return x * m * scalar(0u); }\n";
-            let views = [transfer::view(x, layout)?, mask];
+            let views = [transfer::whole(x[0])?, transfer::whole(mask)?];
             let scale = [Acc::F32.words(self.scale.0)];
             pointwise(gpu, Acc::F32, body, &views, transfer::whole(&y[0])?, &scale)
         }))

@@ -9,10 +9,10 @@ use crate::cpu::simd::Lane;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::gpu::kernels::index as launch;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::index::gpu::{index_add, index_select};
 use crate::ops::nn::conv::Number;
 use crate::schema::{Args, Value};
 use crate::shape::{Dims, Show};
@@ -137,12 +137,7 @@ impl Op for Rows {
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let at = transfer::dense(gpu, x[1])?;
-        let (table, at, y) = (
-            transfer::whole(x[0])?,
-            transfer::whole(&at)?,
-            transfer::whole(&y[0])?,
-        );
-        transfer::ran(launch::index_select(gpu, table, 0, at, y))
+        transfer::ran(index_select(gpu, x[0], 0, &at, &y[0]))
     }
 }
 
@@ -254,9 +249,8 @@ impl Op for SumRows {
         transfer::fill(&y[0], 0.into())?;
         let flat = [at.numel()];
         let at = at.reshape_to(&flat)?;
-        let (g, at) = (transfer::whole(&g)?, transfer::whole(&at)?);
-        let table = transfer::whole(&y[0])?;
-        transfer::ran(launch::index_add(gpu, table, 0, at, g, 1.0, self.padding))
+        let skip = self.padding;
+        transfer::ran(index_add(gpu, &y[0], 0, &at, &g, 1.0, skip))
     }
 }
 

@@ -4,8 +4,8 @@
 use super::{Real, Special, Special2};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
-use crate::gpu::kernels::pointwise::pointwise;
-use crate::gpu::kernels::View;
+use crate::gpu::pointwise::pointwise;
+use crate::gpu::View;
 use crate::gpu::{Acc, Gpu};
 use crate::layout::Layout;
 use crate::tensor::Tensor;

@@ -1,6 +1,7 @@
 //! Random numbers: PyTorch's CPU numbers for the same seed, drawn in the order of memory.
 
 crate::ops::family! { sample; ENTRIES }
+pub(super) mod gpu;
 
 use crate::autograd::Vjp;
 use crate::cpu::pool::parallel_for;
@@ -8,7 +9,6 @@ use crate::dispatch;
 use crate::dtype::check_range;
 use crate::dtype::{default_dtype, DType};
 use crate::error::Result;
-use crate::gpu::kernels::random as launch;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
@@ -132,17 +132,16 @@ impl Op for Draw {
     /// Numbers of a counter-based stream: others than the CPU's, as in PyTorch.
     fn gpu(&self, gpu: &Gpu, _x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let float = transfer::small_floats(&[&y[0]]);
-        let stream = || self.generator.philox().into();
-        let to = transfer::whole(&y[0])?;
+        let stream = || self.generator.philox();
         transfer::ran(match self.what {
             Distribution::Uniform(low, high) if float => {
-                launch::uniform(gpu, stream(), low, high, to)
+                gpu::uniform(gpu, stream(), low, high, &y[0])
             }
             Distribution::Normal(mean, std) if float => {
-                launch::normal(gpu, stream(), mean, std, to)
+                gpu::normal(gpu, stream(), mean, std, &y[0])
             }
             Distribution::Bernoulli(p) if y[0].dtype() != DType::F64 => {
-                launch::bernoulli(gpu, stream(), p, to)
+                gpu::bernoulli(gpu, stream(), p, &y[0])
             }
             _ => return Ok(false),
         })

@@ -6,7 +6,7 @@ use crate::cpu::reduce::{extremes, filled, Kind};
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::gpu::kernels::reduce::arg_reduce;
+use crate::gpu::reduce::arg_reduce;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};

@@ -11,7 +11,7 @@ use crate::cpu::reduce::{filled, reduce, Kind, Reducible};
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
-use crate::gpu::kernels::reduce::{reduce as launch, Combine, Map};
+use crate::gpu::reduce::{reduce as launch, Combine, Map};
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::one;

@@ -1,6 +1,7 @@
 //! Reading and writing along one dimension: `gather`, `scatter` and their reductions.
 
 mod cpu;
+pub(super) mod gpu;
 mod reduce;
 
 use super::Mode;
@@ -9,7 +10,6 @@ use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
-use crate::gpu::kernels::scatter::{self as launch, Meet};
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
@@ -114,9 +114,7 @@ impl Op for Gather {
         if x[0].ndim() == 0 || x[1].ndim() == 0 {
             return Ok(false);
         }
-        let (from, at) = (transfer::whole(x[0])?, transfer::whole(x[1])?);
-        let to = transfer::whole(&y[0])?;
-        transfer::ran(launch::gather(gpu, from, self.dim, at, to))
+        transfer::ran(gpu::gather(gpu, x[0], self.dim, x[1], &y[0]))
     }
 }
 
@@ -249,13 +247,6 @@ impl Op for Scatter {
         if y.ndim() == 0 || index.ndim() == 0 || y.dtype() == DType::Bool {
             return Ok(false);
         }
-        let meet = match self.mode {
-            Mode::Set => Meet::Set,
-            Mode::Add => Meet::Add,
-            Mode::Mul => Meet::Multiply,
-            Mode::Max => Meet::Max,
-            Mode::Min => Meet::Min,
-        };
         let src = x[2].to_device(y.device())?.to_dtype(y.dtype())?;
         let part = match src.ndim() {
             0 => src.layout().expand_to(index.shape()),
@@ -267,9 +258,8 @@ impl Op for Scatter {
         if !(old.shares_storage(y) && old.layout() == y.layout()) {
             y.write_from(old)?;
         }
-        let (to, at) = (transfer::whole(y)?, transfer::whole(index)?);
-        let from = transfer::view(&src, &part)?;
-        transfer::ran(launch::scatter(gpu, meet, to, self.dim, at, from))
+        let src = src.alias(part);
+        transfer::ran(gpu::scatter(gpu, self.mode, y, self.dim, index, &src))
     }
 
     fn pointwise(&self) -> bool {

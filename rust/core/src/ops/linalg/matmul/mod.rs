@@ -3,6 +3,7 @@
 mod check;
 mod entries;
 mod forms;
+mod gpu;
 mod plan;
 
 pub use entries::ENTRIES;
@@ -16,10 +17,9 @@ use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
-use crate::gpu::kernels::matmul::matmul;
-use crate::gpu::kernels::reduce::{reduce, Combine, Map};
-use crate::gpu::kernels::View;
+use crate::gpu::reduce::{reduce, Combine, Map};
 use crate::gpu::Gpu;
+use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::shape::{self, Dims, Strides};
@@ -465,19 +465,18 @@ impl Op for MatMul {
         let (a_shape, a_strides) = ([n, m, k], [step_a, plan.a.0, plan.a.1]);
         let (b_shape, b_strides) = ([n, k, l], [step_b, plan.b.0, plan.b.1]);
         let (y_shape, y_strides) = ([n, m, l], [step_y, plan.y.0, plan.y.1]);
-        let operand = |t, shape, strides| -> Result<View> {
-            Ok(View {
-                shape,
-                strides,
-                ..transfer::whole(t)?
+        let stack = |t: &Tensor, shape: &[usize; 3], strides: &[isize; 3]| {
+            t.alias(Layout {
+                offset: t.offset(),
+                shape: Dims::from_slice(shape),
+                strides: Strides::from_slice(strides),
             })
         };
-        let a = operand(a, &a_shape, &a_strides)?;
-        let b = operand(b, &b_shape, &b_strides)?;
+        let (a, b) = (stack(a, &a_shape, &a_strides), stack(b, &b_shape, &b_strides));
         let alpha = self.alpha.f64();
         if sums {
             let each = Tensor::empty(&y_shape, y[0].dtype(), y[0].device())?;
-            let done = matmul(gpu, a, b, None, alpha, transfer::whole(&each)?).and_then(|()| {
+            let done = gpu::matmul(gpu, &a, &b, None, alpha, &each).and_then(|()| {
                 let (from, to) = (transfer::whole(&each)?, transfer::whole(&y[0])?);
                 reduce(gpu, Combine::Sum, Map::Keep, 1.0, from, 1, to)
             });
@@ -495,12 +494,9 @@ impl Op for MatMul {
             }
             false => None,
         };
-        let c = match &c {
-            Some(c) => Some((transfer::whole(c)?, beta)),
-            None => None,
-        };
-        let y = operand(&y[0], &y_shape, &y_strides)?;
-        transfer::ran(matmul(gpu, a, b, c, alpha, y))
+        let c = c.as_ref().map(|c| (c, beta));
+        let y = stack(&y[0], &y_shape, &y_strides);
+        transfer::ran(gpu::matmul(gpu, &a, &b, c, alpha, &y))
     }
 
     fn work(&self, x: &[&Meta], y: &[&Meta]) -> usize {

@@ -2,12 +2,12 @@
 //! gradient for the input (the transposed convolution) and its gradient for the weight.
 
 mod cpu;
+mod gpu;
 
 use crate::autograd::Vjp;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::gpu::kernels::conv as launch;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
@@ -260,7 +260,7 @@ impl Op for Conv {
             [h, w] => [h, w],
             _ => [rest; 2],
         };
-        let c = launch::Conv2d {
+        let c = gpu::Conv2d {
             batch: a.size(0),
             in_channels,
             out_channels,
@@ -272,16 +272,11 @@ impl Op for Conv {
             padding: wide(&self.padding, 0),
             dilation: wide(&self.dilation, 1),
         };
-        let (p, q, r) = (
-            transfer::whole(&a)?,
-            transfer::whole(&b)?,
-            transfer::whole(y)?,
-        );
-        let bias = bias.as_ref().map(transfer::whole).transpose()?;
+        let bias = bias.as_ref();
         transfer::ran(match self.role {
-            Role::Output => launch::forward(gpu, &c, p, q, bias, r),
-            Role::Input => launch::backward_input(gpu, &c, p, q, bias, r),
-            Role::Weight => launch::backward_weight(gpu, &c, p, q, r),
+            Role::Output => gpu::forward(gpu, &c, &a, &b, bias, y),
+            Role::Input => gpu::backward_input(gpu, &c, &a, &b, bias, y),
+            Role::Weight => gpu::backward_weight(gpu, &c, &a, &b, y),
         })
     }
 

@@ -12,11 +12,11 @@ use crate::cpu::pool::parallel_chunks;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
-use crate::gpu::kernels::softmax::{softmax, softmax_backward};
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::nn::loss::{reduced, MEAN, NONE};
+use crate::ops::nn::softmax::gpu::{softmax, softmax_backward};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::ternary::where_;
@@ -292,8 +292,7 @@ impl Op for CrossEntropy {
         );
         let weight = x.get(2).map(|w| transfer::dense(gpu, w)).transpose()?;
         let logs = Tensor::empty(x[0].shape(), DType::F32, x[0].device())?;
-        let (from, to) = (transfer::whole(&scores)?, transfer::whole(&logs)?);
-        if !transfer::ran(softmax(gpu, true, e.span(), from, to))? {
+        if !transfer::ran(softmax(gpu, true, e.span(), &scores, &logs))? {
             return Ok(false);
         }
         // The sum of exponentials follows from any class.
@@ -415,8 +414,7 @@ impl Op for CrossEntropyGrad {
         let scores = transfer::dense(gpu, x[1])?;
         let logs = Tensor::empty(x[1].shape(), DType::F32, x[1].device())?;
         let d = Tensor::empty(x[1].shape(), DType::F32, x[1].device())?;
-        let to = transfer::whole(&logs)?;
-        let done = transfer::ran(softmax(gpu, true, e.span(), transfer::whole(&scores)?, to))?
+        let done = transfer::ran(softmax(gpu, true, e.span(), &scores, &logs))?
             && self
                 .of
                 .nll()
@@ -424,9 +422,7 @@ impl Op for CrossEntropyGrad {
         if !done {
             return Ok(false);
         }
-        let (logs, d) = (transfer::whole(&logs)?, transfer::whole(&d)?);
-        let y = transfer::whole(&y[0])?;
-        transfer::ran(softmax_backward(gpu, true, e.span(), logs, d, y))
+        transfer::ran(softmax_backward(gpu, true, e.span(), &logs, &d, &y[0]))
     }
 }
 

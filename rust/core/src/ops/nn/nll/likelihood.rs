@@ -1,5 +1,6 @@
 //! Negative log-likelihood of class indices.
 
+use super::gpu;
 use super::{class_weights, classes, finish, launchable, Extent};
 use crate::alloc;
 use crate::autograd::Vjp;
@@ -7,7 +8,6 @@ use crate::cpu::elements::Element;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::gpu::kernels::loss as launch;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
@@ -150,15 +150,14 @@ impl Nll {
         let device = scores.device();
         let each = Tensor::empty(&[target.numel()], DType::F32, device)?;
         let weights = Tensor::empty(&[target.numel()], DType::F32, device)?;
-        let done = transfer::ran(launch::nll(
+        let done = transfer::ran(gpu::nll(
             gpu,
             e.span(),
-            transfer::whole(scores)?,
-            transfer::whole(target)?,
-            weight.map(transfer::whole).transpose()?,
+            scores,
+            target,
+            weight,
             self.ignore,
-            transfer::whole(&each)?,
-            transfer::whole(&weights)?,
+            [&each, &weights],
         ))?;
         if !done {
             return Ok(false);
@@ -190,15 +189,15 @@ impl Nll {
             MEAN => Some(transfer::dense(gpu, &total.to_dtype(DType::F32)?)?),
             _ => None,
         };
-        transfer::ran(launch::nll_backward(
+        transfer::ran(gpu::nll_backward(
             gpu,
             e.span(),
-            transfer::whole(&g)?,
-            transfer::whole(&target)?,
-            weight.as_ref().map(transfer::whole).transpose()?,
+            &g,
+            &target,
+            weight.as_ref(),
             self.ignore,
-            total.as_ref().map(transfer::whole).transpose()?,
-            transfer::whole(d)?,
+            total.as_ref(),
+            d,
         ))
     }
 }

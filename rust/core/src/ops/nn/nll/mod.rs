@@ -27,6 +27,7 @@ macro_rules! with_real {
 }
 
 mod entropy;
+mod gpu;
 mod likelihood;
 mod margin;
 

@@ -1,5 +1,6 @@
 //! The operator of all normalisations and its gradient.
 
+use super::gpu::{self, Groups};
 use super::cpu::{Columns, Data, Line, Rows, RowsBackward, Sizes};
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
@@ -7,7 +8,6 @@ use crate::cpu::pool::Ptr;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
-use crate::gpu::kernels::norm::{self as launch, Groups};
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
@@ -309,18 +309,15 @@ impl Op for Norm {
             .map(|t| transfer::dense(gpu, t))
             .collect::<Result<_>>()?;
         let (weight, bias) = self.parameters(&on);
-        let (weight, bias) = (
-            weight.map(transfer::whole).transpose()?,
-            bias.map(transfer::whole).transpose()?,
-        );
-        let stats = [
-            transfer::whole(&y[1])?,
-            transfer::whole(&y[2])?,
-            transfer::whole(&y[3])?,
-        ];
-        let (a, to) = (transfer::whole(&on[0])?, transfer::whole(&y[0])?);
-        transfer::ran(launch::forward(
-            gpu, &groups, self.eps.0, a, weight, bias, to, stats,
+        transfer::ran(gpu::forward(
+            gpu,
+            &groups,
+            self.eps.0,
+            &on[0],
+            weight,
+            bias,
+            &y[0],
+            [&y[1], &y[2], &y[3]],
         ))
     }
 
@@ -473,17 +470,15 @@ impl Op for NormGrad {
             false => Tensor::empty(&[groups.groups], DType::F32, gpu.device()),
         };
         let (sum_gx, sum_g) = (sum(1)?, sum(2)?);
-        let stats = [transfer::whole(&on[2])?, transfer::whole(&on[3])?];
-        let weight = on.get(4).map(transfer::whole).transpose()?;
-        let done = transfer::ran(launch::backward(
+        let done = transfer::ran(gpu::backward(
             gpu,
             groups,
-            transfer::whole(&on[1])?,
-            transfer::whole(&on[0])?,
-            stats,
-            weight,
-            transfer::whole(&y[0])?,
-            [transfer::whole(&sum_g)?, transfer::whole(&sum_gx)?],
+            &on[1],
+            &on[0],
+            [&on[2], &on[3]],
+            on.get(4),
+            &y[0],
+            [&sum_g, &sum_gx],
         ))?;
         if done && !columns && self.affine {
             let on: SmallVec<[&Tensor; 5]> = on.iter().collect();

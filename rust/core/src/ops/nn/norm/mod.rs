@@ -3,6 +3,7 @@
 mod batch;
 mod cpu;
 mod fused;
+mod gpu;
 
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType};

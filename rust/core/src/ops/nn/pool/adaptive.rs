@@ -6,7 +6,7 @@ use crate::device::Device;
 use crate::dispatch;
 use crate::ensure;
 use crate::error::Result;
-use crate::gpu::kernels::pool::Divisor;
+use crate::ops::nn::resample::gpu::Divisor;
 use crate::ops::nn::resample::{check_sizes, Axis};
 use crate::schema::{Args, Value};
 use crate::shape::Show;

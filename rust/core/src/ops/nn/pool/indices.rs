@@ -1,5 +1,6 @@
 //! Elements by their places in a plane, there and back.
 
+use super::gpu;
 use crate::autograd::Vjp;
 use crate::cpu::elements::Element;
 use crate::cpu::pool::{parallel_for, Ptr};
@@ -7,10 +8,10 @@ use crate::cpu::simd::Lane;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::gpu::kernels::pool::{self as launch, Pool2d};
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::ops::nn::resample::gpu::Pool2d;
 use crate::schema::Args;
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
@@ -167,14 +168,7 @@ impl Op for Scatter {
             return Ok(false);
         };
         let (g, at) = (transfer::dense(gpu, x[0])?, transfer::dense(gpu, x[1])?);
-        let (g, at) = (transfer::whole(&g)?, transfer::whole(&at)?);
-        transfer::ran(launch::max_backward(
-            gpu,
-            grid,
-            g,
-            at,
-            transfer::whole(&y[0])?,
-        ))
+        transfer::ran(gpu::max_backward(gpu, grid, &g, &at, &y[0]))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The largest element of each window.
 
+use super::gpu;
 use super::indices::{Scatter, NOWHERE};
 use super::regular::{Backward, Forward, Least, Regular};
 use super::{check_input, Windows};
@@ -10,11 +11,11 @@ use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::gpu::kernels::pool::{self as launch, Pool2d};
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::nn::conv::Number;
+use crate::ops::nn::resample::gpu::Pool2d;
 use crate::schema::{Args, Value};
 use crate::shape::Dims;
 use crate::tensor::Tensor;
@@ -214,8 +215,7 @@ impl Op for MaxPool {
             return Ok(false);
         };
         let x = transfer::dense(gpu, x[0])?;
-        let (value, place) = (transfer::whole(&y[0])?, transfer::whole(&y[1])?);
-        transfer::ran(launch::max(gpu, grid, transfer::whole(&x)?, value, place))
+        transfer::ran(gpu::max(gpu, grid, &x, &y[0], &y[1]))
     }
 }
 

@@ -2,13 +2,14 @@
 
 mod adaptive;
 mod fractional;
+mod gpu;
 mod indices;
 mod max;
 mod regular;
 
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::gpu::kernels::pool::{Divisor, Pool2d};
+use crate::ops::nn::resample::gpu::{Divisor, Pool2d};
 use crate::ops::nn::resample::Axis;
 use crate::schema::Args;
 use crate::shape::Show;

@@ -7,7 +7,7 @@ use crate::cpu::strided_copy::transport;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::gpu::kernels::pointwise::pointwise;
+use crate::gpu::pointwise::pointwise;
 use crate::gpu::{Acc, Gpu};
 use crate::layout::Layout;
 use crate::meta::Meta;

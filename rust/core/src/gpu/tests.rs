@@ -1,12 +1,13 @@
-//! Launchers against plain loops on the host. Skipped, with a line saying so, without an adapter.
+//! Drivers against plain loops on the host. Skipped, with a line saying so, without an adapter.
 
 use super::pointwise::pointwise;
 use super::reduce::{arg_reduce, reduce, Combine, Map};
 use super::*;
+use crate::dtype::DType;
 use parking_lot::{Mutex, MutexGuard};
 
 /// The GPU, for one test at a time: an index out of range is reported to whoever reads next.
-pub(super) fn gpu() -> Option<(MutexGuard<'static, ()>, &'static Gpu)> {
+pub fn gpu() -> Option<(MutexGuard<'static, ()>, &'static Gpu)> {
     static TURN: Mutex<()> = Mutex::new(());
     match Gpu::at(0) {
         Ok(gpu) => Some((TURN.lock(), gpu)),
@@ -18,21 +19,13 @@ pub(super) fn gpu() -> Option<(MutexGuard<'static, ()>, &'static Gpu)> {
 }
 
 /// A contiguous tensor on the GPU from host elements.
-pub(super) fn put<T: bytemuck::NoUninit>(
-    gpu: &Gpu,
-    shape: &[usize],
-    dtype: DType,
-    data: &[T],
-) -> Scratch {
+fn put<T: bytemuck::NoUninit>(gpu: &Gpu, shape: &[usize], dtype: DType, data: &[T]) -> Scratch {
     let t = Scratch::new(gpu, shape, dtype).unwrap();
     gpu.write(&t.buffer, 0, bytemuck::cast_slice(data)).unwrap();
     t
 }
 
-pub(super) fn get<T: bytemuck::AnyBitPattern + bytemuck::NoUninit>(
-    gpu: &Gpu,
-    t: &Scratch,
-) -> Vec<T> {
+fn get<T: bytemuck::AnyBitPattern + bytemuck::NoUninit>(gpu: &Gpu, t: &Scratch) -> Vec<T> {
     let mut out = vec![T::zeroed(); t.view().numel()];
     gpu.read(&t.buffer, 0, bytemuck::cast_slice_mut(&mut out))
         .unwrap();
@@ -40,7 +33,7 @@ pub(super) fn get<T: bytemuck::AnyBitPattern + bytemuck::NoUninit>(
 }
 
 /// Numbers that look random, in [-1, 1).
-pub(super) fn noise(n: usize, seed: u32) -> Vec<f32> {
+pub fn noise(n: usize, seed: u32) -> Vec<f32> {
     let mut s = seed.wrapping_mul(2_654_435_761).max(1);
     (0..n)
         .map(|_| {
@@ -52,7 +45,7 @@ pub(super) fn noise(n: usize, seed: u32) -> Vec<f32> {
         .collect()
 }
 
-pub(super) fn close(got: &[f32], want: &[f64], tolerance: f64) {
+pub fn close(got: &[f32], want: &[f64], tolerance: f64) {
     assert_eq!(got.len(), want.len());
     for (i, (&g, &w)) in got.iter().zip(want).enumerate() {
         assert!(
@@ -256,98 +249,6 @@ fn reduce_nan_wins_in_max_and_arg_max() {
 }
 
 #[test]
-fn matmul_sizes_and_strides_match_the_host() {
-    let Some((_turn, gpu)) = gpu() else { return };
-    for (b, m, n, k) in [
-        (1, 1, 1, 1),
-        (2, 5, 7, 33),
-        (1, 70, 65, 40),
-        (1, 3, 2, 20_000),
-    ] {
-        let (x, w) = (noise(b * m * k, 5), noise(b * k * n, 6));
-        let tx = put(gpu, &[b, m, k], DType::F32, &x);
-        let tw = put(gpu, &[b, n, k], DType::F32, &w);
-        let strides = [(n * k) as isize, 1, k as isize];
-        let shape = [b, k, n];
-        let vw = View {
-            shape: &shape,
-            strides: &strides,
-            ..tw.view()
-        };
-        let y = Scratch::new(gpu, &[b, m, n], DType::F32).unwrap();
-        let c = put(gpu, &[n], DType::F32, &noise(n, 7));
-        let c_shape = [b, m, n];
-        let vc = View {
-            shape: &c_shape,
-            strides: &[0, 0, 1],
-            ..c.view()
-        };
-        matmul::matmul(gpu, tx.view(), vw, Some((vc, 3.0)), 0.5, y.view()).unwrap();
-        let c = noise(n, 7);
-        let mut want = vec![];
-        for i in 0..b {
-            for r in 0..m {
-                for q in 0..n {
-                    let dot: f64 = (0..k)
-                        .map(|e| x[(i * m + r) * k + e] as f64 * w[(i * n + q) * k + e] as f64)
-                        .sum();
-                    want.push(0.5 * dot + 3.0 * c[q] as f64);
-                }
-            }
-        }
-        close(&get(gpu, &y), &want, 2e-5);
-    }
-}
-
-#[test]
-fn softmax_rows_and_columns_match_the_host() {
-    let Some((_turn, gpu)) = gpu() else { return };
-    for (shape, dim) in [([4, 10, 1], 1), ([2, 300, 5], 1), ([3, 1, 2000], 2)] {
-        let n: usize = shape.iter().product();
-        let x: Vec<f32> = noise(n, 8).iter().map(|v| v * 20.0).collect();
-        let t = put(gpu, &shape, DType::F32, &x);
-        let span = crate::shape::Span::of(&shape, dim);
-        let g = noise(n, 9);
-        let tg = put(gpu, &shape, DType::F32, &g);
-        for log in [false, true] {
-            let y = Scratch::new(gpu, &shape, DType::F32).unwrap();
-            softmax::softmax(gpu, log, span, t.view(), y.view()).unwrap();
-            let d = Scratch::new(gpu, &shape, DType::F32).unwrap();
-            softmax::softmax_backward(gpu, log, span, y.view(), tg.view(), d.view()).unwrap();
-            let (mut want, mut want_d) = (vec![0.0; n], vec![0.0; n]);
-            for o in 0..span.outer {
-                for i in 0..span.inner {
-                    let at = |c: usize| (o * span.length + c) * span.inner + i;
-                    let top = (0..span.length).map(|c| x[at(c)]).fold(f32::MIN, f32::max);
-                    let e = |c: usize| (x[at(c)] as f64 - top as f64).exp();
-                    let z: f64 = (0..span.length).map(e).sum();
-                    let s = |c| e(c) / z;
-                    let gs = |c| {
-                        if log {
-                            g[at(c)] as f64
-                        } else {
-                            g[at(c)] as f64 * s(c)
-                        }
-                    };
-                    let dot: f64 = (0..span.length).map(gs).sum();
-                    for c in 0..span.length {
-                        want[at(c)] = if log { s(c).ln() } else { s(c) };
-                        let gc = g[at(c)] as f64;
-                        want_d[at(c)] = if log {
-                            gc - s(c) * dot
-                        } else {
-                            s(c) * (gc - dot)
-                        };
-                    }
-                }
-            }
-            close(&get(gpu, &y), &want, 1e-5);
-            close(&get(gpu, &d), &want_d, 1e-5);
-        }
-    }
-}
-
-#[test]
 fn memory_thousands_of_steps_stays_flat() {
     let Some((_turn, gpu)) = gpu() else { return };
     let before = gpu.memory().reserved;
@@ -380,4 +281,68 @@ fn alloc_beyond_the_adapter_is_out_of_memory() {
     let e = gpu.alloc(1 << 45).unwrap_err();
     assert_eq!(e.kind, crate::error::Kind::OutOfMemory, "{e}");
     gpu.alloc(1024).unwrap();
+}
+
+/// Validates a pointwise body that reads `inputs` tensors.
+pub fn valid_body(acc: Acc, body: &str, inputs: usize) {
+    pointwise::POINTWISE.check_in(&[acc], [body, pointwise::VALUE[inputs]]);
+}
+
+#[test]
+fn shader_of_others_stays_inside_its_buffers() {
+    let Some((_turn, gpu)) = gpu() else { return };
+    let text = "
+override X: u32 = F32;
+override Y: u32 = F32;
+struct Params { n: u32, far: u32 }
+@group(0) @binding(0) var<uniform> p: Params;
+@group(0) @binding(1) var<storage, read_write> y: array<u32>;
+@group(0) @binding(2) var<storage, read> x: array<u32>;
+var<workgroup> shared_word: u32;
+
+@compute @workgroup_size(256)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    if (id.x >= p.n) { return; }
+    // Far behind both buffers: reads nothing of others, and writes nowhere else.
+    y[id.x + p.far] = 7u;
+    y[id.x] = x[id.x] + 1u + shared_word;
+    if (x[id.x + p.far] == 123456789u) { y[id.x] = 0u; }
+}
+";
+    let n = 1024;
+    let mine: Vec<i32> = (0..n as i32).collect();
+    let x = put(gpu, &[n], DType::I32, &mine);
+    let y = put(gpu, &[n], DType::I32, &vec![0i32; n]);
+    let neighbours: Vec<Scratch> = (0..64)
+        .map(|_| put(gpu, &[n], DType::I32, &vec![123_456_789i32; n]))
+        .collect();
+    let shader = Shader::<[u32; 2]>::untrusted("mine", text);
+    for far in [n as u32, 1 << 14, 1 << 20, 1 << 28, u32::MAX - 2 * n as u32] {
+        let launch = shader.launch(Acc::I32);
+        let launch = launch.writes("Y", y.view()).reads("X", x.view());
+        launch.threads(gpu, &[n as u32, far], n).unwrap();
+        let want: Vec<i32> = mine.iter().map(|v| v + 1).collect();
+        // A store beyond the end may land on the last element of the same buffer.
+        assert_eq!(get::<i32>(gpu, &y)[..n - 1], want[..n - 1], "{far}");
+    }
+    for other in &neighbours {
+        assert_eq!(get::<i32>(gpu, other), vec![123_456_789; n]);
+    }
+    assert_eq!(get::<i32>(gpu, &x), mine);
+}
+
+#[test]
+fn shader_of_others_that_does_not_compile_says_so() {
+    let Some((_turn, gpu)) = gpu() else { return };
+    let y = put(gpu, &[4], DType::I32, &[0i32; 4]);
+    for (text, says) in [
+        ("fn main() { nonsense }", "mine: the shader did not compile"),
+        ("// uses everything\n", "mine: no part \"everything\""),
+    ] {
+        let shader = Shader::<[u32; 1]>::untrusted("mine", text);
+        let launch = shader.launch(Acc::I32).writes("Y", y.view());
+        let e = launch.threads(gpu, &[4], 4).unwrap_err();
+        assert!(e.text.contains(says), "{e}");
+    }
+    gpu.synchronize().unwrap();
 }

@@ -1,5 +1,7 @@
 //! Softmax and its relatives along one dimension, and logsumexp.
 
+pub(super) mod gpu;
+
 use crate::autograd::Vjp;
 use crate::cpu::elements::Element;
 use crate::cpu::pool::parallel_for;
@@ -7,7 +9,6 @@ use crate::cpu::reduce::{filled, reduce_from, Kind, Reducible};
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::gpu::kernels::softmax as launch;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{one, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
@@ -381,8 +382,7 @@ impl Op for Softmax {
         }
         let x = transfer::dense(gpu, x[0])?;
         let span = Span::of(x.shape(), self.dim);
-        let (x, y) = (transfer::whole(&x)?, transfer::whole(&y[0])?);
-        transfer::ran(launch::softmax(gpu, self.log, span, x, y))
+        transfer::ran(gpu::softmax(gpu, self.log, span, &x, &y[0]))
     }
 }
 
@@ -437,12 +437,7 @@ impl Op for SoftmaxGrad {
         }
         let (g, y) = (transfer::dense(gpu, x[0])?, transfer::dense(gpu, x[1])?);
         let span = Span::of(y.shape(), self.dim);
-        let (g, y, d) = (
-            transfer::whole(&g)?,
-            transfer::whole(&y)?,
-            transfer::whole(&d[0])?,
-        );
-        transfer::ran(launch::softmax_backward(gpu, self.log, span, y, g, d))
+        transfer::ran(gpu::softmax_backward(gpu, self.log, span, &y, &g, &d[0]))
     }
 }
 

@@ -1,15 +1,53 @@
 //! Reductions over any dimensions.
 
 use super::geometry::{coalesce, Dims};
-use super::{copy, format, lanes_rows, require, Params, Scratch, View};
+use super::launch::{lanes_rows, Launch};
+use super::shader::Numbers;
+use super::{copy, params, shader, Acc, Gpu, Scratch, View};
 use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
-use crate::gpu::{Acc, Gpu, Kernel};
 
-/// How elements are combined; the number is the shader's.
+params! {
+    struct Block {
+        rows: u32,
+        length: u32,
+        splits: u32,
+        part: u32,
+        x_offset: u32,
+        y_offset: u32,
+        scale: f32,
+        pad: u32,
+        identity: [u32; 4],
+        outer_size: [u32; 8],
+        outer_stride: [u32; 8],
+        inner_size: [u32; 8],
+        inner_stride: [u32; 8],
+    }
+}
+params! {
+    struct ArgBlock {
+        rows: u32,
+        length: u32,
+        splits: u32,
+        part: u32,
+        x_offset: u32,
+        y_offset: u32,
+        i_offset: u32,
+        pad: u32,
+        outer_size: [u32; 8],
+        outer_stride: [u32; 8],
+        inner_size: [u32; 8],
+        inner_stride: [u32; 8],
+    }
+}
+shader! {
+    static REDUCE: Block = "reduce.wgsl", Acc::ALL, numbers Combine::NUMBERS, Map::NUMBERS
+}
+shader! { static ARG_REDUCE: ArgBlock = "arg_reduce.wgsl", Acc::ALL }
+
+/// How elements are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
 pub enum Combine {
     Sum,
     Prod,
@@ -19,9 +57,19 @@ pub enum Combine {
     All,
 }
 
-/// What happens to each element first; the number is the shader's.
+impl Combine {
+    const NUMBERS: Numbers = &[
+        ("SUM", Combine::Sum as u32),
+        ("PROD", Combine::Prod as u32),
+        ("MAX", Combine::Max as u32),
+        ("MIN", Combine::Min as u32),
+        ("ANY", Combine::Any as u32),
+        ("ALL", Combine::All as u32),
+    ];
+}
+
+/// What happens to each element first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
 pub enum Map {
     Keep,
     Square,
@@ -29,6 +77,16 @@ pub enum Map {
     Truth,
     /// Zero where it is NaN.
     Present,
+}
+
+impl Map {
+    const NUMBERS: Numbers = &[
+        ("KEEP", Map::Keep as u32),
+        ("SQUARE", Map::Square as u32),
+        ("MAGNITUDE", Map::Magnitude as u32),
+        ("TRUTH", Map::Truth as u32),
+        ("PRESENT", Map::Present as u32),
+    ];
 }
 
 /// Elements that one invocation takes at most: far below the 65,535 loop iterations after which
@@ -94,29 +152,21 @@ fn plan(x: View, dims: u64) -> Result<Plan> {
 }
 
 impl Plan {
-    fn constants(&self) -> [(&'static str, u32); 5] {
-        [
-            ("KEPT", self.kept.sizes.len() as u32),
-            ("REDUCED", self.reduced.sizes.len() as u32),
-            ("LANES", self.lanes),
-            ("ROWS", self.group_rows),
-            ("WG", self.lanes * self.group_rows),
-        ]
+    /// Sets what both shaders know of a plan.
+    fn launch<'a, P>(&self, launch: Launch<'a, P>) -> Launch<'a, P>
+    where
+        P: bytemuck::NoUninit,
+    {
+        launch
+            .set("OUTER", self.kept.sizes.len() as u32)
+            .set("INNER", self.reduced.sizes.len() as u32)
+            .set("LANES", self.lanes)
+            .set("ROWS", self.group_rows)
+            .set("WG", self.lanes * self.group_rows)
     }
 
-    fn geometry(&self, p: &mut Params) {
-        for part in [&self.kept, &self.reduced] {
-            let at = p.len();
-            p.resize(at + 16, 0);
-            for (d, (&n, &s)) in part.sizes.iter().zip(&part.strides[0]).enumerate() {
-                p[at + d] = n as u32;
-                p[at + 8 + d] = s as u32;
-            }
-        }
-    }
-
-    fn grid(&self, gpu: &Gpu) -> Result<[u32; 3]> {
-        gpu.grid((self.rows * self.splits).div_ceil(self.group_rows as usize))
+    fn groups(&self) -> usize {
+        (self.rows * self.splits).div_ceil(self.group_rows as usize)
     }
 }
 
@@ -171,7 +221,7 @@ pub fn reduce(
         return Ok(());
     }
     let acc = acc_for(op, map, x.dtype, y.dtype)?;
-    require(gpu, acc, "reduction")?;
+    gpu.require(acc, "reduction")?;
     if x.numel() == 0 {
         let of = Acc::of(y.dtype)?;
         // The mean of nothing: 0 times 1 / 0.
@@ -216,43 +266,27 @@ fn pass(
     y: View,
 ) -> Result<()> {
     let [i0, i1] = identity(op, acc);
-    let mut p: Params = smallvec::smallvec![
-        plan.rows as u32,
-        plan.length as u32,
-        plan.splits as u32,
-        plan.part as u32,
-        x.offset as u32,
-        y.offset as u32,
-        (scale as f32).to_bits(),
-        0,
-        i0,
-        i1,
-        0,
-        0,
-    ];
-    plan.geometry(&mut p);
-    let [a, b, c, d, e] = plan.constants();
-    let constants = [
-        ("X", format(x.dtype)),
-        ("Y", format(y.dtype)),
-        ("OP", op as u32),
-        ("MAP", map as u32),
-        a,
-        b,
-        c,
-        d,
-        e,
-    ];
-    let kernel = Kernel {
-        file: "reduce",
-        entry: "main",
-        acc,
-        constants: &constants,
-        tail: [""; 2],
-        writes: 1,
-        reads: 1,
+    let p = Block {
+        rows: plan.rows as u32,
+        length: plan.length as u32,
+        splits: plan.splits as u32,
+        part: plan.part as u32,
+        x_offset: x.offset as u32,
+        y_offset: y.offset as u32,
+        scale: scale as f32,
+        pad: 0,
+        identity: [i0, i1, 0, 0],
+        outer_size: plan.kept.words(),
+        outer_stride: plan.kept.stride_words(0),
+        inner_size: plan.reduced.words(),
+        inner_stride: plan.reduced.stride_words(0),
     };
-    gpu.dispatch(&kernel, &[y.buffer, x.buffer], &p, plan.grid(gpu)?)
+    plan.launch(REDUCE.launch(acc))
+        .set("OP", op as u32)
+        .set("MAP", map as u32)
+        .writes("Y", y)
+        .reads("X", x)
+        .groups(gpu, &p, plan.groups())
 }
 
 /// The largest (or smallest) element over `dims`, and its index in row-major order of them: the
@@ -270,7 +304,6 @@ pub fn arg_reduce(
         return Ok(());
     }
     let acc = Acc::of(x.dtype)?;
-    require(gpu, acc, "reduction")?;
     let plan = plan(x, dims)?;
     if plan.splits == 1 {
         return arg_pass(gpu, largest, &plan, acc, x, None, y, index);
@@ -320,44 +353,26 @@ fn arg_pass(
     y: View,
     index: View,
 ) -> Result<()> {
-    let mut p: Params = smallvec::smallvec![
-        plan.rows as u32,
-        plan.length as u32,
-        plan.splits as u32,
-        plan.part as u32,
-        x.offset as u32,
-        y.offset as u32,
-        index.offset as u32,
-        0,
-    ];
-    plan.geometry(&mut p);
-    let [a, b, c, d, e] = plan.constants();
-    let constants = [
-        ("X", format(x.dtype)),
-        ("Y", format(y.dtype)),
-        ("I", format(index.dtype)),
-        ("LARGEST", largest as u32),
-        ("AGAIN", candidates.is_some() as u32),
-        a,
-        b,
-        c,
-        d,
-        e,
-    ];
-    let kernel = Kernel {
-        file: "arg_reduce",
-        entry: "main",
-        acc,
-        constants: &constants,
-        tail: [""; 2],
-        writes: 2,
-        reads: 2,
+    let p = ArgBlock {
+        rows: plan.rows as u32,
+        length: plan.length as u32,
+        splits: plan.splits as u32,
+        part: plan.part as u32,
+        x_offset: x.offset as u32,
+        y_offset: y.offset as u32,
+        i_offset: index.offset as u32,
+        pad: 0,
+        outer_size: plan.kept.words(),
+        outer_stride: plan.kept.stride_words(0),
+        inner_size: plan.reduced.words(),
+        inner_stride: plan.reduced.stride_words(0),
     };
-    let candidates = candidates.map_or(x.buffer, |c| c.buffer);
-    gpu.dispatch(
-        &kernel,
-        &[y.buffer, index.buffer, x.buffer, candidates],
-        &p,
-        plan.grid(gpu)?,
-    )
+    plan.launch(ARG_REDUCE.launch(acc))
+        .set("LARGEST", largest)
+        .set("AGAIN", candidates.is_some())
+        .writes("Y", y)
+        .writes("I", index)
+        .reads("X", x)
+        .reads_words(candidates.unwrap_or(x))
+        .groups(gpu, &p, plan.groups())
 }

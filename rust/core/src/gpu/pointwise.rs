@@ -1,19 +1,36 @@
 //! Elementwise kernels over broadcast strides.
 
 use super::geometry::coalesce;
-use super::{format, require, Params, View};
+use super::launch::WORKGROUP;
+use super::{params, shader, Acc, Gpu, View};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::gpu::{Acc, Gpu, Kernel};
 use crate::{bail, ensure};
 
 /// Inputs that one kernel takes, and the dimensions left after merging.
 pub const MAX_INPUTS: usize = 6;
 const MAX_DIMS: usize = 8;
 const MAX_SCALARS: usize = 8;
-const WG: usize = 256;
 
-const VALUE: [&str; MAX_INPUTS + 1] = [
+params! {
+    pub(super) struct Block {
+        n: u32,
+        pad0: u32,
+        pad1: u32,
+        pad2: u32,
+        offset: [u32; 8],
+        step: [u32; 8],
+        scalar: [[u32; 2]; MAX_SCALARS],
+        size: [u32; MAX_DIMS],
+        stride: [[u32; MAX_DIMS]; MAX_INPUTS + 1],
+    }
+}
+shader! {
+    pub(super) static POINTWISE: Block = "pointwise.wgsl", Acc::ALL;
+    tail "fn value(i: u32) -> Acc { return m_max(load0(i), load1(i)); }\n"
+}
+
+pub(super) const VALUE: [&str; MAX_INPUTS + 1] = [
     "fn value(i: u32) -> Acc { return op(); }\n",
     "fn value(i: u32) -> Acc { return op(load0(i)); }\n",
     "fn value(i: u32) -> Acc { return op(load0(i), load1(i)); }\n",
@@ -40,7 +57,6 @@ pub fn pointwise(
     if y.numel() == 0 {
         return Ok(());
     }
-    require(gpu, acc, "pointwise")?;
     ensure!(
         x.len() <= MAX_INPUTS && scalars.len() <= MAX_SCALARS,
         NotImplemented,
@@ -88,55 +104,42 @@ pub fn pointwise(
     let packed = packed || y.is_contiguous();
     let scattered = lanes > 1 && !packed;
 
-    let mut p = Params::from_elem(0, 92);
-    p[0] = n as u32;
-    p[4] = y.offset as u32;
-    for (t, v) in x.iter().enumerate() {
-        p[5 + t] = v.offset as u32;
-    }
-    for t in 0..=x.len() {
-        p[12 + t] = dims.strides[t].first().copied().unwrap_or(1) as u32;
-    }
-    for (k, words) in scalars.iter().enumerate() {
-        p[20 + 2 * k] = words[0];
-        p[21 + 2 * k] = words[1];
-    }
-    if linear {
-        p.truncate(36);
-    } else {
-        for (d, &size) in dims.sizes.iter().enumerate() {
-            p[36 + d] = size as u32;
-            for t in 0..=x.len() {
-                p[44 + 8 * t + d] = dims.strides[t][d] as u32;
-            }
+    let mut p: Block = bytemuck::Zeroable::zeroed();
+    p.n = n as u32;
+    for (t, offset) in [y].iter().chain(x).map(|v| v.offset).enumerate() {
+        p.offset[t] = offset as u32;
+        p.step[t] = dims.strides[t].first().copied().unwrap_or(1) as u32;
+        for (d, &s) in dims.strides[t].iter().enumerate() {
+            p.stride[t][d] = s as u32;
         }
     }
-
-    let mut constants: smallvec::SmallVec<[(&'static str, u32); 9]> = smallvec::smallvec![
-        ("DIMS", if linear { 0 } else { dims.sizes.len() as u32 }),
-        ("WG", WG as u32),
-        ("Y", format(y.dtype)),
-    ];
-    constants.extend(
-        x.iter()
-            .enumerate()
-            .map(|(t, v)| (SLOTS[t + 1], format(v.dtype))),
-    );
-    let kernel = Kernel {
-        file: "pointwise",
-        entry: if scattered { "scattered" } else { "main" },
-        acc,
-        constants: &constants,
-        tail: [body, VALUE[x.len()]],
-        writes: 1,
-        reads: x.len(),
+    for (d, &size) in dims.sizes.iter().enumerate() {
+        p.size[d] = size as u32;
+    }
+    p.scalar[..scalars.len()].copy_from_slice(scalars);
+    // Most calls are linear and small: the ring need not carry what they do not read.
+    let used = match linear {
+        true => std::mem::offset_of!(Block, size),
+        false => size_of::<Block>(),
     };
+
+    let mut launch = POINTWISE
+        .launch(acc)
+        .entry(if scattered { "scattered" } else { "main" })
+        .tail([body, VALUE[x.len()]])
+        .set("DIMS", if linear { 0 } else { dims.sizes.len() as u32 })
+        .writes(SLOTS[0], y);
+    for (&v, slot) in x.iter().zip(&SLOTS[1..]) {
+        launch = launch.reads(slot, v);
+    }
     let threads = if scattered || lanes == 1 {
         n
     } else {
         (y.offset % lanes + n).div_ceil(lanes)
     };
-    let mut buffers: smallvec::SmallVec<[_; 7]> = smallvec::smallvec![y.buffer];
-    buffers.extend(x.iter().map(|v| v.buffer));
-    gpu.dispatch(&kernel, &buffers, &p, gpu.grid(threads.div_ceil(WG))?)
+    launch.record(
+        gpu,
+        &bytemuck::bytes_of(&p)[..used],
+        threads.div_ceil(WORKGROUP),
+    )
 }

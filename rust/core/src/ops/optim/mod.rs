@@ -1,6 +1,7 @@
 //! One step of an optimiser over lists of tensors: one pass over memory, all threads.
 
 crate::ops::family! { ; ENTRIES }
+mod gpu;
 
 use super::pointwise::apply_;
 use super::pointwise::binary::Add;
@@ -11,7 +12,6 @@ use crate::device::Device;
 use crate::dispatch::{self, Overlap};
 use crate::dtype::{Bitwise, DType, Scalar};
 use crate::error::Result;
-use crate::gpu::kernels::{optim, View};
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
@@ -36,7 +36,7 @@ trait Step: Clone + Debug + Eq + Hash + Send + Sync + 'static {
     /// `time` counts the parameter's steps, where the method asks for their number.
     fn update<T: Float>(&self, time: f64, x: &mut [&mut [T]]);
     /// The same on the GPU, for contiguous tensors; false where there is no kernel.
-    fn launch(&self, gpu: &Gpu, time: f64, x: &[View]) -> Result<bool>;
+    fn launch(&self, gpu: &Gpu, time: f64, x: &[&Tensor]) -> Result<bool>;
 }
 
 /// One step of `n` parameters, as an op. Inputs are `lists` lists: the parameters, their gradients,
@@ -168,9 +168,7 @@ impl<S: Step> Op for Update<S> {
         {
             return Ok(false);
         }
-        let views = tensors.iter().map(|t| transfer::whole(t));
-        let views = views.collect::<Result<Vec<_>>>()?;
-        self.step.launch(gpu, self.time(x, 0)?, &views)
+        self.step.launch(gpu, self.time(x, 0)?, tensors)
     }
 
     fn pointwise(&self) -> bool {
@@ -296,20 +294,11 @@ impl Step for Sgd {
         }
     }
 
-    fn launch(&self, gpu: &Gpu, _: f64, x: &[View]) -> Result<bool> {
+    fn launch(&self, gpu: &Gpu, _: f64, x: &[&Tensor]) -> Result<bool> {
         if self.sign.abs() != 1.0 {
             return Ok(false);
         }
-        let sgd = optim::Sgd {
-            lr: *self.lr,
-            weight_decay: *self.decay,
-            momentum: *self.momentum,
-            dampening: *self.dampening,
-            nesterov: self.nesterov,
-            maximize: *self.sign < 0.0,
-        };
-        let momentum = x.get(2).map(|b| (*b, self.first));
-        transfer::ran(optim::sgd(gpu, &sgd, x[0], x[1], momentum))
+        transfer::ran(gpu::sgd(gpu, self, x[0], x[1], x.get(2).copied()))
     }
 }
 
@@ -398,29 +387,12 @@ impl Step for Adam {
         }
     }
 
-    fn launch(&self, gpu: &Gpu, time: f64, x: &[View]) -> Result<bool> {
+    fn launch(&self, gpu: &Gpu, time: f64, x: &[&Tensor]) -> Result<bool> {
         if self.sign.abs() != 1.0 {
             return Ok(false);
         }
-        let adam = optim::Adam {
-            lr: *self.lr,
-            betas: (*self.beta1, *self.beta2),
-            eps: *self.eps,
-            weight_decay: *self.decay,
-            decoupled: self.decoupled,
-            maximize: *self.sign < 0.0,
-        };
-        let moments = [x[2], x[3]];
-        let top = x.get(4).copied();
-        transfer::ran(optim::adam(
-            gpu,
-            &adam,
-            self.bias(time),
-            x[0],
-            x[1],
-            moments,
-            top,
-        ))
+        let (of, top) = ([x[0], x[1], x[2], x[3]], x.get(4).copied());
+        transfer::ran(gpu::adam(gpu, self, self.bias(time), of, top))
     }
 }
 
@@ -497,7 +469,7 @@ impl Step for RmsProp {
         }
     }
 
-    fn launch(&self, _: &Gpu, _: f64, _: &[View]) -> Result<bool> {
+    fn launch(&self, _: &Gpu, _: f64, _: &[&Tensor]) -> Result<bool> {
         Ok(false)
     }
 }

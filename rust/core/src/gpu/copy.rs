@@ -1,10 +1,10 @@
 //! Copies, casts and fills: pointwise kernels with trivial bodies.
 
+use super::launch::bits;
 use super::pointwise::pointwise;
-use super::{Scratch, View};
+use super::{Acc, Buffer, Gpu, Scratch, View};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::gpu::{Acc, Buffer, Gpu};
 use smallvec::SmallVec;
 
 const IDENTITY: &str = "fn op(a: Acc) -> Acc { return a; }\n";
@@ -32,13 +32,8 @@ pub fn copy(gpu: &Gpu, x: View, y: View) -> Result<()> {
 /// Same type: moves bits as integers, so that every pattern survives and no adapter lacks the
 /// type. An element of several words is one more dimension of words.
 fn copy_bits(gpu: &Gpu, x: View, y: View) -> Result<()> {
-    let size = x.dtype.size();
-    let dtype = match size {
-        1 => DType::U8,
-        2 => DType::I16,
-        _ => DType::I32,
-    };
-    if size <= 4 {
+    let (dtype, parts) = bits(x.dtype);
+    if parts == 1 {
         return pointwise(
             gpu,
             Acc::I32,
@@ -48,7 +43,6 @@ fn copy_bits(gpu: &Gpu, x: View, y: View) -> Result<()> {
             &[],
         );
     }
-    let parts = size / 4;
     let shape: SmallVec<[usize; 8]> = y.shape.iter().copied().chain([parts]).collect();
     let words = |v: View| -> SmallVec<[isize; 8]> {
         v.strides

@@ -9,6 +9,24 @@ pub struct Dims<const N: usize> {
     pub strides: [SmallVec<[isize; 8]>; N],
 }
 
+impl<const N: usize> Dims<N> {
+    /// The sizes as a parameter block holds them: at most eight.
+    pub fn words(&self) -> [u32; 8] {
+        std::array::from_fn(|d| self.sizes.get(d).map_or(0, |&n| n as u32))
+    }
+
+    /// The strides of tensor `t` as a parameter block holds them.
+    pub fn stride_words(&self, t: usize) -> [u32; 8] {
+        std::array::from_fn(|d| self.strides[t].get(d).map_or(0, |&s| s as u32))
+    }
+
+    /// The strides as the `strided` part of the preludes takes them: a vector for each dimension.
+    pub fn stride_vectors(&self) -> [[u32; 4]; 8] {
+        let stride = |d: usize, t: usize| self.strides.get(t)?.get(d).map(|&s| s as u32);
+        std::array::from_fn(|d| std::array::from_fn(|t| stride(d, t).unwrap_or(0)))
+    }
+}
+
 /// Drops dimensions of size one and merges neighbours that every tensor walks in one stride.
 /// `keep` picks the dimensions that take part.
 pub fn coalesce<const N: usize>(

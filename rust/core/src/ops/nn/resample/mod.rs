@@ -1,6 +1,8 @@
 //! Linear maps along each spatial dimension: average pooling, interpolation, padding by
 //! reflection and the like, patches. One op; its adjoint is itself with turned maps.
 
+pub mod gpu;
+
 use crate::alloc;
 use crate::autograd::Vjp;
 use crate::cpu::pool::parallel_chunks;
@@ -8,7 +10,6 @@ use crate::cpu::{self, Level};
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
-use crate::gpu::kernels::pool::{self as launch, Divisor, Pool2d};
 use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, TensorMeta};
@@ -16,6 +17,7 @@ use crate::ops::nn::conv::Number;
 use crate::shape::{self, Dims};
 use crate::tensor::Tensor;
 use crate::{compiled, per_isa, transfer, with_compute};
+use gpu::{average, Divisor, Pool2d};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -242,11 +244,7 @@ impl Op for Resample {
             return Ok(false);
         };
         let x = transfer::dense(gpu, x[0])?;
-        let (x, y) = (transfer::whole(&x)?, transfer::whole(&y[0])?);
-        transfer::ran(match self.turned {
-            false => launch::avg(gpu, grid, *divisor, x, y),
-            true => launch::avg_backward(gpu, grid, *divisor, x, y),
-        })
+        transfer::ran(average(gpu, grid, *divisor, self.turned, &x, &y[0]))
     }
 }
 

@@ -1,0 +1,172 @@
+//! A dispatch being put together: a shader, its constants, what it binds, and how many invocations.
+
+use super::pipeline::Kernel;
+use super::shader::{Acc, Shader};
+use super::{Buffer, Gpu};
+use crate::dtype::DType;
+use crate::ensure;
+use crate::error::Result;
+use smallvec::{smallvec, SmallVec};
+
+/// Invocations of a workgroup, of kernels with one for each element.
+pub const WORKGROUP: usize = 256;
+
+/// Memory that a kernel binds, and the type of its elements.
+#[derive(Clone, Copy)]
+pub struct Operand<'a> {
+    /// `None` where it is not on the GPU: then there is nothing to launch.
+    pub buffer: Option<&'a Buffer>,
+    pub dtype: DType,
+}
+
+impl<'a> From<&'a Buffer> for Operand<'a> {
+    fn from(buffer: &'a Buffer) -> Self {
+        Operand {
+            buffer: Some(buffer),
+            dtype: DType::I32,
+        }
+    }
+}
+
+/// Bindings follow one convention: 0 is the parameter block, then come the buffers that the kernel
+/// writes, then those that it only reads; one may be both.
+pub struct Launch<'a, P> {
+    shader: &'a Shader<P>,
+    acc: Acc,
+    entry: &'static str,
+    tail: [&'a str; 2],
+    constants: SmallVec<[(&'static str, u32); 12]>,
+    buffers: SmallVec<[Option<&'a Buffer>; 9]>,
+    writes: usize,
+}
+
+impl<P: bytemuck::NoUninit> Shader<P> {
+    /// A dispatch that computes in `acc`.
+    pub fn launch(&self, acc: Acc) -> Launch<'_, P> {
+        Launch {
+            shader: self,
+            acc,
+            entry: "main",
+            tail: [""; 2],
+            constants: smallvec![],
+            buffers: smallvec![],
+            writes: 0,
+        }
+    }
+}
+
+impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
+    /// Another function than `main`.
+    pub fn entry(self, entry: &'static str) -> Self {
+        Launch { entry, ..self }
+    }
+
+    /// Generated text behind the file.
+    pub(super) fn tail(self, tail: [&'a str; 2]) -> Self {
+        Launch { tail, ..self }
+    }
+
+    /// The value of an `override`.
+    pub fn set(mut self, name: &'static str, value: impl Into<u32>) -> Self {
+        self.constants.push((name, value.into()));
+        self
+    }
+
+    /// Binds what the kernel writes; the constant `format` tells it the type of the elements.
+    pub fn writes(self, format: &'static str, x: impl Into<Operand<'a>>) -> Self {
+        let x = x.into();
+        self.set(format, x.dtype as u32).writes_words(x)
+    }
+
+    /// Binds what the kernel writes, whose type it knows.
+    pub fn writes_words(mut self, x: impl Into<Operand<'a>>) -> Self {
+        debug_assert_eq!(
+            self.writes,
+            self.buffers.len(),
+            "written buffers come first"
+        );
+        self.writes += 1;
+        self.buffers.push(x.into().buffer);
+        self
+    }
+
+    /// Binds what the kernel reads; the constant `format` tells it the type of the elements.
+    pub fn reads(self, format: &'static str, x: impl Into<Operand<'a>>) -> Self {
+        let x = x.into();
+        self.set(format, x.dtype as u32).reads_words(x)
+    }
+
+    /// Binds what the kernel reads, whose type it knows.
+    pub fn reads_words(mut self, x: impl Into<Operand<'a>>) -> Self {
+        self.buffers.push(x.into().buffer);
+        self
+    }
+
+    /// Records `n` invocations, in workgroups of [`WORKGROUP`].
+    pub fn threads(self, gpu: &Gpu, params: &P, n: usize) -> Result<()> {
+        self.groups(gpu, params, n.div_ceil(WORKGROUP))
+    }
+
+    /// Records `n` workgroups.
+    pub fn groups(self, gpu: &Gpu, params: &P, n: usize) -> Result<()> {
+        self.record(gpu, bytemuck::bytes_of(params), n)
+    }
+
+    /// Records `n` workgroups with the beginning of a parameter block.
+    pub(super) fn record(self, gpu: &Gpu, params: &[u8], n: usize) -> Result<()> {
+        let source = &self.shader.source;
+        let all: Option<SmallVec<[&Buffer; 9]>> = self.buffers.iter().copied().collect();
+        let Some(buffers) = all else {
+            crate::bail!(
+                Assertion,
+                "wgpu: {}: a kernel got a tensor in host memory",
+                source.name
+            );
+        };
+        gpu.require(self.acc, &source.name)?;
+        let kernel = Kernel {
+            source,
+            entry: self.entry,
+            acc: self.acc,
+            constants: &self.constants,
+            tail: self.tail,
+            writes: self.writes,
+            reads: buffers.len() - self.writes,
+        };
+        gpu.dispatch(&kernel, &buffers, params, gpu.grid(n)?)
+    }
+}
+
+impl Gpu {
+    /// An error where this adapter cannot compute in `acc`.
+    pub fn require(&self, acc: Acc, what: &str) -> Result<()> {
+        let ok = match acc {
+            Acc::F32 | Acc::I32 => true,
+            Acc::I64 => self.info().int64,
+            Acc::F64 => self.info().int64 && self.info().float64,
+        };
+        ensure!(
+            ok,
+            NotImplemented,
+            "wgpu: {what}: this adapter ({}) has no {}",
+            self.info().name,
+            acc.dtype()
+        );
+        Ok(())
+    }
+}
+
+/// How many invocations share a row of `length` elements, and how many rows a workgroup has.
+pub fn lanes_rows(length: usize, most: usize) -> (u32, u32) {
+    let lanes = length.next_power_of_two().min(most).max(1);
+    (lanes as u32, (WORKGROUP / lanes).max(1) as u32)
+}
+
+/// The integer type whose copies move the bits of `dtype`, and how many of it an element is.
+pub fn bits(dtype: DType) -> (DType, usize) {
+    match dtype.size() {
+        1 => (DType::U8, 1),
+        2 => (DType::I16, 1),
+        size => (DType::I32, size / 4),
+    }
+}

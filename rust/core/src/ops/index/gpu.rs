@@ -1,0 +1,397 @@
+//! Reading and writing through index tensors. Every form is the same two steps: turn the index
+//! tensors into element offsets, then take from or put at them.
+
+use crate::dtype::DType;
+use crate::ensure;
+use crate::error::{Kind, Result};
+use crate::gpu::fault::check_size;
+use crate::gpu::geometry::{coalesce, Dims};
+use crate::gpu::launch::bits;
+use crate::gpu::pointwise::pointwise;
+use crate::gpu::{params, shader, Acc, Gpu};
+use crate::layout::Layout;
+use crate::tensor::Tensor;
+use crate::transfer::{check_contiguous, whole};
+use smallvec::SmallVec;
+
+/// Index entries between which duplicates are looked for in one pass: each invocation scans the
+/// window, far below the 65,535 loop iterations of software Vulkan.
+const WINDOW: usize = 16_384;
+
+params! {
+    struct Offset {
+        n: u32,
+        i_offset: u32,
+        size: u32,
+        stride: u32,
+        skip: u32,
+        has_skip: u32,
+        wraps: u32,
+        who: u32,
+        dispatch: u32,
+    }
+}
+params! {
+    struct Take {
+        n: u32,
+        indices: u32,
+        inner: u32,
+        x_offset: u32,
+        y_offset: u32,
+        pad0: u32,
+        pad1: u32,
+        pad2: u32,
+        outer_size: [u32; 8],
+        outer_stride: [u32; 8],
+        inner_size: [u32; 8],
+        inner_stride: [u32; 8],
+    }
+}
+params! {
+    struct Chain {
+        begin: u32,
+        end: u32,
+    }
+}
+params! {
+    struct Put {
+        n: u32,
+        indices: u32,
+        inner: u32,
+        begin: u32,
+        end: u32,
+        y_offset: u32,
+        v_offset: u32,
+        pad: u32,
+        scale: [u32; 4],
+        outer_size: [u32; 8],
+        outer_stride: [u32; 8],
+        inner_size: [u32; 8],
+        inner_stride: [u32; 8],
+    }
+}
+shader! { static OFFSETS: Offset = "index_offsets.wgsl", Acc::WORDS }
+shader! { static TAKE: Take = "take.wgsl", Acc::WORDS }
+shader! { static CHAIN: Chain = "chain.wgsl", Acc::WORDS }
+shader! { static PUT: Put = "put.wgsl", Acc::ALL }
+
+/// One index tensor and the dimension of the indexed tensor that it runs over.
+#[derive(Clone, Copy, Debug)]
+pub struct Axis<'a> {
+    /// Contiguous int64 or int32.
+    pub index: &'a Tensor,
+    pub size: usize,
+    pub stride: isize,
+}
+
+/// Offsets of the elements that index tensors point at.
+pub struct Offsets {
+    words: Tensor,
+    n: usize,
+}
+
+/// The offsets of `axes`, whose index tensors have as many entries each. Entries equal to `skip`
+/// (embedding's `padding_idx`) are left out of later steps. Negative entries count from the end
+/// where `wraps`.
+pub fn offsets(gpu: &Gpu, axes: &[Axis], skip: Option<i64>, wraps: bool) -> Result<Offsets> {
+    let n = axes[0].index.numel();
+    let words = Tensor::empty(&[n], DType::I32, gpu.device())?;
+    if n == 0 {
+        return Ok(Offsets { words, n });
+    }
+    for (k, axis) in axes.iter().enumerate() {
+        check_contiguous("index", &[axis.index])?;
+        check_size(Kind::Index, axis.size)?;
+        let fault = gpu.index_fault(Kind::Index)?;
+        let [who, dispatch] = fault.words;
+        let p = Offset {
+            n: n as u32,
+            i_offset: axis.index.offset() as u32,
+            size: axis.size as u32,
+            stride: axis.stride as u32,
+            skip: skip.unwrap_or(0) as u32,
+            has_skip: skip.is_some() as u32,
+            wraps: wraps as u32,
+            who,
+            dispatch,
+        };
+        OFFSETS
+            .launch(Acc::I32)
+            .set("FIRST", k == 0)
+            .writes_words(&words)
+            .writes_words(fault.buffer)
+            .reads("I", axis.index)
+            .threads(gpu, &p, n)?;
+    }
+    Ok(Offsets { words, n })
+}
+
+/// The dimensions of the indexed tensor in front of and behind the place where the index's own
+/// dimensions stand in the result.
+#[derive(Clone, Copy, Debug)]
+pub struct Around<'a> {
+    pub outer: (&'a [usize], &'a [isize]),
+    pub inner: (&'a [usize], &'a [isize]),
+}
+
+impl<'a> Around<'a> {
+    /// What is around one dimension.
+    fn of(layout: &'a Layout, dim: usize) -> Around<'a> {
+        let (shape, strides) = (&layout.shape, &layout.strides);
+        Around {
+            outer: (&shape[..dim], &strides[..dim]),
+            inner: (&shape[dim + 1..], &strides[dim + 1..]),
+        }
+    }
+
+    /// Sizes and strides, counted in units of `parts` words, with the words as innermost dimension.
+    fn geometry(&self, parts: usize) -> Result<(Dims<1>, Dims<1>)> {
+        let scale = |s: &[isize]| -> SmallVec<[isize; 8]> {
+            s.iter().map(|&s| s * parts as isize).collect()
+        };
+        let outer = coalesce(self.outer.0, [&scale(self.outer.1)], |_| true);
+        let mut sizes: SmallVec<[usize; 8]> = SmallVec::from_slice(self.inner.0);
+        let mut strides = scale(self.inner.1);
+        sizes.push(parts);
+        strides.push(1);
+        let inner = coalesce(&sizes, [&strides], |_| true);
+        ensure!(
+            outer.sizes.len() <= 8 && inner.sizes.len() <= 8,
+            NotImplemented,
+            "wgpu: index: {} separate dimensions",
+            outer.sizes.len() + inner.sizes.len()
+        );
+        Ok((outer, inner))
+    }
+}
+
+/// `y[a, j, b] = x[a, offsets[j], b]`: `x` gives memory, offset and type; `y` is contiguous of the
+/// same type, with outer, index and inner dimensions in this order.
+pub fn take(gpu: &Gpu, x: &Tensor, around: Around, offsets: &Offsets, y: &Tensor) -> Result<()> {
+    if y.numel() == 0 {
+        return Ok(());
+    }
+    check_contiguous("take", &[y])?;
+    let (dtype, parts) = bits(x.dtype());
+    let (outer, inner) = around.geometry(parts)?;
+    // Offsets count elements; an element of several words needs them in words.
+    let words = scaled(gpu, offsets, parts)?;
+    let n = y.numel() * parts;
+    let p = Take {
+        n: n as u32,
+        indices: offsets.n as u32,
+        inner: inner.sizes.iter().product::<usize>() as u32,
+        x_offset: (x.offset() * parts) as u32,
+        y_offset: (y.offset() * parts) as u32,
+        pad0: 0,
+        pad1: 0,
+        pad2: 0,
+        outer_size: outer.words(),
+        outer_stride: outer.stride_words(0),
+        inner_size: inner.words(),
+        inner_stride: inner.stride_words(0),
+    };
+    TAKE.launch(Acc::I32)
+        .set("OUTER", outer.sizes.len() as u32)
+        .set("INNER", inner.sizes.len() as u32)
+        .writes("Y", (y, dtype))
+        .reads("X", (x, dtype))
+        .reads_words(&words)
+        .threads(gpu, &p, n)
+}
+
+fn scaled(gpu: &Gpu, offsets: &Offsets, parts: usize) -> Result<Tensor> {
+    if parts == 1 {
+        return Ok(offsets.words.clone());
+    }
+    let out = Tensor::empty(&[offsets.n], DType::I32, gpu.device())?;
+    let body = "fn op(a: Acc) -> Acc { return select(a * scalar(0u), a, a == Acc(-1)); }\n";
+    let (from, factor) = (whole(&offsets.words)?, Acc::I32.words(parts as f64));
+    pointwise(gpu, Acc::I32, body, &[from], whole(&out)?, &[factor])?;
+    Ok(out)
+}
+
+/// `y[a, offsets[j], b] = v[a, j, b]`, or `+= scale * v` with `scale` given. `y` gives memory,
+/// offset and type; `v` is contiguous with outer, index and inner dimensions in this order. Where
+/// offsets repeat, the last one wins, and sums are made in order: always the same result.
+pub fn put(
+    gpu: &Gpu,
+    y: &Tensor,
+    around: Around,
+    offsets: &Offsets,
+    v: &Tensor,
+    scale: Option<f64>,
+) -> Result<()> {
+    if v.numel() == 0 {
+        return Ok(());
+    }
+    check_contiguous("put", &[v])?;
+    let (y_type, v_type, acc, parts) = if scale.is_some() {
+        (y.dtype(), v.dtype(), Acc::of(y.dtype())?, 1)
+    } else {
+        ensure!(
+            y.dtype() == v.dtype(),
+            Runtime,
+            "wgpu: put: {} into {}",
+            v.dtype(),
+            y.dtype()
+        );
+        let (dtype, parts) = bits(y.dtype());
+        (dtype, dtype, Acc::I32, parts)
+    };
+    gpu.require(acc, "put")?;
+    let (outer, inner) = around.geometry(parts)?;
+    let outer_n: usize = outer.sizes.iter().product();
+    let inner_n: usize = inner.sizes.iter().product();
+    let words = scaled(gpu, offsets, parts)?;
+    let links = Tensor::empty(&[offsets.n], DType::I32, gpu.device())?;
+    let [s0, s1] = acc.words(scale.unwrap_or(1.0));
+    for begin in (0..offsets.n).step_by(WINDOW) {
+        let end = (begin + WINDOW).min(offsets.n);
+        let p = Chain {
+            begin: begin as u32,
+            end: end as u32,
+        };
+        CHAIN
+            .launch(Acc::I32)
+            .writes_words(&links)
+            .reads_words(&words)
+            .threads(gpu, &p, end - begin)?;
+        let n = outer_n * (end - begin) * inner_n;
+        let p = Put {
+            n: n as u32,
+            indices: offsets.n as u32,
+            inner: inner_n as u32,
+            begin: begin as u32,
+            end: end as u32,
+            y_offset: (y.offset() * parts) as u32,
+            v_offset: (v.offset() * parts) as u32,
+            pad: 0,
+            scale: [s0, s1, 0, 0],
+            outer_size: outer.words(),
+            outer_stride: outer.stride_words(0),
+            inner_size: inner.words(),
+            inner_stride: inner.stride_words(0),
+        };
+        PUT.launch(acc)
+            .set("OUTER", outer.sizes.len() as u32)
+            .set("INNER", inner.sizes.len() as u32)
+            .set("ACCUMULATE", scale.is_some())
+            .writes("Y", (y, y_type))
+            .reads("V", (v, v_type))
+            .reads_words(&words)
+            .reads_words(&links)
+            .threads(gpu, &p, n)?;
+    }
+    Ok(())
+}
+
+fn axis<'a>(x: &Tensor, dim: usize, index: &'a Tensor) -> Axis<'a> {
+    Axis {
+        index,
+        size: x.size(dim),
+        stride: x.layout().strides[dim],
+    }
+}
+
+/// `y = x` with dimension `dim` read at `index` (contiguous, of any shape, which takes the place of
+/// `dim` in `y`). `y` is contiguous.
+pub fn index_select(gpu: &Gpu, x: &Tensor, dim: usize, index: &Tensor, y: &Tensor) -> Result<()> {
+    if y.numel() == 0 {
+        return Ok(());
+    }
+    let offsets = offsets(gpu, &[axis(x, dim, index)], None, false)?;
+    take(gpu, x, Around::of(x.layout(), dim), &offsets, y)
+}
+
+/// `y[.., index[j], ..] += scale * v[.., j, ..]`, the backward of [`index_select`]. Entries equal to
+/// `skip` are left out.
+pub fn index_add(
+    gpu: &Gpu,
+    y: &Tensor,
+    dim: usize,
+    index: &Tensor,
+    v: &Tensor,
+    scale: f64,
+    skip: Option<i64>,
+) -> Result<()> {
+    if v.numel() == 0 {
+        return Ok(());
+    }
+    let offsets = offsets(gpu, &[axis(y, dim, index)], skip, false)?;
+    put(gpu, y, Around::of(y.layout(), dim), &offsets, v, Some(scale))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpu::tests::{close, gpu, noise};
+    use crate::transfer::tests::{fresh, get, put};
+
+    /// Rows at 2, 1, 0, 2, 2 along each of the first two dimensions.
+    fn selected<T: Copy + PartialEq + std::fmt::Debug>(dtype: DType, of: fn(usize) -> T) {
+        let Some((_turn, gpu)) = gpu() else { return };
+        let (index, shape) = ([2i64, 1, 0, 2, 2], [3, 4, 5]);
+        let ti = put(&[5], DType::I64, &index);
+        let data: Vec<T> = (0..60).map(of).collect();
+        let x = put(&shape, dtype, &data);
+        for dim in 0..2 {
+            let mut out = shape;
+            out[dim] = 5;
+            let y = fresh(&out, dtype);
+            index_select(gpu, &x, dim, &ti, &y).unwrap();
+            let inner: usize = shape[dim + 1..].iter().product();
+            let outer: usize = shape[..dim].iter().product();
+            let mut want = vec![];
+            for o in 0..outer {
+                for &i in &index {
+                    let at = (o * shape[dim] + i as usize) * inner;
+                    want.extend_from_slice(&data[at..at + inner]);
+                }
+            }
+            assert_eq!(get::<T>(&y), want, "{dtype} {dim}");
+        }
+    }
+
+    #[test]
+    fn index_select_of_any_size_of_element_matches_the_host() {
+        selected(DType::I64, |i| i as i64 * 0x1_0000_0007);
+        selected(DType::F32, |i| i as f32 * 0.3);
+        selected(DType::U8, |i| (i * 7) as u8);
+    }
+
+    #[test]
+    fn index_add_sums_in_order_and_skips() {
+        let Some((_turn, gpu)) = gpu() else { return };
+        let index = [2i64, 1, 0, 2, 2];
+        let ti = put(&[5], DType::I64, &index);
+        let x = put(&[4, 3], DType::F32, &[1f32; 12]);
+        let v = put(&[5, 3], DType::F32, &noise(15, 1));
+        index_add(gpu, &x, 0, &ti, &v, 2.0, Some(0)).unwrap();
+        let v = noise(15, 1);
+        let mut want = [1f64; 12];
+        for (j, &i) in index.iter().enumerate().filter(|(_, &i)| i != 0) {
+            for c in 0..3 {
+                want[i.rem_euclid(4) as usize * 3 + c] += 2.0 * v[j * 3 + c] as f64;
+            }
+        }
+        close(&get(&x), &want, 1e-6);
+    }
+
+    #[test]
+    fn index_out_of_range_raises_at_the_next_read() {
+        let Some((_turn, gpu)) = gpu() else { return };
+        let x = put(&[4, 3], DType::F32, &[1f32; 12]);
+        let index = put(&[1], DType::I64, &[9i64]);
+        let y = fresh(&[1, 3], DType::F32);
+        index_select(gpu, &x, 0, &index, &y).unwrap();
+        let e = gpu.synchronize().unwrap_err();
+        assert_eq!(e.kind, crate::error::Kind::Index);
+        assert!(
+            e.text
+                .contains("index 9 is out of bounds for dimension with size 4"),
+            "{e}"
+        );
+        gpu.synchronize().unwrap();
+    }
+}

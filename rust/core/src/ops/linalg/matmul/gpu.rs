@@ -1,0 +1,189 @@
+//! Batched matrix products over any strides.
+
+use crate::ensure;
+use crate::error::Result;
+use crate::gpu::pointwise::pointwise;
+use crate::gpu::reduce::{reduce, Combine, Map};
+use crate::gpu::{copy, params, shader, Acc, Gpu};
+use crate::layout::Layout;
+use crate::tensor::Tensor;
+use crate::transfer::whole;
+
+/// Elements of k that one invocation walks at most: about 1.6 loop iterations each, of the 65,535
+/// that software Vulkan allows.
+const MAX_DEPTH: usize = 16_384;
+/// Workgroups below which k is split, and the smallest part worth a split.
+const ENOUGH: usize = 128;
+const MIN_PART: usize = 256;
+
+params! {
+    struct Params {
+        m: u32,
+        n: u32,
+        k: u32,
+        batches: u32,
+        splits: u32,
+        part: u32,
+        tiles_m: u32,
+        tiles_n: u32,
+        a: [u32; 4],
+        b: [u32; 4],
+        c: [u32; 4],
+        y: [u32; 4],
+        alpha: [u32; 2],
+        beta: [u32; 2],
+        y_split: u32,
+    }
+}
+shader! { static MATMUL: Params = "matmul.wgsl", Acc::ALL }
+
+/// `y = alpha * a @ b + beta * c` for `a` [B, M, K], `b` [B, K, N], `c` and `y` [B, M, N], with
+/// stride 0 where something broadcasts. Half types accumulate in float32. Deterministic.
+pub fn matmul(
+    gpu: &Gpu,
+    a: &Tensor,
+    b: &Tensor,
+    c: Option<(&Tensor, f64)>,
+    alpha: f64,
+    y: &Tensor,
+) -> Result<()> {
+    if y.numel() == 0 {
+        return Ok(());
+    }
+    let (batches, m, n, k) = (y.size(0), y.size(1), y.size(2), a.size(2));
+    let acc = Acc::of(y.dtype())?;
+    let wg = if m >= 64 && n >= 64 { 16 } else { 8 };
+    let tile = 4 * wg;
+    let groups = m.div_ceil(tile) * n.div_ceil(tile) * batches;
+    let wanted = ENOUGH.div_ceil(groups).min(k / MIN_PART).max(1);
+    let splits = wanted.max(k.div_ceil(MAX_DEPTH)).max(1);
+    let part = k.div_ceil(splits).next_multiple_of(16).max(16);
+    let splits = k.div_ceil(part).max(1);
+    if splits == 1 {
+        return tiles(gpu, acc, wg, (1, part), a, b, c, alpha, y);
+    }
+    gpu.require(acc, "matmul")?;
+    let shape = [batches, m, n];
+    let partial = Tensor::empty(&[splits, batches, m, n], acc.dtype(), y.device())?;
+    let first = partial.alias(Layout::contiguous(&shape));
+    tiles(gpu, acc, wg, (splits, part), a, b, None, alpha, &first)?;
+    let sum = |to: &Tensor| {
+        let (partial, to) = (whole(&partial)?, whole(to)?);
+        reduce(gpu, Combine::Sum, Map::Keep, 1.0, partial, 1, to)
+    };
+    if c.is_none() && y.is_contiguous() {
+        return sum(y);
+    }
+    let total = Tensor::empty(&shape, acc.dtype(), y.device())?;
+    sum(&total)?;
+    let (total, to) = (whole(&total)?, whole(y)?);
+    match c {
+        None => copy::copy(gpu, total, to),
+        Some((c, beta)) => {
+            let body = "fn op(a: Acc, b: Acc) -> Acc { return a + scalar(0u) * b; }\n";
+            pointwise(gpu, acc, body, &[total, whole(c)?], to, &[acc.words(beta)])
+        }
+    }
+}
+
+/// Offset and strides of a stack of matrices.
+fn places(t: &Tensor) -> [u32; 4] {
+    let s = &t.layout().strides;
+    [t.offset() as u32, s[0] as u32, s[1] as u32, s[2] as u32]
+}
+
+fn tiles(
+    gpu: &Gpu,
+    acc: Acc,
+    wg: usize,
+    (splits, part): (usize, usize),
+    a: &Tensor,
+    b: &Tensor,
+    c: Option<(&Tensor, f64)>,
+    alpha: f64,
+    y: &Tensor,
+) -> Result<()> {
+    let (batches, m, n, k) = (y.size(0), y.size(1), y.size(2), a.size(2));
+    ensure!(
+        splits * batches * m * n <= u32::MAX as usize,
+        NotImplemented,
+        "wgpu: matmul: a result of {} elements",
+        batches * m * n
+    );
+    let tile = 4 * wg;
+    let (tiles_m, tiles_n) = (m.div_ceil(tile), n.div_ceil(tile));
+    // c is bound in any case; without it any tensor that is only read will do.
+    let (plus, beta) = c.unwrap_or((a, 0.0));
+    let p = Params {
+        m: m as u32,
+        n: n as u32,
+        k: k as u32,
+        batches: batches as u32,
+        splits: splits as u32,
+        part: part as u32,
+        tiles_m: tiles_m as u32,
+        tiles_n: tiles_n as u32,
+        a: places(a),
+        b: places(b),
+        c: places(plus),
+        y: places(y),
+        alpha: acc.words(alpha),
+        beta: acc.words(beta),
+        y_split: (batches * m * n) as u32,
+    };
+    let (sa, sb) = (&a.layout().strides, &b.layout().strides);
+    MATMUL
+        .launch(acc)
+        .set("HAS_C", c.is_some())
+        .set("A_ALONG_K", sa[1] != 1 || sa[2] == 1)
+        .set("B_ALONG_K", sb[2] != 1 && sb[1] == 1)
+        .set("WG", wg as u32)
+        .set("TILE", tile as u32)
+        .set("SHARED", 16 * tile as u32)
+        .writes("Y", y)
+        .reads("A", a)
+        .reads("B", b)
+        .reads("C", plus)
+        .groups(gpu, &p, tiles_m * tiles_n * batches * splits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+    use crate::gpu::tests::{close, gpu, noise};
+    use crate::transfer::tests::{fresh, get, put};
+
+    #[test]
+    fn matmul_sizes_and_strides_match_the_host() {
+        let Some((_turn, gpu)) = gpu() else { return };
+        for (b, m, n, k) in [
+            (1, 1, 1, 1),
+            (2, 5, 7, 33),
+            (1, 70, 65, 40),
+            (1, 3, 2, 20_000),
+        ] {
+            let (x, w) = (noise(b * m * k, 5), noise(b * k * n, 6));
+            let tx = put(&[b, m, k], DType::F32, &x);
+            let tw = put(&[b, n, k], DType::F32, &w);
+            let vw = tw.alias(Layout::contiguous(&[b, n, k]).transpose(1, 2).unwrap());
+            let y = fresh(&[b, m, n], DType::F32);
+            let c = put(&[n], DType::F32, &noise(n, 7));
+            let vc = c.alias(c.layout().expand_to(&[b, m, n]));
+            matmul(gpu, &tx, &vw, Some((&vc, 3.0)), 0.5, &y).unwrap();
+            let c = noise(n, 7);
+            let mut want = vec![];
+            for i in 0..b {
+                for r in 0..m {
+                    for q in 0..n {
+                        let dot: f64 = (0..k)
+                            .map(|e| x[(i * m + r) * k + e] as f64 * w[(i * n + q) * k + e] as f64)
+                            .sum();
+                        want.push(0.5 * dot + 3.0 * c[q] as f64);
+                    }
+                }
+            }
+            close(&get(&y), &want, 2e-5);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Softmax and log-softmax, forward and backward, of floats of at most 32 bits.
+
+use crate::ensure;
+use crate::error::Result;
+use crate::gpu::launch::{lanes_rows, Launch};
+use crate::gpu::{params, shader, Acc, Gpu};
+use crate::shape::Span;
+use crate::tensor::Tensor;
+use crate::transfer::check_contiguous;
+
+/// Elements of a row that one invocation may take: three loops over them stay below 65,535 trips.
+const MAX_TRIPS: usize = 20_000;
+
+params! {
+    struct Forward {
+        rows: u32,
+        length: u32,
+        inner: u32,
+        x_offset: u32,
+        y_offset: u32,
+        infinity: u32,
+    }
+}
+params! {
+    struct Backward {
+        rows: u32,
+        length: u32,
+        inner: u32,
+        y_offset: u32,
+        s_offset: u32,
+        g_offset: u32,
+    }
+}
+shader! { static SOFTMAX: Forward = "softmax.wgsl", Acc::FLOAT }
+shader! { static SOFTMAX_BACKWARD: Backward = "softmax_backward.wgsl", Acc::FLOAT }
+
+/// Records a kernel over the rows of `span`.
+fn rows<P: bytemuck::NoUninit>(
+    gpu: &Gpu,
+    launch: Launch<P>,
+    log: bool,
+    span: Span,
+    p: &P,
+) -> Result<()> {
+    let (lanes, rows) = lanes_rows(span.length, 256);
+    ensure!(
+        span.length <= lanes as usize * MAX_TRIPS,
+        NotImplemented,
+        "wgpu: softmax: a row of {} elements",
+        span.length
+    );
+    launch
+        .set("LOG", log)
+        .set("LANES", lanes)
+        .set("ROWS", rows)
+        .set("WG", lanes * rows)
+        .groups(gpu, p, span.lines().div_ceil(rows as usize))
+}
+
+/// `y = softmax(x)` or its logarithm over `span`; both contiguous.
+pub fn softmax(gpu: &Gpu, log: bool, span: Span, x: &Tensor, y: &Tensor) -> Result<()> {
+    if y.numel() == 0 {
+        return Ok(());
+    }
+    check_contiguous("softmax", &[x, y])?;
+    let p = Forward {
+        rows: span.lines() as u32,
+        length: span.length as u32,
+        inner: span.inner as u32,
+        x_offset: x.offset() as u32,
+        y_offset: y.offset() as u32,
+        infinity: f32::INFINITY.to_bits(),
+    };
+    let launch = SOFTMAX.launch(Acc::F32).writes("Y", y).reads("X", x);
+    rows(gpu, launch, log, span, &p)
+}
+
+/// The gradient `y` of the input from the result `s` and its gradient `g`; all contiguous.
+pub fn softmax_backward(
+    gpu: &Gpu,
+    log: bool,
+    span: Span,
+    s: &Tensor,
+    g: &Tensor,
+    y: &Tensor,
+) -> Result<()> {
+    if y.numel() == 0 {
+        return Ok(());
+    }
+    check_contiguous("softmax_backward", &[s, g, y])?;
+    let p = Backward {
+        rows: span.lines() as u32,
+        length: span.length as u32,
+        inner: span.inner as u32,
+        y_offset: y.offset() as u32,
+        s_offset: s.offset() as u32,
+        g_offset: g.offset() as u32,
+    };
+    let launch = SOFTMAX_BACKWARD.launch(Acc::F32);
+    let launch = launch.writes("Y", y).reads("S", s).reads("G", g);
+    rows(gpu, launch, log, span, &p)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+    use crate::gpu::tests::{close, gpu, noise};
+    use crate::transfer::tests::{fresh, get, put};
+
+    #[test]
+    fn softmax_rows_and_columns_match_the_host() {
+        let Some((_turn, gpu)) = gpu() else { return };
+        for (shape, dim) in [([4, 10, 1], 1), ([2, 300, 5], 1), ([3, 1, 2000], 2)] {
+            let n: usize = shape.iter().product();
+            let x: Vec<f32> = noise(n, 8).iter().map(|v| v * 20.0).collect();
+            let t = put(&shape, DType::F32, &x);
+            let span = crate::shape::Span::of(&shape, dim);
+            let g = noise(n, 9);
+            let tg = put(&shape, DType::F32, &g);
+            for log in [false, true] {
+                let y = fresh(&shape, DType::F32);
+                softmax(gpu, log, span, &t, &y).unwrap();
+                let d = fresh(&shape, DType::F32);
+                softmax_backward(gpu, log, span, &y, &tg, &d).unwrap();
+                let (mut want, mut want_d) = (vec![0.0; n], vec![0.0; n]);
+                for o in 0..span.outer {
+                    for i in 0..span.inner {
+                        let at = |c: usize| (o * span.length + c) * span.inner + i;
+                        let top = (0..span.length).map(|c| x[at(c)]).fold(f32::MIN, f32::max);
+                        let e = |c: usize| (x[at(c)] as f64 - top as f64).exp();
+                        let z: f64 = (0..span.length).map(e).sum();
+                        let s = |c| e(c) / z;
+                        let gs = |c| {
+                            if log {
+                                g[at(c)] as f64
+                            } else {
+                                g[at(c)] as f64 * s(c)
+                            }
+                        };
+                        let dot: f64 = (0..span.length).map(gs).sum();
+                        for c in 0..span.length {
+                            want[at(c)] = if log { s(c).ln() } else { s(c) };
+                            let gc = g[at(c)] as f64;
+                            want_d[at(c)] = if log {
+                                gc - s(c) * dot
+                            } else {
+                                s(c) * (gc - dot)
+                            };
+                        }
+                    }
+                }
+                close(&get(&y), &want, 1e-5);
+                close(&get(&d), &want_d, 1e-5);
+            }
+        }
+    }
+}
