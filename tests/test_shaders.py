@@ -1,7 +1,8 @@
 """Each shader file through wgpu-py against NumPy: none of the project's Rust takes part.
 
-A kernel's source is the prelude, the prelude of the type it computes in, its file and, for
-pointwise bodies, the math file and a tail (see shaders/README.md).
+A kernel's source is the numbers it knows by name, the prelude, the prelude of the type it computes
+in, what it uses, its file and, for pointwise bodies, the math file and a tail (see
+shaders/README.md).
 """
 
 from __future__ import annotations
@@ -18,13 +19,21 @@ special = pytest.importorskip("scipy.special")
 
 SHADERS = Path(__file__).parent.parent / "shaders"
 BOOL, U8, I8, I16, I32, I64, F16, BF16, F32, F64 = range(10)
+FORMAT_NAMES = ["BOOL", "U8", "I8", "I16", "I32", "I64", "F16", "BF16", "F32", "F64"]
+# What Rust hands to a file's text, in the order of its enumerations.
+NUMBERS = {
+    "reduce": [["SUM", "PROD", "MAX", "MIN", "ANY", "ALL"],
+               ["KEEP", "SQUARE", "MAGNITUDE", "TRUTH", "PRESENT"]],
+    "scatter": [["SET", "ADD", "MULTIPLY", "MAX", "MIN"]],
+    "conv2d": [["FORWARD", "TO_INPUT", "TO_WEIGHT"]],
+}  # fmt: skip
 FORMATS = {
     "bool": BOOL, "uint8": U8, "int8": I8, "int16": I16, "int32": I32, "int64": I64,
     "float16": F16, "float32": F32, "float64": F64,
 }  # fmt: skip
 # Files that are parts of others.
-PARTS = {"prelude", "math_f32", "math_f64", "math_int", "philox"}
-PARTS |= {f"prelude_{acc}" for acc in ("f32", "i32", "i64", "f64")}
+PARTS = {"math_f32", "math_f64", "math_int", "philox"}
+PARTS |= {path.stem for path in SHADERS.glob("prelude*.wgsl")}
 
 
 @cache
@@ -49,10 +58,18 @@ def needs(acc):
 
 
 def source(file, acc, tail=""):
+    text = {path.stem: path.read_text() for path in SHADERS.glob("*.wgsl")}
     names = ["prelude", f"prelude_{acc}"]
+    if uses := re.search(r"^// uses (.*)$", text[file], re.MULTILINE):
+        names += [f"prelude_{part}" for part in uses.group(1).split(", ")]
     if tail:
         names.append("math_int" if acc in ("i32", "i64") else f"math_{acc}")
-    return "".join((SHADERS / f"{n}.wgsl").read_text() for n in [*names, file]) + tail
+    numbers = "".join(
+        f"const {name}: u32 = {i}u;\n"
+        for known in [FORMAT_NAMES, *NUMBERS.get(file, [])]
+        for i, name in enumerate(known)
+    )
+    return numbers + "".join(text[n] for n in [*names, file]) + tail
 
 
 def words(x):
@@ -133,6 +150,12 @@ def dims(sizes, *strides):
     for part in (sizes, *strides):
         out += [*part[::-1], *[0] * (8 - len(part))]
     return out
+
+
+def strided(sizes, *strides):
+    """Returns sizes, and for each dimension a vector of strides, innermost first."""
+    vectors = [[s[d] for s in strides] + [0] * (4 - len(strides)) for d in range(len(sizes))][::-1]
+    return [*dims(sizes), *sum(vectors, []), *[0] * (32 - 4 * len(sizes))]
 
 
 def close(got, want, tolerance=2e-6):
@@ -355,7 +378,7 @@ def test_reduce_two_reduced_dimensions_in_parts():
     x = floats(5, 6, 7)
     # Over dimensions 0 and 2, in three parts of 12 of the 35 elements, with the mean's factor.
     params = [6, 35, 3, 12, 0, 0, f32(0.5), 0, 0, 0, 0, 0, *dims([6], [7]), *dims([5, 7], [42, 1])]
-    y = run("reduce", "f32", [np.zeros(18, np.float32), x], params, (2, 1, 1), REDUCED=2,
+    y = run("reduce", "f32", [np.zeros(18, np.float32), x], params, (2, 1, 1), INNER=2,
             LANES=4, ROWS=16, WG=64)[0]  # fmt: skip
     close(y.reshape(6, 3).sum(1), 0.5 * x.sum((0, 2)), 1e-5)
 
@@ -530,6 +553,7 @@ def test_norm_and_norm_backward_match_numpy(kind):
     hat = (shaped - mean) / np.sqrt(var + 1e-5)
     stats = [np.zeros(groups, np.float32) for _ in range(3)]
     params = [*layout, f32(1e-5), *[0] * 7]
+    backward = [*layout, *[0] * 7]
     constants = {"HAS_WEIGHT": 1, "WG": 64}
     y, m, rstd, v, *_ = run("norm", "f32", [np.zeros_like(x), *stats, x, w, b], params,
                             (groups, 1, 1), HAS_BIAS=1, **constants)  # fmt: skip
@@ -538,7 +562,9 @@ def test_norm_and_norm_backward_match_numpy(kind):
     close(v, var.ravel(), 1e-5)
     g = floats(3, 4, 5, 2, seed=3)
     arrays = [np.zeros_like(x), *stats[:2], x, g, m, rstd, w]
-    d, sum_g, sum_gx, *_ = run("norm_backward", "f32", arrays, params, (groups, 1, 1), **constants)
+    d, sum_g, sum_gx, *_ = run(
+        "norm_backward", "f32", arrays, backward, (groups, 1, 1), **constants
+    )
     gs = g.reshape(shaped.shape).astype(np.float64)
     close(sum_g, gs.sum(axes).ravel(), 1e-4)
     close(sum_gx, (gs * hat).sum(axes).ravel(), 1e-4)
@@ -603,13 +629,13 @@ def test_gather_and_scatter_match_numpy():
     x = floats(4, 6)
     index = rng().integers(0, 6, (4, 3)).astype(np.int64)
     fault = np.zeros(8, np.uint32)
-    params = [12, 0, 0, 0, 6, 1, 0, 0, *dims([4, 3], [6, 0], [3, 1])]
+    params = [12, 0, 0, 0, 6, 1, 0, 0, *strided([4, 3], [6, 0], [3, 1])]
     arrays = [np.zeros((4, 3), np.float32), fault, x, index]
     y = run("gather", "i32", arrays, params, (1, 1, 1), DIMS=2)[0]
     np.testing.assert_array_equal(y, np.take_along_axis(x, index, 1))
     v = floats(4, 3, seed=1)
     for op, f in enumerate([None, np.add, np.multiply, np.maximum, np.minimum]):
-        params = [24, 6, 0, 3, 0, 0, 0, 1, 1, 1, 0, 0, *dims([4], [6], [3], [3])]
+        params = [24, 6, 0, 3, 0, 0, 0, 1, 1, 1, 0, 0, *strided([4], [6], [3], [3])]
         got = run("scatter", "f32", [x, fault, v, index], params, (1, 1, 1), OP=op)[0]
         want = x.copy()
         for r, j in np.ndindex(4, 3):
@@ -629,7 +655,7 @@ def test_max_pool2d_and_backward_match_numpy(config):
     padded = np.pad(x, ((0, 0), (pad, pad), (pad, pad)), constant_values=-np.inf)
     windows = np.lib.stride_tricks.sliding_window_view(padded, (k, k), (1, 2))[:, ::s, ::s]
     want = windows[:, :oh, :ow].max((3, 4))
-    shape = [7, 8, oh, ow, *[k] * 2, *[s] * 2, *[pad] * 2, 1, 1, 0, 0]
+    shape = [7, 8, oh, ow, *[k] * 2, *[s] * 2, *[pad] * 2, 1, 1]
     arrays = [np.zeros((2, oh, ow), np.float32), np.zeros((2, oh, ow), np.int64), x]
     y, index, _ = run("max_pool2d", "f32", arrays, [want.size, 0, 0, 0, *shape], (1, 1, 1))
     np.testing.assert_array_equal(y, want)
@@ -661,7 +687,7 @@ def test_avg_pool2d_and_backward_match_numpy(config):
     for i, j in np.ndindex(oh, ow):
         (a, b), (c, d) = bounds(i, 7, oh), bounds(j, 8, ow)
         matrix[i, j, a:b, c:d] = 1 / (k * k if counted else (b - a) * (d - c))
-    shape = [7, 8, oh, ow, *[k] * 2, *[s] * 2, *[pad] * 2, 1, 1, 0, counted]
+    shape = [7, 8, oh, ow, *[k] * 2, *[s] * 2, *[pad] * 2, counted]
     arrays = [np.zeros((2, oh, ow), np.float32), x]
     params = [2 * oh * ow, 0, 0, 0, *shape]
     y = run("avg_pool2d", "f32", arrays, params, (1, 1, 1), ADAPTIVE=adaptive)[0]
@@ -669,7 +695,7 @@ def test_avg_pool2d_and_backward_match_numpy(config):
     g = floats(2, oh, ow, seed=1)
     params = [x.size, 0, 0, 0, *shape]
     arrays = [np.zeros_like(x), g]
-    d = run("avg_pool2d_backward", "f32", arrays, params, (1, 1, 1), ADAPTIVE=adaptive)[0]
+    d = run("avg_pool2d", "f32", arrays, params, (1, 1, 1), "", "backward", ADAPTIVE=adaptive)[0]
     close(d, np.einsum("ijhw,pij->phw", matrix, g), 1e-5)
 
 
