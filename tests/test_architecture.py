@@ -166,6 +166,47 @@ def test_modules_do_not_import_each_other_in_circles(folder: str) -> None:
     assert not uses
 
 
+# Names of public operators that a file or folder of a driver may have: words that say what a loop
+# does with memory or numbers, for whichever operator.
+GENERIC = {
+    "exp": "a function of numbers",
+    "inverse": "functions of numbers: those of circles and hyperbolas",
+    "log": "a function of numbers",
+    "tile": "operands that run across a result are turned in tiles",
+    "topk": "the largest of a row, for six operators that select",
+    "transpose": "turning a matrix that lies across",
+}
+# What a public function of a driver of the GPU may be called.
+GENERIC_CALLS = {"fill": "one value everywhere, as memory is filled"}
+# Shaders that no operator owns.
+DRIVERS = {"pointwise", "reduce", "arg_reduce"}
+
+
+def test_drivers_name_no_operator() -> None:
+    table = (CORE / "ops/README.md").read_text()
+    public = set(re.findall(r"^\| `(\w+)`", table, re.MULTILINE))
+    assert {"softmax", "conv2d", "matmul", "sum"} <= public
+    found, calls = set(), set()
+    for path in [*rust_files("core/src/gpu"), *rust_files("core/src/cpu")]:
+        found |= public & set(path.relative_to(CORE).with_suffix("").parts)
+        if module_path(path)[0] == "gpu":
+            calls |= public & set(re.findall(r"\bpub fn (\w+)", code_of(path.read_text())))
+    assert found == set(GENERIC)
+    assert calls == set(GENERIC_CALLS)
+
+
+def test_each_shader_belongs_to_one_file() -> None:
+    owners: dict[str, list[str]] = {}
+    for path in rust_files("core"):
+        for name in re.findall(r'"(?:[./]*shaders/)?(\w+)\.wgsl"', path.read_text()):
+            owners.setdefault(name, []).append(module_path(path)[0])
+    files = {path.stem for path in (ROOT / "shaders").glob("*.wgsl")}
+    common = {name for name in files if name.startswith(("prelude", "math_"))}
+    assert set(owners) - common == files - common
+    assert not [name for name, modules in owners.items() if len(modules) != 1]
+    assert {name for name, [module] in owners.items() if module == "gpu"} - common == DRIVERS
+
+
 def test_core_knows_nothing_of_python() -> None:
     files = [*rust_files("core"), ROOT / "rust/core/Cargo.toml"]
     assert not [f for f in files if re.search(r"\bpyo3\b", code_of(f.read_text()))]

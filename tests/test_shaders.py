@@ -154,8 +154,9 @@ def dims(sizes, *strides):
 
 def strided(sizes, *strides):
     """Returns sizes, and for each dimension a vector of strides, innermost first."""
-    vectors = [[s[d] for s in strides] + [0] * (4 - len(strides)) for d in range(len(sizes))][::-1]
-    return [*dims(sizes), *sum(vectors, []), *[0] * (32 - 4 * len(sizes))]
+    vectors = np.zeros((8, 4), int)
+    vectors[: len(sizes), : len(strides)] = np.transpose(strides)[::-1]
+    return [*dims(sizes), *vectors.ravel()]
 
 
 def close(got, want, tolerance=2e-6):

@@ -38,7 +38,7 @@ pub struct Opened {
 /// Every adapter, the fastest first: discrete before integrated before software. Where
 /// `PYTENSORLIB_ADAPTER` is set, those that it names (parts of their names, any case, with commas
 /// between them) in this order, and as often as it names them.
-pub fn all() -> Result<Vec<wgpu::Adapter>> {
+pub fn found() -> Result<Vec<wgpu::Adapter>> {
     let mut desc = wgpu::InstanceDescriptor::new_without_display_handle();
     desc.backends = wgpu::Backends::PRIMARY;
     desc.flags = wgpu::InstanceFlags::empty();

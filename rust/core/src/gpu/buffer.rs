@@ -53,7 +53,7 @@ pub(super) fn size_class(bytes: u64) -> u64 {
 
 impl Pool {
     /// A pooled buffer of this class, if there is one. The last returned is the first used.
-    pub fn take(&mut self, class: u64) -> Option<Raw> {
+    pub fn reuse(&mut self, class: u64) -> Option<Raw> {
         let raw = self.free.get_mut(&class)?.pop()?;
         self.count_live(class);
         Some(raw)

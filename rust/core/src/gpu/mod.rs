@@ -77,7 +77,7 @@ fn slots() -> Result<&'static [Slot]> {
             adapter,
             gpu: OnceLock::new(),
         };
-        let adapters = adapter::all().map_err(|e| e.to_string())?;
+        let adapters = adapter::found().map_err(|e| e.to_string())?;
         Ok(adapters.into_iter().map(slot).collect())
     });
     match found {
@@ -147,7 +147,7 @@ impl Gpu {
     /// Memory of at least `bytes` (zero asks for one word), with undefined contents.
     pub fn alloc(&self, bytes: usize) -> Result<Buffer> {
         let class = buffer::size_class(bytes as u64);
-        if let Some(raw) = self.pool.lock().take(class) {
+        if let Some(raw) = self.pool.lock().reuse(class) {
             return Ok(Buffer::new(self, raw, bytes as u64));
         }
         let within_cap = |pool: &buffer::Pool| {
