@@ -319,7 +319,14 @@ pub fn index_add(
         return Ok(());
     }
     let offsets = offsets(gpu, &[axis(y, dim, index)], skip, false)?;
-    put(gpu, y, Around::of(y.layout(), dim), &offsets, v, Some(scale))
+    put(
+        gpu,
+        y,
+        Around::of(y.layout(), dim),
+        &offsets,
+        v,
+        Some(scale),
+    )
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 pub mod along;
 mod cpu;
-pub mod gpu;
 pub mod entries;
+pub mod gpu;
 pub mod mask;
 
 crate::ops::family! { scatter; entries::ENTRIES }
@@ -263,9 +263,8 @@ impl Op for Index {
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let s = divide(x[0].layout(), &self.dims);
         transfer::ran(
-            launched(gpu, x[0].layout(), &self.dims, &x[1..], self.bounds).and_then(|offsets| {
-                gpu::take(gpu, x[0], s.around(), &offsets, &y[0])
-            }),
+            launched(gpu, x[0].layout(), &self.dims, &x[1..], self.bounds)
+                .and_then(|offsets| gpu::take(gpu, x[0], s.around(), &offsets, &y[0])),
         )
     }
 }

@@ -128,12 +128,14 @@ impl Op for Dropout {
             return Ok(false);
         }
         let (mask, keep) = (&y[1], 1.0 - self.p.0);
-        transfer::ran(bernoulli(gpu, self.generator.philox(), keep, mask).and_then(|()| {
-            let body = "fn op(x: Acc, m: Acc) -> Acc { return x * m * scalar(0u); }\n";
-            let views = [transfer::whole(x[0])?, transfer::whole(mask)?];
-            let scale = [Acc::F32.words(self.scale.0)];
-            pointwise(gpu, Acc::F32, body, &views, transfer::whole(&y[0])?, &scale)
-        }))
+        transfer::ran(
+            bernoulli(gpu, self.generator.philox(), keep, mask).and_then(|()| {
+                let body = "fn op(x: Acc, m: Acc) -> Acc { return x * m * scalar(0u); }\n";
+                let views = [transfer::whole(x[0])?, transfer::whole(mask)?];
+                let scale = [Acc::F32.words(self.scale.0)];
+                pointwise(gpu, Acc::F32, body, &views, transfer::whole(&y[0])?, &scale)
+            }),
+        )
     }
 }
 

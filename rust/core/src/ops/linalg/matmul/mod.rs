@@ -472,7 +472,10 @@ impl Op for MatMul {
                 strides: Strides::from_slice(strides),
             })
         };
-        let (a, b) = (stack(a, &a_shape, &a_strides), stack(b, &b_shape, &b_strides));
+        let (a, b) = (
+            stack(a, &a_shape, &a_strides),
+            stack(b, &b_shape, &b_strides),
+        );
         let alpha = self.alpha.f64();
         if sums {
             let each = Tensor::empty(&y_shape, y[0].dtype(), y[0].device())?;

@@ -201,7 +201,15 @@ fn product(
         .groups(gpu, &p, tiles * splits)?;
     match partial {
         None => Ok(()),
-        Some(sums) => reduce(gpu, Combine::Sum, Map::Keep, 1.0, whole(&sums)?, 1, whole(y)?),
+        Some(sums) => reduce(
+            gpu,
+            Combine::Sum,
+            Map::Keep,
+            1.0,
+            whole(&sums)?,
+            1,
+            whole(y)?,
+        ),
     }
 }
 
@@ -256,8 +264,9 @@ mod tests {
         }
         let got = get::<f32>(&y);
         close(&got, &want, 1e-5);
-        let dot =
-            |a: &[f32], b: &[f32]| -> f64 { a.iter().zip(b).map(|(&a, &b)| a as f64 * b as f64).sum() };
+        let dot = |a: &[f32], b: &[f32]| -> f64 {
+            a.iter().zip(b).map(|(&a, &b)| a as f64 * b as f64).sum()
+        };
         let both = dot(&got, &g);
         assert!((dot(&get(&dx), &x) - both).abs() < 1e-4 * both.abs().max(1.0));
         assert!((dot(&get(&dw), &w) - both).abs() < 1e-4 * both.abs().max(1.0));
@@ -282,10 +291,7 @@ mod tests {
         };
         let (x, g) = (noise(n * n, 1), noise(n * n, 2));
         let shape = [1, 1, n, n];
-        let (tx, tg) = (
-            put(&shape, DType::F32, &x),
-            put(&shape, DType::F32, &g),
-        );
+        let (tx, tg) = (put(&shape, DType::F32, &x), put(&shape, DType::F32, &g));
         let d = fresh(&[1, 1, 1, 1], DType::F32);
         backward_weight(gpu, &c, &tx, &tg, &d).unwrap();
         let want: f64 = x.iter().zip(&g).map(|(&a, &b)| a as f64 * b as f64).sum();

@@ -1,7 +1,7 @@
 //! The operator of all normalisations and its gradient.
 
-use super::gpu::{self, Groups};
 use super::cpu::{Columns, Data, Line, Rows, RowsBackward, Sizes};
+use super::gpu::{self, Groups};
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::pool::Ptr;

@@ -235,10 +235,7 @@ mod tests {
         let out = [&stats[0], &stats[1], &stats[2]];
         forward(gpu, &groups, 1e-5, &tx, None, None, &y, out).unwrap();
         let at = |b: usize, c: usize, i: usize| x[(b * 3 + c) * 10 + i].to_f64();
-        let got: Vec<f32> = get::<half::f16>(&y)
-            .iter()
-            .map(|v| v.to_f32())
-            .collect();
+        let got: Vec<f32> = get::<half::f16>(&y).iter().map(|v| v.to_f32()).collect();
         let mut want = vec![0.0; 60];
         for c in 0..3 {
             let all: Vec<f64> = (0..20).map(|e| at(e / 10, c, e % 10)).collect();

@@ -54,7 +54,8 @@ impl Pool2d {
     pub fn check(&self, tensors: &[&Tensor]) -> Result<()> {
         check_contiguous("pool2d", tensors)?;
         // Software Vulkan ends an invocation after 65,535 loop iterations.
-        let reach = |a: usize| self.kernel[a].max(self.input[a].div_ceil(self.output[a].max(1)) + 1);
+        let reach =
+            |a: usize| self.kernel[a].max(self.input[a].div_ceil(self.output[a].max(1)) + 1);
         ensure!(
             reach(0) * reach(1) < 30_000,
             NotImplemented,
