@@ -1,11 +1,13 @@
 //! The whole process: threads, the default device, memory; and bytes of files.
 
 use crate::dtype::PyDevice;
+use crate::tensor::wrap;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pytensorlib_core::cpu::{files, gemm, pool};
+use pytensorlib_core::tensor::Tensor;
 use pytensorlib_core::{alloc, device, dispatch, host, machine};
 use std::sync::Arc;
 
@@ -72,6 +74,20 @@ fn _checked<'py>(call: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 fn _set_determinism(level: u8, fills: bool) {
     host::set_determinism(level, fills);
 }
+
+/// The result of `call()`, the names of the ops that it asked for, the tensors that these made or
+/// wrote to, and those that they read which none had made.
+#[pyfunction]
+fn _witnessed<'py>(call: &Bound<'py, PyAny>) -> PyResult<Witnessed<'py>> {
+    let witness = Arc::new(dispatch::Witness::default());
+    let result = dispatch::interpreted(witness.clone(), || call.call0())?;
+    let seen = witness.seen();
+    let wrapped = |all: Vec<Tensor>| all.into_iter().map(|t| wrap(call.py(), t)).collect();
+    Ok((result, seen.names, wrapped(seen.made)?, wrapped(seen.read)?))
+}
+
+type Objects = Vec<Py<PyAny>>;
+type Witnessed<'py> = (Bound<'py, PyAny>, Vec<&'static str>, Objects, Objects);
 
 /// The device of tensors that name none.
 ///
@@ -206,6 +222,7 @@ fn _copy_summed(
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_checked, m)?)?;
+    m.add_function(wrap_pyfunction!(_witnessed, m)?)?;
     m.add_function(wrap_pyfunction!(_set_float32_matmul_terms, m)?)?;
     m.add_function(wrap_pyfunction!(_set_determinism, m)?)?;
     m.add_function(wrap_pyfunction!(get_num_threads, m)?)?;

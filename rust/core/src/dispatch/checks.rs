@@ -6,6 +6,8 @@ use crate::ensure;
 use crate::error::Result;
 use crate::meta::Meta;
 use crate::op::{Op, TensorMeta, Tensors};
+use crate::tensor::Tensor;
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::fmt::Debug;
 
@@ -38,6 +40,56 @@ impl Interpreter for Checks {
     }
 }
 
+/// Keeps what calls asked for, and the memory that this made or wrote. For tests.
+#[derive(Default)]
+pub struct Witness(Mutex<Seen>);
+
+#[derive(Clone, Default)]
+pub struct Seen {
+    /// The ops, in order.
+    pub names: Vec<&'static str>,
+    /// Tensors that came out of requests.
+    pub made: Vec<Tensor>,
+    /// What requests read, and none had made before.
+    pub read: Vec<Tensor>,
+}
+
+impl Witness {
+    pub fn seen(&self) -> Seen {
+        self.0.lock().clone()
+    }
+}
+
+impl Interpreter for Witness {
+    fn apply(&self, request: &Request) -> Result<Tensors> {
+        let (name, into) = match request.kind {
+            RequestKind::Compute { op } => (op.name(), [].as_slice()),
+            RequestKind::Into { op, y, .. } => (op.name(), y),
+            RequestKind::View { op, .. } => (op.name(), [].as_slice()),
+        };
+        let within = |all: &[Tensor], t: &Tensor| all.iter().any(|m| m.shares_storage(t));
+        {
+            let mut seen = self.0.lock();
+            seen.names.push(name);
+            for t in request.x {
+                if !within(into, t) && !within(&seen.made, t) {
+                    seen.read.push(t.detach());
+                }
+            }
+        }
+        let y = apply(request)?;
+        let mut seen = self.0.lock();
+        for t in into.iter().chain(&y) {
+            // A view of what was not made is none that was.
+            let view = matches!(request.kind, RequestKind::View { .. });
+            if !within(&seen.made, t) && !view {
+                seen.made.push(t.detach());
+            }
+        }
+        Ok(y)
+    }
+}
+
 fn described(x: &[impl AsRef<Meta>]) -> Vec<TensorMeta> {
     x.iter().map(|m| TensorMeta::of(m.as_ref())).collect()
 }
@@ -59,7 +111,6 @@ mod tests {
     use crate::dispatch::{call1, interpreted};
     use crate::dtype::DType;
     use crate::op::{Derivative, Grads, Metas};
-    use crate::tensor::Tensor;
     use std::sync::Arc;
 
     /// Copies its input; by `quick` in another type than it says.

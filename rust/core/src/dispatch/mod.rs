@@ -6,7 +6,7 @@ mod checks;
 mod record;
 
 pub use apply::{apply, interpreted, InForce, Interpreter, Kind as RequestKind, Request};
-pub use checks::Checks;
+pub use checks::{Checks, Seen, Witness};
 pub use record::{node, record};
 
 use crate::autograd::{inplace, mode, saved};
