@@ -82,7 +82,9 @@ fn _witnessed<'py>(call: &Bound<'py, PyAny>) -> PyResult<Witnessed<'py>> {
     let witness = Arc::new(dispatch::Witness::default());
     let result = dispatch::interpreted(witness.clone(), || call.call0())?;
     let seen = witness.seen();
-    let wrapped = |all: Vec<Tensor>| all.into_iter().map(|t| wrap(call.py(), t)).collect();
+    let wrapped = |all: Vec<Tensor>| -> PyResult<Objects> {
+        all.into_iter().map(|t| wrap(call.py(), t)).collect()
+    };
     Ok((result, seen.names, wrapped(seen.made)?, wrapped(seen.read)?))
 }
 
