@@ -115,6 +115,17 @@ def test_gradient_of_repeated_eigenvalues_keeps_their_sum() -> None:
         torch.testing.assert_close(g, torch.eye(5, dtype=torch.float64) - 0.2)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_lp_pool_of_an_infinite_norm_is_an_extreme(sign: int) -> None:
+    rng = np.random.default_rng(0)
+    for n, pool in ((1, F.lp_pool1d), (2, F.lp_pool2d), (3, F.lp_pool3d)):
+        x = rng.standard_normal((2, *(5,) * n))
+        got = pool(torch.from_numpy(x), sign * inf, 2, stride=3, ceil_mode=True)
+        for at in np.ndindex(2, *(2,) * n):
+            window = np.abs(x[(at[0], *(slice(3 * i, 3 * i + 2) for i in at[1:]))])
+            assert got[at].item() == (window.max() if sign > 0 else window.min())
+
+
 # Complex numbers
 
 
@@ -245,6 +256,15 @@ def test_reflected_operator_without_its_operand_raises() -> None:
 def test_label_smoothing_below_zero_raises() -> None:
     with pytest.raises(RuntimeError, match="label_smoothing must be between 0"):
         F.cross_entropy(torch.zeros(2, 3), torch.tensor([0, 1]), label_smoothing=-1.0)
+
+
+@pytest.mark.parametrize("pivots", [[1], [1, 2], [1, 2, 3, 3], []])
+def test_lu_solve_with_too_many_or_too_few_pivots_raises(pivots: list[int]) -> None:
+    at = torch.tensor(pivots, dtype=torch.int32)
+    with pytest.raises(RuntimeError, match="Number of pivots"):
+        torch.linalg.lu_solve(torch.eye(3), at, torch.ones(3, 2))
+    with pytest.raises(RuntimeError, match="Number of pivots"):
+        torch.lu_solve(torch.ones(3, 2), torch.eye(3), at)
 
 
 LISTS: dict[str, Callable[[Any], Any]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytensorlib as pt
@@ -599,14 +600,18 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
     return found if return_indices else found[0]
 
 
-def _lp(
-    input: Tensor, norm_type: float, pool: Any, kernel: Any, stride: Any, ceil: bool, n: int
-) -> Tensor:
+def _lp(input: Tensor, norm_type: float, kernel: Any, stride: Any, ceil: bool, n: int) -> Tensor:
     kernel = ntuple(kernel, n)
     count = 1
     for size in kernel:
         count *= size
     stride = kernel if stride is None else stride
+    if math.isinf(norm_type):
+        # The limit: the largest, or the least, distance from zero.
+        sign = math.copysign(1, norm_type)
+        pool = (max_pool1d, max_pool2d, max_pool3d)[n - 1]
+        return pool(input.abs() * sign, kernel, stride, 0, 1, ceil) * sign
+    pool = (avg_pool1d, avg_pool2d, avg_pool3d)[n - 1]
     mean = pool(input.pow(norm_type), kernel, stride, 0, ceil)
     return (pt.sign(mean) * pt.relu(pt.abs(mean))).mul(count).pow(1.0 / norm_type)
 
@@ -621,7 +626,7 @@ def lp_pool1d(
     input : Tensor
         (N, C, L) or (C, L), floating point.
     norm_type : float
-        The exponent; not 0.
+        The exponent; not 0. An infinite one gives the largest, or the least, ``abs(x)``.
     kernel_size : int or tuple of int
         The size of the window.
     stride : int or tuple of int, optional
@@ -641,7 +646,7 @@ def lp_pool1d(
     >>> F.lp_pool1d(torch.tensor([[3.0, 4.0]]), 2, kernel_size=2)
     tensor([[5.]])
     """
-    return _lp(input, norm_type, avg_pool1d, kernel_size, stride, ceil_mode, 1)
+    return _lp(input, norm_type, kernel_size, stride, ceil_mode, 1)
 
 
 def lp_pool2d(
@@ -654,7 +659,7 @@ def lp_pool2d(
     input : Tensor
         (N, C, H, W) or (C, H, W), floating point.
     norm_type : float
-        The exponent; not 0.
+        The exponent; not 0. An infinite one gives the largest, or the least, ``abs(x)``.
     kernel_size : int or tuple of int
         The size of the window.
     stride : int or tuple of int, optional
@@ -674,7 +679,7 @@ def lp_pool2d(
     >>> F.lp_pool2d(torch.ones(1, 2, 2), 2, kernel_size=2)
     tensor([[[2.]]])
     """
-    return _lp(input, norm_type, avg_pool2d, kernel_size, stride, ceil_mode, 2)
+    return _lp(input, norm_type, kernel_size, stride, ceil_mode, 2)
 
 
 def lp_pool3d(
@@ -687,7 +692,7 @@ def lp_pool3d(
     input : Tensor
         (N, C, D, H, W) or (C, D, H, W), floating point.
     norm_type : float
-        The exponent; not 0.
+        The exponent; not 0. An infinite one gives the largest, or the least, ``abs(x)``.
     kernel_size : int or tuple of int
         The size of the window.
     stride : int or tuple of int, optional
@@ -707,4 +712,4 @@ def lp_pool3d(
     >>> F.lp_pool3d(torch.ones(1, 2, 2, 2), 1, kernel_size=2)
     tensor([[[[8.]]]])
     """
-    return _lp(input, norm_type, avg_pool3d, kernel_size, stride, ceil_mode, 3)
+    return _lp(input, norm_type, kernel_size, stride, ceil_mode, 3)

@@ -343,6 +343,14 @@ fn lu_solve(
     adjoint: bool,
 ) -> Result<Tensor> {
     check_square(name, lu)?;
+    ensure!(
+        pivots.ndim() > 0 && pivots.size(pivots.ndim() - 1) == rows(lu),
+        Runtime,
+        "{name}: Number of pivots per batch should be same as the dimension of the matrix, got {} \
+         for {}",
+        Show(pivots.shape()),
+        Show(lu.shape())
+    );
     let p = permutation(pivots, rows(lu), lu.dtype())?;
     // X A = B is A' X' = B'.
     let b = if left { b.clone() } else { swapped(b)? };
