@@ -104,7 +104,7 @@ def exported_by_root() -> dict[str, str]:
 
 def test_core_imports_point_to_lower_layers() -> None:
     where, wrong = exported_by_root(), []
-    for path in rust_files("core"):
+    for path in rust_files("core/src"):
         module = (module_path(path) or ["lib"])[0]
         if module == "lib":
             continue
@@ -142,7 +142,7 @@ def test_families_of_ops_import_only_those_before_them() -> None:
     rank = {name: i for i, name in enumerate(families)}
     wrong = {
         f"{'::'.join(module_path(path))} imports {'::'.join(name)}"
-        for path in rust_files("core")
+        for path in rust_files("core/src")
         if module_path(path)[:1] == ["ops"] and len(module_path(path)) > 1
         for name in paths_of(path)
         if name[0] == "ops" and rank.get(name[1], -1) > rank[module_path(path)[1]]
