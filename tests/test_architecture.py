@@ -95,7 +95,7 @@ def exported_by_root() -> dict[str, str]:
         r"pub use (?:crate::)?(\w+)::([^;]+);", code_of((CORE / "lib.rs").read_text())
     ):
         where |= dict.fromkeys(re.findall(r"\w+", m.group(2)), m.group(1))
-    for path in rust_files("core"):
+    for path in rust_files("core/src"):
         module = (module_path(path) or ["lib"])[0]
         macros = re.findall(r"macro_rules!\s+(\w+)|pub\(crate\) use (\w+);", path.read_text())
         where |= {a or b: module for a, b in macros}

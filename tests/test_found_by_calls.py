@@ -199,8 +199,8 @@ def test_fill_diagonal_writes_where_numpy_does() -> None:
             np.testing.assert_array_equal(x.numpy(), want, err_msg=f"{shape} {wrap}")
             stepped = pt.zeros((*shape, 2))[..., 1]
             np.testing.assert_array_equal(stepped.fill_diagonal_(5, wrap).numpy(), want)
-            turned = pt.zeros(shape[::-1]).permute(tuple(range(len(shape)))[::-1])
-            np.testing.assert_array_equal(turned.fill_diagonal_(5, wrap).numpy(), want)
+            reversed_strides = pt.zeros(shape[::-1]).permute(tuple(range(len(shape)))[::-1])
+            np.testing.assert_array_equal(reversed_strides.fill_diagonal_(5, wrap).numpy(), want)
     x = pt.ones(2, 3, requires_grad=True)
     (g,) = pt.autograd.grad((x * 2).fill_diagonal_(5).sum(), x)
     assert g.tolist() == [[0, 2, 2], [2, 0, 2]]

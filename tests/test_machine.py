@@ -164,10 +164,10 @@ for shape in ((40, 70), (7, 33, 65)):
         x = torch.from_numpy(base).to(a)
         want = x.double().numpy().swapaxes(-1, 0)
         want = want != 0 if b == torch.bool else want
-        same((shape, a, b, "turned"), x.transpose(-1, 0).to(b), want)
+        same((shape, a, b, "transposed"), x.transpose(-1, 0).to(b), want)
         y = torch.empty(shape[::-1], dtype=b).copy_(x.transpose(-1, 0)) if x.ndim == 2 else None
         if y is not None:
-            same((shape, a, b, "turned copy_"), y, want)
+            same((shape, a, b, "transposed copy_"), y, want)
         same((shape, a, b, "full"), torch.full(shape, 1, dtype=b), np.ones(shape))
 print(json.dumps(bad))
 """

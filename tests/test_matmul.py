@@ -39,10 +39,10 @@ BOUNDS = {"float32": 4e-7, "float64": 1e-15, "float16": 1e-3, "bfloat16": 8e-3}
 
 
 def operand(m: int, n: int, layout: str, dtype: str, seed: int) -> tuple[t.Tensor, np.ndarray]:
-    rows, cols, i, j, turned = LAYOUTS[layout](m, n)
+    rows, cols, i, j, transposed = LAYOUTS[layout](m, n)
     a = np.random.default_rng(seed).standard_normal((rows, cols))
     x = t.from_numpy(a).to(getattr(t, dtype))[i, j]
-    x = x.t() if turned else x
+    x = x.t() if transposed else x
     return x, x.to(t.float64).numpy()
 
 

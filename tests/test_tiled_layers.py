@@ -17,9 +17,9 @@ def random(*shape: int) -> Array:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
-def strided(x: Array, dtype: str, turned: bool) -> Any:
+def strided(x: Array, dtype: str, transposed: bool) -> Any:
     t = pt.tensor(x).to(getattr(pt, dtype))
-    t = t.transpose(-1, -2).contiguous().transpose(-1, -2) if turned else t
+    t = t.transpose(-1, -2).contiguous().transpose(-1, -2) if transposed else t
     return t.detach().requires_grad_()
 
 

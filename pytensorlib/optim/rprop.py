@@ -30,7 +30,7 @@ class Rprop(GradientOptimizer):
     lr : float or Tensor, default 0.01
         The first size of every step.
     etas : (float, float), default (0.5, 1.2)
-        The factors where a gradient turns and where it does not.
+        The factors where a gradient changes its sign and where it does not.
     step_sizes : (float, float), default (1e-6, 50)
         The least and the largest step.
     maximize, differentiable : bool
@@ -91,9 +91,9 @@ class Rprop(GradientOptimizer):
         state["step"] += 1
         down, up = group["etas"]
         prev, size = state["prev"], state["step_size"]
-        turn = (g * prev.clone()).sign()
-        factor = pt.where(turn > 0, up, pt.where(turn < 0, down, 1.0)).to(size.dtype)
+        sign = (g * prev.clone()).sign()
+        factor = pt.where(sign > 0, up, pt.where(sign < 0, down, 1.0)).to(size.dtype)
         size.mul_(factor).clamp_(*group["step_sizes"])
-        g = g.masked_fill(turn < 0, 0)
+        g = g.masked_fill(sign < 0, 0)
         p.addcmul_(g.sign(), size.clone() if group["differentiable"] else size, value=-1)
         prev.copy_(g)

@@ -126,9 +126,9 @@ def _project_packed(q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None
     """The three input projections from one stacked weight, in as few products as they allow."""
     width = q.size(-1)
     if k is v and q is k:
-        turned = _batch_first(q)
-        packed = _nn.linear(q.transpose(0, 1) if turned else q, w, b)
-        packed = packed.transpose(0, 1) if turned else packed
+        swapped = _batch_first(q)
+        packed = _nn.linear(q.transpose(0, 1) if swapped else q, w, b)
+        packed = packed.transpose(0, 1) if swapped else packed
         return packed.unflatten(-1, (3, width)).unbind(-2)
     weights = w.chunk(3)
     biases = (None,) * 3 if b is None else b.chunk(3)

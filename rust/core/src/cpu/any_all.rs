@@ -15,12 +15,12 @@ const TILE: usize = 512;
 
 /// The bits of an element, of which zero has none but the sign.
 trait Bits: Copy + Default + Send + Sync + 'static {
-    fn truth(self, float: bool) -> bool;
+    fn is_true(self, float: bool) -> bool;
 }
 macro_rules! bits {
     ($($t:ty),*) => { $(impl Bits for $t {
         #[inline(always)]
-        fn truth(self, float: bool) -> bool {
+        fn is_true(self, float: bool) -> bool {
             self & (if float { <$t>::MAX >> 1 } else { <$t>::MAX }) != 0
         }
     })* };
@@ -36,7 +36,7 @@ per_isa! {
             let end = n.min(start + BLOCK);
             let mut hit = 0u8;
             for i in start..end {
-                hit |= ((*x.add(i)).truth(float) != all) as u8;
+                hit |= ((*x.add(i)).is_true(float) != all) as u8;
             }
             if hit != 0 {
                 return true;
@@ -51,7 +51,7 @@ per_isa! {
     // SAFETY: `x` and `acc` have `n` elements.
     unsafe fn columns[U: Bits](x: *const U, n: usize, float: bool, all: bool, acc: *mut u8) {
         for i in 0..n {
-            *acc.add(i) |= ((*x.add(i)).truth(float) != all) as u8;
+            *acc.add(i) |= ((*x.add(i)).is_true(float) != all) as u8;
         }
     }
 }

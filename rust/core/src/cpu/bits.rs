@@ -23,21 +23,21 @@ pub struct Bits {
 }
 
 /// An element that is zero or not; -0 is zero, NaN is not.
-trait Truth: Element {
-    fn truth(self) -> bool;
+trait IsTrue: Element {
+    fn is_true(self) -> bool;
 }
-macro_rules! truths {
+macro_rules! is_true {
     ($($t:ty: |$x:ident| $e:expr;)*) => { $(
-        impl Truth for $t {
+        impl IsTrue for $t {
             #[inline(always)]
-            fn truth(self) -> bool {
+            fn is_true(self) -> bool {
                 let $x = self;
                 $e
             }
         }
     )* };
 }
-truths! {
+is_true! {
     u8: |x| x != 0;
     i8: |x| x != 0;
     i16: |x| x != 0;
@@ -65,12 +65,12 @@ pub(super) fn packed(bytes: &[u8; 64]) -> u64 {
 per_isa! {
     /// Writes the words of `n` elements and returns how many are set.
     // SAFETY: `x` has `n` elements and `to` room for their words.
-    unsafe fn words_of[T: Truth](x: *const T, n: usize, to: *mut u64) -> usize {
+    unsafe fn words_of[T: IsTrue](x: *const T, n: usize, to: *mut u64) -> usize {
         let mut count = 0;
         let mut bytes = [0u8; 64];
         for w in 0..n / 64 {
             for (i, b) in bytes.iter_mut().enumerate() {
-                *b = (*x.add(w * 64 + i)).truth() as u8;
+                *b = (*x.add(w * 64 + i)).is_true() as u8;
             }
             let word = packed(&bytes);
             *to.add(w) = word;
@@ -79,7 +79,7 @@ per_isa! {
         if !n.is_multiple_of(64) {
             bytes = [0; 64];
             for (i, b) in bytes.iter_mut().enumerate().take(n % 64) {
-                *b = (*x.add(n / 64 * 64 + i)).truth() as u8;
+                *b = (*x.add(n / 64 * 64 + i)).is_true() as u8;
             }
             let word = packed(&bytes);
             *to.add(n / 64) = word;

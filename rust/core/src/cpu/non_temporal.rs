@@ -69,7 +69,7 @@ pub unsafe fn fill<T: Copy>(value: T, dst: *mut T, n: usize) {
     }
 }
 
-/// Makes the streamed writes of this thread visible.
+/// Makes the non-temporal stores of this thread visible.
 #[inline]
 pub fn fence() {
     #[cfg(target_arch = "x86_64")]

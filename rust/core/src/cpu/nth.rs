@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_those_of_a_stable_sort() {
+    fn indices_are_those_of_a_stable_sort() {
         super::super::pool::set_num_threads(3);
         let mut seed = 1u64;
         let mut next = || {

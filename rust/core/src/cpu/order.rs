@@ -40,7 +40,7 @@ fn of_single(v: f32) -> u64 {
 }
 
 /// Fills `line` with the keys of `n` elements that lie `step` apart, and counts NaN. With
-/// `descending` the order is turned around; equal elements keep theirs by their index.
+/// `descending` the order is reversed; equal elements keep theirs by their index.
 ///
 /// # Safety
 /// `src` points to such elements.

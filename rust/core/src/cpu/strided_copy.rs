@@ -1,5 +1,5 @@
 //! Moving elements between layouts without looking at them: rows where both sides are contiguous,
-//! tiles turned in registers where one side is transposed.
+//! tiles transposed in registers where one side is transposed.
 
 use crate::cpu::non_temporal;
 use crate::cpu::pool::parallel_for;
@@ -13,7 +13,7 @@ type Dim = Walk<2>;
 
 /// The side of a tile.
 const TILE: usize = 32;
-/// Elements of a row of a tile that is turned in the cache.
+/// Elements of a row of a tile that is transposed in the cache.
 const WIDTH: usize = 64;
 /// Bytes of a part of a row.
 const PIECE: usize = 1 << 16;
@@ -25,7 +25,7 @@ const GRAIN: usize = 1 << 17;
 /// # Safety
 /// Both layouts lie within host memory at the pointers (layout offsets are ignored), and no two
 /// elements of `y` share memory.
-pub unsafe fn transport(size: usize, from: *const u8, x: &Layout, to: *mut u8, y: &Layout) {
+pub unsafe fn strided_copy(size: usize, from: *const u8, x: &Layout, to: *mut u8, y: &Layout) {
     let mut dims: SmallVec<[Dim; 5]> = (0..y.ndim())
         .filter(|&d| y.shape[d] != 1)
         .map(|d| Dim {
@@ -48,7 +48,7 @@ pub unsafe fn transport(size: usize, from: *const u8, x: &Layout, to: *mut u8, y
 }
 
 /// # Safety
-/// As [`transport`].
+/// As [`strided_copy`].
 // SAFETY: offsets stay within the layouts, whose sizes bound every index.
 unsafe fn go<T: Copy>(from: *const u8, to: *mut u8, mut dims: SmallVec<[Dim; 5]>) {
     let bytes = size_of::<T>() * dims.iter().map(|d| d.n).product::<usize>();
@@ -59,12 +59,12 @@ unsafe fn go<T: Copy>(from: *const u8, to: *mut u8, mut dims: SmallVec<[Dim; 5]>
         .filter(|&i| dims[i].n >= 4 && inner.n >= 4)
         .min_by_key(|&i| dims[i].step[0].abs());
     let across = across.map(|i| dims.remove(i));
-    let streamed = !std::ptr::eq(from, to) && non_temporal::is_large(bytes);
+    let non_temporal = !std::ptr::eq(from, to) && non_temporal::is_large(bytes);
     let mover = Mover {
-        turn: transpose::kernel::<T>(),
+        transpose: transpose::kernel::<T>(),
         inner,
         across,
-        streamed,
+        non_temporal,
     };
     // Long rows are split.
     let (n, part) = match across {
@@ -106,7 +106,7 @@ unsafe fn go<T: Copy>(from: *const u8, to: *mut u8, mut dims: SmallVec<[Dim; 5]>
                 y = y.wrapping_offset(-(d.n as isize) * d.step[1]);
             }
         }
-        if streamed {
+        if non_temporal {
             non_temporal::fence();
         }
     });
@@ -114,15 +114,15 @@ unsafe fn go<T: Copy>(from: *const u8, to: *mut u8, mut dims: SmallVec<[Dim; 5]>
 
 /// The two innermost dimensions.
 struct Mover<T> {
-    turn: Transpose<T>,
+    transpose: Transpose<T>,
     inner: Dim,
     across: Option<Dim>,
-    streamed: bool,
+    non_temporal: bool,
 }
 
 impl<T: Copy> Mover<T> {
     /// Moves rows `start..start + n` across where there are such, else that part of the only row.
-    // SAFETY: callers pass parts of the layouts that `transport` was given.
+    // SAFETY: callers pass parts of the layouts that `strided_copy` was given.
     unsafe fn part(&self, x: *const T, y: *mut T, start: usize, n: usize) {
         let (inner, first) = (self.inner, start as isize);
         let Some(across) = self.across else {
@@ -130,7 +130,7 @@ impl<T: Copy> Mover<T> {
                 x.offset(first * inner.step[0]),
                 y.offset(first * inner.step[1]),
             );
-            if self.streamed && inner.step == [1, 1] {
+            if self.non_temporal && inner.step == [1, 1] {
                 return non_temporal::copy(x.cast(), y.cast(), n * size_of::<T>());
             }
             return row(x, y, Dim { n, ..inner });
@@ -142,10 +142,10 @@ impl<T: Copy> Mover<T> {
         if (across.step[0], inner.step[1]) != (1, 1) {
             return tile(x, y, Dim { n, ..across }, inner);
         }
-        if !self.streamed {
-            return (self.turn)(x, inner.step[0], y, across.step[1], inner.n, n);
+        if !self.non_temporal {
+            return (self.transpose)(x, inner.step[0], y, across.step[1], inner.n, n);
         }
-        // Turned in the cache, and streamed from there in whole lines.
+        // Transposed in the cache, and stored from there past the caches in whole lines.
         let mut memory = [std::mem::MaybeUninit::<T>::uninit(); TILE * WIDTH];
         let buffer = memory.as_mut_ptr().cast::<T>();
         let mut i = 0;
@@ -153,7 +153,7 @@ impl<T: Copy> Mover<T> {
             let rows = WIDTH.min(inner.n - i);
             debug_assert!(n <= TILE && rows <= WIDTH);
             let x = x.offset(i as isize * inner.step[0]);
-            (self.turn)(x, inner.step[0], buffer, WIDTH as isize, rows, n);
+            (self.transpose)(x, inner.step[0], buffer, WIDTH as isize, rows, n);
             for j in 0..n {
                 let y = y.offset(j as isize * across.step[1]).add(i);
                 non_temporal::copy(
@@ -168,7 +168,7 @@ impl<T: Copy> Mover<T> {
 }
 
 /// A few rows of one inner dimension.
-// SAFETY: callers pass parts of the layouts that `transport` was given.
+// SAFETY: callers pass parts of the layouts that `strided_copy` was given.
 unsafe fn tile<T: Copy>(x: *const T, y: *mut T, rows: Dim, inner: Dim) {
     let mut start = 0;
     while start < inner.n {

@@ -34,7 +34,7 @@ per_isa! {
             let x = x.add(start);
             if largest {
                 for (i, best) in groups[..m].iter_mut().enumerate() {
-                    *best = (*best).min(turned((*x.add(i)).key()));
+                    *best = (*best).min(reversed((*x.add(i)).key()));
                 }
             } else {
                 for (i, best) in groups[..m].iter_mut().enumerate() {
@@ -48,7 +48,7 @@ per_isa! {
 
 /// The key in the opposite order.
 #[inline(always)]
-fn turned<K: Key>(key: K) -> K {
+fn reversed<K: Key>(key: K) -> K {
     K::of_wide(K::MAX.wide() - key.wide())
 }
 
@@ -60,7 +60,7 @@ per_isa! {
     ) {
         let key = |i: usize| {
             let k = (*x.add(i)).key();
-            if largest { turned(k) } else { k }
+            if largest { reversed(k) } else { k }
         };
         let mut start = 0;
         let mut near = [0u8; BLOCK];

@@ -1,4 +1,4 @@
-//! Blocks of a matrix turned by registers: whole cache lines are read and written.
+//! Blocks of a matrix transposed in registers: whole cache lines are read and written.
 
 use super::simd::{Simd, MOST};
 use super::{level, Level};
@@ -46,19 +46,19 @@ unsafe fn plain<T: Copy>(x: *const T, xs: isize, y: *mut T, ys: isize, rows: usi
     }
 }
 
-/// A square block that registers turn.
+/// A square block that is transposed in registers.
 pub trait Block<T> {
     const SIDE: usize;
     /// # Safety
     /// Both sides have a block there, and the machine has the instructions.
-    unsafe fn turn(x: *const T, xs: isize, y: *mut T, ys: isize);
+    unsafe fn transpose(x: *const T, xs: isize, y: *mut T, ys: isize);
 }
 
 impl<V: Simd> Block<V::Elem> for V {
     const SIDE: usize = V::LANES;
     // SAFETY: as the trait demands.
     #[inline(always)]
-    unsafe fn turn(x: *const V::Elem, xs: isize, y: *mut V::Elem, ys: isize) {
+    unsafe fn transpose(x: *const V::Elem, xs: isize, y: *mut V::Elem, ys: isize) {
         let mut square = [V::splat(V::Elem::default()); MOST];
         for r in 0..V::LANES {
             square[r] = V::load(x.offset(r as isize * xs));
@@ -87,7 +87,7 @@ pub unsafe fn all<T: Copy, B: Block<T>>(
         let mut j = 0;
         while j < whole_cols {
             let (r, c) = (i as isize, j as isize);
-            B::turn(x.offset(r * xs + c), xs, y.offset(c * ys + r), ys);
+            B::transpose(x.offset(r * xs + c), xs, y.offset(c * ys + r), ys);
             j += B::SIDE;
         }
         i += B::SIDE;
@@ -131,7 +131,7 @@ mod x86 {
         const SIDE: usize = 8;
         // SAFETY: as the trait demands.
         #[inline(always)]
-        unsafe fn turn(x: *const u8, xs: isize, y: *mut u8, ys: isize) {
+        unsafe fn transpose(x: *const u8, xs: isize, y: *mut u8, ys: isize) {
             let r: [__m128i; 8] =
                 std::array::from_fn(|i| _mm_loadl_epi64(x.offset(i as isize * xs).cast()));
             let a: [__m128i; 4] =
@@ -161,7 +161,7 @@ mod x86 {
         const SIDE: usize = 8;
         // SAFETY: as the trait demands.
         #[inline(always)]
-        unsafe fn turn(x: *const u16, xs: isize, y: *mut u16, ys: isize) {
+        unsafe fn transpose(x: *const u16, xs: isize, y: *mut u16, ys: isize) {
             let r: [__m128i; 8] =
                 std::array::from_fn(|i| _mm_loadu_si128(x.offset(i as isize * xs).cast()));
             let lo: [__m128i; 4] =
@@ -198,10 +198,10 @@ mod tests {
             let (xs, ys) = (cols + 3, rows + 5);
             let x: Vec<T> = (0..rows * xs).map(of).collect();
             let mut y = vec![of(0); cols * ys];
-            let turn = kernel::<T>();
+            let transpose = kernel::<T>();
             // SAFETY: both sides have these rows.
             unsafe {
-                turn(
+                transpose(
                     x.as_ptr(),
                     xs as isize,
                     y.as_mut_ptr(),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn every_size_is_turned() {
+    fn every_size_is_transposed() {
         check::<u8>(|i| i as u8);
         check::<u16>(|i| i as u16);
         check::<u32>(|i| i as u32);

@@ -101,9 +101,9 @@ struct Row([u32; 16]);
 
 const ZERO: Row = Row([0; 16]);
 
-/// Turns rows into columns.
+/// Rows become columns.
 #[inline(always)]
-fn turn(x: &mut [Row; 16]) {
+fn transpose(x: &mut [Row; 16]) {
     if level() == Level::Avx512 {
         // SAFETY: the instructions are there, and vectors have the layout of rows.
         return unsafe { __m512::transpose(x.as_mut_ptr().cast()) };
@@ -170,7 +170,7 @@ per_isa! {
                     }
                 }
                 if by_lane != (side == Side::A) {
-                    turn(&mut rows);
+                    transpose(&mut rows);
                 }
                 let to = to.add(t * PAIR / 2);
                 if side == Side::A {
@@ -246,7 +246,7 @@ per_isa! {
                     }
                 }
                 if by_lane != (side == Side::A) {
-                    turn(&mut rows);
+                    transpose(&mut rows);
                 }
                 let to = dst.add(from * SIDE + t * PAIR / 2);
                 to.cast::<[Row; 16]>().write_unaligned(rows);

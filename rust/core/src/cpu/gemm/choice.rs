@@ -1,7 +1,7 @@
 //! Which kernels a product takes: by the machine, and by its sizes.
 
 use super::drive::{blocked, direct, steady, vectors, DEPTH};
-use super::native::{Inner, Native, Set, Thin};
+use super::native::{Gemv, Inner, Native, Set};
 use super::pack::{self, Fill};
 use super::{amx, gemv, kernel, plain, GemmElem, Problem};
 use crate::cpu::{level, Level};
@@ -53,20 +53,20 @@ static PAIRS: Set<f32> = Set {
 
 type Kit<T> = (
     &'static Set<<T as GemmElem>::Acc>,
-    &'static Thin<T>,
+    &'static Gemv<T>,
     Inner<<T as GemmElem>::Acc>,
     Fill<T, <T as GemmElem>::Acc>,
 );
 
 fn pick<T: GemmElem>(avx512: Kit<T>, avx2: Kit<T>) -> Option<Native<T>> {
-    let (set, thin, inner, fill) = match level() {
+    let (set, gemv, inner, fill) = match level() {
         Level::Avx512 => avx512,
         Level::Avx2 => avx2,
         Level::Portable => return None,
     };
     Some(Native {
         set,
-        thin,
+        gemv,
         inner,
         fill,
         each: 1,
@@ -75,8 +75,8 @@ fn pick<T: GemmElem>(avx512: Kit<T>, avx2: Kit<T>) -> Option<Native<T>> {
 }
 
 macro_rules! kit {
-    ($set:expr, $thin:ident, $sums:ident) => {
-        (&$set, &gemv::$thin::THIN, gemv::$sums, pack::$thin)
+    ($set:expr, $gemv:ident, $sums:ident) => {
+        (&$set, &gemv::$gemv::GEMV, gemv::$sums, pack::$gemv)
     };
 }
 
@@ -125,7 +125,7 @@ pub(super) fn native_bf16() -> Option<Native<bf16>> {
 /// Multiplies with kernels of this machine.
 // SAFETY: as for [`super::product`].
 pub(super) unsafe fn multiply<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
-    // The thin side goes to the rows.
+    // The side with few rows goes to the rows.
     if p.m.min(p.n) <= gemv::ROWS {
         let p = if p.n < p.m { p.transposed() } else { *p };
         if gemv::multiply(x, &p) {

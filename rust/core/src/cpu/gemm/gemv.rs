@@ -3,7 +3,7 @@
 
 use super::drive::{part, sums, Scratch};
 use super::kernel::Strided;
-use super::native::{Dots, Native, Thin};
+use super::native::{Dots, Gemv, Native};
 use super::pack::Source;
 use super::{Acc, GemmElem, Mat, Problem};
 use crate::cpu::pool::{num_threads, parallel_for, Ptr};
@@ -11,7 +11,7 @@ use crate::cpu::simd::Simd;
 use half::{bf16, f16};
 use std::arch::x86_64::*;
 
-/// Rows up to which a product is thin.
+/// Rows up to which a product is one of a matrix and few vectors.
 pub(super) const ROWS: usize = 16;
 /// Elements of the large operand that a second thread is worth.
 const GRAIN: usize = 1 << 15;
@@ -143,7 +143,7 @@ where
     lanes[0]
 }
 
-macro_rules! thin {
+macro_rules! gemv {
     ($($name:ident, $T:ty, $V:ty, $set:ident, [$($m:literal $n:literal),*];)*) => {$(
         pub(super) mod $name {
             #[allow(unused_imports)]
@@ -157,7 +157,7 @@ macro_rules! thin {
                     super::dots::<$V, $T, M, N>(k, a, a_rs, b, ls, sums)
                 }
             }
-            pub static THIN: Thin<$T> = Thin {
+            pub static GEMV: Gemv<$T> = Gemv {
                 lanes: &[$($n),*],
                 many: &[$(kernel::<$m, $n>),*],
                 one: &[$(kernel::<$m, 1>),*],
@@ -165,7 +165,7 @@ macro_rules! thin {
         }
     )*};
 }
-thin! {
+gemv! {
     f32_512, f32, __m512, avx512,
         [1 4, 2 4, 3 4, 4 3, 5 3, 6 3, 7 3, 8 3];
     f64_512, f64, __m512d, avx512,
@@ -281,7 +281,7 @@ unsafe fn run<T: GemmElem>(
 // SAFETY: as for [`super::product`].
 unsafe fn by_lanes<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
     let (m, n, k) = (p.m, p.n, p.k);
-    let thin = x.thin;
+    let gemv = x.gemv;
     let copy = T::NARROW || p.a.cs != 1 || p.a.rs < 0;
     let rows = Scratch::<T::Acc>::new(if copy { m * k } else { 0 });
     let (a, a_rs) = if copy {
@@ -294,9 +294,9 @@ unsafe fn by_lanes<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
     } else {
         (Ptr(p.a.ptr.cast_mut().cast()), p.a.rs as usize)
     };
-    let passes = m.div_ceil(thin.many.len());
+    let passes = m.div_ceil(gemv.many.len());
     let most = m.div_ceil(passes);
-    let lanes = thin.lanes[most - 1];
+    let lanes = gemv.lanes[most - 1];
     let groups = n.div_ceil(lanes);
     let grain = GRAIN.div_ceil(k * lanes);
     parallel_for(groups, grain, |r| {
@@ -311,8 +311,8 @@ unsafe fn by_lanes<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
                 let w = rows.len();
                 let a = a.at(rows.start * a_rs);
                 // A pass may have a row less, whose kernel takes other lanes: the tall one's count.
-                if full && thin.lanes[w - 1] == lanes {
-                    let kernel = thin.many[w - 1];
+                if full && gemv.lanes[w - 1] == lanes {
+                    let kernel = gemv.many[w - 1];
                     run(
                         kernel,
                         k,
@@ -329,7 +329,7 @@ unsafe fn by_lanes<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
                 } else {
                     for j in from..(from + lanes).min(n) {
                         run(
-                            thin.one[w - 1],
+                            gemv.one[w - 1],
                             k,
                             (a, a_rs),
                             (p.b.at(0, j), p.b.cs),

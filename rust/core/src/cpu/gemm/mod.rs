@@ -3,7 +3,7 @@
 //! D is C itself, or anything that broadcasts to it, as a bias does (a step of zero). Products of
 //! float32, float64 and the half types run in kernels of our own where there is AVX2 or AVX-512
 //! (`kernel`), on panels that are packed once (`pack`) and shared by all threads (`drive`); few
-//! rows or columns take ways that read the large operand once (`thin`). Where there is AMX, large
+//! rows or columns take ways that read the large operand once (`gemv`). Where there is AMX, large
 //! products of float32 and bfloat16 go through its tiles (`amx`). Elsewhere the `gemm` crate
 //! multiplies. Integers wrap.
 //!

@@ -64,7 +64,7 @@ pub(super) type Dots<T, E> =
 pub(super) type Inner<E> = unsafe fn(k: usize, x: *const E, y: *const E) -> E;
 
 /// The kernels of an element type: `[rows - 1]`, for `lanes[rows - 1]` lanes and for one.
-pub struct Thin<T: GemmElem> {
+pub struct Gemv<T: GemmElem> {
     pub(super) lanes: &'static [usize],
     pub(super) many: &'static [Dots<T, T::Acc>],
     pub(super) one: &'static [Dots<T, T::Acc>],
@@ -73,7 +73,7 @@ pub struct Thin<T: GemmElem> {
 /// The kernels and the packing of an element type on this machine.
 pub struct Native<T: GemmElem> {
     pub(super) set: &'static Set<T::Acc>,
-    pub(super) thin: &'static Thin<T>,
+    pub(super) gemv: &'static Gemv<T>,
     /// The product of two vectors of sums' type.
     pub(super) inner: Inner<T::Acc>,
     pub(super) fill: Fill<T, T::Acc>,

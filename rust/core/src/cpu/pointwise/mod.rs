@@ -53,10 +53,11 @@ struct Plan<T> {
     load: [Load<T>; MAX],
     store: Store<T>,
     /// Whether the result goes through a buffer: where it takes the place of an input after the
-    /// first, which keeps the compiler's loops from their vector code, and where it is streamed.
+    /// first, which keeps the compiler's loops from their vector code, and where stores are
+    /// non-temporal.
     bounce: bool,
     /// Whether the result is written past the caches.
-    streamed: bool,
+    non_temporal: bool,
     /// Whether the kernel only converts.
     copies: bool,
 }
@@ -126,7 +127,7 @@ impl<T: Compute> Plan<T> {
             load: [loader::<T>(T::DTYPE); MAX],
             store: storer::<T>(y.dtype()),
             bounce: false,
-            streamed: false,
+            non_temporal: false,
             copies: false,
         };
         for (i, t) in x.iter().enumerate() {
@@ -169,12 +170,12 @@ impl<T: Compute> Plan<T> {
             plan.dims.push(Dim { n: 1, step });
         }
         let aliased = (1..=x.len()).any(|i| plan.at[i] == plan.at[0]);
-        // What is turned goes out in whole lines in any case.
+        // What is transposed goes out in whole lines in any case.
         let bytes = y.numel() * plan.size[0];
-        plan.streamed = !aliased
+        plan.non_temporal = !aliased
             && (non_temporal::is_worth(bytes)
                 || (non_temporal::is_large(bytes) && Tiling::of(&plan).is_some()));
-        plan.bounce |= plan.streamed;
+        plan.bounce |= plan.non_temporal;
         plan
     }
 
@@ -282,7 +283,7 @@ unsafe fn go<T: Compute>(plan: &Plan<T>, n: usize, grain: usize) {
         parallel_for(tiling.tiles(plan), grain / tiling.size() + 1, |range| {
             // SAFETY: tiles of different threads are disjoint.
             unsafe { tiling.run(plan, range) };
-            if plan.streamed {
+            if plan.non_temporal {
                 non_temporal::fence();
             }
         });
@@ -307,7 +308,7 @@ unsafe fn go<T: Compute>(plan: &Plan<T>, n: usize, grain: usize) {
                 rows(plan, range.start, range.end);
             }
         }
-        if plan.streamed {
+        if plan.non_temporal {
             non_temporal::fence();
         }
     });
@@ -386,7 +387,7 @@ impl Row {
             let y = address(0, from).cast();
             return (plan.kernel)(plan.params, x.as_ptr(), y, to - from);
         }
-        if plan.copies && !plan.streamed {
+        if plan.copies && !plan.non_temporal {
             let (source, target) = (address(1, from), address(0, from));
             if self.way[1] == Way::Direct {
                 return (plan.store)(target, self.step[0], to - from, source.cast());
@@ -395,9 +396,10 @@ impl Row {
                 return (plan.load[1])(source, self.step[1], to - from, target.cast());
             }
         }
-        // What is streamed passes a block in the result's type, which may be the wider one.
-        let streamed = plan.streamed && self.step[0] == plan.size[0] as isize;
-        let block = match streamed {
+        // What is stored past the caches passes a block in the result's type, which may be the
+        // wider one.
+        let non_temporal = plan.non_temporal && self.step[0] == plan.size[0] as isize;
+        let block = match non_temporal {
             true => Buffers::<T>::LEN.min(BLOCK / plan.size[0]),
             false => Buffers::<T>::LEN,
         };
@@ -427,7 +429,7 @@ impl Row {
             }
             (plan.kernel)(plan.params, x.as_ptr(), buffers.at(0), n);
             let (size, result) = (plan.size[0], buffers.at(0));
-            if streamed {
+            if non_temporal {
                 debug_assert!(n * size <= BLOCK);
                 let mut from = result.cast::<u8>();
                 if self.way[0] != Way::Direct {

@@ -1,4 +1,4 @@
-//! Operands that run across the rows of the result: tiles of them are turned in the cache.
+//! Operands that run across the rows of the result: tiles of them are transposed in the cache.
 
 use super::{Buffers, Plan, Row, MAX};
 use crate::cpu::elements::Compute;
@@ -8,10 +8,10 @@ use crate::cpu::transpose;
 const ROWS: usize = 32;
 /// Bytes of a row of a tile.
 const ROW_BYTES: usize = 512;
-/// Operands that are turned; more are read element by element.
+/// Operands that are transposed; more are read element by element.
 const MOST: usize = 2;
 
-/// Which inputs are turned, and the dimension along which they run.
+/// Which inputs are transposed, and the dimension along which they run.
 pub struct Tiling {
     across: usize,
     inputs: [usize; MOST],
@@ -111,7 +111,7 @@ impl Tiling {
                 debug_assert!(rows <= ROWS && self.cols * plan.size[i] <= ROW_BYTES);
                 let to = memory.add(k * ROWS * ROW_BYTES);
                 let stride = inner.step[i] / plan.size[i] as isize;
-                turn(plan.size[i], at[i], stride, to, self.cols, cols, rows);
+                transpose(plan.size[i], at[i], stride, to, self.cols, cols, rows);
                 at[i] = to;
                 step[i] = (self.cols * plan.size[i]) as isize;
             }
@@ -125,9 +125,9 @@ impl Tiling {
     }
 }
 
-/// Turns `rows` rows, `stride` elements apart, of `cols` elements of `size` bytes.
+/// Transposes `rows` rows, `stride` elements apart, of `cols` elements of `size` bytes.
 // SAFETY: `x` has these elements, and `y` room for `cols` rows `width` elements apart.
-unsafe fn turn(
+unsafe fn transpose(
     size: usize,
     x: *const u8,
     stride: isize,
@@ -145,8 +145,8 @@ unsafe fn turn(
         rows: usize,
         cols: usize,
     ) {
-        let turn = transpose::kernel::<T>();
-        turn(x.cast(), stride, y.cast(), width as isize, rows, cols)
+        let transpose = transpose::kernel::<T>();
+        transpose(x.cast(), stride, y.cast(), width as isize, rows, cols)
     }
     match size {
         1 => of::<u8>(x, stride, y, width, rows, cols),

@@ -159,7 +159,7 @@ pub unsafe fn elements<T: Compute>(plan: &Plan<T>, start: usize, end: usize) {
         } else {
             let y = buffers.at(0);
             (plan.kernel)(plan.params, x.as_ptr(), y, n);
-            if plan.streamed && direct(0) {
+            if plan.non_temporal && direct(0) {
                 let to = views[0].ptr.cast::<T>().add(at);
                 non_temporal::copy(y.cast(), to.cast(), n * size_of::<T>());
             } else {

@@ -215,8 +215,8 @@ fn col2im(x: &Tensor, output: &[i64], p: &Patches) -> Result<Tensor> {
         .permute(&[0, 1, 2, 4, 3, 5])?;
     let y = y.reshape(&[n, c, kh * h, kw * w])?;
     let axes = vec![
-        p.axis(0, size[0], h)?.turned()?,
-        p.axis(1, size[1], w)?.turned()?,
+        p.axis(0, size[0], h)?.transposed()?,
+        p.axis(1, size[1], w)?.transposed()?,
     ];
     y.resample("Col2ImBackward0", axes)
 }

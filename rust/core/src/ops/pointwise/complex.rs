@@ -75,11 +75,11 @@ impl Neg for C {
 
 impl C {
     /// i z, with the sign of each zero: a product would add zeros of both signs.
-    fn turned(self) -> C {
+    fn times_i(self) -> C {
         C(-self.1, self.0)
     }
     /// -i z.
-    fn turned_back(self) -> C {
+    fn over_i(self) -> C {
         C(self.1, -self.0)
     }
     fn scaled(self, k: f64) -> C {
@@ -263,13 +263,13 @@ impl Real for C {
         C(modulus, self.1.atan2(self.0 + 1.0))
     }
     fn sin(self) -> C {
-        self.turned().sinh().turned_back()
+        self.times_i().sinh().over_i()
     }
     fn cos(self) -> C {
-        self.turned().cosh()
+        self.times_i().cosh()
     }
     fn tan(self) -> C {
-        self.turned().tanh().turned_back()
+        self.times_i().tanh().over_i()
     }
     fn sinh(self) -> C {
         let C(x, y) = self;
@@ -317,7 +317,7 @@ impl Real for C {
         C(s * c / r, t * d / r)
     }
     fn asin(self) -> C {
-        self.turned().asinh().turned_back()
+        self.times_i().asinh().over_i()
     }
     fn acos(self) -> C {
         if self.is_large() {
@@ -337,7 +337,7 @@ impl Real for C {
         C(re, (b.0 * a.1 - b.1 * a.0).asinh())
     }
     fn atan(self) -> C {
-        self.turned().atanh().turned_back()
+        self.times_i().atanh().over_i()
     }
     /// The inverse functions after Kahan, "Branch cuts for complex elementary functions", 1987:
     /// no square is formed, and each root tells the sides of its cut apart by the sign of zero.

@@ -71,8 +71,8 @@ impl<'a> Call<'a> {
     }
 
     /// Settles how these operands are read; `false` where it takes the usual way.
-    // In place: a call that is handed over is copied in wide words, which wait for the narrow ones
-    // it was written in.
+    // In place: a call that is handed over is copied in wide words, and loads of what narrower
+    // stores wrote are store-forwarding stalls.
     pub fn fits(&mut self, x: &[&'a Tensor]) -> bool {
         let mut leader = x[0];
         for &t in &x[1..] {

@@ -567,7 +567,7 @@ fn nanmean(x: &Tensor, mask: &[bool], keepdim: bool, dtype: Option<DType>) -> Re
 }
 
 /// `all` and `any`: bool, except that bytes stay bytes; `out=` may be of either type.
-fn truth(a: &Args, kind: Kind, mask: DimMask, keepdim: bool) -> Result<Value> {
+fn any_all(a: &Args, kind: Kind, mask: DimMask, keepdim: bool) -> Result<Value> {
     let mut x = a.tensor(0)?.detach();
     let dtype = match (a.dest, x.dtype()) {
         (Dest::Out(out), _) if matches!(out[0].dtype(), DType::Bool | DType::U8) => out[0].dtype(),
@@ -681,18 +681,18 @@ crate::entries! {
     };
     /// Whether all elements are nonzero.
     "all(Tensor self) -> Tensor", FN | METHOD | OUT | DIRECT,
-    |a| truth(a, Kind::All, all_dims(a.tensor(0)?), false);
+    |a| any_all(a, Kind::All, all_dims(a.tensor(0)?), false);
     /// Whether all elements along `dim` are nonzero.
     "all(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor",
     FN | METHOD | OUT | DIRECT,
-    |a| truth(a, Kind::All, named(a, a.tensor(0)?)?, a.bool(2)?);
+    |a| any_all(a, Kind::All, named(a, a.tensor(0)?)?, a.bool(2)?);
     /// Whether any element is nonzero.
     "any(Tensor self) -> Tensor", FN | METHOD | OUT | DIRECT,
-    |a| truth(a, Kind::Any, all_dims(a.tensor(0)?), false);
+    |a| any_all(a, Kind::Any, all_dims(a.tensor(0)?), false);
     /// Whether any element along `dim` is nonzero.
     "any(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor",
     FN | METHOD | OUT | DIRECT,
-    |a| truth(a, Kind::Any, named(a, a.tensor(0)?)?, a.bool(2)?);
+    |a| any_all(a, Kind::Any, named(a, a.tensor(0)?)?, a.bool(2)?);
     /// How many elements are nonzero.
     "count_nonzero(Tensor self, int[1]? dim=None) -> Tensor", FN | METHOD | OUT,
     |a| {

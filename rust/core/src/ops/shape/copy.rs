@@ -4,7 +4,7 @@ use super::create::{dense_strides, format_strides};
 use crate::autograd::{inplace, mode, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::pointwise;
-use crate::cpu::strided_copy::transport;
+use crate::cpu::strided_copy::strided_copy;
 use crate::device::Device;
 use crate::dispatch::{self, Overlap};
 use crate::dtype::{DType, Scalar};
@@ -100,7 +100,7 @@ pub fn copy_host(x: &Tensor, y: &Tensor) -> Result<()> {
         let (from, to) = (x.bytes_ptr(), y.bytes_ptr());
         // SAFETY: both layouts lie in their host memory; writers have refused layouts of `y` in
         // which elements share memory.
-        unsafe { transport(x.dtype().size(), from, &wide, to, y.layout()) };
+        unsafe { strided_copy(x.dtype().size(), from, &wide, to, y.layout()) };
         return Ok(());
     }
     match (x.dtype().is_complex(), y.dtype().is_complex()) {

@@ -257,13 +257,13 @@ impl Tensor {
                     other => T::of_i64(other.i64()),
                 };
                 let to = self.ptr::<T>() as usize;
-                let streamed = non_temporal::is_worth(n * size_of::<T>());
+                let non_temporal = non_temporal::is_worth(n * size_of::<T>());
                 crate::cpu::pool::parallel_for(n, (1 << 18) / size_of::<T>(), |r| {
                     // SAFETY: dense host memory of `n` elements of this type; ranges of different
                     // threads are disjoint.
                     unsafe {
                         let to = (to as *mut T).add(r.start);
-                        if streamed {
+                        if non_temporal {
                             non_temporal::fill(v, to, r.len());
                             non_temporal::fence();
                         } else {

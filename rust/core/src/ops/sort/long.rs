@@ -90,7 +90,7 @@ pub unsafe fn lines(
             };
             let (room, chosen) = room;
             match which {
-                Which::Top { largest, .. } => {
+                Which::TopK { largest, .. } => {
                     first(all, m, largest, room, chosen);
                     let taken = alloc::gathered(chosen.iter().map(|&i| all[i as usize]));
                     let mut sorter = Sorter::new(m)?;

@@ -33,7 +33,7 @@ enum Which {
     /// Everything, ascending or descending, equal elements in their old order.
     All { descending: bool },
     /// The `k` largest or smallest, in order.
-    Top { k: usize, largest: bool },
+    TopK { k: usize, largest: bool },
     /// The element that would be at this place.
     Place { k: usize },
     /// The lower middle element; NaN if any is, unless they are ignored. Of a whole tensor, equal
@@ -62,19 +62,19 @@ impl Ordered {
     fn taken(&self, n: usize) -> usize {
         match self.which {
             Which::All { .. } => n,
-            Which::Top { k, .. } => k,
+            Which::TopK { k, .. } => k,
             Which::Place { .. } | Which::Median { .. } | Which::Mode => 1,
         }
     }
     fn drops(&self) -> bool {
-        !matches!(self.which, Which::All { .. } | Which::Top { .. }) && !self.keepdim
+        !matches!(self.which, Which::All { .. } | Which::TopK { .. }) && !self.keepdim
     }
 
     /// Writes the indices taken of a line, whose keys are given, to `out`.
     fn choose(&self, line: &mut [Keyed], nan: usize, out: &mut [u32]) {
         let n = line.len();
         match self.which {
-            Which::All { .. } | Which::Top { .. } => {
+            Which::All { .. } | Which::TopK { .. } => {
                 let k = out.len();
                 select(line, k);
                 sort_keys(&mut line[..k]);
@@ -221,7 +221,7 @@ impl Op for Ordered {
         }
         fits(self.name, n)?;
         let descending = match self.which {
-            Which::Top { largest, .. } => largest,
+            Which::TopK { largest, .. } => largest,
             _ => false,
         };
         let lines = Lines { outer, n, inner };
@@ -231,9 +231,9 @@ impl Op for Ordered {
             Which::All { descending } => {
                 return unsafe { sort_lines(&x, lines, descending, (Some(to.0), to.1)) }
             }
-            Which::Top { k, largest } if is_few(k, n) => {
+            Which::TopK { k, largest } if is_few(k, n) => {
                 // SAFETY: `x` is contiguous, the results have `k` elements for each line.
-                return unsafe { top_lines(&x, lines, k, largest, &y[0], &y[1]) };
+                return unsafe { topk_lines(&x, lines, k, largest, &y[0], &y[1]) };
             }
             // SAFETY: `x` is contiguous, the results have `m` elements for each line.
             which if n >= LONG => return unsafe { long::lines(&x, lines, which, m, to) },
@@ -307,7 +307,7 @@ unsafe fn sort_lines(
 
 /// The `k` first elements of lines of a contiguous tensor, and their indices.
 // SAFETY: the results have `k` elements for each line.
-unsafe fn top_lines(
+unsafe fn topk_lines(
     x: &Tensor,
     lines: Lines,
     k: usize,
@@ -456,7 +456,7 @@ impl Tensor {
             "topk: selected index k out of range, got {k} for dimension {dim} of shape {}",
             Show(self.shape())
         );
-        let which = Which::Top {
+        let which = Which::TopK {
             // A 0-d tensor stays one whatever is asked of it.
             k: if self.ndim() == 0 { 1 } else { k as usize },
             largest,

@@ -336,8 +336,8 @@ fn at_scale<'a, T: Number>(
     }
     let power = (top.log2().floor() as i32).clamp(-1000, 1000);
     let by = |x: T, power: i32| T::of_f64(x.to_f64() * 2f64.powi(power));
-    let turned: Vec<T> = gathered(a.iter().map(|&x| by(x, -power)));
-    let done = run(&turned, values);
+    let scaled: Vec<T> = gathered(a.iter().map(|&x| by(x, -power)));
+    let done = run(&scaled, values);
     values.iter_mut().for_each(|v| *v = by(*v, power));
     done
 }

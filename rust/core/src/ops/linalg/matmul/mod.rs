@@ -243,8 +243,8 @@ impl Derivative for MatMul {
                 alpha: self.alpha,
                 ..MatMul::new(name)
             };
-            let turned = self.columns[i - ia];
-            match turned {
+            let transposed = self.columns[i - ia];
+            match transposed {
                 true => dispatch::call1(op, &[x, y]).map(Some),
                 false => cx.grad_from(i, op, &[x, y]),
             }
@@ -268,8 +268,8 @@ impl Derivative for MatMul {
         if let Some(b) = b {
             let b = matrix(&b, false)?;
             let tb = self.tb && nb > 1;
-            let turned = self.ta && na > 1;
-            let d = if turned != self.columns[0] {
+            let transposed = self.ta && na > 1;
+            let d = if transposed != self.columns[0] {
                 // A' = B G'
                 product(ia, &b, tb, &g, true, na)?
             } else {
@@ -280,8 +280,8 @@ impl Derivative for MatMul {
         if let Some(a) = a {
             let a = matrix(&a, true)?;
             let ta = self.ta && na > 1;
-            let turned = self.tb && nb > 1;
-            let d = if turned != self.columns[1] {
+            let transposed = self.tb && nb > 1;
+            let d = if transposed != self.columns[1] {
                 product(ib, &g, true, &a, ta, nb)?
             } else {
                 product(ib, &a, !ta, &g, false, nb)?

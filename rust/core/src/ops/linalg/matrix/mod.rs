@@ -540,10 +540,10 @@ crate::entries! {
     FN | METHOD | OUT,
     |a| {
         let (b, x) = (a.tensor(0)?, a.tensor(1)?);
-        let (upper, turn, unit) = (a.bool(2)?, a.bool(3)?, a.bool(4)?);
+        let (upper, transpose, unit) = (a.bool(2)?, a.bool(3)?, a.bool(4)?);
         check_square("triangular_solve", x)?;
-        let m = if turn { swapped(x)? } else { x.clone() };
-        let y = triangular_system("triangular_solve", &m, b, upper != turn, true, unit)?;
+        let m = if transpose { swapped(x)? } else { x.clone() };
+        let y = triangular_system("triangular_solve", &m, b, upper != transpose, true, unit)?;
         let batch = y.shape()[..y.ndim() - 2].iter().copied();
         let shape: Dims = batch.chain([rows(x), cols(x)]).collect();
         tuple([y, x.expand_to(&shape)?.copy_dense()?])

@@ -50,7 +50,7 @@ struct Conv {
 }
 
 impl Conv {
-    fn turned(&self, role: Role) -> Conv {
+    fn with_role(&self, role: Role) -> Conv {
         Conv {
             role,
             ..self.clone()
@@ -72,7 +72,7 @@ impl Conv {
             output: self.kernel.clone(),
             ..self.clone()
         };
-        Ok(Some((op, turned(w)?, turned(y)?)))
+        Ok(Some((op, transposed(w)?, transposed(y)?)))
     }
 
     /// The convolution of tensors of the type that it computes in; `y` may have another one.
@@ -163,7 +163,7 @@ impl Derivative for Conv {
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let mut out = Grads::from_elem(None, 3);
         let Some(g) = &g[0] else { return Ok(out) };
-        let call = |role, a: &Tensor, b: &Tensor| dispatch::call1(self.turned(role), &[a, b]);
+        let call = |role, a: &Tensor, b: &Tensor| dispatch::call1(self.with_role(role), &[a, b]);
         if cx.needs(0) {
             let b = cx.input(1)?;
             out[0] = Some(match self.role {
@@ -299,7 +299,7 @@ struct Call<'a> {
 }
 
 /// The first two dimensions swapped, outside of any graph.
-fn turned(t: &Tensor) -> Result<Tensor> {
+fn transposed(t: &Tensor) -> Result<Tensor> {
     Ok(t.detach().alias(t.layout().transpose(0, 1)?))
 }
 

@@ -306,7 +306,7 @@ fn cross(name: &str, x: &Tensor, y: &Tensor, dim: Option<i64>) -> Result<Tensor>
         y.size(d)
     );
     // Components (1, 2, 0) and (2, 0, 1), each as one strided view of the tensor laid twice.
-    let turned = |t: &Tensor, by: i64| -> Result<Tensor> {
+    let rolled = |t: &Tensor, by: i64| -> Result<Tensor> {
         let part = |from, to| t.slice_dim(d as i64, Some(from), Some(to), 1);
         let mut out = Dims::from_slice(t.shape());
         out[d] = 3;
@@ -330,9 +330,9 @@ fn cross(name: &str, x: &Tensor, y: &Tensor, dim: Option<i64>) -> Result<Tensor>
         x.to_dtype(dtype)?.expand_to(&shape)?,
         y.to_dtype(dtype)?.expand_to(&shape)?,
     );
-    turned(&x, 1)?
-        .mul(&turned(&y, 2)?)?
-        .sub(&turned(&x, 2)?.mul(&turned(&y, 1)?)?)
+    rolled(&x, 1)?
+        .mul(&rolled(&y, 2)?)?
+        .sub(&rolled(&x, 2)?.mul(&rolled(&y, 1)?)?)
 }
 
 /// `linalg.vecdot`.

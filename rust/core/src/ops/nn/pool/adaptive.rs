@@ -1,7 +1,7 @@
 //! Pools of a given output size.
 
 use super::grid;
-use super::max::{MaxPool, Places, Span};
+use super::max::{MaxPool, Indices, Span};
 use crate::device::Device;
 use crate::dispatch;
 use crate::ensure;
@@ -138,7 +138,7 @@ pub(super) fn adaptive_max(name: &str, node: &'static str, n: usize, a: &Args) -
             spans: Arc::new(spans),
             grid: None,
             regular: None,
-            places: Places::Plane,
+            indices: Indices::Plane,
         },
         &[x],
     )?;

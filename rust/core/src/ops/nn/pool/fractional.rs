@@ -1,7 +1,7 @@
 //! Max pools at random windows.
 
 use super::indices::Gather;
-use super::max::{MaxPool, Places, Span};
+use super::max::{MaxPool, Indices, Span};
 use super::per_dim;
 use crate::alloc;
 use crate::dispatch;
@@ -110,7 +110,7 @@ pub(super) fn fractional(n: usize, a: &Args) -> Result<Value> {
     }
     let small: usize = out.iter().map(|&o| o as usize).product();
     let large: usize = sizes.iter().product();
-    let mut places = alloc::full(0i64, batch * channels * small);
+    let mut indices = alloc::full(0i64, batch * channels * small);
     let mut best = alloc::full(0.0, small);
     let planes = if small > 0 { batch * channels } else { 0 };
     for p in 0..planes {
@@ -138,12 +138,12 @@ pub(super) fn fractional(n: usize, a: &Args) -> Result<Value> {
         let pool = MaxPool {
             grid: None,
             regular: None,
-            places: Places::Plane,
+            indices: Indices::Plane,
             name,
             n,
             spans: Arc::new(spans),
         };
-        let at = &mut places[p * small..(p + 1) * small];
+        let at = &mut indices[p * small..(p + 1) * small];
         let plane = &values[p * large..(p + 1) * large];
         pool.planes(sizes, f64::NEG_INFINITY, plane, &mut best, at);
     }
@@ -152,7 +152,7 @@ pub(super) fn fractional(n: usize, a: &Args) -> Result<Value> {
         .copied()
         .chain(out.iter().map(|&o| o as usize))
         .collect();
-    let places = Tensor::from_slice(&places, &shape, DType::I64)?.to_device(x.device())?;
+    let indices = Tensor::from_slice(&indices, &shape, DType::I64)?.to_device(x.device())?;
     let node = if n == 2 {
         "FractionalMaxPool2DBackward0"
     } else {
@@ -165,7 +165,7 @@ pub(super) fn fractional(n: usize, a: &Args) -> Result<Value> {
             n,
             add: true,
         },
-        &[x, &places],
+        &[x, &indices],
     )?;
-    Ok(Value::Tuple(vec![y, places]))
+    Ok(Value::Tuple(vec![y, indices]))
 }

@@ -1,4 +1,4 @@
-//! Elements by their places in a plane, there and back.
+//! Elements by their indices in a plane, there and back.
 
 use super::gpu;
 use crate::autograd::Vjp;
@@ -95,7 +95,7 @@ impl Derivative for Gather {
 }
 
 /// Checks that every index lies within a plane of `len` elements, or may be [`NOWHERE`].
-fn check_places(at: &[i64], len: usize, plane: &[usize], nowhere: bool) -> Result<()> {
+fn check_indices(at: &[i64], len: usize, plane: &[usize], nowhere: bool) -> Result<()> {
     let least = if nowhere { NOWHERE } else { 0 };
     if let Some(bad) = at.iter().find(|&&i| i < least || i >= len as i64) {
         let sizes = plane
@@ -137,7 +137,7 @@ impl Op for Scatter {
         let large: usize = self.plane.iter().product();
         // SAFETY: a contiguous i64 tensor, read only.
         let at = unsafe { at.slice::<i64>() };
-        check_places(at, large, &self.plane, self.add)?;
+        check_indices(at, large, &self.plane, self.add)?;
         let t = y.dtype().compute();
         let x = x.prepared(t)?;
         let out = Tensor::zeros(y.shape(), t, y.device())?;
@@ -196,7 +196,7 @@ impl Op for Gather {
         let small: usize = y.shape()[lead..].iter().product();
         // SAFETY: a contiguous i64 tensor, read only.
         let at = unsafe { at.slice::<i64>() };
-        check_places(at, large, plane, self.add)?;
+        check_indices(at, large, plane, self.add)?;
         with_element!(y.dtype(), T => {
             // SAFETY: contiguous tensors of type T; the output is this call's own.
             let (x, y) = unsafe { (x.slice::<T>(), y.slice_mut::<T>()) };

@@ -44,12 +44,12 @@ pub(super) struct MaxPool {
     pub(super) grid: Option<Pool2d>,
     /// The windows where they are evenly spaced, for the host.
     pub(super) regular: Option<Regular>,
-    pub(super) places: Places,
+    pub(super) indices: Indices,
 }
 
 /// What a max pool tells of where it found its elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Places {
+pub enum Indices {
     /// Their index in the plane.
     Plane,
     /// Their number within the window, in a byte: what the gradient needs.
@@ -57,7 +57,7 @@ pub enum Places {
     None,
 }
 
-/// The gradient of a [`MaxPool`] whose places are numbers: inputs are g and those.
+/// The gradient of a [`MaxPool`] whose indices are numbers: inputs are g and those.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct MaxPoolGrad {
     name: &'static str,
@@ -132,17 +132,17 @@ impl Derivative for MaxPool {
         let Some(g) = &g[0] else {
             return Ok(Grads::from_elem(None, 1));
         };
-        let mut places = cx.output(1)?;
-        if let (Places::Numbers, Some(of)) = (self.places, self.regular) {
+        let mut indices = cx.output(1)?;
+        if let (Indices::Numbers, Some(of)) = (self.indices, self.regular) {
             if !mode::grad() {
                 let (name, n) = (self.name, self.n);
-                let d = dispatch::compute(&MaxPoolGrad { name, n, of }, &[g, &places])?;
+                let d = dispatch::compute(&MaxPoolGrad { name, n, of }, &[g, &indices])?;
                 return Ok(d.into_iter().map(Some).collect());
             }
-            let codes = places.prepared(DType::U8)?;
-            places = Tensor::empty(codes.shape(), DType::I64, codes.device())?;
+            let codes = indices.prepared(DType::U8)?;
+            indices = Tensor::empty(codes.shape(), DType::I64, codes.device())?;
             // SAFETY: contiguous tensors of these types; the second is fresh.
-            unsafe { of.places(codes.slice(), places.slice_mut()) };
+            unsafe { of.indices(codes.slice(), indices.slice_mut()) };
         }
         let shape = &cx.input_meta(0)?.shape;
         let plane = Dims::from_slice(&shape[shape.len() - self.n..]);
@@ -153,7 +153,7 @@ impl Derivative for MaxPool {
             grid: self.grid,
         };
         Ok(Grads::from_elem(
-            Some(dispatch::call1(op, &[g, &places])?),
+            Some(dispatch::call1(op, &[g, &indices])?),
             1,
         ))
     }
@@ -173,13 +173,13 @@ impl Op for MaxPool {
             dtype: x[0].dtype(),
             device: x[0].device(),
         };
-        let dtype = match self.places {
-            Places::Plane => DType::I64,
-            Places::Numbers => DType::U8,
-            Places::None => return Ok(Metas::from_elem(y, 1)),
+        let dtype = match self.indices {
+            Indices::Plane => DType::I64,
+            Indices::Numbers => DType::U8,
+            Indices::None => return Ok(Metas::from_elem(y, 1)),
         };
-        let places = TensorMeta { dtype, ..y.clone() };
-        Ok(Metas::from_iter([y, places]))
+        let indices = TensorMeta { dtype, ..y.clone() };
+        Ok(Metas::from_iter([y, indices]))
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
@@ -233,7 +233,7 @@ impl MaxPool {
             y: y[0].bytes_ptr(),
             dtype: x.dtype(),
             at: y.get(1).map_or(std::ptr::null_mut(), Tensor::bytes_ptr),
-            places: self.places,
+            indices: self.indices,
         };
         with_compute!(x.dtype(), T => {
             // SAFETY: contiguous tensors of the sizes that `of` names; outputs are this call's
@@ -301,12 +301,12 @@ impl MaxPool {
     }
 }
 
-/// Runs a max pool; `places` asks for their indices as well.
+/// Runs a max pool; `indices` asks for them as well.
 pub(super) fn max_pool(
     name: &'static str,
     node: &'static str,
     n: usize,
-    places: bool,
+    indices: bool,
     a: &Args,
 ) -> Result<Value> {
     let x = a.tensor(0)?;
@@ -351,13 +351,13 @@ pub(super) fn max_pool(
             })
             .collect();
     }
-    let (regular, given) = (regular(x, &w, &out), places);
+    let (regular, given) = (regular(x, &w, &out), indices);
     let recorded = x.requires_grad() && mode::grad();
     let compact = regular.is_some_and(|r| r.volume() <= 256);
-    let places = match (places, x.device()) {
-        (false, Device::Cpu) if regular.is_some() && !recorded => Places::None,
-        (false, Device::Cpu) if compact => Places::Numbers,
-        _ => Places::Plane,
+    let indices = match (indices, x.device()) {
+        (false, Device::Cpu) if regular.is_some() && !recorded => Indices::None,
+        (false, Device::Cpu) if compact => Indices::Numbers,
+        _ => Indices::Plane,
     };
     let op = MaxPool {
         name: node,
@@ -365,7 +365,7 @@ pub(super) fn max_pool(
         spans: Arc::new(spans),
         grid: w.grid(x, &out),
         regular,
-        places,
+        indices,
     };
     let mut y = dispatch::call(op, &[x])?;
     Ok(match given {

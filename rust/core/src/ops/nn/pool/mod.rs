@@ -1,4 +1,4 @@
-//! Pooling: maxima with their places, averages, and the way back by places.
+//! Pooling: maxima with their indices, averages, and the way back by indices.
 
 mod adaptive;
 mod fractional;
@@ -335,7 +335,7 @@ crate::entries! {
     /// As `adaptive_max_pool1d`, over the last three dimensions.
     "adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)",
     NN, |a| adaptive_max("adaptive_max_pool3d", "AdaptiveMaxPool3DBackward0", 3, a);
-    /// Largest elements of windows at random places, with their indices.
+    /// Largest elements of windows at random positions, with their indices.
     "fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor, Tensor)",
     NN, |a| fractional(2, a);
     /// As `fractional_max_pool2d`, over the last three dimensions.

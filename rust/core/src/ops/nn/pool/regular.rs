@@ -1,6 +1,6 @@
 //! Max pooling over evenly spaced windows, whole vectors of outputs at a time.
 
-use super::max::Places;
+use super::max::Indices;
 use crate::alloc;
 use crate::cpu::convert::{load, store};
 use crate::cpu::pool::parallel_for;
@@ -93,8 +93,8 @@ impl Regular {
         out
     }
 
-    /// The places of the largest elements from their numbers within the windows.
-    pub fn places(&self, codes: &[u8], to: &mut [i64]) {
+    /// The indices of the largest elements from their numbers within the windows.
+    pub fn indices(&self, codes: &[u8], to: &mut [i64]) {
         let (offsets, [od, oh, ow]) = (self.offsets(), self.output);
         let rows = to.chunks_exact_mut(ow).zip(codes.chunks_exact(ow));
         for (r, (to, codes)) in rows.enumerate() {
@@ -113,9 +113,9 @@ pub struct Forward {
     pub x: *const u8,
     pub y: *mut u8,
     pub dtype: DType,
-    /// Where places, or numbers within windows, go.
+    /// Where indices, or numbers within windows, go.
     pub at: *mut u8,
-    pub places: Places,
+    pub indices: Indices,
 }
 
 // SAFETY: threads write disjoint rows.
@@ -157,7 +157,7 @@ impl Forward {
             && (1..3).all(|d| 2 * of.output[d] <= of.input[d])
             && of.output[2] >= LANES / 2
             && self.dtype == T::DTYPE
-            && self.places != Places::Plane
+            && self.indices != Indices::Plane
     }
 }
 
@@ -171,8 +171,8 @@ per_isa! {
             let from = (plane * id + z * of.stride[0]) * ih + 2 * y;
             let x = job.x.cast::<T>().add(from * iw);
             let to = job.y.cast::<T>().add(row * ow);
-            let at = match job.places {
-                Places::None => std::ptr::null_mut(),
+            let at = match job.indices {
+                Indices::None => std::ptr::null_mut(),
                 _ => job.at.add(row * ow),
             };
             if ow >= LANES {
@@ -286,7 +286,7 @@ per_isa! {
                                 let (p, q) = (c * lw % sw, c * lw / sw);
                                 let from = dealt.as_ptr().add((slot * sw + p) * phase + q + o);
                                 let now = ((a * kh + r) * kw + c) as i32;
-                                if job.places == Places::None {
+                                if job.indices == Indices::None {
                                     for j in 0..LANES {
                                         let v = *from.add(j);
                                         top[j] = if wins(v, top[j]) { v } else { top[j] };
@@ -308,13 +308,13 @@ per_isa! {
                 let row = (plane * od + z) * oh + y;
                 let to = job.y.add(row * ow * size);
                 store(job.dtype, to, size as isize, ow, best.as_ptr());
-                match job.places {
-                    Places::None => {}
-                    Places::Numbers => {
+                match job.indices {
+                    Indices::None => {}
+                    Indices::Numbers => {
                         let to = std::slice::from_raw_parts_mut(job.at.add(row * ow), ow);
                         to.iter_mut().zip(&code).for_each(|(to, &c)| *to = c as u8);
                     }
-                    Places::Plane => {
+                    Indices::Plane => {
                         let corner = of.corner([z, y, 0]);
                         let to = std::slice::from_raw_parts_mut(job.at.cast::<i64>().add(row * ow), ow);
                         for (i, (to, &c)) in to.iter_mut().zip(&code).enumerate() {

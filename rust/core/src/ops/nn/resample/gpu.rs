@@ -66,13 +66,13 @@ impl Pool2d {
     }
 }
 
-/// The mean of each window of `x` [planes, input]; or, `turned`, the gradient of the input for
+/// The mean of each window of `x` [planes, input]; or, `adjoint`, the gradient of the input for
 /// gradients `x` of the means.
 pub fn average(
     gpu: &Gpu,
     g: &Pool2d,
     divisor: Divisor,
-    turned: bool,
+    adjoint: bool,
     x: &Tensor,
     y: &Tensor,
 ) -> Result<()> {
@@ -97,7 +97,7 @@ pub fn average(
     };
     AVG_POOL
         .launch(Acc::F32)
-        .entry(if turned { "backward" } else { "main" })
+        .entry(if adjoint { "backward" } else { "main" })
         .set("ADAPTIVE", divisor == Divisor::Adaptive)
         .writes("Y", y)
         .reads("X", x)

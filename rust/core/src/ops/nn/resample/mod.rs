@@ -1,5 +1,5 @@
 //! Linear maps along each spatial dimension: average pooling, interpolation, padding by
-//! reflection and the like, patches. One op; its adjoint is itself with turned maps.
+//! reflection and the like, patches. One op; its adjoint is itself with transposed maps.
 
 pub mod gpu;
 
@@ -117,7 +117,7 @@ impl Axis {
     }
 
     /// The transposed matrix.
-    pub fn turned(&self) -> Result<Axis> {
+    pub fn transposed(&self) -> Result<Axis> {
         let mut terms = vec![Vec::new(); self.inputs];
         for i in 0..self.outputs() {
             for j in self.start[i]..self.start[i + 1] {
@@ -142,13 +142,13 @@ pub fn check_sizes(x: &Tensor, lead: usize, sizes: &[usize]) -> Result<()> {
 }
 
 /// The map over the last dimensions, one axis each. With divisors, elements of the side that
-/// `turned` names are divided by the product of theirs.
+/// `adjoint` names are divided by the product of theirs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Resample {
     pub name: &'static str,
     pub axes: Arc<Vec<Axis>>,
     pub divisors: Option<Arc<Vec<Bitwise<Vec<f64>>>>>,
-    pub turned: bool,
+    pub adjoint: bool,
     /// Whether the gradient counts as one that depends on the input.
     pub steps: bool,
     /// The average pool that this is, or whose gradient, for the GPU.
@@ -166,10 +166,10 @@ impl Derivative for Resample {
         let Some(g) = &g[0] else {
             return Ok(Grads::from_elem(None, 1));
         };
-        let axes = Arc::new(self.axes.iter().map(Axis::turned).collect::<Result<_>>()?);
+        let axes = Arc::new(self.axes.iter().map(Axis::transposed).collect::<Result<_>>()?);
         let op = Resample {
             axes,
-            turned: !self.turned,
+            adjoint: !self.adjoint,
             steps: false,
             ..self.clone()
         };
@@ -244,7 +244,7 @@ impl Op for Resample {
             return Ok(false);
         };
         let x = transfer::dense(gpu, x[0])?;
-        transfer::ran(average(gpu, grid, *divisor, self.turned, &x, &y[0]))
+        transfer::ran(average(gpu, grid, *divisor, self.adjoint, &x, &y[0]))
     }
 }
 
@@ -329,7 +329,7 @@ impl Resample {
                 let x = &x[p * small..(p + 1) * small];
                 let mut dims = from.clone();
                 let mut first = true;
-                if let (true, Some(div)) = (self.turned, &divisors) {
+                if let (true, Some(div)) = (self.adjoint, &divisors) {
                     a.clear();
                     a.extend(x.iter().zip(div).map(|(&x, &d)| x.over(d)));
                     first = false;
@@ -373,7 +373,7 @@ impl Resample {
                 if order.is_empty() {
                     y.copy_from_slice(if first { x } else { &a });
                 }
-                if let (false, Some(div)) = (self.turned, &divisors) {
+                if let (false, Some(div)) = (self.adjoint, &divisors) {
                     for (y, &d) in y.iter_mut().zip(div) {
                         *y = y.over(d);
                     }
@@ -586,7 +586,7 @@ impl Tensor {
                 name,
                 axes: Arc::new(axes),
                 divisors,
-                turned: false,
+                adjoint: false,
                 steps,
                 pool,
             },

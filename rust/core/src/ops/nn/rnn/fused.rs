@@ -340,7 +340,7 @@ fn gradients<T: Real>(op: &Layer, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grad
             state.write_from(&gc)?;
         }
     }
-    // Rows a multiple of 4 KB apart would compete for the same lines of the cache.
+    // Rows a multiple of 4 KB apart would share a few sets of the cache (conflict misses).
     let wide = if d.is_multiple_of(256) { d + 16 } else { d };
     let gates_g = empty::<T>(&[p.rows, wide])?;
     let own_g = if op.cell == Cell::Gru {

@@ -1,4 +1,4 @@
-//! Tensors put together, repeated, turned round and masked by triangles.
+//! Tensors put together, repeated, flipped and masked by triangles.
 
 pub mod rearrange;
 

@@ -3,7 +3,7 @@
 use crate::alloc;
 use crate::autograd::Vjp;
 use crate::cpu::pool::parallel_for;
-use crate::cpu::strided_copy::transport;
+use crate::cpu::strided_copy::strided_copy;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -134,7 +134,7 @@ impl Op for Reorder {
             let source = x.bytes_ptr().wrapping_offset(at * size as isize);
             let target = y.bytes_ptr().wrapping_offset(start * size as isize);
             // SAFETY: each box lies within both tensors, and boxes of the result share nothing.
-            unsafe { transport(size, source, &from, target, &to) };
+            unsafe { strided_copy(size, source, &from, target, &to) };
         }
         Ok(())
     }
@@ -533,7 +533,7 @@ crate::entries! {
     /// Moved along dimensions; what leaves at one end comes back at the other.
     "roll(Tensor self, int[1] shifts, int[1]? dims=[]) -> Tensor", FN | METHOD,
     |a| Ok(roll(a.tensor(0)?, a.ints(1)?, a.opt_ints(2).unwrap_or(&[]))?.into());
-    /// Turned by `k` quarters in the plane of two dimensions.
+    /// Rotated by `k` quarter turns in the plane of two dimensions.
     "rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor", FN | METHOD,
     |a| Ok(rot90(a.tensor(0)?, a.int(1)?, a.ints(2)?)?.into());
     /// The tensor many times over along each dimension.

@@ -1,7 +1,7 @@
 //! The public functions of views.
 
 use super::parts::Patch;
-use super::{squeezed, swapped, turned, View};
+use super::{squeezed, swapped, transposed, View};
 use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::DType;
@@ -361,7 +361,7 @@ crate::entries! {
     /// `t` in place.
     "t_(Tensor self) -> Tensor", METHOD,
     |a| {
-        let (op, layout) = turned(a.tensor(0)?)?;
+        let (op, layout) = transposed(a.tensor(0)?)?;
         Ok(a.tensor(0)?.relayout(op, layout)?.into())
     };
     /// The last two dimensions exchanged; complex tensors would be conjugated.

@@ -139,7 +139,7 @@ fn swapped(x: &Tensor, a: i64, b: i64, name: &'static str) -> Result<(Permute, L
 }
 
 /// The layout and derivative of `t`.
-fn turned(x: &Tensor) -> Result<(Permute, Layout)> {
+fn transposed(x: &Tensor) -> Result<(Permute, Layout)> {
     ensure!(
         x.ndim() <= 2,
         Runtime,
@@ -186,7 +186,7 @@ impl Tensor {
 
     /// `t`: a matrix transposed, a vector as it is.
     pub fn t(&self) -> Result<Tensor> {
-        let (op, layout) = turned(self)?;
+        let (op, layout) = transposed(self)?;
         dispatch::view(op, self, layout)
     }
 

@@ -224,7 +224,7 @@ unsafe fn sum<T: Float, V: Simd<Elem = T>>(row: &[T]) -> T {
 /// The transposed of `rows` x `cols` elements, in rows of [`KEYS`].
 // SAFETY: as for `largest`; both lie in memory.
 #[inline(always)]
-unsafe fn turn<T: Float, V: Simd<Elem = T>>(
+unsafe fn transpose<T: Float, V: Simd<Elem = T>>(
     rows: usize,
     cols: usize,
     x: *const T,
@@ -265,7 +265,7 @@ struct Rows<T> {
     top: *mut T,
     total: *mut T,
     keys: *mut T,
-    keys_turned: *mut T,
+    keys_transposed: *mut T,
     values: *mut T,
     scores: *mut T,
     buffer: *mut T,
@@ -302,7 +302,7 @@ unsafe fn forward_rows<T: Float, V: Simd<Elem = T>>(
         let n = KEYS.min(a.keys - k0);
         let np = n.next_multiple_of(PAD);
         a.k.load(k, k0..k0 + n, e, w.keys, e);
-        turn::<T, V>(n, e, w.keys, e, w.keys_turned);
+        transpose::<T, V>(n, e, w.keys, e, w.keys_transposed);
         a.v.load(v, k0..k0 + n, ev, w.values, evp);
         for i0 in (0..w.rows).step_by(QUERIES) {
             let m = QUERIES.min(w.rows - i0);
@@ -316,7 +316,7 @@ unsafe fn forward_rows<T: Float, V: Simd<Elem = T>>(
                 k: e,
                 a: w.q.add(i0 * e).cast_const(),
                 a_steps: (e, 1),
-                b: w.keys_turned.cast_const(),
+                b: w.keys_transposed.cast_const(),
                 ldb: KEYS,
                 c: w.scores,
                 ldc: KEYS,
@@ -444,7 +444,7 @@ pub unsafe fn forward<T: Float>(a: &Attention, y: &Planes, stats: &mut [T]) {
             total: room.take(rows),
             keys: room.take(block * e),
             values: room.take(block * evp),
-            keys_turned: room.take(KEYS * e),
+            keys_transposed: room.take(KEYS * e),
             scores: room.take(KEYS * tile),
             buffer: room.take(KEYS),
         };
@@ -484,9 +484,9 @@ struct Head<T> {
     q: *mut T,
     g: *mut T,
     keys: *mut T,
-    keys_turned: *mut T,
+    keys_transposed: *mut T,
     values: *mut T,
-    values_turned: *mut T,
+    values_transposed: *mut T,
     weights: *mut T,
     scores: *mut T,
     buffer: *mut T,
@@ -519,8 +519,8 @@ unsafe fn backward_head<T: Float, V: Simd<Elem = T>>(a: &Attention, g: &Gradient
             let np = n.next_multiple_of(PAD);
             a.k.load(k, k0..k0 + n, e, w.keys, ep);
             a.v.load(v, k0..k0 + n, ev, w.values, evp);
-            turn::<T, V>(n, e, w.keys, ep, w.keys_turned);
-            turn::<T, V>(n, ev, w.values, evp, w.values_turned);
+            transpose::<T, V>(n, e, w.keys, ep, w.keys_transposed);
+            transpose::<T, V>(n, ev, w.values, evp, w.values_transposed);
             let (dk, dv) = (w.dk.add((k0 - w.from) * ep), w.dv.add((k0 - w.from) * evp));
             for i0 in (0..a.queries).step_by(QUERIES) {
                 let m = QUERIES.min(a.queries - i0);
@@ -539,7 +539,7 @@ unsafe fn backward_head<T: Float, V: Simd<Elem = T>>(a: &Attention, g: &Gradient
                     k: e,
                     a: w.q.cast_const(),
                     a_steps: (ep, 1),
-                    b: w.keys_turned.cast_const(),
+                    b: w.keys_transposed.cast_const(),
                     ldb: KEYS,
                     c: w.weights,
                     ldc: KEYS,
@@ -550,7 +550,7 @@ unsafe fn backward_head<T: Float, V: Simd<Elem = T>>(a: &Attention, g: &Gradient
                     k: ev,
                     a: w.g.cast_const(),
                     a_steps: (evp, 1),
-                    b: w.values_turned.cast_const(),
+                    b: w.values_transposed.cast_const(),
                     c: w.scores,
                     ..scores
                 }
@@ -584,7 +584,7 @@ unsafe fn backward_head<T: Float, V: Simd<Elem = T>>(a: &Attention, g: &Gradient
                         }
                     }
                 }
-                let turned = Product {
+                let transposed = Product {
                     m: n,
                     n: evp,
                     k: m,
@@ -596,7 +596,7 @@ unsafe fn backward_head<T: Float, V: Simd<Elem = T>>(a: &Attention, g: &Gradient
                     ldc: evp,
                     add: true,
                 };
-                turned.run::<V>();
+                transposed.run::<V>();
                 let by_query = Product {
                     n: ep,
                     a: w.scores.cast_const(),
@@ -604,7 +604,7 @@ unsafe fn backward_head<T: Float, V: Simd<Elem = T>>(a: &Attention, g: &Gradient
                     ldb: ep,
                     c: dk,
                     ldc: ep,
-                    ..turned
+                    ..transposed
                 };
                 by_query.run::<V>();
                 Product {
@@ -692,8 +692,8 @@ pub unsafe fn backward<T: Float>(a: &Attention, g: &Gradients<T>) {
             g: room.take(tile * evp),
             keys: room.take(block * ep),
             values: room.take(block * evp),
-            keys_turned: room.take(KEYS * e),
-            values_turned: room.take(KEYS * ev),
+            keys_transposed: room.take(KEYS * e),
+            values_transposed: room.take(KEYS * ev),
             weights: room.take(KEYS * tile),
             scores: room.take(KEYS * tile),
             buffer: room.take(KEYS),

@@ -206,7 +206,7 @@ impl<T: Number> Direct<T> {
             0 => w.tile[1],
             rest => rest,
         };
-        // Planes a multiple of a page apart would share a few sets of the cache.
+        // Planes a multiple of a page apart would share a few sets of the cache (conflict misses).
         let plane = product(w.size) * size_of::<T>();
         w.in_place = self.step == [1; 3]
             && w.is_source(full)

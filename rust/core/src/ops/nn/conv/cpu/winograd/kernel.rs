@@ -274,7 +274,7 @@ pub struct Weights {
     /// From one result channel to the next.
     pub pitch: usize,
     pub channels: usize,
-    /// The kernel turned by half a circle.
+    /// The kernel flipped.
     pub flip: bool,
     pub to: *mut f32,
     pub plane: usize,

@@ -125,8 +125,8 @@ impl Plan {
         })
     }
 
-    /// The gradient for the input: a convolution with the kernel turned by half a circle.
-    fn turned(g: &Geometry) -> Option<Plan> {
+    /// The gradient for the input: a convolution with the kernel flipped.
+    fn flipped(g: &Geometry) -> Option<Plan> {
         let plan = Plan::new(g)?;
         let reach = (plan.slices as isize - 1) * plan.dilation;
         let [z, y, x] = g.padding;
@@ -163,8 +163,8 @@ impl Plan {
         let (tiles, pixels) = (planes * rows * columns, planes * h * w);
         let direct = pixels.saturating_mul(TAPS * depth * self.outputs / lanes) / 4 * 5;
         let products = tiles.saturating_mul(POINTS * depth * to) / 8 * 9;
-        let turned = tiles.saturating_mul(90 * from + 70 * to) + 110 * depth * to;
-        let all = products.saturating_add(turned);
+        let transforms = tiles.saturating_mul(90 * from + 70 * to) + 110 * depth * to;
+        let all = products.saturating_add(transforms);
         (direct >= GRAIN && all < direct / 8 * 7).then_some(all)
     }
 
@@ -324,7 +324,7 @@ pub unsafe fn input(
     bias: *const f32,
     x: *mut f32,
 ) -> bool {
-    Plan::turned(geo).is_some_and(|plan| {
+    Plan::flipped(geo).is_some_and(|plan| {
         let taps = plan.slices * TAPS;
         plan.run([taps, plan.outputs * taps], true, g, w, bias, x)
     })
@@ -337,7 +337,7 @@ impl Plan {
     unsafe fn pack(
         &self,
         steps: [usize; 2],
-        turned: bool,
+        flipped: bool,
         w: *const f32,
         spans: &[(usize, usize)],
         plane: usize,
@@ -358,7 +358,7 @@ impl Plan {
                 let w = w.at(group * per_group + block * lanes * steps[0]);
                 let mut seen = Seen::NOTHING;
                 for slice in 0..self.slices {
-                    let from = if turned {
+                    let from = if flipped {
                         self.slices - 1 - slice
                     } else {
                         slice
@@ -368,7 +368,7 @@ impl Plan {
                             from: w.add(c * steps[1] + from * TAPS),
                             pitch: steps[0],
                             channels: lanes.min(self.outputs - block * lanes),
-                            flip: turned,
+                            flip: flipped,
                             to: to.add((slice * self.inputs + c) * width * lanes),
                             plane,
                         }));
@@ -386,7 +386,7 @@ impl Plan {
     unsafe fn run(
         &self,
         steps: [usize; 2],
-        turned: bool,
+        flipped: bool,
         x: *const f32,
         w: *const f32,
         bias: *const f32,
@@ -399,7 +399,7 @@ impl Plan {
         let [from, to] = self.blocks();
         let spans = spans(k, to);
         let weights = apart(self.slices * self.inputs * to, lanes);
-        let Some(packed) = self.pack(steps, turned, w, &spans, weights) else {
+        let Some(packed) = self.pack(steps, flipped, w, &spans, weights) else {
             return false;
         };
         let unit = k.multiply[spans[0].1 - 1].0;

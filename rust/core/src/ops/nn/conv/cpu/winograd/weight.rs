@@ -1,5 +1,5 @@
 //! The gradient for the weight by the same transforms: 3x3 results of a 2x2 kernel, which is the
-//! result's gradient, summed over all tiles before they are turned back.
+//! result's gradient, summed over all tiles before they are transformed back.
 
 use super::image::Image;
 use super::kernel::{Correlate, Tiles, POINTS, TAPS};
