@@ -1,7 +1,7 @@
 //! Pools of a given output size.
 
 use super::grid;
-use super::max::{MaxPool, Indices, Span};
+use super::max::{Indices, MaxPool, Span};
 use crate::device::Device;
 use crate::dispatch;
 use crate::ensure;

@@ -1,7 +1,7 @@
 //! Max pools at random windows.
 
 use super::indices::Gather;
-use super::max::{MaxPool, Indices, Span};
+use super::max::{Indices, MaxPool, Span};
 use super::per_dim;
 use crate::alloc;
 use crate::dispatch;

@@ -166,7 +166,12 @@ impl Derivative for Resample {
         let Some(g) = &g[0] else {
             return Ok(Grads::from_elem(None, 1));
         };
-        let axes = Arc::new(self.axes.iter().map(Axis::transposed).collect::<Result<_>>()?);
+        let axes = Arc::new(
+            self.axes
+                .iter()
+                .map(Axis::transposed)
+                .collect::<Result<_>>()?,
+        );
         let op = Resample {
             axes,
             adjoint: !self.adjoint,
