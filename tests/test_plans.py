@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from op_db import OPS, Op
 from test_ops import (
+    LAYOUT_MATTERS,
     LAYOUTS,
     differentiable_calls,
     gradients,
@@ -41,6 +42,8 @@ def test_gradients_are_as_planned(op: Op) -> None:
 @pytest.mark.parametrize("layout", LAYOUTS[:2], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("op", named(OPS))
 def test_results_are_as_planned_in_any_layout(op: Op, layout: Callable[[Any], Any]) -> None:
+    if op.name in LAYOUT_MATTERS:
+        pytest.skip("the layout decides whether it is possible")
     function = op.function(torch)
     for sample in op.samples():
         call = tensors(sample, "float32" if "float32" in op.dtypes else op.dtypes[0])
@@ -60,3 +63,19 @@ def test_results_go_where_planned(op: Op) -> None:
         checked(lambda c=call, o=out: op.function(torch)(*c.args, **c.kwargs, out=o))
         if op.inplace and want.shape == x.shape:
             checked(lambda x=x, r=rest, k=call.kwargs: getattr(x.clone(), op.name + "_")(*r, **k))
+
+
+@pytest.mark.parametrize("call", ["sum", "amax", "flip", "logsumexp", "mean", "max"])
+def test_named_dimensions_of_more_than_64_raise(call: str) -> None:
+    x = torch.ones([1] * 65)
+    with pytest.raises(RuntimeError, match="only tensors with up to 64 dims are supported"):
+        getattr(x, call)(64)
+    getattr(torch.ones([1] * 64), call)(63)
+
+
+def test_all_of_more_than_64_dimensions_reduce() -> None:
+    x = torch.full([1] * 65 + [3], 2.0)
+    assert x.sum() == 6
+    assert x.mean() == 2
+    assert x.max() == 2
+    assert x.norm() == 12**0.5

@@ -363,25 +363,15 @@ impl Layout {
 
     /// Drops the named dimensions that have size 1, or every one of size 1.
     pub fn squeeze(&self, ds: Option<&[i64]>) -> Result<Layout> {
-        let drop = match ds {
-            Some(ds) => {
-                let mut mask = SmallVec::<[bool; 5]>::from_elem(false, self.ndim());
-                for d in shape::dims(ds, self.ndim())? {
-                    if d < self.ndim() {
-                        mask[d] = true;
-                    }
-                }
-                mask
-            }
-            None => SmallVec::from_elem(true, self.ndim()),
-        };
+        let ds = ds.map(|ds| shape::dims(ds, self.ndim())).transpose()?;
+        let drops = |d| ds.as_ref().is_none_or(|ds| ds.contains(&d));
         let mut out = Layout {
             shape: Dims::new(),
             strides: Strides::new(),
             offset: self.offset,
         };
         for d in 0..self.ndim() {
-            if !(drop[d] && self.shape[d] == 1) {
+            if !(self.shape[d] == 1 && drops(d)) {
                 out.shape.push(self.shape[d]);
                 out.strides.push(self.strides[d]);
             }

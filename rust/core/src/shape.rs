@@ -122,19 +122,63 @@ pub fn dims(ds: &[i64], ndim: usize) -> Result<SmallVec<[usize; 5]>> {
     Ok(out)
 }
 
-/// The dimensions of a reduction as a mask: none or an empty list means all.
-pub fn reduced(ds: Option<&[i64]>, ndim: usize) -> Result<SmallVec<[bool; 5]>> {
+/// A set of dimensions; of more than 64, all or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DimSet(u64);
+
+impl DimSet {
+    pub const NONE: DimSet = DimSet(0);
+
+    pub fn all(ndim: usize) -> DimSet {
+        DimSet(match ndim {
+            0..64 => (1 << ndim) - 1,
+            _ => u64::MAX,
+        })
+    }
+
+    /// Those of `ndim` dimensions that `f` picks.
+    pub fn of(ndim: usize, f: impl Fn(usize) -> bool) -> Result<DimSet> {
+        ensure!(
+            ndim <= 64,
+            Runtime,
+            "only tensors with up to 64 dims are supported, got one with {ndim}"
+        );
+        Ok(DimSet((0..ndim).fold(0, |s, d| s | (f(d) as u64) << d)))
+    }
+
+    /// The dimension `d` of `ndim` alone.
+    pub fn one(d: usize, ndim: usize) -> Result<DimSet> {
+        DimSet::of(ndim, |k| k == d)
+    }
+
+    /// The last `n` of `ndim` dimensions.
+    pub fn last(n: usize, ndim: usize) -> Result<DimSet> {
+        DimSet::of(ndim, |d| d + n >= ndim)
+    }
+
+    pub fn has(self, d: usize) -> bool {
+        self.0 >> d.min(63) & 1 == 1
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl<const N: usize> From<[usize; N]> for DimSet {
+    fn from(ds: [usize; N]) -> DimSet {
+        DimSet(ds.iter().fold(0, |s, &d| s | 1 << d))
+    }
+}
+
+/// The dimensions of a reduction: none or an empty list means all.
+pub fn reduced(ds: Option<&[i64]>, ndim: usize) -> Result<DimSet> {
     match ds {
         Some(ds) if !ds.is_empty() => {
-            let mut mask = SmallVec::from_elem(false, ndim);
-            for d in dims(ds, ndim)? {
-                if d < ndim {
-                    mask[d] = true;
-                }
-            }
-            Ok(mask)
+            let ds = dims(ds, ndim)?;
+            DimSet::of(ndim, |d| ds.contains(&d))
         }
-        _ => Ok(SmallVec::from_elem(true, ndim)),
+        _ => Ok(DimSet::all(ndim)),
     }
 }
 

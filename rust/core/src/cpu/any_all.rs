@@ -3,6 +3,7 @@
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::cpu::reduce::{count, inner, offset, split, Extents};
 use crate::per_isa;
+use crate::shape::DimSet;
 use crate::tensor::Tensor;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -58,7 +59,7 @@ per_isa! {
 
 /// Whether any (or all) elements along the dimensions in `mask` are true, one byte for each kept
 /// index. False where elements do not lie next to each other, or there are none.
-pub fn reduce(x: &Tensor, mask: &[bool], all: bool, out: &mut [u8]) -> bool {
+pub fn reduce(x: &Tensor, mask: DimSet, all: bool, out: &mut [u8]) -> bool {
     if x.numel() == 0 || x.dtype().is_complex() {
         return false;
     }

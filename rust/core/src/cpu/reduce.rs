@@ -12,7 +12,7 @@ use super::pool::{parallel_for, Ptr};
 use crate::alloc;
 use crate::dtype::DType;
 use crate::per_isa;
-use crate::shape::{coalesce, Walk};
+use crate::shape::{coalesce, DimSet, Walk};
 use crate::tensor::Tensor;
 use rows::{row_total, unit_totals, Tree};
 use smallvec::SmallVec;
@@ -53,14 +53,14 @@ pub(super) fn inner(dims: &[Walk<1>], step: isize) -> (usize, isize) {
 }
 
 /// The kept dimensions, and the reduced ones in the order of memory, outermost first.
-pub(super) fn split(x: &Tensor, mask: &[bool]) -> (Extents, Extents) {
+pub(super) fn split(x: &Tensor, mask: DimSet) -> (Extents, Extents) {
     let size = x.dtype().size() as isize;
     let dim = |d: usize| Walk {
         n: x.size(d),
         step: [x.stride(d).wrapping_mul(size)],
     };
-    let kept = coalesce((0..x.ndim()).filter(|&d| !mask[d]).map(dim));
-    let mut over: Extents = (0..x.ndim()).filter(|&d| mask[d]).map(dim).collect();
+    let kept = coalesce((0..x.ndim()).filter(|&d| !mask.has(d)).map(dim));
+    let mut over: Extents = (0..x.ndim()).filter(|&d| mask.has(d)).map(dim).collect();
     over.sort_by_key(|d| std::cmp::Reverse(d.step));
     (kept, coalesce(over))
 }
@@ -78,7 +78,7 @@ struct Plan<T> {
 }
 
 impl<T: Reducible> Plan<T> {
-    fn new(x: &Tensor, mask: &[bool], kind: Kind) -> Plan<T> {
+    fn new(x: &Tensor, mask: DimSet, kind: Kind) -> Plan<T> {
         let (kept, reduced) = split(x, mask);
         Plan {
             ptr: x.bytes_ptr() as usize,
@@ -121,10 +121,10 @@ impl<T: Reducible> Plan<T> {
 
 /// Reduces the dimensions in `mask` into `out`, which holds one element for each kept index in
 /// row-major order. `c` holds as many.
-pub fn reduce<T: Reducible>(x: &Tensor, mask: &[bool], kind: Kind, c: Option<&[T]>, out: &mut [T]) {
+pub fn reduce<T: Reducible>(x: &Tensor, mask: DimSet, kind: Kind, c: Option<&[T]>, out: &mut [T]) {
     let plan = Plan::new(x, mask, kind);
     let length: usize = (0..x.ndim())
-        .filter(|&d| mask[d])
+        .filter(|&d| mask.has(d))
         .fold(1, |n: usize, d| n.wrapping_mul(x.size(d)));
     if out.is_empty() {
         return;
@@ -318,10 +318,10 @@ fn by_columns<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out:
 
 /// For each result the first index along the reduced dimension (or, if all are reduced, in
 /// row-major order of a contiguous `x`) of the element that equals `values`; NaN equals NaN.
-pub fn find<T: Reducible>(x: &Tensor, mask: &[bool], values: &[T], out: &mut [i64]) {
+pub fn find<T: Reducible>(x: &Tensor, mask: DimSet, values: &[T], out: &mut [i64]) {
     let plan = Plan::<T>::new(x, mask, Kind::Max);
     let length: usize = (0..x.ndim())
-        .filter(|&d| mask[d])
+        .filter(|&d| mask.has(d))
         .fold(1, |n: usize, d| n.wrapping_mul(x.size(d)));
     if out.is_empty() || length == 0 {
         return;
@@ -443,14 +443,14 @@ unsafe fn find_in_row<T: Reducible>(
 /// The largest (or smallest) elements along one dimension, and where the first such are.
 pub fn extremes<T: Reducible>(
     x: &Tensor,
-    dim: &[bool],
+    dim: DimSet,
     kind: Kind,
     values: &mut [T],
     at: &mut [i64],
 ) {
     let plan = Plan::<T>::new(x, dim, kind);
     let length: usize = (0..x.ndim())
-        .filter(|&d| dim[d])
+        .filter(|&d| dim.has(d))
         .map(|d| x.size(d))
         .product();
     let results = values.len();
@@ -478,7 +478,7 @@ pub fn extremes<T: Reducible>(
 /// Rows that fit in cache are read from memory once.
 pub fn reduce_from<T: Reducible>(
     x: &Tensor,
-    mask: &[bool],
+    mask: DimSet,
     (first, second): (Kind, Kind),
     centre: impl Fn(T) -> T + Sync,
     centres: &mut [T],
@@ -486,7 +486,7 @@ pub fn reduce_from<T: Reducible>(
 ) {
     let plan = Plan::<T>::new(x, mask, first);
     let length: usize = (0..x.ndim())
-        .filter(|&d| mask[d])
+        .filter(|&d| mask.has(d))
         .map(|d| x.size(d))
         .product();
     let results = out.len();
@@ -544,8 +544,8 @@ mod tests {
     use super::*;
     use crate::layout::Layout;
 
-    fn check(x: &Tensor, mask: &[bool]) {
-        let kept: Vec<usize> = (0..x.ndim()).filter(|&d| !mask[d]).collect();
+    fn check(x: &Tensor, mask: DimSet) {
+        let kept: Vec<usize> = (0..x.ndim()).filter(|&d| !mask.has(d)).collect();
         let n: usize = kept.iter().map(|&d| x.size(d)).product();
         let mut want = vec![0.0f64; n];
         let mut top = vec![f64::NEG_INFINITY; n];
@@ -606,8 +606,8 @@ mod tests {
             let same: Layout = x.layout().clone();
             for x in [x.alias(same), t, s] {
                 for bits in 0..1 << shape.len() {
-                    let mask: Vec<bool> = (0..shape.len()).map(|d| bits >> d & 1 == 1).collect();
-                    check(&x, &mask);
+                    let mask = DimSet::of(shape.len(), |d| bits >> d & 1 == 1).expect("few");
+                    check(&x, mask);
                 }
             }
         }
@@ -618,7 +618,7 @@ mod tests {
         let x = Tensor::from_slice(&[0.1f32], &[1], DType::F32).expect("a tensor");
         let x = x.alias(x.layout().expand(&[10_000_000]).expect("an expansion"));
         let mut y = [0f32];
-        reduce(&x, &[true], Kind::Sum, None, &mut y);
+        reduce(&x, [0].into(), Kind::Sum, None, &mut y);
         assert!((y[0] - 1e6).abs() < 1.0, "{}", y[0]);
     }
 }

@@ -1,5 +1,6 @@
 //! Strided shapes brought into the fewest dimensions.
 
+use crate::shape::{self, Walk};
 use smallvec::SmallVec;
 
 /// Dimensions, innermost first, over which several tensors run together.
@@ -27,31 +28,22 @@ impl<const N: usize> Dims<N> {
     }
 }
 
-/// Drops dimensions of size one and merges neighbours that every tensor walks in one stride.
-/// `keep` picks the dimensions that take part.
+/// [`shape::coalesce`] of the dimensions that `keep` picks.
 pub fn coalesce<const N: usize>(
     shape: &[usize],
     strides: [&[isize]; N],
     keep: impl Fn(usize) -> bool,
 ) -> Dims<N> {
-    let mut out = Dims {
-        sizes: SmallVec::new(),
-        strides: [(); N].map(|_| SmallVec::new()),
+    let walk = |d: usize| Walk {
+        n: shape[d],
+        step: strides.map(|s| s[d]),
     };
-    for d in (0..shape.len()).rev().filter(|&d| keep(d) && shape[d] != 1) {
-        if let Some(last) = out.sizes.len().checked_sub(1) {
-            let inner = out.sizes[last] as isize;
-            if (0..N).all(|t| strides[t][d] == out.strides[t][last] * inner) {
-                out.sizes[last] *= shape[d];
-                continue;
-            }
-        }
-        out.sizes.push(shape[d]);
-        for t in 0..N {
-            out.strides[t].push(strides[t][d]);
-        }
+    let mut walks = shape::coalesce((0..shape.len()).filter(|&d| keep(d)).map(walk));
+    walks.reverse();
+    Dims {
+        sizes: walks.iter().map(|w| w.n).collect(),
+        strides: std::array::from_fn(|t| walks.iter().map(|w| w.step[t]).collect()),
     }
-    out
 }
 
 #[cfg(test)]

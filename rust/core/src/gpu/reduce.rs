@@ -7,6 +7,7 @@ use super::{copy, params, shader, Acc, Gpu, Scratch, View};
 use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
+use crate::shape::DimSet;
 
 params! {
     struct Block {
@@ -106,10 +107,9 @@ struct Plan {
     group_rows: u32,
 }
 
-fn plan(x: View, dims: u64) -> Result<Plan> {
-    let is_reduced = |d: usize| dims >> d & 1 == 1;
-    let mut kept = coalesce(x.shape, [x.strides], |d| !is_reduced(d));
-    let mut reduced = coalesce(x.shape, [x.strides], is_reduced);
+fn plan(x: View, dims: DimSet) -> Result<Plan> {
+    let mut kept = coalesce(x.shape, [x.strides], |d| !dims.has(d));
+    let mut reduced = coalesce(x.shape, [x.strides], |d| dims.has(d));
     for part in [&mut kept, &mut reduced] {
         if part.sizes.is_empty() {
             part.sizes.push(1);
@@ -214,7 +214,7 @@ pub fn reduce(
     map: Map,
     scale: f64,
     x: View,
-    dims: u64,
+    dims: DimSet,
     y: View,
 ) -> Result<()> {
     if y.numel() == 0 {
@@ -252,7 +252,7 @@ pub fn reduce(
     } else {
         Map::Keep
     };
-    reduce(gpu, op, map, scale, partial.view(), 0b10, y)
+    reduce(gpu, op, map, scale, partial.view(), [1].into(), y)
 }
 
 fn pass(
@@ -296,7 +296,7 @@ pub fn arg_reduce(
     gpu: &Gpu,
     largest: bool,
     x: View,
-    dims: u64,
+    dims: DimSet,
     y: View,
     index: View,
 ) -> Result<()> {
@@ -323,7 +323,7 @@ pub fn arg_reduce(
     let second = Plan {
         splits: 1,
         part: plan.splits,
-        ..self::plan(values.view(), 0b10)?
+        ..self::plan(values.view(), [1].into())?
     };
     ensure!(
         second.length <= second.lanes as usize * MAX_TRIPS,

@@ -96,7 +96,7 @@ impl Derivative for MaskedFill {
         out.push(match cx.needs(2) {
             true => {
                 let kept = masked_select(g, &mask)?;
-                Some(kept.sum_mask(&[true], false, Some(g.dtype()))?)
+                Some(kept.sum_mask([0].into(), false, Some(g.dtype()))?)
             }
             false => None,
         });

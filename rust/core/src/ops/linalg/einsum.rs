@@ -3,7 +3,7 @@
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::Layout;
-use crate::shape::{Dims, Show};
+use crate::shape::{DimSet, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 use smallvec::SmallVec;
@@ -86,13 +86,13 @@ fn show(l: Label) -> String {
 
 /// Sums away a dimension, or drops it where its size is one.
 fn drop_dims(o: &mut Operand, dtype: Option<DType>, gone: impl Fn(usize) -> bool) -> Result<()> {
-    let mask: SmallVec<[bool; 5]> = (0..o.labels.len()).map(&gone).collect();
-    if mask.iter().any(|&m| m) {
-        o.x = o.x.sum_mask(&mask, false, dtype)?;
+    let mask = DimSet::of(o.labels.len(), gone)?;
+    if !mask.is_empty() {
+        o.x = o.x.sum_mask(mask, false, dtype)?;
         let mut d = 0;
         o.labels.retain(|_| {
             d += 1;
-            !mask[d - 1]
+            !mask.has(d - 1)
         });
     }
     Ok(())

@@ -4,7 +4,7 @@
 use super::*;
 use crate::cpu::elements::Element;
 use crate::ops::shape::join::cat;
-use crate::shape::Show;
+use crate::shape::{DimSet, Show};
 
 /// The first nonzero entry of `info` and where in the batch it is.
 pub fn failure(info: &Tensor) -> Result<Option<(i64, String)>> {
@@ -268,8 +268,7 @@ pub fn svdvals(name: &str, a: &Tensor) -> Result<Tensor> {
         let batch = &a.shape()[..a.ndim() - 2];
         let pairs = twice.reshape_to(&join(batch, &[rows(a).min(cols(a)), 2]))?;
         // The mean, so that both have the same share in the gradient.
-        let mask: SmallVec<[bool; 5]> = (0..pairs.ndim()).map(|d| d + 1 == pairs.ndim()).collect();
-        return pairs.mean_mask(&mask, false, None);
+        return pairs.mean_mask(DimSet::last(1, pairs.ndim())?, false, None);
     }
     if dispatch::needs(&[a]) != 0 {
         return Ok(svd(name, a, false)?[1].clone());

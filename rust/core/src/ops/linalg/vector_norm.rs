@@ -1,5 +1,6 @@
 //! The p-norm of rows.
 
+use crate::shape::DimSet;
 use crate::alloc;
 use crate::autograd::Vjp;
 use crate::cpu::elements::Compute;
@@ -56,7 +57,7 @@ impl Derivative for RowNorm {
         } else if p.is_infinite() {
             // A NaN is no extreme: nothing has a share in it.
             let hit = apply(Eq, [&apply(Abs, [&x])?, &y])?;
-            let count = hit.sum_mask(&last(&hit), true, Some(x.dtype()))?;
+            let count = hit.sum_mask(DimSet::last(1, hit.ndim())?, true, Some(x.dtype()))?;
             where_(&hit, &sign()?.mul(&g.div(&count)?)?, &zero)?
         } else {
             let flat = apply(Eq, [&x, &number(0.0)?])?;
@@ -66,10 +67,6 @@ impl Derivative for RowNorm {
         };
         Ok(SmallVec::from_elem(Some(d), 1))
     }
-}
-
-pub fn last(t: &Tensor) -> SmallVec<[bool; 5]> {
-    (0..t.ndim()).map(|d| d + 1 == t.ndim()).collect()
 }
 
 impl Op for RowNorm {

@@ -14,7 +14,7 @@ use crate::ops::pointwise::pointwise;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::{Abs, Clamp, Exp, Log};
 use crate::ops::pointwise::{apply, c, expr, fused_gradient, k, Pointwise, Pw};
-use crate::shape::{self, Show};
+use crate::shape::{self, DimSet, Show};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 
@@ -25,7 +25,7 @@ pub const SUM: i64 = 2;
 
 /// Applies a reduction to a loss per element.
 pub fn reduced(x: &Tensor, reduction: i64) -> Result<Tensor> {
-    let all: SmallVec<[bool; 5]> = SmallVec::from_elem(true, x.ndim());
+    let all = DimSet::all(x.ndim());
     match reduction {
         NONE => Ok(x.clone()),
         MEAN => {
@@ -38,10 +38,10 @@ pub fn reduced(x: &Tensor, reduction: i64) -> Result<Tensor> {
                 t.scalar_name()
             );
             let wide = if t.is_half() { DType::F32 } else { t };
-            let total = x.sum_mask(&all, false, Some(wide))?;
+            let total = x.sum_mask(all, false, Some(wide))?;
             total.div_scalar(x.numel() as f64)?.to_dtype(t)
         }
-        SUM => x.sum_mask(&all, false, None),
+        SUM => x.sum_mask(all, false, None),
         other => crate::bail!(Value, "{other} is not a valid value for reduction"),
     }
 }
@@ -208,8 +208,8 @@ impl<P: Pointwise<N>, const N: usize> Op for Reduced<P, N> {
         } else {
             DType::F32
         };
-        let all: SmallVec<[bool; 5]> = SmallVec::from_elem(true, terms.ndim());
-        let total = terms.sum_mask(&all, false, Some(wide))?.item()?.f64();
+        let all = DimSet::all(terms.ndim());
+        let total = terms.sum_mask(all, false, Some(wide))?.item()?.f64();
         let count = if self.reduction == MEAN {
             terms.numel() as f64
         } else {
@@ -420,7 +420,7 @@ fn cosine_embedding(
     let sum = |a: &Tensor, b: &Tensor| -> Result<Tensor> {
         let p = a.mul(b)?;
         let mask = crate::shape::reduced(Some(&[d]), p.ndim())?;
-        p.sum_mask(&mask, false, None)
+        p.sum_mask(mask, false, None)
     };
     let (xx, zz) = (sum(x, x)?.add_scalar(EPS)?, sum(z, z)?.add_scalar(EPS)?);
     let cos = sum(x, z)?.div(&apply(crate::ops::pointwise::unary::Sqrt, [&xx.mul(&zz)?])?)?;

@@ -1,6 +1,6 @@
 //! Largest and smallest elements, and where they are.
 
-use super::{all_dims, bits, reduced_count, reduced_shape, DimMask, Reduce};
+use super::{all_dims, reduced_count, reduced_shape, Reduce};
 use crate::autograd::Vjp;
 use crate::cpu::reduce::{extremes, filled, Kind};
 use crate::dispatch;
@@ -12,7 +12,7 @@ use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::index::along::picked_gradient;
 use crate::schema::{Args, Value};
-use crate::shape;
+use crate::shape::{self, DimSet};
 use crate::tensor::Tensor;
 use crate::{ensure, transfer, with_compute};
 use smallvec::{smallvec, SmallVec};
@@ -26,8 +26,8 @@ struct Extreme {
 }
 
 impl Extreme {
-    fn mask(&self, x: &Meta) -> DimMask {
-        (0..x.ndim()).map(|d| d == self.dim).collect()
+    fn mask(&self, x: &Meta) -> Result<DimSet> {
+        DimSet::one(self.dim, x.ndim())
     }
 }
 
@@ -49,7 +49,7 @@ impl Derivative for Extreme {
 
 impl Op for Extreme {
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
-        let shape = reduced_shape(x[0].shape(), &self.mask(x[0]), self.keepdim);
+        let shape = reduced_shape(x[0].shape(), self.mask(x[0])?, self.keepdim);
         let values = TensorMeta {
             shape,
             dtype: x[0].dtype(),
@@ -63,18 +63,18 @@ impl Op for Extreme {
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let x = x[0];
-        let mask = self.mask(x);
+        let mask = self.mask(x)?;
         let kind = if self.largest { Kind::Max } else { Kind::Min };
         // SAFETY: a fresh contiguous output of this type.
         let indices = unsafe { y[1].slice_mut::<i64>() };
         indices.fill(0);
         with_compute!(x.dtype(), T => filled::<T>(&y[0], |values| {
-            extremes::<T>(x, &mask, kind, values, indices);
+            extremes::<T>(x, mask, kind, values, indices);
         }));
         Ok(())
     }
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        let dims = bits(&self.mask(x[0]));
+        let dims = self.mask(x[0])?;
         let (values, indices) = (transfer::whole(&y[0])?, transfer::whole(&y[1])?);
         let x = transfer::whole(x[0])?;
         transfer::ran(arg_reduce(gpu, self.largest, x, dims, values, indices))
@@ -186,7 +186,7 @@ const AMINMAX: [Extremum; 2] = [
 
 /// `amax`, `amin` and the forms of `max`, `min`, `aminmax` without indices; `named`: whether the
 /// dimensions were.
-fn value(what: &Extremum, x: &Tensor, mask: &[bool], named: bool, keepdim: bool) -> Result<Tensor> {
+fn value(what: &Extremum, x: &Tensor, mask: DimSet, named: bool, keepdim: bool) -> Result<Tensor> {
     let name = what.name;
     if x.numel() == 0 {
         ensure!(
@@ -204,7 +204,7 @@ fn value(what: &Extremum, x: &Tensor, mask: &[bool], named: bool, keepdim: bool)
     }
     let op = Reduce {
         kind: if what.largest { Kind::Max } else { Kind::Min },
-        mask: mask.into(),
+        mask,
         keepdim,
         dtype: x.dtype(),
         mean: false,
@@ -217,17 +217,17 @@ fn value(what: &Extremum, x: &Tensor, mask: &[bool], named: bool, keepdim: bool)
 fn by_dims(what: &Extremum, a: &Args) -> Result<Value> {
     let x = a.tensor(0)?;
     let named = a.opt_ints(1).is_some_and(|d| !d.is_empty());
-    Ok(value(what, x, &a.mask(1, x)?, named, a.bool(2)?)?.into())
+    Ok(value(what, x, a.mask(1, x)?, named, a.bool(2)?)?.into())
 }
 
 impl Tensor {
     /// `amax` over the dimensions in `mask`.
-    pub fn amax_mask(&self, mask: &[bool], keepdim: bool) -> Result<Tensor> {
+    pub fn amax_mask(&self, mask: DimSet, keepdim: bool) -> Result<Tensor> {
         value(&AMAX, self, mask, true, keepdim)
     }
 
     /// `amin` over the dimensions in `mask`.
-    pub fn amin_mask(&self, mask: &[bool], keepdim: bool) -> Result<Tensor> {
+    pub fn amin_mask(&self, mask: DimSet, keepdim: bool) -> Result<Tensor> {
         value(&AMIN, self, mask, true, keepdim)
     }
 }
@@ -237,7 +237,7 @@ crate::entries! {
     "max(Tensor self) -> Tensor", FN | METHOD | CASTS,
     |a| {
         let x = a.tensor(0)?;
-        Ok(value(&MAX, x, &all_dims(x), false, false)?.into())
+        Ok(value(&MAX, x, all_dims(x), false, false)?.into())
     };
     /// The largest element along `dim` and the index of the first such.
     "max(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
@@ -247,7 +247,7 @@ crate::entries! {
     "min(Tensor self) -> Tensor", FN | METHOD | CASTS,
     |a| {
         let x = a.tensor(0)?;
-        Ok(value(&MIN, x, &all_dims(x), false, false)?.into())
+        Ok(value(&MIN, x, all_dims(x), false, false)?.into())
     };
     /// The smallest element along `dim` and the index of the first such.
     "min(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
@@ -266,7 +266,7 @@ crate::entries! {
         let x = a.tensor(0)?;
         let dim = a.opt_int(1);
         let mask = shape::reduced(dim.as_ref().map(std::slice::from_ref), x.ndim())?;
-        let each = AMINMAX.iter().map(|what| value(what, x, &mask, dim.is_some(), a.bool(2)?));
+        let each = AMINMAX.iter().map(|what| value(what, x, mask, dim.is_some(), a.bool(2)?));
         Ok(Value::Tuple(each.collect::<Result<_>>()?))
     };
     /// The index of the first largest element, of all or along `dim`.

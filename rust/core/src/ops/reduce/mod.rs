@@ -17,20 +17,17 @@ use crate::meta::Meta;
 use crate::op::one;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
 use crate::schema::{Args, Dest, Value};
-use crate::shape::{reduced, Dims, Show};
+use crate::shape::{reduced, DimSet, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer, with_compute};
 use scan::Cumprod;
 use smallvec::SmallVec;
 
-/// Which dimensions an op reduces.
-pub type DimMask = SmallVec<[bool; 5]>;
-
 /// One value for all elements along the dimensions in `mask`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reduce {
     pub kind: Kind,
-    pub mask: DimMask,
+    pub mask: DimSet,
     pub keepdim: bool,
     /// The result's type, in whose compute type elements are combined.
     pub dtype: DType,
@@ -42,10 +39,10 @@ pub struct Reduce {
 }
 
 /// The shape after reducing the dimensions in `mask`.
-pub fn reduced_shape(shape: &[usize], mask: &[bool], keepdim: bool) -> Dims {
+pub fn reduced_shape(shape: &[usize], mask: DimSet, keepdim: bool) -> Dims {
     let mut out = Dims::new();
-    for (&n, &r) in shape.iter().zip(mask) {
-        if !r {
+    for (d, &n) in shape.iter().enumerate() {
+        if !mask.has(d) {
             out.push(n);
         } else if keepdim {
             out.push(1);
@@ -55,16 +52,16 @@ pub fn reduced_shape(shape: &[usize], mask: &[bool], keepdim: bool) -> Dims {
 }
 
 /// The number of elements that go into each result.
-pub fn reduced_count(shape: &[usize], mask: &[bool]) -> usize {
+pub fn reduced_count(shape: &[usize], mask: DimSet) -> usize {
     shape
         .iter()
-        .zip(mask)
-        .filter(|(_, &m)| m)
-        .fold(1, |count: usize, (&n, _)| count.wrapping_mul(n))
+        .enumerate()
+        .filter(|&(d, _)| mask.has(d))
+        .fold(1, |count: usize, (_, &n)| count.wrapping_mul(n))
 }
 
 /// Puts back dimensions of size one where `mask` says they were reduced.
-pub fn restored(g: &Tensor, shape: &[usize], mask: &[bool], keepdim: bool) -> Result<Tensor> {
+pub fn restored(g: &Tensor, shape: &[usize], mask: DimSet, keepdim: bool) -> Result<Tensor> {
     if keepdim {
         return Ok(g.clone());
     }
@@ -72,7 +69,7 @@ pub fn restored(g: &Tensor, shape: &[usize], mask: &[bool], keepdim: bool) -> Re
 }
 
 /// Puts dimensions of size one where `mask` says they were reduced, and expands to `shape`.
-pub fn spread(g: &Tensor, shape: &[usize], mask: &[bool], keepdim: bool) -> Result<Tensor> {
+pub fn spread(g: &Tensor, shape: &[usize], mask: DimSet, keepdim: bool) -> Result<Tensor> {
     if !mode::grad() {
         // Without a graph to build, one view does.
         let like = reduced_shape(shape, mask, true);
@@ -84,7 +81,7 @@ pub fn spread(g: &Tensor, shape: &[usize], mask: &[bool], keepdim: bool) -> Resu
 }
 
 /// The gradient of a chosen value `y`: elements equal to it share `g`, NaN being equal to NaN.
-pub fn shared_gradient(g: &Tensor, x: &Tensor, y: &Tensor, mask: &[bool]) -> Result<Tensor> {
+pub fn shared_gradient(g: &Tensor, x: &Tensor, y: &Tensor, mask: DimSet) -> Result<Tensor> {
     let m = where_(
         &apply(IsNan, [y])?,
         &apply(IsNan, [x])?,
@@ -94,7 +91,7 @@ pub fn shared_gradient(g: &Tensor, x: &Tensor, y: &Tensor, mask: &[bool]) -> Res
 }
 
 /// `g` in equal shares to the elements that `m` marks.
-fn split_gradient(g: &Tensor, m: &Tensor, mask: &[bool]) -> Result<Tensor> {
+fn split_gradient(g: &Tensor, m: &Tensor, mask: DimSet) -> Result<Tensor> {
     let n = m.sum_mask(mask, true, Some(g.dtype()))?;
     g.div(&n)?.mul(&m.to_dtype(g.dtype())?)
 }
@@ -110,14 +107,14 @@ fn product_gradient(op: &Reduce, cx: &Vjp, g: &Tensor) -> Result<Tensor> {
     }
     let x = x.to_dtype(op.dtype)?;
     let shape = x.shape().clone();
-    let g = spread(g, &shape, &op.mask, op.keepdim)?;
+    let g = spread(g, &shape, op.mask, op.keepdim)?;
     if x.detach().all_true()? {
-        let y = spread(&cx.output(0)?, &shape, &op.mask, op.keepdim)?;
+        let y = spread(&cx.output(0)?, &shape, op.mask, op.keepdim)?;
         return g.mul(&y.div(&x)?);
     }
     // The product of the others: of all before times of all after.
     let over: SmallVec<[i64; 5]> = (0..x.ndim())
-        .filter(|&d| op.mask[d])
+        .filter(|&d| op.mask.has(d))
         .map(|d| d as i64)
         .collect();
     let others = match over[..] {
@@ -172,24 +169,24 @@ impl Derivative for Reduce {
         match self.kind {
             Kind::Sum => {
                 let g = match self.mean {
-                    true => g.div_scalar(reduced_count(&shape, &self.mask) as f64)?,
+                    true => g.div_scalar(reduced_count(&shape, self.mask) as f64)?,
                     false => g.clone(),
                 };
-                one(spread(&g, &shape, &self.mask, self.keepdim)?)
+                one(spread(&g, &shape, self.mask, self.keepdim)?)
             }
             Kind::NanSum => {
                 let m = apply(IsNan, [&cx.input(0)?])?;
-                let g = spread(g, &shape, &self.mask, self.keepdim)?;
+                let g = spread(g, &shape, self.mask, self.keepdim)?;
                 one(where_(&m, &Tensor::zeros(&[], g.dtype(), g.device())?, &g)?)
             }
             Kind::Prod => one(product_gradient(self, cx, g)?),
             Kind::Max | Kind::Min => {
                 let x = cx.input(0)?;
-                let y = restored(&cx.output(0)?, &shape, &self.mask, self.keepdim)?;
-                let g = restored(g, &shape, &self.mask, self.keepdim)?;
+                let y = restored(&cx.output(0)?, &shape, self.mask, self.keepdim)?;
+                let g = restored(g, &shape, self.mask, self.keepdim)?;
                 match self.nan_gradient {
-                    true => one(shared_gradient(&g, &x, &y, &self.mask)?),
-                    false => one(split_gradient(&g, &apply(Eq, [&x, &y])?, &self.mask)?),
+                    true => one(shared_gradient(&g, &x, &y, self.mask)?),
+                    false => one(split_gradient(&g, &apply(Eq, [&x, &y])?, self.mask)?),
                 }
             }
             _ => bail!(Assertion, "{}: the result has no gradient", self.name),
@@ -203,7 +200,7 @@ impl Op for Reduce {
             && !self.dtype.is_wide_unsigned()
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
-        let shape = reduced_shape(x[0].shape(), &self.mask, self.keepdim);
+        let shape = reduced_shape(x[0].shape(), self.mask, self.keepdim);
         let meta = TensorMeta {
             shape,
             dtype: self.dtype,
@@ -229,7 +226,7 @@ impl Op for Reduce {
         if matches!(self.kind, Kind::Any | Kind::All) && y.dtype().size() == 1 {
             // SAFETY: a fresh contiguous output of single bytes.
             let out = unsafe { y.slice_mut::<u8>() };
-            if any_all::reduce(x, &self.mask, self.kind == Kind::All, out) {
+            if any_all::reduce(x, self.mask, self.kind == Kind::All, out) {
                 return Ok(());
             }
         }
@@ -253,9 +250,9 @@ impl Op for Reduce {
             Kind::Any | Kind::All => x.dtype().compute(),
             _ => self.dtype,
         };
-        let n = reduced_count(x.shape(), &self.mask);
+        let n = reduced_count(x.shape(), self.mask);
         with_compute!(compute, T => filled::<T>(y, |out| {
-            reduce::<T>(x, &self.mask, self.kind, None, out);
+            reduce::<T>(x, self.mask, self.kind, None, out);
             if self.mean {
                 divide(out, n);
             }
@@ -287,10 +284,10 @@ impl Op for Reduce {
         if self.mean && y.dtype() == DType::F64 {
             return Ok(false);
         }
-        let n = reduced_count(x.shape(), &self.mask);
+        let n = reduced_count(x.shape(), self.mask);
         let scale = if self.mean { 1.0 / n as f64 } else { 1.0 };
         let (from, to) = (transfer::whole(x)?, transfer::whole(y)?);
-        let dims = bits(&self.mask);
+        let dims = self.mask;
         transfer::ran(launch(gpu, combine, map, scale, from, dims, to))
     }
 }
@@ -312,11 +309,6 @@ impl Reduce {
     }
 }
 
-/// A set of dimensions as a number.
-pub(crate) fn bits(mask: &[bool]) -> u64 {
-    (0..mask.len()).fold(0, |m, d| m | (mask[d] as u64) << d)
-}
-
 fn divide<T: Reducible>(y: &mut [T], n: usize) {
     for v in y {
         *v = T::of_f64(v.to_f64() / n as f64);
@@ -324,13 +316,13 @@ fn divide<T: Reducible>(y: &mut [T], n: usize) {
 }
 
 /// Every dimension.
-pub fn all_dims(x: &Tensor) -> DimMask {
-    SmallVec::from_elem(true, x.ndim())
+pub fn all_dims(x: &Tensor) -> DimSet {
+    DimSet::all(x.ndim())
 }
 
 /// The dimensions in `mask` as one; used to name a reduction of everything.
-fn whole(mask: &[bool], keepdim: bool) -> bool {
-    !keepdim && mask.iter().all(|&m| m)
+fn whole(x: &Tensor, mask: DimSet, keepdim: bool) -> bool {
+    !keepdim && mask == all_dims(x)
 }
 
 impl Tensor {
@@ -338,12 +330,11 @@ impl Tensor {
     pub fn reduce(
         &self,
         kind: Kind,
-        mask: &[bool],
+        mask: DimSet,
         keepdim: bool,
         dtype: DType,
         name: &'static str,
     ) -> Result<Tensor> {
-        let mask = DimMask::from_slice(mask);
         dispatch::call1(
             Reduce {
                 kind,
@@ -359,9 +350,9 @@ impl Tensor {
     }
 
     /// `sum` over the dimensions in `mask`.
-    pub fn sum_mask(&self, mask: &[bool], keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+    pub fn sum_mask(&self, mask: DimSet, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
         let dtype = dtype.unwrap_or(self.dtype().to_sum());
-        let name = if whole(mask, keepdim) {
+        let name = if whole(self, mask, keepdim) {
             "SumBackward0"
         } else {
             "SumBackward1"
@@ -374,16 +365,16 @@ impl Tensor {
 
     /// `sum` of all elements.
     pub fn sum_all(&self) -> Result<Tensor> {
-        self.sum_mask(&all_dims(self), false, None)
+        self.sum_mask(all_dims(self), false, None)
     }
 
     /// `sum` along one dimension.
     pub fn sum_dim(&self, dim: i64, keepdim: bool) -> Result<Tensor> {
-        self.sum_mask(&reduced(Some(&[dim]), self.ndim())?, keepdim, None)
+        self.sum_mask(reduced(Some(&[dim]), self.ndim())?, keepdim, None)
     }
 
     /// `mean` over the dimensions in `mask`.
-    pub fn mean_mask(&self, mask: &[bool], keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+    pub fn mean_mask(&self, mask: DimSet, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
         let what = if dtype.is_some() { "Optional" } else { "Input" };
         let dtype = dtype.unwrap_or(self.dtype());
         ensure!(
@@ -393,12 +384,11 @@ impl Tensor {
              or complex dtype. Got: {}",
             dtype.scalar_name()
         );
-        let name = if whole(mask, keepdim) {
+        let name = if whole(self, mask, keepdim) {
             "MeanBackward0"
         } else {
             "MeanBackward1"
         };
-        let mask = DimMask::from_slice(mask);
         dispatch::call1(
             Reduce {
                 kind: Kind::Sum,
@@ -415,14 +405,14 @@ impl Tensor {
 
     /// `mean` of all elements.
     pub fn mean_all(&self) -> Result<Tensor> {
-        self.mean_mask(&all_dims(self), false, None)
+        self.mean_mask(all_dims(self), false, None)
     }
 
     /// Whether every element is true.
     pub fn all_true(&self) -> Result<bool> {
         let y = self.reduce(
             Kind::All,
-            &all_dims(self),
+            all_dims(self),
             false,
             DType::Bool,
             "AllBackward0",
@@ -434,7 +424,7 @@ impl Tensor {
     pub fn any_true(&self) -> Result<bool> {
         let y = self.reduce(
             Kind::Any,
-            &all_dims(self),
+            all_dims(self),
             false,
             DType::Bool,
             "AnyBackward0",
@@ -448,10 +438,10 @@ impl Tensor {
             return Ok(self.clone());
         }
         let lead = self.ndim() - shape.len();
-        let mask: DimMask = (0..self.ndim())
-            .map(|d| d < lead || (shape[d - lead] == 1 && self.size(d) != 1))
-            .collect();
-        let y = self.sum_mask(&mask, true, Some(self.dtype()))?;
+        let mask = DimSet::of(self.ndim(), |d| {
+            d < lead || (shape[d - lead] == 1 && self.size(d) != 1)
+        })?;
+        let y = self.sum_mask(mask, true, Some(self.dtype()))?;
         if lead == 0 {
             Ok(y)
         } else {
@@ -472,10 +462,10 @@ impl DType {
 }
 
 /// Complex numbers are multiplied in pairs, until one is left.
-fn complex_product(x: &Tensor, mask: &[bool], keepdim: bool) -> Result<Tensor> {
+fn complex_product(x: &Tensor, mask: DimSet, keepdim: bool) -> Result<Tensor> {
     let (mut order, mut over) = (SmallVec::<[i64; 5]>::new(), SmallVec::<[i64; 5]>::new());
-    for (d, &reduced) in mask.iter().enumerate() {
-        match reduced {
+    for d in 0..x.ndim() {
+        match mask.has(d) {
             true => over.push(d as i64),
             false => order.push(d as i64),
         }
@@ -502,12 +492,12 @@ fn complex_product(x: &Tensor, mask: &[bool], keepdim: bool) -> Result<Tensor> {
     y.select(-1, 0)?.reshape_to(&out)
 }
 
-fn product(x: &Tensor, mask: &[bool], keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+fn product(x: &Tensor, mask: DimSet, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
     let dtype = dtype.unwrap_or(x.dtype().to_sum());
     if dtype.is_complex() {
         return complex_product(&x.to_dtype(dtype)?, mask, keepdim);
     }
-    let name = if whole(mask, keepdim) {
+    let name = if whole(x, mask, keepdim) {
         "ProdBackward0"
     } else {
         "ProdBackward1"
@@ -520,7 +510,7 @@ fn product(x: &Tensor, mask: &[bool], keepdim: bool, dtype: Option<DType>) -> Re
     x.reduce(kind, mask, keepdim, dtype, name)
 }
 
-fn nansum(x: &Tensor, mask: &[bool], keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+fn nansum(x: &Tensor, mask: DimSet, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
     ensure!(
         !x.dtype().is_complex(),
         Runtime,
@@ -546,7 +536,7 @@ fn nansum(x: &Tensor, mask: &[bool], keepdim: bool, dtype: Option<DType>) -> Res
     x.reduce(Kind::NanSum, mask, keepdim, dtype, "NansumBackward0")
 }
 
-fn nanmean(x: &Tensor, mask: &[bool], keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+fn nanmean(x: &Tensor, mask: DimSet, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
     ensure!(
         x.dtype().is_float(),
         Runtime,
@@ -567,7 +557,7 @@ fn nanmean(x: &Tensor, mask: &[bool], keepdim: bool, dtype: Option<DType>) -> Re
 }
 
 /// `all` and `any`: bool, except that bytes stay bytes; `out=` may be of either type.
-fn any_all(a: &Args, kind: Kind, mask: DimMask, keepdim: bool) -> Result<Value> {
+fn any_all(a: &Args, kind: Kind, mask: DimSet, keepdim: bool) -> Result<Value> {
     let mut x = a.tensor(0)?.detach();
     let dtype = match (a.dest, x.dtype()) {
         (Dest::Out(out), _) if matches!(out[0].dtype(), DType::Bool | DType::U8) => out[0].dtype(),
@@ -594,14 +584,14 @@ fn any_all(a: &Args, kind: Kind, mask: DimMask, keepdim: bool) -> Result<Value> 
 }
 
 /// The dimensions of `all` and `any`, for which an empty list means none.
-fn named(a: &Args, x: &Tensor) -> Result<DimMask> {
+fn named(a: &Args, x: &Tensor) -> Result<DimSet> {
     match a.opt_ints(1) {
-        Some([]) => Ok(SmallVec::from_elem(false, x.ndim())),
+        Some([]) => Ok(DimSet::NONE),
         _ => a.mask(1, x),
     }
 }
 
-fn count_nonzero(x: &Tensor, mask: &[bool]) -> Result<Tensor> {
+fn count_nonzero(x: &Tensor, mask: DimSet) -> Result<Tensor> {
     let x = x.detach();
     let present = apply(LogicalNot, [&apply(LogicalNot, [&x])?])?;
     present.sum_mask(mask, false, None)
@@ -628,7 +618,7 @@ fn sum_to_size(x: &Tensor, size: &[i64]) -> Result<Tensor> {
 
 impl Args<'_> {
     /// The dimensions named by argument `i`: none or an empty list means all.
-    pub fn mask(&self, i: usize, x: &Tensor) -> Result<DimMask> {
+    pub fn mask(&self, i: usize, x: &Tensor) -> Result<DimSet> {
         reduced(self.opt_ints(i), x.ndim())
     }
 }
@@ -636,48 +626,48 @@ impl Args<'_> {
 crate::entries! {
     /// Sums all elements; integers and bool in int64.
     "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", FN | METHOD | TYPED,
-    |a| Ok(a.tensor(0)?.sum_mask(&all_dims(a.tensor(0)?), false, a.dtype(1))?.into());
+    |a| Ok(a.tensor(0)?.sum_mask(all_dims(a.tensor(0)?), false, a.dtype(1))?.into());
     /// Sums the elements along `dim`.
     "sum(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     FN | METHOD | TYPED,
     |a| {
         let x = a.tensor(0)?;
-        Ok(x.sum_mask(&a.mask(1, x)?, a.bool(2)?, a.dtype(3))?.into())
+        Ok(x.sum_mask(a.mask(1, x)?, a.bool(2)?, a.dtype(3))?.into())
     };
     /// Sums elements, taking NaN as zero.
     "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     FN | METHOD | TYPED,
     |a| {
         let x = a.tensor(0)?;
-        Ok(nansum(x, &a.mask(1, x)?, a.bool(2)?, a.dtype(3))?.into())
+        Ok(nansum(x, a.mask(1, x)?, a.bool(2)?, a.dtype(3))?.into())
     };
     /// The mean of all elements, which must be floating.
     "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", FN | METHOD | TYPED,
-    |a| Ok(a.tensor(0)?.mean_mask(&all_dims(a.tensor(0)?), false, a.dtype(1))?.into());
+    |a| Ok(a.tensor(0)?.mean_mask(all_dims(a.tensor(0)?), false, a.dtype(1))?.into());
     /// The mean along `dim`.
     "mean(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     FN | METHOD | TYPED,
     |a| {
         let x = a.tensor(0)?;
-        Ok(x.mean_mask(&a.mask(1, x)?, a.bool(2)?, a.dtype(3))?.into())
+        Ok(x.mean_mask(a.mask(1, x)?, a.bool(2)?, a.dtype(3))?.into())
     };
     /// The mean of the elements that are not NaN.
     "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     FN | METHOD | TYPED,
     |a| {
         let x = a.tensor(0)?;
-        Ok(nanmean(x, &a.mask(1, x)?, a.bool(2)?, a.dtype(3))?.into())
+        Ok(nanmean(x, a.mask(1, x)?, a.bool(2)?, a.dtype(3))?.into())
     };
     /// Multiplies all elements; integers and bool in int64.
     "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", FN | METHOD,
-    |a| Ok(product(a.tensor(0)?, &all_dims(a.tensor(0)?), false, a.dtype(1))?.into());
+    |a| Ok(product(a.tensor(0)?, all_dims(a.tensor(0)?), false, a.dtype(1))?.into());
     /// Multiplies the elements along `dim`.
     "prod(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     FN | METHOD | TYPED,
     |a| {
         let x = a.tensor(0)?;
         let mask = reduced(Some(&[a.int(1)?]), x.ndim())?;
-        Ok(product(x, &mask, a.bool(2)?, a.dtype(3))?.into())
+        Ok(product(x, mask, a.bool(2)?, a.dtype(3))?.into())
     };
     /// Whether all elements are nonzero.
     "all(Tensor self) -> Tensor", FN | METHOD | OUT | DIRECT,
@@ -697,7 +687,7 @@ crate::entries! {
     "count_nonzero(Tensor self, int[1]? dim=None) -> Tensor", FN | METHOD | OUT,
     |a| {
         let x = a.tensor(0)?;
-        Ok(count_nonzero(x, &a.mask(1, x)?)?.into())
+        Ok(count_nonzero(x, a.mask(1, x)?)?.into())
     };
     /// Sums to a size that expands to the tensor's: the adjoint of `expand`.
     "sum_to_size(Tensor self, int[] size) -> Tensor", METHOD,

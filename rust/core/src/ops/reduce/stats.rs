@@ -1,6 +1,6 @@
 //! Variance, norms, counts and histograms.
 
-use super::{all_dims, reduced_count, reduced_shape, restored, spread, DimMask};
+use super::{all_dims, reduced_count, reduced_shape, restored, spread};
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::reduce::{filled, reduce, reduce_from, Kind};
@@ -16,7 +16,7 @@ use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::{Abs, Clamp, LogicalNot, Sign, Sqrt};
 use crate::schema::{Args, Value};
-use crate::shape::{reduced, Show};
+use crate::shape::{DimSet, Show};
 use crate::tensor::Tensor;
 use crate::{ensure, with_float};
 use smallvec::smallvec;
@@ -24,7 +24,7 @@ use smallvec::smallvec;
 /// Variance (or its root) and mean over the dimensions in `mask`. `correction` is a float's bits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Variance {
-    mask: DimMask,
+    mask: DimSet,
     keepdim: bool,
     correction: u64,
     root: bool,
@@ -60,7 +60,7 @@ impl Derivative for Variance {
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let x = cx.input(0)?;
-        let n = reduced_count(x.shape(), &self.mask) as f64;
+        let n = reduced_count(x.shape(), self.mask) as f64;
         let mut out = None;
         if let Some(g) = &g[0] {
             let mut g = g.clone();
@@ -71,12 +71,12 @@ impl Derivative for Variance {
                 g = where_(&apply(Eq, [&y, &zero])?, &zero, &halved)?;
             }
             let scale = 2.0 / (n - f64::from_bits(self.correction));
-            let from = x.sub(&x.mean_mask(&self.mask, true, None)?)?;
-            let g = restored(&g, x.shape(), &self.mask, self.keepdim)?;
+            let from = x.sub(&x.mean_mask(self.mask, true, None)?)?;
+            let g = restored(&g, x.shape(), self.mask, self.keepdim)?;
             out = Some(g.mul_scalar(scale)?.mul(&from)?);
         }
         if let Some(g) = g.get(1).and_then(Option::as_ref) {
-            let d = spread(&g.div_scalar(n)?, x.shape(), &self.mask, self.keepdim)?;
+            let d = spread(&g.div_scalar(n)?, x.shape(), self.mask, self.keepdim)?;
             out = Some(match out {
                 Some(o) => o.add(&d)?,
                 None => d,
@@ -88,7 +88,7 @@ impl Derivative for Variance {
 
 impl Op for Variance {
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
-        let shape = reduced_shape(x[0].shape(), &self.mask, self.keepdim);
+        let shape = reduced_shape(x[0].shape(), self.mask, self.keepdim);
         let meta = TensorMeta {
             shape,
             dtype: x[0].dtype(),
@@ -104,13 +104,13 @@ impl Op for Variance {
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let x = x[0];
         let mut left = false;
-        let n = reduced_count(x.shape(), &self.mask) as f64;
+        let n = reduced_count(x.shape(), self.mask) as f64;
         let free = self.freedom(n);
         with_float!(x.dtype(), "std_var", T => {
             filled::<T>(&y[1], |mean| {
                 filled::<T>(&y[0], |var| {
                     let kinds = (Kind::Sum, Kind::SumSquaredFrom);
-                    reduce_from::<T>(x, &self.mask, kinds, |sum| T::of_f64(sum.to_f64() / n), mean, var);
+                    reduce_from::<T>(x, self.mask, kinds, |sum| T::of_f64(sum.to_f64() / n), mean, var);
                     for (v, m) in var.iter_mut().zip(mean) {
                         let (r, m) = (v.to_f64() / free, m.to_f64().abs());
                         left |= !r.is_finite()
@@ -136,13 +136,13 @@ impl Op for Variance {
             return Ok(None);
         }
         let (t, x) = (x[0].dtype(), x[0].to_dtype(DType::F32)?);
-        let n = reduced_count(x.shape(), &self.mask) as f64;
+        let n = reduced_count(x.shape(), self.mask) as f64;
         let free = self.freedom(n);
-        let mean = x.mean_mask(&self.mask, true, None)?;
+        let mean = x.mean_mask(self.mask, true, None)?;
         let from = x.sub(&mean)?;
         let squares = from.reduce(
             Kind::SumSquares,
-            &self.mask,
+            self.mask,
             self.keepdim,
             DType::F32,
             "VarBackward0",
@@ -161,7 +161,7 @@ fn variance(
     name: &str,
     root: bool,
     x: &Tensor,
-    mask: DimMask,
+    mask: DimSet,
     correction: f64,
     keepdim: bool,
 ) -> Result<Vec<Tensor>> {
@@ -172,7 +172,7 @@ fn variance(
                 "var_mean",
                 false,
                 &x.real_part(which)?,
-                mask.clone(),
+                mask,
                 correction,
                 keepdim,
             )
@@ -190,7 +190,7 @@ fn variance(
         "{name}: std and var only support floating point and complex dtypes, got {}",
         x.dtype().scalar_name()
     );
-    let n = reduced_count(x.shape(), &mask) as f64;
+    let n = reduced_count(x.shape(), mask) as f64;
     if n - correction <= 0.0 {
         host::warn(&format!(
             "{name}(): degrees of freedom is <= 0. Correction should be strictly less than the \
@@ -211,11 +211,11 @@ impl Tensor {
     /// Variance and mean over the dimensions in `mask`.
     pub fn var_mean_mask(
         &self,
-        mask: &[bool],
+        mask: DimSet,
         correction: f64,
         keepdim: bool,
     ) -> Result<(Tensor, Tensor)> {
-        let mut both = variance("var_mean", false, self, mask.into(), correction, keepdim)?;
+        let mut both = variance("var_mean", false, self, mask, correction, keepdim)?;
         let mean = both.swap_remove(1);
         Ok((both.swap_remove(0), mean))
     }
@@ -260,7 +260,7 @@ fn std_mean(a: &Args) -> Result<Value> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct VectorNorm {
     p: u64,
-    mask: DimMask,
+    mask: DimSet,
     keepdim: bool,
 }
 
@@ -294,8 +294,8 @@ impl Derivative for VectorNorm {
             return Ok(smallvec![None]);
         }
         let x = cx.input(0)?;
-        let g = restored(g, x.shape(), &self.mask, self.keepdim)?;
-        let y = restored(&cx.output(0)?, x.shape(), &self.mask, self.keepdim)?;
+        let g = restored(g, x.shape(), self.mask, self.keepdim)?;
+        let y = restored(&cx.output(0)?, x.shape(), self.mask, self.keepdim)?;
         let sign = |x: &Tensor| apply(Sign, [x]);
         let size = |x: &Tensor| apply(Abs, [x]);
         one(if p == 1.0 {
@@ -305,7 +305,7 @@ impl Derivative for VectorNorm {
         } else if p.is_infinite() {
             // A NaN is no extreme, and nothing has a share in it.
             let m = apply(Eq, [&size(&x)?, &y])?;
-            let n = m.sum_mask(&self.mask, true, Some(g.dtype()))?;
+            let n = m.sum_mask(self.mask, true, Some(g.dtype()))?;
             let nothing = Tensor::zeros(&[], g.dtype(), g.device())?;
             where_(&m, &sign(&x)?.mul(&g.div(&n)?)?, &nothing)?
         } else if p < 1.0 {
@@ -323,7 +323,7 @@ impl Derivative for VectorNorm {
 
 impl Op for VectorNorm {
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
-        let shape = reduced_shape(x[0].shape(), &self.mask, self.keepdim);
+        let shape = reduced_shape(x[0].shape(), self.mask, self.keepdim);
         Ok(smallvec![TensorMeta {
             shape,
             dtype: x[0].dtype(),
@@ -355,7 +355,7 @@ impl Op for VectorNorm {
             _ => x,
         };
         with_float!(y[0].dtype(), "linalg_vector_norm", T => filled::<T>(&y[0], |y| {
-            reduce::<T>(x, &self.mask, kind, None, y);
+            reduce::<T>(x, self.mask, kind, None, y);
             for v in y {
                 *v = match kind {
                     Kind::SumSquares => T::of_f64(v.to_f64().sqrt()),
@@ -379,7 +379,7 @@ impl Op for VectorNorm {
         };
         let mut all = x[0].reduce(
             kind,
-            &self.mask,
+            self.mask,
             self.keepdim,
             DType::F32,
             "LinalgVectorNormBackward0",
@@ -393,7 +393,7 @@ impl Op for VectorNorm {
 
 impl Tensor {
     /// `linalg.vector_norm` over the dimensions in `mask`.
-    pub fn vector_norm(&self, p: f64, mask: &[bool], keepdim: bool) -> Result<Tensor> {
+    pub fn vector_norm(&self, p: f64, mask: DimSet, keepdim: bool) -> Result<Tensor> {
         if self.dtype().is_complex() {
             return apply(Abs, [self])?.vector_norm(p, mask, keepdim);
         }
@@ -418,7 +418,7 @@ impl Tensor {
         dispatch::call1(
             VectorNorm {
                 p: p.to_bits(),
-                mask: mask.into(),
+                mask: mask,
                 keepdim,
             },
             &[self],
@@ -616,7 +616,7 @@ crate::entries! {
     LINALG | OUT,
     |a| {
         let x = converted(a.tensor(0)?, a.dtype(4))?;
-        Ok(x.vector_norm(a.scalar(1)?.f64(), &a.mask(2, &x)?, a.bool(3)?)?.into())
+        Ok(x.vector_norm(a.scalar(1)?.f64(), a.mask(2, &x)?, a.bool(3)?)?.into())
     };
     /// The Frobenius norm along `dim`.
     "frobenius_norm(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", FN | OUT,
@@ -628,12 +628,12 @@ crate::entries! {
             Runtime,
             "frobenius_norm: Expected at most 2 dimensions, but got {dims} dimensions instead."
         );
-        Ok(x.vector_norm(2.0, &a.mask(1, x)?, a.bool(2)?)?.into())
+        Ok(x.vector_norm(2.0, a.mask(1, x)?, a.bool(2)?)?.into())
     };
     /// The p-norm of the difference of two tensors.
     "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", FN | METHOD,
     |a| {
         let d = a.tensor(0)?.sub(a.tensor(1)?)?;
-        Ok(d.vector_norm(a.scalar(2)?.f64(), &reduced(None, d.ndim())?, false)?.into())
+        Ok(d.vector_norm(a.scalar(2)?.f64(), all_dims(&d), false)?.into())
     };
 }

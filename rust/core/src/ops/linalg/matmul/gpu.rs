@@ -69,7 +69,7 @@ pub fn matmul(
     tiles(gpu, acc, wg, (splits, part), a, b, None, alpha, &first)?;
     let sum = |to: &Tensor| {
         let (partial, to) = (whole(&partial)?, whole(to)?);
-        reduce(gpu, Combine::Sum, Map::Keep, 1.0, partial, 1, to)
+        reduce(gpu, Combine::Sum, Map::Keep, 1.0, partial, [0].into(), to)
     };
     if c.is_none() && y.is_contiguous() {
         return sum(y);

@@ -128,10 +128,7 @@ pub(crate) fn swapped(t: &Tensor) -> Result<Tensor> {
         "a batch of matrices must have at least 2 dimensions, got {}D",
         t.ndim()
     );
-    let n = t.ndim() as i64;
-    let mut order: SmallVec<[i64; 5]> = (0..n).collect();
-    order.swap(n as usize - 1, n as usize - 2);
-    t.permute(&order)
+    t.transpose(-2, -1)
 }
 
 impl MatMul {
@@ -481,7 +478,7 @@ impl Op for MatMul {
             let each = Tensor::empty(&y_shape, y[0].dtype(), y[0].device())?;
             let done = gpu::matmul(gpu, &a, &b, None, alpha, &each).and_then(|()| {
                 let (from, to) = (transfer::whole(&each)?, transfer::whole(&y[0])?);
-                reduce(gpu, Combine::Sum, Map::Keep, 1.0, from, 1, to)
+                reduce(gpu, Combine::Sum, Map::Keep, 1.0, from, [0].into(), to)
             });
             return transfer::ran(done);
         }

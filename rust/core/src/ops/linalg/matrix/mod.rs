@@ -16,7 +16,7 @@ use crate::ops::pointwise::compare::Gt;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::{Abs, Log, Reciprocal};
 use crate::schema::{Args, Value};
-use crate::shape::{Dims, Show};
+use crate::shape::{DimSet, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 pub use norms::nuclear_norm;
@@ -161,8 +161,7 @@ fn matrix_rank(
     let [_, s, _] = spectrum(NAME, &x, hermitian)?;
     let limit = threshold(&x, &largest(&s)?, atol, rtol)?;
     let large = apply(Gt, [&apply(Abs, [&s])?, &limit])?;
-    let mask: SmallVec<[bool; 5]> = (0..large.ndim()).map(|d| d + 1 == large.ndim()).collect();
-    large.sum_mask(&mask, false, Some(DType::I64))
+    large.sum_mask(DimSet::last(1, large.ndim())?, false, Some(DType::I64))
 }
 
 fn cond(x: &Tensor, order: Order) -> Result<Tensor> {

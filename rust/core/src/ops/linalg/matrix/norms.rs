@@ -10,7 +10,7 @@ use crate::ops::pointwise::compare::Gt;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::Abs;
 use crate::schema::{Args, Value};
-use crate::shape::{self, Dims};
+use crate::shape::{self, DimSet, Dims};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 use smallvec::SmallVec;
@@ -92,8 +92,7 @@ pub fn singular_values(x: &Tensor) -> Result<Tensor> {
 }
 
 pub fn sum_last(x: &Tensor) -> Result<Tensor> {
-    let mask: SmallVec<[bool; 5]> = (0..x.ndim()).map(|d| d + 1 == x.ndim()).collect();
-    x.sum_mask(&mask, true, None)
+    x.sum_mask(DimSet::last(1, x.ndim())?, true, None)
 }
 
 /// The sum of the singular values.
@@ -315,7 +314,7 @@ fn classic_norm(a: &Args) -> Result<Value> {
         );
     }
     let x = x.to_dtype(dtype)?;
-    Ok(x.vector_norm(p, &a.mask(2, &x)?, a.bool(3)?)?.into())
+    Ok(x.vector_norm(p, a.mask(2, &x)?, a.bool(3)?)?.into())
 }
 
 crate::entries! {

@@ -15,7 +15,7 @@ use crate::ops::linalg::matmul::swapped;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::IsNegInf;
 use crate::ops::pointwise::ternary::where_;
-use crate::shape::{self, broadcast, Dims, Show};
+use crate::shape::{self, broadcast, DimSet, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{ensure, transfer, with_element};
 use smallvec::SmallVec;
@@ -76,12 +76,9 @@ impl Op for SafeSoftmax {
         if !transfer::small_floats(&[x]) || x.ndim() == 0 {
             return Ok(None);
         }
-        let dim = x.ndim() - 1;
-        let mut last = vec![false; x.ndim()];
-        last[dim] = true;
-        let top = x.amax_mask(&last, true)?;
+        let top = x.amax_mask(DimSet::last(1, x.ndim())?, true)?;
         let empty = apply(IsNegInf, [&top])?;
-        let p = x.softmax(dim as i64)?;
+        let p = x.softmax(-1)?;
         let p = where_(&empty, &Tensor::number(0.0.into())?, &p)?;
         Ok(Some(Tensors::from_buf([p])))
     }

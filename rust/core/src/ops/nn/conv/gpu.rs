@@ -207,7 +207,7 @@ fn product(
             Map::Keep,
             1.0,
             whole(&sums)?,
-            1,
+            [0].into(),
             whole(y)?,
         ),
     }

@@ -12,7 +12,7 @@ use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::schema::Value;
-use crate::shape::{Dims, Show};
+use crate::shape::{DimSet, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer, with_compute};
 use cpu::direct::Direct;
@@ -181,9 +181,8 @@ impl Derivative for Conv {
             });
         }
         if cx.needs(2) {
-            let mut mask: SmallVec<[bool; 5]> = SmallVec::from_elem(true, g.ndim());
-            mask[1] = false;
-            out[2] = Some(g.sum_mask(&mask, false, Some(g.dtype()))?);
+            let mask = DimSet::of(g.ndim(), |d| d != 1)?;
+            out[2] = Some(g.sum_mask(mask, false, Some(g.dtype()))?);
         }
         Ok(out)
     }

@@ -15,12 +15,12 @@ use crate::error::Result;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::linalg::matmul::swapped;
-use crate::ops::linalg::vector_norm::{last, norm_last};
+use crate::ops::linalg::vector_norm::norm_last;
 use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::{apply, Float};
 use crate::per_isa;
-use crate::shape::{self, Dims};
+use crate::shape::{self, DimSet, Dims};
 use crate::tensor::Tensor;
 
 /// Distances that a pass keeps in registers.
@@ -330,7 +330,7 @@ impl Distances {
         let none = apply(Eq, [&d, &Tensor::number(Scalar::Float(0.0))?])?;
         let ratio = where_(&none, &zero, &g.div(&d)?)?;
         let side = |x: &Tensor, y: &Tensor, ratio: &Tensor| -> Result<Tensor> {
-            let sum = ratio.sum_mask(&last(ratio), true, None)?;
+            let sum = ratio.sum_mask(DimSet::last(1, ratio.ndim())?, true, None)?;
             x.mul(&sum)?.sub(&ratio.matmul(y)?)
         };
         let mut out = Grads::from_elem(None, 2);
@@ -521,7 +521,7 @@ fn composite(x: &Tensor, y: &Tensor, p: f64) -> Result<Tensor> {
     if d.size(d.ndim() - 1) == 0 {
         let zeros = Tensor::zeros(&d.shape()[..d.ndim() - 1], d.dtype(), d.device())?;
         // Still a part of the graph, with a gradient of nothing.
-        return zeros.add(&d.sum_mask(&last(&d), false, None)?);
+        return zeros.add(&d.sum_mask(DimSet::last(1, d.ndim())?, false, None)?);
     }
     without_last(&norm_last(&d, p)?)
 }

@@ -6,9 +6,8 @@ use super::loss::at_least;
 use crate::autograd::mode;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::ops::linalg::matmul::swapped;
-use crate::ops::linalg::vector_norm::{last, norm_last};
-use crate::shape::{self, Dims, Show};
+use crate::ops::linalg::vector_norm::norm_last;
+use crate::shape::{self, DimSet, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 use smallvec::SmallVec;
@@ -65,7 +64,7 @@ pub fn cosine(x: &Tensor, y: &Tensor, dim: i64, eps: f64) -> Result<Tensor> {
         t.div(&n.add(&lift)?)
     };
     let p = unit(x)?.mul(&unit(y)?)?;
-    p.sum_mask(&last(&p), false, None)
+    p.sum_mask(DimSet::last(1, p.ndim())?, false, None)
 }
 
 /// `cdist`: distances of every row of `x` to every row of `y`, in batches.
@@ -137,7 +136,7 @@ fn pairs(x: &Tensor, p: f64) -> Result<Tensor> {
     };
     let d = rows(pairs().map(|p| p.0).collect())?.sub(&rows(pairs().map(|p| p.1).collect())?)?;
     if d.size(1) == 0 {
-        return d.sum_mask(&last(&d), false, None);
+        return d.sum_mask(DimSet::last(1, d.ndim())?, false, None);
     }
     without_last(&norm_last(&d, p)?)
 }
@@ -243,13 +242,10 @@ pub fn tensordot(x: &Tensor, y: &Tensor, dx: &[i64], dy: &[i64]) -> Result<Tenso
     for (&i, &j) in dx.iter().zip(&dy) {
         let (p, q) = (x.size(i), y.size(j));
         // A dimension of size 1 against a longer one: the longer is summed first.
-        let mask = |t: &Tensor, d: usize| -> SmallVec<[bool; 5]> {
-            (0..t.ndim()).map(|k| k == d).collect()
-        };
         if q == 1 && p != 1 {
-            x = x.sum_mask(&mask(&x, i), true, Some(x.dtype()))?;
+            x = x.sum_mask(DimSet::one(i, x.ndim())?, true, Some(x.dtype()))?;
         } else if p == 1 && q != 1 {
-            y = y.sum_mask(&mask(&y, j), true, Some(y.dtype()))?;
+            y = y.sum_mask(DimSet::one(j, y.ndim())?, true, Some(y.dtype()))?;
         } else {
             ensure!(
                 p == q,
@@ -339,24 +335,7 @@ fn cross(name: &str, x: &Tensor, y: &Tensor, dim: Option<i64>) -> Result<Tensor>
 fn vecdot(x: &Tensor, y: &Tensor, dim: i64) -> Result<Tensor> {
     let p = x.conj()?.mul(y)?;
     let mask = shape::reduced(Some(&[dim]), p.ndim())?;
-    p.sum_mask(&mask, false, Some(p.dtype()))
-}
-
-fn swap_last(t: &Tensor) -> Result<Tensor> {
-    ensure!(
-        t.ndim() >= 2,
-        Runtime,
-        "tensor.mT is only supported on matrices or batches of matrices. Got {}-D tensor.",
-        t.ndim()
-    );
-    swapped(t)
-}
-
-impl Tensor {
-    /// The last two dimensions exchanged (`mT`).
-    pub fn mt(&self) -> Result<Tensor> {
-        swap_last(self)
-    }
+    p.sum_mask(mask, false, Some(p.dtype()))
 }
 
 crate::entries! {

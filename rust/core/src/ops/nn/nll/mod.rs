@@ -8,7 +8,7 @@ use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::op::Tensors;
 use crate::ops::pointwise::Float;
-use crate::shape::{Dims, Show, Span};
+use crate::shape::{DimSet, Dims, Show, Span};
 use crate::tensor::Tensor;
 use crate::{ensure, transfer};
 use entropy::cross_entropy;
@@ -139,8 +139,7 @@ fn finish<T: Compute>(
 
 fn sum_classes(x: &Tensor, keepdim: bool) -> Result<Tensor> {
     let axis = (x.ndim() > 1) as usize;
-    let mask: SmallVec<[bool; 5]> = (0..x.ndim()).map(|d| d == axis).collect();
-    x.sum_mask(&mask, keepdim, None)
+    x.sum_mask(DimSet::one(axis, x.ndim())?, keepdim, None)
 }
 
 fn check_weight(weight: Option<&Tensor>, x: &Tensor) -> Result<()> {

@@ -175,7 +175,7 @@ impl<'a> Batch<'a> {
         if n > 0 && (self.mean.is_some() || self.var.is_some()) {
             let average = |t: &Tensor| {
                 let t = t.detach().reshape_to(&[n, c])?;
-                t.sum_mask(&[true, false], false, None)?
+                t.sum_mask([0].into(), false, None)?
                     .div_scalar(n as f64)
             };
             let count = x.shape()[2..].iter().product();

@@ -13,6 +13,7 @@ use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::unary::Rsqrt;
+use crate::shape::DimSet;
 use crate::tensor::Tensor;
 use crate::{bail, transfer, with_float};
 use smallvec::SmallVec;
@@ -65,10 +66,10 @@ impl Norm {
         [1, self.groups, self.d, 1]
     }
     /// The dimensions of [`Norm::shape`] that statistics are taken over.
-    fn mask(&self) -> [bool; 4] {
+    fn mask(&self) -> DimSet {
         match self.over {
-            Over::Rows { .. } => [false, false, true, true],
-            _ => [true, false, false, true],
+            Over::Rows { .. } => [2, 3].into(),
+            _ => [0, 3].into(),
         }
     }
     /// The groups of a GPU kernel, where there is one.
@@ -101,12 +102,12 @@ impl Norm {
     /// gradients flow through them.
     fn composite(&self, cx: &Vjp, g: &Tensor, x: &Tensor, w: Option<&Tensor>) -> Result<Grads> {
         let t = g.dtype().compute();
-        let sum = |v: &Tensor, mask: &[bool; 4]| v.sum_mask(mask, true, Some(t));
+        let sum = |v: &Tensor, mask: DimSet| v.sum_mask(mask, true, Some(t));
         let shaped = x.to_dtype(t)?.reshape_to(&self.shape())?;
         let g4 = g.to_dtype(t)?.reshape_to(&self.shape())?;
         let mask = self.mask();
         let count = (self.n * self.groups * self.d * self.inner) / self.stats().max(1);
-        let mean_of = |v: &Tensor| sum(v, &mask)?.div_scalar(count as f64);
+        let mean_of = |v: &Tensor| sum(v, mask)?.div_scalar(count as f64);
         let (center, rstd) = match self.over {
             Over::Given => {
                 let stat = |i: usize| {
@@ -147,7 +148,7 @@ impl Norm {
         }
         let flat = |v: Tensor| -> Result<Option<Tensor>> {
             Ok(Some(
-                sum(&v, &[true, false, false, true])?.reshape_to(&[self.groups * self.d])?,
+                sum(&v, [0, 3].into())?.reshape_to(&[self.groups * self.d])?,
             ))
         };
         if self.weight && cx.needs(1) {
@@ -367,8 +368,8 @@ impl NormGrad {
             .sub(&x[2].reshape_to(&stat)?)?;
         let normal = center.mul(&x[3].reshape_to(&stat)?)?;
         let sum = |t: &Tensor| {
-            let (over, dtype) = ([true, false, false, true], x[1].dtype().compute());
-            t.sum_mask(&over, true, Some(dtype))?
+            let (over, dtype) = ([0, 3].into(), x[1].dtype().compute());
+            t.sum_mask(over, true, Some(dtype))?
                 .reshape_to(&[norm.groups * norm.d])
         };
         Ok([sum(&g.mul(&normal)?)?, sum(&g)?])

@@ -296,7 +296,7 @@ crate::entries! {
         let like = statistics_type(x, w.or(b));
         let rows = x.to_dtype(like)?.reshape(&[shape[0] as i64, groups, (x.numel() / (shape[0] * shape[1]).max(1)) as i64])?;
         let mean = |t: &Tensor| {
-            let sum = t.sum_mask(&[false, false, true], true, Some(t.dtype()))?;
+            let sum = t.sum_mask([2].into(), true, Some(t.dtype()))?;
             sum.div_scalar(rows.size(2) as f64)
         };
         let m = mean(&rows)?;

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::ops::nn::resample::gpu::Divisor;
 use crate::ops::nn::resample::{check_sizes, Axis};
 use crate::schema::{Args, Value};
-use crate::shape::Show;
+use crate::shape::{DimSet, Show};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -85,8 +85,7 @@ pub(super) fn adaptive_avg(name: &str, node: &'static str, n: usize, a: &Args) -
     let empty = x.shape()[x.ndim() - n..].contains(&0);
     let whole = x.device() == Device::Cpu && x.numel() > 0;
     if empty || whole && out.iter().all(|&o| o == 1) {
-        let mask: SmallVec<[bool; 5]> = (0..x.ndim()).map(|d| d >= x.ndim() - n).collect();
-        return x.mean_mask(&mask, true, None);
+        return x.mean_mask(DimSet::last(n, x.ndim())?, true, None);
     }
     let (mut axes, mut divisors) = (Vec::new(), Vec::new());
     for d in 0..n {

@@ -16,9 +16,9 @@ use crate::ops::pointwise::compare::IsInf;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::{Exp, Log};
 use crate::ops::pointwise::{apply, Float};
-use crate::ops::reduce::{reduced_shape, restored, DimMask};
+use crate::ops::reduce::{reduced_shape, restored};
 use crate::schema::Args;
-use crate::shape::{self, Span};
+use crate::shape::{self, DimSet, Span};
 use crate::tensor::Tensor;
 use crate::{per_isa, transfer, with_float};
 use smallvec::smallvec;
@@ -444,7 +444,7 @@ impl Op for SoftmaxGrad {
 /// The logarithm of the sum of exponentials over the dimensions in `mask`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Logsumexp {
-    mask: DimMask,
+    mask: DimSet,
     keepdim: bool,
 }
 
@@ -463,15 +463,15 @@ impl Derivative for Logsumexp {
             return Ok(smallvec![None]);
         };
         let x = cx.input(0)?;
-        let y = restored(&cx.output(0)?, x.shape(), &self.mask, self.keepdim)?;
-        let g = restored(g, x.shape(), &self.mask, self.keepdim)?;
+        let y = restored(&cx.output(0)?, x.shape(), self.mask, self.keepdim)?;
+        let g = restored(g, x.shape(), self.mask, self.keepdim)?;
         one(g.mul(&apply(Exp, [&x.sub(&y)?])?)?)
     }
 }
 
 impl Op for Logsumexp {
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
-        let shape = reduced_shape(x[0].shape(), &self.mask, self.keepdim);
+        let shape = reduced_shape(x[0].shape(), self.mask, self.keepdim);
         Ok(smallvec![TensorMeta {
             shape,
             dtype: x[0].dtype(),
@@ -479,7 +479,7 @@ impl Op for Logsumexp {
         }])
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-        fn run<T: Reducible + Float>(x: &Tensor, mask: &[bool], y: &mut [T]) {
+        fn run<T: Reducible + Float>(x: &Tensor, mask: DimSet, y: &mut [T]) {
             let mut top = vec![T::default(); y.len()];
             // An infinite maximum would give inf - inf.
             let finite = |t: T| {
@@ -495,7 +495,7 @@ impl Op for Logsumexp {
             }
         }
         with_float!(x[0].dtype(), "logsumexp", T => {
-            filled::<T>(&y[0], |y| run::<T>(x[0], &self.mask, y));
+            filled::<T>(&y[0], |y| run::<T>(x[0], self.mask, y));
         });
         Ok(())
     }
@@ -504,15 +504,15 @@ impl Op for Logsumexp {
             return Ok(None);
         }
         let (t, x) = (x[0].dtype(), x[0].to_dtype(DType::F32)?);
-        let top = x.amax_mask(&self.mask, true)?;
+        let top = x.amax_mask(self.mask, true)?;
         // An infinite maximum would give inf - inf.
         let infinite = apply(IsInf, [&top])?;
         let top = where_(&infinite, &Tensor::number(0.0.into())?, &top)?;
         let each = apply(Exp, [&x.sub(&top)?])?;
-        let sum = each.sum_mask(&self.mask, true, Some(DType::F32))?;
+        let sum = each.sum_mask(self.mask, true, Some(DType::F32))?;
         let mut y = apply(Log, [&sum])?.add(&top)?;
         if !self.keepdim {
-            y = y.reshape_to(&reduced_shape(x.shape(), &self.mask, false))?;
+            y = y.reshape_to(&reduced_shape(x.shape(), self.mask, false))?;
         }
         Ok(Some(smallvec![y.to_dtype(t)?]))
     }
@@ -532,7 +532,7 @@ impl Tensor {
     }
 
     /// `logsumexp` over the dimensions in `mask`.
-    pub fn logsumexp_mask(&self, mask: &[bool], keepdim: bool) -> Result<Tensor> {
+    pub fn logsumexp_mask(&self, mask: DimSet, keepdim: bool) -> Result<Tensor> {
         let x = self.to_dtype(self.dtype().to_float())?;
         if x.dtype().is_complex() {
             let top = x.detach().real_part(0)?.amax_mask(mask, true)?;
@@ -560,7 +560,7 @@ fn typed(a: &Args, dtype: Option<DType>) -> Result<Tensor> {
 
 fn logsumexp(a: &Args) -> Result<Tensor> {
     let x = a.tensor(0)?;
-    x.logsumexp_mask(&a.mask(1, x)?, a.bool(2)?)
+    x.logsumexp_mask(a.mask(1, x)?, a.bool(2)?)
 }
 
 crate::entries! {

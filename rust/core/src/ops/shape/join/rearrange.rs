@@ -14,7 +14,7 @@ use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, Repeats, TensorMeta, Tensors};
 use crate::ops::shape::copy::copy_host;
 use crate::ops::shape::view::parts::each_offset;
-use crate::shape::{self, Dims, Show};
+use crate::shape::{self, DimSet, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{ensure, transfer};
 use smallvec::{smallvec, SmallVec};
@@ -25,7 +25,7 @@ type Ints = SmallVec<[i64; 5]>;
 /// beyond the end to the start.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reorder {
-    pub flip: SmallVec<[bool; 5]>,
+    pub flip: DimSet,
     pub shift: Ints,
     pub name: &'static str,
 }
@@ -39,14 +39,9 @@ struct Run {
 
 impl Reorder {
     fn flipped(x: &Tensor, dims: &[i64]) -> Result<Reorder> {
-        let mut flip = SmallVec::from_elem(false, x.ndim());
-        for d in shape::dims(dims, x.ndim())? {
-            if d < x.ndim() {
-                flip[d] = true;
-            }
-        }
+        let dims = shape::dims(dims, x.ndim())?;
         Ok(Reorder {
-            flip,
+            flip: DimSet::of(x.ndim(), |d| dims.contains(&d))?,
             shift: SmallVec::from_elem(0, x.ndim()),
             name: "FlipBackward0",
         })
@@ -56,7 +51,7 @@ impl Reorder {
     fn runs(&self, d: usize, n: usize) -> SmallVec<[Run; 2]> {
         let run = |from, to, n| Run { from, to, n };
         let shift = self.shift[d].rem_euclid(n.max(1) as i64) as usize;
-        if self.flip[d] {
+        if self.flip.has(d) {
             smallvec![run(n - 1, 0, n)]
         } else if shift == 0 {
             smallvec![run(0, 0, n)]
@@ -70,7 +65,7 @@ impl Reorder {
         let shift = self.shift[d].rem_euclid(n.max(1) as i64) as usize;
         (0..n)
             .map(|i| {
-                if self.flip[d] {
+                if self.flip.has(d) {
                     n - 1 - i
                 } else {
                     (i + n - shift) % n
@@ -90,7 +85,7 @@ impl Derivative for Reorder {
         };
         let shift = self.shift.iter().map(|s| s.wrapping_neg()).collect();
         let op = Reorder {
-            flip: self.flip.clone(),
+            flip: self.flip,
             shift,
             name: self.name,
         };
@@ -129,7 +124,7 @@ impl Op for Reorder {
                 at += run.from as isize * x.strides()[d];
                 start += run.to as isize * y.strides()[d];
                 (from.shape[d], to.shape[d]) = (run.n, run.n);
-                from.strides[d] = x.strides()[d] * if self.flip[d] { -1 } else { 1 };
+                from.strides[d] = x.strides()[d] * if self.flip.has(d) { -1 } else { 1 };
             }
             let source = x.bytes_ptr().wrapping_offset(at * size as isize);
             let target = y.bytes_ptr().wrapping_offset(start * size as isize);
@@ -141,7 +136,7 @@ impl Op for Reorder {
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
         let mut from = x[0].clone();
-        for d in (0..from.ndim()).filter(|&d| self.flip[d] || self.shift[d] != 0) {
+        for d in (0..from.ndim()).filter(|&d| self.flip.has(d) || self.shift[d] != 0) {
             let at: Vec<i64> = self
                 .source(d, from.size(d))
                 .iter()
@@ -175,18 +170,16 @@ impl Derivative for Repeat {
         }
         let lead = self.times.len() - m.shape.len();
         let mut split = Dims::new();
-        let mut mask: SmallVec<[bool; 5]> = SmallVec::new();
         for (d, &t) in self.times.iter().enumerate() {
             split.push(t);
-            mask.push(true);
             if d >= lead {
                 split.push(m.shape[d - lead]);
-                mask.push(false);
             }
         }
+        let mask = DimSet::of(split.len(), |d| d < lead || (d - lead) % 2 == 0)?;
         let g = g
             .reshape_to(&split)?
-            .sum_mask(&mask, false, Some(g.dtype()))?;
+            .sum_mask(mask, false, Some(g.dtype()))?;
         Ok(SmallVec::from_elem(Some(g), 1))
     }
 }
@@ -405,7 +398,7 @@ fn roll(x: &Tensor, shifts: &[i64], dims: &[i64]) -> Result<Tensor> {
             shift[d] = (shift[d] + s.rem_euclid(n)) % n;
         }
     }
-    let flip = SmallVec::from_elem(false, x.ndim());
+    let flip = DimSet::NONE;
     dispatch::call1(
         Reorder {
             flip,
@@ -558,6 +551,6 @@ crate::entries! {
             "trace: expected a matrix, but got tensor with dim {}",
             x.ndim()
         );
-        Ok(x.diagonal(0, 0, 1)?.sum_mask(&[true], false, None)?.into())
+        Ok(x.diagonal(0, 0, 1)?.sum_mask([0].into(), false, None)?.into())
     };
 }
