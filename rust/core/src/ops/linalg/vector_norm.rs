@@ -1,6 +1,5 @@
 //! The p-norm of rows.
 
-use crate::shape::DimSet;
 use crate::alloc;
 use crate::autograd::Vjp;
 use crate::cpu::elements::Compute;
@@ -16,6 +15,7 @@ use crate::ops::pointwise::binary::Pow;
 use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::{Abs, Sign};
+use crate::shape::DimSet;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 

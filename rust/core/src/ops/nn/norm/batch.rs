@@ -175,8 +175,7 @@ impl<'a> Batch<'a> {
         if n > 0 && (self.mean.is_some() || self.var.is_some()) {
             let average = |t: &Tensor| {
                 let t = t.detach().reshape_to(&[n, c])?;
-                t.sum_mask([0].into(), false, None)?
-                    .div_scalar(n as f64)
+                t.sum_mask([0].into(), false, None)?.div_scalar(n as f64)
             };
             let count = x.shape()[2..].iter().product();
             let old = match (self.mean, self.var) {
