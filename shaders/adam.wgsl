@@ -4,7 +4,7 @@ override G: u32 = F32;
 override DECOUPLED: bool = false; // AdamW's weight decay
 override AMSGRAD: bool = false;
 override MAXIMIZE: bool = false;
-override WG: u32 = 256u;
+override WG: u32 = WORKGROUP;
 
 struct Params {
     n: u32,

@@ -4,7 +4,7 @@
 override X: u32 = F32;
 override Y: u32 = F32;
 override ADAPTIVE: bool = false;
-override WG: u32 = 256u;
+override WG: u32 = WORKGROUP;
 
 struct Params {
     n: u32, // elements of the result

@@ -1,7 +1,7 @@
 // Links equal offsets, so that duplicates can be handled in order without float atomics:
 // links[j] is the next k > j of this window with the same offset (0x7fffffff where there is none),
 // with the top bit set where an earlier one has it.
-override WG: u32 = 256u;
+override WG: u32 = WORKGROUP;
 
 struct Params {
     begin: u32,

@@ -10,10 +10,8 @@ override Y: u32 = F32;
 override MODE: u32 = FORWARD;
 override HAS_BIAS: bool = false;
 override WG: u32 = 8u;
-override TILE: u32 = 32u; // 4 WG
-override SHARED: u32 = 512u; // TILE * 16
-
-const DEPTH: u32 = 16u;
+override TILE: u32 = 4u * WG;
+override SHARED: u32 = TILE * DEPTH;
 
 struct Params {
     // Of the product, for each group of channels.

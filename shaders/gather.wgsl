@@ -4,7 +4,7 @@ override X: u32 = I32;
 override Y: u32 = I32;
 override I: u32 = I64;
 override DIMS: u32 = 1u;
-override WG: u32 = 256u;
+override WG: u32 = WORKGROUP;
 
 struct Params {
     n: u32,

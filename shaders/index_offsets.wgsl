@@ -3,7 +3,7 @@
 // uses index, fault
 override I: u32 = I64;
 override FIRST: bool = true;
-override WG: u32 = 256u;
+override WG: u32 = WORKGROUP;
 
 struct Params {
     n: u32,
@@ -35,7 +35,7 @@ fn main(
     var o = 0u;
     if (!FIRST) { o = offsets[id]; }
     if (p.has_skip == 1u && i == bitcast<i32>(p.skip)) {
-        offsets[id] = 0xffffffffu;
+        offsets[id] = SKIPPED;
         return;
     }
     let size = bitcast<i32>(p.size);

@@ -10,10 +10,8 @@ override HAS_C: bool = false;
 override A_ALONG_K: bool = true;
 override B_ALONG_K: bool = false;
 override WG: u32 = 8u;
-override TILE: u32 = 32u; // 4 WG
-override SHARED: u32 = 512u; // TILE * 16
-
-const DEPTH: u32 = 16u;
+override TILE: u32 = 4u * WG;
+override SHARED: u32 = TILE * DEPTH;
 
 struct Params {
     m: u32,

@@ -7,7 +7,7 @@ override I: u32 = I64;
 // The words of what a window of padding alone gives.
 override LEAST0: u32 = 0xff800000u;
 override LEAST1: u32 = 0u;
-override WG: u32 = 256u;
+override WG: u32 = WORKGROUP;
 
 struct Params {
     n: u32, // elements of the result

@@ -4,7 +4,7 @@
 override X: u32 = F32; // of the output's gradient
 override Y: u32 = F32; // of the input's gradient
 override I: u32 = I64;
-override WG: u32 = 256u;
+override WG: u32 = WORKGROUP;
 
 struct Params {
     n: u32, // elements of the result

@@ -5,7 +5,7 @@ override X: u32 = F32;
 override I: u32 = I64;
 override W: u32 = F32;
 override HAS_WEIGHT: bool = false;
-override WG: u32 = 256u;
+override WG: u32 = WORKGROUP;
 
 struct Params {
     n: u32, // outer * inner

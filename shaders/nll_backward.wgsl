@@ -7,7 +7,7 @@ override I: u32 = I64;
 override W: u32 = F32;
 override HAS_WEIGHT: bool = false;
 override HAS_DIVISOR: bool = false;
-override WG: u32 = 256u;
+override WG: u32 = WORKGROUP;
 
 struct Params {
     n: u32, // outer * classes * inner

@@ -8,7 +8,7 @@ override W: u32 = F32;
 override B: u32 = F32;
 override HAS_WEIGHT: bool = false;
 override HAS_BIAS: bool = false;
-override WG: u32 = 256u;
+override WG: u32 = WORKGROUP;
 override LANES: u32 = WG;
 
 struct Params {

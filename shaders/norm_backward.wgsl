@@ -7,7 +7,7 @@ override G: u32 = F32;
 override Y: u32 = F32; // of the result d
 override W: u32 = F32;
 override HAS_WEIGHT: bool = false;
-override WG: u32 = 256u;
+override WG: u32 = WORKGROUP;
 override LANES: u32 = WG;
 
 struct Params {

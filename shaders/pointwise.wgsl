@@ -9,7 +9,7 @@ override X4: u32 = F32;
 override X5: u32 = F32;
 // 0: element i of tensor t is at offset + i * step. Else the number of dimensions, innermost first.
 override DIMS: u32 = 0u;
-override WG: u32 = 256u;
+override WG: u32 = WORKGROUP;
 
 struct Params {
     n: u32,

@@ -7,7 +7,7 @@ override V: u32 = F32;
 override OUTER: u32 = 1u;
 override INNER: u32 = 1u;
 override ACCUMULATE: bool = false;
-override WG: u32 = 256u;
+override WG: u32 = WORKGROUP;
 
 struct Params {
     n: u32, // outer * (end - begin) * inner
@@ -53,7 +53,7 @@ fn main(
     let a = id / (p.inner * window);
     let o = offsets[j];
     var link = links[j];
-    if (o == 0xffffffffu || (link & 0x80000000u) != 0u) { return; }
+    if (o == SKIPPED || (link & 0x80000000u) != 0u) { return; }
     let at = p.y_offset + outer_offset(a) + o + inner_offset(b);
     let v0 = p.v_offset + a * p.indices * p.inner + b;
     var value = load_v(v0 + j * p.inner);

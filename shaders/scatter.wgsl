@@ -7,7 +7,7 @@ override V: u32 = F32;
 override I: u32 = I64;
 override OP: u32 = SET; // what happens to the elements that meet: by SET the last one wins
 override DIMS: u32 = 1u;
-override WG: u32 = 256u;
+override WG: u32 = WORKGROUP;
 
 struct Params {
     n: u32, // positions along the dimension * positions of the other ones

@@ -5,7 +5,7 @@ override HAS_MOMENTUM: bool = false;
 override FIRST: bool = false; // the momentum buffer has no value yet
 override NESTEROV: bool = false;
 override MAXIMIZE: bool = false;
-override WG: u32 = 256u;
+override WG: u32 = WORKGROUP;
 
 struct Params {
     n: u32,

@@ -5,7 +5,7 @@ override X: u32 = I32;
 override Y: u32 = I32;
 override OUTER: u32 = 1u;
 override INNER: u32 = 1u;
-override WG: u32 = 256u;
+override WG: u32 = WORKGROUP;
 
 struct Params {
     n: u32,
@@ -43,7 +43,7 @@ fn main(
     let j = (id / p.inner) % p.indices;
     let o = offsets[j];
     var v = Acc(0);
-    if (o != 0xffffffffu) {
+    if (o != SKIPPED) {
         v = load_x(p.x_offset + outer_offset(id / (p.inner * p.indices)) + o + inner_offset(b));
     }
     store_y(p.y_offset + id, v);

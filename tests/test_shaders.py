@@ -19,13 +19,16 @@ special = pytest.importorskip("scipy.special")
 
 SHADERS = Path(__file__).parent.parent / "shaders"
 BOOL, U8, I8, I16, I32, I64, F16, BF16, F32, F64 = range(10)
-FORMAT_NAMES = ["BOOL", "U8", "I8", "I16", "I32", "I64", "F16", "BF16", "F32", "F64"]
-# What Rust hands to a file's text, in the order of its enumerations.
+# What Rust hands to every text and to some: its own constants and the numbers of its enumerations.
+COMMON = {"WORKGROUP": 256, "BOOL": BOOL, "U8": U8, "I8": I8, "I16": I16, "I32": I32, "I64": I64,
+          "F16": F16, "BF16": BF16, "F32": F32, "F64": F64}  # fmt: skip
 NUMBERS = {
-    "reduce": [["SUM", "PROD", "MAX", "MIN", "ANY", "ALL"],
-               ["KEEP", "SQUARE", "MAGNITUDE", "TRUTH", "PRESENT"]],
-    "scatter": [["SET", "ADD", "MULTIPLY", "MAX", "MIN"]],
-    "conv2d": [["FORWARD", "TO_INPUT", "TO_WEIGHT"]],
+    "reduce": {"SUM": 0, "PROD": 1, "MAX": 2, "MIN": 3, "ANY": 4, "ALL": 5,
+               "KEEP": 0, "SQUARE": 1, "MAGNITUDE": 2, "TRUTH": 3, "PRESENT": 4},
+    "scatter": {"SET": 0, "ADD": 1, "MULTIPLY": 2, "MAX": 3, "MIN": 4},
+    "matmul": {"DEPTH": 16},
+    "conv2d": {"DEPTH": 16, "FORWARD": 0, "TO_INPUT": 1, "TO_WEIGHT": 2},
+    **{name: {"SKIPPED": 0xFFFFFFFF} for name in ("index_offsets", "take", "put")},
 }  # fmt: skip
 FORMATS = {
     "bool": BOOL, "uint8": U8, "int8": I8, "int16": I16, "int32": I32, "int64": I64,
@@ -64,11 +67,8 @@ def source(file, acc, tail=""):
         names += [f"prelude_{part}" for part in uses.group(1).split(", ")]
     if tail:
         names.append("math_int" if acc in ("i32", "i64") else f"math_{acc}")
-    numbers = "".join(
-        f"const {name}: u32 = {i}u;\n"
-        for known in [FORMAT_NAMES, *NUMBERS.get(file, [])]
-        for i, name in enumerate(known)
-    )
+    known = COMMON | NUMBERS.get(file, {})
+    numbers = "".join(f"const {name}: u32 = {n}u;\n" for name, n in known.items())
     return numbers + "".join(text[n] for n in [*names, file]) + tail
 
 
@@ -423,7 +423,7 @@ def test_matmul_matches_numpy(m, n, k, wg, dtype):
     groups = (tiles[0] * tiles[1] * 2, 1, 1)
     f = fmt(a)
     y = run("matmul", "f32" if "float" in dtype else "i32", arrays, params, groups, A=f, B=f, C=f,
-            Y=f, HAS_C=1, B_ALONG_K=1, WG=wg, TILE=4 * wg, SHARED=64 * wg)[0]  # fmt: skip
+            Y=f, HAS_C=1, B_ALONG_K=1, WG=wg)[0]  # fmt: skip
     want = 2 * (a.astype(np.float64) @ b.T.astype(np.float64)) + 2 * c
     np.testing.assert_array_equal(y, want.astype(dtype))
 

@@ -5,7 +5,7 @@
 //! * [`error`], [`dtype`], [`shape`], [`shared`], [`isa`], [`machine`]: words
 //!   that everything else uses, and what is known of the processor; [`pickle`], which uses nothing
 //! * [`layout`], [`meta`], [`storage`], [`alloc`], [`device`], [`rng`], [`host`]: where elements lie; a
-//!   storage on the GPU holds a buffer of [`gpu`], which knows only `error` and `dtype`
+//!   storage on the GPU holds a buffer of [`gpu`], which knows only `error`, `dtype` and `device`
 //! * [`tensor`]: a layout over a storage, with a slot for its place in a graph
 //! * [`cpu`], [`gpu`]: kernels' machinery, which knows no op
 //! * [`schema`], [`op`], [`dispatch`], [`transfer`], [`autograd`]: one layer, which knows ops by

@@ -2,6 +2,7 @@
 //! together from the preludes that it needs, the file, and for pointwise bodies the functions they
 //! may call and the generated tail.
 
+use super::launch::WORKGROUP;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::{bail, ensure};
@@ -101,8 +102,10 @@ fn split(v: u64) -> [u32; 2] {
 /// Numbers that a shader's text knows by these names.
 pub type Numbers = &'static [(&'static str, u32)];
 
-/// Formats of elements. The number of a format is that of its type.
-const FORMATS: Numbers = &[
+/// What every text knows: the formats of elements, whose numbers are those of their types, and the
+/// invocations of a workgroup.
+const COMMON: Numbers = &[
+    ("WORKGROUP", WORKGROUP as u32),
     ("BOOL", DType::Bool as u32),
     ("U8", DType::U8 as u32),
     ("I8", DType::I8 as u32),
@@ -203,7 +206,7 @@ impl Source {
             acc.dtype()
         );
         let mut out = String::new();
-        for (name, number) in [FORMATS].iter().chain(self.numbers).copied().flatten() {
+        for (name, number) in [COMMON].iter().chain(self.numbers).copied().flatten() {
             let _ = writeln!(out, "const {name}: u32 = {number}u;");
         }
         out.push_str(PRELUDE);

@@ -8,6 +8,7 @@ use crate::gpu::fault::check_size;
 use crate::gpu::geometry::{coalesce, Dims};
 use crate::gpu::launch::bits;
 use crate::gpu::pointwise::pointwise;
+use crate::gpu::shader::Numbers;
 use crate::gpu::{params, shader, Acc, Gpu};
 use crate::layout::Layout;
 use crate::tensor::Tensor;
@@ -70,10 +71,13 @@ params! {
         inner_stride: [u32; 8],
     }
 }
-shader! { static OFFSETS: Offset = "index_offsets.wgsl", Acc::WORDS }
-shader! { static TAKE: Take = "take.wgsl", Acc::WORDS }
+/// The offset of an index that later steps leave out.
+const SKIPPED: u32 = u32::MAX;
+const NUMBERS: Numbers = &[("SKIPPED", SKIPPED)];
+shader! { static OFFSETS: Offset = "index_offsets.wgsl", Acc::WORDS, numbers NUMBERS }
+shader! { static TAKE: Take = "take.wgsl", Acc::WORDS, numbers NUMBERS }
 shader! { static CHAIN: Chain = "chain.wgsl", Acc::WORDS }
-shader! { static PUT: Put = "put.wgsl", Acc::ALL }
+shader! { static PUT: Put = "put.wgsl", Acc::ALL, numbers NUMBERS }
 
 /// One index tensor and the dimension of the indexed tensor that it runs over.
 #[derive(Clone, Copy, Debug)]
@@ -205,9 +209,10 @@ fn scaled(gpu: &Gpu, offsets: &Offsets, parts: usize) -> Result<Tensor> {
         return Ok(offsets.words.clone());
     }
     let out = Tensor::empty(&[offsets.n], DType::I32, gpu.device())?;
-    let body = "fn op(a: Acc) -> Acc { return select(a * scalar(0u), a, a == Acc(-1)); }\n";
-    let (from, factor) = (whole(&offsets.words)?, Acc::I32.words(parts as f64));
-    pointwise(gpu, Acc::I32, body, &[from], whole(&out)?, &[factor])?;
+    let body = "fn op(a: Acc) -> Acc { return select(a * scalar(0u), a, a == scalar(1u)); }\n";
+    let scalars = [[parts as u32, 0], [SKIPPED, 0]];
+    let (from, to) = (whole(&offsets.words)?, whole(&out)?);
+    pointwise(gpu, Acc::I32, body, &[from], to, &scalars)?;
     Ok(out)
 }
 

@@ -35,7 +35,9 @@ params! {
         y_split: u32,
     }
 }
-shader! { static MATMUL: Params = "matmul.wgsl", Acc::ALL }
+/// Steps of k that a workgroup holds at once.
+const DEPTH: usize = 16;
+shader! { static MATMUL: Params = "matmul.wgsl", Acc::ALL, numbers &[("DEPTH", DEPTH as u32)] }
 
 /// `y = alpha * a @ b + beta * c` for `a` [B, M, K], `b` [B, K, N], `c` and `y` [B, M, N], with
 /// stride 0 where something broadcasts. Half types accumulate in float32. Deterministic.
@@ -57,7 +59,7 @@ pub fn matmul(
     let groups = m.div_ceil(tile) * n.div_ceil(tile) * batches;
     let wanted = ENOUGH.div_ceil(groups).min(k / MIN_PART).max(1);
     let splits = wanted.max(k.div_ceil(MAX_DEPTH)).max(1);
-    let part = k.div_ceil(splits).next_multiple_of(16).max(16);
+    let part = k.div_ceil(splits).next_multiple_of(DEPTH).max(DEPTH);
     let splits = k.div_ceil(part).max(1);
     if splits == 1 {
         return tiles(gpu, acc, wg, (1, part), a, b, c, alpha, y);
@@ -138,8 +140,6 @@ fn tiles(
         .set("A_ALONG_K", sa[1] != 1 || sa[2] == 1)
         .set("B_ALONG_K", sb[2] != 1 && sb[1] == 1)
         .set("WG", wg as u32)
-        .set("TILE", tile as u32)
-        .set("SHARED", 16 * tile as u32)
         .writes("Y", y)
         .reads("A", a)
         .reads("B", b)

@@ -66,9 +66,10 @@ params! {
         dilation: [u32; 2],
     }
 }
-shader! { static CONV: Params = "conv2d.wgsl", Acc::FLOAT, numbers Mode::NUMBERS }
+shader! { static CONV: Params = "conv2d.wgsl", Acc::FLOAT, numbers Mode::NUMBERS, &[("DEPTH", DEPTH as u32)] }
 
 /// The same bounds as in the matrix product.
+const DEPTH: usize = 16;
 const MAX_DEPTH: usize = 16_384;
 const ENOUGH: usize = 128;
 const MIN_PART: usize = 256;
@@ -146,7 +147,7 @@ fn product(
         ENOUGH.div_ceil(tiles).min(k / MIN_PART)
     };
     let splits = wanted.max(k.div_ceil(MAX_DEPTH)).max(1);
-    let part = k.div_ceil(splits).next_multiple_of(16).max(16);
+    let part = k.div_ceil(splits).next_multiple_of(DEPTH).max(DEPTH);
     let splits = k.div_ceil(part).max(1);
     ensure!(
         splits == 1 || bias.is_none(),
@@ -192,8 +193,6 @@ fn product(
         .set("MODE", mode as u32)
         .set("HAS_BIAS", bias.is_some())
         .set("WG", wg as u32)
-        .set("TILE", tile as u32)
-        .set("SHARED", 16 * tile as u32)
         .writes("Y", into)
         .reads("A", a)
         .reads("B", b)
