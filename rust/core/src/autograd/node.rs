@@ -58,6 +58,8 @@ pub trait Backward: Send + Sync + 'static {
     fn silent(&self) -> Mask {
         0
     }
+    /// Outputs are saved once the node exists, for they point back at it.
+    fn save_outputs(&self, _outputs: SmallVec<[Option<Saved>; 1]>) {}
     /// What the node keeps of its inputs and of its outputs; raises once that is freed.
     fn saved(&self) -> Result<(SavedTensors, SavedTensors)> {
         Ok(Default::default())
@@ -100,9 +102,7 @@ impl<F: Backward> Node<F> {
     pub fn new(edges: Edges, outputs: SmallVec<[TensorMeta; 1]>, func: F) -> Shared<Node> {
         let seq = SEQUENCE.fetch_add(1, Ordering::Relaxed);
         let node = Node::numbered(seq, edges, outputs, func);
-        if super::mode::anomaly().is_some() {
-            node.hooks().lock().traceback = host::traceback();
-        }
+        node.remember_traceback();
         node
     }
 
@@ -126,6 +126,12 @@ impl<F: Backward> Node<F> {
 }
 
 impl Node {
+    /// Keeps where the host's code is, in anomaly mode.
+    fn remember_traceback(&self) {
+        if super::mode::anomaly().is_some() {
+            self.hooks().lock().traceback = host::traceback();
+        }
+    }
     /// Whether gradients of a leaf arrive here.
     pub fn is_accumulator(&self) -> bool {
         self.seq == u64::MAX
@@ -604,14 +610,24 @@ impl Backward for AccumulateGrad {
     }
 }
 
-/// The node of an op: the op itself and what its derivative needs.
+/// The node of an op: the op itself and what its derivative needs. What does not depend on the
+/// op's type is compiled once, as methods of [`Kept`].
 pub struct OpNode<D: Derivative> {
-    op: D,
-    needs: Mask,
-    public: u32,
+    pub op: D,
+    pub kept: Kept,
+}
+
+/// What the node of an op keeps beside it.
+#[derive(Default)]
+pub struct Kept {
+    /// Inputs that need a gradient.
+    pub needs: Mask,
+    /// How many outputs hooks see.
+    pub public: u32,
     /// Whether the op took place in its first input.
-    written: bool,
-    silent: Mask,
+    pub written: bool,
+    /// See [`Backward::silent`].
+    pub silent: Mask,
     saved: Mutex<SavedList>,
 }
 
@@ -638,9 +654,21 @@ impl SavedList {
     }
 }
 
-impl<D: Derivative> OpNode<D> {
+impl Kept {
+    pub fn new(inputs: SmallVec<[Option<Saved>; 2]>) -> Kept {
+        let saved = SavedList {
+            inputs,
+            ..SavedList::default()
+        };
+        Kept {
+            saved: Mutex::new(saved),
+            ..Kept::default()
+        }
+    }
+
     fn run(
         &self,
+        op: &dyn Derivative,
         node: &Node,
         inputs: &[Option<Saved>],
         outputs: &[Option<Saved>],
@@ -652,7 +680,7 @@ impl<D: Derivative> OpNode<D> {
             s.check()?;
         }
         if self.written {
-            self.op.overwritten()?;
+            op.overwritten()?;
         }
         if needs == 0 {
             return Ok(Grads::new());
@@ -664,11 +692,11 @@ impl<D: Derivative> OpNode<D> {
             outputs,
             sums: RefCell::default(),
         };
-        let mut out = error::caught(|| self.op.vjp(&cx, &g))?;
+        let mut out = error::caught(|| op.vjp(&cx, &g))?;
         for sum in cx.sums.into_inner() {
             out[sum.i] = error::caught(|| sum.settle(node))?;
         }
-        let steps = self.op.steps() & needs;
+        let steps = op.steps() & needs;
         if steps != 0 && mode::grad() {
             for (i, (d, edge)) in out.iter_mut().zip(&node.edges).enumerate() {
                 if let (1, Some(d), Some(edge)) = (steps >> i & 1, d, edge) {
@@ -681,56 +709,16 @@ impl<D: Derivative> OpNode<D> {
         Ok(out)
     }
 
-    pub fn new(op: D, needs: Mask, inputs: SmallVec<[Option<Saved>; 2]>, public: usize) -> Self {
-        let saved = SavedList {
-            inputs,
-            ..SavedList::default()
-        };
-        OpNode {
-            op,
-            needs,
-            public: public as u32,
-            written: false,
-            silent: 0,
-            saved: Mutex::new(saved),
-        }
-    }
-
-    /// The same for an op that perhaps took place in its first input, and these [`Backward::silent`].
-    pub fn with(mut self, written: bool, silent: Mask) -> Self {
-        (self.written, self.silent) = (written, silent);
-        self
-    }
-
-    /// Outputs are saved once the node exists, for they point back at it.
-    pub fn save_outputs(&self, outputs: SmallVec<[Option<Saved>; 1]>) {
-        self.saved.lock().outputs = outputs;
-    }
-}
-
-impl<D: Derivative> Backward for OpNode<D> {
-    fn name(&self) -> String {
-        self.op.name().into()
-    }
-
-    fn public(&self, _node: &Node) -> usize {
-        self.public as usize
-    }
-
-    fn silent(&self) -> Mask {
-        self.silent
-    }
-
-    fn backward(&self, node: &Node, g: Grads) -> Result<Grads> {
+    fn backward(&self, op: &dyn Derivative, node: &Node, g: Grads) -> Result<Grads> {
         let (inputs, outputs) = {
             let s = self.saved.lock();
             s.check()?;
             (s.inputs.clone(), s.outputs.clone())
         };
-        self.run(node, &inputs, &outputs, g)
+        self.run(op, node, &inputs, &outputs, g)
     }
 
-    fn last_backward(&self, node: &Node, g: Grads) -> Result<Grads> {
+    fn last_backward(&self, op: &dyn Derivative, node: &Node, g: Grads) -> Result<Grads> {
         let (inputs, outputs) = {
             let mut s = self.saved.lock();
             s.check()?;
@@ -741,7 +729,7 @@ impl<D: Derivative> Backward for OpNode<D> {
             s.released = taken.0.iter().any(Option::is_some) || taken.1.iter().any(Option::is_some);
             taken
         };
-        let out = self.run(node, &inputs, &outputs, g);
+        let out = self.run(op, node, &inputs, &outputs, g);
         if out.is_err() {
             // A pass that failed leaves the graph as it was.
             let mut s = self.saved.lock();
@@ -796,7 +784,36 @@ impl<D: Derivative> Backward for OpNode<D> {
         drop(s);
         drop(old);
     }
+}
 
+impl<D: Derivative> Backward for OpNode<D> {
+    fn name(&self) -> String {
+        self.op.name().into()
+    }
+    fn public(&self, _node: &Node) -> usize {
+        self.kept.public as usize
+    }
+    fn silent(&self) -> Mask {
+        self.kept.silent
+    }
+    fn backward(&self, node: &Node, g: Grads) -> Result<Grads> {
+        self.kept.backward(&self.op, node, g)
+    }
+    fn last_backward(&self, node: &Node, g: Grads) -> Result<Grads> {
+        self.kept.last_backward(&self.op, node, g)
+    }
+    fn save_outputs(&self, outputs: SmallVec<[Option<Saved>; 1]>) {
+        self.kept.saved.lock().outputs = outputs;
+    }
+    fn saved(&self) -> Result<(SavedTensors, SavedTensors)> {
+        self.kept.saved()
+    }
+    fn pack_saved(&self, output: bool, i: usize, hooks: Arc<dyn SavedHooks>) -> Result<()> {
+        self.kept.pack_saved(output, i, hooks)
+    }
+    fn release(&self) {
+        self.kept.release()
+    }
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -852,6 +869,11 @@ impl Vjp<'_> {
     /// Whether input `i` needs a gradient.
     pub fn needs(&self, i: usize) -> bool {
         self.needs >> i & 1 == 1
+    }
+
+    /// The inputs that need a gradient.
+    pub fn needed(&self) -> Mask {
+        self.needs
     }
 
     /// How many inputs there are.

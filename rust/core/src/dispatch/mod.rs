@@ -31,8 +31,7 @@ pub fn call<O: Op>(op: O, x: &[&Tensor]) -> Result<Tensors> {
     let y = compute(&op, x)?;
     if needs != 0 {
         let detached = op.detached_outputs();
-        let pending = Pending::new(op, needs, x, None)?;
-        pending.attach(&y, detached)?;
+        Pending::new(&op, needs, x, None)?.attach(op, &y, detached)?;
     }
     Ok(y)
 }
@@ -63,7 +62,7 @@ pub fn quick<O: Op>(op: O, x: &[&Tensor]) -> Option<Result<Tensor>> {
     }
     Some(y.and_then(|y| {
         let detached = op.detached_outputs();
-        Pending::new(op, needs, x, None)?.attach(slice::from_ref(&y), detached)?;
+        Pending::new(&op, needs, x, None)?.attach(op, slice::from_ref(&y), detached)?;
         Ok(y)
     }))
 }
@@ -111,8 +110,22 @@ pub fn metas<T: AsRef<Meta>>(x: &[T]) -> SmallVec<[&Meta; 4]> {
 /// Computes into `out`. With `inplace`, `out` is `x[0]` and keeps its shape; otherwise (`out=`) it
 /// takes the result's shape, and where that differs the tensor returned replaces it.
 pub fn call_into<O: Op>(op: O, x: &[&Tensor], out: &Tensor, inplace: bool) -> Result<Tensor> {
+    let (target, pending) = written(&op, x, out, inplace)?;
+    if let Some(pending) = pending {
+        pending.rebase(op, &target)?;
+    }
+    Ok(target)
+}
+
+/// What [`call_into`] returns, and its history in the making.
+fn written(
+    op: &dyn Op,
+    x: &[&Tensor],
+    out: &Tensor,
+    inplace: bool,
+) -> Result<(Tensor, Option<Pending>)> {
     let inputs = metas(x);
-    check_devices(&op, &inputs)?;
+    check_devices(op, &inputs)?;
     let mut needs = needs(x);
     if inplace {
         inplace::check(out, needs != 0)?;
@@ -121,7 +134,7 @@ pub fn call_into<O: Op>(op: O, x: &[&Tensor], out: &Tensor, inplace: bool) -> Re
     }
     if needs == 0 && !mode::interpreted() && op.quick_into(x, out)? {
         out.bump_version();
-        return Ok(out.clone());
+        return Ok((out.clone(), None));
     }
     let meta = op.infer(&inputs)?.swap_remove(0);
     if needs != 0 && !inplace && !op.opaque() {
@@ -139,18 +152,13 @@ pub fn call_into<O: Op>(op: O, x: &[&Tensor], out: &Tensor, inplace: bool) -> Re
         // What changes is told from what was: only where that is an operand.
         check_overlap(&target)?;
     }
-    if needs == 0 {
-        put(&op, x, &target, &meta)?;
-        target.bump_version();
-        return Ok(target);
-    }
-    let pending = Pending::new(op, needs, x, Some(out))?;
-    put(&pending.op, x, &target, &meta)?;
+    let pending = match needs {
+        0 => None,
+        _ => Some(Pending::new(op, needs, x, Some(out))?),
+    };
+    put(op, x, &target, &meta)?;
     target.bump_version();
-    let done = pending.finish(smallvec::smallvec![TensorMeta::of(&target)], 1);
-    let last = inplace::rebase(&target, done.node.clone(), 0)?;
-    done.save_written(&target, &last)?;
-    Ok(target)
+    Ok((target, pending))
 }
 
 /// Raises where `out=` is not of the result's type and the op does not cast.
@@ -560,14 +568,15 @@ pub fn view_under<D: Derivative>(
     if !mode::interpreted() {
         let y = x.view_as(layout, dtype, creation);
         if recorded {
-            Pending::new(op()?, 1, &[x], None)?.attach(slice::from_ref(&y), 0)?;
+            let op = op()?;
+            Pending::new(&op, 1, &[x], None)?.attach(op, slice::from_ref(&y), 0)?;
         }
         return Ok(y);
     }
     let op = op()?;
     let mut y = ask_views(&op, x, &[layout], dtype, creation)?;
     if recorded {
-        Pending::new(op, 1, &[x], None)?.attach(&y, 0)?;
+        Pending::new(&op, 1, &[x], None)?.attach(op, &y, 0)?;
     }
     Ok(y.swap_remove(0))
 }
@@ -587,7 +596,7 @@ pub fn views<D: Derivative>(op: D, x: &Tensor, layouts: Vec<Layout>) -> Result<V
         true => ask_views(&op, x, &layouts, dtype, creation)?,
     };
     if needs(&[x]) != 0 && dtype.differentiable() && !y.is_empty() {
-        Pending::new(op, 1, &[x], None)?.attach(&y, 0)?;
+        Pending::new(&op, 1, &[x], None)?.attach(op, &y, 0)?;
     }
     Ok(y)
 }

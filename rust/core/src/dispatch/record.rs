@@ -1,8 +1,8 @@
 //! Nodes of the graph for ops that were computed.
 
 use super::needs;
-use crate::autograd::node::{Edges, Node, OpNode};
-use crate::autograd::{Edge, Saved};
+use crate::autograd::node::{Edges, Kept, Node, OpNode};
+use crate::autograd::{inplace, Edge, Saved};
 use crate::error::Result;
 use crate::op::{Derivative, Mask, TensorMeta};
 use crate::shared::Shared;
@@ -14,58 +14,22 @@ fn has(mask: Mask, i: usize) -> bool {
     i < Mask::BITS as usize && mask >> i & 1 == 1
 }
 
-/// A node in the making: what must be read before the op runs has been read.
-pub(super) struct Pending<D: Derivative> {
-    pub(super) op: D,
-    needs: Mask,
+/// A node in the making: what must be read before the op runs has been read. Only the node itself is
+/// of the op's type; all else is compiled once.
+pub(super) struct Pending {
     edges: Edges,
-    saved: SmallVec<[Option<Saved>; 2]>,
+    kept: Kept,
+    /// Outputs to save.
     keep: Mask,
-    written: bool,
-    silent: Mask,
 }
 
-pub(super) struct Finished<D: Derivative> {
-    pub(super) node: Shared<Node>,
-    keep: Mask,
-    _op: std::marker::PhantomData<D>,
-}
-
-impl<D: Derivative> Finished<D> {
-    fn save_outputs(&self, y: &[Tensor], tracked: impl Fn(usize, &Tensor) -> bool) -> Result<()> {
-        if self.keep == 0 {
-            return Ok(());
-        }
-        let mut saved: SmallVec<[Option<Saved>; 1]> = SmallVec::new();
-        for (i, t) in y.iter().enumerate() {
-            saved.push(match (has(self.keep, i), tracked(i, t)) {
-                (false, _) => None,
-                (true, true) => Some(Saved::output(t, &self.node, i)?),
-                // Indices and masks stand in no graph.
-                (true, false) => Some(Saved::input_with(t, &None)?),
-            });
-        }
-        self.func().save_outputs(saved);
-        Ok(())
-    }
-
-    /// What an op in place wrote to, whose history now ends with `last`.
-    pub(super) fn save_written(&self, target: &Tensor, last: &Shared<Node>) -> Result<()> {
-        if self.keep & 1 == 1 {
-            let saved = Saved::written(target, last)?;
-            self.func().save_outputs(SmallVec::from_buf([Some(saved)]));
-        }
-        Ok(())
-    }
-
-    fn func(&self) -> &OpNode<D> {
-        let func = self.node.func.as_any().downcast_ref::<OpNode<D>>();
-        func.expect("made by Pending::finish")
-    }
-}
-
-impl<D: Derivative> Pending<D> {
-    pub(super) fn new(op: D, needs: Mask, x: &[&Tensor], written: Option<&Tensor>) -> Result<Self> {
+impl Pending {
+    pub(super) fn new(
+        op: &dyn Derivative,
+        needs: Mask,
+        x: &[&Tensor],
+        written: Option<&Tensor>,
+    ) -> Result<Self> {
         let asked = needs;
         let (mut needs, mut silent) = (needs, 0);
         let mut edges = Edges::new();
@@ -99,59 +63,102 @@ impl<D: Derivative> Pending<D> {
                 });
             }
         }
+        let mut kept = Kept::new(saved);
+        (kept.needs, kept.silent) = (needs, silent);
+        kept.written = written.is_some_and(|w| x.first().is_some_and(|t| t.same(w)));
         Ok(Pending {
-            op,
-            needs,
             edges,
-            saved,
+            kept,
             keep: save.outputs,
-            silent,
-            written: written.is_some_and(|w| x.first().is_some_and(|t| t.same(w))),
         })
     }
 
     /// The node; of its outputs the first `public` are what hooks see.
-    pub(super) fn finish(self, metas: SmallVec<[TensorMeta; 1]>, public: usize) -> Finished<D> {
-        let func = OpNode::new(self.op, self.needs, self.saved, public);
-        let func = func.with(self.written, self.silent);
-        let node = Node::new(self.edges, metas, func);
-        Finished {
-            node,
-            keep: self.keep,
-            _op: std::marker::PhantomData,
-        }
+    fn node<D: Derivative>(mut self, op: D, metas: OutputMetas, public: usize) -> Shared<Node> {
+        self.kept.public = public as u32;
+        let kept = self.kept;
+        Node::new(self.edges, metas, OpNode { op, kept })
     }
 
-    pub(super) fn attach(self, y: &[Tensor], detached: Mask) -> Result<()> {
-        let tracked = |i: usize, t: &Tensor| t.dtype().differentiable() && !has(detached, i);
-        let Some(last) = (0..y.len()).rev().find(|&i| tracked(i, &y[i])) else {
+    /// Makes `y` the results of the node.
+    pub(super) fn attach<D: Derivative>(self, op: D, y: &[Tensor], detached: Mask) -> Result<()> {
+        let Some(last) = last_tracked(y, detached) else {
             return Ok(());
         };
-        if let [t] = y {
-            let done = self.finish(SmallVec::from_buf([TensorMeta::of(t)]), 1);
-            done.save_outputs(y, tracked)?;
-            let node = done.node;
-            t.set_edge(Edge { node, nr: 0 });
-            return Ok(());
-        }
-        let done = self.finish(y.iter().map(|t| TensorMeta::of(t)).collect(), last + 1);
-        for (i, t) in y.iter().enumerate() {
-            if tracked(i, t) {
-                t.set_edge(Edge {
-                    node: done.node.clone(),
-                    nr: i,
-                });
-            }
-        }
-        done.save_outputs(y, tracked)
+        let keep = self.keep;
+        let node = self.node(op, output_metas(y), last + 1);
+        give_history(node, y, detached, keep)
     }
+
+    /// The same for an op that wrote to `target`.
+    pub(super) fn rebase<D: Derivative>(self, op: D, target: &Tensor) -> Result<()> {
+        let keep = self.keep;
+        let node = self.node(op, output_metas(std::slice::from_ref(target)), 1);
+        rebase_history(node, target, keep)
+    }
+}
+
+type OutputMetas = SmallVec<[TensorMeta; 1]>;
+
+fn output_metas(y: &[Tensor]) -> OutputMetas {
+    match y {
+        [t] => SmallVec::from_buf([TensorMeta::of(t)]),
+        _ => y.iter().map(|t| TensorMeta::of(t)).collect(),
+    }
+}
+
+/// Whether a gradient flows through output `i`.
+fn is_tracked(i: usize, t: &Tensor, detached: Mask) -> bool {
+    t.dtype().differentiable() && !has(detached, i)
+}
+
+fn last_tracked(y: &[Tensor], detached: Mask) -> Option<usize> {
+    (0..y.len()).rev().find(|&i| is_tracked(i, &y[i], detached))
+}
+
+fn give_history(node: Shared<Node>, y: &[Tensor], detached: Mask, keep: Mask) -> Result<()> {
+    if keep != 0 {
+        let mut saved: SmallVec<[Option<Saved>; 1]> = SmallVec::new();
+        for (i, t) in y.iter().enumerate() {
+            saved.push(match (has(keep, i), is_tracked(i, t, detached)) {
+                (false, _) => None,
+                (true, true) => Some(Saved::output(t, &node, i)?),
+                // Indices and masks stand in no graph.
+                (true, false) => Some(Saved::input_with(t, &None)?),
+            });
+        }
+        node.func.save_outputs(saved);
+    }
+    if let [t] = y {
+        t.set_edge(Edge { node, nr: 0 });
+        return Ok(());
+    }
+    for (i, t) in y.iter().enumerate() {
+        if is_tracked(i, t, detached) {
+            t.set_edge(Edge {
+                node: node.clone(),
+                nr: i,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn rebase_history(node: Shared<Node>, target: &Tensor, keep: Mask) -> Result<()> {
+    let last = inplace::rebase(target, node.clone(), 0)?;
+    if keep & 1 == 1 {
+        // What was written to, whose history now ends with `last`.
+        let saved = Saved::written(target, &last)?;
+        node.func.save_outputs(SmallVec::from_buf([Some(saved)]));
+    }
+    Ok(())
 }
 
 /// Records an op that computed its results in its own way.
 pub fn record<D: Derivative>(op: D, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
     let needs = needs(x);
     if needs != 0 {
-        Pending::new(op, needs, x, None)?.attach(y, 0)?;
+        Pending::new(&op, needs, x, None)?.attach(op, y, 0)?;
     }
     Ok(())
 }
@@ -159,9 +166,7 @@ pub fn record<D: Derivative>(op: D, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
 /// A node on its own, for histories that are rebuilt.
 pub fn node<D: Derivative>(op: D, edge: Edge, output: TensorMeta) -> Shared<Node> {
     let edges: Edges = smallvec::smallvec![Some(edge)];
-    Node::new(
-        edges,
-        smallvec::smallvec![output],
-        OpNode::new(op, 1, SmallVec::new(), 1),
-    )
+    let mut kept = Kept::new(SmallVec::new());
+    (kept.needs, kept.public) = (1, 1);
+    Node::new(edges, smallvec::smallvec![output], OpNode { op, kept })
 }

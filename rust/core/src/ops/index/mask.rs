@@ -200,7 +200,7 @@ impl Op for MaskedFill {
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let acc = Acc::of(y[0].dtype())?;
-        launch(gpu, acc, x, &y[0], |a| {
+        launch(gpu, acc, x, &y[0], &|a| {
             Real::select(a[1].equal(Real::lit(0.0)), a[0], a[2])
         })
     }

@@ -167,9 +167,8 @@ impl<P: Pointwise<N>, const N: usize> Derivative for Reduced<P, N> {
             _ => g.clone(),
         };
         if mode::grad() {
-            let wanted: [bool; N] = std::array::from_fn(|i| cx.needs(i));
             let g = g.expand_to(&shape)?;
-            let grads = expr::gradients(&self.op, &x, None, &g, wanted)?;
+            let grads = expr::gradients(&self.op, &x, None, &g, cx.needed())?;
             out.iter_mut().zip(grads).for_each(|(o, d)| *o = d);
             return Ok(out);
         }

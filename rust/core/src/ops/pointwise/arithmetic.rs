@@ -1,10 +1,11 @@
 //! The public functions of arithmetic.
 
 use super::binary::*;
+use super::formula::promoted;
 use super::real::HALF_STEP;
 use super::ternary::*;
 use super::unary::*;
-use super::{apply, apply_, promoted};
+use super::{apply, apply_};
 use crate::bail;
 use crate::dtype::{DType, Promotion, Scalar};
 use crate::ensure;
@@ -175,7 +176,7 @@ fn clamp_between(a: &Args, low: Option<usize>, high: Option<usize>) -> Result<Va
 
 fn nextafter(a: &Args) -> Result<Value> {
     let (x, y) = (a.tensor(0)?, a.tensor(1)?);
-    let step = match promoted(&[x, y])? {
+    let step = match promoted(&[x.as_ref(), y.as_ref()])? {
         // The bits of a bfloat16 are the upper half of a float32's.
         DType::BF16 => 1 << 16,
         DType::F16 => HALF_STEP,

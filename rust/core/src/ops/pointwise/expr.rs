@@ -9,7 +9,7 @@ use super::{apply, Pointwise, Real, Special, Special2};
 use crate::device::Device;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Kind, Result};
-use crate::op::Grads;
+use crate::op::{Grads, Mask};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -29,10 +29,27 @@ thread_local!(static TABLE: RefCell<Table> = RefCell::default());
 /// Gradients of a pointwise op as a graph; inputs that no wanted gradient reads may be missing.
 pub fn gradients<P: Pointwise<N>, const N: usize>(
     op: &P,
-    x: &[Option<Tensor>; N],
+    x: &[Option<Tensor>],
     y: Option<&Tensor>,
     g: &Tensor,
-    wanted: [bool; N],
+    wanted: Mask,
+) -> Result<Grads> {
+    let df = |e: &[E], y, g| {
+        op.df(std::array::from_fn(|i| e[i]), y, g)
+            .into_iter()
+            .collect()
+    };
+    evaluated(&df, x, y, g, wanted)
+}
+
+type Results = SmallVec<[E; 4]>;
+
+fn evaluated(
+    df: &dyn Fn(&[E], E, E) -> Results,
+    x: &[Option<Tensor>],
+    y: Option<&Tensor>,
+    g: &Tensor,
+    wanted: Mask,
 ) -> Result<Grads> {
     let (base, outer) = TABLE.with_borrow_mut(|t| (t.tensors.len(), t.error.take()));
     // Complex numbers are in every type or in none.
@@ -56,16 +73,15 @@ pub fn gradients<P: Pointwise<N>, const N: usize>(
             Some(t) => Ok(put(t.clone())),
             None => Ok(missing),
         };
-        let mut e = [missing; N];
-        for i in 0..N {
-            e[i] = at(x[i].as_ref())?;
-        }
-        let d = op.df(e, at(y)?, at(Some(g))?);
-        let found: [Option<Tensor>; N] = TABLE.with_borrow_mut(|t| match t.error.take() {
+        let e: Results = x.iter().map(|x| at(x.as_ref())).collect::<Result<_>>()?;
+        let d = df(&e, at(y)?, at(Some(g))?);
+        let found: Grads = TABLE.with_borrow_mut(|t| match t.error.take() {
             Some(e) => Err(e),
-            None => Ok(std::array::from_fn(|i| {
-                wanted[i].then(|| t.tensors[d[i].0].clone())
-            })),
+            None => Ok(d
+                .iter()
+                .enumerate()
+                .map(|(i, d)| (wanted >> i & 1 == 1).then(|| t.tensors[d.0].clone()))
+                .collect()),
         })?;
         found
             .into_iter()

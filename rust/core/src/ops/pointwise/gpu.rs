@@ -99,11 +99,7 @@ pub struct Body {
 
 /// The formula over arguments that are tensors (`None`) or numbers. No text where it has none in
 /// this type.
-pub fn body(
-    acc: Acc,
-    x: &[Option<[u32; 2]>],
-    formula: impl FnOnce(&[Wgsl]) -> Wgsl,
-) -> Option<Body> {
+pub fn body(acc: Acc, x: &[Option<[u32; 2]>], formula: &dyn Fn(&[Wgsl]) -> Wgsl) -> Option<Body> {
     with(|t| {
         t.acc = acc;
         t.lines.clear();
@@ -144,7 +140,7 @@ pub fn launch(
     acc: Acc,
     x: &[&Tensor],
     y: &Tensor,
-    formula: impl FnOnce(&[Wgsl]) -> Wgsl,
+    formula: &dyn Fn(&[Wgsl]) -> Wgsl,
 ) -> Result<bool> {
     let on_gpu = |t: &Tensor| t.storage().buffer().is_some();
     let args: SmallVec<[Option<[u32; 2]>; 6]> = x
@@ -334,7 +330,7 @@ mod tests {
     use super::*;
 
     fn forward<P: Pointwise<N>, const N: usize>(op: &P, acc: Acc) -> Option<Body> {
-        body(acc, &[None; N], |x| op.f(std::array::from_fn(|i| x[i])))
+        body(acc, &[None; N], &|x| op.f(std::array::from_fn(|i| x[i])))
     }
 
     #[test]
@@ -360,7 +356,7 @@ mod tests {
 
     #[test]
     fn body_numbers_take_no_tensor() {
-        let body = body(Acc::I32, &[None, Some([7, 0])], |x| Mul.f([x[0], x[1]])).unwrap();
+        let body = body(Acc::I32, &[None, Some([7, 0])], &|x| Mul.f([x[0], x[1]])).unwrap();
         assert!(body.text.starts_with("fn op(a0: Acc) -> Acc {"));
         assert!(body.text.contains("scalar(0u)"));
     }

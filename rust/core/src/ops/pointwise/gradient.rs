@@ -1,13 +1,25 @@
 //! The gradient of a pointwise op in one kernel, where it is not recorded itself.
 
-use super::cpu::{grad32, grad64};
-use super::*;
+use super::cpu::grad32;
+use super::formula::common_shape;
+use super::{fast, gpu, Formula, Pointwise, Pw};
+use crate::autograd::Vjp;
+use crate::bail;
+use crate::cpu::pointwise::run;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::gpu::{Acc, Gpu};
+use crate::meta::Meta;
+use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
 
 /// The gradient of input `i`, fused into one kernel: inputs are `g`, `y` and the op's inputs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PwGrad<P, const N: usize> {
-    pub(super) op: P,
-    pub(super) i: usize,
+    pub op: Pw<P, N>,
+    pub i: usize,
 }
 
 /// The gradient of input `i`, not recorded; `inputs` are `g`, a stand-in for `y`, and the op's.
@@ -16,8 +28,7 @@ pub fn fused_gradient<P: Pointwise<N>, const N: usize>(
     i: usize,
     inputs: &[&Tensor],
 ) -> Result<Tensor> {
-    let op = PwGrad { op: op.clone(), i };
-    Ok(dispatch::compute(&op, inputs)?.swap_remove(0))
+    Pw(op.clone()).fused_gradient(i, inputs)
 }
 
 impl<P: Pointwise<N>, const N: usize> Derivative for PwGrad<P, N> {
@@ -33,13 +44,44 @@ impl<P: Pointwise<N>, const N: usize> Derivative for PwGrad<P, N> {
     }
 }
 
-impl<P, const N: usize> PwGrad<P, N> {
-    /// Gradients of f64 inputs in a mixed-type op stay f64.
-    fn wide(&self, x: &[&Tensor]) -> bool {
-        x[2..]
-            .iter()
-            .any(|t| t.dtype() == DType::F64 && t.ndim() > 0)
+/// Gradients of f64 inputs in a mixed-type op stay f64.
+fn is_wide(x: &[&Tensor]) -> bool {
+    x[2..]
+        .iter()
+        .any(|t| t.dtype() == DType::F64 && t.ndim() > 0)
+}
+
+fn infer(x: &[&Meta]) -> Result<Metas> {
+    let shape = common_shape(x)?;
+    let meta = TensorMeta {
+        shape,
+        dtype: x[0].dtype(),
+        device: dispatch::device(x),
+    };
+    Ok(SmallVec::from_elem(meta, 1))
+}
+
+fn cpu(op: &dyn Formula, i: usize, x: &[&Tensor], y: &Tensor) -> Result<()> {
+    let inputs: SmallVec<[Option<&Tensor>; 6]> = x.iter().copied().map(Some).collect();
+    let params = op.params();
+    let double = y.dtype() == DType::F64 || is_wide(x);
+    let grain = op.gradient_grain(i, double);
+    // SAFETY: as for the forward kernels.
+    unsafe {
+        match double {
+            true => run::<f64>(op.gradient_f64(i), params, &inputs, y, grain),
+            false => run::<f32>(op.gradient_f32(i), params, &inputs, y, grain),
+        }
     }
+    Ok(())
+}
+
+fn gpu(op: &dyn Formula, i: usize, gpu: &Gpu, x: &[&Tensor], y: &Tensor) -> Result<bool> {
+    let acc = match is_wide(x) {
+        true => Acc::F64,
+        false => Acc::of(y.dtype())?,
+    };
+    gpu::launch(gpu, acc, x, y, &|x| op.shade_gradient(i, x))
 }
 
 impl<P: Pointwise<N>, const N: usize> Op for PwGrad<P, N> {
@@ -47,40 +89,14 @@ impl<P: Pointwise<N>, const N: usize> Op for PwGrad<P, N> {
         true
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
-        let shape = common_shape(x)?;
-        let meta = TensorMeta {
-            shape,
-            dtype: x[0].dtype(),
-            device: dispatch::device(x),
-        };
-        Ok(SmallVec::from_elem(meta, 1))
+        infer(x)
     }
-
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-        let inputs: SmallVec<[Option<&Tensor>; 5]> = x.iter().copied().map(Some).collect();
-        let params = (&raw const self.op).cast::<()>();
-        let double = y[0].dtype() == DType::F64 || self.wide(x);
-        let grain = cost::gradient_grain(&self.op, self.i, double);
-        // SAFETY: as for the forward kernels.
-        unsafe {
-            match double {
-                true => run::<f64>(grad64::<P, N>(self.i), params, &inputs, &y[0], grain),
-                false => run::<f32>(grad32::<P, N>(self.i), params, &inputs, &y[0], grain),
-            }
-        }
-        Ok(())
+        cpu(&self.op, self.i, x, &y[0])
     }
-
-    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        let acc = match self.wide(x) {
-            true => Acc::F64,
-            false => Acc::of(y[0].dtype())?,
-        };
-        gpu::launch(gpu, acc, x, &y[0], |a| {
-            self.op.df(std::array::from_fn(|i| a[i + 2]), a[1], a[0])[self.i]
-        })
+    fn gpu(&self, to: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        gpu(&self.op, self.i, to, x, &y[0])
     }
-
     fn quick(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
         let mut call = fast::Call::new(x);
         if !call.fits(x) {
@@ -90,12 +106,10 @@ impl<P: Pointwise<N>, const N: usize> Op for PwGrad<P, N> {
             Ok(y) => y,
             Err(e) => return Some(Err(e)),
         };
-        let params = (&raw const self.op).cast::<()>();
-        // SAFETY: `params` points to the op that the kernel is instantiated for.
-        unsafe { call.run(grad32::<P, N>(self.i), params, &y) };
+        // SAFETY: the parameters are those of the op that the kernel is instantiated for.
+        unsafe { call.run(grad32::<P, N>(self.i), self.op.params(), &y) };
         Some(Ok(y))
     }
-
     fn pointwise(&self) -> bool {
         true
     }

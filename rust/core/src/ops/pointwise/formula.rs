@@ -1,0 +1,530 @@
+//! What runs a pointwise op, compiled once for all of them: an op gives its loops, its texts and its
+//! facts by [`Formula`], whatever its type.
+
+use super::cpu::{grad32, grad64, kernel32, kernel64, kernel_bool, kernel_half};
+use super::cpu::{kernel_i16, kernel_i32, kernel_i64, kernel_i8, kernel_u8};
+use super::gpu::Wgsl;
+use super::gradient::PwGrad;
+use super::{complex, cost, expr, gpu, Complex, Pointwise, Pw, Types};
+use crate::autograd::{mode, step, Vjp};
+use crate::cpu::elements::{Bool, Compute, Element};
+use crate::cpu::pointwise::{run, run_bits, Kernel};
+use crate::device::Device;
+use crate::dispatch;
+use crate::dtype::{DType, Promotion, Scalar};
+use crate::error::Result;
+use crate::gpu::{Acc, Gpu};
+use crate::meta::Meta;
+use crate::op::{function_name, Derivative, Grads, Mask, Metas, TensorMeta};
+use crate::shape::{self, Dims};
+use crate::tensor::Tensor;
+use crate::{bail, ensure};
+use smallvec::SmallVec;
+
+/// What [`Pointwise`] says in constants.
+pub struct Facts {
+    types: Types,
+    int: bool,
+    divides: bool,
+    opaque: Mask,
+    half: bool,
+    unsigned: bool,
+    exact: Mask,
+    complex: Complex,
+}
+
+/// The loops of an op over integers.
+pub struct IntLoops {
+    i64: Kernel<i64>,
+    i32: Kernel<i32>,
+    i16: Kernel<i16>,
+    i8: Kernel<i8>,
+    u8: Kernel<u8>,
+    bool: Kernel<Bool>,
+}
+
+/// A pointwise op of any type.
+pub trait Formula: Derivative {
+    fn facts(&self) -> &'static Facts;
+    fn check(&self, dtype: DType, x: &[&Meta]) -> Result<()>;
+    /// What loops take as their parameters.
+    fn params(&self) -> *const ();
+    fn loop_f32(&self) -> Kernel<f32>;
+    fn loop_f64(&self) -> Kernel<f64>;
+    fn loop_half(&self) -> Kernel<f32>;
+    fn loop_bits(&self, dtype: DType) -> Option<Kernel<u16>>;
+    /// None where integers raise.
+    fn int_loops(&self) -> Option<IntLoops>;
+    fn grain(&self, double: bool) -> usize;
+    fn int_grain(&self, size: usize) -> usize;
+    fn complex(&self, x: &[&Tensor], y: &Tensor) -> Result<()>;
+    /// The formula as shader text.
+    fn shade(&self, x: &[Wgsl]) -> Wgsl;
+    /// As [`Pointwise::wgsl`].
+    fn text(&self) -> Option<&'static str>;
+    /// What the gradient of each input reads: inputs, and whether the output.
+    fn reads(&self) -> SmallVec<[(Mask, bool); 4]>;
+    fn gradients(
+        &self,
+        x: &[Option<Tensor>],
+        y: Option<&Tensor>,
+        g: &Tensor,
+        wanted: Mask,
+    ) -> Result<Grads>;
+    fn direct(&self, i: usize, g: &Tensor) -> Option<Result<Tensor>>;
+    /// As [`Pointwise::steps`].
+    fn steps_with_reads(&self) -> bool;
+    /// The gradient of input `i` in one kernel; `x` are `g`, `y` and the inputs.
+    fn fused_gradient(&self, i: usize, x: &[&Tensor]) -> Result<Tensor>;
+    fn gradient_f32(&self, i: usize) -> Kernel<f32>;
+    fn gradient_f64(&self, i: usize) -> Kernel<f64>;
+    fn gradient_grain(&self, i: usize, double: bool) -> usize;
+    fn shade_gradient(&self, i: usize, x: &[Wgsl]) -> Wgsl;
+}
+
+impl<P: Pointwise<N>, const N: usize> Formula for Pw<P, N> {
+    fn facts(&self) -> &'static Facts {
+        const {
+            &Facts {
+                types: P::TYPES,
+                int: P::INT,
+                divides: P::DIVIDES,
+                opaque: P::OPAQUE,
+                half: P::HALF,
+                unsigned: P::UNSIGNED,
+                exact: P::EXACT,
+                complex: P::COMPLEX,
+            }
+        }
+    }
+    fn check(&self, dtype: DType, x: &[&Meta]) -> Result<()> {
+        self.0.check(dtype, x)
+    }
+    fn params(&self) -> *const () {
+        (&raw const self.0).cast()
+    }
+    fn loop_f32(&self) -> Kernel<f32> {
+        kernel32::<P, N>()
+    }
+    fn loop_f64(&self) -> Kernel<f64> {
+        kernel64::<P, N>()
+    }
+    fn loop_half(&self) -> Kernel<f32> {
+        match P::HALF {
+            true => kernel_half::<P, N>(),
+            false => kernel32::<P, N>(),
+        }
+    }
+    fn loop_bits(&self, dtype: DType) -> Option<Kernel<u16>> {
+        self.0.own_bits(dtype)
+    }
+    fn int_loops(&self) -> Option<IntLoops> {
+        if !P::INT {
+            return None;
+        }
+        Some(IntLoops {
+            i64: kernel_i64::<P, N>(),
+            i32: kernel_i32::<P, N>(),
+            i16: kernel_i16::<P, N>(),
+            i8: kernel_i8::<P, N>(),
+            u8: kernel_u8::<P, N>(),
+            bool: kernel_bool::<P, N>(),
+        })
+    }
+    fn grain(&self, double: bool) -> usize {
+        cost::grain(&self.0, double)
+    }
+    fn int_grain(&self, size: usize) -> usize {
+        cost::int_grain(&self.0, size)
+    }
+    fn complex(&self, x: &[&Tensor], y: &Tensor) -> Result<()> {
+        match P::COMPLEX {
+            Complex::No => refuse(self, DType::C128, ""),
+            _ => complex::compute(&self.0, x, y),
+        }
+    }
+    fn shade(&self, x: &[Wgsl]) -> Wgsl {
+        self.0.f(std::array::from_fn(|i| x[i]))
+    }
+    fn text(&self) -> Option<&'static str> {
+        self.0.wgsl()
+    }
+    fn reads(&self) -> SmallVec<[(Mask, bool); 4]> {
+        SmallVec::from_slice(&cost::reads(&self.0))
+    }
+    fn gradients(
+        &self,
+        x: &[Option<Tensor>],
+        y: Option<&Tensor>,
+        g: &Tensor,
+        wanted: Mask,
+    ) -> Result<Grads> {
+        expr::gradients(&self.0, x, y, g, wanted)
+    }
+    fn direct(&self, i: usize, g: &Tensor) -> Option<Result<Tensor>> {
+        self.0.direct(i, g)
+    }
+    fn steps_with_reads(&self) -> bool {
+        self.0.steps()
+    }
+    fn fused_gradient(&self, i: usize, x: &[&Tensor]) -> Result<Tensor> {
+        let op = PwGrad {
+            op: Pw(self.0.clone()),
+            i,
+        };
+        Ok(dispatch::compute(&op, x)?.swap_remove(0))
+    }
+    fn gradient_f32(&self, i: usize) -> Kernel<f32> {
+        grad32::<P, N>(i)
+    }
+    fn gradient_f64(&self, i: usize) -> Kernel<f64> {
+        grad64::<P, N>(i)
+    }
+    fn gradient_grain(&self, i: usize, double: bool) -> usize {
+        cost::gradient_grain(&self.0, i, double)
+    }
+    fn shade_gradient(&self, i: usize, x: &[Wgsl]) -> Wgsl {
+        self.0.df(std::array::from_fn(|j| x[j + 2]), x[1], x[0])[i]
+    }
+}
+
+pub fn promoted(x: &[&Meta]) -> Result<DType> {
+    let first = x[0];
+    if x.len() == 1 || (x.len() == 2 && first.dtype() == x[1].dtype() && !first.is_wrapped()) {
+        return Ok(first.dtype());
+    }
+    let mut p = Promotion::default();
+    for t in x {
+        p.add(t.dtype(), t.ndim(), t.is_wrapped());
+    }
+    p.result()
+}
+
+pub fn common_shape(x: &[&Meta]) -> Result<Dims> {
+    let mut shape = Dims::from_slice(x[0].shape());
+    for t in &x[1..] {
+        if t.shape() != &shape {
+            shape = shape::broadcast(&shape, t.shape())?;
+        }
+    }
+    Ok(shape)
+}
+
+pub fn infer(op: &dyn Formula, x: &[&Meta]) -> Result<Metas> {
+    let (_, dtype) = types(op, x)?;
+    let shape = common_shape(x)?;
+    Ok(SmallVec::from_elem(
+        TensorMeta {
+            shape,
+            dtype,
+            device: dispatch::device(x),
+        },
+        1,
+    ))
+}
+
+#[cold]
+fn refuse<T>(op: &dyn Derivative, t: DType, more: &str) -> Result<T> {
+    let name = function_name(op.name());
+    bail!(
+        NotImplemented,
+        "\"{name}_cpu\" not implemented for '{}'{more}",
+        t.scalar_name()
+    )
+}
+
+/// The type that inputs are converted to, and the result's.
+fn types(op: &dyn Formula, x: &[&Meta]) -> Result<(DType, DType)> {
+    let facts = op.facts();
+    let t = promoted(x)?;
+    op.check(t, x)?;
+    if t.is_complex() {
+        let output = match (facts.complex, facts.types) {
+            (Complex::No, _) => return refuse(op, t, ""),
+            (_, Types::Bool) => DType::Bool,
+            (Complex::Modulus, _) => complex::part_type(t),
+            _ => t,
+        };
+        return Ok((t, output));
+    }
+    let (inputs, output) = match facts.types {
+        Types::Same => (t, t),
+        Types::Float => (t.to_float(), t.to_float()),
+        Types::Bool => (t, DType::Bool),
+        Types::FloatOnly if !t.is_float() => return refuse(op, t, ""),
+        Types::IntOnly if !t.is_integral() => return refuse(op, t, ": it takes integers and bool"),
+        Types::FloatOnly | Types::IntOnly => (t, t),
+    };
+    if !inputs.is_float() && !facts.int
+        || inputs.is_integral() && t.is_wide_unsigned() && !facts.unsigned
+    {
+        return refuse(op, t, "");
+    }
+    Ok((inputs, output))
+}
+
+/// Refuses numbers that loops over i64 do not compute with; `t` is the type of the loop.
+fn check_numbers(t: DType, x: &[&Tensor]) -> Result<()> {
+    if !t.is_integral() || t == DType::U64 {
+        return Ok(());
+    }
+    for x in x.iter().filter(|x| x.dtype() == DType::U64) {
+        let value = x.item()?;
+        ensure!(
+            !matches!(value, Scalar::UInt(_)),
+            Runtime,
+            "value cannot be converted to type int64_t without overflow: {value}"
+        );
+    }
+    Ok(())
+}
+
+/// What comparisons of uint64 read instead: integers of i64 in the same order, or floating numbers
+/// where one is negative, which decides.
+fn ordered(x: &[&Tensor]) -> Result<SmallVec<[Tensor; 4]>> {
+    let below = |t: &&Tensor| {
+        let signed = t.dtype() != DType::U64;
+        Ok(signed && t.numel() == 1 && t.item()?.f64() < 0.0)
+    };
+    let any = x
+        .iter()
+        .map(below)
+        .collect::<Result<SmallVec<[bool; 4]>>>()?;
+    let negative = any.contains(&true);
+    x.iter()
+        .map(|t| match negative {
+            true => t.to_dtype(DType::F64),
+            false => t.to_dtype(DType::U64)?.in_signed_order(),
+        })
+        .collect()
+}
+
+/// The inputs with 0-d tensors and numbers in the type that all are converted to, where it matters
+/// that one has a type of its own: half types compute with numbers that they hold (but for those in
+/// `EXACT`), and of integers the low bits are taken before a formula sees them. Comparisons of
+/// integers see them whole: 261 is no int8, so none equals it.
+fn settled(facts: &Facts, t: DType, x: &[&Tensor]) -> Result<Option<SmallVec<[Tensor; 4]>>> {
+    let truth = facts.types == Types::Bool;
+    if !(t.is_half() || t.is_int() && !truth) {
+        return Ok(None);
+    }
+    let exact = |i: usize| t.is_half() && !truth && facts.exact >> i & 1 == 1;
+    let (low, high) = t.limits();
+    let holds = |v: Scalar| match t.is_half() {
+        true => t.nearest(v.f64()) == v.f64(),
+        false => (low..=high).contains(&v.i64()),
+    };
+    let other = |i: usize, x: &Tensor| {
+        x.ndim() == 0
+            && x.dtype().size() > t.size()
+            && !exact(i)
+            && (x.device() != Device::Cpu || !x.item().is_ok_and(holds))
+    };
+    if !x.iter().enumerate().any(|(i, x)| other(i, x)) {
+        return Ok(None);
+    }
+    let each = x.iter().enumerate().map(|(i, x)| match other(i, x) {
+        true => x.to_dtype(t),
+        false => Ok((*x).clone()),
+    });
+    each.collect::<Result<_>>().map(Some)
+}
+
+pub fn cpu(op: &dyn Formula, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+    let facts = op.facts();
+    let (t, output) = types(op, &dispatch::metas(x))?;
+    check_numbers(t, x)?;
+    if t == DType::U64 && facts.types == Types::Bool {
+        let x = ordered(x)?;
+        let x: SmallVec<[&Tensor; 4]> = x.iter().collect();
+        return cpu(op, &x, y);
+    }
+    if t.size() < 8 && !t.is_complex() {
+        if let Some(x) = settled(facts, t, x)? {
+            let x: SmallVec<[&Tensor; 4]> = x.iter().collect();
+            return cpu(op, &x, y);
+        }
+        if output.is_half() && y[0].dtype() != output {
+            // What half types cannot hold shows in a wider `out=` too.
+            let own = Tensor::empty(y[0].shape(), output, y[0].device())?;
+            cpu(op, x, std::slice::from_ref(&own))?;
+            return y[0].write_from(&own);
+        }
+    }
+    if t.is_complex() {
+        return op.complex(x, &y[0]);
+    }
+    if facts.divides && t.is_integral() && has_zero(x[1])? {
+        bail!(Runtime, "ZeroDivisionError");
+    }
+    let inputs: SmallVec<[Option<&Tensor>; 4]> = x.iter().copied().map(Some).collect();
+    let params = op.params();
+    if t.is_integral() {
+        if let Some(loops) = op.int_loops() {
+            // SAFETY: as below.
+            unsafe { run_int(op, &loops, t, &inputs, &y[0]) };
+        }
+        return Ok(());
+    }
+    let grain = op.grain(t == DType::F64);
+    if t.is_half() {
+        if let Some(kernel) = op.loop_bits(t) {
+            // SAFETY: as below; the kernel is for this type.
+            if unsafe { run_bits(kernel, params, t, x, &y[0], grain) } {
+                return Ok(());
+            }
+        }
+    }
+    // SAFETY: `params` points to the op that the kernels are instantiated for; `dispatch` checked
+    // devices, shapes and overlap.
+    unsafe {
+        match t.compute() {
+            DType::F64 => run::<f64>(op.loop_f64(), params, &inputs, &y[0], grain),
+            _ if facts.half && t.is_half() => {
+                run::<f32>(op.loop_half(), params, &inputs, &y[0], grain)
+            }
+            _ => run::<f32>(op.loop_f32(), params, &inputs, &y[0], grain),
+        }
+    }
+    Ok(())
+}
+
+/// Computes integers in their own type where all inputs have it, else in `i64`.
+// SAFETY: as for `run`; the loops are the op's.
+unsafe fn run_int(op: &dyn Formula, loops: &IntLoops, t: DType, x: &[Option<&Tensor>], y: &Tensor) {
+    // SAFETY: `x` and `y` are as for `run`, and every operand has the type `T`.
+    unsafe fn as_is<T: Compute>(
+        kernel: Kernel<T>,
+        params: *const (),
+        x: &[Option<&Tensor>],
+        y: &Tensor,
+        grain: usize,
+    ) -> bool {
+        // A number beyond the type's range means more than its low bits.
+        let fits = |t: &Tensor| {
+            t.dtype() == T::DTYPE
+                || (t.numel() == 1
+                    && t.dtype() == DType::I64
+                    && T::DTYPE != DType::Bool
+                    && *t.ptr::<i64>() == T::of_i64(*t.ptr::<i64>()).to_i64())
+        };
+        let all = x.iter().flatten().all(|t| fits(t));
+        if all {
+            run::<T>(kernel, params, x, y, grain);
+        }
+        all
+    }
+    let (params, grain) = (op.params(), op.int_grain(t.size()));
+    let done = match t {
+        DType::I32 => as_is(loops.i32, params, x, y, grain),
+        DType::I16 => as_is(loops.i16, params, x, y, grain),
+        DType::I8 => as_is(loops.i8, params, x, y, grain),
+        DType::U8 => as_is(loops.u8, params, x, y, grain),
+        DType::Bool => as_is(loops.bool, params, x, y, grain),
+        _ => false,
+    };
+    if !done {
+        run::<i64>(loops.i64, params, x, y, grain);
+    }
+}
+
+/// Whether a tensor of integers has a zero.
+fn has_zero(x: &Tensor) -> Result<bool> {
+    let x = x.to_host()?.prepared(x.dtype())?;
+    Ok(crate::with_element!(x.dtype(), T => {
+        // SAFETY: contiguous host memory of this type.
+        unsafe { x.slice::<T>() }.iter().any(|&v| Element::to_i64(v) == 0)
+    }))
+}
+
+pub fn gpu(op: &dyn Formula, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+    let facts = op.facts();
+    let t = types(op, &dispatch::metas(x))?.0;
+    check_numbers(t, x)?;
+    if let Some(x) = settled(facts, t, x)? {
+        let x: SmallVec<[&Tensor; 4]> = x.iter().collect();
+        return self::gpu(op, gpu, &x, y);
+    }
+    let acc = Acc::of(t)?;
+    if let Some(text) = op.text() {
+        if acc.has_functions(text) {
+            return gpu::launch(gpu, acc, x, &y[0], &|_| gpu::emit(text.into()));
+        }
+    }
+    // Ops of integers only have no formula over numbers.
+    if facts.types == Types::IntOnly {
+        return Ok(false);
+    }
+    gpu::launch(gpu, acc, x, &y[0], &|x| op.shade(x))
+}
+
+pub fn vjp(op: &dyn Formula, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+    let (facts, reads) = (op.facts(), op.reads());
+    let mut out: Grads = SmallVec::from_elem(None, reads.len());
+    let Some(g) = &g[0] else { return Ok(out) };
+    if let Some(i) = (0..reads.len()).find(|&i| cx.needs(i) && facts.opaque >> i & 1 == 1) {
+        bail!(
+            NotImplemented,
+            "the derivative for '{}' of '{}' is not implemented.",
+            ["self", "other"][i.min(1)],
+            function_name(op.name())
+        );
+    }
+    // What each gradient reads, unpacked once.
+    let save = op.save(cx.needed());
+    let mut x: SmallVec<[Option<Tensor>; 4]> = SmallVec::new();
+    for i in 0..reads.len() {
+        x.push(match save.inputs >> i & 1 {
+            1 => Some(cx.input(i)?),
+            _ => None,
+        });
+    }
+    let y = match save.outputs {
+        1 => Some(cx.output(0)?),
+        _ => None,
+    };
+    let read = || x.iter().chain([&y]).flatten();
+    let complex = g.dtype().is_complex() || read().any(|t| t.dtype().is_complex());
+    if complex && facts.complex == Complex::Forward {
+        bail!(
+            NotImplemented,
+            "{}: the derivative for complex numbers is not implemented",
+            function_name(op.name())
+        );
+    }
+    if mode::grad() || complex {
+        // The formula over tensors gives the gradient as a graph.
+        out = op.gradients(&x, y.as_ref(), g, cx.needed())?;
+        if op.steps_with_reads() && mode::grad() {
+            let read: SmallVec<[&Tensor; 4]> = read().collect();
+            for d in out.iter_mut().flatten().filter(|d| !d.requires_grad()) {
+                *d = step::reading(d, &read)?;
+            }
+        }
+        return Ok(out);
+    }
+    for (i, (inputs_read, output_read)) in reads.into_iter().enumerate() {
+        if !cx.needs(i) {
+            continue;
+        }
+        if let Some(d) = op.direct(i, g) {
+            out[i] = Some(d?);
+            continue;
+        }
+        let mut inputs: SmallVec<[&Tensor; 6]> = SmallVec::new();
+        inputs.push(g);
+        // What the formula does not read may be anything of the shape.
+        inputs.push(match (&y, output_read) {
+            (Some(y), true) => y,
+            _ => g,
+        });
+        for (j, slot) in x.iter().enumerate() {
+            inputs.push(match (slot, inputs_read >> j & 1) {
+                (Some(t), 1) => t,
+                _ => g,
+            });
+        }
+        out[i] = Some(op.fused_gradient(i, &inputs)?);
+    }
+    Ok(out)
+}
