@@ -18,7 +18,7 @@ export PATH := $(VENV)/bin:$(PATH):$(HOME)/.cargo/bin
 export VIRTUAL_ENV := $(VENV)
 unexport CONDA_PREFIX
 
-.PHONY: help demo test lint bench fuzz gen clean build FORCE
+.PHONY: help demo test lint format bench fuzz gen clean build FORCE
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 14
@@ -31,6 +31,9 @@ test: $(TOOLS) $(VULKAN) ## everything CI runs: formatters, linters, types, test
 
 lint: $(TOOLS) ## only the formatters, linters and types
 	@$(PY) .ci/parts.py rustfmt ruff format clippy mypy
+
+format: $(TOOLS) ## format every file (`cargo fmt` does not see modules that a macro declares)
+	@rustfmt --edition=2021 $$(find rust -name '*.rs') && $(PY) -m ruff format -q .
 
 bench: $(BUILT) ## ours beside PyTorch (TORCH_PYTHON=... names a Python that has it)
 	@$(PY) bench/compare.py $(ARGS)

@@ -9,7 +9,8 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use pyo3::{PyTraverseError, PyVisit};
-use pytensorlib_core::autograd::hooks::{NodeHook, Place};
+use pytensorlib_core::autograd::hooks::Place;
+use pytensorlib_core::autograd::node::{NodeHook, SavedHooks};
 use pytensorlib_core::autograd::{backward, engine, mode, saved, Edge, Hook, Request};
 use pytensorlib_core::device::Device;
 use pytensorlib_core::dtype::{DType, Scalar};
@@ -526,7 +527,7 @@ pub struct PySavedHooks {
     pub unpack: Py<PyAny>,
 }
 
-impl saved::SavedHooks for PySavedHooks {
+impl SavedHooks for PySavedHooks {
     fn pack(&self, t: &Tensor) -> CoreResult<Box<dyn Any + Send + Sync>> {
         Python::attach(|py| {
             let packed = self.pack.call1(py, (wrap(py, t.clone())?,))?;

@@ -1,49 +1,18 @@
 //! Callbacks on gradients: of tensors, which leaves and nodes keep, and around nodes.
 
-use super::node::{History, Node};
+use super::node::{History, Hook, Hooks, Node};
 use crate::bail;
 use crate::error::Result;
-use crate::op::Grads;
 use crate::shared::{Shared, Weak};
 use crate::tensor::Tensor;
-use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
-
-/// A callback on a gradient: it may return another in its place.
-pub trait Hook: Send + Sync {
-    fn call(&self, g: &Tensor) -> Result<Option<Tensor>>;
-    fn as_any(&self) -> &dyn Any;
-}
-
-/// A callback on all gradients of a node: `outputs` is `None` before the node runs.
-pub trait NodeHook: Send + Sync {
-    fn call(&self, outputs: Option<&Grads>, inputs: &Grads) -> Result<Option<Grads>>;
-    fn as_any(&self) -> &dyn Any;
-}
-
-/// Hooks in the order of registration, each under a number that removes it.
-pub type Hooks<T> = Vec<(u64, T)>;
 
 /// Takes a hook out of a list. It must be dropped outside the list's lock, for with it the host's
 /// objects go.
 fn take_hook<T>(list: &mut Hooks<T>, id: u64) -> Option<T> {
     let at = list.iter().position(|h| h.0 == id)?;
     Some(list.remove(at).1)
-}
-
-#[derive(Default)]
-pub struct NodeHooks {
-    /// On the gradient of one output, before the node runs.
-    pub tensor: Hooks<(usize, Arc<dyn Hook>)>,
-    pub pre: Hooks<Arc<dyn NodeHook>>,
-    pub post: Hooks<Arc<dyn NodeHook>>,
-    /// Tensors that asked to keep the gradient of an output (`retain_grad`).
-    pub retain: Vec<(usize, Weak<History>)>,
-    /// Where the op was called, in anomaly mode.
-    pub traceback: Option<String>,
-    /// What the host's programs note about the node.
-    pub notes: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 static HOOK_ID: AtomicU64 = AtomicU64::new(1);

@@ -1,18 +1,23 @@
 //! Reverse-mode automatic differentiation. It knows ops only through [`crate::op::Derivative`].
 //!
-//! `node` is the graph, `hooks` are callbacks on it, `saved` what backward needs again, `engine`
-//! the executor, `step` gradients with a slope of nothing, `inplace` the rules for modification in place and for views, `mode` the thread's
+//! `node` is the graph: nodes, what they save, hooks and leaves' places, which hold each other.
+//! `op_node` and `accumulate` are its two kinds of node, `vjp` what a derivative sees, `tensor` and
+//! `hooks` what can be asked of a tensor, `saved` what backward needs again, `engine` the executor, `step` gradients with a slope
+//! of nothing, `inplace` the rules for modification in place and for views, `mode` the thread's
 //! switches.
 
+mod accumulate;
 pub mod engine;
 pub mod hooks;
 pub mod inplace;
 pub mod mode;
 pub mod node;
+pub mod op_node;
 pub mod saved;
 pub mod step;
+mod tensor;
+pub mod vjp;
 
 pub use engine::{backward, Request};
-pub use hooks::Hook;
-pub use node::{Backward, Edge, History, Node, Vjp};
-pub use saved::Saved;
+pub use node::{Backward, Edge, History, Hook, Node, Saved};
+pub use vjp::Vjp;

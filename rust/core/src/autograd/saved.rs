@@ -1,34 +1,13 @@
 //! Tensors kept for backward, guarded by their version.
 
 use super::mode;
-use super::node::{Edge, Node};
-use crate::dtype::DType;
+use super::node::{Edge, Node, Packed, Saved, SavedHooks, Source, Value};
 use crate::error::Result;
-use crate::layout::Layout;
-use crate::shared::{Shared, Weak};
+use crate::shared::Shared;
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
-use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-
-/// Where a saved tensor stood in the graph. Only leaves are held as themselves: holding another
-/// tensor would close a reference cycle as soon as it is modified in place.
-#[derive(Clone)]
-enum Source {
-    Itself,
-    Node(Edge),
-    Output(Weak<Node>, usize),
-    /// A view of a base of this layout and type, which was modified in place by the node. Boxed, as
-    /// nodes hold room for a few saved tensors.
-    Region(Weak<Node>, Box<(Layout, DType)>),
-}
-
-/// Replaces what is saved: `pack` gets the tensor, `unpack` gives it back from the result.
-pub trait SavedHooks: Send + Sync {
-    fn pack(&self, t: &Tensor) -> Result<Box<dyn Any + Send + Sync>>;
-    fn unpack(&self, packed: &(dyn Any + Send + Sync)) -> Result<Tensor>;
-}
 
 thread_local! {
     static HOOKS: RefCell<Vec<Arc<dyn SavedHooks>>> = const { RefCell::new(Vec::new()) };
@@ -97,26 +76,8 @@ impl InForce {
     }
 }
 
-struct Packed {
-    hooks: Arc<dyn SavedHooks>,
-    value: Box<dyn Any + Send + Sync>,
-}
-
-#[derive(Clone)]
-enum Kept {
-    /// With the version it must still have.
-    Tensor(Tensor, u32),
-    Packed(Arc<Packed>),
-}
-
-#[derive(Clone)]
-pub struct Saved {
-    kept: Kept,
-    source: Source,
-}
-
 /// Keeps `t`, through the hooks in force unless it is a plain number.
-fn keep(t: Tensor, number: bool) -> Result<Kept> {
+fn keep(t: Tensor, number: bool) -> Result<Value> {
     let hooks = match HOOKED.get() && !number {
         true => HOOKS.with_borrow(|h| h.last().cloned()),
         false => None,
@@ -124,13 +85,13 @@ fn keep(t: Tensor, number: bool) -> Result<Kept> {
     match hooks {
         None => {
             let version = t.version();
-            Ok(Kept::Tensor(t, version))
+            Ok(Value::Tensor(t, version))
         }
         Some(hooks) => pack(&t, hooks),
     }
 }
 
-fn pack(t: &Tensor, hooks: Arc<dyn SavedHooks>) -> Result<Kept> {
+fn pack(t: &Tensor, hooks: Arc<dyn SavedHooks>) -> Result<Value> {
     let version = t.version();
     let value = mode::with_grad(false, || hooks.pack(t))?;
     ensure!(
@@ -139,7 +100,7 @@ fn pack(t: &Tensor, hooks: Arc<dyn SavedHooks>) -> Result<Kept> {
         "A saved tensor pack hook is modifying its input in place: what it gets may be read, or \
          copied, but not written to."
     );
-    Ok(Kept::Packed(Arc::new(Packed { hooks, value })))
+    Ok(Value::Packed(Arc::new(Packed { hooks, value })))
 }
 
 impl Saved {
@@ -209,12 +170,12 @@ impl Saved {
 
     /// Whether the tensor is kept as it is, not as what a hook made of it.
     pub fn is_plain(&self) -> bool {
-        matches!(self.kept, Kept::Tensor(..))
+        matches!(self.kept, Value::Tensor(..))
     }
 
     /// Keeps what `hooks` makes of the tensor in its place.
     pub fn pack(&mut self, hooks: Arc<dyn SavedHooks>) -> Result<()> {
-        if let Kept::Tensor(t, _) = &self.kept {
+        if let Value::Tensor(t, _) = &self.kept {
             self.kept = pack(t, hooks)?;
         }
         Ok(())
@@ -232,7 +193,7 @@ impl Saved {
     /// Raises where the tensor was modified since.
     pub fn check(&self) -> Result<()> {
         match &self.kept {
-            Kept::Tensor(t, version) if t.version() != *version => {
+            Value::Tensor(t, version) if t.version() != *version => {
                 check_version(t, *version, self.edge().as_ref())
             }
             _ => Ok(()),
@@ -249,10 +210,10 @@ impl Saved {
     pub(super) fn open(&self) -> Result<Tensor> {
         let edge = self.edge();
         let tensor = match &self.kept {
-            Kept::Packed(p) => {
+            Value::Packed(p) => {
                 mode::with_grad(false, || p.hooks.unpack(p.value.as_ref()))?.detach()
             }
-            Kept::Tensor(t, _) => t.clone(),
+            Value::Tensor(t, _) => t.clone(),
         };
         match edge {
             // Without a graph to build, the place in the old one does not matter.

@@ -1,7 +1,8 @@
 //! Gradients that are steps in what they depend on: of a maximum, of a loss that is linear in what
 //! is picked. Under `create_graph` they stand in the graph, with a slope of nothing.
 
-use super::node::{Edge, Vjp};
+use super::node::Edge;
+use super::vjp::Vjp;
 use crate::dispatch;
 use crate::error::Result;
 use crate::op::{Derivative, Grads, Mask, Save, TensorMeta};

@@ -1,7 +1,8 @@
 //! Nodes of the graph for ops that were computed.
 
 use super::needs;
-use crate::autograd::node::{Edges, Kept, Node, OpNode};
+use crate::autograd::node::{Edges, Node};
+use crate::autograd::op_node::{Kept, OpNode};
 use crate::autograd::{inplace, Edge, Saved};
 use crate::error::Result;
 use crate::op::{Derivative, Mask, TensorMeta};
