@@ -1,11 +1,12 @@
 //! Complex numbers: formulas of analytic functions hold for them as they are. The gradient of an
 //! analytic function is `conj(df(x, y, conj(g)))`, PyTorch's convention.
 
-use super::{cost, Pointwise, Real, Special, Special2};
-use crate::cpu::pool::parallel_for;
+use super::{Pointwise, Real, Special, Special2};
+use crate::cpu::pool::{parallel_for, Ptr};
 use crate::dtype::DType;
 use crate::error::{self, Error, Kind, Result};
 use crate::tensor::Tensor;
+use smallvec::SmallVec;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// What an op means for complex numbers.
@@ -433,29 +434,55 @@ pub fn part_type(t: DType) -> DType {
     }
 }
 
-/// Computes `y` from `x`, at least one of which is complex, in float64.
-pub fn compute<P: Pointwise<N>, const N: usize>(op: &P, x: &[&Tensor], y: &Tensor) -> Result<()> {
-    let mut prepared: [Option<Tensor>; N] = [const { None }; N];
-    for (slot, t) in prepared.iter_mut().zip(x) {
-        *slot = Some(
-            t.detach()
-                .prepared(DType::C128)?
-                .expand_to(y.shape())?
-                .contiguous()?,
-        );
+/// A loop over complex numbers: parameters, operands, results, how many.
+pub type Loop = unsafe fn(*const (), *const *const C, *mut C, usize);
+
+/// The loop of an op's formula.
+///
+/// # Safety
+/// `params` is a `P`; `x` holds N pointers to `n` elements, and `y` has room for `n`.
+pub unsafe fn formula<P: Pointwise<N>, const N: usize>(
+    params: *const (),
+    x: *const *const C,
+    y: *mut C,
+    n: usize,
+) {
+    let op = &*params.cast::<P>();
+    let x = *x.cast::<[*const C; N]>();
+    for i in 0..n {
+        *y.add(i) = op.f(std::array::from_fn(|j| *x[j].add(i)));
     }
-    let at: [usize; N] =
-        std::array::from_fn(|i| prepared[i].as_ref().map_or(0, |t| t.bytes_ptr() as usize));
+}
+
+/// Computes `y` from `x`, at least one of which is complex, in float64.
+///
+/// # Safety
+/// `run` takes these parameters and as many operands.
+pub unsafe fn compute(
+    run: Loop,
+    params: *const (),
+    grain: usize,
+    x: &[&Tensor],
+    y: &Tensor,
+) -> Result<()> {
+    let prepared: SmallVec<[Tensor; 4]> = x
+        .iter()
+        .map(|t| {
+            let wide = t.detach().prepared(DType::C128)?;
+            wide.expand_to(y.shape())?.contiguous()
+        })
+        .collect::<Result<_>>()?;
+    let from: SmallVec<[Ptr<C>; 4]> = prepared.iter().map(|t| Ptr(t.bytes_ptr().cast())).collect();
     let out = Tensor::empty(y.shape(), DType::C128, y.device())?;
-    let to = out.bytes_ptr() as usize;
-    parallel_for(out.numel(), cost::grain(op, true) / 4, |range| {
-        for i in range {
-            // SAFETY: all are contiguous, of this type and size; ranges are disjoint.
-            unsafe {
-                let x = std::array::from_fn(|j| *(at[j] as *const C).add(i));
-                *(to as *mut C).add(i) = op.f(x);
-            }
-        }
+    let to = Ptr(out.bytes_ptr().cast::<C>());
+    let params = Ptr(params.cast_mut());
+    parallel_for(out.numel(), grain / 4, |range| {
+        let x: SmallVec<[*const C; 4]> = from
+            .iter()
+            .map(|p| p.at(range.start).cast_const())
+            .collect();
+        // SAFETY: all are contiguous, of this type and size; ranges are disjoint.
+        unsafe { run(params.at(0), x.as_ptr(), to.at(range.start), range.len()) }
     });
     y.write_from(&out)
 }

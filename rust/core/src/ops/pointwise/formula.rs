@@ -57,7 +57,8 @@ pub trait Formula: Derivative {
     fn int_loops(&self) -> Option<IntLoops>;
     fn grain(&self, double: bool) -> usize;
     fn int_grain(&self, size: usize) -> usize;
-    fn complex(&self, x: &[&Tensor], y: &Tensor) -> Result<()>;
+    /// The loop over complex numbers of an op that takes them.
+    fn loop_complex(&self) -> complex::Loop;
     /// The formula as shader text.
     fn shade(&self, x: &[Wgsl]) -> Wgsl;
     /// As [`Pointwise::wgsl`].
@@ -137,11 +138,8 @@ impl<P: Pointwise<N>, const N: usize> Formula for Pw<P, N> {
     fn int_grain(&self, size: usize) -> usize {
         cost::int_grain(&self.0, size)
     }
-    fn complex(&self, x: &[&Tensor], y: &Tensor) -> Result<()> {
-        match P::COMPLEX {
-            Complex::No => refuse(self, DType::C128, ""),
-            _ => complex::compute(&self.0, x, y),
-        }
+    fn loop_complex(&self) -> complex::Loop {
+        complex::formula::<P, N>
     }
     fn shade(&self, x: &[Wgsl]) -> Wgsl {
         self.0.f(std::array::from_fn(|i| x[i]))
@@ -352,7 +350,10 @@ pub fn cpu(op: &dyn Formula, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         }
     }
     if t.is_complex() {
-        return op.complex(x, &y[0]);
+        // SAFETY: the loop is the op's, and so are the parameters.
+        return unsafe {
+            complex::compute(op.loop_complex(), op.params(), op.grain(true), x, &y[0])
+        };
     }
     if facts.divides && t.is_integral() && has_zero(x[1])? {
         bail!(Runtime, "ZeroDivisionError");
