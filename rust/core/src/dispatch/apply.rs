@@ -92,6 +92,21 @@ fn pop() -> Option<Arc<dyn Interpreter>> {
     })
 }
 
+/// Runs `f` with no interpreter in force.
+pub(super) fn interpreted_below<R>(f: impl FnOnce() -> R) -> R {
+    struct Above(Option<InForce>);
+    impl Drop for Above {
+        fn drop(&mut self) {
+            if let Some(above) = self.0.take() {
+                above.put();
+            }
+        }
+    }
+    let _above = Above(Some(InForce::here()));
+    InForce(Vec::new()).put();
+    f()
+}
+
 /// The interpreters in force on a thread, to be put in force on another.
 pub struct InForce(Vec<Arc<dyn Interpreter>>);
 

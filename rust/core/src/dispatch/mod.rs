@@ -3,10 +3,13 @@
 
 mod apply;
 mod checks;
+mod function;
 mod record;
 
+use apply::interpreted_below;
 pub use apply::{apply, interpreted, InForce, Interpreter, Kind as RequestKind, Request};
 pub use checks::{Checks, Seen, Witness};
+pub use function::function;
 pub use record::{node, record};
 
 use crate::autograd::{inplace, mode, saved};

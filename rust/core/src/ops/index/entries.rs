@@ -40,6 +40,11 @@ fn vector(name: &str, index: &Tensor) -> Result<Tensor> {
 
 /// The places of `index` in a dimension of `size` elements, each of them once.
 fn distinct(index: &Tensor, size: usize) -> Result<Tensor> {
+    let name = "IndexPlacesBackward0";
+    dispatch::function(name, size, &[index], |&size, x| places(x[0], size))
+}
+
+fn places(index: &Tensor, size: usize) -> Result<Tensor> {
     let host = index.prepared(DType::I64)?;
     // SAFETY: contiguous host memory of this type, read only.
     let mut places = unsafe { host.slice::<i64>() }.to_vec();
@@ -383,32 +388,39 @@ fn put_into(a: &Args) -> Result<Value> {
         index.numel()
     );
     // Positions in row-major order as coordinates, so that any strides can be written to.
-    let n = x.numel() as i64;
-    let flat = index.prepared(DType::I64)?;
-    let mut columns = alloc::full(alloc::room(flat.numel()), x.ndim().max(1));
-    // SAFETY: contiguous host memory of this type, read only.
-    for &i in unsafe { flat.slice::<i64>() } {
-        if i < -n || i >= n {
-            return Err(Bounds::Take.error(i, 0, x.numel()));
-        }
-        let mut rest = if i < 0 { i + n } else { i };
-        for d in (0..columns.len()).rev() {
-            columns[d].push(rest % x.size(d) as i64);
-            rest /= x.size(d) as i64;
-        }
-    }
-    let idx = columns
-        .iter()
-        .map(|c| Tensor::from_slice(c, &[c.len()], DType::I64)?.to_device(x.device()))
-        .collect::<Result<Vec<_>>>()?;
+    let (name, shape) = ("PutPlacesBackward0", x.shape().clone());
+    let idx = dispatch::function(name, shape, &[index], |shape, x| coordinates(x[0], shape))?;
     let op = IndexPut {
-        dims: (0..columns.len()).collect(),
+        dims: (0..idx.len()).collect(),
         mode: if a.bool(3)? { Mode::Add } else { Mode::Set },
         bounds: Bounds::Take,
         repeats: Repeats::Refused,
         name: "PutBackward0",
     };
     put(a, op, x, &source.reshape(&[-1])?, &idx)
+}
+
+fn coordinates(index: &Tensor, shape: &[usize]) -> Result<Vec<Tensor>> {
+    let n = shape::numel(shape)? as i64;
+    let flat = index.prepared(DType::I64)?;
+    let mut columns = alloc::full(alloc::room(flat.numel()), shape.len().max(1));
+    // SAFETY: contiguous host memory of this type, read only.
+    for &i in unsafe { flat.slice::<i64>() } {
+        if i < -n || i >= n {
+            return Err(Bounds::Take.error(i, 0, n as usize));
+        }
+        let mut rest = if i < 0 { i + n } else { i };
+        for d in (0..columns.len()).rev() {
+            let size = shape.get(d).map_or(1, |&n| n as i64);
+            columns[d].push(rest % size);
+            rest /= size;
+        }
+    }
+    let column = |c: &Vec<i64>| Tensor::from_slice(c, &[c.len()], DType::I64);
+    columns
+        .iter()
+        .map(|c| column(c)?.to_device(index.device()))
+        .collect()
 }
 
 fn index_put(a: &Args) -> Result<Value> {
@@ -448,7 +460,13 @@ fn unravel(a: &Args) -> Result<Value> {
         );
     }
     let size = shape::sizes(size)?;
-    let total = shape::numel(&size)? as i64;
+    let name = "UnravelIndexBackward0";
+    let out = dispatch::function(name, size, &[x], |size, x| unraveled(x[0], size))?;
+    Ok(Value::Tuple(out))
+}
+
+fn unraveled(x: &Tensor, size: &[usize]) -> Result<Vec<Tensor>> {
+    let total = shape::numel(size)? as i64;
     let p = x.prepared(DType::I64)?;
     // SAFETY: contiguous host memory of this type, read only.
     let values = unsafe { p.slice::<i64>() };
@@ -457,11 +475,11 @@ fn unravel(a: &Args) -> Result<Value> {
         Runtime,
         "unravel_index: ZeroDivisionError: a shape without elements has no place for an index, \
          got {}",
-        Show(&size)
+        Show(size)
     );
     let mut step = total;
     let mut out = Vec::new();
-    for &n in &size {
+    for &n in size {
         step /= (n as i64).max(1);
         let column: Vec<i64> = values
             .iter()
@@ -469,10 +487,15 @@ fn unravel(a: &Args) -> Result<Value> {
             .collect();
         out.push(Tensor::from_slice(&column, x.shape(), DType::I64)?.to_device(x.device())?);
     }
-    Ok(Value::Tuple(out))
+    Ok(out)
 }
 
 fn one_hot(x: &Tensor, classes: i64) -> Result<Tensor> {
+    let name = "OneHotBackward0";
+    dispatch::function(name, classes, &[x], |&classes, x| ones(x[0], classes))
+}
+
+fn ones(x: &Tensor, classes: i64) -> Result<Tensor> {
     ensure!(
         x.dtype() == DType::I64,
         Runtime,
@@ -576,6 +599,11 @@ fn interleave_each(x: &Tensor, n: i64, dim: Option<i64>, size: Option<i64>) -> R
 
 /// Each index as often as `repeats` says.
 fn repeat_positions(repeats: &Tensor, size: Option<i64>) -> Result<Tensor> {
+    let name = "RepeatInterleaveBackward0";
+    dispatch::function(name, size, &[repeats], |&size, x| repeated(x[0], size))
+}
+
+fn repeated(repeats: &Tensor, size: Option<i64>) -> Result<Tensor> {
     ensure!(
         matches!(repeats.dtype(), DType::I64 | DType::I32),
         NotImplemented,
@@ -669,7 +697,7 @@ crate::entries! {
         let shape = shape::sizes(&[size, x.ndim() as i64])?;
         let y = Tensor::full(&shape, fill, DType::I64, x.device())?;
         let n = (size).min(found.size(0) as i64);
-        y.narrow(0, 0, n)?.write_from(&found.narrow(0, 0, n)?)?;
+        y.narrow(0, 0, n)?.copy_from(&found.narrow(0, 0, n)?)?;
         Ok(y.into())
     };
     /// The same as `nonzero(as_tuple=True)`.

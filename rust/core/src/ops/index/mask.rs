@@ -35,6 +35,10 @@ fn bits(x: &Tensor) -> Result<Bits> {
 
 /// The coordinates of elements that are not zero, one tensor for each dimension.
 pub fn nonzero_columns(x: &Tensor) -> Result<Vec<Tensor>> {
+    dispatch::function("NonzeroNumpyBackward0", (), &[x], |_, x| columns(x[0]))
+}
+
+fn columns(x: &Tensor) -> Result<Vec<Tensor>> {
     let bits = bits(x)?;
     let columns: Vec<Tensor> = (0..x.ndim())
         .map(|_| Tensor::empty(&[bits.count()], DType::I64, Device::Cpu))
@@ -47,6 +51,10 @@ pub fn nonzero_columns(x: &Tensor) -> Result<Vec<Tensor>> {
 
 /// `nonzero`: one row of coordinates for each element that is not zero.
 pub fn nonzero(x: &Tensor) -> Result<Tensor> {
+    dispatch::function("NonzeroBackward0", (), &[x], |_, x| rows(x[0]))
+}
+
+fn rows(x: &Tensor) -> Result<Tensor> {
     let (bits, k) = (bits(x)?, x.ndim());
     let y = Tensor::empty(&[bits.count(), k], DType::I64, Device::Cpu)?;
     let outs: Vec<*mut i64> = (0..k).map(|d| y.ptr::<i64>().wrapping_add(d)).collect();
@@ -58,6 +66,11 @@ pub fn nonzero(x: &Tensor) -> Result<Tensor> {
 /// The elements of `x` where the mask of the same shape is true, in row-major order; without
 /// history.
 pub fn compressed(x: &Tensor, mask: &Tensor) -> Result<Tensor> {
+    let (name, x) = ("MaskedSelectBackward0", x.detach());
+    dispatch::function(name, (), &[&x, mask], |_, x| taken(x[0], x[1]))
+}
+
+fn taken(x: &Tensor, mask: &Tensor) -> Result<Tensor> {
     let (x, bits) = (x.detach().contiguous()?, bits(mask)?);
     let y = Tensor::empty(&[bits.count()], x.dtype(), Device::Cpu)?;
     // SAFETY: `x` has an element for each bit, and the fresh result one for each bit that is set.

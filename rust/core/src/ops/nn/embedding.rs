@@ -7,7 +7,7 @@ use crate::cpu::elements::Element;
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::cpu::simd::Lane;
 use crate::dispatch;
-use crate::dtype::DType;
+use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
@@ -340,6 +340,15 @@ fn renorm(table: &Tensor, at: &Tensor, max_norm: f64, p: f64) -> Result<()> {
         Show(table.shape())
     );
     table.check_inplace(false)?;
+    let given = (Bitwise(max_norm), Bitwise(p));
+    let name = "EmbeddingRenormBackward0";
+    let renewed = dispatch::function(name, given, &[&table.detach(), at], |&(most, p), x| {
+        shortened(x[0], x[1], *most, *p)
+    })?;
+    crate::autograd::mode::with_grad(false, || table.copy_from(&renewed))
+}
+
+fn shortened(table: &Tensor, at: &Tensor, max_norm: f64, p: f64) -> Result<Tensor> {
     let at = at.prepared(DType::I64)?;
     // SAFETY: a contiguous i64 tensor, read only.
     let mut rows = alloc::gathered(unsafe { at.slice::<i64>() }.iter().copied());
@@ -366,7 +375,7 @@ fn renorm(table: &Tensor, at: &Tensor, max_norm: f64, p: f64) -> Result<()> {
             }
         }
     });
-    crate::autograd::mode::with_grad(false, || table.copy_from(&copy))
+    Ok(copy)
 }
 
 fn embedding_bag(a: &Args) -> Result<Value> {

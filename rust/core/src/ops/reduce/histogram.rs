@@ -4,13 +4,15 @@ use crate::alloc;
 use crate::cpu::elements::Element;
 use crate::cpu::pool::{num_threads, parallel_chunks};
 use crate::cpu::radix::{bounds_of, tally, Key, Ordinal};
-use crate::dtype::DType;
+use crate::dispatch;
+use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::ops::underived;
 use crate::schema::{Args, Value};
 use crate::shape::Show;
 use crate::tensor::Tensor;
 use crate::{bail, ensure, per_isa, with_element, with_float};
+use smallvec::SmallVec;
 
 /// Host values of numbers.
 fn floats(x: &Tensor) -> Result<Vec<f64>> {
@@ -20,6 +22,18 @@ fn floats(x: &Tensor) -> Result<Vec<f64>> {
 }
 
 fn bincount(x: &Tensor, weights: Option<&Tensor>, minimum: i64) -> Result<Tensor> {
+    let name = "BincountBackward0";
+    let from: SmallVec<[&Tensor; 2]> = std::iter::once(x).chain(weights).collect();
+    let y = dispatch::function(name, minimum, &from, |&minimum, x| {
+        occurrences(x[0], x.get(1).copied(), minimum)
+    })?;
+    if let Some(w) = weights.filter(|_| x.numel() > 0) {
+        underived(name, &[w], std::slice::from_ref(&y))?;
+    }
+    Ok(y)
+}
+
+fn occurrences(x: &Tensor, weights: Option<&Tensor>, minimum: i64) -> Result<Tensor> {
     ensure!(
         minimum >= 0,
         Runtime,
@@ -95,9 +109,7 @@ fn bincount(x: &Tensor, weights: Option<&Tensor>, minimum: i64) -> Result<Tensor
         DType::F32 => DType::F32,
         _ => DType::F64,
     };
-    let y = y.to_dtype(dtype)?.to_device(home)?;
-    underived("BincountBackward0", &[w], std::slice::from_ref(&y))?;
-    Ok(y)
+    y.to_dtype(dtype)?.to_device(home)
 }
 
 /// Edges that divide `low..=high` evenly.
@@ -141,6 +153,13 @@ fn data_range(name: &str, values: &[f64], low: f64, high: f64) -> Result<(f64, f
 }
 
 fn histc(x: &Tensor, bins: i64, low: f64, high: f64) -> Result<Tensor> {
+    let given = (bins, Bitwise(low), Bitwise(high));
+    dispatch::function("HistcBackward0", given, &[x], |&(bins, low, high), x| {
+        tallied(x[0], bins, *low, *high)
+    })
+}
+
+fn tallied(x: &Tensor, bins: i64, low: f64, high: f64) -> Result<Tensor> {
     ensure!(bins > 0, Runtime, "histc: bins must be > 0, got {bins}");
     if !x.dtype().is_float() {
         bail!(
@@ -212,7 +231,20 @@ fn bin_of(edges: &[f64], v: f64) -> Option<usize> {
     Some(at.saturating_sub(1).min(edges.len() - 2))
 }
 
+/// The counts, and the edges again.
 fn histogram(
+    x: &Tensor,
+    edges: &Tensor,
+    weight: Option<&Tensor>,
+    density: bool,
+) -> Result<Vec<Tensor>> {
+    let from: SmallVec<[&Tensor; 3]> = [x, edges].into_iter().chain(weight).collect();
+    dispatch::function("HistogramBackward0", density, &from, |&density, x| {
+        sums_between(x[0], floats(x[1])?, x.get(2).copied(), density)
+    })
+}
+
+fn sums_between(
     x: &Tensor,
     edges: Vec<f64>,
     weight: Option<&Tensor>,
@@ -262,6 +294,22 @@ fn counted(from: &[Option<&Tensor>], y: Vec<Tensor>) -> Result<Value> {
     Ok(Value::Tuple(y))
 }
 
+/// Edges of even bins, of a range that may be that of the data.
+fn edges_of_range(x: &Tensor, bins: usize, range: (f64, f64)) -> Result<Tensor> {
+    let (low, high) = match (x.numel(), range.0 == range.1) {
+        (0, true) => (0.0, 1.0),
+        _ => data_range("torch.histogram", &floats(x)?, range.0, range.1)?,
+    };
+    let (low, high) = match range.0 == range.1 && x.numel() > 0 {
+        // PyTorch widens a point by one half on each side here, and by one in histc.
+        true if high - low == 2.0 && point(x)? => (low + 0.5, high - 0.5),
+        _ => (low, high),
+    };
+    alloc::check(bins, 3 * size_of::<f64>())?;
+    let edges = even_edges(low, high, bins)?;
+    Tensor::from_slice(&edges, &[edges.len()], DType::F64)
+}
+
 fn histogram_of_bins(a: &Args) -> Result<Value> {
     let x = a.tensor(0)?.detach();
     if !matches!(x.dtype(), DType::F32 | DType::F64) {
@@ -289,18 +337,11 @@ fn histogram_of_bins(a: &Args) -> Result<Value> {
         }
         _ => (0.0, 0.0),
     };
-    let (low, high) = match (x.numel(), range.0 == range.1) {
-        (0, true) => (0.0, 1.0),
-        _ => data_range("torch.histogram", &floats(&x)?, range.0, range.1)?,
-    };
-    let (low, high) = match range.0 == range.1 && x.numel() > 0 {
-        // PyTorch widens a point by one half on each side here, and by one in histc.
-        true if high - low == 2.0 && point(&x)? => (low + 0.5, high - 0.5),
-        _ => (low, high),
-    };
-    alloc::check(bins as usize, 3 * size_of::<f64>())?;
-    let edges = even_edges(low, high, bins as usize)?;
-    let y = histogram(&x, edges, a.opt_tensor(3), a.bool(4)?)?;
+    let given = (bins as usize, Bitwise(range.0), Bitwise(range.1));
+    let edges = dispatch::function("HistogramBinsBackward0", given, &[&x], |&(n, a, b), x| {
+        edges_of_range(x[0], n, (*a, *b))
+    })?;
+    let y = histogram(&x, &edges, a.opt_tensor(3), a.bool(4)?)?;
     counted(&[Some(a.tensor(0)?), a.opt_tensor(3)], y)
 }
 
@@ -340,7 +381,7 @@ crate::entries! {
         if !matches!(x.dtype(), DType::F32 | DType::F64) {
             bail!(NotImplemented, "\"histogram_cpu\" not implemented for '{}'", x.dtype().scalar_name());
         }
-        let y = histogram(&x, floats(bins)?, a.opt_tensor(2), a.bool(3)?)?;
+        let y = histogram(&x, bins, a.opt_tensor(2), a.bool(3)?)?;
         counted(&[Some(a.tensor(0)?), Some(bins), a.opt_tensor(2)], y)
     };
 }

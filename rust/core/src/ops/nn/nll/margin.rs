@@ -2,8 +2,10 @@
 
 use super::{check_reduction, class_weights, sum_classes};
 use crate::alloc;
+use crate::dispatch;
 use crate::dtype::DType;
 use crate::ensure;
+use smallvec::SmallVec;
 use crate::error::Result;
 use crate::ops::nn::loss::reduced;
 use crate::ops::pointwise::apply;
@@ -51,9 +53,9 @@ pub(super) fn as_rows(name: &str, x: &Tensor, target: &Tensor) -> Result<Tensor>
     }
 }
 
-pub(super) fn mask(data: &[f64], shape: &[usize], like: &Tensor) -> Result<Tensor> {
+fn mask(data: &[f64], shape: &[usize], dtype: DType, like: &Tensor) -> Result<Tensor> {
     Tensor::from_slice(data, shape, DType::F64)?
-        .to_dtype(like.dtype())?
+        .to_dtype(dtype)?
         .to_device(like.device())
 }
 
@@ -88,11 +90,27 @@ pub(super) fn multi_margin(
             Show(w.shape())
         );
     }
+    let from: SmallVec<[&Tensor; 2]> = std::iter::once(target).chain(weight).collect();
+    let (name, given) = ("MultiMarginFactorsBackward0", (c, x.dtype()));
+    let factor = dispatch::function(name, given, &from, |&(c, dtype), x| {
+        factors(x[0], x.get(1).copied(), c, dtype)
+    })?;
+    let own = rows.gather(1, &target.to_dtype(DType::I64)?.reshape_to(&[n, 1])?)?;
+    let mut z = positive(&rows.sub(&own)?.add_scalar(margin)?)?;
+    if p == 2.0 {
+        z = z.mul(&z)?;
+    }
+    let loss = sum_classes(&weighed(&z, &factor)?, false)?;
+    reduced(&loss.reshape_to(target.shape())?, reduction)
+}
+
+/// What each class of each row counts; nothing for the target's own.
+fn factors(target: &Tensor, weight: Option<&Tensor>, c: usize, dtype: DType) -> Result<Tensor> {
     let ids = target.prepared(DType::I64)?;
     // SAFETY: contiguous host memory of this type.
     let ids = unsafe { ids.slice::<i64>() };
     let w = class_weights::<f64>(weight.as_ref(), c)?;
-    let mut factor = alloc::full(0.0, n * c);
+    let mut factor = alloc::full(0.0, ids.len() * c);
     for (i, &t) in ids.iter().enumerate() {
         ensure!(
             t >= 0 && (t as usize) < c,
@@ -103,13 +121,7 @@ pub(super) fn multi_margin(
             factor[i * c + k] = w[t as usize] / c as f64;
         }
     }
-    let own = rows.gather(1, &target.to_dtype(DType::I64)?.reshape_to(&[n, 1])?)?;
-    let mut z = positive(&rows.sub(&own)?.add_scalar(margin)?)?;
-    if p == 2.0 {
-        z = z.mul(&z)?;
-    }
-    let loss = sum_classes(&weighed(&z, &mask(&factor, &[n, c], x)?)?, false)?;
-    reduced(&loss.reshape_to(target.shape())?, reduction)
+    mask(&factor, &[ids.len(), c], dtype, target)
 }
 
 pub(super) fn multilabel_margin(x: &Tensor, target: &Tensor, reduction: i64) -> Result<Tensor> {
@@ -125,6 +137,27 @@ pub(super) fn multilabel_margin(x: &Tensor, target: &Tensor, reduction: i64) -> 
         Show(x.shape())
     );
     let (n, c) = (rows.size(0), rows.size(1));
+    let (name, given) = ("MultilabelMarginFactorsBackward0", (n, c, x.dtype()));
+    let [times, others] = dispatch::function(name, given, &[target], |&(n, c, dtype), x| {
+        occurrences(x[0], n, c, dtype)
+    })?;
+    let column = |t: &Tensor| t.reshape_to(&[n, c, 1]);
+    let row = |t: &Tensor| t.reshape_to(&[n, 1, c]);
+    let z = positive(&row(&rows)?.sub(&column(&rows)?)?.add_scalar(1.0)?)?;
+    let z = weighed(&z, &column(&times)?)?;
+    let z = weighed(&z, &row(&others)?)?.reshape_to(&[n, c * c])?;
+    let loss = sum_classes(&z, false)?;
+    let loss = if x.ndim() == 2 {
+        loss
+    } else {
+        loss.reshape(&[])?
+    };
+    reduced(&loss, reduction)
+}
+
+/// How often the target names each class, and what each other class counts.
+fn occurrences(target: &Tensor, n: usize, c: usize, dtype: DType) -> Result<[Tensor; 2]> {
+    const NAME: &str = "multilabel_margin_loss";
     let ids = target.prepared(DType::I64)?;
     // SAFETY: contiguous host memory of this type.
     let ids = unsafe { ids.slice::<i64>() };
@@ -140,16 +173,8 @@ pub(super) fn multilabel_margin(x: &Tensor, target: &Tensor, reduction: i64) -> 
             others[i * c + t as usize] = 0.0;
         }
     }
-    let column = |t: &Tensor| t.reshape_to(&[n, c, 1]);
-    let row = |t: &Tensor| t.reshape_to(&[n, 1, c]);
-    let z = positive(&row(&rows)?.sub(&column(&rows)?)?.add_scalar(1.0)?)?;
-    let z = weighed(&z, &column(&mask(&times, &[n, c], x)?)?)?;
-    let z = weighed(&z, &row(&mask(&others, &[n, c], x)?)?)?.reshape_to(&[n, c * c])?;
-    let loss = sum_classes(&z, false)?;
-    let loss = if x.ndim() == 2 {
-        loss
-    } else {
-        loss.reshape(&[])?
-    };
-    reduced(&loss, reduction)
+    Ok([
+        mask(&times, &[n, c], dtype, target)?,
+        mask(&others, &[n, c], dtype, target)?,
+    ])
 }

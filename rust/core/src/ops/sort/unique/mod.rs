@@ -8,6 +8,7 @@ use crate::cpu::order::{keys, Keyed};
 use crate::cpu::pool::parallel_chunks;
 use crate::cpu::radix::{Key, Ordinal};
 use crate::device::Device;
+use crate::dispatch;
 use crate::dtype::{DType, Promotion};
 use crate::error::Result;
 use crate::schema::{Args, Value};
@@ -177,12 +178,15 @@ fn unique(
     inverse: bool,
     counts: bool,
 ) -> Result<[Tensor; 3]> {
-    let out = found(&x.detach(), dim, sorted, inverse, counts)?;
     let name = match (sorted, dim) {
         (false, _) => "Unique_ConsecutiveBackward0",
         (true, None) => "_Unique2Backward0",
         (true, Some(_)) => "Unique_DimBackward0",
     };
+    let given = (dim, sorted, inverse, counts);
+    let out = dispatch::function(name, given, &[&x.detach()], |&(dim, sorted, i, c), x| {
+        found(x[0], dim, sorted, i, c)
+    })?;
     crate::ops::underived(name, &[x], std::slice::from_ref(&out[0]))?;
     Ok(out)
 }
@@ -239,6 +243,12 @@ fn asked([y, i, c]: [Tensor; 3], inverse: bool, counts: bool) -> Value {
 
 /// Whether each element is among `tests`.
 fn isin(x: &Tensor, tests: &Tensor, invert: bool) -> Result<Tensor> {
+    dispatch::function("IsinBackward0", invert, &[x, tests], |&invert, x| {
+        among(x[0], x[1], invert)
+    })
+}
+
+fn among(x: &Tensor, tests: &Tensor, invert: bool) -> Result<Tensor> {
     let mut p = Promotion::default();
     p.add(x.dtype(), x.ndim(), x.is_wrapped());
     p.add(tests.dtype(), tests.ndim(), tests.is_wrapped());

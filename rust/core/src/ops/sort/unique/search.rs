@@ -4,11 +4,13 @@ use crate::cpu::elements::Element;
 use crate::cpu::pool::parallel_chunks;
 use crate::cpu::reduce::Reducible;
 use crate::device::Device;
+use crate::dispatch;
 use crate::dtype::{DType, Promotion};
 use crate::error::Result;
 use crate::shape::Show;
 use crate::tensor::Tensor;
 use crate::{ensure, per_isa, with_compute};
+use smallvec::SmallVec;
 
 /// Whether edge `e` lies before the place of `v`; written so that NaN edges lie before everything.
 #[inline(always)]
@@ -67,6 +69,20 @@ per_isa! {
 
 /// `searchsorted` and `bucketize`.
 pub fn search(
+    name: &'static str,
+    sequence: &Tensor,
+    values: &Tensor,
+    small: bool,
+    right: bool,
+    sorter: Option<&Tensor>,
+) -> Result<Tensor> {
+    let x: SmallVec<[&Tensor; 3]> = [sequence, values].into_iter().chain(sorter).collect();
+    dispatch::function(name, (name, small, right), &x, |&(name, small, right), x| {
+        found(name, x[0], x[1], small, right, x.get(2).copied())
+    })
+}
+
+fn found(
     name: &str,
     sequence: &Tensor,
     values: &Tensor,
