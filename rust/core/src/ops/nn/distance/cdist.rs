@@ -271,24 +271,35 @@ impl Distances {
 
     /// Gradients where none of theirs is asked for.
     fn gradients<T: Float>(&self, cx: &Vjp, g: &Tensor) -> Result<Grads> {
-        let x = cx.input(0)?.prepared(T::DTYPE)?;
-        let y = if self.pairs {
-            x.clone()
-        } else {
-            cx.input(1)?.prepared(T::DTYPE)?
+        let x = cx.input(0)?;
+        let y = match self.pairs {
+            true => x.clone(),
+            false => cx.input(1)?,
         };
+        let needs: &[usize] = if self.pairs { &[0] } else { &[0, 1] };
+        let needs: Vec<usize> = needs.iter().copied().filter(|&i| cx.needs(i)).collect();
+        let given = (self.clone(), needs.clone());
+        let (name, from) = ("CdistBackwardBackward0", [&x, &y, &cx.output(0)?, g]);
+        let found: Vec<Tensor> = dispatch::function(name, given, &from, |(op, needs), x| {
+            op.slopes::<T>(needs, [x[0], x[1], x[2], x[3]])
+        })?;
+        let mut out = Grads::from_elem(None, if self.pairs { 1 } else { 2 });
+        for (i, d) in needs.into_iter().zip(found) {
+            out[i] = Some(d);
+        }
+        Ok(out)
+    }
+
+    fn slopes<T: Float>(&self, needs: &[usize], x: [&Tensor; 4]) -> Result<Vec<Tensor>> {
+        let [x, y, d, g] = x.map(|t| t.prepared(T::DTYPE));
+        let (x, y, mut d, mut g) = (x?, y?, d?, g?);
         let [m, n, width] = sizes(&x, &y);
-        let (mut d, mut g) = (cx.output(0)?.prepared(T::DTYPE)?, g.prepared(T::DTYPE)?);
         if self.pairs {
             (d, g) = (square::<T>(&d, n)?, square::<T>(&g, n)?);
         }
         let count = batches(&x);
-        let sides = if self.pairs { 1 } else { 2 };
-        let mut out = Grads::from_elem(None, sides);
-        for side in 0..sides {
-            if !cx.needs(side) {
-                continue;
-            }
+        let mut out = Vec::new();
+        for &side in needs {
             let (x, y, m, n, strides) = match side {
                 0 => (&x, &y, m, n, (n, 1)),
                 _ => (&y, &x, n, m, (1, n)),
@@ -318,7 +329,7 @@ impl Distances {
                     }
                 });
             });
-            out[side] = Some(to);
+            out.push(to);
         }
         Ok(out)
     }

@@ -112,6 +112,10 @@ struct Plan {
 }
 
 impl Layer {
+    fn inputs(&self) -> usize {
+        3 + self.states() + 2 * self.biases as usize
+    }
+
     fn states(&self) -> usize {
         1 + (self.cell == Cell::Lstm) as usize
     }
@@ -313,25 +317,53 @@ fn forward<T: Real>(op: &Layer, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
 /// Gradients of the inputs that need one.
 fn gradients<T: Real>(op: &Layer, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
     let states = op.states();
-    let count = 3 + states + 2 * op.biases as usize;
-    let input = |i: usize| cx.input(i)?.prepared(T::DTYPE);
+    // Inputs, the output, what was kept for this, and gradients of the outputs.
+    let inputs = (0..3 + states).map(|i| cx.input(i).map(Some));
+    let mut all = inputs.collect::<Result<Vec<_>>>()?;
+    all.push(Some(cx.output(0)?));
+    for i in [1 + states, 2 + states] {
+        let plain = matches!(op.cell, Cell::Tanh | Cell::Relu);
+        all.push((!plain).then(|| cx.output(i)).transpose()?);
+    }
+    all.extend((0..=states).map(|i| g.get(i).cloned().flatten()));
+    let bits = |of: &mut dyn Iterator<Item = bool>| -> Mask {
+        of.enumerate().fold(0, |m, (i, on)| m | (on as Mask) << i)
+    };
+    let count = op.inputs();
+    let needs = bits(&mut (0..count).map(|i| cx.needs(i)));
+    let there = bits(&mut all.iter().map(Option::is_some));
+    let x: Vec<&Tensor> = all.iter().flatten().collect();
+    let given = (op.clone(), needs, there);
+    let found: Vec<Tensor> =
+        dispatch::function("RnnBackwardBackward0", given, &x, |(op, needs, there), x| {
+            slopes::<T>(op, *needs, *there, x)
+        })?;
+    let mut found = found.into_iter();
+    let needed = |i: usize| needs >> i & 1 == 1;
+    Ok((0..count)
+        .map(|i| if needed(i) { found.next() } else { None })
+        .collect())
+}
+
+/// The gradients of the inputs in `needs`, from those of `all` that are `there`.
+fn slopes<T: Real>(op: &Layer, needs: Mask, there: Mask, all: &[&Tensor]) -> Result<Vec<Tensor>> {
+    let states = op.states();
+    let count = op.inputs();
+    let needs = |i: usize| needs >> i & 1 == 1;
+    let get = |i: usize| -> Option<&Tensor> {
+        let before = (there & ((1 << i) - 1)).count_ones() as usize;
+        (there >> i & 1 == 1).then(|| all[before])
+    };
+    let read = |i: usize| get(i).map(|t| t.prepared(T::DTYPE)).transpose();
+    let input = |i: usize| all[i].prepared(T::DTYPE);
     let (x, h0, w_ih, w_hh) = (input(0)?, input(1)?, input(1 + states)?, input(2 + states)?);
     let lstm = op.cell == Cell::Lstm;
     let c0 = lstm.then(|| input(2)).transpose()?;
     let p = op.plan(&x, &h0);
     let (h, d) = (p.width, p.depth);
-    let y = cx.output(0)?.prepared(T::DTYPE)?;
-    let kept = |i: usize| -> Result<Option<Tensor>> {
-        let plain = matches!(op.cell, Cell::Tanh | Cell::Relu);
-        (!plain).then(|| cx.output(1 + states + i)).transpose()
-    };
-    let (gates, own) = (kept(0)?, kept(1)?);
-    let incoming = |i: usize| -> Result<Option<Tensor>> {
-        g.get(i)
-            .and_then(Option::as_ref)
-            .map(|t| t.prepared(T::DTYPE))
-            .transpose()
-    };
+    let y = input(3 + states)?;
+    let (gates, own) = (get(4 + states).cloned(), get(5 + states).cloned());
+    let incoming = |i: usize| read(6 + states + i);
     let (gy, gh) = (incoming(0)?, incoming(1)?);
     // The gradient of the cell state is added up in place.
     let state = zeros::<T>(&[p.sequences, h])?;
@@ -363,15 +395,15 @@ fn gradients<T: Real>(op: &Layer, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grad
         }
     };
     let weights = empty::<T>(&[cpu::packed_len::<T>(p.gates(), h)])?;
-    let first_g = (cx.needs(1))
+    let first_g = (needs(1))
         .then(|| empty::<T>(&[p.sequences, h]))
         .transpose()?;
     let mut out = Grads::from_elem(None, count);
-    if cx.needs(0) {
+    if needs(0) {
         out[0] = Some(empty::<T>(&[p.rows, p.inputs])?);
     }
     for i in [1 + states, 2 + states] {
-        if cx.needs(i) {
+        if needs(i) {
             out[i] = Some(empty::<T>(&[
                 d,
                 if i == 1 + states { p.inputs } else { h },
@@ -472,17 +504,16 @@ fn gradients<T: Real>(op: &Layer, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grad
             first
         });
     }
-    if lstm && cx.needs(2) {
+    if lstm && needs(2) {
         out[2] = Some(state);
     }
     if op.biases {
-        out[3 + states] = cx.needs(3 + states).then(|| bias_g.clone());
-        out[4 + states] = cx
-            .needs(4 + states)
+        out[3 + states] = needs(3 + states).then(|| bias_g.clone());
+        out[4 + states] = needs(4 + states)
             .then(|| own_bias_g.copy_dense())
             .transpose()?;
     }
-    Ok(out)
+    Ok(out.into_iter().flatten().collect())
 }
 
 impl Plan {
@@ -581,7 +612,7 @@ impl Derivative for Layer {
             Cell::Tanh | Cell::Relu => 1,
         };
         Save {
-            inputs: (1 << (3 + self.states() + 2 * self.biases as usize)) - 1,
+            inputs: (1 << self.inputs()) - 1,
             outputs: kept,
         }
     }
