@@ -422,7 +422,9 @@ fn order(pivots: impl Iterator<Item = usize>, m: usize) -> Vec<usize> {
 /// The permutation matrix P of A = P L U for pivots from 1 on.
 pub fn permutation(pivots: &Tensor, m: usize, dtype: DType) -> Result<Tensor> {
     let name = "LuUnpackBackward0";
-    dispatch::function(name, (m, dtype), &[pivots], |&(m, dtype), x| permuted(x[0], m, dtype))
+    dispatch::function(name, (m, dtype), &[pivots], |&(m, dtype), x| {
+        permuted(x[0], m, dtype)
+    })
 }
 
 fn permuted(pivots: &Tensor, m: usize, dtype: DType) -> Result<Tensor> {

@@ -5,7 +5,6 @@ use crate::alloc;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::ensure;
-use smallvec::SmallVec;
 use crate::error::Result;
 use crate::ops::nn::loss::reduced;
 use crate::ops::pointwise::apply;
@@ -13,6 +12,7 @@ use crate::ops::pointwise::compare::{Gt, Ne};
 use crate::ops::pointwise::ternary::where_;
 use crate::shape::Show;
 use crate::tensor::Tensor;
+use smallvec::SmallVec;
 
 /// max(z, 0) with no gradient where z is 0.
 pub(super) fn positive(z: &Tensor) -> Result<Tensor> {

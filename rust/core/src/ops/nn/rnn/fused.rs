@@ -334,10 +334,12 @@ fn gradients<T: Real>(op: &Layer, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grad
     let there = bits(&mut all.iter().map(Option::is_some));
     let x: Vec<&Tensor> = all.iter().flatten().collect();
     let given = (op.clone(), needs, there);
-    let found: Vec<Tensor> =
-        dispatch::function("RnnBackwardBackward0", given, &x, |(op, needs, there), x| {
-            slopes::<T>(op, *needs, *there, x)
-        })?;
+    let found: Vec<Tensor> = dispatch::function(
+        "RnnBackwardBackward0",
+        given,
+        &x,
+        |(op, needs, there), x| slopes::<T>(op, *needs, *there, x),
+    )?;
     let mut found = found.into_iter();
     let needed = |i: usize| needs >> i & 1 == 1;
     Ok((0..count)

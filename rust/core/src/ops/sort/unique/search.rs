@@ -77,9 +77,12 @@ pub fn search(
     sorter: Option<&Tensor>,
 ) -> Result<Tensor> {
     let x: SmallVec<[&Tensor; 3]> = [sequence, values].into_iter().chain(sorter).collect();
-    dispatch::function(name, (name, small, right), &x, |&(name, small, right), x| {
-        found(name, x[0], x[1], small, right, x.get(2).copied())
-    })
+    dispatch::function(
+        name,
+        (name, small, right),
+        &x,
+        |&(name, small, right), x| found(name, x[0], x[1], small, right, x.get(2).copied()),
+    )
 }
 
 fn found(
