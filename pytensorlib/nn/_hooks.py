@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 import pytensorlib as pt
 
 from .. import Tensor
-from .._module_base import make_module_base, quick_attributes
+from .._module_base import fast_attributes, make_module_base
 from ..autograd import Function
 
 _global_forward_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
@@ -231,7 +231,7 @@ class Hookable:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        quick_attributes(cls)
+        fast_attributes(cls)
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         return self._call_hooked(args, kwargs)

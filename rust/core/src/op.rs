@@ -196,15 +196,15 @@ pub trait Op: Derivative + Keep {
         0
     }
 
-    /// The result of a small call of the plainest kind, by the shortest way there is; `None`
-    /// where the usual way must be taken.
-    fn quick(&self, _x: &[&Tensor]) -> Option<Result<Tensor>> {
+    /// The fast path: the result of a small call of the plainest kind; `None` where the usual way
+    /// must be taken.
+    fn fast(&self, _x: &[&Tensor]) -> Option<Result<Tensor>> {
         None
     }
 
-    /// As [`Op::quick`], into `y`, which may be one of the inputs; `false` where the usual way must
+    /// As [`Op::fast`], into `y`, which may be one of the inputs; `false` where the usual way must
     /// be taken.
-    fn quick_into(&self, _x: &[&Tensor], _y: &Tensor) -> Result<bool> {
+    fn fast_into(&self, _x: &[&Tensor], _y: &Tensor) -> Result<bool> {
         Ok(false)
     }
 

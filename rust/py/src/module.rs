@@ -38,7 +38,7 @@ struct Names {
     getattribute: Py<PyString>,
     base_getattr: Py<PyAny>,
     base_getattribute: Py<PyAny>,
-    quick: ffi::getattrofunc,
+    fast: ffi::getattrofunc,
 }
 
 static NAMES: PyOnceLock<Names> = PyOnceLock::new();
@@ -204,7 +204,7 @@ unsafe fn forward(
             && n < MOST
             && (*class)
                 .tp_getattro
-                .is_some_and(|f| std::ptr::fn_addr_eq(f, names.quick))
+                .is_some_and(|f| std::ptr::fn_addr_eq(f, names.fast))
             && !hides(obj, name);
         if plain {
             let mut stack = [std::ptr::null_mut(); MOST];
@@ -288,10 +288,10 @@ unsafe fn note(py: Python<'_>, obj: *mut ffi::PyObject) {
     }
 }
 
-/// Gives a class whose attribute lookup is the base's the quick slot. Assigning `__getattr__` to
+/// Gives a class whose attribute lookup is the base's the fast slot. Assigning `__getattr__` to
 /// a class later makes Python take the slot back.
 #[pyfunction]
-fn _quick_attributes(py: Python<'_>, class: &Bound<'_, PyType>) {
+fn _fast_attributes(py: Python<'_>, class: &Bound<'_, PyType>) {
     let Some(names) = NAMES.get(py) else { return };
     // SAFETY: a live class of the interpreter we hold; the slot keeps to Python's meaning, for
     // both methods behind it are the ones that it stands for.
@@ -300,7 +300,7 @@ fn _quick_attributes(py: Python<'_>, class: &Bound<'_, PyType>) {
         if _PyType_Lookup(ty, names.getattr.as_ptr()) == names.base_getattr.as_ptr()
             && _PyType_Lookup(ty, names.getattribute.as_ptr()) == names.base_getattribute.as_ptr()
         {
-            (*ty).tp_getattro = Some(names.quick);
+            (*ty).tp_getattro = Some(names.fast);
         }
     }
 }
@@ -349,7 +349,7 @@ fn _make_module_base<'py>(
             getattribute: intern("__getattribute__"),
             base_getattr: getattr.unbind(),
             base_getattribute: object.get_item("__getattribute__")?.unbind(),
-            quick: get_attribute,
+            fast: get_attribute,
         },
     );
     Ok(class)
@@ -357,6 +357,6 @@ fn _make_module_base<'py>(
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_make_module_base, m)?)?;
-    m.add_function(wrap_pyfunction!(_quick_attributes, m)?)?;
+    m.add_function(wrap_pyfunction!(_fast_attributes, m)?)?;
     Ok(())
 }

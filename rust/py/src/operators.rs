@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyFloat;
 use pytensorlib_core::dtype::Scalar;
 use pytensorlib_core::error::Result;
-use pytensorlib_core::ops::pointwise::{apply, binary as op, compare, quickly};
+use pytensorlib_core::ops::pointwise::{apply, apply_fast, binary as op, compare};
 use pytensorlib_core::tensor::Tensor;
 use std::ffi::{c_int, c_void, CStr};
 
@@ -23,7 +23,7 @@ const ONE: Scalar = Scalar::Int(1);
 /// Where the op `commutes` a number comes second, as `next_functions` of the node shows.
 // SAFETY: `f` runs nothing of Python's.
 #[inline(always)]
-unsafe fn quick_call(
+unsafe fn fast_call(
     a: &Bound<'_, PyAny>,
     b: &Bound<'_, PyAny>,
     commutes: bool,
@@ -74,7 +74,7 @@ unsafe {
                         return Ok(y);
                     }
                 }
-                if let Some(y) = quick_call(&a, &b, $commutes, |x| quickly($op, x)) {
+                if let Some(y) = fast_call(&a, &b, $commutes, |x| apply_fast($op, x)) {
                     return wrap(py, y.py_of($public)?);
                 }
                 let (Some(x), Some(y)) = (operand(&a)?, operand(&b)?) else {
@@ -216,7 +216,7 @@ unsafe extern "C" fn compare(
                     return Ok(y);
                 }
             }
-            if let Some(y) = quick_call(&a, &b, false, |x| compared!(how, quickly, x)) {
+            if let Some(y) = fast_call(&a, &b, false, |x| compared!(how, apply_fast, x)) {
                 return wrap(py, y.py_of(public)?);
             }
             let (Some(x), Some(y)) = (operand(&a)?, operand(&b)?) else {

@@ -113,7 +113,7 @@ mod tests {
     use crate::op::{Derivative, Grads, Metas};
     use std::sync::Arc;
 
-    /// Copies its input; by `quick` in another type than it says.
+    /// Copies its input; by `fast` in another type than it says.
     #[derive(Clone, Debug, PartialEq, Eq, Hash)]
     struct Liar;
 
@@ -133,7 +133,7 @@ mod tests {
         fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
             y[0].write_from(x[0])
         }
-        fn quick(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
+        fn fast(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
             (x[0].ndim() == 0).then(|| Tensor::zeros(&[], DType::F64, Device::Cpu))
         }
     }

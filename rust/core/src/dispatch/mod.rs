@@ -44,10 +44,10 @@ pub fn call1<O: Op>(op: O, x: &[&Tensor]) -> Result<Tensor> {
     Ok(call(op, x)?.swap_remove(0))
 }
 
-/// A small call of the plainest kind; `None` where [`call`] must do it. Runs nothing of the host
-/// language, so that the inputs may be borrowed from its objects.
+/// The fast path for a small call of the plainest kind; `None` where [`call`] must do it. Runs
+/// nothing of the host language, so that the inputs may be borrowed from its objects.
 #[inline]
-pub fn quick<O: Op>(op: O, x: &[&Tensor]) -> Option<Result<Tensor>> {
+pub fn fast<O: Op>(op: O, x: &[&Tensor]) -> Option<Result<Tensor>> {
     if mode::interpreted() {
         return None;
     }
@@ -59,7 +59,7 @@ pub fn quick<O: Op>(op: O, x: &[&Tensor]) -> Option<Result<Tensor>> {
             return None;
         }
     }
-    let y = op.quick(x)?;
+    let y = op.fast(x)?;
     if needs == 0 || y.is_err() {
         return Some(y);
     }
@@ -81,7 +81,7 @@ pub fn compute(op: &dyn Op, x: &[&Tensor]) -> Result<Tensors> {
 
 /// [`compute`] past the interpreters.
 fn computed(op: &dyn Op, x: &[&Tensor]) -> Result<Tensors> {
-    if let Some(y) = op.quick(x) {
+    if let Some(y) = op.fast(x) {
         let mut out = Tensors::new();
         out.push(y?);
         return Ok(out);
@@ -135,7 +135,7 @@ fn written(
     } else if mode::grad() && out.requires_grad() && !op.opaque() {
         refuse_out()?;
     }
-    if needs == 0 && !mode::interpreted() && op.quick_into(x, out)? {
+    if needs == 0 && !mode::interpreted() && op.fast_into(x, out)? {
         out.bump_version();
         return Ok((out.clone(), None));
     }

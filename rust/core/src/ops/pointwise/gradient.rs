@@ -97,7 +97,7 @@ impl<P: Pointwise<N>, const N: usize> Op for PwGrad<P, N> {
     fn gpu(&self, to: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         gpu(&self.op, self.i, to, x, &y[0])
     }
-    fn quick(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
+    fn fast(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
         let mut call = fast::Call::new(x);
         if !call.fits(x) {
             return None;

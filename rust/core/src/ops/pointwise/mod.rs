@@ -50,9 +50,9 @@ pub fn apply<P: Pointwise<N>, const N: usize>(op: P, x: [&Tensor; N]) -> Result<
     dispatch::call1(Pw(op), &x)
 }
 
-/// As [`apply`] for a small call of the plainest kind; see [`dispatch::quick`].
-pub fn quickly<P: Pointwise<N>, const N: usize>(op: P, x: &[&Tensor; N]) -> Option<Result<Tensor>> {
-    dispatch::quick(Pw(op), x)
+/// As [`apply`] for a small call of the plainest kind; see [`dispatch::fast`].
+pub fn apply_fast<P: Pointwise<N>, const N: usize>(op: P, x: &[&Tensor; N]) -> Option<Result<Tensor>> {
+    dispatch::fast(Pw(op), x)
 }
 
 /// As [`apply`], into `x[0]`.
@@ -124,7 +124,7 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
         P::REPEATS
     }
 
-    fn quick(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
+    fn fast(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
         let dtype = match P::TYPES {
             Types::Same | Types::Float | Types::FloatOnly => DType::F32,
             Types::Bool => DType::Bool,
@@ -147,7 +147,7 @@ impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
         Some(Ok(y))
     }
 
-    fn quick_into(&self, x: &[&Tensor], y: &Tensor) -> Result<bool> {
+    fn fast_into(&self, x: &[&Tensor], y: &Tensor) -> Result<bool> {
         if !matches!(P::TYPES, Types::Same | Types::Float | Types::FloatOnly) {
             return Ok(false);
         }

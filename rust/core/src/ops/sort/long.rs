@@ -1,7 +1,7 @@
 //! What is taken of long lines, without a sorted copy: the room for it is a few counts and what is
 //! taken, but for `mode`, which sorts the keys alone, and where `kthvalue` meets equal elements.
 
-use super::{quick_select, Which};
+use super::{quickselect, Which};
 use crate::alloc;
 use crate::cpu::nth::{first, nth, position, Room};
 use crate::cpu::pool::parallel_for;
@@ -36,7 +36,7 @@ fn place<T: Ordinal>(x: &[T], k: usize, room: &mut Room) -> usize {
         return position(x, found.key, 0);
     }
     let mut line = alloc::gathered(x.iter().enumerate().map(|(i, v)| (v.key(), i as u32)));
-    quick_select(&mut line, k, |l| l.0);
+    quickselect(&mut line, k, |l| l.0);
     line[k].1 as usize
 }
 

@@ -83,7 +83,7 @@ impl Ordered {
                 }
             }
             Which::Place { k } => {
-                quick_select(line, k, |l| l.key);
+                quickselect(line, k, |l| l.key);
                 out[0] = line[k].index;
             }
             Which::Median { ignore_nan, .. } => {
@@ -117,7 +117,7 @@ impl Ordered {
 
 /// Brings the element of place `k` there by keys alone, partitioning by the median of three in the
 /// order in which PyTorch does, so that of equal elements the same one is taken.
-fn quick_select<E: Copy, K: Ord>(line: &mut [E], k: usize, key: impl Fn(&E) -> K) {
+fn quickselect<E: Copy, K: Ord>(line: &mut [E], k: usize, key: impl Fn(&E) -> K) {
     let (mut low, mut high) = (0, line.len() - 1);
     while high > low {
         if high == low + 1 {

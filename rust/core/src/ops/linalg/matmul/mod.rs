@@ -381,7 +381,7 @@ impl Op for MatMul {
         Ok(())
     }
 
-    fn quick(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
+    fn fast(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
         const SMALL: usize = 1 << 17;
         let (a, b) = self.operands(x);
         let plain = |t: &Tensor| t.dtype() == DType::F32 && t.device() == Device::Cpu;
