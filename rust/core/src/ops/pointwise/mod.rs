@@ -51,7 +51,10 @@ pub fn apply<P: Pointwise<N>, const N: usize>(op: P, x: [&Tensor; N]) -> Result<
 }
 
 /// As [`apply`] for a small call of the plainest kind; see [`dispatch::fast`].
-pub fn apply_fast<P: Pointwise<N>, const N: usize>(op: P, x: &[&Tensor; N]) -> Option<Result<Tensor>> {
+pub fn apply_fast<P: Pointwise<N>, const N: usize>(
+    op: P,
+    x: &[&Tensor; N],
+) -> Option<Result<Tensor>> {
     dispatch::fast(Pw(op), x)
 }
 
