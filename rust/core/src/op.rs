@@ -76,18 +76,32 @@ impl Save {
         inputs: 0,
         outputs: 0,
     };
-    pub const fn inputs(mask: Mask) -> Save {
+    /// Inputs by their numbers, those that `vjp` asks for them by.
+    pub const fn inputs<const N: usize>(which: [usize; N]) -> Save {
         Save {
-            inputs: mask,
+            inputs: mask(which),
             outputs: 0,
         }
     }
-    pub const fn outputs(mask: Mask) -> Save {
+    pub const fn outputs<const N: usize>(which: [usize; N]) -> Save {
+        Save::NONE.and_outputs(which)
+    }
+    pub const fn and_outputs<const N: usize>(self, which: [usize; N]) -> Save {
         Save {
-            inputs: 0,
-            outputs: mask,
+            outputs: mask(which),
+            ..self
         }
     }
+}
+
+/// The bits of these numbers.
+pub const fn mask<const N: usize>(which: [usize; N]) -> Mask {
+    let (mut bits, mut i) = (0, 0);
+    while i < N {
+        bits |= 1 << which[i];
+        i += 1;
+    }
+    bits
 }
 
 /// An op is a value: it can be compared, hashed and kept, and calls of equal ops on equal inputs do

@@ -36,7 +36,7 @@ impl Derivative for TakeAlong {
         "GatherBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save::inputs(2)
+        Save::inputs([1])
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let mut out: Grads = SmallVec::from_elem(None, 2);
@@ -70,7 +70,7 @@ impl Derivative for PutAlong {
         "ScatterAddBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save::inputs(2)
+        Save::inputs([1])
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let mut out: Grads = SmallVec::from_elem(None, 2);

@@ -92,7 +92,7 @@ impl Derivative for MaskedFill {
         "MaskedFillBackward0"
     }
     fn save(&self, _needs: u64) -> Save {
-        Save::inputs(0b010)
+        Save::inputs([1])
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {

@@ -200,7 +200,10 @@ pub struct Index {
 
 /// The mask of inputs from the `first` on.
 fn rest(first: u32) -> Save {
-    Save::inputs(u64::MAX << first)
+    Save {
+        inputs: u64::MAX << first,
+        outputs: 0,
+    }
 }
 
 impl Derivative for Index {

@@ -208,20 +208,14 @@ impl Derivative for Factor {
 
     fn save(&self, _needs: Mask) -> Save {
         match self.0 {
-            Kind::Cholesky | Kind::Inverse => Save::outputs(1),
-            Kind::Solve | Kind::Triangular { .. } => Save {
-                inputs: 1,
-                outputs: 1,
-            },
-            Kind::Det => Save {
-                inputs: 1,
-                outputs: 1,
-            },
-            Kind::Slogdet | Kind::Cofactors => Save::inputs(1),
+            Kind::Cholesky | Kind::Inverse => Save::outputs([0]),
+            Kind::Solve | Kind::Triangular { .. } => Save::inputs([0]).and_outputs([0]),
+            Kind::Det => Save::inputs([0]).and_outputs([0]),
+            Kind::Slogdet | Kind::Cofactors => Save::inputs([0]),
             Kind::Eigenvalues | Kind::SingularValues => Save::NONE,
-            Kind::Eigh | Kind::Qr { .. } => Save::outputs(0b11),
-            Kind::Svd { .. } | Kind::Lu { .. } => Save::outputs(0b111),
-            Kind::LuFactor { .. } => Save::outputs(0b11),
+            Kind::Eigh | Kind::Qr { .. } => Save::outputs([0, 1]),
+            Kind::Svd { .. } | Kind::Lu { .. } => Save::outputs([0, 1, 2]),
+            Kind::LuFactor { .. } => Save::outputs([0, 1]),
         }
     }
 

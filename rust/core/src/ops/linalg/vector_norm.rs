@@ -30,10 +30,7 @@ impl Derivative for RowNorm {
         "LinalgVectorNormBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save {
-            inputs: 1,
-            outputs: 1,
-        }
+        Save::inputs([0]).and_outputs([0])
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {

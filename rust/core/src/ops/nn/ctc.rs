@@ -166,7 +166,7 @@ impl Derivative for Ctc {
         "CtcLossBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save::inputs(1)
+        Save::inputs([0])
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {

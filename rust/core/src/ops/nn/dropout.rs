@@ -65,7 +65,7 @@ impl Derivative for Dropout {
         "NativeDropoutBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save::outputs(2)
+        Save::outputs([1])
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {
@@ -150,7 +150,7 @@ impl Derivative for Masked {
         "NativeDropoutBackwardBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save::inputs(2)
+        Save::inputs([1])
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let mut grads: Grads = SmallVec::from_elem(None, 2);

@@ -68,7 +68,7 @@ impl Derivative for Rows {
         self.name
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save::inputs(0b10)
+        Save::inputs([1])
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {
@@ -146,7 +146,7 @@ impl Derivative for SumRows {
         "EmbeddingDenseBackwardBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save::inputs(0b10)
+        Save::inputs([1])
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {

@@ -40,7 +40,7 @@ impl Derivative for Extreme {
         }
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save::outputs(2)
+        Save::outputs([1])
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         picked_gradient(cx, g[0].as_ref(), self.dim, self.keepdim, &cx.output(1)?)

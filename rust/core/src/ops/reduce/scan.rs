@@ -283,10 +283,7 @@ impl Derivative for Cumprod {
         "CumprodBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save {
-            inputs: 1,
-            outputs: 1,
-        }
+        Save::inputs([0]).and_outputs([0])
     }
     /// With `s[k] = g[k] + x[k+1] s[k+1]`, the gradient is `y[k-1] s[k]`: nothing is divided, so
     /// zeros are no exception.
@@ -389,10 +386,7 @@ impl Derivative for Recurrence {
         "RecurrenceBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save {
-            inputs: 2,
-            outputs: 1,
-        }
+        Save::inputs([1]).and_outputs([0])
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {
@@ -465,10 +459,7 @@ impl Derivative for Logcumsumexp {
         "LogcumsumexpBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save {
-            inputs: 1,
-            outputs: 1,
-        }
+        Save::inputs([0]).and_outputs([0])
     }
     /// With `u[k] = g[k] + e^(y[k] - y[k+1]) u[k+1]`, whose factors are at most one, the gradient
     /// is `e^(x[k] - y[k]) u[k]`.
@@ -551,7 +542,7 @@ impl Derivative for CumulativeExtreme {
         }
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save::outputs(2)
+        Save::outputs([1])
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {

@@ -279,10 +279,7 @@ impl Derivative for VectorNorm {
         "LinalgVectorNormBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save {
-            inputs: 1,
-            outputs: 1,
-        }
+        Save::inputs([0]).and_outputs([0])
     }
     /// At zero the subgradient 0 is taken.
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {

@@ -164,11 +164,8 @@ impl Derivative for Ordered {
     }
     fn save(&self, _needs: Mask) -> Save {
         match self.is_whole_median() {
-            true => Save {
-                inputs: 1,
-                outputs: 1,
-            },
-            false => Save::outputs(2),
+            true => Save::inputs([0]).and_outputs([0]),
+            false => Save::outputs([1]),
         }
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {

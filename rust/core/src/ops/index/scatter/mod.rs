@@ -70,7 +70,7 @@ impl Derivative for Gather {
         "GatherBackward0"
     }
     fn save(&self, _needs: u64) -> Save {
-        Save::inputs(0b10)
+        Save::inputs([1])
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {
@@ -162,7 +162,7 @@ impl Derivative for Scatter {
         }
     }
     fn save(&self, _needs: u64) -> Save {
-        Save::inputs(0b010)
+        Save::inputs([1])
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {

@@ -124,12 +124,9 @@ impl Derivative for ScatterReduce {
     }
     fn save(&self, _needs: u64) -> Save {
         match self.how {
-            Reduce::Sum => Save::inputs(0b010),
-            Reduce::Mean => Save::inputs(0b111),
-            _ => Save {
-                inputs: 0b111,
-                outputs: 1,
-            },
+            Reduce::Sum => Save::inputs([1]),
+            Reduce::Mean => Save::inputs([0, 1, 2]),
+            _ => Save::inputs([0, 1, 2]).and_outputs([0]),
         }
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {

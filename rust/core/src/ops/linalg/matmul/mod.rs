@@ -179,7 +179,10 @@ impl Derivative for MatMul {
 
     fn save(&self, needs: Mask) -> Save {
         let (a, b) = self.index();
-        Save::inputs((needs >> a & 1) << b | (needs >> b & 1) << a)
+        Save {
+            inputs: (needs >> a & 1) << b | (needs >> b & 1) << a,
+            outputs: 0,
+        }
     }
 
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {

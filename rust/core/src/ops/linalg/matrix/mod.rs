@@ -115,10 +115,7 @@ impl Derivative for Pinv {
         "LinalgPinvBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save {
-            inputs: 1,
-            outputs: 1,
-        }
+        Save::inputs([0]).and_outputs([0])
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {
@@ -242,10 +239,7 @@ impl Derivative for CholeskySolve {
         "CholeskySolveBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save {
-            inputs: 0b10,
-            outputs: 1,
-        }
+        Save::inputs([1]).and_outputs([0])
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {
@@ -300,10 +294,7 @@ impl Derivative for CholeskyInverse {
         "CholeskyInverseBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save {
-            inputs: 1,
-            outputs: 1,
-        }
+        Save::inputs([0]).and_outputs([0])
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {

@@ -37,7 +37,7 @@ impl Derivative for SafeSoftmax {
         "SafeSoftmaxBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save::outputs(1)
+        Save::outputs([0])
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         plain(&cx.output(0)?).vjp(cx, g)

@@ -157,7 +157,10 @@ impl Derivative for Conv {
     }
 
     fn save(&self, needs: Mask) -> Save {
-        Save::inputs((needs & 1) << 1 | needs >> 1 & 1)
+        Save {
+            inputs: (needs & 1) << 1 | needs >> 1 & 1,
+            outputs: 0,
+        }
     }
 
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {

@@ -164,7 +164,7 @@ impl Derivative for GridSample {
         "GridSampler2DBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save::inputs(0b11)
+        Save::inputs([0, 1])
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {

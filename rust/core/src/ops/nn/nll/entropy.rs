@@ -14,7 +14,7 @@ use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{mask, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::nn::loss::{reduced, MEAN, NONE};
 use crate::ops::nn::softmax::gpu::{softmax, softmax_backward};
 use crate::ops::pointwise::apply;
@@ -38,10 +38,7 @@ impl Derivative for LogSumExp {
         "LogsumexpBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save {
-            inputs: 1,
-            outputs: 1,
-        }
+        Save::inputs([0]).and_outputs([0])
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {
@@ -141,10 +138,7 @@ impl Derivative for CrossEntropy {
         "NllLossBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save {
-            inputs: 0b111,
-            outputs: 0b110,
-        }
+        Save::inputs([0, 1, 2]).and_outputs([1, 2])
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let mut out: Grads = SmallVec::from_elem(None, 3);
@@ -246,7 +240,7 @@ impl Op for CrossEntropy {
         ]))
     }
     fn detached_outputs(&self) -> Mask {
-        0b110
+        mask([1, 2])
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let e = Extent::of(x[0].shape());

@@ -10,7 +10,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{mask, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::nn::loss::{MEAN, NONE};
 use crate::shape::Dims;
 use crate::tensor::Tensor;
@@ -30,10 +30,7 @@ impl Derivative for Nll {
         "NllLossBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save {
-            inputs: 0b110,
-            outputs: 0b10,
-        }
+        Save::inputs([1, 2]).and_outputs([1])
     }
     fn steps(&self) -> Mask {
         1
@@ -99,7 +96,7 @@ impl Op for Nll {
         ]))
     }
     fn detached_outputs(&self) -> Mask {
-        0b10
+        mask([1])
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let e = Extent::of(x[0].shape());
@@ -214,7 +211,7 @@ impl Derivative for NllGrad {
         "NllLossBackwardBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save::inputs(0b1110)
+        Save::inputs([1, 2, 3])
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let mut out: Grads = SmallVec::from_elem(None, 4);

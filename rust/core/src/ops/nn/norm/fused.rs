@@ -10,7 +10,7 @@ use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
+use crate::op::{mask, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::unary::Rsqrt;
 use crate::shape::DimSet;
@@ -174,7 +174,7 @@ impl Derivative for Norm {
         }
         Save {
             inputs,
-            outputs: 0b110,
+            outputs: mask([1, 2]),
         }
     }
 
@@ -238,7 +238,7 @@ impl Op for Norm {
     }
 
     fn detached_outputs(&self) -> Mask {
-        0b1110
+        mask([1, 2, 3])
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {

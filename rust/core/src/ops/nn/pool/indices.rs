@@ -46,7 +46,7 @@ impl Derivative for Scatter {
         self.name
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save::inputs(0b10)
+        Save::inputs([1])
     }
     fn steps(&self) -> Mask {
         !self.add as Mask
@@ -73,7 +73,7 @@ impl Derivative for Gather {
         self.name
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save::inputs(0b10)
+        Save::inputs([1])
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {

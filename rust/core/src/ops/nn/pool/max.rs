@@ -123,7 +123,7 @@ impl Derivative for MaxPool {
         self.name
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save::outputs(0b10)
+        Save::outputs([1])
     }
     fn steps(&self) -> Mask {
         1

@@ -343,7 +343,7 @@ impl Derivative for Softmax {
         }
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save::outputs(1)
+        Save::outputs([0])
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {
@@ -395,7 +395,7 @@ impl Derivative for SoftmaxGrad {
         }
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save::inputs(3)
+        Save::inputs([0, 1])
     }
     fn vjp(&self, cx: &Vjp, h: &[Option<Tensor>]) -> Result<Grads> {
         let Some(h) = &h[0] else {
@@ -453,10 +453,7 @@ impl Derivative for Logsumexp {
         "LogsumexpBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save {
-            inputs: 1,
-            outputs: 1,
-        }
+        Save::inputs([0]).and_outputs([0])
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {

@@ -10,7 +10,7 @@ use crate::dtype::Bitwise;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{mask, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::linalg::matmul::swapped;
 use crate::shape::Dims;
 use crate::tensor::Tensor;
@@ -140,10 +140,7 @@ impl Derivative for Flash {
         "ScaledDotProductFlashAttentionForCpuBackward0"
     }
     fn save(&self, _needs: Mask) -> Save {
-        Save {
-            inputs: 0b11111,
-            outputs: 0b11,
-        }
+        Save::inputs([0, 1, 2, 3, 4]).and_outputs([0, 1])
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let mut out = Grads::from_elem(None, 3 + self.mask as usize + self.factor as usize);
@@ -181,7 +178,7 @@ impl Op for Flash {
     }
 
     fn detached_outputs(&self) -> Mask {
-        0b10
+        mask([1])
     }
 
     /// Heads of one row lie together, so that they merge without a copy.
