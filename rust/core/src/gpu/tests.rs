@@ -108,6 +108,50 @@ fn pointwise_broadcast_and_in_place_match_the_host() {
 }
 
 #[test]
+fn pointwise_of_six_strided_inputs_matches_the_host() {
+    let Some((_turn, gpu)) = gpu() else { return };
+    // Each input lies in another order, so that no two of the three dimensions run together.
+    let orders: [[isize; 3]; 6] = [
+        [12, 4, 1],
+        [1, 2, 6],
+        [4, 8, 1],
+        [3, 6, 1],
+        [1, 8, 2],
+        [12, 1, 3],
+    ];
+    let data: Vec<Vec<f32>> = (0..6).map(|t| noise(24, t)).collect();
+    let on: Vec<Scratch> = data
+        .iter()
+        .map(|d| put(gpu, &[24], DType::F32, d))
+        .collect();
+    let shape = [2, 3, 4];
+    let y = Scratch::new(gpu, &shape, DType::F32).unwrap();
+    let x: Vec<View> = on
+        .iter()
+        .zip(&orders)
+        .map(|(t, strides)| View {
+            shape: &shape,
+            strides,
+            ..t.view()
+        })
+        .collect();
+    let body = "fn op(a: Acc, b: Acc, c: Acc, d: Acc, e: Acc, f: Acc) -> Acc {
+    return a + 2.0 * b + 3.0 * c + 4.0 * d + 5.0 * e + 6.0 * f;
+}\n";
+    pointwise(gpu, Acc::F32, body, &x, y.view(), &[]).unwrap();
+    let mut want = vec![];
+    for (i, j, k) in (0..24).map(|n| (n / 12, n / 4 % 3, n % 4)) {
+        let term = |t: usize| {
+            let [a, b, c] = orders[t];
+            let at = i * a + j * b + k * c;
+            (t + 1) as f64 * data[t][at as usize] as f64
+        };
+        want.push((0..6).map(term).sum());
+    }
+    close(&get(gpu, &y), &want, 1e-5);
+}
+
+#[test]
 fn copy_every_pair_of_types_converts_as_the_host_does() {
     let Some((_turn, gpu)) = gpu() else { return };
     let types = [
