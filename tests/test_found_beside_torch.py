@@ -171,6 +171,18 @@ def test_complex_ldexp_and_logaddexp_are_their_formulas() -> None:
         assert torch.autograd.gradgradcheck(f, inputs)
 
 
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_complex_sinc_is_its_formula(dtype: torch.dtype) -> None:
+    z = [0.3 + 0.2j, -1.5 + 1j, 2j, 0.01 - 0.01j, 0, 1]
+    x = torch.tensor(z, dtype=dtype, requires_grad=dtype == torch.complex128)
+    want = [np.sin(np.pi * v) / (np.pi * v) if v else 1 for v in z]
+    rtol = 1e-5 if dtype == torch.complex64 else 1e-12
+    np.testing.assert_allclose(torch.sinc(x).detach().numpy(), want, rtol=rtol, atol=rtol)
+    if x.requires_grad:
+        assert torch.autograd.gradcheck(torch.sinc, [x])
+        assert torch.autograd.gradgradcheck(torch.sinc, [x])
+
+
 # Gradients of gradients
 
 
@@ -265,6 +277,28 @@ def test_lu_solve_with_too_many_or_too_few_pivots_raises(pivots: list[int]) -> N
         torch.linalg.lu_solve(torch.eye(3), at, torch.ones(3, 2))
     with pytest.raises(RuntimeError, match="Number of pivots"):
         torch.lu_solve(torch.ones(3, 2), torch.eye(3), at)
+
+
+def test_nuclear_norm_of_many_matrices_wants_its_dimensions() -> None:
+    x = torch.ones(2, 2, 2)
+    for f in (lambda: torch.norm(x, "nuc"), lambda: x.norm("nuc")):
+        with pytest.raises(RuntimeError, match="dim must be a 2-tuple"):
+            f()
+    torch.testing.assert_close(torch.norm(x, "nuc", dim=(1, 2)), torch.tensor([2.0, 2.0]))
+
+
+def test_conv_tbc_with_immense_padding_raises() -> None:
+    x, w = torch.ones(5, 2, 3), torch.ones(3, 3, 4)
+    for pad in (2**63 - 1, 2**62, -1):
+        with pytest.raises(RuntimeError, match="overflow|negative padding"):
+            torch.conv_tbc(x, w, torch.ones(4), pad)
+
+
+def test_cov_of_one_number_leaves_it_alone() -> None:
+    # PyTorch subtracts the mean in its argument.
+    x = torch.tensor(3.0)
+    assert torch.cov(x, fweights=torch.tensor([2])).item() == 0
+    assert x.item() == 3
 
 
 LISTS: dict[str, Callable[[Any], Any]] = {

@@ -25,7 +25,7 @@ class Accepted:
         )
 
 
-FACTORS = r"linalg|qr|svd|lu|chol|geqrf|triangular|solve|eig|inverse|pinv"
+FACTORS = r"linalg|qr|svd|lu|chol|geqrf|triangular|solve|eig|inverse|pinv|^det$"
 
 ACCEPTED: tuple[Accepted, ...] = (
     # How results lie in memory
@@ -98,7 +98,7 @@ ACCEPTED: tuple[Accepted, ...] = (
     Accepted(
         "REFUSED",
         FACTORS,
-        r"Low precision dtypes|Expected a floating point",
+        r"Low precision dtypes|Expected a floating point|at least 2 dimensions",
         "a type without a kernel is refused when there are no elements, too",
     ),
     Accepted("REFUSED", "polygamma", "below 2\\^20", "bounds the time of a series"),
@@ -195,7 +195,7 @@ ACCEPTED: tuple[Accepted, ...] = (
     # Two faults in one call: which is told of first
     Accepted(
         "ERROR_CLASS",
-        "^(std|var|mean)|_loss|cross_entropy|cdist|clamp|(instance|batch)_norm|diff|split|rms_norm"
+        "^(std|var|mean)|_loss|cross_entropy|cdist|clamp|nanmean|(instance|batch)_norm|diff|split|rms_norm"
         "|index_copy|index_fill|norm::nuc|expand_copy|avg_pool|nearest-exact",
         "",
         "several arguments are wrong, and another is told of first",
@@ -284,10 +284,38 @@ ACCEPTED: tuple[Accepted, ...] = (
         "what PyTorch does not look at: weights of nothing, less than nothing to smooth",
     ),
     Accepted("ACCEPTED", "^roll$", "to contain only concrete integers", "PyTorch's own error"),
+    Accepted("WRITE", "^(cov|corrcoef)$", "", "PyTorch subtracts the mean in its argument"),
+    Accepted("ALIAS", "sum_to_size", "int64", "a sum of one element of its type is that element"),
+    Accepted(
+        "ACCEPTED",
+        "bce|cross_entropy",
+        "can't be cast to|expected linear_bias shape",
+        "the target's type is its own; elements count, not how they are arranged",
+    ),
+    Accepted(
+        "REFUSED",
+        "max_unpool|fractional_max_pool|interpolate|^full|^fill",
+        "invalid max index|pool size .* too large|not implemented for|without overflow",
+        "indices, sizes, types and numbers that PyTorch checks only where there are elements, or "
+        "dimensions, or not at all",
+    ),
+    Accepted(
+        "VALUE",
+        "cross_entropy",
+        r"for np.float\d+\(nan\)|nan.* for np.float16",
+        "the mean of losses over no classes is 0; which factor of a product overflows first",
+    ),
+    Accepted("VALUE", "trapezoid", "values", "which sum overflows first"),
+    Accepted(
+        "VALUE",
+        "graph",
+        r"cosine_similarity\((r\d+), .*masked_fill_\(r\d+ > 0",
+        "a comparison of what is rounding alone with zero",
+    ),
     Accepted(
         "ACCEPTED",
         "conv|shrink|_cell$|embedding_bag",
-        r"1099511627776|for input dtype Half|can't be cast to|per_sample_weights",
+        r"1099511627776|for input dtype|can't be cast to|per_sample_weights",
         "numbers that do not fit PyTorch's kernel, more types, and arguments in the old order",
     ),
     Accepted(
@@ -344,7 +372,7 @@ ACCEPTED: tuple[Accepted, ...] = (
     Accepted(
         "REFUSED",
         "as_strided_scatter",
-        "must be contiguous and hold the region",
+        "must be contiguous and hold the region|describe overlaps itself",
         "elements outside self are no part of the result",
     ),
     Accepted(
@@ -483,6 +511,7 @@ ACCEPTED: tuple[Accepted, ...] = (
     Accepted("SHAPE", "^arange", "", "how many steps beyond the type's range"),
     Accepted("REQUIRES_GRAD", "triangular_solve", "", "a copy of what needs no gradient"),
     Accepted("PEER_DIED", "narrow_copy|pool|lstm", "", "PyTorch writes out of bounds"),
+    Accepted("PEER_DIED", "polynomial", "2147483648", "PyTorch takes as many steps"),
     # Graphs
     Accepted(
         "ACCEPTED|HOOKS",

@@ -470,4 +470,5 @@ pointwise! {
         g * (c::<R>(PI) * R::select(small, t * series, slope))
     };
     guarded true;
+    complex Analytic;
 }

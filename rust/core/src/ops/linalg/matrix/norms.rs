@@ -293,8 +293,15 @@ fn classic_norm(a: &Args) -> Result<Value> {
     let p = match &a.values[1] {
         Value::Str(s) if &**s == "fro" => 2.0,
         Value::Str(s) if &**s == "nuc" => {
-            let dims = a.opt_ints(2).unwrap_or(&[-2, -1]);
             let x = a.tensor(0)?;
+            let dims = a.opt_ints(2);
+            ensure!(
+                dims.is_some() || x.ndim() <= 2,
+                Runtime,
+                "norm: dim must be a 2-tuple for p='nuc', but it is left out for {} dimensions",
+                x.ndim()
+            );
+            let dims = dims.unwrap_or(&[-2, -1]);
             return Ok(nuclear_norm("norm", x, dims, a.bool(3)?, a.dtype(4))?.into());
         }
         Value::Str(s) => bail!(

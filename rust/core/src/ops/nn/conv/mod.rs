@@ -729,7 +729,7 @@ crate::entries! {
         let (x, w) = (x.permute(&[1, 2, 0])?, w.permute(&[2, 1, 0])?);
         // A kernel longer by one element fits nowhere: the result has no element either.
         let length = (x.size(2) as i64).saturating_add(pad.saturating_mul(2));
-        let none = pad >= 0 && length + 1 == w.size(2) as i64;
+        let none = pad >= 0 && length.checked_add(1) == Some(w.size(2) as i64);
         let y = match none {
             true => {
                 let longer = x.pad_constant(&[0, 1], crate::dtype::Scalar::Int(0))?;
