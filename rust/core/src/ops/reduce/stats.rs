@@ -415,7 +415,7 @@ impl Tensor {
         dispatch::call1(
             VectorNorm {
                 p: p.to_bits(),
-                mask: mask,
+                mask,
                 keepdim,
             },
             &[self],

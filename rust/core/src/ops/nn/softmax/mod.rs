@@ -540,13 +540,7 @@ impl Tensor {
             let y = apply(Log, [&sum])?.add(&top)?;
             return y.reshape_to(&reduced_shape(x.shape(), mask, keepdim));
         }
-        dispatch::call1(
-            Logsumexp {
-                mask: mask.into(),
-                keepdim,
-            },
-            &[&x],
-        )
+        dispatch::call1(Logsumexp { mask, keepdim }, &[&x])
     }
 }
 

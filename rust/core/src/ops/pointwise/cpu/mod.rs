@@ -98,6 +98,7 @@ unsafe fn forward<P: Pointwise<N>, R: Guarded, const N: usize>(
 
 // SAFETY: `params` is a `P`; `x` holds N pointers to `n` elements, and `y` has room for `n`.
 #[inline(always)]
+#[allow(clippy::extra_unused_type_parameters)] // `kernels!` names the type for every loop
 unsafe fn forward_half<P: Pointwise<N>, R: Guarded, const N: usize>(
     params: *const (),
     x: *const *const f32,

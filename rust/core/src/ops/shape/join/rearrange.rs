@@ -176,7 +176,7 @@ impl Derivative for Repeat {
                 split.push(m.shape[d - lead]);
             }
         }
-        let mask = DimSet::of(split.len(), |d| d < lead || (d - lead) % 2 == 0)?;
+        let mask = DimSet::of(split.len(), |d| d < lead || (d - lead).is_multiple_of(2))?;
         let g = g
             .reshape_to(&split)?
             .sum_mask(mask, false, Some(g.dtype()))?;
