@@ -18,7 +18,7 @@ pub struct Vjp<'a> {
     pub(super) needs: Mask,
     pub(super) inputs: &'a [Option<Saved>],
     pub(super) outputs: &'a [Option<Saved>],
-    pub(super) sums: RefCell<SmallVec<[Sum; 2]>>,
+    pub(super) sums: RefCell<Vec<Sum>>,
 }
 
 /// A gradient of input `i` that is added to a leaf's while it is computed.

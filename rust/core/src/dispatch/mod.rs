@@ -408,7 +408,7 @@ pub fn check_apart(x: &Tensor, out: &Tensor) -> Result<()> {
 }
 
 /// Computes `y` from `x` where they live.
-pub fn run(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+fn run(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
     let mut all = x.iter().copied().chain(y);
     if let Some(t) = all.find(|t| t.dtype().is_wide_unsigned()) {
         refuse_unsigned(op, t.dtype())?;

@@ -176,7 +176,8 @@ impl Op for Copy {
         if matches!(self.device, Device::Wgpu(_)) {
             transfer::check_type(self.dtype)?;
         }
-        if self.format != MemoryFormat::Contiguous {
+        // Others fit some shapes only.
+        if !matches!(self.format, MemoryFormat::Contiguous | MemoryFormat::Preserve) {
             self.strides(x[0])?;
         }
         let meta = TensorMeta {
