@@ -177,7 +177,10 @@ impl Op for Copy {
             transfer::check_type(self.dtype)?;
         }
         // Others fit some shapes only.
-        if !matches!(self.format, MemoryFormat::Contiguous | MemoryFormat::Preserve) {
+        if !matches!(
+            self.format,
+            MemoryFormat::Contiguous | MemoryFormat::Preserve
+        ) {
             self.strides(x[0])?;
         }
         let meta = TensorMeta {
