@@ -79,3 +79,10 @@ def test_all_of_more_than_64_dimensions_reduce() -> None:
     assert x.mean() == 2
     assert x.max() == 2
     assert x.norm() == 12**0.5
+
+
+def test_a_repetition_of_many_dimensions_has_a_gradient() -> None:
+    x = torch.ones([1] * 40 + [3], requires_grad=True)
+    x.repeat([2] + [1] * 40 + [2]).sum().backward()
+    assert x.grad is not None
+    assert x.grad.flatten().tolist() == [4.0, 4.0, 4.0]

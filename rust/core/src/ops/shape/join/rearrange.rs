@@ -169,14 +169,17 @@ impl Derivative for Repeat {
             return Ok(SmallVec::from_elem(Some(zeros), 1));
         }
         let lead = self.times.len() - m.shape.len();
-        let mut split = Dims::new();
+        let (mut split, mut summed) = (Dims::new(), Dims::new());
         for (d, &t) in self.times.iter().enumerate() {
-            split.push(t);
+            if t != 1 {
+                summed.push(split.len());
+                split.push(t);
+            }
             if d >= lead {
                 split.push(m.shape[d - lead]);
             }
         }
-        let mask = DimSet::of(split.len(), |d| d < lead || (d - lead).is_multiple_of(2))?;
+        let mask = DimSet::of(split.len(), |d| summed.contains(&d))?;
         let g = g
             .reshape_to(&split)?
             .sum_mask(mask, false, Some(g.dtype()))?;
