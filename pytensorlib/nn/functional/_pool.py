@@ -611,8 +611,8 @@ def _lp(input: Tensor, norm_type: float, kernel: Any, stride: Any, ceil: bool, n
         sign = math.copysign(1, norm_type)
         pool = (max_pool1d, max_pool2d, max_pool3d)[n - 1]
         return pool(input.abs() * sign, kernel, stride, 0, 1, ceil) * sign
-    pool = (avg_pool1d, avg_pool2d, avg_pool3d)[n - 1]
-    mean = pool(input.pow(norm_type), kernel, stride, 0, ceil)
+    average = (avg_pool1d, avg_pool2d, avg_pool3d)[n - 1]
+    mean = average(input.pow(norm_type), kernel, stride, 0, ceil)
     return (pt.sign(mean) * pt.relu(pt.abs(mean))).mul(count).pow(1.0 / norm_type)
 
 
