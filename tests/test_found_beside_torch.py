@@ -294,6 +294,17 @@ def test_conv_tbc_with_immense_padding_raises() -> None:
             torch.conv_tbc(x, w, torch.ones(4), pad)
 
 
+def test_immense_sizes_neither_wrap_nor_panic() -> None:
+    x = torch.zeros(4, 2, 3).log_softmax(2)
+    most = torch.tensor([2**63 - 1, 2**63 - 1])
+    for targets in (torch.ones(4, dtype=torch.int64), torch.ones(2, 2, dtype=torch.int64)):
+        with pytest.raises(RuntimeError, match="Expected tensor to have size"):
+            F.ctc_loss(x, targets, torch.tensor([4, 4]), most)
+    ones = torch.ones(1, 1, 5, 5)
+    y = F.conv2d(ones, torch.ones(1, 1, 3, 3), stride=(2**62, 2), padding=1)
+    assert y.tolist() == [[[[4, 6, 4]]]]
+
+
 def test_cov_of_one_number_leaves_it_alone() -> None:
     # PyTorch subtracts the mean in its argument.
     x = torch.tensor(3.0)

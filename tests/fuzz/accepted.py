@@ -118,7 +118,7 @@ ACCEPTED: tuple[Accepted, ...] = (
     Accepted("VALUE|GRADIENT", "polygamma|digamma|lgamma|zeta|mvlgamma", "inf|nan", "poles"),
     Accepted(
         "VALUE",
-        r"^(special\.)?(i0|i1|i0e|i1e|modified_bessel|scaled_modified|bessel)",
+        r"^(special\.)?(i0|i1|i0e|i1e|modified_bessel|scaled_modified|bessel|airy)",
         "inf|nan",
         "the limit at infinity",
     ),
@@ -305,6 +305,7 @@ ACCEPTED: tuple[Accepted, ...] = (
         r"for np.float\d+\(nan\)|nan.* for np.float16",
         "the mean of losses over no classes is 0; which factor of a product overflows first",
     ),
+    Accepted("VALUE", "^multinomial$", "", "which of the impossible is drawn when all else is"),
     Accepted("VALUE", "trapezoid", "values", "which sum overflows first"),
     Accepted(
         "VALUE",

@@ -183,7 +183,8 @@ impl Window {
                             hi,
                             from: x.wrapping_offset(at),
                             step: sx,
-                            from_pitch: sy * self.size[2],
+                            // Of an immense stride there is one row, and no pitch.
+                            from_pitch: sy.wrapping_mul(self.size[2]),
                             to: to.add(ylo * pitch),
                             pitch,
                         });
