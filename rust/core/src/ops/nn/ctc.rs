@@ -342,7 +342,9 @@ fn ctc_loss(
     let ids = targets.prepared(DType::I64)?;
     // SAFETY: contiguous host memory of this type.
     let ids = unsafe { ids.slice::<i64>() };
-    let total = lengths.iter().fold(0usize, |s, &l| s.saturating_add(l as usize));
+    let total = lengths
+        .iter()
+        .fold(0usize, |s, &l| s.saturating_add(l as usize));
     let longest = lengths.iter().copied().max().unwrap_or(0) as usize;
     let flat = targets.ndim() == 1;
     if flat && !single {
