@@ -76,10 +76,11 @@ fn mvlgamma(a: &Args) -> Result<Value> {
 }
 
 fn logit(a: &Args) -> Result<Value> {
-    let (low, high) = match a.opt_float(1) {
-        // An eps that is NaN bounds nothing.
-        Some(eps) if !eps.is_nan() => (eps, 1.0 - eps),
-        _ => (f64::NEG_INFINITY, f64::INFINITY),
+    // An eps that is NaN bounds nothing.
+    let eps = a.opt_float(1).unwrap_or(f64::NAN);
+    let (low, high) = match eps.is_nan() {
+        true => (f64::NEG_INFINITY, f64::INFINITY),
+        false => (eps, 1.0 - eps),
     };
     a.apply(Logit { low, high }, [a.tensor(0)?])
 }
