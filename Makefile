@@ -35,6 +35,9 @@ lint: $(TOOLS) ## only the formatters, linters and types
 format: $(TOOLS) ## format every file (`cargo fmt` does not see modules that a macro declares)
 	@rustfmt --edition=2021 $$(find rust -name '*.rs') && $(PY) -m ruff format -q .
 
+format: $(TOOLS) ## format every file
+	@rustfmt --edition=2021 $$(find rust -name '*.rs') && $(PY) -m ruff format -q .
+
 bench: $(BUILT) ## ours beside PyTorch (TORCH_PYTHON=... names a Python that has it)
 	@$(PY) bench/compare.py $(ARGS)
 

@@ -17,6 +17,7 @@ pub struct Meta {
 }
 
 impl Meta {
+    #[inline(always)]
     pub fn new(layout: Layout, dtype: DType, device: Device) -> Meta {
         Meta {
             layout,

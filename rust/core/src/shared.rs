@@ -103,6 +103,13 @@ impl<T: ?Sized> Shared<T> {
         this.count().load(Ordering::Acquire) == ALONE
     }
 
+    /// The value, where this is the only handle of either kind.
+    #[inline]
+    pub fn get_mut(this: &mut Self) -> Option<&mut T> {
+        // SAFETY: nobody else has a handle, and nobody gets one while this one is borrowed.
+        Shared::is_alone(this).then(|| unsafe { &mut (*this.0.as_ptr()).value })
+    }
+
     pub fn downgrade(this: &Self) -> Weak<T> {
         let before = this.count().fetch_add(WEAK, Ordering::Relaxed);
         check(before >> 32);

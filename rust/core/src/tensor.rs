@@ -150,6 +150,7 @@ impl Tensor {
         Tensor::build(storage, meta, inference, None, None)
     }
 
+    #[inline]
     fn build(
         storage: Storage,
         meta: Meta,
@@ -178,7 +179,9 @@ impl Tensor {
 
     /// Uninitialised, contiguous.
     pub fn empty(shape: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
-        Tensor::of(Meta::new(Layout::contiguous(shape), dtype, device))
+        let storage = Storage::empty(byte_count(shape, dtype)?, device)?;
+        let layout = Layout::contiguous(shape);
+        Ok(Tensor::from_storage(storage, layout, dtype))
     }
 
     pub fn zeros(shape: &[usize], dtype: DType, device: Device) -> Result<Tensor> {

@@ -33,6 +33,11 @@ pub fn inference() -> bool {
 pub fn set_inference(on: bool) -> bool {
     HERE.with(|s| s.inference.replace(on))
 }
+/// Grad mode, and whether calls are interpreted, by one look.
+#[inline]
+pub fn grad_and_interpreted() -> (bool, bool) {
+    HERE.with(|s| (s.grad.get(), s.interpreted.get()))
+}
 /// Whether interpreters are in force on this thread (`dispatch::apply`): no short way may be taken.
 #[inline]
 pub fn interpreted() -> bool {

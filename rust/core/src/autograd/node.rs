@@ -104,13 +104,29 @@ impl<F: Backward> Node<F> {
         node
     }
 
+    /// A node that `fill` completes where it lies: a finished one would be moved several times.
+    #[inline]
+    pub fn filled(func: F, fill: impl FnOnce(&mut Self) -> Result<()>) -> Result<Shared<Node>> {
+        let seq = SEQUENCE.fetch_add(1, Ordering::Relaxed);
+        let mut node = Shared::new(Node::bare(seq, Edges::new(), SmallVec::new(), func));
+        fill(Shared::get_mut(&mut node).expect("nobody else has it"))?;
+        let node = node.coerced::<Node>(|p| p);
+        node.remember_traceback();
+        Ok(node)
+    }
+
     pub(super) fn numbered(
         seq: u64,
         edges: Edges,
         outputs: SmallVec<[TensorMeta; 1]>,
         func: F,
     ) -> Shared<Node> {
-        let node = Shared::new(Node {
+        Shared::new(Node::bare(seq, edges, outputs, func)).coerced::<Node>(|p| p)
+    }
+
+    #[inline(always)]
+    fn bare(seq: u64, edges: Edges, outputs: SmallVec<[TensorMeta; 1]>, func: F) -> Self {
+        Node {
             seq,
             slot: AtomicU64::new(0),
             edges,
@@ -118,8 +134,7 @@ impl<F: Backward> Node<F> {
             hooks: OnceLock::new(),
             wrapper: AtomicPtr::default(),
             func: ManuallyDrop::new(func),
-        });
-        node.coerced::<Node>(|p| p)
+        }
     }
 }
 

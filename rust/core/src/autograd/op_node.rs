@@ -57,15 +57,9 @@ impl SavedList {
 }
 
 impl Kept {
-    pub fn new(inputs: SmallVec<[Option<Saved>; 2]>) -> Kept {
-        let saved = SavedList {
-            inputs,
-            ..SavedList::default()
-        };
-        Kept {
-            saved: Mutex::new(saved),
-            ..Kept::default()
-        }
+    /// Inputs that are saved, before the node is anybody else's.
+    pub fn saved_inputs(&mut self) -> &mut SmallVec<[Option<Saved>; 2]> {
+        &mut self.saved.get_mut().inputs
     }
 
     fn run(

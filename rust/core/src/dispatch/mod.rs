@@ -24,7 +24,7 @@ use crate::op::{Derivative, Mask, Op, Repeats, TensorMeta, Tensors};
 use crate::shape::Show;
 use crate::tensor::{Creation, Tensor};
 use crate::{bail, ensure};
-use record::Pending;
+use record::{attach, Pending};
 use smallvec::SmallVec;
 use std::slice;
 
@@ -34,7 +34,7 @@ pub fn call<O: Op>(op: O, x: &[&Tensor]) -> Result<Tensors> {
     let y = compute(&op, x)?;
     if needs != 0 {
         let detached = op.detached_outputs();
-        Pending::new(&op, needs, x, None)?.attach(op, &y, detached)?;
+        attach(op, needs, x, &y, detached)?;
     }
     Ok(y)
 }
@@ -48,10 +48,11 @@ pub fn call1<O: Op>(op: O, x: &[&Tensor]) -> Result<Tensor> {
 /// nothing of the host language, so that the inputs may be borrowed from its objects.
 #[inline]
 pub fn fast<O: Op>(op: O, x: &[&Tensor]) -> Option<Result<Tensor>> {
-    if mode::interpreted() {
+    let (grad, interpreted) = mode::grad_and_interpreted();
+    if interpreted {
         return None;
     }
-    let needs = needs(x);
+    let needs = if grad { tracked(x) } else { 0 };
     if needs != 0 {
         // A view whose base was modified drops its old node, and what hooks on it hold.
         let outdated = x.iter().any(|t| inplace::is_outdated(t));
@@ -65,7 +66,7 @@ pub fn fast<O: Op>(op: O, x: &[&Tensor]) -> Option<Result<Tensor>> {
     }
     Some(y.and_then(|y| {
         let detached = op.detached_outputs();
-        Pending::new(&op, needs, x, None)?.attach(op, slice::from_ref(&y), detached)?;
+        attach(op, needs, x, slice::from_ref(&y), detached)?;
         Ok(y)
     }))
 }
@@ -86,10 +87,16 @@ fn computed(op: &dyn Op, x: &[&Tensor]) -> Result<Tensors> {
         out.push(y?);
         return Ok(out);
     }
-    let y: Tensors = plan(op, &metas(x))?
-        .into_iter()
-        .map(Tensor::of)
-        .collect::<Result<_>>()?;
+    let inputs = metas(x);
+    check_devices(op, &inputs)?;
+    // As `plan` says, without metas in between.
+    let mut y = Tensors::new();
+    for m in &op.infer(&inputs)? {
+        y.push(match op.layout(&inputs, m) {
+            None => Tensor::empty(&m.shape, m.dtype, m.device)?,
+            Some(layout) => Tensor::of(Meta::new(layout, m.dtype, m.device))?,
+        });
+    }
     run(op, x, &y)?;
     Ok(y)
 }
@@ -157,7 +164,7 @@ fn written(
     }
     let pending = match needs {
         0 => None,
-        _ => Some(Pending::new(op, needs, x, Some(out))?),
+        _ => Some(Pending::new(op, needs, x, out)?),
     };
     put(op, x, &target, &meta)?;
     target.bump_version();
@@ -530,9 +537,13 @@ pub fn device(x: &[impl AsRef<Meta>]) -> Device {
 
 /// Which inputs need a gradient, on this thread, now.
 pub fn needs(x: &[&Tensor]) -> Mask {
-    if !mode::grad() {
-        return 0;
+    match mode::grad() {
+        true => tracked(x),
+        false => 0,
     }
+}
+
+fn tracked(x: &[&Tensor]) -> Mask {
     let mut mask = 0;
     for (i, t) in x.iter().enumerate().take(64) {
         mask |= (t.requires_grad() as Mask) << i;
@@ -571,15 +582,14 @@ pub fn view_under<D: Derivative>(
     if !mode::interpreted() {
         let y = x.view_as(layout, dtype, creation);
         if recorded {
-            let op = op()?;
-            Pending::new(&op, 1, &[x], None)?.attach(op, slice::from_ref(&y), 0)?;
+            attach(op()?, 1, &[x], slice::from_ref(&y), 0)?;
         }
         return Ok(y);
     }
     let op = op()?;
     let mut y = ask_views(&op, x, &[layout], dtype, creation)?;
     if recorded {
-        Pending::new(&op, 1, &[x], None)?.attach(op, &y, 0)?;
+        attach(op, 1, &[x], &y, 0)?;
     }
     Ok(y.swap_remove(0))
 }
@@ -599,7 +609,7 @@ pub fn views<D: Derivative>(op: D, x: &Tensor, layouts: Vec<Layout>) -> Result<V
         true => ask_views(&op, x, &layouts, dtype, creation)?,
     };
     if needs(&[x]) != 0 && dtype.differentiable() && !y.is_empty() {
-        Pending::new(&op, 1, &[x], None)?.attach(op, &y, 0)?;
+        attach(op, 1, &[x], &y, 0)?;
     }
     Ok(y)
 }

@@ -15,8 +15,78 @@ fn has(mask: Mask, i: usize) -> bool {
     i < Mask::BITS as usize && mask >> i & 1 == 1
 }
 
-/// A node in the making: what must be read before the op runs has been read. Only the node itself is
-/// of the op's type; all else is compiled once.
+/// Reads what a node keeps, of which only the op is of a type of its own: this is compiled once.
+/// Gives the outputs to save.
+fn prepare(
+    op: &dyn Derivative,
+    needs: Mask,
+    x: &[&Tensor],
+    written: Option<&Tensor>,
+    edges: &mut Edges,
+    kept: &mut Kept,
+) -> Result<Mask> {
+    let asked = needs;
+    let (mut needs, mut silent) = (needs, 0);
+    for (i, t) in x.iter().enumerate() {
+        let edge = t.edge()?;
+        if edge.is_none() && i < 64 && !t.dtype().differentiable() && !t.is_wrapped() {
+            silent |= 1 << i;
+        }
+        if edge.is_none() && x.len() <= 64 {
+            // A view taken without recording requires grad by its base, and leads nowhere.
+            needs &= !(1 << i);
+        }
+        edges.push(edge);
+    }
+    // Of one input that leads nowhere is saved what always is, for its memory to be checked.
+    let save = op.save(if x.len() == 1 { asked } else { needs });
+    let saved = kept.saved_inputs();
+    if save.inputs != 0 {
+        for (i, t) in x.iter().enumerate() {
+            saved.push(match save.inputs >> i & 1 {
+                1 if written.is_some_and(|w| w.shares_storage(t)) => {
+                    // About to be overwritten: keep a copy in the old place in the graph.
+                    let copy = t.detach().copy_dense()?;
+                    if let Some(e) = t.grad_fn()? {
+                        copy.set_edge(e);
+                    }
+                    Some(Saved::input(&copy)?)
+                }
+                1 => Some(Saved::input_with(t, &edges[i])?),
+                _ => None,
+            });
+        }
+    }
+    (kept.needs, kept.silent) = (needs, silent);
+    kept.written = written.is_some_and(|w| x.first().is_some_and(|t| t.same(w)));
+    Ok(save.outputs)
+}
+
+/// Makes `y` the results of a node of `op`.
+pub(super) fn attach<D: Derivative>(
+    op: D,
+    needs: Mask,
+    x: &[&Tensor],
+    y: &[Tensor],
+    detached: Mask,
+) -> Result<()> {
+    let Some(last) = last_tracked(y, detached) else {
+        return Ok(());
+    };
+    let mut keep = 0;
+    let kept = Kept::default();
+    let node = Node::filled(OpNode { op, kept }, |node| {
+        let func = &mut *node.func;
+        keep = prepare(&func.op, needs, x, None, &mut node.edges, &mut func.kept)?;
+        // What comes after the last that carries a gradient, hooks do not see.
+        func.kept.public = last as u32 + 1;
+        put_metas(&mut node.outputs, y);
+        Ok(())
+    })?;
+    give_history(node, y, detached, keep)
+}
+
+/// The node of an op that writes in place: what must be read before it runs has been read.
 pub(super) struct Pending {
     edges: Edges,
     kept: Kept,
@@ -29,83 +99,24 @@ impl Pending {
         op: &dyn Derivative,
         needs: Mask,
         x: &[&Tensor],
-        written: Option<&Tensor>,
+        written: &Tensor,
     ) -> Result<Self> {
-        let asked = needs;
-        let (mut needs, mut silent) = (needs, 0);
-        let mut edges = Edges::new();
-        for (i, t) in x.iter().enumerate() {
-            let edge = t.edge()?;
-            if edge.is_none() && i < 64 && !t.dtype().differentiable() && !t.is_wrapped() {
-                silent |= 1 << i;
-            }
-            if edge.is_none() && x.len() <= 64 {
-                // A view taken without recording requires grad by its base, and leads nowhere.
-                needs &= !(1 << i);
-            }
-            edges.push(edge);
-        }
-        // Of one input that leads nowhere is saved what always is, for its memory to be checked.
-        let save = op.save(if x.len() == 1 { asked } else { needs });
-        let mut saved = SmallVec::new();
-        if save.inputs != 0 {
-            for (i, t) in x.iter().enumerate() {
-                saved.push(match save.inputs >> i & 1 {
-                    1 if written.is_some_and(|w| w.shares_storage(t)) => {
-                        // About to be overwritten: keep a copy in the old place in the graph.
-                        let copy = t.detach().copy_dense()?;
-                        if let Some(e) = t.grad_fn()? {
-                            copy.set_edge(e);
-                        }
-                        Some(Saved::input(&copy)?)
-                    }
-                    1 => Some(Saved::input_with(t, &edges[i])?),
-                    _ => None,
-                });
-            }
-        }
-        let mut kept = Kept::new(saved);
-        (kept.needs, kept.silent) = (needs, silent);
-        kept.written = written.is_some_and(|w| x.first().is_some_and(|t| t.same(w)));
-        Ok(Pending {
-            edges,
-            kept,
-            keep: save.outputs,
-        })
+        let (mut edges, mut kept) = (Edges::new(), Kept::default());
+        let keep = prepare(op, needs, x, Some(written), &mut edges, &mut kept)?;
+        kept.public = 1;
+        Ok(Pending { edges, kept, keep })
     }
 
-    /// The node; of its outputs the first `public` are what hooks see.
-    fn node<D: Derivative>(mut self, op: D, metas: OutputMetas, public: usize) -> Shared<Node> {
-        self.kept.public = public as u32;
-        let kept = self.kept;
-        Node::new(self.edges, metas, OpNode { op, kept })
-    }
-
-    /// Makes `y` the results of the node.
-    pub(super) fn attach<D: Derivative>(self, op: D, y: &[Tensor], detached: Mask) -> Result<()> {
-        let Some(last) = last_tracked(y, detached) else {
-            return Ok(());
-        };
-        let keep = self.keep;
-        let node = self.node(op, output_metas(y), last + 1);
-        give_history(node, y, detached, keep)
-    }
-
-    /// The same for an op that wrote to `target`.
+    /// Puts the node behind `target`, which the op wrote to.
     pub(super) fn rebase<D: Derivative>(self, op: D, target: &Tensor) -> Result<()> {
-        let keep = self.keep;
-        let node = self.node(op, output_metas(std::slice::from_ref(target)), 1);
-        rebase_history(node, target, keep)
+        let Pending { edges, kept, keep } = self;
+        let metas = smallvec::smallvec![TensorMeta::of(target)];
+        rebase_history(Node::new(edges, metas, OpNode { op, kept }), target, keep)
     }
 }
 
-type OutputMetas = SmallVec<[TensorMeta; 1]>;
-
-fn output_metas(y: &[Tensor]) -> OutputMetas {
-    match y {
-        [t] => SmallVec::from_buf([TensorMeta::of(t)]),
-        _ => y.iter().map(|t| TensorMeta::of(t)).collect(),
-    }
+fn put_metas(to: &mut SmallVec<[TensorMeta; 1]>, y: &[Tensor]) {
+    to.extend(y.iter().map(|t| TensorMeta::of(t)));
 }
 
 /// Whether a gradient flows through output `i`.
@@ -159,7 +170,7 @@ fn rebase_history(node: Shared<Node>, target: &Tensor, keep: Mask) -> Result<()>
 pub fn record<D: Derivative>(op: D, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
     let needs = needs(x);
     if needs != 0 {
-        Pending::new(&op, needs, x, None)?.attach(op, y, 0)?;
+        attach(op, needs, x, y, 0)?;
     }
     Ok(())
 }
@@ -167,7 +178,7 @@ pub fn record<D: Derivative>(op: D, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
 /// A node on its own, for histories that are rebuilt.
 pub fn node<D: Derivative>(op: D, edge: Edge, output: TensorMeta) -> Shared<Node> {
     let edges: Edges = smallvec::smallvec![Some(edge)];
-    let mut kept = Kept::new(SmallVec::new());
+    let mut kept = Kept::default();
     (kept.needs, kept.public) = (1, 1);
     Node::new(edges, smallvec::smallvec![output], OpNode { op, kept })
 }
