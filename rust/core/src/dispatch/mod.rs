@@ -134,18 +134,19 @@ fn written(
     out: &Tensor,
     inplace: bool,
 ) -> Result<(Tensor, Option<Pending>)> {
-    let inputs = metas(x);
-    check_devices(op, &inputs)?;
-    let mut needs = needs(x);
+    let (grad, interpreted) = mode::grad_and_interpreted();
+    let mut needs = if grad { tracked(x) } else { 0 };
     if inplace {
         inplace::check(out, needs != 0)?;
-    } else if mode::grad() && out.requires_grad() && !op.opaque() {
+    } else if grad && out.requires_grad() && !op.opaque() {
         refuse_out()?;
     }
-    if needs == 0 && !mode::interpreted() && op.fast_into(x, out)? {
+    if needs == 0 && !interpreted && op.fast_into(x, out)? {
         out.bump_version();
         return Ok((out.clone(), None));
     }
+    let inputs = metas(x);
+    check_devices(op, &inputs)?;
     let meta = op.infer(&inputs)?.swap_remove(0);
     if needs != 0 && !inplace && !op.opaque() {
         // Results that carry no gradient may go anywhere.
