@@ -107,9 +107,11 @@ impl<F: Backward> Node<F> {
     /// A node that `fill` completes where it lies: a finished one would be moved several times.
     #[inline]
     pub fn filled(func: F, fill: impl FnOnce(&mut Self) -> Result<()>) -> Result<Shared<Node>> {
-        let seq = SEQUENCE.fetch_add(1, Ordering::Relaxed);
-        let mut node = Shared::new(Node::bare(seq, Edges::new(), SmallVec::new(), func));
-        fill(Shared::get_mut(&mut node).expect("nobody else has it"))?;
+        let mut node = Shared::new(Node::bare(0, Edges::new(), SmallVec::new(), func));
+        let bare = Shared::get_mut(&mut node).expect("nobody else has it");
+        fill(bare)?;
+        // Last: views that were brought up to date on the way come before it.
+        bare.seq = SEQUENCE.fetch_add(1, Ordering::Relaxed);
         let node = node.coerced::<Node>(|p| p);
         node.remember_traceback();
         Ok(node)
