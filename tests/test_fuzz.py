@@ -12,7 +12,7 @@ pytest.importorskip("scipy")
 from fuzz import accepted, graphs, laws, mutate
 from fuzz.calls import Array, Call
 from fuzz.corpus import Corpus
-from fuzz.library import Library
+from fuzz.libraries import Library
 
 import pytensorlib as torch
 

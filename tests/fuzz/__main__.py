@@ -31,7 +31,7 @@ from .accepted import corrupts
 from .calls import Call
 from .compare import Finding, differences, is_complex
 from .corpus import Corpus
-from .library import Library
+from .libraries import Library
 from .mutate import sampled
 from .runner import JUDGE, OURS, PEER, Job, Limits, run
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .calls import COMPLEX, INTS, STORED, WIDE, Call, Named, mapped
-from .library import Library, Outcome, Seen
+from .libraries import Library, Outcome, Seen
 
 # Relative and absolute error below which two results count as one.
 TOLERANCE = {

@@ -15,7 +15,7 @@ import numpy as np
 
 from .calls import Array, Call
 from .compare import UNSEEDED, Finding, close
-from .library import Library, Outcome, Seen
+from .libraries import Library, Outcome, Seen
 from .mutate import contiguous
 
 ERRORS = (

@@ -218,7 +218,7 @@ class Arguments:
     """The tensors of one call, made for one library."""
 
     def __init__(self, library: Library) -> None:
-        self.library = library
+        self.lib = library
         self.bases: list[Any] = []
         self.tensors: list[Any] = []
 
@@ -227,7 +227,7 @@ class Arguments:
         if isinstance(value, Array):
             return self._tensor(value)
         if isinstance(value, Named):
-            return getattr(self.library.module, value.name)
+            return getattr(self.lib.module, value.name)
         if isinstance(value, (list, tuple)):
             return type(value)(self.made(v) for v in value)
         if isinstance(value, dict):
@@ -239,7 +239,7 @@ class Arguments:
             self.tensors.append(self.tensors[array.alias])
             return self.tensors[-1]
         layout = array.layout
-        made = self.library.tensor(array.values if layout is None else layout.memory, array.dtype)
+        made = self.lib.tensor(array.values if layout is None else layout.memory, array.dtype)
         self.bases.append(made)
         if layout is not None:
             made = made.as_strided(array.values.shape, layout.strides, layout.offset)
