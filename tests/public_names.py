@@ -45,7 +45,7 @@ OTHERS = """
 # libraries, and what its Python code calls.
 INTERNAL = "-undescribed"
 # What built-in functions of PyTorch say that they are of.
-BUILT_IN = {None, "torch._C", "torch._C._nn", "torch._C._linalg", "torch._C._fft"}
+BUILT_IN = {None, "torch", "torch._C", "torch._C._nn", "torch._C._linalg", "torch._C._fft"}
 
 
 def within(name: str, roots: list[str]) -> bool:
