@@ -246,3 +246,78 @@ def test_class_weights_of_probabilities_have_a_gradient() -> None:
     F.cross_entropy(scores, target, w).backward()
     # The loss is w[1] * log 3.
     assert w.grad.tolist() == pytest.approx([0, np.log(3), 0])
+
+
+@pytest.mark.parametrize(
+    ("index", "error", "text"),
+    [
+        ([1, (2, 3)], TypeError, "'tuple' object cannot be interpreted as an integer"),
+        ([[1], [[2]]], TypeError, "'list' object cannot be interpreted as an integer"),
+        ([1, np.array([1, 2])], TypeError, "'ndarray' object cannot be interpreted as an integer"),
+        ([[1], 2], TypeError, "not a sequence"),
+        ([1, 2j], TypeError, "'complex' object cannot be interpreted as an integer"),
+        ([1, b"a"], TypeError, "invalid data type 'bytes'"),
+        ([None, 3], RuntimeError, "Could not infer dtype of NoneType"),
+        ([1, slice(1)], RuntimeError, "Could not infer dtype of slice"),
+    ],
+)
+def test_index_list_of_what_is_no_number_is_refused(index, error, text: str) -> None:
+    x = torch.zeros(5, 5, 5)
+    for use in (lambda: x[(index,)], lambda: x.__setitem__((index,), 1)):
+        with pytest.raises(error, match=text):
+            use()
+
+
+def test_index_list_takes_what_a_tensor_is_made_of() -> None:
+    x = torch.arange(5)
+    assert x[([torch.tensor([3]), 2],)].tolist() == [3, 2]
+    assert x[([[torch.tensor(1)], [torch.tensor([2])]],)].tolist() == [[1], [2]]
+    assert x[([1, 2.5],)].tolist() == [1, 2]
+    assert x[([True, np.False_, True, False, False],)].tolist() == [0, 2]
+    assert x[([True, 0],)].tolist() == [1, 0]
+    assert x[([],)].tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("dtype", "text"),
+    [
+        (torch.float32, "must be real number, not NoneType"),
+        (torch.complex64, "must be real number, not NoneType"),
+        (torch.int64, "'NoneType' object cannot be interpreted as an integer"),
+        (torch.bool, "'NoneType' object cannot be interpreted as an integer"),
+    ],
+)
+def test_data_that_is_no_number_of_the_type_asked_for_is_refused(dtype, text: str) -> None:
+    for data in ([1, None], None):
+        with pytest.raises(TypeError, match=text):
+            torch.tensor(data, dtype=dtype)
+    with pytest.raises(TypeError, match="must be real number, not NoneType"):
+        torch.Tensor([None])
+
+
+def test_norm_of_bytes_tells_of_their_type_before_dimensions() -> None:
+    x = torch.zeros(2, 2, dtype=torch.uint8)
+    for norm in (torch.frobenius_norm, lambda x, dim: torch.linalg.vector_norm(x, 2, dim)):
+        for dim in (5, (0, 0), (0, 1)):
+            with pytest.raises(RuntimeError, match="Expected a floating point or complex.*Byte"):
+                norm(x, dim)
+
+
+def test_bilinear_refuses_a_bias_that_is_no_vector_and_tells_its_shape() -> None:
+    args = torch.ones(3), torch.ones(4), torch.ones(5, 3, 4)
+    with pytest.raises(RuntimeError, match=r"does not match weight size: got \[5, 1\]"):
+        torch.nn.functional.bilinear(*args, torch.ones(5, 1))
+    assert torch.nn.functional.bilinear(*args, torch.ones(5)).tolist() == [13] * 5
+
+
+def test_differences_of_nothing_are_nothing_with_out_too() -> None:
+    out = torch.zeros(3)[:0]
+    for n in (1, 2):
+        assert torch.diff(torch.zeros(0), n=n, out=out).shape == (0,)
+
+
+def test_normal_of_means_gives_out_the_shape_of_any_out() -> None:
+    mean = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    out = torch.zeros(0)
+    assert torch.normal(mean, 0.0, out=out) is out
+    assert out.tolist() == mean.tolist()

@@ -264,31 +264,34 @@ impl Walk {
         ))
     }
 
+    /// Why an object cannot be an element.
+    fn misfit(&self, obj: &Bound<'_, PyAny>) -> PyResult<PyErr> {
+        let name = class(obj);
+        let text = obj.is_instance_of::<PyString>();
+        // A string is a list of strings; as the first item it would be one without end.
+        if text && self.numbers.is_empty() {
+            return Ok(PyValueError::new_err("too many dimensions 'str'"));
+        }
+        if self.wanted.is_none() && (text || obj.is_instance_of::<PyBytes>()) {
+            let told = format!("new(): invalid data type '{name}'");
+            return Ok(PyTypeError::new_err(told));
+        }
+        if self.wanted.is_none() && items(obj)?.is_none() {
+            let told = format!("Could not infer dtype of {name}");
+            return Ok(PyRuntimeError::new_err(told));
+        }
+        Ok(PyTypeError::new_err(match self.wanted.or(self.found) {
+            Some(d) if d.differentiable() => format!("must be real number, not {name}"),
+            _ => format!("'{name}' object cannot be interpreted as an integer"),
+        }))
+    }
+
     fn walk(&mut self, obj: &Bound<'_, PyAny>, d: usize) -> PyResult<()> {
-        let py = obj.py();
         if d == self.shape.len() {
             if self.scalar(obj)? {
                 return Ok(());
             }
-            // A string is a list of strings; as the first item it would be one without end.
-            if obj.is_instance_of::<PyString>() && self.numbers.is_empty() {
-                return Err(PyValueError::new_err("too many dimensions 'str'"));
-            }
-            if obj.is_instance_of::<PyString>() || obj.is_instance_of::<PyBytes>() {
-                let text = format!("new(): invalid data type '{}'", class(obj));
-                return Err(PyTypeError::new_err(text));
-            }
-            if items(obj)?.is_some() {
-                let text = format!(
-                    "'{}' object cannot be interpreted as an integer",
-                    class(obj)
-                );
-                return Err(PyTypeError::new_err(text));
-            }
-            return Err(PyRuntimeError::new_err(format!(
-                "Could not infer dtype of {}",
-                class(obj)
-            )));
+            return Err(self.misfit(obj)?);
         }
         if is_ndarray(obj) {
             let sizes: Vec<usize> = obj.getattr("shape")?.extract()?;
@@ -330,7 +333,6 @@ impl Walk {
             return Ok(());
         }
         let Some(items) = items(obj)? else {
-            let _ = py;
             return Err(PyTypeError::new_err("not a sequence"));
         };
         if items.len() != self.shape[d] {
@@ -405,6 +407,46 @@ impl Walk {
         }
         Ok(())
     }
+
+    /// The numbers as a new tensor.
+    fn tensor(&self, dtype: DType) -> PyResult<Tensor> {
+        let y = Tensor::empty(&self.shape, dtype, Device::Cpu).py()?;
+        if y.numel() != self.numbers.len() {
+            return Err(PyValueError::new_err(
+                "tensor(): data changed while it was read",
+            ));
+        }
+        match dtype {
+            DType::Bool => self.fill::<Bool>(&y, dtype)?,
+            DType::U8 => self.fill::<u8>(&y, dtype)?,
+            DType::I8 => self.fill::<i8>(&y, dtype)?,
+            DType::I16 => self.fill::<i16>(&y, dtype)?,
+            DType::I32 => self.fill::<i32>(&y, dtype)?,
+            DType::I64 => self.fill::<i64>(&y, dtype)?,
+            DType::U16 => self.fill::<u16>(&y, dtype)?,
+            DType::U32 => self.fill::<u32>(&y, dtype)?,
+            DType::U64 => self.fill::<u64>(&y, dtype)?,
+            DType::F16 => self.fill::<half::f16>(&y, dtype)?,
+            DType::BF16 => self.fill::<half::bf16>(&y, dtype)?,
+            DType::F32 => self.fill::<f32>(&y, dtype)?,
+            DType::F64 => self.fill::<f64>(&y, dtype)?,
+            DType::C64 | DType::C128 => {
+                let pairs = self.numbers.iter().map(|n| match *n {
+                    Number::Bool(b) => (b as u8 as f64, 0.0),
+                    Number::Int(i) => (i as f64, 0.0),
+                    Number::UInt(u) => (u as f64, 0.0),
+                    Number::Float(f) => (f, 0.0),
+                    Number::Complex(re, im) => (re, im),
+                });
+                let (re, im): (Vec<f64>, Vec<f64>) = pairs.unzip();
+                for (k, part) in [re, im].iter().enumerate() {
+                    let part = Tensor::from_slice(part, &self.shape, DType::F64).py()?;
+                    y.component(k).write_from(&part).py()?;
+                }
+            }
+        }
+        Ok(y)
+    }
 }
 
 /// A NumPy scalar (not a plain Python number) with its dtype.
@@ -461,8 +503,8 @@ fn warn_of_arrays(data: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// A new tensor with the numbers in `data`, of the type asked for or the one they suggest.
-pub fn parse(data: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
+/// The numbers in `data`; `wanted` is the type asked for, if any.
+fn numbers(data: &Bound<'_, PyAny>, wanted: Option<DType>) -> PyResult<Walk> {
     if data.is_instance_of::<PyString>() || data.is_instance_of::<PyBytes>() {
         return Err(PyTypeError::new_err(format!(
             "new(): invalid data type '{}'",
@@ -471,7 +513,7 @@ pub fn parse(data: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> 
     }
     let mut walk = Walk {
         shape: Vec::new(),
-        wanted: dtype,
+        wanted,
         found: None,
         numbers: Vec::new(),
     };
@@ -485,43 +527,26 @@ pub fn parse(data: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> 
         walk.measure(data)?;
         walk.walk(data, 0)?;
     }
+    Ok(walk)
+}
+
+/// A new tensor with the numbers in `data`, of the type asked for or the one they suggest.
+pub fn parse(data: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
+    let walk = numbers(data, dtype)?;
     let dtype = dtype.or(walk.found).unwrap_or_else(default_dtype);
-    let y = Tensor::empty(&walk.shape, dtype, Device::Cpu).py()?;
-    if y.numel() != walk.numbers.len() {
-        return Err(PyValueError::new_err(
-            "tensor(): data changed while it was read",
-        ));
+    walk.tensor(dtype)
+}
+
+/// The numbers in nested sequences as an index: bools and bytes are masks, all else counts.
+pub fn index(data: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    let walk = numbers(data, None)?;
+    match walk.found {
+        Some(d) if d.is_complex() => Err(PyTypeError::new_err(
+            "'complex' object cannot be interpreted as an integer",
+        )),
+        Some(d @ (DType::Bool | DType::U8)) => walk.tensor(d),
+        _ => walk.tensor(DType::I64),
     }
-    match dtype {
-        DType::Bool => walk.fill::<Bool>(&y, dtype)?,
-        DType::U8 => walk.fill::<u8>(&y, dtype)?,
-        DType::I8 => walk.fill::<i8>(&y, dtype)?,
-        DType::I16 => walk.fill::<i16>(&y, dtype)?,
-        DType::I32 => walk.fill::<i32>(&y, dtype)?,
-        DType::I64 => walk.fill::<i64>(&y, dtype)?,
-        DType::U16 => walk.fill::<u16>(&y, dtype)?,
-        DType::U32 => walk.fill::<u32>(&y, dtype)?,
-        DType::U64 => walk.fill::<u64>(&y, dtype)?,
-        DType::F16 => walk.fill::<half::f16>(&y, dtype)?,
-        DType::BF16 => walk.fill::<half::bf16>(&y, dtype)?,
-        DType::F32 => walk.fill::<f32>(&y, dtype)?,
-        DType::F64 => walk.fill::<f64>(&y, dtype)?,
-        DType::C64 | DType::C128 => {
-            let pairs = walk.numbers.iter().map(|n| match *n {
-                Number::Bool(b) => (b as u8 as f64, 0.0),
-                Number::Int(i) => (i as f64, 0.0),
-                Number::UInt(u) => (u as f64, 0.0),
-                Number::Float(f) => (f, 0.0),
-                Number::Complex(re, im) => (re, im),
-            });
-            let (re, im): (Vec<f64>, Vec<f64>) = pairs.unzip();
-            for (k, part) in [re, im].iter().enumerate() {
-                let part = Tensor::from_slice(part, &walk.shape, DType::F64).py()?;
-                y.component(k).write_from(&part).py()?;
-            }
-        }
-    }
-    Ok(y)
 }
 
 fn dtype_argument(obj: Option<&Bound<'_, PyAny>>, name: &str) -> PyResult<Option<DType>> {

@@ -135,73 +135,7 @@ fn as_index(obj: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
     if !is_sequence(obj) {
         return Ok(None);
     }
-    let (mut shape, mut values, mut kind) = (Vec::new(), Vec::new(), None);
-    flatten(obj, 0, &mut shape, &mut values, &mut kind)?;
-    let bools = kind == Some(true);
-    let t = match bools {
-        true => {
-            let v: Vec<u8> = values.iter().map(|&v| (v != 0) as u8).collect();
-            Tensor::from_slice(&v, &shape, DType::Bool)
-        }
-        false => Tensor::from_slice(&values, &shape, DType::I64),
-    };
-    t.py().map(Some)
-}
-
-/// Collects the numbers of nested lists. `kind` says whether all so far are bools.
-fn flatten(
-    obj: &Bound<'_, PyAny>,
-    depth: usize,
-    shape: &mut Vec<usize>,
-    values: &mut Vec<i64>,
-    kind: &mut Option<bool>,
-) -> PyResult<()> {
-    if depth > 64 {
-        return Err(PyValueError::new_err(
-            "too many dimensions in an index list",
-        ));
-    }
-    let list: Vec<Bound<'_, PyAny>> = obj.try_iter()?.collect::<PyResult<_>>()?;
-    if shape.len() == depth {
-        shape.push(list.len());
-    } else if shape[depth] != list.len() {
-        return Err(PyValueError::new_err(format!(
-            "expected sequence of length {} at dim {depth} (got {})",
-            shape[depth],
-            list.len()
-        )));
-    }
-    for item in &list {
-        if let Some(s) = number(item)? {
-            if shape.len() != depth + 1 {
-                return Err(PyTypeError::new_err("not a sequence"));
-            }
-            let is_bool = matches!(s, Scalar::Bool(_));
-            *kind = Some(kind.unwrap_or(true) && is_bool);
-            values.push(s.i64());
-        } else if is_sequence(item) && !item.is_instance_of::<PyString>() {
-            flatten(item, depth + 1, shape, values, kind)?;
-        } else {
-            return Err(PyTypeError::new_err(format!(
-                "new(): invalid data type '{}'",
-                item.get_type().name()?
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// A number in an index list: Python's, NumPy's, or a tensor of one element.
-fn number(obj: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
-    if let Ok(t) = obj.cast::<PyTensor>() {
-        let t = t.get().get();
-        return if t.ndim() == 0 {
-            t.item().py().map(Some)
-        } else {
-            Ok(None)
-        };
-    }
-    scalar(obj)
+    crate::data::index(obj).map(Some)
 }
 
 /// A view of `x` with what slices, integers, `None` and `...` do to it, and the index tensors

@@ -424,15 +424,15 @@ impl Tensor {
 }
 
 fn converted(x: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
-    let Some(dtype) = dtype else {
-        return Ok(x.clone());
-    };
     ensure!(
         x.dtype().differentiable(),
         Runtime,
         "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
         x.dtype().scalar_name()
     );
+    let Some(dtype) = dtype else {
+        return Ok(x.clone());
+    };
     ensure!(
         dtype.is_complex() == x.dtype().is_complex()
             && dtype.differentiable()
@@ -625,6 +625,7 @@ crate::entries! {
             Runtime,
             "frobenius_norm: Expected at most 2 dimensions, but got {dims} dimensions instead."
         );
+        let x = &converted(x, None)?;
         Ok(x.vector_norm(2.0, a.mask(1, x)?, a.bool(2)?)?.into())
     };
     /// The p-norm of the difference of two tensors.

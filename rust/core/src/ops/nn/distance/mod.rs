@@ -182,10 +182,11 @@ fn bilinear(x: &Tensor, y: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Result
     }
     if let Some(b) = bias {
         ensure!(
-            b.ndim() == 1 && b.size(0) == w.size(0),
+            b.shape().as_slice() == [w.size(0)],
             Runtime,
-            "bilinear(): bias size does not match weight size: got {} but expected {}",
-            b.size(0),
+            "bilinear(): bias size does not match weight size: got {} but expected [{}], one for \
+             each result",
+            Show(b.shape()),
             w.size(0)
         );
     }
