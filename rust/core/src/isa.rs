@@ -88,7 +88,7 @@ macro_rules! per_isa {
         $v unsafe fn $name<$($G: $B,)* $($(const $C: $K),*)?>($($arg: $t),*) $(-> $r)? {
             $crate::per_isa!(@each [unsafe] [$($G: $B,)* $($(const $C: $K),*)?]
                 [$($G,)* $($($C),*)?] ($($arg: $t),*) [$(-> $r)?] $body);
-            // SAFETY: as the caller says; the machine has the instructions.
+            // SAFETY: the caller gives what the body asks for; the machine has the instructions.
             unsafe { $crate::per_isa!(@best at_avx512 [$($G,)* $($($C),*)?] ($($arg),*)) }
         }
     };
@@ -133,25 +133,24 @@ macro_rules! per_isa {
         #[cfg(not(debug_assertions))]
         $crate::compiled! {
             avx512:
-            // SAFETY: as for the function around it, which has asked `level`.
             #[allow(clippy::too_many_arguments)]
             $($unsafe)? fn at_avx512<$($generics)*>($($arg: $t),*) $($r)* {
+                // SAFETY: the body gets the arguments that it asks for.
                 $($unsafe)? { at_portable::<$($names)*>($($arg),*) }
             }
         }
     };
     (@two [$($unsafe:tt)?] [$($generics:tt)*] [$($names:tt)*] ($($arg:ident: $t:ty),*)
         [$($r:tt)*] $body:block) => {
-        // SAFETY: as for the function around it.
         #[allow(clippy::too_many_arguments)]
         #[inline(always)]
         $($unsafe)? fn at_portable<$($generics)*>($($arg: $t),*) $($r)* $body
         #[cfg(not(debug_assertions))]
         $crate::compiled! {
             avx2:
-            // SAFETY: as for the function around it, which has asked `level`.
             #[allow(clippy::too_many_arguments)]
             $($unsafe)? fn at_avx2<$($generics)*>($($arg: $t),*) $($r)* {
+                // SAFETY: the body gets the arguments that it asks for.
                 $($unsafe)? { at_portable::<$($names)*>($($arg),*) }
             }
         }

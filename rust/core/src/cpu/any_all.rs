@@ -30,29 +30,33 @@ bits!(u8, u16, u32, u64);
 
 per_isa! {
     /// Whether any of `n` elements is true, or (with `all`) false.
-    // SAFETY: `x` has `n` elements.
     unsafe fn found[U: Bits](x: *const U, n: usize, float: bool, all: bool) -> bool {
-        let mut start = 0;
-        while start < n {
-            let end = n.min(start + BLOCK);
-            let mut hit = 0u8;
-            for i in start..end {
-                hit |= ((*x.add(i)).is_true(float) != all) as u8;
+        // SAFETY: `x` has `n` elements, and `i` stays below `end`, which is at most `n`.
+        unsafe {
+            let mut start = 0;
+            while start < n {
+                let end = n.min(start + BLOCK);
+                let mut hit = 0u8;
+                for i in start..end {
+                    hit |= ((*x.add(i)).is_true(float) != all) as u8;
+                }
+                if hit != 0 {
+                    return true;
+                }
+                start = end;
             }
-            if hit != 0 {
-                return true;
-            }
-            start = end;
+            false
         }
-        false
     }
 }
 
 per_isa! {
-    // SAFETY: `x` and `acc` have `n` elements.
     unsafe fn columns[U: Bits](x: *const U, n: usize, float: bool, all: bool, acc: *mut u8) {
-        for i in 0..n {
-            *acc.add(i) |= ((*x.add(i)).is_true(float) != all) as u8;
+        // SAFETY: `x` and `acc` have `n` elements, and `i` stays below `n`.
+        unsafe {
+            for i in 0..n {
+                *acc.add(i) |= ((*x.add(i)).is_true(float) != all) as u8;
+            }
         }
     }
 }

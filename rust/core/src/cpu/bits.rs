@@ -64,28 +64,31 @@ pub(super) fn packed(bytes: &[u8; 64]) -> u64 {
 
 per_isa! {
     /// Writes the words of `n` elements and returns how many are set.
-    // SAFETY: `x` has `n` elements and `to` room for their words.
     unsafe fn words_of[T: IsTrue](x: *const T, n: usize, to: *mut u64) -> usize {
-        let mut count = 0;
-        let mut bytes = [0u8; 64];
-        for w in 0..n / 64 {
-            for (i, b) in bytes.iter_mut().enumerate() {
-                *b = (*x.add(w * 64 + i)).is_true() as u8;
+        // SAFETY: `x` has `n` elements and `to` a word for each 64 of them, the last perhaps in
+        // part.
+        unsafe {
+            let mut count = 0;
+            let mut bytes = [0u8; 64];
+            for w in 0..n / 64 {
+                for (i, b) in bytes.iter_mut().enumerate() {
+                    *b = (*x.add(w * 64 + i)).is_true() as u8;
+                }
+                let word = packed(&bytes);
+                *to.add(w) = word;
+                count += word.count_ones() as usize;
             }
-            let word = packed(&bytes);
-            *to.add(w) = word;
-            count += word.count_ones() as usize;
-        }
-        if !n.is_multiple_of(64) {
-            bytes = [0; 64];
-            for (i, b) in bytes.iter_mut().enumerate().take(n % 64) {
-                *b = (*x.add(n / 64 * 64 + i)).is_true() as u8;
+            if !n.is_multiple_of(64) {
+                bytes = [0; 64];
+                for (i, b) in bytes.iter_mut().enumerate().take(n % 64) {
+                    *b = (*x.add(n / 64 * 64 + i)).is_true() as u8;
+                }
+                let word = packed(&bytes);
+                *to.add(n / 64) = word;
+                count += word.count_ones() as usize;
             }
-            let word = packed(&bytes);
-            *to.add(n / 64) = word;
-            count += word.count_ones() as usize;
+            count
         }
-        count
     }
 }
 
@@ -140,46 +143,50 @@ impl Bits {
     /// # Safety
     /// There is room, and the shape has as many elements as there are bits.
     pub unsafe fn coordinates(&self, shape: &[usize], outs: &[*mut i64], step: usize) {
-        let Some((&last, lead)) = shape.split_last() else {
-            return;
-        };
-        let outs: SmallVec<[usize; 8]> = outs.iter().map(|&o| o as usize).collect();
-        self.each_chunk(|first, words, before| {
-            let outs: SmallVec<[*mut i64; 8]> = outs.iter().map(|&o| o as *mut i64).collect();
-            let mut at: SmallVec<[i64; 8]> = SmallVec::from_elem(0, lead.len());
-            // Elements of the row that `at` names; none yet.
-            let (mut start, mut end) = (first, first);
-            let mut to = before * step;
-            for (w, &word) in words.iter().enumerate() {
-                let mut word = word;
-                while word != 0 {
-                    let p = first + w * 64 + word.trailing_zeros() as usize;
-                    word &= word - 1;
-                    if p >= end {
-                        let mut row = p / last;
-                        (start, end) = (row * last, (row + 1) * last);
-                        for (a, &n) in at.iter_mut().zip(lead).rev() {
-                            *a = (row % n) as i64;
-                            row /= n;
-                        }
-                    }
-                    match at[..] {
-                        [] => *outs[0].add(to) = p as i64,
-                        [row] => {
-                            *outs[0].add(to) = row;
-                            *outs[1].add(to) = (p - start) as i64;
-                        }
-                        _ => {
-                            for (o, &a) in outs.iter().zip(&at) {
-                                *o.add(to) = a;
+        // SAFETY: each of `outs` has room at `step` times the number of the bit, and there is one
+        // for each dimension.
+        unsafe {
+            let Some((&last, lead)) = shape.split_last() else {
+                return;
+            };
+            let outs: SmallVec<[usize; 8]> = outs.iter().map(|&o| o as usize).collect();
+            self.each_chunk(|first, words, before| {
+                let outs: SmallVec<[*mut i64; 8]> = outs.iter().map(|&o| o as *mut i64).collect();
+                let mut at: SmallVec<[i64; 8]> = SmallVec::from_elem(0, lead.len());
+                // Elements of the row that `at` names; none yet.
+                let (mut start, mut end) = (first, first);
+                let mut to = before * step;
+                for (w, &word) in words.iter().enumerate() {
+                    let mut word = word;
+                    while word != 0 {
+                        let p = first + w * 64 + word.trailing_zeros() as usize;
+                        word &= word - 1;
+                        if p >= end {
+                            let mut row = p / last;
+                            (start, end) = (row * last, (row + 1) * last);
+                            for (a, &n) in at.iter_mut().zip(lead).rev() {
+                                *a = (row % n) as i64;
+                                row /= n;
                             }
-                            *outs[at.len()].add(to) = (p - start) as i64;
                         }
+                        match at[..] {
+                            [] => *outs[0].add(to) = p as i64,
+                            [row] => {
+                                *outs[0].add(to) = row;
+                                *outs[1].add(to) = (p - start) as i64;
+                            }
+                            _ => {
+                                for (o, &a) in outs.iter().zip(&at) {
+                                    *o.add(to) = a;
+                                }
+                                *outs[at.len()].add(to) = (p - start) as i64;
+                            }
+                        }
+                        to += step;
                     }
-                    to += step;
                 }
-            }
-        });
+            });
+        }
     }
 
     /// Moves the elements of `size` bytes whose bits are set to neighbouring places.
@@ -187,44 +194,50 @@ impl Bits {
     /// # Safety
     /// `from` has an element for each bit, `to` room for those set, and they do not overlap.
     pub unsafe fn compress(&self, size: usize, from: *const u8, to: *mut u8) {
-        let (from, to) = (from as usize, to as usize);
-        self.each_chunk(|first, words, before| {
-            let from = (from as *const u8).add(first * size);
-            let to = (to as *mut u8).add(before * size);
-            #[cfg(target_arch = "x86_64")]
-            if super::level() == super::Level::Avx512 {
-                match size {
-                    4 => return avx512::compress32(words, from.cast(), to.cast()),
-                    8 => return avx512::compress64(words, from.cast(), to.cast()),
-                    _ => {}
+        // SAFETY: a chunk reads the elements of its own bits and writes from the place that those
+        // before it leave.
+        unsafe {
+            let (from, to) = (from as usize, to as usize);
+            self.each_chunk(|first, words, before| {
+                let from = (from as *const u8).add(first * size);
+                let to = (to as *mut u8).add(before * size);
+                #[cfg(target_arch = "x86_64")]
+                if super::level() == super::Level::Avx512 {
+                    match size {
+                        4 => return avx512::compress32(words, from.cast(), to.cast()),
+                        8 => return avx512::compress64(words, from.cast(), to.cast()),
+                        _ => {}
+                    }
                 }
-            }
-            match size {
-                1 => compress_run::<u8>(words, from.cast(), to.cast()),
-                2 => compress_run::<u16>(words, from.cast(), to.cast()),
-                4 => compress_run::<u32>(words, from.cast(), to.cast()),
-                8 => compress_run::<u64>(words, from.cast(), to.cast()),
-                _ => compress_run::<[u64; 2]>(words, from.cast(), to.cast()),
-            }
-        });
+                match size {
+                    1 => compress_run::<u8>(words, from.cast(), to.cast()),
+                    2 => compress_run::<u16>(words, from.cast(), to.cast()),
+                    4 => compress_run::<u32>(words, from.cast(), to.cast()),
+                    8 => compress_run::<u64>(words, from.cast(), to.cast()),
+                    _ => compress_run::<[u64; 2]>(words, from.cast(), to.cast()),
+                }
+            });
+        }
     }
 }
 
-// SAFETY: as for `compress`, for these words.
 unsafe fn compress_run<T: Copy>(words: &[u64], mut from: *const T, mut to: *mut T) {
-    for &word in words {
-        if word == u64::MAX {
-            std::ptr::copy_nonoverlapping(from, to, 64);
-            to = to.add(64);
-        } else {
-            let mut rest = word;
-            while rest != 0 {
-                to.write(*from.add(rest.trailing_zeros() as usize));
-                to = to.add(1);
-                rest &= rest - 1;
+    // SAFETY: `from` has an element for each bit of `words`, `to` room for those that are set.
+    unsafe {
+        for &word in words {
+            if word == u64::MAX {
+                std::ptr::copy_nonoverlapping(from, to, 64);
+                to = to.add(64);
+            } else {
+                let mut rest = word;
+                while rest != 0 {
+                    to.write(*from.add(rest.trailing_zeros() as usize));
+                    to = to.add(1);
+                    rest &= rest - 1;
+                }
             }
+            from = from.wrapping_add(64);
         }
-        from = from.wrapping_add(64);
     }
 }
 
@@ -234,33 +247,39 @@ mod avx512 {
     use std::arch::x86_64::*;
 
     compiled! { avx512:
-        // SAFETY: as for `compress`, for these words; the machine has the instructions.
         pub unsafe fn compress32(words: &[u64], mut from: *const i32, mut to: *mut i32) {
-            for &word in words {
-                for part in 0..4 {
-                    let m = (word >> (16 * part)) as __mmask16;
-                    let n = m.count_ones();
-                    let v = _mm512_maskz_compress_epi32(m, _mm512_maskz_loadu_epi32(m, from));
-                    // Whole stores would write into another thread's part.
-                    _mm512_mask_storeu_epi32(to, ((1u32 << n) - 1) as __mmask16, v);
-                    to = to.wrapping_add(n as usize);
-                    from = from.wrapping_add(16);
+            // SAFETY: only elements whose bits are set are read, and as many written; the caller
+            // has asked for AVX-512.
+            unsafe {
+                for &word in words {
+                    for part in 0..4 {
+                        let m = (word >> (16 * part)) as __mmask16;
+                        let n = m.count_ones();
+                        let v = _mm512_maskz_compress_epi32(m, _mm512_maskz_loadu_epi32(m, from));
+                        // Whole stores would write into another thread's part.
+                        _mm512_mask_storeu_epi32(to, ((1u32 << n) - 1) as __mmask16, v);
+                        to = to.wrapping_add(n as usize);
+                        from = from.wrapping_add(16);
+                    }
                 }
             }
         }
     }
 
     compiled! { avx512:
-        // SAFETY: as for `compress`, for these words; the machine has the instructions.
         pub unsafe fn compress64(words: &[u64], mut from: *const i64, mut to: *mut i64) {
-            for &word in words {
-                for part in 0..8 {
-                    let m = (word >> (8 * part)) as __mmask8;
-                    let n = m.count_ones();
-                    let v = _mm512_maskz_compress_epi64(m, _mm512_maskz_loadu_epi64(m, from));
-                    _mm512_mask_storeu_epi64(to, ((1u32 << n) - 1) as __mmask8, v);
-                    to = to.wrapping_add(n as usize);
-                    from = from.wrapping_add(8);
+            // SAFETY: only elements whose bits are set are read, and as many written; the caller
+            // has asked for AVX-512.
+            unsafe {
+                for &word in words {
+                    for part in 0..8 {
+                        let m = (word >> (8 * part)) as __mmask8;
+                        let n = m.count_ones();
+                        let v = _mm512_maskz_compress_epi64(m, _mm512_maskz_loadu_epi64(m, from));
+                        _mm512_mask_storeu_epi64(to, ((1u32 << n) - 1) as __mmask8, v);
+                        to = to.wrapping_add(n as usize);
+                        from = from.wrapping_add(8);
+                    }
                 }
             }
         }

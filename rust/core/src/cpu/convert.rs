@@ -12,45 +12,51 @@ pub type Load<T> = unsafe fn(src: *const u8, step: isize, n: usize, dst: *mut T)
 /// Writes `n` elements `step` bytes apart.
 pub type Store<T> = unsafe fn(dst: *mut u8, step: isize, n: usize, src: *const T);
 
-// SAFETY: `src` has `n` elements `step` bytes apart, and `dst` has room for `n`.
 #[inline(always)]
 unsafe fn load_row<S: Element, T: Compute>(src: *const u8, step: isize, n: usize, dst: *mut T) {
-    if step == size_of::<S>() as isize {
-        let src = src.cast::<S>();
-        if S::DTYPE == T::DTYPE {
-            return std::ptr::copy(src.cast(), dst, n);
-        }
-        for i in 0..n {
-            *dst.add(i) = T::from_element(src.add(i).read_unaligned());
-        }
-    } else if step == 0 {
-        let v = T::from_element(src.cast::<S>().read_unaligned());
-        for i in 0..n {
-            *dst.add(i) = v;
-        }
-    } else {
-        for i in 0..n {
-            let at = src.offset(i as isize * step).cast::<S>();
-            *dst.add(i) = T::from_element(at.read_unaligned());
+    // SAFETY: `src` has `n` elements `step` bytes apart, of any alignment, and `dst` has room for
+    // `n`.
+    unsafe {
+        if step == size_of::<S>() as isize {
+            let src = src.cast::<S>();
+            if S::DTYPE == T::DTYPE {
+                return std::ptr::copy(src.cast(), dst, n);
+            }
+            for i in 0..n {
+                *dst.add(i) = T::from_element(src.add(i).read_unaligned());
+            }
+        } else if step == 0 {
+            let v = T::from_element(src.cast::<S>().read_unaligned());
+            for i in 0..n {
+                *dst.add(i) = v;
+            }
+        } else {
+            for i in 0..n {
+                let at = src.offset(i as isize * step).cast::<S>();
+                *dst.add(i) = T::from_element(at.read_unaligned());
+            }
         }
     }
 }
 
-// SAFETY: `dst` has room for `n` elements `step` bytes apart, and `src` has `n`.
 #[inline(always)]
 unsafe fn store_row<S: Element, T: Compute>(dst: *mut u8, step: isize, n: usize, src: *const T) {
-    if step == size_of::<S>() as isize {
-        let dst = dst.cast::<S>();
-        if S::DTYPE == T::DTYPE {
-            return std::ptr::copy(src, dst.cast(), n);
-        }
-        for i in 0..n {
-            dst.add(i).write_unaligned((*src.add(i)).to_element());
-        }
-    } else {
-        for i in 0..n {
-            let at = dst.offset(i as isize * step).cast::<S>();
-            at.write_unaligned((*src.add(i)).to_element());
+    // SAFETY: `dst` has room for `n` elements `step` bytes apart, of any alignment, and `src` has
+    // `n`.
+    unsafe {
+        if step == size_of::<S>() as isize {
+            let dst = dst.cast::<S>();
+            if S::DTYPE == T::DTYPE {
+                return std::ptr::copy(src, dst.cast(), n);
+            }
+            for i in 0..n {
+                dst.add(i).write_unaligned((*src.add(i)).to_element());
+            }
+        } else {
+            for i in 0..n {
+                let at = dst.offset(i as isize * step).cast::<S>();
+                at.write_unaligned((*src.add(i)).to_element());
+            }
         }
     }
 }
@@ -58,13 +64,17 @@ unsafe fn store_row<S: Element, T: Compute>(dst: *mut u8, step: isize, n: usize,
 per_isa! {
     fn pick_load[S: Element, T: Compute] -> Load<T>
         = (src: *const u8, step: isize, n: usize, dst: *mut T) {
-        load_row::<S, T>(src, step, n, dst)
+        // SAFETY: who calls a [`Load`] has `n` elements `step` bytes apart at `src` and room for
+        // `n` at `dst`.
+        unsafe { load_row::<S, T>(src, step, n, dst) }
     }
 }
 per_isa! {
     fn pick_store[S: Element, T: Compute] -> Store<T>
         = (dst: *mut u8, step: isize, n: usize, src: *const T) {
-        store_row::<S, T>(dst, step, n, src)
+        // SAFETY: who calls a [`Store`] has room for `n` elements `step` bytes apart at `dst` and
+        // `n` at `src`.
+        unsafe { store_row::<S, T>(dst, step, n, src) }
     }
 }
 
@@ -116,7 +126,9 @@ pub fn storer<T: Compute>(dtype: DType) -> Store<T> {
 /// # Safety
 /// The source holds such elements, `dst` has room for `n`.
 pub unsafe fn load<T: Compute>(dtype: DType, src: *const u8, step: isize, n: usize, dst: *mut T) {
-    loader::<T>(dtype)(src, step, n, dst)
+    // SAFETY: the source has `n` elements of this type and `dst` room for them; the machine runs
+    // what `loader` picks.
+    unsafe { loader::<T>(dtype)(src, step, n, dst) }
 }
 
 /// Writes `n` elements `step` bytes apart.
@@ -124,7 +136,9 @@ pub unsafe fn load<T: Compute>(dtype: DType, src: *const u8, step: isize, n: usi
 /// # Safety
 /// The destination holds such elements, `src` has `n`.
 pub unsafe fn store<T: Compute>(dtype: DType, dst: *mut u8, step: isize, n: usize, src: *const T) {
-    storer::<T>(dtype)(dst, step, n, src)
+    // SAFETY: the destination has room for `n` elements of this type, `src` has them; the machine
+    // runs what `storer` picks.
+    unsafe { storer::<T>(dtype)(dst, step, n, src) }
 }
 
 /// float16 by the machine's instructions, which loops over the software conversion do not become.
@@ -141,29 +155,37 @@ mod half_x86 {
         ($set:ident: $load:ident, $store:ident, $lanes:literal,
          |$src:ident, $dst:ident| $widen:expr, |$from:ident, $to:ident| $narrow:expr) => {
             compiled! { $set:
-                // SAFETY: as for `load_row`; the machine has the instructions.
                 pub unsafe fn $load(src: *const u8, step: isize, n: usize, dst: *mut f32) {
-                    let mut i = 0;
-                    if step == SIZE {
-                        while i + $lanes <= n {
-                            let ($src, $dst) = (src.add(i * 2), dst.add(i));
-                            $widen;
-                            i += $lanes;
+                    // SAFETY: `src` has `n` elements `step` bytes apart and `dst` room for `n`;
+                    // vectors end at `n`, and `loader` asked for the instructions.
+                    unsafe {
+                        let mut i = 0;
+                        if step == SIZE {
+                            while i + $lanes <= n {
+                                let ($src, $dst) = (src.add(i * 2), dst.add(i));
+                                $widen;
+                                i += $lanes;
+                            }
                         }
+                        let rest = src.offset(i as isize * step);
+                        load_row::<f16, f32>(rest, step, n - i, dst.add(i));
                     }
-                    load_row::<f16, f32>(src.offset(i as isize * step), step, n - i, dst.add(i));
                 }
-                // SAFETY: as for `store_row`; the machine has the instructions.
                 pub unsafe fn $store(dst: *mut u8, step: isize, n: usize, src: *const f32) {
-                    let mut i = 0;
-                    if step == SIZE {
-                        while i + $lanes <= n {
-                            let ($from, $to) = (src.add(i), dst.add(i * 2));
-                            $narrow;
-                            i += $lanes;
+                    // SAFETY: `dst` has room for `n` elements `step` bytes apart and `src` has `n`;
+                    // vectors end at `n`, and `storer` asked for the instructions.
+                    unsafe {
+                        let mut i = 0;
+                        if step == SIZE {
+                            while i + $lanes <= n {
+                                let ($from, $to) = (src.add(i), dst.add(i * 2));
+                                $narrow;
+                                i += $lanes;
+                            }
                         }
+                        let rest = dst.offset(i as isize * step);
+                        store_row::<f16, f32>(rest, step, n - i, src.add(i));
                     }
-                    store_row::<f16, f32>(dst.offset(i as isize * step), step, n - i, src.add(i));
                 }
             }
         };

@@ -22,7 +22,7 @@ pub fn crc32(before: u32, bytes: &[u8]) -> u32 {
 pub unsafe fn copy_summed(before: u32, source: *const u8, target: *mut u8, n: usize) -> u32 {
     let (source, target) = (source as usize, target as usize);
     let part = |at: usize, n: usize| {
-        // SAFETY: as the caller promised; each range is given to one call.
+        // SAFETY: both have `n` bytes and do not overlap; each range is given to one call.
         let copy = unsafe {
             let to = (target as *mut u8).add(at);
             std::ptr::copy_nonoverlapping((source as *const u8).add(at), to, n);

@@ -205,30 +205,31 @@ folds! {
 pub const LANES: usize = 64;
 
 /// Sixty-four running results, then their tree: short dependency chains and small error.
-// SAFETY: `x` has `n` elements of `S`.
 #[inline(always)]
 unsafe fn row<S: Widen<T>, T: Copy, F: Fold<T>>(x: *const u8, n: usize, c: T) -> T {
-    let x = x.cast::<S>();
-    if n < LANES {
-        let mut acc = F::init();
-        for i in 0..n {
-            acc = F::step(acc, (*x.add(i)).widen(), c);
+    // SAFETY: `x` has `n` elements of `S`; whole groups of lanes end at `n`.
+    unsafe {
+        let x = x.cast::<S>();
+        if n < LANES {
+            let mut acc = F::init();
+            for i in 0..n {
+                acc = F::step(acc, (*x.add(i)).widen(), c);
+            }
+            return acc;
         }
-        return acc;
-    }
-    let mut lanes = [F::init(); LANES];
-    let mut i = 0;
-    while i + LANES <= n {
-        for (l, acc) in lanes.iter_mut().enumerate() {
-            *acc = F::step(*acc, (*x.add(i + l)).widen(), c);
+        let mut lanes = [F::init(); LANES];
+        let mut i = 0;
+        while i + LANES <= n {
+            for (l, acc) in lanes.iter_mut().enumerate() {
+                *acc = F::step(*acc, (*x.add(i + l)).widen(), c);
+            }
+            i += LANES;
         }
-        i += LANES;
+        total::<S, T, F>(lanes, x.add(i), n - i, c)
     }
-    total::<S, T, F>(lanes, x.add(i), n - i, c)
 }
 
 /// The tree over the running results and the last `n` elements, fewer than there are lanes.
-// SAFETY: `x` has `n` elements.
 #[inline(always)]
 unsafe fn total<S: Widen<T>, T: Copy, F: Fold<T>>(
     mut lanes: [T; LANES],
@@ -236,20 +237,22 @@ unsafe fn total<S: Widen<T>, T: Copy, F: Fold<T>>(
     n: usize,
     c: T,
 ) -> T {
-    for (l, acc) in lanes.iter_mut().enumerate().take(n) {
-        *acc = F::step(*acc, (*x.add(l)).widen(), c);
-    }
-    let mut half = LANES / 2;
-    while half > 0 {
-        for l in 0..half {
-            lanes[l] = F::join(lanes[l], lanes[l + half]);
+    // SAFETY: `x` has `n` elements of `S`, fewer than there are lanes.
+    unsafe {
+        for (l, acc) in lanes.iter_mut().enumerate().take(n) {
+            *acc = F::step(*acc, (*x.add(l)).widen(), c);
         }
-        half /= 2;
+        let mut half = LANES / 2;
+        while half > 0 {
+            for l in 0..half {
+                lanes[l] = F::join(lanes[l], lanes[l + half]);
+            }
+            half /= 2;
+        }
+        lanes[0]
     }
-    lanes[0]
 }
 
-// SAFETY: `acc`, `x` (of `S`) and `c` have `n` elements, and `acc` overlaps neither.
 #[inline(always)]
 unsafe fn columns<S: Widen<T>, T: Copy, F: Fold<T>>(
     acc: *mut T,
@@ -257,37 +260,46 @@ unsafe fn columns<S: Widen<T>, T: Copy, F: Fold<T>>(
     c: *const T,
     n: usize,
 ) {
-    let x = x.cast::<S>();
-    for j in 0..n {
-        *acc.add(j) = F::step(*acc.add(j), (*x.add(j)).widen(), *c.add(j));
+    // SAFETY: `acc`, `x` (of `S`) and `c` have `n` elements, and `acc` overlaps neither.
+    unsafe {
+        let x = x.cast::<S>();
+        for j in 0..n {
+            *acc.add(j) = F::step(*acc.add(j), (*x.add(j)).widen(), *c.add(j));
+        }
     }
 }
 
-// SAFETY: `acc` and `x` have `n` elements and do not overlap.
 #[inline(always)]
 unsafe fn merge<T: Copy, F: Fold<T>>(acc: *mut T, x: *const T, n: usize) {
-    for j in 0..n {
-        *acc.add(j) = F::join(*acc.add(j), *x.add(j));
+    // SAFETY: `acc` and `x` have `n` elements and do not overlap.
+    unsafe {
+        for j in 0..n {
+            *acc.add(j) = F::join(*acc.add(j), *x.add(j));
+        }
     }
 }
 
 per_isa! {
     fn best_row[S: Widen<T>, T: Copy, F: Fold<T>] -> unsafe fn(*const u8, usize, T) -> T
         = (x: *const u8, n: usize, c: T) -> T {
-        row::<S, T, F>(x, n, c)
+        // SAFETY: a kernel's caller has `n` elements of `S` at `x`.
+        unsafe { row::<S, T, F>(x, n, c) }
     }
 }
 per_isa! {
     fn best_columns[S: Widen<T>, T: Copy, F: Fold<T>]
         -> unsafe fn(*mut T, *const u8, *const T, usize)
         = (acc: *mut T, x: *const u8, c: *const T, n: usize) {
-        columns::<S, T, F>(acc, x, c, n)
+        // SAFETY: a kernel's caller has `n` elements at `acc`, `x` (of `S`) and `c`; `acc` overlaps
+        // neither.
+        unsafe { columns::<S, T, F>(acc, x, c, n) }
     }
 }
 per_isa! {
     fn best_merge[T: Copy, F: Fold<T>] -> unsafe fn(*mut T, *const T, usize)
         = (acc: *mut T, x: *const T, n: usize) {
-        merge::<T, F>(acc, x, n)
+        // SAFETY: a kernel's caller has `n` elements at `acc` and `x`, which do not overlap.
+        unsafe { merge::<T, F>(acc, x, n) }
     }
 }
 

@@ -60,12 +60,15 @@ pub unsafe fn keys(
         line: &mut Vec<Keyed>,
         key: impl Fn(S) -> u64,
     ) {
-        let src = src.cast::<S>();
-        for i in 0..n {
-            line.push(Keyed {
-                key: key(*src.add(i * step)) ^ flip,
-                index: i as u32,
-            });
+        // SAFETY: `src` has `n` elements of `S`, `step` of them apart.
+        unsafe {
+            let src = src.cast::<S>();
+            for i in 0..n {
+                line.push(Keyed {
+                    key: key(*src.add(i * step)) ^ flip,
+                    index: i as u32,
+                });
+            }
         }
     }
     line.clear();
@@ -75,22 +78,25 @@ pub unsafe fn keys(
         _ => u32::MAX as u64,
     };
     let flip = if descending { width } else { 0 };
-    match dtype {
-        DType::F64 => typed::<f64>(src, step, n, flip, line, of_float),
-        DType::F32 => typed::<f32>(src, step, n, flip, line, of_single),
-        DType::F16 => typed::<f16>(src, step, n, flip, line, |v| of_single(v.to_f32())),
-        DType::BF16 => typed::<bf16>(src, step, n, flip, line, |v| of_single(v.to_f32())),
-        DType::I64 => typed::<i64>(src, step, n, flip, line, |v| v as u64 ^ 1 << 63),
-        DType::I32 => typed::<i32>(src, step, n, flip, line, |v| (v as u32 ^ 1 << 31) as u64),
-        DType::I16 => typed::<i16>(src, step, n, flip, line, |v| (v as u16 ^ 1 << 15) as u64),
-        DType::I8 => typed::<i8>(src, step, n, flip, line, |v| (v as u8 ^ 1 << 7) as u64),
-        DType::Bool => typed::<u8>(src, step, n, flip, line, |v| (v != 0) as u64),
-        DType::U8 => typed::<u8>(src, step, n, flip, line, |v| v as u64),
-        DType::U16 => typed::<u16>(src, step, n, flip, line, |v| v as u64),
-        DType::U32 => typed::<u32>(src, step, n, flip, line, |v| v as u64),
-        DType::U64 => typed::<u64>(src, step, n, flip, line, |v| v),
-        // Complex numbers have no order.
-        DType::C64 | DType::C128 => unreachable!("refused before kernels run"),
+    // SAFETY: `src` has `n` elements of this type, `step` of them apart.
+    unsafe {
+        match dtype {
+            DType::F64 => typed::<f64>(src, step, n, flip, line, of_float),
+            DType::F32 => typed::<f32>(src, step, n, flip, line, of_single),
+            DType::F16 => typed::<f16>(src, step, n, flip, line, |v| of_single(v.to_f32())),
+            DType::BF16 => typed::<bf16>(src, step, n, flip, line, |v| of_single(v.to_f32())),
+            DType::I64 => typed::<i64>(src, step, n, flip, line, |v| v as u64 ^ 1 << 63),
+            DType::I32 => typed::<i32>(src, step, n, flip, line, |v| (v as u32 ^ 1 << 31) as u64),
+            DType::I16 => typed::<i16>(src, step, n, flip, line, |v| (v as u16 ^ 1 << 15) as u64),
+            DType::I8 => typed::<i8>(src, step, n, flip, line, |v| (v as u8 ^ 1 << 7) as u64),
+            DType::Bool => typed::<u8>(src, step, n, flip, line, |v| (v != 0) as u64),
+            DType::U8 => typed::<u8>(src, step, n, flip, line, |v| v as u64),
+            DType::U16 => typed::<u16>(src, step, n, flip, line, |v| v as u64),
+            DType::U32 => typed::<u32>(src, step, n, flip, line, |v| v as u64),
+            DType::U64 => typed::<u64>(src, step, n, flip, line, |v| v),
+            // Complex numbers have no order.
+            DType::C64 | DType::C128 => unreachable!("refused before kernels run"),
+        }
     }
     if !dtype.is_float() {
         return 0;

@@ -222,7 +222,7 @@ pub fn parallel_for(n: usize, grain: usize, f: impl Fn(Range<usize>) + Sync) {
 pub struct Ptr<T>(pub *mut T);
 // SAFETY: the address alone does nothing; each use says what it reads or writes.
 unsafe impl<T> Send for Ptr<T> {}
-// SAFETY: the same of an address behind a reference.
+// SAFETY: a reference gives the address, which alone does nothing.
 unsafe impl<T> Sync for Ptr<T> {}
 impl<T> Ptr<T> {
     pub fn get(&self) -> *mut T {
@@ -231,12 +231,14 @@ impl<T> Ptr<T> {
     /// # Safety
     /// As for `pointer::add`.
     pub unsafe fn at(&self, i: usize) -> *mut T {
-        self.0.add(i)
+        // SAFETY: element `i` lies in the memory of this address.
+        unsafe { self.0.add(i) }
     }
     /// # Safety
     /// These elements lie in memory, and nobody else uses them while the slice lives.
     pub unsafe fn part<'a>(&self, range: Range<usize>) -> &'a mut [T] {
-        std::slice::from_raw_parts_mut(self.0.add(range.start), range.len())
+        // SAFETY: these elements lie in memory, and nobody else uses them while the slice lives.
+        unsafe { std::slice::from_raw_parts_mut(self.0.add(range.start), range.len()) }
     }
 }
 

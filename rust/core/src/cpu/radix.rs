@@ -100,12 +100,11 @@ impl Ordinal for Bool {
 }
 
 per_isa! {
-    /// The least and the greatest key of `n > 0` elements.
-    // SAFETY: `x` has as many.
-    unsafe fn bounds[T: Ordinal](x: *const T, n: usize) -> (T::Key, T::Key) {
+    /// The least and the greatest key of one element or more.
+    fn bounds[T: Ordinal](x: &[T]) -> (T::Key, T::Key) {
         let (mut low, mut high) = (T::Key::MAX, T::Key::default());
-        for i in 0..n {
-            let k = (*x.add(i)).key();
+        for x in x {
+            let k = x.key();
             low = low.min(k);
             high = high.max(k);
         }
@@ -119,8 +118,7 @@ pub fn bounds_of<T: Ordinal>(x: &[T]) -> Option<(T::Key, T::Key)> {
     let mut all = alloc::full((T::Key::MAX, T::Key::default()), parts);
     parallel_chunks(&mut all, 1, 1, |first, all| {
         for (bounds_of, part) in all.iter_mut().zip(x[first * SHARED..].chunks(SHARED)) {
-            // SAFETY: the part has these elements.
-            *bounds_of = unsafe { bounds(part.as_ptr(), part.len()) };
+            *bounds_of = bounds(part);
         }
     });
     all.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
@@ -197,11 +195,13 @@ impl Scale {
 }
 
 per_isa! {
-    // SAFETY: `x` has elements `first..end`, `to` room for that many.
     unsafe fn pack[T: Ordinal](x: *const T, first: usize, end: usize, s: Scale, to: *mut u64) {
-        for i in first..end {
-            let d = s.distance((*x.add(i)).key().wide()) >> s.shift;
-            *to.add(i) = d << 32 | i as u64;
+        // SAFETY: `x` and `to` have elements `first..end`.
+        unsafe {
+            for i in first..end {
+                let d = s.distance((*x.add(i)).key().wide()) >> s.shift;
+                *to.add(i) = d << 32 | i as u64;
+            }
         }
     }
 }
@@ -273,20 +273,24 @@ impl Sorter {
         n: usize,
         descending: bool,
     ) -> Sorted<'_, T> {
-        // Both are as large as the longest line and contiguous.
-        let a = &mut self.a.slice_mut::<u64>()[..n];
-        let b = &mut self.b.slice_mut::<u64>()[..if n < SHORT { 0 } else { n }];
+        // SAFETY: both are contiguous, of 64-bit elements, and lent to nobody else.
+        let (a, b) = unsafe { (self.a.slice_mut::<u64>(), self.b.slice_mut::<u64>()) };
+        let (a, b) = (&mut a[..n], &mut b[..if n < SHORT { 0 } else { n }]);
         let shared = n >= SHARED && num_threads() > 1 && !in_parallel();
         let from = Ptr(x.cast_mut());
+        // SAFETY: `x` has `n` elements.
+        let line = unsafe { std::slice::from_raw_parts(x, n) };
         let range = match shared {
-            true => bounds_of(std::slice::from_raw_parts(x, n)),
+            true => bounds_of(line),
             false => None,
         };
-        let scale = Scale::new(range.unwrap_or_else(|| bounds(x, n)), descending);
+        let scale = Scale::new(range.unwrap_or_else(|| bounds(line)), descending);
         let to = Ptr(a.as_mut_ptr());
         let grain = if shared { SHARED } else { n };
         parallel_for(n, grain, |r| {
-            pack(from.get().cast_const(), r.start, r.end, scale, to.get())
+            let x = from.get().cast_const();
+            // SAFETY: both have `n` elements, and ranges of different threads are disjoint.
+            unsafe { pack(x, r.start, r.end, scale, to.get()) }
         });
         let flipped = match n {
             0..SHORT => {
@@ -298,7 +302,8 @@ impl Sorter {
         };
         let words = if flipped { b } else { a };
         if scale.shift > 0 {
-            settle(words, x, scale);
+            // SAFETY: the words' indices were packed from those of `x`.
+            unsafe { settle(words, x, scale) };
         }
         Sorted { words, x, scale }
     }
@@ -466,47 +471,51 @@ impl Lines {
         state: impl Fn() -> Result<S> + Sync,
         f: impl Fn(&mut S, *const T, usize) + Sync,
     ) -> Result<()> {
-        let (n, inner) = (self.n, self.inner);
-        let x = Ptr(x.cast_mut());
-        let failed = parking_lot::Mutex::new(None);
-        let work = |range: std::ops::Range<usize>| -> Result<()> {
-            let mut state = state()?;
-            // Lines that are not contiguous are copied, a few side by side at a time.
-            const SIDE: usize = 8;
-            let mut copy: Vec<T> = Vec::new();
-            let mut l = range.start;
-            while l < range.end {
-                let (o, i) = (l / inner, l % inner);
-                let from = x.get().cast_const().add(o * n * inner + i);
-                if inner == 1 {
-                    f(&mut state, from, l * n);
-                    l += 1;
-                    continue;
+        // SAFETY: lines lie inside `x`, which has outer * n * inner elements; a copied line lies
+        // inside `copy`.
+        unsafe {
+            let (n, inner) = (self.n, self.inner);
+            let x = Ptr(x.cast_mut());
+            let failed = parking_lot::Mutex::new(None);
+            let work = |range: std::ops::Range<usize>| -> Result<()> {
+                let mut state = state()?;
+                // Lines that are not contiguous are copied, a few side by side at a time.
+                const SIDE: usize = 8;
+                let mut copy: Vec<T> = Vec::new();
+                let mut l = range.start;
+                while l < range.end {
+                    let (o, i) = (l / inner, l % inner);
+                    let from = x.get().cast_const().add(o * n * inner + i);
+                    if inner == 1 {
+                        f(&mut state, from, l * n);
+                        l += 1;
+                        continue;
+                    }
+                    let side = SIDE.min(inner - i).min(range.end - l);
+                    copy.clear();
+                    alloc::reserve(&mut copy, side * n);
+                    for s in 0..side {
+                        copy.extend((0..n).map(|k| *from.add(k * inner + s)));
+                    }
+                    for s in 0..side {
+                        f(&mut state, copy.as_ptr().add(s * n), l + s);
+                    }
+                    l += side;
                 }
-                let side = SIDE.min(inner - i).min(range.end - l);
-                copy.clear();
-                alloc::reserve(&mut copy, side * n);
-                for s in 0..side {
-                    copy.extend((0..n).map(|k| *from.add(k * inner + s)));
-                }
-                for s in 0..side {
-                    f(&mut state, copy.as_ptr().add(s * n), l + s);
-                }
-                l += side;
+                Ok(())
+            };
+            let count = self.outer * inner;
+            // One long line is shared out inside.
+            if count == 1 {
+                return work(0..1);
             }
-            Ok(())
-        };
-        let count = self.outer * inner;
-        // One long line is shared out inside.
-        if count == 1 {
-            return work(0..1);
+            parallel_for(count, (1 << 11) / n.max(1) + 1, |range| {
+                if let Err(e) = work(range) {
+                    failed.lock().get_or_insert(e);
+                }
+            });
+            failed.into_inner().map_or(Ok(()), Err)
         }
-        parallel_for(count, (1 << 11) / n.max(1) + 1, |range| {
-            if let Err(e) = work(range) {
-                failed.lock().get_or_insert(e);
-            }
-        });
-        failed.into_inner().map_or(Ok(()), Err)
     }
 }
 

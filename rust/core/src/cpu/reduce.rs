@@ -203,7 +203,8 @@ impl<T: Copy> Cascade<T> {
                 break;
             }
             let (low, high) = self.levels.split_at_mut(l + 1);
-            (k.merge)(high[0].as_mut_ptr(), low[l].as_ptr(), width);
+            // SAFETY: two levels of `width` values, which is at most TILE.
+            unsafe { (k.merge)(high[0].as_mut_ptr(), low[l].as_ptr(), width) };
             low[l][..width].fill(k.init);
             span *= 32;
         }
@@ -212,7 +213,8 @@ impl<T: Copy> Cascade<T> {
     unsafe fn total(&mut self, width: usize, k: &Kernels<T>) -> &mut [T; TILE] {
         for l in 1..4 {
             let (low, high) = self.levels.split_at_mut(l);
-            (k.merge)(low[0].as_mut_ptr(), high[0].as_ptr(), width);
+            // SAFETY: two levels of `width` values, which is at most TILE.
+            unsafe { (k.merge)(low[0].as_mut_ptr(), high[0].as_ptr(), width) };
         }
         &mut self.levels[0]
     }
@@ -376,68 +378,75 @@ pub fn find<T: Reducible>(x: &Tensor, mask: DimSet, values: &[T], out: &mut [i64
 
 per_isa! {
     /// Notes row `r` for the columns whose element equals theirs of `v` and that have found none.
-    // SAFETY: all have `n` elements.
     unsafe fn mark[T: Reducible](x: *const T, v: *const T, found: *mut i64, n: usize, r: i64) {
-        for j in 0..n {
-            let (a, v, old) = (*x.add(j), *v.add(j), *found.add(j));
-            let hit = (a == v) | (a.is_nan() & v.is_nan());
-            *found.add(j) = if hit & (old < 0) { r } else { old };
+        // SAFETY: `x`, `v` and `found` have `n` elements.
+        unsafe {
+            for j in 0..n {
+                let (a, v, old) = (*x.add(j), *v.add(j), *found.add(j));
+                let hit = (a == v) | (a.is_nan() & v.is_nan());
+                *found.add(j) = if hit & (old < 0) { r } else { old };
+            }
         }
     }
 }
 
 per_isa! {
     /// The first of `n` elements that equals `v`, NaN being equal to NaN; `n` where none does.
-    // SAFETY: `x` has `n` elements.
     unsafe fn position[T: Reducible](x: *const T, n: usize, v: T) -> usize {
-        let same = |a: T| (a == v) | (a.is_nan() & v.is_nan());
-        let mut start = 0;
-        while start < n {
-            let end = n.min(start + 128);
-            let mut hit = false;
-            for i in start..end {
-                hit |= same(*x.add(i));
-            }
-            if hit {
-                while !same(*x.add(start)) {
-                    start += 1;
+        // SAFETY: `x` has `n` elements; `start` stops at one that was just found to be the same.
+        unsafe {
+            let same = |a: T| (a == v) | (a.is_nan() & v.is_nan());
+            let mut start = 0;
+            while start < n {
+                let end = n.min(start + 128);
+                let mut hit = false;
+                for i in start..end {
+                    hit |= same(*x.add(i));
                 }
-                return start;
+                if hit {
+                    while !same(*x.add(start)) {
+                        start += 1;
+                    }
+                    return start;
+                }
+                start = end;
             }
-            start = end;
+            n
         }
-        n
     }
 }
 
 /// The first of the `length` elements reduced at `ptr` that equals `v`.
-// SAFETY: as for `row_total`.
 unsafe fn find_in_row<T: Reducible>(
     plan: &Plan<T>,
     ptr: *const u8,
     length: usize,
     v: T,
 ) -> Option<usize> {
-    let (run, step) = inner(&plan.reduced, 0);
-    let direct = plan.is_direct(T::DTYPE, step);
-    let mut buffer = [MaybeUninit::<T>::uninit(); BUFFER];
-    let mut at = 0;
-    while at < length {
-        let n = (run - at % run).min(if direct { usize::MAX } else { BUFFER });
-        let from = ptr.offset(offset(&plan.reduced, at));
-        let x = if direct {
-            from.cast::<T>()
-        } else {
-            load(plan.dtype, from, step, n, buffer.as_mut_ptr().cast::<T>());
-            buffer.as_ptr().cast::<T>()
-        };
-        let found = position(x, n, v);
-        if found < n {
-            return Some(at + found);
+    // SAFETY: `ptr` is where a result's elements begin, and there are `length`; the buffer has room
+    // for BUFFER.
+    unsafe {
+        let (run, step) = inner(&plan.reduced, 0);
+        let direct = plan.is_direct(T::DTYPE, step);
+        let mut buffer = [MaybeUninit::<T>::uninit(); BUFFER];
+        let mut at = 0;
+        while at < length {
+            let n = (run - at % run).min(if direct { usize::MAX } else { BUFFER });
+            let from = ptr.offset(offset(&plan.reduced, at));
+            let x = if direct {
+                from.cast::<T>()
+            } else {
+                load(plan.dtype, from, step, n, buffer.as_mut_ptr().cast::<T>());
+                buffer.as_ptr().cast::<T>()
+            };
+            let found = position(x, n, v);
+            if found < n {
+                return Some(at + found);
+            }
+            at += n;
         }
-        at += n;
+        None
     }
-    None
 }
 
 /// The largest (or smallest) elements along one dimension, and where the first such are.

@@ -77,12 +77,12 @@ pub const MOST: usize = 16;
 
 /// A vector register.
 ///
-/// All methods ask for the instruction set that the type stands for; addresses are those of as many
-/// elements as are loaded or stored.
+/// # Safety
+/// Methods may be called where the machine has the instructions that the type stands for; addresses
+/// are those of as many elements as are loaded or stored, of any alignment.
 pub trait Simd: Copy {
     type Elem: Lane;
     const LANES: usize;
-    // SAFETY: as for [`Simd`], also below.
     unsafe fn splat(x: Self::Elem) -> Self;
     unsafe fn load(p: *const Self::Elem) -> Self;
     unsafe fn store(self, p: *mut Self::Elem);
@@ -91,103 +91,112 @@ pub trait Simd: Copy {
     unsafe fn mul(self, o: Self) -> Self;
     unsafe fn abs(self) -> Self;
     /// self * b + c.
-    // SAFETY: as for [`Simd`], also below.
     unsafe fn fma(self, b: Self, c: Self) -> Self;
     /// The larger of each pair, `o` where one is NaN.
-    // SAFETY: as for [`Simd`], also below.
     unsafe fn max(self, o: Self) -> Self;
     /// One more in each lane where `x` is not zero.
-    // SAFETY: as for [`Simd`].
     unsafe fn count(self, x: Self) -> Self;
     /// Loads the first `n` lanes, of at most all; the others are zero.
-    // SAFETY: as for [`Simd`].
     unsafe fn load_first(p: *const Self::Elem, n: usize) -> Self;
     /// Stores the first `n` lanes, of at most all.
-    // SAFETY: as for [`Simd`].
     unsafe fn store_first(self, p: *mut Self::Elem, n: usize);
     /// Exchanges the rows and columns of `LANES` vectors.
-    // SAFETY: as for [`Simd`].
     unsafe fn transpose(x: *mut Self);
 
-    // SAFETY: as for [`Simd`].
     #[inline(always)]
     unsafe fn largest(self) -> Self::Elem {
-        let x = lanes(self);
+        // SAFETY: the caller has the instructions of this vector.
+        let x = unsafe { lanes(self) };
         let larger = |a, &b| if b > a { b } else { a };
         x[..Self::LANES].iter().fold(x[0], larger)
     }
-    // SAFETY: as for [`Simd`].
     #[inline(always)]
     unsafe fn sum(self) -> Self::Elem {
-        let x = lanes(self);
+        // SAFETY: the caller has the instructions of this vector.
+        let x = unsafe { lanes(self) };
         let zero = Self::Elem::default();
         x[..Self::LANES].iter().fold(zero, |a, &b| a.plus(b))
     }
     /// Adds the sum of each vector's lanes to the numbers at `p`.
-    // SAFETY: as for [`Simd`].
     #[inline(always)]
     unsafe fn add_sums<const M: usize>(x: &[Self; M], p: *mut Self::Elem) {
-        for (i, &x) in x.iter().enumerate() {
-            let mut all = lanes(x);
-            let mut n = Self::LANES;
-            while n > 1 {
-                n /= 2;
-                for j in 0..n {
-                    all[j] = all[j].plus(all[j + n]);
+        // SAFETY: `p` has M numbers, one for each vector; the machine has the instructions of the
+        // vectors.
+        unsafe {
+            for (i, &x) in x.iter().enumerate() {
+                let mut all = lanes(x);
+                let mut n = Self::LANES;
+                while n > 1 {
+                    n /= 2;
+                    for j in 0..n {
+                        all[j] = all[j].plus(all[j + n]);
+                    }
                 }
+                *p.add(i) = (*p.add(i)).plus(all[0]);
             }
-            *p.add(i) = (*p.add(i)).plus(all[0]);
         }
     }
     /// Writes the lanes that `mask` names one after another; `first` has as many low ones.
-    // SAFETY: as for [`Simd`].
     #[inline(always)]
     unsafe fn store_some(self, p: *mut Self::Elem, mask: u32, _first: u32) {
-        let mut to = p;
-        for (i, &x) in lanes(self)[..Self::LANES].iter().enumerate() {
-            if mask >> i & 1 != 0 {
-                *to = x;
-                to = to.add(1);
+        // SAFETY: `p` has room for as many lanes as `mask` has ones; the machine has the
+        // instructions of the vector.
+        unsafe {
+            let mut to = p;
+            for (i, &x) in lanes(self)[..Self::LANES].iter().enumerate() {
+                if mask >> i & 1 != 0 {
+                    *to = x;
+                    to = to.add(1);
+                }
             }
         }
     }
     /// Writes the first `n` lanes to every second element.
-    // SAFETY: as for [`Simd`].
     #[inline(always)]
     unsafe fn store_second(self, p: *mut Self::Elem, n: usize) {
-        for (i, &x) in lanes(self)[..n].iter().enumerate() {
-            *p.add(2 * i) = x;
+        // SAFETY: `p` has room up to element 2 * (n - 1); the machine has the instructions of the
+        // vector.
+        unsafe {
+            for (i, &x) in lanes(self)[..n].iter().enumerate() {
+                *p.add(2 * i) = x;
+            }
         }
     }
     /// Writes a vector of zeros but for lanes `lo` to `hi`, which come from `p + lo`.
-    // SAFETY: as for [`Simd`].
     #[inline(always)]
     unsafe fn copy_part(p: *const Self::Elem, lo: usize, hi: usize, to: *mut Self::Elem) {
-        if (lo, hi) == (0, Self::LANES) {
-            return Self::load(p).store(to);
-        }
-        Self::splat(Self::Elem::default()).store(to);
-        for i in lo..hi {
-            *to.add(i) = *p.add(i);
+        // SAFETY: `to` has room for all lanes, `p` elements `lo` to `hi`; the machine has the
+        // instructions of the vector.
+        unsafe {
+            if (lo, hi) == (0, Self::LANES) {
+                return Self::load(p).store(to);
+            }
+            Self::splat(Self::Elem::default()).store(to);
+            for i in lo..hi {
+                *to.add(i) = *p.add(i);
+            }
         }
     }
     /// As [`Simd::copy_part`] of every second element; lane `lo` comes from `p + 2 * lo`.
-    // SAFETY: as for [`Simd`].
     #[inline(always)]
     unsafe fn copy_second(p: *const Self::Elem, lo: usize, hi: usize, to: *mut Self::Elem) {
-        Self::splat(Self::Elem::default()).store(to);
-        for i in lo..hi {
-            *to.add(i) = *p.wrapping_add(2 * i);
+        // SAFETY: `to` has room for all lanes, `p` elements `2 * lo` to `2 * hi - 1`; the machine
+        // has the instructions of the vector.
+        unsafe {
+            Self::splat(Self::Elem::default()).store(to);
+            for i in lo..hi {
+                *to.add(i) = *p.wrapping_add(2 * i);
+            }
         }
     }
 }
 
 /// The lanes, and zeros behind them.
-// SAFETY: as for [`Simd`].
 #[inline(always)]
 unsafe fn lanes<V: Simd>(v: V) -> [V::Elem; MOST] {
     let mut all = [V::Elem::default(); MOST];
-    v.store(all.as_mut_ptr());
+    // SAFETY: there is room for the most lanes; the caller has the instructions of this vector.
+    unsafe { v.store(all.as_mut_ptr()) };
     all
 }
 
@@ -204,52 +213,46 @@ pub fn fetch<T>(_p: *const T) {
 impl<T: Lane, const N: usize> Simd for [T; N] {
     type Elem = T;
     const LANES: usize = N;
-    // SAFETY: as for [`Simd`].
     #[inline(always)]
     unsafe fn splat(x: T) -> Self {
         [x; N]
     }
-    // SAFETY: as for [`Simd`].
     #[inline(always)]
     unsafe fn load(p: *const T) -> Self {
-        p.cast::<Self>().read_unaligned()
+        // SAFETY: `p` has N elements; their alignment does not matter.
+        unsafe { p.cast::<Self>().read_unaligned() }
     }
-    // SAFETY: as for [`Simd`].
     #[inline(always)]
     unsafe fn store(self, p: *mut T) {
-        p.cast::<Self>().write_unaligned(self);
+        // SAFETY: `p` has room for N elements; their alignment does not matter.
+        unsafe {
+            p.cast::<Self>().write_unaligned(self);
+        }
     }
-    // SAFETY: as for [`Simd`].
     #[inline(always)]
     unsafe fn add(self, o: Self) -> Self {
         std::array::from_fn(|i| self[i].plus(o[i]))
     }
-    // SAFETY: as for [`Simd`].
     #[inline(always)]
     unsafe fn sub(self, o: Self) -> Self {
         std::array::from_fn(|i| self[i].minus(o[i]))
     }
-    // SAFETY: as for [`Simd`].
     #[inline(always)]
     unsafe fn mul(self, o: Self) -> Self {
         std::array::from_fn(|i| self[i].times(o[i]))
     }
-    // SAFETY: as for [`Simd`].
     #[inline(always)]
     unsafe fn abs(self) -> Self {
         self.map(T::magnitude)
     }
-    // SAFETY: as for [`Simd`].
     #[inline(always)]
     unsafe fn fma(self, b: Self, c: Self) -> Self {
         std::array::from_fn(|i| self[i].fused(b[i], c[i]))
     }
-    // SAFETY: as for [`Simd`].
     #[inline(always)]
     unsafe fn max(self, o: Self) -> Self {
         std::array::from_fn(|i| if self[i] > o[i] { self[i] } else { o[i] })
     }
-    // SAFETY: as for [`Simd`].
     #[inline(always)]
     unsafe fn count(self, x: Self) -> Self {
         let one = |i: usize| {
@@ -261,25 +264,29 @@ impl<T: Lane, const N: usize> Simd for [T; N] {
         };
         std::array::from_fn(|i| self[i].plus(one(i)))
     }
-    // SAFETY: as for [`Simd`].
     #[inline(always)]
     unsafe fn load_first(p: *const T, n: usize) -> Self {
-        std::array::from_fn(|i| if i < n { *p.add(i) } else { T::default() })
+        // SAFETY: `p` has `n` elements, and only those are read.
+        unsafe { std::array::from_fn(|i| if i < n { *p.add(i) } else { T::default() }) }
     }
-    // SAFETY: as for [`Simd`].
     #[inline(always)]
     unsafe fn store_first(self, p: *mut T, n: usize) {
-        for i in 0..n {
-            *p.add(i) = self[i];
+        // SAFETY: `p` has room for `n` elements.
+        unsafe {
+            for i in 0..n {
+                *p.add(i) = self[i];
+            }
         }
     }
-    // SAFETY: as for [`Simd`].
     #[inline(always)]
     unsafe fn transpose(x: *mut Self) {
-        for i in 0..N {
-            for j in 0..i {
-                let (a, b) = ((*x.add(i))[j], (*x.add(j))[i]);
-                ((*x.add(i))[j], (*x.add(j))[i]) = (b, a);
+        // SAFETY: `x` has N vectors, and `i` and `j` stay below N.
+        unsafe {
+            for i in 0..N {
+                for j in 0..i {
+                    let (a, b) = ((*x.add(i))[j], (*x.add(j))[i]);
+                    ((*x.add(i))[j], (*x.add(j))[i]) = (b, a);
+                }
             }
         }
     }
@@ -322,51 +329,54 @@ mod tests {
     use std::arch::x86_64::*;
 
     /// What every method makes of small whole numbers, whose sums are exact in any order.
-    // SAFETY: the machine has the instructions.
     unsafe fn results<V: Simd>(number: fn(i32) -> V::Elem) -> Vec<V::Elem> {
-        let n = V::LANES;
-        let x: Vec<V::Elem> = (0..200).map(|i| number(i * 37 % 19 - 9)).collect();
-        let x = x.as_ptr();
-        let (a, b, c) = (V::load(x), V::load(x.add(20)), V::splat(*x));
-        let mut out = vec![a.sum(), a.largest(), b.sum(), b.largest()];
-        let mut square = [c; MOST];
-        for (r, row) in square[..n].iter_mut().enumerate() {
-            *row = V::load(x.add(5 * r));
-        }
-        V::transpose(square.as_mut_ptr());
-        let each = [
-            a.add(b),
-            a.sub(b),
-            a.mul(b),
-            a.abs(),
-            a.max(b),
-            a.fma(b, c),
-            a.count(b),
-        ];
-        for v in each.iter().chain(&square[..n]) {
-            out.extend(&lanes(*v)[..n]);
-        }
-        for hi in 0..=n {
-            out.extend(&lanes(V::load_first(x, hi))[..n]);
-            let mask = 0b1011_0110_1101_0011_0110u32 >> (hi % 4) & ((1 << n) - 1);
-            let mut all = [number(50); 2 * MOST];
-            let to = all.as_mut_ptr();
-            b.store_some(to, mask, (1 << mask.count_ones()) - 1);
-            a.store_first(to.add(n), hi);
-            out.extend(all);
-            b.store_second(to, hi);
-            out.extend(all);
-            for lo in 0..=hi {
-                V::copy_part(x.add(7), lo, hi, to);
-                V::copy_second(x.add(9), lo, hi, to.add(n));
-                out.extend(all);
+        // SAFETY: the caller asked for the machine's instructions; `x` has 200 elements, `to` 32,
+        // and `sums` 8.
+        unsafe {
+            let n = V::LANES;
+            let x: Vec<V::Elem> = (0..200).map(|i| number(i * 37 % 19 - 9)).collect();
+            let x = x.as_ptr();
+            let (a, b, c) = (V::load(x), V::load(x.add(20)), V::splat(*x));
+            let mut out = vec![a.sum(), a.largest(), b.sum(), b.largest()];
+            let mut square = [c; MOST];
+            for (r, row) in square[..n].iter_mut().enumerate() {
+                *row = V::load(x.add(5 * r));
             }
+            V::transpose(square.as_mut_ptr());
+            let each = [
+                a.add(b),
+                a.sub(b),
+                a.mul(b),
+                a.abs(),
+                a.max(b),
+                a.fma(b, c),
+                a.count(b),
+            ];
+            for v in each.iter().chain(&square[..n]) {
+                out.extend(&lanes(*v)[..n]);
+            }
+            for hi in 0..=n {
+                out.extend(&lanes(V::load_first(x, hi))[..n]);
+                let mask = 0b1011_0110_1101_0011_0110u32 >> (hi % 4) & ((1 << n) - 1);
+                let mut all = [number(50); 2 * MOST];
+                let to = all.as_mut_ptr();
+                b.store_some(to, mask, (1 << mask.count_ones()) - 1);
+                a.store_first(to.add(n), hi);
+                out.extend(all);
+                b.store_second(to, hi);
+                out.extend(all);
+                for lo in 0..=hi {
+                    V::copy_part(x.add(7), lo, hi, to);
+                    V::copy_second(x.add(9), lo, hi, to.add(n));
+                    out.extend(all);
+                }
+            }
+            let mut sums = [number(1); 8];
+            V::add_sums(&[a, b, c, b, a, a, c, b], sums.as_mut_ptr());
+            V::add_sums(&[b, c, a], sums.as_mut_ptr().add(2));
+            out.extend(sums);
+            out
         }
-        let mut sums = [number(1); 8];
-        V::add_sums(&[a, b, c, b, a, a, c, b], sums.as_mut_ptr());
-        V::add_sums(&[b, c, a], sums.as_mut_ptr().add(2));
-        out.extend(sums);
-        out
     }
 
     #[test]

@@ -38,78 +38,82 @@ pub unsafe fn strided_copy(size: usize, from: *const u8, x: &Layout, to: *mut u8
     }
     dims.sort_by_key(|d| std::cmp::Reverse(d.step[1]));
     let dims = coalesce(dims);
-    match size {
-        1 => go::<u8>(from, to, dims),
-        2 => go::<u16>(from, to, dims),
-        4 => go::<u32>(from, to, dims),
-        8 => go::<u64>(from, to, dims),
-        _ => go::<[u64; 2]>(from, to, dims),
+    // SAFETY: the dimensions are those of both layouts, and elements have `size` bytes.
+    unsafe {
+        match size {
+            1 => go::<u8>(from, to, dims),
+            2 => go::<u16>(from, to, dims),
+            4 => go::<u32>(from, to, dims),
+            8 => go::<u64>(from, to, dims),
+            _ => go::<[u64; 2]>(from, to, dims),
+        }
     }
 }
 
-/// # Safety
-/// As [`strided_copy`].
-// SAFETY: offsets stay within the layouts, whose sizes bound every index.
 unsafe fn go<T: Copy>(from: *const u8, to: *mut u8, mut dims: SmallVec<[Dim; 5]>) {
-    let bytes = size_of::<T>() * dims.iter().map(|d| d.n).product::<usize>();
-    let inner = dims.pop().unwrap_or(Dim { n: 1, step: [1; 2] });
-    // The dimension along which the source runs, where that is another one.
-    let across = (0..dims.len())
-        .filter(|&i| dims[i].step[0] != 0 && dims[i].step[0].abs() < inner.step[0].abs())
-        .filter(|&i| dims[i].n >= 4 && inner.n >= 4)
-        .min_by_key(|&i| dims[i].step[0].abs());
-    let across = across.map(|i| dims.remove(i));
-    let non_temporal = !std::ptr::eq(from, to) && non_temporal::is_large(bytes);
-    let mover = Mover {
-        transpose: transpose::kernel::<T>(),
-        inner,
-        across,
-        non_temporal,
-    };
-    // Long rows are split.
-    let (n, part) = match across {
-        Some(a) => (a.n, TILE),
-        None => (inner.n, PIECE / size_of::<T>()),
-    };
-    let parts = n.div_ceil(part);
-    let outer: usize = dims.iter().map(|d| d.n).product();
-    let unit = bytes / (outer * parts);
-    let (from, to) = (from as usize, to as usize);
-    parallel_for(outer * parts, GRAIN / unit.max(1) + 1, |range| {
-        let mut at: SmallVec<[usize; 6]> = SmallVec::from_elem(0, dims.len());
-        let mut rest = range.start / parts;
-        let (mut x, mut y) = (from as *const T, to as *mut T);
-        for (i, d) in dims.iter().enumerate().rev() {
-            at[i] = rest % d.n;
-            rest /= d.n;
-            x = x.offset(at[i] as isize * d.step[0]);
-            y = y.offset(at[i] as isize * d.step[1]);
-        }
-        let mut which = range.start % parts;
-        for _ in range {
-            let start = which * part;
-            mover.part(x, y, start, part.min(n - start));
-            which += 1;
-            if which < parts {
-                continue;
-            }
-            which = 0;
+    // SAFETY: dimensions bound every index, so that offsets stay within both layouts; parts of `y`
+    // are disjoint.
+    unsafe {
+        let bytes = size_of::<T>() * dims.iter().map(|d| d.n).product::<usize>();
+        let inner = dims.pop().unwrap_or(Dim { n: 1, step: [1; 2] });
+        // The dimension along which the source runs, where that is another one.
+        let across = (0..dims.len())
+            .filter(|&i| dims[i].step[0] != 0 && dims[i].step[0].abs() < inner.step[0].abs())
+            .filter(|&i| dims[i].n >= 4 && inner.n >= 4)
+            .min_by_key(|&i| dims[i].step[0].abs());
+        let across = across.map(|i| dims.remove(i));
+        let non_temporal = !std::ptr::eq(from, to) && non_temporal::is_large(bytes);
+        let mover = Mover {
+            transpose: transpose::kernel::<T>(),
+            inner,
+            across,
+            non_temporal,
+        };
+        // Long rows are split.
+        let (n, part) = match across {
+            Some(a) => (a.n, TILE),
+            None => (inner.n, PIECE / size_of::<T>()),
+        };
+        let parts = n.div_ceil(part);
+        let outer: usize = dims.iter().map(|d| d.n).product();
+        let unit = bytes / (outer * parts);
+        let (from, to) = (from as usize, to as usize);
+        parallel_for(outer * parts, GRAIN / unit.max(1) + 1, |range| {
+            let mut at: SmallVec<[usize; 6]> = SmallVec::from_elem(0, dims.len());
+            let mut rest = range.start / parts;
+            let (mut x, mut y) = (from as *const T, to as *mut T);
             for (i, d) in dims.iter().enumerate().rev() {
-                at[i] += 1;
-                x = x.wrapping_offset(d.step[0]);
-                y = y.wrapping_offset(d.step[1]);
-                if at[i] < d.n {
-                    break;
-                }
-                at[i] = 0;
-                x = x.wrapping_offset(-(d.n as isize) * d.step[0]);
-                y = y.wrapping_offset(-(d.n as isize) * d.step[1]);
+                at[i] = rest % d.n;
+                rest /= d.n;
+                x = x.offset(at[i] as isize * d.step[0]);
+                y = y.offset(at[i] as isize * d.step[1]);
             }
-        }
-        if non_temporal {
-            non_temporal::fence();
-        }
-    });
+            let mut which = range.start % parts;
+            for _ in range {
+                let start = which * part;
+                mover.part(x, y, start, part.min(n - start));
+                which += 1;
+                if which < parts {
+                    continue;
+                }
+                which = 0;
+                for (i, d) in dims.iter().enumerate().rev() {
+                    at[i] += 1;
+                    x = x.wrapping_offset(d.step[0]);
+                    y = y.wrapping_offset(d.step[1]);
+                    if at[i] < d.n {
+                        break;
+                    }
+                    at[i] = 0;
+                    x = x.wrapping_offset(-(d.n as isize) * d.step[0]);
+                    y = y.wrapping_offset(-(d.n as isize) * d.step[1]);
+                }
+            }
+            if non_temporal {
+                non_temporal::fence();
+            }
+        });
+    }
 }
 
 /// The two innermost dimensions.
@@ -122,88 +126,95 @@ struct Mover<T> {
 
 impl<T: Copy> Mover<T> {
     /// Moves rows `start..start + n` across where there are such, else that part of the only row.
-    // SAFETY: callers pass parts of the layouts that `strided_copy` was given.
     unsafe fn part(&self, x: *const T, y: *mut T, start: usize, n: usize) {
-        let (inner, first) = (self.inner, start as isize);
-        let Some(across) = self.across else {
-            let (x, y) = (
-                x.offset(first * inner.step[0]),
-                y.offset(first * inner.step[1]),
-            );
-            if self.non_temporal && inner.step == [1, 1] {
-                return non_temporal::copy(x.cast(), y.cast(), n * size_of::<T>());
-            }
-            return row(x, y, Dim { n, ..inner });
-        };
-        let (x, y) = (
-            x.offset(first * across.step[0]),
-            y.offset(first * across.step[1]),
-        );
-        if (across.step[0], inner.step[1]) != (1, 1) {
-            return tile(x, y, Dim { n, ..across }, inner);
-        }
-        if !self.non_temporal {
-            return (self.transpose)(x, inner.step[0], y, across.step[1], inner.n, n);
-        }
-        // Transposed in the cache, and stored from there past the caches in whole lines.
-        let mut memory = [std::mem::MaybeUninit::<T>::uninit(); TILE * WIDTH];
-        let buffer = memory.as_mut_ptr().cast::<T>();
-        let mut i = 0;
-        while i < inner.n {
-            let rows = WIDTH.min(inner.n - i);
-            debug_assert!(n <= TILE && rows <= WIDTH);
-            let x = x.offset(i as isize * inner.step[0]);
-            (self.transpose)(x, inner.step[0], buffer, WIDTH as isize, rows, n);
-            for j in 0..n {
-                let y = y.offset(j as isize * across.step[1]).add(i);
-                non_temporal::copy(
-                    buffer.add(j * WIDTH).cast(),
-                    y.cast(),
-                    rows * size_of::<T>(),
+        // SAFETY: the rows lie within both layouts; the buffer has room for WIDTH of each of at
+        // most TILE rows.
+        unsafe {
+            let (inner, first) = (self.inner, start as isize);
+            let Some(across) = self.across else {
+                let (x, y) = (
+                    x.offset(first * inner.step[0]),
+                    y.offset(first * inner.step[1]),
                 );
+                if self.non_temporal && inner.step == [1, 1] {
+                    return non_temporal::copy(x.cast(), y.cast(), n * size_of::<T>());
+                }
+                return row(x, y, Dim { n, ..inner });
+            };
+            let (x, y) = (
+                x.offset(first * across.step[0]),
+                y.offset(first * across.step[1]),
+            );
+            if (across.step[0], inner.step[1]) != (1, 1) {
+                return tile(x, y, Dim { n, ..across }, inner);
             }
-            i += rows;
+            if !self.non_temporal {
+                return (self.transpose)(x, inner.step[0], y, across.step[1], inner.n, n);
+            }
+            // Transposed in the cache, and stored from there past the caches in whole lines.
+            let mut memory = [std::mem::MaybeUninit::<T>::uninit(); TILE * WIDTH];
+            let buffer = memory.as_mut_ptr().cast::<T>();
+            let mut i = 0;
+            while i < inner.n {
+                let rows = WIDTH.min(inner.n - i);
+                debug_assert!(n <= TILE && rows <= WIDTH);
+                let x = x.offset(i as isize * inner.step[0]);
+                (self.transpose)(x, inner.step[0], buffer, WIDTH as isize, rows, n);
+                for j in 0..n {
+                    let y = y.offset(j as isize * across.step[1]).add(i);
+                    non_temporal::copy(
+                        buffer.add(j * WIDTH).cast(),
+                        y.cast(),
+                        rows * size_of::<T>(),
+                    );
+                }
+                i += rows;
+            }
         }
     }
 }
 
 /// A few rows of one inner dimension.
-// SAFETY: callers pass parts of the layouts that `strided_copy` was given.
 unsafe fn tile<T: Copy>(x: *const T, y: *mut T, rows: Dim, inner: Dim) {
-    let mut start = 0;
-    while start < inner.n {
-        let n = TILE.min(inner.n - start);
-        let part = Dim { n, ..inner };
-        let (x, y) = (
-            x.offset(start as isize * inner.step[0]),
-            y.offset(start as isize * inner.step[1]),
-        );
-        for r in 0..rows.n as isize {
-            row(x.offset(r * rows.step[0]), y.offset(r * rows.step[1]), part);
+    // SAFETY: rows and their parts lie within both layouts.
+    unsafe {
+        let mut start = 0;
+        while start < inner.n {
+            let n = TILE.min(inner.n - start);
+            let part = Dim { n, ..inner };
+            let (x, y) = (
+                x.offset(start as isize * inner.step[0]),
+                y.offset(start as isize * inner.step[1]),
+            );
+            for r in 0..rows.n as isize {
+                row(x.offset(r * rows.step[0]), y.offset(r * rows.step[1]), part);
+            }
+            start += n;
         }
-        start += n;
     }
 }
 
-// SAFETY: as `tile`.
 #[inline(always)]
 unsafe fn row<T: Copy>(x: *const T, y: *mut T, d: Dim) {
-    match (d.step[0], d.step[1]) {
-        (1, 1) => std::ptr::copy(x, y, d.n),
-        (0, 1) => std::slice::from_raw_parts_mut(y, d.n).fill(*x),
-        (-1, 1) => {
-            for i in 0..d.n as isize {
-                *y.offset(i) = *x.offset(-i);
+    // SAFETY: both sides have `d.n` elements at these steps.
+    unsafe {
+        match (d.step[0], d.step[1]) {
+            (1, 1) => std::ptr::copy(x, y, d.n),
+            (0, 1) => std::slice::from_raw_parts_mut(y, d.n).fill(*x),
+            (-1, 1) => {
+                for i in 0..d.n as isize {
+                    *y.offset(i) = *x.offset(-i);
+                }
             }
-        }
-        (s, 1) => {
-            for i in 0..d.n as isize {
-                *y.offset(i) = *x.offset(i * s);
+            (s, 1) => {
+                for i in 0..d.n as isize {
+                    *y.offset(i) = *x.offset(i * s);
+                }
             }
-        }
-        (s, t) => {
-            for i in 0..d.n as isize {
-                *y.offset(i * t) = *x.offset(i * s);
+            (s, t) => {
+                for i in 0..d.n as isize {
+                    *y.offset(i * t) = *x.offset(i * s);
+                }
             }
         }
     }

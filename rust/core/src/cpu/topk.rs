@@ -24,24 +24,26 @@ fn groups(k: usize) -> usize {
 
 per_isa! {
     /// The least key of each group; element `i` is in group `i` modulo their number.
-    // SAFETY: `x` has `n` elements.
     unsafe fn least[T: Ordinal](x: *const T, n: usize, largest: bool, groups: &mut [T::Key]) {
-        groups.fill(T::Key::MAX);
-        let g = groups.len();
-        let mut start = 0;
-        while start < n {
-            let m = g.min(n - start);
-            let x = x.add(start);
-            if largest {
-                for (i, best) in groups[..m].iter_mut().enumerate() {
-                    *best = (*best).min(reversed((*x.add(i)).key()));
+        // SAFETY: `x` has `n` elements, where the last round ends.
+        unsafe {
+            groups.fill(T::Key::MAX);
+            let g = groups.len();
+            let mut start = 0;
+            while start < n {
+                let m = g.min(n - start);
+                let x = x.add(start);
+                if largest {
+                    for (i, best) in groups[..m].iter_mut().enumerate() {
+                        *best = (*best).min(reversed((*x.add(i)).key()));
+                    }
+                } else {
+                    for (i, best) in groups[..m].iter_mut().enumerate() {
+                        *best = (*best).min((*x.add(i)).key());
+                    }
                 }
-            } else {
-                for (i, best) in groups[..m].iter_mut().enumerate() {
-                    *best = (*best).min((*x.add(i)).key());
-                }
+                start += m;
             }
-            start += m;
         }
     }
 }
@@ -54,34 +56,36 @@ fn reversed<K: Key>(key: K) -> K {
 
 per_isa! {
     /// Collects the elements whose key is at most `bound`.
-    // SAFETY: `x` has `n` elements.
     unsafe fn collect[T: Ordinal](
         x: *const T, n: usize, largest: bool, bound: T::Key, index: usize, out: &mut Vec<Keyed>
     ) {
-        let key = |i: usize| {
-            let k = (*x.add(i)).key();
-            if largest { reversed(k) } else { k }
-        };
-        let mut start = 0;
-        let mut near = [0u8; BLOCK];
-        while start < n {
-            let len = BLOCK.min(n - start);
-            if len < BLOCK {
-                near = [0; BLOCK];
+        // SAFETY: `x` has `n` elements, where the last block ends.
+        unsafe {
+            let key = |i: usize| {
+                let k = (*x.add(i)).key();
+                if largest { reversed(k) } else { k }
+            };
+            let mut start = 0;
+            let mut near = [0u8; BLOCK];
+            while start < n {
+                let len = BLOCK.min(n - start);
+                if len < BLOCK {
+                    near = [0; BLOCK];
+                }
+                for (i, hit) in near.iter_mut().enumerate().take(len) {
+                    *hit = (key(start + i) <= bound) as u8;
+                }
+                let mut word = packed(&near);
+                while word != 0 {
+                    let i = start + word.trailing_zeros() as usize;
+                    out.push(Keyed {
+                        key: key(i).wide(),
+                        index: (index + i) as u32,
+                    });
+                    word &= word - 1;
+                }
+                start += len;
             }
-            for (i, hit) in near.iter_mut().enumerate().take(len) {
-                *hit = (key(start + i) <= bound) as u8;
-            }
-            let mut word = packed(&near);
-            while word != 0 {
-                let i = start + word.trailing_zeros() as usize;
-                out.push(Keyed {
-                    key: key(i).wide(),
-                    index: (index + i) as u32,
-                });
-                word &= word - 1;
-            }
-            start += len;
         }
     }
 }
@@ -96,7 +100,6 @@ pub struct Candidates<K> {
 
 impl<K: Key> Candidates<K> {
     /// Finds the `k` first of `n` elements in any order, `index` being the first one's.
-    // SAFETY: `x` has `n` elements, and `is_few(k, n)`.
     unsafe fn of<T: Ordinal<Key = K>>(
         &mut self,
         x: *const T,
@@ -105,15 +108,18 @@ impl<K: Key> Candidates<K> {
         largest: bool,
         index: usize,
     ) {
-        self.groups.resize(groups(k), K::MAX);
-        least(x, n, largest, &mut self.groups);
-        self.copy.clone_from(&self.groups);
-        let bound = *self.copy.select_nth_unstable(k - 1).1;
-        self.found.clear();
-        collect(x, n, largest, bound, index, &mut self.found);
-        if self.found.len() > k {
-            self.found.select_nth_unstable(k - 1);
-            self.found.truncate(k);
+        // SAFETY: `x` has `n` elements.
+        unsafe {
+            self.groups.resize(groups(k), K::MAX);
+            least(x, n, largest, &mut self.groups);
+            self.copy.clone_from(&self.groups);
+            let bound = *self.copy.select_nth_unstable(k - 1).1;
+            self.found.clear();
+            collect(x, n, largest, bound, index, &mut self.found);
+            if self.found.len() > k {
+                self.found.select_nth_unstable(k - 1);
+                self.found.truncate(k);
+            }
         }
     }
 }
@@ -129,29 +135,33 @@ pub unsafe fn first<T: Ordinal>(
     largest: bool,
     room: &mut Candidates<T::Key>,
 ) -> &[Keyed] {
-    if n < 2 * CHUNK || !is_few(k, CHUNK) || in_parallel() {
-        room.of(x, n, k, largest, 0);
-    } else {
-        // Each chunk's first ones, of which the first ones are taken.
-        let chunks = n / CHUNK;
-        let mut all: Vec<Keyed> = alloc::full(Keyed { key: 0, index: 0 }, chunks * k);
-        let (from, to) = (x as usize, all.as_mut_ptr() as usize);
-        parallel_for(chunks, 1, |range| {
-            let mut room = Candidates::default();
-            for c in range {
-                let (start, end) = (c * CHUNK, if c + 1 == chunks { n } else { (c + 1) * CHUNK });
-                let x = (from as *const T).add(start);
-                room.of(x, end - start, k, largest, start);
-                let to = (to as *mut Keyed).add(c * k);
-                // Fewer, where another thread wrote to the elements meanwhile.
-                let found = &room.found[..k.min(room.found.len())];
-                std::ptr::copy_nonoverlapping(found.as_ptr(), to, found.len());
-            }
-        });
-        all.select_nth_unstable(k - 1);
-        all.truncate(k);
-        room.found = all;
+    // SAFETY: chunks lie within the `n` elements of `x`, and `all` has room for `k` of each.
+    unsafe {
+        if n < 2 * CHUNK || !is_few(k, CHUNK) || in_parallel() {
+            room.of(x, n, k, largest, 0);
+        } else {
+            // Each chunk's first ones, of which the first ones are taken.
+            let chunks = n / CHUNK;
+            let mut all: Vec<Keyed> = alloc::full(Keyed { key: 0, index: 0 }, chunks * k);
+            let (from, to) = (x as usize, all.as_mut_ptr() as usize);
+            parallel_for(chunks, 1, |range| {
+                let mut room = Candidates::default();
+                for c in range {
+                    let (start, end) =
+                        (c * CHUNK, if c + 1 == chunks { n } else { (c + 1) * CHUNK });
+                    let x = (from as *const T).add(start);
+                    room.of(x, end - start, k, largest, start);
+                    let to = (to as *mut Keyed).add(c * k);
+                    // Fewer, where another thread wrote to the elements meanwhile.
+                    let found = &room.found[..k.min(room.found.len())];
+                    std::ptr::copy_nonoverlapping(found.as_ptr(), to, found.len());
+                }
+            });
+            all.select_nth_unstable(k - 1);
+            all.truncate(k);
+            room.found = all;
+        }
+        room.found.sort_unstable();
+        &room.found
     }
-    room.found.sort_unstable();
-    &room.found
 }

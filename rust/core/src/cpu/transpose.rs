@@ -37,11 +37,13 @@ pub fn kernel<T: Copy>() -> Transpose<T> {
     plain::<T>
 }
 
-// SAFETY: both sides lie within their memory and do not overlap.
 unsafe fn plain<T: Copy>(x: *const T, xs: isize, y: *mut T, ys: isize, rows: usize, cols: usize) {
-    for j in 0..cols as isize {
-        for i in 0..rows as isize {
-            *y.offset(j * ys + i) = *x.offset(i * xs + j);
+    // SAFETY: `x` has `rows` rows of `cols` elements, and `y` room for them transposed.
+    unsafe {
+        for j in 0..cols as isize {
+            for i in 0..rows as isize {
+                *y.offset(j * ys + i) = *x.offset(i * xs + j);
+            }
         }
     }
 }
@@ -56,22 +58,24 @@ pub trait Block<T> {
 
 impl<V: Simd> Block<V::Elem> for V {
     const SIDE: usize = V::LANES;
-    // SAFETY: as the trait demands.
     #[inline(always)]
     unsafe fn transpose(x: *const V::Elem, xs: isize, y: *mut V::Elem, ys: isize) {
-        let mut square = [V::splat(V::Elem::default()); MOST];
-        for r in 0..V::LANES {
-            square[r] = V::load(x.offset(r as isize * xs));
-        }
-        V::transpose(square.as_mut_ptr());
-        for r in 0..V::LANES {
-            square[r].store(y.offset(r as isize * ys));
+        // SAFETY: `x` and `y` have a block there, LANES rows of LANES elements; the caller has the
+        // instructions of the vector.
+        unsafe {
+            let mut square = [V::splat(V::Elem::default()); MOST];
+            for r in 0..V::LANES {
+                square[r] = V::load(x.offset(r as isize * xs));
+            }
+            V::transpose(square.as_mut_ptr());
+            for r in 0..V::LANES {
+                square[r].store(y.offset(r as isize * ys));
+            }
         }
     }
 }
 
 /// Blocks first, what is left at the edges one by one.
-// SAFETY: as for `plain`; the machine has the instructions of the block.
 #[inline(always)]
 pub unsafe fn all<T: Copy, B: Block<T>>(
     x: *const T,
@@ -81,25 +85,29 @@ pub unsafe fn all<T: Copy, B: Block<T>>(
     rows: usize,
     cols: usize,
 ) {
-    let (whole_rows, whole_cols) = (rows - rows % B::SIDE, cols - cols % B::SIDE);
-    let mut i = 0;
-    while i < whole_rows {
-        let mut j = 0;
-        while j < whole_cols {
-            let (r, c) = (i as isize, j as isize);
-            B::transpose(x.offset(r * xs + c), xs, y.offset(c * ys + r), ys);
-            j += B::SIDE;
+    // SAFETY: `x` has `rows` rows of `cols` elements and `y` room for them transposed; the caller
+    // has the instructions of the block.
+    unsafe {
+        let (whole_rows, whole_cols) = (rows - rows % B::SIDE, cols - cols % B::SIDE);
+        let mut i = 0;
+        while i < whole_rows {
+            let mut j = 0;
+            while j < whole_cols {
+                let (r, c) = (i as isize, j as isize);
+                B::transpose(x.offset(r * xs + c), xs, y.offset(c * ys + r), ys);
+                j += B::SIDE;
+            }
+            i += B::SIDE;
         }
-        i += B::SIDE;
-    }
-    for i in 0..rows as isize {
-        let from = if (i as usize) < whole_rows {
-            whole_cols
-        } else {
-            0
-        };
-        for j in from as isize..cols as isize {
-            *y.offset(j * ys + i) = *x.offset(i * xs + j);
+        for i in 0..rows as isize {
+            let from = if (i as usize) < whole_rows {
+                whole_cols
+            } else {
+                0
+            };
+            for j in from as isize..cols as isize {
+                *y.offset(j * ys + i) = *x.offset(i * xs + j);
+            }
         }
     }
 }
@@ -112,11 +120,12 @@ mod x86 {
     macro_rules! blocks {
         ($name:ident, $T:ty, $block:ty, $set:ident) => {
             crate::compiled! { $set:
-                // SAFETY: as for `all`.
                 pub unsafe fn $name(
                     x: *const $T, xs: isize, y: *mut $T, ys: isize, rows: usize, cols: usize,
                 ) {
-                    all::<$T, $block>(x, xs, y, ys, rows, cols)
+                    // SAFETY: `kernel` picks this where the machine has the instructions; its user
+                    // has `rows` rows of `cols` in both places.
+                    unsafe { all::<$T, $block>(x, xs, y, ys, rows, cols) }
                 }
             }
         };
@@ -129,29 +138,32 @@ mod x86 {
     pub struct Bytes;
     impl Block<u8> for Bytes {
         const SIDE: usize = 8;
-        // SAFETY: as the trait demands.
         #[inline(always)]
         unsafe fn transpose(x: *const u8, xs: isize, y: *mut u8, ys: isize) {
-            let r: [__m128i; 8] =
-                std::array::from_fn(|i| _mm_loadl_epi64(x.offset(i as isize * xs).cast()));
-            let a: [__m128i; 4] =
-                std::array::from_fn(|i| _mm_unpacklo_epi8(r[2 * i], r[2 * i + 1]));
-            let b = [
-                _mm_unpacklo_epi16(a[0], a[1]),
-                _mm_unpackhi_epi16(a[0], a[1]),
-                _mm_unpacklo_epi16(a[2], a[3]),
-                _mm_unpackhi_epi16(a[2], a[3]),
-            ];
-            let c = [
-                _mm_unpacklo_epi32(b[0], b[2]),
-                _mm_unpackhi_epi32(b[0], b[2]),
-                _mm_unpacklo_epi32(b[1], b[3]),
-                _mm_unpackhi_epi32(b[1], b[3]),
-            ];
-            for (i, v) in c.into_iter().enumerate() {
-                let to = y.offset(2 * i as isize * ys);
-                _mm_storel_epi64(to.cast(), v);
-                _mm_storel_epi64(to.offset(ys).cast(), _mm_unpackhi_epi64(v, v));
+            // SAFETY: `x` and `y` have 8 rows of 8 bytes there; SSE2 is part of every x86-64
+            // machine.
+            unsafe {
+                let r: [__m128i; 8] =
+                    std::array::from_fn(|i| _mm_loadl_epi64(x.offset(i as isize * xs).cast()));
+                let a: [__m128i; 4] =
+                    std::array::from_fn(|i| _mm_unpacklo_epi8(r[2 * i], r[2 * i + 1]));
+                let b = [
+                    _mm_unpacklo_epi16(a[0], a[1]),
+                    _mm_unpackhi_epi16(a[0], a[1]),
+                    _mm_unpacklo_epi16(a[2], a[3]),
+                    _mm_unpackhi_epi16(a[2], a[3]),
+                ];
+                let c = [
+                    _mm_unpacklo_epi32(b[0], b[2]),
+                    _mm_unpackhi_epi32(b[0], b[2]),
+                    _mm_unpacklo_epi32(b[1], b[3]),
+                    _mm_unpackhi_epi32(b[1], b[3]),
+                ];
+                for (i, v) in c.into_iter().enumerate() {
+                    let to = y.offset(2 * i as isize * ys);
+                    _mm_storel_epi64(to.cast(), v);
+                    _mm_storel_epi64(to.offset(ys).cast(), _mm_unpackhi_epi64(v, v));
+                }
             }
         }
     }
@@ -159,30 +171,33 @@ mod x86 {
     pub struct Words;
     impl Block<u16> for Words {
         const SIDE: usize = 8;
-        // SAFETY: as the trait demands.
         #[inline(always)]
         unsafe fn transpose(x: *const u16, xs: isize, y: *mut u16, ys: isize) {
-            let r: [__m128i; 8] =
-                std::array::from_fn(|i| _mm_loadu_si128(x.offset(i as isize * xs).cast()));
-            let lo: [__m128i; 4] =
-                std::array::from_fn(|i| _mm_unpacklo_epi16(r[2 * i], r[2 * i + 1]));
-            let hi: [__m128i; 4] =
-                std::array::from_fn(|i| _mm_unpackhi_epi16(r[2 * i], r[2 * i + 1]));
-            for (half, a) in [lo, hi].into_iter().enumerate() {
-                let b = [
-                    _mm_unpacklo_epi32(a[0], a[1]),
-                    _mm_unpackhi_epi32(a[0], a[1]),
-                    _mm_unpacklo_epi32(a[2], a[3]),
-                    _mm_unpackhi_epi32(a[2], a[3]),
-                ];
-                let c = [
-                    _mm_unpacklo_epi64(b[0], b[2]),
-                    _mm_unpackhi_epi64(b[0], b[2]),
-                    _mm_unpacklo_epi64(b[1], b[3]),
-                    _mm_unpackhi_epi64(b[1], b[3]),
-                ];
-                for (i, v) in c.into_iter().enumerate() {
-                    _mm_storeu_si128(y.offset((half * 4 + i) as isize * ys).cast(), v);
+            // SAFETY: `x` and `y` have 8 rows of 8 words there; SSE2 is part of every x86-64
+            // machine.
+            unsafe {
+                let r: [__m128i; 8] =
+                    std::array::from_fn(|i| _mm_loadu_si128(x.offset(i as isize * xs).cast()));
+                let lo: [__m128i; 4] =
+                    std::array::from_fn(|i| _mm_unpacklo_epi16(r[2 * i], r[2 * i + 1]));
+                let hi: [__m128i; 4] =
+                    std::array::from_fn(|i| _mm_unpackhi_epi16(r[2 * i], r[2 * i + 1]));
+                for (half, a) in [lo, hi].into_iter().enumerate() {
+                    let b = [
+                        _mm_unpacklo_epi32(a[0], a[1]),
+                        _mm_unpackhi_epi32(a[0], a[1]),
+                        _mm_unpacklo_epi32(a[2], a[3]),
+                        _mm_unpackhi_epi32(a[2], a[3]),
+                    ];
+                    let c = [
+                        _mm_unpacklo_epi64(b[0], b[2]),
+                        _mm_unpackhi_epi64(b[0], b[2]),
+                        _mm_unpacklo_epi64(b[1], b[3]),
+                        _mm_unpackhi_epi64(b[1], b[3]),
+                    ];
+                    for (i, v) in c.into_iter().enumerate() {
+                        _mm_storeu_si128(y.offset((half * 4 + i) as isize * ys).cast(), v);
+                    }
                 }
             }
         }

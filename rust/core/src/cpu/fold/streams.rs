@@ -9,17 +9,14 @@ use std::arch::x86_64::*;
 
 /// A fold of registers.
 ///
-/// All methods ask for AVX-512.
+/// # Safety
+/// The machine has AVX-512; an address is that of a register of elements.
 pub(super) trait Wide<T>: Fold<T> {
     type V: Copy;
-    // SAFETY: as for the trait.
     unsafe fn splat(x: T) -> Self::V;
-    // SAFETY: as for the trait; `x` has a register of elements.
     unsafe fn load(x: *const T) -> Self::V;
-    // SAFETY: as for the trait.
     unsafe fn fold(acc: Self::V, x: Self::V) -> Self::V;
     /// Not zero where either holds what [`Wide::fold`] does not see.
-    // SAFETY: as for the trait.
     unsafe fn missed(x: Self::V, y: Self::V) -> u16;
 }
 
@@ -31,33 +28,36 @@ macro_rules! none {
 }
 macro_rules! nan {
     (__m512, $x:expr, $y:expr) => {
-        _mm512_cmp_ps_mask::<_CMP_UNORD_Q>($x, $y)
+        // SAFETY: the caller has AVX-512.
+        unsafe { _mm512_cmp_ps_mask::<_CMP_UNORD_Q>($x, $y) }
     };
     (__m512d, $x:expr, $y:expr) => {
-        _mm512_cmp_pd_mask::<_CMP_UNORD_Q>($x, $y) as u16
+        // SAFETY: the caller has AVX-512.
+        unsafe { _mm512_cmp_pd_mask::<_CMP_UNORD_Q>($x, $y) as u16 }
     };
 }
 macro_rules! wide {
     ($($fold:ident<$t:ident> $v:ident $splat:ident $load:ident $step:ident $missed:ident;)*) => {$(
         impl Wide<$t> for $fold {
             type V = $v;
-            // SAFETY: as the trait says.
             #[inline(always)]
             unsafe fn splat(x: $t) -> $v {
-                $splat(x)
+                // SAFETY: the caller has AVX-512.
+                unsafe { $splat(x) }
             }
-            // SAFETY: as the trait says.
             #[inline(always)]
             unsafe fn load(x: *const $t) -> $v {
-                $load(x.cast())
+                // SAFETY: `x` has a register of elements; the caller has AVX-512.
+                unsafe { $load(x.cast()) }
             }
-            // SAFETY: as the trait says.
             #[inline(always)]
             unsafe fn fold(acc: $v, x: $v) -> $v {
-                // Of equal operands, or where one is NaN, an extreme is the second.
-                $step(x, acc)
+                // SAFETY: the caller has AVX-512.
+                unsafe {
+                    // Of equal operands, or where one is NaN, an extreme is the second.
+                    $step(x, acc)
+                }
             }
-            // SAFETY: as the trait says.
             #[inline(always)]
             unsafe fn missed(x: $v, y: $v) -> u16 {
                 $missed!($v, x, y)
@@ -77,60 +77,66 @@ wide! {
 
 compiled! { avx512:
     /// R rows in R * N registers.
-    // SAFETY: R rows have `n` elements, at least LANES; the machine has AVX-512.
     unsafe fn rows<T: Widen<T> + Copy + Default, F: Wide<T>, const R: usize, const N: usize>(
         x: &[*const u8; MOST_ROWS],
         n: usize,
         out: &mut [T; MOST_ROWS],
     ) {
-        let mut at = [x[0].cast::<T>(); R];
-        for r in 1..R {
-            at[r] = x[r].cast();
-        }
-        let x = at;
-        let mut acc = [[F::splat(F::init()); N]; R];
-        let mut missed = [0; R];
-        let mut i = 0;
-        while i + LANES <= n {
-            for r in 0..R {
-                for j in (0..N).step_by(2) {
-                    let at = x[r].add(i + j * (LANES / N));
-                    let (a, b) = (F::load(at), F::load(at.add(LANES / N)));
-                    acc[r][j] = F::fold(acc[r][j], a);
-                    acc[r][j + 1] = F::fold(acc[r][j + 1], b);
-                    missed[r] |= F::missed(a, b);
+        // SAFETY: R rows have `n` elements, at least LANES, and whole groups of lanes end there;
+        // `with_rows` asked for AVX-512.
+        unsafe {
+            let mut at = [x[0].cast::<T>(); R];
+            for r in 1..R {
+                at[r] = x[r].cast();
+            }
+            let x = at;
+            let mut acc = [[F::splat(F::init()); N]; R];
+            let mut missed = [0; R];
+            let mut i = 0;
+            while i + LANES <= n {
+                for r in 0..R {
+                    for j in (0..N).step_by(2) {
+                        let at = x[r].add(i + j * (LANES / N));
+                        let (a, b) = (F::load(at), F::load(at.add(LANES / N)));
+                        acc[r][j] = F::fold(acc[r][j], a);
+                        acc[r][j + 1] = F::fold(acc[r][j + 1], b);
+                        missed[r] |= F::missed(a, b);
+                    }
                 }
+                i += LANES;
             }
-            i += LANES;
-        }
-        for r in 0..R {
-            if missed[r] != 0 {
-                out[r] = row::<T, T, F>(x[r].cast(), n, T::default());
-                continue;
+            for r in 0..R {
+                if missed[r] != 0 {
+                    out[r] = row::<T, T, F>(x[r].cast(), n, T::default());
+                    continue;
+                }
+                // N registers hold LANES elements.
+                let lanes = std::ptr::from_ref(&acc[r])
+                    .cast::<[T; LANES]>()
+                    .read_unaligned();
+                out[r] = total::<T, T, F>(lanes, x[r].add(i), n - i, T::default());
             }
-            // N registers hold LANES elements.
-            let lanes = std::ptr::from_ref(&acc[r])
-                .cast::<[T; LANES]>()
-                .read_unaligned();
-            out[r] = total::<T, T, F>(lanes, x[r].add(i), n - i, T::default());
         }
     }
 }
 
 compiled! { avx512:
     /// One row of any length.
-    // SAFETY: as for [`rows`].
     unsafe fn one<T: Widen<T> + Copy + Default, F: Wide<T>, const N: usize>(
         x: *const u8,
         n: usize,
         c: T,
     ) -> T {
-        if n < LANES {
-            return row::<T, T, F>(x, n, c);
+        // SAFETY: the row has `n` elements, and `rows` gets LANES or more; `with_rows` asked for
+        // AVX-512.
+        unsafe {
+            if n < LANES {
+                return row::<T, T, F>(x, n, c);
+            }
+            let mut out = [c; MOST_ROWS];
+            rows::<T, F, 1, N>(&[x; MOST_ROWS], n, &mut out);
+            out[0]
         }
-        let mut out = [c; MOST_ROWS];
-        rows::<T, F, 1, N>(&[x; MOST_ROWS], n, &mut out);
-        out[0]
     }
 }
 

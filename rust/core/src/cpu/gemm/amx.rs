@@ -90,7 +90,9 @@ pub(super) trait Operand: GemmElem<Acc = f32> {
     fn terms(p: &Problem<Self>) -> usize;
     /// Packs up to 32 lanes in blocks of 32 elements of depth: rows of A, or pairs of rows of B.
     /// Returns the bounds of what it saw.
-    // SAFETY: the operand is readable; `dst` has room for the padded blocks.
+    ///
+    /// # Safety
+    /// The operand is readable; `dst` has room for the padded blocks.
     unsafe fn fill(x: &From<Self>, side: Side, terms: usize, dst: *mut u16) -> (u32, u32);
 }
 
@@ -139,117 +141,124 @@ fn split(x: &Row, most: &mut Row, least: &mut Row) -> [Row; 3] {
 }
 
 per_isa! {
-    // SAFETY: `dst` has room for the panel, whose elements may be read.
     unsafe fn fill_f32[](x: &From<f32>, side: Side, terms: usize, dst: *mut u16) -> (u32, u32) {
-        let (mut most, mut least) = (ZERO, Row([u32::MAX; 16]));
-        // As it lies in memory, or else as it is wanted.
-        let by_lane = x.ds == 1 || side == Side::A && x.ls != 1;
-        for from in (0..x.depth.next_multiple_of(SIDE)).step_by(16) {
-            let to = dst.add(from / SIDE * terms * PAIR);
-            let half = from / 16 % 2;
-            let depth = x.depth.saturating_sub(from).min(16);
-            for t in 0..2 {
-                let lanes = x.lanes.saturating_sub(16 * t).min(16);
-                let p = x.p.wrapping_offset((16 * t) as isize * x.ls + from as isize * x.ds);
-                let p = p.cast::<u32>();
-                let (n, w, rs, cs) = match by_lane {
-                    true => (lanes, depth, x.ls, x.ds),
-                    false => (depth, lanes, x.ds, x.ls),
-                };
-                let mut rows = [ZERO; 16];
-                if n == 16 && w == 16 && cs == 1 {
-                    for i in 0..16 {
-                        let p = p.wrapping_offset(i as isize * rs);
-                        rows[i] = Row(p.cast::<[u32; 16]>().read_unaligned());
-                    }
-                } else {
-                    for i in 0..n {
-                        for j in 0..w {
-                            rows[i].0[j] = *p.wrapping_offset(i as isize * rs + j as isize * cs);
+        // SAFETY: lanes and depths of `x` may be read, the others are left zero; `dst` has room for
+        // blocks of SIDE depths.
+        unsafe {
+            let (mut most, mut least) = (ZERO, Row([u32::MAX; 16]));
+            // As it lies in memory, or else as it is wanted.
+            let by_lane = x.ds == 1 || side == Side::A && x.ls != 1;
+            for from in (0..x.depth.next_multiple_of(SIDE)).step_by(16) {
+                let to = dst.add(from / SIDE * terms * PAIR);
+                let half = from / 16 % 2;
+                let depth = x.depth.saturating_sub(from).min(16);
+                for t in 0..2 {
+                    let lanes = x.lanes.saturating_sub(16 * t).min(16);
+                    let p = x.p.wrapping_offset((16 * t) as isize * x.ls + from as isize * x.ds);
+                    let p = p.cast::<u32>();
+                    let (n, w, rs, cs) = match by_lane {
+                        true => (lanes, depth, x.ls, x.ds),
+                        false => (depth, lanes, x.ds, x.ls),
+                    };
+                    let mut rows = [ZERO; 16];
+                    if n == 16 && w == 16 && cs == 1 {
+                        for i in 0..16 {
+                            let p = p.wrapping_offset(i as isize * rs);
+                            rows[i] = Row(p.cast::<[u32; 16]>().read_unaligned());
+                        }
+                    } else {
+                        for i in 0..n {
+                            for j in 0..w {
+                                let at = i as isize * rs + j as isize * cs;
+                                rows[i].0[j] = *p.wrapping_offset(at);
+                            }
                         }
                     }
-                }
-                if by_lane != (side == Side::A) {
-                    transpose(&mut rows);
-                }
-                let to = to.add(t * PAIR / 2);
-                if side == Side::A {
-                    for i in 0..16 {
-                        let y = split(&rows[i], &mut most, &mut least);
-                        for s in 0..terms {
-                            let mut z = [0u16; 16];
-                            for j in 0..16 {
-                                z[j] = (y[s].0[j] >> 16) as u16;
-                            }
-                            let to = to.add(s * PAIR + i * SIDE + half * 16);
-                            to.cast::<[u16; 16]>().write_unaligned(z);
-                        }
+                    if by_lane != (side == Side::A) {
+                        transpose(&mut rows);
                     }
-                } else {
-                    for i in 0..8 {
-                        let even = split(&rows[2 * i], &mut most, &mut least);
-                        let odd = split(&rows[2 * i + 1], &mut most, &mut least);
-                        for s in 0..terms {
-                            let mut z = [0u32; 16];
-                            for j in 0..16 {
-                                z[j] = even[s].0[j] >> 16 | odd[s].0[j];
+                    let to = to.add(t * PAIR / 2);
+                    if side == Side::A {
+                        for i in 0..16 {
+                            let y = split(&rows[i], &mut most, &mut least);
+                            for s in 0..terms {
+                                let mut z = [0u16; 16];
+                                for j in 0..16 {
+                                    z[j] = (y[s].0[j] >> 16) as u16;
+                                }
+                                let to = to.add(s * PAIR + i * SIDE + half * 16);
+                                to.cast::<[u16; 16]>().write_unaligned(z);
                             }
-                            let to = to.add(s * PAIR + (half * 8 + i) * SIDE);
-                            to.cast::<[u32; 16]>().write_unaligned(z);
+                        }
+                    } else {
+                        for i in 0..8 {
+                            let even = split(&rows[2 * i], &mut most, &mut least);
+                            let odd = split(&rows[2 * i + 1], &mut most, &mut least);
+                            for s in 0..terms {
+                                let mut z = [0u32; 16];
+                                for j in 0..16 {
+                                    z[j] = even[s].0[j] >> 16 | odd[s].0[j];
+                                }
+                                let to = to.add(s * PAIR + (half * 8 + i) * SIDE);
+                                to.cast::<[u32; 16]>().write_unaligned(z);
+                            }
                         }
                     }
                 }
             }
+            let mut bounds = (0, u32::MAX);
+            for j in 0..16 {
+                bounds = (bounds.0.max(most.0[j]), bounds.1.min(least.0[j]));
+            }
+            bounds
         }
-        let mut bounds = (0, u32::MAX);
-        for j in 0..16 {
-            bounds = (bounds.0.max(most.0[j]), bounds.1.min(least.0[j]));
-        }
-        bounds
     }
 }
 
 per_isa! {
-    // SAFETY: `dst` has room for the panel, whose elements may be read.
     unsafe fn fill_bf16[](x: &From<bf16>, side: Side, dst: *mut u16) {
-        // Rows are lanes of pairs, or pairs of lanes.
-        let by_lane = x.ds == 1 || side == Side::A && x.ls != 1;
-        for from in (0..x.depth).step_by(SIDE) {
-            let depth = (x.depth - from).min(SIDE);
-            for t in 0..2 {
-                let lanes = x.lanes.saturating_sub(16 * t).min(16);
-                let p = x.p.wrapping_offset((16 * t) as isize * x.ls + from as isize * x.ds);
-                let p = p.cast::<u16>();
-                let mut rows = [ZERO; 16];
-                if x.ds == 1 && depth == SIDE {
-                    for i in 0..lanes {
-                        let p = p.wrapping_offset(i as isize * x.ls);
-                        rows[i] = Row(p.cast::<[u32; 16]>().read_unaligned());
-                    }
-                } else if !by_lane && x.ls == 1 && lanes == 16 && depth == SIDE {
-                    for q in 0..16 {
-                        let p = p.wrapping_offset((2 * q) as isize * x.ds);
-                        let even = p.cast::<[u16; 16]>().read_unaligned();
-                        let p = p.wrapping_offset(x.ds);
-                        let odd = p.cast::<[u16; 16]>().read_unaligned();
-                        for j in 0..16 {
-                            rows[q].0[j] = even[j] as u32 | (odd[j] as u32) << 16;
+        // SAFETY: lanes and depths of `x` may be read, the others are left zero; `dst` has room for
+        // blocks of SIDE depths.
+        unsafe {
+            // Rows are lanes of pairs, or pairs of lanes.
+            let by_lane = x.ds == 1 || side == Side::A && x.ls != 1;
+            for from in (0..x.depth).step_by(SIDE) {
+                let depth = (x.depth - from).min(SIDE);
+                for t in 0..2 {
+                    let lanes = x.lanes.saturating_sub(16 * t).min(16);
+                    let p = x.p.wrapping_offset((16 * t) as isize * x.ls + from as isize * x.ds);
+                    let p = p.cast::<u16>();
+                    let mut rows = [ZERO; 16];
+                    if x.ds == 1 && depth == SIDE {
+                        for i in 0..lanes {
+                            let p = p.wrapping_offset(i as isize * x.ls);
+                            rows[i] = Row(p.cast::<[u32; 16]>().read_unaligned());
+                        }
+                    } else if !by_lane && x.ls == 1 && lanes == 16 && depth == SIDE {
+                        for q in 0..16 {
+                            let p = p.wrapping_offset((2 * q) as isize * x.ds);
+                            let even = p.cast::<[u16; 16]>().read_unaligned();
+                            let p = p.wrapping_offset(x.ds);
+                            let odd = p.cast::<[u16; 16]>().read_unaligned();
+                            for j in 0..16 {
+                                rows[q].0[j] = even[j] as u32 | (odd[j] as u32) << 16;
+                            }
+                        }
+                    } else {
+                        for q in 0..depth {
+                            for l in 0..lanes {
+                                let v = *p.wrapping_offset(l as isize * x.ls + q as isize * x.ds);
+                                let (i, j) = if by_lane { (l, q / 2) } else { (q / 2, l) };
+                                rows[i].0[j] |= (v as u32) << (q % 2 * 16);
+                            }
                         }
                     }
-                } else {
-                    for q in 0..depth {
-                        for l in 0..lanes {
-                            let v = *p.wrapping_offset(l as isize * x.ls + q as isize * x.ds);
-                            let (i, j) = if by_lane { (l, q / 2) } else { (q / 2, l) };
-                            rows[i].0[j] |= (v as u32) << (q % 2 * 16);
-                        }
+                    if by_lane != (side == Side::A) {
+                        transpose(&mut rows);
                     }
+                    let to = dst.add(from * SIDE + t * PAIR / 2);
+                    to.cast::<[Row; 16]>().write_unaligned(rows);
                 }
-                if by_lane != (side == Side::A) {
-                    transpose(&mut rows);
-                }
-                let to = dst.add(from * SIDE + t * PAIR / 2);
-                to.cast::<[Row; 16]>().write_unaligned(rows);
             }
         }
     }
@@ -266,9 +275,10 @@ impl Operand for f32 {
             3
         }
     }
-    // SAFETY: as the trait says.
     unsafe fn fill(x: &From<f32>, side: Side, terms: usize, dst: *mut u16) -> (u32, u32) {
-        fill_f32(x, side, terms, dst)
+        // SAFETY: the elements of `x` may be read, and `dst` has room for `terms` pairs of tiles a
+        // block.
+        unsafe { fill_f32(x, side, terms, dst) }
     }
 }
 
@@ -279,15 +289,14 @@ impl Operand for bf16 {
     fn terms(_: &Problem<bf16>) -> usize {
         1
     }
-    // SAFETY: as the trait says.
     unsafe fn fill(x: &From<bf16>, side: Side, _: usize, dst: *mut u16) -> (u32, u32) {
-        fill_bf16(x, side, dst);
+        // SAFETY: the elements of `x` may be read, and `dst` has room for a pair of tiles a block.
+        unsafe { fill_bf16(x, side, dst) };
         (0, u32::MAX)
     }
 }
 
 /// Writes the sums of a tile, whose columns are N vectors.
-// SAFETY: as for [`Tile`]; the instruction set of `V` is there.
 #[inline(always)]
 unsafe fn rows<V: Simd<Elem = f32>, const N: usize>(
     sums: &[[f32; SIDE]; SIDE],
@@ -295,41 +304,49 @@ unsafe fn rows<V: Simd<Elem = f32>, const N: usize>(
     unscale: f32,
     out: &Tile<f32>,
 ) {
-    let (zero, unscale) = (V::splat(0.0), V::splat(unscale));
-    for i in 0..rows {
-        let mut sum = [[zero; N]; 1];
-        for j in 0..N {
-            sum[0][j] = V::load(sums[i].as_ptr().add(j * V::LANES)).fma(unscale, zero);
+    // SAFETY: `rows` is at most SIDE, and the tile's rows of N vectors lie in C; the caller has the
+    // instructions of `V`.
+    unsafe {
+        let (zero, unscale) = (V::splat(0.0), V::splat(unscale));
+        for i in 0..rows {
+            let mut sum = [[zero; N]; 1];
+            for j in 0..N {
+                sum[0][j] = V::load(sums[i].as_ptr().add(j * V::LANES)).fma(unscale, zero);
+            }
+            let row = Tile {
+                c: out.c.offset(i as isize * out.c_rs),
+                d: out.d.wrapping_offset(i as isize * out.d_rs),
+                ..*out
+            };
+            finish::<V, 1, N>(sum, &row);
         }
-        let row = Tile {
-            c: out.c.offset(i as isize * out.c_rs),
-            d: out.d.wrapping_offset(i as isize * out.d_rs),
-            ..*out
-        };
-        finish::<V, 1, N>(sum, &row);
     }
 }
 
 type Finish = unsafe fn(&[[f32; SIDE]; SIDE], usize, f32, &Tile<f32>);
 
 compiled! { avx512:
-    // SAFETY: as for [`rows`].
     unsafe fn finish_512(s: &[[f32; SIDE]; SIDE], m: usize, unscale: f32, out: &Tile<f32>) {
-        match out.width.div_ceil(16) {
-            1 => rows::<__m512, 1>(s, m, unscale, out),
-            _ => rows::<__m512, 2>(s, m, unscale, out),
+        // SAFETY: the rows of the tile, at most 32 columns, lie in C; `level` said AVX-512.
+        unsafe {
+            match out.width.div_ceil(16) {
+                1 => rows::<__m512, 1>(s, m, unscale, out),
+                _ => rows::<__m512, 2>(s, m, unscale, out),
+            }
         }
     }
 }
 
 compiled! { avx2:
-    // SAFETY: as for [`rows`].
     unsafe fn finish_256(s: &[[f32; SIDE]; SIDE], m: usize, unscale: f32, out: &Tile<f32>) {
-        match out.width.div_ceil(8) {
-            1 => rows::<__m256, 1>(s, m, unscale, out),
-            2 => rows::<__m256, 2>(s, m, unscale, out),
-            3 => rows::<__m256, 3>(s, m, unscale, out),
-            _ => rows::<__m256, 4>(s, m, unscale, out),
+        // SAFETY: the rows of the tile, at most 32 columns, lie in C; `level` said AVX2.
+        unsafe {
+            match out.width.div_ceil(8) {
+                1 => rows::<__m256, 1>(s, m, unscale, out),
+                2 => rows::<__m256, 2>(s, m, unscale, out),
+                3 => rows::<__m256, 3>(s, m, unscale, out),
+                _ => rows::<__m256, 4>(s, m, unscale, out),
+            }
         }
     }
 }
@@ -356,67 +373,77 @@ impl<T: Operand, G: Engine> Way<f32> for Tiles<T, G> {
             halves: self.terms,
         }
     }
-    // SAFETY: as the trait says.
     unsafe fn pack(&self, side: Side, lanes: Range<usize>, depth: Range<usize>, dst: *mut f32) {
-        let x = match side {
-            Side::A => &self.a,
-            Side::B => &self.b,
-        };
-        let from = From {
-            p: x.at(lanes.start, depth.start),
-            ls: x.rs,
-            ds: x.cs,
-            lanes: lanes.len(),
-            depth: depth.len(),
-        };
-        self.bounds[side as usize].add(T::fill(&from, side, self.terms, dst.cast()));
+        // SAFETY: lanes and depths lie inside the operand, and `dst` has room for them, padded.
+        unsafe {
+            let x = match side {
+                Side::A => &self.a,
+                Side::B => &self.b,
+            };
+            let from = From {
+                p: x.at(lanes.start, depth.start),
+                ls: x.rs,
+                ds: x.cs,
+                lanes: lanes.len(),
+                depth: depth.len(),
+            };
+            self.bounds[side as usize].add(T::fill(&from, side, self.terms, dst.cast()));
+        }
     }
     fn fits(&self, depth: usize) -> bool {
         !T::BOUNDED || exact(depth, self.bounds[0].take(), self.bounds[1].take())
     }
-    // SAFETY: as the trait says.
     unsafe fn begin(&self) {
-        G::begin();
+        // SAFETY: an engine is chosen where the machine has its instructions.
+        unsafe {
+            G::begin();
+        }
     }
-    // SAFETY: as the trait says.
     unsafe fn end(&self) {
-        G::end();
+        // SAFETY: an engine is chosen where the machine has its instructions.
+        unsafe {
+            G::end();
+        }
     }
-    // SAFETY: as the trait says.
     unsafe fn tile(&self, rows: usize, k: usize, a: *const f32, b: *const f32, out: &Tile<f32>) {
-        let mut sums = MaybeUninit::<[[f32; SIDE]; SIDE]>::uninit();
-        let (k, c) = (k.div_ceil(SIDE), sums.as_mut_ptr().cast());
-        sum(&mut G::new(), self.terms, k, a.cast(), b.cast(), c);
-        let sums = sums.assume_init_ref();
-        // Products without vectors do not come here.
-        let finish: Finish = match level() {
-            Level::Avx512 => finish_512,
-            _ => finish_256,
-        };
-        finish(sums, rows, T::UNSCALE, out);
+        // SAFETY: `a` and `b` hold `k` packed depths, `sums` is written whole, and the tile lies
+        // inside C.
+        unsafe {
+            let mut sums = MaybeUninit::<[[f32; SIDE]; SIDE]>::uninit();
+            let (k, c) = (k.div_ceil(SIDE), sums.as_mut_ptr().cast());
+            sum(&mut G::new(), self.terms, k, a.cast(), b.cast(), c);
+            let sums = sums.assume_init_ref();
+            // Products without vectors do not come here.
+            let finish: Finish = match level() {
+                Level::Avx512 => finish_512,
+                _ => finish_256,
+            };
+            finish(sums, rows, T::UNSCALE, out);
+        }
     }
 }
 
 /// Multiplies in tiles.
-// SAFETY: as for [`super::product`]; C's columns are contiguous, and the engine's instructions are
-// there.
 unsafe fn run<T: Operand, G: Engine>(x: &Native<T>, p: &Problem<T>, terms: usize) {
-    let tiles = Tiles::<T, G> {
-        a: p.a,
-        b: p.b.transposed(),
-        terms,
-        bounds: [Bounds::new(), Bounds::new()],
-        engine: std::marker::PhantomData,
-    };
-    if T::BOUNDED {
-        vectors(x, p, |other| blocked(&tiles, Some(other), p.k, p));
-    } else {
-        blocked(&tiles, None, p.k, p);
+    // SAFETY: `p` names elements that may be read, or written in C, whose columns are contiguous;
+    // the engine's instructions are there.
+    unsafe {
+        let tiles = Tiles::<T, G> {
+            a: p.a,
+            b: p.b.transposed(),
+            terms,
+            bounds: [Bounds::new(), Bounds::new()],
+            engine: std::marker::PhantomData,
+        };
+        if T::BOUNDED {
+            vectors(x, p, |other| blocked(&tiles, Some(other), p.k, p));
+        } else {
+            blocked(&tiles, None, p.k, p);
+        }
     }
 }
 
 /// [`run`], unless padding costs more than tiles gain; returns whether.
-// SAFETY: as for [`run`].
 unsafe fn worthwhile<T: Operand, G: Engine>(x: &Native<T>, p: &Problem<T>) -> bool {
     let terms = T::terms(p);
     let padded = |n: usize| n.next_multiple_of(SIDE) as f64 / n as f64;
@@ -424,7 +451,9 @@ unsafe fn worthwhile<T: Operand, G: Engine>(x: &Native<T>, p: &Problem<T>) -> bo
     if cost > 8.0 {
         return false;
     }
-    run::<T, G>(x, p, terms);
+    // SAFETY: `p` names elements that may be read, or written in C, whose columns are contiguous;
+    // the engine's instructions are there.
+    unsafe { run::<T, G>(x, p, terms) };
     true
 }
 

@@ -123,42 +123,45 @@ pub(super) fn native_bf16() -> Option<Native<bf16>> {
 }
 
 /// Multiplies with kernels of this machine.
-// SAFETY: as for [`super::product`].
 pub(super) unsafe fn multiply<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
-    // The side with few rows goes to the rows.
-    if p.m.min(p.n) <= gemv::ROWS {
-        let p = if p.n < p.m { p.transposed() } else { *p };
-        if gemv::multiply(x, &p) {
-            return;
+    // SAFETY: `p` and what is made of it name elements that may be read, or written in C; `x` has
+    // kernels of this machine.
+    unsafe {
+        // The side with few rows goes to the rows.
+        if p.m.min(p.n) <= gemv::ROWS {
+            let p = if p.n < p.m { p.transposed() } else { *p };
+            if gemv::multiply(x, &p) {
+                return;
+            }
+            if p.m == 1 {
+                return plain::vector(&p.transposed());
+            }
         }
-        if p.m == 1 {
-            return plain::vector(&p.transposed());
+        let p = if p.c.cs != 1 && (p.c.rs == 1 || p.m == 1) {
+            p.transposed()
+        } else {
+            *p
+        };
+        let p = steady(&p);
+        let work = p.m.saturating_mul(p.n).saturating_mul(p.k);
+        let scattered = p.b.cs != 1 && work <= SCATTERED;
+        if scattered || work <= plain::TINY && (p.c.cs != 1 || T::NARROW) {
+            return plain::tiny(&p);
         }
-    }
-    let p = if p.c.cs != 1 && (p.c.rs == 1 || p.m == 1) {
-        p.transposed()
-    } else {
-        *p
-    };
-    let p = steady(&p);
-    let work = p.m.saturating_mul(p.n).saturating_mul(p.k);
-    let scattered = p.b.cs != 1 && work <= SCATTERED;
-    if scattered || work <= plain::TINY && (p.c.cs != 1 || T::NARROW) {
-        return plain::tiny(&p);
-    }
-    if p.c.cs != 1 {
-        return plain::through_rows(&p);
-    }
-    if !T::NARROW && work <= 1 << 20 {
-        return direct(x, &p);
-    }
-    if !T::NARROW && p.m * p.n <= 4096 && p.k >= 8192 {
-        return gemv::deep(x, &p);
-    }
-    if let Some(tiled) = x.tiled {
-        if tiled(x, &p) {
-            return;
+        if p.c.cs != 1 {
+            return plain::through_rows(&p);
         }
+        if !T::NARROW && work <= 1 << 20 {
+            return direct(x, &p);
+        }
+        if !T::NARROW && p.m * p.n <= 4096 && p.k >= 8192 {
+            return gemv::deep(x, &p);
+        }
+        if let Some(tiled) = x.tiled {
+            if tiled(x, &p) {
+                return;
+            }
+        }
+        vectors(x, &p, |way| blocked(way, None, p.k.div_ceil(x.each), &p))
     }
-    vectors(x, &p, |way| blocked(way, None, p.k.div_ceil(x.each), &p))
 }

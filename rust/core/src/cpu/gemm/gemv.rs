@@ -26,7 +26,6 @@ const AHEAD: usize = 256;
 /// Elements of a piece of a long sum.
 const PIECE: usize = 1 << 14;
 
-// SAFETY: as for [`super::product`].
 #[inline(always)]
 unsafe fn dots<V: Simd, S: Source<V>, const M: usize, const N: usize>(
     k: usize,
@@ -38,109 +37,118 @@ unsafe fn dots<V: Simd, S: Source<V>, const M: usize, const N: usize>(
 ) where
     V::Elem: Acc,
 {
-    let zero = V::splat(V::Elem::ZERO);
-    let mut sum = [[zero; N]; M];
-    let mut q = 0;
-    while q + V::LANES <= k {
-        let mut y = [zero; N];
-        for j in 0..N {
-            let b = b.offset(j as isize * ls).add(q);
-            _mm_prefetch::<_MM_HINT_T0>(b.wrapping_add(AHEAD).cast());
-            y[j] = S::along_depth(b, V::LANES);
-        }
-        for i in 0..M {
-            let x = V::load(a.add(i * a_rs + q));
+    // SAFETY: A has M rows of `k` elements and B N lanes of them, `sums` has room for M * N; the
+    // caller has the instructions of `V`.
+    unsafe {
+        let zero = V::splat(V::Elem::ZERO);
+        let mut sum = [[zero; N]; M];
+        let mut q = 0;
+        while q + V::LANES <= k {
+            let mut y = [zero; N];
             for j in 0..N {
-                sum[i][j] = x.fma(y[j], sum[i][j]);
+                let b = b.offset(j as isize * ls).add(q);
+                _mm_prefetch::<_MM_HINT_T0>(b.wrapping_add(AHEAD).cast());
+                y[j] = S::along_depth(b, V::LANES);
+            }
+            for i in 0..M {
+                let x = V::load(a.add(i * a_rs + q));
+                for j in 0..N {
+                    sum[i][j] = x.fma(y[j], sum[i][j]);
+                }
+            }
+            q += V::LANES;
+        }
+        if q < k {
+            let mut y = [zero; N];
+            for j in 0..N {
+                y[j] = S::along_depth(b.offset(j as isize * ls).add(q), k - q);
+            }
+            for i in 0..M {
+                let x = V::load_first(a.add(i * a_rs + q), k - q);
+                for j in 0..N {
+                    sum[i][j] = x.fma(y[j], sum[i][j]);
+                }
             }
         }
-        q += V::LANES;
-    }
-    if q < k {
-        let mut y = [zero; N];
-        for j in 0..N {
-            y[j] = S::along_depth(b.offset(j as isize * ls).add(q), k - q);
-        }
-        for i in 0..M {
-            let x = V::load_first(a.add(i * a_rs + q), k - q);
-            for j in 0..N {
-                sum[i][j] = x.fma(y[j], sum[i][j]);
+        // Sixteen vectors become one of their sums.
+        let sum = sum.as_ptr().cast::<V>();
+        let mut block = [zero; 16];
+        let mut from = 0;
+        while from < M * N {
+            let n = (M * N - from).min(V::LANES);
+            for i in 0..V::LANES {
+                block[i] = if i < n { *sum.add(from + i) } else { zero };
             }
+            V::transpose(block.as_mut_ptr());
+            total::<V>(&mut block).store_first(sums.add(from), n);
+            from += n;
         }
-    }
-    // Sixteen vectors become one of their sums.
-    let sum = sum.as_ptr().cast::<V>();
-    let mut block = [zero; 16];
-    let mut from = 0;
-    while from < M * N {
-        let n = (M * N - from).min(V::LANES);
-        for i in 0..V::LANES {
-            block[i] = if i < n { *sum.add(from + i) } else { zero };
-        }
-        V::transpose(block.as_mut_ptr());
-        total::<V>(&mut block).store_first(sums.add(from), n);
-        from += n;
     }
 }
 
 /// The sum of `LANES` vectors, in pairs.
-// SAFETY: as for [`super::product`].
 #[inline(always)]
 unsafe fn total<V: Simd>(x: &mut [V; 16]) -> V
 where
     V::Elem: Acc,
 {
-    let one = V::splat(V::Elem::ONE);
-    let mut n = V::LANES;
-    while n > 1 {
-        n /= 2;
-        for i in 0..n {
-            x[i] = x[i].fma(one, x[i + n]);
+    // SAFETY: all of `x` are vectors; the caller has their instructions.
+    unsafe {
+        let one = V::splat(V::Elem::ONE);
+        let mut n = V::LANES;
+        while n > 1 {
+            n /= 2;
+            for i in 0..n {
+                x[i] = x[i].fma(one, x[i + n]);
+            }
         }
+        x[0]
     }
-    x[0]
 }
 
 /// The product of two vectors, over at most a piece.
-// SAFETY: as for [`super::product`].
 #[inline(always)]
 unsafe fn inner<V: Simd>(k: usize, x: *const V::Elem, y: *const V::Elem) -> V::Elem
 where
     V::Elem: Acc,
 {
-    const W: usize = 8;
-    let mut sum = [V::splat(V::Elem::ZERO); 16];
-    let mut q = 0;
-    while q + W * V::LANES <= k {
-        for i in 0..W {
-            let at = q + i * V::LANES;
-            sum[i] = V::load(x.add(at)).fma(V::load(y.add(at)), sum[i]);
+    // SAFETY: `x` and `y` have `k` elements, where the last vector ends; the caller has the
+    // instructions of `V`.
+    unsafe {
+        const W: usize = 8;
+        let mut sum = [V::splat(V::Elem::ZERO); 16];
+        let mut q = 0;
+        while q + W * V::LANES <= k {
+            for i in 0..W {
+                let at = q + i * V::LANES;
+                sum[i] = V::load(x.add(at)).fma(V::load(y.add(at)), sum[i]);
+            }
+            q += W * V::LANES;
         }
-        q += W * V::LANES;
-    }
-    let mut i = 0;
-    while q < k {
-        let n = (k - q).min(V::LANES);
-        sum[i] = V::load_first(x.add(q), n).fma(V::load_first(y.add(q), n), sum[i]);
-        i += 1;
-        q += n;
-    }
-    let one = V::splat(V::Elem::ONE);
-    for n in [4, 2, 1] {
-        for i in 0..n {
-            sum[i] = sum[i].fma(one, sum[i + n]);
+        let mut i = 0;
+        while q < k {
+            let n = (k - q).min(V::LANES);
+            sum[i] = V::load_first(x.add(q), n).fma(V::load_first(y.add(q), n), sum[i]);
+            i += 1;
+            q += n;
         }
-    }
-    let mut lanes = [V::Elem::ZERO; 16];
-    sum[0].store(lanes.as_mut_ptr());
-    let mut n = V::LANES;
-    while n > 1 {
-        n /= 2;
-        for i in 0..n {
-            lanes[i] = lanes[i].fma(V::Elem::ONE, lanes[i + n]);
+        let one = V::splat(V::Elem::ONE);
+        for n in [4, 2, 1] {
+            for i in 0..n {
+                sum[i] = sum[i].fma(one, sum[i + n]);
+            }
         }
+        let mut lanes = [V::Elem::ZERO; 16];
+        sum[0].store(lanes.as_mut_ptr());
+        let mut n = V::LANES;
+        while n > 1 {
+            n /= 2;
+            for i in 0..n {
+                lanes[i] = lanes[i].fma(V::Elem::ONE, lanes[i + n]);
+            }
+        }
+        lanes[0]
     }
-    lanes[0]
 }
 
 macro_rules! gemv {
@@ -150,11 +158,12 @@ macro_rules! gemv {
             use super::*;
             type E = <$V as Simd>::Elem;
             crate::compiled! { $set:
-                // SAFETY: as for [`super::product`]; the user has asked for the instruction set.
                 unsafe fn kernel<const M: usize, const N: usize>(
                     k: usize, a: *const E, a_rs: usize, b: *const $T, ls: isize, sums: *mut E,
                 ) {
-                    super::dots::<$V, $T, M, N>(k, a, a_rs, b, ls, sums)
+                    // SAFETY: A has M rows of `k` elements and B N lanes of them, `sums` has room
+                    // for M * N; who takes the kernel asked for the set.
+                    unsafe { super::dots::<$V, $T, M, N>(k, a, a_rs, b, ls, sums) }
                 }
             }
             pub static GEMV: Gemv<$T> = Gemv {
@@ -183,11 +192,11 @@ gemv! {
 macro_rules! inner {
     ($($name:ident, $V:ty, $set:ident;)*) => {$(
         crate::compiled! { $set:
-            // SAFETY: `x` and `y` hold `k` elements; the user has asked for the instruction set.
             pub(super) unsafe fn $name(
                 k: usize, x: *const <$V as Simd>::Elem, y: *const <$V as Simd>::Elem,
             ) -> <$V as Simd>::Elem {
-                inner::<$V>(k, x, y)
+                // SAFETY: `x` and `y` hold `k` elements; who takes the kernel asked for the set.
+                unsafe { inner::<$V>(k, x, y) }
             }
         }
     )*};
@@ -200,57 +209,62 @@ inner! {
 }
 
 /// Multiplies if `p` has few rows and B lies in memory as this likes; returns whether.
-// SAFETY: as for [`super::product`].
 pub(super) unsafe fn multiply<T: GemmElem>(x: &Native<T>, p: &Problem<T>) -> bool {
-    if p.m > ROWS {
-        return false;
-    }
-    // A short depth is not worth the sums across vectors.
-    if p.b.rs == 1 && (p.k >= 192 || p.m == 1) {
-        if p.m * p.n == 1 && !T::NARROW && p.a.cs == 1 {
-            dot(x, p);
-        } else {
-            by_lanes(x, p);
+    // SAFETY: `p` names elements that may be read, or written in C; B lies as the kernel that is
+    // called expects.
+    unsafe {
+        if p.m > ROWS {
+            return false;
         }
-        return true;
+        // A short depth is not worth the sums across vectors.
+        if p.b.rs == 1 && (p.k >= 192 || p.m == 1) {
+            if p.m * p.n == 1 && !T::NARROW && p.a.cs == 1 {
+                dot(x, p);
+            } else {
+                by_lanes(x, p);
+            }
+            return true;
+        }
+        if p.b.cs == 1 && !T::NARROW && (p.m == 1 || p.n * p.k >= 1 << 18) {
+            by_rows(x, p);
+            return true;
+        }
+        false
     }
-    if p.b.cs == 1 && !T::NARROW && (p.m == 1 || p.n * p.k >= 1 << 18) {
-        by_rows(x, p);
-        return true;
-    }
-    false
 }
 
 /// One product of two vectors.
-// SAFETY: as for [`super::product`]; both are contiguous.
 unsafe fn dot<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
-    let (a, b): (*const T::Acc, *const T::Acc) = (p.a.ptr.cast(), p.b.ptr.cast());
-    if p.k <= PIECE {
-        return p.put(0, 0, (x.inner)(p.k, a, b));
-    }
-    let pieces = p.k.div_ceil(PIECE);
-    let sums = Scratch::<T::Acc>::new(pieces);
-    let (a, b, to) = (Ptr(a.cast_mut()), Ptr(b.cast_mut()), Ptr(sums.ptr()));
-    parallel_for(pieces, 4, |r| {
-        for i in r {
-            let from = i * PIECE;
-            *to.at(i) = (x.inner)(PIECE.min(p.k - from), a.at(from), b.at(from));
+    // SAFETY: A and B have `k` contiguous elements, pieces of which end there; there is a sum for
+    // each piece.
+    unsafe {
+        let (a, b): (*const T::Acc, *const T::Acc) = (p.a.ptr.cast(), p.b.ptr.cast());
+        if p.k <= PIECE {
+            return p.put(0, 0, (x.inner)(p.k, a, b));
         }
-    });
-    let sums = std::slice::from_raw_parts_mut(sums.ptr(), pieces);
-    let mut n = pieces;
-    while n > 1 {
-        let half = n.div_ceil(2);
-        for i in half..n {
-            sums[i - half] = sums[i - half].fma(T::Acc::ONE, sums[i]);
+        let pieces = p.k.div_ceil(PIECE);
+        let sums = Scratch::<T::Acc>::new(pieces);
+        let (a, b, to) = (Ptr(a.cast_mut()), Ptr(b.cast_mut()), Ptr(sums.ptr()));
+        parallel_for(pieces, 4, |r| {
+            for i in r {
+                let from = i * PIECE;
+                *to.at(i) = (x.inner)(PIECE.min(p.k - from), a.at(from), b.at(from));
+            }
+        });
+        let sums = std::slice::from_raw_parts_mut(sums.ptr(), pieces);
+        let mut n = pieces;
+        while n > 1 {
+            let half = n.div_ceil(2);
+            for i in half..n {
+                sums[i - half] = sums[i - half].fma(T::Acc::ONE, sums[i]);
+            }
+            n = half;
         }
-        n = half;
+        p.put(0, 0, sums[0]);
     }
-    p.put(0, 0, sums[0]);
 }
 
 /// Sums of `n` products over all of the depth.
-// SAFETY: as for [`super::product`].
 #[inline]
 unsafe fn run<T: GemmElem>(
     kernel: Dots<T, T::Acc>,
@@ -260,191 +274,204 @@ unsafe fn run<T: GemmElem>(
     n: usize,
     out: &mut [T::Acc; 32],
 ) {
-    kernel(k.min(RUN), a, a_rs, b, ls, out.as_mut_ptr());
-    for q in (RUN..k).step_by(RUN) {
-        let mut more = [T::Acc::ZERO; 32];
-        kernel(
-            RUN.min(k - q),
-            a.add(q),
-            a_rs,
-            b.add(q),
-            ls,
-            more.as_mut_ptr(),
-        );
-        for i in 0..n {
-            out[i] = out[i].fma(T::Acc::ONE, more[i]);
+    // SAFETY: A and B have `k` elements of depth, where the last run ends; a kernel writes at most
+    // 32 sums.
+    unsafe {
+        kernel(k.min(RUN), a, a_rs, b, ls, out.as_mut_ptr());
+        for q in (RUN..k).step_by(RUN) {
+            let mut more = [T::Acc::ZERO; 32];
+            kernel(
+                RUN.min(k - q),
+                a.add(q),
+                a_rs,
+                b.add(q),
+                ls,
+                more.as_mut_ptr(),
+            );
+            for i in 0..n {
+                out[i] = out[i].fma(T::Acc::ONE, more[i]);
+            }
         }
     }
 }
 
 /// B's depth is contiguous: sums of products of vectors along the depth.
-// SAFETY: as for [`super::product`].
 unsafe fn by_lanes<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
-    let (m, n, k) = (p.m, p.n, p.k);
-    let gemv = x.gemv;
-    let copy = T::NARROW || p.a.cs != 1 || p.a.rs < 0;
-    let rows = Scratch::<T::Acc>::new(if copy { m * k } else { 0 });
-    let (a, a_rs) = if copy {
-        for i in 0..m {
-            for q in 0..k {
-                rows.ptr().add(i * k + q).write(p.a.get(i, q));
+    // SAFETY: `rows` holds m rows of k; groups of lanes lie inside B, and tasks write elements of C
+    // of their own.
+    unsafe {
+        let (m, n, k) = (p.m, p.n, p.k);
+        let gemv = x.gemv;
+        let copy = T::NARROW || p.a.cs != 1 || p.a.rs < 0;
+        let rows = Scratch::<T::Acc>::new(if copy { m * k } else { 0 });
+        let (a, a_rs) = if copy {
+            for i in 0..m {
+                for q in 0..k {
+                    rows.ptr().add(i * k + q).write(p.a.get(i, q));
+                }
             }
-        }
-        (Ptr(rows.ptr()), k)
-    } else {
-        (Ptr(p.a.ptr.cast_mut().cast()), p.a.rs as usize)
-    };
-    let passes = m.div_ceil(gemv.many.len());
-    let most = m.div_ceil(passes);
-    let lanes = gemv.lanes[most - 1];
-    let groups = n.div_ceil(lanes);
-    let grain = GRAIN.div_ceil(k * lanes);
-    parallel_for(groups, grain, |r| {
-        let mut out = [T::Acc::ZERO; 32];
-        for g in r {
-            let from = g * lanes;
-            // The last group reaches back for full width.
-            let full = n >= lanes;
-            let start = if full { from.min(n - lanes) } else { from };
-            for pass in 0..passes {
-                let rows = part(m, passes, pass);
-                let w = rows.len();
-                let a = a.at(rows.start * a_rs);
-                // A pass may have a row less, whose kernel takes other lanes: the tall one's count.
-                if full && gemv.lanes[w - 1] == lanes {
-                    let kernel = gemv.many[w - 1];
-                    run(
-                        kernel,
-                        k,
-                        (a, a_rs),
-                        (p.b.at(0, start), p.b.cs),
-                        w * lanes,
-                        &mut out,
-                    );
-                    for i in 0..w {
-                        for j in from..(from + lanes).min(n) {
-                            p.put(rows.start + i, j, out[i * lanes + j - start]);
-                        }
-                    }
-                } else {
-                    for j in from..(from + lanes).min(n) {
+            (Ptr(rows.ptr()), k)
+        } else {
+            (Ptr(p.a.ptr.cast_mut().cast()), p.a.rs as usize)
+        };
+        let passes = m.div_ceil(gemv.many.len());
+        let most = m.div_ceil(passes);
+        let lanes = gemv.lanes[most - 1];
+        let groups = n.div_ceil(lanes);
+        let grain = GRAIN.div_ceil(k * lanes);
+        parallel_for(groups, grain, |r| {
+            let mut out = [T::Acc::ZERO; 32];
+            for g in r {
+                let from = g * lanes;
+                // The last group reaches back for full width.
+                let full = n >= lanes;
+                let start = if full { from.min(n - lanes) } else { from };
+                for pass in 0..passes {
+                    let rows = part(m, passes, pass);
+                    let w = rows.len();
+                    let a = a.at(rows.start * a_rs);
+                    // A pass may have a row less, whose kernel takes other lanes: the tall one's
+                    // count.
+                    if full && gemv.lanes[w - 1] == lanes {
+                        let kernel = gemv.many[w - 1];
                         run(
-                            gemv.one[w - 1],
+                            kernel,
                             k,
                             (a, a_rs),
-                            (p.b.at(0, j), p.b.cs),
-                            w,
+                            (p.b.at(0, start), p.b.cs),
+                            w * lanes,
                             &mut out,
                         );
                         for i in 0..w {
-                            p.put(rows.start + i, j, out[i]);
+                            for j in from..(from + lanes).min(n) {
+                                p.put(rows.start + i, j, out[i * lanes + j - start]);
+                            }
+                        }
+                    } else {
+                        for j in from..(from + lanes).min(n) {
+                            run(
+                                gemv.one[w - 1],
+                                k,
+                                (a, a_rs),
+                                (p.b.at(0, j), p.b.cs),
+                                w,
+                                &mut out,
+                            );
+                            for i in 0..w {
+                                p.put(rows.start + i, j, out[i]);
+                            }
                         }
                     }
                 }
             }
-        }
-    });
+        });
+    }
 }
 
 /// B's columns are contiguous: a few rows of B at a time are added to all of C.
-// SAFETY: as for [`super::product`]; C is not narrower than its sums.
 unsafe fn by_rows<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
-    let (m, n, k) = (p.m, p.n, p.k);
-    let set = x.set;
-    let reach = set.reach(m.min(set.rows));
-    let panels = n.div_ceil(reach);
-    let grain = (GRAIN / k.min(GRAIN)).div_ceil(reach);
-    let tasks = (panels / grain.max(1)).clamp(1, 4 * num_threads());
-    // Sums of a block of depth, and of all blocks.
-    let blocks = k.div_ceil(SUMS);
-    let rows = Scratch::<T::Acc>::new(m * n * if blocks > 1 { 2 } else { 1 });
-    let rows = Ptr(rows.ptr());
-    let passes = m.div_ceil(set.rows);
-    parallel_for(tasks, 1, |r| {
-        for task in r {
-            let columns = part(panels, tasks, task);
-            let (left, right) = (columns.start * reach, n.min(columns.end * reach));
-            for block in 0..blocks {
-                let block = part(k, blocks, block);
-                let at = if block.start == 0 { 0 } else { m * n };
-                let pieces = block.len().div_ceil(STREAMS);
-                for q in 0..pieces {
-                    let depth = part(block.len(), pieces, q);
-                    let top = block.start + depth.start;
-                    for j in columns.clone() {
-                        let from = j * reach;
-                        let w = (n - from).min(reach);
-                        for pass in 0..passes {
-                            let r = part(m, passes, pass);
-                            let s = Strided {
-                                a: p.a.at(r.start, top).cast(),
-                                a_rs: p.a.rs,
-                                a_ds: p.a.cs,
-                                b: p.b.at(top, from).cast(),
-                                b_ds: p.b.rs,
-                            };
-                            let tile = sums(rows.at(at + r.start * n + from), n, w, q == 0);
-                            set.tile(r.len(), depth.len(), &s, &tile);
+    // SAFETY: pieces lie inside A and B, `rows` holds the sums of C once or twice, and tasks have
+    // columns of their own.
+    unsafe {
+        let (m, n, k) = (p.m, p.n, p.k);
+        let set = x.set;
+        let reach = set.reach(m.min(set.rows));
+        let panels = n.div_ceil(reach);
+        let grain = (GRAIN / k.min(GRAIN)).div_ceil(reach);
+        let tasks = (panels / grain.max(1)).clamp(1, 4 * num_threads());
+        // Sums of a block of depth, and of all blocks.
+        let blocks = k.div_ceil(SUMS);
+        let rows = Scratch::<T::Acc>::new(m * n * if blocks > 1 { 2 } else { 1 });
+        let rows = Ptr(rows.ptr());
+        let passes = m.div_ceil(set.rows);
+        parallel_for(tasks, 1, |r| {
+            for task in r {
+                let columns = part(panels, tasks, task);
+                let (left, right) = (columns.start * reach, n.min(columns.end * reach));
+                for block in 0..blocks {
+                    let block = part(k, blocks, block);
+                    let at = if block.start == 0 { 0 } else { m * n };
+                    let pieces = block.len().div_ceil(STREAMS);
+                    for q in 0..pieces {
+                        let depth = part(block.len(), pieces, q);
+                        let top = block.start + depth.start;
+                        for j in columns.clone() {
+                            let from = j * reach;
+                            let w = (n - from).min(reach);
+                            for pass in 0..passes {
+                                let r = part(m, passes, pass);
+                                let s = Strided {
+                                    a: p.a.at(r.start, top).cast(),
+                                    a_rs: p.a.rs,
+                                    a_ds: p.a.cs,
+                                    b: p.b.at(top, from).cast(),
+                                    b_ds: p.b.rs,
+                                };
+                                let tile = sums(rows.at(at + r.start * n + from), n, w, q == 0);
+                                set.tile(r.len(), depth.len(), &s, &tile);
+                            }
+                        }
+                    }
+                    if at > 0 {
+                        for i in 0..m {
+                            let (x, y) = (rows.at(at + i * n + left), rows.at(i * n + left));
+                            super::plain::add::<T>(right - left, x, y);
                         }
                     }
                 }
-                if at > 0 {
-                    for i in 0..m {
-                        let (x, y) = (rows.at(at + i * n + left), rows.at(i * n + left));
-                        super::plain::add::<T>(right - left, x, y);
-                    }
-                }
+                let part = p.block(0, left, m, right - left);
+                super::plain::narrow(&part, rows.at(left), n);
             }
-            let part = p.block(0, left, m, right - left);
-            super::plain::narrow(&part, rows.at(left), n);
-        }
-    });
+        });
+    }
 }
 
 /// A product of little more than depth: pieces of it side by side, then their sum in order.
-// SAFETY: as for [`super::product`]; C is not narrower than its sums.
 pub(super) unsafe fn deep<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
-    let pieces = (p.k / 4096).min(64);
-    let size = p.m * p.n;
-    let sums = Scratch::<T>::new(pieces * size);
-    let to = Ptr(sums.ptr());
-    parallel_for(pieces, 1, |r| {
-        for i in r {
-            let depth = part(p.k, pieces, i);
-            let c = Mat::new(to.at(i * size), p.n as isize, 1);
-            let at = depth.start as isize;
-            super::drive::direct(
-                x,
-                &Problem {
-                    k: depth.len(),
-                    alpha: T::Acc::ONE,
-                    beta: T::Acc::ZERO,
-                    a: Mat {
-                        ptr: p.a.ptr.offset(at * p.a.cs),
-                        ..p.a
+    // SAFETY: pieces of depth lie inside A and B, and each has room for all of C in `sums`.
+    unsafe {
+        let pieces = (p.k / 4096).min(64);
+        let size = p.m * p.n;
+        let sums = Scratch::<T>::new(pieces * size);
+        let to = Ptr(sums.ptr());
+        parallel_for(pieces, 1, |r| {
+            for i in r {
+                let depth = part(p.k, pieces, i);
+                let c = Mat::new(to.at(i * size), p.n as isize, 1);
+                let at = depth.start as isize;
+                super::drive::direct(
+                    x,
+                    &Problem {
+                        k: depth.len(),
+                        alpha: T::Acc::ONE,
+                        beta: T::Acc::ZERO,
+                        a: Mat {
+                            ptr: p.a.ptr.offset(at * p.a.cs),
+                            ..p.a
+                        },
+                        b: Mat {
+                            ptr: p.b.ptr.offset(at * p.b.rs),
+                            ..p.b
+                        },
+                        d: Mat::new(c.ptr as *const T, c.rs, 1),
+                        c,
+                        ..*p
                     },
-                    b: Mat {
-                        ptr: p.b.ptr.offset(at * p.b.rs),
-                        ..p.b
-                    },
-                    d: Mat::new(c.ptr as *const T, c.rs, 1),
-                    c,
-                    ..*p
-                },
-            );
-        }
-    });
-    let sums: *mut T::Acc = sums.ptr().cast();
-    let mut n = pieces;
-    while n > 1 {
-        let half = n.div_ceil(2);
-        for i in half..n {
-            let (x, y) = (sums.add((i - half) * size), sums.add(i * size));
-            for l in 0..size {
-                *x.add(l) = (*x.add(l)).fma(T::Acc::ONE, *y.add(l));
+                );
             }
+        });
+        let sums: *mut T::Acc = sums.ptr().cast();
+        let mut n = pieces;
+        while n > 1 {
+            let half = n.div_ceil(2);
+            for i in half..n {
+                let (x, y) = (sums.add((i - half) * size), sums.add(i * size));
+                for l in 0..size {
+                    *x.add(l) = (*x.add(l)).fma(T::Acc::ONE, *y.add(l));
+                }
+            }
+            n = half;
         }
-        n = half;
+        super::plain::narrow(p, sums, p.n);
     }
-    super::plain::narrow(p, sums, p.n);
 }

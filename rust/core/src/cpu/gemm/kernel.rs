@@ -35,56 +35,61 @@ pub(super) type Packed<E> = unsafe fn(k: usize, a: *const E, b: *const E, out: &
 pub(super) type Direct<E> = unsafe fn(k: usize, x: &Strided<E>, out: &Tile<E>);
 
 /// Writes a tile of N vectors of columns, the last one of which may be partly used.
-// SAFETY: the tile and what is added to it lie in memory that is theirs.
 #[inline(always)]
 pub(super) unsafe fn finish<V: Simd, const M: usize, const N: usize>(
     sum: [[V; N]; M],
     out: &Tile<V::Elem>,
 ) {
-    let last = out.width - (N - 1) * V::LANES;
-    let alpha = V::splat(out.alpha);
-    let beta = V::splat(out.beta);
-    let zero = V::splat(V::Elem::default());
-    let plus = out.beta != V::Elem::default();
-    // Loops without exits, so that they unroll and sums stay in registers.
-    macro_rules! rows {
-        (|$d:ident, $at:ident, $part:ident| $rest:expr) => {
-            for i in 0..M {
-                let c = out.c.offset(i as isize * out.c_rs);
-                let $d = out.d.wrapping_offset(i as isize * out.d_rs);
-                for j in 0..N {
-                    let $at = j * V::LANES;
-                    let $part = j + 1 == N && last < V::LANES;
-                    let y = alpha.fma(sum[i][j], $rest);
-                    if $part {
-                        y.store_first(c.add($at), last);
-                    } else {
-                        y.store(c.add($at));
+    // SAFETY: the tile's M rows of `width` columns lie in C, and in D where `beta` is not zero; the
+    // caller has the instructions of `V`.
+    unsafe {
+        let last = out.width - (N - 1) * V::LANES;
+        let alpha = V::splat(out.alpha);
+        let beta = V::splat(out.beta);
+        let zero = V::splat(V::Elem::default());
+        let plus = out.beta != V::Elem::default();
+        // Loops without exits, so that they unroll and sums stay in registers.
+        macro_rules! rows {
+            (|$d:ident, $at:ident, $part:ident| $rest:expr) => {
+                for i in 0..M {
+                    let c = out.c.offset(i as isize * out.c_rs);
+                    let $d = out.d.wrapping_offset(i as isize * out.d_rs);
+                    for j in 0..N {
+                        let $at = j * V::LANES;
+                        let $part = j + 1 == N && last < V::LANES;
+                        let y = alpha.fma(sum[i][j], $rest);
+                        if $part {
+                            y.store_first(c.add($at), last);
+                        } else {
+                            y.store(c.add($at));
+                        }
                     }
                 }
-            }
-        };
-    }
-    if !plus {
-        rows!(|_d, at, part| zero);
-    } else if out.d_cs == 1 {
-        rows!(|d, at, part| {
-            let d = d.add(at);
-            let d = if part {
-                V::load_first(d, last)
-            } else {
-                V::load(d)
             };
-            beta.fma(d, zero)
-        });
-    } else {
-        rows!(|d, at, part| beta.fma(V::splat(*d), zero));
+        }
+        if !plus {
+            rows!(|_d, at, part| zero);
+        } else if out.d_cs == 1 {
+            rows!(|d, at, part| {
+                let d = d.add(at);
+                let d = if part {
+                    V::load_first(d, last)
+                } else {
+                    V::load(d)
+                };
+                beta.fma(d, zero)
+            });
+        } else {
+            rows!(|d, at, part| beta.fma(V::splat(*d), zero));
+        }
     }
 }
 
 /// What a kernel does with packed elements.
 trait Step<V> {
-    // SAFETY: as for [`Simd`].
+    ///
+    /// # Safety
+    /// The machine has the instructions of the vector.
     unsafe fn step(a: V, b: V, sum: V) -> V;
 }
 
@@ -92,14 +97,13 @@ trait Step<V> {
 struct Fused;
 
 impl<V: Simd> Step<V> for Fused {
-    // SAFETY: as for [`Simd`].
     #[inline(always)]
     unsafe fn step(a: V, b: V, sum: V) -> V {
-        a.fma(b, sum)
+        // SAFETY: the caller has the instructions of the vector.
+        unsafe { a.fma(b, sum) }
     }
 }
 
-// SAFETY: as for [`Tile`] and [`Strided`].
 #[inline(always)]
 unsafe fn packed<V: Simd, S: Step<V>, const M: usize, const N: usize>(
     k: usize,
@@ -107,62 +111,69 @@ unsafe fn packed<V: Simd, S: Step<V>, const M: usize, const N: usize>(
     mut b: *const V::Elem,
     out: &Tile<V::Elem>,
 ) {
-    let mut sum = [[V::splat(V::Elem::default()); N]; M];
-    for i in 0..M {
-        let c = out.c.wrapping_offset(i as isize * out.c_rs);
-        fetch(c);
-        fetch(c.wrapping_add((out.width - 1) & !(V::LANES - 1)));
-    }
-    for _ in 0..k {
-        let mut y = [sum[0][0]; N];
-        for j in 0..N {
-            y[j] = V::load(b.add(j * V::LANES));
-        }
+    // SAFETY: `a` and `b` hold `k` groups of M elements and of N vectors, and the tile lies in C;
+    // the caller has the instructions of `V`.
+    unsafe {
+        let mut sum = [[V::splat(V::Elem::default()); N]; M];
         for i in 0..M {
-            let x = V::splat(*a.add(i));
-            for j in 0..N {
-                sum[i][j] = S::step(x, y[j], sum[i][j]);
-            }
+            let c = out.c.wrapping_offset(i as isize * out.c_rs);
+            fetch(c);
+            fetch(c.wrapping_add((out.width - 1) & !(V::LANES - 1)));
         }
-        a = a.add(M);
-        b = b.add(N * V::LANES);
+        for _ in 0..k {
+            let mut y = [sum[0][0]; N];
+            for j in 0..N {
+                y[j] = V::load(b.add(j * V::LANES));
+            }
+            for i in 0..M {
+                let x = V::splat(*a.add(i));
+                for j in 0..N {
+                    sum[i][j] = S::step(x, y[j], sum[i][j]);
+                }
+            }
+            a = a.add(M);
+            b = b.add(N * V::LANES);
+        }
+        finish::<V, M, N>(sum, out);
     }
-    finish::<V, M, N>(sum, out);
 }
 
-// SAFETY: as for [`Tile`] and [`Strided`].
 #[inline(always)]
 unsafe fn direct<V: Simd, const M: usize, const N: usize>(
     k: usize,
     x: &Strided<V::Elem>,
     out: &Tile<V::Elem>,
 ) {
-    let mut sum = [[V::splat(V::Elem::default()); N]; M];
-    let (mut a, mut b) = (x.a, x.b);
-    let (rs, ds, bs) = (x.a_rs, x.a_ds, x.b_ds);
-    let full = out.width == N * V::LANES;
-    let last = out.width - (N - 1) * V::LANES;
-    for _ in 0..k {
-        let mut y = [sum[0][0]; N];
-        for j in 0..N {
-            let b = b.add(j * V::LANES);
-            fetch(b.wrapping_add(4 * N * V::LANES));
-            y[j] = if j + 1 < N || full {
-                V::load(b)
-            } else {
-                V::load_first(b, last)
-            };
-        }
-        for i in 0..M {
-            let x = V::splat(*a.offset(i as isize * rs));
+    // SAFETY: A has M rows and B `width` columns of depth `k`, and the tile lies in C; the caller
+    // has the instructions of `V`.
+    unsafe {
+        let mut sum = [[V::splat(V::Elem::default()); N]; M];
+        let (mut a, mut b) = (x.a, x.b);
+        let (rs, ds, bs) = (x.a_rs, x.a_ds, x.b_ds);
+        let full = out.width == N * V::LANES;
+        let last = out.width - (N - 1) * V::LANES;
+        for _ in 0..k {
+            let mut y = [sum[0][0]; N];
             for j in 0..N {
-                sum[i][j] = x.fma(y[j], sum[i][j]);
+                let b = b.add(j * V::LANES);
+                fetch(b.wrapping_add(4 * N * V::LANES));
+                y[j] = if j + 1 < N || full {
+                    V::load(b)
+                } else {
+                    V::load_first(b, last)
+                };
             }
+            for i in 0..M {
+                let x = V::splat(*a.offset(i as isize * rs));
+                for j in 0..N {
+                    sum[i][j] = x.fma(y[j], sum[i][j]);
+                }
+            }
+            a = a.wrapping_offset(ds);
+            b = b.wrapping_offset(bs);
         }
-        a = a.wrapping_offset(ds);
-        b = b.wrapping_offset(bs);
+        finish::<V, M, N>(sum, out);
     }
-    finish::<V, M, N>(sum, out);
 }
 
 /// Tables of kernels for one vector type: `[rows - 1][vectors - 1]`.
@@ -175,17 +186,19 @@ macro_rules! tables {
             type E = <$V as Simd>::Elem;
 
             crate::compiled! { $set:
-                // SAFETY: as for the tables, whose user has asked for the instruction set.
                 unsafe fn packed<const M: usize, const N: usize>(
                     k: usize, a: *const E, b: *const E, out: &Tile<E>,
                 ) {
-                    super::packed::<$V, super::Fused, M, N>(k, a, b, out)
+                    // SAFETY: `a` and `b` hold `k` packed groups for the tile; who takes the kernel
+                    // asked for the set.
+                    unsafe { super::packed::<$V, super::Fused, M, N>(k, a, b, out) }
                 }
-                // SAFETY: as for the tables, whose user has asked for the instruction set.
                 unsafe fn direct<const M: usize, const N: usize>(
                     k: usize, x: &Strided<E>, out: &Tile<E>,
                 ) {
-                    super::direct::<$V, M, N>(k, x, out)
+                    // SAFETY: the operands have depth `k` and the tile's rows and columns; who
+                    // takes the kernel asked for the set.
+                    unsafe { super::direct::<$V, M, N>(k, x, out) }
                 }
             }
             pub const ROWS: usize = $rows;
@@ -214,21 +227,25 @@ pub(super) mod pairs {
     struct Pairs;
 
     impl Step<__m512> for Pairs {
-        // SAFETY: the kernel has the instructions.
         #[inline(always)]
         unsafe fn step(a: __m512, b: __m512, sum: __m512) -> __m512 {
-            let pairs = |x: __m512| std::mem::transmute::<__m512, __m512bh>(x);
-            _mm512_dpbf16_ps(sum, pairs(a), pairs(b))
+            // SAFETY: both types are 64 bytes of a register; the kernel is taken where the machine
+            // has the instruction.
+            unsafe {
+                let pairs = |x: __m512| std::mem::transmute::<__m512, __m512bh>(x);
+                _mm512_dpbf16_ps(sum, pairs(a), pairs(b))
+            }
         }
     }
 
     crate::compiled! { avx512:
-        // SAFETY: the user of the table has asked for the instruction set.
         #[target_feature(enable = "avx512bf16")]
         unsafe fn packed<const M: usize, const N: usize>(
             k: usize, a: *const f32, b: *const f32, out: &Tile<f32>,
         ) {
-            super::packed::<__m512, Pairs, M, N>(k, a, b, out)
+            // SAFETY: `a` and `b` hold `k` packed groups for the tile; who takes the kernel asked
+            // for the set.
+            unsafe { super::packed::<__m512, Pairs, M, N>(k, a, b, out) }
         }
     }
     macro_rules! table {

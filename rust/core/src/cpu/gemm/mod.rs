@@ -95,8 +95,10 @@ macro_rules! floats {
             #[cfg(target_arch = "x86_64")]
             #[inline]
             fn native() -> Option<Native<Self>> { choice::$native() }
-            // SAFETY: as for [`gemm`].
-            unsafe fn multiply(p: &Problem<Self>) { plain::panels(p); }
+            unsafe fn multiply(p: &Problem<Self>) {
+                // SAFETY: what the sizes and steps of `p` name may be read, or written in C.
+                unsafe { plain::panels(p) }
+            }
         }
     )*};
 }
@@ -116,8 +118,10 @@ macro_rules! integers {
             fn widen(self) -> $t { self }
             #[inline(always)]
             fn narrow(x: $t) -> Self { x }
-            // SAFETY: as for [`gemm`].
-            unsafe fn multiply(p: &Problem<Self>) { plain::tiles(p, plain::wrapping_tile::<$t>); }
+            unsafe fn multiply(p: &Problem<Self>) {
+                // SAFETY: what the sizes and steps of `p` name may be read, or written in C.
+                unsafe { plain::tiles(p, plain::wrapping_tile::<$t>) }
+            }
         }
     )*};
 }
@@ -142,9 +146,9 @@ impl GemmElem for bf16 {
     fn native() -> Option<Native<Self>> {
         choice::native_bf16()
     }
-    // SAFETY: as for [`gemm`].
     unsafe fn multiply(p: &Problem<Self>) {
-        plain::tiles(p, plain::float_tile);
+        // SAFETY: what the sizes and steps of `p` name may be read, or written in C.
+        unsafe { plain::tiles(p, plain::float_tile) }
     }
 }
 
@@ -176,9 +180,9 @@ impl GemmElem for f16 {
     fn native() -> Option<Native<Self>> {
         choice::native_f16()
     }
-    // SAFETY: as for [`gemm`].
     unsafe fn multiply(p: &Problem<Self>) {
-        plain::tiles(p, plain::float_tile);
+        // SAFETY: what the sizes and steps of `p` name may be read, or written in C.
+        unsafe { plain::tiles(p, plain::float_tile) }
     }
 }
 
@@ -191,27 +195,27 @@ pub struct Mat<P> {
 }
 
 impl<T> Mat<*const T> {
-    // SAFETY: row `i` and column `j` lie inside the matrix.
     #[inline(always)]
     unsafe fn at(&self, i: usize, j: usize) -> *const T {
-        self.ptr.offset(i as isize * self.rs + j as isize * self.cs)
+        // SAFETY: row `i` and column `j` lie inside the matrix.
+        unsafe { self.ptr.offset(i as isize * self.rs + j as isize * self.cs) }
     }
 
-    // SAFETY: row `i` and column `j` lie inside the matrix, which is readable.
     #[inline(always)]
     unsafe fn get(&self, i: usize, j: usize) -> T::Acc
     where
         T: GemmElem,
     {
-        (*self.at(i, j)).widen()
+        // SAFETY: row `i` and column `j` lie inside the matrix, which may be read.
+        unsafe { (*self.at(i, j)).widen() }
     }
 }
 
 impl<T> Mat<*mut T> {
-    // SAFETY: row `i` and column `j` lie inside the matrix.
     #[inline(always)]
     unsafe fn at(&self, i: usize, j: usize) -> *mut T {
-        self.ptr.offset(i as isize * self.rs + j as isize * self.cs)
+        // SAFETY: row `i` and column `j` lie inside the matrix.
+        unsafe { self.ptr.offset(i as isize * self.rs + j as isize * self.cs) }
     }
 }
 
@@ -258,19 +262,22 @@ unsafe impl<T: GemmElem> Sync for Problem<T> {}
 
 impl<T: GemmElem> Problem<T> {
     /// Writes alpha * x + beta * d.
-    // SAFETY: row `i` and column `j` lie inside C, and no other thread touches that element.
     #[inline(always)]
     unsafe fn put(&self, i: usize, j: usize, x: T::Acc) {
-        *self.c.at(i, j) = T::narrow(self.scaled(i, j, x));
+        // SAFETY: row `i` and column `j` lie inside C, and no other thread touches that element.
+        unsafe {
+            *self.c.at(i, j) = T::narrow(self.scaled(i, j, x));
+        }
     }
 
-    // SAFETY: as for `put`.
+    // SAFETY: row `i` and column `j` lie inside D, which may be read unless `beta` is zero.
     #[inline(always)]
     unsafe fn scaled(&self, i: usize, j: usize, x: T::Acc) -> T::Acc {
         let rest = if self.beta == Acc::ZERO {
             T::Acc::ZERO
         } else {
-            self.beta.fma(self.d.get(i, j), T::Acc::ZERO)
+            // SAFETY: D has row `i` and column `j`, and is readable where `beta` is not zero.
+            self.beta.fma(unsafe { self.d.get(i, j) }, T::Acc::ZERO)
         };
         self.alpha.fma(x, rest)
     }
@@ -289,8 +296,7 @@ impl<T: GemmElem> Problem<T> {
     }
 
     /// The part that makes `m` rows and `n` columns from row `i` and column `j` on.
-    // SAFETY: the part lies inside C.
-    unsafe fn block(&self, i: usize, j: usize, m: usize, n: usize) -> Self {
+    fn block(&self, i: usize, j: usize, m: usize, n: usize) -> Self {
         let (i_, j_) = (i as isize, j as isize);
         let (a, b, d) = (self.a, self.b, self.d);
         // Operands that pack themselves have no address, and D need not.
@@ -310,7 +316,7 @@ impl<T: GemmElem> Problem<T> {
                 ..d
             },
             c: Mat {
-                ptr: self.c.at(i, j),
+                ptr: self.c.ptr.wrapping_offset(i_ * self.c.rs + j_ * self.c.cs),
                 ..self.c
             },
             ..*self
@@ -349,13 +355,17 @@ pub(crate) unsafe fn multiply_packed<T: GemmElem>(
         return;
     }
     if p.k == 0 || p.alpha == Acc::ZERO {
-        return plain::nothing(p);
+        // SAFETY: `p` names elements of C that may be written, and of D that may be read.
+        return unsafe { plain::nothing(p) };
     }
     #[cfg(target_arch = "x86_64")]
     if let Some(set) = T::Acc::set() {
-        return drive::blocked(&drive::Vectors { set, a, b }, None, p.k, p);
+        // SAFETY: A and B have lanes and depths as `p` says, and C's columns are contiguous; the
+        // machine has the set.
+        return unsafe { drive::blocked(&drive::Vectors { set, a, b }, None, p.k, p) };
     }
-    plain::unpacked(a, b, p)
+    // SAFETY: A and B have lanes and depths as `p` says, which names elements of C and D.
+    unsafe { plain::unpacked(a, b, p) }
 }
 
 /// C = alpha * A B + beta * D. Splits the work over the pool unless called inside it.
@@ -365,23 +375,27 @@ pub(crate) unsafe fn multiply_packed<T: GemmElem>(
 /// written (C). Elements of C are distinct, none lies in A or B, and none in D but at the same
 /// place.
 pub unsafe fn product<T: GemmElem>(p: &Problem<T>) {
-    let (m, n, k) = (p.m, p.n, p.k);
-    if m == 0 || n == 0 {
-    } else if k == 0 || p.alpha == Acc::ZERO {
-        plain::nothing(p);
-    } else {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(x) = T::native() {
-            return choice::multiply(&x, p);
-        }
-        if n == 1 {
-            plain::vector(p);
-        } else if m == 1 {
-            plain::vector(&p.transposed());
-        } else if m.saturating_mul(n).saturating_mul(k) <= plain::TINY {
-            plain::tiny(p);
+    // SAFETY: `p` names elements that may be read, or written in C, and the kernels keep to its
+    // sizes.
+    unsafe {
+        let (m, n, k) = (p.m, p.n, p.k);
+        if m == 0 || n == 0 {
+        } else if k == 0 || p.alpha == Acc::ZERO {
+            plain::nothing(p);
         } else {
-            T::multiply(p);
+            #[cfg(target_arch = "x86_64")]
+            if let Some(x) = T::native() {
+                return choice::multiply(&x, p);
+            }
+            if n == 1 {
+                plain::vector(p);
+            } else if m == 1 {
+                plain::vector(&p.transposed());
+            } else if m.saturating_mul(n).saturating_mul(k) <= plain::TINY {
+                plain::tiny(p);
+            } else {
+                T::multiply(p);
+            }
         }
     }
 }
@@ -406,18 +420,21 @@ pub unsafe fn gemm<T: GemmElem>(
     c_rs: isize,
     c_cs: isize,
 ) {
-    product(&Problem {
-        m,
-        n,
-        k,
-        alpha,
-        a: Mat::new(a, a_rs, a_cs),
-        b: Mat::new(b, b_rs, b_cs),
-        beta,
-        d: Mat::new(c as *const T, c_rs, c_cs),
-        c: Mat::new(c, c_rs, c_cs),
-        reduced: false,
-    })
+    // SAFETY: sizes and steps name elements that may be read, or written in C.
+    unsafe {
+        product(&Problem {
+            m,
+            n,
+            k,
+            alpha,
+            a: Mat::new(a, a_rs, a_cs),
+            b: Mat::new(b, b_rs, b_cs),
+            beta,
+            d: Mat::new(c as *const T, c_rs, c_cs),
+            c: Mat::new(c, c_rs, c_cs),
+            reduced: false,
+        })
+    }
 }
 
 /// The sum of x[i] * y[i] over `n` elements.
@@ -426,22 +443,25 @@ pub unsafe fn gemm<T: GemmElem>(
 /// Both steps name elements that may be read.
 pub unsafe fn dot<T: GemmElem>(n: usize, x: *const T, dx: isize, y: *const T, dy: isize) -> T {
     let mut c = T::narrow(Acc::ZERO);
-    gemm(
-        1,
-        1,
-        n,
-        Acc::ONE,
-        x,
-        0,
-        dx,
-        y,
-        dy,
-        0,
-        Acc::ZERO,
-        &mut c,
-        1,
-        1,
-    );
+    // SAFETY: the steps name `n` elements of both, and `c` is one.
+    unsafe {
+        gemm(
+            1,
+            1,
+            n,
+            Acc::ONE,
+            x,
+            0,
+            dx,
+            y,
+            dy,
+            0,
+            Acc::ZERO,
+            &mut c,
+            1,
+            1,
+        )
+    };
     c
 }
 
@@ -462,7 +482,10 @@ pub unsafe fn gemv<T: GemmElem>(
     y: *mut T,
     dy: isize,
 ) {
-    gemm(m, 1, k, alpha, a, a_rs, a_cs, x, dx, 0, beta, y, dy, 0);
+    // SAFETY: sizes and steps name elements that may be read, or written in `y`.
+    unsafe {
+        gemm(m, 1, k, alpha, a, a_rs, a_cs, x, dx, 0, beta, y, dy, 0);
+    }
 }
 
 #[cfg(test)]

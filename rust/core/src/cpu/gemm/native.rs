@@ -24,34 +24,37 @@ impl<E> Set<E> {
     }
 
     /// Multiplies a tile of at most `reach` columns in place.
-    // SAFETY: as for [`super::product`].
     pub(super) unsafe fn tile(&self, rows: usize, k: usize, x: &Strided<E>, t: &Tile<E>)
     where
         E: Copy,
     {
-        let kernel = &self.direct[rows - 1];
-        match t.width.div_ceil(self.lanes) {
-            4 => self.wide[rows - 1](k, x, t),
-            3 => {
-                let two = 2 * self.lanes;
-                kernel[1](k, x, &Tile { width: two, ..*t });
-                let x = Strided {
-                    b: x.b.add(two),
-                    ..*x
-                };
-                let d = t.d.wrapping_offset(two as isize * t.d_cs);
-                kernel[0](
-                    k,
-                    &x,
-                    &Tile {
-                        width: t.width - two,
-                        c: t.c.add(two),
-                        d,
-                        ..*t
-                    },
-                );
+        // SAFETY: the operands have `k` depths, `rows` rows and the tile's columns; parts of a tile
+        // lie inside it.
+        unsafe {
+            let kernel = &self.direct[rows - 1];
+            match t.width.div_ceil(self.lanes) {
+                4 => self.wide[rows - 1](k, x, t),
+                3 => {
+                    let two = 2 * self.lanes;
+                    kernel[1](k, x, &Tile { width: two, ..*t });
+                    let x = Strided {
+                        b: x.b.add(two),
+                        ..*x
+                    };
+                    let d = t.d.wrapping_offset(two as isize * t.d_cs);
+                    kernel[0](
+                        k,
+                        &x,
+                        &Tile {
+                            width: t.width - two,
+                            c: t.c.add(two),
+                            d,
+                            ..*t
+                        },
+                    );
+                }
+                used => kernel[used - 1](k, x, t),
             }
-            used => kernel[used - 1](k, x, t),
         }
     }
 }

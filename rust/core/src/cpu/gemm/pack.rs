@@ -8,19 +8,17 @@ use std::ops::Range;
 
 /// Loads that bring elements of a matrix into vectors of packed elements.
 ///
-/// The elements named are readable, and the instruction set of `V` is there.
+/// # Safety
+/// The elements that a method names may be read, and the machine has the instruction set of `V`.
 pub(super) trait Source<V: Simd>: Copy {
     /// Elements of depth in a packed one: two for pairs.
     const EACH: usize;
     /// The packed elements of `n` consecutive elements of depth, at most a full vector of them.
-    // SAFETY: as for [`Source`].
     unsafe fn along_depth(p: *const Self, n: usize) -> V;
     /// The packed elements of `n` consecutive lanes, at most a vector; of `each` elements of depth,
     /// `ds` apart.
-    // SAFETY: as for [`Source`].
     unsafe fn along_lanes(p: *const Self, ds: isize, each: usize, n: usize) -> V;
     /// One packed element.
-    // SAFETY: as for [`Source`].
     unsafe fn one(p: *const Self, ds: isize, each: usize) -> V::Elem;
 }
 
@@ -28,63 +26,80 @@ macro_rules! plain {
     ($($T:ty, $V:ty);*) => {$(
         impl Source<$V> for $T {
             const EACH: usize = 1;
-            // SAFETY: as for [`Source`].
             #[inline(always)]
             unsafe fn along_depth(p: *const Self, n: usize) -> $V {
-                if n >= <$V>::LANES { <$V>::load(p) } else { <$V>::load_first(p, n) }
+                // SAFETY: `p` has `n` elements, of which no more are read; the caller has the
+                // instructions of the vector.
+                unsafe {
+                    if n >= <$V>::LANES { <$V>::load(p) } else { <$V>::load_first(p, n) }
+                }
             }
-            // SAFETY: as for [`Source`].
             #[inline(always)]
             unsafe fn along_lanes(p: *const Self, _: isize, _: usize, n: usize) -> $V {
-                Self::along_depth(p, n)
+                // SAFETY: `p` has `n` elements; the caller has the instructions of the vector.
+                unsafe { Self::along_depth(p, n) }
             }
-            // SAFETY: as for [`Source`].
             #[inline(always)]
-            unsafe fn one(p: *const Self, _: isize, _: usize) -> $T { *p }
+            unsafe fn one(p: *const Self, _: isize, _: usize) -> $T {
+                // SAFETY: `p` is an element.
+                unsafe { *p
+    }
+            }
         }
     )*};
 }
 plain!(f32, __m512; f64, __m512d; f32, __m256; f64, __m256d);
 
 /// The first `n` of eight 16-bit elements; the others are zero.
-// SAFETY: as for [`Source`].
 #[inline(always)]
 unsafe fn halves8(p: *const u16, n: usize) -> __m128i {
-    if n >= 8 {
-        return _mm_loadu_si128(p.cast());
+    // SAFETY: `p` has `n` elements, of which at most 8 are read; SSE2 is part of every x86-64
+    // machine.
+    unsafe {
+        if n >= 8 {
+            return _mm_loadu_si128(p.cast());
+        }
+        let mut x = [0u16; 8];
+        std::ptr::copy_nonoverlapping(p, x.as_mut_ptr(), n);
+        _mm_loadu_si128(x.as_ptr().cast())
     }
-    let mut x = [0u16; 8];
-    std::ptr::copy_nonoverlapping(p, x.as_mut_ptr(), n);
-    _mm_loadu_si128(x.as_ptr().cast())
 }
 
-// SAFETY: as for [`Source`].
 #[inline(always)]
 unsafe fn halves16(p: *const u16, n: usize) -> __m256i {
-    if n >= 16 {
-        return _mm256_loadu_si256(p.cast());
+    // SAFETY: `p` has `n` elements, of which no more than 16 are read; the caller has AVX-512.
+    unsafe {
+        if n >= 16 {
+            return _mm256_loadu_si256(p.cast());
+        }
+        _mm256_maskz_loadu_epi16(((1u32 << n) - 1) as u16, p.cast())
     }
-    _mm256_maskz_loadu_epi16(((1u32 << n) - 1) as u16, p.cast())
 }
 
 macro_rules! widened {
     ($($T:ty, $V:ty, $load:ident, |$x:ident| $widen:expr);*) => {$(
         impl Source<$V> for $T {
             const EACH: usize = 1;
-            // SAFETY: as for [`Source`].
             #[inline(always)]
             unsafe fn along_depth(p: *const Self, n: usize) -> $V {
-                let $x = $load(p.cast(), n);
-                $widen
+                // SAFETY: `p` has `n` elements, of which no more are read; the caller has the
+                // instructions of the vector.
+                unsafe {
+                    let $x = $load(p.cast(), n);
+                    $widen
+                }
             }
-            // SAFETY: as for [`Source`].
             #[inline(always)]
             unsafe fn along_lanes(p: *const Self, _: isize, _: usize, n: usize) -> $V {
-                Self::along_depth(p, n)
+                // SAFETY: `p` has `n` elements; the caller has the instructions of the vector.
+                unsafe { Self::along_depth(p, n) }
             }
-            // SAFETY: as for [`Source`].
             #[inline(always)]
-            unsafe fn one(p: *const Self, _: isize, _: usize) -> f32 { (*p).widen() }
+            unsafe fn one(p: *const Self, _: isize, _: usize) -> f32 {
+                // SAFETY: `p` is an element.
+                unsafe { (*p).widen()
+    }
+            }
         }
     )*};
 }
@@ -104,35 +119,41 @@ pub(super) struct Paired(#[allow(dead_code)] bf16);
 
 impl Source<__m512> for Paired {
     const EACH: usize = 2;
-    // SAFETY: as for [`Source`].
     #[inline(always)]
     unsafe fn along_depth(p: *const Self, n: usize) -> __m512 {
-        if n >= 32 {
-            return _mm512_castsi512_ps(_mm512_loadu_si512(p.cast()));
+        // SAFETY: `p` has `n` elements, of which no more are read; the caller has AVX-512.
+        unsafe {
+            if n >= 32 {
+                return _mm512_castsi512_ps(_mm512_loadu_si512(p.cast()));
+            }
+            let mask = ((1u64 << n) - 1) as u32;
+            _mm512_castsi512_ps(_mm512_maskz_loadu_epi16(mask, p.cast()))
         }
-        let mask = ((1u64 << n) - 1) as u32;
-        _mm512_castsi512_ps(_mm512_maskz_loadu_epi16(mask, p.cast()))
     }
-    // SAFETY: as for [`Source`].
     #[inline(always)]
     unsafe fn along_lanes(p: *const Self, ds: isize, each: usize, n: usize) -> __m512 {
-        let low = _mm512_cvtepu16_epi32(halves16(p.cast(), n));
-        if each == 1 {
-            return _mm512_castsi512_ps(low);
+        // SAFETY: `p`, and `p + ds` where `each` is two, have `n` elements; the caller has AVX-512.
+        unsafe {
+            let low = _mm512_cvtepu16_epi32(halves16(p.cast(), n));
+            if each == 1 {
+                return _mm512_castsi512_ps(low);
+            }
+            let high = _mm512_cvtepu16_epi32(halves16(p.offset(ds).cast(), n));
+            _mm512_castsi512_ps(_mm512_or_si512(low, _mm512_slli_epi32::<16>(high)))
         }
-        let high = _mm512_cvtepu16_epi32(halves16(p.offset(ds).cast(), n));
-        _mm512_castsi512_ps(_mm512_or_si512(low, _mm512_slli_epi32::<16>(high)))
     }
-    // SAFETY: as for [`Source`].
     #[inline(always)]
     unsafe fn one(p: *const Self, ds: isize, each: usize) -> f32 {
-        let low = *p.cast::<u16>() as u32;
-        let high = if each == 1 {
-            0
-        } else {
-            *p.offset(ds).cast::<u16>() as u32
-        };
-        f32::from_bits(low | high << 16)
+        // SAFETY: `p` is an element, and so is `p + ds` where `each` is two.
+        unsafe {
+            let low = *p.cast::<u16>() as u32;
+            let high = if each == 1 {
+                0
+            } else {
+                *p.offset(ds).cast::<u16>() as u32
+            };
+            f32::from_bits(low | high << 16)
+        }
     }
 }
 
@@ -149,72 +170,78 @@ pub(super) struct From<S> {
 
 /// Stores a vector into rows of `width`. What runs over into the next row is written again, by
 /// stores that follow; the end of the panel is not crossed.
-// SAFETY: as for [`Source`].
 #[inline(always)]
 unsafe fn put<V: Simd>(v: V, at: usize, total: usize, dst: *mut V::Elem) {
-    if at + V::LANES <= total {
-        v.store(dst.add(at));
-    } else {
-        v.store_first(dst.add(at), total - at);
+    // SAFETY: `dst` has `total` elements, and no more than the rest is stored; the caller has the
+    // instructions of `V`.
+    unsafe {
+        if at + V::LANES <= total {
+            v.store(dst.add(at));
+        } else {
+            v.store_first(dst.add(at), total - at);
+        }
     }
 }
 
 /// Packs the lanes and depth of `x` in rows of `width`.
-// SAFETY: as for [`Source`].
 #[inline(always)]
 unsafe fn fill<V: Simd, S: Source<V>>(x: &From<S>, width: usize, dst: *mut V::Elem) {
-    let each = S::EACH;
-    let (p, ls, ds) = (x.p, x.ls, x.ds);
-    let rows = x.depth.div_ceil(each);
-    let total = rows * width;
-    if ds == 1 && (ls != 1 || x.lanes < V::LANES / 2) && rows > 1 {
-        let mut block = [S::along_depth(p, 0); 16];
-        for l in (0..width).step_by(V::LANES) {
-            // Only one column of blocks may run over into the next row.
-            let part = if width > V::LANES {
-                (width - l).min(V::LANES)
-            } else {
-                V::LANES
-            };
-            for q in (0..rows).step_by(V::LANES) {
-                let n = (x.depth - q * each).min(V::LANES * each);
-                for i in 0..V::LANES {
-                    let n = if l + i < x.lanes { n } else { 0 };
-                    let p = p
-                        .wrapping_offset((l + i) as isize * ls)
-                        .wrapping_add(q * each);
-                    block[i] = S::along_depth(if n == 0 { x.p } else { p }, n);
-                }
-                V::transpose(block.as_mut_ptr());
-                for i in 0..(rows - q).min(V::LANES) {
-                    let at = (q + i) * width + l;
-                    if part < V::LANES {
-                        block[i].store_first(dst.add(at), part);
-                    } else {
-                        put(block[i], at, total, dst);
+    // SAFETY: lanes and depths of `x` may be read, and `dst` has room for all rows of `width`; the
+    // caller has the instructions of `V`.
+    unsafe {
+        let each = S::EACH;
+        let (p, ls, ds) = (x.p, x.ls, x.ds);
+        let rows = x.depth.div_ceil(each);
+        let total = rows * width;
+        if ds == 1 && (ls != 1 || x.lanes < V::LANES / 2) && rows > 1 {
+            let mut block = [S::along_depth(p, 0); 16];
+            for l in (0..width).step_by(V::LANES) {
+                // Only one column of blocks may run over into the next row.
+                let part = if width > V::LANES {
+                    (width - l).min(V::LANES)
+                } else {
+                    V::LANES
+                };
+                for q in (0..rows).step_by(V::LANES) {
+                    let n = (x.depth - q * each).min(V::LANES * each);
+                    for i in 0..V::LANES {
+                        let n = if l + i < x.lanes { n } else { 0 };
+                        let p = p
+                            .wrapping_offset((l + i) as isize * ls)
+                            .wrapping_add(q * each);
+                        block[i] = S::along_depth(if n == 0 { x.p } else { p }, n);
+                    }
+                    V::transpose(block.as_mut_ptr());
+                    for i in 0..(rows - q).min(V::LANES) {
+                        let at = (q + i) * width + l;
+                        if part < V::LANES {
+                            block[i].store_first(dst.add(at), part);
+                        } else {
+                            put(block[i], at, total, dst);
+                        }
                     }
                 }
             }
-        }
-    } else if ls == 1 {
-        for q in 0..rows {
-            let p = p.offset((q * each) as isize * ds);
-            let e = (x.depth - q * each).min(each);
-            for l in (0..width).step_by(V::LANES) {
-                let n = x.lanes.saturating_sub(l).min(V::LANES);
-                let p = if n == 0 { p } else { p.add(l) };
-                put(S::along_lanes(p, ds, e, n), q * width + l, total, dst);
+        } else if ls == 1 {
+            for q in 0..rows {
+                let p = p.offset((q * each) as isize * ds);
+                let e = (x.depth - q * each).min(each);
+                for l in (0..width).step_by(V::LANES) {
+                    let n = x.lanes.saturating_sub(l).min(V::LANES);
+                    let p = if n == 0 { p } else { p.add(l) };
+                    put(S::along_lanes(p, ds, e, n), q * width + l, total, dst);
+                }
             }
-        }
-    } else {
-        for q in 0..rows {
-            let e = (x.depth - q * each).min(each);
-            let p = p.offset((q * each) as isize * ds);
-            for l in 0..x.lanes {
-                *dst.add(q * width + l) = S::one(p.offset(l as isize * ls), ds, e);
-            }
-            for l in x.lanes..width {
-                *dst.add(q * width + l) = std::mem::zeroed();
+        } else {
+            for q in 0..rows {
+                let e = (x.depth - q * each).min(each);
+                let p = p.offset((q * each) as isize * ds);
+                for l in 0..x.lanes {
+                    *dst.add(q * width + l) = S::one(p.offset(l as isize * ls), ds, e);
+                }
+                for l in x.lanes..width {
+                    *dst.add(q * width + l) = std::mem::zeroed();
+                }
             }
         }
     }
@@ -226,10 +253,13 @@ pub(super) type Fill<T, E> = unsafe fn(x: &From<T>, width: usize, dst: *mut E);
 macro_rules! fills {
     ($($name:ident, $set:ident, $V:ty, $T:ty, $S:ty;)*) => {$(
         crate::compiled! { $set:
-            // SAFETY: the matrix is readable, `dst` has room; the user has asked for the features.
             pub(super) unsafe fn $name(x: &From<$T>, width: usize, dst: *mut <$V as Simd>::Elem) {
-                let (p, ls, ds) = (x.p.cast::<$S>(), x.ls, x.ds);
-                fill::<$V, $S>(&From { p, ls, ds, lanes: x.lanes, depth: x.depth }, width, dst)
+                // SAFETY: `x` may be read, `dst` has room for its depth in rows of `width`; who
+                // takes the function asked for the set.
+                unsafe {
+                    let (p, ls, ds) = (x.p.cast::<$S>(), x.ls, x.ds);
+                    fill::<$V, $S>(&From { p, ls, ds, lanes: x.lanes, depth: x.depth }, width, dst)
+                }
             }
         }
     )*};
@@ -261,7 +291,6 @@ pub(super) struct Panels<T: GemmElem> {
 unsafe impl<T: GemmElem> Sync for Panels<T> {}
 
 impl<T: GemmElem> Pack<T::Acc> for Panels<T> {
-    // SAFETY: as for [`Source`].
     unsafe fn pack(
         &self,
         lanes: Range<usize>,
@@ -269,21 +298,25 @@ impl<T: GemmElem> Pack<T::Acc> for Panels<T> {
         width: usize,
         dst: *mut T::Acc,
     ) {
-        let (from, to) = (
-            depth.start * self.each,
-            (depth.end * self.each).min(self.depth),
-        );
-        let p = self
-            .p
-            .offset(lanes.start as isize * self.ls + from as isize * self.ds);
-        let (ls, ds) = (self.ls, self.ds);
-        let x = From {
-            p,
-            ls,
-            ds,
-            lanes: lanes.len(),
-            depth: to - from,
-        };
-        (self.fill)(&x, width, dst)
+        // SAFETY: the ranges lie inside the operand, and `dst` has room for their depth in rows of
+        // `width`.
+        unsafe {
+            let (from, to) = (
+                depth.start * self.each,
+                (depth.end * self.each).min(self.depth),
+            );
+            let p = self
+                .p
+                .offset(lanes.start as isize * self.ls + from as isize * self.ds);
+            let (ls, ds) = (self.ls, self.ds);
+            let x = From {
+                p,
+                ls,
+                ds,
+                lanes: lanes.len(),
+                depth: to - from,
+            };
+            (self.fill)(&x, width, dst)
+        }
     }
 }

@@ -149,17 +149,19 @@ impl Formula {
 }
 
 impl Pack<f32> for Formula {
-    // SAFETY: as the trait says; sizes are checked.
     unsafe fn pack(&self, lanes: Range<usize>, depth: Range<usize>, width: usize, dst: *mut f32) {
-        assert!(lanes.len() <= width && width <= 32 && depth.len() <= 256);
-        for (i, q) in depth.enumerate() {
-            for j in 0..width {
-                let x = if j < lanes.len() {
-                    self.at(lanes.start + j, q)
-                } else {
-                    0.0
-                };
-                dst.add(i * width + j).write(x);
+        // SAFETY: `dst` has room for `depth.len()` rows of `width`.
+        unsafe {
+            assert!(lanes.len() <= width && width <= 32 && depth.len() <= 256);
+            for (i, q) in depth.enumerate() {
+                for j in 0..width {
+                    let x = if j < lanes.len() {
+                        self.at(lanes.start + j, q)
+                    } else {
+                        0.0
+                    };
+                    dst.add(i * width + j).write(x);
+                }
             }
         }
     }

@@ -214,11 +214,14 @@ pub unsafe fn run<T: Compute>(
             aliased |= i > 0 && *p == y.ptr::<T>();
         }
         if !aliased || n < SHORT {
-            kernel(params, ptrs.as_ptr(), y.ptr::<T>(), n);
+            // SAFETY: all tensors have `n` elements of this type next to each other, and `params`
+            // is the kernel's.
+            unsafe { kernel(params, ptrs.as_ptr(), y.ptr::<T>(), n) };
             return;
         }
     }
-    go(&Plan::new(kernel, params, x, y), n, grain);
+    // SAFETY: the plan is that of these tensors, which have `n` elements; `params` is the kernel's.
+    unsafe { go(&Plan::new(kernel, params, x, y), n, grain) };
 }
 
 /// Applies a kernel over the bits of elements of one type, as [`run`] does; `false`, and nothing
@@ -265,15 +268,20 @@ pub unsafe fn run_bits<T>(
 /// # Safety
 /// Both lie in host memory, and `y` may be written.
 pub unsafe fn convert<T: Compute>(x: &Tensor, y: &Tensor) {
-    // SAFETY: as for kernels.
     unsafe fn identity<T: Copy>(_: *const (), x: *const *const T, y: *mut T, n: usize) {
-        std::ptr::copy_nonoverlapping(*x, y, n);
+        // SAFETY: operand and result have `n` elements of one type, and the result is a block or a
+        // tensor of its own.
+        unsafe {
+            std::ptr::copy_nonoverlapping(*x, y, n);
+        }
     }
     let n = y.numel();
     if n > 0 {
         let mut plan = Plan::new(identity::<T>, std::ptr::null(), &[Some(x)], y);
         plan.copies = true;
-        go(&plan, n, GRAIN);
+        // SAFETY: the plan is that of these tensors, which have `n` elements; the kernel reads no
+        // parameters.
+        unsafe { go(&plan, n, GRAIN) };
     }
 }
 
@@ -356,7 +364,8 @@ impl Row {
                 Way::Direct
             } else if i > 0 && plan.dims.iter().all(|d| d.step[i] == 0) {
                 let n = most.min(Buffers::<T>::LEN);
-                (plan.load[i])(plan.at[i], 0, n, buffers.at(i));
+                // SAFETY: the operand has an element there, and a buffer holds LEN of them.
+                unsafe { (plan.load[i])(plan.at[i], 0, n, buffers.at(i)) };
                 Way::Kept
             } else if i > 0 && self.step[i] == 0 {
                 Way::Value
@@ -368,7 +377,6 @@ impl Row {
     }
 
     /// Elements `from..to` of the row that begins at `at`.
-    // SAFETY: the operands have these elements; `prepare` was called for rows of this length.
     #[inline(always)]
     unsafe fn run<T: Compute>(
         &self,
@@ -378,69 +386,73 @@ impl Row {
         from: usize,
         to: usize,
     ) {
-        let address = |i: usize, k: usize| at[i].wrapping_offset(self.step[i] * k as isize);
-        let mut x = [std::ptr::null::<T>(); MAX];
-        if self.whole {
-            for i in 1..=plan.inputs {
-                x[i - 1] = address(i, from).cast();
-            }
-            let y = address(0, from).cast();
-            return (plan.kernel)(plan.params, x.as_ptr(), y, to - from);
-        }
-        if plan.copies && !plan.non_temporal {
-            let (source, target) = (address(1, from), address(0, from));
-            if self.way[1] == Way::Direct {
-                return (plan.store)(target, self.step[0], to - from, source.cast());
-            }
-            if self.way[0] == Way::Direct {
-                return (plan.load[1])(source, self.step[1], to - from, target.cast());
-            }
-        }
-        // What is stored past the caches passes a block in the result's type, which may be the
-        // wider one.
-        let non_temporal = plan.non_temporal && self.step[0] == plan.size[0] as isize;
-        let block = match non_temporal {
-            true => Buffers::<T>::LEN.min(BLOCK / plan.size[0]),
-            false => Buffers::<T>::LEN,
-        };
-        for i in 1..=plan.inputs {
-            if self.way[i] == Way::Value {
-                (plan.load[i])(at[i], 0, block.min(to - from), buffers.at(i));
-            }
-        }
-        let mut k = from;
-        while k < to {
-            let n = block.min(to - k);
-            for i in 1..=plan.inputs {
-                x[i - 1] = match self.way[i] {
-                    Way::Direct => address(i, k).cast::<T>(),
-                    Way::Load => {
-                        (plan.load[i])(address(i, k), self.step[i], n, buffers.at(i));
-                        buffers.at(i)
-                    }
-                    _ => buffers.at(i),
-                };
-            }
-            let target = address(0, k);
-            if self.way[0] == Way::Direct && !plan.bounce {
-                (plan.kernel)(plan.params, x.as_ptr(), target.cast(), n);
-                k += n;
-                continue;
-            }
-            (plan.kernel)(plan.params, x.as_ptr(), buffers.at(0), n);
-            let (size, result) = (plan.size[0], buffers.at(0));
-            if non_temporal {
-                debug_assert!(n * size <= BLOCK);
-                let mut from = result.cast::<u8>();
-                if self.way[0] != Way::Direct {
-                    from = buffers.at(MAX).cast();
-                    (plan.store)(from, size as isize, n, result);
+        // SAFETY: the operands have elements `from..to`; blocks fit the buffers, of which `prepare`
+        // filled those that are kept.
+        unsafe {
+            let address = |i: usize, k: usize| at[i].wrapping_offset(self.step[i] * k as isize);
+            let mut x = [std::ptr::null::<T>(); MAX];
+            if self.whole {
+                for i in 1..=plan.inputs {
+                    x[i - 1] = address(i, from).cast();
                 }
-                non_temporal::copy(from, target, n * size);
-            } else {
-                (plan.store)(target, self.step[0], n, result);
+                let y = address(0, from).cast();
+                return (plan.kernel)(plan.params, x.as_ptr(), y, to - from);
             }
-            k += n;
+            if plan.copies && !plan.non_temporal {
+                let (source, target) = (address(1, from), address(0, from));
+                if self.way[1] == Way::Direct {
+                    return (plan.store)(target, self.step[0], to - from, source.cast());
+                }
+                if self.way[0] == Way::Direct {
+                    return (plan.load[1])(source, self.step[1], to - from, target.cast());
+                }
+            }
+            // What is stored past the caches passes a block in the result's type, which may be the
+            // wider one.
+            let non_temporal = plan.non_temporal && self.step[0] == plan.size[0] as isize;
+            let block = match non_temporal {
+                true => Buffers::<T>::LEN.min(BLOCK / plan.size[0]),
+                false => Buffers::<T>::LEN,
+            };
+            for i in 1..=plan.inputs {
+                if self.way[i] == Way::Value {
+                    (plan.load[i])(at[i], 0, block.min(to - from), buffers.at(i));
+                }
+            }
+            let mut k = from;
+            while k < to {
+                let n = block.min(to - k);
+                for i in 1..=plan.inputs {
+                    x[i - 1] = match self.way[i] {
+                        Way::Direct => address(i, k).cast::<T>(),
+                        Way::Load => {
+                            (plan.load[i])(address(i, k), self.step[i], n, buffers.at(i));
+                            buffers.at(i)
+                        }
+                        _ => buffers.at(i),
+                    };
+                }
+                let target = address(0, k);
+                if self.way[0] == Way::Direct && !plan.bounce {
+                    (plan.kernel)(plan.params, x.as_ptr(), target.cast(), n);
+                    k += n;
+                    continue;
+                }
+                (plan.kernel)(plan.params, x.as_ptr(), buffers.at(0), n);
+                let (size, result) = (plan.size[0], buffers.at(0));
+                if non_temporal {
+                    debug_assert!(n * size <= BLOCK);
+                    let mut from = result.cast::<u8>();
+                    if self.way[0] != Way::Direct {
+                        from = buffers.at(MAX).cast();
+                        (plan.store)(from, size as isize, n, result);
+                    }
+                    non_temporal::copy(from, target, n * size);
+                } else {
+                    (plan.store)(target, self.step[0], n, result);
+                }
+                k += n;
+            }
         }
     }
 }
@@ -452,7 +464,8 @@ unsafe fn rows<T: Compute>(plan: &Plan<T>, start: usize, end: usize) {
     let last = plan.dims.len() - 1;
     let inner = &plan.dims[last];
     let mut row = Row::new(inner.step);
-    row.prepare(plan, &mut buffers, inner.n.min(end - start));
+    // SAFETY: the plan's operands have all elements of their rows.
+    unsafe { row.prepare(plan, &mut buffers, inner.n.min(end - start)) };
     let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, last);
     let mut at = plan.at;
     let mut rest = start / inner.n;
@@ -467,7 +480,8 @@ unsafe fn rows<T: Compute>(plan: &Plan<T>, start: usize, end: usize) {
     let mut left = end - start;
     loop {
         let n = left.min(inner.n - col);
-        row.run(plan, &mut buffers, &at, col, col + n);
+        // SAFETY: columns `col..col + n` lie in this row, and the range is this thread's alone.
+        unsafe { row.run(plan, &mut buffers, &at, col, col + n) };
         left -= n;
         if left == 0 {
             return;

@@ -76,49 +76,53 @@ impl Tiling {
     /// # Safety
     /// The tiles lie within the plan, and no other thread writes them.
     pub unsafe fn run<T: Compute>(&self, plan: &Plan<T>, range: std::ops::Range<usize>) {
-        let mut memory = Memory(std::mem::MaybeUninit::uninit());
-        let memory = memory.0.as_mut_ptr().cast::<u8>();
-        let mut buffers = Buffers::new();
-        let last = plan.dims.len() - 1;
-        let (inner, across) = (&plan.dims[last], &plan.dims[self.across]);
-        let mut row = Row::new(inner.step);
-        for &i in &self.inputs[..self.count] {
-            row.step[i] = plan.size[i] as isize;
-        }
-        row.prepare(plan, &mut buffers, self.cols);
-        let (strips, columns) = (across.n.div_ceil(ROWS), inner.n.div_ceil(self.cols));
-        for tile in range {
-            let (first, rest) = (tile % strips * ROWS, tile / strips);
-            let (start, mut rest) = (rest % columns * self.cols, rest / columns);
-            let rows = ROWS.min(across.n - first);
-            let cols = self.cols.min(inner.n - start);
-            let mut at = plan.at;
-            let shift = |at: &mut [*mut u8; MAX], step: &[isize; MAX], by: usize| {
-                for i in 0..=plan.inputs {
-                    at[i] = at[i].wrapping_offset(step[i] * by as isize);
-                }
-            };
-            for (d, dim) in plan.dims.iter().enumerate().rev() {
-                if d != last && d != self.across {
-                    shift(&mut at, &dim.step, rest % dim.n);
-                    rest /= dim.n;
-                }
+        // SAFETY: the tiles lie within the plan and are this thread's alone; `memory` has ROWS *
+        // ROW_BYTES bytes for each transposed input.
+        unsafe {
+            let mut memory = Memory(std::mem::MaybeUninit::uninit());
+            let memory = memory.0.as_mut_ptr().cast::<u8>();
+            let mut buffers = Buffers::new();
+            let last = plan.dims.len() - 1;
+            let (inner, across) = (&plan.dims[last], &plan.dims[self.across]);
+            let mut row = Row::new(inner.step);
+            for &i in &self.inputs[..self.count] {
+                row.step[i] = plan.size[i] as isize;
             }
-            shift(&mut at, &across.step, first);
-            shift(&mut at, &inner.step, start);
-            let mut step = across.step;
-            for (k, &i) in self.inputs[..self.count].iter().enumerate() {
-                debug_assert!(rows <= ROWS && self.cols * plan.size[i] <= ROW_BYTES);
-                let to = memory.add(k * ROWS * ROW_BYTES);
-                let stride = inner.step[i] / plan.size[i] as isize;
-                transpose(plan.size[i], at[i], stride, to, self.cols, cols, rows);
-                at[i] = to;
-                step[i] = (self.cols * plan.size[i]) as isize;
-            }
-            for r in 0..rows {
-                row.run(plan, &mut buffers, &at, 0, cols);
-                if r + 1 < rows {
-                    shift(&mut at, &step, 1);
+            row.prepare(plan, &mut buffers, self.cols);
+            let (strips, columns) = (across.n.div_ceil(ROWS), inner.n.div_ceil(self.cols));
+            for tile in range {
+                let (first, rest) = (tile % strips * ROWS, tile / strips);
+                let (start, mut rest) = (rest % columns * self.cols, rest / columns);
+                let rows = ROWS.min(across.n - first);
+                let cols = self.cols.min(inner.n - start);
+                let mut at = plan.at;
+                let shift = |at: &mut [*mut u8; MAX], step: &[isize; MAX], by: usize| {
+                    for i in 0..=plan.inputs {
+                        at[i] = at[i].wrapping_offset(step[i] * by as isize);
+                    }
+                };
+                for (d, dim) in plan.dims.iter().enumerate().rev() {
+                    if d != last && d != self.across {
+                        shift(&mut at, &dim.step, rest % dim.n);
+                        rest /= dim.n;
+                    }
+                }
+                shift(&mut at, &across.step, first);
+                shift(&mut at, &inner.step, start);
+                let mut step = across.step;
+                for (k, &i) in self.inputs[..self.count].iter().enumerate() {
+                    debug_assert!(rows <= ROWS && self.cols * plan.size[i] <= ROW_BYTES);
+                    let to = memory.add(k * ROWS * ROW_BYTES);
+                    let stride = inner.step[i] / plan.size[i] as isize;
+                    transpose(plan.size[i], at[i], stride, to, self.cols, cols, rows);
+                    at[i] = to;
+                    step[i] = (self.cols * plan.size[i]) as isize;
+                }
+                for r in 0..rows {
+                    row.run(plan, &mut buffers, &at, 0, cols);
+                    if r + 1 < rows {
+                        shift(&mut at, &step, 1);
+                    }
                 }
             }
         }
@@ -126,7 +130,6 @@ impl Tiling {
 }
 
 /// Transposes `rows` rows, `stride` elements apart, of `cols` elements of `size` bytes.
-// SAFETY: `x` has these elements, and `y` room for `cols` rows `width` elements apart.
 unsafe fn transpose(
     size: usize,
     x: *const u8,
@@ -136,22 +139,29 @@ unsafe fn transpose(
     rows: usize,
     cols: usize,
 ) {
-    // SAFETY: the tile lies within `x` and `y`, whose elements have the size of `T`.
-    unsafe fn of<T: Copy>(
-        x: *const u8,
-        stride: isize,
-        y: *mut u8,
-        width: usize,
-        rows: usize,
-        cols: usize,
-    ) {
-        let transpose = transpose::kernel::<T>();
-        transpose(x.cast(), stride, y.cast(), width as isize, rows, cols)
-    }
-    match size {
-        1 => of::<u8>(x, stride, y, width, rows, cols),
-        2 => of::<u16>(x, stride, y, width, rows, cols),
-        4 => of::<u32>(x, stride, y, width, rows, cols),
-        _ => of::<u64>(x, stride, y, width, rows, cols),
+    // SAFETY: `x` has these elements of `size` bytes, and `y` room for `cols` rows `width` elements
+    // apart.
+    unsafe {
+        unsafe fn of<T: Copy>(
+            x: *const u8,
+            stride: isize,
+            y: *mut u8,
+            width: usize,
+            rows: usize,
+            cols: usize,
+        ) {
+            // SAFETY: the tile lies within `x` and `y`, whose elements have the size of `T`; the
+            // machine runs what `kernel` picks.
+            unsafe {
+                let transpose = transpose::kernel::<T>();
+                transpose(x.cast(), stride, y.cast(), width as isize, rows, cols)
+            }
+        }
+        match size {
+            1 => of::<u8>(x, stride, y, width, rows, cols),
+            2 => of::<u16>(x, stride, y, width, rows, cols),
+            4 => of::<u32>(x, stride, y, width, rows, cols),
+            _ => of::<u64>(x, stride, y, width, rows, cols),
+        }
     }
 }

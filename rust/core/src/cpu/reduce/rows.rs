@@ -28,7 +28,8 @@ impl<T: Copy> Tree<T> {
         let mut at = 0;
         while self.n >> at & 1 == 1 {
             let mut left = self.levels[at];
-            (k.merge)(&mut left, &v, 1);
+            // SAFETY: one value on each side, both of this frame.
+            unsafe { (k.merge)(&mut left, &v, 1) };
             v = left;
             at += 1;
         }
@@ -46,7 +47,8 @@ impl<T: Copy> Tree<T> {
                     first = false;
                 } else {
                     let mut left = self.levels[at];
-                    (k.merge)(&mut left, &total, 1);
+                    // SAFETY: one value on each side, both of this frame.
+                    unsafe { (k.merge)(&mut left, &total, 1) };
                     total = left;
                 }
             }
@@ -56,7 +58,6 @@ impl<T: Copy> Tree<T> {
 }
 
 /// Combines elements `start..end` of the reduced dimensions at `ptr`.
-// SAFETY: `ptr` is where what one result reduces begins, and `end` is at most its size.
 pub(super) unsafe fn row_total<T: Reducible>(
     plan: &Plan<T>,
     ptr: *const u8,
@@ -64,63 +65,66 @@ pub(super) unsafe fn row_total<T: Reducible>(
     end: usize,
     c: T,
 ) -> T {
-    let k = &plan.near;
-    let dims = &plan.reduced[..];
-    let (inner, step) = inner(dims, 0);
-    // Runs that are long enough are read where they lie.
-    if plan.is_direct(k.source, step) && (dims.len() <= 1 || inner >= 256) {
-        let size = step as usize;
-        if dims.len() <= 1 && end - start <= BLOCK {
-            return (k.row)(ptr.add(start * size), end - start, c);
+    // SAFETY: `ptr` is where a result's elements begin, and there are at least `end`; the buffer
+    // has room for BUFFER.
+    unsafe {
+        let k = &plan.near;
+        let dims = &plan.reduced[..];
+        let (inner, step) = inner(dims, 0);
+        // Runs that are long enough are read where they lie.
+        if plan.is_direct(k.source, step) && (dims.len() <= 1 || inner >= 256) {
+            let size = step as usize;
+            if dims.len() <= 1 && end - start <= BLOCK {
+                return (k.row)(ptr.add(start * size), end - start, c);
+            }
+            let mut tree = Tree::new(k.init);
+            let mut at = start;
+            while at < end {
+                let run = (inner - at % inner).min(end - at);
+                let x = ptr.offset(offset(dims, at));
+                let mut done = 0;
+                while done < run {
+                    let n = BLOCK.min(run - done);
+                    tree.push((k.row)(x.add(done * size), n, c), k);
+                    done += n;
+                }
+                at += run;
+            }
+            return tree.total(k);
         }
+        // What the kernels read; `load` widens to `T` only.
+        let k = &plan.wide;
         let mut tree = Tree::new(k.init);
+        let mut buffer = [MaybeUninit::<T>::uninit(); BUFFER];
+        let mut fill = 0;
         let mut at = start;
         while at < end {
-            let run = (inner - at % inner).min(end - at);
-            let x = ptr.offset(offset(dims, at));
-            let mut done = 0;
-            while done < run {
-                let n = BLOCK.min(run - done);
-                tree.push((k.row)(x.add(done * size), n, c), k);
-                done += n;
+            // One run along the innermost dimension.
+            let within = at % inner;
+            let n = (inner - within).min(end - at).min(BUFFER - fill);
+            let from = ptr.offset(offset(dims, at));
+            load(
+                plan.dtype,
+                from,
+                step,
+                n,
+                buffer.as_mut_ptr().cast::<T>().add(fill),
+            );
+            fill += n;
+            at += n;
+            if fill == BUFFER || at == end {
+                tree.push((k.row)(buffer.as_ptr().cast(), fill, c), k);
+                fill = 0;
             }
-            at += run;
         }
-        return tree.total(k);
+        tree.total(k)
     }
-    // What the kernels read; `load` widens to `T` only.
-    let k = &plan.wide;
-    let mut tree = Tree::new(k.init);
-    let mut buffer = [MaybeUninit::<T>::uninit(); BUFFER];
-    let mut fill = 0;
-    let mut at = start;
-    while at < end {
-        // One run along the innermost dimension.
-        let within = at % inner;
-        let n = (inner - within).min(end - at).min(BUFFER - fill);
-        let from = ptr.offset(offset(dims, at));
-        load(
-            plan.dtype,
-            from,
-            step,
-            n,
-            buffer.as_mut_ptr().cast::<T>().add(fill),
-        );
-        fill += n;
-        at += n;
-        if fill == BUFFER || at == end {
-            tree.push((k.row)(buffer.as_ptr().cast(), fill, c), k);
-            fill = 0;
-        }
-    }
-    tree.total(k)
 }
 
 /// What to combine into one value: elements `start..end` of the reduced dimensions at `ptr`.
 pub(super) type Unit = (*const u8, usize, usize);
 
 /// [`row_total`] of units `range`, into `to` at their index.
-// SAFETY: as for [`row_total`]; `to` has room, and nobody else uses these results.
 pub(super) unsafe fn unit_totals<T: Reducible>(
     plan: &Plan<T>,
     range: Range<usize>,
@@ -129,68 +133,74 @@ pub(super) unsafe fn unit_totals<T: Reducible>(
     c: impl Fn(usize) -> T,
     to: *mut T,
 ) {
-    let one = |u: usize| {
-        let (ptr, start, end) = unit(u);
-        *to.add(u) = row_total(plan, ptr, start, end, c(u));
-    };
-    let mut from = range.start;
-    if let Some(rows) = rows {
-        // Far from each other, so that each is a stream of its own.
-        let apart = range.len() / rows.count;
-        for u in range.start..range.start + apart {
-            let mut x = [std::ptr::null(); MOST_ROWS];
-            let (_, start, end) = unit(u);
-            let n = end - start;
-            let mut alike = n >= LANES;
-            for r in 0..rows.count {
-                let (ptr, start, end) = unit(u + r * apart);
-                alike &= end - start == n;
-                x[r] = ptr.add(start * plan.dtype.size());
-            }
-            if alike {
-                let totals = row_totals(plan, &rows, x, n);
+    // SAFETY: units lie in the input, and `to` has room for the range, which is this thread's
+    // alone.
+    unsafe {
+        let one = |u: usize| {
+            let (ptr, start, end) = unit(u);
+            *to.add(u) = row_total(plan, ptr, start, end, c(u));
+        };
+        let mut from = range.start;
+        if let Some(rows) = rows {
+            // Far from each other, so that each is a stream of its own.
+            let apart = range.len() / rows.count;
+            for u in range.start..range.start + apart {
+                let mut x = [std::ptr::null(); MOST_ROWS];
+                let (_, start, end) = unit(u);
+                let n = end - start;
+                let mut alike = n >= LANES;
                 for r in 0..rows.count {
-                    *to.add(u + r * apart) = totals[r];
+                    let (ptr, start, end) = unit(u + r * apart);
+                    alike &= end - start == n;
+                    x[r] = ptr.add(start * plan.dtype.size());
                 }
-            } else {
-                (0..rows.count).for_each(|r| one(u + r * apart));
+                if alike {
+                    let totals = row_totals(plan, &rows, x, n);
+                    for r in 0..rows.count {
+                        *to.add(u + r * apart) = totals[r];
+                    }
+                } else {
+                    (0..rows.count).for_each(|r| one(u + r * apart));
+                }
             }
+            from += apart * rows.count;
         }
-        from += apart * rows.count;
+        (from..range.end).for_each(one);
     }
-    (from..range.end).for_each(one);
 }
 
 /// [`row_total`] of several rows of `n` elements that follow each other in memory.
-// SAFETY: as for [`row_total`]; `n` is at least LANES.
 unsafe fn row_totals<T: Reducible>(
     plan: &Plan<T>,
     rows: &Rows<T>,
     mut x: [*const u8; MOST_ROWS],
     n: usize,
 ) -> [T; MOST_ROWS] {
-    let k = &plan.near;
-    let mut totals = [k.init; MOST_ROWS];
-    if n <= BLOCK {
-        (rows.run)(&x, n, &mut totals);
-        return totals;
-    }
-    let mut trees = [Tree::new(k.init); MOST_ROWS];
-    for at in (0..n).step_by(BLOCK) {
-        let whole = n - at >= BLOCK;
-        if whole {
-            (rows.run)(&x, BLOCK, &mut totals);
+    // SAFETY: each row has `n` elements, at least LANES; blocks of them end at `n`.
+    unsafe {
+        let k = &plan.near;
+        let mut totals = [k.init; MOST_ROWS];
+        if n <= BLOCK {
+            (rows.run)(&x, n, &mut totals);
+            return totals;
+        }
+        let mut trees = [Tree::new(k.init); MOST_ROWS];
+        for at in (0..n).step_by(BLOCK) {
+            let whole = n - at >= BLOCK;
+            if whole {
+                (rows.run)(&x, BLOCK, &mut totals);
+            }
+            for r in 0..rows.count {
+                if !whole {
+                    totals[r] = (k.row)(x[r], n - at, T::default());
+                }
+                trees[r].push(totals[r], k);
+                x[r] = x[r].wrapping_add(BLOCK * plan.dtype.size());
+            }
         }
         for r in 0..rows.count {
-            if !whole {
-                totals[r] = (k.row)(x[r], n - at, T::default());
-            }
-            trees[r].push(totals[r], k);
-            x[r] = x[r].wrapping_add(BLOCK * plan.dtype.size());
+            totals[r] = trees[r].total(k);
         }
+        totals
     }
-    for r in 0..rows.count {
-        totals[r] = trees[r].total(k);
-    }
-    totals
 }

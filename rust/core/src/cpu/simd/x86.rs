@@ -5,38 +5,32 @@ use std::arch::x86_64::*;
 
 macro_rules! registers {
     ($v:ident, $t:ident, $n:literal, $splat:ident, $load:ident, $store:ident, $fma:ident,
-     [$($two:ident = $of_two:ident),*] $(, $own:item)*) => {
+     [$($two:ident = $of_two:ident),*]
+     $(, unsafe fn $own:ident $(<const $M:ident: usize>)? ($($arg:tt)*) $(-> $r:ty)? $body:block)*
+    ) => {
+        registers!(@impl $v, $t, $n,
+            unsafe fn splat(x: $t) -> Self { $splat(x) },
+            unsafe fn load(p: *const $t) -> Self { $load(p) },
+            unsafe fn store(self, p: *mut $t) { $store(p, self) },
+            unsafe fn fma(self, b: Self, c: Self) -> Self { $fma(self, b, c) }
+            $(, unsafe fn $two(self, o: Self) -> Self { $of_two(self, o) })*
+            $(, unsafe fn $own $(<const $M: usize>)? ($($arg)*) $(-> $r)? $body)*
+        );
+    };
+    (@impl $v:ident, $t:ident, $n:literal
+     $(, unsafe fn $f:ident $(<const $M:ident: usize>)? ($($arg:tt)*) $(-> $r:ty)? $body:block)*
+    ) => {
         impl Simd for $v {
             type Elem = $t;
             const LANES: usize = $n;
-            // SAFETY: as for [`Simd`].
-            #[inline(always)]
-            unsafe fn splat(x: $t) -> Self {
-                $splat(x)
-            }
-            // SAFETY: as for [`Simd`].
-            #[inline(always)]
-            unsafe fn load(p: *const $t) -> Self {
-                $load(p)
-            }
-            // SAFETY: as for [`Simd`].
-            #[inline(always)]
-            unsafe fn store(self, p: *mut $t) {
-                $store(p, self)
-            }
-            // SAFETY: as for [`Simd`].
-            #[inline(always)]
-            unsafe fn fma(self, b: Self, c: Self) -> Self {
-                $fma(self, b, c)
-            }
             $(
-                // SAFETY: as for [`Simd`].
                 #[inline(always)]
-                unsafe fn $two(self, o: Self) -> Self {
-                    $of_two(self, o)
+                unsafe fn $f $(<const $M: usize>)? ($($arg)*) $(-> $r)? {
+                    // SAFETY: the caller has the instructions of this register, and addresses of
+                    // as many elements as it loads or stores; masks leave out the others.
+                    unsafe { $body }
                 }
             )*
-            $($own)*
         }
     };
 }
@@ -65,10 +59,10 @@ fn mask(n: usize) -> u16 {
 /// Lanes that AVX2's masked loads and stores touch, counted from the end of the ones.
 static ONES: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
 
-// SAFETY: as for [`Simd`]; `ints` is at most 8.
 #[inline(always)]
 unsafe fn mask256(ints: usize) -> __m256i {
-    _mm256_loadu_si256(ONES.as_ptr().add(8 - ints).cast())
+    // SAFETY: `ints` is at most 8, so that 8 of the 16 numbers follow; the caller has AVX2.
+    unsafe { _mm256_loadu_si256(ONES.as_ptr().add(8 - ints).cast()) }
 }
 
 registers!(
@@ -85,18 +79,12 @@ registers!(
         mul = _mm512_mul_ps,
         max = _mm512_max_ps
     ],
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn load_first(p: *const f32, n: usize) -> Self {
         _mm512_maskz_loadu_ps(mask(n), p)
     },
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn store_first(self, p: *mut f32, n: usize) {
         _mm512_mask_storeu_ps(p, mask(n), self)
     },
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn transpose(x: *mut Self) {
         let mut u = [[_mm512_setzero_ps(); 4]; 4];
         for g in 0..4 {
@@ -122,29 +110,19 @@ registers!(
             }
         }
     },
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn abs(self) -> Self {
         _mm512_abs_ps(self)
     },
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn count(self, x: Self) -> Self {
         let some = _mm512_cmp_ps_mask::<_CMP_NEQ_UQ>(x, _mm512_setzero_ps());
         _mm512_mask_add_ps(self, some, self, _mm512_set1_ps(1.0))
     },
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn largest(self) -> f32 {
         _mm512_reduce_max_ps(self)
     },
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn sum(self) -> f32 {
         _mm512_reduce_add_ps(self)
     },
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn store_some(self, p: *mut f32, mask: u32, first: u32) {
         if mask == 0xffff {
             return self.store(p);
@@ -152,14 +130,10 @@ registers!(
         let together = _mm512_maskz_compress_ps(mask as __mmask16, self);
         _mm512_mask_storeu_ps(p, first as __mmask16, together);
     },
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn copy_part(p: *const f32, lo: usize, hi: usize, to: *mut f32) {
         let mask = (0xffffu32 >> (16 - hi)) & (0xffff << lo);
         _mm512_storeu_ps(to, _mm512_maskz_loadu_ps(mask as __mmask16, p));
     },
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn copy_second(p: *const f32, lo: usize, hi: usize, to: *mut f32) {
         // The last source element that is wanted bounds what may be read.
         let mask = match lo < hi {
@@ -173,8 +147,6 @@ registers!(
         let keep = (0xffffu32 >> (16 - hi)) & (0xffff << lo);
         _mm512_storeu_ps(to, _mm512_maskz_mov_ps(keep as __mmask16, all));
     },
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn store_second(self, p: *mut f32, n: usize) {
         let mask = 0x5555_5555 & ((1u64 << (2 * n)) - 1);
         let low = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
@@ -183,8 +155,6 @@ registers!(
         _mm512_mask_storeu_ps(p, mask as __mmask16, two(low));
         _mm512_mask_storeu_ps(p.wrapping_add(16), (mask >> 16) as __mmask16, two(high));
     },
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn add_sums<const M: usize>(x: &[Self; M], p: *mut f32) {
         if M != 8 {
             for (i, x) in x.iter().enumerate() {
@@ -232,18 +202,12 @@ registers!(
         mul = _mm512_mul_pd,
         max = _mm512_max_pd
     ],
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn load_first(p: *const f64, n: usize) -> Self {
         _mm512_maskz_loadu_pd(mask(n) as u8, p)
     },
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn store_first(self, p: *mut f64, n: usize) {
         _mm512_mask_storeu_pd(p, mask(n) as u8, self)
     },
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn transpose(x: *mut Self) {
         let mut u = [[_mm512_setzero_pd(); 4]; 2];
         for g in 0..4 {
@@ -258,29 +222,19 @@ registers!(
             }
         }
     },
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn abs(self) -> Self {
         _mm512_abs_pd(self)
     },
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn count(self, x: Self) -> Self {
         let some = _mm512_cmp_pd_mask::<_CMP_NEQ_UQ>(x, _mm512_setzero_pd());
         _mm512_mask_add_pd(self, some, self, _mm512_set1_pd(1.0))
     },
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn largest(self) -> f64 {
         _mm512_reduce_max_pd(self)
     },
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn sum(self) -> f64 {
         _mm512_reduce_add_pd(self)
     },
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn store_some(self, p: *mut f64, mask: u32, first: u32) {
         if mask == 0xff {
             return self.store(p);
@@ -288,8 +242,6 @@ registers!(
         let together = _mm512_maskz_compress_pd(mask as __mmask8, self);
         _mm512_mask_storeu_pd(p, first as __mmask8, together);
     },
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn copy_part(p: *const f64, lo: usize, hi: usize, to: *mut f64) {
         let mask = (0xffu32 >> (8 - hi)) & (0xff << lo);
         _mm512_storeu_pd(to, _mm512_maskz_loadu_pd(mask as __mmask8, p));
@@ -310,18 +262,12 @@ registers!(
         mul = _mm256_mul_ps,
         max = _mm256_max_ps
     ],
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn load_first(p: *const f32, n: usize) -> Self {
         _mm256_maskload_ps(p, mask256(n))
     },
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn store_first(self, p: *mut f32, n: usize) {
         _mm256_maskstore_ps(p, mask256(n), self)
     },
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn transpose(x: *mut Self) {
         let mut u = [[_mm256_setzero_ps(); 2]; 4];
         for g in 0..2 {
@@ -344,13 +290,9 @@ registers!(
             *x.add(4 + c) = _mm256_permute2f128_ps::<0x31>(u[c][0], u[c][1]);
         }
     },
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn abs(self) -> Self {
         _mm256_andnot_ps(_mm256_set1_ps(-0.0), self)
     },
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn count(self, x: Self) -> Self {
         let some = _mm256_cmp_ps::<_CMP_NEQ_UQ>(x, _mm256_setzero_ps());
         _mm256_add_ps(self, _mm256_and_ps(some, _mm256_set1_ps(1.0)))
@@ -371,18 +313,12 @@ registers!(
         mul = _mm256_mul_pd,
         max = _mm256_max_pd
     ],
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn load_first(p: *const f64, n: usize) -> Self {
         _mm256_maskload_pd(p, mask256(2 * n))
     },
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn store_first(self, p: *mut f64, n: usize) {
         _mm256_maskstore_pd(p, mask256(2 * n), self)
     },
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn transpose(x: *mut Self) {
         let mut u = [[_mm256_setzero_pd(); 2]; 2];
         for g in 0..2 {
@@ -395,13 +331,9 @@ registers!(
             *x.add(2 + c) = _mm256_permute2f128_pd::<0x31>(u[c][0], u[c][1]);
         }
     },
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn abs(self) -> Self {
         _mm256_andnot_pd(_mm256_set1_pd(-0.0), self)
     },
-    // SAFETY: as for [`Simd`].
-    #[inline(always)]
     unsafe fn count(self, x: Self) -> Self {
         let some = _mm256_cmp_pd::<_CMP_NEQ_UQ>(x, _mm256_setzero_pd());
         _mm256_add_pd(self, _mm256_and_pd(some, _mm256_set1_pd(1.0)))

@@ -155,23 +155,23 @@ fn engines_agree_with_plain_sums() {
         fn new() -> Self {
             Plain(Model::default(), [[0.0; SIDE]; SIDE])
         }
-        // SAFETY: as the trait says.
         unsafe fn begin() {}
-        // SAFETY: as the trait says.
         unsafe fn end() {}
-        // SAFETY: as the trait says.
         unsafe fn zero(&mut self) {
             self.1 = [[0.0; SIDE]; SIDE];
         }
-        // SAFETY: as the trait says.
         unsafe fn load_a(&mut self, p: *const u16) {
-            self.0.load_a(p);
+            // SAFETY: `p` has PAIR numbers.
+            unsafe {
+                self.0.load_a(p);
+            }
         }
-        // SAFETY: as the trait says.
         unsafe fn load_b(&mut self, p: *const u16) {
-            self.0.load_b(p);
+            // SAFETY: `p` has PAIR numbers.
+            unsafe {
+                self.0.load_b(p);
+            }
         }
-        // SAFETY: as the trait says.
         unsafe fn dot(&mut self) {
             let wide = |x: u16| bf16::from_bits(x).to_f64();
             for i in 0..SIDE {
@@ -184,10 +184,12 @@ fn engines_agree_with_plain_sums() {
                 }
             }
         }
-        // SAFETY: as the trait says.
         unsafe fn store(&self, c: *mut f32) {
-            for (i, x) in self.1.as_flattened().iter().enumerate() {
-                *c.add(i) = *x as f32;
+            // SAFETY: `c` has room for SIDE rows of SIDE numbers.
+            unsafe {
+                for (i, x) in self.1.as_flattened().iter().enumerate() {
+                    *c.add(i) = *x as f32;
+                }
             }
         }
     }

@@ -14,28 +14,25 @@ pub(super) const PRODUCTS: [&[(usize, usize)]; 3] = [
 ];
 
 /// Eight tiles of 16 rows of 64 bytes: two by two of C, two of A and two of B.
+///
+/// # Safety
+/// The machine has the engine's instructions, and `begin` comes before all other methods on the
+/// thread. Addresses are those of [`PAIR`] numbers, of SIDE * SIDE in `store`.
 pub(super) trait Engine {
     fn new() -> Self;
     /// Makes the thread's tiles ready.
-    // SAFETY: the instructions are there.
     unsafe fn begin();
     /// Gives the thread's tiles back.
-    // SAFETY: as for `begin`.
     unsafe fn end();
     /// Sets C to zero.
-    // SAFETY: as for `begin`, which came first on this thread.
     unsafe fn zero(&mut self);
     /// Loads 32 rows of 32 elements of depth.
-    // SAFETY: as for `zero`; `p` holds [`PAIR`] numbers.
     unsafe fn load_a(&mut self, p: *const u16);
     /// Loads 16 pairs of depth of the first 16 columns, then of the others.
-    // SAFETY: as for `load_a`.
     unsafe fn load_b(&mut self, p: *const u16);
     /// C += A B.
-    // SAFETY: as for `zero`.
     unsafe fn dot(&mut self);
     /// Stores 32 rows of 32 columns of C.
-    // SAFETY: as for `zero`; `c` has room.
     unsafe fn store(&self, c: *mut f32);
 }
 
@@ -62,72 +59,88 @@ impl Engine for Machine {
     fn new() -> Self {
         Machine
     }
-    // SAFETY: as the trait says.
     #[inline(always)]
     unsafe fn begin() {
-        asm!("ldtilecfg [{}]", in(reg) &CONFIG, options(nostack, preserves_flags));
+        // SAFETY: tiles that are configured belong to this thread; the machine has the instruction.
+        unsafe {
+            asm!("ldtilecfg [{}]", in(reg) &CONFIG, options(nostack, preserves_flags));
+        }
     }
-    // SAFETY: as the trait says.
     #[inline(always)]
     unsafe fn end() {
-        asm!("tilerelease", options(nostack, preserves_flags));
+        // SAFETY: tiles are the thread's own; the machine has the instruction.
+        unsafe {
+            asm!("tilerelease", options(nostack, preserves_flags));
+        }
     }
-    // SAFETY: as the trait says.
     #[inline(always)]
     unsafe fn zero(&mut self) {
-        asm!(
-            "tilezero tmm0",
-            "tilezero tmm1",
-            "tilezero tmm2",
-            "tilezero tmm3",
-            options(nostack, preserves_flags)
-        );
+        // SAFETY: `begin` configured the tiles.
+        unsafe {
+            asm!(
+                "tilezero tmm0",
+                "tilezero tmm1",
+                "tilezero tmm2",
+                "tilezero tmm3",
+                options(nostack, preserves_flags)
+            );
+        }
     }
-    // SAFETY: as the trait says.
     #[inline(always)]
     unsafe fn load_a(&mut self, p: *const u16) {
-        asm!(
-            "tileloadd tmm4, [{p} + {step}*1]",
-            "tileloadd tmm5, [{p} + {step}*1 + 1024]",
-            p = in(reg) p,
-            step = in(reg) 64usize,
-            options(nostack, preserves_flags)
-        );
+        // SAFETY: `p` has PAIR numbers, two tiles of 16 rows of 64 bytes; `begin` configured the
+        // tiles.
+        unsafe {
+            asm!(
+                "tileloadd tmm4, [{p} + {step}*1]",
+                "tileloadd tmm5, [{p} + {step}*1 + 1024]",
+                p = in(reg) p,
+                step = in(reg) 64usize,
+                options(nostack, preserves_flags)
+            );
+        }
     }
-    // SAFETY: as the trait says.
     #[inline(always)]
     unsafe fn load_b(&mut self, p: *const u16) {
-        asm!(
-            "tileloadd tmm6, [{p} + {step}*1]",
-            "tileloadd tmm7, [{p} + {step}*1 + 1024]",
-            p = in(reg) p,
-            step = in(reg) 64usize,
-            options(nostack, preserves_flags)
-        );
+        // SAFETY: `p` has PAIR numbers, two tiles of 16 rows of 64 bytes; `begin` configured the
+        // tiles.
+        unsafe {
+            asm!(
+                "tileloadd tmm6, [{p} + {step}*1]",
+                "tileloadd tmm7, [{p} + {step}*1 + 1024]",
+                p = in(reg) p,
+                step = in(reg) 64usize,
+                options(nostack, preserves_flags)
+            );
+        }
     }
-    // SAFETY: as the trait says.
     #[inline(always)]
     unsafe fn dot(&mut self) {
-        asm!(
-            "tdpbf16ps tmm0, tmm4, tmm6",
-            "tdpbf16ps tmm1, tmm4, tmm7",
-            "tdpbf16ps tmm2, tmm5, tmm6",
-            "tdpbf16ps tmm3, tmm5, tmm7",
-            options(nostack, preserves_flags)
-        );
+        // SAFETY: `begin` configured the tiles.
+        unsafe {
+            asm!(
+                "tdpbf16ps tmm0, tmm4, tmm6",
+                "tdpbf16ps tmm1, tmm4, tmm7",
+                "tdpbf16ps tmm2, tmm5, tmm6",
+                "tdpbf16ps tmm3, tmm5, tmm7",
+                options(nostack, preserves_flags)
+            );
+        }
     }
-    // SAFETY: as the trait says.
     #[inline(always)]
     unsafe fn store(&self, c: *mut f32) {
-        asm!(
-            "tilestored [{c} + {step}*1], tmm0",
-            "tilestored [{c} + {step}*1 + 64], tmm1",
-            "tilestored [{c} + {step}*1 + 2048], tmm2",
-            "tilestored [{c} + {step}*1 + 2112], tmm3",
-            c = in(reg) c,
-            step = in(reg) 4 * SIDE,
-            options(nostack, preserves_flags)
-        );
+        // SAFETY: `c` has room for SIDE rows of SIDE numbers; `begin` configured the tiles.
+        unsafe {
+            asm!(
+                "tilestored [{c} + {step}*1], tmm0",
+                "tilestored [{c} + {step}*1 + 64], tmm1",
+                "tilestored [{c} + {step}*1 + 2048], tmm2",
+                "tilestored [{c} + {step}*1 + 2112], tmm3",
+                c = in(reg) c,
+                step = in(reg) 4 * SIDE,
+                options(nostack, preserves_flags)
+            );
+        }
     }
 }
 
@@ -175,41 +188,42 @@ impl Engine for Model {
     fn new() -> Self {
         Model::default()
     }
-    // SAFETY: as the trait says.
     unsafe fn begin() {}
-    // SAFETY: as the trait says.
     unsafe fn end() {}
-    // SAFETY: as the trait says.
     unsafe fn zero(&mut self) {
         self.c = Default::default();
     }
-    // SAFETY: as the trait says.
     unsafe fn load_a(&mut self, p: *const u16) {
-        self.a = p.cast::<[[[u16; 32]; 16]; 2]>().read_unaligned();
+        // SAFETY: `p` has PAIR numbers, as many as the array.
+        unsafe {
+            self.a = p.cast::<[[[u16; 32]; 16]; 2]>().read_unaligned();
+        }
     }
-    // SAFETY: as the trait says.
     unsafe fn load_b(&mut self, p: *const u16) {
-        self.b = p.cast::<[[[u16; 32]; 16]; 2]>().read_unaligned();
+        // SAFETY: `p` has PAIR numbers, as many as the array.
+        unsafe {
+            self.b = p.cast::<[[[u16; 32]; 16]; 2]>().read_unaligned();
+        }
     }
-    // SAFETY: as the trait says.
     unsafe fn dot(&mut self) {
         for (i, c) in self.c.iter_mut().enumerate() {
             tdpbf16ps(c, &self.a[i / 2], &self.b[i % 2]);
         }
     }
-    // SAFETY: as the trait says.
     unsafe fn store(&self, c: *mut f32) {
-        for (i, tile) in self.c.iter().enumerate() {
-            for (j, row) in tile.iter().enumerate() {
-                let at = (i / 2 * 16 + j) * SIDE + i % 2 * 16;
-                c.add(at).cast::<[f32; 16]>().write_unaligned(*row);
+        // SAFETY: `c` has room for SIDE rows of SIDE numbers, where `at` and its 16 lie.
+        unsafe {
+            for (i, tile) in self.c.iter().enumerate() {
+                for (j, row) in tile.iter().enumerate() {
+                    let at = (i / 2 * 16 + j) * SIDE + i % 2 * 16;
+                    c.add(at).cast::<[f32; 16]>().write_unaligned(*row);
+                }
             }
         }
     }
 }
 
 /// C = A B for 32 rows and columns, over `k` packed blocks of depth.
-// SAFETY: as for [`Engine`]; `a` and `b` hold `k` blocks of `terms` pairs of tiles.
 #[inline(always)]
 pub(super) unsafe fn sum<G: Engine>(
     tiles: &mut G,
@@ -219,22 +233,26 @@ pub(super) unsafe fn sum<G: Engine>(
     b: *const u16,
     c: *mut f32,
 ) {
-    tiles.zero();
-    for q in 0..k {
-        let at = q * terms * PAIR;
-        let mut held = (usize::MAX, usize::MAX);
-        for &(i, j) in PRODUCTS[terms - 1] {
-            if i != held.0 {
-                tiles.load_a(a.add(at + i * PAIR));
+    // SAFETY: `a` and `b` hold `k` blocks of `terms` pairs of tiles and `c` has room for one of
+    // sums; `begin` came before.
+    unsafe {
+        tiles.zero();
+        for q in 0..k {
+            let at = q * terms * PAIR;
+            let mut held = (usize::MAX, usize::MAX);
+            for &(i, j) in PRODUCTS[terms - 1] {
+                if i != held.0 {
+                    tiles.load_a(a.add(at + i * PAIR));
+                }
+                if j != held.1 {
+                    tiles.load_b(b.add(at + j * PAIR));
+                }
+                held = (i, j);
+                tiles.dot();
             }
-            if j != held.1 {
-                tiles.load_b(b.add(at + j * PAIR));
-            }
-            held = (i, j);
-            tiles.dot();
         }
+        tiles.store(c);
     }
-    tiles.store(c);
 }
 
 /// Whether the processor and the system have tiles of the size that is used here, and they sum as
@@ -268,26 +286,29 @@ pub(super) fn available() -> bool {
 }
 
 /// Whether two engines give the same sums of small whole numbers, which are exact in any order.
-// SAFETY: the engines' instructions are there.
 pub(super) unsafe fn agree<G: Engine, H: Engine>() -> bool {
-    const K: usize = 2;
-    let mut seed = 1u32;
-    let mut numbers = || -> Vec<u16> {
-        let next = |_| {
-            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            bf16::from_f32((seed >> 28) as f32 - 8.0).to_bits()
+    // SAFETY: the caller has the engines' instructions; the buffers hold K blocks of three terms,
+    // and `c` has room for the sums.
+    unsafe {
+        const K: usize = 2;
+        let mut seed = 1u32;
+        let mut numbers = || -> Vec<u16> {
+            let next = |_| {
+                seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                bf16::from_f32((seed >> 28) as f32 - 8.0).to_bits()
+            };
+            (0..3 * K * PAIR).map(next).collect()
         };
-        (0..3 * K * PAIR).map(next).collect()
-    };
-    let (a, b) = (numbers(), numbers());
-    let mut c = [[0f32; PAIR]; 2];
-    (1..=3).all(|terms| {
-        G::begin();
-        let to = c[0].as_mut_ptr();
-        sum(&mut G::new(), terms, K, a.as_ptr(), b.as_ptr(), to);
-        G::end();
-        let to = c[1].as_mut_ptr();
-        sum(&mut H::new(), terms, K, a.as_ptr(), b.as_ptr(), to);
-        c[0] == c[1]
-    })
+        let (a, b) = (numbers(), numbers());
+        let mut c = [[0f32; PAIR]; 2];
+        (1..=3).all(|terms| {
+            G::begin();
+            let to = c[0].as_mut_ptr();
+            sum(&mut G::new(), terms, K, a.as_ptr(), b.as_ptr(), to);
+            G::end();
+            let to = c[1].as_mut_ptr();
+            sum(&mut H::new(), terms, K, a.as_ptr(), b.as_ptr(), to);
+            c[0] == c[1]
+        })
+    }
 }
