@@ -212,21 +212,40 @@ def test_core_knows_nothing_of_python() -> None:
     assert not [f for f in files if re.search(r"\bpyo3\b", code_of(f.read_text()))]
 
 
+def says_within(text: str, code: str, line: int) -> bool:
+    """Return whether the fn of this line does nothing unsafe, or its body or trait says why."""
+    start = sum(len(x) + 1 for x in code.split("\n")[:line])
+    # Semicolons stand in types of arrays too, which may nest.
+    array = r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]"
+    head = re.compile(rf"[^{{}};]*\bunsafe\s+(?:extern\s+)?fn\b(?:[^{{;\[]|{array})*([{{;])")
+    if not (m := head.match(code, start)):
+        return False
+    if m[1] == "{":
+        end = end_of_block(code, m.start(1))
+        body = slice(m.end(), end)
+        return "unsafe" not in code[body] or "SAFETY:" in text[body]
+    trait = code[:start].rfind("trait ")
+    docs = re.search(r"(?:[ \t]*(?:///|#\[)[^\n]*\n)*[^\n]*\Z", text[:trait])
+    return trait >= 0 and docs is not None and "# Safety" in docs[0]
+
+
 def undocumented_unsafe(text: str) -> Iterator[int]:
     """Yield the line of each unsafe block, fn or impl without a SAFETY comment.
 
     The comment stands on the line, or right above the statement or item (attributes, doc
     comments and the statement's own first lines between are fine); a run of unsafe lines,
-    such as `Send` and `Sync`, may share one.
+    such as `Send` and `Sync`, may share one. That of a fn may be the one of its body's block,
+    and that of a method the `# Safety` of its trait.
     """
-    lines, code = text.split("\n"), code_of(text).split("\n")
+    plain = code_of(text)
+    lines, code = text.split("\n"), plain.split("\n")
     unsafe = re.compile(r"(?<![=:(<,>] )\bunsafe\s*(\{|$|impl\b|trait\b|(extern\s+)?fn\s+\w)")
     documented = re.compile(r"SAFETY:|# Safety")
     good: set[int] = set()
     for i, line in enumerate(code):
         if not unsafe.search(line):
             continue
-        ok, j = bool(documented.search(lines[i])), i - 1
+        ok, j = bool(documented.search(lines[i])) or says_within(text, plain, i), i - 1
         while not ok and j >= 0:
             above, shown = code[j].strip(), lines[j].strip()
             if documented.search(shown) or j in good:
@@ -259,7 +278,12 @@ def test_every_unsafe_says_why_it_is_sound() -> None:
         ("// SAFETY: fine.\nf();\nunsafe { g() }", [3]),
         ("// SAFETY: one.\nunsafe impl Send for T {}\nunsafe impl Sync for T {}", []),
         ("/// # Safety\n/// `p` is valid.\n#[inline]\npub unsafe fn f(p: *const u8) {}", []),
-        ('unsafe extern "C" fn f() {}', [1]),
+        ("// SAFETY: fine.\nunsafe fn f(p: *const u8) -> u8 {\n    *p\n}", []),
+        ("unsafe fn f() {\n    // SAFETY: fine.\n    unsafe { g() }\n}", []),
+        ("unsafe fn f() {\n    unsafe { g() }\n}", [1, 2]),
+        ('unsafe extern "C" fn f() {}', []),
+        ("/// # Safety\n/// Fine.\ntrait T: Copy {\n    unsafe fn f();\n}", []),
+        ("trait T {\n    unsafe fn f();\n}", [2]),
         ('type F = unsafe extern "C" fn(i32);', []),
         ('let s = "unsafe { }"; // unsafe {', []),
     ],
