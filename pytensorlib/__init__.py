@@ -39,7 +39,7 @@ from .storage import *  # noqa: E402, F403
 
 from . import (  # noqa: E402
     autograd,
-    cuda,
+    _named,
     linalg,
     nn,
     random,
@@ -48,10 +48,13 @@ from . import (  # noqa: E402
 )
 # isort: on
 
+_named.install()
+
 if TYPE_CHECKING:
     from . import (
         backends,
         cpu,
+        cuda,
         fft,
         optim,
         overrides,
@@ -69,6 +72,7 @@ if TYPE_CHECKING:
 _LATER = {
     "_utils",
     "cpu",
+    "cuda",
     "optim",
     "serialization",
     "testing",
@@ -79,7 +83,43 @@ _LATER = {
     "signal",
     "backends",
     "overrides",
+    "__config__",
+    "__future__",
+    "_dynamo",
+    "accelerator",
+    "ao",
+    "compiler",
+    "distributed",
+    "futures",
+    "fx",
+    "hub",
+    "jit",
+    "library",
+    "mps",
+    "mtia",
+    "multiprocessing",
+    "onnx",
+    "profiler",
+    "quantization",
+    "types",
+    "xpu",
 }
+# Names of those modules.
+_HOMES = {
+    "load": "serialization",
+    "save": "serialization",
+    "compile": "compiler",
+    "ops": "_ops",
+    "_assert": "_checks",
+}
+
+
+def _home_of(name: str) -> str | None:
+    """Return the module that a name is found in when it is first asked for."""
+    for start, home in (("_check", "_checks"), ("_foreach_", "_foreach")):
+        if name.startswith(start):
+            return home
+    return _HOMES.get(name)
 
 
 if not TYPE_CHECKING:  # to checkers a wrong name is an error
@@ -89,15 +129,28 @@ if not TYPE_CHECKING:  # to checkers a wrong name is an error
 
         if name in _LATER:
             return import_module(f"{__name__}.{name}")
-        if name in {"load", "save"}:
-            found = getattr(import_module(f"{__name__}.serialization"), name)
+        home = _home_of(name)
+        if home is not None:
+            found = getattr(import_module(f"{__name__}.{home}"), name)
             globals()[name] = found
             return found
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER, "load", "save"})
+    return sorted({*globals(), *_LATER, *_HOMES})
+
+
+def _more_of_the_extension(name: str) -> _Any:
+    """Return a name of PyTorch's extension that is written in Python here."""
+    from . import _capi
+
+    if not hasattr(_capi, name):
+        raise AttributeError(f"module {_C.__name__!r} has no attribute {name!r}")
+    return getattr(_capi, name)
+
+
+_C.__getattr__ = _C._nn.__getattr__ = _more_of_the_extension  # type: ignore[attr-defined]
 
 
 # Other names of element types.

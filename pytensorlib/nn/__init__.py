@@ -1,5 +1,7 @@
 """Layers, losses and the containers to build models from."""
 
+from typing import Any
+
 from . import functional, init, modules, utils
 from .module import Module
 from .modules import *  # noqa: F403
@@ -17,3 +19,14 @@ __all__ = [
     "utils",
 ]
 __all__ += modules.__all__
+# Loaded when first used.
+_LATER = {"DataParallel": "parallel", "attention": "", "parallel": "", "parameter": ""}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = import_module(f"{__name__}.{_LATER[name] or name}")
+    return getattr(home, name) if _LATER[name] else home

@@ -13,6 +13,12 @@ from .parameter import Parameter, is_lazy
 M = TypeVar("M", bound="Convertible")
 
 
+class conversion:
+    """What `torch.__future__` sets: whether converted parameters are new objects."""
+
+    overwrite = False
+
+
 def _parse_to(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
     """Device, dtype, non_blocking and memory format out of the arguments of ``Module.to``."""
     device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
@@ -57,7 +63,8 @@ class Convertible:
             with pt.no_grad():
                 moved = fn(param)
                 moved_grad = None if grad is None else fn(grad)
-            if moved.is_meta != param.is_meta:  # a tensor cannot gain or lose its storage
+            # A tensor cannot gain or lose its storage.
+            if moved.is_meta != param.is_meta or conversion.overwrite:
                 own._parameters[name] = replacement = Parameter(moved, param.requires_grad)
                 replacement.grad = moved_grad
                 continue

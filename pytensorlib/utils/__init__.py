@@ -1,11 +1,32 @@
 """Utilities for training programs."""
 
+import importlib
 import weakref
 from typing import Any
 
 from . import data, deterministic, dlpack, hooks
 
+# Loaded when first used.
+_LATER = {
+    "_python_dispatch",
+    "_pytree",
+    "checkpoint",
+    "collect_env",
+    "cpp_extension",
+    "flop_counter",
+    "mkldnn",
+    "mobile_optimizer",
+    "model_zoo",
+    "tensorboard",
+}
+
 __all__ = ["data", "deterministic", "dlpack", "hooks", "swap_tensors"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module(f"{__name__}.{name}")
 
 
 def swap_tensors(t1: Any, t2: Any) -> None:

@@ -195,6 +195,9 @@ from .sparse import (
     Embedding,
     EmbeddingBag,
 )
+from .syncbatchnorm import (
+    SyncBatchNorm,
+)
 from .transformer import (
     Transformer,
     TransformerDecoder,
@@ -352,6 +355,7 @@ __all__ = [
     "Softplus",
     "Softshrink",
     "Softsign",
+    "SyncBatchNorm",
     "Tanh",
     "Tanhshrink",
     "Threshold",

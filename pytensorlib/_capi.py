@@ -1,0 +1,111 @@
+"""Names of PyTorch's C extension that libraries touch, for `_C`'s own `__getattr__`."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from . import _C
+from ._named import fill
+from ._named_modules import EAGER
+
+__all__ = ["DispatchKey", "DispatchKeySet"]
+
+fill(
+    globals(),
+    EAGER,
+    "Graph Value Node ScriptFunction ScriptModule ScriptObject TracingState IRAttributeError "
+    "_ExcludeDispatchKeyGuard _IncludeDispatchKeyGuard _jit_pass_inline _jit_pass_lint",
+)
+_TensorMeta = type(_C.Tensor)
+
+
+class DispatchKey(enum.IntEnum):
+    """Layers of PyTorch's dispatcher; there is one way in here, which needs no keys."""
+
+    Undefined = 0
+    CPU = 1
+    CUDA = 2
+    XPU = 3
+    MPS = 4
+    Meta = 5
+    PrivateUse1 = 6
+    SparseCPU = 7
+    QuantizedCPU = 8
+    BackendSelect = 9
+    Python = 10
+    Functionalize = 11
+    ADInplaceOrView = 12
+    Autograd = 13
+    AutogradCPU = 14
+    AutogradCUDA = 15
+    AutocastCPU = 16
+    AutocastCUDA = 17
+    AutocastXPU = 18
+    AutocastMPS = 19
+    CompositeImplicitAutograd = 20
+    CompositeExplicitAutograd = 21
+
+
+class DispatchKeySet(frozenset):
+    """A set of keys, made of one or several."""
+
+    def __new__(cls, *keys: Any) -> DispatchKeySet:
+        """Return the set."""
+        return super().__new__(cls, keys)
+
+    def has(self, key: Any) -> bool:
+        """Return whether a key is in it."""
+        return key in self
+
+
+def _log_api_usage_once(*args: Any) -> None:
+    """Do nothing: usage is not recorded."""
+
+
+def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
+    """Return device, dtype, non_blocking and memory format out of the arguments of `to`."""
+    from .nn._convert import _parse_to as parse
+
+    return parse(args, kwargs)
+
+
+def _get_tracing_state() -> None:
+    """Return None: nothing is traced."""
+
+
+def _get_default_device() -> str:
+    """Return where new tensors are made, as text."""
+    import pytensorlib as pt
+
+    return str(pt.get_default_device())
+
+
+def _get_accelerator(check: bool | None = None) -> Any:
+    """Return the device of the GPU, or that of the CPU where there is none."""
+    from . import accelerator
+
+    return accelerator.current_accelerator() or _C.device("cpu")
+
+
+def _get_privateuse1_backend_name() -> str:
+    """Return the name that a backend of the program's own would have."""
+    return "privateuseone"
+
+
+def _cuda_isInBadFork() -> bool:
+    """Return False: there is no CUDA that a fork could harm."""
+    return False
+
+
+def _switch(*args: Any) -> bool:
+    """Have no effect on how programs run, which is eagerly; return False, the old value."""
+    return False
+
+
+_jit_set_profiling_executor = _jit_set_profiling_mode = _jit_set_texpr_fuser_enabled = _switch
+_jit_set_nvfuser_enabled = _jit_set_nvfuser_guard_mode = _switch
+_jit_override_can_fuse_on_cpu = _jit_override_can_fuse_on_gpu = _switch
+_jit_can_fuse_on_cpu = _jit_can_fuse_on_gpu = _switch
+_has_mkl = _has_mps = _has_cuda = has_openmp = False
+has_lapack = True  # factorisations of our own

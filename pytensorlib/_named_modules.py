@@ -1,0 +1,365 @@
+"""The table of modules of which nothing is here; see `_named`."""
+
+from __future__ import annotations
+
+from ._named import Part
+
+ONE_PROCESS = (
+    "training runs in one process here, which uses all cores of the machine; there is no "
+    "communication between processes. Guard the call with torch.distributed.is_initialized()."
+)
+EAGER = (
+    "programs run eagerly here; there is no tracer that turns them into graphs. Call the function "
+    "or module itself."
+)
+NO_QUANTIZATION = (
+    "there are no quantized tensors here; float16 and bfloat16 halve a model's memory: "
+    "model.to(torch.bfloat16)."
+)
+NO_ONNX = (
+    "there is no exporter to ONNX here; torch.save(model.state_dict(), ...) writes what PyTorch "
+    "reads, and PyTorch can export it."
+)
+NO_CUDA = 'there is no CUDA here; GPUs of every vendor are device "wgpu".'
+NO_XPU = NO_CUDA.replace("CUDA", 'device "xpu"')
+NO_MPS = NO_CUDA.replace("CUDA", 'device "mps"')
+NO_MTIA = NO_CUDA.replace("CUDA", 'device "mtia"')
+NO_COMPILER = "there is no compiler for C++ or CUDA extensions here; torch.library.custom_op makes "
+NO_COMPILER += "an operator of a Python function."
+NO_EXPORT = f"there are no exported programs here: {EAGER}"
+
+_FSDP = (
+    "FullyShardedDataParallel ShardingStrategy{FULL_SHARD SHARD_GRAD_OP NO_SHARD HYBRID_SHARD "
+    "_HYBRID_SHARD_ZERO2} BackwardPrefetch{BACKWARD_PRE BACKWARD_POST} "
+    "StateDictType{FULL_STATE_DICT LOCAL_STATE_DICT SHARDED_STATE_DICT} MixedPrecision CPUOffload "
+    "StateDictConfig FullStateDictConfig LocalStateDictConfig ShardedStateDictConfig "
+    "OptimStateDictConfig FullOptimStateDictConfig LocalOptimStateDictConfig "
+    "ShardedOptimStateDictConfig StateDictSettings OptimStateKeyType{PARAM_NAME PARAM_ID} "
+)
+_FULLY_SHARD = (
+    "FSDPModule UnshardHandle fully_shard MixedPrecisionPolicy OffloadPolicy CPUOffloadPolicy "
+    "register_fsdp_forward_method share_comm_ctx DataParallelMeshDims "
+)
+_PLACEMENTS = "Placement Shard Replicate Partial _StridedShard "
+_DTENSOR = (
+    _PLACEMENTS + "DTensor DeviceMesh distribute_tensor distribute_module init_device_mesh empty "
+    "full ones rand randn zeros "
+)
+_WRAPPED = (
+    "ColwiseParallel RowwiseParallel SequenceParallel PrepareModuleInput PrepareModuleOutput "
+    "PrepareModuleInputOutput ParallelStyle parallelize_module loss_parallel "
+)
+_READERS = (
+    "FileSystemReader FileSystemWriter StorageReader StorageWriter LoadPlanner SavePlanner "
+    "LoadPlan SavePlan ReadItem WriteItem DefaultLoadPlanner DefaultSavePlanner Metadata "
+    "CheckpointException load save async_save load_state_dict save_state_dict "
+)
+_STATE = (
+    "StateDictOptions get_model_state_dict get_optimizer_state_dict get_state_dict "
+    "set_model_state_dict set_optimizer_state_dict set_state_dict "
+)
+_OBSERVERS = (
+    "ObserverBase UniformQuantizationObserverBase AffineQuantizedObserverBase MinMaxObserver "
+    "MovingAverageMinMaxObserver PerChannelMinMaxObserver MovingAveragePerChannelMinMaxObserver "
+    "HistogramObserver FixedQParamsObserver NoopObserver PlaceholderObserver RecordingObserver "
+    "ReuseInputObserver default_observer default_weight_observer default_histogram_observer "
+    "default_per_channel_weight_observer default_dynamic_quant_observer default_debug_observer "
+    "default_placeholder_observer default_float_qparams_observer default_reuse_input_observer "
+    "default_fixed_qparams_range_0to1_observer default_fixed_qparams_range_neg1to1_observer "
+    "per_channel_weight_observer_range_neg_127_to_127 weight_observer_range_neg_127_to_127 "
+    "get_observer_state_dict load_observer_state_dict "
+)
+_FAKE = (
+    "FakeQuantize FakeQuantizeBase FixedQParamsFakeQuantize FusedMovingAvgObsFakeQuantize "
+    "default_fake_quant default_weight_fake_quant default_dynamic_fake_quant "
+    "default_fused_act_fake_quant default_fused_wt_fake_quant "
+    "default_fused_per_channel_wt_fake_quant default_per_channel_weight_fake_quant "
+    "disable_fake_quant disable_observer enable_fake_quant enable_observer "
+)
+_MAPPINGS = (
+    "get_default_dynamic_quant_module_mappings get_default_static_quant_module_mappings "
+    "get_default_qat_module_mappings get_default_qconfig_propagation_list "
+    "get_default_compare_output_module_list get_dynamic_quant_module_class "
+    "get_static_quant_module_class get_embedding_qat_module_mappings "
+    "get_embedding_static_quant_module_mappings get_default_custom_config_dict "
+    "get_default_static_quant_reference_module_mappings get_quantized_operator "
+    "get_default_float_to_quantized_operator_mappings no_observer_set "
+    "get_default_dynamic_sparse_quant_module_mappings "
+    "get_default_static_sparse_quant_module_mappings "
+)
+_QCONFIG = (
+    "QConfig QConfigDynamic QConfigMapping QConfigAny get_default_qconfig get_default_qat_qconfig "
+    "get_default_qconfig_mapping get_default_qat_qconfig_mapping get_default_qconfig_dict "
+    "get_default_qat_qconfig_dict qconfig_equals script_qconfig script_qconfig_dict "
+    "default_dynamic_qconfig default_qconfig float16_dynamic_qconfig per_channel_dynamic_qconfig "
+)
+_FUSION = (
+    "fuse_modules fuse_modules_qat fuse_conv_bn fuse_conv_bn_relu fuse_linear_bn "
+    "fuse_convtranspose_bn get_fuser_method get_fuser_method_new fuse_conv_bn_jit "
+)
+_QUANTIZE = (
+    "quantize quantize_dynamic quantize_qat prepare prepare_qat convert propagate_qconfig_ "
+    "swap_module add_quant_dequant QuantWrapper ABC "
+)
+_GRAPH = (
+    "quantize_jit quantize_dynamic_jit prepare_jit prepare_dynamic_jit convert_jit "
+    "convert_dynamic_jit default_eval_fn prepare_fx prepare_qat_fx convert_fx fuse_fx "
+)
+_NOTES = (
+    "Granularity PerAxis PerBlock PerGroup PerRow PerTensor PerToken MappingType{SYMMETRIC "
+    "SYMMETRIC_NO_CLIPPING_ERR ASYMMETRIC} TorchAODType{INT1 INT2 INT3 INT4 INT5 INT6 INT7} "
+    "ZeroPointDomain{INT FLOAT NONE} QuantType{DYNAMIC STATIC QAT WEIGHT_ONLY} get_block_size "
+)
+
+PARTS = {
+    # Several processes
+    "distributed._composable": Part(ONE_PROCESS, "checkpoint contract fully_shard replicate"),
+    "distributed._composable.fsdp": Part(ONE_PROCESS, _FULLY_SHARD),
+    "distributed._composable.replicate": Part(ONE_PROCESS, "replicate DDP"),
+    "distributed._functional_collectives": Part(
+        ONE_PROCESS,
+        "AsyncCollectiveTensor all_gather_tensor all_gather_tensor_autograd all_reduce "
+        "all_reduce_coalesced all_to_all_single all_to_all_single_autograd broadcast "
+        "permute_tensor reduce_scatter_tensor reduce_scatter_tensor_autograd wait_tensor",
+    ),
+    "distributed._shard.sharded_tensor": Part(
+        ONE_PROCESS, "ShardedTensor Shard ShardMetadata ShardedTensorMetadata TensorProperties"
+    ),
+    "distributed._state_dict_utils": Part(ONE_PROCESS, "_offload_state_dict_to_cpu"),
+    "distributed._tensor": Part(ONE_PROCESS, _DTENSOR),
+    "distributed._tensor.api": Part(ONE_PROCESS, "DTensor distribute_tensor distribute_module"),
+    "distributed._tensor.experimental": Part(ONE_PROCESS, "implicit_replication"),
+    "distributed._tensor.placement_types": Part(ONE_PROCESS, _PLACEMENTS + "DTensorSpec"),
+    "distributed.algorithms": Part(ONE_PROCESS, "Join Joinable JoinHook"),
+    "distributed.algorithms._checkpoint.checkpoint_wrapper": Part(
+        ONE_PROCESS,
+        "CheckpointImpl{REENTRANT NO_REENTRANT} CheckpointWrapper OffloadWrapper ActivationWrapper "
+        "apply_activation_checkpointing checkpoint_wrapper offload_wrapper",
+    ),
+    "distributed.algorithms.ddp_comm_hooks": Part(
+        ONE_PROCESS, "DDPCommHookType register_ddp_comm_hook"
+    ),
+    "distributed.algorithms.ddp_comm_hooks.debugging_hooks": Part(ONE_PROCESS, "noop_hook"),
+    "distributed.algorithms.ddp_comm_hooks.default_hooks": Part(
+        ONE_PROCESS,
+        "allreduce_hook bf16_compress_hook bf16_compress_wrapper fp16_compress_hook "
+        "fp16_compress_wrapper",
+    ),
+    "distributed.algorithms.ddp_comm_hooks.optimizer_overlap_hooks": Part(ONE_PROCESS),
+    "distributed.algorithms.ddp_comm_hooks.post_localSGD_hook": Part(
+        ONE_PROCESS, "PostLocalSGDState post_localSGD_hook"
+    ),
+    "distributed.algorithms.ddp_comm_hooks.powerSGD_hook": Part(
+        ONE_PROCESS, "PowerSGDState powerSGD_hook batched_powerSGD_hook"
+    ),
+    "distributed.algorithms.ddp_comm_hooks.quantization_hooks": Part(
+        ONE_PROCESS, "quantization_perchannel_hook quantization_pertensor_hook"
+    ),
+    "distributed.algorithms.join": Part(ONE_PROCESS, "Join Joinable JoinHook"),
+    "distributed.algorithms.model_averaging": Part(ONE_PROCESS),
+    "distributed.algorithms.model_averaging.averagers": Part(
+        ONE_PROCESS, "ModelAverager PeriodicModelAverager"
+    ),
+    "distributed.autograd": Part(ONE_PROCESS, "context backward get_gradients"),
+    "distributed.checkpoint": Part(ONE_PROCESS, _READERS),
+    "distributed.checkpoint._consolidate_hf_safetensors": Part(
+        ONE_PROCESS,
+        "consolidate_safetensors_files consolidate_safetensors_files_on_every_rank",
+    ),
+    "distributed.checkpoint.api": Part(ONE_PROCESS, "CheckpointException"),
+    "distributed.checkpoint.default_planner": Part(
+        ONE_PROCESS, "DefaultLoadPlanner DefaultSavePlanner _EmptyStateDictLoadPlanner"
+    ),
+    "distributed.checkpoint.filesystem": Part(ONE_PROCESS, "FileSystemReader FileSystemWriter"),
+    "distributed.checkpoint.format_utils": Part(
+        ONE_PROCESS, "_EmptyStateDictLoadPlanner dcp_to_torch_save torch_save_to_dcp"
+    ),
+    "distributed.checkpoint.hf_storage": Part(
+        ONE_PROCESS, "HuggingFaceStorageReader HuggingFaceStorageWriter"
+    ),
+    "distributed.checkpoint.metadata": Part(
+        ONE_PROCESS, "Metadata MetadataIndex STATE_DICT_TYPE TensorProperties"
+    ),
+    "distributed.checkpoint.optimizer": Part(ONE_PROCESS, "load_sharded_optimizer_state_dict"),
+    "distributed.checkpoint.planner": Part(ONE_PROCESS, _READERS),
+    "distributed.checkpoint.state_dict": Part(ONE_PROCESS, _STATE),
+    "distributed.checkpoint.state_dict_loader": Part(
+        ONE_PROCESS, "load load_state_dict _load_state_dict"
+    ),
+    "distributed.checkpoint.state_dict_saver": Part(ONE_PROCESS, "save save_state_dict async_save"),
+    "distributed.checkpoint.stateful": Part(ONE_PROCESS, "Stateful"),
+    "distributed.checkpoint.utils": Part(ONE_PROCESS),
+    "distributed.device_mesh": Part(ONE_PROCESS, "DeviceMesh init_device_mesh"),
+    "distributed.elastic.agent.server.api": Part(
+        ONE_PROCESS, "ElasticAgent WorkerSpec WorkerGroup"
+    ),
+    "distributed.c10d_logger": Part(ONE_PROCESS, "_exception_logger _time_logger"),
+    "distributed.elastic.multiprocessing.api": Part(
+        ONE_PROCESS, "PContext RunProcsResult SignalException"
+    ),
+    "distributed.elastic.rendezvous": Part(
+        ONE_PROCESS, "RendezvousHandler RendezvousParameters RendezvousError"
+    ),
+    "distributed.elastic.utils": Part(ONE_PROCESS, "get_env_variable_or_raise"),
+    "distributed.fsdp": Part(ONE_PROCESS, _FSDP + _FULLY_SHARD),
+    "distributed.fsdp._common_utils": Part(ONE_PROCESS, "_FSDPState _is_fsdp_flattened"),
+    "distributed.fsdp._fully_shard": Part(ONE_PROCESS, _FULLY_SHARD),
+    "distributed.fsdp._fully_shard._fully_shard": Part(ONE_PROCESS, _FULLY_SHARD),
+    "distributed.fsdp._runtime_utils": Part(ONE_PROCESS, "_lazy_init"),
+    "distributed.fsdp.api": Part(ONE_PROCESS, _FSDP),
+    "distributed.fsdp.fully_sharded_data_parallel": Part(ONE_PROCESS, _FSDP + "FLAT_PARAM"),
+    "distributed.fsdp.sharded_grad_scaler": Part(ONE_PROCESS, "ShardedGradScaler"),
+    "distributed.fsdp.wrap": Part(
+        ONE_PROCESS,
+        "ModuleWrapPolicy CustomPolicy _Policy enable_wrap wrap always_wrap_policy "
+        "lambda_auto_wrap_policy size_based_auto_wrap_policy transformer_auto_wrap_policy "
+        "_or_policy _module_wrap_policy _recursive_wrap",
+    ),
+    "distributed.launch": Part(ONE_PROCESS, "launch main parse_args"),
+    "distributed.launcher": Part(ONE_PROCESS, "LaunchConfig elastic_launch launch_agent"),
+    "distributed.launcher.api": Part(ONE_PROCESS, "LaunchConfig elastic_launch launch_agent"),
+    "distributed.nn": Part(ONE_PROCESS, "RemoteModule"),
+    "distributed.nn.functional": Part(
+        ONE_PROCESS,
+        "all_gather all_reduce all_to_all all_to_all_single broadcast gather reduce "
+        "reduce_scatter scatter",
+    ),
+    "distributed.optim": Part(
+        ONE_PROCESS,
+        "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer "
+        "_NamedOptimizer _apply_optimizer_in_backward as_functional_optim",
+    ),
+    "distributed.pipelining": Part(
+        ONE_PROCESS,
+        "Pipe PipelineStage Schedule1F1B ScheduleGPipe ScheduleInterleaved1F1B SplitPoint "
+        "pipe_split pipeline build_stage",
+    ),
+    "distributed.rpc": Part(
+        ONE_PROCESS,
+        "RRef WorkerInfo BackendType TensorPipeRpcBackendOptions init_rpc shutdown rpc_sync "
+        "rpc_async remote get_worker_info",
+    ),
+    "distributed.run": Part(ONE_PROCESS, "main run get_args_parser config_from_args"),
+    "distributed.tensor": Part(ONE_PROCESS, _DTENSOR),
+    "distributed.tensor._utils": Part(ONE_PROCESS, "compute_local_shape_and_global_offset"),
+    "distributed.tensor.device_mesh": Part(ONE_PROCESS, "DeviceMesh init_device_mesh"),
+    "distributed.tensor.experimental": Part(
+        ONE_PROCESS, "context_parallel implicit_replication local_map register_sharding"
+    ),
+    "distributed.tensor.experimental._attention": Part(
+        ONE_PROCESS, "context_parallel set_rotate_method context_parallel_unshard"
+    ),
+    "distributed.tensor.parallel": Part(ONE_PROCESS, _WRAPPED),
+    "distributed.tensor.parallel.style": Part(ONE_PROCESS, _WRAPPED),
+    "distributed.tensor.placement_types": Part(ONE_PROCESS, _PLACEMENTS),
+    # Graphs of programs
+    "_dynamo.backends": Part(EAGER),
+    "_dynamo.backends.registry": Part(EAGER, "lookup_backend register_backend"),
+    "_dynamo._trace_wrapped_higher_order_op": Part(EAGER, "TransformGetItemToIndex"),
+    "_dynamo.exc": Part(EAGER, "Unsupported TorchDynamoException"),
+    "_dynamo.testing": Part(EAGER, "CompileCounter CompileCounterWithBackend"),
+    "_functorch": Part(EAGER),
+    "_higher_order_ops": Part(EAGER, "cond while_loop scan associative_scan map flex_attention"),
+    "_higher_order_ops.associative_scan": Part(EAGER, "associative_scan"),
+    "_inductor": Part(EAGER, "compile aot_compile"),
+    "_inductor.config": Part(EAGER),
+    "export": Part(
+        NO_EXPORT,
+        "Constraint Dim ExportedProgram ExportBackwardSignature ExportGraphSignature "
+        "ModuleCallEntry ModuleCallSignature FlatArgsAdapter ShapesCollection UnflattenedModule "
+        "AdditionalInputs CustomDecompTable export load save unflatten default_decompositions dims "
+        "draft_export register_dataclass",
+    ),
+    "export.exported_program": Part(NO_EXPORT, "ExportedProgram"),
+    "export.graph_signature": Part(NO_EXPORT, "ExportGraphSignature"),
+    "fx._compatibility": Part(EAGER),
+    "fx._symbolic_trace": Part(EAGER, "Tracer symbolic_trace is_fx_tracing"),
+    "fx.graph": Part(EAGER, "Graph CodeGen PythonCode"),
+    "fx.graph_module": Part(EAGER, "GraphModule _CodeOnlyModule _copy_attr"),
+    "fx.immutable_collections": Part(EAGER, "immutable_dict immutable_list"),
+    "fx.interpreter": Part(EAGER, "Interpreter Transformer"),
+    "fx.node": Part(EAGER, "Node Argument Target map_arg map_aggregate"),
+    "fx.operator_schemas": Part(EAGER, "normalize_function normalize_module"),
+    "fx.passes": Part(EAGER),
+    "fx.passes.infra.pass_base": Part(EAGER, "PassBase PassResult"),
+    "fx.passes.infra.pass_manager": Part(EAGER, "PassManager"),
+    "fx.passes.shape_prop": Part(EAGER, "ShapeProp TensorMetadata"),
+    "fx.passes.split_module": Part(EAGER, "split_module"),
+    "fx.proxy": Part(EAGER, "Attribute ParameterProxy Proxy TraceError TracerBase"),
+    "fx.subgraph_rewriter": Part(EAGER, "Match replace_pattern"),
+    "fx.traceback": Part(EAGER),
+    "jit._recursive": Part(EAGER),
+    "jit._script": Part(EAGER, "RecursiveScriptModule ScriptModule ScriptFunction"),
+    "jit.frontend": Part(EAGER, "NotSupportedError UnsupportedNodeError"),
+    "jit.mobile": Part(EAGER),
+    "utils.mobile_optimizer": Part(EAGER, "optimize_for_mobile"),
+    "utils.mkldnn": Part(
+        "oneDNN's layouts are not used here; the CPU kernels choose their own.", "to_mkldnn"
+    ),
+    "utils.cpp_extension": Part(
+        NO_COMPILER,
+        "BuildExtension CppExtension CUDAExtension SyclExtension load load_inline include_paths "
+        "library_paths get_compiler_abi_compatibility_and_version verify_ninja_availability",
+    ),
+    "utils.bundled_inputs": Part(EAGER, "augment_model_with_bundled_inputs"),
+    # ONNX
+    "onnx._internal": Part(NO_ONNX),
+    "onnx._internal.exporter": Part(NO_ONNX, "ONNXProgram"),
+    "onnx.errors": Part(NO_ONNX, "OnnxExporterError OnnxExporterWarning UnsupportedOperatorError"),
+    "onnx.ops": Part(NO_ONNX, "symbolic symbolic_multi_out"),
+    "onnx.operators": Part(NO_ONNX, "reshape_from_tensor_shape shape_as_tensor"),
+    "onnx.utils": Part(NO_ONNX, "export register_custom_op_symbolic"),
+    **{f"onnx.symbolic_opset{n}": Part(NO_ONNX) for n in range(7, 21)},
+    # Quantization
+    "ao.nn": Part(NO_QUANTIZATION),
+    "ao.nn.intrinsic": Part(NO_QUANTIZATION, "ConvReLU2d ConvBn2d ConvBnReLU2d LinearReLU"),
+    "ao.nn.intrinsic.qat": Part(NO_QUANTIZATION, "ConvBn2d ConvBnReLU2d LinearReLU"),
+    "ao.nn.qat": Part(NO_QUANTIZATION, "Conv2d Linear Embedding"),
+    "ao.nn.quantized": Part(NO_QUANTIZATION, "Conv2d Linear FloatFunctional Quantize DeQuantize"),
+    "ao.nn.quantized.dynamic": Part(NO_QUANTIZATION, "Linear LSTM GRU"),
+    "ao.pruning": Part(
+        "there are no sparsifiers here; torch.nn.utils.prune masks weights.", "WeightNormSparsifier"
+    ),
+    "ao.quantization": Part(
+        NO_QUANTIZATION,
+        _QUANTIZE
+        + _FUSION
+        + _QCONFIG
+        + _OBSERVERS
+        + _FAKE
+        + _MAPPINGS
+        + _GRAPH
+        + _NOTES
+        + "QuantStub DeQuantStub",
+    ),
+    "ao.quantization.fake_quantize": Part(NO_QUANTIZATION, _FAKE),
+    "ao.quantization.fuse_modules": Part(NO_QUANTIZATION, _FUSION),
+    "ao.quantization.fx": Part(NO_QUANTIZATION),
+    "ao.quantization.observer": Part(NO_QUANTIZATION, _OBSERVERS),
+    "ao.quantization.qconfig": Part(NO_QUANTIZATION, _QCONFIG),
+    "ao.quantization.qconfig_mapping": Part(NO_QUANTIZATION, _QCONFIG),
+    "ao.quantization.quantize": Part(NO_QUANTIZATION, _QUANTIZE),
+    "ao.quantization.quantize_fx": Part(NO_QUANTIZATION, _GRAPH),
+    "ao.quantization.stubs": Part(NO_QUANTIZATION, "QuantStub DeQuantStub QuantWrapper"),
+    "nn.attention.flex_attention": Part(
+        "scores cannot be changed by a function here; scaled_dot_product_attention takes a mask.",
+        "AuxRequest AuxOutput BlockMask flex_attention create_block_mask create_mask "
+        "create_nested_block_mask "
+        "and_masks or_masks noop_mask",
+    ),
+    "nn.intrinsic": Part(NO_QUANTIZATION, "ConvReLU2d ConvBn2d ConvBnReLU2d LinearReLU"),
+    "nn.quantizable": Part(NO_QUANTIZATION, "LSTM MultiheadAttention"),
+    "nn.quantized": Part(NO_QUANTIZATION, "Conv2d Linear FloatFunctional"),
+    "quantization": Part(
+        NO_QUANTIZATION,
+        _QUANTIZE + _FUSION + _QCONFIG + _OBSERVERS + _FAKE + "QuantStub DeQuantStub",
+    ),
+    # CUDA
+    "cuda.comm": Part(NO_CUDA, "broadcast broadcast_coalesced gather reduce_add scatter"),
+    "cuda.graphs": Part(NO_CUDA, "CUDAGraph graph graph_pool_handle make_graphed_callables"),
+    "cuda.jiterator": Part(NO_CUDA, "_create_jit_fn"),
+    "cuda.nccl": Part(NO_CUDA, "all_gather all_reduce broadcast init_rank unique_id version"),
+    "cuda.profiler": Part(NO_CUDA, "init profile start stop"),
+    "cuda.sparse": Part(NO_CUDA),
+    "cuda.tunable": Part(NO_CUDA, "enable is_enabled tuning_enable"),
+}

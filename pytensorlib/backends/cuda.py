@@ -1,0 +1,157 @@
+"""CUDA's switches: there is no CUDA here; they change nothing.
+
+Attention is computed by one kernel here, whichever of PyTorch's is asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from .._named import fill
+from .._named_modules import NO_CUDA
+from ._switches import Switches
+
+__all__ = [
+    "allow_fp16_bf16_reduction_math_sdp",
+    "can_use_cudnn_attention",
+    "can_use_efficient_attention",
+    "can_use_flash_attention",
+    "cudnn_sdp_enabled",
+    "enable_cudnn_sdp",
+    "enable_flash_sdp",
+    "enable_math_sdp",
+    "enable_mem_efficient_sdp",
+    "flash_sdp_enabled",
+    "fp16_bf16_reduction_math_sdp_allowed",
+    "is_built",
+    "is_ck_sdpa_available",
+    "is_flash_attention_available",
+    "math_sdp_enabled",
+    "matmul",
+    "mem_efficient_sdp_enabled",
+    "preferred_blas_library",
+    "preferred_linalg_library",
+    "sdp_kernel",
+]
+
+
+def _clear() -> None:
+    """Do nothing: no plan is kept."""
+
+
+matmul = Switches(
+    allow_tf32=False,
+    fp32_precision="none",
+    allow_fp16_reduced_precision_reduction=True,
+    allow_bf16_reduced_precision_reduction=True,
+    allow_fp16_accumulation=False,
+)
+cufft_plan_cache = Switches(size=0, max_size=0, clear=_clear)
+_sdp = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True, "reduction": False}
+
+fill(
+    globals(),
+    NO_CUDA,
+    "SDPAParams blas_workspace_size cublas_workspace_size cublaslt_workspace_size",
+)
+
+
+def is_built() -> bool:
+    """Return False."""
+    return False
+
+
+def flash_sdp_enabled() -> bool:
+    """Return what `enable_flash_sdp` set; at first True."""
+    return _sdp["flash"]
+
+
+def enable_flash_sdp(enabled: bool) -> None:
+    """Keep whether PyTorch's flash attention may be used; nothing changes."""
+    _sdp["flash"] = bool(enabled)
+
+
+def mem_efficient_sdp_enabled() -> bool:
+    """Return what `enable_mem_efficient_sdp` set; at first True."""
+    return _sdp["mem_efficient"]
+
+
+def enable_mem_efficient_sdp(enabled: bool) -> None:
+    """Keep whether PyTorch's memory-efficient attention may be used; nothing changes."""
+    _sdp["mem_efficient"] = bool(enabled)
+
+
+def math_sdp_enabled() -> bool:
+    """Return what `enable_math_sdp` set; at first True."""
+    return _sdp["math"]
+
+
+def enable_math_sdp(enabled: bool) -> None:
+    """Keep whether PyTorch's plain attention may be used; nothing changes."""
+    _sdp["math"] = bool(enabled)
+
+
+def cudnn_sdp_enabled() -> bool:
+    """Return what `enable_cudnn_sdp` set; at first True."""
+    return _sdp["cudnn"]
+
+
+def enable_cudnn_sdp(enabled: bool) -> None:
+    """Keep whether cuDNN's attention may be used; nothing changes."""
+    _sdp["cudnn"] = bool(enabled)
+
+
+def allow_fp16_bf16_reduction_math_sdp(enabled: bool) -> None:
+    """Keep whether plain attention may sum in half types; nothing changes."""
+    _sdp["reduction"] = bool(enabled)
+
+
+def fp16_bf16_reduction_math_sdp_allowed() -> bool:
+    """Return what `allow_fp16_bf16_reduction_math_sdp` set; at first False."""
+    return _sdp["reduction"]
+
+
+def is_flash_attention_available() -> bool:
+    """Return False: PyTorch's kernel of that name is not here."""
+    return False
+
+
+def is_ck_sdpa_available() -> bool:
+    """Return False: PyTorch's kernel of that name is not here."""
+    return False
+
+
+def can_use_flash_attention(params: Any, debug: bool = False) -> bool:
+    """Return False: PyTorch's kernel of that name is not here."""
+    return False
+
+
+can_use_efficient_attention = can_use_cudnn_attention = can_use_flash_attention
+
+
+def preferred_linalg_library(backend: Any = None) -> str:
+    """Return the library that factorises matrices on CUDA devices: none is chosen."""
+    return "default"
+
+
+preferred_blas_library = preferred_rocm_fa_library = preferred_linalg_library
+
+
+@contextlib.contextmanager
+def sdp_kernel(
+    enable_flash: bool = True,
+    enable_math: bool = True,
+    enable_mem_efficient: bool = True,
+    enable_cudnn: bool = True,
+) -> Iterator[None]:
+    """Keep for a block which of PyTorch's attentions may be used; nothing changes."""
+    old = dict(_sdp)
+    _sdp.update(
+        flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn
+    )
+    try:
+        yield
+    finally:
+        _sdp.update(old)

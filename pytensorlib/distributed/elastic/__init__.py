@@ -1,0 +1,1 @@
+"""Starting processes that train together: not here."""

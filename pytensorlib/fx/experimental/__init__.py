@@ -1,0 +1,1 @@
+"""Questions that programs ask of sizes in graphs, answered for plain numbers."""

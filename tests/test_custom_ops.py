@@ -1,0 +1,148 @@
+"""Operators that programs define: called, differentiated and checked as PyTorch's."""
+
+import numpy as np
+import pytest
+
+import pytensorlib as torch
+from pytensorlib import library
+
+
+@pytest.fixture
+def sine():
+    @library.custom_op("test_custom_ops::sine", mutates_args=())
+    def sine(x: torch.Tensor, scale: float = 1.0) -> torch.Tensor:
+        return torch.from_numpy(np.sin(x.detach().numpy()) * scale)
+
+    return sine
+
+
+def keep(ctx, inputs, output):
+    x, ctx.scale = inputs
+    ctx.save_for_backward(x)
+
+
+def test_custom_op_is_found_by_name_and_computes(sine):
+    x = torch.linspace(0, 1, 5)
+    assert torch.equal(torch.ops.test_custom_ops.sine(x, scale=2.0), sine(x, 2.0))
+    np.testing.assert_allclose(sine(x).numpy(), np.sin(x.numpy()), rtol=1e-6)
+    assert sine._opoverload is torch.ops.test_custom_ops.sine.default
+
+
+def test_custom_op_differentiates_by_the_registered_formula(sine):
+    x = torch.tensor([0.3, 0.7], dtype=torch.float64, requires_grad=True)
+    y = sine(x)
+    with pytest.raises(RuntimeError, match="no autograd formula was registered"):
+        y.sum().backward()
+
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * x.cos() * ctx.scale, None
+
+    sine.register_autograd(backward, setup_context=keep)
+    sine(x, scale=3.0).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 3 * np.cos([0.3, 0.7]), rtol=1e-12)
+    assert torch.autograd.gradcheck(lambda x: sine(x, 2.0), x)
+    with torch.no_grad():
+        assert not sine(x).requires_grad
+
+
+def test_custom_op_result_may_not_be_an_argument():
+    @library.custom_op("test_custom_ops::same", mutates_args=())
+    def same(x: torch.Tensor) -> torch.Tensor:
+        return x.view(-1)
+
+    with pytest.raises(RuntimeError, match="may not alias"):
+        same(torch.ones(2))
+
+
+def test_custom_op_writes_to_what_it_names():
+    @library.custom_op("test_custom_ops::fill", mutates_args={"x"})
+    def fill(x: torch.Tensor, value: float) -> None:
+        x.fill_(value)
+
+    x = torch.zeros(2)
+    fill(x, 3.0)
+    assert x.tolist() == [3, 3]
+    library.opcheck(fill, (x, 4.0), test_utils="test_schema")
+
+    @library.custom_op("test_custom_ops::sneak", mutates_args=())
+    def sneak(x: torch.Tensor) -> torch.Tensor:
+        x.fill_(1)
+        return x.clone()
+
+    with pytest.raises(RuntimeError, match="argument x was written to"):
+        library.opcheck(sneak, (torch.zeros(2),), test_utils="test_schema")
+
+
+def test_opcheck_compares_the_fake_with_the_result(sine):
+    found = library.opcheck(sine, (torch.ones(3),), raise_exception=False)
+    assert found["test_schema"] == "SUCCESS"
+    assert "register_fake" in str(found["test_faketensor"])
+    sine.register_fake(lambda x, scale=1.0: torch.empty(2))
+    with pytest.raises(RuntimeError, match=r"\(2,\)"):
+        library.opcheck(sine, (torch.ones(3),), test_utils="test_faketensor")
+    sine.register_fake(lambda x, scale=1.0: torch.empty_like(x))
+    library.opcheck(sine, (torch.ones(3),), test_utils="test_faketensor")
+
+
+# What PyTorch 2.13 answers.
+SCHEMAS = [
+    (
+        "(Tensor x, SymInt n=3, *, float[] a) -> Tensor",
+        (),
+        "x: Tensor, n: int = 3, *, a: list[float]",
+    ),
+    ("(Tensor(a0!) x, Tensor? y=None) -> Tensor", ("x",), "x: Tensor, y: Tensor | None = None"),
+    (
+        '(Tensor[] xs, str mode="sum", bool b=False) -> Tensor',
+        (),
+        'xs: list[Tensor], mode: str = "sum", b: bool = False',
+    ),
+]
+
+
+@pytest.mark.parametrize(("schema", "mutates", "parameters"), SCHEMAS)
+def test_infer_schema_reads_annotations(schema, mutates, parameters):
+    space = {"Tensor": torch.Tensor}
+    exec(f"def f({parameters}) -> Tensor: ...", space)
+    assert library.infer_schema(space["f"], mutates_args=mutates) == schema
+
+
+def test_infer_schema_refuses_what_has_no_type():
+    def bare(x) -> torch.Tensor: ...
+
+    with pytest.raises(ValueError, match="must have a type annotation"):
+        library.infer_schema(bare, mutates_args=())
+
+
+def test_library_defines_implements_and_forgets():
+    lib = library.Library("test_custom_ops_lib", "DEF")
+    assert lib.define("plus(Tensor x, int n) -> Tensor") == "plus"
+    with pytest.raises(NotImplementedError, match="no kernel"):
+        torch.ops.test_custom_ops_lib.plus(torch.ones(1), 1)
+    lib.impl("plus", lambda x, n: x + n, "CompositeImplicitAutograd")
+    x = torch.ones(1, requires_grad=True)
+    torch.ops.test_custom_ops_lib.plus(x, 2).backward()
+    assert x.grad.item() == 1
+    lib._destroy()
+    assert not hasattr(torch.ops.test_custom_ops_lib, "plus")
+
+
+def test_kernels_are_chosen_by_device():
+    @library.custom_op("test_custom_ops::where", mutates_args=(), device_types="wgpu")
+    def where(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    with pytest.raises(NotImplementedError, match="wgpu"):
+        where(torch.ones(1))
+    where.register_kernel("cpu", lambda x: x + 2)
+    assert where(torch.ones(1)).item() == 3
+
+
+def test_register_fake_of_an_operator_that_is_not_there_is_ignored():
+    @library.register_fake("test_custom_ops_absent::nms")
+    def fake(x):
+        return x
+
+    with pytest.raises(RuntimeError, match="does not exist"):
+        library.register_autograd("test_custom_ops_absent::nms", lambda ctx, g: g)
