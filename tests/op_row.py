@@ -225,6 +225,10 @@ def index(high: int, *shape: int) -> Callable[[np.random.Generator], np.ndarray]
     return lambda rng: rng.integers(0, high, shape)
 
 
+def array(*values: Any) -> Callable[[np.random.Generator], np.ndarray]:
+    return lambda rng: np.array(values)
+
+
 def once(high: int, count: int) -> Callable[[np.random.Generator], np.ndarray]:
     """Return positions without repeats, for operators that leave repeats undefined."""
     return lambda rng: rng.permutation(high)[:count]
