@@ -41,6 +41,10 @@ def spread(function: Any) -> Any:
     return spreaded
 
 
+def fake_quantize(x: Array, scale: float, zero: int, low: int, high: int) -> Array:
+    return (np.clip(np.rint(x / scale) + zero, low, high) - zero) * scale
+
+
 def arg(function: Any) -> Any:
     """Give `numpy.argmax` or `numpy.argmin` PyTorch's arguments."""
 
