@@ -23,6 +23,7 @@ from op_row import (
     Many,
     Op,
     activation,
+    array,
     binary,
     cases,
     compare,
@@ -214,6 +215,12 @@ REDUCTIONS = [
           ([3, 4], 2, 1), ([3, 4], 3, 0), out=False),
     cases("linalg.vector_norm", lambda x, ord=2, dim=None: (np.abs(x) ** ord).sum(dim)
           ** (1 / ord), ([3, 4],), ([3, 4], 2, 1), ([3, 4], 1, 0), method=False),
+    cases("segment_reduce", R.segment_reduce, *[
+              call for how in ("sum", "mean", "max", "min", "prod") for call in (
+                  ([9], how, {"lengths": array(3, 0, 6), "initial": 0.5}),
+                  ([7, 3], how, {"offsets": array(0, 2, 6, 7)}),
+                  ([2, 6], how, {"lengths": array([4, 2], [1, 5]), "axis": 1}))],
+          fill=distinct, dtypes=ALL, out=False, method=False, **LONG_SUM),
     cases("cumsum", lambda x, dim: np.cumsum(x, dim), ([3, 4], 0), ([3, 4], -1), ([33], 0),
           dtypes=(*ALL, "int64"), inplace=True, **LONG_SUM),
     cases("cumprod", lambda x, dim: np.cumprod(x, dim), (positive(3, 4), 0), (positive(6), -1),

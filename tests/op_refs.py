@@ -6,7 +6,7 @@ They follow the definition and nothing else: no blocking, no fast path, no share
 from __future__ import annotations
 
 import math
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,34 @@ def spread(function: Any) -> Any:
         return function(x, axis=axes(dim, x.ndim), ddof=correction, keepdims=keepdim)
 
     return spreaded
+
+
+def segment_reduce(
+    x: Array,
+    how: str,
+    *,
+    lengths: Array | None = None,
+    offsets: Array | None = None,
+    axis: int = 0,
+    initial: float | None = None,
+) -> Array:
+    if lengths is not None:
+        offsets = np.concatenate([np.zeros((*lengths.shape[:-1], 1), int), lengths], -1).cumsum(-1)
+    assert offsets is not None
+
+    def one(part: Array) -> Array:
+        more = [] if initial is None else [np.full((1, *part.shape[1:]), initial)]
+        if how == "mean":
+            sums = np.sum([*part, *(m[0] for m in more)], axis=0) if len(part) or more else np.nan
+            return np.broadcast_to(sums / max(len(part), 1), part.shape[1:])
+        start = {"sum": 0, "prod": 1, "max": -np.inf, "min": np.inf}[how]
+        return getattr(np, how)(np.concatenate([part, *more]), axis=0, initial=start)
+
+    if axis:
+        rows = [segment_reduce(r, how, offsets=o, axis=axis - 1, initial=initial)
+                for r, o in zip(x, offsets)]  # fmt: skip
+        return np.stack(rows)
+    return np.stack([one(x[a:b]) for a, b in pairwise(offsets)])
 
 
 def fake_quantize(x: Array, scale: float, zero: int, low: int, high: int) -> Array:

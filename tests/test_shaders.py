@@ -25,6 +25,7 @@ COMMON = {"WORKGROUP": 256, "BOOL": BOOL, "U8": U8, "I8": I8, "I16": I16, "I32":
 NUMBERS = {
     "reduce": {"SUM": 0, "PROD": 1, "MAX": 2, "MIN": 3, "ANY": 4, "ALL": 5,
                "KEEP": 0, "SQUARE": 1, "MAGNITUDE": 2, "TRUTH": 3, "PRESENT": 4},
+    "segment_reduce": {"SUM": 0, "MEAN": 1, "MAX": 2, "MIN": 3, "PROD": 4},
     "scatter": {"SET": 0, "ADD": 1, "MULTIPLY": 2, "MAX": 3, "MIN": 4},
     "matmul": {"DEPTH": 16},
     "conv2d": {"DEPTH": 16, "FORWARD": 0, "TO_INPUT": 1, "TO_WEIGHT": 2},
@@ -392,6 +393,37 @@ def test_reduce_max_and_min_keep_nan(op):
     params += [*dims([1], [0]), *dims([300], [1])]
     y = run("reduce", "f32", [np.zeros(1, np.float32), x], params, (1, 1, 1), OP=op)[0]
     assert np.isnan(y[0])
+
+
+@pytest.mark.parametrize("lanes", [1, 16])
+@pytest.mark.parametrize("op", range(5))
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_segment_reduce_and_its_adjoint_match_numpy(op, lanes, index):
+    x = floats(2, 50, 3)
+    # The last element of each row is in no segment, and one segment has none.
+    bounds = np.array([[0, 2, 2, 40, 49], [1, 8, 9, 9, 49]], index)
+    start = f32([0, 0, -np.inf, np.inf, 1][op])
+    initial, empty = f32([0.5, 0.5, -0.25, 0.25, 2][op]), f32(7)
+    params = [start, 0, initial, 0, empty, 0, 24, 4, 50, 3, 0, 0, 0, 0]
+    arrays = [np.zeros((2, 4, 3), np.float32), x, bounds]
+    rows = 64 // lanes
+    kinds = {"OP": op, "I": fmt(bounds)}
+    y = run("segment_reduce", "f32", arrays, params, (-(-24 // rows), 1, 1), LANES=lanes, ROWS=rows,
+            WG=64, **kinds)[0]  # fmt: skip
+    for o, s in np.ndindex(2, 4):
+        part = x[o, bounds[o, s] : bounds[o, s + 1]].astype(np.float64)
+        mean = (part.sum(0) + 0.5) / len(part) if len(part) else 7
+        ends = part.max(0, initial=-0.25), part.min(0, initial=0.25)
+        want = [part.sum(0) + 0.5, mean, *ends, part.prod(0) * 2][op]
+        close(y[o, s], want, 1e-5)
+    params[6] = 300
+    arrays = [np.ones_like(x), y, bounds]
+    d = run("segment_reduce", "f32", arrays, params, (2, 1, 1), entry="spread", WG=256, **kinds)[0]
+    want = np.zeros_like(x)
+    for o, s in np.ndindex(2, 4):
+        begin, end = bounds[o, s], bounds[o, s + 1]
+        want[o, begin:end] = y[o, s] / (end - begin if op == 1 and end > begin else 1)
+    close(d, want, 1e-6)
 
 
 @pytest.mark.parametrize("largest", [True, False])

@@ -1,6 +1,6 @@
 //! Reductions over dimensions to one value each.
 
-crate::ops::family! { diff extrema histogram scan stats; ENTRIES }
+crate::ops::family! { diff extrema histogram scan segment_reduce stats; ENTRIES }
 
 use super::pointwise::compare::Eq;
 use super::pointwise::unary::{IsNan, LogicalNot};

@@ -1,0 +1,141 @@
+//! Segments on the host. Sums and products are made in float64 and round once.
+
+use super::{Combine, Extent, SegmentReduce, SegmentSpread};
+use crate::alloc;
+use crate::cpu::elements::Element;
+use crate::cpu::pool::{parallel_for, Ptr};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::tensor::Tensor;
+
+/// Elements that are worth a thread of their own.
+const GRAIN: usize = 1 << 14;
+
+/// Where segment `s` begins and ends; within the elements, whatever the bounds say.
+fn segment(bounds: &[i64], s: usize, length: usize) -> (usize, usize) {
+    let end = bounds[s + 1].clamp(0, length as i64);
+    (bounds[s].clamp(0, end) as usize, end as usize)
+}
+
+pub fn reduce(op: &SegmentReduce, x: &Tensor, bounds: &Tensor, y: &Tensor) -> Result<()> {
+    let e = Extent::of(x.shape(), bounds.shape());
+    let (x, bounds) = (x.prepared(x.dtype())?, bounds.prepared(DType::I64)?);
+    // SAFETY: contiguous host memory of this type.
+    let bounds = unsafe { bounds.slice::<i64>() };
+    let first = op.initial.map_or(op.combine.identity(), |v| v.f64());
+    crate::typed!(
+        x.dtype(),
+        T => {
+            // SAFETY: contiguous host memory of this type; nobody else uses the fresh result.
+            let (x, y) = unsafe { (x.slice::<T>(), y.slice_mut::<T>()) };
+            match op.combine {
+                Combine::Sum => run(e, x, bounds, y, first, |a, v| a + v, |a, _| a),
+                Combine::Prod => run(e, x, bounds, y, first, |a, v| a * v, |a, _| a),
+                Combine::Max => {
+                    let larger = |a: f64, v: f64| if a >= v || a.is_nan() { a } else { v };
+                    run(e, x, bounds, y, first, larger, |a, _| a)
+                }
+                Combine::Min => {
+                    let smaller = |a: f64, v: f64| if a <= v || a.is_nan() { a } else { v };
+                    run(e, x, bounds, y, first, smaller, |a, _| a)
+                }
+                Combine::Mean => {
+                    let given = op.initial.is_some();
+                    let mean = move |a, n| if n == 0 && given { a } else { a / n as f64 };
+                    run(e, x, bounds, y, first, |a, v| a + v, mean)
+                }
+            }
+        },
+        [F16 => half::f16, BF16 => half::bf16, F32 => f32, F64 => f64],
+        other => crate::bail!(
+            NotImplemented,
+            "\"segment_reduce\" not implemented for '{}'",
+            other.scalar_name()
+        )
+    );
+    Ok(())
+}
+
+/// Combines each segment, beginning with `first`; `last` sees the result and how many elements it
+/// has.
+fn run<T: Element>(
+    e: Extent,
+    x: &[T],
+    bounds: &[i64],
+    y: &mut [T],
+    first: f64,
+    combine: impl Fn(f64, f64) -> f64 + Sync,
+    last: impl Fn(f64, usize) -> f64 + Sync,
+) {
+    let each = (e.length / e.segments.max(1) + 1) * e.inner;
+    let to = Ptr(y.as_mut_ptr());
+    parallel_for(e.outer * e.segments, GRAIN / each.max(1) + 1, |jobs| {
+        let mut row = alloc::full(first, e.inner);
+        for job in jobs {
+            let (o, s) = (job / e.segments, job % e.segments);
+            let (from, end) = segment(&bounds[o * (e.segments + 1)..], s, e.length);
+            row.fill(first);
+            let begin = (o * e.length + from) * e.inner;
+            let elements = &x[begin..begin + (end - from) * e.inner];
+            for part in elements.chunks(e.inner.max(1)) {
+                for (a, v) in row.iter_mut().zip(part) {
+                    *a = combine(*a, v.to_f64());
+                }
+            }
+            // SAFETY: each job has its own row of the result.
+            let part = unsafe { to.part(job * e.inner..(job + 1) * e.inner) };
+            for (y, &a) in part.iter_mut().zip(&row) {
+                *y = T::of_f64(last(a, end - from));
+            }
+        }
+    });
+}
+
+pub fn spread(op: &SegmentSpread, g: &Tensor, bounds: &Tensor, y: &Tensor) -> Result<()> {
+    let e = Extent::of(y.shape(), bounds.shape());
+    let (g, bounds) = (g.prepared(g.dtype())?, bounds.prepared(DType::I64)?);
+    // SAFETY: contiguous host memory of this type.
+    let bounds = unsafe { bounds.slice::<i64>() };
+    crate::typed!(
+        g.dtype(),
+        T => {
+            // SAFETY: contiguous host memory of this type; nobody else uses the fresh result.
+            let (g, y) = unsafe { (g.slice::<T>(), y.slice_mut::<T>()) };
+            give(e, op.mean, g, bounds, y)
+        },
+        [F16 => half::f16, BF16 => half::bf16, F32 => f32, F64 => f64],
+        other => crate::bail!(
+            NotImplemented,
+            "\"segment_reduce_backward\" not implemented for '{}'",
+            other.scalar_name()
+        )
+    );
+    Ok(())
+}
+
+fn give<T: Element>(e: Extent, mean: bool, g: &[T], bounds: &[i64], y: &mut [T]) {
+    let to = Ptr(y.as_mut_ptr());
+    parallel_for(e.outer * e.length, GRAIN / e.inner.max(1) + 1, |places| {
+        for place in places {
+            let (o, at) = (place / e.length, place % e.length);
+            let bounds = &bounds[o * (e.segments + 1)..(o + 1) * (e.segments + 1)];
+            let begun = bounds.partition_point(|&b| b <= at as i64);
+            // SAFETY: each place has its own row of the result.
+            let part = unsafe { to.part(place * e.inner..(place + 1) * e.inner) };
+            if begun == 0 || begun > e.segments {
+                part.fill(T::of_f64(0.0));
+                continue;
+            }
+            let row = (o * e.segments + begun - 1) * e.inner;
+            let g = &g[row..row + e.inner];
+            if !mean {
+                part.copy_from_slice(g);
+                continue;
+            }
+            let n = (bounds[begun] - bounds[begun - 1]) as f64;
+            for (y, g) in part.iter_mut().zip(g) {
+                *y = T::of_f64(g.to_f64() / n);
+            }
+        }
+    });
+}
