@@ -83,6 +83,13 @@ def test_gradients_match_recorded_ones(how, initial, want) -> None:
     np.testing.assert_allclose(x.grad.numpy(), want, rtol=1e-6)
 
 
+def test_equal_extremes_share_a_negative_gradient_too() -> None:
+    # PyTorch gives each of them all of it.
+    x = torch.tensor([3.0, 3.0, 1.0], requires_grad=True)
+    torch.segment_reduce(x, "max", lengths=torch.tensor([3])).sum().neg().backward()
+    assert x.grad.tolist() == [-0.5, -0.5, 0]
+
+
 def test_gradient_of_nan_is_where_it_is() -> None:
     for how in ("max", "min"):
         x = torch.tensor([nan, 3.0, 3.0], requires_grad=True)
