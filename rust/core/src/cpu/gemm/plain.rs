@@ -443,8 +443,13 @@ pub(super) unsafe fn float_tile(
     }
 }
 
+/// Sums in whole cache lines: half of the loads would cross from one into the next where the
+/// stack happens to lie 8 bytes after one.
+#[repr(align(64))]
+struct Lines<T, const W: usize>([[T; W]; 4]);
+
 per_isa! {
-    /// The integers' tile: four rows by 32 columns of sums are kept in registers.
+    /// The integers' tile: four rows by 32 columns of sums are kept in the first cache.
     pub(super) unsafe fn wrapping_tile[T: GemmElem](
         size: (usize, usize, usize),
         a: *const T,
@@ -459,7 +464,7 @@ per_isa! {
                 let w = W.min(n - j);
                 for i in (0..m).step_by(4) {
                     if w == W && i + 4 <= m {
-                        let mut sum = [[T::Acc::ZERO; W]; 4];
+                        let Lines(sum) = &mut Lines([[T::Acc::ZERO; W]; 4]);
                         for q in 0..k {
                             let row = b.add(q * n + j);
                             for s in 0..4 {

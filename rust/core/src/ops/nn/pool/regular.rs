@@ -400,13 +400,16 @@ per_isa! {
                         let (g, codes) = (&g[at..at + ow], &codes[at..at + ow]);
                         let (row, rest) = row.split_at_mut(ow * kw);
                         rest.fill(T::default());
-                        if kw == 2 {
-                            spread::<T, 2>(row, g, codes, a);
-                        } else {
-                            for (i, out) in row.chunks_exact_mut(kw).enumerate() {
-                                for (c, v) in out.iter_mut().enumerate() {
-                                    let here = codes[i] as usize == a * kw + c;
-                                    *v = if here { g[i] } else { T::default() };
+                        match kw {
+                            2 => spread::<T, 2>(row, g, codes, a),
+                            3 => spread::<T, 3>(row, g, codes, a),
+                            _ => {
+                                for (i, out) in row.chunks_exact_mut(kw).enumerate() {
+                                    out.fill(T::default());
+                                    let c = (codes[i] as usize).wrapping_sub(a * kw);
+                                    if c < kw {
+                                        out[c] = g[i];
+                                    }
                                 }
                             }
                         }
@@ -430,17 +433,27 @@ per_isa! {
     }
 }
 
-/// Row `a` of windows `K` wide.
+/// Row `a` of windows `K` wide. In blocks that are read before any of them is written: what is
+/// written might else lie where the rest is read from, and nothing becomes vectors.
 #[inline(always)]
 fn spread<T: Least, const K: usize>(row: &mut [T], g: &[T], codes: &[u8], a: usize) {
-    let (row, _) = row.as_chunks_mut::<K>();
-    for ((out, &g), &code) in row.iter_mut().zip(g).zip(codes) {
-        for (c, v) in out.iter_mut().enumerate() {
-            *v = if code as usize == a * K + c {
+    const N: usize = 16;
+    let window = |g: T, code: u8| -> [T; K] {
+        std::array::from_fn(|c| {
+            if code == (a * K + c) as u8 {
                 g
             } else {
                 T::default()
-            };
-        }
+            }
+        })
+    };
+    let (blocks, rest) = row.as_chunks_mut::<K>().0.as_chunks_mut::<N>();
+    let ((g_blocks, g_rest), (code_blocks, code_rest)) =
+        (g.as_chunks::<N>(), codes.as_chunks::<N>());
+    for ((out, &g), &code) in blocks.iter_mut().zip(g_blocks).zip(code_blocks) {
+        *out = std::array::from_fn(|i| window(g[i], code[i]));
+    }
+    for ((out, &g), &code) in rest.iter_mut().zip(g_rest).zip(code_rest) {
+        *out = window(g, code);
     }
 }
