@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import builtins as _builtins
 import math as _math
+import sys as _sys
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
-from . import _C
+from . import (
+    _C,
+    _alias,  # finds all that follows
+    _deterministic,
+)
 from ._C import *  # noqa: F403
-from ._C import Tensor, __version__, dtype
+from ._C import Tensor, dtype
 from ._deterministic import *  # noqa: F403
 from ._dtype_info import *  # type: ignore[assignment]  # noqa: F403
 from ._errors import *  # noqa: F403
 from ._size import *  # type: ignore[assignment]  # noqa: F403
 from ._tensor import attach as _attach
 from ._tensor_str import *  # noqa: F403
+from .torch_version import TorchVersion as _TorchVersion
 
 _attach(_C.Tensor)
 
@@ -131,10 +137,9 @@ if not TYPE_CHECKING:  # to checkers a wrong name is an error
             return import_module(f"{__name__}.{name}")
         home = _home_of(name)
         if home is not None:
-            found = getattr(import_module(f"{__name__}.{home}"), name)
-            globals()[name] = found
+            found = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
             return found
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return _alias.find_attribute(_sys.modules[__name__], name)
 
 
 def __dir__() -> list[str]:
@@ -152,6 +157,14 @@ def _more_of_the_extension(name: str) -> _Any:
 
 _C.__getattr__ = _C._nn.__getattr__ = _more_of_the_extension  # type: ignore[attr-defined]
 
+
+_alias.adopt(globals(), _deterministic.__all__)
+_alias.adopt(globals(), ["get_default_device", "is_tensor", "set_default_device"])
+_alias.adopt(globals(), ["set_default_dtype"])
+_alias.adopt(vars(random), ["manual_seed"])
+
+# PyTorch's interface, and this package.
+__version__ = _TorchVersion(f"2.13.0+pytensorlib.{_C.__version__}")
 
 # Other names of element types.
 float = _C.float32

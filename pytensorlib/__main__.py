@@ -1,6 +1,8 @@
 """Run a script in which ``import torch`` means pytensorlib.
 
 ``python -m pytensorlib script.py [arguments]``, or ``-m module`` or ``-c code`` as Python has.
+``--install-alias`` makes ``import torch`` mean pytensorlib in the whole environment, without this
+runner; ``--remove-alias`` undoes that.
 """
 
 from __future__ import annotations
@@ -13,7 +15,12 @@ from typing import Any
 
 from ._alias import install
 
-USAGE = "usage: python -m pytensorlib (script.py | -m module | -c code) [arguments]"
+USAGE = """\
+usage: python -m pytensorlib (script.py | -m module | -c code) [arguments]
+       python -m pytensorlib (--install-alias | --remove-alias)"""
+HELP = """
+Runs it with `import torch` meaning pytensorlib. --install-alias makes that so for all of this
+Python environment, which must have no PyTorch; --remove-alias undoes it."""
 
 
 def _trim_tracebacks(filename: str) -> None:
@@ -42,11 +49,32 @@ def _run(code: Any, filename: str, argv: list[str], path: str | None) -> None:
     exec(compile(code, filename, "exec", dont_inherit=True), module.__dict__)
 
 
+def _change(option: str, rest: list[str]) -> int:
+    """Add or remove the alias of the environment."""
+    from . import _installed
+
+    if rest:
+        print(f"{USAGE}\n{option} takes no arguments", file=sys.stderr)
+        return 2
+    try:
+        if option == "--install-alias":
+            print(f"`import torch` means pytensorlib now: {_installed.add()}")
+        else:
+            removed = _installed.remove()
+            print(*[f"removed {p}" for p in removed] or ["no alias is installed"], sep="\n")
+    except (_installed.Refused, OSError) as e:
+        print(f"{option}: {e}", file=sys.stderr)
+        return 1
+    return 0
+
+
 def main(argv: list[str]) -> int:
     """Run what the arguments name; returns the exit status of a wrong call."""
     if not argv or argv[0] in ("-h", "--help"):
-        print(f"{USAGE}\n\nRuns it with `import torch` meaning pytensorlib.")
+        print(f"{USAGE}\n{HELP}")
         return 0 if argv else 2
+    if argv[0] in ("--install-alias", "--remove-alias"):
+        return _change(argv[0], argv[1:])
     install()
     what, *rest = argv
     if what in ("-c", "-m"):

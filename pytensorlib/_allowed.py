@@ -24,7 +24,6 @@ __all__ = [
     "safe_globals",
 ]
 
-ROOT = __name__.partition(".")[0]
 _safe: list[Any] = []
 
 
@@ -182,7 +181,7 @@ def full_name(module: str, name: str) -> str:
     if module == "__builtin__":
         module = "builtins"
     root, dot, rest = module.partition(".")
-    module = "torch" + dot + rest if root == ROOT else module
+    module = "torch" + dot + rest if root == "pytensorlib" else module
     for owner in ("storage",):  # our storage classes live one level deeper
         if module == f"torch.{owner}" and f"torch.{name}" in KINDS:
             module = "torch"
@@ -192,7 +191,7 @@ def full_name(module: str, name: str) -> str:
 def _user_name(entry: Any) -> tuple[str, Any]:
     if isinstance(entry, tuple):
         return entry[1], entry[0]
-    return f"{entry.__module__}.{entry.__qualname__}", entry
+    return full_name(entry.__module__, entry.__qualname__), entry
 
 
 def find_allowed(module: str, name: str) -> tuple[Any, str | None]:

@@ -14,7 +14,7 @@ from .storage import TypedStorage
 
 __all__ = ["CheckpointPickler", "SavedStorage", "location_of"]
 
-ROOT = __name__.partition(".")[0]
+ROOTS = ("pytensorlib", "torch")
 # The compiled pickler insists on importing what it names; this one can be told.
 Base: Any = pickle._Pickler
 
@@ -111,10 +111,11 @@ class CheckpointPickler(Base):
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
         module = getattr(obj, "__module__", None) or ""
-        if module.partition(".")[0] != ROOT:
+        root, dot, path = module.partition(".")
+        if root not in ROOTS:
             super().save_global(obj, name)
             return
-        self.write(f"ctorch{module[len(ROOT) :]}\n{name or obj.__qualname__}\n".encode())
+        self.write(f"ctorch{dot}{path}\n{name or obj.__qualname__}\n".encode())
         self.memoize(obj)
 
     dispatch[type(FileName.__call__)] = save_global

@@ -8,6 +8,20 @@ from . import _C
 
 __all__ = ["broadcast_shapes", "einsum", "resize_as_", "split", "tensordot"]
 
+# What PyTorch also has here, and the package itself holds.
+_ALSO = """
+    atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cdist chain_matmul
+    istft lu meshgrid norm pca_lowrank stft svd_lowrank unique unique_consecutive unravel_index
+""".split()
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ALSO:
+        import pytensorlib as pt
+
+        return getattr(pt, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 def broadcast_shapes(*shapes: Any) -> Any:
     """Return the shape that tensors of these shapes broadcast to.

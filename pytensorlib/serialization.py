@@ -61,7 +61,6 @@ LEGACY_PROTOCOL = 1001
 MAX_VERSION = 10
 # Places in a pickle have 32 bits. The pickle of 100,000 tensors takes about 20 MB.
 MAX_PICKLE = (1 << 32) - 1
-ROOT = __name__.partition(".")[0]
 NO_CUDA = (
     "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. "
     "If you are running on a CPU-only machine, please use torch.load with "
@@ -223,7 +222,7 @@ class _Anywhere(pickle.Unpickler):
         if full in CONSTANTS and CONSTANTS[full] is not None:
             return CONSTANTS[full]
         if full.startswith("torch."):
-            module = f"{ROOT}{full[5 : -len(name) - 1]}"
+            module = f"{__package__}{full[5 : -len(name) - 1]}"
             try:
                 obj: Any = importlib.import_module(module)
                 for part in name.split("."):

@@ -14,6 +14,7 @@ import importlib
 import inspect
 import io
 import pkgutil
+import re
 import sys
 import textwrap
 import warnings
@@ -140,7 +141,7 @@ def record() -> None:
     ):
         for key in names:
             rows[name if documented(getattr(place, key)) else f"{name}{INTERNAL}"].append(key)
-    homes = defaultdict(set)
+    homes: dict[str, dict[str, str]] = defaultdict(dict)
     for name in modules(list(torch.__path__), "torch."):
         with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
@@ -150,18 +151,20 @@ def record() -> None:
                 file = Path(torch.__path__[0], *name.split(".")[1:])
                 file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
                 rows[name] = names_in(file.read_text())
-    for name in filter(counted, rows):
+    for name in sorted(filter(counted, rows)):
         place = torch.Tensor if name == "torch.Tensor" else sys.modules.get(name)
         for key in rows[name]:
             value = getattr(place, key, None)
             home = getattr(value, "__module__", None) or ""
             plain = inspect.isclass(value) or inspect.isfunction(value)
-            if plain and home.partition(".")[0] == "torch" and value.__qualname__.isidentifier():
-                homes[home].add(value.__qualname__)
+            own = home.partition(".")[0] == "torch"
+            if plain and own and re.fullmatch(r"[a-zA-Z]\w*", value.__qualname__):
+                homes[home].setdefault(value.__qualname__, f"{name}.{key}")
     version = str(torch.__version__)
     NAMES.write_text(written(rows, version, "Public names by module"))
-    about = "Classes and functions by the module that they say they are of"
-    HOMES.write_text(written(homes, version, about))
+    about = "Classes and functions by the module that they say they are of, and where else"
+    lines = {home: [f"{k}={v}" for k, v in names.items()] for home, names in homes.items()}
+    HOMES.write_text(written(lines, version, about))
 
 
 # Comparing.

@@ -1,5 +1,6 @@
 """Optimizers and learning-rate schedules."""
 
+from .. import _alias
 from . import lr_scheduler, swa_utils
 from ._adafactor import Adafactor
 from ._muon import Muon
@@ -36,3 +37,4 @@ __all__ = [
     "lr_scheduler",
     "swa_utils",
 ]
+_alias.adopt(globals(), ["Adafactor", "Muon"])

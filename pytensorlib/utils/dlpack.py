@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _C
+from .. import _C, _alias
 from .._C import from_dlpack
 from .._tensor import DLDeviceType
 
 __all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]
+_alias.adopt(globals(), ["DLDeviceType", "from_dlpack"])
 
 
 def to_dlpack(tensor: Any) -> Any:

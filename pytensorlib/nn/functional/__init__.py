@@ -1,5 +1,8 @@
 """Functions behind the layers: each adapts its arguments and calls one operator."""
 
+from types import FunctionType as _Function
+
+from ... import _alias
 from . import (
     _activation,
     _attention,
@@ -33,3 +36,4 @@ __all__ += _norm.__all__
 __all__ += _pool.__all__
 __all__ += _unpool.__all__
 __all__ += _vision.__all__
+_alias.adopt(globals(), [name for name in __all__ if type(globals()[name]) is _Function])

@@ -4,6 +4,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from ... import _alias
 from .. import _hooks, module
 from .._hooks import (
     RemovableHandle,
@@ -34,6 +35,7 @@ __all__ = [
     "register_module_module_registration_hook",
     "register_module_parameter_registration_hook",
 ]
+_alias.adopt(globals(), [name for name in __all__ if name != "RemovableHandle"])
 
 
 class _Shared(ModuleType):

@@ -5,6 +5,7 @@ an epoch. Most compute the new rate from the current one, so schedules can be ch
 changed by hand stays changed.
 """
 
+from ... import _alias
 from .base import LRScheduler
 from .combined import ChainedScheduler, ReduceLROnPlateau, SequentialLR
 from .cyclic import CyclicLR, OneCycleLR
@@ -41,3 +42,4 @@ __all__ = [
     "SequentialLR",
     "StepLR",
 ]
+_alias.adopt(globals(), __all__)

@@ -1,7 +1,7 @@
 """Data sets, samplers and the DataLoader."""
 
-from . import distributed
-from .collate import default_collate, default_convert
+from ._utils.collate import default_collate, default_convert
+from ._utils.worker import get_worker_info
 from .dataloader import DataLoader
 from .dataset import (
     ChainDataset,
@@ -13,16 +13,15 @@ from .dataset import (
     TensorDataset,
     random_split,
 )
+from .distributed import DistributedSampler
 from .sampler import (
     BatchSampler,
-    DistributedSampler,
     RandomSampler,
     Sampler,
     SequentialSampler,
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
-from .worker import get_worker_info
 
 __all__ = [
     "BatchSampler",

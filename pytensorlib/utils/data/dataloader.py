@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.context import BaseContext
 from typing import Any, Generic, TypeVar
 
-from .collate import default_collate, default_convert
+from ._utils.collate import default_collate, default_convert
+from ._utils.worker import WorkerPool
 from .dataset import Dataset, IterableDataset
 from .sampler import BatchSampler, RandomSampler, SequentialSampler, random_seed
-from .worker import WorkerPool
 
 __all__ = ["DataLoader"]
 

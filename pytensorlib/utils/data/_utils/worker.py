@@ -274,6 +274,6 @@ class _Plan:
         self.iterable = loader.iterable
 
     def fetcher(self) -> Any:
-        from .dataloader import Fetcher
+        from ..dataloader import Fetcher
 
         return Fetcher(self.dataset, self.batched, self.collate_fn, self.drop_last)

@@ -1,0 +1,122 @@
+"""What makes ``torch`` an installed distribution: the record that installers and libraries read."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import shutil
+import sysconfig
+from importlib.machinery import PathFinder
+from importlib.metadata import Distribution
+from pathlib import Path
+from typing import Any
+
+from . import __version__
+
+__all__ = ["Record", "Refused", "add", "remove"]
+
+INSTALLER = "pytensorlib"
+STUB = '''\
+"""Here `import torch` means pytensorlib (`python -m pytensorlib --remove-alias` ends that)."""
+
+import sys
+
+del sys.modules[__name__]
+from pytensorlib._alias import install
+
+install()
+'''
+METADATA = f"""\
+Metadata-Version: 2.1
+Name: torch
+Version: {__version__}
+Summary: Lets `import torch` mean pytensorlib
+Requires-Dist: pytensorlib
+"""
+
+
+class Record(Distribution):
+    """The distribution ``torch``, which this package stands for."""
+
+    files_by_name = {
+        "METADATA": METADATA,
+        "INSTALLER": INSTALLER + "\n",
+        "top_level.txt": "torch\n",
+    }
+
+    def read_text(self, filename: str) -> str | None:
+        """Return the text of one of the files of a record."""
+        return self.files_by_name.get(filename)
+
+    def locate_file(self, path: Any) -> Path:
+        """Return where a file of the distribution is."""
+        return Path(__file__).parent.parent / path
+
+
+class Refused(Exception):
+    """The environment is not one in which ``torch`` can be made to mean this package."""
+
+
+def place() -> Path:
+    """Return where the environment keeps its packages."""
+    return Path(sysconfig.get_paths()["purelib"])
+
+
+def records(folder: Path) -> list[Path]:
+    """Return the records of distributions called ``torch`` in a folder."""
+    found = [*folder.glob("torch-*.dist-info"), *folder.glob("torch-*.egg-info")]
+    return [p for p in found if p.name.split("-")[0] == "torch"]
+
+
+def is_ours(record: Path) -> bool:
+    """Tell whether `add` wrote a record."""
+    installer = record / "INSTALLER"
+    return installer.is_file() and installer.read_text().strip() == INSTALLER
+
+
+def line(name: str, data: bytes) -> str:
+    """Return what RECORD says of a file."""
+    digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+    return f"{name},sha256={digest},{len(data)}"
+
+
+def add() -> Path:
+    """Make ``import torch`` mean this package in this environment; return where.
+
+    Raises
+    ------
+    Refused
+        PyTorch is installed, or the environment cannot be written to.
+    """
+    folder = place()
+    mine = [record for record in records(folder) if is_ours(record)]
+    found = PathFinder.find_spec("torch")
+    if found is not None and not (mine and found.origin == str(folder / "torch/__init__.py")):
+        where = found.origin or next(iter(found.submodule_search_locations or ["?"]))
+        raise Refused(
+            f"PyTorch is installed ({where}): uninstall it first, or use an environment without it"
+        )
+    remove()
+    record = f"torch-{__version__}.dist-info"
+    files = {"torch/__init__.py": STUB}
+    files |= {f"{record}/{name}": text for name, text in Record.files_by_name.items()}
+    lines = [line(name, text.encode()) for name, text in files.items()]
+    files[f"{record}/RECORD"] = "\n".join([*lines, f"{record}/RECORD,,"]) + "\n"
+    try:
+        for name, text in files.items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    except OSError as e:
+        raise Refused(f"{folder} cannot be written to: {e.strerror}") from e
+    return folder / "torch"
+
+
+def remove() -> list[Path]:
+    """Undo `add`; return what was removed."""
+    folder = place()
+    removed = [record for record in records(folder) if is_ours(record)]
+    if removed and (folder / "torch/__init__.py").is_file():
+        removed.append(folder / "torch")
+    for path in removed:
+        shutil.rmtree(path)
+    return removed

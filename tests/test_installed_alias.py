@@ -1,0 +1,108 @@
+"""``--install-alias`` and ``--remove-alias``, in an environment of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pytensorlib
+
+PACKAGE = Path(pytensorlib.__file__).parent.parent
+NUMPY = Path(np.__file__).parent.parent
+
+
+class Environment:
+    """A Python environment without pip in which pytensorlib is found, and NumPy."""
+
+    def __init__(self, folder: Path) -> None:
+        venv.create(folder, symlinks=True, with_pip=False)
+        self.python = folder / "bin/python"
+        self.packages = next(folder.glob("lib/python*/site-packages"))
+        # NumPy alone: what else is installed beside it may be PyTorch.
+        for part in NUMPY.glob("numpy*"):
+            (self.packages / part.name).symlink_to(part)
+        (self.packages / "here.pth").write_text(f"{PACKAGE}\n")
+
+    def run(self, *args: str) -> subprocess.CompletedProcess[str]:
+        """Run Python with these arguments."""
+        clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+        return subprocess.run(
+            [str(self.python), *args],
+            capture_output=True, text=True, check=False, timeout=120, env=clean, cwd="/",
+        )  # fmt: skip
+
+    def files(self) -> set[str]:
+        """Return every file there is, but compiled ones."""
+        found = {str(p.relative_to(self.packages)) for p in self.packages.rglob("*")}
+        return {name for name in found if "__pycache__" not in name}
+
+
+@pytest.fixture
+def environment(tmp_path):
+    if sys.platform == "win32":
+        pytest.skip("environments are laid out otherwise")
+    return Environment(tmp_path / "env")
+
+
+USE = """
+import sys, torch, torch.nn.functional as F
+from torch.utils.data import DataLoader
+import pytensorlib, importlib.metadata as metadata
+assert torch is pytensorlib is sys.modules["torch"] and torch.__name__ == "torch"
+assert F.relu is torch.nn.functional.relu and type(torch.ones(1)).__module__ == "torch"
+assert metadata.version("torch") == torch.__version__
+print(metadata.distribution("torch").read_text("INSTALLER"))
+"""
+
+
+def test_alias_is_installed_used_and_removed(environment):
+    before = environment.files()
+    assert "No module named 'torch'" in environment.run("-c", "import torch").stderr
+
+    done = environment.run("-m", "pytensorlib", "--install-alias")
+    assert done.returncode == 0, done.stderr
+    assert str(environment.packages / "torch") in done.stdout
+    used = environment.run("-W", "error", "-c", USE)
+    assert used.returncode == 0, used.stderr
+    assert used.stdout.strip() == "pytensorlib"
+    as_module = environment.run("-m", "torch.utils.data.sampler")
+    assert as_module.returncode == 0, as_module.stderr
+    # Nothing that has no use for it is slower: no file runs when Python starts.
+    assert not [name for name in environment.files() - before if name.endswith(".pth")]
+
+    record = next(environment.packages.glob("torch-*.dist-info/RECORD")).read_text().splitlines()
+    listed = {line.split(",")[0] for line in record}
+    added = environment.files() - before
+    assert listed == {name for name in added if (environment.packages / name).is_file()}
+
+    again = environment.run("-m", "pytensorlib", "--install-alias")
+    assert again.returncode == 0, again.stderr
+    gone = environment.run("-m", "pytensorlib", "--remove-alias")
+    assert gone.returncode == 0, gone.stderr
+    assert environment.files() == before
+    assert not (environment.packages / "torch").exists()
+    assert "No module named 'torch'" in environment.run("-c", "import torch").stderr
+    assert "no alias" in environment.run("-m", "pytensorlib", "--remove-alias").stdout
+
+
+def test_alias_is_refused_where_pytorch_is(environment):
+    theirs = environment.packages / "torch"
+    theirs.mkdir()
+    (theirs / "__init__.py").write_text("__version__ = '2.0'\n")
+    before = environment.files()
+    done = environment.run("-m", "pytensorlib", "--install-alias")
+    assert done.returncode == 1
+    assert "PyTorch is installed" in done.stderr
+    assert str(theirs) in done.stderr
+    assert environment.run("-m", "pytensorlib", "--remove-alias").returncode == 0
+    assert environment.files() == before
+
+
+def test_alias_is_refused_with_arguments(environment):
+    assert environment.run("-m", "pytensorlib", "--install-alias", "x").returncode == 2
