@@ -322,3 +322,6 @@ def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
         return pt.from_numpy(result) if isinstance(result, np.ndarray) else result
 
     return wrapped
+
+
+compile.__module__ = __name__.partition(".")[0]  # where PyTorch has it

@@ -43,6 +43,7 @@ from .batchnorm import (
     LazyBatchNorm1d,
     LazyBatchNorm2d,
     LazyBatchNorm3d,
+    SyncBatchNorm,
 )
 from .channelshuffle import (
     ChannelShuffle,
@@ -194,9 +195,6 @@ from .rnn import (
 from .sparse import (
     Embedding,
     EmbeddingBag,
-)
-from .syncbatchnorm import (
-    SyncBatchNorm,
 )
 from .transformer import (
     Transformer,
