@@ -119,33 +119,39 @@ impl Points {
 }
 
 /// Moves `n` neighbouring elements.
-// SAFETY: `from` and `to` hold `n` aligned elements of `size` bytes and do not overlap.
 #[inline(always)]
 unsafe fn move_run(from: *const u8, to: *mut u8, n: usize, size: usize) {
-    match (n, size) {
-        (1, 4) => to.cast::<u32>().write(from.cast::<u32>().read()),
-        (1, 8) => to.cast::<u64>().write(from.cast::<u64>().read()),
-        (1, 2) => to.cast::<u16>().write(from.cast::<u16>().read()),
-        (1, 1) => to.write(from.read()),
-        _ => std::ptr::copy_nonoverlapping(from, to, n * size),
+    // SAFETY: `from` and `to` hold `n` aligned elements of `size` bytes and do not overlap.
+    unsafe {
+        match (n, size) {
+            (1, 4) => to.cast::<u32>().write(from.cast::<u32>().read()),
+            (1, 8) => to.cast::<u64>().write(from.cast::<u64>().read()),
+            (1, 2) => to.cast::<u16>().write(from.cast::<u16>().read()),
+            (1, 1) => to.write(from.read()),
+            _ => std::ptr::copy_nonoverlapping(from, to, n * size),
+        }
     }
 }
 
 /// Moves elements at the given offsets to neighbouring places.
-// SAFETY: each offset is inside `from`; `to` holds one element for each and does not overlap.
 unsafe fn gather_run(from: *const u8, to: *mut u8, offsets: &[usize], size: usize) {
-    // SAFETY: as for the function around it.
     unsafe fn typed<T: Copy>(from: *const T, to: *mut T, offsets: &[usize]) {
-        for (i, &o) in offsets.iter().enumerate() {
-            *to.add(i) = *from.add(o);
+        // SAFETY: each offset is inside `from`, and `to` has room for one element for each.
+        unsafe {
+            for (i, &o) in offsets.iter().enumerate() {
+                *to.add(i) = *from.add(o);
+            }
         }
     }
-    match size {
-        1 => typed::<u8>(from, to, offsets),
-        2 => typed::<u16>(from.cast(), to.cast(), offsets),
-        4 => typed::<u32>(from.cast(), to.cast(), offsets),
-        8 => typed::<u64>(from.cast(), to.cast(), offsets),
-        _ => typed::<[u64; 2]>(from.cast(), to.cast(), offsets),
+    // SAFETY: elements have `size` bytes; offsets are inside `from`, and `to` has room for all.
+    unsafe {
+        match size {
+            1 => typed::<u8>(from, to, offsets),
+            2 => typed::<u16>(from.cast(), to.cast(), offsets),
+            4 => typed::<u32>(from.cast(), to.cast(), offsets),
+            8 => typed::<u64>(from.cast(), to.cast(), offsets),
+            _ => typed::<[u64; 2]>(from.cast(), to.cast(), offsets),
+        }
     }
 }
 
@@ -160,54 +166,58 @@ pub unsafe fn take(
     after: &Layout,
     y: &Tensor,
 ) -> Result<()> {
-    let (from, to) = (x.bytes_ptr() as usize, y.bytes_ptr() as usize);
-    let (size, n, inner) = (x.dtype().size(), points.n, after.numel());
-    if inner == 1 && before.len() == 1 {
-        let bad = AtomicBool::new(false);
-        parallel_for(n, GRAIN, |range| {
-            let mut at = [0; BLOCK];
-            for start in range.clone().step_by(BLOCK) {
-                let at = &mut at[..BLOCK.min(range.end - start)];
-                if !points.fill(start, at) {
-                    return bad.store(true, Ordering::Relaxed);
+    // SAFETY: offsets of points, of rows before and of elements after are inside `x`; parts of `y`
+    // are disjoint.
+    unsafe {
+        let (from, to) = (x.bytes_ptr() as usize, y.bytes_ptr() as usize);
+        let (size, n, inner) = (x.dtype().size(), points.n, after.numel());
+        if inner == 1 && before.len() == 1 {
+            let bad = AtomicBool::new(false);
+            parallel_for(n, GRAIN, |range| {
+                let mut at = [0; BLOCK];
+                for start in range.clone().step_by(BLOCK) {
+                    let at = &mut at[..BLOCK.min(range.end - start)];
+                    if !points.fill(start, at) {
+                        return bad.store(true, Ordering::Relaxed);
+                    }
+                    let from = (from + before[0] * size) as *const u8;
+                    gather_run(from, (to + start * size) as *mut u8, at, size);
                 }
-                let from = (from + before[0] * size) as *const u8;
-                gather_run(from, (to + start * size) as *mut u8, at, size);
-            }
-        });
-        return match bad.into_inner() {
-            true => Err(points.refusal()),
-            false => Ok(()),
-        };
-    }
-    let at = points.all()?;
-    if inner == 1 {
-        // Rows in blocks of points, so that one long row is shared out too.
-        let blocks = n.div_ceil(BLOCK);
-        parallel_for(before.len() * blocks, GRAIN / BLOCK.min(n) + 1, |range| {
-            for u in range {
-                let (b, start) = (u / blocks, u % blocks * BLOCK);
-                let part = &at[start..n.min(start + BLOCK)];
-                let to = (to + (b * n + start) * size) as *mut u8;
-                gather_run((from + before[b] * size) as *const u8, to, part, size);
-            }
-        });
-        return Ok(());
-    }
-    let run = after.is_contiguous();
-    let after = if run { vec![0] } else { offsets(after) };
-    parallel_for(before.len() * n, GRAIN / inner + 1, |range| {
-        for i in range {
-            let from = (from + (before[i / n] + at[i % n]) * size) as *const u8;
-            let to = (to + i * inner * size) as *mut u8;
-            if run {
-                move_run(from, to, inner, size);
-            } else {
-                gather_run(from, to, &after, size);
-            }
+            });
+            return match bad.into_inner() {
+                true => Err(points.refusal()),
+                false => Ok(()),
+            };
         }
-    });
-    Ok(())
+        let at = points.all()?;
+        if inner == 1 {
+            // Rows in blocks of points, so that one long row is shared out too.
+            let blocks = n.div_ceil(BLOCK);
+            parallel_for(before.len() * blocks, GRAIN / BLOCK.min(n) + 1, |range| {
+                for u in range {
+                    let (b, start) = (u / blocks, u % blocks * BLOCK);
+                    let part = &at[start..n.min(start + BLOCK)];
+                    let to = (to + (b * n + start) * size) as *mut u8;
+                    gather_run((from + before[b] * size) as *const u8, to, part, size);
+                }
+            });
+            return Ok(());
+        }
+        let run = after.is_contiguous();
+        let after = if run { vec![0] } else { offsets(after) };
+        parallel_for(before.len() * n, GRAIN / inner + 1, |range| {
+            for i in range {
+                let from = (from + (before[i / n] + at[i % n]) * size) as *const u8;
+                let to = (to + i * inner * size) as *mut u8;
+                if run {
+                    move_run(from, to, inner, size);
+                } else {
+                    gather_run(from, to, &after, size);
+                }
+            }
+        });
+        Ok(())
+    }
 }
 
 /// Offsets in row-major order: even steps where that is what they are.
@@ -271,9 +281,12 @@ impl Put<'_> {
                     columns: Range<usize>|
          -> Result<()> {
             with_element!(y.dtype(), T => {
-                let to = (to as *mut T).add(self.before[b]);
-                let from = (from as *const T).add(self.value_before[b]);
-                combine::<T>(to, from, self.at, own, &value_at, &steps, columns, self.mode);
+                // SAFETY: offsets before, of points and after lie within the tensors.
+                unsafe {
+                    let to = (to as *mut T).add(self.before[b]);
+                    let from = (from as *const T).add(self.value_before[b]);
+                    combine::<T>(to, from, self.at, own, &value_at, &steps, columns, self.mode);
+                }
             });
             Ok(())
         };
@@ -319,7 +332,6 @@ impl Put<'_> {
 }
 
 per_isa! {
-    // SAFETY: as for `Put::run`. Only points with offsets in `own` are combined.
     unsafe fn combine[T: Cell](
         to: *mut T,
         from: *const T,
@@ -330,36 +342,40 @@ per_isa! {
         columns: Range<usize>,
         mode: Mode,
     ) {
-        let unit = matches!(steps, (Offsets::Step(1), Offsets::Step(1)));
-        // The mode as a constant where it matters.
-        let one = |to: *mut T, from: *const T| match mode {
-            Mode::Set => *to = *from,
-            Mode::Add => *to = (*to).combine(*from, Mode::Add),
-            mode => *to = (*to).combine(*from, mode),
-        };
-        if columns.len() == 1 {
-            let (a, b) = (steps.0.get(columns.start), steps.1.get(columns.start));
-            for (j, &o) in at.iter().enumerate() {
-                one(to.add(o + a), from.add(value_at.get(j) + b));
-            }
-        } else if unit && matches!(mode, Mode::Set) {
-            for (j, &o) in at.iter().enumerate().filter(|(_, o)| own.contains(o)) {
-                let from = from.add(value_at.get(j) + columns.start);
-                std::ptr::copy_nonoverlapping(from, to.add(o + columns.start), columns.len());
-            }
-        } else if unit && matches!(mode, Mode::Add) {
-            for (j, &o) in at.iter().enumerate().filter(|(_, o)| own.contains(o)) {
-                let to = to.add(o + columns.start);
-                let from = from.add(value_at.get(j) + columns.start);
-                for i in 0..columns.len() {
-                    *to.add(i) = (*to.add(i)).combine(*from.add(i), Mode::Add);
+        // SAFETY: offsets, those before and after them and places of values lie within the tensors;
+        // threads have `own` or `columns` apart.
+        unsafe {
+            let unit = matches!(steps, (Offsets::Step(1), Offsets::Step(1)));
+            // The mode as a constant where it matters.
+            let one = |to: *mut T, from: *const T| match mode {
+                Mode::Set => *to = *from,
+                Mode::Add => *to = (*to).combine(*from, Mode::Add),
+                mode => *to = (*to).combine(*from, mode),
+            };
+            if columns.len() == 1 {
+                let (a, b) = (steps.0.get(columns.start), steps.1.get(columns.start));
+                for (j, &o) in at.iter().enumerate() {
+                    one(to.add(o + a), from.add(value_at.get(j) + b));
                 }
-            }
-        } else {
-            for (j, &o) in at.iter().enumerate().filter(|(_, o)| own.contains(o)) {
-                let (to, from) = (to.add(o), from.add(value_at.get(j)));
-                for c in columns.clone() {
-                    one(to.add(steps.0.get(c)), from.add(steps.1.get(c)));
+            } else if unit && matches!(mode, Mode::Set) {
+                for (j, &o) in at.iter().enumerate().filter(|(_, o)| own.contains(o)) {
+                    let from = from.add(value_at.get(j) + columns.start);
+                    std::ptr::copy_nonoverlapping(from, to.add(o + columns.start), columns.len());
+                }
+            } else if unit && matches!(mode, Mode::Add) {
+                for (j, &o) in at.iter().enumerate().filter(|(_, o)| own.contains(o)) {
+                    let to = to.add(o + columns.start);
+                    let from = from.add(value_at.get(j) + columns.start);
+                    for i in 0..columns.len() {
+                        *to.add(i) = (*to.add(i)).combine(*from.add(i), Mode::Add);
+                    }
+                }
+            } else {
+                for (j, &o) in at.iter().enumerate().filter(|(_, o)| own.contains(o)) {
+                    let (to, from) = (to.add(o), from.add(value_at.get(j)));
+                    for c in columns.clone() {
+                        one(to.add(steps.0.get(c)), from.add(steps.1.get(c)));
+                    }
                 }
             }
         }

@@ -233,11 +233,13 @@ fn row(layout: &crate::layout::Layout) -> (crate::layout::Layout, (usize, usize)
 }
 
 per_isa! {
-    // SAFETY: the three have `n` elements; `from` is `to` or apart from it.
     unsafe fn fill_run[T: Element](from: *const T, mask: *const u8, to: *mut T, n: usize, v: T) {
-        for i in 0..n {
-            let x = *from.add(i);
-            *to.add(i) = if *mask.add(i) != 0 { v } else { x };
+        // SAFETY: the three have `n` elements; `from` is `to` or apart from it.
+        unsafe {
+            for i in 0..n {
+                let x = *from.add(i);
+                *to.add(i) = if *mask.add(i) != 0 { v } else { x };
+            }
         }
     }
 }

@@ -447,10 +447,13 @@ pub unsafe fn formula<P: Pointwise<N>, const N: usize>(
     y: *mut C,
     n: usize,
 ) {
-    let op = &*params.cast::<P>();
-    let x = *x.cast::<[*const C; N]>();
-    for i in 0..n {
-        *y.add(i) = op.f(std::array::from_fn(|j| *x[j].add(i)));
+    // SAFETY: `params` is a `P`; `x` holds N pointers to `n` elements, and `y` has room for `n`.
+    unsafe {
+        let op = &*params.cast::<P>();
+        let x = *x.cast::<[*const C; N]>();
+        for i in 0..n {
+            *y.add(i) = op.f(std::array::from_fn(|j| *x[j].add(i)));
+        }
     }
 }
 
@@ -477,10 +480,8 @@ pub unsafe fn compute(
     let to = Ptr(out.bytes_ptr().cast::<C>());
     let params = Ptr(params.cast_mut());
     parallel_for(out.numel(), grain / 4, |range| {
-        let x: SmallVec<[*const C; 4]> = from
-            .iter()
-            .map(|p| p.at(range.start).cast_const())
-            .collect();
+        let start = |p: &Ptr<C>| p.get().wrapping_add(range.start).cast_const();
+        let x: SmallVec<[*const C; 4]> = from.iter().map(start).collect();
         // SAFETY: all are contiguous, of this type and size; ranges are disjoint.
         unsafe { run(params.at(0), x.as_ptr(), to.at(range.start), range.len()) }
     });

@@ -132,110 +132,120 @@ impl<'a> Call<'a> {
     /// [`Call::result`] or passed [`Call::may_write`].
     #[inline]
     pub unsafe fn run(&self, kernel: Kernel<f32>, params: *const (), y: &Tensor) {
-        let n = self.leader.numel();
-        let narrow = y.dtype() == DType::Bool;
-        let mut at = [std::ptr::null::<f32>(); MAX_INPUTS];
-        if self.row == 0 && !self.constants && !narrow {
-            for (at, read) in at.iter_mut().zip(&self.reads[..self.count]) {
-                if let Read::Dense(p) = read {
-                    *at = *p;
+        // SAFETY: operands and result have `n` elements, or a row, as `reads` says; buffers hold
+        // BLOCK, and no step is longer.
+        unsafe {
+            let n = self.leader.numel();
+            let narrow = y.dtype() == DType::Bool;
+            let mut at = [std::ptr::null::<f32>(); MAX_INPUTS];
+            if self.row == 0 && !self.constants && !narrow {
+                for (at, read) in at.iter_mut().zip(&self.reads[..self.count]) {
+                    if let Read::Dense(p) = read {
+                        *at = *p;
+                    }
+                }
+                return kernel(params, at.as_ptr(), y.ptr::<f32>(), n);
+            }
+            if self.row != 0 && 2 * self.row <= REPEATED.min(n) {
+                return self.repeated(kernel, params, y, n);
+            }
+            let step = match (self.row, self.constants || narrow) {
+                (0, _) => BLOCK,
+                (row, false) => row,
+                (row, true) => row.min(BLOCK),
+            };
+            let mut constants =
+                [[const { std::mem::MaybeUninit::<f32>::uninit() }; BLOCK]; MAX_INPUTS];
+            for (buffer, read) in constants.iter_mut().zip(&self.reads[..self.count]) {
+                if let Read::Constant(value) = read {
+                    buffer[..step.min(n)].fill(std::mem::MaybeUninit::new(*value));
                 }
             }
-            return kernel(params, at.as_ptr(), y.ptr::<f32>(), n);
-        }
-        if self.row != 0 && 2 * self.row <= REPEATED.min(n) {
-            return self.repeated(kernel, params, y, n);
-        }
-        let step = match (self.row, self.constants || narrow) {
-            (0, _) => BLOCK,
-            (row, false) => row,
-            (row, true) => row.min(BLOCK),
-        };
-        let mut constants = [[const { std::mem::MaybeUninit::<f32>::uninit() }; BLOCK]; MAX_INPUTS];
-        for (buffer, read) in constants.iter_mut().zip(&self.reads[..self.count]) {
-            if let Read::Constant(value) = read {
-                buffer[..step.min(n)].fill(std::mem::MaybeUninit::new(*value));
-            }
-        }
-        let mut wide = [const { std::mem::MaybeUninit::<f32>::uninit() }; BLOCK];
-        let (mut start, mut column) = (0, 0);
-        while start < n {
-            let mut len = step.min(n - start);
-            if self.row != 0 {
-                len = len.min(self.row - column);
-            }
-            for (i, read) in self.reads[..self.count].iter().enumerate() {
-                at[i] = match *read {
-                    Read::Dense(p) => p.add(start),
-                    Read::Row(p) => p.add(column),
-                    Read::Constant(_) => constants[i].as_ptr().cast(),
-                };
-            }
-            if narrow {
-                let wide = wide.as_mut_ptr().cast::<f32>();
-                kernel(params, at.as_ptr(), wide, len);
-                let to = y.ptr::<bool>().add(start);
-                for i in 0..len {
-                    *to.add(i) = *wide.add(i) != 0.0;
+            let mut wide = [const { std::mem::MaybeUninit::<f32>::uninit() }; BLOCK];
+            let (mut start, mut column) = (0, 0);
+            while start < n {
+                let mut len = step.min(n - start);
+                if self.row != 0 {
+                    len = len.min(self.row - column);
                 }
-            } else {
-                kernel(params, at.as_ptr(), y.ptr::<f32>().add(start), len);
-            }
-            start += len;
-            column += len;
-            if column == self.row {
-                column = 0;
+                for (i, read) in self.reads[..self.count].iter().enumerate() {
+                    at[i] = match *read {
+                        Read::Dense(p) => p.add(start),
+                        Read::Row(p) => p.add(column),
+                        Read::Constant(_) => constants[i].as_ptr().cast(),
+                    };
+                }
+                if narrow {
+                    let wide = wide.as_mut_ptr().cast::<f32>();
+                    kernel(params, at.as_ptr(), wide, len);
+                    let to = y.ptr::<bool>().add(start);
+                    for i in 0..len {
+                        *to.add(i) = *wide.add(i) != 0.0;
+                    }
+                } else {
+                    kernel(params, at.as_ptr(), y.ptr::<f32>().add(start), len);
+                }
+                start += len;
+                column += len;
+                if column == self.row {
+                    column = 0;
+                }
             }
         }
     }
     /// [`Call::run`] with several rows at a time.
-    // SAFETY: as there; there is a row, and the buffers have room for two at least.
     #[inline(never)]
     unsafe fn repeated(&self, kernel: Kernel<f32>, params: *const (), y: &Tensor, n: usize) {
-        // Whole cache lines where that is possible, or every second step would straddle them.
-        let unit = self.row << (4 - self.row.trailing_zeros().min(4));
-        let unit = if unit <= REPEATED { unit } else { self.row };
-        let step = (REPEATED / unit * unit).min(n);
-        let empty = const { std::mem::MaybeUninit::<f32>::uninit() };
-        let mut buffers = [[empty; REPEATED]; MAX_INPUTS];
-        let mut wide = [empty; REPEATED];
-        let mut at = [std::ptr::null::<f32>(); MAX_INPUTS];
-        for (i, read) in self.reads[..self.count].iter().enumerate() {
-            let buffer = buffers[i].as_mut_ptr().cast::<f32>();
-            at[i] = buffer;
-            match *read {
-                Read::Dense(p) => at[i] = p,
-                Read::Constant(value) => std::slice::from_raw_parts_mut(buffer, step).fill(value),
-                Read::Row(p) => {
-                    std::ptr::copy_nonoverlapping(p, buffer, self.row);
-                    let mut filled = self.row;
-                    while filled < step {
-                        let more = filled.min(step - filled);
-                        std::ptr::copy_nonoverlapping(buffer, buffer.add(filled), more);
-                        filled += more;
+        // SAFETY: operands and result have `n` elements, or a row; buffers hold REPEATED, and no
+        // step is longer.
+        unsafe {
+            // Whole cache lines where that is possible, or every second step would straddle them.
+            let unit = self.row << (4 - self.row.trailing_zeros().min(4));
+            let unit = if unit <= REPEATED { unit } else { self.row };
+            let step = (REPEATED / unit * unit).min(n);
+            let empty = const { std::mem::MaybeUninit::<f32>::uninit() };
+            let mut buffers = [[empty; REPEATED]; MAX_INPUTS];
+            let mut wide = [empty; REPEATED];
+            let mut at = [std::ptr::null::<f32>(); MAX_INPUTS];
+            for (i, read) in self.reads[..self.count].iter().enumerate() {
+                let buffer = buffers[i].as_mut_ptr().cast::<f32>();
+                at[i] = buffer;
+                match *read {
+                    Read::Dense(p) => at[i] = p,
+                    Read::Constant(value) => {
+                        std::slice::from_raw_parts_mut(buffer, step).fill(value)
+                    }
+                    Read::Row(p) => {
+                        std::ptr::copy_nonoverlapping(p, buffer, self.row);
+                        let mut filled = self.row;
+                        while filled < step {
+                            let more = filled.min(step - filled);
+                            std::ptr::copy_nonoverlapping(buffer, buffer.add(filled), more);
+                            filled += more;
+                        }
                     }
                 }
             }
-        }
-        let narrow = y.dtype() == DType::Bool;
-        let mut start = 0;
-        while start < n {
-            let len = step.min(n - start);
-            let target = match narrow {
-                true => wide.as_mut_ptr().cast::<f32>(),
-                false => y.ptr::<f32>().add(start),
-            };
-            kernel(params, at.as_ptr(), target, len);
-            if narrow {
-                let to = y.ptr::<bool>().add(start);
-                for i in 0..len {
-                    *to.add(i) = *target.add(i) != 0.0;
+            let narrow = y.dtype() == DType::Bool;
+            let mut start = 0;
+            while start < n {
+                let len = step.min(n - start);
+                let target = match narrow {
+                    true => wide.as_mut_ptr().cast::<f32>(),
+                    false => y.ptr::<f32>().add(start),
+                };
+                kernel(params, at.as_ptr(), target, len);
+                if narrow {
+                    let to = y.ptr::<bool>().add(start);
+                    for i in 0..len {
+                        *to.add(i) = *target.add(i) != 0.0;
+                    }
                 }
-            }
-            start += len;
-            for (at, read) in at.iter_mut().zip(&self.reads[..self.count]) {
-                if let Read::Dense(_) = read {
-                    *at = at.wrapping_add(len);
+                start += len;
+                for (at, read) in at.iter_mut().zip(&self.reads[..self.count]) {
+                    if let Read::Dense(_) = read {
+                        *at = at.wrapping_add(len);
+                    }
                 }
             }
         }

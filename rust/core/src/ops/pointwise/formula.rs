@@ -362,7 +362,7 @@ pub fn cpu(op: &dyn Formula, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
     let params = op.params();
     if t.is_integral() {
         if let Some(loops) = op.int_loops() {
-            // SAFETY: as below.
+            // SAFETY: the loops and `params` are the op's; `dispatch` checked devices and shapes.
             unsafe { run_int(op, &loops, t, &inputs, &y[0]) };
         }
         return Ok(());
@@ -370,7 +370,7 @@ pub fn cpu(op: &dyn Formula, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
     let grain = op.grain(t == DType::F64);
     if t.is_half() {
         if let Some(kernel) = op.loop_bits(t) {
-            // SAFETY: as below; the kernel is for this type.
+            // SAFETY: the kernel is the op's for this type; `dispatch` checked the tensors.
             if unsafe { run_bits(kernel, params, t, x, &y[0], grain) } {
                 return Ok(());
             }
@@ -391,9 +391,9 @@ pub fn cpu(op: &dyn Formula, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
 }
 
 /// Computes integers in their own type where all inputs have it, else in `i64`.
-// SAFETY: as for `run`; the loops are the op's.
+// SAFETY: the loops are the op's, tensors lie in host memory, and `y` may be written.
 unsafe fn run_int(op: &dyn Formula, loops: &IntLoops, t: DType, x: &[Option<&Tensor>], y: &Tensor) {
-    // SAFETY: `x` and `y` are as for `run`, and every operand has the type `T`.
+    // SAFETY: `params` is the kernel's, tensors lie in host memory, and `y` may be written.
     unsafe fn as_is<T: Compute>(
         kernel: Kernel<T>,
         params: *const (),
@@ -403,29 +403,33 @@ unsafe fn run_int(op: &dyn Formula, loops: &IntLoops, t: DType, x: &[Option<&Ten
     ) -> bool {
         // A number beyond the type's range means more than its low bits.
         let fits = |t: &Tensor| {
-            t.dtype() == T::DTYPE
-                || (t.numel() == 1
-                    && t.dtype() == DType::I64
-                    && T::DTYPE != DType::Bool
-                    && *t.ptr::<i64>() == T::of_i64(*t.ptr::<i64>()).to_i64())
+            let one = t.numel() == 1 && t.dtype() == DType::I64 && T::DTYPE != DType::Bool;
+            // SAFETY: one element of this type.
+            let kept = |v: *const i64| unsafe { *v == T::of_i64(*v).to_i64() };
+            t.dtype() == T::DTYPE || (one && kept(t.ptr()))
         };
         let all = x.iter().flatten().all(|t| fits(t));
         if all {
-            run::<T>(kernel, params, x, y, grain);
+            // SAFETY: `params` is the kernel's, tensors lie in host memory, and all have the type
+            // `T`.
+            unsafe { run::<T>(kernel, params, x, y, grain) };
         }
         all
     }
     let (params, grain) = (op.params(), op.int_grain(t.size()));
-    let done = match t {
-        DType::I32 => as_is(loops.i32, params, x, y, grain),
-        DType::I16 => as_is(loops.i16, params, x, y, grain),
-        DType::I8 => as_is(loops.i8, params, x, y, grain),
-        DType::U8 => as_is(loops.u8, params, x, y, grain),
-        DType::Bool => as_is(loops.bool, params, x, y, grain),
-        _ => false,
-    };
-    if !done {
-        run::<i64>(loops.i64, params, x, y, grain);
+    // SAFETY: the loops are the op's, each for its type, and so are the parameters.
+    unsafe {
+        let done = match t {
+            DType::I32 => as_is(loops.i32, params, x, y, grain),
+            DType::I16 => as_is(loops.i16, params, x, y, grain),
+            DType::I8 => as_is(loops.i8, params, x, y, grain),
+            DType::U8 => as_is(loops.u8, params, x, y, grain),
+            DType::Bool => as_is(loops.bool, params, x, y, grain),
+            _ => false,
+        };
+        if !done {
+            run::<i64>(loops.i64, params, x, y, grain);
+        }
     }
 }
 

@@ -66,7 +66,7 @@ fn cpu(op: &dyn Formula, i: usize, x: &[&Tensor], y: &Tensor) -> Result<()> {
     let params = op.params();
     let double = y.dtype() == DType::F64 || is_wide(x);
     let grain = op.gradient_grain(i, double);
-    // SAFETY: as for the forward kernels.
+    // SAFETY: `params` is the op that the kernels are for; `dispatch` checked devices and shapes.
     unsafe {
         match double {
             true => run::<f64>(op.gradient_f64(i), params, &inputs, y, grain),

@@ -40,20 +40,24 @@ fn at_most<R: Real>(x: R, high: R) -> R {
 }
 
 crate::per_isa! {
-    // SAFETY: `x` and `y` have `n` elements.
     unsafe fn neg_bits[](_p: *const (), x: *const *const u16, y: *mut u16, n: usize) {
-        let x = *x;
-        for i in 0..n {
-            *y.add(i) = *x.add(i) ^ 0x8000;
+        // SAFETY: `x` points to `n` elements, and `y` has room for `n`.
+        unsafe {
+            let x = *x;
+            for i in 0..n {
+                *y.add(i) = *x.add(i) ^ 0x8000;
+            }
         }
     }
 }
 crate::per_isa! {
-    // SAFETY: `x` and `y` have `n` elements.
     unsafe fn abs_bits[](_p: *const (), x: *const *const u16, y: *mut u16, n: usize) {
-        let x = *x;
-        for i in 0..n {
-            *y.add(i) = *x.add(i) & 0x7fff;
+        // SAFETY: `x` points to `n` elements, and `y` has room for `n`.
+        unsafe {
+            let x = *x;
+            for i in 0..n {
+                *y.add(i) = *x.add(i) & 0x7fff;
+            }
         }
     }
 }

@@ -298,7 +298,8 @@ unsafe fn sort_lines(
                 });
             }
         };
-        lines.each(x.ptr::<T>().cast_const(), || Sorter::new(n), put)
+        // SAFETY: `x` is contiguous, of this type, and has these lines.
+        unsafe { lines.each(x.ptr::<T>().cast_const(), || Sorter::new(n), put) }
     })
 }
 
@@ -329,7 +330,8 @@ unsafe fn topk_lines(
                 }
             }
         };
-        lines.each(x.ptr::<T>().cast_const(), || Ok(Candidates::default()), put)
+        // SAFETY: `x` is contiguous, of this type, and has these lines.
+        unsafe { lines.each(x.ptr::<T>().cast_const(), || Ok(Candidates::default()), put) }
     })
 }
 

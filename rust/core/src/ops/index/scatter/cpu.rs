@@ -283,8 +283,6 @@ pub fn multiply_complex(y: &Tensor, dim: usize, index: &Tensor, src: &Tensor) ->
     Ok(())
 }
 
-// SAFETY: `to` and `from` hold the elements that the index and the steps (of places, of the
-// indexed dimension, of the source) name.
 unsafe fn row<T: Cell>(
     index: &[usize],
     to: *mut T,
@@ -292,26 +290,30 @@ unsafe fn row<T: Cell>(
     (step, stride, other): (usize, usize, usize),
     mode: Mode,
 ) {
-    macro_rules! each {
-        ($mode:expr) => {
-            if (step, stride, other) == (0, 1, 1) {
-                for (j, &i) in index.iter().enumerate() {
-                    let to = to.add(i);
-                    *to = (*to).combine(*from.add(j), $mode);
+    // SAFETY: the index is checked, so that its places and those of the steps lie within both
+    // tensors.
+    unsafe {
+        macro_rules! each {
+            ($mode:expr) => {
+                if (step, stride, other) == (0, 1, 1) {
+                    for (j, &i) in index.iter().enumerate() {
+                        let to = to.add(i);
+                        *to = (*to).combine(*from.add(j), $mode);
+                    }
+                } else {
+                    for (j, &i) in index.iter().enumerate() {
+                        let to = to.add(j * step + i * stride);
+                        *to = (*to).combine(*from.add(j * other), $mode);
+                    }
                 }
-            } else {
-                for (j, &i) in index.iter().enumerate() {
-                    let to = to.add(j * step + i * stride);
-                    *to = (*to).combine(*from.add(j * other), $mode);
-                }
-            }
-        };
-    }
-    match mode {
-        Mode::Set => each!(Mode::Set),
-        Mode::Add => each!(Mode::Add),
-        Mode::Max => each!(Mode::Max),
-        Mode::Min => each!(Mode::Min),
-        mode => each!(mode),
+            };
+        }
+        match mode {
+            Mode::Set => each!(Mode::Set),
+            Mode::Add => each!(Mode::Add),
+            Mode::Max => each!(Mode::Max),
+            Mode::Min => each!(Mode::Min),
+            mode => each!(mode),
+        }
     }
 }

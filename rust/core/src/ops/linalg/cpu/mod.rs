@@ -452,7 +452,7 @@ fn qr<T: Number>(
     let height = if full_size { m } else { k };
     r.fill(T::default());
     if k > 0 && m.max(n) <= small::MOST {
-        // SAFETY: small enough.
+        // SAFETY: both sizes are from one to MOST.
         return unsafe { small::qr(a, (m, n), q, r, height) };
     }
     if k > SMALL {
@@ -714,7 +714,8 @@ pub fn run<T: Number>(kind: Kind, count: usize, x: &[Tensor], y: &[Tensor]) -> b
 // SAFETY: the result has such a part, and nobody else uses it.
 unsafe fn result<'a, E>(all: &[(Ptr<E>, usize)], i: usize, b: usize) -> &'a mut [E] {
     match all.get(i) {
-        Some((p, len)) if *len > 0 => std::slice::from_raw_parts_mut(p.at(b * len), *len),
+        // SAFETY: part `b` of `len` elements lies in the result, and nobody else uses it.
+        Some((p, len)) if *len > 0 => unsafe { p.part(b * len..(b + 1) * len) },
         _ => &mut [],
     }
 }

@@ -186,9 +186,9 @@ impl Plan {
             for (n, s) in self.batch.iter().rev().filter(|s| s.0 > 0) {
                 let j = (rest % n) as isize;
                 rest /= n;
-                a = a.offset(j * s.a);
-                b = b.offset(j * s.b);
-                y = y.offset(j * s.y);
+                a = a.wrapping_offset(j * s.a);
+                b = b.wrapping_offset(j * s.b);
+                y = y.wrapping_offset(j * s.y);
                 d = d.wrapping_offset(j * s.d);
             }
             let c = Mat::new(y, self.y.0, self.y.1);
@@ -207,7 +207,9 @@ impl Plan {
             if self.sum && i > 0 {
                 (p.beta, p.d) = (one, Mat::new(y as *const T, c.rs, c.cs));
             }
-            product(&p);
+            // SAFETY: matrix `i` lies in each tensor, of these sizes and steps, and D is read only
+            // where `beta` is not zero.
+            unsafe { product(&p) };
         };
         if self.sum {
             // An empty batch sums to nothing, but what is added still counts.

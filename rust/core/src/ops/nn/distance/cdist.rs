@@ -48,65 +48,70 @@ struct Pass<'a, T> {
 
 per_isa! {
     /// The distances of row `i` to rows `from..n`.
-    // SAFETY: `to` has room for them.
     unsafe fn forward[T: Float](s: &Pass<T>, i: usize, from: usize, to: *mut T) {
-        let x = &s.x[i * s.width..(i + 1) * s.width];
-        let zero = T::default();
-        let p = T::of_f64(s.p);
-        for j in (from..s.n).step_by(BLOCK) {
-            let w = BLOCK.min(s.n - j);
-            let mut acc = [zero; BLOCK];
-            macro_rules! sum {
-                (|$a:ident, $d:ident| $e:expr) => {
-                    for (k, &v) in x.iter().enumerate() {
-                        let row = s.y.as_ptr().add(k * s.n + j);
-                        if w == BLOCK {
-                            for t in 0..BLOCK {
-                                let ($a, $d) = (acc[t], (v - *row.add(t)).abs());
-                                acc[t] = $e;
-                            }
-                        } else {
-                            for t in 0..w {
-                                let ($a, $d) = (acc[t], (v - *row.add(t)).abs());
-                                acc[t] = $e;
+        // SAFETY: rows of `s.y` hold one number for each of `s.n`, and `to` has room for those from
+        // `from` on.
+        unsafe {
+            let x = &s.x[i * s.width..(i + 1) * s.width];
+            let zero = T::default();
+            let p = T::of_f64(s.p);
+            for j in (from..s.n).step_by(BLOCK) {
+                let w = BLOCK.min(s.n - j);
+                let mut acc = [zero; BLOCK];
+                macro_rules! sum {
+                    (|$a:ident, $d:ident| $e:expr) => {
+                        for (k, &v) in x.iter().enumerate() {
+                            let row = s.y.as_ptr().add(k * s.n + j);
+                            if w == BLOCK {
+                                for t in 0..BLOCK {
+                                    let ($a, $d) = (acc[t], (v - *row.add(t)).abs());
+                                    acc[t] = $e;
+                                }
+                            } else {
+                                for t in 0..w {
+                                    let ($a, $d) = (acc[t], (v - *row.add(t)).abs());
+                                    acc[t] = $e;
+                                }
                             }
                         }
+                    };
+                }
+                if s.p == 0.0 {
+                    let one = T::of_f64(1.0);
+                    sum!(|a, d| a + if d == zero { zero } else { one });
+                } else if s.p == 1.0 {
+                    sum!(|a, d| a + d);
+                } else if s.p == 2.0 {
+                    sum!(|a, d| a + d * d);
+                    for v in &mut acc {
+                        *v = v.sqrt();
                     }
-                };
-            }
-            if s.p == 0.0 {
-                let one = T::of_f64(1.0);
-                sum!(|a, d| a + if d == zero { zero } else { one });
-            } else if s.p == 1.0 {
-                sum!(|a, d| a + d);
-            } else if s.p == 2.0 {
-                sum!(|a, d| a + d * d);
-                for v in &mut acc {
-                    *v = v.sqrt();
+                } else if s.p.is_infinite() {
+                    // A NaN on either side wins.
+                    sum!(|a, d| if a < d || d.is_nan() { d } else { a });
+                } else {
+                    sum!(|a, d| a + d.pow(p));
+                    let inverse = T::of_f64(1.0 / s.p);
+                    for v in &mut acc {
+                        *v = v.pow(inverse);
+                    }
                 }
-            } else if s.p.is_infinite() {
-                // A NaN on either side wins.
-                sum!(|a, d| if a < d || d.is_nan() { d } else { a });
-            } else {
-                sum!(|a, d| a + d.pow(p));
-                let inverse = T::of_f64(1.0 / s.p);
-                for v in &mut acc {
-                    *v = v.pow(inverse);
-                }
+                std::ptr::copy_nonoverlapping(acc.as_ptr(), to.add(j - from), w);
             }
-            std::ptr::copy_nonoverlapping(acc.as_ptr(), to.add(j - from), w);
         }
     }
 }
 
 per_isa! {
     /// sqrt(max(x + y - 2 x y, 0)), the product being in `d`.
-    // SAFETY: `d` has as many elements as `y`.
     unsafe fn finish[T: Float](x: T, y: &[T], d: *mut T) {
-        let (zero, two) = (T::default(), T::of_f64(2.0));
-        for (j, &y) in y.iter().enumerate() {
-            let v = x + y - two * *d.add(j);
-            *d.add(j) = if v < zero { zero } else { v }.sqrt();
+        // SAFETY: `d` has as many elements as `y`.
+        unsafe {
+            let (zero, two) = (T::default(), T::of_f64(2.0));
+            for (j, &y) in y.iter().enumerate() {
+                let v = x + y - two * *d.add(j);
+                *d.add(j) = if v < zero { zero } else { v }.sqrt();
+            }
         }
     }
 }
@@ -126,50 +131,52 @@ struct Back<'a, T> {
 
 per_isa! {
     /// The gradient of row `i`.
-    // SAFETY: all sizes hold.
     unsafe fn backward[T: Float](s: &Back<T>, i: usize) {
-        let (zero, w) = (T::default(), s.width);
-        let one = T::of_f64(1.0);
-        let x = &s.x[i * w..(i + 1) * w];
-        let out = s.out.part(i * w..(i + 1) * w);
-        out.fill(zero);
-        for j in 0..s.n {
-            let at = i * s.strides.0 + j * s.strides.1;
-            let (dist, g) = (s.d[at], s.g[at]);
-            let y = &s.y[j * w..(j + 1) * w];
-            macro_rules! each {
-                (|$d:ident, $s:ident| $e:expr) => {
-                    for k in 0..w {
-                        let $d = *x.get_unchecked(k) - *y.get_unchecked(k);
-                        let $s = if $d > zero {
-                            one
-                        } else if $d < zero {
-                            zero - one
-                        } else {
-                            zero
-                        };
-                        let to = out.get_unchecked_mut(k);
-                        *to += $e;
-                    }
-                };
-            }
-            if s.p == 1.0 {
-                each!(|d, sign| sign * g);
-            } else if s.p.is_infinite() {
-                each!(|d, sign| if d.abs() == dist { sign * g } else { zero });
-            } else if s.p == 0.0 || dist == zero {
-                // At the origin the norm has no gradient; 0 is a subgradient.
-            } else if s.p == 2.0 {
-                let f = g / dist;
-                each!(|d, _sign| d * f);
-            } else {
-                let e = T::of_f64(s.p - 1.0);
-                let f = g / dist.pow(e);
-                each!(|d, sign| if d == zero {
-                    zero
+        // SAFETY: `x`, `y` and `out` have `w` elements, and nobody else writes row `i`.
+        unsafe {
+            let (zero, w) = (T::default(), s.width);
+            let one = T::of_f64(1.0);
+            let x = &s.x[i * w..(i + 1) * w];
+            let out = s.out.part(i * w..(i + 1) * w);
+            out.fill(zero);
+            for j in 0..s.n {
+                let at = i * s.strides.0 + j * s.strides.1;
+                let (dist, g) = (s.d[at], s.g[at]);
+                let y = &s.y[j * w..(j + 1) * w];
+                macro_rules! each {
+                    (|$d:ident, $s:ident| $e:expr) => {
+                        for k in 0..w {
+                            let $d = *x.get_unchecked(k) - *y.get_unchecked(k);
+                            let $s = if $d > zero {
+                                one
+                            } else if $d < zero {
+                                zero - one
+                            } else {
+                                zero
+                            };
+                            let to = out.get_unchecked_mut(k);
+                            *to += $e;
+                        }
+                    };
+                }
+                if s.p == 1.0 {
+                    each!(|d, sign| sign * g);
+                } else if s.p.is_infinite() {
+                    each!(|d, sign| if d.abs() == dist { sign * g } else { zero });
+                } else if s.p == 0.0 || dist == zero {
+                    // At the origin the norm has no gradient; 0 is a subgradient.
+                } else if s.p == 2.0 {
+                    let f = g / dist;
+                    each!(|d, _sign| d * f);
                 } else {
-                    sign * d.abs().pow(e) * f
-                });
+                    let e = T::of_f64(s.p - 1.0);
+                    let f = g / dist.pow(e);
+                    each!(|d, sign| if d == zero {
+                        zero
+                    } else {
+                        sign * d.abs().pow(e) * f
+                    });
+                }
             }
         }
     }
@@ -200,7 +207,7 @@ impl Distances {
     }
 
     /// One matrix of distances.
-    // SAFETY: `out` has room for it.
+    // SAFETY: `out` has room for m rows of n, or for the pairs, and is this call's.
     unsafe fn matrix<T: Float>(&self, x: &[T], y: &[T], size: [usize; 3], out: *mut T) {
         let [m, n, width] = size;
         let to = Ptr(out);
@@ -208,17 +215,20 @@ impl Distances {
             let squares = |x: &[T]| -> Vec<T> {
                 gathered(x.chunks(width).map(|row| {
                     let p = row.as_ptr();
-                    crate::cpu::gemm::dot(width, p, 1, p, 1)
+                    // SAFETY: a row has `width` elements.
+                    unsafe { crate::cpu::gemm::dot(width, p, 1, p, 1) }
                 }))
             };
             let (sx, sy) = (squares(x), squares(y));
             let (w, one) = (width as isize, T::of_f64(1.0));
             let zero = T::default();
             let (a, b) = (x.as_ptr(), y.as_ptr());
-            gemm(m, n, width, one, a, w, 1, b, 1, w, zero, out, n as isize, 1);
+            // SAFETY: x and y have m and n rows of `width`, and `out` has room for m rows of n.
+            unsafe { gemm(m, n, width, one, a, w, 1, b, 1, w, zero, out, n as isize, 1) };
             parallel_for(m, GRAIN / n.max(1) + 1, |rows| {
                 for i in rows {
-                    finish(sx[i], &sy, to.at(i * n));
+                    // SAFETY: row `i` has n elements, as many as `sy`, and is this range's.
+                    unsafe { finish(sx[i], &sy, to.at(i * n)) };
                 }
             });
             return;
@@ -234,10 +244,13 @@ impl Distances {
         let work = (n * width).saturating_mul(self.cost());
         parallel_for(m, GRAIN * 4 / work.max(1) + 1, |rows| {
             for i in rows {
-                if self.pairs {
-                    forward(&s, i, i + 1, to.at(i * (2 * n - i - 1) / 2));
-                } else {
-                    forward(&s, i, 0, to.at(i * n));
+                // SAFETY: row `i` of results, of which pairs have those after `i`, is this range's.
+                unsafe {
+                    if self.pairs {
+                        forward(&s, i, i + 1, to.at(i * (2 * n - i - 1) / 2));
+                    } else {
+                        forward(&s, i, 0, to.at(i * n));
+                    }
                 }
             }
         });

@@ -124,22 +124,24 @@ impl Data {
     }
 
     /// Elements `range`, in `buffer` where they have to be converted.
-    // SAFETY: they lie inside the tensor, and nobody writes them meanwhile.
     #[inline(always)]
     unsafe fn read<'a, T: Float>(&self, range: Range<usize>, buffer: &'a mut Vec<T>) -> &'a [T] {
-        let n = range.len();
-        if self.direct::<T>() {
-            return std::slice::from_raw_parts(self.ptr.cast::<T>().add(range.start), n);
+        // SAFETY: the range lies inside the tensor, which nobody writes meanwhile; the buffer has
+        // as many elements.
+        unsafe {
+            let n = range.len();
+            if self.direct::<T>() {
+                return std::slice::from_raw_parts(self.ptr.cast::<T>().add(range.start), n);
+            }
+            alloc::resize(buffer, n, T::default());
+            let size = self.dtype.size();
+            let from = self.ptr.add(range.start * size);
+            load(self.dtype, from, size as isize, n, buffer.as_mut_ptr());
+            buffer
         }
-        alloc::resize(buffer, n, T::default());
-        let size = self.dtype.size();
-        let from = self.ptr.add(range.start * size);
-        load(self.dtype, from, size as isize, n, buffer.as_mut_ptr());
-        buffer
     }
 
     /// Lets `f` fill elements `range`, in `buffer` where they have to be converted.
-    // SAFETY: they lie inside the tensor and belong to this thread.
     #[inline(always)]
     unsafe fn write<T: Float>(
         &self,
@@ -147,20 +149,24 @@ impl Data {
         buffer: &mut Vec<T>,
         f: impl FnOnce(&mut [T]),
     ) {
-        let (n, size) = (range.len(), self.dtype.size());
-        let to = self.ptr.add(range.start * size);
-        let out = match self.direct::<T>() {
-            true => std::slice::from_raw_parts_mut(to.cast::<T>(), n),
-            false => {
-                alloc::resize(buffer, n, T::default());
-                &mut buffer[..]
+        // SAFETY: the range lies inside the tensor and belongs to this thread; the buffer has as
+        // many elements.
+        unsafe {
+            let (n, size) = (range.len(), self.dtype.size());
+            let to = self.ptr.add(range.start * size);
+            let out = match self.direct::<T>() {
+                true => std::slice::from_raw_parts_mut(to.cast::<T>(), n),
+                false => {
+                    alloc::resize(buffer, n, T::default());
+                    &mut buffer[..]
+                }
+            };
+            // Called in one place: a function that is called from two is compiled on its own,
+            // without the vector instructions of the caller.
+            f(out);
+            if !self.direct::<T>() {
+                store(self.dtype, to, size as isize, n, buffer.as_ptr());
             }
-        };
-        // Called in one place: a function that is called from two is compiled on its own, without
-        // the vector instructions of the caller.
-        f(out);
-        if !self.direct::<T>() {
-            store(self.dtype, to, size as isize, n, buffer.as_ptr());
         }
     }
 }
@@ -186,82 +192,85 @@ impl<T: Float> Rows<'_, T> {
     pub unsafe fn run(&self) {
         let grain = (1 << 14) / self.s.row().max(1) + 1;
         parallel_for(self.s.rows(), grain, |range| {
-            // SAFETY: the caller's; rows of different ranges are disjoint.
+            // SAFETY: rows lie inside the tensors; those of different ranges are disjoint.
             unsafe { normal_rows(self, range) }
         });
     }
 }
 
 per_isa! {
-    // SAFETY: as for `Rows::run`; the rows belong to this thread.
     unsafe fn normal_rows[T: Float](job: &Rows<T>, range: Range<usize>) {
-        let (s, len) = (job.s, job.s.row());
-        let (mut bx, mut by) = (Vec::<T>::new(), Vec::<T>::new());
-        for r in range {
-            let x = job.x.read(r * len..(r + 1) * len, &mut bx);
-            let at = |i: usize| *x.get_unchecked(i);
-            let m = if job.centered {
-                total(len, at) / len as f64
-            } else {
-                0.0
-            };
-            let mt = T::of_f64(m);
-            let (mt, v) = if job.centered && len > LONG {
-                // The mean as rounded is not the mean: its error is taken out again.
-                let [off, square] = totals(len, |i| [at(i) - mt, (at(i) - mt) * (at(i) - mt)]);
-                let shift = off / len as f64;
-                let v = square / len as f64 - shift * shift;
-                (T::of_f64(mt.to_f64() + shift), if v < 0.0 { 0.0 } else { v })
-            } else {
-                (mt, total(len, |i| (at(i) - mt) * (at(i) - mt)) / len as f64)
-            };
-            let inverse = match job.stills && v == 0.0 {
-                true => 0.0,
-                false => 1.0 / (v + job.eps).sqrt(),
-            };
-            let k = T::of_f64(inverse);
-            let [mean, rstd, var] = &job.stats;
-            *mean.at(r) = mt;
-            *rstd.at(r) = k;
-            *var.at(r) = T::of_f64(v);
-            let first = r % s.groups * s.d;
-            let w = job.weight.map(|w| &w[first..first + s.d]);
-            let b = job.bias.map(|b| &b[first..first + s.d]);
-            job.y.write(r * len..(r + 1) * len, &mut by, |y| {
-                if s.inner == 1 {
-                    match (w, b) {
-                        (Some(w), Some(b)) => {
-                            for (((y, &x), &w), &b) in y.iter_mut().zip(x).zip(w).zip(b) {
-                                *y = (x - mt) * k * w + b;
+        // SAFETY: row `r` lies inside the tensors and belongs to this thread, and `i` stays below
+        // its length.
+        unsafe {
+            let (s, len) = (job.s, job.s.row());
+            let (mut bx, mut by) = (Vec::<T>::new(), Vec::<T>::new());
+            for r in range {
+                let x = job.x.read(r * len..(r + 1) * len, &mut bx);
+                let at = |i: usize| *x.get_unchecked(i);
+                let m = if job.centered {
+                    total(len, at) / len as f64
+                } else {
+                    0.0
+                };
+                let mt = T::of_f64(m);
+                let (mt, v) = if job.centered && len > LONG {
+                    // The mean as rounded is not the mean: its error is taken out again.
+                    let [off, square] = totals(len, |i| [at(i) - mt, (at(i) - mt) * (at(i) - mt)]);
+                    let shift = off / len as f64;
+                    let v = square / len as f64 - shift * shift;
+                    (T::of_f64(mt.to_f64() + shift), if v < 0.0 { 0.0 } else { v })
+                } else {
+                    (mt, total(len, |i| (at(i) - mt) * (at(i) - mt)) / len as f64)
+                };
+                let inverse = match job.stills && v == 0.0 {
+                    true => 0.0,
+                    false => 1.0 / (v + job.eps).sqrt(),
+                };
+                let k = T::of_f64(inverse);
+                let [mean, rstd, var] = &job.stats;
+                *mean.at(r) = mt;
+                *rstd.at(r) = k;
+                *var.at(r) = T::of_f64(v);
+                let first = r % s.groups * s.d;
+                let w = job.weight.map(|w| &w[first..first + s.d]);
+                let b = job.bias.map(|b| &b[first..first + s.d]);
+                job.y.write(r * len..(r + 1) * len, &mut by, |y| {
+                    if s.inner == 1 {
+                        match (w, b) {
+                            (Some(w), Some(b)) => {
+                                for (((y, &x), &w), &b) in y.iter_mut().zip(x).zip(w).zip(b) {
+                                    *y = (x - mt) * k * w + b;
+                                }
+                            }
+                            (Some(w), None) => {
+                                for ((y, &x), &w) in y.iter_mut().zip(x).zip(w) {
+                                    *y = (x - mt) * k * w;
+                                }
+                            }
+                            (None, Some(b)) => {
+                                for ((y, &x), &b) in y.iter_mut().zip(x).zip(b) {
+                                    *y = (x - mt) * k + b;
+                                }
+                            }
+                            (None, None) => {
+                                for (y, &x) in y.iter_mut().zip(x) {
+                                    *y = (x - mt) * k;
+                                }
                             }
                         }
-                        (Some(w), None) => {
-                            for ((y, &x), &w) in y.iter_mut().zip(x).zip(w) {
-                                *y = (x - mt) * k * w;
-                            }
-                        }
-                        (None, Some(b)) => {
-                            for ((y, &x), &b) in y.iter_mut().zip(x).zip(b) {
-                                *y = (x - mt) * k + b;
-                            }
-                        }
-                        (None, None) => {
-                            for (y, &x) in y.iter_mut().zip(x) {
-                                *y = (x - mt) * k;
-                            }
+                        return;
+                    }
+                    for d in 0..s.d {
+                        let k = w.map_or(k, |w| k * w[d]);
+                        let b = b.map_or(T::default(), |b| b[d]);
+                        let span = d * s.inner..(d + 1) * s.inner;
+                        for (y, &x) in y[span.clone()].iter_mut().zip(&x[span]) {
+                            *y = (x - mt) * k + b;
                         }
                     }
-                    return;
-                }
-                for d in 0..s.d {
-                    let k = w.map_or(k, |w| k * w[d]);
-                    let b = b.map_or(T::default(), |b| b[d]);
-                    let span = d * s.inner..(d + 1) * s.inner;
-                    for (y, &x) in y[span.clone()].iter_mut().zip(&x[span]) {
-                        *y = (x - mt) * k + b;
-                    }
-                }
-            });
+                });
+            }
         }
     }
 }
@@ -314,74 +323,77 @@ impl<T: Float> RowsBackward<'_, T> {
 }
 
 per_isa! {
-    // SAFETY: as for `RowsBackward::run`; rows and sums belong to this thread.
     unsafe fn rows_grad[T: Float](job: &RowsBackward<T>, rows: Range<usize>, sums: &mut [T]) {
-        let (s, len) = (job.s, job.s.row());
-        let zero = T::default();
-        let (mut bg, mut bx, mut bo) = (Vec::<T>::new(), Vec::<T>::new(), Vec::<T>::new());
-        let wanted = !sums.is_empty();
-        let (sw, sb) = sums.split_at_mut(sums.len() / 2);
-        for r in rows {
-            let g = job.g.read(r * len..(r + 1) * len, &mut bg);
-            let x = job.x.read(r * len..(r + 1) * len, &mut bx);
-            let (m, k) = (job.mean[r], job.rstd[r]);
-            let first = r % s.groups * s.d;
-            let w = job.weight.map(|w| &w[first..first + s.d]);
-            // Means over the row of g * weight and of g * weight * normal.
-            let [mut a, mut b] = [0.0; 2];
-            let pair = |i: usize| {
-                let g = *g.get_unchecked(i);
-                [g, g * ((*x.get_unchecked(i) - m) * k)]
-            };
-            if s.inner > 1 {
-                for d in 0..s.d {
-                    let [sg, sn] = totals(s.inner, |i| pair(d * s.inner + i));
-                    let w = w.map_or(1.0, |w| w[d].to_f64());
-                    a += sg * w;
-                    b += sn * w;
-                    if wanted {
-                        sw[first + d] += T::of_f64(sn);
-                        sb[first + d] += T::of_f64(sg);
-                    }
-                }
-            } else {
-                [a, b] = match w {
-                    None => totals(len, pair),
-                    Some(w) => totals(len, |i| {
-                        let w = *w.get_unchecked(i);
-                        pair(i).map(|v| v * w)
-                    }),
+        // SAFETY: row `r` lies inside the tensors and belongs to this thread, and `i` stays below
+        // its length.
+        unsafe {
+            let (s, len) = (job.s, job.s.row());
+            let zero = T::default();
+            let (mut bg, mut bx, mut bo) = (Vec::<T>::new(), Vec::<T>::new(), Vec::<T>::new());
+            let wanted = !sums.is_empty();
+            let (sw, sb) = sums.split_at_mut(sums.len() / 2);
+            for r in rows {
+                let g = job.g.read(r * len..(r + 1) * len, &mut bg);
+                let x = job.x.read(r * len..(r + 1) * len, &mut bx);
+                let (m, k) = (job.mean[r], job.rstd[r]);
+                let first = r % s.groups * s.d;
+                let w = job.weight.map(|w| &w[first..first + s.d]);
+                // Means over the row of g * weight and of g * weight * normal.
+                let [mut a, mut b] = [0.0; 2];
+                let pair = |i: usize| {
+                    let g = *g.get_unchecked(i);
+                    [g, g * ((*x.get_unchecked(i) - m) * k)]
                 };
-                if wanted {
-                    let (sw, sb) = (&mut sw[first..first + s.d], &mut sb[first..first + s.d]);
-                    for (((sw, sb), &g), &x) in sw.iter_mut().zip(sb).zip(g).zip(x) {
-                        *sw += g * ((x - m) * k);
-                        *sb += g;
-                    }
-                }
-            }
-            let a = if job.centered { T::of_f64(a / len as f64) } else { zero };
-            let b = T::of_f64(b / len as f64);
-            job.dx.write(r * len..(r + 1) * len, &mut bo, |dx| {
                 if s.inner > 1 {
                     for d in 0..s.d {
-                        let span = d * s.inner..(d + 1) * s.inner;
-                        let w = w.map_or(T::of_f64(1.0), |w| w[d]);
-                        let (g, x) = (&g[span.clone()], &x[span.clone()]);
-                        for ((o, &g), &x) in dx[span].iter_mut().zip(g).zip(x) {
-                            *o = k * (g * w - a - (x - m) * k * b);
+                        let [sg, sn] = totals(s.inner, |i| pair(d * s.inner + i));
+                        let w = w.map_or(1.0, |w| w[d].to_f64());
+                        a += sg * w;
+                        b += sn * w;
+                        if wanted {
+                            sw[first + d] += T::of_f64(sn);
+                            sb[first + d] += T::of_f64(sg);
                         }
                     }
-                } else if let Some(w) = w {
-                    for (((o, &g), &x), &w) in dx.iter_mut().zip(g).zip(x).zip(w) {
-                        *o = k * (g * w - a - (x - m) * k * b);
-                    }
                 } else {
-                    for ((o, &g), &x) in dx.iter_mut().zip(g).zip(x) {
-                        *o = k * (g - a - (x - m) * k * b);
+                    [a, b] = match w {
+                        None => totals(len, pair),
+                        Some(w) => totals(len, |i| {
+                            let w = *w.get_unchecked(i);
+                            pair(i).map(|v| v * w)
+                        }),
+                    };
+                    if wanted {
+                        let (sw, sb) = (&mut sw[first..first + s.d], &mut sb[first..first + s.d]);
+                        for (((sw, sb), &g), &x) in sw.iter_mut().zip(sb).zip(g).zip(x) {
+                            *sw += g * ((x - m) * k);
+                            *sb += g;
+                        }
                     }
                 }
-            });
+                let a = if job.centered { T::of_f64(a / len as f64) } else { zero };
+                let b = T::of_f64(b / len as f64);
+                job.dx.write(r * len..(r + 1) * len, &mut bo, |dx| {
+                    if s.inner > 1 {
+                        for d in 0..s.d {
+                            let span = d * s.inner..(d + 1) * s.inner;
+                            let w = w.map_or(T::of_f64(1.0), |w| w[d]);
+                            let (g, x) = (&g[span.clone()], &x[span.clone()]);
+                            for ((o, &g), &x) in dx[span].iter_mut().zip(g).zip(x) {
+                                *o = k * (g * w - a - (x - m) * k * b);
+                            }
+                        }
+                    } else if let Some(w) = w {
+                        for (((o, &g), &x), &w) in dx.iter_mut().zip(g).zip(x).zip(w) {
+                            *o = k * (g * w - a - (x - m) * k * b);
+                        }
+                    } else {
+                        for ((o, &g), &x) in dx.iter_mut().zip(g).zip(x) {
+                            *o = k * (g - a - (x - m) * k * b);
+                        }
+                    }
+                });
+            }
         }
     }
 }
@@ -437,7 +449,7 @@ impl<T: Float> Columns<'_, T> {
                 for b in range {
                     let channels = b * BLOCK..((b + 1) * BLOCK).min(c);
                     let mut sums = [[0.0; 2]; BLOCK];
-                    // SAFETY: the caller's; these channels belong to this range alone.
+                    // SAFETY: channels lie inside the tensors, and these are this range's.
                     unsafe {
                         short_sums(self, channels.clone(), &mut sums);
                         channels
@@ -446,12 +458,13 @@ impl<T: Float> Columns<'_, T> {
                     }
                 }
             });
-            self.write(&lines);
+            // SAFETY: there is a line for each channel; tensors have the sizes that `s` names.
+            unsafe { self.write(&lines) };
             return;
         }
         let sums = |p: usize, buffers: &mut [Vec<T>; 3]| {
             let mut out = [0.0; 2];
-            // SAFETY: the caller's.
+            // SAFETY: planes below `s.n * c` lie inside the tensors.
             unsafe { plane_sums(self, p, buffers, &mut out) };
             out
         };
@@ -493,7 +506,8 @@ impl<T: Float> Columns<'_, T> {
         let lines: Vec<Line<T>> = (0..c)
             .map(|ch| line(ch, joined(&mut (0..s.n).map(|n| each[n * c + ch]))))
             .collect();
-        self.write(&lines);
+        // SAFETY: there is a line for each channel; tensors have the sizes that `s` names.
+        unsafe { self.write(&lines) };
     }
 
     /// Writes `y` by the lines of all channels.
@@ -504,7 +518,7 @@ impl<T: Float> Columns<'_, T> {
         let (s, c) = (self.s, self.s.channels());
         if s.inner == 1 {
             parallel_for(s.n, (1 << 14) / c.max(1) + 1, |range| {
-                // SAFETY: the caller's; samples of different ranges are disjoint.
+                // SAFETY: samples lie inside the tensors; those of different ranges are disjoint.
                 unsafe { write_samples(self, range, lines) }
             });
             return;
@@ -520,38 +534,40 @@ impl<T: Float> Columns<'_, T> {
 }
 
 per_isa! {
-    // SAFETY: as for `Columns::run`.
     unsafe fn plane_sums[T: Float](
         job: &Columns<T>,
         p: usize,
         buffers: &mut [Vec<T>; 3],
         out: &mut [f64; 2]
     ) {
-        let [bx, bg, _] = buffers;
-        let n = job.s.inner;
-        let x = job.x.read(p * n..(p + 1) * n, bx);
-        let at = |i: usize| *x.get_unchecked(i);
-        let Some((g, rstd)) = &job.g else {
-            let mean = total(n, at) / n as f64;
-            let m = T::of_f64(mean);
-            // The mean as rounded is not the mean: its error is taken out again.
-            let [off, square] = totals(n, |i| [at(i) - m, (at(i) - m) * (at(i) - m)]);
-            let shift = off / n as f64;
-            *out = [m.to_f64() + shift, square - off * shift];
-            return;
-        };
-        let ch = p % job.s.channels();
-        let (m, k) = (*job.mean.at(ch), rstd[ch]);
-        let g = g.read(p * n..(p + 1) * n, bg);
-        *out = totals(n, |i| {
-            let g = *g.get_unchecked(i);
-            [g, g * ((at(i) - m) * k)]
-        });
+        // SAFETY: plane `p` lies inside the tensors, `ch` is its channel, and `i` stays below its
+        // length.
+        unsafe {
+            let [bx, bg, _] = buffers;
+            let n = job.s.inner;
+            let x = job.x.read(p * n..(p + 1) * n, bx);
+            let at = |i: usize| *x.get_unchecked(i);
+            let Some((g, rstd)) = &job.g else {
+                let mean = total(n, at) / n as f64;
+                let m = T::of_f64(mean);
+                // The mean as rounded is not the mean: its error is taken out again.
+                let [off, square] = totals(n, |i| [at(i) - m, (at(i) - m) * (at(i) - m)]);
+                let shift = off / n as f64;
+                *out = [m.to_f64() + shift, square - off * shift];
+                return;
+            };
+            let ch = p % job.s.channels();
+            let (m, k) = (*job.mean.at(ch), rstd[ch]);
+            let g = g.read(p * n..(p + 1) * n, bg);
+            *out = totals(n, |i| {
+                let g = *g.get_unchecked(i);
+                [g, g * ((at(i) - m) * k)]
+            });
+        }
     }
 }
 
 per_isa! {
-    // SAFETY: as for `Columns::run`; plane `p` belongs to this thread.
     unsafe fn write_plane[T: Float](
         job: &Columns<T>,
         p: usize,
@@ -559,121 +575,133 @@ per_isa! {
         line: Line<T>,
         buffers: &mut [Vec<T>; 3]
     ) {
-        let [bx, bg, by] = buffers;
-        let n = job.s.inner;
-        let span = p * n..(p + 1) * n;
-        let (m, Line { k, a, b }) = (*job.mean.at(ch), line);
-        let x = job.x.read(span.clone(), bx);
-        let Some((g, _)) = &job.g else {
-            return job.y.write(span, by, |y| {
-                for (y, &x) in y.iter_mut().zip(x) {
-                    *y = (x - m) * k + a;
+        // SAFETY: plane `p` lies inside the tensors and belongs to this thread, and `ch` is its
+        // channel.
+        unsafe {
+            let [bx, bg, by] = buffers;
+            let n = job.s.inner;
+            let span = p * n..(p + 1) * n;
+            let (m, Line { k, a, b }) = (*job.mean.at(ch), line);
+            let x = job.x.read(span.clone(), bx);
+            let Some((g, _)) = &job.g else {
+                return job.y.write(span, by, |y| {
+                    for (y, &x) in y.iter_mut().zip(x) {
+                        *y = (x - m) * k + a;
+                    }
+                });
+            };
+            let g = g.read(span.clone(), bg);
+            job.y.write(span, by, |y| {
+                if a == T::default() && b == T::default() {
+                    // Given statistics: what x holds does not matter.
+                    for (y, &g) in y.iter_mut().zip(g) {
+                        *y = k * g;
+                    }
+                    return;
+                }
+                for ((y, &g), &x) in y.iter_mut().zip(g).zip(x) {
+                    *y = k * (g - a - (x - m) * b);
                 }
             });
-        };
-        let g = g.read(span.clone(), bg);
-        job.y.write(span, by, |y| {
-            if a == T::default() && b == T::default() {
-                // Given statistics: what x holds does not matter.
-                for (y, &g) in y.iter_mut().zip(g) {
-                    *y = k * g;
-                }
-                return;
-            }
-            for ((y, &g), &x) in y.iter_mut().zip(g).zip(x) {
-                *y = k * (g - a - (x - m) * b);
-            }
-        });
+        }
     }
 }
 
 per_isa! {
-    // SAFETY: as for `Columns::write`; the samples belong to this thread.
     unsafe fn write_samples[T: Float](job: &Columns<T>, range: Range<usize>, lines: &[Line<T>]) {
-        let c = lines.len();
-        let (mut bx, mut bg, mut by) = (Vec::<T>::new(), Vec::<T>::new(), Vec::<T>::new());
-        let means = std::slice::from_raw_parts(job.mean.at(0).cast_const(), c);
-        // One array for each factor, so that neighbours become vectors.
-        let k: Vec<T> = alloc::gathered(lines.iter().map(|l| l.k));
-        let a: Vec<T> = alloc::gathered(lines.iter().map(|l| l.a));
-        let b: Vec<T> = alloc::gathered(lines.iter().map(|l| l.b));
-        // Given statistics: what x holds does not matter.
-        let zero = T::default();
-        let fixed = lines.iter().all(|l| l.a == zero && l.b == zero);
-        for n in range {
-            let span = n * c..(n + 1) * c;
-            let x = job.x.read(span.clone(), &mut bx);
-            if let Some((g, _)) = &job.g {
-                let g = g.read(span.clone(), &mut bg);
-                job.y.write(span, &mut by, |y| {
-                    if fixed {
-                        for i in 0..c {
-                            y[i] = k[i] * g[i];
+        // SAFETY: samples lie inside the tensors and belong to this thread; there is a mean for
+        // each channel.
+        unsafe {
+            let c = lines.len();
+            let (mut bx, mut bg, mut by) = (Vec::<T>::new(), Vec::<T>::new(), Vec::<T>::new());
+            let means = std::slice::from_raw_parts(job.mean.at(0).cast_const(), c);
+            // One array for each factor, so that neighbours become vectors.
+            let k: Vec<T> = alloc::gathered(lines.iter().map(|l| l.k));
+            let a: Vec<T> = alloc::gathered(lines.iter().map(|l| l.a));
+            let b: Vec<T> = alloc::gathered(lines.iter().map(|l| l.b));
+            // Given statistics: what x holds does not matter.
+            let zero = T::default();
+            let fixed = lines.iter().all(|l| l.a == zero && l.b == zero);
+            for n in range {
+                let span = n * c..(n + 1) * c;
+                let x = job.x.read(span.clone(), &mut bx);
+                if let Some((g, _)) = &job.g {
+                    let g = g.read(span.clone(), &mut bg);
+                    job.y.write(span, &mut by, |y| {
+                        if fixed {
+                            for i in 0..c {
+                                y[i] = k[i] * g[i];
+                            }
+                            return;
                         }
-                        return;
-                    }
-                    for i in 0..c {
-                        y[i] = k[i] * (g[i] - a[i] - (x[i] - means[i]) * b[i]);
-                    }
-                });
-            } else {
-                job.y.write(span, &mut by, |y| {
-                    for i in 0..c {
-                        y[i] = (x[i] - means[i]) * k[i] + a[i];
-                    }
-                });
+                        for i in 0..c {
+                            y[i] = k[i] * (g[i] - a[i] - (x[i] - means[i]) * b[i]);
+                        }
+                    });
+                } else {
+                    job.y.write(span, &mut by, |y| {
+                        for i in 0..c {
+                            y[i] = (x[i] - means[i]) * k[i] + a[i];
+                        }
+                    });
+                }
             }
         }
     }
 }
 
 per_isa! {
-    // SAFETY: as for `Columns::run`.
     unsafe fn short_sums[T: Float](
         job: &Columns<T>,
         channels: Range<usize>,
         out: &mut [[f64; 2]; BLOCK]
     ) {
-        let (s, c, inner) = (job.s, job.s.channels(), job.s.inner);
-        let (mut bx, mut bg) = (Vec::<T>::new(), Vec::<T>::new());
-        let width = channels.len() * inner;
-        let count = (s.n * inner) as f64;
-        let span = |n: usize| {
-            let first = (n * c + channels.start) * inner;
-            first..first + width
-        };
-        let (mut one, mut two) = (alloc::full(0.0f64, width), alloc::full(0.0f64, width));
-        let fold = |all: &[f64], i: usize| -> f64 { all[i * inner..(i + 1) * inner].iter().sum() };
-        if let Some((g, rstd)) = &job.g {
-            let means: Vec<T> = (0..width).map(|i| *job.mean.at(channels.start + i / inner)).collect();
-            let k: Vec<T> = (0..width).map(|i| rstd[channels.start + i / inner]).collect();
+        // SAFETY: the channels lie inside the tensors, and there is a mean for each.
+        unsafe {
+            let (s, c, inner) = (job.s, job.s.channels(), job.s.inner);
+            let (mut bx, mut bg) = (Vec::<T>::new(), Vec::<T>::new());
+            let width = channels.len() * inner;
+            let count = (s.n * inner) as f64;
+            let span = |n: usize| {
+                let first = (n * c + channels.start) * inner;
+                first..first + width
+            };
+            let (mut one, mut two) = (alloc::full(0.0f64, width), alloc::full(0.0f64, width));
+            let fold = |all: &[f64], i: usize| -> f64 {
+                all[i * inner..(i + 1) * inner].iter().sum()
+            };
+            if let Some((g, rstd)) = &job.g {
+                let mean = |i: usize| *job.mean.at(channels.start + i / inner);
+                let means: Vec<T> = (0..width).map(mean).collect();
+                let k: Vec<T> = (0..width).map(|i| rstd[channels.start + i / inner]).collect();
+                for n in 0..s.n {
+                    let (x, g) = (job.x.read(span(n), &mut bx), g.read(span(n), &mut bg));
+                    for i in 0..width {
+                        one[i] += g[i].to_f64();
+                        two[i] += (g[i] * ((x[i] - means[i]) * k[i])).to_f64();
+                    }
+                }
+                for i in 0..channels.len() {
+                    out[i] = [fold(&one, i), fold(&two, i)];
+                }
+                return;
+            }
             for n in 0..s.n {
-                let (x, g) = (job.x.read(span(n), &mut bx), g.read(span(n), &mut bg));
+                let x = job.x.read(span(n), &mut bx);
+                one.iter_mut().zip(x).for_each(|(o, &x)| *o += x.to_f64());
+            }
+            let means: Vec<f64> = (0..channels.len()).map(|i| fold(&one, i) / count).collect();
+            let wide: Vec<f64> = (0..width).map(|i| means[i / inner]).collect();
+            for n in 0..s.n {
+                let x = job.x.read(span(n), &mut bx);
                 for i in 0..width {
-                    one[i] += g[i].to_f64();
-                    two[i] += (g[i] * ((x[i] - means[i]) * k[i])).to_f64();
+                    let v = x[i].to_f64() - wide[i];
+                    two[i] += v * v;
                 }
             }
             for i in 0..channels.len() {
-                out[i] = [fold(&one, i), fold(&two, i)];
+                out[i] = [means[i], fold(&two, i)];
             }
-            return;
-        }
-        for n in 0..s.n {
-            let x = job.x.read(span(n), &mut bx);
-            one.iter_mut().zip(x).for_each(|(o, &x)| *o += x.to_f64());
-        }
-        let means: Vec<f64> = (0..channels.len()).map(|i| fold(&one, i) / count).collect();
-        let wide: Vec<f64> = (0..width).map(|i| means[i / inner]).collect();
-        for n in 0..s.n {
-            let x = job.x.read(span(n), &mut bx);
-            for i in 0..width {
-                let v = x[i].to_f64() - wide[i];
-                two[i] += v * v;
-            }
-        }
-        for i in 0..channels.len() {
-            out[i] = [means[i], fold(&two, i)];
         }
     }
 }

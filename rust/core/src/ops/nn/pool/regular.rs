@@ -135,12 +135,12 @@ impl Forward {
         if self.halves::<T>() {
             let rows = self.planes * of.output[0] * oh;
             return parallel_for(rows, (1 << 14) / row.max(1) + 1, |range| {
-                // SAFETY: the caller's; rows of different ranges are disjoint.
+                // SAFETY: the fields are the tensors' sizes; rows of different ranges are disjoint.
                 unsafe { halve::<T>(self, range) }
             });
         }
         parallel_for(self.planes * bands, (1 << 14) / work.max(1) + 1, |range| {
-            // SAFETY: the caller's; bands of different ranges are disjoint.
+            // SAFETY: the fields are the tensors' sizes; bands of different ranges are disjoint.
             unsafe { bands_of::<T>(self, range, band) }
         });
     }
@@ -162,49 +162,55 @@ impl Forward {
 }
 
 per_isa! {
-    // SAFETY: as for `Forward::run`; the rows of outputs belong to this thread.
     unsafe fn halve[T: Least](job: &Forward, range: std::ops::Range<usize>) {
-        let of = &job.of;
-        let ([id, ih, iw], [od, oh, ow]) = (of.input, of.output);
-        for row in range {
-            let (plane, z, y) = (row / (od * oh), row / oh % od, row % oh);
-            let from = (plane * id + z * of.stride[0]) * ih + 2 * y;
-            let x = job.x.cast::<T>().add(from * iw);
-            let to = job.y.cast::<T>().add(row * ow);
-            let at = match job.indices {
-                Indices::None => std::ptr::null_mut(),
-                _ => job.at.add(row * ow),
-            };
-            if ow >= LANES {
-                halve_row::<T, LANES>([x, x.add(iw)], ow, to, at);
-            } else {
-                halve_row::<T, { LANES / 2 }>([x, x.add(iw)], ow, to, at);
+        // SAFETY: windows of two rows and columns lie inside the input; the rows of outputs belong
+        // to this thread.
+        unsafe {
+            let of = &job.of;
+            let ([id, ih, iw], [od, oh, ow]) = (of.input, of.output);
+            for row in range {
+                let (plane, z, y) = (row / (od * oh), row / oh % od, row % oh);
+                let from = (plane * id + z * of.stride[0]) * ih + 2 * y;
+                let x = job.x.cast::<T>().add(from * iw);
+                let to = job.y.cast::<T>().add(row * ow);
+                let at = match job.indices {
+                    Indices::None => std::ptr::null_mut(),
+                    _ => job.at.add(row * ow),
+                };
+                if ow >= LANES {
+                    halve_row::<T, LANES>([x, x.add(iw)], ow, to, at);
+                } else {
+                    halve_row::<T, { LANES / 2 }>([x, x.add(iw)], ow, to, at);
+                }
             }
         }
     }
 }
 
 /// One row of outputs, at least `N`; the last vector overlaps the one before.
-// SAFETY: `x` are two rows of twice as many elements; `at` is null or has room for each number.
 #[inline(always)]
 unsafe fn halve_row<T: Least, const N: usize>(x: [*const T; 2], n: usize, y: *mut T, at: *mut u8) {
-    for o in (0..n).step_by(N) {
-        let o = o.min(n - N);
-        let (mut top, mut number) = ([T::least(); N], [0i32; N]);
-        for (r, x) in x.iter().enumerate() {
-            let v = x.add(2 * o).cast::<[[T; 2]; N]>().read_unaligned();
-            for c in 0..2 {
-                for j in 0..N {
-                    let win = wins(v[j][c], top[j]);
-                    top[j] = if win { v[j][c] } else { top[j] };
-                    number[j] = if win { (2 * r + c) as i32 } else { number[j] };
+    // SAFETY: `x` are two rows of 2 * n elements, `n` at least N; `y`, and `at` unless it is null,
+    // have room for `n`.
+    unsafe {
+        for o in (0..n).step_by(N) {
+            let o = o.min(n - N);
+            let (mut top, mut number) = ([T::least(); N], [0i32; N]);
+            for (r, x) in x.iter().enumerate() {
+                let v = x.add(2 * o).cast::<[[T; 2]; N]>().read_unaligned();
+                for c in 0..2 {
+                    for j in 0..N {
+                        let win = wins(v[j][c], top[j]);
+                        top[j] = if win { v[j][c] } else { top[j] };
+                        number[j] = if win { (2 * r + c) as i32 } else { number[j] };
+                    }
                 }
             }
-        }
-        y.add(o).cast::<[T; N]>().write_unaligned(top);
-        if !at.is_null() {
-            let codes = number.map(|n| n as u8);
-            at.add(o).cast::<[u8; N]>().write_unaligned(codes);
+            y.add(o).cast::<[T; N]>().write_unaligned(top);
+            if !at.is_null() {
+                let codes = number.map(|n| n as u8);
+                at.add(o).cast::<[u8; N]>().write_unaligned(codes);
+            }
         }
     }
 }
@@ -216,109 +222,113 @@ fn wins<T: Least>(v: T, best: T) -> bool {
 }
 
 per_isa! {
-    // SAFETY: as for `Forward::run`; the bands belong to this thread.
     unsafe fn bands_of[T: Least](job: &Forward, range: std::ops::Range<usize>, band: usize) {
-        let of = &job.of;
-        let ([_, ih, iw], [od, oh, ow]) = (of.input, of.output);
-        let ([kd, kh, kw], [sd, sh, sw]) = (of.kernel, of.stride);
-        let ([pd, ph, pw], [ld, lh, lw]) = (of.padding, of.dilation);
-        let size = job.dtype.size();
-        // A row of input is dealt out by its place modulo the stride, so that the elements of
-        // neighbouring windows lie next to each other. Padding is the least value.
-        let wide = ow.next_multiple_of(LANES);
-        let phase = wide + (kw - 1) * lw / sw;
-        let rows = (band - 1) * sh + (kh - 1) * lh + 1;
-        let mut dealt = alloc::full(T::least(), kd * rows * sw * phase);
-        let mut line = alloc::full(T::least(), (phase * sw).max(iw + pw));
-        let mut best = alloc::full(T::least(), wide);
-        let mut code = alloc::full(0i32, wide);
-        let first: Vec<i32> = (0..wide)
-            .map(|o| if o < ow { of.inside(2, o).0 as i32 } else { 0 })
-            .collect();
-        let offsets = of.offsets();
-        let bands = oh.div_ceil(band);
-        for unit in range {
-            let (plane, part) = (unit / (bands * od), unit % (bands * od));
-            let (z, y0) = (part / bands, part % bands * band);
-            let y1 = (y0 + band).min(oh);
-            let (z0, z1) = of.inside(0, z);
-            let top = (y0 * sh).saturating_sub(ph);
-            let bottom = ((y1 - 1) * sh + (kh - 1) * lh + 1).saturating_sub(ph).min(ih);
-            let source = job.x.add(plane * of.input.iter().product::<usize>() * size);
-            for a in z0..z1 {
-                let depth = z * sd + a * ld - pd;
-                for r in top..bottom {
-                    let from = source.add((depth * ih + r) * iw * size);
-                    load(job.dtype, from, size as isize, iw, line.as_mut_ptr().add(pw));
-                    let slot = a * rows + (r + ph - y0 * sh);
-                    for p in 0..sw {
-                        let to = &mut dealt[(slot * sw + p) * phase..][..phase];
-                        // The row's end may leave the last phases one element short.
-                        let n = phase.min((line.len() - p).div_ceil(sw));
-                        match sw {
-                            1 => to[..n].copy_from_slice(&line[..n]),
-                            2 => {
-                                for (i, to) in to[..n].iter_mut().enumerate() {
-                                    *to = *line.get_unchecked(2 * i + p);
-                                }
-                            }
-                            _ => {
-                                for (i, to) in to[..n].iter_mut().enumerate() {
-                                    *to = *line.get_unchecked(i * sw + p);
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-            for y in y0..y1 {
-                let (r0, r1) = of.inside(1, y);
-                for o in (0..wide).step_by(LANES) {
-                    let mut top = [T::least(); LANES];
-                    let mut number = [((z0 * kh + r0) * kw) as i32; LANES];
-                    for j in 0..LANES {
-                        number[j] += first[o + j];
-                    }
-                    for a in z0..z1 {
-                        for r in r0..r1 {
-                            let slot = a * rows + (y - y0) * sh + r * lh;
-                            for c in 0..kw {
-                                let (p, q) = (c * lw % sw, c * lw / sw);
-                                let from = dealt.as_ptr().add((slot * sw + p) * phase + q + o);
-                                let now = ((a * kh + r) * kw + c) as i32;
-                                if job.indices == Indices::None {
-                                    for j in 0..LANES {
-                                        let v = *from.add(j);
-                                        top[j] = if wins(v, top[j]) { v } else { top[j] };
+        // SAFETY: bands lie inside input and outputs, which belong to this thread; `dealt` and
+        // `line` hold all that a band's windows see.
+        unsafe {
+            let of = &job.of;
+            let ([_, ih, iw], [od, oh, ow]) = (of.input, of.output);
+            let ([kd, kh, kw], [sd, sh, sw]) = (of.kernel, of.stride);
+            let ([pd, ph, pw], [ld, lh, lw]) = (of.padding, of.dilation);
+            let size = job.dtype.size();
+            // A row of input is dealt out by its place modulo the stride, so that the elements of
+            // neighbouring windows lie next to each other. Padding is the least value.
+            let wide = ow.next_multiple_of(LANES);
+            let phase = wide + (kw - 1) * lw / sw;
+            let rows = (band - 1) * sh + (kh - 1) * lh + 1;
+            let mut dealt = alloc::full(T::least(), kd * rows * sw * phase);
+            let mut line = alloc::full(T::least(), (phase * sw).max(iw + pw));
+            let mut best = alloc::full(T::least(), wide);
+            let mut code = alloc::full(0i32, wide);
+            let first: Vec<i32> = (0..wide)
+                .map(|o| if o < ow { of.inside(2, o).0 as i32 } else { 0 })
+                .collect();
+            let offsets = of.offsets();
+            let bands = oh.div_ceil(band);
+            for unit in range {
+                let (plane, part) = (unit / (bands * od), unit % (bands * od));
+                let (z, y0) = (part / bands, part % bands * band);
+                let y1 = (y0 + band).min(oh);
+                let (z0, z1) = of.inside(0, z);
+                let top = (y0 * sh).saturating_sub(ph);
+                let bottom = ((y1 - 1) * sh + (kh - 1) * lh + 1).saturating_sub(ph).min(ih);
+                let source = job.x.add(plane * of.input.iter().product::<usize>() * size);
+                for a in z0..z1 {
+                    let depth = z * sd + a * ld - pd;
+                    for r in top..bottom {
+                        let from = source.add((depth * ih + r) * iw * size);
+                        load(job.dtype, from, size as isize, iw, line.as_mut_ptr().add(pw));
+                        let slot = a * rows + (r + ph - y0 * sh);
+                        for p in 0..sw {
+                            let to = &mut dealt[(slot * sw + p) * phase..][..phase];
+                            // The row's end may leave the last phases one element short.
+                            let n = phase.min((line.len() - p).div_ceil(sw));
+                            match sw {
+                                1 => to[..n].copy_from_slice(&line[..n]),
+                                2 => {
+                                    for (i, to) in to[..n].iter_mut().enumerate() {
+                                        *to = *line.get_unchecked(2 * i + p);
                                     }
-                                } else {
-                                    for j in 0..LANES {
-                                        let v = *from.add(j);
-                                        let win = wins(v, top[j]);
-                                        top[j] = if win { v } else { top[j] };
-                                        number[j] = if win { now } else { number[j] };
+                                }
+                                _ => {
+                                    for (i, to) in to[..n].iter_mut().enumerate() {
+                                        *to = *line.get_unchecked(i * sw + p);
                                     }
                                 }
                             }
                         }
                     }
-                    best[o..o + LANES].copy_from_slice(&top);
-                    code[o..o + LANES].copy_from_slice(&number);
                 }
-                let row = (plane * od + z) * oh + y;
-                let to = job.y.add(row * ow * size);
-                store(job.dtype, to, size as isize, ow, best.as_ptr());
-                match job.indices {
-                    Indices::None => {}
-                    Indices::Numbers => {
-                        let to = std::slice::from_raw_parts_mut(job.at.add(row * ow), ow);
-                        to.iter_mut().zip(&code).for_each(|(to, &c)| *to = c as u8);
+                for y in y0..y1 {
+                    let (r0, r1) = of.inside(1, y);
+                    for o in (0..wide).step_by(LANES) {
+                        let mut top = [T::least(); LANES];
+                        let mut number = [((z0 * kh + r0) * kw) as i32; LANES];
+                        for j in 0..LANES {
+                            number[j] += first[o + j];
+                        }
+                        for a in z0..z1 {
+                            for r in r0..r1 {
+                                let slot = a * rows + (y - y0) * sh + r * lh;
+                                for c in 0..kw {
+                                    let (p, q) = (c * lw % sw, c * lw / sw);
+                                    let from = dealt.as_ptr().add((slot * sw + p) * phase + q + o);
+                                    let now = ((a * kh + r) * kw + c) as i32;
+                                    if job.indices == Indices::None {
+                                        for j in 0..LANES {
+                                            let v = *from.add(j);
+                                            top[j] = if wins(v, top[j]) { v } else { top[j] };
+                                        }
+                                    } else {
+                                        for j in 0..LANES {
+                                            let v = *from.add(j);
+                                            let win = wins(v, top[j]);
+                                            top[j] = if win { v } else { top[j] };
+                                            number[j] = if win { now } else { number[j] };
+                                        }
+                                    }
+                                }
+                            }
+                        }
+                        best[o..o + LANES].copy_from_slice(&top);
+                        code[o..o + LANES].copy_from_slice(&number);
                     }
-                    Indices::Plane => {
-                        let corner = of.corner([z, y, 0]);
-                        let to = std::slice::from_raw_parts_mut(job.at.cast::<i64>().add(row * ow), ow);
-                        for (i, (to, &c)) in to.iter_mut().zip(&code).enumerate() {
-                            *to = corner + (i * sw) as i64 + offsets[c as usize];
+                    let row = (plane * od + z) * oh + y;
+                    let to = job.y.add(row * ow * size);
+                    store(job.dtype, to, size as isize, ow, best.as_ptr());
+                    match job.indices {
+                        Indices::None => {}
+                        Indices::Numbers => {
+                            let to = std::slice::from_raw_parts_mut(job.at.add(row * ow), ow);
+                            to.iter_mut().zip(&code).for_each(|(to, &c)| *to = c as u8);
+                        }
+                        Indices::Plane => {
+                            let corner = of.corner([z, y, 0]);
+                            let at = job.at.cast::<i64>().add(row * ow);
+                            let to = std::slice::from_raw_parts_mut(at, ow);
+                            for (i, (to, &c)) in to.iter_mut().zip(&code).enumerate() {
+                                *to = corner + (i * sw) as i64 + offsets[c as usize];
+                            }
                         }
                     }
                 }
@@ -346,7 +356,7 @@ impl Backward {
     pub unsafe fn run<T: Least>(&self) {
         let large: usize = self.of.input.iter().product();
         parallel_for(self.planes, (1 << 14) / large.max(1) + 1, |range| {
-            // SAFETY: the caller's; planes of different ranges are disjoint.
+            // SAFETY: the fields are the tensors' sizes; planes of different ranges are disjoint.
             unsafe { planes_grad::<T>(self, range) }
         });
     }
@@ -364,70 +374,74 @@ impl Backward {
 }
 
 per_isa! {
-    // SAFETY: as for `Backward::run`; the planes belong to this thread.
     unsafe fn planes_grad[T: Least](job: &Backward, range: std::ops::Range<usize>) {
-        let of = &job.of;
-        let (large, small): (usize, usize) =
-            (of.input.iter().product(), of.output.iter().product());
-        let ([_, ih, iw], [_, oh, ow]) = (of.input, of.output);
-        let ([_, kh, kw], size) = (of.kernel, job.dtype.size());
-        let direct = job.dtype == T::DTYPE;
-        let (apart, offsets) = (job.apart(), of.offsets());
-        let mut grads = alloc::full(T::default(), if direct { 0 } else { small });
-        let mut wide = alloc::full(T::default(), if direct { 0 } else { large });
-        for p in range {
-            let (g, dx) = (job.g.add(p * small * size), job.dx.add(p * large * size));
-            let (g, to) = if direct {
-                (g.cast::<T>(), dx.cast::<T>())
-            } else {
-                load(job.dtype, g, size as isize, small, grads.as_mut_ptr());
-                (grads.as_ptr(), wide.as_mut_ptr())
-            };
-            let codes = std::slice::from_raw_parts(job.codes.add(p * small), small);
-            let g = std::slice::from_raw_parts(g, small);
-            let to = std::slice::from_raw_parts_mut(to, large);
-            if apart {
-                // Every element is written once, with its gradient or zero.
-                for z in 0..of.input[0] {
-                    for y in 0..ih {
-                        let row = &mut to[(z * ih + y) * iw..][..iw];
-                        let (o, a) = (y / kh, y % kh);
-                        if o >= oh {
-                            row.fill(T::default());
-                            continue;
-                        }
-                        let at = (z * oh + o) * ow;
-                        let (g, codes) = (&g[at..at + ow], &codes[at..at + ow]);
-                        let (row, rest) = row.split_at_mut(ow * kw);
-                        rest.fill(T::default());
-                        match kw {
-                            2 => spread::<T, 2>(row, g, codes, a),
-                            3 => spread::<T, 3>(row, g, codes, a),
-                            _ => {
-                                for (i, out) in row.chunks_exact_mut(kw).enumerate() {
-                                    out.fill(T::default());
-                                    let c = (codes[i] as usize).wrapping_sub(a * kw);
-                                    if c < kw {
-                                        out[c] = g[i];
+        // SAFETY: planes lie inside the tensors and belong to this thread; a code names an element
+        // of its window.
+        unsafe {
+            let of = &job.of;
+            let (large, small): (usize, usize) =
+                (of.input.iter().product(), of.output.iter().product());
+            let ([_, ih, iw], [_, oh, ow]) = (of.input, of.output);
+            let ([_, kh, kw], size) = (of.kernel, job.dtype.size());
+            let direct = job.dtype == T::DTYPE;
+            let (apart, offsets) = (job.apart(), of.offsets());
+            let mut grads = alloc::full(T::default(), if direct { 0 } else { small });
+            let mut wide = alloc::full(T::default(), if direct { 0 } else { large });
+            for p in range {
+                let (g, dx) = (job.g.add(p * small * size), job.dx.add(p * large * size));
+                let (g, to) = if direct {
+                    (g.cast::<T>(), dx.cast::<T>())
+                } else {
+                    load(job.dtype, g, size as isize, small, grads.as_mut_ptr());
+                    (grads.as_ptr(), wide.as_mut_ptr())
+                };
+                let codes = std::slice::from_raw_parts(job.codes.add(p * small), small);
+                let g = std::slice::from_raw_parts(g, small);
+                let to = std::slice::from_raw_parts_mut(to, large);
+                if apart {
+                    // Every element is written once, with its gradient or zero.
+                    for z in 0..of.input[0] {
+                        for y in 0..ih {
+                            let row = &mut to[(z * ih + y) * iw..][..iw];
+                            let (o, a) = (y / kh, y % kh);
+                            if o >= oh {
+                                row.fill(T::default());
+                                continue;
+                            }
+                            let at = (z * oh + o) * ow;
+                            let (g, codes) = (&g[at..at + ow], &codes[at..at + ow]);
+                            let (row, rest) = row.split_at_mut(ow * kw);
+                            rest.fill(T::default());
+                            match kw {
+                                2 => spread::<T, 2>(row, g, codes, a),
+                                3 => spread::<T, 3>(row, g, codes, a),
+                                _ => {
+                                    for (i, out) in row.chunks_exact_mut(kw).enumerate() {
+                                        out.fill(T::default());
+                                        let c = (codes[i] as usize).wrapping_sub(a * kw);
+                                        if c < kw {
+                                            out[c] = g[i];
+                                        }
                                     }
                                 }
                             }
                         }
                     }
-                }
-            } else {
-                to.fill(T::default());
-                for (r, (g, codes)) in g.chunks_exact(ow).zip(codes.chunks_exact(ow)).enumerate() {
-                    let corner = of.corner([r / oh, r % oh, 0]);
-                    for (i, (&g, &c)) in g.iter().zip(codes).enumerate() {
-                        let at = corner + (i * of.stride[2]) as i64 + offsets[c as usize];
-                        let to = to.get_unchecked_mut(at as usize);
-                        *to = Lane::plus(*to, g);
+                } else {
+                    to.fill(T::default());
+                    let rows = g.chunks_exact(ow).zip(codes.chunks_exact(ow));
+                    for (r, (g, codes)) in rows.enumerate() {
+                        let corner = of.corner([r / oh, r % oh, 0]);
+                        for (i, (&g, &c)) in g.iter().zip(codes).enumerate() {
+                            let at = corner + (i * of.stride[2]) as i64 + offsets[c as usize];
+                            let to = to.get_unchecked_mut(at as usize);
+                            *to = Lane::plus(*to, g);
+                        }
                     }
                 }
-            }
-            if !direct {
-                store(job.dtype, dx, size as isize, large, wide.as_ptr());
+                if !direct {
+                    store(job.dtype, dx, size as isize, large, wide.as_ptr());
+                }
             }
         }
     }

@@ -442,23 +442,25 @@ impl Near {
     }
 
     compiled! { avx512:
-        // SAFETY: the machine has the instructions; `x` holds rows of `n` and `y` rows of `m`
-        // elements, as the axis that this is of.
         unsafe fn rows(&self, x: &[f32], n: usize, y: &mut [f32], m: usize) {
-            use std::arch::x86_64::*;
-            for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(m)) {
-                for (b, &base) in self.base.iter().enumerate() {
-                    let from = _mm512_loadu_ps(x.as_ptr().add(base));
-                    let mut sum = _mm512_setzero_ps();
-                    for t in b * self.terms..(b + 1) * self.terms {
-                        let at = _mm512_loadu_si512(self.at[t].as_ptr().cast());
-                        let w = _mm512_loadu_ps(self.weight[t].as_ptr());
-                        let term = _mm512_mul_ps(w, _mm512_permutexvar_ps(at, from));
-                        sum = _mm512_add_ps(sum, term);
+            // SAFETY: `near` is there where the machine has AVX-512; a vector from each base lies
+            // in a row of `n`, and stores end at `m`.
+            unsafe {
+                use std::arch::x86_64::*;
+                for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(m)) {
+                    for (b, &base) in self.base.iter().enumerate() {
+                        let from = _mm512_loadu_ps(x.as_ptr().add(base));
+                        let mut sum = _mm512_setzero_ps();
+                        for t in b * self.terms..(b + 1) * self.terms {
+                            let at = _mm512_loadu_si512(self.at[t].as_ptr().cast());
+                            let w = _mm512_loadu_ps(self.weight[t].as_ptr());
+                            let term = _mm512_mul_ps(w, _mm512_permutexvar_ps(at, from));
+                            sum = _mm512_add_ps(sum, term);
+                        }
+                        let left = LANES.min(m - b * LANES);
+                        let mask = (u32::MAX >> (32 - left)) as u16;
+                        _mm512_mask_storeu_ps(y.as_mut_ptr().add(b * LANES), mask, sum);
                     }
-                    let left = LANES.min(m - b * LANES);
-                    let mask = (u32::MAX >> (32 - left)) as u16;
-                    _mm512_mask_storeu_ps(y.as_mut_ptr().add(b * LANES), mask, sum);
                 }
             }
         }

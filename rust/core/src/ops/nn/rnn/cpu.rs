@@ -40,39 +40,43 @@ macro_rules! real {
             fn width() -> usize {
                 per_isa!(match avx512 => $wide, avx2 => $middle, portable => $narrow)
             }
-            // SAFETY: as the trait says.
             unsafe fn forward(s: &Forward<Self>, block: usize) {
                 compiled! { avx512:
-                    // SAFETY: as for the function around it, which has asked for the best set.
                     unsafe fn avx512(s: &Forward<$t>, block: usize) {
-                        forward::<$t, $zmm, $wide, 12>(s, block)
+                        // SAFETY: `s` names memory of its sizes; the caller has AVX-512.
+                        unsafe { forward::<$t, $zmm, $wide, 12>(s, block) }
                     }
                 }
                 compiled! { avx2:
-                    // SAFETY: as for the function around it, which has asked for the best set.
                     unsafe fn avx2(s: &Forward<$t>, block: usize) {
-                        forward::<$t, $ymm, $middle, 6>(s, block)
+                        // SAFETY: `s` names memory of its sizes; the caller has AVX2.
+                        unsafe { forward::<$t, $ymm, $middle, 6>(s, block) }
                     }
                 }
-                per_isa!(match avx512 => avx512(s, block), avx2 => avx2(s, block),
-                    portable => forward::<$t, [$t; $narrow / 2], $narrow, 6>(s, block))
+                // SAFETY: `s` names memory of its sizes; the best set is the machine's.
+                unsafe {
+                    per_isa!(match avx512 => avx512(s, block), avx2 => avx2(s, block),
+                        portable => forward::<$t, [$t; $narrow / 2], $narrow, 6>(s, block))
+                }
             }
-            // SAFETY: as the trait says.
             unsafe fn backward(s: &Backward<Self>, block: usize) {
                 compiled! { avx512:
-                    // SAFETY: as for the function around it, which has asked for the best set.
                     unsafe fn avx512(s: &Backward<$t>, block: usize) {
-                        backward::<$t, $zmm, $wide, 12>(s, block)
+                        // SAFETY: `s` names memory of its sizes; the caller has AVX-512.
+                        unsafe { backward::<$t, $zmm, $wide, 12>(s, block) }
                     }
                 }
                 compiled! { avx2:
-                    // SAFETY: as for the function around it, which has asked for the best set.
                     unsafe fn avx2(s: &Backward<$t>, block: usize) {
-                        backward::<$t, $ymm, $middle, 6>(s, block)
+                        // SAFETY: `s` names memory of its sizes; the caller has AVX2.
+                        unsafe { backward::<$t, $ymm, $middle, 6>(s, block) }
                     }
                 }
-                per_isa!(match avx512 => avx512(s, block), avx2 => avx2(s, block),
-                    portable => backward::<$t, [$t; $narrow / 2], $narrow, 6>(s, block))
+                // SAFETY: `s` names memory of its sizes; the best set is the machine's.
+                unsafe {
+                    per_isa!(match avx512 => avx512(s, block), avx2 => avx2(s, block),
+                        portable => backward::<$t, [$t; $narrow / 2], $narrow, 6>(s, block))
+                }
             }
         }
     };
@@ -99,13 +103,15 @@ impl<T> Rows<T> {
 /// A state before the step: that of the sequences that go on, then that of those that begin.
 pub type Before<T> = [Rows<T>; 2];
 
-// SAFETY: `r` is a row of either part.
 #[inline(always)]
 unsafe fn row_of<T>(s: &Before<T>, r: usize) -> *mut T {
-    if r < s[0].n {
-        s[0].ptr.add(r * s[0].stride)
-    } else {
-        s[1].ptr.add((r - s[0].n) * s[1].stride)
+    // SAFETY: `r` is a row of either part.
+    unsafe {
+        if r < s[0].n {
+            s[0].ptr.add(r * s[0].stride)
+        } else {
+            s[1].ptr.add((r - s[0].n) * s[1].stride)
+        }
     }
 }
 
@@ -176,7 +182,8 @@ pub unsafe fn step<T: Real>(s: &Forward<T>) {
     let work = s.n * s.cell.gates() * T::width() * s.width;
     let blocks = s.width.div_ceil(T::width());
     parallel_for(blocks, GRAIN / work.max(1) + 1, |range| {
-        range.for_each(|b| T::forward(s, b))
+        // SAFETY: blocks lie inside the width, and what `s` names has its sizes.
+        unsafe { range.for_each(|b| T::forward(s, b)) }
     });
 }
 
@@ -188,7 +195,8 @@ pub unsafe fn step_back<T: Real>(s: &Backward<T>) {
     let work = s.n * s.cell.gates() * T::width() * s.width;
     let blocks = s.width.div_ceil(T::width());
     parallel_for(blocks, GRAIN / work.max(1) + 1, |range| {
-        range.for_each(|b| T::backward(s, b))
+        // SAFETY: blocks lie inside the width, and what `s` names has its sizes.
+        unsafe { range.for_each(|b| T::backward(s, b)) }
     });
 }
 
@@ -202,29 +210,32 @@ pub fn packed_len<T: Real>(gates: usize, width: usize) -> usize {
 /// # Safety
 /// `w` holds the matrix, `to` [`packed_len`] elements.
 pub unsafe fn pack<T: Real>(gates: usize, width: usize, w: *const T, to: *mut T) {
-    let (v, w, to) = (T::width(), Ptr(w.cast_mut()), Ptr(to));
-    let panels = width.div_ceil(v) * gates;
-    parallel_for(panels, (1 << 15) / (v * width).max(1) + 1, |range| {
-        for p in range {
-            let (first, gate) = (p / gates * v, p % gates);
-            let to = to.at(p * v * width);
-            for k in (0..width).step_by(16) {
-                let n = 16.min(width - k);
-                for j in 0..v {
-                    if first + j < width {
-                        let from = w.at((gate * width + first + j) * width + k);
-                        for q in 0..n {
-                            *to.add((k + q) * v + j) = *from.add(q);
-                        }
-                    } else {
-                        for q in 0..n {
-                            *to.add((k + q) * v + j) = T::ZERO;
+    // SAFETY: `w` has `gates * width` rows of `width`, and panels have parts of `to` of their own.
+    unsafe {
+        let (v, w, to) = (T::width(), Ptr(w.cast_mut()), Ptr(to));
+        let panels = width.div_ceil(v) * gates;
+        parallel_for(panels, (1 << 15) / (v * width).max(1) + 1, |range| {
+            for p in range {
+                let (first, gate) = (p / gates * v, p % gates);
+                let to = to.at(p * v * width);
+                for k in (0..width).step_by(16) {
+                    let n = 16.min(width - k);
+                    for j in 0..v {
+                        if first + j < width {
+                            let from = w.at((gate * width + first + j) * width + k);
+                            for q in 0..n {
+                                *to.add((k + q) * v + j) = *from.add(q);
+                            }
+                        } else {
+                            for q in 0..n {
+                                *to.add((k + q) * v + j) = T::ZERO;
+                            }
                         }
                     }
                 }
             }
-        }
-    });
+        });
+    }
 }
 
 /// Packs recurrent weights for backward steps.
@@ -232,26 +243,29 @@ pub unsafe fn pack<T: Real>(gates: usize, width: usize, w: *const T, to: *mut T)
 /// # Safety
 /// As for [`pack`].
 pub unsafe fn pack_back<T: Real>(gates: usize, width: usize, w: *const T, to: *mut T) {
-    let (v, w, to) = (T::width(), Ptr(w.cast_mut()), Ptr(to));
-    let depth = gates * width;
-    parallel_for(
-        width.div_ceil(v),
-        (1 << 15) / (v * depth).max(1) + 1,
-        |range| {
-            for b in range {
-                let used = v.min(width - b * v);
-                for k in 0..depth {
-                    let (from, to) = (w.at(k * width + b * v), to.at((b * depth + k) * v));
-                    for j in 0..used {
-                        *to.add(j) = *from.add(j);
-                    }
-                    for j in used..v {
-                        *to.add(j) = T::ZERO;
+    // SAFETY: `w` has `gates * width` rows of `width`, and blocks have parts of `to` of their own.
+    unsafe {
+        let (v, w, to) = (T::width(), Ptr(w.cast_mut()), Ptr(to));
+        let depth = gates * width;
+        parallel_for(
+            width.div_ceil(v),
+            (1 << 15) / (v * depth).max(1) + 1,
+            |range| {
+                for b in range {
+                    let used = v.min(width - b * v);
+                    for k in 0..depth {
+                        let (from, to) = (w.at(k * width + b * v), to.at((b * depth + k) * v));
+                        for j in 0..used {
+                            *to.add(j) = *from.add(j);
+                        }
+                        for j in used..v {
+                            *to.add(j) = T::ZERO;
+                        }
                     }
                 }
-            }
-        },
-    );
+            },
+        );
+    }
 }
 
 /// An array from a formula of the index. Not `array::from_fn`: a closure behind it would be compiled
@@ -267,27 +281,31 @@ macro_rules! each {
 }
 
 /// `w` elements, then zeros.
-// SAFETY: `w` elements may be read.
 #[inline(always)]
 unsafe fn get<T: Real, const W: usize>(p: *const T, w: usize) -> [T; W] {
-    if w == W {
-        return *p.cast::<[T; W]>();
+    // SAFETY: `p` has `w` elements, at most W.
+    unsafe {
+        if w == W {
+            return *p.cast::<[T; W]>();
+        }
+        let mut out = [T::ZERO; W];
+        for (j, v) in out.iter_mut().enumerate().take(w) {
+            *v = *p.add(j);
+        }
+        out
     }
-    let mut out = [T::ZERO; W];
-    for (j, v) in out.iter_mut().enumerate().take(w) {
-        *v = *p.add(j);
-    }
-    out
 }
 
-// SAFETY: `w` elements may be written.
 #[inline(always)]
 unsafe fn put<T: Real, const W: usize>(p: *mut T, w: usize, v: &[T; W]) {
-    if w == W {
-        *p.cast::<[T; W]>() = *v;
-    } else {
-        for (j, &v) in v.iter().enumerate().take(w) {
-            *p.add(j) = v;
+    // SAFETY: `p` has room for `w` elements, at most W.
+    unsafe {
+        if w == W {
+            *p.cast::<[T; W]>() = *v;
+        } else {
+            for (j, &v) in v.iter().enumerate().take(w) {
+                *p.add(j) = v;
+            }
         }
     }
 }
@@ -298,7 +316,6 @@ fn add<T: Real, const W: usize>(a: &[T; W], b: &[T; W]) -> [T; W] {
 }
 
 /// R rows of A times a panel, added to what is there where `more`.
-// SAFETY: A has R rows of `k` elements, the panel `k` rows, `to` R rows; the processor has V.
 #[inline(always)]
 unsafe fn tile<V: Simd, const W: usize, const R: usize>(
     k: usize,
@@ -308,30 +325,33 @@ unsafe fn tile<V: Simd, const W: usize, const R: usize>(
     to: *mut [V::Elem; W],
     more: bool,
 ) {
-    let mut acc = [[V::splat(V::Elem::default()); 2]; R];
-    if more {
+    // SAFETY: A has R rows of `k` elements, the panel `k` rows, and `to` R rows; the caller has the
+    // instructions of `V`.
+    unsafe {
+        let mut acc = [[V::splat(V::Elem::default()); 2]; R];
+        if more {
+            for r in 0..R {
+                let to = to.add(r).cast::<V::Elem>();
+                acc[r] = [V::load(to), V::load(to.add(W / 2))];
+            }
+        }
+        for q in 0..k {
+            let row = panel.add(q * W);
+            let (x, y) = (V::load(row), V::load(row.add(W / 2)));
+            for r in 0..R {
+                let v = V::splat(*a.add(r * stride + q));
+                acc[r] = [v.fma(x, acc[r][0]), v.fma(y, acc[r][1])];
+            }
+        }
         for r in 0..R {
             let to = to.add(r).cast::<V::Elem>();
-            acc[r] = [V::load(to), V::load(to.add(W / 2))];
+            acc[r][0].store(to);
+            acc[r][1].store(to.add(W / 2));
         }
-    }
-    for q in 0..k {
-        let row = panel.add(q * W);
-        let (x, y) = (V::load(row), V::load(row.add(W / 2)));
-        for r in 0..R {
-            let v = V::splat(*a.add(r * stride + q));
-            acc[r] = [v.fma(x, acc[r][0]), v.fma(y, acc[r][1])];
-        }
-    }
-    for r in 0..R {
-        let to = to.add(r).cast::<V::Elem>();
-        acc[r][0].store(to);
-        acc[r][1].store(to.add(W / 2));
     }
 }
 
 /// `n` rows of A times a panel, in nearly equal tiles of at most M rows.
-// SAFETY: as for [`tile`] with `n` rows.
 #[inline(always)]
 unsafe fn product<T: Real, V: Simd<Elem = T>, const W: usize, const M: usize>(
     k: usize,
@@ -341,29 +361,34 @@ unsafe fn product<T: Real, V: Simd<Elem = T>, const W: usize, const M: usize>(
     panel: *const T,
     to: *mut [T; W],
 ) {
-    let tiles = n.div_ceil(M);
-    for q in (0..k).step_by(DEPTH) {
-        let (depth, more, panel) = (DEPTH.min(k - q), q > 0, panel.add(q * W));
-        let mut r = 0;
-        for t in 0..tiles {
-            let rows = (n - r).div_ceil(tiles - t);
-            let (a, to) = (a.add(r * stride + q), to.add(r));
-            macro_rules! of {
-                ($($r:literal)*) => {
-                    match rows {
-                        $($r if $r <= M => tile::<V, W, $r>(depth, a, stride, panel, to, more),)*
-                        _ => {}
-                    }
-                };
+    // SAFETY: A has `n` rows of `k` elements, the panel `k` rows, and `to` `n` rows; the caller has
+    // the instructions of `V`.
+    unsafe {
+        let tiles = n.div_ceil(M);
+        for q in (0..k).step_by(DEPTH) {
+            let (depth, more, panel) = (DEPTH.min(k - q), q > 0, panel.add(q * W));
+            let mut r = 0;
+            for t in 0..tiles {
+                let rows = (n - r).div_ceil(tiles - t);
+                let (a, to) = (a.add(r * stride + q), to.add(r));
+                macro_rules! of {
+                    ($($r:literal)*) => {
+                        match rows {
+                            $($r if $r <= M => {
+                                tile::<V, W, $r>(depth, a, stride, panel, to, more)
+                            })*
+                            _ => {}
+                        }
+                    };
+                }
+                of!(1 2 3 4 5 6 7 8 9 10 11 12);
+                r += rows;
             }
-            of!(1 2 3 4 5 6 7 8 9 10 11 12);
-            r += rows;
         }
     }
 }
 
 /// Rows `from..from + n` of a state times a panel.
-// SAFETY: as for [`tile`]; the rows exist.
 #[inline(always)]
 unsafe fn product_of<T: Real, V: Simd<Elem = T>, const W: usize, const M: usize>(
     k: usize,
@@ -373,210 +398,220 @@ unsafe fn product_of<T: Real, V: Simd<Elem = T>, const W: usize, const M: usize>
     panel: *const T,
     to: *mut [T; W],
 ) {
-    let first = s[0].n.saturating_sub(from).min(n);
-    if first > 0 {
-        product::<T, V, W, M>(k, row_of(s, from), s[0].stride, first, panel, to);
-    }
-    if n > first {
-        let a = row_of(s, from + first);
-        product::<T, V, W, M>(k, a, s[1].stride, n - first, panel, to.add(first));
+    // SAFETY: the state has rows `from..from + n` of `k` elements, and `to` as many; the caller has
+    // the instructions of `V`.
+    unsafe {
+        let first = s[0].n.saturating_sub(from).min(n);
+        if first > 0 {
+            product::<T, V, W, M>(k, row_of(s, from), s[0].stride, first, panel, to);
+        }
+        if n > first {
+            let a = row_of(s, from + first);
+            product::<T, V, W, M>(k, a, s[1].stride, n - first, panel, to.add(first));
+        }
     }
 }
 
-// SAFETY: as for [`Real::forward`].
 #[inline(always)]
 unsafe fn forward<T: Real, V: Simd<Elem = T>, const W: usize, const M: usize>(
     s: &Forward<T>,
     block: usize,
 ) {
-    let (h, gates) = (s.width, s.cell.gates());
-    let at = block * W;
-    let w = W.min(h - at);
-    let weights = s.weights.add(at * gates * h);
-    let mut room = [[[T::ZERO; W]; CHUNK]; 4];
-    for from in (0..s.n).step_by(CHUNK) {
-        let n = CHUNK.min(s.n - from);
-        for g in 0..gates {
-            let panel = weights.add(g * h * W);
-            product_of::<T, V, W, M>(h, &s.h, from, n, panel, room[g].as_mut_ptr());
-        }
-        for i in 0..n {
-            let r = from + i;
-            let row = s.gates.add(r * gates * h + at);
-            macro_rules! input {
-                ($g:expr) => {{
-                    let x = get::<T, W>(row.add($g * h), w);
-                    add(&x, &get(s.bias.add($g * h + at), w))
-                }};
+    // SAFETY: `s` names memory of its sizes, of which columns `at..at + w` are this block's; the
+    // caller has the instructions of `V`.
+    unsafe {
+        let (h, gates) = (s.width, s.cell.gates());
+        let at = block * W;
+        let w = W.min(h - at);
+        let weights = s.weights.add(at * gates * h);
+        let mut room = [[[T::ZERO; W]; CHUNK]; 4];
+        for from in (0..s.n).step_by(CHUNK) {
+            let n = CHUNK.min(s.n - from);
+            for g in 0..gates {
+                let panel = weights.add(g * h * W);
+                product_of::<T, V, W, M>(h, &s.h, from, n, panel, room[g].as_mut_ptr());
             }
-            macro_rules! sum {
-                ($g:expr) => {
-                    add(&input!($g), &room[$g][i])
-                };
-            }
-            let out = s.h_out.add(r * h + at);
-            match s.cell {
-                Cell::Lstm => {
-                    let (a, b, c, d) = (sum!(0), sum!(1), sum!(2), sum!(3));
-                    let a: [T; W] = each!(j => a[j].sigmoid());
-                    let b: [T; W] = each!(j => b[j].sigmoid());
-                    let c: [T; W] = each!(j => c[j].tanh());
-                    let d: [T; W] = each!(j => d[j].sigmoid());
-                    let old = get::<T, W>(row_of(&s.c, r).add(at), w);
-                    let new: [T; W] = each!(j => b[j] * old[j] + a[j] * c[j]);
-                    let y: [T; W] = each!(j => d[j] * new[j].tanh());
-                    if s.keep {
-                        put(row, w, &a);
-                        put(row.add(h), w, &b);
-                        put(row.add(2 * h), w, &c);
-                        put(row.add(3 * h), w, &d);
+            for i in 0..n {
+                let r = from + i;
+                let row = s.gates.add(r * gates * h + at);
+                macro_rules! input {
+                    ($g:expr) => {{
+                        let x = get::<T, W>(row.add($g * h), w);
+                        add(&x, &get(s.bias.add($g * h + at), w))
+                    }};
+                }
+                macro_rules! sum {
+                    ($g:expr) => {
+                        add(&input!($g), &room[$g][i])
+                    };
+                }
+                let out = s.h_out.add(r * h + at);
+                match s.cell {
+                    Cell::Lstm => {
+                        let (a, b, c, d) = (sum!(0), sum!(1), sum!(2), sum!(3));
+                        let a: [T; W] = each!(j => a[j].sigmoid());
+                        let b: [T; W] = each!(j => b[j].sigmoid());
+                        let c: [T; W] = each!(j => c[j].tanh());
+                        let d: [T; W] = each!(j => d[j].sigmoid());
+                        let old = get::<T, W>(row_of(&s.c, r).add(at), w);
+                        let new: [T; W] = each!(j => b[j] * old[j] + a[j] * c[j]);
+                        let y: [T; W] = each!(j => d[j] * new[j].tanh());
+                        if s.keep {
+                            put(row, w, &a);
+                            put(row.add(h), w, &b);
+                            put(row.add(2 * h), w, &c);
+                            put(row.add(3 * h), w, &d);
+                        }
+                        put(s.c_out.add(r * h + at), w, &new);
+                        put(out, w, &y);
                     }
-                    put(s.c_out.add(r * h + at), w, &new);
-                    put(out, w, &y);
-                }
-                Cell::Gru => {
-                    let (a, b, x) = (sum!(0), sum!(1), input!(2));
-                    let own = add(&room[2][i], &get(s.bias_own.add(at), w));
-                    let a: [T; W] = each!(j => a[j].sigmoid());
-                    let b: [T; W] = each!(j => b[j].sigmoid());
-                    let x: [T; W] = each!(j => (x[j] + a[j] * own[j]).tanh());
-                    let old = get::<T, W>(row_of(&s.h, r).add(at), w);
-                    let y: [T; W] = each!(j => (old[j] - x[j]) * b[j] + x[j]);
-                    if s.keep {
-                        put(row, w, &a);
-                        put(row.add(h), w, &b);
-                        put(row.add(2 * h), w, &x);
-                        put(s.own.add(r * h + at), w, &own);
+                    Cell::Gru => {
+                        let (a, b, x) = (sum!(0), sum!(1), input!(2));
+                        let own = add(&room[2][i], &get(s.bias_own.add(at), w));
+                        let a: [T; W] = each!(j => a[j].sigmoid());
+                        let b: [T; W] = each!(j => b[j].sigmoid());
+                        let x: [T; W] = each!(j => (x[j] + a[j] * own[j]).tanh());
+                        let old = get::<T, W>(row_of(&s.h, r).add(at), w);
+                        let y: [T; W] = each!(j => (old[j] - x[j]) * b[j] + x[j]);
+                        if s.keep {
+                            put(row, w, &a);
+                            put(row.add(h), w, &b);
+                            put(row.add(2 * h), w, &x);
+                            put(s.own.add(r * h + at), w, &own);
+                        }
+                        put(out, w, &y);
                     }
-                    put(out, w, &y);
-                }
-                Cell::Tanh => {
-                    let a = sum!(0);
-                    put::<T, W>(out, w, &each!(j => a[j].tanh()));
-                }
-                Cell::Relu => {
-                    let a = sum!(0);
-                    // NaN stays.
-                    let y = each!(j => if a[j] < T::ZERO { T::ZERO } else { a[j] });
-                    put::<T, W>(out, w, &y);
+                    Cell::Tanh => {
+                        let a = sum!(0);
+                        put::<T, W>(out, w, &each!(j => a[j].tanh()));
+                    }
+                    Cell::Relu => {
+                        let a = sum!(0);
+                        // NaN stays.
+                        let y = each!(j => if a[j] < T::ZERO { T::ZERO } else { a[j] });
+                        put::<T, W>(out, w, &y);
+                    }
                 }
             }
         }
     }
 }
 
-// SAFETY: as for [`Real::forward`].
 #[inline(always)]
 unsafe fn backward<T: Real, V: Simd<Elem = T>, const W: usize, const M: usize>(
     s: &Backward<T>,
     block: usize,
 ) {
-    let (h, gates) = (s.width, s.cell.gates());
-    let (at, depth) = (block * W, gates * h);
-    let w = W.min(h - at);
-    let panel = s.weights.add(at * depth);
-    let mut room = [[T::ZERO; W]; CHUNK];
-    let one = T::ONE;
-    for from in (0..s.n).step_by(CHUNK) {
-        let n = CHUNK.min(s.n - from);
-        let on = s.after.n.saturating_sub(from).min(n);
-        if on > 0 {
-            let a = s.after.ptr.add(from * s.after.stride);
-            product::<T, V, W, M>(depth, a, s.after.stride, on, panel, room.as_mut_ptr());
-        }
-        // Sums of one chunk at a time round less than one long sum.
-        let mut sums = [[T::ZERO; W]; 4];
-        for i in 0..n {
-            let r = from + i;
-            macro_rules! read {
-                ($p:expr) => {
-                    get::<T, W>($p.add(r * h + at), w)
+    // SAFETY: `s` names memory of its sizes, of which columns `at..at + w` are this block's; the
+    // caller has the instructions of `V`.
+    unsafe {
+        let (h, gates) = (s.width, s.cell.gates());
+        let (at, depth) = (block * W, gates * h);
+        let w = W.min(h - at);
+        let panel = s.weights.add(at * depth);
+        let mut room = [[T::ZERO; W]; CHUNK];
+        let one = T::ONE;
+        for from in (0..s.n).step_by(CHUNK) {
+            let n = CHUNK.min(s.n - from);
+            let on = s.after.n.saturating_sub(from).min(n);
+            if on > 0 {
+                let a = s.after.ptr.add(from * s.after.stride);
+                product::<T, V, W, M>(depth, a, s.after.stride, on, panel, room.as_mut_ptr());
+            }
+            // Sums of one chunk at a time round less than one long sum.
+            let mut sums = [[T::ZERO; W]; 4];
+            for i in 0..n {
+                let r = from + i;
+                macro_rules! read {
+                    ($p:expr) => {
+                        get::<T, W>($p.add(r * h + at), w)
+                    };
+                }
+                let state = s.state.add(r * h + at);
+                let mut g = if i < on {
+                    room[i]
+                } else if s.gh.is_null() {
+                    [T::ZERO; W]
+                } else {
+                    read!(s.gh)
                 };
-            }
-            let state = s.state.add(r * h + at);
-            let mut g = if i < on {
-                room[i]
-            } else if s.gh.is_null() {
-                [T::ZERO; W]
-            } else {
-                read!(s.gh)
-            };
-            if !s.gy.is_null() {
-                g = add(&g, &read!(s.gy));
-            }
-            let row = s.gates.add(r * depth + at);
-            macro_rules! gate {
-                ($k:expr) => {
-                    get::<T, W>(row.add($k * h), w)
-                };
-            }
-            let to = s.gates_g.add(r * s.stride + at);
-            match s.cell {
-                Cell::Lstm => {
-                    let (a, b, c, d) = (gate!(0), gate!(1), gate!(2), gate!(3));
-                    let t = read!(s.own);
-                    let t: [T; W] = each!(j => t[j].tanh());
-                    let old = get::<T, W>(row_of(&s.c, r).add(at), w);
-                    let gc = get::<T, W>(state, w);
-                    let gc: [T; W] = each!(j => gc[j] + g[j] * d[j] * (one - t[j] * t[j]));
-                    let out: [[T; W]; 4] = [
-                        each!(j => gc[j] * c[j] * a[j] * (one - a[j])),
-                        each!(j => gc[j] * old[j] * b[j] * (one - b[j])),
-                        each!(j => gc[j] * a[j] * (one - c[j] * c[j])),
-                        each!(j => g[j] * t[j] * d[j] * (one - d[j])),
-                    ];
-                    put::<T, W>(state, w, &each!(j => gc[j] * b[j]));
-                    for k in 0..4 {
-                        put(to.add(k * h), w, &out[k]);
-                        sums[k] = add(&sums[k], &out[k]);
+                if !s.gy.is_null() {
+                    g = add(&g, &read!(s.gy));
+                }
+                let row = s.gates.add(r * depth + at);
+                macro_rules! gate {
+                    ($k:expr) => {
+                        get::<T, W>(row.add($k * h), w)
+                    };
+                }
+                let to = s.gates_g.add(r * s.stride + at);
+                match s.cell {
+                    Cell::Lstm => {
+                        let (a, b, c, d) = (gate!(0), gate!(1), gate!(2), gate!(3));
+                        let t = read!(s.own);
+                        let t: [T; W] = each!(j => t[j].tanh());
+                        let old = get::<T, W>(row_of(&s.c, r).add(at), w);
+                        let gc = get::<T, W>(state, w);
+                        let gc: [T; W] = each!(j => gc[j] + g[j] * d[j] * (one - t[j] * t[j]));
+                        let out: [[T; W]; 4] = [
+                            each!(j => gc[j] * c[j] * a[j] * (one - a[j])),
+                            each!(j => gc[j] * old[j] * b[j] * (one - b[j])),
+                            each!(j => gc[j] * a[j] * (one - c[j] * c[j])),
+                            each!(j => g[j] * t[j] * d[j] * (one - d[j])),
+                        ];
+                        put::<T, W>(state, w, &each!(j => gc[j] * b[j]));
+                        for k in 0..4 {
+                            put(to.add(k * h), w, &out[k]);
+                            sums[k] = add(&sums[k], &out[k]);
+                        }
+                    }
+                    Cell::Gru => {
+                        if i < on {
+                            g = add(&g, &get(state, w));
+                        }
+                        let (a, b, x) = (gate!(0), gate!(1), gate!(2));
+                        let own = read!(s.own);
+                        let old = get::<T, W>(row_of(&s.h, r).add(at), w);
+                        let gx: [T; W] = each!(j => g[j] * (one - b[j]) * (one - x[j] * x[j]));
+                        let ga: [T; W] = each!(j => gx[j] * own[j] * a[j] * (one - a[j]));
+                        let gb: [T; W] = each!(j => g[j] * (old[j] - x[j]) * b[j] * (one - b[j]));
+                        let gown: [T; W] = each!(j => gx[j] * a[j]);
+                        put::<T, W>(state, w, &each!(j => g[j] * b[j]));
+                        let other = s.own_g.add(r * s.stride + at);
+                        for p in [to, other] {
+                            put(p, w, &ga);
+                            put(p.add(h), w, &gb);
+                        }
+                        sums[0] = add(&sums[0], &ga);
+                        sums[1] = add(&sums[1], &gb);
+                        put(to.add(2 * h), w, &gx);
+                        put(other.add(2 * h), w, &gown);
+                        sums[2] = add(&sums[2], &gx);
+                        sums[3] = add(&sums[3], &gown);
+                    }
+                    Cell::Tanh => {
+                        let y = read!(s.h_out);
+                        let v: [T; W] = each!(j => g[j] * (one - y[j] * y[j]));
+                        put(to, w, &v);
+                        sums[0] = add(&sums[0], &v);
+                    }
+                    Cell::Relu => {
+                        let y = read!(s.h_out);
+                        let v: [T; W] = each!(j => if y[j] <= T::ZERO { T::ZERO } else { g[j] });
+                        put(to, w, &v);
+                        sums[0] = add(&sums[0], &v);
                     }
                 }
-                Cell::Gru => {
-                    if i < on {
-                        g = add(&g, &get(state, w));
-                    }
-                    let (a, b, x) = (gate!(0), gate!(1), gate!(2));
-                    let own = read!(s.own);
-                    let old = get::<T, W>(row_of(&s.h, r).add(at), w);
-                    let gx: [T; W] = each!(j => g[j] * (one - b[j]) * (one - x[j] * x[j]));
-                    let ga: [T; W] = each!(j => gx[j] * own[j] * a[j] * (one - a[j]));
-                    let gb: [T; W] = each!(j => g[j] * (old[j] - x[j]) * b[j] * (one - b[j]));
-                    let gown: [T; W] = each!(j => gx[j] * a[j]);
-                    put::<T, W>(state, w, &each!(j => g[j] * b[j]));
-                    let other = s.own_g.add(r * s.stride + at);
-                    for p in [to, other] {
-                        put(p, w, &ga);
-                        put(p.add(h), w, &gb);
-                    }
-                    sums[0] = add(&sums[0], &ga);
-                    sums[1] = add(&sums[1], &gb);
-                    put(to.add(2 * h), w, &gx);
-                    put(other.add(2 * h), w, &gown);
-                    sums[2] = add(&sums[2], &gx);
-                    sums[3] = add(&sums[3], &gown);
-                }
-                Cell::Tanh => {
-                    let y = read!(s.h_out);
-                    let v: [T; W] = each!(j => g[j] * (one - y[j] * y[j]));
-                    put(to, w, &v);
-                    sums[0] = add(&sums[0], &v);
-                }
-                Cell::Relu => {
-                    let y = read!(s.h_out);
-                    let v: [T; W] = each!(j => if y[j] <= T::ZERO { T::ZERO } else { g[j] });
-                    put(to, w, &v);
-                    sums[0] = add(&sums[0], &v);
-                }
             }
-        }
-        for k in 0..gates {
-            let p = s.bias_g.add(k * h + at);
-            put(p, w, &add(&get(p, w), &sums[k]));
-        }
-        if s.cell == Cell::Gru {
-            for (k, from) in [0, 1, 3].into_iter().enumerate() {
-                let p = s.own_bias_g.add(k * h + at);
-                put(p, w, &add(&get(p, w), &sums[from]));
+            for k in 0..gates {
+                let p = s.bias_g.add(k * h + at);
+                put(p, w, &add(&get(p, w), &sums[k]));
+            }
+            if s.cell == Cell::Gru {
+                for (k, from) in [0, 1, 3].into_iter().enumerate() {
+                    let p = s.own_bias_g.add(k * h + at);
+                    put(p, w, &add(&get(p, w), &sums[from]));
+                }
             }
         }
     }

@@ -150,33 +150,42 @@ impl Layer {
 impl Plan {
     /// The states that step `i` of the order begins with: those that the step before wrote to
     /// `out`, then first ones.
-    // SAFETY: the addresses hold `rows` and `sequences` states.
     unsafe fn before<T>(&self, i: usize, out: *mut T, first: *mut T) -> Before<T> {
-        let (stride, n) = (self.width, self.sizes[self.order[i]]);
-        let mut parts = [Rows::NONE; 2];
-        let mut on = 0;
-        if i > 0 {
-            let t = self.order[i - 1];
-            on = n.min(self.sizes[t]);
-            let ptr = out.add(self.starts[t] * stride);
-            parts[0] = Rows { ptr, stride, n: on };
+        // SAFETY: `out` has a state for each row of all steps, and `first` one for each sequence.
+        unsafe {
+            let (stride, n) = (self.width, self.sizes[self.order[i]]);
+            let mut parts = [Rows::NONE; 2];
+            let mut on = 0;
+            if i > 0 {
+                let t = self.order[i - 1];
+                on = n.min(self.sizes[t]);
+                let ptr = out.add(self.starts[t] * stride);
+                parts[0] = Rows { ptr, stride, n: on };
+            }
+            let ptr = first.add(on * stride);
+            let n = n - on;
+            parts[1] = Rows { ptr, stride, n };
+            parts
         }
-        let ptr = first.add(on * stride);
-        let n = n - on;
-        parts[1] = Rows { ptr, stride, n };
-        parts
     }
 
     /// Copies the state of each sequence after its last step.
-    // SAFETY: as for [`Plan::before`].
     unsafe fn last<T: Copy>(&self, out: *const T, to: *mut T) {
-        let mut done = 0;
-        for &t in self.order.iter().rev() {
-            let n = self.sizes[t];
-            if n > done {
-                let from = out.add((self.starts[t] + done) * self.width);
-                ptr::copy_nonoverlapping(from, to.add(done * self.width), (n - done) * self.width);
-                done = n;
+        // SAFETY: `out` has a state for each row of all steps, and `to` room for one for each
+        // sequence.
+        unsafe {
+            let mut done = 0;
+            for &t in self.order.iter().rev() {
+                let n = self.sizes[t];
+                if n > done {
+                    let from = out.add((self.starts[t] + done) * self.width);
+                    ptr::copy_nonoverlapping(
+                        from,
+                        to.add(done * self.width),
+                        (n - done) * self.width,
+                    );
+                    done = n;
+                }
             }
         }
     }
@@ -521,20 +530,22 @@ fn slopes<T: Real>(op: &Layer, needs: Mask, there: Mask, all: &[&Tensor]) -> Res
 impl Plan {
     /// The states that all steps begin with, in stretches that lie together in memory: the first
     /// row of gates of each, and the states.
-    // SAFETY: as for [`Plan::before`].
+    // SAFETY: `out` has a state for each row of all steps, and `first` one for each sequence.
     unsafe fn joined<T: Copy>(&self, out: *mut T, first: *mut T) -> Vec<(usize, Rows<T>)> {
         let mut all: Vec<(usize, Rows<T>)> = Vec::new();
         let mut steps: Vec<usize> = (0..self.order.len()).collect();
         steps.sort_by_key(|&i| self.order[i]);
         for i in steps {
             let mut row = self.starts[self.order[i]];
-            for part in self.before(i, out, first) {
+            // SAFETY: both have the states that a step begins with.
+            for part in unsafe { self.before(i, out, first) } {
                 if part.n == 0 {
                     continue;
                 }
                 match all.last_mut() {
                     Some((at, last))
-                        if *at + last.n == row && last.ptr.add(last.n * self.width) == part.ptr =>
+                        if *at + last.n == row
+                            && last.ptr.wrapping_add(last.n * self.width) == part.ptr =>
                     {
                         last.n += part.n
                     }

@@ -87,71 +87,74 @@ fn lanes<T: Copy>(n: usize, init: T, step: impl Fn(T, usize) -> T, join: impl Fn
 }
 
 /// One contiguous row.
-// SAFETY: `x` and `y` hold `n` elements.
 #[inline(always)]
 unsafe fn row<T: Float, const LOG: bool>(x: *const T, y: *mut T, n: usize) {
-    let top = lanes(
-        n,
-        T::lit(f64::NEG_INFINITY),
-        |a, i| larger(a, *x.add(i)),
-        larger,
-    );
-    let zero = T::default();
-    if LOG {
-        let sum = lanes(n, zero, |a, i| a + (*x.add(i) - top).decay(), T::add);
-        let log = log(sum);
-        for i in 0..n {
-            *y.add(i) = *x.add(i) - top - log;
+    // SAFETY: `x` and `y` hold `n` elements; `lanes` asks for those below `n`.
+    unsafe {
+        let top = lanes(
+            n,
+            T::lit(f64::NEG_INFINITY),
+            |a, i| larger(a, *x.add(i)),
+            larger,
+        );
+        let zero = T::default();
+        if LOG {
+            let sum = lanes(n, zero, |a, i| a + (*x.add(i) - top).decay(), T::add);
+            let log = log(sum);
+            for i in 0..n {
+                *y.add(i) = *x.add(i) - top - log;
+            }
+            return;
         }
-        return;
-    }
-    for i in 0..n {
-        *y.add(i) = (*x.add(i) - top).decay();
-    }
-    let sum = lanes(n, zero, |a, i| a + *y.add(i), T::add);
-    for i in 0..n {
-        *y.add(i) = *y.add(i) / sum;
+        for i in 0..n {
+            *y.add(i) = (*x.add(i) - top).decay();
+        }
+        let sum = lanes(n, zero, |a, i| a + *y.add(i), T::add);
+        for i in 0..n {
+            *y.add(i) = *y.add(i) / sum;
+        }
     }
 }
 
 /// Up to [`GROUP`] short rows at once: one in each lane.
-// SAFETY: `x` and `y` hold `rows` rows of `n` elements, at most [`SHORT`].
 #[inline(always)]
 unsafe fn short_rows<T: Float, const LOG: bool>(x: *const T, y: *mut T, n: usize, rows: usize) {
-    let mut v = [[T::lit(f64::NEG_INFINITY); GROUP]; SHORT];
-    let mut top = [T::lit(f64::NEG_INFINITY); GROUP];
-    let mut sum = [T::default(); GROUP];
-    for (k, v) in v[..n].iter_mut().enumerate() {
-        for (j, v) in v[..rows].iter_mut().enumerate() {
-            *v = *x.add(j * n + k);
+    // SAFETY: `x` and `y` hold `rows` rows, at most GROUP, of `n` elements, at most SHORT.
+    unsafe {
+        let mut v = [[T::lit(f64::NEG_INFINITY); GROUP]; SHORT];
+        let mut top = [T::lit(f64::NEG_INFINITY); GROUP];
+        let mut sum = [T::default(); GROUP];
+        for (k, v) in v[..n].iter_mut().enumerate() {
+            for (j, v) in v[..rows].iter_mut().enumerate() {
+                *v = *x.add(j * n + k);
+            }
+            for j in 0..GROUP {
+                top[j] = larger(top[j], v[j]);
+            }
         }
-        for j in 0..GROUP {
-            top[j] = larger(top[j], v[j]);
+        for v in &mut v[..n] {
+            for j in 0..GROUP {
+                v[j] = v[j] - top[j];
+                let e = v[j].decay();
+                sum[j] += e;
+                v[j] = if LOG { v[j] } else { e };
+            }
         }
-    }
-    for v in &mut v[..n] {
-        for j in 0..GROUP {
-            v[j] = v[j] - top[j];
-            let e = v[j].decay();
-            sum[j] += e;
-            v[j] = if LOG { v[j] } else { e };
+        if LOG {
+            sum[..rows].iter_mut().for_each(|s| *s = log(*s));
         }
-    }
-    if LOG {
-        sum[..rows].iter_mut().for_each(|s| *s = log(*s));
-    }
-    for (k, v) in v[..n].iter_mut().enumerate() {
-        for j in 0..GROUP {
-            v[j] = if LOG { v[j] - sum[j] } else { v[j] / sum[j] };
-        }
-        for (j, &v) in v[..rows].iter().enumerate() {
-            *y.add(j * n + k) = v;
+        for (k, v) in v[..n].iter_mut().enumerate() {
+            for j in 0..GROUP {
+                v[j] = if LOG { v[j] - sum[j] } else { v[j] / sum[j] };
+            }
+            for (j, &v) in v[..rows].iter().enumerate() {
+                *y.add(j * n + k) = v;
+            }
         }
     }
 }
 
 /// `width` columns of `n` elements that lie `stride` apart.
-// SAFETY: `width` is at most TILE; `x` and `y` hold `width` columns of `n` elements.
 #[inline(always)]
 unsafe fn columns<T: Float, const LOG: bool>(
     x: *const T,
@@ -160,57 +163,62 @@ unsafe fn columns<T: Float, const LOG: bool>(
     stride: usize,
     width: usize,
 ) {
-    let mut top = [T::lit(f64::NEG_INFINITY); TILE];
-    let mut sum = [T::default(); TILE];
-    for k in 0..n {
-        for (j, t) in top[..width].iter_mut().enumerate() {
-            *t = larger(*t, *x.add(k * stride + j));
-        }
-    }
-    for k in 0..n {
-        for j in 0..width {
-            let e = (*x.add(k * stride + j) - top[j]).decay();
-            sum[j] += e;
-            if !LOG {
-                *y.add(k * stride + j) = e;
+    // SAFETY: `width` is at most TILE, and `x` and `y` hold `width` columns of `n` elements,
+    // `stride` apart.
+    unsafe {
+        let mut top = [T::lit(f64::NEG_INFINITY); TILE];
+        let mut sum = [T::default(); TILE];
+        for k in 0..n {
+            for (j, t) in top[..width].iter_mut().enumerate() {
+                *t = larger(*t, *x.add(k * stride + j));
             }
         }
-    }
-    if LOG {
-        for s in &mut sum[..width] {
-            *s = log(*s);
+        for k in 0..n {
+            for j in 0..width {
+                let e = (*x.add(k * stride + j) - top[j]).decay();
+                sum[j] += e;
+                if !LOG {
+                    *y.add(k * stride + j) = e;
+                }
+            }
         }
-    }
-    for k in 0..n {
-        for j in 0..width {
-            let at = k * stride + j;
-            *y.add(at) = match LOG {
-                true => *x.add(at) - top[j] - sum[j],
-                false => *y.add(at) / sum[j],
-            };
+        if LOG {
+            for s in &mut sum[..width] {
+                *s = log(*s);
+            }
+        }
+        for k in 0..n {
+            for j in 0..width {
+                let at = k * stride + j;
+                *y.add(at) = match LOG {
+                    true => *x.add(at) - top[j] - sum[j],
+                    false => *y.add(at) / sum[j],
+                };
+            }
         }
     }
 }
 
 /// The gradient in one row: `y (g - sum(g y))`, or `g - e^y sum(g)` for the logarithm.
-// SAFETY: `g`, `y` and `d` hold `n` elements.
 #[inline(always)]
 unsafe fn grad_row<T: Float, const LOG: bool>(g: *const T, y: *const T, d: *mut T, n: usize) {
-    let zero = T::default();
-    if LOG {
-        let sum = lanes(n, zero, |a, i| a + *g.add(i), T::add);
-        for i in 0..n {
-            *d.add(i) = *g.add(i) - (*y.add(i)).decay() * sum;
-        }
-    } else {
-        let sum = lanes(n, zero, |a, i| a + *g.add(i) * *y.add(i), T::add);
-        for i in 0..n {
-            *d.add(i) = *y.add(i) * (*g.add(i) - sum);
+    // SAFETY: `g`, `y` and `d` hold `n` elements; `lanes` asks for those below `n`.
+    unsafe {
+        let zero = T::default();
+        if LOG {
+            let sum = lanes(n, zero, |a, i| a + *g.add(i), T::add);
+            for i in 0..n {
+                *d.add(i) = *g.add(i) - (*y.add(i)).decay() * sum;
+            }
+        } else {
+            let sum = lanes(n, zero, |a, i| a + *g.add(i) * *y.add(i), T::add);
+            for i in 0..n {
+                *d.add(i) = *y.add(i) * (*g.add(i) - sum);
+            }
         }
     }
 }
 
-// SAFETY: `width` is at most TILE; `g`, `y` and `d` hold `width` columns of `n` elements.
 #[inline(always)]
 unsafe fn grad_columns<T: Float, const LOG: bool>(
     g: *const T,
@@ -220,25 +228,29 @@ unsafe fn grad_columns<T: Float, const LOG: bool>(
     stride: usize,
     width: usize,
 ) {
-    let mut sum = [T::default(); TILE];
-    for k in 0..n {
-        for (j, s) in sum[..width].iter_mut().enumerate() {
-            let at = k * stride + j;
-            let v = if LOG {
-                *g.add(at)
-            } else {
-                *g.add(at) * *y.add(at)
-            };
-            *s += v;
+    // SAFETY: `width` is at most TILE, and `g`, `y` and `d` hold `width` columns of `n` elements,
+    // `stride` apart.
+    unsafe {
+        let mut sum = [T::default(); TILE];
+        for k in 0..n {
+            for (j, s) in sum[..width].iter_mut().enumerate() {
+                let at = k * stride + j;
+                let v = if LOG {
+                    *g.add(at)
+                } else {
+                    *g.add(at) * *y.add(at)
+                };
+                *s += v;
+            }
         }
-    }
-    for k in 0..n {
-        for (j, &s) in sum[..width].iter().enumerate() {
-            let at = k * stride + j;
-            *d.add(at) = match LOG {
-                true => *g.add(at) - (*y.add(at)).decay() * s,
-                false => *y.add(at) * (*g.add(at) - s),
-            };
+        for k in 0..n {
+            for (j, &s) in sum[..width].iter().enumerate() {
+                let at = k * stride + j;
+                *d.add(at) = match LOG {
+                    true => *g.add(at) - (*y.add(at)).decay() * s,
+                    false => *y.add(at) * (*g.add(at) - s),
+                };
+            }
         }
     }
 }
@@ -256,20 +268,22 @@ struct Lines<T> {
     width: usize,
 }
 
-// SAFETY: the pointers of `l` hold its lines, and no other thread writes them.
 #[inline(always)]
 unsafe fn lines<T: Float, const LOG: bool, const GRAD: bool>(l: Lines<T>) {
-    match (GRAD, l.stride == 1) {
-        (false, true) if l.n <= SHORT => short_rows::<T, LOG>(l.x, l.out, l.n, l.width),
-        (false, true) => row::<T, LOG>(l.x, l.out, l.n),
-        (false, false) => columns::<T, LOG>(l.x, l.out, l.n, l.stride, l.width),
-        (true, true) => {
-            for r in 0..l.width {
-                let at = r * l.n;
-                grad_row::<T, LOG>(l.x.add(at), l.y.add(at), l.out.add(at), l.n);
+    // SAFETY: the pointers of `l` hold its lines, and no other thread writes them.
+    unsafe {
+        match (GRAD, l.stride == 1) {
+            (false, true) if l.n <= SHORT => short_rows::<T, LOG>(l.x, l.out, l.n, l.width),
+            (false, true) => row::<T, LOG>(l.x, l.out, l.n),
+            (false, false) => columns::<T, LOG>(l.x, l.out, l.n, l.stride, l.width),
+            (true, true) => {
+                for r in 0..l.width {
+                    let at = r * l.n;
+                    grad_row::<T, LOG>(l.x.add(at), l.y.add(at), l.out.add(at), l.n);
+                }
             }
+            (true, false) => grad_columns::<T, LOG>(l.x, l.y, l.out, l.n, l.stride, l.width),
         }
-        (true, false) => grad_columns::<T, LOG>(l.x, l.y, l.out, l.n, l.stride, l.width),
     }
 }
 
@@ -277,7 +291,9 @@ type Kernel<T> = unsafe fn(Lines<T>);
 
 per_isa! {
     fn kernel[T: Float; const LOG: bool, const GRAD: bool] -> Kernel<T> = (l: Lines<T>) {
-        lines::<T, LOG, GRAD>(l)
+        // SAFETY: a kernel's caller has the lines of `l` at its pointers, and they are this
+        // thread's.
+        unsafe { lines::<T, LOG, GRAD>(l) }
     }
 }
 

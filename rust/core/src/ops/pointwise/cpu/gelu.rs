@@ -178,49 +178,58 @@ mod x86 {
             ((1u32 << n.min(LANES)) - 1) as __mmask16
         }
 
-        // SAFETY: of all loops: as for the kernels of a formula; the machine has the instructions.
         pub unsafe fn forward(_: *const (), x: *const *const f32, y: *mut f32, n: usize) {
-            let (x, table) = (*x, Table::new(&AREA));
-            let mut i = 0;
-            while i + LANES <= n {
-                _mm512_storeu_ps(y.add(i), gelu(_mm512_loadu_ps(x.add(i)), &table));
-                i += LANES;
-            }
-            if i < n {
-                let k = lanes(n - i);
-                let v = gelu(_mm512_maskz_loadu_ps(k, x.add(i)), &table);
-                _mm512_mask_storeu_ps(y.add(i), k, v);
+            // SAFETY: `x` points to `n` numbers, and `y` has room for `n`; masks end there, and who
+            // takes the kernel asked for AVX-512.
+            unsafe {
+                let (x, table) = (*x, Table::new(&AREA));
+                let mut i = 0;
+                while i + LANES <= n {
+                    _mm512_storeu_ps(y.add(i), gelu(_mm512_loadu_ps(x.add(i)), &table));
+                    i += LANES;
+                }
+                if i < n {
+                    let k = lanes(n - i);
+                    let v = gelu(_mm512_maskz_loadu_ps(k, x.add(i)), &table);
+                    _mm512_mask_storeu_ps(y.add(i), k, v);
+                }
             }
         }
 
-        // SAFETY: `n` numbers may be read and written; the machine has the instructions.
         pub unsafe fn half(_: *const (), x: *const *const f32, y: *mut f32, n: usize) {
-            let (x, table) = (*x, Table::new(&HALF));
-            let mut i = 0;
-            while i < n {
-                let k = lanes(n - i);
-                let v = rough_all(_mm512_maskz_loadu_ps(k, x.add(i)), &table);
-                _mm512_mask_storeu_ps(y.add(i), k, v);
-                i += LANES;
+            // SAFETY: `x` points to `n` numbers, and `y` has room for `n`; masks end there, and who
+            // takes the kernel asked for AVX-512.
+            unsafe {
+                let (x, table) = (*x, Table::new(&HALF));
+                let mut i = 0;
+                while i < n {
+                    let k = lanes(n - i);
+                    let v = rough_all(_mm512_maskz_loadu_ps(k, x.add(i)), &table);
+                    _mm512_mask_storeu_ps(y.add(i), k, v);
+                    i += LANES;
+                }
             }
         }
 
-        // SAFETY: `n` numbers may be read of g and x, and written; the operand between stands for y.
         pub unsafe fn gradient(_: *const (), x: *const *const f32, d: *mut f32, n: usize) {
-            let (g, x, table) = (*x, *x.add(2), Table::new(&SLOPE));
-            let mut i = 0;
-            while i + LANES <= n {
-                let v = slope(_mm512_loadu_ps(x.add(i)), _mm512_loadu_ps(g.add(i)), &table);
-                _mm512_storeu_ps(d.add(i), v);
-                i += LANES;
-            }
-            if i < n {
-                let k = lanes(n - i);
-                let (x, g) = (
-                    _mm512_maskz_loadu_ps(k, x.add(i)),
-                    _mm512_maskz_loadu_ps(k, g.add(i)),
-                );
-                _mm512_mask_storeu_ps(d.add(i), k, slope(x, g, &table));
+            // SAFETY: `x` points to g, y and x of `n` numbers, and `d` has room for `n`; masks end
+            // there, and who takes the kernel asked for AVX-512.
+            unsafe {
+                let (g, x, table) = (*x, *x.add(2), Table::new(&SLOPE));
+                let mut i = 0;
+                while i + LANES <= n {
+                    let v = slope(_mm512_loadu_ps(x.add(i)), _mm512_loadu_ps(g.add(i)), &table);
+                    _mm512_storeu_ps(d.add(i), v);
+                    i += LANES;
+                }
+                if i < n {
+                    let k = lanes(n - i);
+                    let (x, g) = (
+                        _mm512_maskz_loadu_ps(k, x.add(i)),
+                        _mm512_maskz_loadu_ps(k, g.add(i)),
+                    );
+                    _mm512_mask_storeu_ps(d.add(i), k, slope(x, g, &table));
+                }
             }
         }
 
@@ -252,32 +261,38 @@ mod x86 {
             _mm512_ternarylogic_epi32::<0xf8>(even, to_upper(odd), upper)
         }
 
-        // SAFETY: `n` bits of bfloat16 may be read and written; the machine has the instructions.
         pub unsafe fn bfloat16(_: *const (), x: *const *const u16, y: *mut u16, n: usize) {
-            let (x, table) = (*x, Table::new(&HALF));
-            let mut i = 0;
-            while i + 32 <= n {
-                let v = _mm512_loadu_epi16(x.add(i).cast());
-                _mm512_storeu_epi16(y.add(i).cast(), pairs(v, &table));
-                i += 32;
-            }
-            if i < n {
-                let k = ((1u64 << (n - i)) - 1) as __mmask32;
-                let v = _mm512_maskz_loadu_epi16(k, x.add(i).cast());
-                _mm512_mask_storeu_epi16(y.add(i).cast(), k, pairs(v, &table));
+            // SAFETY: `x` points to `n` numbers, and `y` has room for `n`; masks end there, and who
+            // takes the kernel asked for AVX-512.
+            unsafe {
+                let (x, table) = (*x, Table::new(&HALF));
+                let mut i = 0;
+                while i + 32 <= n {
+                    let v = _mm512_loadu_epi16(x.add(i).cast());
+                    _mm512_storeu_epi16(y.add(i).cast(), pairs(v, &table));
+                    i += 32;
+                }
+                if i < n {
+                    let k = ((1u64 << (n - i)) - 1) as __mmask32;
+                    let v = _mm512_maskz_loadu_epi16(k, x.add(i).cast());
+                    _mm512_mask_storeu_epi16(y.add(i).cast(), k, pairs(v, &table));
+                }
             }
         }
 
-        // SAFETY: `n` bits of float16 may be read and written; the machine has the instructions.
         pub unsafe fn float16(_: *const (), x: *const *const u16, y: *mut u16, n: usize) {
-            let (x, table) = (*x, Table::new(&HALF));
-            let mut i = 0;
-            while i < n {
-                let k = lanes(n - i);
-                let v = _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(k, x.add(i).cast()));
-                let v = _mm512_cvtps_ph::<0>(rough_all(v, &table));
-                _mm256_mask_storeu_epi16(y.add(i).cast(), k, v);
-                i += LANES;
+            // SAFETY: `x` points to `n` numbers, and `y` has room for `n`; masks end there, and who
+            // takes the kernel asked for AVX-512.
+            unsafe {
+                let (x, table) = (*x, Table::new(&HALF));
+                let mut i = 0;
+                while i < n {
+                    let k = lanes(n - i);
+                    let v = _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(k, x.add(i).cast()));
+                    let v = _mm512_cvtps_ph::<0>(rough_all(v, &table));
+                    _mm256_mask_storeu_epi16(y.add(i).cast(), k, v);
+                    i += LANES;
+                }
             }
         }
     }

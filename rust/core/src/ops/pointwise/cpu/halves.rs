@@ -50,53 +50,61 @@ mod x86 {
     macro_rules! loops {
         ($($f16:ident $bf16:ident $op:ident;)*) => { $(
             compiled! { avx512:
-                // SAFETY: as for the kernels of a formula, on bits of float16; the machine has the
-                // instructions.
                 pub unsafe fn $f16(_: *const (), x: *const *const u16, y: *mut u16, n: usize) {
-                    let (a, b) = (*x, *x.add(1));
-                    let of = |a, b| {
-                        _mm512_cvtps_ph::<0>($op(_mm512_cvtph_ps(a), _mm512_cvtph_ps(b)))
-                    };
-                    let mut i = 0;
-                    while i + 16 <= n {
-                        let (a, b) = (a.add(i).cast(), b.add(i).cast());
-                        let v = of(_mm256_loadu_si256(a), _mm256_loadu_si256(b));
-                        _mm256_storeu_si256(y.add(i).cast(), v);
-                        i += 16;
-                    }
-                    if i < n {
-                        let k = ((1u32 << (n - i)) - 1) as __mmask16;
-                        let (a, b) = (a.add(i).cast(), b.add(i).cast());
-                        let v = of(_mm256_maskz_loadu_epi16(k, a), _mm256_maskz_loadu_epi16(k, b));
-                        _mm256_mask_storeu_epi16(y.add(i).cast(), k, v);
+                    // SAFETY: `x` holds two pointers to `n` elements, and `y` has room for `n`;
+                    // masks end there, and who takes the kernel asked for AVX-512.
+                    unsafe {
+                        let (a, b) = (*x, *x.add(1));
+                        let of = |a, b| {
+                            _mm512_cvtps_ph::<0>($op(_mm512_cvtph_ps(a), _mm512_cvtph_ps(b)))
+                        };
+                        let mut i = 0;
+                        while i + 16 <= n {
+                            let (a, b) = (a.add(i).cast(), b.add(i).cast());
+                            let v = of(_mm256_loadu_si256(a), _mm256_loadu_si256(b));
+                            _mm256_storeu_si256(y.add(i).cast(), v);
+                            i += 16;
+                        }
+                        if i < n {
+                            let k = ((1u32 << (n - i)) - 1) as __mmask16;
+                            let (a, b) = (a.add(i).cast(), b.add(i).cast());
+                            let load = |p| _mm256_maskz_loadu_epi16(k, p);
+                            let v = of(load(a), load(b));
+                            _mm256_mask_storeu_epi16(y.add(i).cast(), k, v);
+                        }
                     }
                 }
 
-                // SAFETY: `n` bits of bfloat16 may be read and written; the machine has the instructions.
                 pub unsafe fn $bf16(_: *const (), x: *const *const u16, y: *mut u16, n: usize) {
-                    let (a, b) = (*x, *x.add(1));
-                    let upper = _mm512_set1_epi32(0xffff_0000_u32 as i32);
-                    // Elements of even and odd places apart: nothing crosses a lane.
-                    let of = |a, b| {
-                        let low = |v| _mm512_castsi512_ps(_mm512_slli_epi32::<16>(v));
-                        let high = |v| _mm512_castsi512_ps(_mm512_and_si512(v, upper));
-                        let even = to_upper($op(low(a), low(b)));
-                        let odd = to_upper($op(high(a), high(b)));
-                        // even | (odd & upper)
-                        _mm512_ternarylogic_epi32::<0xf8>(_mm512_srli_epi32::<16>(even), odd, upper)
-                    };
-                    let mut i = 0;
-                    while i + 32 <= n {
-                        let (a, b) = (a.add(i).cast(), b.add(i).cast());
-                        let v = of(_mm512_loadu_si512(a), _mm512_loadu_si512(b));
-                        _mm512_storeu_si512(y.add(i).cast(), v);
-                        i += 32;
-                    }
-                    if i < n {
-                        let k = ((1u64 << (n - i)) - 1) as __mmask32;
-                        let (a, b) = (a.add(i).cast(), b.add(i).cast());
-                        let v = of(_mm512_maskz_loadu_epi16(k, a), _mm512_maskz_loadu_epi16(k, b));
-                        _mm512_mask_storeu_epi16(y.add(i).cast(), k, v);
+                    // SAFETY: `x` holds two pointers to `n` elements, and `y` has room for `n`;
+                    // masks end there, and who takes the kernel asked for AVX-512.
+                    unsafe {
+                        let (a, b) = (*x, *x.add(1));
+                        let upper = _mm512_set1_epi32(0xffff_0000_u32 as i32);
+                        // Elements of even and odd places apart: nothing crosses a lane.
+                        let of = |a, b| {
+                            let low = |v| _mm512_castsi512_ps(_mm512_slli_epi32::<16>(v));
+                            let high = |v| _mm512_castsi512_ps(_mm512_and_si512(v, upper));
+                            let even = to_upper($op(low(a), low(b)));
+                            let odd = to_upper($op(high(a), high(b)));
+                            // even | (odd & upper)
+                            let even = _mm512_srli_epi32::<16>(even);
+                            _mm512_ternarylogic_epi32::<0xf8>(even, odd, upper)
+                        };
+                        let mut i = 0;
+                        while i + 32 <= n {
+                            let (a, b) = (a.add(i).cast(), b.add(i).cast());
+                            let v = of(_mm512_loadu_si512(a), _mm512_loadu_si512(b));
+                            _mm512_storeu_si512(y.add(i).cast(), v);
+                            i += 32;
+                        }
+                        if i < n {
+                            let k = ((1u64 << (n - i)) - 1) as __mmask32;
+                            let (a, b) = (a.add(i).cast(), b.add(i).cast());
+                            let load = |p| _mm512_maskz_loadu_epi16(k, p);
+                            let v = of(load(a), load(b));
+                            _mm512_mask_storeu_epi16(y.add(i).cast(), k, v);
+                        }
                     }
                 }
             }

@@ -11,33 +11,37 @@ use crate::per_isa;
 use near::Guarded;
 
 /// Element `i` of each operand. Written out: `array::from_fn` may stay a call in the loop.
-// SAFETY: every pointer has an element `i`; N is at least one.
 #[inline(always)]
 unsafe fn at<R: Copy, const N: usize>(x: &[*const R; N], i: usize) -> [R; N] {
-    let mut a = [*x[0].add(i); N];
-    let mut j = 1;
-    while j < N {
-        a[j] = *x[j].add(i);
-        j += 1;
+    // SAFETY: every pointer has an element `i`; N is at least one.
+    unsafe {
+        let mut a = [*x[0].add(i); N];
+        let mut j = 1;
+        while j < N {
+            a[j] = *x[j].add(i);
+            j += 1;
+        }
+        a
     }
-    a
 }
 
-// SAFETY: as for `at`.
 #[inline(always)]
 unsafe fn near_at<R: Guarded, const N: usize>(x: &[*const R; N], i: usize) -> [R::Near; N] {
-    let mut a = [(*x[0].add(i)).near(); N];
-    let mut j = 1;
-    while j < N {
-        a[j] = (*x[j].add(i)).near();
-        j += 1;
+    // SAFETY: every pointer has an element `i`; N is at least one.
+    unsafe {
+        let mut a = [(*x[0].add(i)).near(); N];
+        let mut j = 1;
+        while j < N {
+            a[j] = (*x[j].add(i)).near();
+            j += 1;
+        }
+        a
     }
-    a
 }
 
 /// Computes `y[i] = near(i)` for `i < n`, and `exact(i)` where that is marked. Every element is read
 /// before the block that holds it is written, since `y` may be an operand.
-// SAFETY: `y` has room for `n`.
+// SAFETY: `y` has room for `n`, and `near` and `exact` may be asked for elements below `n`.
 #[inline(always)]
 unsafe fn marked<R: Guarded>(
     y: *mut R,
@@ -63,12 +67,12 @@ unsafe fn marked<R: Guarded>(
                 }
             }
         }
-        std::ptr::copy_nonoverlapping(block.as_ptr(), y.add(start), len);
+        // SAFETY: `start + len` is at most `n`, for which `y` has room, and `len` at most BLOCK.
+        unsafe { std::ptr::copy_nonoverlapping(block.as_ptr(), y.add(start), len) };
         start += len;
     }
 }
 
-// SAFETY: `params` is a `P`; `x` holds N pointers to `n` elements, and `y` has room for `n`.
 #[inline(always)]
 unsafe fn forward<P: Pointwise<N>, R: Guarded, const N: usize>(
     params: *const (),
@@ -76,27 +80,30 @@ unsafe fn forward<P: Pointwise<N>, R: Guarded, const N: usize>(
     y: *mut R,
     n: usize,
 ) {
-    // A copy, so that no store through `y` can be a store to a parameter.
-    let op = (*params.cast::<P>()).settled(false);
-    let x = *x.cast::<[*const R; N]>();
-    if P::GUARDED {
-        return marked(y, n, |i| op.f(near_at(&x, i)), |i| op.f(at(&x, i)));
-    }
-    if std::ptr::eq(x[0], y) {
-        // In place: through one pointer, so that the compiler sees that elements keep their place.
-        for i in 0..n {
-            let mut a = at(&x, i);
-            a[0] = *y.add(i);
-            *y.add(i) = op.f(a);
+    // SAFETY: `params` is a `P`; `x` holds N pointers to `n` elements, and `y` has room for `n`.
+    unsafe {
+        // A copy, so that no store through `y` can be a store to a parameter.
+        let op = (*params.cast::<P>()).settled(false);
+        let x = *x.cast::<[*const R; N]>();
+        if P::GUARDED {
+            return marked(y, n, |i| op.f(near_at(&x, i)), |i| op.f(at(&x, i)));
         }
-        return;
-    }
-    for i in 0..n {
-        *y.add(i) = op.f(at(&x, i));
+        if std::ptr::eq(x[0], y) {
+            // In place: through one pointer, so that the compiler sees that elements keep their
+            // place.
+            for i in 0..n {
+                let mut a = at(&x, i);
+                a[0] = *y.add(i);
+                *y.add(i) = op.f(a);
+            }
+            return;
+        }
+        for i in 0..n {
+            *y.add(i) = op.f(at(&x, i));
+        }
     }
 }
 
-// SAFETY: `params` is a `P`; `x` holds N pointers to `n` elements, and `y` has room for `n`.
 #[inline(always)]
 #[allow(clippy::extra_unused_type_parameters)] // `kernels!` names the type for every loop
 unsafe fn forward_half<P: Pointwise<N>, R: Guarded, const N: usize>(
@@ -105,14 +112,16 @@ unsafe fn forward_half<P: Pointwise<N>, R: Guarded, const N: usize>(
     y: *mut f32,
     n: usize,
 ) {
-    let op = (*params.cast::<P>()).settled(false);
-    let x = *x.cast::<[*const f32; N]>();
-    for i in 0..n {
-        *y.add(i) = op.half(at(&x, i));
+    // SAFETY: `params` is a `P`; `x` holds N pointers to `n` elements, and `y` has room for `n`.
+    unsafe {
+        let op = (*params.cast::<P>()).settled(false);
+        let x = *x.cast::<[*const f32; N]>();
+        for i in 0..n {
+            *y.add(i) = op.half(at(&x, i));
+        }
     }
 }
 
-// SAFETY: `params` is a `P`; `x` holds N pointers to `n` elements, and `y` has room for `n`.
 #[inline(always)]
 unsafe fn forward_int<P: Pointwise<N>, R: Element, const N: usize>(
     params: *const (),
@@ -120,32 +129,34 @@ unsafe fn forward_int<P: Pointwise<N>, R: Element, const N: usize>(
     y: *mut R,
     n: usize,
 ) {
-    // A copy, so that no store through `y` can be a store to a parameter.
-    let op = (*params.cast::<P>()).settled(true);
-    let x = *x.cast::<[*const R; N]>();
-    let one = |from: [R; N]| {
-        let mut wide = [0; N];
-        let mut j = 0;
-        while j < N {
-            wide[j] = from[j].to_i64();
-            j += 1;
+    // SAFETY: `params` is a `P`; `x` holds N pointers to `n` elements, and `y` has room for `n`.
+    unsafe {
+        // A copy, so that no store through `y` can be a store to a parameter.
+        let op = (*params.cast::<P>()).settled(true);
+        let x = *x.cast::<[*const R; N]>();
+        let one = |from: [R; N]| {
+            let mut wide = [0; N];
+            let mut j = 0;
+            while j < N {
+                wide[j] = from[j].to_i64();
+                j += 1;
+            }
+            R::of_i64(op.int(wide))
+        };
+        if std::ptr::eq(x[0], y) {
+            for i in 0..n {
+                let mut a = at(&x, i);
+                a[0] = *y.add(i);
+                *y.add(i) = one(a);
+            }
+            return;
         }
-        R::of_i64(op.int(wide))
-    };
-    if std::ptr::eq(x[0], y) {
         for i in 0..n {
-            let mut a = at(&x, i);
-            a[0] = *y.add(i);
-            *y.add(i) = one(a);
+            *y.add(i) = one(at(&x, i));
         }
-        return;
-    }
-    for i in 0..n {
-        *y.add(i) = one(at(&x, i));
     }
 }
 
-// SAFETY: `params` is a `P`; `x` holds N + 2 pointers to `n` elements, and `d` has room for `n`.
 #[inline(always)]
 unsafe fn gradient<P: Pointwise<N>, R: Guarded, const N: usize, const I: usize>(
     params: *const (),
@@ -153,19 +164,23 @@ unsafe fn gradient<P: Pointwise<N>, R: Guarded, const N: usize, const I: usize>(
     d: *mut R,
     n: usize,
 ) {
-    if I >= N {
-        return;
-    }
-    // A copy, so that no store through `y` can be a store to a parameter.
-    let op = (*params.cast::<P>()).settled(false);
-    let (g, y) = (*x, *x.add(1));
-    let x = *x.add(2).cast::<[*const R; N]>();
-    if P::GUARDED {
-        let near = |i| op.df(near_at(&x, i), (*y.add(i)).near(), (*g.add(i)).near())[I];
-        return marked(d, n, near, |i| op.df(at(&x, i), *y.add(i), *g.add(i))[I]);
-    }
-    for i in 0..n {
-        *d.add(i) = op.df(at(&x, i), *y.add(i), *g.add(i))[I];
+    // SAFETY: `params` is a `P`; `x` holds N + 2 pointers to `n` elements, and `d` has room for
+    // `n`.
+    unsafe {
+        if I >= N {
+            return;
+        }
+        // A copy, so that no store through `y` can be a store to a parameter.
+        let op = (*params.cast::<P>()).settled(false);
+        let (g, y) = (*x, *x.add(1));
+        let x = *x.add(2).cast::<[*const R; N]>();
+        if P::GUARDED {
+            let near = |i| op.df(near_at(&x, i), (*y.add(i)).near(), (*g.add(i)).near())[I];
+            return marked(d, n, near, |i| op.df(at(&x, i), *y.add(i), *g.add(i))[I]);
+        }
+        for i in 0..n {
+            *d.add(i) = op.df(at(&x, i), *y.add(i), *g.add(i))[I];
+        }
     }
 }
 
@@ -175,7 +190,8 @@ macro_rules! kernels {
         per_isa! {
             pub fn $name[P: Pointwise<N>; const N: usize $(, const $I: usize)?]
                 -> Kernel<$R> $(, $($most)*)? = (p: *const (), x: *const *const $R, y: *mut $R, n: usize) {
-                $body::<P, $R, N $(, $I)?>(p, x, y, n)
+                // SAFETY: the caller gives a `P`, pointers to `n` elements and room for `n`.
+            unsafe { $body::<P, $R, N $(, $I)?>(p, x, y, n) }
             }
         }
     )* };

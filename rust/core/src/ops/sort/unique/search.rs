@@ -26,13 +26,12 @@ fn comes_before<T: PartialOrd>(e: T, v: T, right: bool) -> bool {
 per_isa! {
     /// The place of each value among sorted edges: several searches at a time, each without a
     /// branch.
-    // SAFETY: `out` is as long as `values`.
-    unsafe fn places[T: Reducible](edges: &[T], values: &[T], right: bool, out: &mut [i64]) {
+    fn places[T: Reducible](edges: &[T], values: &[T], right: bool, out: &mut [i64]) {
         const SIDE: usize = 16;
         if edges.is_empty() {
             return out.fill(0);
         }
-        // SAFETY: as for the function around it; `edges` are not empty. The side is a constant.
+        // SAFETY: `edges` are not empty. The side is a constant.
         #[inline(always)]
         #[allow(clippy::needless_range_loop)]
         unsafe fn some<T: Reducible, const RIGHT: bool>(edges: &[T], v: &[T; SIDE]) -> [usize; SIDE] {
@@ -42,14 +41,17 @@ per_isa! {
                 let half = n / 2;
                 for l in 0..SIDE {
                     // `at + n` is at most the number of edges.
-                    let e = *edges.get_unchecked(at[l] + half - 1);
+                    // SAFETY: half is at least one and less than `n`.
+                    let e = unsafe { *edges.get_unchecked(at[l] + half - 1) };
                     // By a mask: a choice would be compiled to a branch.
                     at[l] += half & (comes_before(e, v[l], RIGHT) as usize).wrapping_neg();
                 }
                 n -= half;
             }
             for l in 0..SIDE {
-                at[l] += comes_before(*edges.get_unchecked(at[l]), v[l], RIGHT) as usize;
+                // SAFETY: `n` is one now, so that `at` is less than the number of edges.
+                let e = unsafe { *edges.get_unchecked(at[l]) };
+                at[l] += comes_before(e, v[l], RIGHT) as usize;
             }
             at
         }
@@ -58,9 +60,12 @@ per_isa! {
             let n = SIDE.min(values.len() - start);
             let mut v = [values[start]; SIDE];
             v[..n].copy_from_slice(&values[start..start + n]);
-            let at = if right { some::<T, true>(edges, &v) } else { some::<T, false>(edges, &v) };
-            for l in 0..n {
-                *out.get_unchecked_mut(start + l) = at[l] as i64;
+            // SAFETY: there is an edge.
+            let at = unsafe {
+                if right { some::<T, true>(edges, &v) } else { some::<T, false>(edges, &v) }
+            };
+            for (out, &at) in out[start..start + n].iter_mut().zip(&at) {
+                *out = at as i64;
             }
             start += n;
         }
@@ -158,8 +163,7 @@ fn found(
         parallel_chunks(y, 1, 1 << 12, |first, out| {
             let range = first..first + out.len();
             if plain {
-                // SAFETY: as many places as values.
-                return unsafe { places(edges, &v[range], right, out) };
+                return places(edges, &v[range], right, out);
             }
             for (i, out) in range.zip(out) {
                 let start = if flat { 0 } else { i / width * n };

@@ -59,18 +59,18 @@ impl<'a> Planes<'a> {
         }
     }
 
-    // SAFETY: batch and head lie inside the tensor.
     unsafe fn plane(&self, mut batch: usize, head: usize) -> *mut u8 {
-        let mut at = head as isize * self.head;
-        for (&n, &s) in self.lead.0.iter().zip(self.lead.1).rev() {
-            at += (batch % n) as isize * s;
-            batch /= n;
+        // SAFETY: batch and head lie inside the tensor, and the other dimensions count from zero.
+        unsafe {
+            let mut at = head as isize * self.head;
+            for (&n, &s) in self.lead.0.iter().zip(self.lead.1).rev() {
+                at += (batch % n) as isize * s;
+                batch /= n;
+            }
+            self.ptr.offset(at)
         }
-        self.ptr.offset(at)
     }
 
-    // SAFETY: the rows lie inside the plane at `p`; `to` has room for rows of `ld` elements,
-    // of which those past `width` become zeros.
     #[inline(always)]
     unsafe fn load<T: Float>(
         &self,
@@ -80,27 +80,34 @@ impl<'a> Planes<'a> {
         to: *mut T,
         ld: usize,
     ) {
-        let size = std::mem::size_of::<T>() as isize;
-        let direct = self.dtype == T::DTYPE && self.col == size;
-        for (i, r) in rows.enumerate() {
-            let (from, to) = (p.offset(r as isize * self.row), to.add(i * ld));
-            if direct && width.is_multiple_of(PAD) {
-                // In vectors: a call for each row would cost more than the row.
-                for j in (0..width).step_by(PAD) {
-                    let block = from.cast::<T>().add(j).cast::<[T; PAD]>().read_unaligned();
-                    to.add(j).cast::<[T; PAD]>().write_unaligned(block);
+        // SAFETY: the rows lie inside the plane at `p`, and `to` has room for rows of `ld`
+        // elements, `width` of them read.
+        unsafe {
+            let size = std::mem::size_of::<T>() as isize;
+            let direct = self.dtype == T::DTYPE && self.col == size;
+            for (i, r) in rows.enumerate() {
+                let (from, to) = (p.offset(r as isize * self.row), to.add(i * ld));
+                if direct && width.is_multiple_of(PAD) {
+                    // In vectors: a call for each row would cost more than the row.
+                    for j in (0..width).step_by(PAD) {
+                        let block = from.cast::<T>().add(j).cast::<[T; PAD]>().read_unaligned();
+                        to.add(j).cast::<[T; PAD]>().write_unaligned(block);
+                    }
+                } else {
+                    load(self.dtype, from, self.col, width, to);
                 }
-            } else {
-                load(self.dtype, from, self.col, width, to);
+                std::slice::from_raw_parts_mut(to.add(width), ld - width).fill(T::default());
             }
-            std::slice::from_raw_parts_mut(to.add(width), ld - width).fill(T::default());
         }
     }
 
-    // SAFETY: row `r` lies inside the plane at `p`, and this thread alone writes it.
     unsafe fn store<T: Float>(&self, p: *mut u8, r: usize, width: usize, from: *const T) {
-        let to = p.offset(r as isize * self.row);
-        store(self.dtype, to, self.col, width, from);
+        // SAFETY: row `r` lies inside the plane at `p`, which this thread alone writes; `from` has
+        // `width` elements.
+        unsafe {
+            let to = p.offset(r as isize * self.row);
+            store(self.dtype, to, self.col, width, from);
+        }
     }
 }
 
@@ -154,7 +161,6 @@ impl Attention<'_> {
     }
 
     /// Masks a row of `n` scores, of query `i` from key `k0` on; `pad` elements follow.
-    // SAFETY: the row has `n + pad` elements, `buffer` as many; the plane of the mask is at `mask`.
     #[inline(always)]
     unsafe fn finish_row<T: Float>(
         &self,
@@ -164,28 +170,31 @@ impl Attention<'_> {
         mask: *const u8,
         buffer: *mut T,
     ) {
-        let low = T::lit(f64::NEG_INFINITY);
-        if let Some(m) = &self.mask {
-            let from = mask.offset(i as isize * m.row + k0 as isize * m.col);
-            load(m.dtype, from, m.col, n, buffer);
-            let values = std::slice::from_raw_parts(buffer, n);
-            if m.dtype == DType::Bool {
-                for (v, &m) in row.iter_mut().zip(values) {
-                    *v = if m == T::default() { low } else { *v };
+        // SAFETY: the mask's plane at `mask` has keys `k0..k0 + n` of query `i`, and `buffer` room
+        // for `n`.
+        unsafe {
+            let low = T::lit(f64::NEG_INFINITY);
+            if let Some(m) = &self.mask {
+                let from = mask.offset(i as isize * m.row + k0 as isize * m.col);
+                load(m.dtype, from, m.col, n, buffer);
+                let values = std::slice::from_raw_parts(buffer, n);
+                if m.dtype == DType::Bool {
+                    for (v, &m) in row.iter_mut().zip(values) {
+                        *v = if m == T::default() { low } else { *v };
+                    }
+                } else {
+                    row.iter_mut().zip(values).for_each(|(v, &m)| *v += m);
                 }
-            } else {
-                row.iter_mut().zip(values).for_each(|(v, &m)| *v += m);
             }
+            let end = if self.causal {
+                n.min((i + 1).saturating_sub(k0))
+            } else {
+                n
+            };
+            row[end..].fill(low);
         }
-        let end = if self.causal {
-            n.min((i + 1).saturating_sub(k0))
-        } else {
-            n
-        };
-        row[end..].fill(low);
     }
 
-    // SAFETY: `row` has `n` elements and `buffer` as many; the factors' plane is at `plane`.
     #[inline(always)]
     unsafe fn load_factors<T: Float>(
         &self,
@@ -195,34 +204,40 @@ impl Attention<'_> {
         n: usize,
         buffer: *mut T,
     ) {
-        let from = plane.offset(i as isize * f.row + k0 as isize * f.col);
-        load(f.dtype, from, f.col, n, buffer);
+        // SAFETY: the factors' plane has keys `k0..k0 + n` of query `i`, and `buffer` room for `n`.
+        unsafe {
+            let from = plane.offset(i as isize * f.row + k0 as isize * f.col);
+            load(f.dtype, from, f.col, n, buffer);
+        }
     }
 }
 
 /// The largest of a row, NaN aside.
-// SAFETY: the level's instructions are there.
 #[inline(always)]
 unsafe fn largest<T: Float, V: Simd<Elem = T>>(row: &[T]) -> T {
-    let mut top = V::splat(T::lit(f64::NEG_INFINITY));
-    for block in row.chunks_exact(V::LANES) {
-        top = V::load(block.as_ptr()).max(top);
+    // SAFETY: blocks have as many elements as a vector; the caller has its instructions.
+    unsafe {
+        let mut top = V::splat(T::lit(f64::NEG_INFINITY));
+        for block in row.chunks_exact(V::LANES) {
+            top = V::load(block.as_ptr()).max(top);
+        }
+        top.largest()
     }
-    top.largest()
 }
 
-// SAFETY: as for `largest`.
 #[inline(always)]
 unsafe fn sum<T: Float, V: Simd<Elem = T>>(row: &[T]) -> T {
-    let mut sum = V::splat(T::default());
-    for block in row.chunks_exact(V::LANES) {
-        sum = sum.add(V::load(block.as_ptr()));
+    // SAFETY: blocks have as many elements as a vector; the caller has its instructions.
+    unsafe {
+        let mut sum = V::splat(T::default());
+        for block in row.chunks_exact(V::LANES) {
+            sum = sum.add(V::load(block.as_ptr()));
+        }
+        sum.sum()
     }
-    sum.sum()
 }
 
 /// The transposed of `rows` x `cols` elements, in rows of [`KEYS`].
-// SAFETY: as for `largest`; both lie in memory.
 #[inline(always)]
 unsafe fn transpose<T: Float, V: Simd<Elem = T>>(
     rows: usize,
@@ -231,7 +246,11 @@ unsafe fn transpose<T: Float, V: Simd<Elem = T>>(
     ldx: usize,
     y: *mut T,
 ) {
-    transpose::all::<T, V>(x, ldx as isize, y, KEYS as isize, rows, cols);
+    // SAFETY: `x` has `rows` rows and `y` room for rows of KEYS elements; the caller has the
+    // instructions of `V`.
+    unsafe {
+        transpose::all::<T, V>(x, ldx as isize, y, KEYS as isize, rows, cols);
+    }
 }
 
 /// The inner product of two rows, in lanes.
@@ -271,7 +290,6 @@ struct Rows<T> {
     buffer: *mut T,
 }
 
-// SAFETY: for all kernels: planes hold what `a` says, and the level's instructions are there.
 #[inline(always)]
 unsafe fn forward_rows<T: Float, V: Simd<Elem = T>>(
     a: &Attention,
@@ -279,133 +297,143 @@ unsafe fn forward_rows<T: Float, V: Simd<Elem = T>>(
     y: &Planes,
     stats: *mut T,
 ) {
-    let (e, ev, evp) = (a.width, a.value_width, a.value_width.next_multiple_of(PAD));
-    let (q, k, v) = (
-        a.q.plane(w.batch, w.head),
-        a.k.plane(w.batch, w.head / a.group),
-        a.v.plane(w.batch, w.head / a.group),
-    );
-    let mask = a.mask.map_or(q, |m| m.plane(w.batch, w.head));
-    let factor = a.factor.map_or(q, |f| f.plane(w.batch, w.head));
-    let (low, zero) = (T::lit(f64::NEG_INFINITY), T::default());
-    a.q.load(q, w.from..w.from + w.rows, e, w.q, e);
-    let scale = T::lit(a.scale);
-    std::slice::from_raw_parts_mut(w.q, w.rows * e)
-        .iter_mut()
-        .for_each(|v| *v = *v * scale);
-    for r in 0..w.rows {
-        *w.top.add(r) = low;
-        *w.total.add(r) = zero;
-    }
-    std::slice::from_raw_parts_mut(w.out, w.rows * evp).fill(zero);
-    for k0 in (0..a.seen(w.from + w.rows)).step_by(KEYS) {
-        let n = KEYS.min(a.keys - k0);
-        let np = n.next_multiple_of(PAD);
-        a.k.load(k, k0..k0 + n, e, w.keys, e);
-        transpose::<T, V>(n, e, w.keys, e, w.keys_transposed);
-        a.v.load(v, k0..k0 + n, ev, w.values, evp);
-        for i0 in (0..w.rows).step_by(QUERIES) {
-            let m = QUERIES.min(w.rows - i0);
-            if k0 >= a.seen(w.from + i0 + m) {
-                continue;
-            }
-            let out = w.out.add(i0 * evp);
-            Product {
-                m,
-                n: np,
-                k: e,
-                a: w.q.add(i0 * e).cast_const(),
-                a_steps: (e, 1),
-                b: w.keys_transposed.cast_const(),
-                ldb: KEYS,
-                c: w.scores,
-                ldc: KEYS,
-                add: false,
-            }
-            .run::<V>();
-            let (tops, totals) = (
-                std::slice::from_raw_parts_mut(w.top.add(i0), m),
-                std::slice::from_raw_parts_mut(w.total.add(i0), m),
-            );
-            // What is done once a row is done for all rows together, in vectors.
-            let mut peaks = [low; QUERIES];
-            for (r, peak) in peaks[..m].iter_mut().enumerate() {
-                let row = std::slice::from_raw_parts_mut(w.scores.add(r * KEYS), np);
-                a.finish_row(row, n, (w.from + i0 + r, k0), mask, w.buffer);
-                *peak = largest::<T, V>(row);
-            }
-            let mut shrink = [zero; QUERIES];
-            for ((peak, old), shrink) in peaks.iter_mut().zip(&mut *tops).zip(&mut shrink) {
-                let new = if *peak > *old { *peak } else { *old };
-                // A row of minus infinities stays zero.
-                *peak = if new == low { zero } else { new };
-                *shrink = (*old - *peak).decay();
-                *old = new;
-            }
-            for (r, total) in totals.iter_mut().enumerate() {
-                let row = std::slice::from_raw_parts_mut(w.scores.add(r * KEYS), np);
-                let from = peaks[r];
-                each(row, |v| *v = (*v - from).decay());
-                let shrink = shrink[r];
-                *total = *total * shrink + sum::<T, V>(row);
-                if shrink != T::lit(1.0) {
-                    let out = std::slice::from_raw_parts_mut(out.add(r * evp), evp);
-                    each(out, |v| *v = *v * shrink);
-                }
-                if let Some(f) = &a.factor {
-                    a.load_factors(f, factor, (w.from + i0 + r, k0), n, w.buffer);
-                    let f = std::slice::from_raw_parts(w.buffer, n);
-                    row.iter_mut().zip(f).for_each(|(v, &f)| *v = *v * f);
-                }
-            }
-            Product {
-                m,
-                n: evp,
-                k: n,
-                a: w.scores.cast_const(),
-                a_steps: (KEYS, 1),
-                b: w.values.cast_const(),
-                ldb: evp,
-                c: out,
-                ldc: evp,
-                add: true,
-            }
-            .run::<V>();
+    // SAFETY: planes hold what `a` says, and parts of the room the sizes of a chunk and a block;
+    // the caller has the instructions of `V`.
+    unsafe {
+        let (e, ev, evp) = (a.width, a.value_width, a.value_width.next_multiple_of(PAD));
+        let (q, k, v) = (
+            a.q.plane(w.batch, w.head),
+            a.k.plane(w.batch, w.head / a.group),
+            a.v.plane(w.batch, w.head / a.group),
+        );
+        let mask = a.mask.map_or(q, |m| m.plane(w.batch, w.head));
+        let factor = a.factor.map_or(q, |f| f.plane(w.batch, w.head));
+        let (low, zero) = (T::lit(f64::NEG_INFINITY), T::default());
+        a.q.load(q, w.from..w.from + w.rows, e, w.q, e);
+        let scale = T::lit(a.scale);
+        std::slice::from_raw_parts_mut(w.q, w.rows * e)
+            .iter_mut()
+            .for_each(|v| *v = *v * scale);
+        for r in 0..w.rows {
+            *w.top.add(r) = low;
+            *w.total.add(r) = zero;
         }
-    }
-    let to = y.plane(w.batch, w.head);
-    let stats = stats.add(((w.batch * a.heads + w.head) * a.queries + w.from) * 2);
-    for r in 0..w.rows {
-        let (top, total) = (*w.top.add(r), *w.total.add(r));
-        let k = if total == zero {
-            zero
-        } else {
-            T::lit(1.0) / total
-        };
-        let row = std::slice::from_raw_parts_mut(w.out.add(r * evp), evp);
-        each(row, |v| *v = *v * k);
-        y.store(to, w.from + r, ev, row.as_ptr());
-        // Apart they are exact where their sum, the log-sum-exp, would be rounded.
-        *stats.add(2 * r) = if top == low { zero } else { top };
-        *stats.add(2 * r + 1) = k;
+        std::slice::from_raw_parts_mut(w.out, w.rows * evp).fill(zero);
+        for k0 in (0..a.seen(w.from + w.rows)).step_by(KEYS) {
+            let n = KEYS.min(a.keys - k0);
+            let np = n.next_multiple_of(PAD);
+            a.k.load(k, k0..k0 + n, e, w.keys, e);
+            transpose::<T, V>(n, e, w.keys, e, w.keys_transposed);
+            a.v.load(v, k0..k0 + n, ev, w.values, evp);
+            for i0 in (0..w.rows).step_by(QUERIES) {
+                let m = QUERIES.min(w.rows - i0);
+                if k0 >= a.seen(w.from + i0 + m) {
+                    continue;
+                }
+                let out = w.out.add(i0 * evp);
+                Product {
+                    m,
+                    n: np,
+                    k: e,
+                    a: w.q.add(i0 * e).cast_const(),
+                    a_steps: (e, 1),
+                    b: w.keys_transposed.cast_const(),
+                    ldb: KEYS,
+                    c: w.scores,
+                    ldc: KEYS,
+                    add: false,
+                }
+                .run::<V>();
+                let (tops, totals) = (
+                    std::slice::from_raw_parts_mut(w.top.add(i0), m),
+                    std::slice::from_raw_parts_mut(w.total.add(i0), m),
+                );
+                // What is done once a row is done for all rows together, in vectors.
+                let mut peaks = [low; QUERIES];
+                for (r, peak) in peaks[..m].iter_mut().enumerate() {
+                    let row = std::slice::from_raw_parts_mut(w.scores.add(r * KEYS), np);
+                    a.finish_row(row, n, (w.from + i0 + r, k0), mask, w.buffer);
+                    *peak = largest::<T, V>(row);
+                }
+                let mut shrink = [zero; QUERIES];
+                for ((peak, old), shrink) in peaks.iter_mut().zip(&mut *tops).zip(&mut shrink) {
+                    let new = if *peak > *old { *peak } else { *old };
+                    // A row of minus infinities stays zero.
+                    *peak = if new == low { zero } else { new };
+                    *shrink = (*old - *peak).decay();
+                    *old = new;
+                }
+                for (r, total) in totals.iter_mut().enumerate() {
+                    let row = std::slice::from_raw_parts_mut(w.scores.add(r * KEYS), np);
+                    let from = peaks[r];
+                    each(row, |v| *v = (*v - from).decay());
+                    let shrink = shrink[r];
+                    *total = *total * shrink + sum::<T, V>(row);
+                    if shrink != T::lit(1.0) {
+                        let out = std::slice::from_raw_parts_mut(out.add(r * evp), evp);
+                        each(out, |v| *v = *v * shrink);
+                    }
+                    if let Some(f) = &a.factor {
+                        a.load_factors(f, factor, (w.from + i0 + r, k0), n, w.buffer);
+                        let f = std::slice::from_raw_parts(w.buffer, n);
+                        row.iter_mut().zip(f).for_each(|(v, &f)| *v = *v * f);
+                    }
+                }
+                Product {
+                    m,
+                    n: evp,
+                    k: n,
+                    a: w.scores.cast_const(),
+                    a_steps: (KEYS, 1),
+                    b: w.values.cast_const(),
+                    ldb: evp,
+                    c: out,
+                    ldc: evp,
+                    add: true,
+                }
+                .run::<V>();
+            }
+        }
+        let to = y.plane(w.batch, w.head);
+        let stats = stats.add(((w.batch * a.heads + w.head) * a.queries + w.from) * 2);
+        for r in 0..w.rows {
+            let (top, total) = (*w.top.add(r), *w.total.add(r));
+            let k = if total == zero {
+                zero
+            } else {
+                T::lit(1.0) / total
+            };
+            let row = std::slice::from_raw_parts_mut(w.out.add(r * evp), evp);
+            each(row, |v| *v = *v * k);
+            y.store(to, w.from + r, ev, row.as_ptr());
+            // Apart they are exact where their sum, the log-sum-exp, would be rounded.
+            *stats.add(2 * r) = if top == low { zero } else { top };
+            *stats.add(2 * r + 1) = k;
+        }
     }
 }
 
 /// Compiles a kernel for the vectors of each instruction set and calls the best one.
 macro_rules! best {
     ($name:ident, $inner:ident($($arg:ident: $t:ty),*)) => {
-        // SAFETY: as for the function within.
         unsafe fn $name<T: Float>($($arg: $t),*) {
             compiled! { avx2:
-                // SAFETY: as for the function around it, which has asked for the best set.
-                unsafe fn avx2<T: Float>($($arg: $t),*) { $inner::<T, T::Avx2>($($arg),*) }
+                unsafe fn avx2<T: Float>($($arg: $t),*) {
+                    // SAFETY: planes, sizes and room are as `a` says; the caller has AVX2.
+                    unsafe { $inner::<T, T::Avx2>($($arg),*) }
+                }
             }
             compiled! { avx512:
-                // SAFETY: as for the function around it, which has asked for the best set.
-                unsafe fn avx512<T: Float>($($arg: $t),*) { $inner::<T, T::Avx512>($($arg),*) }
+                unsafe fn avx512<T: Float>($($arg: $t),*) {
+                    // SAFETY: planes, sizes and room are as `a` says; the caller has AVX-512.
+                    unsafe { $inner::<T, T::Avx512>($($arg),*) }
+                }
             }
-            per_isa!(match avx512 => avx512::<T>($($arg),*), avx2 => avx2::<T>($($arg),*),
-                portable => $inner::<T, T::Portable>($($arg),*))
+            // SAFETY: planes, sizes and room are as `a` says; the best set is the machine's.
+            unsafe {
+                per_isa!(match avx512 => avx512::<T>($($arg),*), avx2 => avx2::<T>($($arg),*),
+                    portable => $inner::<T, T::Portable>($($arg),*))
+            }
         }
     };
 }
@@ -453,7 +481,9 @@ pub unsafe fn forward<T: Float>(a: &Attention, y: &Planes, stats: &mut [T]) {
             (w.batch, w.head) = (h / a.heads, h % a.heads);
             w.from = c * chunk;
             w.rows = chunk.min(a.queries - w.from);
-            forward_best(a, &w, y, stats.at(0));
+            // SAFETY: units are heads and chunks that exist, and the room has the sizes of the
+            // largest.
+            unsafe { forward_best(a, &w, y, stats.at(0)) };
         }
     });
 }
@@ -495,146 +525,149 @@ struct Head<T> {
     dv: *mut T,
 }
 
-// SAFETY: as for all kernels above.
 #[inline(always)]
 unsafe fn backward_head<T: Float, V: Simd<Elem = T>>(a: &Attention, g: &Gradients<T>, w: &Head<T>) {
-    let (e, ev) = (a.width, a.value_width);
-    let (ep, evp) = (e.next_multiple_of(PAD), ev.next_multiple_of(PAD));
-    let (zero, scale) = (T::default(), T::lit(a.scale));
-    let (k, v) = (a.k.plane(w.batch, w.head), a.v.plane(w.batch, w.head));
-    let keys = w.to - w.from;
-    // One block has all the weights of a row: the sum of their gradients is exact here, while
-    // from the output it carries the output's rounding.
-    let alone = a.keys <= KEYS;
-    std::slice::from_raw_parts_mut(w.dk, keys * ep).fill(zero);
-    std::slice::from_raw_parts_mut(w.dv, keys * evp).fill(zero);
-    for head in w.head * a.group..(w.head + 1) * a.group {
-        let (q, go) = (a.q.plane(w.batch, head), g.g.plane(w.batch, head));
-        let mask = a.mask.map_or(q, |m| m.plane(w.batch, head));
-        let factor = a.factor.map_or(q, |f| f.plane(w.batch, head));
-        let stats = (w.batch * a.heads + head) * a.queries;
-        std::slice::from_raw_parts_mut(w.dq, a.queries * ep).fill(zero);
-        for k0 in (w.from..w.to).step_by(KEYS) {
-            let n = KEYS.min(w.to - k0);
-            let np = n.next_multiple_of(PAD);
-            a.k.load(k, k0..k0 + n, e, w.keys, ep);
-            a.v.load(v, k0..k0 + n, ev, w.values, evp);
-            transpose::<T, V>(n, e, w.keys, ep, w.keys_transposed);
-            transpose::<T, V>(n, ev, w.values, evp, w.values_transposed);
-            let (dk, dv) = (w.dk.add((k0 - w.from) * ep), w.dv.add((k0 - w.from) * evp));
-            for i0 in (0..a.queries).step_by(QUERIES) {
-                let m = QUERIES.min(a.queries - i0);
-                if k0 >= a.seen(i0 + m) {
-                    continue;
-                }
-                a.q.load(q, i0..i0 + m, e, w.q, ep);
-                each(std::slice::from_raw_parts_mut(w.q, m * ep), |v| {
-                    *v = *v * scale
-                });
-                g.g.load(go, i0..i0 + m, ev, w.g, evp);
-                // Columns past `n` hold what the last block left; nothing reads what they give.
-                let scores = Product {
-                    m,
-                    n: np,
-                    k: e,
-                    a: w.q.cast_const(),
-                    a_steps: (ep, 1),
-                    b: w.keys_transposed.cast_const(),
-                    ldb: KEYS,
-                    c: w.weights,
-                    ldc: KEYS,
-                    add: false,
-                };
-                scores.run::<V>();
-                Product {
-                    k: ev,
-                    a: w.g.cast_const(),
-                    a_steps: (evp, 1),
-                    b: w.values_transposed.cast_const(),
-                    c: w.scores,
-                    ..scores
-                }
-                .run::<V>();
-                for r in 0..m {
-                    let i = i0 + r;
-                    let p = std::slice::from_raw_parts_mut(w.weights.add(r * KEYS), np);
-                    let d = std::slice::from_raw_parts_mut(w.scores.add(r * KEYS), np);
-                    a.finish_row(p, n, (i, k0), mask, w.buffer);
-                    let row = stats + i;
-                    let (top, inverse) = (g.stats[2 * row], g.stats[2 * row + 1]);
-                    each(p, |v| *v = (*v - top).decay() * inverse);
-                    let mut dot = *w.dots.add(row);
-                    if let Some(f) = &a.factor {
-                        a.load_factors(f, factor, (i, k0), n, w.buffer);
-                        let f = std::slice::from_raw_parts(w.buffer, n);
-                        d.iter_mut().zip(f).for_each(|(d, &f)| *d = *d * f);
-                        if alone {
-                            dot = inner(&p[..n], &d[..n]);
-                        }
-                        for ((d, p), &f) in d.iter_mut().zip(&mut *p).zip(f) {
-                            *d = *p * (*d - dot);
-                            *p = *p * f;
-                        }
-                    } else {
-                        if alone {
-                            dot = inner(&p[..n], &d[..n]);
-                        }
-                        for (d, p) in d.chunks_exact_mut(PAD).zip(p.chunks_exact(PAD)) {
-                            d.iter_mut().zip(p).for_each(|(d, &p)| *d = p * (*d - dot));
+    // SAFETY: planes hold what `a` says, and parts of the room the sizes of a tile and a block; the
+    // caller has the instructions of `V`.
+    unsafe {
+        let (e, ev) = (a.width, a.value_width);
+        let (ep, evp) = (e.next_multiple_of(PAD), ev.next_multiple_of(PAD));
+        let (zero, scale) = (T::default(), T::lit(a.scale));
+        let (k, v) = (a.k.plane(w.batch, w.head), a.v.plane(w.batch, w.head));
+        let keys = w.to - w.from;
+        // One block has all the weights of a row: the sum of their gradients is exact here, while
+        // from the output it carries the output's rounding.
+        let alone = a.keys <= KEYS;
+        std::slice::from_raw_parts_mut(w.dk, keys * ep).fill(zero);
+        std::slice::from_raw_parts_mut(w.dv, keys * evp).fill(zero);
+        for head in w.head * a.group..(w.head + 1) * a.group {
+            let (q, go) = (a.q.plane(w.batch, head), g.g.plane(w.batch, head));
+            let mask = a.mask.map_or(q, |m| m.plane(w.batch, head));
+            let factor = a.factor.map_or(q, |f| f.plane(w.batch, head));
+            let stats = (w.batch * a.heads + head) * a.queries;
+            std::slice::from_raw_parts_mut(w.dq, a.queries * ep).fill(zero);
+            for k0 in (w.from..w.to).step_by(KEYS) {
+                let n = KEYS.min(w.to - k0);
+                let np = n.next_multiple_of(PAD);
+                a.k.load(k, k0..k0 + n, e, w.keys, ep);
+                a.v.load(v, k0..k0 + n, ev, w.values, evp);
+                transpose::<T, V>(n, e, w.keys, ep, w.keys_transposed);
+                transpose::<T, V>(n, ev, w.values, evp, w.values_transposed);
+                let (dk, dv) = (w.dk.add((k0 - w.from) * ep), w.dv.add((k0 - w.from) * evp));
+                for i0 in (0..a.queries).step_by(QUERIES) {
+                    let m = QUERIES.min(a.queries - i0);
+                    if k0 >= a.seen(i0 + m) {
+                        continue;
+                    }
+                    a.q.load(q, i0..i0 + m, e, w.q, ep);
+                    each(std::slice::from_raw_parts_mut(w.q, m * ep), |v| {
+                        *v = *v * scale
+                    });
+                    g.g.load(go, i0..i0 + m, ev, w.g, evp);
+                    // Columns past `n` hold what the last block left; nothing reads what they give.
+                    let scores = Product {
+                        m,
+                        n: np,
+                        k: e,
+                        a: w.q.cast_const(),
+                        a_steps: (ep, 1),
+                        b: w.keys_transposed.cast_const(),
+                        ldb: KEYS,
+                        c: w.weights,
+                        ldc: KEYS,
+                        add: false,
+                    };
+                    scores.run::<V>();
+                    Product {
+                        k: ev,
+                        a: w.g.cast_const(),
+                        a_steps: (evp, 1),
+                        b: w.values_transposed.cast_const(),
+                        c: w.scores,
+                        ..scores
+                    }
+                    .run::<V>();
+                    for r in 0..m {
+                        let i = i0 + r;
+                        let p = std::slice::from_raw_parts_mut(w.weights.add(r * KEYS), np);
+                        let d = std::slice::from_raw_parts_mut(w.scores.add(r * KEYS), np);
+                        a.finish_row(p, n, (i, k0), mask, w.buffer);
+                        let row = stats + i;
+                        let (top, inverse) = (g.stats[2 * row], g.stats[2 * row + 1]);
+                        each(p, |v| *v = (*v - top).decay() * inverse);
+                        let mut dot = *w.dots.add(row);
+                        if let Some(f) = &a.factor {
+                            a.load_factors(f, factor, (i, k0), n, w.buffer);
+                            let f = std::slice::from_raw_parts(w.buffer, n);
+                            d.iter_mut().zip(f).for_each(|(d, &f)| *d = *d * f);
+                            if alone {
+                                dot = inner(&p[..n], &d[..n]);
+                            }
+                            for ((d, p), &f) in d.iter_mut().zip(&mut *p).zip(f) {
+                                *d = *p * (*d - dot);
+                                *p = *p * f;
+                            }
+                        } else {
+                            if alone {
+                                dot = inner(&p[..n], &d[..n]);
+                            }
+                            for (d, p) in d.chunks_exact_mut(PAD).zip(p.chunks_exact(PAD)) {
+                                d.iter_mut().zip(p).for_each(|(d, &p)| *d = p * (*d - dot));
+                            }
                         }
                     }
+                    let transposed = Product {
+                        m: n,
+                        n: evp,
+                        k: m,
+                        a: w.weights.cast_const(),
+                        a_steps: (1, KEYS),
+                        b: w.g.cast_const(),
+                        ldb: evp,
+                        c: dv,
+                        ldc: evp,
+                        add: true,
+                    };
+                    transposed.run::<V>();
+                    let by_query = Product {
+                        n: ep,
+                        a: w.scores.cast_const(),
+                        b: w.q.cast_const(),
+                        ldb: ep,
+                        c: dk,
+                        ldc: ep,
+                        ..transposed
+                    };
+                    by_query.run::<V>();
+                    Product {
+                        m,
+                        k: n,
+                        a_steps: (KEYS, 1),
+                        b: w.keys.cast_const(),
+                        c: w.dq.add(i0 * ep),
+                        ..by_query
+                    }
+                    .run::<V>();
                 }
-                let transposed = Product {
-                    m: n,
-                    n: evp,
-                    k: m,
-                    a: w.weights.cast_const(),
-                    a_steps: (1, KEYS),
-                    b: w.g.cast_const(),
-                    ldb: evp,
-                    c: dv,
-                    ldc: evp,
-                    add: true,
-                };
-                transposed.run::<V>();
-                let by_query = Product {
-                    n: ep,
-                    a: w.scores.cast_const(),
-                    b: w.q.cast_const(),
-                    ldb: ep,
-                    c: dk,
-                    ldc: ep,
-                    ..transposed
-                };
-                by_query.run::<V>();
-                Product {
-                    m,
-                    k: n,
-                    a_steps: (KEYS, 1),
-                    b: w.keys.cast_const(),
-                    c: w.dq.add(i0 * ep),
-                    ..by_query
+            }
+            each(std::slice::from_raw_parts_mut(w.dq, a.queries * ep), |v| {
+                *v = *v * scale
+            });
+            if w.partial.is_null() {
+                let to = g.dq.plane(w.batch, head);
+                for i in 0..a.queries {
+                    g.dq.store(to, i, e, w.dq.add(i * ep).cast_const());
                 }
-                .run::<V>();
+            } else {
+                let to = w.partial.add((head - w.head * a.group) * a.queries * ep);
+                std::ptr::copy_nonoverlapping(w.dq, to, a.queries * ep);
             }
         }
-        each(std::slice::from_raw_parts_mut(w.dq, a.queries * ep), |v| {
-            *v = *v * scale
-        });
-        if w.partial.is_null() {
-            let to = g.dq.plane(w.batch, head);
-            for i in 0..a.queries {
-                g.dq.store(to, i, e, w.dq.add(i * ep).cast_const());
-            }
-        } else {
-            let to = w.partial.add((head - w.head * a.group) * a.queries * ep);
-            std::ptr::copy_nonoverlapping(w.dq, to, a.queries * ep);
+        let (dk, dv) = (g.dk.plane(w.batch, w.head), g.dv.plane(w.batch, w.head));
+        for j in 0..keys {
+            g.dk.store(dk, w.from + j, e, w.dk.add(j * ep).cast_const());
+            g.dv.store(dv, w.from + j, ev, w.dv.add(j * evp).cast_const());
         }
-    }
-    let (dk, dv) = (g.dk.plane(w.batch, w.head), g.dv.plane(w.batch, w.head));
-    for j in 0..keys {
-        g.dk.store(dk, w.from + j, e, w.dk.add(j * ep).cast_const());
-        g.dv.store(dv, w.from + j, ev, w.dv.add(j * evp).cast_const());
     }
 }
 
@@ -643,89 +676,94 @@ unsafe fn backward_head<T: Float, V: Simd<Elem = T>>(a: &Attention, g: &Gradient
 /// # Safety
 /// As for [`forward`].
 pub unsafe fn backward<T: Float>(a: &Attention, g: &Gradients<T>) {
-    let (e, ev) = (a.width, a.value_width);
-    let (ep, evp) = (e.next_multiple_of(PAD), ev.next_multiple_of(PAD));
-    let (heads, key_heads) = (a.batch * a.heads, a.batch * a.heads / a.group);
-    let rows = heads * a.queries;
-    let mut dots = alloc::full(T::default(), rows);
-    let to = Ptr(dots.as_mut_ptr());
-    parallel_for(rows, (1 << 14) / ev.max(1) + 1, |range| {
-        let mut room = Room::<T>::new(2 * evp);
-        let (x, y) = (room.take(evp), room.take(evp));
-        for r in range {
-            let (h, i) = (r / a.queries, r % a.queries);
-            let (b, h) = (h / a.heads, h % a.heads);
-            g.g.load(g.g.plane(b, h), i..i + 1, ev, x, evp);
-            g.y.load(g.y.plane(b, h), i..i + 1, ev, y, evp);
-            let dot = (0..ev).fold(0.0, |s, j| s + (*x.add(j)).to_f64() * (*y.add(j)).to_f64());
-            *to.at(r) = T::of_f64(dot);
-        }
-    });
-    // Few heads are cut along their keys; the parts depend on sizes alone.
-    let blocks = a.keys.div_ceil(KEYS);
-    let splits = (16 / key_heads.max(1)).clamp(1, blocks.clamp(1, 8));
-    let span = blocks.div_ceil(splits) * KEYS;
-    let plane = a.queries * ep;
-    let mut partial = vec![
-        T::default();
-        if splits > 1 {
-            splits * heads * plane
-        } else {
-            0
-        }
-    ];
-    let parts = Ptr(partial.as_mut_ptr());
-    let work = a.group * a.queries * span.min(a.keys) * (ep + evp) * 2;
-    parallel_for(key_heads * splits, GRAIN / work.max(1) + 1, |range| {
-        let (tile, block) = (QUERIES.min(a.queries), KEYS.min(a.keys));
-        let keys = span.min(a.keys);
-        let mut room =
-            Room::new((tile + block + keys) * (ep + evp) + KEYS * (e + ev + 2 * tile + 1) + plane);
-        let mut w = Head {
-            batch: 0,
-            head: 0,
-            from: 0,
-            to: 0,
-            dots: dots.as_ptr(),
-            partial: std::ptr::null_mut(),
-            q: room.take(tile * ep),
-            g: room.take(tile * evp),
-            keys: room.take(block * ep),
-            values: room.take(block * evp),
-            keys_transposed: room.take(KEYS * e),
-            values_transposed: room.take(KEYS * ev),
-            weights: room.take(KEYS * tile),
-            scores: room.take(KEYS * tile),
-            buffer: room.take(KEYS),
-            dq: room.take(plane),
-            dk: room.take(keys * ep),
-            dv: room.take(keys * evp),
-        };
-        for unit in range {
-            let (h, s) = (unit / splits, unit % splits);
-            let per = a.heads / a.group;
-            (w.batch, w.head) = (h / per, h % per);
-            (w.from, w.to) = ((s * span).min(a.keys), ((s + 1) * span).min(a.keys));
+    // SAFETY: rows, heads and their parts exist and are written by one thread each; the room has
+    // the sizes of a tile and a block.
+    unsafe {
+        let (e, ev) = (a.width, a.value_width);
+        let (ep, evp) = (e.next_multiple_of(PAD), ev.next_multiple_of(PAD));
+        let (heads, key_heads) = (a.batch * a.heads, a.batch * a.heads / a.group);
+        let rows = heads * a.queries;
+        let mut dots = alloc::full(T::default(), rows);
+        let to = Ptr(dots.as_mut_ptr());
+        parallel_for(rows, (1 << 14) / ev.max(1) + 1, |range| {
+            let mut room = Room::<T>::new(2 * evp);
+            let (x, y) = (room.take(evp), room.take(evp));
+            for r in range {
+                let (h, i) = (r / a.queries, r % a.queries);
+                let (b, h) = (h / a.heads, h % a.heads);
+                g.g.load(g.g.plane(b, h), i..i + 1, ev, x, evp);
+                g.y.load(g.y.plane(b, h), i..i + 1, ev, y, evp);
+                let dot = (0..ev).fold(0.0, |s, j| s + (*x.add(j)).to_f64() * (*y.add(j)).to_f64());
+                *to.at(r) = T::of_f64(dot);
+            }
+        });
+        // Few heads are cut along their keys; the parts depend on sizes alone.
+        let blocks = a.keys.div_ceil(KEYS);
+        let splits = (16 / key_heads.max(1)).clamp(1, blocks.clamp(1, 8));
+        let span = blocks.div_ceil(splits) * KEYS;
+        let plane = a.queries * ep;
+        let mut partial = vec![
+            T::default();
             if splits > 1 {
-                w.partial = parts.at((s * heads + h * a.group) * plane);
+                splits * heads * plane
+            } else {
+                0
             }
-            backward_best(a, g, &w);
+        ];
+        let parts = Ptr(partial.as_mut_ptr());
+        let work = a.group * a.queries * span.min(a.keys) * (ep + evp) * 2;
+        parallel_for(key_heads * splits, GRAIN / work.max(1) + 1, |range| {
+            let (tile, block) = (QUERIES.min(a.queries), KEYS.min(a.keys));
+            let keys = span.min(a.keys);
+            let mut room = Room::new(
+                (tile + block + keys) * (ep + evp) + KEYS * (e + ev + 2 * tile + 1) + plane,
+            );
+            let mut w = Head {
+                batch: 0,
+                head: 0,
+                from: 0,
+                to: 0,
+                dots: dots.as_ptr(),
+                partial: std::ptr::null_mut(),
+                q: room.take(tile * ep),
+                g: room.take(tile * evp),
+                keys: room.take(block * ep),
+                values: room.take(block * evp),
+                keys_transposed: room.take(KEYS * e),
+                values_transposed: room.take(KEYS * ev),
+                weights: room.take(KEYS * tile),
+                scores: room.take(KEYS * tile),
+                buffer: room.take(KEYS),
+                dq: room.take(plane),
+                dk: room.take(keys * ep),
+                dv: room.take(keys * evp),
+            };
+            for unit in range {
+                let (h, s) = (unit / splits, unit % splits);
+                let per = a.heads / a.group;
+                (w.batch, w.head) = (h / per, h % per);
+                (w.from, w.to) = ((s * span).min(a.keys), ((s + 1) * span).min(a.keys));
+                if splits > 1 {
+                    w.partial = parts.at((s * heads + h * a.group) * plane);
+                }
+                backward_best(a, g, &w);
+            }
+        });
+        if splits == 1 || plane == 0 {
+            return;
         }
-    });
-    if splits == 1 || plane == 0 {
-        return;
+        parallel_for(rows, (1 << 13) / ep.max(1) + 1, |range| {
+            let mut row = alloc::full(T::default(), ep);
+            for r in range {
+                row.fill(T::default());
+                for part in partial.chunks_exact(heads * plane) {
+                    let from = &part[r * ep..(r + 1) * ep];
+                    row.iter_mut().zip(from).for_each(|(a, &b)| *a += b);
+                }
+                let (h, i) = (r / a.queries, r % a.queries);
+                let to = g.dq.plane(h / a.heads, h % a.heads);
+                g.dq.store(to, i, e, row.as_ptr());
+            }
+        });
     }
-    parallel_for(rows, (1 << 13) / ep.max(1) + 1, |range| {
-        let mut row = alloc::full(T::default(), ep);
-        for r in range {
-            row.fill(T::default());
-            for part in partial.chunks_exact(heads * plane) {
-                let from = &part[r * ep..(r + 1) * ep];
-                row.iter_mut().zip(from).for_each(|(a, &b)| *a += b);
-            }
-            let (h, i) = (r / a.queries, r % a.queries);
-            let to = g.dq.plane(h / a.heads, h % a.heads);
-            g.dq.store(to, i, e, row.as_ptr());
-        }
-    });
 }

@@ -223,40 +223,44 @@ impl<T: Number> Direct<T> {
     }
 
     /// Weights as panels: for each target, group, panel and depth the panel's rows.
-    // SAFETY: `w` holds the weight.
     unsafe fn pack(&self, w: *const T, panels: &[(usize, usize)]) -> (Scratch<T>, Vec<usize>) {
-        let mut starts = vec![0];
-        for t in &self.targets {
-            let size = self.groups * self.rows * self.window.channels * t.taps.len();
-            starts.push(starts[starts.len() - 1] + size);
-        }
-        let packed = Scratch::<T>::new(starts[starts.len() - 1]);
-        let (w, to) = (Ptr(w as *mut T), Ptr(packed.ptr()));
-        let tasks = self.groups * panels.len();
-        let each = starts[starts.len() - 1] / tasks.max(1);
-        parallel_for(tasks, (1 << 15) / each.max(1) + 1, |range| {
-            for task in range {
-                let (group, (first, height)) = (task / panels.len(), panels[task % panels.len()]);
-                let [row, channel] = self.weight;
-                // Groups follow each other in the dimension of the convolution's outputs.
-                let size = self.rows.max(1) * self.window.channels.max(1);
-                let w = w.at(group * size * row.min(channel) + first * row);
-                for (t, &start) in self.targets.iter().zip(&starts) {
-                    let depth = self.window.channels * t.taps.len();
-                    let mut to = to.at(start + (group * self.rows + first) * depth);
-                    for c in 0..self.window.channels {
-                        for tap in &t.taps {
-                            let w = w.add(c * channel + tap.index);
-                            for r in 0..height {
-                                *to.add(r) = *w.add(r * row);
+        // SAFETY: `w` holds the weight; tasks have rows of a panel of their own, and `packed` has
+        // room for all depths of them.
+        unsafe {
+            let mut starts = vec![0];
+            for t in &self.targets {
+                let size = self.groups * self.rows * self.window.channels * t.taps.len();
+                starts.push(starts[starts.len() - 1] + size);
+            }
+            let packed = Scratch::<T>::new(starts[starts.len() - 1]);
+            let (w, to) = (Ptr(w as *mut T), Ptr(packed.ptr()));
+            let tasks = self.groups * panels.len();
+            let each = starts[starts.len() - 1] / tasks.max(1);
+            parallel_for(tasks, (1 << 15) / each.max(1) + 1, |range| {
+                for task in range {
+                    let (group, (first, height)) =
+                        (task / panels.len(), panels[task % panels.len()]);
+                    let [row, channel] = self.weight;
+                    // Groups follow each other in the dimension of the convolution's outputs.
+                    let size = self.rows.max(1) * self.window.channels.max(1);
+                    let w = w.at(group * size * row.min(channel) + first * row);
+                    for (t, &start) in self.targets.iter().zip(&starts) {
+                        let depth = self.window.channels * t.taps.len();
+                        let mut to = to.at(start + (group * self.rows + first) * depth);
+                        for c in 0..self.window.channels {
+                            for tap in &t.taps {
+                                let w = w.add(c * channel + tap.index);
+                                for r in 0..height {
+                                    *to.add(r) = *w.add(r * row);
+                                }
+                                to = to.add(height);
                             }
-                            to = to.add(height);
                         }
                     }
                 }
-            }
-        });
-        (packed, starts)
+            });
+            (packed, starts)
+        }
     }
 
     /// Computes the whole result. Returns false, and nothing else, where windows would be far
@@ -266,123 +270,132 @@ impl<T: Number> Direct<T> {
     /// The addresses hold tensors of the geometry's sizes, `bias` one number for each result
     /// channel or null; nobody else touches `y`.
     pub unsafe fn run(mut self, x: *const T, w: *const T, bias: *const T, y: *mut T) -> bool {
-        if self.batch * self.groups * self.rows * product(self.size) == 0 {
-            return true;
-        }
-        if self.window.is_too_wide() {
-            return false;
-        }
-        let images = self.cut();
-        let panels = self.kernels.panels(self.rows);
-        let (packed, starts) = self.pack(w, &panels);
-        let offsets: Vec<Vec<usize>> = (self.targets.iter())
-            .map(|t| self.window.offsets(&t.taps))
-            .collect();
-        let full = self.targets[0].count;
-        let tile = self.window.tile;
-        let cuts: [usize; 3] = std::array::from_fn(|d| full[d].div_ceil(tile[d]));
-        let blocks = self.batch.div_ceil(images);
-        let tiles = self.groups * blocks * product(cuts);
-        let work = self.work() / product(cuts) * images;
-        // Too few tiles: several tasks fill the same window and make different channels of it.
-        let wanted = (work.saturating_mul(tiles) / GRAIN).clamp(1, 4 * num_threads());
-        let shares = if tiles < 2 * num_threads() {
-            wanted.div_ceil(tiles).clamp(1, panels.len())
-        } else {
-            1
-        };
-        let (x, bias, y) = (Ptr(x as *mut T), Ptr(bias as *mut T), Ptr(y));
-        let plane: usize = product(self.window.size);
-        let channels = self.window.channels;
-        let grain = GRAIN / (work / shares).max(1) + 1;
-        parallel_for(tiles * shares, grain, |range| {
-            let len = self.window.len();
-            let in_place = self.window.in_place;
-            let held = if in_place { 0 } else { images * len + SLACK };
-            let windows = Scratch::<T>::zeros(held);
-            let image = if in_place { self.groups * len } else { len };
-            let room = 8 * SLACK;
-            let spill = Scratch::<T>::new(3 * room);
-            let mut cells = Cells::default();
-            let mut filled = usize::MAX;
-            for task in range {
-                let (id, share) = (task / shares, task % shares);
-                let (rest, cut) = (id / product(cuts), id % product(cuts));
-                let (group, block) = (rest % self.groups, rest / self.groups);
-                let at = [
-                    cut / (cuts[1] * cuts[2]),
-                    cut / cuts[2] % cuts[1],
-                    cut % cuts[2],
-                ];
-                let start: [usize; 3] = std::array::from_fn(|d| at[d] * tile[d]);
-                let count = std::array::from_fn(|d| tile[d].min(full[d] - start[d]));
-                let batch = block * images..((block + 1) * images).min(self.batch);
-                let source = (batch.start * self.groups + group) * channels * plane;
-                let begin = (start[0] * self.window.size[1] + start[1]) * self.window.size[2];
-                let window = if in_place {
-                    x.at(source + begin)
-                } else {
-                    windows.ptr()
-                };
-                if filled != id && !in_place {
-                    for (i, n) in batch.clone().enumerate() {
-                        let x = x.at((n * self.groups + group) * channels * plane);
-                        self.window
-                            .fill(self.kernels, x, windows.ptr().add(i * len), start, count);
+        // SAFETY: tiles, channels and images lie inside the tensors, the windows hold all that a
+        // tile reads, and tasks have results of their own.
+        unsafe {
+            if self.batch * self.groups * self.rows * product(self.size) == 0 {
+                return true;
+            }
+            if self.window.is_too_wide() {
+                return false;
+            }
+            let images = self.cut();
+            let panels = self.kernels.panels(self.rows);
+            let (packed, starts) = self.pack(w, &panels);
+            let offsets: Vec<Vec<usize>> = (self.targets.iter())
+                .map(|t| self.window.offsets(&t.taps))
+                .collect();
+            let full = self.targets[0].count;
+            let tile = self.window.tile;
+            let cuts: [usize; 3] = std::array::from_fn(|d| full[d].div_ceil(tile[d]));
+            let blocks = self.batch.div_ceil(images);
+            let tiles = self.groups * blocks * product(cuts);
+            let work = self.work() / product(cuts) * images;
+            // Too few tiles: several tasks fill the same window and make different channels of it.
+            let wanted = (work.saturating_mul(tiles) / GRAIN).clamp(1, 4 * num_threads());
+            let shares = if tiles < 2 * num_threads() {
+                wanted.div_ceil(tiles).clamp(1, panels.len())
+            } else {
+                1
+            };
+            let (x, bias, y) = (Ptr(x as *mut T), Ptr(bias as *mut T), Ptr(y));
+            let plane: usize = product(self.window.size);
+            let channels = self.window.channels;
+            let grain = GRAIN / (work / shares).max(1) + 1;
+            parallel_for(tiles * shares, grain, |range| {
+                let len = self.window.len();
+                let in_place = self.window.in_place;
+                let held = if in_place { 0 } else { images * len + SLACK };
+                let windows = Scratch::<T>::zeros(held);
+                let image = if in_place { self.groups * len } else { len };
+                let room = 8 * SLACK;
+                let spill = Scratch::<T>::new(3 * room);
+                let mut cells = Cells::default();
+                let mut filled = usize::MAX;
+                for task in range {
+                    let (id, share) = (task / shares, task % shares);
+                    let (rest, cut) = (id / product(cuts), id % product(cuts));
+                    let (group, block) = (rest % self.groups, rest / self.groups);
+                    let at = [
+                        cut / (cuts[1] * cuts[2]),
+                        cut / cuts[2] % cuts[1],
+                        cut % cuts[2],
+                    ];
+                    let start: [usize; 3] = std::array::from_fn(|d| at[d] * tile[d]);
+                    let count = std::array::from_fn(|d| tile[d].min(full[d] - start[d]));
+                    let batch = block * images..((block + 1) * images).min(self.batch);
+                    let source = (batch.start * self.groups + group) * channels * plane;
+                    let begin = (start[0] * self.window.size[1] + start[1]) * self.window.size[2];
+                    let window = if in_place {
+                        x.at(source + begin)
+                    } else {
+                        windows.ptr()
+                    };
+                    if filled != id && !in_place {
+                        for (i, n) in batch.clone().enumerate() {
+                            let x = x.at((n * self.groups + group) * channels * plane);
+                            self.window.fill(
+                                self.kernels,
+                                x,
+                                windows.ptr().add(i * len),
+                                start,
+                                count,
+                            );
+                        }
+                        filled = id;
                     }
-                    filled = id;
-                }
-                let part = share * panels.len() / shares..(share + 1) * panels.len() / shares;
-                for (i, t) in self.targets.iter().enumerate() {
-                    let sized =
-                        std::array::from_fn(|d| count[d].min(t.count[d].saturating_sub(start[d])));
-                    if product(sized) == 0 {
-                        continue;
-                    }
-                    cells.fit(&self, sized);
-                    let depth = offsets[i].len();
-                    for &(first, height) in &panels[part.clone()] {
-                        let channel = group * self.rows + first;
-                        let p = Product {
-                            tiles: 1,
-                            depth,
-                            chain: chain(depth, t.taps.len()),
-                            sums: spill.ptr().add(room),
-                            a: packed.ptr().add(starts[i] + channel * depth),
-                            b: std::ptr::null(),
-                            offsets: offsets[i].as_ptr(),
-                            bias: if bias.0.is_null() {
-                                std::ptr::null()
-                            } else {
-                                bias.at(channel)
-                            },
-                            y: std::ptr::null_mut(),
-                            pitch: product(self.size),
-                            cells: std::ptr::null(),
-                        };
-                        for (j, n) in batch.clone().enumerate() {
-                            let row = (n * self.groups + group) * self.rows + first;
-                            for z in 0..sized[0] {
-                                let from = window.add(j * image + z * self.window.slice());
-                                let place: [usize; 3] = std::array::from_fn(|d| {
-                                    let u = start[d] + if d == 0 { z } else { 0 };
-                                    u * self.step[d] + t.first[d]
-                                });
-                                let place =
-                                    (place[0] * self.size[1] + place[1]) * self.size[2] + place[2];
-                                let y = y.at(row * product(self.size) + place);
-                                self.plane(&p, height, from, y, &cells, spill.ptr());
+                    let part = share * panels.len() / shares..(share + 1) * panels.len() / shares;
+                    for (i, t) in self.targets.iter().enumerate() {
+                        let sized = std::array::from_fn(|d| {
+                            count[d].min(t.count[d].saturating_sub(start[d]))
+                        });
+                        if product(sized) == 0 {
+                            continue;
+                        }
+                        cells.fit(&self, sized);
+                        let depth = offsets[i].len();
+                        for &(first, height) in &panels[part.clone()] {
+                            let channel = group * self.rows + first;
+                            let p = Product {
+                                tiles: 1,
+                                depth,
+                                chain: chain(depth, t.taps.len()),
+                                sums: spill.ptr().add(room),
+                                a: packed.ptr().add(starts[i] + channel * depth),
+                                b: std::ptr::null(),
+                                offsets: offsets[i].as_ptr(),
+                                bias: if bias.0.is_null() {
+                                    std::ptr::null()
+                                } else {
+                                    bias.at(channel)
+                                },
+                                y: std::ptr::null_mut(),
+                                pitch: product(self.size),
+                                cells: std::ptr::null(),
+                            };
+                            for (j, n) in batch.clone().enumerate() {
+                                let row = (n * self.groups + group) * self.rows + first;
+                                for z in 0..sized[0] {
+                                    let from = window.add(j * image + z * self.window.slice());
+                                    let place: [usize; 3] = std::array::from_fn(|d| {
+                                        let u = start[d] + if d == 0 { z } else { 0 };
+                                        u * self.step[d] + t.first[d]
+                                    });
+                                    let place = (place[0] * self.size[1] + place[1]) * self.size[2]
+                                        + place[2];
+                                    let y = y.at(row * product(self.size) + place);
+                                    self.plane(&p, height, from, y, &cells, spill.ptr());
+                                }
                             }
                         }
                     }
                 }
-            }
-        });
-        true
+            });
+            true
+        }
     }
 
     /// A panel's rows over one plane of a tile.
-    // SAFETY: as for [`Direct::run`]; `from` is the plane's place in the window, `y` in the result.
     #[inline]
     unsafe fn plane(
         &self,
@@ -393,50 +406,53 @@ impl<T: Number> Direct<T> {
         cells: &Cells,
         spill: *mut T,
     ) {
-        let (lanes, most) = (self.kernels.lanes, self.kernels.vectors);
-        let mut q = 0;
-        while q < cells.total {
-            let left = cells.total - q;
-            let left = if !self.window.in_place {
-                left.div_ceil(lanes)
-            } else if left >= lanes {
-                left / lanes
-            } else {
-                // Not behind the end of the source: some results are made twice.
-                q = cells.total - lanes;
-                1
-            };
-            let vectors = most.min(left);
-            let mut tiles = 1;
-            let kernel = self.kernels.product(height, vectors);
-            let b = from.add(q);
-            if cells.together {
-                // The cell of the last vector that reads back is behind the others.
-                let cells = cells.list.as_ptr().add(q.div_ceil(lanes));
-                tiles = left / vectors;
-                kernel(&Product {
-                    tiles,
-                    b,
-                    y,
-                    cells,
-                    ..*p
-                });
-            } else {
-                let pitch = vectors * lanes;
-                kernel(&Product {
-                    b,
-                    y: spill,
-                    pitch,
-                    ..*p
-                });
-                self.spread(spill, q, pitch, height, y, cells);
+        // SAFETY: `from` is the plane's place in the window, `y` in the result; `spill` has room
+        // for the vectors of a panel.
+        unsafe {
+            let (lanes, most) = (self.kernels.lanes, self.kernels.vectors);
+            let mut q = 0;
+            while q < cells.total {
+                let left = cells.total - q;
+                let left = if !self.window.in_place {
+                    left.div_ceil(lanes)
+                } else if left >= lanes {
+                    left / lanes
+                } else {
+                    // Not behind the end of the source: some results are made twice.
+                    q = cells.total - lanes;
+                    1
+                };
+                let vectors = most.min(left);
+                let mut tiles = 1;
+                let kernel = self.kernels.product(height, vectors);
+                let b = from.add(q);
+                if cells.together {
+                    // The cell of the last vector that reads back is behind the others.
+                    let cells = cells.list.as_ptr().add(q.div_ceil(lanes));
+                    tiles = left / vectors;
+                    kernel(&Product {
+                        tiles,
+                        b,
+                        y,
+                        cells,
+                        ..*p
+                    });
+                } else {
+                    let pitch = vectors * lanes;
+                    kernel(&Product {
+                        b,
+                        y: spill,
+                        pitch,
+                        ..*p
+                    });
+                    self.spread(spill, q, pitch, height, y, cells);
+                }
+                q += tiles * vectors * lanes;
             }
-            q += tiles * vectors * lanes;
         }
     }
 
     /// Brings `n` columns of results to their places, which are not next to each other.
-    // SAFETY: as for [`Direct::plane`].
     unsafe fn spread(
         &self,
         from: *const T,
@@ -446,25 +462,29 @@ impl<T: Number> Direct<T> {
         y: *mut T,
         cells: &Cells,
     ) {
-        let step = self.step[2];
-        let mut q = at;
-        let end = (at + n).min(cells.total);
-        while q < end {
-            let (row, column) = (q / cells.pitch, q % cells.pitch);
-            let run = (cells.pitch - column).min(end - q);
-            if column < cells.width {
-                let run = run.min(cells.width - column);
-                (self.kernels.spread)(&Spread {
-                    rows: height,
-                    columns: run,
-                    from: from.add(q - at),
-                    from_pitch: n,
-                    to: y.add(row * self.step[1] * self.size[2] + column * step),
-                    to_pitch: product(self.size),
-                    step,
-                });
+        // SAFETY: runs of cells lie inside the result from `y` on, and `from` has `n` columns of
+        // `height` rows.
+        unsafe {
+            let step = self.step[2];
+            let mut q = at;
+            let end = (at + n).min(cells.total);
+            while q < end {
+                let (row, column) = (q / cells.pitch, q % cells.pitch);
+                let run = (cells.pitch - column).min(end - q);
+                if column < cells.width {
+                    let run = run.min(cells.width - column);
+                    (self.kernels.spread)(&Spread {
+                        rows: height,
+                        columns: run,
+                        from: from.add(q - at),
+                        from_pitch: n,
+                        to: y.add(row * self.step[1] * self.size[2] + column * step),
+                        to_pitch: product(self.size),
+                        step,
+                    });
+                }
+                q += run;
             }
-            q += run;
         }
     }
 }

@@ -94,194 +94,207 @@ pub struct Spread<T> {
     pub step: usize,
 }
 
-// SAFETY: the elements that the fields name may be read, with a vector behind, and written.
 #[inline(always)]
 unsafe fn spread<V: Simd>(p: &Spread<V::Elem>) {
-    for r in 0..p.rows {
-        let (from, to) = (p.from.add(r * p.from_pitch), p.to.add(r * p.to_pitch));
-        match p.step {
-            1 => std::ptr::copy_nonoverlapping(from, to, p.columns),
-            2 => {
-                for j in (0..p.columns).step_by(V::LANES) {
-                    V::load(from.add(j)).store_second(to.add(2 * j), V::LANES.min(p.columns - j));
+    // SAFETY: `from` has the rows and columns that the fields name, with a vector behind, and `to`
+    // room for them; the caller has the set.
+    unsafe {
+        for r in 0..p.rows {
+            let (from, to) = (p.from.add(r * p.from_pitch), p.to.add(r * p.to_pitch));
+            match p.step {
+                1 => std::ptr::copy_nonoverlapping(from, to, p.columns),
+                2 => {
+                    for j in (0..p.columns).step_by(V::LANES) {
+                        V::load(from.add(j))
+                            .store_second(to.add(2 * j), V::LANES.min(p.columns - j));
+                    }
                 }
-            }
-            step => {
-                for j in 0..p.columns {
-                    *to.add(j * step) = *from.add(j);
+                step => {
+                    for j in 0..p.columns {
+                        *to.add(j * step) = *from.add(j);
+                    }
                 }
             }
         }
     }
 }
 
-// SAFETY: the elements that the fields name may be read, and written, with a vector behind.
 #[inline(always)]
 unsafe fn copy_rows<V: Simd>(p: &Rows<V::Elem>) {
-    let (mut from, mut to) = (p.from, p.to);
-    if p.step == 1 && p.hi >= p.lo + V::LANES {
-        // The last vector of a row overlaps the one before.
-        let last = p.hi - V::LANES;
-        let zeros = V::splat(V::Elem::default());
+    // SAFETY: only columns `lo` to `hi` of `from` are read, and rows of `to` have a vector behind;
+    // the caller has the set.
+    unsafe {
+        let (mut from, mut to) = (p.from, p.to);
+        if p.step == 1 && p.hi >= p.lo + V::LANES {
+            // The last vector of a row overlaps the one before.
+            let last = p.hi - V::LANES;
+            let zeros = V::splat(V::Elem::default());
+            for _ in 0..p.rows {
+                let mut j = 0;
+                while j < p.lo {
+                    zeros.store(to.add(j));
+                    j += V::LANES;
+                }
+                j = p.lo;
+                while j < last {
+                    V::load(from.wrapping_add(j)).store(to.add(j));
+                    j += V::LANES;
+                }
+                V::load(from.wrapping_add(last)).store(to.add(last));
+                j = p.hi;
+                while j < p.columns {
+                    zeros.store(to.add(j));
+                    j += V::LANES;
+                }
+                from = from.wrapping_add(p.from_pitch);
+                to = to.add(p.pitch);
+            }
+            return;
+        }
         for _ in 0..p.rows {
             let mut j = 0;
-            while j < p.lo {
-                zeros.store(to.add(j));
-                j += V::LANES;
-            }
-            j = p.lo;
-            while j < last {
-                V::load(from.wrapping_add(j)).store(to.add(j));
-                j += V::LANES;
-            }
-            V::load(from.wrapping_add(last)).store(to.add(last));
-            j = p.hi;
             while j < p.columns {
-                zeros.store(to.add(j));
+                let (lo, hi) = (
+                    p.lo.saturating_sub(j).min(V::LANES),
+                    p.hi.saturating_sub(j).min(V::LANES),
+                );
+                let (lo, hi) = (lo.min(hi), hi);
+                match p.step {
+                    1 => V::copy_part(from.wrapping_add(j), lo, hi, to.add(j)),
+                    2 => V::copy_second(from.wrapping_add(2 * j), lo, hi, to.add(j)),
+                    step => {
+                        V::splat(V::Elem::default()).store(to.add(j));
+                        for i in lo..hi {
+                            *to.add(j + i) = *from.wrapping_add((j + i) * step);
+                        }
+                    }
+                }
                 j += V::LANES;
             }
             from = from.wrapping_add(p.from_pitch);
             to = to.add(p.pitch);
         }
-        return;
-    }
-    for _ in 0..p.rows {
-        let mut j = 0;
-        while j < p.columns {
-            let (lo, hi) = (
-                p.lo.saturating_sub(j).min(V::LANES),
-                p.hi.saturating_sub(j).min(V::LANES),
-            );
-            let (lo, hi) = (lo.min(hi), hi);
-            match p.step {
-                1 => V::copy_part(from.wrapping_add(j), lo, hi, to.add(j)),
-                2 => V::copy_second(from.wrapping_add(2 * j), lo, hi, to.add(j)),
-                step => {
-                    V::splat(V::Elem::default()).store(to.add(j));
-                    for i in lo..hi {
-                        *to.add(j + i) = *from.wrapping_add((j + i) * step);
-                    }
-                }
-            }
-            j += V::LANES;
-        }
-        from = from.wrapping_add(p.from_pitch);
-        to = to.add(p.pitch);
     }
 }
 
-// SAFETY: every element that the fields name may be read, or written in `y`.
 #[inline(always)]
 unsafe fn product<V: Simd, const M: usize, const N: usize>(p: &Product<V::Elem>) {
-    for tile in 0..p.tiles {
-        let mut acc = [[V::splat(V::Elem::default()); N]; M];
-        if !p.bias.is_null() {
-            for r in 0..M {
-                acc[r] = [V::splat(*p.bias.add(r)); N];
-            }
-        }
-        let (mut a, from) = (p.a, p.b.add(tile * N * V::LANES));
-        let mut left = p.depth;
-        let mut chains = 0;
-        let mut offsets = p.offsets;
-        loop {
-            let n = left.min(p.chain);
-            for k in 0..n {
-                let b = from.add(*offsets.add(k));
-                let mut x = [V::splat(V::Elem::default()); N];
-                for n in 0..N {
-                    x[n] = V::load(b.add(n * V::LANES));
-                }
+    // SAFETY: the fields name elements that may be read, or written in `y` and `sums`; the caller
+    // has the set.
+    unsafe {
+        for tile in 0..p.tiles {
+            let mut acc = [[V::splat(V::Elem::default()); N]; M];
+            if !p.bias.is_null() {
                 for r in 0..M {
-                    let w = V::splat(*a.add(r));
-                    for n in 0..N {
-                        acc[r][n] = w.fma(x[n], acc[r][n]);
-                    }
-                }
-                a = a.add(M);
-            }
-            left -= n;
-            offsets = offsets.add(n);
-            let place = |level: usize, r: usize, n: usize| {
-                p.sums.add((level * M * N + r * N + n) * V::LANES)
-            };
-            let mut level = 0;
-            if chains % CHAINS > 0 {
-                for r in 0..M {
-                    for n in 0..N {
-                        acc[r][n] = V::load(place(0, r, n)).add(acc[r][n]);
-                    }
+                    acc[r] = [V::splat(*p.bias.add(r)); N];
                 }
             }
-            if chains % CHAINS == CHAINS - 1 || left == 0 {
-                level = 1;
-                if chains >= CHAINS {
+            let (mut a, from) = (p.a, p.b.add(tile * N * V::LANES));
+            let mut left = p.depth;
+            let mut chains = 0;
+            let mut offsets = p.offsets;
+            loop {
+                let n = left.min(p.chain);
+                for k in 0..n {
+                    let b = from.add(*offsets.add(k));
+                    let mut x = [V::splat(V::Elem::default()); N];
+                    for n in 0..N {
+                        x[n] = V::load(b.add(n * V::LANES));
+                    }
+                    for r in 0..M {
+                        let w = V::splat(*a.add(r));
+                        for n in 0..N {
+                            acc[r][n] = w.fma(x[n], acc[r][n]);
+                        }
+                    }
+                    a = a.add(M);
+                }
+                left -= n;
+                offsets = offsets.add(n);
+                let place = |level: usize, r: usize, n: usize| {
+                    p.sums.add((level * M * N + r * N + n) * V::LANES)
+                };
+                let mut level = 0;
+                if chains % CHAINS > 0 {
                     for r in 0..M {
                         for n in 0..N {
-                            acc[r][n] = V::load(place(1, r, n)).add(acc[r][n]);
+                            acc[r][n] = V::load(place(0, r, n)).add(acc[r][n]);
                         }
                     }
                 }
-            }
-            if left == 0 {
-                break;
-            }
-            for r in 0..M {
-                for n in 0..N {
-                    acc[r][n].store(place(level, r, n));
+                if chains % CHAINS == CHAINS - 1 || left == 0 {
+                    level = 1;
+                    if chains >= CHAINS {
+                        for r in 0..M {
+                            for n in 0..N {
+                                acc[r][n] = V::load(place(1, r, n)).add(acc[r][n]);
+                            }
+                        }
+                    }
                 }
-                acc[r] = [V::splat(V::Elem::default()); N];
-            }
-            chains += 1;
-        }
-        if p.cells.is_null() {
-            for r in 0..M {
-                for n in 0..N {
-                    acc[r][n].store(p.y.add(r * p.pitch + n * V::LANES));
+                if left == 0 {
+                    break;
                 }
+                for r in 0..M {
+                    for n in 0..N {
+                        acc[r][n].store(place(level, r, n));
+                    }
+                    acc[r] = [V::splat(V::Elem::default()); N];
+                }
+                chains += 1;
             }
-            return;
-        }
-        for n in 0..N {
-            let Cell { mask, first, at } = *p.cells.add(tile * N + n);
-            for r in 0..M {
-                acc[r][n].store_some(p.y.add(r * p.pitch + at as usize), mask, first);
+            if p.cells.is_null() {
+                for r in 0..M {
+                    for n in 0..N {
+                        acc[r][n].store(p.y.add(r * p.pitch + n * V::LANES));
+                    }
+                }
+                return;
+            }
+            for n in 0..N {
+                let Cell { mask, first, at } = *p.cells.add(tile * N + n);
+                for r in 0..M {
+                    acc[r][n].store_some(p.y.add(r * p.pitch + at as usize), mask, first);
+                }
             }
         }
     }
 }
 
-// SAFETY: as for [`product`]; `length` is a multiple of the lanes.
 #[inline(always)]
 unsafe fn dot<V: Simd, const M: usize, const N: usize>(p: &Dot<V::Elem>) {
-    for tile in 0..p.tiles {
-        let mut acc = [[V::splat(V::Elem::default()); M]; N];
-        let mut from = [0; N];
-        for n in 0..N {
-            from[n] = *p.offsets.add(tile * N + n);
-        }
-        for outer in 0..p.runs[0] {
-            for inner in 0..p.runs[1] {
-                let a = p.a.add(outer * p.a_step[0] + inner * p.a_step[1]);
-                let b = p.b.add(outer * p.b_step[0] + inner * p.b_step[1]);
-                let mut j = 0;
-                while j < p.length {
-                    let mut x = [V::splat(V::Elem::default()); N];
-                    for n in 0..N {
-                        x[n] = V::load(b.add(from[n] + j));
-                    }
-                    for r in 0..M {
-                        let w = V::load(a.add(r * p.a_row + j));
+    // SAFETY: the fields name elements that may be read, in whole vectors, and sums for each row
+    // and column; the caller has the set.
+    unsafe {
+        for tile in 0..p.tiles {
+            let mut acc = [[V::splat(V::Elem::default()); M]; N];
+            let mut from = [0; N];
+            for n in 0..N {
+                from[n] = *p.offsets.add(tile * N + n);
+            }
+            for outer in 0..p.runs[0] {
+                for inner in 0..p.runs[1] {
+                    let a = p.a.add(outer * p.a_step[0] + inner * p.a_step[1]);
+                    let b = p.b.add(outer * p.b_step[0] + inner * p.b_step[1]);
+                    let mut j = 0;
+                    while j < p.length {
+                        let mut x = [V::splat(V::Elem::default()); N];
                         for n in 0..N {
-                            acc[n][r] = w.fma(x[n], acc[n][r]);
+                            x[n] = V::load(b.add(from[n] + j));
                         }
+                        for r in 0..M {
+                            let w = V::load(a.add(r * p.a_row + j));
+                            for n in 0..N {
+                                acc[n][r] = w.fma(x[n], acc[n][r]);
+                            }
+                        }
+                        j += V::LANES;
                     }
-                    j += V::LANES;
                 }
             }
-        }
-        for n in 0..N {
-            V::add_sums(&acc[n], p.sums.add((tile * N + n) * M));
+            for n in 0..N {
+                V::add_sums(&acc[n], p.sums.add((tile * N + n) * M));
+            }
         }
     }
 }
@@ -328,21 +341,33 @@ macro_rules! kernels {
         mod $name {
             use super::*;
             crate::compiled! { $set:
-                // SAFETY: as for the function it calls, where the instructions are.
                 unsafe fn product<const M: usize, const N: usize>(p: &Product<$t>) {
-                    super::product::<$v, M, N>(p);
+                    // SAFETY: the fields name elements in memory; who takes the kernel asked for
+                    // the set.
+                    unsafe {
+                        super::product::<$v, M, N>(p);
+                    }
                 }
-                // SAFETY: as for the function it calls, where the instructions are.
                 unsafe fn dot<const M: usize, const N: usize>(p: &Dot<$t>) {
-                    super::dot::<$v, M, N>(p);
+                    // SAFETY: the fields name elements in memory; who takes the kernel asked for
+                    // the set.
+                    unsafe {
+                        super::dot::<$v, M, N>(p);
+                    }
                 }
-                // SAFETY: as for the function it calls, where the instructions are.
                 unsafe fn copy_rows(p: &Rows<$t>) {
-                    super::copy_rows::<$v>(p);
+                    // SAFETY: the fields name elements in memory; who takes the kernel asked for
+                    // the set.
+                    unsafe {
+                        super::copy_rows::<$v>(p);
+                    }
                 }
-                // SAFETY: as for the function it calls, where the instructions are.
                 unsafe fn spread(p: &Spread<$t>) {
-                    super::spread::<$v>(p);
+                    // SAFETY: the fields name elements in memory; who takes the kernel asked for
+                    // the set.
+                    unsafe {
+                        super::spread::<$v>(p);
+                    }
                 }
             }
             pub static KERNELS: Kernels<$t> = Kernels {

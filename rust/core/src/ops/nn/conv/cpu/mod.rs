@@ -199,8 +199,6 @@ impl Geometry {
     }
 
     /// Patches of `channels` channels for output positions `from..to`, one row per kernel element.
-    // SAFETY: `x` has `channels` input planes, `out` room for their patches; `to` is inside the
-    // output.
     unsafe fn gather<T: Number>(
         &self,
         x: *const T,
@@ -209,28 +207,31 @@ impl Geometry {
         to: usize,
         out: *mut T,
     ) {
-        let (len, width, taps) = (self.input_len(), to - from, self.kernel_len());
-        for c in 0..channels {
-            let x = x.add(c * len);
-            self.each_tap(|i, k| {
-                let row = out.add((c * taps + i) * width);
-                self.runs(k, from, to, |column, n, source| {
-                    let to = std::slice::from_raw_parts_mut(row.add(column), n);
-                    match source {
-                        None => to.fill(T::default()),
-                        Some((at, 1)) => {
-                            to.copy_from_slice(std::slice::from_raw_parts(x.add(at), n))
-                        }
-                        Some((at, step)) => {
-                            let mut from = x.add(at);
-                            for v in to {
-                                *v = *from;
-                                from = from.wrapping_add(step);
+        // SAFETY: runs lie inside the planes of `x`, and rows of patches inside `out`.
+        unsafe {
+            let (len, width, taps) = (self.input_len(), to - from, self.kernel_len());
+            for c in 0..channels {
+                let x = x.add(c * len);
+                self.each_tap(|i, k| {
+                    let row = out.add((c * taps + i) * width);
+                    self.runs(k, from, to, |column, n, source| {
+                        let to = std::slice::from_raw_parts_mut(row.add(column), n);
+                        match source {
+                            None => to.fill(T::default()),
+                            Some((at, 1)) => {
+                                to.copy_from_slice(std::slice::from_raw_parts(x.add(at), n))
+                            }
+                            Some((at, step)) => {
+                                let mut from = x.add(at);
+                                for v in to {
+                                    *v = *from;
+                                    from = from.wrapping_add(step);
+                                }
                             }
                         }
-                    }
+                    });
                 });
-            });
+            }
         }
     }
 
@@ -239,39 +240,43 @@ impl Geometry {
     /// # Safety
     /// The addresses hold tensors of these sizes, `bias` may be null; nobody else touches `y`.
     pub unsafe fn forward<T: Number>(&self, x: *const T, w: *const T, bias: *const T, y: *mut T) {
-        let (len, taps) = (self.output_len(), self.kernel_len());
-        let (x, w, bias, y) = (
-            Ptr(x as *mut T),
-            Ptr(w as *mut T),
-            Ptr(bias as *mut T),
-            Ptr(y),
-        );
-        let rows = self.batch * self.groups * self.outputs;
-        let grain = FEW / (self.inputs * taps * len).max(1) + 1;
-        parallel_for(rows, grain, |range| {
-            for row in range {
-                let (plane, channel) = (row / self.outputs, row % (self.groups * self.outputs));
-                let y = std::slice::from_raw_parts_mut(y.at(row * len), len);
-                y.fill(if bias.0.is_null() {
-                    T::default()
-                } else {
-                    *bias.at(channel)
-                });
-                in_chains(y, self.inputs, taps, |y, c| {
-                    let x = x.at((plane * self.inputs + c) * self.input_len());
-                    self.each_tap(|i, k| {
-                        let v = *w.at((channel * self.inputs + c) * taps + i);
-                        self.runs(k, 0, len, |column, n, source| {
-                            let Some((at, step)) = source else { return };
-                            for j in 0..n {
-                                y[column + j] =
-                                    y[column + j].plus_product(v, *x.add(at + j * step));
-                            }
+        // SAFETY: rows are planes of the result, which one thread writes, and taps that `runs`
+        // names lie inside the input.
+        unsafe {
+            let (len, taps) = (self.output_len(), self.kernel_len());
+            let (x, w, bias, y) = (
+                Ptr(x as *mut T),
+                Ptr(w as *mut T),
+                Ptr(bias as *mut T),
+                Ptr(y),
+            );
+            let rows = self.batch * self.groups * self.outputs;
+            let grain = FEW / (self.inputs * taps * len).max(1) + 1;
+            parallel_for(rows, grain, |range| {
+                for row in range {
+                    let (plane, channel) = (row / self.outputs, row % (self.groups * self.outputs));
+                    let y = std::slice::from_raw_parts_mut(y.at(row * len), len);
+                    y.fill(if bias.0.is_null() {
+                        T::default()
+                    } else {
+                        *bias.at(channel)
+                    });
+                    in_chains(y, self.inputs, taps, |y, c| {
+                        let x = x.at((plane * self.inputs + c) * self.input_len());
+                        self.each_tap(|i, k| {
+                            let v = *w.at((channel * self.inputs + c) * taps + i);
+                            self.runs(k, 0, len, |column, n, source| {
+                                let Some((at, step)) = source else { return };
+                                for j in 0..n {
+                                    y[column + j] =
+                                        y[column + j].plus_product(v, *x.add(at + j * step));
+                                }
+                            });
                         });
                     });
-                });
-            }
-        });
+                }
+            });
+        }
     }
 
     /// The gradient for the input, as slow.
@@ -279,42 +284,46 @@ impl Geometry {
     /// # Safety
     /// As for [`Geometry::forward`].
     pub unsafe fn input<T: Number>(&self, g: *const T, w: *const T, bias: *const T, x: *mut T) {
-        let (len, taps) = (self.output_len(), self.kernel_len());
-        let (g, w, bias, x) = (
-            Ptr(g as *mut T),
-            Ptr(w as *mut T),
-            Ptr(bias as *mut T),
-            Ptr(x),
-        );
-        let rows = self.batch * self.groups * self.inputs;
-        let grain = FEW / (self.outputs * taps * len).max(1) + 1;
-        parallel_for(rows, grain, |range| {
-            for row in range {
-                let (plane, channel) = (row / self.inputs, row % (self.groups * self.inputs));
-                let (group, c) = (channel / self.inputs, channel % self.inputs);
-                let x = x.at(row * self.input_len());
-                let x = std::slice::from_raw_parts_mut(x, self.input_len());
-                x.fill(if bias.0.is_null() {
-                    T::default()
-                } else {
-                    *bias.at(channel)
-                });
-                in_chains(x, self.outputs, taps, |x, o| {
-                    let g = g.at((plane * self.outputs + o) * len);
-                    self.each_tap(|i, k| {
-                        let o = group * self.outputs + o;
-                        let v = *w.at((o * self.inputs + c) * taps + i);
-                        self.runs(k, 0, len, |column, n, source| {
-                            let Some((at, step)) = source else { return };
-                            for j in 0..n {
-                                let x = &mut x[at + j * step];
-                                *x = x.plus_product(v, *g.add(column + j));
-                            }
+        // SAFETY: rows are planes of the gradient, which one thread writes, and taps that `runs`
+        // names lie inside it.
+        unsafe {
+            let (len, taps) = (self.output_len(), self.kernel_len());
+            let (g, w, bias, x) = (
+                Ptr(g as *mut T),
+                Ptr(w as *mut T),
+                Ptr(bias as *mut T),
+                Ptr(x),
+            );
+            let rows = self.batch * self.groups * self.inputs;
+            let grain = FEW / (self.outputs * taps * len).max(1) + 1;
+            parallel_for(rows, grain, |range| {
+                for row in range {
+                    let (plane, channel) = (row / self.inputs, row % (self.groups * self.inputs));
+                    let (group, c) = (channel / self.inputs, channel % self.inputs);
+                    let x = x.at(row * self.input_len());
+                    let x = std::slice::from_raw_parts_mut(x, self.input_len());
+                    x.fill(if bias.0.is_null() {
+                        T::default()
+                    } else {
+                        *bias.at(channel)
+                    });
+                    in_chains(x, self.outputs, taps, |x, o| {
+                        let g = g.at((plane * self.outputs + o) * len);
+                        self.each_tap(|i, k| {
+                            let o = group * self.outputs + o;
+                            let v = *w.at((o * self.inputs + c) * taps + i);
+                            self.runs(k, 0, len, |column, n, source| {
+                                let Some((at, step)) = source else { return };
+                                for j in 0..n {
+                                    let x = &mut x[at + j * step];
+                                    *x = x.plus_product(v, *g.add(column + j));
+                                }
+                            });
                         });
                     });
-                });
-            }
-        });
+                }
+            });
+        }
     }
 
     /// The gradient of the kernel: `w[o, i, k] = sum of g[n, o, l] * x[n, i, l + k]`.
@@ -322,84 +331,88 @@ impl Geometry {
     /// # Safety
     /// As for [`Geometry::forward`].
     pub unsafe fn weight<T: Number>(&self, x: *const T, g: *const T, w: *mut T) {
-        let (len, taps) = (self.output_len(), self.kernel_len());
-        let total = self.groups * self.outputs * self.inputs * taps;
-        if total == 0 {
-            return;
-        }
-        std::slice::from_raw_parts_mut(w, total).fill(T::default());
-        let block = self
-            .inputs
-            .div_ceil(16)
-            .max(64usize.div_ceil(taps))
-            .min(self.inputs);
-        let blocks = self.inputs.div_ceil(block);
-        // Few channels: sum parts of the batch on their own, then the parts in order. How many
-        // depends on sizes alone, so that results do not depend on the number of threads.
-        let parts = (16 / (self.groups * blocks)).clamp(1, self.batch.max(1));
-        let mut partial: Vec<T> = alloc::full(T::default(), (parts - 1) * total);
-        let tile = (TILE / (block * taps).max(1)).max(64).min(len).max(1);
-        let (x, g, w) = (Ptr(x as *mut T), Ptr(g as *mut T), Ptr(w));
-        let rest = Ptr(partial.as_mut_ptr());
-        let direct = self.is_pointwise();
-        let work = self.batch * self.outputs * self.inputs * taps * len / (blocks * parts);
-        parallel_for(
-            self.groups * blocks * parts,
-            16 * FEW / work.max(1) + 1,
-            |range| {
-                let mut patches: Vec<T> = Vec::new();
-                if !direct {
-                    alloc::resize(&mut patches, block * taps * tile, T::default());
-                }
-                for task in range {
-                    let part = task / (self.groups * blocks);
-                    let (group, first) = (task / blocks % self.groups, task % blocks * block);
-                    let channels = block.min(self.inputs - first);
-                    let base = if part == 0 {
-                        w
-                    } else {
-                        Ptr(rest.at((part - 1) * total))
-                    };
-                    let w = base.at((group * self.outputs * self.inputs + first) * taps);
-                    let samples = self.batch * part / parts..self.batch * (part + 1) / parts;
-                    for n in samples {
-                        let plane = n * self.groups + group;
-                        let x = x.at((plane * self.inputs + first) * self.input_len());
-                        let g = g.at(plane * self.outputs * len);
-                        for from in (0..len).step_by(tile) {
-                            let to = (from + tile).min(len);
-                            let width = to - from;
-                            let (b, step) = if direct {
-                                (x.add(from) as *const T, len)
-                            } else {
-                                self.gather(x, channels, from, to, patches.as_mut_ptr());
-                                (patches.as_ptr(), width)
-                            };
-                            gemm::<T>(
-                                self.outputs,
-                                channels * taps,
-                                width,
-                                T::ONE,
-                                g.add(from),
-                                len as isize,
-                                1,
-                                b,
-                                1,
-                                step as isize,
-                                T::ONE,
-                                w,
-                                (self.inputs * taps) as isize,
-                                1,
-                            );
+        // SAFETY: samples, channels and tiles lie inside the tensors, `patches` has room for a
+        // tile, and tasks have sums of their own.
+        unsafe {
+            let (len, taps) = (self.output_len(), self.kernel_len());
+            let total = self.groups * self.outputs * self.inputs * taps;
+            if total == 0 {
+                return;
+            }
+            std::slice::from_raw_parts_mut(w, total).fill(T::default());
+            let block = self
+                .inputs
+                .div_ceil(16)
+                .max(64usize.div_ceil(taps))
+                .min(self.inputs);
+            let blocks = self.inputs.div_ceil(block);
+            // Few channels: sum parts of the batch on their own, then the parts in order. How many
+            // depends on sizes alone, so that results do not depend on the number of threads.
+            let parts = (16 / (self.groups * blocks)).clamp(1, self.batch.max(1));
+            let mut partial: Vec<T> = alloc::full(T::default(), (parts - 1) * total);
+            let tile = (TILE / (block * taps).max(1)).max(64).min(len).max(1);
+            let (x, g, w) = (Ptr(x as *mut T), Ptr(g as *mut T), Ptr(w));
+            let rest = Ptr(partial.as_mut_ptr());
+            let direct = self.is_pointwise();
+            let work = self.batch * self.outputs * self.inputs * taps * len / (blocks * parts);
+            parallel_for(
+                self.groups * blocks * parts,
+                16 * FEW / work.max(1) + 1,
+                |range| {
+                    let mut patches: Vec<T> = Vec::new();
+                    if !direct {
+                        alloc::resize(&mut patches, block * taps * tile, T::default());
+                    }
+                    for task in range {
+                        let part = task / (self.groups * blocks);
+                        let (group, first) = (task / blocks % self.groups, task % blocks * block);
+                        let channels = block.min(self.inputs - first);
+                        let base = if part == 0 {
+                            w
+                        } else {
+                            Ptr(rest.at((part - 1) * total))
+                        };
+                        let w = base.at((group * self.outputs * self.inputs + first) * taps);
+                        let samples = self.batch * part / parts..self.batch * (part + 1) / parts;
+                        for n in samples {
+                            let plane = n * self.groups + group;
+                            let x = x.at((plane * self.inputs + first) * self.input_len());
+                            let g = g.at(plane * self.outputs * len);
+                            for from in (0..len).step_by(tile) {
+                                let to = (from + tile).min(len);
+                                let width = to - from;
+                                let (b, step) = if direct {
+                                    (x.add(from) as *const T, len)
+                                } else {
+                                    self.gather(x, channels, from, to, patches.as_mut_ptr());
+                                    (patches.as_ptr(), width)
+                                };
+                                gemm::<T>(
+                                    self.outputs,
+                                    channels * taps,
+                                    width,
+                                    T::ONE,
+                                    g.add(from),
+                                    len as isize,
+                                    1,
+                                    b,
+                                    1,
+                                    step as isize,
+                                    T::ONE,
+                                    w,
+                                    (self.inputs * taps) as isize,
+                                    1,
+                                );
+                            }
                         }
                     }
+                },
+            );
+            let w = std::slice::from_raw_parts_mut(w.0, total);
+            for part in partial.chunks(total) {
+                for (a, &b) in w.iter_mut().zip(part) {
+                    *a = a.plus(b);
                 }
-            },
-        );
-        let w = std::slice::from_raw_parts_mut(w.0, total);
-        for part in partial.chunks(total) {
-            for (a, &b) in w.iter_mut().zip(part) {
-                *a = a.plus(b);
             }
         }
     }

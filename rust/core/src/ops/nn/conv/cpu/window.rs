@@ -137,8 +137,6 @@ impl Window {
     }
 
     /// Fills the window of the `count` results from `start` on.
-    // SAFETY: `x` holds the planes of the channels, `to` has room for `len` elements
-    // and the slack.
     pub unsafe fn fill<T: Number>(
         &self,
         kernels: &Kernels<T>,
@@ -147,49 +145,53 @@ impl Window {
         start: [usize; 3],
         count: [usize; 3],
     ) {
-        let plane: usize = self.size.iter().product();
-        let [sz, sy, sx] = self.split;
-        let pitch = self.pitch();
-        // The positions of a part whose source is inside.
-        let inside = |d: usize, part: usize| {
-            let first = (start[d] * self.split[d] + part) as isize - self.pad[d];
-            let n = count[d] + self.reach[d];
-            let lo = ((-first).max(0) as usize).div_ceil(self.split[d]).min(n);
-            let hi = (self.size[d] as isize - first).max(0) as usize;
-            (first, lo, hi.div_ceil(self.split[d]).clamp(lo, n), n)
-        };
-        for c in 0..self.channels {
-            for (part, at) in self.parts.iter().enumerate() {
-                let (z0, zlo, zhi, slices) = inside(0, at[0]);
-                let (y0, ylo, yhi, rows) = inside(1, at[1]);
-                let (x0, lo, hi, columns) = inside(2, at[2]);
-                let to = to.add(c * self.channel() + part * self.part());
-                for z in 0..slices {
-                    let to = to.add(z * self.slice());
-                    let (ylo, yhi) = if (zlo..zhi).contains(&z) {
-                        (ylo, yhi)
-                    } else {
-                        (rows, rows)
-                    };
-                    to.write_bytes(0, ylo * pitch);
-                    if ylo < yhi {
-                        let at = z0 + (z * sz) as isize;
-                        let at = at * self.size[1] as isize + y0 + (ylo * sy) as isize;
-                        let at = (c * plane) as isize + at * self.size[2] as isize + x0;
-                        (kernels.copy_rows)(&Rows {
-                            rows: yhi - ylo,
-                            columns,
-                            lo,
-                            hi,
-                            from: x.wrapping_offset(at),
-                            step: sx,
-                            // Of an immense stride there is one row, and no pitch.
-                            from_pitch: sy.wrapping_mul(self.size[2]),
-                            to: to.add(ylo * pitch),
-                            pitch,
-                        });
+        // SAFETY: `x` holds the planes of the channels, of which `lo` to `hi` lie inside; `to` has
+        // room for `len` elements and the slack.
+        unsafe {
+            let plane: usize = self.size.iter().product();
+            let [sz, sy, sx] = self.split;
+            let pitch = self.pitch();
+            // The positions of a part whose source is inside.
+            let inside = |d: usize, part: usize| {
+                let first = (start[d] * self.split[d] + part) as isize - self.pad[d];
+                let n = count[d] + self.reach[d];
+                let lo = ((-first).max(0) as usize).div_ceil(self.split[d]).min(n);
+                let hi = (self.size[d] as isize - first).max(0) as usize;
+                (first, lo, hi.div_ceil(self.split[d]).clamp(lo, n), n)
+            };
+            for c in 0..self.channels {
+                for (part, at) in self.parts.iter().enumerate() {
+                    let (z0, zlo, zhi, slices) = inside(0, at[0]);
+                    let (y0, ylo, yhi, rows) = inside(1, at[1]);
+                    let (x0, lo, hi, columns) = inside(2, at[2]);
+                    let to = to.add(c * self.channel() + part * self.part());
+                    for z in 0..slices {
+                        let to = to.add(z * self.slice());
+                        let (ylo, yhi) = if (zlo..zhi).contains(&z) {
+                            (ylo, yhi)
+                        } else {
+                            (rows, rows)
+                        };
+                        to.write_bytes(0, ylo * pitch);
+                        if ylo < yhi {
+                            let at = z0 + (z * sz) as isize;
+                            let at = at * self.size[1] as isize + y0 + (ylo * sy) as isize;
+                            let at = (c * plane) as isize + at * self.size[2] as isize + x0;
+                            (kernels.copy_rows)(&Rows {
+                                rows: yhi - ylo,
+                                columns,
+                                lo,
+                                hi,
+                                from: x.wrapping_offset(at),
+                                step: sx,
+                                // Of an immense stride there is one row, and no pitch.
+                                from_pitch: sy.wrapping_mul(self.size[2]),
+                                to: to.add(ylo * pitch),
+                                pitch,
+                            });
+                        }
+                        to.add(yhi * pitch).write_bytes(0, (rows - yhi) * pitch);
                     }
-                    to.add(yhi * pitch).write_bytes(0, (rows - yhi) * pitch);
                 }
             }
         }

@@ -54,7 +54,6 @@ impl Image {
     }
 
     /// Rows and columns of a plane that lie in a window, as runs.
-    // SAFETY: as for [`Image::load`].
     unsafe fn runs(
         &self,
         plane: *mut f32,
@@ -64,20 +63,24 @@ impl Image {
         at: [isize; 2],
         [y, x]: [[usize; 2]; 2],
     ) -> Pixels {
-        let (rows, columns) = (y[1] - y[0], x[1] - x[0]);
-        let whole = columns == self.size[1];
-        let (top, left) = (at[0] + y[0] as isize, at[1] + x[0] as isize);
-        let lanes = self.kernels.lanes;
-        Pixels {
-            plane: plane.offset(top * self.size[1] as isize + left),
-            plane_pitch,
-            channels,
-            runs: if whole { 1 } else { rows },
-            n: if whole { rows * columns } else { columns },
-            run_pitch: self.size[1],
-            places: self.places.as_ptr(),
-            window: window.ptr().add((y[0] * self.pitch + x[0]) * lanes),
-            window_pitch: self.pitch * lanes,
+        // SAFETY: the runs lie inside the image, whose planes are `plane_pitch` apart, and inside
+        // the window.
+        unsafe {
+            let (rows, columns) = (y[1] - y[0], x[1] - x[0]);
+            let whole = columns == self.size[1];
+            let (top, left) = (at[0] + y[0] as isize, at[1] + x[0] as isize);
+            let lanes = self.kernels.lanes;
+            Pixels {
+                plane: plane.offset(top * self.size[1] as isize + left),
+                plane_pitch,
+                channels,
+                runs: if whole { 1 } else { rows },
+                n: if whole { rows * columns } else { columns },
+                run_pitch: self.size[1],
+                places: self.places.as_ptr(),
+                window: window.ptr().add((y[0] * self.pitch + x[0]) * lanes),
+                window_pitch: self.pitch * lanes,
+            }
         }
     }
 
@@ -94,28 +97,32 @@ impl Image {
         at: [isize; 2],
         size: [usize; 2],
     ) -> Seen {
-        let y = inside(at[0], size[0], self.size[0]);
-        let x = inside(at[1], size[1], self.size[1]);
-        let (lanes, to) = (self.kernels.lanes, window.ptr());
-        let clear = |row: usize, from: usize, end: usize| {
-            let at = to.add((row * self.pitch + from) * lanes);
-            at.write_bytes(0, (end - from) * lanes);
-        };
-        if window.sides != Some(x) {
-            for row in 0..self.rows {
-                clear(row, 0, x[0]);
-                clear(row, x[1], self.pitch);
+        // SAFETY: rows and columns that `inside` gives lie in the image, and the others in the
+        // window, which has `rows` rows of `pitch`.
+        unsafe {
+            let y = inside(at[0], size[0], self.size[0]);
+            let x = inside(at[1], size[1], self.size[1]);
+            let (lanes, to) = (self.kernels.lanes, window.ptr());
+            let clear = |row: usize, from: usize, end: usize| {
+                let at = to.add((row * self.pitch + from) * lanes);
+                at.write_bytes(0, (end - from) * lanes);
+            };
+            if window.sides != Some(x) {
+                for row in 0..self.rows {
+                    clear(row, 0, x[0]);
+                    clear(row, x[1], self.pitch);
+                }
+                window.sides = Some(x);
             }
-            window.sides = Some(x);
+            (0..y[0])
+                .chain(y[1]..size[0])
+                .for_each(|row| clear(row, x[0], x[1]));
+            if y[0] == y[1] || x[0] == x[1] {
+                return Seen::NOTHING;
+            }
+            let pixels = self.runs(plane as *mut f32, pitch, channels, window, at, [y, x]);
+            (self.kernels.gather)(&pixels)
         }
-        (0..y[0])
-            .chain(y[1]..size[0])
-            .for_each(|row| clear(row, x[0], x[1]));
-        if y[0] == y[1] || x[0] == x[1] {
-            return Seen::NOTHING;
-        }
-        let pixels = self.runs(plane as *mut f32, pitch, channels, window, at, [y, x]);
-        (self.kernels.gather)(&pixels)
     }
 
     /// Writes the pixels of a window that lie in the image.
@@ -131,10 +138,13 @@ impl Image {
         at: [usize; 2],
         size: [usize; 2],
     ) {
-        let at = at.map(|n| n as isize);
-        let y = inside(at[0], size[0], self.size[0]);
-        let x = inside(at[1], size[1], self.size[1]);
-        let pixels = self.runs(plane, pitch, channels, window, at, [y, x]);
-        (self.kernels.scatter)(&pixels);
+        // SAFETY: rows and columns that `inside` gives lie in the image and in the window.
+        unsafe {
+            let at = at.map(|n| n as isize);
+            let y = inside(at[0], size[0], self.size[0]);
+            let x = inside(at[1], size[1], self.size[1]);
+            let pixels = self.runs(plane, pitch, channels, window, at, [y, x]);
+            (self.kernels.scatter)(&pixels);
+        }
     }
 }

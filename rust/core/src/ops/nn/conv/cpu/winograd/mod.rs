@@ -217,7 +217,6 @@ impl Plan {
     /// Transforms the tiles of a piece: for each of the sixteen points, `plane` elements apart, and
     /// each block of channels, `block` apart, a vector for each tile. Returns false where the
     /// source does not allow it.
-    // SAFETY: `x` is the source, `to` has the room.
     #[allow(clippy::too_many_arguments)]
     unsafe fn transform(
         &self,
@@ -231,53 +230,58 @@ impl Plan {
         plane: usize,
         least: f32,
     ) -> bool {
-        let lanes = self.kernels.lanes;
-        let pixels = self.source[1] * self.source[2];
-        let channel = self.source[0] * pixels;
-        let blocks = self.inputs.div_ceil(lanes);
-        let tiles = piece.rows * piece.columns;
-        let at = [2 * piece.row, 2 * piece.column];
-        for i in 0..piece.planes {
-            let id = piece.first + i;
-            let (n, z) = (id / self.result[0], id % self.result[0]);
-            for slice in 0..self.slices {
-                let z = z as isize * self.stride + slice as isize * self.dilation - self.padding[0];
-                for b in 0..blocks {
-                    let to = to.add((slice * blocks + b) * block + i * tiles * lanes);
-                    if !(0..self.source[0] as isize).contains(&z) {
-                        for point in 0..POINTS {
-                            to.add(point * plane).write_bytes(0, tiles * lanes);
+        // SAFETY: slices and channels lie inside `x`, and `to` has a vector for each tile, block
+        // and point.
+        unsafe {
+            let lanes = self.kernels.lanes;
+            let pixels = self.source[1] * self.source[2];
+            let channel = self.source[0] * pixels;
+            let blocks = self.inputs.div_ceil(lanes);
+            let tiles = piece.rows * piece.columns;
+            let at = [2 * piece.row, 2 * piece.column];
+            for i in 0..piece.planes {
+                let id = piece.first + i;
+                let (n, z) = (id / self.result[0], id % self.result[0]);
+                for slice in 0..self.slices {
+                    let z =
+                        z as isize * self.stride + slice as isize * self.dilation - self.padding[0];
+                    for b in 0..blocks {
+                        let to = to.add((slice * blocks + b) * block + i * tiles * lanes);
+                        if !(0..self.source[0] as isize).contains(&z) {
+                            for point in 0..POINTS {
+                                to.add(point * plane).write_bytes(0, tiles * lanes);
+                            }
+                            continue;
                         }
-                        continue;
+                        let first = (n * self.groups + group) * self.inputs + b * lanes;
+                        let seen = image.load(
+                            x.at(first * channel + z as usize * pixels),
+                            channel,
+                            lanes.min(self.inputs - b * lanes),
+                            window,
+                            [
+                                at[0] as isize - self.padding[1],
+                                at[1] as isize - self.padding[2],
+                            ],
+                            [2 * piece.rows + 2, 2 * piece.columns + 2],
+                        );
+                        if !seen.is_calm(least) {
+                            return false;
+                        }
+                        (self.kernels.input)(&Tiles {
+                            window: window.ptr(),
+                            pitch: image.pitch * lanes,
+                            rows: piece.rows,
+                            columns: piece.columns,
+                            points: to,
+                            tile: lanes,
+                            plane,
+                        });
                     }
-                    let first = (n * self.groups + group) * self.inputs + b * lanes;
-                    let seen = image.load(
-                        x.at(first * channel + z as usize * pixels),
-                        channel,
-                        lanes.min(self.inputs - b * lanes),
-                        window,
-                        [
-                            at[0] as isize - self.padding[1],
-                            at[1] as isize - self.padding[2],
-                        ],
-                        [2 * piece.rows + 2, 2 * piece.columns + 2],
-                    );
-                    if !seen.is_calm(least) {
-                        return false;
-                    }
-                    (self.kernels.input)(&Tiles {
-                        window: window.ptr(),
-                        pitch: image.pitch * lanes,
-                        rows: piece.rows,
-                        columns: piece.columns,
-                        points: to,
-                        tile: lanes,
-                        plane,
-                    });
                 }
             }
+            true
         }
-        true
     }
 }
 
@@ -309,7 +313,8 @@ pub unsafe fn forward(
 ) -> bool {
     Plan::new(g).is_some_and(|plan| {
         let taps = plan.slices * TAPS;
-        plan.run([plan.inputs * taps, taps], false, x, w, bias, y)
+        // SAFETY: the addresses hold tensors of the geometry's sizes, and `y` is this call's alone.
+        unsafe { plan.run([plan.inputs * taps, taps], false, x, w, bias, y) }
     })
 }
 
@@ -326,14 +331,14 @@ pub unsafe fn input(
 ) -> bool {
     Plan::flipped(geo).is_some_and(|plan| {
         let taps = plan.slices * TAPS;
-        plan.run([taps, plan.outputs * taps], true, g, w, bias, x)
+        // SAFETY: the addresses hold tensors of the geometry's sizes, and `x` is this call's alone.
+        unsafe { plan.run([taps, plan.outputs * taps], true, g, w, bias, x) }
     })
 }
 
 impl Plan {
     /// Transforms the weights: for each group, point, span of result channels and source channel
     /// the span's vectors. `steps` are those of result and source channels in the weight.
-    // SAFETY: as for [`forward`].
     unsafe fn pack(
         &self,
         steps: [usize; 2],
@@ -342,47 +347,51 @@ impl Plan {
         spans: &[(usize, usize)],
         plane: usize,
     ) -> Option<Scratch<f32>> {
-        let (lanes, blocks) = (self.kernels.lanes, self.blocks()[1]);
-        let packed = Scratch::<f32>::new(self.groups * POINTS * plane);
-        let depth = self.slices * self.inputs;
-        let (w, to) = (Ptr(w as *mut f32), Ptr(packed.ptr()));
-        let calm = AtomicBool::new(true);
-        let per_group = self.inputs * self.outputs * self.slices * TAPS;
-        let each = 120 * depth;
-        parallel_for(self.groups * blocks, GRAIN / each + 1, |range| {
-            for task in range {
-                let (group, block) = (task / blocks, task % blocks);
-                let span = spans.iter().find(|s| block < s.0 + s.1);
-                let &(first, width) = span.expect("a span for each block");
-                let to = to.at(group * POINTS * plane + (first * depth + block - first) * lanes);
-                let w = w.at(group * per_group + block * lanes * steps[0]);
-                let mut seen = Seen::NOTHING;
-                for slice in 0..self.slices {
-                    let from = if flipped {
-                        self.slices - 1 - slice
-                    } else {
-                        slice
-                    };
-                    for c in 0..self.inputs {
-                        seen = seen.with((self.kernels.weights)(&Weights {
-                            from: w.add(c * steps[1] + from * TAPS),
-                            pitch: steps[0],
-                            channels: lanes.min(self.outputs - block * lanes),
-                            flip: flipped,
-                            to: to.add((slice * self.inputs + c) * width * lanes),
-                            plane,
-                        }));
+        // SAFETY: `steps` stay inside the weight, `packed` holds all groups, points and spans, and
+        // tasks have blocks of their own.
+        unsafe {
+            let (lanes, blocks) = (self.kernels.lanes, self.blocks()[1]);
+            let packed = Scratch::<f32>::new(self.groups * POINTS * plane);
+            let depth = self.slices * self.inputs;
+            let (w, to) = (Ptr(w as *mut f32), Ptr(packed.ptr()));
+            let calm = AtomicBool::new(true);
+            let per_group = self.inputs * self.outputs * self.slices * TAPS;
+            let each = 120 * depth;
+            parallel_for(self.groups * blocks, GRAIN / each + 1, |range| {
+                for task in range {
+                    let (group, block) = (task / blocks, task % blocks);
+                    let span = spans.iter().find(|s| block < s.0 + s.1);
+                    let &(first, width) = span.expect("a span for each block");
+                    let to =
+                        to.at(group * POINTS * plane + (first * depth + block - first) * lanes);
+                    let w = w.at(group * per_group + block * lanes * steps[0]);
+                    let mut seen = Seen::NOTHING;
+                    for slice in 0..self.slices {
+                        let from = if flipped {
+                            self.slices - 1 - slice
+                        } else {
+                            slice
+                        };
+                        for c in 0..self.inputs {
+                            seen = seen.with((self.kernels.weights)(&Weights {
+                                from: w.add(c * steps[1] + from * TAPS),
+                                pitch: steps[0],
+                                channels: lanes.min(self.outputs - block * lanes),
+                                flip: flipped,
+                                to: to.add((slice * self.inputs + c) * width * lanes),
+                                plane,
+                            }));
+                        }
+                    }
+                    if !seen.is_calm(SMALL) {
+                        calm.store(false, Relaxed);
                     }
                 }
-                if !seen.is_calm(SMALL) {
-                    calm.store(false, Relaxed);
-                }
-            }
-        });
-        calm.into_inner().then_some(packed)
+            });
+            calm.into_inner().then_some(packed)
+        }
     }
 
-    // SAFETY: as for [`forward`].
     unsafe fn run(
         &self,
         steps: [usize; 2],
@@ -392,130 +401,134 @@ impl Plan {
         bias: *const f32,
         y: *mut f32,
     ) -> bool {
-        let Some(work) = self.work() else {
-            return false;
-        };
-        let (k, lanes) = (self.kernels, self.kernels.lanes);
-        let [from, to] = self.blocks();
-        let spans = spans(k, to);
-        let weights = apart(self.slices * self.inputs * to, lanes);
-        let Some(packed) = self.pack(steps, flipped, w, &spans, weights) else {
-            return false;
-        };
-        let unit = k.multiply[spans[0].1 - 1].0;
-        // So many tasks that threads end together.
-        let all = self.batch * self.result[0] * self.tiles().iter().product::<usize>();
-        let share = all * self.groups / (4 * num_threads());
-        let room = ROOM / (POINTS * size_of::<f32>() * lanes * from);
-        let cut = self.cut(room.min(share), unit);
-        let widest = spans.iter().map(|s| s.1).max().unwrap_or(1);
-        let capacity = cut.most.tiles() + k.multiply.iter().map(|m| m.0).max().unwrap_or(1);
-        let planes = [
-            apart(from * capacity, lanes),
-            apart(widest * capacity, lanes),
-        ];
-        let (source, result) = (
-            Image::new(k, [self.source[1], self.source[2]], self.window(&cut)),
-            Image::new(
-                k,
-                [self.result[1], self.result[2]],
-                [2 * cut.most.rows, 2 * cut.most.columns],
-            ),
-        );
-        let (x, bias, y) = (Ptr(x as *mut f32), Ptr(bias as *mut f32), Ptr(y));
-        let calm = AtomicBool::new(true);
-        let pieces = cut.len();
-        let tasks = pieces * self.groups;
-        parallel_for(tasks, GRAIN / (work / pieces).max(1) + 1, |range| {
-            let points = Scratch::<f32>::new(POINTS * planes[0]);
-            let products = Scratch::<f32>::new(POINTS * planes[1]);
-            let (mut window, mut done) = (source.window(), result.window());
-            let mut cleared = capacity;
-            for task in range {
-                if !calm.load(Relaxed) {
-                    return;
-                }
-                let (piece, group) = (cut.piece(task / self.groups), task % self.groups);
-                let tiles = piece.tiles();
-                // What the last kernel reads behind the tiles only has to be numbers.
-                for i in (0..POINTS * from).filter(|_| tiles < cleared) {
-                    let at = i / from * planes[0] + (i % from * capacity + tiles) * lanes;
-                    points
-                        .ptr()
-                        .add(at)
-                        .write_bytes(0, (cleared - tiles) * lanes);
-                }
-                cleared = cleared.min(tiles);
-                let fine = self.transform(
-                    &source,
-                    &mut window,
-                    x,
-                    group,
-                    &piece,
-                    points.ptr(),
-                    capacity * lanes,
-                    planes[0],
-                    SMALLEST,
-                );
-                if !fine {
-                    calm.store(false, Relaxed);
-                    return;
-                }
-                for &(first, width) in &spans {
-                    let (rows, multiply) = k.multiply[width - 1];
-                    for point in 0..POINTS {
-                        let b = (group * POINTS + point) * weights;
-                        multiply(&Multiply {
-                            tiles: tiles.div_ceil(rows),
-                            slices: self.slices,
-                            depth: self.inputs,
-                            a: points.ptr().add(point * planes[0]),
-                            a_block: capacity * lanes,
-                            b: packed
-                                .ptr()
-                                .add(b + first * self.slices * self.inputs * lanes),
-                            y: products.ptr().add(point * planes[1]),
-                        });
+        // SAFETY: pieces lie inside the tensors and have results of their own; points and products
+        // have room for the largest.
+        unsafe {
+            let Some(work) = self.work() else {
+                return false;
+            };
+            let (k, lanes) = (self.kernels, self.kernels.lanes);
+            let [from, to] = self.blocks();
+            let spans = spans(k, to);
+            let weights = apart(self.slices * self.inputs * to, lanes);
+            let Some(packed) = self.pack(steps, flipped, w, &spans, weights) else {
+                return false;
+            };
+            let unit = k.multiply[spans[0].1 - 1].0;
+            // So many tasks that threads end together.
+            let all = self.batch * self.result[0] * self.tiles().iter().product::<usize>();
+            let share = all * self.groups / (4 * num_threads());
+            let room = ROOM / (POINTS * size_of::<f32>() * lanes * from);
+            let cut = self.cut(room.min(share), unit);
+            let widest = spans.iter().map(|s| s.1).max().unwrap_or(1);
+            let capacity = cut.most.tiles() + k.multiply.iter().map(|m| m.0).max().unwrap_or(1);
+            let planes = [
+                apart(from * capacity, lanes),
+                apart(widest * capacity, lanes),
+            ];
+            let (source, result) = (
+                Image::new(k, [self.source[1], self.source[2]], self.window(&cut)),
+                Image::new(
+                    k,
+                    [self.result[1], self.result[2]],
+                    [2 * cut.most.rows, 2 * cut.most.columns],
+                ),
+            );
+            let (x, bias, y) = (Ptr(x as *mut f32), Ptr(bias as *mut f32), Ptr(y));
+            let calm = AtomicBool::new(true);
+            let pieces = cut.len();
+            let tasks = pieces * self.groups;
+            parallel_for(tasks, GRAIN / (work / pieces).max(1) + 1, |range| {
+                let points = Scratch::<f32>::new(POINTS * planes[0]);
+                let products = Scratch::<f32>::new(POINTS * planes[1]);
+                let (mut window, mut done) = (source.window(), result.window());
+                let mut cleared = capacity;
+                for task in range {
+                    if !calm.load(Relaxed) {
+                        return;
                     }
-                    for block in first..first + width {
-                        let channel = group * self.outputs + block * lanes;
-                        let channels = lanes.min(self.outputs - block * lanes);
-                        let mut shift = [0f32; 16];
-                        if !bias.0.is_null() {
-                            for (i, s) in shift[..channels].iter_mut().enumerate() {
-                                *s = *bias.at(channel + i);
+                    let (piece, group) = (cut.piece(task / self.groups), task % self.groups);
+                    let tiles = piece.tiles();
+                    // What the last kernel reads behind the tiles only has to be numbers.
+                    for i in (0..POINTS * from).filter(|_| tiles < cleared) {
+                        let at = i / from * planes[0] + (i % from * capacity + tiles) * lanes;
+                        points
+                            .ptr()
+                            .add(at)
+                            .write_bytes(0, (cleared - tiles) * lanes);
+                    }
+                    cleared = cleared.min(tiles);
+                    let fine = self.transform(
+                        &source,
+                        &mut window,
+                        x,
+                        group,
+                        &piece,
+                        points.ptr(),
+                        capacity * lanes,
+                        planes[0],
+                        SMALLEST,
+                    );
+                    if !fine {
+                        calm.store(false, Relaxed);
+                        return;
+                    }
+                    for &(first, width) in &spans {
+                        let (rows, multiply) = k.multiply[width - 1];
+                        for point in 0..POINTS {
+                            let b = (group * POINTS + point) * weights;
+                            multiply(&Multiply {
+                                tiles: tiles.div_ceil(rows),
+                                slices: self.slices,
+                                depth: self.inputs,
+                                a: points.ptr().add(point * planes[0]),
+                                a_block: capacity * lanes,
+                                b: packed
+                                    .ptr()
+                                    .add(b + first * self.slices * self.inputs * lanes),
+                                y: products.ptr().add(point * planes[1]),
+                            });
+                        }
+                        for block in first..first + width {
+                            let channel = group * self.outputs + block * lanes;
+                            let channels = lanes.min(self.outputs - block * lanes);
+                            let mut shift = [0f32; 16];
+                            if !bias.0.is_null() {
+                                for (i, s) in shift[..channels].iter_mut().enumerate() {
+                                    *s = *bias.at(channel + i);
+                                }
+                            }
+                            for i in 0..piece.planes {
+                                let id = piece.first + i;
+                                let (n, z) = (id / self.result[0], id % self.result[0]);
+                                let tile = i * piece.rows * piece.columns * width + block - first;
+                                let window = Tiles {
+                                    window: done.ptr(),
+                                    pitch: result.pitch * lanes,
+                                    rows: piece.rows,
+                                    columns: piece.columns,
+                                    points: products.ptr().add(tile * lanes),
+                                    tile: width * lanes,
+                                    plane: planes[1],
+                                };
+                                (k.output)(&window, shift.as_ptr());
+                                let pixels = self.result[1] * self.result[2];
+                                let plane = self.result[0] * pixels;
+                                let at = n * self.groups * self.outputs + channel;
+                                result.store(
+                                    y.at(at * plane + z * pixels),
+                                    plane,
+                                    channels,
+                                    &mut done,
+                                    [2 * piece.row, 2 * piece.column],
+                                    [2 * piece.rows, 2 * piece.columns],
+                                );
                             }
                         }
-                        for i in 0..piece.planes {
-                            let id = piece.first + i;
-                            let (n, z) = (id / self.result[0], id % self.result[0]);
-                            let tile = i * piece.rows * piece.columns * width + block - first;
-                            let window = Tiles {
-                                window: done.ptr(),
-                                pitch: result.pitch * lanes,
-                                rows: piece.rows,
-                                columns: piece.columns,
-                                points: products.ptr().add(tile * lanes),
-                                tile: width * lanes,
-                                plane: planes[1],
-                            };
-                            (k.output)(&window, shift.as_ptr());
-                            let pixels = self.result[1] * self.result[2];
-                            let plane = self.result[0] * pixels;
-                            let at = n * self.groups * self.outputs + channel;
-                            result.store(
-                                y.at(at * plane + z * pixels),
-                                plane,
-                                channels,
-                                &mut done,
-                                [2 * piece.row, 2 * piece.column],
-                                [2 * piece.rows, 2 * piece.columns],
-                            );
-                        }
                     }
                 }
-            }
-        });
-        calm.into_inner()
+            });
+            calm.into_inner()
+        }
     }
 }
