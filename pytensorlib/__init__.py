@@ -14,6 +14,7 @@ from typing import Any as _Any
 
 from . import (
     _C,
+    _absent,
     _alias,  # finds all that follows
     _deterministic,
 )
@@ -28,6 +29,7 @@ from ._tensor_str import *  # noqa: F403
 from .torch_version import TorchVersion as _TorchVersion
 
 _attach(_C.Tensor)
+_absent.attach(_C.Tensor)
 
 # The rest uses what stands above, and each other in this order.
 # isort: off

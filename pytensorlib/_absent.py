@@ -2,33 +2,288 @@
 
 from __future__ import annotations
 
-__all__ = ["PLACES", "why"]
+from functools import cache
+from typing import Any
 
-# A reason and what is nearest to each group of names. A line `module: names` is of names in a
-# module or class; one without a colon is of modules, with all that is in them.
-GROUPS: dict[tuple[str, str], str] = {}
+__all__ = ["GROUPS", "LATER", "attach", "reasons", "why"]
+
+NO_GRAPHS = "functions and modules run as they are; torch.compile returns what it gets"
+NO_CUDA = 'GPUs of every maker are device "wgpu" (torch.wgpu)'
+
+# A reason, and what is nearest, for each group of names. `place: names` are names in a module or
+# class; words without a colon are places where whatever PyTorch has and is missing here belongs
+# to the group.
+GROUPS: dict[tuple[str, str], str] = {
+    ("there is no TorchScript compiler", NO_GRAPHS): """
+        torch.jit torch.utils.jit torch.utils.bundled_inputs torch.utils.mobile_optimizer
+        torch.utils.model_dump torch.utils.throughput_benchmark torch.utils.show_pickle
+        torch: AggregationType AVG SUM AliasDb AnyType Argument ArgumentSpec AwaitType
+        torch: BenchmarkConfig BenchmarkExecutionStats Block BoolType BufferDict CallStack Capsule
+        torch: ClassType Code CompilationUnit CompleteArgumentSpec ComplexType ConcreteModuleType
+        torch: ConcreteModuleTypeBuilder DeepCopyMemoTable DeserializationStorageContext
+        torch: DeviceObjType DictType EnumType ErrorReport ExecutionPlan FatalError FileCheck
+        torch: FloatType FunctionSchema FutureType Gradient Graph GraphExecutorState IODescriptor
+        torch: InferredType IntType InterfaceType JITException ListType LiteScriptModule
+        torch: LockingLogger ModuleDict NoneType NoopLogger NumberType OperatorInfo OptionalType
+        torch: ParameterDict PyObjectType PyTorchFileReader PyTorchFileWriter RRefType ScriptClass
+        torch: ScriptClassFunction ScriptDict ScriptDictIterator ScriptDictKeyIterator
+        torch: ScriptFunction ScriptList ScriptListIterator ScriptMethod ScriptModule
+        torch: ScriptModuleSerializer ScriptObject ScriptObjectProperty
+        torch: SerializationStorageContext StaticModule StreamObjType StringType SymBoolType
+        torch: SymIntType TensorType ThroughputBenchmark TracingState TupleType Type UnionType Use
+        torch: Value fork wait import_ir_module import_ir_module_from_buffer
+        torch: merge_type_from_type_comment parse_ir parse_schema parse_type_comment
+        torch: unify_type_list cpp
+        torch.nn: cpp
+    """,
+    ("programs are not traced into graphs", NO_GRAPHS): """
+        torch.compiler torch.export torch.fx torch.nativert torch.onnx torch.utils.debug_log
+        torch: cond while_loop export sym_constrain_range sym_constrain_range_for_size
+        torch: sym_fresh_size
+    """,
+    ("there is one way into an operator, which has no keys", "torch.library.custom_op"): """
+        torch: DispatchKey DispatchKeySet ExcludeDispatchKeyGuard Tag
+        torch.overrides: enable_reentrant_dispatch redispatch_function
+        torch.utils.backend_registration torch.utils.cpp_backtrace
+    """,
+    (
+        "a program runs in one process",
+        "torch.set_num_threads; guard the rest with torch.distributed.is_initialized()",
+    ): """
+        torch.distributed torch.nn.parallel torch.monitor torch.numa torch.utils.file_baton
+        torch: is_distributed
+        torch.Tensor: is_distributed
+    """,
+    ("there are no quantized tensors", "model.to(torch.bfloat16) or .half()"): """
+        torch.ao torch.quantization torch.nn.intrinsic torch.nn.qat torch.nn.quantizable
+        torch.nn.quantized
+        torch: choose_qparams_optimized dequantize empty_quantized fake_quantize_per_channel_affine
+        torch: fake_quantize_per_tensor_affine fused_moving_avg_obs_fake_quant int_repr
+        torch: per_channel_affine per_channel_affine_float_qparams per_channel_symmetric
+        torch: per_tensor_affine per_tensor_symmetric q_per_channel_axis q_per_channel_scales
+        torch: q_per_channel_zero_points q_scale q_zero_point qint32 qint8 qscheme
+        torch: quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic
+        torch: quantized_batch_norm quantized_gru quantized_gru_cell quantized_lstm
+        torch: quantized_lstm_cell quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d
+        torch: quantized_rnn_relu_cell quantized_rnn_tanh_cell quint2x4 quint4x2 quint8
+        torch.Tensor: dequantize int_repr q_per_channel_axis q_per_channel_scales
+        torch.Tensor: q_per_channel_zero_points q_scale q_zero_point qscheme
+        torch.nn.functional: ScalingType SwizzleType grouped_mm scaled_grouped_mm scaled_mm
+    """,
+    ("no element has fewer than eight bits", "torch.uint8 or torch.int8"): """
+        torch: bit bits16 bits1x8 bits2x4 bits4x2 bits8 float4_e2m1fn_x2 int1 int2 int3 int4 int5
+        torch: int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7
+    """,
+    ("the kernels are this package's own", "the operator by its plain name, such as conv2d"): """
+        torch: batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt
+        torch: batch_norm_gather_stats batch_norm_gather_stats_with_counts batch_norm_stats
+        torch: batch_norm_update_stats cudnn_affine_grid_generator cudnn_batch_norm
+        torch: cudnn_convolution cudnn_convolution_add_relu cudnn_convolution_relu
+        torch: cudnn_convolution_transpose cudnn_grid_sampler cudnn_is_acceptable
+        torch: fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation
+        torch: fbgemm_linear_int8_weight fbgemm_linear_int8_weight_fp32_activation
+        torch: fbgemm_linear_quantize_weight fbgemm_pack_gemm_matrix_fp16
+        torch: fbgemm_pack_quantized_matrix miopen_batch_norm miopen_convolution
+        torch: miopen_convolution_add_relu miopen_convolution_relu miopen_convolution_transpose
+        torch: miopen_ctc_loss miopen_depthwise_convolution miopen_rnn mkldnn_adaptive_avg_pool2d
+        torch: mkldnn_convolution mkldnn_linear_backward_weights mkldnn_max_pool2d
+        torch: mkldnn_max_pool3d mkldnn_rnn_layer has_lapack has_mkl has_openmp has_spectral
+        torch: is_vulkan_available
+        torch.Tensor: is_mkldnn is_vulkan to_mkldnn
+        torch.backends torch.utils.mkldnn torch.nn.backends
+    """,
+    ("its device is not supported", NO_CUDA): """
+        torch.accelerator torch.cpu torch.cuda torch.mps torch.mtia torch.xpu
+        torch: AcceleratorError Event Stream get_device_module get_autocast_ipu_dtype
+        torch: get_autocast_xla_dtype is_autocast_ipu_enabled is_autocast_xla_enabled
+        torch: set_autocast_ipu_dtype set_autocast_ipu_enabled set_autocast_xla_dtype
+        torch: set_autocast_xla_enabled
+        torch.Tensor: ipu is_ipu is_maia is_mtia is_xla mtia
+        torch.autograd.graph: set_override_stale_capture_stream
+        torch.autograd.graph: set_warn_on_accumulate_grad_stream_mismatch
+        torch.autograd.graph: region_activation_memory_budget
+        torch.autograd.profiler: emit_itt emit_nvtx load_nvprof parse_nvprof_trace
+        torch.profiler.itt
+        torch.nn.attention: activate_flash_attention_impl current_flash_attention_impl
+        torch.nn.attention: list_flash_attention_impls register_flash_attention_impl
+        torch.nn.attention: restore_flash_attention_impl
+    """,
+    ("there are no tensors of rows of different lengths", "torch.nn.utils.rnn.pad_sequence"): """
+        torch.nested torch.nn.attention.varlen
+        torch: jagged
+        torch.Tensor: is_nested to_padded_tensor
+    """,
+    ("there are no tensors with masks", "torch.where and Tensor.masked_fill"): """
+        torch.masked
+    """,
+    ("sparse tensors are lists of coordinates", "torch.sparse_coo_tensor"): """
+        torch: ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm hspmm indices_copy
+        torch: resize_as_sparse_ row_indices_copy saddmm smm sparse_bsc sparse_bsc_tensor
+        torch: sparse_bsr sparse_bsr_tensor sparse_compressed_tensor sparse_csc sparse_csc_tensor
+        torch: sparse_csr sparse_csr_tensor spmm sspaddmm values_copy
+        torch.Tensor: ccol_indices col_indices crow_indices resize_as_sparse_ row_indices smm
+        torch.Tensor: sparse_resize_ sparse_resize_and_clear_ sspaddmm to_sparse_bsc to_sparse_bsr
+        torch.Tensor: to_sparse_csc to_sparse_csr
+        torch.sparse torch.optim.sparse_adam
+        torch.optim: SparseAdam
+    """,
+    ("pipes are no part of the data loader", "torch.utils.data.IterableDataset"): """
+        torch.utils.data.datapipes torch.utils.data.graph torch.utils.data.graph_settings
+        torch.utils.data.backward_compatibility
+        torch.utils.data: DFIterDataPipe DataChunk IterDataPipe MapDataPipe argument_validation
+        torch.utils.data: functional_datapipe guaranteed_datapipes_determinism non_deterministic
+        torch.utils.data: runtime_validation runtime_validation_disabled
+    """,
+    ("it builds or packs programs", "torch.library.custom_op, torch.save"): """
+        torch.package torch.utils.cpp_extension torch.utils.hipify torch.utils.collect_env
+        torch.utils.viz torch.utils.backcompat torch.contrib torch.utils.serialization
+        torch.utils.benchmark
+    """,
+    ("PyTorch removed it", "the function of that name in torch.linalg"): """
+        torch.Tensor: eig lstsq solve symeig
+    """,
+    ("PyTorch gave it up", "Tensor.reshape, Tensor.requires_grad_, torch.distributions"): """
+        torch.Tensor: reinforce resize resize_as volatile
+    """,
+    ("dimensions have no names", "positions, or einops"): """
+        torch.Tensor: name
+    """,
+}
+# What is still to be written; this list may only become shorter.
+LATER = """
+    torch.amp torch.autograd.forward_ad torch.autograd.profiler torch.autograd.profiler_legacy
+    torch.autograd.profiler_util torch.distributions torch.func torch.multiprocessing
+    torch.nn.attention.experimental torch.nn.common_types torch.nn.grad
+    torch.nn.modules.linear_cross_entropy torch.nn.modules.linear_cross_entropy_options
+    torch.nn.utils.memory_format torch.nn.utils.parametrizations torch.nn.utils.parametrize
+    torch.nn.utils.prune torch.nn.utils.spectral_norm torch.nn.utils.stateless
+    torch.nn.utils.weight_norm torch.profiler torch.quasirandom torch.return_types
+    torch.signal.windows.windows torch.utils.checkpoint torch.utils.flop_counter
+    torch.utils.module_tracker torch.utils.tensorboard torch.utils.weak
+    torch: GradScaler SymBool SymFloat SymInt autocast chalf complex32 float8_e4m3fn
+    torch: float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu from_file geqrf
+    torch: get_num_interop_threads gradient hash_tensor histogramdd init_num_threads is_conj
+    torch: is_warn_always_enabled istft lobpcg lu matrix_exp orgqr ormqr pca_lowrank
+    torch: segment_reduce set_default_tensor_type set_flush_denormal set_num_interop_threads
+    torch: set_warn_always sparse_coo sparse_coo_tensor stft svd_lowrank sym_float sym_int sym_ite
+    torch: sym_max sym_min sym_not sym_sum thread_safe_generator to_dlpack vander
+    torch: view_as_complex_copy view_as_real_copy vmap
+    torch: DisableTorchFunction DisableTorchFunctionSubclass Future autocast_decrement_nesting
+    torch: autocast_increment_nesting binomial clear_autocast_cache detach_ get_autocast_cpu_dtype
+    torch: get_autocast_dtype get_autocast_gpu_dtype get_device is_anomaly_check_nan_enabled
+    torch: is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled is_neg
+    torch: is_same_size is_signed native_norm norm_except_dim set_anomaly_enabled
+    torch: set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled
+    torch: set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype slice_inverse sym_sqrt
+    torch.Tensor: apply_ chalf coalesce const_data_ptr cuda dense_dim dim_order geqrf get_device
+    torch.Tensor: grad_dtype index indices is_coalesced is_mps is_pinned is_set_to is_shared
+    torch.Tensor: is_sparse_csr is_xpu istft lu map_ matrix_exp module_load orgqr ormqr pin_memory
+    torch.Tensor: record_stream share_memory_ sparse_dim sparse_mask stft storage_type to_dense
+    torch.Tensor: to_sparse to_sparse_coo values xpu
+    torch.Tensor: hash_tensor is_nonzero is_same_size map2_ slice_inverse
+    torch.autograd: enforce_grad_layout_policy set_multithreading_enabled
+    torch.autograd.function: BackwardCFunction InplaceFunction
+    torch.autograd.grad_mode: enforce_grad_layout_policy set_multithreading_enabled
+    torch.autograd.gradcheck: get_analytical_jacobian get_numerical_jacobian
+    torch.autograd.gradcheck: get_numerical_jacobian_wrt_specific_input
+    torch.autograd.graph: allow_mutation_on_saved_tensors
+    torch.autograd.variable: VariableMeta
+    torch.fft: Tensor fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft
+    torch.fft: irfft2 irfftn rfft rfft2 rfftfreq rfftn
+    torch.functional: istft lu pca_lowrank stft svd_lowrank
+    torch.linalg: eig eigvals householder_product ldl_factor ldl_factor_ex ldl_solve lstsq
+    torch.linalg: matrix_exp tensorsolve vander
+    torch.nn: factory_kwargs
+    torch.nn.attention: WARN_FOR_UNFUSED_KERNELS
+    torch.nn.attention.bias: CausalBias
+    torch.nn.attention.flex_attention: FlexKernelOptions
+    torch.nn.functional: assert_int_or_pair has_torch_function has_torch_function_unary
+    torch.nn.functional: has_torch_function_variadic
+    torch.nn.modules: LinearCrossEntropyOptions
+    torch.nn.modules.utils: consume_prefix_in_state_dict_if_present
+    torch.nn.utils: convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format
+    torch.nn.utils: parametrizations parametrize remove_spectral_norm remove_weight_norm
+    torch.nn.utils: spectral_norm stateless weight_norm
+    torch.optim: swap_in_optimizer_params_and_state
+    torch.optim.adadelta: adadelta
+    torch.optim.adagrad: adagrad
+    torch.optim.adam: adam
+    torch.optim.adamax: adamax
+    torch.optim.adamw: adamw
+    torch.optim.asgd: asgd
+    torch.optim.nadam: nadam
+    torch.optim.radam: radam
+    torch.optim.rmsprop: rmsprop
+    torch.optim.rprop: rprop
+    torch.optim.sgd: sgd
+    torch.optim.swa_utils: get_ema_multi_avg_fn get_swa_avg_fn get_swa_multi_avg_fn
+    torch.overrides: get_ignored_functions get_overridable_functions get_testing_overrides
+    torch.overrides: is_tensor_method_or_property resolve_name wrap_torch_function
+    torch.random: thread_safe_generator
+    torch.serialization: LoadEndianness SourceChangeWarning StorageType
+    torch.serialization: check_module_version_greater_or_equal default_restore_location
+    torch.serialization: get_default_load_endianness get_default_mmap_options location_tag mkdtemp
+    torch.serialization: normalize_storage_type register_package set_default_load_endianness
+    torch.serialization: set_default_mmap_options skip_data storage_to_tensor_type
+    torch.serialization: validate_cuda_device validate_hpu_device
+    torch.utils: set_module
+    torch.utils.data.dataloader: get_worker_info
+    torch.utils.hooks: unserializable_hook warn_if_has_hooks
+"""
+UNWRITTEN = ("it is not written yet", "what `dir` of the module shows")
 
 
 def spelled_out(text: str) -> list[str]:
     """Return the full names of a group, without ``torch``."""
     names = []
     for line in text.strip().splitlines():
-        home, colon, members = line.strip().partition(":")
-        names += [f"{home}.{name}" for name in members.split()] if colon else home.split()
+        place, colon, members = line.strip().partition(":")
+        names += [f"{place}.{name}" for name in members.split()] if colon else place.split()
     return [name.partition(".")[2] for name in names]
 
 
-REASONS = {name: reason for reason, text in GROUPS.items() for name in spelled_out(text)}
-# Modules that lack a name, without ``torch``.
-PLACES = frozenset(name.rpartition(".")[0] for name in REASONS)
+@cache
+def reasons() -> dict[str, tuple[str, str]]:
+    """Return the reason, and what is nearest, for each entry of the table."""
+    table = {name: reason for reason, text in GROUPS.items() for name in spelled_out(text)}
+    return dict.fromkeys(spelled_out(LATER), UNWRITTEN) | table
 
 
 def why(fullname: str) -> str | None:
     """Return why a name of PyTorch's is not here, and what is nearest; None of other names."""
-    name = fullname.partition(".")[2]
-    while name and name not in REASONS:
-        name = name.rpartition(".")[0]
-    if not name:
+    known, name = reasons(), fullname.partition(".")[2]
+    path = name
+    while path and path not in known:
+        path = path.rpartition(".")[0]
+    if not path:
         return None
-    reason, nearest = REASONS[name]
+    reason, nearest = known[path]
     return f"torch.{name} is not in pytensorlib: {reason}; nearest: {nearest}"
+
+
+class Missing:
+    """An attribute of tensors that PyTorch has: it says why it is not here."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, obj: Any, owner: type | None = None) -> Any:
+        reason = why(f"torch.Tensor.{self.name}")
+        text = f"'Tensor' object has no attribute {self.name!r}: {reason}"
+        raise AttributeError(text, name=self.name, obj=obj)
+
+
+def attach(tensor: type) -> None:
+    """Let the class of tensors say what it lacks; what it has is looked up as before."""
+    for full in reasons():
+        place, _, name = full.rpartition(".")
+        if place == "Tensor" and not hasattr(tensor, name):
+            missing = Missing()
+            missing.__set_name__(tensor, name)
+            setattr(tensor, name, missing)
+
+    def __dir__(self: Any) -> list[str]:  # noqa: N807
+        names = object.__dir__(self)
+        return [name for name in names if not isinstance(vars(tensor).get(name), Missing)]
+
+    tensor.__dir__ = __dir__  # type: ignore[method-assign, assignment]

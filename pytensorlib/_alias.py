@@ -14,13 +14,11 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 from typing import Any, cast
 
-from ._absent import PLACES, why
-
 __all__ = ["install"]
 
 ROOT, ALIAS = "pytensorlib", "torch"
-# Its functions are looked up in every small call, which a `__getattr__` would make slower.
-HOT = {"nn.functional"}
+# Their functions are looked up in every small call, which a `__getattr__` would make slower.
+HOT = {"nn.functional", "fft", "linalg", "special"}
 
 
 def called(name: str, root: str) -> str:
@@ -44,6 +42,8 @@ def find_attribute(module: ModuleType, name: str) -> Any:
     path = vars(module).get("__path__")
     if path is not None and PathFinder.find_spec(f"{home}.{name}", path) is not None:
         return importlib.import_module(f"{home}.{name}")
+    from ._absent import why
+
     reason = why(f"{home}.{name}")
     if reason is not None:
         from opcode import opmap
@@ -69,8 +69,7 @@ class Loader(SourceFileLoader):
             for name in names[1:]:  # the import system forgets the first
                 sys.modules.pop(name, None)
             raise
-        path = module.__name__.partition(".")[2]
-        if path not in HOT and ("__path__" in vars(module) or path in PLACES):
+        if not (module.__name__.partition(".")[2] in HOT or "._" in module.__name__):
             explain(module)
 
 
@@ -82,12 +81,13 @@ def explain(module: ModuleType) -> None:
         if own is not None:
             try:
                 return own(name)
-            except AttributeError:
-                if why(f"{module.__name__}.{name}") is None:
-                    raise
+            except AttributeError as e:
+                if not str(e).endswith(f"no attribute {name!r}"):
+                    raise  # it says more, or is another
         return find_attribute(module, name)
 
     vars(module)["__getattr__"] = __getattr__
+    vars(module).setdefault("__path__", [])  # so that finders are asked for modules in it
 
 
 class Twin:
@@ -129,7 +129,12 @@ class Finder:
             return spec
         # `importlib.util.find_spec` asks too, and wants no error.
         importing = sys._getframe(2).f_code.co_name == "_find_and_load_unlocked"
-        reason = why(fullname) if importing else None
+        others = [finder for finder in sys.meta_path if finder is not self]
+        if not importing or any(finder.find_spec(fullname, path, target) for finder in others):
+            return None
+        from ._absent import why
+
+        reason = why(fullname)
         if reason is not None:
             raise ModuleNotFoundError(f"No module named {fullname!r}: {reason}", name=fullname)
         return None

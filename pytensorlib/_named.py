@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from ._alias import explain
+
 __all__ = ["PartFinder", "fill", "install", "refusal", "refusing", "tell_missing"]
 
 OURS = __name__.partition(".")[0]
@@ -127,6 +129,7 @@ class PartFinder:
             module.__doc__ = f"Not here: {part.why}"
             fill(vars(module), part.why, part.names)
         tell_missing(vars(module), part.why if part else "")
+        explain(module)
 
 
 def has(name: str) -> bool:

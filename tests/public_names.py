@@ -1,7 +1,7 @@
 """PyTorch's public names: recorded from PyTorch, and which of them are here.
 
 ``python tests/public_names.py`` prints how many are here, module by module;
-``--missing torch.utils`` prints those that are not, ``--all`` also what has a reason not to be;
+``--missing torch.utils`` prints those that are not, ``--unexplained`` those without a reason;
 ``--record`` writes the lists again, in a Python that has PyTorch.
 """
 
@@ -211,13 +211,29 @@ def share() -> float:
     return 100 * here / sum(map(len, rows.values()))
 
 
+def unexplained(module: str) -> list[str]:
+    """Return the names a module lacks for which `pytensorlib._absent` has no reason."""
+    from pytensorlib._absent import why
+
+    return [n for n in missing(module) if why(f"{module.removesuffix(INTERNAL)}.{n}") is None]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="PyTorch's public names here")
     parser.add_argument("--missing", metavar="MODULE", help="print what a module lacks")
     parser.add_argument("--record", action="store_true", help="write the lists, beside PyTorch")
+    parser.add_argument(
+        "--unexplained", action="store_true", help="print what is missing without a reason"
+    )
     args = parser.parse_args()
     if args.record:
         record()
+        return
+    if args.unexplained:
+        for module in read(NAMES):
+            if names := unexplained(module):
+                text = f"{module.removesuffix(INTERNAL)}: {' '.join(names)}"
+                print("\n".join(textwrap.wrap(text, 96, break_on_hyphens=False)))
         return
     groups: dict[str, list[str]] = defaultdict(list)
     for module in read(NAMES):

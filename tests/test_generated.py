@@ -123,7 +123,8 @@ def test_stub_names_every_attribute_of_tensor() -> None:
 
     stub = gen.stub(_C._schemas())
     body = stub[stub.index("class Tensor:") :]
-    public = [name for name in vars(_C.Tensor) if not name.startswith("_")]
+    names = [name for name in vars(_C.Tensor) if not name.startswith("_")]
+    public = [name for name in names if hasattr(_C.Tensor, name)]
     missing = [n for n in public if f"    def {n}(" not in body and f"    {n}: " not in body]
     assert not missing
 
