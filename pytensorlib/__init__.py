@@ -73,6 +73,9 @@ if TYPE_CHECKING:
         transforms,
         utils,
     )
+    from ._lowrank import lobpcg as lobpcg
+    from ._lowrank import pca_lowrank as pca_lowrank
+    from ._lowrank import svd_lowrank as svd_lowrank
     from .serialization import load as load
     from .serialization import save as save
 
@@ -119,6 +122,9 @@ _HOMES = {
     "compile": "compiler",
     "ops": "_ops",
     "_assert": "_checks",
+    "lobpcg": "_lowrank",
+    "pca_lowrank": "_lowrank",
+    "svd_lowrank": "_lowrank",
 }
 
 
