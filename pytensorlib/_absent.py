@@ -58,7 +58,7 @@ GROUPS: dict[tuple[str, str], str] = {
         torch.ao torch.quantization torch.nn.intrinsic torch.nn.qat torch.nn.quantizable
         torch.nn.quantized
         torch: choose_qparams_optimized dequantize empty_quantized fake_quantize_per_channel_affine
-        torch: fake_quantize_per_tensor_affine fused_moving_avg_obs_fake_quant int_repr
+        torch: fused_moving_avg_obs_fake_quant int_repr
         torch: per_channel_affine per_channel_affine_float_qparams per_channel_symmetric
         torch: per_tensor_affine per_tensor_symmetric q_per_channel_axis q_per_channel_scales
         torch: q_per_channel_zero_points q_scale q_zero_point qint32 qint8 qscheme
@@ -163,9 +163,9 @@ LATER = """
     torch: GradScaler SymBool SymFloat SymInt autocast chalf complex32 float8_e4m3fn
     torch: float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu from_file geqrf
     torch: get_num_interop_threads gradient hash_tensor histogramdd init_num_threads is_conj
-    torch: is_warn_always_enabled istft lobpcg lu matrix_exp orgqr ormqr pca_lowrank
-    torch: segment_reduce set_default_tensor_type set_flush_denormal set_num_interop_threads
-    torch: set_warn_always sparse_coo sparse_coo_tensor stft svd_lowrank sym_float sym_int sym_ite
+    torch: is_warn_always_enabled istft lu matrix_exp orgqr ormqr
+    torch: set_default_tensor_type set_flush_denormal set_num_interop_threads
+    torch: set_warn_always sparse_coo sparse_coo_tensor stft sym_float sym_int sym_ite
     torch: sym_max sym_min sym_not sym_sum thread_safe_generator to_dlpack vander
     torch: view_as_complex_copy view_as_real_copy vmap
     torch: DisableTorchFunction DisableTorchFunctionSubclass Future autocast_decrement_nesting
