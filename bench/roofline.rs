@@ -29,7 +29,7 @@ macro_rules! multiply_adds {
     ($name:ident, $features:literal, $lanes:literal, $set:ident, $add:ident) => {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = $features)]
-        unsafe fn $name() -> usize {
+        fn $name() -> usize {
             use std::arch::x86_64::{$add, $set};
             let mut chains = [black_box($set(1.0)); CHAINS];
             let (a, b) = (black_box($set(0.999)), black_box($set(0.001)));

@@ -638,7 +638,7 @@ mod tests {
             unsafe { p.as_ptr().write_bytes(i as u8 + 1, n) };
         }
         for (i, &(p, n)) in blocks.iter().enumerate() {
-            // SAFETY: written just above.
+            // SAFETY: the block has n bytes, all of which were written.
             let bytes = unsafe { std::slice::from_raw_parts(p.as_ptr(), n) };
             assert!(bytes.iter().all(|&b| b == i as u8 + 1));
         }

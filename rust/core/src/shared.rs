@@ -30,9 +30,9 @@ pub struct Shared<T: ?Sized>(NonNull<Counted<T>>, PhantomData<Counted<T>>);
 /// A handle that does not keep the value.
 pub struct Weak<T: ?Sized>(NonNull<Counted<T>>, PhantomData<Counted<T>>);
 
-// SAFETY: as `Arc`: handles on several threads share the value, and any of them may drop it.
+// SAFETY: handles on several threads share the value, and any of them may drop it.
 unsafe impl<T: ?Sized + Send + Sync> Send for Shared<T> {}
-// SAFETY: as `Arc`: a reference to a handle gives no more than the value's references and new handles.
+// SAFETY: a reference to a handle gives no more than the value's references and new handles.
 unsafe impl<T: ?Sized + Send + Sync> Sync for Shared<T> {}
 // SAFETY: a weak handle gives strong ones, which may be sent.
 unsafe impl<T: ?Sized + Send + Sync> Send for Weak<T> {}

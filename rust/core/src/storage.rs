@@ -57,7 +57,7 @@ pub struct Allocation {
 // SAFETY: the pointer is owned (or kept alive by its owner); concurrent writes to elements are the
 // user's races, as in PyTorch.
 unsafe impl Send for Allocation {}
-// SAFETY: as for `Send`: what threads share are atomics, a lock, and elements that may race.
+// SAFETY: what threads share are atomics, a lock, and elements that may race.
 unsafe impl Sync for Allocation {}
 
 /// The start of a range of addresses for `bytes` on the GPU, above all those of the host.

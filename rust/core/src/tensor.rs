@@ -95,7 +95,7 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         if !self.0.get_mut().is_null() {
-            // SAFETY: as in `get`; nobody else holds the slot now.
+            // SAFETY: what is not null is a handle that `set` left, and nobody else has the slot.
             unsafe { (&raw mut self.0).cast::<Shared<History>>().drop_in_place() };
         }
     }

@@ -135,12 +135,13 @@ impl Keywords {
         self,
         py: Python<'py>,
     ) -> impl Iterator<Item = (Bound<'py, PyString>, *mut ffi::PyObject)> {
-        // SAFETY: the tuple holds strings, as many as there are values; both outlive the call.
         let n = match self.names.is_null() {
             true => 0,
+            // SAFETY: the tuple outlives the call.
             false => unsafe { ffi::PyTuple_GET_SIZE(self.names) },
         };
-        // SAFETY: `i` is below the tuple's length, which is also the number of values.
+        // SAFETY: `i` is below the length of the tuple of strings, which is also the number of
+        // values; both outlive the call.
         (0..n).map(move |i| unsafe {
             let name = Bound::from_borrowed_ptr(py, ffi::PyTuple_GET_ITEM(self.names, i));
             (name.cast_into_unchecked(), *self.values.add(i as usize))

@@ -96,7 +96,7 @@ pub fn tensor(obj: &Bound<'_, PyAny>) -> Option<Tensor> {
             return Some(obj.cast_unchecked::<PyTensor>().get().get());
         }
     }
-    // SAFETY: as is one of a subclass.
+    // SAFETY: `is_tensor` found an object of the class or of a subclass.
     is_tensor(obj).then(|| unsafe { obj.cast_unchecked::<PyTensor>().get().get() })
 }
 
@@ -117,6 +117,7 @@ pub fn number(obj: &Bound<'_, PyAny>) -> Option<Tensor> {
     // SAFETY: the object is alive and the interpreter held.
     let value = match unsafe { ffi::PyFloat_CheckExact(obj.as_ptr()) } {
         0 => Scalar::Int(exact_int(obj.as_ptr())?),
+        // SAFETY: the object is a `float`.
         _ => Scalar::Float(unsafe { ffi::PyFloat_AS_DOUBLE(obj.as_ptr()) }),
     };
     Tensor::number(value).ok()

@@ -73,7 +73,7 @@ fn items<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Option<Vec<Bound<'py, PyAny>>
     if unsafe { ffi::PySequence_Check(obj.as_ptr()) } == 0 {
         return Ok(None);
     }
-    // SAFETY: checked just now.
+    // SAFETY: the object was found to be a sequence.
     let sequence = unsafe { obj.cast_unchecked::<PySequence>() };
     let n = sequence.len()?;
     (0..n)

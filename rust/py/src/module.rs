@@ -180,7 +180,7 @@ unsafe extern "C" fn call(
     }
 }
 
-// SAFETY: as for `call`.
+// SAFETY: the caller is attached; the module, a tuple and a dict (or null) are alive.
 unsafe fn forward(
     names: &Names,
     obj: *mut ffi::PyObject,
@@ -229,7 +229,7 @@ unsafe fn forward(
 }
 
 /// Whether the instance has an attribute of its own by this name, or may have.
-// SAFETY: as for `call`.
+// SAFETY: the caller is attached; module and name are alive.
 unsafe fn hides(obj: *mut ffi::PyObject, name: *mut ffi::PyObject) -> bool {
     // SAFETY: the interpreter is held; what is found is not used but compared with null.
     unsafe {
@@ -248,7 +248,7 @@ unsafe fn hides(obj: *mut ffi::PyObject, name: *mut ffi::PyObject) -> bool {
     }
 }
 
-// SAFETY: as for `call`.
+// SAFETY: the caller is attached; the module, a tuple and a dict (or null) are alive.
 unsafe fn call_hooked(
     py: Python<'_>,
     obj: *mut ffi::PyObject,
@@ -272,7 +272,7 @@ unsafe fn call_hooked(
 }
 
 /// Lets the module add to the error in flight where it happened.
-// SAFETY: as for `call`, with an error set.
+// SAFETY: the caller is attached, with an error set; the module is alive.
 #[cold]
 unsafe fn note(py: Python<'_>, obj: *mut ffi::PyObject) {
     // SAFETY: the interpreter is held, and keeps the module during the call.

@@ -192,7 +192,7 @@ pub fn aligned(t: Tensor) -> PyResult<Tensor> {
 /// [`from_numpy_tensor`], with a warning, once, for memory that is not to be written.
 pub fn from_numpy_warning(array: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     static WARNED: AtomicBool = AtomicBool::new(false);
-    // SAFETY: callers pass arrays.
+    // SAFETY: callers pass arrays, which have their flags where `Array` says.
     let writeable = unsafe { (*array.as_ptr().cast::<Array>()).flags } & WRITEABLE != 0;
     if !writeable && !WARNED.swap(true, Ordering::Relaxed) {
         let text = c"The given NumPy array is not writable, and PyTorch does not support \

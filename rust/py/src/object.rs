@@ -99,7 +99,8 @@ pub unsafe fn content(object: *mut ffi::PyObject) -> *const PyTensor {
 
 // SAFETY: the interpreter calls this for an object without references, attached.
 unsafe extern "C" fn dealloc(object: *mut ffi::PyObject) {
-    // SAFETY: nobody else has the object, whose parts lie where its class says; the interpreter is held.
+    // SAFETY: nobody else has the object, whose parts lie where its class says; the interpreter is
+    // held.
     unsafe {
         let (offset, dict, weak, plain) = {
             let class = &*CLASS.0.get();
@@ -146,7 +147,7 @@ unsafe extern "C" fn dealloc(object: *mut ffi::PyObject) {
 }
 
 /// Leaves an object that is more than its tensor to that, if it lives on.
-// SAFETY: as `dealloc`, which calls it, of an object that the collector does not track.
+// SAFETY: `dealloc` calls this, attached, for an object without references that is not tracked.
 #[cold]
 unsafe fn keep(object: *mut ffi::PyObject, weak: usize) -> bool {
     // SAFETY: the object's parts lie where its class says, and nobody else has them.

@@ -237,6 +237,7 @@ fn run(request: &Request) -> Result<Vec<Option<Tensor>>> {
         }
     }
     while let Some((_, i)) = ready.pop() {
+        // SAFETY: the task outlives this loop and keeps the nodes of its states.
         let node = unsafe { task.node(i) };
         let mut grads = std::mem::take(&mut task.states[i].grads);
         grads.resize(node.outputs.len().max(1), None);

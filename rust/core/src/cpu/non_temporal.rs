@@ -52,7 +52,8 @@ pub unsafe fn copy(src: *const u8, dst: *mut u8, bytes: usize) {
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 pub unsafe fn copy(src: *const u8, dst: *mut u8, bytes: usize) {
-    std::ptr::copy_nonoverlapping(src, dst, bytes);
+    // SAFETY: `src` and `dst` have `bytes` bytes and do not overlap.
+    unsafe { std::ptr::copy_nonoverlapping(src, dst, bytes) };
 }
 
 /// Fills past the caches; [`fence`] before anyone else reads.

@@ -426,7 +426,7 @@ unsafe fn settle<T: Ordinal>(words: &mut [u64], x: *const T, s: Scale) {
             if starts[p] >= starts[p + 1] {
                 continue;
             }
-            // SAFETY: parts are disjoint.
+            // SAFETY: parts are disjoint and lie inside the words.
             let words = unsafe {
                 let len = starts[p + 1] - starts[p];
                 std::slice::from_raw_parts_mut(to.get().add(starts[p]), len)

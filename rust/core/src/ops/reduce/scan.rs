@@ -177,7 +177,7 @@ impl<T> Slots<T> {
     where
         T: Copy,
     {
-        // SAFETY: as for `set`; nobody writes this element at the same time.
+        // SAFETY: `i` comes from `walk`; nobody writes this element at the same time.
         unsafe { *self.0.add(i) }
     }
     #[inline(always)]

@@ -224,8 +224,8 @@ impl Op for Ordered {
         let lines = Lines { outer, n, inner };
         let to = (y[0].bytes_ptr(), y[1].ptr::<i64>());
         match self.which {
-            // SAFETY: `x` is contiguous, the results have an element for each of its own.
             Which::All { descending } => {
+                // SAFETY: `x` is contiguous, the results have an element for each of its own.
                 return unsafe { sort_lines(&x, lines, descending, (Some(to.0), to.1)) }
             }
             Which::TopK { k, largest } if is_few(k, n) => {

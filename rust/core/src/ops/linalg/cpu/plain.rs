@@ -32,7 +32,7 @@ fn swap_rows<T: Copy>(x: &mut [T], n: usize, i: usize, k: usize) {
 pub fn lu<T: Number>(x: &mut [T], m: usize, n: usize, pivot: bool, pivots: &mut Vec<usize>) {
     pivots.clear();
     if m.min(n) > 0 && m.max(n) <= small::MOST {
-        // SAFETY: small enough.
+        // SAFETY: all sizes are at most MOST.
         return unsafe { small::lu(x, m, n, pivot, pivots) };
     }
     for j in 0..m.min(n) {
@@ -64,7 +64,7 @@ pub fn lu<T: Number>(x: &mut [T], m: usize, n: usize, pivot: bool, pivots: &mut 
 /// diagonal is taken as ones where `unit`.
 pub fn triangular<T: Number>(a: &[T], n: usize, b: &mut [T], k: usize, upper: bool, unit: bool) {
     if k > 0 && n.max(k) <= small::MOST {
-        // SAFETY: small enough.
+        // SAFETY: all sizes are at most MOST.
         return unsafe { small::triangular(a, n, b, k, upper, unit) };
     }
     for s in 0..n {
@@ -85,7 +85,7 @@ pub fn triangular<T: Number>(a: &[T], n: usize, b: &mut [T], k: usize, upper: bo
 /// minor that is not positive, or 0.
 pub fn cholesky<T: Number>(a: &[T], n: usize, l: &mut [T]) -> i32 {
     if n > 0 && n <= small::MOST {
-        // SAFETY: small enough.
+        // SAFETY: all sizes are at most MOST.
         return unsafe { small::cholesky(a, n, l) };
     }
     for j in 0..n {

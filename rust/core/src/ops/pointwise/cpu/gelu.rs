@@ -115,7 +115,7 @@ mod x86 {
             b: __m512,
         ) -> __m512 {
             let (mut x, mut g) = ([0.0; LANES], [0.0; LANES]);
-            // SAFETY: room for all lanes.
+            // SAFETY: both arrays have LANES numbers.
             unsafe {
                 _mm512_storeu_ps(x.as_mut_ptr(), a);
                 _mm512_storeu_ps(g.as_mut_ptr(), b);

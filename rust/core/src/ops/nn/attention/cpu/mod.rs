@@ -145,7 +145,7 @@ impl<T: Float> Room<T> {
         let at = self.1;
         self.1 += n;
         assert!(self.1 <= self.0.len());
-        // SAFETY: the piece lies inside.
+        // SAFETY: the piece ends inside the room.
         unsafe { self.0.as_mut_ptr().add(at) }
     }
 }
