@@ -226,7 +226,7 @@ impl Op for Ordered {
         match self.which {
             Which::All { descending } => {
                 // SAFETY: `x` is contiguous, the results have an element for each of its own.
-                return unsafe { sort_lines(&x, lines, descending, (Some(to.0), to.1)) }
+                return unsafe { sort_lines(&x, lines, descending, (Some(to.0), to.1)) };
             }
             Which::TopK { k, largest } if is_few(k, n) => {
                 // SAFETY: `x` is contiguous, the results have `k` elements for each line.
