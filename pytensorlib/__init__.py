@@ -17,6 +17,7 @@ from . import (
     _absent,
     _alias,  # finds all that follows
     _deterministic,
+    _tensor_facts,
 )
 from ._C import *  # noqa: F403
 from ._C import Tensor, dtype
@@ -29,6 +30,7 @@ from ._tensor_str import *  # noqa: F403
 from .torch_version import TorchVersion as _TorchVersion
 
 _attach(_C.Tensor)
+_tensor_facts.attach(_C.Tensor)
 _absent.attach(_C.Tensor)
 
 # The rest uses what stands above, and each other in this order.
@@ -42,6 +44,7 @@ from .random import (  # noqa: E402
     manual_seed as manual_seed,
     seed as seed,
     set_rng_state as set_rng_state,
+    thread_safe_generator as thread_safe_generator,
 )
 from .storage import *  # noqa: E402, F403
 
@@ -125,6 +128,24 @@ _HOMES = {
     "lobpcg": "_lowrank",
     "pca_lowrank": "_lowrank",
     "svd_lowrank": "_lowrank",
+    "to_dlpack": "utils.dlpack",
+    **dict.fromkeys("gradient histogramdd vander".split(), "_curves"),
+    **dict.fromkeys(
+        "SymBool SymFloat SymInt sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt "
+        "sym_sum".split(),
+        "_symbolic",
+    ),
+    **dict.fromkeys(
+        "get_device_module get_num_interop_threads init_num_threads is_anomaly_check_nan_enabled "
+        "is_warn_always_enabled set_anomaly_enabled set_default_tensor_type set_flush_denormal "
+        "set_num_interop_threads set_warn_always".split(),
+        "_settings",
+    ),
+    **dict.fromkeys(
+        "detach_ get_device is_conj is_neg is_same_size is_signed view_as_complex_copy "
+        "view_as_real_copy".split(),
+        "_tensor_facts",
+    ),
 }
 
 
@@ -146,6 +167,8 @@ if not TYPE_CHECKING:  # to checkers a wrong name is an error
         home = _home_of(name)
         if home is not None:
             found = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
+            if home.startswith("_") and isinstance(found, (type, type(_home_of))):
+                found.__module__ = __name__
             return found
         return _alias.find_attribute(_sys.modules[__name__], name)
 

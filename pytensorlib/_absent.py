@@ -89,16 +89,16 @@ GROUPS: dict[tuple[str, str], str] = {
         torch: mkldnn_convolution mkldnn_linear_backward_weights mkldnn_max_pool2d
         torch: mkldnn_max_pool3d mkldnn_rnn_layer has_lapack has_mkl has_openmp has_spectral
         torch: is_vulkan_available
-        torch.Tensor: is_mkldnn is_vulkan to_mkldnn
+        torch.Tensor: to_mkldnn
         torch.backends torch.utils.mkldnn torch.nn.backends
     """,
     ("its device is not supported", NO_CUDA): """
         torch.accelerator torch.cpu torch.cuda torch.mps torch.mtia torch.xpu
-        torch: AcceleratorError Event Stream get_device_module get_autocast_ipu_dtype
+        torch: AcceleratorError Event Stream get_autocast_ipu_dtype
         torch: get_autocast_xla_dtype is_autocast_ipu_enabled is_autocast_xla_enabled
         torch: set_autocast_ipu_dtype set_autocast_ipu_enabled set_autocast_xla_dtype
         torch: set_autocast_xla_enabled
-        torch.Tensor: ipu is_ipu is_maia is_mtia is_xla mtia
+        torch.Tensor: ipu mtia
         torch.autograd.graph: set_override_stale_capture_stream
         torch.autograd.graph: set_warn_on_accumulate_grad_stream_mismatch
         torch.autograd.graph: region_activation_memory_budget
@@ -111,7 +111,7 @@ GROUPS: dict[tuple[str, str], str] = {
     ("there are no tensors of rows of different lengths", "torch.nn.utils.rnn.pad_sequence"): """
         torch.nested torch.nn.attention.varlen
         torch: jagged
-        torch.Tensor: is_nested to_padded_tensor
+        torch.Tensor: to_padded_tensor
     """,
     ("there are no tensors with masks", "torch.where and Tensor.masked_fill"): """
         torch.masked
@@ -160,27 +160,19 @@ LATER = """
     torch.nn.utils.weight_norm torch.profiler torch.quasirandom torch.return_types
     torch.signal.windows.windows torch.utils.checkpoint torch.utils.flop_counter
     torch.utils.module_tracker torch.utils.tensorboard torch.utils.weak
-    torch: GradScaler SymBool SymFloat SymInt autocast chalf complex32 float8_e4m3fn
-    torch: float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu from_file geqrf
-    torch: get_num_interop_threads gradient hash_tensor histogramdd init_num_threads is_conj
-    torch: is_warn_always_enabled istft lu matrix_exp orgqr ormqr
-    torch: set_default_tensor_type set_flush_denormal set_num_interop_threads
-    torch: set_warn_always sparse_coo sparse_coo_tensor stft sym_float sym_int sym_ite
-    torch: sym_max sym_min sym_not sym_sum thread_safe_generator to_dlpack vander
-    torch: view_as_complex_copy view_as_real_copy vmap
+    torch: GradScaler autocast chalf complex32 float8_e4m3fn float8_e4m3fnuz float8_e5m2
+    torch: float8_e5m2fnuz float8_e8m0fnu from_file geqrf hash_tensor istft lu matrix_exp orgqr
+    torch: ormqr sparse_coo sparse_coo_tensor stft vmap
     torch: DisableTorchFunction DisableTorchFunctionSubclass Future autocast_decrement_nesting
-    torch: autocast_increment_nesting binomial clear_autocast_cache detach_ get_autocast_cpu_dtype
-    torch: get_autocast_dtype get_autocast_gpu_dtype get_device is_anomaly_check_nan_enabled
-    torch: is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled is_neg
-    torch: is_same_size is_signed native_norm norm_except_dim set_anomaly_enabled
+    torch: autocast_increment_nesting binomial clear_autocast_cache get_autocast_cpu_dtype
+    torch: get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled
+    torch: is_autocast_cpu_enabled is_autocast_enabled native_norm norm_except_dim
     torch: set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled
-    torch: set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype slice_inverse sym_sqrt
-    torch.Tensor: apply_ chalf coalesce const_data_ptr cuda dense_dim dim_order geqrf get_device
-    torch.Tensor: grad_dtype index indices is_coalesced is_mps is_pinned is_set_to is_shared
-    torch.Tensor: is_sparse_csr is_xpu istft lu map_ matrix_exp module_load orgqr ormqr pin_memory
-    torch.Tensor: record_stream share_memory_ sparse_dim sparse_mask stft storage_type to_dense
-    torch.Tensor: to_sparse to_sparse_coo values xpu
-    torch.Tensor: hash_tensor is_nonzero is_same_size map2_ slice_inverse
+    torch: set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype slice_inverse
+    torch.Tensor: chalf coalesce dense_dim geqrf grad_dtype index indices is_coalesced is_shared
+    torch.Tensor: istft lu matrix_exp orgqr ormqr record_stream share_memory_ sparse_dim
+    torch.Tensor: sparse_mask stft to_dense to_sparse to_sparse_coo values
+    torch.Tensor: hash_tensor slice_inverse
     torch.autograd: enforce_grad_layout_policy set_multithreading_enabled
     torch.autograd.function: BackwardCFunction InplaceFunction
     torch.autograd.grad_mode: enforce_grad_layout_policy set_multithreading_enabled
@@ -190,7 +182,7 @@ LATER = """
     torch.autograd.variable: VariableMeta
     torch.fft: Tensor fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft
     torch.fft: irfft2 irfftn rfft rfft2 rfftfreq rfftn
-    torch.functional: istft lu pca_lowrank stft svd_lowrank
+    torch.functional: istft lu stft
     torch.linalg: eig eigvals householder_product ldl_factor ldl_factor_ex ldl_solve lstsq
     torch.linalg: matrix_exp tensorsolve vander
     torch.nn: factory_kwargs
@@ -219,7 +211,6 @@ LATER = """
     torch.optim.swa_utils: get_ema_multi_avg_fn get_swa_avg_fn get_swa_multi_avg_fn
     torch.overrides: get_ignored_functions get_overridable_functions get_testing_overrides
     torch.overrides: is_tensor_method_or_property resolve_name wrap_torch_function
-    torch.random: thread_safe_generator
     torch.serialization: LoadEndianness SourceChangeWarning StorageType
     torch.serialization: check_module_version_greater_or_equal default_restore_location
     torch.serialization: get_default_load_endianness get_default_mmap_options location_tag mkdtemp

@@ -17,6 +17,7 @@ __all__ = [
     "manual_seed",
     "seed",
     "set_rng_state",
+    "thread_safe_generator",
 ]
 
 
@@ -133,3 +134,13 @@ def fork_rng(devices: Any = None, enabled: bool = True, **_: Any) -> Iterator[No
 
 
 assert _C.default_generator is default_generator
+
+
+def thread_safe_generator() -> None:
+    """Return None: workers of a DataLoader are processes, each with a generator of its own.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.thread_safe_generator()
+    """

@@ -1,0 +1,216 @@
+"""Numbers that PyTorch's tracers leave open; here numbers are numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from ._named import refusing
+from ._named_modules import EAGER
+
+__all__ = [
+    "SymBool",
+    "SymFloat",
+    "SymInt",
+    "sym_float",
+    "sym_int",
+    "sym_ite",
+    "sym_max",
+    "sym_min",
+    "sym_not",
+    "sym_sqrt",
+    "sym_sum",
+]
+
+_HOME = __name__.rpartition(".")[0]
+SymBool = refusing("SymBool", _HOME, EAGER)
+SymFloat = refusing("SymFloat", _HOME, EAGER)
+SymInt = refusing("SymInt", _HOME, EAGER)
+
+
+def sym_float(a: Any) -> float:
+    """Return a number as a float.
+
+    Parameters
+    ----------
+    a : number
+        Any.
+
+    Returns
+    -------
+    float
+        ``float(a)``.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.sym_float(2)
+    2.0
+    """
+    return float(a)
+
+
+def sym_int(a: Any) -> int:
+    """Return a number as an integer, towards zero.
+
+    Parameters
+    ----------
+    a : number
+        Finite.
+
+    Returns
+    -------
+    int
+        ``math.trunc(a)``.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.sym_int(-2.5)
+    -2
+    """
+    return math.trunc(a)
+
+
+def sym_not(a: Any) -> bool:
+    """Return whether a condition does not hold.
+
+    Parameters
+    ----------
+    a : bool
+        The condition.
+
+    Returns
+    -------
+    bool
+        ``not a``.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.sym_not(True)
+    False
+    """
+    return not a
+
+
+def sym_ite(b: Any, t: Any, f: Any) -> Any:
+    """Return one of two values.
+
+    Parameters
+    ----------
+    b : bool
+        The condition.
+    t, f : number
+        What it gives where it holds, and where not; of one class.
+
+    Returns
+    -------
+    number
+        ``t if b else f``.
+
+    Raises
+    ------
+    TypeError
+        The classes differ.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.sym_ite(True, 1, 2)
+    1
+    """
+    if type(t) is not type(f):
+        raise TypeError(f"sym_ite: both values are of one class, got {t!r} and {f!r}")
+    return t if b else f
+
+
+def sym_max(a: Any, b: Any) -> Any:
+    """Return the larger of two numbers, as a float where one of them is.
+
+    Parameters
+    ----------
+    a, b : number
+        Integers or floats.
+
+    Returns
+    -------
+    number
+        The larger.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.sym_max(1, 2), torch.sym_max(3, 2.0)
+    (2, 3.0)
+    """
+    larger = max(a, b)
+    return float(larger) if isinstance(a, float) or isinstance(b, float) else larger
+
+
+def sym_min(a: Any, b: Any) -> Any:
+    """Return the smaller of two numbers, as a float where one of them is.
+
+    Parameters
+    ----------
+    a, b : number
+        Integers or floats.
+
+    Returns
+    -------
+    number
+        The smaller.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.sym_min(1, 2), torch.sym_min(1, 2.0)
+    (1, 1.0)
+    """
+    smaller = min(a, b)
+    return float(smaller) if isinstance(a, float) or isinstance(b, float) else smaller
+
+
+def sym_sum(args: Iterable[Any]) -> Any:
+    """Return the sum of numbers.
+
+    Parameters
+    ----------
+    args : iterable of number
+        What to add.
+
+    Returns
+    -------
+    number
+        ``sum(args)``.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.sym_sum([1, 2, 3])
+    6
+    """
+    return sum(args)
+
+
+def sym_sqrt(a: Any) -> float:
+    """Return the square root of a number.
+
+    Parameters
+    ----------
+    a : number
+        At least 0.
+
+    Returns
+    -------
+    float
+        ``math.sqrt(a)``.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.sym_sqrt(4)
+    2.0
+    """
+    return math.sqrt(a)

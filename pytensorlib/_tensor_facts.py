@@ -1,0 +1,590 @@
+"""What tensors tell of their place and kind, and methods that walk them number by number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import _C
+
+__all__ = [
+    "attach",
+    "detach_",
+    "get_device",
+    "is_conj",
+    "is_neg",
+    "is_same_size",
+    "is_signed",
+    "view_as_complex_copy",
+    "view_as_real_copy",
+]
+
+# Kinds of tensors that there are none of.
+NEVER = "is_ipu is_maia is_mkldnn is_mps is_mtia is_nested is_sparse_csr is_vulkan is_xla is_xpu"
+
+
+def is_same_size(input: Any, other: Any) -> bool:
+    """Return whether two tensors have one shape.
+
+    Parameters
+    ----------
+    input, other : Tensor
+        Any.
+
+    Returns
+    -------
+    bool
+        Whether all sizes are equal.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.is_same_size(torch.ones(2, 3), torch.zeros(2, 3))
+    True
+    """
+    return input.shape == other.shape
+
+
+def is_conj(input: Any) -> bool:
+    """Return whether a tensor waits to be conjugated: never, it is done at once.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any.
+
+    Returns
+    -------
+    bool
+        False.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.is_conj(torch.tensor([1j]).conj())
+    False
+    """
+    return input.is_conj()
+
+
+def is_neg(input: Any) -> bool:
+    """Return whether a tensor waits to be negated: never, it is done at once.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any.
+
+    Returns
+    -------
+    bool
+        False.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.is_neg(torch.ones(1))
+    False
+    """
+    return input.is_neg()
+
+
+def is_signed(input: Any) -> bool:
+    """Return whether the element type has negative numbers.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any.
+
+    Returns
+    -------
+    bool
+        False for bool and unsigned integers.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.is_signed(torch.ones(1)), torch.is_signed(torch.ones(1, dtype=torch.uint8))
+    (True, False)
+    """
+    return input.is_signed()
+
+
+def detach_(input: Any) -> Any:
+    """Take a tensor out of its graph, in place.
+
+    Parameters
+    ----------
+    input : Tensor
+        Not a view.
+
+    Returns
+    -------
+    Tensor
+        Itself, now a leaf.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> x = torch.ones(1, requires_grad=True) * 2
+    >>> torch.detach_(x).requires_grad
+    False
+    """
+    return input.detach_()
+
+
+def view_as_real_copy(input: Any) -> Any:
+    """Return a complex tensor's real and imaginary parts as pairs in memory of their own.
+
+    Parameters
+    ----------
+    input : Tensor
+        Complex.
+
+    Returns
+    -------
+    Tensor
+        With one more dimension, of size 2.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.view_as_real_copy(torch.tensor([1 + 2j]))
+    tensor([[1., 2.]])
+    """
+    return _C.view_as_real(input).clone()
+
+
+def view_as_complex_copy(input: Any) -> Any:
+    """Return pairs of real numbers as complex ones in memory of their own.
+
+    Parameters
+    ----------
+    input : Tensor
+        Real, with a last dimension of size 2.
+
+    Returns
+    -------
+    Tensor
+        With one dimension less.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.view_as_complex_copy(torch.tensor([[1.0, 2.0]]))
+    tensor([1.+2.j])
+    """
+    return _C.view_as_complex(input).clone()
+
+
+def get_device(input: Any) -> int:
+    """Return the number of a tensor's device among those of its kind.
+
+    Parameters
+    ----------
+    input : Tensor
+        Any.
+
+    Returns
+    -------
+    int
+        -1 on the CPU.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.get_device(torch.ones(1))
+    -1
+    """
+    device = input.device
+    return -1 if device.type == "cpu" else device.index or 0
+
+
+def _written(self: Any, name: str, values: list[Any]) -> Any:
+    """Write numbers to a tensor on the CPU."""
+    if self.requires_grad:
+        raise RuntimeError(
+            f"Can't call {name}() on Variable that requires grad. "
+            f"Use var.detach().{name}() instead."
+        )
+    return self.copy_(_C.tensor(values, dtype=self.dtype).reshape(self.shape))
+
+
+def _on_cpu(name: str, *tensors: Any) -> None:
+    for t in tensors:
+        if t.device.type != "cpu":
+            raise TypeError(f"{name} is only implemented on CPU tensors, got one on {t.device}")
+
+
+class _Methods:
+    """The methods; `self` is a tensor in all of them."""
+
+    def apply_(self: Any, callable: Callable[[Any], Any]) -> Any:
+        """Replace each element by what a function gives for it.
+
+        Parameters
+        ----------
+        callable : function
+            From a number to a number.
+
+        Returns
+        -------
+        Tensor
+            Itself.
+
+        Raises
+        ------
+        TypeError
+            The tensor is not on the CPU.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> torch.tensor([1.0, 2.0]).apply_(lambda x: x * x)
+        tensor([1., 4.])
+        """
+        _on_cpu("apply_", self)
+        return _written(self, "apply_", [callable(v) for v in self.reshape(-1).tolist()])
+
+    def map_(self: Any, tensor: Any, callable: Callable[[Any, Any], Any]) -> Any:
+        """Replace each element by what a function gives for it and that of another tensor.
+
+        Parameters
+        ----------
+        tensor : Tensor
+            Of a shape that broadcasts to this one's.
+        callable : function
+            From two numbers to a number.
+
+        Returns
+        -------
+        Tensor
+            Itself.
+
+        Raises
+        ------
+        TypeError
+            A tensor is not on the CPU.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> torch.tensor([1.0, 2.0]).map_(torch.tensor(10.0), lambda a, b: a + b)
+        tensor([11., 12.])
+        """
+        _on_cpu("map_", self, tensor)
+        lists = [x.expand(self.shape).reshape(-1).tolist() for x in (self, tensor)]
+        return _written(self, "map_", [callable(*v) for v in zip(*lists, strict=True)])
+
+    def map2_(self: Any, x: Any, y: Any, callable: Callable[[Any, Any, Any], Any]) -> Any:
+        """Replace each element by what a function gives for it and those of two other tensors.
+
+        Parameters
+        ----------
+        x, y : Tensor
+            Of shapes that broadcast to this one's.
+        callable : function
+            From three numbers to a number.
+
+        Returns
+        -------
+        Tensor
+            Itself.
+
+        Raises
+        ------
+        TypeError
+            A tensor is not on the CPU.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> one = torch.tensor([1.0])
+        >>> torch.tensor([5.0]).map2_(one, one, lambda a, b, c: a + b + c)
+        tensor([7.])
+        """
+        _on_cpu("map2_", self, x, y)
+        lists = [t.expand(self.shape).reshape(-1).tolist() for t in (self, x, y)]
+        return _written(self, "map2_", [callable(*v) for v in zip(*lists, strict=True)])
+
+    def const_data_ptr(self: Any) -> int:
+        """Return the address of the first element, to read from.
+
+        Returns
+        -------
+        int
+            As `data_ptr`.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> x = torch.ones(1)
+        >>> x.const_data_ptr() == x.data_ptr()
+        True
+        """
+        return self.data_ptr()
+
+    def cuda(
+        self: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = None
+    ) -> Any:
+        """Raise: there is no CUDA here. GPUs of every maker are device ``wgpu``.
+
+        Parameters
+        ----------
+        device : device, optional
+            Which CUDA device.
+        non_blocking : bool, default False
+            Not used.
+        memory_format : memory_format, optional
+            Not used.
+
+        Raises
+        ------
+        RuntimeError
+            Always.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> try:
+        ...     torch.ones(1).cuda()
+        ... except RuntimeError:
+        ...     print("no CUDA")
+        no CUDA
+        """
+        return self.to("cuda" if device is None else device, non_blocking=non_blocking)
+
+    def xpu(
+        self: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = None
+    ) -> Any:
+        """Raise: there is no device ``xpu`` here. GPUs of every maker are device ``wgpu``.
+
+        Parameters
+        ----------
+        device : device, optional
+            Which device.
+        non_blocking : bool, default False
+            Not used.
+        memory_format : memory_format, optional
+            Not used.
+
+        Raises
+        ------
+        RuntimeError
+            Always.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> try:
+        ...     torch.ones(1).xpu()
+        ... except RuntimeError:
+        ...     print("no xpu")
+        no xpu
+        """
+        return self.to("xpu" if device is None else device, non_blocking=non_blocking)
+
+    def dim_order(self: Any) -> tuple[int, ...]:
+        """Return the dimensions from the outermost in memory to the innermost.
+
+        Returns
+        -------
+        tuple of int
+            By stride, the largest first.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> torch.ones(2, 3).dim_order(), torch.ones(2, 3).t().dim_order()
+        ((0, 1), (1, 0))
+        """
+        return tuple(sorted(range(self.dim()), key=lambda i: -self.stride(i)))
+
+    def get_device(self: Any) -> int:
+        """Return the number of the device among those of its kind: -1 on the CPU.
+
+        Returns
+        -------
+        int
+            The index.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> torch.ones(1).get_device()
+        -1
+        """
+        return get_device(self)
+
+    def is_nonzero(self: Any) -> bool:
+        """Return whether a tensor of one element is not zero.
+
+        Returns
+        -------
+        bool
+            See `torch.is_nonzero`.
+
+        Raises
+        ------
+        RuntimeError
+            There are more elements, or none.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> torch.ones(1).is_nonzero()
+        True
+        """
+        import pytensorlib as pt
+
+        return pt.is_nonzero(self)
+
+    def is_same_size(self: Any, other: Any) -> bool:
+        """Return whether another tensor has the same shape.
+
+        Parameters
+        ----------
+        other : Tensor
+            Any.
+
+        Returns
+        -------
+        bool
+            Whether all sizes are equal.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> torch.ones(2).is_same_size(torch.zeros(3))
+        False
+        """
+        return is_same_size(self, other)
+
+    def is_set_to(self: Any, tensor: Any) -> bool:
+        """Return whether another tensor is the same view of the same memory.
+
+        Parameters
+        ----------
+        tensor : Tensor
+            Any.
+
+        Returns
+        -------
+        bool
+            Whether address, sizes and strides are equal.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> x = torch.ones(2)
+        >>> x.is_set_to(x[:]), x.is_set_to(x[:1])
+        (True, False)
+        """
+        mine, other = self.untyped_storage(), tensor.untyped_storage()
+        return (
+            mine.data_ptr() == other.data_ptr()
+            and self.storage_offset() == tensor.storage_offset()
+            and self.shape == tensor.shape
+            and self.stride() == tensor.stride()
+        )
+
+    def is_pinned(self: Any, device: Any = None) -> bool:
+        """Return whether the memory is pinned for a GPU to read: it never has to be.
+
+        Parameters
+        ----------
+        device : device, optional
+            Not used.
+
+        Returns
+        -------
+        bool
+            False.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> torch.ones(1).is_pinned()
+        False
+        """
+        return False
+
+    def pin_memory(self: Any, device: Any = None) -> Any:
+        """Return the tensor itself: copies to a GPU are as quick from any memory.
+
+        Parameters
+        ----------
+        device : device, optional
+            Not used.
+
+        Returns
+        -------
+        Tensor
+            Itself.
+
+        Raises
+        ------
+        RuntimeError
+            It is not on the CPU.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> torch.ones(1).pin_memory()
+        tensor([1.])
+        """
+        if self.device.type != "cpu":
+            raise RuntimeError(f"cannot pin a tensor on {self.device}: only those on the CPU")
+        return self
+
+    def module_load(self: Any, other: Any, assign: bool = False) -> Any:
+        """Return what a parameter becomes when a checkpoint is loaded into it.
+
+        Parameters
+        ----------
+        other : Tensor
+            From the checkpoint.
+        assign : bool, default False
+            Take `other` itself, instead of its values.
+
+        Returns
+        -------
+        Tensor
+            Without a graph.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> torch.zeros(2).module_load(torch.ones(2))
+        tensor([1., 1.])
+        """
+        return other.detach() if assign else self.copy_(other).detach()
+
+    def storage_type(self: Any) -> type:
+        """Return the class of the tensor's typed storage.
+
+        Returns
+        -------
+        type
+            Such as `FloatStorage`.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> torch.ones(1).storage_type() is torch.FloatStorage
+        True
+        """
+        import pytensorlib as pt
+
+        names = pt.storage.TypedStorage.names
+        return getattr(pt, names[self.dtype])
+
+
+def attach(tensor_class: Any) -> None:
+    """Give the methods above to the class of tensors."""
+    for name, value in vars(_Methods).items():
+        if callable(value):
+            setattr(tensor_class, name, value)
+    for name in NEVER.split():
+        setattr(tensor_class, name, property(lambda self: False, doc="False: there are none."))
