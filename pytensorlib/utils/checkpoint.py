@@ -1,0 +1,641 @@
+"""Computing parts of a program again in backward, instead of keeping what they saved."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import functools
+import traceback
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytensorlib as pt
+
+from .. import _C
+from .._named import fill
+from ..autograd import Function
+from ..autograd.graph import get_gradient_edge, saved_tensors_hooks
+
+__all__ = [
+    "CheckpointError",
+    "CheckpointFunction",
+    "CheckpointPolicy",
+    "DefaultDeviceType",
+    "check_backward_validity",
+    "checkpoint",
+    "checkpoint_sequential",
+    "detach_variable",
+    "get_device_states",
+    "noop_context_fn",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+    "set_device_states",
+]
+
+fill(
+    globals(),
+    "choosing operator by operator what is kept needs a dispatcher in Python, which is not here; "
+    "checkpoint() smaller parts of the program instead.",
+    "SelectiveCheckpointContext create_selective_checkpoint_contexts",
+)
+
+_early_stop = True
+_debug: bool | None = None
+
+
+class CheckpointError(RuntimeError):
+    """A part of a program did something else when it was computed again.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> issubclass(torch.utils.checkpoint.CheckpointError, RuntimeError)
+    True
+    """
+
+
+class CheckpointPolicy(enum.Enum):
+    """What to do with an operator's results, for ``create_selective_checkpoint_contexts``.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.utils.checkpoint.CheckpointPolicy.MUST_SAVE.value
+    0
+    """
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+    PREFER_CPU_OFFLOAD = 5
+
+
+class DefaultDeviceType:
+    """The kind of device whose random numbers would be kept where no tensor tells.
+
+    All devices draw from one generator here, so it changes nothing.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.utils.checkpoint.DefaultDeviceType.get_device_type()
+    'wgpu'
+    """
+
+    _default_device_type = "wgpu"
+
+    @staticmethod
+    def set_device_type(device: str = "wgpu") -> None:
+        """Set it.
+
+        Parameters
+        ----------
+        device : str
+            The kind.
+        """
+        DefaultDeviceType._default_device_type = device
+
+    @staticmethod
+    def get_device_type() -> str:
+        """Return it."""
+        return DefaultDeviceType._default_device_type
+
+
+@contextlib.contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """Say for a block whether computing again ends when all that is needed is there.
+
+    Parameters
+    ----------
+    enable : bool
+        At first True.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.utils.checkpoint import checkpoint, set_checkpoint_early_stop
+    >>> with set_checkpoint_early_stop(False):
+    ...     y = checkpoint(torch.exp, torch.ones(1, requires_grad=True), use_reentrant=False)
+    """
+    global _early_stop
+    old, _early_stop = _early_stop, enable
+    try:
+        yield
+    finally:
+        _early_stop = old
+
+
+@contextlib.contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """Say for a block whether errors tell where the program saved what.
+
+    Parameters
+    ----------
+    enabled : bool or None
+        None leaves it to the argument of `checkpoint`.
+
+    Examples
+    --------
+    >>> from pytensorlib.utils.checkpoint import set_checkpoint_debug_enabled
+    >>> with set_checkpoint_debug_enabled(True):
+    ...     pass
+    """
+    global _debug
+    old, _debug = _debug, enabled
+    try:
+        yield
+    finally:
+        _debug = old
+
+
+def noop_context_fn() -> tuple[Any, Any]:
+    """Return two contexts that do nothing.
+
+    Returns
+    -------
+    tuple of context managers
+        For the first computation and for the second.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> first, second = torch.utils.checkpoint.noop_context_fn()
+    """
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return tensors out of the graph, which need gradients where they did.
+
+    Parameters
+    ----------
+    inputs : tuple
+        What is no tensor stays as it is.
+
+    Returns
+    -------
+    tuple
+        Of the same length.
+
+    Raises
+    ------
+    RuntimeError
+        `inputs` is no tuple.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> x = torch.ones(1, requires_grad=True) * 2
+    >>> torch.utils.checkpoint.detach_variable((x, 3))
+    (tensor([2.], requires_grad=True), 3)
+    """
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(
+            "Only tuple of tensors is supported. Got Unsupported input type: "
+            f"{type(inputs).__name__}"
+        )
+    return tuple(
+        x.detach().requires_grad_(x.requires_grad) if isinstance(x, pt.Tensor) else x
+        for x in inputs
+    )
+
+
+def check_backward_validity(inputs: Sequence[Any]) -> None:
+    """Warn where none of the inputs needs a gradient.
+
+    Parameters
+    ----------
+    inputs : sequence
+        Tensors and others.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.utils.checkpoint.check_backward_validity([torch.ones(1, requires_grad=True)])
+    """
+    if not any(isinstance(x, pt.Tensor) and x.requires_grad for x in inputs):
+        warnings.warn(
+            "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2
+        )
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
+    """Return the states of the generators of devices: all draw from that of the CPU.
+
+    Parameters
+    ----------
+    *args : object
+        Tensors tell devices.
+
+    Returns
+    -------
+    tuple of lists
+        Both empty.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.utils.checkpoint.get_device_states(torch.ones(1))
+    ([], [])
+    """
+    return [], []
+
+
+def set_device_states(
+    devices: Sequence[int], states: Sequence[Any], *, device_type: str | None = None
+) -> None:
+    """Do nothing: devices have no generators of their own.
+
+    Parameters
+    ----------
+    devices, states : sequence
+        As of `get_device_states`.
+    device_type : str, optional
+        Not used.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.utils.checkpoint.set_device_states([], [])
+    """
+
+
+@contextlib.contextmanager
+def _random_numbers(state: Any) -> Iterator[None]:
+    """Draw the numbers that followed a state, and go on afterwards as before."""
+    if state is None:
+        yield
+        return
+    now = pt.get_rng_state()
+    pt.set_rng_state(state)
+    try:
+        yield
+    finally:
+        pt.set_rng_state(now)
+
+
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: Callable[[], tuple[Any, Any]] = noop_context_fn,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """Call a function; backward calls it again instead of keeping what it saved.
+
+    Parameters
+    ----------
+    function : callable
+        Does the same both times.
+    *args : object
+        What it is called with.
+    use_reentrant : bool, optional
+        False is recommended: the graph is recorded as usual, and what it saved is computed again
+        when it is first asked for. With True, the older way, backward runs a backward of its own;
+        gradients come only where an argument needs one, and `autograd.grad` is refused.
+    context_fn : callable, optional
+        Returns a context for the first call and one for the second. For ``use_reentrant=False``.
+    determinism_check : {"default", "none"}
+        Whether shapes, types and devices of what was saved are compared.
+    debug : bool, default False
+        Whether an error tells where the program saved what.
+    early_stop : bool, default True
+        Whether the second call ends when all that is needed is there.
+    **kwargs : object
+        What else the function is called with; also ``preserve_rng_state``, by default True: the
+        second call draws the random numbers of the first.
+
+    Returns
+    -------
+    object
+        What the function returns.
+
+    Raises
+    ------
+    CheckpointError
+        In backward, where the function saved something else the second time.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.utils.checkpoint import checkpoint
+    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> checkpoint(lambda x: (x * x).sin().sum(), x, use_reentrant=False).backward()
+    >>> torch.allclose(x.grad, 2 * x.detach() * (x * x).cos())
+    True
+
+    Notes
+    -----
+    Chen et al. 2016, arXiv:1604.06174.
+    """
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if use_reentrant is None:
+        warnings.warn(
+            "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly; "
+            "use_reentrant=False is recommended. Without it True is taken.",
+            stacklevel=2,
+        )
+        use_reentrant = True
+    if use_reentrant:
+        if kwargs:
+            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        if context_fn is not noop_context_fn or debug:
+            raise ValueError(
+                "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
+            )
+        return CheckpointFunction.apply(function, preserve, *args)
+    if determinism_check not in ("default", "none"):
+        raise ValueError(
+            f"determinism_check should be one of ['default', 'none'], got {determinism_check}"
+        )
+    first, second = context_fn()
+    if not pt.is_grad_enabled():
+        with first:
+            return function(*args, **kwargs)
+    told = debug if _debug is None else _debug
+    part = _Part(function, args, kwargs, second, preserve, early_stop and _early_stop)
+    part.compares, part.tells = determinism_check == "default", told
+    with saved_tensors_hooks(part.keep, part.give), first:
+        result = function(*args, **kwargs)
+    part.complete = True
+    return result
+
+
+class _Place:
+    """What a graph node holds instead of a tensor: a place in the order of what was saved."""
+
+    __slots__ = ("__weakref__", "found", "index", "like", "where")
+
+    def __init__(self, index: int, like: Any, where: str) -> None:
+        self.index, self.like, self.where = index, like, where
+        self.found: dict[int, Any] = {}
+
+
+class _Enough(Exception):
+    """All that is needed is there."""
+
+
+class _Part:
+    """One call of a function whose saved tensors are computed again."""
+
+    def __init__(
+        self, function: Any, args: tuple, kwargs: dict, context: Any, preserve: bool, stop: bool
+    ) -> None:
+        self.function, self.context, self.early_stop = function, context, stop
+        self.compares, self.tells, self.complete = True, False, False
+        self.state = pt.get_rng_state() if preserve else None
+        # Arguments are saved as any node saves them: hooks around this part see them, and writing
+        # to one before backward is noticed.
+        values = [*args, *kwargs.values()]
+        self.names = list(kwargs)
+        self.at = [i for i, v in enumerate(values) if isinstance(v, pt.Tensor)]
+        tensors = [values[i] for i in self.at]
+        self.needs = [t.requires_grad for t in tensors]
+        for i in self.at:
+            values[i] = None
+        self.values = values
+        leaf = pt.empty(0, requires_grad=True)
+        self.inputs = _Inputs.apply(leaf, *tensors) if tensors else None
+        # Weak: a place that nobody holds any more needs no tensor.
+        self.places: list[weakref.ref[_Place]] = []
+        self.done: set[int] = set()
+
+    def keep(self, tensor: Any) -> _Place:
+        """Give a node a place for what it would save."""
+        like = (tensor.shape, tensor.dtype, tensor.device)
+        where = "".join(traceback.format_stack(limit=8)[:-1]) if self.tells else ""
+        place = _Place(len(self.places), like, where)
+        self.places.append(weakref.ref(place))
+        return place
+
+    def give(self, place: _Place) -> Any:
+        """Return what a node asks for, computing it where nobody has in this backward."""
+        task = _C._current_graph_task_id()
+        if task not in place.found:
+            if task in self.done and task != -1:
+                raise CheckpointError(
+                    "torch.utils.checkpoint: Unpack is being triggered for a tensor that was "
+                    "either never recomputed, or already unpacked once. If you are calling "
+                    "ctx.saved_tensors in backward, make sure to do so only once. Otherwise "
+                    "please open an issue with details on your use case."
+                )
+            self.again(task)
+        if task not in place.found:
+            raise CheckpointError(
+                "torch.utils.checkpoint: trying to save more tensors during recomputation than "
+                "during the original forward pass, or fewer"
+            )
+        return place.found.pop(task)
+
+    def again(self, task: int) -> None:
+        """Call the function again, and put what it saves in the places of this backward."""
+        self.done.add(task)
+        tensors = self.inputs.grad_fn.saved_tensors[1:] if self.inputs is not None else ()
+        values = list(self.values)
+        for i, t, needs in zip(self.at, tensors, self.needs, strict=True):
+            values[i] = t.detach().requires_grad_(needs)
+        split = len(values) - len(self.names)
+        kwargs = dict(zip(self.names, values[split:], strict=True))
+        saved: list[Any] = []
+
+        def keep(tensor: Any) -> Any:
+            index = len(saved)
+            saved.append((tensor.shape, tensor.dtype, tensor.device))
+            place = self.places[index]() if index < len(self.places) else None
+            if place is not None:
+                self.compare(place, saved[-1])
+                place.found[task] = tensor.detach()
+            if self.early_stop and self.complete and len(saved) == len(self.places):
+                raise _Enough
+            return tensor.detach()
+
+        with (
+            _random_numbers(self.state),
+            saved_tensors_hooks(keep, lambda tensor: tensor),
+            pt.enable_grad(),
+            self.context,
+            contextlib.suppress(_Enough),
+        ):
+            self.function(*values[:split], **kwargs)
+        if self.complete and len(saved) != len(self.places):
+            raise CheckpointError(
+                "torch.utils.checkpoint: A different number of tensors was saved during the "
+                "original forward and recomputation.\n"
+                f"Number of tensors saved during forward: {len(self.places)}\n"
+                f"Number of tensors saved during recomputation: {len(saved)}."
+            )
+
+    def compare(self, place: _Place, like: Any) -> None:
+        """Raise unless a tensor is like the one of the first call."""
+        if not self.compares or place.like == like:
+            return
+        names = ("shape", "dtype", "device")
+        was, now = (dict(zip(names, x, strict=True)) for x in (place.like, like))
+        where = ""
+        if self.tells:
+            here = "".join(traceback.format_stack(limit=10)[:-2])
+            where = f"\nIt was saved at\n{place.where}\nand now at\n{here}"
+        raise CheckpointError(
+            "torch.utils.checkpoint: Recomputed values for the following tensors have different "
+            f"metadata than during the forward pass.\ntensor at position {place.index}:\n"
+            f"saved metadata: {was}\nrecomputed metadata: {now}{where}\n"
+            "debug=True tells where they were saved."
+        )
+
+
+class _Inputs(Function):
+    """A node that saves the arguments of a part; nobody differentiates it."""
+
+    @staticmethod
+    def forward(ctx: Any, leaf: Any, *tensors: Any) -> Any:
+        ctx.save_for_backward(leaf.detach(), *tensors)
+        return leaf.detach()
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise AssertionError("nobody differentiates the arguments of a checkpoint")
+
+
+class CheckpointFunction(Function):
+    """The older way of `checkpoint`: backward computes the part again and differentiates it.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.utils.checkpoint import CheckpointFunction
+    >>> x = torch.ones(1, requires_grad=True)
+    >>> CheckpointFunction.apply(torch.exp, True, x).backward()
+    >>> x.grad
+    tensor([2.7183])
+    """
+
+    @classmethod
+    def apply(cls, run_function: Any, preserve_rng_state: bool, *args: Any) -> Any:
+        """Call the function without recording it, and record that.
+
+        Parameters
+        ----------
+        run_function : callable
+            What to call.
+        preserve_rng_state : bool
+            Whether the second call draws the random numbers of the first.
+        *args : object
+            What it is called with.
+        """
+        needs = any(isinstance(a, pt.Tensor) and a.requires_grad for a in args)
+        return super().apply(
+            run_function, preserve_rng_state, pt.empty(0, requires_grad=needs), *args
+        )
+
+    @staticmethod
+    def forward(
+        ctx: Any, run_function: Any, preserve_rng_state: bool, leaf: Any, *args: Any
+    ) -> Any:
+        """Call the function without recording it."""
+        check_backward_validity(args)
+        # A leaf that nobody can ask for: where it gets no gradient, some leaves were named.
+        ctx.leaf, ctx.function = leaf, run_function
+        ctx.state = pt.get_rng_state() if preserve_rng_state else None
+        ctx.at = [i for i, a in enumerate(args) if isinstance(a, pt.Tensor)]
+        ctx.args = [None if i in ctx.at else a for i, a in enumerate(args)]
+        ctx.save_for_backward(*(args[i] for i in ctx.at))
+        with pt.no_grad():
+            return run_function(*args)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        """Call it again, recorded, and return the gradients of the arguments."""
+        if not _C._will_engine_execute_node(get_gradient_edge(ctx.leaf).node):
+            raise RuntimeError(
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or "
+                "passing an `inputs` parameter to .backward(). To resolve this error, you can "
+                "either set use_reentrant=False, or call .backward() without passing the `inputs` "
+                "argument."
+            )
+        args = list(ctx.args)
+        for i, tensor in zip(ctx.at, ctx.saved_tensors, strict=True):
+            args[i] = tensor
+        inputs = detach_variable(tuple(args))
+        with _random_numbers(ctx.state), pt.enable_grad():
+            outputs = ctx.function(*inputs)
+        outputs = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
+        pairs = [
+            (o, g)
+            for o, g in zip(outputs, grads, strict=True)
+            if isinstance(o, pt.Tensor) and o.requires_grad
+        ]
+        if not pairs:
+            raise RuntimeError(
+                "none of output has requires_grad=True, this checkpoint() is not necessary"
+            )
+        pt.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
+        found = (x.grad if isinstance(x, pt.Tensor) else None for x in inputs)
+        return (None, None, None, *found)
+
+
+def checkpoint_sequential(
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
+    """Run layers one after the other in parts, each of which but the last is a `checkpoint`.
+
+    Parameters
+    ----------
+    functions : Sequential or sequence of callables
+        Each takes what the one before returns.
+    segments : int
+        How many parts there are.
+    input : Tensor
+        What the first takes.
+    use_reentrant : bool, optional
+        As of `checkpoint`.
+    **kwargs
+        Only ``preserve_rng_state``.
+
+    Returns
+    -------
+    object
+        What the last returns.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import nn
+    >>> net = nn.Sequential(*(nn.Linear(2, 2) for _ in range(4)))
+    >>> x = torch.ones(1, 2, requires_grad=True)
+    >>> y = torch.utils.checkpoint.checkpoint_sequential(net, 2, x, use_reentrant=False)
+    >>> torch.equal(y, net(x))
+    True
+    """
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    if use_reentrant is None:
+        warnings.warn(
+            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be "
+            "passed explicitly; use_reentrant=False is recommended. Without it True is taken.",
+            stacklevel=2,
+        )
+        use_reentrant = True
+    if isinstance(functions, pt.nn.Sequential):
+        functions = list(functions.children())
+
+    def run(part: Sequence[Any], x: Any) -> Any:
+        return functools.reduce(lambda value, layer: layer(value), part, x)
+
+    size = len(functions) // segments
+    for start in range(0, size * (segments - 1), size):
+        part = functions[start : start + size]
+        input = checkpoint(
+            functools.partial(run, part),
+            input,
+            use_reentrant=use_reentrant,
+            preserve_rng_state=preserve,
+        )
+    return run(functions[size * (segments - 1) :], input)
