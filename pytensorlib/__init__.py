@@ -104,6 +104,7 @@ _LATER = {
     "ao",
     "compiler",
     "distributed",
+    "func",
     "futures",
     "fx",
     "hub",

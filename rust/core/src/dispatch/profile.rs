@@ -1,0 +1,74 @@
+//! What is asked for, when, and how long the answer takes.
+
+use super::apply::{apply, Interpreter, Kind, Request};
+use crate::error::Result;
+use crate::op::{TensorMeta, Tensors};
+use parking_lot::Mutex;
+use std::time::Instant;
+
+/// One request, with times in nanoseconds since the profile began.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// PyTorch's name of the graph node.
+    pub name: &'static str,
+    pub start: u64,
+    pub end: u64,
+    /// What was read, with shapes and types.
+    pub x: Vec<TensorMeta>,
+    /// What was made or written to.
+    pub y: Vec<TensorMeta>,
+    /// Whether the results are new memory.
+    pub fresh: bool,
+}
+
+/// An interpreter that notes each request and hands it on.
+pub struct Profile {
+    began: Instant,
+    events: Mutex<Vec<Event>>,
+}
+
+impl Default for Profile {
+    fn default() -> Profile {
+        Profile {
+            began: Instant::now(),
+            events: Mutex::new(Vec::new()),
+        }
+    }
+}
+
+impl Profile {
+    /// What was noted since the last call.
+    pub fn take(&self) -> Vec<Event> {
+        std::mem::take(&mut *self.events.lock())
+    }
+
+    /// Nanoseconds since the profile began.
+    pub fn now(&self) -> u64 {
+        self.began.elapsed().as_nanos() as u64
+    }
+}
+
+impl Interpreter for Profile {
+    fn apply(&self, request: &Request) -> Result<Tensors> {
+        let (name, into, fresh) = match request.kind {
+            Kind::Compute { op } => (op.name(), [].as_slice(), true),
+            Kind::Into { op, y, .. } => (op.name(), y, false),
+            Kind::View { op, .. } => (op.name(), [].as_slice(), false),
+        };
+        let x = request.x.iter().map(|t| TensorMeta::of(t.meta())).collect();
+        let start = self.now();
+        let made = apply(request)?;
+        let end = self.now();
+        let y = into.iter().chain(&made).map(|t| TensorMeta::of(t.meta())).collect();
+        let event = Event {
+            name,
+            start,
+            end,
+            x,
+            y,
+            fresh,
+        };
+        self.events.lock().push(event);
+        Ok(made)
+    }
+}

@@ -1,0 +1,224 @@
+"""Parametrized weights, pruning, and modules called with other weights."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import pytensorlib as torch
+from pytensorlib import nn
+from pytensorlib.nn.utils import parametrizations, parametrize, prune
+
+
+class Double(nn.Module):
+    def forward(self, x):
+        return 2 * x
+
+    def right_inverse(self, y):
+        return y / 2
+
+
+def test_parametrized_weight_is_computed_assigned_and_removed():
+    net = nn.Linear(2, 3)
+    weight = net.weight
+    before = weight.detach().clone()
+    assert parametrize.register_parametrization(net, "weight", Double()) is net
+    assert torch.equal(net.weight, before)
+    assert net.parametrizations.weight.original is weight
+    assert list(net.state_dict()) == ["bias", "parametrizations.weight.original"]
+    assert type(net).__name__ == "ParametrizedLinear" and isinstance(net, nn.Linear)
+    assert parametrize.type_before_parametrizations(net) is nn.Linear
+    net(torch.ones(2)).sum().backward()
+    assert torch.equal(weight.grad, torch.full((3, 2), 2.0))
+    net.weight = torch.ones(3, 2)
+    assert torch.equal(weight.detach(), torch.full((3, 2), 0.5))
+    parametrize.register_parametrization(net, "weight", Double())
+    assert torch.equal(net.weight, torch.ones(3, 2))
+    parametrize.remove_parametrizations(net, "weight")
+    assert type(net) is nn.Linear and net.weight is weight
+    assert torch.equal(net.weight, torch.ones(3, 2))
+
+
+def test_parametrization_that_changes_the_shape_is_refused_unless_unsafe():
+    class Flat(nn.Module):
+        def forward(self, x):
+            return x.flatten()
+
+    with pytest.raises(ValueError, match="may not change the dtype or the shape"):
+        parametrize.register_parametrization(nn.Linear(2, 3), "weight", Flat())
+    net = parametrize.register_parametrization(nn.Linear(2, 3), "weight", Flat(), unsafe=True)
+    assert net.weight.shape == (6,)
+    with pytest.raises(ValueError, match="does not have a parameter"):
+        parametrize.register_parametrization(net, "no", Flat())
+
+
+def test_copies_are_their_own_and_pickles_are_refused():
+    net = parametrizations.weight_norm(nn.Linear(2, 3))
+    twin = copy.deepcopy(net)
+    parametrize.remove_parametrizations(twin, "weight")
+    assert parametrize.is_parametrized(net, "weight")
+    assert torch.equal(net.weight, twin.weight)
+    with pytest.raises(RuntimeError, match="state_dict"):
+        torch.save(net, "/dev/null")
+
+
+def test_cached_tensors_are_computed_once():
+    calls = []
+
+    class Count(Double):
+        def forward(self, x):
+            calls.append(1)
+            return super().forward(x)
+
+    net = parametrize.register_parametrization(nn.Linear(1, 1), "weight", Count())
+    calls.clear()
+    with parametrize.cached():
+        assert net.weight is net.weight
+    assert len(calls) == 1
+    assert net.weight is not net.weight
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5), (2, 4, 3)])
+@pytest.mark.parametrize("kind", ["matrix_exp", "cayley", "householder"])
+@pytest.mark.parametrize("trivial", [True, False])
+def test_orthogonal_weight_stays_orthogonal(shape, kind, trivial):
+    torch.manual_seed(0)
+    net = nn.Module()
+    net.weight = nn.Parameter(torch.randn(shape, dtype=torch.float64))
+    parametrizations.orthogonal(net, orthogonal_map=kind, use_trivialization=trivial)
+    n, k = shape[-2:]
+
+    def check():
+        q = net.weight if n >= k else net.weight.mT
+        one = torch.eye(min(n, k), dtype=torch.float64)
+        torch.testing.assert_close(q.mT @ q, one.expand_as(q.mT @ q), atol=1e-12, rtol=0)
+
+    check()
+    step = torch.optim.SGD(net.parameters(), lr=0.1)
+    net.weight.sum().backward()
+    step.step()
+    check()
+    if trivial or kind == "householder":
+        wanted = torch.linalg.qr(torch.randn(shape, dtype=torch.float64).mT).Q.mT
+        wanted = torch.linalg.qr(torch.randn(shape, dtype=torch.float64)).Q if n >= k else wanted
+        net.weight = wanted
+        torch.testing.assert_close(net.weight, wanted, atol=1e-12, rtol=0)
+    else:
+        with pytest.raises(NotImplementedError, match="use_trivialization"):
+            net.weight = net.weight.detach()
+
+
+def test_exponential_of_skew_matrices_is_scipys():
+    scipy = pytest.importorskip("scipy.linalg")
+    rng = np.random.default_rng(0)
+    for scale in (0.0, 0.1, 1.0, 30.0):
+        a = rng.standard_normal((6, 6)) * scale
+        a = a - a.T
+        found = parametrizations._exponential(torch.from_numpy(a)).numpy()
+        np.testing.assert_allclose(found, scipy.expm(a), atol=2e-12)
+
+
+def test_weight_norm_has_norms_and_directions():
+    torch.manual_seed(0)
+    for dim in (0, 1, None):
+        net = parametrizations.weight_norm(nn.Linear(3, 2), dim=dim)
+        v, g = net.parametrizations.weight.original1, net.parametrizations.weight.original0
+        axis = {0: 1, 1: 0, None: None}[dim]
+        norm = np.linalg.norm(v.detach().numpy(), axis=axis, keepdims=dim is not None)
+        want = v.detach().numpy() * (g.detach().numpy() / norm)
+        np.testing.assert_allclose(net.weight.detach().numpy(), want, rtol=1e-6)
+    with pytest.warns(FutureWarning):
+        old = nn.utils.weight_norm(nn.Linear(3, 2))
+    new = parametrizations.weight_norm(nn.Linear(3, 2))
+    new.load_state_dict(old.state_dict())
+    x = torch.ones(3)
+    assert torch.equal(new(x), old(x))
+    old.weight_g.data *= 2
+    assert torch.allclose(old(x) - old.bias, 2 * (new(x) - new.bias))
+    assert list(dict(nn.utils.remove_weight_norm(old).named_parameters())) == ["bias", "weight"]
+    from pytensorlib.nn.utils.weight_norm import WeightNorm
+
+    assert WeightNorm and callable(nn.utils.weight_norm)
+
+
+@pytest.mark.parametrize("apply", [parametrizations.spectral_norm, nn.utils.spectral_norm])
+def test_spectral_norm_comes_to_one(apply):
+    torch.manual_seed(0)
+    for layer in (nn.Linear(6, 4), nn.ConvTranspose2d(3, 5, 2), nn.Conv1d(3, 4, 2)):
+        weight = layer.weight.detach().numpy().copy()
+        net = apply(layer)
+        x = torch.randn(1, 3, 4, 4) if weight.ndim == 4 else torch.randn(1, 3, 6)
+        for _ in range(200):
+            net(x)
+        rows = np.moveaxis(weight, 1, 0) if weight.ndim == 4 else weight
+        sigma = np.linalg.norm(rows.reshape(rows.shape[0], -1), 2)
+        np.testing.assert_allclose(net.weight.detach().numpy(), weight / sigma, rtol=1e-4)
+
+
+def test_pruning_masks_what_it_chooses_and_goes_on_from_there():
+    net = nn.Linear(4, 3)
+    with torch.no_grad():
+        net.weight.copy_(torch.arange(12.0).reshape(3, 4) + 1)
+    prune.l1_unstructured(net, "weight", amount=0.25)
+    assert net.weight_mask.flatten().tolist() == [0] * 3 + [1] * 9
+    prune.ln_structured(net, "weight", amount=1, n=2, dim=0)
+    assert net.weight_mask.sum(1).tolist() == [0, 4, 4]
+    prune.l1_unstructured(net, "weight", amount=2)
+    assert net.weight_mask.sum(1).tolist() == [0, 2, 4]
+    net(torch.ones(4)).sum().backward()
+    assert torch.equal(net.weight_orig.grad, net.weight_mask)
+    assert prune.is_pruned(net)
+    prune.remove(net, "weight")
+    assert not prune.is_pruned(net) and isinstance(net.weight, nn.Parameter)
+    assert int((net.weight == 0).sum()) == 6
+    with pytest.raises(ValueError, match="has to be pruned"):
+        prune.remove(net, "weight")
+    with pytest.raises(ValueError, match="amount"):
+        prune.random_unstructured(net, "weight", amount=1.5)
+    with pytest.raises(ValueError, match="smaller than the number"):
+        prune.random_unstructured(net, "weight", amount=100)
+    assert isinstance(net.weight, nn.Parameter)
+
+
+def test_functional_call_uses_what_it_is_given_and_leaves_the_module():
+    net = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    net[0].bias = nn.Parameter(torch.zeros(2))
+    own = {k: v.clone() for k, v in net.state_dict().items()}
+    given = {k: v.clone() for k, v in net.state_dict().items()}
+    given["0.weight"] = (3 * torch.eye(2)).requires_grad_()
+    x = torch.tensor([[1.0, 2.0], [3.0, 5.0]])
+    torch.func.functional_call(net, given, x).square().sum().backward()
+    assert given["0.weight"].grad is not None and net[0].weight.grad is None
+    assert given["1.num_batches_tracked"].item() == 1
+    assert all(torch.equal(v, own[k]) for k, v in net.state_dict().items())
+    with pytest.raises(RuntimeError, match="missing keys"):
+        torch.func.functional_call(net, {"0.weight": x}, x, strict=True)
+    with pytest.raises(ValueError, match="multiple dictionaries"):
+        torch.func.functional_call(net, [given, given], x)
+
+
+def test_tied_weights_follow_one_name():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Parameter(torch.ones(1))
+            self.b = self.a
+
+        def forward(self, x):
+            return self.a * x + self.b
+
+    net, three = Tied(), torch.full((1,), 3.0)
+    assert torch.func.functional_call(net, {"a": three}, torch.ones(1)).item() == 6
+    apart = torch.func.functional_call(net, {"a": three}, torch.ones(1), tie_weights=False)
+    assert apart.item() == 4
+    with pytest.raises(ValueError, match="tied"):
+        torch.func.functional_call(net, {"a": three, "b": torch.ones(1)}, torch.ones(1))
+
+
+def test_states_of_modules_are_stacked():
+    models = [nn.BatchNorm1d(2) for _ in range(3)]
+    params, buffers = torch.func.stack_module_state(models)
+    assert params["weight"].shape == (3, 2) and params["weight"].requires_grad
+    assert params["weight"].is_leaf and buffers["num_batches_tracked"].shape == (3,)
+    with pytest.raises(RuntimeError, match="at least one"):
+        torch.func.stack_module_state([])
