@@ -51,11 +51,23 @@ fn told<'py>(py: Python<'py>, e: &Event) -> PyResult<Bound<'py, PyTuple>> {
     let tensors = |all: &[TensorMeta]| -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
         for m in all {
-            list.append((PyTuple::new(py, &m.shape)?, m.dtype.name(), m.device != Device::Cpu))?;
+            list.append((
+                PyTuple::new(py, &m.shape)?,
+                m.dtype.name(),
+                m.device != Device::Cpu,
+            ))?;
         }
         Ok(list)
     };
-    (e.name, e.start, e.end, tensors(&e.x)?, tensors(&e.y)?, e.fresh).into_pyobject(py)
+    (
+        e.name,
+        e.start,
+        e.end,
+        tensors(&e.x)?,
+        tensors(&e.y)?,
+        e.fresh,
+    )
+        .into_pyobject(py)
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

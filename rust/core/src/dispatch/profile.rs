@@ -59,7 +59,11 @@ impl Interpreter for Profile {
         let start = self.now();
         let made = apply(request)?;
         let end = self.now();
-        let y = into.iter().chain(&made).map(|t| TensorMeta::of(t.meta())).collect();
+        let y = into
+            .iter()
+            .chain(&made)
+            .map(|t| TensorMeta::of(t.meta()))
+            .collect();
         let event = Event {
             name,
             start,
