@@ -19,6 +19,8 @@ import pytensorlib as torch
 LEVELS = ["portable"]
 if torch._C._machine()["level"] != "portable" and platform.machine() in ("x86_64", "AMD64"):
     LEVELS += ["avx2", "amx-model"]
+if torch._C._machine()["level"] == "neon":
+    LEVELS += ["neon"]
 # Everything is written past the caches: the stores of machines that are not AMD's.
 STREAMED = {"PYTENSORLIB_LAST_KB": "0", "PYTENSORLIB_VENDOR": "intel"}
 
@@ -94,10 +96,14 @@ def test_machine_refuses_what_it_does_not_know(name: str, value: str) -> None:
     assert last.endswith(f"got '{value}'")
 
 
-@pytest.mark.skipif(torch._C._machine()["level"] == "avx512", reason="the machine has AVX-512")
-def test_machine_refuses_a_level_that_it_lacks() -> None:
-    done = run("", PYTENSORLIB_CPU="avx512")
-    assert done.returncode == 1 and "asks for avx512, but this machine has" in done.stderr
+@pytest.mark.parametrize("level", ["neon", "avx2", "avx512"])
+def test_machine_refuses_a_level_that_it_lacks(level: str) -> None:
+    best = torch._C._machine()["level"]
+    if level in {best, "avx2" if best == "avx512" else best}:
+        pytest.skip(f"the machine has {level}")
+    done = run("", PYTENSORLIB_CPU=level)
+    assert done.returncode == 1
+    assert f"asks for {level}, but this machine has {best}" in done.stderr
 
 
 DRAWS = """

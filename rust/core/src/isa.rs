@@ -1,10 +1,12 @@
 //! Instruction sets: which of them the processor has, and code compiled for each. Their features
 //! are listed here and nowhere else.
 
-/// The instruction sets that kernels are compiled for, weakest first.
+/// The instruction sets that kernels are compiled for, weakest first. NEON is part of every aarch64,
+/// which has no other set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     Portable,
+    Neon,
     Avx2,
     Avx512,
 }
@@ -13,6 +15,7 @@ impl Level {
     pub fn name(self) -> &'static str {
         match self {
             Level::Portable => "portable",
+            Level::Neon => "neon",
             Level::Avx2 => "avx2",
             Level::Avx512 => "avx512",
         }
@@ -34,7 +37,15 @@ impl Level {
 
     #[cfg(not(target_arch = "x86_64"))]
     pub(crate) fn detect() -> Level {
-        Level::Portable
+        match cfg!(target_arch = "aarch64") {
+            true => Level::Neon,
+            false => Level::Portable,
+        }
+    }
+
+    /// Whether a machine whose best set this is can run code for `other`.
+    pub(crate) fn runs(self, other: Level) -> bool {
+        other <= self && (other != Level::Neon || self == Level::Neon)
     }
 }
 
@@ -48,6 +59,10 @@ pub(crate) fn has_bf16() -> bool {
 #[macro_export]
 macro_rules! compiled {
     (portable: $($f:item)*) => { $($f)* };
+    (neon: $($f:item)*) => { $(
+        #[cfg(target_arch = "aarch64")]
+        $f
+    )* };
     (avx2: $($f:item)*) => { $(
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
@@ -63,20 +78,24 @@ macro_rules! compiled {
 }
 
 /// Compiles a function for each instruction set; a build for debugging, which should be quick, has
-/// only portable ones. Type parameters, each with one bound, and then constants stand in brackets.
+/// only portable ones. On aarch64 the portable ones are NEON's. Type parameters, each with one bound, and then constants stand in brackets.
 ///
 /// * `fn name[T: Bound; const N: usize](x: &[T]) -> T { .. }`, safe or not, calls the best one.
 /// * `fn name[..] -> Kernel<T> = (x: *const T) { .. }` returns the best one, a function pointer;
 ///   `-> Kernel<T>, at most avx2 = ..` where wider vectors are not worth their code.
-/// * `match avx512 => .., avx2 => .., portable => ..` is the value for the best set, in any build.
+/// * `match avx512 => .., avx2 => .., neon => .., portable => ..` is the value for the best set, in
+///   any build.
 #[macro_export]
 macro_rules! per_isa {
-    (match avx512 => $wide:expr, avx2 => $middle:expr, portable => $narrow:expr $(,)?) => {
+    (match avx512 => $wide:expr, avx2 => $middle:expr, neon => $pair:expr,
+     portable => $narrow:expr $(,)?) => {
         match $crate::machine::level() {
             #[cfg(target_arch = "x86_64")]
             $crate::isa::Level::Avx512 => $wide,
             #[cfg(target_arch = "x86_64")]
             $crate::isa::Level::Avx2 => $middle,
+            #[cfg(target_arch = "aarch64")]
+            $crate::isa::Level::Neon => $pair,
             _ => $narrow,
         }
     };

@@ -12,9 +12,9 @@
 //!   their traits
 //! * [`ops`]: the ops, each declared in one place
 
-// Kernels for x86-64's vectors share helpers that nothing else needs.
+// Kernels for vectors share helpers that nothing else needs.
 #![cfg_attr(
-    not(target_arch = "x86_64"),
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
     allow(dead_code, unused_imports, unused_variables)
 )]
 

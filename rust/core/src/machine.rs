@@ -4,7 +4,7 @@
 //!
 //! | variable | values |
 //! |---|---|
-//! | `PYTENSORLIB_CPU` | `portable`, `avx2`, `avx512`: the instruction set, without AMX; `amx-model`: the best one, products in AMX's tiles by a model in software |
+//! | `PYTENSORLIB_CPU` | `portable`, `neon`, `avx2`, `avx512`: the instruction set, without AMX; `amx-model`: the best one, products in AMX's tiles by a model in software |
 //! | `PYTENSORLIB_VENDOR` | `amd`, `intel`: whose stores past the caches are worth it (`cpu::non_temporal`) |
 //! | `PYTENSORLIB_L1_KB`, `PYTENSORLIB_L2_KB` | the data caches of a core |
 //! | `PYTENSORLIB_LAST_KB` | the last cache; larger results are written past it, all of them with `0` |
@@ -96,9 +96,10 @@ fn number(name: &str, least: usize) -> Result<Option<usize>> {
 fn forced(mut m: Machine) -> Result<Machine> {
     let cpu = read(
         "PYTENSORLIB_CPU",
-        "portable, avx2, avx512 or amx-model",
+        "portable, neon, avx2, avx512 or amx-model",
         |t| match t {
             "portable" => Some((Level::Portable, Amx::Never)),
+            "neon" => Some((Level::Neon, Amx::Never)),
             "avx2" => Some((Level::Avx2, Amx::Never)),
             "avx512" => Some((Level::Avx512, Amx::Never)),
             "amx-model" => Some((m.level, Amx::Model)),
@@ -107,7 +108,7 @@ fn forced(mut m: Machine) -> Result<Machine> {
     )?;
     if let Some((level, amx)) = cpu {
         crate::ensure!(
-            level <= m.level,
+            m.level.runs(level),
             Value,
             "environment variable PYTENSORLIB_CPU asks for {}, but this machine has {}",
             level.name(),
@@ -210,4 +211,30 @@ pub fn float_exceptions() -> u32 {
     }
     #[cfg(not(target_arch = "x86_64"))]
     0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn level_is_the_best_or_the_forced_one() {
+        let asked = std::env::var("PYTENSORLIB_CPU").unwrap_or_default();
+        let found = machine();
+        match asked.as_str() {
+            "" => assert_eq!(found.level, Level::detect()),
+            "amx-model" => assert_eq!((found.level, found.amx), (Level::detect(), Amx::Model)),
+            name => assert_eq!((found.level.name(), found.amx), (name, Amx::Never)),
+        }
+    }
+
+    #[test]
+    fn no_machine_runs_the_code_of_another_kind() {
+        use Level::*;
+        let runs = |best: Level| [Portable, Neon, Avx2, Avx512].map(|other| best.runs(other));
+        assert_eq!(runs(Portable), [true, false, false, false]);
+        assert_eq!(runs(Neon), [true, true, false, false]);
+        assert_eq!(runs(Avx2), [true, false, true, false]);
+        assert_eq!(runs(Avx512), [true, false, true, true]);
+    }
 }

@@ -2,7 +2,6 @@
 //! set.
 
 use super::elements::{Bool, Compute, Element};
-use super::{level, Level};
 use crate::dtype::DType;
 use crate::per_isa;
 use half::{bf16, f16};
@@ -93,14 +92,18 @@ macro_rules! by_dtype {
     };
 }
 
+/// The loops for float16 and float32 that use the machine's instructions.
+fn half_loops() -> Option<(Load<f32>, Store<f32>)> {
+    per_isa!(match
+        avx512 => Some((halves::load_avx512, halves::store_avx512)),
+        avx2 => Some((halves::load_avx2, halves::store_avx2)),
+        neon => Some((halves::load_neon, halves::store_neon)),
+        portable => None)
+}
+
 /// The loop that reads a type for this machine.
 pub fn loader<T: Compute>(dtype: DType) -> Load<T> {
-    #[cfg(target_arch = "x86_64")]
-    if dtype == DType::F16 && T::DTYPE == DType::F32 && level() >= Level::Avx2 {
-        let load: Load<f32> = match level() {
-            Level::Avx512 => half_x86::load_avx512,
-            _ => half_x86::load_avx2,
-        };
+    if let (DType::F16, DType::F32, Some((load, _))) = (dtype, T::DTYPE, half_loops()) {
         // SAFETY: T is f32.
         return unsafe { std::mem::transmute::<Load<f32>, Load<T>>(load) };
     }
@@ -109,12 +112,7 @@ pub fn loader<T: Compute>(dtype: DType) -> Load<T> {
 
 /// The loop that writes a type for this machine.
 pub fn storer<T: Compute>(dtype: DType) -> Store<T> {
-    #[cfg(target_arch = "x86_64")]
-    if dtype == DType::F16 && T::DTYPE == DType::F32 && level() >= Level::Avx2 {
-        let store: Store<f32> = match level() {
-            Level::Avx512 => half_x86::store_avx512,
-            _ => half_x86::store_avx2,
-        };
+    if let (DType::F16, DType::F32, Some((_, store))) = (dtype, T::DTYPE, half_loops()) {
         // SAFETY: T is f32.
         return unsafe { std::mem::transmute::<Store<f32>, Store<T>>(store) };
     }
@@ -142,11 +140,14 @@ pub unsafe fn store<T: Compute>(dtype: DType, dst: *mut u8, step: isize, n: usiz
 }
 
 /// float16 by the machine's instructions, which loops over the software conversion do not become.
-#[cfg(target_arch = "x86_64")]
-mod half_x86 {
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod halves {
     use super::{load_row, store_row};
     use crate::compiled;
     use half::f16;
+    #[cfg(target_arch = "aarch64")]
+    use std::arch::aarch64::*;
+    #[cfg(target_arch = "x86_64")]
     use std::arch::x86_64::*;
 
     const SIZE: isize = size_of::<f16>() as isize;
@@ -190,6 +191,7 @@ mod half_x86 {
             }
         };
     }
+    #[cfg(target_arch = "x86_64")]
     loops!(
         avx2: load_avx2,
         store_avx2,
@@ -197,11 +199,28 @@ mod half_x86 {
         |s, d| _mm256_storeu_ps(d, _mm256_cvtph_ps(_mm_loadu_si128(s.cast()))),
         |s, d| _mm_storeu_si128(d.cast(), _mm256_cvtps_ph::<0>(_mm256_loadu_ps(s)))
     );
+    #[cfg(target_arch = "x86_64")]
     loops!(
         avx512: load_avx512,
         store_avx512,
         16,
         |s, d| _mm512_storeu_ps(d, _mm512_cvtph_ps(_mm256_loadu_si256(s.cast()))),
         |s, d| _mm256_storeu_si256(d.cast(), _mm512_cvtps_ph::<0>(_mm512_loadu_ps(s)))
+    );
+    #[cfg(target_arch = "aarch64")]
+    loops!(
+        neon: load_neon,
+        store_neon,
+        8,
+        |s, d| {
+            let x = vreinterpretq_f16_u16(vld1q_u16(s.cast()));
+            vst1q_f32(d, vcvt_f32_f16(vget_low_f16(x)));
+            vst1q_f32(d.add(4), vcvt_high_f32_f16(x));
+        },
+        |s, d| {
+            let low = vcvt_f16_f32(vld1q_f32(s));
+            let x = vcvt_high_f16_f32(low, vld1q_f32(s.add(4)));
+            vst1q_u16(d.cast(), vreinterpretq_u16_f16(x));
+        }
     );
 }

@@ -1,8 +1,15 @@
 //! Vector registers behind one trait: arrays, which the compiler turns into whatever the machine
-//! surely has, and the registers of AVX2 and AVX-512.
+//! surely has, and the registers of AVX2, AVX-512 and NEON.
 
+#[cfg(target_arch = "aarch64")]
+mod neon;
+#[cfg(test)]
+mod tests;
 #[cfg(target_arch = "x86_64")]
 mod x86;
+
+#[cfg(target_arch = "aarch64")]
+pub use neon::{F32x8, F64x4};
 
 /// What lanes hold, with the arithmetic of portable vectors: wrapping for integers.
 pub trait Lane: Copy + Default + PartialOrd {
@@ -117,6 +124,23 @@ pub trait Simd: Copy {
         let zero = Self::Elem::default();
         x[..Self::LANES].iter().fold(zero, |a, &b| a.plus(b))
     }
+    /// Adds a[i] * y[j] to each sum[i][j].
+    #[inline(always)]
+    unsafe fn add_outer<const M: usize, const N: usize>(
+        a: *const Self::Elem,
+        y: &[Self; N],
+        sum: &mut [[Self; N]; M],
+    ) {
+        for i in 0..M {
+            // SAFETY: `a` has M elements; the machine has the instructions of the vectors.
+            unsafe {
+                let x = Self::splat(*a.add(i));
+                for j in 0..N {
+                    sum[i][j] = x.fma(y[j], sum[i][j]);
+                }
+            }
+        }
+    }
     /// Adds the sum of each vector's lanes to the numbers at `p`.
     #[inline(always)]
     unsafe fn add_sums<const M: usize>(x: &[Self; M], p: *mut Self::Elem) {
@@ -203,6 +227,13 @@ unsafe fn lanes<V: Simd>(v: V) -> [V::Elem; MOST] {
 /// Asks for the cache line of any address.
 #[inline(always)]
 pub fn fetch<T>(_p: *const T) {
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: any address may be asked for.
+    unsafe {
+        std::arch::asm!(
+            "prfm pldl1keep, [{}]", in(reg) _p, options(nostack, preserves_flags, readonly)
+        )
+    };
     #[cfg(target_arch = "x86_64")]
     // SAFETY: any address may be asked for.
     unsafe {
@@ -295,118 +326,28 @@ impl<T: Lane, const N: usize> Simd for [T; N] {
 /// The vectors of a type for each instruction set.
 pub trait Vectors: Lane {
     type Portable: Simd<Elem = Self>;
+    #[cfg(target_arch = "aarch64")]
+    type Neon: Simd<Elem = Self>;
+    #[cfg(target_arch = "x86_64")]
     type Avx2: Simd<Elem = Self>;
+    #[cfg(target_arch = "x86_64")]
     type Avx512: Simd<Elem = Self>;
 }
 impl Vectors for f32 {
     type Portable = [f32; 4];
+    #[cfg(target_arch = "aarch64")]
+    type Neon = F32x8;
     #[cfg(target_arch = "x86_64")]
     type Avx2 = std::arch::x86_64::__m256;
     #[cfg(target_arch = "x86_64")]
     type Avx512 = std::arch::x86_64::__m512;
-    #[cfg(not(target_arch = "x86_64"))]
-    type Avx2 = [f32; 4];
-    #[cfg(not(target_arch = "x86_64"))]
-    type Avx512 = [f32; 4];
 }
 impl Vectors for f64 {
     type Portable = [f64; 2];
+    #[cfg(target_arch = "aarch64")]
+    type Neon = F64x4;
     #[cfg(target_arch = "x86_64")]
     type Avx2 = std::arch::x86_64::__m256d;
     #[cfg(target_arch = "x86_64")]
     type Avx512 = std::arch::x86_64::__m512d;
-    #[cfg(not(target_arch = "x86_64"))]
-    type Avx2 = [f64; 2];
-    #[cfg(not(target_arch = "x86_64"))]
-    type Avx512 = [f64; 2];
-}
-
-#[cfg(all(test, target_arch = "x86_64"))]
-mod tests {
-    use super::*;
-    use crate::isa::Level;
-    use crate::machine::level;
-    use std::arch::x86_64::*;
-
-    /// What every method makes of small whole numbers, whose sums are exact in any order.
-    unsafe fn results<V: Simd>(number: fn(i32) -> V::Elem) -> Vec<V::Elem> {
-        // SAFETY: the caller asked for the machine's instructions; `x` has 200 elements, `to` 32,
-        // and `sums` 8.
-        unsafe {
-            let n = V::LANES;
-            let x: Vec<V::Elem> = (0..200).map(|i| number(i * 37 % 19 - 9)).collect();
-            let x = x.as_ptr();
-            let (a, b, c) = (V::load(x), V::load(x.add(20)), V::splat(*x));
-            let mut out = vec![a.sum(), a.largest(), b.sum(), b.largest()];
-            let mut square = [c; MOST];
-            for (r, row) in square[..n].iter_mut().enumerate() {
-                *row = V::load(x.add(5 * r));
-            }
-            V::transpose(square.as_mut_ptr());
-            let each = [
-                a.add(b),
-                a.sub(b),
-                a.mul(b),
-                a.abs(),
-                a.max(b),
-                a.fma(b, c),
-                a.count(b),
-            ];
-            for v in each.iter().chain(&square[..n]) {
-                out.extend(&lanes(*v)[..n]);
-            }
-            for hi in 0..=n {
-                out.extend(&lanes(V::load_first(x, hi))[..n]);
-                let mask = 0b1011_0110_1101_0011_0110u32 >> (hi % 4) & ((1 << n) - 1);
-                let mut all = [number(50); 2 * MOST];
-                let to = all.as_mut_ptr();
-                b.store_some(to, mask, (1 << mask.count_ones()) - 1);
-                a.store_first(to.add(n), hi);
-                out.extend(all);
-                b.store_second(to, hi);
-                out.extend(all);
-                for lo in 0..=hi {
-                    V::copy_part(x.add(7), lo, hi, to);
-                    V::copy_second(x.add(9), lo, hi, to.add(n));
-                    out.extend(all);
-                }
-            }
-            let mut sums = [number(1); 8];
-            V::add_sums(&[a, b, c, b, a, a, c, b], sums.as_mut_ptr());
-            V::add_sums(&[b, c, a], sums.as_mut_ptr().add(2));
-            out.extend(sums);
-            out
-        }
-    }
-
-    #[test]
-    fn registers_do_what_arrays_do() {
-        // SAFETY: each type is used where the machine has its instructions.
-        unsafe {
-            if level() >= Level::Avx2 {
-                assert_eq!(
-                    results::<__m256>(|i| i as f32),
-                    results::<[f32; 8]>(|i| i as f32)
-                );
-                assert_eq!(
-                    results::<__m256d>(|i| i.into()),
-                    results::<[f64; 4]>(|i| i.into())
-                );
-            }
-            if level() == Level::Avx512 {
-                assert_eq!(
-                    results::<__m512>(|i| i as f32),
-                    results::<[f32; 16]>(|i| i as f32)
-                );
-                assert_eq!(
-                    results::<__m512d>(|i| i.into()),
-                    results::<[f64; 8]>(|i| i.into())
-                );
-            }
-        }
-        // Integers wrap.
-        let most = [i64::MAX; 4];
-        // SAFETY: arrays ask for no instructions.
-        assert_eq!(unsafe { most.add([1; 4]) }, [i64::MIN; 4]);
-    }
 }

@@ -1,6 +1,7 @@
 //! Blocks of a matrix transposed in registers: whole cache lines are read and written.
 
 use super::simd::{Simd, MOST};
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use super::{level, Level};
 
 /// Writes `y[j][i] = x[i][j]` for `rows` rows of `cols` elements; strides in elements.
@@ -30,6 +31,21 @@ pub fn kernel<T: Copy>() -> Transpose<T> {
                 8 if level == Level::Avx2 => {
                     return transmute::<Transpose<f64>, Transpose<T>>(x86::half64)
                 }
+                _ => {}
+            }
+        }
+    }
+    #[cfg(target_arch = "aarch64")]
+    if level() == Level::Neon {
+        use super::simd::{F32x8, F64x4};
+        use std::mem::transmute;
+        // SAFETY: the types have the same size and are moved as they are.
+        unsafe {
+            match size_of::<T>() {
+                1 => return transmute::<Transpose<u8>, Transpose<T>>(all::<u8, neon::Bytes>),
+                2 => return transmute::<Transpose<u16>, Transpose<T>>(all::<u16, neon::Words>),
+                4 => return transmute::<Transpose<f32>, Transpose<T>>(all::<f32, F32x8>),
+                8 => return transmute::<Transpose<f64>, Transpose<T>>(all::<f64, F64x4>),
                 _ => {}
             }
         }
@@ -110,6 +126,53 @@ pub unsafe fn all<T: Copy, B: Block<T>>(
             }
         }
     }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod neon {
+    use super::Block;
+    use std::arch::aarch64::*;
+
+    macro_rules! blocks {
+        ($name:ident, $T:ty, $load:ident, $store:ident,
+         $($distance:literal: $even:ident $odd:ident $cast:ident $back:ident),*) => {
+            pub struct $name;
+            impl Block<$T> for $name {
+                const SIDE: usize = 8;
+                #[inline(always)]
+                unsafe fn transpose(x: *const $T, xs: isize, y: *mut $T, ys: isize) {
+                    // SAFETY: as the trait demands; NEON is part of every aarch64.
+                    unsafe {
+                        let mut r: [_; 8] =
+                            std::array::from_fn(|i| $load(x.offset(i as isize * xs)));
+                        $(
+                            for i in (0..8).filter(|i| i & $distance == 0) {
+                                let (a, b) = ($cast(r[i]), $cast(r[i + $distance]));
+                                r[i] = $back($even(a, b));
+                                r[i + $distance] = $back($odd(a, b));
+                            }
+                        )*
+                        for (i, v) in r.into_iter().enumerate() {
+                            $store(y.offset(i as isize * ys), v);
+                        }
+                    }
+                }
+            }
+        };
+    }
+    use std::convert::identity;
+    blocks!(
+        Bytes, u8, vld1_u8, vst1_u8,
+        1: vtrn1_u8 vtrn2_u8 identity identity,
+        2: vtrn1_u16 vtrn2_u16 vreinterpret_u16_u8 vreinterpret_u8_u16,
+        4: vtrn1_u32 vtrn2_u32 vreinterpret_u32_u8 vreinterpret_u8_u32
+    );
+    blocks!(
+        Words, u16, vld1q_u16, vst1q_u16,
+        1: vtrn1q_u16 vtrn2q_u16 identity identity,
+        2: vtrn1q_u32 vtrn2q_u32 vreinterpretq_u32_u16 vreinterpretq_u16_u32,
+        4: vtrn1q_u64 vtrn2q_u64 vreinterpretq_u64_u16 vreinterpretq_u16_u64
+    );
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -4,14 +4,12 @@
 //! the same order wherever its tile lies; so results do not depend on the number of threads.
 
 use super::kernel::{Strided, Tile};
-use super::native::{Native, Set};
+use super::native::{Native, Set, DEPTH};
 use super::pack::Panels;
 use super::{Acc, GemmElem, Mat, Pack, Problem};
 use crate::cpu::pool::{num_threads, parallel_for, Ptr};
 use std::ops::Range;
 
-/// Depth that stays in registers; short enough that sums are as exact as the best of others'.
-pub(super) const DEPTH: usize = 192;
 /// Rows, columns and depth that are packed at a time.
 const BLOCK: (usize, usize, usize) = (1280, 1280, 1024);
 /// Multiplications that a second thread is worth.

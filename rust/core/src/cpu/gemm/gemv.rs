@@ -7,8 +7,11 @@ use super::native::{Dots, Gemv, Native};
 use super::pack::Source;
 use super::{Acc, GemmElem, Mat, Problem};
 use crate::cpu::pool::{num_threads, parallel_for, Ptr};
-use crate::cpu::simd::Simd;
+use crate::cpu::simd::{fetch, Simd};
+#[cfg(target_arch = "aarch64")]
+use crate::cpu::simd::{F32x8, F64x4};
 use half::{bf16, f16};
+#[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
 /// Rows up to which a product is one of a matrix and few vectors.
@@ -47,7 +50,7 @@ unsafe fn dots<V: Simd, S: Source<V>, const M: usize, const N: usize>(
             let mut y = [zero; N];
             for j in 0..N {
                 let b = b.offset(j as isize * ls).add(q);
-                _mm_prefetch::<_MM_HINT_T0>(b.wrapping_add(AHEAD).cast());
+                fetch(b.wrapping_add(AHEAD));
                 y[j] = S::along_depth(b, V::LANES);
             }
             for i in 0..M {
@@ -174,6 +177,14 @@ macro_rules! gemv {
         }
     )*};
 }
+#[cfg(target_arch = "aarch64")]
+gemv! {
+    f32_neon, f32, F32x8, neon, [1 3, 2 3, 3 3, 4 3];
+    f64_neon, f64, F64x4, neon, [1 3, 2 3, 3 3, 4 3];
+    f16_neon, f16, F32x8, neon, [1 3, 2 3, 3 3, 4 3];
+    bf16_neon, bf16, F32x8, neon, [1 3, 2 3, 3 3, 4 3];
+}
+#[cfg(target_arch = "x86_64")]
 gemv! {
     f32_512, f32, __m512, avx512,
         [1 4, 2 4, 3 4, 4 3, 5 3, 6 3, 7 3, 8 3];
@@ -206,6 +217,8 @@ inner! {
     inner_f64_512, __m512d, avx512;
     inner_f32_256, __m256, avx2;
     inner_f64_256, __m256d, avx2;
+    inner_f32_neon, F32x8, neon;
+    inner_f64_neon, F64x4, neon;
 }
 
 /// Multiplies if `p` has few rows and B lies in memory as this likes; returns whether.

@@ -86,11 +86,16 @@ pub(super) unsafe fn finish<V: Simd, const M: usize, const N: usize>(
 }
 
 /// What a kernel does with packed elements.
-trait Step<V> {
+trait Step<V: Simd> {
+    /// Adds the products of a[i] and y[j] to each sum[i][j].
     ///
     /// # Safety
-    /// The machine has the instructions of the vector.
-    unsafe fn step(a: V, b: V, sum: V) -> V;
+    /// `a` has M elements; the machine has the instructions of the vector.
+    unsafe fn step<const M: usize, const N: usize>(
+        a: *const V::Elem,
+        y: &[V; N],
+        sum: &mut [[V; N]; M],
+    );
 }
 
 /// A fused multiplication and addition.
@@ -98,9 +103,13 @@ struct Fused;
 
 impl<V: Simd> Step<V> for Fused {
     #[inline(always)]
-    unsafe fn step(a: V, b: V, sum: V) -> V {
-        // SAFETY: the caller has the instructions of the vector.
-        unsafe { a.fma(b, sum) }
+    unsafe fn step<const M: usize, const N: usize>(
+        a: *const V::Elem,
+        y: &[V; N],
+        sum: &mut [[V; N]; M],
+    ) {
+        // SAFETY: `a` has M elements; the caller has the instructions of the vector.
+        unsafe { V::add_outer(a, y, sum) }
     }
 }
 
@@ -125,12 +134,7 @@ unsafe fn packed<V: Simd, S: Step<V>, const M: usize, const N: usize>(
             for j in 0..N {
                 y[j] = V::load(b.add(j * V::LANES));
             }
-            for i in 0..M {
-                let x = V::splat(*a.add(i));
-                for j in 0..N {
-                    sum[i][j] = S::step(x, y[j], sum[i][j]);
-                }
-            }
+            S::step(a, &y, &mut sum);
             a = a.add(M);
             b = b.add(N * V::LANES);
         }
@@ -182,7 +186,6 @@ macro_rules! tables {
      [$($m:literal)*], [$($s:literal)*]) => {
         pub(super) mod $name {
             use super::{Direct, Packed, Simd, Strided, Tile};
-            use std::arch::x86_64::*;
             type E = <$V as Simd>::Elem;
 
             crate::compiled! { $set:
@@ -201,7 +204,7 @@ macro_rules! tables {
                     unsafe { super::direct::<$V, M, N>(k, x, out) }
                 }
             }
-            pub const ROWS: usize = $rows;
+            pub const LANES: usize = <$V>::LANES;
             pub static PACKED: [[Packed<E>; 2]; $rows] =
                 [$([packed::<$m, 1>, packed::<$m, 2>]),*];
             pub static DIRECT: [[Direct<E>; 2]; $rows] =
@@ -211,16 +214,26 @@ macro_rules! tables {
         }
     };
 }
-tables!(f32x16, __m512, avx512, 14, 6,
+#[cfg(target_arch = "x86_64")]
+tables!(f32x16, std::arch::x86_64::__m512, avx512, 14, 6,
     [1 2 3 4 5 6 7 8 9 10 11 12 13 14], [1 2 3 4 5 6]);
-tables!(f64x8, __m512d, avx512, 14, 6,
+#[cfg(target_arch = "x86_64")]
+tables!(f64x8, std::arch::x86_64::__m512d, avx512, 14, 6,
     [1 2 3 4 5 6 7 8 9 10 11 12 13 14], [1 2 3 4 5 6]);
-tables!(f32x8, __m256, avx2, 6, 3, [1 2 3 4 5 6], [1 2 3]);
-tables!(f64x4, __m256d, avx2, 6, 3, [1 2 3 4 5 6], [1 2 3]);
+#[cfg(target_arch = "x86_64")]
+tables!(f32x8, std::arch::x86_64::__m256, avx2, 6, 3, [1 2 3 4 5 6], [1 2 3]);
+#[cfg(target_arch = "x86_64")]
+tables!(f64x4, std::arch::x86_64::__m256d, avx2, 6, 3, [1 2 3 4 5 6], [1 2 3]);
+// 24 registers of sums, 4 of B and 2 of A, whose elements multiply from their lanes.
+#[cfg(target_arch = "aarch64")]
+tables!(f32x4x2, crate::cpu::simd::F32x8, neon, 6, 2, [1 2 3 4 5 6], [1 2]);
+#[cfg(target_arch = "aarch64")]
+tables!(f64x2x2, crate::cpu::simd::F64x4, neon, 6, 2, [1 2 3 4 5 6], [1 2]);
 
 /// Pairs of bfloat16 in each lane, summed in float32, have packed kernels only.
+#[cfg(target_arch = "x86_64")]
 pub(super) mod pairs {
-    use super::{Packed, Step, Tile};
+    use super::{Packed, Simd, Step, Tile};
     use std::arch::x86_64::*;
 
     /// The sum of two products for each lane.
@@ -228,12 +241,21 @@ pub(super) mod pairs {
 
     impl Step<__m512> for Pairs {
         #[inline(always)]
-        unsafe fn step(a: __m512, b: __m512, sum: __m512) -> __m512 {
-            // SAFETY: both types are 64 bytes of a register; the kernel is taken where the machine
-            // has the instruction.
+        unsafe fn step<const M: usize, const N: usize>(
+            a: *const f32,
+            y: &[__m512; N],
+            sum: &mut [[__m512; N]; M],
+        ) {
+            // SAFETY: `a` has M elements; both types are 64 bytes of a register; the kernel is taken
+            // where the machine has the instruction.
             unsafe {
                 let pairs = |x: __m512| std::mem::transmute::<__m512, __m512bh>(x);
-                _mm512_dpbf16_ps(sum, pairs(a), pairs(b))
+                for i in 0..M {
+                    let x = pairs(__m512::splat(*a.add(i)));
+                    for j in 0..N {
+                        sum[i][j] = _mm512_dpbf16_ps(sum[i][j], x, pairs(y[j]));
+                    }
+                }
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Matrix multiplication of any strides: C = alpha * A B + beta * D.
 //!
 //! D is C itself, or anything that broadcasts to it, as a bias does (a step of zero). Products of
-//! float32, float64 and the half types run in kernels of our own where there is AVX2 or AVX-512
+//! float32, float64 and the half types run in kernels of our own where there is AVX2, AVX-512 or NEON
 //! (`kernel`), on panels that are packed once (`pack`) and shared by all threads (`drive`); few
 //! rows or columns take ways that read the large operand once (`gemv`). Where there is AMX, large
 //! products of float32 and bfloat16 go through its tiles (`amx`). Elsewhere the `gemm` crate
@@ -12,23 +12,16 @@
 //! of an image, implements [`Pack`] and goes through [`multiply_packed`].
 #[cfg(target_arch = "x86_64")]
 mod amx;
-#[cfg(target_arch = "x86_64")]
 mod choice;
-#[cfg(target_arch = "x86_64")]
 mod drive;
-#[cfg(target_arch = "x86_64")]
 mod gemv;
-#[cfg(target_arch = "x86_64")]
 mod kernel;
-#[cfg(target_arch = "x86_64")]
 mod native;
-#[cfg(target_arch = "x86_64")]
 mod pack;
 mod plain;
 
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
-#[cfg(target_arch = "x86_64")]
 use native::{Native, Set};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -40,7 +33,6 @@ pub trait Acc: Copy + PartialEq + Send + Sync + 'static {
     /// self * b + c.
     fn fma(self, b: Self, c: Self) -> Self;
     /// The kernels of this machine.
-    #[cfg(target_arch = "x86_64")]
     #[doc(hidden)]
     fn set() -> Option<&'static Set<Self>> {
         None
@@ -62,7 +54,6 @@ pub trait GemmElem: Copy + Send + Sync + 'static {
         }
     }
     /// The kernels and the packing of this machine.
-    #[cfg(target_arch = "x86_64")]
     #[doc(hidden)]
     fn native() -> Option<Native<Self>> {
         None
@@ -83,7 +74,6 @@ macro_rules! floats {
             const ONE: Self = 1.0;
             #[inline(always)]
             fn fma(self, b: Self, c: Self) -> Self { self.mul_add(b, c) }
-            #[cfg(target_arch = "x86_64")]
             fn set() -> Option<&'static Set<Self>> { choice::$native().map(|x| x.set) }
         }
         impl GemmElem for $t {
@@ -92,7 +82,6 @@ macro_rules! floats {
             fn widen(self) -> $t { self }
             #[inline(always)]
             fn narrow(x: $t) -> Self { x }
-            #[cfg(target_arch = "x86_64")]
             #[inline]
             fn native() -> Option<Native<Self>> { choice::$native() }
             unsafe fn multiply(p: &Problem<Self>) {
@@ -142,7 +131,6 @@ impl GemmElem for bf16 {
         bf16::from_bits((bits >> 16) as u16)
     }
     const NARROW: bool = true;
-    #[cfg(target_arch = "x86_64")]
     fn native() -> Option<Native<Self>> {
         choice::native_bf16()
     }
@@ -176,7 +164,6 @@ impl GemmElem for f16 {
     fn narrow_all(x: &[f32], y: &mut [f16]) {
         y.convert_from_f32_slice(x);
     }
-    #[cfg(target_arch = "x86_64")]
     fn native() -> Option<Native<Self>> {
         choice::native_f16()
     }
@@ -358,7 +345,6 @@ pub(crate) unsafe fn multiply_packed<T: GemmElem>(
         // SAFETY: `p` names elements of C that may be written, and of D that may be read.
         return unsafe { plain::nothing(p) };
     }
-    #[cfg(target_arch = "x86_64")]
     if let Some(set) = T::Acc::set() {
         // SAFETY: A and B have lanes and depths as `p` says, and C's columns are contiguous; the
         // machine has the set.
@@ -383,7 +369,6 @@ pub unsafe fn product<T: GemmElem>(p: &Problem<T>) {
         } else if k == 0 || p.alpha == Acc::ZERO {
             plain::nothing(p);
         } else {
-            #[cfg(target_arch = "x86_64")]
             if let Some(x) = T::native() {
                 return choice::multiply(&x, p);
             }

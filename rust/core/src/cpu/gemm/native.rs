@@ -1,8 +1,11 @@
 //! The kernels that a machine has, by instruction set and by element type.
 
-use super::kernel::{Direct, Packed, Strided, Tile};
+use super::kernel::{self, Direct, Packed, Strided, Tile};
 use super::pack::Fill;
 use super::{GemmElem, Problem};
+
+/// Depth that stays in registers; short enough that sums are as exact as the best of others'.
+pub(super) const DEPTH: usize = 192;
 
 /// The kernels of an instruction set.
 pub struct Set<E: 'static> {
@@ -58,6 +61,40 @@ impl<E> Set<E> {
         }
     }
 }
+
+macro_rules! sets {
+    ($($name:ident: $E:ty = $kernels:ident;)*) => { $(
+        pub(super) static $name: Set<$E> = Set {
+            lanes: kernel::$kernels::LANES,
+            rows: kernel::$kernels::PACKED.len(),
+            depth: DEPTH,
+            packed: &kernel::$kernels::PACKED,
+            direct: &kernel::$kernels::DIRECT,
+            wide: &kernel::$kernels::WIDE,
+        };
+    )* };
+}
+#[cfg(target_arch = "x86_64")]
+sets! {
+    F32_512: f32 = f32x16;
+    F64_512: f64 = f64x8;
+    F32_256: f32 = f32x8;
+    F64_256: f64 = f64x4;
+}
+#[cfg(target_arch = "aarch64")]
+sets! {
+    F32_NEON: f32 = f32x4x2;
+    F64_NEON: f64 = f64x2x2;
+}
+#[cfg(target_arch = "x86_64")]
+pub(super) static PAIRS: Set<f32> = Set {
+    lanes: 16,
+    rows: 14,
+    depth: 512,
+    packed: &kernel::pairs::PACKED,
+    direct: &[],
+    wide: &[],
+};
 
 /// Sums over the depth for some rows of A and some lanes of B, to `sums[row * lanes + lane]`.
 pub(super) type Dots<T, E> =

@@ -2,7 +2,12 @@
 
 use super::{GemmElem, Pack};
 use crate::cpu::simd::Simd;
+#[cfg(target_arch = "aarch64")]
+use crate::cpu::simd::{F32x8, F64x4};
 use half::{bf16, f16};
+#[cfg(target_arch = "aarch64")]
+use std::arch::aarch64::*;
+#[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 use std::ops::Range;
 
@@ -23,34 +28,49 @@ pub(super) trait Source<V: Simd>: Copy {
 }
 
 macro_rules! plain {
-    ($($T:ty, $V:ty);*) => {$(
-        impl Source<$V> for $T {
+    ($($T:ty),*) => {$(
+        impl<V: Simd<Elem = $T>> Source<V> for $T {
             const EACH: usize = 1;
             #[inline(always)]
-            unsafe fn along_depth(p: *const Self, n: usize) -> $V {
+            unsafe fn along_depth(p: *const Self, n: usize) -> V {
                 // SAFETY: `p` has `n` elements, of which no more are read; the caller has the
                 // instructions of the vector.
                 unsafe {
-                    if n >= <$V>::LANES { <$V>::load(p) } else { <$V>::load_first(p, n) }
+                    if n >= V::LANES { V::load(p) } else { V::load_first(p, n) }
                 }
             }
             #[inline(always)]
-            unsafe fn along_lanes(p: *const Self, _: isize, _: usize, n: usize) -> $V {
+            unsafe fn along_lanes(p: *const Self, _: isize, _: usize, n: usize) -> V {
                 // SAFETY: `p` has `n` elements; the caller has the instructions of the vector.
                 unsafe { Self::along_depth(p, n) }
             }
             #[inline(always)]
             unsafe fn one(p: *const Self, _: isize, _: usize) -> $T {
                 // SAFETY: `p` is an element.
-                unsafe { *p
-    }
+                unsafe { *p }
             }
         }
     )*};
 }
-plain!(f32, __m512; f64, __m512d; f32, __m256; f64, __m256d);
+plain!(f32, f64);
 
 /// The first `n` of eight 16-bit elements; the others are zero.
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+unsafe fn halves8(p: *const u16, n: usize) -> uint16x8_t {
+    // SAFETY: `p` has `n` elements, of which at most 8 are read; NEON is part of every aarch64.
+    unsafe {
+        if n >= 8 {
+            return vld1q_u16(p);
+        }
+        let mut x = [0u16; 8];
+        std::ptr::copy_nonoverlapping(p, x.as_mut_ptr(), n);
+        vld1q_u16(x.as_ptr())
+    }
+}
+
+/// The first `n` of eight 16-bit elements; the others are zero.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn halves8(p: *const u16, n: usize) -> __m128i {
     // SAFETY: `p` has `n` elements, of which at most 8 are read; SSE2 is part of every x86-64
@@ -65,6 +85,7 @@ unsafe fn halves8(p: *const u16, n: usize) -> __m128i {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn halves16(p: *const u16, n: usize) -> __m256i {
     // SAFETY: `p` has `n` elements, of which no more than 16 are read; the caller has AVX-512.
@@ -103,6 +124,18 @@ macro_rules! widened {
         }
     )*};
 }
+#[cfg(target_arch = "aarch64")]
+widened! {
+    f16, F32x8, halves8, |x| {
+        let x = vreinterpretq_f16_u16(x);
+        F32x8::of(vcvt_f32_f16(vget_low_f16(x)), vcvt_high_f32_f16(x))
+    };
+    bf16, F32x8, halves8, |x| {
+        let (low, high) = (vshll_n_u16::<16>(vget_low_u16(x)), vshll_high_n_u16::<16>(x));
+        F32x8::of(vreinterpretq_f32_u32(low), vreinterpretq_f32_u32(high))
+    }
+}
+#[cfg(target_arch = "x86_64")]
 widened! {
     f16, __m512, halves16, |x| _mm512_cvtph_ps(x);
     f16, __m256, halves8, |x| _mm256_cvtph_ps(x);
@@ -113,10 +146,12 @@ widened! {
 }
 
 /// A bfloat16 that is packed with the next one of its lane.
+#[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(super) struct Paired(#[allow(dead_code)] bf16);
 
+#[cfg(target_arch = "x86_64")]
 impl Source<__m512> for Paired {
     const EACH: usize = 2;
     #[inline(always)]
@@ -274,6 +309,10 @@ fills! {
     f64_256, avx2, __m256d, f64, f64;
     f16_256, avx2, __m256, f16, f16;
     bf16_256, avx2, __m256, bf16, bf16;
+    f32_neon, neon, F32x8, f32, f32;
+    f64_neon, neon, F64x4, f64, f64;
+    f16_neon, neon, F32x8, f16, f16;
+    bf16_neon, neon, F32x8, bf16, bf16;
 }
 
 /// A matrix that packs itself.

@@ -398,6 +398,7 @@ const LANES: usize = 16;
 
 /// An axis whose neighbouring outputs read neighbouring inputs, the same number each: where the
 /// inputs of sixteen outputs begin, then for each output which of them it reads, and its weight.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // Only AVX-512 looks up so many.
 struct Near {
     terms: usize,
     base: Vec<usize>,
@@ -487,6 +488,7 @@ fn pass<T: Number>(
         }
         return;
     }
+    let _ = near;
     walk(axis, w, outer, inner, x, y)
 }
 

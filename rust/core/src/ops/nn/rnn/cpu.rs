@@ -9,6 +9,8 @@
 use super::composite::Cell;
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::cpu::simd::Simd;
+#[cfg(target_arch = "aarch64")]
+use crate::cpu::simd::{F32x8, F64x4};
 use crate::ops::pointwise::Float;
 use crate::{compiled, per_isa};
 #[cfg(target_arch = "x86_64")]
@@ -35,10 +37,11 @@ pub trait Real: Float {
 }
 
 macro_rules! real {
-    ($t:ident, $zmm:ident $wide:literal, $ymm:ident $middle:literal, $narrow:literal) => {
+    ($t:ident, $zmm:ident $wide:literal, $ymm:ident $two:ident $middle:literal, $narrow:literal) => {
         impl Real for $t {
             fn width() -> usize {
-                per_isa!(match avx512 => $wide, avx2 => $middle, portable => $narrow)
+                per_isa!(match avx512 => $wide, avx2 => $middle, neon => $middle,
+                    portable => $narrow)
             }
             unsafe fn forward(s: &Forward<Self>, block: usize) {
                 compiled! { avx512:
@@ -56,6 +59,7 @@ macro_rules! real {
                 // SAFETY: `s` names memory of its sizes; the best set is the machine's.
                 unsafe {
                     per_isa!(match avx512 => avx512(s, block), avx2 => avx2(s, block),
+                        neon => forward::<$t, $two, $middle, 6>(s, block),
                         portable => forward::<$t, [$t; $narrow / 2], $narrow, 6>(s, block))
                 }
             }
@@ -75,14 +79,15 @@ macro_rules! real {
                 // SAFETY: `s` names memory of its sizes; the best set is the machine's.
                 unsafe {
                     per_isa!(match avx512 => avx512(s, block), avx2 => avx2(s, block),
+                        neon => backward::<$t, $two, $middle, 6>(s, block),
                         portable => backward::<$t, [$t; $narrow / 2], $narrow, 6>(s, block))
                 }
             }
         }
     };
 }
-real!(f32, __m512 32, __m256 16, 8);
-real!(f64, __m512d 16, __m256d 8, 4);
+real!(f32, __m512 32, __m256 F32x8 16, 8);
+real!(f64, __m512d 16, __m256d F64x4 8, 4);
 
 /// Consecutive rows in memory.
 #[derive(Clone, Copy)]

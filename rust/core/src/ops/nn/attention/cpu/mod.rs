@@ -432,6 +432,7 @@ macro_rules! best {
             // SAFETY: planes, sizes and room are as `a` says; the best set is the machine's.
             unsafe {
                 per_isa!(match avx512 => avx512::<T>($($arg),*), avx2 => avx2::<T>($($arg),*),
+                    neon => $inner::<T, T::Neon>($($arg),*),
                     portable => $inner::<T, T::Portable>($($arg),*))
             }
         }

@@ -2,6 +2,8 @@
 //! rows read in place, and dot products of rows.
 
 use crate::cpu::simd::Simd;
+#[cfg(target_arch = "aarch64")]
+use crate::cpu::simd::{F32x8, F64x4};
 use crate::per_isa;
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
@@ -201,12 +203,7 @@ unsafe fn product<V: Simd, const M: usize, const N: usize>(p: &Product<V::Elem>)
                     for n in 0..N {
                         x[n] = V::load(b.add(n * V::LANES));
                     }
-                    for r in 0..M {
-                        let w = V::splat(*a.add(r));
-                        for n in 0..N {
-                            acc[r][n] = w.fma(x[n], acc[r][n]);
-                        }
-                    }
+                    V::add_outer(a, &x, &mut acc);
                     a = a.add(M);
                 }
                 left -= n;
@@ -402,9 +399,11 @@ macro_rules! kernels {
 }
 
 macro_rules! each_set {
-    ($t:ty, $name:ident, $plain:ident, $avx2:ident, $avx512:ident,
-     $plain_lanes:ty, $avx2_lanes:ty, $avx512_lanes:ty) => {
+    ($t:ty, $name:ident, $plain:ident, $neon:ident, $avx2:ident, $avx512:ident,
+     $plain_lanes:ty, $neon_lanes:ty, $avx2_lanes:ty, $avx512_lanes:ty) => {
         kernels!($plain, portable, $t, $plain_lanes, 4, 2);
+        #[cfg(target_arch = "aarch64")]
+        kernels!($neon, neon, $t, $neon_lanes, 4, 3);
         #[cfg(target_arch = "x86_64")]
         kernels!($avx2, avx2, $t, $avx2_lanes, 4, 3);
         #[cfg(target_arch = "x86_64")]
@@ -412,7 +411,7 @@ macro_rules! each_set {
 
         pub fn $name() -> &'static Kernels<$t> {
             per_isa!(match avx512 => &$avx512::KERNELS, avx2 => &$avx2::KERNELS,
-                portable => &$plain::KERNELS)
+                neon => &$neon::KERNELS, portable => &$plain::KERNELS)
         }
     };
 }
@@ -421,9 +420,11 @@ each_set!(
     f32,
     float,
     float_plain,
+    float_neon,
     float_avx2,
     float_avx512,
     [f32; 4],
+    F32x8,
     __m256,
     __m512
 );
@@ -431,9 +432,11 @@ each_set!(
     f64,
     double,
     double_plain,
+    double_neon,
     double_avx2,
     double_avx512,
     [f64; 2],
+    F64x4,
     __m256d,
     __m512d
 );

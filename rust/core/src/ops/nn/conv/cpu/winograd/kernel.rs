@@ -2,6 +2,8 @@
 //! one block of channels; a transformed tile is sixteen numbers per channel, each in a plane of its
 //! own, so that a plane of tiles times a plane of weights is a matrix product.
 
+#[cfg(target_arch = "aarch64")]
+use crate::cpu::simd::F32x8;
 use crate::cpu::simd::{fetch, Simd, MOST};
 use crate::per_isa;
 #[cfg(target_arch = "x86_64")]
@@ -495,12 +497,7 @@ unsafe fn correlate<V: Simd<Elem = f32>, const R: usize, const W: usize>(p: &Cor
             for (w, x) in x.iter_mut().enumerate() {
                 *x = V::load(p.b.add(w * p.b_block + k * V::LANES));
             }
-            for r in 0..R {
-                let s = V::splat(*p.a.add(k * V::LANES + r));
-                for w in 0..W {
-                    acc[r][w] = s.fma(x[w], acc[r][w]);
-                }
-            }
+            V::add_outer(p.a.add(k * V::LANES), &x, &mut acc);
         }
         for r in 0..R {
             for w in 0..W {
@@ -612,6 +609,8 @@ macro_rules! kernels {
 }
 
 kernels!(plain, portable, [f32; 4], [(4, 1), (4, 2)], 4);
+#[cfg(target_arch = "aarch64")]
+kernels!(neon, neon, F32x8, [(8, 1), (6, 2)], 4);
 #[cfg(target_arch = "x86_64")]
 kernels!(avx2, avx2, __m256, [(8, 1), (6, 2)], 4);
 #[cfg(target_arch = "x86_64")]
@@ -624,5 +623,6 @@ kernels!(
 );
 
 pub fn kernels() -> &'static Kernels {
-    per_isa!(match avx512 => &avx512::KERNELS, avx2 => &avx2::KERNELS, portable => &plain::KERNELS)
+    per_isa!(match avx512 => &avx512::KERNELS, avx2 => &avx2::KERNELS, neon => &neon::KERNELS,
+        portable => &plain::KERNELS)
 }

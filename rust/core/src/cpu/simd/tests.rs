@@ -1,0 +1,266 @@
+//! Each operation of each kind of vector against the same on its elements.
+
+use super::*;
+use std::fmt::Debug;
+
+/// An element whose bits can be compared.
+trait Bits: Lane + Debug {
+    const SPECIAL: [Self; 16];
+    fn number(i: i32) -> Self;
+    fn bits(self) -> u64;
+    fn is_nan(self) -> bool;
+    /// self * b + c rounded once, and twice.
+    fn fused_or_not(self, b: Self, c: Self) -> [Self; 2];
+}
+
+macro_rules! floats {
+    ($($t:ident)*) => { $(
+        impl Bits for $t {
+            const SPECIAL: [$t; 16] = [
+                0.0, -0.0, 1.0, -1.0, 0.1, -3.7, $t::NAN, $t::INFINITY, $t::NEG_INFINITY,
+                $t::MAX, $t::MIN, $t::MIN_POSITIVE, $t::from_bits(1), -$t::from_bits(3),
+                $t::MIN_POSITIVE / 2.0, 1.5e30,
+            ];
+            fn number(i: i32) -> $t {
+                i as $t
+            }
+            fn bits(self) -> u64 {
+                self.to_bits().into()
+            }
+            fn is_nan(self) -> bool {
+                $t::is_nan(self)
+            }
+            fn fused_or_not(self, b: $t, c: $t) -> [$t; 2] {
+                [self.mul_add(b, c), self * b + c]
+            }
+        }
+    )* };
+}
+floats!(f32 f64);
+
+/// Whether two numbers are the same, -0 not being 0; a NaN is as good as another.
+fn same<T: Bits>(a: T, b: T) -> bool {
+    a.bits() == b.bits() || a.is_nan() && b.is_nan()
+}
+
+/// Operations on lanes, for every pair of special numbers.
+// SAFETY: the machine has the instructions.
+unsafe fn check_special<V: Simd>()
+where
+    V::Elem: Bits,
+{
+    let special = V::Elem::SPECIAL;
+    let zero = V::Elem::default();
+    for shift in 0..special.len() {
+        for from in (0..special.len()).step_by(V::LANES) {
+            let a: [V::Elem; MOST] = std::array::from_fn(|i| special[(from + i) % 16]);
+            let b: [V::Elem; MOST] = std::array::from_fn(|i| special[(from + i + shift) % 16]);
+            let c: [V::Elem; MOST] = std::array::from_fn(|i| special[(i * 5 + shift) % 16]);
+            // SAFETY: the arrays have the lanes of any vector.
+            unsafe {
+                let load = |x: &[V::Elem; MOST]| V::load(x.as_ptr());
+                let (x, y, z) = (load(&a), load(&b), load(&c));
+                let check = |what: &str, v: V, want: &dyn Fn(usize) -> V::Elem| {
+                    for (i, &got) in lanes(v)[..V::LANES].iter().enumerate() {
+                        let want = want(i);
+                        assert!(
+                            same(got, want),
+                            "{what} of {:?} and {:?}: {got:?}, not {want:?}",
+                            a[i],
+                            b[i]
+                        );
+                    }
+                };
+                check("load", x, &|i| a[i]);
+                check("add", x.add(y), &|i| a[i].plus(b[i]));
+                check("sub", x.sub(y), &|i| a[i].minus(b[i]));
+                check("mul", x.mul(y), &|i| a[i].times(b[i]));
+                check("abs", x.abs(), &|i| a[i].magnitude());
+                check("max", x.max(y), &|i| if a[i] > b[i] { a[i] } else { b[i] });
+                check("count", z.count(x), &|i| {
+                    c[i].plus(if a[i] != zero { V::Elem::UNIT } else { zero })
+                });
+                check("splat", V::splat(a[0]), &|_| a[0]);
+                let fma = lanes(x.fma(y, z));
+                for i in 0..V::LANES {
+                    let want = a[i].fused_or_not(b[i], c[i]);
+                    let fits = want.iter().any(|&want| same(fma[i], want));
+                    assert!(fits, "{:?} {:?} {:?}: {:?}", a[i], b[i], c[i], fma[i]);
+                }
+            }
+        }
+    }
+}
+
+/// What moves, adds up and leaves out elements, on small whole numbers, whose sums are exact in any
+/// order, and on tails of every length.
+// SAFETY: the machine has the instructions.
+unsafe fn check_moves<V: Simd>()
+where
+    V::Elem: Bits,
+{
+    let n = V::LANES;
+    let zero = V::Elem::default();
+    let x: Vec<V::Elem> = (0..400).map(|i| V::Elem::number(i * 37 % 19 - 9)).collect();
+    let untouched = V::Elem::number(50);
+    let total = |x: &[V::Elem]| x.iter().fold(zero, |a, &b| a.plus(b));
+    // SAFETY: 400 elements are more than what is read, and each `out` has room for what is written.
+    unsafe {
+        let at = |i: usize| x.as_ptr().add(i);
+        let (a, b) = (V::load(at(0)), V::load(at(20)));
+        assert_eq!(a.sum(), total(&x[..n]));
+        let largest = x[20..20 + n]
+            .iter()
+            .fold(x[20], |a, &b| if b > a { b } else { a });
+        assert_eq!(b.largest(), largest);
+
+        let mut square = [a; MOST];
+        for (r, row) in square[..n].iter_mut().enumerate() {
+            *row = V::load(at(17 * r));
+        }
+        V::transpose(square.as_mut_ptr());
+        for (c, row) in square[..n].iter().enumerate() {
+            for (r, &y) in lanes(*row)[..n].iter().enumerate() {
+                assert_eq!(y, x[17 * r + c], "row {r}, column {c}");
+            }
+        }
+
+        for hi in 0..=n {
+            for (i, &y) in lanes(V::load_first(at(3), hi))[..n].iter().enumerate() {
+                assert_eq!(y, if i < hi { x[3 + i] } else { zero }, "{i} of {hi}");
+            }
+            let mut out = [untouched; 3 * MOST];
+            a.store_first(out.as_mut_ptr(), hi);
+            assert_eq!(out[..hi], x[..hi]);
+            assert!(out[hi..].iter().all(|&y| y == untouched), "{hi}");
+
+            let mut out = [untouched; 3 * MOST];
+            a.store_second(out.as_mut_ptr(), hi);
+            for (i, &y) in out.iter().enumerate() {
+                let want = if i % 2 == 0 && i / 2 < hi {
+                    x[i / 2]
+                } else {
+                    untouched
+                };
+                assert_eq!(y, want, "{i} of {hi}");
+            }
+
+            let mask = 0b1011_0110_1101_0011_0110u32 >> (hi % 4) & ((1 << n) - 1);
+            let some: Vec<_> = (0..n)
+                .filter(|i| mask >> i & 1 != 0)
+                .map(|i| x[20 + i])
+                .collect();
+            let mut out = [untouched; 3 * MOST];
+            b.store_some(out.as_mut_ptr(), mask, (1 << some.len()) - 1);
+            assert_eq!(out[..some.len()], some);
+            assert!(
+                out[some.len()..].iter().all(|&y| y == untouched),
+                "{mask:b}"
+            );
+
+            for lo in 0..=hi {
+                let mut out = [untouched; 3 * MOST];
+                V::copy_part(at(7), lo, hi, out.as_mut_ptr());
+                V::copy_second(at(9), lo, hi, out.as_mut_ptr().add(n));
+                for i in 0..n {
+                    let inside = lo <= i && i < hi;
+                    assert_eq!(
+                        out[i],
+                        if inside { x[7 + i] } else { zero },
+                        "{i} {lo} {hi}"
+                    );
+                    let second = out[n + i];
+                    assert_eq!(
+                        second,
+                        if inside { x[9 + 2 * i] } else { zero },
+                        "{i} {lo} {hi}"
+                    );
+                }
+                assert!(out[2 * n..].iter().all(|&y| y == untouched), "{lo} {hi}");
+            }
+        }
+
+        let vectors: [V; 8] = std::array::from_fn(|i| V::load(at(11 * i)));
+        let mut sums = [V::Elem::UNIT; 11];
+        V::add_sums(&vectors, sums.as_mut_ptr());
+        V::add_sums(&[a, b, a], sums.as_mut_ptr().add(8));
+        for (i, &sum) in sums[..8].iter().enumerate() {
+            assert_eq!(
+                sum,
+                V::Elem::UNIT.plus(total(&x[11 * i..11 * i + n])),
+                "{i}"
+            );
+        }
+        for (i, from) in [0, 20, 0].into_iter().enumerate() {
+            assert_eq!(sums[8 + i], V::Elem::UNIT.plus(total(&x[from..from + n])));
+        }
+        check_outer::<V, 1>(&x);
+        check_outer::<V, 2>(&x);
+        check_outer::<V, 5>(&x);
+        check_outer::<V, 6>(&x);
+        check_outer::<V, 7>(&x);
+    }
+}
+
+// SAFETY: the machine has the instructions; `x` has 400 elements.
+unsafe fn check_outer<V: Simd, const M: usize>(x: &[V::Elem])
+where
+    V::Elem: Bits,
+{
+    // The numbers are the last ones of an allocation, behind which nothing may be read.
+    let column: Box<[V::Elem]> = x[5..5 + M].into();
+    // SAFETY: as for this function.
+    unsafe {
+        let row = [V::load(x.as_ptr()), V::load(x.as_ptr().add(33))];
+        let mut sum = [[V::splat(V::Elem::UNIT); 2]; M];
+        V::add_outer(column.as_ptr(), &row, &mut sum);
+        for (i, sum) in sum.iter().enumerate() {
+            for (j, &sum) in sum.iter().enumerate() {
+                for (l, &sum) in lanes(sum)[..V::LANES].iter().enumerate() {
+                    let want = x[5 + i].times(x[33 * j + l]).plus(V::Elem::UNIT);
+                    assert_eq!(sum, want, "{i} {j} {l}");
+                }
+            }
+        }
+    }
+}
+
+/// Runs both checks of a vector, compiled for its instruction set.
+macro_rules! vectors {
+    ($($name:ident $set:ident $level:ident: $($v:ty),*;)*) => { $(
+        #[test]
+        fn $name() {
+            crate::compiled! { $set:
+                // SAFETY: called where the machine has the instructions.
+                unsafe fn run() {
+                    // SAFETY: as for this function.
+                    unsafe { $( check_special::<$v>(); check_moves::<$v>(); )* }
+                }
+            }
+            if crate::isa::Level::detect().runs(crate::isa::Level::$level) {
+                // SAFETY: it has just been asked.
+                unsafe { run() }
+            }
+        }
+    )* };
+}
+vectors! {
+    arrays_do_what_elements_do portable Portable: [f32; 4], [f64; 2], [f32; 16], [f64; 8];
+}
+#[cfg(target_arch = "aarch64")]
+vectors! {
+    neon_does_what_elements_do neon Neon: F32x8, F64x4;
+}
+#[cfg(target_arch = "x86_64")]
+vectors! {
+    avx2_does_what_elements_do avx2 Avx2: std::arch::x86_64::__m256, std::arch::x86_64::__m256d;
+    avx512_does_what_elements_do avx512 Avx512:
+        std::arch::x86_64::__m512, std::arch::x86_64::__m512d;
+}
+
+#[test]
+fn integers_wrap() {
+    let most = [i64::MAX; 4];
+    // SAFETY: arrays ask for no instructions.
+    assert_eq!(unsafe { most.add([1; 4]) }, [i64::MIN; 4]);
+}
