@@ -13,51 +13,79 @@ fn numbers(n: usize, seed: u64) -> Vec<f64> {
     (0..n).map(|_| next()).collect()
 }
 
-fn check<T: GemmElem + PartialEq + std::fmt::Debug>(
-    (m, n, k): (usize, usize, usize),
-    from: fn(f64) -> T,
-    acc: fn(f64) -> T::Acc,
-) {
-    let (a, b) = (numbers(m * k * 2, 1), numbers(k * n * 2, 2));
-    let c: Vec<f64> = numbers(m * n * 2, 3);
-    // Rows first, columns first, and every second element.
-    let steps = |r: usize, c: usize| [(c as isize, 1), (1, r as isize), (2 * c as isize, 2)];
-    let typed = |x: &[f64]| x.iter().map(|&x| from(x)).collect::<Vec<T>>();
-    let (at, bt) = (typed(&a), typed(&b));
-    for (ar, ac) in steps(m, k) {
-        for (br, bc) in steps(k, n) {
-            for ((cr, cc), beta) in steps(m, n).into_iter().zip([0.0, 1.0, 2.0]) {
-                let mut ct = typed(&c);
-                // SAFETY: the buffers have twice the elements that the densest steps need.
-                unsafe {
-                    gemm(
-                        m,
-                        n,
-                        k,
-                        acc(2.0),
-                        at.as_ptr(),
-                        ar,
-                        ac,
-                        bt.as_ptr(),
-                        br,
-                        bc,
-                        acc(beta),
-                        ct.as_mut_ptr(),
-                        cr,
-                        cc,
-                    );
+/// Rows first, columns first, and every second element.
+fn steps(rows: usize, cols: usize) -> [(isize, isize); 3] {
+    [
+        (cols as isize, 1),
+        (1, rows as isize),
+        (2 * cols as isize, 2),
+    ]
+}
+
+/// Operands with the steps of theirs, and the product without factors, in rows.
+struct Case {
+    size: (usize, usize, usize),
+    a: (Vec<f64>, (isize, isize)),
+    b: (Vec<f64>, (isize, isize)),
+    sums: Vec<f64>,
+}
+
+impl Case {
+    fn new((m, n, k): (usize, usize, usize), sa: (isize, isize), sb: (isize, isize)) -> Case {
+        let (a, b) = (numbers(m * k * 2, 1), numbers(k * n * 2, 2));
+        let mut sums = vec![0.0; m * n];
+        for i in 0..m {
+            for q in 0..k {
+                let x = a[(i as isize * sa.0 + q as isize * sa.1) as usize];
+                let from = q as isize * sb.0;
+                for (j, sum) in sums[i * n..(i + 1) * n].iter_mut().enumerate() {
+                    *sum += x * b[(from + j as isize * sb.1) as usize];
                 }
-                for i in 0..m {
-                    for j in 0..n {
-                        let sum: f64 = (0..k)
-                            .map(|q| {
-                                a[(i as isize * ar + q as isize * ac) as usize]
-                                    * b[(q as isize * br + j as isize * bc) as usize]
-                            })
-                            .sum();
-                        let at = (i as isize * cr + j as isize * cc) as usize;
-                        assert_eq!(ct[at], from(2.0 * sum + beta * c[at]), "{m} {n} {k}");
-                    }
+            }
+        }
+        Case {
+            size: (m, n, k),
+            a: (a, sa),
+            b: (b, sb),
+            sums,
+        }
+    }
+
+    fn check<T: GemmElem + PartialEq + std::fmt::Debug>(
+        &self,
+        from: fn(f64) -> T,
+        acc: fn(f64) -> T::Acc,
+    ) {
+        let (m, n, k) = self.size;
+        let c = numbers(m * n * 2, 3);
+        let typed = |x: &[f64]| x.iter().map(|&x| from(x)).collect::<Vec<T>>();
+        let (a, b) = (typed(&self.a.0), typed(&self.b.0));
+        for ((cr, cc), beta) in steps(m, n).into_iter().zip([0.0, 1.0, 2.0]) {
+            let mut y = typed(&c);
+            // SAFETY: the buffers have twice the elements that the densest steps need.
+            unsafe {
+                gemm(
+                    m,
+                    n,
+                    k,
+                    acc(2.0),
+                    a.as_ptr(),
+                    self.a.1 .0,
+                    self.a.1 .1,
+                    b.as_ptr(),
+                    self.b.1 .0,
+                    self.b.1 .1,
+                    acc(beta),
+                    y.as_mut_ptr(),
+                    cr,
+                    cc,
+                );
+            }
+            for i in 0..m {
+                for j in 0..n {
+                    let at = (i as isize * cr + j as isize * cc) as usize;
+                    let want = from(2.0 * self.sums[i * n + j] + beta * c[at]);
+                    assert_eq!(y[at], want, "{m} {n} {k}, row {i}, column {j}");
                 }
             }
         }
@@ -88,15 +116,20 @@ fn agrees_with_plain_loops() {
         (5, 7, 9000),
     ];
     for s in sizes {
-        check::<f32>(s, |x| x as f32, |x| x as f32);
-        check::<f64>(s, |x| x, |x| x);
-        check::<bf16>(s, bf16::from_f64, |x| x as f32);
-        check::<f16>(s, f16::from_f64, |x| x as f32);
-        check::<i64>(s, |x| x as i64, |x| x as i64);
-        check::<i32>(s, |x| x as i32, |x| x as i32);
-        // Wraps as the low bits of the exact sum do.
-        check::<i8>(s, |x| x as i64 as i8, |x| x as i8);
-        check::<u8>(s, |x| x as i64 as u8, |x| x as u8);
+        for sa in steps(s.0, s.2) {
+            for sb in steps(s.2, s.1) {
+                let case = Case::new(s, sa, sb);
+                case.check::<f32>(|x| x as f32, |x| x as f32);
+                case.check::<f64>(|x| x, |x| x);
+                case.check::<bf16>(bf16::from_f64, |x| x as f32);
+                case.check::<f16>(f16::from_f64, |x| x as f32);
+                case.check::<i64>(|x| x as i64, |x| x as i64);
+                case.check::<i32>(|x| x as i32, |x| x as i32);
+                // Wraps as the low bits of the exact sum do.
+                case.check::<i8>(|x| x as i64 as i8, |x| x as i8);
+                case.check::<u8>(|x| x as i64 as u8, |x| x as u8);
+            }
+        }
     }
 }
 
