@@ -161,16 +161,16 @@ LATER = """
     torch.signal.windows.windows torch.utils.checkpoint torch.utils.flop_counter
     torch.utils.module_tracker torch.utils.tensorboard torch.utils.weak
     torch: GradScaler autocast chalf complex32 float8_e4m3fn float8_e4m3fnuz float8_e5m2
-    torch: float8_e5m2fnuz float8_e8m0fnu from_file geqrf hash_tensor istft lu matrix_exp orgqr
-    torch: ormqr sparse_coo sparse_coo_tensor stft vmap
+    torch: float8_e5m2fnuz float8_e8m0fnu from_file hash_tensor istft lu matrix_exp
+    torch: sparse_coo sparse_coo_tensor stft vmap
     torch: DisableTorchFunction DisableTorchFunctionSubclass Future autocast_decrement_nesting
     torch: autocast_increment_nesting binomial clear_autocast_cache get_autocast_cpu_dtype
     torch: get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled
     torch: is_autocast_cpu_enabled is_autocast_enabled native_norm norm_except_dim
     torch: set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled
     torch: set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype slice_inverse
-    torch.Tensor: chalf coalesce dense_dim geqrf grad_dtype index indices is_coalesced is_shared
-    torch.Tensor: istft lu matrix_exp orgqr ormqr record_stream share_memory_ sparse_dim
+    torch.Tensor: chalf coalesce dense_dim grad_dtype index indices is_coalesced is_shared
+    torch.Tensor: istft lu matrix_exp record_stream share_memory_ sparse_dim
     torch.Tensor: sparse_mask stft to_dense to_sparse to_sparse_coo values
     torch.Tensor: hash_tensor slice_inverse
     torch.autograd: enforce_grad_layout_policy set_multithreading_enabled
@@ -183,7 +183,6 @@ LATER = """
     torch.fft: Tensor fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft
     torch.fft: irfft2 irfftn rfft rfft2 rfftfreq rfftn
     torch.functional: istft lu stft
-    torch.linalg: eig eigvals householder_product ldl_factor ldl_factor_ex ldl_solve lstsq
     torch.linalg: matrix_exp tensorsolve vander
     torch.nn: factory_kwargs
     torch.nn.attention: WARN_FOR_UNFUSED_KERNELS

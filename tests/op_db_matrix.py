@@ -31,6 +31,41 @@ def orthogonal(q: Any, r: Any) -> Any:
     return q @ r, q.mT @ q
 
 
+def spectral(torch: Any, x: Any) -> Any:
+    # What depends neither on the order of the eigenvalues nor on the vectors' phases.
+    w, v = torch.linalg.eig(x)
+    return ((v.real**2 + v.imag**2) * w.real.unsqueeze(-2)).sum(-1)
+
+
+def spectral_ref(x: Any) -> Any:
+    w, v = np.linalg.eig(x)
+    return (np.abs(v) ** 2 * w.real[..., None, :]).sum(-1)
+
+
+def det_of_ldl(ld: Any, pivots: Any) -> Any:
+    # Of A = P L D L' P' it is that of D, whose off-diagonal elements lie in the blocks of two.
+    det, k = ld[..., 0, 0] * 0 + 1, 0
+    while k < pivots.shape[-1]:
+        if pivots[k] > 0:
+            det, k = det * ld[k, k], k + 1
+        else:
+            det, k = det * (ld[k, k] * ld[k + 1, k + 1] - ld[k + 1, k] ** 2), k + 2
+    return det
+
+
+def solved_ldl(torch: Any, a: Any, b: Any) -> Any:
+    ld, pivots = torch.linalg.ldl_factor(a.detach() + a.detach().mT)
+    return torch.linalg.ldl_solve(ld, pivots, b)
+
+
+def reflectors(a: Any, tau: Any) -> Any:
+    q = np.eye(a.shape[0])
+    for i, t in enumerate(tau):
+        v = np.concatenate([np.zeros(i), [1.0], a[i + 1 :, i]])
+        q = q @ (np.eye(len(v)) - t * np.outer(v, v))
+    return q
+
+
 def from_svd(torch: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
     u, s, vh = torch.linalg.svd(x, full_matrices=False)
     return s, u * s.unsqueeze(-2) @ vh
@@ -97,6 +132,28 @@ ROWS = [
     matrix("eigvalsh", lambda x: np.linalg.eigvalsh(symmetric(x)), (definite(3, 3),),
            call=made(lambda torch, x: torch.linalg.eigvalsh(x + x.mT))),
     matrix("inv_ex", lambda x: (np.linalg.inv(x), info_of(x)), *SQUARES),
+    matrix("eig", spectral_ref, (well_posed(4, 4),), (well_posed(2, 3, 3),), call=made(spectral)),
+    matrix("eigvals", lambda x: np.trace(x @ x @ x, axis1=-2, axis2=-1), *SQUARES,
+           call=made(lambda torch, x: (torch.linalg.eigvals(x) ** 3).sum(-1).real)),
+    matrix("lstsq", lambda a, b: np.linalg.pinv(a) @ b, (well_posed(3, 3), [3, 2]),
+           ([5, 2], [5, 3]), ([2, 2, 5], [2, 2, 3]),
+           call=made(lambda torch, a, b: torch.linalg.lstsq(a, b).solution)),
+    matrix("householder_product", lambda a, tau: reflectors(a, tau)[:, : a.shape[1]],
+           ([4, 3], [3]), ([4, 4], [2]), ([3, 2], [0])),
+    matrix("orgqr", lambda a, tau: reflectors(a, tau)[:, : a.shape[1]], ([4, 3], [3]), of=""),
+    matrix("ormqr", lambda a, tau, c, left=True, transpose=False: (lambda q: q @ c if left
+           else c @ q)(reflectors(a, tau).T if transpose else reflectors(a, tau)),
+           ([4, 3], [3], [4, 2]), ([4, 3], [2], [4, 2], {"transpose": True}),
+           ([4, 3], [3], [2, 4], {"left": False}),
+           ([4, 3], [3], [2, 4], {"left": False, "transpose": True}), of=""),
+    matrix("geqrf", lambda x: x.T @ x, ([4, 3],), ([3, 3],), of="", **NO_GRAD,
+           call=made(lambda torch, x: torch.geqrf(x)[0].triu().mT @ torch.geqrf(x)[0].triu())),
+    matrix("ldl_solve", lambda a, b: np.linalg.solve(a + np.swapaxes(a, -1, -2), b),
+           (well_posed(3, 3), [3, 2]), ([2, 4, 4], [4, 1]), fixed=(0,), call=made(solved_ldl)),
+    matrix("ldl_factor", lambda x: np.linalg.det(x + x.T), ([3, 3],), **NO_GRAD,
+           call=made(lambda torch, x: det_of_ldl(*torch.linalg.ldl_factor(x + x.mT)))),
+    matrix("ldl_factor_ex", lambda x: np.linalg.det(x + x.T), ([4, 4],), **NO_GRAD,
+           call=made(lambda torch, x: det_of_ldl(*torch.linalg.ldl_factor_ex(x + x.mT)[:2]))),
     matrix("lu", np.array, *SQUARES, ([3, 4],), call=made(from_lu)),
     matrix("lu_factor", np.array, *SQUARES, call=made(unpacked)),
     matrix("lu_factor_ex", lambda x: (x, info_of(x)), *SQUARES, call=made(unpacked_ex)),

@@ -15,7 +15,8 @@ import pytensorlib as torch
 CONSTANTS = set(
     "arange range linspace logspace eye tril_indices triu_indices bartlett_window blackman_window "
     "hann_window hamming_window kaiser_window combinations nn.functional.affine_grid "
-    "linalg.lu_factor linalg.lu_factor_ex lu_unpack linalg.matrix_power cholesky_inverse".split()
+    "linalg.lu_factor linalg.lu_factor_ex lu_unpack linalg.matrix_power cholesky_inverse "
+    "linalg.householder_product orgqr ormqr".split()
 )
 # Positions that the host works out from data.
 HOST = {"quantile", "nanquantile", "nn.functional.embedding_bag"}

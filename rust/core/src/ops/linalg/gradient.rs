@@ -1,13 +1,16 @@
 //! Gradients of decompositions.
 
 use super::{cols, column, constant, diag, eye, row, rows, solve_triangular, triangle};
+use super::{real_form, solve_matrix};
 use crate::autograd::Vjp;
-use crate::dtype::DType;
+use crate::dtype::{DType, Scalar};
 use crate::ensure;
 use crate::error::Result;
 use crate::ops::linalg::matmul::swapped;
 use crate::ops::pointwise::apply;
-use crate::ops::pointwise::unary::Reciprocal;
+use crate::ops::pointwise::compare::Gt;
+use crate::ops::pointwise::unary::{Abs, Reciprocal};
+use crate::ops::shape::join::cat;
 use crate::tensor::Tensor;
 
 /// `x / gap` off the diagonal, 0 on it.
@@ -128,4 +131,34 @@ pub fn svd(cx: &Vjp, g: &[Option<Tensor>], full: bool) -> Result<Tensor> {
         d = d.add(&u.matmul(&column(&inverse)?.mul(&rest)?)?)?;
     }
     Ok(d)
+}
+
+/// A = V diag(L) V^-1 with columns of V of length 1. Giles 2008, "An extended collection of matrix
+/// derivative results", with the derivative of the length; of a real matrix the real part.
+pub fn eig(cx: &Vjp, g: &[Option<Tensor>]) -> Result<Tensor> {
+    let complex = |t: &Tensor| t.contiguous()?.as_complex();
+    let (l, v) = (complex(&cx.output(0)?)?, complex(&cx.output(1)?)?);
+    let vh = swapped(&v)?.conj()?;
+    let mut inner = diag(&complex(&cx.grad_or_zeros(g, 0)?)?)?;
+    if let Some(gv) = &g[1] {
+        let t = vh.matmul(&complex(gv)?)?;
+        let own = t.part("DiagonalBackward0", |l| l.diagonal(0, -2, -1))?;
+        let turned = apply(Abs, [&own.real_part(1)?.detach()])?;
+        let limit = Tensor::number(Scalar::Float(1e-2))?;
+        ensure!(
+            !apply(Gt, [&turned, &limit])?.any_true()?,
+            Runtime,
+            "linalg.eig: the loss depends on the phases of the eigenvectors, which are arbitrary, so \
+             its gradient is ill-defined; make it depend on what no phase changes, such as their \
+             absolute values"
+        );
+        let t = t.sub(&vh.matmul(&v.mul(&row(&own.real_part(0)?)?)?)?)?;
+        let gap = row(&l)?.sub(&column(&l)?)?.conj()?;
+        inner = inner.add(&off_diagonal(&t, &gap)?)?;
+    }
+    // V^-H inner V^H, by real numbers.
+    let right = inner.matmul(&vh)?;
+    let parts = cat(&[right.real_part(0)?, right.real_part(1)?], -2)?;
+    let x = solve_matrix(&real_form(&vh)?, &parts)?;
+    x.slice_dim(-2, Some(0), Some(cols(&v) as i64), 1)
 }

@@ -5,7 +5,7 @@ mod gradient;
 mod solvers;
 pub mod vector_norm;
 
-crate::ops::family! { einsum matmul matrix; matrix::norms::ENTRIES }
+crate::ops::family! { einsum matmul matrix eig ldl lstsq reflectors; matrix::norms::ENTRIES }
 
 pub use solvers::*;
 
@@ -115,6 +115,14 @@ pub enum Kind {
     Svd { full: bool },
     /// A -> S, without a gradient.
     SingularValues,
+    /// A -> eigenvalues and, where asked for, eigenvectors, as pairs of real numbers.
+    Eig { vectors: bool },
+    /// A -> R above reflectors, the factors of the reflectors.
+    Reflectors,
+    /// A -> packed L and D, pivots from 1 on, info.
+    Ldl,
+    /// L and D packed with the pivots as a last column, B -> the solution of A X = B.
+    LdlSolve,
     /// A -> Q, R.
     Qr { full: bool },
     /// A -> P, L, U.
@@ -200,6 +208,10 @@ impl Derivative for Factor {
             Kind::Triangular { .. } => "LinalgSolveTriangularBackward0",
             Kind::Eigh | Kind::Eigenvalues => "LinalgEighBackward0",
             Kind::Svd { .. } | Kind::SingularValues => "LinalgSvdBackward0",
+            Kind::Eig { .. } => "LinalgEigBackward0",
+            Kind::Reflectors => "GeqrfBackward0",
+            Kind::Ldl => "LinalgLdlFactorExBackward0",
+            Kind::LdlSolve => "LinalgLdlSolveBackward0",
             Kind::Qr { .. } => "LinalgQrBackward0",
             Kind::Lu { .. } => "LinalgLuBackward0",
             Kind::LuFactor { .. } => "LinalgLuFactorExBackward0",
@@ -213,7 +225,10 @@ impl Derivative for Factor {
             Kind::Det => Save::inputs([0]).and_outputs([0]),
             Kind::Slogdet | Kind::Cofactors => Save::inputs([0]),
             Kind::Eigenvalues | Kind::SingularValues => Save::NONE,
-            Kind::Eigh | Kind::Qr { .. } => Save::outputs([0, 1]),
+            Kind::Reflectors | Kind::Ldl => Save::NONE,
+            Kind::LdlSolve => Save::inputs([0]),
+            Kind::Eig { vectors: false } => Save::NONE,
+            Kind::Eig { vectors: true } | Kind::Eigh | Kind::Qr { .. } => Save::outputs([0, 1]),
             Kind::Svd { .. } | Kind::Lu { .. } => Save::outputs([0, 1, 2]),
             Kind::LuFactor { .. } => Save::outputs([0, 1]),
         }
@@ -281,7 +296,23 @@ impl Derivative for Factor {
                 NotImplemented,
                 "linalg.det: the second derivative at a singular matrix is not implemented"
             ),
-            Kind::Eigenvalues | Kind::SingularValues => bail!(
+            Kind::Reflectors | Kind::Ldl => bail!(
+                NotImplemented,
+                "the derivative for '{}' is not implemented",
+                crate::op::function_name(self.name())
+            ),
+            Kind::LdlSolve => {
+                ensure!(
+                    !cx.needs(0),
+                    NotImplemented,
+                    "linalg.ldl_solve: the derivative for 'LD' is not implemented: linalg.solve has \
+                     one for A"
+                );
+                // A is symmetric.
+                out.extend([None, Some(self.first(&[&cx.input(0)?, &of(0)?])?)]);
+            }
+            Kind::Eig { vectors: true } => out.push(Some(gradient::eig(cx, g)?)),
+            Kind::Eigenvalues | Kind::SingularValues | Kind::Eig { .. } => bail!(
                 NotImplemented,
                 "{}: values without vectors have no gradient",
                 self.name()
@@ -346,6 +377,11 @@ impl Op for Factor {
             Kind::Eigh => vec![real(&[n]), real(&[n, n])],
             Kind::Eigenvalues => vec![real(&[n])],
             Kind::SingularValues => vec![real(&[k])],
+            Kind::Eig { vectors: true } => vec![real(&[n, 2]), real(&[n, n, 2])],
+            Kind::Eig { vectors: false } => vec![real(&[n, 2])],
+            Kind::Reflectors => vec![real(&[m, n]), real(&[k])],
+            Kind::Ldl => vec![real(&[n, n]), ints(&[n]), ints(&[])],
+            Kind::LdlSolve => vec![real(&[m, cols(x[1])])],
             Kind::Svd { full: true } => vec![real(&[m, m]), real(&[k]), real(&[n, n])],
             Kind::Svd { full: false } => vec![real(&[m, k]), real(&[k]), real(&[k, n])],
             Kind::Qr { full: true } => vec![real(&[m, m]), real(&[m, n])],

@@ -180,7 +180,7 @@ pub fn triangular_system(
     swapped(&solve_triangular(&swapped(a)?, &swapped(b)?, !upper, unit)?)
 }
 
-fn check_finite(name: &str, a: &Tensor) -> Result<()> {
+pub fn check_finite(name: &str, a: &Tensor) -> Result<()> {
     let x = a.detach().prepared(a.dtype())?;
     let finite = crate::with_element!(x.dtype(), T => {
         // SAFETY: contiguous host memory of this type.
@@ -250,7 +250,7 @@ pub fn eigvalsh(name: &str, a: &Tensor, uplo: &str) -> Result<Tensor> {
 
 /// The matrix of real numbers that multiplies real and imaginary parts as `a` does. Each of its
 /// singular values is there twice.
-fn real_form(a: &Tensor) -> Result<Tensor> {
+pub fn real_form(a: &Tensor) -> Result<Tensor> {
     let (re, im) = (a.real_part(0)?, a.real_part(1)?);
     let upper = cat(&[re.clone(), im.neg()?], -1)?;
     cat(&[upper, cat(&[im, re], -1)?], -2)

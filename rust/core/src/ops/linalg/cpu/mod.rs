@@ -4,9 +4,11 @@
 //! Matrices come in rows, and `faer` works on columns: where a factorisation of the transpose
 //! does as well, as for determinants and systems of equations, it saves a copy.
 
+mod general;
 pub mod plain;
 pub mod probe;
 pub mod small;
+mod symmetric;
 
 use super::Kind;
 use crate::alloc::{self, full, gathered, room as room_for};
@@ -627,6 +629,23 @@ fn compute<T: Number>(kind: Kind, c: Case<T>, room: &mut Room) -> bool {
             return at_scale(c.a, c.a.iter(), y, run);
         }
         Kind::Qr { full } => qr(c.a, (m, n), y, y1, full, room),
+        Kind::Reflectors => {
+            y.copy_from_slice(c.a);
+            y1.copy_from_slice(&plain::householder(y, m, n));
+        }
+        Kind::Ldl => {
+            y.copy_from_slice(c.a);
+            info1[0] = symmetric::ldl(y, n, info);
+        }
+        Kind::LdlSolve => {
+            y.copy_from_slice(c.b);
+            symmetric::solve(c.a, m, y, c.b.len() / m.max(1));
+        }
+        Kind::Eig { vectors } => {
+            let to = vectors.then_some(y1);
+            let run = |a: &[T], w: &mut [T]| general::eig(a, n, w, to, room);
+            return at_scale(c.a, c.a.iter(), y, run);
+        }
         Kind::Lu { pivot } => {
             let k = m.min(n);
             let f = Lu::new(c.a, m, n, true, pivot, room);

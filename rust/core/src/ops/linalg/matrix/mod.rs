@@ -80,7 +80,7 @@ fn largest(s: &Tensor) -> Result<Tensor> {
     norm_last(s, f64::INFINITY)
 }
 
-fn pinv(
+pub fn pinv(
     name: &str,
     x: &Tensor,
     atol: Option<Tensor>,
@@ -106,6 +106,26 @@ fn pinv(
     Ok(y)
 }
 
+/// The gradient of A from that of its pseudo-inverse Y.
+pub fn pinv_gradient(a: &Tensor, y: &Tensor, g: &Tensor) -> Result<Tensor> {
+    let (gt, yt) = (swapped(g)?, swapped(y)?);
+    if rows(a) <= cols(a) {
+        let k = gt.matmul(y)?;
+        let kyt = k.matmul(&yt)?;
+        let rest = yt.matmul(y)?.matmul(&gt.sub(&k.matmul(a)?)?)?;
+        kyt.sub(&swapped(&y.matmul(&k)?)?)?
+            .sub(&a.matmul(y)?.matmul(&kyt)?)?
+            .add(&rest)
+    } else {
+        let k = y.matmul(&gt)?;
+        let ytk = yt.matmul(&k)?;
+        let rest = gt.sub(&a.matmul(&k)?)?.matmul(y)?.matmul(&yt)?;
+        ytk.sub(&swapped(&k.matmul(y)?)?)?
+            .sub(&ytk.matmul(y)?.matmul(a)?)?
+            .add(&rest)
+    }
+}
+
 /// How gradients pass through the pseudo-inverse: Golub and Pereyra 1973.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Pinv;
@@ -121,23 +141,7 @@ impl Derivative for Pinv {
         let Some(g) = &g[0] else {
             return Ok(Grads::new());
         };
-        let (a, y) = (cx.input(0)?, cx.output(0)?);
-        let (gt, yt) = (swapped(g)?, swapped(&y)?);
-        let d = if rows(&a) <= cols(&a) {
-            let k = gt.matmul(&y)?;
-            let kyt = k.matmul(&yt)?;
-            let rest = yt.matmul(&y)?.matmul(&gt.sub(&k.matmul(&a)?)?)?;
-            kyt.sub(&swapped(&y.matmul(&k)?)?)?
-                .sub(&a.matmul(&y)?.matmul(&kyt)?)?
-                .add(&rest)?
-        } else {
-            let k = y.matmul(&gt)?;
-            let ytk = yt.matmul(&k)?;
-            let rest = gt.sub(&a.matmul(&k)?)?.matmul(&y)?.matmul(&yt)?;
-            ytk.sub(&swapped(&k.matmul(&y)?)?)?
-                .sub(&ytk.matmul(&y)?.matmul(&a)?)?
-                .add(&rest)?
-        };
+        let d = pinv_gradient(&cx.input(0)?, &cx.output(0)?, g)?;
         Ok(SmallVec::from_elem(Some(d), 1))
     }
 }

@@ -1,0 +1,84 @@
+//! Eigenvalues and eigenvectors of any square matrix.
+
+use super::{columns_mut, params, Number, Room, SEQ};
+use crate::alloc::full;
+use faer::diag::DiagMut;
+use faer::linalg::evd::{self, ComputeEigenvectors, EvdParams};
+use faer::{MatRef, Spec};
+
+/// Eigenvalues into `w` and eigenvectors into the columns of `v`, as pairs of real numbers; `false`
+/// where it did not converge. A vector has length 1 and its largest element is real.
+pub fn eig<T: Number>(
+    a: &[T],
+    n: usize,
+    w: &mut [T],
+    v: Option<&mut [T]>,
+    room: &mut Room,
+) -> bool {
+    if n == 0 {
+        return true;
+    }
+    let (mut re, mut im) = (full(T::default(), n), full(T::default(), n));
+    let mut vectors = full(T::of_f64(1.0), if v.is_some() { n * n } else { 0 });
+    if n == 1 {
+        re[0] = a[0];
+    } else {
+        let params: Spec<EvdParams, T> = params();
+        let (none, which) = match v {
+            Some(_) => (ComputeEigenvectors::No, ComputeEigenvectors::Yes),
+            None => (ComputeEigenvectors::No, ComputeEigenvectors::No),
+        };
+        let stack = room.get(evd::evd_scratch::<T>(n, none, which, SEQ, params));
+        let (s_re, s_im) = (
+            DiagMut::from_slice_mut(&mut re),
+            DiagMut::from_slice_mut(&mut im),
+        );
+        let to = v.is_some().then(|| columns_mut(&mut vectors, n, n));
+        let a = MatRef::from_row_major_slice(a, n, n);
+        if evd::evd_real(a, s_re, s_im, None, to, SEQ, stack, params).is_err() {
+            return false;
+        }
+    }
+    for (w, (&re, &im)) in w.chunks_exact_mut(2).zip(re.iter().zip(&im)) {
+        w.copy_from_slice(&[re, im]);
+    }
+    let Some(v) = v else { return true };
+    let mut put = |j: usize, i: usize, re: f64, im: f64| {
+        v[(i * n + j) * 2] = T::of_f64(re);
+        v[(i * n + j) * 2 + 1] = T::of_f64(im);
+    };
+    let mut j = 0;
+    while j < n {
+        let column = |j: usize| vectors[j * n..(j + 1) * n].iter().map(|v| v.to_f64());
+        if im[j] == T::default() || j + 1 == n {
+            let length = column(j).map(|x| x * x).sum::<f64>().sqrt();
+            for (i, x) in column(j).enumerate() {
+                put(j, i, x / length, 0.0);
+            }
+            j += 1;
+            continue;
+        }
+        // A pair of conjugates: the parts of the first.
+        let squares = || column(j).zip(column(j + 1)).map(|(x, y)| x * x + y * y);
+        let length = squares().sum::<f64>().sqrt();
+        let largest = squares().fold(0.0, f64::max);
+        let at = squares().position(|s| s == largest).unwrap_or(0);
+        let (top_re, top_im) = (
+            vectors[j * n + at].to_f64(),
+            vectors[(j + 1) * n + at].to_f64(),
+        );
+        let size = top_re.hypot(top_im) * length;
+        for (i, (x, y)) in column(j).zip(column(j + 1)).enumerate() {
+            let re = (x * top_re + y * top_im) / size;
+            let im = if i == at {
+                0.0
+            } else {
+                (y * top_re - x * top_im) / size
+            };
+            put(j, i, re, im);
+            put(j + 1, i, re, -im);
+        }
+        j += 2;
+    }
+    true
+}

@@ -1,0 +1,34 @@
+//! Eigenvalues of matrices that need not be symmetric: complex numbers.
+
+use super::{check_finite, check_square, Factor, Kind};
+use crate::dispatch;
+use crate::error::Result;
+use crate::schema::Value;
+use crate::tensor::Tensor;
+
+fn eig(name: &str, a: &Tensor) -> Result<[Tensor; 2]> {
+    check_square(name, a)?;
+    check_finite(name, a)?;
+    let y = Factor(Kind::Eig { vectors: true }).run(&[a])?;
+    Ok([y[0].as_complex()?, y[1].as_complex()?])
+}
+
+fn eigvals(a: &Tensor) -> Result<Tensor> {
+    const NAME: &str = "linalg.eigvals";
+    if dispatch::needs(&[a]) != 0 {
+        return Ok(eig(NAME, a)?[0].clone());
+    }
+    check_square(NAME, a)?;
+    check_finite(NAME, a)?;
+    Factor(Kind::Eig { vectors: false })
+        .first(&[a])?
+        .as_complex()
+}
+
+crate::entries! {
+    /// Eigenvalues and eigenvectors of a square matrix, as complex numbers.
+    "eig(Tensor A) -> (Tensor eigenvalues, Tensor eigenvectors)", LINALG | OUT,
+    |a| Ok(Value::Tuple(eig("linalg.eig", a.tensor(0)?)?.into()));
+    /// Eigenvalues of a square matrix, as complex numbers.
+    "eigvals(Tensor A) -> Tensor", LINALG | OUT, |a| Ok(eigvals(a.tensor(0)?)?.into());
+}

@@ -1,0 +1,226 @@
+"""Least squares, eigenvalues of any matrix, and reflectors: their results, limits and refusals."""
+
+import math
+
+import numpy as np
+import pytest
+
+import pytensorlib as torch
+
+linalg = torch.linalg
+
+
+def randn(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.tensor(np.random.default_rng(seed).standard_normal(shape))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 17, 60])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_eig_gives_unit_vectors_of_numpys_eigenvalues(n: int, dtype: torch.dtype) -> None:
+    a = randn(2, n, n, seed=n).to(dtype)
+    w, v = linalg.eig(a)
+    assert w.dtype == v.dtype == (torch.complex64 if dtype == torch.float32 else torch.complex128)
+    near = 1e-4 if dtype == torch.float32 else 1e-11
+    np.testing.assert_allclose(a.numpy() @ v.numpy(), (v * w.unsqueeze(-2)).numpy(), atol=near * n)
+    np.testing.assert_allclose(v.norm(dim=-2).numpy(), 1, rtol=near)
+    top = np.take_along_axis(v.numpy(), v.abs().argmax(-2, keepdim=True).numpy(), -2)
+    np.testing.assert_allclose(top.imag, 0, atol=near)
+    for found in (w, linalg.eigvals(a)):
+        for ours, want in zip(found.numpy(), np.linalg.eigvals(a.double().numpy())):
+            # Each is near one of the other's.
+            gaps = np.abs(ours[:, None] - want)
+            assert gaps.min(0).max() < near * 10 * n
+            assert gaps.min(1).max() < near * 10 * n
+
+
+def test_eig_of_far_scales_defective_and_empty_matrices() -> None:
+    for scale in (1e-300, 1e300):
+        w = linalg.eigvals(torch.tensor([[0.0, -2.0], [2.0, 0.0]]).double() * scale)
+        assert sorted((w.imag / scale).tolist()) == pytest.approx([-2, 2])
+    w, v = linalg.eig(torch.tensor([[2.0, 1.0], [0.0, 2.0]]))
+    assert w.tolist() == [2, 2]
+    assert v.abs()[0].tolist() == pytest.approx([1, 1])
+    w, v = linalg.eig(torch.zeros(3, 0, 0))
+    assert (w.shape, v.shape) == ((3, 0), (3, 0, 0))
+    w, v = linalg.eig(torch.zeros(2, 2))
+    assert torch.equal(v, torch.eye(2) + 0j)
+
+
+def test_eig_of_a_symmetric_matrix_has_the_gradient_of_eigh() -> None:
+    a = randn(4, 4)
+    a = (a + a.mT).requires_grad_()
+    (g,) = torch.autograd.grad((linalg.eigvals(a) ** 3).sum().real, a)
+    np.testing.assert_allclose(g.numpy(), 3 * np.linalg.matrix_power(a.detach().numpy(), 2))
+
+
+def test_eig_refuses_a_loss_of_phases() -> None:
+    a = torch.tensor([[0.0, -1.0, 0.3], [1.0, 0.2, 0.1], [0.5, 0.0, 1.0]], requires_grad=True)
+    v = linalg.eig(a).eigenvectors
+    v.abs().sum().backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="phases"):
+        v.imag[1].sum().backward() if v.imag[1].abs().max() > 0.1 else v.imag[0].sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda: linalg.eig(torch.ones(2, 3)), RuntimeError, "square"),
+        (lambda: linalg.eig(torch.full((2, 2), math.inf)), RuntimeError, "non-finite"),
+        (lambda: linalg.eigvals(torch.ones(2, 2).half()), RuntimeError, "Low precision"),
+        (lambda: linalg.lstsq(torch.ones(2), torch.ones(2)), RuntimeError, "at least 2 dim"),
+        (lambda: linalg.lstsq(torch.ones(2, 2), torch.tensor(1.0)), RuntimeError, "1 dimension"),
+        (lambda: linalg.lstsq(torch.ones(3, 2), torch.ones(2, 2)), RuntimeError, "size"),
+        (lambda: linalg.lstsq(torch.ones(4, 5, 3), torch.ones(5, 2)), RuntimeError, "greater or"),
+        (lambda: linalg.lstsq(torch.ones(2, 2).double(), torch.ones(2, 2)), RuntimeError, "dtype"),
+        (lambda: linalg.lstsq(torch.ones(2, 2), torch.ones(2, 2), driver="x"), RuntimeError, "one"),
+        (lambda: linalg.lstsq(torch.ones(3, 2), torch.ones(3, 1), driver="gels"), RuntimeError,
+         "full rank"),
+        (lambda: linalg.householder_product(torch.ones(2, 3), torch.ones(2)), RuntimeError,
+         "greater than or equal"),
+        (lambda: linalg.householder_product(torch.ones(3, 2), torch.ones(3)), RuntimeError, "tau"),
+        (lambda: linalg.householder_product(torch.ones(2), torch.ones(1)), RuntimeError, "2 dim"),
+        (lambda: torch.orgqr(torch.ones(2, 3, 2), torch.ones(3, 2)), RuntimeError, "batch"),
+        (lambda: torch.ormqr(torch.ones(3, 2), torch.ones(2), torch.ones(2, 3)), RuntimeError,
+         "other"),
+        (lambda: torch.geqrf(torch.ones(3)), RuntimeError, "at least 2"),
+        (lambda: torch.geqrf(torch.ones(3, 2, requires_grad=True))[0].sum().backward(),
+         NotImplementedError, "geqrf"),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_raise(call, error, match) -> None:
+    with pytest.raises(error, match=match):
+        call()
+
+
+@pytest.mark.parametrize("driver", [None, "gels", "gelsy", "gelsd", "gelss"])
+def test_lstsq_fields_are_those_of_the_driver(driver) -> None:
+    a, b = randn(2, 5, 3), randn(2, 5, 2, seed=1)
+    y = linalg.lstsq(a, b, driver=driver)
+    assert y._fields == ("solution", "residuals", "rank", "singular_values")
+    wide = linalg.lstsq(a.mT, b[:, :3], driver=driver)
+    for i in range(2):
+        want, rest, rank, s = np.linalg.lstsq(a[i].numpy(), b[i].numpy(), rcond=None)
+        np.testing.assert_allclose(y.solution[i].numpy(), want, atol=1e-12)
+        if driver in ("gels", "gelsd", "gelss"):
+            np.testing.assert_allclose(y.residuals[i].numpy(), rest, atol=1e-12)
+        if driver in ("gelsd", "gelss"):
+            np.testing.assert_allclose(y.singular_values[i].numpy(), s, atol=1e-12)
+        if driver != "gels":
+            assert y.rank[i] == rank == 3
+        want = np.linalg.lstsq(a[i].numpy().T, b[i, :3].numpy(), rcond=None)[0]
+        np.testing.assert_allclose(wide.solution[i].numpy(), want, atol=1e-12)
+    all_of_them = [(2, 2), (2,), (2, 3)]
+    shapes = {"gels": [(2, 2), (0,), (0,)], "gelsd": all_of_them, "gelss": all_of_them}
+    shapes = shapes.get(driver, [(0,), (2,), (0,)])
+    assert [tuple(t.shape) for t in y[1:]] == shapes
+    assert wide.residuals.shape == (0,)
+
+
+def test_lstsq_of_low_rank_is_the_shortest_and_rcond_decides() -> None:
+    a, b = torch.ones(4, 2), randn(4, 2).float()
+    y = linalg.lstsq(a, b, driver="gelsd")
+    assert (y.rank, y.residuals.shape) == (1, (0,))
+    np.testing.assert_allclose(y.solution.numpy(), b.sum(0).expand(2, 2).numpy() / 8, rtol=1e-5)
+    d = torch.diag(torch.tensor([1.0, 0.5, 0.1]))
+    assert [int(linalg.lstsq(d, d, rcond=r).rank) for r in (0.0, 0.2, 0.7)] == [3, 2, 1]
+    assert linalg.lstsq(d, d, 0.2).solution.diagonal().tolist() == pytest.approx([1, 1, 0])
+
+
+def test_lstsq_takes_vectors_and_broadcasts() -> None:
+    a, b = randn(4, 5, 3), randn(5, seed=2)
+    y = linalg.lstsq(a[0], b, driver="gelsd")
+    assert (y.solution.shape, y.residuals.shape) == ((3,), (1,))
+    assert linalg.lstsq(a, b.expand(4, 5)).solution.shape == (4, 3)
+    both = linalg.lstsq(a[:1], randn(4, 5, 2))
+    assert (both.solution.shape, both.rank.shape) == ((4, 3, 2), (1,))
+
+
+def test_lstsq_of_nothing() -> None:
+    for m, n in ((0, 2), (2, 0), (0, 0)):
+        y = linalg.lstsq(torch.zeros(m, n), torch.zeros(m, 3))
+        assert y.solution.tolist() == [[0.0] * 3] * n
+        assert y.rank == 0
+    assert linalg.lstsq(torch.zeros(0, 4, 2), torch.zeros(0, 4, 3)).solution.shape == (0, 2, 3)
+
+
+def test_lstsq_residuals_have_a_gradient() -> None:
+    a, b = randn(5, 2).requires_grad_(), randn(5, 1, seed=1).requires_grad_()
+
+    def rest(a, b):
+        return linalg.lstsq(a, b, driver="gelsd").residuals
+
+    assert torch.autograd.gradcheck(rest, (a, b))
+    assert linalg.lstsq(a, b).solution.grad_fn.name() == "LinalgLstsqBackward0"
+
+
+def test_geqrf_packs_as_lapack_does() -> None:
+    a, tau = torch.geqrf(torch.tensor([[3.0, 1.0], [4.0, 2.0]], dtype=torch.float64))
+    # The first column is turned onto -5 e_1; x - beta = 8, so v = (1, 4 / 8).
+    np.testing.assert_allclose(a.numpy(), [[-5, -2.2], [0.5, 0.4]], atol=1e-15)
+    np.testing.assert_allclose(tau.numpy(), [1.6, 0], atol=1e-15)
+
+
+@pytest.mark.parametrize("shape", [(40, 30), (30, 40), (3, 50, 20), (5, 0), (0, 5)])
+def test_reflectors_of_geqrf_make_the_matrix_again(shape) -> None:
+    x = randn(*shape)
+    a, tau = torch.geqrf(x)
+    m, n = shape[-2:]
+    k = min(m, n)
+    q = linalg.householder_product(a[..., :k], tau)
+    r = a[..., :k, :].triu()
+    np.testing.assert_allclose((q @ r).numpy(), x.numpy(), atol=1e-13)
+    np.testing.assert_allclose((q.mT @ q - torch.eye(k)).numpy(), 0, atol=1e-13)
+    np.testing.assert_allclose(
+        torch.ormqr(a, tau, x, transpose=True)[..., :k, :].numpy(), r.numpy(), atol=1e-13
+    )
+    np.testing.assert_allclose(
+        torch.ormqr(a, tau, x.mT, left=False)[..., :k].numpy(), r.mT.numpy(), atol=1e-13
+    )
+
+
+def test_ldl_packs_as_lapack_does() -> None:
+    a = torch.tensor([[0.0, 1, 2], [1, 0, 3], [2, 3, 0]], dtype=torch.float64)
+    ld, pivots = linalg.ldl_factor(a)
+    np.testing.assert_allclose(ld.numpy(), [[0, 0, 0], [2, 0, 0], [1.5, 0.5, -3]], atol=1e-15)
+    assert pivots.tolist() == [-3, -3, 3]
+    ld, pivots = linalg.ldl_factor(torch.tensor([[4.0, 2.0], [2.0, 3.0]]))
+    assert (ld.tolist(), pivots.tolist()) == ([[4, 0], [0.5, 2]], [1, 2])
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 30])
+def test_ldl_solves_indefinite_systems(n: int) -> None:
+    a = randn(3, n, n, seed=n)
+    a = a + a.mT
+    a[0].diagonal().zero_()
+    if n == 1:
+        a[0] = 2
+    b = randn(n, 2, seed=1)
+    ld, pivots, info = linalg.ldl_factor_ex(a)
+    assert info.tolist() == [0, 0, 0]
+    x = linalg.ldl_solve(ld, pivots, b)
+    np.testing.assert_allclose(
+        x.numpy(), np.linalg.solve(a.numpy(), b.expand(3, n, 2).numpy()), rtol=1e-8
+    )
+
+
+def test_ldl_of_singular_and_empty_matrices() -> None:
+    ld, pivots, info = linalg.ldl_factor_ex(torch.zeros(3, 3))
+    assert (info, pivots.tolist()) == (1, [1, 2, 3])
+    for factor in (linalg.ldl_factor, lambda z: linalg.ldl_factor_ex(z, check_errors=True)):
+        with pytest.raises(RuntimeError, match="zero"):
+            factor(torch.zeros(3, 3))
+    ld, pivots = linalg.ldl_factor(torch.zeros(2, 0, 0))
+    assert (ld.shape, pivots.shape, pivots.dtype) == ((2, 0, 0), (2, 0), torch.int32)
+
+
+@pytest.mark.parametrize("pivots", [[1, 4], [0, 1], [-1, 2], [1, -2], [-1, -2]])
+def test_ldl_solve_refuses_other_pivots(pivots: list[int]) -> None:
+    with pytest.raises(RuntimeError, match="pivots"):
+        linalg.ldl_solve(torch.eye(2), torch.tensor(pivots), torch.ones(2, 1))
+
+
+def test_ldl_solve_has_a_derivative_of_the_right_side_alone() -> None:
+    ld = torch.eye(2, requires_grad=True)
+    x = linalg.ldl_solve(ld, torch.tensor([1, 2]), torch.ones(2, 1))
+    with pytest.raises(NotImplementedError, match="LD"):
+        x.sum().backward()
