@@ -68,7 +68,7 @@ GROUPS: dict[tuple[str, str], str] = {
         torch: quantized_rnn_relu_cell quantized_rnn_tanh_cell quint2x4 quint4x2 quint8
         torch.Tensor: dequantize int_repr q_per_channel_axis q_per_channel_scales
         torch.Tensor: q_per_channel_zero_points q_scale q_zero_point qscheme
-        torch.nn.functional: ScalingType SwizzleType grouped_mm scaled_grouped_mm scaled_mm
+        torch.nn.functional: ScalingType SwizzleType scaled_grouped_mm scaled_mm
     """,
     ("no element has fewer than eight bits", "torch.uint8 or torch.int8"): """
         torch: bit bits16 bits1x8 bits2x4 bits4x2 bits8 float4_e2m1fn_x2 int1 int2 int3 int4 int5
@@ -153,12 +153,11 @@ GROUPS: dict[tuple[str, str], str] = {
 LATER = """
     torch.amp torch.autograd.forward_ad torch.autograd.profiler torch.autograd.profiler_legacy
     torch.autograd.profiler_util torch.distributions torch.func torch.multiprocessing
-    torch.nn.attention.experimental torch.nn.common_types torch.nn.grad
-    torch.nn.modules.linear_cross_entropy torch.nn.modules.linear_cross_entropy_options
-    torch.nn.utils.memory_format torch.nn.utils.parametrizations torch.nn.utils.parametrize
-    torch.nn.utils.prune torch.nn.utils.spectral_norm torch.nn.utils.stateless
-    torch.nn.utils.weight_norm torch.profiler torch.quasirandom torch.return_types
-    torch.signal.windows.windows torch.utils.checkpoint torch.utils.flop_counter
+    torch.nn.attention.experimental torch.nn.modules.linear_cross_entropy
+    torch.nn.modules.linear_cross_entropy_options torch.nn.utils.memory_format
+    torch.nn.utils.parametrizations torch.nn.utils.parametrize torch.nn.utils.prune
+    torch.nn.utils.spectral_norm torch.nn.utils.stateless torch.nn.utils.weight_norm
+    torch.profiler torch.quasirandom torch.utils.checkpoint torch.utils.flop_counter
     torch.utils.module_tracker torch.utils.tensorboard torch.utils.weak
     torch: GradScaler autocast chalf complex32 float8_e4m3fn float8_e4m3fnuz float8_e5m2
     torch: float8_e5m2fnuz float8_e8m0fnu from_file hash_tensor istft lu matrix_exp
@@ -179,37 +178,24 @@ LATER = """
     torch.autograd.gradcheck: get_analytical_jacobian get_numerical_jacobian
     torch.autograd.gradcheck: get_numerical_jacobian_wrt_specific_input
     torch.autograd.graph: allow_mutation_on_saved_tensors
-    torch.autograd.variable: VariableMeta
     torch.fft: Tensor fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft
     torch.fft: irfft2 irfftn rfft rfft2 rfftfreq rfftn
     torch.functional: istft lu stft
     torch.linalg: matrix_exp tensorsolve vander
-    torch.nn: factory_kwargs
     torch.nn.attention: WARN_FOR_UNFUSED_KERNELS
     torch.nn.attention.bias: CausalBias
     torch.nn.attention.flex_attention: FlexKernelOptions
-    torch.nn.functional: assert_int_or_pair has_torch_function has_torch_function_unary
-    torch.nn.functional: has_torch_function_variadic
+    torch.nn.functional: assert_int_or_pair
     torch.nn.modules: LinearCrossEntropyOptions
-    torch.nn.modules.utils: consume_prefix_in_state_dict_if_present
     torch.nn.utils: convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format
     torch.nn.utils: parametrizations parametrize remove_spectral_norm remove_weight_norm
     torch.nn.utils: spectral_norm stateless weight_norm
     torch.optim: swap_in_optimizer_params_and_state
-    torch.optim.adadelta: adadelta
-    torch.optim.adagrad: adagrad
-    torch.optim.adam: adam
-    torch.optim.adamax: adamax
-    torch.optim.adamw: adamw
-    torch.optim.asgd: asgd
-    torch.optim.nadam: nadam
-    torch.optim.radam: radam
-    torch.optim.rmsprop: rmsprop
-    torch.optim.rprop: rprop
-    torch.optim.sgd: sgd
-    torch.optim.swa_utils: get_ema_multi_avg_fn get_swa_avg_fn get_swa_multi_avg_fn
     torch.overrides: get_ignored_functions get_overridable_functions get_testing_overrides
     torch.overrides: is_tensor_method_or_property resolve_name wrap_torch_function
+    torch.return_types: geqrf geqrf_out histogramdd linalg_eig linalg_eig_out linalg_ldl_factor
+    torch.return_types: linalg_ldl_factor_ex linalg_ldl_factor_ex_out linalg_ldl_factor_out
+    torch.return_types: linalg_lstsq linalg_lstsq_out pytree_register_structseq
     torch.serialization: LoadEndianness SourceChangeWarning StorageType
     torch.serialization: check_module_version_greater_or_equal default_restore_location
     torch.serialization: get_default_load_endianness get_default_mmap_options location_tag mkdtemp
@@ -217,8 +203,6 @@ LATER = """
     torch.serialization: set_default_mmap_options skip_data storage_to_tensor_type
     torch.serialization: validate_cuda_device validate_hpu_device
     torch.utils: set_module
-    torch.utils.data.dataloader: get_worker_info
-    torch.utils.hooks: unserializable_hook warn_if_has_hooks
 """
 UNWRITTEN = ("it is not written yet", "what `dir` of the module shows")
 

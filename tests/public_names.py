@@ -32,12 +32,16 @@ COUNTED = """
     torch torch.Tensor torch.nn torch.nn.functional torch.optim torch.autograd torch.linalg
     torch.fft torch.special torch.distributions torch.utils torch.amp torch.func
 """.split()
-# Parts of `torch.utils` and `torch.nn` that are tools of PyTorch's own builds, or other names of
-# `torch.ao`.
+# Parts of `torch.utils` and `torch.nn` that are tools of PyTorch's own builds, need other
+# packages, or are other names of `torch.ao` and `torch.jit`.
 OTHERS = """
     torch.nn.intrinsic torch.nn.qat torch.nn.quantizable torch.nn.quantized
     torch.utils.benchmark torch.utils.bottleneck torch.utils.hipify torch.utils.viz
     torch.utils.data.datapipes torch.utils.serialization torch.utils.cpp_extension
+    torch.utils.backcompat torch.utils.collect_env torch.utils.cpp_backtrace
+    torch.utils.data.backward_compatibility torch.utils.data.graph torch.utils.data.graph_settings
+    torch.utils.debug_log torch.utils.file_baton torch.utils.show_pickle
+    torch.utils.throughput_benchmark torch.utils.tensorboard
     torch.utils.bundled_inputs torch.utils.mobile_optimizer torch.utils.mkldnn torch.utils.jit
     torch.utils.model_dump
 """.split()
@@ -46,7 +50,7 @@ OTHERS = """
 # libraries, and what its Python code calls.
 INTERNAL = "-undescribed"
 # What built-in functions of PyTorch say that they are of.
-BUILT_IN = {None, "torch", "torch._C", "torch._C._nn", "torch._C._linalg", "torch._C._fft"}
+BUILT_IN = {None, "torch", "torch._C._nn", "torch._C._linalg", "torch._C._fft"}
 
 
 def within(name: str, roots: list[str]) -> bool:

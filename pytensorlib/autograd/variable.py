@@ -9,7 +9,9 @@ from .. import _C
 __all__ = ["Variable"]
 
 
-class _VariableMeta(type):
+class VariableMeta(type):
+    """Makes every tensor a `Variable`."""
+
     def __instancecheck__(cls, other: Any) -> bool:
         return isinstance(other, _C.Tensor)
 
@@ -17,7 +19,7 @@ class _VariableMeta(type):
         return issubclass(other, _C.Tensor)
 
 
-class Variable(metaclass=_VariableMeta):
+class Variable(metaclass=VariableMeta):
     """`Variable(t)` is the tensor's data as a new leaf; every tensor is an instance.
 
     Parameters

@@ -1,7 +1,7 @@
 """Optimizers and learning-rate schedules."""
 
 from .. import _alias
-from . import lr_scheduler, swa_utils
+from . import _functional, lr_scheduler, swa_utils
 from ._adafactor import Adafactor
 from ._muon import Muon
 from .adadelta import Adadelta
@@ -38,3 +38,4 @@ __all__ = [
     "swa_utils",
 ]
 _alias.adopt(globals(), ["Adafactor", "Muon"])
+_functional.spread()

@@ -479,19 +479,21 @@ class GradientOptimizer(Optimizer):
     def _update_group(self, params: list[Any], group: dict[str, Any]) -> None:
         for p in params:
             g = -p.grad if group.get("maximize") else p.grad
-            state = self.state.get(p, {})
-            if not p.is_complex():
-                self._update(p, g, state, group)
-                continue
-            # The update of a complex number is that of its two real parts.
-            real = {
-                key: pt.view_as_real(v) if isinstance(v, pt.Tensor) and v.is_complex() else v
-                for key, v in state.items()
-            }
-            self._update(pt.view_as_real(p), pt.view_as_real(g), real, group)
-            for key, v in real.items():
-                if state[key] is None and v is not None:
-                    state[key] = pt.view_as_complex(v)
+            self._update_one(p, g, self.state.get(p, {}), group)
+
+    def _update_one(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        if not p.is_complex():
+            self._update(p, g, state, group)
+            return
+        # The update of a complex number is that of its two real parts.
+        real = {
+            key: pt.view_as_real(v) if isinstance(v, pt.Tensor) and v.is_complex() else v
+            for key, v in state.items()
+        }
+        self._update(pt.view_as_real(p), pt.view_as_real(g), real, group)
+        for key, v in real.items():
+            if state[key] is None and v is not None:
+                state[key] = pt.view_as_complex(v)
 
 
 def _placed(value: Any, param: Any, group: dict[str, Any], key: str | None = None) -> Any:

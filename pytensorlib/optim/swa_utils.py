@@ -13,7 +13,15 @@ from pytensorlib import nn
 from .lr_scheduler.base import LRScheduler, per_group
 from .optimizer import Optimizer
 
-__all__ = ["SWALR", "AveragedModel", "get_ema_avg_fn", "update_bn"]
+__all__ = [
+    "SWALR",
+    "AveragedModel",
+    "get_ema_avg_fn",
+    "get_ema_multi_avg_fn",
+    "get_swa_avg_fn",
+    "get_swa_multi_avg_fn",
+    "update_bn",
+]
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
@@ -47,6 +55,95 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
 
     def average(ema: Any, value: Any, count: Any) -> Any:
         return decay * ema + (1 - decay) * value
+
+    return average
+
+
+def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
+    """Return what `get_ema_avg_fn` does for lists, in place; for `multi_avg_fn`.
+
+    Parameters
+    ----------
+    decay : float, default 0.999
+        The share of the average, in [0, 1].
+
+    Returns
+    -------
+    callable
+        Takes a list of averages, a list of values and the number of values so far.
+
+    Raises
+    ------
+    ValueError
+        `decay` is out of range.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
+    >>> averages = [torch.tensor(1.0)]
+    >>> optim.swa_utils.get_ema_multi_avg_fn(0.5)(averages, [torch.tensor(3.0)], 1)
+    >>> averages
+    [tensor(2.)]
+    """
+    if not 0.0 <= decay <= 1.0:
+        raise ValueError(f"Invalid decay value {decay} provided, must be in range [0, 1]")
+
+    def average(emas: Any, values: Any, count: Any) -> None:
+        with pt.no_grad():
+            for ema, value in zip(emas, values, strict=True):
+                if ema.is_floating_point() or ema.is_complex():
+                    ema.lerp_(value, 1 - decay)
+                else:
+                    ema.copy_(ema * decay + value * (1 - decay))
+
+    return average
+
+
+def get_swa_avg_fn() -> Callable[..., Any]:
+    """Return the mean of equal weights, for `AveragedModel`'s `avg_fn`.
+
+    Returns
+    -------
+    callable
+        Takes an average, a value and the number of values so far.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
+    >>> optim.swa_utils.get_swa_avg_fn()(torch.tensor(1.0), torch.tensor(4.0), 2)
+    tensor(2.)
+    """
+
+    def average(mean: Any, value: Any, count: Any) -> Any:
+        return mean + (value - mean) / (count + 1)
+
+    return average
+
+
+def get_swa_multi_avg_fn() -> Callable[..., Any]:
+    """Return what `get_swa_avg_fn` does for lists, in place; for `multi_avg_fn`.
+
+    Returns
+    -------
+    callable
+        Takes a list of averages, a list of values and the number of values so far.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib import optim
+    >>> averages = [torch.tensor(1.0)]
+    >>> optim.swa_utils.get_swa_multi_avg_fn()(averages, [torch.tensor(4.0)], 2)
+    >>> averages
+    [tensor(2.)]
+    """
+
+    def average(means: Any, values: Any, count: Any) -> None:
+        with pt.no_grad():
+            for mean, value in zip(means, values, strict=True):
+                mean.add_((value - mean) / (count + 1))
 
     return average
 

@@ -7,6 +7,7 @@ from . import (
     _activation,
     _attention,
     _dropout,
+    _grouped,
     _loss,
     _margin,
     _norm,
@@ -18,6 +19,7 @@ from ._activation import *
 from ._attention import *
 from ._attention import _canonical_mask as _canonical_mask
 from ._dropout import *
+from ._grouped import *
 from ._loss import *
 from ._margin import *
 from ._norm import *
@@ -30,6 +32,7 @@ __all__ = ["_canonical_mask"]
 __all__ += _activation.__all__
 __all__ += _attention.__all__
 __all__ += _dropout.__all__
+__all__ += _grouped.__all__
 __all__ += _loss.__all__
 __all__ += _margin.__all__
 __all__ += _norm.__all__

@@ -10,11 +10,11 @@ from multiprocessing.context import BaseContext
 from typing import Any, Generic, TypeVar
 
 from ._utils.collate import default_collate, default_convert
-from ._utils.worker import WorkerPool
+from ._utils.worker import WorkerPool, get_worker_info
 from .dataset import Dataset, IterableDataset
 from .sampler import BatchSampler, RandomSampler, SequentialSampler, random_seed
 
-__all__ = ["DataLoader"]
+__all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .. import _C
+from ... import _C
 
 __all__ = [
     "bartlett",

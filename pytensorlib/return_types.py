@@ -1,0 +1,43 @@
+"""The classes of results that have names, such as ``torch.return_types.max``.
+
+A class is that of the operator of its name (with ``linalg_`` before the name where it is one of
+`linalg`); its other name with ``_out`` is the same class.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+from . import _C
+from ._return_types import make
+
+__all__: list[str] = []
+
+
+@cache
+def _classes() -> dict[str, Any]:
+    """Return the class of each operator whose schema names several results."""
+    found = {}
+    for schema, place, *_ in _C._schemas():
+        matched = re.fullmatch(r"(\w+)[\w.]*\(.*\) -> \((.*)\)", schema)
+        results = [part.split() for part in matched[2].split(", ")] if matched else []
+        if matched and results and all(len(result) == 2 for result in results):
+            name = ("linalg_" if place == "linalg" else "") + matched[1]
+            if not name.startswith("_"):
+                found[name] = make(name, [field for _, field in results])
+    return found
+
+
+def __getattr__(name: str) -> Any:
+    if name == "all_return_types":
+        return list(_classes().values())
+    found = _classes().get(name.removesuffix("_out"))
+    if found is None or name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_classes(), "all_return_types"})
