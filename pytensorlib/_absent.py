@@ -152,13 +152,11 @@ GROUPS: dict[tuple[str, str], str] = {
 # What is still to be written; this list may only become shorter.
 LATER = """
     torch.amp torch.autograd.forward_ad torch.autograd.profiler torch.autograd.profiler_legacy
-    torch.autograd.profiler_util torch.distributions torch.func torch.multiprocessing
+    torch.autograd.profiler_util torch.distributions torch.multiprocessing
     torch.nn.attention.experimental torch.nn.modules.linear_cross_entropy
-    torch.nn.modules.linear_cross_entropy_options torch.nn.utils.memory_format
-    torch.nn.utils.parametrizations torch.nn.utils.parametrize torch.nn.utils.prune
-    torch.nn.utils.spectral_norm torch.nn.utils.stateless torch.nn.utils.weight_norm
-    torch.profiler torch.quasirandom torch.utils.checkpoint torch.utils.flop_counter
-    torch.utils.module_tracker torch.utils.tensorboard torch.utils.weak
+    torch.nn.modules.linear_cross_entropy_options torch.nn.utils.memory_format torch.profiler
+    torch.quasirandom torch.utils.flop_counter torch.utils.module_tracker torch.utils.tensorboard
+    torch.utils.weak
     torch: GradScaler autocast chalf complex32 float8_e4m3fn float8_e4m3fnuz float8_e5m2
     torch: float8_e5m2fnuz float8_e8m0fnu from_file hash_tensor istft lu matrix_exp
     torch: sparse_coo sparse_coo_tensor stft vmap
@@ -180,6 +178,8 @@ LATER = """
     torch.autograd.graph: allow_mutation_on_saved_tensors
     torch.fft: Tensor fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft
     torch.fft: irfft2 irfftn rfft rfft2 rfftfreq rfftn
+    torch.func: debug_unwrap functionalize grad grad_and_value hessian jacfwd jacrev jvp linearize
+    torch.func: rearrange replace_all_batch_norm_modules_ vjp vmap
     torch.functional: istft lu stft
     torch.linalg: matrix_exp tensorsolve vander
     torch.nn.attention: WARN_FOR_UNFUSED_KERNELS
@@ -188,8 +188,7 @@ LATER = """
     torch.nn.functional: assert_int_or_pair
     torch.nn.modules: LinearCrossEntropyOptions
     torch.nn.utils: convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format
-    torch.nn.utils: parametrizations parametrize remove_spectral_norm remove_weight_norm
-    torch.nn.utils: spectral_norm stateless weight_norm
+    torch.nn.utils.spectral_norm: SpectralNormLoadStateDictPreHook SpectralNormStateDictHook
     torch.optim: swap_in_optimizer_params_and_state
     torch.overrides: get_ignored_functions get_overridable_functions get_testing_overrides
     torch.overrides: is_tensor_method_or_property resolve_name wrap_torch_function
@@ -203,6 +202,7 @@ LATER = """
     torch.serialization: set_default_mmap_options skip_data storage_to_tensor_type
     torch.serialization: validate_cuda_device validate_hpu_device
     torch.utils: set_module
+    torch.utils.checkpoint: GraphExecGroup SAC_IGNORED_OPS
 """
 UNWRITTEN = ("it is not written yet", "what `dir` of the module shows")
 

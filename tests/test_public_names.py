@@ -13,7 +13,7 @@ from pytensorlib._absent import LATER, reasons, spelled_out, why
 from pytensorlib._alias import HOT
 
 # In percent of the names that count; it may only rise.
-FLOOR = 71.0
+FLOOR = 77.0
 
 
 def test_share_of_public_names_that_are_here_does_not_fall() -> None:
@@ -24,7 +24,7 @@ def test_share_of_public_names_that_are_here_does_not_fall() -> None:
 def test_list_of_names_covers_what_counts() -> None:
     rows = read(NAMES)
     assert set(COUNTED) <= set(rows)
-    assert sum(len(names) for module, names in rows.items() if counted(module)) > 2400
+    assert sum(len(names) for module, names in rows.items() if counted(module)) > 2300
     assert {"softmax", "float32", "no_grad"} <= set(rows["torch"])
     assert {"conv2d", "relu"} <= set(rows["torch.nn.functional"])
     assert {"svd", "lstsq"} <= set(rows["torch.linalg"])
