@@ -35,7 +35,12 @@ _absent.attach(_C.Tensor)
 
 # The rest uses what stands above, and each other in this order.
 # isort: off
-from .autograd.grad_mode import *  # noqa: E402, F403
+from .autograd.grad_mode import (  # noqa: E402
+    enable_grad as enable_grad,
+    inference_mode as inference_mode,
+    no_grad as no_grad,
+    set_grad_enabled as set_grad_enabled,
+)
 from .functional import *  # type: ignore[no-redef]  # noqa: E402, F403
 from ._legacy import *  # noqa: E402, F403
 from .random import (  # noqa: E402
@@ -130,6 +135,7 @@ _HOMES = {
     "pca_lowrank": "_lowrank",
     "svd_lowrank": "_lowrank",
     "to_dlpack": "utils.dlpack",
+    "lu": "_tensor_facts",
     **dict.fromkeys("gradient histogramdd vander".split(), "_curves"),
     **dict.fromkeys(
         "SymBool SymFloat SymInt sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt "

@@ -154,11 +154,10 @@ LATER = """
     torch.amp torch.autograd.forward_ad torch.autograd.profiler torch.autograd.profiler_legacy
     torch.autograd.profiler_util torch.distributions torch.multiprocessing
     torch.nn.attention.experimental torch.nn.modules.linear_cross_entropy
-    torch.nn.modules.linear_cross_entropy_options torch.nn.utils.memory_format torch.profiler
-    torch.quasirandom torch.utils.flop_counter torch.utils.module_tracker torch.utils.tensorboard
-    torch.utils.weak
+    torch.nn.modules.linear_cross_entropy_options torch.profiler torch.quasirandom
+    torch.utils.flop_counter torch.utils.module_tracker torch.utils.tensorboard
     torch: GradScaler autocast chalf complex32 float8_e4m3fn float8_e4m3fnuz float8_e5m2
-    torch: float8_e5m2fnuz float8_e8m0fnu from_file hash_tensor istft lu matrix_exp
+    torch: float8_e5m2fnuz float8_e8m0fnu from_file geqrf hash_tensor istft matrix_exp orgqr ormqr
     torch: sparse_coo sparse_coo_tensor stft vmap
     torch: DisableTorchFunction DisableTorchFunctionSubclass Future autocast_decrement_nesting
     torch: autocast_increment_nesting binomial clear_autocast_cache get_autocast_cpu_dtype
@@ -166,13 +165,11 @@ LATER = """
     torch: is_autocast_cpu_enabled is_autocast_enabled native_norm norm_except_dim
     torch: set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled
     torch: set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype slice_inverse
-    torch.Tensor: chalf coalesce dense_dim grad_dtype index indices is_coalesced is_shared
-    torch.Tensor: istft lu matrix_exp record_stream share_memory_ sparse_dim
-    torch.Tensor: sparse_mask stft to_dense to_sparse to_sparse_coo values
+    torch.Tensor: chalf coalesce dense_dim geqrf grad_dtype index indices is_coalesced is_shared
+    torch.Tensor: istft matrix_exp orgqr ormqr share_memory_ sparse_dim sparse_mask stft to_dense
+    torch.Tensor: to_sparse to_sparse_coo values
     torch.Tensor: hash_tensor slice_inverse
-    torch.autograd: enforce_grad_layout_policy set_multithreading_enabled
     torch.autograd.function: BackwardCFunction InplaceFunction
-    torch.autograd.grad_mode: enforce_grad_layout_policy set_multithreading_enabled
     torch.autograd.gradcheck: get_analytical_jacobian get_numerical_jacobian
     torch.autograd.gradcheck: get_numerical_jacobian_wrt_specific_input
     torch.autograd.graph: allow_mutation_on_saved_tensors
@@ -180,14 +177,14 @@ LATER = """
     torch.fft: irfft2 irfftn rfft rfft2 rfftfreq rfftn
     torch.func: debug_unwrap functionalize grad grad_and_value hessian jacfwd jacrev jvp linearize
     torch.func: rearrange replace_all_batch_norm_modules_ vjp vmap
-    torch.functional: istft lu stft
+    torch.functional: istft stft
+    torch.linalg: eig eigvals householder_product ldl_factor ldl_factor_ex ldl_solve lstsq
     torch.linalg: matrix_exp tensorsolve vander
     torch.nn.attention: WARN_FOR_UNFUSED_KERNELS
     torch.nn.attention.bias: CausalBias
     torch.nn.attention.flex_attention: FlexKernelOptions
     torch.nn.functional: assert_int_or_pair
     torch.nn.modules: LinearCrossEntropyOptions
-    torch.nn.utils: convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format
     torch.nn.utils.spectral_norm: SpectralNormLoadStateDictPreHook SpectralNormStateDictHook
     torch.optim: swap_in_optimizer_params_and_state
     torch.overrides: get_ignored_functions get_overridable_functions get_testing_overrides

@@ -15,6 +15,7 @@ __all__ = [
     "is_neg",
     "is_same_size",
     "is_signed",
+    "lu",
     "view_as_complex_copy",
     "view_as_real_copy",
 ]
@@ -109,6 +110,44 @@ def is_signed(input: Any) -> bool:
     (True, False)
     """
     return input.is_signed()
+
+
+def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
+    """Factorise matrices as lower times upper triangular ones: the old form of `linalg.lu_factor`.
+
+    Parameters
+    ----------
+    A : Tensor
+        Matrices, of shape (..., m, n).
+    pivot : bool, default True
+        Exchange rows for stability.
+    get_infos : bool, default False
+        Tell of each matrix whether it is singular, instead of raising.
+    out : tuple of Tensor, optional
+        Where the results are written.
+
+    Returns
+    -------
+    tuple of Tensor
+        Both factors in one matrix, the exchanged rows, and with `get_infos` the infos.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> factors, pivots = torch.lu(torch.tensor([[1.0, 2.0], [4.0, 4.0]]))
+    >>> factors, pivots
+    (tensor([[4.0000, 4.0000],
+            [0.2500, 1.0000]]), tensor([2, 2], dtype=torch.int32))
+    """
+    factors, pivots, infos = _C._linalg.lu_factor_ex(A, pivot=pivot)
+    if not get_infos and bool(infos.any()):
+        raise RuntimeError("lu: a matrix is singular; get_infos=True tells which")
+    found = (factors, pivots, infos) if get_infos else (factors, pivots)
+    if out is None:
+        return found
+    for to, result in zip(out, found, strict=True):
+        to.resize_(result.shape).copy_(result)
+    return out
 
 
 def detach_(input: Any) -> Any:
@@ -560,6 +599,43 @@ class _Methods:
         tensor([1., 1.])
         """
         return other.detach() if assign else self.copy_(other).detach()
+
+    def lu(self: Any, pivot: bool = True, get_infos: bool = False) -> Any:
+        """Factorise matrices; see `torch.lu`.
+
+        Parameters
+        ----------
+        pivot : bool, default True
+            Exchange rows for stability.
+        get_infos : bool, default False
+            Tell of each matrix whether it is singular.
+
+        Returns
+        -------
+        tuple of Tensor
+            Both factors in one matrix, the exchanged rows, and with `get_infos` the infos.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> torch.eye(2).lu()[1]
+        tensor([1, 2], dtype=torch.int32)
+        """
+        return lu(self, pivot, get_infos)
+
+    def record_stream(self: Any, s: Any) -> None:
+        """Do nothing: memory that a GPU still reads is not given away.
+
+        Parameters
+        ----------
+        s : Stream
+            Not used.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> torch.ones(1).record_stream(None)
+        """
 
     def storage_type(self: Any) -> type:
         """Return the class of the tensor's typed storage.

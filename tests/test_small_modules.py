@@ -173,3 +173,31 @@ def test_hooks_that_say_so_are_not_warned_of():
 def test_windows_are_found_where_pytorch_has_them():
     assert torch.signal.windows.windows.hann is torch.signal.windows.hann
     assert torch.signal.windows.hann.__module__ == "pytensorlib.signal.windows.windows"
+
+
+def test_weak_dictionary_compares_by_identity_and_forgets():
+    weak = importlib.import_module("pytensorlib.utils.weak")
+    x, y = torch.ones(2), torch.ones(2)
+    known = weak.WeakTensorKeyDictionary({x: 1})
+    assert x in known and y not in known and known[x] == 1 and known.get(y) is None
+    known[y] = 2
+    assert sorted(known.values()) == [1, 2] and known == known.copy()
+    with pytest.raises(KeyError):
+        _ = known[torch.ones(2)]
+    ref = weak.TensorWeakRef(y)
+    assert ref() is y and weak.WeakIdRef(x) != weak.WeakIdRef(y)
+    del y
+    assert ref() is None and len(known) == 1 and len(known.data) == 1
+    assert {**known} == {x: 1}
+
+
+def test_weights_of_convolutions_change_their_memory_format():
+    net = nn.Sequential(nn.Conv2d(4, 6, 3), nn.Linear(2, 2))
+    weight = net[0].weight
+    before = weight.detach().clone()
+    assert nn.utils.convert_conv2d_weight_memory_format(net, torch.channels_last) is net
+    assert net[0].weight is weight and torch.equal(weight, before)
+    assert weight.is_contiguous(memory_format=torch.channels_last)
+    other = nn.ConvTranspose3d(4, 6, 3)
+    nn.utils.convert_conv3d_weight_memory_format(other, torch.channels_last_3d)
+    assert other.weight.is_contiguous(memory_format=torch.channels_last_3d)

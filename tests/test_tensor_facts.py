@@ -101,3 +101,25 @@ def test_settings_are_kept():
         [sys.executable, "-c", SETTINGS], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_lu_gives_factors_whose_product_is_the_matrix():
+    a = torch.tensor([[1.0, 2.0], [4.0, 4.0]], dtype=torch.float64)
+    factors, pivots = torch.lu(a)
+    p, low, up = torch.lu_unpack(factors, pivots)
+    torch.testing.assert_close(p @ low @ up, a)
+    assert a.lu(get_infos=True)[2].item() == 0
+    with pytest.raises(RuntimeError, match="singular"):
+        torch.lu(torch.zeros(2, 2))
+    assert torch.lu(torch.zeros(2, 2), get_infos=True)[2].item() > 0
+
+
+def test_settings_of_backward_hold_within_their_block():
+    for kind in (
+        torch.autograd.set_multithreading_enabled,
+        torch.autograd.enforce_grad_layout_policy,
+    ):
+        assert kind.now
+        with kind(False):
+            assert not kind.now
+        assert kind.now

@@ -10,7 +10,14 @@ from .. import _C
 from . import functional, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function, NestedIOFunction
-from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from .grad_mode import (
+    enable_grad,
+    enforce_grad_layout_policy,
+    inference_mode,
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 from .graph import GradientEdge
 from .variable import Variable
@@ -33,6 +40,8 @@ __all__ = [
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "enforce_grad_layout_policy",
+    "set_multithreading_enabled",
 ]
 
 is_grad_enabled = _C.is_grad_enabled

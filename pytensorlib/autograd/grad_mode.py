@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from .. import _C
 
-__all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled"]
+__all__ = [
+    "enable_grad",
+    "enforce_grad_layout_policy",
+    "inference_mode",
+    "no_grad",
+    "set_grad_enabled",
+    "set_multithreading_enabled",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -230,3 +237,63 @@ class inference_mode(_Mode):
 
     def clone(self) -> inference_mode:
         return type(self)(self.mode)
+
+
+class _Kept:
+    """A setting that is kept and changes nothing here; within a ``with`` block, or from now on."""
+
+    now = True
+
+    def __init__(self, value: bool) -> None:
+        kind = type(self)
+        self.before, kind.now = kind.now, bool(value)
+
+    def __enter__(self) -> None:
+        """Leave what was set."""
+
+    def __exit__(self, *error: object) -> None:
+        type(self).now = self.before
+
+
+class set_multithreading_enabled(_Kept):
+    """Keep whether backward may use threads of its own; it runs in the thread that calls it.
+
+    Parameters
+    ----------
+    mode : bool
+        Whether it may.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> x = torch.ones(1, requires_grad=True)
+    >>> with torch.autograd.set_multithreading_enabled(False):
+    ...     (2 * x).backward()
+    >>> x.grad
+    tensor([2.])
+    """
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__(mode)
+
+
+class enforce_grad_layout_policy(_Kept):
+    """Keep whether gradients shall lie in memory as their leaves do; backward does as it does.
+
+    Parameters
+    ----------
+    enable : bool, default True
+        Whether they shall.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> x = torch.ones(1, requires_grad=True)
+    >>> with torch.autograd.enforce_grad_layout_policy(False):
+    ...     (2 * x).backward()
+    >>> x.grad
+    tensor([2.])
+    """
+
+    def __init__(self, enable: bool = True) -> None:
+        super().__init__(enable)
