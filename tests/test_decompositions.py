@@ -151,6 +151,7 @@ def test_lstsq_residuals_have_a_gradient() -> None:
 
     assert torch.autograd.gradcheck(rest, (a, b))
     assert linalg.lstsq(a, b).solution.grad_fn.name() == "LinalgLstsqBackward0"
+    assert linalg.lstsq(a, b).residuals.requires_grad
 
 
 def test_geqrf_packs_as_lapack_does() -> None:
@@ -158,6 +159,13 @@ def test_geqrf_packs_as_lapack_does() -> None:
     # The first column is turned onto -5 e_1; x - beta = 8, so v = (1, 4 / 8).
     np.testing.assert_allclose(a.numpy(), [[-5, -2.2], [0.5, 0.4]], atol=1e-15)
     np.testing.assert_allclose(tau.numpy(), [1.6, 0], atol=1e-15)
+
+
+def test_reflectors_read_below_the_diagonal_alone() -> None:
+    a, tau = torch.geqrf(randn(4, 3))
+    q = linalg.householder_product(a, tau)
+    a[0, 1], a[1, 2], a[0, 0] = math.nan, math.inf, math.nan
+    assert torch.equal(linalg.householder_product(a, tau), q)
 
 
 @pytest.mark.parametrize("shape", [(40, 30), (30, 40), (3, 50, 20), (5, 0), (0, 5)])

@@ -133,13 +133,17 @@ fn lstsq(args: &Args) -> Result<Value> {
         "{NAME}: The least squares solution could not be computed because the input matrix does not \
          have full rank, which driver='gels' asks for; the other drivers do without"
     );
-    let exact = driver != "gelsy" && m > n && n > 0 && !deficient;
+    let exact = driver != "gelsy" && m > n && !deficient;
     let residuals = match exact {
         true => {
             let d = a.matmul(&solution)?.sub(b)?;
             d.mul(&d)?.sum_dim(-2, false)?
         }
-        false => none(a.dtype())?,
+        // Nothing, of what depends on A and B.
+        false => solution
+            .reshape(&[-1])?
+            .slice_dim(0, Some(0), Some(0), 1)?
+            .copy_dense()?,
     };
     if vector {
         solution = solution.reshape_to(&solution.shape()[..solution.ndim() - 1])?;

@@ -10,9 +10,9 @@ use crate::shape::Show;
 fn reflected(a: &Tensor, tau: &Tensor, c: &Tensor, transpose: bool) -> Result<Tensor> {
     let (m, k) = (rows(a), tau.size(tau.ndim() - 1));
     let v = a.slice_dim(-1, Some(0), Some(k as i64), 1)?;
-    let v = triangle(&v, false, true)?.add(&factor_eye(a, m, k)?)?;
+    let v = v.tril(-1)?.add(&factor_eye(a, m, k)?)?;
     let (vt, d) = (swapped(&v)?, column(tau)?);
-    let inner = triangle(&vt.matmul(&v)?, true, true)?.mul(&d)?;
+    let inner = vt.matmul(&v)?.triu(1)?.mul(&d)?;
     let (inner, x) = (inner.add(&eye(a, k)?)?, vt.matmul(c)?);
     let x = match transpose {
         false => solve_triangular(&inner, &x.mul(&d)?, true, true)?,
