@@ -140,7 +140,7 @@ REFUSED: tuple[Accepted, ...] = (
     ),
     Accepted(
         "REFUSED",
-        "cholesky_inverse|matrix_rank|matrix_power",
+        "matrix_power",
         "Expected out tensor to have dtype",
         "`out=` wants the result's type",
     ),
@@ -159,8 +159,20 @@ REFUSED: tuple[Accepted, ...] = (
     ),
     Accepted(
         "REFUSED",
-        "conv",
-        r"must have one type.*\[(\d+, )*0[],]",
+        "conv|addmm|baddbmm|addbmm",
+        r"(must have one type|expected scalar type).*\[(\d+, )*0[],]",
         "types that do not fit although there is nothing to compute",
+    ),
+    Accepted(
+        "REFUSED",
+        "^inner$",
+        "not implemented for 'Bool'",
+        "products of bools, which PyTorch has for some strides only",
+    ),
+    Accepted(
+        "REFUSED",
+        "__getitem__|^conv_tbc|nn.functional.conv_tbc|^tile$|^repeat$",
+        "out of bounds for dimension|negative (padding|dimension)",
+        "numbers out of range, also where no element is computed, or a product of them overflows",
     ),
 )

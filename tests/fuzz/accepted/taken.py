@@ -120,4 +120,10 @@ TAKEN: tuple[Accepted, ...] = (
         "possible overflow",
         "the count fits; a sum on PyTorch's way to it does not",
     ),
+    Accepted(
+        "ACCEPTED",
+        "^chunk$|tensor_split",
+        "split_size can only be 0",
+        "so many parts overflow PyTorch's sum",
+    ),
 )

@@ -178,4 +178,22 @@ VALUES: tuple[Accepted, ...] = (
         r"tol=1e-40",
         "a tolerance below rounding counts singular values that are rounding alone",
     ),
+    Accepted(
+        "GRADIENT",
+        "^corrcoef$",
+        r", 2\]",
+        "two points always correlate: the gradient is rounding",
+    ),
+    Accepted(
+        "VALUE",
+        "^(all|any)$",
+        "out=dtype:uint8",
+        "whether a fraction is zero is asked before it is cut to a byte",
+    ),
+    Accepted(
+        "VALUE",
+        "max_pool",
+        r"int64\(-1\) for",
+        "the maximum over padding alone is at index -1",
+    ),
 )
