@@ -136,7 +136,6 @@ _HOMES = {
     "svd_lowrank": "_lowrank",
     "to_dlpack": "utils.dlpack",
     "lu": "_tensor_facts",
-    **dict.fromkeys("gradient histogramdd vander".split(), "_curves"),
     **dict.fromkeys(
         "SymBool SymFloat SymInt sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt "
         "sym_sum".split(),

@@ -157,16 +157,16 @@ LATER = """
     torch.nn.modules.linear_cross_entropy_options torch.profiler torch.quasirandom
     torch.utils.flop_counter torch.utils.module_tracker torch.utils.tensorboard
     torch: GradScaler autocast chalf complex32 float8_e4m3fn float8_e4m3fnuz float8_e5m2
-    torch: float8_e5m2fnuz float8_e8m0fnu from_file geqrf hash_tensor istft matrix_exp orgqr ormqr
-    torch: sparse_coo sparse_coo_tensor stft vmap
+    torch: float8_e5m2fnuz float8_e8m0fnu from_file hash_tensor istft sparse_coo sparse_coo_tensor
+    torch: stft vmap
     torch: DisableTorchFunction DisableTorchFunctionSubclass Future autocast_decrement_nesting
     torch: autocast_increment_nesting binomial clear_autocast_cache get_autocast_cpu_dtype
     torch: get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled
-    torch: is_autocast_cpu_enabled is_autocast_enabled native_norm norm_except_dim
+    torch: is_autocast_cpu_enabled is_autocast_enabled native_norm
     torch: set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled
     torch: set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype slice_inverse
-    torch.Tensor: chalf coalesce dense_dim geqrf grad_dtype index indices is_coalesced is_shared
-    torch.Tensor: istft matrix_exp orgqr ormqr share_memory_ sparse_dim sparse_mask stft to_dense
+    torch.Tensor: chalf coalesce dense_dim grad_dtype index indices is_coalesced is_shared
+    torch.Tensor: istft share_memory_ sparse_dim sparse_mask stft to_dense
     torch.Tensor: to_sparse to_sparse_coo values
     torch.Tensor: hash_tensor slice_inverse
     torch.autograd.function: BackwardCFunction InplaceFunction
@@ -178,8 +178,6 @@ LATER = """
     torch.func: debug_unwrap functionalize grad grad_and_value hessian jacfwd jacrev jvp linearize
     torch.func: rearrange replace_all_batch_norm_modules_ vjp vmap
     torch.functional: istft stft
-    torch.linalg: eig eigvals householder_product ldl_factor ldl_factor_ex ldl_solve lstsq
-    torch.linalg: matrix_exp tensorsolve vander
     torch.nn.attention: WARN_FOR_UNFUSED_KERNELS
     torch.nn.attention.bias: CausalBias
     torch.nn.attention.flex_attention: FlexKernelOptions
@@ -189,7 +187,7 @@ LATER = """
     torch.optim: swap_in_optimizer_params_and_state
     torch.overrides: get_ignored_functions get_overridable_functions get_testing_overrides
     torch.overrides: is_tensor_method_or_property resolve_name wrap_torch_function
-    torch.return_types: geqrf geqrf_out histogramdd linalg_eig linalg_eig_out linalg_ldl_factor
+    torch.return_types: geqrf geqrf_out linalg_eig linalg_eig_out linalg_ldl_factor
     torch.return_types: linalg_ldl_factor_ex linalg_ldl_factor_ex_out linalg_ldl_factor_out
     torch.return_types: linalg_lstsq linalg_lstsq_out pytree_register_structseq
     torch.serialization: LoadEndianness SourceChangeWarning StorageType

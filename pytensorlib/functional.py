@@ -6,7 +6,7 @@ from typing import Any
 
 from . import _C
 
-__all__ = ["broadcast_shapes", "einsum", "resize_as_", "split", "tensordot"]
+__all__ = ["broadcast_shapes", "einsum", "histogramdd", "resize_as_", "split", "tensordot"]
 
 # What PyTorch also has here, and the package itself holds.
 _ALSO = """
@@ -133,6 +133,62 @@ def _letter(number: int) -> str:
             f"einsum(): a subscript must be Ellipsis or lie in the range [0, 52), got {number}"
         )
     return chr(ord("A") + number if number < 26 else ord("a") + number - 26)
+
+
+def histogramdd(
+    input: Any,
+    bins: Any,
+    range: Any = None,
+    weight: Any = None,
+    density: bool = False,
+) -> Any:
+    """Count points of n coordinates, or sum their weights, in boxes.
+
+    Boxes hold their lower edges, and the last ones along each dimension their upper edges, too.
+
+    Parameters
+    ----------
+    input : Tensor
+        (..., n), at least two dimensions; float32 or float64. Each row is a point.
+    bins : int, list of int or list of Tensor
+        How many even parts along all or each of the dimensions, or their edges, ascending.
+    range : list of float, optional
+        The least and largest coordinate along each dimension, 2 n numbers; by default those of the
+        points. Edges that are given stay.
+    weight : Tensor, optional
+        (...). What each point counts.
+    density : bool, default False
+        Whether to divide by the sum of all, and by the size of each box.
+
+    Returns
+    -------
+    hist : Tensor
+        A dimension for each coordinate.
+    bin_edges : tuple of Tensor
+        One more along each dimension than there are boxes.
+
+    Raises
+    ------
+    RuntimeError
+        Sizes or dtypes do not fit, a number of bins is not positive, or a range is not finite.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> points = torch.tensor([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [2.0, 2.0]])
+    >>> hist, edges = torch.histogramdd(points, bins=[2, 2])
+    >>> hist
+    tensor([[0., 1.],
+            [1., 2.]])
+    >>> edges
+    (tensor([0., 1., 2.]), tensor([0., 1., 2.]))
+    """
+    from ._return_types import make
+
+    if isinstance(bins, int):
+        bins = [bins] * (input.shape[-1] if input.dim() else 1)
+    hist, *edges = _C._histogramdd(input, bins, range, weight, density)
+    return make("histogramdd", ["hist", "bin_edges"])((hist, tuple(edges)))
 
 
 def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:

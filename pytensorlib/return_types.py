@@ -19,7 +19,7 @@ __all__: list[str] = []
 @cache
 def _classes() -> dict[str, Any]:
     """Return the class of each operator whose schema names several results."""
-    found = {}
+    found = {"histogramdd": make("histogramdd", ["hist", "bin_edges"])}
     for schema, place, *_ in _C._schemas():
         matched = re.fullmatch(r"(\w+)[\w.]*\(.*\) -> \((.*)\)", schema)
         results = [part.split() for part in matched[2].split(", ")] if matched else []

@@ -335,6 +335,8 @@ VIEWS = [
     view("diag", np.diag, ([3],), ([3, 4], 1), out=True),
     view("diff", lambda x, n=1, d=-1: np.diff(x, n, d), ([5],), ([3, 4], 1, 0),
          dtypes=FLOATS, out=True),
+    view("gradient", R.slopes, ([5],), ([3, 4],), ([3, 4], {"spacing": (2.0, 3.0), "dim": (1, 0)}),
+         ([3, 4], {"dim": 1, "edge_order": 2, "spacing": 0.5}), dtypes=FLOATS, method=False),
     view("cat", np.concatenate, (Many(([2, 3], [1, 3])),), (Many(([2, 1], [2, 3])), 1),
          (Many(([0, 3], [2, 3])),), method=False, out=True),
     view("stack", np.stack, (Many(([3], [3])),), (Many(([2, 3], [2, 3])), -1), method=False,

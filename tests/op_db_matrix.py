@@ -190,6 +190,17 @@ ROWS = [
     matrix("svdvals", lambda x: np.linalg.svd(x, compute_uv=False), *SQUARES, ([2, 4],)),
     matrix("tensorinv", np.linalg.tensorinv, (lambda rng: well_posed(6, 6)(rng).reshape(
            6, 2, 3), {"ind": 1})),
+    matrix("tensorsolve", np.linalg.tensorsolve, (lambda rng: well_posed(6, 6)(rng).reshape(
+           2, 3, 6), [2, 3]), (lambda rng: well_posed(6, 6)(rng).reshape(2, 3, 3, 2), [2, 3])),
+    matrix("vander", lambda x, N: np.vander(x, N, increasing=True), ([4], {"N": 5}),
+           ([3], {"N": 2})),
+    matrix("vander", np.vander, ([4],), ([3], 5), ([3], 4, True), of=""),
+    matrix("matrix_exp", linalg.expm, ([3, 3],), ([2, 3, 3],), ([1, 1],), (well_posed(4, 4),)),
+    matrix("matrix_exp", linalg.expm, ([3, 3],), of="", method=True),
+    matrix("norm_except_dim", lambda x, p=2, dim=0: np.linalg.norm(
+           np.moveaxis(x, dim, 0).reshape(x.shape[dim], -1), p, 1).reshape(
+           [n if d == dim else 1 for d, n in enumerate(x.shape)]), ([3, 4],), ([2, 3, 4], 3, 1),
+           ([2, 3], 1, 1), of=""),
     matrix("vecdot", np.linalg.vecdot, ([3, 4], [3, 4]), ([3, 4], [4])),
     matrix("vdot", np.vdot, ([5], [5]), of=""),
     matrix("inner", np.inner, ([5], [5]), ([2, 3], [4, 3]), ([2, 3], []), of=""),

@@ -440,3 +440,11 @@ def renorm(x: Array, p: float, dim: int, maxnorm: float) -> Array:
     over = tuple(d for d in range(x.ndim) if d != dim % x.ndim)
     size = (np.abs(x) ** p).sum(over, keepdims=True) ** (1 / p)
     return np.where(size > maxnorm, x * maxnorm / (size + 1e-7), x)
+
+
+def slopes(x: Any, dim: Any = None, edge_order: int = 1, spacing: Any = 1) -> Any:
+    """Slopes along each dimension, as `numpy.gradient` has them."""
+    dims = range(x.ndim) if dim is None else [dim] if isinstance(dim, int) else dim
+    steps = spacing if isinstance(spacing, tuple) else [spacing] * len(dims)
+    along = zip(dims, steps, strict=True)
+    return tuple(np.gradient(x, h, axis=d, edge_order=edge_order) for d, h in along)

@@ -38,9 +38,9 @@ def test_gradient_refuses_what_does_not_fit():
         torch.gradient(torch.ones(1))
     with pytest.raises(RuntimeError, match="multiple times"):
         torch.gradient(torch.ones(2, 2), dim=(0, -2))
-    with pytest.raises(RuntimeError, match="edge_order=1 and 2"):
+    with pytest.raises(RuntimeError, match="edge_order=1 and edge_order=2"):
         torch.gradient(torch.ones(4), edge_order=3)
-    with pytest.raises(RuntimeError, match="coordinates"):
+    with pytest.raises(RuntimeError, match="a coordinate for each"):
         torch.gradient(torch.ones(4), spacing=[torch.ones(3)])
 
 

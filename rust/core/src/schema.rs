@@ -621,6 +621,21 @@ impl Entry {
                         .iter()
                         .any(|v| matches!(v, Value::Tensor(t) if t.requires_grad()));
                 target.check_inplace(tracked)?;
+                if self.flags & flag::TYPED == flag::TYPED {
+                    let other = |v: &Value| match v {
+                        Value::DType(d) if *d != target.dtype() => Some(*d),
+                        _ => None,
+                    };
+                    if let Some(d) = values.iter().find_map(other) {
+                        bail!(
+                            Runtime,
+                            "Bad in-place call: input tensor dtype {} and output tensor dtype {} \
+                             should match",
+                            target.dtype().c_name(),
+                            d.c_name()
+                        );
+                    }
+                }
                 if tracked {
                     // What backward needs of the old value must outlive it.
                     values[0] = Value::Tensor(target.copy_dense()?);

@@ -1,4 +1,4 @@
-//! Differences of neighbours and integrals by the trapezoidal rule.
+//! Differences of neighbours, slopes, and integrals by the trapezoidal rule.
 
 use super::scan::Cumsum;
 use crate::dispatch;
@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::unary::LogicalNot;
+use crate::ops::shape::join::cat;
 use crate::schema::{Args, Value};
 use crate::shape::{self, Show};
 use crate::tensor::Tensor;
@@ -83,6 +84,186 @@ fn diff(
         };
     }
     Ok(y)
+}
+
+/// How far apart the elements along one dimension are.
+enum Steps {
+    Even(Tensor),
+    /// At these coordinates.
+    At(Tensor),
+}
+
+/// `gradient`: slopes along each dimension, from neighbours on both sides, of second order inside.
+fn gradient(a: &Args) -> Result<Value> {
+    let (x, order) = (a.tensor(0)?, a.int(3)?);
+    ensure!(
+        order == 1 || order == 2,
+        Runtime,
+        "torch.gradient only supports edge_order=1 and edge_order=2, got {order}"
+    );
+    ensure!(
+        x.dtype() != DType::U8,
+        Runtime,
+        "torch.gradient does not support uint8 input."
+    );
+    let all: SmallVec<[i64; 5]>;
+    let given = a.opt_ints(2);
+    let dims = match given {
+        Some(dims) => dims,
+        None => {
+            all = (0..x.ndim() as i64).collect();
+            &all
+        }
+    };
+    let mut found: SmallVec<[usize; 5]> = SmallVec::new();
+    for &d in dims {
+        let d = shape::dim(d, x.ndim())?;
+        ensure!(
+            !found.contains(&d),
+            Runtime,
+            "dim {d} appears multiple times in the list of dims"
+        );
+        ensure!(
+            x.size(d) > order as usize,
+            Runtime,
+            "torch.gradient expected each dimension size to be at least edge_order+1, got {} for \
+             dimension {d}",
+            x.size(d)
+        );
+        found.push(d);
+    }
+    let steps = spacings(a, given.is_some(), &found)?;
+    let slopes = |(&d, steps): (&usize, &Steps)| match steps {
+        Steps::Even(h) => slope_of_even(x, d, h, order),
+        Steps::At(c) => slope_at(x, d, c, order),
+    };
+    let y = found
+        .iter()
+        .zip(&steps)
+        .map(slopes)
+        .collect::<Result<_>>()?;
+    Ok(Value::Tensors(y))
+}
+
+/// What `spacing` says of each dimension.
+fn spacings(a: &Args, chosen: bool, dims: &[usize]) -> Result<Vec<Steps>> {
+    let fits =
+        |n: usize| {
+            ensure!(
+            n == dims.len(),
+            Runtime,
+            "torch.gradient expected spacing to be unspecified, a scalar, or a list of length {}, \
+             {}, but got a list of length {n}",
+            dims.len(),
+            if chosen { "that of dim" } else { "one for each dimension" }
+        );
+            Ok(())
+        };
+    if let Some(steps) = a.opt_floats(1) {
+        fits(steps.len())?;
+        let steps = steps
+            .iter()
+            .map(|&h| Tensor::number(h.into()).map(Steps::Even));
+        return steps.collect();
+    }
+    let Ok(points) = a.tensors(1) else {
+        let h = match a.values[1] {
+            Value::None => Tensor::number(1.into())?,
+            _ => a.number(1)?,
+        };
+        return Ok(dims.iter().map(|_| Steps::Even(h.clone())).collect());
+    };
+    fits(points.len())?;
+    let one = |(c, &d): (&Tensor, &usize)| {
+        ensure!(
+            c.ndim() == 1,
+            Runtime,
+            "torch.gradient expected each element of spacing to have one dimension, but got an \
+             element with {} dimensions!",
+            c.ndim()
+        );
+        let n = a.tensor(0)?.size(d);
+        ensure!(
+            c.numel() == n,
+            Runtime,
+            "torch.gradient expected a coordinate for each of the {n} elements along dimension \
+             {d}, got {}",
+            c.numel()
+        );
+        Ok(Steps::At(c.clone()))
+    };
+    points.iter().zip(dims).map(one).collect()
+}
+
+/// Elements `from..n - to` along a dimension.
+fn part(x: &Tensor, d: usize, from: usize, to: usize) -> Result<Tensor> {
+    x.narrow(d as i64, from as i64, (x.size(d) - from - to) as i64)
+}
+
+fn slope_of_even(x: &Tensor, d: usize, h: &Tensor, order: i64) -> Result<Tensor> {
+    let n = x.size(d);
+    let at = |i: usize| part(x, d, i, n - i - 1);
+    let inner = part(x, d, 2, 0)?.sub(&part(x, d, 0, 2)?)?;
+    let inner = inner.div(h)?.mul_scalar(0.5)?;
+    let (first, last) = if order == 1 {
+        (at(1)?.sub(&at(0)?)?, at(n - 1)?.sub(&at(n - 2)?)?)
+    } else {
+        let side = |x: Tensor, y: Tensor, z: Tensor, sign: f64| {
+            x.mul_scalar(-1.5 * sign)?
+                .add(&y.mul_scalar(2.0 * sign)?)?
+                .add(&z.mul_scalar(-0.5 * sign)?)
+        };
+        (
+            side(at(0)?, at(1)?, at(2)?, 1.0)?,
+            side(at(n - 1)?, at(n - 2)?, at(n - 3)?, -1.0)?,
+        )
+    };
+    cat(&[first.div(h)?, inner, last.div(h)?], d as i64)
+}
+
+/// Slopes of the parabola through three neighbours.
+fn slope_at(x: &Tensor, d: usize, c: &Tensor, order: i64) -> Result<Tensor> {
+    let n = x.size(d);
+    let mut to: SmallVec<[i64; 5]> = SmallVec::from_elem(1, x.ndim());
+    to[d] = -1;
+    let h = part(c, 0, 1, 0)?.sub(&part(c, 0, 0, 1)?)?.reshape(&to)?;
+    let at = |i: usize| part(x, d, i, n - i - 1);
+    let step = |i: usize| part(&h, d, i, n - i - 2);
+    // Each term: an element times a quotient of steps.
+    let term = |x: &Tensor, above: &Tensor, below: &Tensor| x.mul(&above.div(below)?);
+    let inner = {
+        let (g, h) = (part(&h, d, 0, 1)?, part(&h, d, 1, 0)?);
+        let both = g.add(&h)?;
+        let y = term(&part(x, d, 0, 2)?, &h.neg()?, &g.mul(&both)?)?;
+        let y = y.add(&term(&part(x, d, 1, 1)?, &h.sub(&g)?, &g.mul(&h)?)?)?;
+        y.add(&term(&part(x, d, 2, 0)?, &g, &h.mul(&both)?)?)?
+    };
+    // The end where `x` is outside, `z` inside; `g` is the outer step.
+    let end = |x: Tensor, y: Tensor, z: Tensor, g: Tensor, h: Tensor| -> Result<Tensor> {
+        let both = g.add(&h)?;
+        let s = term(&x, &g.add(&both)?, &g.mul(&both)?)?.neg()?;
+        let s = s.add(&term(&y, &both, &g.mul(&h)?)?)?;
+        s.sub(&term(&z, &g, &h.mul(&both)?)?)
+    };
+    let (first, last) = if order == 1 {
+        (
+            at(1)?.sub(&at(0)?)?.div(&step(0)?)?,
+            at(n - 1)?.sub(&at(n - 2)?)?.div(&step(n - 2)?)?,
+        )
+    } else {
+        (
+            end(at(0)?, at(1)?, at(2)?, step(0)?, step(1)?)?,
+            end(
+                at(n - 1)?,
+                at(n - 2)?,
+                at(n - 3)?,
+                step(n - 2)?,
+                step(n - 3)?,
+            )?
+            .neg()?,
+        )
+    };
+    cat(&[first, inner, last], d as i64)
 }
 
 /// Distances between sample points, shaped to go with neighbours of `y` along `dim`.
@@ -183,6 +364,15 @@ crate::entries! {
         let y = diff(a.tensor(0)?, a.int(1)?, a.int(2)?, a.opt_tensor(3), a.opt_tensor(4))?;
         Ok(y.into())
     };
+    /// Slopes along each dimension, from neighbours.
+    "gradient(Tensor self, *, Scalar? spacing=None, int[1]? dim=None, int edge_order=1) -> Tensor[]",
+    FN | COMPLEX, gradient;
+    /// Slopes along each dimension, from neighbours at the coordinates given.
+    "gradient(Tensor self, *, Tensor[] spacing, int[1]? dim=None, int edge_order=1) -> Tensor[]",
+    FN, gradient;
+    /// Slopes along each dimension, from neighbours at even distances.
+    "gradient(Tensor self, *, float[] spacing, int[1]? dim=None, int edge_order=1) -> Tensor[]",
+    FN, gradient;
     /// The integral along `dim` by the trapezoidal rule with sample points `x`.
     "trapezoid(Tensor y, Tensor x, *, int dim=-1) -> Tensor", FN, |a| trapezoid(a, false);
     /// The integral along `dim` by the trapezoidal rule with spacing `dx`.

@@ -9,7 +9,7 @@ use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::ops::underived;
 use crate::schema::{Args, Value};
-use crate::shape::Show;
+use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, per_isa, with_element, with_float};
 use smallvec::SmallVec;
@@ -117,7 +117,7 @@ fn even_edges(low: f64, high: f64, bins: usize) -> Result<Vec<f64>> {
     let step = (high - low) / bins as f64;
     let mut edges = alloc::list(bins.saturating_add(1))?;
     edges.extend((0..=bins).map(|i| {
-        if i < bins / 2 {
+        if i < bins.div_ceil(2) {
             low + step * i as f64
         } else {
             high - step * (bins - i) as f64
@@ -209,14 +209,23 @@ fn count_even<T: Element>(x: &[T], low: f64, high: f64, bins: usize) -> Vec<f64>
 }
 
 per_isa! {
-    /// The bin of each value, -1 for those in none.
+    /// The bin of each value, -1 for those in none: in float32 for types up to it, so that a value
+    /// on an edge is as much above it as the edge itself.
     fn bins_of[T: Element](x: &[T], low: f64, high: f64, bins: usize, at: &mut [i64]) {
         let last = bins as i64 - 1;
+        let (near, far, count) = (low as f32, high as f32, bins as f32);
         for (x, at) in x.iter().zip(at) {
             let v = x.to_f64();
-            let b = ((v - low) / (high - low) * bins as f64) as i64;
+            let (b, inside) = if size_of::<T>() <= 4 {
+                let v = v as f32;
+                let b = (v - near) * count / (far - near);
+                (b as i64, (v >= near) & (v <= far))
+            } else {
+                let b = (v - low) * bins as f64 / (high - low);
+                (b as i64, (v >= low) & (v <= high))
+            };
             let b = if b > last { last } else { b };
-            *at = if (v >= low) & (v <= high) { b } else { -1 };
+            *at = if inside { b } else { -1 };
         }
     }
 }
@@ -294,20 +303,45 @@ fn counted(from: &[Option<&Tensor>], y: Vec<Tensor>) -> Result<Value> {
     Ok(Value::Tuple(y))
 }
 
-/// Edges of even bins, of a range that may be that of the data.
-fn edges_of_range(x: &Tensor, bins: usize, range: (f64, f64)) -> Result<Tensor> {
-    let (low, high) = match (x.numel(), range.0 == range.1) {
-        (0, true) => (0.0, 1.0),
-        _ => data_range("torch.histogram", &floats(x)?, range.0, range.1)?,
+/// Edges of even bins, from the least value to the largest where no range is given.
+fn edges_of_range(x: &Tensor, bins: usize, range: Option<(f64, f64)>) -> Result<Tensor> {
+    let (low, high) = match range {
+        Some(range) => range,
+        None if x.numel() == 0 => (0.0, 1.0),
+        None => {
+            let keep_nan = |a: f64, v: f64, beats: bool| if v.is_nan() || beats { v } else { a };
+            let (low, high) = (f64::INFINITY, f64::NEG_INFINITY);
+            floats(x)?.into_iter().fold((low, high), |(low, high), v| {
+                (keep_nan(low, v, v < low), keep_nan(high, v, v > high))
+            })
+        }
     };
-    let (low, high) = match range.0 == range.1 && x.numel() > 0 {
-        // PyTorch widens a point by one half on each side here, and by one in histc.
-        true if high - low == 2.0 && point(x)? => (low + 0.5, high - 0.5),
-        _ => (low, high),
+    ensure!(
+        low.is_finite() && high.is_finite(),
+        Runtime,
+        "torch.histogram: range of [{low}, {high}] is not finite"
+    );
+    ensure!(
+        low <= high,
+        Runtime,
+        "torch.histogram: min should not exceed max, but got min {low} max {high}"
+    );
+    // A point is in the middle.
+    let (low, high) = match low == high {
+        true => (low - 0.5, high + 0.5),
+        false => (low, high),
     };
     alloc::check(bins, 3 * size_of::<f64>())?;
     let edges = even_edges(low, high, bins)?;
-    Tensor::from_slice(&edges, &[edges.len()], DType::F64)
+    Tensor::from_slice(&edges, &[edges.len()], DType::F64)?.to_dtype(x.dtype())
+}
+
+/// The same, as a request.
+fn even(x: &Tensor, bins: usize, range: Option<(f64, f64)>) -> Result<Tensor> {
+    let given = (bins, range.map(|(a, b)| (Bitwise(a), Bitwise(b))));
+    dispatch::function("HistogramBinsBackward0", given, &[x], |&(n, range), x| {
+        edges_of_range(x[0], n, range.map(|(a, b)| (*a, *b)))
+    })
 }
 
 fn histogram_of_bins(a: &Args) -> Result<Value> {
@@ -333,22 +367,162 @@ fn histogram_of_bins(a: &Args) -> Result<Value> {
                 "torch.histogram(): range should have 2 elements, but got {}",
                 v.len()
             );
-            (v[0], v[1])
+            Some((v[0], v[1]))
         }
-        _ => (0.0, 0.0),
+        _ => None,
     };
-    let given = (bins as usize, Bitwise(range.0), Bitwise(range.1));
-    let edges = dispatch::function("HistogramBinsBackward0", given, &[&x], |&(n, a, b), x| {
-        edges_of_range(x[0], n, (*a, *b))
-    })?;
+    let edges = even(&x, bins as usize, range)?;
     let y = histogram(&x, &edges, a.opt_tensor(3), a.bool(4)?)?;
     counted(&[Some(a.tensor(0)?), a.opt_tensor(3)], y)
 }
 
-/// Whether all elements are equal.
-fn point(x: &Tensor) -> Result<bool> {
-    let v = floats(x)?;
-    Ok(v.iter().all(|a| *a == v[0]))
+/// Counts, or sums of weights, of points of n coordinates in boxes between n lists of edges.
+fn boxes(x: &Tensor, edges: &[Tensor], weight: Option<&Tensor>, density: bool) -> Result<Tensor> {
+    let from: SmallVec<[&Tensor; 4]> = [x].into_iter().chain(edges).chain(weight).collect();
+    dispatch::function("HistogramddBackward0", density, &from, |&density, x| {
+        let n = x[0].size(x[0].ndim() - 1);
+        sums_in_boxes(x[0], &x[1..=n], x.get(n + 1).copied(), density)
+    })
+}
+
+fn sums_in_boxes(
+    x: &Tensor,
+    edges: &[&Tensor],
+    weight: Option<&Tensor>,
+    density: bool,
+) -> Result<Tensor> {
+    let points = floats(x)?;
+    let weights = weight.map(floats).transpose()?;
+    let edges: Vec<Vec<f64>> = edges.iter().map(|e| floats(e)).collect::<Result<_>>()?;
+    let shape: Dims = edges.iter().map(|e| e.len() - 1).collect();
+    let size = crate::shape::numel(&shape)?;
+    alloc::check(size, size_of::<f64>())?;
+    let mut sums = alloc::filled(0.0, size)?;
+    // Without coordinates there is no point.
+    for (i, point) in points.chunks_exact(edges.len().max(1)).enumerate() {
+        let mut at = Some(0);
+        for (&v, edges) in point.iter().zip(&edges) {
+            at = at
+                .zip(bin_of(edges, v))
+                .map(|(at, b)| at * (edges.len() - 1) + b);
+        }
+        if let Some(at) = at {
+            sums[at] += weights.as_ref().map_or(1.0, |w| w[i]);
+        }
+    }
+    if density {
+        let total: f64 = sums.iter().sum();
+        for (i, s) in sums.iter_mut().enumerate() {
+            let (mut rest, mut volume) = (i, 1.0);
+            for edges in edges.iter().rev() {
+                let b = rest % (edges.len() - 1);
+                rest /= edges.len() - 1;
+                volume *= edges[b + 1] - edges[b];
+            }
+            *s /= total * volume;
+        }
+    }
+    Tensor::from_slice(&sums, &shape, DType::F64)?
+        .to_dtype(x.dtype())?
+        .to_device(x.device())
+}
+
+/// `histogramdd`: the sums and then the edges, given or even ones.
+fn histogramdd(a: &Args) -> Result<Value> {
+    const NAME: &str = "torch.histogramdd";
+    let x = a.tensor(0)?.detach();
+    ensure!(
+        x.ndim() >= 2,
+        Runtime,
+        "{NAME}: input tensor should have at least 2 dimensions, got shape {}",
+        Show(x.shape())
+    );
+    let n = x.size(x.ndim() - 1);
+    let weight = a.opt_tensor(3);
+    let given = match a.opt_ints(1) {
+        Some(bins) => bins.len(),
+        None => a.tensors(1)?.len(),
+    };
+    ensure!(
+        given == n,
+        Runtime,
+        "{NAME}: The size of bins must be equal to the innermost dimension of the input, got \
+         {given} for {n}"
+    );
+    if !matches!(x.dtype(), DType::F32 | DType::F64) {
+        bail!(
+            NotImplemented,
+            "\"histogramdd\" not implemented for '{}'",
+            x.dtype().scalar_name()
+        );
+    }
+    if let Some(w) = weight {
+        ensure!(
+            w.shape()[..] == x.shape()[..x.ndim() - 1] && w.dtype() == x.dtype(),
+            Runtime,
+            "{NAME}: if weight tensor is provided it should have the same dtype and shape as the \
+             input tensor excluding its innermost dimension, but got input with shape {} of {} and \
+             weight with shape {} of {}",
+            Show(x.shape()),
+            x.dtype().scalar_name(),
+            Show(w.shape()),
+            w.dtype().scalar_name()
+        );
+    }
+    let edges = match a.opt_ints(1) {
+        Some(bins) => edges_of_bins(&x, bins, a.opt_floats(2))?,
+        None => a.tensors(1)?.to_vec(),
+    };
+    for (d, e) in edges.iter().enumerate() {
+        ensure!(
+            e.ndim() == 1 && e.dtype() == x.dtype(),
+            Runtime,
+            "{NAME}: bins tensor should have one dimension and the input's dtype, got shape {} of \
+             {} for dimension {d}",
+            Show(e.shape()),
+            e.dtype().scalar_name()
+        );
+        ensure!(
+            e.numel() > 1,
+            Runtime,
+            "{NAME}: bins tensor should have at least 2 elements, but got {} elements in the bins \
+             tensor for dimension {d}",
+            e.numel()
+        );
+    }
+    let y = boxes(&x, &edges, weight, a.bool(4)?)?;
+    let given = a.tensors(1).unwrap_or_default();
+    let from: SmallVec<[&Tensor; 4]> = std::iter::once(a.tensor(0)?)
+        .chain(weight)
+        .chain(given)
+        .collect();
+    // Edges that are given are nobody's results.
+    let computed = if given.is_empty() { n + 1 } else { 1 };
+    let y: Vec<Tensor> = std::iter::once(y).chain(edges).collect();
+    underived("HistogramddBackward0", &from, &y[..computed])?;
+    Ok(Value::Tensors(y))
+}
+
+fn edges_of_bins(x: &Tensor, bins: &[i64], range: Option<&[f64]>) -> Result<Vec<Tensor>> {
+    let n = bins.len();
+    ensure!(
+        range.is_none_or(|r| r.len() == 2 * n),
+        Runtime,
+        "torch.histogramdd: for a {n}-dimensional histogram range should have {} elements, but got \
+         {}",
+        2 * n,
+        range.map_or(0, <[f64]>::len)
+    );
+    let one = |(d, &bins): (usize, &i64)| {
+        ensure!(
+            bins > 0,
+            Runtime,
+            "torch.histogramdd(): bins must be > 0, but got {bins} for dimension {d}"
+        );
+        let range = range.map(|r| (r[2 * d], r[2 * d + 1]));
+        even(&x.select(-1, d as i64)?, bins as usize, range)?.to_device(x.device())
+    };
+    bins.iter().enumerate().map(one).collect()
 }
 
 crate::entries! {
@@ -384,4 +558,9 @@ crate::entries! {
         let y = histogram(&x, bins, a.opt_tensor(2), a.bool(3)?)?;
         counted(&[Some(a.tensor(0)?), Some(bins), a.opt_tensor(2)], y)
     };
+    /// Sums in boxes, and the edges: `histogramdd`.
+    "_histogramdd(Tensor self, int[] bins, float[]? range=None, Tensor? weight=None, bool density=False) -> Tensor[]",
+    FN, histogramdd;
+    "_histogramdd(Tensor self, Tensor[] bins, float[]? range=None, Tensor? weight=None, bool density=False) -> Tensor[]",
+    FN, histogramdd;
 }

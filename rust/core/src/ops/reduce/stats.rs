@@ -616,7 +616,7 @@ crate::entries! {
         Ok(x.vector_norm(a.scalar(1)?.f64(), a.mask(2, &x)?, a.bool(3)?)?.into())
     };
     /// The Frobenius norm along `dim`.
-    "frobenius_norm(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", FN | OUT,
+    "frobenius_norm(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", FN | OUT,
     |a| {
         let x = a.tensor(0)?;
         let dims = a.ints(1)?.len();

@@ -243,8 +243,11 @@ fn spaced(a: &Args, options: usize, base: Option<f64>) -> Result<Value> {
     let n = steps as usize;
     let last = n.saturating_sub(1);
     let integer = dtype.is_integral();
-    // Integer types cut the ends off before they are divided.
-    let cut = |v: f64| if integer { v.trunc() } else { v };
+    // Integer types cut the ends off before they are divided, but not one power alone.
+    let cut = |v: f64| match integer && (n != 1 || base.is_none()) {
+        true => v.trunc(),
+        false => v,
+    };
     let (start, end) = (cut(start.f64()), cut(end.f64()));
     let step = if last == 0 {
         0.0

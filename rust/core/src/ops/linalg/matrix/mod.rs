@@ -205,7 +205,7 @@ fn slogdet(name: &str, x: &Tensor) -> Result<Vec<Tensor>> {
     Ok(factor(Kind::Slogdet, &[x])?.into_vec())
 }
 
-fn inverse(name: &str, x: &Tensor) -> Result<Tensor> {
+pub fn inverse(name: &str, x: &Tensor) -> Result<Tensor> {
     let (y, info) = inv_ex(name, x)?;
     check_inverse(name, &info)?;
     Ok(y)
@@ -338,6 +338,12 @@ fn lu_solve(
 ) -> Result<Tensor> {
     check_square(name, lu)?;
     ensure!(
+        pivots.dtype() == DType::I32,
+        Runtime,
+        "{name}: pivots should be a Tensor of scalar type torch.int32, got {}",
+        pivots.dtype().scalar_name()
+    );
+    ensure!(
         pivots.ndim() > 0 && pivots.size(pivots.ndim() - 1) == rows(lu),
         Runtime,
         "{name}: Number of pivots per batch should be same as the dimension of the matrix, got {} \
@@ -365,32 +371,6 @@ fn lu_solve(
 
 fn tuple(t: impl IntoIterator<Item = Tensor>) -> Result<Value> {
     Ok(Value::Tuple(t.into_iter().collect()))
-}
-
-/// `tensordot` over the last dimensions of one side and the first of the other.
-fn tensorinv(x: &Tensor, ind: i64) -> Result<Tensor> {
-    ensure!(
-        ind > 0,
-        Runtime,
-        "linalg.tensorinv: Expected a strictly positive integer for 'ind', got {ind}"
-    );
-    let k = ind as usize;
-    ensure!(
-        k <= x.ndim(),
-        Runtime,
-        "linalg.tensorinv: Expected 'ind' to be at most the number of dimensions, {}, got {ind}",
-        x.ndim()
-    );
-    let (p, q) = x.shape().split_at(k);
-    let (m, n) = (p.iter().product::<usize>(), q.iter().product::<usize>());
-    ensure!(
-        m == n,
-        Runtime,
-        "linalg.tensorinv: Expected self to satisfy the requirement prod(self.shape[ind:]) == \
-         prod(self.shape[:ind]), but got {n} != {m}"
-    );
-    let shape: Dims = q.iter().chain(p).copied().collect();
-    inverse("linalg.tensorinv", &x.reshape_to(&[m, n])?)?.reshape_to(&shape)
 }
 
 /// P, L and U from factors packed by `lu_factor`.
@@ -445,9 +425,6 @@ crate::entries! {
     /// Slices across `dim` whose `p`-norm is larger than `maxnorm`, scaled down to it.
     "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", ALL,
     |a| Ok(renorm(a.tensor(0)?, a.float(1)?, a.int(2)?, a.float(3)?)?.into());
-    /// The inverse of a tensor taken as a matrix from its last dimensions to its first.
-    "tensorinv(Tensor input, int ind=2) -> Tensor", LINALG | OUT,
-    |a| Ok(tensorinv(a.tensor(0)?, a.int(1)?)?.into());
     /// P, L and U of a packed factorisation.
     "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)",
     FN | OUT,
@@ -470,13 +447,13 @@ crate::entries! {
         }
         tuple([l, info])
     };
-    "cholesky(Tensor self, bool upper=False) -> Tensor", FN | METHOD | OUT,
+    "cholesky(Tensor self, bool upper=False) -> Tensor", FN | METHOD | CASTS,
     |a| Ok(cholesky("cholesky", a.tensor(0)?, a.bool(1)?)?.into());
     /// The solution of A X = self for A = L L'.
     "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", FN | METHOD | OUT,
     |a| Ok(cholesky_solve(a.tensor(0)?, a.tensor(1)?, a.bool(2)?)?.into());
     /// The inverse of L L'.
-    "cholesky_inverse(Tensor self, bool upper=False) -> Tensor", FN | METHOD | OUT,
+    "cholesky_inverse(Tensor self, bool upper=False) -> Tensor", FN | METHOD | CASTS,
     |a| {
         Ok(cholesky_inverse(a.tensor(0)?, a.bool(1)?)?.into())
     };
@@ -584,31 +561,31 @@ crate::entries! {
     |a| Ok(eigvalsh("linalg.eigvalsh", a.tensor(0)?, a.str(1)?)?.into());
     /// The Moore-Penrose inverse.
     "pinv(Tensor input, *, Tensor|Scalar? atol=None, Tensor|Scalar? rtol=None, bool hermitian=False) -> Tensor",
-    LINALG | OUT,
+    LINALG | CASTS,
     |a| {
         let (x, atol, rtol) = (a.tensor(0)?, optional(a, 1)?, optional(a, 2)?);
         Ok(pinv("linalg.pinv", x, atol, rtol, a.bool(3)?)?.into())
     };
-    "pinv(Tensor input, Tensor|Scalar rcond, bool hermitian=False) -> Tensor", LINALG | OUT,
+    "pinv(Tensor input, Tensor|Scalar rcond, bool hermitian=False) -> Tensor", LINALG | CASTS,
     |a| Ok(pinv("linalg.pinv", a.tensor(0)?, None, optional(a, 1)?, a.bool(2)?)?.into());
     "pinverse(Tensor self, float rcond=1e-15) -> Tensor", FN | METHOD,
     |a| Ok(pinv("linalg.pinv", a.tensor(0)?, None, optional(a, 1)?, false)?.into());
     /// The number of singular values above a threshold.
     "matrix_rank(Tensor input, *, Tensor|Scalar? atol=None, Tensor|Scalar? rtol=None, bool hermitian=False) -> Tensor",
-    LINALG | OUT,
+    LINALG | CASTS,
     |a| {
         let (x, atol, rtol) = (a.tensor(0)?, optional(a, 1)?, optional(a, 2)?);
         Ok(matrix_rank(x, atol, rtol, a.bool(3)?)?.into())
     };
-    "matrix_rank(Tensor input, Tensor|Scalar tol, bool hermitian=False) -> Tensor", LINALG | OUT,
+    "matrix_rank(Tensor input, Tensor|Scalar tol, bool hermitian=False) -> Tensor", LINALG | CASTS,
     |a| {
         let zero = Tensor::full(&[], Scalar::Float(0.0), a.tensor(0)?.dtype(), a.tensor(0)?.device())?;
         Ok(matrix_rank(a.tensor(0)?, optional(a, 1)?, Some(zero), a.bool(2)?)?.into())
     };
     /// The ratio of a matrix norm of A to that of its inverse's reciprocal.
-    "cond(Tensor input, Scalar? p=None) -> Tensor", LINALG | OUT,
+    "cond(Tensor input, Scalar? p=None) -> Tensor", LINALG | CASTS,
     |a| Ok(cond(a.tensor(0)?, Order::P(a.opt_float(1).unwrap_or(2.0)))?.into());
-    "cond(Tensor input, str p) -> Tensor", LINALG | OUT,
+    "cond(Tensor input, str p) -> Tensor", LINALG | CASTS,
     |a| Ok(cond(a.tensor(0)?, named("linalg.cond", a.str(1)?)?)?.into());
     /// A norm of each matrix.
     "matrix_norm(Tensor input, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",

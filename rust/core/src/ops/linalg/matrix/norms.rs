@@ -324,7 +324,31 @@ fn classic_norm(a: &Args) -> Result<Value> {
     Ok(x.vector_norm(p, a.mask(2, &x)?, a.bool(3)?)?.into())
 }
 
+/// The norm of each slice across `dim`; that of all elements for -1.
+fn norm_except_dim(x: &Tensor, p: i64, dim: i64) -> Result<Tensor> {
+    ensure!(
+        x.dtype().differentiable(),
+        Runtime,
+        "norm_except_dim(): input dtype should be either floating point or complex. Got {} instead.",
+        x.dtype().scalar_name()
+    );
+    if dim == -1 {
+        return x.vector_norm(p as f64, DimSet::all(x.ndim()), false);
+    }
+    ensure!(
+        x.ndim() > 0,
+        Index,
+        "Dimension specified as {dim} but tensor has no dimensions"
+    );
+    let kept = shape::dim(dim, x.ndim())?;
+    let others = DimSet::of(x.ndim(), |d| d != kept)?;
+    x.vector_norm(p as f64, others, true)
+}
+
 crate::entries! {
+    /// The norm of each slice across one dimension.
+    "norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", FN,
+    |a| Ok(norm_except_dim(a.tensor(0)?, a.int(1)?, a.int(2)?)?.into());
     /// The p-norm of the elements along `dim`; 'fro' is the 2-norm.
     "norm(Tensor self, Scalar? p, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     FN | METHOD | OUT, classic_norm;
