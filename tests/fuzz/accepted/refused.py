@@ -77,7 +77,7 @@ REFUSED: tuple[Accepted, ...] = (
     ),
     Accepted(
         "REFUSED",
-        "max_unpool|fractional_max_pool|interpolate|^full|^fill",
+        "max_unpool|fractional_max_pool|interpolate|^full|^fill|^new_full",
         "invalid max index|pool size .* too large|not implemented for|without overflow",
         "indices, sizes, types and numbers that PyTorch checks only where there are elements, or "
         "dimensions, or not at all",
@@ -85,7 +85,8 @@ REFUSED: tuple[Accepted, ...] = (
     Accepted(
         "REFUSED",
         "^lstm$|^gru$|^rnn|attention|ctc_loss|^conv_tbc|conv\\dd|nn.functional.conv",
-        r"expected \w+ of size|dropout probability|integral vectors|at least 1 at|bias type",
+        r"expected \w+ of size|dropout probability|integral vectors|at least 1 at|bias type"
+        "|self and mat2 must have",
         "sizes, numbers and types that PyTorch does not look at",
     ),
     Accepted(
