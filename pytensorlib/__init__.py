@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         backends,
         cpu,
         cuda,
+        distributions,
         fft,
         optim,
         overrides,
@@ -123,6 +124,7 @@ _LATER = {
     "quantization",
     "types",
     "xpu",
+    "distributions",
 }
 # Names of those modules.
 _HOMES = {
@@ -152,6 +154,12 @@ _HOMES = {
         "view_as_real_copy".split(),
         "_tensor_facts",
     ),
+    "_dirichlet_grad": "_C",
+    "_is_all_true": "_C",
+    "_is_any_true": "_C",
+    "_sample_dirichlet": "_C",
+    "_standard_gamma": "_C",
+    "_standard_gamma_grad": "_C",
 }
 
 

@@ -20,7 +20,8 @@ MODULES = [m.name for m in pkgutil.walk_packages(pytensorlib.__path__, "pytensor
 DOCUMENTED = """
 nn nn.functional nn.init nn.utils nn.utils.rnn optim optim.lr_scheduler optim.swa_utils utils
 utils.data autograd autograd.functional autograd.graph testing serialization random overrides
-storage cpu cuda wgpu functional transforms signal.windows
+storage cpu cuda wgpu functional transforms signal.windows distributions distributions.constraints
+distributions.transforms distributions.utils
 """.split()
 TO_DO = {"autograd.graph.Node"}
 

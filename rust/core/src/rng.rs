@@ -6,10 +6,12 @@
 mod engine;
 mod fill;
 mod philox;
+mod reject;
 
 pub use fill::{Sample, Share};
 pub use philox::{Philox, BLOCKS};
 
+use crate::alloc;
 use crate::error::{Error, Kind, Result};
 use engine::{Engine, STATE_BYTES};
 use parking_lot::Mutex;
@@ -187,6 +189,51 @@ impl Generator {
         let engine = &mut *self.engine.lock();
         for (y, r) in out.iter_mut().zip(rate) {
             *y = T::from_f64(fill::poisson(engine, r.to_f64()));
+        }
+    }
+
+    /// Fills with gamma numbers of the shapes in `shape`, none smaller than `least`.
+    pub fn gamma<T: Sample>(&self, out: &mut [T], shape: &[T], least: f64) {
+        let engine = &mut *self.engine.lock();
+        for (y, a) in out.iter_mut().zip(shape) {
+            let x = reject::gamma::<T>(engine, a.to_f64());
+            *y = T::from_f64(if x < least { least } else { x });
+        }
+    }
+
+    /// Fills rows of `n` with numbers whose sum is 1, of a Dirichlet distribution's weights: gamma
+    /// numbers in float64 over their sum, held between `least` and `most`.
+    pub fn dirichlet<T: Sample>(
+        &self,
+        out: &mut [T],
+        weights: &[T],
+        n: usize,
+        [least, most]: [f64; 2],
+    ) {
+        let engine = &mut *self.engine.lock();
+        let mut row: Vec<f64> = alloc::room(n);
+        for (out, weights) in out.chunks_mut(n.max(1)).zip(weights.chunks(n.max(1))) {
+            row.clear();
+            row.extend(weights.iter().map(|w| {
+                let x = reject::gamma::<f64>(engine, w.to_f64());
+                if x < f64::MIN_POSITIVE {
+                    f64::MIN_POSITIVE
+                } else {
+                    x
+                }
+            }));
+            let sum: f64 = row.iter().sum();
+            for (y, x) in out.iter_mut().zip(&row) {
+                *y = T::from_f64((x / sum).clamp(least, most));
+            }
+        }
+    }
+
+    /// Fills with numbers of successes in `count` trials of probability `prob`.
+    pub fn binomial<T: Sample>(&self, out: &mut [T], count: &[T], prob: &[T]) {
+        let engine = &mut *self.engine.lock();
+        for ((y, n), p) in out.iter_mut().zip(count).zip(prob) {
+            *y = T::from_f64(reject::binomial::<T>(engine, n.to_f64(), p.to_f64()));
         }
     }
 

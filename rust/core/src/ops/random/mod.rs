@@ -1,7 +1,8 @@
 //! Random numbers: PyTorch's CPU numbers for the same seed, drawn in the order of memory.
 
-crate::ops::family! { sample; ENTRIES }
+crate::ops::family! { sample gamma; ENTRIES }
 pub(super) mod gpu;
+mod implicit;
 
 use crate::autograd::Vjp;
 use crate::cpu::pool::parallel_for;

@@ -230,12 +230,20 @@ impl Op for Multinomial {
 }
 
 /// Computes on the host, for the streams of the GPU have no such numbers.
-fn on_host<O: Op>(op: O, x: &Tensor) -> Result<Tensor> {
-    dispatch::call1(op, &[&x.to_device(Device::Cpu)?])?.to_device(x.device())
+pub(super) fn on_host<O: Op, const N: usize>(op: O, x: [&Tensor; N]) -> Result<Tensor> {
+    if x.iter().all(|t| t.device() == Device::Cpu) {
+        return dispatch::call1(op, &x);
+    }
+    let host: SmallVec<[Tensor; 2]> = x
+        .iter()
+        .map(|t| t.to_device(Device::Cpu))
+        .collect::<Result<_>>()?;
+    let host: SmallVec<[&Tensor; 2]> = host.iter().collect();
+    dispatch::call1(op, &host)?.to_device(x[0].device())
 }
 
 fn poisson(a: &Args) -> Result<Value> {
-    Ok(on_host(Poisson(a.generator(1)), a.tensor(0)?)?.into())
+    Ok(on_host(Poisson(a.generator(1)), [a.tensor(0)?])?.into())
 }
 
 fn multinomial(a: &Args) -> Result<Value> {
@@ -275,7 +283,7 @@ fn multinomial(a: &Args) -> Result<Value> {
         replacement,
         generator: a.generator(3),
     };
-    let y = on_host(op, &x.detach())?;
+    let y = on_host(op, [&x.detach()])?;
     let Dest::Out(out) = a.dest else {
         return Ok(y.into());
     };

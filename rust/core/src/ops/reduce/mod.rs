@@ -623,6 +623,18 @@ impl Args<'_> {
     }
 }
 
+/// `all` or `any` of a tensor that must be of bools.
+fn only_true(a: &Args, kind: Kind) -> Result<Value> {
+    let x = a.tensor(0)?;
+    ensure!(
+        x.dtype() == DType::Bool,
+        Runtime,
+        "the tensor must be of bools, got {}",
+        x.dtype()
+    );
+    any_all(a, kind, all_dims(x), false)
+}
+
 crate::entries! {
     /// Sums all elements; integers and bool in int64.
     "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", FN | METHOD | TYPED,
@@ -676,6 +688,12 @@ crate::entries! {
     "all(Tensor self, int[1]? dim=None, bool keepdim=False) -> Tensor",
     FN | METHOD | OUT | DIRECT,
     |a| any_all(a, Kind::All, named(a, a.tensor(0)?)?, a.bool(2)?);
+    /// Whether all elements are True.
+    "_is_all_true(Tensor self) -> Tensor", FN | METHOD,
+    |a| only_true(a, Kind::All);
+    /// Whether any element is True.
+    "_is_any_true(Tensor self) -> Tensor", FN | METHOD,
+    |a| only_true(a, Kind::Any);
     /// Whether any element is nonzero.
     "any(Tensor self) -> Tensor", FN | METHOD | OUT | DIRECT,
     |a| any_all(a, Kind::Any, all_dims(a.tensor(0)?), false);

@@ -86,7 +86,12 @@ fn broadcast_all(tensors: &[Tensor]) -> Result<Vec<Tensor>> {
     for t in tensors {
         shape = shape::broadcast(&shape, t.shape())?;
     }
-    tensors.iter().map(|t| t.expand_to(&shape)).collect()
+    // One that has the shape is itself, and no view.
+    let spread = |t: &Tensor| match t.shape()[..] == shape[..] {
+        true => Ok(t.clone()),
+        false => t.expand_to(&shape),
+    };
+    tensors.iter().map(spread).collect()
 }
 
 fn diag_embed(x: &Tensor, offset: i64, a: i64, b: i64) -> Result<Tensor> {

@@ -1,0 +1,48 @@
+"""Parameters that are given as probabilities or as log-odds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytensorlib as pt
+from pytensorlib import Tensor
+
+from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+
+
+def need_one(probs: Any, logits: Any) -> None:
+    """Raise unless exactly one of the two is given."""
+    if (probs is None) == (logits is None):
+        raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+
+
+class Odds:
+    """A probability for each of the batch; the form that was not given is computed when needed."""
+
+    _param: Tensor
+
+    def _take(self, probs: Any, logits: Any, *others: Any) -> tuple[Tensor, ...]:
+        """Set what was given and return `others` broadcast with it, of its type."""
+        need_one(probs, logits)
+        *rest, given = broadcast_all(*others, logits if probs is None else probs)
+        setattr(self, "logits" if probs is None else "probs", given)
+        self._param = given
+        return tuple(x.type_as(given) for x in rest)
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """The log-odds."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @property
+    def param_shape(self) -> pt.Size:
+        """The shape of the parameters."""
+        return self._param.size()
+
+    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
+        return self._param.new(*args, **kwargs)

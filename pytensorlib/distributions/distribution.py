@@ -1,0 +1,253 @@
+"""What every distribution can do."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import pytensorlib as pt
+from pytensorlib import Tensor
+
+from . import constraints
+from .utils import _broadcastable, lazy_property
+
+__all__ = ["Distribution"]
+_SCALAR = pt.Size()
+
+
+class Distribution:
+    """The base of all distributions.
+
+    Parameters
+    ----------
+    batch_shape : Size
+        The shape of the parameters, one distribution for each element.
+    event_shape : Size
+        The shape of a single sample of one of them.
+    validate_args : bool, optional
+        Whether to check parameters and values; without it what `set_default_validate_args` said.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.distributions import MultivariateNormal
+    >>> d = MultivariateNormal(torch.zeros(4, 2), torch.eye(2))
+    >>> d.batch_shape, d.event_shape, d.sample((3,)).shape
+    (torch.Size([4]), torch.Size([2]), torch.Size([3, 4, 2]))
+    """
+
+    has_rsample: Any = False
+    has_enumerate_support: Any = False
+    _validate_args = __debug__
+
+    @staticmethod
+    def set_default_validate_args(value: bool) -> None:
+        """Set whether distributions check parameters and values where they are not told."""
+        if value not in [True, False]:
+            raise ValueError
+        Distribution._validate_args = value
+
+    def __init__(
+        self,
+        batch_shape: Any = _SCALAR,
+        event_shape: Any = _SCALAR,
+        validate_args: bool | None = None,
+    ) -> None:
+        self._batch_shape = batch_shape
+        self._event_shape = event_shape
+        if validate_args is not None:
+            self._validate_args = validate_args
+        if self._validate_args:
+            self._validate_parameters()
+        super().__init__()
+
+    def _validate_parameters(self) -> None:
+        try:
+            wanted = self.arg_constraints
+        except NotImplementedError:
+            wanted = {}
+            warnings.warn(
+                f"{self.__class__} does not define `arg_constraints`. Please set "
+                "`arg_constraints = {}` or initialize the distribution with `validate_args=False` "
+                "to turn off validation.",
+                stacklevel=3,
+            )
+        for name, constraint in wanted.items():
+            if constraints.is_dependent(constraint):
+                continue
+            if name not in self.__dict__ and isinstance(getattr(type(self), name), lazy_property):
+                continue  # follows from the others
+            value = getattr(self, name)
+            if not constraint.check(value).all():
+                raise ValueError(
+                    f"Expected parameter {name} ({type(value).__name__} of shape "
+                    f"{tuple(value.shape)}) of distribution {self!r} to satisfy the constraint "
+                    f"{constraint!r}, but found invalid values:\n{value}"
+                )
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        """Return the same distribution with parameters broadcast to `batch_shape`."""
+        raise NotImplementedError
+
+    def _expanded(
+        self,
+        cls: type,
+        batch_shape: Sequence[int],
+        instance: Any,
+        *names: str,
+        keep: Sequence[str] = (),
+    ) -> Any:
+        """Return a copy whose attributes in `names` are broadcast, those in `keep` are as here."""
+        new = self._get_checked_instance(cls, instance)
+        batch_shape = pt.Size(batch_shape)
+        for name in names:
+            value = self.__dict__.get(name)
+            if value is not None:
+                shape = value.batch_shape if isinstance(value, Distribution) else value.shape
+                # What lies behind the batch stays.
+                setattr(new, name, value.expand(batch_shape + shape[len(self._batch_shape) :]))
+        for name in keep:
+            setattr(new, name, getattr(self, name))
+        Distribution.__init__(new, batch_shape, self._event_shape, validate_args=False)
+        new._validate_args = self._validate_args
+        return new
+
+    @property
+    def batch_shape(self) -> pt.Size:
+        """The shape of the parameters."""
+        return self._batch_shape
+
+    @property
+    def event_shape(self) -> pt.Size:
+        """The shape of a single sample."""
+        return self._event_shape
+
+    @property
+    def arg_constraints(self) -> dict[str, constraints.Constraint]:
+        """What each parameter must satisfy, by name."""
+        raise NotImplementedError
+
+    @property
+    def support(self) -> Any:
+        """The set that samples lie in."""
+        raise NotImplementedError
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean."""
+        raise NotImplementedError
+
+    @property
+    def mode(self) -> Tensor:
+        """The value of the highest density or probability."""
+        raise NotImplementedError(f"{self.__class__} does not implement mode")
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance."""
+        raise NotImplementedError
+
+    @property
+    def stddev(self) -> Tensor:
+        """The standard deviation."""
+        return self.variance.sqrt()
+
+    def sample(self, sample_shape: Sequence[int] = pt.Size()) -> Tensor:
+        """Return samples of shape `sample_shape + batch_shape + event_shape`, without gradients."""
+        with pt.no_grad():
+            return self.rsample(sample_shape)
+
+    def rsample(self, sample_shape: Sequence[int] = pt.Size()) -> Tensor:
+        """Return samples through which gradients reach the parameters."""
+        raise NotImplementedError
+
+    def sample_n(self, n: int) -> Tensor:
+        """Return `n` samples. Deprecated: `sample((n,))` does the same."""
+        warnings.warn(
+            "`sample_n(n)` will be deprecated. Use `sample((n,))` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return self.sample(pt.Size((n,)))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Return the logarithm of the density or probability at `value`."""
+        raise NotImplementedError
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """Return the probability of samples up to `value`."""
+        raise NotImplementedError
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """Return the number whose `cdf` is `value`."""
+        raise NotImplementedError
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """Return all possible samples along dimension 0, with `expand` for each of the batch."""
+        raise NotImplementedError
+
+    def entropy(self) -> Tensor:
+        """Return the entropy in nats, of shape `batch_shape`."""
+        raise NotImplementedError
+
+    def perplexity(self) -> Tensor:
+        """Return e to the power of the entropy."""
+        return pt.exp(self.entropy())
+
+    def _extended_shape(self, sample_shape: Sequence[int] = pt.Size()) -> pt.Size:
+        return pt.Size(pt.Size(sample_shape) + self._batch_shape + self._event_shape)
+
+    def _filled(self, value: float, like: Tensor) -> Tensor:
+        """Return a number for each of the batch."""
+        return pt.full(self._extended_shape(), value, dtype=like.dtype, device=like.device)
+
+    def _numbered(self, count: int, like: Tensor, expand: bool) -> Tensor:
+        """Return the integers below `count` along dimension 0, before the batch."""
+        values = pt.arange(count, dtype=like.dtype, device=like.device)
+        values = values.view((-1,) + (1,) * len(self._batch_shape))
+        return values.expand((-1,) + self._batch_shape) if expand else values
+
+    def _validate_sample(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise ValueError("The value argument to log_prob must be a Tensor")
+        shape, wanted = value.size(), self._batch_shape + self._event_shape
+        if shape[len(shape) - len(self._event_shape) :] != self._event_shape:
+            raise ValueError(
+                "The right-most size of value must match event_shape: "
+                f"{shape} vs {self._event_shape}."
+            )
+        if not _broadcastable(shape, wanted):
+            raise ValueError(
+                f"Value is not broadcastable with batch_shape+event_shape: {shape} vs {wanted}."
+            )
+        try:
+            support = self.support
+        except NotImplementedError:
+            warnings.warn(
+                f"{self.__class__} does not define `support` to enable sample validation. Please "
+                "initialize the distribution with `validate_args=False` to turn off validation.",
+                stacklevel=2,
+            )
+            return
+        if support is None:
+            raise AssertionError("support is unexpectedly None")
+        if not support.check(value).all():
+            raise ValueError(
+                f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) "
+                f"to be within the support ({support!r}) of the distribution {self!r}, "
+                f"but found invalid values:\n{value}"
+            )
+
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        if _instance is None and type(self).__init__ is not cls.__init__:  # type: ignore[misc]
+            raise NotImplementedError(
+                f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ "
+                "method must also define a custom .expand() method."
+            )
+        return self.__new__(type(self)) if _instance is None else _instance
+
+    def __repr__(self) -> str:
+        held = {k: self.__dict__[k] for k in self.arg_constraints if k in self.__dict__}
+        shown = [f"{k}: {v if v.numel() == 1 else v.size()}" for k, v in held.items()]
+        return f"{type(self).__name__}({', '.join(shown)})"

@@ -1,0 +1,118 @@
+"""The multinomial distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pytensorlib as pt
+from pytensorlib import Tensor
+
+from . import constraints
+from .binomial import Binomial
+from .categorical import Categorical
+from .distribution import Distribution
+from .utils import broadcast_all
+
+__all__ = ["Multinomial"]
+
+
+class Multinomial(Distribution):
+    """The multinomial distribution: how often each category came in `total_count` trials.
+
+    `log_prob` takes counts of any number of trials.
+
+    Parameters
+    ----------
+    total_count : int
+        The number of trials.
+    probs : Tensor, optional
+        Probabilities of shape (..., K), up to a factor.
+    logits : Tensor, optional
+        Their logarithms, up to a constant; exactly one of the two is given.
+    validate_args : bool, optional
+        Whether to check parameters and values.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.distributions import Multinomial
+    >>> Multinomial(8, torch.tensor([1.0, 1.0, 2.0])).mean
+    tensor([2., 2., 4.])
+    """
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+
+    def __init__(
+        self,
+        total_count: int = 1,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        if not isinstance(total_count, int):
+            raise NotImplementedError("inhomogeneous total_count is not supported")
+        self.total_count = total_count
+        self._categorical = Categorical(probs=probs, logits=logits)
+        self._binomial = Binomial(total_count=total_count, probs=self.probs)
+        event_shape = self._categorical.param_shape[-1:]
+        super().__init__(self._categorical.batch_shape, event_shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        names, keep = ("_categorical", "_binomial"), ["total_count"]
+        return self._expanded(Multinomial, batch_shape, _instance, *names, keep=keep)
+
+    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
+        return self._categorical._new(*args, **kwargs)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=1)
+    def support(self) -> constraints.Constraint:
+        return constraints.multinomial(self.total_count)
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return self._categorical.probs
+
+    @property
+    def logits(self) -> Tensor:
+        """The logarithms of the probabilities."""
+        return self._categorical.logits
+
+    @property
+    def param_shape(self) -> pt.Size:
+        """The shape of the parameters."""
+        return self._categorical.param_shape
+
+    @property
+    def mean(self) -> Tensor:
+        return self.probs * self.total_count
+
+    @property
+    def variance(self) -> Tensor:
+        return self.total_count * self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Sequence[int] = pt.Size()) -> Tensor:
+        sample_shape = pt.Size(sample_shape)
+        drawn = self._categorical.sample(pt.Size((self.total_count,)) + sample_shape)
+        drawn = drawn.movedim(0, -1)
+        counts = drawn.new_zeros(self._extended_shape(sample_shape))
+        counts.scatter_add_(-1, drawn, pt.ones_like(drawn))
+        return counts.type_as(self.probs)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        # What is impossible and did not come says nothing.
+        logits = pt.where((value == 0) & (logits == -math.inf), 0.0, logits)
+        orders = pt.lgamma(value.sum(-1) + 1) - pt.lgamma(value + 1).sum(-1)
+        return orders + (logits * value).sum(-1)
+
+    def entropy(self) -> Tensor:
+        n = pt.tensor(self.total_count)
+        one = n * self._categorical.entropy() - pt.lgamma(n + 1)
+        counts = self._binomial.enumerate_support(expand=False)[1:]
+        weights = pt.exp(self._binomial.log_prob(counts)) * pt.lgamma(counts + 1)
+        return one + weights.sum([0, -1])

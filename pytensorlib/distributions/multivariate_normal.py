@@ -1,0 +1,183 @@
+"""The multivariate normal distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pytensorlib as pt
+from pytensorlib import Tensor
+
+from . import constraints
+from .distribution import Distribution
+from .utils import _standard_normal, lazy_property
+
+__all__ = ["MultivariateNormal"]
+
+
+def _batch_mv(bmat: Tensor, bvec: Tensor) -> Tensor:
+    """Return the products of matrices and vectors, whose batches broadcast."""
+    return pt.matmul(bmat, bvec.unsqueeze(-1)).squeeze(-1)
+
+
+def _batch_mahalanobis(bL: Tensor, bx: Tensor) -> Tensor:
+    """Return |L^-1 x|^2; the batch of `bL` broadcasts to that of `bx`.
+
+    The dimensions of `bx` over which one matrix holds become columns of one system, so that no
+    matrix is copied.
+    """
+    n, batch = bx.size(-1), bx.shape[:-1]
+    own = bL.shape[:-2]
+    free = len(batch) - len(own)
+    # Each shared dimension is split into what the matrix repeats over and what it has.
+    split: list[int] = [*batch[:free]]
+    for have, want in zip(own, batch[free:]):
+        split += [want // have, have]
+    order = [*range(free), *range(free, len(split), 2), *range(free + 1, len(split), 2)]
+    x = bx.reshape([*split, n]).permute([*order, len(split)])
+    flat = bL.reshape(-1, n, n)
+    columns = x.reshape(-1, flat.size(0), n).permute(1, 2, 0)
+    solved = pt.linalg.solve_triangular(flat, columns, upper=False).pow(2).sum(-2)
+    back = [order.index(i) for i in range(len(order))]
+    return solved.t().reshape(x.shape[:-1]).permute(back).reshape(batch)
+
+
+def _half_log_det(tril: Tensor) -> Tensor:
+    return tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+
+def _precision_to_scale_tril(P: Tensor) -> Tensor:
+    """Return the Cholesky factor of the inverse without computing the inverse."""
+    turned = pt.linalg.cholesky(pt.flip(P, (-2, -1)))
+    inverse = pt.transpose(pt.flip(turned, (-2, -1)), -2, -1)
+    identity = pt.eye(P.shape[-1], dtype=P.dtype, device=P.device)
+    return pt.linalg.solve_triangular(inverse, identity, upper=False)
+
+
+class MultivariateNormal(Distribution):
+    """The multivariate normal distribution.
+
+    Exactly one of the three matrices is given; all is computed with `scale_tril`, so that it is
+    the quickest.
+
+    Parameters
+    ----------
+    loc : Tensor
+        The mean, of shape (..., n).
+    covariance_matrix : Tensor, optional
+        Positive definite, of shape (..., n, n).
+    precision_matrix : Tensor, optional
+        The inverse of the covariance.
+    scale_tril : Tensor, optional
+        The lower triangular factor of the covariance, with a positive diagonal.
+    validate_args : bool, optional
+        Whether to check parameters and values.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.distributions import MultivariateNormal
+    >>> MultivariateNormal(torch.zeros(2), torch.eye(2)).log_prob(torch.zeros(2))
+    tensor(-1.8379)
+    """
+
+    arg_constraints = {
+        "loc": constraints.real_vector,
+        "covariance_matrix": constraints.positive_definite,
+        "precision_matrix": constraints.positive_definite,
+        "scale_tril": constraints.lower_cholesky,
+    }
+    support = constraints.real_vector
+    has_rsample = True
+
+    def __init__(
+        self,
+        loc: Tensor,
+        covariance_matrix: Tensor | None = None,
+        precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        if loc.dim() < 1:
+            raise ValueError("loc must be at least one-dimensional.")
+        given = {
+            "scale_tril": scale_tril,
+            "covariance_matrix": covariance_matrix,
+            "precision_matrix": precision_matrix,
+        }
+        matrices = [(name, m) for name, m in given.items() if m is not None]
+        if len(matrices) != 1:
+            raise ValueError(
+                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be "
+                "specified."
+            )
+        ((name, matrix),) = matrices
+        if matrix.dim() < 2:
+            raise ValueError(
+                f"{'scale_tril matrix' if matrix is scale_tril else name} must be at least "
+                "two-dimensional, with optional leading batch dimensions"
+            )
+        batch_shape = pt.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
+        setattr(self, name, matrix.expand(batch_shape + (-1, -1)))
+        self.loc = loc.expand(batch_shape + (-1,))
+        super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
+        if scale_tril is not None:
+            self._unbroadcasted_scale_tril = scale_tril
+        elif covariance_matrix is not None:
+            self._unbroadcasted_scale_tril = pt.linalg.cholesky(covariance_matrix)
+        else:
+            self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        names = ("loc", "covariance_matrix", "scale_tril", "precision_matrix")
+        keep = ["_unbroadcasted_scale_tril"]
+        return self._expanded(MultivariateNormal, batch_shape, _instance, *names, keep=keep)
+
+    def _spread(self, matrix: Tensor) -> Tensor:
+        return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
+
+    @lazy_property
+    def scale_tril(self) -> Tensor:
+        """The lower triangular factor of the covariance."""
+        return self._spread(self._unbroadcasted_scale_tril)
+
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        """The covariance."""
+        tril = self._unbroadcasted_scale_tril
+        return self._spread(pt.matmul(tril, tril.mT))
+
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        """The inverse of the covariance."""
+        return self._spread(pt.cholesky_inverse(self._unbroadcasted_scale_tril))
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        squares = self._unbroadcasted_scale_tril.pow(2).sum(-1)
+        return squares.expand(self._batch_shape + self._event_shape)
+
+    def rsample(self, sample_shape: Sequence[int] = pt.Size()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        eps = _standard_normal(shape, self.loc.dtype, self.loc.device)
+        return self.loc + _batch_mv(self._unbroadcasted_scale_tril, eps)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        squares = _batch_mahalanobis(self._unbroadcasted_scale_tril, value - self.loc)
+        half = -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + squares)
+        return half - _half_log_det(self._unbroadcasted_scale_tril)
+
+    def entropy(self) -> Tensor:
+        half = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi))
+        return (half + _half_log_det(self._unbroadcasted_scale_tril)).expand(self._batch_shape)

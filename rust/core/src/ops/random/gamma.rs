@@ -1,0 +1,224 @@
+//! Gamma, Dirichlet and binomial numbers, and the gradients of the first two.
+
+use super::sample::on_host;
+use super::{digits, implicit, need_float, slice, with_sample_float};
+use crate::autograd::Vjp;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::meta::Meta;
+use crate::op::{function_name, one, Derivative, Grads, Metas, Op, Save, TensorMeta};
+use crate::rng::{Generator, Sample};
+use crate::schema::Value;
+use crate::tensor::Tensor;
+use crate::{bail, ensure, shape};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Family {
+    /// Of the shapes in the input.
+    Gamma,
+    /// Rows of the weights in the input.
+    Dirichlet,
+    /// Of the counts and probabilities in the inputs.
+    Binomial,
+}
+
+/// Numbers whose samplers draw until one is accepted.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Draws {
+    family: Family,
+    generator: Arc<Generator>,
+}
+
+impl std::fmt::Debug for Draws {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Draws({:?})", self.family)
+    }
+}
+
+impl Derivative for Draws {
+    fn name(&self) -> &'static str {
+        match self.family {
+            Family::Gamma => "StandardGammaBackward0",
+            Family::Dirichlet => "SampleDirichletBackward0",
+            Family::Binomial => "BinomialBackward0",
+        }
+    }
+    fn save(&self, _needs: u64) -> Save {
+        match self.family {
+            Family::Binomial => Save::NONE,
+            _ => Save::inputs([0]).and_outputs([0]),
+        }
+    }
+    fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        ensure!(
+            self.family != Family::Binomial,
+            NotImplemented,
+            "derivative for aten::binomial is not implemented"
+        );
+        let Some(g) = &g[0] else {
+            return Ok(SmallVec::from_elem(None, 1));
+        };
+        let (a, y) = (cx.input(0)?, cx.output(0)?);
+        if self.family == Family::Gamma {
+            return one(g.mul(&on_host(Slope::Gamma, [&a, &y])?)?);
+        }
+        // What one number gains the others lose, in proportion.
+        let total = a.sum_dim(-1, true)?;
+        let slope = on_host(Slope::Dirichlet, [&y, &a, &total])?;
+        let shared = y.mul(g)?.sum_dim(-1, true)?;
+        one(slope.mul(&g.sub(&shared)?)?)
+    }
+}
+
+impl Op for Draws {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let mut meta = TensorMeta::of(x[0]);
+        match self.family {
+            Family::Gamma => need_float(x[0].dtype(), "gamma_cpu")?,
+            Family::Dirichlet => need_float(x[0].dtype(), "dirichlet")?,
+            Family::Binomial => {
+                for (x, name) in x.iter().zip(["count", "prob"]) {
+                    ensure!(
+                        x.dtype().is_float(),
+                        Value,
+                        "binomial only supports floating-point dtypes for {name}, got: {}",
+                        x.dtype().scalar_name()
+                    );
+                }
+                need_one_type(x)?;
+                meta.shape = shape::broadcast(x[0].shape(), x[1].shape())?;
+            }
+        }
+        Ok(SmallVec::from_elem(meta, 1))
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let (x, g) = (spread(x, &y[0])?, &self.generator);
+        let dtype = y[0].dtype();
+        let least = match dtype {
+            DType::F64 => f64::MIN_POSITIVE,
+            DType::F16 => half::f16::MIN_POSITIVE.to_f64(),
+            _ => f32::MIN_POSITIVE as f64,
+        };
+        // The largest number below 1.
+        let most = 1.0 - 0.5f64.powi(digits(dtype) as i32);
+        with_sample_float!(dtype, T => {
+            // SAFETY: contiguous host memory of this type, read only.
+            let read = |i: usize| unsafe { x[i].slice::<T>() };
+            let out = slice::<T>(&y[0]);
+            match self.family {
+                Family::Gamma => g.gamma(out, read(0), least),
+                Family::Dirichlet => {
+                    let n = y[0].shape().last().map_or(1, |&n| n);
+                    g.dirichlet(out, read(0), n, [least, most])
+                }
+                Family::Binomial => g.binomial(out, read(0), read(1)),
+            }
+        });
+        Ok(())
+    }
+}
+
+/// How numbers move with their parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Slope {
+    /// Of shapes and numbers.
+    Gamma,
+    /// Of numbers, their weights and the sums of all weights of a row.
+    Dirichlet,
+}
+
+impl Derivative for Slope {
+    fn name(&self) -> &'static str {
+        match self {
+            Slope::Gamma => "StandardGammaGradBackward0",
+            Slope::Dirichlet => "DirichletGradBackward0",
+        }
+    }
+    fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
+        bail!(
+            NotImplemented,
+            "the derivative for '_{}' is not implemented.",
+            function_name(self.name())
+        )
+    }
+}
+
+impl Op for Slope {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let name = match self {
+            Slope::Gamma => "_standard_gamma_grad_cpu",
+            Slope::Dirichlet => "_dirichlet_grad_cpu",
+        };
+        need_float(x[0].dtype(), name)?;
+        need_one_type(x)?;
+        let mut meta = TensorMeta::of(x[0]);
+        for other in &x[1..] {
+            meta.shape = shape::broadcast(&meta.shape, other.shape())?;
+        }
+        Ok(SmallVec::from_elem(meta, 1))
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let x = spread(x, &y[0])?;
+        with_sample_float!(y[0].dtype(), T => {
+            // SAFETY: contiguous host memory of this type, read only.
+            let read = |i: usize| unsafe { x[i].slice::<T>() };
+            let (a, b) = (read(0), read(1));
+            for (i, y) in slice::<T>(&y[0]).iter_mut().enumerate() {
+                let (a, b) = (Sample::to_f64(a[i]), Sample::to_f64(b[i]));
+                *y = T::from_f64(match self {
+                    Slope::Gamma => implicit::gamma(a, b),
+                    Slope::Dirichlet => implicit::dirichlet(a, b, Sample::to_f64(read(2)[i])),
+                });
+            }
+        });
+        Ok(())
+    }
+}
+
+fn need_one_type(x: &[&Meta]) -> Result<()> {
+    for other in &x[1..] {
+        ensure!(
+            other.dtype() == x[0].dtype(),
+            Runtime,
+            "Found dtype {} but expected {} (all arguments must have one type)",
+            other.dtype().scalar_name(),
+            x[0].dtype().scalar_name()
+        );
+    }
+    Ok(())
+}
+
+/// The inputs in contiguous memory, broadcast to the shape of `y`.
+fn spread(x: &[&Tensor], y: &Tensor) -> Result<SmallVec<[Tensor; 3]>> {
+    x.iter()
+        .map(|t| t.alias(t.layout().expand_to(y.shape())).prepared(t.dtype()))
+        .collect()
+}
+
+fn draw<const N: usize>(
+    family: Family,
+    x: [&Tensor; N],
+    generator: Arc<Generator>,
+) -> Result<Value> {
+    Ok(on_host(Draws { family, generator }, x)?.into())
+}
+
+crate::entries! {
+    /// Numbers of the gamma distributions of these shapes and scale 1.
+    "_standard_gamma(Tensor self, Generator? generator=None) -> Tensor", FN,
+    |a| draw(Family::Gamma, [a.tensor(0)?], a.generator(1));
+    /// How gamma numbers move with their shapes.
+    "_standard_gamma_grad(Tensor self, Tensor output) -> Tensor", FN,
+    |a| Ok(on_host(Slope::Gamma, [a.tensor(0)?, a.tensor(1)?])?.into());
+    /// Rows of the Dirichlet distributions of these weights.
+    "_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor", FN,
+    |a| draw(Family::Dirichlet, [a.tensor(0)?], a.generator(1));
+    /// How numbers of a Dirichlet row move with their weights, over 1 less the number.
+    "_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor", FN,
+    |a| Ok(on_host(Slope::Dirichlet, [a.tensor(0)?, a.tensor(1)?, a.tensor(2)?])?.into());
+    /// Numbers of successes in `count` trials of probability `prob`.
+    "binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor", FN,
+    |a| draw(Family::Binomial, [a.tensor(0)?, a.tensor(1)?], a.generator(2));
+}
