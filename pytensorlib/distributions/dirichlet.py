@@ -66,7 +66,7 @@ class Dirichlet(ExponentialFamily):
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        return pt._sample_dirichlet(self.concentration.expand(shape))
+        return pt._C._sample_dirichlet(self.concentration.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

@@ -16,7 +16,7 @@ __all__ = ["Gamma"]
 
 
 def _standard_gamma(concentration: Tensor) -> Tensor:
-    return pt._standard_gamma(concentration)
+    return pt._C._standard_gamma(concentration)
 
 
 class Gamma(ExponentialFamily):

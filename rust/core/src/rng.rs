@@ -9,7 +9,7 @@ mod philox;
 mod reject;
 
 pub use fill::{Sample, Share};
-pub use philox::{Philox, BLOCKS};
+pub use philox::Philox;
 
 use crate::alloc;
 use crate::error::{Error, Kind, Result};
@@ -171,6 +171,11 @@ impl Generator {
     /// Fills with ones of probability p, else zeros.
     pub fn bernoulli<T: Sample>(&self, out: &mut [T], p: f64) {
         fill::bernoulli(&mut self.engine.lock(), out, p);
+    }
+
+    /// The same as bytes, each 0 or 1.
+    pub fn bits(&self, out: &mut [u8], p: f64) {
+        fill::bits(&mut self.engine.lock(), out, p);
     }
 
     /// Fills with ones of the probabilities in `p`; draws are float64 only where `p` is.

@@ -350,16 +350,25 @@ fn sin_cos(x: f32) -> (f32, f32) {
 
 pub(super) fn bernoulli<T: Sample>(engine: &mut Engine, out: &mut [T], p: f64) {
     let numbers = [T::from_i64(0), T::from_i64(1)];
+    let mut ones = [0; BLOCK / 2];
+    for part in out.chunks_mut(BLOCK / 2) {
+        let ones = &mut ones[..part.len()];
+        bits(engine, ones, p);
+        for (y, &one) in part.iter_mut().zip(&*ones) {
+            *y = numbers[one as usize & 1];
+        }
+    }
+}
+
+/// Ones of probability `p`, from 53 bits each.
+pub(super) fn bits(engine: &mut Engine, out: &mut [u8], p: f64) {
     // Exact: a power of two times p, and the numbers below it are integers.
     let limit = (p * (1u64 << 53) as f64).ceil() as u64;
-    let (mut block, mut ones) = ([0; BLOCK], [0; BLOCK / 2]);
+    let mut block = [0; BLOCK];
     for part in out.chunks_mut(BLOCK / 2) {
         let block = &mut block[..2 * part.len()];
         engine.fill(block);
-        below_loop(block, &mut ones, limit);
-        for (y, &one) in part.iter_mut().zip(&ones) {
-            *y = numbers[one as usize & 1];
-        }
+        below_loop(block, part, limit);
     }
 }
 

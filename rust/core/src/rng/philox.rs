@@ -1,7 +1,5 @@
 //! Philox4x32-10 (Salmon et al. 2011): the n-th block of random words straight from n.
 
-use crate::per_isa;
-
 /// A stream of random words that any thread, or a GPU, may enter at any place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Philox {
@@ -52,11 +50,6 @@ impl Philox {
         c
     }
 
-    /// Blocks `first..first + 64` by words: `words[k][i]` is word `k` of block `first + i`.
-    pub fn blocks(&self, first: u64, words: &mut [[u32; BLOCKS]; 4]) {
-        blocks(self, first, words);
-    }
-
     /// Returns the number in [0, 1) that belongs to element `i`.
     #[inline(always)]
     pub fn uniform(&self, i: u64) -> f32 {
@@ -64,58 +57,9 @@ impl Philox {
     }
 }
 
-/// How many blocks [`Philox::blocks`] makes at once.
-pub const BLOCKS: usize = 64;
-
-per_isa! {
-    fn blocks[](stream: &Philox, first: u64, words: &mut [[u32; BLOCKS]; 4]) {
-        // Words in 64-bit lanes, so that the products need no widening.
-        const LOW: u64 = 0xffff_ffff;
-        let [s0, s1] = [stream.stream & LOW, stream.stream >> 32];
-        let mut lanes = [[0u64; BLOCKS]; 4];
-        for i in 0..BLOCKS {
-            let n = first.wrapping_add(i as u64);
-            let (mut c0, mut c1, mut c2, mut c3) = (n & LOW, n >> 32, s0, s1);
-            let [mut k0, mut k1] = stream.key;
-            for _ in 0..10 {
-                let a = 0xd251_1f53 * c0;
-                let b = 0xcd9e_8d57 * c2;
-                c0 = (b >> 32) ^ c1 ^ k0 as u64;
-                c1 = b & LOW;
-                c2 = (a >> 32) ^ c3 ^ k1 as u64;
-                c3 = a & LOW;
-                k0 = k0.wrapping_add(0x9e37_79b9);
-                k1 = k1.wrapping_add(0xbb67_ae85);
-            }
-            lanes[0][i] = c0;
-            lanes[1][i] = c1;
-            lanes[2][i] = c2;
-            lanes[3][i] = c3;
-        }
-        for (w, lane) in words.iter_mut().zip(&lanes) {
-            for (w, &c) in w.iter_mut().zip(lane) {
-                *w = c as u32;
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::Philox;
-
-    #[test]
-    fn blocks_are_the_single_blocks() {
-        let p = Philox::new(0x1234_5678_9abc_def0, 7);
-        let mut words = [[0; super::BLOCKS]; 4];
-        for first in [0, 5, u32::MAX as u64 - 9] {
-            p.blocks(first, &mut words);
-            for i in 0..super::BLOCKS {
-                let one = p.block(first + i as u64);
-                assert_eq!(std::array::from_fn(|k| words[k][i]), one);
-            }
-        }
-    }
 
     // The known answers published with the reference implementation.
     #[test]

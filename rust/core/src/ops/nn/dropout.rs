@@ -1,10 +1,11 @@
 //! Dropout. Srivastava et al. 2014, "Dropout: a simple way to prevent neural networks from
-//! overfitting". Masks come from a counter-based stream, so that any number of threads, and the
-//! GPU, draw the same one.
+//! overfitting". Masks are PyTorch's: Bernoulli numbers of the CPU's generator, in the order in which
+//! the input lies in memory; on the GPU those of a counter-based stream.
 
 use crate::autograd::Vjp;
 use crate::cpu::convert::{load, store};
 use crate::cpu::pool::parallel_for;
+use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
@@ -14,8 +15,9 @@ use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::pointwise::Float;
 use crate::ops::random::gpu::bernoulli;
-use crate::rng::{default_generator, Generator, BLOCKS};
-use crate::schema::Value;
+use crate::ops::random::in_memory_order;
+use crate::rng::{default_generator, Generator};
+use crate::schema::{MemoryFormat, Value};
 use crate::shape::Dims;
 use crate::tensor::Tensor;
 use crate::{ensure, per_isa, transfer, with_float};
@@ -23,19 +25,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Elements are handled in blocks of this many.
-const BLOCK: usize = 4 * BLOCKS;
-
-per_isa! {
-    /// Which words are at most `last`, in the order of blocks; none if not `any`.
-    fn keep_below[](words: &[[u32; BLOCKS]; 4], any: bool, last: u32, kept: &mut [u8; BLOCK]) {
-        for j in 0..BLOCKS {
-            kept[4 * j] = ((words[0][j] <= last) & any) as u8;
-            kept[4 * j + 1] = ((words[1][j] <= last) & any) as u8;
-            kept[4 * j + 2] = ((words[2][j] <= last) & any) as u8;
-            kept[4 * j + 3] = ((words[3][j] <= last) & any) as u8;
-        }
-    }
-}
+const BLOCK: usize = 256;
 
 per_isa! {
     /// Multiplies by `scale` where kept, else by zero.
@@ -88,40 +78,20 @@ impl Op for Dropout {
         2
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-        let (dtype, n) = (x[0].dtype(), x[0].numel());
-        let x = x[0].prepared(dtype)?;
-        // A word below the threshold keeps its element: exact to 2^-32.
-        let keep = ((1.0 - self.p.0) * 4_294_967_296.0).round() as u64;
-        let (any, last) = (keep > 0, keep.saturating_sub(1) as u32);
-        let size = dtype.size();
-        let (from, to) = (x.bytes_ptr() as usize, y[0].bytes_ptr() as usize);
-        let mask = y[1].bytes_ptr() as usize;
-        let stream = self.generator.philox();
-        with_float!(dtype, "dropout", T => {
-            let scale = self.scale.0 as T;
-            parallel_for(n.div_ceil(BLOCK), 32, |blocks| {
-                let mut buffer = [0 as T; BLOCK];
-                let mut kept = [0u8; BLOCK];
-                let mut words = [[0u32; BLOCKS]; 4];
-                for block in blocks {
-                    let start = block * BLOCK;
-                    let len = BLOCK.min(n - start);
-                    stream.blocks((start / 4) as u64, &mut words);
-                    keep_below(&words, any, last, &mut kept);
-                    // SAFETY: blocks are disjoint parts of contiguous tensors of `n` elements.
-                    unsafe {
-                        let at = (from + start * size) as *const u8;
-                        load(dtype, at, size as isize, len, buffer.as_mut_ptr());
-                        masked(&mut buffer[..len], &kept, scale);
-                        let at = (to + start * size) as *mut u8;
-                        store(dtype, at, size as isize, len, buffer.as_ptr());
-                        std::ptr::copy_nonoverlapping(
-                            kept.as_ptr(), (mask + start) as *mut u8, len);
-                    }
-                }
-            });
-        });
-        Ok(())
+        let draw = |mask: &Tensor| {
+            // SAFETY: contiguous host memory of bools, which this call alone writes.
+            let out = unsafe { std::slice::from_raw_parts_mut(mask.bytes_ptr(), mask.numel()) };
+            self.generator.bits(out, 1.0 - self.p.0);
+            Ok(())
+        };
+        if x[0].is_contiguous() {
+            draw(&y[1])?;
+        } else {
+            let mask = x[0].empty_like(DType::Bool, Device::Cpu, MemoryFormat::Preserve)?;
+            in_memory_order(&mask, draw)?;
+            y[1].write_from(&mask)?;
+        }
+        multiply(x[0], &y[1], self.scale.0, &y[0])
     }
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         if !transfer::small_floats(x) {
@@ -137,6 +107,35 @@ impl Op for Dropout {
             }),
         )
     }
+}
+
+/// Writes `x * mask * scale` to `y`, which is contiguous.
+fn multiply(x: &Tensor, mask: &Tensor, scale: f64, y: &Tensor) -> Result<()> {
+    let (dtype, n) = (x.dtype(), x.numel());
+    let (x, mask) = (x.prepared(dtype)?, mask.prepared(DType::Bool)?);
+    let size = dtype.size();
+    let (from, to) = (x.bytes_ptr() as usize, y.bytes_ptr() as usize);
+    let mask = mask.bytes_ptr() as usize;
+    with_float!(dtype, "dropout", T => {
+        let scale = scale as T;
+        parallel_for(n.div_ceil(BLOCK), 64, |blocks| {
+            let mut buffer = [0 as T; BLOCK];
+            for block in blocks {
+                let start = block * BLOCK;
+                let len = BLOCK.min(n - start);
+                // SAFETY: blocks are disjoint parts of contiguous tensors of `n` elements.
+                unsafe {
+                    let kept = std::slice::from_raw_parts((mask + start) as *const u8, len);
+                    let at = (from + start * size) as *const u8;
+                    load(dtype, at, size as isize, len, buffer.as_mut_ptr());
+                    masked(&mut buffer[..len], kept, scale);
+                    let at = (to + start * size) as *mut u8;
+                    store(dtype, at, size as isize, len, buffer.as_ptr());
+                }
+            }
+        });
+    });
+    Ok(())
 }
 
 /// `g * mask * scale`.
@@ -167,31 +166,7 @@ impl Op for Masked {
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-        let (dtype, n) = (x[0].dtype(), x[0].numel());
-        let (g, mask) = (x[0].prepared(dtype)?, x[1].prepared(DType::Bool)?);
-        let size = dtype.size();
-        let (from, to) = (g.bytes_ptr() as usize, y[0].bytes_ptr() as usize);
-        let mask = mask.bytes_ptr() as usize;
-        with_float!(dtype, "native_dropout_backward", T => {
-            let scale = self.scale.0 as T;
-            parallel_for(n.div_ceil(BLOCK), 64, |blocks| {
-                let mut buffer = [0 as T; BLOCK];
-                for block in blocks {
-                    let start = block * BLOCK;
-                    let len = BLOCK.min(n - start);
-                    // SAFETY: blocks are disjoint parts of contiguous tensors of `n` elements.
-                    unsafe {
-                        let kept = std::slice::from_raw_parts((mask + start) as *const u8, len);
-                        let at = (from + start * size) as *const u8;
-                        load(dtype, at, size as isize, len, buffer.as_mut_ptr());
-                        masked(&mut buffer[..len], kept, scale);
-                        let at = (to + start * size) as *mut u8;
-                        store(dtype, at, size as isize, len, buffer.as_ptr());
-                    }
-                }
-            });
-        });
-        Ok(())
+        multiply(x[0], x[1], self.scale.0, &y[0])
     }
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let acc = Acc::of(x[0].dtype())?;
@@ -202,6 +177,17 @@ impl Op for Masked {
         );
         let y = transfer::whole(&y[0])?;
         transfer::ran(pointwise(gpu, acc, body, &views, y, &scale))
+    }
+}
+
+/// 1 / (1 - p), rounded as where a mask of the type is divided.
+fn raised(p: f64, dtype: DType) -> f64 {
+    let narrow = 1.0 / (1.0 - p) as f32;
+    match dtype {
+        DType::F16 => half::f16::from_f32(narrow).to_f64(),
+        DType::BF16 => half::bf16::from_f32(narrow).to_f64(),
+        DType::F32 => narrow as f64,
+        _ => 1.0 / (1.0 - p),
     }
 }
 
@@ -218,13 +204,17 @@ impl Tensor {
     /// Zeroes elements with probability `p` and scales the others by 1 / (1 - p). Gives the result
     /// and the mask.
     pub fn native_dropout(&self, p: f64) -> Result<(Tensor, Tensor)> {
+        self.dropped(p, if p >= 1.0 { 0.0 } else { 1.0 / (1.0 - p) })
+    }
+
+    /// The same with another factor.
+    fn dropped(&self, p: f64, scale: f64) -> Result<(Tensor, Tensor)> {
         ensure!(
             self.dtype().is_float(),
             Runtime,
             "result type Float can't be cast to the desired output type {}",
             self.dtype().scalar_name()
         );
-        let scale = if p >= 1.0 { 0.0 } else { 1.0 / (1.0 - p) };
         let op = Dropout {
             p: Bitwise(p),
             scale: Bitwise(scale),
@@ -244,7 +234,7 @@ impl Tensor {
         if p == 1.0 {
             return self.mul(&Tensor::zeros(&[], self.dtype(), self.device())?);
         }
-        Ok(self.native_dropout(p)?.0)
+        Ok(self.dropped(p, raised(p, self.dtype()))?.0)
     }
 
     /// One factor for each channel (the first two dimensions), and its mask.
@@ -257,12 +247,8 @@ impl Tensor {
         let mut shape = Dims::from_elem(1, self.ndim());
         shape[0] = self.size(0);
         shape[1] = self.size(1);
-        self.noise(&shape, p)
-    }
-
-    /// Factors 0 or 1 / (1 - p), and their mask.
-    fn noise(&self, shape: &[usize], p: f64) -> Result<(Tensor, Tensor)> {
-        Tensor::full(shape, 1.0.into(), self.dtype(), self.device())?.native_dropout(p)
+        let ones = Tensor::full(&shape, 1.0.into(), self.dtype(), self.device())?;
+        ones.dropped(p, raised(p, self.dtype()))
     }
 
     fn feature_dropout(&self, p: f64, train: bool) -> Result<Tensor> {
@@ -288,7 +274,7 @@ impl Tensor {
         }
         let (_, mask) = match feature {
             true => self.channel_noise(p)?,
-            false => self.noise(self.shape(), p)?,
+            false => self.detach().native_dropout(p)?,
         };
         let keep = mask.to_dtype(self.dtype())?;
         let a = 1.0 / ((ALPHA * ALPHA * p + 1.0) * (1.0 - p)).sqrt();
