@@ -152,7 +152,7 @@ GROUPS: dict[tuple[str, str], str] = {
 # What is still to be written; this list may only become shorter.
 LATER = """
     torch.amp torch.autograd.forward_ad torch.autograd.profiler torch.autograd.profiler_legacy
-    torch.autograd.profiler_util torch.distributions torch.multiprocessing
+    torch.autograd.profiler_util torch.multiprocessing
     torch.nn.attention.experimental torch.nn.modules.linear_cross_entropy
     torch.nn.modules.linear_cross_entropy_options torch.profiler torch.quasirandom
     torch.utils.flop_counter torch.utils.module_tracker torch.utils.tensorboard
@@ -160,7 +160,7 @@ LATER = """
     torch: float8_e5m2fnuz float8_e8m0fnu from_file hash_tensor istft sparse_coo sparse_coo_tensor
     torch: stft vmap
     torch: DisableTorchFunction DisableTorchFunctionSubclass Future autocast_decrement_nesting
-    torch: autocast_increment_nesting binomial clear_autocast_cache get_autocast_cpu_dtype
+    torch: autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype
     torch: get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled
     torch: is_autocast_cpu_enabled is_autocast_enabled native_norm
     torch: set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled
