@@ -151,3 +151,11 @@ def test_gradient_of_dropout_uses_the_same_mask() -> None:
     y.sum().backward()
     assert x.grad is not None
     np.testing.assert_allclose(x.grad.numpy(), (y / x).detach().numpy(), rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:dropout3d")
+def test_dropout3d_of_fewer_dimensions_is_one_example() -> None:
+    x = torch.rand(7)
+    check(lambda: F.dropout3d(x, P), lambda: x * kept(7) / (1 - P))
+    y = torch.rand(3, 4, 5)
+    check(lambda: F.dropout3d(y, P), lambda: y * kept(3)[:, None, None] / (1 - P))

@@ -289,4 +289,4 @@ def dropout3d(
             "Use dropout for other inputs.",
             stacklevel=2,
         )
-    return _drop_channels(input, p, training, inplace, input.dim() != 4)
+    return _drop_channels(input, p, training, inplace, input.dim() == 5)
