@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from . import constraints, transforms
@@ -56,12 +57,8 @@ biject_to = ConstraintRegistry()
 transform_to = ConstraintRegistry()
 
 
-def _to_interval(constraint: Any) -> transforms.Transform:
-    low, high = constraint.lower_bound, constraint.upper_bound
-    sigmoid = transforms.SigmoidTransform()
-    if isinstance(low, Number) and isinstance(high, Number) and low == 0 and high == 1:
-        return sigmoid
-    return transforms.ComposeTransform([sigmoid, transforms.AffineTransform(low, high - low)])
+def _real(constraint: Any) -> transforms.Transform:
+    return transforms.identity_transform
 
 
 def _beyond(bound: Any, sign: int) -> transforms.Transform:
@@ -69,38 +66,56 @@ def _beyond(bound: Any, sign: int) -> transforms.Transform:
     return transforms.ComposeTransform(steps)
 
 
-def _register_both(registry: ConstraintRegistry) -> None:
-    """Register what is the same for both, or the same but for the transforms inside."""
-    for constraint, factory in [
-        (constraints.real, lambda c: transforms.identity_transform),
-        (constraints.greater_than, lambda c: _beyond(c.lower_bound, 1)),
-        (constraints.greater_than_eq, lambda c: _beyond(c.lower_bound, 1)),
-        (constraints.less_than, lambda c: _beyond(c.upper_bound, -1)),
-        (constraints.interval, _to_interval),
-        (constraints.half_open_interval, _to_interval),
-        (constraints.corr_cholesky, lambda c: transforms.CorrCholeskyTransform()),
-        (
-            constraints.independent,
-            lambda c: transforms.IndependentTransform(
-                registry(c.base_constraint), c.reinterpreted_batch_ndims
-            ),
-        ),
-        (
-            constraints.cat,
-            lambda c: transforms.CatTransform([registry(p) for p in c.cseq], c.dim, c.lengths),
-        ),
-        (
-            constraints.stack,
-            lambda c: transforms.StackTransform([registry(p) for p in c.cseq], c.dim),
-        ),
-    ]:
-        registry.register(constraint, factory)
+def _above(constraint: Any) -> transforms.Transform:
+    return _beyond(constraint.lower_bound, 1)
 
 
-_register_both(biject_to)
-_register_both(transform_to)
-biject_to.register(constraints.simplex, lambda c: transforms.StickBreakingTransform())
-transform_to.register(constraints.simplex, lambda c: transforms.SoftmaxTransform())
-transform_to.register(constraints.lower_cholesky, lambda c: transforms.LowerCholeskyTransform())
-for _matrices in (constraints.positive_definite, constraints.positive_semidefinite):
-    transform_to.register(_matrices, lambda c: transforms.PositiveDefiniteTransform())
+def _below(constraint: Any) -> transforms.Transform:
+    return _beyond(constraint.upper_bound, -1)
+
+
+def _between(constraint: Any) -> transforms.Transform:
+    low, high = constraint.lower_bound, constraint.upper_bound
+    sigmoid = transforms.SigmoidTransform()
+    if isinstance(low, Number) and isinstance(high, Number) and low == 0 and high == 1:
+        return sigmoid
+    return transforms.ComposeTransform([sigmoid, transforms.AffineTransform(low, high - low)])
+
+
+def _plain(kind: type, constraint: Any) -> transforms.Transform:
+    return kind()
+
+
+def _independent(registry: ConstraintRegistry, constraint: Any) -> transforms.Transform:
+    base = registry(constraint.base_constraint)
+    return transforms.IndependentTransform(base, constraint.reinterpreted_batch_ndims)
+
+
+def _cat(registry: ConstraintRegistry, constraint: Any) -> transforms.Transform:
+    parts = [registry(c) for c in constraint.cseq]
+    return transforms.CatTransform(parts, constraint.dim, constraint.lengths)
+
+
+def _stack(registry: ConstraintRegistry, constraint: Any) -> transforms.Transform:
+    return transforms.StackTransform([registry(c) for c in constraint.cseq], constraint.dim)
+
+
+for _registry in (biject_to, transform_to):
+    _registry.register(constraints.real, _real)
+    _registry.register(constraints.greater_than, _above)
+    _registry.register(constraints.greater_than_eq, _above)
+    _registry.register(constraints.less_than, _below)
+    _registry.register(constraints.interval, _between)
+    _registry.register(constraints.half_open_interval, _between)
+    _correlated = partial(_plain, transforms.CorrCholeskyTransform)
+    _registry.register(constraints.corr_cholesky, _correlated)
+    _registry.register(constraints.independent, partial(_independent, _registry))
+    _registry.register(constraints.cat, partial(_cat, _registry))
+    _registry.register(constraints.stack, partial(_stack, _registry))
+biject_to.register(constraints.simplex, partial(_plain, transforms.StickBreakingTransform))
+transform_to.register(constraints.simplex, partial(_plain, transforms.SoftmaxTransform))
+_triangular = partial(_plain, transforms.LowerCholeskyTransform)
+transform_to.register(constraints.lower_cholesky, _triangular)
+_definite = partial(_plain, transforms.PositiveDefiniteTransform)
+transform_to.register(constraints.positive_definite, _definite)
+transform_to.register(constraints.positive_semidefinite, _definite)
