@@ -52,7 +52,8 @@ def bare(name: str) -> str:
 
 
 RANDOM = """
-    rand randn randint randperm rand*_like normal bernoulli binomial poisson multinomial *rrelu* *dropout*
+    rand randn randint randperm rand*_like normal bernoulli binomial poisson multinomial *rrelu*
+    *dropout*
     Tensor.uniform_ Tensor.*normal_ Tensor.exponential_ Tensor.cauchy_ Tensor.geometric_
     Tensor.random_ Tensor.bernoulli_
 """.split()
