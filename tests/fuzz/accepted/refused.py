@@ -86,7 +86,7 @@ REFUSED: tuple[Accepted, ...] = (
         "REFUSED",
         "^lstm$|^gru$|^rnn|attention|ctc_loss|^conv_tbc|conv\\dd|nn.functional.conv",
         r"expected \w+ of size|dropout probability|integral vectors|at least 1 at|bias type"
-        "|self and mat2 must have",
+        "|self and mat2 must have|Expected hidden size",
         "sizes, numbers and types that PyTorch does not look at",
     ),
     Accepted(
@@ -175,5 +175,17 @@ REFUSED: tuple[Accepted, ...] = (
         "__getitem__|^conv_tbc|nn.functional.conv_tbc|^tile$|^repeat$",
         "out of bounds for dimension|negative (padding|dimension)",
         "numbers out of range, also where no element is computed, or a product of them overflows",
+    ),
+    Accepted(
+        "REFUSED",
+        "^signal.windows",
+        "unsupported operand type",
+        "coefficients that are no numbers, also where a window of one point uses none",
+    ),
+    Accepted(
+        "REFUSED",
+        "^(lin|log)space",
+        "not implemented for 'Bool'",
+        "a type without a kernel is refused when there are no elements, too",
     ),
 )
