@@ -154,6 +154,49 @@ class _Methods:
         """
         return _C._untyped_storage(self)
 
+    def share_memory_(self: Any) -> Any:
+        """Move the memory, with all views of it, to where other processes can map it.
+
+        Returns
+        -------
+        Tensor
+            The tensor itself; what another process writes to it is seen.
+
+        Raises
+        ------
+        RuntimeError
+            NumPy or another library knows the memory: share a ``clone()``.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> x = torch.ones(3)
+        >>> x.share_memory_().is_shared()
+        True
+        """
+        if not self.is_cpu:
+            return self  # memory of a GPU is copied to whom it is sent
+        from .multiprocessing._shared import share
+
+        share(self.untyped_storage())
+        return self
+
+    def is_shared(self: Any) -> bool:
+        """Return whether other processes can map the memory.
+
+        Returns
+        -------
+        bool
+            After `share_memory_`.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> torch.ones(3).is_shared()
+        False
+        """
+        return self.untyped_storage().is_shared()
+
     def storage(self: Any) -> Any:
         """Return the memory as elements of this tensor's type.
 

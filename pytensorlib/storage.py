@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import reprlib
 from typing import Any, ClassVar
 
@@ -102,6 +103,33 @@ class TypedStorage:
         self._typed.clear()
         return self
 
+    def share_memory_(self) -> TypedStorage:
+        """Move the memory to where other processes can map it, and return self."""
+        self.untyped().share_memory_()
+        return self
+
+    def is_shared(self) -> bool:
+        """Return whether other processes can map the memory."""
+        return self.untyped().is_shared()
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
+        """Return the memory of a file as elements of the class's type.
+
+        Parameters
+        ----------
+        filename : path
+            The file; where `shared`, it is made and grows as needed.
+        shared : bool, default False
+            Whether what is written goes to the file.
+        size : int
+            How many elements.
+        """
+        if cls.dtype is None:
+            raise RuntimeError("from_file: a class with a dtype is needed, such as FloatStorage")
+        raw = _from_file(filename, shared, size * cls.dtype.itemsize)
+        return cls(raw._as_bytes(), cls.dtype)
+
     def data_ptr(self) -> int:
         """Return the address of the first element."""
         return self.data.data_ptr()
@@ -188,6 +216,77 @@ class TypedStorage:
                 f"element {last} of a storage of {flat.numel()}"
             )
         return flat.as_strided(size, stride, flat.storage_offset() + offset)
+
+
+def _from_file(filename: Any, shared: bool = False, nbytes: int = 0, **named: Any) -> Any:
+    """Return the bytes of a file as a storage.
+
+    Parameters
+    ----------
+    filename : path
+        The file; where `shared`, it is made and grows as needed.
+    shared : bool, default False
+        Whether what is written goes to the file.
+    nbytes : int
+        How many bytes.
+
+    Returns
+    -------
+    UntypedStorage
+        Read from the file as its elements are used.
+
+    Raises
+    ------
+    OSError
+        There is no such file, or it is shorter.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pytensorlib as torch
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = file.write(bytes([1, 2, 3]))
+    ...     file.flush()
+    ...     torch.UntypedStorage.from_file(file.name, False, 3).tolist()
+    [1, 2, 3]
+    """
+    nbytes = named.pop("size", nbytes)
+    flags = os.O_RDWR | os.O_CREAT if shared else os.O_RDONLY
+    fd = os.open(filename, flags, 0o600)
+    try:
+        if shared and os.fstat(fd).st_size < nbytes:
+            os.ftruncate(fd, nbytes)
+        return _C._map_file(fd, nbytes, shared)
+    finally:
+        os.close(fd)
+
+
+def _share_memory_(self: Any) -> Any:
+    """Move the memory to where other processes can map it.
+
+    Returns
+    -------
+    UntypedStorage
+        This one.
+
+    Raises
+    ------
+    RuntimeError
+        NumPy or another library knows the memory.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.UntypedStorage(4).share_memory_().is_shared()
+    True
+    """
+    from .multiprocessing._shared import share
+
+    return share(self)
+
+
+UntypedStorage.from_file = staticmethod(_from_file)  # type: ignore[attr-defined]
+UntypedStorage.share_memory_ = _share_memory_  # type: ignore[attr-defined]
 
 
 def _load_from_bytes(data: bytes) -> Any:

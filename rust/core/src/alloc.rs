@@ -10,6 +10,7 @@
 //!
 //! Shared locks are only ever tried, never waited for: a child of `fork` may inherit one locked.
 
+mod map;
 mod room;
 
 use crate::error::{Error, Kind, Result};
@@ -22,6 +23,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering::Relaxed};
 use std::sync::OnceLock;
 
+pub use map::FileMap;
 pub use room::{check, filled, full, gathered, grow, list, reserve, resize, room, spare};
 
 /// Alignment of every block: a cache line, and a full AVX-512 vector.

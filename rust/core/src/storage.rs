@@ -1,7 +1,7 @@
 //! Reference-counted memory that tensors share. No locks: kernels write through raw pointers, and
 //! the version counter tells autograd that they did.
 
-use crate::alloc;
+use crate::alloc::{self, FileMap};
 use crate::bail;
 use crate::device::Device;
 use crate::error::Result;
@@ -19,6 +19,8 @@ enum Owner {
     Cache(OnceLock<Box<Resized>>),
     /// Someone else (NumPy, DLPack, a memory map), kept alive with the memory.
     Lender(#[allow(dead_code)] Box<dyn Any + Send + Sync>),
+    /// The memory is a file's.
+    Map(Box<FileMap>),
     /// The GPU's pool, with an address that tells the buffer from all others.
     Gpu(Box<(Buffer, usize)>),
 }
@@ -28,6 +30,8 @@ struct Resized {
     /// Where the memory is.
     ptr: AtomicPtr<u8>,
     blocks: Mutex<Blocks>,
+    /// Where the memory has moved to, for good, so that other processes see it.
+    map: OnceLock<FileMap>,
 }
 
 struct Blocks {
@@ -108,6 +112,89 @@ impl Storage {
         Storage::new(ptr.as_ptr(), bytes, Owner::Lender(owner))
     }
 
+    /// Memory that is a map of a file.
+    pub fn mapped(map: FileMap) -> Storage {
+        let (ptr, bytes) = (map.ptr().as_ptr(), map.bytes());
+        Storage::new(ptr, bytes, Owner::Map(Box::new(map)))
+    }
+
+    /// The file that the memory is a map of.
+    pub fn map(&self) -> Option<&FileMap> {
+        match &self.0.owner {
+            Owner::Map(map) => Some(map),
+            Owner::Cache(resized) => resized.get()?.map.get(),
+            _ => None,
+        }
+    }
+
+    /// Whether other processes see what is written.
+    pub fn is_shared(&self) -> bool {
+        self.map().is_some_and(FileMap::is_shared)
+    }
+
+    /// Moves the memory, with what it holds, to a map of as many bytes, where it stays. Kernels at
+    /// work in it go on in what they were given.
+    pub fn move_to(&self, map: FileMap) -> Result<()> {
+        let (Owner::Cache(_), true) = (&self.0.owner, self.is_resizable()) else {
+            bail!(
+                Runtime,
+                "memory that is shared with another library, such as NumPy, or that of a GPU, \
+                 cannot become memory that processes share: share a clone() of the tensor"
+            );
+        };
+        let Some(resized) = self.resized() else {
+            return Ok(());
+        };
+        let mut blocks = resized.blocks.lock();
+        let now = self.bytes();
+        let Some(&(block, room)) = blocks.all.last() else {
+            return Ok(());
+        };
+        if map.bytes() != now {
+            bail!(
+                Runtime,
+                "a storage of {now} bytes cannot move to a map of {}",
+                map.bytes()
+            );
+        }
+        let at = map.ptr().as_ptr();
+        // SAFETY: both hold `now` bytes, and nobody else has the map.
+        unsafe { std::ptr::copy_nonoverlapping(block.as_ptr(), at, now) };
+        self.pin();
+        if resized.map.set(map).is_err() {
+            bail!(Runtime, "the storage was moved at the same time");
+        }
+        let open = match now == blocks.most {
+            true => at,
+            false => std::ptr::null_mut(),
+        };
+        blocks.most = blocks.most.max(now);
+        resized.ptr.store(at, Ordering::Release);
+        self.0.ptr.store(open, Ordering::Release);
+        alloc::discard(block, 0, room);
+        Ok(())
+    }
+
+    /// What is kept of memory whose size or place changes, from now on; none without memory.
+    fn resized(&self) -> Option<&Resized> {
+        let Owner::Cache(resized) = &self.0.owner else {
+            return None;
+        };
+        let now = self.bytes();
+        Some(resized.get_or_init(|| {
+            let ptr = self.open_ptr();
+            let first = NonNull::new(ptr).map(|p| (p, alloc::room_of(now)));
+            Box::new(Resized {
+                ptr: AtomicPtr::new(ptr),
+                blocks: Mutex::new(Blocks {
+                    all: first.into_iter().collect(),
+                    most: now,
+                }),
+                map: OnceLock::new(),
+            })
+        }))
+    }
+
     #[inline(always)]
     fn cached(ptr: NonNull<u8>, bytes: usize) -> Storage {
         Storage::new(ptr.as_ptr(), bytes, Owner::Cache(OnceLock::new()))
@@ -167,30 +254,18 @@ impl Storage {
     /// Changes the size, keeping what fits; what is new is not initialised. Pages that are no longer
     /// needed go back to the system. Kernels at work in the memory go on in what they were given.
     pub fn resize(&self, bytes: usize) -> Result<()> {
-        let (Owner::Cache(resized), true) = (&self.0.owner, self.is_resizable()) else {
+        let (Some(resized), true) = (self.resized(), self.is_resizable()) else {
             bail!(
                 Runtime,
                 "Trying to resize storage that is not resizable: {} keeps its {} bytes. Give the \
                  tensor other memory instead, with x.data = ... or x.set_(...).",
                 match self.device() {
-                    Device::Cpu => "memory shared with another library",
+                    Device::Cpu => "memory shared with another library or process",
                     Device::Wgpu(_) => "memory of the GPU",
                 },
                 self.bytes()
             );
         };
-        let now = self.bytes();
-        let resized = resized.get_or_init(|| {
-            let ptr = self.open_ptr();
-            let first = NonNull::new(ptr).map(|p| (p, alloc::room_of(now)));
-            Box::new(Resized {
-                ptr: AtomicPtr::new(ptr),
-                blocks: Mutex::new(Blocks {
-                    all: first.into_iter().collect(),
-                    most: now,
-                }),
-            })
-        });
         let mut blocks = resized.blocks.lock();
         let Some(&(block, room)) = blocks.all.last() else {
             return Ok(());
@@ -265,7 +340,7 @@ impl Storage {
 
     /// Whether the memory is somebody else's.
     pub fn is_lent(&self) -> bool {
-        matches!(self.0.owner, Owner::Lender(_))
+        matches!(self.0.owner, Owner::Lender(_) | Owner::Map(_))
     }
 
     /// A number that only handles on the same memory share.
@@ -279,7 +354,12 @@ impl Storage {
 
     /// Whether nobody else can see this memory.
     pub fn is_unique(&self) -> bool {
-        Shared::handles(&self.0) == 1 && !matches!(self.0.owner, Owner::Lender(_))
+        Shared::handles(&self.0) == 1
+            && match &self.0.owner {
+                Owner::Cache(resized) => resized.get().is_none_or(|r| r.map.get().is_none()),
+                Owner::Lender(_) | Owner::Map(_) => false,
+                Owner::Gpu(_) => true,
+            }
     }
 }
 

@@ -6,6 +6,7 @@ use crate::tensor::{borrow, wrap, PyTensor};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyList};
+use pytensorlib_core::alloc::FileMap;
 use pytensorlib_core::cpu::files;
 use pytensorlib_core::device::Device;
 use pytensorlib_core::dtype::DType;
@@ -16,6 +17,7 @@ use pytensorlib_core::schema::MemoryFormat;
 use pytensorlib_core::shape;
 use pytensorlib_core::storage::Storage;
 use pytensorlib_core::tensor::Tensor;
+use std::ptr::NonNull;
 
 /// The bytes that a tensor shares with its views.
 ///
@@ -171,12 +173,12 @@ impl PyStorage {
     fn is_cuda(&self) -> bool {
         false
     }
-    /// Always False: memory is not shared between processes.
+    /// Tell whether other processes can see the memory.
     ///
     /// Returns
     /// -------
     /// bool
-    ///     False.
+    ///     After `share_memory_`, and for a shared map of a file.
     ///
     /// Examples
     /// --------
@@ -184,7 +186,19 @@ impl PyStorage {
     /// >>> torch.zeros(3).untyped_storage().is_shared()
     /// False
     fn is_shared(&self) -> bool {
-        false
+        self.0.is_shared()
+    }
+    /// Moves the bytes to a file, which is as long, so that processes that map it see them.
+    #[cfg(unix)]
+    fn _share(&self, fd: i32) -> PyResult<()> {
+        let map = FileMap::new(duplicate(fd)?, self.0.bytes(), true)?;
+        self.0.move_to(map).py()
+    }
+    /// The descriptor of the file that the bytes are in.
+    #[cfg(unix)]
+    fn _map_fd(&self) -> Option<i32> {
+        use std::os::fd::AsRawFd;
+        self.0.map().map(|m| m.file().as_raw_fd())
     }
     /// Always False: host memory needs no pinning.
     ///
@@ -235,8 +249,18 @@ impl PyStorage {
         }
         let flat = wrap(py, self.flat())?;
         let part = flat.bind(py).get_item(key)?;
-        let part = borrow(&part)?.copy_dense().py()?;
-        Ok(Py::new(py, PyStorage(part.storage().clone()))?.into_any())
+        let part = borrow(&part)?;
+        let dense = part.is_contiguous() && part.numel() > 0;
+        let Some(start) = NonNull::new(part.ptr::<u8>()).filter(|_| dense) else {
+            let part = part.copy_dense().py()?;
+            return Ok(Py::new(py, PyStorage(part.storage().clone()))?.into_any());
+        };
+        // The part lies in the memory of the whole, which stays where it is from now on.
+        self.0.pin();
+        let whole = Box::new(self.0.clone());
+        // SAFETY: the tensor was checked to lie within the storage, which lives as long.
+        let lent = unsafe { Storage::lent(start, part.numel(), whole) };
+        Ok(Py::new(py, PyStorage(lent))?.into_any())
     }
     fn __setitem__(
         &self,
@@ -685,6 +709,23 @@ fn _read_bytes(py: Python<'_>, fd: i32, offset: u64, n: usize) -> PyResult<(Py<P
     Ok((wrap(py, data)?, sum))
 }
 
+/// A file of its own behind a descriptor of the caller's.
+#[cfg(unix)]
+fn duplicate(fd: i32) -> PyResult<std::fs::File> {
+    use std::os::fd::BorrowedFd;
+    // SAFETY: the caller's descriptor is open during the call.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    Ok(std::fs::File::from(fd.try_clone_to_owned()?))
+}
+
+/// The first `n` bytes of a file as a storage, which writes to it where it is `shared`.
+#[cfg(unix)]
+#[pyfunction]
+fn _map_file(fd: i32, n: usize, shared: bool) -> PyResult<PyStorage> {
+    let map = FileMap::new(duplicate(fd)?, n, shared)?;
+    Ok(PyStorage(Storage::mapped(map)))
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyStorage>()?;
     m.add_function(wrap_pyfunction!(_untyped_storage, m)?)?;
@@ -693,5 +734,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_from_bytes, m)?)?;
     #[cfg(unix)]
     m.add_function(wrap_pyfunction!(_read_bytes, m)?)?;
+    #[cfg(unix)]
+    m.add_function(wrap_pyfunction!(_map_file, m)?)?;
     Ok(())
 }

@@ -1,0 +1,123 @@
+"""Memory that processes share: a file without a name, which each of them maps."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import Any
+
+from .. import _C
+from .._size import Size
+
+__all__ = ["rebuild_storage", "rebuild_tensor", "reduce_storage", "reduce_tensor", "share"]
+
+
+def _unnamed_file(size: int) -> int:
+    """Return the descriptor of a file in memory, of so many bytes, that goes with its last map."""
+    if hasattr(os, "memfd_create"):
+        fd = os.memfd_create("pytensorlib", os.MFD_CLOEXEC)
+    else:
+        with tempfile.TemporaryFile() as file:
+            fd = os.dup(file.fileno())
+    try:
+        os.ftruncate(fd, size)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def share(storage: Any) -> Any:
+    """Move a storage to memory that other processes can map, where it is not there, and return it.
+
+    Raises
+    ------
+    RuntimeError
+        It is memory of a GPU, or another library's.
+    """
+    if storage.is_shared() or not storage.nbytes():
+        return storage
+    fd = _unnamed_file(storage.nbytes())
+    try:
+        storage._share(fd)
+    finally:
+        os.close(fd)
+    return storage
+
+
+def _shareable(storage: Any) -> Any:
+    """Return the storage in shared memory, or a copy there where it cannot be moved."""
+    if storage.is_shared() or storage.resizable():
+        return share(storage)
+    return share(storage.cpu().clone())
+
+
+# What this process mapped, by the file behind it: a storage that is sent twice is one.
+_known: dict[tuple[int, int], tuple[Any, int]] = {}
+
+
+def rebuild_storage(connection: Any, size: int) -> Any:
+    """Map a storage that another process sent."""
+    import weakref
+
+    if connection is None:
+        return _C.UntypedStorage(0)
+    fd = connection.detach()
+    try:
+        told = os.fstat(fd)
+        key = (told.st_dev, told.st_ino)
+        held = _known.get(key)
+        tensor = held[0]() if held is not None else None
+        if tensor is not None:
+            return tensor.untyped_storage()
+        storage = _C._map_file(fd, size, True)
+    finally:
+        os.close(fd)
+    bytes_ = storage._as_bytes()
+    _known[key] = (weakref.ref(bytes_), size)
+    return storage
+
+
+def reduce_storage(storage: Any) -> Any:
+    """Return how another process maps a storage."""
+    from multiprocessing.reduction import DupFd
+
+    if not storage.nbytes():
+        return rebuild_storage, (None, 0)
+    shared = _shareable(storage)
+    return rebuild_storage, (DupFd(shared._map_fd()), shared.nbytes())
+
+
+def rebuild_tensor(
+    cls: Any, storage: Any, dtype: str, offset: int, size: Any, stride: Any, needs: bool, own: Any
+) -> Any:
+    """Make a tensor of a storage that another process sent."""
+    from .._tensor import _rebuilt
+
+    data = _C.empty((0,), dtype=getattr(_C, dtype))
+    data.set_(storage, offset, tuple(size), tuple(stride))
+    return _rebuilt(cls, data, needs, own)
+
+
+def reduce_tensor(tensor: Any) -> Any:
+    """Return how another process makes a tensor that shares this one's memory.
+
+    Raises
+    ------
+    RuntimeError
+        The tensor is a result that needs a gradient, whose graph cannot go along.
+    """
+    if tensor.requires_grad and not tensor.is_leaf:
+        raise RuntimeError(
+            "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd "
+            "does not support crossing process boundaries. If you just want to transfer the data, "
+            "call detach() on the tensor before serializing (e.g., putting it on the queue)."
+        )
+    data = tensor.detach()
+    own = {k: v for k, v in tensor.__dict__.items() if k != "grad"}
+    if not data.is_cpu:
+        data = data.cpu()
+    storage = _shareable(data.untyped_storage())
+    where = (data.storage_offset(), Size(data.shape), data.stride())
+    args = (type(tensor), storage, data.dtype._name, *where, tensor.requires_grad, own)
+    return rebuild_tensor, args
