@@ -27,6 +27,7 @@ mod operators;
 mod optim;
 mod overrides;
 mod pickle;
+mod profile;
 mod settings;
 mod signature;
 mod storage;
@@ -54,6 +55,7 @@ fn _C(m: &Bound<'_, PyModule>) -> PyResult<()> {
     optim::register(m)?;
     overrides::register(m)?;
     pickle::register(m)?;
+    profile::register(m)?;
     settings::register(m)?;
     storage::register(m)?;
     wgpu::register(m)?;

@@ -115,6 +115,18 @@ impl InForce {
         InForce(STACK.with_borrow(Clone::clone))
     }
 
+    /// These with one more above them.
+    pub fn above(mut self, interpreter: Arc<dyn Interpreter>) -> InForce {
+        self.0.push(interpreter);
+        self
+    }
+
+    /// These without one of them.
+    pub fn without(mut self, interpreter: &Arc<dyn Interpreter>) -> InForce {
+        self.0.retain(|i| !Arc::ptr_eq(i, interpreter));
+        self
+    }
+
     /// Puts them in force on this thread, in the place of what was.
     pub fn put(self) {
         mode::set_interpreted(!self.0.is_empty());

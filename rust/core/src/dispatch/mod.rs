@@ -4,12 +4,14 @@
 mod apply;
 mod checks;
 mod function;
+mod profile;
 mod record;
 
 use apply::interpreted_below;
 pub use apply::{apply, interpreted, InForce, Interpreter, Kind as RequestKind, Request};
 pub use checks::{Checks, Seen, Witness};
 pub use function::function;
+pub use profile::{Event, Profile};
 pub use record::{node, record};
 
 use crate::autograd::{inplace, mode, saved};

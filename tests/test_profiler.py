@@ -1,0 +1,161 @@
+"""Profiles of programs, and counts of what they compute."""
+
+import json
+
+import pytest
+
+import pytensorlib as torch
+from pytensorlib import nn
+from pytensorlib.nn import functional as F
+from pytensorlib.profiler import ProfilerAction, profile, record_function, schedule
+from pytensorlib.utils.flop_counter import FlopCounterMode
+
+
+def test_profile_notes_operators_in_forward_and_backward_with_their_ranges(tmp_path):
+    net = nn.Sequential(nn.Linear(3, 4), nn.ReLU())
+    with profile(record_shapes=True, profile_memory=True, with_flops=True) as prof:
+        with record_function("forward"):
+            y = net(torch.ones(2, 3)).sum()
+        y.backward()
+    table = {a.key: a for a in prof.key_averages()}
+    assert table["aten::addmm"].count == 1 and table["aten::addmm"].flops == 2 * 2 * 3 * 4
+    assert table["aten::addmm"].cpu_memory_usage == 2 * 4 * 4
+    assert "aten::mm" in table  # backward
+    inside = [
+        e for e in prof.events() if e.cpu_parent is not None and e.cpu_parent.name == "forward"
+    ]
+    assert {"aten::addmm", "aten::relu", "aten::sum"} <= {e.name for e in inside}
+    (add,) = [e for e in prof.events() if e.name == "aten::addmm"]
+    assert add.input_shapes == [[4], [2, 3], [4, 3]]
+    total = table["forward"]
+    assert total.cpu_time_total >= total.self_cpu_time_total >= 0
+    assert sum(e.self_cpu_time_total for e in prof.events()) == pytest.approx(
+        prof.events().self_cpu_time_total
+    )
+    text = prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=3)
+    assert len([line for line in text.splitlines() if "%" in line]) == 4
+    prof.add_metadata("note", "mine")
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    assert trace["note"] == "mine"
+    names = [e["name"] for e in trace["traceEvents"]]
+    assert "forward" in names and all(
+        e["ph"] == "X" and e["dur"] >= 0 for e in trace["traceEvents"]
+    )
+
+
+def test_nothing_is_noted_outside_and_results_are_the_same():
+    x = torch.linspace(0, 1, 7, requires_grad=True)
+    x.sin().sum().backward()
+    want, x.grad = x.grad, None
+    with torch.autograd.profiler.profile() as prof:
+        x.sin().sum().backward()
+    assert torch.equal(x.grad, want)
+    noted = len(prof.function_events)
+    x.cos()
+    assert len(prof.function_events) == noted > 0
+    with torch.autograd.profiler.profile(enabled=False) as prof:
+        x.cos()
+    assert prof.function_events == []
+
+
+def test_profile_ends_where_the_program_raises():
+    with pytest.raises(KeyError), profile():
+        raise KeyError
+    with profile() as prof:
+        pass
+    torch.ones(1) + 1
+    assert prof.events() == []
+
+
+def test_schedule_follows_its_cycles():
+    plan = schedule(skip_first=1, wait=1, warmup=1, active=2, repeat=2)
+    n, w, r, s = ProfilerAction
+    assert [plan(i) for i in range(11)] == [n, n, w, r, s, n, w, r, s, n, n]
+    with pytest.raises(AssertionError):
+        schedule(wait=0, warmup=0, active=0)
+
+
+def test_steps_are_noted_as_the_schedule_says():
+    ready = []
+    plan = schedule(wait=1, warmup=0, active=2, repeat=2)
+    with profile(schedule=plan, on_trace_ready=lambda p: ready.append(list(p.events()))) as prof:
+        for i in range(8):
+            with record_function(f"step {i}"):
+                torch.ones(1) + 1
+            prof.step()
+    names = [[e.name for e in events if e.name.startswith("step")] for events in ready]
+    assert names == [["step 1", "step 2"], ["step 4", "step 5"]]
+
+
+def test_ranges_decorate_functions():
+    @record_function("double")
+    def double(x):
+        return 2 * x
+
+    with profile() as prof:
+        double(torch.ones(1))
+    assert [e.name for e in prof.events()] == ["double", "aten::mul"]
+
+
+# Forward, then with backward: what PyTorch 2.13's FlopCounterMode counts, but for the gradients of
+# convolutions in groups (it counts each group as all channels) and attention on the CPU (it counts
+# none), which are two products each, and five in attention's backward.
+PROGRAMS = {
+    "linear": (lambda x: F.linear(x, rand(5, 6)), (4, 6), 240, 720),
+    "linear of three dimensions": (lambda x: F.linear(x, rand(5, 6)), (2, 4, 6), 480, 1440),
+    "bmm": (lambda x: torch.bmm(x, rand(2, 4, 5)), (2, 3, 4), 240, 720),
+    "conv2d": (
+        lambda x: F.conv2d(x, rand(6, 2, 3, 3), groups=2, padding=1),
+        (2, 4, 8, 8),
+        27648,
+        82944,
+    ),
+    "conv2d with strides": (
+        lambda x: F.conv2d(x, rand(6, 4, 3, 3), stride=2),
+        (2, 4, 9, 9),
+        13824,
+        41472,
+    ),
+    "conv_transpose2d": (
+        lambda x: F.conv_transpose2d(x, rand(4, 6, 3, 3), stride=2),
+        (2, 4, 8, 8),
+        55296,
+        165888,
+    ),
+    "attention": (lambda x: F.scaled_dot_product_attention(x, x, x), (1, 2, 8, 16), 8192, 28672),
+}
+
+
+def rand(*shape):
+    return torch.rand(*shape, requires_grad=True)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_flops_are_counted(name):
+    run, shape, forward, both = PROGRAMS[name]
+    x = rand(*shape)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        run(x)
+    assert counter.get_total_flops() == forward
+    with FlopCounterMode(display=False) as counter:
+        run(x).sum().backward()
+    assert counter.get_total_flops() == both
+
+
+def test_flops_are_told_by_module():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(4, 8), nn.Linear(8, 2)
+
+        def forward(self, x):
+            return self.b(self.a(x).relu())
+
+    with FlopCounterMode(display=False) as counter:
+        Net()(torch.ones(3, 4)).sum().backward()
+    counts = {place: sum(c.values()) for place, c in counter.get_flop_counts().items()}
+    assert counts["Net.b"] == 3 * 2 * 3 * 8 * 2
+    assert counts["Net.a"] == 2 * 2 * 3 * 4 * 8
+    assert counts["Global"] == counts["Net"] == counts["Net.a"] + counts["Net.b"]
+    assert "Net.a" in counter.get_table()
