@@ -13,6 +13,21 @@ from typing import Any, ClassVar
 import pytensorlib as pt
 from pytensorlib import _C
 
+from ._steps import (  # noqa: F401  (optimizers written for PyTorch import them from here)
+    ParamsT,
+    _default_to_fused_or_foreach,
+    _disable_dynamo_if_unsupported,
+    _dispatch_sqrt,
+    _get_capturable_supported_devices,
+    _get_foreach_kernels_supported_devices,
+    _get_scalar_dtype,
+    _get_value,
+    _params_t,
+    _stack_if_compiling,
+    _use_grad_for_differentiable,
+    _view_as_real,
+)
+
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
 Hooks = OrderedDict[int, Callable[..., Any]]

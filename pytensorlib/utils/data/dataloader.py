@@ -10,7 +10,7 @@ from multiprocessing.context import BaseContext
 from typing import Any, Generic, TypeVar
 
 from ._utils.collate import default_collate, default_convert
-from ._utils.worker import WorkerPool, get_worker_info
+from ._utils.worker import WorkerPool, _BaseDataLoaderIter, get_worker_info
 from .dataset import Dataset, IterableDataset
 from .sampler import BatchSampler, RandomSampler, SequentialSampler, random_seed
 
@@ -299,7 +299,7 @@ class Fetcher:
         return self.collate(samples)
 
 
-class _InProcess:
+class _InProcess(_BaseDataLoaderIter):
     """One pass over a loader in this process."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
@@ -310,9 +310,6 @@ class _InProcess:
         self.loader = loader
         self.reported, self.count = loader.reported, 0
 
-    def __iter__(self) -> _InProcess:
-        return self
-
     def __next__(self) -> Any:
         batch = self.fetch(next(self.indices))
         if self.reported is not None:
@@ -322,3 +319,6 @@ class _InProcess:
 
     def __len__(self) -> int:
         return len(self.loader)
+
+
+_SingleProcessDataLoaderIter, _MultiProcessingDataLoaderIter = _InProcess, WorkerPool

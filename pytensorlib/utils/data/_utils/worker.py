@@ -135,7 +135,14 @@ def _work(loader: Any, number: int, tasks: Any, results: Any, parent: int) -> No
         results.close()
 
 
-class WorkerPool:
+class _BaseDataLoaderIter:
+    """One pass over a loader."""
+
+    def __iter__(self) -> Any:
+        return self
+
+
+class WorkerPool(_BaseDataLoaderIter):
     """One pass over a loader whose batches come from worker processes, in order."""
 
     def __init__(self, loader: Any, base_seed: int) -> None:

@@ -1,0 +1,216 @@
+"""``torch._foreach_*``: one operator over lists of tensors.
+
+Each name takes lists in the place of tensors; a number, or a tensor that is no list, stands for a
+list of it. Forms that end in an underscore write to the first list and return None.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import repeat
+from typing import Any
+
+import pytensorlib as pt
+
+from . import _C
+
+Tensor = _C.Tensor
+
+UNARY = """
+    abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg
+    reciprocal round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc zero
+""".split()
+
+
+def _lists(name: str, first: Any, *others: Any) -> list[Iterable[Any]]:
+    """Return an iterable for each argument, all as long as the first."""
+    if not isinstance(first, (list, tuple)):
+        raise TypeError(
+            f"_foreach_{name}: the first argument must be a list or tuple of tensors, got "
+            f"{type(first).__name__}"
+        )
+    if not first:
+        raise RuntimeError(f"_foreach_{name}: Tensor list must have at least one tensor.")
+    found: list[Iterable[Any]] = [first]
+    for other in others:
+        if not isinstance(other, (list, tuple)):
+            found.append(repeat(other, len(first)))
+            continue
+        if len(other) != len(first):
+            kind = "Tensor" if other and isinstance(other[0], Tensor) else "Scalar"
+            raise RuntimeError(
+                f"_foreach_{name}: {kind} lists must have the same number of elements as the "
+                f"first, got {len(first)} and {len(other)}"
+            )
+        found.append(other)
+    return found
+
+
+def _name(function: Callable[..., Any], name: str, doc: str) -> None:
+    function.__name__ = function.__qualname__ = f"_foreach_{name}"
+    function.__doc__ = doc
+    globals()[function.__name__] = function
+
+
+def _unary(name: str) -> None:
+    method, write = getattr(Tensor, name, None), getattr(Tensor, name + "_")
+
+    def apply(self: Any) -> list[Any]:
+        return list(map(method, *_lists(name, self)))  # type: ignore[arg-type]
+
+    def apply_(self: Any) -> None:
+        deque(map(write, *_lists(name, self)), maxlen=0)
+
+    if name != "zero":
+        _name(apply, name, f"Return `{name}` of each tensor.")
+    _name(apply_, name + "_", f"Replace each tensor by its `{name}`.")
+
+
+def _call(function: Callable[..., Any], option: Any, default: Any) -> Callable[..., Any]:
+    """Return a function with an option by name, unless that is the default."""
+    name, value = option
+    return function if value is default else partial(function, **{name: value})
+
+
+def _binary(name: str, number: str | None = None, alpha: bool = False) -> None:
+    """Make the two forms of an operator; `number` is what takes numbers in its place."""
+    function, write = getattr(pt, name), getattr(Tensor, name + "_", None)
+
+    def run(self: Any, other: Any, a: Any, tensors: Any, numbers: Any) -> Any:
+        first = other[0] if isinstance(other, (list, tuple)) and other else other
+        chosen = tensors if isinstance(first, Tensor) else numbers
+        return map(_call(chosen, ("alpha", a), 1), *_lists(name, self, other))
+
+    for_numbers = getattr(pt, number) if number else function
+    write_numbers = getattr(Tensor, number + "_") if number else write
+
+    if alpha:
+
+        def apply(self: Any, other: Any, *, alpha: Any = 1) -> list[Any]:
+            return list(run(self, other, alpha, function, for_numbers))
+
+        def apply_(self: Any, other: Any, *, alpha: Any = 1) -> None:
+            deque(run(self, other, alpha, write, write_numbers), maxlen=0)
+    else:
+
+        def apply(self: Any, other: Any) -> list[Any]:  # type: ignore[misc]
+            return list(run(self, other, 1, function, for_numbers))
+
+        def apply_(self: Any, other: Any) -> None:  # type: ignore[misc]
+            deque(run(self, other, 1, write, write_numbers), maxlen=0)
+
+    _name(apply, name, f"Return `{name}` of each pair.")
+    _name(apply_, name + "_", f"Replace each tensor of the first list by `{name}` of the pair.")
+
+
+def _extreme_(of: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda a, b: a.copy_(of(a, b))
+
+
+def _ternary(name: str) -> None:
+    function, write = getattr(pt, name), getattr(Tensor, name + "_")
+
+    def each(values: Any) -> Any:
+        return values.tolist() if isinstance(values, Tensor) and values.dim() == 1 else values
+
+    def run(op: Any, self: Any, a: Any, b: Any, value: Any) -> Any:
+        lists = _lists(name, self, a, b, each(value))
+        return map(lambda w, x, y, z: op(w, x, y, value=z), *lists)
+
+    def apply(self: Any, tensor1: Any, tensor2: Any, value: Any = 1, scalars: Any = None) -> Any:
+        return list(run(function, self, tensor1, tensor2, value if scalars is None else scalars))
+
+    def apply_(self: Any, tensor1: Any, tensor2: Any, value: Any = 1, scalars: Any = None) -> None:
+        chosen = value if scalars is None else scalars
+        deque(run(write, self, tensor1, tensor2, chosen), maxlen=0)
+
+    _name(apply, name, f"Return `{name}` of each three tensors; a number for each may scale it.")
+    _name(apply_, name + "_", f"Replace each tensor of the first list by `{name}` of the three.")
+
+
+for _op in UNARY:
+    _unary(_op)
+for _op in ("add", "sub"):
+    _binary(_op, alpha=True)
+for _op in ("mul", "div"):
+    _binary(_op)
+for _op, _other in (("clamp_max", "clamp_max"), ("clamp_min", "clamp_min")):
+    _binary(_op, _other)
+for _op in ("addcmul", "addcdiv"):
+    _ternary(_op)
+
+
+def _largest(name: str, function: Callable[..., Any], number: Callable[..., Any]) -> None:
+    def one(a: Any, b: Any) -> Any:
+        return (function if isinstance(b, Tensor) else number)(a, b)
+
+    def apply(self: Any, other: Any) -> list[Any]:
+        return list(map(one, *_lists(name, self, other)))
+
+    def apply_(self: Any, other: Any) -> None:
+        deque(map(_extreme_(one), *_lists(name, self, other)), maxlen=0)
+
+    _name(apply, name, f"Return `{name}` of each pair.")
+    _name(apply_, name + "_", f"Replace each tensor of the first list by `{name}` of the pair.")
+
+
+_largest("maximum", pt.maximum, pt.clamp_min)
+_largest("minimum", pt.minimum, pt.clamp_max)
+
+
+def _foreach_pow(self: Any, exponent: Any) -> list[Any]:
+    """Return the power of each pair; the base may be one number."""
+    if isinstance(self, (list, tuple)):
+        return list(map(pt.pow, *_lists("pow", self, exponent)))
+    exponents, bases = _lists("pow", exponent, self)
+    return list(map(pt.pow, bases, exponents))
+
+
+def _foreach_pow_(self: Any, exponent: Any) -> None:
+    """Replace each tensor by its power."""
+    deque(map(Tensor.pow_, *_lists("pow_", self, exponent)), maxlen=0)
+
+
+def _foreach_lerp(self: Any, tensors1: Any, weight: Any) -> list[Any]:
+    """Return the points between each pair."""
+    return list(map(pt.lerp, *_lists("lerp", self, tensors1, weight)))
+
+
+def _foreach_lerp_(self: Any, tensors1: Any, weight: Any) -> None:
+    """Move each tensor of the first list towards the other of its pair."""
+    deque(map(Tensor.lerp_, *_lists("lerp_", self, tensors1, weight)), maxlen=0)
+
+
+def _foreach_copy_(self: Any, src: Any, non_blocking: bool = False) -> None:
+    """Copy each tensor of the second list into the one of the first."""
+    deque(map(Tensor.copy_, *_lists("copy_", self, src)), maxlen=0)
+
+
+def _foreach_clone(self: Any, *, memory_format: Any = None) -> list[Any]:
+    """Return a copy of each tensor."""
+    (tensors,) = _lists("clone", self)
+    return [t.clone(memory_format=memory_format or pt.preserve_format) for t in tensors]
+
+
+def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> list[Any]:
+    """Return the norm of all elements of each tensor."""
+    (tensors,) = _lists("norm", self)
+    return [pt.linalg.vector_norm(t, ord, dtype=dtype) for t in tensors]
+
+
+def _foreach_powsum(self: Any, ord: Any = 2, dtype: Any = None) -> list[Any]:
+    """Return the sum of the magnitudes of each tensor's elements, each raised to a power."""
+    (tensors,) = _lists("powsum", self)
+    return [t.abs().pow(ord).sum(dtype=dtype) for t in tensors]
+
+
+def _foreach_max(self: Any) -> list[Any]:
+    """Return the largest element of each tensor."""
+    return list(map(pt.max, *_lists("max", self)))
+
+
+def _foreach_mm(self: Any, mat2: Any) -> list[Any]:
+    """Return the matrix product of each pair."""
+    return list(map(pt.mm, *_lists("mm", self, mat2)))
