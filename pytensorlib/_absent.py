@@ -102,7 +102,6 @@ GROUPS: dict[tuple[str, str], str] = {
         torch.autograd.graph: set_override_stale_capture_stream
         torch.autograd.graph: set_warn_on_accumulate_grad_stream_mismatch
         torch.autograd.graph: region_activation_memory_budget
-        torch.autograd.profiler: emit_itt emit_nvtx load_nvprof parse_nvprof_trace
         torch.profiler.itt
         torch.nn.attention: activate_flash_attention_impl current_flash_attention_impl
         torch.nn.attention: list_flash_attention_impls register_flash_attention_impl
