@@ -151,22 +151,22 @@ GROUPS: dict[tuple[str, str], str] = {
 # What is still to be written; this list may only become shorter.
 LATER = """
     torch.amp torch.autograd.forward_ad torch.autograd.profiler torch.autograd.profiler_legacy
-    torch.autograd.profiler_util torch.multiprocessing
-    torch.nn.attention.experimental torch.nn.modules.linear_cross_entropy
-    torch.nn.modules.linear_cross_entropy_options torch.profiler torch.quasirandom
-    torch.utils.flop_counter torch.utils.module_tracker torch.utils.tensorboard
+    torch.autograd.profiler_util torch.multiprocessing torch.nn.attention.experimental
+    torch.nn.modules.linear_cross_entropy torch.nn.modules.linear_cross_entropy_options
+    torch.profiler torch.quasirandom torch.utils.flop_counter torch.utils.module_tracker
+    torch.utils.tensorboard
     torch: GradScaler autocast chalf complex32 float8_e4m3fn float8_e4m3fnuz float8_e5m2
-    torch: float8_e5m2fnuz float8_e8m0fnu from_file hash_tensor istft sparse_coo sparse_coo_tensor
-    torch: stft vmap
+    torch: float8_e5m2fnuz float8_e8m0fnu from_file hash_tensor istft
+    torch: sparse_coo sparse_coo_tensor stft vmap
     torch: DisableTorchFunction DisableTorchFunctionSubclass Future autocast_decrement_nesting
     torch: autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype
     torch: get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled
     torch: is_autocast_cpu_enabled is_autocast_enabled native_norm
     torch: set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled
     torch: set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype slice_inverse
-    torch.Tensor: chalf coalesce dense_dim grad_dtype index indices is_coalesced is_shared
-    torch.Tensor: istft share_memory_ sparse_dim sparse_mask stft to_dense
-    torch.Tensor: to_sparse to_sparse_coo values
+    torch.Tensor: chalf coalesce dense_dim grad_dtype index indices is_coalesced is_shared istft
+    torch.Tensor: share_memory_ sparse_dim sparse_mask stft to_dense to_sparse
+    torch.Tensor: to_sparse_coo values
     torch.Tensor: hash_tensor slice_inverse
     torch.autograd.function: BackwardCFunction InplaceFunction
     torch.autograd.gradcheck: get_analytical_jacobian get_numerical_jacobian
@@ -186,9 +186,7 @@ LATER = """
     torch.optim: swap_in_optimizer_params_and_state
     torch.overrides: get_ignored_functions get_overridable_functions get_testing_overrides
     torch.overrides: is_tensor_method_or_property resolve_name wrap_torch_function
-    torch.return_types: geqrf geqrf_out linalg_eig linalg_eig_out linalg_ldl_factor
-    torch.return_types: linalg_ldl_factor_ex linalg_ldl_factor_ex_out linalg_ldl_factor_out
-    torch.return_types: linalg_lstsq linalg_lstsq_out pytree_register_structseq
+    torch.return_types: pytree_register_structseq
     torch.serialization: LoadEndianness SourceChangeWarning StorageType
     torch.serialization: check_module_version_greater_or_equal default_restore_location
     torch.serialization: get_default_load_endianness get_default_mmap_options location_tag mkdtemp
