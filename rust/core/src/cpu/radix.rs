@@ -301,7 +301,8 @@ impl Sorter {
             _ => radix(a, b, scale.bits, &mut self.counts),
         };
         let words = if flipped { b } else { a };
-        if scale.shift > 0 {
+        // Keys of up to 32 bits fit, and need none of that code.
+        if const { size_of::<T::Key>() > 4 } && scale.shift > 0 {
             // SAFETY: the words' indices were packed from those of `x`.
             unsafe { settle(words, x, scale) };
         }

@@ -487,6 +487,16 @@ fn shuffle<T>(engine: &mut Engine, out: &mut [T]) {
     }
 }
 
+/// The first `n` of a race in order, the largest first.
+fn rank(race: &mut Vec<(f64, i64)>, n: usize) {
+    let order = |a: &(f64, i64), b: &(f64, i64)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+    if n < race.len() / 4 && n > 0 {
+        race.select_nth_unstable_by(n - 1, order);
+        race.truncate(n);
+    }
+    race.sort_unstable_by(order);
+}
+
 /// `weights` are finite, not negative, not all zero.
 pub(super) fn multinomial<T: Sample>(
     engine: &mut Engine,
@@ -509,12 +519,7 @@ pub(super) fn multinomial<T: Sample>(
                 i as i64,
             ));
         }
-        let order = |a: &(f64, i64), b: &(f64, i64)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
-        if out.len() < race.len() / 4 && !out.is_empty() {
-            race.select_nth_unstable_by(out.len() - 1, order);
-            race.truncate(out.len());
-        }
-        race.sort_unstable_by(order);
+        rank(&mut race, out.len());
         for (y, (_, i)) in out.iter_mut().zip(race) {
             *y = i;
         }

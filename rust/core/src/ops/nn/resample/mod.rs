@@ -284,12 +284,8 @@ impl Resample {
         op.cpu(&[&real(x, t)], &[real(y, t)])
     }
 
-    /// `rounded`: elements are bytes, and rounded after each dimension, the last one first.
-    fn planes<T: Number>(&self, x: &[T], y: &mut [T], rounded: bool) {
-        let from: Dims = self.axes.iter().map(|a| a.inputs).collect();
-        let to: Dims = self.axes.iter().map(Axis::outputs).collect();
-        let (small, large) = (from.iter().product::<usize>(), to.iter().product::<usize>());
-        // Dimensions that shrink go first.
+    /// The dimensions that change, in the order in which they are worked on.
+    fn order(&self, from: &[usize], to: &[usize], rounded: bool) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.axes.len())
             .filter(|&d| !self.axes[d].is_identity())
             .collect();
@@ -301,6 +297,16 @@ impl Resample {
         if rounded {
             order.sort_by(|a, b| b.cmp(a));
         }
+        order
+    }
+
+    /// `rounded`: elements are bytes, and rounded after each dimension, the last one first.
+    fn planes<T: Number>(&self, x: &[T], y: &mut [T], rounded: bool) {
+        let from: Dims = self.axes.iter().map(|a| a.inputs).collect();
+        let to: Dims = self.axes.iter().map(Axis::outputs).collect();
+        let (small, large) = (from.iter().product::<usize>(), to.iter().product::<usize>());
+        // Dimensions that shrink go first.
+        let order = self.order(&from, &to, rounded);
         let weights: Vec<Vec<T>> = self
             .axes
             .iter()

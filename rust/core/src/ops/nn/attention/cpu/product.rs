@@ -31,7 +31,7 @@ impl<T: Float> Product<T> {
         // SAFETY: strips end at `n`; the matrices lie in memory, C apart; the caller has the
         // instructions of `V`.
         unsafe {
-            // AVX-512 has twice the registers.
+            // AVX-512 has twice the registers. Nothing wider is compiled for the others.
             let most = if size_of::<V>() == 64 { 4 } else { 2 };
             let mut j = 0;
             while j < self.n {
@@ -39,8 +39,9 @@ impl<T: Float> Product<T> {
                 match width {
                     1 => self.strip::<V, 1>(j),
                     2 => self.strip::<V, 2>(j),
-                    3 => self.strip::<V, 3>(j),
-                    _ => self.strip::<V, 4>(j),
+                    3 if most > 2 => self.strip::<V, 3>(j),
+                    4 if most > 2 => self.strip::<V, 4>(j),
+                    _ => unreachable!("columns are padded"),
                 }
                 j += width * V::LANES;
             }

@@ -310,7 +310,7 @@ pub struct Kernels<T> {
     pub vectors: usize,
     pub copy_rows: RowsKernel<T>,
     pub spread: SpreadKernel<T>,
-    /// By the rows and the vectors, each less one.
+    /// By the rows and the vectors, each less one; past the most of them the last one is repeated.
     products: [[ProductKernel<T>; 3]; 8],
     /// By the rows less one, for one offset and for three.
     dots: [[DotKernel<T>; 2]; 8],
@@ -318,11 +318,13 @@ pub struct Kernels<T> {
 
 impl<T> Kernels<T> {
     pub fn product(&self, rows: usize, vectors: usize) -> ProductKernel<T> {
+        assert!(rows <= self.rows && vectors <= self.vectors);
         self.products[rows - 1][vectors - 1]
     }
 
     /// The kernel for one or three offsets.
     pub fn dot(&self, rows: usize, offsets: usize) -> DotKernel<T> {
+        assert!(rows <= self.rows);
         self.dots[rows - 1][offsets / 2]
     }
 
@@ -331,6 +333,24 @@ impl<T> Kernels<T> {
         let starts = (0..rows).step_by(self.rows);
         starts.map(|at| (at, self.rows.min(rows - at))).collect()
     }
+}
+
+const fn least(a: usize, b: usize) -> usize {
+    if a < b {
+        a
+    } else {
+        b
+    }
+}
+
+/// Kernels by their rows. None is compiled for more than the set ever takes.
+macro_rules! of_rows {
+    ($M:ident in [$($m:literal)*], at most $rows:literal => $kernels:expr) => {
+        [$({
+            const $M: usize = least($m, $rows);
+            $kernels
+        }),*]
+    };
 }
 
 macro_rules! kernels {
@@ -373,26 +393,15 @@ macro_rules! kernels {
                 vectors: $vectors,
                 copy_rows,
                 spread,
-                products: [
-                    [product::<1, 1>, product::<1, 2>, product::<1, 3>],
-                    [product::<2, 1>, product::<2, 2>, product::<2, 3>],
-                    [product::<3, 1>, product::<3, 2>, product::<3, 3>],
-                    [product::<4, 1>, product::<4, 2>, product::<4, 3>],
-                    [product::<5, 1>, product::<5, 2>, product::<5, 3>],
-                    [product::<6, 1>, product::<6, 2>, product::<6, 3>],
-                    [product::<7, 1>, product::<7, 2>, product::<7, 3>],
-                    [product::<8, 1>, product::<8, 2>, product::<8, 3>],
-                ],
-                dots: [
-                    [dot::<1, 1>, dot::<1, 3>],
-                    [dot::<2, 1>, dot::<2, 3>],
-                    [dot::<3, 1>, dot::<3, 3>],
-                    [dot::<4, 1>, dot::<4, 3>],
-                    [dot::<5, 1>, dot::<5, 3>],
-                    [dot::<6, 1>, dot::<6, 3>],
-                    [dot::<7, 1>, dot::<7, 3>],
-                    [dot::<8, 1>, dot::<8, 3>],
-                ],
+                products: of_rows!(M in [1 2 3 4 5 6 7 8], at most $rows => [
+                    product::<M, 1>,
+                    product::<M, { least(2, $vectors) }>,
+                    product::<M, { least(3, $vectors) }>,
+                ]),
+                dots: of_rows!(M in [1 2 3 4 5 6 7 8], at most $rows => [
+                    dot::<M, 1>,
+                    dot::<M, 3>,
+                ]),
             };
         }
     };
