@@ -25,15 +25,16 @@ impl Clone for Layout {
 }
 
 /// Row-major strides; a size of zero counts as one.
+#[inline]
 pub fn contiguous_strides(shape: &[usize]) -> Strides {
     let mut strides = match shape.len() {
         n @ 0..=5 => Strides::from_slice(&[1; 5][..n]),
         n => Strides::from_elem(1, n),
     };
     let mut step = 1isize;
-    for d in (0..shape.len()).rev() {
-        strides[d] = step;
-        step = step.saturating_mul(shape[d].max(1) as isize);
+    for (s, &n) in strides.iter_mut().zip(shape).rev() {
+        *s = step;
+        step = step.saturating_mul(n.max(1) as isize);
     }
     strides
 }
@@ -50,6 +51,7 @@ impl Layout {
         l
     }
 
+    #[inline]
     pub fn contiguous(shape: &[usize]) -> Self {
         Layout {
             shape: Dims::from_slice(shape),
@@ -58,12 +60,14 @@ impl Layout {
         }
     }
 
+    #[inline]
     pub fn ndim(&self) -> usize {
         self.shape.len()
     }
 
     /// The number of elements. Layouts are checked when they are made, so only a part of the
     /// product of an empty one can wrap around.
+    #[inline]
     pub fn numel(&self) -> usize {
         self.shape.iter().fold(1, |n: usize, &d| n.wrapping_mul(d))
     }
@@ -80,15 +84,15 @@ impl Layout {
     }
 
     /// Whether elements lie in row-major order without gaps.
+    #[inline]
     pub fn is_contiguous(&self) -> bool {
         let mut step = 1isize;
-        for d in (0..self.shape.len()).rev() {
-            let n = self.shape[d];
+        for (&n, &s) in self.shape.iter().zip(&*self.strides).rev() {
             if n == 0 {
                 return true;
             }
             if n != 1 {
-                if self.strides[d] != step {
+                if s != step {
                     return self.shape.contains(&0);
                 }
                 step = step.wrapping_mul(n as isize);

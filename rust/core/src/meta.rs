@@ -27,51 +27,65 @@ impl Meta {
         }
     }
 
+    #[inline]
     pub fn with_wrapped(self, wrapped: bool) -> Meta {
         Meta { wrapped, ..self }
     }
 
+    #[inline]
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
+    #[inline]
     pub fn shape(&self) -> &Dims {
         &self.layout.shape
     }
+    #[inline]
     pub fn strides(&self) -> &Strides {
         &self.layout.strides
     }
+    #[inline]
     pub fn offset(&self) -> usize {
         self.layout.offset
     }
+    #[inline]
     pub fn ndim(&self) -> usize {
         self.layout.shape.len()
     }
+    #[inline]
     pub fn numel(&self) -> usize {
         self.layout.numel()
     }
+    #[inline]
     pub fn dtype(&self) -> DType {
         self.dtype
     }
+    #[inline]
     pub fn device(&self) -> Device {
         self.device
     }
+    #[inline]
     pub fn is_wrapped(&self) -> bool {
         self.wrapped
     }
+    #[inline]
     pub fn is_contiguous(&self) -> bool {
         self.layout.is_contiguous()
     }
     /// The size of dimension `d`; 1 for the one dimension that a 0-d tensor is taken to have.
+    #[inline]
     pub fn size(&self, d: usize) -> usize {
         self.layout.shape.get(d).copied().unwrap_or(1)
     }
     /// The stride of dimension `d`; 0 for a 0-d tensor's.
+    #[inline]
     pub fn stride(&self, d: usize) -> isize {
         self.layout.strides.get(d).copied().unwrap_or(0)
     }
 }
 
 impl AsRef<Meta> for Meta {
+    #[inline]
     fn as_ref(&self) -> &Meta {
         self
     }

@@ -10,6 +10,7 @@ pub type Dims = SmallVec<[usize; 5]>;
 pub type Strides = SmallVec<[isize; 5]>;
 
 /// The number of elements, or an error where it does not fit a signed 64-bit integer.
+#[inline]
 pub fn numel(shape: &[usize]) -> Result<usize> {
     if shape.contains(&0) {
         return Ok(0);

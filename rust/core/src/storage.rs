@@ -212,11 +212,13 @@ impl Storage {
         }))
     }
 
+    #[inline]
     pub fn bytes(&self) -> usize {
         // Whoever sees a size sees memory of at least that size.
         self.0.bytes.load(Ordering::Acquire)
     }
 
+    #[inline]
     pub fn device(&self) -> Device {
         match &self.0.owner {
             Owner::Gpu(own) => own.0.device(),
@@ -364,6 +366,7 @@ impl Storage {
 }
 
 impl Drop for Allocation {
+    #[inline]
     fn drop(&mut self) {
         let Owner::Cache(resized) = &mut self.owner else {
             return;

@@ -93,6 +93,7 @@ impl Slot {
 }
 
 impl Drop for Slot {
+    #[inline]
     fn drop(&mut self) {
         if !self.0.get_mut().is_null() {
             // SAFETY: what is not null is a handle that `set` left, and nobody else has the slot.
@@ -102,6 +103,7 @@ impl Drop for Slot {
 }
 
 impl Drop for TensorImpl {
+    #[inline]
     fn drop(&mut self) {
         if self.wrapper.get_mut().addr() & OWNED != 0 {
             let object = self.wrapper.get_mut().map_addr(|a| a & !OWNED);
@@ -119,12 +121,14 @@ pub struct Tensor(Shared<TensorImpl>);
 
 impl Deref for Tensor {
     type Target = Meta;
+    #[inline]
     fn deref(&self) -> &Meta {
         &self.0.meta
     }
 }
 
 impl AsRef<Meta> for Tensor {
+    #[inline]
     fn as_ref(&self) -> &Meta {
         &self.0.meta
     }
@@ -318,18 +322,22 @@ impl Tensor {
         out
     }
 
+    #[inline]
     pub fn storage(&self) -> &Storage {
         &self.0.storage
     }
     /// The tensor without its memory.
+    #[inline]
     pub fn meta(&self) -> &Meta {
         &self.0.meta
     }
+    #[inline]
     pub fn is_inference(&self) -> bool {
         self.0.inference
     }
 
     /// The first element in host memory. `T` must have the size of the dtype.
+    #[inline]
     pub fn ptr<T>(&self) -> *mut T {
         debug_assert!(std::mem::size_of::<T>() == self.dtype().size() || self.numel() == 0);
         self.bytes_ptr().cast()
@@ -338,6 +346,7 @@ impl Tensor {
     /// The first element in host memory, as bytes.
     ///
     /// [Unwinds](error::unwind) with an error where the storage has become too small.
+    #[inline]
     pub fn bytes_ptr(&self) -> *mut u8 {
         let mut start = self.0.storage.open_ptr();
         if start.is_null() {
@@ -409,6 +418,7 @@ impl Tensor {
         unsafe { std::slice::from_raw_parts_mut(self.ptr::<T>(), self.numel()) }
     }
 
+    #[inline]
     pub fn version(&self) -> u32 {
         match &self.0.version {
             Some(v) => v.load(Ordering::Relaxed),
@@ -425,6 +435,7 @@ impl Tensor {
         }
     }
 
+    #[inline]
     pub fn view_of(&self) -> Option<&ViewOf> {
         self.0.view.as_ref()
     }
@@ -444,10 +455,12 @@ impl Tensor {
     }
 
     /// The number of handles to this tensor.
+    #[inline]
     pub fn handles(&self) -> usize {
         Shared::handles(&self.0)
     }
 
+    #[inline]
     pub fn autograd(&self) -> Option<&Shared<History>> {
         self.0.autograd.get()
     }
@@ -465,6 +478,7 @@ impl Tensor {
         self.0.autograd.set(history)
     }
 
+    #[inline]
     pub fn wrapper(&self) -> &AtomicPtr<c_void> {
         &self.0.wrapper
     }
@@ -548,6 +562,7 @@ impl std::fmt::Debug for Tensor {
 }
 
 /// Bytes that a contiguous tensor takes, checked.
+#[inline]
 pub fn byte_count(shape: &[usize], dtype: DType) -> Result<usize> {
     let n = numel(shape)?;
     n.checked_mul(dtype.size())

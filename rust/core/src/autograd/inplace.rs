@@ -13,6 +13,7 @@ use std::any::Any;
 use std::sync::atomic::Ordering;
 
 /// Whether a view's base was modified since the view's `grad_fn` was made.
+#[inline]
 pub fn is_outdated(t: &Tensor) -> bool {
     t.view_of()
         .is_some_and(|v| v.seen.load(Ordering::Relaxed) != t.version() && v.base.requires_grad())

@@ -19,17 +19,21 @@ thread_local!(static HERE: Switches = const {
 static ANOMALY: AtomicU8 = AtomicU8::new(0);
 
 /// Whether ops record a graph on this thread.
+#[inline]
 pub fn grad() -> bool {
     HERE.with(|s| s.grad.get())
 }
 /// Sets grad mode and gives the earlier one.
+#[inline]
 pub fn set_grad(on: bool) -> bool {
     HERE.with(|s| s.grad.replace(on))
 }
 /// Whether new tensors are inference tensors.
+#[inline]
 pub fn inference() -> bool {
     HERE.with(|s| s.inference.get())
 }
+#[inline]
 pub fn set_inference(on: bool) -> bool {
     HERE.with(|s| s.inference.replace(on))
 }
@@ -43,10 +47,12 @@ pub fn grad_and_interpreted() -> (bool, bool) {
 pub fn interpreted() -> bool {
     HERE.with(|s| s.interpreted.get())
 }
+#[inline]
 pub fn set_interpreted(on: bool) {
     HERE.with(|s| s.interpreted.set(on))
 }
 /// Anomaly mode: whether nodes keep the call stack, and whether gradients are checked for NaN.
+#[inline]
 pub fn anomaly() -> Option<bool> {
     match ANOMALY.load(Ordering::Relaxed) {
         0 => None,
