@@ -265,8 +265,13 @@ pub trait Op: Derivative + Keep {
 
     /// Elements touched, as an estimate of time for releasing the host's lock.
     fn work(&self, x: &[&Meta], y: &[&Meta]) -> usize {
-        x.iter().chain(y).map(|t| t.numel()).max().unwrap_or(0)
+        largest(x, y)
     }
+}
+
+/// The most elements of any.
+fn largest(x: &[&Meta], y: &[&Meta]) -> usize {
+    x.iter().chain(y).map(|t| t.numel()).max().unwrap_or(0)
 }
 
 #[cfg(test)]

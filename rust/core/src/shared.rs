@@ -52,11 +52,17 @@ fn check(half: u64) {
 }
 
 impl<T> Shared<T> {
-    // Inlined, and the memory comes first, so that the value is made where it stays.
     #[inline(always)]
     pub fn new(value: T) -> Shared<T> {
+        Shared::made(|| value)
+    }
+
+    /// Inlined, and the memory comes first, so that the value is made where it stays.
+    #[inline(always)]
+    pub fn made(make: impl FnOnce() -> T) -> Shared<T> {
         let counted = Box::leak(Box::<Counted<T>>::new_uninit());
         let count = AtomicU64::new(ALONE);
+        let value = make();
         Shared(counted.write(Counted { count, value }).into(), PhantomData)
     }
 

@@ -5,7 +5,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::host;
 use crate::layout::Layout;
-use crate::op::{Grads, Mask, TensorMeta};
+use crate::op::{Derivative, Grads, Mask, TensorMeta};
 use crate::shared::{Shared, Weak};
 use crate::tensor::Tensor;
 use parking_lot::Mutex;
@@ -75,6 +75,10 @@ pub trait Backward: Send + Sync + 'static {
         None
     }
     fn as_any(&self) -> &dyn Any;
+    /// The op and what is kept beside it, where this is the node of an op.
+    fn op(&mut self) -> Option<(&dyn Derivative, &mut dyn Any)> {
+        None
+    }
 }
 
 /// Saved tensors by the number of the input or output that they are.
@@ -98,49 +102,36 @@ pub struct Node<F: ?Sized + Backward = dyn Backward> {
 
 impl<F: Backward> Node<F> {
     pub fn new(edges: Edges, outputs: SmallVec<[TensorMeta; 1]>, func: F) -> Shared<Node> {
-        let seq = SEQUENCE.fetch_add(1, Ordering::Relaxed);
-        let node = Node::numbered(seq, edges, outputs, func);
-        node.remember_traceback();
+        let mut node = Node::bare(func);
+        let own = Shared::get_mut(&mut node).expect("nobody else has it");
+        (own.edges, own.outputs) = (edges, outputs);
+        own.number();
         node
     }
 
-    /// A node that `fill` completes where it lies: a finished one would be moved several times.
+    /// A node without edges, outputs and number. It is completed where it lies, and by what need not
+    /// know the function's type: there are hundreds of them.
     #[inline]
-    pub fn filled(func: F, fill: impl FnOnce(&mut Self) -> Result<()>) -> Result<Shared<Node>> {
-        let mut node = Shared::new(Node::bare(0, Edges::new(), SmallVec::new(), func));
-        let bare = Shared::get_mut(&mut node).expect("nobody else has it");
-        fill(bare)?;
-        // Last: views that were brought up to date on the way come before it.
-        bare.seq = SEQUENCE.fetch_add(1, Ordering::Relaxed);
-        let node = node.coerced::<Node>(|p| p);
-        node.remember_traceback();
-        Ok(node)
-    }
-
-    pub(super) fn numbered(
-        seq: u64,
-        edges: Edges,
-        outputs: SmallVec<[TensorMeta; 1]>,
-        func: F,
-    ) -> Shared<Node> {
-        Shared::new(Node::bare(seq, edges, outputs, func)).coerced::<Node>(|p| p)
-    }
-
-    #[inline(always)]
-    fn bare(seq: u64, edges: Edges, outputs: SmallVec<[TensorMeta; 1]>, func: F) -> Self {
-        Node {
-            seq,
+    pub fn bare(func: F) -> Shared<Node> {
+        let node = Shared::made(|| Node {
+            seq: 0,
             slot: AtomicU64::new(0),
-            edges,
-            outputs,
+            edges: Edges::new(),
+            outputs: SmallVec::new(),
             hooks: OnceLock::new(),
             wrapper: AtomicPtr::default(),
             func: ManuallyDrop::new(func),
-        }
+        });
+        node.coerced::<Node>(|p| p)
     }
 }
 
 impl Node {
+    /// Puts the node behind all that were numbered before.
+    pub fn number(&mut self) {
+        self.seq = SEQUENCE.fetch_add(1, Ordering::Relaxed);
+        self.remember_traceback();
+    }
     /// Keeps where the host's code is, in anomaly mode.
     fn remember_traceback(&self) {
         if super::mode::anomaly().is_some() {
@@ -171,34 +162,42 @@ impl<F: ?Sized + Backward> Drop for Node<F> {
     /// saved may hold the nodes below too, so it goes while their edges are still kept.
     fn drop(&mut self) {
         let mut edges = std::mem::take(&mut self.edges);
-        let ends = |e: &Option<Edge>| e.as_ref().is_none_or(|e| e.node.is_accumulator());
-        // Whoever finds a list in place adds to it; the outermost drop works the list off.
-        let outermost = !edges.iter().all(ends)
-            && DROPPING
-                .try_with(|d| match &mut *d.borrow_mut() {
-                    Some(list) => {
-                        list.push(std::mem::take(&mut edges));
-                        false
-                    }
-                    list => {
-                        *list = Some(Vec::new());
-                        true
-                    }
-                })
-                .unwrap_or(false);
+        let outermost = enlist(&mut edges);
         // SAFETY: once, and nobody sees the node any more.
         unsafe { ManuallyDrop::drop(&mut self.func) };
         drop(edges);
-        if !outermost {
-            return;
+        if outermost {
+            work_off();
         }
-        while let Some(next) =
-            DROPPING.with(|d| d.borrow_mut().as_mut().and_then(|list| list.pop()))
-        {
-            drop(next);
-        }
-        DROPPING.with(|d| *d.borrow_mut() = None);
     }
+}
+
+/// Adds the edges of a node that is dropped to the list of the outermost drop, if there is one;
+/// whether that is this one.
+fn enlist(edges: &mut Edges) -> bool {
+    let ends = |e: &Option<Edge>| e.as_ref().is_none_or(|e| e.node.is_accumulator());
+    if edges.iter().all(ends) {
+        return false;
+    }
+    let enlist = |d: &RefCell<Option<Vec<Edges>>>| match &mut *d.borrow_mut() {
+        Some(list) => {
+            list.push(std::mem::take(edges));
+            false
+        }
+        list => {
+            *list = Some(Vec::new());
+            true
+        }
+    };
+    DROPPING.try_with(enlist).unwrap_or(false)
+}
+
+/// Drops what the list has and gets meanwhile.
+fn work_off() {
+    while let Some(next) = DROPPING.with(|d| d.borrow_mut().as_mut().and_then(|list| list.pop())) {
+        drop(next);
+    }
+    DROPPING.with(|d| *d.borrow_mut() = None);
 }
 
 /// A tensor's place in the graph.

@@ -6,6 +6,7 @@ use super::{engine, mode, step};
 use crate::bail;
 use crate::error::{self, Result};
 use crate::op::{Derivative, Grads, Mask};
+use crate::shared::Shared;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::any::Any;
@@ -17,6 +18,12 @@ use std::sync::Arc;
 pub struct OpNode<D: Derivative> {
     pub op: D,
     pub kept: Kept,
+}
+
+/// The op of a node's function, and what is kept beside it.
+pub fn parts(func: &mut dyn Backward) -> (&dyn Derivative, &mut Kept) {
+    let (op, kept) = func.op().expect("the node of an op");
+    (op, kept.downcast_mut().expect("what an op keeps"))
 }
 
 /// What the node of an op keeps beside it.
@@ -134,6 +141,10 @@ impl Kept {
         out
     }
 
+    fn save_outputs(&self, outputs: SmallVec<[Option<Saved>; 1]>) {
+        self.saved.lock().outputs = outputs;
+    }
+
     fn saved(&self) -> Result<(SavedTensors, SavedTensors)> {
         let s = self.saved.lock();
         s.check()?;
@@ -182,6 +193,15 @@ impl Kept {
     }
 }
 
+impl<D: Derivative> OpNode<D> {
+    /// The node of an op, to be completed where it lies.
+    #[inline]
+    pub fn bare(op: D) -> Shared<Node> {
+        let kept = Kept::default();
+        Node::bare(OpNode { op, kept })
+    }
+}
+
 impl<D: Derivative> Backward for OpNode<D> {
     fn name(&self) -> String {
         self.op.name().into()
@@ -199,7 +219,7 @@ impl<D: Derivative> Backward for OpNode<D> {
         self.kept.last_backward(&self.op, node, g)
     }
     fn save_outputs(&self, outputs: SmallVec<[Option<Saved>; 1]>) {
-        self.kept.saved.lock().outputs = outputs;
+        self.kept.save_outputs(outputs)
     }
     fn saved(&self) -> Result<(SavedTensors, SavedTensors)> {
         self.kept.saved()
@@ -212,5 +232,8 @@ impl<D: Derivative> Backward for OpNode<D> {
     }
     fn as_any(&self) -> &dyn Any {
         self
+    }
+    fn op(&mut self) -> Option<(&dyn Derivative, &mut dyn Any)> {
+        Some((&self.op, &mut self.kept))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::accumulate::AccumulateGrad;
 use super::inplace;
-use super::node::{Edge, Edges, History, Node};
+use super::node::{Edge, History, Node};
 use crate::bail;
 use crate::error::Result;
 use crate::op::TensorMeta;
@@ -13,6 +13,7 @@ use std::sync::OnceLock;
 
 impl Tensor {
     /// Whether a gradient is computed for this tensor.
+    #[inline]
     pub fn requires_grad(&self) -> bool {
         if self
             .autograd()
@@ -57,14 +58,16 @@ impl Tensor {
             let node = node.clone();
             return Ok(Some(Edge { node, nr: 0 }));
         }
-        let outputs = smallvec::smallvec![TensorMeta::of(self)];
         let accumulate = AccumulateGrad {
             meta: Shared::downgrade(meta),
             leaf: self.downgrade(),
             kept: OnceLock::new(),
             strides: crate::shape::Strides::from_slice(self.strides()),
         };
-        let node = Node::numbered(u64::MAX, Edges::new(), outputs, accumulate);
+        let mut node = Node::bare(accumulate);
+        let own = Shared::get_mut(&mut node).expect("nobody else has it");
+        own.seq = u64::MAX;
+        own.outputs.push(TensorMeta::of(self));
         s.accumulator = Some(node.clone());
         Ok(Some(Edge { node, nr: 0 }))
     }

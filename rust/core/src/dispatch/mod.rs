@@ -14,6 +14,8 @@ pub use function::function;
 pub use profile::{Event, Profile};
 pub use record::{node, record};
 
+use crate::autograd::node::Node;
+use crate::autograd::op_node::OpNode;
 use crate::autograd::{inplace, mode, saved};
 use crate::device::Device;
 use crate::dtype::DType;
@@ -24,26 +26,51 @@ use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{Derivative, Mask, Op, Repeats, TensorMeta, Tensors};
 use crate::shape::Show;
+use crate::shared::Shared;
 use crate::tensor::{Creation, Tensor};
 use crate::{bail, ensure};
-use record::{attach, Pending};
+use record::{attach, attach_node, Pending};
 use smallvec::SmallVec;
 use std::slice;
 
 /// Computes an op and records it where an input needs a gradient.
 pub fn call<O: Op>(op: O, x: &[&Tensor]) -> Result<Tensors> {
-    let needs = needs(x);
-    let y = compute(&op, x)?;
-    if needs != 0 {
-        let detached = op.detached_outputs();
-        attach(op, needs, x, &y, detached)?;
-    }
-    Ok(y)
+    called(&mut Some(op), x)
 }
 
 /// [`call`] for an op with one result.
 pub fn call1<O: Op>(op: O, x: &[&Tensor]) -> Result<Tensor> {
-    Ok(call(op, x)?.swap_remove(0))
+    called1(&mut Some(op), x)
+}
+
+/// An op that moves into a node where one is made: calls are compiled once, not for each op.
+trait Callee {
+    fn op(&self) -> &dyn Op;
+    fn node(&mut self) -> Shared<Node>;
+}
+
+impl<O: Op> Callee for Option<O> {
+    fn op(&self) -> &dyn Op {
+        self.as_ref().expect("an op that has no node yet")
+    }
+    fn node(&mut self) -> Shared<Node> {
+        OpNode::bare(self.take().expect("an op that has no node yet"))
+    }
+}
+
+fn called(callee: &mut dyn Callee, x: &[&Tensor]) -> Result<Tensors> {
+    let needs = needs(x);
+    let op = callee.op();
+    let y = compute(op, x)?;
+    if needs != 0 {
+        let detached = op.detached_outputs();
+        attach_node(|| callee.node(), needs, x, &y, detached)?;
+    }
+    Ok(y)
+}
+
+fn called1(callee: &mut dyn Callee, x: &[&Tensor]) -> Result<Tensor> {
+    Ok(called(callee, x)?.swap_remove(0))
 }
 
 /// The fast path for a small call of the plainest kind; `None` where [`call`] must do it. Runs
@@ -546,6 +573,7 @@ pub fn needs(x: &[&Tensor]) -> Mask {
     }
 }
 
+#[inline]
 fn tracked(x: &[&Tensor]) -> Mask {
     let mut mask = 0;
     for (i, t) in x.iter().enumerate().take(64) {

@@ -2,7 +2,7 @@
 
 use super::needs;
 use crate::autograd::node::{Edges, Node};
-use crate::autograd::op_node::{Kept, OpNode};
+use crate::autograd::op_node::{parts, Kept, OpNode};
 use crate::autograd::{inplace, Edge, Saved};
 use crate::error::Result;
 use crate::op::{Derivative, Mask, TensorMeta};
@@ -70,19 +70,41 @@ pub(super) fn attach<D: Derivative>(
     y: &[Tensor],
     detached: Mask,
 ) -> Result<()> {
-    let Some(last) = last_tracked(y, detached) else {
-        return Ok(());
-    };
-    let mut keep = 0;
-    let kept = Kept::default();
-    let node = Node::filled(OpNode { op, kept }, |node| {
-        let func = &mut *node.func;
-        keep = prepare(&func.op, needs, x, None, &mut node.edges, &mut func.kept)?;
-        // What comes after the last that carries a gradient, hooks do not see.
-        func.kept.public = last as u32 + 1;
-        put_metas(&mut node.outputs, y);
-        Ok(())
-    })?;
+    attach_node(|| OpNode::bare(op), needs, x, y, detached)
+}
+
+/// [`attach`] for the bare node of an op.
+#[inline]
+pub(super) fn attach_node(
+    node: impl FnOnce() -> Shared<Node>,
+    needs: Mask,
+    x: &[&Tensor],
+    y: &[Tensor],
+    detached: Mask,
+) -> Result<()> {
+    match last_tracked(y, detached) {
+        Some(last) => complete(node(), needs, x, y, detached, last),
+        None => Ok(()),
+    }
+}
+
+/// The node is completed where it lies: a finished one would be moved several times.
+fn complete(
+    mut node: Shared<Node>,
+    needs: Mask,
+    x: &[&Tensor],
+    y: &[Tensor],
+    detached: Mask,
+    last: usize,
+) -> Result<()> {
+    let own = Shared::get_mut(&mut node).expect("nobody else has it");
+    let (op, kept) = parts(&mut *own.func);
+    let keep = prepare(op, needs, x, None, &mut own.edges, kept)?;
+    // What comes after the last that carries a gradient, hooks do not see.
+    kept.public = last as u32 + 1;
+    put_metas(&mut own.outputs, y);
+    // Last: views that were brought up to date on the way come before it.
+    own.number();
     give_history(node, y, detached, keep)
 }
 
@@ -109,9 +131,16 @@ impl Pending {
 
     /// Puts the node behind `target`, which the op wrote to.
     pub(super) fn rebase<D: Derivative>(self, op: D, target: &Tensor) -> Result<()> {
-        let Pending { edges, kept, keep } = self;
-        let metas = smallvec::smallvec![TensorMeta::of(target)];
-        rebase_history(Node::new(edges, metas, OpNode { op, kept }), target, keep)
+        self.complete(OpNode::bare(op), target)
+    }
+
+    fn complete(self, mut node: Shared<Node>, target: &Tensor) -> Result<()> {
+        let own = Shared::get_mut(&mut node).expect("nobody else has it");
+        *parts(&mut *own.func).1 = self.kept;
+        own.edges = self.edges;
+        own.outputs.push(TensorMeta::of(target));
+        own.number();
+        rebase_history(node, target, self.keep)
     }
 }
 
@@ -177,8 +206,15 @@ pub fn record<D: Derivative>(op: D, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
 
 /// A node on its own, for histories that are rebuilt.
 pub fn node<D: Derivative>(op: D, edge: Edge, output: TensorMeta) -> Shared<Node> {
-    let edges: Edges = smallvec::smallvec![Some(edge)];
-    let mut kept = Kept::default();
+    with_edge(OpNode::bare(op), edge, output)
+}
+
+fn with_edge(mut node: Shared<Node>, edge: Edge, output: TensorMeta) -> Shared<Node> {
+    let own = Shared::get_mut(&mut node).expect("nobody else has it");
+    let kept = parts(&mut *own.func).1;
     (kept.needs, kept.public) = (1, 1);
-    Node::new(edges, smallvec::smallvec![output], OpNode { op, kept })
+    own.edges.push(Some(edge));
+    own.outputs.push(output);
+    own.number();
+    node
 }
