@@ -93,29 +93,42 @@ impl Case {
 }
 
 #[test]
-fn agrees_with_plain_loops() {
-    set_num_threads(4);
-    let sizes = [
+fn short_products_agree_with_plain_loops() {
+    agree(&[
         (1, 1, 1),
         (1, 7, 5),
         (9, 1, 130),
         (3, 4, 5),
         (16, 17, 15),
         (33, 70, 65),
-        (150, 40, 270),
         (2, 530, 9),
         (300, 2, 64),
         (5, 3, 0),
         (1, 1, 40_000),
         (1, 70, 66),
-        (3, 300, 1000),
         (13, 9, 130),
         (16, 5, 200),
+    ]);
+    // In blocks of rows and columns.
+    let case = Case::new((150, 40, 270), (270, 1), (40, 1));
+    case.check::<f32>(|x| x as f32, |x| x as f32);
+    case.check::<f64>(|x| x, |x| x);
+}
+
+#[test]
+fn long_products_agree_with_plain_loops() {
+    agree(&[
+        (150, 40, 270),
+        (3, 300, 1000),
         (70, 67, 130),
         (130, 129, 300),
         (5, 7, 9000),
-    ];
-    for s in sizes {
+    ]);
+}
+
+fn agree(sizes: &[(usize, usize, usize)]) {
+    set_num_threads(4);
+    for &s in sizes {
         for sa in steps(s.0, s.2) {
             for sb in steps(s.2, s.1) {
                 let case = Case::new(s, sa, sb);
