@@ -12,6 +12,7 @@ PY := $(VENV)/bin/python
 TOOLS := $(VENV)/.tools-installed
 BUILT := $(VENV)/.extension-built
 VULKAN := $(VENV)/.vulkan-looked-for
+AARCH64 := $(VENV)/.aarch64-looked-for
 RUST := $(shell find rust shaders -type f -not -name README.md 2>/dev/null)
 
 export PATH := $(VENV)/bin:$(PATH):$(HOME)/.cargo/bin
@@ -26,16 +27,13 @@ help: ## list the targets
 demo: $(BUILT) $(VULKAN) ## train a small CNN on real digits (ARGS="--device wgpu" for the GPU)
 	@$(PY) -m pytensorlib.examples.digits $(ARGS)
 
-test: $(TOOLS) $(VULKAN) ## everything CI runs: formatters, linters, types, tests, conformance
+test: $(TOOLS) $(VULKAN) $(AARCH64) ## everything CI runs: formatters, linters, types, tests, conformance
 	@$(PY) .ci/parts.py $(ARGS)
 
 lint: $(TOOLS) ## only the formatters, linters and types
 	@$(PY) .ci/parts.py rustfmt ruff format clippy mypy
 
 format: $(TOOLS) ## format every file (`cargo fmt` does not see modules that a macro declares)
-	@rustfmt --edition=2021 $$(find rust -name '*.rs') && $(PY) -m ruff format -q .
-
-format: $(TOOLS) ## format every file
 	@rustfmt --edition=2021 $$(find rust -name '*.rs') && $(PY) -m ruff format -q .
 
 bench: $(BUILT) ## ours beside PyTorch (TORCH_PYTHON=... names a Python that has it)
@@ -59,6 +57,10 @@ $(TOOLS): requirements-dev.lock .ci/setup
 
 $(VULKAN): | $(TOOLS)
 	@.ci/setup vulkan
+	@touch $@
+
+$(AARCH64): | $(TOOLS)
+	@.ci/setup aarch64
 	@touch $@
 
 # One release build, shared by the demo, the tests and the benchmarks.

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import time
@@ -30,6 +31,20 @@ KERNELS = (
     "complex conv denormals determinism fuzz gradients indexing linalg math matmul nn ops order "
     "pointwise_layouts recurrent reduce_streams tiled_layers"
 )
+# The core's own tests on an emulated aarch64, whose kernels are NEON's, and with its portable ones.
+# Dependencies are not optimised: they compile in half the time, and little of them runs. Not here:
+# tests of GPUs, of a fork (the emulator does not outlive one), and what takes the emulator long.
+AARCH64 = "aarch64-unknown-linux-gnu"
+CROSS = {
+    "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER": "aarch64-linux-gnu-gcc",
+    "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER": "qemu-aarch64 -L /usr/aarch64-linux-gnu",
+}
+EMULATED = f"cargo test -q --locked --target {AARCH64} -p pytensorlib-core --lib".split()
+EMULATED += ["--config", 'profile.dev.package."*".opt-level=0', "--"]
+EMULATED += [part for name in "gpu forked long_ nth amx".split() for part in ("--skip", name)]
+# Most loops are the same code on both levels.
+LEVELLED = [*EMULATED, *"machine cpu::gemm cpu::convert cpu::transpose".split()]
+EMULATED += "machine alloc cpu:: ops:: rng:: shared::".split()
 SAMPLED = [PYTHON, "-m", "pytest", "-q", "--every=3"]
 SAMPLED += [f"tests/test_{name}.py" for name in KERNELS.split()]
 REPLAY = [PYTHON, "tests/conformance/check.py"]
@@ -54,14 +69,34 @@ PARTS = {
     ],
     "build": ["make", "--no-print-directory", "build"],
     "cargo": ["cargo", "test", "--workspace", "--locked", "-q"],
+    "aarch64": EMULATED,
+    "aarch64-portable": LEVELLED,
     "pytest": [PYTHON, "-m", "pytest", "-q"],
     "conformance": REPLAY,
     "wgpu-replay": [*REPLAY, "--device", "wgpu"],
     **dict.fromkeys(FORCED, SAMPLED),
     **{f"{name}-replay": REPLAY for name in FORCED},
 }
+VARIABLES = FORCED | {
+    "aarch64": CROSS,
+    "aarch64-portable": {**CROSS, "PYTENSORLIB_CPU": "portable"},
+}
 NEEDS_BUILD = {"pytest", "conformance", "wgpu-replay"}
 NEEDS_BUILD |= {n for n in PARTS if n.removesuffix("-replay") in FORCED}
+
+
+def emulates() -> bool:
+    """Return whether `.ci/setup aarch64` found or installed what those parts need."""
+    if platform.system() != "Linux" or platform.machine() != "x86_64":
+        return False
+    sysroot = subprocess.run(
+        ["rustc", "--print", "sysroot"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    return (
+        bool(shutil.which("aarch64-linux-gnu-gcc") and shutil.which("qemu-aarch64"))
+        and Path("/usr/aarch64-linux-gnu/lib").is_dir()
+        and Path(sysroot, "lib", "rustlib", AARCH64).is_dir()
+    )
 
 
 def main(wanted: list[str]) -> int:
@@ -81,11 +116,14 @@ def main(wanted: list[str]) -> int:
             rows.append((name, "skipped: no build", 0.0))
             failed.add(name)
             continue
+        if name.startswith("aarch64") and not emulates():
+            rows.append((name, "skipped: no emulator", 0.0))
+            continue
         print(f"\n== {name}: {' '.join(command).replace(PYTHON, 'python')}", flush=True)
         start = time.perf_counter()
         # The build part's own make must not see this one's job server or flags.
         env = {k: v for k, v in os.environ.items() if k not in {"MAKEFLAGS", "MFLAGS", "MAKELEVEL"}}
-        env |= FORCED.get(name.removesuffix("-replay"), {})
+        env |= VARIABLES.get(name.removesuffix("-replay"), {})
         code = subprocess.run(command, cwd=ROOT, env=env, check=False).returncode
         rows.append((name, "ok" if code == 0 else f"FAILED ({code})", time.perf_counter() - start))
         if code:
