@@ -15,7 +15,7 @@ pub struct FileMap {
 // SAFETY: the map belongs to this value alone; what is in it is read and written by raw pointers,
 // whose races are the user's.
 unsafe impl Send for FileMap {}
-// SAFETY: as for `Send`.
+// SAFETY: a reference gives only the address; what is at it may race by the user alone.
 unsafe impl Sync for FileMap {}
 
 impl FileMap {

@@ -209,7 +209,7 @@ where
 {
     // The numbers are the last ones of an allocation, behind which nothing may be read.
     let column: Box<[V::Elem]> = x[5..5 + M].into();
-    // SAFETY: as for this function.
+    // SAFETY: loads end within the 400 elements of `x` or the M of `column`.
     unsafe {
         let row = [V::load(x.as_ptr()), V::load(x.as_ptr().add(33))];
         let mut sum = [[V::splat(V::Elem::UNIT); 2]; M];
@@ -233,7 +233,7 @@ macro_rules! vectors {
             crate::compiled! { $set:
                 // SAFETY: called where the machine has the instructions.
                 unsafe fn run() {
-                    // SAFETY: as for this function.
+                    // SAFETY: the test runs this where the machine has the instructions.
                     unsafe { $( check_special::<$v>(); check_moves::<$v>(); )* }
                 }
             }
