@@ -275,7 +275,7 @@ fn bounds(x: &Tensor, given: &Tensor, what: &str, axis: usize, all: bool) -> Res
         return given.to_device(x.device());
     }
     let host = given.contiguous()?;
-    // SAFETY: contiguous host memory, checked to be int64.
+    // SAFETY: contiguous host memory of int64, which it was converted to.
     let rows = unsafe { host.slice::<i64>() };
     ensure!(
         rows.iter().all(|&n| n >= 0),
