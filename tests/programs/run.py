@@ -1,0 +1,167 @@
+"""Run the programs of this folder under pytensorlib and compare them with PyTorch's numbers.
+
+``python tests/programs/run.py [names]`` runs them, each in a process of its own, where ``import
+torch`` means pytensorlib. ``--record`` runs them under PyTorch instead (in an environment that has
+it) and writes ``expected.json``; ``--table`` prints the table of libraries for the README.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+EXPECTED = HERE / "expected.json"
+TOLERANCE = 1e-4
+
+# Program: the distributions whose versions are recorded beside its numbers.
+PROGRAMS = {
+    "accelerate_loop": ["accelerate"],
+    "diffusers_unet": ["diffusers"],
+    "einops_layers": ["einops"],
+    "gpytorch_exact": ["gpytorch", "linear-operator"],
+    "keras_fit": ["keras"],
+    "lazy_layers": [],
+    "lightning_fit": ["lightning"],
+    "peft_lora": ["peft"],
+    "pyro_svi": ["pyro-ppl"],
+    "safetensors_files": ["safetensors"],
+    "skorch_fit": ["skorch"],
+    "stable_baselines3_agents": ["stable-baselines3", "gymnasium"],
+    "tensorboardx_log": ["tensorboardX"],
+    "timm_models": ["timm"],
+    "torch_geometric_graphs": ["torch-geometric"],
+    "torchdiffeq_solvers": ["torchdiffeq"],
+    "torchinfo_summary": ["torchinfo"],
+    "torchmetrics_values": ["torchmetrics"],
+    "torchvision_models": ["torchvision"],
+    "transformers_generate": ["transformers", "tokenizers"],
+    "transformers_train": ["transformers"],
+    "transformers_trainer": ["transformers", "accelerate"],
+}
+
+
+def run(name: str, *, under: list[str]) -> tuple[dict[str, list[float]] | str, float]:
+    """Return what a program reports, or why it did not, and the seconds it took."""
+    env = os.environ | {
+        "KERAS_BACKEND": "torch",
+        "HF_HUB_OFFLINE": "1",
+        "TRANSFORMERS_VERBOSITY": "error",
+        "PYTHONWARNINGS": "ignore",
+        "OMP_NUM_THREADS": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+    }
+    start = time.perf_counter()
+    try:
+        done = subprocess.run(
+            [sys.executable, *under, str(HERE / f"{name}.py")],
+            capture_output=True,
+            text=True,
+            env=env,
+            cwd=HERE,
+            timeout=300,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return "took more than 300 s", time.perf_counter() - start
+    seconds = time.perf_counter() - start
+    lines = done.stdout.strip().splitlines()
+    if done.returncode or not lines or not lines[-1].startswith("{"):
+        return (done.stderr.strip() or done.stdout.strip() or "printed nothing")[-2000:], seconds
+    return json.loads(lines[-1]), seconds
+
+
+def difference(got: list[float], expected: list[float]) -> float:
+    """Return the largest difference over the largest magnitude (at least 1e-3) of an array."""
+    if len(got) != len(expected):
+        return float("inf")
+    scale = max([1e-3, *(abs(v) for v in expected if v == v and abs(v) != float("inf"))])
+    worst = 0.0
+    for a, b in zip(got, expected):
+        if a == b or (a != a and b != b):
+            continue
+        gap = abs(a - b) / scale
+        worst = max(worst, gap if gap == gap else float("inf"))
+    return worst
+
+
+def record(names: list[str]) -> int:
+    """Write the numbers that PyTorch computes."""
+    import torch
+
+    expected = json.loads(EXPECTED.read_text()) if EXPECTED.exists() else {}
+    failed = 0
+    for name in names:
+        found, seconds = run(name, under=[])
+        print(f"{name:<28} {seconds:6.1f} s", flush=True)
+        if isinstance(found, str):
+            print(found)
+            failed += 1
+            continue
+        versions = {d: importlib.metadata.version(d) for d in PROGRAMS[name]}
+        expected[name] = {
+            "torch": torch.__version__.partition("+")[0],
+            "versions": versions,
+            "values": found,
+        }
+    rows = (f"{json.dumps(k)}: {json.dumps(expected[k])}" for k in sorted(expected))
+    EXPECTED.write_text("{\n" + ",\n".join(rows) + "\n}\n")
+    return failed
+
+
+def check(names: list[str]) -> int:
+    """Run programs and compare; returns how many fail."""
+    expected, failed = json.loads(EXPECTED.read_text()), 0
+    for name in names:
+        found, seconds = run(name, under=["-m", "pytensorlib"])
+        if isinstance(found, str):
+            verdict = f"FAILED\n{found}"
+        else:
+            wanted = expected[name]["values"]
+            gaps = {k: difference(found.get(k, []), v) for k, v in wanted.items()}
+            worst = max(gaps, key=gaps.__getitem__)
+            verdict = f"{gaps[worst]:.1e}"
+            if not gaps[worst] <= TOLERANCE or found.keys() != wanted.keys():
+                verdict = f"FAILED {verdict} in {worst!r}"
+                verdict += f"\n got      {found.get(worst)}\n expected {wanted[worst]}"
+        failed += verdict.startswith("FAILED")
+        print(f"{name:<28} {seconds:6.1f} s  {verdict}", flush=True)
+    print(f"{len(names) - failed} of {len(names)} programs agree within {TOLERANCE:g}")
+    return failed
+
+
+def table() -> None:
+    """Print the libraries and the versions that were recorded."""
+    expected = json.loads(EXPECTED.read_text())
+    versions: dict[str, str] = {}
+    for program in expected.values():
+        versions |= program["versions"]
+    print("| library | version |\n|---|---|")
+    for library in sorted(versions, key=str.lower):
+        print(f"| {library} | {versions[library]} |")
+
+
+def main() -> int:
+    """Return the number of programs that failed."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(PROGRAMS)}")
+    parser.add_argument("--record", action="store_true", help="under PyTorch, into expected.json")
+    parser.add_argument("--table", action="store_true", help="print the README's table")
+    options = parser.parse_args()
+    if options.table:
+        table()
+        return 0
+    if unknown := set(options.names) - set(PROGRAMS):
+        parser.error(f"unknown program {', '.join(sorted(unknown))}")
+    names = options.names or list(PROGRAMS)
+    return record(names) if options.record else check(names)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
