@@ -5,7 +5,7 @@ mod gradient;
 mod solvers;
 pub mod vector_norm;
 
-crate::ops::family! { einsum matmul matrix eig ldl lstsq powers reflectors tensors; matrix::norms::ENTRIES }
+crate::ops::family! { einsum fft matmul matrix eig ldl lstsq powers reflectors tensors; matrix::norms::ENTRIES }
 
 pub use solvers::*;
 

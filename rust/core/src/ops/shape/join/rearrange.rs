@@ -374,7 +374,7 @@ fn flip(x: &Tensor, dims: &[i64]) -> Result<Tensor> {
     dispatch::call1(Reorder::flipped(x, dims)?, &[x])
 }
 
-fn roll(x: &Tensor, shifts: &[i64], dims: &[i64]) -> Result<Tensor> {
+pub fn roll(x: &Tensor, shifts: &[i64], dims: &[i64]) -> Result<Tensor> {
     ensure!(!shifts.is_empty(), Runtime, "`shifts` required");
     ensure!(
         x.ndim() > 0 || dims.is_empty(),
