@@ -291,6 +291,8 @@ def submodule(entries: Iterable[Entry], namespace: str) -> str:
     lines = [WRITTEN, f"from ._C import {SUBMODULES[namespace]} as _ops"]
     if namespace == "linalg":
         lines.append("from ._errors import LinAlgError as LinAlgError")
+    if namespace == "fft":
+        lines.append("from ._spectral import fftfreq as fftfreq, rfftfreq as rfftfreq")
     return "\n".join([*lines, "", *(f"{name} = _ops.{name}" for name in sorted(names))]) + "\n"
 
 
@@ -298,7 +300,7 @@ def generated(entries: Iterable[Entry]) -> dict[str, str]:
     """Return the text of every generated file by its path in the repository."""
     entries = list(entries)
     modules = {
-        f"pytensorlib/{name}.pyi": submodule(entries, name) for name in ("linalg", "special")
+        f"pytensorlib/{name}.pyi": submodule(entries, name) for name in ("fft", "linalg", "special")
     }
     return {STUB: stub(entries), **modules, TABLE: table(entries)}
 

@@ -42,6 +42,7 @@ from .autograd.grad_mode import (  # noqa: E402
     set_grad_enabled as set_grad_enabled,
 )
 from .functional import *  # type: ignore[no-redef]  # noqa: E402, F403
+from ._spectral import istft as istft, stft as stft  # noqa: E402
 from ._legacy import *  # noqa: E402, F403
 from .random import (  # noqa: E402
     get_rng_state as get_rng_state,

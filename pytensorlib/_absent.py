@@ -156,27 +156,24 @@ LATER = """
     torch.profiler torch.quasirandom torch.utils.flop_counter torch.utils.module_tracker
     torch.utils.tensorboard
     torch: GradScaler autocast chalf complex32 float8_e4m3fn float8_e4m3fnuz float8_e5m2
-    torch: float8_e5m2fnuz float8_e8m0fnu from_file hash_tensor istft
-    torch: sparse_coo sparse_coo_tensor stft vmap
+    torch: float8_e5m2fnuz float8_e8m0fnu from_file hash_tensor
+    torch: sparse_coo sparse_coo_tensor vmap
     torch: DisableTorchFunction DisableTorchFunctionSubclass Future autocast_decrement_nesting
     torch: autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype
     torch: get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled
     torch: is_autocast_cpu_enabled is_autocast_enabled native_norm
     torch: set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled
     torch: set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype slice_inverse
-    torch.Tensor: chalf coalesce dense_dim grad_dtype index indices is_coalesced is_shared istft
-    torch.Tensor: share_memory_ sparse_dim sparse_mask stft to_dense to_sparse
+    torch.Tensor: chalf coalesce dense_dim grad_dtype index indices is_coalesced is_shared
+    torch.Tensor: share_memory_ sparse_dim sparse_mask to_dense to_sparse
     torch.Tensor: to_sparse_coo values
     torch.Tensor: hash_tensor slice_inverse
     torch.autograd.function: BackwardCFunction InplaceFunction
     torch.autograd.gradcheck: get_analytical_jacobian get_numerical_jacobian
     torch.autograd.gradcheck: get_numerical_jacobian_wrt_specific_input
     torch.autograd.graph: allow_mutation_on_saved_tensors
-    torch.fft: Tensor fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft
-    torch.fft: irfft2 irfftn rfft rfft2 rfftfreq rfftn
     torch.func: debug_unwrap functionalize grad grad_and_value hessian jacfwd jacrev jvp linearize
     torch.func: rearrange replace_all_batch_norm_modules_ vjp vmap
-    torch.functional: istft stft
     torch.nn.attention: WARN_FOR_UNFUSED_KERNELS
     torch.nn.attention.bias: CausalBias
     torch.nn.attention.flex_attention: FlexKernelOptions

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _C
+from . import _C, _spectral
 from ._size import Size
 from ._tensor_str import _str
 
@@ -24,6 +24,8 @@ class _Methods:
     """The methods; `self` is a tensor in all of them."""
 
     _disabled_torch_function = staticmethod(_C._disabled_torch_function_impl)
+
+    stft, istft = _spectral.stft, _spectral.istft
 
     # NumPy's own operators must leave `array + tensor` to the tensor.
     __array_priority__ = 1000

@@ -52,7 +52,7 @@ for kind in (
     with torch.no_grad():
         for t in scheduler.timesteps:
             noise = model(scheduler.scale_model_input(x, t), t).sample
-            takes = {} if kind in (PNDMScheduler,) else {"generator": generator}
+            takes = {} if kind is PNDMScheduler else {"generator": generator}
             x = scheduler.step(noise, t, x, **takes).prev_sample
     report(kind.__name__, x)
 finish()

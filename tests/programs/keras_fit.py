@@ -6,8 +6,8 @@ import tempfile
 import keras
 import numpy as np
 import torch
-from report import finish, report
 from keras import layers, ops
+from report import finish, report
 
 assert keras.backend.backend() == "torch"
 rng = np.random.default_rng(0)

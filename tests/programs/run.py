@@ -129,7 +129,9 @@ def check(names: list[str]) -> int:
             verdict = f"{gaps[worst]:.1e}"
             if not gaps[worst] <= TOLERANCE or found.keys() != wanted.keys():
                 verdict = f"FAILED {verdict} in {worst!r}"
-                verdict += f"\n got      {found.get(worst, [])[:16]}\n expected {wanted[worst][:16]}"
+                verdict += (
+                    f"\n got      {found.get(worst, [])[:16]}\n expected {wanted[worst][:16]}"
+                )
         failed += verdict.startswith("FAILED")
         print(f"{name:<28} {seconds:6.1f} s  {verdict}", flush=True)
     print(f"{len(names) - failed} of {len(names)} programs agree within {TOLERANCE:g}")

@@ -5,11 +5,11 @@ import pickle
 import numpy as np
 import torch
 from report import finish, report
-from skorch import NeuralNetClassifier, NeuralNetRegressor
-from skorch.callbacks import EpochScoring, LRScheduler
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from skorch import NeuralNetClassifier, NeuralNetRegressor
+from skorch.callbacks import EpochScoring, LRScheduler
 from torch import nn
 
 torch.manual_seed(0)

@@ -1,7 +1,6 @@
 """Two agents trained on a pole to balance."""
 
 import gymnasium
-import torch
 from report import finish, report, report_model
 from stable_baselines3 import DQN, PPO
 

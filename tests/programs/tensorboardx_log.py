@@ -3,17 +3,17 @@
 import glob
 import os
 import tempfile
+from pathlib import Path
 
 import torch
 from report import finish, report
 from tensorboardX import SummaryWriter
 from tensorboardX.proto.event_pb2 import Event
-from tensorboardX.record_writer import RecordWriter  # noqa: F401
 
 
 def events(path):
     """Read the records of an event file: a length, its check, the bytes, their check."""
-    data = open(path, "rb").read()
+    data = Path(path).read_bytes()
     at = 0
     while at < len(data):
         n = int.from_bytes(data[at : at + 8], "little")
@@ -38,7 +38,9 @@ with tempfile.TemporaryDirectory() as folder:
             if value.HasField("simple_value"):
                 report(name, value.simple_value)
             elif value.HasField("histo"):
-                report(name, [value.histo.min, value.histo.max, value.histo.sum, *value.histo.bucket])
+                report(
+                    name, [value.histo.min, value.histo.max, value.histo.sum, *value.histo.bucket]
+                )
             elif value.HasField("image"):
                 report(name, list(value.image.encoded_image_string))
 finish()

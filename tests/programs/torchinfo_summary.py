@@ -12,7 +12,12 @@ model = nn.Sequential(
     nn.Flatten(),
     nn.Linear(8 * 8 * 8, 10),
 )
-table = summary(model, (2, 3, 16, 16), verbose=0, col_names=("input_size", "output_size", "num_params", "mult_adds"))
+table = summary(
+    model,
+    (2, 3, 16, 16),
+    verbose=0,
+    col_names=("input_size", "output_size", "num_params", "mult_adds"),
+)
 report("parameters", table.total_params)
 report("multiplications", table.total_mult_adds)
 report("bytes of outputs", table.total_output_bytes)

@@ -54,10 +54,15 @@ report("transforms v2", second(image))
 t = F.to_tensor(image)
 report("rotated", F.rotate(t, 30.0, interpolation=F.InterpolationMode.BILINEAR))
 report("adjusted", F.adjust_hue(t, 0.1))
-report("perspective", F.perspective(t, [[0, 0], [29, 0], [29, 39], [0, 39]], [[2, 2], [27, 1], [28, 38], [1, 37]]))
+report(
+    "perspective",
+    F.perspective(t, [[0, 0], [29, 0], [29, 39], [0, 39]], [[2, 2], [27, 1], [28, 38], [1, 37]]),
+)
 report("grid", torchvision.utils.make_grid(x[:, :, :8, :8], nrow=2, normalize=True))
 boxes = torch.tensor([[0.0, 0, 10, 10], [2, 2, 12, 12], [20, 20, 30, 30]])
 report("areas", torchvision.ops.box_area(boxes))
 report("overlaps", torchvision.ops.box_iou(boxes, boxes))
-report("focal", torchvision.ops.sigmoid_focal_loss(x[0, 0], (x[0, 1] > 0).float(), reduction="mean"))
+report(
+    "focal", torchvision.ops.sigmoid_focal_loss(x[0, 0], (x[0, 1] > 0).float(), reduction="mean")
+)
 finish()

@@ -1,0 +1,210 @@
+"""Fourier transforms against NumPy's, and their gradients against differences."""
+
+import numpy as np
+import pytest
+
+import pytensorlib as torch
+
+ONE = ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"]
+SEVERAL = ["fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn"]
+REAL = {"rfft", "ihfft", "rfft2", "rfftn", "ihfft2", "ihfftn"}
+rng = np.random.default_rng(0)
+
+
+def numbers(name, shape, dtype=np.float64):
+    x = rng.normal(size=shape)
+    if name not in REAL:
+        x = x + 1j * rng.normal(size=shape)
+    return x.astype(np.result_type(dtype, x.dtype) if dtype == np.float64 else x.dtype)
+
+
+def close(got, want, rtol=1e-10):
+    assert tuple(got.shape) == want.shape
+    np.testing.assert_allclose(got.detach().numpy(), want, rtol=rtol, atol=rtol * 10)
+
+
+@pytest.mark.parametrize("norm", [None, "forward", "ortho", "backward"])
+@pytest.mark.parametrize("name", ONE)
+def test_along_a_dimension_as_numpy(name, norm):
+    for shape, dim in (((7,), 0), ((12, 5), 0), ((3, 8, 11), 1), ((2, 30), -1), ((17, 1), 0)):
+        x = numbers(name, shape)
+        size = shape[dim]
+        for n in (None, 1, size - 1 or 2, size + 4):
+            if n is None and name in ("irfft", "hfft") and size == 1:
+                continue
+            want = getattr(np.fft, name)(x, n, dim, norm)
+            close(getattr(torch.fft, name)(torch.tensor(x), n, dim, norm), want)
+
+
+@pytest.mark.parametrize("norm", [None, "forward", "ortho"])
+@pytest.mark.parametrize("name", SEVERAL)
+def test_along_several_dimensions_as_numpy(name, norm):
+    x = numbers(name, (4, 5, 6))
+    f, g = getattr(torch.fft, name), getattr(np.fft, name)
+    close(f(torch.tensor(x), norm=norm), g(x, norm=norm))
+    for s, dim in (((3, 8), (0, 2)), ((7, 4), (-1, 1)), (None, (2, 0))):
+        close(f(torch.tensor(x), s, dim, norm), g(x, s, dim, norm))
+    if name.endswith("n"):
+        close(f(torch.tensor(x), (3, 4)), g(x, (3, 4), (-2, -1)))
+        close(f(torch.tensor(x), (-1, 4), (0, 1)), g(x, (4, 4), (0, 1)))
+
+
+def test_hermitian_transforms_of_several_dimensions():
+    x = numbers("hfft", (4, 5))
+    whole = np.fft.fft(np.fft.hfft(x, axis=1), axis=0)  # of complex columns only its real part
+    rows = np.fft.fft(x, axis=0)
+    close(torch.fft.hfft2(torch.tensor(x)), np.fft.hfft(rows, axis=1))
+    assert whole.shape == (4, 8)
+    r = rng.normal(size=(4, 6))
+    want = np.fft.ifft(np.fft.ihfft(r, axis=1), axis=0)
+    close(torch.fft.ihfft2(torch.tensor(r)), want)
+    close(torch.fft.ihfftn(torch.tensor(r)), want)
+    close(torch.fft.hfftn(torch.fft.ihfftn(torch.tensor(r))), r)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool", "complex64"])
+def test_types_of_results(dtype):
+    x = torch.ones(3, 4).to(getattr(torch, dtype))
+    double = dtype == "float64"
+    complex_type = torch.complex128 if double else torch.complex64
+    assert torch.fft.fft(x).dtype == torch.fft.fftn(x).dtype == complex_type
+    assert torch.fft.irfft(x).dtype == (torch.float64 if double else torch.float32)
+    close(torch.fft.fft(x), np.fft.fft(np.ones((3, 4))), 1e-6)
+
+
+def test_any_layout_and_many_lines():
+    x = rng.normal(size=(6, 40, 30)) + 1j * rng.normal(size=(6, 40, 30))
+    t = torch.tensor(x)
+    close(torch.fft.fft(t.permute(2, 0, 1), dim=0), np.fft.fft(x.transpose(2, 0, 1), axis=0))
+    close(torch.fft.fft(t[:, ::3, 1:], dim=1), np.fft.fft(x[:, ::3, 1:], axis=1))
+    close(torch.fft.fft(t[:, :1].expand(6, 5, 30)), np.fft.fft(np.repeat(x[:, :1], 5, 1)))
+    assert torch.fft.fft(torch.zeros(0, 4)).shape == (0, 4)
+    assert torch.fft.rfft(torch.zeros(3, 0), n=4).shape == (3, 3)
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        alone = torch.fft.fft(t, dim=1)
+        torch.set_num_threads(2)
+        assert torch.equal(torch.view_as_real(alone), torch.view_as_real(torch.fft.fft(t, dim=1)))
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("name", [*ONE, *SEVERAL, "hfft2", "ihfft2", "hfftn", "ihfftn"])
+def test_gradients(name):
+    f = getattr(torch.fft, name)
+    x = torch.tensor(numbers(name, (3, 5)), requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: f(x, norm="ortho"), x)
+    if name in ONE:
+        assert torch.autograd.gradcheck(lambda x: f(x, 8, 0), x)
+        assert torch.autograd.gradcheck(lambda x: f(x, 4), x)
+        assert torch.autograd.gradgradcheck(lambda x: f(x, 4), x)
+    if name not in REAL:
+        real = torch.randn(3, 5, dtype=torch.float64, requires_grad=True)
+        assert torch.autograd.gradcheck(f, real)
+
+
+def test_names_of_the_graph():
+    x = torch.randn(4, requires_grad=True)
+    names = [f(x).grad_fn.name() for f in (torch.fft.fft, torch.fft.rfft, torch.fft.irfft)]
+    assert names == ["FftR2CBackward0", "FftR2CBackward0", "FftC2RBackward0"]
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 8])
+def test_shifts_and_frequencies_as_numpy(n):
+    for d in (1.0, 0.1):
+        close(torch.fft.fftfreq(n, d, dtype=torch.float64), np.fft.fftfreq(n, d))
+        close(torch.fft.rfftfreq(n, d, dtype=torch.float64), np.fft.rfftfreq(n, d))
+    x = rng.normal(size=(n, 3))
+    for axes in (None, 0, 1, (0, 1)):
+        close(torch.fft.fftshift(torch.tensor(x), axes), np.fft.fftshift(x, axes))
+        close(torch.fft.ifftshift(torch.tensor(x), axes), np.fft.ifftshift(x, axes))
+    assert torch.fft.fftfreq(n).dtype == torch.float32
+    assert torch.fft.fftfreq(n, requires_grad=True).requires_grad
+    out = torch.empty(0)
+    assert torch.fft.rfftfreq(n, out=out) is out and len(out) == n // 2 + 1
+
+
+def test_out():
+    x = torch.randn(4, 6)
+    for dtype in (torch.complex64, torch.complex128):
+        out = torch.empty(4, 6, dtype=dtype)
+        assert torch.fft.fft(x, out=out) is out
+        close(out, np.fft.fft(x.double().numpy()), 1e-5)
+    with pytest.raises(RuntimeError):
+        torch.fft.fft(x, out=torch.empty(4, 6))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda x, z: torch.fft.fft(x, 0), RuntimeError, r"number of data points \(0\)"),
+        (lambda x, z: torch.fft.fft(x, -2), RuntimeError, r"number of data points \(-2\)"),
+        (lambda x, z: torch.fft.irfft(z[:, :1]), RuntimeError, r"number of data points \(0\)"),
+        (lambda x, z: torch.fft.fft(x, dim=5), IndexError, "out of range"),
+        (lambda x, z: torch.fft.fft(x.sum()), IndexError, "has no dimensions"),
+        (lambda x, z: torch.fft.fft(x, norm="a"), RuntimeError, 'normalization mode: "a"'),
+        (lambda x, z: torch.fft.rfft(z), RuntimeError, "real input tensor"),
+        (lambda x, z: torch.fft.fft(x.half()), RuntimeError, "Unsupported dtype Half"),
+        (lambda x, z: torch.fft.fftn(x, (3, 4, 5)), RuntimeError, "only has 2 dimensions"),
+        (lambda x, z: torch.fft.fftn(x, (3,), (0, 1)), RuntimeError, "same length"),
+        (lambda x, z: torch.fft.fftn(x, dim=(0, 0)), RuntimeError, "unique"),
+        (lambda x, z: torch.fft.rfftn(x, dim=()), RuntimeError, "at least one axis"),
+        (lambda x, z: torch.fft.fft2(x[0]), IndexError, "out of range"),
+        (lambda x, z: torch.fft.fftshift(x, (0, 3)), IndexError, "out of range"),
+    ],
+)
+def test_refusals(call, error, text):
+    with pytest.raises(error, match=text):
+        call(torch.ones(4, 6), torch.ones(4, 6, dtype=torch.complex64))
+
+
+def frames_of(x, n_fft, hop, window):
+    """Transforms of frames, by NumPy."""
+    count = 1 + (x.shape[-1] - n_fft) // hop
+    rows = np.stack([x[..., i * hop : i * hop + n_fft] for i in range(count)], -2)
+    return np.swapaxes(np.fft.rfft(rows * window), -1, -2)
+
+
+@pytest.mark.parametrize("length", [16, 10])
+@pytest.mark.parametrize("normalized", [False, True])
+def test_transforms_of_frames_and_back(length, normalized):
+    x = rng.normal(size=(2, 101))
+    t = torch.tensor(x, requires_grad=True)
+    window = np.hanning(length + 2)[1:-1]
+    left = (16 - length) // 2
+    wide = np.pad(window, (left, 16 - length - left))
+    given = {"window": torch.tensor(window), "win_length": length, "normalized": normalized}
+    y = torch.stft(t, 16, 4, return_complex=True, **given)
+    want = frames_of(np.pad(x, ((0, 0), (8, 8)), mode="reflect"), 16, 4, wide)
+    close(y, want / (4 if normalized else 1))
+    plain = torch.stft(t[0], 16, 5, center=False, return_complex=False)
+    np.testing.assert_allclose(
+        torch.view_as_complex(plain).detach().numpy(), frames_of(x[0], 16, 5, 1.0), atol=1e-9
+    )
+    close(torch.istft(y, 16, 4, length=101, **given), x)
+    close(t[1].stft(16, 4, return_complex=True, **given).istft(16, 4, **given), x[1, :100])
+    torch.istft(y, 16, 4, **given).square().sum().backward()
+    np.testing.assert_allclose(t.grad[:, :100].numpy(), 2 * x[:, :100], atol=1e-8)
+
+
+def test_complex_frames_and_back():
+    x = torch.randn(40, dtype=torch.complex128)
+    y = torch.stft(x, 8)
+    assert y.shape == (8, 21)
+    torch.testing.assert_close(torch.istft(y, 8, return_complex=True), x)
+
+
+def test_frames_that_do_not_fit_are_refused():
+    x = torch.ones(20)
+    with pytest.raises(RuntimeError, match="return_complex parameter be given"):
+        torch.stft(x, 8)
+    with pytest.raises(RuntimeError, match="n_fft"):
+        torch.stft(x, 64, center=False, return_complex=True)
+    with pytest.raises(RuntimeError, match="window"):
+        torch.stft(x, 8, window=torch.ones(5), return_complex=True)
+    with pytest.raises(RuntimeError, match="complex"):
+        torch.istft(x[None], 8)
+    y = torch.stft(x, 8, return_complex=True)
+    with pytest.raises(RuntimeError, match="overlap add"):
+        torch.istft(y, 8, window=torch.zeros(8))
