@@ -11,6 +11,7 @@ VENV := $(CURDIR)/.venv
 PY := $(VENV)/bin/python
 TOOLS := $(VENV)/.tools-installed
 BUILT := $(VENV)/.extension-built
+PROGRAMS := $(CURDIR)/.programs
 VULKAN := $(VENV)/.vulkan-looked-for
 AARCH64 := $(VENV)/.aarch64-looked-for
 RUST := $(shell find rust shaders -type f -not -name README.md 2>/dev/null)
@@ -19,10 +20,10 @@ export PATH := $(VENV)/bin:$(PATH):$(HOME)/.cargo/bin
 export VIRTUAL_ENV := $(VENV)
 unexport CONDA_PREFIX
 
-.PHONY: help demo test lint format bench fuzz gen clean build FORCE
+.PHONY: help demo test lint format bench fuzz programs gen clean build FORCE
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 14
+	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 17
 
 demo: $(BUILT) $(VULKAN) ## train a small CNN on real digits (ARGS="--device wgpu" for the GPU)
 	@$(PY) -m pytensorlib.examples.digits $(ARGS)
@@ -42,11 +43,18 @@ bench: $(BUILT) ## ours beside PyTorch (TORCH_PYTHON=... names a Python that has
 fuzz: $(BUILT) ## random calls and graphs: ARGS="laws --count 5000", or beside PyTorch "calls", "graphs"
 	@PYTHONPATH=tests $(PY) -m fuzz $(if $(ARGS),$(ARGS),laws)
 
+programs: $(BUILT) $(PROGRAMS)/.installed ## libraries above PyTorch run on pytensorlib, beside PyTorch's recorded numbers
+	@PYTHONPATH=$(CURDIR) $(PROGRAMS)/bin/python tests/programs/run.py $(ARGS)
+
+$(PROGRAMS)/.installed: tests/programs/requirements.lock
+	@$(PYTHON) -m venv $(PROGRAMS) && $(PROGRAMS)/bin/pip install -q --no-deps -r $<
+	@touch $@
+
 gen: $(BUILT) ## write again what is generated from the op table
 	@$(PY) .ci/gen.py
 
 clean: ## delete what the other targets made
-	rm -rf .venv target dist .benchmarks .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .programs target dist .benchmarks .mypy_cache .pytest_cache .ruff_cache
 	rm -f pytensorlib/_C*.so pytensorlib/_C*.pyd
 
 build: $(BUILT)
