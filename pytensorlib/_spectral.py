@@ -227,7 +227,9 @@ def _overlapped(frames: Tensor, hop: int) -> Tensor:
     """Add frames, (batch, frames, n), that lie `hop` apart."""
     count, n = frames.shape[1:]
     shape = (1, n + hop * (count - 1))
-    return _C._nn.fold(frames.transpose(1, 2), shape, (1, n), stride=(1, hop)).flatten(1)
+    from .nn.functional import fold
+
+    return fold(frames.transpose(1, 2), shape, (1, n), stride=(1, hop)).flatten(1)
 
 
 def istft(

@@ -18,7 +18,8 @@ from test_ops import leaves, mapped, tensors
 import pytensorlib as torch
 from pytensorlib import _C
 
-PLACES = {"torch": "", "nn": "nn.functional.", "linalg": "linalg.", "special": "special."}
+PLACES = {"torch": "", "nn": "nn.functional."}
+PLACES |= {name: f"{name}." for name in ("fft", "linalg", "special")}
 
 
 class Form(NamedTuple):
@@ -64,6 +65,7 @@ WITHOUT = {
     **dict.fromkeys(
         ("empty", "empty_*", "Tensor.new_empty*"), "what it holds is whatever the memory held"
     ),
+    "fft.*": "transforms, not of float16: tests/test_fft.py has them beside NumPy's",
     "nn.functional.*fractional_max_pool*": "random windows: tests/conformance replays given ones",
     "nn.functional.grouped_mm": "products of slices: tests/test_small_modules.py",
     "nn.functional.gumbel_softmax": "random: tests/conformance",
