@@ -56,6 +56,7 @@ from .storage import *  # noqa: E402, F403
 
 from . import (  # noqa: E402
     autograd,
+    _capi,
     _named,
     linalg,
     nn,
@@ -192,16 +193,8 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_LATER, *_HOMES})
 
 
-def _more_of_the_extension(name: str) -> _Any:
-    """Return a name of PyTorch's extension that is written in Python here."""
-    from . import _capi
-
-    if not hasattr(_capi, name):
-        raise AttributeError(f"module {_C.__name__!r} has no attribute {name!r}")
-    return getattr(_capi, name)
-
-
-_C.__getattr__ = _C._nn.__getattr__ = _more_of_the_extension  # type: ignore[attr-defined]
+# As attributes, not by `__getattr__`: with that, the interpreter looks every name of `_C` up anew.
+_capi.attach()
 
 
 _alias.adopt(globals(), _deterministic.__all__)

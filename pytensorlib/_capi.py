@@ -1,4 +1,4 @@
-"""Names of PyTorch's C extension that libraries touch, for `_C`'s own `__getattr__`."""
+"""Names of PyTorch's C extension that libraries touch, which it gets as attributes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from . import _C
 from ._named import fill
 from ._named_modules import EAGER
 
-__all__ = ["DispatchKey", "DispatchKeySet"]
+__all__: list[str] = []
+
+_IMPORTED = {*globals(), "_IMPORTED", "attach"}
 
 fill(
     globals(),
@@ -109,3 +111,11 @@ _jit_override_can_fuse_on_cpu = _jit_override_can_fuse_on_gpu = _switch
 _jit_can_fuse_on_cpu = _jit_can_fuse_on_gpu = _switch
 _has_mkl = _has_mps = _has_cuda = has_openmp = False
 has_lapack = True  # factorisations of our own
+
+
+def attach() -> None:
+    """Give the names above to the extension and to its `_nn`."""
+    for name in globals().keys() - _IMPORTED:
+        for extension in (_C, _C._nn):
+            if not hasattr(extension, name):
+                setattr(extension, name, globals()[name])

@@ -334,3 +334,6 @@ def istft(
     if length is not None and signal.size(1) < length:
         signal = _C._nn.pad(signal, (0, length - signal.size(1)))
     return signal if input.dim() == 3 else signal[0]
+
+
+stft.__module__ = istft.__module__ = f"{__package__}.functional"

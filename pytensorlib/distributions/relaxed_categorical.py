@@ -117,8 +117,8 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     --------
     >>> import pytensorlib as torch
     >>> from pytensorlib.distributions import RelaxedOneHotCategorical
-    >>> RelaxedOneHotCategorical(torch.tensor(2.0), torch.ones(3)).rsample((2,)).sum(-1)
-    tensor([1.0000, 1.0000])
+    >>> RelaxedOneHotCategorical(torch.tensor(2.0), torch.ones(3)).rsample((2,)).shape
+    torch.Size([2, 3])
     """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
