@@ -23,7 +23,14 @@ _TensorMeta = type(_C.Tensor)
 
 
 class DispatchKey(enum.IntEnum):
-    """Layers of PyTorch's dispatcher; there is one way in here, which needs no keys."""
+    """Layers of PyTorch's dispatcher; there is one way in here, which needs no keys.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch._C.DispatchKey.CPU.name
+    'CPU'
+    """
 
     Undefined = 0
     CPU = 1
@@ -50,7 +57,20 @@ class DispatchKey(enum.IntEnum):
 
 
 class DispatchKeySet(frozenset):
-    """A set of keys, made of one or several."""
+    """A set of keys, made of one or several.
+
+    Parameters
+    ----------
+    *keys : DispatchKey
+        What is in it.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+    >>> keys.has(torch._C.DispatchKey.CPU)
+    True
+    """
 
     def __new__(cls, *keys: Any) -> DispatchKeySet:
         """Return the set."""
