@@ -224,3 +224,100 @@ mod halves {
         }
     );
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the loops of this machine read and write, in a length that has a tail.
+    fn through<S: Element, R: Copy>(dtype: DType, x: &[R], write: impl Fn(&R) -> S) -> Vec<f32> {
+        let x: Vec<S> = x.iter().map(write).collect();
+        let mut y = vec![0.0f32; x.len()];
+        // SAFETY: both have as many elements.
+        unsafe {
+            load(
+                dtype,
+                x.as_ptr().cast(),
+                size_of::<S>() as isize,
+                x.len(),
+                y.as_mut_ptr(),
+            )
+        };
+        y
+    }
+
+    fn narrowed(dtype: DType, x: &[f32]) -> Vec<u16> {
+        let mut y = vec![0u16; x.len()];
+        // SAFETY: both have as many elements, of two bytes where they are written.
+        unsafe { store(dtype, y.as_mut_ptr().cast(), 2, x.len(), x.as_ptr()) };
+        y
+    }
+
+    /// The value of a half type with so many bits of exponent and mantissa.
+    fn value(bits: u16, exponent: u32, mantissa: u32) -> f64 {
+        let bias = (1 << (exponent - 1)) - 1;
+        let e = (bits as i32 >> mantissa) & ((1 << exponent) - 1);
+        let m = (bits & ((1 << mantissa) - 1)) as f64 * 2f64.powi(-(mantissa as i32));
+        let size = match e {
+            0 => m * 2f64.powi(1 - bias),
+            e if e == (1 << exponent) - 1 => match m {
+                0.0 => f64::INFINITY,
+                _ => f64::NAN,
+            },
+            e => (1.0 + m) * 2f64.powi(e - bias),
+        };
+        match bits >> 15 {
+            0 => size,
+            _ => -size,
+        }
+    }
+
+    #[test]
+    fn half_types_are_read_exactly_and_written_to_the_nearest() {
+        let all: Vec<u16> = (0..=u16::MAX).chain(0..3).collect();
+        for (dtype, exponent, mantissa) in [(DType::F16, 5, 10), (DType::BF16, 8, 7)] {
+            let read = match dtype {
+                DType::F16 => through(dtype, &all, |&b| f16::from_bits(b)),
+                _ => through(dtype, &all, |&b| bf16::from_bits(b)),
+            };
+            for (&bits, &got) in all.iter().zip(&read) {
+                let want = value(bits, exponent, mantissa) as f32;
+                let same = got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan();
+                assert!(same, "{dtype:?} {bits:x}: {got}, not {want}");
+            }
+            let again = narrowed(dtype, &read);
+            for (&bits, (&got, x)) in all.iter().zip(again.iter().zip(&read)) {
+                let nan = x.is_nan() && value(got, exponent, mantissa).is_nan();
+                assert!(got == bits || nan, "{dtype:?} {bits:x} became {got:x}");
+            }
+            // Half way between neighbours the even one is next, and the nearer one elsewhere.
+            let most = (((1 << exponent) - 1) << mantissa) - 1;
+            let halves: Vec<f32> = (0..most)
+                .map(|b| {
+                    let (low, high) = (
+                        value(b, exponent, mantissa),
+                        value(b + 1, exponent, mantissa),
+                    );
+                    ((low + high) / 2.0) as f32
+                })
+                .collect();
+            let below: Vec<f32> = halves.iter().map(|x| x.next_down()).collect();
+            let above: Vec<f32> = halves.iter().map(|x| -x.next_up()).collect();
+            let (even, low, high) = (
+                narrowed(dtype, &halves),
+                narrowed(dtype, &below),
+                narrowed(dtype, &above),
+            );
+            for b in 0..most {
+                let i = b as usize;
+                assert_eq!(even[i], b + (b & 1), "{dtype:?} {}", halves[i]);
+                assert_eq!(
+                    (low[i], high[i]),
+                    (b, (b + 1) | 0x8000),
+                    "{dtype:?} {}",
+                    halves[i]
+                );
+            }
+        }
+    }
+}
