@@ -163,3 +163,41 @@ assert type(x + 1) is torch.Tensor
 assert type(x.exp()) is torch.Tensor
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+class Named:
+    """A mode that keeps the names of functions."""
+
+    def __init__(self):
+        self.names = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.names.append(func.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+def test_modes_are_asked_for_every_function_the_last_one_first():
+    outer, inner = Named(), Named()
+    x = torch.ones(2)
+    torch._C._push_torch_function_mode(outer)
+    try:
+        y = (x + 1).sum()
+        torch._C._push_torch_function_mode(inner)
+        try:
+            assert torch._C._torch_function_modes() == [outer, inner]
+            torch.zeros(2).exp_()
+            with pytest.raises(RuntimeError):
+                x @ torch.ones(3)
+            assert torch._C._torch_function_modes() == [outer, inner]
+        finally:
+            assert torch._C._pop_torch_function_mode() is inner
+    finally:
+        assert torch._C._pop_torch_function_mode() is outer
+    assert y.item() == 4.0
+    assert inner.names[:2] == ["zeros", "exp_"] and "__matmul__" in inner.names
+    assert outer.names[:2] == ["__add__", "sum"] and outer.names[2:] == inner.names
+    before = len(outer.names)
+    x.exp()
+    assert len(outer.names) == before
+    with pytest.raises(RuntimeError, match="no mode"):
+        torch._C._pop_torch_function_mode()

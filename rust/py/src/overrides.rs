@@ -1,20 +1,25 @@
-//! `__torch_function__`: classes that answer for functions of tensors themselves. Nobody pays for
-//! it before such a class exists.
+//! `__torch_function__`: classes and modes that answer for functions of tensors themselves. Nobody
+//! pays for it before such a class exists, or while no mode is on.
 
 use crate::convert::is_tensor;
 use crate::tensor::PyTensor;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
-use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Whether a subclass of `Tensor` answers for itself.
-static EXISTS: AtomicBool = AtomicBool::new(false);
+/// How many reasons there are to ask: subclasses of `Tensor` that answer, modes of all threads.
+static REASONS: AtomicUsize = AtomicUsize::new(0);
 
-thread_local!(static OFF: Cell<bool> = const { Cell::new(false) });
+thread_local! {
+    static OFF: Cell<bool> = const { Cell::new(false) };
+    /// The last one answers, without itself.
+    static MODES: RefCell<Vec<Py<PyAny>>> = const { RefCell::new(Vec::new()) };
+}
 
 /// Whether this thread asks no class.
 pub fn is_off() -> bool {
@@ -29,7 +34,7 @@ pub fn set_off(off: bool) {
 /// Whether arguments must be asked.
 #[inline]
 pub fn active() -> bool {
-    EXISTS.load(Ordering::Relaxed) && !OFF.get()
+    REASONS.load(Ordering::Relaxed) != 0 && !OFF.get()
 }
 
 /// `__torch_function__` of an object's class; `None` where it has none, or one that says nothing
@@ -98,12 +103,21 @@ pub fn answer(
         all.extend(kwargs.values());
     }
     let found = overloaded(&all)?;
-    if found.is_empty() {
+    let mode = MODES.with_borrow_mut(Vec::pop);
+    if found.is_empty() && mode.is_none() {
         return Ok(None);
     }
     let types = PyTuple::new(py, found.iter().map(|f| f.get_type()))?;
     let empty = PyDict::new(py);
     let kwargs = kwargs.unwrap_or(&empty);
+    if let Some(mode) = mode {
+        if let Some(result) = mode_answer(mode, function, &types, args, kwargs)? {
+            return Ok(Some(result));
+        }
+    }
+    if found.is_empty() {
+        return Ok(None);
+    }
     for obj in &found {
         let Some(handler) = handler(obj)? else {
             continue;
@@ -164,7 +178,56 @@ pub unsafe fn arguments<'py>(
 /// From now on arguments are asked.
 #[pyfunction]
 fn _enable_torch_function() {
-    EXISTS.store(true, Ordering::Relaxed);
+    REASONS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Lets an object answer for every function on this thread, by its `__torch_function__`.
+#[pyfunction]
+fn _push_torch_function_mode(mode: Py<PyAny>) {
+    REASONS.fetch_add(1, Ordering::Relaxed);
+    MODES.with_borrow_mut(|modes| modes.push(mode));
+}
+
+/// Takes the last mode away and returns it.
+#[pyfunction]
+fn _pop_torch_function_mode() -> PyResult<Py<PyAny>> {
+    let mode = MODES.with_borrow_mut(Vec::pop);
+    let mode = mode.ok_or_else(|| PyRuntimeError::new_err("there is no mode to take away"))?;
+    REASONS.fetch_sub(1, Ordering::Relaxed);
+    Ok(mode)
+}
+
+/// The modes of this thread, the one that is asked first at the end.
+#[pyfunction]
+fn _torch_function_modes(py: Python<'_>) -> Vec<Py<PyAny>> {
+    MODES.with_borrow(|modes| modes.iter().map(|m| m.clone_ref(py)).collect())
+}
+
+/// Asks the last mode, which is away meanwhile.
+fn mode_answer(
+    mode: Py<PyAny>,
+    function: &Bound<'_, PyAny>,
+    types: &Bound<'_, PyTuple>,
+    args: &Bound<'_, PyTuple>,
+    kwargs: &Bound<'_, PyDict>,
+) -> PyResult<Option<Py<PyAny>>> {
+    /// Puts the mode back, also when the call unwinds.
+    struct Away(Option<Py<PyAny>>);
+    impl Drop for Away {
+        fn drop(&mut self) {
+            let mode = self.0.take();
+            MODES.with_borrow_mut(|modes| modes.extend(mode));
+        }
+    }
+    let py = function.py();
+    let away = Away(Some(mode));
+    let mode = away.0.as_ref().map(|m| m.bind(py));
+    let Some(mode) = mode else { return Ok(None) };
+    let result = mode.call_method1(
+        intern!(py, "__torch_function__"),
+        (function, types, args, kwargs),
+    )?;
+    Ok((!result.is(py.NotImplemented())).then(|| result.unbind()))
 }
 
 /// Turns `__torch_function__` off (or on again) on this thread; returns whether it was off.
@@ -202,6 +265,9 @@ fn _overloaded_args<'py>(args: Vec<Bound<'py, PyAny>>) -> PyResult<Vec<Bound<'py
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_enable_torch_function, m)?)?;
     m.add_function(wrap_pyfunction!(_torch_function_off, m)?)?;
+    m.add_function(wrap_pyfunction!(_push_torch_function_mode, m)?)?;
+    m.add_function(wrap_pyfunction!(_pop_torch_function_mode, m)?)?;
+    m.add_function(wrap_pyfunction!(_torch_function_modes, m)?)?;
     m.add_function(wrap_pyfunction!(_disabled_torch_function_impl, m)?)?;
     m.add_function(wrap_pyfunction!(_overloaded_args, m)?)?;
     Ok(())
