@@ -156,6 +156,14 @@ _HOMES = {
         "view_as_real_copy".split(),
         "_tensor_facts",
     ),
+    "DisableTorchFunction": "_C",
+    "DisableTorchFunctionSubclass": "_C",
+    **dict.fromkeys(
+        "_mkldnn chalf complex32 float4_e2m1fn_x2 float8_e4m3fn float8_e4m3fnuz float8_e5m2 "
+        "float8_e5m2fnuz float8_e8m0fnu jagged sparse_bsc sparse_bsr sparse_coo sparse_csc "
+        "sparse_csr".split(),
+        "_unstored",
+    ),
     "_dirichlet_grad": "_C",
     "_is_all_true": "_C",
     "_is_any_true": "_C",

@@ -71,7 +71,7 @@ GROUPS: dict[tuple[str, str], str] = {
         torch.nn.functional: ScalingType SwizzleType scaled_grouped_mm scaled_mm
     """,
     ("no element has fewer than eight bits", "torch.uint8 or torch.int8"): """
-        torch: bit bits16 bits1x8 bits2x4 bits4x2 bits8 float4_e2m1fn_x2 int1 int2 int3 int4 int5
+        torch: bit bits16 bits1x8 bits2x4 bits4x2 bits8 int1 int2 int3 int4 int5
         torch: int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7
     """,
     ("the kernels are this package's own", "the operator by its plain name, such as conv2d"): """
@@ -109,7 +109,6 @@ GROUPS: dict[tuple[str, str], str] = {
     """,
     ("there are no tensors of rows of different lengths", "torch.nn.utils.rnn.pad_sequence"): """
         torch.nested torch.nn.attention.varlen
-        torch: jagged
         torch.Tensor: to_padded_tensor
     """,
     ("there are no tensors with masks", "torch.where and Tensor.masked_fill"): """
@@ -117,9 +116,9 @@ GROUPS: dict[tuple[str, str], str] = {
     """,
     ("sparse tensors are lists of coordinates", "torch.sparse_coo_tensor"): """
         torch: ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm hspmm indices_copy
-        torch: resize_as_sparse_ row_indices_copy saddmm smm sparse_bsc sparse_bsc_tensor
-        torch: sparse_bsr sparse_bsr_tensor sparse_compressed_tensor sparse_csc sparse_csc_tensor
-        torch: sparse_csr sparse_csr_tensor spmm sspaddmm values_copy
+        torch: resize_as_sparse_ row_indices_copy saddmm smm sparse_bsc_tensor
+        torch: sparse_bsr_tensor sparse_compressed_tensor sparse_csc_tensor
+        torch: sparse_csr_tensor spmm sspaddmm values_copy
         torch.Tensor: ccol_indices col_indices crow_indices resize_as_sparse_ row_indices smm
         torch.Tensor: sparse_resize_ sparse_resize_and_clear_ sspaddmm to_sparse_bsc to_sparse_bsr
         torch.Tensor: to_sparse_csc to_sparse_csr
@@ -155,17 +154,15 @@ LATER = """
     torch.nn.modules.linear_cross_entropy torch.nn.modules.linear_cross_entropy_options
     torch.profiler torch.quasirandom torch.utils.flop_counter torch.utils.module_tracker
     torch.utils.tensorboard
-    torch: GradScaler autocast chalf complex32 float8_e4m3fn float8_e4m3fnuz float8_e5m2
-    torch: float8_e5m2fnuz float8_e8m0fnu from_file hash_tensor
-    torch: sparse_coo sparse_coo_tensor vmap
-    torch: DisableTorchFunction DisableTorchFunctionSubclass Future autocast_decrement_nesting
+    torch: GradScaler autocast from_file hash_tensor sparse_coo_tensor vmap
+    torch: Future autocast_decrement_nesting
     torch: autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype
     torch: get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled
     torch: is_autocast_cpu_enabled is_autocast_enabled native_norm
     torch: set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled
     torch: set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype slice_inverse
     torch.Tensor: chalf coalesce dense_dim grad_dtype index indices is_coalesced is_shared
-    torch.Tensor: share_memory_ sparse_dim sparse_mask to_dense to_sparse
+    torch.Tensor: share_memory_ sparse_dim sparse_mask to_sparse
     torch.Tensor: to_sparse_coo values
     torch.Tensor: hash_tensor slice_inverse
     torch.autograd.function: BackwardCFunction InplaceFunction
@@ -182,7 +179,7 @@ LATER = """
     torch.nn.utils.spectral_norm: SpectralNormLoadStateDictPreHook SpectralNormStateDictHook
     torch.optim: swap_in_optimizer_params_and_state
     torch.overrides: get_ignored_functions get_overridable_functions get_testing_overrides
-    torch.overrides: is_tensor_method_or_property resolve_name wrap_torch_function
+    torch.overrides: is_tensor_method_or_property resolve_name
     torch.return_types: pytree_register_structseq
     torch.serialization: LoadEndianness SourceChangeWarning StorageType
     torch.serialization: check_module_version_greater_or_equal default_restore_location

@@ -133,6 +133,65 @@ _has_mkl = _has_mps = _has_cuda = has_openmp = False
 has_lapack = True  # factorisations of our own
 
 
+class DisableTorchFunction:
+    """While it is on, no class and no mode answers for functions of tensors on this thread.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> class Named(torch.Tensor):
+    ...     pass
+    >>> with torch.DisableTorchFunction():
+    ...     kind = type(torch.ones(1).as_subclass(Named) + 1)
+    >>> kind is torch.Tensor
+    True
+    """
+
+    __slots__ = ("_before",)
+
+    def __enter__(self) -> None:
+        """Turn them off."""
+        self._before = _C._torch_function_off(True)
+
+    def __exit__(self, *error: Any) -> None:
+        """Leave it as it was before."""
+        _C._torch_function_off(self._before)
+
+
+class DisableTorchFunctionSubclass(DisableTorchFunction):
+    """While it is on, no class answers for functions of tensors on this thread; modes rest too.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> class Named(torch.Tensor):
+    ...     pass
+    >>> with torch._C.DisableTorchFunctionSubclass():
+    ...     kind = type(torch.ones(1).as_subclass(Named) + 1)
+    >>> kind is torch.Tensor
+    True
+    """
+
+    __slots__ = ()
+
+
+def _is_torch_function_enabled() -> bool:
+    """Return whether classes are asked on this thread."""
+    off = _C._torch_function_off(True)
+    _C._torch_function_off(off)
+    return not off
+
+
+def _is_torch_function_mode_enabled() -> bool:
+    """Return whether a mode is on in this thread."""
+    return bool(_C._torch_function_modes())
+
+
+def _len_torch_function_stack() -> int:
+    """Return how many modes are on in this thread."""
+    return len(_C._torch_function_modes())
+
+
 def attach() -> None:
     """Give the names above to the extension and to its `_nn`."""
     for name in globals().keys() - _IMPORTED:

@@ -8,13 +8,19 @@ from . import _C
 
 __all__ = ["finfo", "iinfo"]
 
-# bits, eps, largest, smallest normal, decimal digits
+# bits, eps, largest, smallest normal, decimal resolution
 _FLOATS = {
     "float16": (16, 2.0**-10, 65504.0, 2.0**-14, 1e-3),
     "bfloat16": (16, 2.0**-7, 2.0**127 * (2 - 2.0**-7), 2.0**-126, 1e-2),
     "float32": (32, 2.0**-23, 2.0**127 * (2 - 2.0**-23), 2.0**-126, 1e-6),
     "float64": (64, 2.0**-52, 1.7976931348623157e308, 2.0**-1022, 1e-15),
+    "float8_e4m3fn": (8, 2.0**-3, 448.0, 2.0**-6, 1.0),
+    "float8_e4m3fnuz": (8, 2.0**-3, 240.0, 2.0**-7, 1.0),
+    "float8_e5m2": (8, 2.0**-2, 57344.0, 2.0**-14, 1.0),
+    "float8_e5m2fnuz": (8, 2.0**-3, 57344.0, 2.0**-15, 1.0),
+    "float8_e8m0fnu": (8, 1.0, 2.0**127, 2.0**-127, 1.0),
 }
+_PARTS = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 _INTS = {"uint8": 8, "int8": 8, "int16": 16, "int32": 32, "int64": 64}
 _INTS |= {"uint16": 16, "uint32": 32, "uint64": 64}
 
@@ -67,7 +73,9 @@ class finfo:  # noqa: N801  (PyTorch's name)
 
     def __init__(self, type: Any = None) -> None:
         name = _name("finfo", _C.get_default_dtype() if type is None else type)
-        name = {"complex64": "float32", "complex128": "float64"}.get(name, name)
+        name = _PARTS.get(name, name)
+        if name == "float4_e2m1fn_x2":
+            raise NotImplementedError(f"torch.finfo() has no limits of 'torch.{name}'")
         if name not in _FLOATS:
             raise TypeError(
                 f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
@@ -75,6 +83,8 @@ class finfo:  # noqa: N801  (PyTorch's name)
             )
         self.bits, self.eps, self.max, self.tiny, self.resolution = _FLOATS[name]
         self.min, self.smallest_normal, self.dtype = -self.max, self.tiny, name
+        if name == "float8_e8m0fnu":  # powers of two, without a sign
+            self.min = self.tiny
 
     def __repr__(self) -> str:
         return (

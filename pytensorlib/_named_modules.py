@@ -255,7 +255,6 @@ PARTS = {
     # Graphs of programs
     "_custom_ops": Part(NO_COMPILER, "custom_op get_ctx impl impl_abstract impl_backward"),
     "_library": Part(NO_COMPILER, "capture_triton opcheck"),
-    "_jit_internal": Part(EAGER, "_copy_to_script_wrapper"),
     "_prims_common": Part(EAGER, "alert_not_deterministic is_contiguous_or_false"),
     "_dynamo.backends": Part(EAGER),
     "_dynamo.backends.registry": Part(EAGER, "lookup_backend register_backend"),

@@ -259,6 +259,29 @@ def _on_cpu(name: str, *tensors: Any) -> None:
 class _Methods:
     """The methods; `self` is a tensor in all of them."""
 
+    def to_dense(self: Any, dtype: Any = None, *, masked_grad: bool | None = None) -> Any:
+        """Return the tensor itself, or as another type: all tensors hold all their elements.
+
+        Parameters
+        ----------
+        dtype : dtype, optional
+            Of the result.
+        masked_grad : bool, optional
+            Of sparse tensors; not used.
+
+        Returns
+        -------
+        Tensor
+            Itself where the type is its own.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> torch.ones(2).to_dense()
+        tensor([1., 1.])
+        """
+        return self if dtype is None else self.to(dtype)
+
     def apply_(self: Any, callable: Callable[[Any], Any]) -> Any:
         """Replace each element by what a function gives for it.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import reprlib
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import pytensorlib as pt
@@ -90,6 +91,9 @@ class TypedStorage:
         return self.nbytes() // self.dtype.itemsize
 
     __len__ = size
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
 
     def resize_(self, size: int) -> TypedStorage:
         """Change the number of elements, keeping those that fit, and return self.
@@ -285,6 +289,13 @@ def _share_memory_(self: Any) -> Any:
     return share(self)
 
 
+def _sizeof(self: Any) -> int:
+    """Return the bytes of the object and of its memory."""
+    return object.__sizeof__(self) + self.nbytes()
+
+
+Sequence.register(UntypedStorage)  # of its bytes
+UntypedStorage.__sizeof__ = _sizeof  # type: ignore[method-assign]
 UntypedStorage.from_file = staticmethod(_from_file)  # type: ignore[attr-defined]
 UntypedStorage.share_memory_ = _share_memory_  # type: ignore[attr-defined]
 

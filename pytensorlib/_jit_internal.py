@@ -1,0 +1,102 @@
+"""Names that libraries take from PyTorch's private module of its compiler: nothing is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from .futures import Future
+from .jit import _overload as _overload
+from .jit import _overload_method as _overload_method
+from .jit import export, ignore, is_scripting, unused
+from .jit.annotations import BroadcastingList1, BroadcastingList2, BroadcastingList3
+
+__all__ = [
+    "BroadcastingList1",
+    "BroadcastingList2",
+    "BroadcastingList3",
+    "Final",
+    "Future",
+    "boolean_dispatch",
+    "can_compile_class",
+    "export",
+    "ignore",
+    "is_scripting",
+    "unused",
+]
+
+T = TypeVar("T")
+
+
+def _copy_to_script_wrapper(fn: T) -> T:
+    """Return the function as it is; tells a compiler to copy it to its own classes."""
+    return fn
+
+
+def can_compile_class(cls: type) -> bool:
+    """Return False: nothing is compiled.
+
+    Parameters
+    ----------
+    cls : type
+        Any.
+
+    Returns
+    -------
+    bool
+        False.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch._jit_internal.can_compile_class(int)
+    False
+    """
+    return False
+
+
+def boolean_dispatch(
+    arg_name: str,
+    arg_index: int,
+    default: bool,
+    if_true: Callable[..., Any],
+    if_false: Callable[..., Any],
+    module_name: str,
+    func_name: str,
+) -> Callable[..., Any]:
+    """Return a function that calls one of two, as one of its arguments says.
+
+    Parameters
+    ----------
+    arg_name : str
+        The argument that says which.
+    arg_index : int
+        Its position.
+    default : bool
+        What it is where it is not given.
+    if_true, if_false : callable
+        The two functions; both take all arguments.
+    module_name, func_name : str
+        What the result is called, and where it says that it is from.
+
+    Returns
+    -------
+    callable
+        With the documentation of either.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> pick = torch._jit_internal.boolean_dispatch(
+    ...     "last", 1, False, lambda x, last=True: x[-1], lambda x, last=False: x[0], "m", "pick")
+    >>> pick([1, 2, 3]), pick([1, 2, 3], last=True)
+    (1, 3)
+    """
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        given = args[arg_index] if arg_index < len(args) else kwargs.get(arg_name, default)
+        return (if_true if given else if_false)(*args, **kwargs)
+
+    function.__doc__ = if_true.__doc__ or if_false.__doc__
+    function.__module__, function.__name__ = module_name or __name__, func_name or "function"
+    return function

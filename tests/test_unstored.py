@@ -1,0 +1,148 @@
+"""Element types and layouts that are names only, modes, and storages as sequences."""
+
+import copy
+import pickle
+import sys
+from collections.abc import Sequence
+
+import pytest
+
+import pytensorlib as torch
+from pytensorlib.overrides import BaseTorchFunctionMode, TorchFunctionMode, wrap_torch_function
+
+# bits, eps, max, min, smallest normal: as PyTorch 2.13 says
+LIMITS = {
+    "float8_e4m3fn": (8, 0.125, 448.0, -448.0, 0.015625),
+    "float8_e4m3fnuz": (8, 0.125, 240.0, -240.0, 0.0078125),
+    "float8_e5m2": (8, 0.25, 57344.0, -57344.0, 6.103515625e-05),
+    "float8_e5m2fnuz": (8, 0.125, 57344.0, -57344.0, 3.0517578125e-05),
+    "float8_e8m0fnu": (
+        8, 1.0, 1.7014118346046923e38, 5.877471754111438e-39, 5.877471754111438e-39
+    ),
+    "complex32": (16, 0.0009765625, 65504.0, -65504.0, 6.103515625e-05),
+}  # fmt: skip
+LAYOUTS = "sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc _mkldnn jagged".split()
+
+
+@pytest.mark.parametrize("name", [*LIMITS, "float4_e2m1fn_x2", *LAYOUTS])
+def test_names_are_objects_of_their_kind(name):
+    value = getattr(torch, name)
+    assert isinstance(value, torch.layout if name in LAYOUTS else torch.dtype)
+    assert repr(value) == str(value) == f"torch.{name}"
+    assert pickle.loads(pickle.dumps(value)) is value
+    assert copy.copy(value) is copy.deepcopy(value) is value
+    assert value == value
+    assert value not in (torch.float32, torch.complex64, torch.strided, None)
+    assert len({value, torch.float32, torch.strided}) == 3
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_limits(name):
+    info = torch.finfo(getattr(torch, name))
+    assert (info.bits, info.eps, info.max, info.min, info.tiny) == LIMITS[name]
+    assert info.smallest_normal == info.tiny
+
+
+def test_facts():
+    assert torch.float8_e5m2.itemsize == 1 and torch.complex32.itemsize == 4
+    assert torch.float8_e5m2.is_floating_point and not torch.complex32.is_floating_point
+    assert torch.complex32.is_complex and not torch.float8_e5m2.is_complex
+    assert torch.float8_e5m2.is_signed and not torch.float8_e8m0fnu.is_signed
+    assert torch.complex32.to_real() is torch.float16 and torch.chalf is torch.complex32
+    with pytest.raises(NotImplementedError, match="float4_e2m1fn_x2"):
+        torch.finfo(torch.float4_e2m1fn_x2)
+    with pytest.raises(TypeError, match="float8_e5m2"):
+        torch.iinfo(torch.float8_e5m2)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda d: torch.empty(2, dtype=d),
+        lambda d: torch.tensor([1.0], dtype=d),
+        lambda d: torch.ones(2).to(d),
+        lambda d: torch.ones(2).to(dtype=d),
+        lambda d: torch.ones(2).sum(dtype=d),
+        lambda d: torch.nn.Linear(1, 1, dtype=d),
+        lambda d: torch.nn.Linear(1, 1).to(d),
+    ],
+)
+def test_tensors_of_these_types_are_refused(ask):
+    with pytest.raises(TypeError, match="float8_e5m2"):
+        ask(torch.float8_e5m2)
+
+
+def test_tensors_of_these_layouts_are_refused():
+    with pytest.raises(TypeError, match="sparse_coo"):
+        torch.empty(2, layout=torch.sparse_coo)
+    assert torch.ones(2).layout is torch.strided and not torch.ones(2).is_sparse
+    x = torch.ones(2)
+    assert x.to_dense() is x and x.to_dense(torch.float64).dtype is torch.float64
+
+
+def test_storages_are_sequences_that_count_their_bytes():
+    storage = torch.arange(4, dtype=torch.uint8).untyped_storage()
+    assert isinstance(storage, Sequence) and list(storage) == [0, 1, 2, 3]
+    large = torch.zeros(1000)
+    empty = sys.getsizeof(torch.zeros(0).untyped_storage())
+    assert sys.getsizeof(large.untyped_storage()) == empty + 4000
+    assert sys.getsizeof(large.storage()) > 4000
+
+
+class Log(TorchFunctionMode):
+    def __init__(self, log, name):
+        self.log, self.name = log, name
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.log.append((self.name, func.__name__))
+        return func(*args, **(kwargs or {}))
+
+
+def test_modes_nest():
+    log = []
+    with Log(log, "outer"), Log(log, "inner"), BaseTorchFunctionMode():
+        assert torch.add(torch.ones(1), 1).tolist() == [2.0]
+    names = [name for name, function in log if function == "add"]
+    assert names == ["inner", "outer"]
+    count = len(log)
+    torch.add(torch.ones(1), 1)
+    assert len(log) == count and not torch._C._is_torch_function_mode_enabled()
+
+
+def test_a_mode_that_says_nothing_raises_and_is_taken_away():
+    with pytest.raises(NotImplementedError), TorchFunctionMode():
+        torch.add(torch.ones(1), 1)
+    assert torch._C._len_torch_function_stack() == 0
+
+
+def test_classes_can_be_left_out():
+    class Own(torch.Tensor):
+        pass
+
+    x = torch.ones(1).as_subclass(Own)
+    with torch._C.DisableTorchFunctionSubclass():
+        assert type(x + 1) is torch.Tensor
+        assert not torch._C._is_torch_function_enabled()
+    assert type(x + 1) is Own and torch._C._is_torch_function_enabled()
+
+
+def test_functions_of_ones_own_can_be_answered():
+    @wrap_torch_function(lambda x: (x,))
+    def double(x):
+        return 2 * x
+
+    class Answers:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func is double
+
+    assert double(3) == 6 and double(Answers()) is True
+
+
+def test_the_compilers_decorators_return_the_function():
+    from pytensorlib import _jit_internal
+
+    for name in "export ignore unused _overload _overload_method _copy_to_script_wrapper".split():
+        assert getattr(_jit_internal, name)(len) is len
+    pick = _jit_internal.boolean_dispatch("b", 1, False, max, min, "m", "pick")
+    assert pick.__name__ == "pick" and pick.__module__ == "m"
