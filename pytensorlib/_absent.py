@@ -25,9 +25,9 @@ GROUPS: dict[tuple[str, str], str] = {
         torch: FloatType FunctionSchema FutureType Gradient Graph GraphExecutorState IODescriptor
         torch: InferredType IntType InterfaceType JITException ListType LiteScriptModule
         torch: LockingLogger ModuleDict NoneType NoopLogger NumberType OperatorInfo OptionalType
-        torch: ParameterDict PyObjectType PyTorchFileReader PyTorchFileWriter RRefType ScriptClass
+        torch: ParameterDict PyObjectType RRefType ScriptClass
         torch: ScriptClassFunction ScriptDict ScriptDictIterator ScriptDictKeyIterator
-        torch: ScriptFunction ScriptList ScriptListIterator ScriptMethod ScriptModule
+        torch: ScriptList ScriptListIterator ScriptMethod
         torch: ScriptModuleSerializer ScriptObject ScriptObjectProperty
         torch: SerializationStorageContext StaticModule StreamObjType StringType SymBoolType
         torch: SymIntType TensorType ThroughputBenchmark TracingState TupleType Type UnionType Use
@@ -155,7 +155,7 @@ LATER = """
     torch.profiler torch.quasirandom torch.utils.flop_counter torch.utils.module_tracker
     torch.utils.tensorboard
     torch: GradScaler autocast from_file hash_tensor sparse_coo_tensor vmap
-    torch: Future autocast_decrement_nesting
+    torch: autocast_decrement_nesting
     torch: autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype
     torch: get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled
     torch: is_autocast_cpu_enabled is_autocast_enabled native_norm

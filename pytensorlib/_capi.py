@@ -17,7 +17,8 @@ fill(
     globals(),
     EAGER,
     "Graph Value Node ScriptFunction ScriptModule ScriptObject TracingState IRAttributeError "
-    "_ExcludeDispatchKeyGuard _IncludeDispatchKeyGuard _jit_pass_inline _jit_pass_lint",
+    "PyTorchFileReader PyTorchFileWriter _ExcludeDispatchKeyGuard "
+    "_IncludeDispatchKeyGuard _jit_pass_inline _jit_pass_lint",
 )
 _TensorMeta = type(_C.Tensor)
 

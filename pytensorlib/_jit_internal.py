@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
+from . import jit
 from .futures import Future
-from .jit import _overload as _overload
-from .jit import _overload_method as _overload_method
 from .jit import export, ignore, is_scripting, unused
 from .jit.annotations import BroadcastingList1, BroadcastingList2, BroadcastingList3
 
@@ -26,6 +25,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+_overload, _overload_method = jit._overload, jit._overload_method
 
 
 def _copy_to_script_wrapper(fn: T) -> T:

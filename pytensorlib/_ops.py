@@ -16,6 +16,42 @@ registered: dict[str, Any] = {}
 _HOMES = ("", "nn.functional", "special", "linalg", "fft", "Tensor", "_C._nn")
 
 
+def _to_copy(self: Any, **kwargs: Any) -> Any:
+    """Return a copy of a tensor, of another type or on another device."""
+    kwargs = {k: v for k, v in kwargs.items() if v is not None and k != "layout"}
+    pin = kwargs.pop("pin_memory", False)
+    copied = self.to(**kwargs, copy=True) if kwargs else self.clone()
+    return copied.pin_memory() if pin else copied
+
+
+def _sparse_addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """Return ``beta * self + alpha * mat1 @ mat2``, as of all matrices."""
+    return pt.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
+
+
+def _index(self: Any, indices: Any) -> Any:
+    """Return what a tensor has at indices, which are tensors or None for all of a dimension."""
+    return self[tuple(slice(None) if index is None else index for index in indices)]
+
+
+def _slice(self: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
+    """Return the part of a tensor from `start` to `end` of a dimension."""
+    places: list[Any] = [slice(None)] * self.dim()
+    places[dim] = slice(start, end, step)
+    return self[tuple(places)]
+
+
+# Operators that PyTorch's Python functions do not name.
+_UNNAMED = {
+    "_pin_memory": lambda self, device=None: self.pin_memory(),
+    "_sparse_addmm": _sparse_addmm,
+    "_to_copy": _to_copy,
+    "alias": lambda self: self.view_as(self),
+    "index": _index,
+    "slice": _slice,
+}
+
+
 class OpOverload:
     """One form of an operator: ``torch.ops.aten.add.Tensor``."""
 
@@ -88,6 +124,8 @@ class _Namespace:
 
 
 def _ours(name: str) -> Any:
+    if name in _UNNAMED:
+        return _UNNAMED[name]
     for home in _HOMES:
         place: Any = pt
         for part in home.split(".") if home else ():

@@ -294,6 +294,18 @@ def _sizeof(self: Any) -> int:
     return object.__sizeof__(self) + self.nbytes()
 
 
+def _dlpack(self: Any, **kwargs: Any) -> Any:
+    """Return a capsule of the bytes, by which other libraries share them."""
+    return self._as_bytes().__dlpack__(**kwargs)
+
+
+def _dlpack_device(self: Any) -> tuple[int, int]:
+    """Return where the bytes are, as DLPack numbers devices."""
+    return self._as_bytes().__dlpack_device__()
+
+
+UntypedStorage.__dlpack__ = _dlpack  # type: ignore[attr-defined]
+UntypedStorage.__dlpack_device__ = _dlpack_device  # type: ignore[attr-defined]
 Sequence.register(UntypedStorage)  # of its bytes
 UntypedStorage.__sizeof__ = _sizeof  # type: ignore[method-assign]
 UntypedStorage.from_file = staticmethod(_from_file)  # type: ignore[attr-defined]

@@ -83,6 +83,9 @@ def test_tensors_of_these_layouts_are_refused():
 def test_storages_are_sequences_that_count_their_bytes():
     storage = torch.arange(4, dtype=torch.uint8).untyped_storage()
     assert isinstance(storage, Sequence) and list(storage) == [0, 1, 2, 3]
+    shared = torch.asarray(storage[1:3], dtype=torch.uint8)
+    shared.fill_(9)
+    assert storage.tolist() == [0, 9, 9, 3]
     large = torch.zeros(1000)
     empty = sys.getsizeof(torch.zeros(0).untyped_storage())
     assert sys.getsizeof(large.untyped_storage()) == empty + 4000
@@ -146,3 +149,37 @@ def test_the_compilers_decorators_return_the_function():
         assert getattr(_jit_internal, name)(len) is len
     pick = _jit_internal.boolean_dispatch("b", 1, False, max, min, "m", "pick")
     assert pick.__name__ == "pick" and pick.__module__ == "m"
+
+
+def test_operators_without_a_python_name():
+    aten, x = torch.ops.aten, torch.arange(6.0).view(2, 3)
+    copied = aten._to_copy.default(x, dtype=torch.float64, layout=torch.strided)
+    assert copied.dtype is torch.float64 and aten._to_copy(x).data_ptr() != x.data_ptr()
+    assert aten.slice.Tensor(x, 1, 0, 3, 2).tolist() == [[0.0, 2.0], [3.0, 5.0]]
+    assert aten.slice.Tensor(x, -2, 1, 2**63 - 1).tolist() == [[3.0, 4.0, 5.0]]
+    assert aten.index.Tensor(x, [None, torch.tensor([2, 0])]).tolist() == [[2.0, 0.0], [5.0, 3.0]]
+    assert aten.alias.default(x).data_ptr() == x.data_ptr()
+    summed = aten._sparse_addmm.default(torch.ones(2, 2), x, x.t(), beta=2, alpha=0.5)
+    assert summed.tolist() == [[4.5, 9.0], [9.0, 27.0]]
+
+
+def test_what_attention_would_be_called_with():
+    q = torch.ones(1, 2, 3, 4)
+    params = torch.backends.cuda.SDPAParams(q, q, q, None, 0.0, True, False)
+    assert params.is_causal and params.query is q
+    assert torch.backends.cuda.can_use_flash_attention(params, False) is False
+
+
+def test_kl_of_classes_of_ones_own():
+    from pytensorlib.distributions import kl
+
+    class Own:
+        pass
+
+    kl.register_kl(Own, Own)(lambda p, q: torch.zeros(1))
+    try:
+        assert kl.kl_divergence(Own(), Own()).tolist() == [0.0]
+    finally:
+        del kl._KL_REGISTRY[Own, Own]
+    with pytest.raises(TypeError, match="class"):
+        kl.register_kl(1, Own)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._named import fill
 from .._named_modules import NO_CUDA
 from ._switches import Switches
 
 __all__ = [
+    "SDPAParams",
     "allow_fp16_bf16_reduction_math_sdp",
     "can_use_cudnn_attention",
     "can_use_efficient_attention",
@@ -54,8 +55,42 @@ _sdp = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True, "redu
 fill(
     globals(),
     NO_CUDA,
-    "SDPAParams blas_workspace_size cublas_workspace_size cublaslt_workspace_size",
+    "blas_workspace_size cublas_workspace_size cublaslt_workspace_size",
 )
+
+
+class SDPAParams(NamedTuple):
+    """What attention would be called with: the `can_use_...` functions are asked about it.
+
+    Parameters
+    ----------
+    query, key, value : Tensor
+        As of `scaled_dot_product_attention`.
+    attn_mask : Tensor, optional
+        The mask.
+    dropout : float
+        The probability.
+    is_causal : bool
+        Whether later positions are hidden.
+    enable_gqa : bool, default False
+        Whether groups of heads share keys.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> q = torch.ones(1, 2, 3, 4)
+    >>> params = torch.backends.cuda.SDPAParams(q, q, q, None, 0.0, True, False)
+    >>> torch.backends.cuda.can_use_flash_attention(params)
+    False
+    """
+
+    query: Any
+    key: Any
+    value: Any
+    attn_mask: Any
+    dropout: float
+    is_causal: bool
+    enable_gqa: bool = False
 
 
 def is_built() -> bool:
