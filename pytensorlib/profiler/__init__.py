@@ -13,6 +13,7 @@ from typing import Any
 from .._named import fill
 from ..autograd import profiler as _profiler
 from ..autograd.profiler import EventList, record_function
+from ..autograd.profiler_util import write_text
 
 __all__ = [
     "ProfilerAction",
@@ -406,4 +407,4 @@ class profile:
             opened = gzip.open if str(path).endswith(".gz") else open
             with opened(path, "rt") as file:
                 told = json.load(file)
-            _profiler.write_text(path, json.dumps({**self._metadata, **told}))
+            write_text(path, json.dumps({**self._metadata, **told}))

@@ -346,15 +346,21 @@ fn transform(
     Ok(y)
 }
 
+/// Refuses to name dimensions of a tensor without any.
+fn there(x: &Tensor, dims: &[i64]) -> Result<()> {
+    match dims.first() {
+        Some(d) if x.ndim() == 0 => Err(Error::index(format!(
+            "Dimension specified as {d} but tensor has no dimensions"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// `fft` and its kin along one dimension: input, n, dim, norm.
 fn along(name: &str, a: &Args, what: (Kind, bool)) -> Result<Value> {
     let x = a.tensor(0)?;
     let dim = a.int(2)?;
-    if x.ndim() == 0 {
-        return Err(Error::index(format!(
-            "Dimension specified as {dim} but tensor has no dimensions"
-        )));
-    }
+    there(x, &[dim])?;
     let dim = shape::dim(dim, x.ndim())?;
     Ok(transform(name, x, what, &[dim], &[a.opt_int(1)], a.opt_str(3))?.into())
 }
@@ -372,6 +378,7 @@ fn over(name: &str, a: &Args, what: (Kind, bool)) -> Result<Value> {
             s.len()
         );
     }
+    there(x, dims.unwrap_or_default())?;
     let dims: SmallVec<[usize; 5]> = match (dims, s) {
         (Some(dims), _) => shape::dims(dims, x.ndim()).map_err(|e| match e.kind {
             ErrorKind::Runtime => Error::runtime("FFT dims must be unique"),
@@ -404,6 +411,7 @@ fn shift(a: &Args, back: bool) -> Result<Value> {
     let x = a.tensor(0)?;
     let all: Vec<i64> = (0..x.ndim() as i64).collect();
     let dims = a.opt_ints(1).unwrap_or(&all);
+    there(x, dims)?;
     let mut by = Vec::with_capacity(dims.len());
     for &d in dims {
         let n = x

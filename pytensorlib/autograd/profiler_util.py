@@ -1,0 +1,312 @@
+"""Calls of operators that a profile noted, their averages, tables and traces."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "Interval"]
+
+
+class Interval:
+    """A time from one moment to another, in microseconds.
+
+    Parameters
+    ----------
+    start, end : float
+        The moments.
+    """
+
+    def __init__(self, start: float, end: float) -> None:
+        self.start, self.end = start, end
+
+    def elapsed_us(self) -> float:
+        """Return how long it is."""
+        return self.end - self.start
+
+
+class FunctionEvent:
+    """One call of an operator, or one range.
+
+    Parameters
+    ----------
+    id : int
+        Its number.
+    name : str
+        The operator or range.
+    start_us, end_us : float
+        When, since the profile began.
+    thread : int
+        Where.
+    input_shapes : list
+        Of the tensors that it read.
+    cpu_memory_usage : int
+        Bytes of new results.
+    flops : int or None
+        Multiplications and additions, where they were asked for.
+    is_user_annotation : bool
+        Whether it is a range.
+    """
+
+    device_type = "cpu"
+    is_async = is_remote = is_legacy = False
+    count = 1
+    device_time = device_time_total = self_device_time_total = 0.0
+    device_memory_usage = self_device_memory_usage = 0
+
+    def __init__(
+        self,
+        id: int,
+        name: str,
+        start_us: float,
+        end_us: float,
+        thread: int,
+        input_shapes: list[Any],
+        cpu_memory_usage: int = 0,
+        flops: int | None = None,
+        is_user_annotation: bool = False,
+    ) -> None:
+        self.id, self.name, self.key, self.thread = id, name, name, thread
+        self.time_range = Interval(start_us, end_us)
+        self.input_shapes, self.flops = input_shapes, flops
+        self.self_cpu_memory_usage = cpu_memory_usage
+        self.is_user_annotation = is_user_annotation
+        self.cpu_children: list[FunctionEvent] = []
+        self.cpu_parent: FunctionEvent | None = None
+        self.stack: list[str] = []
+
+    @property
+    def cpu_time_total(self) -> float:
+        """Microseconds."""
+        return self.time_range.elapsed_us()
+
+    cpu_time = cpu_time_total
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """Microseconds without what it contains."""
+        return self.cpu_time_total - sum(c.cpu_time_total for c in self.cpu_children)
+
+    @property
+    def cpu_memory_usage(self) -> int:
+        """Bytes of new results, with what it contains."""
+        return self.self_cpu_memory_usage + sum(c.cpu_memory_usage for c in self.cpu_children)
+
+    def __repr__(self) -> str:
+        return f"<FunctionEvent id={self.id} name={self.name} cpu_time={_time(self.cpu_time)}>"
+
+
+class FunctionEventAvg:
+    """All calls of an operator together.
+
+    Parameters
+    ----------
+    key : str
+        The operator or range.
+    input_shapes : list, optional
+        Where calls are told apart by them.
+    """
+
+    device_time = device_time_total = self_device_time_total = 0.0
+    device_memory_usage = self_device_memory_usage = 0
+
+    def __init__(self, key: str, input_shapes: Any = None) -> None:
+        self.key, self.input_shapes = key, input_shapes
+        self.count, self.flops = 0, 0
+        self.cpu_time_total = self.self_cpu_time_total = 0.0
+        self.cpu_memory_usage = self.self_cpu_memory_usage = 0
+        self.is_user_annotation = False
+
+    @property
+    def cpu_time(self) -> float:
+        """Microseconds of one call, on average."""
+        return self.cpu_time_total / self.count if self.count else 0.0
+
+    def add(self, event: Any) -> None:
+        """Add a call, or another average.
+
+        Parameters
+        ----------
+        event : FunctionEvent or FunctionEventAvg
+            What to add.
+        """
+        self.count += event.count
+        self.flops += event.flops or 0
+        self.cpu_time_total += event.cpu_time_total
+        self.self_cpu_time_total += event.self_cpu_time_total
+        self.cpu_memory_usage += event.cpu_memory_usage
+        self.self_cpu_memory_usage += event.self_cpu_memory_usage
+        self.is_user_annotation |= event.is_user_annotation
+
+    def __repr__(self) -> str:
+        return (
+            f"<FunctionEventAvg key={self.key} self_cpu_time={_time(self.self_cpu_time_total)} "
+            f"cpu_time={_time(self.cpu_time)} count={self.count}>"
+        )
+
+
+def _time(us: float) -> str:
+    if us >= 1e6:
+        return f"{us / 1e6:.3f}s"
+    return f"{us / 1e3:.3f}ms" if us >= 1e3 else f"{us:.3f}us"
+
+
+def _memory(size: float) -> str:
+    for unit, scale in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
+        if abs(size) >= scale:
+            return f"{size / scale:.2f} {unit}"
+    return f"{size} B"
+
+
+class EventList(list):
+    """Calls, or averages of calls.
+
+    Parameters
+    ----------
+    *args
+        As of a list.
+    profile_memory, with_flops : bool
+        Whether tables have these columns.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> with torch.profiler.profile() as prof:
+    ...     x = torch.ones(2) + 1
+    >>> prof.key_averages().table(sort_by="cpu_time_total").splitlines()[1].split()[:2]
+    ['Name', 'Self']
+    """
+
+    def __init__(self, *args: Any, profile_memory: bool = False, with_flops: bool = False) -> None:
+        super().__init__(*args)
+        self._memory, self._flops = profile_memory, with_flops
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """Microseconds of all calls."""
+        return sum(event.self_cpu_time_total for event in self)
+
+    def key_averages(
+        self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, **_: Any
+    ) -> EventList:
+        """Return the calls of each operator together.
+
+        Parameters
+        ----------
+        group_by_input_shapes : bool, default False
+            Whether calls on other shapes are told apart.
+        group_by_stack_n : int, default 0
+            Not used.
+        """
+        found: dict[Any, FunctionEventAvg] = {}
+        for event in self:
+            shapes = event.input_shapes if group_by_input_shapes else None
+            key = (event.key, str(shapes))
+            if key not in found:
+                found[key] = FunctionEventAvg(event.key, shapes)
+            found[key].add(event)
+        return EventList(found.values(), profile_memory=self._memory, with_flops=self._flops)
+
+    def total_average(self) -> FunctionEventAvg:
+        """Return all calls together."""
+        total = FunctionEventAvg("Total")
+        for event in self:
+            total.add(event)
+        return total
+
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        max_src_column_width: int = 75,
+        max_name_column_width: int = 55,
+        max_shapes_column_width: int = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+        **_: Any,
+    ) -> str:
+        """Return a table for people.
+
+        Parameters
+        ----------
+        sort_by : str, optional
+            A column: "cpu_time", "cpu_time_total", "self_cpu_time_total", "cpu_memory_usage",
+            "self_cpu_memory_usage" or "count"; the largest come first.
+        row_limit : int, default 100
+            At most so many rows; -1 means all.
+        max_src_column_width : int
+            Not used.
+        max_name_column_width, max_shapes_column_width : int
+            Longer texts are cut.
+        header : str, optional
+            Stands above.
+        top_level_events_only : bool, default False
+            Leave out what is within another call.
+        """
+        rows = [e for e in self if not (top_level_events_only and getattr(e, "cpu_parent", None))]
+        if sort_by is not None:
+            by = sort_by.replace("cuda", "device")
+            rows.sort(key=lambda e: getattr(e, by), reverse=True)
+        total = self.self_cpu_time_total
+        shapes = any(e.input_shapes for e in rows if isinstance(e, FunctionEventAvg))
+        heads = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
+        heads += ["CPU Mem", "Self CPU Mem"] if self._memory else []
+        heads += ["# of Calls"]
+        heads += ["Input Shapes"] if shapes else []
+        heads += ["Total FLOPs"] if self._flops else []
+        cells = [heads]
+        for e in rows[: None if row_limit < 0 else row_limit]:
+            part = 100 / total if total else 0.0
+            cell = [e.key[:max_name_column_width]]
+            cell += [f"{e.self_cpu_time_total * part:.2f}%", _time(e.self_cpu_time_total)]
+            cell += [f"{e.cpu_time_total * part:.2f}%", _time(e.cpu_time_total), _time(e.cpu_time)]
+            if self._memory:
+                cell += [_memory(e.cpu_memory_usage), _memory(e.self_cpu_memory_usage)]
+            cell += [str(e.count)]
+            cell += [str(e.input_shapes)[:max_shapes_column_width]] if shapes else []
+            cell += [str(e.flops or "--")] if self._flops else []
+            cells.append(cell)
+        widths = [max(len(row[i]) for row in cells) for i in range(len(heads))]
+        line = "  ".join("-" * w for w in widths)
+        text = ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in cells]
+        above = ["=" * len(line), header] if header else []
+        below = [f"Self CPU time total: {_time(total)}", ""]
+        return "\n".join([*above, line, text[0], line, *text[1:], line, *below])
+
+    def export_chrome_trace(self, path: Any) -> None:
+        """Write the calls as a file that Chrome's tracing and Perfetto show.
+
+        Parameters
+        ----------
+        path : path
+            Of the file, JSON; compressed where it ends in ``.gz``.
+        """
+        events = [
+            {
+                "ph": "X",
+                "cat": "user_annotation" if e.is_user_annotation else "cpu_op",
+                "name": e.name,
+                "pid": 0,
+                "tid": e.thread,
+                "ts": e.time_range.start,
+                "dur": e.cpu_time_total,
+                "args": {"Input Dims": e.input_shapes} if e.input_shapes else {},
+            }
+            for e in self
+        ]
+        write_text(path, json.dumps({"schemaVersion": 1, "traceEvents": events}))
+
+    def __str__(self) -> str:
+        return self.table()
+
+
+def write_text(path: Any, text: str) -> None:
+    """Write a file, compressed where its name ends in ``.gz``."""
+    if str(path).endswith(".gz"):
+        import gzip
+
+        with gzip.open(path, "wt") as file:
+            file.write(text)
+    else:
+        with open(path, "w") as file:
+            file.write(text)
