@@ -240,6 +240,11 @@ def _numbers_whole(tensor: Any, indent: int, cut: list[bool]) -> str:
     return _rows(nested, cut, indent, form)
 
 
+def _tensor_str(tensor: Any, indent: int) -> str:
+    """Write the values of a tensor; the name that libraries know it by."""
+    return _numbers(tensor.detach(), indent)
+
+
 def _parameter_class() -> type | None:
     module = sys.modules.get(f"{__package__}.nn.parameter")
     return getattr(module, "Parameter", None)
