@@ -70,6 +70,7 @@ _named.install()
 
 if TYPE_CHECKING:
     from . import (
+        amp,
         backends,
         cpu,
         cuda,
@@ -87,12 +88,15 @@ if TYPE_CHECKING:
     from ._lowrank import lobpcg as lobpcg
     from ._lowrank import pca_lowrank as pca_lowrank
     from ._lowrank import svd_lowrank as svd_lowrank
+    from .amp import GradScaler as GradScaler
+    from .amp import autocast as autocast
     from .serialization import load as load
     from .serialization import save as save
 
 # Loaded when first used: importing them would take a third of the time of `import pytensorlib`.
 _LATER = {
     "_utils",
+    "amp",
     "cpu",
     "cuda",
     "optim",
@@ -168,6 +172,15 @@ _HOMES = {
         "float8_e5m2fnuz float8_e8m0fnu jagged sparse_bsc sparse_bsr sparse_coo sparse_csc "
         "sparse_csr".split(),
         "_unstored",
+    ),
+    "GradScaler": "amp.grad_scaler",
+    **dict.fromkeys(
+        "autocast autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache "
+        "get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype is_autocast_available "
+        "is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled "
+        "set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled "
+        "set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype".split(),
+        "amp.autocast_mode",
     ),
     "_dirichlet_grad": "_C",
     "_is_all_true": "_C",

@@ -149,19 +149,12 @@ GROUPS: dict[tuple[str, str], str] = {
 }
 # What is still to be written; this list may only become shorter.
 LATER = """
-    torch.amp torch.autograd.forward_ad torch.autograd.profiler torch.autograd.profiler_legacy
-    torch.autograd.profiler_util
-    torch.multiprocessing torch.nn.attention.experimental
+    torch.autograd.forward_ad torch.autograd.profiler torch.autograd.profiler_legacy
+    torch.autograd.profiler_util torch.multiprocessing torch.nn.attention.experimental
     torch.nn.modules.linear_cross_entropy torch.nn.modules.linear_cross_entropy_options
     torch.profiler torch.quasirandom torch.utils.flop_counter torch.utils.module_tracker
     torch.utils.tensorboard
-    torch: GradScaler autocast from_file hash_tensor sparse_coo_tensor vmap
-    torch: autocast_decrement_nesting
-    torch: autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype
-    torch: get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled
-    torch: is_autocast_cpu_enabled is_autocast_enabled native_norm
-    torch: set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled
-    torch: set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype slice_inverse
+    torch: from_file hash_tensor native_norm slice_inverse sparse_coo_tensor vmap
     torch.Tensor: chalf coalesce dense_dim grad_dtype index indices is_coalesced is_shared
     torch.Tensor: share_memory_ sparse_dim sparse_mask to_sparse
     torch.Tensor: to_sparse_coo values

@@ -78,6 +78,7 @@ class CustomOpDef:
         self._setup: Callable[..., Any] | None = None
         self._signature = inspect.signature(fn) if fn is not None else None
         self._may_alias = False
+        self._autocast: dict[str, Any] = {}
         registered[self._qualname] = self
         vars(getattr(ops, namespace)).pop(name, None)
 
@@ -91,6 +92,12 @@ class CustomOpDef:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Compute the operator, and record it where an argument needs a gradient."""
         args, kwargs = self._bound(args, kwargs)
+        for device, dtype in self._autocast.items():
+            if pt.is_autocast_enabled(device):
+                from .amp.autocast_mode import _cast
+
+                with pt.autocast(device, enabled=False):
+                    return self(*_cast(args, device, dtype), **_cast(kwargs, device, dtype))
         tensors = [a for a in _flat((args, kwargs)) if isinstance(a, pt.Tensor)]
         kernel = self._kernel(tensors)
         if not (pt.is_grad_enabled() and any(t.requires_grad for t in tensors)):
@@ -204,19 +211,19 @@ class CustomOpDef:
         return (lambda found: found) if fn is None else fn
 
     def register_autocast(self, device_type: str, cast_inputs: Any, /) -> None:
-        """Raise: autocast leaves operators that programs define alone.
+        """Say what tensors are cast to in a `torch.autocast` block.
 
         Parameters
         ----------
         device_type : str
-            Not used.
+            "cpu" or "wgpu"; "cuda" and "xpu" are kept and change nothing.
         cast_inputs : dtype
-            Not used.
+            Of floating tensors on the device, but for float64; the operator then runs with
+            autocast off.
         """
-        raise NotImplementedError(
-            f"{self._qualname}: autocast leaves operators that programs define alone; cast in the "
-            "operator's function"
-        )
+        if device_type not in ("cpu", "cuda", "wgpu", "xpu"):
+            raise ValueError(f"Unknown device type: {device_type}")
+        self._autocast[device_type] = cast_inputs
 
 
 class _Recorded(Function):
@@ -823,28 +830,30 @@ def register_torch_dispatch(
 
 
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None) -> None:
-    """Raise: autocast leaves operators that programs define alone.
+    """Say what tensors of an operator are cast to in a `torch.autocast` block.
 
     Parameters
     ----------
     op : str or operator
         One that a program defined.
     device_type : str
-        Not used.
+        "cpu" or "wgpu"; "cuda" and "xpu" are kept and change nothing.
     cast_inputs : dtype
-        Not used.
+        Of floating tensors on the device, but for float64; the operator then runs with autocast
+        off.
     lib : Library, optional
         Not used.
-
-    Raises
-    ------
-    NotImplementedError
-        Always.
 
     Examples
     --------
     >>> import pytensorlib as torch
-    >>> register = torch.library.register_autocast
+    >>> @torch.library.custom_op("docs::copied", mutates_args=())
+    ... def copied(x: torch.Tensor) -> torch.Tensor:
+    ...     return x.clone()
+    >>> torch.library.register_autocast("docs::copied", "cpu", torch.bfloat16)
+    >>> with torch.autocast("cpu"):
+    ...     copied(torch.ones(1))
+    tensor([1.], dtype=torch.bfloat16)
     """
     _found(op).register_autocast(device_type, cast_inputs)
 

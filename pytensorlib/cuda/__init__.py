@@ -11,7 +11,7 @@ from typing import Any
 
 from .._named import fill, tell_missing
 from .._named_modules import NO_CUDA
-from . import memory, nvtx, random, streams
+from . import amp, memory, nvtx, random, streams
 from .memory import (
     empty_cache,
     max_memory_allocated,

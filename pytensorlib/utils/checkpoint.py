@@ -15,6 +15,7 @@ import pytensorlib as pt
 
 from .. import _C
 from .._named import fill
+from ..amp.autocast_mode import _saved as _autocast_of_now
 from ..autograd import Function
 from ..autograd.graph import get_gradient_edge, saved_tensors_hooks
 
@@ -391,6 +392,7 @@ class _Part:
         self.function, self.context, self.early_stop = function, context, stop
         self.compares, self.tells, self.complete = True, False, False
         self.state = pt.get_rng_state() if preserve else None
+        self.autocast = _autocast_of_now()
         # Arguments are saved as any node saves them: hooks around this part see them, and writing
         # to one before backward is noticed.
         values = [*args, *kwargs.values()]
@@ -458,6 +460,7 @@ class _Part:
 
         with (
             _random_numbers(self.state),
+            self.autocast(),
             saved_tensors_hooks(keep, lambda tensor: tensor),
             pt.enable_grad(),
             self.context,
@@ -543,6 +546,7 @@ class CheckpointFunction(Function):
         # A leaf that nobody can ask for: where it gets no gradient, some leaves were named.
         ctx.leaf, ctx.function = leaf, run_function
         ctx.state = pt.get_rng_state() if preserve_rng_state else None
+        ctx.autocast = _autocast_of_now()
         ctx.at = [i for i, a in enumerate(args) if isinstance(a, pt.Tensor)]
         ctx.args = [None if i in ctx.at else a for i, a in enumerate(args)]
         ctx.save_for_backward(*(args[i] for i in ctx.at))
@@ -563,7 +567,7 @@ class CheckpointFunction(Function):
         for i, tensor in zip(ctx.at, ctx.saved_tensors, strict=True):
             args[i] = tensor
         inputs = detach_variable(tuple(args))
-        with _random_numbers(ctx.state), pt.enable_grad():
+        with _random_numbers(ctx.state), ctx.autocast(), pt.enable_grad():
             outputs = ctx.function(*inputs)
         outputs = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
         pairs = [

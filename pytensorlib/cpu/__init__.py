@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _C
+from .. import _C
+from . import amp
 
 __all__ = [
+    "amp",
     "current_device",
     "device_count",
     "empty_cache",
