@@ -92,12 +92,13 @@ class CustomOpDef:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Compute the operator, and record it where an argument needs a gradient."""
         args, kwargs = self._bound(args, kwargs)
-        for device, dtype in self._autocast.items():
-            if pt.is_autocast_enabled(device):
-                from .amp.autocast_mode import _cast
+        if self._autocast:
+            from .amp.autocast_mode import _cast, autocast, is_autocast_enabled
 
-                with pt.autocast(device, enabled=False):
-                    return self(*_cast(args, device, dtype), **_cast(kwargs, device, dtype))
+            for device, dtype in self._autocast.items():
+                if is_autocast_enabled(device):
+                    with autocast(device, enabled=False):
+                        return self(*_cast(args, device, dtype), **_cast(kwargs, device, dtype))
         tensors = [a for a in _flat((args, kwargs)) if isinstance(a, pt.Tensor)]
         kernel = self._kernel(tensors)
         if not (pt.is_grad_enabled() and any(t.requires_grad for t in tensors)):

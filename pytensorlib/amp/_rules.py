@@ -84,7 +84,9 @@ _ONLY: dict[str, Callable[..., bool]] = {
     "einsum": lambda equation, *_: _contracts(equation),
     "inner": lambda x, y: min(x.ndim, y.ndim) > 0 and max(x.ndim, y.ndim) > 1,
     "matrix_power": lambda x, n: n > 1,
-    "pad": lambda x, pad, mode="constant", *_: mode in ("reflect", "replicate"),
+    "pad": lambda x, pad, mode="constant", *_: (
+        mode == "replicate" or (mode == "reflect" and len(pad) < 6)
+    ),
 }
 
 
@@ -95,7 +97,7 @@ def _by_name(table: dict[int, str]) -> dict[str, int]:
 _TABLES = {"cpu": _by_name(_CPU), "wgpu": _by_name(_GPU)}
 
 
-def rules(device: str) -> Callable[[Any], int | None]:
+def rules(device: str) -> Callable[[Any, tuple], int | None]:
     """Return what tells the rule of a function on a kind of device, None where it has none.
 
     Parameters
@@ -112,7 +114,7 @@ def rules(device: str) -> Callable[[Any], int | None]:
 
     def rule(func: Any, args: tuple) -> int | None:
         home, name = getattr(func, "__module__", None), getattr(func, "__name__", "")
-        found = table.get(_PREFIXES.get(home, "") + name)
+        found = table.get(_PREFIXES.get(str(home), "") + name)
         if found is not None and name in _ONLY and len(args) > 1:
             with contextlib.suppress(AttributeError, TypeError):  # the operator says what is wrong
                 return found if _ONLY[name](*args) else None

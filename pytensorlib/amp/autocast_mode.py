@@ -121,9 +121,14 @@ def _converted_tensor(tensor: Any, dtype: Any) -> Any:
     return kept[2]
 
 
+def _enabled() -> bool:
+    """Tell whether anything is cast on this thread."""
+    return any(_state.enabled.get(device) for device in _HERE)
+
+
 def _install() -> None:
     """Let the mode see calls while a device has autocast on, after all modes of the program."""
-    wanted = any(_state.enabled.get(device) for device in _HERE)
+    wanted = _enabled()
     modes = _C._torch_function_modes()
     if wanted == any(mode is _MODE for mode in modes):
         return

@@ -19,6 +19,13 @@ _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 _OPS = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn_tanh", "RNN_RELU": "rnn_relu"}
 
 
+def _casts() -> bool:
+    """Tell whether `torch.autocast` brings inputs and weights to one type."""
+    from ...amp.autocast_mode import _enabled
+
+    return _enabled()
+
+
 class RNNBase(Module):
     """What RNN, LSTM and GRU share: their weights and the handling of batches and packed
     sequences.
@@ -194,7 +201,7 @@ class RNNBase(Module):
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raise unless the input has the right width and number of dimensions."""
         kind = self._flat_weights[0].dtype
-        if input.dtype != kind:
+        if input.dtype != kind and not _casts():
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({kind}). "
                 f"Convert input: input.to({kind}), or convert model: model.to({input.dtype})"
