@@ -119,7 +119,7 @@ RECORDED = {
         F.adaptive_avg_pool3d(i5, 2)
         F.pad(i3, (1, 1), "reflect")
         F.pad(i4, (1, 1, 1, 1), "replicate")
-        F.grid_sample(i4, torch.zeros(1, 2, 2, 2, dtype=x.dtype))
+        F.grid_sample(i4, i4[:, :1, :2, :2].expand(1, 2, 2, 2), align_corners=True)
     """,
     "complex64": """
         torch.view_as_complex(k3[0])
