@@ -161,11 +161,13 @@ _HOMES = {
         "_tensor_facts",
     ),
     "DisableTorchFunction": "_C",
+    "Event": "cuda",
     "Future": "futures",
     "PyTorchFileReader": "_C",
     "PyTorchFileWriter": "_C",
     "ScriptFunction": "jit",
     "ScriptModule": "jit",
+    "Stream": "cuda",
     "DisableTorchFunctionSubclass": "_C",
     **dict.fromkeys(
         "_mkldnn chalf complex32 float4_e2m1fn_x2 float8_e4m3fn float8_e4m3fnuz float8_e5m2 "

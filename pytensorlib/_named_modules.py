@@ -348,7 +348,7 @@ PARTS = {
         "scores cannot be changed by a function here; scaled_dot_product_attention takes a mask.",
         "AuxRequest AuxOutput BlockMask flex_attention create_block_mask create_mask "
         "create_nested_block_mask "
-        "and_masks or_masks noop_mask",
+        "and_masks or_masks noop_mask _DEFAULT_SPARSE_BLOCK_SIZE",
     ),
     "nn.intrinsic": Part(NO_QUANTIZATION, "ConvReLU2d ConvBn2d ConvBnReLU2d LinearReLU"),
     "nn.quantizable": Part(NO_QUANTIZATION, "LSTM MultiheadAttention"),

@@ -183,3 +183,17 @@ def test_kl_of_classes_of_ones_own():
         del kl._KL_REGISTRY[Own, Own]
     with pytest.raises(TypeError, match="class"):
         kl.register_kl(1, Own)
+
+
+def test_a_wrapper_around_an_optimizer_steps():
+    class Wrapper(torch.optim.Optimizer):
+        def __init__(self, inner):  # like Accelerate's, it leaves its base's alone
+            self.inner = inner
+
+        def step(self, closure=None):
+            return self.inner.step(closure)
+
+    weight = torch.nn.Parameter(torch.ones(1))
+    weight.grad = torch.ones(1)
+    Wrapper(torch.optim.SGD([weight], lr=0.5)).step()
+    assert weight.tolist() == [0.5]

@@ -93,7 +93,9 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(step)
     def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        pre, post = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
+        own = vars(self)  # a wrapper around an optimizer may have no hooks of its own
+        pre = own.get("_optimizer_step_pre_hooks", {})
+        post = own.get("_optimizer_step_post_hooks", {})
         outermost = type(self).step is hooked
         self._opt_called = True  # schedules warn when they step first
         if not (pre or post or _global_pre_hooks or _global_post_hooks) or not outermost:
