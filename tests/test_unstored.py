@@ -197,3 +197,13 @@ def test_a_wrapper_around_an_optimizer_steps():
     weight.grad = torch.ones(1)
     Wrapper(torch.optim.SGD([weight], lr=0.5)).step()
     assert weight.tolist() == [0.5]
+
+
+def test_annotations_of_modules_can_be_read():
+    import typing
+
+    class Net(torch.nn.Module):
+        config: int
+
+    hints = typing.get_type_hints(Net)
+    assert hints["config"] is int and hints["training"] is bool and "forward" in hints

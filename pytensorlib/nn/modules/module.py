@@ -1,6 +1,7 @@
 """``Module`` under the path that PyTorch keeps it at."""
 
 import sys
+from collections.abc import Callable  # noqa: F401  (what the class's annotations name)
 from types import ModuleType
 from typing import Any
 
