@@ -17,6 +17,7 @@ from . import (
     _absent,
     _alias,  # finds all that follows
     _deterministic,
+    _device_block,
     _tensor_facts,
 )
 from ._C import *  # noqa: F403
@@ -30,6 +31,7 @@ from ._tensor_str import *  # noqa: F403
 from .torch_version import TorchVersion as _TorchVersion
 
 _attach(_C.Tensor)
+_device_block.attach(_C.device)
 _tensor_facts.attach(_C.Tensor)
 _absent.attach(_C.Tensor)
 
@@ -161,13 +163,13 @@ _HOMES = {
         "_tensor_facts",
     ),
     "DisableTorchFunction": "_C",
-    "Event": "cuda",
+    "Event": "_streams",
     "Future": "futures",
     "PyTorchFileReader": "_C",
     "PyTorchFileWriter": "_C",
     "ScriptFunction": "jit",
     "ScriptModule": "jit",
-    "Stream": "cuda",
+    "Stream": "_streams",
     "DisableTorchFunctionSubclass": "_C",
     **dict.fromkeys(
         "_mkldnn chalf complex32 float4_e2m1fn_x2 float8_e4m3fn float8_e4m3fnuz float8_e5m2 "
