@@ -423,10 +423,8 @@ class _Part:
         if task not in place.found:
             if task in self.done and task != -1:
                 raise CheckpointError(
-                    "torch.utils.checkpoint: Unpack is being triggered for a tensor that was "
-                    "either never recomputed, or already unpacked once. If you are calling "
-                    "ctx.saved_tensors in backward, make sure to do so only once. Otherwise "
-                    "please open an issue with details on your use case."
+                    "torch.utils.checkpoint: a saved tensor is asked for that this backward has "
+                    "used up, or never computed again; read ctx.saved_tensors once in each backward"
                 )
             self.again(task)
         if task not in place.found:

@@ -186,7 +186,7 @@ class ParametrizationList(ModuleList):
         return made
 
 
-def _inject_new_class(module: Any) -> None:
+def _give_class(module: Any) -> None:
     """Give a module a class of its own, to which properties can be added."""
     cls = type(module)
 
@@ -205,9 +205,9 @@ def _inject_new_class(module: Any) -> None:
         # Properties are of the class, and the copy may lose its parametrizations: it needs its own.
         twin.__class__ = cls
         names = list(twin.parametrizations)
-        _inject_new_class(twin)
+        _give_class(twin)
         for name in names:
-            _inject_property(twin, name)
+            _show_result(twin, name)
         return twin
 
     space = {"__getstate__": refuse, "__module__": cls.__module__}
@@ -216,7 +216,7 @@ def _inject_new_class(module: Any) -> None:
     module.__class__ = type(f"Parametrized{cls.__name__}", (cls,), space)
 
 
-def _inject_property(module: Any, name: str) -> None:
+def _show_result(module: Any, name: str) -> None:
     def get(self: Any) -> Any:
         if not _depth:
             return self.parametrizations[name]()
@@ -287,12 +287,12 @@ def register_parametrization(
     elif tensor_name in module._buffers or tensor_name in module._parameters:
         original = getattr(module, tensor_name)
         made = ParametrizationList([parametrization], original, unsafe=unsafe)
-        delattr(module, tensor_name)
         if not is_parametrized(module):
-            _inject_new_class(module)
+            _give_class(module)
             module.parametrizations = ModuleDict()
-        _inject_property(module, tensor_name)
         module.parametrizations[tensor_name] = made
+        delattr(module, tensor_name)
+        _show_result(module, tensor_name)
     else:
         raise ValueError(
             f"Module '{module}' does not have a parameter, a buffer, or a parametrized element "
