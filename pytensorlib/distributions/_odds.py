@@ -7,7 +7,8 @@ from typing import Any
 import pytensorlib as pt
 from pytensorlib import Tensor
 
-from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from .distribution import Distribution
+from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits, same_as
 
 
 def need_one(probs: Any, logits: Any) -> None:
@@ -16,10 +17,28 @@ def need_one(probs: Any, logits: Any) -> None:
         raise ValueError("Either `probs` or `logits` must be specified, but not both.")
 
 
+class Wrapped:
+    """Parameters that are those of a categorical distribution within."""
+
+    _categorical: Any
+    _parts: tuple[str, ...] = ("_categorical",)
+    probs = same_as("_categorical.probs", "The probabilities.")
+    logits = same_as("_categorical.logits", "The logarithms of the probabilities.")
+    param_shape = same_as("_categorical.param_shape", "The shape of the parameters.")
+    _param = same_as("_categorical._param")
+    _new = same_as("_categorical._new")
+
+    def _wrap(self: Any, categorical: Any, validate_args: bool | None) -> None:
+        self._categorical = categorical
+        shape = categorical.param_shape
+        Distribution.__init__(self, shape[:-1], shape[-1:], validate_args=validate_args)
+
+
 class Odds:
     """A probability for each of the batch; the form that was not given is computed when needed."""
 
     _param: Tensor
+    _parts: tuple[str, ...] = ("_param",)
 
     def _take(self, probs: Any, logits: Any, *others: Any) -> tuple[Tensor, ...]:
         """Set what was given and return `others` broadcast with it, of its type."""

@@ -13,7 +13,7 @@ from ..nn.functional import binary_cross_entropy_with_logits
 from . import constraints
 from ._odds import Odds
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all
+from .utils import broadcast_all, same_as
 
 __all__ = ["Bernoulli"]
 
@@ -49,12 +49,7 @@ class Bernoulli(Odds, ExponentialFamily):
         self._take(probs, logits)
         super().__init__(self._param.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(Bernoulli, batch_shape, _instance, "probs", "logits", "_param")
-
-    @property
-    def mean(self) -> Tensor:
-        return self.probs
+    mean = same_as("probs")
 
     @property
     def mode(self) -> Tensor:
@@ -70,8 +65,7 @@ class Bernoulli(Odds, ExponentialFamily):
             return pt.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         logits, value = broadcast_all(self.logits, value)
         return -binary_cross_entropy_with_logits(logits, value, reduction="none")
 

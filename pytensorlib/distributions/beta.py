@@ -42,6 +42,7 @@ class Beta(ExponentialFamily):
     }
     support = constraints.unit_interval
     has_rsample = True
+    _parts = ("_dirichlet",)
 
     def __init__(
         self, concentration1: Any, concentration0: Any, validate_args: bool | None = None
@@ -49,9 +50,6 @@ class Beta(ExponentialFamily):
         both = pt.stack(broadcast_all(concentration1, concentration0), -1)
         self._dirichlet = Dirichlet(both, validate_args=validate_args)
         super().__init__(self._dirichlet.batch_shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(Beta, batch_shape, _instance, "_dirichlet")
 
     @property
     def concentration1(self) -> Tensor:
@@ -80,8 +78,7 @@ class Beta(ExponentialFamily):
         return self._dirichlet.rsample(sample_shape).select(-1, 0)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return self._dirichlet.log_prob(pt.stack([value, 1.0 - value], -1))
 
     def entropy(self) -> Tensor:

@@ -59,10 +59,6 @@ class Binomial(Odds, Distribution):
         (self.total_count,) = self._take(probs, logits, total_count)
         super().__init__(self._param.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        names = ("total_count", "probs", "logits", "_param")
-        return self._expanded(Binomial, batch_shape, _instance, *names)
-
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> constraints.Constraint:
         return constraints.integer_interval(0, self.total_count)
@@ -85,8 +81,7 @@ class Binomial(Odds, Distribution):
             return pt.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         n, logits = self.total_count, self.logits
         normalizer = (
             n * _clamp_by_zero(logits) + n * pt.log1p(pt.exp(-pt.abs(logits))) - pt.lgamma(n + 1)

@@ -39,6 +39,7 @@ class Categorical(Distribution):
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
+    _parts = ("_param",)
 
     def __init__(
         self,
@@ -56,10 +57,6 @@ class Categorical(Distribution):
             self.logits = self._param = logits - logits.logsumexp(dim=-1, keepdim=True)
         self._num_events = self._param.size()[-1]
         super().__init__(self._param.size()[:-1], validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        names = ("probs", "logits", "_param")
-        return self._expanded(Categorical, batch_shape, _instance, *names, keep=["_num_events"])
 
     def _new(self, *args: Any, **kwargs: Any) -> Tensor:
         return self._param.new(*args, **kwargs)
@@ -102,8 +99,7 @@ class Categorical(Distribution):
         return drawn.reshape(self._extended_shape(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         index, logs = pt.broadcast_tensors(value.long().unsqueeze(-1), self.logits)
         return logs.gather(-1, index[..., :1]).squeeze(-1)
 

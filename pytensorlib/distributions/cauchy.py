@@ -11,7 +11,7 @@ from pytensorlib import Tensor
 
 from . import constraints
 from .distribution import Distribution
-from .utils import broadcast_all
+from .utils import same_as
 
 __all__ = ["Cauchy"]
 
@@ -39,21 +39,17 @@ class Cauchy(Distribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
+    loc: Tensor
+    scale: Tensor
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(Cauchy, batch_shape, _instance, "loc", "scale")
+        self._set(validate_args, loc=loc, scale=scale)
 
     @property
     def mean(self) -> Tensor:
         return self._filled(math.nan, self.loc)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mode = same_as("loc")
 
     @property
     def variance(self) -> Tensor:
@@ -64,14 +60,12 @@ class Cauchy(Distribution):
         return self.loc + eps * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         z = (value - self.loc) / self.scale
         return -math.log(math.pi) - self.scale.log() - (z**2).log1p()
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return pt.atan((value - self.loc) / self.scale) / math.pi + 0.5
 
     def icdf(self, value: Tensor) -> Tensor:

@@ -64,10 +64,6 @@ class ContinuousBernoulli(Odds, ExponentialFamily):
         self._lims = lims
         super().__init__(self._param.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        names = ("probs", "logits", "_param")
-        return self._expanded(ContinuousBernoulli, batch_shape, _instance, *names, keep=["_lims"])
-
     @lazy_property
     def probs(self) -> Tensor:
         """The probabilities."""
@@ -122,15 +118,13 @@ class ContinuousBernoulli(Odds, ExponentialFamily):
         return self.icdf(pt.rand(shape, dtype=self.probs.dtype, device=self.probs.device))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         logits, value = broadcast_all(self.logits, value)
         cross = binary_cross_entropy_with_logits(logits, value, reduction="none")
         return -cross + self._cont_bern_log_norm()
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         p = self._cut_probs()
         exact = pt.pow(p, value) * pt.pow(1.0 - p, 1.0 - value) + p - 1.0
         inside = pt.where(self._outside_unstable_region(), exact / (2.0 * p - 1.0), value)

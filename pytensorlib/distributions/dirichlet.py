@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pytensorlib as pt
 from pytensorlib import Tensor
@@ -44,9 +43,6 @@ class Dirichlet(ExponentialFamily):
         shape = concentration.shape
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(Dirichlet, batch_shape, _instance, "concentration")
-
     @property
     def mean(self) -> Tensor:
         return self.concentration / self.concentration.sum(-1, True)
@@ -69,8 +65,7 @@ class Dirichlet(ExponentialFamily):
         return pt._C._sample_dirichlet(self.concentration.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return (
             pt.xlogy(self.concentration - 1.0, value).sum(-1)
             + pt.lgamma(self.concentration.sum(-1))

@@ -10,10 +10,11 @@ import pytensorlib as pt
 from pytensorlib import Tensor
 
 from . import constraints
-from .utils import _broadcastable, lazy_property
+from .utils import _broadcastable, broadcast_all, lazy_property
 
 __all__ = ["Distribution"]
 _SCALAR = pt.Size()
+_HERE = __name__.rpartition(".")[0] + "."
 
 
 class Distribution:
@@ -40,6 +41,8 @@ class Distribution:
     has_rsample: Any = False
     has_enumerate_support: Any = False
     _validate_args = __debug__
+    # What `expand` broadcasts besides the parameters.
+    _parts: tuple[str, ...] = ()
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -86,32 +89,34 @@ class Distribution:
                     f"{constraint!r}, but found invalid values:\n{value}"
                 )
 
+    def _set(self, validate_args: bool | None, **parameters: Any) -> None:
+        """Set parameters as tensors of one shape, which is that of the batch."""
+        tensors = broadcast_all(*parameters.values())
+        self.__dict__.update(zip(parameters, tensors))
+        Distribution.__init__(self, tensors[0].size(), validate_args=validate_args)
+
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         """Return the same distribution with parameters broadcast to `batch_shape`."""
-        raise NotImplementedError
-
-    def _expanded(
-        self,
-        cls: type,
-        batch_shape: Sequence[int],
-        instance: Any,
-        *names: str,
-        keep: Sequence[str] = (),
-    ) -> Any:
-        """Return a copy whose attributes in `names` are broadcast, those in `keep` are as here."""
-        new = self._get_checked_instance(cls, instance)
-        batch_shape = pt.Size(batch_shape)
-        for name in names:
-            value = self.__dict__.get(name)
-            if value is not None:
-                shape = value.batch_shape if isinstance(value, Distribution) else value.shape
-                # What lies behind the batch stays.
-                setattr(new, name, value.expand(batch_shape + shape[len(self._batch_shape) :]))
-        for name in keep:
-            setattr(new, name, getattr(self, name))
-        Distribution.__init__(new, batch_shape, self._event_shape, validate_args=False)
-        new._validate_args = self._validate_args
+        ours = (c for c in type(self).__mro__ if c.__module__.startswith(_HERE))
+        owner: Any = next(c for c in ours if "__init__" in vars(c))
+        if owner.log_prob is Distribution.log_prob:
+            raise NotImplementedError  # nothing is known of its parameters
+        new = self._get_checked_instance(owner, _instance)
+        stated = [vars(c).get("arg_constraints", ()) for c in owner.__mro__]
+        wide = {*owner._parts, *(name for d in stated if isinstance(d, dict) for name in d)}
+        batch = pt.Size(batch_shape)
+        for name, value in vars(self).items():
+            if name in wide:
+                setattr(new, name, value.expand(self._within(value, batch)))
+            elif not isinstance(getattr(owner, name, None), lazy_property):
+                vars(new).setdefault(name, value)
+        new._batch_shape, new._validate_args = batch, self._validate_args
         return new
+
+    def _within(self, part: Any, batch: pt.Size) -> pt.Size:
+        """Return the shape of a parameter or a part where that of the batch is `batch`."""
+        shape = part.batch_shape if isinstance(part, Distribution) else part.shape
+        return pt.Size(batch + shape[len(self._batch_shape) :])
 
     @property
     def batch_shape(self) -> pt.Size:
@@ -207,6 +212,10 @@ class Distribution:
         values = pt.arange(count, dtype=like.dtype, device=like.device)
         values = values.view((-1,) + (1,) * len(self._batch_shape))
         return values.expand((-1,) + self._batch_shape) if expand else values
+
+    def _check(self, value: Tensor) -> None:
+        if self._validate_args:
+            self._validate_sample(value)
 
     def _validate_sample(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):

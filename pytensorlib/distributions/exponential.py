@@ -10,7 +10,6 @@ from pytensorlib import Tensor
 
 from . import constraints
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all
 
 __all__ = ["Exponential"]
 
@@ -37,13 +36,10 @@ class Exponential(ExponentialFamily):
     support = constraints.nonnegative
     has_rsample = True
     _mean_carrier_measure = 0
+    rate: Tensor
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
-        (self.rate,) = broadcast_all(rate)
-        super().__init__(self.rate.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(Exponential, batch_shape, _instance, "rate")
+        self._set(validate_args, rate=rate)
 
     @property
     def mean(self) -> Tensor:
@@ -65,13 +61,11 @@ class Exponential(ExponentialFamily):
         return self.rate.new(self._extended_shape(sample_shape)).exponential_() / self.rate
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return self.rate.log() - self.rate * value
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return 1 - pt.exp(-self.rate * value)
 
     def icdf(self, value: Tensor) -> Tensor:

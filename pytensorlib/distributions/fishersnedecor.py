@@ -40,16 +40,13 @@ class FisherSnedecor(Distribution):
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive
     has_rsample = True
+    _parts = ("_gamma1", "_gamma2")
 
     def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None) -> None:
         self.df1, self.df2 = broadcast_all(df1, df2)
         self._gamma1 = Gamma(self.df1 * 0.5, self.df1)
         self._gamma2 = Gamma(self.df2 * 0.5, self.df2)
         super().__init__(self.df1.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        names = ("df1", "df2", "_gamma1", "_gamma2")
-        return self._expanded(FisherSnedecor, batch_shape, _instance, *names)
 
     @property
     def mean(self) -> Tensor:
@@ -77,8 +74,7 @@ class FisherSnedecor(Distribution):
         return ratio
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         a, b, ratio = self.df1 * 0.5, self.df2 * 0.5, self.df1 / self.df2
         normalizer = (a + b).lgamma() - a.lgamma() - b.lgamma()
         powers = a * ratio.log() + (a - 1) * pt.log(value)

@@ -10,7 +10,6 @@ from pytensorlib import Tensor
 
 from . import constraints
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all
 
 __all__ = ["Gamma"]
 
@@ -48,13 +47,11 @@ class Gamma(ExponentialFamily):
     support = constraints.nonnegative
     has_rsample = True
     _mean_carrier_measure = 0
+    concentration: Tensor
+    rate: Tensor
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
-        self.concentration, self.rate = broadcast_all(concentration, rate)
-        super().__init__(self.concentration.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(Gamma, batch_shape, _instance, "concentration", "rate")
+        self._set(validate_args, concentration=concentration, rate=rate)
 
     @property
     def mean(self) -> Tensor:
@@ -77,8 +74,7 @@ class Gamma(ExponentialFamily):
 
     def log_prob(self, value: Any) -> Tensor:
         value = pt.as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return (
             pt.xlogy(self.concentration, self.rate)
             + pt.xlogy(self.concentration - 1, value)
@@ -87,8 +83,7 @@ class Gamma(ExponentialFamily):
         )
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return pt.special.gammainc(self.concentration, self.rate * value)
 
     def entropy(self) -> Tensor:

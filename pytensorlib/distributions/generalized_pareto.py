@@ -11,7 +11,7 @@ from pytensorlib import Tensor
 
 from . import constraints
 from .distribution import Distribution
-from .utils import broadcast_all
+from .utils import same_as
 
 __all__ = ["GeneralizedPareto"]
 
@@ -44,16 +44,14 @@ class GeneralizedPareto(Distribution):
         "concentration": constraints.real,
     }
     has_rsample = True
+    loc: Tensor
+    scale: Tensor
+    concentration: Tensor
 
     def __init__(
         self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None
     ) -> None:
-        self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
-        super().__init__(self.loc.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        names = ("loc", "scale", "concentration")
-        return self._expanded(GeneralizedPareto, batch_shape, _instance, *names)
+        self._set(validate_args, loc=loc, scale=scale, concentration=concentration)
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> constraints.Constraint:
@@ -66,9 +64,7 @@ class GeneralizedPareto(Distribution):
         shape = pt.where(valid, self.concentration, 0.5)
         return pt.where(valid, self.loc + self.scale / (1 - shape), math.nan)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mode = same_as("loc")
 
     @property
     def variance(self) -> Tensor:
@@ -87,8 +83,7 @@ class GeneralizedPareto(Distribution):
         return zero, pt.where(zero, 1.0, self.concentration)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         z = (value - self.loc) / self.scale
         zero, shape = self._shape_or_one()
         power = 1 / shape + pt.ones_like(z)
@@ -97,8 +92,7 @@ class GeneralizedPareto(Distribution):
 
     def log_survival_function(self, value: Tensor) -> Tensor:
         """Return the logarithm of the probability of samples above `value`."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         z = (value - self.loc) / self.scale
         zero, shape = self._shape_or_one()
         return pt.where(zero, -z, -pt.log1p(shape * z) / shape)

@@ -57,9 +57,6 @@ class Geometric(Odds, Distribution):
                     f"invalid values:\n{value.data[~valid]}"
                 )
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(Geometric, batch_shape, _instance, "probs", "logits", "_param")
-
     @property
     def mean(self) -> Tensor:
         return 1.0 / self.probs - 1.0
@@ -79,8 +76,7 @@ class Geometric(Odds, Distribution):
             return (u.log() / (-self.probs).log1p()).floor()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         value, probs = broadcast_all(value, self.probs)
         failures = pt.where((probs == 1) & (value == 0), 0.0, probs)
         return value * (-failures).log1p() + self.probs.log()

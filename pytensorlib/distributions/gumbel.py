@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import pytensorlib as pt
@@ -13,7 +12,7 @@ from . import constraints
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, ExpTransform
 from .uniform import Uniform
-from .utils import broadcast_all, euler_constant
+from .utils import broadcast_all, euler_constant, same_as
 
 __all__ = ["Gumbel"]
 
@@ -53,19 +52,11 @@ class Gumbel(TransformedDistribution):
         ]
         super().__init__(Uniform(low, high, validate_args=validate_args), steps, validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Gumbel, _instance)
-        new.loc = self.loc.expand(batch_shape)
-        new.scale = self.scale.expand(batch_shape)
-        return super().expand(batch_shape, _instance=new)
-
     @property
     def mean(self) -> Tensor:
         return self.loc + self.scale * euler_constant
 
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mode = same_as("loc")
 
     @property
     def stddev(self) -> Tensor:
@@ -76,8 +67,7 @@ class Gumbel(TransformedDistribution):
         return self.stddev.pow(2)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         y = (self.loc - value) / self.scale
         return (y - y.exp()) - self.scale.log()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import pytensorlib as pt
@@ -13,6 +12,7 @@ from . import constraints
 from .cauchy import Cauchy
 from .transformed_distribution import TransformedDistribution
 from .transforms import AbsTransform
+from .utils import same_as
 
 __all__ = ["HalfCauchy"]
 
@@ -43,13 +43,7 @@ class HalfCauchy(TransformedDistribution):
         base = Cauchy(0, scale, validate_args=False)
         super().__init__(base, AbsTransform(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return super().expand(batch_shape, self._get_checked_instance(HalfCauchy, _instance))
-
-    @property
-    def scale(self) -> Tensor:
-        """The scale of the whole distribution."""
-        return self.base_dist.scale
+    scale = same_as("base_dist.scale", "The scale of the whole distribution.")
 
     @property
     def mode(self) -> Tensor:
@@ -59,20 +53,16 @@ class HalfCauchy(TransformedDistribution):
     def mean(self) -> Tensor:
         return self._filled(math.inf, self.scale)
 
-    @property
-    def variance(self) -> Tensor:
-        return self.base_dist.variance
+    variance = same_as("base_dist.variance")
 
     def log_prob(self, value: Any) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         value = pt.as_tensor(value, dtype=self.scale.dtype, device=self.scale.device)
         log_prob = self.base_dist.log_prob(value) + math.log(2)
         return pt.where(value >= 0, log_prob, -math.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return 2 * self.base_dist.cdf(value) - 1
 
     def icdf(self, value: Tensor) -> Tensor:

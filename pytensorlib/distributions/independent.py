@@ -10,7 +10,7 @@ from pytensorlib import Tensor
 
 from . import constraints
 from .distribution import Distribution
-from .utils import _sum_rightmost
+from .utils import _sum_rightmost, same_as
 
 __all__ = ["Independent"]
 
@@ -37,6 +37,7 @@ class Independent(Distribution):
     """
 
     arg_constraints: dict[str, constraints.Constraint] = {}
+    _parts = ("base_dist",)
 
     def __init__(
         self,
@@ -56,10 +57,6 @@ class Independent(Distribution):
         event_shape = batch[cut:] + base_distribution.event_shape
         super().__init__(batch[:cut], event_shape, validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        keep = ["reinterpreted_batch_ndims"]
-        return self._expanded(Independent, batch_shape, _instance, "base_dist", keep=keep)
-
     @property
     def has_rsample(self) -> bool:
         """Whether samples carry gradients."""
@@ -75,17 +72,9 @@ class Independent(Distribution):
         n = self.reinterpreted_batch_ndims
         return constraints.independent(self.base_dist.support, n) if n else self.base_dist.support
 
-    @property
-    def mean(self) -> Tensor:
-        return self.base_dist.mean
-
-    @property
-    def mode(self) -> Tensor:
-        return self.base_dist.mode
-
-    @property
-    def variance(self) -> Tensor:
-        return self.base_dist.variance
+    mean = same_as("base_dist.mean")
+    mode = same_as("base_dist.mode")
+    variance = same_as("base_dist.variance")
 
     def sample(self, sample_shape: Sequence[int] = pt.Size()) -> Tensor:
         return self.base_dist.sample(sample_shape)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytensorlib as pt
@@ -12,6 +11,7 @@ from . import constraints
 from .gamma import Gamma
 from .transformed_distribution import TransformedDistribution
 from .transforms import PowerTransform
+from .utils import same_as
 
 __all__ = ["InverseGamma"]
 
@@ -44,18 +44,8 @@ class InverseGamma(TransformedDistribution):
         step = PowerTransform(-base.rate.new_ones(()))
         super().__init__(base, step, validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return super().expand(batch_shape, self._get_checked_instance(InverseGamma, _instance))
-
-    @property
-    def concentration(self) -> Tensor:
-        """The shape."""
-        return self.base_dist.concentration
-
-    @property
-    def rate(self) -> Tensor:
-        """The gamma number's rate."""
-        return self.base_dist.rate
+    concentration = same_as("base_dist.concentration", "The shape.")
+    rate = same_as("base_dist.rate", "The gamma number's rate.")
 
     @property
     def mean(self) -> Tensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import pytensorlib as pt
@@ -57,12 +56,6 @@ class Kumaraswamy(TransformedDistribution):
             PowerTransform(exponent=a.reciprocal()),
         ]
         super().__init__(base, steps, validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Kumaraswamy, _instance)
-        new.concentration1 = self.concentration1.expand(batch_shape)
-        new.concentration0 = self.concentration0.expand(batch_shape)
-        return super().expand(batch_shape, _instance=new)
 
     def _moment(self, n: int) -> Tensor:
         a, b = 1 + n / self.concentration1, self.concentration0

@@ -10,7 +10,7 @@ from pytensorlib import Tensor
 
 from . import constraints
 from .distribution import Distribution
-from .utils import broadcast_all
+from .utils import same_as
 
 __all__ = ["Laplace"]
 
@@ -38,21 +38,13 @@ class Laplace(Distribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
+    loc: Tensor
+    scale: Tensor
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.size(), validate_args=validate_args)
+        self._set(validate_args, loc=loc, scale=scale)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(Laplace, batch_shape, _instance, "loc", "scale")
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mean = mode = same_as("loc")
 
     @property
     def variance(self) -> Tensor:
@@ -68,13 +60,11 @@ class Laplace(Distribution):
         return self.loc - self.scale * u.sign() * pt.log1p(-u.abs())
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return -pt.log(2 * self.scale) - pt.abs(value - self.loc) / self.scale
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         x = value - self.loc
         return 0.5 - 0.5 * x.sign() * pt.expm1(-x.abs() / self.scale)
 

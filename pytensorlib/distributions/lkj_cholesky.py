@@ -42,6 +42,7 @@ class LKJCholesky(Distribution):
 
     arg_constraints = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
+    _parts = ("_beta",)
 
     def __init__(
         self, dim: int, concentration: Any = 1.0, validate_args: bool | None = None
@@ -59,10 +60,6 @@ class LKJCholesky(Distribution):
         self._beta = Beta(row + 0.5, marginal.unsqueeze(-1) - 0.5 * row)
         super().__init__(self.concentration.size(), pt.Size((dim, dim)), validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        names, keep = ("concentration", "_beta"), ["dim"]
-        return self._expanded(LKJCholesky, batch_shape, _instance, *names, keep=keep)
-
     def sample(self, sample_shape: Sequence[int] = pt.Size()) -> Tensor:
         y = self._beta.sample(sample_shape).unsqueeze(-1)
         shape = self._extended_shape(sample_shape)
@@ -74,8 +71,7 @@ class LKJCholesky(Distribution):
         return w + pt.diag_embed(left.clamp(min=pt.finfo(w.dtype).tiny).sqrt())
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         # Powers of the diagonal, over their integral.
         diagonal = value.diagonal(dim1=-1, dim2=-2)[..., 1:]
         row = pt.arange(2, self.dim + 1, device=self.concentration.device)

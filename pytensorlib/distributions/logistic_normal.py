@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
-
-from pytensorlib import Tensor
 
 from . import constraints
 from .normal import Normal
 from .transformed_distribution import TransformedDistribution
 from .transforms import StickBreakingTransform
+from .utils import same_as
 
 __all__ = ["LogisticNormal"]
 
@@ -45,15 +43,5 @@ class LogisticNormal(TransformedDistribution):
             base = base.expand([1])
         super().__init__(base, StickBreakingTransform(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return super().expand(batch_shape, self._get_checked_instance(LogisticNormal, _instance))
-
-    @property
-    def loc(self) -> Tensor:
-        """The means."""
-        return self.base_dist.base_dist.loc
-
-    @property
-    def scale(self) -> Tensor:
-        """The standard deviations."""
-        return self.base_dist.base_dist.scale
+    loc = same_as("base_dist.base_dist.loc", "The means.")
+    scale = same_as("base_dist.base_dist.scale", "The standard deviations.")

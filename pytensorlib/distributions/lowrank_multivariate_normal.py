@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import pytensorlib as pt
 from pytensorlib import Tensor
@@ -12,7 +11,7 @@ from pytensorlib import Tensor
 from . import constraints
 from .distribution import Distribution
 from .multivariate_normal import _batch_mahalanobis, _batch_mv, _half_log_det
-from .utils import _standard_normal, lazy_property
+from .utils import _standard_normal, lazy_property, same_as
 
 __all__ = ["LowRankMultivariateNormal"]
 
@@ -107,21 +106,10 @@ class LowRankMultivariateNormal(Distribution):
         self._capacitance_tril = _batch_capacitance_tril(cov_factor, cov_diag)
         super().__init__(self.loc.shape[:-1], event_shape, validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        names = ("loc", "cov_diag", "cov_factor")
-        keep = ["_unbroadcasted_cov_factor", "_unbroadcasted_cov_diag", "_capacitance_tril"]
-        return self._expanded(LowRankMultivariateNormal, batch_shape, _instance, *names, keep=keep)
-
     def _spread(self, matrix: Tensor) -> Tensor:
         return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mean = mode = same_as("loc")
 
     @lazy_property
     def variance(self) -> Tensor:
@@ -171,8 +159,7 @@ class LowRankMultivariateNormal(Distribution):
         )
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         squares = self._squares(value - self.loc)
         constant = self._event_shape[0] * math.log(2 * math.pi)
         return -0.5 * (constant + self._log_det() + squares)

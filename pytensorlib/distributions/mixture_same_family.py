@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pytensorlib as pt
 from pytensorlib import Tensor
@@ -39,6 +38,7 @@ class MixtureSameFamily(Distribution):
 
     arg_constraints: dict[str, constraints.Constraint] = {}
     has_rsample = False
+    _parts = ("_mixture_distribution", "_component_distribution")
 
     def __init__(
         self,
@@ -78,13 +78,6 @@ class MixtureSameFamily(Distribution):
         self._event_ndims = len(event_shape)
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        new = self._get_checked_instance(MixtureSameFamily, _instance)
-        new._mixture_distribution = self._mixture_distribution.expand(batch_shape)
-        keep = ["_num_component", "_event_ndims"]
-        name = "_component_distribution"
-        return self._expanded(MixtureSameFamily, batch_shape, new, name, keep=keep)
-
     @constraints.dependent_property
     def support(self) -> constraints.Constraint:
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
@@ -118,8 +111,7 @@ class MixtureSameFamily(Distribution):
         return pt.sum(parts * self.mixture_distribution.probs, dim=-1)
 
     def log_prob(self, x: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(x)
+        self._check(x)
         parts = self.component_distribution.log_prob(self._pad(x))
         weights = pt.log_softmax(self.mixture_distribution.logits, dim=-1)
         return pt.logsumexp(parts + weights, dim=-1)

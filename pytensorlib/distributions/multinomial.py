@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import pytensorlib as pt
 from pytensorlib import Tensor
 
 from . import constraints
+from ._odds import Wrapped
 from .binomial import Binomial
 from .categorical import Categorical
 from .distribution import Distribution
@@ -18,7 +18,7 @@ from .utils import broadcast_all
 __all__ = ["Multinomial"]
 
 
-class Multinomial(Distribution):
+class Multinomial(Wrapped, Distribution):
     """The multinomial distribution: how often each category came in `total_count` trials.
 
     `log_prob` takes counts of any number of trials.
@@ -43,6 +43,7 @@ class Multinomial(Distribution):
     """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    _parts = ("_categorical", "_binomial")
 
     def __init__(
         self,
@@ -56,34 +57,11 @@ class Multinomial(Distribution):
         self.total_count = total_count
         self._categorical = Categorical(probs=probs, logits=logits)
         self._binomial = Binomial(total_count=total_count, probs=self.probs)
-        event_shape = self._categorical.param_shape[-1:]
-        super().__init__(self._categorical.batch_shape, event_shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        names, keep = ("_categorical", "_binomial"), ["total_count"]
-        return self._expanded(Multinomial, batch_shape, _instance, *names, keep=keep)
-
-    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
-        return self._categorical._new(*args, **kwargs)
+        self._wrap(self._categorical, validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> constraints.Constraint:
         return constraints.multinomial(self.total_count)
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities."""
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> pt.Size:
-        """The shape of the parameters."""
-        return self._categorical.param_shape
 
     @property
     def mean(self) -> Tensor:
@@ -102,8 +80,7 @@ class Multinomial(Distribution):
         return counts.type_as(self.probs)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         logits, value = broadcast_all(self.logits, value)
         # What is impossible and did not come says nothing.
         logits = pt.where((value == 0) & (logits == -math.inf), 0.0, logits)

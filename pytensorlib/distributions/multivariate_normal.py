@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import pytensorlib as pt
 from pytensorlib import Tensor
 
 from . import constraints
 from .distribution import Distribution
-from .utils import _standard_normal, lazy_property
+from .utils import _standard_normal, lazy_property, same_as
 
 __all__ = ["MultivariateNormal"]
 
@@ -129,11 +128,6 @@ class MultivariateNormal(Distribution):
         else:
             self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        names = ("loc", "covariance_matrix", "scale_tril", "precision_matrix")
-        keep = ["_unbroadcasted_scale_tril"]
-        return self._expanded(MultivariateNormal, batch_shape, _instance, *names, keep=keep)
-
     def _spread(self, matrix: Tensor) -> Tensor:
         return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
 
@@ -153,13 +147,7 @@ class MultivariateNormal(Distribution):
         """The inverse of the covariance."""
         return self._spread(pt.cholesky_inverse(self._unbroadcasted_scale_tril))
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mean = mode = same_as("loc")
 
     @property
     def variance(self) -> Tensor:
@@ -172,8 +160,7 @@ class MultivariateNormal(Distribution):
         return self.loc + _batch_mv(self._unbroadcasted_scale_tril, eps)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         squares = _batch_mahalanobis(self._unbroadcasted_scale_tril, value - self.loc)
         half = -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + squares)
         return half - _half_log_det(self._unbroadcasted_scale_tril)

@@ -57,10 +57,6 @@ class NegativeBinomial(Odds, Distribution):
         (self.total_count,) = self._take(probs, logits, total_count)
         super().__init__(self._param.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        names = ("total_count", "probs", "logits", "_param")
-        return self._expanded(NegativeBinomial, batch_shape, _instance, *names)
-
     @property
     def mean(self) -> Tensor:
         return self.total_count * pt.exp(self.logits)
@@ -82,8 +78,7 @@ class NegativeBinomial(Odds, Distribution):
             return pt.poisson(self._gamma.sample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         n = self.total_count
         powers = n * F.logsigmoid(-self.logits) + value * F.logsigmoid(self.logits)
         normalizer = -pt.lgamma(n + value) + pt.lgamma(1.0 + value) + pt.lgamma(n)

@@ -11,7 +11,7 @@ from pytensorlib import Tensor
 
 from . import constraints
 from .exp_family import ExponentialFamily
-from .utils import _standard_normal, broadcast_all
+from .utils import _standard_normal, same_as
 
 __all__ = ["Normal"]
 
@@ -40,25 +40,14 @@ class Normal(ExponentialFamily):
     support = constraints.real
     has_rsample = True
     _mean_carrier_measure = 0
+    loc: Tensor
+    scale: Tensor
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.size(), validate_args=validate_args)
+        self._set(validate_args, loc=loc, scale=scale)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(Normal, batch_shape, _instance, "loc", "scale")
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
-
-    @property
-    def stddev(self) -> Tensor:
-        return self.scale
+    mean = mode = same_as("loc")
+    stddev = same_as("scale")
 
     @property
     def variance(self) -> Tensor:
@@ -75,14 +64,12 @@ class Normal(ExponentialFamily):
         return self.loc + eps * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         squares = (value - self.loc) ** 2 / (2 * self.scale**2)
         return -squares - self.scale.log() - math.log(math.sqrt(2 * math.pi))
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         z = (value - self.loc) * self.scale.reciprocal() / math.sqrt(2)
         return 0.5 * (1 + pt.erf(z))
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pytensorlib as pt
 from pytensorlib import Tensor
 
 from ..nn import functional as F
 from . import constraints
+from ._odds import Wrapped
 from .categorical import Categorical
 from .distribution import Distribution
+from .utils import same_as
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
-class OneHotCategorical(Distribution):
+class OneHotCategorical(Wrapped, Distribution):
     """The categorical distribution over vectors with a single 1.
 
     Parameters
@@ -46,38 +47,9 @@ class OneHotCategorical(Distribution):
         logits: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        self._categorical = Categorical(probs, logits)
-        event_shape = self._categorical.param_shape[-1:]
-        super().__init__(self._categorical.batch_shape, event_shape, validate_args=validate_args)
+        self._wrap(Categorical(probs, logits), validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(OneHotCategorical, batch_shape, _instance, "_categorical")
-
-    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
-        return self._categorical._new(*args, **kwargs)
-
-    @property
-    def _param(self) -> Tensor:
-        return self._categorical._param
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities."""
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> pt.Size:
-        """The shape of the parameters."""
-        return self._categorical.param_shape
-
-    @property
-    def mean(self) -> Tensor:
-        return self.probs
+    mean = same_as("probs")
 
     @property
     def mode(self) -> Tensor:
@@ -94,8 +66,7 @@ class OneHotCategorical(Distribution):
         return self._vectors(self._categorical.sample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return self._categorical.log_prob(value.max(-1)[1])
 
     def entropy(self) -> Tensor:

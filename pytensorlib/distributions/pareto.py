@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from pytensorlib import Tensor
@@ -11,7 +10,7 @@ from . import constraints
 from .exponential import Exponential
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, ExpTransform
-from .utils import broadcast_all
+from .utils import broadcast_all, same_as
 
 __all__ = ["Pareto"]
 
@@ -44,12 +43,6 @@ class Pareto(TransformedDistribution):
         steps = [ExpTransform(), AffineTransform(loc=0, scale=self.scale)]
         super().__init__(base, steps, validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Pareto, _instance)
-        new.scale = self.scale.expand(batch_shape)
-        new.alpha = self.alpha.expand(batch_shape)
-        return super().expand(batch_shape, _instance=new)
-
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> constraints.Constraint:
         return constraints.greater_than_eq(self.scale)
@@ -59,9 +52,7 @@ class Pareto(TransformedDistribution):
         a = self.alpha.clamp(min=1)
         return a * self.scale / (a - 1)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.scale
+    mode = same_as("scale")
 
     @property
     def variance(self) -> Tensor:

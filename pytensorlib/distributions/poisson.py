@@ -10,7 +10,7 @@ from pytensorlib import Tensor
 
 from . import constraints
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all
+from .utils import broadcast_all, same_as
 
 __all__ = ["Poisson"]
 
@@ -35,33 +35,25 @@ class Poisson(ExponentialFamily):
 
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
+    rate: Tensor
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
-        (self.rate,) = broadcast_all(rate)
-        super().__init__(self.rate.size(), validate_args=validate_args)
+        self._set(validate_args, rate=rate)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(Poisson, batch_shape, _instance, "rate")
-
-    @property
-    def mean(self) -> Tensor:
-        return self.rate
+    mean = same_as("rate")
 
     @property
     def mode(self) -> Tensor:
         return self.rate.floor()
 
-    @property
-    def variance(self) -> Tensor:
-        return self.rate
+    variance = same_as("rate")
 
     def sample(self, sample_shape: Sequence[int] = pt.Size()) -> Tensor:
         with pt.no_grad():
             return pt.poisson(self.rate.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         rate, value = broadcast_all(self.rate, value)
         return value.xlogy(rate) - rate - (value + 1).lgamma()
 

@@ -13,7 +13,7 @@ from ._odds import Odds
 from .distribution import Distribution
 from .transformed_distribution import TransformedDistribution
 from .transforms import SigmoidTransform
-from .utils import broadcast_all, clamp_probs
+from .utils import broadcast_all, clamp_probs, same_as
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
@@ -54,10 +54,6 @@ class LogitRelaxedBernoulli(Odds, Distribution):
         self._take(probs, logits)
         super().__init__(self._param.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        names, keep = ("probs", "logits", "_param"), ["temperature"]
-        return self._expanded(LogitRelaxedBernoulli, batch_shape, _instance, *names, keep=keep)
-
     def rsample(self, sample_shape: Sequence[int] = pt.Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         p = clamp_probs(self.probs.expand(shape))
@@ -65,8 +61,7 @@ class LogitRelaxedBernoulli(Odds, Distribution):
         return (u.log() - (-u).log1p() + p.log() - (-p).log1p()) / self.temperature
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         logits, value = broadcast_all(self.logits, value)
         diff = logits - value.mul(self.temperature)
         return self.temperature.log() + diff - 2 * diff.exp().log1p()
@@ -110,20 +105,6 @@ class RelaxedBernoulli(TransformedDistribution):
         base = LogitRelaxedBernoulli(temperature, probs, logits)
         super().__init__(base, SigmoidTransform(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return super().expand(batch_shape, self._get_checked_instance(RelaxedBernoulli, _instance))
-
-    @property
-    def temperature(self) -> Tensor:
-        """How far the numbers are from 0 and 1."""
-        return self.base_dist.temperature
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self.base_dist.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """The log-odds."""
-        return self.base_dist.logits
+    temperature = same_as("base_dist.temperature", "How far the numbers are from 0 and 1.")
+    probs = same_as("base_dist.probs", "The probabilities.")
+    logits = same_as("base_dist.logits", "The log-odds.")

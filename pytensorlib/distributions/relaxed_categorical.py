@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pytensorlib as pt
 from pytensorlib import Tensor
 
 from . import constraints
+from ._odds import Wrapped
 from .categorical import Categorical
 from .distribution import Distribution
 from .transformed_distribution import TransformedDistribution
 from .transforms import ExpTransform
-from .utils import broadcast_all, clamp_probs
+from .utils import broadcast_all, clamp_probs, same_as
 
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 
 
-class ExpRelaxedCategorical(Distribution):
+class ExpRelaxedCategorical(Wrapped, Distribution):
     """The logarithms of a relaxed one-hot vector.
 
     Parameters
@@ -51,34 +51,8 @@ class ExpRelaxedCategorical(Distribution):
         logits: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        self._categorical = Categorical(probs, logits)
         self.temperature = temperature
-        event_shape = self._categorical.param_shape[-1:]
-        super().__init__(self._categorical.batch_shape, event_shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        keep = ["temperature"]
-        return self._expanded(
-            ExpRelaxedCategorical, batch_shape, _instance, "_categorical", keep=keep
-        )
-
-    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
-        return self._categorical._new(*args, **kwargs)
-
-    @property
-    def param_shape(self) -> pt.Size:
-        """The shape of the parameters."""
-        return self._categorical.param_shape
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities."""
-        return self._categorical.logits
+        self._wrap(Categorical(probs, logits), validate_args)
 
     def rsample(self, sample_shape: Sequence[int] = pt.Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -88,8 +62,7 @@ class ExpRelaxedCategorical(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         k = self._categorical._num_events
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         logits, value = broadcast_all(self.logits, value)
         order = pt.full_like(self.temperature, float(k)).lgamma()
         score = logits - value.mul(self.temperature)
@@ -135,21 +108,6 @@ class RelaxedOneHotCategorical(TransformedDistribution):
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        new = self._get_checked_instance(RelaxedOneHotCategorical, _instance)
-        return super().expand(batch_shape, new)
-
-    @property
-    def temperature(self) -> Tensor:
-        """How far the vectors are from one-hot ones."""
-        return self.base_dist.temperature
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self.base_dist.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities."""
-        return self.base_dist.logits
+    temperature = same_as("base_dist.temperature", "How far the vectors are from one-hot ones.")
+    probs = same_as("base_dist.probs", "The probabilities.")
+    logits = same_as("base_dist.logits", "The logarithms of the probabilities.")

@@ -12,7 +12,7 @@ from pytensorlib import Tensor
 from . import constraints
 from .chi2 import Chi2
 from .distribution import Distribution
-from .utils import _standard_normal, broadcast_all
+from .utils import _standard_normal, broadcast_all, same_as
 
 __all__ = ["StudentT"]
 
@@ -46,6 +46,7 @@ class StudentT(Distribution):
     }
     support = constraints.real
     has_rsample = True
+    _parts = ("_chi2",)
 
     def __init__(
         self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None
@@ -54,16 +55,11 @@ class StudentT(Distribution):
         self._chi2 = Chi2(self.df)
         super().__init__(self.df.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(StudentT, batch_shape, _instance, "df", "loc", "scale", "_chi2")
-
     @property
     def mean(self) -> Tensor:
         return pt.where(self.df <= 1, math.nan, self.loc)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mode = same_as("loc")
 
     @property
     def variance(self) -> Tensor:
@@ -79,8 +75,7 @@ class StudentT(Distribution):
         return self.loc + self.scale * (x * pt.rsqrt(z / self.df))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         y = (value - self.loc) / self.scale
         normalizer = (
             self.scale.log()

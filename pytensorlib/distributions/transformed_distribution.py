@@ -42,6 +42,7 @@ class TransformedDistribution(Distribution):
     arg_constraints: dict[str, constraints.Constraint] = {}
     base_dist: Any
     transforms: list[Transform]
+    _parts: tuple[str, ...] = ("base_dist",)
 
     def __init__(
         self,
@@ -81,13 +82,13 @@ class TransformedDistribution(Distribution):
         cut = len(shape) - event_dim
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        new = self._get_checked_instance(TransformedDistribution, _instance)
-        shape: Any = pt.Size(batch_shape) + self.event_shape
+    def _within(self, part: Any, batch: pt.Size) -> pt.Size:
+        if part is not self.base_dist:
+            return super()._within(part, batch)
+        shape: Any = batch + self._event_shape
         for t in reversed(self.transforms):
             shape = t.inverse_shape(shape)
-        new.base_dist = self.base_dist.expand(shape[: len(shape) - len(self.base_dist.event_shape)])
-        return self._expanded(TransformedDistribution, batch_shape, new, keep=["transforms"])
+        return shape[: len(shape) - len(part.event_shape)]
 
     @constraints.dependent_property(is_discrete=False)
     def support(self) -> constraints.Constraint:
@@ -115,8 +116,7 @@ class TransformedDistribution(Distribution):
         return self._transformed(self.base_dist.rsample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         event_dim = len(self.event_shape)
         log_prob: Any = 0.0
         y = value

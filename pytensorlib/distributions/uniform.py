@@ -11,7 +11,6 @@ from pytensorlib import Tensor
 
 from . import constraints
 from .distribution import Distribution
-from .utils import broadcast_all
 
 __all__ = ["Uniform"]
 
@@ -37,13 +36,12 @@ class Uniform(Distribution):
     """
 
     has_rsample = True
+    _parts = ("low", "high")
+    low: Tensor
+    high: Tensor
 
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
-        self.low, self.high = broadcast_all(low, high)
-        super().__init__(self.low.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        return self._expanded(Uniform, batch_shape, _instance, "low", "high")
+        self._set(validate_args, low=low, high=high)
 
     @property
     def arg_constraints(self) -> dict[str, constraints.Constraint]:
@@ -78,14 +76,12 @@ class Uniform(Distribution):
         return self.low + rand * (self.high - self.low)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         inside = (self.low.le(value) & self.high.gt(value)).type_as(self.low)
         return pt.log(inside) - pt.log(self.high - self.low)
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return ((value - self.low) / (self.high - self.low)).clamp(min=0, max=1)
 
     def icdf(self, value: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -68,6 +69,15 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
         kind = {"dtype": first.dtype, "device": first.device}
     tensors = [v if _like_tensor(v) else pt.tensor(v, **kind) for v in values]
     return tuple(pt.broadcast_tensors(*tensors))
+
+
+def same_as(path: str, doc: str | None = None) -> Any:
+    """Return a property that is another attribute, or one of a part's."""
+
+    def get(self: Any) -> Any:
+        return operator.attrgetter(path)(self)
+
+    return property(get, doc=doc)
 
 
 def _broadcastable(a: Sequence[int], b: Sequence[int]) -> bool:

@@ -11,7 +11,7 @@ from pytensorlib import Tensor
 
 from . import constraints
 from .distribution import Distribution
-from .utils import broadcast_all, lazy_property
+from .utils import lazy_property, same_as
 
 __all__ = ["VonMises"]
 
@@ -70,10 +70,11 @@ class VonMises(Distribution):
     arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real
     has_rsample = False
+    loc: Tensor
+    concentration: Tensor
 
     def __init__(self, loc: Any, concentration: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.concentration = broadcast_all(loc, concentration)
-        super().__init__(self.loc.shape, pt.Size(), validate_args)
+        self._set(validate_args, loc=loc, concentration=concentration)
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         try:
@@ -83,14 +84,8 @@ class VonMises(Distribution):
             checked = self.__dict__.get("_validate_args")
             return type(self)(loc, concentration, validate_args=checked)
 
-    @property
-    def mean(self) -> Tensor:
-        """The mean angle."""
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mean = same_as("loc", "The mean angle.")
+    mode = same_as("loc")
 
     @lazy_property
     def variance(self) -> Tensor:
@@ -119,7 +114,6 @@ class VonMises(Distribution):
             return ((x + math.pi + loc) % (2 * math.pi) - math.pi).to(self.loc.dtype)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         density = self.concentration * pt.cos(value - self.loc)
         return density - math.log(2 * math.pi) - _log_modified_bessel_fn(self.concentration)

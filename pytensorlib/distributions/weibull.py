@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytensorlib as pt
@@ -38,6 +37,7 @@ class Weibull(TransformedDistribution):
 
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
+    _parts = ("base_dist", "concentration_reciprocal")
 
     def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.scale, self.concentration = broadcast_all(scale, concentration)
@@ -48,15 +48,6 @@ class Weibull(TransformedDistribution):
         self.concentration_reciprocal = self.concentration.reciprocal()
         power = PowerTransform(exponent=self.concentration_reciprocal)
         return [power, AffineTransform(loc=0, scale=self.scale)]
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Weibull, _instance)
-        new.scale = self.scale.expand(batch_shape)
-        new.concentration = self.concentration.expand(batch_shape)
-        base = self.base_dist.expand(batch_shape)
-        super(Weibull, new).__init__(base, new._steps(), validate_args=False)
-        new._validate_args = self._validate_args
-        return new
 
     @property
     def mean(self) -> Tensor:

@@ -56,6 +56,10 @@ class Wishart(ExponentialFamily):
     """
 
     support = constraints.positive_definite
+    _parts = (
+        *("df", "covariance_matrix", "precision_matrix", "scale_tril"),
+        *("_unbroadcasted_scale_tril", "_dist_chi2"),
+    )
     has_rsample = True
     _mean_carrier_measure = 0
 
@@ -112,15 +116,10 @@ class Wishart(ExponentialFamily):
         # The squares of the diagonal of a sample's factor.
         self._dist_chi2 = Chi2(df=self.df.unsqueeze(-1) - row.expand(batch_shape + (-1,)))
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Wishart, _instance)
-        shape = pt.Size(batch_shape)
-        new.df = self.df.expand(shape)
-        new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril.expand(
-            shape + self.event_shape
-        )
-        names = ("covariance_matrix", "scale_tril", "precision_matrix", "_dist_chi2")
-        return self._expanded(Wishart, shape, new, *names)
+    def _within(self, part: Any, batch: pt.Size) -> pt.Size:
+        if part is self._unbroadcasted_scale_tril:
+            return batch + self._event_shape
+        return super()._within(part, batch)
 
     @property
     def arg_constraints(self) -> dict[str, constraints.Constraint]:
@@ -208,8 +207,7 @@ class Wishart(ExponentialFamily):
         return sample
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         df, p = self.df, self._event_shape[-1]
         solved = pt.cholesky_solve(value, self._unbroadcasted_scale_tril)
         return (
