@@ -7,6 +7,7 @@ from typing import Any
 import pytensorlib as pt
 from pytensorlib import Tensor
 
+from . import constraints
 from .distribution import Distribution
 from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits, same_as
 
@@ -22,6 +23,7 @@ class Wrapped:
 
     _categorical: Any
     _parts: tuple[str, ...] = ("_categorical",)
+    arg_constraints: Any = {"probs": constraints.simplex, "logits": constraints.real_vector}
     probs = same_as("_categorical.probs", "The probabilities.")
     logits = same_as("_categorical.logits", "The logarithms of the probabilities.")
     param_shape = same_as("_categorical.param_shape", "The shape of the parameters.")
@@ -34,11 +36,20 @@ class Wrapped:
         Distribution.__init__(self, shape[:-1], shape[-1:], validate_args=validate_args)
 
 
+class Relaxed:
+    """Parameters of a distribution whose samples are transformed."""
+
+    temperature = same_as("base_dist.temperature", "How far the numbers are from 0 and 1.")
+    probs = same_as("base_dist.probs", "The probabilities.")
+    logits = same_as("base_dist.logits", "Their log-odds, or their logarithms where they sum to 1.")
+
+
 class Odds:
     """A probability for each of the batch; the form that was not given is computed when needed."""
 
     _param: Tensor
     _parts: tuple[str, ...] = ("_param",)
+    arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}
 
     def _take(self, probs: Any, logits: Any, *others: Any) -> tuple[Tensor, ...]:
         """Set what was given and return `others` broadcast with it, of its type."""

@@ -13,7 +13,7 @@ from ..nn.functional import binary_cross_entropy_with_logits
 from . import constraints
 from ._odds import Odds
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all, same_as
+from .utils import broadcast_all, formula, same_as
 
 __all__ = ["Bernoulli"]
 
@@ -38,7 +38,6 @@ class Bernoulli(Odds, ExponentialFamily):
     tensor([-0.2877, -1.3863])
     """
 
-    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.boolean
     has_enumerate_support = True
     _mean_carrier_measure = 0
@@ -56,9 +55,7 @@ class Bernoulli(Odds, ExponentialFamily):
         mode = (self.probs >= 0.5).to(self.probs)
         return pt.where(self.probs == 0.5, math.nan, mode)
 
-    @property
-    def variance(self) -> Tensor:
-        return self.probs * (1 - self.probs)
+    variance = formula(lambda d: d.probs * (1 - d.probs))
 
     def sample(self, sample_shape: Sequence[int] = pt.Size()) -> Tensor:
         with pt.no_grad():

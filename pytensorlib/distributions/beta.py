@@ -11,7 +11,7 @@ from pytensorlib import Tensor
 from . import constraints
 from .dirichlet import Dirichlet
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all
+from .utils import broadcast_all, formula
 
 __all__ = ["Beta"]
 
@@ -36,12 +36,12 @@ class Beta(ExponentialFamily):
     tensor(0.2500)
     """
 
+    support = constraints.unit_interval
+    has_rsample = True
     arg_constraints = {
         "concentration1": constraints.positive,
         "concentration0": constraints.positive,
     }
-    support = constraints.unit_interval
-    has_rsample = True
     _parts = ("_dirichlet",)
 
     def __init__(
@@ -61,13 +61,8 @@ class Beta(ExponentialFamily):
         """The weight of 0."""
         return self._dirichlet.concentration[..., 1]
 
-    @property
-    def mean(self) -> Tensor:
-        return self.concentration1 / (self.concentration1 + self.concentration0)
-
-    @property
-    def mode(self) -> Tensor:
-        return self._dirichlet.mode[..., 0]
+    mean = formula(lambda d: d.concentration1 / (d.concentration1 + d.concentration0))
+    mode = formula(lambda d: d._dirichlet.mode[..., 0])
 
     @property
     def variance(self) -> Tensor:

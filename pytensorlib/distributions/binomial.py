@@ -11,6 +11,7 @@ from pytensorlib import Tensor
 from . import constraints
 from ._odds import Odds
 from .distribution import Distribution
+from .utils import formula
 
 __all__ = ["Binomial"]
 
@@ -42,12 +43,12 @@ class Binomial(Odds, Distribution):
     tensor([1., 2.])
     """
 
+    has_enumerate_support = True
     arg_constraints = {
         "total_count": constraints.nonnegative_integer,
         "probs": constraints.unit_interval,
         "logits": constraints.real,
     }
-    has_enumerate_support = True
 
     def __init__(
         self,
@@ -63,17 +64,9 @@ class Binomial(Odds, Distribution):
     def support(self) -> constraints.Constraint:
         return constraints.integer_interval(0, self.total_count)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.total_count * self.probs
-
-    @property
-    def mode(self) -> Tensor:
-        return ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.total_count * self.probs * (1 - self.probs)
+    mean = formula(lambda d: d.total_count * d.probs)
+    mode = formula(lambda d: ((d.total_count + 1) * d.probs).floor().clamp(max=d.total_count))
+    variance = formula(lambda d: d.total_count * d.probs * (1 - d.probs))
 
     def sample(self, sample_shape: Sequence[int] = pt.Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)

@@ -12,7 +12,7 @@ from pytensorlib import Tensor
 from . import constraints
 from ._odds import need_one
 from .distribution import Distribution
-from .utils import lazy_property, logits_to_probs, probs_to_logits
+from .utils import formula, lazy_property, logits_to_probs, probs_to_logits
 
 __all__ = ["Categorical"]
 
@@ -37,8 +37,8 @@ class Categorical(Distribution):
     tensor([0.2500, 0.2500, 0.5000])
     """
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     _parts = ("_param",)
 
     def __init__(
@@ -80,17 +80,9 @@ class Categorical(Distribution):
         """The shape of the parameters."""
         return self._param.size()
 
-    @property
-    def mean(self) -> Tensor:
-        return self._filled(math.nan, self.probs)
-
-    @property
-    def mode(self) -> Tensor:
-        return self.probs.argmax(dim=-1)
-
-    @property
-    def variance(self) -> Tensor:
-        return self._filled(math.nan, self.probs)
+    mean = formula(lambda d: d._filled(math.nan, d.probs))
+    mode = formula(lambda d: d.probs.argmax(dim=-1))
+    variance = formula(lambda d: d._filled(math.nan, d.probs))
 
     def sample(self, sample_shape: Sequence[int] = pt.Size()) -> Tensor:
         sample_shape = pt.Size(sample_shape)

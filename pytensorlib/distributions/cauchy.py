@@ -11,7 +11,7 @@ from pytensorlib import Tensor
 
 from . import constraints
 from .distribution import Distribution
-from .utils import same_as
+from .utils import formula, same_as
 
 __all__ = ["Cauchy"]
 
@@ -36,24 +36,18 @@ class Cauchy(Distribution):
     tensor([0.5000, 0.7500])
     """
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     loc: Tensor
     scale: Tensor
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self._set(validate_args, loc=loc, scale=scale)
 
-    @property
-    def mean(self) -> Tensor:
-        return self._filled(math.nan, self.loc)
-
+    mean = formula(lambda d: d._filled(math.nan, d.loc))
     mode = same_as("loc")
-
-    @property
-    def variance(self) -> Tensor:
-        return self._filled(math.inf, self.loc)
+    variance = formula(lambda d: d._filled(math.inf, d.loc))
 
     def rsample(self, sample_shape: Sequence[int] = pt.Size()) -> Tensor:
         eps = self.loc.new(self._extended_shape(sample_shape)).cauchy_()

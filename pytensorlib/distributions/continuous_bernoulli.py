@@ -13,7 +13,7 @@ from ..nn.functional import binary_cross_entropy_with_logits
 from . import constraints
 from ._odds import Odds
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs
+from .utils import broadcast_all, clamp_probs, formula, lazy_property, logits_to_probs
 
 __all__ = ["ContinuousBernoulli"]
 
@@ -43,7 +43,6 @@ class ContinuousBernoulli(Odds, ExponentialFamily):
     tensor(0.4102)
     """
 
-    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
     has_rsample = True
     _mean_carrier_measure = 0
@@ -96,9 +95,7 @@ class ContinuousBernoulli(Odds, ExponentialFamily):
         series = 0.5 + (1.0 / 3.0 + 16.0 / 45.0 * pt.pow(x, 2)) * x
         return pt.where(self._outside_unstable_region(), exact, series)
 
-    @property
-    def stddev(self) -> Tensor:
-        return pt.sqrt(self.variance)
+    stddev = formula(lambda d: pt.sqrt(d.variance))
 
     @property
     def variance(self) -> Tensor:

@@ -10,6 +10,7 @@ from pytensorlib import Tensor
 from ..nn import functional as F
 from . import constraints
 from .exp_family import ExponentialFamily
+from .utils import formula
 
 __all__ = ["Dirichlet"]
 
@@ -32,9 +33,9 @@ class Dirichlet(ExponentialFamily):
     tensor([0.2500, 0.7500])
     """
 
-    arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
     support = constraints.simplex
     has_rsample = True
+    arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
 
     def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
         if concentration.dim() < 1:
@@ -43,9 +44,7 @@ class Dirichlet(ExponentialFamily):
         shape = concentration.shape
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.concentration / self.concentration.sum(-1, True)
+    mean = formula(lambda d: d.concentration / d.concentration.sum(-1, True))
 
     @property
     def mode(self) -> Tensor:

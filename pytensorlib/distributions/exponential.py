@@ -10,6 +10,7 @@ from pytensorlib import Tensor
 
 from . import constraints
 from .exp_family import ExponentialFamily
+from .utils import formula
 
 __all__ = ["Exponential"]
 
@@ -32,30 +33,19 @@ class Exponential(ExponentialFamily):
     tensor(0.5000)
     """
 
-    arg_constraints = {"rate": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True
     _mean_carrier_measure = 0
+    arg_constraints = {"rate": constraints.positive}
     rate: Tensor
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
         self._set(validate_args, rate=rate)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.rate.reciprocal()
-
-    @property
-    def mode(self) -> Tensor:
-        return pt.zeros_like(self.rate)
-
-    @property
-    def stddev(self) -> Tensor:
-        return self.rate.reciprocal()
-
-    @property
-    def variance(self) -> Tensor:
-        return self.rate.pow(-2)
+    mean = formula(lambda d: d.rate.reciprocal())
+    mode = formula(lambda d: pt.zeros_like(d.rate))
+    stddev = formula(lambda d: d.rate.reciprocal())
+    variance = formula(lambda d: d.rate.pow(-2))
 
     def rsample(self, sample_shape: Sequence[int] = pt.Size()) -> Tensor:
         return self.rate.new(self._extended_shape(sample_shape)).exponential_() / self.rate

@@ -37,9 +37,9 @@ class FisherSnedecor(Distribution):
     tensor([2.])
     """
 
-    arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive
     has_rsample = True
+    arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
     _parts = ("_gamma1", "_gamma2")
 
     def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None) -> None:

@@ -10,6 +10,7 @@ from pytensorlib import Tensor
 
 from . import constraints
 from .exp_family import ExponentialFamily
+from .utils import formula
 
 __all__ = ["Gamma"]
 
@@ -40,30 +41,22 @@ class Gamma(ExponentialFamily):
     tensor(1.5000)
     """
 
+    support = constraints.nonnegative
+    has_rsample = True
+    _mean_carrier_measure = 0
     arg_constraints = {
         "concentration": constraints.positive,
         "rate": constraints.positive,
     }
-    support = constraints.nonnegative
-    has_rsample = True
-    _mean_carrier_measure = 0
     concentration: Tensor
     rate: Tensor
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         self._set(validate_args, concentration=concentration, rate=rate)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.concentration / self.rate
-
-    @property
-    def mode(self) -> Tensor:
-        return ((self.concentration - 1) / self.rate).clamp(min=0)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.concentration / self.rate.pow(2)
+    mean = formula(lambda d: d.concentration / d.rate)
+    mode = formula(lambda d: ((d.concentration - 1) / d.rate).clamp(min=0))
+    variance = formula(lambda d: d.concentration / d.rate.pow(2))
 
     def rsample(self, sample_shape: Sequence[int] = pt.Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)

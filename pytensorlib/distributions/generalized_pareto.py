@@ -38,12 +38,12 @@ class GeneralizedPareto(Distribution):
     tensor(0.7500)
     """
 
+    has_rsample = True
     arg_constraints = {
         "loc": constraints.real,
         "scale": constraints.positive,
         "concentration": constraints.real,
     }
-    has_rsample = True
     loc: Tensor
     scale: Tensor
     concentration: Tensor

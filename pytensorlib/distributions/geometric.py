@@ -12,7 +12,7 @@ from ..nn.functional import binary_cross_entropy_with_logits
 from . import constraints
 from ._odds import Odds
 from .distribution import Distribution
-from .utils import broadcast_all
+from .utils import broadcast_all, formula
 
 __all__ = ["Geometric"]
 
@@ -39,7 +39,6 @@ class Geometric(Odds, Distribution):
     tensor(3.)
     """
 
-    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer
 
     def __init__(
@@ -57,17 +56,9 @@ class Geometric(Odds, Distribution):
                     f"invalid values:\n{value.data[~valid]}"
                 )
 
-    @property
-    def mean(self) -> Tensor:
-        return 1.0 / self.probs - 1.0
-
-    @property
-    def mode(self) -> Tensor:
-        return pt.zeros_like(self.probs)
-
-    @property
-    def variance(self) -> Tensor:
-        return (1.0 / self.probs - 1.0) / self.probs
+    mean = formula(lambda d: 1.0 / d.probs - 1.0)
+    mode = formula(lambda d: pt.zeros_like(d.probs))
+    variance = formula(lambda d: (1.0 / d.probs - 1.0) / d.probs)
 
     def sample(self, sample_shape: Sequence[int] = pt.Size()) -> Tensor:
         tiny = pt.finfo(self.probs.dtype).tiny

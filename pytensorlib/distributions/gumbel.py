@@ -12,7 +12,7 @@ from . import constraints
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, ExpTransform
 from .uniform import Uniform
-from .utils import broadcast_all, euler_constant, same_as
+from .utils import broadcast_all, euler_constant, formula, same_as
 
 __all__ = ["Gumbel"]
 
@@ -36,8 +36,8 @@ class Gumbel(TransformedDistribution):
     tensor(2.1544)
     """
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
@@ -52,19 +52,10 @@ class Gumbel(TransformedDistribution):
         ]
         super().__init__(Uniform(low, high, validate_args=validate_args), steps, validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc + self.scale * euler_constant
-
+    mean = formula(lambda d: d.loc + d.scale * euler_constant)
     mode = same_as("loc")
-
-    @property
-    def stddev(self) -> Tensor:
-        return (math.pi / math.sqrt(6)) * self.scale
-
-    @property
-    def variance(self) -> Tensor:
-        return self.stddev.pow(2)
+    stddev = formula(lambda d: (math.pi / math.sqrt(6)) * d.scale)
+    variance = formula(lambda d: d.stddev.pow(2))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)

@@ -12,7 +12,7 @@ from . import constraints
 from .cauchy import Cauchy
 from .transformed_distribution import TransformedDistribution
 from .transforms import AbsTransform
-from .utils import same_as
+from .utils import formula, same_as
 
 __all__ = ["HalfCauchy"]
 
@@ -35,24 +35,17 @@ class HalfCauchy(TransformedDistribution):
     tensor(0.5000)
     """
 
-    arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True
+    arg_constraints = {"scale": constraints.positive}
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
         base = Cauchy(0, scale, validate_args=False)
         super().__init__(base, AbsTransform(), validate_args=validate_args)
 
     scale = same_as("base_dist.scale", "The scale of the whole distribution.")
-
-    @property
-    def mode(self) -> Tensor:
-        return pt.zeros_like(self.scale)
-
-    @property
-    def mean(self) -> Tensor:
-        return self._filled(math.inf, self.scale)
-
+    mode = formula(lambda d: pt.zeros_like(d.scale))
+    mean = formula(lambda d: d._filled(math.inf, d.scale))
     variance = same_as("base_dist.variance")
 
     def log_prob(self, value: Any) -> Tensor:

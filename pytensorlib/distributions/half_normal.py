@@ -12,7 +12,7 @@ from . import constraints
 from .normal import Normal
 from .transformed_distribution import TransformedDistribution
 from .transforms import AbsTransform
-from .utils import same_as
+from .utils import formula, same_as
 
 __all__ = ["HalfNormal"]
 
@@ -35,27 +35,18 @@ class HalfNormal(TransformedDistribution):
     tensor(0.6827)
     """
 
-    arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True
+    arg_constraints = {"scale": constraints.positive}
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
         base = Normal(0, scale, validate_args=False)
         super().__init__(base, AbsTransform(), validate_args=validate_args)
 
     scale = same_as("base_dist.scale", "The scale of the whole distribution.")
-
-    @property
-    def mode(self) -> Tensor:
-        return pt.zeros_like(self.scale)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.scale * math.sqrt(2 / math.pi)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.scale.pow(2) * (1 - 2 / math.pi)
+    mode = formula(lambda d: pt.zeros_like(d.scale))
+    mean = formula(lambda d: d.scale * math.sqrt(2 / math.pi))
+    variance = formula(lambda d: d.scale.pow(2) * (1 - 2 / math.pi))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)

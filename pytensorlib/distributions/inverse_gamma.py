@@ -11,7 +11,7 @@ from . import constraints
 from .gamma import Gamma
 from .transformed_distribution import TransformedDistribution
 from .transforms import PowerTransform
-from .utils import same_as
+from .utils import formula, same_as
 
 __all__ = ["InverseGamma"]
 
@@ -35,9 +35,9 @@ class InverseGamma(TransformedDistribution):
     tensor(2.)
     """
 
-    arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.positive
     has_rsample = True
+    arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         base = Gamma(concentration, rate, validate_args=validate_args)
@@ -52,9 +52,7 @@ class InverseGamma(TransformedDistribution):
         a = self.concentration
         return pt.where(a > 1, self.rate / (a - 1), pt.inf)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.rate / (self.concentration + 1)
+    mode = formula(lambda d: d.rate / (d.concentration + 1))
 
     @property
     def variance(self) -> Tensor:

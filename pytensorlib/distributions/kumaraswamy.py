@@ -12,7 +12,7 @@ from . import constraints
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, PowerTransform
 from .uniform import Uniform
-from .utils import broadcast_all, euler_constant
+from .utils import broadcast_all, euler_constant, formula
 
 __all__ = ["Kumaraswamy"]
 
@@ -37,12 +37,12 @@ class Kumaraswamy(TransformedDistribution):
     tensor([0.2500])
     """
 
+    support = constraints.unit_interval
+    has_rsample = True
     arg_constraints = {
         "concentration1": constraints.positive,
         "concentration0": constraints.positive,
     }
-    support = constraints.unit_interval
-    has_rsample = True
 
     def __init__(
         self, concentration1: Any, concentration0: Any, validate_args: bool | None = None
@@ -61,9 +61,7 @@ class Kumaraswamy(TransformedDistribution):
         a, b = 1 + n / self.concentration1, self.concentration0
         return b * pt.exp(pt.lgamma(a) + pt.lgamma(b) - pt.lgamma(a + b))
 
-    @property
-    def mean(self) -> Tensor:
-        return self._moment(1)
+    mean = formula(lambda d: d._moment(1))
 
     @property
     def mode(self) -> Tensor:
@@ -71,9 +69,7 @@ class Kumaraswamy(TransformedDistribution):
         logs = b.reciprocal() * (-b).log1p() - (-b * a).log1p()
         return pt.where((b < 1) | (a < 1), math.nan, logs).exp()
 
-    @property
-    def variance(self) -> Tensor:
-        return self._moment(2) - pt.pow(self.mean, 2)
+    variance = formula(lambda d: d._moment(2) - pt.pow(d.mean, 2))
 
     def entropy(self) -> Tensor:
         a, b = self.concentration1, self.concentration0

@@ -10,7 +10,7 @@ from pytensorlib import Tensor
 
 from . import constraints
 from .distribution import Distribution
-from .utils import same_as
+from .utils import formula, same_as
 
 __all__ = ["Laplace"]
 
@@ -35,24 +35,19 @@ class Laplace(Distribution):
     tensor(-2.6931)
     """
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     loc: Tensor
     scale: Tensor
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self._set(validate_args, loc=loc, scale=scale)
 
-    mean = mode = same_as("loc")
-
-    @property
-    def variance(self) -> Tensor:
-        return 2 * self.scale.pow(2)
-
-    @property
-    def stddev(self) -> Tensor:
-        return 2**0.5 * self.scale
+    mean = same_as("loc")
+    mode = same_as("loc")
+    variance = formula(lambda d: 2 * d.scale.pow(2))
+    stddev = formula(lambda d: 2**0.5 * d.scale)
 
     def rsample(self, sample_shape: Sequence[int] = pt.Size()) -> Tensor:
         eps = pt.finfo(self.loc.dtype).eps

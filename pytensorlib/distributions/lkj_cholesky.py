@@ -40,8 +40,8 @@ class LKJCholesky(Distribution):
     tensor(-1.5963)
     """
 
-    arg_constraints = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
+    arg_constraints = {"concentration": constraints.positive}
     _parts = ("_beta",)
 
     def __init__(

@@ -10,7 +10,7 @@ from . import constraints
 from .normal import Normal
 from .transformed_distribution import TransformedDistribution
 from .transforms import ExpTransform
-from .utils import same_as
+from .utils import formula, same_as
 
 __all__ = ["LogNormal"]
 
@@ -34,9 +34,9 @@ class LogNormal(TransformedDistribution):
     tensor(1.6487)
     """
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.positive
     has_rsample = True
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         base = Normal(loc, scale, validate_args=validate_args)
@@ -44,14 +44,8 @@ class LogNormal(TransformedDistribution):
 
     loc = same_as("base_dist.loc", "The mean of the logarithm.")
     scale = same_as("base_dist.scale", "The standard deviation of the logarithm.")
-
-    @property
-    def mean(self) -> Tensor:
-        return (self.loc + self.scale.pow(2) / 2).exp()
-
-    @property
-    def mode(self) -> Tensor:
-        return (self.loc - self.scale.square()).exp()
+    mean = formula(lambda d: (d.loc + d.scale.pow(2) / 2).exp())
+    mode = formula(lambda d: (d.loc - d.scale.square()).exp())
 
     @property
     def variance(self) -> Tensor:

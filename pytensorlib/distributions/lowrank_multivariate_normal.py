@@ -10,7 +10,7 @@ from pytensorlib import Tensor
 
 from . import constraints
 from .distribution import Distribution
-from .multivariate_normal import _batch_mahalanobis, _batch_mv, _half_log_det
+from .multivariate_normal import _TWO, _batch_mahalanobis, _batch_mv, _half_log_det
 from .utils import _standard_normal, lazy_property, same_as
 
 __all__ = ["LowRankMultivariateNormal"]
@@ -62,13 +62,13 @@ class LowRankMultivariateNormal(Distribution):
     tensor([2., 1.])
     """
 
+    support = constraints.real_vector
+    has_rsample = True
     arg_constraints = {
         "loc": constraints.real_vector,
         "cov_factor": constraints.independent(constraints.real, 2),
         "cov_diag": constraints.independent(constraints.positive, 1),
     }
-    support = constraints.real_vector
-    has_rsample = True
 
     def __init__(
         self,
@@ -77,39 +77,38 @@ class LowRankMultivariateNormal(Distribution):
         cov_diag: Tensor,
         validate_args: bool | None = None,
     ) -> None:
-        if loc.dim() < 1:
-            raise ValueError("loc must be at least one-dimensional.")
-        event_shape = loc.shape[-1:]
-        if cov_factor.dim() < 2:
-            raise ValueError(
-                "cov_factor must be at least two-dimensional, with optional leading batch "
-                "dimensions"
-            )
-        if cov_factor.shape[-2:-1] != event_shape:
-            raise ValueError(
-                f"cov_factor must be a batch of matrices with shape {event_shape[0]} x m"
-            )
-        if cov_diag.shape[-1:] != event_shape:
-            raise ValueError(f"cov_diag must be a batch of vectors with shape {event_shape}")
+        size = loc.shape[-1:]
+        for wrong, what in (
+            (loc.dim() < 1, "loc must be at least one-dimensional."),
+            (cov_factor.dim() < 2, f"cov_factor {_TWO}"),
+            (
+                cov_factor.shape[-2:-1] != size,
+                f"cov_factor must be a batch of matrices with shape {math.prod(size)} x m",
+            ),
+            (cov_diag.shape[-1:] != size, f"cov_diag must be a batch of vectors with shape {size}"),
+        ):
+            if wrong:
+                raise ValueError(what)
         try:
-            mean, self.cov_factor, diagonal = pt.broadcast_tensors(
-                loc.unsqueeze(-1), cov_factor, cov_diag.unsqueeze(-1)
-            )
+            batch = pt.broadcast_shapes(loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1])
         except RuntimeError as e:
             raise ValueError(
                 f"Incompatible batch shapes: loc {loc.shape}, cov_factor {cov_factor.shape}, "
                 f"cov_diag {cov_diag.shape}"
             ) from e
-        self.loc, self.cov_diag = mean[..., 0], diagonal[..., 0]
+        self.loc = loc.expand(batch + (-1,))
+        self.cov_factor = cov_factor.expand(batch + (-1, -1))
+        self.cov_diag = cov_diag.expand(batch + (-1,))
         self._unbroadcasted_cov_factor = cov_factor
         self._unbroadcasted_cov_diag = cov_diag
         self._capacitance_tril = _batch_capacitance_tril(cov_factor, cov_diag)
-        super().__init__(self.loc.shape[:-1], event_shape, validate_args=validate_args)
+        super().__init__(batch, size, validate_args=validate_args)
 
     def _spread(self, matrix: Tensor) -> Tensor:
         return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
 
-    mean = mode = same_as("loc")
+    mean = same_as("loc")
+    mode = same_as("loc")
 
     @lazy_property
     def variance(self) -> Tensor:

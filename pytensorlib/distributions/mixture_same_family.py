@@ -10,7 +10,7 @@ from pytensorlib import Tensor
 from . import constraints
 from .categorical import Categorical
 from .distribution import Distribution
-from .utils import _broadcastable
+from .utils import _broadcastable, formula
 
 __all__ = ["MixtureSameFamily"]
 
@@ -97,9 +97,7 @@ class MixtureSameFamily(Distribution):
         probs = self._pad_mixture_dimensions(self.mixture_distribution.probs)
         return pt.sum(probs * x, dim=-1 - self._event_ndims)
 
-    @property
-    def mean(self) -> Tensor:
-        return self._mixed(self.component_distribution.mean)
+    mean = formula(lambda d: d._mixed(d.component_distribution.mean))
 
     @property
     def variance(self) -> Tensor:

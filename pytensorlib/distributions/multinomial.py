@@ -13,7 +13,7 @@ from ._odds import Wrapped
 from .binomial import Binomial
 from .categorical import Categorical
 from .distribution import Distribution
-from .utils import broadcast_all
+from .utils import broadcast_all, formula
 
 __all__ = ["Multinomial"]
 
@@ -42,7 +42,6 @@ class Multinomial(Wrapped, Distribution):
     tensor([2., 2., 4.])
     """
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     _parts = ("_categorical", "_binomial")
 
     def __init__(
@@ -63,13 +62,8 @@ class Multinomial(Wrapped, Distribution):
     def support(self) -> constraints.Constraint:
         return constraints.multinomial(self.total_count)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.probs * self.total_count
-
-    @property
-    def variance(self) -> Tensor:
-        return self.total_count * self.probs * (1 - self.probs)
+    mean = formula(lambda d: d.probs * d.total_count)
+    variance = formula(lambda d: d.total_count * d.probs * (1 - d.probs))
 
     def sample(self, sample_shape: Sequence[int] = pt.Size()) -> Tensor:
         sample_shape = pt.Size(sample_shape)

@@ -54,6 +54,27 @@ def _precision_to_scale_tril(P: Tensor) -> Tensor:
     return pt.linalg.solve_triangular(inverse, identity, upper=False)
 
 
+_TWO = "must be at least two-dimensional, with optional leading batch dimensions"
+_MATRICES = ("covariance_matrix", "precision_matrix", "scale_tril")
+
+
+def _given(error: type[Exception], *matrices: Tensor | None) -> tuple[str, Tensor]:
+    """Return the one matrix that is given, of those in the order of `_MATRICES`, and its name."""
+    found = [(name, m) for name, m in zip(_MATRICES, matrices) if m is not None]
+    if len(found) != 1:
+        raise error(
+            "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
+        )
+    return found[0]
+
+
+def _factor(name: str, matrix: Tensor) -> Tensor:
+    """Return the factor of the covariance by what is given."""
+    if name == "precision_matrix":
+        return _precision_to_scale_tril(matrix)
+    return pt.linalg.cholesky(matrix) if name == "covariance_matrix" else matrix
+
+
 class MultivariateNormal(Distribution):
     """The multivariate normal distribution.
 
@@ -81,14 +102,14 @@ class MultivariateNormal(Distribution):
     tensor(-1.8379)
     """
 
+    support = constraints.real_vector
+    has_rsample = True
     arg_constraints = {
         "loc": constraints.real_vector,
         "covariance_matrix": constraints.positive_definite,
         "precision_matrix": constraints.positive_definite,
         "scale_tril": constraints.lower_cholesky,
     }
-    support = constraints.real_vector
-    has_rsample = True
 
     def __init__(
         self,
@@ -100,33 +121,15 @@ class MultivariateNormal(Distribution):
     ) -> None:
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
-        given = {
-            "scale_tril": scale_tril,
-            "covariance_matrix": covariance_matrix,
-            "precision_matrix": precision_matrix,
-        }
-        matrices = [(name, m) for name, m in given.items() if m is not None]
-        if len(matrices) != 1:
-            raise ValueError(
-                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be "
-                "specified."
-            )
-        ((name, matrix),) = matrices
+        name, matrix = _given(ValueError, covariance_matrix, precision_matrix, scale_tril)
         if matrix.dim() < 2:
-            raise ValueError(
-                f"{'scale_tril matrix' if matrix is scale_tril else name} must be at least "
-                "two-dimensional, with optional leading batch dimensions"
-            )
-        batch_shape = pt.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
-        setattr(self, name, matrix.expand(batch_shape + (-1, -1)))
-        self.loc = loc.expand(batch_shape + (-1,))
-        super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
-        if scale_tril is not None:
-            self._unbroadcasted_scale_tril = scale_tril
-        elif covariance_matrix is not None:
-            self._unbroadcasted_scale_tril = pt.linalg.cholesky(covariance_matrix)
-        else:
-            self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
+            what = "scale_tril matrix" if name == "scale_tril" else name
+            raise ValueError(f"{what} {_TWO}")
+        batch = pt.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
+        self.loc = loc.expand(batch + (-1,))
+        setattr(self, name, matrix.expand(batch + (-1, -1)))
+        super().__init__(batch, self.loc.shape[-1:], validate_args=validate_args)
+        self._unbroadcasted_scale_tril = _factor(name, matrix)
 
     def _spread(self, matrix: Tensor) -> Tensor:
         return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
@@ -147,7 +150,8 @@ class MultivariateNormal(Distribution):
         """The inverse of the covariance."""
         return self._spread(pt.cholesky_inverse(self._unbroadcasted_scale_tril))
 
-    mean = mode = same_as("loc")
+    mean = same_as("loc")
+    mode = same_as("loc")
 
     @property
     def variance(self) -> Tensor:

@@ -13,7 +13,7 @@ from . import constraints
 from ._odds import Odds
 from .distribution import Distribution
 from .gamma import Gamma
-from .utils import lazy_property
+from .utils import formula, lazy_property
 
 __all__ = ["NegativeBinomial"]
 
@@ -40,12 +40,12 @@ class NegativeBinomial(Odds, Distribution):
     tensor([4.])
     """
 
+    support = constraints.nonnegative_integer
     arg_constraints = {
         "total_count": constraints.greater_than_eq(0),
         "probs": constraints.half_open_interval(0.0, 1.0),
         "logits": constraints.real,
     }
-    support = constraints.nonnegative_integer
 
     def __init__(
         self,
@@ -57,17 +57,9 @@ class NegativeBinomial(Odds, Distribution):
         (self.total_count,) = self._take(probs, logits, total_count)
         super().__init__(self._param.size(), validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.total_count * pt.exp(self.logits)
-
-    @property
-    def mode(self) -> Tensor:
-        return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.mean / pt.sigmoid(-self.logits)
+    mean = formula(lambda d: d.total_count * pt.exp(d.logits))
+    mode = formula(lambda d: ((d.total_count - 1) * d.logits.exp()).floor().clamp(min=0.0))
+    variance = formula(lambda d: d.mean / pt.sigmoid(-d.logits))
 
     @lazy_property
     def _gamma(self) -> Gamma:

@@ -11,7 +11,7 @@ from pytensorlib import Tensor
 
 from . import constraints
 from .exp_family import ExponentialFamily
-from .utils import _standard_normal, same_as
+from .utils import _standard_normal, formula, same_as
 
 __all__ = ["Normal"]
 
@@ -36,22 +36,20 @@ class Normal(ExponentialFamily):
     tensor(-1.7371)
     """
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
     _mean_carrier_measure = 0
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     loc: Tensor
     scale: Tensor
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self._set(validate_args, loc=loc, scale=scale)
 
-    mean = mode = same_as("loc")
+    mean = same_as("loc")
+    mode = same_as("loc")
     stddev = same_as("scale")
-
-    @property
-    def variance(self) -> Tensor:
-        return self.stddev.pow(2)
+    variance = formula(lambda d: d.stddev.pow(2))
 
     def sample(self, sample_shape: Sequence[int] = pt.Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)

@@ -12,7 +12,7 @@ from . import constraints
 from ._odds import Wrapped
 from .categorical import Categorical
 from .distribution import Distribution
-from .utils import same_as
+from .utils import formula, same_as
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
@@ -37,7 +37,6 @@ class OneHotCategorical(Wrapped, Distribution):
     tensor([0., 0., 1.])
     """
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.one_hot
     has_enumerate_support = True
 
@@ -50,14 +49,8 @@ class OneHotCategorical(Wrapped, Distribution):
         self._wrap(Categorical(probs, logits), validate_args)
 
     mean = same_as("probs")
-
-    @property
-    def mode(self) -> Tensor:
-        return self._vectors(self.probs.argmax(dim=-1))
-
-    @property
-    def variance(self) -> Tensor:
-        return self.probs * (1 - self.probs)
+    mode = formula(lambda d: d._vectors(d.probs.argmax(dim=-1)))
+    variance = formula(lambda d: d.probs * (1 - d.probs))
 
     def _vectors(self, indices: Tensor) -> Tensor:
         return F.one_hot(indices, self._categorical._num_events).to(self.probs)

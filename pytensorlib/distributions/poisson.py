@@ -10,7 +10,7 @@ from pytensorlib import Tensor
 
 from . import constraints
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all, same_as
+from .utils import broadcast_all, formula, same_as
 
 __all__ = ["Poisson"]
 
@@ -33,19 +33,15 @@ class Poisson(ExponentialFamily):
     tensor(-1.6329)
     """
 
-    arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
+    arg_constraints = {"rate": constraints.nonnegative}
     rate: Tensor
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
         self._set(validate_args, rate=rate)
 
     mean = same_as("rate")
-
-    @property
-    def mode(self) -> Tensor:
-        return self.rate.floor()
-
+    mode = formula(lambda d: d.rate.floor())
     variance = same_as("rate")
 
     def sample(self, sample_shape: Sequence[int] = pt.Size()) -> Tensor:

@@ -9,11 +9,11 @@ import pytensorlib as pt
 from pytensorlib import Tensor
 
 from . import constraints
-from ._odds import Odds
+from ._odds import Odds, Relaxed
 from .distribution import Distribution
 from .transformed_distribution import TransformedDistribution
 from .transforms import SigmoidTransform
-from .utils import broadcast_all, clamp_probs, same_as
+from .utils import broadcast_all, clamp_probs
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
@@ -40,7 +40,6 @@ class LogitRelaxedBernoulli(Odds, Distribution):
     tensor(-0.6931)
     """
 
-    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real
 
     def __init__(
@@ -67,7 +66,7 @@ class LogitRelaxedBernoulli(Odds, Distribution):
         return self.temperature.log() + diff - 2 * diff.exp().log1p()
 
 
-class RelaxedBernoulli(TransformedDistribution):
+class RelaxedBernoulli(Relaxed, TransformedDistribution):
     """The relaxed Bernoulli distribution: numbers near 0 and 1 that carry gradients.
 
     Maddison et al. 2017, arXiv:1611.00712; Jang et al. 2017, arXiv:1611.01144.
@@ -104,7 +103,3 @@ class RelaxedBernoulli(TransformedDistribution):
     ) -> None:
         base = LogitRelaxedBernoulli(temperature, probs, logits)
         super().__init__(base, SigmoidTransform(), validate_args=validate_args)
-
-    temperature = same_as("base_dist.temperature", "How far the numbers are from 0 and 1.")
-    probs = same_as("base_dist.probs", "The probabilities.")
-    logits = same_as("base_dist.logits", "The log-odds.")

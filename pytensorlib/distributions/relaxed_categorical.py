@@ -8,12 +8,12 @@ import pytensorlib as pt
 from pytensorlib import Tensor
 
 from . import constraints
-from ._odds import Wrapped
+from ._odds import Relaxed, Wrapped
 from .categorical import Categorical
 from .distribution import Distribution
 from .transformed_distribution import TransformedDistribution
 from .transforms import ExpTransform
-from .utils import broadcast_all, clamp_probs, same_as
+from .utils import broadcast_all, clamp_probs
 
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 
@@ -40,7 +40,6 @@ class ExpRelaxedCategorical(Wrapped, Distribution):
     tensor([1.0000, 1.0000, 1.0000, 1.0000])
     """
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.real_vector
     has_rsample = True
 
@@ -70,7 +69,7 @@ class ExpRelaxedCategorical(Wrapped, Distribution):
         return score + (order + self.temperature.log().mul(k - 1))
 
 
-class RelaxedOneHotCategorical(TransformedDistribution):
+class RelaxedOneHotCategorical(Relaxed, TransformedDistribution):
     """The relaxed one-hot categorical distribution: vectors near one-hot ones that carry gradients.
 
     Maddison et al. 2017, arXiv:1611.00712; Jang et al. 2017, arXiv:1611.01144.
@@ -107,7 +106,3 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     ) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
-
-    temperature = same_as("base_dist.temperature", "How far the vectors are from one-hot ones.")
-    probs = same_as("base_dist.probs", "The probabilities.")
-    logits = same_as("base_dist.logits", "The logarithms of the probabilities.")

@@ -12,7 +12,7 @@ from pytensorlib import Tensor
 from . import constraints
 from .chi2 import Chi2
 from .distribution import Distribution
-from .utils import _standard_normal, broadcast_all, same_as
+from .utils import _standard_normal, broadcast_all, formula, same_as
 
 __all__ = ["StudentT"]
 
@@ -39,13 +39,13 @@ class StudentT(Distribution):
     tensor([3.])
     """
 
+    support = constraints.real
+    has_rsample = True
     arg_constraints = {
         "df": constraints.positive,
         "loc": constraints.real,
         "scale": constraints.positive,
     }
-    support = constraints.real
-    has_rsample = True
     _parts = ("_chi2",)
 
     def __init__(
@@ -55,10 +55,7 @@ class StudentT(Distribution):
         self._chi2 = Chi2(self.df)
         super().__init__(self.df.size(), validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return pt.where(self.df <= 1, math.nan, self.loc)
-
+    mean = formula(lambda d: pt.where(d.df <= 1, math.nan, d.loc))
     mode = same_as("loc")
 
     @property

@@ -11,6 +11,7 @@ from pytensorlib import Tensor
 
 from . import constraints
 from .distribution import Distribution
+from .utils import formula
 
 __all__ = ["Uniform"]
 
@@ -54,21 +55,10 @@ class Uniform(Distribution):
     def support(self) -> constraints.Constraint:
         return constraints.interval(self.low, self.high)
 
-    @property
-    def mean(self) -> Tensor:
-        return (self.high + self.low) / 2
-
-    @property
-    def mode(self) -> Tensor:
-        return math.nan * self.high
-
-    @property
-    def stddev(self) -> Tensor:
-        return (self.high - self.low) / 12**0.5
-
-    @property
-    def variance(self) -> Tensor:
-        return (self.high - self.low).pow(2) / 12
+    mean = formula(lambda d: (d.high + d.low) / 2)
+    mode = formula(lambda d: math.nan * d.high)
+    stddev = formula(lambda d: (d.high - d.low) / 12**0.5)
+    variance = formula(lambda d: (d.high - d.low).pow(2) / 12)
 
     def rsample(self, sample_shape: Sequence[int] = pt.Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)

@@ -71,13 +71,27 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     return tuple(pt.broadcast_tensors(*tensors))
 
 
+class _Formula(property):
+    # Without words of its own it has those of what it overrides.
+    def __set_name__(self, owner: type, name: str) -> None:
+        if self.__doc__ is None:
+            self.__doc__ = getattr(getattr(super(owner, owner), name, None), "__doc__", None)
+
+
+def formula(get: Callable[[Any], Any], doc: str | None = None) -> Any:
+    """Return a property that is computed from the instance."""
+    made = _Formula(get)
+    made.__doc__ = doc
+    return made
+
+
 def same_as(path: str, doc: str | None = None) -> Any:
     """Return a property that is another attribute, or one of a part's."""
 
-    def get(self: Any) -> Any:
-        return operator.attrgetter(path)(self)
+    def get(d: Any) -> Any:
+        return operator.attrgetter(path)(d)
 
-    return property(get, doc=doc)
+    return formula(get, doc)
 
 
 def _broadcastable(a: Sequence[int], b: Sequence[int]) -> bool:

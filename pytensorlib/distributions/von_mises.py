@@ -67,9 +67,9 @@ class VonMises(Distribution):
     tensor([0.5536])
     """
 
-    arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real
     has_rsample = False
+    arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
     loc: Tensor
     concentration: Tensor
 

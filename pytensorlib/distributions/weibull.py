@@ -11,7 +11,7 @@ from . import constraints
 from .exponential import Exponential
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, PowerTransform
-from .utils import broadcast_all, euler_constant
+from .utils import broadcast_all, euler_constant, formula
 
 __all__ = ["Weibull"]
 
@@ -35,8 +35,8 @@ class Weibull(TransformedDistribution):
     tensor(2.)
     """
 
-    arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
+    arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     _parts = ("base_dist", "concentration_reciprocal")
 
     def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
@@ -49,9 +49,7 @@ class Weibull(TransformedDistribution):
         power = PowerTransform(exponent=self.concentration_reciprocal)
         return [power, AffineTransform(loc=0, scale=self.scale)]
 
-    @property
-    def mean(self) -> Tensor:
-        return self.scale * pt.exp(pt.lgamma(1 + self.concentration_reciprocal))
+    mean = formula(lambda d: d.scale * pt.exp(pt.lgamma(1 + d.concentration_reciprocal)))
 
     @property
     def mode(self) -> Tensor:

@@ -13,8 +13,8 @@ from pytensorlib import Tensor
 from . import constraints
 from .chi2 import Chi2
 from .exp_family import ExponentialFamily
-from .multivariate_normal import _half_log_det, _precision_to_scale_tril
-from .utils import Number, lazy_property
+from .multivariate_normal import _TWO, _factor, _given, _half_log_det
+from .utils import Number, formula, lazy_property
 
 __all__ = ["Wishart"]
 
@@ -71,23 +71,9 @@ class Wishart(ExponentialFamily):
         scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        given = {
-            "covariance_matrix": covariance_matrix,
-            "precision_matrix": precision_matrix,
-            "scale_tril": scale_tril,
-        }
-        matrices = [(name, m) for name, m in given.items() if m is not None]
-        if len(matrices) != 1:
-            raise AssertionError(
-                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be "
-                "specified."
-            )
-        ((name, matrix),) = matrices
+        name, matrix = _given(AssertionError, covariance_matrix, precision_matrix, scale_tril)
         if matrix.dim() < 2:
-            raise ValueError(
-                "scale_tril must be at least two-dimensional, with optional leading batch "
-                "dimensions"
-            )
+            raise ValueError(f"scale_tril {_TWO}")
         if isinstance(df, Number):
             batch_shape = pt.Size(matrix.shape[:-2])
             self.df = pt.tensor(df, dtype=matrix.dtype, device=matrix.device)
@@ -106,12 +92,7 @@ class Wishart(ExponentialFamily):
             )
         setattr(self, name, matrix.expand(batch_shape + (-1, -1)))
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
-        if scale_tril is not None:
-            self._unbroadcasted_scale_tril = scale_tril
-        elif covariance_matrix is not None:
-            self._unbroadcasted_scale_tril = pt.linalg.cholesky(covariance_matrix)
-        else:
-            self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
+        self._unbroadcasted_scale_tril = _factor(name, matrix)
         row = pt.arange(p, dtype=matrix.dtype, device=matrix.device)
         # The squares of the diagonal of a sample's factor.
         self._dist_chi2 = Chi2(df=self.df.unsqueeze(-1) - row.expand(batch_shape + (-1,)))
@@ -154,9 +135,7 @@ class Wishart(ExponentialFamily):
     def _of_matrices(self, x: Tensor) -> Tensor:
         return x.expand(self._batch_shape)[..., None, None]
 
-    @property
-    def mean(self) -> Tensor:
-        return self._of_matrices(self.df) * self.covariance_matrix
+    mean = formula(lambda d: d._of_matrices(d.df) * d.covariance_matrix)
 
     @property
     def mode(self) -> Tensor:
