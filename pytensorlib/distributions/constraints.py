@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -114,6 +116,9 @@ class _Dependent(Constraint):
         raise ValueError("Cannot determine validity of dependent constraint")
 
 
+dependent = _Dependent()
+
+
 def is_dependent(constraint: Any) -> bool:
     """Return whether a constraint depends on other parameters, so that it cannot be checked.
 
@@ -170,6 +175,9 @@ class _DependentProperty(property, _Dependent):
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
+dependent_property = _DependentProperty
+
+
 class _IndependentConstraint(Constraint):
     """Another constraint for all elements of the last dimensions at once.
 
@@ -198,9 +206,8 @@ class _IndependentConstraint(Constraint):
             )
         if n < 0:
             raise AssertionError(f"reinterpreted_batch_ndims must be >= 0, got {n}")
-        self.base_constraint = base_constraint
-        self.reinterpreted_batch_ndims = n
         super().__init__()
+        self.base_constraint, self.reinterpreted_batch_ndims = base_constraint, n
 
     @property
     def is_discrete(self) -> bool:
@@ -219,6 +226,9 @@ class _IndependentConstraint(Constraint):
     def __repr__(self) -> str:
         name = type(self).__name__[1:]
         return f"{name}({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
+
+
+independent = _IndependentConstraint
 
 
 def _all_of(valid: Tensor, keep: int) -> Tensor:
@@ -275,6 +285,9 @@ class _Boolean(Constraint):
         return (value == 0) | (value == 1)
 
 
+boolean = _Boolean()
+
+
 class _OneHot(Constraint):
     """Vectors of zeros and a single one."""
 
@@ -285,7 +298,28 @@ class _OneHot(Constraint):
         return _Boolean().check(value).all(-1) & value.sum(-1).eq(1)
 
 
-class _Above(Constraint):
+one_hot = _OneHot()
+
+
+class _Bounded(Constraint):
+    """Numbers on the right side of one bound or of two, and whole ones where it is discrete."""
+
+    lower_bound: Any
+    upper_bound: Any
+    # How a number and each bound compare.
+    _low: Any = None
+    _high: Any = None
+
+    def check(self, value: Any) -> Any:
+        valid = [value % 1 == 0] if self.is_discrete else []
+        if self._low is not None:
+            valid.append(self._low(value, self.lower_bound))
+        if self._high is not None:
+            valid.append(self._high(value, self.upper_bound))
+        return functools.reduce(operator.and_, valid)
+
+
+class _Above(_Bounded):
     """A half line with its lower end.
 
     Parameters
@@ -300,12 +334,14 @@ class _Above(Constraint):
     GreaterThan(lower_bound=2.0)
     """
 
+    _low = operator.ge
+
     def __init__(self, lower_bound: Any) -> None:
         self.lower_bound = lower_bound
         super().__init__()
 
 
-class _Below(Constraint):
+class _Below(_Bounded):
     """A half line with its upper end.
 
     Parameters
@@ -320,12 +356,14 @@ class _Below(Constraint):
     LessThan(upper_bound=2.0)
     """
 
+    _high = operator.le
+
     def __init__(self, upper_bound: Any) -> None:
         self.upper_bound = upper_bound
         super().__init__()
 
 
-class _Between(Constraint):
+class _Between(_Bounded):
     """A range with both its ends.
 
     Parameters
@@ -340,6 +378,8 @@ class _Between(Constraint):
     Interval(lower_bound=0.0, upper_bound=2.0)
     """
 
+    _low, _high = operator.ge, operator.le
+
     def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
         self.lower_bound = lower_bound
         self.upper_bound = upper_bound
@@ -350,24 +390,63 @@ class _IntegerInterval(_Between):
     __doc__ = _Between.__doc__
     is_discrete = True
 
-    def check(self, value: Any) -> Any:
-        return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)
+
+integer_interval = _IntegerInterval
 
 
 class _IntegerLessThan(_Below):
     __doc__ = _Below.__doc__
     is_discrete = True
 
-    def check(self, value: Any) -> Any:
-        return (value % 1 == 0) & (value <= self.upper_bound)
-
 
 class _IntegerGreaterThan(_Above):
     __doc__ = _Above.__doc__
     is_discrete = True
 
-    def check(self, value: Any) -> Any:
-        return (value % 1 == 0) & (value >= self.lower_bound)
+
+nonnegative_integer = _IntegerGreaterThan(0)
+positive_integer = _IntegerGreaterThan(1)
+
+
+class _GreaterThan(_Above):
+    __doc__ = _Above.__doc__
+    _low = operator.gt
+
+
+positive = _GreaterThan(0.0)
+greater_than = _GreaterThan
+
+
+class _GreaterThanEq(_Above):
+    __doc__ = _Above.__doc__
+
+
+nonnegative = _GreaterThanEq(0.0)
+greater_than_eq = _GreaterThanEq
+
+
+class _LessThan(_Below):
+    __doc__ = _Below.__doc__
+    _high = operator.lt
+
+
+less_than = _LessThan
+
+
+class _Interval(_Between):
+    __doc__ = _Between.__doc__
+
+
+unit_interval = _Interval(0.0, 1.0)
+interval = _Interval
+
+
+class _HalfOpenInterval(_Between):
+    __doc__ = _Between.__doc__
+    _high = operator.lt
+
+
+half_open_interval = _HalfOpenInterval
 
 
 class _Real(Constraint):
@@ -377,39 +456,8 @@ class _Real(Constraint):
         return value == value  # noqa: PLR0124
 
 
-class _GreaterThan(_Above):
-    __doc__ = _Above.__doc__
-
-    def check(self, value: Any) -> Any:
-        return self.lower_bound < value
-
-
-class _GreaterThanEq(_Above):
-    __doc__ = _Above.__doc__
-
-    def check(self, value: Any) -> Any:
-        return self.lower_bound <= value
-
-
-class _LessThan(_Below):
-    __doc__ = _Below.__doc__
-
-    def check(self, value: Any) -> Any:
-        return value < self.upper_bound
-
-
-class _Interval(_Between):
-    __doc__ = _Between.__doc__
-
-    def check(self, value: Any) -> Any:
-        return (self.lower_bound <= value) & (value <= self.upper_bound)
-
-
-class _HalfOpenInterval(_Between):
-    __doc__ = _Between.__doc__
-
-    def check(self, value: Any) -> Any:
-        return (self.lower_bound <= value) & (value < self.upper_bound)
+real = _Real()
+real_vector = independent(real, 1)
 
 
 class _Simplex(Constraint):
@@ -419,6 +467,9 @@ class _Simplex(Constraint):
 
     def check(self, value: Any) -> Any:
         return (value >= 0).all(dim=-1) & ((value.sum(-1) - 1).abs() < 1e-6)
+
+
+simplex = _Simplex()
 
 
 class _Multinomial(Constraint):
@@ -450,6 +501,9 @@ class _Multinomial(Constraint):
         return "Multinomial()"
 
 
+multinomial = _Multinomial
+
+
 class _LowerTriangular(Constraint):
     """Square matrices that are zero above the diagonal."""
 
@@ -459,12 +513,18 @@ class _LowerTriangular(Constraint):
         return _all_of(value.tril() == value, value.dim() - 2)
 
 
+lower_triangular = _LowerTriangular()
+
+
 class _LowerCholesky(_LowerTriangular):
     """Lower triangular matrices with a positive diagonal."""
 
     def check(self, value: Any) -> Any:
         positive = value.diagonal(dim1=-2, dim2=-1) > 0
         return super().check(value) & positive.all(-1)
+
+
+lower_cholesky = _LowerCholesky()
 
 
 class _CorrCholesky(_LowerCholesky):
@@ -477,6 +537,9 @@ class _CorrCholesky(_LowerCholesky):
         return super().check(value) & (length - 1.0).abs().le(near).all(dim=-1)
 
 
+corr_cholesky = _CorrCholesky()
+
+
 class _Square(Constraint):
     """Square matrices."""
 
@@ -485,6 +548,9 @@ class _Square(Constraint):
     def check(self, value: Any) -> Any:
         square = value.shape[-2] == value.shape[-1]
         return pt.full(value.shape[:-2], square, dtype=pt.bool, device=value.device)
+
+
+square = _Square()
 
 
 class _Symmetric(_Square):
@@ -497,6 +563,9 @@ class _Symmetric(_Square):
         return pt.isclose(value, value.mT, atol=1e-6).all(-2).all(-1)
 
 
+symmetric = _Symmetric()
+
+
 class _PositiveSemidefinite(_Symmetric):
     """Symmetric matrices without a negative eigenvalue."""
 
@@ -507,6 +576,9 @@ class _PositiveSemidefinite(_Symmetric):
         return pt.linalg.eigvalsh(value).ge(0).all(-1)
 
 
+positive_semidefinite = _PositiveSemidefinite()
+
+
 class _PositiveDefinite(_Symmetric):
     """Symmetric matrices with positive eigenvalues."""
 
@@ -515,6 +587,9 @@ class _PositiveDefinite(_Symmetric):
         if not symmetric.all():
             return symmetric
         return pt.linalg.cholesky_ex(value).info.eq(0)
+
+
+positive_definite = _PositiveDefinite()
 
 
 class _Sequence(Constraint):
@@ -539,9 +614,8 @@ class _Sequence(Constraint):
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
         if not all(isinstance(c, Constraint) for c in cseq):
             raise AssertionError("All elements of cseq must be Constraint instances")
-        self.cseq = list(cseq)
-        self.dim = dim
         super().__init__()
+        self.cseq, self.dim = list(cseq), dim
 
     @property
     def is_discrete(self) -> bool:
@@ -595,6 +669,9 @@ class _Cat(_Sequence):
         return pt.cat([c.check(v) for c, v in zip(self.cseq, parts)], self.dim)
 
 
+cat = _Cat
+
+
 class _Stack(_Sequence):
     __doc__ = _Sequence.__doc__
 
@@ -609,32 +686,4 @@ class _Stack(_Sequence):
         return pt.stack([c.check(v) for c, v in zip(self.cseq, parts)], self.dim)
 
 
-dependent = _Dependent()
-dependent_property = _DependentProperty
-independent = _IndependentConstraint
-boolean = _Boolean()
-one_hot = _OneHot()
-nonnegative_integer = _IntegerGreaterThan(0)
-positive_integer = _IntegerGreaterThan(1)
-integer_interval = _IntegerInterval
-real = _Real()
-real_vector = independent(real, 1)
-positive = _GreaterThan(0.0)
-nonnegative = _GreaterThanEq(0.0)
-greater_than = _GreaterThan
-greater_than_eq = _GreaterThanEq
-less_than = _LessThan
-multinomial = _Multinomial
-unit_interval = _Interval(0.0, 1.0)
-interval = _Interval
-half_open_interval = _HalfOpenInterval
-simplex = _Simplex()
-lower_triangular = _LowerTriangular()
-lower_cholesky = _LowerCholesky()
-corr_cholesky = _CorrCholesky()
-square = _Square()
-symmetric = _Symmetric()
-positive_semidefinite = _PositiveSemidefinite()
-positive_definite = _PositiveDefinite()
-cat = _Cat
 stack = _Stack

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytensorlib as pt
@@ -19,6 +19,7 @@ from .utils import (
     _sum_rightmost,
     broadcast_all,
     lazy_property,
+    same_as,
     tril_matrix_to_vec,
     vec_to_tril_matrix,
 )
@@ -85,9 +86,10 @@ class Transform:
     @property
     def event_dim(self) -> int:
         """How many of the last dimensions belong together, before and after."""
-        if self.domain.event_dim == self.codomain.event_dim:
-            return self.domain.event_dim
-        raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
+        before, after = self.domain.event_dim, self.codomain.event_dim
+        if before != after:
+            raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
+        return before
 
     @property
     def inv(self) -> Transform:
@@ -114,24 +116,19 @@ class Transform:
         return self is other
 
     def __call__(self, x: Tensor) -> Tensor:
-        if self._cache_size == 0:
-            return self._call(x)
-        x_old, y_old = self._cached_x_y
-        if x is x_old:
-            return y_old
-        y = self._call(x)
-        self._cached_x_y = x, y
-        return y
+        return self._other(0, x, self._call)
 
     def _inv_call(self, y: Tensor) -> Tensor:
-        if self._cache_size == 0:
-            return self._inverse(y)
-        x_old, y_old = self._cached_x_y
-        if y is y_old:
-            return x_old
-        x = self._inverse(y)
-        self._cached_x_y = x, y
-        return x
+        return self._other(1, y, self._inverse)
+
+    def _other(self, side: int, given: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return the other half of a pair, the kept one's where `given` is of it."""
+        if not self._cache_size:
+            return compute(given)
+        if given is not self._cached_x_y[side]:
+            made = compute(given)
+            self._cached_x_y = (made, given) if side else (given, made)
+        return self._cached_x_y[1 - side]
 
     def _call(self, x: Tensor) -> Tensor:
         raise NotImplementedError
@@ -172,17 +169,9 @@ class _InverseTransform(Transform):
     def codomain(self) -> Any:
         return self._inv.domain
 
-    @property
-    def bijective(self) -> bool:
-        return self._inv.bijective
-
-    @property
-    def sign(self) -> Any:
-        return self._inv.sign
-
-    @property
-    def inv(self) -> Transform:
-        return self._inv
+    bijective = same_as("_inv.bijective")
+    sign = same_as("_inv.sign")
+    inv = same_as("_inv")
 
     def with_cache(self, cache_size: int = 1) -> Transform:
         return self._inv.with_cache(cache_size).inv
@@ -207,6 +196,15 @@ class _InverseTransform(Transform):
 
     def inverse_shape(self, shape: Any) -> Any:
         return self._inv.forward_shape(shape)
+
+
+def _with_caches(parts: Any, cache_size: int) -> Any:
+    return [part.with_cache(cache_size) for part in parts] if cache_size else parts
+
+
+def _need_dims(shape: Sequence[int], least: int) -> None:
+    if len(shape) < least:
+        raise ValueError("Too few dimensions on input")
 
 
 def _widened(constraint: Any, event_dim: int) -> Any:
@@ -236,10 +234,8 @@ class ComposeTransform(Transform):
     """
 
     def __init__(self, parts: list[Transform], cache_size: int = 0) -> None:
-        if cache_size:
-            parts = [part.with_cache(cache_size) for part in parts]
-        super().__init__(cache_size=cache_size)
-        self.parts = parts
+        super().__init__(cache_size)
+        self.parts = _with_caches(parts, cache_size)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ComposeTransform) and self.parts == other.parts
@@ -362,22 +358,15 @@ class IndependentTransform(Transform):
     def codomain(self) -> Any:
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
-    @property
-    def bijective(self) -> bool:
-        return self.base_transform.bijective
-
-    @property
-    def sign(self) -> Any:
-        return self.base_transform.sign
+    bijective = same_as("base_transform.bijective")
+    sign = same_as("base_transform.sign")
 
     def _call(self, x: Tensor) -> Tensor:
-        if x.dim() < self.domain.event_dim:
-            raise ValueError("Too few dimensions on input")
+        _need_dims(x.shape, self.domain.event_dim)
         return self.base_transform(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        if y.dim() < self.codomain.event_dim:
-            raise ValueError("Too few dimensions on input")
+        _need_dims(y.shape, self.codomain.event_dim)
         return self.base_transform.inv(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
@@ -396,8 +385,7 @@ class IndependentTransform(Transform):
 
 def _reshaped(shape: Any, old: pt.Size, new: pt.Size) -> Any:
     """Return `shape` with `new` in the place of `old` at its end."""
-    if len(shape) < len(old):
-        raise ValueError("Too few dimensions on input")
+    _need_dims(shape, len(old))
     cut = len(shape) - len(old)
     if shape[cut:] != old:
         raise ValueError(f"Shape mismatch: expected {shape[cut:]} but got {old}")
@@ -469,7 +457,14 @@ class _Alike(Transform):
         return isinstance(other, type(self))
 
 
-class ExpTransform(_Alike):
+class _Rising(_Alike):
+    """One that rises over all numbers."""
+
+    bijective, sign = True, 1
+    domain = constraints.real
+
+
+class ExpTransform(_Rising):
     """y = exp(x).
 
     Parameters
@@ -485,10 +480,7 @@ class ExpTransform(_Alike):
     tensor([1.])
     """
 
-    domain = constraints.real
     codomain = constraints.positive
-    bijective = True
-    sign = +1
 
     def _call(self, x: Tensor) -> Tensor:
         return x.exp()
@@ -518,9 +510,8 @@ class PowerTransform(Transform):
     tensor([9.])
     """
 
-    domain = constraints.positive
-    codomain = constraints.positive
     bijective = True
+    domain, codomain = constraints.positive, constraints.positive
 
     def __init__(self, exponent: Any, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
@@ -559,7 +550,7 @@ def _inside(y: Tensor) -> Tensor:
     return y.clamp(min=finfo.tiny, max=1.0 - finfo.eps)
 
 
-class SigmoidTransform(_Alike):
+class SigmoidTransform(_Rising):
     """y = 1 / (1 + exp(-x)).
 
     Parameters
@@ -575,10 +566,7 @@ class SigmoidTransform(_Alike):
     tensor([0.5000])
     """
 
-    domain = constraints.real
     codomain = constraints.unit_interval
-    bijective = True
-    sign = +1
 
     def _call(self, x: Tensor) -> Tensor:
         return _inside(pt.sigmoid(x))
@@ -591,7 +579,7 @@ class SigmoidTransform(_Alike):
         return -F.softplus(-x) - F.softplus(x)
 
 
-class SoftplusTransform(_Alike):
+class SoftplusTransform(_Rising):
     """y = log(1 + exp(x)); above 20 it is x.
 
     Parameters
@@ -607,10 +595,7 @@ class SoftplusTransform(_Alike):
     tensor([0.6931])
     """
 
-    domain = constraints.real
     codomain = constraints.positive
-    bijective = True
-    sign = +1
 
     def _call(self, x: Tensor) -> Tensor:
         return F.softplus(x)
@@ -622,7 +607,7 @@ class SoftplusTransform(_Alike):
         return -F.softplus(-x)
 
 
-class TanhTransform(_Alike):
+class TanhTransform(_Rising):
     """y = tanh(x); exact also where a sigmoid, scaled and shifted, is not.
 
     Parameters
@@ -638,10 +623,7 @@ class TanhTransform(_Alike):
     tensor([0.])
     """
 
-    domain = constraints.real
     codomain = constraints.interval(-1.0, 1.0)
-    bijective = True
-    sign = +1
 
     def _call(self, x: Tensor) -> Tensor:
         return x.tanh()
@@ -670,8 +652,7 @@ class AbsTransform(_Alike):
     tensor([2.])
     """
 
-    domain = constraints.real
-    codomain = constraints.positive
+    domain, codomain = constraints.real, constraints.positive
 
     def _call(self, x: Tensor) -> Tensor:
         return x.abs()
@@ -712,14 +693,10 @@ class AffineTransform(Transform):
     bijective = True
 
     def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
-        super().__init__(cache_size=cache_size)
-        self.loc = loc
-        self.scale = scale
-        self._event_dim = event_dim
+        self.loc, self.scale, self._event_dim = loc, scale, event_dim
+        super().__init__(cache_size)
 
-    @property
-    def event_dim(self) -> int:
-        return self._event_dim
+    event_dim = same_as("_event_dim")
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
@@ -786,9 +763,8 @@ class CorrCholeskyTransform(Transform):
             [0., 1.]])
     """
 
-    domain = constraints.real_vector
-    codomain = constraints.corr_cholesky
     bijective = True
+    domain, codomain = constraints.real_vector, constraints.corr_cholesky
 
     def _call(self, x: Tensor) -> Tensor:
         eps = pt.finfo(x.dtype).eps
@@ -809,8 +785,7 @@ class CorrCholeskyTransform(Transform):
         return sticks - 2 * (x + F.softplus(-2 * x) - math.log(2.0)).sum(dim=-1)
 
     def forward_shape(self, shape: Any) -> Any:
-        if len(shape) < 1:
-            raise ValueError("Too few dimensions on input")
+        _need_dims(shape, 1)
         n = shape[-1]
         d = round((0.25 + 2 * n) ** 0.5 + 0.5)
         if d * (d - 1) // 2 != n:
@@ -818,8 +793,7 @@ class CorrCholeskyTransform(Transform):
         return shape[:-1] + (d, d)
 
     def inverse_shape(self, shape: Any) -> Any:
-        if len(shape) < 2:
-            raise ValueError("Too few dimensions on input")
+        _need_dims(shape, 2)
         if shape[-2] != shape[-1]:
             raise ValueError("Input is not square")
         d = shape[-1]
@@ -842,8 +816,7 @@ class SoftmaxTransform(_Alike):
     tensor([0.5000, 0.5000])
     """
 
-    domain = constraints.real_vector
-    codomain = constraints.simplex
+    domain, codomain = constraints.real_vector, constraints.simplex
 
     def _call(self, x: Tensor) -> Tensor:
         powers = (x - x.max(-1, True)[0]).exp()
@@ -853,8 +826,7 @@ class SoftmaxTransform(_Alike):
         return y.log()
 
     def forward_shape(self, shape: Any) -> Any:
-        if len(shape) < 1:
-            raise ValueError("Too few dimensions on input")
+        _need_dims(shape, 1)
         return shape
 
     inverse_shape = forward_shape
@@ -876,9 +848,8 @@ class StickBreakingTransform(_Alike):
     tensor([0.5000, 0.5000])
     """
 
-    domain = constraints.real_vector
-    codomain = constraints.simplex
     bijective = True
+    domain, codomain = constraints.real_vector, constraints.simplex
 
     @staticmethod
     def _pieces(x: Tensor) -> Tensor:
@@ -901,13 +872,11 @@ class StickBreakingTransform(_Alike):
         return (-x + F.logsigmoid(x) + y[..., :-1].log()).sum(-1)
 
     def forward_shape(self, shape: Any) -> Any:
-        if len(shape) < 1:
-            raise ValueError("Too few dimensions on input")
+        _need_dims(shape, 1)
         return shape[:-1] + (shape[-1] + 1,)
 
     def inverse_shape(self, shape: Any) -> Any:
-        if len(shape) < 1:
-            raise ValueError("Too few dimensions on input")
+        _need_dims(shape, 1)
         return shape[:-1] + (shape[-1] - 1,)
 
 
@@ -928,8 +897,7 @@ class LowerCholeskyTransform(_Alike):
             [0., 1.]])
     """
 
-    domain = constraints.independent(constraints.real, 2)
-    codomain = constraints.lower_cholesky
+    domain, codomain = constraints.independent(constraints.real, 2), constraints.lower_cholesky
 
     def _call(self, x: Tensor) -> Tensor:
         return x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed()
@@ -955,8 +923,7 @@ class PositiveDefiniteTransform(_Alike):
             [0., 1.]])
     """
 
-    domain = constraints.independent(constraints.real, 2)
-    codomain = constraints.positive_definite
+    domain, codomain = constraints.independent(constraints.real, 2), constraints.positive_definite
 
     def _call(self, x: Tensor) -> Tensor:
         factor = LowerCholeskyTransform()(x)
@@ -972,15 +939,35 @@ class _Sequence(Transform):
     def __init__(self, tseq: Sequence[Transform], dim: int, cache_size: int) -> None:
         if not all(isinstance(t, Transform) for t in tseq):
             raise AssertionError("All elements of tseq must be Transform instances")
-        if cache_size:
-            tseq = [t.with_cache(cache_size) for t in tseq]
-        super().__init__(cache_size=cache_size)
-        self.transforms = list(tseq)
-        self.dim = dim
+        super().__init__(cache_size)
+        self.dim, self.transforms = dim, list(_with_caches(tseq, cache_size))
 
     @property
     def bijective(self) -> bool:
         return all(t.bijective for t in self.transforms)
+
+    def _parts(self, x: Tensor) -> Sequence[Tensor]:
+        raise NotImplementedError
+
+    def _join(self, parts: list[Tensor]) -> Tensor:
+        raise NotImplementedError
+
+    def _set_of(self, sets: list[Any]) -> Any:
+        raise NotImplementedError
+
+    @constraints.dependent_property
+    def domain(self) -> Any:
+        return self._set_of([t.domain for t in self.transforms])
+
+    @constraints.dependent_property
+    def codomain(self) -> Any:
+        return self._set_of([t.codomain for t in self.transforms])
+
+    def _call(self, x: Tensor) -> Tensor:
+        return self._join([t(part) for t, part in zip(self.transforms, self._parts(x))])
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return self._join([t.inv(part) for t, part in zip(self.transforms, self._parts(y))])
 
     def _need_length(self, x: Tensor, length: int, name: str) -> None:
         if not -x.dim() <= self.dim < x.dim():
@@ -1046,11 +1033,11 @@ class CatTransform(_Sequence):
         self._need_length(x, self.length, "length")
         return x.split(self.lengths, self.dim)
 
-    def _call(self, x: Tensor) -> Tensor:
-        return pt.cat([t(p) for t, p in zip(self.transforms, self._parts(x))], dim=self.dim)
+    def _join(self, parts: list[Tensor]) -> Tensor:
+        return pt.cat(parts, dim=self.dim)
 
-    def _inverse(self, y: Tensor) -> Tensor:
-        return pt.cat([t.inv(p) for t, p in zip(self.transforms, self._parts(y))], dim=self.dim)
+    def _set_of(self, sets: list[Any]) -> Any:
+        return constraints.cat(sets, self.dim, self.lengths)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
         terms = []
@@ -1061,14 +1048,6 @@ class CatTransform(_Sequence):
         dim = self.dim - x.dim() if self.dim >= 0 else self.dim
         dim += self.event_dim
         return pt.cat(terms, dim=dim) if dim < 0 else sum(terms)
-
-    @constraints.dependent_property
-    def domain(self) -> Any:
-        return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
-
-    @constraints.dependent_property
-    def codomain(self) -> Any:
-        return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
 
 
 class StackTransform(_Sequence):
@@ -1101,25 +1080,16 @@ class StackTransform(_Sequence):
         self._need_length(x, len(self.transforms), "len(transforms)")
         return x.unbind(self.dim)
 
-    def _call(self, x: Tensor) -> Tensor:
-        return pt.stack([t(p) for t, p in zip(self.transforms, self._parts(x))], dim=self.dim)
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        parts = [t.inv(p) for t, p in zip(self.transforms, self._parts(y))]
+    def _join(self, parts: list[Tensor]) -> Tensor:
         return pt.stack(parts, dim=self.dim)
+
+    def _set_of(self, sets: list[Any]) -> Any:
+        return constraints.stack(sets, self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
         parts = zip(self.transforms, self._parts(x), self._parts(y))
         terms = [t.log_abs_det_jacobian(before, after) for t, before, after in parts]
-        return pt.stack(terms, dim=self.dim)
-
-    @constraints.dependent_property
-    def domain(self) -> Any:
-        return constraints.stack([t.domain for t in self.transforms], self.dim)
-
-    @constraints.dependent_property
-    def codomain(self) -> Any:
-        return constraints.stack([t.codomain for t in self.transforms], self.dim)
+        return self._join(terms)
 
 
 class CumulativeDistributionTransform(Transform):
@@ -1141,17 +1111,13 @@ class CumulativeDistributionTransform(Transform):
     tensor([0.5000])
     """
 
-    bijective = True
+    bijective, sign = True, 1
     codomain = constraints.unit_interval
-    sign = +1
+    domain = same_as("distribution.support")
 
     def __init__(self, distribution: Distribution, cache_size: int = 0) -> None:
-        super().__init__(cache_size=cache_size)
         self.distribution = distribution
-
-    @property
-    def domain(self) -> Any:
-        return self.distribution.support
+        super().__init__(cache_size)
 
     def _call(self, x: Tensor) -> Tensor:
         return self.distribution.cdf(x)
