@@ -26,9 +26,9 @@ class Wrapped:
     arg_constraints: Any = {"probs": constraints.simplex, "logits": constraints.real_vector}
     probs = same_as("_categorical.probs", "The probabilities.")
     logits = same_as("_categorical.logits", "The logarithms of the probabilities.")
-    param_shape = same_as("_categorical.param_shape", "The shape of the parameters.")
+    param_shape: Any = same_as("_categorical.param_shape", "The shape of the parameters.")
     _param = same_as("_categorical._param")
-    _new = same_as("_categorical._new")
+    _new: Any = same_as("_categorical._new")
 
     def _wrap(self: Any, categorical: Any, validate_args: bool | None) -> None:
         self._categorical = categorical

@@ -66,14 +66,14 @@ class Categorical(Distribution):
         return constraints.integer_interval(0, self._num_events - 1)
 
     @lazy_property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities."""
-        return probs_to_logits(self.probs)
-
-    @lazy_property
     def probs(self) -> Tensor:
         """The probabilities."""
         return logits_to_probs(self.logits)
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """The logarithms of the probabilities."""
+        return probs_to_logits(self.probs)
 
     @property
     def param_shape(self) -> pt.Size:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytensorlib import Tensor
-
 from . import constraints
 from .gamma import Gamma
+from .utils import formula
 
 __all__ = ["Chi2"]
 
@@ -35,7 +34,4 @@ class Chi2(Gamma):
     def __init__(self, df: Any, validate_args: bool | None = None) -> None:
         super().__init__(0.5 * df, 0.5, validate_args=validate_args)
 
-    @property
-    def df(self) -> Tensor:
-        """Degrees of freedom."""
-        return self.concentration * 2
+    df = formula(lambda d: d.concentration * 2, "Degrees of freedom.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -311,12 +310,13 @@ class _Bounded(Constraint):
     _high: Any = None
 
     def check(self, value: Any) -> Any:
-        valid = [value % 1 == 0] if self.is_discrete else []
+        valid: Any = True
         if self._low is not None:
-            valid.append(self._low(value, self.lower_bound))
+            valid = self._low(value, self.lower_bound)
         if self._high is not None:
-            valid.append(self._high(value, self.upper_bound))
-        return functools.reduce(operator.and_, valid)
+            below = self._high(value, self.upper_bound)
+            valid = below if valid is True else valid & below
+        return valid & (value % 1 == 0) if self.is_discrete else valid
 
 
 class _Above(_Bounded):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -15,6 +16,16 @@ from .utils import _broadcastable, broadcast_all, lazy_property
 __all__ = ["Distribution"]
 _SCALAR = pt.Size()
 _HERE = __name__.rpartition(".")[0] + "."
+
+
+@functools.lru_cache(maxsize=256)
+def _owner(kind: type) -> tuple[Any, frozenset[str]]:
+    """Return the class of this package that `kind` is of, and what `expand` broadcasts of it."""
+    ours = (c for c in kind.__mro__ if c.__module__.startswith(_HERE))
+    owner: Any = next(c for c in ours if "__init__" in vars(c))
+    stated = [vars(c).get("arg_constraints") for c in owner.__mro__]
+    names = {name for of_class in stated if isinstance(of_class, dict) for name in of_class}
+    return owner, frozenset(names.union(owner._parts))
 
 
 class Distribution:
@@ -57,8 +68,7 @@ class Distribution:
         event_shape: Any = _SCALAR,
         validate_args: bool | None = None,
     ) -> None:
-        self._batch_shape = batch_shape
-        self._event_shape = event_shape
+        self._batch_shape, self._event_shape = batch_shape, event_shape
         if validate_args is not None:
             self._validate_args = validate_args
         if self._validate_args:
@@ -97,13 +107,11 @@ class Distribution:
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         """Return the same distribution with parameters broadcast to `batch_shape`."""
-        ours = (c for c in type(self).__mro__ if c.__module__.startswith(_HERE))
-        owner: Any = next(c for c in ours if "__init__" in vars(c))
+        kind: Any = type(self)
+        owner, wide = _owner(kind)
         if owner.log_prob is Distribution.log_prob:
             raise NotImplementedError  # nothing is known of its parameters
         new = self._get_checked_instance(owner, _instance)
-        stated = [vars(c).get("arg_constraints", ()) for c in owner.__mro__]
-        wide = {*owner._parts, *(name for d in stated if isinstance(d, dict) for name in d)}
         batch = pt.Size(batch_shape)
         for name, value in vars(self).items():
             if name in wide:
@@ -113,15 +121,10 @@ class Distribution:
         new._batch_shape, new._validate_args = batch, self._validate_args
         return new
 
-    def _within(self, part: Any, batch: pt.Size) -> pt.Size:
+    def _within(self, part: Any, batch: pt.Size) -> Any:
         """Return the shape of a parameter or a part where that of the batch is `batch`."""
         shape = part.batch_shape if isinstance(part, Distribution) else part.shape
-        return pt.Size(batch + shape[len(self._batch_shape) :])
-
-    @property
-    def batch_shape(self) -> pt.Size:
-        """The shape of the parameters."""
-        return self._batch_shape
+        return batch + shape[len(self._batch_shape) :]
 
     @property
     def event_shape(self) -> pt.Size:
@@ -129,9 +132,9 @@ class Distribution:
         return self._event_shape
 
     @property
-    def arg_constraints(self) -> dict[str, constraints.Constraint]:
-        """What each parameter must satisfy, by name."""
-        raise NotImplementedError
+    def batch_shape(self) -> pt.Size:
+        """The shape of the parameters."""
+        return self._batch_shape
 
     @property
     def support(self) -> Any:
@@ -139,14 +142,9 @@ class Distribution:
         raise NotImplementedError
 
     @property
-    def mean(self) -> Tensor:
-        """The mean."""
+    def arg_constraints(self) -> dict[str, constraints.Constraint]:
+        """What each parameter must satisfy, by name."""
         raise NotImplementedError
-
-    @property
-    def mode(self) -> Tensor:
-        """The value of the highest density or probability."""
-        raise NotImplementedError(f"{self.__class__} does not implement mode")
 
     @property
     def variance(self) -> Tensor:
@@ -157,6 +155,16 @@ class Distribution:
     def stddev(self) -> Tensor:
         """The standard deviation."""
         return self.variance.sqrt()
+
+    @property
+    def mode(self) -> Tensor:
+        """The value of the highest density or probability."""
+        raise NotImplementedError(f"{self.__class__} does not implement mode")
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean."""
+        raise NotImplementedError
 
     def sample(self, sample_shape: Sequence[int] = pt.Size()) -> Tensor:
         """Return samples of shape `sample_shape + batch_shape + event_shape`, without gradients."""
@@ -176,22 +184,6 @@ class Distribution:
         )
         return self.sample(pt.Size((n,)))
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        """Return the logarithm of the density or probability at `value`."""
-        raise NotImplementedError
-
-    def cdf(self, value: Tensor) -> Tensor:
-        """Return the probability of samples up to `value`."""
-        raise NotImplementedError
-
-    def icdf(self, value: Tensor) -> Tensor:
-        """Return the number whose `cdf` is `value`."""
-        raise NotImplementedError
-
-    def enumerate_support(self, expand: bool = True) -> Tensor:
-        """Return all possible samples along dimension 0, with `expand` for each of the batch."""
-        raise NotImplementedError
-
     def entropy(self) -> Tensor:
         """Return the entropy in nats, of shape `batch_shape`."""
         raise NotImplementedError
@@ -199,6 +191,22 @@ class Distribution:
     def perplexity(self) -> Tensor:
         """Return e to the power of the entropy."""
         return pt.exp(self.entropy())
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """Return all possible samples along dimension 0, with `expand` for each of the batch."""
+        raise NotImplementedError
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """Return the number whose `cdf` is `value`."""
+        raise NotImplementedError
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """Return the probability of samples up to `value`."""
+        raise NotImplementedError
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Return the logarithm of the density or probability at `value`."""
+        raise NotImplementedError
 
     def _extended_shape(self, sample_shape: Sequence[int] = pt.Size()) -> pt.Size:
         return pt.Size(pt.Size(sample_shape) + self._batch_shape + self._event_shape)

@@ -51,8 +51,8 @@ class LKJCholesky(Distribution):
             raise ValueError(
                 f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}."
             )
-        self.dim = dim
         (self.concentration,) = broadcast_all(concentration)
+        self.dim = dim
         kind: Any = {"dtype": self.concentration.dtype, "device": self.concentration.device}
         # The squared length of row i: 0 for the first.
         row = pt.arange(-1, dim - 1, **kind).clamp(min=0)

@@ -46,8 +46,6 @@ class MixtureSameFamily(Distribution):
         component_distribution: Distribution,
         validate_args: bool | None = None,
     ) -> None:
-        self._mixture_distribution = mixture_distribution
-        self._component_distribution = component_distribution
         if not isinstance(mixture_distribution, Categorical):
             raise ValueError(
                 " The Mixture distribution needs to be an  instance of "
@@ -73,6 +71,8 @@ class MixtureSameFamily(Distribution):
                 f"`mixture_distribution component` ({count}) does not equal "
                 f"`component_distribution.batch_shape[-1]` ({parts})"
             )
+        self._mixture_distribution = mixture_distribution
+        self._component_distribution = component_distribution
         self._num_component = count
         event_shape = component_distribution.event_shape
         self._event_ndims = len(event_shape)
@@ -83,14 +83,14 @@ class MixtureSameFamily(Distribution):
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 
     @property
-    def mixture_distribution(self) -> Categorical:
-        """Which component a sample comes from."""
-        return self._mixture_distribution
-
-    @property
     def component_distribution(self) -> Distribution:
         """The components."""
         return self._component_distribution
+
+    @property
+    def mixture_distribution(self) -> Categorical:
+        """Which component a sample comes from."""
+        return self._mixture_distribution
 
     def _mixed(self, x: Tensor) -> Tensor:
         """Return the mean over the components."""

@@ -53,9 +53,8 @@ class Multinomial(Wrapped, Distribution):
     ) -> None:
         if not isinstance(total_count, int):
             raise NotImplementedError("inhomogeneous total_count is not supported")
-        self.total_count = total_count
-        self._categorical = Categorical(probs=probs, logits=logits)
-        self._binomial = Binomial(total_count=total_count, probs=self.probs)
+        self._categorical, self.total_count = Categorical(probs, logits), total_count
+        self._binomial = Binomial(total_count, self.probs)
         self._wrap(self._categorical, validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)

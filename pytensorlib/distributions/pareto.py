@@ -39,9 +39,11 @@ class Pareto(TransformedDistribution):
 
     def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
         self.scale, self.alpha = broadcast_all(scale, alpha)
-        base = Exponential(self.alpha, validate_args=validate_args)
-        steps = [ExpTransform(), AffineTransform(loc=0, scale=self.scale)]
-        super().__init__(base, steps, validate_args=validate_args)
+        super().__init__(
+            Exponential(self.alpha, validate_args),
+            [ExpTransform(), AffineTransform(0, self.scale)],
+            validate_args,
+        )
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> constraints.Constraint:
@@ -49,15 +51,15 @@ class Pareto(TransformedDistribution):
 
     @property
     def mean(self) -> Tensor:
-        a = self.alpha.clamp(min=1)
-        return a * self.scale / (a - 1)
+        shape = self.alpha.clamp(min=1)
+        return shape * self.scale / (shape - 1)
 
     mode = same_as("scale")
 
     @property
     def variance(self) -> Tensor:
-        a = self.alpha.clamp(min=2)
-        return self.scale.pow(2) * a / ((a - 1).pow(2) * (a - 2))
+        shape = self.alpha.clamp(min=2)
+        return self.scale.pow(2) * shape / ((shape - 1).pow(2) * (shape - 2))
 
     def entropy(self) -> Tensor:
         return (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal())

@@ -50,14 +50,13 @@ class TransformedDistribution(Distribution):
         transforms: Transform | list[Transform],
         validate_args: bool | None = None,
     ) -> None:
-        if isinstance(transforms, Transform):
-            transforms = [transforms]
-        elif not isinstance(transforms, list):
+        steps = [transforms] if isinstance(transforms, Transform) else transforms
+        if not isinstance(steps, list):
             raise ValueError(f"transforms must be a Transform or list, but was {transforms}")
-        elif not all(isinstance(t, Transform) for t in transforms):
+        if any(not isinstance(t, Transform) for t in steps):
             raise ValueError("transforms must be a Transform or a list of Transforms")
-        self.transforms = transforms
-        whole = ComposeTransform(self.transforms)
+        self.transforms = steps
+        whole = ComposeTransform(steps)
         into, out = whole.domain.event_dim, whole.codomain.event_dim
         base_shape = base_distribution.batch_shape + base_distribution.event_shape
         base_event_dim = len(base_distribution.event_shape)
@@ -121,11 +120,12 @@ class TransformedDistribution(Distribution):
         log_prob: Any = 0.0
         y = value
         for transform in reversed(self.transforms):
-            x = transform.inv(y)
-            event_dim += transform.domain.event_dim - transform.codomain.event_dim
-            volume = transform.log_abs_det_jacobian(x, y)
-            log_prob = log_prob - _sum_rightmost(volume, event_dim - transform.domain.event_dim)
-            y = x
+            into = transform.domain.event_dim
+            event_dim += into - transform.codomain.event_dim
+            before = transform.inv(y)
+            volume = transform.log_abs_det_jacobian(before, y)
+            log_prob = log_prob - _sum_rightmost(volume, event_dim - into)
+            y = before
         base = self.base_dist.log_prob(y)
         return log_prob + _sum_rightmost(base, event_dim - len(self.base_dist.event_shape))
 

@@ -169,9 +169,9 @@ class _InverseTransform(Transform):
     def codomain(self) -> Any:
         return self._inv.domain
 
-    bijective = same_as("_inv.bijective")
-    sign = same_as("_inv.sign")
-    inv = same_as("_inv")
+    bijective: Any = same_as("_inv.bijective")
+    sign: Any = same_as("_inv.sign")
+    inv: Any = same_as("_inv")
 
     def with_cache(self, cache_size: int = 1) -> Transform:
         return self._inv.with_cache(cache_size).inv
@@ -358,8 +358,8 @@ class IndependentTransform(Transform):
     def codomain(self) -> Any:
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
-    bijective = same_as("base_transform.bijective")
-    sign = same_as("base_transform.sign")
+    bijective: Any = same_as("base_transform.bijective")
+    sign: Any = same_as("base_transform.sign")
 
     def _call(self, x: Tensor) -> Tensor:
         _need_dims(x.shape, self.domain.event_dim)
@@ -696,7 +696,7 @@ class AffineTransform(Transform):
         self.loc, self.scale, self._event_dim = loc, scale, event_dim
         super().__init__(cache_size)
 
-    event_dim = same_as("_event_dim")
+    event_dim: Any = same_as("_event_dim")
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
@@ -1113,7 +1113,7 @@ class CumulativeDistributionTransform(Transform):
 
     bijective, sign = True, 1
     codomain = constraints.unit_interval
-    domain = same_as("distribution.support")
+    domain: Any = same_as("distribution.support")
 
     def __init__(self, distribution: Distribution, cache_size: int = 0) -> None:
         self.distribution = distribution

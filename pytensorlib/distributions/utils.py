@@ -78,20 +78,21 @@ class _Formula(property):
             self.__doc__ = getattr(getattr(super(owner, owner), name, None), "__doc__", None)
 
 
-def formula(get: Callable[[Any], Any], doc: str | None = None) -> Any:
+def formula(get: Callable[[Any], Any], doc: str | None = None) -> Tensor:
     """Return a property that is computed from the instance."""
-    made = _Formula(get)
+    made: Any = _Formula(get)
     made.__doc__ = doc
     return made
 
 
-def same_as(path: str, doc: str | None = None) -> Any:
+def same_as(path: str, doc: str | None = None) -> Tensor:
     """Return a property that is another attribute, or one of a part's."""
+    get = operator.attrgetter(path)
 
-    def get(d: Any) -> Any:
-        return operator.attrgetter(path)(d)
+    def value(d: Any) -> Any:
+        return get(d)
 
-    return formula(get, doc)
+    return formula(value, doc)
 
 
 def _broadcastable(a: Sequence[int], b: Sequence[int]) -> bool:
