@@ -369,3 +369,39 @@ def test_every_family_overrides_only_what_the_base_declares() -> None:
             found = {k for k, v in vars(value).items() if inspect.isfunction(v)}
             public = {k for k in found if not k.startswith("_")}
             assert public - own <= set(dir(dist.Distribution)), name
+
+
+def test_subclass_expands_what_its_base_knows_and_keeps_what_is_its_own() -> None:
+    class Plain(dist.Chi2): ...
+
+    class Own(dist.LogNormal):
+        def __init__(self, unit: str) -> None:
+            self.unit = unit
+            super().__init__(t(0.0, 1.0), t(1.0, 2.0))
+
+        def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+            new = self._get_checked_instance(Own, _instance)
+            new.unit = self.unit + "s"
+            return super().expand(batch_shape, new)
+
+    plain = Plain(t(3.0, 4.0)).expand((5, 2))
+    assert type(plain) is Plain
+    assert plain.df.tolist() == [[3.0, 4.0]] * 5
+    own = Own("metre").expand((5, 2))
+    assert own.unit == "metres"
+    assert own.scale.tolist() == [[1.0, 2.0]] * 5
+
+
+def test_bases_of_families_cannot_expand() -> None:
+    class Bare(dist.ExponentialFamily):
+        arg_constraints = {}  # noqa: RUF012
+
+    with pytest.raises(NotImplementedError):
+        Bare().expand((2,))
+
+
+def test_every_moment_says_what_it_is() -> None:
+    kinds = [v for v in NAMES.values() if inspect.isclass(v) and issubclass(v, dist.Distribution)]
+    names = ("mean", "mode", "stddev", "variance")
+    silent = [(k, n) for k in kinds for n in names if not inspect.getdoc(getattr(k, n))]
+    assert silent == []
