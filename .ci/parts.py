@@ -6,12 +6,13 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 
-# What depends on the processor, forced (rust/core/src/machine.rs): a third of the tests that reach
+# What depends on the processor, forced (rust/core/src/machine.rs): a quarter of the tests that reach
 # kernels on the CPU, and the whole replay. Stores past the caches are those of every machine but
 # AMD's, and of large results only, so here all results are large.
 FORCED = {
@@ -45,7 +46,7 @@ EMULATED += [part for name in "gpu forked long_ nth amx".split() for part in ("-
 # Most loops are the same code on both levels.
 LEVELLED = [*EMULATED, *"machine cpu::gemm cpu::convert cpu::transpose".split()]
 EMULATED += "machine alloc cpu:: ops:: rng:: shared::".split()
-SAMPLED = [PYTHON, "-m", "pytest", "-q", "--every=3"]
+SAMPLED = [PYTHON, "-m", "pytest", "-q", "--every=4"]
 SAMPLED += [f"tests/test_{name}.py" for name in KERNELS.split()]
 REPLAY = [PYTHON, "tests/conformance/check.py"]
 
@@ -83,6 +84,9 @@ VARIABLES = FORCED | {
 }
 NEEDS_BUILD = {"pytest", "conformance", "wgpu-replay"}
 NEEDS_BUILD |= {n for n in PARTS if n.removesuffix("-replay") in FORCED}
+# Two of these run at a time, after the others: most of their work is on one thread, and no test
+# among them depends on how long something takes.
+IN_PAIRS = {"aarch64", "aarch64-portable"} | NEEDS_BUILD - {"pytest"}
 
 
 def emulates() -> bool:
@@ -99,6 +103,26 @@ def emulates() -> bool:
     )
 
 
+def run(name: str, aside: bool) -> tuple[str, float]:
+    """Run a part; returns its result and its seconds. Output is printed as it comes, or after."""
+    if name.startswith("aarch64") and not emulates():
+        return "skipped: no emulator", 0.0
+    command = PARTS[name]
+    title = f"\n== {name}: {' '.join(command).replace(PYTHON, 'python')}"
+    if not aside:
+        print(title, flush=True)
+    start = time.perf_counter()
+    # The build part's own make must not see this one's job server or flags.
+    env = {k: v for k, v in os.environ.items() if k not in {"MAKEFLAGS", "MFLAGS", "MAKELEVEL"}}
+    env |= VARIABLES.get(name.removesuffix("-replay"), {})
+    to = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True} if aside else {}
+    done = subprocess.run(command, cwd=ROOT, env=env, check=False, **to)
+    if aside:
+        print(f"{title}\n{done.stdout}", flush=True)
+    code = done.returncode
+    return "ok" if code == 0 else f"FAILED ({code})", time.perf_counter() - start
+
+
 def main(wanted: list[str]) -> int:
     """Return 0 when every wanted part passed."""
     unknown = [name for name in wanted if name not in PARTS]
@@ -107,32 +131,27 @@ def main(wanted: list[str]) -> int:
         return 2
     if NEEDS_BUILD & set(wanted):
         wanted = ["build", *wanted]
-    rows: list[tuple[str, str, float]] = []
-    failed: set[str] = set()
-    for name, command in PARTS.items():
-        if wanted and name not in wanted:
-            continue
-        if "build" in failed and name in NEEDS_BUILD:
-            rows.append((name, "skipped: no build", 0.0))
-            failed.add(name)
-            continue
-        if name.startswith("aarch64") and not emulates():
-            rows.append((name, "skipped: no emulator", 0.0))
-            continue
-        print(f"\n== {name}: {' '.join(command).replace(PYTHON, 'python')}", flush=True)
-        start = time.perf_counter()
-        # The build part's own make must not see this one's job server or flags.
-        env = {k: v for k, v in os.environ.items() if k not in {"MAKEFLAGS", "MFLAGS", "MAKELEVEL"}}
-        env |= VARIABLES.get(name.removesuffix("-replay"), {})
-        code = subprocess.run(command, cwd=ROOT, env=env, check=False).returncode
-        rows.append((name, "ok" if code == 0 else f"FAILED ({code})", time.perf_counter() - start))
-        if code:
-            failed.add(name)
+    begin = time.perf_counter()
+    names = [name for name in PARTS if not wanted or name in wanted]
+    rows: dict[str, tuple[str, float]] = {}
+
+    def part(name: str, aside: bool) -> None:
+        no_build = name in NEEDS_BUILD and rows.get("build", ("ok",))[0] != "ok"
+        rows[name] = ("FAILED: no build", 0.0) if no_build else run(name, aside)
+
+    for name in names:
+        if name not in IN_PAIRS:
+            part(name, False)
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(part, name, True) for name in names if name in IN_PAIRS]:
+            done.result()
     print("\npart               seconds  result")
-    for name, result, seconds in rows:
+    for name in names:
+        result, seconds = rows[name]
         print(f"{name:<17} {seconds:>8.1f}  {result}")
-    print(f"{'all':<17} {sum(s for *_, s in rows):>8.1f}")
-    print(f"\nparts: {len(rows) - len(failed)} passed, {len(failed)} failed")
+    print(f"{'all':<17} {time.perf_counter() - begin:>8.1f}")
+    failed = sum(result.startswith("FAILED") for result, _ in rows.values())
+    print(f"\nparts: {len(rows) - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 
