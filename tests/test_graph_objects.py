@@ -226,10 +226,12 @@ def test_private_grad_is_grad_without_a_warning(recwarn: Any) -> None:
     assert not recwarn.list
 
 
+# A shell that runs tests in the background has its children ignore interrupts.
 INTERRUPTED = """
 import itertools, os, signal, threading, time
 import pytensorlib as torch
 
+signal.signal(signal.SIGINT, signal.default_int_handler)
 x = torch.ones(2, requires_grad=True)
 optimizer = torch.optim.SGD([x], lr=0.1)
 x.grad = torch.ones(2)
