@@ -12,9 +12,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 
-# What depends on the processor, forced (rust/core/src/machine.rs): a quarter of the tests that reach
-# kernels on the CPU, and the whole replay. Stores past the caches are those of every machine but
-# AMD's, and of large results only, so here all results are large.
+# What depends on the processor, forced (rust/core/src/machine.rs): a quarter of the tests that
+# reach kernels on the CPU, and the whole replay. Stores past the caches are those of every machine
+# but AMD's, and of large results only, so here all results are large.
 FORCED = {
     "avx2": {"PYTENSORLIB_CPU": "avx2", "PYTENSORLIB_L2_KB": "64"},
     "portable": {"PYTENSORLIB_CPU": "portable", "PYTENSORLIB_NUM_THREADS": "1"},
