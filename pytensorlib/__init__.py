@@ -87,6 +87,7 @@ if TYPE_CHECKING:
         transforms,
         utils,
     )
+    from ._capi import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
     from ._lowrank import lobpcg as lobpcg
     from ._lowrank import pca_lowrank as pca_lowrank
     from ._lowrank import svd_lowrank as svd_lowrank
@@ -139,6 +140,7 @@ _HOMES = {
     "load": "serialization",
     "save": "serialization",
     "compile": "compiler",
+    "vmap": "func",
     "ops": "_ops",
     "_assert": "_checks",
     "lobpcg": "_lowrank",

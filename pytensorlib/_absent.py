@@ -149,12 +149,12 @@ GROUPS: dict[tuple[str, str], str] = {
 }
 # What is still to be written; this list may only become shorter.
 LATER = """
-    torch.autograd.forward_ad torch.autograd.profiler torch.autograd.profiler_legacy
+    torch.autograd.profiler torch.autograd.profiler_legacy
     torch.autograd.profiler_util torch.multiprocessing torch.nn.attention.experimental
     torch.nn.modules.linear_cross_entropy torch.nn.modules.linear_cross_entropy_options
     torch.profiler torch.quasirandom torch.utils.flop_counter torch.utils.module_tracker
     torch.utils.tensorboard
-    torch: from_file hash_tensor native_norm slice_inverse sparse_coo_tensor vmap
+    torch: from_file hash_tensor native_norm slice_inverse sparse_coo_tensor
     torch.Tensor: chalf coalesce dense_dim grad_dtype index indices is_coalesced is_shared
     torch.Tensor: share_memory_ sparse_dim sparse_mask to_sparse
     torch.Tensor: to_sparse_coo values
@@ -163,8 +163,6 @@ LATER = """
     torch.autograd.gradcheck: get_analytical_jacobian get_numerical_jacobian
     torch.autograd.gradcheck: get_numerical_jacobian_wrt_specific_input
     torch.autograd.graph: allow_mutation_on_saved_tensors
-    torch.func: debug_unwrap functionalize grad grad_and_value hessian jacfwd jacrev jvp linearize
-    torch.func: rearrange replace_all_batch_norm_modules_ vjp vmap
     torch.nn.attention: WARN_FOR_UNFUSED_KERNELS
     torch.nn.attention.bias: CausalBias
     torch.nn.attention.flex_attention: FlexKernelOptions

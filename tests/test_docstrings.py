@@ -21,7 +21,7 @@ DOCUMENTED = """
 nn nn.functional nn.init nn.utils nn.utils.rnn optim optim.lr_scheduler optim.swa_utils utils
 utils.data autograd autograd.functional autograd.graph testing serialization random overrides
 storage cpu cuda wgpu functional transforms signal.windows distributions distributions.constraints
-distributions.transforms distributions.utils
+distributions.transforms distributions.utils func autograd.forward_ad
 """.split()
 TO_DO = {"autograd.graph.Node"}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import _C
@@ -50,8 +50,13 @@ def _pick(many: bool, values: Tensors) -> Any:
 
 
 def _grad(
-    outputs: Tensors, inputs: Tensors, grads: Tensors | None = None, create_graph: bool = False
+    outputs: Sequence[Any],
+    inputs: Sequence[Any],
+    grads: Sequence[Any] | None = None,
+    create_graph: bool = False,
+    retain_graph: bool = True,
 ) -> Tensors:
+    """Return what enters the inputs, tensors or edges; None where nothing does."""
     from . import grad
 
     pairs = zip(outputs, grads or (None,) * len(outputs), strict=True)
@@ -64,7 +69,7 @@ def _grad(
         [g for _, g in live],
         allow_unused=True,
         create_graph=create_graph,
-        retain_graph=True,
+        retain_graph=retain_graph,
     )
 
 

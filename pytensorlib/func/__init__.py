@@ -1,15 +1,47 @@
-"""Functions of functions: calling modules with given parameters."""
+"""Functions of functions: derivatives, maps over slices, and calls with given parameters.
+
+Derivatives nest to any depth, on the one graph that there is. What a function computes under
+``no_grad`` is a constant to `grad`, `vjp` and `jacrev`, and is differentiated by `jvp`, `jacfwd`
+and `linearize`; where they are nested, the innermost decides for all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytensorlib as pt
 
+from .. import _alias
 from ..nn.utils import stateless
+from ._forward import hessian, jacfwd, jvp, linearize
+from ._rearrange import rearrange
+from ._reverse import grad, grad_and_value, jacrev, vjp
+from ._vmap import vmap
 
-__all__ = ["functional_call", "stack_module_state"]
+__all__ = [
+    "debug_unwrap",
+    "functional_call",
+    "functionalize",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "rearrange",
+    "replace_all_batch_norm_modules_",
+    "stack_module_state",
+    "vjp",
+    "vmap",
+]
+
+_alias.adopt(
+    globals(),
+    "grad grad_and_value hessian jacfwd jacrev jvp linearize rearrange vjp vmap".split(),
+)
 
 
 def functional_call(
@@ -132,3 +164,100 @@ def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         {name: stacked([one[name] for one in each]) for name in each[0]}
         for each in (params, buffers)
     )  # type: ignore[return-value]
+
+
+def replace_all_batch_norm_modules_(root: Any) -> Any:
+    """Let all batch normalizations in a module use the statistics of each batch alone, in place.
+
+    What keeps running statistics writes to itself, which functions that are mapped or
+    differentiated must not do.
+
+    Parameters
+    ----------
+    root : Module
+        Changed.
+
+    Returns
+    -------
+    Module
+        `root`.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+    >>> torch.func.replace_all_batch_norm_modules_(net)[1].running_mean is None
+    True
+    """
+    for module in root.modules():
+        if isinstance(module, pt.nn.modules.batchnorm._BatchNorm) and module.track_running_stats:
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root
+
+
+def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
+    """Return a function that gives what `func` gives.
+
+    PyTorch's keeps writes and views from whoever records the operations of `func`, and gives the
+    same results. Nobody records operations here, so that `func` runs as it is.
+
+    Parameters
+    ----------
+    func : callable
+        Any function of tensors.
+    remove : {"mutations", "mutations_and_views"}
+        What a record would not show.
+
+    Returns
+    -------
+    callable
+        Takes and gives what `func` takes and gives; what `func` writes to its arguments is seen.
+
+    Raises
+    ------
+    RuntimeError
+        `remove` is something else.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.func.functionalize(lambda x: x.clone().add_(1))(torch.zeros(2))
+    tensor([1., 1.])
+    """
+    if remove not in ("mutations", "mutations_and_views"):
+        raise RuntimeError(
+            f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. "
+            "Valid options are: remove='mutations', remove='mutations_and_views'"
+        )
+
+    @functools.wraps(func)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return func(*args, **kwargs)
+
+    return wrapped
+
+
+def debug_unwrap(tensor: Any, *, recurse: bool = True) -> Any:
+    """Return `tensor`: what transforms hand to their functions are tensors like all others.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Any.
+    recurse : bool, default True
+        Not needed, for want of wrappers.
+
+    Returns
+    -------
+    Tensor
+        The same object.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> x = torch.ones(1)
+    >>> torch.func.debug_unwrap(x) is x
+    True
+    """
+    return tensor

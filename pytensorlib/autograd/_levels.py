@@ -1,0 +1,258 @@
+"""What transforms of functions stand on: inputs with places of their own in the graph.
+
+A transform runs its function on tensors that stand for the inputs, and differentiates by their
+places in the graph, so that transforms nest to any depth on the one graph that there is. Its
+results keep their history only where something from outside the transform is behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from threading import local
+from typing import Any
+
+from .. import _C
+from ..overrides import TorchFunctionMode
+from .functional import _grad as gradients
+from .graph import get_gradient_edge
+
+__all__ = ["Level", "Linear", "Watch", "filled", "gradients", "quiet"]
+
+
+def filled(values: Iterable[Any], like: Iterable[Any]) -> tuple[Any, ...]:
+    """Return values, with zeros for None."""
+    pairs = zip(values, like, strict=True)
+    return tuple(_C.zeros_like(x.detach()) if v is None else v for v, x in pairs)
+
+
+class Level:
+    """One transform at work: the tensors that stand for its inputs."""
+
+    def __init__(self) -> None:
+        self.recording = _C.is_grad_enabled() and not _C.is_inference_mode_enabled()
+        self.open = True
+        # Whether an input came without a history, so that it is a leaf of this level alone.
+        self.leaves = False
+        self.edges: list[Any] = []
+        self.like: list[Any] = []
+
+    def enter(self, x: Any) -> Any:
+        """Return a tensor that stands for `x`, by which is differentiated."""
+        if self.recording and x.requires_grad:
+            inside = x.view_as(x)
+        else:
+            inside = self.leaf(x)
+        self.edges.append(get_gradient_edge(inside))
+        self.like.append(inside)
+        return inside
+
+    def leaf(self, x: Any) -> Any:
+        """Return a leaf of this level with the content of `x`."""
+        leaf = (x.clone() if x.is_inference() else x).detach().requires_grad_()
+        leaf._level = self
+        self.leaves = True
+        return leaf
+
+    def aside(self, x: Any) -> Any:
+        """Return an argument that is not differentiated: what is written to it is no history."""
+        return x if x.requires_grad or x.is_inference() else x.detach()
+
+    def reaches_out(self, tensors: Iterable[Any], inner: set[Any] | None = None) -> bool:
+        """Return whether anything but this level's leaves is behind tensors.
+
+        `inner` are nodes known to have nothing else behind them; those found are added.
+        """
+        seen: set[Any] = set() if inner is None else inner
+        todo = []
+        for t in tensors:
+            if t.requires_grad:
+                if t.grad_fn is None:
+                    if self.foreign(t):
+                        return True
+                else:
+                    todo.append(t.grad_fn)
+        while todo:
+            node = todo.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            edges = [n for n, _ in node.next_functions if n is not None]
+            if edges:
+                todo += edges
+            elif self.foreign(getattr(node, "variable", None)):
+                return True
+        return False
+
+    def foreign(self, leaf: Any) -> bool:
+        """Return whether a leaf is neither of this level nor of one that has ended."""
+        level = getattr(leaf, "_level", None)
+        return leaf is not None and (level is None or (level is not self and level.open))
+
+    def leave(self, tensors: Iterable[Any], recording: bool | None = None) -> list[Any]:
+        """Return what tensors are outside: with a history only if they have one there."""
+        recording = self.recording if recording is None else recording
+        if recording and not self.leaves:
+            return list(tensors)
+        left = []
+        for t in tensors:
+            keep = not t.requires_grad or (recording and self.reaches_out([t]))
+            left.append(t if keep else t.detach())
+        return left
+
+
+# Functions that write to their first argument; those whose names end in an underscore do, too.
+_WRITING = {
+    "__setitem__",
+    *(f"__i{n}__" for n in "add sub mul truediv floordiv mod pow matmul and or xor".split()),
+    *(f"__i{n}__" for n in ("lshift", "rshift")),
+}
+# Functions that write to the statistics they keep, where one argument says so.
+_NORMS = {"batch_norm": "training", "native_batch_norm": "training"}
+_NORMS |= {"instance_norm": "use_input_stats"}
+_state = local()
+
+
+@cache
+def _writes(name: str) -> bool:
+    plain = name.endswith("_") and not name.endswith("__")
+    return name in _WRITING or (plain and name != "requires_grad_")
+
+
+class quiet:
+    """While it is in force, watches that may rest do: the function was watched before."""
+
+    def __enter__(self) -> None:
+        self.before = getattr(_state, "quiet", False)
+        _state.quiet = True
+
+    def __exit__(self, *error: Any) -> None:
+        _state.quiet = self.before
+
+
+class Watch(TorchFunctionMode):
+    """Notes to which tensors a function writes that it did not make.
+
+    With `forward`, what is computed under ``no_grad`` is recorded too: tangents go through it.
+    """
+
+    def __init__(self, forward: bool = False, rests: bool = False) -> None:
+        self.forward, self.rests = forward, rests and not forward
+        self.made: set[int] = set()
+        # What was written to, kept so that no other tensor takes its place in memory.
+        self.written: list[Any] = []
+        self.generators: dict[Any, Any] = {}
+        self.on = False
+
+    def __enter__(self) -> Any:
+        self.on = not (self.rests and getattr(_state, "quiet", False))
+        stack = _state.__dict__.setdefault("stack", [])
+        stack.append(self)
+        return super().__enter__() if self.on else self
+
+    def __exit__(self, *error: Any) -> None:
+        _state.stack.pop()
+        if self.on:
+            super().__exit__(*error)
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        generator = kwargs.get("generator")
+        if generator is not None and generator not in self.generators:
+            self.generators[generator] = generator.get_state()
+        if self.forward and not _C.is_grad_enabled() and _state.stack[-1] is self:
+            with _C._Mode(True):
+                y = func(*args, **kwargs)
+        else:
+            y = func(*args, **kwargs)
+        name = getattr(func, "__name__", "")
+        out = kwargs.get("out")
+        if _writes(name) and args:
+            self.note(args[0])
+        elif out is not None:
+            for t in out if isinstance(out, (tuple, list)) else (out,):
+                self.note(t)
+        elif isinstance(y, _C.Tensor):
+            if y._base is None or id(y._base) in self.made:
+                self.made.add(id(y))
+        elif isinstance(y, (tuple, list)):
+            self.made.update(
+                id(t) for t in y if t is not None and getattr(t, "_base", None) is None
+            )
+        if name in _NORMS:
+            self.note_statistics(name, args, kwargs)
+        return y
+
+    def note_statistics(self, name: str, args: Any, kwargs: Any) -> None:
+        """Note the statistics that a normalization keeps."""
+        order = ("running_mean", "running_var", _NORMS[name])
+        mean, var, on = (args[i] if i < len(args) else kwargs[k] for i, k in enumerate(order, 3))
+        for t in (mean, var) if on else ():
+            if isinstance(t, _C.Tensor):
+                self.written.append(t)
+
+    def note(self, t: Any) -> None:
+        """Note that a tensor was written to, unless it was made here."""
+        if isinstance(t, _C.Tensor) and id(t) not in self.made and t.numel():
+            self.written.append(t)
+
+    def check(self, level: Level, inside: Iterable[Any], caller: str) -> None:
+        """Refuse a function that wrote what is recorded to a tensor from outside.
+
+        What only the function held is no such tensor: it is gone by now, but for what is kept here.
+        """
+        from sys import getrefcount
+
+        known, entered = {id(t) for t in inside}, {id(x) for x in level.like}
+        bases = [t if t._base is None else t._base for t in self.written]
+        targets = {id(t): t for t in bases}
+        self.written.clear()
+        bases.clear()
+        while targets:
+            _, t = targets.popitem()
+            if id(t) in known or id(t) in self.made or not t.requires_grad:
+                continue
+            if id(t) in entered:
+                raise RuntimeError(
+                    f"{caller}: a leaf Variable that requires grad is being used in an in-place "
+                    "operation: the function writes to the argument by which it is "
+                    "differentiated. Write to a clone of it."
+                )
+            # This name, and the argument of `getrefcount`.
+            if t.grad_fn is not None and getrefcount(t) > 2:
+                if not level.reaches_out([t]):
+                    t.detach_()
+                raise RuntimeError(
+                    f"{caller}: During a grad (vjp, jvp, grad, etc) transform, the function "
+                    "provided attempted to call in-place operation that would mutate a captured "
+                    "Tensor. Pass the tensor to the function as an argument, or return its new "
+                    "value."
+                )
+
+
+class Linear:
+    """The product of the Jacobian of `outputs` with vectors.
+
+    v^T J is linear in v, so its own transpose gives J v: two backwards, no forward mode.
+    """
+
+    def __init__(self, level: Level, outputs: Sequence[Any]) -> None:
+        self.level, self.outputs = level, outputs
+        live = [o for o in outputs if o.requires_grad]
+        # Any values do: the second backward is linear in them.
+        self.probes = [level.leaf(_C.zeros_like(o.detach())) for o in live]
+        with _C._Mode(True, False):
+            self.grads = gradients(live, level.edges, self.probes, create_graph=True)
+
+    def __call__(self, tangents: Sequence[Any], create_graph: bool) -> list[Any]:
+        """Return the product for each output; None for those that depend on no input."""
+        pairs = zip(self.grads, tangents, strict=True)
+        live = [(g, t) for g, t in pairs if g is not None and g.requires_grad]
+        with _C._Mode(True, False):
+            found = gradients(
+                [g for g, _ in live], self.probes, [t for _, t in live], create_graph=create_graph
+            )
+        products = iter(found)
+        return [next(products) if o.requires_grad else None for o in self.outputs]

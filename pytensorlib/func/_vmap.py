@@ -1,0 +1,281 @@
+"""A function of single items, called for each slice of its arguments."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from .. import _C
+from ..autograd._levels import Watch, quiet
+from ..utils import _pytree as pytree
+
+__all__ = ["Draws", "check_randomness", "vmap"]
+
+Func = Callable[..., Any]
+
+
+def check_randomness(randomness: str) -> None:
+    """Refuse what is no choice."""
+    if randomness not in ("error", "different", "same"):
+        raise RuntimeError(
+            "Only allowed values for randomness are 'error', 'different', or 'same'. Got "
+            f"{randomness}"
+        )
+
+
+class Draws:
+    """What runs of a function draw from random generators: nothing, the same, or as it comes."""
+
+    def __init__(self, randomness: str) -> None:
+        self.randomness = randomness
+        # A generator, and its state before the first run.
+        self.states = {_C.default_generator: _C.default_generator.get_state()}
+
+    def check(self) -> None:
+        """Refuse that numbers were drawn, where they may not be; they count as not drawn."""
+        if self.randomness != "error":
+            return
+        drawn = [g for g, state in self.states.items() if not _C.equal(g.get_state(), state)]
+        if drawn:
+            self.again()
+            raise RuntimeError(
+                "vmap: called random operation while in randomness error mode. Please either use "
+                "the 'same' or 'different' randomness flags on vmap or perform the randomness "
+                "operation out of vmap"
+            )
+
+    def again(self) -> None:
+        """Put the generators into the states before the first run."""
+        for generator, state in self.states.items():
+            generator.set_state(state)
+
+
+def called(func: Func) -> str:
+    """Return the name by which errors know a function."""
+    if isinstance(func, functools.partial):
+        return f"functools.partial({called(func.func)}, ...)"
+    return getattr(func, "__name__", None) or repr(func)
+
+
+def mapped(
+    func: Func, in_dims: Any, args: tuple[Any, ...]
+) -> tuple[int, list[Any], list[Any], Any]:
+    """Return how many slices there are, the dimension of each leaf, the leaves and their form."""
+    about = f"vmap({called(func)}, in_dims={in_dims}, ...)(<inputs>)"
+    if not isinstance(in_dims, (int, tuple)):
+        raise ValueError(
+            f"{about}: expected `in_dims` to be int or a (potentially nested) tuple matching the "
+            f"structure of inputs, got: {type(in_dims)}."
+        )
+    if not args:
+        raise ValueError(
+            f"{about}: got no inputs. Maybe you forgot to add inputs, or you are trying to vmap "
+            "over a function with no inputs. The latter is unsupported."
+        )
+    flat, spec = pytree.tree_flatten(args)
+    dims = pytree._broadcast_to_and_flatten(in_dims, spec)
+    if dims is None:
+        raise ValueError(
+            f"{about}: in_dims is not compatible with the structure of `inputs`. in_dims has "
+            f"structure {pytree.tree_structure(in_dims)} but inputs has structure {spec}."
+        )
+    sizes = []
+    for x, dim in zip(flat, dims, strict=True):
+        if dim is None:
+            continue
+        if not isinstance(dim, int):
+            raise ValueError(
+                f"{about}: Got in_dim={dim} for an input but in_dim must be either an integer "
+                "dimension or None."
+            )
+        if not isinstance(x, _C.Tensor):
+            raise ValueError(
+                f"{about}: Got in_dim={dim} for an input but the input is of type {type(x)}. We "
+                "cannot vmap over non-Tensor arguments, please use None as the respective in_dim"
+            )
+        if not -x.dim() <= dim < x.dim():
+            raise ValueError(
+                f"{about}: Got in_dim={dim} for some input, but that input is a Tensor of "
+                f"dimensionality {x.dim()} so expected in_dim to satisfy "
+                f"-{x.dim()} <= in_dim < {x.dim()}."
+            )
+        sizes.append(x.shape[dim])
+    if not sizes:
+        raise ValueError("vmap: Expected at least one Tensor to vmap over")
+    if len(set(sizes)) > 1:
+        raise ValueError(
+            "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+            f"{sizes} for the mapped dimension"
+        )
+    return sizes[0], dims, flat, spec
+
+
+def sliced(x: Any, dim: int | None, size: int) -> Any:
+    """Return the slices of one argument; one of zeros where there are none, for its shape."""
+    if dim is None:
+        return (x,) * max(size, 1)
+    if not size:
+        dim %= x.dim()
+        return (x.new_zeros((*x.shape[:dim], *x.shape[dim + 1 :])),)
+    # Its gradient is one `stack`; many `select`s would fill zeros for each.
+    return x.unbind(dim)
+
+
+def placed(func: Func, out_dims: Any, spec: Any) -> list[Any]:
+    """Return the dimension of the slices in each output."""
+    # A tuple of one means a tensor, too.
+    if spec.is_leaf() and isinstance(out_dims, tuple) and len(out_dims) == 1:
+        return list(out_dims)
+    dims = pytree._broadcast_to_and_flatten(out_dims, spec)
+    if dims is None:
+        raise ValueError(
+            f"vmap({called(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible "
+            f"with the structure of `outputs`. out_dims has structure "
+            f"{pytree.tree_structure(out_dims)} but outputs has structure {spec}."
+        )
+    return dims
+
+
+def same(a: Any, b: Any) -> bool:
+    """Return whether two slices gave the same."""
+    if a is b:
+        return True
+    if isinstance(a, _C.Tensor) and isinstance(b, _C.Tensor):
+        return a.shape == b.shape and a.dtype == b.dtype and bool(_C.equal(a, b))
+    return type(a) is type(b) and not isinstance(a, _C.Tensor) and bool(a == b)
+
+
+def joined(func: Func, values: tuple[Any, ...], dim: int | None, size: int) -> Any:
+    """Return one output of all slices."""
+    name = called(func)
+    if dim is None:
+        if not all(same(values[0], value) for value in values[1:]):
+            raise ValueError(
+                f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None: "
+                "the output differs from slice to slice"
+            )
+        return values[0]
+    for value in values:
+        if not isinstance(value, _C.Tensor):
+            raise ValueError(
+                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(value)}. "
+                "Did you mean to set out_dims= to None for output?"
+            )
+    # Without slices there is one run, which tells the shape.
+    return _C.stack(values, dim) if size else _C.stack(values, dim).narrow(dim, 0, 0)
+
+
+def run(
+    func: Func, slices: list[tuple[Any, ...]], draws: Draws, kwargs: dict[str, Any]
+) -> list[Any]:
+    """Return what the function gives for each slice."""
+    outputs: list[Any] = []
+    first: dict[Any, Any] = {}
+    for index, args in enumerate(slices):
+        if index and draws.randomness == "same":
+            draws.again()
+        if index > 1:  # each does what the first two did
+            with quiet():
+                outputs.append(func(*args, **kwargs))
+            continue
+        with Watch() as watch:
+            outputs.append(func(*args, **kwargs))
+        for generator, state in watch.generators.items():
+            draws.states.setdefault(generator, state)
+        written = {(t.data_ptr(), t.device): t for t in watch.written}
+        if first.keys() & written.keys():
+            raise RuntimeError(
+                f"vmap({called(func)}, ...): vmap: an in-place operation is not possible on a "
+                "tensor from outside of the function, which all slices share: each would write to "
+                "it once more. Map the tensor too, or return its new value."
+            )
+        if not index:
+            first = written
+            draws.check()
+    draws.check()
+    return outputs
+
+
+def vmap(
+    func: Func,
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Func:
+    """Return a function that calls `func` for each slice of its arguments and stacks the results.
+
+    It runs `func` once for each slice, one after the other: as correct as a loop, and as quick as
+    one. Within `func` anything goes that a loop may do, ``item()`` and branches on data included.
+    Gradients flow through, and transforms nest: ``vmap(grad(loss), in_dims=(None, 0, 0))`` gives
+    gradients for each sample.
+
+    Parameters
+    ----------
+    func : callable
+        Returns a tensor, or a container of tensors, of the same shapes for each slice.
+    in_dims : int or tuple, default 0
+        The dimension of the slices in each argument, None for arguments that all slices share; a
+        tuple in the form of the arguments, or one number for all.
+    out_dims : int, None or container, default 0
+        The dimension of the slices in each output; None for what is the same for all of them.
+    randomness : {"error", "same", "different"}, default "error"
+        Whether `func` may draw random numbers, and whether each slice gets the same ones.
+    chunk_size : int, optional
+        Positive; how many slices at once. They run one after the other in any case.
+
+    Returns
+    -------
+    callable
+        Takes what `func` takes, with one dimension more in what is mapped. Arguments by name are
+        shared by all slices.
+
+    Raises
+    ------
+    ValueError
+        The dimensions do not fit the arguments or outputs, or an output is no tensor.
+    RuntimeError
+        `func` drew random numbers and may not, or wrote to a tensor that all slices share.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> x, y = torch.arange(6.0).view(3, 2), torch.tensor([1.0, 10.0])
+    >>> torch.vmap(torch.dot, in_dims=(0, None))(x, y)
+    tensor([10., 32., 54.])
+    """
+    check_randomness(randomness)
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+    for dim in pytree.tree_leaves(out_dims):
+        if dim is not None and not isinstance(dim, int):
+            raise ValueError(
+                f"vmap({called(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None "
+                "or a python collection of ints representing where in the outputs the vmapped "
+                "dimension should appear."
+            )
+
+    @functools.wraps(func)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        size, dims, flat, spec = mapped(func, in_dims, args)
+        parts = [sliced(x, dim, size) for x, dim in zip(flat, dims, strict=True)]
+        slices = [spec.unflatten(one) for one in zip(*parts, strict=True)]
+        draws = Draws(randomness)
+        outputs = [pytree.tree_flatten(y) for y in run(func, slices, draws, kwargs)]
+        if not size:
+            draws.again()
+        form = outputs[0][1]
+        if any(other != form for _, other in outputs):
+            raise ValueError(
+                f"vmap({called(func)}, ...): `{called(func)}` must return one structure for all "
+                "slices"
+            )
+        places = placed(func, out_dims, form)
+        columns = zip(*(leaves for leaves, _ in outputs), strict=True)
+        return form.unflatten(
+            [joined(func, column, dim, size) for column, dim in zip(columns, places, strict=True)]
+        )
+
+    return wrapped
