@@ -141,6 +141,11 @@ _HOMES = {
     "save": "serialization",
     "compile": "compiler",
     "vmap": "func",
+    **dict.fromkeys(["cond", "while_loop"], "_control"),
+    **dict.fromkeys(
+        "from_file has_lapack has_mkl has_openmp has_spectral hash_tensor slice_inverse".split(),
+        "_seldom",
+    ),
     "ops": "_ops",
     "_assert": "_checks",
     "lobpcg": "_lowrank",

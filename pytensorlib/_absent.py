@@ -38,7 +38,7 @@ GROUPS: dict[tuple[str, str], str] = {
     """,
     ("programs are not traced into graphs", NO_GRAPHS): """
         torch.compiler torch.export torch.fx torch.nativert torch.onnx torch.utils.debug_log
-        torch: cond while_loop export sym_constrain_range sym_constrain_range_for_size
+        torch: sym_constrain_range sym_constrain_range_for_size
         torch: sym_fresh_size
     """,
     ("there is one way into an operator, which has no keys", "torch.library.custom_op"): """
@@ -87,28 +87,22 @@ GROUPS: dict[tuple[str, str], str] = {
         torch: miopen_convolution_add_relu miopen_convolution_relu miopen_convolution_transpose
         torch: miopen_ctc_loss miopen_depthwise_convolution miopen_rnn mkldnn_adaptive_avg_pool2d
         torch: mkldnn_convolution mkldnn_linear_backward_weights mkldnn_max_pool2d
-        torch: mkldnn_max_pool3d mkldnn_rnn_layer has_lapack has_mkl has_openmp has_spectral
+        torch: mkldnn_max_pool3d mkldnn_rnn_layer
         torch: is_vulkan_available
         torch.Tensor: to_mkldnn
         torch.backends torch.utils.mkldnn torch.nn.backends
     """,
     ("its device is not supported", NO_CUDA): """
         torch.accelerator torch.cpu torch.cuda torch.mps torch.mtia torch.xpu
-        torch: AcceleratorError get_autocast_ipu_dtype
+        torch: get_autocast_ipu_dtype
         torch: get_autocast_xla_dtype is_autocast_ipu_enabled is_autocast_xla_enabled
         torch: set_autocast_ipu_dtype set_autocast_ipu_enabled set_autocast_xla_dtype
         torch: set_autocast_xla_enabled
         torch.Tensor: ipu mtia
-        torch.autograd.graph: set_override_stale_capture_stream
-        torch.autograd.graph: set_warn_on_accumulate_grad_stream_mismatch
-        torch.autograd.graph: region_activation_memory_budget
         torch.profiler.itt
-        torch.nn.attention: activate_flash_attention_impl current_flash_attention_impl
-        torch.nn.attention: list_flash_attention_impls register_flash_attention_impl
-        torch.nn.attention: restore_flash_attention_impl
     """,
     ("there are no tensors of rows of different lengths", "torch.nn.utils.rnn.pad_sequence"): """
-        torch.nested torch.nn.attention.varlen
+        torch.nested
         torch.Tensor: to_padded_tensor
     """,
     ("there are no tensors with masks", "torch.where and Tensor.masked_fill"): """
@@ -149,38 +143,21 @@ GROUPS: dict[tuple[str, str], str] = {
 }
 # What is still to be written; this list may only become shorter.
 LATER = """
-    torch.autograd.profiler torch.autograd.profiler_legacy
-    torch.autograd.profiler_util torch.multiprocessing torch.nn.attention.experimental
-    torch.nn.modules.linear_cross_entropy torch.nn.modules.linear_cross_entropy_options
-    torch.profiler torch.quasirandom torch.utils.flop_counter torch.utils.module_tracker
-    torch.utils.tensorboard
-    torch: from_file hash_tensor native_norm slice_inverse sparse_coo_tensor
-    torch.Tensor: chalf coalesce dense_dim grad_dtype index indices is_coalesced is_shared
-    torch.Tensor: share_memory_ sparse_dim sparse_mask to_sparse
-    torch.Tensor: to_sparse_coo values
-    torch.Tensor: hash_tensor slice_inverse
-    torch.autograd.function: BackwardCFunction InplaceFunction
-    torch.autograd.gradcheck: get_analytical_jacobian get_numerical_jacobian
-    torch.autograd.gradcheck: get_numerical_jacobian_wrt_specific_input
-    torch.autograd.graph: allow_mutation_on_saved_tensors
-    torch.nn.attention: WARN_FOR_UNFUSED_KERNELS
-    torch.nn.attention.bias: CausalBias
-    torch.nn.attention.flex_attention: FlexKernelOptions
-    torch.nn.functional: assert_int_or_pair
-    torch.nn.modules: LinearCrossEntropyOptions
-    torch.nn.utils.spectral_norm: SpectralNormLoadStateDictPreHook SpectralNormStateDictHook
-    torch.optim: swap_in_optimizer_params_and_state
+    torch.autograd.profiler torch.autograd.profiler_legacy torch.autograd.profiler_util
+    torch.nn.attention.experimental torch.nn.modules.linear_cross_entropy torch.profiler
+    torch.quasirandom torch.multiprocessing torch.utils.tensorboard
+    torch: native_norm sparse_coo_tensor
+    torch.Tensor: chalf coalesce dense_dim index indices is_coalesced sparse_dim sparse_mask
+    torch.Tensor: to_sparse to_sparse_coo values
     torch.overrides: get_ignored_functions get_overridable_functions get_testing_overrides
     torch.overrides: is_tensor_method_or_property resolve_name
     torch.return_types: pytree_register_structseq
     torch.serialization: LoadEndianness SourceChangeWarning StorageType
     torch.serialization: check_module_version_greater_or_equal default_restore_location
-    torch.serialization: get_default_load_endianness get_default_mmap_options location_tag mkdtemp
-    torch.serialization: normalize_storage_type register_package set_default_load_endianness
-    torch.serialization: set_default_mmap_options skip_data storage_to_tensor_type
-    torch.serialization: validate_cuda_device validate_hpu_device
-    torch.utils: set_module
-    torch.utils.checkpoint: GraphExecGroup SAC_IGNORED_OPS
+    torch.serialization: get_default_load_endianness get_default_mmap_options location_tag
+    torch.serialization: mkdtemp normalize_storage_type register_package
+    torch.serialization: set_default_load_endianness set_default_mmap_options skip_data
+    torch.serialization: storage_to_tensor_type validate_cuda_device validate_hpu_device
 """
 UNWRITTEN = ("it is not written yet", "what `dir` of the module shows")
 

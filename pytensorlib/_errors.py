@@ -1,6 +1,21 @@
 """Exception classes that Python does not have."""
 
-__all__ = ["LinAlgError", "OutOfMemoryError"]
+__all__ = ["AcceleratorError", "LinAlgError", "OutOfMemoryError"]
+
+
+class AcceleratorError(RuntimeError):
+    """PyTorch's class for errors of a device's driver, so that programs can name it.
+
+    Nothing raises it here: errors of GPUs are a RuntimeError, or an `OutOfMemoryError`.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> issubclass(torch.AcceleratorError, RuntimeError)
+    True
+    """
+
+    __module__ = "pytensorlib"
 
 
 class LinAlgError(RuntimeError):

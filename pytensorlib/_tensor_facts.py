@@ -680,8 +680,24 @@ class _Methods:
         return getattr(pt, names[self.dtype])
 
 
+class _Later:
+    """A method or attribute that is loaded when it is first asked for."""
+
+    def __init__(self, name: str, home: str) -> None:
+        self.name, self.home = name, home
+
+    def __get__(self, obj: Any, owner: type) -> Any:
+        from importlib import import_module
+
+        found = getattr(import_module(self.home, __package__), self.name)
+        setattr(_C.Tensor, self.name, found)
+        return getattr(owner if obj is None else obj, self.name)
+
+
 def attach(tensor_class: Any) -> None:
     """Give the methods above to the class of tensors."""
+    for name in ("grad_dtype", "hash_tensor", "slice_inverse"):
+        setattr(tensor_class, name, _Later(name, "._seldom"))
     for name, value in vars(_Methods).items():
         if callable(value):
             setattr(tensor_class, name, value)

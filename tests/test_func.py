@@ -227,8 +227,9 @@ def test_linearize_runs_the_function_once() -> None:
 
     out, push = linearize(f, X)
     close(out, mixed(X).numpy())
-    close(torch.stack([push(row) for row in torch.eye(3, dtype=torch.float64)], 1), mixed_jacobian())
-    close(vmap(push)(torch.eye(3, dtype=torch.float64)), mixed_jacobian().T)
+    rows = torch.eye(3, dtype=torch.float64)
+    close(torch.stack([push(row) for row in rows], 1), mixed_jacobian())
+    close(vmap(push)(rows), mixed_jacobian().T)
     assert len(runs) == 1
 
 
@@ -286,6 +287,7 @@ def test_vmap_places_dimensions() -> None:
     close(same, n[:, :2, 0])
     close(vmap(lambda a, k=1.0: a * k, chunk_size=1)(x[:, 0], k=x[0, 0]), n[:, 0] * n[0, 0])
     kept, three = vmap(lambda a: (a, 3), out_dims=(0, None))(x)
+    close(kept, n)
     assert three == 3
     assert vmap(lambda a: a.sum(0), out_dims=1)(x[:0]).shape == (4, 0)
     with pytest.raises(ValueError, match="BatchedTensor when out_dim is None"):

@@ -66,6 +66,7 @@ WITHOUT = {
         ("empty", "empty_*", "Tensor.new_empty*"), "what it holds is whatever the memory held"
     ),
     "fft.*": "transforms, not of float16: tests/test_fft.py has them beside NumPy's",
+    "nn.functional.assert_int_or_pair": "a check of arguments, with an example",
     "nn.functional.*fractional_max_pool*": "random windows: tests/conformance replays given ones",
     "nn.functional.grouped_mm": "products of slices: tests/test_small_modules.py",
     "nn.functional.gumbel_softmax": "random: tests/conformance",

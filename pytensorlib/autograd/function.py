@@ -9,7 +9,14 @@ from typing import Any
 
 from .. import _C
 
-__all__ = ["Function", "FunctionCtx", "NestedIOFunction", "once_differentiable"]
+__all__ = [
+    "BackwardCFunction",
+    "Function",
+    "FunctionCtx",
+    "InplaceFunction",
+    "NestedIOFunction",
+    "once_differentiable",
+]
 
 
 class FunctionCtx:
@@ -64,13 +71,29 @@ class FunctionCtx:
         return type(self).__name__
 
 
+class BackwardCFunction(FunctionCtx):
+    """The class of what every `forward` and `backward` gets: ``ctx`` is of a class below it."""
+
+    def apply(self, *args: Any) -> Any:
+        """Return the gradients of the arguments for those of the outputs."""
+        cls = self._forward_cls
+        own = cls.backward if cls.backward is not Function.backward else cls.vjp
+        return own(self, *args)
+
+    def apply_jvp(self, *args: Any) -> Any:
+        """Return what the function's `jvp` gives."""
+        return self._forward_cls.jvp(self, *args)
+
+
 class FunctionMeta(type):
     """Give each Function class a ctx class of its own, named as its node in the graph."""
 
     def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
         super().__init__(name, bases, attrs)
         cls._backward_cls = type(
-            name + "Backward", (FunctionCtx,), {"_forward_cls": cls, "__module__": cls.__module__}
+            name + "Backward",
+            (BackwardCFunction,),
+            {"_forward_cls": cls, "__module__": cls.__module__},
         )
 
 
@@ -217,6 +240,29 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
         return refused if isinstance(outputs, tuple) else refused[0]
 
     return wrapper
+
+
+class InplaceFunction(Function):
+    """A Function of the old kind that remembers whether it is to work in place.
+
+    Parameters
+    ----------
+    inplace : bool, default False
+        Kept as an attribute. `forward` says what it wrote to by ``ctx.mark_dirty``.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from pytensorlib.autograd.function import InplaceFunction
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")  # functions need no instances
+    ...     InplaceFunction(inplace=True).inplace
+    True
+    """
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
 
 
 def _tensors_in(nested: Any) -> Iterator[Any]:

@@ -10,7 +10,14 @@ from typing import Any
 from .. import _C
 from .function import Function
 
-__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+__all__ = [
+    "GradcheckError",
+    "get_analytical_jacobian",
+    "get_numerical_jacobian",
+    "get_numerical_jacobian_wrt_specific_input",
+    "gradcheck",
+    "gradgradcheck",
+]
 
 
 class GradcheckError(RuntimeError):
@@ -165,18 +172,20 @@ def _numerical(
     func: Callable[..., Any], inputs: tuple[Any, ...], outputs: tuple[Any, ...], eps: float
 ) -> list[list[Any]]:
     """Return, per input and per output, the Jacobian as (input elements, output elements)."""
-    jacobians = []
-    for x in _checked(inputs):
-        data = x.data
-        columns = [
-            _difference(func, inputs, data[index], eps, eps)
-            for index in product(*map(range, x.shape))
-        ]
-        if columns:
-            jacobians.append([_C.stack(rows) for rows in zip(*columns, strict=True)])
-        else:
-            jacobians.append([_C.zeros((0, o.numel()), dtype=x.dtype) for o in outputs])
-    return jacobians
+    return [_numerical_of(func, inputs, outputs, x, eps) for x in _checked(inputs)]
+
+
+def _numerical_of(
+    func: Callable[..., Any], inputs: tuple[Any, ...], outputs: Sequence[Any], x: Any, eps: float
+) -> list[Any]:
+    """Return the Jacobian of each output for one tensor that `func` reads."""
+    data = x.data
+    columns = [
+        _difference(func, inputs, data[index], eps, eps) for index in product(*map(range, x.shape))
+    ]
+    if columns:
+        return [_C.stack(rows) for rows in zip(*columns, strict=True)]
+    return [_C.zeros((0, o.numel()), dtype=x.dtype) for o in outputs]
 
 
 def _analytical(output: Any, inputs: list[Any], check_dtypes: bool) -> list[Any]:
@@ -368,6 +377,175 @@ def _check_batched(outputs: tuple[Any, ...], inputs: list[Any]) -> None:
                     f"Batched gradient of input {index} differs from the single ones:\n"
                     f"batched:{together}\nsingle:{apart}"
                 )
+
+
+def _old_api(name: str, grad_out: float, tensors: Sequence[Any]) -> None:
+    warnings.warn(f"{name} is deprecated: use gradcheck", FutureWarning, stacklevel=3)
+    if grad_out != 1.0:
+        raise ValueError(
+            f"Expected grad_out to be 1.0. {name} no longer supports values of grad_out != 1.0."
+        )
+    if any(_is_tensor(t) and t.is_complex() for t in tensors):
+        raise ValueError(f"Expected real tensors. {name} does not support complex ones")
+
+
+def get_numerical_jacobian(
+    fn: Callable[..., Any],
+    inputs: Any,
+    target: Any = None,
+    eps: float = 1e-3,
+    grad_out: float = 1.0,
+) -> tuple[Any, ...]:
+    """Return Jacobians of the first output of a function, by finite differences; deprecated.
+
+    Parameters
+    ----------
+    fn : callable
+        Takes `inputs` as one argument, a tuple.
+    inputs : Tensor or tuple of Tensor
+        Its argument.
+    target : Tensor or tuple of Tensor, optional
+        By what is differentiated; by default the inputs that require grad.
+    eps : float, default 1e-3
+        How far an element moves.
+    grad_out : float, default 1.0
+        Nothing else.
+
+    Returns
+    -------
+    tuple of Tensor
+        A row for each element of the input, a column for each of the output.
+
+    Raises
+    ------
+    ValueError
+        `grad_out` is not 1, or something is complex.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.autograd.gradcheck import get_numerical_jacobian
+    >>> x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")  # gradcheck is the way now
+    ...     (found,) = get_numerical_jacobian(lambda xs: xs[0] * 3, x)
+    >>> found.round()
+    tensor([[3., 0.],
+            [0., 3.]], dtype=torch.float64)
+    """
+    given = _as_tuple(inputs)
+    targets = _checked(_as_tuple(inputs if target is None else target))
+    outputs = _as_tuple(fn(given))
+    _old_api("get_numerical_jacobian", grad_out, [*given, *outputs])
+
+    def spread(*args: Any) -> Any:
+        return fn(args)
+
+    return tuple(_numerical_of(spread, given, outputs, x, eps)[0] for x in targets)
+
+
+def get_numerical_jacobian_wrt_specific_input(
+    fn: Callable[..., Any],
+    input_idx: int,
+    inputs: Sequence[Any],
+    outputs: Sequence[Any],
+    eps: float,
+    input: Any = None,
+    is_forward_ad: bool = False,
+) -> tuple[Any, ...]:
+    """Return the Jacobian of each output for one input, by finite differences.
+
+    Parameters
+    ----------
+    fn : callable
+        Takes `inputs` one by one.
+    input_idx : int
+        Which of them.
+    inputs : sequence
+        Its arguments.
+    outputs : sequence of Tensor
+        What it returns.
+    eps : float
+        How far an element moves.
+    input : Tensor, optional
+        By what is differentiated, if that is not an argument; it requires grad.
+    is_forward_ad : bool, default False
+        Not used.
+
+    Returns
+    -------
+    tuple of Tensor
+        A row for each element of the input, a column for each of the output.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.autograd.gradcheck import get_numerical_jacobian_wrt_specific_input
+    >>> x = torch.tensor([2.0], dtype=torch.float64, requires_grad=True)
+    >>> f = lambda x: (x * 3,)
+    >>> get_numerical_jacobian_wrt_specific_input(f, 0, (x,), f(x), 1e-6)[0].shape
+    torch.Size([1, 1])
+    """
+    x = inputs[input_idx] if input is None else input
+    if not x.requires_grad:
+        raise AssertionError("Expected input to have requires_grad=True")
+    if any(t.is_complex() for t in (x, *outputs)):
+        raise ValueError(
+            "get_numerical_jacobian_wrt_specific_input does not support complex tensors"
+        )
+    return tuple(_numerical_of(fn, tuple(inputs), outputs, x, eps))
+
+
+def get_analytical_jacobian(
+    inputs: Any, output: Any, nondet_tol: float = 0.0, grad_out: float = 1.0
+) -> tuple[tuple[Any, ...], bool, bool, bool]:
+    """Return Jacobians of a tensor that was computed, by backward; deprecated.
+
+    Parameters
+    ----------
+    inputs : Tensor or tuple of Tensor
+        By those that require grad is differentiated.
+    output : Tensor
+        Computed from them.
+    nondet_tol : float, default 0.0
+        How far two backwards may differ.
+    grad_out : float, default 1.0
+        Nothing else.
+
+    Returns
+    -------
+    jacobians : tuple of Tensor
+        A row for each element of the input, a column for each of the output.
+    reentrant, sizes_ok, types_ok : bool
+        Whether two backwards agree, and whether gradients had the right shapes and dtypes.
+
+    Raises
+    ------
+    ValueError
+        `grad_out` is not 1, or something is complex.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.autograd.gradcheck import get_analytical_jacobian
+    >>> x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")  # gradcheck is the way now
+    ...     get_analytical_jacobian(x, x.square())[0]
+    (tensor([[2., 0.],
+            [0., 4.]], dtype=torch.float64),)
+    """
+    given = _checked(_as_tuple(inputs))
+    _old_api("get_analytical_jacobian", grad_out, [*given, output])
+    first, second = (_analytical(output, given, False) for _ in range(2))
+    reentrant = all(
+        not a.numel() or bool((a - b).abs().max() <= nondet_tol)
+        for a, b in zip(first, second, strict=True)
+    )
+    # The engine gives each tensor a gradient of its shape and dtype.
+    return tuple(first), reentrant, True, True
 
 
 def gradcheck(

@@ -6,18 +6,23 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from .. import _C
 
 __all__ = [
     "GradientEdge",
     "Node",
+    "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
+    "region_activation_memory_budget",
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
+    "set_override_stale_capture_stream",
+    "set_warn_on_accumulate_grad_stream_mismatch",
 ]
 
 #: A node of the graph: ``name()``, ``next_functions``, ``metadata``, ``register_hook(fn)``
@@ -180,6 +185,146 @@ class save_on_cpu(saved_tensors_hooks):
             return tensor.to(device)
 
         super().__init__(pack, unpack)
+
+
+class _Copies:
+    """What was saved in a block, until it ends."""
+
+    def __init__(self) -> None:
+        self.open = True
+        self.cloned: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+    def clear(self) -> None:
+        """Forget the copies."""
+        self.cloned.clear()
+
+
+class _Copied:
+    """Stands for a copy in a node: it goes when the node does."""
+
+    __slots__ = ("__weakref__",)
+
+
+_copies: _Copies | None = None
+
+
+@contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[_Copies]:
+    """Let tensors that were saved for backward be written to, within a ``with`` block.
+
+    What is saved is copied at once, so that it takes as much memory again. Backward must run
+    within the block, too.
+
+    Returns
+    -------
+    object
+        Holds the copies, until the block ends.
+
+    Raises
+    ------
+    RuntimeError
+        Such a block is open.
+    AssertionError
+        Of a backward after the block.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> x = torch.tensor([2.0], requires_grad=True)
+    >>> with torch.autograd.graph.allow_mutation_on_saved_tensors():
+    ...     y = x.clone()
+    ...     z = y.square()
+    ...     _ = y.zero_()
+    ...     z.backward()
+    >>> x.grad
+    tensor([4.])
+    """
+    global _copies
+    if _copies is not None:
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    copies = _Copies()
+
+    def pack(tensor: Any) -> _Copied:
+        handle = _Copied()
+        copies.cloned[handle] = tensor.clone()
+        return handle
+
+    def unpack(handle: _Copied) -> Any:
+        if handle not in copies.cloned:
+            raise AssertionError(
+                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in "
+                "which the graph was originally recorded."
+            )
+        return copies.cloned[handle]
+
+    _copies = copies
+    try:
+        with saved_tensors_hooks(pack, unpack):
+            yield copies
+    finally:
+        copies.clear()
+        _copies = None
+
+
+def region_activation_memory_budget(budget: float) -> Any:
+    """Raise: it tells a compiler what to keep, and programs are not compiled.
+
+    Parameters
+    ----------
+    budget : float
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        It is not between 0 and 1.
+    RuntimeError
+        Always, otherwise, as where PyTorch compiles nothing.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.autograd.graph.region_activation_memory_budget(0.5)
+    Traceback (most recent call last):
+        ...
+    RuntimeError: region_activation_memory_budget: only under torch.compile, which compiles ...
+    """
+    if not 0.0 <= budget <= 1.0:
+        raise ValueError(f"budget must be in [0, 1], got {budget}")
+    raise RuntimeError(
+        "region_activation_memory_budget: only under torch.compile, which compiles nothing here; "
+        "torch.utils.checkpoint.checkpoint computes parts again instead of keeping them"
+    )
+
+
+def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
+    """Choose whether a gradient from another stream warns: a device has one stream here.
+
+    Parameters
+    ----------
+    enabled : bool
+        Either: there is nothing to warn of.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)
+    """
+
+
+def set_override_stale_capture_stream(enabled: bool) -> None:
+    """Choose what backward does with a stream outside of a recorded one: streams are not recorded.
+
+    Parameters
+    ----------
+    enabled : bool
+        Either: it never happens.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.autograd.graph.set_override_stale_capture_stream(True)
+    """
 
 
 @contextmanager

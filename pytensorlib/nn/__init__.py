@@ -62,7 +62,13 @@ def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
 
 
 # Loaded when first used.
-_LATER = {"DataParallel": "parallel", "attention": "", "parallel": "", "parameter": ""}
+_LATER = {
+    "DataParallel": "parallel",
+    "LinearCrossEntropyOptions": "modules.linear_cross_entropy_options",
+    "attention": "",
+    "parallel": "",
+    "parameter": "",
+}
 
 
 def __getattr__(name: str) -> Any:

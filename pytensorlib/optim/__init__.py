@@ -4,6 +4,7 @@ from .. import _alias
 from . import _functional, lr_scheduler, swa_utils
 from ._adafactor import Adafactor
 from ._muon import Muon
+from ._swap import swap_in_optimizer_params_and_state
 from .adadelta import Adadelta
 from .adagrad import Adagrad
 from .adam import Adam
@@ -36,6 +37,7 @@ __all__ = [
     "Rprop",
     "lr_scheduler",
     "swa_utils",
+    "swap_in_optimizer_params_and_state",
 ]
-_alias.adopt(globals(), ["Adafactor", "Muon"])
+_alias.adopt(globals(), ["Adafactor", "Muon", "swap_in_optimizer_params_and_state"])
 _functional.spread()

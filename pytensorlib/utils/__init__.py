@@ -17,16 +17,45 @@ _LATER = {
     "mkldnn",
     "mobile_optimizer",
     "model_zoo",
+    "module_tracker",
     "tensorboard",
 }
 
-__all__ = ["data", "deterministic", "dlpack", "hooks", "swap_tensors"]
+__all__ = ["data", "deterministic", "dlpack", "hooks", "set_module", "swap_tensors"]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return importlib.import_module(f"{__name__}.{name}")
+
+
+def set_module(obj: Any, mod: str) -> None:
+    """Let a function or class say that it is of a module.
+
+    Parameters
+    ----------
+    obj : object
+        Its ``__module__`` is set.
+    mod : str
+        The name of the module.
+
+    Raises
+    ------
+    TypeError
+        `mod` is no string.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> def f(): ...
+    >>> torch.utils.set_module(f, "mine")
+    >>> f.__module__
+    'mine'
+    """
+    if not isinstance(mod, str):
+        raise TypeError("The mod argument should be a string")
+    obj.__module__ = mod
 
 
 def swap_tensors(t1: Any, t2: Any) -> None:

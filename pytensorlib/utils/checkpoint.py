@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import functools
+import itertools
 import traceback
 import warnings
 import weakref
@@ -24,6 +25,8 @@ __all__ = [
     "CheckpointFunction",
     "CheckpointPolicy",
     "DefaultDeviceType",
+    "GraphExecGroup",
+    "SAC_IGNORED_OPS",
     "check_backward_validity",
     "checkpoint",
     "checkpoint_sequential",
@@ -42,8 +45,56 @@ fill(
     "SelectiveCheckpointContext create_selective_checkpoint_contexts",
 )
 
+# Operators that choosing what is kept passes by: for want of that, none.
+SAC_IGNORED_OPS: set[Any] = set()
+
 _early_stop = True
 _debug: bool | None = None
+
+
+class GraphExecGroup:
+    """Within a ``with`` block, several backwards compute each part again only once.
+
+    No two of them may ask for the same saved tensor.
+
+    Raises
+    ------
+    RuntimeError
+        Such a block is open.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.utils.checkpoint import GraphExecGroup, checkpoint
+    >>> def two(x):
+    ...     print("called")
+    ...     return x.sin(), x.exp()
+    >>> x = torch.zeros(1, requires_grad=True)
+    >>> a, b = checkpoint(two, x, use_reentrant=False)
+    called
+    >>> with GraphExecGroup():
+    ...     _ = torch.autograd.grad(a, x), torch.autograd.grad(b, x)
+    called
+    """
+
+    _now: GraphExecGroup | None = None
+    _count = itertools.count(-2, -1)
+
+    def __enter__(self) -> GraphExecGroup:
+        if GraphExecGroup._now is not None:
+            raise RuntimeError("GraphExecGroup contexts cannot be nested.")
+        # In the place of the number of a backward, which is never below -1.
+        self._number = next(self._count)
+        GraphExecGroup._now = self
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        GraphExecGroup._now = None
+
+    @classmethod
+    def _get_current_group(cls) -> GraphExecGroup | None:
+        """Return the group of the open block."""
+        return cls._now
 
 
 class CheckpointError(RuntimeError):
@@ -419,7 +470,8 @@ class _Part:
 
     def give(self, place: _Place) -> Any:
         """Return what a node asks for, computing it where nobody has in this backward."""
-        task = _C._current_graph_task_id()
+        group = GraphExecGroup._now
+        task = _C._current_graph_task_id() if group is None else group._number
         if task not in place.found:
             if task in self.done and task != -1:
                 raise CheckpointError(

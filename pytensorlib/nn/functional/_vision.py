@@ -15,6 +15,7 @@ from ._pool import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
 __all__ = [
     "affine_grid",
+    "assert_int_or_pair",
     "channel_shuffle",
     "fold",
     "grid_sample",
@@ -123,6 +124,35 @@ def fold(
     """
     sizes = (ntuple(v, 2) for v in (output_size, kernel_size, dilation, padding, stride))
     return _nn.col2im(input, *sizes)
+
+
+def assert_int_or_pair(arg: Any, arg_name: str, message: str) -> None:
+    """Raise unless an argument is a number, or two.
+
+    Parameters
+    ----------
+    arg : int or sequence of int
+        The argument.
+    arg_name : str
+        Its name.
+    message : str
+        What the error says, with ``{}`` for the name.
+
+    Raises
+    ------
+    AssertionError
+        It is neither.
+
+    Examples
+    --------
+    >>> from pytensorlib.nn import functional as F
+    >>> F.assert_int_or_pair([1, 2, 3], "padding", "{} must be an int or a pair")
+    Traceback (most recent call last):
+        ...
+    AssertionError: padding must be an int or a pair
+    """
+    if not (isinstance(arg, int) or len(arg) == 2):
+        raise AssertionError(message.format(arg_name))
 
 
 def unfold(

@@ -1,5 +1,7 @@
 """The layers, by family."""
 
+from typing import Any
+
 from .activation import (
     CELU,
     ELU,
@@ -373,3 +375,11 @@ __all__ = [
     "ZeroPad2d",
     "ZeroPad3d",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "LinearCrossEntropyOptions":  # seldom used, so loaded then
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .linear_cross_entropy_options import LinearCrossEntropyOptions
+
+    return LinearCrossEntropyOptions

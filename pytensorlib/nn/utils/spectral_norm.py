@@ -16,6 +16,85 @@ __all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
 TRANSPOSED = (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)
 
 
+class SpectralNormStateDictHook:
+    """Writes into a state dict which version of the hook it is of.
+
+    Parameters
+    ----------
+    fn : SpectralNorm
+        The hook.
+
+    Examples
+    --------
+    >>> from pytensorlib import nn
+    >>> net = nn.utils.spectral_norm(nn.Linear(2, 3))
+    >>> net.state_dict()._metadata[""]["spectral_norm"]
+    {'weight.version': 1}
+    """
+
+    def __init__(self, fn: Any) -> None:
+        self.fn = fn
+
+    def __call__(self, module: Any, state: Any, prefix: str, local_metadata: Any) -> None:
+        """Write it."""
+        versions = local_metadata.setdefault("spectral_norm", {})
+        key = f"{self.fn.name}.version"
+        if key in versions:
+            raise RuntimeError(f"Unexpected key in metadata['spectral_norm']: {key}")
+        versions[key] = self.fn._version
+
+
+class SpectralNormLoadStateDictPreHook:
+    """Adds to an old state dict what it lacks: before version 1 one vector was not kept.
+
+    Parameters
+    ----------
+    fn : SpectralNorm
+        The hook.
+
+    Examples
+    --------
+    >>> from pytensorlib import nn
+    >>> net = nn.utils.spectral_norm(nn.Linear(2, 3))
+    >>> net.load_state_dict(net.state_dict())
+    <All keys matched successfully>
+    """
+
+    def __init__(self, fn: Any) -> None:
+        self.fn = fn
+
+    def __call__(
+        self,
+        state: Any,
+        prefix: str,
+        local_metadata: Any,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Add it."""
+        name = prefix + self.fn.name
+        version = local_metadata.get("spectral_norm", {}).get(f"{self.fn.name}.version")
+        if version is not None and version >= 1:
+            return
+        whole = all(name + end in state for end in ("_orig", "_u", "_v"))
+        if version is None and whole and name not in state:
+            return  # new, and only the note of its version is lost
+        needed = [name + end for end in ("_orig", "", "_u")]
+        missing = [key for key in needed if key not in state]
+        if missing:
+            missing_keys += missing if strict else []
+            return
+        with pt.no_grad():
+            original, weight, u = state[f"{name}_orig"], state.pop(name), state[f"{name}_u"]
+            sigma = (original / weight).mean()
+            # u is the normalized product of the matrix and v, and u M v the norm.
+            matrix = self.fn.reshape_weight_to_matrix(original)
+            v = pt.linalg.pinv(matrix) @ u
+            state[f"{name}_v"] = v * (sigma / pt.dot(u, pt.mv(matrix, v)))
+
+
 class SpectralNorm:
     """The hook that computes the weight.
 
@@ -36,6 +115,8 @@ class SpectralNorm:
     >>> SpectralNorm().n_power_iterations
     1
     """
+
+    _version = 1
 
     def __init__(
         self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12
@@ -161,6 +242,8 @@ def spectral_norm(
     module.register_buffer(f"{name}_u", u)
     module.register_buffer(f"{name}_v", v)
     module.register_forward_pre_hook(hook)
+    module._register_state_dict_hook(SpectralNormStateDictHook(hook))
+    module._register_load_state_dict_pre_hook(SpectralNormLoadStateDictPreHook(hook))
     return module
 
 
@@ -195,5 +278,13 @@ def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
         if isinstance(hook, SpectralNorm) and hook.name == name:
             hook.remove(module)
             del module._forward_pre_hooks[key]
+            for hooks, kind in (
+                (module._state_dict_hooks, SpectralNormStateDictHook),
+                (module._load_state_dict_pre_hooks, SpectralNormLoadStateDictPreHook),
+            ):
+                for number, other in list(hooks.items()):
+                    other = getattr(other, "hook", other)
+                    if isinstance(other, kind) and other.fn is hook:
+                        del hooks[number]
             return module
     raise ValueError(f"spectral_norm of '{name}' not found in {module}")
