@@ -34,7 +34,6 @@ GROUPS: dict[tuple[str, str], str] = {
         torch: Value fork wait import_ir_module import_ir_module_from_buffer
         torch: merge_type_from_type_comment parse_ir parse_schema parse_type_comment
         torch: unify_type_list cpp
-        torch.nn: cpp
     """,
     ("programs are not traced into graphs", NO_GRAPHS): """
         torch.compiler torch.export torch.fx torch.nativert torch.onnx torch.utils.debug_log
@@ -50,7 +49,7 @@ GROUPS: dict[tuple[str, str], str] = {
         "a program runs in one process",
         "torch.set_num_threads; guard the rest with torch.distributed.is_initialized()",
     ): """
-        torch.distributed torch.nn.parallel torch.monitor torch.numa torch.utils.file_baton
+        torch.distributed torch.monitor torch.numa torch.utils.file_baton
         torch: is_distributed
         torch.Tensor: is_distributed
     """,

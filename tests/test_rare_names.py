@@ -335,3 +335,45 @@ def test_function_of_the_old_kind_runs_its_backward_by_hand() -> None:
 
     y = Double.apply(torch.ones(1, requires_grad=True))
     assert y.grad_fn.apply(torch.ones(1)).item() == 2.0
+
+
+def test_parts_go_to_devices_and_back() -> None:
+    from pytensorlib.nn.parallel import comm
+
+    x = torch.arange(5.0)
+    copies = comm.broadcast(x, ["cpu", "cpu"])
+    assert [c.tolist() for c in copies] == [x.tolist()] * 2
+    assert copies[0].data_ptr() != copies[1].data_ptr()
+    out = [torch.empty(5), torch.empty(5)]
+    assert comm.broadcast(x, out=out)[1] is out[1]
+    parts = comm.scatter(x, ["cpu", "cpu"], chunk_sizes=[2, 3])
+    assert [p.tolist() for p in parts] == [[0.0, 1.0], [2.0, 3.0, 4.0]]
+    assert torch.equal(comm.gather(parts), x)
+    assert comm.gather(parts, destination=-1).device.type == "cpu"
+    total = comm.reduce_add([x, x])
+    assert total.tolist() == (2 * x).tolist()
+    assert x.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+    with pytest.raises(ValueError, match="invalid size"):
+        comm.reduce_add([x, x[:2]])
+    for wrong in ({}, {"devices": ["cpu"], "out": out}):
+        with pytest.raises(RuntimeError, match="Exactly one of"):
+            comm.broadcast(x, **wrong)
+
+
+def test_wrapped_module_is_what_it_wraps() -> None:
+    from pytensorlib.nn.cpp import ModuleWrapper
+
+    inner = nn.Linear(2, 1)
+    net = ModuleWrapper(inner)
+    net.train(False)
+    assert not inner.training
+    net.double()
+    assert inner.weight.dtype == torch.float64
+    assert set(net.state_dict()) == {"weight", "bias"}
+    assert repr(net) == repr(inner)
+
+
+def test_profile_tells_times_as_text() -> None:
+    with torch.profiler.profile() as prof:
+        torch.ones(2) + 1
+    assert prof.key_averages()[0].cpu_time_total_str.endswith("us")

@@ -10,15 +10,87 @@ from typing import Any
 
 from .. import _C
 from .._named import fill
-from .profiler_util import EventList, FunctionEvent, FunctionEventAvg
+from .profiler_util import EventList, FunctionEvent, FunctionEventAvg, MemRecordsAcc
 
-__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "profile", "record_function"]
+__all__ = [
+    "EnforceUnique",
+    "EventList",
+    "FunctionEvent",
+    "FunctionEventAvg",
+    "KinetoStepTracker",
+    "MemRecordsAcc",
+    "profile",
+    "record_function",
+]
 
 fill(
     globals(),
     "NVIDIA's and Intel's profilers are not used here; profile() notes the operators.",
     "emit_itt emit_nvtx load_nvprof parse_nvprof_trace",
 )
+
+
+class EnforceUnique:
+    """Raises where a key is seen twice.
+
+    Examples
+    --------
+    >>> from pytensorlib.autograd.profiler import EnforceUnique
+    >>> keys = EnforceUnique()
+    >>> keys.see("a", 1)
+    >>> keys.see("a", 1)
+    Traceback (most recent call last):
+        ...
+    RuntimeError: duplicate key: ('a', 1)
+    """
+
+    def __init__(self) -> None:
+        self.seen: set[Any] = set()
+
+    def see(self, *key: Any) -> None:
+        """Note a key."""
+        if key in self.seen:
+            raise RuntimeError(f"duplicate key: {key}")
+        self.seen.add(key)
+
+
+class KinetoStepTracker:
+    """Counts steps of a program that several may count: the most that one of them counted.
+
+    Examples
+    --------
+    >>> from pytensorlib.autograd.profiler import KinetoStepTracker
+    >>> before = KinetoStepTracker.current_step()
+    >>> KinetoStepTracker.increment_step("one") - before
+    1
+    >>> KinetoStepTracker.erase_step_count("one")
+    True
+    """
+
+    _current_step = 0
+    _step_dict: dict[str, int] = {}
+
+    @classmethod
+    def init_step_count(cls, requester: str) -> None:
+        """Let one who counts begin at the common count."""
+        cls._step_dict[requester] = cls._current_step
+
+    @classmethod
+    def erase_step_count(cls, requester: str) -> bool:
+        """Forget one who counts, and return whether there was such a one."""
+        return cls._step_dict.pop(requester, None) is not None
+
+    @classmethod
+    def increment_step(cls, requester: str) -> int:
+        """Count a step, and return the common count."""
+        cls._step_dict[requester] = cls._step_dict.get(requester, cls._current_step) + 1
+        cls._current_step = max(cls._current_step, *cls._step_dict.values())
+        return cls._current_step
+
+    @classmethod
+    def current_step(cls) -> int:
+        """Return the common count."""
+        return cls._current_step
 
 
 class _Here(threading.local):

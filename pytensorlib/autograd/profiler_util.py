@@ -3,9 +3,114 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
-__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "Interval"]
+__all__ = [
+    "EventList",
+    "FormattedTimesMixin",
+    "FunctionEvent",
+    "FunctionEventAvg",
+    "Interval",
+    "Kernel",
+    "MemRecordsAcc",
+    "StringTable",
+]
+
+
+def _written(name: str) -> Any:
+    return property(lambda self: _time(getattr(self, name)), doc=f"`{name}` with its unit.")
+
+
+class FormattedTimesMixin:
+    """Times with their units as text, for classes that have them as numbers of microseconds.
+
+    Examples
+    --------
+    >>> from pytensorlib.autograd.profiler_util import FormattedTimesMixin
+    >>> class Call(FormattedTimesMixin):
+    ...     cpu_time = 1500.0
+    >>> Call().cpu_time_str
+    '1.500ms'
+    """
+
+    cpu_time_str = _written("cpu_time")
+    cpu_time_total_str = _written("cpu_time_total")
+    self_cpu_time_total_str = _written("self_cpu_time_total")
+    device_time_str = _written("device_time")
+    device_time_total_str = _written("device_time_total")
+    self_device_time_total_str = _written("self_device_time_total")
+
+
+class Kernel(NamedTuple):
+    """Work of a GPU that an operator began.
+
+    Parameters
+    ----------
+    name : str
+        The kernel.
+    device : int
+        Which GPU.
+    duration : float
+        Microseconds.
+
+    Examples
+    --------
+    >>> from pytensorlib.autograd.profiler_util import Kernel
+    >>> Kernel("add", 0, 2.0).duration
+    2.0
+    """
+
+    name: str
+    device: int
+    duration: float
+
+
+class StringTable(defaultdict[str, str]):
+    """Names of operators by what a record calls them: here the same.
+
+    Examples
+    --------
+    >>> from pytensorlib.autograd.profiler_util import StringTable
+    >>> StringTable()["add"]
+    'add'
+    """
+
+    def __missing__(self, key: str) -> str:
+        self[key] = key
+        return key
+
+
+class MemRecordsAcc:
+    """Records in the order of their times.
+
+    Parameters
+    ----------
+    mem_records : sequence
+        The first of each has a method ``start_ns``.
+
+    Examples
+    --------
+    >>> from pytensorlib.autograd.profiler_util import MemRecordsAcc
+    >>> class Record:
+    ...     def start_ns(self):
+    ...         return 5
+    >>> [len(list(MemRecordsAcc([(Record(),)]).in_interval(0, end))) for end in (4, 5)]
+    [0, 1]
+    """
+
+    def __init__(self, mem_records: Sequence[Any]) -> None:
+        pairs = sorted((record[0].start_ns(), i) for i, record in enumerate(mem_records))
+        self._records = [mem_records[i] for _, i in pairs]
+        self._starts = [start for start, _ in pairs]
+
+    def in_interval(self, start_ns: int, end_ns: int) -> Iterator[Any]:
+        """Yield the records of a time, its ends included."""
+        yield from self._records[
+            bisect_left(self._starts, start_ns) : bisect_right(self._starts, end_ns)
+        ]
 
 
 class Interval:
@@ -25,7 +130,7 @@ class Interval:
         return self.end - self.start
 
 
-class FunctionEvent:
+class FunctionEvent(FormattedTimesMixin):
     """One call of an operator, or one range.
 
     Parameters
@@ -96,7 +201,7 @@ class FunctionEvent:
         return f"<FunctionEvent id={self.id} name={self.name} cpu_time={_time(self.cpu_time)}>"
 
 
-class FunctionEventAvg:
+class FunctionEventAvg(FormattedTimesMixin):
     """All calls of an operator together.
 
     Parameters

@@ -66,6 +66,7 @@ _LATER = {
     "DataParallel": "parallel",
     "LinearCrossEntropyOptions": "modules.linear_cross_entropy_options",
     "attention": "",
+    "cpp": "",
     "parallel": "",
     "parameter": "",
 }

@@ -1,5 +1,6 @@
 """One batch over several devices, in one process."""
 
+from . import comm
 from .data_parallel import DataParallel, data_parallel
 from .distributed import DistributedDataParallel
 from .parallel_apply import parallel_apply
@@ -9,6 +10,7 @@ from .scatter_gather import gather, scatter, scatter_kwargs
 __all__ = [
     "DataParallel",
     "DistributedDataParallel",
+    "comm",
     "data_parallel",
     "gather",
     "parallel_apply",

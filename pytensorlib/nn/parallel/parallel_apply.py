@@ -7,7 +7,34 @@ from typing import Any
 
 import pytensorlib as pt
 
-__all__ = ["parallel_apply"]
+__all__ = ["get_a_var", "parallel_apply"]
+
+
+def get_a_var(obj: Any) -> Any:
+    """Return a tensor within lists, tuples and dicts.
+
+    Parameters
+    ----------
+    obj : object
+        Anything.
+
+    Returns
+    -------
+    Tensor or None
+        The first one, keys of dicts before their values.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> from pytensorlib.nn.parallel.parallel_apply import get_a_var
+    >>> get_a_var({"a": [1, (torch.ones(1),)]})
+    tensor([1.])
+    """
+    if isinstance(obj, pt.Tensor):
+        return obj
+    parts = obj.items() if isinstance(obj, dict) else obj if isinstance(obj, (list, tuple)) else ()
+    found = (get_a_var(part) for part in parts)
+    return next((t for t in found if t is not None), None)
 
 
 def parallel_apply(

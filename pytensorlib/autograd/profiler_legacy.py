@@ -1,0 +1,5 @@
+"""The profile by its old name."""
+
+from .profiler import profile
+
+__all__ = ["profile"]
