@@ -137,6 +137,10 @@ CALLABLE: dict[str, tuple[Any, str]] = {
         _utils._rebuild_tensor_v3,
         "storage int ints ints bool any value any? -> tensor key",
     ),
+    "torch._utils._rebuild_meta_tensor_no_storage": (
+        _utils._rebuild_meta_tensor_no_storage,
+        "value ints ints bool -> tensor key",
+    ),
     "torch._utils._rebuild_parameter": (
         _utils._rebuild_parameter,
         "tensor bool any -> tensor key",

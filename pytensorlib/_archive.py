@@ -291,7 +291,7 @@ class ArchiveReader:
         """Return a record's bytes as a tensor."""
         if self.descriptor is None or record.method != 0 or not record.size:
             self._check_ratio(record)
-            data = pt.empty(record.size, dtype=pt.uint8)
+            data = pt.empty(record.size, dtype=pt.uint8, device="cpu")
             self.read_into(record, data.numpy().data if record.size else memoryview(b""))
             return data
         start = self.base + self.start_of(record)

@@ -41,6 +41,7 @@ def _names(*paths: str) -> dict[str, FileName]:
 NAMES = _names(
     "torch._utils._rebuild_tensor_v2",
     "torch._utils._rebuild_tensor_v3",
+    "torch._utils._rebuild_meta_tensor_no_storage",
     "torch._utils._rebuild_parameter",
     "torch._utils._rebuild_parameter_with_state",
     "torch._tensor._rebuild_from_type_v2",
@@ -202,13 +203,24 @@ class CheckpointPickler(Base):
             if state:
                 return NAMES["_rebuild_parameter_with_state"], (*args, state)
             return NAMES["_rebuild_parameter"], args
+        if obj.is_meta:
+            plain = NAMES["_rebuild_meta_tensor_no_storage"]
+            args = (obj.dtype, tuple(obj.size()), obj.stride(), obj.requires_grad)
+        else:
+            plain, args = self.stored(obj)
+        if kind is pt.Tensor and not state:
+            return plain, args
+        return NAMES["_rebuild_from_type_v2"], (plain, kind, args, state)
+
+    def stored(self, obj: Any) -> tuple[FileName, tuple[Any, ...]]:
+        """Return what makes a plain tensor of a storage in the file."""
         typed = obj.dtype in TypedStorage.names
         # Types from after storages had classes: their memory is saved as bytes.
         if not typed and f"torch.{str(obj.dtype).rpartition('.')[2]}" not in CONSTANTS:
             raise NotImplementedError(f"save: tensors of {obj.dtype} cannot be saved")
         plain = NAMES["_rebuild_tensor_v2" if typed else "_rebuild_tensor_v3"]
         storage = NAMES[TypedStorage.names[obj.dtype]] if typed else self.bytes
-        args = (
+        args: tuple[Any, ...] = (
             self._storage_of(obj.untyped_storage(), obj.dtype if typed else pt.uint8, storage),
             obj.storage_offset(),
             tuple(obj.size()),
@@ -216,11 +228,7 @@ class CheckpointPickler(Base):
             obj.requires_grad,
             OrderedDict(),
         )
-        if not typed:
-            args = (*args, obj.dtype)
-        if kind is pt.Tensor and not state:
-            return plain, args
-        return NAMES["_rebuild_from_type_v2"], (plain, kind, args, state)
+        return plain, args if typed else (*args, obj.dtype)
 
     def _storage_of(self, memory: Any, dtype: Any, kind: Any) -> SavedStorage:
         n = memory.nbytes()

@@ -59,7 +59,8 @@ class _Methods:
 
     def __format__(self: Any, spec: str) -> str:
         # A subclass still shows its name where no number format is asked for.
-        if self.dim() == 0 and (spec or type(self).__name__ == "Tensor"):
+        plain = spec or type(self).__name__ == "Tensor"
+        if self.dim() == 0 and plain and not self.is_meta:
             return format(self.item(), spec)
         return object.__format__(self, spec)
 
@@ -424,7 +425,8 @@ class _Methods:
         ('torch.FloatTensor', tensor([0, 0], dtype=torch.int32))
         """
         if dtype is None:
-            return f"torch.{'' if self.is_cpu else 'wgpu.'}{_scalar_name(self.dtype)}Tensor"
+            place = "" if self.is_cpu else f"{self.device.type}."
+            return f"torch.{place}{_scalar_name(self.dtype)}Tensor"
         return self.to(_dtype_of(dtype), non_blocking=non_blocking)
 
     def __copy__(self: Any) -> Any:
@@ -451,6 +453,9 @@ class _Methods:
         return copied
 
     def __reduce_ex__(self: Any, protocol: Any) -> Any:
+        if self.is_meta:
+            kept = (type(self), str(self.dtype), tuple(self.shape), self.stride())
+            return _unpickled_meta, (*kept, self.requires_grad, dict(self.__dict__))
         # A tensor on another device comes back on the CPU of whoever reads it.
         values = self.detach().cpu().contiguous()
         raw = values.reshape(-1).view(_C.uint8).numpy().tobytes() if values.numel() else b""
@@ -618,7 +623,21 @@ def _unpickled(
         data = _C.from_numpy(np.frombuffer(bytearray(raw), dtype=np.uint8)).view(wanted)
         data = data.reshape(shape)
     else:
-        data = _C.empty(shape, dtype=wanted)
+        data = _C.empty(shape, dtype=wanted, device="cpu")
+    return _rebuilt(cls, data, requires_grad, attributes)
+
+
+def _unpickled_meta(
+    cls: type,
+    dtype: str,
+    shape: tuple[int, ...],
+    stride: tuple[int, ...],
+    requires_grad: bool,
+    attributes: dict[str, Any],
+) -> Any:
+    """Make the tensor without memory that `__reduce_ex__` took apart."""
+    wanted = getattr(_C, dtype.rpartition(".")[2])
+    data = _C.empty_strided(shape, stride, dtype=wanted, device="meta")
     return _rebuilt(cls, data, requires_grad, attributes)
 
 

@@ -237,7 +237,7 @@ def get_device(input: Any) -> int:
     -1
     """
     device = input.device
-    return -1 if device.type == "cpu" else device.index or 0
+    return -1 if device.type in ("cpu", "meta") else device.index or 0
 
 
 def _written(self: Any, name: str, values: list[Any]) -> Any:

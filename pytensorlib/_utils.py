@@ -47,6 +47,13 @@ def _rebuild_tensor_v3(
     return t.requires_grad_(True) if requires_grad else t
 
 
+def _rebuild_meta_tensor_no_storage(dtype: Any, size: Any, stride: Any, requires_grad: bool) -> Any:
+    if not isinstance(dtype, pt.dtype):
+        raise CorruptCheckpointError(f"tensor: needs a dtype, got {type(dtype).__name__}")
+    t = pt.empty_strided(size, stride, dtype=dtype, device="meta")
+    return t.requires_grad_(True) if requires_grad else t
+
+
 def _rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Any) -> Any:
     return pt.nn.Parameter(data, requires_grad)
 

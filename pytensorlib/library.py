@@ -116,7 +116,10 @@ class CustomOpDef:
 
     def _kernel(self, tensors: Sequence[Any]) -> Callable[..., Any]:
         device = tensors[0].device.type if tensors else "cpu"
-        kernel = self._kernels.get(device, self._kernels.get(None))
+        kernel = self._kernels.get(device)
+        if kernel is None and device == "meta":
+            kernel = self._fake
+        kernel = kernel or self._kernels.get(None)
         if kernel is None:
             raise NotImplementedError(
                 f"{self._qualname}: there is no kernel for device {device!r}, only for "
@@ -164,8 +167,8 @@ class CustomOpDef:
         Parameters
         ----------
         fn : callable
-            Takes the operator's arguments and returns empty tensors. `opcheck` compares it with
-            the kernel.
+            Takes the operator's arguments and returns empty tensors. It computes for tensors on
+            ``meta``, and `opcheck` compares it with the kernel.
         """
         self._fake = fn
         return fn

@@ -316,7 +316,7 @@ def _place(location: str, map_location: Any, data: Any) -> Any:
     kind = location.partition(":")[0]
     if kind == "cuda":
         raise RuntimeError(NO_CUDA)
-    if kind == "wgpu":
+    if kind in ("wgpu", "meta"):
         return location
     raise RuntimeError(
         "don't know how to restore data location of a storage (tagged with "
@@ -555,7 +555,7 @@ def _load_legacy(data: bytes, map_location: Any, weights_only: bool) -> tuple[An
                 f"storage {brief(key)}: unexpected EOF, {promised} bytes of storages cannot be in "
                 f"a file of {len(data)}. The file might be corrupted."
             )
-        pending[key] = pt.empty(nbytes, dtype=pt.uint8), dtype
+        pending[key] = pt.empty(nbytes, dtype=pt.uint8, device="cpu"), dtype
         return pending[key][0]
 
     storages = _Storages(fetch, map_location)

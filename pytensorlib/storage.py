@@ -173,7 +173,7 @@ class TypedStorage:
                 raise CorruptCheckpointError(
                     f"a storage of {self.nbytes()} bytes does not hold whole {dtype} elements"
                 )
-            flat = self.data.view(dtype) if self.nbytes() else pt.empty(0, dtype=dtype)
+            flat = self.data.view(dtype) if self.nbytes() else pt.empty(0, dtype=dtype, device=HOST)
             self._typed[dtype] = flat if self.device.type == "cpu" else flat.to(self.device)
         return self._typed[dtype]
 

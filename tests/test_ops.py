@@ -205,7 +205,10 @@ def small(op: Op) -> list[Sample]:
     return [s for s in samples if s.elements() <= GRADIENT_ELEMENTS] or samples[:1]
 
 
-def differentiable_calls(op: Op) -> Iterator[tuple[Callable[..., Any], tuple[Any, ...]]]:
+def differentiable_calls(
+    op: Op, place: Callable[[Any], Any] = lambda t: t
+) -> Iterator[tuple[Callable[..., Any], tuple[Any, ...]]]:
+    """Return functions of tensors that move and such tensors; `place` puts all others somewhere."""
     function = op.function(torch)
     for sample in small(op):
         call = tensors(sample, "float64")
@@ -216,7 +219,8 @@ def differentiable_calls(op: Op) -> Iterator[tuple[Callable[..., Any], tuple[Any
         def of_inputs(*given: Any, call: Sample = call, ids: Any = tuple(map(id, inputs))) -> Any:
             swap = dict(zip(ids, given, strict=True))
             args, kwargs = (
-                mapped(v, lambda t: swap.get(id(t), t)) for v in (call.args, call.kwargs)
+                mapped(v, lambda t: swap[id(t)] if id(t) in swap else place(t))
+                for v in (call.args, call.kwargs)
             )
             results = function(*args, **kwargs)
             return tuple(r for r in leaves(results) if r.is_floating_point())

@@ -94,7 +94,7 @@ def rebuild_tensor(
     """Make a tensor of a storage that another process sent."""
     from .._tensor import _rebuilt
 
-    data = _C.empty((0,), dtype=getattr(_C, dtype))
+    data = _C.empty((0,), dtype=getattr(_C, dtype), device="cpu")
     data.set_(storage, offset, tuple(size), tuple(stride))
     return _rebuilt(cls, data, needs, own)
 
@@ -113,6 +113,8 @@ def reduce_tensor(tensor: Any) -> Any:
             "does not support crossing process boundaries. If you just want to transfer the data, "
             "call detach() on the tensor before serializing (e.g., putting it on the queue)."
         )
+    if tensor.is_meta:
+        return tensor.__reduce_ex__(2)
     data = tensor.detach()
     own = {k: v for k, v in tensor.__dict__.items() if k != "grad"}
     if not data.is_cpu:

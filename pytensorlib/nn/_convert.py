@@ -99,6 +99,8 @@ class Convertible:
         ------
         TypeError
             The dtype is no floating-point or complex one, or arguments do not fit.
+        NotImplementedError
+            A parameter is on ``meta``, where there is nothing to copy: see `to_empty`.
 
         Examples
         --------
@@ -120,12 +122,20 @@ class Convertible:
                 options["dtype"] = dtype
             if memory_format is not None and not is_lazy(t) and t.dim() in (4, 5):
                 options["memory_format"] = memory_format
-            return t.to(**options, non_blocking=non_blocking) if options else t
+            if not options:
+                return t
+            if t.is_meta and device is not None and device.type != "meta":
+                raise NotImplementedError(
+                    "Cannot copy out of meta tensor; no data! Please use "
+                    "torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving "
+                    "module from meta to a different device."
+                )
+            return t.to(**options, non_blocking=non_blocking)
 
         return self._apply(convert)
 
     def to_empty(self: M, *, device: Any, recurse: bool = True) -> M:
-        """Move to a device without copying the values.
+        """Move to a device without copying the values; from ``meta``, the only way.
 
         Parameters
         ----------

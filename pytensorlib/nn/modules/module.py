@@ -15,6 +15,7 @@ from .._hooks import (
     register_module_full_backward_hook,
     register_module_full_backward_pre_hook,
 )
+from .._state_dict import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401  (PyTorch's name)
 from .._state_dict import _IncompatibleKeys
 from ..module import (
     Module,

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
-    """A module for values that are loaded next: its own are unspecified, and take no random
+    """A module for values that are loaded next: its own are uninitialised, and take no random
     numbers.
 
     Parameters
@@ -33,7 +33,6 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
     >>> nn.utils.skip_init(nn.Linear, 3, 2).weight.shape
     torch.Size([2, 3])
     """
-    from ...random import fork_rng
     from ..module import Module
 
     if not issubclass(module_cls, Module):
@@ -41,6 +40,4 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
     if "device" not in inspect.signature(module_cls).parameters:
         raise RuntimeError("Module must support a 'device' arg to skip initialization")
     device = kwargs.pop("device", "cpu")
-    # No device holds shapes alone, so there are values; later random numbers are as without them.
-    with fork_rng():
-        return module_cls(*args, **kwargs, device=device)
+    return module_cls(*args, **kwargs, device="meta").to_empty(device=device)

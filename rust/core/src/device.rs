@@ -1,8 +1,8 @@
-//! The two kinds of devices.
+//! The kinds of devices.
 
-use crate::bail;
 use crate::error::Result;
-use std::sync::atomic::{AtomicU16, Ordering};
+use crate::{bail, ensure};
+use std::cell::Cell;
 
 /// Where a storage lives. A closed set: only [`crate::dispatch::run`] matches on it to compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -10,6 +10,8 @@ pub enum Device {
     Cpu,
     /// An adapter through wgpu, by its number: the best one is 0.
     Wgpu(u8),
+    /// Nowhere: shapes, strides and types without memory. Calls are planned and nothing runs.
+    Meta,
 }
 
 impl Device {
@@ -22,6 +24,8 @@ impl Device {
         match text {
             "cpu" | "cpu:0" => Ok(Device::Cpu),
             "wgpu" => Ok(Device::Wgpu(0)),
+            "meta" => Ok(Device::Meta),
+            _ if text.starts_with("meta:") => Ok(Device::Meta),
             _ if text.starts_with("cuda") => bail!(
                 Runtime,
                 "device {text}: there is no CUDA here (torch.cuda.is_available() is False); GPUs \
@@ -29,7 +33,7 @@ impl Device {
             ),
             _ => bail!(
                 Runtime,
-                "device {text}: tensors live on 'cpu' or 'wgpu' here"
+                "device {text}: tensors live on 'cpu', 'wgpu' or 'meta' here"
             ),
         }
     }
@@ -38,34 +42,50 @@ impl Device {
         match self {
             Device::Cpu => "cpu",
             Device::Wgpu(_) => "wgpu",
+            Device::Meta => "meta",
         }
+    }
+
+    pub fn is_gpu(self) -> bool {
+        matches!(self, Device::Wgpu(_))
+    }
+
+    /// Where the elements of a tensor that goes there are made: in host memory, if anywhere.
+    pub fn maker(self) -> Device {
+        match self {
+            Device::Meta => Device::Meta,
+            _ => Device::Cpu,
+        }
+    }
+
+    /// Whether tensors there have elements that can be read: an error on meta.
+    pub fn check_data(self) -> Result<()> {
+        ensure!(
+            self != Device::Meta,
+            NotImplemented,
+            "Cannot copy out of meta tensor; no data! It has a shape, strides and a dtype, but no \
+             elements that could be read"
+        );
+        Ok(())
     }
 }
 
 impl std::fmt::Display for Device {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Device::Cpu => f.write_str("cpu"),
+            Device::Cpu | Device::Meta => f.write_str(self.kind()),
             Device::Wgpu(index) => write!(f, "wgpu:{index}"),
         }
     }
 }
 
-/// Zero for the CPU, else one more than the adapter's number.
-static DEFAULT: AtomicU16 = AtomicU16::new(0);
+thread_local!(static DEFAULT: Cell<Device> = const { Cell::new(Device::Cpu) });
 
-/// Where factories put tensors that name no device (`set_default_device`).
+/// Where factories put tensors that name no device, on this thread (`set_default_device`).
 pub fn default_device() -> Device {
-    match DEFAULT.load(Ordering::Relaxed) {
-        0 => Device::Cpu,
-        n => Device::Wgpu((n - 1) as u8),
-    }
+    DEFAULT.get()
 }
 
 pub fn set_default_device(device: Device) {
-    let n = match device {
-        Device::Cpu => 0,
-        Device::Wgpu(index) => index as u16 + 1,
-    };
-    DEFAULT.store(n, Ordering::Relaxed);
+    DEFAULT.set(device);
 }

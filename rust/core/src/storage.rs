@@ -23,6 +23,8 @@ enum Owner {
     Map(Box<FileMap>),
     /// The GPU's pool, with an address that tells the buffer from all others.
     Gpu(Box<(Buffer, usize)>),
+    /// There is no memory, only its size.
+    Meta,
 }
 
 /// Memory whose size has changed.
@@ -46,7 +48,7 @@ struct Blocks {
 unsafe impl Send for Blocks {}
 
 pub struct Allocation {
-    /// Null for memory of the GPU, and while there is less memory than there once was: tensors may
+    /// Null for memory of the GPU, where there is none, and while there is less memory than there once was: tensors may
     /// no longer fit then, see [`Storage::open_ptr`].
     ptr: AtomicPtr<u8>,
     bytes: AtomicUsize,
@@ -84,6 +86,7 @@ impl Storage {
                 let owner = Owner::Gpu(Box::new((buffer, fresh_address(bytes))));
                 Ok(Storage::new(std::ptr::null_mut(), bytes, owner))
             }
+            Device::Meta => Ok(Storage::new(std::ptr::null_mut(), bytes, Owner::Meta)),
         }
     }
 
@@ -97,6 +100,7 @@ impl Storage {
                 }
                 Ok(storage)
             }
+            Device::Meta => Storage::empty(bytes, device),
         }
     }
 
@@ -222,11 +226,12 @@ impl Storage {
     pub fn device(&self) -> Device {
         match &self.0.owner {
             Owner::Gpu(own) => own.0.device(),
+            Owner::Meta => Device::Meta,
             _ => Device::Cpu,
         }
     }
 
-    /// The first byte in host memory; null for memory of the GPU.
+    /// The first byte in host memory; null where there is none.
     pub fn ptr(&self) -> *mut u8 {
         let start = self.open_ptr();
         match &self.0.owner {
@@ -245,7 +250,8 @@ impl Storage {
 
     /// Whether [`Storage::resize`] can change the size.
     pub fn is_resizable(&self) -> bool {
-        matches!(self.0.owner, Owner::Cache(_)) && !self.0.pinned.load(Ordering::Relaxed)
+        matches!(self.0.owner, Owner::Cache(_) | Owner::Meta)
+            && !self.0.pinned.load(Ordering::Relaxed)
     }
 
     /// Keeps the memory where it is from now on: another library was given its address.
@@ -256,14 +262,18 @@ impl Storage {
     /// Changes the size, keeping what fits; what is new is not initialised. Pages that are no longer
     /// needed go back to the system. Kernels at work in the memory go on in what they were given.
     pub fn resize(&self, bytes: usize) -> Result<()> {
+        if let Owner::Meta = self.0.owner {
+            self.0.bytes.store(bytes, Ordering::Release);
+            return Ok(());
+        }
         let (Some(resized), true) = (self.resized(), self.is_resizable()) else {
             bail!(
                 Runtime,
                 "Trying to resize storage that is not resizable: {} keeps its {} bytes. Give the \
                  tensor other memory instead, with x.data = ... or x.set_(...).",
                 match self.device() {
-                    Device::Cpu => "memory shared with another library or process",
                     Device::Wgpu(_) => "memory of the GPU",
+                    _ => "memory shared with another library or process",
                 },
                 self.bytes()
             );
@@ -299,7 +309,7 @@ impl Storage {
         Ok(())
     }
 
-    /// Where the memory begins: an address of the host, or for memory of the GPU a number that no
+    /// Where the memory begins: an address of the host, 0 without memory, or for memory of the GPU a number that no
     /// live memory shares, not to be read from.
     pub fn address(&self) -> usize {
         match &self.0.owner {
@@ -360,7 +370,7 @@ impl Storage {
             && match &self.0.owner {
                 Owner::Cache(resized) => resized.get().is_none_or(|r| r.map.get().is_none()),
                 Owner::Lender(_) | Owner::Map(_) => false,
-                Owner::Gpu(_) => true,
+                Owner::Gpu(_) | Owner::Meta => true,
             }
     }
 }

@@ -345,7 +345,7 @@ impl Tensor {
 
     /// The first element in host memory, as bytes.
     ///
-    /// [Unwinds](error::unwind) with an error where the storage has become too small.
+    /// [Unwinds](error::unwind) with an error where the storage has become too small, and on meta.
     #[inline]
     pub fn bytes_ptr(&self) -> *mut u8 {
         let mut start = self.0.storage.open_ptr();
@@ -359,19 +359,27 @@ impl Tensor {
     #[cold]
     #[inline(never)]
     fn checked_start(&self) -> *mut u8 {
+        self.check_open().unwrap_or_else(|e| error::unwind(e));
         let start = self.0.storage.ptr();
         // A host kernel that is given memory of the GPU must not write to address zero.
         assert!(!start.is_null(), "expected a tensor in host memory");
-        self.check_fits().unwrap_or_else(|e| error::unwind(e));
         start
     }
 
     /// As [`Tensor::bytes_ptr`], before memory is read where nothing could unwind.
     pub fn check_open(&self) -> Result<()> {
-        if self.storage().open_ptr().is_null() && self.device() == Device::Cpu {
-            self.check_fits()?;
+        if self.storage().open_ptr().is_null() {
+            match self.device() {
+                Device::Cpu => self.check_fits()?,
+                other => other.check_data()?,
+            }
         }
         Ok(())
+    }
+
+    /// Whether there are elements to look at: not on meta, where what is asked of them holds.
+    pub fn has_data(&self) -> bool {
+        self.device() != Device::Meta
     }
 
     /// Raises where the storage has been made smaller than this tensor needs.
@@ -549,6 +557,7 @@ impl Tensor {
             self.check_open()?;
             return Ok(self.clone());
         }
+        self.device().check_data()?;
         let out = Tensor::empty(self.shape(), self.dtype(), Device::Cpu)?;
         out.write_from(self)?;
         Ok(out)

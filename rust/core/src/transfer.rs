@@ -105,7 +105,7 @@ pub fn view<'a>(t: &'a Tensor, layout: &'a Layout) -> Result<View<'a>> {
 fn gpu_of(t: &Tensor) -> Result<&'static Gpu> {
     match t.device() {
         Device::Wgpu(index) => Gpu::at(index),
-        Device::Cpu => bail!(Assertion, "wgpu: expected a tensor on the GPU"),
+        _ => bail!(Assertion, "wgpu: expected a tensor on the GPU"),
     }
 }
 
@@ -125,9 +125,9 @@ pub fn small_floats(x: &[&Tensor]) -> bool {
     x.iter().all(|t| small(t.dtype()))
 }
 
-/// Writes one value everywhere in a tensor on the GPU.
+/// Writes one value everywhere in a tensor on the GPU, or nowhere on meta.
 pub fn fill(y: &Tensor, value: Scalar) -> Result<()> {
-    if y.numel() == 0 {
+    if y.numel() == 0 || y.device() == Device::Meta {
         return Ok(());
     }
     if y.dtype().is_complex() {
@@ -151,8 +151,13 @@ pub fn check_type(dtype: DType) -> Result<()> {
     Ok(())
 }
 
-/// Copies `x`, converted and broadcast, into `y`; at least one of them is on the GPU.
+/// Copies `x`, converted and broadcast, into `y`; at least one of them is not in host memory. What
+/// is on meta takes anything and gives nothing.
 pub fn transfer(x: &Tensor, y: &Tensor) -> Result<()> {
+    if y.device() == Device::Meta {
+        return Ok(());
+    }
+    x.device().check_data()?;
     check_type(x.dtype())?;
     check_type(y.dtype())?;
     if y.numel() == 0 {

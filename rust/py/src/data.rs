@@ -633,7 +633,7 @@ fn tensor(
               rather than torch.tensor(sourceTensor).",
         )?;
         let t = t.get().get().detach();
-        let (dtype, device) = (dtype.unwrap_or(t.dtype()), device.unwrap_or(t.device()));
+        let (dtype, device) = (dtype.unwrap_or(t.dtype()), home(device, &t));
         caught("tensor", || t.to(dtype, device, true, None).py())?
     } else {
         let device = device.unwrap_or_else(default_device);
@@ -650,6 +650,14 @@ fn tensor(
         y.set_requires_grad(true).py()?;
     }
     wrap(py, y)
+}
+
+/// Where a tensor goes: to the device named, else the default one; where that is the CPU it stays.
+fn home(device: Option<Device>, t: &Tensor) -> Device {
+    device.unwrap_or_else(|| match default_device() {
+        Device::Cpu => t.device(),
+        other => other,
+    })
 }
 
 /// What `as_tensor` makes of data, and whether its memory is shared.
@@ -705,14 +713,8 @@ fn as_tensor(
     let dtype = dtype_argument(dtype, "as_tensor")?;
     let device = device_argument(device, "as_tensor")?;
     let (t, _) = adopt(data, dtype)?;
-    let device = device.unwrap_or_else(|| match data.is_instance_of::<PyTensor>() {
-        true => t.device(),
-        false => default_device(),
-    });
-    wrap(
-        py,
-        t.to(dtype.unwrap_or(t.dtype()), device, false, None).py()?,
-    )
+    let (dtype, device) = (dtype.unwrap_or(t.dtype()), home(device, &t));
+    wrap(py, t.to(dtype, device, false, None).py()?)
 }
 
 /// `obj` as a tensor: shared where possible, as asked by `copy`. Objects with a buffer, such as
@@ -769,7 +771,7 @@ fn asarray(
     } else {
         adopt(obj, dtype)?
     };
-    let (to, on) = (dtype.unwrap_or(t.dtype()), device.unwrap_or(t.device()));
+    let (to, on) = (dtype.unwrap_or(t.dtype()), home(device, &t));
     if copy == Some(false) {
         if !shared {
             return Err(PyValueError::new_err(

@@ -155,7 +155,8 @@ impl PyDType {
     }
 }
 
-/// Where tensors are: ``device("cpu")`` or ``device("wgpu")``. Devices that exist elsewhere
+/// Where tensors are: ``device("cpu")``, ``device("wgpu")``, or ``device("meta")``, where they have a
+/// shape and a dtype but no elements. Devices that exist elsewhere
 /// have names here too, which scripts compare and files hold, but no tensor can be there.
 ///
 /// Parameters
@@ -202,7 +203,7 @@ impl PyDevice {
         PyDevice {
             kind: device.kind(),
             index: match device {
-                Device::Cpu => None,
+                Device::Cpu | Device::Meta => None,
                 Device::Wgpu(index) => Some(index),
             },
         }

@@ -108,7 +108,7 @@ fn get_default_device() -> PyDevice {
     PyDevice::of(device::default_device())
 }
 
-/// Set the device of tensors that name none.
+/// Set the device of tensors that name none, for this thread.
 ///
 /// Parameters
 /// ----------

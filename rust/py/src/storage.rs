@@ -26,7 +26,7 @@ use std::ptr::NonNull;
 /// size : int or sequence of int, optional
 ///     How many bytes, all zero; or the bytes themselves.
 /// device : device or str, optional
-///     ``"cpu"``, the default, or ``"wgpu"``.
+///     ``"cpu"``, the default, ``"wgpu"``, or ``"meta"``, where there is only a size.
 ///
 /// Examples
 /// --------
@@ -250,8 +250,10 @@ impl PyStorage {
         let flat = wrap(py, self.flat())?;
         let part = flat.bind(py).get_item(key)?;
         let part = borrow(&part)?;
-        let dense = part.is_contiguous() && part.numel() > 0;
-        let Some(start) = NonNull::new(part.ptr::<u8>()).filter(|_| dense) else {
+        let host = part.device() == Device::Cpu;
+        let dense = host && part.is_contiguous() && part.numel() > 0;
+        let start = dense.then(|| part.ptr::<u8>()).and_then(NonNull::new);
+        let Some(start) = start else {
             let part = part.copy_dense().py()?;
             return Ok(Py::new(py, PyStorage(part.storage().clone()))?.into_any());
         };

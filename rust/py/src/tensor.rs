@@ -499,7 +499,7 @@ impl PyTensor {
     fn dtype(&self, py: Python<'_>) -> Py<PyDType> {
         dtype_object(py, self.get().dtype()).clone_ref(py)
     }
-    /// Where the elements are: ``cpu`` or ``wgpu``.
+    /// Where the elements are: ``cpu``, ``wgpu``, or ``meta``, where there are none.
     ///
     /// Examples
     /// --------
@@ -565,16 +565,16 @@ impl PyTensor {
     fn is_quantized(&self) -> bool {
         false
     }
-    /// Always False: all tensors have memory.
+    /// Whether it has a shape, strides and a dtype, but no memory.
     ///
     /// Examples
     /// --------
     /// >>> import pytensorlib as torch
-    /// >>> torch.zeros(2).is_meta
-    /// False
+    /// >>> torch.zeros(2).is_meta, torch.zeros(2, device="meta").is_meta
+    /// (False, True)
     #[getter]
     fn is_meta(&self) -> bool {
-        false
+        self.get().device() == pytensorlib_core::device::Device::Meta
     }
     /// Whether the dtype is float16, bfloat16, float32 or float64.
     ///

@@ -5,6 +5,7 @@ use crate::overrides;
 use parking_lot::Mutex;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pytensorlib_core::device;
 use pytensorlib_core::error::Result;
 use std::cell::RefCell;
 use std::ffi::c_long;
@@ -37,10 +38,11 @@ pub fn elsewhere(f: &mut (dyn FnMut() + Send)) -> Result<()> {
     let outer = CHAIN.with_borrow(Clone::clone);
     let first = outer.is_none();
     let chain = outer.unwrap_or_default();
-    let off = overrides::is_off();
+    let (off, place) = (overrides::is_off(), device::default_device());
     let work = Mutex::new(f);
     let inside = |py: Python<'_>| {
         overrides::set_off(off);
+        device::set_default_device(place);
         CHAIN.set(Some(chain.clone()));
         let number = thread_number(py).unwrap_or(0);
         let before = chain.swap(number, Ordering::Relaxed);

@@ -263,6 +263,7 @@ pub fn type_name(t: &Tensor) -> String {
     let prefix = match t.device() {
         crate::device::Device::Cpu => "torch",
         crate::device::Device::Wgpu(_) => "torch.wgpu",
+        crate::device::Device::Meta => "torch.meta",
     };
     format!("{prefix}.{}Tensor", t.dtype().scalar_name())
 }

@@ -1,7 +1,8 @@
 //! Functions of whole tensors whose results' shapes may depend on data.
 
-use super::{compute, interpreted_below};
+use super::{compute, device, interpreted_below};
 use crate::autograd::{mode, Vjp};
+use crate::device::Device;
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
@@ -47,18 +48,43 @@ impl<const N: usize> Results for [Tensor; N] {
 }
 
 /// Calls `run` with what it is given beside tensors without a place in a graph. To interpreters it
-/// is an op that is known by its name, one of whose parameters is what came out.
+/// is an op that is known by its name, one of whose parameters is what came out. On meta there is
+/// nothing to run it on.
 pub fn function<P: Value + Clone, R: Results>(
     name: &'static str,
     given: P,
     x: &[&Tensor],
     run: Run<P, R>,
 ) -> Result<R> {
-    if !mode::interpreted() {
+    let unknown = |_: &P| -> Result<Metas> {
+        bail!(
+            NotImplemented,
+            "the shape of the result depends on data, and meta tensors have none"
+        )
+    };
+    function_of(name, given, x, unknown, run)
+}
+
+/// As [`function`], where what the results will be does not depend on data: on meta that is the
+/// answer.
+pub fn function_of<P: Value + Clone, R: Results>(
+    name: &'static str,
+    given: P,
+    x: &[&Tensor],
+    plan: impl FnOnce(&P) -> Result<Metas>,
+    run: Run<P, R>,
+) -> Result<R> {
+    let on_meta = device(x) == Device::Meta;
+    if !on_meta && !mode::interpreted() {
         return run(&given, x);
     }
-    let y = interpreted_below(|| run(&given, x))?.list();
-    let results = y.iter().map(|t| TensorMeta::of(t)).collect();
+    let results = match on_meta {
+        true => plan(&given)?,
+        false => {
+            let y = interpreted_below(|| run(&given, x))?.list();
+            y.iter().map(|t| TensorMeta::of(t)).collect()
+        }
+    };
     let function = Function {
         name,
         given,

@@ -9,7 +9,7 @@ use crate::dispatch;
 use crate::dtype::check_range;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
-use crate::op::{Repeats, TensorMeta};
+use crate::op::{Metas, Repeats, TensorMeta};
 use crate::ops::pointwise::ternary::where_;
 use crate::schema::{Args, Dest, Value};
 use crate::shape::{self, Dims, Show};
@@ -41,7 +41,11 @@ fn vector(name: &str, index: &Tensor) -> Result<Tensor> {
 /// The places of `index` in a dimension of `size` elements, each of them once.
 fn distinct(index: &Tensor, size: usize) -> Result<Tensor> {
     let name = "IndexPlacesBackward0";
-    dispatch::function(name, size, &[index], |&size, x| places(x[0], size))
+    // How many there are shows in nothing else.
+    let meta = || TensorMeta::new(&[index.numel()], DType::I64, index.device());
+    let plan = |_: &_| Ok(Metas::from_elem(meta(), 1));
+    let run = |&size: &usize, x: &[&Tensor]| places(x[0], size);
+    dispatch::function_of(name, size, &[index], plan, run)
 }
 
 fn places(index: &Tensor, size: usize) -> Result<Tensor> {
@@ -389,7 +393,10 @@ fn put_into(a: &Args) -> Result<Value> {
     );
     // Positions in row-major order as coordinates, so that any strides can be written to.
     let (name, shape) = ("PutPlacesBackward0", x.shape().clone());
-    let idx = dispatch::function(name, shape, &[index], |shape, x| coordinates(x[0], shape))?;
+    let meta = || TensorMeta::new(&[index.numel()], DType::I64, index.device());
+    let plan = |shape: &Dims| Ok(Metas::from_elem(meta(), shape.len().max(1)));
+    let run = |shape: &Dims, x: &[&Tensor]| coordinates(x[0], shape);
+    let idx: Vec<Tensor> = dispatch::function_of(name, shape, &[index], plan, run)?;
     let op = IndexPut {
         dims: (0..idx.len()).collect(),
         mode: if a.bool(3)? { Mode::Add } else { Mode::Set },
@@ -461,7 +468,10 @@ fn unravel(a: &Args) -> Result<Value> {
     }
     let size = shape::sizes(size)?;
     let name = "UnravelIndexBackward0";
-    let out = dispatch::function(name, size, &[x], |size, x| unraveled(x[0], size))?;
+    let meta = || TensorMeta::new(x.shape(), DType::I64, x.device());
+    let plan = |size: &Dims| Ok(Metas::from_elem(meta(), size.len()));
+    let run = |size: &Dims, x: &[&Tensor]| unraveled(x[0], size);
+    let out = dispatch::function_of(name, size, &[x], plan, run)?;
     Ok(Value::Tuple(out))
 }
 
@@ -492,7 +502,17 @@ fn unraveled(x: &Tensor, size: &[usize]) -> Result<Vec<Tensor>> {
 
 fn one_hot(x: &Tensor, classes: i64) -> Result<Tensor> {
     let name = "OneHotBackward0";
-    dispatch::function(name, classes, &[x], |&classes, x| ones(x[0], classes))
+    let plan = |&classes: &i64| {
+        ensure!(
+            classes > 0,
+            NotImplemented,
+            "without num_classes the shape of the result depends on data, and meta tensors have none"
+        );
+        let mut meta = TensorMeta::of(x);
+        meta.shape.push(classes as usize);
+        Ok(Metas::from_elem(meta, 1))
+    };
+    dispatch::function_of(name, classes, &[x], plan, |&classes, x| ones(x[0], classes))
 }
 
 fn ones(x: &Tensor, classes: i64) -> Result<Tensor> {
@@ -600,7 +620,20 @@ fn interleave_each(x: &Tensor, n: i64, dim: Option<i64>, size: Option<i64>) -> R
 /// Each index as often as `repeats` says.
 fn repeat_positions(repeats: &Tensor, size: Option<i64>) -> Result<Tensor> {
     let name = "RepeatInterleaveBackward0";
-    dispatch::function(name, size, &[repeats], |&size, x| repeated(x[0], size))
+    let plan = |&size: &Option<i64>| {
+        let Some(n) = size else {
+            bail!(
+                NotImplemented,
+                "without output_size the shape of the result depends on data, and meta tensors \
+                 have none"
+            );
+        };
+        let meta = TensorMeta::new(&shape::sizes(&[n])?, DType::I64, repeats.device());
+        Ok(Metas::from_elem(meta, 1))
+    };
+    dispatch::function_of(name, size, &[repeats], plan, |&size, x| {
+        repeated(x[0], size)
+    })
 }
 
 fn repeated(repeats: &Tensor, size: Option<i64>) -> Result<Tensor> {
@@ -692,10 +725,13 @@ crate::entries! {
     |a| {
         let (x, size) = (a.tensor(0)?, a.int(1)?);
         ensure!(size >= 0, Runtime, "nonzero_static: 'size' must be an non-negative integer");
-        let found = mask::nonzero(x)?;
         let fill = Scalar::Int(a.int(2)?);
         let shape = shape::sizes(&[size, x.ndim() as i64])?;
         let y = Tensor::full(&shape, fill, DType::I64, x.device())?;
+        if !x.has_data() {
+            return Ok(y.into());
+        }
+        let found = mask::nonzero(x)?;
         let n = (size).min(found.size(0) as i64);
         y.narrow(0, 0, n)?.copy_from(&found.narrow(0, 0, n)?)?;
         Ok(y.into())

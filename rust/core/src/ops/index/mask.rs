@@ -38,6 +38,12 @@ pub fn nonzero_columns(x: &Tensor) -> Result<Vec<Tensor>> {
     dispatch::function("NonzeroNumpyBackward0", (), &[x], |_, x| columns(x[0]))
 }
 
+/// Columns of `n` coordinates, where nobody knows how many there are.
+pub fn unknown_columns(x: &Tensor, n: usize) -> Result<Vec<Tensor>> {
+    let column = |_| Tensor::empty(&[n], DType::I64, x.device());
+    (0..x.ndim()).map(column).collect()
+}
+
 fn columns(x: &Tensor) -> Result<Vec<Tensor>> {
     let bits = bits(x)?;
     let columns: Vec<Tensor> = (0..x.ndim())
@@ -295,7 +301,11 @@ pub fn masked_scatter_parts(
     } else {
         mask
     };
-    let columns = nonzero_columns(&mask)?;
+    let columns = match mask.has_data() {
+        true => nonzero_columns(&mask)?,
+        // As many as there may be.
+        false => unknown_columns(&mask, source.numel())?,
+    };
     let n = columns[0].numel();
     ensure!(
         source.numel() >= n,

@@ -458,8 +458,9 @@ pub struct Ready {
     pub idx: Vec<Tensor>,
 }
 
-/// Turns masks into indices, checks types and broadcasts.
-pub fn ready(x: &Tensor, indices: &[Option<Tensor>]) -> Result<Ready> {
+/// Turns masks into indices, checks types and broadcasts. Masks on meta may be given a `count` of
+/// what they select.
+pub fn ready(x: &Tensor, indices: &[Option<Tensor>], count: Option<usize>) -> Result<Ready> {
     let mut dims: SmallVec<[usize; 4]> = SmallVec::new();
     let mut idx: Vec<Tensor> = Vec::new();
     let mut d = 0;
@@ -481,7 +482,11 @@ pub fn ready(x: &Tensor, indices: &[Option<Tensor>]) -> Result<Ready> {
                         d + i
                     );
                 }
-                for (i, column) in mask::nonzero_columns(t)?.into_iter().enumerate() {
+                let columns = match count {
+                    Some(n) if !t.has_data() => mask::unknown_columns(t, n)?,
+                    _ => mask::nonzero_columns(t)?,
+                };
+                for (i, column) in columns.into_iter().enumerate() {
                     dims.push(d + i);
                     idx.push(column);
                 }
@@ -560,7 +565,7 @@ impl Tensor {
                 return mask::compressed(self, m);
             }
         }
-        let r = ready(self, indices)?;
+        let r = ready(self, indices, None)?;
         if r.idx.is_empty() {
             return self.copy_dense();
         }
@@ -607,7 +612,16 @@ impl Tensor {
                 return mask::masked_fill_(self, &m.alias(l), values);
             }
         }
-        let r = ready(self, indices)?;
+        // As many as the values are for, of the dimensions behind those that are indexed.
+        let behind = given.iter().fold(self.ndim() - lead.min(self.ndim()), |n, t| {
+            n.saturating_sub(match t.dtype() {
+                DType::Bool | DType::U8 => t.ndim(),
+                _ => 1,
+            })
+        });
+        let place = values.ndim().checked_sub(behind + 1);
+        let count = place.map_or(1, |d| values.size(d));
+        let r = ready(self, indices, Some(count))?;
         if r.idx.is_empty() {
             return match accumulate {
                 true => self.add_into(values),

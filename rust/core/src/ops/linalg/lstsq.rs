@@ -126,7 +126,7 @@ fn lstsq(args: &Args) -> Result<Value> {
         false => solve(a, b, rcond)?,
     };
     let short = Tensor::number(Scalar::Int(m.min(n) as i64))?;
-    let deficient = apply(Gt, [&short, &rank])?.any_true()?;
+    let deficient = rank.has_data() && apply(Gt, [&short, &rank])?.any_true()?;
     ensure!(
         !(full && deficient),
         LinAlg,

@@ -452,17 +452,20 @@ fn order(pivots: impl Iterator<Item = usize>, m: usize) -> Vec<usize> {
 /// The permutation matrix P of A = P L U for pivots from 1 on.
 pub fn permutation(pivots: &Tensor, m: usize, dtype: DType) -> Result<Tensor> {
     let name = "LuUnpackBackward0";
-    dispatch::function(name, (m, dtype), &[pivots], |&(m, dtype), x| {
-        permuted(x[0], m, dtype)
-    })
-}
-
-fn permuted(pivots: &Tensor, m: usize, dtype: DType) -> Result<Tensor> {
     ensure!(
         pivots.ndim() >= 1,
         Runtime,
         "lu_unpack: LU_pivots must have at least 1 dimension, got a 0D tensor"
     );
+    let shape = join(&pivots.shape()[..pivots.ndim() - 1], &[m, m]);
+    let meta = || TensorMeta::new(&shape, dtype, pivots.device());
+    let plan = |_: &_| Ok(Metas::from_elem(meta(), 1));
+    dispatch::function_of(name, (m, dtype), &[pivots], plan, |&(m, dtype), x| {
+        permuted(x[0], m, dtype)
+    })
+}
+
+fn permuted(pivots: &Tensor, m: usize, dtype: DType) -> Result<Tensor> {
     let n = pivots.ndim();
     let (batch, k) = (&pivots.shape()[..n - 1], pivots.size(n - 1));
     let ids = pivots.detach().to_host()?.prepared(DType::I64)?;

@@ -342,7 +342,9 @@ fn renorm(table: &Tensor, at: &Tensor, max_norm: f64, p: f64) -> Result<()> {
     table.check_inplace(false)?;
     let given = (Bitwise(max_norm), Bitwise(p));
     let name = "EmbeddingRenormBackward0";
-    let renewed = dispatch::function(name, given, &[&table.detach(), at], |&(most, p), x| {
+    let same = |_: &_| Ok(Metas::from_elem(TensorMeta::of(table), 1));
+    let from = [&table.detach(), at];
+    let renewed = dispatch::function_of(name, given, &from, same, |&(most, p), x| {
         shortened(x[0], x[1], *most, *p)
     })?;
     crate::autograd::mode::with_grad(false, || table.copy_from(&renewed))
@@ -443,9 +445,7 @@ fn embedding_bag(a: &Args) -> Result<Value> {
             Some(p.rem_euclid(rows))
         }
     };
-    let (numbers, starts) = (at.prepared(DType::I64)?, offsets.prepared(DType::I64)?);
-    // SAFETY: contiguous i64 tensors, read only.
-    let (numbers, starts) = unsafe { (numbers.slice::<i64>(), starts.slice::<i64>()) };
+    let (numbers, starts) = (integers(at)?, integers(offsets)?);
     if let Some(bad) = numbers.iter().find(|&&i| i < 0 || i >= rows) {
         bail!(
             Runtime,
@@ -538,21 +538,33 @@ fn embedding_bag(a: &Args) -> Result<Value> {
     Ok(Value::Tuple(vec![y, offset2bag, bag_size, best]))
 }
 
+/// The elements in host memory; on meta zeros, for no shape depends on them.
+fn integers(t: &Tensor) -> Result<Vec<i64>> {
+    if !t.has_data() {
+        return Ok(alloc::full(0, t.numel()));
+    }
+    let t = t.prepared(DType::I64)?;
+    // SAFETY: a contiguous i64 tensor, read only.
+    Ok(alloc::gathered(unsafe { t.slice::<i64>() }.iter().copied()))
+}
+
 /// The largest element of each column of each bag, and the row that it is from.
 fn bag_max(w: &Tensor, numbers: &[i64], bag_of: &[i64], bags: usize) -> Result<(Vec<i64>, Tensor)> {
     let (rows, width) = (w.size(0), w.size(1));
     // Empty bags read one zero behind the table.
     let nothing = (rows * width) as i64;
     let mut best = alloc::full(-1i64, bags * width);
-    let values = w.to_host()?.prepared(DType::F64)?;
-    // SAFETY: a contiguous f64 tensor, read only.
-    let values = unsafe { values.slice::<f64>() };
-    for (&row, &bag) in numbers.iter().zip(bag_of) {
-        for c in 0..width {
-            let slot = &mut best[bag as usize * width + c];
-            let value = values[row as usize * width + c];
-            if *slot < 0 || value > values[*slot as usize * width + c] || value.is_nan() {
-                *slot = row;
+    if w.has_data() {
+        let values = w.to_host()?.prepared(DType::F64)?;
+        // SAFETY: a contiguous f64 tensor, read only.
+        let values = unsafe { values.slice::<f64>() };
+        for (&row, &bag) in numbers.iter().zip(bag_of) {
+            for c in 0..width {
+                let slot = &mut best[bag as usize * width + c];
+                let value = values[row as usize * width + c];
+                if *slot < 0 || value > values[*slot as usize * width + c] || value.is_nan() {
+                    *slot = row;
+                }
             }
         }
     }

@@ -7,10 +7,12 @@ use super::unary::{no_bool, Sigmoid};
 use super::{apply, c, k};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::rng::Generator;
 use crate::schema::{Args, Value};
 use crate::shape;
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
+use std::sync::Arc;
 
 const PI: f64 = std::f64::consts::PI;
 /// Klambauer et al. 2017, arXiv:1706.02515.
@@ -332,11 +334,27 @@ fn rrelu(a: &Args) -> Result<Value> {
         .into());
     }
     // One number for each element that needs one, as PyTorch draws them.
+    let slopes = match x.has_data() {
+        true => drawn_slopes(x, low, high, a.generator(4))?,
+        false => Tensor::empty(x.shape(), DType::F64, x.device())?,
+    };
+    let wide = if x.dtype().is_half() {
+        DType::F32
+    } else {
+        x.dtype()
+    };
+    let slopes = slopes.to_dtype(wide)?;
+    let y = apply(Mul, [x, &slopes.to_device(x.device())?])?;
+    Ok(y.to_dtype(x.dtype())?.into())
+}
+
+/// A slope for each element: a random number for those that need one, 1 for others.
+fn drawn_slopes(x: &Tensor, low: f64, high: f64, generator: Arc<Generator>) -> Result<Tensor> {
     let host = x.detach().to_host()?.prepared(DType::F64)?;
     // SAFETY: contiguous host memory of this type, not written meanwhile.
     let values = unsafe { host.slice::<f64>() };
     let mut drawn = vec![0f64; values.iter().filter(|&&v| v <= 0.0).count()];
-    a.generator(4).uniform(&mut drawn, low, high);
+    generator.uniform(&mut drawn, low, high);
     let mut drawn = drawn.into_iter();
     let slope = |&v: &f64| {
         if v <= 0.0 {
@@ -346,14 +364,7 @@ fn rrelu(a: &Args) -> Result<Value> {
         }
     };
     let slopes: Vec<f64> = values.iter().map(slope).collect();
-    let wide = if x.dtype().is_half() {
-        DType::F32
-    } else {
-        x.dtype()
-    };
-    let slopes = Tensor::from_slice(&slopes, x.shape(), DType::F64)?.to_dtype(wide)?;
-    let y = apply(Mul, [x, &slopes.to_device(x.device())?])?;
-    Ok(y.to_dtype(x.dtype())?.into())
+    Tensor::from_slice(&slopes, x.shape(), DType::F64)
 }
 
 fn hardtanh(a: &Args) -> Result<Value> {

@@ -541,9 +541,10 @@ fn randperm(a: &Args) -> Result<Value> {
     } else {
         check_range((shape[0] as i64).into(), dtype)?;
     }
-    let y = Tensor::empty(&shape, dtype, crate::device::Device::Cpu)?;
+    let device = o.device_or(a);
+    let y = Tensor::empty(&shape, dtype, device.maker())?;
     fill(&y, Distribution::Permutation, a.generator(1))?;
-    o.give(a, y.to_device(o.device_or(a))?)
+    o.give(a, y.to_device(device)?)
 }
 
 fn random_like(a: &Args, options: usize, what: Distribution) -> Result<Value> {

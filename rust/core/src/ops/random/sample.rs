@@ -114,6 +114,8 @@ fn normal(a: &Args, mean: Option<&Tensor>, std: Option<&Tensor>) -> Result<Value
             Runtime,
             "normal expects standard deviation to be non-complex"
         );
+    }
+    if let Some(s) = std.filter(|s| s.has_data()) {
         let s = s.to_host()?.prepared(DType::F64)?;
         // SAFETY: prepared contiguous float64 memory, read only.
         let fine = unsafe { s.slice::<f64>() }.iter().all(|v| *v >= 0.0);
@@ -231,7 +233,7 @@ impl Op for Multinomial {
 
 /// Computes on the host, for the streams of the GPU have no such numbers.
 pub(super) fn on_host<O: Op, const N: usize>(op: O, x: [&Tensor; N]) -> Result<Tensor> {
-    if x.iter().all(|t| t.device() == Device::Cpu) {
+    if !x.iter().any(|t| t.device().is_gpu()) {
         return dispatch::call1(op, &x);
     }
     let host: SmallVec<[Tensor; 2]> = x

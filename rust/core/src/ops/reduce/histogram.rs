@@ -7,6 +7,7 @@ use crate::cpu::radix::{bounds_of, tally, Key, Ordinal};
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
+use crate::op::{Metas, TensorMeta};
 use crate::ops::underived;
 use crate::schema::{Args, Value};
 use crate::shape::{Dims, Show};
@@ -154,13 +155,19 @@ fn data_range(name: &str, values: &[f64], low: f64, high: f64) -> Result<(f64, f
 
 fn histc(x: &Tensor, bins: i64, low: f64, high: f64) -> Result<Tensor> {
     let given = (bins, Bitwise(low), Bitwise(high));
-    dispatch::function("HistcBackward0", given, &[x], |&(bins, low, high), x| {
-        tallied(x[0], bins, *low, *high)
-    })
+    ensure!(bins > 0, Runtime, "histc: bins must be > 0, got {bins}");
+    let meta = || TensorMeta::new(&[bins as usize], x.dtype(), x.device());
+    let plan = |_: &_| Ok(Metas::from_elem(meta(), 1));
+    dispatch::function_of(
+        "HistcBackward0",
+        given,
+        &[x],
+        plan,
+        |&(bins, low, high), x| tallied(x[0], bins, *low, *high),
+    )
 }
 
 fn tallied(x: &Tensor, bins: i64, low: f64, high: f64) -> Result<Tensor> {
-    ensure!(bins > 0, Runtime, "histc: bins must be > 0, got {bins}");
     if !x.dtype().is_float() {
         bail!(
             NotImplemented,

@@ -108,7 +108,7 @@ fn product_gradient(op: &Reduce, cx: &Vjp, g: &Tensor) -> Result<Tensor> {
     let x = x.to_dtype(op.dtype)?;
     let shape = x.shape().clone();
     let g = spread(g, &shape, op.mask, op.keepdim)?;
-    if x.detach().all_true()? {
+    if x.has_data() && x.detach().all_true()? {
         let y = spread(&cx.output(0)?, &shape, op.mask, op.keepdim)?;
         return g.mul(&y.div(&x)?);
     }

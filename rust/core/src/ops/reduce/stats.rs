@@ -494,7 +494,7 @@ fn covariance(
         _ => Tensor::number(Scalar::Int(correction))?,
     };
     let divisor = total.sub(&lost)?;
-    if divisor.item()?.f64() <= 0.0 {
+    if divisor.has_data() && divisor.item()?.f64() <= 0.0 {
         host::warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.");
     }
     let divisor = apply(Maximum, [&divisor, &Tensor::number(Scalar::Int(0))?])?;
@@ -558,10 +558,12 @@ fn observation_weights(
          got {} != {n}",
         w.numel()
     );
-    let negative = w.to_host()?.prepared(DType::F64)?;
-    // SAFETY: prepared contiguous float64 in host memory, read only here.
-    let negative = unsafe { negative.slice::<f64>() }.iter().any(|&v| v < 0.0);
-    ensure!(!negative, Runtime, "cov(): {name} cannot be negative");
+    if w.has_data() {
+        let w = w.to_host()?.prepared(DType::F64)?;
+        // SAFETY: prepared contiguous float64 in host memory, read only here.
+        let negative = unsafe { w.slice::<f64>() }.iter().any(|&v| v < 0.0);
+        ensure!(!negative, Runtime, "cov(): {name} cannot be negative");
+    }
     Ok(Some(w.clone()))
 }
 

@@ -173,8 +173,13 @@ impl Op for Copy {
         true
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
-        if matches!(self.device, Device::Wgpu(_)) {
-            transfer::check_type(self.dtype)?;
+        match self.device {
+            Device::Cpu => x[0].device().check_data()?,
+            Device::Wgpu(_) => {
+                x[0].device().check_data()?;
+                transfer::check_type(self.dtype)?;
+            }
+            Device::Meta => {}
         }
         // Others fit some shapes only.
         if !matches!(
@@ -414,8 +419,11 @@ impl Tensor {
     }
 
     /// Writes those elements of `x` (of the same shape and type) that differ, one after the other,
-    /// so that several may share memory. In host memory.
+    /// so that several may share memory. In host memory, or on meta, where nothing is written.
     pub fn write_changes(&self, x: &Tensor) -> Result<()> {
+        if self.device() == Device::Meta {
+            return Ok(());
+        }
         let (before, x) = (self.detach().copy_dense()?, x.contiguous()?);
         let (size, layout) = (self.dtype().size(), self.layout());
         let (new, old) = (x.bytes_ptr(), before.bytes_ptr());
@@ -475,7 +483,7 @@ impl Tensor {
 
     /// Whether any element is NaN.
     pub fn has_nan(&self) -> Result<bool> {
-        if !self.dtype().is_float() {
+        if !self.dtype().is_float() || self.device() == Device::Meta {
             return Ok(false);
         }
         let x = self.to_host()?.prepared(self.dtype())?;

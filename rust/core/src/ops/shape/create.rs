@@ -449,13 +449,16 @@ fn fill_value(t: &Tensor) -> Result<()> {
 fn fill_into(x: &Tensor, value: &Tensor) -> Result<()> {
     fill_value(value)?;
     if value.dtype().is_complex() {
-        fits(&value.detach(), x)?;
+        if value.has_data() {
+            fits(&value.detach(), x)?;
+        }
         return match x.dtype().is_complex() {
             true => x.copy_from(value),
-            false => x.fill_(value.item()?, "FillBackward0"),
+            false if value.has_data() => x.fill_(value.item()?, "FillBackward0"),
+            false => x.fill_(Scalar::Int(0), "FillBackward0"),
         };
     }
-    if value.is_wrapped() || !value.requires_grad() {
+    if value.has_data() && (value.is_wrapped() || !value.requires_grad()) {
         if value.is_wrapped() {
             check_range(value.item()?, x.dtype())?;
         }

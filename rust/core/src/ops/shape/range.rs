@@ -13,7 +13,10 @@ use crate::{bail, ensure, with_element};
 
 /// A one-dimensional tensor of `n` elements, element `i` made by `f.at(i)`.
 fn sequence<F: Rule>(n: usize, dtype: DType, device: Device, f: F) -> Result<Tensor> {
-    let y = Tensor::empty(&[n], dtype, Device::Cpu)?;
+    let y = Tensor::empty(&[n], dtype, device.maker())?;
+    if device == Device::Meta {
+        return Ok(y);
+    }
     with_element!(dtype, T => {
         // SAFETY: a fresh contiguous tensor of this type.
         parallel_chunks(unsafe { y.slice_mut::<T>() }, 1, 1 << 14, |first, y| fill(f, first, y));
@@ -272,10 +275,11 @@ fn eye(a: &Args, n: i64, m: i64, options: usize) -> Result<Value> {
     ensure!(m >= 0, Runtime, "m must be greater or equal to 0, got {m}");
     let dtype = o.dtype_or(a, default_dtype)?;
     let (n, m) = (n as usize, m as usize);
-    let y = Tensor::zeros(&[n, m], dtype, Device::Cpu)?;
+    let device = o.device_or(a);
+    let y = Tensor::zeros(&[n, m], dtype, device.maker())?;
     let one = Tensor::number(Scalar::Int(1))?;
     y.alias(y.layout().diagonal(0, 0, 1)?).write_from(&one)?;
-    o.give(a, y.to_device(o.device_or(a))?)
+    o.give(a, y.to_device(device)?)
 }
 
 /// Row and column indices of the elements of a triangle, row by row.

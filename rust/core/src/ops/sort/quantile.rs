@@ -1,5 +1,6 @@
 //! Quantiles: neighbours in order, and a weight between them.
 
+use crate::alloc;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::ops::pointwise::apply;
@@ -51,9 +52,11 @@ fn quantile(
              but got {mode}"
         );
     }
-    let host = q.detach().prepared(DType::F64)?;
-    // SAFETY: contiguous host memory of this type.
-    let qs = unsafe { host.slice::<f64>() }.to_vec();
+    // On meta any will do: no shape depends on them.
+    let qs = match q.has_data() {
+        true => floats(q)?,
+        false => alloc::full(0.0, q.numel()),
+    };
     ensure!(
         qs.iter().all(|&q| (0.0..=1.0).contains(&q)),
         Runtime,
@@ -90,15 +93,14 @@ fn quantile(
     };
     let (lines, n) = (rows.size(0), rows.size(1));
     let (sorted, _) = rows.sort(1, false)?;
-    let host = sorted.detach().prepared(DType::F64)?;
-    // SAFETY: contiguous host memory of this type.
-    let values = unsafe { host.slice::<f64>() };
+    let values = match sorted.has_data() {
+        true => floats(&sorted)?,
+        false => Vec::new(),
+    };
     let (mut low, mut high, mut last) = (Vec::new(), Vec::new(), Vec::new());
     for line in 0..lines {
-        let nan = values[line * n..(line + 1) * n]
-            .iter()
-            .filter(|v| v.is_nan())
-            .count();
+        let values = values.get(line * n..(line + 1) * n).unwrap_or_default();
+        let nan = values.iter().filter(|v| v.is_nan()).count();
         // What the quantile is multiplied by; a line spoiled by NaN gives its last element.
         let (scale, spoiled) = match (nan, ignore_nan) {
             (0, _) => (n - 1, false),
@@ -155,6 +157,15 @@ fn quantile(
     }
     kept.insert(0, qs.len());
     y.permute(&[1, 0])?.reshape_to(&kept)
+}
+
+/// The elements in host memory.
+fn floats(x: &Tensor) -> Result<Vec<f64>> {
+    let host = x.detach().prepared(DType::F64)?;
+    // SAFETY: contiguous host memory of this type.
+    Ok(alloc::gathered(
+        unsafe { host.slice::<f64>() }.iter().copied(),
+    ))
 }
 
 /// The point between two numbers; from the upper half on it is reckoned from the high end.

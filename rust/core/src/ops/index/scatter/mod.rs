@@ -6,7 +6,6 @@ mod reduce;
 
 use super::Mode;
 use crate::autograd::Vjp;
-use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
@@ -405,7 +404,8 @@ fn index_reduce(a: &Args) -> Result<Value> {
     if full.is_empty() {
         full.push(1);
     }
-    if x.device() == Device::Cpu || src.numel() == 0 {
+    let near = index.has_data() && !x.device().is_gpu();
+    if near || src.numel() == 0 {
         check_positions(index, dim, x.shape().get(dim).copied().unwrap_or(1))?;
     }
     let idx = index.reshape_to(&column)?.expand_to(&full)?;

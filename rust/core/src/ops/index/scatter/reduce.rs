@@ -245,6 +245,9 @@ impl Op for ScatterReduce {
 
 /// Integer division towards minus infinity.
 fn floor_div(x: &Tensor, by: &Tensor) -> Result<Tensor> {
+    if !x.has_data() {
+        return Ok(x.clone());
+    }
     let (a, b) = (x.prepared(DType::I64)?, by.prepared(DType::I64)?);
     // SAFETY: contiguous host memory of this type, read only.
     let (a, b) = unsafe { (a.slice::<i64>(), b.slice::<i64>()) };

@@ -5,7 +5,6 @@ mod cpu;
 use super::softmax::Softmax;
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
-use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
@@ -198,14 +197,14 @@ impl Call<'_> {
                 Show(k.shape()),
                 Show(v.shape())
             );
-            if heads(&k) != heads(&v) || q.device() != Device::Cpu {
+            if heads(&k) != heads(&v) || q.device().is_gpu() {
                 (k, v) = (repeat_heads(&k, h)?, repeat_heads(&v, h)?);
             }
         }
         let width = q.size(q.ndim() - 1);
         let scale = self.scale.unwrap_or(1.0 / (width.max(1) as f64).sqrt());
         let recorded = self.mask.is_some_and(|m| m.requires_grad() && mode::grad());
-        if q.device() == Device::Cpu && !recorded {
+        if !q.device().is_gpu() && !recorded {
             let (q, k, v) = self.aligned(q, &k, &v)?;
             if cpu::flash::fits(&q, &k, &v, self.mask) {
                 return self.fused(&q, &k, &v, scale);

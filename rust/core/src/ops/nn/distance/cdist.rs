@@ -293,9 +293,14 @@ impl Distances {
         let needs: Vec<usize> = needs.iter().copied().filter(|&i| cx.needs(i)).collect();
         let given = (self.clone(), needs.clone());
         let (name, from) = ("CdistBackwardBackward0", [&x, &y, &cx.output(0)?, g]);
-        let found: Vec<Tensor> = dispatch::function(name, given, &from, |(op, needs), x| {
-            op.slopes::<T>(needs, [x[0], x[1], x[2], x[3]])
-        })?;
+        let plan = |(_, needs): &(Self, Vec<usize>)| {
+            let meta = |&i: &usize| TensorMeta::new(from[i].shape(), T::DTYPE, x.device());
+            Ok(needs.iter().map(meta).collect())
+        };
+        let found: Vec<Tensor> =
+            dispatch::function_of(name, given, &from, plan, |(op, needs), x| {
+                op.slopes::<T>(needs, [x[0], x[1], x[2], x[3]])
+            })?;
         let mut out = Grads::from_elem(None, if self.pairs { 1 } else { 2 });
         for (i, d) in needs.into_iter().zip(found) {
             out[i] = Some(d);

@@ -6,6 +6,7 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
+use crate::op::{Metas, TensorMeta};
 use crate::ops::nn::loss::reduced;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::{Gt, Ne};
@@ -92,7 +93,8 @@ pub(super) fn multi_margin(
     }
     let from: SmallVec<[&Tensor; 2]> = std::iter::once(target).chain(weight).collect();
     let (name, given) = ("MultiMarginFactorsBackward0", (c, x.dtype()));
-    let factor = dispatch::function(name, given, &from, |&(c, dtype), x| {
+    let plan = |_: &_| Ok(Metas::from_elem(TensorMeta::of(&rows), 1));
+    let factor = dispatch::function_of(name, given, &from, plan, |&(c, dtype), x| {
         factors(x[0], x.get(1).copied(), c, dtype)
     })?;
     let own = rows.gather(1, &target.to_dtype(DType::I64)?.reshape_to(&[n, 1])?)?;
@@ -138,7 +140,9 @@ pub(super) fn multilabel_margin(x: &Tensor, target: &Tensor, reduction: i64) -> 
     );
     let (n, c) = (rows.size(0), rows.size(1));
     let (name, given) = ("MultilabelMarginFactorsBackward0", (n, c, x.dtype()));
-    let [times, others] = dispatch::function(name, given, &[target], |&(n, c, dtype), x| {
+    let plan = |_: &_| Ok(Metas::from_elem(TensorMeta::of(&rows), 2));
+    let from = [target];
+    let [times, others] = dispatch::function_of(name, given, &from, plan, |&(n, c, dtype), x| {
         occurrences(x[0], n, c, dtype)
     })?;
     let column = |t: &Tensor| t.reshape_to(&[n, c, 1]);

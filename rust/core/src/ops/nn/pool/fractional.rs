@@ -100,6 +100,47 @@ pub(super) fn fractional(n: usize, a: &Args) -> Result<Value> {
             lead + d
         );
     }
+    let shape: Dims = x.shape()[..lead]
+        .iter()
+        .copied()
+        .chain(out.iter().map(|&o| o as usize))
+        .collect();
+    let indices = match x.has_data() {
+        true => {
+            let at = largest(name, x, samples, &kernel, &out)?;
+            Tensor::from_slice(&at, &shape, DType::I64)?.to_device(x.device())?
+        }
+        false => Tensor::empty(&shape, DType::I64, x.device())?,
+    };
+    let node = if n == 2 {
+        "FractionalMaxPool2DBackward0"
+    } else {
+        "FractionalMaxPool3DBackward0"
+    };
+    let y = dispatch::call1(
+        Gather {
+            grid: None,
+            name: node,
+            n,
+            add: true,
+        },
+        &[x, &indices],
+    )?;
+    Ok(Value::Tuple(vec![y, indices]))
+}
+
+/// Where the largest element of each window is.
+fn largest(
+    name: &'static str,
+    x: &Tensor,
+    samples: &Tensor,
+    kernel: &[i64],
+    out: &[i64],
+) -> Result<Vec<i64>> {
+    let n = kernel.len();
+    let lead = x.ndim() - n;
+    let batch = if lead == 2 { x.size(0) } else { 1 };
+    let channels = x.size(lead - 1);
     let host = x.to_host()?.prepared(DType::F64)?;
     let draws = samples.to_host()?.prepared(DType::F64)?;
     // SAFETY: contiguous f64 tensors, read only.
@@ -147,25 +188,5 @@ pub(super) fn fractional(n: usize, a: &Args) -> Result<Value> {
         let plane = &values[p * large..(p + 1) * large];
         pool.planes(sizes, f64::NEG_INFINITY, plane, &mut best, at);
     }
-    let shape: Dims = x.shape()[..lead]
-        .iter()
-        .copied()
-        .chain(out.iter().map(|&o| o as usize))
-        .collect();
-    let indices = Tensor::from_slice(&indices, &shape, DType::I64)?.to_device(x.device())?;
-    let node = if n == 2 {
-        "FractionalMaxPool2DBackward0"
-    } else {
-        "FractionalMaxPool3DBackward0"
-    };
-    let y = dispatch::call1(
-        Gather {
-            grid: None,
-            name: node,
-            n,
-            add: true,
-        },
-        &[x, &indices],
-    )?;
-    Ok(Value::Tuple(vec![y, indices]))
+    Ok(indices)
 }

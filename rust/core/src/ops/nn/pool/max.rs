@@ -7,7 +7,6 @@ use super::{check_input, Windows};
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::pool::{parallel_for, Ptr};
-use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -354,9 +353,9 @@ pub(super) fn max_pool(
     let (regular, given) = (regular(x, &w, &out), indices);
     let recorded = x.requires_grad() && mode::grad();
     let compact = regular.is_some_and(|r| r.volume() <= 256);
-    let indices = match (indices, x.device()) {
-        (false, Device::Cpu) if regular.is_some() && !recorded => Indices::None,
-        (false, Device::Cpu) if compact => Indices::Numbers,
+    let indices = match (indices, x.device().is_gpu()) {
+        (false, false) if regular.is_some() && !recorded => Indices::None,
+        (false, false) if compact => Indices::Numbers,
         _ => Indices::Plane,
     };
     let op = MaxPool {

@@ -74,11 +74,11 @@ pub fn step(cell: Cell, x: &Tensor, start: &State, w: &Weights) -> Result<State>
 fn fits(cell: Cell, x: &Tensor, start: &State, w: &Weights) -> bool {
     let mut all = vec![x, &start.h, w.ih, w.hh];
     all.extend(start.c.iter().chain(w.bias_ih).chain(w.bias_hh));
-    let on_host = |t: &&Tensor| t.device() == Device::Cpu;
+    let on_gpu = |t: &&Tensor| t.device().is_gpu();
     let width = start.h.size(start.h.ndim() - 1);
     let rows = cell.gates() * width;
     matches!(x.dtype(), DType::F32 | DType::F64)
-        && all.iter().all(on_host)
+        && !all.iter().any(on_gpu)
         && w.hr.is_none()
         && w.bias_ih.is_some() == w.bias_hh.is_some()
         && start.c.is_some() == (cell == Cell::Lstm)
@@ -343,14 +343,19 @@ fn gradients<T: Real>(op: &Layer, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grad
     let there = bits(&mut all.iter().map(Option::is_some));
     let x: Vec<&Tensor> = all.iter().flatten().collect();
     let given = (op.clone(), needs, there);
-    let found: Vec<Tensor> = dispatch::function(
+    let needed = |i: usize| needs >> i & 1 == 1;
+    let plan = |_: &_| {
+        let meta = |i: usize| cx.input_meta(i).cloned();
+        (0..count).filter(|&i| needed(i)).map(meta).collect()
+    };
+    let found: Vec<Tensor> = dispatch::function_of(
         "RnnBackwardBackward0",
         given,
         &x,
+        plan,
         |(op, needs, there), x| slopes::<T>(op, *needs, *there, x),
     )?;
     let mut found = found.into_iter();
-    let needed = |i: usize| needs >> i & 1 == 1;
     Ok((0..count)
         .map(|i| if needed(i) { found.next() } else { None })
         .collect())

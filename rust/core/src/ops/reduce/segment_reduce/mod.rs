@@ -128,7 +128,7 @@ impl SegmentReduce {
         let (x, y) = (cx.input(0)?, spread(&cx.output(0)?)?);
         let zero = Tensor::zeros(&[], x.dtype(), x.device())?;
         let lost = apply(LogicalOr, [&apply(Eq, [&x, &zero])?, &apply(IsNan, [&x])?])?;
-        if !lost.any_true()? {
+        if !lost.has_data() || !lost.any_true()? {
             return y.div(&x);
         }
         // What one zero, or NaN, hides is the product without it; two hide each other, too.
@@ -248,6 +248,11 @@ fn bounds(x: &Tensor, given: &Tensor, what: &str, axis: usize, all: bool) -> Res
         Show(x.shape())
     );
     let length = x.size(axis) as i64;
+    if !given.has_data() {
+        let mut shape = given.shape().clone();
+        shape[axis] += (what != "offsets") as usize;
+        return Tensor::empty(&shape, DType::I64, given.device());
+    }
     let given = given
         .detach()
         .to_device(Device::Cpu)?

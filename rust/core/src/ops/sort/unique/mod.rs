@@ -11,6 +11,7 @@ use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Promotion};
 use crate::error::Result;
+use crate::op::{Metas, TensorMeta};
 use crate::schema::{Args, Value};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
@@ -243,7 +244,11 @@ fn asked([y, i, c]: [Tensor; 3], inverse: bool, counts: bool) -> Value {
 
 /// Whether each element is among `tests`.
 fn isin(x: &Tensor, tests: &Tensor, invert: bool) -> Result<Tensor> {
-    dispatch::function("IsinBackward0", invert, &[x, tests], |&invert, x| {
+    let (from, meta) = ([x, tests], || {
+        TensorMeta::new(x.shape(), DType::Bool, x.device())
+    });
+    let plan = |_: &_| Ok(Metas::from_elem(meta(), 1));
+    dispatch::function_of("IsinBackward0", invert, &from, plan, |&invert, x| {
         among(x[0], x[1], invert)
     })
 }

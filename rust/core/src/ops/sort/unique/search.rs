@@ -7,6 +7,7 @@ use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Promotion};
 use crate::error::Result;
+use crate::op::{Metas, TensorMeta};
 use crate::shape::Show;
 use crate::tensor::Tensor;
 use crate::{ensure, per_isa, with_compute};
@@ -82,10 +83,13 @@ pub fn search(
     sorter: Option<&Tensor>,
 ) -> Result<Tensor> {
     let x: SmallVec<[&Tensor; 3]> = [sequence, values].into_iter().chain(sorter).collect();
-    dispatch::function(
+    let dtype = if small { DType::I32 } else { DType::I64 };
+    let meta = || TensorMeta::new(values.shape(), dtype, dispatch::device(&x));
+    dispatch::function_of(
         name,
         (name, small, right),
         &x,
+        |_| Ok(Metas::from_elem(meta(), 1)),
         |&(name, small, right), x| found(name, x[0], x[1], small, right, x.get(2).copied()),
     )
 }
