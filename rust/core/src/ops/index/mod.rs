@@ -613,12 +613,14 @@ impl Tensor {
             }
         }
         // As many as the values are for, of the dimensions behind those that are indexed.
-        let behind = given.iter().fold(self.ndim() - lead.min(self.ndim()), |n, t| {
-            n.saturating_sub(match t.dtype() {
-                DType::Bool | DType::U8 => t.ndim(),
-                _ => 1,
-            })
-        });
+        let behind = given
+            .iter()
+            .fold(self.ndim() - lead.min(self.ndim()), |n, t| {
+                n.saturating_sub(match t.dtype() {
+                    DType::Bool | DType::U8 => t.ndim(),
+                    _ => 1,
+                })
+            });
         let place = values.ndim().checked_sub(behind + 1);
         let count = place.map_or(1, |d| values.size(d));
         let r = ready(self, indices, Some(count))?;
