@@ -73,6 +73,14 @@ def fake_quantize(x: Array, scale: float, zero: int, low: int, high: int) -> Arr
     return (np.clip(np.rint(x / scale) + zero, low, high) - zero) * scale
 
 
+def fake_quantize_channels(
+    x: Array, scale: Array, zero: Array, axis: int, low: int, high: int
+) -> Array:
+    shape = [1] * x.ndim
+    shape[axis] = -1
+    return fake_quantize(x, scale.reshape(shape), zero.reshape(shape), low, high)
+
+
 def arg(function: Any) -> Any:
     """Give `numpy.argmax` or `numpy.argmin` PyTorch's arguments."""
 

@@ -229,6 +229,15 @@ def array(*values: Any) -> Callable[[np.random.Generator], np.ndarray]:
     return lambda rng: np.array(values)
 
 
+def steps(*values: float) -> Callable[[np.random.Generator], np.ndarray]:
+    """Return numbers that stay float32 whatever the type under test."""
+    return lambda rng: np.array(values, np.float32)
+
+
+def ints(*values: int) -> Callable[[np.random.Generator], np.ndarray]:
+    return lambda rng: np.array(values, np.int32)
+
+
 def once(high: int, count: int) -> Callable[[np.random.Generator], np.ndarray]:
     """Return positions without repeats, for operators that leave repeats undefined."""
     return lambda rng: rng.permutation(high)[:count]

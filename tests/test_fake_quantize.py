@@ -1,4 +1,4 @@
-"""`fake_quantize_per_tensor_affine`: recorded results, its gradient, and wrong arguments."""
+"""`fake_quantize_per_tensor_affine` and its form for channels: results, gradients, errors."""
 
 import math
 
@@ -8,6 +8,7 @@ import pytest
 import pytensorlib as torch
 
 quantize = torch.fake_quantize_per_tensor_affine
+channels = torch.fake_quantize_per_channel_affine
 X = [0.05, 0.15, 0.25, -0.05, -0.15, -0.25, 10.0, -10.0, 0.35]
 SCALE, ZERO = torch.tensor(0.1), torch.tensor(3, dtype=torch.int32)
 
@@ -104,3 +105,100 @@ def test_gpu_equals_cpu() -> None:
             y.sum().backward()
             z.sum().backward()
             assert torch.equal(here.grad, there.grad.cpu())
+
+
+ROW = [0.05, 0.15, 0.25, -0.05, -0.15, 10.0, -10.0, math.nan]
+# Two channels of ROW with scales 0.1 and 0.5, for integers from 0 to 20.
+RECORDED = {
+    torch.int32: ([0, 3], [[0, 0.2, 0.2, 0, 0, 2, 0, 0], [0, 0, 0, 0, 0, 8.5, -1.5, -1.5]]),
+    torch.float32: (
+        [0.5, 3.2],
+        [
+            [0.05, 0.15, 0.25, -0.05, -0.05, 1.95, -0.05, -0.05],
+            [-0.1, 0.4, 0.4, -0.1, -0.1, 8.4, -1.6, -1.6],
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", RECORDED)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_results_for_channels_match_recorded_ones(kind, dtype) -> None:
+    zero, want = RECORDED[kind]
+    x = torch.tensor([ROW, ROW], dtype=torch.float64).to(dtype)
+    scale, zero = torch.tensor([0.1, 0.5]), torch.tensor(zero, dtype=kind)
+    for axis, y in ((0, x), (1, x.t())):
+        got = channels(y, scale, zero, axis, 0, 20)
+        assert got.dtype is dtype and got.stride() == y.stride()
+        rtol = 1e-3 if dtype is torch.float16 else 1e-6
+        np.testing.assert_allclose((got.t() if axis else got).double().numpy(), want, rtol, 1e-12)
+    again = channels(x.reshape(2, 4, 2), scale, zero, 0, 0, 20).reshape(2, 8)
+    np.testing.assert_allclose(again.double().numpy(), want, rtol, 1e-12)
+    wide = channels(x[1:].double(), scale[1:], zero[1:], 0, 0, 20)
+    assert wide.dtype is torch.float64
+    np.testing.assert_allclose(wide.numpy(), want[1:], 1e-6)
+
+
+def test_each_channel_is_what_the_form_for_tensors_gives() -> None:
+    x = torch.linspace(-3, 3, 60).reshape(3, 4, 5)
+    scale, zero = torch.tensor([0.1, 0.3, 0.7, 1.1]), torch.tensor([1, 0, 5, 9]).int()
+    y = channels(x, scale, zero, 1, 0, 9)
+    for i in range(4):
+        assert torch.equal(y[:, i], quantize(x[:, i], scale[i], zero[i], 0, 9))
+
+
+def test_gradient_of_channels_passes_where_nothing_was_held() -> None:
+    x = torch.tensor([ROW, ROW], requires_grad=True)
+    scale, zero = torch.tensor([0.1, 0.5]), torch.tensor([0, 3]).int()
+    y = channels(x, scale, zero, 0, 0, 20)
+    assert y.grad_fn.name() == "FakeQuantizePerChannelAffineCachemaskBackward0"
+    y.backward(torch.full_like(y, 2))
+    assert x.grad.tolist() == [[2, 2, 2, 2, 0, 0, 0, 0], [2, 2, 2, 2, 2, 0, 0, 0]]
+    half = x.detach().half().requires_grad_()
+    channels(half, scale, zero, 0, 0, 20).sum().backward()
+    assert half.grad.dtype is torch.float16 and half.grad[1, 0].item() == 1
+    g = torch.ones(2, 8, requires_grad=True)
+    (d,) = torch.autograd.grad(channels(x, scale, zero, 0, 0, 20), x, g, create_graph=True)
+    (back,) = torch.autograd.grad(d.sum(), g)
+    assert back.tolist() == (x.grad / 2).tolist()
+
+
+def test_wrong_arguments_for_channels_raise() -> None:
+    x, scale, zero = torch.ones(2, 3), torch.ones(3), torch.zeros(3, dtype=torch.int32)
+    for args, told in [
+        ((x, torch.ones(2), zero, 1, 0, 1), "need to have the same dimensions"),
+        ((x, torch.ones(2), zero[:2], 1, 0, 1), "not consistent with input tensor"),
+        ((x, scale[:, None], zero, 1, 0, 1), "scale should be a 1-D tensor"),
+        ((x, scale, zero[:, None], 1, 0, 1), "zero point should be a 1-D tensor"),
+        ((x, scale, zero, -1, 0, 1), "`axis` must be between 0 and number of dimensions"),
+        ((x, scale, zero, 2, 0, 1), "`axis` must be between 0 and number of dimensions"),
+        ((x, scale, zero, 1, 2, 1), "`quant_min` should be less than or equal"),
+        ((x, scale, zero + 5, 1, 0, 1), "`zero_point` must be between"),
+        ((x, scale.double(), zero, 1, 0, 1), "Scale must be Float or BFloat16, found Double"),
+        ((x, scale, zero.long(), 1, 0, 1), "Zero-point must be Int32, Float or Half, found Long"),
+        ((x, torch.ones(3, requires_grad=True), zero, 1, 0, 1), "argument 'scale'"),
+        ((torch.tensor(1.0), scale[:1], zero[:1], 0, 0, 1), "`axis` must be between"),
+    ]:
+        with pytest.raises(RuntimeError, match=told):
+            channels(*args)
+    for bad in (x.int(), x.to(torch.float8_e5m2)):
+        with pytest.raises(NotImplementedError, match="not implemented for"):
+            channels(bad, scale, zero, 1, 0, 1)
+    assert channels(torch.zeros(0, 3), scale, zero, 1, 0, 1).shape == (0, 3)
+
+
+def test_gpu_equals_cpu_for_channels() -> None:
+    if not torch.wgpu.is_available():
+        pytest.skip("no adapter")
+    x = torch.randn(3, 7, 5) * 4
+    x[0, 0, :3] = torch.tensor([math.nan, math.inf, -math.inf])
+    scale, zero = torch.tensor([0.25, 1.0, 0.5]), torch.tensor([3, 0, -2]).int()
+    for dtype in (torch.float32, torch.float16):
+        here = x.to(dtype).detach().requires_grad_()
+        there = here.detach().to("wgpu").requires_grad_()
+        y = channels(here, scale, zero, 0, -8, 7)
+        z = channels(there, scale.to("wgpu"), zero.to("wgpu"), 0, -8, 7)
+        assert torch.equal(y, z.cpu())
+        y.sum().backward()
+        z.sum().backward()
+        assert torch.equal(here.grad, there.grad.cpu())

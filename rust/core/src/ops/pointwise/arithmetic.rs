@@ -5,56 +5,13 @@ use super::formula::promoted;
 use super::real::HALF_STEP;
 use super::ternary::*;
 use super::unary::*;
-use super::{apply, apply_, c, k, pointwise, Real};
+use super::{apply, apply_};
 use crate::bail;
 use crate::dtype::{DType, Promotion, Scalar};
 use crate::ensure;
 use crate::error::Result;
 use crate::schema::{Args, Dest, Value};
 use crate::tensor::Tensor;
-
-pointwise! {
-    /// The nearest of the numbers (q - zero) scale for integers q from low to high, ties to even q;
-    /// the gradient passes as it is where q was not held. Jacob et al. 2018, arXiv:1712.05877.
-    op FakeQuantize { scale: f64, inverse: f64, zero: f64, low: f64, high: f64 }[1] =
-        "FakeQuantizePerTensorAffineCachemaskBackward0", FloatOnly;
-    f |p, [x]| {
-        let q = quantized(x, k(p.inverse), k(p.zero));
-        (held(q, k(p.low), k(p.high)) - k(p.zero)) * k(p.scale)
-    };
-    df |p, [x], _, g| {
-        let q = quantized(x, k(p.inverse), k(p.zero));
-        R::select(within(q, k(p.low), k(p.high)), g, c(0.0))
-    };
-
-    /// The same with tensors of one element for scale and zero, which keep the digits that x lacks.
-    op FakeQuantizeTensor { low: f64, high: f64 }[3] =
-        "FakeQuantizePerTensorAffineCachemaskTensorQparamsBackward0", FloatOnly;
-    f |p, [x, scale, zero]| {
-        let q = quantized(x, scale.recip(), zero);
-        (held(q, k(p.low), k(p.high)) - zero) * scale
-    };
-    df |p, [x, scale, zero], _, g|
-        R::select(
-            within(quantized(x, scale.recip(), zero), k(p.low), k(p.high)), g, c(0.0)),
-        c(0.0),
-        c(0.0);
-    exact 0b110;
-}
-
-fn quantized<R: Real>(x: R, inverse: R, zero: R) -> R {
-    (x * inverse).round() + zero
-}
-
-/// q from low to high; NaN counts as low.
-fn held<R: Real>(q: R, low: R, high: R) -> R {
-    R::select(q.is_nan(), low, q).max(low).min(high)
-}
-
-fn within<R: Real>(q: R, low: R, high: R) -> R::Mask {
-    let between = R::both(q.ge(low), q.le(high));
-    R::both(between, R::not(q.is_nan()))
-}
 
 /// The promoted type of a tensor and numbers.
 fn with_numbers(x: &Tensor, numbers: &[Option<Scalar>]) -> Result<DType> {
@@ -261,75 +218,7 @@ fn ldexp(a: &Args) -> Result<Value> {
     a.apply(Ldexp, [a.tensor(0)?, a.tensor(1)?])
 }
 
-/// The limits of a grid of integers, and the tensor to be put on it.
-fn grid<'a>(a: &'a Args) -> Result<(&'a Tensor, f64, f64)> {
-    let (x, low, high) = (a.tensor(0)?, a.int(3)?, a.int(4)?);
-    ensure!(
-        low <= high,
-        Runtime,
-        "fake_quantize_per_tensor_affine: `quant_min` should be less than or equal to \
-         `quant_max`, got {low} and {high}"
-    );
-    ensure!(
-        x.dtype().is_float(),
-        NotImplemented,
-        "\"fake_quantize_per_tensor_affine_cpu\" not implemented for '{}'",
-        x.dtype().scalar_name()
-    );
-    Ok((x, low as f64, high as f64))
-}
-
-fn fake_quantize(a: &Args) -> Result<Value> {
-    let (x, low, high) = grid(a)?;
-    let (scale, zero) = (a.float(1)? as f32, a.int(2)? as f64);
-    ensure!(
-        (low..=high).contains(&zero),
-        Runtime,
-        "fake_quantize_per_tensor_affine: `zero_point` must be between `quant_min` and \
-         `quant_max`, got {zero} outside [{low}, {high}]"
-    );
-    let op = FakeQuantize {
-        scale: scale.into(),
-        inverse: scale.recip().into(),
-        zero,
-        low,
-        high,
-    };
-    Ok(apply(op, [x])?.into())
-}
-
-/// The limits alone are looked at: scale and zero point may be results that are not there yet.
-fn fake_quantize_tensor(a: &Args) -> Result<Value> {
-    let (x, low, high) = grid(a)?;
-    let one = |i: usize, name: &str| {
-        let t = a.tensor(i)?;
-        crate::ops::constant("fake_quantize_per_tensor_affine", name, Some(t))?;
-        ensure!(
-            t.numel() == 1,
-            Runtime,
-            "fake_quantize_per_tensor_affine: a Tensor with {} elements cannot be converted to \
-             Scalar: `{name}` must have one",
-            t.numel()
-        );
-        t.detach().reshape(&[])
-    };
-    let (scale, mut zero) = (one(1, "scale")?, one(2, "zero_point")?);
-    if !zero.dtype().is_integral() {
-        zero = zero.to_dtype(DType::I32)?;
-    }
-    let op = FakeQuantizeTensor { low, high };
-    let y = apply(op, [x, &scale.to_dtype(DType::F32)?, &zero])?;
-    // Of a tensor without dimensions scale decides the type.
-    Ok(y.to_dtype(x.dtype())?.into())
-}
-
 crate::entries! {
-    /// The nearest number of a grid of integers times a scale; its gradient is that of x within it.
-    "fake_quantize_per_tensor_affine(Tensor self, Tensor scale, Tensor zero_point, int quant_min, int quant_max) -> Tensor",
-    FN, fake_quantize_tensor;
-    /// The nearest number of a grid of integers times a scale; its gradient is that of x within it.
-    "fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, int quant_min, int quant_max) -> Tensor",
-    FN, fake_quantize;
     /// self + alpha * other.
     "add(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", PW | SCALES,
     add;

@@ -18,7 +18,7 @@ pub mod special;
 pub mod ternary;
 pub mod unary;
 
-crate::ops::family! { activation arithmetic compare math }
+crate::ops::family! { activation arithmetic compare fake_quantize math }
 
 use crate::autograd::Vjp;
 use crate::dispatch;
