@@ -621,7 +621,8 @@ class Tensor:
 """
 DTYPES = (
     "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128 "
-    "uint16 uint32 uint64 "
+    "uint16 uint32 uint64 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz "
+    "float8_e8m0fnu complex32 "
     "half float double short int long cfloat cdouble"
 )
 TO_TENSOR = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()

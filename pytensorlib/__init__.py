@@ -179,9 +179,11 @@ _HOMES = {
     "Stream": "_streams",
     "DisableTorchFunctionSubclass": "_C",
     **dict.fromkeys(
-        "_mkldnn chalf complex32 float4_e2m1fn_x2 float8_e4m3fn float8_e4m3fnuz float8_e5m2 "
-        "float8_e5m2fnuz float8_e8m0fnu jagged sparse_bsc sparse_bsr sparse_coo sparse_csc "
-        "sparse_csr".split(),
+        "_mkldnn bit bits16 bits1x8 bits2x4 bits4x2 bits8 float4_e2m1fn_x2 int1 int2 int3 int4 "
+        "int5 int6 int7 jagged per_channel_affine per_channel_affine_float_qparams "
+        "per_channel_symmetric per_tensor_affine per_tensor_symmetric qint32 qint8 qscheme "
+        "quint2x4 quint4x2 quint8 sparse_bsc sparse_bsr sparse_coo sparse_csc sparse_csr uint1 "
+        "uint2 uint3 uint4 uint5 uint6 uint7".split(),
         "_unstored",
     ),
     "GradScaler": "amp.grad_scaler",
@@ -249,6 +251,7 @@ half = _C.float16
 int = _C.int32
 long = _C.int64
 short = _C.int16
+chalf = _C.complex32
 cfloat = _C.complex64
 cdouble = _C.complex128
 
@@ -315,7 +318,7 @@ def is_complex(input: Tensor) -> _builtins.bool:
     Returns
     -------
     bool
-        True for complex64 and complex128.
+        True for complex32, complex64 and complex128.
 
     Examples
     --------

@@ -56,22 +56,16 @@ GROUPS: dict[tuple[str, str], str] = {
     ("there are no quantized tensors", "model.to(torch.bfloat16) or .half()"): """
         torch.ao torch.quantization torch.nn.intrinsic torch.nn.qat torch.nn.quantizable
         torch.nn.quantized
-        torch: choose_qparams_optimized dequantize empty_quantized fake_quantize_per_channel_affine
-        torch: fused_moving_avg_obs_fake_quant int_repr
-        torch: per_channel_affine per_channel_affine_float_qparams per_channel_symmetric
-        torch: per_tensor_affine per_tensor_symmetric q_per_channel_axis q_per_channel_scales
-        torch: q_per_channel_zero_points q_scale q_zero_point qint32 qint8 qscheme
+        torch: choose_qparams_optimized dequantize empty_quantized fused_moving_avg_obs_fake_quant
+        torch: int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale
+        torch: q_zero_point
         torch: quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic
         torch: quantized_batch_norm quantized_gru quantized_gru_cell quantized_lstm
         torch: quantized_lstm_cell quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d
-        torch: quantized_rnn_relu_cell quantized_rnn_tanh_cell quint2x4 quint4x2 quint8
+        torch: quantized_rnn_relu_cell quantized_rnn_tanh_cell
         torch.Tensor: dequantize int_repr q_per_channel_axis q_per_channel_scales
         torch.Tensor: q_per_channel_zero_points q_scale q_zero_point qscheme
         torch.nn.functional: ScalingType SwizzleType scaled_grouped_mm scaled_mm
-    """,
-    ("no element has fewer than eight bits", "torch.uint8 or torch.int8"): """
-        torch: bit bits16 bits1x8 bits2x4 bits4x2 bits8 int1 int2 int3 int4 int5
-        torch: int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7
     """,
     ("the kernels are this package's own", "the operator by its plain name, such as conv2d"): """
         torch: batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt
@@ -146,7 +140,7 @@ LATER = """
     torch.nn.attention.experimental torch.nn.modules.linear_cross_entropy torch.profiler
     torch.quasirandom torch.multiprocessing torch.utils.tensorboard
     torch: native_norm sparse_coo_tensor
-    torch.Tensor: chalf coalesce dense_dim index indices is_coalesced sparse_dim sparse_mask
+    torch.Tensor: coalesce dense_dim index indices is_coalesced sparse_dim sparse_mask
     torch.Tensor: to_sparse to_sparse_coo values
     torch.overrides: get_ignored_functions get_overridable_functions get_testing_overrides
     torch.overrides: is_tensor_method_or_property resolve_name

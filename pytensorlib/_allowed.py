@@ -10,7 +10,7 @@ from typing import Any
 
 import pytensorlib as pt
 
-from . import _utils
+from . import _C, _utils
 from ._pickle_vm import CorruptCheckpointError
 from .storage import TypedStorage
 
@@ -175,9 +175,7 @@ CONSTANTS: dict[str, Any] = {
     "torch.Tensor": pt.Tensor,
     "torch._tensor.Tensor": pt.Tensor,
 }
-for _name in ("uint16", "uint32", "uint64"):
-    if hasattr(pt, _name):
-        CONSTANTS[f"torch.{_name}"] = getattr(pt, _name)
+CONSTANTS |= {f"torch.{name}": dt for name, dt in vars(_C).items() if isinstance(dt, pt.dtype)}
 CONSTANTS["torch.nn.parameter.Parameter"] = CONSTANTS["torch.nn.Parameter"] = None
 
 

@@ -96,6 +96,8 @@ Examples
 """
 
 for _name, _scalar in _SCALARS.items():
+    if f"{_scalar}Tensor" not in __all__:
+        continue
     globals()[f"{_scalar}Tensor"] = _OldClass(
         f"{_scalar}Tensor",
         (),

@@ -257,7 +257,7 @@ def _suffixes(tensor: Any) -> list[str]:
         found.append(f"device='{tensor.device}'")
     default = _C.get_default_dtype()
     shown = (default, _C.int64, _C.bool)
-    complex_default = _C.complex128 if default == _C.float64 else _C.complex64
+    complex_default = default.to_complex()
     # An empty tensor shows nothing that a reader could tell its dtype from.
     if tensor.device.type == "meta":
         found.append(f"size={tuple(tensor.shape)}")

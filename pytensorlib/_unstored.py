@@ -1,4 +1,4 @@
-"""Element types and layouts that have a name, but no tensors yet.
+"""Element types, layouts and schemes of quantization that have a name, but no tensors here.
 
 Libraries compare with them, hold them in tables and ask `finfo` for their limits; a function that
 is asked for a tensor of one refuses, as for anything that is no dtype or layout.
@@ -11,20 +11,44 @@ from typing import Any
 from . import _C
 
 __all__ = [
-    "chalf",
-    "complex32",
+    "bit",
+    "bits16",
+    "bits1x8",
+    "bits2x4",
+    "bits4x2",
+    "bits8",
     "float4_e2m1fn_x2",
-    "float8_e4m3fn",
-    "float8_e4m3fnuz",
-    "float8_e5m2",
-    "float8_e5m2fnuz",
-    "float8_e8m0fnu",
+    "int1",
+    "int2",
+    "int3",
+    "int4",
+    "int5",
+    "int6",
+    "int7",
     "jagged",
+    "per_channel_affine",
+    "per_channel_affine_float_qparams",
+    "per_channel_symmetric",
+    "per_tensor_affine",
+    "per_tensor_symmetric",
+    "qint32",
+    "qint8",
+    "qscheme",
+    "quint2x4",
+    "quint4x2",
+    "quint8",
     "sparse_bsc",
     "sparse_bsr",
     "sparse_coo",
     "sparse_csc",
     "sparse_csr",
+    "uint1",
+    "uint2",
+    "uint3",
+    "uint4",
+    "uint5",
+    "uint6",
+    "uint7",
 ]
 
 
@@ -66,13 +90,38 @@ class ElementType(Named):
 
     def to_real(self) -> Any:
         """Return the type of the real part."""
-        return _C.float16 if self.is_complex else self
+        return self
 
     def to_complex(self) -> Any:
-        """Return the complex type of such parts, where there is one."""
-        if self.is_complex:
-            return self
+        """Raise: there is no complex type of such parts."""
         raise RuntimeError(f"there is no complex type of parts of torch.{self.name}")
+
+
+class qscheme:  # noqa: N801  (PyTorch's name)
+    """How a quantized tensor stands for numbers: `torch.per_tensor_affine` and its kin.
+
+    They are compared, held in tables and pickled; there are no quantized tensors here.
+
+    Raises
+    ------
+    TypeError
+        It is called: there is one object for each scheme.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> isinstance(torch.per_tensor_affine, torch.qscheme)
+    True
+    """
+
+    def __new__(cls) -> Any:
+        raise TypeError("cannot create 'torch.qscheme' instances")
+
+
+class Scheme(Named):
+    """A scheme of quantization."""
+
+    kind = qscheme
 
 
 class MemoryLayout(Named):
@@ -87,20 +136,50 @@ def named(base: Any, name: str, nearest: str, **facts: Any) -> Any:
     return type(shown, (base,), facts | {"name": name})()
 
 
-float8_e4m3fn = named(ElementType, "float8_e4m3fn", "torch.bfloat16")
-float8_e4m3fnuz = named(ElementType, "float8_e4m3fnuz", "torch.bfloat16")
-float8_e5m2 = named(ElementType, "float8_e5m2", "torch.bfloat16")
-float8_e5m2fnuz = named(ElementType, "float8_e5m2fnuz", "torch.bfloat16")
-float8_e8m0fnu = named(ElementType, "float8_e8m0fnu", "torch.bfloat16", is_signed=False)
-float4_e2m1fn_x2 = named(ElementType, "float4_e2m1fn_x2", "torch.bfloat16")
-complex32 = chalf = named(
-    ElementType,
-    "complex32",
-    "torch.complex64",
-    itemsize=4,
-    is_floating_point=False,
-    is_complex=True,
+def undefined(why: str) -> Any:
+    """Return a fact that types lack: asking for it raises."""
+
+    def ask(self: Any) -> Any:
+        raise RuntimeError(why)
+
+    return property(ask)
+
+
+def whole(name: str, nearest: str, size: int = 1, signed: Any = True) -> Any:
+    """Return the type of integers, or of bits, of this name."""
+    return named(
+        ElementType, name, nearest, itemsize=size, is_floating_point=False, is_signed=signed
+    )
+
+
+int1, int2, int3, int4, int5, int6, int7 = (whole(f"int{n}", "torch.int8") for n in range(1, 8))
+uint1, uint2, uint3, uint4, uint5, uint6, uint7 = (
+    whole(f"uint{n}", "torch.uint8", signed=False) for n in range(1, 8)
 )
+bit = uint1
+bits1x8, bits2x4, bits4x2, bits8 = (
+    whole(f"bits{form}", "torch.uint8", signed=undefined("Bits types are undefined"))
+    for form in ("1x8", "2x4", "4x2", "8")
+)
+bits16 = whole("bits16", "torch.uint16", 2, undefined("Bits types are undefined"))
+qint8, quint8, quint4x2, quint2x4, qint32 = (
+    whole(
+        name,
+        "torch.fake_quantize_per_tensor_affine, or torch.int8",
+        4 if name == "qint32" else 1,
+        undefined("isSignedType not supported for quantized types"),
+    )
+    for name in ("qint8", "quint8", "quint4x2", "quint2x4", "qint32")
+)
+per_tensor_affine, per_channel_affine, per_tensor_symmetric, per_channel_symmetric = (
+    named(Scheme, name, "torch.fake_quantize_per_tensor_affine")
+    for name in "per_tensor_affine per_channel_affine per_tensor_symmetric "
+    "per_channel_symmetric".split()
+)
+per_channel_affine_float_qparams = named(
+    Scheme, "per_channel_affine_float_qparams", "torch.fake_quantize_per_channel_affine"
+)
+float4_e2m1fn_x2 = named(ElementType, "float4_e2m1fn_x2", "torch.float8_e4m3fn")
 sparse_coo = named(MemoryLayout, "sparse_coo", "torch.strided")
 sparse_csr = named(MemoryLayout, "sparse_csr", "torch.strided")
 sparse_csc = named(MemoryLayout, "sparse_csc", "torch.strided")

@@ -10,24 +10,22 @@ import pytest
 import pytensorlib as torch
 from pytensorlib.overrides import BaseTorchFunctionMode, TorchFunctionMode, wrap_torch_function
 
-# bits, eps, max, min, smallest normal: as PyTorch 2.13 says
-LIMITS = {
-    "float8_e4m3fn": (8, 0.125, 448.0, -448.0, 0.015625),
-    "float8_e4m3fnuz": (8, 0.125, 240.0, -240.0, 0.0078125),
-    "float8_e5m2": (8, 0.25, 57344.0, -57344.0, 6.103515625e-05),
-    "float8_e5m2fnuz": (8, 0.125, 57344.0, -57344.0, 3.0517578125e-05),
-    "float8_e8m0fnu": (
-        8, 1.0, 1.7014118346046923e38, 5.877471754111438e-39, 5.877471754111438e-39
-    ),
-    "complex32": (16, 0.0009765625, 65504.0, -65504.0, 6.103515625e-05),
-}  # fmt: skip
+WHOLE = [f"{kind}int{n}" for kind in ("", "u") for n in range(1, 8)]
+BITS = ["bits1x8", "bits2x4", "bits4x2", "bits8", "bits16"]
+QUANTIZED = ["qint8", "quint8", "quint4x2", "quint2x4", "qint32"]
+TYPES = ["float4_e2m1fn_x2", *WHOLE, *BITS, *QUANTIZED]
+SCHEMES = [
+    *("per_tensor_affine", "per_channel_affine", "per_tensor_symmetric", "per_channel_symmetric"),
+    "per_channel_affine_float_qparams",
+]
 LAYOUTS = "sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc _mkldnn jagged".split()
 
 
-@pytest.mark.parametrize("name", [*LIMITS, "float4_e2m1fn_x2", *LAYOUTS])
+@pytest.mark.parametrize("name", [*TYPES, *SCHEMES, *LAYOUTS])
 def test_names_are_objects_of_their_kind(name):
     value = getattr(torch, name)
-    assert isinstance(value, torch.layout if name in LAYOUTS else torch.dtype)
+    kinds = {**dict.fromkeys(LAYOUTS, torch.layout), **dict.fromkeys(SCHEMES, torch.qscheme)}
+    assert isinstance(value, kinds.get(name, torch.dtype))
     assert repr(value) == str(value) == f"torch.{name}"
     assert pickle.loads(pickle.dumps(value)) is value
     assert copy.copy(value) is copy.deepcopy(value) is value
@@ -36,23 +34,26 @@ def test_names_are_objects_of_their_kind(name):
     assert len({value, torch.float32, torch.strided}) == 3
 
 
-@pytest.mark.parametrize("name", LIMITS)
-def test_limits(name):
-    info = torch.finfo(getattr(torch, name))
-    assert (info.bits, info.eps, info.max, info.min, info.tiny) == LIMITS[name]
-    assert info.smallest_normal == info.tiny
-
-
 def test_facts():
-    assert torch.float8_e5m2.itemsize == 1 and torch.complex32.itemsize == 4
-    assert torch.float8_e5m2.is_floating_point and not torch.complex32.is_floating_point
-    assert torch.complex32.is_complex and not torch.float8_e5m2.is_complex
-    assert torch.float8_e5m2.is_signed and not torch.float8_e8m0fnu.is_signed
-    assert torch.complex32.to_real() is torch.float16 and torch.chalf is torch.complex32
+    for name in TYPES:
+        value = getattr(torch, name)
+        assert value.itemsize == {"bits16": 2, "qint32": 4}.get(name, 1)
+        assert value.is_floating_point is (name == "float4_e2m1fn_x2") and not value.is_complex
+        assert value.to_real() is value
+        with pytest.raises(RuntimeError):
+            value.to_complex()
+        if name in (*BITS, *QUANTIZED):
+            with pytest.raises(RuntimeError, match=r"undefined|not supported"):
+                _ = value.is_signed
+        else:
+            assert value.is_signed is not name.startswith("u")
+    assert torch.bit is torch.uint1 and torch.per_tensor_affine != torch.per_channel_affine
+    with pytest.raises(TypeError, match="cannot create"):
+        torch.qscheme()
     with pytest.raises(NotImplementedError, match="float4_e2m1fn_x2"):
         torch.finfo(torch.float4_e2m1fn_x2)
-    with pytest.raises(TypeError, match="float8_e5m2"):
-        torch.iinfo(torch.float8_e5m2)
+    with pytest.raises(TypeError, match="float4_e2m1fn_x2"):
+        torch.iinfo(torch.float4_e2m1fn_x2)
 
 
 @pytest.mark.parametrize(
@@ -68,8 +69,9 @@ def test_facts():
     ],
 )
 def test_tensors_of_these_types_are_refused(ask):
-    with pytest.raises(TypeError, match="float8_e5m2"):
-        ask(torch.float8_e5m2)
+    for name in ("float4_e2m1fn_x2", "int4", "bits8", "quint8"):
+        with pytest.raises(TypeError, match=f"torch.{name}"):
+            ask(getattr(torch, name))
 
 
 def test_tensors_of_these_layouts_are_refused():

@@ -1,12 +1,12 @@
 //! Element types and PyTorch's promotion rules as one table.
 
-use crate::ensure;
 use crate::error::Result;
+use crate::{bail, ensure, float8};
 use std::fmt::{self, Debug, Formatter};
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// An element type. Few ops take `U16`, `U32` and `U64` (see [`DType::is_wide_unsigned`]).
+/// An element type. Few ops take those behind `C128` (see [`DType::is_rare`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum DType {
@@ -25,13 +25,20 @@ pub enum DType {
     U16,
     U32,
     U64,
+    F8E4M3FN,
+    F8E5M2,
+    F8E4M3FNUZ,
+    F8E5M2FNUZ,
+    F8E8M0FNU,
+    C32,
 }
 
 use DType::*;
 
 /// Every type in the order of its discriminant.
-pub const ALL: [DType; 15] = [
-    Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64, C64, C128, U16, U32, U64,
+pub const ALL: [DType; 21] = [
+    Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64, C64, C128, U16, U32, U64, F8E4M3FN, F8E5M2,
+    F8E4M3FNUZ, F8E5M2FNUZ, F8E8M0FNU, C32,
 ];
 
 /// `PROMOTE[a][b]` is the smallest type that both `a` and `b` convert to (`promote_types`).
@@ -58,9 +65,9 @@ impl DType {
     /// Bytes per element.
     pub const fn size(self) -> usize {
         match self {
-            Bool | U8 | I8 => 1,
+            Bool | U8 | I8 | F8E4M3FN | F8E5M2 | F8E4M3FNUZ | F8E5M2FNUZ | F8E8M0FNU => 1,
             I16 | U16 | F16 | BF16 => 2,
-            I32 | U32 | F32 => 4,
+            I32 | U32 | F32 | C32 => 4,
             I64 | U64 | F64 | C64 => 8,
             C128 => 16,
         }
@@ -84,6 +91,12 @@ impl DType {
             U16 => "uint16",
             U32 => "uint32",
             U64 => "uint64",
+            F8E4M3FN => "float8_e4m3fn",
+            F8E5M2 => "float8_e5m2",
+            F8E4M3FNUZ => "float8_e4m3fnuz",
+            F8E5M2FNUZ => "float8_e5m2fnuz",
+            F8E8M0FNU => "float8_e8m0fnu",
+            C32 => "complex32",
         }
     }
 
@@ -105,6 +118,12 @@ impl DType {
             U16 => "UInt16",
             U32 => "UInt32",
             U64 => "UInt64",
+            F8E4M3FN => "Float8_e4m3fn",
+            F8E5M2 => "Float8_e5m2",
+            F8E4M3FNUZ => "Float8_e4m3fnuz",
+            F8E5M2FNUZ => "Float8_e5m2fnuz",
+            F8E8M0FNU => "Float8_e8m0fnu",
+            C32 => "ComplexHalf",
         }
     }
 
@@ -126,11 +145,31 @@ impl DType {
             U16 => "uint16_t",
             U32 => "uint32_t",
             U64 => "uint64_t",
+            F8E4M3FN => "c10::Float8_e4m3fn",
+            F8E5M2 => "c10::Float8_e5m2",
+            F8E4M3FNUZ => "c10::Float8_e4m3fnuz",
+            F8E5M2FNUZ => "c10::Float8_e5m2fnuz",
+            F8E8M0FNU => "c10::Float8_e8m0fnu",
+            C32 => "c10::complex<c10::Half>",
         }
     }
 
     pub const fn is_float(self) -> bool {
-        matches!(self, F16 | BF16 | F32 | F64)
+        matches!(self, F16 | BF16 | F32 | F64) || self.is_float8()
+    }
+    /// The format of a floating type of 8 bits, as `float8` counts them.
+    pub const fn float8(self) -> Option<usize> {
+        match self {
+            F8E4M3FN => Some(0),
+            F8E5M2 => Some(1),
+            F8E4M3FNUZ => Some(2),
+            F8E5M2FNUZ => Some(3),
+            F8E8M0FNU => Some(4),
+            _ => None,
+        }
+    }
+    pub const fn is_float8(self) -> bool {
+        self.float8().is_some()
     }
     /// The number of this floating type that is nearest to `v`.
     pub fn nearest(self, v: f64) -> f64 {
@@ -138,7 +177,10 @@ impl DType {
             F16 => half::f16::from_f64(v).to_f64(),
             BF16 => half::bf16::from_f64(v).to_f64(),
             F32 => v as f32 as f64,
-            _ => v,
+            _ => match self.float8() {
+                Some(k) => float8::decode(k, float8::encode(k, v as f32)) as f64,
+                None => v,
+            },
         }
     }
     /// The least and the largest number of an integer type or bool, as far as an i64 goes; those
@@ -157,7 +199,24 @@ impl DType {
         }
     }
     pub const fn is_complex(self) -> bool {
-        matches!(self, C64 | C128)
+        matches!(self, C32 | C64 | C128)
+    }
+    /// The type of a complex type's parts; others stay.
+    pub const fn part(self) -> DType {
+        match self {
+            C32 => F16,
+            C64 => F32,
+            C128 => F64,
+            other => other,
+        }
+    }
+    /// The complex type that goes with a floating one; complex ones stay.
+    pub const fn complex(self) -> DType {
+        match self {
+            F16 | C32 => C32,
+            F64 | C128 => C128,
+            _ => C64,
+        }
     }
     /// Integers, without bool.
     pub const fn is_int(self) -> bool {
@@ -166,21 +225,34 @@ impl DType {
     pub const fn is_integral(self) -> bool {
         self.is_int() || matches!(self, Bool)
     }
-    /// The unsigned types that are stored, converted, moved and compared, and that only ops which
-    /// say so compute with.
+    /// The types that are stored, converted, moved and compared, and that only ops which say so
+    /// compute with.
+    pub const fn is_rare(self) -> bool {
+        self as u8 > C128 as u8
+    }
+    /// The type in its stead that all ops know; others stay.
+    pub const fn usual(self) -> DType {
+        match self {
+            U16 | U32 | U64 => I64,
+            C32 => C64,
+            _ if self.is_float8() => F32,
+            other => other,
+        }
+    }
     pub const fn is_wide_unsigned(self) -> bool {
         matches!(self, U16 | U32 | U64)
     }
     pub const fn is_signed(self) -> bool {
-        !matches!(self, Bool | U8 | U16 | U32 | U64)
+        !matches!(self, Bool | U8 | U16 | U32 | U64 | F8E8M0FNU)
     }
-    /// The signed type of the same size for a wide unsigned one; others stay.
+    /// The signed integer type of the same size for a rare one; others stay.
     pub const fn signed(self) -> DType {
-        match self {
-            U16 => I16,
-            U32 => I32,
-            U64 => I64,
-            other => other,
+        match (self.is_rare(), self.size()) {
+            (false, _) => self,
+            (_, 1) => I8,
+            (_, 2) => I16,
+            (_, 4) => I32,
+            _ => I64,
         }
     }
     pub const fn is_half(self) -> bool {
@@ -192,28 +264,44 @@ impl DType {
     }
 
     /// The smallest type that both convert to. Where there is none (see [`DType::common`]) it is
-    /// the wide unsigned one, which ops refuse.
+    /// the rare one, which ops refuse.
     pub const fn promote(self, other: DType) -> DType {
-        match (self.is_wide_unsigned(), other.is_wide_unsigned()) {
+        match (self.is_rare(), other.is_rare()) {
             (false, false) => PROMOTE[self as usize][other as usize],
-            (true, _) if other.is_float() => other,
-            (_, true) if self.is_float() => self,
-            (true, _) => self,
-            _ => other,
+            (true, _) => self.promote_rare(other),
+            _ => other.promote_rare(self),
+        }
+    }
+
+    const fn promote_rare(self, other: DType) -> DType {
+        match (self, other) {
+            (C32, C64 | C128) | (U16 | U32 | U64, F16 | BF16 | F32 | F64) => other,
+            (C32, BF16 | F32) => C64,
+            (C32, F64) => C128,
+            _ => self,
         }
     }
 
     /// As [`DType::promote`]; an error where no type holds both.
     pub fn common(self, other: DType) -> Result<DType> {
-        let wide = self.is_wide_unsigned() || other.is_wide_unsigned();
-        ensure!(
-            !wide || self == other || self.is_float() || other.is_float(),
-            Runtime,
-            "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {} \
-             and {}. Convert one of them with .to(dtype).",
-            self.scalar_name(),
-            other.scalar_name()
-        );
+        let kinds = match (self, other) {
+            _ if self == other => None,
+            (a, b) if a.is_float8() || b.is_float8() => Some("Float8 Types"),
+            (a, b) if a.is_float() || b.is_float() => None,
+            (a, b) if a.is_wide_unsigned() || b.is_wide_unsigned() => {
+                Some("uint16, uint32, uint64 types")
+            }
+            _ => None,
+        };
+        if let Some(kinds) = kinds {
+            bail!(
+                Runtime,
+                "Promotion for {kinds} is not supported, attempted to promote {} and {}. Convert \
+                 one of them with .to(dtype).",
+                self.scalar_name(),
+                other.scalar_name()
+            );
+        }
         Ok(self.promote(other))
     }
 
@@ -222,8 +310,8 @@ impl DType {
         match self {
             Bool => 0,
             U8 | I8 | I16 | I32 | I64 | U16 | U32 | U64 => 1,
-            F16 | BF16 | F32 | F64 => 2,
-            C64 | C128 => 3,
+            C32 | C64 | C128 => 3,
+            _ => 2,
         }
     }
 
@@ -232,14 +320,13 @@ impl DType {
         self.category() <= to.category()
     }
 
-    /// The type in which kernels compute: half types in `F32`, integers and bool in `I64`. None
+    /// The type in which kernels compute: smaller floats in `F32`, integers and bool in `I64`. None
     /// computes in a wide unsigned type.
     pub const fn compute(self) -> DType {
         match self {
             Bool | U8 | I8 | I16 | I32 | I64 => I64,
-            F16 | BF16 | F32 => F32,
-            F64 => F64,
-            C64 | C128 | U16 | U32 | U64 => self,
+            F64 | C32 | C64 | C128 | U16 | U32 | U64 => self,
+            _ => F32,
         }
     }
 
@@ -290,13 +377,7 @@ impl Promotion {
     pub fn add(&mut self, dtype: DType, ndim: usize, wrapped_number: bool) {
         let (slot, dtype) = if wrapped_number {
             let dtype = match dtype {
-                d if d.is_complex() => {
-                    if default_dtype() == F64 {
-                        C128
-                    } else {
-                        C64
-                    }
-                }
+                d if d.is_complex() => default_dtype().complex(),
                 d if d.is_float() => default_dtype(),
                 d => d,
             };
@@ -307,7 +388,7 @@ impl Promotion {
             (&mut self.dim, dtype)
         };
         if let Some(d) = *slot {
-            if (d.is_wide_unsigned() || dtype.is_wide_unsigned()) && d.common(dtype).is_err() {
+            if (d.is_rare() || dtype.is_rare()) && d.common(dtype).is_err() {
                 self.clash = Some((d, dtype));
             }
             *slot = Some(d.promote(dtype));
@@ -331,13 +412,12 @@ fn combine(higher: Option<DType>, lower: Option<DType>) -> Result<Option<DType>>
     };
     Ok(Some(match (h.category(), l.category()) {
         (3, _) => h,
-        (2, 3) => {
-            if h == F64 {
-                C128
-            } else {
-                C64
-            }
-        }
+        (2, 3) if h.is_float8() => bail!(
+            Runtime,
+            "Unknown Complex ScalarType for {}",
+            h.scalar_name()
+        ),
+        (2, 3) => h.complex(),
         (2, _) => h,
         (0, _) | (_, 2) | (_, 3) => h.common(l)?,
         _ => h,
@@ -475,6 +555,19 @@ impl<T: Floats> Hash for Bitwise<T> {
 /// in unsigned types.
 pub fn check_range(value: Scalar, dtype: DType) -> Result<()> {
     let v = value.f64();
+    if let Some(k) = dtype.float8() {
+        let (high, infinite) = float8::limits(k);
+        let high = high as f64;
+        let low = if dtype.is_signed() { -high } else { 1.0 / high };
+        let inside = v >= low && v <= high || v.is_nan() || infinite && v.is_infinite();
+        ensure!(
+            inside,
+            Runtime,
+            "value cannot be converted to type {} without overflow: {value}",
+            dtype.c_name()
+        );
+        return Ok(());
+    }
     let (name, low, high) = match dtype {
         DType::U8 if value.is_float() => ("uint8_t", 0.0, 255.0),
         DType::U8 => ("uint8_t", -255.0, 255.0),

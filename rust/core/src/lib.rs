@@ -2,7 +2,7 @@
 //!
 //! Modules in layers; each uses only those before it:
 //!
-//! * [`error`], [`dtype`], [`shape`], [`shared`], [`isa`], [`machine`]: words
+//! * [`error`], [`dtype`], [`float8`], [`shape`], [`shared`], [`isa`], [`machine`]: words
 //!   that everything else uses, and what is known of the processor; [`pickle`], which uses nothing
 //! * [`layout`], [`meta`], [`storage`], [`alloc`], [`device`], [`rng`], [`host`]: where elements lie; a
 //!   storage on the GPU holds a buffer of [`gpu`], which knows only `error`, `dtype` and `device`
@@ -25,6 +25,7 @@ pub mod device;
 pub mod dispatch;
 pub mod dtype;
 pub mod error;
+pub mod float8;
 pub mod gpu;
 pub mod host;
 pub mod isa;

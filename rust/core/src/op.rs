@@ -253,8 +253,8 @@ pub trait Op: Derivative + Keep {
         false
     }
 
-    /// Whether it takes and gives wide unsigned integers.
-    fn unsigned(&self) -> bool {
+    /// Whether it takes and gives elements of a type that few ops do (see [`DType::is_rare`]).
+    fn takes(&self, _rare: DType) -> bool {
         false
     }
 

@@ -5,6 +5,7 @@ use crate::device::Device;
 use crate::dtype::{DType, Scalar};
 use crate::ensure;
 use crate::error::{self, Result};
+use crate::float8;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::shape::numel;
@@ -253,14 +254,7 @@ impl Tensor {
         // The stride of a dimension of one element may be any number; it is never applied.
         l.strides.iter_mut().for_each(|s| *s = s.saturating_mul(2));
         l.offset = l.offset.saturating_mul(2).saturating_add(which);
-        self.alias_as(
-            l,
-            if self.dtype() == DType::C128 {
-                DType::F64
-            } else {
-                DType::F32
-            },
-        )
+        self.alias_as(l, self.dtype().part())
     }
 
     /// A view: like [`Tensor::alias`], and in-place changes reach the history of its base.
@@ -520,7 +514,15 @@ impl Tensor {
                 DType::BF16 => Scalar::Float((*p.cast::<half::bf16>()).to_f64()),
                 DType::F32 => Scalar::Float(*p.cast::<f32>() as f64),
                 DType::F64 => Scalar::Float(*p.cast::<f64>()),
-                DType::C64 | DType::C128 => {
+                DType::F8E4M3FN
+                | DType::F8E5M2
+                | DType::F8E4M3FNUZ
+                | DType::F8E5M2FNUZ
+                | DType::F8E8M0FNU => {
+                    let format = self.dtype().float8().unwrap_or(0);
+                    Scalar::Float(float8::decode(format, *p) as f64)
+                }
+                DType::C32 | DType::C64 | DType::C128 => {
                     let (re, im) = self.complex_item()?;
                     ensure!(
                         im == 0.0,
@@ -541,6 +543,11 @@ impl Tensor {
         match self.dtype() {
             _ if self.numel() != 1 => Ok((self.item()?.f64(), 0.0)),
             // SAFETY: the tensor holds one element of its dtype at `p`.
+            DType::C32 => Ok(unsafe {
+                let p = p.cast::<half::f16>();
+                ((*p).to_f64(), (*p.add(1)).to_f64())
+            }),
+            // SAFETY: as above.
             DType::C64 => Ok(unsafe {
                 let p = p.cast::<f32>();
                 (*p as f64, *p.add(1) as f64)

@@ -144,7 +144,7 @@ pub fn fill(y: &Tensor, value: Scalar) -> Result<()> {
 /// Raises for a type that the GPU does not store.
 pub fn check_type(dtype: DType) -> Result<()> {
     ensure!(
-        !dtype.is_wide_unsigned(),
+        !dtype.is_rare(),
         NotImplemented,
         "wgpu: {dtype} tensors live on the CPU only; convert the tensor with .to(dtype) first"
     );

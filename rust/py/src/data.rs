@@ -171,11 +171,7 @@ impl Walk {
             return Ok(true);
         }
         if obj.is_instance_of::<PyComplex>() {
-            self.note(if default_dtype() == DType::F64 {
-                DType::C128
-            } else {
-                DType::C64
-            });
+            self.note(default_dtype().complex());
             self.numbers.push(complex(obj)?);
             return Ok(true);
         }
@@ -430,7 +426,12 @@ impl Walk {
             DType::BF16 => self.fill::<half::bf16>(&y, dtype)?,
             DType::F32 => self.fill::<f32>(&y, dtype)?,
             DType::F64 => self.fill::<f64>(&y, dtype)?,
-            DType::C64 | DType::C128 => {
+            DType::F8E4M3FN
+            | DType::F8E5M2
+            | DType::F8E4M3FNUZ
+            | DType::F8E5M2FNUZ
+            | DType::F8E8M0FNU => y.write_from(&self.tensor(DType::F64)?).py()?,
+            DType::C32 | DType::C64 | DType::C128 => {
                 let pairs = self.numbers.iter().map(|n| match *n {
                     Number::Bool(b) => (b as u8 as f64, 0.0),
                     Number::Int(i) => (i as f64, 0.0),

@@ -143,8 +143,13 @@ fn code(d: DType) -> u8 {
         DType::U8 | DType::U16 | DType::U32 | DType::U64 => 1,
         DType::F16 | DType::F32 | DType::F64 => 2,
         DType::BF16 => 4,
-        DType::C64 | DType::C128 => 5,
+        DType::C32 | DType::C64 | DType::C128 => 5,
         DType::Bool => 6,
+        DType::F8E4M3FN => 10,
+        DType::F8E4M3FNUZ => 11,
+        DType::F8E5M2 => 12,
+        DType::F8E5M2FNUZ => 13,
+        DType::F8E8M0FNU => 14,
     }
 }
 

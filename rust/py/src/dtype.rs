@@ -11,7 +11,9 @@ use pytensorlib_core::schema::MemoryFormat;
 
 /// A type of elements. There is one object for each: float32, float64, float16, bfloat16,
 /// complex64, complex128, int8, int16, int32, int64, uint8, uint16, uint32, uint64 and bool,
-/// with the other names float, double, half, cfloat, cdouble, short, int and long.
+/// with the other names float, double, half, cfloat, cdouble, short, int and long. Tensors of
+/// float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu and complex32 (chalf)
+/// are stored, moved and converted; few operators compute with them.
 ///
 /// Examples
 /// --------
@@ -54,7 +56,7 @@ impl PyDType {
     fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
         slf
     }
-    /// Whether it is float16, bfloat16, float32 or float64.
+    /// Whether it is float16, bfloat16, float32, float64 or one of float8.
     ///
     /// Examples
     /// --------
@@ -65,7 +67,7 @@ impl PyDType {
     fn is_floating_point(&self) -> bool {
         self.0.is_float()
     }
-    /// Whether it is complex64 or complex128.
+    /// Whether it is complex32, complex64 or complex128.
     ///
     /// Examples
     /// --------
@@ -108,12 +110,12 @@ impl PyDType {
     /// Returns
     /// -------
     /// dtype
-    ///     complex128 for float64 and complex128, else complex64.
+    ///     complex128 for float64, complex32 for float16, else complex64; itself where complex.
     ///
     /// Raises
     /// ------
     /// RuntimeError
-    ///     It is a dtype of integers or bool.
+    ///     It is a dtype of integers, bool or float8.
     ///
     /// Examples
     /// --------
@@ -122,8 +124,7 @@ impl PyDType {
     /// torch.complex128
     fn to_complex(&self, py: Python<'_>) -> PyResult<Py<PyDType>> {
         let d = match self.0 {
-            DType::F64 | DType::C128 => DType::C128,
-            d if d.differentiable() => DType::C64,
+            d if d.differentiable() && !d.is_float8() => d.complex(),
             d => {
                 return Err(PyRuntimeError::new_err(format!(
                     "to_complex(): there is no complex dtype for {}",
@@ -146,12 +147,7 @@ impl PyDType {
     /// >>> torch.complex64.to_real()
     /// torch.float32
     fn to_real(&self, py: Python<'_>) -> Py<PyDType> {
-        let d = match self.0 {
-            DType::C64 => DType::F32,
-            DType::C128 => DType::F64,
-            d => d,
-        };
-        dtype_object(py, d).clone_ref(py)
+        dtype_object(py, self.0.part()).clone_ref(py)
     }
 }
 
@@ -451,7 +447,7 @@ fn set_default_dtype(d: &Bound<'_, PyAny>) -> PyResult<()> {
     let d = d
         .cast::<PyDType>()
         .map_err(|_| PyTypeError::new_err("set_default_dtype(): argument must be torch.dtype"))?;
-    if !d.get().0.is_float() {
+    if !d.get().0.is_float() || d.get().0.is_float8() {
         return Err(PyTypeError::new_err(format!(
             "set_default_dtype(): only floating-point types are supported as the default type, \
              got {}",
@@ -478,7 +474,8 @@ fn set_default_dtype(d: &Bound<'_, PyAny>) -> PyResult<()> {
 /// Raises
 /// ------
 /// RuntimeError
-///     There is none: uint16, uint32 and uint64 do not mix with signed integers.
+///     There is none: uint16, uint32 and uint64 do not mix with signed integers, nor float8 with
+///     anything.
 ///
 /// Examples
 /// --------

@@ -9,6 +9,7 @@ use pytensorlib_core::tensor::Tensor;
 /// A tensor as nested lists of Python numbers.
 pub fn to_list(py: Python<'_>, t: &Tensor) -> PyResult<Py<PyAny>> {
     let wide = match t.dtype() {
+        DType::C32 => DType::C64,
         d @ (DType::Bool | DType::C64 | DType::C128 | DType::U64) => d,
         d if d.is_float() => DType::F64,
         _ => DType::I64,

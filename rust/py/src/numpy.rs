@@ -71,7 +71,7 @@ fn type_num(d: DType) -> Option<c_int> {
         DType::U32 => 6,
         DType::U64 if cfg!(windows) => 10,
         DType::U64 => 8,
-        DType::BF16 => return None,
+        _ => return None,
     })
 }
 
@@ -431,7 +431,10 @@ fn _to_numpy<'py>(t: &Bound<'py, PyAny>, force: bool) -> PyResult<Bound<'py, PyA
     t.check_open().py()?;
     t.storage().pin();
     let Some(number) = type_num(t.dtype()) else {
-        return Err(PyTypeError::new_err("Got unsupported ScalarType BFloat16"));
+        return Err(PyTypeError::new_err(format!(
+            "Got unsupported ScalarType {}",
+            t.dtype().scalar_name()
+        )));
     };
     let size = t.dtype().size() as isize;
     let dims: smallvec::SmallVec<[isize; 5]> = t.shape().iter().map(|&n| n as isize).collect();

@@ -3,6 +3,7 @@
 
 use super::elements::{Bool, Compute, Element};
 use crate::dtype::DType;
+use crate::float8::F8;
 use crate::per_isa;
 use half::{bf16, f16};
 
@@ -60,6 +61,32 @@ unsafe fn store_row<S: Element, T: Compute>(dst: *mut u8, step: isize, n: usize,
     }
 }
 
+/// As [`load_row`] for types that hardly anything of `S` is computed in: short rather than quick.
+unsafe fn load_each<S: Element, T: Compute>(src: *const u8, step: isize, n: usize, dst: *mut T) {
+    for i in 0..n {
+        // SAFETY: there are `n` elements `step` bytes apart, and room for `n`.
+        unsafe {
+            let at = src.offset(i as isize * step).cast::<S>();
+            *dst.add(i) = T::from_element(at.read_unaligned());
+        }
+    }
+}
+
+/// As [`store_row`] for such types, by way of float32.
+unsafe fn store_each<S: Element, T: Compute>(dst: *mut u8, step: isize, n: usize, src: *const T) {
+    #[inline(never)]
+    fn narrowed<S: Element>(v: f32) -> S {
+        S::of_f32(v)
+    }
+    for i in 0..n {
+        // SAFETY: there is room for `n` elements `step` bytes apart, and `src` has `n`.
+        unsafe {
+            let at = dst.offset(i as isize * step).cast::<S>();
+            at.write_unaligned(narrowed((*src.add(i)).to_f32()));
+        }
+    }
+}
+
 per_isa! {
     fn pick_load[S: Element, T: Compute] -> Load<T>
         = (src: *const u8, step: isize, n: usize, dst: *mut T) {
@@ -92,6 +119,21 @@ macro_rules! by_dtype {
     };
 }
 
+/// As `by_dtype`, for the floating types of 8 bits.
+macro_rules! by_format {
+    ($dtype:expr, $S:ident => $body:expr) => {
+        crate::typed!(
+            $dtype,
+            $S => $body,
+            [
+                F8E4M3FN => F8<0>, F8E5M2 => F8<1>, F8E4M3FNUZ => F8<2>, F8E5M2FNUZ => F8<3>,
+                F8E8M0FNU => F8<4>
+            ],
+            _ => unreachable!("asked for where the type is one of these")
+        )
+    };
+}
+
 /// The loops for float16 and float32 that use the machine's instructions.
 fn half_loops() -> Option<(Load<f32>, Store<f32>)> {
     per_isa!(match
@@ -107,6 +149,16 @@ pub fn loader<T: Compute>(dtype: DType) -> Load<T> {
         // SAFETY: T is f32.
         return unsafe { std::mem::transmute::<Load<f32>, Load<T>>(load) };
     }
+    if dtype.is_float8() {
+        return by_format!(dtype, S => match T::DTYPE {
+            // A look at a table, for which no set has better instructions.
+            // SAFETY: T is f32.
+            DType::F32 => unsafe {
+                std::mem::transmute::<Load<f32>, Load<T>>(load_row::<S, f32>)
+            },
+            _ => load_each::<S, T>,
+        });
+    }
     by_dtype!(dtype, S => pick_load::<S, T>())
 }
 
@@ -115,6 +167,15 @@ pub fn storer<T: Compute>(dtype: DType) -> Store<T> {
     if let (DType::F16, DType::F32, Some((_, store))) = (dtype, T::DTYPE, half_loops()) {
         // SAFETY: T is f32.
         return unsafe { std::mem::transmute::<Store<f32>, Store<T>>(store) };
+    }
+    if dtype.is_float8() {
+        return by_format!(dtype, S => match T::DTYPE {
+            // SAFETY: T is f32.
+            DType::F32 => unsafe {
+                std::mem::transmute::<Store<f32>, Store<T>>(pick_store::<S, f32>())
+            },
+            _ => store_each::<S, T>,
+        });
     }
     by_dtype!(dtype, S => pick_store::<S, T>())
 }

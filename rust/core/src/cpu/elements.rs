@@ -1,6 +1,7 @@
 //! Elements in memory and the types that kernels compute in.
 
 use crate::dtype::DType;
+use crate::float8::{self, F8};
 use half::{bf16, f16};
 
 /// A bool in memory: zero or not.
@@ -147,6 +148,40 @@ fn narrow_bf16(v: f32) -> bf16 {
     bf16::from_bits(if v.is_nan() { quiet } else { rounded } as u16)
 }
 
+impl<const K: usize> Element for F8<K> {
+    const DTYPE: DType = [
+        DType::F8E4M3FN,
+        DType::F8E5M2,
+        DType::F8E4M3FNUZ,
+        DType::F8E5M2FNUZ,
+        DType::F8E8M0FNU,
+    ][K];
+    #[inline(always)]
+    fn to_f32(self) -> f32 {
+        float8::decode(K, self.0)
+    }
+    #[inline(always)]
+    fn to_f64(self) -> f64 {
+        self.to_f32() as f64
+    }
+    #[inline(always)]
+    fn to_i64(self) -> i64 {
+        i64_of(self.to_f64())
+    }
+    #[inline(always)]
+    fn of_f32(v: f32) -> Self {
+        F8(float8::encode(K, v))
+    }
+    #[inline(always)]
+    fn of_f64(v: f64) -> Self {
+        Self::of_f32(v as f32)
+    }
+    #[inline(always)]
+    fn of_i64(v: i64) -> Self {
+        Self::of_f32(v as f32)
+    }
+}
+
 impl Element for Bool {
     const DTYPE: DType = DType::Bool;
     #[inline(always)]
@@ -256,8 +291,7 @@ macro_rules! typed {
     };
 }
 
-/// Runs the body with `$T` bound to the Rust type of a dtype. Complex and wide unsigned types give
-/// an error.
+/// Runs the body with `$T` bound to the Rust type of a dtype. Complex and rare types give an error.
 #[macro_export]
 macro_rules! with_element {
     ($dtype:expr, $T:ident => $body:expr) => {

@@ -94,8 +94,8 @@ pub unsafe fn keys(
             DType::U16 => typed::<u16>(src, step, n, flip, line, |v| v as u64),
             DType::U32 => typed::<u32>(src, step, n, flip, line, |v| v as u64),
             DType::U64 => typed::<u64>(src, step, n, flip, line, |v| v),
-            // Complex numbers have no order.
-            DType::C64 | DType::C128 => unreachable!("refused before kernels run"),
+            // Complex numbers have no order, and float8 is not sorted.
+            _ => unreachable!("refused before kernels run"),
         }
     }
     if !dtype.is_float() {

@@ -3,6 +3,7 @@
 use super::{compute, device, interpreted_below};
 use crate::autograd::{mode, Vjp};
 use crate::device::Device;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
@@ -161,7 +162,7 @@ impl<P: Value + Clone, R: Results> Derivative for Function<P, R> {
 }
 
 impl<P: Value + Clone, R: Results> Op for Function<P, R> {
-    fn unsigned(&self) -> bool {
+    fn takes(&self, _rare: DType) -> bool {
         true
     }
     fn infer(&self, _x: &[&Meta]) -> Result<Metas> {

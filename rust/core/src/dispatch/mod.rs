@@ -447,8 +447,8 @@ pub fn check_apart(x: &Tensor, out: &Tensor) -> Result<()> {
 /// Computes `y` from `x` where they live.
 fn run(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
     let mut all = x.iter().copied().chain(y);
-    if let Some(t) = all.find(|t| t.dtype().is_wide_unsigned()) {
-        refuse_unsigned(op, t.dtype())?;
+    if let Some(t) = all.find(|t| t.dtype().is_rare() && !op.takes(t.dtype())) {
+        return refuse_type(op, t.dtype());
     }
     let device = y.first().map_or(Device::Cpu, |t| t.device());
     match device {
@@ -496,15 +496,14 @@ fn named(op: &dyn Op, mut e: Error) -> Error {
 }
 
 #[cold]
-fn refuse_unsigned(op: &dyn Op, dtype: DType) -> Result<()> {
-    ensure!(
-        op.unsigned(),
+fn refuse_type(op: &dyn Op, dtype: DType) -> Result<()> {
+    bail!(
         NotImplemented,
-        "\"{}\" not implemented for '{}'; convert the tensor with .to(dtype)",
+        "\"{}\" not implemented for '{}'; convert the tensor with .to(dtype), such as .to(torch.{})",
         crate::op::function_name(op.name()),
-        dtype.scalar_name()
-    );
-    Ok(())
+        dtype.scalar_name(),
+        dtype.usual()
+    )
 }
 
 /// Computes `y` by the ops that the op is made of; `false` where it is made of none.

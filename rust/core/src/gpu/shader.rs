@@ -33,9 +33,7 @@ impl Acc {
             DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 => Acc::I32,
             DType::I64 => Acc::I64,
             DType::F64 => Acc::F64,
-            DType::C64 | DType::C128 | DType::U16 | DType::U32 | DType::U64 => {
-                bail!(NotImplemented, "wgpu: no kernel computes in {dtype}")
-            }
+            _ => bail!(NotImplemented, "wgpu: no kernel computes in {dtype}"),
         })
     }
 

@@ -124,7 +124,7 @@ impl Derivative for MaskedFill {
 }
 
 impl Op for MaskedFill {
-    fn unsigned(&self) -> bool {
+    fn takes(&self, _rare: DType) -> bool {
         true
     }
     fn repeats(&self) -> Repeats {

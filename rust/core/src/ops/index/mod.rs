@@ -236,7 +236,7 @@ fn saved(cx: &Vjp, first: usize, count: usize) -> Result<Vec<Tensor>> {
 }
 
 impl Op for Index {
-    fn unsigned(&self) -> bool {
+    fn takes(&self, _rare: DType) -> bool {
         true
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
@@ -370,8 +370,8 @@ impl Derivative for IndexPut {
 }
 
 impl Op for IndexPut {
-    fn unsigned(&self) -> bool {
-        self.mode == Mode::Set
+    fn takes(&self, rare: DType) -> bool {
+        self.mode == Mode::Set || rare.is_complex()
     }
     fn casts(&self) -> bool {
         false
@@ -410,7 +410,7 @@ impl Op for IndexPut {
             true => values.clone(),
             false => values.prepared(y.dtype())?,
         };
-        // Only moved, wide unsigned integers go as the signed ones of their size.
+        // Only moved, rare types go as the signed integers of their size.
         let (values, y) = (values.as_signed(), &y.as_signed());
         let from = values.layout().expand_to(&shape);
         let k = idx[0].ndim();

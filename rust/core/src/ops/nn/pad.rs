@@ -50,7 +50,7 @@ impl Derivative for ConstantPad {
 }
 
 impl Op for ConstantPad {
-    fn unsigned(&self) -> bool {
+    fn takes(&self, _rare: DType) -> bool {
         true
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {

@@ -78,6 +78,7 @@ pointwise! {
     bits |_, t| arithmetic(Arithmetic::Mul, t);
     complex Analytic;
     unsigned true;
+    float8 true;
     exact 2;
 
     /// x / y; integers become floating.

@@ -31,6 +31,7 @@ pointwise! {
     df |_, _, _, _g| c(0.0), c(0.0);
     complex Analytic;
     unsigned true;
+    float8 true;
 
     /// Whether both are nonzero.
     op LogicalAnd[2] = "LogicalAndBackward0", Bool;
@@ -53,6 +54,7 @@ pointwise! {
     df |_, _, _, _g| c(0.0), c(0.0);
     complex Analytic;
     unsigned true;
+    float8 true;
 
     /// x > y.
     op Gt[2] = "GtBackward0", Bool;
@@ -84,6 +86,7 @@ pointwise! {
     df |_, _, _, _g| c(0.0);
     complex Analytic;
     unsigned true;
+    float8 true;
     wgsl |_| "m_never(t0)";
 
     /// Whether x is neither infinite nor NaN.
@@ -93,6 +96,7 @@ pointwise! {
     df |_, _, _, _g| c(0.0);
     complex Analytic;
     unsigned true;
+    float8 true;
     wgsl |_| "m_always(t0)";
 
     /// Whether x is positive infinity.

@@ -425,15 +425,6 @@ impl Real for C {
     }
 }
 
-/// The real type of a complex type's parts; other types are their own.
-pub fn part_type(t: DType) -> DType {
-    match t {
-        DType::C64 => DType::F32,
-        DType::C128 => DType::F64,
-        other => other,
-    }
-}
-
 /// A loop over complex numbers: parameters, operands, results, how many.
 pub type Loop = unsafe fn(*const (), *const *const C, *mut C, usize);
 

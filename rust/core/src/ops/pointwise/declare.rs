@@ -45,6 +45,8 @@ pub trait Pointwise<const N: usize>: OpValue + Clone + Eq + Hash {
     const HALF: bool = false;
     /// Whether `int` on the bits of wide unsigned integers gives theirs, or they keep their order.
     const UNSIGNED: bool = false;
+    /// Whether it takes the floating types of 8 bits.
+    const FLOAT8: bool = false;
     /// Inputs whose numbers keep the digits that a half type lacks, as factors and addends do.
     const EXACT: Mask = 0;
     /// Whether `out=` may have another type; ops that leave a number's type alone take its own only.
@@ -134,6 +136,7 @@ macro_rules! pointwise {
         $(bits |$bp:pat_param, $bt:pat_param| $bits:expr;)?
         $(complex $complex:ident;)?
         $(unsigned $unsigned:literal;)?
+        $(float8 $float8:literal;)?
         $(exact $exact:literal;)?
         $(casts $casts:literal;)?
         $(repeats $repeats:ident;)?
@@ -152,6 +155,7 @@ macro_rules! pointwise {
             $(const GUARDED: bool = $guarded;)?
             const HALF: bool = false $(|| { let _ = stringify!($half); true })?;
             $(const UNSIGNED: bool = $unsigned;)?
+            $(const FLOAT8: bool = $float8;)?
             $(const EXACT: $crate::op::Mask = $exact;)?
             $(const CASTS: bool = $casts;)?
             $(const REPEATS: $crate::op::Repeats = $crate::op::Repeats::$repeats;)?

@@ -29,6 +29,7 @@ pub struct Facts {
     opaque: Mask,
     half: bool,
     unsigned: bool,
+    float8: bool,
     exact: Mask,
     complex: Complex,
 }
@@ -93,6 +94,7 @@ impl<P: Pointwise<N>, const N: usize> Formula for Pw<P, N> {
                 opaque: P::OPAQUE,
                 half: P::HALF,
                 unsigned: P::UNSIGNED,
+                float8: P::FLOAT8,
                 exact: P::EXACT,
                 complex: P::COMPLEX,
             }
@@ -224,9 +226,16 @@ pub fn infer(op: &dyn Formula, x: &[&Meta]) -> Result<Metas> {
 #[cold]
 fn refuse<T>(op: &dyn Derivative, t: DType, more: &str) -> Result<T> {
     let name = function_name(op.name());
+    let advice = match t.is_rare() {
+        true => format!(
+            "; convert the tensor with .to(dtype), such as .to(torch.{})",
+            t.usual()
+        ),
+        false => String::new(),
+    };
     bail!(
         NotImplemented,
-        "\"{name}_cpu\" not implemented for '{}'{more}",
+        "\"{name}_cpu\" not implemented for '{}'{more}{advice}",
         t.scalar_name()
     )
 }
@@ -240,7 +249,7 @@ fn types(op: &dyn Formula, x: &[&Meta]) -> Result<(DType, DType)> {
         let output = match (facts.complex, facts.types) {
             (Complex::No, _) => return refuse(op, t, ""),
             (_, Types::Bool) => DType::Bool,
-            (Complex::Modulus, _) => complex::part_type(t),
+            (Complex::Modulus, _) => t.part(),
             _ => t,
         };
         return Ok((t, output));
@@ -255,6 +264,7 @@ fn types(op: &dyn Formula, x: &[&Meta]) -> Result<(DType, DType)> {
     };
     if !inputs.is_float() && !facts.int
         || inputs.is_integral() && t.is_wide_unsigned() && !facts.unsigned
+        || t.is_float8() && !facts.float8
     {
         return refuse(op, t, "");
     }
@@ -303,12 +313,13 @@ fn ordered(x: &[&Tensor]) -> Result<SmallVec<[Tensor; 4]>> {
 /// integers see them whole: 261 is no int8, so none equals it.
 fn settled(facts: &Facts, t: DType, x: &[&Tensor]) -> Result<Option<SmallVec<[Tensor; 4]>>> {
     let truth = facts.types == Types::Bool;
-    if !(t.is_half() || t.is_int() && !truth) {
+    let small = t.is_half() || t.is_float8();
+    if !(small || t.is_int() && !truth) {
         return Ok(None);
     }
     let exact = |i: usize| t.is_half() && !truth && facts.exact >> i & 1 == 1;
     let (low, high) = t.limits();
-    let holds = |v: Scalar| match t.is_half() {
+    let holds = |v: Scalar| match small {
         true => t.nearest(v.f64()) == v.f64(),
         false => (low..=high).contains(&v.i64()),
     };

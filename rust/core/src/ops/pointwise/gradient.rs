@@ -85,7 +85,7 @@ fn gpu(op: &dyn Formula, i: usize, gpu: &Gpu, x: &[&Tensor], y: &Tensor) -> Resu
 }
 
 impl<P: Pointwise<N>, const N: usize> Op for PwGrad<P, N> {
-    fn unsigned(&self) -> bool {
+    fn takes(&self, _rare: DType) -> bool {
         true
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {

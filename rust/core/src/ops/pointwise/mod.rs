@@ -97,7 +97,7 @@ impl<P: Pointwise<N>, const N: usize> Derivative for Pw<P, N> {
 
 impl<P: Pointwise<N>, const N: usize> Op for Pw<P, N> {
     // `types` tells which it computes with.
-    fn unsigned(&self) -> bool {
+    fn takes(&self, _rare: DType) -> bool {
         true
     }
     fn opaque(&self) -> bool {

@@ -42,6 +42,7 @@ pointwise! {
         c(0.0);
     complex Analytic;
     unsigned true;
+    float8 true;
 
     /// x + w (y - x), from the nearer end.
     op Lerp[3] = "LerpBackward1", FloatOnly;
@@ -119,7 +120,7 @@ pub fn where_(m: &Tensor, x: &Tensor, y: &Tensor) -> Result<Tensor> {
         return apply(Where, [x, y, &m]);
     }
     // The condition must not take part in promotion.
-    if let Some(wide) = [x, y].iter().find(|t| t.dtype().is_wide_unsigned()) {
+    if let Some(wide) = [x, y].iter().find(|t| t.dtype().is_rare()) {
         return apply(Where, [x, y, &m.to_dtype(wide.dtype())?]);
     }
     apply(Where, [x, y, m])

@@ -92,6 +92,7 @@ pointwise! {
     check |_, t, _| no_bool("abs", t);
     bits |_, _| Some(abs_bits);
     complex Modulus;
+    float8 true;
 
     /// The complex conjugate.
     op Conj[1] = "ConjBackward0", Same;
@@ -436,6 +437,7 @@ pointwise! {
     df |_, _, _, _g| c(0.0);
     complex Analytic;
     unsigned true;
+    float8 true;
 
     /// Whether x is zero.
     op LogicalNot[1] = "LogicalNotBackward0", Bool;

@@ -120,6 +120,9 @@ impl Derivative for Draw {
 }
 
 impl Op for Draw {
+    fn takes(&self, rare: DType) -> bool {
+        rare.is_complex()
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
     }
@@ -156,11 +159,7 @@ impl Draw {
     /// Fills contiguous complex memory: real and imaginary parts are numbers of their own. Normal
     /// ones share the variance.
     fn pairs(&self, t: &Tensor, whole: bool) -> Result<()> {
-        let real = if t.dtype() == DType::C128 {
-            DType::F64
-        } else {
-            DType::F32
-        };
+        let real = t.dtype().part();
         let mut layout = Layout::contiguous(&[t.numel() * 2]);
         layout.offset = t.offset() * 2;
         let what = match self.what {
@@ -289,11 +288,7 @@ fn check(dtype: DType, what: Distribution) -> Result<()> {
         NotImplemented,
         "random numbers: no sampler for {dtype}"
     );
-    let dtype = match dtype {
-        DType::C64 => DType::F32,
-        DType::C128 => DType::F64,
-        real => real,
-    };
+    let dtype = dtype.part();
     match what {
         D::Uniform(from, to) => {
             need_float(dtype, "check_uniform_bounds")?;

@@ -195,9 +195,8 @@ impl Derivative for Reduce {
 }
 
 impl Op for Reduce {
-    fn unsigned(&self) -> bool {
-        matches!(self.kind, Kind::Sum | Kind::Prod | Kind::Any | Kind::All)
-            && !self.dtype.is_wide_unsigned()
+    fn takes(&self, _rare: DType) -> bool {
+        matches!(self.kind, Kind::Sum | Kind::Prod | Kind::Any | Kind::All) && !self.dtype.is_rare()
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let shape = reduced_shape(x[0].shape(), self.mask, self.keepdim);
@@ -211,7 +210,7 @@ impl Op for Reduce {
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let (x, y) = (x[0], &y[0]);
-        if x.dtype().is_wide_unsigned() {
+        if x.dtype().is_rare() {
             let as_is = if matches!(self.kind, Kind::Any | Kind::All) {
                 DType::Bool
             } else {

@@ -14,7 +14,6 @@ use crate::op::one;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Eq;
-use crate::ops::pointwise::complex::part_type;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::{Conj, Exp};
 use crate::ops::shape::copy::by_parts;
@@ -231,15 +230,15 @@ impl Derivative for Cumsum {
 }
 
 impl Op for Cumsum {
-    fn unsigned(&self) -> bool {
-        true
+    fn takes(&self, rare: DType) -> bool {
+        rare.is_wide_unsigned()
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         same_meta(x[0], self.dtype)
     }
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         if self.dtype.is_complex() {
-            let dtype = part_type(self.dtype);
+            let dtype = self.dtype.part();
             return by_parts(&Cumsum { dtype, ..*self }, x, &[0], &y[0]);
         }
         with_compute!(self.dtype, T => {
@@ -342,8 +341,8 @@ fn walk_complex<const N: usize, A: Copy + Send + Sync>(
 }
 
 impl Op for Cumprod {
-    fn unsigned(&self) -> bool {
-        true
+    fn takes(&self, rare: DType) -> bool {
+        rare.is_wide_unsigned()
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         same_meta(x[0], self.dtype)

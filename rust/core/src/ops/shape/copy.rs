@@ -157,6 +157,7 @@ fn convert(x: &Tensor, y: &Tensor) -> Result<()> {
     let (a, b) = (x.dtype(), y.dtype());
     let via = match (a.is_integral(), b.is_integral()) {
         (true, true) => DType::I64,
+        _ if a.is_float8() || b.is_float8() => DType::F32,
         _ if a == DType::F64 || b == DType::F64 => DType::F64,
         _ => DType::F32,
     };
@@ -169,7 +170,7 @@ fn convert(x: &Tensor, y: &Tensor) -> Result<()> {
 }
 
 impl Op for Copy {
-    fn unsigned(&self) -> bool {
+    fn takes(&self, _rare: DType) -> bool {
         true
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
@@ -242,7 +243,7 @@ impl Derivative for CopyInto {
 }
 
 impl Op for CopyInto {
-    fn unsigned(&self) -> bool {
+    fn takes(&self, _rare: DType) -> bool {
         true
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
@@ -290,10 +291,10 @@ impl Tensor {
         }
     }
 
-    /// Wide unsigned integers under the signed type of their size, over the same memory and without
-    /// history; itself where it holds others.
+    /// Elements of a rare type under the signed integers of their size, over the same memory and
+    /// without history; itself where it holds others.
     pub fn as_signed(&self) -> Tensor {
-        match self.dtype().is_wide_unsigned() {
+        match self.dtype().is_rare() {
             true => self.alias_as(self.layout().clone(), self.dtype().signed()),
             false => self.clone(),
         }
@@ -486,7 +487,9 @@ impl Tensor {
         if !self.dtype().is_float() || self.device() == Device::Meta {
             return Ok(false);
         }
-        let x = self.to_host()?.prepared(self.dtype())?;
+        let small = self.dtype().is_float8();
+        let x = self.to_host()?;
+        let x = x.prepared(if small { DType::F32 } else { x.dtype() })?;
         Ok(crate::with_element!(x.dtype(), T => {
             // SAFETY: contiguous host memory of this type.
             unsafe { x.slice::<T>() }.iter().any(|&v| Element::to_f64(v).is_nan())
@@ -595,6 +598,9 @@ crate::entries! {
         a.tensor(0)?.copy_from(a.tensor(1)?)?;
         Ok(a.tensor(0)?.clone().into())
     };
+    /// As complex32.
+    "chalf(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
+    |a| cast(a, DType::C32);
     /// As complex64.
     "cfloat(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", METHOD,
     |a| cast(a, DType::C64);

@@ -157,7 +157,7 @@ impl Derivative for Fill {
 }
 
 impl Op for Fill {
-    fn unsigned(&self) -> bool {
+    fn takes(&self, _rare: DType) -> bool {
         true
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
@@ -240,7 +240,7 @@ impl Tensor {
             self.component(0).write_scalar(value)?;
             return self.component(1).write_scalar(Scalar::Float(0.0));
         }
-        if self.dtype().is_wide_unsigned() {
+        if self.dtype().is_rare() {
             let bits = Tensor::number(value)?.to_dtype(self.dtype())?.as_signed();
             return self.as_signed().write_scalar(bits.item()?);
         }
@@ -631,7 +631,8 @@ crate::entries! {
     /// Writes zeros.
     "zero_(Tensor self) -> Tensor", FN | METHOD,
     |a| {
-        a.tensor(0)?.fill_(Scalar::Int(0), "ZeroBackward0")?;
+        let (value, name) = (Scalar::Int(0), "ZeroBackward0");
+        dispatch::call_into(Fill { value, name }, &[a.tensor(0)?], a.tensor(0)?, true)?;
         Ok(a.tensor(0)?.clone().into())
     };
 }

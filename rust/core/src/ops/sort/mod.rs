@@ -181,8 +181,8 @@ impl Derivative for Ordered {
 }
 
 impl Op for Ordered {
-    fn unsigned(&self) -> bool {
-        matches!(self.which, Which::All { .. })
+    fn takes(&self, rare: DType) -> bool {
+        rare.is_wide_unsigned() && matches!(self.which, Which::All { .. })
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let mut values = TensorMeta::of(x[0]);
@@ -352,8 +352,8 @@ impl Derivative for Argsort {
 }
 
 impl Op for Argsort {
-    fn unsigned(&self) -> bool {
-        true
+    fn takes(&self, rare: DType) -> bool {
+        rare.is_wide_unsigned()
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(smallvec![TensorMeta {

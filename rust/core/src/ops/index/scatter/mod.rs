@@ -89,7 +89,7 @@ impl Derivative for Gather {
 }
 
 impl Op for Gather {
-    fn unsigned(&self) -> bool {
+    fn takes(&self, _rare: DType) -> bool {
         true
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {

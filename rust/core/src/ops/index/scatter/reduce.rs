@@ -8,7 +8,6 @@ use crate::error::Result;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, Save};
 use crate::ops::index::Mode;
-use crate::ops::pointwise::complex::part_type;
 use crate::ops::pointwise::{apply, binary, compare, ternary};
 use crate::ops::shape::copy::copy_host;
 use crate::tensor::Tensor;
@@ -82,7 +81,7 @@ impl ScatterReduce {
 
     /// How many elements each place of the result is made of, at least one.
     fn count(&self, x: &Tensor, idx: &Tensor) -> Result<Tensor> {
-        let (dtype, itself) = (part_type(x.dtype()), self.include_self as i64);
+        let (dtype, itself) = (x.dtype().part(), self.include_self as i64);
         let start = Tensor::full(x.shape(), Scalar::Int(itself), dtype, x.device())?;
         let one = Tensor::full(&[], Scalar::Int(1), dtype, x.device())?;
         let count = scatter(&start, self.dim, idx, &one, Mode::Add)?;

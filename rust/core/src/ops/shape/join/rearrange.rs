@@ -94,7 +94,7 @@ impl Derivative for Reorder {
 }
 
 impl Op for Reorder {
-    fn unsigned(&self) -> bool {
+    fn takes(&self, _rare: DType) -> bool {
         true
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
@@ -188,7 +188,7 @@ impl Derivative for Repeat {
 }
 
 impl Op for Repeat {
-    fn unsigned(&self) -> bool {
+    fn takes(&self, _rare: DType) -> bool {
         true
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {

@@ -78,26 +78,23 @@ impl Derivative for Reinterpret {
 impl Tensor {
     /// `view_as_real`.
     pub fn as_real(&self) -> Result<Tensor> {
-        let dtype = match self.dtype() {
-            DType::C64 => DType::F32,
-            DType::C128 => DType::F64,
-            other => bail!(
-                Runtime,
-                "view_as_real is only supported for complex tensors, got {other}"
-            ),
-        };
-        dispatch::view_under(self, self.layout().pairs(), dtype, || Ok(ViewAsReal))
+        let dtype = self.dtype();
+        ensure!(
+            dtype.is_complex(),
+            Runtime,
+            "view_as_real is only supported for complex tensors, got {dtype}"
+        );
+        dispatch::view_under(self, self.layout().pairs(), dtype.part(), || Ok(ViewAsReal))
     }
 
     /// `view_as_complex`.
     pub fn as_complex(&self) -> Result<Tensor> {
         let dtype = match self.dtype() {
-            DType::F32 => DType::C64,
-            DType::F64 => DType::C128,
+            DType::F16 | DType::F32 | DType::F64 => self.dtype().complex(),
             other => bail!(
                 Runtime,
-                "view_as_complex is only supported for floating point tensors of 32 or 64 bits, \
-                 but got a tensor of scalar type: {}",
+                "view_as_complex is only supported for half, float and double tensors, but got a \
+                 tensor of scalar type: {}",
                 other.scalar_name()
             ),
         };
@@ -155,12 +152,13 @@ impl Tensor {
     }
 }
 
-fn same_float(name: &str, x: &Tensor, y: &Tensor) -> Result<()> {
+fn same_float(name: &str, half: bool, x: &Tensor, y: &Tensor) -> Result<()> {
     for t in [x, y] {
         ensure!(
-            matches!(t.dtype(), DType::F32 | DType::F64),
+            matches!(t.dtype(), DType::F32 | DType::F64) || half && t.dtype() == DType::F16,
             Runtime,
-            "Expected both inputs to be Float or Double tensors but got {} and {}",
+            "Expected both inputs to be {}Float or Double tensors but got {} and {}",
+            if half { "Half, " } else { "" },
             x.dtype().scalar_name(),
             y.dtype().scalar_name()
         );
@@ -177,7 +175,7 @@ fn same_float(name: &str, x: &Tensor, y: &Tensor) -> Result<()> {
 
 fn polar(a: &Args) -> Result<Value> {
     let (r, angle) = (a.tensor(0)?, a.tensor(1)?);
-    same_float("polar", r, angle)?;
+    same_float("polar", false, r, angle)?;
     let re = apply(binary::Mul, [r, &apply(unary::Cos, [angle])?])?;
     let im = apply(binary::Mul, [r, &apply(unary::Sin, [angle])?])?;
     Ok(Tensor::of_parts(&re, &im)?.into())
@@ -194,7 +192,7 @@ crate::entries! {
     /// The complex numbers with these real and imaginary parts.
     "complex(Tensor real, Tensor imag) -> Tensor", FN | OUT,
     |a| {
-        same_float("complex", a.tensor(0)?, a.tensor(1)?)?;
+        same_float("complex", true, a.tensor(0)?, a.tensor(1)?)?;
         Ok(Tensor::of_parts(a.tensor(0)?, a.tensor(1)?)?.into())
     };
     /// The complex numbers with these moduli and angles.

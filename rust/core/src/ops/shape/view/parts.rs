@@ -58,7 +58,7 @@ fn take_part(x: &Tensor, part: &Layout) -> Result<Tensor> {
 }
 
 impl Op for Assemble {
-    fn unsigned(&self) -> bool {
+    fn takes(&self, _rare: DType) -> bool {
         true
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
@@ -231,7 +231,7 @@ impl Derivative for Patch {
 }
 
 impl Op for Patch {
-    fn unsigned(&self) -> bool {
+    fn takes(&self, _rare: DType) -> bool {
         true
     }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
