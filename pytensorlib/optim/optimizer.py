@@ -93,14 +93,14 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(step)
     def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        own = vars(self)  # a wrapper around an optimizer may have no hooks of its own
-        pre = own.get("_optimizer_step_pre_hooks", {})
-        post = own.get("_optimizer_step_post_hooks", {})
+        own = self.__dict__  # a wrapper around an optimizer may have no hooks of its own
+        pre = own.get("_optimizer_step_pre_hooks")
+        post = own.get("_optimizer_step_post_hooks")
         outermost = type(self).step is hooked
         self._opt_called = True  # schedules warn when they step first
         if not (pre or post or _global_pre_hooks or _global_post_hooks) or not outermost:
             return step(self, *args, **kwargs)
-        for hook in [*_global_pre_hooks.values(), *pre.values()]:
+        for hook in [*_global_pre_hooks.values(), *(pre or {}).values()]:
             changed = hook(self, args, kwargs)
             if changed is None:
                 continue
@@ -111,7 +111,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                 )
             args, kwargs = changed
         result = step(self, *args, **kwargs)
-        for hook in [*post.values(), *_global_post_hooks.values()]:
+        for hook in [*(post or {}).values(), *_global_post_hooks.values()]:
             hook(self, args, kwargs)
         return result
 

@@ -1,11 +1,12 @@
 //! What the core asks of the language that embeds it, as functions set once at start.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 /// Functions of the host language. Without a host (as in `cargo test`) the defaults apply.
 pub struct Host {
@@ -14,6 +15,8 @@ pub struct Host {
     /// Runs the function once on a thread of its own, and waits for it; an error is that of an
     /// interruption of the wait.
     pub elsewhere: fn(&mut (dyn FnMut() + Send)) -> Result<()>,
+    /// What a user's interruption (Ctrl-C) raises on this thread, once, where it is there.
+    pub interruption: fn() -> Option<Error>,
     /// The host's call stack as text, for anomaly mode.
     pub traceback: fn() -> Option<String>,
     /// Shows a warning to the user.
@@ -28,6 +31,9 @@ static DETERMINISM: AtomicU8 = AtomicU8::new(0);
 /// Whether it then asks for known values in memory that nothing was written to.
 static FILLS: AtomicBool = AtomicBool::new(true);
 thread_local!(static KEEP: Cell<u32> = const { Cell::new(0) });
+
+/// How often a thread asks for an interruption: asking takes the host's lock for a moment.
+const TICK: Duration = Duration::from_millis(100);
 
 /// Work below about 20 us is not worth the 40 ns of releasing the lock.
 pub const WORTH_UNLOCKING: usize = 1 << 15;
@@ -80,6 +86,25 @@ pub fn keep_locked<R>(f: impl FnOnce() -> R) -> R {
     KEEP.set(KEEP.get() + 1);
     let _guard = Guard;
     f()
+}
+
+/// What a user's interruption raises on this thread. Asked often, it asks the host every [`TICK`], and
+/// not at all while one of our own locks is held.
+pub fn interruption() -> Option<Error> {
+    thread_local!(static ASKED: Cell<Option<Instant>> = const { Cell::new(None) });
+    let host = HOST.get().filter(|_| KEEP.get() == 0)?;
+    let now = Instant::now();
+    if ASKED.get().is_some_and(|asked| now - asked < TICK) {
+        return None;
+    }
+    ASKED.set(Some(now));
+    // Signals are for the first thread; others need not wait for the lock to be told so.
+    #[cfg(target_os = "linux")]
+    // SAFETY: both only return a number.
+    if unsafe { libc::gettid() != libc::getpid() } {
+        return None;
+    }
+    (host.interruption)()
 }
 
 pub fn traceback() -> Option<String> {

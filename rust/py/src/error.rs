@@ -1,12 +1,15 @@
 //! Errors of the core as Python exceptions, and what the core asks of Python.
 
 use pyo3::exceptions::*;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use pytensorlib_core::error::{Error, Kind};
 use pytensorlib_core::host::{self, Host};
 
+/// Ctrl-C, on every system.
+const SIGINT: i32 = 2;
 static LINALG: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static MEMORY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
@@ -98,6 +101,36 @@ fn unlocked(f: &mut dyn FnMut()) {
     f();
 }
 
+/// Ctrl-C, where Python's own handler is to raise `KeyboardInterrupt` for it on this thread. Other
+/// handlers are run when the call is done: it must not be cut short for one that does not raise. No
+/// code in Python runs here, which could run handlers itself.
+fn interruption() -> Option<Error> {
+    static ASK: PyOnceLock<(Py<PyAny>, Py<PyAny>)> = PyOnceLock::new();
+    let asked = |py: Python<'_>| -> PyResult<bool> {
+        let (getsignal, raises) = ASK.get_or_try_init(py, || {
+            let signal = py.import("_signal")?;
+            let get = |name| signal.getattr(name).map(Bound::unbind);
+            PyResult::Ok((get("getsignal")?, get("default_int_handler")?))
+        })?;
+        if !getsignal.bind(py).call1((SIGINT,))?.is(raises) {
+            return Ok(false);
+        }
+        // SAFETY: attached. The interpreter forgets the signal; other threads are told no.
+        Ok(unsafe { ffi::PyOS_InterruptOccurred() } != 0)
+    };
+    // SAFETY: the interpreter runs, for this thread came from it. PyO3 does not know that `unlocked`
+    // gave the lock away.
+    let state = unsafe { ffi::PyGILState_Ensure() };
+    let found = Python::attach(|py| match asked(py) {
+        Ok(false) => None,
+        Ok(true) => Some(from_py(PyKeyboardInterrupt::new_err(()))),
+        Err(e) => Some(from_py(e)),
+    });
+    // SAFETY: as it was before.
+    unsafe { ffi::PyGILState_Release(state) };
+    found
+}
+
 fn traceback() -> Option<String> {
     Python::attach(|py| {
         let stack = py
@@ -125,6 +158,7 @@ pub fn install() {
     host::install(Host {
         unlocked,
         elsewhere: crate::thread::elsewhere,
+        interruption,
         traceback,
         warn,
         free_object: crate::tensor::free_object,

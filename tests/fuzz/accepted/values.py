@@ -92,7 +92,7 @@ VALUES: tuple[Accepted, ...] = (
     Accepted("VALUE", "^igammac?$", "nan", "of NaN and 0, NaN"),
     Accepted("VALUE", "grid_sampl", "float16", "coordinates are rounded to halves at each step"),
     Accepted("VALUE", "^resize_", "", "memory that a larger size adds is not defined"),
-    Accepted("VALUE|GRADIENT", "multi_head_attention", "True|0.5", "dropout has its own numbers"),
+    Accepted("VALUE|GRADIENT", "multi_head_attention", "True|0.5", "large terms that cancel"),
     Accepted("VALUE", "narrow_copy", "permuted|stepped", "PyTorch ignores the strides of `out`"),
     Accepted(
         "VALUE",

@@ -236,7 +236,14 @@ fn run(request: &Request) -> Result<Vec<Option<Tensor>>> {
             ready.push((s.node.seq, i));
         }
     }
+    let mut nodes = 0_u32;
     while let Some((_, i)) = ready.pop() {
+        nodes = nodes.wrapping_add(1);
+        if nodes.is_multiple_of(64) {
+            if let Some(e) = host::interruption() {
+                return Err(e);
+            }
+        }
         // SAFETY: the task outlives this loop and keeps the nodes of its states.
         let node = unsafe { task.node(i) };
         let mut grads = std::mem::take(&mut task.states[i].grads);

@@ -9,14 +9,19 @@
 //! are CPUs for them, and none takes a CPU from the caller for long. A forked child finds no pool
 //! and makes its own; the locks are those of `std`, which share no state that a fork could leave
 //! locked.
+//!
+//! Before each chunk, and wherever a long kernel [looks](look), the caller asks whether the user has
+//! interrupted it; then the workers stop too, and the call ends with that error.
 
+use crate::error;
+use crate::host;
 use crate::machine;
 use std::any::Any;
 use std::cell::Cell;
 use std::ops::Range;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::*};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -28,10 +33,14 @@ const ALONE: Duration = Duration::from_micros(4);
 const WAIT: Duration = Duration::from_micros(20);
 /// How long at most, however long the job was.
 const LONG_WAIT: Duration = Duration::from_millis(1);
+/// How long a caller that sleeps goes without asking for an interruption.
+const TICK: Duration = Duration::from_millis(50);
 /// The CPUs that this process may use are counted again after this many jobs.
 const RECOUNT: usize = 128;
 /// More chunks than threads, so that a slow thread is helped out.
 const CHUNKS_PER_THREAD: usize = 4;
+/// The longest chunk in grains, so that the caller looks for an interruption every few milliseconds.
+const LONGEST: usize = 256;
 /// Segments of a job; with more threads, some begin with the same one.
 const MAX_SEGMENTS: usize = 16;
 /// More threads than this are never started.
@@ -61,7 +70,12 @@ struct Job<'a> {
     inside: AtomicUsize,
     helpers: usize,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
+    /// Whether the caller was interrupted, and what is left is not to be run.
+    stopped: AtomicBool,
 }
+
+/// What a worker unwinds with from a job whose caller was interrupted.
+struct Stopped;
 
 impl Job<'_> {
     /// Runs chunks, those of segment `first` before others, until none is left.
@@ -71,7 +85,7 @@ impl Job<'_> {
             let segment = &self.segments[if at < self.parts { at } else { at - self.parts }];
             loop {
                 // A look does not take the line from the others, who may still use it.
-                if segment.next.load(Relaxed) >= segment.end {
+                if self.stopped.load(Relaxed) || segment.next.load(Relaxed) >= segment.end {
                     break;
                 }
                 let start = segment.next.fetch_add(self.chunk, Relaxed);
@@ -83,8 +97,15 @@ impl Job<'_> {
                     false => start,
                 };
                 let range = start..(start + self.chunk).min(segment.end);
-                if let Err(cause) = catch_unwind(AssertUnwindSafe(|| (self.body)(range))) {
-                    lock(&self.panic).get_or_insert(cause);
+                let run = || {
+                    look();
+                    (self.body)(range)
+                };
+                match catch_unwind(AssertUnwindSafe(run)) {
+                    Err(cause) if !cause.is::<Stopped>() => {
+                        lock(&self.panic).get_or_insert(cause);
+                    }
+                    _ => {}
                 }
             }
         }
@@ -141,20 +162,41 @@ static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static BUSY: Cell<bool> = const { Cell::new(false) };
+    /// Where the job that this thread runs chunks of says whether it is stopped.
+    static STOP: Cell<*const AtomicBool> = const { Cell::new(ptr::null()) };
+    static WORKER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Marks this thread as running a chunk, so that loops inside it stay on it.
-struct Busy(bool);
+/// Marks this thread as running chunks of a job, so that loops inside stay on it.
+struct Busy(bool, *const AtomicBool);
 
 impl Busy {
-    fn enter() -> Self {
-        Busy(BUSY.replace(true))
+    fn enter(job: &Job<'_>) -> Self {
+        Busy(BUSY.replace(true), STOP.replace(&job.stopped))
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
         BUSY.set(self.0);
+        STOP.set(self.1);
+    }
+}
+
+/// For long kernels, every few milliseconds: unwinds where the user has interrupted the call.
+#[inline(never)]
+pub fn look() {
+    // SAFETY: set while this thread is inside the job, which lives until it has left.
+    let stop = unsafe { STOP.get().as_ref() };
+    if WORKER.get() {
+        if stop.is_some_and(|stop| stop.load(Relaxed)) {
+            resume_unwind(Box::new(Stopped));
+        }
+    } else if let Some(e) = host::interruption() {
+        if let Some(stop) = stop {
+            stop.store(true, Relaxed);
+        }
+        error::unwind(e);
     }
 }
 
@@ -200,14 +242,22 @@ pub fn in_parallel() -> bool {
 #[inline]
 pub fn parallel_for(n: usize, grain: usize, f: impl Fn(Range<usize>) + Sync) {
     let grain = grain.max(1);
-    if n <= grain || num_threads() == 1 || BUSY.get() {
+    if n <= grain {
         if n > 0 {
             f(0..n);
         }
         return;
     }
+    let most = LONGEST.saturating_mul(grain);
+    if num_threads() == 1 || BUSY.get() {
+        for start in (0..n).step_by(most) {
+            look();
+            f(start..n.min(start.saturating_add(most)));
+        }
+        return;
+    }
     let threads = num_threads().min(n.div_ceil(grain));
-    let even = n.div_ceil(threads * CHUNKS_PER_THREAD);
+    let even = n.div_ceil(threads * CHUNKS_PER_THREAD).min(most);
     // Long chunks of elements begin on a cache line.
     let even = if even >= 256 {
         even.next_multiple_of(64)
@@ -271,6 +321,7 @@ pub fn parallel_blocks(n: usize, grain: usize, block: usize, f: impl Fn(Range<us
         let backward = CALLS.fetch_add(1, Relaxed) % 2 == 1;
         let chunks = n.div_ceil(block);
         for i in 0..chunks {
+            look();
             let start = block * if backward { chunks - 1 - i } else { i };
             f(start..(start + block).min(n));
         }
@@ -309,6 +360,7 @@ fn run(n: usize, threads: usize, chunk: usize, body: &Body<'_>) {
         inside: AtomicUsize::new(0),
         helpers: threads - 1,
         panic: Mutex::new(None),
+        stopped: AtomicBool::new(false),
     };
     if posts.is_multiple_of(RECOUNT) {
         CPUS.store(count_cpus(), Relaxed);
@@ -317,7 +369,7 @@ fn run(n: usize, threads: usize, chunk: usize, body: &Body<'_>) {
         // A second thread could only take turns with this one.
         job.helpers = 0;
         pool.posts.fetch_add(1, Relaxed);
-        let _busy = Busy::enter();
+        let _busy = Busy::enter(&job);
         job.drain(0);
     } else {
         share(pool, &job);
@@ -348,7 +400,7 @@ fn share(pool: &'static Pool, job: &Job<'_>) {
         pool.wake.notify_one();
     }
     {
-        let _busy = Busy::enter();
+        let _busy = Busy::enter(job);
         job.drain(0);
     }
     lock(&pool.board).jobs.retain(|j| *j != listed);
@@ -378,10 +430,18 @@ fn wait(pool: &Pool, job: &Job<'_>, began: Instant) {
     pool.asleep.fetch_add(1, SeqCst);
     let mut board = lock(&pool.board);
     while job.inside.load(SeqCst) != 0 {
-        board = pool
-            .left
-            .wait(board)
-            .unwrap_or_else(PoisonError::into_inner);
+        let waited = pool.left.wait_timeout(board, TICK);
+        board = waited.unwrap_or_else(PoisonError::into_inner).0;
+        if job.stopped.load(Relaxed) || job.inside.load(SeqCst) == 0 {
+            continue;
+        }
+        // Asking takes the host's lock, for which nobody must wait with ours.
+        drop(board);
+        if let Some(e) = host::interruption() {
+            job.stopped.store(true, Relaxed);
+            lock(&job.panic).get_or_insert(Box::new(e));
+        }
+        board = lock(&pool.board);
     }
     drop(board);
     pool.asleep.fetch_sub(1, SeqCst);
@@ -458,11 +518,14 @@ fn start_worker(pool: &'static Pool, index: usize) -> bool {
 
 fn work(pool: &'static Pool, index: usize) {
     BUSY.set(true);
+    WORKER.set(true);
     loop {
         let seen = pool.posts.load(Acquire);
         while let Some(job) = enter(pool) {
+            STOP.set(&job.stopped);
             // The first segment is the caller's; a job with a helper has more.
             job.drain(1 + index % (job.parts - 1));
+            STOP.set(ptr::null());
             // The caller may return, and the job vanish, as soon as this is done.
             job.inside.fetch_sub(1, SeqCst);
             if pool.asleep.load(SeqCst) != 0 {

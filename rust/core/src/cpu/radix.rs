@@ -2,7 +2,7 @@
 //! from the least of its line, with its index below, one word that is sorted.
 
 use super::elements::{Bool, Element};
-use super::pool::{in_parallel, num_threads, parallel_chunks, parallel_for, Ptr};
+use super::pool::{in_parallel, look, num_threads, parallel_chunks, parallel_for, Ptr};
 use crate::alloc;
 use crate::device::Device;
 use crate::dtype::DType;
@@ -212,6 +212,17 @@ const SHARED: usize = 1 << 15;
 const SHORT: usize = 128;
 /// Bits per pass over long lines: 2048 places to write to stay in L2.
 const DIGIT: u32 = 11;
+/// Words that are sorted within some ten milliseconds.
+const PIECE: usize = 1 << 21;
+
+/// Parts of the words; before each that is long, an interruption is looked for.
+fn pieces(words: &[u64]) -> impl Iterator<Item = &[u64]> {
+    words.chunks(PIECE).inspect(|piece| {
+        if piece.len() == PIECE {
+            look();
+        }
+    })
+}
 
 /// Memory to sort lines of up to `n` elements.
 pub struct Sorter {
@@ -343,10 +354,12 @@ fn radix(a: &mut [u64], b: &mut [u64], bits: u32, counts: &mut Vec<u32>) -> bool
         for n in c.iter_mut() {
             at += std::mem::replace(n, at);
         }
-        for &w in from.iter() {
-            let slot = &mut c[(w >> shift & mask) as usize];
-            to[*slot as usize] = w;
-            *slot += 1;
+        for words in pieces(from) {
+            for &w in words {
+                let slot = &mut c[(w >> shift & mask) as usize];
+                to[*slot as usize] = w;
+                *slot += 1;
+            }
         }
         flipped = !flipped;
     }
@@ -378,8 +391,10 @@ fn radix_shared(a: &mut [u64], b: &mut [u64], bits: u32) -> bool {
             for t in r {
                 let c = count(t);
                 c.fill(0);
-                for &w in part(t) {
-                    c[(w >> shift & mask) as usize] += 1;
+                for words in pieces(part(t)) {
+                    for &w in words {
+                        c[(w >> shift & mask) as usize] += 1;
+                    }
                 }
             }
         });
@@ -395,10 +410,12 @@ fn radix_shared(a: &mut [u64], b: &mut [u64], bits: u32) -> bool {
                 // SAFETY: each part has its own counts, which name places of its own.
                 unsafe {
                     let c = std::slice::from_raw_parts_mut(all.get().add(t * size), size);
-                    for &w in part(t) {
-                        let slot = &mut c[(w >> shift & mask) as usize];
-                        *to.get().add(*slot as usize) = w;
-                        *slot += 1;
+                    for words in pieces(part(t)) {
+                        for &w in words {
+                            let slot = &mut c[(w >> shift & mask) as usize];
+                            *to.get().add(*slot as usize) = w;
+                            *slot += 1;
+                        }
                     }
                 }
             }

@@ -140,6 +140,18 @@ pub fn reduce<T: Reducible>(x: &Tensor, mask: DimSet, kind: Kind, c: Option<&[T]
     }
 }
 
+/// Elements that [`whole`] takes.
+pub const WHOLE: usize = rows::BLOCK;
+
+/// One result of `n` elements that follow each other in memory, with the bits that [`reduce`] gives.
+///
+/// # Safety
+/// There are `n` elements at `x`, at least one and at most [`WHOLE`].
+pub unsafe fn whole<T: Reducible>(x: *const T, n: usize, kind: Kind) -> T {
+    // SAFETY: the kernel reads `n` elements of the type.
+    unsafe { (T::kernels(kind, T::DTYPE).row)(x.cast(), n, T::default()) }
+}
+
 fn by_rows<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out: &mut [T]) {
     let results = out.len();
     let k = &plan.wide;

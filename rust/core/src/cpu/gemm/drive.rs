@@ -7,7 +7,7 @@ use super::kernel::{Strided, Tile};
 use super::native::{Native, Set, DEPTH};
 use super::pack::Panels;
 use super::{Acc, GemmElem, Mat, Pack, Problem};
-use crate::cpu::pool::{num_threads, parallel_for, Ptr};
+use crate::cpu::pool::{look, num_threads, parallel_for, Ptr};
 use std::ops::Range;
 
 /// Rows, columns and depth that are packed at a time.
@@ -365,6 +365,7 @@ impl<E: Acc> Block<'_, E> {
             parallel_for(down * across, grain, |r| {
                 self.way.begin();
                 for task in r {
+                    look();
                     let (ti, tj) = (
                         part(tiles, down, task % down),
                         part(panels, across, task / down),
@@ -482,7 +483,12 @@ pub(super) unsafe fn direct<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
         if down * across == 1 {
             return task(0);
         }
-        parallel_for(down * across, 1, |r| r.for_each(task));
+        parallel_for(down * across, 1, |r| {
+            r.for_each(|i| {
+                look();
+                task(i)
+            })
+        });
     }
 }
 

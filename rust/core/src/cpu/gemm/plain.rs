@@ -1,7 +1,7 @@
 //! Products in plain loops, by the `gemm` crate, and of integers.
 
 use super::{Acc, GemmElem, Mat, Pack, Problem};
-use crate::cpu::pool::{num_threads, parallel_for};
+use crate::cpu::pool::{look, num_threads, parallel_for};
 use crate::{alloc, per_isa};
 
 /// Multiplications up to which plain loops beat packing.
@@ -367,6 +367,7 @@ pub(super) unsafe fn tiles<T: GemmElem>(p: &Problem<T>, kernel: TileKernel<T::Ac
             let mut b = alloc::full(T::Acc::ZERO, room.2 * room.1);
             let mut acc = alloc::full(T::Acc::ZERO, room.0 * room.1);
             for tile in r {
+                look();
                 let (i, j) = (tile / columns * tm, tile % columns * tn);
                 let (m, n) = (tm.min(p.m - i), tn.min(p.n - j));
                 acc.fill(T::Acc::ZERO);

@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 /// Elements of a row that one call combines.
-const BLOCK: usize = 4096;
+pub(super) const BLOCK: usize = 4096;
 
 /// Combines partial results two by two, so that rounding errors stay small.
 #[derive(Clone, Copy)]

@@ -7,7 +7,8 @@ use super::pointwise::unary::{IsNan, LogicalNot};
 use super::pointwise::{apply, ternary::where_};
 use crate::autograd::{mode, Vjp};
 use crate::cpu::any_all;
-use crate::cpu::reduce::{filled, reduce, Kind, Reducible};
+use crate::cpu::reduce::{filled, reduce, whole as total, Kind, Reducible, WHOLE};
+use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
@@ -257,6 +258,25 @@ impl Op for Reduce {
             }
         }));
         Ok(())
+    }
+
+    fn fast(&self, x: &[&Tensor]) -> Option<Result<Tensor>> {
+        let (x, n) = (x[0], x[0].numel());
+        let plain = (x.dtype(), self.dtype, x.device()) == (DType::F32, DType::F32, Device::Cpu);
+        if !plain || !(1..=WHOLE).contains(&n) || self.mask != all_dims(x) || !x.is_contiguous() {
+            return None;
+        }
+        let shape = reduced_shape(x.shape(), self.mask, self.keepdim);
+        Some(Tensor::empty(&shape, DType::F32, Device::Cpu).inspect(|y| {
+            // SAFETY: so many elements of the type in host memory, and a new tensor of one.
+            unsafe {
+                let out = y.slice_mut::<f32>();
+                out[0] = total(x.ptr::<f32>(), n, self.kind);
+                if self.mean {
+                    divide(out, n);
+                }
+            }
+        }))
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {

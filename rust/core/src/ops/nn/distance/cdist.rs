@@ -7,7 +7,7 @@ use super::without_last;
 use crate::alloc::{full, gathered};
 use crate::autograd::{mode, Vjp};
 use crate::cpu::gemm::gemm;
-use crate::cpu::pool::{parallel_for, Ptr};
+use crate::cpu::pool::{look, parallel_for, Ptr};
 use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{Bitwise, DType, Scalar};
@@ -244,6 +244,9 @@ impl Distances {
         let work = (n * width).saturating_mul(self.cost());
         parallel_for(m, GRAIN * 4 / work.max(1) + 1, |rows| {
             for i in rows {
+                if work >= GRAIN {
+                    look();
+                }
                 // SAFETY: row `i` of results, of which pairs have those after `i`, is this range's.
                 unsafe {
                     if self.pairs {
@@ -328,6 +331,9 @@ impl Distances {
             crate::host::unlocked(|| {
                 parallel_for(count * m, GRAIN / work.max(1) + 1, |rows| {
                     for r in rows {
+                        if work >= GRAIN {
+                            look();
+                        }
                         let (b, i) = (r / m, r % m);
                         // SAFETY: contiguous tensors of this type; each row is written once.
                         unsafe {

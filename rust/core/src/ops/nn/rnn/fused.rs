@@ -7,6 +7,7 @@ use super::cpu::{self, Backward, Before, Forward, Real, Rows};
 use crate::alloc;
 use crate::autograd::{engine, mode, Edge, Request, Vjp};
 use crate::cpu::gemm::gemm;
+use crate::cpu::pool::look;
 use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::DType;
@@ -266,6 +267,7 @@ fn forward<T: Real>(op: &Layer, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
         let mut coming = stretches.iter();
         let mut first = 0;
         for (i, &t) in p.order.iter().enumerate() {
+            look();
             let (n, at) = (p.sizes[t], p.starts[t]);
             if let Some(&(_, row, rows)) = coming.clone().next().filter(|s| s.0 == i) {
                 coming.next();
@@ -432,6 +434,7 @@ fn slopes<T: Real>(op: &Layer, needs: Mask, there: Mask, all: &[&Tensor]) -> Res
         unsafe {
             cpu::pack_back(p.gates(), h, w_hh.ptr::<T>(), weights.ptr::<T>());
             for (i, &t) in p.order.iter().enumerate().rev() {
+                look();
                 let (n, r) = (p.sizes[t], p.starts[t]);
                 let after = p.order.get(i + 1).map_or(Rows::NONE, |&next| Rows {
                     ptr: own_g.ptr::<T>().add(p.starts[next] * wide),

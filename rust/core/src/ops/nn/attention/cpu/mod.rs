@@ -5,7 +5,7 @@ pub mod product;
 
 use crate::alloc;
 use crate::cpu::convert::{load, store};
-use crate::cpu::pool::{parallel_for, Ptr};
+use crate::cpu::pool::{look, parallel_for, Ptr};
 use crate::cpu::simd::Simd;
 use crate::cpu::transpose;
 use crate::dtype::DType;
@@ -320,6 +320,7 @@ unsafe fn forward_rows<T: Float, V: Simd<Elem = T>>(
         }
         std::slice::from_raw_parts_mut(w.out, w.rows * evp).fill(zero);
         for k0 in (0..a.seen(w.from + w.rows)).step_by(KEYS) {
+            look();
             let n = KEYS.min(a.keys - k0);
             let np = n.next_multiple_of(PAD);
             a.k.load(k, k0..k0 + n, e, w.keys, e);
@@ -548,6 +549,7 @@ unsafe fn backward_head<T: Float, V: Simd<Elem = T>>(a: &Attention, g: &Gradient
             let stats = (w.batch * a.heads + head) * a.queries;
             std::slice::from_raw_parts_mut(w.dq, a.queries * ep).fill(zero);
             for k0 in (w.from..w.to).step_by(KEYS) {
+                look();
                 let n = KEYS.min(w.to - k0);
                 let np = n.next_multiple_of(PAD);
                 a.k.load(k, k0..k0 + n, e, w.keys, ep);

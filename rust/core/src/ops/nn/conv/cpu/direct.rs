@@ -7,7 +7,7 @@ use super::super::Number;
 use super::lanes::{chain, Cell, Kernels, Product, Spread};
 use super::window::{Scratch, Tap, Window, LEAST, SLACK};
 use super::Geometry;
-use crate::cpu::pool::{num_threads, parallel_for, Ptr};
+use crate::cpu::pool::{look, num_threads, parallel_for, Ptr};
 
 /// Bytes of windows that share the L2 cache with panels of weights and with results.
 const WINDOW: usize = 384 << 10;
@@ -313,6 +313,7 @@ impl<T: Number> Direct<T> {
                 let mut cells = Cells::default();
                 let mut filled = usize::MAX;
                 for task in range {
+                    look();
                     let (id, share) = (task / shares, task % shares);
                     let (rest, cut) = (id / product(cuts), id % product(cuts));
                     let (group, block) = (rest % self.groups, rest / self.groups);

@@ -6,7 +6,7 @@ use super::direct::forward_taps;
 use super::lanes::{Dot, Rows};
 use super::window::{Scratch, Window, SLACK};
 use super::Geometry;
-use crate::cpu::pool::{parallel_for, Ptr};
+use crate::cpu::pool::{look, parallel_for, Ptr};
 
 /// Bytes of a panel of gradient rows, which stay in the L1 cache.
 const ROWS: usize = 40 << 10;
@@ -95,6 +95,7 @@ pub unsafe fn weight<T: Number>(geo: &Geometry, x: *const T, g: *const T, w: *mu
                 };
                 let out = out.at((part * geo.groups + group) * total);
                 for id in part * tiles / parts..(part + 1) * tiles / parts {
+                    look();
                     let (block, cut) = (id / cut_count, id % cut_count);
                     let at = [
                         cut / (cuts[1] * cuts[2]),

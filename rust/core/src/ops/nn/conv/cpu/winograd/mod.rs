@@ -12,7 +12,7 @@ mod weight;
 
 use super::window::Scratch;
 use super::Geometry;
-use crate::cpu::pool::{num_threads, parallel_for, Ptr};
+use crate::cpu::pool::{look, num_threads, parallel_for, Ptr};
 use image::{Image, Window};
 use kernel::{kernels, Kernels, Multiply, Seen, Tiles, Weights, POINTS, TAPS};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -444,6 +444,7 @@ impl Plan {
                 let (mut window, mut done) = (source.window(), result.window());
                 let mut cleared = capacity;
                 for task in range {
+                    look();
                     if !calm.load(Relaxed) {
                         return;
                     }

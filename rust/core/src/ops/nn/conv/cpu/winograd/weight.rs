@@ -4,7 +4,7 @@
 use super::image::Image;
 use super::kernel::{Correlate, Tiles, POINTS, TAPS};
 use super::{apart, Plan, GRAIN, SMALL, SMALLEST};
-use crate::cpu::pool::{num_threads, parallel_for, Ptr};
+use crate::cpu::pool::{look, num_threads, parallel_for, Ptr};
 use crate::ops::nn::conv::cpu::window::Scratch;
 use crate::ops::nn::conv::cpu::Geometry;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -81,6 +81,7 @@ pub unsafe fn weight(geo: &Geometry, x: *const f32, g: *const f32, w: *mut f32) 
                     out.write_bytes(0, blocks.len() * lanes * columns);
                 }
                 for id in part * pieces / parts..(part + 1) * pieces / parts {
+                    look();
                     if !calm.load(Relaxed) {
                         return;
                     }
