@@ -136,21 +136,13 @@ GROUPS: dict[tuple[str, str], str] = {
 }
 # What is still to be written; this list may only become shorter.
 LATER = """
-    torch.autograd.profiler torch.autograd.profiler_legacy torch.autograd.profiler_util
-    torch.nn.attention.experimental torch.nn.modules.linear_cross_entropy torch.profiler
-    torch.quasirandom torch.multiprocessing torch.utils.tensorboard
+    torch.autograd.profiler_util torch.nn.attention.experimental
+    torch.nn.modules.linear_cross_entropy torch.profiler torch.quasirandom torch.multiprocessing
+    torch.utils.tensorboard
     torch: native_norm sparse_coo_tensor
     torch.Tensor: coalesce dense_dim index indices is_coalesced sparse_dim sparse_mask
     torch.Tensor: to_sparse to_sparse_coo values
-    torch.overrides: get_ignored_functions get_overridable_functions get_testing_overrides
-    torch.overrides: is_tensor_method_or_property resolve_name
     torch.return_types: pytree_register_structseq
-    torch.serialization: LoadEndianness SourceChangeWarning StorageType
-    torch.serialization: check_module_version_greater_or_equal default_restore_location
-    torch.serialization: get_default_load_endianness get_default_mmap_options location_tag
-    torch.serialization: mkdtemp normalize_storage_type register_package
-    torch.serialization: set_default_load_endianness set_default_mmap_options skip_data
-    torch.serialization: storage_to_tensor_type validate_cuda_device validate_hpu_device
 """
 UNWRITTEN = ("it is not written yet", "what `dir` of the module shows")
 

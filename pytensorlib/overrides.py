@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,11 +13,16 @@ from . import _C
 __all__ = [
     "BaseTorchFunctionMode",
     "TorchFunctionMode",
+    "get_ignored_functions",
+    "get_overridable_functions",
+    "get_testing_overrides",
     "handle_torch_function",
     "has_torch_function",
     "has_torch_function_unary",
     "has_torch_function_variadic",
     "is_tensor_like",
+    "is_tensor_method_or_property",
+    "resolve_name",
     "wrap_torch_function",
 ]
 
@@ -161,6 +167,170 @@ def is_tensor_like(inp: Any) -> bool:
     (True, False)
     """
     return type(inp) is _C.Tensor or hasattr(inp, "__torch_function__")
+
+
+def _places() -> dict[str, Any]:
+    import pytensorlib as pt
+
+    f = pt.nn.functional
+    names = {"torch": pt, "torch.nn.functional": f, "torch.Tensor": pt.Tensor}
+    return names | {f"torch.{n}": getattr(pt, n) for n in ("linalg", "fft", "special")}
+
+
+# Operators of Python that the class of tensors has slots for, and properties that are operators.
+_SLOTS = """
+    abs add and eq floordiv ge getitem gt le lshift lt matmul mod mul ne neg or pow radd rand
+    rfloordiv rlshift rmatmul rmod rmul ror rpow rrshift rshift rsub rtruediv rxor setitem sub
+    truediv xor
+""".split()
+_PROPERTIES = ("H", "T", "mH", "mT")
+
+
+@functools.cache
+def _overridable() -> dict[str, Any]:
+    """Return the functions that classes may answer for, by their full names."""
+    taking = {
+        (place, schema.partition("(")[0].partition(".")[0])
+        for schema, place, *_ in _C._schemas()
+        if "Tensor" in schema.partition("(")[2].rpartition("->")[0]
+    }
+    found: dict[str, Any] = {}
+    for name, place in _places().items():
+        home = name.partition(".")[2].replace("nn.functional", "nn") or "torch"
+        for key, value in vars(place).items():
+            private = key.startswith("_") and not key.startswith("__")
+            if private or type(value) is not type(_C.add):
+                continue
+            known = {(home, n) for n in (key, key.removesuffix("_"), value.__name__)}
+            if home == "Tensor" or (known | {("torch", key)}) & taking:
+                found[f"{name}.{key}"] = value
+    tensor = _C.Tensor
+    found |= {f"torch.Tensor.__{n}__": getattr(tensor, f"__{n}__") for n in _SLOTS}
+    getters = {n: vars(tensor)[n].__get__ for n in _PROPERTIES}
+    return found | {f"torch.Tensor.{n}.__get__": getter for n, getter in getters.items()}
+
+
+def get_overridable_functions() -> dict[Any, list[Callable]]:
+    """Return the functions for which ``__torch_function__`` is asked.
+
+    What is written in Python is not among them, but what it calls.
+
+    Returns
+    -------
+    dict
+        Modules, and the class of tensors, with lists of functions.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.add in torch.overrides.get_overridable_functions()[torch]
+    True
+    """
+    found: dict[Any, list[Callable]] = {place: [] for place in _places().values()}
+    names = _places()
+    for full, value in _overridable().items():
+        home = full.removesuffix(".__get__").rpartition(".")[0]
+        found[names[home]].append(value)
+    return found
+
+
+def get_ignored_functions() -> set[Callable]:
+    """Return the functions for which ``__torch_function__`` is not asked.
+
+    Returns
+    -------
+    set
+        Those that read no tensor, such as `torch.zeros`, and those that are written in Python,
+        which ask through what they call.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> ignored = torch.overrides.get_ignored_functions()
+    >>> torch.zeros in ignored, torch.add in ignored
+    (True, False)
+    """
+    asked = set(_overridable().values())
+    values = (v for place in _places().values() for k, v in vars(place).items() if k[0] != "_")
+    return {v for v in values if callable(v) and not isinstance(v, type) and v not in asked}
+
+
+def get_testing_overrides() -> dict[Callable, Callable]:
+    """Return a stand-in for each function for which ``__torch_function__`` is asked.
+
+    Returns
+    -------
+    dict
+        From function to stand-in, which takes the same arguments and returns -1.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.overrides.get_testing_overrides()[torch.add](1, 2)
+    -1
+    """
+
+    def stand_in(function: Callable) -> Callable:
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):  # a slot, or several forms
+            return lambda *args, **kwargs: -1
+
+        def answer(*args: Any, **kwargs: Any) -> int:
+            signature.bind(*args, **kwargs)
+            return -1
+
+        answer.__signature__ = signature  # type: ignore[attr-defined]
+        return answer
+
+    return {function: stand_in(function) for function in _overridable().values()}
+
+
+def is_tensor_method_or_property(func: Callable) -> bool:
+    """Return whether a function that ``__torch_function__`` gets belongs to the class of tensors.
+
+    Parameters
+    ----------
+    func : callable
+        The function.
+
+    Returns
+    -------
+    bool
+        True for methods, operators, and ``__get__`` of properties.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> asked = torch.overrides.is_tensor_method_or_property
+    >>> asked(torch.Tensor.add), asked(torch.Tensor.__add__), asked(torch.add)
+    (True, True, False)
+    """
+    if getattr(func, "__name__", None) == "__get__":
+        return True
+    return any(func is v or func == v for v in get_overridable_functions()[_C.Tensor])
+
+
+def resolve_name(f: Callable) -> str | None:
+    """Return the full name of a function for which ``__torch_function__`` is asked.
+
+    Parameters
+    ----------
+    f : callable
+        The function.
+
+    Returns
+    -------
+    str or None
+        Such as "torch.Tensor.add"; None of other functions.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.overrides.resolve_name(torch.Tensor.add), torch.overrides.resolve_name(len)
+    ('torch.Tensor.add', None)
+    """
+    return next((name for name, value in _overridable().items() if value == f), None)
 
 
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable:

@@ -1,6 +1,7 @@
 """Docstrings: every public name says what it is, its parameters and an example, which runs."""
 
 import doctest
+import enum
 import importlib
 import inspect
 import pkgutil
@@ -58,6 +59,8 @@ def public(module: str) -> Iterator[tuple[str, Any]]:
 
 def parameters(value: Any) -> list[str]:
     """Return the names that the documentation must mention."""
+    if inspect.isclass(value) and issubclass(value, enum.Enum):
+        return []  # its members are made already
     try:
         signature = inspect.signature(value)
     except ValueError:

@@ -1,5 +1,6 @@
 """Subclasses of `Tensor`, and classes that answer for its functions themselves."""
 
+import contextlib
 import copy
 import pickle
 import subprocess
@@ -201,3 +202,47 @@ def test_modes_are_asked_for_every_function_the_last_one_first():
     assert len(outer.names) == before
     with pytest.raises(RuntimeError, match="no mode"):
         torch._C._pop_torch_function_mode()
+
+
+def test_every_overridable_function_asks_the_class_of_its_argument():
+    class Answering(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return "answered", func
+
+    x = torch.ones(2).as_subclass(Answering)
+    silent = []
+    for place, functions in torch.overrides.get_overridable_functions().items():
+        for function in functions:
+            if function is torch.Tensor.__setitem__:  # gives nothing back
+                continue
+            for args in ((x,), (x, x)):
+                with contextlib.suppress(TypeError):
+                    if function(*args)[0] == "answered":
+                        break
+            else:
+                silent.append((place, function))
+    assert not silent
+
+
+def test_names_and_stand_ins_of_overridable_functions():
+    found = torch.overrides.get_overridable_functions()
+    assert len(found[torch]) > 500
+    assert len(found[torch.Tensor]) > 400
+    assert torch.Tensor.__add__ in found[torch.Tensor]
+    resolve = torch.overrides.resolve_name
+    assert resolve(torch.nn.functional.linear) == "torch.nn.functional.linear"
+    assert resolve(torch.linalg.svd) == "torch.linalg.svd"
+    assert resolve(torch.Tensor.T.__get__) == "torch.Tensor.T.__get__"
+    assert resolve(print) is None
+    ignored = torch.overrides.get_ignored_functions()
+    assert {torch.zeros, torch.rand, torch.tensor} <= ignored
+    assert not ignored & set().union(*found.values())
+    stand_ins = torch.overrides.get_testing_overrides()
+    assert stand_ins[torch.add](1, other=2) == -1
+    with pytest.raises(TypeError):
+        stand_ins[torch.add]()
+    of_tensors = torch.overrides.is_tensor_method_or_property
+    assert of_tensors(torch.Tensor.relu)
+    assert of_tensors(torch.Tensor.T.__get__)
+    assert not of_tensors(torch.relu)

@@ -301,3 +301,89 @@ def test_damaged_byte_loads_the_same_or_raises():
 def test_not_a_checkpoint_raises(data):
     with pytest.raises(RuntimeError):
         loaded(data)
+
+
+def test_order_of_bytes_of_files_that_do_not_tell_is_a_setting():
+    from pytensorlib.serialization import LoadEndianness, set_default_load_endianness
+
+    x = torch.tensor([1.0, 2.0])
+    file = io.BytesIO()
+    torch.save(x, file, _disable_byteorder_record=True)
+    try:
+        set_default_load_endianness(LoadEndianness.BIG)
+        swapped = torch.load(io.BytesIO(file.getvalue()))
+    finally:
+        set_default_load_endianness(None)
+    assert swapped.tolist() == x.numpy().byteswap().tolist()
+    assert torch.load(io.BytesIO(file.getvalue())).tolist() == [1.0, 2.0]
+    with pytest.raises(TypeError, match="Invalid argument type"):
+        set_default_load_endianness(1)
+
+
+def test_shared_map_writes_to_the_file(tmp_path):
+    import mmap
+
+    path = tmp_path / "x.pt"
+    torch.save(torch.zeros(4), path)
+    torch.load(path, mmap=True)[0] = 5
+    assert torch.load(path).tolist() == [0.0] * 4
+    with torch.serialization.set_default_mmap_options(mmap.MAP_SHARED):
+        torch.load(path, mmap=True)[0] = 5
+    assert torch.serialization.get_default_mmap_options() == mmap.MAP_PRIVATE
+    torch.serialization.set_crc32_options(True)
+    mapped = torch.load(path, mmap=True)
+    assert mapped.tolist() == [5.0, 0.0, 0.0, 0.0]
+    with pytest.raises(ValueError, match="MAP_PRIVATE or"):
+        torch.serialization.set_default_mmap_options(77)
+
+
+def test_skipped_data_is_not_written_and_not_read():
+    x = {"a": torch.ones(1000), "b": torch.ones(3).int()}
+    whole, empty = io.BytesIO(), io.BytesIO()
+    torch.save(x, whole)
+    with torch.serialization.skip_data():
+        torch.save(x, empty)
+        shape = torch.load(io.BytesIO(whole.getvalue()))
+    found = torch.load(io.BytesIO(empty.getvalue()))
+    assert found["a"].tolist() == shape["a"].tolist() == [0.0] * 1000
+    assert found["b"].dtype == torch.int32
+    assert len(empty.getvalue()) == len(whole.getvalue())
+
+
+def test_registered_package_names_and_finds_places(monkeypatch):
+    from pytensorlib import _file_options, serialization
+
+    monkeypatch.setattr(_file_options, "_packages", [])
+    where = {"attic": False}
+
+    def tag(storage):
+        return "attic" if where["attic"] else None
+
+    def place(storage, location):
+        return storage if location == "attic" else None
+
+    serialization.register_package(5, tag, place)
+    file = io.BytesIO()
+    where["attic"] = True
+    assert serialization.location_tag(torch.ones(1).untyped_storage()) == "attic"
+    torch.save(torch.ones(2), file)
+    assert torch.load(io.BytesIO(file.getvalue())).tolist() == [1.0, 1.0]
+    monkeypatch.setattr(_file_options, "_packages", [])
+    with pytest.raises(RuntimeError, match="don't know how to restore data location"):
+        torch.load(io.BytesIO(file.getvalue()))
+    with pytest.raises(RuntimeError, match="don't know how to restore data location"):
+        serialization.default_restore_location(torch.ones(1).untyped_storage(), "attic")
+
+
+def test_versions_of_modules_are_compared_by_parts():
+    from types import SimpleNamespace as Module
+
+    from pytensorlib.serialization import check_module_version_greater_or_equal as check
+
+    assert check(Module(__name__="m", __version__="0.3.10"), (0, 3, 9))
+    assert not check(Module(__name__="m", __version__="0.3.1"), (0, 3, 9))
+    odd = Module(__name__="m", __version__="new")
+    with pytest.raises(RuntimeError, match="malformed 'new'"):
+        check(odd, (0, 3))
+    with pytest.warns(UserWarning, match="continuing"):
+        assert check(odd, (0, 3), error_if_malformed=False)

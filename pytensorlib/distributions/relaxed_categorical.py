@@ -36,8 +36,9 @@ class ExpRelaxedCategorical(Wrapped, Distribution):
     --------
     >>> import pytensorlib as torch
     >>> from pytensorlib.distributions.relaxed_categorical import ExpRelaxedCategorical
-    >>> ExpRelaxedCategorical(torch.tensor(2.0), torch.ones(3)).rsample((4,)).exp().sum(-1)
-    tensor([1.0000, 1.0000, 1.0000, 1.0000])
+    >>> sums = ExpRelaxedCategorical(torch.tensor(2.0), torch.ones(3)).rsample((4,)).exp().sum(-1)
+    >>> torch.allclose(sums, torch.ones(4))
+    True
     """
 
     support = constraints.real_vector
