@@ -159,3 +159,19 @@ def test_dropout3d_of_fewer_dimensions_is_one_example() -> None:
     check(lambda: F.dropout3d(x, P), lambda: x * kept(7) / (1 - P))
     y = torch.rand(3, 4, 5)
     check(lambda: F.dropout3d(y, P), lambda: y * kept(3)[:, None, None] / (1 - P))
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_dropout_after_attention_draws_in_the_order_of_length(need_weights: bool) -> None:
+    """PyTorch's result of a batch-first layer lies as (length, batch, width) in memory."""
+    batch, length, width = 3, 5, 8
+    layer = nn.MultiheadAttention(width, 2, batch_first=True)
+    x = torch.randn(batch, length, width)
+    out = layer(x, x, x, need_weights=need_weights)[0].detach()
+    assert out.stride() == (width, batch * width, 1)
+
+    def want() -> torch.Tensor:
+        mask = kept(length, batch, width).transpose(0, 1)
+        return out * mask.float() * scale(torch.float32)
+
+    check(lambda: F.dropout(out, P), want)

@@ -386,7 +386,8 @@ def multi_head_attention_forward(
             split = [x.view(batch, num_heads, -1, head_dim) for x in (q, k, v)]
         q, k, v = split
         mixed = scaled_dot_product_attention(q, k, v, attn_mask, p, is_causal)
-    if weights is None and _batch_first(query):
+    # In training the result lies as (L, N, E): what drops elements draws numbers in that order.
+    if weights is None and not training and _batch_first(query):
         out = mixed.transpose(1, 2).reshape(batch, target_length, width)
         out = _nn.linear(out, out_proj_weight, out_proj_bias).transpose(0, 1)
     else:
