@@ -14,13 +14,14 @@ BUILT := $(VENV)/.extension-built
 PROGRAMS := $(CURDIR)/.programs
 VULKAN := $(VENV)/.vulkan-looked-for
 AARCH64 := $(VENV)/.aarch64-looked-for
+VALGRIND := $(VENV)/.valgrind-looked-for
 RUST := $(shell find rust shaders -type f -not -name README.md 2>/dev/null)
 
 export PATH := $(VENV)/bin:$(PATH):$(HOME)/.cargo/bin
 export VIRTUAL_ENV := $(VENV)
 unexport CONDA_PREFIX
 
-.PHONY: help demo test lint format bench fuzz programs gen clean build FORCE
+.PHONY: help demo test lint format bench counts fuzz programs gen clean build FORCE
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 17
@@ -28,7 +29,7 @@ help: ## list the targets
 demo: $(BUILT) $(VULKAN) ## train a small CNN on real digits (ARGS="--device wgpu" for the GPU)
 	@$(PY) -m pytensorlib.examples.digits $(ARGS)
 
-test: $(TOOLS) $(VULKAN) $(AARCH64) ## everything CI runs: formatters, linters, types, tests, conformance
+test: $(TOOLS) $(VULKAN) $(AARCH64) $(VALGRIND) ## everything CI runs: formatters, linters, types, tests, conformance
 	@$(PY) .ci/parts.py $(ARGS)
 
 lint: $(TOOLS) ## only the formatters, linters and types
@@ -39,6 +40,9 @@ format: $(TOOLS) ## format every file (`cargo fmt` does not see modules that a m
 
 bench: $(BUILT) ## ours beside PyTorch (TORCH_PYTHON=... names a Python that has it)
 	@$(PY) bench/compare.py $(ARGS)
+
+counts: $(BUILT) $(VALGRIND) ## instructions of kernels, beside those recorded (ARGS=--record)
+	@$(PY) bench/instructions.py $(ARGS)
 
 fuzz: $(BUILT) ## random calls and graphs: ARGS="laws --count 5000", or beside PyTorch "calls", "graphs"
 	@PYTHONPATH=tests $(PY) -m fuzz $(if $(ARGS),$(ARGS),laws)
@@ -69,6 +73,10 @@ $(VULKAN): | $(TOOLS)
 
 $(AARCH64): | $(TOOLS)
 	@.ci/setup aarch64
+	@touch $@
+
+$(VALGRIND): | $(TOOLS)
+	@.ci/setup valgrind
 	@touch $@
 
 # One release build, shared by the demo, the tests and the benchmarks.

@@ -1,10 +1,13 @@
 """Measure ours, PyTorch and NumPy in turn, each in its own process, and print one table.
 
-compare.py [--rounds N] [--threads N] [--markdown] [--keep FILE] [pytest arguments such as -k sort]
+compare.py [--rounds N] [--threads N] [--keep FILE] [pytest arguments such as -k sort]
 
-A figure is the best of the rounds. PyTorch is looked for in this Python, then in the one that
-TORCH_PYTHON names (of the same version: its packages are put last on this one's path).
-`roofline` is the time that the least work would take at the machine's measured peaks, over ours.
+`ratio` is of the best of the rounds, `median` of their medians. PyTorch is looked for in this
+Python, then in the one that TORCH_PYTHON names (of the same version: its packages are put last on
+this one's path). `roofline` is the time that the least work would take at the machine's measured
+peaks, over ours. `error` is the distance from float64, measured after the timing (errors.py).
+
+A run of every row beside PyTorch is written to results/, into the file of this processor's family.
 """
 
 import argparse
@@ -14,20 +17,19 @@ import platform
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
 from collections.abc import Iterator
-from math import exp, log
+from datetime import date
+from importlib.metadata import version
 from pathlib import Path
 
+import results
 from cases import CASES
+from machine import this_machine
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 WHERE_TORCH = "import torch, pathlib; print(pathlib.Path(torch.__file__).parent.parent)"
 COSTS = "costs"
-NOT_COUNTED = "size"  # of wheel and files: no speed
-Row = tuple[float, str]  # value, unit
-Table = dict[str, dict[str, Row]]
 
 
 def torch_site() -> str | None:
@@ -55,19 +57,19 @@ def peaks(threads: int) -> tuple[float, float]:
     return float(moved), float(computed)
 
 
-def rows_of(report: dict) -> Iterator[tuple[str, Row]]:
+def rows_of(report: dict) -> Iterator[tuple[str, float, str]]:
     """Yield label, value and unit of each benchmark in pytest-benchmark's report."""
     for entry in report["benchmarks"]:
         info = entry["extra_info"]
         if "wheel" in info:
-            yield f"{COSTS}: wheel size", (info["wheel"], "MB")
+            yield f"{COSTS}: wheel size", info["wheel"], "MB"
         if "value" in info:
-            yield info["label"], (info["value"], info["unit"])
+            yield info["label"], info["value"], info["unit"]
         else:
-            yield info["label"], (entry["stats"]["median"] / info["calls"] * 1e9, "ns")
+            yield info["label"], entry["stats"]["median"] / info["calls"] * 1e9, "ns"
 
 
-def measure(lib: str, site: str, threads: int, more: list[str]) -> dict[str, Row]:
+def measure(lib: str, site: str, threads: int, more: list[str]) -> list[tuple[str, float, str]]:
     """Run the suite against one library in a process of its own."""
     with tempfile.TemporaryDirectory() as d:
         out = Path(d) / "out.json"
@@ -79,70 +81,54 @@ def measure(lib: str, site: str, threads: int, more: list[str]) -> dict[str, Row
         if done.returncode not in {0, 5}:  # 5: nothing selected
             print(f"{lib}: some benchmarks failed\n{done.stdout}{done.stderr}", file=sys.stderr)
         written = out.exists() and out.stat().st_size
-        return dict(rows_of(json.loads(out.read_text()))) if written else {}
+        return list(rows_of(json.loads(out.read_text()))) if written else []
 
 
-def shown(row: Row | None) -> str:
-    """Write a value with three digits and the unit that suits it."""
-    if row is None:
-        return ""
-    value, unit = row
-    if unit == "ns":
-        for larger in ("us", "ms", "s"):
-            if value < 1000:
-                break
-            value, unit = value / 1e3, larger
-    return f"{value:,.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
+def errors(labels: list[str], site: str, threads: int) -> dict[str, list[float]]:
+    """Return our error and PyTorch's against float64, for the rows that have one."""
+    command = [sys.executable, HERE / "errors.py", "--site", site, "--threads", str(threads)]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": str(threads)}
+    text = json.dumps(labels)
+    done = subprocess.run(command, cwd=ROOT, env=env, input=text, capture_output=True, text=True)
+    if done.returncode:
+        print(f"the errors are missing\n{done.stderr}", file=sys.stderr)
+        return {}
+    return json.loads(done.stdout)
 
 
-def ratio(label: str, sides: dict[str, Row], peer: str = "torch") -> float | None:
-    """Return ours over the peer's."""
-    if peer not in sides or "pytensorlib" not in sides or label.endswith(NOT_COUNTED):
-        return None
-    return sides["pytensorlib"][0] / sides[peer][0]
+def conditions(site: str | None, rounds: int, roof: tuple[float, float]) -> results.Run:
+    """Return when a run is made, and of what."""
+    git = ["git", "-C", str(ROOT)]
+    commit = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    sources = ["rust", "shaders", "pytensorlib", "Cargo.toml", "Cargo.lock", "bench/*.py"]
+    changed = subprocess.run([*git, "status", "--porcelain", "--", *sources], capture_output=True)
+    versions = {"Python": platform.python_version(), "NumPy": version("numpy")}
+    if site is not None:
+        command = [sys.executable, "-c", "import torch; print(torch.__version__)"]
+        env = {**os.environ, "PYTHONPATH": site}
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+        versions["PyTorch"] = done.stdout.strip().partition("+")[0]
+    return {
+        "date": date.today().isoformat(),
+        "commit": commit.stdout.strip() + " with changes" * bool(changed.stdout),
+        "versions": versions,
+        "rounds": rounds,
+        "peaks": {"bytes": roof[0], "flops": roof[1]},
+    }
 
 
-def mean(ratios: list[float]) -> float:
-    """Return the geometric mean."""
-    return exp(sum(map(log, ratios)) / len(ratios))
-
-
-def print_table(table: Table, roof: tuple[float, float], markdown: bool) -> None:
-    """Print every row, then the geometric mean of each group and of all, and the worst five."""
-    widths = (52, 9, 9, 9, 6, 8)
-    cell = " | ".join(f"{{:{'<' if i == 0 else '>'}{w}}}" for i, w in enumerate(widths))
-    cell = f"| {cell} |" if markdown else cell.replace(" | ", "  ")
-    print(cell.format("", "ours", "PyTorch", "NumPy", "ratio", "roofline"))
-    if markdown:
-        print("|---|---:|---:|---:|---:|---:|")
-    least = {c.id: max(c.bytes / roof[0], c.flops / roof[1]) * 1e9 for c in CASES}
-    groups: dict[str, list[float]] = defaultdict(list)
-    ratios: dict[str, float] = {}
-    for label, sides in table.items():
-        ours, r = sides.get("pytensorlib"), ratio(label, sides)
-        share = f"{least[label] / ours[0]:.0%}" if ours and least.get(label) else ""
-        figures = (shown(sides.get(lib)) for lib in ("pytensorlib", "torch", "numpy"))
-        print(cell.format(label, *figures, f"{r:.2f}" if r else "", share))
-        if r:
-            ratios[label] = r
-            groups[label.split(":")[0]].append(r)
-    if not ratios:
-        print("\nPyTorch was not found: set TORCH_PYTHON to a Python that has it.")
-        return
-    print("\nGeometric mean of ours over PyTorch:\n")
-    for group, each in groups.items():
-        print(f"- {group}: {mean(each):.2f} (worst {max(each):.2f}, {len(each)} cases)")
-    print(f"- all: {mean(list(ratios.values())):.2f} ({len(ratios)} cases)\n\nWorst:\n")
-    for label in sorted(ratios, key=lambda label: -ratios[label])[:5]:
-        print(f"- {label}: {ratios[label]:.2f}")
+def is_whole(rows: dict[str, results.Row]) -> bool:
+    """Whether every row was measured in both libraries, on the processor as it is."""
+    forced = [name for name in os.environ if name.startswith("PYTENSORLIB_")]
+    ids = [case.id for case in CASES]
+    return not forced and all({"pytensorlib", "torch"} <= rows.get(i, {}).keys() for i in ids)
 
 
 def main() -> None:
-    """Alternate the libraries and keep the better of the rounds."""
+    """Alternate the libraries, then look at the errors."""
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     ap.add_argument("--rounds", type=int, default=2)
     ap.add_argument("--threads", type=int, default=2)
-    ap.add_argument("--markdown", action="store_true")
     ap.add_argument("--keep", type=Path, help="also write the figures to this file, as JSON")
     ap.add_argument("--only", nargs="*", help="of pytensorlib, torch, numpy; all by default")
     ap.add_argument("--no-build", action="store_true", help="take the extension as it is")
@@ -151,20 +137,28 @@ def main() -> None:
     if not a.no_build:
         build_wheel()
     roof = peaks(a.threads)
-    best: Table = {}
+    rows: dict[str, results.Row] = {}
     for _ in range(a.rounds):
-        for lib in a.only or ("pytensorlib", "torch", "numpy"):
+        for lib in a.only or results.LIBRARIES:
             if lib == "torch" and site is None:
                 continue
-            found = measure(lib, site or "" if lib == "torch" else "", a.threads, more)
-            for label, row in found.items():
-                sides = best.setdefault(label, {})
-                sides[lib] = min(sides.get(lib, row), row)
+            for label, value, unit in measure(
+                lib, (site or "") * (lib == "torch"), a.threads, more
+            ):
+                figures = rows.setdefault(label, {"unit": unit}).setdefault(lib, [])
+                figures.append(float(f"{value:.4g}"))
+    if site is not None and not a.only:
+        for label, pair in errors(list(rows), site, a.threads).items():
+            rows[label]["errors"] = pair
+    run = conditions(site, a.rounds, roof) | {"rows": rows}
     if a.keep:
-        a.keep.write_text(json.dumps(best, indent=1))
-    print(f"{platform.machine()}, {os.cpu_count()} cores, {a.threads} threads, ", end="")
-    print(f"best of {a.rounds}; peak {roof[0] / 1e9:.0f} GB/s, {roof[1] / 1e9:.0f} GFLOP/s\n")
-    print_table(best, roof, a.markdown)
+        a.keep.write_text(json.dumps(run, indent=1))
+    machine = this_machine()
+    print(f"{machine['family']}; {results.said(str(a.threads), run)}\n")
+    print(results.text(run))
+    if is_whole(rows):
+        print(f"\nkept in {results.save(machine, a.threads, run).relative_to(ROOT)}")
+        results.write()
 
 
 if __name__ == "__main__":
