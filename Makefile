@@ -12,6 +12,7 @@ PY := $(VENV)/bin/python
 TOOLS := $(VENV)/.tools-installed
 BUILT := $(VENV)/.extension-built
 PROGRAMS := $(CURDIR)/.programs
+FEW := $(PROGRAMS)/few
 VULKAN := $(VENV)/.vulkan-looked-for
 AARCH64 := $(VENV)/.aarch64-looked-for
 VALGRIND := $(VENV)/.valgrind-looked-for
@@ -21,7 +22,7 @@ export PATH := $(VENV)/bin:$(PATH):$(HOME)/.cargo/bin
 export VIRTUAL_ENV := $(VENV)
 unexport CONDA_PREFIX
 
-.PHONY: help demo test lint format bench counts fuzz programs gen clean build FORCE
+.PHONY: help demo test lint format bench counts fuzz programs few gen clean build FORCE
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 17
@@ -52,6 +53,14 @@ programs: $(BUILT) $(PROGRAMS)/.installed ## libraries above PyTorch run on pyte
 
 $(PROGRAMS)/.installed: tests/programs/requirements.lock
 	@$(PYTHON) -m venv $(PROGRAMS) && $(PROGRAMS)/bin/pip install -q --no-deps -r $<
+	@touch $@
+
+few: $(BUILT) $(FEW)/.installed ## those of the programs that need little: a part of `make test`
+	@PYTHONPATH=$(CURDIR):$(FEW) $(PY) tests/programs/run.py --few $(ARGS)
+
+$(FEW)/.installed: tests/programs/requirements.lock tests/programs/run.py | $(TOOLS)
+	@rm -rf $(FEW) && $(PY) -m pip install -q --disable-pip-version-check --no-deps --target $(FEW) \
+		$$($(PY) tests/programs/run.py --lock)
 	@touch $@
 
 gen: $(BUILT) ## write again what is generated from the op table

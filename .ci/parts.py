@@ -76,6 +76,7 @@ PARTS = {
     "conformance": REPLAY,
     "wgpu-replay": [*REPLAY, "--device", "wgpu"],
     "instructions": [PYTHON, "-m", "pytest", "-q", "-m", "slow", "tests/test_instructions.py"],
+    "programs": ["make", "--no-print-directory", "few"],
     **dict.fromkeys(FORCED, SAMPLED),
     **{f"{name}-replay": REPLAY for name in FORCED},
 }
@@ -83,7 +84,7 @@ VARIABLES = FORCED | {
     "aarch64": CROSS,
     "aarch64-portable": {**CROSS, "PYTENSORLIB_CPU": "portable"},
 }
-NEEDS_BUILD = {"pytest", "conformance", "wgpu-replay", "instructions"}
+NEEDS_BUILD = {"pytest", "conformance", "wgpu-replay", "instructions", "programs"}
 NEEDS_BUILD |= {n for n in PARTS if n.removesuffix("-replay") in FORCED}
 # Two of these run at a time, after the others: most of their work is on one thread, and no test
 # among them depends on how long something takes.

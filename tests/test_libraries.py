@@ -1,0 +1,60 @@
+"""What is said of libraries above PyTorch is what tests/programs recorded."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def programs() -> ModuleType:
+    """Return tests/programs/run.py."""
+    path = ROOT / "tests/programs/run.py"
+    spec = importlib.util.spec_from_file_location("libraries_run", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def normal(name: str) -> str:
+    """Return a distribution's name as packages are compared by."""
+    return name.lower().replace("-", "_")
+
+
+def test_readme_lists_what_agrees_and_its_versions(programs: ModuleType) -> None:
+    """`python tests/programs/run.py --table` prints the table."""
+    assert programs.table() in (ROOT / "README.md").read_text()
+    names, wrong = len(programs.PROGRAMS), len(programs.NOT_YET)
+    text = (ROOT / "README.md").read_text()
+    assert f"{names - wrong} of {names} programs agree" in " ".join(text.split())
+
+
+def test_recorded_versions_are_those_installed(programs: ModuleType) -> None:
+    expected = json.loads(programs.EXPECTED.read_text())
+    assert expected.keys() == programs.PROGRAMS.keys()
+    lines = programs.LOCK.read_text().splitlines()
+    lock = dict(line.split("==") for line in lines if "==" in line)
+    for name, needed in programs.PROGRAMS.items():
+        assert (ROOT / f"tests/programs/{name}.py").exists()
+        recorded = {normal(k): v for k, v in expected[name]["versions"].items()}
+        assert recorded == {normal(k): lock[normal(k)] for k in needed}, name
+
+
+def test_the_few_programs_name_what_can_be_installed(programs: ModuleType) -> None:
+    wanted = {package for needed in programs.FEW.values() for package in needed}
+    assert {line.partition("==")[0] for line in programs.lock(list(programs.FEW))} == wanted
+    assert programs.FEW.keys() <= programs.PROGRAMS.keys() >= programs.NOT_YET.keys()
+
+
+def test_difference_is_the_largest_over_the_largest_magnitude(programs: ModuleType) -> None:
+    nan, inf = float("nan"), float("inf")
+    assert programs.difference([1.0, 2.5], [1.0, 2.0]) == 0.25
+    assert programs.difference([nan, inf], [nan, inf]) == 0.0
+    assert programs.difference([1.0], [nan]) == inf == programs.difference([], [1.0])
