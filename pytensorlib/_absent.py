@@ -102,15 +102,17 @@ GROUPS: dict[tuple[str, str], str] = {
         torch.masked
     """,
     ("sparse tensors are lists of coordinates", "torch.sparse_coo_tensor"): """
-        torch: ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm hspmm indices_copy
-        torch: resize_as_sparse_ row_indices_copy saddmm smm sparse_bsc_tensor
+        torch: ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm indices_copy
+        torch: resize_as_sparse_ row_indices_copy saddmm sparse_bsc_tensor
         torch: sparse_bsr_tensor sparse_compressed_tensor sparse_csc_tensor
-        torch: sparse_csr_tensor spmm sspaddmm values_copy
-        torch.Tensor: ccol_indices col_indices crow_indices resize_as_sparse_ row_indices smm
-        torch.Tensor: sparse_resize_ sparse_resize_and_clear_ sspaddmm to_sparse_bsc to_sparse_bsr
+        torch: sparse_csr_tensor sspaddmm values_copy
+        torch.Tensor: ccol_indices col_indices crow_indices resize_as_sparse_ row_indices
+        torch.Tensor: sspaddmm to_sparse_bsc to_sparse_bsr
         torch.Tensor: to_sparse_csc to_sparse_csr
-        torch.sparse torch.optim.sparse_adam
-        torch.optim: SparseAdam
+        torch.sparse.semi_structured
+        torch.sparse: SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT
+        torch.sparse: SparseSemiStructuredTensorCUTLASS to_sparse_semi_structured
+        torch.sparse: sampled_addmm spsolve
     """,
     ("pipes are no part of the data loader", "torch.utils.data.IterableDataset"): """
         torch.utils.data.datapipes torch.utils.data.graph torch.utils.data.graph_settings
@@ -139,9 +141,8 @@ LATER = """
     torch.autograd.profiler_util torch.nn.attention.experimental
     torch.nn.modules.linear_cross_entropy torch.profiler torch.quasirandom torch.multiprocessing
     torch.utils.tensorboard
-    torch: native_norm sparse_coo_tensor
-    torch.Tensor: coalesce dense_dim index indices is_coalesced sparse_dim sparse_mask
-    torch.Tensor: to_sparse to_sparse_coo values
+    torch: native_norm
+    torch.Tensor: index
     torch.return_types: pytree_register_structseq
 """
 UNWRITTEN = ("it is not written yet", "what `dir` of the module shows")

@@ -141,6 +141,10 @@ CALLABLE: dict[str, tuple[Any, str]] = {
         _utils._rebuild_meta_tensor_no_storage,
         "value ints ints bool -> tensor key",
     ),
+    "torch._utils._rebuild_sparse_tensor": (
+        _utils._rebuild_sparse_tensor,
+        "value tuple -> tensor key",
+    ),
     "torch._utils._rebuild_parameter": (
         _utils._rebuild_parameter,
         "tensor bool any -> tensor key",
@@ -172,6 +176,7 @@ KINDS["torch.storage.UntypedStorage"] = KINDS["torch.UntypedStorage"]
 CONSTANTS: dict[str, Any] = {
     **KINDS,
     **{f"torch.{str(dt).rpartition('.')[2]}": dt for dt in TypedStorage.names},
+    "torch.sparse_coo": pt.sparse_coo,
     "torch.Tensor": pt.Tensor,
     "torch._tensor.Tensor": pt.Tensor,
 }

@@ -43,6 +43,8 @@ NAMES = _names(
     "torch._utils._rebuild_tensor_v2",
     "torch._utils._rebuild_tensor_v3",
     "torch._utils._rebuild_meta_tensor_no_storage",
+    "torch._utils._rebuild_sparse_tensor",
+    "torch.sparse_coo",
     "torch._utils._rebuild_parameter",
     "torch._utils._rebuild_parameter_with_state",
     "torch._tensor._rebuild_from_type_v2",
@@ -206,6 +208,9 @@ class CheckpointPickler(Base):
             if state:
                 return NAMES["_rebuild_parameter_with_state"], (*args, state)
             return NAMES["_rebuild_parameter"], args
+        if obj.is_sparse:
+            parts = (obj._indices(), obj._values(), obj.size(), obj.is_coalesced())
+            return NAMES["_rebuild_sparse_tensor"], (NAMES["sparse_coo"], parts)
         if obj.is_meta:
             plain = NAMES["_rebuild_meta_tensor_no_storage"]
             args = (obj.dtype, tuple(obj.size()), obj.stride(), obj.requires_grad)

@@ -441,6 +441,13 @@ class _Methods:
             )
         if id(self) in memo:
             return memo[id(self)]
+        if self.is_sparse:
+            copied = _rebuilt(type(self), self.detach().clone(), self.requires_grad, {})
+            memo[id(self)] = copied
+            if self.grad is not None:
+                copied.grad = deepcopy(self.grad, memo)
+            copied.__dict__.update(deepcopy(self.__dict__, memo))
+            return copied
         # Tensors that share memory go on sharing it in the copy.
         storage = deepcopy(self.untyped_storage(), memo)
         data = _C.empty((0,), dtype=self.dtype, device=self.device)
@@ -456,6 +463,11 @@ class _Methods:
         if self.is_meta:
             kept = (type(self), str(self.dtype), tuple(self.shape), self.stride())
             return _unpickled_meta, (*kept, self.requires_grad, dict(self.__dict__))
+        if self.is_sparse:
+            x = self.detach().cpu()
+            parts = (x._indices(), x._values(), tuple(x.shape), x.is_coalesced())
+            state = (type(self), parts, self.requires_grad, dict(self.__dict__))
+            return _unpickled_sparse, state
         # A tensor on another device comes back on the CPU of whoever reads it.
         values = self.detach().cpu().contiguous()
         raw = values.reshape(-1).view(_C.uint8).numpy().tobytes() if values.numel() else b""
@@ -644,6 +656,13 @@ def _unpickled_meta(
     """Make the tensor without memory that `__reduce_ex__` took apart."""
     wanted = getattr(_C, dtype.rpartition(".")[2])
     data = _C.empty_strided(shape, stride, dtype=wanted, device="meta")
+    return _rebuilt(cls, data, requires_grad, attributes)
+
+
+def _unpickled_sparse(cls: Any, parts: Any, requires_grad: bool, attributes: Any) -> Any:
+    """Make the sparse tensor that `__reduce_ex__` took apart."""
+    indices, values, size, coalesced = parts
+    data = _C._sparse_coo_tensor(indices, values, size, is_coalesced=coalesced)
     return _rebuilt(cls, data, requires_grad, attributes)
 
 

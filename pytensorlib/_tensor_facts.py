@@ -259,28 +259,21 @@ def _on_cpu(name: str, *tensors: Any) -> None:
 class _Methods:
     """The methods; `self` is a tensor in all of them."""
 
-    def to_dense(self: Any, dtype: Any = None, *, masked_grad: bool | None = None) -> Any:
-        """Return the tensor itself, or as another type: all tensors hold all their elements.
-
-        Parameters
-        ----------
-        dtype : dtype, optional
-            Of the result.
-        masked_grad : bool, optional
-            Of sparse tensors; not used.
+    def to_sparse_coo(self: Any) -> Any:
+        """Return the elements that are not zero as a sparse tensor; the same as `to_sparse()`.
 
         Returns
         -------
         Tensor
-            Itself where the type is its own.
+            Of layout `torch.sparse_coo`; a sparse tensor itself.
 
         Examples
         --------
         >>> import pytensorlib as torch
-        >>> torch.ones(2).to_dense()
+        >>> torch.eye(2).to_sparse_coo().values()
         tensor([1., 1.])
         """
-        return self if dtype is None else self.to(dtype)
+        return self.to_sparse()
 
     def apply_(self: Any, callable: Callable[[Any], Any]) -> Any:
         """Replace each element by what a function gives for it.

@@ -250,6 +250,16 @@ def _parameter_class() -> type | None:
     return getattr(module, "Parameter", None)
 
 
+def _coordinates(tensor: Any, indent: int) -> str:
+    """Write coordinates and values of a sparse tensor."""
+    parts = []
+    for name, part in (("indices", tensor._indices()), ("values", tensor._values())):
+        prefix = f"{name}=tensor("
+        size = f", size={tuple(part.shape)}" if part.numel() == 0 else ""
+        parts.append(prefix + _numbers(part.detach(), indent + len(prefix)) + size + ")")
+    return (",\n" + " " * indent).join(parts)
+
+
 def _suffixes(tensor: Any) -> list[str]:
     """Return what follows the values: device, size, dtype, place in the graph."""
     found = []
@@ -259,7 +269,12 @@ def _suffixes(tensor: Any) -> list[str]:
     shown = (default, _C.int64, _C.bool)
     complex_default = default.to_complex()
     # An empty tensor shows nothing that a reader could tell its dtype from.
-    if tensor.device.type == "meta":
+    if tensor.is_sparse:
+        found += [f"size={tuple(tensor.shape)}", f"nnz={tensor._nnz()}"]
+        if tensor.dtype not in (*shown, complex_default):
+            found.append(f"dtype={tensor.dtype}")
+        found.append(f"layout={tensor.layout}")
+    elif tensor.device.type == "meta":
         found.append(f"size={tuple(tensor.shape)}")
         if tensor.dtype != default:
             found.append(f"dtype={tensor.dtype}")
@@ -297,10 +312,15 @@ def _str(tensor: Any, *, tensor_contents: str | None = None) -> str:
         suffixes = _suffixes(tensor)
         if tensor_contents is None:
             on_meta = tensor.device.type == "meta"
-            tensor_contents = "..." if on_meta else _numbers(tensor.detach(), indent)
+            if tensor.is_sparse:
+                tensor_contents = _coordinates(tensor.detach(), indent)
+            else:
+                tensor_contents = "..." if on_meta else _numbers(tensor.detach(), indent)
     text = prefix + tensor_contents
     # PyTorch counts the line from one column further right; kept, or lines would break elsewhere.
     column = len(text) - text.rfind("\n") + 1
+    if tensor.is_sparse:
+        column = PRINT_OPTS.linewidth
     for suffix in suffixes:
         if column + len(suffix) + 2 > PRINT_OPTS.linewidth:
             text += ",\n" + " " * indent + suffix

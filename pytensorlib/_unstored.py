@@ -39,7 +39,6 @@ __all__ = [
     "quint8",
     "sparse_bsc",
     "sparse_bsr",
-    "sparse_coo",
     "sparse_csc",
     "sparse_csr",
     "uint1",
@@ -180,10 +179,9 @@ per_channel_affine_float_qparams = named(
     Scheme, "per_channel_affine_float_qparams", "torch.fake_quantize_per_channel_affine"
 )
 float4_e2m1fn_x2 = named(ElementType, "float4_e2m1fn_x2", "torch.float8_e4m3fn")
-sparse_coo = named(MemoryLayout, "sparse_coo", "torch.strided")
-sparse_csr = named(MemoryLayout, "sparse_csr", "torch.strided")
-sparse_csc = named(MemoryLayout, "sparse_csc", "torch.strided")
-sparse_bsr = named(MemoryLayout, "sparse_bsr", "torch.strided")
-sparse_bsc = named(MemoryLayout, "sparse_bsc", "torch.strided")
+sparse_csr = named(MemoryLayout, "sparse_csr", "torch.sparse_coo")
+sparse_csc = named(MemoryLayout, "sparse_csc", "torch.sparse_coo")
+sparse_bsr = named(MemoryLayout, "sparse_bsr", "torch.sparse_coo")
+sparse_bsc = named(MemoryLayout, "sparse_bsc", "torch.sparse_coo")
 _mkldnn = named(MemoryLayout, "_mkldnn", "torch.strided")
 jagged = named(MemoryLayout, "jagged", "torch.nn.utils.rnn.pad_sequence")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytensorlib as pt
 
+from . import _C
 from ._pickle_vm import CorruptCheckpointError
 from .storage import TypedStorage
 
@@ -52,6 +53,19 @@ def _rebuild_meta_tensor_no_storage(dtype: Any, size: Any, stride: Any, requires
         raise CorruptCheckpointError(f"tensor: needs a dtype, got {type(dtype).__name__}")
     t = pt.empty_strided(size, stride, dtype=dtype, device="meta")
     return t.requires_grad_(True) if requires_grad else t
+
+
+def _rebuild_sparse_tensor(layout: Any, data: Any) -> Any:
+    if layout is not _C.sparse_coo:
+        raise CorruptCheckpointError(f"sparse tensor: layout {layout!r} is not supported")
+    if not isinstance(data, tuple) or len(data) not in (3, 4):
+        raise CorruptCheckpointError("sparse tensor: needs indices, values and a size")
+    indices, values, size, *coalesced = data
+    tensors = isinstance(indices, _C.Tensor) and isinstance(values, _C.Tensor)
+    ints = isinstance(size, tuple) and all(type(n) is int for n in size)
+    if not tensors or not ints or any(not isinstance(c, (bool, type(None))) for c in coalesced):
+        raise CorruptCheckpointError("sparse tensor: needs indices, values and a size")
+    return _C._sparse_coo_tensor(indices, values, size, is_coalesced=(coalesced or [None])[0])
 
 
 def _rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Any) -> Any:

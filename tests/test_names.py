@@ -59,12 +59,18 @@ RANDOM = """
     Tensor.random_ Tensor.bernoulli_
 """.split()
 
+SPARSE = """
+    Tensor.to_sparse Tensor.to_dense Tensor.sparse_* Tensor.coalesce Tensor.is_coalesced
+    Tensor.indices Tensor.values Tensor.dense_dim spmm hspmm smm
+""".split()
+
 # What has no row, and why. Each line fits a name that nothing else accounts for.
 WITHOUT = {
     **dict.fromkeys(RANDOM, "random: tests/test_random.py has its numbers and distribution"),
     **dict.fromkeys(
         ("empty", "empty_*", "Tensor.new_empty*"), "what it holds is whatever the memory held"
     ),
+    **dict.fromkeys(SPARSE, "of sparse tensors: tests/test_sparse.py and test_sparse_products.py"),
     "fft.*": "transforms, not of float16: tests/test_fft.py has them beside NumPy's",
     "nn.functional.assert_int_or_pair": "a check of arguments, with an example",
     "nn.functional.*fractional_max_pool*": "random windows: tests/conformance replays given ones",

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytensorlib as pt
 
+from .. import _C
 from .optimizer import (
     GradientOptimizer,
     add_quotient,
@@ -111,11 +112,23 @@ class Adagrad(GradientOptimizer):
         start = complex(start, start) if p.is_complex() else start
         return {"step": new_step(p, group), "sum": pt.full_like(p, start).detach()}
 
+    _takes_sparse = True
+
     def _update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         state["step"] += 1
+        if g.is_sparse and group["weight_decay"] != 0:
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
         g = decayed(p, g, group["weight_decay"])
         t = step_value(state["step"], group)
         lr = group["lr"] if group["differentiable"] else number(group["lr"])
+        if g.is_sparse:
+            g = g.coalesce()
+            state["sum"].add_(g * g)
+            below = state["sum"].sparse_mask(g).values().sqrt() + group["eps"]
+            step = g.values() / below
+            step = _C._sparse_coo_tensor(g.indices(), step, tuple(g.shape), is_coalesced=True)
+            p.add_(step, alpha=-number(lr) / (1 + (t - 1) * group["lr_decay"]))
+            return
         state["sum"].add_(g * g)
         below = state["sum"].sqrt() + group["eps"]
         add_quotient(p, g, below, -lr / (1 + (t - 1) * group["lr_decay"]))

@@ -465,6 +465,8 @@ class GradientOptimizer(Optimizer):
     overrides `_update_group`.
     """
 
+    _takes_sparse = False
+
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the parameters once; returns the loss of `closure` if there is one."""
         loss = None
@@ -477,6 +479,11 @@ class GradientOptimizer(Optimizer):
                     continue
                 params = [p for p in group["params"] if p.grad is not None]
                 for p in params:
+                    if p.grad.is_sparse and not self._takes_sparse:
+                        raise RuntimeError(
+                            f"{type(self).__name__} does not support sparse gradients, please "
+                            "consider SparseAdam instead"
+                        )
                     if not self.state.get(p) and (fresh := self._new_state(p, group)):
                         self.state[p] = fresh
                 if params:
@@ -612,4 +619,7 @@ def can_fuse(params: list[Any], group: dict[str, Any]) -> bool:
     if not first.is_floating_point():
         return False
     dtype, device = first.dtype, first.device
-    return all(p.dtype == dtype and p.device == device and p.grad.dtype == dtype for p in params)
+    return all(
+        p.dtype == dtype and p.device == device and p.grad.dtype == dtype and not p.grad.is_sparse
+        for p in params
+    )

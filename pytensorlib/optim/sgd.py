@@ -105,6 +105,8 @@ class SGD(GradientOptimizer):
             },
         )
 
+    _takes_sparse = True
+
     def _new_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         return {"momentum_buffer": None} if group["momentum"] != 0 else {}
 

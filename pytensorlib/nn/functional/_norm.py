@@ -438,7 +438,7 @@ def embedding(
     scale_grad_by_freq : bool, default False
         Divide gradients by how often the row occurs.
     sparse : bool, default False
-        Accepted; gradients are dense.
+        Whether the gradient of the table is sparse.
 
     Returns
     -------
@@ -510,7 +510,7 @@ def embedding_bag(
     mode : {'mean', 'sum', 'max'}, default 'mean'
         What is made of the rows.
     sparse : bool, default False
-        Accepted; gradients are dense.
+        Whether the gradient of the table is sparse.
     per_sample_weights : Tensor, optional
         Of the shape of `input`; factors, for 'sum' only.
     include_last_offset : bool, default False

@@ -75,7 +75,7 @@ class Embedding(_Table):
     scale_grad_by_freq : bool, default False
         Divide gradients by how often the row occurs in the batch.
     sparse : bool, default False
-        Accepted; gradients are dense.
+        Whether the gradient of the table is sparse.
     device, dtype : optional
         Those of the parameters; dtype is a floating-point one, float32 by default.
 
@@ -203,7 +203,7 @@ class EmbeddingBag(_Table):
     mode : {'mean', 'sum', 'max'}, default 'mean'
         What is made of the rows.
     sparse : bool, default False
-        Accepted; gradients are dense.
+        Whether the gradient of the table is sparse.
     include_last_offset : bool, default False
         The last offset is the end of the last bag.
     padding_idx : int, optional

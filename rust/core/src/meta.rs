@@ -14,6 +14,8 @@ pub struct Meta {
     device: Device,
     /// Made from a Python number: takes part in promotion only by category.
     wrapped: bool,
+    /// A list of coordinates and values stands for the elements.
+    sparse: bool,
 }
 
 impl Meta {
@@ -24,12 +26,18 @@ impl Meta {
             dtype,
             device,
             wrapped: false,
+            sparse: false,
         }
     }
 
     #[inline]
     pub fn with_wrapped(self, wrapped: bool) -> Meta {
         Meta { wrapped, ..self }
+    }
+
+    #[inline]
+    pub fn with_sparse(self, sparse: bool) -> Meta {
+        Meta { sparse, ..self }
     }
 
     #[inline]
@@ -67,6 +75,11 @@ impl Meta {
     #[inline]
     pub fn is_wrapped(&self) -> bool {
         self.wrapped
+    }
+    /// Whether there is no memory to read: only ops for lists of coordinates take the tensor.
+    #[inline]
+    pub fn is_sparse(&self) -> bool {
+        self.sparse
     }
     #[inline]
     pub fn is_contiguous(&self) -> bool {

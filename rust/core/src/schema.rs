@@ -87,7 +87,9 @@ pub enum Value {
     Str(Arc<str>),
     DType(DType),
     Device(Device),
-    Layout,
+    Layout {
+        sparse: bool,
+    },
     MemoryFormat(MemoryFormat),
     Generator(Arc<Generator>),
 }
@@ -109,6 +111,20 @@ impl std::fmt::Debug for Value {
             Value::MemoryFormat(m) => write!(f, "{m:?}"),
             Value::Tensor(t) => write!(f, "{t:?}"),
             _ => f.write_str("..."),
+        }
+    }
+}
+
+impl Value {
+    /// Whether a sparse tensor is among it, or such a layout is asked for.
+    #[inline]
+    pub fn is_sparse(&self) -> bool {
+        match self {
+            Value::Tensor(t) => t.is_sparse(),
+            Value::Tensors(ts) => ts.iter().any(|t| t.is_sparse()),
+            Value::OptionalTensors(ts) => ts.iter().flatten().any(|t| t.is_sparse()),
+            Value::Layout { sparse } => *sparse,
+            _ => false,
         }
     }
 }
@@ -284,6 +300,10 @@ pub mod flag {
     pub const FORMAT: u32 = 4096;
     /// Numbers given by name may also come by position, before the term that each scales.
     pub const SCALES: u32 = 8192;
+    /// Takes sparse tensors as well; others are refused where they come with one.
+    pub const SPARSE: u32 = 32768;
+    /// What a function that is declared elsewhere does where an argument is sparse.
+    pub const ALSO: u32 = SPARSE | DIRECT | 65536;
     /// What most functions of a tensor are.
     pub const ALL: u32 = FN | METHOD | INPLACE | OUT;
     /// The same, for pointwise ops.
@@ -470,6 +490,10 @@ impl Args<'_> {
             Value::Device(d) => Some(d),
             _ => None,
         }
+    }
+    /// Whether a layout is asked for that has no memory for each element.
+    pub fn is_sparse(&self, i: usize) -> bool {
+        matches!(self.values[i], Value::Layout { sparse: true })
     }
     pub fn memory_format(&self, i: usize) -> Option<MemoryFormat> {
         match self.values[i] {

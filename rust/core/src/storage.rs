@@ -25,6 +25,8 @@ enum Owner {
     Gpu(Box<(Buffer, usize)>),
     /// There is no memory, only its size.
     Meta,
+    /// There is no memory: what is held here stands for the elements.
+    Held(Box<(Box<dyn Any + Send + Sync>, Device)>),
 }
 
 /// Memory whose size has changed.
@@ -114,6 +116,23 @@ impl Storage {
         owner: Box<dyn Any + Send + Sync>,
     ) -> Storage {
         Storage::new(ptr.as_ptr(), bytes, Owner::Lender(owner))
+    }
+
+    /// No memory, and what stands for it on this device.
+    pub fn holding(held: Box<dyn Any + Send + Sync>, device: Device) -> Storage {
+        Storage::new(
+            std::ptr::null_mut(),
+            0,
+            Owner::Held(Box::new((held, device))),
+        )
+    }
+
+    /// What stands for the elements where there is no memory for them.
+    pub fn held(&self) -> Option<&(dyn Any + Send + Sync)> {
+        match &self.0.owner {
+            Owner::Held(own) => Some(&*own.0),
+            _ => None,
+        }
     }
 
     /// Memory that is a map of a file.
@@ -227,6 +246,7 @@ impl Storage {
         match &self.0.owner {
             Owner::Gpu(own) => own.0.device(),
             Owner::Meta => Device::Meta,
+            Owner::Held(own) => own.1,
             _ => Device::Cpu,
         }
     }
@@ -369,7 +389,7 @@ impl Storage {
         Shared::handles(&self.0) == 1
             && match &self.0.owner {
                 Owner::Cache(resized) => resized.get().is_none_or(|r| r.map.get().is_none()),
-                Owner::Lender(_) | Owner::Map(_) => false,
+                Owner::Lender(_) | Owner::Map(_) | Owner::Held(_) => false,
                 Owner::Gpu(_) | Owner::Meta => true,
             }
     }

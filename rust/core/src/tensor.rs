@@ -11,6 +11,7 @@ use crate::meta::Meta;
 use crate::shape::numel;
 use crate::shared::{Shared, Weak};
 use crate::storage::Storage;
+use std::any::Any;
 use std::ffi::c_void;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -198,6 +199,25 @@ impl Tensor {
         ))
     }
 
+    /// A tensor without memory: `held` stands for its elements.
+    pub fn holding<T: Any + Send + Sync>(
+        shape: &[usize],
+        dtype: DType,
+        device: Device,
+        held: T,
+    ) -> Result<Tensor> {
+        byte_count(shape, dtype)?;
+        let meta = Meta::new(Layout::contiguous(shape), dtype, device).with_sparse(true);
+        let inference = crate::autograd::mode::inference();
+        let storage = Storage::holding(Box::new(held), device);
+        Ok(Tensor::build(storage, meta, inference, None, None))
+    }
+
+    /// What stands for the elements of a tensor without memory.
+    pub fn held<T: Any>(&self) -> Option<&T> {
+        self.storage().held()?.downcast_ref()
+    }
+
     /// A contiguous tensor on the CPU from a slice whose type has the same size as `dtype`.
     pub fn from_slice<T: Copy>(data: &[T], shape: &[usize], dtype: DType) -> Result<Tensor> {
         assert_eq!(std::mem::size_of::<T>(), dtype.size());
@@ -245,6 +265,7 @@ impl Tensor {
     fn sharing(&self, meta: Meta, view: Option<ViewOf>) -> Tensor {
         let i = &*self.0;
         let (storage, version) = (i.storage.clone(), i.version.clone());
+        let meta = meta.with_sparse(i.meta.is_sparse());
         Tensor::build(storage, meta, i.inference, version, view)
     }
 
@@ -363,11 +384,24 @@ impl Tensor {
     /// As [`Tensor::bytes_ptr`], before memory is read where nothing could unwind.
     pub fn check_open(&self) -> Result<()> {
         if self.storage().open_ptr().is_null() {
+            self.check_held()?;
             match self.device() {
                 Device::Cpu => self.check_fits()?,
                 other => other.check_data()?,
             }
         }
+        Ok(())
+    }
+
+    /// Raises where there is no memory for the elements, but a list of coordinates.
+    pub fn check_held(&self) -> Result<()> {
+        ensure!(
+            self.storage().held().is_none(),
+            NotImplemented,
+            "expected a tensor whose elements lie in memory, got a sparse one of shape {}; convert \
+             it with to_dense()",
+            crate::shape::Show(self.shape())
+        );
         Ok(())
     }
 
@@ -560,11 +594,10 @@ impl Tensor {
 
     /// The same elements in host memory, without history; itself when they already are there.
     pub fn to_host(&self) -> Result<Tensor> {
+        self.check_open()?;
         if self.device() == Device::Cpu {
-            self.check_open()?;
             return Ok(self.clone());
         }
-        self.device().check_data()?;
         let out = Tensor::empty(self.shape(), self.dtype(), Device::Cpu)?;
         out.write_from(self)?;
         Ok(out)

@@ -7,7 +7,7 @@ use crate::error::IntoPy;
 use crate::overrides;
 use crate::signature::{self, Form};
 use crate::tensor::{guard, PyTensor};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -27,7 +27,9 @@ struct Function {
     /// Whether Python asks the other operand where this one does not know what to do.
     operator: bool,
     overloads: Vec<Overload>,
-    /// How many of them have their arguments in the order of the signature.
+    /// What it does where an argument is sparse.
+    sparse: Vec<Overload>,
+    /// How many of the overloads have their arguments in the order of the signature.
     signatures: usize,
     inplace: bool,
 }
@@ -162,6 +164,7 @@ impl Function {
         for overload in &self.overloads {
             let mut values = Values::new();
             match overload.read(py, args, keywords, &mut values) {
+                Ok(_) if overload.refuses(&values) => return self.call_sparse(py, args, keywords),
                 Ok(out) => return self.run(py, overload, &mut values, out, args, keywords),
                 Err(_) if !overload.order.is_empty() => {}
                 Err(Misfit::Raised(e)) if self.signatures == 1 => return Err(e),
@@ -186,6 +189,28 @@ impl Function {
             return Err(e);
         }
         Err(self.no_match(py, args, keywords, misfits))
+    }
+
+    /// Calls what takes sparse arguments; those that it got fit a function of dense ones.
+    #[cold]
+    fn call_sparse(
+        &'static self,
+        py: Python<'_>,
+        args: &[*mut ffi::PyObject],
+        keywords: Keywords,
+    ) -> PyResult<Py<PyAny>> {
+        for overload in &self.sparse {
+            let mut values = Values::new();
+            if let Ok(out) = overload.read(py, args, keywords, &mut values) {
+                return self.run(py, overload, &mut values, out, args, keywords);
+            }
+        }
+        Err(PyNotImplementedError::new_err(format!(
+            "Could not run 'aten::{}' with arguments from the 'SparseCPU' backend: it takes dense \
+             tensors (layout torch.strided), and got a sparse one (layout torch.sparse_coo); convert \
+             it with to_dense()",
+            self.name
+        )))
     }
 
     fn run(
@@ -351,6 +376,12 @@ impl Overload {
             method: self.method,
             out: self.out && !self.method,
         }
+    }
+
+    /// Whether an argument is sparse, which the function does not take.
+    #[inline]
+    fn refuses(&self, values: &[Value]) -> bool {
+        values.iter().any(Value::is_sparse) && self.op.entry.flags & flag::SPARSE == 0
     }
 
     /// What a parameter got that it does not take.
@@ -800,9 +831,30 @@ fn functions(
     module: &'static str,
     class: &str,
 ) -> Vec<&'static Function> {
+    let overload = |op: &'static Op, order: Vec<usize>| Overload {
+        places: match order.len() {
+            0 => op.schema.params.iter().filter(|p| !p.keyword_only).count(),
+            n => n,
+        },
+        rest: written_out(op, !class.is_empty()),
+        renews: op.schema.name.ends_with('_') && !op.schema.name.ends_with("__"),
+        op,
+        names: op
+            .schema
+            .params
+            .iter()
+            .map(|p| PyString::intern(py, p.name).unbind())
+            .collect(),
+        method: !class.is_empty(),
+        out: op.entry.flags & flag::OUT != 0 && !inplace,
+        order,
+    };
+    let also = |op: &&'static Op| op.entry.flags & flag::ALSO == flag::ALSO;
     names
         .into_iter()
-        .map(|(name, ops)| {
+        .map(|(name, ops)| (name, ops.into_iter().partition::<Vec<_>, _>(also)))
+        .filter(|(_, (_, ops))| !ops.is_empty())
+        .map(|(name, (sparse, ops))| {
             let signatures = ops.len();
             let older = ops.iter().flat_map(|&op| {
                 older(op, !class.is_empty())
@@ -813,24 +865,7 @@ fn functions(
                 .iter()
                 .map(|&op| (op, Vec::new()))
                 .chain(older)
-                .map(|(op, order)| Overload {
-                    places: match order.len() {
-                        0 => op.schema.params.iter().filter(|p| !p.keyword_only).count(),
-                        n => n,
-                    },
-                    rest: written_out(op, !class.is_empty()),
-                    renews: op.schema.name.ends_with('_') && !op.schema.name.ends_with("__"),
-                    op,
-                    names: op
-                        .schema
-                        .params
-                        .iter()
-                        .map(|p| PyString::intern(py, p.name).unbind())
-                        .collect(),
-                    method: !class.is_empty(),
-                    out: op.entry.flags & flag::OUT != 0 && !inplace,
-                    order,
-                })
+                .map(|(op, order)| overload(op, order))
                 .collect();
             &*Box::leak(Box::new(Function {
                 qualified: format!("{class}{name}"),
@@ -838,6 +873,10 @@ fn functions(
                 module,
                 name,
                 overloads,
+                sparse: sparse
+                    .into_iter()
+                    .map(|op| overload(op, Vec::new()))
+                    .collect(),
                 signatures,
                 inplace,
             }))
@@ -862,6 +901,9 @@ fn _schemas() -> Vec<Row> {
     for op in table() {
         let f = op.entry.flags;
         let has = |bit| f & bit != 0;
+        if f & flag::ALSO == flag::ALSO {
+            continue;
+        }
         let mut places: Vec<&str> = PLACES.iter().filter(|p| has(p.0)).map(|p| p.1).collect();
         if places.is_empty() {
             places.push("Tensor");

@@ -9,13 +9,14 @@ use pytensorlib_core::schema::flag;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-const FAMILIES: [&str; 9] = [
+const FAMILIES: [&str; 10] = [
     include_str!("../../core/src/ops/docs/pointwise.md"),
     include_str!("../../core/src/ops/docs/reduce.md"),
     include_str!("../../core/src/ops/docs/shape.md"),
     include_str!("../../core/src/ops/docs/index.md"),
     include_str!("../../core/src/ops/docs/sort.md"),
     include_str!("../../core/src/ops/docs/linalg.md"),
+    include_str!("../../core/src/ops/docs/sparse.md"),
     include_str!("../../core/src/ops/docs/nn.md"),
     include_str!("../../core/src/ops/docs/random.md"),
     include_str!("../../core/src/ops/docs/optim.md"),

@@ -324,7 +324,8 @@ impl PyDevice {
     }
 }
 
-/// How elements are stored; `torch.strided` is the only one.
+/// How elements are stored: `torch.strided`, each at its place in memory, or `torch.sparse_coo`, as a
+/// list of coordinates and values.
 ///
 /// Examples
 /// --------
@@ -340,21 +341,27 @@ impl PyDevice {
     skip_from_py_object
 )]
 #[derive(PartialEq, Eq, Hash, Clone)]
-pub struct PyLayout;
+pub struct PyLayout {
+    pub sparse: bool,
+}
 
-/// The one object for the one layout.
-pub fn layout_object(py: Python<'_>) -> &Py<PyLayout> {
-    static STRIDED: PyOnceLock<Py<PyLayout>> = PyOnceLock::new();
-    STRIDED.get_or_init(py, || Py::new(py, PyLayout).expect("memory for an object"))
+/// The one object for each layout.
+pub fn layout_object(py: Python<'_>, sparse: bool) -> &Py<PyLayout> {
+    static LAYOUTS: [PyOnceLock<Py<PyLayout>>; 2] = [PyOnceLock::new(), PyOnceLock::new()];
+    let make = || Py::new(py, PyLayout { sparse }).expect("memory for an object");
+    LAYOUTS[sparse as usize].get_or_init(py, make)
 }
 
 #[pymethods]
 impl PyLayout {
-    fn __repr__(&self) -> &'static str {
-        "torch.strided"
+    fn __repr__(&self) -> String {
+        format!("torch.{}", self.__reduce__())
     }
     fn __reduce__(&self) -> &'static str {
-        "strided"
+        match self.sparse {
+            false => "strided",
+            true => "sparse_coo",
+        }
     }
 }
 
@@ -565,7 +572,10 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     for d in dtype::ALL {
         m.add(d.name(), dtype_object(py, d).clone_ref(py))?;
     }
-    m.add("strided", layout_object(py).clone_ref(py))?;
+    for sparse in [false, true] {
+        let layout = layout_object(py, sparse);
+        m.add(layout.get().__reduce__(), layout.clone_ref(py))?;
+    }
     for f in [
         MemoryFormat::Contiguous,
         MemoryFormat::Preserve,

@@ -428,6 +428,11 @@ fn _to_numpy<'py>(t: &Bound<'py, PyAny>, force: bool) -> PyResult<Bound<'py, PyA
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.",
         ));
     }
+    if t.is_sparse() {
+        return Err(PyTypeError::new_err(
+            "can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.",
+        ));
+    }
     t.check_open().py()?;
     t.storage().pin();
     let Some(number) = type_num(t.dtype()) else {

@@ -80,6 +80,10 @@ unsafe {
                 let (Some(x), Some(y)) = (operand(&a)?, operand(&b)?) else {
                     return Ok(py.NotImplemented());
                 };
+                if x.is_sparse() || y.is_sparse() {
+                    static METHOD: bind::Method = bind::Method::new($public);
+                    return called(&METHOD, &a, &b);
+                }
                 let x = match $commutes && x.is_wrapped() && !y.is_wrapped() {
                     true => [&y, &x],
                     false => [&x, &y],
@@ -141,12 +145,21 @@ unsafe fn binary_method(
                     return Ok(y);
                 }
             }
-            let (Some(a), Some(b)) = (lifted(&a, true)?, lifted(&b, false)?) else {
-                return Ok(py.NotImplemented());
-            };
-            method.call(py, &[a.as_ptr(), b.as_ptr()])
+            called(method, &a, &b)
         })
     }
+}
+
+/// The method of the first operand, or of what it stands for.
+fn called(
+    method: &'static bind::Method,
+    a: &Bound<'_, PyAny>,
+    b: &Bound<'_, PyAny>,
+) -> PyResult<Py<PyAny>> {
+    let (Some(a), Some(b)) = (lifted(a, true)?, lifted(b, false)?) else {
+        return Ok(a.py().NotImplemented());
+    };
+    method.call(a.py(), &[a.as_ptr(), b.as_ptr()])
 }
 
 /// An operand as an argument: a tensor or a number as it is, an array as a tensor. A number that

@@ -25,7 +25,7 @@ fn _fused_lists<'py>(
         let Some(t) = tensor(&p) else { return Ok(None) };
         let Some(g) = t.grad() else { return Ok(None) };
         let same = *kind.get_or_insert((t.dtype(), t.device())) == (t.dtype(), t.device());
-        if !same || !t.dtype().is_float() || g.dtype() != t.dtype() {
+        if !same || !t.dtype().is_float() || g.dtype() != t.dtype() || g.is_sparse() {
             return Ok(None);
         }
         lists[0].push(wrap(py, g)?.into_bound(py));

@@ -510,7 +510,9 @@ fn storage_of(obj: &Bound<'_, PyAny>) -> PyResult<Storage> {
                 return Ok(s.get().0.clone());
             }
             if let Ok(t) = inner.cast::<PyTensor>() {
-                return Ok(t.get().get().storage().clone());
+                let t = t.get().get();
+                t.check_held().py()?;
+                return Ok(t.storage().clone());
             }
         }
     }
@@ -523,7 +525,9 @@ fn storage_of(obj: &Bound<'_, PyAny>) -> PyResult<Storage> {
 /// The memory of a tensor.
 #[pyfunction]
 fn _untyped_storage(t: &Bound<'_, PyAny>) -> PyResult<PyStorage> {
-    Ok(PyStorage(borrow(t)?.storage().clone()))
+    let t = borrow(t)?;
+    t.check_held().py_of("untyped_storage")?;
+    Ok(PyStorage(t.storage().clone()))
 }
 
 /// Puts another tensor behind an object; its place in the graph stays.
@@ -544,6 +548,7 @@ fn _set_(
     stride: Option<Vec<i64>>,
 ) -> PyResult<()> {
     let old = t.get().get();
+    old.check_held().py()?;
     old.check_inplace(false).py()?;
     let Some(source) = source.filter(|s| !s.is_none()) else {
         let new = Tensor::empty(&[0], old.dtype(), old.device()).py()?;
@@ -552,6 +557,7 @@ fn _set_(
     };
     if let (Ok(other), None) = (source.cast::<PyTensor>(), &size) {
         let other = other.get().get();
+        other.check_held().py()?;
         if other.dtype() != old.dtype() {
             return Err(PyRuntimeError::new_err(format!(
                 "Could not set tensor of type {} to a tensor of type {}",
@@ -563,7 +569,11 @@ fn _set_(
         return Ok(());
     }
     let storage = match source.cast::<PyTensor>() {
-        Ok(other) => other.get().get().storage().clone(),
+        Ok(other) => {
+            let other = other.get().get();
+            other.check_held().py()?;
+            other.storage().clone()
+        }
         Err(_) => storage_of(source)?,
     };
     if storage.device() != old.device() {
@@ -598,6 +608,7 @@ fn _resize_(
     memory_format: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     let old = t.get().get();
+    old.check_held().py_of("resize_")?;
     if old.requires_grad() {
         return Err(PyRuntimeError::new_err(
             "cannot resize variables that require grad",

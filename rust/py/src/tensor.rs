@@ -371,12 +371,17 @@ impl PyTensor {
     #[pyo3(signature = (dim=None))]
     fn stride(slf: &Bound<'_, Self>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
         let t = slf.get().get();
+        if t.is_sparse() && dim.is_none() {
+            let none = vec![0; t.ndim()];
+            return Ok(PyTuple::new(slf.py(), none)?.into_any().unbind());
+        }
         let py = slf.py();
         match dim {
             None => Ok(PyTuple::new(py, t.strides().iter())?.into_any().unbind()),
             Some(d) => {
                 let d = pytensorlib_core::shape::dim(d, t.ndim()).py()?;
-                Ok(t.stride(d).into_pyobject(py)?.into_any().unbind())
+                let step = if t.is_sparse() { 0 } else { t.stride(d) };
+                Ok(step.into_pyobject(py)?.into_any().unbind())
             }
         }
     }
@@ -485,8 +490,15 @@ impl PyTensor {
     /// >>> torch.zeros(2, 3).nbytes
     /// 24
     #[getter]
-    fn nbytes(&self) -> usize {
-        self.get().numel() * self.get().dtype().size()
+    fn nbytes(&self) -> PyResult<usize> {
+        let t = self.get();
+        if t.is_sparse() {
+            return Err(PyRuntimeError::new_err(
+                "nbytes is not defined for sparse tensors: add those of _indices() and _values(), \
+                 or multiply numel() by element_size() for the dense tensor",
+            ));
+        }
+        Ok(t.numel() * t.dtype().size())
     }
     /// The type of the elements.
     ///
@@ -510,7 +522,7 @@ impl PyTensor {
     fn device(&self) -> PyDevice {
         PyDevice::of(self.get().device())
     }
-    /// How the elements are stored: always `torch.strided`.
+    /// How the elements are stored: `torch.strided`, or `torch.sparse_coo`.
     ///
     /// Examples
     /// --------
@@ -519,7 +531,7 @@ impl PyTensor {
     /// True
     #[getter]
     fn layout(&self, py: Python<'_>) -> Py<PyLayout> {
-        layout_object(py).clone_ref(py)
+        layout_object(py, self.get().is_sparse()).clone_ref(py)
     }
     /// Whether the elements are in host memory.
     ///
@@ -543,16 +555,16 @@ impl PyTensor {
     fn is_cuda(&self) -> bool {
         false
     }
-    /// Always False: all tensors are dense.
+    /// Whether the elements are a list of coordinates and values.
     ///
     /// Examples
     /// --------
     /// >>> import pytensorlib as torch
-    /// >>> torch.zeros(2).is_sparse
-    /// False
+    /// >>> torch.zeros(2).is_sparse, torch.zeros(2).to_sparse().is_sparse
+    /// (False, True)
     #[getter]
     fn is_sparse(&self) -> bool {
-        false
+        self.get().is_sparse()
     }
     /// Always False: there are no quantized types.
     ///
@@ -667,13 +679,19 @@ impl PyTensor {
     /// >>> x = torch.arange(5)
     /// >>> x[2:].data_ptr() - x.data_ptr()
     /// 16
-    fn data_ptr(&self) -> usize {
+    fn data_ptr(&self) -> PyResult<usize> {
         let t = self.get();
-        if t.numel() == 0 || t.storage().bytes() == 0 {
+        if t.is_sparse() {
+            return Err(PyRuntimeError::new_err(
+                "Cannot access data pointer of Tensor that doesn't have storage: a sparse tensor \
+                 has those of _indices() and _values()",
+            ));
+        }
+        Ok(if t.numel() == 0 || t.storage().bytes() == 0 {
             0
         } else {
             t.storage().address() + t.offset() * t.dtype().size()
-        }
+        })
     }
     /// Bytes of the whole storage, which views share.
     #[getter]
@@ -712,6 +730,9 @@ impl PyTensor {
     fn is_contiguous(&self, memory_format: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
         use pytensorlib_core::schema::MemoryFormat as M;
         let t = self.get();
+        if t.is_sparse() {
+            return Ok(false);
+        }
         let format = match memory_format {
             Some(f) => f.cast::<crate::dtype::PyMemoryFormat>()?.get().0,
             None => M::Contiguous,
@@ -803,7 +824,7 @@ impl PyTensor {
         slf.as_ptr() as isize >> 4
     }
     fn __getitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        crate::index::get_item(slf, key)
+        caught("__getitem__", || crate::index::get_item(slf, key))
     }
     fn __setitem__(
         slf: &Bound<'_, Self>,
@@ -842,6 +863,7 @@ impl PyTensor {
     fn __neg__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         caught("neg", || match answered(slf, "__neg__", false)? {
             Some(y) => Ok(y),
+            None if slf.get().get().is_sparse() => Ok(slf.call_method0("neg")?.unbind()),
             None => wrap(
                 slf.py(),
                 apply(unary::Neg, [&slf.get().get()]).py_of("neg")?,
@@ -859,6 +881,7 @@ impl PyTensor {
     fn __abs__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         caught("abs", || match answered(slf, "__abs__", false)? {
             Some(y) => Ok(y),
+            None if slf.get().get().is_sparse() => Ok(slf.call_method0("abs")?.unbind()),
             None => wrap(
                 slf.py(),
                 apply(unary::Abs, [&slf.get().get()]).py_of("abs")?,

@@ -30,7 +30,7 @@ impl AccumulateGrad {
             strides: self.strides.clone(),
             offset: 0,
         };
-        if layout.is_contiguous() || !layout.is_dense() {
+        if layout.is_contiguous() || !layout.is_dense() || g.is_sparse() {
             return g.detach().copy_dense();
         }
         let y = Tensor::empty(g.shape(), g.dtype(), g.device())?.alias(layout);
@@ -39,12 +39,18 @@ impl AccumulateGrad {
     }
 }
 
-/// Adds to a gradient in place. The leaf may have got dimensions of size 1 since that was made.
-fn add_grad(old: &Tensor, g: &Tensor) -> Result<()> {
-    if old.shape() != g.shape() && crate::shape::expandable(old.shape(), g.shape()) {
-        return old.add_into(&g.sum_to(old.shape())?);
+/// Adds to a gradient in place; gives the sum where the gradient has no memory for it. The leaf may
+/// have got dimensions of size 1 since that was made.
+fn add_grad(old: &Tensor, g: &Tensor) -> Result<Option<Tensor>> {
+    if old.is_sparse() {
+        return old.add(g).map(Some);
     }
-    old.add_into(g)
+    if old.shape() != g.shape() && crate::shape::expandable(old.shape(), g.shape()) {
+        old.add_into(&g.sum_to(old.shape())?)?;
+    } else {
+        old.add_into(g)?;
+    }
+    Ok(None)
 }
 
 impl Backward for AccumulateGrad {
@@ -80,7 +86,7 @@ impl Backward for AccumulateGrad {
                 None => self.copy(&g)?,
                 // In place, also where the gradient has a history of its own.
                 Some(old) => match add_grad(&old, &g) {
-                    Ok(()) => old,
+                    Ok(sum) => sum.unwrap_or(old),
                     Err(e) => {
                         s.grad = Some(old);
                         return Err(e);

@@ -253,6 +253,7 @@ impl State {
                 && self.post_accumulate.is_empty()
                 && !g.requires_grad()
                 && !g.is_inference()
+                && !g.is_sparse()
                 && g.is_contiguous()
                 && g.device() == Device::Cpu
                 && TensorMeta::of(g) == *want

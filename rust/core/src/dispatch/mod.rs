@@ -215,6 +215,9 @@ pub fn check_type(out: &Tensor, meta: &TensorMeta) -> Result<()> {
 
 /// The tensor that a result of this shape and type is written to.
 pub fn destination(out: &Tensor, meta: &TensorMeta, inplace: bool) -> Result<Tensor> {
+    if out.is_sparse() {
+        refuse_sparse("out=", out)?;
+    }
     ensure!(
         meta.dtype.can_cast(out.dtype()),
         Runtime,
@@ -446,9 +449,13 @@ pub fn check_apart(x: &Tensor, out: &Tensor) -> Result<()> {
 
 /// Computes `y` from `x` where they live.
 fn run(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
-    let mut all = x.iter().copied().chain(y);
-    if let Some(t) = all.find(|t| t.dtype().is_rare() && !op.takes(t.dtype())) {
-        return refuse_type(op, t.dtype());
+    for t in x.iter().copied().chain(y) {
+        if t.dtype().is_rare() && !op.takes(t.dtype()) {
+            return refuse_type(op, t.dtype());
+        }
+        if t.is_sparse() {
+            return refuse_sparse(op.name(), t);
+        }
     }
     let device = y.first().map_or(Device::Cpu, |t| t.device());
     match device {
@@ -493,6 +500,20 @@ fn named(op: &dyn Op, mut e: Error) -> Error {
         e.text.insert_str(0, &format!("\"{name}\" "));
     }
     e
+}
+
+/// Kernels and views take tensors whose elements lie in memory; what takes lists of coordinates works
+/// on the tensors that these are made of.
+#[cold]
+pub fn refuse_sparse(name: &str, x: &Meta) -> Result<()> {
+    bail!(
+        NotImplemented,
+        "Could not run 'aten::{}' with arguments from the 'Sparse{}' backend: it takes dense \
+         tensors, and got a sparse one of shape {}. Convert it with to_dense().",
+        crate::op::function_name(name),
+        x.device().kind().to_uppercase(),
+        Show(x.shape())
+    )
 }
 
 #[cold]
@@ -543,6 +564,9 @@ fn hosted(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<SmallVec<[Tensor; 
 fn check_devices(op: &dyn Op, x: &[&Meta]) -> Result<()> {
     let mut found: Option<Device> = None;
     for t in x {
+        if t.is_sparse() {
+            refuse_sparse(op.name(), t)?;
+        }
         if t.ndim() == 0 && t.device() == Device::Cpu {
             continue;
         }
@@ -609,6 +633,9 @@ pub fn view_under<D: Derivative>(
     dtype: DType,
     op: impl FnOnce() -> Result<D>,
 ) -> Result<Tensor> {
+    if x.is_sparse() {
+        return refuse_sparse(op()?.name(), x).map(|()| x.clone());
+    }
     let creation = creation();
     let recorded = dtype.differentiable() && needs(&[x]) != 0;
     if !mode::interpreted() {
@@ -628,6 +655,9 @@ pub fn view_under<D: Derivative>(
 
 /// Several views of `x` from one op, such as `unbind`.
 pub fn views<D: Derivative>(op: D, x: &Tensor, layouts: Vec<Layout>) -> Result<Vec<Tensor>> {
+    if x.is_sparse() {
+        refuse_sparse(op.name(), x)?;
+    }
     let creation = match creation() {
         Creation::Default => Creation::Multiple,
         other => other,

@@ -18,7 +18,7 @@ macro_rules! families {
 }
 
 // Each uses only those before it.
-families! { pointwise shape index reduce sort linalg random nn optim }
+families! { pointwise shape index reduce sort linalg sparse random nn optim }
 
 use crate::autograd::{mode, Vjp};
 use crate::dispatch;

@@ -14,6 +14,7 @@ use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::index::gpu::{index_add, index_select};
 use crate::ops::nn::conv::Number;
+use crate::ops::sparse::coo::of_rows;
 use crate::schema::{Args, Value};
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
@@ -28,6 +29,8 @@ struct Rows {
     padding: Option<i64>,
     /// Whether gradients are divided by how often their row occurs.
     scaled: bool,
+    /// Whether the table's gradient is sparse.
+    sparse: bool,
 }
 
 /// The adjoint: sums rows of the first input into a table of `count` rows. `padding` and `scaled`
@@ -74,6 +77,16 @@ impl Derivative for Rows {
         let Some(g) = &g[0] else {
             return Ok(Grads::from_elem(None, 2));
         };
+        if self.sparse {
+            ensure!(
+                !self.scaled,
+                Runtime,
+                "embedding_backward: scale_grad_by_freq not supported with sparse gradients"
+            );
+            let shape = &cx.input_meta(0)?.shape;
+            let rows = of_rows(shape, &cx.input(1)?, g, self.padding)?;
+            return Ok(Grads::from_iter([Some(rows), None]));
+        }
         let op = SumRows {
             name: self.name,
             count: cx.input_meta(0)?.shape[0],
@@ -156,6 +169,7 @@ impl Derivative for SumRows {
             name: self.name,
             padding: self.padding,
             scaled: self.scaled,
+            sparse: false,
         };
         Ok(Grads::from_iter([
             Some(dispatch::call1(Spread(rows), &[g, &cx.input(1)?])?),
@@ -310,7 +324,13 @@ fn check_numbers(at: &Tensor, name: &str) -> Result<()> {
 
 impl Tensor {
     /// `embedding`: rows of this table.
-    pub fn embedding(&self, at: &Tensor, padding: Option<i64>, scaled: bool) -> Result<Tensor> {
+    fn embedding(
+        &self,
+        at: &Tensor,
+        padding: Option<i64>,
+        scaled: bool,
+        sparse: bool,
+    ) -> Result<Tensor> {
         ensure!(
             self.ndim() == 2,
             Runtime,
@@ -324,6 +344,7 @@ impl Tensor {
                 name,
                 padding,
                 scaled,
+                sparse,
             },
             &[self, at],
         )
@@ -509,6 +530,7 @@ fn embedding_bag(a: &Args) -> Result<Value> {
             name,
             padding: None,
             scaled,
+            sparse: a.bool(5)?,
         },
         &[w, &chosen],
     )?;
@@ -519,6 +541,7 @@ fn embedding_bag(a: &Args) -> Result<Value> {
             name,
             padding: None,
             scaled: false,
+            sparse: false,
         };
         x = x.mul(&dispatch::call1(rows, &[&column, &kept])?)?;
     }
@@ -583,6 +606,7 @@ fn bag_max(w: &Tensor, numbers: &[i64], bag_of: &[i64], bags: usize) -> Result<(
             name,
             padding: None,
             scaled: false,
+            sparse: false,
         },
         &[&flat.reshape(&[-1, 1])?, &at],
     )?;
@@ -591,12 +615,12 @@ fn bag_max(w: &Tensor, numbers: &[i64], bag_of: &[i64], bags: usize) -> Result<(
 }
 
 crate::entries! {
-    /// Rows of `weight` by their numbers; `padding_idx` names one without a gradient. Gradients are
-    /// dense, also with `sparse`.
+    /// Rows of `weight` by their numbers; `padding_idx` names one without a gradient. With `sparse` the
+    /// gradient of `weight` is a sparse tensor.
     "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
     FN, |a| {
         let padding = Some(a.int(2)?).filter(|&p| p >= 0);
-        Ok(a.tensor(0)?.embedding(a.tensor(1)?, padding, a.bool(3)?)?.into())
+        Ok(a.tensor(0)?.embedding(a.tensor(1)?, padding, a.bool(3)?, a.bool(4)?)?.into())
     };
     /// Shortens the rows that `indices` names to `max_norm`, in place.
     "embedding_renorm_(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
@@ -604,8 +628,8 @@ crate::entries! {
         renorm(a.tensor(0)?, a.tensor(1)?, a.float(2)?, a.float(3)?)?;
         Ok(a.tensor(0)?.clone().into())
     };
-    /// Sums, means or maxima of bags of rows; with the bag of each number, sizes and maxima. Gradients
-    /// are dense, also with `sparse`.
+    /// Sums, means or maxima of bags of rows; with the bag of each number, sizes and maxima. With `sparse`
+    /// the gradient of `weight` is a sparse tensor.
     "embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None) -> (Tensor, Tensor, Tensor, Tensor)",
     FN, |a| {
         embedding_bag(a)

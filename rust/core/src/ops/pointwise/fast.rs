@@ -37,13 +37,13 @@ pub struct Call<'a> {
 
 #[inline(always)]
 fn is_plain(t: &Tensor) -> bool {
-    t.dtype() == DType::F32 && t.device() == Device::Cpu && t.is_contiguous()
+    t.dtype() == DType::F32 && t.device() == Device::Cpu && !t.is_sparse() && t.is_contiguous()
 }
 
 /// The value of a number, or of a tensor of one element, that float32 operands do not widen for.
 #[inline(always)]
 fn constant(t: &Tensor, leader: &Tensor) -> Option<f32> {
-    if t.device() != Device::Cpu || t.numel() != 1 || t.ndim() > leader.ndim() {
+    if t.device() != Device::Cpu || t.numel() != 1 || t.ndim() > leader.ndim() || t.is_sparse() {
         return None;
     }
     // SAFETY: one element of the type, in host memory.

@@ -11,10 +11,16 @@ const ONE: Scalar = Scalar::Int(1);
 
 impl Tensor {
     pub fn add(&self, o: &Tensor) -> Result<Tensor> {
+        if self.is_sparse() || o.is_sparse() {
+            return self.add_sparse(o, ONE);
+        }
         apply(Add { alpha: ONE }, [self, o])
     }
     /// `self += o` in place.
     pub fn add_into(&self, o: &Tensor) -> Result<()> {
+        if o.is_sparse() {
+            return self.add_sparse_into(o, ONE);
+        }
         apply_(Add { alpha: ONE }, [self, o]).map(|_| ())
     }
     pub fn sub(&self, o: &Tensor) -> Result<Tensor> {

@@ -270,6 +270,9 @@ impl Op for CopyInto {
 impl Tensor {
     /// A contiguous copy (`clone`).
     pub fn copy_dense(&self) -> Result<Tensor> {
+        if self.is_sparse() {
+            return self.copy_sparse();
+        }
         let op = Copy::contiguous(self, self.dtype(), "CloneBackward0");
         dispatch::call1(op, &[self])
     }
@@ -317,6 +320,9 @@ impl Tensor {
     pub fn to_dtype(&self, dtype: DType) -> Result<Tensor> {
         if self.dtype() == dtype {
             return Ok(self.clone());
+        }
+        if self.is_sparse() {
+            return self.with_values(|v| v.to_dtype(dtype));
         }
         dispatch::call1(Copy::contiguous(self, dtype, "ToCopyBackward0"), &[self])
     }
@@ -486,6 +492,9 @@ impl Tensor {
     pub fn has_nan(&self) -> Result<bool> {
         if !self.dtype().is_float() || self.device() == Device::Meta {
             return Ok(false);
+        }
+        if self.is_sparse() {
+            return self.sparse_parts()?.values.has_nan();
         }
         let small = self.dtype().is_float8();
         let x = self.to_host()?;

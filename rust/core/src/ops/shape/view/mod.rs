@@ -168,6 +168,9 @@ impl Tensor {
     /// `permute`.
     pub fn permute(&self, dims: &[i64]) -> Result<Tensor> {
         let layout = self.layout().permute(dims)?;
+        if self.is_sparse() {
+            return self.permute_sparse(&shape::dims(dims, self.ndim())?);
+        }
         dispatch::view(
             Permute {
                 dims: dims.into(),
@@ -395,6 +398,9 @@ impl Tensor {
 
     /// `select`.
     pub fn select(&self, dim: i64, index: i64) -> Result<Tensor> {
+        if self.is_sparse() {
+            return self.select_sparse(dim, index);
+        }
         self.part("SelectBackward0", |l| l.select(dim, index))
     }
 

@@ -1,7 +1,7 @@
 //! Distinct values, membership, and places in sorted sequences.
 
 mod search;
-mod sort;
+pub mod sort;
 
 use crate::alloc;
 use crate::cpu::order::{keys, Keyed};

@@ -1,0 +1,289 @@
+//! Products of matrices, vectors and batches of which one or both are sparse.
+
+use super::arithmetic::give;
+use super::coo::{make, Parts};
+use super::matrix::Product;
+use super::places;
+use crate::alloc;
+use crate::dtype::{DType, Scalar};
+use crate::error::Result;
+use crate::schema::{Args, Value};
+use crate::shape::Show;
+use crate::tensor::Tensor;
+use crate::{bail, ensure};
+
+/// Refuses what is no pair of matrices that can be multiplied.
+fn check(name: &str, x: &Tensor, y: &Tensor) -> Result<()> {
+    ensure!(
+        x.ndim() == 2 && y.ndim() == 2,
+        Runtime,
+        "{name}: expected two matrices, got shapes {} and {}",
+        Show(x.shape()),
+        Show(y.shape())
+    );
+    ensure!(
+        x.size(1) == y.size(0),
+        Runtime,
+        "mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{})",
+        x.size(0),
+        x.size(1),
+        y.size(0),
+        y.size(1)
+    );
+    alike(name, x, y)
+}
+
+fn alike(name: &str, x: &Tensor, y: &Tensor) -> Result<()> {
+    ensure!(
+        x.dtype() == y.dtype(),
+        Runtime,
+        "{name}: expected m1 and m2 to have the same dtype, but got: {} != {}",
+        x.dtype().c_name(),
+        y.dtype().c_name()
+    );
+    ensure!(
+        x.device() == y.device(),
+        Runtime,
+        "Expected all tensors to be on the same device, but found at least two devices, {} and {}! \
+         (in {name}). Move them with .to(device).",
+        x.device(),
+        y.device()
+    );
+    for t in [x, y] {
+        if t.is_sparse() {
+            let lead = t.sparse_parts()?.lead();
+            ensure!(
+                lead == t.ndim(),
+                Runtime,
+                "{name}: expected coordinates in all dimensions, got a sparse tensor of shape {} with \
+                 {lead} sparse dimensions",
+                Show(t.shape())
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The product of two matrices, sparse where both are.
+pub fn mm(name: &str, x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    check(name, x, y)?;
+    match (x.is_sparse(), y.is_sparse()) {
+        (true, true) => sparse_product(x, y),
+        (true, false) => {
+            let (parts, op) = (
+                x.entries()?,
+                Product {
+                    rows: x.size(0),
+                    transposed: false,
+                },
+            );
+            op.call(&parts.indices, &parts.values, y)
+        }
+        (false, _) => {
+            let (parts, op) = (
+                y.entries()?,
+                Product {
+                    rows: y.size(1),
+                    transposed: true,
+                },
+            );
+            op.call(&parts.indices, &parts.values, &x.t()?)?.t()
+        }
+    }
+}
+
+/// Each entry of `x` meets those of `y` in the row that its column names.
+fn sparse_product(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    let (a, b) = (x.coalesced()?.entries()?, y.coalesced()?.entries()?);
+    let (first, second) = (places::numbers(&a.indices)?, places::numbers(&b.indices)?);
+    // SAFETY: contiguous host memory of this type.
+    let (first, second) = unsafe { (first.slice::<i64>(), second.slice::<i64>()) };
+    let (rows, columns) = first.split_at(a.entries());
+    let (inner, across) = second.split_at(b.entries());
+    let mut pairs: [Vec<i64>; 4] = Default::default();
+    let mut meet = 0;
+    let range = |column: i64| {
+        let start = inner.partition_point(|&row| row < column);
+        start..start + inner[start..].partition_point(|&row| row == column)
+    };
+    for &column in columns {
+        meet += range(column).len();
+    }
+    for list in &mut pairs {
+        alloc::reserve(list, meet);
+    }
+    for (e, (&row, &column)) in rows.iter().zip(columns).enumerate() {
+        for f in range(column) {
+            for (list, v) in pairs.iter_mut().zip([row, across[f], e as i64, f as i64]) {
+                list.push(v);
+            }
+        }
+    }
+    let [row, column, e, f] = pairs;
+    let indices = Tensor::from_slice(&[row, column].concat(), &[2, meet], DType::I64)?;
+    let entry =
+        |list: Vec<i64>| Tensor::from_slice(&list, &[meet], DType::I64)?.to_device(x.device());
+    let values = a.values.index_select(0, &entry(e)?)?;
+    let values = values.mul(&b.values.index_select(0, &entry(f)?)?)?;
+    let parts = Parts {
+        indices: indices.to_device(x.device())?,
+        values,
+        coalesced: false,
+    };
+    make(&[x.size(0), y.size(1)], parts)?.coalesced()
+}
+
+fn mv(name: &str, x: &Tensor, v: &Tensor) -> Result<Tensor> {
+    ensure!(
+        x.ndim() == 2 && v.ndim() == 1 && !v.is_sparse(),
+        Runtime,
+        "{name}: expected a sparse matrix and a dense vector, got shapes {} and {}",
+        Show(x.shape()),
+        Show(v.shape())
+    );
+    mm(name, x, &v.unsqueeze(1)?)?.squeeze(Some(&[1]))
+}
+
+/// The products of a batch of sparse matrices and one of dense ones: one matrix that has them along its
+/// diagonal.
+fn bmm(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    ensure!(
+        x.is_sparse() && !y.is_sparse() && x.ndim() == 3 && y.ndim() == 3,
+        Runtime,
+        "bmm: expected a batch of sparse matrices and one of dense ones, got {x:?} and {y:?}"
+    );
+    let [count, rows, columns] = [x.size(0), x.size(1), x.size(2)];
+    ensure!(
+        count == y.size(0) && columns == y.size(1),
+        Runtime,
+        "bmm: expected batches of matrices that can be multiplied, got shapes {} and {}",
+        Show(x.shape()),
+        Show(y.shape())
+    );
+    alike("bmm", x, y)?;
+    let (parts, width) = (x.entries()?, y.size(2));
+    let row = |which: i64| parts.indices.select(0, which);
+    let side = |which: i64, size: usize| row(0)?.mul_scalar(size as i64)?.add(&row(which)?);
+    let indices = crate::ops::shape::join::stack(&[side(1, rows)?, side(2, columns)?], 0)?;
+    let op = Product {
+        rows: count * rows,
+        transposed: false,
+    };
+    let y = op.call(
+        &indices,
+        &parts.values,
+        &y.reshape_to(&[count * columns, width])?,
+    )?;
+    y.reshape_to(&[count, rows, width])
+}
+
+fn matmul(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    match (x.ndim(), y.ndim()) {
+        (2, 2) => mm("matmul", x, y),
+        (2, 1) => mv("matmul", x, y),
+        (1, 2) if !x.is_sparse() => mm("matmul", &x.unsqueeze(0)?, y)?.squeeze(Some(&[0])),
+        (3, 3) => bmm(x, y),
+        _ => bail!(
+            Runtime,
+            "matmul: expected matrices, a matrix and a vector, or batches of matrices where one is \
+             sparse, got shapes {} and {}",
+            Show(x.shape()),
+            Show(y.shape())
+        ),
+    }
+}
+
+/// `beta * c + alpha * x`, where the two are dense or sparse alike.
+fn plus(c: &Tensor, x: Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
+    let times = |t: &Tensor, s: Scalar| match (s.f64() == 1.0, t.is_sparse()) {
+        (true, _) => Ok(t.clone()),
+        (_, true) => t.with_values(|v| v.mul_scalar(s)),
+        _ => t.mul_scalar(s),
+    };
+    let x = times(&x, alpha)?;
+    match beta.f64() == 0.0 {
+        true => Ok(x),
+        false => times(c, beta)?.add(&x),
+    }
+}
+
+fn addmm(name: &str, a: &Args) -> Result<Value> {
+    let (c, x, y) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
+    let y = mm(name, x, y)?;
+    ensure!(
+        c.is_sparse() == y.is_sparse() || c.is_sparse() <= y.is_sparse(),
+        Runtime,
+        "{name}: expected a dense tensor to be added to a dense product, got a sparse one of shape {}",
+        Show(c.shape())
+    );
+    let c = match c.is_sparse() || c.shape() == y.shape() {
+        true => c.clone(),
+        false => c.expand_to(y.shape())?,
+    };
+    give(a, plus(&c, y, a.scalar(3)?, a.scalar(4)?)?)
+}
+
+/// The product as a sparse tensor of whole rows: those that have entries.
+fn hspmm(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    check("hspmm", x, y)?;
+    ensure!(
+        x.is_sparse() && !y.is_sparse(),
+        Runtime,
+        "hspmm: expected a sparse and a dense matrix, got {x:?} and {y:?}"
+    );
+    let parts = x.coalesced()?.entries()?;
+    let row = parts.indices.narrow(0, 0, 1)?;
+    let (indices, at) = places::distinct(&row, x.shape())?;
+    let (rows, home) = (indices.size(1), x.device());
+    let column = parts.indices.narrow(0, 1, 1)?;
+    let places = [at.to_device(home)?.unsqueeze(0)?, column];
+    let places = crate::ops::shape::join::cat(&places, 0)?;
+    let op = Product {
+        rows,
+        transposed: false,
+    };
+    let parts = Parts {
+        values: op.call(&places, &parts.values, y)?,
+        indices: indices.to_device(home)?,
+        coalesced: true,
+    };
+    make(&[x.size(0), y.size(1)], parts)
+}
+
+crate::entries! {
+    "mm(Tensor self, Tensor mat2) -> Tensor", FN | METHOD | OUT | ALSO,
+    |a| give(a, mm("mm", a.tensor(0)?, a.tensor(1)?)?);
+    "bmm(Tensor self, Tensor mat2) -> Tensor", FN | METHOD | OUT | ALSO,
+    |a| give(a, bmm(a.tensor(0)?, a.tensor(1)?)?);
+    "mv(Tensor self, Tensor vec) -> Tensor", FN | METHOD | OUT | ALSO,
+    |a| give(a, mv("mv", a.tensor(0)?, a.tensor(1)?)?);
+    "matmul(Tensor self, Tensor other) -> Tensor", FN | METHOD | OUT | ALSO,
+    |a| give(a, matmul(a.tensor(0)?, a.tensor(1)?)?);
+    "matmul(Tensor input, Tensor other) -> Tensor", LINALG | OUT | ALSO,
+    |a| give(a, matmul(a.tensor(0)?, a.tensor(1)?)?);
+    "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    ALL | ALSO, |a| addmm("addmm", a);
+    /// The product of two matrices, of which one may be sparse; the same as `mm`.
+    "spmm(Tensor self, Tensor mat2) -> Tensor", FN | OUT | SPARSE | DIRECT,
+    |a| match a.tensor(0)?.is_sparse() || a.tensor(1)?.is_sparse() {
+        true => give(a, mm("spmm", a.tensor(0)?, a.tensor(1)?)?),
+        false => bail!(
+            Runtime,
+            "spmm: expected a sparse matrix, got dense ones of shapes {} and {}; use mm",
+            Show(a.tensor(0)?.shape()),
+            Show(a.tensor(1)?.shape())
+        ),
+    };
+    /// The product of a sparse and a dense matrix as a sparse tensor of those rows that have entries.
+    "hspmm(Tensor mat1, Tensor mat2) -> Tensor", FN | OUT | SPARSE | DIRECT,
+    |a| give(a, hspmm(a.tensor(0)?, a.tensor(1)?)?);
+    /// The product of a sparse and another matrix as a sparse tensor.
+    "smm(Tensor self, Tensor mat2) -> Tensor", FN | METHOD | SPARSE | DIRECT,
+    |a| {
+        let y = mm("smm", a.tensor(0)?, a.tensor(1)?)?;
+        give(a, match y.is_sparse() {
+            true => y,
+            false => y.to_sparse(2)?,
+        })
+    };
+}
