@@ -112,7 +112,6 @@ GROUPS: dict[tuple[str, str], str] = {
         torch.sparse.semi_structured
         torch.sparse: SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT
         torch.sparse: SparseSemiStructuredTensorCUTLASS to_sparse_semi_structured
-        torch.sparse: sampled_addmm spsolve
     """,
     ("pipes are no part of the data loader", "torch.utils.data.IterableDataset"): """
         torch.utils.data.datapipes torch.utils.data.graph torch.utils.data.graph_settings

@@ -267,6 +267,8 @@ def test_files_with_sparse_tensors_hold_what_pytorch_writes() -> None:
     assert names[:2] == ["torch._utils _rebuild_sparse_tensor", "torch sparse_coo"]
 
 
+SGD = dict.fromkeys(["weight_decay", "momentum", "lr", "dampening"], 0.5)
+SGD |= dict.fromkeys(["nesterov", "maximize", "is_first_step"], False)
 MEMORY: dict[str, Callable[[Any], Any]] = {
     "data_ptr": lambda x: x.data_ptr(),
     "numpy": lambda x: x.numpy(),
@@ -303,7 +305,7 @@ MEMORY: dict[str, Callable[[Any], Any]] = {
     "real": lambda x: torch.view_as_real(x.to(torch.complex64)),
     "normal_": lambda x: x.normal_(),
     "fill_": lambda x: x.fill_(1),
-    "fused": lambda x: torch._C._fused_sgd_([x], [x], [], 0.0, 0.0, 0.1),
+    "fused": lambda x: torch._C._fused_sgd_([x], [x], [], **SGD),
     "foreach": lambda x: torch._foreach_exp([x]),
     "einsum": lambda x: torch.einsum("ij->ji", x),
     "loss": lambda x: torch.nn.functional.mse_loss(x, x),
