@@ -466,8 +466,8 @@ class _Methods:
         if self.is_sparse:
             x = self.detach().cpu()
             parts = (x._indices(), x._values(), tuple(x.shape), x.is_coalesced())
-            state = (type(self), parts, self.requires_grad, dict(self.__dict__))
-            return _unpickled_sparse, state
+            attributes = dict(self.__dict__)
+            return _unpickled_sparse, (type(self), parts, self.requires_grad, attributes)
         # A tensor on another device comes back on the CPU of whoever reads it.
         values = self.detach().cpu().contiguous()
         raw = values.reshape(-1).view(_C.uint8).numpy().tobytes() if values.numel() else b""

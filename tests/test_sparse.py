@@ -336,7 +336,8 @@ def test_refusals_are_of_pytorchs_class() -> None:
         x.untyped_storage()
 
 
-METHODS = [n for n in dir(torch.Tensor) if not n.startswith("_") and callable(getattr(torch.Tensor, n, None))]
+METHODS = [name for name in dir(torch.Tensor) if not name.startswith("_")]
+METHODS = [name for name in METHODS if callable(getattr(torch.Tensor, name, None))]
 
 
 @pytest.mark.parametrize("name", METHODS)
