@@ -18,7 +18,8 @@ CALLS = {
     "conv2d 5x5": "a, b = torch.ones(64, 32, 128, 128), torch.ones(128, 32, 5, 5)\n"
     "call = lambda: torch.conv2d(a, b)",
     "sort": "a = torch.rand(60_000_000)\ncall = lambda: a.sort()",
-    "sort of integers": "a = torch.randint(-(2**60), 2**60, (30_000_000,))\ncall = lambda: a.sort()",
+    "sort of integers": "a = torch.randint(-(2**60), 2**60, (30_000_000,))\n"
+    "call = lambda: a.sort()",
     "attention": "a = torch.ones(1, 8, 12000, 64)\n"
     "call = lambda: torch.nn.functional.scaled_dot_product_attention(a, a, a)",
     "lstm": "a, b = torch.ones(400, 64, 512), torch.nn.LSTM(512, 768)\ncall = lambda: b(a)",
