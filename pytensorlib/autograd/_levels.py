@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from sys import getrefcount
 from threading import local
 from typing import Any
 
@@ -90,7 +91,10 @@ class Level:
         return leaf is not None and (level is None or (level is not self and level.open))
 
     def leave(self, tensors: Iterable[Any], recording: bool | None = None) -> list[Any]:
-        """Return what tensors are outside: with a history only if they have one there."""
+        """Return what tensors are outside: with a history only if they have one there.
+
+        `recording` False says that they have none.
+        """
         recording = self.recording if recording is None else recording
         if recording and not self.leaves:
             return list(tensors)
@@ -203,8 +207,8 @@ class Watch(TorchFunctionMode):
 
         What only the function held is no such tensor: it is gone by now, but for what is kept here.
         """
-        from sys import getrefcount
-
+        if not self.written:
+            return
         known, entered = {id(t) for t in inside}, {id(x) for x in level.like}
         bases = [t if t._base is None else t._base for t in self.written]
         targets = {id(t): t for t in bases}

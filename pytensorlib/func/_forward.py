@@ -52,7 +52,7 @@ class Tangents(Run):
                 )
         create = self.level.recording and (self.outside or any(t.requires_grad for t in tangents))
         products = self.linear(tangents, create)
-        left = iter(self.level.leave([p for p in products if p is not None]))
+        left = iter(self.level.leave([p for p in products if p is not None], create))
         return [None if p is None else next(left) for p in products]
 
 

@@ -81,9 +81,8 @@ class Run:
         try:
             with _C._Mode(True, False):
                 inside = self.spec.unflatten([self.level.enter(x) for x in flat])
-                given, kwargs = pytree.tree_map_only(
-                    _C.Tensor, self.level.aside, (list(args), kwargs)
-                )
+                given = [self.aside(arg) for arg in args]
+                kwargs = {name: self.aside(arg) for name, arg in kwargs.items()}
                 new = (inside,) if isinstance(argnums, int) else inside
                 for place, value in zip(places, new, strict=True):
                     given[place] = value
@@ -96,10 +95,22 @@ class Run:
                 watch.check(self.level, [*self.outputs, *flat_aux], caller)
         finally:
             self.level.open = False
-        tensors = iter(self.level.leave([t for t in flat_aux if isinstance(t, _C.Tensor)]))
-        self.aux = aux_spec.unflatten(
-            [next(tensors) if isinstance(t, _C.Tensor) else t for t in flat_aux]
+        # Whether outputs depend on what is no input, or on what is behind an input.
+        self.outside = self.level.recording and self.level.reaches_out(
+            o for o in self.outputs if isinstance(o, _C.Tensor)
         )
+        self.aux = None
+        if has_aux:
+            tensors = iter(self.level.leave([t for t in flat_aux if isinstance(t, _C.Tensor)]))
+            self.aux = aux_spec.unflatten(
+                [next(tensors) if isinstance(t, _C.Tensor) else t for t in flat_aux]
+            )
+
+    def aside(self, arg: Any) -> Any:
+        """Return an argument that is not differentiated."""
+        if isinstance(arg, _C.Tensor):
+            return self.level.aside(arg)
+        return pytree.tree_map_only(_C.Tensor, self.level.aside, arg)
 
     def check_input(self, x: Any) -> None:
         """Refuse an input that cannot be differentiated."""
@@ -126,11 +137,6 @@ class Run:
                     f"{self.caller}: expected f(*primals) to return only tensors, got unsupported "
                     f"type {type(o)}"
                 )
-
-    @functools.cached_property
-    def outside(self) -> bool:
-        """Whether outputs depend on what is no input, or on what is behind an input."""
-        return self.level.recording and self.level.reaches_out(self.outputs)
 
     def pull(
         self,
@@ -191,8 +197,8 @@ def grad_and_value(func: Func, argnums: Argnums = 0, has_aux: bool = False) -> F
                 f"{output.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
             )
         slopes = run.pull([output], None, run.outside)
-        slope = run.spec.unflatten(run.level.leave(slopes))
-        (value,) = run.level.leave([output])
+        slope = run.spec.unflatten(run.level.leave(slopes, run.outside))
+        (value,) = run.level.leave([output], run.outside)
         return slope, ((value, run.aux) if has_aux else value)
 
     return wrapped
@@ -306,7 +312,7 @@ def vjp(func: Func, *primals: Any, has_aux: bool = False) -> Any:
             )
         create = recording and (run.outside or any(c.requires_grad for c in flat))
         found = run.pull(run.outputs, flat, create, retain_graph)
-        return run.spec.unflatten(run.level.leave(found, recording))
+        return run.spec.unflatten(run.level.leave(found, create))
 
     output = run.outputs_spec.unflatten(run.level.leave(run.outputs))
     return (output, vjp_fn, run.aux) if has_aux else (output, vjp_fn)
@@ -380,7 +386,9 @@ def jacrev(
         refuse_complex("jacrev", pytree.tree_leaves(args), "inputs")
         run = pullback("vjp(f, *primals)", func, args, argnums, has_aux)
         refuse_complex("jacrev", run.outputs, "outputs")
-        blocks = [run.spec.unflatten(run.level.leave(rows(run, o))) for o in run.outputs]
+        blocks = [
+            run.spec.unflatten(run.level.leave(rows(run, o), run.outside)) for o in run.outputs
+        ]
         jacobian = run.outputs_spec.unflatten(blocks)
         return (jacobian, run.aux) if has_aux else jacobian
 

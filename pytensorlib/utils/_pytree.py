@@ -448,9 +448,9 @@ def _named(name: str) -> Any:
 
 def _get_node_type(tree: Any) -> Any:
     kind = type(tree)
-    if kind not in SUPPORTED_NODES and is_namedtuple(kind):
-        return namedtuple
-    return kind
+    if kind in SUPPORTED_NODES or not issubclass(kind, tuple) or not is_namedtuple(kind):
+        return kind
+    return namedtuple
 
 
 class TreeSpec:
@@ -640,11 +640,12 @@ def tree_is_leaf(tree: Any, is_leaf: IsLeaf = None) -> bool:
 
 
 def _flatten(tree: Any, leaves: list[Any], is_leaf: IsLeaf) -> TreeSpec:
-    if tree_is_leaf(tree, is_leaf):
+    kind = _get_node_type(tree)
+    node = SUPPORTED_NODES.get(kind)
+    if node is None or (is_leaf is not None and is_leaf(tree)):
         leaves.append(tree)
         return _LEAF
-    kind = _get_node_type(tree)
-    children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
+    children, context = node.flatten_fn(tree)
     return TreeSpec(kind, context, [_flatten(child, leaves, is_leaf) for child in children])
 
 
