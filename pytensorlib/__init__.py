@@ -132,6 +132,7 @@ _LATER = {
     "onnx",
     "profiler",
     "quantization",
+    "quasirandom",
     "types",
     "xpu",
     "distributions",

@@ -80,7 +80,7 @@ GROUPS: dict[tuple[str, str], str] = {
         torch: miopen_convolution_add_relu miopen_convolution_relu miopen_convolution_transpose
         torch: miopen_ctc_loss miopen_depthwise_convolution miopen_rnn mkldnn_adaptive_avg_pool2d
         torch: mkldnn_convolution mkldnn_linear_backward_weights mkldnn_max_pool2d
-        torch: mkldnn_max_pool3d mkldnn_rnn_layer
+        torch: mkldnn_max_pool3d mkldnn_rnn_layer native_norm
         torch: is_vulkan_available
         torch.Tensor: to_mkldnn
         torch.backends torch.utils.mkldnn torch.nn.backends
@@ -93,6 +93,7 @@ GROUPS: dict[tuple[str, str], str] = {
         torch: set_autocast_xla_enabled
         torch.Tensor: ipu mtia
         torch.profiler.itt
+        torch.autograd.profiler_util: EventMetadata
     """,
     ("there are no tensors of rows of different lengths", "torch.nn.utils.rnn.pad_sequence"): """
         torch.nested
@@ -123,7 +124,6 @@ GROUPS: dict[tuple[str, str], str] = {
     ("it builds or packs programs", "torch.library.custom_op, torch.save"): """
         torch.package torch.utils.cpp_extension torch.utils.hipify torch.utils.collect_env
         torch.utils.viz torch.utils.backcompat torch.contrib torch.utils.serialization
-        torch.utils.benchmark
     """,
     ("PyTorch removed it", "the function of that name in torch.linalg"): """
         torch.Tensor: eig lstsq solve symeig
@@ -132,17 +132,13 @@ GROUPS: dict[tuple[str, str], str] = {
         torch.Tensor: reinforce resize resize_as volatile
     """,
     ("dimensions have no names", "positions, or einops"): """
-        torch.Tensor: name
+        torch.Tensor: index name
     """,
 }
 # What is still to be written; this list may only become shorter.
 LATER = """
-    torch.autograd.profiler_util torch.nn.attention.experimental
-    torch.nn.modules.linear_cross_entropy torch.profiler torch.quasirandom torch.multiprocessing
-    torch.utils.tensorboard
-    torch: native_norm
-    torch.Tensor: index
-    torch.return_types: pytree_register_structseq
+    torch.nn.attention.experimental torch.nn.modules.linear_cross_entropy torch.profiler
+    torch.multiprocessing torch.utils.tensorboard torch.utils.benchmark
 """
 UNWRITTEN = ("it is not written yet", "what `dir` of the module shows")
 

@@ -13,7 +13,37 @@ from typing import Any
 from . import _C
 from ._return_types import make
 
-__all__: list[str] = []
+__all__: list[str] = ["pytree_register_structseq"]
+
+
+def pytree_register_structseq(cls: type) -> None:
+    """Let `torch.utils._pytree` take results of a class apart; ours are known already.
+
+    Parameters
+    ----------
+    cls : type
+        Of tuples, made of an iterable.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> class Pair(tuple):
+    ...     n_fields = 2
+    >>> torch.return_types.pytree_register_structseq(Pair)
+    >>> torch.utils._pytree.tree_map(lambda v: -v, Pair([1, 2]))
+    (-1, -2)
+    """
+    from .utils import _pytree
+
+    _pytree.register_pytree_node(
+        cls,
+        lambda values: (list(values), None),
+        lambda values, _: cls(values),
+        flatten_with_keys_fn=lambda values: (
+            [(_pytree.SequenceKey(i), v) for i, v in enumerate(values)],
+            None,
+        ),
+    )
 
 
 @cache

@@ -10,6 +10,7 @@ from . import data, deterministic, dlpack, hooks
 _LATER = {
     "_python_dispatch",
     "_pytree",
+    "benchmark",
     "checkpoint",
     "collect_env",
     "cpp_extension",
