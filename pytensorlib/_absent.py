@@ -103,13 +103,11 @@ GROUPS: dict[tuple[str, str], str] = {
         torch.masked
     """,
     ("sparse tensors are lists of coordinates", "torch.sparse_coo_tensor"): """
-        torch: ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm indices_copy
-        torch: resize_as_sparse_ row_indices_copy saddmm sparse_bsc_tensor
-        torch: sparse_bsr_tensor sparse_compressed_tensor sparse_csc_tensor
-        torch: sparse_csr_tensor sspaddmm values_copy
-        torch.Tensor: ccol_indices col_indices crow_indices resize_as_sparse_ row_indices
-        torch.Tensor: sspaddmm to_sparse_bsc to_sparse_bsr
-        torch.Tensor: to_sparse_csc to_sparse_csr
+        torch: ccol_indices_copy col_indices_copy crow_indices_copy row_indices_copy
+        torch: sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_csc_tensor
+        torch: sparse_csr_tensor
+        torch.Tensor: ccol_indices col_indices crow_indices row_indices to_sparse_bsc
+        torch.Tensor: to_sparse_bsr to_sparse_csc to_sparse_csr
         torch.sparse.semi_structured
         torch.sparse: SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT
         torch.sparse: SparseSemiStructuredTensorCUTLASS to_sparse_semi_structured

@@ -141,6 +141,7 @@ CALLABLE: dict[str, tuple[Any, str]] = {
         _utils._rebuild_meta_tensor_no_storage,
         "value ints ints bool -> tensor key",
     ),
+    "torch.serialization._get_layout": (_utils._get_layout, "text -> value"),
     "torch._utils._rebuild_sparse_tensor": (
         _utils._rebuild_sparse_tensor,
         "value tuple -> tensor key",
@@ -176,7 +177,6 @@ KINDS["torch.storage.UntypedStorage"] = KINDS["torch.UntypedStorage"]
 CONSTANTS: dict[str, Any] = {
     **KINDS,
     **{f"torch.{str(dt).rpartition('.')[2]}": dt for dt in TypedStorage.names},
-    "torch.sparse_coo": pt.sparse_coo,
     "torch.Tensor": pt.Tensor,
     "torch._tensor.Tensor": pt.Tensor,
 }

@@ -44,7 +44,7 @@ NAMES = _names(
     "torch._utils._rebuild_tensor_v3",
     "torch._utils._rebuild_meta_tensor_no_storage",
     "torch._utils._rebuild_sparse_tensor",
-    "torch.sparse_coo",
+    "torch.serialization._get_layout",
     "torch._utils._rebuild_parameter",
     "torch._utils._rebuild_parameter_with_state",
     "torch._tensor._rebuild_from_type_v2",
@@ -197,6 +197,8 @@ class CheckpointPickler(Base):
         return (*pid, None) if self.legacy else pid
 
     def reducer_override(self, obj: Any) -> Any:
+        if type(obj) is pt.layout:
+            return NAMES["_get_layout"], (str(obj),)
         return self.reduced(obj) if isinstance(obj, pt.Tensor) else NotImplemented
 
     def reduced(self, obj: Any) -> Any:
@@ -210,7 +212,7 @@ class CheckpointPickler(Base):
             return NAMES["_rebuild_parameter"], args
         if obj.is_sparse:
             parts = (obj._indices(), obj._values(), obj.size(), obj.is_coalesced())
-            return NAMES["_rebuild_sparse_tensor"], (NAMES["sparse_coo"], parts)
+            return NAMES["_rebuild_sparse_tensor"], (obj.layout, parts)
         if obj.is_meta:
             plain = NAMES["_rebuild_meta_tensor_no_storage"]
             args = (obj.dtype, tuple(obj.size()), obj.stride(), obj.requires_grad)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytensorlib as pt
@@ -55,6 +58,13 @@ def _rebuild_meta_tensor_no_storage(dtype: Any, size: Any, stride: Any, requires
     return t.requires_grad_(True) if requires_grad else t
 
 
+def _get_layout(name: str) -> Any:
+    for layout in (_C.strided, _C.sparse_coo):
+        if str(layout) == name:
+            return layout
+    raise CorruptCheckpointError(f"layout {name!r}: there are no tensors of it here")
+
+
 def _rebuild_sparse_tensor(layout: Any, data: Any) -> Any:
     if layout is not _C.sparse_coo:
         raise CorruptCheckpointError(f"sparse tensor: layout {layout!r} is not supported")
@@ -65,7 +75,38 @@ def _rebuild_sparse_tensor(layout: Any, data: Any) -> Any:
     ints = isinstance(size, tuple) and all(type(n) is int for n in size)
     if not tensors or not ints or any(not isinstance(c, (bool, type(None))) for c in coalesced):
         raise CorruptCheckpointError("sparse tensor: needs indices, values and a size")
-    return _C._sparse_coo_tensor(indices, values, size, is_coalesced=(coalesced or [None])[0])
+    known = (coalesced or [None])[0]
+    if _LOADING.unchecked is None:
+        return _C._sparse_coo_tensor(indices, values, size, is_coalesced=known)
+    t = _C._sparse_coo_tensor(indices, values, size, is_coalesced=known, check_invariants=False)
+    _LOADING.unchecked.append(t)
+    return t
+
+
+class _Loading(threading.local):
+    """Sparse tensors of a file whose coordinates are still to be read."""
+
+    unchecked: list[Any] | None = None
+
+
+_LOADING = _Loading()
+
+
+@contextmanager
+def checked_later() -> Iterator[None]:
+    """Check coordinates of sparse tensors at the end of the block, when they have been read."""
+    before, made = _LOADING.unchecked, []  # type: tuple[list[Any] | None, list[Any]]
+    _LOADING.unchecked = made
+    try:
+        yield
+    finally:
+        _LOADING.unchecked = before
+    try:
+        for t in made:
+            parts = (t._indices(), t._values(), tuple(t.shape))
+            _C._sparse_coo_tensor(*parts, is_coalesced=t.is_coalesced())
+    except RuntimeError as error:
+        raise CorruptCheckpointError(f"sparse tensor: {error}") from error
 
 
 def _rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Any) -> Any:

@@ -21,7 +21,7 @@ import numpy as np
 
 import pytensorlib as pt
 
-from . import _alias, _file_options, _pickle_vm
+from . import _alias, _file_options, _pickle_vm, _utils
 from ._allowed import (
     CALLABLE,
     CONSTANTS,
@@ -548,6 +548,12 @@ def _unpickle(stream: Any, storages: Callable[[Any], Any]) -> Any:
 
 
 def _load_legacy(data: bytes, map_location: Any, weights_only: bool) -> tuple[Any, int]:
+    # What storages hold comes after the tensors.
+    with _utils.checked_later():
+        return _read_legacy(data, map_location, weights_only)
+
+
+def _read_legacy(data: bytes, map_location: Any, weights_only: bool) -> tuple[Any, int]:
     promised = 0
     pending: dict[str, tuple[Any, Any]] = {}
 

@@ -16,6 +16,7 @@ from op_db import OPS
 from test_ops import leaves, tensors
 
 import pytensorlib as torch
+from pytensorlib._pickle_vm import CorruptCheckpointError
 
 INDICES = [[0, 1, 1], [2, 0, 0]]
 DENSE = [[0.0, 0.0, 3.0], [9.0, 0.0, 0.0]]
@@ -226,6 +227,14 @@ def test_sparse_tensors_are_written_to_in_place() -> None:
         sample(requires_grad=True).mul_(2)
 
 
+def test_resize_as_sparse_takes_a_size() -> None:
+    x = torch.eye(3).to_sparse()
+    assert x.resize_as_sparse_(sample()) is x and parts(x) == ([[], []], [], (2, 3), True)
+    y = sample().coalesce()
+    assert torch.equal(torch.values_copy(y), y.values())
+    assert torch.equal(torch.indices_copy(y), y.indices())
+
+
 def test_zeros_like_is_sparse() -> None:
     x = sample()
     assert parts(torch.zeros_like(x)) == parts(torch.empty_like(x)) == ([[], []], [], (2, 3), True)
@@ -264,11 +273,36 @@ def test_files_with_sparse_tensors_hold_what_pytorch_writes() -> None:
     names = [
         arg for op, arg, _ in pickletools.genops(data) if op.name in ("GLOBAL", "STACK_GLOBAL")
     ]
-    assert names[:2] == ["torch._utils _rebuild_sparse_tensor", "torch sparse_coo"]
+    assert names[:2] == ["torch._utils _rebuild_sparse_tensor", "torch.serialization _get_layout"]
 
 
 SGD = dict.fromkeys(["weight_decay", "momentum", "lr", "dampening"], 0.5)
 SGD |= dict.fromkeys(["nesterov", "maximize", "is_first_step"], False)
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_coordinates_of_a_file_are_checked(legacy: bool) -> None:
+    for sizes in ((2, 3), (2, 2)):
+        x = sample()
+        if sizes == (2, 2):
+            x = torch._C._sparse_coo_tensor(
+                x._indices(), x._values(), sizes, check_invariants=False
+            )
+        file = io.BytesIO()
+        torch.save(x, file, _use_new_zipfile_serialization=not legacy)
+        file.seek(0)
+        if sizes == (2, 3):
+            assert parts(torch.load(file)) == parts(x)
+            continue
+        with pytest.raises(CorruptCheckpointError, match="size is inconsistent with indices"):
+            torch.load(file)
+        # Each use looks at them, too.
+        with pytest.raises(IndexError):
+            x.to_dense()
+        with pytest.raises(IndexError):
+            x @ torch.ones(2, 2)
+
+
 MEMORY: dict[str, Callable[[Any], Any]] = {
     "data_ptr": lambda x: x.data_ptr(),
     "numpy": lambda x: x.numpy(),

@@ -92,6 +92,25 @@ def test_addmm_and_its_relatives() -> None:
     assert both.is_sparse and both.to_dense().tolist() == [[10.0, 0.0], [0.0, 82.0]]
 
 
+def test_sums_of_products_of_old_names() -> None:
+    x, ones, eye = sample(), torch.ones(3, 2), torch.eye(2).to_sparse()
+    # PyTorch's entries, in one list where it has several for a coordinate.
+    want = [[11.0, 9.0], [27.0, 29.0]]
+    assert torch.sspaddmm(eye, x, ones, beta=2, alpha=3).to_dense().tolist() == want
+    assert eye.sspaddmm(x, ones).is_sparse
+    assert torch.saddmm(torch.eye(2), x, ones, beta=2, alpha=3).tolist() == want
+    for name in ("spmm", "dsmm", "hsmm"):
+        assert torch.equal(getattr(torch, name)(x, ones), x @ ones)
+        with pytest.raises(RuntimeError, match="expected a sparse matrix"):
+            getattr(torch, name)(ones, ones.t())
+
+
+def test_norms_are_of_coalesced_entries() -> None:
+    x = sample()
+    assert abs(x.norm().item() - 90**0.5) < 1e-5
+    assert (x.norm(1).item(), torch.norm(x, float("inf")).item()) == (12.0, 9.0)
+
+
 def test_batches_of_sparse_matrices() -> None:
     a = torch.tensor(np.random.default_rng(3).integers(-1, 2, (4, 3, 5)).astype("float64"))
     b = torch.tensor(np.random.default_rng(4).integers(-3, 4, (4, 5, 2)).astype("float64"))

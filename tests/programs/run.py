@@ -63,7 +63,6 @@ FEW = {
 }
 # Those that do not agree with PyTorch yet, and why.
 NOT_YET = {
-    "torchmetrics_values": "sparse tensors",
     "transformers_trainer": "tensors without memory",
 }
 

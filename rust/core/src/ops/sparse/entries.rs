@@ -21,13 +21,19 @@ fn fitting(indices: &Tensor, values: &Tensor) -> Result<Dims> {
     let (host, n) = (places::numbers(indices)?, indices.size(1));
     // SAFETY: contiguous host memory of this type.
     let from = unsafe { host.slice::<i64>() };
-    let size = |d: usize| from[d * n..(d + 1) * n].iter().map(|&i| i + 1).max();
+    let size = |d: usize| {
+        from[d * n..(d + 1) * n]
+            .iter()
+            .map(|&i| i.saturating_add(1))
+            .max()
+    };
     let lead = (0..indices.size(0)).map(|d| size(d).map_or(0, |s| s.max(0) as usize));
     Ok(lead.chain(values.shape()[1..].iter().copied()).collect())
 }
 
 /// Refuses coordinates and values that are not those of a tensor of this size.
-fn check(indices: &Tensor, values: &Tensor, size: &[usize]) -> Result<()> {
+/// Their numbers are looked at where `all` is checked; each use looks at them again.
+fn check(indices: &Tensor, values: &Tensor, size: &[usize], all: bool) -> Result<()> {
     let (lead, n) = (indices.size(0), indices.size(1));
     ensure!(
         size.len() == lead + values.ndim() - 1,
@@ -44,6 +50,9 @@ fn check(indices: &Tensor, values: &Tensor, size: &[usize]) -> Result<()> {
         Show(&super::coo::with_rows(n, &size[lead..])),
         Show(values.shape())
     );
+    if !all {
+        return Ok(());
+    }
     let host = places::numbers(indices)?;
     // SAFETY: contiguous host memory of this type.
     let from = unsafe { host.slice::<i64>() };
@@ -97,9 +106,10 @@ fn of_coordinates(a: &Args) -> Result<Value> {
         Some(size) => shape::sizes(size)?,
         None => fitting(&indices, values)?,
     };
-    check(&indices, values, &size)?;
+    let checked = a.bool(4)?;
+    check(&indices, values, &size, checked)?;
     let coalesced = !a.is_none(3) && a.bool(3)?;
-    if coalesced {
+    if coalesced && checked {
         ensure!(
             in_order(&indices, &size)?,
             Runtime,
@@ -397,7 +407,7 @@ fn zeros(a: &Args) -> Result<Value> {
 
 crate::entries! {
     /// A sparse tensor of these coordinates and values.
-    "_sparse_coo_tensor(Tensor indices, Tensor values, int[]? size=None, *, bool? is_coalesced=None) -> Tensor",
+    "_sparse_coo_tensor(Tensor indices, Tensor values, int[]? size=None, *, bool? is_coalesced=None, bool check_invariants=True) -> Tensor",
     FN | SPARSE, of_coordinates;
     /// The elements that are not zero, as a sparse tensor with coordinates in the first `sparse_dim`
     /// dimensions.
@@ -483,6 +493,31 @@ crate::entries! {
     /// Gives a sparse tensor another size, without entries.
     "sparse_resize_and_clear_(Tensor self, int[] size, int sparse_dim, int dense_dim) -> Tensor",
     METHOD | SPARSE, |a| resize(a, true);
+    /// Gives a sparse tensor the size of another one, without entries that it had.
+    "resize_as_sparse_(Tensor self, Tensor the_template) -> Tensor", FN | METHOD | SPARSE,
+    |a| {
+        let (x, like) = (a.tensor(0)?, a.tensor(1)?);
+        refused("resize_as_sparse_", x)?;
+        refused("resize_as_sparse_", like)?;
+        x.check_inplace(mode::grad() && x.requires_grad())?;
+        let lead = like.sparse_parts()?.lead();
+        match x.shape() == like.shape() && x.sparse_parts()?.lead() == lead {
+            true => Ok(x.clone().into()),
+            false => renewed(x, &nothing(like.shape(), lead, x.dtype(), x.device())?),
+        }
+    };
+    /// A copy of `values()`.
+    "values_copy(Tensor self) -> Tensor", FN | OUT | SPARSE,
+    |a| match given_out(a, true)? {
+        Value::Tensor(v) => Ok(v.copy_dense()?.into()),
+        other => Ok(other),
+    };
+    /// A copy of `indices()`.
+    "indices_copy(Tensor self) -> Tensor", FN | OUT | SPARSE,
+    |a| match given_out(a, false)? {
+        Value::Tensor(v) => Ok(v.copy_dense()?.into()),
+        other => Ok(other),
+    };
     "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", FN | METHOD | ALSO,
     |a| Ok(a.tensor(0)?.copy_sparse()?.into());
     "detach(Tensor self) -> Tensor", FN | ALSO, |a| Ok(a.tensor(0)?.detach().into());

@@ -2,15 +2,15 @@
 
 use super::coo::with_rows;
 use crate::alloc;
-use crate::bail;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::Repeats;
 use crate::ops::index::{Bounds, IndexPut, Mode};
 use crate::ops::sort::unique::sort::unique;
-use crate::shape::numel;
+use crate::shape::{numel, Show};
 use crate::tensor::Tensor;
+use crate::{bail, ensure};
 use smallvec::SmallVec;
 
 /// The numbers of an int64 tensor on the host.
@@ -27,7 +27,12 @@ fn vector(from: &[i64]) -> Result<Tensor> {
 pub fn places(indices: &Tensor, shape: &[usize]) -> Result<Tensor> {
     let (host, shape) = (numbers(indices)?, &shape[..indices.size(0)]);
     let n = indices.size(1);
-    numel(shape)?;
+    ensure!(
+        numel(shape)? <= i64::MAX as usize,
+        Runtime,
+        "a sparse tensor has too many places: coordinates of sizes {}",
+        Show(shape)
+    );
     // SAFETY: contiguous host memory of this type.
     let from = unsafe { host.slice::<i64>() };
     let mut at = alloc::full(0i64, n);

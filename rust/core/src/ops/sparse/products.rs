@@ -7,6 +7,7 @@ use super::places;
 use crate::alloc;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::ops::shape::join::{cat, stack};
 use crate::schema::{Args, Value};
 use crate::shape::Show;
 use crate::tensor::Tensor;
@@ -119,12 +120,15 @@ fn sparse_product(x: &Tensor, y: &Tensor) -> Result<Tensor> {
             }
         }
     }
+    let vector = |list: &[i64]| Tensor::from_slice(list, &[meet], DType::I64);
     let [row, column, e, f] = pairs;
-    let indices = Tensor::from_slice(&[row, column].concat(), &[2, meet], DType::I64)?;
-    let entry =
-        |list: Vec<i64>| Tensor::from_slice(&list, &[meet], DType::I64)?.to_device(x.device());
-    let values = a.values.index_select(0, &entry(e)?)?;
-    let values = values.mul(&b.values.index_select(0, &entry(f)?)?)?;
+    let indices = stack(&[vector(&row)?, vector(&column)?], 0)?;
+    let (e, f) = (
+        vector(&e)?.to_device(x.device())?,
+        vector(&f)?.to_device(x.device())?,
+    );
+    let values = a.values.index_select(0, &e)?;
+    let values = values.mul(&b.values.index_select(0, &f)?)?;
     let parts = Parts {
         indices: indices.to_device(x.device())?,
         values,
@@ -164,7 +168,7 @@ fn bmm(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     let (parts, width) = (x.entries()?, y.size(2));
     let row = |which: i64| parts.indices.select(0, which);
     let side = |which: i64, size: usize| row(0)?.mul_scalar(size as i64)?.add(&row(which)?);
-    let indices = crate::ops::shape::join::stack(&[side(1, rows)?, side(2, columns)?], 0)?;
+    let indices = stack(&[side(1, rows)?, side(2, columns)?], 0)?;
     let op = Product {
         rows: count * rows,
         transposed: false,
@@ -211,7 +215,7 @@ fn addmm(name: &str, a: &Args) -> Result<Value> {
     let (c, x, y) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
     let y = mm(name, x, y)?;
     ensure!(
-        c.is_sparse() == y.is_sparse() || c.is_sparse() <= y.is_sparse(),
+        !c.is_sparse() || y.is_sparse(),
         Runtime,
         "{name}: expected a dense tensor to be added to a dense product, got a sparse one of shape {}",
         Show(c.shape())
@@ -221,6 +225,30 @@ fn addmm(name: &str, a: &Args) -> Result<Value> {
         false => c.expand_to(y.shape())?,
     };
     give(a, plus(&c, y, a.scalar(3)?, a.scalar(4)?)?)
+}
+
+fn spmm(name: &str, a: &Args) -> Result<Value> {
+    let (x, y) = (a.tensor(0)?, a.tensor(1)?);
+    ensure!(
+        x.is_sparse() || y.is_sparse(),
+        Runtime,
+        "{name}: expected a sparse matrix, got dense ones of shapes {} and {}; use mm",
+        Show(x.shape()),
+        Show(y.shape())
+    );
+    give(a, mm(name, x, y)?)
+}
+
+fn sspaddmm(a: &Args) -> Result<Value> {
+    let (c, x) = (a.tensor(0)?, a.tensor(1)?);
+    ensure!(
+        c.is_sparse() && x.is_sparse(),
+        Runtime,
+        "sspaddmm: expected a sparse tensor and a sparse matrix, got {c:?} and {x:?}"
+    );
+    let y = mm("sspaddmm", x, a.tensor(2)?)?;
+    let y = if y.is_sparse() { y } else { y.to_sparse(2)? };
+    give(a, plus(c, y, a.scalar(3)?, a.scalar(4)?)?)
 }
 
 /// The product as a sparse tensor of whole rows: those that have entries.
@@ -237,7 +265,7 @@ fn hspmm(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     let (rows, home) = (indices.size(1), x.device());
     let column = parts.indices.narrow(0, 1, 1)?;
     let places = [at.to_device(home)?.unsqueeze(0)?, column];
-    let places = crate::ops::shape::join::cat(&places, 0)?;
+    let places = cat(&places, 0)?;
     let op = Product {
         rows,
         transposed: false,
@@ -263,17 +291,18 @@ crate::entries! {
     |a| give(a, matmul(a.tensor(0)?, a.tensor(1)?)?);
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     ALL | ALSO, |a| addmm("addmm", a);
-    /// The product of two matrices, of which one may be sparse; the same as `mm`.
-    "spmm(Tensor self, Tensor mat2) -> Tensor", FN | OUT | SPARSE | DIRECT,
-    |a| match a.tensor(0)?.is_sparse() || a.tensor(1)?.is_sparse() {
-        true => give(a, mm("spmm", a.tensor(0)?, a.tensor(1)?)?),
-        false => bail!(
-            Runtime,
-            "spmm: expected a sparse matrix, got dense ones of shapes {} and {}; use mm",
-            Show(a.tensor(0)?.shape()),
-            Show(a.tensor(1)?.shape())
-        ),
-    };
+    /// The product of two matrices, of which one or both are sparse.
+    "spmm(Tensor self, Tensor mat2) -> Tensor", FN | OUT | SPARSE | DIRECT, |a| spmm("spmm", a);
+    /// The product of two matrices, of which one or both are sparse.
+    "dsmm(Tensor self, Tensor mat2) -> Tensor", FN | OUT | SPARSE | DIRECT, |a| spmm("dsmm", a);
+    /// The product of two matrices, of which one or both are sparse.
+    "hsmm(Tensor self, Tensor mat2) -> Tensor", FN | OUT | SPARSE | DIRECT, |a| spmm("hsmm", a);
+    /// beta * self + alpha * (mat1 @ mat2), of which `mat1` is sparse.
+    "saddmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    FN | OUT | SPARSE | DIRECT, |a| addmm("saddmm", a);
+    /// beta * self + alpha * (mat1 @ mat2) as a sparse tensor, where `self` and `mat1` are sparse.
+    "sspaddmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    FN | METHOD | OUT | SPARSE | DIRECT, sspaddmm;
     /// The product of a sparse and a dense matrix as a sparse tensor of those rows that have entries.
     "hspmm(Tensor mat1, Tensor mat2) -> Tensor", FN | OUT | SPARSE | DIRECT,
     |a| give(a, hspmm(a.tensor(0)?, a.tensor(1)?)?);
@@ -281,9 +310,6 @@ crate::entries! {
     "smm(Tensor self, Tensor mat2) -> Tensor", FN | METHOD | SPARSE | DIRECT,
     |a| {
         let y = mm("smm", a.tensor(0)?, a.tensor(1)?)?;
-        give(a, match y.is_sparse() {
-            true => y,
-            false => y.to_sparse(2)?,
-        })
+        give(a, if y.is_sparse() { y } else { y.to_sparse(2)? })
     };
 }

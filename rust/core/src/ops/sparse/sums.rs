@@ -18,7 +18,6 @@ use crate::shape::{self, DimSet, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 use smallvec::SmallVec;
-use std::collections::HashMap;
 
 /// The sum over some dimensions: sparse where dimensions with coordinates are left.
 fn sum(x: &Tensor, mask: DimSet, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
@@ -158,10 +157,9 @@ fn index_select(x: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
     // SAFETY: contiguous host memory of this type.
     let (host, wanted) = unsafe { (host.slice::<i64>(), wanted.slice::<i64>()) };
     let n = parts.entries();
-    let mut by_number: HashMap<i64, Vec<usize>> = HashMap::new();
-    for (e, &i) in host[d * n..(d + 1) * n].iter().enumerate() {
-        by_number.entry(i).or_default().push(e);
-    }
+    let row = host[d * n..(d + 1) * n].iter().enumerate();
+    let mut by_number = alloc::gathered(row.map(|(e, &i)| (i, e as i64)));
+    by_number.sort_unstable();
     let size = x.size(d) as i64;
     let (mut entries, mut at) = (Vec::new(), Vec::new());
     for (k, &i) in wanted.iter().enumerate() {
@@ -173,12 +171,18 @@ fn index_select(x: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
                 Show(x.shape())
             );
         }
-        let own = by_number.get(&if i < 0 { i + size } else { i });
-        let own = own.map_or(&[][..], |v| v);
-        alloc::reserve(&mut entries, own.len());
-        alloc::reserve(&mut at, own.len());
-        entries.extend(own.iter().map(|&e| e as i64));
-        at.extend(own.iter().map(|_| k as i64));
+        let i = if i < 0 { i + size } else { i };
+        let start = by_number.partition_point(|&(own, _)| own < i);
+        let own = by_number[start..].iter().take_while(|&&(own, _)| own == i);
+        for &(_, e) in own {
+            if entries.len() == entries.capacity() {
+                let more = entries.len().max(by_number.len());
+                alloc::reserve(&mut entries, more);
+                alloc::reserve(&mut at, more);
+            }
+            entries.push(e);
+            at.push(k as i64);
+        }
     }
     let m = entries.len();
     let entries = Tensor::from_slice(&entries, &[m], DType::I64)?.to_device(x.device())?;
@@ -222,8 +226,8 @@ impl Tensor {
         let host = places::numbers(&parts.indices.select(0, d as i64)?)?;
         // SAFETY: contiguous host memory of this type.
         let row = unsafe { host.slice::<i64>() };
-        let own = row.iter().enumerate().filter(|(_, &at)| at == i);
-        let own: Vec<i64> = own.map(|(e, _)| e as i64).collect();
+        let mut own = alloc::room(row.len());
+        own.extend((0..row.len()).filter(|&e| row[e] == i).map(|e| e as i64));
         let own = Tensor::from_slice(&own, &[own.len()], DType::I64)?.to_device(self.device())?;
         let values = parts.values.index_select(0, &own)?;
         if lead == 1 {
@@ -309,6 +313,25 @@ fn joined(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
     )
 }
 
+/// A norm of all elements, which what has no entry does not change.
+fn norm(a: &Args, p: f64) -> Result<Value> {
+    let x = a.tensor(0)?;
+    ensure!(
+        a.opt_ints(2).is_none_or(<[i64]>::is_empty) && !a.bool(3)? && p > 0.0,
+        Runtime,
+        "norm_sparse currently only supports full reductions of a positive order: got p={p}, \
+         dim={:?}, keepdim={:?}",
+        a.values[2],
+        a.values[3]
+    );
+    let x = match a.dtype(4) {
+        Some(dtype) => x.to_dtype(dtype)?,
+        None => x.clone(),
+    };
+    let values = x.coalesced()?.entries()?.values;
+    give(a, values.vector_norm(p, all_dims(&values), false)?)
+}
+
 fn sum_args(a: &Args, mask: DimSet, keepdim: bool, dtype: usize) -> Result<Value> {
     give(a, sum(a.tensor(0)?, mask, keepdim, a.dtype(dtype))?)
 }
@@ -319,6 +342,14 @@ crate::entries! {
     "sum(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     FN | METHOD | ALSO,
     |a| sum_args(a, a.mask(1, a.tensor(0)?)?, a.bool(2)?, 3);
+    "norm(Tensor self, Scalar? p, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    FN | METHOD | ALSO, |a| norm(a, a.opt_float(1).unwrap_or(2.0));
+    "norm(Tensor self, str p='fro', int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    FN | METHOD | ALSO,
+    |a| match a.str(1)? {
+        "fro" => norm(a, 2.0),
+        other => bail!(Runtime, "norm: expected p to be 'fro' or a number of sparse tensors, got '{other}'"),
+    };
     "cat(Tensor[] tensors, int dim=0) -> Tensor", FN | ALSO,
     |a| give(a, joined(a.tensors(0)?, a.int(1)?)?);
     "index_select(Tensor self, int dim, Tensor index) -> Tensor", FN | METHOD | ALSO,
