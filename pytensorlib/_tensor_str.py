@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from . import _C
@@ -14,22 +14,13 @@ from . import _C
 __all__ = ["get_printoptions", "printoptions", "set_printoptions"]
 
 
-@dataclass
-class _Options:
-    precision: int = 4
-    threshold: float = 1000
-    edgeitems: int = 3
-    linewidth: int = 80
-    sci_mode: bool | None = None
-
-
-PRINT_OPTS = _Options()
-
 _PROFILES: dict[str, dict[str, Any]] = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
     "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
     "full": {"precision": 4, "threshold": math.inf, "edgeitems": 3, "linewidth": 80},
 }
+# A dataclass would take a thirtieth of the time of `import pytensorlib`.
+PRINT_OPTS = SimpleNamespace(**_PROFILES["default"], sci_mode=None)
 
 
 def set_printoptions(
@@ -92,7 +83,7 @@ def get_printoptions() -> dict[str, Any]:
     >>> torch.get_printoptions()["precision"]
     4
     """
-    return asdict(PRINT_OPTS)
+    return dict(vars(PRINT_OPTS))
 
 
 @contextmanager

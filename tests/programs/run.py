@@ -62,9 +62,7 @@ FEW = {
     "torchmetrics_values": ["torchmetrics", "lightning_utilities"],
 }
 # Those that do not agree with PyTorch yet, and why.
-NOT_YET = {
-    "transformers_trainer": "tensors without memory",
-}
+NOT_YET: dict[str, str] = {}
 
 
 def run(name: str, *, under: list[str]) -> tuple[dict[str, list[float]] | str, float]:
