@@ -344,12 +344,6 @@ PARTS = {
     "ao.quantization.quantize": Part(NO_QUANTIZATION, _QUANTIZE),
     "ao.quantization.quantize_fx": Part(NO_QUANTIZATION, _GRAPH),
     "ao.quantization.stubs": Part(NO_QUANTIZATION, "QuantStub DeQuantStub QuantWrapper"),
-    "nn.attention.flex_attention": Part(
-        "scores cannot be changed by a function here; scaled_dot_product_attention takes a mask.",
-        "AuxRequest AuxOutput BlockMask FlexKernelOptions flex_attention create_block_mask "
-        "create_mask create_nested_block_mask "
-        "and_masks or_masks noop_mask _DEFAULT_SPARSE_BLOCK_SIZE",
-    ),
     "nn.intrinsic": Part(NO_QUANTIZATION, "ConvReLU2d ConvBn2d ConvBnReLU2d LinearReLU"),
     "nn.quantizable": Part(NO_QUANTIZATION, "LSTM MultiheadAttention"),
     "nn.quantized": Part(NO_QUANTIZATION, "Conv2d Linear FloatFunctional"),
