@@ -1,5 +1,6 @@
 """What is paid once: the import, the installed bytes, the memory of a training step."""
 
+import os
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, files
@@ -39,7 +40,9 @@ def reported(request: pytest.FixtureRequest, program: str) -> float:
     folders = [str(ROOT / "bench"), str(ROOT), site]
     program = f"import sys; name = {name!r}; sys.path += {folders!r}\n{program}"
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    # Installed packages have compiled files; without them an import is mostly compilation.
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     return float(done.stdout)
 
 
