@@ -39,7 +39,6 @@ from ._allowed import (
 from ._archive import LOCAL, ArchiveReader, ArchiveWriter, Record, read_all, write_all
 from ._draft import write_whole
 from ._file_options import *  # noqa: F403
-from ._file_options import asked, default_order, device_of, options
 from ._pickle_vm import CorruptCheckpointError, TruncatedCheckpointError
 from ._pickler import CheckpointPickler, SavedStorage, location_of
 from .storage import LIMIT, TypedStorage, brief
@@ -312,11 +311,11 @@ def _place(location: str, map_location: Any, data: Any) -> Any:
         location = location_of(pt.device(map_location))
     location = str(location)
     for first in (True, False):
-        for _, _, _, deserializer in asked(first):
+        for _, _, _, deserializer in _file_options.asked(first):
             found = deserializer(data.untyped_storage(), location)
             if found is not None:
                 return found.device
-        device = device_of(location) if first else None
+        device = _file_options.device_of(location) if first else None
         if device is not None:
             return device
     raise RuntimeError(
@@ -503,13 +502,13 @@ def _load_zip(archive: ArchiveReader, map_location: Any, weights_only: bool, map
             f"Attempted to read a PyTorch file with version {int(version)}, but the maximum "
             f"supported version for reading is {MAX_VERSION}."
         )
-    order = default_order()
+    order = _file_options.default_order()
     if "byteorder" in archive.records:
         order = archive.read("byteorder", 16).decode("ascii", "replace")
         if order not in ("little", "big"):
             raise CorruptCheckpointError(f"Unknown endianness type: {order!r}")
     swap = order != sys.byteorder
-    mode: Any = "r+" if options.map_flags == mmap_flags.MAP_SHARED else "c"
+    mode: Any = "r+" if _file_options.options.map_flags == mmap_flags.MAP_SHARED else "c"
     memory = np.memmap(mapped, mode=mode, dtype=np.uint8) if mapped is not None else None
 
     def fetch(key: str, nbytes: int, dtype: Any) -> Any:
@@ -519,7 +518,7 @@ def _load_zip(archive: ArchiveReader, map_location: Any, weights_only: bool, map
                 f"record {brief(key)}: record size ({record.size} bytes) does not match expected "
                 f"size ({nbytes} bytes of {dtype})"
             )
-        if options.skips:
+        if _file_options.options.skips:
             return pt.zeros(nbytes, dtype=pt.uint8)
         usable = memory is not None and nbytes > 0
         if usable and record.method != 0:
