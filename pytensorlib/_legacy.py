@@ -67,7 +67,8 @@ class _OldClass(type):
         return _legacy_new(*args, dtype=cls.dtype, **kwargs)
 
     def __instancecheck__(cls, obj: Any) -> bool:
-        return isinstance(obj, _C.Tensor) and obj.dtype == cls.dtype and obj.is_cpu
+        plain = isinstance(obj, _C.Tensor) and not obj.is_sparse
+        return plain and obj.dtype == cls.dtype and obj.is_cpu
 
 
 _DOC = """Make a CPU tensor of {0} from sizes or data.

@@ -426,6 +426,7 @@ class _Methods:
         """
         if dtype is None:
             place = "" if self.is_cpu else f"{self.device.type}."
+            place += "sparse." if self.is_sparse else ""
             return f"torch.{place}{_scalar_name(self.dtype)}Tensor"
         return self.to(_dtype_of(dtype), non_blocking=non_blocking)
 
@@ -567,6 +568,7 @@ def _dtype_of(kind: Any) -> Any:
     if not isinstance(kind, (str, type)):
         raise TypeError(f"dtype must be a type, str, or dtype object, got {kind!r}")
     name = kind if isinstance(kind, str) else f"torch.{kind.__name__}"
+    name = name.replace("torch.sparse.", "torch.")
     for dtype, scalar in _SCALARS.items():
         if name == f"torch.{scalar}Tensor":
             return getattr(_C, dtype)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _C
+from ._tensor import _SCALARS
 
 __all__ = [
     "addmm",
@@ -14,6 +15,7 @@ __all__ = [
     "log_softmax",
     "mm",
     "softmax",
+    "spdiags",
     "sum",
 ]
 
@@ -211,6 +213,64 @@ def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
     return _C.sum(input, dim, dtype=dtype)
 
 
+def spdiags(diagonals: Any, offsets: Any, shape: Any, layout: Any = None) -> Any:
+    """Return a sparse matrix that has rows of a tensor along its diagonals.
+
+    Column ``j`` of a diagonal has element ``j`` of its row.
+
+    Parameters
+    ----------
+    diagonals : Tensor
+        (k, n), or (n) for one diagonal.
+    offsets : Tensor
+        (k), int64: 0 is the main diagonal, positive numbers are above it; none twice.
+    shape : (int, int)
+        Of the result.
+    layout : layout, optional
+        `torch.sparse_coo`.
+
+    Returns
+    -------
+    Tensor
+        Sparse.
+
+    Raises
+    ------
+    RuntimeError
+        The arguments do not fit each other.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.sparse.spdiags(torch.ones(2, 3), torch.tensor([0, 1]), (3, 3)).to_dense()
+    tensor([[1., 1., 0.],
+            [0., 1., 1.],
+            [0., 0., 1.]])
+    """
+    if layout not in (None, _C.sparse_coo):
+        raise RuntimeError(f"spdiags: expected layout torch.sparse_coo, got {layout}")
+    if diagonals.dim() == 1:
+        diagonals = diagonals.unsqueeze(0)
+    offsets = offsets.reshape(-1)
+    if diagonals.dim() != 2 or len(shape) != 2:
+        raise RuntimeError(
+            f"spdiags: expected rows and the sizes of a matrix, got {tuple(diagonals.shape)} and "
+            f"{tuple(shape)}"
+        )
+    if len(offsets) != len(diagonals):
+        raise RuntimeError(
+            f"Number of diagonals ({len(diagonals)}) does not match the number of offsets "
+            f"({len(offsets)})"
+        )
+    if len(set(offsets.tolist())) != len(offsets):
+        raise RuntimeError(f"Offset tensor contains duplicate values: {offsets.tolist()}")
+    column = _C.arange(diagonals.shape[1], device=diagonals.device).expand(diagonals.shape)
+    row = column - offsets.unsqueeze(1)
+    inside = (row >= 0) & (row < shape[0]) & (column < shape[1])
+    indices = _C.stack([row[inside], column[inside]])
+    return _C._sparse_coo_tensor(indices, diagonals[inside], tuple(shape))
+
+
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """Return the softmax of a sparse tensor, where what has no entry counts as minus infinity.
 
@@ -396,3 +456,57 @@ def as_sparse_gradcheck(gradcheck: Callable[..., bool]) -> Callable[..., bool]:
         return gradcheck(whole, tuple(apart), **kwargs)
 
     return checked
+
+
+class _OldClass(type):
+    """The class of classes from before layouts: a sparse tensor is an instance of its type's."""
+
+    dtype: Any
+
+    def __call__(cls, *args: Any) -> Any:
+        if args and isinstance(args[0], _C.Tensor):
+            return sparse_coo_tensor(*args)
+        sizes = args[0] if len(args) == 1 and not isinstance(args[0], int) else args
+        return _C.zeros(tuple(sizes) or (0,), dtype=cls.dtype, layout=_C.sparse_coo)
+
+    def __instancecheck__(cls, obj: Any) -> bool:
+        sparse = isinstance(obj, _C.Tensor) and obj.is_sparse
+        return sparse and obj.dtype == cls.dtype and obj.is_cpu
+
+
+_DOC = """Make a sparse tensor on the CPU; `torch.sparse_coo_tensor` of an older name.
+
+Parameters
+----------
+*args : int or Tensor
+    Sizes of a tensor of {0} without entries; or coordinates, values and, optionally, a size.
+
+Returns
+-------
+Tensor
+    As of `torch.sparse_coo_tensor`.
+
+Raises
+------
+RuntimeError
+    A coordinate lies outside of the size, or the shapes do not fit each other.
+
+Examples
+--------
+>>> import pytensorlib as torch
+>>> x = torch.sparse.{1}(2, 3)
+>>> x.type(), isinstance(x, torch.sparse.{1})
+('torch.sparse.{1}', True)
+"""
+
+for _name, _scalar in _SCALARS.items():
+    if _scalar in "Float Double Half BFloat16 Long Int Short Char Byte".split():
+        globals()[f"{_scalar}Tensor"] = _OldClass(
+            f"{_scalar}Tensor",
+            (),
+            {
+                "__module__": __name__,
+                "__doc__": _DOC.format(_name, f"{_scalar}Tensor"),
+                "dtype": getattr(_C, _name),
+            },
+        )

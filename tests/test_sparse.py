@@ -206,6 +206,50 @@ def test_copies_and_conversions() -> None:
     assert x._values()[0] == 100
 
 
+def test_copies_from_other_calls() -> None:
+    x = sample()
+    assert torch.as_tensor(x) is x and torch.asarray(x) is x
+    with pytest.warns(UserWarning, match="copy construct"):
+        assert parts(torch.tensor(x, dtype=torch.float64)) == parts(x)
+    assert torch.ones(2).to(sample(dtype=torch.float64)).dtype == torch.float64
+
+
+def test_classes_from_before_layouts() -> None:
+    i, v = torch.tensor(INDICES), torch.tensor([3.0, 4.0, 5.0])
+    x = torch.sparse.FloatTensor(i, v, torch.Size([2, 3]))
+    assert parts(x) == parts(sample())
+    assert x.type() == "torch.sparse.FloatTensor" and isinstance(x, torch.sparse.FloatTensor)
+    assert not isinstance(x, torch.FloatTensor) and not isinstance(v, torch.sparse.FloatTensor)
+    assert x.type(torch.DoubleTensor).type() == "torch.sparse.DoubleTensor"
+    assert x.type("torch.sparse.DoubleTensor").dtype == torch.float64
+    assert parts(torch.sparse.LongTensor(2, 3)) == ([[], []], [], (2, 3), True)
+    assert torch.sparse.FloatTensor().shape == (0,)
+
+
+def test_diagonals_make_sparse_matrices() -> None:
+    rows = torch.arange(1.0, 9.0).reshape(2, 4)
+    x = torch.sparse.spdiags(rows, torch.tensor([0, 2]), (3, 5))
+    assert x.to_dense().tolist() == [[1, 0, 7, 0, 0], [0, 2, 0, 8, 0], [0, 0, 3, 0, 0]]
+    below = torch.sparse.spdiags(torch.ones(3), torch.tensor([-1]), (3, 3))
+    assert below._indices().tolist() == [[1, 2], [0, 1]]
+    with pytest.raises(RuntimeError, match="duplicate"):
+        torch.sparse.spdiags(torch.ones(2, 3), torch.tensor([1, 1]), (3, 3))
+    with pytest.raises(RuntimeError, match="Number of diagonals"):
+        torch.sparse.spdiags(torch.ones(2, 3), torch.tensor([1]), (3, 3))
+
+
+def test_modules_keep_sparse_buffers() -> None:
+    module = torch.nn.Module()
+    module.register_buffer("graph", sample())
+    state = written(module.double().state_dict(), torch.save, torch.load)
+    assert state["graph"].dtype == torch.float64
+    other = torch.nn.Module()
+    other.register_buffer("graph", torch.zeros_like(sample()))
+    other.load_state_dict(state)
+    assert parts(other.graph) == parts(sample())
+    assert parts(copy.deepcopy(module).graph) == parts(sample())
+
+
 def test_sparse_tensors_are_written_to_in_place() -> None:
     x = sample()
     seen = x.detach()
@@ -320,6 +364,7 @@ MEMORY: dict[str, Callable[[Any], Any]] = {
     "reshape": lambda x: x.reshape(6),
     "as_strided": lambda x: x.as_strided((2,), (1,)),
     "slice": lambda x: x[:1],
+    "any": lambda x: x.any(),
     "mask": lambda x: x[x.to_dense() > 0],
     "assignment": lambda x: x.__setitem__(0, 1.0),
     "assigned": lambda x: torch.zeros(2, 3).__setitem__(..., x),
@@ -333,7 +378,6 @@ MEMORY: dict[str, Callable[[Any], Any]] = {
     "resize_": lambda x: x.resize_(7),
     "linear": lambda x: torch.nn.functional.linear(torch.ones(3), x),
     "where": lambda x: torch.where(torch.ones(2, 3) > 0, x, x),
-    "stack": lambda x: torch.stack([x, x]),
     "share": lambda x: x.share_memory_(),
     "bits": lambda x: x.view(torch.int32),
     "real": lambda x: torch.view_as_real(x.to(torch.complex64)),

@@ -149,6 +149,7 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "permute": lambda x, y: x.permute(1, 0),
     "unsqueeze": lambda x, y: x.unsqueeze(1),
     "cat": lambda x, y: torch.cat([x, y], 1),
+    "stack": lambda x, y: torch.stack([x, y], 1),
     "select": lambda x, y: x[1],
     "select last": lambda x, y: x.select(-1, 2),
     "index_select": lambda x, y: x.index_select(0, torch.tensor([2, 0, 2])),
@@ -367,6 +368,13 @@ def trained(optimizer: Callable[..., Any], sparse: bool, **options: Any) -> Any:
 def test_optimizers_step_alike_with_sparse_gradients(optimizer: Any, options: Any) -> None:
     got, want = (trained(optimizer, sparse, **options) for sparse in (True, False))
     torch.testing.assert_close(got, want)
+
+
+def test_momentum_of_sparse_gradients_does_not_grow() -> None:
+    buffer = sample()
+    for _ in range(5):
+        buffer.mul_(0.5).add_(sample())
+    assert buffer._nnz() == 2
 
 
 def test_sparse_adam_updates_the_rows_that_have_gradients() -> None:

@@ -332,6 +332,9 @@ impl Tensor {
         if self.device() == device {
             return Ok(self.clone());
         }
+        if self.is_sparse() {
+            return self.with_values(|v| v.to_device(device));
+        }
         let op = Copy {
             device,
             ..Copy::contiguous(self, self.dtype(), "ToCopyBackward0")
@@ -396,6 +399,14 @@ impl Tensor {
     ) -> Result<Tensor> {
         let format = format.unwrap_or(MemoryFormat::Preserve);
         warn_of_parts_lost(self.dtype(), dtype);
+        if self.is_sparse() {
+            let y = self.to_device(device)?.to_dtype(dtype)?;
+            return if copy && y.same(self) {
+                self.copy_sparse()
+            } else {
+                Ok(y)
+            };
+        }
         if !copy
             && dtype == self.dtype()
             && device == self.device()

@@ -157,7 +157,8 @@ impl Tensor {
         if self.is_sparse() || recorded || !self.is_contiguous() {
             let y = self.add_sparse(o, alpha)?;
             return match self.is_sparse() {
-                true => self.become_sparse(&y).map(drop),
+                // What is added to again and again, such as a momentum, must not grow.
+                true => self.become_sparse(&y.coalesced()?).map(drop),
                 false => self.copy_from(&y),
             };
         }

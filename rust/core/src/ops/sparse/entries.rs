@@ -13,7 +13,7 @@ use crate::ops::shape::join::cat;
 use crate::schema::{Args, Value};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
-use crate::{bail, ensure};
+use crate::ensure;
 use smallvec::SmallVec;
 
 /// The size that coordinates and values need where none is given.
@@ -306,21 +306,7 @@ fn copy_into(a: &Args) -> Result<Value> {
 
 /// As another type or on another device.
 fn converted(x: &Tensor, dtype: DType, device: Device, copy: bool) -> Result<Value> {
-    if !x.is_sparse() {
-        bail!(
-            NotImplemented,
-            "to: a dense tensor becomes like another; make it sparse with to_sparse()"
-        );
-    }
-    if dtype == x.dtype() && device == x.device() {
-        return Ok(match copy {
-            true => x.copy_sparse()?,
-            false => x.clone(),
-        }
-        .into());
-    }
-    Ok(x.with_values(|v| v.to_device(device)?.to_dtype(dtype))?
-        .into())
+    Ok(x.to(dtype, device, copy, None)?.into())
 }
 
 fn cast(a: &Args, dtype: DType) -> Result<Value> {
@@ -369,7 +355,7 @@ fn transpose(x: &Tensor, a: i64, b: i64) -> Result<Value> {
     Ok(x.permute_sparse(&dims)?.into())
 }
 
-fn unsqueeze(x: &Tensor, dim: i64) -> Result<Tensor> {
+pub fn unsqueeze(x: &Tensor, dim: i64) -> Result<Tensor> {
     let parts = x.entries()?;
     let (d, lead) = (shape::dim(dim, x.ndim() + 1)?, parts.lead());
     let mut size = x.shape().clone();

@@ -2,6 +2,7 @@
 
 use super::arithmetic::give;
 use super::coo::{make, Parts};
+use super::entries::unsqueeze;
 use super::places;
 use crate::alloc;
 use crate::dispatch;
@@ -352,6 +353,15 @@ crate::entries! {
     };
     "cat(Tensor[] tensors, int dim=0) -> Tensor", FN | ALSO,
     |a| give(a, joined(a.tensors(0)?, a.int(1)?)?);
+    "stack(Tensor[] tensors, int dim=0) -> Tensor", FN | ALSO,
+    |a| {
+        let each = a.tensors(0)?.iter();
+        let all = each.map(|t| match t.is_sparse() {
+            true => unsqueeze(t, a.int(1)?),
+            false => Ok(t.clone()),
+        });
+        give(a, joined(&all.collect::<Result<Vec<_>>>()?, a.int(1)?)?)
+    };
     "index_select(Tensor self, int dim, Tensor index) -> Tensor", FN | METHOD | ALSO,
     |a| give(a, index_select(a.tensor(0)?, a.int(1)?, a.tensor(2)?)?);
     /// Softmax of a sparse tensor along a dimension, where what has no entry counts as minus infinity.
