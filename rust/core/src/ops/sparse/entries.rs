@@ -7,13 +7,13 @@ use super::places;
 use crate::autograd::mode;
 use crate::device::Device;
 use crate::dtype::{default_dtype, DType};
+use crate::ensure;
 use crate::error::Result;
 use crate::ops::shape::create::Options;
 use crate::ops::shape::join::cat;
 use crate::schema::{Args, Value};
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
-use crate::ensure;
 use smallvec::SmallVec;
 
 /// The size that coordinates and values need where none is given.
