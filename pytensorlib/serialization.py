@@ -510,6 +510,8 @@ def _load_zip(archive: ArchiveReader, map_location: Any, weights_only: bool, map
     swap = order != sys.byteorder
     mode: Any = "r+" if _file_options.options.map_flags == mmap_flags.MAP_SHARED else "c"
     memory = np.memmap(mapped, mode=mode, dtype=np.uint8) if mapped is not None else None
+    named = isinstance(map_location, (str, pt.device))
+    on_meta = named and pt.device(map_location).type == "meta"
 
     def fetch(key: str, nbytes: int, dtype: Any) -> Any:
         record: Record = archive.find(f"data/{key}")
@@ -519,7 +521,9 @@ def _load_zip(archive: ArchiveReader, map_location: Any, weights_only: bool, map
                 f"size ({nbytes} bytes of {dtype})"
             )
         if _file_options.options.skips:
-            return pt.zeros(nbytes, dtype=pt.uint8)
+            return pt.zeros(nbytes, dtype=pt.uint8, device="cpu")
+        if on_meta:
+            return pt.empty(nbytes, dtype=pt.uint8, device="meta")
         usable = memory is not None and nbytes > 0
         if usable and record.method != 0:
             raise RuntimeError(

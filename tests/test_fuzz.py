@@ -51,17 +51,21 @@ class Faulty(Library):
         self.calls += 1
         return x.sin() + self.calls
 
+    def _widens(self, x, **_):
+        return x.sin().double() if x.is_meta else x.sin()
+
     def _dies(self, x, **_):
         raise RuntimeError("sin: internal panic; please report")
 
 
 @pytest.mark.parametrize(
-    ("fault", "category"), [("writes", "WRITE"), ("remembers", "MEMORY"), ("dies", "PANIC")]
+    ("fault", "category"),
+    [("writes", "WRITE"), ("remembers", "MEMORY"), ("dies", "PANIC"), ("widens", "META")],
 )
 def test_broken_law_is_found(fault: str, category: str) -> None:
     import numpy as np
 
-    call = Call("sin", "torch.sin", (Array(np.ones(3), "float64"),), {})
+    call = Call("sin", "torch.sin", (Array(np.ones(3, np.float32), "float32"),), {})
     found = {f.category for f in laws.broken(call, Faulty(fault))}
     assert category in found
     assert not list(laws.broken(call, Library(torch)))

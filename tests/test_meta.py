@@ -252,6 +252,22 @@ def test_writes_are_checked_and_do_nothing() -> None:
         x[5]
 
 
+def test_masks_on_meta_select_and_take_as_many_as_fit() -> None:
+    x = torch.empty(3, 4, device="meta", requires_grad=True)
+    mask = torch.empty(3, dtype=torch.bool, device="meta")
+    values = torch.empty(2, 4, device="meta", requires_grad=True)
+    y = x * 1
+    y[mask] = values
+    y[mask] = 3.0
+    y.sum().backward()
+    assert (x.grad.shape, values.grad.shape) == ((3, 4), (2, 4))
+    z = x.masked_scatter(mask[:, None], values)
+    z.sum().backward()
+    assert x.masked_fill(mask[:, None], torch.empty((), device="meta")).shape == (3, 4)
+    with pytest.raises(NotImplementedError, match="depends on data"):
+        x[mask]
+
+
 def test_shapes_of_bad_calls_raise() -> None:
     x = torch.empty(2, 3, device="meta")
     with pytest.raises(RuntimeError, match="mat1 and mat2 shapes cannot be multiplied"):
@@ -314,6 +330,27 @@ def test_files_are_loaded_to_meta() -> None:
         assert read["part"].is_meta
         assert (read["part"].shape, read["part"].stride()) == ((1, 2), (3, 2))
         assert read["part"].storage_offset() == 3
+
+
+def test_what_goes_to_meta_is_not_read() -> None:
+    file = io.BytesIO()
+    torch.save(torch.full((1000,), 3.25), file)
+    data = bytearray(file.getvalue())
+    at = data.index(np.full(3, 3.25, np.float32).tobytes())
+    data[at + 40] ^= 1
+    with pytest.raises(RuntimeError):
+        torch.load(io.BytesIO(data))
+    assert torch.load(io.BytesIO(data), map_location="meta").shape == (1000,)
+
+
+def test_data_stays_with_or_without_memory() -> None:
+    for old, new in (("cpu", "meta"), ("meta", "cpu")):
+        x = nn.Parameter(torch.empty(3, device=old))
+        with pytest.raises(RuntimeError, match="incompatible tensor type"):
+            x.data = torch.empty(3, device=new)
+        with pytest.raises(RuntimeError):
+            x.grad = torch.empty(3, device=new)
+        assert x.device.type == old
 
 
 def test_storages_on_meta_have_a_size() -> None:

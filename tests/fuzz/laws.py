@@ -2,7 +2,8 @@
 
 PANIC, WRITE (memory that the call does not own), FORM (function, method, in place and `out=`
 disagree), LAYOUT (plain memory gives another result), THREADS (two threads give other bits than
-one), MEMORY (the result depends on what freed memory held).
+one), MEMORY (the result depends on what freed memory held), META (without memory the results are of
+other shapes, strides or types).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from .calls import Array, Call
 from .compare import UNSEEDED, Finding, close
-from .libraries import Library, Outcome, Seen
+from .libraries import Library, OnMeta, Outcome, Seen
 from .mutate import contiguous
 
 ERRORS = (
@@ -52,6 +53,7 @@ def broken(call: Call, library: Library) -> Iterator[Finding]:
         return
     again = library.run(call, pattern=-1.5e-5)
     yield from unequal("MEMORY", "run again on other freed memory", first, again)
+    yield from without_memory(call, library, first)
     if first.kind != "ok":
         return
     if sum(a.values.size for a in call.arrays()) >= THREADED:
@@ -84,6 +86,27 @@ def unequal(category: str, what: str, one: Outcome, two: Outcome) -> Iterator[Fi
         if not same:
             yield Finding(category, f"{what}: [{i}] {_few(y)} for {_few(x)}")
             return
+
+
+def without_memory(call: Call, library: Library, first: Outcome) -> Iterator[Finding]:
+    """Run the call on meta: it may say that it needs data, or not see what is wrong with them."""
+    plain = copy.deepcopy(call)
+    plain.grad = False
+    for array in plain.arrays():
+        array.grad = False
+    if call.grad:
+        first = library.run(plain)
+    got = OnMeta(library).run(plain)
+    if got.error is not None:
+        known = isinstance(got.error, ERRORS) and "panic" not in str(got.error)
+        if not known or first.kind == "ok" and "meta" not in str(got.error):
+            yield Finding("META", f"on meta: {got.text()} for {first.kind}")
+        return
+    for i, (x, y) in enumerate(zip(first.results, got.results)):
+        if isinstance(x, Seen) and isinstance(y, Seen):
+            told, want = ((s.dtype, s.shape, s.strides) for s in (y, x))
+            if told != want:
+                yield Finding("META", f"on meta: [{i}] {told} for {want}")
 
 
 def same_bits(x: np.ndarray, y: np.ndarray) -> bool:

@@ -257,3 +257,26 @@ def _share(result: Any, argument: Any) -> bool:
     if not result.numel() or not argument.numel():
         return False
     return result.untyped_storage().data_ptr() == argument.untyped_storage().data_ptr()
+
+
+class OnMeta(Library):
+    """A library with every tensor on meta: only shapes, strides and types are seen."""
+
+    def __init__(self, of: Library) -> None:
+        super().__init__(of.module)
+        self.of = of
+
+    def function(self, call: Call) -> Callable[..., Any] | None:
+        return self.of.function(call)
+
+    def tensor(self, values: np.ndarray, dtype: str) -> Any:
+        made = super().tensor(values, dtype)
+        size, strides = made.shape, made.stride()
+        return self.module.empty_strided(size, strides, dtype=made.dtype, device="meta")
+
+    def numpy(self, tensor: Any) -> np.ndarray:
+        return np.broadcast_to(np.float32(0), tuple(tensor.shape))
+
+    def run(self, call: Call, pattern: float | None = None) -> Outcome:
+        with self.module.device("meta"):
+            return super().run(call)

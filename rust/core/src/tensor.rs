@@ -185,9 +185,7 @@ impl Tensor {
 
     /// Uninitialised, contiguous.
     pub fn empty(shape: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
-        let storage = Storage::empty(byte_count(shape, dtype)?, device)?;
-        let layout = Layout::contiguous(shape);
-        Ok(Tensor::from_storage(storage, layout, dtype))
+        Tensor::of(Meta::new(Layout::contiguous(shape), dtype, device))
     }
 
     pub fn zeros(shape: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
@@ -622,4 +620,27 @@ pub fn byte_count(shape: &[usize], dtype: DType) -> Result<usize> {
                 crate::shape::Show(shape)
             ))
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{caught, Kind};
+
+    #[test]
+    fn what_asks_for_memory_where_there_is_none_raises() {
+        let x = Tensor::empty(&[1 << 30, 1 << 20], DType::F32, Device::Meta).expect("a plan");
+        assert_eq!(x.storage().bytes(), 1 << 52);
+        assert_eq!(x.storage().address(), 0);
+        let one = x.alias(Layout::contiguous(&[]));
+        let asked: [&dyn Fn() -> Result<()>; 4] = [
+            &|| caught(|| Ok(assert!(x.ptr::<f32>().is_null()))),
+            &|| x.check_open(),
+            &|| x.to_host().map(drop),
+            &|| one.item().map(drop),
+        ];
+        for ask in asked {
+            assert_eq!(ask().unwrap_err().kind, Kind::NotImplemented);
+        }
+    }
 }

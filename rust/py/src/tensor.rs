@@ -1199,6 +1199,14 @@ impl PyTensor {
             return Err(PyTypeError::new_err("Variable data has to be a tensor"));
         };
         let (t, new) = (self.get(), other.get().get());
+        if t.has_data() != new.has_data() {
+            return Err(PyRuntimeError::new_err(format!(
+                "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have \
+                 incompatible tensor type: one is on {}, the other on {}",
+                t.device(),
+                new.device()
+            )));
+        }
         if !new.dtype().differentiable() && t.requires_grad() {
             return Err(PyRuntimeError::new_err(
                 "data set to a tensor that requires gradients must be floating point or complex \

@@ -169,6 +169,14 @@ impl Op for Fill {
     fn gpu(&self, _gpu: &Gpu, _x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         y[0].write_scalar(self.value).map(|()| true)
     }
+    fn fast_into(&self, _x: &[&Tensor], y: &Tensor) -> Result<bool> {
+        let small = y.numel() * y.dtype().size() <= super::copy::SMALL;
+        let plain = small && y.device() == Device::Cpu && y.is_contiguous();
+        if plain {
+            y.write_scalar(self.value)?;
+        }
+        Ok(plain)
+    }
     fn pointwise(&self) -> bool {
         true
     }

@@ -397,7 +397,11 @@ crate::entries! {
     "narrow(Tensor self, int dim, int start, int length) -> Tensor", FN | METHOD,
     |a| Ok(a.tensor(0)?.narrow(a.int(1)?, a.int(2)?, a.int(3)?)?.into());
     "narrow(Tensor self, int dim, Tensor start, int length) -> Tensor", FN | METHOD,
-    |_| bail!(Runtime, "start must be an 0-dim integral Tensor.");
+    |a| {
+        // A number that cannot be read is none.
+        a.tensor(2)?.device().check_data()?;
+        bail!(Runtime, "start must be an 0-dim integral Tensor.")
+    };
     /// A copy of `length` slices of a dimension from `start` on.
     "narrow_copy(Tensor self, int dim, int start, int length) -> Tensor", FN | METHOD | OUT,
     |a| Ok(a.tensor(0)?.narrow(a.int(1)?, a.int(2)?, a.int(3)?)?.copy_dense()?.into());
