@@ -99,7 +99,7 @@ def without_memory(call: Call, library: Library, first: Outcome) -> Iterator[Fin
     got = OnMeta(library).run(plain)
     if got.error is not None:
         known = isinstance(got.error, ERRORS) and "panic" not in str(got.error)
-        if not known or first.kind == "ok" and "meta" not in str(got.error):
+        if not known or (first.kind == "ok" and "meta" not in str(got.error)):
             yield Finding("META", f"on meta: {got.text()} for {first.kind}")
         return
     for i, (x, y) in enumerate(zip(first.results, got.results)):

@@ -242,8 +242,13 @@ impl Derivative for CopyInto {
     }
 }
 
-/// Bytes up to which nothing is gained by a second thread, or without the host's lock.
-pub(super) const SMALL: usize = 1 << 15;
+/// Whether it is one block of host memory, and so short that nothing is gained by a second thread or
+/// without the host's lock.
+pub(super) fn is_small(x: &Tensor) -> bool {
+    const BYTES: usize = 1 << 15;
+    let short = x.numel() <= BYTES && x.numel() * x.dtype().size() <= BYTES;
+    short && x.device() == Device::Cpu && x.is_contiguous() && !x.is_sparse()
+}
 
 impl Op for CopyInto {
     fn takes(&self, _rare: DType) -> bool {
@@ -267,10 +272,9 @@ impl Op for CopyInto {
     }
     fn fast_into(&self, x: &[&Tensor], y: &Tensor) -> Result<bool> {
         let x = x[1];
-        let plain = |t: &Tensor| t.device() == Device::Cpu && t.is_contiguous();
         let alike = x.dtype() == y.dtype() && x.shape() == y.shape();
         let bytes = y.numel() * y.dtype().size();
-        if bytes > SMALL || !alike || !plain(x) || !plain(y) || x.shares_storage(y) {
+        if !alike || !is_small(x) || !is_small(y) || x.shares_storage(y) {
             return Ok(false);
         }
         // SAFETY: two blocks of host memory of so many bytes, apart from each other.

@@ -170,12 +170,11 @@ impl Op for Fill {
         y[0].write_scalar(self.value).map(|()| true)
     }
     fn fast_into(&self, _x: &[&Tensor], y: &Tensor) -> Result<bool> {
-        let small = y.numel() * y.dtype().size() <= super::copy::SMALL;
-        let plain = small && y.device() == Device::Cpu && y.is_contiguous();
-        if plain {
+        let small = super::copy::is_small(y);
+        if small {
             y.write_scalar(self.value)?;
         }
-        Ok(plain)
+        Ok(small)
     }
     fn pointwise(&self) -> bool {
         true
