@@ -9,6 +9,7 @@ from typing import Any
 from .. import _C
 from ..autograd._levels import Watch, quiet
 from ..utils import _pytree as pytree
+from ..utils._pytree_spec import _broadcast_to_and_flatten
 
 __all__ = ["Draws", "check_randomness", "vmap"]
 
@@ -74,7 +75,7 @@ def mapped(
             "over a function with no inputs. The latter is unsupported."
         )
     flat, spec = pytree.tree_flatten(args)
-    dims = pytree._broadcast_to_and_flatten(in_dims, spec)
+    dims = _broadcast_to_and_flatten(in_dims, spec)
     if dims is None:
         raise ValueError(
             f"{about}: in_dims is not compatible with the structure of `inputs`. in_dims has "
@@ -127,7 +128,7 @@ def placed(func: Func, out_dims: Any, spec: Any) -> list[Any]:
     # A tuple of one means a tensor, too.
     if spec.is_leaf() and isinstance(out_dims, tuple) and len(out_dims) == 1:
         return list(out_dims)
-    dims = pytree._broadcast_to_and_flatten(out_dims, spec)
+    dims = _broadcast_to_and_flatten(out_dims, spec)
     if dims is None:
         raise ValueError(
             f"vmap({called(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible "
