@@ -9,13 +9,14 @@ import enum
 import operator
 from collections.abc import Iterator
 from copy import deepcopy
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from . import _C, _spectral
 from ._size import Size
 from ._tensor_str import _str
+
+if TYPE_CHECKING:
+    import numpy as np
 
 __all__ = ["attach"]
 
@@ -86,6 +87,8 @@ class _Methods:
         return array.copy() if copy else array
 
     def __array_wrap__(self: Any, array: Any, context: Any = None, scalar: bool = False) -> Any:
+        import numpy as np
+
         if array.dtype == bool:
             # NumPy's comparisons give arrays that are not writable when 0-d.
             array = np.array(array)
@@ -640,6 +643,8 @@ def _unpickled(
     """Make the tensor that `__reduce_ex__` took apart."""
     wanted = getattr(_C, dtype.rpartition(".")[2])
     if raw:
+        import numpy as np
+
         data = _C.from_numpy(np.frombuffer(bytearray(raw), dtype=np.uint8)).view(wanted)
         data = data.reshape(shape)
     else:

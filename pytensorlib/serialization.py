@@ -17,8 +17,6 @@ from collections.abc import Callable
 from pickle import UnpicklingError
 from typing import IO, Any
 
-import numpy as np
-
 import pytensorlib as pt
 
 from . import _alias, _file_options, _pickle_vm, _utils
@@ -509,7 +507,11 @@ def _load_zip(archive: ArchiveReader, map_location: Any, weights_only: bool, map
             raise CorruptCheckpointError(f"Unknown endianness type: {order!r}")
     swap = order != sys.byteorder
     mode: Any = "r+" if _file_options.options.map_flags == mmap_flags.MAP_SHARED else "c"
-    memory = np.memmap(mapped, mode=mode, dtype=np.uint8) if mapped is not None else None
+    memory: Any = None
+    if mapped is not None:
+        import numpy as np
+
+        memory = np.memmap(mapped, mode=mode, dtype=np.uint8)
     named = isinstance(map_location, (str, pt.device))
     on_meta = named and pt.device(map_location).type == "meta"
 
@@ -532,6 +534,8 @@ def _load_zip(archive: ArchiveReader, map_location: Any, weights_only: bool, map
         start = archive.start_of(record) if usable else 0
         # The same bytes may be read as any type later.
         if usable and start % 16 == 0 and not swap:
+            import numpy as np
+
             return pt.from_numpy(np.asarray(memory)[start : start + nbytes])
         bytes_ = archive.tensor(record)
         if swap:

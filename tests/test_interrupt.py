@@ -31,7 +31,7 @@ CALLS = {
     "backward of many": "a = torch.ones(1, requires_grad=True)\nb = a\n"
     "for _ in range(600_000): b = b * 1.5 + a\ncall = lambda: b.backward()",
     "cdist": "a = torch.rand(12000, 200)\ncall = lambda: torch.cdist(a, a, p=1.5)",
-    "lgamma": "a = torch.rand(30_000_000)\ncall = lambda: torch.lgamma(a)",
+    "lgamma": "a = torch.rand(90_000_000)\ncall = lambda: torch.lgamma(a)",
 }
 SERIAL = ("matmul", "conv2d 5x5", "sort", "backward of attention", "lgamma")
 PROGRAM = """
@@ -93,7 +93,7 @@ import pytensorlib as torch
 
 seen = []
 signal.signal(signal.SIGINT, lambda *_: seen.append(1))
-a = torch.ones(9000, 9000)
+a = torch.ones(3000, 3000)
 threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 b = a @ a @ a
 time.sleep(0.2)

@@ -221,3 +221,14 @@ def test_devices_that_are_not_here_have_names():
     with pytest.raises(RuntimeError, match="CUDA"):
         torch.ones(1).to(torch.device("cuda:0"))
     assert torch.ones(1).layout is torch.strided
+
+
+def test_numpy_is_loaded_when_it_is_first_needed() -> None:
+    code = (
+        "import sys, pytensorlib as torch; x = torch.tensor([1.0, 2.0]) + 1;"
+        "batch = torch.utils.data.default_collate([(1, 'a'), (2, 'b')]);"
+        "y = torch.tensor([x[0], 2]).tolist(); torch.nn.Linear(2, 2)(x); str(x);"
+        "assert 'numpy' not in sys.modules; assert type(x.numpy()).__name__ == 'ndarray'"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr

@@ -68,6 +68,11 @@ fn numpy_type(
     cell: &'static PyOnceLock<Py<PyType>>,
     name: &str,
 ) -> Option<*mut ffi::PyTypeObject> {
+    if cell.get(py).is_none() {
+        // Nothing is of NumPy's types before it was imported.
+        let modules = py.import("sys").ok()?.getattr("modules").ok()?;
+        modules.get_item("numpy").ok()?;
+    }
     cell.import(py, "numpy", name).ok().map(|t| t.as_type_ptr())
 }
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 import pytensorlib as pt
 
 __all__ = ["default_collate", "default_convert"]
 
 
+def _is_of_numpy(x: Any, *names: str) -> bool:
+    """Say whether `x` is of one of NumPy's types; what has not loaded NumPy has none."""
+    np = sys.modules.get("numpy")
+    return np is not None and isinstance(x, tuple(getattr(np, name) for name in names))
+
+
 def _is_number_array(x: Any) -> bool:
-    return isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind not in "SUOaV"
+    return _is_of_numpy(x, "ndarray", "generic") and x.dtype.kind not in "SUOaV"
 
 
 def default_convert(data: Any) -> Any:
@@ -83,11 +88,13 @@ def default_collate(batch: Any) -> Any:
     first = batch[0]
     if isinstance(first, pt.Tensor):
         return pt.stack(list(batch), 0)
-    if isinstance(first, np.ndarray):
+    if _is_of_numpy(first, "ndarray"):
         if first.dtype.kind in "SUOaV":
             raise TypeError(_refusal(first.dtype))
         return pt.stack([pt.as_tensor(x) for x in batch], 0)
-    if isinstance(first, (np.number, np.bool_)):
+    if _is_of_numpy(first, "number", "bool_"):
+        import numpy as np
+
         return pt.as_tensor(np.stack(batch))
     if isinstance(first, bool):
         return pt.tensor(batch)

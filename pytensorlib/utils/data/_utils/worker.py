@@ -14,8 +14,6 @@ import traceback
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 import pytensorlib as pt
 
 __all__ = ["WorkerInfo", "WorkerPool", "get_worker_info"]
@@ -85,6 +83,8 @@ def _begin(loader: Any, number: int, base_seed: int) -> None:
     seed = base_seed + number
     random.seed(seed)
     pt.manual_seed(seed)
+    import numpy as np
+
     # The words that PyTorch seeds with.
     words = np.random.SeedSequence([number, base_seed & 0xFFFFFFFF, base_seed >> 32, 0])
     np.random.seed(words.generate_state(4))  # noqa: NPY002 - users' data sets draw from it
