@@ -164,6 +164,8 @@ class _Check:
         if actual.dtype != expected.dtype:
             dtype = _C.promote_types(actual.dtype, expected.dtype)
             actual, expected = actual.to(dtype), expected.to(dtype)
+        if actual.dtype.is_floating_point and actual.dtype.itemsize == 1:
+            actual, expected = actual.float(), expected.float()
         matches = _C.isclose(
             actual, expected, rtol=rtol, atol=atol, equal_nan=self.options["equal_nan"]
         )

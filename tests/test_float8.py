@@ -317,6 +317,7 @@ def test_elements_are_moved_as_they_are(name):
         (t.index_select(0, torch.tensor([1, 9])), a[[1, 9]]),
         (t.gather(0, torch.tensor([9, 8])), a[[9, 8]]),
         (t.take(torch.tensor([9, 8])), a[[9, 8]]),
+        (torch.nn.functional.embedding(torch.tensor([9, 8]), m), n[[9, 8]]),
         (m.t().contiguous(), n.T),
         (m.t().clone().contiguous(), n.T),
         (t.flip(0), a[::-1]),
@@ -367,6 +368,8 @@ def test_comparisons_that_are_defined(name):
     assert t.isinf().tolist() == np.isinf(value).tolist()
     assert t.isfinite().tolist() == np.isfinite(value).tolist()
     torch.testing.assert_close(t, t, equal_nan=True)
+    with pytest.raises(AssertionError, match="Mismatched elements"):
+        torch.testing.assert_close(t, other, equal_nan=True)
     # A number is rounded to the type first.
     near = 1.0 + 2.0**-6
     assert (torch.ones(2, dtype=t.dtype) == near).tolist() == [True, True]

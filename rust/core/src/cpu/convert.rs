@@ -289,6 +289,7 @@ mod halves {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::float8;
 
     /// What the loops of this machine read and write, in a length that has a tail.
     fn through<S: Element, R: Copy>(dtype: DType, x: &[R], write: impl Fn(&R) -> S) -> Vec<f32> {
@@ -377,6 +378,51 @@ mod tests {
                     (b, (b + 1) | 0x8000),
                     "{dtype:?} {}",
                     halves[i]
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn float8_is_read_and_written_alike_in_rows_and_apart() {
+        let all: Vec<u8> = (0..=255).chain(0..7).collect();
+        let dtypes = crate::dtype::ALL.into_iter();
+        for (dtype, k) in dtypes.filter_map(|d| d.float8().map(|k| (d, k))) {
+            let mut y = vec![0.0f32; all.len()];
+            let mut z = vec![0.0f64; all.len()];
+            // SAFETY: all have as many elements.
+            unsafe {
+                load(dtype, all.as_ptr(), 1, all.len(), y.as_mut_ptr());
+                load(dtype, all.as_ptr(), 1, all.len(), z.as_mut_ptr());
+            }
+            for ((&code, y), z) in all.iter().zip(&y).zip(&z) {
+                let want = float8::decode(k, code);
+                assert!(y.to_bits() == want.to_bits() && z.to_bits() == (want as f64).to_bits());
+            }
+            // Every exponent and sign with mantissas at, between and beside what formats keep.
+            let steps = (0..1 << 10).map(|m| m << 13);
+            let beside = steps.flat_map(|m: u32| [m, m.wrapping_sub(1), m + 1]);
+            let few = beside.filter(|m| m % 7 < 3);
+            let mantissas: Vec<u32> = few.map(|m| m & 0x7f_ffff).collect();
+            let exponents = (0..512u32).map(|e| e << 23);
+            let x: Vec<f32> = exponents
+                .flat_map(|e| mantissas.iter().map(move |m| f32::from_bits(e | m)))
+                .collect();
+            let (mut near, mut apart) = (vec![0u8; x.len()], vec![0u8; 3 * x.len()]);
+            let wide: Vec<f64> = x.iter().map(|&v| v as f64).collect();
+            let mut of_wide = vec![0u8; x.len()];
+            // SAFETY: all have room for as many elements.
+            unsafe {
+                store(dtype, near.as_mut_ptr(), 1, x.len(), x.as_ptr());
+                store(dtype, apart.as_mut_ptr(), 3, x.len(), x.as_ptr());
+                store(dtype, of_wide.as_mut_ptr(), 1, x.len(), wide.as_ptr());
+            }
+            for (i, &v) in x.iter().enumerate() {
+                let want = float8::encode(k, v);
+                assert_eq!(
+                    (near[i], apart[3 * i], of_wide[i]),
+                    (want, want, want),
+                    "{dtype:?} {v}"
                 );
             }
         }

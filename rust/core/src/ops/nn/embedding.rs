@@ -101,6 +101,9 @@ impl Derivative for Rows {
 }
 
 impl Op for Rows {
+    fn takes(&self, _rare: DType) -> bool {
+        true
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let shape: Dims = x[1]
             .shape()

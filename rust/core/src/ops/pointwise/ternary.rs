@@ -1,9 +1,11 @@
 //! Functions of three tensors.
 
 use super::compare::Ne;
+use super::formula::promoted;
 use super::pointwise;
 use super::unary::no_bool;
 use super::{apply, c, k};
+use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::meta::Meta;
@@ -42,7 +44,6 @@ pointwise! {
         c(0.0);
     complex Analytic;
     unsigned true;
-    float8 true;
 
     /// x + w (y - x), from the nearer end.
     op Lerp[3] = "LerpBackward1", FloatOnly;
@@ -117,11 +118,17 @@ pub fn where_(m: &Tensor, x: &Tensor, y: &Tensor) -> Result<Tensor> {
     );
     if m.dtype() == DType::U8 {
         let m = apply(Ne, [m, &Tensor::number(Scalar::Int(0))?])?;
-        return apply(Where, [x, y, &m]);
+        return where_(&m, x, y);
     }
     // The condition must not take part in promotion.
-    if let Some(wide) = [x, y].iter().find(|t| t.dtype().is_rare()) {
-        return apply(Where, [x, y, &m.to_dtype(wide.dtype())?]);
+    if let Some(rare) = [x, y].iter().map(|t| t.dtype()).find(|t| t.is_rare()) {
+        if rare.is_float8() {
+            // Not all of them have a zero for what is false.
+            let t = promoted(&dispatch::metas(&[x, y]))?;
+            let [x, y] = [x, y].map(|v| v.to_dtype(DType::F32));
+            return apply(Where, [&x?, &y?, m])?.to_dtype(t);
+        }
+        return apply(Where, [x, y, &m.to_dtype(rare)?]);
     }
     apply(Where, [x, y, m])
 }
