@@ -65,7 +65,7 @@ GROUPS: dict[tuple[str, str], str] = {
         torch: quantized_rnn_relu_cell quantized_rnn_tanh_cell
         torch.Tensor: dequantize int_repr q_per_channel_axis q_per_channel_scales
         torch.Tensor: q_per_channel_zero_points q_scale q_zero_point qscheme
-        torch.nn.functional: ScalingType SwizzleType scaled_grouped_mm scaled_mm
+        torch.nn.functional: scaled_grouped_mm
     """,
     ("the kernels are this package's own", "the operator by its plain name, such as conv2d"): """
         torch: batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt

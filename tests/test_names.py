@@ -76,6 +76,7 @@ WITHOUT = {
     "nn.functional.assert_int_or_pair": "a check of arguments, with an example",
     "nn.functional.*fractional_max_pool*": "random windows: tests/conformance replays given ones",
     "nn.functional.grouped_mm": "products of slices: tests/test_small_modules.py",
+    "nn.functional.scaled_mm": "float8, which NumPy lacks: tests/test_float8_products.py",
     "nn.functional.gumbel_softmax": "random: tests/conformance",
     "nn.functional.multi_head_attention_forward": "a layer: tests/conformance",
     "Tensor.index": "indexing: tests/test_indexing.py",
