@@ -53,7 +53,7 @@ def record(benchmark: Benchmark, label: str, value: float, unit: str) -> None:
 
 
 def test_import(benchmark: Benchmark, request: pytest.FixtureRequest) -> None:
-    """The import statement in a fresh interpreter, NumPy's own import included."""
+    """The import statement in a fresh interpreter; ours loads NumPy when something needs it."""
     reported(request, IMPORT)  # the first one fills the file cache
     seconds = median(reported(request, IMPORT) for _ in range(7))
     record(benchmark, "costs: import", seconds * 1e9, "ns")

@@ -643,9 +643,7 @@ def _unpickled(
     """Make the tensor that `__reduce_ex__` took apart."""
     wanted = getattr(_C, dtype.rpartition(".")[2])
     if raw:
-        import numpy as np
-
-        data = _C.from_numpy(np.frombuffer(bytearray(raw), dtype=np.uint8)).view(wanted)
+        data = _C.frombuffer(bytearray(raw), dtype=_C.uint8).view(wanted)
         data = data.reshape(shape)
     else:
         data = _C.empty(shape, dtype=wanted, device="cpu")

@@ -232,3 +232,9 @@ def test_numpy_is_loaded_when_it_is_first_needed() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
+
+
+def test_import_loads_nothing_that_takes_long():
+    loaded = child("import sys, pytensorlib; print(*sys.modules)").split()
+    late = {"dataclasses", "inspect", "pickle", "pytensorlib.optim", "pytensorlib.fft"}
+    assert not late & set(loaded)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import warnings
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -71,6 +70,8 @@ class _Mode(_C._Mode):
         return type(self)()
 
     def __call__(self, func: F) -> F:
+        import inspect  # slow to load
+
         make = self.clone
         if inspect.isclass(func):
             warnings.warn(
