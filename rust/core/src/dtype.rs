@@ -559,7 +559,7 @@ pub fn check_range(value: Scalar, dtype: DType) -> Result<()> {
         let (high, infinite) = float8::limits(k);
         let high = high as f64;
         let low = if dtype.is_signed() { -high } else { 1.0 / high };
-        let inside = v >= low && v <= high || v.is_nan() || infinite && v.is_infinite();
+        let inside = (low..=high).contains(&v) || v.is_nan() || infinite && v.is_infinite();
         ensure!(
             inside,
             Runtime,
