@@ -88,6 +88,9 @@ def test_what_is_made_like_a_tensor_is_where_that_is() -> None:
     assert not torch.zeros_like(x, device="cpu").is_meta
     with torch.device("meta"):
         assert not torch.zeros_like(y).is_meta
+        assert torch.as_tensor(y).is_meta
+        assert torch.asarray(y).is_meta
+        assert torch.as_tensor(y, device="cpu") is y
 
 
 def test_no_memory_is_taken() -> None:
@@ -116,6 +119,15 @@ def test_default_device_is_meta_for_this_thread() -> None:
     finally:
         torch.set_default_device(None)
     assert torch.zeros(1).is_cpu
+
+
+def test_storages_of_files_stay_on_the_host_while_meta_is_the_default() -> None:
+    for legacy in (False, True):
+        file = io.BytesIO()
+        torch.save([torch.arange(4)], file, _use_new_zipfile_serialization=not legacy)
+        with torch.device("meta"):
+            (read,) = torch.load(io.BytesIO(file.getvalue()))
+        assert read.tolist() == [0, 1, 2, 3]
 
 
 def test_devices_on_meta_have_names() -> None:
