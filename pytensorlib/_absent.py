@@ -92,7 +92,7 @@ GROUPS: dict[tuple[str, str], str] = {
         torch: set_autocast_ipu_dtype set_autocast_ipu_enabled set_autocast_xla_dtype
         torch: set_autocast_xla_enabled
         torch.Tensor: ipu mtia
-        torch.profiler.itt
+        torch.profiler.itt torch.utils.collect_env
         torch.autograd.profiler_util: EventMetadata
     """,
     ("there are no tensors of rows of different lengths", "torch.nn.utils.rnn.pad_sequence"): """
@@ -120,7 +120,7 @@ GROUPS: dict[tuple[str, str], str] = {
         torch.utils.data: runtime_validation runtime_validation_disabled
     """,
     ("it builds or packs programs", "torch.library.custom_op, torch.save"): """
-        torch.package torch.utils.cpp_extension torch.utils.hipify torch.utils.collect_env
+        torch.package torch.utils.cpp_extension torch.utils.hipify
         torch.utils.viz torch.utils.backcompat torch.contrib torch.utils.serialization
     """,
     ("PyTorch removed it", "the function of that name in torch.linalg"): """

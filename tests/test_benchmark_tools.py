@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any
@@ -136,6 +137,18 @@ def test_timer_measures_with_the_threads_it_is_given() -> None:
         Timer("1", language="rust")
     with pytest.raises(ValueError, match="only a `str`"):
         Timer(print)  # type: ignore[arg-type]
+
+
+def test_machine_is_described() -> None:
+    from pytensorlib.utils import collect_env
+
+    found = collect_env.get_env_info()
+    assert found.torch_version == torch.__version__
+    assert "cores" in found.cpu_info
+    text = collect_env.pretty_str(found)
+    assert f"PyTorch version: {torch.__version__}" in text
+    assert collect_env.run([sys.executable, "-c", "import sys; sys.exit(3)"]) == (3, "", "")
+    assert collect_env.run(["no-such-program-anywhere"])[0] == 127
 
 
 # Recorded from PyTorch 2.13, as integers of 30 bits.
