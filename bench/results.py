@@ -28,7 +28,7 @@ NOT_COUNTED = "size"  # of wheel and files: no speed
 Row = dict[str, Any]  # figures of each library; unit; errors
 Run = dict[str, Any]  # rows, and what they were measured with
 LEAST = {c.id: (c.bytes, c.flops) for c in CASES}
-HEAD = ("", "ours", "PyTorch", "NumPy", "ratio", "median", "roofline", "error", "PyTorch's")
+HEAD = ("", "ours", "PyTorch", "NumPy", "ratio", "median", "roofline", "error", "PyTorch's error")
 
 
 def shown(value: float, unit: str) -> str:
@@ -101,7 +101,7 @@ def cells(label: str, row: Row, run: Run) -> list[str]:
 def text(run: Run) -> str:
     """Return the run for a terminal: every row, the means, the five worst rows."""
     table = [HEAD, *(cells(label, row, run) for label, row in run["rows"].items())]
-    widths = (52, 9, 9, 9, 6, 6, 8, 8, 9)
+    widths = (52, 9, 9, 9, 6, 6, 8, 8, 15)
     cell = "  ".join(f"{{:{'<' if i == 0 else '>'}{w}}}" for i, w in enumerate(widths))
     lines = [cell.format(*each).rstrip() for each in table]
     found = ratios(run)
@@ -133,7 +133,7 @@ def said(number: str, run: Run) -> str:
     """Return what a run was measured with."""
     parts = [f"{threads(number)}: {run['date']}, commit {run['commit']}"]
     parts += [", ".join(f"{name} {v}" for name, v in run["versions"].items())]
-    parts += [f"{run['rounds']} rounds"]
+    parts += [f"{run['rounds']} round{'s' * (run['rounds'] != 1)}"]
     if "peaks" in run:
         moved, computed = (run["peaks"][k] / 1e9 for k in ("bytes", "flops"))
         parts += [f"peaks {moved:.0f} GB/s, {computed:.0f} GFLOP/s"]
