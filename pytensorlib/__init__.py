@@ -78,8 +78,10 @@ if TYPE_CHECKING:
         cuda,
         distributions,
         fft,
+        func,
         optim,
         overrides,
+        quasirandom,
         serialization,
         signal,
         special,
@@ -88,11 +90,17 @@ if TYPE_CHECKING:
         utils,
     )
     from ._capi import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
+    from ._control import cond as cond
+    from ._control import while_loop as while_loop
     from ._lowrank import lobpcg as lobpcg
     from ._lowrank import pca_lowrank as pca_lowrank
     from ._lowrank import svd_lowrank as svd_lowrank
+    from ._seldom import from_file as from_file
+    from ._seldom import hash_tensor as hash_tensor
+    from ._seldom import slice_inverse as slice_inverse
     from .amp import GradScaler as GradScaler
     from .amp import autocast as autocast
+    from .func import vmap as vmap
     from .serialization import load as load
     from .serialization import save as save
 
