@@ -42,7 +42,7 @@ OPEN: tuple[tuple[str, frozenset[int]], ...] = (
     (r"^argsort", frozenset({0})),
     (r"_lowrank$", frozenset({0, 1, 2})),
 )
-UNSEEDED = re.compile(r"^(empty|new_empty)")
+UNSEEDED = re.compile(r"^(empty|new_empty|resize_)")  # memory that nothing was written to
 
 
 @dataclass

@@ -91,7 +91,6 @@ VALUES: tuple[Accepted, ...] = (
     Accepted("VALUE", "grid_sampl", "nan", "a point at infinity is outside"),
     Accepted("VALUE", "^igammac?$", "nan", "of NaN and 0, NaN"),
     Accepted("VALUE", "grid_sampl", "float16", "coordinates are rounded to halves at each step"),
-    Accepted("VALUE", "^resize_", "", "memory that a larger size adds is not defined"),
     Accepted("VALUE|GRADIENT", "multi_head_attention", "True|0.5", "large terms that cancel"),
     Accepted("VALUE", "narrow_copy", "permuted|stepped", "PyTorch ignores the strides of `out`"),
     Accepted(
