@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypedDict
 
 import pytensorlib as pt
 
+from ... import _alias
 from .. import functional as F
 from ._block_mask import BLOCK, BlockMask, ordered
 
@@ -30,6 +31,7 @@ __all__ = [
     "or_masks",
 ]
 
+_alias.adopt(globals(), ["BlockMask"])
 _DEFAULT_SPARSE_BLOCK_SIZE = BLOCK
 Mod = Callable[..., Any]
 INF = float("inf")
