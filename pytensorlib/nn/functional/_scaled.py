@@ -44,6 +44,8 @@ class SwizzleType(IntEnum):
 
 ScalingType.__name__ = ScalingType.__qualname__ = "_ScalingType"
 SwizzleType.__name__ = SwizzleType.__qualname__ = "_SwizzleType"
+# Pickles find them by these names.
+_ScalingType, _SwizzleType = ScalingType, SwizzleType
 
 
 def scaled_mm(
