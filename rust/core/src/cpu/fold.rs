@@ -140,25 +140,14 @@ struct MinAbs;
 struct SumSquaredFrom;
 struct SumExpFrom;
 
-/// The larger; NaN if either is. One comparison decides, which vectorises.
-macro_rules! larger {
-    ($a:expr, $b:expr) => {{
-        let (a, b) = ($a, $b);
-        if (b > a) | (b != b) {
-            b
-        } else {
-            a
-        }
-    }};
-}
-macro_rules! smaller {
-    ($a:expr, $b:expr) => {{
-        let (a, b) = ($a, $b);
-        if (b < a) | (b != b) {
-            b
-        } else {
-            a
-        }
+/// The first where it is before or equal; NaN if either is. The bits of a second NaN are set, rather than
+/// chosen: a choice that leaves a number of memory as it is becomes a branch around the store.
+macro_rules! extreme {
+    ($t:ident, $a:ident $before:tt $b:expr) => {{
+        let b = $b;
+        let y = if b $before $a { b } else { $a };
+        let nan = if b.is_nan() { $t::NAN.to_bits() } else { 0 };
+        $t::from_bits(y.to_bits() | nan)
     }};
 }
 
@@ -167,15 +156,15 @@ macro_rules! float_folds {
         folds! {
             Sum<$t> { 0.0, |a, x, _| a + x, |a, b| a + b }
             Prod<$t> { 1.0, |a, x, _| a * x, |a, b| a * b }
-            Max<$t> { $t::NEG_INFINITY, |a, x, _| larger!(a, x), |a, b| larger!(a, b) }
-            Min<$t> { $t::INFINITY, |a, x, _| smaller!(a, x), |a, b| smaller!(a, b) }
+            Max<$t> { $t::NEG_INFINITY, |a, x, _| extreme!($t, a > x), |a, b| extreme!($t, a > b) }
+            Min<$t> { $t::INFINITY, |a, x, _| extreme!($t, a < x), |a, b| extreme!($t, a < b) }
             Any<$t> { 0.0, |a, x, _| if x != 0.0 { 1.0 } else { a }, |a, b| a.max(b) }
             All<$t> { 1.0, |a, x, _| if x == 0.0 { 0.0 } else { a }, |a, b| a.min(b) }
-            NanSum<$t> { 0.0, |a, x, _| if x.is_nan() { a } else { a + x }, |a, b| a + b }
+            NanSum<$t> { 0.0, |a, x, _| a + if x.is_nan() { 0.0 } else { x }, |a, b| a + b }
             SumSquares<$t> { 0.0, |a, x, _| a + x * x, |a, b| a + b }
             SumAbs<$t> { 0.0, |a, x, _| a + x.abs(), |a, b| a + b }
-            MaxAbs<$t> { 0.0, |a, x, _| larger!(a, x.abs()), |a, b| larger!(a, b) }
-            MinAbs<$t> { $t::INFINITY, |a, x, _| smaller!(a, x.abs()), |a, b| smaller!(a, b) }
+            MaxAbs<$t> { 0.0, |a, x, _| extreme!($t, a > x.abs()), |a, b| extreme!($t, a > b) }
+            MinAbs<$t> { $t::INFINITY, |a, x, _| extreme!($t, a < x.abs()), |a, b| extreme!($t, a < b) }
             SumSquaredFrom<$t> { 0.0, |a, x, c| a + (x - c) * (x - c), |a, b| a + b }
             SumExpFrom<$t> { 0.0, |a, x, c| a + $m::exp(x - c), |a, b| a + b }
         }

@@ -35,12 +35,15 @@ pub(super) type Extents = SmallVec<[Walk<1>; 5]>;
 
 /// Where element `i` in row-major order lies.
 pub(super) fn offset(dims: &[Walk<1>], mut i: usize) -> isize {
+    let Some((first, rest)) = dims.split_first() else {
+        return 0;
+    };
     let mut at = 0;
-    for d in dims.iter().rev() {
+    for d in rest.iter().rev() {
         at += (i % d.n) as isize * d.step[0];
         i /= d.n;
     }
-    at
+    at + i as isize * first.step[0]
 }
 
 pub(super) fn count(dims: &[Walk<1>]) -> usize {
@@ -198,16 +201,24 @@ fn by_rows<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out: &m
 /// Four running results per column: every 32 rows the first goes into the second and so on, which
 /// bounds the rounding error like a tree's.
 struct Cascade<T> {
-    levels: [[T; TILE]; 4],
+    levels: [[MaybeUninit<T>; TILE]; 4],
+    /// Levels that hold results.
+    used: usize,
 }
 
 impl<T: Copy> Cascade<T> {
-    fn new(k: &Kernels<T>) -> Self {
-        Cascade {
-            levels: [[k.init; TILE]; 4],
-        }
+    fn new(width: usize, k: &Kernels<T>) -> Self {
+        let mut new = Cascade {
+            levels: [[MaybeUninit::uninit(); TILE]; 4],
+            used: 1,
+        };
+        new.levels[0][..width].fill(MaybeUninit::new(k.init));
+        new
     }
-    // SAFETY: `k` holds kernels that the machine can run.
+    fn first(&mut self) -> *mut T {
+        self.levels[0].as_mut_ptr().cast()
+    }
+    // SAFETY: `k` holds kernels that the machine can run, and `width` is what `new` was given.
     unsafe fn carry(&mut self, rows: usize, width: usize, k: &Kernels<T>) {
         let mut span = 32;
         for l in 0..3 {
@@ -215,20 +226,26 @@ impl<T: Copy> Cascade<T> {
                 break;
             }
             let (low, high) = self.levels.split_at_mut(l + 1);
-            // SAFETY: two levels of `width` values, which is at most TILE.
-            unsafe { (k.merge)(high[0].as_mut_ptr(), low[l].as_ptr(), width) };
-            low[l][..width].fill(k.init);
+            if self.used == l + 1 {
+                high[0][..width].copy_from_slice(&low[l][..width]);
+                self.used += 1;
+            } else {
+                // SAFETY: two levels in use, of `width` values.
+                unsafe { (k.merge)(high[0].as_mut_ptr().cast(), low[l].as_ptr().cast(), width) };
+            }
+            low[l][..width].fill(MaybeUninit::new(k.init));
             span *= 32;
         }
     }
-    // SAFETY: `k` holds kernels that the machine can run.
-    unsafe fn total(&mut self, width: usize, k: &Kernels<T>) -> &mut [T; TILE] {
-        for l in 1..4 {
+    // SAFETY: as for `carry`.
+    unsafe fn total(&mut self, width: usize, k: &Kernels<T>) -> &mut [T] {
+        for l in 1..self.used {
             let (low, high) = self.levels.split_at_mut(l);
-            // SAFETY: two levels of `width` values, which is at most TILE.
-            unsafe { (k.merge)(low[0].as_mut_ptr(), high[0].as_ptr(), width) };
+            // SAFETY: two levels in use, of `width` values.
+            unsafe { (k.merge)(low[0].as_mut_ptr().cast(), high[0].as_ptr().cast(), width) };
         }
-        &mut self.levels[0]
+        // SAFETY: `new` filled as many.
+        unsafe { std::slice::from_raw_parts_mut(self.first(), width) }
     }
 }
 
@@ -281,7 +298,7 @@ fn by_columns<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out:
                     centres[g * width..(g + 1) * width].copy_from_slice(&c[at..at + width]);
                 }
             }
-            let mut acc = Cascade::new(k);
+            let mut acc = Cascade::new(together * width, k);
             let (mut r, end) = (p * rows, ((p + 1) * rows).min(length));
             let mut done = 0;
             // SAFETY: all indices lie within the input; the results of this unit are its own.
@@ -297,7 +314,7 @@ fn by_columns<T: Reducible>(plan: &Plan<T>, length: usize, c: Option<&[T]>, out:
                         load(plan.dtype, from, step, n, buffer.as_mut_ptr());
                         buffer.as_ptr().cast()
                     };
-                    columns(acc.levels[0].as_mut_ptr(), x, centres.as_ptr(), n);
+                    columns(acc.first(), x, centres.as_ptr(), n);
                     r += group;
                     done += 1;
                     if done % 32 == 0 {
