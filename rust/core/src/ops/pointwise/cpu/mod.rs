@@ -51,18 +51,21 @@ unsafe fn marked<R: Guarded>(
 ) {
     const BLOCK: usize = 128;
     let mut block = [R::lit(0.0); BLOCK];
+    let mut marks = [R::Mark::default(); BLOCK];
     let mut start = 0;
     while start < n {
         let len = BLOCK.min(n - start);
         let mut any = R::Mark::default();
         for j in 0..len {
+            // The only call: a large formula that is called from two places stays a function, which is
+            // compiled without the instruction set.
             let (v, mark) = R::parts(near(start + j));
-            block[j] = v;
+            (block[j], marks[j]) = (v, mark);
             any = any | mark;
         }
         if any != R::Mark::default() {
             for j in 0..len {
-                if R::parts(near(start + j)).1 != R::Mark::default() {
+                if marks[j] != R::Mark::default() {
                     block[j] = exact(start + j);
                 }
             }
