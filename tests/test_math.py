@@ -262,6 +262,41 @@ def test_bessel_and_airy_functions_for_large_arguments_agree_with_scipy():
     np.testing.assert_allclose(y, special.airy(x)[0], rtol=4e-13, atol=4e-15)
 
 
+def test_scaled_error_function_and_logarithm_of_the_normal_area_agree_with_scipy():
+    special = pytest.importorskip("scipy.special")
+    x = np.concatenate([np.linspace(-26, 60, 4001), np.linspace(-1, 1, 2001), [19.999, 20.0, 1e8]])
+    y = torch.special.erfcx(torch.tensor(x)).numpy()
+    # SciPy's is e^(x^2) of a rounded square on the left.
+    right = x > -2
+    np.testing.assert_allclose(y[right], special.erfcx(x[right]), rtol=2e-15)
+    np.testing.assert_allclose(y, special.erfcx(x), rtol=1e-13)
+    y = torch.special.erfcx(torch.tensor(x, dtype=torch.float32)).numpy()
+    single = x.astype(np.float32).astype(np.float64)
+    with np.errstate(over="ignore"):
+        want = special.erfcx(single).astype(np.float32)
+    np.testing.assert_allclose(y, want, rtol=1.3e-7)
+    # By 40 digits of mpmath.
+    x = torch.tensor([-60.0, -20.0, -2.0, -0.65, 0.0, 0.65, 2.0, 8.5, 38.0], dtype=torch.float64)
+    want = [
+        -1805.0135606805673,
+        -203.91715537109727,
+        -3.783184333682032,
+        -1.3553923417640765,
+        -0.6931471805599453,
+        -0.2981986594829527,
+        -0.02301290932896349,
+        -9.479534822203318e-18,
+        -2.88542835e-316,
+    ]
+    np.testing.assert_allclose(torch.special.log_ndtr(x).numpy(), want, rtol=1e-15)
+    inf = math.inf
+    edges = torch.tensor([inf, -inf, math.nan, 1e300, -1e300], dtype=torch.float64)
+    y = torch.special.erfcx(edges).numpy()
+    np.testing.assert_allclose(y, [0.0, inf, math.nan, 5.641895835477563e-301, inf])
+    y = torch.special.log_ndtr(edges).numpy()
+    np.testing.assert_array_equal(y, [0.0, -inf, math.nan, 0.0, -inf])
+
+
 def test_remainders_by_denormals_are_exact_as_in_c():
     d = 5e-324
     x, by = [1.0, -1.0, 1e300, 7 * d, -7 * d], [d, d, 3 * d, 2 * d, 3 * d]

@@ -12,16 +12,16 @@ mod parts;
 mod trig;
 
 pub use bessel::{i0, i0e, i1, i1e};
-pub use error::{erf, erf_exp, erfc};
+pub use error::{erf, erf_exp, erfc, erfcx, log_ndtr};
 pub use exp::{acosh, asinh, atanh, cosh, decay, exp, exp2, expm1, sigmoid, sinh, tanh};
 pub use gamma::{is_negative, trigamma_near};
 pub use inverse::{erfinv, is_tiny, ndtri_near};
 pub use log::{ln, log10, log1p, log2, pow};
 pub use trig::{acos, asin, atan, atan2, cos, cos_near, is_far, sin, sin_near, tan, tan_near};
 
-pub use super::bessel::{airy_ai, bessel_k0, bessel_k1, erfcx};
+pub use super::bessel::{airy_ai, bessel_k0, bessel_k1};
 pub use super::incomplete::{igamma, igammac};
-pub use super::special::{digamma, log_ndtr, ndtri, polygamma, trigamma, zeta};
+pub use super::special::{digamma, ndtri, polygamma, trigamma, zeta};
 
 /// ln |gamma(x)|; infinite at the poles.
 #[inline]

@@ -1,6 +1,6 @@
 //! Gamma's relatives and inverse error functions in float64.
 
-use std::f64::consts::{FRAC_1_SQRT_2, PI, SQRT_2, TAU};
+use std::f64::consts::{PI, SQRT_2};
 
 /// The derivative of ln gamma: minus and plus infinity at +0 and -0, NaN at negative integers.
 pub fn digamma(x: f64) -> f64 {
@@ -163,18 +163,4 @@ pub fn ndtri(p: f64) -> f64 {
         return -ndtri(1.0 - p);
     }
     -SQRT_2 * erfc_inverse(2.0 * p)
-}
-
-/// ln of the area under the standard normal density left of x.
-pub fn log_ndtr(x: f64) -> f64 {
-    if x > -20.0 {
-        let left = 0.5 * libm::erfc(x.abs() * FRAC_1_SQRT_2);
-        return if x < 0.0 { left.ln() } else { (-left).ln_1p() };
-    }
-    // The asymptotic series of the tail: 1 - 1/x^2 + 3/x^4 - 15/x^6 + ...
-    let z = 1.0 / (x * x);
-    let tail = (1..=12)
-        .rev()
-        .fold(1.0, |t, k| 1.0 - (2 * k - 1) as f64 * z * t);
-    -0.5 * x * x - (-x).ln() - 0.5 * TAU.ln() + tail.ln()
 }

@@ -1,6 +1,7 @@
 //! The error function and its relatives.
 
-use super::exp::{exp, exp_parts};
+use super::exp::{exp, exp_parts, exp_scaled};
+use super::log::{ln, log1p};
 use super::parts::{clamp, poly, scale, two_product, two_sum};
 
 /// erf(z) - z = z * (P0 + z^2 * ...), up to 0.85.
@@ -76,8 +77,13 @@ fn erfc_large(z: f64) -> f64 {
     // At the bound the exponential is zero.
     let z = clamp(z, 0.0, 27.306);
     let q = z * z;
-    let (y, y_low, magic) = exp_parts(-q, -z.mul_add(z, -q));
-    let (v, v_low) = erfcx_large(z);
+    falling(q, z.mul_add(z, -q), erfcx_large(z))
+}
+
+/// A number in two parts times e^-(q + low), for q up to 745.7.
+#[inline(always)]
+fn falling(q: f64, low: f64, (v, v_low): (f64, f64)) -> f64 {
+    let (y, y_low, magic) = exp_parts(-q, -low);
     scale(y.mul_add(v, y.mul_add(v_low, y_low * v)), magic)
 }
 
@@ -106,4 +112,62 @@ pub fn erfc(x: f64) -> f64 {
 #[inline(always)]
 pub fn erf_exp(x: f64) -> (f64, f64) {
     (erf(x), exp(-x * x))
+}
+
+/// e^(z^2) erfc(z) for z >= 20: the asymptotic series (DLMF 7.12.1).
+#[inline(always)]
+fn erfcx_far(z: f64) -> f64 {
+    const P: [f64; 8] = [
+        1.0,
+        -0.5,
+        0.75,
+        -1.875,
+        6.562_5,
+        -29.531_25,
+        162.421_875,
+        -1_055.742_187_5,
+    ];
+    const ROOT: f64 = 0.564_189_583_547_756_3;
+    let w = 1.0 / z;
+    ROOT * w * poly(w * w, &P)
+}
+
+/// e^(x^2) erfc(x) to 3 ulp.
+#[inline(always)]
+pub fn erfcx(x: f64) -> f64 {
+    let z = x.abs();
+    let (v, v_low) = erfcx_large(clamp(z, 0.0, 20.0));
+    let v = if z < 20.0 { v + v_low } else { erfcx_far(z) };
+    // Twice e^(x^2) less that of -x; at the bound it is infinite.
+    let w = if x < 0.45 { clamp(z, 0.0, 28.0) } else { 0.0 };
+    let q = w * w;
+    let e = exp_scaled(q, w.mul_add(w, -q), 0.0);
+    let y = if x < 0.0 { (e + e) - v } else { v };
+    if z < 0.45 {
+        e * (1.0 - erf_small(x))
+    } else {
+        y
+    }
+}
+
+/// ln of the area under the standard normal density left of x, to 4 ulp.
+#[inline(always)]
+pub fn log_ndtr(x: f64) -> f64 {
+    let u = x * std::f64::consts::FRAC_1_SQRT_2;
+    let z = u.abs();
+    let v = erfcx_large(clamp(z, 0.0, 27.306));
+    // The tail, whose logarithm is that of erfcx less the square.
+    let near = if z < 20.0 { v.0 + v.1 } else { erfcx_far(z) };
+    let tail = (-0.5 * x).mul_add(x, ln(0.5 * near));
+    // Half the square of x itself, since rounding `u` would be magnified; at the bound all is zero.
+    let x = clamp(x, 0.0, 38.61);
+    let (q, low) = two_product(0.5 * x, x);
+    let far = falling(q, low, v);
+    let right = if z < 0.47 { 1.0 - erf_small(u) } else { far };
+    let rest = log1p(-0.5 * right);
+    if u < -0.46 {
+        tail
+    } else {
+        rest
+    }
 }
