@@ -262,6 +262,39 @@ def test_bessel_and_airy_functions_for_large_arguments_agree_with_scipy():
     np.testing.assert_allclose(y, special.airy(x)[0], rtol=4e-13, atol=4e-15)
 
 
+def test_oscillating_bessel_functions_agree_with_scipy():
+    special = pytest.importorskip("scipy.special")
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.uniform(0, 60, 4001), np.geomspace(1e-300, 1e6, 801), [8.0, 1e12]])
+    for name in ("j0", "j1", "y0", "y1"):
+        want = getattr(special, name)(x)
+        f = getattr(torch.special, f"bessel_{name}")
+        y = f(torch.tensor(x)).numpy()
+        # Of the size near a crest, or of the value where that is larger; SciPy rounds the angle.
+        crest = np.maximum(np.minimum(1, 1 / np.sqrt(x)), np.abs(want))
+        assert (np.abs(y - want) / crest / (1 + 0.1 * x))[want > -np.inf].max() < 3e-15, name
+        single = x[x < 1e5].astype(np.float32)
+        want = getattr(special, name)(single.astype(np.float64)).astype(np.float32)
+        y = f(torch.tensor(single)).numpy()
+        crest = np.maximum(np.minimum(1, 1 / np.sqrt(single)), np.abs(want))
+        assert (np.abs(y - want) / crest)[np.isfinite(want)].max() < 2e-7, name
+    inf = math.inf
+    x = torch.tensor([0.0, -0.0, inf, -inf, math.nan, -2.5, 2.5], dtype=torch.float64)
+    for name, want in {
+        "j0": [1.0, 1.0, 0.0, 0.0, math.nan],
+        "j1": [0.0, 0.0, 0.0, 0.0, math.nan],
+        "y0": [-inf, -inf, 0.0, math.nan, math.nan],
+        "y1": [-inf, -inf, 0.0, math.nan, math.nan],
+    }.items():
+        y = getattr(torch.special, f"bessel_{name}")(x).numpy()
+        np.testing.assert_array_equal(y[:5], want)
+        sign = {"j0": 1, "j1": -1}.get(name, math.nan)
+        np.testing.assert_array_equal(y[5], sign * y[6])
+    # The angle of a number beyond the vector code's reach is reduced exactly.
+    y = torch.special.bessel_j0(torch.tensor([1.0, 1e17], dtype=torch.float64)).tolist()
+    assert y == pytest.approx([0.7651976865579666, -2.408723548367383e-09])
+
+
 def test_scaled_error_function_and_logarithm_of_the_normal_area_agree_with_scipy():
     special = pytest.importorskip("scipy.special")
     x = np.concatenate([np.linspace(-26, 60, 4001), np.linspace(-1, 1, 2001), [19.999, 20.0, 1e8]])

@@ -3,6 +3,7 @@
 //! without branches, as in [`super::f32x`]; the others are scalar.
 
 mod bessel;
+mod bessel_jy;
 mod error;
 mod exp;
 mod gamma;
@@ -12,6 +13,7 @@ mod parts;
 mod trig;
 
 pub use bessel::{i0, i0e, i1, i1e};
+pub use bessel_jy::{j0_near, j1_near, y0_near, y1_near};
 pub use error::{erf, erf_exp, erfc, erfcx, log_ndtr};
 pub use exp::{acosh, asinh, atanh, cosh, decay, exp, exp2, expm1, sigmoid, sinh, tanh};
 pub use gamma::{is_negative, trigamma_near};

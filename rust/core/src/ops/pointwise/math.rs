@@ -406,16 +406,16 @@ crate::entries! {
     frexp;
     /// The Bessel function of the first kind of order 0.
     "bessel_j0(Tensor self) -> Tensor", SPECIAL | OUT | DIRECT,
-    |a| bessel(a, Special::BesselJ0);
+    |a| a.apply(BesselJ0, [a.tensor(0)?]);
     /// The Bessel function of the first kind of order 1.
     "bessel_j1(Tensor self) -> Tensor", SPECIAL | OUT | DIRECT,
-    |a| bessel(a, Special::BesselJ1);
+    |a| a.apply(BesselJ1, [a.tensor(0)?]);
     /// The Bessel function of the second kind of order 0.
     "bessel_y0(Tensor self) -> Tensor", SPECIAL | OUT | DIRECT,
-    |a| bessel(a, Special::BesselY0);
+    |a| a.apply(BesselY0, [a.tensor(0)?]);
     /// The Bessel function of the second kind of order 1.
     "bessel_y1(Tensor self) -> Tensor", SPECIAL | OUT | DIRECT,
-    |a| bessel(a, Special::BesselY1);
+    |a| a.apply(BesselY1, [a.tensor(0)?]);
     /// The modified Bessel function of the first kind of order 0.
     "modified_bessel_i0(Tensor self) -> Tensor", SPECIAL | OUT | DIRECT,
     |a| bessel(a, Special::I0);

@@ -193,10 +193,14 @@ impl Special {
             Special::Ndtri => m::ndtri(x),
             Special::LogNdtr => m::log_ndtr(x),
             Special::Erfcx => m::erfcx(x),
-            Special::BesselJ0 => libm::j0(x),
-            Special::BesselJ1 => libm::j1(x),
-            Special::BesselY0 => libm::y0(x),
-            Special::BesselY1 => libm::y1(x),
+            Special::BesselJ0 if m::is_far(x) => libm::j0(x),
+            Special::BesselJ0 => m::j0_near(x),
+            Special::BesselJ1 if m::is_far(x) => libm::j1(x),
+            Special::BesselJ1 => m::j1_near(x),
+            Special::BesselY0 if m::is_far(x) => libm::y0(x),
+            Special::BesselY0 => m::y0_near(x),
+            Special::BesselY1 if m::is_far(x) => libm::y1(x),
+            Special::BesselY1 => m::y1_near(x),
             Special::K0 => m::bessel_k0(x, false),
             Special::K0e => m::bessel_k0(x, true),
             Special::K1 => m::bessel_k1(x, false),
@@ -205,6 +209,19 @@ impl Special {
             Special::Mantissa => libm::frexp(x).0,
             Special::Exponent if x.is_finite() => libm::frexp(x).1 as f64,
             Special::Exponent => 0.0,
+        }
+    }
+
+    /// The function where its vector code reaches, and whether it does not.
+    #[inline(always)]
+    pub fn near(self, x: f64) -> (f64, bool) {
+        use crate::cpu::math::f64x as m;
+        match self {
+            Special::BesselJ0 => (m::j0_near(x), m::is_far(x)),
+            Special::BesselJ1 => (m::j1_near(x), m::is_far(x)),
+            Special::BesselY0 => (m::y0_near(x), m::is_far(x)),
+            Special::BesselY1 => (m::y1_near(x), m::is_far(x)),
+            _ => (self.at(x), false),
         }
     }
 }

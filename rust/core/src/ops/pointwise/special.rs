@@ -82,7 +82,35 @@ pointwise! {
     detached true;
     guarded true;
 
-    /// A Bessel or Airy function without a derivative.
+    /// The Bessel function of the first kind of order 0.
+    op BesselJ0[1] = "SpecialBesselJ0Backward0", Float;
+    f |_, [x]| x.special(Special::BesselJ0);
+    df |_, _, _, _g| c(0.0);
+    detached true;
+    guarded true;
+
+    /// The Bessel function of the first kind of order 1.
+    op BesselJ1[1] = "SpecialBesselJ1Backward0", Float;
+    f |_, [x]| x.special(Special::BesselJ1);
+    df |_, _, _, _g| c(0.0);
+    detached true;
+    guarded true;
+
+    /// The Bessel function of the second kind of order 0.
+    op BesselY0[1] = "SpecialBesselY0Backward0", Float;
+    f |_, [x]| x.special(Special::BesselY0);
+    df |_, _, _, _g| c(0.0);
+    detached true;
+    guarded true;
+
+    /// The Bessel function of the second kind of order 1.
+    op BesselY1[1] = "SpecialBesselY1Backward0", Float;
+    f |_, [x]| x.special(Special::BesselY1);
+    df |_, _, _, _g| c(0.0);
+    detached true;
+    guarded true;
+
+    /// A modified Bessel or Airy function without a derivative.
     op Bessel { f: Special }[1] = "SpecialBesselBackward0", Float;
     f |p, [x]| x.special(p.f);
     df |_, _, _, _g| c(0.0);

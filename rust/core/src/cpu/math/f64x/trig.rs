@@ -77,6 +77,18 @@ pub fn cos_near(x: f64) -> f64 {
     f64::from_bits(y.to_bits() ^ (n.wrapping_add(1) & 2) << 62)
 }
 
+/// Sine and cosine at once.
+#[inline(always)]
+pub fn sin_cos_near(x: f64) -> (f64, f64) {
+    let (r, low, n) = quarter_turns(x);
+    let ((s, _), (c, _)) = sin_cos(r, low);
+    let (sin, cos) = if n & 1 == 0 { (s, c) } else { (c, s) };
+    (
+        f64::from_bits(sin.to_bits() ^ (n & 2) << 62),
+        f64::from_bits(cos.to_bits() ^ (n.wrapping_add(1) & 2) << 62),
+    )
+}
+
 #[inline(always)]
 pub fn tan_near(x: f64) -> f64 {
     let (r, low, n) = quarter_turns(x);

@@ -121,7 +121,10 @@ macro_rules! near {
             fn special(self, f: Special) -> Self {
                 let (v, far) = match f {
                     Special::Ndtri => ($m::ndtri_near(self.v), $m::is_tiny(self.v)),
-                    _ => (self.v.special(f), false),
+                    _ => {
+                        let (v, far) = f.near(self.v as f64);
+                        (v as $t, far)
+                    }
                 };
                 $near { v, far: self.far | (far as $bits) }
             }
