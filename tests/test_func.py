@@ -473,3 +473,16 @@ def test_dual_level_is_one() -> None:
         dual = forward_ad.make_dual(X, ONES)
         forward_ad.unpack_dual((w * dual * dual).sum()).tangent.backward()
     close(w.grad, 2 * X.numpy())
+
+
+@pytest.mark.parametrize("outer", [jacfwd, jacrev])
+def test_third_derivatives_of_a_normalization_are_those_of_its_formula(outer: Any) -> None:
+    def whole(x: torch.Tensor) -> torch.Tensor:
+        return (nn.functional.layer_norm(x, (3,)) ** 3).cumsum(0)
+
+    def parts(x: torch.Tensor) -> torch.Tensor:
+        y = x - x.mean()
+        return ((y / (y.square().mean() + 1e-5).sqrt()) ** 3).cumsum(0)
+
+    found = outer(grad(lambda x: jvp(whole, (x,), (X,))[1].sum()))(X)
+    close(found, outer(grad(lambda x: jvp(parts, (x,), (X,))[1].sum()))(X).numpy())

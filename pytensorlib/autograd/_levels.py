@@ -59,12 +59,9 @@ class Level:
         """Return an argument that is not differentiated: what is written to it is no history."""
         return x if x.requires_grad or x.is_inference() else x.detach()
 
-    def reaches_out(self, tensors: Iterable[Any], inner: set[Any] | None = None) -> bool:
-        """Return whether anything but this level's leaves is behind tensors.
-
-        `inner` are nodes known to have nothing else behind them; those found are added.
-        """
-        seen: set[Any] = set() if inner is None else inner
+    def reaches_out(self, tensors: Iterable[Any]) -> bool:
+        """Return whether anything but this level's leaves is behind tensors."""
+        seen: set[Any] = set()
         todo = []
         for t in tensors:
             if t.requires_grad:
