@@ -71,7 +71,6 @@ PARTS = {
     "build": ["make", "--no-print-directory", "build"],
     "cargo": ["cargo", "test", "--workspace", "--locked", "-q"],
     "aarch64": EMULATED,
-    "aarch64-portable": LEVELLED,
     "pytest": [PYTHON, "-m", "pytest", "-q"],
     "conformance": REPLAY,
     "wgpu-replay": [*REPLAY, "--device", "wgpu"],
@@ -79,6 +78,8 @@ PARTS = {
     "programs": ["make", "--no-print-directory", "few"],
     **dict.fromkeys(FORCED, SAMPLED),
     **{f"{name}-replay": REPLAY for name in FORCED},
+    # Last, for it would only wait while the other one compiles.
+    "aarch64-portable": LEVELLED,
 }
 VARIABLES = FORCED | {
     "aarch64": CROSS,
