@@ -197,7 +197,7 @@ _HOMES = {
         "uint2 uint3 uint4 uint5 uint6 uint7".split(),
         "_unstored",
     ),
-    "_scaled_mm": "nn.functional._scaled",
+    "_scaled_mm": "nn.functional._grouped",
     "GradScaler": "amp.grad_scaler",
     **dict.fromkeys(
         "autocast autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache "

@@ -12,7 +12,6 @@ from . import (
     _margin,
     _norm,
     _pool,
-    _scaled,
     _unpool,
     _vision,
 )
@@ -21,13 +20,12 @@ from ._attention import *
 from ._attention import _canonical_mask as _canonical_mask
 from ._dropout import *
 from ._grouped import *
+from ._grouped import ScalingType as ScalingType
+from ._grouped import SwizzleType as SwizzleType
 from ._loss import *
 from ._margin import *
 from ._norm import *
 from ._pool import *
-from ._scaled import *
-from ._scaled import ScalingType as ScalingType
-from ._scaled import SwizzleType as SwizzleType
 from ._unpool import *
 from ._vision import *
 from ._vision import _pad_sequence as _pad_sequence
@@ -41,7 +39,6 @@ __all__ += _loss.__all__
 __all__ += _margin.__all__
 __all__ += _norm.__all__
 __all__ += _pool.__all__
-__all__ += _scaled.__all__
 __all__ += _unpool.__all__
 __all__ += _vision.__all__
 _alias.adopt(globals(), [name for name in __all__ if type(globals()[name]) is _Function])
