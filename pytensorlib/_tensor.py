@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import operator
+import warnings
 from collections.abc import Iterator
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,12 @@ class _Methods:
         super(_C.Tensor, cls).__init_subclass__(**kwargs)  # type: ignore[misc]
         if cls.__torch_function__ is not _C._disabled_torch_function_impl:
             _C._enable_torch_function()
+        if "__torch_dispatch__" in vars(cls):
+            warnings.warn(
+                f"__torch_dispatch__ of {cls.__name__} is never called: there is no dispatch below "
+                "gradients here. Write __torch_function__, which sees every call.",
+                stacklevel=2,
+            )
 
     def __repr__(self: Any, *, tensor_contents: str | None = None) -> str:
         before = _C._torch_function_off(True)
