@@ -91,7 +91,9 @@ fn falling(q: f64, low: f64, (v, v_low): (f64, f64)) -> f64 {
 #[inline(always)]
 pub fn erf(x: f64) -> f64 {
     let z = x.abs();
-    let large = 1.0 - erfc_large(z);
+    // Beside 1 the second parts of erfc are nothing.
+    let w = clamp(z, 0.0, 6.0);
+    let large = 1.0 - erfcx_large(w).0 * exp_scaled(-w * w, 0.0, 0.0);
     (if z < 0.85 { erf_small(z) } else { large }).copysign(x)
 }
 

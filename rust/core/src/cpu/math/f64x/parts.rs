@@ -8,11 +8,23 @@ pub const MAGIC: f64 = 6_755_399_441_055_744.0;
 pub const LN2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
 pub const LN2_LOW: f64 = f64::from_bits(0x3dea_39ef_3579_3c76);
 
-/// Horner's rule, lowest coefficient first.
+/// A polynomial, lowest coefficient first. A long one begins in two chains, of the even and of the odd powers, since each
+/// step of Horner's rule waits for the step before; its last steps, which decide the rounding, are that rule's.
 #[inline(always)]
 pub fn poly<const N: usize>(x: f64, c: &[f64; N]) -> f64 {
-    let mut y = c[N - 1];
     let mut i = N - 1;
+    let mut y = c[i];
+    if N >= 14 {
+        let z = x * x;
+        i -= 1;
+        let mut even = c[i];
+        while i > 3 {
+            i -= 2;
+            y = y.mul_add(z, c[i + 1]);
+            even = even.mul_add(z, c[i]);
+        }
+        y = y.mul_add(x, even);
+    }
     while i > 0 {
         i -= 1;
         y = y.mul_add(x, c[i]);
