@@ -386,6 +386,7 @@ _memory_format: TypeAlias = memory_format
 
 strided: layout
 sparse_coo: layout
+sparse_csr: layout
 contiguous_format: memory_format
 preserve_format: memory_format
 channels_last: memory_format

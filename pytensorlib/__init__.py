@@ -163,6 +163,7 @@ _HOMES = {
     "svd_lowrank": "_lowrank",
     "to_dlpack": "utils.dlpack",
     "sparse_coo_tensor": "sparse",
+    "sparse_csr_tensor": "sparse",
     "lu": "_tensor_facts",
     **dict.fromkeys(
         "SymBool SymFloat SymInt sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt "
@@ -193,7 +194,7 @@ _HOMES = {
         "_mkldnn bit bits16 bits1x8 bits2x4 bits4x2 bits8 float4_e2m1fn_x2 int1 int2 int3 int4 "
         "int5 int6 int7 jagged per_channel_affine per_channel_affine_float_qparams "
         "per_channel_symmetric per_tensor_affine per_tensor_symmetric qint32 qint8 qscheme "
-        "quint2x4 quint4x2 quint8 sparse_bsc sparse_bsr sparse_csc sparse_csr uint1 "
+        "quint2x4 quint4x2 quint8 sparse_bsc sparse_bsr sparse_csc uint1 "
         "uint2 uint3 uint4 uint5 uint6 uint7".split(),
         "_unstored",
     ),

@@ -67,7 +67,7 @@ class _OldClass(type):
         return _legacy_new(*args, dtype=cls.dtype, **kwargs)
 
     def __instancecheck__(cls, obj: Any) -> bool:
-        plain = isinstance(obj, _C.Tensor) and not obj.is_sparse
+        plain = isinstance(obj, _C.Tensor) and not obj._is_any_sparse
         return plain and obj.dtype == cls.dtype and obj.is_cpu
 
 

@@ -210,8 +210,10 @@ class CheckpointPickler(Base):
             if state:
                 return NAMES["_rebuild_parameter_with_state"], (*args, state)
             return NAMES["_rebuild_parameter"], args
-        if obj.is_sparse:
+        if obj._is_any_sparse:
             parts = (obj._indices(), obj._values(), obj.size(), obj.is_coalesced())
+            if obj.is_sparse_csr:
+                parts = (obj.crow_indices(), obj.col_indices(), obj._values(), obj.size())
             return NAMES["_rebuild_sparse_tensor"], (obj.layout, parts)
         if obj.is_meta:
             plain = NAMES["_rebuild_meta_tensor_no_storage"]

@@ -436,7 +436,8 @@ class _Methods:
         """
         if dtype is None:
             place = "" if self.is_cpu else f"{self.device.type}."
-            place += "sparse." if self.is_sparse else ""
+            if self._is_any_sparse:
+                place += "sparse_csr." if self.is_sparse_csr else "sparse."
             return f"torch.{place}{_scalar_name(self.dtype)}Tensor"
         return self.to(_dtype_of(dtype), non_blocking=non_blocking)
 
@@ -452,7 +453,7 @@ class _Methods:
             )
         if id(self) in memo:
             return memo[id(self)]
-        if self.is_sparse:
+        if self._is_any_sparse:
             copied = _rebuilt(type(self), self.detach().clone(), self.requires_grad, {})
             memo[id(self)] = copied
             if self.grad is not None:
@@ -474,11 +475,12 @@ class _Methods:
         if self.is_meta:
             kept = (type(self), str(self.dtype), tuple(self.shape), self.stride())
             return _unpickled_meta, (*kept, self.requires_grad, dict(self.__dict__))
-        if self.is_sparse:
+        if self._is_any_sparse:
             x = self.detach().cpu()
             parts = (x._indices(), x._values(), tuple(x.shape), x.is_coalesced())
             attributes = dict(self.__dict__)
-            return _unpickled_sparse, (type(self), parts, self.requires_grad, attributes)
+            state = (type(self), parts, self.requires_grad, attributes, self.is_sparse_csr)
+            return _unpickled_sparse, state
         # A tensor on another device comes back on the CPU of whoever reads it.
         values = self.detach().cpu().contiguous()
         raw = values.reshape(-1).view(_C.uint8).numpy().tobytes() if values.numel() else b""
@@ -671,10 +673,13 @@ def _unpickled_meta(
     return _rebuilt(cls, data, requires_grad, attributes)
 
 
-def _unpickled_sparse(cls: Any, parts: Any, requires_grad: bool, attributes: Any) -> Any:
+def _unpickled_sparse(
+    cls: Any, parts: Any, requires_grad: bool, attributes: Any, rows: bool
+) -> Any:
     """Make the sparse tensor that `__reduce_ex__` took apart."""
     indices, values, size, coalesced = parts
     data = _C._sparse_coo_tensor(indices, values, size, is_coalesced=coalesced)
+    data = data.to_sparse_csr() if rows else data
     return _rebuilt(cls, data, requires_grad, attributes)
 
 

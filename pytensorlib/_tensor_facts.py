@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 # Kinds of tensors that there are none of.
-NEVER = "is_ipu is_maia is_mkldnn is_mps is_mtia is_nested is_sparse_csr is_vulkan is_xla is_xpu"
+NEVER = "is_ipu is_maia is_mkldnn is_mps is_mtia is_nested is_vulkan is_xla is_xpu"
 
 
 def is_same_size(input: Any, other: Any) -> bool:

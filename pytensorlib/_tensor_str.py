@@ -244,7 +244,10 @@ def _parameter_class() -> type | None:
 def _coordinates(tensor: Any, indent: int) -> str:
     """Write coordinates and values of a sparse tensor."""
     parts = []
-    for name, part in (("indices", tensor._indices()), ("values", tensor._values())):
+    shown = [("indices", tensor._indices())]
+    if tensor.is_sparse_csr:
+        shown = [("crow_indices", tensor.crow_indices()), ("col_indices", tensor.col_indices())]
+    for name, part in [*shown, ("values", tensor._values())]:
         prefix = f"{name}=tensor("
         size = f", size={tuple(part.shape)}" if part.numel() == 0 else ""
         parts.append(prefix + _numbers(part.detach(), indent + len(prefix)) + size + ")")
@@ -260,7 +263,7 @@ def _suffixes(tensor: Any) -> list[str]:
     shown = (default, _C.int64, _C.bool)
     complex_default = default.to_complex()
     # An empty tensor shows nothing that a reader could tell its dtype from.
-    if tensor.is_sparse:
+    if tensor._is_any_sparse:
         found += [f"size={tuple(tensor.shape)}", f"nnz={tensor._nnz()}"]
         if tensor.dtype not in (*shown, complex_default):
             found.append(f"dtype={tensor.dtype}")
@@ -303,7 +306,7 @@ def _str(tensor: Any, *, tensor_contents: str | None = None) -> str:
         suffixes = _suffixes(tensor)
         if tensor_contents is None:
             on_meta = tensor.device.type == "meta"
-            if tensor.is_sparse:
+            if tensor._is_any_sparse:
                 tensor_contents = _coordinates(tensor.detach(), indent)
             else:
                 tensor_contents = "..." if on_meta else _numbers(tensor.detach(), indent)

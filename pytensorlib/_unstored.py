@@ -40,7 +40,6 @@ __all__ = [
     "sparse_bsc",
     "sparse_bsr",
     "sparse_csc",
-    "sparse_csr",
     "uint1",
     "uint2",
     "uint3",
@@ -179,9 +178,8 @@ per_channel_affine_float_qparams = named(
     Scheme, "per_channel_affine_float_qparams", "torch.fake_quantize_per_channel_affine"
 )
 float4_e2m1fn_x2 = named(ElementType, "float4_e2m1fn_x2", "torch.float8_e4m3fn")
-sparse_csr = named(MemoryLayout, "sparse_csr", "torch.sparse_coo")
-sparse_csc = named(MemoryLayout, "sparse_csc", "torch.sparse_coo")
-sparse_bsr = named(MemoryLayout, "sparse_bsr", "torch.sparse_coo")
-sparse_bsc = named(MemoryLayout, "sparse_bsc", "torch.sparse_coo")
+sparse_csc = named(MemoryLayout, "sparse_csc", "torch.sparse_csr")
+sparse_bsr = named(MemoryLayout, "sparse_bsr", "torch.sparse_csr")
+sparse_bsc = named(MemoryLayout, "sparse_bsc", "torch.sparse_csr")
 _mkldnn = named(MemoryLayout, "_mkldnn", "torch.strided")
 jagged = named(MemoryLayout, "jagged", "torch.nn.utils.rnn.pad_sequence")

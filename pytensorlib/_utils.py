@@ -59,32 +59,47 @@ def _rebuild_meta_tensor_no_storage(dtype: Any, size: Any, stride: Any, requires
 
 
 def _get_layout(name: str) -> Any:
-    for layout in (_C.strided, _C.sparse_coo):
+    for layout in (_C.strided, _C.sparse_coo, _C.sparse_csr):
         if str(layout) == name:
             return layout
     raise CorruptCheckpointError(f"layout {name!r}: there are no tensors of it here")
 
 
 def _rebuild_sparse_tensor(layout: Any, data: Any) -> Any:
-    if layout is not _C.sparse_coo:
+    tensors = 3 if layout is _C.sparse_csr else 2
+    if layout not in (_C.sparse_coo, _C.sparse_csr):
         raise CorruptCheckpointError(f"sparse tensor: layout {layout!r} is not supported")
-    if not isinstance(data, tuple) or len(data) not in (3, 4):
-        raise CorruptCheckpointError("sparse tensor: needs indices, values and a size")
-    indices, values, size, *coalesced = data
-    tensors = isinstance(indices, _C.Tensor) and isinstance(values, _C.Tensor)
+    if not isinstance(data, tuple) or not tensors < len(data) <= 4:
+        raise CorruptCheckpointError("sparse tensor: needs coordinates, values and a size")
+    *parts, size = data[: tensors + 1]
+    known = data[tensors + 1] if len(data) > tensors + 1 else None
     ints = isinstance(size, tuple) and all(type(n) is int for n in size)
-    if not tensors or not ints or any(not isinstance(c, (bool, type(None))) for c in coalesced):
-        raise CorruptCheckpointError("sparse tensor: needs indices, values and a size")
-    known = (coalesced or [None])[0]
+    if (
+        not ints
+        or not all(isinstance(part, _C.Tensor) for part in parts)
+        or not isinstance(known, (bool, type(None)))
+    ):
+        raise CorruptCheckpointError("sparse tensor: needs coordinates, values and a size")
     if _LOADING.unchecked is None:
-        return _C._sparse_coo_tensor(indices, values, size, is_coalesced=known)
-    t = _C._sparse_coo_tensor(indices, values, size, is_coalesced=known, check_invariants=False)
-    _LOADING.unchecked.append(t)
+        return _made(layout, parts, size, known)
+    if layout is _C.sparse_csr:
+        raise CorruptCheckpointError("sparse tensor: legacy files have none by rows")
+    t = _C._sparse_coo_tensor(*parts, size, is_coalesced=known, check_invariants=False)
+    _LOADING.unchecked.append((layout, parts, size, known))
     return t
 
 
+def _made(layout: Any, parts: Any, size: Any, known: bool | None) -> Any:
+    try:
+        if layout is _C.sparse_csr:
+            return pt.sparse_csr_tensor(*parts, size)
+        return _C._sparse_coo_tensor(*parts, size, is_coalesced=known)
+    except (RuntimeError, IndexError) as error:
+        raise CorruptCheckpointError(f"sparse tensor: {error}") from error
+
+
 class _Loading(threading.local):
-    """Sparse tensors of a file whose coordinates are still to be read."""
+    """What sparse tensors of a file are made of whose coordinates are still to be read."""
 
     unchecked: list[Any] | None = None
 
@@ -94,19 +109,15 @@ _LOADING = _Loading()
 
 @contextmanager
 def checked_later() -> Iterator[None]:
-    """Check coordinates of sparse tensors at the end of the block, when they have been read."""
+    """Check sparse tensors at the end of the block, when their coordinates have been read."""
     before, made = _LOADING.unchecked, []  # type: tuple[list[Any] | None, list[Any]]
     _LOADING.unchecked = made
     try:
         yield
     finally:
         _LOADING.unchecked = before
-    try:
-        for t in made:
-            parts = (t._indices(), t._values(), tuple(t.shape))
-            _C._sparse_coo_tensor(*parts, is_coalesced=t.is_coalesced())
-    except RuntimeError as error:
-        raise CorruptCheckpointError(f"sparse tensor: {error}") from error
+    for given in made:
+        _made(*given)
 
 
 def _rebuild_parameter(data: Any, requires_grad: bool, backward_hooks: Any) -> Any:

@@ -101,6 +101,104 @@ def sparse_coo_tensor(
     return found.requires_grad_() if requires_grad else found
 
 
+def sparse_csr_tensor(
+    crow_indices: Any,
+    col_indices: Any,
+    values: Any,
+    size: Any = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> Any:
+    """Return a sparse matrix of its rows: where each begins, its columns and their values.
+
+    Parameters
+    ----------
+    crow_indices : array_like
+        Integers of shape (rows + 1): where the entries of each row begin and, last, end.
+    col_indices : array_like
+        Integers of shape (entries), rising in each row.
+    values : array_like
+        Of shape (entries).
+    size : sequence of int, optional
+        The shape; the least that has all columns where it is not given.
+    dtype : dtype, optional
+        That of `values` otherwise.
+    device : device, optional
+        That of `values` otherwise.
+    pin_memory : bool, default False
+        Has no effect.
+    requires_grad : bool, default False
+        Whether to record what is done with the result.
+    check_invariants : bool, optional
+        Has no effect: coordinates are always checked.
+
+    Returns
+    -------
+    Tensor
+        Of layout `torch.sparse_csr`.
+
+    Raises
+    ------
+    RuntimeError
+        The numbers are not those of a matrix of this size.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> x = torch.sparse_csr_tensor([0, 1, 2], [2, 0], [3.0, 9.0], (2, 3))
+    >>> x
+    tensor(crow_indices=tensor([0, 1, 2]),
+           col_indices=tensor([2, 0]),
+           values=tensor([3., 9.]), size=(2, 3), nnz=2, layout=torch.sparse_csr)
+    >>> x @ torch.ones(3)
+    tensor([3., 9.])
+    """
+    given = (crow_indices, col_indices)
+    starts, columns = (
+        x if isinstance(x, _C.Tensor) else _C.tensor(x, dtype=_C.int64) for x in given
+    )
+    starts, columns = starts.to("cpu", _C.int64), columns.to("cpu", _C.int64)
+    if starts.dim() != 1 or columns.dim() != 1 or len(starts) == 0:
+        raise RuntimeError(
+            "crow_indices and col_indices must be vectors, the first of which has an element more "
+            f"than there are rows; got shapes {tuple(starts.shape)} and {tuple(columns.shape)}"
+        )
+    counts = starts.diff()
+    if starts[0] != 0 or starts[-1] != len(columns) or bool((counts < 0).any()):
+        raise RuntimeError(
+            f"crow_indices must begin with 0, not fall and end with the number of entries, "
+            f"{len(columns)}; got {starts}"
+        )
+    if size is None:
+        size = (len(counts), int(columns.max()) + 1 if len(columns) else 0)
+    size = tuple(size)
+    if len(size) != 2 or size[0] != len(counts):
+        raise RuntimeError(
+            f"crow_indices.shape must be (rows + 1), of size {size}; got {tuple(starts.shape)}"
+        )
+    rows = _C.repeat_interleave(_C.arange(len(counts)), counts)
+    try:
+        found = sparse_coo_tensor(
+            _C.stack([rows, columns]),
+            values,
+            size,
+            dtype=dtype,
+            device=device,
+            is_coalesced=True,
+        )
+    except RuntimeError as error:
+        raise RuntimeError(
+            "col_indices must lie in the matrix and rise in each row, one for each of values: "
+            f"{error}"
+        ) from error
+    found = found.to_sparse_csr()
+    return found.requires_grad_() if requires_grad else found
+
+
 def mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Any:
     """Return the product of two matrices of which one or both are sparse.
 
@@ -113,20 +211,19 @@ def mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Any:
         (n, m).
     mat2 : Tensor
         (m, p), of the same dtype.
-    reduce : {"sum"}, optional
-        How the products of a row are combined.
+    reduce : {"sum", "mean", "amax", "amin"}, optional
+        How the products of a row are combined; all but the sum want a sparse `mat1` and a dense
+        `mat2`.
 
     Returns
     -------
     Tensor
-        (n, p), sparse where both are.
+        (n, p), sparse where both are; zeros in rows without entries.
 
     Raises
     ------
     RuntimeError
-        Shapes or dtypes do not fit.
-    NotImplementedError
-        `reduce` is another than a sum.
+        Shapes or dtypes do not fit, or there is no such `reduce`.
 
     Examples
     --------
@@ -136,12 +233,24 @@ def mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Any:
     tensor([[2., 2., 2.],
             [0., 0., 0.]])
     """
-    if reduce not in (None, "sum"):
-        raise NotImplementedError(
-            f"sparse.mm: reduce={reduce!r} is of compressed layouts, which are not here; "
-            "expected 'sum'"
+    if reduce in (None, "sum"):
+        return _C.mm(mat1, mat2)
+    if reduce not in ("mean", "amax", "amin"):
+        raise RuntimeError(
+            f"sparse.mm: reduce must be one of sum, mean, amax and amin, got {reduce!r}"
         )
-    return _C.mm(mat1, mat2)
+    if not mat1._is_any_sparse or mat2._is_any_sparse:
+        raise RuntimeError(f"sparse.mm: reduce={reduce!r} wants a sparse and a dense matrix")
+    mat1 = mat1.coalesce()
+    row, column = mat1.indices()
+    if reduce == "mean":
+        counts = _C.zeros((mat1.shape[0],), dtype=_C.int64, device=row.device)
+        counts = counts.index_add(0, row, _C.ones_like(row)).clamp(min=1)
+        return _C.mm(mat1, mat2) / counts.unsqueeze(1).to(mat2.dtype)
+    terms = mat1.values().unsqueeze(1) * mat2.index_select(0, column)
+    start = _C.zeros((mat1.shape[0], mat2.shape[1]), dtype=terms.dtype, device=terms.device)
+    places = row.unsqueeze(1).expand(terms.shape)
+    return start.scatter_reduce(0, places, terms, reduce, include_self=False)
 
 
 def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: float = 1.0, alpha: float = 1.0) -> Any:
@@ -433,7 +542,7 @@ def as_sparse_gradcheck(gradcheck: Callable[..., bool]) -> Callable[..., bool]:
         apart: list[Any] = []
         makers: list[Any] = []
         for x in given:
-            if isinstance(x, _C.Tensor) and x.is_sparse:
+            if isinstance(x, _C.Tensor) and x._is_any_sparse:
                 x = x.detach().coalesce() if not x.requires_grad else x.coalesce()
                 apart.append(x.values().detach().requires_grad_(x.requires_grad))
                 makers.append((x.indices(), tuple(x.shape)))
@@ -444,7 +553,7 @@ def as_sparse_gradcheck(gradcheck: Callable[..., bool]) -> Callable[..., bool]:
         def dense(y: Any) -> Any:
             if isinstance(y, (list, tuple)):
                 return type(y)(map(dense, y))
-            return y.to_dense() if isinstance(y, _C.Tensor) and y.is_sparse else y
+            return y.to_dense() if isinstance(y, _C.Tensor) and y._is_any_sparse else y
 
         def whole(*parts: Any) -> Any:
             args = [

@@ -113,7 +113,7 @@ def reduce_tensor(tensor: Any) -> Any:
             "does not support crossing process boundaries. If you just want to transfer the data, "
             "call detach() on the tensor before serializing (e.g., putting it on the queue)."
         )
-    if tensor.is_meta or tensor.is_sparse:
+    if tensor.is_meta or tensor._is_any_sparse:
         return tensor.__reduce_ex__(2)
     data = tensor.detach()
     own = {k: v for k, v in tensor.__dict__.items() if k != "grad"}

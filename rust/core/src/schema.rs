@@ -87,8 +87,10 @@ pub enum Value {
     Str(Arc<str>),
     DType(DType),
     Device(Device),
+    /// Whether there is no memory for each element, and whether rows are told by where they start.
     Layout {
         sparse: bool,
+        rows: bool,
     },
     MemoryFormat(MemoryFormat),
     Generator(Arc<Generator>),
@@ -123,7 +125,7 @@ impl Value {
             Value::Tensor(t) => t.is_sparse(),
             Value::Tensors(ts) => ts.iter().any(|t| t.is_sparse()),
             Value::OptionalTensors(ts) => ts.iter().flatten().any(|t| t.is_sparse()),
-            Value::Layout { sparse } => *sparse,
+            Value::Layout { sparse, .. } => *sparse,
             _ => false,
         }
     }
@@ -493,7 +495,11 @@ impl Args<'_> {
     }
     /// Whether a layout is asked for that has no memory for each element.
     pub fn is_sparse(&self, i: usize) -> bool {
-        matches!(self.values[i], Value::Layout { sparse: true })
+        matches!(self.values[i], Value::Layout { sparse: true, .. })
+    }
+    /// Whether that is one whose rows are told by where they start.
+    pub fn is_by_rows(&self, i: usize) -> bool {
+        matches!(self.values[i], Value::Layout { rows: true, .. })
     }
     pub fn memory_format(&self, i: usize) -> Option<MemoryFormat> {
         match self.values[i] {

@@ -300,6 +300,7 @@ pub fn argument(ty: Type, obj: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
         Type::Device => PyDevice::read(obj)?.map(Value::Device),
         Type::Layout => obj.cast::<PyLayout>().ok().map(|l| Value::Layout {
             sparse: l.get().sparse,
+            rows: l.get().rows,
         }),
         Type::MemoryFormat => obj
             .cast::<PyMemoryFormat>()
@@ -495,7 +496,7 @@ pub fn result(py: Python<'_>, op: &Op, value: Value) -> PyResult<Py<PyAny>> {
         Value::Str(s) => PyString::new(py, &s).into_any().unbind(),
         Value::DType(d) => crate::dtype::dtype_object(py, d).clone_ref(py).into_any(),
         Value::Device(d) => Py::new(py, PyDevice::of(d))?.into_any(),
-        Value::Layout { sparse } => layout_object(py, sparse).clone_ref(py).into_any(),
+        Value::Layout { sparse, rows } => layout_object(py, sparse, rows).clone_ref(py).into_any(),
         Value::MemoryFormat(f) => Py::new(py, PyMemoryFormat(f))?.into_any(),
         Value::Generator(g) => Py::new(py, PyGenerator(g))?.into_any(),
     })

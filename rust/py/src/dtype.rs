@@ -325,7 +325,7 @@ impl PyDevice {
 }
 
 /// How elements are stored: `torch.strided`, each at its place in memory, or `torch.sparse_coo`, as a
-/// list of coordinates and values.
+/// list of coordinates and values; `torch.sparse_csr` is such a list of a matrix, shown by rows.
 ///
 /// Examples
 /// --------
@@ -343,13 +343,14 @@ impl PyDevice {
 #[derive(PartialEq, Eq, Hash, Clone)]
 pub struct PyLayout {
     pub sparse: bool,
+    pub rows: bool,
 }
 
 /// The one object for each layout.
-pub fn layout_object(py: Python<'_>, sparse: bool) -> &Py<PyLayout> {
-    static LAYOUTS: [PyOnceLock<Py<PyLayout>>; 2] = [PyOnceLock::new(), PyOnceLock::new()];
-    let make = || Py::new(py, PyLayout { sparse }).expect("memory for an object");
-    LAYOUTS[sparse as usize].get_or_init(py, make)
+pub fn layout_object(py: Python<'_>, sparse: bool, rows: bool) -> &Py<PyLayout> {
+    static LAYOUTS: [PyOnceLock<Py<PyLayout>>; 3] = [const { PyOnceLock::new() }; 3];
+    let make = || Py::new(py, PyLayout { sparse, rows }).expect("memory for an object");
+    LAYOUTS[sparse as usize + rows as usize].get_or_init(py, make)
 }
 
 #[pymethods]
@@ -358,9 +359,10 @@ impl PyLayout {
         format!("torch.{}", self.__reduce__())
     }
     fn __reduce__(&self) -> &'static str {
-        match self.sparse {
-            false => "strided",
-            true => "sparse_coo",
+        match (self.sparse, self.rows) {
+            (false, _) => "strided",
+            (true, false) => "sparse_coo",
+            (true, true) => "sparse_csr",
         }
     }
 }
@@ -572,8 +574,8 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     for d in dtype::ALL {
         m.add(d.name(), dtype_object(py, d).clone_ref(py))?;
     }
-    for sparse in [false, true] {
-        let layout = layout_object(py, sparse);
+    for (sparse, rows) in [(false, false), (true, false), (true, true)] {
+        let layout = layout_object(py, sparse, rows);
         m.add(layout.get().__reduce__(), layout.clone_ref(py))?;
     }
     for f in [

@@ -522,7 +522,7 @@ impl PyTensor {
     fn device(&self) -> PyDevice {
         PyDevice::of(self.get().device())
     }
-    /// How the elements are stored: `torch.strided`, or `torch.sparse_coo`.
+    /// How the elements are stored: `torch.strided`, `torch.sparse_coo` or `torch.sparse_csr`.
     ///
     /// Examples
     /// --------
@@ -531,7 +531,8 @@ impl PyTensor {
     /// True
     #[getter]
     fn layout(&self, py: Python<'_>) -> Py<PyLayout> {
-        layout_object(py, self.get().is_sparse()).clone_ref(py)
+        let t = self.get();
+        layout_object(py, t.is_sparse(), t.is_by_rows()).clone_ref(py)
     }
     /// Whether the elements are in host memory.
     ///
@@ -564,6 +565,23 @@ impl PyTensor {
     /// (False, True)
     #[getter]
     fn is_sparse(&self) -> bool {
+        let t = self.get();
+        t.is_sparse() && !t.is_by_rows()
+    }
+    /// Whether the elements are those of a sparse matrix by rows.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import pytensorlib as torch
+    /// >>> torch.eye(2).is_sparse_csr, torch.eye(2).to_sparse_csr().is_sparse_csr
+    /// (False, True)
+    #[getter]
+    fn is_sparse_csr(&self) -> bool {
+        self.get().is_by_rows()
+    }
+    /// Whether a list of coordinates stands for the elements.
+    #[getter]
+    fn _is_any_sparse(&self) -> bool {
         self.get().is_sparse()
     }
     /// Always False: there are no quantized types.

@@ -128,7 +128,7 @@ impl Tensor {
             _ => return scaled(o, alpha)?.add_sparse(self, ONE),
         }
         same_shape("add", self, o)?;
-        let (x, o) = (self.to_dtype(dtype)?, o.to_dtype(dtype)?);
+        let (x, o) = (&self.to_dtype(dtype)?, &o.to_dtype(dtype)?);
         let (a, b) = (x.entries()?, o.entries()?);
         ensure!(
             a.lead() == b.lead(),
@@ -146,7 +146,7 @@ impl Tensor {
             },
         )?;
         match a.coalesced && b.coalesced {
-            true => y.coalesced(),
+            true => y.coalesced()?.by_rows(self.is_by_rows() && o.is_by_rows()),
             false => Ok(y),
         }
     }

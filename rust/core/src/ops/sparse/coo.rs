@@ -12,9 +12,14 @@ use crate::shape::{numel, Dims, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a sparse tensor is made of. It changes under the lock, for all that share it at once.
-struct Coordinates(Mutex<Parts>);
+struct Coordinates {
+    parts: Mutex<Parts>,
+    /// Whether it is shown as a matrix by rows (`torch.sparse_csr`); then it is coalesced.
+    rows: AtomicBool,
+}
 
 #[derive(Clone)]
 pub struct Parts {
@@ -46,7 +51,11 @@ pub fn make(shape: &[usize], parts: Parts) -> Result<Tensor> {
         ..parts
     };
     let (dtype, device) = (values.dtype(), values.device());
-    let y = Tensor::holding(shape, dtype, device, Coordinates(Mutex::new(held)))?;
+    let held = Coordinates {
+        parts: Mutex::new(held),
+        rows: AtomicBool::new(false),
+    };
+    let y = Tensor::holding(shape, dtype, device, held)?;
     dispatch::record(Make, &[&indices, &values], std::slice::from_ref(&y))?;
     Ok(y)
 }
@@ -76,6 +85,7 @@ impl Derivative for Make {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Values {
     coalesced: bool,
+    rows: bool,
 }
 
 impl Derivative for Values {
@@ -98,14 +108,15 @@ impl Derivative for Values {
             values = values.index_select(0, &first)?;
         }
         let coalesced = true;
-        one(make(
+        let y = make(
             shape,
             Parts {
                 indices,
                 values,
                 coalesced,
             },
-        )?)
+        )?;
+        one(y.shown_by_rows(self.rows))
     }
 }
 
@@ -199,7 +210,10 @@ fn coordinates<'a>(x: &'a Tensor, name: &str) -> Result<&'a Coordinates> {
 impl Tensor {
     /// What a sparse tensor is made of now, outside of any graph.
     pub fn sparse_parts(&self) -> Result<Parts> {
-        Ok(coordinates(self, "a sparse operation")?.0.lock().clone())
+        Ok(coordinates(self, "a sparse operation")?
+            .parts
+            .lock()
+            .clone())
     }
 
     /// [`Tensor::sparse_parts`] with values that gradients flow through. Where a coordinate occurs more
@@ -209,6 +223,7 @@ impl Tensor {
         parts.values = parts.values.detach();
         let op = Values {
             coalesced: parts.coalesced,
+            rows: self.is_by_rows(),
         };
         let inputs = [self, &parts.indices];
         dispatch::record(op, &inputs, std::slice::from_ref(&parts.values))?;
@@ -220,28 +235,60 @@ impl Tensor {
         let parts = self.entries()?;
         let values = f(&parts.values)?;
         let indices = parts.indices.to_device(values.device())?;
-        make(
+        let y = make(
             self.shape(),
             Parts {
                 indices,
                 values,
                 ..parts
             },
-        )
+        )?;
+        Ok(y.shown_by_rows(self.is_by_rows()))
+    }
+
+    /// Whether this is a sparse matrix that is shown by rows (`torch.sparse_csr`).
+    pub fn is_by_rows(&self) -> bool {
+        self.held::<Coordinates>()
+            .is_some_and(|held| held.rows.load(Ordering::Relaxed))
+    }
+
+    fn shown_by_rows(self, rows: bool) -> Tensor {
+        if let (true, Some(held)) = (rows, self.held::<Coordinates>()) {
+            held.rows.store(true, Ordering::Relaxed);
+        }
+        self
+    }
+
+    /// The same sparse matrix by rows, or, without `rows`, as coordinates.
+    pub fn by_rows(&self, rows: bool) -> Result<Tensor> {
+        if self.is_by_rows() == rows {
+            return Ok(self.clone());
+        }
+        let y = self.coalesced()?;
+        ensure!(
+            !rows || (y.ndim() == 2 && y.sparse_parts()?.lead() == 2),
+            Runtime,
+            "a sparse tensor by rows is a matrix with coordinates in both dimensions here, got shape \
+             {}",
+            Show(self.shape())
+        );
+        let y = make(self.shape(), y.entries()?)?;
+        Ok(y.shown_by_rows(rows))
     }
 
     /// A copy with its own coordinates and values.
     pub fn copy_sparse(&self) -> Result<Tensor> {
         let parts = self.entries()?;
         let (indices, values) = (parts.indices.copy_dense()?, parts.values.copy_dense()?);
-        make(
+        let y = make(
             self.shape(),
             Parts {
                 indices,
                 values,
                 ..parts
             },
-        )
+        )?;
+        Ok(y.shown_by_rows(self.is_by_rows()))
     }
 
     /// Each coordinate once, in order, with the sum of its values; itself where it is so.
@@ -337,7 +384,7 @@ impl Tensor {
             return Ok(self.replaced(&new));
         }
         let parts = new.sparse_parts()?;
-        let old = std::mem::replace(&mut *coordinates(self, "copy_")?.0.lock(), parts);
+        let old = std::mem::replace(&mut *coordinates(self, "copy_")?.parts.lock(), parts);
         drop(old);
         self.bump_version();
         match new.grad_fn()? {
@@ -351,7 +398,7 @@ impl Tensor {
 
     /// Says of a sparse tensor that its coordinates are in order, each once.
     pub fn set_coalesced(&self, coalesced: bool) -> Result<()> {
-        coordinates(self, "_coalesced_")?.0.lock().coalesced = coalesced;
+        coordinates(self, "_coalesced_")?.parts.lock().coalesced = coalesced;
         Ok(())
     }
 }

@@ -220,6 +220,32 @@ fn given_out(a: &Args, values: bool) -> Result<Value> {
     Ok(if values { parts.values } else { parts.indices }.into())
 }
 
+/// The parts of a matrix by rows.
+fn of_rows(a: &Args) -> Result<Parts> {
+    let x = a.tensor(0)?;
+    ensure!(
+        x.is_by_rows(),
+        Runtime,
+        "{} expected sparse row compressed tensor layout but got {}, of shape {}; make it one with \
+         to_sparse_csr()",
+        a.schema.name,
+        if x.is_sparse() { "Sparse" } else { "Strided" },
+        Show(x.shape())
+    );
+    x.sparse_parts()
+}
+
+fn crow_indices(a: &Args) -> Result<Value> {
+    let (parts, rows) = (of_rows(a)?, a.tensor(0)?.size(0));
+    let host = places::numbers(&parts.indices.select(0, 0)?)?;
+    // SAFETY: contiguous host memory of this type.
+    let row = unsafe { host.slice::<i64>() };
+    let mut starts = crate::alloc::room(rows + 1);
+    starts.extend((0..=rows as i64).map(|i| row.partition_point(|&at| at < i) as i64));
+    let y = Tensor::from_slice(&starts, &[rows + 1], DType::I64)?;
+    Ok(y.to_device(a.tensor(0)?.device())?.into())
+}
+
 /// Its parts as they are.
 fn raw(a: &Args) -> Result<Parts> {
     refused(a.schema.name, a.tensor(0)?)?;
@@ -381,6 +407,8 @@ fn zeros_like(a: &Args) -> Result<Value> {
         (_, true) => nothing(x.shape(), x.sparse_parts()?.lead(), dtype, device)?,
         _ => nothing(x.shape(), x.ndim(), dtype, device)?,
     };
+    let rows = a.is_by_rows(2) || a.is_none(2) && x.is_by_rows();
+    let y = if y.is_sparse() { y.by_rows(rows)? } else { y };
     o.give(a, y)
 }
 
@@ -388,6 +416,7 @@ fn zeros(a: &Args) -> Result<Value> {
     let (size, o) = (shape::sizes(a.ints(0)?)?, Options::read(a, 1)?);
     let dtype = o.dtype_or(a, default_dtype)?;
     let y = nothing(&size, size.len(), dtype, o.device_or(a))?;
+    let y = y.by_rows(a.is_by_rows(2))?;
     o.give(a, y)
 }
 
@@ -424,11 +453,35 @@ crate::entries! {
             "to_sparse: dense_dim must be between 0 and {}, got {rest}",
             x.ndim()
         );
-        match x.is_sparse() && a.is_none(3) {
-            true => Ok(x.clone().into()),
-            false => Ok(to_sparse(x, x.ndim() - rest as usize)?.into()),
-        }
+        let y = match x.is_sparse() && a.is_none(3) {
+            true => x.clone(),
+            false => to_sparse(x, x.ndim() - rest as usize)?,
+        };
+        Ok(y.by_rows(a.is_by_rows(1))?.into())
     };
+    /// The elements of a matrix that are not zero, by rows (layout `torch.sparse_csr`).
+    "to_sparse_csr(Tensor self, int? dense_dim=None) -> Tensor", METHOD | SPARSE,
+    |a| {
+        let x = a.tensor(0)?;
+        ensure!(
+            a.opt_int(1).unwrap_or(0) == 0,
+            Runtime,
+            "to_sparse_csr: expected values without dimensions (dense_dim 0), got {:?}",
+            a.values[1]
+        );
+        ensure!(
+            x.ndim() == 2,
+            Runtime,
+            "to_sparse_csr: expected a matrix, got shape {}",
+            Show(x.shape())
+        );
+        Ok(to_sparse(x, 2)?.by_rows(true)?.into())
+    };
+    /// Where the entries of each row of a matrix by rows begin and, last, end.
+    "crow_indices(Tensor self) -> Tensor", METHOD | SPARSE, crow_indices;
+    /// The column of each entry of a matrix by rows.
+    "col_indices(Tensor self) -> Tensor", METHOD | SPARSE,
+    |a| Ok(of_rows(a)?.indices.select(0, 1)?.into());
     /// The elements in memory, zeros where there is no entry; a dense tensor itself.
     "to_dense(Tensor self, ScalarType? dtype=None, *, bool? masked_grad=None) -> Tensor",
     METHOD | SPARSE, to_dense;

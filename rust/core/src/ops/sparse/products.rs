@@ -134,7 +134,8 @@ fn sparse_product(x: &Tensor, y: &Tensor) -> Result<Tensor> {
         values,
         coalesced: false,
     };
-    make(&[x.size(0), y.size(1)], parts)?.coalesced()
+    let z = make(&[x.size(0), y.size(1)], parts)?.coalesced()?;
+    z.by_rows(x.is_by_rows() && y.is_by_rows())
 }
 
 fn mv(name: &str, x: &Tensor, v: &Tensor) -> Result<Tensor> {
