@@ -528,6 +528,7 @@ class Tensor:
     is_mtia: _bool
     is_nested: _bool
     is_sparse_csr: _bool
+    _is_any_sparse: _bool
     is_vulkan: _bool
     is_xla: _bool
     is_xpu: _bool

@@ -479,8 +479,8 @@ class _Methods:
             x = self.detach().cpu()
             parts = (x._indices(), x._values(), tuple(x.shape), x.is_coalesced())
             attributes = dict(self.__dict__)
-            state = (type(self), parts, self.requires_grad, attributes, self.is_sparse_csr)
-            return _unpickled_sparse, state
+            made = (type(self), parts, self.requires_grad, attributes, self.is_sparse_csr)
+            return _unpickled_sparse, made
         # A tensor on another device comes back on the CPU of whoever reads it.
         values = self.detach().cpu().contiguous()
         raw = values.reshape(-1).view(_C.uint8).numpy().tobytes() if values.numel() else b""

@@ -84,7 +84,8 @@ def _rebuild_sparse_tensor(layout: Any, data: Any) -> Any:
         return _made(layout, parts, size, known)
     if layout is _C.sparse_csr:
         raise CorruptCheckpointError("sparse tensor: legacy files have none by rows")
-    t = _C._sparse_coo_tensor(*parts, size, is_coalesced=known, check_invariants=False)
+    indices, values = parts
+    t = _C._sparse_coo_tensor(indices, values, size, is_coalesced=known, check_invariants=False)
     _LOADING.unchecked.append((layout, parts, size, known))
     return t
 
@@ -92,8 +93,12 @@ def _rebuild_sparse_tensor(layout: Any, data: Any) -> Any:
 def _made(layout: Any, parts: Any, size: Any, known: bool | None) -> Any:
     try:
         if layout is _C.sparse_csr:
-            return pt.sparse_csr_tensor(*parts, size)
-        return _C._sparse_coo_tensor(*parts, size, is_coalesced=known)
+            from .sparse import sparse_csr_tensor
+
+            starts, columns, values = parts
+            return sparse_csr_tensor(starts, columns, values, size)
+        indices, values = parts
+        return _C._sparse_coo_tensor(indices, values, size, is_coalesced=known)
     except (RuntimeError, IndexError) as error:
         raise CorruptCheckpointError(f"sparse tensor: {error}") from error
 
