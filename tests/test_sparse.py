@@ -324,6 +324,21 @@ SGD = dict.fromkeys(["weight_decay", "momentum", "lr", "dampening"], 0.5)
 SGD |= dict.fromkeys(["nesterov", "maximize", "is_first_step"], False)
 
 
+def test_workers_of_a_loader_give_sparse_batches() -> None:
+    class Graphs(torch.utils.data.Dataset):
+        def __len__(self) -> int:
+            return 4
+
+        def __getitem__(self, i: int) -> Any:
+            return sample() * i
+
+    loader = torch.utils.data.DataLoader(Graphs(), batch_size=2, num_workers=1)
+    batches = list(loader)
+    assert [b.shape for b in batches] == [(2, 2, 3)] * 2 and all(b.is_sparse for b in batches)
+    sums = torch.cat(batches).sum((1, 2)).to_dense()
+    assert sums.tolist() == [0.0, 12.0, 24.0, 36.0]
+
+
 @pytest.mark.parametrize("legacy", [False, True])
 def test_coordinates_of_a_file_are_checked(legacy: bool) -> None:
     for sizes in ((2, 3), (2, 2)):
