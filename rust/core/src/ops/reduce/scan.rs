@@ -433,14 +433,15 @@ impl Op for Recurrence {
             filled::<T>(&y[0], |y| {
                 let y = Slots::of(y);
                 let own = self.own;
-                // The state: the last result and the last coefficient.
-                walk(a.shape(), self.dim, self.reverse, None, move |e, _, last: &mut Option<(f64, f64)>| {
+                // The state: the last result and the last coefficient, and whether there are none yet. The
+                // sum of the first is computed too where lines go in vectors, so all are numbers.
+                let init = (0.0, 0.0, true);
+                walk(a.shape(), self.dim, self.reverse, init, move |e, _, last: &mut (f64, f64, bool)| {
                     let (a, b) = (from.get(e).to_f64(), by.get(e).to_f64());
-                    let s = match *last {
-                        Some((s, before)) => a + if own { b } else { before } * s,
-                        None => a,
-                    };
-                    *last = Some((s, b));
+                    let (s, before, first) = *last;
+                    let next = a + if own { b } else { before } * s;
+                    let s = if first { a } else { next };
+                    *last = (s, b, false);
                     y.set(e, s as T);
                 });
             });
