@@ -6,10 +6,11 @@ use crate::generator::PyGenerator;
 use crate::tensor::{wrap, PyTensor};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
-    PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyList, PyString, PyTuple, PyType,
+    PyBool, PyComplex, PyComplexMethods, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType,
 };
 use pytensorlib_core::dtype::{DType, Scalar};
 use pytensorlib_core::ops::Op;
@@ -68,11 +69,23 @@ fn numpy_type(
     cell: &'static PyOnceLock<Py<PyType>>,
     name: &str,
 ) -> Option<*mut ffi::PyTypeObject> {
-    if cell.get(py).is_none() {
-        // Nothing is of NumPy's types before it was imported.
-        let modules = py.import("sys").ok()?.getattr("modules").ok()?;
-        modules.get_item("numpy").ok()?;
+    if let Some(known) = cell.get(py) {
+        return Some(known.bind(py).as_type_ptr());
     }
+    // Nothing is of NumPy's types before it was imported.
+    static MODULES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    let modules = MODULES.get_or_try_init(py, || -> PyResult<_> {
+        Ok(py
+            .import("sys")?
+            .getattr("modules")?
+            .cast_into::<PyDict>()?
+            .unbind())
+    });
+    modules
+        .ok()?
+        .bind(py)
+        .get_item(intern!(py, "numpy"))
+        .ok()??;
     cell.import(py, "numpy", name).ok().map(|t| t.as_type_ptr())
 }
 
