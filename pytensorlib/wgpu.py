@@ -7,9 +7,12 @@ are ``"wgpu:1"`` and so on. Ops without a GPU kernel run on the CPU, with one wa
 
 from __future__ import annotations
 
+import atexit
 from typing import Any
 
 from . import _C
+
+atexit.register(_C._wgpu_close)
 
 __all__ = [
     "device_count",
@@ -70,7 +73,7 @@ def is_available() -> bool:
 
 
 def get_device_properties(device: Any = None) -> dict[str, Any]:
-    """Return the adapter's name, backend and features.
+    """Return the adapter's name, backend, driver, features and limits.
 
     Parameters
     ----------
@@ -80,7 +83,10 @@ def get_device_properties(device: Any = None) -> dict[str, Any]:
     Returns
     -------
     dict
-        By name.
+        By name: ``name``, ``backend``, ``driver``; ``software``, ``int64`` and ``float64``, which
+        are bools; ``features``, a list; ``limits``, a dict of numbers by their names in WebGPU; and
+        ``cooperative_matrices``, the products of small matrices that subgroups compute together, as
+        sizes m, n and k and the types of factors and sum.
 
     Raises
     ------
@@ -146,7 +152,7 @@ def synchronize(device: Any = None) -> None:
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """Return bytes allocated and reserved, now and at most, and counts of dispatches.
+    """Return bytes allocated and reserved, now and at most, and counts of what was recorded.
 
     Parameters
     ----------
@@ -156,7 +162,9 @@ def memory_stats(device: Any = None) -> dict[str, int]:
     Returns
     -------
     dict
-        By name.
+        By name: bytes ``allocated`` by live tensors and ``reserved`` from the driver, their peaks
+        ``peak_allocated`` and ``peak_reserved``; how many buffers are ``live``; and counts since
+        the start: ``allocations``, ``dispatches``, ``submissions``, ``pipelines``, ``bind_groups``.
 
     Examples
     --------

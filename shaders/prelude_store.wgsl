@@ -1,12 +1,11 @@
-// Writing `y`, whose format is `Y`. Each invocation owns its elements, which may share words.
+// Writing `y`, whose format is `Y`, where every element is a whole word. Each invocation owns its
+// elements.
 fn store_y(i: u32, v: Acc) {
     let bits = encode(Y, v);
     let w = word(Y, i);
-    if (lane_log(Y) == 0u) {
-        atomicStore(&y[w], bits.x);
-        if (wide(Y) == 1u) { atomicStore(&y[w + 1u], bits.y); }
-    } else {
-        let mask = lane_mask(Y) << lane_bit(Y, i);
-        atomicXor(&y[w], (atomicLoad(&y[w]) ^ (bits.x << lane_bit(Y, i))) & mask);
-    }
+    y[w] = bits.x;
+    if (wide(Y) == 1u) { y[w + 1u] = bits.y; }
+}
+fn y_word(w: u32) -> u32 {
+    return y[w];
 }

@@ -32,7 +32,7 @@ struct Params {
 
 fn load_y(i: u32) -> Acc {
     let w = word(Y, i);
-    return decode(Y, atomicLoad(&y[w]), atomicLoad(&y[w + wide(Y)]), i);
+    return decode(Y, y_word(w), y_word(w + wide(Y)), i);
 }
 fn load_v(i: u32) -> Acc {
     let w = word(V, i);

@@ -61,16 +61,35 @@ def needs(acc):
         pytest.skip(f"the adapter has no {feature}")
 
 
-def source(file, acc, tail=""):
+def source(file, acc, tail="", constants=None):
     text = {path.stem: path.read_text() for path in SHADERS.glob("*.wgsl")}
+    known = COMMON | NUMBERS.get(file, {})
+    given = dict(constants or {})
+
+    def const(line):
+        name, kind, default = line.groups()
+        value = given.pop(name, None)
+        if value is None:
+            return f"const {name}: {kind} = {default};"
+        return f"const {name}: {kind} = " + (
+            f"{value}u;" if kind == "u32" else f"{bool(value)};".lower()
+        )
+
+    declared = re.search(r"^override Y: u32 = (\w+);", text[file], re.MULTILINE)
+    y = (constants or {}).get("Y", COMMON.get(declared.group(1)) if declared else None)
+    own = re.sub(r"^override (\w+): (\w+) = (.*?);", const, text[file], flags=re.MULTILINE)
+    assert not given, f"{file} does not take {given}"
+    store = "lanes"
+    if y in (I32, I64, F32, F64):
+        store, own = "store", own.replace(" y: array<atomic<u32>>", " y: array<u32>")
     names = ["prelude", f"prelude_{acc}"]
-    if uses := re.search(r"^// uses (.*)$", text[file], re.MULTILINE):
-        names += [f"prelude_{part}" for part in uses.group(1).split(", ")]
+    if uses := re.search(r"^// uses (.*)$", own, re.MULTILINE):
+        parts = [store if part == "store" else part for part in uses.group(1).split(", ")]
+        names += [f"prelude_{part}" for part in parts]
     if tail:
         names.append("math_int" if acc in ("i32", "i64") else f"math_{acc}")
-    known = COMMON | NUMBERS.get(file, {})
     numbers = "".join(f"const {name}: u32 = {n}u;\n" for name, n in known.items())
-    return numbers + "".join(text[n] for n in [*names, file]) + tail
+    return numbers + "".join(text[n] for n in names) + own + tail
 
 
 def words(x):
@@ -87,7 +106,7 @@ def f32(v):
 def run(file, acc, arrays, params, groups, tail="", entry="main", **constants):
     """Runs a kernel over arrays in the order of its bindings; returns them all afterwards."""
     dev = device()
-    code = source(file, acc, tail)
+    code = source(file, acc, tail, constants)
     usage = wgpu.BufferUsage
     flat = np.array(params, dtype=np.int64).astype(np.uint32).tobytes()
     buffers = [dev.create_buffer_with_data(data=flat.ljust(1024, b"\0"), usage=usage.UNIFORM)]
@@ -111,7 +130,6 @@ def run(file, acc, arrays, params, groups, tail="", entry="main", **constants):
         compute={
             "module": dev.create_shader_module(code=code),
             "entry_point": entry,
-            "constants": {k: float(v) for k, v in constants.items()},
         },
     )
     bound = [

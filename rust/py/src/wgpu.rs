@@ -16,15 +16,35 @@ fn _wgpu_count() -> usize {
     Gpu::count()
 }
 
-/// The adapter: `name`, `backend`, `driver` and what it can do.
+/// The adapter: `name`, `backend`, `driver`, what it can do, and its limits.
 #[pyfunction]
 fn _wgpu_info(py: Python<'_>, index: u8) -> PyResult<Bound<'_, PyDict>> {
     let info = Gpu::at(index).py()?.info();
     let d = PyDict::new(py);
     d.set_item("name", &info.name)?;
     d.set_item("backend", &info.backend)?;
+    d.set_item("driver", &info.driver)?;
+    d.set_item("software", info.software)?;
     d.set_item("int64", info.int64)?;
     d.set_item("float64", info.float64)?;
+    d.set_item("features", info.feature_names())?;
+    let limits = PyDict::new(py);
+    for (name, value) in info.limit_values() {
+        limits.set_item(name, value)?;
+    }
+    d.set_item("limits", limits)?;
+    let kind = |t| format!("{t:?}").to_lowercase();
+    let products = info.cooperative.iter();
+    let products = products.map(|p| {
+        (
+            p.m_size,
+            p.n_size,
+            p.k_size,
+            kind(p.ab_type),
+            kind(p.cr_type),
+        )
+    });
+    d.set_item("cooperative_matrices", products.collect::<Vec<_>>())?;
     Ok(d)
 }
 
@@ -49,6 +69,8 @@ fn _wgpu_memory_stats(py: Python<'_>, index: u8) -> PyResult<Bound<'_, PyDict>> 
     d.set_item("dispatches", s.dispatches)?;
     d.set_item("submissions", s.submissions)?;
     d.set_item("pipelines", s.pipelines)?;
+    d.set_item("bind_groups", s.bind_groups)?;
+    d.set_item("allocations", m.allocations)?;
     Ok(d)
 }
 
@@ -65,6 +87,12 @@ fn _wgpu_empty_cache(index: u8) -> PyResult<()> {
 fn _wgpu_set_memory_cap(index: u8, bytes: Option<u64>) -> PyResult<()> {
     Gpu::at(index).py()?.set_memory_cap(bytes);
     Ok(())
+}
+
+/// The end of the process: keeps what later ones can use.
+#[pyfunction]
+fn _wgpu_close() {
+    Gpu::opened().for_each(Gpu::save);
 }
 
 /// How often each op ran on the CPU because it has no GPU kernel.
@@ -86,6 +114,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_wgpu_memory_stats, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_empty_cache, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_set_memory_cap, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_close, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_fallbacks, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_set_fallback_error, m)?)?;
     Ok(())

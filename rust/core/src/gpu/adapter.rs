@@ -14,6 +14,13 @@ pub struct Info {
     pub backend: String,
     /// Whether it runs on the CPU (lavapipe, WARP).
     pub software: bool,
+    /// The driver, and what it says of itself.
+    pub driver: String,
+    /// What the device was opened with: those of [`useful`] that the adapter has.
+    pub features: wgpu::Features,
+    pub limits: wgpu::Limits,
+    /// Products of small matrices that subgroups compute together.
+    pub cooperative: Vec<wgpu::CooperativeMatrixProperties>,
     /// Whether shaders may use 64-bit integers and 64-bit floats.
     pub int64: bool,
     pub float64: bool,
@@ -23,6 +30,50 @@ pub struct Info {
     pub max_buffer: u64,
     /// Workgroups in one dimension of a grid.
     pub max_groups: u32,
+}
+
+impl Info {
+    /// The names of the features.
+    pub fn feature_names(&self) -> Vec<String> {
+        let names = self.features.iter_names();
+        names.map(|(name, _)| name.to_lowercase()).collect()
+    }
+
+    /// The limits by their names.
+    pub fn limit_values(&self) -> Vec<(&'static str, u64)> {
+        let l = &self.limits;
+        macro_rules! all {
+            ($($name:ident)*) => { vec![$((stringify!($name), l.$name as u64)),*] };
+        }
+        all! {
+            max_bind_groups max_bindings_per_bind_group max_buffer_size
+            max_storage_buffer_binding_size max_uniform_buffer_binding_size
+            max_storage_buffers_per_shader_stage max_uniform_buffers_per_shader_stage
+            max_dynamic_storage_buffers_per_pipeline_layout
+            max_dynamic_uniform_buffers_per_pipeline_layout
+            min_storage_buffer_offset_alignment min_uniform_buffer_offset_alignment
+            max_compute_workgroup_storage_size max_compute_invocations_per_workgroup
+            max_compute_workgroup_size_x max_compute_workgroup_size_y
+            max_compute_workgroup_size_z max_compute_workgroups_per_dimension
+            max_immediate_size
+        }
+    }
+}
+
+/// What kernels, the profiler and the cache of pipelines can use where it is there.
+fn useful() -> wgpu::Features {
+    wgpu::Features::SHADER_INT64
+        | wgpu::Features::SHADER_F64
+        | wgpu::Features::SHADER_F16
+        | wgpu::Features::SHADER_FLOAT32_ATOMIC
+        | wgpu::Features::SUBGROUP
+        | wgpu::Features::SUBGROUP_BARRIER
+        | wgpu::Features::TIMESTAMP_QUERY
+        | wgpu::Features::TIMESTAMP_QUERY_INSIDE_ENCODERS
+        | wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES
+        | wgpu::Features::PIPELINE_CACHE
+        | wgpu::Features::IMMEDIATES
+        | wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX
 }
 
 /// The first error that wgpu reported since someone last looked.
@@ -82,13 +133,18 @@ fn matching(adapters: &[wgpu::Adapter], wanted: &str) -> Result<Vec<wgpu::Adapte
 
 /// Opens an adapter.
 pub fn open(adapter: &wgpu::Adapter) -> Result<Opened> {
-    let useful = wgpu::Features::SHADER_INT64 | wgpu::Features::SHADER_F64;
-    let features = adapter.features() & useful;
+    let features = adapter.features() & useful();
     let limits = adapter.limits();
+    let experimental = match features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) {
+        // SAFETY: nothing experimental happens unless a shader names it, and those are ours.
+        true => unsafe { wgpu::ExperimentalFeatures::enabled() },
+        false => wgpu::ExperimentalFeatures::disabled(),
+    };
     let (device, queue) = pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor {
         label: None,
         required_features: features,
         required_limits: limits.clone(),
+        experimental_features: experimental,
         memory_hints: wgpu::MemoryHints::Performance,
         ..Default::default()
     }))
@@ -107,11 +163,18 @@ pub fn open(adapter: &wgpu::Adapter) -> Result<Opened> {
         name: about.name,
         backend: format!("{:?}", about.backend),
         software: about.device_type == wgpu::DeviceType::Cpu,
+        driver: [about.driver, about.driver_info]
+            .join(" ")
+            .trim()
+            .to_string(),
+        features,
+        cooperative: adapter.cooperative_matrix_properties(),
         int64: features.contains(wgpu::Features::SHADER_INT64),
         float64: features.contains(wgpu::Features::SHADER_F64),
         max_binding: limits.max_storage_buffer_binding_size,
         max_buffer: limits.max_buffer_size,
         max_groups: limits.max_compute_workgroups_per_dimension.min(65_535),
+        limits,
     };
     Ok(Opened {
         device,

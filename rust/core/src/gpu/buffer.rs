@@ -3,7 +3,7 @@
 
 use super::Gpu;
 use crate::device::Device;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Memory on the GPU. Holds exactly the bytes that a CPU tensor of the same type holds.
@@ -38,7 +38,8 @@ pub struct MemoryStats {
 
 #[derive(Default)]
 pub(super) struct Pool {
-    free: HashMap<u64, Vec<Raw>>,
+    /// By size class and identity.
+    free: HashMap<u64, BTreeMap<u64, Raw>>,
     pub stats: MemoryStats,
     pub cap: Option<u64>,
     next_id: u64,
@@ -52,9 +53,10 @@ pub(super) fn size_class(bytes: u64) -> u64 {
 }
 
 impl Pool {
-    /// A pooled buffer of this class, if there is one. The last returned is the first used.
+    /// A pooled buffer of this class, if there is one: the oldest, so that steps of a program that
+    /// ask for the same sizes in the same order get the same buffers, and bind groups again.
     pub fn reuse(&mut self, class: u64) -> Option<Raw> {
-        let raw = self.free.get_mut(&class)?.pop()?;
+        let (_, raw) = self.free.get_mut(&class)?.pop_first()?;
         self.count_live(class);
         Some(raw)
     }
@@ -83,12 +85,13 @@ impl Pool {
         let class = raw.buffer.size();
         self.stats.allocated -= class;
         self.stats.live -= 1;
-        self.free.entry(class).or_default().push(raw);
+        self.free.entry(class).or_default().insert(raw.id, raw);
     }
 
     /// Takes every unused buffer out of the pool, for the driver to free.
     pub fn drain(&mut self) -> Vec<Raw> {
-        let all: Vec<Raw> = self.free.drain().flat_map(|(_, list)| list).collect();
+        let free = self.free.drain();
+        let all: Vec<Raw> = free.flat_map(|(_, class)| class.into_values()).collect();
         self.stats.reserved -= all.iter().map(|r| r.buffer.size()).sum::<u64>();
         all
     }

@@ -1,6 +1,6 @@
 //! A dispatch being put together: a shader, its constants, what it binds, and how many invocations.
 
-use super::pipeline::Kernel;
+use super::pipeline::{Kernel, Tail};
 use super::shader::{Acc, Shader};
 use super::{Buffer, Gpu};
 use crate::dtype::DType;
@@ -10,6 +10,11 @@ use smallvec::{smallvec, SmallVec};
 
 /// Invocations of a workgroup, of kernels with one for each element.
 pub const WORKGROUP: usize = 256;
+
+const NOTHING: Tail = Tail {
+    text: "",
+    key: [0; 2],
+};
 
 /// Memory that a kernel binds, and the type of its elements.
 #[derive(Clone, Copy)]
@@ -34,7 +39,7 @@ pub struct Launch<'a, P> {
     shader: &'a Shader<P>,
     acc: Acc,
     entry: &'static str,
-    tail: [&'a str; 2],
+    tail: [Tail<'a>; 2],
     constants: SmallVec<[(&'static str, u32); 12]>,
     buffers: SmallVec<[Option<&'a Buffer>; 9]>,
     writes: usize,
@@ -47,7 +52,7 @@ impl<P: bytemuck::NoUninit> Shader<P> {
             shader: self,
             acc,
             entry: "main",
-            tail: [""; 2],
+            tail: [NOTHING; 2],
             constants: smallvec![],
             buffers: smallvec![],
             writes: 0,
@@ -62,7 +67,7 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
     }
 
     /// Generated text behind the file.
-    pub(super) fn tail(self, tail: [&'a str; 2]) -> Self {
+    pub(super) fn tail(self, tail: [Tail<'a>; 2]) -> Self {
         Launch { tail, ..self }
     }
 

@@ -9,19 +9,23 @@ mod buffer;
 pub mod copy;
 pub mod fault;
 pub mod geometry;
+pub(crate) mod key;
 pub mod launch;
 mod pipeline;
 pub mod pointwise;
 pub mod reduce;
 pub mod shader;
+pub mod stored;
 mod stream;
 #[cfg(test)]
 pub mod tests;
+mod text;
 mod view;
 
 pub use adapter::Info;
 pub use buffer::{Buffer, MemoryStats};
 pub use launch::Operand;
+pub use pipeline::Tail;
 pub(crate) use shader::{params, shader};
 pub use shader::{Acc, Shader};
 pub use stream::StreamStats;
@@ -103,6 +107,21 @@ impl Gpu {
         opened.as_ref().map_err(|text| Error::runtime(text.clone()))
     }
 
+    /// Those in use by now.
+    pub fn opened() -> impl Iterator<Item = &'static Gpu> {
+        let ours = PID.get() == Some(&std::process::id());
+        let slots = SLOTS.get().filter(|_| ours);
+        let slots = slots.and_then(|s| s.as_ref().ok()).into_iter().flatten();
+        slots.filter_map(|s| s.gpu.get()?.as_ref().ok())
+    }
+
+    /// Keeps what later runs can use.
+    pub fn save(&self) {
+        if let Some(stored) = &self.pipelines.lock().stored {
+            let _ = stored.save();
+        }
+    }
+
     /// How many adapters there are that this process can use.
     pub fn count() -> usize {
         slots().map_or(0, <[_]>::len)
@@ -115,6 +134,7 @@ impl Gpu {
 
     fn new(index: u8, o: adapter::Opened) -> Gpu {
         let stream = Mutex::new(Stream::new(&o.device, &o.queue));
+        let pipelines = Pipelines::new(stored::Stored::open(&o.device, &o.info));
         Gpu {
             device: o.device,
             queue: o.queue,
@@ -123,7 +143,7 @@ impl Gpu {
             index,
             pool: Mutex::default(),
             stream,
-            pipelines: Mutex::default(),
+            pipelines: Mutex::new(pipelines),
             staging: Mutex::default(),
             faults: fault::Faults::default(),
         }

@@ -1,24 +1,60 @@
 //! Kernels and the cache of their pipelines.
 
+use super::key::{key, Key, Map};
 use super::shader::{Acc, Source};
+use super::stored::Stored;
+use super::text::Constants;
 use crate::bail;
 use crate::error::Result;
-use std::collections::hash_map::DefaultHasher;
-use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// One specialised compute shader: its text, the type it computes in, its `override` constants and,
-/// for pointwise bodies, a generated tail.
+/// Generated text behind a file, and what tells it from others.
+#[derive(Clone, Copy, Debug)]
+pub struct Tail<'a> {
+    pub text: &'a str,
+    pub key: Key,
+}
+
+impl Hash for Tail<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key.hash(state);
+    }
+}
+
+impl<'a> From<&'a str> for Tail<'a> {
+    fn from(text: &'a str) -> Self {
+        Tail {
+            text,
+            key: key(text),
+        }
+    }
+}
+
+impl<'a> From<&'a String> for Tail<'a> {
+    fn from(text: &'a String) -> Self {
+        text.as_str().into()
+    }
+}
+
+/// One specialised compute shader: its text, the type it computes in, the values of its `override`
+/// lines and, for pointwise bodies, a generated tail.
 #[derive(Clone, Copy, Debug, Hash)]
 pub(super) struct Kernel<'a> {
     pub source: &'a Source,
     pub entry: &'static str,
     pub acc: Acc,
-    pub constants: &'a [(&'static str, u32)],
-    pub tail: [&'a str; 2],
+    pub constants: Constants<'a>,
+    pub tail: [Tail<'a>; 2],
     pub writes: usize,
     pub reads: usize,
+}
+
+impl Kernel<'_> {
+    fn text(&self, aliased: bool) -> Result<String> {
+        let tail = self.tail.map(|t| t.text);
+        self.source.text(self.acc, self.constants, tail, aliased)
+    }
 }
 
 /// Bind-group and pipeline layout for a number of written and read buffers.
@@ -33,13 +69,21 @@ pub(super) struct Pipeline {
     pub layout: Arc<Layout>,
 }
 
-#[derive(Default)]
 pub(super) struct Pipelines {
-    pipelines: HashMap<[u64; 2], Arc<Pipeline>>,
-    layouts: HashMap<u32, Arc<Layout>>,
+    pub stored: Option<Stored>,
+    pipelines: Map<Key, Arc<Pipeline>>,
+    layouts: Map<u32, Arc<Layout>>,
 }
 
 impl Pipelines {
+    pub fn new(stored: Option<Stored>) -> Pipelines {
+        Pipelines {
+            stored,
+            pipelines: Map::default(),
+            layouts: Map::default(),
+        }
+    }
+
     pub fn len(&self) -> usize {
         self.pipelines.len()
     }
@@ -52,17 +96,13 @@ impl Pipelines {
         kernel: &Kernel,
         aliased: bool,
     ) -> Result<Arc<Pipeline>> {
-        let key = [0u8, 1].map(|seed| {
-            let mut h = DefaultHasher::new();
-            (seed, kernel, aliased).hash(&mut h);
-            h.finish()
-        });
+        let key = key(&(kernel, aliased));
         if let Some(p) = self.pipelines.get(&key) {
             return Ok(p.clone());
         }
         let layout = self.layout(device, kernel, aliased);
         let (name, trusted) = (&*kernel.source.name, kernel.source.trusted);
-        let text = kernel.source.text(kernel.acc, kernel.tail, aliased)?;
+        let text = kernel.text(aliased)?;
         let desc = wgpu::ShaderModuleDescriptor {
             label: Some(name),
             source: wgpu::ShaderSource::Wgsl(text.into()),
@@ -77,21 +117,16 @@ impl Pipelines {
                 device.create_shader_module_trusted(desc, wgpu::ShaderRuntimeChecks::unchecked())
             },
         };
-        let constants: Vec<(&str, f64)> = kernel
-            .constants
-            .iter()
-            .map(|&(name, v)| (name, v as f64))
-            .collect();
         let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(name),
             layout: Some(&layout.pipeline),
             module: &module,
             entry_point: Some(kernel.entry),
             compilation_options: wgpu::PipelineCompilationOptions {
-                constants: &constants,
+                constants: &[],
                 zero_initialize_workgroup_memory: !trusted,
             },
-            cache: None,
+            cache: self.stored.as_ref().map(|s| &s.cache),
         });
         for scope in [internal, invalid] {
             if let Some(e) = pollster::block_on(scope.pop()) {

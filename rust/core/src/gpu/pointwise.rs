@@ -2,7 +2,7 @@
 
 use super::geometry::coalesce;
 use super::launch::WORKGROUP;
-use super::{params, shader, Acc, Gpu, View};
+use super::{params, shader, Acc, Gpu, Tail, View};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::{bail, ensure};
@@ -46,10 +46,21 @@ const SLOTS: [&str; MAX_INPUTS + 1] = ["Y", "X0", "X1", "X2", "X3", "X4", "X5"];
 /// one parameter per input. It may call the `m_` functions of the type's math file, `scalar(k)`
 /// for the k-th of `scalars` (see [`Acc::words`]), and read `position`, the logical index. Inputs
 /// have the output's shape, with stride 0 where they broadcast; an input may be the output.
-pub fn pointwise(
+pub fn pointwise<'a>(
     gpu: &Gpu,
     acc: Acc,
-    body: &str,
+    body: impl Into<Tail<'a>>,
+    x: &[View],
+    y: View,
+    scalars: &[[u32; 2]],
+) -> Result<()> {
+    launch(gpu, acc, body.into(), x, y, scalars)
+}
+
+fn launch(
+    gpu: &Gpu,
+    acc: Acc,
+    body: Tail,
     x: &[View],
     y: View,
     scalars: &[[u32; 2]],
@@ -68,12 +79,6 @@ pub fn pointwise(
         acc == Acc::F64 || y.dtype != DType::F64 && x.iter().all(|v| v.dtype != DType::F64),
         NotImplemented,
         "wgpu: pointwise: float64 in a kernel that computes in {}",
-        acc.dtype()
-    );
-    ensure!(
-        acc.has_functions(body),
-        NotImplemented,
-        "wgpu: pointwise: a function of this op has no {} kernel",
         acc.dtype()
     );
     ensure!(
@@ -123,10 +128,15 @@ pub fn pointwise(
         false => size_of::<Block>(),
     };
 
+    // The number of inputs tells these texts apart.
+    let value = Tail {
+        text: VALUE[x.len()],
+        key: [0; 2],
+    };
     let mut launch = POINTWISE
         .launch(acc)
         .entry(if scattered { "scattered" } else { "main" })
-        .tail([body, VALUE[x.len()]])
+        .tail([body, value])
         .set("DIMS", if linear { 0 } else { dims.sizes.len() as u32 })
         .writes(SLOTS[0], y);
     for (&v, slot) in x.iter().zip(&SLOTS[1..]) {

@@ -1,13 +1,9 @@
-//! Shaders: WGSL text, the numbers it knows by name, and its parameter block. A source is put
-//! together from the preludes that it needs, the file, and for pointwise bodies the functions they
-//! may call and the generated tail.
+//! Shaders: WGSL text, the numbers it knows by name, and its parameter block.
 
-use super::launch::WORKGROUP;
+use crate::bail;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::{bail, ensure};
 use std::borrow::Cow;
-use std::fmt::Write;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 
@@ -66,7 +62,7 @@ impl Acc {
         }
     }
 
-    fn prelude(self) -> &'static str {
+    pub(super) fn prelude(self) -> &'static str {
         match self {
             Acc::F32 => include_str!("../../../../shaders/prelude_f32.wgsl"),
             Acc::I32 => include_str!("../../../../shaders/prelude_i32.wgsl"),
@@ -75,7 +71,7 @@ impl Acc {
         }
     }
 
-    fn math(self) -> &'static str {
+    pub(super) fn math(self) -> &'static str {
         match self {
             Acc::F32 => include_str!("../../../../shaders/math_f32.wgsl"),
             Acc::I32 | Acc::I64 => include_str!("../../../../shaders/math_int.wgsl"),
@@ -100,32 +96,6 @@ fn split(v: u64) -> [u32; 2] {
 /// Numbers that a shader's text knows by these names.
 pub type Numbers = &'static [(&'static str, u32)];
 
-/// What every text knows: the formats of elements, whose numbers are those of their types, and the
-/// invocations of a workgroup.
-const COMMON: Numbers = &[
-    ("WORKGROUP", WORKGROUP as u32),
-    ("BOOL", DType::Bool as u32),
-    ("U8", DType::U8 as u32),
-    ("I8", DType::I8 as u32),
-    ("I16", DType::I16 as u32),
-    ("I32", DType::I32 as u32),
-    ("I64", DType::I64 as u32),
-    ("F16", DType::F16 as u32),
-    ("BF16", DType::BF16 as u32),
-    ("F32", DType::F32 as u32),
-    ("F64", DType::F64 as u32),
-];
-
-const PRELUDE: &str = include_str!("../../../../shaders/prelude.wgsl");
-
-macro_rules! parts {
-    ($($name:literal)*) => {
-        &[$(($name, include_str!(concat!("../../../../shaders/prelude_", $name, ".wgsl")))),*]
-    };
-}
-/// What a file takes with a line `// uses ...`.
-const PARTS: &[(&str, &str)] = parts! { "store" "rows" "index" "fault" "dims" "strided" };
-
 /// A kernel's text, and the type of its parameter block.
 pub struct Shader<P> {
     pub(super) source: Source,
@@ -136,10 +106,10 @@ pub struct Shader<P> {
 #[derive(Debug)]
 pub struct Source {
     pub(super) name: Cow<'static, str>,
-    text: Cow<'static, str>,
+    pub(super) text: Cow<'static, str>,
     /// The types that it may compute in.
-    accs: &'static [Acc],
-    numbers: &'static [Numbers],
+    pub(super) accs: &'static [Acc],
+    pub(super) numbers: &'static [Numbers],
     /// Whether the text is ours, so that no load, store or loop needs a check.
     pub(super) trusted: bool,
 }
@@ -189,43 +159,6 @@ impl Hash for Source {
         if !self.trusted {
             self.text.hash(state);
         }
-    }
-}
-
-impl Source {
-    /// The whole text. With `aliased`, read-only bindings become read_write: one dispatch may not
-    /// bind a buffer both ways.
-    pub(super) fn text(&self, acc: Acc, tail: [&str; 2], aliased: bool) -> Result<String> {
-        ensure!(
-            self.accs.contains(&acc),
-            NotImplemented,
-            "wgpu: {} does not compute in {}",
-            self.name,
-            acc.dtype()
-        );
-        let mut out = String::new();
-        for (name, number) in [COMMON].iter().chain(self.numbers).copied().flatten() {
-            let _ = writeln!(out, "const {name}: u32 = {number}u;");
-        }
-        out.push_str(PRELUDE);
-        out.push_str(acc.prelude());
-        let uses = self.text.lines().find_map(|l| l.strip_prefix("// uses "));
-        for part in uses.into_iter().flat_map(|names| names.split(", ")) {
-            match PARTS.iter().find(|(name, _)| *name == part) {
-                Some((_, text)) => out.push_str(text),
-                None => bail!(Runtime, "wgpu: {}: no part {part:?}", self.name),
-            }
-        }
-        if !tail[0].is_empty() {
-            out.push_str(acc.math());
-        }
-        for text in [&self.text, tail[0], tail[1]] {
-            out.push_str(text);
-        }
-        Ok(match aliased {
-            true => out.replace("var<storage, read>", "var<storage, read_write>"),
-            false => out,
-        })
     }
 }
 
@@ -300,21 +233,21 @@ impl<P: Params> Shader<P> {
     }
 
     pub fn check_in(&self, accs: &[Acc], tail: [&str; 2]) {
-        use naga::valid::{Capabilities, ValidationFlags, Validator};
         let name = &self.source.name;
-        for &acc in accs {
-            let allowed = match acc {
-                Acc::F32 | Acc::I32 => Capabilities::empty(),
-                Acc::I64 => Capabilities::SHADER_INT64,
-                Acc::F64 => Capabilities::SHADER_INT64 | Capabilities::FLOAT64,
-            };
+        let source = &self.source;
+        // Results of whole words, and those that share one.
+        let lanes = ("Y", DType::U8 as u32);
+        let formats: &[&[_]] = match source.text.contains("override Y:") {
+            true => &[&[], &[lanes]],
+            false => &[&[]],
+        };
+        for (&acc, constants) in accs
+            .iter()
+            .flat_map(|a| formats.iter().map(move |f| (a, f)))
+        {
             for aliased in [false, true] {
-                let text = self.source.text(acc, tail, aliased).unwrap();
-                let module = naga::front::wgsl::parse_str(&text)
-                    .unwrap_or_else(|e| panic!("{name} {acc:?}:\n{}", e.emit_to_string(&text)));
-                Validator::new(ValidationFlags::all(), allowed)
-                    .validate(&module)
-                    .unwrap_or_else(|e| panic!("{name} {acc:?}:\n{}", e.emit_to_string(&text)));
+                let text = source.text(acc, constants, tail, aliased).unwrap();
+                let module = valid(name, acc, &text);
                 assert_eq!(
                     fields(&module),
                     described(P::FIELDS),
@@ -323,6 +256,32 @@ impl<P: Params> Shader<P> {
             }
         }
     }
+}
+
+/// The module of a text, which must be valid on an adapter that computes in `acc`.
+#[cfg(test)]
+pub(super) fn valid(name: &str, acc: Acc, text: &str) -> naga::Module {
+    use naga::valid::{Capabilities, ValidationFlags, Validator};
+    let mut allowed = match acc {
+        Acc::F32 | Acc::I32 => Capabilities::empty(),
+        Acc::I64 => Capabilities::SHADER_INT64,
+        Acc::F64 => Capabilities::SHADER_INT64 | Capabilities::FLOAT64,
+    };
+    for (line, more) in [
+        ("enable f16;", Capabilities::SHADER_FLOAT16),
+        (
+            "enable wgpu_cooperative_matrix;",
+            Capabilities::COOPERATIVE_MATRIX,
+        ),
+    ] {
+        allowed.set(more, text.lines().any(|l| l == line));
+    }
+    let module = naga::front::wgsl::parse_str(text)
+        .unwrap_or_else(|e| panic!("{name} {acc:?}:\n{}", e.emit_to_string(text)));
+    Validator::new(ValidationFlags::all(), allowed)
+        .validate(&module)
+        .unwrap_or_else(|e| panic!("{name} {acc:?}:\n{}", e.emit_to_string(text)));
+    module
 }
 
 #[cfg(test)]

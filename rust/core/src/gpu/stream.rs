@@ -1,9 +1,10 @@
 //! One in-order stream: dispatches are recorded into an open compute pass and submitted in batches.
 
+use super::key::Map;
 use super::pipeline::Pipeline;
 use super::Buffer;
 use smallvec::SmallVec;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 /// Uniform space of one batch, and the window that a shader sees of it. A shader's parameter
 /// block must fit the window.
@@ -31,7 +32,7 @@ pub(super) struct Stream {
     ring: wgpu::Buffer,
     params: Vec<u8>,
     align: usize,
-    groups: HashMap<GroupKey, wgpu::BindGroup>,
+    groups: Map<GroupKey, wgpu::BindGroup>,
     pending: u32,
     batch_limit: u32,
     in_flight: VecDeque<wgpu::SubmissionIndex>,
@@ -66,7 +67,7 @@ impl Stream {
             ring,
             params: Vec::with_capacity(RING as usize),
             align,
-            groups: HashMap::new(),
+            groups: Map::default(),
             pending: 0,
             batch_limit: FIRST_BATCH,
             in_flight: VecDeque::new(),

@@ -464,7 +464,7 @@ pub fn gpu(op: &dyn Formula, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<b
     let acc = Acc::of(t)?;
     if let Some(text) = op.text() {
         if acc.has_functions(text) {
-            return gpu::launch(gpu, acc, x, &y[0], &|_| gpu::emit(text.into()));
+            return gpu::launch(gpu, acc, x, &y[0], &|_| gpu::own(text));
         }
     }
     // Ops of integers only have no formula over numbers.

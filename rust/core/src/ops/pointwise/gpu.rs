@@ -4,54 +4,75 @@
 use super::{Real, Special, Special2};
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::gpu::key::{key, Key, Map};
 use crate::gpu::pointwise::pointwise;
-use crate::gpu::View;
-use crate::gpu::{Acc, Gpu};
+use crate::gpu::{Acc, Gpu, Tail, View};
 use crate::layout::Layout;
 use crate::tensor::Tensor;
 use crate::transfer::{ran, view};
 use smallvec::SmallVec;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::fmt::Write;
 use std::ops::{Add, Div, Mul, Neg, Sub};
+use std::rc::Rc;
 
-/// The name of a value in the text: a number or, as a mask, a truth value.
+/// The number of a value in the text: a number or, as a mask, a truth value.
 #[derive(Clone, Copy)]
 pub struct Wgsl(u32);
 
-struct Text {
+/// How a value comes from those before it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Value {
+    Input(u32),
+    /// The k-th number among the parameters.
+    Scalar(u32),
+    /// Number `v` of the type computed in, by the bits of a float64.
+    Number(u64),
+    Infix(&'static str, u32, u32),
+    Call(&'static str, SmallVec<[u32; 3]>),
+    /// `m_polygamma` of this order.
+    Polygamma(u32, u32),
+    Not(u32),
+    /// Text of the op's own.
+    Own(&'static str),
+}
+
+/// A formula as it is read: its values in order, each once. The text is made of them where these
+/// values were not seen before, so that a call costs no text.
+struct Trace {
     acc: Acc,
-    lines: String,
-    names: HashMap<String, u32>,
+    values: Vec<Value>,
+    numbers: Map<Value, u32>,
     scalars: SmallVec<[[u32; 2]; 8]>,
     /// Whether everything so far has a text in this type.
     complete: bool,
+    /// Texts by type, values and result.
+    texts: Map<Key, Rc<str>>,
 }
 
-thread_local!(static TEXT: RefCell<Option<Text>> = const { RefCell::new(None) });
+thread_local!(static TRACE: RefCell<Option<Trace>> = const { RefCell::new(None) });
 
-fn with<R>(f: impl FnOnce(&mut Text) -> R) -> R {
-    TEXT.with_borrow_mut(|t| {
-        f(t.get_or_insert_with(|| Text {
+fn with<R>(f: impl FnOnce(&mut Trace) -> R) -> R {
+    TRACE.with_borrow_mut(|t| {
+        f(t.get_or_insert_with(|| Trace {
             acc: Acc::F32,
-            lines: String::new(),
-            names: HashMap::new(),
+            values: Vec::new(),
+            numbers: Map::default(),
             scalars: SmallVec::new(),
             complete: true,
+            texts: Map::default(),
         }))
     })
 }
 
-impl Text {
-    fn name(&mut self, value: String) -> Wgsl {
-        let next = self.names.len() as u32;
-        if let Some(&n) = self.names.get(&value) {
-            return Wgsl(n);
+impl Trace {
+    fn value(&mut self, value: Value) -> Wgsl {
+        let next = self.values.len() as u32;
+        let number = *self.numbers.entry(value.clone()).or_insert(next);
+        if number == next {
+            self.values.push(value);
         }
-        let _ = writeln!(self.lines, "    let t{next} = {value};");
-        self.names.insert(value, next);
-        Wgsl(next)
+        Wgsl(number)
     }
 
     fn is_int(&self) -> bool {
@@ -64,24 +85,67 @@ impl Text {
             self.scalars.push(words);
             self.scalars.len() - 1
         });
-        self.name(format!("scalar({at}u)"))
+        self.value(Value::Scalar(at as u32))
+    }
+
+    /// A number, with the bits that it has in the type.
+    fn number(&self, v: f64) -> String {
+        if self.is_int() {
+            return format!("Acc({})", v as i64);
+        }
+        if self.acc == Acc::F32 && (v as f32).is_finite() {
+            return format!("Acc({:?})", v as f32);
+        }
+        // By its bits: shaders have no infinity, and a plain number is a float32.
+        let [lo, hi] = self.acc.words(v);
+        format!("from_words({lo}u, {hi}u)")
+    }
+
+    fn text(&self, inputs: usize, result: u32) -> String {
+        let names: Vec<String> = (0..inputs).map(|i| format!("a{i}: Acc")).collect();
+        let mut out = format!("fn op({}) -> Acc {{\n", names.join(", "));
+        for (n, value) in self.values.iter().enumerate() {
+            let _ = write!(out, "    let t{n} = ");
+            let _ = match value {
+                Value::Input(i) => write!(out, "a{i}"),
+                Value::Scalar(k) => write!(out, "scalar({k}u)"),
+                Value::Number(bits) => out.write_str(&self.number(f64::from_bits(*bits))),
+                Value::Infix(sign, a, b) => write!(out, "t{a} {sign} t{b}"),
+                Value::Call(name, args) => {
+                    let args: Vec<String> = args.iter().map(|a| format!("t{a}")).collect();
+                    write!(out, "{name}({})", args.join(", "))
+                }
+                Value::Polygamma(order, a) => write!(out, "m_polygamma({order}u, t{a})"),
+                Value::Not(a) => write!(out, "!t{a}"),
+                Value::Own(text) => out.write_str(text),
+            };
+            out.push_str(";\n");
+        }
+        let _ = writeln!(out, "    return t{result};\n}}");
+        out
     }
 }
 
-/// A value by its text.
-pub fn emit(value: String) -> Wgsl {
-    with(|t| t.name(value))
+/// A value by a text of the op's own.
+pub fn own(text: &'static str) -> Wgsl {
+    with(|t| t.value(Value::Own(text)))
+}
+
+fn call(name: &'static str, args: &[Wgsl]) -> Wgsl {
+    let args = args.iter().map(|a| a.0).collect();
+    with(|t| t.value(Value::Call(name, args)))
+}
+
+fn infix(sign: &'static str, a: Wgsl, b: Wgsl) -> Wgsl {
+    with(|t| t.value(Value::Infix(sign, a.0, b.0)))
 }
 
 /// A value that integers do not have; the formula then has no text for them.
-fn float_only(value: impl FnOnce() -> String, x: Wgsl) -> Wgsl {
-    with(|t| {
-        if t.is_int() {
-            t.complete = false;
-            return x;
-        }
-        t.name(value())
-    })
+fn float_only(value: impl FnOnce() -> Wgsl, x: Wgsl) -> Wgsl {
+    match with(|t| t.is_int()) {
+        true => missing(x),
+        false => value(),
+    }
 }
 
 /// A value without a shader function.
@@ -93,7 +157,8 @@ fn missing(x: Wgsl) -> Wgsl {
 /// A shader function and what its `scalar(k)` stand for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Body {
-    pub text: String,
+    pub text: Rc<str>,
+    key: Key,
     pub scalars: SmallVec<[[u32; 2]; 8]>,
 }
 
@@ -102,32 +167,39 @@ pub struct Body {
 pub fn body(acc: Acc, x: &[Option<[u32; 2]>], formula: &dyn Fn(&[Wgsl]) -> Wgsl) -> Option<Body> {
     with(|t| {
         t.acc = acc;
-        t.lines.clear();
-        t.names.clear();
+        t.values.clear();
+        t.numbers.clear();
         t.scalars.clear();
         t.complete = true;
     });
     let mut tensors = 0;
-    let mut parameters = String::new();
     let args: SmallVec<[Wgsl; 6]> = x
         .iter()
         .map(|x| match x {
             Some(words) => with(|t| t.scalar(*words)),
             None => {
-                let comma = if tensors == 0 { "" } else { ", " };
-                let _ = write!(parameters, "{comma}a{tensors}: Acc");
                 tensors += 1;
-                emit(format!("a{}", tensors - 1))
+                with(|t| t.value(Value::Input(tensors - 1)))
             }
         })
         .collect();
     let result = formula(&args).0;
     with(|t| {
-        t.complete.then(|| Body {
-            text: format!(
-                "fn op({parameters}) -> Acc {{\n{}    return t{result};\n}}\n",
-                t.lines
-            ),
+        if !t.complete {
+            return None;
+        }
+        let key = key(&(acc, tensors, &t.values, result));
+        let text = match t.texts.get(&key) {
+            Some(text) => text.clone(),
+            None => {
+                let text: Rc<str> = t.text(tensors as usize, result).into();
+                t.texts.insert(key, text.clone());
+                text
+            }
+        };
+        Some(Body {
+            text,
+            key,
             scalars: t.scalars.clone(),
         })
     })
@@ -168,7 +240,11 @@ pub fn launch(
         .map(|(t, l)| view(t, l))
         .collect::<Result<_>>()?;
     let to = view(y, y.layout())?;
-    ran(pointwise(gpu, acc, &body.text, &views, to, &body.scalars))
+    let text = Tail {
+        text: &body.text,
+        key: body.key,
+    };
+    ran(pointwise(gpu, acc, text, &views, to, &body.scalars))
 }
 
 fn words(acc: Acc, v: Scalar) -> [u32; 2] {
@@ -183,7 +259,7 @@ macro_rules! operators {
         impl $tr for Wgsl {
             type Output = Wgsl;
             fn $m(self, o: Wgsl) -> Wgsl {
-                emit(format!(concat!("t{} ", $sign, " t{}"), self.0, o.0))
+                infix($sign, self, o)
             }
         }
     )* };
@@ -196,20 +272,20 @@ operators! {
 impl Div for Wgsl {
     type Output = Wgsl;
     fn div(self, o: Wgsl) -> Wgsl {
-        float_only(|| format!("t{} / t{}", self.0, o.0), self)
+        float_only(|| infix("/", self, o), self)
     }
 }
 impl Neg for Wgsl {
     type Output = Wgsl;
     fn neg(self) -> Wgsl {
-        emit(format!("m_neg(t{})", self.0))
+        call("m_neg", &[self])
     }
 }
 
 macro_rules! compared {
     ($($m:ident $sign:literal;)*) => { $(
         fn $m(self, o: Wgsl) -> Wgsl {
-            emit(format!(concat!("t{} ", $sign, " t{}"), self.0, o.0))
+            infix($sign, self, o)
         }
     )* };
 }
@@ -218,20 +294,20 @@ macro_rules! compared {
 macro_rules! functions {
     (any: $($a:ident)*; float: $($f:ident)*; pairs: $($p:ident)*; whole: $($w:ident)*;) => {
         $(fn $a(self) -> Wgsl {
-            emit(format!(concat!("m_", stringify!($a), "(t{})"), self.0))
+            call(concat!("m_", stringify!($a)), &[self])
         })*
         $(fn $f(self) -> Wgsl {
-            float_only(|| format!(concat!("m_", stringify!($f), "(t{})"), self.0), self)
+            float_only(|| call(concat!("m_", stringify!($f)), &[self]), self)
         })*
         $(fn $p(self, o: Wgsl) -> Wgsl {
-            emit(format!(concat!("m_", stringify!($p), "(t{}, t{})"), self.0, o.0))
+            call(concat!("m_", stringify!($p)), &[self, o])
         })*
         // Integers are whole already.
         $(fn $w(self) -> Wgsl {
-            with(|t| match t.is_int() {
+            match with(|t| t.is_int()) {
                 true => self,
-                false => t.name(format!(concat!("m_", stringify!($w), "(t{})"), self.0)),
-            })
+                false => call(concat!("m_", stringify!($w)), &[self]),
+            }
         })*
     };
 }
@@ -241,20 +317,9 @@ impl Real for Wgsl {
 
     fn lit(v: f64) -> Wgsl {
         with(|t| {
-            if t.is_int() {
-                t.complete &= v.fract() == 0.0 && v.abs() < 2147483648.0;
-                return t.name(format!("Acc({})", v as i64));
-            }
-            let finite = match t.acc {
-                Acc::F32 => (v as f32).is_finite(),
-                _ => v.is_finite(),
-            };
-            if finite && t.acc == Acc::F32 {
-                return t.name(format!("Acc({:?})", v as f32));
-            }
-            // By its bits: shaders have no infinity, and a plain number is a float32.
-            let [lo, hi] = t.acc.words(v);
-            t.name(format!("from_words({lo}u, {hi}u)"))
+            let exact = v.fract() == 0.0 && v.abs() < 2147483648.0;
+            t.complete &= !t.is_int() || exact;
+            t.value(Value::Number(v.to_bits()))
         })
     }
 
@@ -280,19 +345,19 @@ impl Real for Wgsl {
     }
 
     fn is_nan(self) -> Wgsl {
-        emit(format!("m_is_nan(t{})", self.0))
+        call("m_is_nan", &[self])
     }
     fn both(a: Wgsl, b: Wgsl) -> Wgsl {
-        emit(format!("t{} && t{}", a.0, b.0))
+        infix("&&", a, b)
     }
     fn either(a: Wgsl, b: Wgsl) -> Wgsl {
-        emit(format!("t{} || t{}", a.0, b.0))
+        infix("||", a, b)
     }
     fn not(a: Wgsl) -> Wgsl {
-        emit(format!("!t{}", a.0))
+        with(|t| t.value(Value::Not(a.0)))
     }
     fn select(m: Wgsl, yes: Wgsl, no: Wgsl) -> Wgsl {
-        emit(format!("select(t{}, t{}, t{})", no.0, yes.0, m.0))
+        call("select", &[no, yes, m])
     }
 
     functions! {
@@ -304,13 +369,14 @@ impl Real for Wgsl {
     }
 
     fn polygamma(self, n: u32) -> Wgsl {
-        float_only(|| format!("m_polygamma({n}u, t{})", self.0), self)
+        let value = Value::Polygamma(n, self.0);
+        float_only(|| with(|t| t.value(value)), self)
     }
     fn atan2(self, x: Wgsl) -> Wgsl {
-        float_only(|| format!("m_atan2(t{}, t{})", self.0, x.0), self)
+        float_only(|| call("m_atan2", &[self, x]), self)
     }
     fn copysign(self, sign: Wgsl) -> Wgsl {
-        float_only(|| format!("m_copysign(t{}, t{})", self.0, sign.0), self)
+        float_only(|| call("m_copysign", &[self, sign]), self)
     }
     fn special(self, _f: Special) -> Wgsl {
         missing(self)
@@ -337,7 +403,7 @@ mod tests {
     fn body_shares_subexpressions() {
         let body = forward(&Silu, Acc::F32).unwrap();
         assert_eq!(
-            body.text,
+            &*body.text,
             "fn op(a0: Acc) -> Acc {\n    let t0 = a0;\n    let t1 = m_sigmoid(t0);\n    \
              let t2 = t0 * t1;\n    return t2;\n}\n"
         );
@@ -352,6 +418,22 @@ mod tests {
         };
         assert_eq!(at(2.5).text, at(-3.0).text);
         assert_eq!(at(2.5).scalars[..], [[2.5f32.to_bits(), 0]]);
+    }
+
+    #[test]
+    fn body_of_equal_formulas_is_one_text() {
+        let at = |alpha| forward(&Add { alpha }, Acc::F32).unwrap();
+        let (a, b) = (at(Scalar::Float(0.5)), at(Scalar::Float(7.0)));
+        assert!(Rc::ptr_eq(&a.text, &b.text) && a.key == b.key);
+        let other = forward(
+            &Add {
+                alpha: Scalar::Float(0.5),
+            },
+            Acc::F64,
+        )
+        .unwrap();
+        assert_ne!(a.key, other.key);
+        assert_ne!(a.key, forward(&Mul, Acc::F32).unwrap().key);
     }
 
     #[test]
