@@ -27,6 +27,9 @@ NUMBERS = {
                "KEEP": 0, "SQUARE": 1, "MAGNITUDE": 2, "TRUTH": 3, "PRESENT": 4},
     "segment_reduce": {"SUM": 0, "MEAN": 1, "MAX": 2, "MIN": 3, "PROD": 4},
     "scatter": {"SET": 0, "ADD": 1, "MULTIPLY": 2, "MAX": 3, "MIN": 4},
+    "scan": {"SUM": 0, "PROD": 1, "MAX": 2, "MIN": 3, "LAST": 4, "BLEND": 5, "OWN": 6, "BEFORE": 7,
+             "WHOLE": 0, "PARTS": 1, "TOTALS": 2, "APPLY": 3},
+    "sort_digit": {"THREADS": 128, "ITEMS": 8},
     "matmul": {"DEPTH": 16},
     "conv2d": {"DEPTH": 16, "FORWARD": 0, "TO_INPUT": 1, "TO_WEIGHT": 2},
     **{name: {"SKIPPED": 0xFFFFFFFF} for name in ("index_offsets", "take", "put")},
@@ -195,7 +198,7 @@ def pointwise(op, acc, out, inputs, scalars=()):
 
 
 def test_every_file_has_a_test():
-    text = Path(__file__).read_text()
+    text = "".join(p.read_text() for p in Path(__file__).parent.glob("test_shader*.py"))
     for path in SHADERS.glob("*.wgsl"):
         assert path.stem in PARTS or f'"{path.stem}"' in text, path.name
 

@@ -83,13 +83,15 @@ impl Storage {
     pub fn empty(bytes: usize, device: Device) -> Result<Storage> {
         match device {
             Device::Cpu => Ok(Storage::cached(alloc::alloc(bytes)?, bytes)),
-            Device::Wgpu(index) => {
-                let buffer = Gpu::at(index)?.alloc(bytes)?;
-                let owner = Owner::Gpu(Box::new((buffer, fresh_address(bytes))));
-                Ok(Storage::new(std::ptr::null_mut(), bytes, owner))
-            }
+            Device::Wgpu(index) => Ok(Storage::on_gpu(Gpu::at(index)?.alloc(bytes)?, bytes)),
             Device::Meta => Ok(Storage::new(std::ptr::null_mut(), bytes, Owner::Meta)),
         }
+    }
+
+    /// `bytes` of a buffer.
+    pub fn on_gpu(buffer: Buffer, bytes: usize) -> Storage {
+        let owner = Owner::Gpu(Box::new((buffer, fresh_address(bytes))));
+        Storage::new(std::ptr::null_mut(), bytes, owner)
     }
 
     pub fn zeroed(bytes: usize, device: Device) -> Result<Storage> {

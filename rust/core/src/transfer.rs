@@ -5,9 +5,10 @@ use crate::device::Device;
 use crate::dispatch::device;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Kind, Result};
-use crate::gpu::{copy, Acc, Gpu, Operand, View};
+use crate::gpu::{copy, Acc, Gpu, Operand, Scratch, View};
 use crate::host;
 use crate::layout::Layout;
+use crate::storage::Storage;
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
 use parking_lot::Mutex;
@@ -117,6 +118,13 @@ pub fn dense(gpu: &Gpu, t: &Tensor) -> Result<Tensor> {
 /// A GPU tensor for a driver.
 pub fn whole(t: &Tensor) -> Result<View<'_>> {
     view(t, t.layout())
+}
+
+/// The tensor that a driver's result is.
+pub fn owned(made: Scratch) -> Tensor {
+    let (layout, dtype) = (Layout::contiguous(made.view().shape), made.view().dtype);
+    let bytes = made.view().numel() * dtype.size();
+    Tensor::from_storage(Storage::on_gpu(made.buffer, bytes), layout, dtype)
 }
 
 /// Whether every tensor has a floating type of at most 32 bits, which all shaders take.

@@ -1,5 +1,6 @@
 //! The GPU through wgpu: memory, one stream, shaders, and the drivers of kernels that any op may
-//! launch: pointwise bodies, reductions, copies. Knows nothing of tensors, and no op by name.
+//! launch: pointwise bodies, reductions, scans, sorting, copies. Knows nothing of tensors, and no op by
+//! name.
 //!
 //! [`Gpu::at`] opens an adapter on first use. A [`shader!`] is a static beside its launcher; [`Shader::launch`]
 //! records it over [`Buffer`]s into an open pass, which is submitted in batches and before any read.
@@ -11,9 +12,11 @@ pub mod fault;
 pub mod geometry;
 pub(crate) mod key;
 pub mod launch;
+pub mod order;
 mod pipeline;
 pub mod pointwise;
 pub mod reduce;
+pub mod scan;
 pub mod shader;
 pub mod stored;
 mod stream;

@@ -1,5 +1,6 @@
 //! Sorting and what follows from order: topk, kthvalue, median, mode, quantile.
 
+mod gpu;
 mod long;
 mod quantile;
 
@@ -16,6 +17,7 @@ use crate::cpu::topk::{self, is_few, Candidates};
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::one;
 use crate::op::{function_name, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
@@ -23,7 +25,7 @@ use crate::ops::index::along::picked_gradient;
 use crate::schema::{Args, Value};
 use crate::shape::{self, Show, Span};
 use crate::tensor::Tensor;
-use crate::{bail, ensure, with_element};
+use crate::{bail, ensure, transfer, with_element};
 use quantile::quantile_of;
 use smallvec::smallvec;
 
@@ -266,6 +268,21 @@ impl Op for Ordered {
         });
         Ok(())
     }
+
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if x[0].ndim() == 0 {
+            y[0].write_from(x[0])?;
+            return y[1].write_scalar(Scalar::Int(0)).map(|()| true);
+        }
+        let done = transfer::ran(gpu::indices(gpu, self.which, x[0], self.dim, &y[1]))?;
+        if done {
+            let mut kept = x[0].shape().clone();
+            kept[self.dim] = self.taken(kept[self.dim]);
+            let taken = x[0].take_along(self.dim, &y[1].reshape_to(&kept)?)?;
+            y[0].write_from(&taken.reshape_to(y[0].shape())?)?;
+        }
+        Ok(done)
+    }
 }
 
 /// Sorts lines of a contiguous tensor: the values, where asked for, and the indices.
@@ -378,6 +395,16 @@ impl Op for Argsort {
         let lines = Lines { outer, n, inner };
         // SAFETY: `x` is contiguous, the result has an element for each of its own.
         unsafe { sort_lines(&x, lines, self.descending, (None, y[0].ptr::<i64>())) }
+    }
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let descending = self.descending;
+        transfer::ran(gpu::indices(
+            gpu,
+            Which::All { descending },
+            x[0],
+            self.dim,
+            &y[0],
+        ))
     }
 }
 

@@ -1,14 +1,16 @@
 //! Running results along a dimension.
 
-use crate::alloc;
+mod walk;
+
 use crate::autograd::Vjp;
 use crate::cpu::elements::{Compute, Element};
-use crate::cpu::pool::parallel_for;
 use crate::cpu::reduce::filled;
 use crate::cpu::simd::Lane;
 use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
+use crate::gpu::scan::{Scan, Step};
+use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::one;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
@@ -20,173 +22,9 @@ use crate::ops::shape::copy::by_parts;
 use crate::schema::{Args, Value};
 use crate::shape::{self, Span};
 use crate::tensor::Tensor;
-use crate::{bail, with_compute, with_float};
+use crate::{bail, transfer, with_compute, with_float};
 use smallvec::{smallvec, SmallVec};
-
-/// Visits every element, along `dim` in order (or against it): `f(element, position, state)` with
-/// a state for each line. Lines that lie side by side are walked together.
-fn walk<A: Copy + Send + Sync>(
-    shape: &[usize],
-    dim: usize,
-    reverse: bool,
-    init: A,
-    f: impl Fn(usize, usize, &mut A) + Sync + Copy,
-) {
-    const TILE: usize = 64;
-    let Span {
-        outer,
-        length: n,
-        inner,
-    } = Span::of(shape, dim);
-    if outer * n * inner == 0 {
-        return;
-    }
-    if inner == 1 {
-        // Several lines at a time, since each step of one waits for the step before. Four: lines are often
-        // a multiple of 4 KB apart, so that all of them and their results share one set of the cache, and
-        // eight ways are common.
-        const SIDE: usize = 4;
-        return parallel_for(outer.div_ceil(SIDE), (1 << 14) / (n * SIDE) + 1, |range| {
-            // A copy on this stack, which no result can alias.
-            let own = f;
-            let (start, by) = if reverse { (n - 1, usize::MAX) } else { (0, 1) };
-            let mut first = range.start * SIDE;
-            let end = outer.min(range.end * SIDE);
-            while first + SIDE <= end {
-                let mut state = [init; SIDE];
-                let mut k = start;
-                for _ in 0..n {
-                    for (j, s) in state.iter_mut().enumerate() {
-                        own((first + j) * n + k, k, s);
-                    }
-                    k = k.wrapping_add(by);
-                }
-                first += SIDE;
-            }
-            for o in first..end {
-                let (mut state, mut k) = (init, start);
-                for _ in 0..n {
-                    own(o * n + k, k, &mut state);
-                    k = k.wrapping_add(by);
-                }
-            }
-        });
-    }
-    let tiles = inner.div_ceil(TILE);
-    parallel_for(
-        outer * tiles,
-        (1 << 14) / (n * inner.min(TILE)) + 1,
-        |range| {
-            for u in range {
-                let (o, t) = (u / tiles, u % tiles);
-                let width = TILE.min(inner - t * TILE);
-                let mut state = [init; TILE];
-                for step in 0..n {
-                    let k = if reverse { n - 1 - step } else { step };
-                    let at = (o * n + k) * inner + t * TILE;
-                    for (j, s) in state[..width].iter_mut().enumerate() {
-                        f(at + j, k, s);
-                    }
-                }
-            }
-        },
-    );
-}
-
-/// Whether running sums of few long lines are better made of blocks.
-fn is_long(shape: &[usize], dim: usize) -> bool {
-    let Span {
-        outer,
-        length: n,
-        inner,
-    } = Span::of(shape, dim);
-    inner == 1 && outer < 8 && n >= 1 << 15
-}
-
-/// Running sums of long lines: the sums of blocks first, then each block from the sum of those
-/// before. `add(element, state)` adds an element, `set(element, state)` stores a result.
-fn walk_blocks<A: Copy + Send + Sync>(
-    shape: &[usize],
-    dim: usize,
-    reverse: bool,
-    init: A,
-    plus: impl Fn(A, A) -> A + Sync,
-    add: impl Fn(usize, &mut A) + Sync + Copy,
-    set: impl Fn(usize, A) + Sync + Copy,
-) {
-    const BLOCK: usize = 4096;
-    const SIDE: usize = 4;
-    let Span {
-        outer, length: n, ..
-    } = Span::of(shape, dim);
-    let blocks = n.div_ceil(BLOCK);
-    for o in 0..outer {
-        let mut sums = alloc::full(init, blocks);
-        let to = Slots::of(&mut sums);
-        // Several blocks at a time, as in `walk`.
-        let pass = |write: bool| {
-            parallel_for(blocks.div_ceil(SIDE), 1, |range| {
-                let (add, set) = (add, set);
-                for group in range {
-                    let first = group * SIDE;
-                    let mut state: [A; SIDE] = std::array::from_fn(|j| match write {
-                        true => to.get((first + j).min(blocks - 1)),
-                        false => init,
-                    });
-                    for step in 0..BLOCK {
-                        for (j, s) in state.iter_mut().enumerate() {
-                            let i = (first + j) * BLOCK + step;
-                            if i < n {
-                                let e = o * n + if reverse { n - 1 - i } else { i };
-                                add(e, s);
-                                if write {
-                                    set(e, *s);
-                                }
-                            }
-                        }
-                    }
-                    for (j, &s) in state.iter().enumerate() {
-                        if !write && first + j < blocks {
-                            to.set(first + j, s);
-                        }
-                    }
-                }
-            });
-        };
-        pass(false);
-        let mut before = init;
-        for b in 0..blocks {
-            let sum = to.get(b);
-            to.set(b, before);
-            before = plus(before, sum);
-        }
-        pass(true);
-    }
-}
-
-/// Elements that threads read, or fill one by one.
-#[derive(Clone, Copy)]
-struct Slots<T>(*mut T);
-// SAFETY: every element is written by one thread.
-unsafe impl<T> Sync for Slots<T> {}
-impl<T> Slots<T> {
-    fn of(y: &mut [T]) -> Self {
-        Slots(y.as_mut_ptr())
-    }
-    #[inline(always)]
-    fn get(&self, i: usize) -> T
-    where
-        T: Copy,
-    {
-        // SAFETY: `i` comes from `walk`; nobody writes this element at the same time.
-        unsafe { *self.0.add(i) }
-    }
-    #[inline(always)]
-    fn set(&self, i: usize, v: T) {
-        // SAFETY: `i` comes from `walk` over the shape of the slice.
-        unsafe { *self.0.add(i) = v }
-    }
-}
+use walk::{is_long, walk, walk_blocks, Slots};
 
 /// A type whose running results are kept in a wider one.
 trait Widened: Compute {
@@ -200,6 +38,29 @@ impl Widened for f64 {
 }
 impl Widened for i64 {
     type Wide = i64;
+}
+
+/// Runs a scan along `dim` of the GPU's tensors.
+fn launch(
+    gpu: &Gpu,
+    (step, blend): (Step, &str),
+    (dim, reverse): (usize, bool),
+    x: &[&Tensor],
+    y: &[Tensor],
+) -> Result<bool> {
+    let given = x.iter().map(|t| transfer::dense(gpu, t));
+    let given: SmallVec<[Tensor; 2]> = given.collect::<Result<_>>()?;
+    let scan = Scan {
+        step,
+        reverse,
+        lines: Span::of(y[0].shape(), dim),
+        x: transfer::whole(&given[0])?,
+        b: given.get(1).map(transfer::whole).transpose()?,
+        segments: None,
+        blend,
+    };
+    let index = y.get(1).map(transfer::whole).transpose()?;
+    transfer::ran(scan.run(gpu, transfer::whole(&y[0])?, index))
 }
 
 fn same_meta(x: &Meta, dtype: DType) -> Result<Metas> {
@@ -268,6 +129,10 @@ impl Op for Cumsum {
             });
         });
         Ok(())
+    }
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let x = x[0].to_dtype(self.dtype)?;
+        launch(gpu, (Step::Sum, ""), (self.dim, self.reverse), &[&x], y)
     }
 }
 
@@ -371,6 +236,10 @@ impl Op for Cumprod {
         });
         Ok(())
     }
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let x = x[0].to_dtype(self.dtype)?;
+        launch(gpu, (Step::Prod, ""), (self.dim, self.reverse), &[&x], y)
+    }
 }
 
 /// `s[k] = a[k] + b s[k-1]`, where `b` is `b[k]` with `own` and else the previous step's `b[k-1]`;
@@ -448,7 +317,22 @@ impl Op for Recurrence {
         });
         Ok(())
     }
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let step = if self.own { Step::Own } else { Step::Before };
+        launch(gpu, (step, ""), (self.dim, self.reverse), x, y)
+    }
 }
+
+/// The logarithm of the sum of two exponentials; equal infinities stay what they are.
+const LOGADDEXP: &str = "fn blend(l: Acc, r: Acc) -> Acc {
+    if (is_nan(l)) { return l; }
+    if (is_nan(r)) { return r; }
+    let high = max(l, r);
+    let low = min(l, r);
+    if (low == high && m_is_inf(low)) { return high; }
+    return high + m_log1p(m_exp(low - high));
+}
+";
 
 /// Logarithms of running sums of exponentials.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -526,6 +410,9 @@ impl Op for Logcumsumexp {
         });
         Ok(())
     }
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        launch(gpu, (Step::Blend, LOGADDEXP), (self.dim, false), x, y)
+    }
 }
 
 /// Running maxima or minima and where they are; of equal ones the last.
@@ -592,6 +479,10 @@ impl Op for CumulativeExtreme {
             });
         });
         Ok(())
+    }
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let step = if self.largest { Step::Max } else { Step::Min };
+        launch(gpu, (step, ""), (self.dim, false), x, y)
     }
 }
 
