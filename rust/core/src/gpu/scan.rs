@@ -216,7 +216,7 @@ impl Scan<'_> {
             _ => ["", NO_BLEND],
         };
         SCAN.launch(acc)
-            .tail(tail)
+            .tail(tail.map(Into::into))
             .set("OP", self.step as u32)
             .set("STAGE", stage as u32)
             .set("FOUND", index.is_some())
