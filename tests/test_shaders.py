@@ -31,6 +31,8 @@ NUMBERS = {
              "WHOLE": 0, "PARTS": 1, "TOTALS": 2, "APPLY": 3},
     "sort_digit": {"THREADS": 128, "ITEMS": 8},
     "matmul": {"DEPTH": 16},
+    "sgd": {"SLOTS": 8},
+    "adam": {"SLOTS": 8},
     "conv2d": {"DEPTH": 16, "FORWARD": 0, "TO_INPUT": 1, "TO_WEIGHT": 2},
     **{name: {"SKIPPED": 0xFFFFFFFF} for name in ("index_offsets", "take", "put")},
 }  # fmt: skip
@@ -590,6 +592,53 @@ def test_nll_target_out_of_range_is_noted():
     assert list(out[2]) == [1, 7, 3, 4, 5, 0, 0, 0]
 
 
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_cross_entropy_and_its_gradient_match_numpy(lanes):
+    x, w = floats(5, 4, 3), np.abs(floats(4, seed=1))
+    t = rng().integers(0, 4, (5, 3)).astype(np.int64)
+    t[0, 0] = -100
+    used, smoothing, rows = t != -100, 0.25, 64 // lanes
+    kinds = {"HAS_WEIGHT": 1, "SMOOTH": 1, "LANES": lanes, "ROWS": rows, "WG": 64}
+    zero = np.zeros((5, 3), np.float32)
+    arrays = [zero, zero, zero, np.zeros(8, np.uint32), x, t, w]
+    params = [15, 4, 3, -100, f32(smoothing), 0, 0, 0, 0, 0, f32(np.inf), 4, 5]
+    groups = (-(-15 // rows), 1, 1)
+    losses, weights, lse, *_ = run("cross_entropy", "f32", arrays, params, groups, **kinds)
+    wide = x.astype(np.float64)
+    wanted = np.log(np.exp(wide).sum(1))
+    close(lse, wanted, 1e-5)
+    logs = wide - wanted[:, None]
+    hit = (t[:, None] == np.arange(4)[:, None]).astype(np.float64)
+    wc = w[:, None]
+    each = -((1 - smoothing) * hit + smoothing / 4) * logs * wc
+    weight = (hit * wc).sum(1)
+    want = np.where(used, each.sum(1), 0)
+    close(losses, want, 1e-5)
+    close(weights, weight, 1e-6)
+    one = np.zeros(1, np.float32)
+    arrays = [one, one, losses, np.zeros(8, np.uint32), weights, t, w]
+    loss, total, *_ = run("cross_entropy", "f32", arrays, params, (1, 1, 1), entry="sums",
+                          MEAN=1, LANES=64, WG=64)  # fmt: skip
+    close(loss, [want.sum() / weight.sum()], 1e-5)
+    close(total, [weight.sum()], 1e-5)
+    g = np.array([2], np.float32)
+    arrays = [np.zeros_like(x), g, x, t, lse, total, w]
+    params = [15, 4, 3, -100, f32(smoothing), *[0] * 8]
+    d = run("cross_entropy_backward", "f32", arrays, params, groups, HAS_DIVISOR=1, **kinds)[0]
+    slope = ((1 - smoothing) * hit + smoothing / 4) * wc
+    want = 2 / weight.sum() * (np.exp(logs) * slope.sum(1, keepdims=True) - slope)
+    close(d, np.where(used[:, None], want, 0), 1e-5)
+
+
+def test_norm_running_matches_numpy():
+    old = [floats(5), np.abs(floats(5, seed=1))]
+    new = [floats(5, seed=2), np.abs(floats(5, seed=3))]
+    params = [5, f32(0.25), f32(1.5), 0, 0, 0, 0]
+    mean, var, *_ = run("norm_running", "f32", [*old, *new], params, (1, 1, 1))
+    close(mean, 0.75 * old[0] + 0.25 * new[0])
+    close(var, 0.75 * old[1] + 0.25 * 1.5 * new[1])
+
+
 @pytest.mark.parametrize("kind", ["batch", "layer", "group"])
 def test_norm_and_norm_backward_match_numpy(kind):
     x, w, b = floats(3, 4, 5, 2), floats(4, seed=1), floats(4, seed=2)
@@ -597,7 +646,7 @@ def test_norm_and_norm_backward_match_numpy(kind):
         axes, groups, layout = (0, 2, 3), 4, [4, 30, 10, 10, 40, 4, 1, 30]
     elif kind == "layer":
         w, b = floats(40, seed=1), floats(40, seed=2)
-        axes, groups, layout = (1,), 3, [3, 40, 40, 40, 0, 1, 0, 1]
+        axes, groups, layout = (1,), 3, [3, 40, 40, 40, 0, 1, 40, 1]
     else:
         axes, groups, layout = (2, 3), 6, [6, 20, 20, 20, 0, 2, 2, 10]
     shaped = {"batch": x, "layer": x.reshape(3, 40), "group": x.reshape(3, 2, 2, 10)}[kind]
@@ -607,21 +656,26 @@ def test_norm_and_norm_backward_match_numpy(kind):
     hat = (shaped - mean) / np.sqrt(var + 1e-5)
     stats = [np.zeros(groups, np.float32) for _ in range(3)]
     params = [*layout, f32(1e-5), *[0] * 7]
-    backward = [*layout, *[0] * 7]
-    constants = {"HAS_WEIGHT": 1, "WG": 64}
+    # The sums of channels in one part; those of batch norm are the groups'.
+    channels, own = w.size, kind == "batch"
+    backward = [*layout, *[0] * 6, channels, x.size // channels, 1, x.size // channels]
+    constants = {"HAS_WEIGHT": 1, "LANES": 64, "WG": 64}
     y, m, rstd, v, *_ = run("norm", "f32", [np.zeros_like(x), *stats, x, w, b], params,
                             (groups, 1, 1), HAS_BIAS=1, **constants)  # fmt: skip
     close(y.ravel(), (hat * w.reshape(full) + b.reshape(full)).ravel(), 1e-5)
     close(m, mean.ravel(), 1e-5)
     close(v, var.ravel(), 1e-5)
     g = floats(3, 4, 5, 2, seed=3)
-    arrays = [np.zeros_like(x), *stats[:2], x, g, m, rstd, w]
-    d, sum_g, sum_gx, *_ = run(
-        "norm_backward", "f32", arrays, backward, (groups, 1, 1), **constants
-    )
+    sums = [np.zeros(channels, np.float32) for _ in range(2)]
+    arrays = [np.zeros_like(x), *sums, x, g, m, rstd, w]
+    columns = 8 if kind == "layer" else 1
+    more = 0 if own else channels // columns
+    d, sum_g, sum_gx, *_ = run("norm_backward", "f32", arrays, backward, (groups + more, 1, 1),
+                               OWN=own, COLUMNS=columns, **constants)  # fmt: skip
     gs = g.reshape(shaped.shape).astype(np.float64)
-    close(sum_g, gs.sum(axes).ravel(), 1e-4)
-    close(sum_gx, (gs * hat).sum(axes).ravel(), 1e-4)
+    over = {"batch": (0, 2, 3), "layer": (0,), "group": (0, 3)}[kind]
+    close(sum_g, gs.sum(over).ravel(), 1e-4)
+    close(sum_gx, (gs * hat).sum(over).ravel(), 1e-4)
     gw = gs * w.reshape(full)
     rest = gw.mean(axes, keepdims=True) + hat * (gw * hat).mean(axes, keepdims=True)
     close(d.ravel(), ((gw - rest) / np.sqrt(var + 1e-5)).ravel(), 1e-5)
@@ -756,35 +810,82 @@ def test_avg_pool2d_and_backward_match_numpy(config):
 # ---- optimizers ---------------------------------------------------------------------------------
 
 
+def step_of(file, fields, lists, head, more=(0, 0), **constants):
+    """Runs an optimizer's step; `lists` has the fields of each parameter and its gradient last.
+
+    Returns the fields afterwards. The tail binds the fields of all parameters, then the gradients.
+    """
+    n = len(lists)
+    tail, arrays, slots, groups = "", [], [], 0
+    for k, fs in enumerate(lists):
+        tail += "".join(
+            f"@group(0) @binding({k * len(fields) + j + 1}) "
+            f"var<storage, read_write> {f}{k}: array<u32>;\n" for j, f in enumerate(fields)
+        )  # fmt: skip
+        arrays += fs[:-1]
+        slots += [fs[0].size, *[0] * 5, *more]
+        groups += -(-fs[0].size // 256)
+    for k in range(n):
+        tail += (
+            f"@group(0) @binding({n * len(fields) + k + 1}) var<storage, read> g{k}: array<u32>;\n"
+        )
+    tail += """@compute @workgroup_size(256)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    var i = id.x;
+"""
+    for k in range(n):
+        load = "".join(f"s.{f} = bitcast<f32>({f}{k}[i]); " for f in fields)
+        store = "".join(f"{f}{k}[i] = bitcast<u32>(s.{f}); " for f in fields)
+        tail += f"""
+    if (i < {-(-lists[k][0].size // 256) * 256}u) {{
+        if (i >= p.slot[{k}][0].x) {{ return; }}
+        var s: State;
+        {load}
+        stepped(&s, bitcast<f32>(g{k}[i]), {k}u);
+        {store}
+        return;
+    }}
+    i -= {-(-lists[k][0].size // 256) * 256}u;
+"""
+    out = run(file, "f32", [*arrays, *[fs[-1] for fs in lists]], [*head, *slots], (groups, 1, 1),
+              tail + "}\n", **constants)  # fmt: skip
+    return [out[k * len(fields) : (k + 1) * len(fields)] for k in range(n)]
+
+
 @pytest.mark.parametrize("nesterov", [False, True])
 def test_sgd_two_steps_match_numpy(nesterov):
-    x, g = floats(300), floats(300, seed=1)
+    sizes = (300, 70)
+    x = [floats(n, seed=n) for n in sizes]
+    g = [floats(n, seed=n + 1) for n in sizes]
     lr, decay, mu, damp = 0.1, 0.01, 0.9, 0.0 if nesterov else 0.2
-    got, m = x, np.zeros_like(x)
-    want, buffer = x.astype(np.float64), None
+    got = [[a, np.zeros_like(a)] for a in x]
+    want, buffers = [a.astype(np.float64) for a in x], [None, None]
     for step in range(2):
-        params = [300, 0, 0, 0, f32(lr), f32(decay), f32(mu), f32(damp)]
         constants = {"HAS_MOMENTUM": 1, "FIRST": step == 0, "NESTEROV": nesterov}
-        got, m, _ = run("sgd", "f32", [got, m, g], params, (2, 1, 1), **constants)
-        d = g + decay * want
-        buffer = d if buffer is None else mu * buffer + (1 - damp) * d
-        want -= lr * (d + mu * buffer if nesterov else buffer)
-    close(got, want, 1e-6)
+        lists = [[*fields, a] for fields, a in zip(got, g)]
+        got = step_of("sgd", "xm", lists, map(f32, (lr, decay, mu, damp)), **constants)
+        for k in range(2):
+            d = g[k] + decay * want[k]
+            buffers[k] = d if buffers[k] is None else mu * buffers[k] + (1 - damp) * d
+            want[k] -= lr * (d + mu * buffers[k] if nesterov else buffers[k])
+    for k in range(2):
+        close(got[k][0], want[k], 1e-6)
 
 
 @pytest.mark.parametrize(("decoupled", "amsgrad"), [(False, False), (True, False), (False, True)])
 def test_adam_three_steps_match_numpy(decoupled, amsgrad):
     x = floats(300)
     lr, b1, b2, eps, decay = 0.01, 0.9, 0.99, 1e-8, 0.1
-    got, m, v, top = x, np.zeros_like(x), np.zeros_like(x), np.zeros_like(x)
+    got = [x, *[np.zeros_like(x) for _ in range(3)]]
     want = x.astype(np.float64)
     wm, wv, wtop = np.zeros(300), np.zeros(300), np.zeros(300)
     for t in range(1, 4):
         g = floats(300, seed=t) * (5 if t == 1 else 0.1)
         step, root = lr / (1 - b1**t), np.sqrt(1 - b2**t)
-        params = [300, 0, 0, 0, 0, 0, *map(f32, (lr, decay, 1 - b1, b2, 1 - b2, eps, step, root))]
+        head = [*map(f32, (lr, decay, 1 - b1, b2, 1 - b2, eps)), 0, 0]
         constants = {"DECOUPLED": decoupled, "AMSGRAD": amsgrad}
-        got, m, v, top, _ = run("adam", "f32", [got, m, v, top, g], params, (2, 1, 1), **constants)
+        fields, lists = ("x", "m", "v", "top"), [[*got, g.astype(np.float32)]]
+        [got] = step_of("adam", fields, lists, head, (f32(step), f32(root)), **constants)
         d = g.astype(np.float64)
         if decoupled:
             want -= lr * decay * want
@@ -794,4 +895,4 @@ def test_adam_three_steps_match_numpy(decoupled, amsgrad):
         wv = b2 * wv + (1 - b2) * d * d
         wtop = np.maximum(wtop, wv) if amsgrad else wv
         want -= step * wm / (np.sqrt(wtop) / root + eps)
-    close(got, want, 1e-5)
+    close(got[0], want, 1e-5)

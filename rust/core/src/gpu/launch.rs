@@ -66,7 +66,12 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
         Launch { entry, ..self }
     }
 
-    /// Generated text behind the file.
+    /// Generated text behind the file, which calls no function of the math files.
+    pub fn followed_by(self, text: &'a str) -> Self {
+        self.tail([NOTHING, text.into()])
+    }
+
+    /// Generated text behind the file: a body with what it may call, and what calls it.
     pub(super) fn tail(self, tail: [Tail<'a>; 2]) -> Self {
         Launch { tail, ..self }
     }

@@ -1,116 +1,221 @@
-//! Fused optimizer steps on contiguous float32 parameters, in place.
+//! Fused optimizer steps on contiguous float32 parameters, in place: several of them in one dispatch.
 
-use super::{Adam, Sgd};
+use super::{Adam, Sgd, GRADS};
+use crate::device::Device;
 use crate::dtype::DType;
-use crate::ensure;
 use crate::error::Result;
+use crate::gpu::launch::{Launch, WORKGROUP};
+use crate::gpu::shader::Numbers;
 use crate::gpu::{params, shader, Acc, Gpu};
 use crate::tensor::Tensor;
-use crate::transfer::check_contiguous;
+use smallvec::SmallVec;
+use std::fmt::Write;
+
+/// Parameters of one dispatch at most.
+const SLOTS: usize = 8;
+const NUMBERS: Numbers = &[("SLOTS", SLOTS as u32)];
+
+/// What a kernel knows of each parameter: the elements, the offsets of the gradient and of what is
+/// written, and two numbers of its own.
+type Slots = [[u32; 8]; SLOTS];
 
 params! {
     struct SgdParams {
-        n: u32,
-        x_offset: u32,
-        m_offset: u32,
-        g_offset: u32,
         lr: f32,
         weight_decay: f32,
         momentum: f32,
         dampening: f32,
+        slot: Slots,
     }
 }
 params! {
     struct AdamParams {
-        n: u32,
-        x_offset: u32,
-        m_offset: u32,
-        v_offset: u32,
-        top_offset: u32,
-        g_offset: u32,
         lr: f32,
         weight_decay: f32,
         one_minus_beta1: f32,
         beta2: f32,
         one_minus_beta2: f32,
         eps: f32,
-        step: f32,
-        root: f32,
+        pad0: u32,
+        pad1: u32,
+        slot: Slots,
     }
 }
-shader! { static SGD: SgdParams = "sgd.wgsl", Acc::FLOAT }
-shader! { static ADAM: AdamParams = "adam.wgsl", Acc::FLOAT }
-
-fn check(what: &str, written: &[&Tensor], g: &Tensor) -> Result<()> {
-    ensure!(
-        written.iter().all(|t| t.dtype() == DType::F32),
-        NotImplemented,
-        "wgpu: {what}: parameters and states must be float32"
-    );
-    check_contiguous(what, written)?;
-    check_contiguous(what, &[g])
+shader! {
+    static SGD: SgdParams = "sgd.wgsl", Acc::FLOAT, numbers NUMBERS; tail &text(&["x", "m"], &[DType::F32; 2])
+}
+shader! {
+    static ADAM: AdamParams = "adam.wgsl", Acc::FLOAT, numbers NUMBERS;
+    tail &text(&["x", "m", "v", "top"], &[DType::F32; 2])
 }
 
-/// One step for parameter `x` with gradient `g` and, where there is one, its momentum.
-pub(super) fn sgd(gpu: &Gpu, s: &Sgd, x: &Tensor, g: &Tensor, m: Option<&Tensor>) -> Result<()> {
-    let state = m.unwrap_or(x);
-    check("sgd", &[x, state], g)?;
-    let p = SgdParams {
-        n: x.numel() as u32,
-        x_offset: x.offset() as u32,
-        m_offset: state.offset() as u32,
-        g_offset: g.offset() as u32,
+/// How many parameters one dispatch takes whose tensors stand in this many lists.
+pub(super) fn at_once(device: Device, lists: usize) -> Result<usize> {
+    let Device::Wgpu(index) = device else {
+        return Ok(1);
+    };
+    let most = Gpu::at(index)?
+        .info()
+        .limits
+        .max_storage_buffers_per_shader_stage as usize
+        / lists;
+    Ok(most.clamp(1, SLOTS))
+}
+
+/// Workgroups take elements of the first parameter, then of the next.
+const MAIN: &str = "
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    var id = group.x + group.y * groups.x;
+    for (var s = 0u; s < COUNT; s++) {
+        let n = p.slot[s][0].x;
+        let own = (n + WG - 1u) / WG;
+        if (id < own) {
+            let i = id * WG + local;
+            if (i < n) { update(s, i); }
+            return;
+        }
+        id -= own;
+    }
+}
+";
+
+/// The bindings of parameters whose gradients are of these formats, and the step of element `i` of
+/// parameter `s`: `written` are the fields of the file's `State`.
+fn text(written: &[&str], formats: &[DType]) -> String {
+    let n = formats.len();
+    let mut out = String::new();
+    let mut binding = 0;
+    let mut bind = |out: &mut String, access: &str, name: &str, k: usize| {
+        binding += 1;
+        let _ = writeln!(
+            out,
+            "@group(0) @binding({binding}) var<storage, {access}> {name}{k}: array<u32>;"
+        );
+    };
+    for k in 0..n {
+        written
+            .iter()
+            .for_each(|name| bind(&mut out, "read_write", name, k));
+    }
+    (0..n).for_each(|k| bind(&mut out, "read", "g", k));
+    for (k, g) in formats.iter().enumerate() {
+        let _ = writeln!(out, "const G{k}: u32 = {}u;", *g as u32);
+    }
+    out.push_str("fn update(s: u32, i: u32) {\n    var state: State;\n    switch s {\n");
+    for k in 0..n {
+        let place = |j: usize| format!("p.slot[{k}][{}][{}] + i", (j + 2) / 4, (j + 2) % 4);
+        let _ = writeln!(out, "case {k}u: {{\nlet at = p.slot[{k}][0].y + i;");
+        for (j, name) in written.iter().enumerate() {
+            let at = place(j);
+            let _ = writeln!(out, "state.{name} = bitcast<f32>({name}{k}[{at}]);");
+        }
+        let _ = writeln!(
+            out,
+            "stepped(&state, decode(G{k}, g{k}[word(G{k}, at)], 0u, at), {k}u);"
+        );
+        for (j, name) in written.iter().enumerate() {
+            let at = place(j);
+            let _ = writeln!(out, "{name}{k}[{at}] = bitcast<u32>(state.{name});");
+        }
+        out.push_str("}\n");
+    }
+    out.push_str("default: {}\n}\n}\n");
+    out.push_str(MAIN);
+    out
+}
+
+/// The formats of the gradients of `n` parameters.
+fn formats(n: usize, x: &[&Tensor]) -> SmallVec<[DType; SLOTS]> {
+    let grads = &x[GRADS * n..(GRADS + 1) * n];
+    grads.iter().map(|g| g.dtype()).collect()
+}
+
+/// Records a step of `n` parameters, whose tensors `x` stand in lists: parameters, gradients, and
+/// states; `more` are a parameter's own numbers.
+fn record<'a, P: bytemuck::NoUninit>(
+    gpu: &Gpu,
+    launch: Launch<'a, P>,
+    n: usize,
+    x: &[&'a Tensor],
+    more: impl Fn(usize) -> [f32; 2],
+    block: impl FnOnce(Slots) -> P,
+) -> Result<()> {
+    let of = |i: usize, list: usize| -> &'a Tensor { x[list * n + i] };
+    let written: SmallVec<[usize; 4]> = (0..x.len() / n).filter(|&l| l != GRADS).collect();
+    let mut slots = Slots::default();
+    let mut groups = 0;
+    for (i, slot) in slots.iter_mut().take(n).enumerate() {
+        slot[0] = x[i].numel() as u32;
+        slot[1] = of(i, GRADS).offset() as u32;
+        for (j, &list) in written.iter().enumerate() {
+            slot[2 + j] = of(i, list).offset() as u32;
+        }
+        (slot[6], slot[7]) = more(i).map(f32::to_bits).into();
+        groups += x[i].numel().div_ceil(WORKGROUP);
+    }
+    let mut launch = launch.set("COUNT", n as u32);
+    for i in 0..n {
+        for &list in &written {
+            launch = launch.writes_words(of(i, list));
+        }
+    }
+    for i in 0..n {
+        launch = launch.reads_words(of(i, GRADS));
+    }
+    launch.groups(gpu, &block(slots), groups)
+}
+
+/// One step of `n` parameters: they, their gradients and, where there are any, their momenta.
+pub(super) fn sgd(gpu: &Gpu, s: &Sgd, n: usize, x: &[&Tensor]) -> Result<()> {
+    let moves = x.len() > 2 * n;
+    let text = text(&["x", "m"][..x.len() / n - 1], &formats(n, x));
+    let launch = SGD
+        .launch(Acc::F32)
+        .followed_by(&text)
+        .set("HAS_MOMENTUM", moves)
+        .set("FIRST", moves && s.first)
+        .set("NESTEROV", s.nesterov)
+        .set("MAXIMIZE", *s.sign < 0.0);
+    let block = |slot| SgdParams {
         lr: *s.lr as f32,
         weight_decay: *s.decay as f32,
         momentum: *s.momentum as f32,
         dampening: *s.dampening as f32,
+        slot,
     };
-    SGD.launch(Acc::F32)
-        .set("HAS_MOMENTUM", m.is_some())
-        .set("FIRST", m.is_some() && s.first)
-        .set("NESTEROV", s.nesterov)
-        .set("MAXIMIZE", *s.sign < 0.0)
-        .writes_words(x)
-        .writes_words(state)
-        .reads("G", g)
-        .threads(gpu, &p, x.numel())
+    record(gpu, launch, n, x, |_| [0.0; 2], block)
 }
 
-/// One step for parameter `x` with gradient `g`, first and second moments `m` and `v`, and with
-/// AMSGrad the largest second moment. `bias` is `1 - beta^step` of both.
-pub(super) fn adam(
-    gpu: &Gpu,
-    s: &Adam,
-    bias: (f64, f64),
-    [x, g, m, v]: [&Tensor; 4],
-    top: Option<&Tensor>,
-) -> Result<()> {
-    let largest = top.unwrap_or(v);
-    check("adam", &[x, m, v, largest], g)?;
-    let p = AdamParams {
-        n: x.numel() as u32,
-        x_offset: x.offset() as u32,
-        m_offset: m.offset() as u32,
-        v_offset: v.offset() as u32,
-        top_offset: largest.offset() as u32,
-        g_offset: g.offset() as u32,
+/// One step of parameters: they, their gradients, first and second moments, and with AMSGrad the
+/// largest second moments. `times` are the steps that each took.
+pub(super) fn adam(gpu: &Gpu, s: &Adam, times: &[f64], x: &[&Tensor]) -> Result<()> {
+    let n = times.len();
+    let text = text(&["x", "m", "v", "top"][..x.len() / n - 1], &formats(n, x));
+    let launch = ADAM
+        .launch(Acc::F32)
+        .followed_by(&text)
+        .set("DECOUPLED", s.decoupled)
+        .set("AMSGRAD", x.len() > 4 * n)
+        .set("MAXIMIZE", *s.sign < 0.0);
+    let block = |slot| AdamParams {
         lr: *s.lr as f32,
         weight_decay: *s.decay as f32,
         one_minus_beta1: (1.0 - *s.beta1) as f32,
         beta2: *s.beta2 as f32,
         one_minus_beta2: (1.0 - *s.beta2) as f32,
         eps: *s.eps as f32,
-        step: (*s.lr / bias.0) as f32,
-        root: bias.1.sqrt() as f32,
+        pad0: 0,
+        pad1: 0,
+        slot,
     };
-    ADAM.launch(Acc::F32)
-        .set("DECOUPLED", s.decoupled)
-        .set("AMSGRAD", top.is_some())
-        .set("MAXIMIZE", *s.sign < 0.0)
-        .writes_words(x)
-        .writes_words(m)
-        .writes_words(v)
-        .writes_words(largest)
-        .reads("G", g)
-        .threads(gpu, &p, x.numel())
+    let more = |i: usize| {
+        let bias = s.bias(times[i]);
+        [(*s.lr / bias.0) as f32, bias.1.sqrt() as f32]
+    };
+    record(gpu, launch, n, x, more, block)
 }

@@ -35,8 +35,9 @@ trait Step: Clone + Debug + Eq + Hash + Send + Sync + 'static {
     fn name(&self) -> &'static str;
     /// `time` counts the parameter's steps, where the method asks for their number.
     fn update<T: Float>(&self, time: f64, x: &mut [&mut [T]]);
-    /// The same on the GPU, for contiguous tensors; false where there is no kernel.
-    fn launch(&self, gpu: &Gpu, time: f64, x: &[&Tensor]) -> Result<bool>;
+    /// The same on the GPU for as many parameters as there are `times`, whose tensors are
+    /// contiguous and stand in lists as those of [`Update`]; false where there is no kernel.
+    fn launch(&self, gpu: &Gpu, times: &[f64], x: &[&Tensor]) -> Result<bool>;
 }
 
 /// One step of `n` parameters, as an op. Inputs are `lists` lists: the parameters, their gradients,
@@ -155,20 +156,19 @@ impl<S: Step> Op for Update<S> {
         back.iter().try_for_each(|(y, new)| y.write_from(new))
     }
 
-    /// One parameter at a time; `false` where it must be computed on the host.
+    /// `false` where it must be computed on the host.
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        let tensors = &x[..self.lists];
-        let own = self.written().zip(y);
-        if self.n != 1
-            || !tensors.iter().all(|t| t.is_contiguous())
-            || !own
-                .into_iter()
-                .all(|(i, y)| dispatch::overlap(x[i], y) == Overlap::Same)
-            || !transfer::small_floats(tensors)
+        let mut own = self.written().zip(y);
+        let lists = &x[..self.lists * self.n];
+        if !(0..self.n).all(|i| launchable(lists.iter().skip(i).step_by(self.n).copied()))
+            || !own.all(|(i, y)| dispatch::overlap(x[i], y) == Overlap::Same)
         {
             return Ok(false);
         }
-        self.step.launch(gpu, self.time(x, 0)?, tensors)
+        let times: SmallVec<[f64; 8]> = (0..self.n)
+            .map(|i| self.time(x, i))
+            .collect::<Result<_>>()?;
+        self.step.launch(gpu, &times, lists)
     }
 
     fn pointwise(&self) -> bool {
@@ -178,6 +178,17 @@ impl<S: Step> Op for Update<S> {
     fn work(&self, x: &[&Meta], _y: &[&Meta]) -> usize {
         x[..self.n].iter().map(|p| p.numel()).sum()
     }
+}
+
+/// Whether kernels take these tensors of one parameter.
+fn launchable<'a>(x: impl Iterator<Item = &'a Tensor>) -> bool {
+    x.enumerate().all(|(list, t)| {
+        let type_fits = match list {
+            GRADS => transfer::small_floats(&[t]),
+            _ => t.dtype() == DType::F32,
+        };
+        type_fits && t.is_contiguous()
+    })
 }
 
 /// One parameter in contiguous host memory.
@@ -202,9 +213,18 @@ fn run(step: &impl Step, lists: &[&[Tensor]], times: &[Tensor]) -> Result<()> {
         let y: Vec<Tensor> = op.written().map(|i| x[i].clone()).collect();
         dispatch::call_in_place(&op, &x, &y)
     };
+    let device = |i: usize| lists[0][i].device();
     let (host, gpu): (Vec<usize>, Vec<usize>) =
-        (0..lists[0].len()).partition(|&i| lists[0][i].device() == Device::Cpu);
-    gpu.iter().try_for_each(|&i| update(&[i]))?;
+        (0..lists[0].len()).partition(|&i| device(i) == Device::Cpu);
+    // One kernel takes as many parameters of one GPU as it binds buffers.
+    let (fit, rest): (Vec<usize>, Vec<usize>) = gpu
+        .into_iter()
+        .partition(|&i| launchable(lists.iter().map(|l| &l[i])));
+    for of in fit.chunk_by(|&a, &b| device(a) == device(b)) {
+        of.chunks(gpu::at_once(device(of[0]), lists.len())?)
+            .try_for_each(update)?;
+    }
+    rest.iter().try_for_each(|&i| update(&[i]))?;
     match host.is_empty() {
         true => Ok(()),
         false => update(&host),
@@ -294,11 +314,11 @@ impl Step for Sgd {
         }
     }
 
-    fn launch(&self, gpu: &Gpu, _: f64, x: &[&Tensor]) -> Result<bool> {
+    fn launch(&self, gpu: &Gpu, times: &[f64], x: &[&Tensor]) -> Result<bool> {
         if self.sign.abs() != 1.0 {
             return Ok(false);
         }
-        transfer::ran(gpu::sgd(gpu, self, x[0], x[1], x.get(2).copied()))
+        transfer::ran(gpu::sgd(gpu, self, times.len(), x))
     }
 }
 
@@ -387,12 +407,11 @@ impl Step for Adam {
         }
     }
 
-    fn launch(&self, gpu: &Gpu, time: f64, x: &[&Tensor]) -> Result<bool> {
+    fn launch(&self, gpu: &Gpu, times: &[f64], x: &[&Tensor]) -> Result<bool> {
         if self.sign.abs() != 1.0 {
             return Ok(false);
         }
-        let (of, top) = ([x[0], x[1], x[2], x[3]], x.get(4).copied());
-        transfer::ran(gpu::adam(gpu, self, self.bias(time), of, top))
+        transfer::ran(gpu::adam(gpu, self, times, x))
     }
 }
 
@@ -469,7 +488,7 @@ impl Step for RmsProp {
         }
     }
 
-    fn launch(&self, _: &Gpu, _: f64, _: &[&Tensor]) -> Result<bool> {
+    fn launch(&self, _: &Gpu, _: &[f64], _: &[&Tensor]) -> Result<bool> {
         Ok(false)
     }
 }
