@@ -1,5 +1,6 @@
 //! Cross entropy from scores, in one pass.
 
+use super::gpu::{Entropies, Reduction};
 use super::likelihood::{nll_gradient, Nll};
 use super::{
     check_classes, check_reduction, check_weight, class_weights, classes, finish, first,
@@ -16,7 +17,6 @@ use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{mask, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::nn::loss::{reduced, MEAN, NONE};
-use crate::ops::nn::softmax::gpu::{softmax, softmax_backward};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::ternary::where_;
@@ -163,10 +163,17 @@ impl Derivative for CrossEntropy {
 }
 
 impl CrossEntropy {
-    fn nll(&self) -> Nll {
-        Nll {
-            reduction: self.reduction,
+    /// As kernels take it.
+    fn on_gpu(&self, scores: &Tensor) -> Entropies {
+        Entropies {
+            span: Extent::of(scores.shape()).span(),
             ignore: self.ignore,
+            smoothing: self.smoothing.0,
+            reduction: match self.reduction {
+                NONE => Reduction::None,
+                MEAN => Reduction::Mean,
+                _ => Reduction::Sum,
+            },
         }
     }
 
@@ -276,27 +283,16 @@ impl Op for CrossEntropy {
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        if !launchable(x[0], x[1]) || self.smoothing.0 > 0.0 {
+        if !launchable(x[0], x[1]) {
             return Ok(false);
         }
-        let (e, scores, target) = (
-            Extent::of(x[0].shape()),
-            transfer::dense(gpu, x[0])?,
-            transfer::dense(gpu, x[1])?,
-        );
+        let (scores, target) = (transfer::dense(gpu, x[0])?, transfer::dense(gpu, x[1])?);
         let weight = x.get(2).map(|w| transfer::dense(gpu, w)).transpose()?;
-        let logs = Tensor::empty(x[0].shape(), DType::F32, x[0].device())?;
-        if !transfer::ran(softmax(gpu, true, e.span(), &scores, &logs))? {
-            return Ok(false);
-        }
-        // The sum of exponentials follows from any class.
-        let axis = (x[0].ndim() > 1) as i64;
-        let first = |t: &Tensor| t.layout().select(axis, 0).map(|l| t.alias(l));
-        if x[0].numel() > 0 {
-            y[2].write_from(&first(&scores)?.sub(&first(&logs)?)?)?;
-        }
-        self.nll()
-            .launch(gpu, e, &logs, &target, weight.as_ref(), y)
+        let out = [&y[0], &y[1], &y[2]];
+        transfer::ran(
+            self.on_gpu(x[0])
+                .forward(gpu, &scores, &target, weight.as_ref(), out),
+        )
     }
 }
 
@@ -401,22 +397,14 @@ impl Op for CrossEntropyGrad {
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        if !launchable(x[1], x[2]) || self.of.smoothing.0 > 0.0 {
+        if !launchable(x[1], x[2]) || !transfer::small_floats(&[x[0]]) {
             return Ok(false);
         }
-        let e = Extent::of(x[1].shape());
-        let scores = transfer::dense(gpu, x[1])?;
-        let logs = Tensor::empty(x[1].shape(), DType::F32, x[1].device())?;
-        let d = Tensor::empty(x[1].shape(), DType::F32, x[1].device())?;
-        let done = transfer::ran(softmax(gpu, true, e.span(), &scores, &logs))?
-            && self
-                .of
-                .nll()
-                .launch_backward(gpu, e, x[0], x[2], x[3], x.get(5), &d)?;
-        if !done {
-            return Ok(false);
-        }
-        transfer::ran(softmax_backward(gpu, true, e.span(), &logs, &d, &y[0]))
+        let on = |i: usize| transfer::dense(gpu, x[i]);
+        let all = [on(0)?, on(1)?, on(2)?, on(3)?, on(4)?];
+        let weight = x.get(5).map(|w| transfer::dense(gpu, w)).transpose()?;
+        let op = self.of.on_gpu(x[1]);
+        transfer::ran(op.backward(gpu, all.each_ref(), weight.as_ref(), &y[0]))
     }
 }
 
