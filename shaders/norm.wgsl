@@ -1,6 +1,7 @@
 // Normalisation of groups of elements: y = (x - mean) / sqrt(var + eps) * w + b, with mean,
 // 1 / sqrt(var + eps) and var (over n, biased) of each group, in float32. Batch norm, layer norm,
-// group norm and instance norm differ in what a group is. One workgroup for each group.
+// group norm and instance norm differ in what a group is; RMS norm takes the mean for 0. LANES
+// invocations share a group, ROWS groups a workgroup.
 // uses store, rows
 override X: u32 = F32;
 override Y: u32 = F32;
@@ -8,8 +9,10 @@ override W: u32 = F32;
 override B: u32 = F32;
 override HAS_WEIGHT: bool = false;
 override HAS_BIAS: bool = false;
+override CENTERED: bool = true;
+override LANES: u32 = WORKGROUP;
+override ROWS: u32 = 1u;
 override WG: u32 = WORKGROUP;
-override LANES: u32 = WG;
 
 struct Params {
     groups: u32,
@@ -65,26 +68,30 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let r = group.x + group.y * groups.x;
+    let r = (group.x + group.y * groups.x) * ROWS + local / LANES;
+    let lane = local % LANES;
     let end = select(0u, p.length, r < p.groups);
     var sum = 0.0;
-    for (var e = local; e < end; e += WG) { sum += load_x(p.x_offset + place(r, e)); }
-    let m = row_sum(local, local, sum) / f32(p.length);
-    sum = 0.0;
-    for (var e = local; e < end; e += WG) {
+    var m = 0.0;
+    if (CENTERED) {
+        for (var e = lane; e < end; e += LANES) { sum += load_x(p.x_offset + place(r, e)); }
+        m = row_sum(local, lane, sum) / f32(p.length);
+        sum = 0.0;
+    }
+    for (var e = lane; e < end; e += LANES) {
         let v = load_x(p.x_offset + place(r, e)) - m;
         sum += v * v;
     }
-    let v = row_sum(local, local, sum) / f32(p.length);
+    let v = row_sum(local, lane, sum) / f32(p.length);
     let scale = 1.0 / sqrt(v + p.eps);
-    for (var e = local; e < end; e += WG) {
+    for (var e = lane; e < end; e += LANES) {
         let at = place(r, e);
         var value = (load_x(p.x_offset + at) - m) * scale;
         if (HAS_WEIGHT) { value *= load_weight(p.w_offset + weight_at(r, e)); }
         if (HAS_BIAS) { value += load_bias(p.b_offset + weight_at(r, e)); }
         store_y(p.y_offset + at, value);
     }
-    if (local == 0u && r < p.groups) {
+    if (lane == 0u && r < p.groups) {
         mean[p.mean_offset + r] = bitcast<u32>(m);
         rstd[p.rstd_offset + r] = bitcast<u32>(scale);
         variance[p.var_offset + r] = bitcast<u32>(v);

@@ -1,14 +1,20 @@
 // The gradient of a normalisation's input: d = rstd * (w g - (sum(w g) + xhat sum(w g xhat)) / n),
-// with xhat = (x - mean) * rstd, and the sums of g and of g * xhat of each group (where the weight
-// is one per group, they are the gradients of bias and weight).
+// with xhat = (x - mean) * rstd; and the gradients of bias and weight, sums of g and of g * xhat over
+// what a weight belongs to: the group itself, or a channel of every sample, which the workgroups
+// behind those of the groups take. LANES invocations share a group, ROWS groups a workgroup; COLUMNS
+// channels share a workgroup.
 // uses store, rows
 override X: u32 = F32;
 override G: u32 = F32;
 override Y: u32 = F32; // of the result d
 override W: u32 = F32;
 override HAS_WEIGHT: bool = false;
+override CENTERED: bool = true;
+override OWN: bool = false; // a weight belongs to one group
+override COLUMNS: u32 = 1u;
+override LANES: u32 = WORKGROUP;
+override ROWS: u32 = 1u;
 override WG: u32 = WORKGROUP;
-override LANES: u32 = WG;
 
 struct Params {
     groups: u32,
@@ -27,7 +33,12 @@ struct Params {
     g_offset: u32,
     mean_offset: u32,
     rstd_offset: u32,
-    sum_offset: u32,
+    // Channels, elements of one, parts of them that workgroups take, and elements of a part; the sums
+    // are [part, channel].
+    channels: u32,
+    count: u32,
+    parts: u32,
+    part: u32,
 }
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read_write> y: array<atomic<u32>>;
@@ -58,13 +69,60 @@ fn weight_at(r: u32, e: u32) -> u32 {
     return (r % p.w_groups) * p.w_stride + e / p.w_inner;
 }
 
+var<workgroup> second: array<f32, WG>;
+
+// The sums of a part of a channel, from workgroup `id` of those.
+fn channel_sums(id: u32, local: u32) {
+    let blocks = (p.channels + COLUMNS - 1u) / COLUMNS;
+    let part = id / blocks;
+    let c = (id % blocks) * COLUMNS + local % COLUMNS;
+    let lanes = WG / COLUMNS;
+    let live = c < p.channels && part < p.parts;
+    let end = select(0u, min(p.count, (part + 1u) * p.part), live);
+    // The channel's group in each sample, and its first element there.
+    let row = c / p.w_stride;
+    let first = (c % p.w_stride) * p.w_inner;
+    var sum = 0.0;
+    var sum_x = 0.0;
+    for (var k = part * p.part + local / COLUMNS; k < end; k += lanes) {
+        let r = (k / p.w_inner) * p.w_groups + row;
+        let at = place(r, first + k % p.w_inner);
+        let gradient = load_g(p.g_offset + at);
+        let m = bitcast<f32>(mean[p.mean_offset + r]);
+        let scale = bitcast<f32>(rstd[p.rstd_offset + r]);
+        sum += gradient;
+        sum_x += gradient * ((load_x(p.x_offset + at) - m) * scale);
+    }
+    partial[local] = sum;
+    second[local] = sum_x;
+    workgroupBarrier();
+    for (var s = lanes / 2u; s > 0u; s /= 2u) {
+        if (local < s * COLUMNS) {
+            partial[local] += partial[local + s * COLUMNS];
+            second[local] += second[local + s * COLUMNS];
+        }
+        workgroupBarrier();
+    }
+    if (local < COLUMNS && live) {
+        sum_g[part * p.channels + c] = bitcast<u32>(partial[local]);
+        sum_gx[part * p.channels + c] = bitcast<u32>(second[local]);
+    }
+}
+
 @compute @workgroup_size(WG)
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let r = group.x + group.y * groups.x;
+    let id = group.x + group.y * groups.x;
+    let own = (p.groups + ROWS - 1u) / ROWS;
+    if (id >= own) {
+        channel_sums(id - own, local);
+        return;
+    }
+    let r = id * ROWS + local / LANES;
+    let lane = local % LANES;
     let live = r < p.groups;
     let end = select(0u, p.length, live);
     var m = 0.0;
@@ -73,41 +131,34 @@ fn main(
         m = bitcast<f32>(mean[p.mean_offset + r]);
         scale = bitcast<f32>(rstd[p.rstd_offset + r]);
     }
-    var g_sum = 0.0;
-    var gx_sum = 0.0;
-    var wg_sum = 0.0;
-    var wgx_sum = 0.0;
-    for (var e = local; e < end; e += WG) {
+    // With one weight for the group it comes in front of the sums.
+    var a = 0.0;
+    var b = 0.0;
+    for (var e = lane; e < end; e += LANES) {
         let at = place(r, e);
-        let gradient = load_g(p.g_offset + at);
-        let xhat = (load_x(p.x_offset + at) - m) * scale;
-        g_sum += gradient;
-        gx_sum += gradient * xhat;
-        if (HAS_WEIGHT) {
-            let w = load_weight(p.w_offset + weight_at(r, e)) * gradient;
-            wg_sum += w;
-            wgx_sum += w * xhat;
-        }
+        var gradient = load_g(p.g_offset + at);
+        if (HAS_WEIGHT && !OWN) { gradient *= load_weight(p.w_offset + weight_at(r, e)); }
+        a += gradient;
+        b += gradient * ((load_x(p.x_offset + at) - m) * scale);
     }
-    g_sum = row_sum(local, local, g_sum);
-    gx_sum = row_sum(local, local, gx_sum);
-    var a = g_sum;
-    var b = gx_sum;
-    if (HAS_WEIGHT) {
-        a = row_sum(local, local, wg_sum);
-        b = row_sum(local, local, wgx_sum);
+    a = row_sum(local, lane, a);
+    b = row_sum(local, lane, b);
+    if (OWN && lane == 0u && live) {
+        sum_g[r] = bitcast<u32>(a);
+        sum_gx[r] = bitcast<u32>(b);
     }
     a /= f32(p.length);
     b /= f32(p.length);
-    for (var e = local; e < end; e += WG) {
+    if (!CENTERED) { a = 0.0; }
+    for (var e = lane; e < end; e += LANES) {
         let at = place(r, e);
         var gradient = load_g(p.g_offset + at);
-        if (HAS_WEIGHT) { gradient *= load_weight(p.w_offset + weight_at(r, e)); }
         let xhat = (load_x(p.x_offset + at) - m) * scale;
-        store_y(p.y_offset + at, scale * (gradient - a - xhat * b));
-    }
-    if (local == 0u && live) {
-        sum_g[p.sum_offset + r] = bitcast<u32>(g_sum);
-        sum_gx[p.sum_offset + r] = bitcast<u32>(gx_sum);
+        var d = gradient - a - xhat * b;
+        if (HAS_WEIGHT && OWN) { d *= load_weight(p.w_offset + weight_at(r, e)); }
+        if (HAS_WEIGHT && !OWN) {
+            d = gradient * load_weight(p.w_offset + weight_at(r, e)) - a - xhat * b;
+        }
+        store_y(p.y_offset + at, scale * d);
     }
 }

@@ -2,12 +2,16 @@
 
 use super::fused::{Norm, Over};
 use super::{check_types, float_only, run};
-use crate::autograd::mode;
-use crate::dtype::Bitwise;
-use crate::ensure;
+use crate::autograd::{mode, Vjp};
+use crate::dispatch::{self, Overlap};
+use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
+use crate::gpu::Gpu;
+use crate::meta::Meta;
+use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
 use crate::shape::Show;
 use crate::tensor::Tensor;
+use crate::{bail, ensure, transfer};
 
 /// The node of batch and instance norm.
 pub(super) const NODE: &str = "NativeBatchNormBackward0";
@@ -24,6 +28,53 @@ pub(super) fn update(running: &Tensor, old: &Tensor, value: &Tensor, momentum: f
         )?;
         running.copy_from(&new)
     })
+}
+
+/// Both running statistics by one kernel of the GPU. Inputs are they and the new mean and variance.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Running {
+    momentum: Bitwise,
+    unbiased: Bitwise,
+}
+
+impl Running {
+    /// Whether there is a kernel for these.
+    fn fits(x: [&Tensor; 4]) -> bool {
+        let plain = |t: &Tensor| t.dtype() == DType::F32 && t.is_contiguous();
+        x[0].device().is_gpu()
+            && x.iter().all(|t| plain(t) && t.device() == x[0].device())
+            && !x[0].shares_storage(x[1])
+    }
+}
+
+impl Derivative for Running {
+    fn name(&self) -> &'static str {
+        NODE
+    }
+    fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
+        bail!(Assertion, "batch_norm: running statistics have no gradient")
+    }
+}
+
+impl Op for Running {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        Ok(x[..2].iter().map(|t| TensorMeta::of(t)).collect())
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let (m, b) = (self.momentum.0, 1.0 - self.momentum.0);
+        let mixed = |old: &Tensor, new: &Tensor| old.mul_scalar(b)?.add(&new.mul_scalar(m)?);
+        y[0].write_from(&mixed(x[0], x[2])?)?;
+        y[1].write_from(&mixed(x[1], &x[3].mul_scalar(self.unbiased.0)?)?)
+    }
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let same = |i: usize| dispatch::overlap(x[i], &y[i]) == Overlap::Same;
+        if !same(0) || !same(1) {
+            return Ok(false);
+        }
+        let (old, new) = ([x[0], x[1]], [x[2], x[3]]);
+        let (momentum, unbiased) = (self.momentum.0, self.unbiased.0);
+        transfer::ran(super::gpu::running(gpu, momentum, unbiased, old, new))
+    }
 }
 
 /// Arguments of `batch_norm` and `instance_norm`.
@@ -148,6 +199,16 @@ impl<'a> Batch<'a> {
     fn keep(&self, mean: &Tensor, var: &Tensor, count: usize, old: Option<Tensor>) -> Result<()> {
         if count == 0 {
             return Ok(());
+        }
+        if let (Some(m), Some(v), None) = (self.mean, self.var, &old) {
+            if Running::fits([m, v, mean, var]) {
+                let op = Running {
+                    momentum: Bitwise(self.momentum),
+                    unbiased: Bitwise(count as f64 / (count as f64 - 1.0)),
+                };
+                let both = [m.clone(), v.clone()];
+                return dispatch::call_in_place(&op, &[m, v, mean, var], &both);
+            }
         }
         if let Some(r) = self.mean {
             update(r, r, mean, self.momentum)?;

@@ -16,7 +16,6 @@ use crate::ops::pointwise::unary::Rsqrt;
 use crate::shape::DimSet;
 use crate::tensor::Tensor;
 use crate::{bail, transfer, with_float};
-use smallvec::SmallVec;
 
 /// What is normalised together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,12 +75,13 @@ impl Norm {
     fn launched(&self) -> Option<Groups> {
         let channels = self.groups * self.d;
         match self.over {
-            Over::Rows { centered: true } => {
-                Some(Groups::group(self.n, channels, self.inner, self.groups))
-            }
+            Over::Rows { .. } => Some(Groups::group(self.n, channels, self.inner, self.groups)),
             Over::Columns => Some(Groups::batch(self.n, channels, self.inner)),
             _ => None,
         }
+    }
+    fn centered(&self) -> bool {
+        self.over != Over::Rows { centered: false }
     }
     /// Weight and bias among the inputs.
     fn parameters<'a, T>(&self, x: &'a [T]) -> (Option<&'a T>, Option<&'a T>) {
@@ -217,8 +217,11 @@ impl Derivative for Norm {
         // Weights of layer norm have the normalised shape.
         for (i, d) in out.iter_mut().enumerate().skip(1) {
             if let Some(t) = d {
-                let shape = cx.input_meta(i)?.shape.clone();
-                *d = Some(t.reshape_to(&shape)?);
+                // A view would be copied where it arrives.
+                let shape = &cx.input_meta(i)?.shape;
+                if t.shape() != shape {
+                    *d = Some(t.reshape_to(shape)?);
+                }
             }
         }
         Ok(out)
@@ -313,6 +316,7 @@ impl Op for Norm {
         transfer::ran(gpu::forward(
             gpu,
             &groups,
+            self.centered(),
             self.eps.0,
             &on[0],
             weight,
@@ -465,29 +469,15 @@ impl Op for NormGrad {
             .iter()
             .map(|t| transfer::dense(gpu, t))
             .collect::<Result<_>>()?;
-        let columns = norm.over == Over::Columns;
-        let sum = |i: usize| match columns && self.affine {
-            true => Ok(y[i].clone()),
-            false => Tensor::empty(&[groups.groups], DType::F32, gpu.device()),
-        };
-        let (sum_gx, sum_g) = (sum(1)?, sum(2)?);
-        let done = transfer::ran(gpu::backward(
+        transfer::ran(gpu::backward(
             gpu,
             groups,
-            &on[1],
-            &on[0],
-            [&on[2], &on[3]],
+            norm.centered(),
+            [&on[1], &on[0], &on[2], &on[3]],
             on.get(4),
             &y[0],
-            [&sum_g, &sum_gx],
-        ))?;
-        if done && !columns && self.affine {
-            let on: SmallVec<[&Tensor; 5]> = on.iter().collect();
-            for (sum, to) in self.channel_sums(&on)?.iter().zip(&y[1..]) {
-                to.write_from(sum)?;
-            }
-        }
-        Ok(done)
+            self.affine.then(|| [&y[2], &y[1]]),
+        ))
     }
 
     /// Where statistics are given, which are constants.

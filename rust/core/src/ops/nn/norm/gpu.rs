@@ -3,9 +3,11 @@
 use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
+use crate::gpu::launch::{lanes_rows, Launch, WORKGROUP};
+use crate::gpu::reduce::{reduce, Combine, Map};
 use crate::gpu::{params, shader, Acc, Gpu};
 use crate::tensor::Tensor;
-use crate::transfer::check_contiguous;
+use crate::transfer::{check_contiguous, whole};
 
 params! {
     struct Forward {
@@ -43,11 +45,31 @@ params! {
         g_offset: u32,
         mean_offset: u32,
         rstd_offset: u32,
-        sum_offset: u32,
+        channels: u32,
+        count: u32,
+        parts: u32,
+        part: u32,
+    }
+}
+params! {
+    struct Running {
+        n: u32,
+        momentum: f32,
+        unbiased: f32,
+        mean_offset: u32,
+        var_offset: u32,
+        new_mean_offset: u32,
+        new_var_offset: u32,
     }
 }
 shader! { static NORM: Forward = "norm.wgsl", Acc::FLOAT }
 shader! { static NORM_BACKWARD: Backward = "norm_backward.wgsl", Acc::FLOAT }
+shader! { static RUNNING: Running = "norm_running.wgsl", Acc::FLOAT }
+
+/// Channels whose sums one workgroup takes where they lie side by side, and the elements of one
+/// beyond which they are taken in parts.
+const COLUMNS: usize = 32;
+const MAX_PART: usize = 4096;
 
 /// Which elements of a contiguous tensor make a group, and which weight belongs to which.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +114,21 @@ impl Groups {
         }
     }
 
-    fn check(&self) -> Result<()> {
+    /// Whether a weight belongs to one group alone.
+    fn own(&self) -> bool {
+        self.w_groups == self.groups && self.w_stride == 1
+    }
+
+    fn channels(&self) -> usize {
+        self.w_groups * self.w_stride
+    }
+
+    /// Sets how many invocations share a group; and how many workgroups there are.
+    fn rows<'a, P: bytemuck::NoUninit>(
+        &self,
+        launch: Launch<'a, P>,
+    ) -> Result<(Launch<'a, P>, usize)> {
+        let (lanes, rows) = lanes_rows(self.length, WORKGROUP);
         // Three loops over a group's elements stay below 65,535 iterations of 256 invocations.
         ensure!(
             self.length < 5_000_000,
@@ -100,7 +136,11 @@ impl Groups {
             "wgpu: normalisation over {} elements",
             self.length
         );
-        Ok(())
+        let launch = launch
+            .set("LANES", lanes)
+            .set("ROWS", rows)
+            .set("WG", lanes * rows);
+        Ok((launch, self.groups.div_ceil(rows as usize)))
     }
 }
 
@@ -118,6 +158,7 @@ fn check_stats(stats: &[&Tensor]) -> Result<()> {
 pub fn forward(
     gpu: &Gpu,
     s: &Groups,
+    centered: bool,
     eps: f64,
     x: &Tensor,
     weight: Option<&Tensor>,
@@ -130,7 +171,6 @@ pub fn forward(
     }
     check_contiguous("normalisation", &[x, y])?;
     check_stats(&[mean, rstd, var])?;
-    s.check()?;
     let (w, b) = (weight.unwrap_or(x), bias.unwrap_or(x));
     let p = Forward {
         groups: s.groups as u32,
@@ -150,7 +190,9 @@ pub fn forward(
         rstd_offset: rstd.offset() as u32,
         var_offset: var.offset() as u32,
     };
-    NORM.launch(Acc::F32)
+    let launch = NORM
+        .launch(Acc::F32)
+        .set("CENTERED", centered)
         .set("HAS_WEIGHT", weight.is_some())
         .set("HAS_BIAS", bias.is_some())
         .writes("Y", y)
@@ -159,33 +201,42 @@ pub fn forward(
         .writes_words(var)
         .reads("X", x)
         .reads("W", w)
-        .reads("B", b)
-        .groups(gpu, &p, s.groups)
+        .reads("B", b);
+    let (launch, groups) = s.rows(launch)?;
+    launch.groups(gpu, &p, groups)
 }
 
-/// The gradient `y` of the input for gradient `g`, and for each group the sums of `g` and of
-/// `g * (x - mean) * rstd`: in batch norm the gradients of bias and weight.
+/// The gradient `y` of the input for gradient `g` and, where they are asked for, the gradients of
+/// bias and weight, in float32.
 pub fn backward(
     gpu: &Gpu,
     s: &Groups,
-    x: &Tensor,
-    g: &Tensor,
-    [mean, rstd]: [&Tensor; 2],
+    centered: bool,
+    [x, g, mean, rstd]: [&Tensor; 4],
     weight: Option<&Tensor>,
     y: &Tensor,
-    [sum_g, sum_gx]: [&Tensor; 2],
+    affine: Option<[&Tensor; 2]>,
 ) -> Result<()> {
     if y.numel() == 0 {
         return Ok(());
     }
     check_contiguous("normalisation backward", &[x, g, y])?;
-    check_stats(&[mean, rstd, sum_g, sum_gx])?;
-    s.check()?;
-    ensure!(
-        sum_g.offset() == sum_gx.offset(),
-        Runtime,
-        "wgpu: normalisation backward: both sums must start at the same offset"
-    );
+    check_stats(&[mean, rstd])?;
+    let (channels, count) = (s.channels(), y.numel() / s.channels());
+    let part = match s.own() {
+        true => count,
+        false => count.div_ceil(count.div_ceil(MAX_PART)),
+    };
+    let parts = count.div_ceil(part);
+    let fresh = || Tensor::empty(&[parts, channels], DType::F32, x.device());
+    let whole_sums = affine
+        .filter(|_| parts == 1)
+        .map(|sums| sums.map(Tensor::clone));
+    let [sum_g, sum_gx] = match (whole_sums, affine.is_some() || s.own()) {
+        (Some(sums), _) => sums,
+        (None, true) => [fresh()?, fresh()?],
+        (None, false) => [mean.clone(), rstd.clone()],
+    };
     let w = weight.unwrap_or(x);
     let p = Backward {
         groups: s.groups as u32,
@@ -202,20 +253,71 @@ pub fn backward(
         g_offset: g.offset() as u32,
         mean_offset: mean.offset() as u32,
         rstd_offset: rstd.offset() as u32,
-        sum_offset: sum_g.offset() as u32,
+        channels: channels as u32,
+        count: count as u32,
+        parts: parts as u32,
+        part: part as u32,
     };
-    NORM_BACKWARD
+    // Side by side lie those of which each element is in another group or sample.
+    let columns = match s.w_inner {
+        1 => channels.next_power_of_two().min(COLUMNS),
+        _ => 1,
+    };
+    let launch = NORM_BACKWARD
         .launch(Acc::F32)
+        .set("CENTERED", centered)
+        .set("OWN", s.own())
+        .set("COLUMNS", columns as u32)
         .set("HAS_WEIGHT", weight.is_some())
         .writes("Y", y)
-        .writes_words(sum_g)
-        .writes_words(sum_gx)
+        .writes_words(&sum_g)
+        .writes_words(&sum_gx)
         .reads("X", x)
         .reads("G", g)
         .reads_words(mean)
         .reads_words(rstd)
-        .reads("W", w)
-        .groups(gpu, &p, s.groups)
+        .reads("W", w);
+    let (launch, groups) = s.rows(launch)?;
+    let more = match affine.is_some() && !s.own() {
+        true => channels.div_ceil(columns) * parts,
+        false => 0,
+    };
+    launch.groups(gpu, &p, groups + more)?;
+    let Some(to) = affine.filter(|_| parts > 1) else {
+        return Ok(());
+    };
+    for (from, to) in [&sum_g, &sum_gx].into_iter().zip(to) {
+        let (from, to) = (whole(from)?, whole(to)?);
+        reduce(gpu, Combine::Sum, Map::Keep, 1.0, from, [0].into(), to)?;
+    }
+    Ok(())
+}
+
+/// Mixes new means and variances into running ones.
+pub fn running(
+    gpu: &Gpu,
+    momentum: f64,
+    unbiased: f64,
+    [mean, var]: [&Tensor; 2],
+    [new_mean, new_var]: [&Tensor; 2],
+) -> Result<()> {
+    check_stats(&[mean, var, new_mean, new_var])?;
+    let p = Running {
+        n: mean.numel() as u32,
+        momentum: momentum as f32,
+        unbiased: unbiased as f32,
+        mean_offset: mean.offset() as u32,
+        var_offset: var.offset() as u32,
+        new_mean_offset: new_mean.offset() as u32,
+        new_var_offset: new_var.offset() as u32,
+    };
+    RUNNING
+        .launch(Acc::F32)
+        .writes_words(mean)
+        .writes_words(var)
+        .reads_words(new_mean)
+        .reads_words(new_var)
+        .threads(gpu, &p, mean.numel())
 }
 
 #[cfg(test)]
@@ -233,7 +335,7 @@ mod tests {
         let stats = [(); 3].map(|_| fresh(&[3], DType::F32));
         let groups = Groups::batch(2, 3, 10);
         let out = [&stats[0], &stats[1], &stats[2]];
-        forward(gpu, &groups, 1e-5, &tx, None, None, &y, out).unwrap();
+        forward(gpu, &groups, true, 1e-5, &tx, None, None, &y, out).unwrap();
         let at = |b: usize, c: usize, i: usize| x[(b * 3 + c) * 10 + i].to_f64();
         let got: Vec<f32> = get::<half::f16>(&y).iter().map(|v| v.to_f32()).collect();
         let mut want = vec![0.0; 60];
