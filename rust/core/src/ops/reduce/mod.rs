@@ -460,11 +460,12 @@ impl Tensor {
         let mask = DimSet::of(self.ndim(), |d| {
             d < lead || (shape[d - lead] == 1 && self.size(d) != 1)
         })?;
-        let y = self.sum_mask(mask, true, Some(self.dtype()))?;
-        if lead == 0 {
-            Ok(y)
-        } else {
-            y.reshape_to(shape)
+        // Where only leading dimensions go, the sum is the result's own memory, not a view of it.
+        let leads = lead > 0 && mask == DimSet::of(self.ndim(), |d| d < lead)?;
+        let y = self.sum_mask(mask, !leads, Some(self.dtype()))?;
+        match leads || lead == 0 {
+            true => Ok(y),
+            false => y.reshape_to(shape),
         }
     }
 }
