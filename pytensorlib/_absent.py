@@ -46,8 +46,8 @@ GROUPS: dict[tuple[str, str], str] = {
         torch.utils.backend_registration torch.utils.cpp_backtrace
     """,
     (
-        "a program runs in one process",
-        "torch.set_num_threads; guard the rest with torch.distributed.is_initialized()",
+        "of what PyTorch builds on communication between processes this is not here",
+        "torch.distributed's functions and DistributedDataParallel, over MPI",
     ): """
         torch.distributed torch.monitor torch.numa torch.utils.file_baton
         torch: is_distributed

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ._named import Part
 
-ONE_PROCESS = (
-    "training runs in one process here, which uses all cores of the machine; there is no "
-    "communication between processes. Guard the call with torch.distributed.is_initialized()."
+BY_MPI = (
+    "processes communicate by torch.distributed's functions over MPI here; of what PyTorch builds "
+    "on them this is not here. Guard the call with torch.distributed.is_initialized()."
 )
 EAGER = (
     "programs run eagerly here; there is no tracer that turns them into graphs. Call the function "
@@ -113,145 +113,141 @@ _NOTES = (
 
 PARTS = {
     # Several processes
-    "distributed._composable": Part(ONE_PROCESS, "checkpoint contract fully_shard replicate"),
-    "distributed._composable.fsdp": Part(ONE_PROCESS, _FULLY_SHARD),
-    "distributed._composable.replicate": Part(ONE_PROCESS, "replicate DDP"),
+    "distributed._composable": Part(BY_MPI, "checkpoint contract fully_shard replicate"),
+    "distributed._composable.fsdp": Part(BY_MPI, _FULLY_SHARD),
+    "distributed._composable.replicate": Part(BY_MPI, "replicate DDP"),
     "distributed._functional_collectives": Part(
-        ONE_PROCESS,
+        BY_MPI,
         "AsyncCollectiveTensor all_gather_tensor all_gather_tensor_autograd all_reduce "
         "all_reduce_coalesced all_to_all_single all_to_all_single_autograd broadcast "
         "permute_tensor reduce_scatter_tensor reduce_scatter_tensor_autograd wait_tensor",
     ),
     "distributed._shard.sharded_tensor": Part(
-        ONE_PROCESS, "ShardedTensor Shard ShardMetadata ShardedTensorMetadata TensorProperties"
+        BY_MPI, "ShardedTensor Shard ShardMetadata ShardedTensorMetadata TensorProperties"
     ),
-    "distributed._state_dict_utils": Part(ONE_PROCESS, "_offload_state_dict_to_cpu"),
-    "distributed._tensor": Part(ONE_PROCESS, _DTENSOR),
-    "distributed._tensor.api": Part(ONE_PROCESS, "DTensor distribute_tensor distribute_module"),
-    "distributed._tensor.experimental": Part(ONE_PROCESS, "implicit_replication"),
-    "distributed._tensor.placement_types": Part(ONE_PROCESS, _PLACEMENTS + "DTensorSpec"),
-    "distributed.algorithms": Part(ONE_PROCESS, "Join Joinable JoinHook"),
+    "distributed._state_dict_utils": Part(BY_MPI, "_offload_state_dict_to_cpu"),
+    "distributed._tensor": Part(BY_MPI, _DTENSOR),
+    "distributed._tensor.api": Part(BY_MPI, "DTensor distribute_tensor distribute_module"),
+    "distributed._tensor.experimental": Part(BY_MPI, "implicit_replication"),
+    "distributed._tensor.placement_types": Part(BY_MPI, _PLACEMENTS + "DTensorSpec"),
+    "distributed.algorithms": Part(BY_MPI, "Join Joinable JoinHook"),
     "distributed.algorithms._checkpoint.checkpoint_wrapper": Part(
-        ONE_PROCESS,
+        BY_MPI,
         "CheckpointImpl{REENTRANT NO_REENTRANT} CheckpointWrapper OffloadWrapper ActivationWrapper "
         "apply_activation_checkpointing checkpoint_wrapper offload_wrapper",
     ),
-    "distributed.algorithms.ddp_comm_hooks": Part(
-        ONE_PROCESS, "DDPCommHookType register_ddp_comm_hook"
-    ),
-    "distributed.algorithms.ddp_comm_hooks.debugging_hooks": Part(ONE_PROCESS, "noop_hook"),
+    "distributed.algorithms.ddp_comm_hooks": Part(BY_MPI, "DDPCommHookType register_ddp_comm_hook"),
+    "distributed.algorithms.ddp_comm_hooks.debugging_hooks": Part(BY_MPI, "noop_hook"),
     "distributed.algorithms.ddp_comm_hooks.default_hooks": Part(
-        ONE_PROCESS,
+        BY_MPI,
         "allreduce_hook bf16_compress_hook bf16_compress_wrapper fp16_compress_hook "
         "fp16_compress_wrapper",
     ),
-    "distributed.algorithms.ddp_comm_hooks.optimizer_overlap_hooks": Part(ONE_PROCESS),
+    "distributed.algorithms.ddp_comm_hooks.optimizer_overlap_hooks": Part(BY_MPI),
     "distributed.algorithms.ddp_comm_hooks.post_localSGD_hook": Part(
-        ONE_PROCESS, "PostLocalSGDState post_localSGD_hook"
+        BY_MPI, "PostLocalSGDState post_localSGD_hook"
     ),
     "distributed.algorithms.ddp_comm_hooks.powerSGD_hook": Part(
-        ONE_PROCESS, "PowerSGDState powerSGD_hook batched_powerSGD_hook"
+        BY_MPI, "PowerSGDState powerSGD_hook batched_powerSGD_hook"
     ),
     "distributed.algorithms.ddp_comm_hooks.quantization_hooks": Part(
-        ONE_PROCESS, "quantization_perchannel_hook quantization_pertensor_hook"
+        BY_MPI, "quantization_perchannel_hook quantization_pertensor_hook"
     ),
-    "distributed.algorithms.join": Part(ONE_PROCESS, "Join Joinable JoinHook"),
-    "distributed.algorithms.model_averaging": Part(ONE_PROCESS),
+    "distributed.algorithms.join": Part(BY_MPI, "Join Joinable JoinHook"),
+    "distributed.algorithms.model_averaging": Part(BY_MPI),
     "distributed.algorithms.model_averaging.averagers": Part(
-        ONE_PROCESS, "ModelAverager PeriodicModelAverager"
+        BY_MPI, "ModelAverager PeriodicModelAverager"
     ),
-    "distributed.autograd": Part(ONE_PROCESS, "context backward get_gradients"),
-    "distributed.checkpoint": Part(ONE_PROCESS, _READERS),
+    "distributed.autograd": Part(BY_MPI, "context backward get_gradients"),
+    "distributed.checkpoint": Part(BY_MPI, _READERS),
     "distributed.checkpoint._consolidate_hf_safetensors": Part(
-        ONE_PROCESS,
+        BY_MPI,
         "consolidate_safetensors_files consolidate_safetensors_files_on_every_rank",
     ),
-    "distributed.checkpoint.api": Part(ONE_PROCESS, "CheckpointException"),
+    "distributed.checkpoint.api": Part(BY_MPI, "CheckpointException"),
     "distributed.checkpoint.default_planner": Part(
-        ONE_PROCESS, "DefaultLoadPlanner DefaultSavePlanner _EmptyStateDictLoadPlanner"
+        BY_MPI, "DefaultLoadPlanner DefaultSavePlanner _EmptyStateDictLoadPlanner"
     ),
-    "distributed.checkpoint.filesystem": Part(ONE_PROCESS, "FileSystemReader FileSystemWriter"),
+    "distributed.checkpoint.filesystem": Part(BY_MPI, "FileSystemReader FileSystemWriter"),
     "distributed.checkpoint.format_utils": Part(
-        ONE_PROCESS, "_EmptyStateDictLoadPlanner dcp_to_torch_save torch_save_to_dcp"
+        BY_MPI, "_EmptyStateDictLoadPlanner dcp_to_torch_save torch_save_to_dcp"
     ),
     "distributed.checkpoint.hf_storage": Part(
-        ONE_PROCESS, "HuggingFaceStorageReader HuggingFaceStorageWriter"
+        BY_MPI, "HuggingFaceStorageReader HuggingFaceStorageWriter"
     ),
     "distributed.checkpoint.metadata": Part(
-        ONE_PROCESS, "Metadata MetadataIndex STATE_DICT_TYPE TensorProperties"
+        BY_MPI, "Metadata MetadataIndex STATE_DICT_TYPE TensorProperties"
     ),
-    "distributed.checkpoint.optimizer": Part(ONE_PROCESS, "load_sharded_optimizer_state_dict"),
-    "distributed.checkpoint.planner": Part(ONE_PROCESS, _READERS),
-    "distributed.checkpoint.state_dict": Part(ONE_PROCESS, _STATE),
+    "distributed.checkpoint.optimizer": Part(BY_MPI, "load_sharded_optimizer_state_dict"),
+    "distributed.checkpoint.planner": Part(BY_MPI, _READERS),
+    "distributed.checkpoint.state_dict": Part(BY_MPI, _STATE),
     "distributed.checkpoint.state_dict_loader": Part(
-        ONE_PROCESS, "load load_state_dict _load_state_dict"
+        BY_MPI, "load load_state_dict _load_state_dict"
     ),
-    "distributed.checkpoint.state_dict_saver": Part(ONE_PROCESS, "save save_state_dict async_save"),
-    "distributed.checkpoint.stateful": Part(ONE_PROCESS, "Stateful"),
-    "distributed.checkpoint.utils": Part(ONE_PROCESS),
-    "distributed.device_mesh": Part(ONE_PROCESS, "DeviceMesh init_device_mesh"),
-    "distributed.elastic.agent.server.api": Part(
-        ONE_PROCESS, "ElasticAgent WorkerSpec WorkerGroup"
-    ),
-    "distributed.c10d_logger": Part(ONE_PROCESS, "_exception_logger _time_logger"),
+    "distributed.checkpoint.state_dict_saver": Part(BY_MPI, "save save_state_dict async_save"),
+    "distributed.checkpoint.stateful": Part(BY_MPI, "Stateful"),
+    "distributed.checkpoint.utils": Part(BY_MPI),
+    "distributed.device_mesh": Part(BY_MPI, "DeviceMesh init_device_mesh"),
+    "distributed.elastic.agent.server.api": Part(BY_MPI, "ElasticAgent WorkerSpec WorkerGroup"),
+    "distributed.c10d_logger": Part(BY_MPI, "_exception_logger _time_logger"),
     "distributed.elastic.multiprocessing.api": Part(
-        ONE_PROCESS, "PContext RunProcsResult SignalException"
+        BY_MPI, "PContext RunProcsResult SignalException"
     ),
     "distributed.elastic.rendezvous": Part(
-        ONE_PROCESS, "RendezvousHandler RendezvousParameters RendezvousError"
+        BY_MPI, "RendezvousHandler RendezvousParameters RendezvousError"
     ),
-    "distributed.elastic.utils": Part(ONE_PROCESS, "get_env_variable_or_raise"),
-    "distributed.fsdp": Part(ONE_PROCESS, _FSDP + _FULLY_SHARD),
-    "distributed.fsdp._common_utils": Part(ONE_PROCESS, "_FSDPState _is_fsdp_flattened"),
-    "distributed.fsdp._fully_shard": Part(ONE_PROCESS, _FULLY_SHARD),
-    "distributed.fsdp._fully_shard._fully_shard": Part(ONE_PROCESS, _FULLY_SHARD),
-    "distributed.fsdp._runtime_utils": Part(ONE_PROCESS, "_lazy_init"),
-    "distributed.fsdp.api": Part(ONE_PROCESS, _FSDP),
-    "distributed.fsdp.fully_sharded_data_parallel": Part(ONE_PROCESS, _FSDP + "FLAT_PARAM"),
-    "distributed.fsdp.sharded_grad_scaler": Part(ONE_PROCESS, "ShardedGradScaler"),
+    "distributed.elastic.utils": Part(BY_MPI, "get_env_variable_or_raise"),
+    "distributed.fsdp": Part(BY_MPI, _FSDP + _FULLY_SHARD),
+    "distributed.fsdp._common_utils": Part(BY_MPI, "_FSDPState _is_fsdp_flattened"),
+    "distributed.fsdp._fully_shard": Part(BY_MPI, _FULLY_SHARD),
+    "distributed.fsdp._fully_shard._fully_shard": Part(BY_MPI, _FULLY_SHARD),
+    "distributed.fsdp._runtime_utils": Part(BY_MPI, "_lazy_init"),
+    "distributed.fsdp.api": Part(BY_MPI, _FSDP),
+    "distributed.fsdp.fully_sharded_data_parallel": Part(BY_MPI, _FSDP + "FLAT_PARAM"),
+    "distributed.fsdp.sharded_grad_scaler": Part(BY_MPI, "ShardedGradScaler"),
     "distributed.fsdp.wrap": Part(
-        ONE_PROCESS,
+        BY_MPI,
         "ModuleWrapPolicy CustomPolicy _Policy enable_wrap wrap always_wrap_policy "
         "lambda_auto_wrap_policy size_based_auto_wrap_policy transformer_auto_wrap_policy "
         "_or_policy _module_wrap_policy _recursive_wrap",
     ),
-    "distributed.launch": Part(ONE_PROCESS, "launch main parse_args"),
-    "distributed.launcher": Part(ONE_PROCESS, "LaunchConfig elastic_launch launch_agent"),
-    "distributed.launcher.api": Part(ONE_PROCESS, "LaunchConfig elastic_launch launch_agent"),
-    "distributed.nn": Part(ONE_PROCESS, "RemoteModule"),
+    "distributed.launch": Part(BY_MPI, "launch main parse_args"),
+    "distributed.launcher": Part(BY_MPI, "LaunchConfig elastic_launch launch_agent"),
+    "distributed.launcher.api": Part(BY_MPI, "LaunchConfig elastic_launch launch_agent"),
+    "distributed.nn": Part(BY_MPI, "RemoteModule"),
     "distributed.nn.functional": Part(
-        ONE_PROCESS,
+        BY_MPI,
         "all_gather all_reduce all_to_all all_to_all_single broadcast gather reduce "
         "reduce_scatter scatter",
     ),
     "distributed.optim": Part(
-        ONE_PROCESS,
+        BY_MPI,
         "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer "
         "_NamedOptimizer _apply_optimizer_in_backward as_functional_optim",
     ),
     "distributed.pipelining": Part(
-        ONE_PROCESS,
+        BY_MPI,
         "Pipe PipelineStage Schedule1F1B ScheduleGPipe ScheduleInterleaved1F1B SplitPoint "
         "pipe_split pipeline build_stage",
     ),
     "distributed.rpc": Part(
-        ONE_PROCESS,
+        BY_MPI,
         "RRef WorkerInfo BackendType TensorPipeRpcBackendOptions init_rpc shutdown rpc_sync "
         "rpc_async remote get_worker_info",
     ),
-    "distributed.run": Part(ONE_PROCESS, "main run get_args_parser config_from_args"),
-    "distributed.tensor": Part(ONE_PROCESS, _DTENSOR),
-    "distributed.tensor._utils": Part(ONE_PROCESS, "compute_local_shape_and_global_offset"),
-    "distributed.tensor.device_mesh": Part(ONE_PROCESS, "DeviceMesh init_device_mesh"),
+    "distributed.run": Part(BY_MPI, "main run get_args_parser config_from_args"),
+    "distributed.tensor": Part(BY_MPI, _DTENSOR),
+    "distributed.tensor._utils": Part(BY_MPI, "compute_local_shape_and_global_offset"),
+    "distributed.tensor.device_mesh": Part(BY_MPI, "DeviceMesh init_device_mesh"),
     "distributed.tensor.experimental": Part(
-        ONE_PROCESS, "context_parallel implicit_replication local_map register_sharding"
+        BY_MPI, "context_parallel implicit_replication local_map register_sharding"
     ),
     "distributed.tensor.experimental._attention": Part(
-        ONE_PROCESS, "context_parallel set_rotate_method context_parallel_unshard"
+        BY_MPI, "context_parallel set_rotate_method context_parallel_unshard"
     ),
-    "distributed.tensor.parallel": Part(ONE_PROCESS, _WRAPPED),
-    "distributed.tensor.parallel.style": Part(ONE_PROCESS, _WRAPPED),
-    "distributed.tensor.placement_types": Part(ONE_PROCESS, _PLACEMENTS),
+    "distributed.tensor.parallel": Part(BY_MPI, _WRAPPED),
+    "distributed.tensor.parallel.style": Part(BY_MPI, _WRAPPED),
+    "distributed.tensor.placement_types": Part(BY_MPI, _PLACEMENTS),
     # Graphs of programs
     "_custom_ops": Part(NO_COMPILER, "custom_op get_ctx impl impl_abstract impl_backward"),
     "_library": Part(NO_COMPILER, "capture_triton opcheck"),

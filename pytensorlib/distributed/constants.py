@@ -1,7 +1,7 @@
-"""How long a process would wait for others."""
+"""How long a process waits for others."""
 
 from __future__ import annotations
 
-from . import default_pg_timeout
+from ._process_group import default_pg_timeout
 
 __all__ = ["default_pg_timeout"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ...._named import fill
-from ...._named_modules import ONE_PROCESS
+from ...._named_modules import BY_MPI
 from . import errors
 
 __all__ = ["errors"]
 
-fill(globals(), ONE_PROCESS, "DefaultLogsSpecs LogsSpecs Std start_processes")
+fill(globals(), BY_MPI, "DefaultLogsSpecs LogsSpecs Std start_processes")

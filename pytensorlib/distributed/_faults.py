@@ -1,0 +1,49 @@
+"""One process that fails ends the job: its error is told, and the others do not wait for it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+import traceback
+from typing import Any
+
+from ._board import call_site, note_error
+from ._errors import DistBackendError
+
+__all__ = ["install", "late_start", "tell"]
+
+installed = False
+
+
+def late_start(rank: int, size: int, limit: dt.timedelta) -> DistBackendError:
+    """Return the error where not all processes join."""
+    return DistBackendError(
+        f"init_process_group: rank {rank} timed out after {limit.total_seconds():g} s in the call "
+        f"at {call_site()}: not all of the {size} processes made it"
+    )
+
+
+def tell(rank: int, kind: type[BaseException], error: BaseException, trace: Any) -> bool:
+    """Leave the traceback for the launcher; returns whether there is one."""
+    return note_error(rank, "".join(traceback.format_exception(kind, error, trace)))
+
+
+def install(mpi: Any, rank: int, size: int) -> None:
+    """Let an error that nobody catches end all processes of the job."""
+    global installed
+    if installed:
+        return
+    installed = True
+    before = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+        quiet = issubclass(kind, KeyboardInterrupt)
+        if not tell(rank, kind, error, trace) or quiet:
+            print(f"rank {rank} of {size} ended by this error:", file=sys.stderr)
+            before(kind, error, trace)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if size > 1 and not mpi.Is_finalized():
+            mpi.COMM_WORLD.Abort(130 if quiet else 1)
+
+    sys.excepthook = hook
