@@ -13,6 +13,7 @@ TOOLS := $(VENV)/.tools-installed
 BUILT := $(VENV)/.extension-built
 PROGRAMS := $(CURDIR)/.programs
 FEW := $(PROGRAMS)/few
+MPI := $(CURDIR)/.distributed
 VULKAN := $(VENV)/.vulkan-looked-for
 AARCH64 := $(VENV)/.aarch64-looked-for
 VALGRIND := $(VENV)/.valgrind-looked-for
@@ -22,7 +23,7 @@ export PATH := $(VENV)/bin:$(PATH):$(HOME)/.cargo/bin
 export VIRTUAL_ENV := $(VENV)
 unexport CONDA_PREFIX
 
-.PHONY: help demo test lint format bench counts fuzz programs few gen clean build FORCE
+.PHONY: help demo test lint format bench counts fuzz programs few distributed gen clean build FORCE
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 17
@@ -63,11 +64,19 @@ $(FEW)/.installed: tests/programs/requirements.lock tests/programs/run.py | $(TO
 		$$($(PY) tests/programs/run.py --lock)
 	@touch $@
 
+distributed: $(BUILT) $(MPI)/.installed ## processes that communicate, by MPI: a part of `make test`
+	@PYTHONPATH=$(CURDIR) $(MPI)/bin/python -m pytest -q tests/test_distributed*.py $(ARGS)
+
+# An environment of its own: without the extra, the other tests see how its absence is told.
+$(MPI)/.installed: tests/ranks/requirements.lock
+	@$(PYTHON) -m venv $(MPI) && $(MPI)/bin/pip install -q --disable-pip-version-check --no-deps -r $<
+	@touch $@
+
 gen: $(BUILT) ## write again what is generated from the op table
 	@$(PY) .ci/gen.py
 
 clean: ## delete what the other targets made
-	rm -rf .venv .programs target dist .benchmarks .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .programs .distributed target dist .benchmarks .mypy_cache .pytest_cache .ruff_cache
 	rm -f pytensorlib/_C*.so pytensorlib/_C*.pyd
 
 build: $(BUILT)

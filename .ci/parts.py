@@ -76,6 +76,7 @@ PARTS = {
     "wgpu-replay": [*REPLAY, "--device", "wgpu"],
     "instructions": [PYTHON, "-m", "pytest", "-q", "-m", "slow", "tests/test_instructions.py"],
     "programs": ["make", "--no-print-directory", "few"],
+    "distributed": ["make", "--no-print-directory", "distributed"],
     **dict.fromkeys(FORCED, SAMPLED),
     **{f"{name}-replay": REPLAY for name in FORCED},
     # Last, for it would only wait while the other one compiles.
@@ -85,7 +86,7 @@ VARIABLES = FORCED | {
     "aarch64": CROSS,
     "aarch64-portable": {**CROSS, "PYTENSORLIB_CPU": "portable"},
 }
-NEEDS_BUILD = {"pytest", "conformance", "wgpu-replay", "instructions", "programs"}
+NEEDS_BUILD = {"pytest", "conformance", "wgpu-replay", "instructions", "programs", "distributed"}
 NEEDS_BUILD |= {n for n in PARTS if n.removesuffix("-replay") in FORCED}
 # Two of these run at a time, after the others: most of their work is on one thread, and no test
 # among them depends on how long something takes.

@@ -1,0 +1,139 @@
+"""`torch.distributed` in one process: stores, names, arguments of the launcher, and its absence."""
+
+import datetime as dt
+import threading
+from pathlib import Path
+
+import pytest
+
+import pytensorlib as torch
+import pytensorlib.distributed as dist
+from pytensorlib import nn
+from pytensorlib.distributed import _mpi, run
+
+
+@pytest.fixture(params=["hash", "file", "tcp", "prefix"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> dist.Store:
+    if request.param == "hash":
+        return dist.HashStore()
+    if request.param == "file":
+        return dist.FileStore(str(tmp_path / "store"), 1)
+    if request.param == "tcp":
+        return dist.TCPStore("127.0.0.1", 0, 1, True, dt.timedelta(seconds=10))
+    return dist.PrefixStore("a", dist.HashStore())
+
+
+def test_store_has_pytorchs_operations(store: dist.Store) -> None:
+    store.set("first", "value")
+    assert store.get("first") == b"value"
+    assert store.add("count", 2) == 2 and store.add("count", -5) == -3
+    assert store.get("count") == b"-3"
+    # The documentation's example, and what PyTorch gives for a key that is not there.
+    assert store.compare_set("first", "other", "new") == b"value"
+    assert store.compare_set("first", "value", "new") == b"new" == store.get("first")
+    assert store.compare_set("none", "other", "new") == b"other"
+    assert store.compare_set("none", "", "new") == b"new"
+    store.append("first", b"\0er")
+    assert store.get("first") == b"new\0er"
+    assert store.check(["first", "count"]) and not store.check(["first", "nope"])
+    assert store.delete_key("first") and not store.delete_key("first")
+    store.multi_set(["x", "y"], ["1", b"2"])
+    assert store.multi_get(["y", "x"]) == [b"2", b"1"]
+    store.queue_push("q", "a")
+    store.queue_push("q", "b")
+    assert store.queue_len("q") == 2
+    assert [store.queue_pop("q"), store.queue_pop("q")] == [b"a", b"b"]
+    with pytest.raises(dist.QueueEmptyError):
+        store.queue_pop("q", block=False)
+
+
+def test_store_waits_for_keys(store: dist.Store) -> None:
+    timer = threading.Timer(0.05, store.set, ["late", "1"])
+    timer.start()
+    store.wait(["late"])
+    assert store.get("late") == b"1"
+    timer.join()
+    with pytest.raises(dist.DistStoreError, match="wait timeout after 20ms, keys: late, never"):
+        store.wait(["late", "never"], dt.timedelta(seconds=0.02))
+    store.set_timeout(dt.timedelta(seconds=0.01))
+    assert store.timeout == dt.timedelta(seconds=0.01)
+    with pytest.raises(dist.DistStoreError, match="never"):
+        store.get("never")
+
+
+def test_tcp_store_serves_others_and_says_when_nobody_does() -> None:
+    limit = dt.timedelta(seconds=10)
+    server = dist.TCPStore("127.0.0.1", 0, None, True, limit)
+    client = dist.TCPStore("127.0.0.1", server.port, None, False, limit)
+    client.set("a", b"x" * 100_000)
+    assert server.get("a") == b"x" * 100_000
+    with pytest.raises(dist.DistNetworkError, match="failed to listen"):
+        dist.TCPStore("127.0.0.1", server.port, None, True, limit)
+    port = server.port
+    del server
+    with pytest.raises(dist.DistNetworkError, match="failed to connect"):
+        dist.TCPStore("127.0.0.1", port, None, False, dt.timedelta(seconds=0.1))
+
+
+def test_rendezvous_by_address(tmp_path: Path) -> None:
+    store, rank, size = next(iter(dist.rendezvous(f"file://{tmp_path}/f", 0, 1)))
+    assert isinstance(store, dist.FileStore) and (rank, size) == (0, 1)
+    store, rank, size = next(iter(dist.rendezvous("tcp://127.0.0.1:0?rank=0&world_size=1")))
+    assert isinstance(store, dist.TCPStore) and (rank, size) == (0, 1)
+    with pytest.raises(RuntimeError, match="No rendezvous handler for x://"):
+        dist.rendezvous("x://a")
+
+
+def test_without_a_group_calls_say_so() -> None:
+    assert not dist.is_initialized()
+    assert dist.Backend("NCCL") == "nccl" == dist.Backend.NCCL
+    assert dist.group.WORLD is None and dist.GroupMember.WORLD is None
+    for call in (dist.get_rank, dist.get_world_size, dist.get_backend, dist.barrier):
+        with pytest.raises(ValueError, match="has not been initialized"):
+            call()
+    with pytest.raises(ValueError, match="has not been initialized"):
+        dist.all_reduce(torch.ones(1))
+    with pytest.raises((RuntimeError, ValueError), match="has not been initialized"):
+        nn.parallel.DistributedDataParallel(nn.Linear(1, 1))
+
+
+def test_without_mpi_the_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_mpi, "is_there", lambda: False)
+    assert not dist.is_available() and not dist.is_mpi_available()
+    assert not dist.is_gloo_available() and not dist.is_backend_available("gloo")
+    with pytest.raises(RuntimeError, match=r"pip install 'pytensorlib\[distributed\]'"):
+        dist.init_process_group("gloo")
+    with pytest.raises(SystemExit, match=r"pip install 'pytensorlib\[distributed\]'"):
+        run.main(["--nproc-per-node=2", "script.py"])
+
+
+def test_debug_level_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "detail")
+    dist.set_debug_level_from_env()
+    assert dist.distributed_c10d.get_debug_level() is dist.DebugLevel.DETAIL
+    monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "much")
+    with pytest.raises(RuntimeError, match="OFF, INFO, or DETAIL"):
+        dist.set_debug_level_from_env()
+    dist.set_debug_level(dist.DebugLevel.OFF)
+
+
+def test_launcher_reads_pytorchs_arguments() -> None:
+    args = run.parse_args(
+        "--nnodes=2 --nproc_per_node=4 --hosts a,b --rdzv-backend=c10d --rdzv-endpoint=a:1 "
+        "--standalone --node_rank 0 -m train --lr 1".split()
+    )
+    assert (args.nnodes, args.nproc_per_node, args.module) == ("2", "4", True)
+    assert (args.training_script, args.training_script_args) == ("train", ["--lr", "1"])
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_launcher_asks_mpi_for_ranks_on_each_machine(
+    is_open: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "find_mpiexec", lambda given: ("mpiexec", is_open))
+    args = run.parse_args(["--nnodes=2", "--hosts=a,b", "train.py", "x"])
+    words = " ".join(run.command(args, 3, 2, ["MASTER_ADDR"]))
+    assert words.startswith("mpiexec -n 6 ")
+    hosts = "--host a:3,b:3 -x MASTER_ADDR" if is_open else "-hosts a,b -ppn 3"
+    assert hosts in words
+    assert words.endswith("-m pytensorlib.distributed._worker train.py x")

@@ -1,0 +1,133 @@
+"""`torch.distributed` on real processes: what calls give, and what becomes of failures."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from ranks_run import RANKS, check, environment, launched, mpiexec, needs_mpi
+
+pytestmark = needs_mpi
+FAULTS = str(RANKS / "faults.py")
+
+
+def line_of(text: str) -> int:
+    lines = (RANKS / "faults.py").read_text().splitlines()
+    return 1 + next(i for i, line in enumerate(lines) if text in line)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_collectives_give_what_they_should(ranks: int) -> None:
+    check("collectives", ranks)
+
+
+def test_script_of_pytorch_runs_under_the_launcher() -> None:
+    done = launched("--nproc-per-node=2", FAULTS, "nothing")
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [f"rank {r} of torch: [2.0, 2.0]" for r in (0, 1)]
+
+
+def test_first_traceback_is_told_and_the_others_end() -> None:
+    for what, text in (("raise", "bad batch"), ("early", "bad arguments"), ("exit", "Exit: 3")):
+        done = launched("--nproc-per-node=2", FAULTS, what)
+        assert done.returncode == (3 if what == "exit" else 1)
+        assert "rank 1 of 2 failed first:\nTraceback" in done.stderr
+        assert text in done.stderr and f"{FAULTS}" in done.stderr
+        assert done.stderr.count("Traceback") == 1
+
+
+def test_rank_that_dies_without_a_word_is_named() -> None:
+    for what in ("kill", "leave"):
+        done = launched("--nproc-per-node=2", FAULTS, what)
+        assert done.returncode != 0
+        assert "rank 1 of 2 died first" in done.stderr
+        assert "init_process_group at" in done.stderr
+
+
+def test_rank_that_hangs_ends_the_job_within_the_timeout() -> None:
+    begin = time.monotonic()
+    done = launched("--nproc-per-node=2", FAULTS, "hang")
+    assert done.returncode == 1
+    assert time.monotonic() - begin < 20
+    where = f"{FAULTS}:{line_of('# the call')}"
+    assert f"all_reduce: rank 0 timed out after 1 s in the call at {where}" in done.stderr
+    assert "rank 1 is in no collective; its last one was init_process_group" in done.stderr
+
+
+def test_another_call_is_told_with_its_line() -> None:
+    done = launched("--nproc-per-node=2", FAULTS, "other")
+    assert done.returncode == 1
+    for call, mark in (("broadcast", "# another call"), ("all_reduce", "# the call")):
+        where = f"{FAULTS}:{line_of(mark)}"
+        assert re.search(rf"(is in|timed out .*in the call at) .*{re.escape(where)}", done.stderr)
+        assert f"{call} at {where}" in done.stderr or f"{call}: rank" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [("other", r"broadcast\(float32 \[2\], src=0\)"), ("shape", r"all_reduce\(SUM, float32 \[3\]")],
+)
+def test_debug_mode_compares_calls_before_they_are_made(what: str, told: str) -> None:
+    done = launched("--nproc-per-node=2", FAULTS, what, TORCH_DISTRIBUTED_DEBUG="DETAIL")
+    assert done.returncode == 1
+    assert re.search(
+        rf"do not make the same call: rank 0 calls all_reduce\(SUM, float32 \[2\]\) at "
+        rf"{re.escape(FAULTS)}:{line_of('# the call')} .*; rank 1 calls {told}",
+        done.stderr,
+    )
+
+
+def test_ctrl_c_ends_all_ranks_and_leaves_no_orphan() -> None:
+    words = ["-m", "pytensorlib.distributed.run", "--nproc-per-node=2", FAULTS, "pids"]
+    with subprocess.Popen(
+        [sys.executable, *words], env=environment(), stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        pids = [int(process.stdout.readline().split()[1]) for _ in range(2)]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_error_under_mpiexec_alone_ends_all_ranks() -> None:
+    script = (
+        "import pytensorlib.distributed as dist; dist.init_process_group('mpi')\n"
+        "if dist.get_rank() == 1: raise ValueError('bad batch')\n"
+        "dist.barrier()"
+    )
+    done = mpiexec(2, "-c", script, seconds=30)
+    assert done.returncode != 0
+    assert "rank 1 of 2 ended by this error" in done.stderr and "bad batch" in done.stderr
+
+
+def test_one_process_alone_is_told_how_to_start() -> None:
+    given = {k: v for k, v in environment().items() if k not in ("RANK", "WORLD_SIZE")}
+    code = "import pytensorlib.distributed as d; d.init_process_group({})"
+    for args, more, text in (
+        ("'gloo'", {}, "variable RANK expected, but not set; start the script with"),
+        ("", {"RANK": "0", "WORLD_SIZE": "2"}, "2 processes are wanted .*MPI started 1"),
+        ("'nccl'", {}, "doesn't have NCCL built in"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", code.format(args)],
+            env=given | more,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 1 and re.search(text, done.stderr), done.stderr
+
+
+def test_restarts_begin_anew() -> None:
+    code = (
+        "import os, sys; n = os.environ['TORCHELASTIC_RESTART_COUNT']\n"
+        "print('try', n, os.environ['RANK'], flush=True); sys.exit(n == '0')"
+    )
+    done = launched("--max-restarts=1", "--no-python", sys.executable, "-c", code)
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == ["try 0 0", "try 1 0"]
