@@ -1,11 +1,16 @@
-//! Moving elements between layouts without looking at them: rows where both sides are contiguous,
-//! tiles transposed in registers where one side is transposed.
+//! Moving elements between layouts without looking at them: rows in blocks, and tiles transposed in
+//! registers where one side is transposed.
+
+mod rows;
+#[cfg(test)]
+mod tests;
 
 use crate::cpu::non_temporal;
 use crate::cpu::pool::parallel_for;
 use crate::cpu::transpose::{self, Transpose};
 use crate::layout::Layout;
 use crate::shape::{coalesce, Walk};
+use rows::Rows;
 use smallvec::SmallVec;
 
 /// A dimension with the steps of source and destination.
@@ -17,6 +22,8 @@ const TILE: usize = 32;
 const WIDTH: usize = 64;
 /// Bytes of a part of a row.
 const PIECE: usize = 1 << 16;
+/// Bytes of a row below which nothing is gained by storing it past the caches.
+const LEAST: usize = 512;
 /// Bytes below which a second thread costs more than it gains.
 const GRAIN: usize = 1 << 17;
 
@@ -56,23 +63,30 @@ unsafe fn go<T: Copy>(from: *const u8, to: *mut u8, mut dims: SmallVec<[Dim; 5]>
     unsafe {
         let bytes = size_of::<T>() * dims.iter().map(|d| d.n).product::<usize>();
         let inner = dims.pop().unwrap_or(Dim { n: 1, step: [1; 2] });
-        // The dimension along which the source runs, where that is another one.
+        // The dimension along which the source runs, where that is another one and blocks that are
+        // transposed fit in.
+        let side = if size_of::<T>() < 8 { 8 } else { 4 };
         let across = (0..dims.len())
             .filter(|&i| dims[i].step[0] != 0 && dims[i].step[0].abs() < inner.step[0].abs())
-            .filter(|&i| dims[i].n >= 4 && inner.n >= 4)
+            .filter(|&i| dims[i].n >= side && inner.n >= side)
             .min_by_key(|&i| dims[i].step[0].abs());
         let across = across.map(|i| dims.remove(i));
+        let row = inner.n * size_of::<T>();
+        // Long rows are split, short ones go in blocks.
+        let ((n, part), way) = match across {
+            Some(a) => ((a.n, TILE), Way::Across(a, transpose::kernel::<T>())),
+            None if row >= PIECE => ((inner.n, PIECE / size_of::<T>()), Way::Row),
+            None => {
+                let rows = dims.pop().unwrap_or(Dim { n: 1, step: [0; 2] });
+                ((rows.n, (PIECE / row).max(1)), Way::Rows(rows))
+            }
+        };
         let non_temporal = !std::ptr::eq(from, to) && non_temporal::is_large(bytes);
         let mover = Mover {
-            transpose: transpose::kernel::<T>(),
             inner,
-            across,
+            way,
+            rows: rows::kernel::<T>(),
             non_temporal,
-        };
-        // Long rows are split.
-        let (n, part) = match across {
-            Some(a) => (a.n, TILE),
-            None => (inner.n, PIECE / size_of::<T>()),
         };
         let parts = n.div_ceil(part);
         let outer: usize = dims.iter().map(|d| d.n).product();
@@ -116,40 +130,53 @@ unsafe fn go<T: Copy>(from: *const u8, to: *mut u8, mut dims: SmallVec<[Dim; 5]>
     }
 }
 
+/// What a block is made of beside the innermost dimension.
+enum Way<T> {
+    /// Parts of the only row.
+    Row,
+    /// Rows in the order of the destination.
+    Rows(Dim),
+    /// Rows along which the source runs.
+    Across(Dim, Transpose<T>),
+}
+
 /// The two innermost dimensions.
 struct Mover<T> {
-    transpose: Transpose<T>,
     inner: Dim,
-    across: Option<Dim>,
+    way: Way<T>,
+    rows: Rows<T>,
     non_temporal: bool,
 }
 
 impl<T: Copy> Mover<T> {
-    /// Moves rows `start..start + n` across where there are such, else that part of the only row.
+    /// Moves rows `start..start + n`, or that part of the only row.
     unsafe fn part(&self, x: *const T, y: *mut T, start: usize, n: usize) {
         // SAFETY: the rows lie within both layouts; the buffer has room for WIDTH of each of at
         // most TILE rows.
         unsafe {
-            let (inner, first) = (self.inner, start as isize);
-            let Some(across) = self.across else {
-                let (x, y) = (
-                    x.offset(first * inner.step[0]),
-                    y.offset(first * inner.step[1]),
-                );
-                if self.non_temporal && inner.step == [1, 1] {
-                    return non_temporal::copy(x.cast(), y.cast(), n * size_of::<T>());
-                }
-                return row(x, y, Dim { n, ..inner });
+            let at = |d: Dim| {
+                let start = start as isize;
+                (x.offset(start * d.step[0]), y.offset(start * d.step[1]))
             };
-            let (x, y) = (
-                x.offset(first * across.step[0]),
-                y.offset(first * across.step[1]),
-            );
+            let inner = self.inner;
+            let (across, transpose) = match self.way {
+                Way::Across(across, transpose) => (across, transpose),
+                Way::Row => {
+                    let (x, y) = at(inner);
+                    let one = Dim { n: 1, step: [0; 2] };
+                    return self.plain(x, y, one, Dim { n, ..inner });
+                }
+                Way::Rows(rows) => {
+                    let (x, y) = at(rows);
+                    return self.plain(x, y, Dim { n, ..rows }, inner);
+                }
+            };
+            let (x, y) = at(across);
             if (across.step[0], inner.step[1]) != (1, 1) {
-                return tile(x, y, Dim { n, ..across }, inner);
+                return self.tile(x, y, Dim { n, ..across });
             }
             if !self.non_temporal {
-                return (self.transpose)(x, inner.step[0], y, across.step[1], inner.n, n);
+                return transpose(x, inner.step[0], y, across.step[1], inner.n, n);
             }
             // Transposed in the cache, and stored from there past the caches in whole lines.
             let mut memory = [std::mem::MaybeUninit::<T>::uninit(); TILE * WIDTH];
@@ -159,7 +186,7 @@ impl<T: Copy> Mover<T> {
                 let rows = WIDTH.min(inner.n - i);
                 debug_assert!(n <= TILE && rows <= WIDTH);
                 let x = x.offset(i as isize * inner.step[0]);
-                (self.transpose)(x, inner.step[0], buffer, WIDTH as isize, rows, n);
+                transpose(x, inner.step[0], buffer, WIDTH as isize, rows, n);
                 for j in 0..n {
                     let y = y.offset(j as isize * across.step[1]).add(i);
                     non_temporal::copy(
@@ -172,50 +199,30 @@ impl<T: Copy> Mover<T> {
             }
         }
     }
-}
-
-/// A few rows of one inner dimension.
-unsafe fn tile<T: Copy>(x: *const T, y: *mut T, rows: Dim, inner: Dim) {
-    // SAFETY: rows and their parts lie within both layouts.
-    unsafe {
-        let mut start = 0;
-        while start < inner.n {
-            let n = TILE.min(inner.n - start);
-            let part = Dim { n, ..inner };
-            let (x, y) = (
-                x.offset(start as isize * inner.step[0]),
-                y.offset(start as isize * inner.step[1]),
-            );
-            for r in 0..rows.n as isize {
-                row(x.offset(r * rows.step[0]), y.offset(r * rows.step[1]), part);
+    /// Rows as they are, past the caches where that is worth it.
+    unsafe fn plain(&self, x: *const T, y: *mut T, rows: Dim, inner: Dim) {
+        let bytes = inner.n * size_of::<T>();
+        // SAFETY: both sides have these rows.
+        unsafe {
+            if !(self.non_temporal && inner.step == [1, 1] && bytes >= LEAST) {
+                return (self.rows)(x, y, rows, inner);
             }
-            start += n;
+            for r in 0..rows.n as isize {
+                let (x, y) = (x.offset(r * rows.step[0]), y.offset(r * rows.step[1]));
+                non_temporal::copy(x.cast(), y.cast(), bytes);
+            }
         }
     }
-}
 
-#[inline(always)]
-unsafe fn row<T: Copy>(x: *const T, y: *mut T, d: Dim) {
-    // SAFETY: both sides have `d.n` elements at these steps.
-    unsafe {
-        match (d.step[0], d.step[1]) {
-            (1, 1) => std::ptr::copy(x, y, d.n),
-            (0, 1) => std::slice::from_raw_parts_mut(y, d.n).fill(*x),
-            (-1, 1) => {
-                for i in 0..d.n as isize {
-                    *y.offset(i) = *x.offset(-i);
-                }
-            }
-            (s, 1) => {
-                for i in 0..d.n as isize {
-                    *y.offset(i) = *x.offset(i * s);
-                }
-            }
-            (s, t) => {
-                for i in 0..d.n as isize {
-                    *y.offset(i * t) = *x.offset(i * s);
-                }
-            }
+    /// A few rows of the inner dimension, in parts that stay in the cache.
+    unsafe fn tile(&self, x: *const T, y: *mut T, rows: Dim) {
+        let mut start = 0;
+        while start < self.inner.n {
+            let n = TILE.min(self.inner.n - start);
+            let [s, t] = self.inner.step.map(|s| s * start as isize);
+            // SAFETY: rows and their parts lie within both layouts.
+            unsafe { (self.rows)(x.offset(s), y.offset(t), rows, Dim { n, ..self.inner }) };
+            start += n;
         }
     }
 }

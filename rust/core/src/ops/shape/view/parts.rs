@@ -1,6 +1,7 @@
 //! Tensors put together from parts, and taken apart: the adjoints of views, `cat`, `split`.
 
 use crate::autograd::Vjp;
+use crate::cpu::strided_copy::strided_copy;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::ensure;
@@ -100,38 +101,25 @@ impl Op for Assemble {
     }
 }
 
-/// Copies `x` to a part of the contiguous `y`: whole blocks at a time where both allow it.
+/// Copies `x` to a part of the contiguous `y`.
 fn place(x: &Tensor, y: &Tensor, part: &Layout) -> Result<()> {
-    let to = y.alias(Layout {
-        offset: y.offset() + part.offset,
-        ..part.clone()
-    });
-    if x.dtype() != y.dtype() || !x.is_contiguous() || x.shape() != &part.shape {
-        return copy_host(x, &to);
+    if x.dtype() != y.dtype() {
+        let offset = y.offset() + part.offset;
+        return copy_host(
+            x,
+            &y.alias(Layout {
+                offset,
+                ..part.clone()
+            }),
+        );
     }
-    // Trailing dimensions of the part that lie without gaps make up one block.
-    let mut block = 1usize;
-    let mut k = part.ndim();
-    while k > 0 && (part.shape[k - 1] == 1 || part.strides[k - 1] == block as isize) {
-        block *= part.shape[k - 1];
-        k -= 1;
+    let size = y.dtype().size();
+    let wide = x.layout().expand_to(&part.shape);
+    // SAFETY: host memory of one type; the part lies within `y`, which this call alone writes.
+    unsafe {
+        let to = y.bytes_ptr().add(part.offset * size);
+        strided_copy(size, x.bytes_ptr(), &wide, to, part);
     }
-    if block < 16 && k > 0 {
-        return copy_host(x, &to);
-    }
-    let bytes = block * y.dtype().size();
-    let lead = Layout {
-        shape: Dims::from_slice(&part.shape[..k]),
-        strides: SmallVec::from_slice(&part.strides[..k]),
-        offset: 0,
-    };
-    let (from, to, size) = (x.bytes_ptr(), to.bytes_ptr(), y.dtype().size());
-    let mut i = 0usize;
-    each_offset(&lead, |offset| {
-        // SAFETY: blocks lie within both tensors, which do not overlap.
-        unsafe { std::ptr::copy_nonoverlapping(from.add(i * bytes), to.add(offset * size), bytes) };
-        i += 1;
-    });
     Ok(())
 }
 
