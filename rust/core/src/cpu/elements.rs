@@ -36,14 +36,16 @@ fn i64_of(v: f64) -> i64 {
 #[inline(always)]
 fn i32_of(v: f64) -> i32 {
     let fits = (v > -2147483649.0) & (v < 2147483648.0);
-    let safe = if fits { v } else { 0.0 };
+    let safe = if fits { v } else { i32::MIN as f64 };
     // SAFETY: the number fits the type.
-    let i = unsafe { safe.to_int_unchecked::<i32>() };
-    if fits {
-        i
-    } else {
-        i32::MIN
-    }
+    unsafe { safe.to_int_unchecked::<i32>() }
+}
+#[inline(always)]
+fn i32_of_f32(v: f32) -> i32 {
+    let fits = (v >= i32::MIN as f32) & (v < 2147483648.0);
+    let safe = if fits { v } else { i32::MIN as f32 };
+    // SAFETY: the number fits the type.
+    unsafe { safe.to_int_unchecked::<i32>() }
 }
 
 /// As compilers for x86 convert to u64: negative numbers wrap.
@@ -58,7 +60,7 @@ fn u64_of(v: f64) -> u64 {
 }
 
 macro_rules! ints {
-    ($($t:ty => $d:ident, $via:ident;)*) => { $(
+    ($($t:ty => $d:ident, $of_f32:expr, $via:ident;)*) => { $(
         impl Element for $t {
             const DTYPE: DType = DType::$d;
             #[inline(always)]
@@ -68,7 +70,7 @@ macro_rules! ints {
             #[inline(always)]
             fn to_i64(self) -> i64 { self as i64 }
             #[inline(always)]
-            fn of_f32(v: f32) -> Self { $via(v as f64) as $t }
+            fn of_f32(v: f32) -> Self { $of_f32(v) as $t }
             #[inline(always)]
             fn of_f64(v: f64) -> Self { $via(v) as $t }
             #[inline(always)]
@@ -77,14 +79,14 @@ macro_rules! ints {
     )* };
 }
 ints! {
-    u8 => U8, i32_of;
-    i8 => I8, i32_of;
-    i16 => I16, i32_of;
-    i32 => I32, i32_of;
-    i64 => I64, i64_of;
-    u16 => U16, i32_of;
-    u32 => U32, i64_of;
-    u64 => U64, u64_of;
+    u8 => U8, i32_of_f32, i32_of;
+    i8 => I8, i32_of_f32, i32_of;
+    i16 => I16, i32_of_f32, i32_of;
+    i32 => I32, i32_of_f32, i32_of;
+    i64 => I64, |v: f32| i64_of(v as f64), i64_of;
+    u16 => U16, i32_of_f32, i32_of;
+    u32 => U32, |v: f32| i64_of(v as f64), i64_of;
+    u64 => U64, |v: f32| u64_of(v as f64), u64_of;
 }
 
 macro_rules! floats {

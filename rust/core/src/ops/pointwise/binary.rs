@@ -1,6 +1,6 @@
 //! Functions of two tensors, which broadcast against each other.
 
-use super::cpu::halves::{arithmetic, Arithmetic};
+use super::cpu::halves::{self, arithmetic, Arithmetic};
 use super::pointwise;
 use super::unary::{no_bool, no_complex};
 use super::{c, k, Real, Special2};
@@ -110,6 +110,7 @@ pointwise! {
     op Fmod[2] = "FmodBackward0", Same;
     f |_, [x, y]| x.fmod(y);
     int |_, [x, y]| if y == 0 { 0 } else { x.wrapping_rem(y) };
+    narrow |_, [x, y]| I::remains(x, y);
     df |_, [x, y], _, g| g, -g * (x / y).trunc();
     check |_, t, _| no_bool("fmod", t);
     divides true;
@@ -119,6 +120,7 @@ pointwise! {
     op Remainder[2] = "RemainderBackward0", Same;
     f |_, [x, y]| modulo(x, y);
     int |_, [x, y]| if y == 0 { 0 } else { int_modulo(x, y) };
+    narrow |_, [x, y]| I::modulo(x, y);
     df |_, [x, y], _, g| g, -g * floor_quotient(x, y);
     check |_, t, _| no_bool("remainder", t);
     divides true;
@@ -128,6 +130,7 @@ pointwise! {
     op DivTrunc[2] = "DivBackward2", Same;
     f |_, [x, y]| (x / y).trunc();
     int |_, [x, y]| if y == 0 { 0 } else { x.wrapping_div(y) };
+    narrow |_, [x, y]| I::truncated(x, y);
     df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, _| no_bool("div_trunc", t);
     divides true;
@@ -138,6 +141,7 @@ pointwise! {
     op DivFloor[2] = "DivBackward2", Same;
     f |_, [x, y]| floor_quotient(x, y);
     int |_, [x, y]| if y == 0 { 0 } else { int_floor_quotient(x, y) };
+    narrow |_, [x, y]| I::floored(x, y);
     df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, _| no_bool("div_floor", t);
     divides true;
@@ -149,6 +153,7 @@ pointwise! {
     op FloorDivide[2] = "FloorDivideBackward0", Same;
     f |_, [x, y]| floor_quotient(x, y);
     int |_, [x, y]| if y == 0 { 0 } else { int_floor_quotient(x, y) };
+    narrow |_, [x, y]| I::floored(x, y);
     df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, _| no_bool("div_floor", t);
     divides true;
@@ -162,6 +167,7 @@ pointwise! {
     f |_, [x, y]| x.copysign(y);
     df |_, [x, _y], r, g|
         R::select(x.equal(c(0.0)), c(0.0), g * (r / x)), c(0.0);
+    bits |_, t| t.is_half().then(halves::copysign);
 
     /// The larger; NaN if either is. A tie shares the gradient.
     op Maximum[2] = "MaximumBackward0", Same;

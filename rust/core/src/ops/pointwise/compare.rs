@@ -14,6 +14,7 @@ pointwise! {
     op Lt[2] = "LtBackward0", Bool;
     f |_, [x, y]| R::of(x.lt(y));
     int |_, [x, y]| (x < y) as i64;
+    narrow |_, [x, y]| I::low((x < y) as i32);
     df |_, _, _, _g| c(0.0), c(0.0);
     unsigned true;
 
@@ -21,6 +22,7 @@ pointwise! {
     op Le[2] = "LeBackward0", Bool;
     f |_, [x, y]| R::of(x.le(y));
     int |_, [x, y]| (x <= y) as i64;
+    narrow |_, [x, y]| I::low((x <= y) as i32);
     df |_, _, _, _g| c(0.0), c(0.0);
     unsigned true;
 
@@ -60,6 +62,7 @@ pointwise! {
     op Gt[2] = "GtBackward0", Bool;
     f |_, [x, y]| R::of(x.gt(y));
     int |_, [x, y]| (x > y) as i64;
+    narrow |_, [x, y]| I::low((x > y) as i32);
     df |_, _, _, _g| c(0.0), c(0.0);
     unsigned true;
 
@@ -67,6 +70,7 @@ pointwise! {
     op Ge[2] = "GeBackward0", Bool;
     f |_, [x, y]| R::of(x.ge(y));
     int |_, [x, y]| (x >= y) as i64;
+    narrow |_, [x, y]| I::low((x >= y) as i32);
     df |_, _, _, _g| c(0.0), c(0.0);
     unsigned true;
 
@@ -156,6 +160,10 @@ pointwise! {
     op LeftShift { bits: i64 }[2] = "BitwiseLeftShiftBackward0", IntOnly;
     f |_, [x, _y]| x;
     int |p, [x, y]| if (0..p.bits).contains(&y) { x << y } else { 0 };
+    narrow |p, [x, y]| {
+        let y = y.wide();
+        I::low(if (0..p.bits as i32).contains(&y) { x.wide() << (y & 31) } else { 0 })
+    };
     df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, _| no_bool("lshift", t);
     wgsl |p| match p.bits {
@@ -169,6 +177,10 @@ pointwise! {
     op RightShift { bits: i64 }[2] = "BitwiseRightShiftBackward0", IntOnly;
     f |_, [x, _y]| x;
     int |p, [x, y]| x >> if (0..p.bits).contains(&y) { y } else { 63 };
+    narrow |p, [x, y]| {
+        let y = y.wide();
+        I::low(x.wide() >> if (0..p.bits as i32).contains(&y) { y & 31 } else { 31 })
+    };
     df |_, _, _, _g| c(0.0), c(0.0);
     check |_, t, _| no_bool("rshift", t);
     wgsl |p| match p.bits {

@@ -1,6 +1,6 @@
 //! What a pointwise op declares, and the macro that declares it.
 
-use super::{Complex, Polynomial, Real, Special, Special2};
+use super::{Complex, Integer, Polynomial, Real, Special, Special2};
 use crate::cpu::pointwise::Kernel;
 use crate::dtype::{DType, Scalar};
 use crate::error::{self, Error, Kind, Result};
@@ -75,6 +75,15 @@ pub trait Pointwise<const N: usize>: OpValue + Clone + Eq + Hash {
             ),
         ))
     }
+    /// The same in the type of narrow integers, where that is another computation.
+    #[inline(always)]
+    fn narrow<I: Integer>(&self, x: [I; N]) -> I {
+        let mut wide = [0; N];
+        for (wide, x) in wide.iter_mut().zip(x) {
+            *wide = x.to_i64();
+        }
+        I::of_i64(self.int(wide))
+    }
     /// A loop written by hand for this machine.
     fn own(_which: Own) -> Option<Kernel<f32>> {
         None
@@ -114,14 +123,15 @@ pub enum Own {
     Gradient,
 }
 
-/// Declares pointwise ops. After the types: the formula, optionally the same on integers, and one
-/// gradient per input; what it reads is what backward will keep.
+/// Declares pointwise ops. After the types: the formula, optionally the same on integers and on
+/// narrow ones, and one gradient per input; what it reads is what backward will keep.
 macro_rules! pointwise {
     ($(
         $(#[doc = $doc:literal])*
         op $name:ident $({ $($field:ident: $ty:ty),* })? [$n:literal] = $node:literal, $types:ident;
         f |$p:pat_param, $x:pat_param| $f:expr;
         $(int |$ip:pat_param, $ix:pat_param| $int:expr;)?
+        $(narrow |$np:pat_param, $nx:pat_param| $narrow:expr;)?
         df |$dp:pat_param, $dx:pat_param, $dy:pat_param, $g:pat_param| $($d:expr),*;
         $(check |$cp:pat_param, $cd:pat_param, $cx:pat_param| $check:expr;)?
         $(divides $divides:literal;)?
@@ -192,6 +202,11 @@ macro_rules! pointwise {
             fn int(&self, $ix: [i64; $n]) -> i64 {
                 let $ip = self;
                 $int
+            })?
+            $(#[inline(always)]
+            fn narrow<I: $crate::ops::pointwise::Integer>(&self, $nx: [I; $n]) -> I {
+                let $np = self;
+                $narrow
             })?
             #[inline(always)]
             fn df<R: $crate::ops::pointwise::Real>(&self, $dx: [R; $n], $dy: R, $g: R) -> [R; $n] {

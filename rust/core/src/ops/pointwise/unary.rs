@@ -105,7 +105,8 @@ pointwise! {
     /// -1, 0 or 1; z / |z| for complex numbers.
     op Sign[1] = "SignBackward0", Same;
     f |_, [x]| x.sign();
-    int |_, [x]| x.signum();
+    int |_, [x]| (x > 0) as i64 - (x < 0) as i64;
+    narrow |_, [x]| I::low((x > I::low(0)) as i32 - (x < I::low(0)) as i32);
     df |_, _, _, _g| c(0.0);
     complex Forward;
 
@@ -216,11 +217,28 @@ pointwise! {
         let x = match p.low { Some(l) => x.max(l.i64()), None => x };
         match p.high { Some(h) => x.min(h.i64()), None => x }
     };
+    narrow |p, [x]| {
+        let x = match p.low { Some(l) => x.max(I::nearest(l.i64())), None => x };
+        match p.high { Some(h) => x.min(I::nearest(h.i64())), None => x }
+    };
     df |p, [x], _, g| {
         // Without branches: a compiler may compare with what is no bound before it asks.
         let low = p.low.map_or(f64::NEG_INFINITY, Scalar::f64);
         let high = p.high.map_or(f64::INFINITY, Scalar::f64);
         R::select(x.le(k(high)), R::select(x.ge(k(low)), g, c(0.0)), c(0.0))
+    };
+    check |p, t, _| {
+        // A negative bound of unsigned integers is zero.
+        let (_, most) = t.limits();
+        let least = if t.is_signed() { t.limits().0 } else { i64::MIN };
+        let held = |s: Scalar| (least..=most).contains(&s.i64());
+        ensure!(
+            !t.is_int() || [p.low, p.high].into_iter().flatten().all(held),
+            Runtime,
+            "clamp: value cannot be converted to type {} without overflow: bounds {:?} and {:?}",
+            t.c_name(), p.low, p.high
+        );
+        Ok(())
     };
 
     /// Numbers for NaN and the infinities.

@@ -2,7 +2,7 @@
 
 use super::create::{dense_strides, format_strides};
 use crate::autograd::{inplace, mode, Vjp};
-use crate::cpu::elements::Element;
+use crate::cpu::elements::{Bool, Element};
 use crate::cpu::pointwise;
 use crate::cpu::strided_copy::strided_copy;
 use crate::device::Device;
@@ -19,7 +19,7 @@ use crate::schema::{Args, MemoryFormat, Value};
 use crate::shape::{expandable, Show, Strides};
 use crate::tensor::Tensor;
 use crate::transfer;
-use crate::{ensure, with_compute};
+use crate::{bail, ensure, typed};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -156,16 +156,27 @@ fn convert(x: &Tensor, y: &Tensor) -> Result<()> {
     // One rounding: integers stay exact until they become the target's kind of number.
     let (a, b) = (x.dtype(), y.dtype());
     let via = match (a.is_integral(), b.is_integral()) {
-        (true, true) => DType::I64,
-        _ if a.is_float8() || b.is_float8() => DType::F32,
+        // The low bits, or whether there are any.
+        (true, true) => b.signed(),
+        _ if [a, b].iter().any(|t| t.is_float8() || t.is_half()) => DType::F32,
         _ if a == DType::F64 || b == DType::F64 => DType::F64,
         _ => DType::F32,
     };
-    with_compute!(via, T => {
-        // SAFETY: both tensors lie in host memory; writers have refused layouts of `y` in which
-        // elements share memory.
-        unsafe { pointwise::convert::<T>(x, y) };
-    });
+    typed!(
+        via,
+        T => {
+            // SAFETY: both tensors lie in host memory; writers have refused layouts of `y` in which
+            // elements share memory.
+            unsafe { pointwise::convert::<T>(x, y) };
+        },
+        [F32 => f32, F64 => f64, I64 => i64, I32 => i32, I16 => i16, I8 => i8, U8 => u8, Bool => Bool],
+        _ => bail!(
+            NotImplemented,
+            "no conversion from {} to {}",
+            a.scalar_name(),
+            b.scalar_name()
+        )
+    );
     Ok(())
 }
 

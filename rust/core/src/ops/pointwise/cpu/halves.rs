@@ -1,7 +1,8 @@
-//! Sums and products of float16 and bfloat16 that are widened and narrowed in registers.
+//! Signs, sums and products of float16 and bfloat16 that are widened and narrowed in registers.
 
 use crate::cpu::pointwise::Kernel;
 use crate::dtype::DType;
+use crate::per_isa;
 
 /// What becomes of two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,21 @@ pub fn arithmetic(op: Arithmetic, dtype: DType) -> Option<Kernel<u16>> {
     }
     let _ = (op, dtype);
     None
+}
+
+per_isa! {
+    /// The loop over the bits of either type that gives |x| with the sign of y.
+    pub fn copysign[] -> Kernel<u16>
+        = (_p: *const (), x: *const *const u16, y: *mut u16, n: usize) {
+        const SIGN: u16 = 0x8000;
+        // SAFETY: `x` holds two pointers to `n` elements, and `y` has room for `n`.
+        unsafe {
+            let (a, b) = (*x, *x.add(1));
+            for i in 0..n {
+                *y.add(i) = *a.add(i) & !SIGN | *b.add(i) & SIGN;
+            }
+        }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -4,7 +4,7 @@ pub mod gelu;
 pub mod halves;
 pub mod near;
 
-use super::{Own, Pointwise};
+use super::{Integer, Own, Pointwise};
 use crate::cpu::elements::{Bool, Element};
 use crate::cpu::pointwise::Kernel;
 use crate::per_isa;
@@ -132,20 +132,44 @@ unsafe fn forward_int<P: Pointwise<N>, R: Element, const N: usize>(
     y: *mut R,
     n: usize,
 ) {
+    let one = |op: &P, from: [R; N]| {
+        let mut wide = [0; N];
+        let mut j = 0;
+        while j < N {
+            wide[j] = from[j].to_i64();
+            j += 1;
+        }
+        R::of_i64(op.int(wide))
+    };
+    // SAFETY: as the caller promises.
+    unsafe { integers(params, x, y, n, one) }
+}
+
+#[inline(always)]
+unsafe fn forward_narrow<P: Pointwise<N>, R: Integer, const N: usize>(
+    params: *const (),
+    x: *const *const R,
+    y: *mut R,
+    n: usize,
+) {
+    // SAFETY: as the caller promises.
+    unsafe { integers(params, x, y, n, |op: &P, from| op.narrow(from)) }
+}
+
+#[inline(always)]
+unsafe fn integers<P: Pointwise<N>, R: Copy, const N: usize>(
+    params: *const (),
+    x: *const *const R,
+    y: *mut R,
+    n: usize,
+    f: impl Fn(&P, [R; N]) -> R,
+) {
     // SAFETY: `params` is a `P`; `x` holds N pointers to `n` elements, and `y` has room for `n`.
     unsafe {
         // A copy, so that no store through `y` can be a store to a parameter.
         let op = (*params.cast::<P>()).settled(true);
         let x = *x.cast::<[*const R; N]>();
-        let one = |from: [R; N]| {
-            let mut wide = [0; N];
-            let mut j = 0;
-            while j < N {
-                wide[j] = from[j].to_i64();
-                j += 1;
-            }
-            R::of_i64(op.int(wide))
-        };
+        let one = |from| f(&op, from);
         if std::ptr::eq(x[0], y) {
             for i in 0..n {
                 let mut a = at(&x, i);
@@ -207,10 +231,10 @@ kernels! {
     gradient64: f64, gradient, const I;
     kernel_i64: i64, forward_int;
     // Narrow integers: wider vectors would gain little beside the memory.
-    kernel_i32: i32, forward_int [at most avx2];
-    kernel_i16: i16, forward_int [at most avx2];
-    kernel_i8: i8, forward_int [at most avx2];
-    kernel_u8: u8, forward_int [at most avx2];
+    kernel_i32: i32, forward_narrow [at most avx2];
+    kernel_i16: i16, forward_narrow [at most avx2];
+    kernel_i8: i8, forward_narrow [at most avx2];
+    kernel_u8: u8, forward_narrow [at most avx2];
     kernel_bool: Bool, forward_int [at most avx2];
 }
 

@@ -1,0 +1,121 @@
+"""Narrow integers are computed in their own type, and conversions go straight to theirs."""
+
+import numpy as np
+import pytest
+
+import pytensorlib as torch
+
+INTEGERS = ["uint8", "int8", "int16", "int32", "int64"]
+
+
+def some(dtype, n=3000):
+    """Numbers of every size, and the ends of the type."""
+    rng = np.random.default_rng(3)
+    info = np.iinfo(dtype)
+    x = rng.integers(info.min, info.max, n, dtype=dtype, endpoint=True) >> rng.integers(
+        0, info.bits - 1, n
+    ).astype(dtype)
+    x[:4] = [info.min, info.max, 0, 1]
+    return x
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_quotients_and_remainders_equal_those_of_numpy(dtype):
+    x = some(dtype)
+    y = np.roll(x[::-1], 7)
+    y = np.where(y == 0, np.asarray(7, dtype), y)
+    # The least number and its quotient by -1, which wraps.
+    x[5:9], y[5:9] = x[0], np.asarray([-1, 1, 3, x[1]]).astype(dtype)
+    a, b = torch.from_numpy(x), torch.from_numpy(y)
+    wide = [v.astype(object) for v in (x, y)]
+    floor = [p // q for p, q in zip(*wide, strict=True)]
+    bits = (1 << np.iinfo(dtype).bits) - 1
+    low = np.array([v & bits for v in floor], np.uint64).astype(dtype)
+    assert np.array_equal(torch.floor_divide(a, b).numpy(), low)
+    assert np.array_equal(torch.div(a, b, rounding_mode="floor").numpy(), low)
+    rest = np.array([p - q * f for p, q, f in zip(*wide, floor, strict=True)]).astype(dtype)
+    assert np.array_equal(torch.remainder(a, b).numpy(), rest)
+    remains = [abs(p) % abs(q) * (1 if p >= 0 else -1) for p, q in zip(*wide, strict=True)]
+    remains = np.array(remains)
+    assert np.array_equal(torch.fmod(a, b).numpy(), remains.astype(dtype))
+    for number in (1, 7, 100) if dtype == "uint8" else (-100, -7, -1, 1, 7, 100):
+        want = np.array([v // number & bits for v in wide[0]], np.uint64).astype(dtype)
+        assert np.array_equal((a // number).numpy(), want)
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        torch.floor_divide(a, torch.zeros_like(a))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_order_sign_and_bounds_equal_those_of_numpy(dtype):
+    x = some(dtype)
+    y = np.roll(x, 11)
+    a, b = torch.from_numpy(x), torch.from_numpy(y)
+    for name, f in [("lt", np.less), ("le", np.less_equal), ("gt", np.greater)]:
+        assert np.array_equal(getattr(torch, name)(a, b).numpy(), f(x, y))
+    assert np.array_equal((a >= b).numpy(), x >= y)
+    assert np.array_equal(a.sign().numpy(), np.sign(x))
+    info = np.iinfo(dtype)
+    low, high = int(info.min // 2 + 3), int(info.max // 3)
+    assert np.array_equal(a.clamp(low, high).numpy(), np.clip(x, low, high))
+    assert np.array_equal(a.clamp(min=low).numpy(), np.maximum(x, np.asarray(low, dtype)))
+    assert np.array_equal(a[::3].clamp(max=high).numpy(), np.minimum(x[::3], high))
+    for by in range(info.bits):
+        assert np.array_equal((a << by).numpy(), x << np.asarray(by, dtype))
+        assert np.array_equal((a >> by).numpy(), x >> np.asarray(by, dtype))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32"])
+def test_clamp_refuses_a_bound_that_its_type_does_not_hold(dtype):
+    x = torch.from_numpy(some(dtype))
+    beyond = int(np.iinfo(dtype).max) + 1
+    for bounds in ({"min": beyond}, {"max": beyond}):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            x.clamp(**bounds)
+    if dtype == "uint8":
+        # Nothing lies below zero.
+        assert torch.equal(x.clamp(min=-5), x)
+
+
+@pytest.mark.parametrize("source", [*INTEGERS, "bool", "float16", "float32", "float64"])
+@pytest.mark.parametrize("target", [*INTEGERS, "bool", "float16", "float32", "float64"])
+def test_conversion_of_what_fits_equals_that_of_numpy(source, target):
+    """Also of integers that do not fit one another: the low bits."""
+    if source == "bool":
+        x = np.arange(777) % 3 == 0
+    elif source.startswith("float"):
+        x = np.random.default_rng(1).uniform(0, 127, 777).astype(source)
+        x[:2] = [0, 0.5]
+    else:
+        x = some(source, 777)
+    if target == "float16":
+        x = x % np.asarray(2000, np.int64).astype(x.dtype) if x.dtype.kind in "iu" else x
+    want = x.astype(target)
+    t = torch.from_numpy(x)
+    to = getattr(torch, target)
+    assert np.array_equal(t.to(to).numpy(), want)
+    assert np.array_equal(t[::2].to(to).numpy(), want[::2])
+    assert np.array_equal(t[3:10].to(to).numpy(), want[3:10])
+    into = torch.zeros(2 * x.size, dtype=to)
+    into[::2] = t
+    assert np.array_equal(into[::2].numpy(), want)
+
+
+@pytest.mark.parametrize("target", ["uint8", "int8", "int16", "int32", "int64"])
+def test_float_beyond_an_integer_gives_the_low_bits_of_the_least(target):
+    least = {"int64": -(2**63)}.get(target, -(2**31))
+    want = np.asarray(least).astype(np.int64).astype(target)
+    for dtype in (torch.float32, torch.float64):
+        x = torch.tensor([np.nan, np.inf, -np.inf, 1e30, -1e30, 9.5e18] * 5, dtype=dtype)
+        assert (x.to(getattr(torch, target)).numpy() == want).all()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_copysign_of_every_half(dtype):
+    bits = torch.from_numpy(np.arange(1 << 16, dtype=np.uint16).view(np.int16))
+    x = bits.view(getattr(torch, dtype))
+    y = x.flip(0)
+    got = torch.copysign(x, y).view(torch.int16).numpy()
+    want = (bits.numpy() & 0x7FFF) | (bits.numpy()[::-1] & -0x8000)
+    number = ~np.isnan(x.double().numpy())
+    assert np.array_equal(got[number], want[number])
