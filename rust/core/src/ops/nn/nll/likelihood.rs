@@ -4,6 +4,7 @@ use super::gpu;
 use super::{class_weights, classes, finish, launchable, Extent};
 use crate::alloc;
 use crate::autograd::Vjp;
+use crate::cpu::convert::loader;
 use crate::cpu::elements::Element;
 use crate::dispatch;
 use crate::dtype::DType;
@@ -102,15 +103,21 @@ impl Op for Nll {
         let e = Extent::of(x[0].shape());
         let target = classes(x[1], e.c, self.ignore)?;
         with_real!(x[0].dtype(), T => {
-            let scores = x[0].prepared(T::DTYPE)?;
-            // SAFETY: contiguous host memory of this type.
-            let s = unsafe { scores.slice::<T>() };
+            // Only the targets' scores are converted.
+            let scores = x[0].prepared(x[0].dtype())?;
+            let (from, size, load) = (scores.bytes_ptr(), scores.dtype().size(), loader::<T>(scores.dtype()));
+            let score = |i: usize| {
+                let mut v = T::default();
+                // SAFETY: contiguous host memory of this type, in which targets have been checked to lie.
+                unsafe { load(from.add(i * size), 0, 1, &mut v) };
+                v
+            };
             let w = class_weights::<T>(x.get(2), e.c)?;
             let mut each = alloc::full(T::default(), if self.reduction == NONE { target.len() } else { 0 });
             let (mut loss, mut total) = (0.0f64, 0.0f64);
             for (i, t) in target.iter().enumerate() {
                 let Some(t) = *t else { continue };
-                let l = -(s[e.at(i, t)] * w[t]);
+                let l = -(score(e.at(i, t)) * w[t]);
                 total += Element::to_f64(w[t]);
                 if self.reduction == NONE {
                     each[i] = l;
