@@ -2,7 +2,9 @@
 
 Tensors live there after ``x.to("wgpu")`` or ``device="wgpu"``, which is the first adapter; others
 are ``"wgpu:1"`` and so on. Ops without a GPU kernel run on the CPU, with one warning each;
-`fallbacks` counts them.
+`fallbacks` counts them. The environment variable ``PYTENSORLIB_WGPU_FALLBACK`` may say "error" or
+"silent" instead, as `set_fallback` does. What can be used again, such as compiled kernels, is kept
+in a folder of the user's (``PYTENSORLIB_CACHE_DIR``; nothing is kept where that is empty).
 """
 
 from __future__ import annotations
@@ -15,17 +17,23 @@ from . import _C
 atexit.register(_C._wgpu_close)
 
 __all__ = [
+    "check_against",
     "device_count",
     "empty_cache",
     "fallbacks",
+    "from_buffer",
     "get_device_name",
     "get_device_properties",
     "is_available",
     "memory_allocated",
     "memory_stats",
+    "memory_summary",
+    "peaks",
+    "set_fallback",
     "set_fallback_error",
     "set_memory_cap",
     "synchronize",
+    "to_buffer",
 ]
 
 
@@ -250,13 +258,37 @@ def fallbacks() -> dict[str, int]:
     return dict(_C._wgpu_fallbacks())
 
 
+def set_fallback(how: str | None) -> None:
+    """Say what happens to an op without a GPU kernel.
+
+    Parameters
+    ----------
+    how : {"warn", "silent", "error"} or None
+        It runs on the CPU, with a warning once for each operator or without one; or it raises
+        NotImplementedError. None is what ``PYTENSORLIB_WGPU_FALLBACK`` says, by default "warn".
+
+    Raises
+    ------
+    ValueError
+        It is none of these.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> torch.wgpu.set_fallback("silent")
+    >>> torch.wgpu.set_fallback(None)
+    """
+    if not _C._wgpu_set_fallback(how):
+        raise ValueError(f'Expected how to be "warn", "silent", "error" or None, but got: {how!r}')
+
+
 def set_fallback_error(on: bool) -> None:
     """Make an op without a GPU kernel raise NotImplementedError instead of running on the CPU.
 
     Parameters
     ----------
     on : bool
-        False again gives a warning once for each operator.
+        True is ``set_fallback("error")``; False is ``set_fallback("warn")``.
 
     Examples
     --------
@@ -264,4 +296,223 @@ def set_fallback_error(on: bool) -> None:
     >>> torch.wgpu.set_fallback_error(True)
     >>> torch.wgpu.set_fallback_error(False)
     """
-    _C._wgpu_set_fallback_error(on)
+    set_fallback("error" if on else "warn")
+
+
+def memory_summary(device: Any = None, largest: int = 10) -> str:
+    """Return a text that tells what memory is used for.
+
+    Parameters
+    ----------
+    device : device, str or int, optional
+        The first one where it is left out.
+    largest : int, default 10
+        So many tensors are named, of those with at least a MiB: their sizes, the operators that
+        made them and the modules at work then, by their classes.
+
+    Returns
+    -------
+    str
+        For people to read.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> if torch.wgpu.is_available():
+    ...     text = torch.wgpu.memory_summary()
+    """
+    from .autograd.profiler import operator_name
+
+    index = _index(device)
+    stats, mib = memory_stats(index), 1 << 20
+    lines = [f"{get_device_name(index)} (wgpu:{index})"]
+    for name in ("allocated", "reserved"):
+        now, most = stats[name] / mib, stats[f"peak_{name}"] / mib
+        lines.append(f"  {name:9} {now:12.2f} MiB, at most {most:.2f} MiB")
+    lines.append(
+        f"  {stats['live']} live buffers, {stats['allocations']} allocations since the start"
+    )
+    for size, shape, dtype, node, modules in _C._wgpu_largest(index, largest):
+        by = f" of {operator_name(node).removeprefix('aten::')}" if node else ""
+        where = f" in {modules}" if modules else ""
+        lines.append(f"  {size / mib:12.2f} MiB: {shape} {dtype}{by}{where}")
+    return "\n".join(lines) + "\n"
+
+
+def peaks(device: Any = None) -> tuple[float, float] | None:
+    """Return what the GPU can do at most, measured by two small kernels.
+
+    They run once for each adapter and driver: what was measured is kept in a file.
+
+    Parameters
+    ----------
+    device : device, str or int, optional
+        The first one where it is left out.
+
+    Returns
+    -------
+    tuple of float or None
+        Bytes that a copy reads and writes in a second, and float32 operations in a second; None
+        where the adapter has no timestamps.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> if torch.wgpu.is_available():
+    ...     found = torch.wgpu.peaks()
+    """
+    import json
+    from pathlib import Path
+
+    index = _index(device)
+    folder, name = _C._wgpu_kept(index)
+    file = Path(folder) / f"{name}.peaks" if folder else None
+    if file and file.is_file():
+        try:
+            first, second = json.loads(file.read_text())
+            return float(first), float(second)
+        except (OSError, ValueError, TypeError):
+            pass  # Someone else's, or cut short.
+    found = _C._wgpu_peaks(index)
+    if file and found:
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(found))
+        except OSError:
+            pass  # It is measured again.
+    return found
+
+
+class check_against:
+    """Computes what a block asks a GPU for on the CPU as well, and stops at what differs.
+
+    Each operator of this thread, in forward and in backward, gets the same inputs on both; the
+    first one whose results differ raises an AssertionError that names the operator, the types and
+    shapes of its inputs and results, the largest difference, and the module. Random numbers, which
+    are other ones on each device, are left out.
+
+    Parameters
+    ----------
+    device : device or str
+        "cpu".
+    tolerance : float, optional
+        How much an element may differ, in parts of itself and of the largest one. By default 2e-5
+        for float32, 2e-3 for float16, 1.6e-2 for bfloat16, 1e-10 for float64, nothing for others.
+
+    Attributes
+    ----------
+    compared : int
+        How many calls were compared.
+
+    Raises
+    ------
+    ValueError
+        It is another device.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> with torch.wgpu.check_against("cpu") as check:
+    ...     if torch.wgpu.is_available():
+    ...         y = torch.ones(3, device="wgpu").exp()
+    >>> check.compared == torch.wgpu.is_available()
+    True
+    """
+
+    def __init__(self, device: Any = "cpu", tolerance: float | None = None) -> None:
+        if _C.device(device).type != "cpu":
+            raise ValueError(f'Expected the device to check against to be "cpu", but got: {device}')
+        self._compare = _C._Compare(tolerance)
+
+    @property
+    def compared(self) -> int:
+        """How many calls were compared."""
+        return self._compare.compared
+
+    def __enter__(self) -> check_against:
+        self._compare.start()
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self._compare.stop()
+
+
+def to_buffer(tensor: Any, device: Any, usage: int | None = None) -> Any:
+    """Return a buffer of wgpu-py with the elements of a tensor.
+
+    It is a copy through the host: that library and this one open the GPU each for itself.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        On any device; its elements lie in row-major order in the buffer, which is padded with zeros
+        to whole words.
+    device : wgpu.GPUDevice
+        Where the buffer is made.
+    usage : int, optional
+        What the buffer may be used for; by default to be read and written by shaders and copied.
+
+    Returns
+    -------
+    wgpu.GPUBuffer
+        New.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> def doubled(x, device, run):
+    ...     buffer = torch.wgpu.to_buffer(x, device)
+    ...     run(buffer)
+    ...     return torch.wgpu.from_buffer(buffer, device.queue, x.shape, x.dtype)
+    """
+    if usage is None:
+        usage = 0x80 | 0x04 | 0x08  # STORAGE, COPY_SRC, COPY_DST
+    flat = tensor.detach().cpu().contiguous().reshape(-1)
+    data = flat.view(_C.uint8).numpy().tobytes()
+    return device.create_buffer_with_data(data=data + bytes(-len(data) % 4 or 0), usage=usage)
+
+
+def from_buffer(buffer: Any, queue: Any, shape: Any, dtype: Any = None, device: Any = None) -> Any:
+    """Return a tensor with the elements of a buffer of wgpu-py, copied through the host.
+
+    Parameters
+    ----------
+    buffer : wgpu.GPUBuffer
+        Made to be copied from.
+    queue : wgpu.GPUQueue
+        Of the buffer's device.
+    shape : sequence of int
+        Of the tensor.
+    dtype : dtype, optional
+        What the buffer holds; by default the default dtype.
+    device : device, optional
+        Where the tensor lives; by default the first GPU.
+
+    Returns
+    -------
+    Tensor
+        New.
+
+    Raises
+    ------
+    ValueError
+        The buffer is smaller than the tensor.
+
+    Examples
+    --------
+    >>> import pytensorlib as torch
+    >>> def moved(x, device):
+    ...     return torch.wgpu.from_buffer(torch.wgpu.to_buffer(x, device), device.queue, x.shape)
+    """
+    result = _C.empty(tuple(shape), dtype=dtype)
+    size = result.numel() * result.element_size()
+    if buffer.size < size:
+        raise ValueError(
+            f"a tensor of shape {list(shape)} and {result.dtype} has {size} bytes, and the buffer "
+            f"{buffer.size}"
+        )
+    if size:
+        data = bytes(queue.read_buffer(buffer, 0, size + -size % 4))
+        flat = _C.frombuffer(bytearray(data[:size]), dtype=result.dtype)
+        result.copy_(flat.reshape(result.shape))
+    return result.to("wgpu" if device is None else device)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+
+# Nothing is kept in the user's folders.
+os.environ.setdefault("PYTENSORLIB_CACHE_DIR", "")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -179,7 +179,16 @@ GENERIC = {
 # What a public function of a driver of the GPU may be called.
 GENERIC_CALLS = {"fill": "one value everywhere, as memory is filled"}
 # Shaders that no operator owns.
-DRIVERS = {"pointwise", "reduce", "arg_reduce", "scan", "sort_keys", "sort_short", "sort_digit"}
+DRIVERS = {
+    "pointwise",
+    "peak",
+    "reduce",
+    "arg_reduce",
+    "scan",
+    "sort_keys",
+    "sort_short",
+    "sort_digit",
+}
 
 
 def test_drivers_name_no_operator() -> None:

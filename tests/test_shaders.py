@@ -205,6 +205,24 @@ def test_every_file_has_a_test():
         assert path.stem in PARTS or f'"{path.stem}"' in text, path.name
 
 
+def test_peak_copies_and_multiplies():
+    x = floats(300, 4)
+    y, _ = run("peak", "f32", [np.zeros_like(x), x], [300, 0], (2, 1, 1), entry="copy")
+    np.testing.assert_array_equal(y, x)
+    x = np.float32([[-0.25, 0.0, 0.125, 0.25], [0.5, 1, 2, 4]])
+    y, _ = run(
+        "peak", "f32", [np.zeros((3, 4), np.float32), x], [3, 9], (1, 1, 1), entry="multiply"
+    )
+    a, b = x[0].astype(float) + 0.5, x[1] + np.arange(3.0)[:, None]
+    want = np.zeros((3, 4))
+    for start in range(8):
+        r = b + start
+        for _ in range(9):
+            r = r * a + b
+        want += r
+    close(y, want, 1e-5)
+
+
 # ---- storage formats ----------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import _C
 from .._named import fill
-from .profiler_util import EventList, FunctionEvent, FunctionEventAvg, MemRecordsAcc
+from .profiler_util import EventList, FunctionEvent, FunctionEventAvg, Kernel, MemRecordsAcc, Work
 
 __all__ = [
     "EnforceUnique",
@@ -155,6 +155,9 @@ class record_function(contextlib.ContextDecorator):
 class profile:
     """Notes the operators that this thread asks for in a block, in forward and in backward.
 
+    Of operators on a GPU it also notes when the GPU worked for them, by the GPU's own clock, where
+    that has one; meanwhile each kernel runs alone, which takes longer.
+
     Parameters
     ----------
     enabled : bool, default True
@@ -162,7 +165,7 @@ class profile:
     use_cuda : bool, default False
         Not used.
     use_device : str, optional
-        Not used: times are those of the calls; GPUs work on behind them.
+        Not used: GPUs that operators run on are always looked at.
     record_shapes : bool, default False
         Whether to keep the shapes of inputs.
     with_flops : bool, default False
@@ -208,22 +211,25 @@ class profile:
         if self.enabled:
             self._thread = threading.get_native_id()
             _here.profiles.append(self)
-            self._recorder.start()
+            self._recorder.start(True)
         return self
 
     def __exit__(self, *exc: Any) -> None:
         if self.enabled:
-            self._recorder.stop()
             _here.profiles.remove(self)
-            self._gather()
+            self._gather(self._recorder.stop(True))
 
-    def _gather(self) -> None:
+    def _gather(self, works: list[Any]) -> None:
         """Make events of what was noted, each within those that contain it."""
-        noted = [(s, -e, operator_name(n), x, y, f) for n, s, e, x, y, f in self._recorder.take()]
-        noted += [(s, -e, name, None, (), False) for name, s, e in self._ranges]
+        noted = [
+            (start, -end, operator_name(node), *told)
+            for node, start, end, *told in self._recorder.take()
+        ]
+        noted += [(s, -e, name, None, (), False, 0, "") for name, s, e in self._ranges]
         noted.sort(key=lambda item: (item[0], item[1], item[3] is not None))
         events, above = [], []  # type: ignore[var-annotated]
-        for number, (start, end, name, x, y, fresh) in enumerate(noted):
+        asked: dict[int, FunctionEvent] = {}
+        for number, (start, end, name, x, y, fresh, request, modules) in enumerate(noted):
             event = FunctionEvent(
                 number,
                 name,
@@ -235,6 +241,12 @@ class profile:
                 _flops(name, x, y) if self.with_flops and x is not None else None,
                 x is None,
             )
+            event.modules = modules
+            if x is not None:
+                asked[request] = event
+                event.moved = _bytes([*x, *y], True)
+                if fresh and self.profile_memory:
+                    event.self_device_memory_usage = _bytes(y, True)
             while above and above[-1].time_range.end < event.time_range.end:
                 above.pop()
             if above:
@@ -245,6 +257,14 @@ class profile:
         self.function_events = EventList(
             events, profile_memory=self.profile_memory, with_flops=self.with_flops
         )
+        for gpu, kernel, node, request, groups, bound, (_, start, end) in works:
+            found = asked.get(request)
+            work = Work(
+                gpu, kernel or "copy", operator_name(node), start, end, groups, bound, found
+            )
+            self.function_events.works.append(work)
+            if found is not None:
+                found.kernels.append(Kernel(work.kernel, gpu, work.duration))
 
     def key_averages(self, *args: Any, **kwargs: Any) -> EventList:
         """Return the calls of each operator together: `EventList.key_averages`."""
@@ -274,11 +294,11 @@ class profile:
         return self.function_events.self_cpu_time_total
 
 
-def _bytes(tensors: Any) -> int:
+def _bytes(tensors: Any, on_gpu: bool = False) -> int:
     from math import prod
 
     return sum(
-        prod(shape) * getattr(_C, dtype).itemsize for shape, dtype, gpu in tensors if not gpu
+        prod(shape) * getattr(_C, dtype).itemsize for shape, dtype, gpu in tensors if gpu == on_gpu
     )
 
 

@@ -68,6 +68,42 @@ class Kernel(NamedTuple):
     duration: float
 
 
+class Work(NamedTuple):
+    """What a GPU did at one time, by its own clock.
+
+    Parameters
+    ----------
+    device : int
+        Which GPU.
+    kernel : str
+        The shader's file, with the function where it has several.
+    name : str
+        The operator that it worked for.
+    start, end : float
+        Nanoseconds since the profile began.
+    groups : int
+        Workgroups.
+    bound : int
+        Bytes of the buffers that it could see.
+    event : FunctionEvent or None
+        The call that asked for it, where one did.
+    """
+
+    device: int
+    kernel: str
+    name: str
+    start: float
+    end: float
+    groups: int
+    bound: int
+    event: Any
+
+    @property
+    def duration(self) -> float:
+        """Microseconds."""
+        return (self.end - self.start) / 1e3
+
+
 class StringTable(defaultdict[str, str]):
     """Names of operators by what a record calls them: here the same.
 
@@ -156,8 +192,10 @@ class FunctionEvent(FormattedTimesMixin):
     device_type = "cpu"
     is_async = is_remote = is_legacy = False
     count = 1
-    device_time = device_time_total = self_device_time_total = 0.0
-    device_memory_usage = self_device_memory_usage = 0
+    self_device_memory_usage = 0
+    # Bytes of what it read and made on a GPU, and the modules at work, by their classes.
+    moved = 0
+    modules = ""
 
     def __init__(
         self,
@@ -179,6 +217,24 @@ class FunctionEvent(FormattedTimesMixin):
         self.cpu_children: list[FunctionEvent] = []
         self.cpu_parent: FunctionEvent | None = None
         self.stack: list[str] = []
+        self.kernels: list[Kernel] = []
+
+    @property
+    def self_device_time_total(self) -> float:
+        """Microseconds that GPUs worked for it, without what it contains."""
+        return sum(kernel.duration for kernel in self.kernels)
+
+    @property
+    def device_time_total(self) -> float:
+        """Microseconds that GPUs worked for it."""
+        return self.self_device_time_total + sum(c.device_time_total for c in self.cpu_children)
+
+    device_time = device_time_total
+
+    @property
+    def device_memory_usage(self) -> int:
+        """Bytes of new results on GPUs, with what it contains."""
+        return self.self_device_memory_usage + sum(c.device_memory_usage for c in self.cpu_children)
 
     @property
     def cpu_time_total(self) -> float:
@@ -212,12 +268,11 @@ class FunctionEventAvg(FormattedTimesMixin):
         Where calls are told apart by them.
     """
 
-    device_time = device_time_total = self_device_time_total = 0.0
-    device_memory_usage = self_device_memory_usage = 0
-
     def __init__(self, key: str, input_shapes: Any = None) -> None:
         self.key, self.input_shapes = key, input_shapes
-        self.count, self.flops = 0, 0
+        self.count, self.flops, self.moved = 0, 0, 0
+        self.device_time_total = self.self_device_time_total = 0.0
+        self.device_memory_usage = self.self_device_memory_usage = 0
         self.cpu_time_total = self.self_cpu_time_total = 0.0
         self.cpu_memory_usage = self.self_cpu_memory_usage = 0
         self.is_user_annotation = False
@@ -226,6 +281,11 @@ class FunctionEventAvg(FormattedTimesMixin):
     def cpu_time(self) -> float:
         """Microseconds of one call, on average."""
         return self.cpu_time_total / self.count if self.count else 0.0
+
+    @property
+    def device_time(self) -> float:
+        """Microseconds of one call on GPUs, on average."""
+        return self.device_time_total / self.count if self.count else 0.0
 
     def add(self, event: Any) -> None:
         """Add a call, or another average.
@@ -241,6 +301,11 @@ class FunctionEventAvg(FormattedTimesMixin):
         self.self_cpu_time_total += event.self_cpu_time_total
         self.cpu_memory_usage += event.cpu_memory_usage
         self.self_cpu_memory_usage += event.self_cpu_memory_usage
+        self.device_time_total += event.device_time_total
+        self.self_device_time_total += event.self_device_time_total
+        self.device_memory_usage += event.device_memory_usage
+        self.self_device_memory_usage += event.self_device_memory_usage
+        self.moved += event.moved
         self.is_user_annotation |= event.is_user_annotation
 
     def __repr__(self) -> str:
@@ -261,6 +326,32 @@ def _memory(size: float) -> str:
         if abs(size) >= scale:
             return f"{size / scale:.2f} {unit}"
     return f"{size} B"
+
+
+def _rate(amount: float, us: float, unit: float, peak: float | None) -> list[str]:
+    """Return an amount in a second, and its part of the most there can be."""
+    if not amount or not us:
+        return ["--", "--"]
+    rate = amount / us * 1e6
+    return [f"{rate / unit:.3f}", f"{100 * rate / peak:.1f}%" if peak else "--"]
+
+
+def _peaks(works: list[Work]) -> tuple[float, float] | None:
+    """Return bytes and operations in a second, at most, of the GPU that worked first."""
+    from .. import wgpu
+
+    return wgpu.peaks(works[0].device)
+
+
+def _told(event: Any) -> dict[str, Any]:
+    """Return what a trace tells of a call."""
+    told = {
+        "Input Dims": event.input_shapes,
+        "Module Hierarchy": event.modules,
+        "bytes": event.moved,
+        "flops": event.flops,
+    }
+    return {name: value for name, value in told.items() if value}
 
 
 class EventList(list):
@@ -285,6 +376,7 @@ class EventList(list):
     def __init__(self, *args: Any, profile_memory: bool = False, with_flops: bool = False) -> None:
         super().__init__(*args)
         self._memory, self._flops = profile_memory, with_flops
+        self.works: list[Work] = []
 
     @property
     def self_cpu_time_total(self) -> float:
@@ -310,7 +402,9 @@ class EventList(list):
             if key not in found:
                 found[key] = FunctionEventAvg(event.key, shapes)
             found[key].add(event)
-        return EventList(found.values(), profile_memory=self._memory, with_flops=self._flops)
+        averages = EventList(found.values(), profile_memory=self._memory, with_flops=self._flops)
+        averages.works = self.works
+        return averages
 
     def total_average(self) -> FunctionEventAvg:
         """Return all calls together."""
@@ -332,11 +426,15 @@ class EventList(list):
     ) -> str:
         """Return a table for people.
 
+        Where GPUs worked, it tells how long; how many bytes of operands and results that is in a
+        second, and with flops how many operations, beside the most that the GPU was measured to do.
+
         Parameters
         ----------
         sort_by : str, optional
             A column: "cpu_time", "cpu_time_total", "self_cpu_time_total", "cpu_memory_usage",
-            "self_cpu_memory_usage" or "count"; the largest come first.
+            "self_cpu_memory_usage", the same with "device" for "cpu", or "count"; the largest come
+            first.
         row_limit : int, default 100
             At most so many rows; -1 means all.
         max_src_column_width : int
@@ -356,6 +454,9 @@ class EventList(list):
         shapes = any(e.input_shapes for e in rows if isinstance(e, FunctionEventAvg))
         heads = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
         heads += ["CPU Mem", "Self CPU Mem"] if self._memory else []
+        peaks = _peaks(self.works) if self.works else None
+        heads += ["Self GPU", "GPU total", "GB/s", "of peak"] if self.works else []
+        heads += ["TFLOP/s", "of peak"] if self.works and self._flops else []
         heads += ["# of Calls"]
         heads += ["Input Shapes"] if shapes else []
         heads += ["Total FLOPs"] if self._flops else []
@@ -367,6 +468,11 @@ class EventList(list):
             cell += [f"{e.cpu_time_total * part:.2f}%", _time(e.cpu_time_total), _time(e.cpu_time)]
             if self._memory:
                 cell += [_memory(e.cpu_memory_usage), _memory(e.self_cpu_memory_usage)]
+            if self.works:
+                cell += [_time(e.self_device_time_total), _time(e.device_time_total)]
+                cell += _rate(e.moved, e.self_device_time_total, 1e9, peaks and peaks[0])
+                if self._flops:
+                    cell += _rate(e.flops or 0, e.self_device_time_total, 1e12, peaks and peaks[1])
             cell += [str(e.count)]
             cell += [str(e.input_shapes)[:max_shapes_column_width]] if shapes else []
             cell += [str(e.flops or "--")] if self._flops else []
@@ -375,7 +481,12 @@ class EventList(list):
         line = "  ".join("-" * w for w in widths)
         text = ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in cells]
         above = ["=" * len(line), header] if header else []
-        below = [f"Self CPU time total: {_time(total)}", ""]
+        below = [f"Self CPU time total: {_time(total)}"]
+        if self.works:
+            below += [f"Self GPU time total: {_time(sum(w.duration for w in self.works))}"]
+        if peaks:
+            below += [f"Peaks: {peaks[0] / 1e9:.1f} GB/s, {peaks[1] / 1e12:.3f} TFLOP/s"]
+        below += [""]
         return "\n".join([*above, line, text[0], line, *text[1:], line, *below])
 
     def export_chrome_trace(self, path: Any) -> None:
@@ -395,9 +506,27 @@ class EventList(list):
                 "tid": e.thread,
                 "ts": e.time_range.start,
                 "dur": e.cpu_time_total,
-                "args": {"Input Dims": e.input_shapes} if e.input_shapes else {},
+                "args": _told(e),
             }
             for e in self
+        ]
+        events += [
+            {
+                "ph": "X",
+                "cat": "kernel",
+                "name": w.kernel,
+                "pid": f"wgpu:{w.device}",
+                "tid": 0,
+                "ts": w.start / 1e3,
+                "dur": w.duration,
+                "args": {
+                    "op": w.name,
+                    "workgroups": w.groups,
+                    "bytes bound": w.bound,
+                    **(_told(w.event) if w.event else {}),
+                },
+            }
+            for w in self.works
         ]
         write_text(path, json.dumps({"schemaVersion": 1, "traceEvents": events}))
 

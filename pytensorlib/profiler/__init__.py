@@ -90,7 +90,7 @@ def supported_activities() -> set[ProfilerActivity]:
     Returns
     -------
     set of ProfilerActivity
-        Only "CPU"; calls that a GPU works on are among them, with the time of the call.
+        Only "CPU"; calls that a GPU works on are among them, with the GPU's times.
 
     Examples
     --------
@@ -209,6 +209,9 @@ _default_schedule_fn = _always
 class profile:
     """Notes the operators that this thread asks for, in the steps that a schedule says.
 
+    Of operators on a GPU it also notes when the GPU worked for them, by the GPU's own clock, where
+    that has one; meanwhile each kernel runs alone, which takes longer.
+
     Parameters
     ----------
     activities : iterable of ProfilerActivity, optional
@@ -324,7 +327,9 @@ class profile:
             self.profiler.__exit__()
             if not self.acc_events:
                 self._events.clear()
+                self._events.works.clear()
             self._events.extend(self.profiler.function_events)
+            self._events.works.extend(self.profiler.function_events.works)
             self.profiler = None
 
     def _hand_over(self) -> None:

@@ -262,7 +262,7 @@ class FlopCounterMode:
             self._inside = [*above, name, *within]
 
     def _count(self) -> None:
-        for node, _, _, x, y, _ in self._recorder.take():
+        for node, _, _, x, y, *_ in self._recorder.take():
             name = operator_name(node)
             formula = self.formulas.get(name)
             if formula is None:

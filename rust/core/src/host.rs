@@ -19,6 +19,10 @@ pub struct Host {
     pub interruption: fn() -> Option<Error>,
     /// The host's call stack as text, for anomaly mode.
     pub traceback: fn() -> Option<String>,
+    /// The line of the user's program that is at work, such as `train.py:12`.
+    pub place: fn() -> Option<String>,
+    /// The modules whose calls are at work on this thread, by their classes.
+    pub modules: fn() -> String,
     /// Shows a warning to the user.
     pub warn: fn(&str),
     /// Frees the object that a tensor kept until now.
@@ -109,6 +113,14 @@ pub fn interruption() -> Option<Error> {
 
 pub fn traceback() -> Option<String> {
     HOST.get().and_then(|h| (h.traceback)())
+}
+
+pub fn place() -> Option<String> {
+    HOST.get().and_then(|h| (h.place)())
+}
+
+pub fn modules() -> String {
+    HOST.get().map_or_else(String::new, |h| (h.modules)())
 }
 
 /// The tensor that kept this object of the host's is gone.

@@ -258,6 +258,11 @@ pub trait Op: Derivative + Keep {
         false
     }
 
+    /// Whether it draws random numbers, which are other ones on each device.
+    fn draws(&self) -> bool {
+        false
+    }
+
     /// Whether it may write to elements that share memory.
     fn repeats(&self) -> Repeats {
         Repeats::Refused

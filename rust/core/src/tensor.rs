@@ -179,6 +179,9 @@ impl Tensor {
     pub fn of(meta: Meta) -> Result<Tensor> {
         let bytes = byte_count(meta.shape(), meta.dtype())?;
         let storage = Storage::empty(bytes, meta.device())?;
+        if let Some(buffer) = storage.buffer() {
+            buffer.inhabit(meta.shape(), meta.dtype());
+        }
         let inference = crate::autograd::mode::inference();
         Ok(Tensor::build(storage, meta, inference, None, None))
     }

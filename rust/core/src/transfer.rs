@@ -13,14 +13,51 @@ use crate::tensor::Tensor;
 use crate::{bail, ensure};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
 
 static COUNTS: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
-static STRICT: AtomicBool = AtomicBool::new(false);
+static CHOSEN: Mutex<Option<Fallback>> = Mutex::new(None);
 
-/// Whether an op without a GPU kernel raises rather than warns.
-pub fn set_strict(on: bool) {
-    STRICT.store(on, Ordering::Relaxed);
+/// What happens to an op without a GPU kernel, which runs on the host but for the second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fallback {
+    /// With one warning for each op.
+    Warn,
+    Error,
+    Silent,
+}
+
+impl Fallback {
+    pub fn parse(text: &str) -> Option<Fallback> {
+        Some(match text {
+            "warn" => Fallback::Warn,
+            "error" => Fallback::Error,
+            "silent" => Fallback::Silent,
+            _ => return None,
+        })
+    }
+}
+
+/// What the environment says.
+fn asked_for() -> Fallback {
+    static ASKED: OnceLock<Fallback> = OnceLock::new();
+    *ASKED.get_or_init(|| {
+        let Ok(text) = std::env::var("PYTENSORLIB_WGPU_FALLBACK") else {
+            return Fallback::Warn;
+        };
+        Fallback::parse(&text).unwrap_or_else(|| {
+            host::warn(&format!(
+                "PYTENSORLIB_WGPU_FALLBACK is \"warn\", \"error\" or \"silent\", and not {text:?}, \
+                 which counts as \"warn\""
+            ));
+            Fallback::Warn
+        })
+    })
+}
+
+/// Says what happens to an op without a GPU kernel; `None` is what the environment says.
+pub fn set_fallback(how: Option<Fallback>) {
+    *CHOSEN.lock() = how;
 }
 
 /// How often each op ran on the host for want of a kernel.
@@ -28,14 +65,16 @@ pub fn fallbacks() -> Vec<(String, u64)> {
     COUNTS.lock().iter().map(|(k, v)| (k.clone(), *v)).collect()
 }
 
-/// Counts an op that has no kernel; warns the first time, or raises under [`set_strict`].
+/// Counts an op that has no kernel; warns the first time, or raises, as [`set_fallback`] says.
 pub fn count_fallback(node: &str) -> Result<()> {
     let name = crate::op::function_name(node);
-    if STRICT.load(Ordering::Relaxed) {
+    let chosen = *CHOSEN.lock();
+    let how = chosen.unwrap_or_else(asked_for);
+    if how == Fallback::Error {
         bail!(
             NotImplemented,
             "wgpu: {name} has no GPU kernel for these arguments; allow it to run on the CPU with \
-             pytensorlib.wgpu.set_fallback_error(False)"
+             pytensorlib.wgpu.set_fallback(\"warn\")"
         );
     }
     let first = {
@@ -44,7 +83,7 @@ pub fn count_fallback(node: &str) -> Result<()> {
         *n += 1;
         *n == 1
     };
-    if first {
+    if first && how == Fallback::Warn {
         host::warn(&format!(
             "wgpu: {name} has no GPU kernel for these arguments and runs on the CPU, which copies \
              its operands there and back"

@@ -4,7 +4,7 @@ use pyo3::exceptions::*;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
+use pyo3::types::{PyString, PyType};
 use pytensorlib_core::error::{Error, Kind};
 use pytensorlib_core::host::{self, Host};
 
@@ -143,6 +143,35 @@ fn traceback() -> Option<String> {
     })
 }
 
+/// File and line of the Python code at work on this thread that is not of our package.
+fn place() -> Option<String> {
+    static OURS: PyOnceLock<String> = PyOnceLock::new();
+    Python::attach(|py| {
+        let ours = OURS.get_or_try_init(py, || {
+            let init: String = py.import("pytensorlib")?.getattr("__file__")?.extract()?;
+            PyResult::Ok(init.trim_end_matches("__init__.py").to_string())
+        });
+        let ours = ours.ok()?;
+        // SAFETY: attached; the first frame is borrowed, those behind it and their codes are new
+        // references.
+        unsafe {
+            let first = ffi::PyEval_GetFrame().cast();
+            let mut frame = Bound::from_borrowed_ptr_or_opt(py, first)?;
+            loop {
+                let at = frame.as_ptr().cast();
+                let code = Bound::from_owned_ptr_or_opt(py, ffi::PyFrame_GetCode(at).cast())?;
+                let file = code.getattr("co_filename").ok()?;
+                let file = file.cast::<PyString>().ok()?.to_str().ok()?;
+                if !file.starts_with(ours.as_str()) {
+                    let line = ffi::PyFrame_GetLineNumber(at);
+                    return Some(format!("{file}:{line}"));
+                }
+                frame = Bound::from_owned_ptr_or_opt(py, ffi::PyFrame_GetBack(at).cast())?;
+            }
+        }
+    })
+}
+
 fn warn(text: &str) {
     Python::attach(|py| {
         if let Ok(text) = std::ffi::CString::new(text) {
@@ -160,6 +189,8 @@ pub fn install() {
         elsewhere: crate::thread::elsewhere,
         interruption,
         traceback,
+        place,
+        modules: crate::module::at_work,
         warn,
         free_object: crate::tensor::free_object,
     });

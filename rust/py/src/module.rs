@@ -7,7 +7,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyType};
-use std::ffi::{c_int, c_void};
+use std::cell::Cell;
+use std::ffi::{c_int, c_void, CStr};
 
 extern "C" {
     /// As `PyObject_GenericGetAttr`; with `suppress`, null without an error where there is none.
@@ -42,6 +43,31 @@ struct Names {
 }
 
 static NAMES: PyOnceLock<Names> = PyOnceLock::new();
+
+/// Calls of modules deeper than this are not told.
+const DEPTH: usize = 32;
+
+thread_local! {
+    /// The modules whose calls are at work, the outermost first, and how many.
+    static AT_WORK: (Cell<usize>, [Cell<*mut ffi::PyObject>; DEPTH]) =
+        const { (Cell::new(0), [const { Cell::new(std::ptr::null_mut()) }; DEPTH]) };
+}
+
+/// The classes of the modules at work on this thread: `Net > Sequential > Linear`.
+pub fn at_work() -> String {
+    AT_WORK.with(|(count, modules)| {
+        let mut out = String::new();
+        for module in &modules[..count.get().min(DEPTH)] {
+            // SAFETY: a module is alive during its call, and its class with it; the name is a text
+            // that the class owns.
+            let name = unsafe { CStr::from_ptr((*ffi::Py_TYPE(module.get())).tp_name) };
+            let name = name.to_string_lossy();
+            out.push_str(if out.is_empty() { "" } else { " > " });
+            out.push_str(name.rsplit('.').next().unwrap_or(""));
+        }
+        out
+    })
+}
 
 /// An entry of `_parameters`, `_buffers` or `_modules`, in that order; null where there is none,
 /// with an error only where looking failed.
@@ -168,11 +194,20 @@ unsafe extern "C" fn call(
             false => ffi::PyObject_IsTrue(hooked),
         };
         ffi::Py_DECREF(hooked);
+        let depth = AT_WORK.with(|(count, modules)| {
+            let depth = count.get();
+            if let Some(slot) = modules.get(depth) {
+                slot.set(obj);
+            }
+            count.set(depth + 1);
+            depth
+        });
         let result = match flag {
             0 => forward(names, obj, args, kwargs),
             1 => call_hooked(py, obj, args, kwargs),
             _ => std::ptr::null_mut(),
         };
+        AT_WORK.with(|(count, _)| count.set(depth));
         if result.is_null() {
             note(py, obj);
         }

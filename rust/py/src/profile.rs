@@ -1,9 +1,11 @@
-//! Profiles: `_Profile` notes what the thread asks for between `start` and `stop`.
+//! Interpreters between `start` and `stop`: `_Profile` notes what the thread asks for, `_Compare`
+//! holds the GPU to the host.
 
+use crate::error::IntoPy;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use pytensorlib_core::device::Device;
-use pytensorlib_core::dispatch::{Event, InForce, Interpreter, Profile};
+use pytensorlib_core::dispatch::{Compare, Event, InForce, Interpreter, Profile};
 use pytensorlib_core::op::TensorMeta;
 use std::sync::Arc;
 
@@ -23,20 +25,41 @@ impl PyProfile {
     fn new() -> PyProfile {
         PyProfile(Arc::new(Profile::default()))
     }
-    /// Begins to note what this thread asks for.
-    fn start(&self) {
+    /// Begins to note what this thread asks for and, where it is told to, when GPUs work.
+    #[pyo3(signature = (gpus=false))]
+    fn start(&self, gpus: bool) {
+        if gpus {
+            self.0.watch();
+        }
         InForce::here().above(self.interpreter()).put();
     }
-    /// Ends it.
-    fn stop(&self) {
+    /// Ends it, and gives what GPUs did meanwhile where that was noted: the number of the GPU, the kernel, the graph node
+    /// and the request that it worked for, workgroups and bytes bound, and when it was recorded,
+    /// began and ended.
+    #[allow(clippy::type_complexity)]
+    #[pyo3(signature = (gpus=false))]
+    fn stop(
+        &self,
+        py: Python<'_>,
+        gpus: bool,
+    ) -> PyResult<Vec<(u8, String, &'static str, u64, u64, u64, (f64, f64, f64))>> {
         InForce::here().without(&self.interpreter()).put();
+        if !gpus {
+            return Ok(vec![]);
+        }
+        let works = py.detach(|| self.0.unwatch()).py()?;
+        let told = works.into_iter().map(|(gpu, w)| {
+            let times = (w.recorded, w.begin, w.end);
+            (gpu, w.kernel, w.op, w.request, w.groups, w.bytes, times)
+        });
+        Ok(told.collect())
     }
     /// Nanoseconds since the profile was made.
     fn now(&self) -> u64 {
         self.0.now()
     }
-    /// What was noted since the last call: name, start, end, inputs, outputs and whether these are
-    /// new memory. A tensor is its shape, its dtype by name, and whether it is
+    /// What was noted since the last call: name, start, end, inputs, outputs, whether these are new
+    /// memory, the number of the request and the modules at work. A tensor is its shape, its dtype by name, and whether it is
     /// on a GPU.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
@@ -66,10 +89,39 @@ fn told<'py>(py: Python<'py>, e: &Event) -> PyResult<Bound<'py, PyTuple>> {
         tensors(&e.x)?,
         tensors(&e.y)?,
         e.fresh,
+        e.request,
+        &e.modules,
     )
         .into_pyobject(py)
 }
 
+/// An interpreter of the core's that holds the GPU to the host.
+#[pyclass(name = "_Compare", module = "pytensorlib._C", frozen)]
+struct PyCompare(Arc<Compare>);
+
+#[pymethods]
+impl PyCompare {
+    #[new]
+    #[pyo3(signature = (tolerance=None))]
+    fn new(tolerance: Option<f64>) -> PyCompare {
+        PyCompare(Arc::new(Compare::new(tolerance)))
+    }
+    fn start(&self) {
+        let compare: Arc<dyn Interpreter> = self.0.clone();
+        InForce::here().above(compare).put();
+    }
+    fn stop(&self) {
+        let compare: Arc<dyn Interpreter> = self.0.clone();
+        InForce::here().without(&compare).put();
+    }
+    /// How many requests were compared.
+    #[getter]
+    fn compared(&self) -> u64 {
+        self.0.compared()
+    }
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyCompare>()?;
     m.add_class::<PyProfile>()
 }

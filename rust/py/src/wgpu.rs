@@ -3,8 +3,8 @@
 use crate::error::IntoPy;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use pytensorlib_core::gpu::Gpu;
-use pytensorlib_core::transfer;
+use pytensorlib_core::gpu::{stored, Gpu};
+use pytensorlib_core::transfer::{self, Fallback};
 
 #[pyfunction]
 fn _wgpu_available() -> bool {
@@ -101,9 +101,47 @@ fn _wgpu_fallbacks() -> Vec<(String, u64)> {
     transfer::fallbacks()
 }
 
+/// What happens to an op without a GPU kernel: "warn", "error" or "silent"; None is what the
+/// environment says. False where it is none of them.
 #[pyfunction]
-fn _wgpu_set_fallback_error(on: bool) {
-    transfer::set_strict(on);
+#[pyo3(signature = (how=None))]
+fn _wgpu_set_fallback(how: Option<&str>) -> bool {
+    let chosen = how.map(Fallback::parse);
+    if chosen == Some(None) {
+        return false;
+    }
+    transfer::set_fallback(chosen.flatten());
+    true
+}
+
+/// What the largest live buffers are for: bytes, shape, dtype, graph node and modules.
+#[pyfunction]
+#[allow(clippy::type_complexity)]
+fn _wgpu_largest(
+    index: u8,
+    n: usize,
+) -> PyResult<Vec<(u64, Vec<usize>, &'static str, &'static str, String)>> {
+    let tenants = Gpu::at(index).py()?.largest(n);
+    let told = tenants.into_iter().map(|t| {
+        let shape = t.shape.to_vec();
+        (t.bytes, shape, t.dtype.name(), t.op, t.modules)
+    });
+    Ok(told.collect())
+}
+
+/// Bytes and float operations in a second, measured; None where the adapter has no timestamps.
+#[pyfunction]
+fn _wgpu_peaks(py: Python<'_>, index: u8) -> PyResult<Option<(f64, f64)>> {
+    let gpu = Gpu::at(index).py()?;
+    let peaks = py.detach(|| gpu.peaks()).py()?;
+    Ok(peaks.map(|p| (p.bytes, p.operations)))
+}
+
+/// Where what later processes can use is kept, and a name for files about this adapter.
+#[pyfunction]
+fn _wgpu_kept(index: u8) -> PyResult<(Option<std::path::PathBuf>, String)> {
+    let info = Gpu::at(index).py()?.info();
+    Ok((stored::folder(), stored::name(info)))
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -116,6 +154,9 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_wgpu_set_memory_cap, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_close, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_fallbacks, m)?)?;
-    m.add_function(wrap_pyfunction!(_wgpu_set_fallback_error, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_set_fallback, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_largest, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_peaks, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_kept, m)?)?;
     Ok(())
 }

@@ -3,6 +3,7 @@
 
 mod apply;
 mod checks;
+mod compare;
 mod function;
 mod profile;
 mod record;
@@ -10,6 +11,7 @@ mod record;
 use apply::interpreted_below;
 pub use apply::{apply, interpreted, InForce, Interpreter, Kind as RequestKind, Request};
 pub use checks::{Checks, Seen, Witness};
+pub use compare::Compare;
 pub use function::{function, function_of};
 pub use profile::{Event, Profile};
 pub use record::{node, record};
@@ -481,7 +483,12 @@ fn run(op: &dyn Op, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
                 };
             }
             match mode::with_grad(false, launch) {
-                Ok(true) => Ok(()),
+                Ok(true) => {
+                    for buffer in y.iter().filter_map(|t| t.storage().buffer()) {
+                        buffer.written_by(op.name());
+                    }
+                    Ok(())
+                }
                 // No kernel computes in this type, or the sizes are beyond one.
                 Err(e) if e.kind != Kind::NotImplemented => Err(e),
                 _ => fallback(op, x, y),

@@ -2,13 +2,20 @@
 
 use super::apply::{apply, Interpreter, Kind, Request};
 use crate::error::Result;
+use crate::gpu::{clock, Gpu};
+use crate::host;
 use crate::op::{TensorMeta, Tensors};
 use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// One request, with times in nanoseconds since the profile began.
 #[derive(Clone, Debug)]
 pub struct Event {
+    /// As [`clock::Work`] tells it.
+    pub request: u64,
+    /// The modules at work, by their classes.
+    pub modules: String,
     /// PyTorch's name of the graph node.
     pub name: &'static str,
     pub start: u64,
@@ -42,6 +49,33 @@ impl Profile {
         std::mem::take(&mut *self.events.lock())
     }
 
+    /// Lets the GPUs note times, until as many calls of [`Profile::unwatch`].
+    pub fn watch(&self) {
+        clock::watch();
+    }
+
+    /// Ends it, and gives what the GPUs did since the profile began, by their numbers; times count
+    /// from then.
+    pub fn unwatch(&self) -> Result<Vec<(u8, clock::Work)>> {
+        clock::unwatch();
+        let began = clock::at(self.began);
+        let mut out = Vec::new();
+        for gpu in Gpu::opened() {
+            for mut w in gpu.works()? {
+                for time in [&mut w.recorded, &mut w.begin, &mut w.end] {
+                    *time -= began;
+                }
+                if w.recorded >= 0.0 {
+                    out.push((gpu.number(), w));
+                }
+            }
+            if !clock::watched() {
+                gpu.forget_works();
+            }
+        }
+        Ok(out)
+    }
+
     /// Nanoseconds since the profile began.
     pub fn now(&self) -> u64 {
         self.began.elapsed().as_nanos() as u64
@@ -56,8 +90,14 @@ impl Interpreter for Profile {
             Kind::View { op, .. } => (op.name(), [].as_slice(), false),
         };
         let x = request.x.iter().map(|t| TensorMeta::of(t.meta())).collect();
+        // The number that another profile gave it, or the next.
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        let number = match clock::request() {
+            0 => NUMBERS.fetch_add(1, Ordering::Relaxed) + 1,
+            given => given,
+        };
         let start = self.now();
-        let made = apply(request)?;
+        let made = clock::answering(number, || apply(request))?;
         let end = self.now();
         let y = into
             .iter()
@@ -65,6 +105,8 @@ impl Interpreter for Profile {
             .map(|t| TensorMeta::of(t.meta()))
             .collect();
         let event = Event {
+            request: number,
+            modules: host::modules(),
             name,
             start,
             end,

@@ -3,6 +3,8 @@
 
 use super::Gpu;
 use crate::device::Device;
+use crate::dtype::DType;
+use crate::shape::Dims;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -36,8 +38,25 @@ pub struct MemoryStats {
     pub allocations: u64,
 }
 
+/// What a large buffer is for.
+#[derive(Clone, Debug)]
+pub struct Tenant {
+    pub bytes: u64,
+    pub shape: Dims,
+    pub dtype: DType,
+    /// The node that wrote to it first, if one did.
+    pub op: &'static str,
+    /// The modules at work then.
+    pub modules: String,
+}
+
+/// From so many bytes on it is known what a buffer is for.
+pub const LARGE: u64 = 1 << 20;
+
 #[derive(Default)]
 pub(super) struct Pool {
+    /// Of large buffers by identity.
+    tenants: BTreeMap<u64, Tenant>,
     /// By size class and identity.
     free: HashMap<u64, BTreeMap<u64, Raw>>,
     pub stats: MemoryStats,
@@ -83,9 +102,19 @@ impl Pool {
 
     fn give_back(&mut self, raw: Raw) {
         let class = raw.buffer.size();
+        if class >= LARGE {
+            self.tenants.remove(&raw.id);
+        }
         self.stats.allocated -= class;
         self.stats.live -= 1;
         self.free.entry(class).or_default().insert(raw.id, raw);
+    }
+
+    /// What the largest live buffers are for, the largest first.
+    pub fn largest(&self, n: usize) -> Vec<Tenant> {
+        let mut all: Vec<&Tenant> = self.tenants.values().collect();
+        all.sort_by_key(|t| std::cmp::Reverse(t.bytes));
+        all.into_iter().take(n).cloned().collect()
     }
 
     /// Takes every unused buffer out of the pool, for the driver to free.
@@ -108,6 +137,37 @@ impl Buffer {
 
     pub fn device(&self) -> Device {
         Device::Wgpu(self.index)
+    }
+
+    /// Notes what a large buffer is for: by its first tensor.
+    pub fn inhabit(&self, shape: &[usize], dtype: DType) {
+        if self.bytes < LARGE {
+            return;
+        }
+        let Ok(gpu) = Gpu::at(self.index) else { return };
+        // Asked before our lock is taken.
+        let modules = crate::host::modules();
+        let tenant = Tenant {
+            bytes: self.bytes,
+            shape: Dims::from_slice(shape),
+            dtype,
+            op: super::fault::name(),
+            modules,
+        };
+        gpu.pool.lock().tenants.insert(self.raw().id, tenant);
+    }
+
+    /// Notes the node that wrote to a large buffer first.
+    pub fn written_by(&self, op: &'static str) {
+        if self.bytes < LARGE {
+            return;
+        }
+        let Ok(gpu) = Gpu::at(self.index) else { return };
+        if let Some(t) = gpu.pool.lock().tenants.get_mut(&self.raw().id) {
+            if t.op.is_empty() {
+                t.op = op;
+            }
+        }
     }
 
     /// The bytes asked for.

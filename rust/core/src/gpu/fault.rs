@@ -2,8 +2,10 @@
 
 use super::{Buffer, Gpu};
 use crate::error::{function_name, Error, Kind, Result};
+use crate::host;
 use parking_lot::Mutex;
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::sync::OnceLock;
 
 /// What a kernel notes: `[seen, index, size, who, dispatch]`, padded.
@@ -29,6 +31,11 @@ pub fn working_for<R>(name: &'static str, f: impl FnOnce() -> R) -> R {
     f()
 }
 
+/// The node whose kernels are being recorded.
+pub(super) fn name() -> &'static str {
+    NAME.get()
+}
+
 #[derive(Default)]
 pub(super) struct Faults {
     buffer: OnceLock<Buffer>,
@@ -41,7 +48,12 @@ struct State {
     armed: bool,
     /// Names and kinds of error by their number in the note.
     known: Vec<(&'static str, Kind)>,
+    /// Where in the host's program the latest of these dispatches were asked for.
+    places: VecDeque<(u32, String)>,
 }
+
+/// So many places are remembered, where nothing is read for long.
+const PLACES: usize = 1024;
 
 /// Where a kernel notes an index out of range, and the words by which it names itself.
 pub struct FaultSlot<'a> {
@@ -76,6 +88,9 @@ impl Gpu {
             let _ = faults.buffer.set(b);
         }
         let key = (NAME.get(), kind);
+        // Asked before our lock is taken, for the host has one too.
+        let place = host::place();
+        let dispatch = self.stream.lock().stats.dispatches as u32;
         let mut state = faults.state.lock();
         state.armed = true;
         let who = state.known.iter().position(|k| *k == key);
@@ -83,9 +98,13 @@ impl Gpu {
             state.known.push(key);
             state.known.len() - 1
         });
+        if state.places.len() >= PLACES {
+            state.places.pop_front();
+        }
+        state.places.extend(place.map(|place| (dispatch, place)));
         Ok(FaultSlot {
             buffer: faults.buffer.get().expect("just set"),
-            words: [who as u32, self.stream.lock().stats.dispatches as u32],
+            words: [who as u32, dispatch],
         })
     }
 
@@ -100,6 +119,7 @@ impl Gpu {
         self.read_piece(buffer, 0, &mut bytes)?;
         let note: [u32; WORDS] = bytemuck::cast(bytes);
         let [seen, index, size, who, dispatch, ..] = note;
+        let places = std::mem::take(&mut self.faults.state.lock().places);
         if seen == 0 {
             return Ok(());
         }
@@ -107,9 +127,11 @@ impl Gpu {
         let known = self.faults.state.lock().known.get(who as usize).copied();
         let (name, kind) = known.unwrap_or(("index", Kind::Index));
         let what = format!("index {}", index as i32);
+        let place = places.iter().find(|p| p.0 == dispatch);
+        let place = place.map_or(String::new(), |p| format!(", asked for at {},", p.1));
         let how = format!(
-            " (found by the GPU in dispatch {dispatch} of this process and raised at the first \
-             read after it)"
+            " (found by the GPU in dispatch {dispatch} of this process{place} and raised at the \
+             first read after it)"
         );
         Err(error(name, kind, &what, size, &how))
     }

@@ -7,12 +7,14 @@
 
 mod adapter;
 mod buffer;
+pub mod clock;
 pub mod copy;
 pub mod fault;
 pub mod geometry;
 pub(crate) mod key;
 pub mod launch;
 pub mod order;
+mod peak;
 mod pipeline;
 pub mod pointwise;
 pub mod reduce;
@@ -26,8 +28,9 @@ mod text;
 mod view;
 
 pub use adapter::Info;
-pub use buffer::{Buffer, MemoryStats};
+pub use buffer::{Buffer, MemoryStats, Tenant};
 pub use launch::Operand;
+pub use peak::Peaks;
 pub use pipeline::Tail;
 pub(crate) use shader::{params, shader};
 pub use shader::{Acc, Shader};
@@ -35,7 +38,8 @@ pub use stream::StreamStats;
 pub use view::{Scratch, View};
 
 use crate::device::Device;
-use crate::error::{Error, Kind, Result};
+use crate::error::{function_name, Error, Kind, Result};
+use crate::shape::Show;
 use crate::{bail, ensure};
 use parking_lot::Mutex;
 use pipeline::{Kernel, Pipelines};
@@ -130,6 +134,11 @@ impl Gpu {
         slots().map_or(0, <[_]>::len)
     }
 
+    /// Its number among the adapters.
+    pub fn number(&self) -> u8 {
+        self.index
+    }
+
     /// The device whose tensors live here.
     pub fn device(&self) -> Device {
         Device::Wgpu(self.index)
@@ -220,14 +229,20 @@ impl Gpu {
             Kind::OutOfMemory,
             format!(
                 "wgpu out of memory. Tried to allocate {:.1} MiB on {} ({why}). {:.1} MiB are in \
-                 {} live buffers, {:.1} MiB taken from the driver, cap {cap}.",
+                 {} live buffers, {:.1} MiB taken from the driver, cap {cap}.{}",
                 mib(bytes as u64),
                 self.info.name,
                 mib(pool.stats.allocated),
                 pool.stats.live,
                 mib(pool.stats.reserved),
+                listed(&pool.largest(10)),
             ),
         )
+    }
+
+    /// What the largest live buffers are for, the largest first.
+    pub fn largest(&self, n: usize) -> Vec<Tenant> {
+        self.pool.lock().largest(n)
     }
 
     /// Gives every unused buffer back to the driver (`empty_cache`).
@@ -255,6 +270,17 @@ impl Gpu {
             pipelines,
             ..self.stream.lock().stats
         }
+    }
+
+    /// What ran on this GPU while [`clock::watch`] was in force, in order; waits for it.
+    pub fn works(&self) -> Result<Vec<clock::Work>> {
+        let works = self.stream.lock().works();
+        self.check().map(|()| works)
+    }
+
+    /// Forgets what [`Gpu::works`] tells.
+    pub fn forget_works(&self) {
+        self.stream.lock().forget_works();
     }
 
     // ---- transfers ------------------------------------------------------------------------------
@@ -435,9 +461,21 @@ impl Gpu {
         let (written, read) = buffers.split_at(kernel.writes);
         let aliased = read.iter().any(|r| written.iter().any(|w| w.same(r)));
         let pipeline = self.pipelines.lock().get(&self.device, kernel, aliased)?;
+        let work = || {
+            let groups = grid.iter().map(|&n| n as u64).product();
+            let first = |i: usize| !buffers[..i].iter().any(|b| b.same(buffers[i]));
+            let bytes = (0..buffers.len())
+                .filter(|&i| first(i))
+                .map(|i| buffers[i].bytes());
+            let kernel = match kernel.entry {
+                "main" => name.to_string(),
+                entry => format!("{name}:{entry}"),
+            };
+            clock::Work::new(&kernel, fault::name(), groups, bytes.sum())
+        };
         self.stream
             .lock()
-            .dispatch(&pipeline, buffers, params, grid);
+            .dispatch(&pipeline, buffers, params, grid, work);
         if self.fault.lock().is_some() {
             return self.check();
         }
@@ -458,6 +496,28 @@ impl Gpu {
             "wgpu: a grid of {groups} workgroups is too large"
         );
         Ok([groups.div_ceil(rows) as u32, rows as u32, 1])
+    }
+}
+
+/// Lines that tell what buffers are for.
+fn listed(tenants: &[Tenant]) -> String {
+    let line = |t: &Tenant| {
+        let op = match t.op {
+            "" => String::new(),
+            op => format!(" of {}", function_name(op)),
+        };
+        let modules = match t.modules.as_str() {
+            "" => String::new(),
+            path => format!(" in {path}"),
+        };
+        let size = t.bytes as f64 / (1 << 20) as f64;
+        let (shape, dtype) = (Show(&t.shape), t.dtype);
+        format!("\n  {size:.1} MiB: {shape} {dtype}{op}{modules}")
+    };
+    let lines: String = tenants.iter().map(line).collect();
+    match lines.is_empty() {
+        true => lines,
+        false => format!(" The largest tensors:{lines}"),
     }
 }
 

@@ -1,5 +1,6 @@
 //! One in-order stream: dispatches are recorded into an open compute pass and submitted in batches.
 
+use super::clock::{self, Clock, Work};
 use super::key::Map;
 use super::pipeline::Pipeline;
 use super::Buffer;
@@ -36,6 +37,8 @@ pub(super) struct Stream {
     pending: u32,
     batch_limit: u32,
     in_flight: VecDeque<wgpu::SubmissionIndex>,
+    /// From when dispatches were first timed.
+    clock: Option<Clock>,
     /// Number of the open batch; buffers remember the last one that used them.
     pub batch: u64,
     pub stats: StreamStats,
@@ -71,6 +74,7 @@ impl Stream {
             pending: 0,
             batch_limit: FIRST_BATCH,
             in_flight: VecDeque::new(),
+            clock: None,
             batch: 1,
             stats: StreamStats::default(),
         }
@@ -83,7 +87,9 @@ impl Stream {
         buffers: &[&Buffer],
         params: &[u8],
         grid: [u32; 3],
+        work: impl FnOnce() -> Work,
     ) {
+        let timed = clock::watched() && self.timed();
         if self.params.len() + params.len() + self.align > RING as usize {
             self.flush();
         }
@@ -104,16 +110,27 @@ impl Stream {
             stats.bind_groups += 1;
             bind(device, ring, pipeline, buffers)
         });
+        let stamps = match &mut self.clock {
+            Some(clock) if timed => Some(clock.begin(work())),
+            _ => None,
+        };
         let encoder = &mut self.encoder;
         let pass = self.pass.get_or_insert_with(|| {
             encoder
                 .get_or_insert_with(|| device.create_command_encoder(&Default::default()))
-                .begin_compute_pass(&Default::default())
+                .begin_compute_pass(
+                    &stamps
+                        .as_ref()
+                        .map_or_else(Default::default, clock::describe),
+                )
                 .forget_lifetime()
         });
         pass.set_pipeline(&pipeline.pipeline);
         pass.set_bind_group(0, &*group, &[offset as u32]);
         pass.dispatch_workgroups(grid[0], grid[1], grid[2]);
+        if timed {
+            self.pass = None;
+        }
         for buffer in buffers {
             buffer.mark(self.batch);
         }
@@ -139,9 +156,12 @@ impl Stream {
     /// Submits what is recorded.
     pub fn flush(&mut self) {
         self.pass = None;
-        let Some(encoder) = self.encoder.take() else {
+        let Some(mut encoder) = self.encoder.take() else {
             return;
         };
+        if let Some(clock) = &mut self.clock {
+            clock.resolve(&self.device, &mut encoder);
+        }
         if !self.params.is_empty() {
             // Ordered after the batch before and ahead of this one, so one ring is enough.
             self.queue.write_buffer(&self.ring, 0, &self.params);
@@ -169,6 +189,36 @@ impl Stream {
         self.in_flight.clear();
         self.batch_limit = FIRST_BATCH;
         let _ = self.device.poll(wgpu::PollType::wait_indefinitely());
+    }
+
+    /// Ends the pass before one that is timed; false where the adapter has no timestamps.
+    #[cold]
+    fn timed(&mut self) -> bool {
+        match &self.clock {
+            None => {
+                self.wait();
+                self.clock = Clock::new(&self.device, &self.queue);
+            }
+            Some(clock) if clock.is_full() => self.flush(),
+            Some(_) => self.pass = None,
+        }
+        self.clock.is_some()
+    }
+
+    /// What was timed so far; waits until the GPU is idle.
+    pub fn works(&mut self) -> Vec<Work> {
+        self.wait();
+        let device = &self.device;
+        self.clock
+            .as_mut()
+            .map_or(vec![], |c| c.collect(device).to_vec())
+    }
+
+    /// Forgets what was timed.
+    pub fn forget_works(&mut self) {
+        if let Some(clock) = &mut self.clock {
+            clock.clear();
+        }
     }
 
     /// Forgets bind groups, which keep their buffers' memory alive.

@@ -68,6 +68,9 @@ impl Derivative for Dropout {
 }
 
 impl Op for Dropout {
+    fn draws(&self) -> bool {
+        true
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let meta = TensorMeta::of(x[0]);
         let mut mask = meta.clone();

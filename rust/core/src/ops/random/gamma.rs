@@ -73,6 +73,9 @@ impl Derivative for Draws {
 }
 
 impl Op for Draws {
+    fn draws(&self) -> bool {
+        true
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let mut meta = TensorMeta::of(x[0]);
         match self.family {

@@ -123,6 +123,9 @@ impl Op for Draw {
     fn takes(&self, rare: DType) -> bool {
         rare.is_complex()
     }
+    fn draws(&self) -> bool {
+        true
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
     }

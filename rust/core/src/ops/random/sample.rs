@@ -42,6 +42,9 @@ impl Derivative for BernoulliEach {
 }
 
 impl Op for BernoulliEach {
+    fn draws(&self) -> bool {
+        true
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
     }
@@ -163,6 +166,9 @@ impl Derivative for Poisson {
 }
 
 impl Op for Poisson {
+    fn draws(&self) -> bool {
+        true
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         need_float(x[0].dtype(), "poisson_cpu")?;
         Ok(SmallVec::from_elem(TensorMeta::of(x[0]), 1))
@@ -208,6 +214,9 @@ impl Derivative for Multinomial {
 }
 
 impl Op for Multinomial {
+    fn draws(&self) -> bool {
+        true
+    }
     fn infer(&self, x: &[&Meta]) -> Result<Metas> {
         let mut meta = TensorMeta::of(x[0]);
         meta.dtype = DType::I64;

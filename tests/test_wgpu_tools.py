@@ -1,0 +1,247 @@
+"""Tools for programs on a GPU: times of its kernels, comparison with the CPU, memory, errors."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_wgpu_runtime import run
+
+import pytensorlib as torch
+from pytensorlib import nn, wgpu
+from pytensorlib.nn import functional as F
+from pytensorlib.profiler import profile
+
+pytestmark = pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter")
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def timestamps() -> None:
+    if "timestamp_query" not in wgpu.get_device_properties()["features"]:
+        pytest.skip("the adapter has no timestamps")
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(8, 16), nn.ReLU())
+
+    def forward(self, x: Any) -> Any:
+        return self.inner(x).sum()
+
+
+# ---- times --------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("timestamps")
+def test_profile_tells_when_the_gpu_worked_for_what(tmp_path: Path) -> None:
+    net, x = Net().to("wgpu"), torch.randn(4, 8, device="wgpu")
+    want = net(x)
+    with profile(record_shapes=True, with_flops=True, profile_memory=True) as prof:
+        y = net(x)
+        y.backward()
+    assert torch.equal(y, want)
+    (product,) = [e for e in prof.events() if e.name == "aten::addmm"]
+    assert product.modules == "Net > Sequential > Linear" and product.input_shapes[1] == [4, 8]
+    assert [k.name.split(":")[0] for k in product.kernels] == ["matmul.wgsl"] * len(product.kernels)
+    assert product.device_time_total == sum(k.duration for k in product.kernels) > 0
+    # Bias, input, weight and result, and one product and sum for each.
+    assert product.moved == 4 * (16 + 4 * 8 + 8 * 16 + 4 * 16) and product.flops == 2 * 4 * 8 * 16
+    assert product.self_device_memory_usage == 4 * 4 * 16
+    backward = [e for e in prof.events() if e.name == "aten::mm"]
+    assert backward and all(e.kernels and e.modules == "" for e in backward)
+    works = prof.events().works
+    assert all(0 <= w.start <= w.end for w in works)
+    # One in-order stream: what was recorded later does not begin earlier.
+    assert [w.start for w in works] == sorted(w.start for w in works)
+    table = prof.key_averages().table(sort_by="self_device_time_total")
+    assert "GB/s" in table and "TFLOP/s" in table and "Peaks:" in table
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    trace = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    rows = [e for e in trace if e["pid"] == "wgpu:0"]
+    assert len(rows) == len(works)
+    (row, *_) = [e for e in rows if e["args"]["op"] == "aten::addmm"]
+    assert row["args"]["Module Hierarchy"] == "Net > Sequential > Linear"
+    assert row["args"]["Input Dims"][1] == [4, 8] and row["args"]["flops"] == product.flops
+
+
+@pytest.mark.usefixtures("timestamps")
+def test_profile_of_many_batches_has_every_dispatch() -> None:
+    x = torch.ones(100, device="wgpu")
+    before = wgpu.memory_stats()["dispatches"]
+    with profile() as outer, profile() as inner:
+        for _ in range(700):
+            x = x + 1
+    recorded = wgpu.memory_stats()["dispatches"] - before
+    assert x.tolist() == [701.0] * 100
+    for prof in (outer, inner):
+        assert len(prof.events().works) == recorded == 700
+        sums = [e for e in prof.events() if e.name == "aten::add"]
+        assert len(sums) == 700 and all(len(e.kernels) == 1 for e in sums)
+    assert x.sum().item() == 70100
+    with profile() as later:
+        x + 1
+    assert len(later.events().works) == 1
+
+
+def test_profile_of_the_cpu_has_no_gpu_columns() -> None:
+    with profile() as prof:
+        torch.ones(3) + 1
+    assert not prof.events().works and "GPU" not in prof.key_averages().table()
+
+
+@pytest.mark.usefixtures("timestamps")
+def test_peaks_are_measured_once_and_kept(tmp_path: Path) -> None:
+    code = """
+        import pytensorlib as torch
+        print(*torch.wgpu.peaks())
+        print(torch.wgpu.memory_stats()["dispatches"])
+    """
+    first = run(code, PYTENSORLIB_CACHE_DIR=str(tmp_path)).split()
+    again = run(code, PYTENSORLIB_CACHE_DIR=str(tmp_path)).split()
+    assert first[:2] == again[:2] and int(first[2]) > 0 and int(again[2]) == 0
+    moved, computed = map(float, first[:2])
+    # No machine copies less than 10 MB in a second, or more than 1000 TB.
+    assert 1e7 < moved < 1e15 and 1e7 < computed < 1e18
+
+
+# ---- comparison with the CPU --------------------------------------------------------------------
+
+
+def test_check_against_cpu_passes_training_and_counts() -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(
+        nn.Linear(8, 16), nn.LayerNorm(16), nn.GELU(), nn.Dropout(), nn.Linear(16, 3)
+    )
+    net = net.to("wgpu")
+    steps = torch.optim.AdamW(net.parameters())
+    x, y = torch.randn(4, 8, device="wgpu"), torch.tensor([0, 2, 1, 1], device="wgpu")
+    with wgpu.check_against("cpu") as check:
+        F.cross_entropy(net(x), y).backward()
+        steps.step()
+        net.get_parameter("0.weight").data.mul_(2).clamp_(-1, 1)
+    assert check.compared > 10
+    compared = check.compared
+    x + 1
+    assert check.compared == compared
+    with pytest.raises(ValueError, match='to be "cpu", but got: wgpu'):
+        wgpu.check_against("wgpu")
+
+
+def test_check_against_cpu_names_what_differs() -> None:
+    net = Net().to("wgpu")
+    # A tolerance of nothing: sums in another order differ in the last bits.
+    x = torch.randn(20000, 8, device="wgpu")
+    with pytest.raises(AssertionError) as raised, wgpu.check_against("cpu", tolerance=0):
+        net(x)
+    text = str(raised.value)
+    assert "gives another result on wgpu:0 than on the CPU" in text and "of shape [" in text
+    assert "The largest difference is" in text and "instead of" in text
+    # What the error stopped is over.
+    assert net(x).item() == net(x).item()
+
+
+# ---- fallbacks ----------------------------------------------------------------------------------
+
+WITHOUT_KERNEL = """
+    import warnings
+    import pytensorlib as torch
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        try:
+            torch.linalg.eigh(torch.eye(2, device="wgpu"))
+        except NotImplementedError as e:
+            print("raised", e)
+    print("warned", len(seen), [str(w.message)[:40] for w in seen])
+    print(torch.wgpu.fallbacks() != {})
+"""
+
+
+@pytest.mark.parametrize("how", ["warn", "silent", "error", "loud"])
+def test_fallback_does_what_the_environment_says(how: str) -> None:
+    told = run(WITHOUT_KERNEL, PYTENSORLIB_WGPU_FALLBACK=how)
+    assert ("raised" in told) == (how == "error")
+    assert ("warned 0" in told) == (how in ("silent", "error"))
+    if how == "loud":
+        assert "warned 2" in told and "PYTENSORLIB_WGPU_FALLBACK" in told
+
+
+def test_set_fallback_refuses_what_is_none_of_them() -> None:
+    with pytest.raises(ValueError, match='"warn", "silent", "error" or None, but got: \'loud\''):
+        wgpu.set_fallback("loud")
+
+
+# ---- memory -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def capped() -> Iterator[None]:
+    wgpu.empty_cache()
+    wgpu.set_memory_cap(wgpu.memory_stats()["reserved"] + 40 * MIB)
+    yield
+    wgpu.set_memory_cap(None)
+
+
+class Doubled(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x * 2
+
+
+@pytest.mark.usefixtures("capped")
+def test_out_of_memory_names_the_largest_tensors() -> None:
+    x = torch.zeros(512, 1024, device="wgpu")
+    kept = [Doubled()(x.view(1024, 512)), x.sqrt()]
+    small = [x + i for i in range(9)]
+    with pytest.raises(torch.OutOfMemoryError) as raised:
+        kept += [x[:, None].expand(512, 32, 1024) + 1]
+    lines = str(raised.value).splitlines()
+    assert "The largest tensors:" in lines[0]
+    named = [line for line in lines if line.startswith("  2.0 MiB: [")]
+    assert len(named) == 10 and lines.count("  2.0 MiB: [512, 1024] float32 of add") >= 7
+    assert "  2.0 MiB: [1024, 512] float32 of mul in Doubled" in lines
+    text = wgpu.memory_summary(largest=12)
+    assert "[1024, 512] float32 of mul in Doubled" in text and "[512, 1024] float32 of sqrt" in text
+    assert "allocated" in text and "reserved" in text
+    del small, kept, x
+    assert "MiB: [" not in wgpu.memory_summary()
+    assert torch.ones(4, device="wgpu").sum().item() == 4
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+
+def test_index_out_of_range_tells_the_line_that_asked() -> None:
+    table = torch.randn(5, 3, device="wgpu")
+    rows = F.embedding(torch.tensor([1, 7], device="wgpu"), table)  # the line
+    table = table + 1
+    with pytest.raises(IndexError, match="embedding.*index 7 .*size 5") as raised:
+        rows.tolist()
+    with open(__file__) as file:
+        line = 1 + next(n for n, text in enumerate(file) if text.endswith("# the line\n"))
+    assert f"asked for at {__file__}:{line}," in str(raised.value)
+
+
+# ---- buffers of wgpu-py -------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(importlib.util.find_spec("wgpu") is None, reason="wgpu-py is not installed")
+def test_buffers_of_wgpu_py_hold_the_bytes_of_tensors() -> None:
+    from test_shaders import device
+
+    there = device()
+    for dtype in (torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.uint8):
+        x = torch.tensor([[1, 0, 3], [4, 5, 0]], device="wgpu").to(dtype)
+        buffer = wgpu.to_buffer(x.t(), there)
+        assert buffer.size == -(-6 * x.element_size() // 4) * 4
+        y = wgpu.from_buffer(buffer, there.queue, (3, 2), dtype)
+        assert y.device == x.device and y.dtype == dtype and torch.equal(y, x.t())
+    y = wgpu.from_buffer(wgpu.to_buffer(torch.ones(()), there), there.queue, (), device="cpu")
+    assert y.device.type == "cpu" and y.item() == 1
+    with pytest.raises(ValueError, match="has 40 bytes, and the buffer 4"):
+        wgpu.from_buffer(wgpu.to_buffer(torch.ones(1), there), there.queue, (10,))
