@@ -1,0 +1,10 @@
+"""Calls between processes that have derivatives."""
+
+from __future__ import annotations
+
+from ..._named import fill, tell_missing
+from ..._named_modules import BY_MPI
+from .functional import *
+
+fill(globals(), BY_MPI, "RemoteModule")
+tell_missing(globals(), BY_MPI)
