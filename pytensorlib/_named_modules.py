@@ -130,18 +130,10 @@ PARTS = {
     "distributed._tensor.api": Part(BY_MPI, "DTensor distribute_tensor distribute_module"),
     "distributed._tensor.experimental": Part(BY_MPI, "implicit_replication"),
     "distributed._tensor.placement_types": Part(BY_MPI, _PLACEMENTS + "DTensorSpec"),
-    "distributed.algorithms": Part(BY_MPI, "Join Joinable JoinHook"),
     "distributed.algorithms._checkpoint.checkpoint_wrapper": Part(
         BY_MPI,
         "CheckpointImpl{REENTRANT NO_REENTRANT} CheckpointWrapper OffloadWrapper ActivationWrapper "
         "apply_activation_checkpointing checkpoint_wrapper offload_wrapper",
-    ),
-    "distributed.algorithms.ddp_comm_hooks": Part(BY_MPI, "DDPCommHookType register_ddp_comm_hook"),
-    "distributed.algorithms.ddp_comm_hooks.debugging_hooks": Part(BY_MPI, "noop_hook"),
-    "distributed.algorithms.ddp_comm_hooks.default_hooks": Part(
-        BY_MPI,
-        "allreduce_hook bf16_compress_hook bf16_compress_wrapper fp16_compress_hook "
-        "fp16_compress_wrapper",
     ),
     "distributed.algorithms.ddp_comm_hooks.optimizer_overlap_hooks": Part(BY_MPI),
     "distributed.algorithms.ddp_comm_hooks.post_localSGD_hook": Part(
@@ -153,7 +145,6 @@ PARTS = {
     "distributed.algorithms.ddp_comm_hooks.quantization_hooks": Part(
         BY_MPI, "quantization_perchannel_hook quantization_pertensor_hook"
     ),
-    "distributed.algorithms.join": Part(BY_MPI, "Join Joinable JoinHook"),
     "distributed.algorithms.model_averaging": Part(BY_MPI),
     "distributed.algorithms.model_averaging.averagers": Part(
         BY_MPI, "ModelAverager PeriodicModelAverager"
@@ -211,15 +202,8 @@ PARTS = {
         "lambda_auto_wrap_policy size_based_auto_wrap_policy transformer_auto_wrap_policy "
         "_or_policy _module_wrap_policy _recursive_wrap",
     ),
-    "distributed.launch": Part(BY_MPI, "launch main parse_args"),
     "distributed.launcher": Part(BY_MPI, "LaunchConfig elastic_launch launch_agent"),
     "distributed.launcher.api": Part(BY_MPI, "LaunchConfig elastic_launch launch_agent"),
-    "distributed.nn": Part(BY_MPI, "RemoteModule"),
-    "distributed.nn.functional": Part(
-        BY_MPI,
-        "all_gather all_reduce all_to_all all_to_all_single broadcast gather reduce "
-        "reduce_scatter scatter",
-    ),
     "distributed.optim": Part(
         BY_MPI,
         "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer "
@@ -235,7 +219,6 @@ PARTS = {
         "RRef WorkerInfo BackendType TensorPipeRpcBackendOptions init_rpc shutdown rpc_sync "
         "rpc_async remote get_worker_info",
     ),
-    "distributed.run": Part(BY_MPI, "main run get_args_parser config_from_args"),
     "distributed.tensor": Part(BY_MPI, _DTENSOR),
     "distributed.tensor._utils": Part(BY_MPI, "compute_local_shape_and_global_offset"),
     "distributed.tensor.device_mesh": Part(BY_MPI, "DeviceMesh init_device_mesh"),

@@ -24,6 +24,11 @@ def test_collectives_give_what_they_should(ranks: int) -> None:
     check("collectives", ranks)
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_parallel_training_is_that_of_one_process(ranks: int) -> None:
+    check("parallel", ranks)
+
+
 def test_script_of_pytorch_runs_under_the_launcher() -> None:
     done = launched("--nproc-per-node=2", FAULTS, "nothing")
     assert done.returncode == 0, done.stderr

@@ -21,8 +21,10 @@ from ._errors import (
     QueueEmptyError,
 )
 from ._reduce import _make_nccl_premul_sum
+from ._reducer import GradBucket
 from ._store import FileStore, HashStore
 from ._tcp_store import TCPStore
+from .algorithms.join import Join
 from .distributed_c10d import *
 from .distributed_c10d import _all_gather_base, _coalescing_manager, _reduce_scatter_base
 from .rendezvous import register_rendezvous_handler, rendezvous
@@ -33,6 +35,7 @@ __all__ = [
     "DistNetworkError",
     "DistStoreError",
     "FileStore",
+    "GradBucket",
     "HashStore",
     "QueueEmptyError",
     "TCPStore",
@@ -51,7 +54,7 @@ fill(
     BY_MPI,
     """
     AllToAllOptions AllreduceCoalescedOptions AllreduceOptions BarrierOptions BroadcastOptions
-    BuiltinCommHookType{ALLREDUCE FP16_COMPRESS} DeviceMesh GatherOptions GradBucket Join Logger
+    BuiltinCommHookType{ALLREDUCE FP16_COMPRESS} DeviceMesh GatherOptions Logger
     ProcessGroupGloo ProcessGroupMPI ProcessGroupNCCL ProcessGroupUCC ReduceOptions
     ReduceScatterOptions Reducer ScatterOptions
     init_device_mesh record_comm shrink_group

@@ -1,4 +1,4 @@
-"""One batch over several devices, in one process."""
+"""One batch over several devices of a process, or over several processes."""
 
 from . import comm
 from .data_parallel import DataParallel, data_parallel
