@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytensorlib as pt
@@ -410,7 +411,7 @@ class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation with the statistics of all processes: here those of the one there is.
+    """Batch normalisation with the statistics of all processes' batches together.
 
     Parameters
     ----------
@@ -425,7 +426,7 @@ class SyncBatchNorm(_BatchNorm):
     track_running_stats : bool, default True
         Whether there are running statistics, for evaluation.
     process_group : ProcessGroup, optional
-        Kept; nothing communicates.
+        Whose processes; all by default, and without a group this one alone.
     device : device, optional
         Where the parameters live.
     dtype : dtype, optional
@@ -457,6 +458,57 @@ class SyncBatchNorm(_BatchNorm):
         if input.dim() < 2:
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
 
+    def _processes(self) -> Any:
+        """Return the group whose batches are one, if there is more than this process."""
+        dist = sys.modules.get(f"{pt.__name__}.distributed")
+        if dist is None or (not self.training and self.track_running_stats):
+            return None
+        if not dist.is_initialized():
+            return None
+        group = self.process_group or dist.group.WORLD
+        return group if dist.get_world_size(group) > 1 else None
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the normalised input.
+
+        Parameters
+        ----------
+        input : Tensor
+            Channels in dimension 1.
+        """
+        self._check_input_dim(input)
+        group = self._processes()
+        if group is None:
+            return super().forward(input)
+        from ...distributed.nn.functional import all_reduce
+
+        x = input.float() if input.dtype in (pt.float16, pt.bfloat16) else input
+        dims = [d for d in range(x.dim()) if d != 1]
+        shape = [1, -1] + [1] * (x.dim() - 2)
+        own = pt.tensor([x.numel() / max(1, x.size(1))], dtype=x.dtype, device=x.device)
+        sums = all_reduce(pt.cat([x.sum(dims), own]), group=group)
+        count = sums[-1].detach()
+        mean = sums[:-1] / count
+        centred = x - mean.reshape(shape)
+        var = all_reduce((centred * centred).sum(dims), group=group) / count
+        if self.track_running_stats:
+            self._learn(mean.detach(), var.detach() * (count / (count - 1)))
+        y = centred * (var + self.eps).rsqrt().reshape(shape)
+        if self.weight is not None:
+            y = y * self.weight.reshape(shape)
+        if self.bias is not None:
+            y = y + self.bias.reshape(shape)
+        return y.to(input.dtype)
+
+    def _learn(self, mean: Tensor, var: Tensor) -> None:
+        """Move the running statistics on; `var` is unbiased."""
+        self.num_batches_tracked.add_(1)
+        momentum = self.momentum
+        if momentum is None:  # a plain average over all batches
+            momentum = 1.0 / float(self.num_batches_tracked)
+        self.running_mean.lerp_(mean.to(self.running_mean.dtype), momentum)
+        self.running_var.lerp_(var.to(self.running_var.dtype), momentum)
+
     @classmethod
     def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Any:
         """Return a module in which this class has the place of other batch normalisations.
@@ -466,7 +518,7 @@ class SyncBatchNorm(_BatchNorm):
         module : Module
             Changed in place, unless it is a batch normalisation itself.
         process_group : ProcessGroup, optional
-            Kept; nothing communicates.
+            That of the class.
         """
         made = module
         if isinstance(module, _BatchNorm) and not isinstance(module, cls):

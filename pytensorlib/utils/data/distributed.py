@@ -20,8 +20,8 @@ class DistributedSampler(Sampler[int]):
     ----------
     dataset : sized
         The same in all processes.
-    num_replicas, rank : int
-        How many processes there are, and which this one is.
+    num_replicas, rank : int, optional
+        How many processes there are, and which this one is; as the group of all says by default.
     shuffle : bool, default True
         Whether to shuffle at each epoch.
     seed : int, default 0
@@ -52,10 +52,15 @@ class DistributedSampler(Sampler[int]):
         drop_last: bool = False,
     ) -> None:
         if num_replicas is None or rank is None:
-            raise ValueError(
-                "Default process group has not been initialized: there is none here, so give "
-                "num_replicas and rank"
-            )
+            if not pt.distributed.is_initialized():
+                raise ValueError(
+                    "Default process group has not been initialized: call init_process_group "
+                    "first, or give num_replicas and rank"
+                )
+            if num_replicas is None:
+                num_replicas = pt.distributed.get_world_size()
+            if rank is None:
+                rank = pt.distributed.get_rank()
         if not 0 <= rank < num_replicas:
             raise ValueError(
                 f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]"
