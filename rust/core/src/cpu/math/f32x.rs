@@ -10,7 +10,7 @@ pub use error::{erf, erf_exp, erfc, erfinv, is_tiny, ndtr_half, ndtri_near};
 pub use trig::{cos, cos_near, is_far, sin, sin_near, tan, tan_near};
 
 use super::f64x;
-use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LN_2, LOG10_2, LOG10_E, LOG2_E, PI};
+use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LN_2, LOG10_2, LOG2_E, PI};
 
 /// Adding and subtracting this rounds to an integer, which the low bits of the sum hold.
 const MAGIC: f32 = 12_582_912.0;
@@ -350,22 +350,26 @@ fn ln_d(x: f64) -> f64 {
     e.mul_add(LN_2, l)
 }
 
+/// log2(m) / s for m = (1 + s) / (1 - s) from sqrt(1/2) to sqrt(2), by s^2, to 2^-36.
+const LOG2_D: [f64; 5] = [
+    2.885_390_081_789_988_7,
+    0.961_796_673_449_433_2,
+    0.577_083_566_436_727_5,
+    0.411_673_738_820_003_24,
+    0.340_712_574_261_822_3,
+];
+
 #[inline(always)]
 pub fn log10(x: f32) -> f32 {
-    let (e, l) = ln_parts(x as f64);
-    log_edges(x, e.mul_add(LOG10_2, l * LOG10_E) as f32)
+    let (e, f) = split_near(x);
+    let (e, f) = (e as f64, f as f64);
+    let s = f / (2.0 + f);
+    let l = s.mul_add(poly_d(s * s, &LOG2_D), e);
+    log_edges(x, (l * LOG10_2) as f32)
 }
 
 #[inline(always)]
 pub fn pow(x: f32, y: f32) -> f32 {
-    // log2 of a number from sqrt(1/2) to sqrt(2) by s = (m - 1) / (m + 1), to 2^-36 of it.
-    const LOG: [f64; 5] = [
-        2.885_390_081_789_988_7,
-        0.961_796_673_449_433_2,
-        0.577_083_566_436_727_5,
-        0.411_673_738_820_003_24,
-        0.340_712_574_261_822_3,
-    ];
     // 2^r for |r| <= 1/2, to 2^-34.
     const EXP: [f64; 8] = [
         0.999_999_999_959_561_8,
@@ -380,7 +384,7 @@ pub fn pow(x: f32, y: f32) -> f32 {
     let a = x.abs();
     let (e, m) = split(a as f64);
     let s = (m - 1.0) / (m + 1.0);
-    let l = s.mul_add(poly_d(s * s, &LOG), e);
+    let l = s.mul_add(poly_d(s * s, &LOG2_D), e);
     let l = if a == 0.0 { f64::NEG_INFINITY } else { l };
     let l = if a < f32::INFINITY { l } else { a as f64 };
     // A power of one or to zero is one, whatever the other is.

@@ -93,13 +93,13 @@ pub fn expm1(x: f64) -> f64 {
 /// 1 / (1 + e^-x) to 2 ulp, also where it is subnormal.
 #[inline(always)]
 pub fn sigmoid(x: f64) -> f64 {
-    let e = exp(-x.abs());
+    let z = -x.abs();
+    let e = exp_scaled(if z < -746.0 { -746.0 } else { z }, 0.0, 0.0);
     let num = if x >= 0.0 { 1.0 } else { e };
-    let (den, den_low) = fast_sum(1.0, e);
+    let (den, low) = fast_sum(1.0, e);
     let y = num / den;
-    // 1 - e / 2 stands for 1 / den.
-    let rest = (-y).mul_add(den_low, (-y).mul_add(den, num));
-    rest.mul_add(e.mul_add(-0.5, 1.0), y)
+    // What the sum lost, over 1 for what is nearly the sum.
+    (-y).mul_add(low, y)
 }
 
 /// The hyperbolic tangent to 2 ulp.
