@@ -15,6 +15,7 @@ use crate::ops::pointwise::binary::Pow;
 use crate::ops::pointwise::compare::Eq;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::{Abs, Sign};
+use crate::per_isa;
 use crate::shape::DimSet;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
@@ -83,29 +84,59 @@ impl Op for RowNorm {
     }
 }
 
+/// The sum of `f` over a row, in lanes that are joined as a tree.
+#[inline(always)]
+fn total<T: Compute>(row: &[T], f: impl Fn(f64) -> f64) -> f64 {
+    const LANES: usize = 16;
+    let mut sums = [0.0; LANES];
+    let whole = row.chunks_exact(LANES);
+    let rest = whole.remainder();
+    for part in whole {
+        for (sum, v) in sums.iter_mut().zip(part) {
+            *sum += f(v.to_f64());
+        }
+    }
+    for (sum, v) in sums.iter_mut().zip(rest) {
+        *sum += f(v.to_f64());
+    }
+    let mut half = LANES / 2;
+    while half > 0 {
+        for j in 0..half {
+            sums[j] += sums[j + half];
+        }
+        half /= 2;
+    }
+    sums[0]
+}
+
 /// The norm of a row, in float64.
+#[inline(always)]
 fn norm_of<T: Compute>(row: &[T], p: f64) -> T {
-    let sum = |f: &dyn Fn(f64) -> f64| row.iter().map(|&v| f(v.to_f64())).sum::<f64>();
     let furthest = |start: f64, beats: fn(f64, f64) -> bool| {
         let better = |m: f64, v: f64| if v.is_nan() || beats(v, m) { v } else { m };
         row.iter().map(|&v| v.to_f64().abs()).fold(start, better)
     };
     T::of_f64(if p == 2.0 {
-        row.iter()
-            .map(|&v| v.to_f64() * v.to_f64())
-            .sum::<f64>()
-            .sqrt()
+        total(row, |v| v * v).sqrt()
     } else if p == 0.0 {
-        sum(&|v| (v != 0.0) as u8 as f64)
+        total(row, |v| (v != 0.0) as u8 as f64)
     } else if p == 1.0 {
-        sum(&f64::abs)
+        total(row, f64::abs)
     } else if p == f64::INFINITY {
         furthest(0.0, |v, m| v > m)
     } else if p == f64::NEG_INFINITY {
         furthest(f64::INFINITY, |v, m| v < m)
     } else {
-        sum(&|v| v.abs().powf(p)).powf(1.0 / p)
+        total(row, |v| v.abs().powf(p)).powf(1.0 / p)
     })
+}
+
+per_isa! {
+    fn norms_of[T: Compute](rows: &[T], width: usize, p: f64, out: &mut [T]) {
+        for (i, out) in out.iter_mut().enumerate() {
+            *out = norm_of(&rows[i * width..(i + 1) * width], p);
+        }
+    }
 }
 
 fn norms<T: Compute>(x: &Tensor, width: usize, p: f64, y: &Tensor) -> Result<()> {
@@ -114,9 +145,7 @@ fn norms<T: Compute>(x: &Tensor, width: usize, p: f64, y: &Tensor) -> Result<()>
     // SAFETY: contiguous host memory of this type.
     let rows = unsafe { x.slice::<T>() };
     parallel_chunks(&mut out, 1, (1 << 14) / width.max(1) + 1, |first, out| {
-        for (i, out) in (first..).zip(out) {
-            *out = norm_of(&rows[i * width..(i + 1) * width], p);
-        }
+        norms_of(&rows[first * width..], width, p, out);
     });
     y.write_from(&Tensor::from_slice(&out, y.shape(), T::DTYPE)?)
 }

@@ -51,20 +51,24 @@ pub fn cosine(x: &Tensor, y: &Tensor, dim: i64, eps: f64) -> Result<Tensor> {
     );
     let shape = shape::broadcast(x.shape(), y.shape())?;
     let d = shape::dim(dim, shape.len())?;
-    let unit = |t: &Tensor| -> Result<Tensor> {
+    let wide = |t: &Tensor| -> Result<Tensor> {
         let t = t.to_dtype(dtype)?.expand_to(&shape)?;
-        let t = if shape.is_empty() {
-            t.reshape(&[1])?
-        } else {
-            to_last(&t, d)?
-        };
-        let n = norm_last(&t, 2.0)?;
+        match shape.is_empty() {
+            true => t.reshape(&[1]),
+            false => to_last(&t, d),
+        }
+    };
+    let length = |t: &Tensor| -> Result<Tensor> {
+        let n = norm_last(t, 2.0)?;
         // The bound does not stop the gradient.
         let lift = mode::with_grad(false, || at_least(&n, eps)?.sub(&n))?;
-        t.div(&n.add(&lift)?)
+        n.add(&lift)
     };
-    let p = unit(x)?.mul(&unit(y)?)?;
-    p.sum_mask(DimSet::last(1, p.ndim())?, false, None)
+    // One of them made a unit vector: products of both as they are might overflow.
+    let (x, y) = (wide(x)?, wide(y)?);
+    let p = x.div(&length(&x)?)?.mul(&y)?;
+    let along = p.sum_mask(DimSet::last(1, p.ndim())?, false, None)?;
+    along.div(&without_last(&length(&y)?)?)
 }
 
 /// `cdist`: distances of every row of `x` to every row of `y`, in batches.
