@@ -28,8 +28,11 @@ unexport CONDA_PREFIX
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 17
 
-demo: $(BUILT) $(VULKAN) ## train a small CNN on real digits (ARGS="--device wgpu" for the GPU)
-	@$(PY) -m pytensorlib.examples.digits $(ARGS)
+RANKS := $(findstring --ranks,$(ARGS))
+# Tools from the project's environment, MPI from its own.
+demo: $(BUILT) $(VULKAN) $(if $(RANKS),$(MPI)/.installed) ## train a small CNN on real digits (ARGS="--device wgpu" for the GPU, "--ranks 2")
+	@$(if $(RANKS),PATH=$(MPI)/bin:$$PATH LD_LIBRARY_PATH=$(MPI)/lib \
+		PYTHONPATH=$$(echo $(MPI)/lib/python*/site-packages)) $(PY) -m pytensorlib.examples.digits $(ARGS)
 
 test: $(TOOLS) $(VULKAN) $(AARCH64) $(VALGRIND) ## everything CI runs: formatters, linters, types, tests, conformance
 	@$(PY) .ci/parts.py $(ARGS)

@@ -99,6 +99,12 @@ class Twin:
         spec.loader_state = module.__spec__
         return module
 
+    def get_code(self, fullname: str) -> Any:
+        """Return the module's code, for ``python -m``."""
+        known = called(fullname, finder.roots[0])
+        spec = importlib.util.find_spec(known)
+        return None if spec is None else cast(Any, spec.loader).get_code(known)
+
     def exec_module(self, module: ModuleType) -> None:
         """Give the module back the spec that the import system replaced."""
         spec = module.__spec__

@@ -202,3 +202,10 @@ def test_versions_order_as_packaging_orders_them() -> None:
     assert parsed == sorted(parsed)
     assert TorchVersion("2.13.0") > version.Version("2.6")
     assert version.parse(pytensorlib.__version__) > version.Version("2.13.0")
+
+
+def test_module_of_the_package_runs_under_the_alias() -> None:
+    words = ["-m", "pytensorlib", "-m", "pytensorlib.examples.digits", "--help"]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "--ranks" in done.stdout

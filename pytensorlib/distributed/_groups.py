@@ -27,6 +27,8 @@ __all__ = [
     "split_group",
 ]
 
+START = dt.timedelta(minutes=1)  # at least this long may others take to begin: they import
+
 
 def _wanted(rank: int, world_size: int, init_method: str | None, backend: Any) -> tuple[int, int]:
     """Return the number and the count of processes that the program asks for, or -1."""
@@ -145,12 +147,13 @@ def init_process_group(
     name = check_backend(backend)
     rank, world_size = _wanted(rank, world_size, init_method, name if backend else None)
     mpi, limit = _mpi.load(), timeout or default_pg_timeout
-    comm = _communicator(mpi, rank, world_size, limit)
+    start = max(limit, START)
+    comm = _communicator(mpi, rank, world_size, start)
     _faults.install(mpi, comm.Get_rank(), comm.Get_size())
     _post_board(comm)
     ranks = range(comm.Get_size())
     joined = ProcessGroup(mpi, comm, ranks, "default_pg", limit, name)
-    joined._barrier("init_process_group", limit)
+    joined._barrier("init_process_group", start)
     State.world, State.groups, State.store = joined, {"default_pg": joined}, store
     atexit.register(_leave)
 

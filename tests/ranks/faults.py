@@ -12,7 +12,7 @@ import torch.distributed as dist
 what = sys.argv[1]
 if what == "early" and os.environ["RANK"] == "1":
     raise ValueError("bad arguments")
-dist.init_process_group("gloo", timeout=dt.timedelta(seconds=1))
+dist.init_process_group("gloo", timeout=dt.timedelta(seconds=2))
 rank = dist.get_rank()
 assert int(os.environ["RANK"]) == rank == dist.get_node_local_rank()
 assert int(os.environ["WORLD_SIZE"]) == dist.get_world_size() == 2

@@ -1,4 +1,4 @@
-"""How a process that a launcher started would report its errors."""
+"""How a process that the launcher started reports its errors: `run` sees to it by itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class ChildFailedError(Exception):
-    """What a launcher would raise for processes that failed; none is started here."""
+    """What PyTorch's launcher raises for processes that failed; here it prints the first error."""
 
 
 class ProcessFailure:
@@ -31,7 +31,7 @@ class ProcessFailure:
 
 
 def record(fn: Callable[..., T], error_handler: Any = None) -> Callable[..., T]:
-    """Return the function as it is: no launcher waits for its errors.
+    """Return the function as it is: the launcher gets every error that ends a process.
 
     Parameters
     ----------
