@@ -171,9 +171,9 @@ def main(argv: list[str] | None = None) -> int:
         if not dist.is_torchelastic_launched():
             from pytensorlib.distributed import run
 
-            again = sys.argv[1:] if argv is None else argv
+            words = sys.argv[1:] if argv is None else argv
             run.main(
-                [f"--nproc-per-node={args.ranks}", "-m", "pytensorlib.examples.digits", *again]
+                [f"--nproc-per-node={args.ranks}", "-m", "pytensorlib.examples.digits", *words]
             )
             return 0
         dist.init_process_group()
