@@ -204,11 +204,6 @@ PARTS = {
     ),
     "distributed.launcher": Part(BY_MPI, "LaunchConfig elastic_launch launch_agent"),
     "distributed.launcher.api": Part(BY_MPI, "LaunchConfig elastic_launch launch_agent"),
-    "distributed.optim": Part(
-        BY_MPI,
-        "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer "
-        "_NamedOptimizer _apply_optimizer_in_backward as_functional_optim",
-    ),
     "distributed.pipelining": Part(
         BY_MPI,
         "Pipe PipelineStage Schedule1F1B ScheduleGPipe ScheduleInterleaved1F1B SplitPoint "

@@ -29,6 +29,11 @@ def test_parallel_training_is_that_of_one_process(ranks: int) -> None:
     check("parallel", ranks)
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_state_that_is_shared_out_is_that_of_one_process(ranks: int) -> None:
+    check("sharded", ranks)
+
+
 def test_script_of_pytorch_runs_under_the_launcher() -> None:
     done = launched("--nproc-per-node=2", FAULTS, "nothing")
     assert done.returncode == 0, done.stderr
