@@ -175,7 +175,7 @@ pub trait Simd: Copy {
             }
         }
     }
-    /// Writes the first `n` lanes to every second element.
+    /// Writes the first `n` lanes to every second element. Those between may be read and written back.
     #[inline(always)]
     unsafe fn store_second(self, p: *mut Self::Elem, n: usize) {
         // SAFETY: `p` has room up to element 2 * (n - 1); the machine has the instructions of the

@@ -65,6 +65,61 @@ unsafe fn mask256(ints: usize) -> __m256i {
     unsafe { _mm256_loadu_si256(ONES.as_ptr().add(8 - ints).cast()) }
 }
 
+/// For each mask of eight lanes, those that it names: one after another, a byte each.
+static ORDERS: [u64; 256] = {
+    let mut orders = [0; 256];
+    let mut mask = 0;
+    while mask < 256 {
+        let (mut lane, mut n) = (0, 0);
+        while lane < 8 {
+            if mask >> lane & 1 != 0 {
+                orders[mask] |= lane << (8 * n);
+                n += 1;
+            }
+            lane += 1;
+        }
+        mask += 1;
+    }
+    orders
+};
+
+/// The sum of the two halves of vector `i`, where there is one.
+#[inline(always)]
+unsafe fn half<const M: usize>(x: &[__m256; M], i: usize) -> __m128 {
+    // SAFETY: the caller has AVX2.
+    unsafe {
+        match x.get(i) {
+            Some(&x) => _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps::<1>(x)),
+            None => _mm_setzero_ps(),
+        }
+    }
+}
+
+/// Stores the first lanes, as many as `first` has ones. A masked store takes AMD twelve cycles.
+#[inline(always)]
+unsafe fn store_low(x: __m256, mut p: *mut f32, first: u32) {
+    // SAFETY: `p` has room for the lanes; the caller has AVX2.
+    unsafe {
+        if first == 0xff {
+            return _mm256_storeu_ps(p, x);
+        }
+        let mut low = _mm256_castps256_ps128(x);
+        if first & 0x8 != 0 {
+            _mm_storeu_ps(p, low);
+            (low, p) = (_mm256_extractf128_ps::<1>(x), p.add(4));
+        }
+        // Of four lanes the first ones that are left: two, one, or three.
+        let first = if first & 0x8 != 0 { first >> 4 } else { first };
+        if first & 0x2 != 0 {
+            _mm_storel_pd(p.cast(), _mm_castps_pd(low));
+            (low, p) = (_mm_movehl_ps(low, low), p.add(2));
+        }
+        if first & 0x4 != 0 || first & 0x3 == 1 {
+            _mm_store_ss(p, low);
+        }
+    }
+}
+
 registers!(
     __m512,
     f32,
@@ -296,6 +351,68 @@ registers!(
     unsafe fn count(self, x: Self) -> Self {
         let some = _mm256_cmp_ps::<_CMP_NEQ_UQ>(x, _mm256_setzero_ps());
         _mm256_add_ps(self, _mm256_and_ps(some, _mm256_set1_ps(1.0)))
+    },
+    unsafe fn store_some(self, p: *mut f32, mask: u32, first: u32) {
+        if mask == 0xff {
+            return self.store(p);
+        }
+        let order = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(ORDERS[mask as usize & 0xff] as i64));
+        store_low(_mm256_permutevar8x32_ps(self, order), p, first);
+    },
+    unsafe fn copy_second(p: *const f32, lo: usize, hi: usize, to: *mut f32) {
+        if (lo, hi) == (0, 8) {
+            // The last element that is wanted bounds what may be read.
+            let low = _mm256_loadu_ps(p);
+            let high = _mm256_loadu_ps(p.wrapping_add(7));
+            let all = _mm256_blend_ps::<0b1010_1010>(low, high);
+            let even = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
+            return _mm256_storeu_ps(to, _mm256_permutevar8x32_ps(all, even));
+        }
+        _mm256_storeu_ps(to, _mm256_setzero_ps());
+        for i in lo..hi {
+            *to.add(i) = *p.wrapping_add(2 * i);
+        }
+    },
+    unsafe fn store_second(self, p: *mut f32, n: usize) {
+        if n < 8 {
+            let mut all = [0f32; 8];
+            _mm256_storeu_ps(all.as_mut_ptr(), self);
+            for (i, &x) in all[..n].iter().enumerate() {
+                *p.add(2 * i) = x;
+            }
+            return;
+        }
+        // Elements 0 to 7, and 7 to 14: nothing behind the last one. A load after a store to part
+        // of it would wait for that.
+        let between = [_mm256_loadu_ps(p), _mm256_loadu_ps(p.add(7))];
+        let low = _mm256_permutevar8x32_ps(self, _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3));
+        let high = _mm256_permutevar8x32_ps(self, _mm256_setr_epi32(4, 4, 4, 5, 5, 6, 6, 7));
+        _mm256_storeu_ps(p, _mm256_blend_ps::<0b0101_0101>(between[0], low));
+        let high = _mm256_blend_ps::<0b1010_1010>(between[1], high);
+        _mm256_storeu_ps(p.add(7), high);
+    },
+    unsafe fn add_sums<const M: usize>(x: &[Self; M], p: *mut f32) {
+        let mut i = 0;
+        while i < M {
+            // Four at a time: halves, then quarters of pairs, until each lane is one sum.
+            let v: [__m128; 4] = [half(x, i), half(x, i + 1), half(x, i + 2), half(x, i + 3)];
+            let two = _mm_add_ps(_mm_movelh_ps(v[0], v[1]), _mm_movehl_ps(v[1], v[0]));
+            let more = _mm_add_ps(_mm_movelh_ps(v[2], v[3]), _mm_movehl_ps(v[3], v[2]));
+            let sum = _mm_add_ps(
+                _mm_shuffle_ps::<0x88>(two, more),
+                _mm_shuffle_ps::<0xdd>(two, more),
+            );
+            if i + 4 <= M {
+                _mm_storeu_ps(p.add(i), _mm_add_ps(_mm_loadu_ps(p.add(i)), sum));
+            } else {
+                let mut all = [0f32; 4];
+                _mm_storeu_ps(all.as_mut_ptr(), sum);
+                for (j, &x) in all[..M - i].iter().enumerate() {
+                    *p.add(i + j) += x;
+                }
+            }
+            i += 4;
+        }
     }
 );
 
@@ -337,5 +454,17 @@ registers!(
     unsafe fn count(self, x: Self) -> Self {
         let some = _mm256_cmp_pd::<_CMP_NEQ_UQ>(x, _mm256_setzero_pd());
         _mm256_add_pd(self, _mm256_and_pd(some, _mm256_set1_pd(1.0)))
+    },
+    unsafe fn store_some(self, p: *mut f64, mask: u32, first: u32) {
+        if mask == 0xf {
+            return self.store(p);
+        }
+        // Each number is a pair of lanes.
+        let pairs = |m: u32| {
+            [0, 0x3, 0xc, 0xf][m as usize & 3] | [0, 0x30, 0xc0, 0xf0][m as usize >> 2 & 3]
+        };
+        let order = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(ORDERS[pairs(mask)] as i64));
+        let x = _mm256_permutevar8x32_ps(_mm256_castpd_ps(self), order);
+        store_low(x, p.cast(), pairs(first) as u32);
     }
 );

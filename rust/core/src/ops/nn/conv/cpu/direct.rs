@@ -4,7 +4,7 @@
 //! gradient of a strided convolution) makes one such product for each remainder.
 
 use super::super::Number;
-use super::lanes::{chain, Cell, Kernels, Product, Spread};
+use super::lanes::{chain, panels, Cell, Kernels, Product, Spread};
 use super::window::{Scratch, Tap, Window, LEAST, SLACK};
 use super::Geometry;
 use crate::cpu::pool::{look, num_threads, parallel_for, Ptr};
@@ -280,7 +280,7 @@ impl<T: Number> Direct<T> {
                 return false;
             }
             let images = self.cut();
-            let panels = self.kernels.panels(self.rows);
+            let panels = panels(self.rows, self.kernels.rows);
             let (packed, starts) = self.pack(w, &panels);
             let offsets: Vec<Vec<usize>> = (self.targets.iter())
                 .map(|t| self.window.offsets(&t.taps))

@@ -185,19 +185,16 @@ unsafe fn product<V: Simd, const M: usize, const N: usize>(p: &Product<V::Elem>)
     // has the set.
     unsafe {
         for tile in 0..p.tiles {
-            let mut acc = [[V::splat(V::Elem::default()); N]; M];
-            if !p.bias.is_null() {
-                for r in 0..M {
-                    acc[r] = [V::splat(*p.bias.add(r)); N];
-                }
-            }
             let (mut a, from) = (p.a, p.b.add(tile * N * V::LANES));
-            let mut left = p.depth;
-            let mut chains = 0;
-            let mut offsets = p.offsets;
-            loop {
-                let n = left.min(p.chain);
-                for k in 0..n {
+            let (mut left, mut chains, mut offsets) = (p.depth, 0, p.offsets);
+            let place = |level: usize, r: usize, n: usize| {
+                p.sums.add((level * M * N + r * N + n) * V::LANES)
+            };
+            let mut acc = loop {
+                // Each chain begins anew, so that no sum is more than a register of the inner loop.
+                let mut acc = [[V::splat(V::Elem::default()); N]; M];
+                let length = left.min(p.chain);
+                for k in 0..length {
                     let b = from.add(*offsets.add(k));
                     let mut x = [V::splat(V::Elem::default()); N];
                     for n in 0..N {
@@ -206,12 +203,8 @@ unsafe fn product<V: Simd, const M: usize, const N: usize>(p: &Product<V::Elem>)
                     V::add_outer(a, &x, &mut acc);
                     a = a.add(M);
                 }
-                left -= n;
-                offsets = offsets.add(n);
-                let place = |level: usize, r: usize, n: usize| {
-                    p.sums.add((level * M * N + r * N + n) * V::LANES)
-                };
-                let mut level = 0;
+                left -= length;
+                offsets = offsets.add(length);
                 if chains % CHAINS > 0 {
                     for r in 0..M {
                         for n in 0..N {
@@ -219,6 +212,7 @@ unsafe fn product<V: Simd, const M: usize, const N: usize>(p: &Product<V::Elem>)
                         }
                     }
                 }
+                let mut level = 0;
                 if chains % CHAINS == CHAINS - 1 || left == 0 {
                     level = 1;
                     if chains >= CHAINS {
@@ -230,15 +224,22 @@ unsafe fn product<V: Simd, const M: usize, const N: usize>(p: &Product<V::Elem>)
                     }
                 }
                 if left == 0 {
-                    break;
+                    break acc;
                 }
                 for r in 0..M {
                     for n in 0..N {
                         acc[r][n].store(place(level, r, n));
                     }
-                    acc[r] = [V::splat(V::Elem::default()); N];
                 }
                 chains += 1;
+            };
+            if !p.bias.is_null() {
+                for r in 0..M {
+                    let bias = V::splat(*p.bias.add(r));
+                    for n in 0..N {
+                        acc[r][n] = acc[r][n].add(bias);
+                    }
+                }
             }
             if p.cells.is_null() {
                 for r in 0..M {
@@ -248,12 +249,22 @@ unsafe fn product<V: Simd, const M: usize, const N: usize>(p: &Product<V::Elem>)
                 }
                 return;
             }
-            for n in 0..N {
-                let Cell { mask, first, at } = *p.cells.add(tile * N + n);
-                for r in 0..M {
-                    acc[r][n].store_some(p.y.add(r * p.pitch + at as usize), mask, first);
-                }
+            // No loop: what is stored in parts is too long to be unrolled, and an index that is not
+            // known would keep all sums in memory.
+            macro_rules! column {
+                ($n:literal) => {
+                    if $n < N {
+                        let Cell { mask, first, at } = *p.cells.add(tile * N + $n);
+                        let y = p.y.add(at as usize);
+                        for r in 0..M {
+                            acc[r][$n].store_some(y.add(r * p.pitch), mask, first);
+                        }
+                    }
+                };
             }
+            column!(0);
+            column!(1);
+            column!(2);
         }
     }
 }
@@ -304,8 +315,9 @@ type SpreadKernel<T> = unsafe fn(&Spread<T>);
 /// The kernels of one type for this machine.
 pub struct Kernels<T> {
     pub lanes: usize,
-    /// The most rows of a panel.
+    /// The most rows of a panel, and of one of dot products.
     pub rows: usize,
+    pub dot_rows: usize,
     /// The most vectors of a row.
     pub vectors: usize,
     pub copy_rows: RowsKernel<T>,
@@ -324,15 +336,19 @@ impl<T> Kernels<T> {
 
     /// The kernel for one or three offsets.
     pub fn dot(&self, rows: usize, offsets: usize) -> DotKernel<T> {
-        assert!(rows <= self.rows);
+        assert!(rows <= self.dot_rows);
         self.dots[rows - 1][offsets / 2]
     }
+}
 
-    /// The first row and the height of the panels that make `rows` rows.
-    pub fn panels(&self, rows: usize) -> Vec<(usize, usize)> {
-        let starts = (0..rows).step_by(self.rows);
-        starts.map(|at| (at, self.rows.min(rows - at))).collect()
-    }
+/// The first row and the height of the panels of at most `most` rows that make `rows` rows: as
+/// alike as can be, since a low one has too few sums to hide how long each addition takes.
+pub fn panels(rows: usize, most: usize) -> Vec<(usize, usize)> {
+    let count = rows.div_ceil(most);
+    let start = |i: usize| i * rows / count;
+    (0..count)
+        .map(|i| (start(i), start(i + 1) - start(i)))
+        .collect()
 }
 
 const fn least(a: usize, b: usize) -> usize {
@@ -354,7 +370,7 @@ macro_rules! of_rows {
 }
 
 macro_rules! kernels {
-    ($name:ident, $set:ident, $t:ty, $v:ty, $rows:literal, $vectors:literal) => {
+    ($name:ident, $set:ident, $t:ty, $v:ty, $rows:literal, $vectors:literal, $dots:literal) => {
         mod $name {
             use super::*;
             crate::compiled! { $set:
@@ -390,6 +406,7 @@ macro_rules! kernels {
             pub static KERNELS: Kernels<$t> = Kernels {
                 lanes: <$v>::LANES,
                 rows: $rows,
+                dot_rows: $dots,
                 vectors: $vectors,
                 copy_rows,
                 spread,
@@ -398,7 +415,7 @@ macro_rules! kernels {
                     product::<M, { least(2, $vectors) }>,
                     product::<M, { least(3, $vectors) }>,
                 ]),
-                dots: of_rows!(M in [1 2 3 4 5 6 7 8], at most $rows => [
+                dots: of_rows!(M in [1 2 3 4 5 6 7 8], at most $dots => [
                     dot::<M, 1>,
                     dot::<M, 3>,
                 ]),
@@ -410,13 +427,15 @@ macro_rules! kernels {
 macro_rules! each_set {
     ($t:ty, $name:ident, $plain:ident, $neon:ident, $avx2:ident, $avx512:ident,
      $plain_lanes:ty, $neon_lanes:ty, $avx2_lanes:ty, $avx512_lanes:ty) => {
-        kernels!($plain, portable, $t, $plain_lanes, 4, 2);
+        // What sums leave of the registers holds a vector for each column and one more. With all
+        // sixteen of AVX2 in use (4 rows of 3) the compiler moves sums about.
+        kernels!($plain, portable, $t, $plain_lanes, 4, 2, 4);
         #[cfg(target_arch = "aarch64")]
-        kernels!($neon, neon, $t, $neon_lanes, 4, 3);
+        kernels!($neon, neon, $t, $neon_lanes, 6, 2, 4);
         #[cfg(target_arch = "x86_64")]
-        kernels!($avx2, avx2, $t, $avx2_lanes, 4, 3);
+        kernels!($avx2, avx2, $t, $avx2_lanes, 6, 2, 4);
         #[cfg(target_arch = "x86_64")]
-        kernels!($avx512, avx512, $t, $avx512_lanes, 8, 3);
+        kernels!($avx512, avx512, $t, $avx512_lanes, 8, 3, 8);
 
         pub fn $name() -> &'static Kernels<$t> {
             per_isa!(match avx512 => &$avx512::KERNELS, avx2 => &$avx2::KERNELS,
@@ -450,7 +469,7 @@ each_set!(
     __m512d
 );
 
-kernels!(whole_plain, portable, i64, [i64; 4], 4, 2);
+kernels!(whole_plain, portable, i64, [i64; 4], 4, 2, 4);
 
 pub fn whole() -> &'static Kernels<i64> {
     &whole_plain::KERNELS

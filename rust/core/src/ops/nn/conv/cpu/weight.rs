@@ -3,7 +3,7 @@
 
 use super::super::Number;
 use super::direct::forward_taps;
-use super::lanes::{Dot, Rows};
+use super::lanes::{panels, Dot, Rows};
 use super::window::{Scratch, Window, SLACK};
 use super::Geometry;
 use crate::cpu::pool::{look, parallel_for, Ptr};
@@ -34,7 +34,7 @@ pub unsafe fn weight<T: Number>(geo: &Geometry, x: *const T, g: *const T, w: *mu
         }
         window.tile = [1, 1, full[2]];
         // The tile: as long as a panel of rows stays in the cache.
-        let room = ROWS / size_of::<T>() / kernels.rows;
+        let room = ROWS / size_of::<T>() / kernels.dot_rows;
         let part = |n: usize, fit: usize| n.div_ceil(n.div_ceil(fit.clamp(1, n)));
         window.tile[2] = part(full[2], room.saturating_sub(reach[2]).max(64));
         let mut images = 1;
@@ -68,7 +68,7 @@ pub unsafe fn weight<T: Number>(geo: &Geometry, x: *const T, g: *const T, w: *mu
         window.channels = geo.inputs.div_ceil(shares);
         let shares = geo.inputs.div_ceil(window.channels);
         let offsets = window.offsets(&taps);
-        let panels = kernels.panels(geo.outputs);
+        let panels = panels(geo.outputs, kernels.dot_rows);
 
         let lanes = kernels.lanes;
         let pitch = window.pitch();
@@ -84,7 +84,7 @@ pub unsafe fn weight<T: Number>(geo: &Geometry, x: *const T, g: *const T, w: *mu
             // Behind the rows is only ever what can be multiplied by zero.
             let windows = Scratch::<T>::zeros(images * len + SLACK);
             // A row is copied with the zeros that keep it apart from the next, also the last one.
-            let rows = Scratch::<T>::zeros(kernels.rows * row + window.reach[2] + SLACK);
+            let rows = Scratch::<T>::zeros(kernels.dot_rows * row + window.reach[2] + SLACK);
             for task in range {
                 let (share, rest) = (task % shares, task / shares);
                 let (group, part) = (rest % geo.groups, rest / geo.groups);
