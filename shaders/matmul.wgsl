@@ -6,6 +6,7 @@ override B: u32 = F32;
 override C: u32 = F32;
 override Y: u32 = F32;
 override HAS_C: bool = false;
+override SUMS: bool = false; // also the sums of the rows of a, of one batch
 // Whether k (else m or n) is the index along which a tile is read.
 override A_ALONG_K: bool = true;
 override B_ALONG_K: bool = false;
@@ -34,9 +35,10 @@ struct Params {
 }
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, read_write> y: array<atomic<u32>>;
-@group(0) @binding(2) var<storage, read> a: array<u32>;
-@group(0) @binding(3) var<storage, read> b: array<u32>;
-@group(0) @binding(4) var<storage, read> c: array<u32>;
+@group(0) @binding(2) var<storage, read_write> sums: array<u32>; // float32: [split, m]
+@group(0) @binding(3) var<storage, read> a: array<u32>;
+@group(0) @binding(4) var<storage, read> b: array<u32>;
+@group(0) @binding(5) var<storage, read> c: array<u32>;
 var<workgroup> tile_a: array<Acc, SHARED>;
 var<workgroup> tile_b: array<Acc, SHARED>;
 
@@ -79,6 +81,8 @@ fn main(
     var acc1 = vec4<Acc>();
     var acc2 = vec4<Acc>();
     var acc3 = vec4<Acc>();
+    let sums_here = SUMS && n0 == 0u && local < TILE;
+    var sum = Acc(0);
     for (var k0 = k_begin; k0 < k_end; k0 += DEPTH) {
         for (var e = local; e < SHARED; e += WG * WG) {
             var m = e % TILE;
@@ -108,9 +112,13 @@ fn main(
             acc2 += tile_a[i + 2u] * v;
             acc3 += tile_a[i + 3u] * v;
         }
+        if (sums_here) {
+            for (var k = 0u; k < DEPTH; k++) { sum += tile_a[k * TILE + local]; }
+        }
         workgroupBarrier();
     }
 
+    if (sums_here && m0 + local < p.m) { sums[split * p.m + m0 + local] = encode(F32, sum).x; }
     let alpha = from_words(p.alpha.x, p.alpha.y);
     let beta = from_words(p.beta.x, p.beta.y);
     let y0 = p.y.x + split * p.y_split + batch * p.y.y;

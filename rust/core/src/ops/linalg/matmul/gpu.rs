@@ -1,10 +1,11 @@
 //! Batched matrix products over any strides.
 
+use crate::dtype::DType;
 use crate::ensure;
 use crate::error::Result;
-use crate::gpu::pointwise::pointwise;
+use crate::gpu::pointwise::{pointwise, MAX_INPUTS};
 use crate::gpu::reduce::{reduce, Combine, Map};
-use crate::gpu::{copy, params, shader, Acc, Gpu};
+use crate::gpu::{copy, params, shader, Acc, Gpu, View};
 use crate::layout::Layout;
 use crate::tensor::Tensor;
 use crate::transfer::whole;
@@ -40,7 +41,8 @@ const DEPTH: usize = 16;
 shader! { static MATMUL: Params = "matmul.wgsl", Acc::ALL, numbers &[("DEPTH", DEPTH as u32)] }
 
 /// `y = alpha * a @ b + beta * c` for `a` [B, M, K], `b` [B, K, N], `c` and `y` [B, M, N], with
-/// stride 0 where something broadcasts. Half types accumulate in float32. Deterministic.
+/// stride 0 where something broadcasts. Half types accumulate in float32. Deterministic. `sums`
+/// gets the sums of the rows of `a`, of one batch, all of them float32.
 pub fn matmul(
     gpu: &Gpu,
     a: &Tensor,
@@ -48,6 +50,7 @@ pub fn matmul(
     c: Option<(&Tensor, f64)>,
     alpha: f64,
     y: &Tensor,
+    sums: Option<&Tensor>,
 ) -> Result<()> {
     if y.numel() == 0 {
         return Ok(());
@@ -62,22 +65,57 @@ pub fn matmul(
     let part = k.div_ceil(splits).next_multiple_of(DEPTH).max(DEPTH);
     let splits = k.div_ceil(part).max(1);
     if splits == 1 {
-        return tiles(gpu, acc, wg, (1, part), a, b, c, alpha, y);
+        return tiles(gpu, acc, wg, (1, part), a, b, c, alpha, y, sums);
     }
     gpu.require(acc, "matmul")?;
     let shape = [batches, m, n];
     let partial = Tensor::empty(&[splits, batches, m, n], acc.dtype(), y.device())?;
     let first = partial.alias(Layout::contiguous(&shape));
-    tiles(gpu, acc, wg, (splits, part), a, b, None, alpha, &first)?;
-    let sum = |to: &Tensor| {
-        let (partial, to) = (whole(&partial)?, whole(to)?);
-        reduce(gpu, Combine::Sum, Map::Keep, 1.0, partial, [0].into(), to)
+    let more = |_: &Tensor| Tensor::empty(&[splits, m], DType::F32, y.device());
+    let parts = sums.map(more).transpose()?;
+    let split = (splits, part);
+    tiles(
+        gpu,
+        acc,
+        wg,
+        split,
+        a,
+        b,
+        None,
+        alpha,
+        &first,
+        parts.as_ref(),
+    )?;
+    let sum = |from: &Tensor, to: &Tensor| {
+        let (from, to) = (whole(from)?, whole(to)?);
+        reduce(gpu, Combine::Sum, Map::Keep, 1.0, from, [0].into(), to)
     };
+    if let (Some(from), Some(to)) = (&parts, sums) {
+        sum(from, to)?;
+    }
     if c.is_none() && y.is_contiguous() {
-        return sum(y);
+        return sum(&partial, y);
+    }
+    if let Some((c, beta)) = c.filter(|_| splits < MAX_INPUTS) {
+        // A few parts are added together with what comes to them.
+        let part = |s: usize| {
+            partial.alias(Layout {
+                offset: s * y.numel(),
+                ..first.layout().clone()
+            })
+        };
+        let parts: Vec<Tensor> = (0..splits).map(part).chain([c.clone()]).collect();
+        let views: Vec<View> = parts.iter().map(whole).collect::<Result<_>>()?;
+        let names: Vec<String> = (0..splits).map(|s| format!("a{s}")).collect();
+        let body = format!(
+            "fn op({}: Acc, c: Acc) -> Acc {{ return {} + scalar(0u) * c; }}\n",
+            names.join(": Acc, "),
+            names.join(" + ")
+        );
+        return pointwise(gpu, acc, &body, &views, whole(y)?, &[acc.words(beta)]);
     }
     let total = Tensor::empty(&shape, acc.dtype(), y.device())?;
-    sum(&total)?;
+    sum(&partial, &total)?;
     let (total, to) = (whole(&total)?, whole(y)?);
     match c {
         None => copy::copy(gpu, total, to),
@@ -104,6 +142,7 @@ fn tiles(
     c: Option<(&Tensor, f64)>,
     alpha: f64,
     y: &Tensor,
+    sums: Option<&Tensor>,
 ) -> Result<()> {
     let (batches, m, n, k) = (y.size(0), y.size(1), y.size(2), a.size(2));
     ensure!(
@@ -140,7 +179,9 @@ fn tiles(
         .set("A_ALONG_K", sa[1] != 1 || sa[2] == 1)
         .set("B_ALONG_K", sb[2] != 1 && sb[1] == 1)
         .set("WG", wg as u32)
+        .set("SUMS", sums.is_some())
         .writes("Y", y)
+        .writes_words(sums.unwrap_or(y))
         .reads("A", a)
         .reads("B", b)
         .reads("C", plus)
@@ -150,7 +191,6 @@ fn tiles(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dtype::DType;
     use crate::gpu::tests::{close, gpu, noise};
     use crate::transfer::tests::{fresh, get, put};
 
@@ -170,7 +210,7 @@ mod tests {
             let y = fresh(&[b, m, n], DType::F32);
             let c = put(&[n], DType::F32, &noise(n, 7));
             let vc = c.alias(c.layout().expand_to(&[b, m, n]));
-            matmul(gpu, &tx, &vw, Some((&vc, 3.0)), 0.5, &y).unwrap();
+            matmul(gpu, &tx, &vw, Some((&vc, 3.0)), 0.5, &y, None).unwrap();
             let c = noise(n, 7);
             let mut want = vec![];
             for i in 0..b {

@@ -11,7 +11,7 @@ pub use forms::multi_dot;
 
 use plan::{Plan, Stack};
 
-use crate::autograd::Vjp;
+use crate::autograd::{mode, Vjp};
 use crate::cpu::gemm::{product, Mat, Problem};
 use crate::device::Device;
 use crate::dispatch;
@@ -24,7 +24,7 @@ use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::shape::{self, Dims, Strides};
 use crate::tensor::Tensor;
-use crate::{ensure, transfer};
+use crate::{bail, ensure, transfer};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -172,6 +172,80 @@ impl MatMul {
     }
 }
 
+impl MatMul {
+    /// Whether the gradient of what is added, a row, comes with that of B, a transposed matrix.
+    fn sums_along(&self, cx: &Vjp, g: &Tensor, a: &Tensor) -> bool {
+        let plain = |t: &Tensor| t.device().is_gpu() && t.dtype() == DType::F32 && t.numel() > 0;
+        self.plus
+            && cx.needs(0)
+            && !mode::grad()
+            && plain(g)
+            && plain(a)
+            && (self.beta, self.alpha) == (ONE, ONE)
+            && (self.ta, self.tb, self.sum, self.columns[1]) == (false, true, false, false)
+            && a.ndim() == g.ndim()
+            && a.ndim() > 1
+            && cx.input_meta(2).is_ok_and(|b| b.shape.len() == 2)
+            && cx
+                .input_meta(0)
+                .is_ok_and(|c| c.shape[..] == g.shape()[g.ndim() - 1..])
+    }
+}
+
+/// The gradients `g' x` of the weight and `sum(g)` of the bias of a linear map of the rows of `x`.
+pub fn slopes_of_linear(g: &Tensor, x: &Tensor) -> Result<[Tensor; 2]> {
+    let mut d = dispatch::compute(&Slopes, &[g, x])?;
+    match (d.pop(), d.pop()) {
+        (Some(bias), Some(weight)) => Ok([weight, bias]),
+        _ => bail!(Assertion, "matmul: a gradient is missing"),
+    }
+}
+
+/// The gradients of a matrix that rows were multiplied with, and of a row that was added: G' A and
+/// the sums of the rows of G'. Inputs are the matrices G and A.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Slopes;
+
+impl Derivative for Slopes {
+    fn name(&self) -> &'static str {
+        "AddmmBackward0"
+    }
+    fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
+        bail!(Assertion, "matmul: the fused gradient is never recorded")
+    }
+}
+
+impl Op for Slopes {
+    fn infer(&self, x: &[&Meta]) -> Result<Metas> {
+        let of = |shape: &[usize]| TensorMeta::new(shape, x[0].dtype(), x[0].device());
+        let n = x[0].size(1);
+        Ok(Metas::from_iter([of(&[n, x[1].size(1)]), of(&[n])]))
+    }
+    fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        let product = MatMul {
+            ta: true,
+            ..MatMul::new(self.name())
+        };
+        product.cpu(x, &y[..1])?;
+        y[1].write_from(&x[0].sum_mask([0].into(), false, None)?)
+    }
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let stack = |t: &Tensor, transposed: bool| -> Result<Tensor> {
+            let layout = t.layout().unsqueeze(0)?;
+            Ok(t.alias(match transposed {
+                true => layout.transpose(1, 2)?,
+                false => layout,
+            }))
+        };
+        let (a, b, to) = (
+            stack(x[0], true)?,
+            stack(x[1], false)?,
+            stack(&y[0], false)?,
+        );
+        transfer::ran(gpu::matmul(gpu, &a, &b, None, 1.0, &to, Some(&y[1])))
+    }
+}
+
 impl Derivative for MatMul {
     fn name(&self) -> &'static str {
         self.name
@@ -277,7 +351,11 @@ impl Derivative for MatMul {
             };
             out[ia] = d.map(|d| fit(d, ia)).transpose()?;
         }
-        if let Some(a) = a {
+        if let Some(a) = a.as_ref().filter(|a| self.sums_along(cx, &g, a)) {
+            let rows = |t: &Tensor| t.reshape(&[-1, t.size(t.ndim() - 1) as i64]);
+            let [weight, bias] = slopes_of_linear(&rows(&g)?, &rows(a)?)?;
+            (out[ib], out[0]) = (Some(weight), Some(bias));
+        } else if let Some(a) = a {
             let a = matrix(&a, true)?;
             let ta = self.ta && na > 1;
             let transposed = self.tb && nb > 1;
@@ -479,7 +557,7 @@ impl Op for MatMul {
         let alpha = self.alpha.f64();
         if sums {
             let each = Tensor::empty(&y_shape, y[0].dtype(), y[0].device())?;
-            let done = gpu::matmul(gpu, &a, &b, None, alpha, &each).and_then(|()| {
+            let done = gpu::matmul(gpu, &a, &b, None, alpha, &each, None).and_then(|()| {
                 let (from, to) = (transfer::whole(&each)?, transfer::whole(&y[0])?);
                 reduce(gpu, Combine::Sum, Map::Keep, 1.0, from, [0].into(), to)
             });
@@ -499,7 +577,7 @@ impl Op for MatMul {
         };
         let c = c.as_ref().map(|c| (c, beta));
         let y = stack(&y[0], &y_shape, &y_strides);
-        transfer::ran(gpu::matmul(gpu, &a, &b, c, alpha, &y))
+        transfer::ran(gpu::matmul(gpu, &a, &b, c, alpha, &y, None))
     }
 
     fn work(&self, x: &[&Meta], y: &[&Meta]) -> usize {
