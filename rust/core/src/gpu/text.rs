@@ -33,7 +33,8 @@ macro_rules! parts {
     };
 }
 /// What a file takes with a line `// uses ...`. `store` is `lanes` where elements share words.
-const PARTS: &[(&str, &str)] = parts! { "store" "lanes" "rows" "index" "fault" "dims" "strided" };
+const PARTS: &[(&str, &str)] =
+    parts! { "store" "lanes" "rows" "index" "fault" "dims" "strided" "attention" };
 
 /// The values that a launcher gives to `override` lines.
 pub(super) type Constants<'a> = &'a [(&'static str, u32)];

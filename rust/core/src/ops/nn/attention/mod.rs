@@ -1,6 +1,7 @@
 //! Attention: softmax(q k^T / sqrt(d) + mask) v.
 
 mod cpu;
+mod gpu;
 
 use super::softmax::Softmax;
 use crate::autograd::{mode, Vjp};
@@ -197,16 +198,20 @@ impl Call<'_> {
                 Show(k.shape()),
                 Show(v.shape())
             );
-            if heads(&k) != heads(&v) || q.device().is_gpu() {
+            if heads(&k) != heads(&v) {
                 (k, v) = (repeat_heads(&k, h)?, repeat_heads(&v, h)?);
             }
         }
         let width = q.size(q.ndim() - 1);
         let scale = self.scale.unwrap_or(1.0 / (width.max(1) as f64).sqrt());
         let recorded = self.mask.is_some_and(|m| m.requires_grad() && mode::grad());
-        if !q.device().is_gpu() && !recorded {
+        if !recorded {
             let (q, k, v) = self.aligned(q, &k, &v)?;
-            if cpu::flash::fits(&q, &k, &v, self.mask) {
+            let fits = match q.device().is_gpu() {
+                true => gpu::fits(&q, &k, &v, self.mask)?,
+                false => cpu::flash::fits(&q, &k, &v, self.mask),
+            };
+            if fits {
                 return self.fused(&q, &k, &v, scale);
             }
         }
@@ -251,7 +256,8 @@ impl Call<'_> {
     }
 
     fn fused(&self, q: &Tensor, k: &Tensor, v: &Tensor, scale: f64) -> Result<Tensor> {
-        let factor = if self.dropout > 0.0 {
+        let counted = q.device().is_gpu();
+        let factor = if self.dropout > 0.0 && !counted {
             let mut shape = q.shape().clone();
             if let Some(last) = shape.last_mut() {
                 *last = k.size(k.ndim() - 2);
@@ -266,6 +272,7 @@ impl Call<'_> {
             causal: self.causal,
             mask: self.mask.is_some(),
             factor: factor.is_some(),
+            dropped: (self.dropout > 0.0 && counted).then(|| gpu::Dropped::new(self.dropout)),
         };
         let mut x: SmallVec<[&Tensor; 5]> = SmallVec::from_slice(&[q, k, v]);
         x.extend(self.mask);

@@ -1,6 +1,7 @@
 //! Attention as one op: its result and the each row's statistics from which backward makes the
 //! weights again.
 
+use super::super::gpu::{self, Dropped};
 use super::super::{repeat_heads, SafeSoftmax};
 use super::product::PAD;
 use super::{backward, forward, Attention, Gradients, Planes};
@@ -8,13 +9,14 @@ use crate::autograd::{mode, Vjp};
 use crate::dispatch;
 use crate::dtype::Bitwise;
 use crate::error::Result;
+use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{mask, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::linalg::matmul::swapped;
 use crate::shape::Dims;
 use crate::tensor::Tensor;
-use crate::{alloc, bail, with_float};
+use crate::{alloc, bail, ensure, with_float};
 use smallvec::SmallVec;
 
 /// Inputs are queries, keys and values, then the mask and the factors of the weights where there
@@ -26,6 +28,8 @@ pub struct Flash {
     pub causal: bool,
     pub mask: bool,
     pub factor: bool,
+    /// Dropout on the GPU, whose kernels count its numbers instead.
+    pub dropped: Option<Dropped>,
 }
 
 /// The gradients of [`Flash`]: inputs are g, the output and its statistics, then its own.
@@ -97,6 +101,17 @@ impl Flash {
         })
     }
 
+    /// The host has no kernel that counts dropout's numbers.
+    fn check_host(&self) -> Result<()> {
+        ensure!(
+            self.dropped.is_none(),
+            NotImplemented,
+            "scaled_dot_product_attention: what dropout drew on the GPU is known to its kernels \
+             alone, which have no second derivative; apply dropout to the weights yourself"
+        );
+        Ok(())
+    }
+
     /// The gradients as a graph, for second derivatives.
     fn composite(&self, g: &Tensor, x: &[&Tensor]) -> Result<[Tensor; 3]> {
         let q = x[0];
@@ -149,6 +164,7 @@ impl Derivative for Flash {
             (0..out.len()).map(|i| cx.input(i)).collect::<Result<_>>()?;
         let x: SmallVec<[&Tensor; 5]> = inputs.iter().collect();
         if mode::grad() {
+            self.check_host()?;
             let d = self.composite(g, &x)?;
             out.iter_mut().zip(d).for_each(|(o, d)| *o = Some(d));
             return Ok(out);
@@ -156,6 +172,12 @@ impl Derivative for Flash {
         let (y, stats) = (cx.output(0)?, cx.output(1)?);
         let mut all: SmallVec<[&Tensor; 8]> = SmallVec::from_slice(&[g, &y, &stats]);
         all.extend(&inputs);
+        if g.device().is_gpu() {
+            let d = gpu::places([&inputs[0], &inputs[1], &inputs[2]])?;
+            dispatch::compute_into(&FlashGrad(self.clone()), &all, &d)?;
+            out.iter_mut().zip(d).for_each(|(o, d)| *o = Some(d));
+            return Ok(out);
+        }
         let d = dispatch::compute(&FlashGrad(self.clone()), &all)?;
         out.iter_mut().zip(d).for_each(|(o, d)| *o = Some(d));
         Ok(out)
@@ -196,6 +218,7 @@ impl Op for Flash {
         if y[1].numel() == 0 {
             return Ok(());
         }
+        self.check_host()?;
         let widest = x[0].size(x[0].ndim() - 1).max(x[2].size(x[2].ndim() - 1));
         alloc::check(widest, 4096)?;
         with_float!(x[0].dtype(), "scaled_dot_product_attention", T => {
@@ -207,6 +230,10 @@ impl Op for Flash {
             });
         });
         Ok(())
+    }
+
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        self.launch(gpu, x, y)
     }
 
     fn work(&self, x: &[&Meta], _y: &[&Meta]) -> usize {
@@ -233,6 +260,7 @@ impl Op for FlashGrad {
     }
 
     fn cpu(&self, x: &[&Tensor], y: &[Tensor]) -> Result<()> {
+        self.0.check_host()?;
         let stats = x[2];
         if stats.numel() == 0 || x[4].numel() == 0 || x[5].numel() == 0 {
             for t in y {
@@ -263,6 +291,10 @@ impl Op for FlashGrad {
             });
         });
         Ok(())
+    }
+
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        self.0.launch_backward(gpu, x, y)
     }
 
     fn work(&self, x: &[&Meta], y: &[&Meta]) -> usize {
