@@ -32,6 +32,8 @@ NUMBERS = {
     "sort_digit": {"THREADS": 128, "ITEMS": 8},
     "matmul": {"DEPTH": 16},
     "sgd": {"SLOTS": 8},
+    "rnn": {"TANH": 0, "RELU": 1, "GRU": 2, "LSTM": 3},
+    "rnn_backward": {"TANH": 0, "RELU": 1, "GRU": 2, "LSTM": 3},
     "adam": {"SLOTS": 8},
     "conv2d": {"DEPTH": 16, "FORWARD": 0, "TO_INPUT": 1, "TO_WEIGHT": 2},
     **{name: {"SKIPPED": 0xFFFFFFFF} for name in ("index_offsets", "take", "put")},

@@ -1,9 +1,10 @@
 //! A recurrent layer in one direction over a whole sequence as one op, on the CPU in float32 and
-//! float64: one product for the inputs of all steps, one pass for each step, and in the gradient
+//! float64 and on the GPU in float32: one product for the inputs of all steps, one pass for each step, and in the gradient
 //! one product over all steps for each weight.
 
 use super::composite::{self, Cell, State, Weights};
 use super::cpu::{self, Backward, Before, Forward, Real, Rows};
+use super::gpu;
 use crate::alloc;
 use crate::autograd::{engine, mode, Edge, Request, Vjp};
 use crate::cpu::gemm::gemm;
@@ -12,21 +13,23 @@ use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::gpu::Gpu;
 use crate::host;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::tensor::Tensor;
+use crate::transfer;
 use std::ptr;
 
 /// `x, h, [c], w_ih, w_hh, [b_ih, b_hh] -> y, h, [c]`, and what the gradient needs again.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Layer {
-    cell: Cell,
+pub(super) struct Layer {
+    pub(super) cell: Cell,
     sizes: Vec<usize>,
     reverse: bool,
-    biases: bool,
+    pub(super) biases: bool,
     /// Whether a gradient will be asked for.
-    keep: bool,
+    pub(super) keep: bool,
 }
 
 /// [`composite::layer`], as one op where there is a kernel for it.
@@ -75,11 +78,15 @@ pub fn step(cell: Cell, x: &Tensor, start: &State, w: &Weights) -> Result<State>
 fn fits(cell: Cell, x: &Tensor, start: &State, w: &Weights) -> bool {
     let mut all = vec![x, &start.h, w.ih, w.hh];
     all.extend(start.c.iter().chain(w.bias_ih).chain(w.bias_hh));
-    let on_gpu = |t: &&Tensor| t.device().is_gpu();
+    let device = x.device();
+    let types = match device.is_gpu() {
+        true => x.dtype() == DType::F32,
+        false => matches!(x.dtype(), DType::F32 | DType::F64),
+    };
     let width = start.h.size(start.h.ndim() - 1);
     let rows = cell.gates() * width;
-    matches!(x.dtype(), DType::F32 | DType::F64)
-        && !all.iter().any(on_gpu)
+    types
+        && all.iter().all(|t| t.device().is_gpu() == device.is_gpu())
         && w.hr.is_none()
         && w.bias_ih.is_some() == w.bias_hh.is_some()
         && start.c.is_some() == (cell == Cell::Lstm)
@@ -96,32 +103,37 @@ fn fits(cell: Cell, x: &Tensor, start: &State, w: &Weights) -> bool {
 }
 
 /// The sizes of one call.
-struct Plan {
-    cell: Cell,
+pub(super) struct Plan {
+    pub(super) cell: Cell,
     /// Hidden units; rows of gates.
-    width: usize,
-    depth: usize,
-    inputs: usize,
+    pub(super) width: usize,
+    pub(super) depth: usize,
+    pub(super) inputs: usize,
     sequences: usize,
     /// All steps' sequences together.
-    rows: usize,
-    sizes: Vec<usize>,
+    pub(super) rows: usize,
+    pub(super) sizes: Vec<usize>,
     /// The first row of each step.
-    starts: Vec<usize>,
+    pub(super) starts: Vec<usize>,
     /// Steps in the order in which they run.
-    order: Vec<usize>,
+    pub(super) order: Vec<usize>,
 }
 
 impl Layer {
-    fn inputs(&self) -> usize {
+    pub(super) fn inputs(&self) -> usize {
         3 + self.states() + 2 * self.biases as usize
     }
 
-    fn states(&self) -> usize {
+    pub(super) fn states(&self) -> usize {
         1 + (self.cell == Cell::Lstm) as usize
     }
 
-    fn plan(&self, x: &Meta, h: &Meta) -> Plan {
+    pub(super) fn plan(&self, x: &Meta, h: &Meta) -> Plan {
+        self.plan_of(x.size(1), h)
+    }
+
+    /// The plan for an input of this width.
+    pub(super) fn plan_of(&self, inputs: usize, h: &Meta) -> Plan {
         let steps = self.sizes.len();
         let mut starts = Vec::with_capacity(steps);
         let mut rows = 0;
@@ -138,7 +150,7 @@ impl Layer {
             cell: self.cell,
             width: h.size(1),
             depth: self.cell.gates() * h.size(1),
-            inputs: x.size(1),
+            inputs,
             sequences: h.size(0),
             rows,
             sizes: self.sizes.clone(),
@@ -641,6 +653,8 @@ impl Derivative for Layer {
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         if mode::grad() {
             self.recorded(cx, g)
+        } else if cx.output_meta(0).device.is_gpu() {
+            gpu::gradients(self, cx, g)
         } else if cx.output_meta(0).dtype == DType::F32 {
             gradients::<f32>(self, cx, g)
         } else {
@@ -675,6 +689,10 @@ impl Op for Layer {
         } else {
             forward::<f64>(self, x, y)
         }
+    }
+
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        transfer::ran(gpu::forward(self, gpu, x, y))
     }
 
     fn work(&self, x: &[&Meta], y: &[&Meta]) -> usize {

@@ -3,6 +3,7 @@
 mod composite;
 mod cpu;
 mod fused;
+mod gpu;
 
 use crate::dtype::DType;
 use crate::ensure;

@@ -1,0 +1,173 @@
+"""Attention and recurrent layers by kernels of their own equal the CPU's, gradients included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import pytensorlib as torch
+from pytensorlib import nn, wgpu
+from pytensorlib.nn import functional as F
+
+pytestmark = pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter")
+
+
+@pytest.fixture(autouse=True)
+def strict() -> Iterator[None]:
+    """An op without a kernel fails the test instead of running on the CPU."""
+    wgpu.set_fallback_error(True)
+    yield
+    wgpu.set_fallback_error(False)
+
+
+def leaf(x: Any, device: str, dtype: Any = None) -> Any:
+    return x.to(device=device, dtype=dtype or x.dtype).detach().clone().requires_grad_()
+
+
+def assert_alike(run: Any, tolerance: float = 2e-5) -> None:
+    for cpu, gpu in zip(run("cpu"), run("wgpu"), strict=True):
+        assert gpu.device.type == "wgpu"
+        torch.testing.assert_close(
+            gpu.detach().cpu().float(), cpu.detach().float(), rtol=tolerance, atol=tolerance
+        )
+
+
+# batch, heads of queries and of keys, queries, keys, widths of keys and of values
+SHAPES = [(2, 4, 4, 33, 33, 16, 16), (1, 4, 2, 5, 40, 8, 12)]
+
+
+@pytest.mark.parametrize("kind", ["all", "causal", "bool", "float"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_attention_and_its_gradients_equal_cpu(kind: str, shape: tuple[int, ...]) -> None:
+    b, h, own, rows, columns, d, e = shape
+    g = torch.Generator().manual_seed(1)
+    parts = [torch.randn(b, h, rows, d, generator=g), torch.randn(b, own, columns, d, generator=g)]
+    parts += [torch.randn(b, own, columns, e, generator=g)]
+    given = torch.randn(b, h, rows, e, generator=g)
+    mask = None
+    if kind == "bool":
+        mask = torch.rand(rows, columns, generator=g) > 0.3
+        # A row that sees nothing gives nothing.
+        mask[0] = False
+    if kind == "float":
+        mask = torch.randn(b, 1, rows, columns, generator=g)
+
+    def run(device: str) -> list[Any]:
+        leaves = [leaf(t, device) for t in parts]
+        y = F.scaled_dot_product_attention(
+            *leaves,
+            attn_mask=None if mask is None else mask.to(device),
+            is_causal=kind == "causal",
+            enable_gqa=h != own,
+        )
+        y.backward(given.to(device))
+        return [y, *[t.grad for t in leaves]]
+
+    assert_alike(run)
+
+
+def test_attention_half_type_equals_cpu() -> None:
+    g = torch.Generator().manual_seed(1)
+    parts = [torch.randn(1, 2, 20, 16, generator=g) for _ in range(3)]
+
+    def run(device: str) -> list[Any]:
+        leaves = [leaf(t, device, torch.bfloat16) for t in parts]
+        y = F.scaled_dot_product_attention(*leaves, is_causal=True)
+        y.sum().backward()
+        return [y, *[t.grad for t in leaves]]
+
+    assert_alike(run, 5e-2)
+
+
+def test_attention_key_hidden_by_a_mask_is_not_read() -> None:
+    q, k, v = (torch.ones(1, 1, 9, 8, device="wgpu") for _ in range(3))
+    k[..., 4, :] = v[..., 4, :] = float("nan")
+    mask = torch.ones(9, 9, dtype=torch.bool)
+    mask[:, 4] = False
+    y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask.to("wgpu"))
+    assert torch.allclose(y.cpu(), torch.ones(1, 1, 9, 8), atol=1e-6)
+
+
+def test_attention_dropout_keeps_a_share_and_its_gradient_sees_the_same() -> None:
+    torch.manual_seed(4)
+    q = torch.zeros(1, 1, 64, 8, device="wgpu")
+    k = torch.zeros(1, 1, 64, 8, device="wgpu")
+    # With equal scores and the unit matrix for values the result is the weights that are left.
+    v = torch.eye(64, device="wgpu")[None, None].requires_grad_()
+    y = F.scaled_dot_product_attention(q, k, v, dropout_p=0.25)
+    y.backward(torch.eye(64, device="wgpu")[None, None])
+    weights = y.detach().cpu()[0, 0] * 64
+    kept = weights > 0
+    assert 0.7 < float(kept.float().mean()) < 0.8
+    assert torch.allclose(weights[kept], torch.tensor(4 / 3), atol=1e-5)
+    torch.testing.assert_close(v.grad.cpu()[0, 0] * 64, weights.T, rtol=1e-5, atol=1e-5)
+
+
+def test_attention_memory_grows_with_rows_and_not_their_square() -> None:
+    q, k, v = (torch.randn(1, 1, 2048, 8, device="wgpu").requires_grad_() for _ in range(3))
+    wgpu.synchronize()
+    start = wgpu.memory_stats()["allocated"]
+    y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    y.sum().backward()
+    # The matrix of weights would be 16 MB; operands and gradients are 64 KB each.
+    assert wgpu.memory_stats()["allocated"] - start < 1 << 20
+
+
+def test_gradients_of_parts_of_one_tensor_need_no_copy() -> None:
+    x = torch.randn(2, 9, 48, generator=torch.Generator().manual_seed(2))
+
+    def run(device: str) -> list[Any]:
+        whole = leaf(x, device)
+        parts = [t.view(2, 9, 2, 8).transpose(1, 2) for t in whole.split(16, dim=2)]
+        y = F.scaled_dot_product_attention(*parts).transpose(1, 2).reshape(2, 9, 16)
+        before = wgpu.memory_stats()["dispatches"]
+        y.backward(torch.ones(2, 9, 16).to(device))
+        if device == "wgpu":
+            # Two of attention, and the gradient goes into a leaf of its own as it is.
+            assert wgpu.memory_stats()["dispatches"] - before <= 3
+        return [y, whole.grad]
+
+    assert_alike(run)
+
+
+LAYERS: list[tuple[str, dict[str, Any]]] = [
+    ("LSTM", {}),
+    ("GRU", {}),
+    ("RNN", {}),
+    ("RNN", {"nonlinearity": "relu"}),
+    ("LSTM", {"bidirectional": True, "num_layers": 2}),
+    ("GRU", {"bidirectional": True, "bias": False}),
+]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(("name", "kwargs"), LAYERS)
+def test_recurrent_layer_and_its_gradients_equal_cpu(
+    name: str, kwargs: dict[str, Any], packed: bool
+) -> None:
+    g = torch.Generator().manual_seed(1)
+    torch.manual_seed(3)
+    layer = getattr(nn, name)(5, 18, **kwargs)
+    runs = layer.num_layers * (1 + layer.bidirectional)
+    x = torch.randn(6, 4, 5, generator=g)
+    states = [torch.randn(runs, 4, 18, generator=g) for _ in range(2 if name == "LSTM" else 1)]
+    given = torch.randn(18 * (1 + layer.bidirectional), generator=g)
+
+    def run(device: str) -> list[Any]:
+        torch.manual_seed(3)
+        model = getattr(nn, name)(5, 18, **kwargs).to(device)
+        inputs = [leaf(t, device) for t in [x, *states]]
+        data: Any = inputs[0]
+        if packed:
+            data = nn.utils.rnn.pack_padded_sequence(data, torch.tensor([6, 4, 4, 1]))
+        y, last = model(data, tuple(inputs[1:]) if name == "LSTM" else inputs[1])
+        y, last = y.data if packed else y, last if name == "LSTM" else (last,)
+        loss = (y * y * given.to(device)).sum()
+        if packed:
+            loss = loss + sum((t.sin() * (i + 1)).sum() for i, t in enumerate(last))
+        loss.backward()
+        return [y, *last, *[t.grad for t in inputs], *[p.grad for p in model.parameters()]]
+
+    assert_alike(run, 1e-5)
