@@ -1,0 +1,121 @@
+"""How many kernels a training step launches on the GPU, which is exact, and that it trains as on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import pytensorlib as torch
+from pytensorlib import nn, wgpu
+from pytensorlib.nn import functional as F
+
+pytestmark = pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter")
+
+
+class Block(nn.Module):
+    """A block of a GPT."""
+
+    def __init__(self, d: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.ln1, self.ln2 = nn.LayerNorm(d), nn.LayerNorm(d)
+        self.qkv, self.out = nn.Linear(d, 3 * d), nn.Linear(d, d)
+        self.up, self.down = nn.Linear(d, 4 * d), nn.Linear(4 * d, d)
+
+    def forward(self, x: Any) -> Any:
+        b, t, d = x.shape
+        parts = self.qkv(self.ln1(x)).split(d, dim=2)
+        q, k, v = (p.view(b, t, self.heads, d // self.heads).transpose(1, 2) for p in parts)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(y.transpose(1, 2).reshape(b, t, d))
+        return x + self.down(F.gelu(self.up(self.ln2(x))))
+
+
+class GPT(nn.Module):
+    """A small GPT over characters."""
+
+    def __init__(self, vocab: int = 65, d: int = 64, layers: int = 4, length: int = 32) -> None:
+        super().__init__()
+        self.token, self.place = nn.Embedding(vocab, d), nn.Embedding(length, d)
+        self.blocks = nn.Sequential(*[Block(d, 4) for _ in range(layers)])
+        self.norm, self.head = nn.LayerNorm(d), nn.Linear(d, vocab, bias=False)
+        self.register_buffer("places", torch.arange(length), persistent=False)
+
+    def forward(self, x: Any) -> Any:
+        h = self.blocks(self.token(x) + self.place(self.places))
+        return self.head(self.norm(h)).flatten(0, 1)
+
+
+class Recurrent(nn.Module):
+    """An LSTM that names the class of a sequence."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm, self.head = nn.LSTM(16, 32, batch_first=True), nn.Linear(32, 10)
+
+    def forward(self, x: Any) -> Any:
+        return self.head(self.lstm(x)[0][:, -1])
+
+
+def mlp() -> nn.Module:
+    return nn.Sequential(
+        nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 10)
+    )
+
+
+def cnn() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(8, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(64, 10),
+    )  # fmt: skip
+
+
+def data(kind: str) -> tuple[Any, Any]:
+    """Return inputs and classes of one batch."""
+    g = torch.Generator().manual_seed(5)
+    if kind == "gpt":
+        text = torch.randint(0, 65, (4, 33), generator=g)
+        return text[:, :-1].contiguous(), text[:, 1:].reshape(-1)
+    shape = {"mlp": (32, 784), "cnn": (16, 1, 8, 8), "lstm": (8, 20, 16)}[kind]
+    return torch.randn(shape, generator=g), torch.randint(0, 10, shape[:1], generator=g)
+
+
+STEPS: dict[str, tuple[Callable[[], nn.Module], Callable[..., Any], int]] = {
+    "mlp": (mlp, lambda p: torch.optim.SGD(p, lr=0.05), 20),
+    "cnn": (cnn, lambda p: torch.optim.SGD(p, lr=0.05), 45),
+    "gpt": (GPT, lambda p: torch.optim.AdamW(p, lr=1e-3), 130),
+    "lstm": (Recurrent, lambda p: torch.optim.AdamW(p, lr=1e-3), 90),
+}
+
+
+def train(kind: str, device: str, n: int) -> tuple[list[float], list[int]]:
+    """Train on one batch; return losses and the dispatches of each step."""
+    make, optimizer, _ = STEPS[kind]
+    torch.manual_seed(0)
+    model = make().to(device)
+    x, y = (t.to(device) for t in data(kind))
+    step = optimizer(model.parameters())
+    losses, counts = [], []
+    for _ in range(n):
+        before = wgpu.memory_stats()["dispatches"]
+        step.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        step.step()
+        losses.append(loss.detach())
+        counts.append(wgpu.memory_stats()["dispatches"] - before)
+    return [float(v) for v in losses], counts
+
+
+@pytest.mark.parametrize("kind", STEPS)
+def test_training_step_dispatches_are_few_and_losses_equal_cpu(kind: str) -> None:
+    wgpu.set_fallback_error(True)
+    try:
+        got, counts = train(kind, "wgpu", 4)
+    finally:
+        wgpu.set_fallback_error(False)
+    assert got == pytest.approx(train(kind, "cpu", 4)[0], abs=1e-3)
+    assert max(counts[2:]) <= STEPS[kind][2]
