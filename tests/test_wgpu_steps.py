@@ -1,4 +1,4 @@
-"""How many kernels a training step launches on the GPU, which is exact, and that it trains as on the CPU."""
+"""How many kernels a training step launches on the GPU, and that it trains as on the CPU."""
 
 from __future__ import annotations
 
