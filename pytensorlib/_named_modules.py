@@ -28,18 +28,6 @@ NO_COMPILER = "there is no compiler for C++ or CUDA extensions here; torch.libra
 NO_COMPILER += "an operator of a Python function."
 NO_EXPORT = f"there are no exported programs here: {EAGER}"
 
-_FSDP = (
-    "FullyShardedDataParallel ShardingStrategy{FULL_SHARD SHARD_GRAD_OP NO_SHARD HYBRID_SHARD "
-    "_HYBRID_SHARD_ZERO2} BackwardPrefetch{BACKWARD_PRE BACKWARD_POST} "
-    "StateDictType{FULL_STATE_DICT LOCAL_STATE_DICT SHARDED_STATE_DICT} MixedPrecision CPUOffload "
-    "StateDictConfig FullStateDictConfig LocalStateDictConfig ShardedStateDictConfig "
-    "OptimStateDictConfig FullOptimStateDictConfig LocalOptimStateDictConfig "
-    "ShardedOptimStateDictConfig StateDictSettings OptimStateKeyType{PARAM_NAME PARAM_ID} "
-)
-_FULLY_SHARD = (
-    "FSDPModule UnshardHandle fully_shard MixedPrecisionPolicy OffloadPolicy CPUOffloadPolicy "
-    "register_fsdp_forward_method share_comm_ctx DataParallelMeshDims "
-)
 _PLACEMENTS = "Placement Shard Replicate Partial _StridedShard "
 _DTENSOR = (
     _PLACEMENTS + "DTensor DeviceMesh distribute_tensor distribute_module init_device_mesh empty "
@@ -113,8 +101,6 @@ _NOTES = (
 
 PARTS = {
     # Several processes
-    "distributed._composable": Part(BY_MPI, "checkpoint contract fully_shard replicate"),
-    "distributed._composable.fsdp": Part(BY_MPI, _FULLY_SHARD),
     "distributed._composable.replicate": Part(BY_MPI, "replicate DDP"),
     "distributed._functional_collectives": Part(
         BY_MPI,
@@ -188,20 +174,9 @@ PARTS = {
         BY_MPI, "RendezvousHandler RendezvousParameters RendezvousError"
     ),
     "distributed.elastic.utils": Part(BY_MPI, "get_env_variable_or_raise"),
-    "distributed.fsdp": Part(BY_MPI, _FSDP + _FULLY_SHARD),
     "distributed.fsdp._common_utils": Part(BY_MPI, "_FSDPState _is_fsdp_flattened"),
-    "distributed.fsdp._fully_shard": Part(BY_MPI, _FULLY_SHARD),
-    "distributed.fsdp._fully_shard._fully_shard": Part(BY_MPI, _FULLY_SHARD),
     "distributed.fsdp._runtime_utils": Part(BY_MPI, "_lazy_init"),
-    "distributed.fsdp.api": Part(BY_MPI, _FSDP),
-    "distributed.fsdp.fully_sharded_data_parallel": Part(BY_MPI, _FSDP + "FLAT_PARAM"),
     "distributed.fsdp.sharded_grad_scaler": Part(BY_MPI, "ShardedGradScaler"),
-    "distributed.fsdp.wrap": Part(
-        BY_MPI,
-        "ModuleWrapPolicy CustomPolicy _Policy enable_wrap wrap always_wrap_policy "
-        "lambda_auto_wrap_policy size_based_auto_wrap_policy transformer_auto_wrap_policy "
-        "_or_policy _module_wrap_policy _recursive_wrap",
-    ),
     "distributed.launcher": Part(BY_MPI, "LaunchConfig elastic_launch launch_agent"),
     "distributed.launcher.api": Part(BY_MPI, "LaunchConfig elastic_launch launch_agent"),
     "distributed.pipelining": Part(

@@ -26,16 +26,16 @@ def test_every_module_of_the_table_imports_with_its_names(name):
 
 
 def test_absent_class_can_be_subclassed_asked_for_and_named_but_not_made():
-    from pytensorlib.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy
+    from pytensorlib.distributed.pipelining import PipelineStage
+    from pytensorlib.distributed.tensor import DTensor
 
-    class Mine(FullyShardedDataParallel): ...
+    class Mine(DTensor): ...
 
-    assert not isinstance(nn.Linear(1, 1), FullyShardedDataParallel)
-    assert FullyShardedDataParallel | None
-    assert ShardingStrategy.FULL_SHARD.name == "FULL_SHARD"
-    assert pickle.loads(pickle.dumps(FullyShardedDataParallel)) is FullyShardedDataParallel
-    for cls in (Mine, FullyShardedDataParallel):
-        with pytest.raises(RuntimeError, match=r"fsdp.FullyShardedDataParallel: .*is_initialized"):
+    assert not isinstance(torch.ones(1), DTensor)
+    assert DTensor | None
+    assert pickle.loads(pickle.dumps(PipelineStage)) is PipelineStage
+    for cls in (Mine, DTensor):
+        with pytest.raises(RuntimeError, match=r"tensor.DTensor: .*is_initialized"):
             cls(nn.Linear(1, 1))
 
 

@@ -8,6 +8,17 @@ from needs import at_least, raises
 import pytensorlib as torch
 import pytensorlib.distributed as dist
 from pytensorlib import nn
+from pytensorlib.distributed.fsdp import (
+    FSDPModule,
+    FullStateDictConfig,
+    FullyShardedDataParallel,
+    MixedPrecisionPolicy,
+    StateDictType,
+    _shards,
+    fully_shard,
+)
+from pytensorlib.distributed.fsdp._shards import whole as whole_of
+from pytensorlib.distributed.fsdp.wrap import ModuleWrapPolicy
 from pytensorlib.distributed.optim import ZeroRedundancyOptimizer
 from pytensorlib.nn.parallel import DistributedDataParallel as DDP
 
@@ -89,3 +100,129 @@ def check_zero_redundancy_with_uneven_inputs(rank: int, size: int) -> None:
     found = [None] * size
     dist.all_gather_object(found, [p.tolist() for p in model.parameters()])
     assert all(one == found[0] for one in found)
+
+
+def steps_of(model: nn.Module, optimizer: torch.optim.Optimizer, batches: list) -> list:
+    losses = []
+    for x, y in batches:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def check_fully_shard_trains_as_one_process(rank: int, size: int) -> None:
+    for keep in (True, False):
+        model, expected = net(), net()
+        for layer in (model[0], model[2]):
+            fully_shard(layer, reshard_after_forward=not keep)
+        fully_shard(model)
+        assert isinstance(model, FSDPModule) and isinstance(model, nn.Sequential)
+        rows = [-(-n // size) for n in (7, 7, 3, 3)]
+        assert all(len(p) <= n for p, n in zip(model.parameters(), rows))
+        part = torch.optim.Adam(model.parameters(), lr=0.05)
+        whole = torch.optim.Adam(expected.parameters(), lr=0.05)
+        steps_of(model, part, [batch(s, rank) for s in range(4)])
+        steps_of(expected, whole, [whole_batch(s, size) for s in range(4)])
+        for p, q in zip(model.parameters(), expected.parameters()):
+            torch.testing.assert_close(whole_of(p), q.detach(), rtol=1e-9, atol=1e-12)
+        with torch.no_grad():
+            x, _ = batch(9, 0)
+            torch.testing.assert_close(model(x), expected(x), rtol=1e-9, atol=1e-12)
+
+
+def check_gathered_rows_are_freed_between_the_passes(rank: int, size: int) -> None:
+    for again in (True, False):
+        model = net()
+        fully_shard(model, reshard_after_forward=again)
+        gathers = []
+        call, _shards.all_gather = _shards.all_gather, lambda *a: gathers.append(call(*a))
+        x, y = batch(0, rank)
+        loss = F.cross_entropy(model(x), y)
+        assert len(gathers) == 1
+        loss.backward()
+        _shards.all_gather = call
+        assert len(gathers) == 1 + again
+        assert model[2].weight.grad.shape == model[2].weight.shape
+
+
+def check_fully_shard_adds_gradients_up_and_mixes_types(rank: int, size: int) -> None:
+    model, expected = net(), net()
+    fully_shard(model)
+    for last in (False, True):
+        model.set_requires_gradient_sync(last)
+        x, y = batch(int(last), rank)
+        F.cross_entropy(model(x), y).backward()
+        assert (model[0].weight.grad is not None) == last
+        for r in range(size):
+            x, y = batch(int(last), r)
+            (F.cross_entropy(expected(x), y) / size).backward()
+    for p, q in zip(model.parameters(), expected.parameters()):
+        first = p._shard_of.first
+        torch.testing.assert_close(p.grad, q.grad[first : first + len(p)], rtol=1e-9, atol=1e-12)
+    policy = MixedPrecisionPolicy(torch.bfloat16, torch.float32, output_dtype=torch.float32)
+    half = net().float()
+    fully_shard(half, mp_policy=policy)
+    out = half(torch.ones(2, 5))
+    out.sum().backward()
+    assert out.dtype == torch.float32 == half[0].weight.grad.dtype == half[0].weight.dtype
+
+
+class Tied(nn.Module):
+    """Two layers share a weight, and one parameter belongs to the root itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(4, 4), nn.Tanh()).double()
+        self.again = nn.Linear(4, 4).double()
+        self.again.weight = self.inner[0].weight
+        self.scale = nn.Parameter(torch.ones(4, dtype=torch.float64))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.again(self.inner(x)) * self.scale
+
+
+def check_fully_sharded_data_parallel(rank: int, size: int) -> None:
+    torch.manual_seed(rank)  # the first one's parameters are given to all
+    made = Tied()
+    model = FullyShardedDataParallel(made, sync_module_states=True)
+    state = model.state_dict()
+    assert list(state) == list(Tied().state_dict())
+    assert state["inner.0.weight"].shape == (4, 4)
+    expected = Tied()
+    expected.load_state_dict(state)
+    optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (model, expected)]
+    for step in range(3):
+        random = [
+            torch.tensor(np.random.default_rng([step, r]).normal(size=(3, 4))) for r in range(size)
+        ]
+        for m, o, x in zip((model, expected), optimizers, (random[rank], torch.cat(random))):
+            o.zero_grad()
+            m(x).square().mean().backward()
+            o.step()
+    for name, value in model.state_dict().items():
+        torch.testing.assert_close(value, expected.state_dict()[name], rtol=1e-10, atol=1e-12)
+    with FullyShardedDataParallel.summon_full_params(model):
+        assert model.module.again.weight.shape == (4, 4)
+        with torch.no_grad():
+            model.module.scale.fill_(3)
+    assert whole_of(made.scale).tolist() == [3.0] * 4
+    model.load_state_dict(state)
+    assert torch.equal(model.state_dict()["scale"], torch.ones(4, dtype=torch.float64))
+    inside = FullyShardedDataParallel(net(), auto_wrap_policy=ModuleWrapPolicy({nn.Linear}))
+    assert len(FullyShardedDataParallel.fsdp_modules(inside)) == 3
+    plain = net()
+    x, _ = batch(0, 0)
+    torch.testing.assert_close(inside(x), plain(x))
+    kind = FullStateDictConfig(rank0_only=True)
+    whole = StateDictType.FULL_STATE_DICT
+    with FullyShardedDataParallel.state_dict_type(inside, whole, kind):
+        assert len(inside.state_dict()) == (4 if rank == 0 else 0)
+    assert list(inside.state_dict()) == list(plain.state_dict())
+    with raises(ValueError, "is a scalar"):
+        scalar = nn.Module()
+        scalar.p = nn.Parameter(torch.ones(()))
+        fully_shard(scalar)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterable
 from typing import Any
@@ -17,6 +18,17 @@ def _list(tensors: Any) -> list[Any]:
 
 def _grads(parameters: Any) -> list[Tensor]:
     return [p.grad for p in _list(parameters) if p.grad is not None]
+
+
+def _over_processes(parameters: list[Any], norm_type: float) -> list[Tensor]:
+    """Return the gradients; in the place of shards' ones their norm over all processes."""
+    sharing: Any = sys.modules.get(f"{pt.__name__}.distributed.fsdp._shards")
+    shards = [p for p in parameters if sharing and hasattr(p, "_shard_of")]
+    if not shards:
+        return _grads(parameters)
+    known = {id(p) for p in shards}
+    whole = _grads([p for p in parameters if id(p) not in known])
+    return [*whole, sharing.norm_of_all(shards, float(norm_type))]
 
 
 def get_total_norm(
@@ -153,7 +165,9 @@ def clip_grad_norm_(
     """
     parameters = _list(parameters)
     with pt.no_grad():
-        total = get_total_norm(_grads(parameters), norm_type, error_if_nonfinite, foreach)
+        total = get_total_norm(
+            _over_processes(parameters, norm_type), norm_type, error_if_nonfinite
+        )
         clip_grads_with_norm_(parameters, max_norm, total, foreach)
     return total
 
