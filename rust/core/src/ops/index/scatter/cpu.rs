@@ -7,20 +7,15 @@ use crate::layout::Layout;
 use crate::ops::index::{Cell, Mode};
 use crate::ops::shape::view::parts::each_offset;
 use crate::tensor::Tensor;
-use crate::{per_isa, with_element, with_float};
+use crate::{with_element, with_float};
 use smallvec::SmallVec;
-use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Elements below which a second thread costs more than it gains.
 const GRAIN: usize = 1 << 14;
-/// Elements of a row that one task takes, whose places fit L1.
+/// Elements of a row that one task takes.
 const BLOCK: usize = 1 << 10;
-
-/// Places read from an index, each once: other threads may write to the index meanwhile.
-type Places = [MaybeUninit<usize>; BLOCK];
-const NO_PLACES: Places = [const { MaybeUninit::uninit() }; BLOCK];
 
 /// A dimension of the index tensor.
 #[derive(Clone, Copy)]
@@ -122,24 +117,21 @@ impl<'a> Plan<'a> {
             )),
         }
     }
-
-    /// The places that at most [`BLOCK`] indices name, if all fit.
-    fn places<'p>(&self, index: &[i64], room: &'p mut Places) -> Option<&'p [usize]> {
-        let to = room[..index.len()].as_mut_ptr().cast::<usize>();
-        // SAFETY: there is room for as many places, all of which are written. What is checked is
-        // what was read: behind the black box the compiler cannot read the index again instead.
-        let places = unsafe {
-            std::ptr::copy_nonoverlapping(index.as_ptr().cast(), to, index.len());
-            std::hint::black_box(std::slice::from_raw_parts(to, index.len()))
-        };
-        fit(places, self.n).then_some(places)
-    }
 }
 
-per_isa! {
-    fn fit[](places: &[usize], n: usize) -> bool {
-        places.iter().fold(true, |good, &i| good & (i < n))
+/// Calls `f` with each number of a row and the place that its index names, up to the first that does
+/// not fit; whether all did. Each index is read once: other threads may write to it meanwhile.
+#[inline(always)]
+fn each_place(index: &[i64], n: usize, mut f: impl FnMut(usize, usize)) -> bool {
+    for (j, i) in index.iter().enumerate() {
+        // SAFETY: an element of the slice.
+        let i = unsafe { std::ptr::read_volatile(i) } as usize;
+        if i >= n {
+            return false;
+        }
+        f(j, i);
     }
+    true
 }
 
 /// `y[..] = x[.., index[..], ..]` for a contiguous int64 index and a contiguous `y` of its shape.
@@ -153,30 +145,24 @@ pub fn gather(x: &Tensor, dim: usize, index: &Tensor, y: &Tensor) -> Result<()> 
     let (from, to) = (x.bytes_ptr() as usize, y.bytes_ptr() as usize);
     with_element!(super::bits(x.dtype()), T => {
         parallel_for(p.rows() * blocks, GRAIN / p.inner.n.min(BLOCK) + 1, |range| {
-            let mut room = NO_PLACES;
             for u in range {
                 let (r, start) = (u / blocks, u % blocks * BLOCK);
                 let (at, place, _) = p.row(r);
                 let n = BLOCK.min(p.inner.n - start);
-                let Some(index) = p.places(&p.index[at + start..][..n], &mut room) else {
-                    return bad.store(true, Ordering::Relaxed);
-                };
+                let index = &p.index[at + start..][..n];
                 // SAFETY: the places fit; each element is written once.
-                unsafe {
+                let good = unsafe {
                     let from = (from as *const T).add(place + start * p.inner.place);
                     let to = (to as *mut T).add(at + start);
                     match (p.inner.place, p.stride) {
-                        (0, 1) => {
-                            for (j, &i) in index.iter().enumerate() {
-                                *to.add(j) = *from.add(i);
-                            }
-                        }
-                        (step, stride) => {
-                            for (j, &i) in index.iter().enumerate() {
-                                *to.add(j) = *from.add(j * step + i * stride);
-                            }
-                        }
+                        (0, 1) => each_place(index, p.n, |j, i| *to.add(j) = *from.add(i)),
+                        (step, stride) => each_place(index, p.n, |j, i| {
+                            *to.add(j) = *from.add(j * step + i * stride)
+                        }),
                     }
+                };
+                if !good {
+                    return bad.store(true, Ordering::Relaxed);
                 }
             }
         });
@@ -208,20 +194,13 @@ pub fn scatter(y: &Tensor, dim: usize, index: &Tensor, src: &Tensor, mode: Mode)
     with_element!(y.dtype(), T => {
         let run = |r: usize, columns: Range<usize>| -> bool {
             let (at, place, other) = p.row(r);
-            let mut room = NO_PLACES;
-            for start in columns.clone().step_by(BLOCK) {
-                let n = BLOCK.min(columns.end - start);
-                let Some(index) = p.places(&p.index[at + start..][..n], &mut room) else {
-                    return false;
-                };
-                // SAFETY: the places fit; rows lie within both tensors.
-                unsafe {
-                    let to = (to as *mut T).add(place + start * p.inner.place);
-                    let from = (from as *const T).add(other + start * p.inner.other);
-                    row(index, to, from, (p.inner.place, p.stride, p.inner.other), mode);
-                }
+            let (start, index) = (columns.start, &p.index[at + columns.start..at + columns.end]);
+            // SAFETY: the places fit; rows lie within both tensors.
+            unsafe {
+                let to = (to as *mut T).add(place + start * p.inner.place);
+                let from = (from as *const T).add(other + start * p.inner.other);
+                row(index, p.n, to, from, (p.inner.place, p.stride, p.inner.other), mode)
             }
-            true
         };
         if outer >= 2 * num_threads() || p.inner.along {
             parallel_for(outer, GRAIN / (each * p.inner.n) + 1, |range| {
@@ -283,28 +262,29 @@ pub fn multiply_complex(y: &Tensor, dim: usize, index: &Tensor, src: &Tensor) ->
     Ok(())
 }
 
+/// Combines a row into the places that its index names; whether all fit.
 unsafe fn row<T: Cell>(
-    index: &[usize],
+    index: &[i64],
+    n: usize,
     to: *mut T,
     from: *const T,
     (step, stride, other): (usize, usize, usize),
     mode: Mode,
-) {
-    // SAFETY: the index is checked, so that its places and those of the steps lie within both
-    // tensors.
+) -> bool {
+    // SAFETY: the places of an index that fits, and those of the steps, lie within both tensors.
     unsafe {
         macro_rules! each {
             ($mode:expr) => {
                 if (step, stride, other) == (0, 1, 1) {
-                    for (j, &i) in index.iter().enumerate() {
+                    each_place(index, n, |j, i| {
                         let to = to.add(i);
                         *to = (*to).combine(*from.add(j), $mode);
-                    }
+                    })
                 } else {
-                    for (j, &i) in index.iter().enumerate() {
+                    each_place(index, n, |j, i| {
                         let to = to.add(j * step + i * stride);
                         *to = (*to).combine(*from.add(j * other), $mode);
-                    }
+                    })
                 }
             };
         }
