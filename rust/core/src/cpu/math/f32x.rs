@@ -10,6 +10,8 @@ pub use error::{erf, erf_exp, erfc, erfinv, is_tiny, ndtr_half, ndtri_near};
 pub use trig::{cos, cos_near, is_far, sin, sin_near, tan, tan_near};
 
 use super::f64x;
+pub use super::incomplete::{igamma_single as igamma, igammac_single as igammac};
+
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LN_2, LOG10_2, LOG2_E, PI};
 
 /// Adding and subtracting this rounds to an integer, which the low bits of the sum hold.
@@ -624,7 +626,7 @@ macro_rules! through_f64 {
 }
 through_f64! {
     lgamma(x); digamma(x); trigamma(x); ndtri(x); log_ndtr(x);
-    zeta(s, q); igamma(a, x); igammac(a, x);
+    zeta(s, q);
 }
 
 /// The `n`-th derivative of digamma. Computed in float64; not vectorised.

@@ -24,40 +24,47 @@ fn front(a: f64, x: f64) -> f64 {
     (a * l - rest).exp() / (TAU * a).sqrt()
 }
 
-/// P(a, x) by its power series, for x below a + 1.
-fn series(a: f64, x: f64) -> f64 {
+/// P(a, x) by its power series, for x below a + 1, whose terms end below `least` of the sum.
+fn series(a: f64, x: f64, least: f64) -> f64 {
     let (mut term, mut sum) = (1.0, 1.0);
     for k in 1..MOST_TERMS {
         term *= x / (a + k as f64);
         sum += term;
-        if term <= sum * 1e-17 {
+        if term <= sum * least {
             break;
         }
     }
     sum * front(a, x)
 }
 
-/// Q(a, x) by Lentz' form of the continued fraction, for x above a + 1.
-fn fraction(a: f64, x: f64) -> f64 {
-    let tiny = 1e-300;
+/// Q(a, x) by its continued fraction (DLMF 8.9.2), for x above a + 1, until a step changes less than
+/// `least` of it. Numerators and denominators each by their recurrence, so that no step waits for a
+/// quotient.
+fn fraction(a: f64, x: f64, least: f64) -> f64 {
+    const HUGE: f64 = 1e120;
+    let scale = a * front(a, x);
+    // Nor would the recurrences bear such numbers.
+    if scale == 0.0 {
+        return 0.0;
+    }
     let mut b = x + 1.0 - a;
-    let mut c = 1.0 / tiny;
-    let mut d = 1.0 / b;
-    let mut h = d;
+    let (mut above, mut below) = ([0.0, 1.0], [1.0, b]);
     for k in 1..MOST_TERMS {
         let k = k as f64;
         let n = -k * (k - a);
         b += 2.0;
-        let apart = |v: f64| if v.abs() < tiny { tiny } else { v };
-        d = 1.0 / apart(n * d + b);
-        c = apart(b + n / c);
-        let step = d * c;
-        h *= step;
-        if (step - 1.0).abs() < 1e-16 {
+        above = [above[1], b * above[1] + n * above[0]];
+        below = [below[1], b * below[1] + n * below[0]];
+        let (new, old) = (above[1] * below[0], above[0] * below[1]);
+        if (new - old).abs() <= least * new.abs() {
             break;
         }
+        if below[1].abs() > HUGE {
+            above = above.map(|v| v / HUGE);
+            below = below.map(|v| v / HUGE);
+        }
     }
-    h * a * front(a, x)
+    above[1] / below[1] * scale
 }
 
 /// (P, Q) for large `a`, where sums would take too many terms: an error function of the distance
@@ -82,8 +89,8 @@ fn uniform(a: f64, x: f64) -> (f64, f64) {
     (tail(-z, -rest), tail(z, rest))
 }
 
-/// Returns (P, Q), which sum to one, the smaller exactly.
-fn both(a: f64, x: f64) -> (f64, f64) {
+/// Returns (P, Q), which sum to one, the smaller to about `least` of it or as a float64 can.
+fn both(a: f64, x: f64, least: f64) -> (f64, f64) {
     let bad = a < 0.0 || x < 0.0 || a.is_nan() || x.is_nan();
     if bad || (a == 0.0 && x == 0.0) || (a.is_infinite() && x.is_infinite()) {
         return (f64::NAN, f64::NAN);
@@ -98,20 +105,34 @@ fn both(a: f64, x: f64) -> (f64, f64) {
         return uniform(a, x);
     }
     if x < a + 1.0 {
-        let p = series(a, x).min(1.0);
+        let p = series(a, x, 0.1 * least).min(1.0);
         (p, 1.0 - p)
     } else {
-        let q = fraction(a, x).min(1.0);
+        let q = fraction(a, x, least).min(1.0);
         (1.0 - q, q)
     }
 }
 
+/// What single and double precision ask for.
+const SINGLE: f64 = 1e-10;
+const DOUBLE: f64 = 1e-16;
+
 /// The lower regularised incomplete gamma function P(a, x).
 pub fn igamma(a: f64, x: f64) -> f64 {
-    both(a, x).0
+    both(a, x, DOUBLE).0
 }
 
 /// The upper regularised incomplete gamma function Q(a, x).
 pub fn igammac(a: f64, x: f64) -> f64 {
-    both(a, x).1
+    both(a, x, DOUBLE).1
+}
+
+/// P(a, x) of a float32.
+pub fn igamma_single(a: f32, x: f32) -> f32 {
+    both(a as f64, x as f64, SINGLE).0 as f32
+}
+
+/// Q(a, x) of a float32.
+pub fn igammac_single(a: f32, x: f32) -> f32 {
+    both(a as f64, x as f64, SINGLE).1 as f32
 }
