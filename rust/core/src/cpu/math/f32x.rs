@@ -6,12 +6,13 @@
 mod error;
 mod trig;
 
-pub use error::{erf, erf_exp, erfc, erfinv, is_tiny, ndtr_half, ndtri_near};
+pub use error::{erf, erf_exp, erfc, erfinv, erfinv_near};
+pub use error::{is_outer, is_tiny, ndtr_half, ndtri_near};
 pub use trig::{cos, cos_near, is_far, sin, sin_near, tan, tan_near};
 
-use super::f64x;
 pub use super::incomplete::{igamma_single as igamma, igammac_single as igammac};
 
+use super::f64x;
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LN_2, LOG10_2, LOG2_E, PI};
 
 /// Adding and subtracting this rounds to an integer, which the low bits of the sum hold.
@@ -361,6 +362,14 @@ const LOG2_D: [f64; 5] = [
     0.340_712_574_261_822_3,
 ];
 
+/// The logarithm to base 2 of a positive, finite, normal x, to 2^-36.
+#[inline(always)]
+fn log2_d(x: f64) -> f64 {
+    let (e, m) = split(x);
+    let s = (m - 1.0) / (m + 1.0);
+    s.mul_add(poly_d(s * s, &LOG2_D), e)
+}
+
 #[inline(always)]
 pub fn log10(x: f32) -> f32 {
     let (e, f) = split_near(x);
@@ -384,9 +393,7 @@ pub fn pow(x: f32, y: f32) -> f32 {
         1.530_370_071_136_569_3e-5,
     ];
     let a = x.abs();
-    let (e, m) = split(a as f64);
-    let s = (m - 1.0) / (m + 1.0);
-    let l = s.mul_add(poly_d(s * s, &LOG2_D), e);
+    let l = log2_d(a as f64);
     let l = if a == 0.0 { f64::NEG_INFINITY } else { l };
     let l = if a < f32::INFINITY { l } else { a as f64 };
     // A power of one or to zero is one, whatever the other is.

@@ -17,7 +17,7 @@ pub use bessel_jy::{j0_near, j1_near, y0_near, y1_near};
 pub use error::{erf, erf_exp, erfc, erfcx, log_ndtr};
 pub use exp::{acosh, asinh, atanh, cosh, decay, exp, exp2, expm1, sigmoid, sinh, tanh};
 pub use gamma::{is_negative, trigamma_near};
-pub use inverse::{erfinv, is_tiny, ndtri_near};
+pub use inverse::{erfinv, erfinv_near, is_outer, is_tiny, ndtri_near};
 pub use log::{ln, log10, log1p, log2, pow};
 pub use trig::{acos, asin, atan, atan2, cos, cos_near, is_far, sin, sin_near, tan, tan_near};
 

@@ -424,6 +424,7 @@ pointwise! {
     op Erfinv[1] = "ErfinvBackward0", Float;
     f |_, [x]| x.erfinv();
     df |_, _, y, g| g * (c::<R>(PI.sqrt() / 2.0) * (y * y).exp());
+    guarded true;
 
     /// log |gamma(x)|.
     op Lgamma[1] = "LgammaBackward0", Float;

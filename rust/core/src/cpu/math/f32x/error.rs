@@ -1,6 +1,7 @@
 //! The error function and its relatives.
 
-use super::{clamp, clamp_d, exp, exp_d, exp_normal, ln_d, poly, poly_d, MAGIC};
+use super::{clamp, clamp_d, exp, exp_d, exp_normal, log2_d, poly, poly_d, MAGIC};
+use std::f64::consts::LN_2;
 
 /// erf(z) / z - 1 by z^2, for z up to 0.94.
 const ERF_SMALL: [f32; 7] = [
@@ -166,15 +167,31 @@ const ERFINV_TAIL: [f64; 12] = [
 /// erfinv(x) / x for 1 - x^2 = q, which is at least e^-17.
 #[inline(always)]
 fn erfinv_slope(q: f64) -> f64 {
-    let w = -ln_d(q);
-    let s = w.sqrt();
-    let a = poly_d(w - 2.75, &ERFINV_CENTRE);
-    let b = poly_d(s - 3.25, &ERFINV_TAIL);
+    let w = log2_d(q) * -LN_2;
+    let b = poly_d(w.sqrt() - 3.25, &ERFINV_TAIL);
     if w < 5.5 {
-        a
+        erfinv_centre(w)
     } else {
         b
     }
+}
+
+#[inline(always)]
+fn erfinv_centre(w: f64) -> f64 {
+    poly_d(w - 2.75, &ERFINV_CENTRE)
+}
+
+/// Whether `erfinv` of x is not [`erfinv_near`]: beyond this w might be more than 5.5.
+#[inline(always)]
+pub fn is_outer(x: f32) -> bool {
+    x.abs() > 0.9979
+}
+
+/// The inverse of erf, to 0.52 ulp where x is not outer.
+#[inline(always)]
+pub fn erfinv_near(x: f32) -> f32 {
+    let d = x as f64;
+    (d * erfinv_centre(log2_d(d.mul_add(-d, 1.0)) * -LN_2)) as f32
 }
 
 /// The inverse of erf, to 0.52 ulp; infinite at -1 and 1, NaN beyond.

@@ -53,7 +53,13 @@ pub fn exp(x: f64) -> f64 {
 #[inline(always)]
 pub fn decay(x: f64) -> f64 {
     // From -708.8 down the scale's bits are those of zero; 2^-1022 is e^-708.3964.
-    let (y, _, magic) = exp_parts(if x < -708.396 { -709.0 } else { x }, 0.0);
+    exp_normal(if x < -708.396 { -709.0 } else { x })
+}
+
+/// e^x to 1 ulp for x from -709, where it is zero, to 709.
+#[inline(always)]
+pub fn exp_normal(x: f64) -> f64 {
+    let (y, _, magic) = exp_parts(x, 0.0);
     let n = magic.to_bits().wrapping_sub(MAGIC.to_bits());
     y * f64::from_bits(n.wrapping_add(1023) << 52)
 }

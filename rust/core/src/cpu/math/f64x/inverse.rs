@@ -104,6 +104,18 @@ pub fn erfinv(x: f64) -> f64 {
     }
 }
 
+/// Whether `erfinv` of x is not [`erfinv_near`]: beyond this w might be more than 4.
+#[inline(always)]
+pub fn is_outer(x: f64) -> bool {
+    x.abs() > 0.9907
+}
+
+/// The inverse of erf, to 2.5 ulp where x is not outer.
+#[inline(always)]
+pub fn erfinv_near(x: f64) -> f64 {
+    x * poly(-ln((1.0 - x) * (1.0 + x)), &CENTRE)
+}
+
 /// Whether `ndtri` of p is left to [`super::ndtri`].
 #[inline(always)]
 pub fn is_tiny(p: f64) -> bool {

@@ -163,14 +163,16 @@ macro_rules! both {
             sin sin_near is_far;
             cos cos_near is_far;
             tan tan_near is_far;
+            erfinv erfinv_near is_outer;
             lgamma lgamma_near is_negative;
         ]);
         near!(Near64, Mask64, f64, u64, f64x, [$($f)* lgamma], [
             sin sin_near is_far;
             cos cos_near is_far;
             tan tan_near is_far;
+            erfinv erfinv_near is_outer;
         ]);
     };
 }
 both!(abs sqrt floor ceil trunc round exp exp2 expm1 ln log2 log10 log1p asin acos atan sinh cosh
-    tanh asinh acosh atanh sigmoid erf erfc erfinv digamma rsqrt);
+    tanh asinh acosh atanh sigmoid erf erfc digamma rsqrt);
