@@ -13,7 +13,7 @@ override WG: u32 = WORKGROUP;
 
 struct Params {
     n: u32,
-    pad0: u32,
+    first: u32, // the logical index of the first element
     pad1: u32,
     pad2: u32,
     offset: array<vec4<u32>, 2>,
@@ -102,7 +102,7 @@ fn main(
     let log = lane_log(Y);
     if (log == 0u) {
         if (id >= p.n) { return; }
-        position = id;
+        position = p.first + id;
         let e = at(0u, id);
         let bits = encode(Y, value(id));
         let w = word(Y, e);
@@ -120,7 +120,7 @@ fn main(
         let e = w * lanes + k;
         if (e >= first && e < first + p.n) {
             let mask = lane_mask(Y) << lane_bit(Y, k);
-            position = e - first;
+            position = p.first + e - first;
             bits |= (encode(Y, value(e - first)).x << lane_bit(Y, k)) & mask;
             covered |= mask;
         }
@@ -139,7 +139,7 @@ fn scattered(
 ) {
     let id = (group.x + group.y * groups.x) * WG + local;
     if (id >= p.n) { return; }
-    position = id;
+    position = p.first + id;
     let e = at(0u, id);
     let bits = encode(Y, value(id)).x << lane_bit(Y, e);
     let old = atomicLoad(&y_lanes[word(Y, e)]);

@@ -113,6 +113,7 @@ impl<'a> From<(&'a Tensor, DType)> for Operand<'a> {
         Operand {
             buffer: t.storage().buffer(),
             dtype,
+            window: None,
         }
     }
 }

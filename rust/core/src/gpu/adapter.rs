@@ -135,6 +135,11 @@ fn matching(adapters: &[wgpu::Adapter], wanted: &str) -> Result<Vec<wgpu::Adapte
 pub fn open(adapter: &wgpu::Adapter) -> Result<Opened> {
     let features = adapter.features() & useful();
     let limits = adapter.limits();
+    // A test of what does not fit makes them small.
+    let most = |name, limit: u64| {
+        let asked = std::env::var(name).ok().and_then(|v| v.parse().ok());
+        asked.map_or(limit, |v: u64| limit.min(v.max(4096)))
+    };
     let experimental = match features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX) {
         // SAFETY: nothing experimental happens unless a shader names it, and those are ours.
         true => unsafe { wgpu::ExperimentalFeatures::enabled() },
@@ -171,8 +176,11 @@ pub fn open(adapter: &wgpu::Adapter) -> Result<Opened> {
         cooperative: adapter.cooperative_matrix_properties(),
         int64: features.contains(wgpu::Features::SHADER_INT64),
         float64: features.contains(wgpu::Features::SHADER_F64),
-        max_binding: limits.max_storage_buffer_binding_size,
-        max_buffer: limits.max_buffer_size,
+        max_binding: most(
+            "PYTENSORLIB_WGPU_MAX_BINDING",
+            limits.max_storage_buffer_binding_size,
+        ),
+        max_buffer: most("PYTENSORLIB_WGPU_MAX_BUFFER", limits.max_buffer_size),
         max_groups: limits.max_compute_workgroups_per_dimension.min(65_535),
         limits,
     };

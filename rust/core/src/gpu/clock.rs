@@ -88,6 +88,7 @@ impl Work {
 /// The timestamps of a stream.
 pub(super) struct Clock {
     queries: wgpu::QuerySet,
+    copies: bool,
     /// Nanoseconds of one tick, and where the GPU's clock stands at 0 of ours.
     tick: f64,
     zero: f64,
@@ -99,7 +100,8 @@ pub(super) struct Clock {
 impl Clock {
     /// Where the adapter has timestamps. Waits for the GPU to compare the clocks.
     pub fn new(device: &wgpu::Device, queue: &wgpu::Queue) -> Option<Clock> {
-        if !device.features().contains(wgpu::Features::TIMESTAMP_QUERY) {
+        let features = device.features();
+        if !features.contains(wgpu::Features::TIMESTAMP_QUERY) {
             return None;
         }
         let queries = device.create_query_set(&wgpu::QuerySetDescriptor {
@@ -109,6 +111,7 @@ impl Clock {
         });
         let mut clock = Clock {
             queries,
+            copies: features.contains(wgpu::Features::TIMESTAMP_QUERY_INSIDE_ENCODERS),
             tick: queue.get_timestamp_period() as f64,
             zero: 0.0,
             open: vec![],
@@ -134,6 +137,11 @@ impl Clock {
             clock.done.clear();
         }
         Some(clock)
+    }
+
+    /// Whether there are timestamps outside passes, where copies are.
+    pub fn copies(&self) -> bool {
+        self.copies
     }
 
     pub fn is_full(&self) -> bool {
@@ -197,10 +205,17 @@ impl Clock {
     }
 }
 
-/// The timestamps at both ends of a pass.
+/// The timestamps at both ends of a pass or a copy.
 pub(super) struct Stamps {
     queries: wgpu::QuerySet,
     first: u32,
+}
+
+impl Stamps {
+    /// Notes the time outside a pass: 0 is the begin, 1 the end.
+    pub fn write(&self, encoder: &mut wgpu::CommandEncoder, end: u32) {
+        encoder.write_timestamp(&self.queries, self.first + end);
+    }
 }
 
 /// A pass with these timestamps.

@@ -22,6 +22,27 @@ pub struct Operand<'a> {
     /// `None` where it is not on the GPU: then there is nothing to launch.
     pub buffer: Option<&'a Buffer>,
     pub dtype: DType,
+    /// The bytes that the kernel sees, in the place of all.
+    pub window: Option<Window>,
+}
+
+/// Bytes of a buffer: the first, a multiple of [`Window::ALIGN`], and how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    pub start: u64,
+    pub size: u64,
+}
+
+impl Window {
+    /// What every adapter takes.
+    pub const ALIGN: u64 = 256;
+}
+
+/// A buffer as a kernel binds it.
+#[derive(Clone, Copy)]
+pub(super) struct Bound<'a> {
+    pub buffer: &'a Buffer,
+    pub window: Option<Window>,
 }
 
 impl<'a> From<&'a Buffer> for Operand<'a> {
@@ -29,6 +50,7 @@ impl<'a> From<&'a Buffer> for Operand<'a> {
         Operand {
             buffer: Some(buffer),
             dtype: DType::I32,
+            window: None,
         }
     }
 }
@@ -41,7 +63,7 @@ pub struct Launch<'a, P> {
     entry: &'static str,
     tail: [Tail<'a>; 2],
     constants: SmallVec<[(&'static str, u32); 12]>,
-    buffers: SmallVec<[Option<&'a Buffer>; 9]>,
+    buffers: SmallVec<[Option<Bound<'a>>; 9]>,
     writes: usize,
 }
 
@@ -96,8 +118,7 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
             "written buffers come first"
         );
         self.writes += 1;
-        self.buffers.push(x.into().buffer);
-        self
+        self.bind(x.into())
     }
 
     /// Binds what the kernel reads; the constant `format` tells it the type of the elements.
@@ -107,8 +128,14 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
     }
 
     /// Binds what the kernel reads, whose type it knows.
-    pub fn reads_words(mut self, x: impl Into<Operand<'a>>) -> Self {
-        self.buffers.push(x.into().buffer);
+    pub fn reads_words(self, x: impl Into<Operand<'a>>) -> Self {
+        self.bind(x.into())
+    }
+
+    fn bind(mut self, x: Operand<'a>) -> Self {
+        let window = x.window;
+        let bound = x.buffer.map(|buffer| Bound { buffer, window });
+        self.buffers.push(bound);
         self
     }
 
@@ -125,7 +152,7 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
     /// Records `n` workgroups with the beginning of a parameter block.
     pub(super) fn record(self, gpu: &Gpu, params: &[u8], n: usize) -> Result<()> {
         let source = &self.shader.source;
-        let all: Option<SmallVec<[&Buffer; 9]>> = self.buffers.iter().copied().collect();
+        let all: Option<SmallVec<[Bound; 9]>> = self.buffers.iter().copied().collect();
         let Some(buffers) = all else {
             crate::bail!(
                 Assertion,

@@ -41,6 +41,7 @@ use crate::device::Device;
 use crate::error::{function_name, Error, Kind, Result};
 use crate::shape::Show;
 use crate::{bail, ensure};
+use launch::Bound;
 use parking_lot::Mutex;
 use pipeline::{Kernel, Pipelines};
 use std::sync::OnceLock;
@@ -350,7 +351,7 @@ impl Gpu {
         self.check()?;
         {
             let mut stream = self.stream.lock();
-            let encoder = stream.encoder(&[src]);
+            let encoder = stream.encoder(&[src], span);
             encoder.copy_buffer_to_buffer(src.wgpu(), first as u64, &staging, 0, span);
             let slice = staging.slice(0..span);
             stream.flush();
@@ -392,7 +393,7 @@ impl Gpu {
         }
         self.stream
             .lock()
-            .encoder(&[src, dst])
+            .encoder(&[src, dst], bytes as u64)
             .copy_buffer_to_buffer(
                 src.wgpu(),
                 src_offset as u64,
@@ -407,7 +408,7 @@ impl Gpu {
     pub fn fill_zero(&self, dst: &Buffer) -> Result<()> {
         self.stream
             .lock()
-            .encoder(&[dst])
+            .encoder(&[dst], dst.capacity())
             .clear_buffer(dst.wgpu(), 0, None);
         Ok(())
     }
@@ -432,7 +433,7 @@ impl Gpu {
     fn dispatch(
         &self,
         kernel: &Kernel,
-        buffers: &[&Buffer],
+        buffers: &[Bound],
         params: &[u8],
         grid: [u32; 3],
     ) -> Result<()> {
@@ -446,27 +447,31 @@ impl Gpu {
         if grid.contains(&0) {
             return Ok(());
         }
-        if let Some(big) = buffers
-            .iter()
-            .find(|b| b.capacity() > self.info.max_binding)
-        {
+        let most = self.info.max_binding;
+        let size = |b: &Bound| b.window.map_or(b.buffer.capacity(), |w| w.size);
+        if let Some(big) = buffers.iter().find(|b| size(b) > most) {
             bail!(
                 NotImplemented,
                 "wgpu: {name}: a tensor of {} bytes is larger than one binding of this adapter, \
-                 {} bytes",
-                big.bytes(),
-                self.info.max_binding
+                 {most} bytes",
+                big.buffer.bytes()
             );
         }
         let (written, read) = buffers.split_at(kernel.writes);
-        let aliased = read.iter().any(|r| written.iter().any(|w| w.same(r)));
+        let aliased = read
+            .iter()
+            .any(|r| written.iter().any(|w| w.buffer.same(r.buffer)));
         let pipeline = self.pipelines.lock().get(&self.device, kernel, aliased)?;
         let work = || {
             let groups = grid.iter().map(|&n| n as u64).product();
-            let first = |i: usize| !buffers[..i].iter().any(|b| b.same(buffers[i]));
+            let first = |i: usize| {
+                !buffers[..i]
+                    .iter()
+                    .any(|b| b.buffer.same(buffers[i].buffer))
+            };
             let bytes = (0..buffers.len())
                 .filter(|&i| first(i))
-                .map(|i| buffers[i].bytes());
+                .map(|i| size(&buffers[i]).min(buffers[i].buffer.bytes()));
             let kernel = match kernel.entry {
                 "main" => name.to_string(),
                 entry => format!("{name}:{entry}"),

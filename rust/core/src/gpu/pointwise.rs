@@ -1,11 +1,13 @@
 //! Elementwise kernels over broadcast strides.
 
 use super::geometry::coalesce;
-use super::launch::WORKGROUP;
+use super::launch::{Operand, WORKGROUP};
+use super::view::halves;
 use super::{params, shader, Acc, Gpu, Tail, View};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::{bail, ensure};
+use smallvec::SmallVec;
 
 /// Inputs that one kernel takes, and the dimensions left after merging.
 pub const MAX_INPUTS: usize = 6;
@@ -15,7 +17,7 @@ const MAX_SCALARS: usize = 8;
 params! {
     pub(super) struct Block {
         n: u32,
-        pad0: u32,
+        first: u32,
         pad1: u32,
         pad2: u32,
         offset: [u32; 8],
@@ -54,9 +56,15 @@ pub fn pointwise<'a>(
     y: View,
     scalars: &[[u32; 2]],
 ) -> Result<()> {
-    launch(gpu, acc, body.into(), x, y, scalars)
+    launch(gpu, acc, body.into(), x, y, scalars, 0)
 }
 
+/// Whether a body reads the logical index.
+fn names_position(body: &str) -> bool {
+    body.contains("position")
+}
+
+/// [`pointwise`] over a part of a tensor, whose first element has this logical index.
 fn launch(
     gpu: &Gpu,
     acc: Acc,
@@ -64,6 +72,7 @@ fn launch(
     x: &[View],
     y: View,
     scalars: &[[u32; 2]],
+    first: usize,
 ) -> Result<()> {
     if y.numel() == 0 {
         return Ok(());
@@ -88,6 +97,23 @@ fn launch(
         y.numel()
     );
     debug_assert!(x.iter().all(|v| v.shape == y.shape), "{:?} {:?}", x, y);
+    if let Some(d) = [y].iter().chain(x).find_map(|v| v.too_wide(gpu)) {
+        // Logical indices go on in the second half where nothing in front is cut.
+        let outer = y.shape[..d].iter().all(|&n| n == 1);
+        ensure!(
+            outer || !names_position(body.text),
+            NotImplemented,
+            "wgpu: pointwise: a result in another order than its memory is larger than one binding"
+        );
+        let inner: usize = y.shape[d + 1..].iter().product();
+        for (from, shape) in halves(y.shape, d) {
+            let parts: SmallVec<[View; MAX_INPUTS]> =
+                x.iter().map(|v| v.part(d, from, &shape)).collect();
+            let y = y.part(d, from, &shape);
+            launch(gpu, acc, body, &parts, y, scalars, first + from * inner)?;
+        }
+        return Ok(());
+    }
     let mut strides: [&[isize]; MAX_INPUTS + 1] = [y.strides; MAX_INPUTS + 1];
     for (s, v) in strides[1..].iter_mut().zip(x) {
         *s = v.strides;
@@ -111,8 +137,11 @@ fn launch(
 
     let mut p: Block = bytemuck::Zeroable::zeroed();
     p.n = n as u32;
-    for (t, offset) in [y].iter().chain(x).map(|v| v.offset).enumerate() {
-        p.offset[t] = offset as u32;
+    p.first = first as u32;
+    let bound: SmallVec<[(Operand, u32); MAX_INPUTS + 1]> =
+        [y].iter().chain(x).map(|v| v.bound(gpu)).collect();
+    for (t, &(_, offset)) in bound.iter().enumerate() {
+        p.offset[t] = offset;
         p.step[t] = dims.strides[t].first().copied().unwrap_or(1) as u32;
         for (d, &s) in dims.strides[t].iter().enumerate() {
             p.stride[t][d] = s as u32;
@@ -138,14 +167,14 @@ fn launch(
         .entry(if scattered { "scattered" } else { "main" })
         .tail([body, value])
         .set("DIMS", if linear { 0 } else { dims.sizes.len() as u32 })
-        .writes(SLOTS[0], y);
-    for (&v, slot) in x.iter().zip(&SLOTS[1..]) {
-        launch = launch.reads(slot, v);
+        .writes(SLOTS[0], bound[0].0);
+    for (&(operand, _), slot) in bound[1..].iter().zip(&SLOTS[1..]) {
+        launch = launch.reads(slot, operand);
     }
     let threads = if scattered || lanes == 1 {
         n
     } else {
-        (y.offset % lanes + n).div_ceil(lanes)
+        (bound[0].1 as usize % lanes + n).div_ceil(lanes)
     };
     launch.record(
         gpu,

@@ -3,6 +3,7 @@
 use super::geometry::{coalesce, Dims};
 use super::launch::{lanes_rows, Launch};
 use super::shader::Numbers;
+use super::view::halves;
 use super::{copy, params, shader, Acc, Gpu, Scratch, View};
 use crate::dtype::DType;
 use crate::ensure;
@@ -241,18 +242,73 @@ pub fn reduce(
         Runtime,
         "wgpu: reduction: the result must be contiguous"
     );
+    // What is done to the results of parts.
+    let again = match map {
+        Map::Truth => Map::Truth,
+        _ => Map::Keep,
+    };
+    if let Some(d) = x.too_wide(gpu) {
+        return in_halves(gpu, (op, map, again, scale), acc, x, d, dims, y);
+    }
     let plan = plan(x, dims)?;
     if plan.splits == 1 {
         return pass(gpu, op, map, scale, &plan, acc, x, y);
     }
     let partial = Scratch::new(gpu, &[plan.rows, plan.splits], acc.dtype())?;
     pass(gpu, op, map, 1.0, &plan, acc, x, partial.view())?;
-    let map = if map == Map::Truth {
-        Map::Truth
-    } else {
-        Map::Keep
+    reduce(gpu, op, again, scale, partial.view(), [1].into(), y)
+}
+
+/// [`reduce`] of a tensor that is larger than one binding, cut along dimension `d`.
+fn in_halves(
+    gpu: &Gpu,
+    (op, map, again, scale): (Combine, Map, Map, f64),
+    acc: Acc,
+    x: View,
+    d: usize,
+    dims: DimSet,
+    y: View,
+) -> Result<()> {
+    let parts = halves(x.shape, d);
+    if dims.has(d) {
+        let rows = y.numel();
+        let partial = Scratch::new(gpu, &[2, rows], acc.dtype())?;
+        for (i, (from, shape)) in parts.iter().enumerate() {
+            let half = View {
+                offset: i * rows,
+                shape: &[rows],
+                strides: &[1],
+                ..partial.view()
+            };
+            reduce(gpu, op, map, 1.0, x.part(d, *from, shape), dims, half)?;
+        }
+        return reduce(gpu, op, again, scale, partial.view(), [0].into(), y);
+    }
+    // Results in order around the kept dimension that is cut, which they have as dimension 1.
+    let kept = |range: std::ops::Range<usize>| -> usize {
+        let sizes = range.filter(|&k| !dims.has(k)).map(|k| x.shape[k]);
+        sizes.product()
     };
-    reduce(gpu, op, map, scale, partial.view(), [1].into(), y)
+    let (outer, inner) = (kept(0..d), kept(d + 1..x.shape.len()));
+    let strides = [x.shape[d] * inner, inner, 1].map(|s| s as isize);
+    for (from, shape) in &parts {
+        let sizes = [outer, shape[d], inner];
+        let whole = Scratch::new(gpu, &sizes, y.dtype)?;
+        let flat = View {
+            shape: &[sizes.iter().product()],
+            strides: &[1],
+            ..whole.view()
+        };
+        reduce(gpu, op, map, scale, x.part(d, *from, shape), dims, flat)?;
+        let place = View {
+            offset: y.offset + from * inner,
+            shape: &sizes,
+            strides: &strides,
+            ..y
+        };
+        copy::copy(gpu, whole.view(), place)?;
+    }
+    Ok(())
 }
 
 fn pass(
@@ -266,13 +322,14 @@ fn pass(
     y: View,
 ) -> Result<()> {
     let [i0, i1] = identity(op, acc);
+    let ((to, y_offset), (from, x_offset)) = (y.bound(gpu), x.bound(gpu));
     let p = Block {
         rows: plan.rows as u32,
         length: plan.length as u32,
         splits: plan.splits as u32,
         part: plan.part as u32,
-        x_offset: x.offset as u32,
-        y_offset: y.offset as u32,
+        x_offset,
+        y_offset,
         scale: scale as f32,
         pad: 0,
         identity: [i0, i1, 0, 0],
@@ -284,8 +341,8 @@ fn pass(
     plan.launch(REDUCE.launch(acc))
         .set("OP", op as u32)
         .set("MAP", map as u32)
-        .writes("Y", y)
-        .reads("X", x)
+        .writes("Y", to)
+        .reads("X", from)
         .groups(gpu, &p, plan.groups())
 }
 

@@ -1,7 +1,8 @@
 //! One in-order stream: dispatches are recorded into an open compute pass and submitted in batches.
 
-use super::clock::{self, Clock, Work};
+use super::clock::{self, Clock, Stamps, Work};
 use super::key::Map;
+use super::launch::Bound;
 use super::pipeline::Pipeline;
 use super::Buffer;
 use smallvec::SmallVec;
@@ -39,6 +40,8 @@ pub(super) struct Stream {
     in_flight: VecDeque<wgpu::SubmissionIndex>,
     /// From when dispatches were first timed.
     clock: Option<Clock>,
+    /// Of the copy that was recorded last, whose end has no timestamp yet.
+    copying: Option<Stamps>,
     /// Number of the open batch; buffers remember the last one that used them.
     pub batch: u64,
     pub stats: StreamStats,
@@ -75,6 +78,7 @@ impl Stream {
             batch_limit: FIRST_BATCH,
             in_flight: VecDeque::new(),
             clock: None,
+            copying: None,
             batch: 1,
             stats: StreamStats::default(),
         }
@@ -84,12 +88,12 @@ impl Stream {
     pub fn dispatch(
         &mut self,
         pipeline: &Pipeline,
-        buffers: &[&Buffer],
+        buffers: &[Bound],
         params: &[u8],
         grid: [u32; 3],
         work: impl FnOnce() -> Work,
     ) {
-        let timed = clock::watched() && self.timed();
+        let timed = self.timed();
         if self.params.len() + params.len() + self.align > RING as usize {
             self.flush();
         }
@@ -100,7 +104,7 @@ impl Stream {
 
         let key = GroupKey {
             layout: pipeline.layout.id,
-            buffers: buffers.iter().map(|b| b.raw().id).collect(),
+            buffers: identities(buffers),
         };
         if self.groups.len() >= MAX_BIND_GROUPS {
             self.groups.clear();
@@ -131,8 +135,8 @@ impl Stream {
         if timed {
             self.pass = None;
         }
-        for buffer in buffers {
-            buffer.mark(self.batch);
+        for bound in buffers {
+            bound.buffer.mark(self.batch);
         }
         self.stats.dispatches += 1;
         self.pending += 1;
@@ -141,21 +145,41 @@ impl Stream {
         }
     }
 
-    /// The encoder outside any pass, for copies. `buffers` are those that the copy touches.
-    pub fn encoder(&mut self, buffers: &[&Buffer]) -> &mut wgpu::CommandEncoder {
+    /// The encoder outside any pass, for one copy of so many bytes. `buffers` are those that it
+    /// touches.
+    pub fn encoder(&mut self, buffers: &[&Buffer], bytes: u64) -> &mut wgpu::CommandEncoder {
+        let timed = self.timed();
         self.pass = None;
         self.pending += 1;
         for buffer in buffers {
             buffer.mark(self.batch);
         }
         let device = &self.device;
-        self.encoder
-            .get_or_insert_with(|| device.create_command_encoder(&Default::default()))
+        let encoder = self
+            .encoder
+            .get_or_insert_with(|| device.create_command_encoder(&Default::default()));
+        match &mut self.clock {
+            Some(clock) if timed && clock.copies() => {
+                let stamps = clock.begin(Work::new("", super::fault::name(), 0, bytes));
+                stamps.write(encoder, 0);
+                self.copying = Some(stamps);
+            }
+            _ => {}
+        }
+        encoder
+    }
+
+    /// Ends the timing of a copy.
+    fn copied(&mut self) {
+        if let (Some(stamps), Some(encoder)) = (self.copying.take(), &mut self.encoder) {
+            stamps.write(encoder, 1);
+        }
     }
 
     /// Submits what is recorded.
     pub fn flush(&mut self) {
         self.pass = None;
+        self.copied();
         let Some(mut encoder) = self.encoder.take() else {
             return;
         };
@@ -191,9 +215,17 @@ impl Stream {
         let _ = self.device.poll(wgpu::PollType::wait_indefinitely());
     }
 
+    /// Whether what comes next is timed.
+    fn timed(&mut self) -> bool {
+        if self.copying.is_some() {
+            self.copied();
+        }
+        clock::watched() && self.begin_timed()
+    }
+
     /// Ends the pass before one that is timed; false where the adapter has no timestamps.
     #[cold]
-    fn timed(&mut self) -> bool {
+    fn begin_timed(&mut self) -> bool {
         match &self.clock {
             None => {
                 self.wait();
@@ -227,11 +259,23 @@ impl Stream {
     }
 }
 
+/// What tells bindings apart. A window has a number more, which no buffer's identity reaches.
+fn identities(buffers: &[Bound]) -> SmallVec<[u64; 8]> {
+    let mut out = SmallVec::new();
+    for b in buffers {
+        out.push(b.buffer.raw().id);
+        if let Some(w) = b.window {
+            out.extend([1 << 63 | w.start, w.size]);
+        }
+    }
+    out
+}
+
 fn bind(
     device: &wgpu::Device,
     ring: &wgpu::Buffer,
     pipeline: &Pipeline,
-    buffers: &[&Buffer],
+    buffers: &[Bound],
 ) -> wgpu::BindGroup {
     let params = wgpu::BindGroupEntry {
         binding: 0,
@@ -246,7 +290,14 @@ fn bind(
         .enumerate()
         .map(|(i, b)| wgpu::BindGroupEntry {
             binding: i as u32 + 1,
-            resource: b.wgpu().as_entire_binding(),
+            resource: match b.window {
+                None => b.buffer.wgpu().as_entire_binding(),
+                Some(w) => wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+                    buffer: b.buffer.wgpu(),
+                    offset: w.start,
+                    size: wgpu::BufferSize::new(w.size),
+                }),
+            },
         });
     let entries: SmallVec<[wgpu::BindGroupEntry; 9]> =
         std::iter::once(params).chain(storage).collect();

@@ -1,6 +1,6 @@
 //! Strided memory on the GPU, as the drivers take it.
 
-use super::launch::Operand;
+use super::launch::{Operand, Window};
 use super::{Buffer, Gpu};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -16,7 +16,7 @@ pub struct View<'a> {
     pub dtype: DType,
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
     pub fn numel(&self) -> usize {
         self.shape.iter().product()
     }
@@ -32,13 +32,80 @@ impl View<'_> {
     }
 }
 
+impl<'a> View<'a> {
+    /// The bytes between its first and its last element, both included; none where it is empty.
+    fn span(&self) -> (u64, u64) {
+        let (mut low, mut high) = (self.offset as i64, self.offset as i64);
+        for (&n, &stride) in self.shape.iter().zip(self.strides) {
+            let reach = (n.max(1) - 1) as i64 * stride as i64;
+            *(if reach < 0 { &mut low } else { &mut high }) += reach;
+        }
+        let size = self.dtype.size() as i64;
+        ((low * size) as u64, ((high + 1) * size) as u64)
+    }
+
+    /// What a kernel binds, and where the first element is in it: the whole buffer where a binding
+    /// can be so large, and else a window on what the view reaches.
+    pub(super) fn bound(&self, gpu: &Gpu) -> (Operand<'a>, u32) {
+        let mut operand = Operand::from(*self);
+        let mut offset = self.offset;
+        if self.buffer.capacity() > gpu.info().max_binding {
+            let (low, high) = self.span();
+            let start = low / Window::ALIGN * Window::ALIGN;
+            let size = (high - start).next_multiple_of(4);
+            operand.window = Some(Window { start, size });
+            offset -= start as usize / self.dtype.size();
+        }
+        (operand, offset as u32)
+    }
+
+    /// The dimension to cut where the view reaches over more bytes than a binding can have.
+    pub(super) fn too_wide(&self, gpu: &Gpu) -> Option<usize> {
+        if self.buffer.capacity() <= gpu.info().max_binding {
+            return None;
+        }
+        let (low, high) = self.span();
+        // With what is in front of it up to a multiple of the alignment.
+        if high - low + Window::ALIGN <= gpu.info().max_binding {
+            return None;
+        }
+        let reach = |&d: &usize| (self.shape[d] - 1) * self.strides[d].unsigned_abs();
+        let widest = (0..self.shape.len()).max_by_key(reach);
+        widest.filter(|&d| self.shape[d] > 1)
+    }
+
+    /// The elements from `from` on along a dimension, as many as `shape` has there.
+    pub(super) fn part<'b>(&self, d: usize, from: usize, shape: &'b [usize]) -> View<'b>
+    where
+        'a: 'b,
+    {
+        let offset = self.offset as isize + from as isize * self.strides[d];
+        View {
+            offset: offset as usize,
+            shape,
+            ..*self
+        }
+    }
+}
+
 impl<'a> From<View<'a>> for Operand<'a> {
     fn from(v: View<'a>) -> Self {
         Operand {
             buffer: Some(v.buffer),
             dtype: v.dtype,
+            window: None,
         }
     }
+}
+
+/// The lower and the upper half of a dimension: where each begins, and its shape.
+pub(super) fn halves(shape: &[usize], d: usize) -> [(usize, SmallVec<[usize; 8]>); 2] {
+    let middle = shape[d] / 2;
+    [(0, middle), (middle, shape[d] - middle)].map(|(from, n)| {
+        let mut part = SmallVec::from_slice(shape);
+        part[d] = n;
+        (from, part)
+    })
 }
 
 /// Owned memory with a contiguous shape, for intermediate results.
