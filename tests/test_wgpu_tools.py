@@ -201,6 +201,7 @@ class Doubled(nn.Module):
 @pytest.mark.usefixtures("capped")
 def test_out_of_memory_names_the_largest_tensors() -> None:
     x = torch.zeros(512, 1024, device="wgpu")
+    assert "  2.00 MiB: [512, 1024] float32\n" in wgpu.memory_summary()
     kept = [Doubled()(x.view(1024, 512)), x.sqrt()]
     small = [x + i for i in range(9)]
     with pytest.raises(torch.OutOfMemoryError) as raised:

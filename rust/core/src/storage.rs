@@ -4,6 +4,7 @@
 use crate::alloc::{self, FileMap};
 use crate::bail;
 use crate::device::Device;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::{Buffer, Gpu};
 use crate::shared::Shared;
@@ -337,6 +338,14 @@ impl Storage {
         match &self.0.owner {
             Owner::Gpu(own) => own.1,
             _ => self.ptr() as usize,
+        }
+    }
+
+    /// Tells a GPU what the memory is for.
+    #[inline]
+    pub fn inhabit(&self, shape: &[usize], dtype: DType) {
+        if let Some(buffer) = self.buffer() {
+            buffer.inhabit(shape, dtype);
         }
     }
 

@@ -179,9 +179,7 @@ impl Tensor {
     pub fn of(meta: Meta) -> Result<Tensor> {
         let bytes = byte_count(meta.shape(), meta.dtype())?;
         let storage = Storage::empty(bytes, meta.device())?;
-        if let Some(buffer) = storage.buffer() {
-            buffer.inhabit(meta.shape(), meta.dtype());
-        }
+        storage.inhabit(meta.shape(), meta.dtype());
         let inference = crate::autograd::mode::inference();
         Ok(Tensor::build(storage, meta, inference, None, None))
     }
@@ -193,6 +191,7 @@ impl Tensor {
 
     pub fn zeros(shape: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
         let storage = Storage::zeroed(byte_count(shape, dtype)?, device)?;
+        storage.inhabit(shape, dtype);
         Ok(Tensor::from_storage(
             storage,
             Layout::contiguous(shape),

@@ -216,6 +216,9 @@ macro_rules! shader {
         #[cfg(test)]
         #[allow(non_snake_case)]
         mod $name {
+            #[allow(unused_imports)]
+            use super::*;
+
             #[test]
             fn is_valid() {
                 super::$name.check(["", $($tail)?].concat());
