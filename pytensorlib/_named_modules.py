@@ -42,10 +42,6 @@ _READERS = (
     "LoadPlan SavePlan ReadItem WriteItem DefaultLoadPlanner DefaultSavePlanner Metadata "
     "CheckpointException load save async_save load_state_dict save_state_dict "
 )
-_STATE = (
-    "StateDictOptions get_model_state_dict get_optimizer_state_dict get_state_dict "
-    "set_model_state_dict set_optimizer_state_dict set_state_dict "
-)
 _OBSERVERS = (
     "ObserverBase UniformQuantizationObserverBase AffineQuantizedObserverBase MinMaxObserver "
     "MovingAverageMinMaxObserver PerChannelMinMaxObserver MovingAveragePerChannelMinMaxObserver "
@@ -136,33 +132,21 @@ PARTS = {
         BY_MPI, "ModelAverager PeriodicModelAverager"
     ),
     "distributed.autograd": Part(BY_MPI, "context backward get_gradients"),
-    "distributed.checkpoint": Part(BY_MPI, _READERS),
     "distributed.checkpoint._consolidate_hf_safetensors": Part(
         BY_MPI,
         "consolidate_safetensors_files consolidate_safetensors_files_on_every_rank",
     ),
-    "distributed.checkpoint.api": Part(BY_MPI, "CheckpointException"),
     "distributed.checkpoint.default_planner": Part(
         BY_MPI, "DefaultLoadPlanner DefaultSavePlanner _EmptyStateDictLoadPlanner"
     ),
-    "distributed.checkpoint.filesystem": Part(BY_MPI, "FileSystemReader FileSystemWriter"),
     "distributed.checkpoint.format_utils": Part(
         BY_MPI, "_EmptyStateDictLoadPlanner dcp_to_torch_save torch_save_to_dcp"
     ),
     "distributed.checkpoint.hf_storage": Part(
         BY_MPI, "HuggingFaceStorageReader HuggingFaceStorageWriter"
     ),
-    "distributed.checkpoint.metadata": Part(
-        BY_MPI, "Metadata MetadataIndex STATE_DICT_TYPE TensorProperties"
-    ),
     "distributed.checkpoint.optimizer": Part(BY_MPI, "load_sharded_optimizer_state_dict"),
     "distributed.checkpoint.planner": Part(BY_MPI, _READERS),
-    "distributed.checkpoint.state_dict": Part(BY_MPI, _STATE),
-    "distributed.checkpoint.state_dict_loader": Part(
-        BY_MPI, "load load_state_dict _load_state_dict"
-    ),
-    "distributed.checkpoint.state_dict_saver": Part(BY_MPI, "save save_state_dict async_save"),
-    "distributed.checkpoint.stateful": Part(BY_MPI, "Stateful"),
     "distributed.checkpoint.utils": Part(BY_MPI),
     "distributed.device_mesh": Part(BY_MPI, "DeviceMesh init_device_mesh"),
     "distributed.elastic.agent.server.api": Part(BY_MPI, "ElasticAgent WorkerSpec WorkerGroup"),

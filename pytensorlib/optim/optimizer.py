@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -361,6 +362,7 @@ class Optimizer:
             (numbers[id(key)] if isinstance(key, pt.Tensor) else key): value
             for key, value in self.state.items()
         }
+        _mark_shards(self.state)
         result: dict[str, Any] = {"state": state, "param_groups": groups}
         for hook in self._optimizer_state_dict_post_hooks.values():
             changed = hook(self, result)
@@ -518,6 +520,16 @@ class GradientOptimizer(Optimizer):
         for key, v in real.items():
             if state[key] is None and v is not None:
                 state[key] = pt.view_as_complex(v)
+
+
+def _mark_shards(states: Any) -> None:
+    """Let state that belongs to rows of a tensor be known as such, where processes share some."""
+    places: Any = sys.modules.get(f"{pt.__name__}.distributed._places")
+    for p, values in states.items() if places else ():
+        place = places.place_of(p) if isinstance(p, pt.Tensor) else None
+        for value in values.values() if place else ():
+            if isinstance(value, pt.Tensor) and value.shape == p.shape:
+                places.mark(value, place)
 
 
 def _placed(value: Any, param: Any, group: dict[str, Any], key: str | None = None) -> Any:

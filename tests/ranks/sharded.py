@@ -1,6 +1,9 @@
 """State that is shared out over processes, beside the same in one process."""
 
 import copy
+import os
+import shutil
+import tempfile
 
 import numpy as np
 from needs import at_least, raises
@@ -8,6 +11,9 @@ from needs import at_least, raises
 import pytensorlib as torch
 import pytensorlib.distributed as dist
 from pytensorlib import nn
+from pytensorlib.distributed import checkpoint
+from pytensorlib.distributed._places import place_of
+from pytensorlib.distributed.checkpoint import state_dict as states
 from pytensorlib.distributed.fsdp import (
     FSDPModule,
     FullStateDictConfig,
@@ -161,7 +167,7 @@ def check_fully_shard_adds_gradients_up_and_mixes_types(rank: int, size: int) ->
             x, y = batch(int(last), r)
             (F.cross_entropy(expected(x), y) / size).backward()
     for p, q in zip(model.parameters(), expected.parameters()):
-        first = p._shard_of.first
+        first = place_of(p).first
         torch.testing.assert_close(p.grad, q.grad[first : first + len(p)], rtol=1e-9, atol=1e-12)
     policy = MixedPrecisionPolicy(torch.bfloat16, torch.float32, output_dtype=torch.float32)
     half = net().float()
@@ -226,3 +232,61 @@ def check_fully_sharded_data_parallel(rank: int, size: int) -> None:
         scalar = nn.Module()
         scalar.p = nn.Parameter(torch.ones(()))
         fully_shard(scalar)
+
+
+def check_checkpoint_of_shards_loads_anywhere(rank: int, size: int) -> None:
+    folder = [tempfile.mkdtemp() if rank == 0 else None]
+    dist.broadcast_object_list(folder)
+    (path,) = folder
+    model = net()
+    fully_shard(model)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+    steps_of(model, optimizer, [batch(s, rank) for s in range(2)])
+    known = [whole_of(p) for p in model.parameters()]
+    first = optimizer.state_dict()["state"][0]["exp_avg"]
+    moment = whole_of(first)
+    assert place_of(first).shape == (7, 5)
+    saved = {"model": model.state_dict(), "optim": optimizer.state_dict(), "epoch": 3}
+    checkpoint.save({**saved, "names": ["a", "b"]}, checkpoint_id=path)
+    assert sorted(os.listdir(path)) == [".metadata", *(f"__{r}_0.distcp" for r in range(size))]
+    # Into one process that shares nothing out, and into other shards.
+    alone = net()
+    adam = torch.optim.Adam(alone.parameters())
+    F.cross_entropy(alone(batch(0, 0)[0]), batch(0, 0)[1]).backward()
+    adam.step()
+    state = {"model": alone.state_dict(), "optim": adam.state_dict(), "epoch": 0, "names": []}
+    checkpoint.load(state, checkpoint_id=path, no_dist=True)
+    assert state["epoch"] == 3 and state["names"] == ["a", "b"]
+    for p, q in zip(alone.parameters(), known):
+        assert torch.equal(p, q)
+    assert torch.equal(adam.state_dict()["state"][0]["exp_avg"], moment)
+    other = net()
+    for layer in (other[0], other[2]):
+        fully_shard(layer)
+    checkpoint.load({"model": other}, checkpoint_id=path)
+    for p, q in zip(other.parameters(), known):
+        assert torch.equal(whole_of(p), q)
+    # Whole states, by name.
+    full = states.StateDictOptions(full_state_dict=True)
+    found, steps = states.get_state_dict(model, optimizer, options=full)
+    assert torch.equal(found["0.weight"], known[0])
+    assert torch.equal(steps["state"]["0.weight"]["exp_avg"], moment)
+    again = net()
+    fully_shard(again)
+    new = torch.optim.Adam(again.parameters())
+    both = {"model_state_dict": found, "optim_state_dict": steps}
+    states.set_state_dict(again, new, **both, options=full)
+    steps_of(again, new, [batch(7, rank)])
+    steps_of(model, optimizer, [batch(7, rank)])
+    for p, q in zip(again.parameters(), model.parameters()):
+        assert torch.equal(p, q)
+    with raises(checkpoint.CheckpointException, "Missing key in checkpoint state_dict: nope"):
+        checkpoint.load({"nope": 1}, checkpoint_id=path)
+    with raises(checkpoint.CheckpointException, "Size mismatch"):
+        checkpoint.load({"model": {"0.weight": torch.ones(2)}}, checkpoint_id=path)
+    if size > 1:
+        with raises(checkpoint.CheckpointException, "not the same tensor on all processes"):
+            checkpoint.save({"x": torch.ones(rank + 1)}, checkpoint_id=path)
+    dist.barrier()
+    if rank == 0:
+        shutil.rmtree(path)

@@ -9,25 +9,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytensorlib as pt
 
 from ...nn.parameter import Parameter
 from .._collectives import all_gather
+from .._places import Place, mark, place_of
 from .._process_group import ProcessGroup
 from .._reduce import ReduceOp
 from .._reductions import all_reduce, reduce_scatter
 
-__all__ = ["Place", "Shards", "norm_of_all", "whole"]
-
-
-class Place(NamedTuple):
-    """Which rows of which tensor a shard has."""
-
-    shape: tuple[int, ...]
-    first: int
-    group: ProcessGroup
+__all__ = ["Shards", "norm_of_all", "whole"]
 
 
 def cut(n: int, size: int, rank: int) -> tuple[int, int]:
@@ -59,20 +52,33 @@ def _count(place: Place, rank: int) -> int:
 
 def whole(shard: Any) -> Any:
     """Return the tensor that a shard is a part of; all processes of its group call this."""
-    return gathered([shard], [shard._shard_of], None)[0]
+    place = place_of(shard)
+    return shard if place is None else gathered([shard], [place], None)[0]
 
 
 def norm_of_all(shards: Sequence[Any], norm_type: float) -> Any:
     """Return the norm of the gradients of which these shards have parts."""
     own = [pt.linalg.vector_norm(s.grad, norm_type) for s in shards if s.grad is not None]
     part = pt.linalg.vector_norm(pt.stack(own), norm_type) if own else pt.zeros(())
-    group = shards[0]._shard_of.group
+    place: Any = place_of(shards[0])
+    group = place.group
     if norm_type == float("inf"):
         all_reduce(part, ReduceOp.MAX, group)
         return part
     part = part.double() ** norm_type
     all_reduce(part, group=group)
     return (part ** (1 / norm_type)).to(shards[0].dtype)
+
+
+def marks(name: str, shard: Any, place: Place) -> Any:
+    """Return what lets a state's tensor be known as the shard that it is."""
+
+    def hook(module: Any, state: Any, prefix: str, _: Any) -> None:
+        found = state.get(prefix + name)
+        if found is not None and module._parameters[name] is shard:
+            mark(found, place)
+
+    return hook
 
 
 class _Gather(pt.autograd.Function):
@@ -129,10 +135,12 @@ class Shards:
                     "vector of one element, or name it in ignored_params"
                 )
             first, end = cut(len(full), group.size(), group.rank())
-            shard: Any = Parameter(full.detach()[first:end].clone(), full.requires_grad)
-            shard._shard_of = Place(tuple(full.shape), first, group)
-            self.shards.append(shard)
-            self.places.append(shard._shard_of)
+            place = Place(tuple(full.shape), first, group)
+            shard = Parameter(full.detach()[first:end].clone(), full.requires_grad)
+            self.shards.append(mark(shard, place))
+            self.places.append(place)
+            for one, where in uses:
+                one._register_state_dict_hook(marks(where, shard, place))
         self.put(self.shards)
         types = list(dict.fromkeys(s.dtype for s in self.shards))
         if len(types) > 1 and param_dtype is None:

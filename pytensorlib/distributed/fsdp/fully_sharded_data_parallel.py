@@ -9,6 +9,7 @@ from typing import Any
 import pytensorlib as pt
 
 from ...nn.module import Module
+from .._places import place_of
 from .._process_group import member
 from .._same_module import sync_tensors
 from ._fully_shard._fully_shard import _cast, unowned
@@ -130,7 +131,7 @@ class FullyShardedDataParallel(Module):
         if device_id is not None:
             module.to(device_id)
         if sync_module_states:
-            shared = [p for p in module.parameters() if not hasattr(p, "_shard_of")]
+            shared = [p for p in module.parameters() if place_of(p) is None]
             sync_tensors(group, [*shared, *module.buffers()])
         ignored = [p for m in ignored_modules or () for p in m.parameters()]
         ignored += list(ignored_states or ())
@@ -365,7 +366,7 @@ def _wrap_inside(module: Any, policy: Any, options: dict[str, Any]) -> int:
     """Wrap the modules inside that a policy names; returns how many elements that took."""
     taken = 0
     for name, child in list(module.named_children()):
-        numel = sum(p.numel() for p in child.parameters() if not hasattr(p, "_shard_of"))
+        numel = sum(p.numel() for p in child.parameters() if place_of(p) is None)
         if not numel or isinstance(child, FullyShardedDataParallel):
             continue
         inner = _wrap_inside(child, policy, options) if policy(child, True, numel) else 0

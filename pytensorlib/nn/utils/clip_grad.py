@@ -23,7 +23,7 @@ def _grads(parameters: Any) -> list[Tensor]:
 def _over_processes(parameters: list[Any], norm_type: float) -> list[Tensor]:
     """Return the gradients; in the place of shards' ones their norm over all processes."""
     sharing: Any = sys.modules.get(f"{pt.__name__}.distributed.fsdp._shards")
-    shards = [p for p in parameters if sharing and hasattr(p, "_shard_of")]
+    shards = [p for p in parameters if sharing and sharing.place_of(p) is not None]
     if not shards:
         return _grads(parameters)
     known = {id(p) for p in shards}

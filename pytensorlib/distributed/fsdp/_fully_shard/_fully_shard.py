@@ -9,6 +9,7 @@ from typing import Any
 import pytensorlib as pt
 
 from ....nn.module import Module
+from ..._places import place_of
 from ..._process_group import member
 from .._shards import Shards
 
@@ -194,7 +195,7 @@ def unowned(module: Any, ignored: Iterable[Any] = ()) -> list[list[tuple[Any, st
     found: dict[int, list[tuple[Any, str]]] = {}
     for one in module.modules():
         for name, p in one._parameters.items():
-            if p is not None and id(p) not in leave and not hasattr(p, "_shard_of"):
+            if p is not None and id(p) not in leave and place_of(p) is None:
                 found.setdefault(id(p), []).append((one, name))
     return list(found.values())
 
