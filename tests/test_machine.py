@@ -125,6 +125,29 @@ def test_random_numbers_are_the_same_bits_on_every_level() -> None:
     assert result(DRAWS, **STREAMED) == native
 
 
+PRODUCTS = """
+from zlib import crc32
+torch.manual_seed(3)
+bits = []
+for dtype in (torch.float32, torch.float64, torch.float16):
+    for m, k, n in ((110, 90, 120), (20, 1100, 70)):
+        a, b = torch.randn(m, k).to(dtype), torch.randn(k, n).to(dtype)
+        for x in (a, a.t().contiguous().t()):
+            for y in (b, b.t().contiguous().t()):
+                z = torch.addmm(torch.ones(n, dtype=dtype), x, y)
+                assert torch.allclose(z.double(), x.double() @ y.double() + 1, 1e-2, 1e-1)
+                bits.append(crc32(z.view(torch.uint8).numpy().tobytes()))
+print(json.dumps(bits))
+"""
+
+
+def test_products_are_the_same_bits_whatever_the_caches_and_threads() -> None:
+    native = result(PRODUCTS)
+    for kb, threads in (("32", "1"), ("32", "3"), ("48", "1")):
+        env = {"PYTENSORLIB_L1_KB": kb, "PYTENSORLIB_NUM_THREADS": threads}
+        assert result(PRODUCTS, **env, PYTENSORLIB_L2_KB="64") == native, env
+
+
 STORES = """
 import itertools, numpy as np
 names = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64".split()

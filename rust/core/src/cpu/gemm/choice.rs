@@ -4,7 +4,7 @@
 use super::amx;
 use super::drive::{blocked, direct, steady, vectors};
 use super::native::{self, Native};
-use super::{gemv, pack, plain, GemmElem, Problem};
+use super::{gemv, pack, plain, stream, GemmElem, Problem};
 use crate::per_isa;
 use half::{bf16, f16};
 
@@ -12,8 +12,9 @@ use half::{bf16, f16};
 const SCATTERED: usize = 100;
 
 macro_rules! kit {
-    ($set:ident, $gemv:ident, $sums:ident) => {
+    ($set:ident, $gemv:ident, $sums:ident, $stream:expr) => {
         Some(Native {
+            stream: $stream,
             set: &native::$set,
             gemv: &gemv::$gemv::GEMV,
             inner: gemv::$sums,
@@ -26,9 +27,9 @@ macro_rules! kit {
 
 pub(super) fn native_f32() -> Option<Native<f32>> {
     let x = per_isa!(match
-        avx512 => kit!(F32_512, f32_512, inner_f32_512),
-        avx2 => kit!(F32_256, f32_256, inner_f32_256),
-        neon => kit!(F32_NEON, f32_neon, inner_f32_neon),
+        avx512 => kit!(F32_512, f32_512, inner_f32_512, Some(&stream::F32_512)),
+        avx2 => kit!(F32_256, f32_256, inner_f32_256, Some(&stream::F32_256)),
+        neon => kit!(F32_NEON, f32_neon, inner_f32_neon, None),
         portable => None);
     #[cfg(target_arch = "x86_64")]
     let x = x.map(|x| Native {
@@ -39,23 +40,23 @@ pub(super) fn native_f32() -> Option<Native<f32>> {
 }
 pub(super) fn native_f64() -> Option<Native<f64>> {
     per_isa!(match
-        avx512 => kit!(F64_512, f64_512, inner_f64_512),
-        avx2 => kit!(F64_256, f64_256, inner_f64_256),
-        neon => kit!(F64_NEON, f64_neon, inner_f64_neon),
+        avx512 => kit!(F64_512, f64_512, inner_f64_512, Some(&stream::F64_512)),
+        avx2 => kit!(F64_256, f64_256, inner_f64_256, Some(&stream::F64_256)),
+        neon => kit!(F64_NEON, f64_neon, inner_f64_neon, None),
         portable => None)
 }
 pub(super) fn native_f16() -> Option<Native<f16>> {
     per_isa!(match
-        avx512 => kit!(F32_512, f16_512, inner_f32_512),
-        avx2 => kit!(F32_256, f16_256, inner_f32_256),
-        neon => kit!(F32_NEON, f16_neon, inner_f32_neon),
+        avx512 => kit!(F32_512, f16_512, inner_f32_512, Some(&stream::F16_512)),
+        avx2 => kit!(F32_256, f16_256, inner_f32_256, Some(&stream::F16_256)),
+        neon => kit!(F32_NEON, f16_neon, inner_f32_neon, None),
         portable => None)
 }
 pub(super) fn native_bf16() -> Option<Native<bf16>> {
     let x = per_isa!(match
-        avx512 => kit!(F32_512, bf16_512, inner_f32_512),
-        avx2 => kit!(F32_256, bf16_256, inner_f32_256),
-        neon => kit!(F32_NEON, bf16_neon, inner_f32_neon),
+        avx512 => kit!(F32_512, bf16_512, inner_f32_512, Some(&stream::BF16_512)),
+        avx2 => kit!(F32_256, bf16_256, inner_f32_256, Some(&stream::BF16_256)),
+        neon => kit!(F32_NEON, bf16_neon, inner_f32_neon, None),
         portable => None);
     #[cfg(target_arch = "x86_64")]
     let x = x.map(|x| {
@@ -67,6 +68,7 @@ pub(super) fn native_bf16() -> Option<Native<bf16>> {
                 fill,
                 each,
                 tiled,
+                stream: None,
                 ..x
             };
         }
@@ -114,6 +116,9 @@ pub(super) unsafe fn multiply<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
             if tiled(x, &p) {
                 return;
             }
+        }
+        if stream::multiply(x, &p) {
+            return;
         }
         vectors(x, &p, |way| blocked(way, None, p.k.div_ceil(x.each), &p))
     }

@@ -34,6 +34,33 @@ pub(super) type Packed<E> = unsafe fn(k: usize, a: *const E, b: *const E, out: &
 /// Sums straight from the operands.
 pub(super) type Direct<E> = unsafe fn(k: usize, x: &Strided<E>, out: &Tile<E>);
 
+/// Sums like [`Direct`], of a panel of B; what the tile and the next one read is asked for.
+pub(super) type Flow<E> = unsafe fn(k: usize, x: &Strided<E>, out: &Tile<E>, ahead: &Ahead);
+
+/// What the next tile reads: a line of each row, `step` bytes apart.
+#[derive(Clone, Copy)]
+pub(super) struct Ahead {
+    pub at: *const u8,
+    pub step: isize,
+}
+
+/// The same address, which the compiler knows nothing of: else it makes a chain of additions of
+/// rows that are a step apart, an instruction for each.
+#[inline(always)]
+fn opaque<T>(p: *const T) -> *const T {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    {
+        let mut p = p;
+        // SAFETY: no instruction.
+        unsafe {
+            std::arch::asm!("/* {0} */", inout(reg) p, options(pure, nomem, nostack, preserves_flags))
+        }
+        p
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    p
+}
+
 /// Writes a tile of N vectors of columns, the last one of which may be partly used.
 #[inline(always)]
 pub(super) unsafe fn finish<V: Simd, const M: usize, const N: usize>(
@@ -48,15 +75,16 @@ pub(super) unsafe fn finish<V: Simd, const M: usize, const N: usize>(
         let beta = V::splat(out.beta);
         let zero = V::splat(V::Elem::default());
         let plus = out.beta != V::Elem::default();
-        // Loops without exits, so that they unroll and sums stay in registers.
+        // Loops without exits, so that they unroll and sums stay in registers; and without questions
+        // where all columns are used.
         macro_rules! rows {
-            (|$d:ident, $at:ident, $part:ident| $rest:expr) => {
+            ($whole:literal, |$d:ident, $at:ident, $part:ident| $rest:expr) => {
                 for i in 0..M {
                     let c = out.c.offset(i as isize * out.c_rs);
                     let $d = out.d.wrapping_offset(i as isize * out.d_rs);
                     for j in 0..N {
                         let $at = j * V::LANES;
-                        let $part = j + 1 == N && last < V::LANES;
+                        let $part = !$whole && j + 1 == N;
                         let y = alpha.fma(sum[i][j], $rest);
                         if $part {
                             y.store_first(c.add($at), last);
@@ -67,20 +95,25 @@ pub(super) unsafe fn finish<V: Simd, const M: usize, const N: usize>(
                 }
             };
         }
-        if !plus {
-            rows!(|_d, at, part| zero);
-        } else if out.d_cs == 1 {
-            rows!(|d, at, part| {
-                let d = d.add(at);
-                let d = if part {
-                    V::load_first(d, last)
-                } else {
-                    V::load(d)
-                };
-                beta.fma(d, zero)
-            });
-        } else {
-            rows!(|d, at, part| beta.fma(V::splat(*d), zero));
+        macro_rules! along {
+            ($whole:literal) => {
+                rows!($whole, |d, at, part| {
+                    let d = d.add(at);
+                    let d = if part {
+                        V::load_first(d, last)
+                    } else {
+                        V::load(d)
+                    };
+                    beta.fma(d, zero)
+                })
+            };
+        }
+        match (plus, out.d_cs == 1, last == V::LANES) {
+            (false, _, true) => rows!(true, |_d, at, part| zero),
+            (false, _, false) => rows!(false, |_d, at, part| zero),
+            (true, true, true) => along!(true),
+            (true, true, false) => along!(false),
+            (true, false, _) => rows!(false, |d, at, part| beta.fma(V::splat(*d), zero)),
         }
     }
 }
@@ -142,6 +175,13 @@ unsafe fn packed<V: Simd, S: Step<V>, const M: usize, const N: usize>(
     }
 }
 
+/// The row `i` of a tile, four of which have one address each, and multiples of the step.
+macro_rules! row {
+    ($base:ident, $rs:expr, $i:ident) => {
+        $base[$i / 4].wrapping_offset(($i % 4) as isize * $rs)
+    };
+}
+
 #[inline(always)]
 unsafe fn direct<V: Simd, const M: usize, const N: usize>(
     k: usize,
@@ -152,15 +192,18 @@ unsafe fn direct<V: Simd, const M: usize, const N: usize>(
     // has the instructions of `V`.
     unsafe {
         let mut sum = [[V::splat(V::Elem::default()); N]; M];
-        let (mut a, mut b) = (x.a, x.b);
         let (rs, ds, bs) = (x.a_rs, x.a_ds, x.b_ds);
+        let mut b = x.b;
+        let mut base = [x.a; 4];
+        for g in 1..M.div_ceil(4) {
+            base[g] = x.a.wrapping_offset(4 * g as isize * rs);
+        }
         let full = out.width == N * V::LANES;
         let last = out.width - (N - 1) * V::LANES;
         for _ in 0..k {
             let mut y = [sum[0][0]; N];
             for j in 0..N {
                 let b = b.add(j * V::LANES);
-                fetch(b.wrapping_add(4 * N * V::LANES));
                 y[j] = if j + 1 < N || full {
                     V::load(b)
                 } else {
@@ -168,14 +211,86 @@ unsafe fn direct<V: Simd, const M: usize, const N: usize>(
                 };
             }
             for i in 0..M {
-                let x = V::splat(*a.offset(i as isize * rs));
+                let x = V::splat(*row!(base, rs, i));
                 for j in 0..N {
                     sum[i][j] = x.fma(y[j], sum[i][j]);
                 }
             }
-            a = a.wrapping_offset(ds);
+            for g in 0..M.div_ceil(4) {
+                base[g] = opaque(base[g].wrapping_offset(ds));
+            }
             b = b.wrapping_offset(bs);
         }
+        finish::<V, M, N>(sum, out);
+    }
+}
+
+/// A panel of B past rows of A, which are packed or have contiguous depth.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn flow<V: Simd, const M: usize, const N: usize, const PACKED: bool>(
+    k: usize,
+    x: &Strided<V::Elem>,
+    out: &Tile<V::Elem>,
+    ahead: &Ahead,
+) {
+    // SAFETY: A has M rows and B a panel of N vectors of depth `k`, and the tile lies in C; the
+    // caller has the instructions of `V`.
+    unsafe {
+        let mut sum = [[V::splat(V::Elem::default()); N]; M];
+        let (rs, mut b) = (x.a_rs, x.b);
+        let mut base = [x.a; 4];
+        if !PACKED {
+            for g in 1..M.div_ceil(4) {
+                base[g] = x.a.wrapping_offset(4 * g as isize * rs);
+            }
+        }
+        macro_rules! steps {
+            ($count:expr, [$($u:literal)*] $by:literal) => {
+                for _ in 0..$count {
+                    $({
+                        let mut y = [sum[0][0]; N];
+                        for j in 0..N {
+                            y[j] = V::load(b.add(($u * N + j) * V::LANES));
+                        }
+                        for i in 0..M {
+                            let x = if PACKED {
+                                V::splat(*base[0].add($u * M + i))
+                            } else {
+                                V::splat(*row!(base, rs, i).add($u))
+                            };
+                            for j in 0..N {
+                                sum[i][j] = x.fma(y[j], sum[i][j]);
+                            }
+                        }
+                    })*
+                    b = b.add($by * N * V::LANES);
+                    if PACKED {
+                        base[0] = base[0].add($by * M);
+                    } else {
+                        for g in 0..M.div_ceil(4) {
+                            base[g] = opaque(base[g].wrapping_add($by));
+                        }
+                    }
+                }
+            };
+        }
+        let each = (k / (4 * M)).min(2);
+        let (mut c, mut next) = (out.c.cast_const(), ahead.at);
+        // The count is hidden so that the steps are not repeated for each row.
+        for _ in 0..opaque(M as *const u8) as usize {
+            for at in (0..N * V::LANES).step_by(64 / size_of::<V::Elem>()) {
+                fetch(c.wrapping_add(at));
+            }
+            fetch(c.wrapping_add(out.width - 1));
+            c = c.wrapping_offset(out.c_rs);
+            fetch(next);
+            next = next.wrapping_offset(ahead.step);
+            steps!(each, [0 1 2 3] 4);
+        }
+        let rest = k - 4 * each * M;
+        steps!(rest / 4, [0 1 2 3] 4);
+        steps!(rest % 4, [0] 1);
         finish::<V, M, N>(sum, out);
     }
 }
@@ -229,6 +344,38 @@ tables!(f64x4, std::arch::x86_64::__m256d, avx2, 6, 3, [1 2 3 4 5 6], [1 2 3]);
 tables!(f32x4x2, crate::cpu::simd::F32x8, neon, 6, 2, [1 2 3 4 5 6], [1 2]);
 #[cfg(target_arch = "aarch64")]
 tables!(f64x2x2, crate::cpu::simd::F64x4, neon, 6, 2, [1 2 3 4 5 6], [1 2]);
+
+/// Tables of the kernels for panels that stream: `[rows - 1][vectors - 1]`.
+#[cfg(target_arch = "x86_64")]
+macro_rules! flows {
+    ($name:ident, $V:ty, $set:ident, [$($m:literal)*], $n:tt) => {
+        pub(super) mod $name {
+            use super::{Ahead, Flow, Simd, Strided, Tile};
+            type E = <$V as Simd>::Elem;
+
+            crate::compiled! { $set:
+                unsafe fn flow<const M: usize, const N: usize, const PACKED: bool>(
+                    k: usize, x: &Strided<E>, out: &Tile<E>, ahead: &Ahead,
+                ) {
+                    // SAFETY: the operands have depth `k` and the tile's rows and vectors; who
+                    // takes the kernel asked for the set.
+                    unsafe { super::flow::<$V, M, N, PACKED>(k, x, out, ahead) }
+                }
+            }
+            pub static ROWS: &[&[Flow<E>]] = &[$(flows!(@row $m $n false)),*];
+            pub static PACKED: &[&[Flow<E>]] = &[$(flows!(@row $m $n true)),*];
+        }
+    };
+    (@row $m:literal [$($n:literal)*] $packed:literal) => { &[$(flow::<$m, $n, $packed>),*] };
+}
+#[cfg(target_arch = "x86_64")]
+flows!(flow_f32x16, std::arch::x86_64::__m512, avx512, [1 2 3 4 5 6 7 8], [1 2 3]);
+#[cfg(target_arch = "x86_64")]
+flows!(flow_f64x8, std::arch::x86_64::__m512d, avx512, [1 2 3 4 5 6 7 8], [1 2 3]);
+#[cfg(target_arch = "x86_64")]
+flows!(flow_f32x8, std::arch::x86_64::__m256, avx2, [1 2 3 4 5 6], [1 2]);
+#[cfg(target_arch = "x86_64")]
+flows!(flow_f64x4, std::arch::x86_64::__m256d, avx2, [1 2 3 4 5 6], [1 2]);
 
 /// Pairs of bfloat16 in each lane, summed in float32, have packed kernels only.
 #[cfg(target_arch = "x86_64")]

@@ -2,8 +2,9 @@
 //!
 //! D is C itself, or anything that broadcasts to it, as a bias does (a step of zero). Products of
 //! float32, float64 and the half types run in kernels of our own where there is AVX2, AVX-512 or NEON
-//! (`kernel`), on panels that are packed once (`pack`) and shared by all threads (`drive`); few
-//! rows or columns take ways that read the large operand once (`gemv`). Where there is AMX, large
+//! (`kernel`), on panels that are packed once (`pack`) and shared by all threads (`drive`), or, where
+//! the first cache is small, that a task packs for itself (`stream`), with the same bits; few rows
+//! or columns take ways that read the large operand once (`gemv`). Where there is AMX, large
 //! products of float32 and bfloat16 go through its tiles (`amx`). Elsewhere the `gemm` crate
 //! multiplies. Integers wrap.
 //!
@@ -19,6 +20,7 @@ mod kernel;
 mod native;
 mod pack;
 mod plain;
+mod stream;
 
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};

@@ -1,6 +1,6 @@
 //! The kernels that a machine has, by instruction set and by element type.
 
-use super::kernel::{self, Direct, Packed, Strided, Tile};
+use super::kernel::{self, Direct, Flow, Packed, Strided, Tile};
 use super::pack::Fill;
 use super::{GemmElem, Problem};
 
@@ -110,6 +110,20 @@ pub struct Gemv<T: GemmElem> {
     pub(super) one: &'static [Dots<T, T::Acc>],
 }
 
+/// The kernels and the packing of panels that stream past rows of A.
+pub struct Stream<T: GemmElem> {
+    /// Lanes of a vector.
+    pub(super) lanes: usize,
+    /// Kernels that read rows of A in place, and packed ones: `[rows - 1][vectors - 1]`.
+    pub(super) rows: &'static [&'static [Flow<T::Acc>]],
+    pub(super) packed: &'static [&'static [Flow<T::Acc>]],
+    /// Packs rows of A.
+    pub(super) turn: Fill<T, T::Acc>,
+    /// Packs a block of B whose columns are contiguous, and one panel of another.
+    pub(super) lay: Fill<T, T::Acc>,
+    pub(super) panel: Fill<T, T::Acc>,
+}
+
 /// The kernels and the packing of an element type on this machine.
 pub struct Native<T: GemmElem> {
     pub(super) set: &'static Set<T::Acc>,
@@ -118,6 +132,8 @@ pub struct Native<T: GemmElem> {
     pub(super) inner: Inner<T::Acc>,
     pub(super) fill: Fill<T, T::Acc>,
     pub(super) each: usize,
+    /// What multiplies where the first cache is small.
+    pub(super) stream: Option<&'static Stream<T>>,
     /// Multiplies in tiles of a matrix unit if `p` is worth it; returns whether.
     pub(super) tiled: Option<unsafe fn(x: &Self, p: &Problem<T>) -> bool>,
 }

@@ -1,6 +1,8 @@
 //! Panels of operands in the order in which kernels read them.
 
 use super::{GemmElem, Pack};
+#[cfg(target_arch = "x86_64")]
+use crate::cpu::simd::fetch;
 use crate::cpu::simd::Simd;
 #[cfg(target_arch = "aarch64")]
 use crate::cpu::simd::{F32x8, F64x4};
@@ -282,24 +284,172 @@ unsafe fn fill<V: Simd, S: Source<V>>(x: &From<S>, width: usize, dst: *mut V::El
     }
 }
 
-/// Packs a panel of a matrix.
+/// Rows of a block that are asked for ahead of their use.
+#[cfg(target_arch = "x86_64")]
+const SOON: usize = 4;
+
+/// Packs contiguous lanes into panels of `width`, the last one of as many vectors as it needs. Whole
+/// rows are read, so that the processor sees long runs, and each panel is written in order.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn lay<V: Simd, S: Source<V>>(x: &From<S>, width: usize, dst: *mut V::Elem) {
+    // SAFETY: lanes and depths of `x` may be read, and `dst` has room for all of its vectors; the
+    // caller has the instructions of `V`.
+    unsafe {
+        let (whole, k) = (x.lanes / width * width, x.depth);
+        let rest = (x.lanes - whole).next_multiple_of(V::LANES);
+        for q in 0..k {
+            let row = x.p.offset(q as isize * x.ds);
+            // What lies behind the block is not asked for.
+            let soon = if q + SOON < k {
+                x.ds * SOON as isize
+            } else {
+                0
+            };
+            let mut to = dst.add(q * width);
+            for l in (0..whole).step_by(width) {
+                for v in (0..width).step_by(V::LANES) {
+                    let p = row.add(l + v);
+                    fetch(p.wrapping_offset(soon));
+                    S::along_lanes(p, 0, 1, V::LANES).store(to.add(v));
+                }
+                to = to.add(width * k);
+            }
+            let to = dst.add(whole * k + q * rest);
+            for v in (0..rest).step_by(V::LANES) {
+                let p = row.add(whole + v);
+                fetch(p.wrapping_offset(soon));
+                S::along_lanes(p, 0, 1, (x.lanes - whole - v).min(V::LANES)).store(to.add(v));
+            }
+        }
+    }
+}
+
+/// Packs the first `width` lanes, of which there are `x.lanes` to be read, in rows of `width`. Whole
+/// vectors are turned and stored, without masks, so there must be room for one more.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn turn<V: Simd, S: Source<V>>(x: &From<S>, width: usize, dst: *mut V::Elem) {
+    // SAFETY: lanes and depths of `x` may be read, and `dst` has room for all rows of `width` and a
+    // vector; the caller has the instructions of `V`.
+    unsafe {
+        let wide = width.next_multiple_of(V::LANES);
+        if x.ds == 1 {
+            let x = From { lanes: width, ..*x };
+            if wide > V::LANES {
+                turned::<V, S, 2>(&x, width, dst);
+            } else {
+                turned::<V, S, 1>(&x, width, dst);
+            }
+        } else if x.ls == 1 && wide <= x.lanes {
+            let (mut p, mut dst) = (x.p, dst);
+            for _ in 0..x.depth {
+                for l in (0..width).step_by(V::LANES) {
+                    S::along_lanes(p.add(l), 0, 1, V::LANES).store(dst.add(l));
+                }
+                p = p.wrapping_offset(x.ds);
+                dst = dst.add(width);
+            }
+        } else {
+            one_by_one(&From { lanes: width, ..*x }, width, dst);
+        }
+    }
+}
+
+/// Packs lanes of contiguous depth in rows of `width`, a multiple of a vector; lanes that there are
+/// not are like the last one.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn columns<V: Simd, S: Source<V>>(x: &From<S>, width: usize, dst: *mut V::Elem) {
+    // SAFETY: lanes and depths of `x` may be read, and `dst` has room for all rows of `width`; the
+    // caller has the instructions of `V`.
+    unsafe {
+        if x.ds != 1 {
+            return one_by_one(x, width, dst);
+        }
+        for l in (0..width).step_by(V::LANES) {
+            let p = x.p.wrapping_offset(l.min(x.lanes - 1) as isize * x.ls);
+            let lanes = x.lanes.saturating_sub(l).clamp(1, V::LANES);
+            turned::<V, S, 1>(&From { p, lanes, ..*x }, width, dst.add(l));
+        }
+    }
+}
+
+/// Packs lanes of any steps; lanes that there are not are like the last one.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn one_by_one<V: Simd, S: Source<V>>(x: &From<S>, width: usize, dst: *mut V::Elem) {
+    // SAFETY: lanes and depths of `x` may be read, and `dst` has room for all rows of `width`.
+    unsafe {
+        for q in 0..x.depth {
+            let p = x.p.offset(q as isize * x.ds);
+            for l in 0..width {
+                let lane = l.min(x.lanes - 1) as isize;
+                *dst.add(q * width + l) = S::one(p.offset(lane * x.ls), 0, 1);
+            }
+        }
+    }
+}
+
+/// Packs at most H vectors of lanes of contiguous depth in rows of `step`; what a vector has beyond
+/// the lanes is like the last one.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn turned<V: Simd, S: Source<V>, const H: usize>(
+    x: &From<S>,
+    step: usize,
+    dst: *mut V::Elem,
+) {
+    // SAFETY: lanes and depths of `x` may be read, and `dst` has room for rows of `step` and what
+    // the last vector runs over; the caller has the instructions of `V`.
+    unsafe {
+        for q in (0..x.depth).step_by(V::LANES) {
+            let n = (x.depth - q).min(V::LANES);
+            let mut block = [[V::splat(V::Elem::default()); 16]; H];
+            for h in 0..H {
+                for i in 0..V::LANES {
+                    let lane = (h * V::LANES + i).min(x.lanes - 1) as isize;
+                    block[h][i] = S::along_depth(x.p.offset(lane * x.ls).add(q), n);
+                }
+                V::transpose(block[h].as_mut_ptr());
+            }
+            // In order, since a vector may run over into what follows.
+            let to = dst.add(q * step);
+            if n == V::LANES {
+                for i in 0..V::LANES {
+                    for h in 0..H {
+                        block[h][i].store(to.add(i * step + h * V::LANES));
+                    }
+                }
+            } else {
+                for i in 0..n {
+                    for h in 0..H {
+                        block[h][i].store(to.add(i * step + h * V::LANES));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Packs a panel of a matrix, or a block of panels.
 pub(super) type Fill<T, E> = unsafe fn(x: &From<T>, width: usize, dst: *mut E);
 
 macro_rules! fills {
-    ($($name:ident, $set:ident, $V:ty, $T:ty, $S:ty;)*) => {$(
+    ($fill:ident: $($name:ident, $set:ident, $V:ty, $T:ty, $S:ty;)*) => {$(
         crate::compiled! { $set:
             pub(super) unsafe fn $name(x: &From<$T>, width: usize, dst: *mut <$V as Simd>::Elem) {
                 // SAFETY: `x` may be read, `dst` has room for its depth in rows of `width`; who
                 // takes the function asked for the set.
                 unsafe {
                     let (p, ls, ds) = (x.p.cast::<$S>(), x.ls, x.ds);
-                    fill::<$V, $S>(&From { p, ls, ds, lanes: x.lanes, depth: x.depth }, width, dst)
+                    $fill::<$V, $S>(&From { p, ls, ds, lanes: x.lanes, depth: x.depth }, width, dst)
                 }
             }
         }
     )*};
 }
-fills! {
+fills! { fill:
     f32_512, avx512, __m512, f32, f32;
     f64_512, avx512, __m512d, f64, f64;
     f16_512, avx512, __m512, f16, f16;
@@ -313,6 +463,31 @@ fills! {
     f64_neon, neon, F64x4, f64, f64;
     f16_neon, neon, F32x8, f16, f16;
     bf16_neon, neon, F32x8, bf16, bf16;
+}
+
+fills! { lay:
+    lay_f32_512, avx512, __m512, f32, f32;
+    lay_f64_512, avx512, __m512d, f64, f64;
+    lay_f16_512, avx512, __m512, f16, f16;
+    lay_bf16_512, avx512, __m512, bf16, bf16;
+    lay_f32_256, avx2, __m256, f32, f32;
+    lay_f64_256, avx2, __m256d, f64, f64;
+    lay_f16_256, avx2, __m256, f16, f16;
+    lay_bf16_256, avx2, __m256, bf16, bf16;
+}
+
+fills! { turn:
+    turn_f32, avx2, __m256, f32, f32;
+    turn_f64, avx2, __m256d, f64, f64;
+    turn_f16, avx2, __m256, f16, f16;
+    turn_bf16, avx2, __m256, bf16, bf16;
+}
+
+fills! { columns:
+    columns_f32, avx2, __m256, f32, f32;
+    columns_f64, avx2, __m256d, f64, f64;
+    columns_f16, avx2, __m256, f16, f16;
+    columns_bf16, avx2, __m256, bf16, bf16;
 }
 
 /// A matrix that packs itself.

@@ -146,6 +146,92 @@ fn agree(sizes: &[(usize, usize, usize)]) {
     }
 }
 
+/// Both ways cut depth alike, so they give the same bits, whatever packs and whoever takes part.
+fn same_bits<T: GemmElem>(from: fn(f64) -> T, one: T::Acc, bits: fn(T) -> u64) {
+    let Some(x) = T::native() else { return };
+    let Some(stream) = x.stream else { return };
+    let typed = |n: usize, seed| {
+        let x = numbers(n, seed);
+        let thirds = x.iter().enumerate().map(|(i, x)| x / (1 + i % 7) as f64);
+        thirds.map(from).collect::<Vec<T>>()
+    };
+    let sizes = [
+        (6, 16, 8),
+        (7, 17, 9),
+        (13, 50, 193),
+        (64, 64, 64),
+        (65, 400, 200),
+    ];
+    for (m, n, k) in sizes
+        .into_iter()
+        .chain([(600, 100, 31), (9, 1500, 12), (30, 33, 1100)])
+    {
+        // In rows, in columns, in rows 4 KB apart and so packed, and in no order.
+        let steps = |rows: usize, columns: usize| {
+            let apart = columns.next_multiple_of(1024) as isize;
+            let odd = 3 * columns as isize + 1;
+            [
+                (columns as isize, 1),
+                (1, rows as isize),
+                (apart, 1),
+                (odd, 3),
+            ]
+        };
+        for (i, sa) in steps(m, k).into_iter().enumerate() {
+            for (j, sb) in steps(k, n).into_iter().enumerate() {
+                let room = |rows: usize, s: (isize, isize), columns: usize| {
+                    rows * s.0 as usize + columns * s.1 as usize
+                };
+                let (a, b) = (typed(room(m, sa, k), 4), typed(room(k, sb, n), 5));
+                let (d, bias) = (typed(m * n, 6), typed(m, 7));
+                let (beta, d) = match (i + j) % 3 {
+                    0 => (T::Acc::ZERO, Mat::new(d.as_ptr(), n as isize, 1)),
+                    1 => (one, Mat::new(d.as_ptr(), n as isize, 1)),
+                    _ => (one, Mat::new(bias.as_ptr(), 1, 0)),
+                };
+                let run = |f: &dyn Fn(&Problem<T>)| {
+                    let mut c = typed(m * n, 8);
+                    f(&Problem {
+                        m,
+                        n,
+                        k,
+                        alpha: one,
+                        a: Mat::new(a.as_ptr(), sa.0, sa.1),
+                        b: Mat::new(b.as_ptr(), sb.0, sb.1),
+                        beta,
+                        d,
+                        c: Mat::new(c.as_mut_ptr(), n as isize, 1),
+                        reduced: false,
+                    });
+                    c.into_iter().map(bits).collect::<Vec<_>>()
+                };
+                // SAFETY: the operands have the elements that the sizes and steps name.
+                let want = run(&|p| unsafe {
+                    drive::vectors(&x, p, |way| drive::blocked(way, None, k, p))
+                });
+                for threads in [1, 2, 5] {
+                    set_num_threads(threads);
+                    // SAFETY: as above; the machine has the kernels.
+                    let got = run(&|p| unsafe { stream::streamed(stream, p) });
+                    assert!(
+                        got == want,
+                        "{m} {n} {k} {sa:?} {sb:?} of {threads} threads"
+                    );
+                }
+                set_num_threads(4);
+            }
+        }
+    }
+}
+
+#[test]
+fn streamed_products_are_those_of_shared_panels() {
+    same_bits::<f32>(|x| x as f32, 1.0, |x| x.to_bits().into());
+    same_bits::<f64>(|x| x, 1.0, f64::to_bits);
+    same_bits::<f16>(f16::from_f64, 1.0, |x| x.to_bits().into());
+    same_bits::<bf16>(bf16::from_f64, 1.0, |x| x.to_bits().into());
+}
+
 #[test]
 fn beta_zero_overwrites_nan_and_empty_sums_are_zero() {
     let x = [1.0f32; 64];

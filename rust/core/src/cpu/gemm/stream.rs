@@ -1,0 +1,273 @@
+//! Products where the first cache is small: nothing that is packed is shared, and no thread waits
+//! for another between packing and multiplying.
+//!
+//! A task has some rows and a block of columns of C. It packs its block of B, by whole rows, into
+//! half of its second cache, from where panels stream through the first one past a tile of rows of
+//! A. These are read where they lie if their depth is contiguous, else they are turned just before
+//! use. A tile asks for its rows of C, and for what the next tile reads, one row at a time between
+//! steps of depth, since only ten or so misses can be under way.
+//!
+//! Depth is cut as in [`blocked`](super::drive::blocked) and summed in the same order, so that the
+//! results of both are the same bits.
+
+use super::drive::{part, pieces, sums, Scratch};
+#[cfg(target_arch = "x86_64")]
+use super::kernel;
+use super::kernel::{Ahead, Strided};
+use super::native::{Native, Stream};
+#[cfg(target_arch = "x86_64")]
+use super::pack;
+use super::pack::From;
+use super::{GemmElem, Problem};
+use crate::cpu::pool::{look, num_threads, parallel_for};
+use crate::machine::machine;
+#[cfg(target_arch = "x86_64")]
+use half::{bf16, f16};
+
+/// Largest first cache for which this is the better way.
+const SMALL: usize = 32 << 10;
+/// Multiplications that a second thread is worth.
+const GRAIN: usize = 1 << 18;
+/// Rows that are worth packing a block of B again, for tasks that are easier to share.
+const ROWS: usize = 256;
+/// Tiles of A that are packed side by side where lines of memory run across its rows, and the depth
+/// that is packed of each at a time.
+const GROUP: (usize, usize) = (8, 32);
+/// Rows whose addresses differ by about a multiple of this lie in the same sets of the first cache.
+const ALIAS: usize = 4096;
+
+#[cfg(target_arch = "x86_64")]
+macro_rules! streams {
+    ($($name:ident: $T:ty, $flow:ident, $lanes:literal, $turn:ident, $lay:ident, $panel:ident;)*) => {$(
+        pub(super) static $name: Stream<$T> = Stream {
+            lanes: $lanes,
+            rows: kernel::$flow::ROWS,
+            packed: kernel::$flow::PACKED,
+            turn: pack::$turn,
+            lay: pack::$lay,
+            panel: pack::$panel,
+        };
+    )*};
+}
+// Rows are turned eight at a time by AVX2 on either machine: that is a tile's height.
+#[cfg(target_arch = "x86_64")]
+streams! {
+    F32_512: f32, flow_f32x16, 16, turn_f32, lay_f32_512, columns_f32;
+    F64_512: f64, flow_f64x8, 8, turn_f64, lay_f64_512, columns_f64;
+    F16_512: f16, flow_f32x16, 16, turn_f16, lay_f16_512, columns_f16;
+    BF16_512: bf16, flow_f32x16, 16, turn_bf16, lay_bf16_512, columns_bf16;
+    F32_256: f32, flow_f32x8, 8, turn_f32, lay_f32_256, columns_f32;
+    F64_256: f64, flow_f64x4, 4, turn_f64, lay_f64_256, columns_f64;
+    F16_256: f16, flow_f32x8, 8, turn_f16, lay_f16_256, columns_f16;
+    BF16_256: bf16, flow_f32x8, 8, turn_bf16, lay_bf16_256, columns_bf16;
+}
+
+/// How a product is cut: tiles of rows and panels of columns, and tasks that have parts of both.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    tiles: usize,
+    panels: usize,
+    down: usize,
+    across: usize,
+    /// The longest piece of depth.
+    deep: usize,
+}
+
+impl Plan {
+    fn new((m, n, k): (usize, usize, usize), (height, wide): (usize, usize), size: usize) -> Self {
+        let (tiles, panels) = (m.div_ceil(height), n.div_ceil(wide));
+        let deep = pieces(k).map(|d| d.len()).max().unwrap_or(1);
+        let (cache, panel) = (machine().l2 / 2, deep * wide * size);
+        let mut across = panels.div_ceil((cache / panel).max(1));
+        let mut down = 1;
+        let threads = (m.saturating_mul(n).saturating_mul(k) / GRAIN).clamp(1, num_threads());
+        if threads > 1 {
+            // Between columns first: a block of B costs more to pack again than rows of A.
+            if panels >= 2 * across.next_multiple_of(threads) {
+                across = across.next_multiple_of(threads);
+            }
+            // More tasks than threads, where a task still has many rows for its block.
+            let more = (4 * threads).div_ceil(across).min(m / ROWS);
+            down = more.max(threads.div_ceil(across)).min(tiles);
+        }
+        debug_assert!(panels.div_ceil(across) * panel <= cache.max(panel));
+        Plan {
+            tiles,
+            panels,
+            down,
+            across,
+            deep,
+        }
+    }
+}
+
+/// Multiplies if this is the better way on this machine; returns whether. C's columns are
+/// contiguous, and so are D's, or all the same.
+pub(super) unsafe fn multiply<T: GemmElem>(x: &Native<T>, p: &Problem<T>) -> bool {
+    match &x.stream {
+        Some(s) if machine().l1 <= SMALL => {
+            // SAFETY: `p` names elements that may be read, or written in C; the kernels are those
+            // of this machine.
+            unsafe { streamed(s, p) };
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Packs a block of B: panels one after another.
+unsafe fn pack_b<T: GemmElem>(s: &Stream<T>, width: usize, x: &From<T>, to: *mut T::Acc) {
+    // SAFETY: lanes and depths of `x` may be read, and `to` has room for all of its vectors.
+    unsafe {
+        if x.ls == 1 {
+            return (s.lay)(x, width, to);
+        }
+        for l in (0..x.lanes).step_by(width) {
+            let lanes = (x.lanes - l).min(width);
+            let x = From {
+                p: x.p.offset(l as isize * x.ls),
+                lanes,
+                ..*x
+            };
+            (s.panel)(&x, lanes.next_multiple_of(s.lanes), to.add(l * x.depth));
+        }
+    }
+}
+
+/// # Safety
+/// As for [`multiply`].
+pub(super) unsafe fn streamed<T: GemmElem>(s: &Stream<T>, p: &Problem<T>) {
+    let (m, n, k) = (p.m, p.n, p.k);
+    let size = size_of::<T::Acc>();
+    let (height, wide) = (s.packed.len(), s.packed[0].len() * s.lanes);
+    let plan = Plan::new((m, n, k), (height, wide), size);
+    let Plan {
+        tiles,
+        panels,
+        down,
+        across,
+        deep,
+    } = plan;
+    // Rows in the same sets of the first cache would push each other out.
+    let step = p.a.rs.unsigned_abs() * size % ALIAS;
+    let in_place = !T::NARROW && p.a.cs == 1 && (64..=ALIAS - 64).contains(&step);
+    let (group, chunk) = if p.a.cs == 1 { (1, deep) } else { GROUP };
+    // A packed tile, and what its last store runs over.
+    let tile_room = if in_place {
+        0
+    } else {
+        (height * deep + 16).next_multiple_of(16)
+    };
+    let columns = panels.div_ceil(across) * wide;
+    let room_c = if T::NARROW {
+        tiles.div_ceil(down) * height * columns
+    } else {
+        0
+    };
+    let grain = GRAIN.div_ceil((m.saturating_mul(n).saturating_mul(k) / (down * across)).max(1));
+    parallel_for(down * across, grain, |r| {
+        let room = Scratch::<T::Acc>::new(group * tile_room + room_c + columns * deep);
+        // SAFETY: the room has parts for A, sums and B, which are as long as the largest of what
+        // is packed; tasks have tiles of C of their own.
+        unsafe {
+            let pa = room.ptr();
+            let wide_sums = pa.add(group * tile_room);
+            let pb = wide_sums.add(room_c);
+            for task in r {
+                let (ti, tj) = (
+                    part(tiles, down, task % down),
+                    part(panels, across, task / down),
+                );
+                let (left, right) = (tj.start * wide, n.min(tj.end * wide));
+                let w = right - left;
+                let (top, bottom) = (ti.start * height, m.min(ti.end * height));
+                for depth in pieces(k) {
+                    look();
+                    let (d, first) = (depth.len(), depth.start == 0);
+                    let x = From {
+                        p: p.b.at(depth.start, left),
+                        ls: p.b.cs,
+                        ds: p.b.rs,
+                        lanes: w,
+                        depth: d,
+                    };
+                    pack_b(s, wide, &x, pb);
+                    for from in ti.clone().step_by(group) {
+                        let to = ti.end.min(from + group);
+                        for q in (0..if in_place { 0 } else { d }).step_by(chunk) {
+                            for t in from..to {
+                                let i = t * height;
+                                let x = From {
+                                    p: p.a.at(i, depth.start + q),
+                                    ls: p.a.rs,
+                                    ds: p.a.cs,
+                                    lanes: m - i,
+                                    depth: chunk.min(d - q),
+                                };
+                                let width = height.min(m - i);
+                                (s.turn)(&x, width, pa.add((t - from) * tile_room + q * width));
+                            }
+                        }
+                        for t in from..to {
+                            let i = t * height;
+                            let rows = height.min(m - i);
+                            let (kernels, a) = if in_place {
+                                (s.rows[rows - 1], p.a.at(i, depth.start).cast())
+                            } else {
+                                (
+                                    s.packed[rows - 1],
+                                    pa.add((t - from) * tile_room).cast_const(),
+                                )
+                            };
+                            let mut tile = if T::NARROW {
+                                sums(wide_sums.add((i - top) * columns), columns, wide, first)
+                            } else {
+                                p.tile(i, left, wide, first)
+                            };
+                            // Each panel asks for the next lines of the next tile's rows.
+                            let next = p.a.ptr.wrapping_offset(
+                                (i + height) as isize * p.a.rs + depth.start as isize * p.a.cs,
+                            );
+                            let lines = if p.a.cs == 1 && t + 1 < ti.end {
+                                d * size_of::<T>()
+                            } else {
+                                0
+                            };
+                            let rs = p.a.rs.wrapping_mul(size_of::<T>() as isize);
+                            for at in (0..w).step_by(wide) {
+                                tile.width = (w - at).min(wide);
+                                let used = tile.width.div_ceil(s.lanes);
+                                let line = at / wide * 64;
+                                let ahead = if line < lines {
+                                    Ahead {
+                                        at: next.cast::<u8>().wrapping_add(line),
+                                        step: rs,
+                                    }
+                                } else {
+                                    Ahead {
+                                        at: tile.c.cast(),
+                                        step: 0,
+                                    }
+                                };
+                                let x = Strided {
+                                    a,
+                                    a_rs: p.a.rs,
+                                    a_ds: 1,
+                                    b: pb.add(at * d),
+                                    b_ds: 0,
+                                };
+                                kernels[used - 1](d, &x, &tile, &ahead);
+                                tile.c = tile.c.wrapping_add(wide);
+                                tile.d = tile.d.wrapping_offset(wide as isize * tile.d_cs);
+                            }
+                        }
+                    }
+                }
+                if T::NARROW {
+                    let part = p.block(top, left, bottom - top, w);
+                    super::plain::narrow(&part, wide_sums, columns);
+                }
+            }
+        }
+    });
+}
