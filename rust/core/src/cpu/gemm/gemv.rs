@@ -6,7 +6,7 @@ use super::kernel::Strided;
 use super::native::{Dots, Gemv, Native};
 use super::pack::Source;
 use super::{Acc, GemmElem, Mat, Problem};
-use crate::cpu::pool::{num_threads, parallel_for, Ptr};
+use crate::cpu::pool::{look, num_threads, parallel_for, Ptr};
 use crate::cpu::simd::{fetch, Simd};
 #[cfg(target_arch = "aarch64")]
 use crate::cpu::simd::{F32x8, F64x4};
@@ -26,6 +26,8 @@ const SUMS: usize = 256;
 const RUN: usize = 2048;
 /// Elements of B that are asked for ahead of their use.
 const AHEAD: usize = 256;
+/// Bytes of sums of a row that stay in the first cache.
+const RUNS: usize = 16 << 10;
 /// Elements of a piece of a long sum.
 const PIECE: usize = 1 << 14;
 
@@ -200,6 +202,94 @@ gemv! {
     bf16_256, bf16, __m256, avx2, [1 3, 2 3, 3 3, 4 3];
 }
 
+/// Adds `k` rows of B, at most [`STREAMS`], times the numbers at `a` to `n` sums; the first rows make
+/// the sums. Nothing is asked for ahead: the processor sees long runs by itself, and what is asked
+/// for past the end of one is another thread's.
+#[inline(always)]
+unsafe fn sweep<V: Simd>(
+    (k, n): (usize, usize),
+    (a, a_cs): (*const V::Elem, isize),
+    (b, b_rs): (*const V::Elem, isize),
+    y: *mut V::Elem,
+    first: bool,
+) where
+    V::Elem: Acc,
+{
+    // SAFETY: B has `k` rows of `n` elements, A as many numbers and `y` `n` sums; the caller has the
+    // instructions of `V`.
+    unsafe {
+        macro_rules! rows {
+            ($k:literal) => {{
+                let mut x = [V::splat(V::Elem::ZERO); $k];
+                let mut row = [b; $k];
+                for r in 0..$k {
+                    x[r] = V::splat(*a.offset(r as isize * a_cs));
+                    row[r] = b.offset(r as isize * b_rs);
+                }
+                let (zero, one) = (V::splat(V::Elem::ZERO), V::splat(V::Elem::ONE));
+                let mut j = 0;
+                while j + V::LANES <= n {
+                    let mut sum = zero;
+                    for r in 0..$k {
+                        sum = x[r].fma(V::load(row[r].add(j)), sum);
+                    }
+                    if !first {
+                        sum = one.fma(sum, V::load(y.add(j)));
+                    }
+                    sum.store(y.add(j));
+                    j += V::LANES;
+                }
+                if j < n {
+                    let mut sum = zero;
+                    for r in 0..$k {
+                        sum = x[r].fma(V::load_first(row[r].add(j), n - j), sum);
+                    }
+                    if !first {
+                        sum = one.fma(sum, V::load_first(y.add(j), n - j));
+                    }
+                    sum.store_first(y.add(j), n - j);
+                }
+            }};
+        }
+        match k {
+            1 => rows!(1),
+            2 => rows!(2),
+            3 => rows!(3),
+            4 => rows!(4),
+            5 => rows!(5),
+            6 => rows!(6),
+            7 => rows!(7),
+            _ => rows!(8),
+        }
+    }
+}
+
+macro_rules! sweeps {
+    ($($name:ident, $V:ty, $set:ident;)*) => {$(
+        crate::compiled! { $set:
+            pub(super) unsafe fn $name(
+                size: (usize, usize),
+                a: (*const <$V as Simd>::Elem, isize),
+                b: (*const <$V as Simd>::Elem, isize),
+                y: *mut <$V as Simd>::Elem,
+                first: bool,
+            ) {
+                // SAFETY: the operands have the elements that `size` says; who takes the function
+                // asked for the set.
+                unsafe { sweep::<$V>(size, a, b, y, first) }
+            }
+        }
+    )*};
+}
+sweeps! {
+    sweep_f32_512, __m512, avx512;
+    sweep_f64_512, __m512d, avx512;
+    sweep_f32_256, __m256, avx2;
+    sweep_f64_256, __m256d, avx2;
+    sweep_f32_neon, F32x8, neon;
+    sweep_f64_neon, F64x4, neon;
+}
+
 macro_rules! inner {
     ($($name:ident, $V:ty, $set:ident;)*) => {$(
         crate::compiled! { $set:
@@ -238,7 +328,11 @@ pub(super) unsafe fn multiply<T: GemmElem>(x: &Native<T>, p: &Problem<T>) -> boo
             }
             return true;
         }
-        if p.b.cs == 1 && !T::NARROW && (p.m == 1 || p.n * p.k >= 1 << 18) {
+        if p.b.cs == 1 && !T::NARROW && p.m == 1 {
+            row(x, p);
+            return true;
+        }
+        if p.b.cs == 1 && !T::NARROW && p.n * p.k >= 1 << 18 {
             by_rows(x, p);
             return true;
         }
@@ -376,6 +470,48 @@ unsafe fn by_lanes<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
                         }
                     }
                 }
+            }
+        });
+    }
+}
+
+/// One row times a B whose columns are contiguous: B's rows are added in runs as long as sums of them
+/// stay in the first cache, cut only between threads.
+unsafe fn row<T: GemmElem>(x: &Native<T>, p: &Problem<T>) {
+    // SAFETY: pieces lie inside A and B, `sums` holds those of C once or twice, and tasks have
+    // columns of their own.
+    unsafe {
+        let (n, k) = (p.n, p.k);
+        let tasks = (n * k.min(GRAIN) / GRAIN).clamp(1, num_threads()).min(n);
+        let runs = n
+            .div_ceil(RUNS / size_of::<T::Acc>())
+            .next_multiple_of(tasks);
+        let blocks = k.div_ceil(SUMS);
+        let room = Scratch::<T::Acc>::new(n * if blocks > 1 { 2 } else { 1 });
+        let room = Ptr(room.ptr());
+        parallel_for(tasks, 1, |r| {
+            for run in r.start * runs / tasks..r.end * runs / tasks {
+                // Between vectors, where whole ones lie in lines.
+                let at = |i: usize| if i == runs { n } else { n * i / runs / 16 * 16 };
+                let (left, right) = (at(run), at(run + 1));
+                for block in 0..blocks {
+                    look();
+                    let block = part(k, blocks, block);
+                    let sums = if block.start == 0 { left } else { n + left };
+                    let pieces = block.len().div_ceil(STREAMS);
+                    for q in 0..pieces {
+                        let depth = part(block.len(), pieces, q);
+                        let top = block.start + depth.start;
+                        let a = (p.a.at(0, top).cast(), p.a.cs);
+                        let b = (p.b.at(top, left).cast(), p.b.rs);
+                        (x.sweep)((depth.len(), right - left), a, b, room.at(sums), q == 0);
+                    }
+                    if block.start > 0 {
+                        super::plain::add::<T>(right - left, room.at(sums), room.at(left));
+                    }
+                }
+                let part = p.block(0, left, 1, right - left);
+                super::plain::narrow(&part, room.at(left), n);
             }
         });
     }

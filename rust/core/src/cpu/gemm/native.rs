@@ -103,6 +103,15 @@ pub(super) type Dots<T, E> =
 /// The product of two contiguous vectors.
 pub(super) type Inner<E> = unsafe fn(k: usize, x: *const E, y: *const E) -> E;
 
+/// Adds `size.0` rows of B of `size.1` elements times numbers of A to sums at `y`.
+pub(super) type Sweep<E> = unsafe fn(
+    size: (usize, usize),
+    a: (*const E, isize),
+    b: (*const E, isize),
+    y: *mut E,
+    first: bool,
+);
+
 /// The kernels of an element type: `[rows - 1]`, for `lanes[rows - 1]` lanes and for one.
 pub struct Gemv<T: GemmElem> {
     pub(super) lanes: &'static [usize],
@@ -130,6 +139,7 @@ pub struct Native<T: GemmElem> {
     pub(super) gemv: &'static Gemv<T>,
     /// The product of two vectors of sums' type.
     pub(super) inner: Inner<T::Acc>,
+    pub(super) sweep: Sweep<T::Acc>,
     pub(super) fill: Fill<T, T::Acc>,
     pub(super) each: usize,
     /// What multiplies where the first cache is small.
