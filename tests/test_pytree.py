@@ -5,6 +5,7 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 
 import pytest
 
+import pytensorlib as torch
 from pytensorlib.utils import _pytree as pytree
 
 Point = namedtuple("Point", "x y")
@@ -90,3 +91,10 @@ def test_is_leaf_stops_early_and_only_maps_some():
     assert pytree.tree_map_only(int, lambda x: -x, tree) == [(-1, -2), "a", -3]
     assert pytree.tree_all_only((int,), lambda x: x > 0, tree)
     assert not pytree.tree_any_only(str, str.isupper, tree)
+
+
+def test_results_with_names_are_made_again() -> None:
+    x = torch.tensor([[1.0, 3.0], [4.0, 2.0]])
+    got = pytree.tree_map(lambda t: t + 1, torch.max(x, 1))
+    assert type(got) is type(torch.max(x, 1))
+    assert got.values.tolist() == [4.0, 5.0] and got.indices.tolist() == [2, 1]

@@ -436,7 +436,8 @@ register_pytree_node(
 register_pytree_node(
     namedtuple,  # type: ignore[arg-type]  # stands for all of its classes, as in PyTorch
     _namedtuple_flatten,
-    lambda values, cls: cls(*values),
+    # What operators return takes its items as one.
+    lambda values, cls: cls(values) if hasattr(cls, "n_fields") else cls(*values),
     serialized_type_name="collections.namedtuple",
     to_dumpable_context=lambda cls: f"{cls.__module__}.{cls.__qualname__}",
     from_dumpable_context=lambda name: _named(name),  # noqa: PLW0108  (defined below)
