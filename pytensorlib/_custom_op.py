@@ -8,11 +8,18 @@ from typing import Any
 
 import pytensorlib as pt
 
+from . import _C
 from ._infer_schema import infer_schema
 from ._ops import OpOverload, OpOverloadPacket, ops, registered
 from .autograd import Function
 
 __all__ = ["CustomOpDef", "custom_op"]
+
+
+def _has_memory(t: Any) -> bool:
+    """Return whether a value is a tensor with memory of its own, and not one that wraps others."""
+    wraps = getattr(type(t), "__torch_dispatch__", None) is not _C._disabled_torch_dispatch_impl
+    return isinstance(t, pt.Tensor) and not wraps and t.numel() > 0
 
 
 class CustomOpDef:
@@ -71,7 +78,7 @@ class CustomOpDef:
                     with autocast(device, enabled=False):
                         return self(*_cast(args, device, dtype), **_cast(kwargs, device, dtype))
         tensors = [a for a in _flat((args, kwargs)) if isinstance(a, pt.Tensor)]
-        kernel = self._kernel(tensors)
+        kernel = self._answered(tensors)
         if not (pt.is_grad_enabled() and any(t.requires_grad for t in tensors)):
             return self._checked(kernel(*args, **kwargs), tensors)
         if self._backward is None and self._may_alias:
@@ -98,13 +105,22 @@ class CustomOpDef:
             )
         return kernel
 
+    def _answered(self, tensors: Sequence[Any]) -> Callable[..., Any]:
+        """Return what computes the operator, below modes and classes of tensors that answer."""
+
+        def answered(*args: Any, **kwargs: Any) -> Any:
+            found = _C._ask_dispatch(self._opoverload, args, kwargs)
+            return self._kernel(tensors)(*args, **kwargs) if found is None else found[0]
+
+        return answered if _C._is_dispatched() else self._kernel(tensors)
+
     def _checked(self, result: Any, tensors: Sequence[Any]) -> Any:
         """Return a result that is no argument, nor a view of one."""
         if self._may_alias:
             return result
-        held = {t.untyped_storage()._cdata for t in tensors if t.numel()}
+        held = {t.untyped_storage()._cdata for t in tensors if _has_memory(t)}
         for out in _flat(result):
-            if isinstance(out, pt.Tensor) and out.numel() and out.untyped_storage()._cdata in held:
+            if _has_memory(out) and out.untyped_storage()._cdata in held:
                 raise RuntimeError(
                     f"{self._qualname} (with implementation in {type(self).__name__}): the output "
                     "of this custom operator (1) must not also be an input to this custom "

@@ -13,7 +13,7 @@ __all__ = ["OpOverload", "OpOverloadPacket", "Operators", "registered"]
 registered: dict[str, Any] = {}
 
 # Where the operators of PyTorch's own namespace are found, in this order.
-_HOMES = ("", "nn.functional", "special", "linalg", "fft", "Tensor", "_C._nn")
+_HOMES = ("", "_C._nn", "nn.functional", "special", "linalg", "fft", "Tensor")
 
 
 def _to_copy(self: Any, **kwargs: Any) -> Any:
@@ -41,15 +41,62 @@ def _slice(self: Any, dim: int = 0, start: Any = None, end: Any = None, step: in
     return self[tuple(places)]
 
 
+def _softmax(self: Any, dim: int, half_to_float: bool) -> Any:
+    """Return the softmax of a dimension."""
+    return pt.softmax(self, dim)
+
+
+def _log_softmax(self: Any, dim: int, half_to_float: bool) -> Any:
+    """Return the logarithm of the softmax of a dimension."""
+    return pt.log_softmax(self, dim)
+
+
 # Operators that PyTorch's Python functions do not name.
 _UNNAMED = {
+    "_log_softmax": _log_softmax,
     "_pin_memory": lambda self, device=None: self.pin_memory(),
+    "_softmax": _softmax,
     "_sparse_addmm": _sparse_addmm,
     "_to_copy": _to_copy,
     "alias": lambda self: self.view_as(self),
     "index": _index,
     "slice": _slice,
 }
+
+# Operators that programs name, which are parts of others here and not called by themselves.
+_PARTS = frozenset(
+    """_efficient_attention_forward _flash_attention_forward _fused_rms_norm
+    _log_softmax_backward_data _scaled_dot_product_cudnn_attention
+    _scaled_dot_product_efficient_attention _scaled_dot_product_flash_attention
+    _scaled_dot_product_flash_attention_for_cpu
+    _scaled_dot_product_flash_attention_for_cpu_backward _scaled_mm _softmax_backward_data
+    convolution_backward cross_entropy_loss cross_entropy_loss_backward embedding_dense_backward
+    gelu_backward max_pool2d_with_indices max_pool2d_with_indices_backward native_batch_norm
+    native_batch_norm_backward native_dropout native_dropout_backward native_group_norm
+    native_group_norm_backward native_layer_norm native_layer_norm_backward nll_loss_backward
+    nll_loss_forward relu_backward sigmoid_backward silu_backward tanh_backward threshold_backward
+    """.split()
+)
+
+# Operators whose results are other views of their first argument.
+_VIEWS = frozenset(
+    """alias as_strided chunk detach diagonal expand movedim narrow permute real imag select slice
+    split split_with_sizes squeeze t transpose unbind unfold unsqueeze view view_as_complex
+    view_as_real""".split()
+)
+
+
+class _Schema:
+    """What an operator is called, and whether it writes to its arguments."""
+
+    def __init__(self, name: str, overload: str) -> None:
+        self.name = name
+        self.overload_name = "" if overload == "default" else overload
+        written = name.endswith("_") and not name.endswith("__")
+        self.is_mutable = written or overload == "out" or overload.endswith("_out")
+
+    def __str__(self) -> str:
+        return f"{self.name}.{self.overload_name}" if self.overload_name else self.name
 
 
 class OpOverload:
@@ -58,22 +105,37 @@ class OpOverload:
     def __init__(self, packet: OpOverloadPacket, name: str) -> None:
         self.overloadpacket, self._overloadname = packet, name
         self._qualified_op_name = packet._qualified_op_name
+        self._opname = packet.__name__
         self.__name__ = f"{packet.__name__}.{name}"
         self.__module__ = packet.__module__
         self.namespace = packet._namespace
+        self._schema = _Schema(self._qualified_op_name, name)
+        self.is_view = self.namespace == "aten" and packet.__name__ in _VIEWS
+        self.tags: list[Any] = []
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.overloadpacket(*args, **kwargs)
+
+    # An operator that keeps the parameters of a call is the same as that without.
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpOverload) and (
+            self._overloadname == other._overloadname
+            and self._qualified_op_name == other._qualified_op_name
+        )
+
+    def __hash__(self) -> int:
+        return hash((self._qualified_op_name, self._overloadname))
 
     def name(self) -> str:
         """Return ``namespace::name.form``."""
         form = "" if self._overloadname == "default" else f".{self._overloadname}"
         return self._qualified_op_name + form
 
-    __str__ = name
+    def __str__(self) -> str:
+        return f"{self.overloadpacket}.{self._overloadname}"
 
     def __repr__(self) -> str:
-        return f"<OpOverload(op='{self._qualified_op_name}', overload='{self._overloadname}')>"
+        return f"<OpOverload(op='{self.overloadpacket}', overload='{self._overloadname}')>"
 
 
 class OpOverloadPacket:
@@ -113,7 +175,7 @@ class _Namespace:
     def __getattr__(self, name: str) -> Any:
         found = registered.get(f"{self.name}::{name}")
         if found is None and self.name in ("aten", "prim", "prims"):
-            found = _ours(name)
+            found = _ours(name) or (_part(name) if name in _PARTS else None)
         if found is None or name.startswith("__"):
             raise AttributeError(
                 f"'_OpNamespace' '{self.name}' object has no attribute '{name}': no such operator "
@@ -121,6 +183,19 @@ class _Namespace:
             )
         packet = self.__dict__[name] = OpOverloadPacket(self.name, name, found)
         return packet
+
+
+def _part(name: str) -> Any:
+    """Return what an operator does that is only called as a part of others."""
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(
+            f"torch.ops.aten.{name} is called by other functions here, not by itself: a mode that "
+            "gets it can call what it got"
+        )
+
+    refuse._is_part = True  # type: ignore[attr-defined]
+    return refuse
 
 
 def _ours(name: str) -> Any:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import enum
 import operator
-import warnings
 from collections.abc import Iterator
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
@@ -46,17 +45,62 @@ class _Methods:
             _C._torch_function_off(before)
         return _of_class(result, cls)
 
+    __torch_dispatch__ = staticmethod(_C._disabled_torch_dispatch_impl)
+
+    @staticmethod
+    def _make_wrapper_subclass(
+        cls: Any,  # noqa: PLW0211
+        size: Any,
+        strides: Any = None,
+        storage_offset: int | None = None,
+        memory_format: Any = None,
+        dtype: Any = None,
+        layout: Any = None,
+        device: Any = None,
+        pin_memory: bool = False,
+        requires_grad: bool = False,
+        dispatch_sizes_strides_policy: str | None = None,
+        dispatch_device: bool = False,
+        dispatch_layout: bool = False,
+        _extra_dispatch_keys: Any = None,
+        storage_size: int | None = None,
+    ) -> Any:
+        """Make a tensor without memory, for which its class answers.
+
+        Parameters
+        ----------
+        cls : type
+            A subclass of `Tensor` with ``__torch_dispatch__``.
+        size, strides, storage_offset, dtype, device
+            What the tensor says of itself.
+        requires_grad : bool
+            Whether gradients are computed for it.
+        """
+        if layout is not None and layout is not _C.strided:
+            raise NotImplementedError(
+                "_make_wrapper_subclass: only torch.strided is a layout of it"
+            )
+        made = _C._wrapper_tensor(
+            cls,
+            list(size),
+            None if strides is None else list(strides),
+            storage_offset or 0,
+            _C.get_default_dtype() if dtype is None else dtype,
+            "cpu" if device is None else device,
+        )
+        return made.requires_grad_() if requires_grad else made
+
     @classmethod
     def __init_subclass__(cls: Any, **kwargs: Any) -> None:
         super(_C.Tensor, cls).__init_subclass__(**kwargs)  # type: ignore[misc]
+        if cls.__torch_dispatch__ is not _C._disabled_torch_dispatch_impl:
+            _C._enable_torch_dispatch()
+            inherited = _C.Tensor.__torch_function__.__func__  # type: ignore[attr-defined]
+            if getattr(cls.__torch_function__, "__func__", None) is inherited:
+                # What answers below gradients need not do so above them, too.
+                cls.__torch_function__ = _C._disabled_torch_function_impl
         if cls.__torch_function__ is not _C._disabled_torch_function_impl:
             _C._enable_torch_function()
-        if "__torch_dispatch__" in vars(cls):
-            warnings.warn(
-                f"__torch_dispatch__ of {cls.__name__} is never called: there is no dispatch below "
-                "gradients here. Write __torch_function__, which sees every call.",
-                stacklevel=2,
-            )
 
     def __repr__(self: Any, *, tensor_contents: str | None = None) -> str:
         before = _C._torch_function_off(True)

@@ -246,14 +246,3 @@ def test_names_and_stand_ins_of_overridable_functions():
     assert of_tensors(torch.Tensor.relu)
     assert of_tensors(torch.Tensor.T.__get__)
     assert not of_tensors(torch.relu)
-
-
-def test_a_class_that_would_be_dispatched_below_gradients_is_told_so() -> None:
-    with pytest.warns(UserWarning, match="__torch_dispatch__ of Below is never called"):
-
-        class Below(torch.Tensor):
-            @classmethod
-            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
-                return NotImplemented
-
-    assert type(torch.ones(2).as_subclass(Below) + 1) is Below

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import enum
 import functools
 import itertools
 import traceback
@@ -14,11 +13,16 @@ from typing import Any
 
 import pytensorlib as pt
 
-from .. import _C
-from .._named import fill
+from .. import _C, _alias
 from ..amp.autocast_mode import _saved as _autocast_of_now
 from ..autograd import Function
 from ..autograd.graph import get_gradient_edge, saved_tensors_hooks
+from ._selective import (
+    SAC_IGNORED_OPS,
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+)
 
 __all__ = [
     "CheckpointError",
@@ -27,9 +31,11 @@ __all__ = [
     "DefaultDeviceType",
     "GraphExecGroup",
     "SAC_IGNORED_OPS",
+    "SelectiveCheckpointContext",
     "check_backward_validity",
     "checkpoint",
     "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
     "detach_variable",
     "get_device_states",
     "noop_context_fn",
@@ -38,15 +44,10 @@ __all__ = [
     "set_device_states",
 ]
 
-fill(
+_alias.adopt(
     globals(),
-    "choosing operator by operator what is kept needs a dispatcher in Python, which is not here; "
-    "checkpoint() smaller parts of the program instead.",
-    "SelectiveCheckpointContext create_selective_checkpoint_contexts",
+    ["CheckpointPolicy", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts"],
 )
-
-# Operators that choosing what is kept passes by: for want of that, none.
-SAC_IGNORED_OPS: set[Any] = set()
 
 _early_stop = True
 _debug: bool | None = None
@@ -106,24 +107,6 @@ class CheckpointError(RuntimeError):
     >>> issubclass(torch.utils.checkpoint.CheckpointError, RuntimeError)
     True
     """
-
-
-class CheckpointPolicy(enum.Enum):
-    """What to do with an operator's results, for ``create_selective_checkpoint_contexts``.
-
-    Examples
-    --------
-    >>> import pytensorlib as torch
-    >>> torch.utils.checkpoint.CheckpointPolicy.MUST_SAVE.value
-    0
-    """
-
-    MUST_SAVE = 0
-    PREFER_SAVE = 1
-    MUST_RECOMPUTE = 2
-    PREFER_RECOMPUTE = 3
-    MUST_CPU_OFFLOAD = 4
-    PREFER_CPU_OFFLOAD = 5
 
 
 class DefaultDeviceType:

@@ -16,6 +16,8 @@ pub struct Meta {
     wrapped: bool,
     /// A list of coordinates and values stands for the elements.
     sparse: bool,
+    /// Its object in the host language answers for it.
+    answers: bool,
 }
 
 impl Meta {
@@ -27,6 +29,7 @@ impl Meta {
             device,
             wrapped: false,
             sparse: false,
+            answers: false,
         }
     }
 
@@ -38,6 +41,11 @@ impl Meta {
     #[inline]
     pub fn with_sparse(self, sparse: bool) -> Meta {
         Meta { sparse, ..self }
+    }
+
+    #[inline]
+    pub fn with_answers(self, answers: bool) -> Meta {
+        Meta { answers, ..self }
     }
 
     #[inline]
@@ -80,6 +88,11 @@ impl Meta {
     #[inline]
     pub fn is_sparse(&self) -> bool {
         self.sparse
+    }
+    /// Whether the class of its object in the host language computes what is asked of the tensor.
+    #[inline]
+    pub fn answers(&self) -> bool {
+        self.answers
     }
     #[inline]
     pub fn is_contiguous(&self) -> bool {

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
+use crate::schema::Value as Argument;
 use crate::shape::Dims;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
@@ -63,6 +64,50 @@ pub fn one(g: Tensor) -> Result<Grads> {
 pub type Tensors = SmallVec<[Tensor; 1]>;
 /// Shapes and types of the results.
 pub type Metas = SmallVec<[TensorMeta; 1]>;
+
+/// A call of a function by its name.
+pub struct Asked {
+    pub name: String,
+    /// By position, and by keyword; `None` where they are the op's inputs.
+    pub args: Option<Vec<Argument>>,
+    pub options: Vec<(&'static str, Argument)>,
+}
+
+impl Asked {
+    /// The function that a node is named after, of the op's inputs.
+    pub fn of_node(node: &str) -> Asked {
+        // `MaxPool2D` is one word.
+        let name = ["1", "2", "3"].iter().fold(function_name(node), |name, n| {
+            name.replace(&format!("{n}_d"), &format!("{n}d"))
+        });
+        Asked::named(name)
+    }
+
+    /// The function that computes a gradient, of the op's inputs.
+    pub fn backward(node: &str) -> Asked {
+        let mut asked = Asked::of_node(node);
+        asked.name.push_str("_backward");
+        asked
+    }
+
+    pub fn named(name: impl Into<String>) -> Asked {
+        Asked {
+            name: name.into(),
+            args: None,
+            options: Vec::new(),
+        }
+    }
+
+    pub fn with(mut self, args: impl IntoIterator<Item = Argument>) -> Asked {
+        self.args = Some(args.into_iter().collect());
+        self
+    }
+
+    pub fn option(mut self, name: &'static str, value: Argument) -> Asked {
+        self.options.push((name, value));
+        self
+    }
+}
 
 /// Which inputs and outputs a derivative needs again.
 #[derive(Clone, Copy, Debug, Default)]
@@ -153,6 +198,13 @@ pub trait Derivative: Value {
     /// gradient then.
     fn overwritten(&self) -> Result<()> {
         Ok(())
+    }
+
+    /// The function of PyTorch's dispatcher that it does the work of, for whoever answers calls by name
+    /// (`y` are the layouts of views). Without arguments those are the inputs, and what else there
+    /// is to say stays with the op.
+    fn asked(&self, _x: &[&Tensor], _y: &[Layout]) -> Result<Asked> {
+        Ok(Asked::of_node(self.name()))
     }
 
     /// Gradients of the inputs for gradients `g` of the outputs, written with ops, so that they

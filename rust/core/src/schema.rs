@@ -137,6 +137,23 @@ impl From<Tensor> for Value {
     }
 }
 
+impl From<&[usize]> for Value {
+    fn from(sizes: &[usize]) -> Value {
+        Value::Ints(sizes.iter().map(|&n| n as i64).collect())
+    }
+}
+
+impl From<Scalar> for Value {
+    fn from(s: Scalar) -> Value {
+        match s {
+            Scalar::Bool(b) => Value::Bool(b),
+            Scalar::Int(i) => Value::Int(i),
+            Scalar::UInt(u) => Value::Float(u as f64),
+            Scalar::Float(x) => Value::Float(x),
+        }
+    }
+}
+
 /// Parses a signature. Signatures are constants of this crate: a mistake panics when the table is
 /// built, which every test does.
 pub fn parse(text: &'static str) -> Schema {

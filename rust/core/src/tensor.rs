@@ -15,7 +15,7 @@ use std::any::Any;
 use std::ffi::c_void;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// How a view came about; decides whether it may be modified in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +53,16 @@ pub struct TensorImpl {
 /// The bit of [`Tensor::wrapper`] that says that the tensor keeps its object, and not the other way
 /// round.
 pub const OWNED: usize = 1;
+
+/// What makes a tensor without a place in the graph, whose object is like that of another; `None` where
+/// that is gone.
+type Twin = fn(&Tensor) -> Option<Tensor>;
+static TWIN: OnceLock<Twin> = OnceLock::new();
+
+/// Tells how the host's objects that answer for tensors are doubled.
+pub fn set_twin(twin: Twin) {
+    let _ = TWIN.set(twin);
+}
 
 /// A place that is filled once, by whoever comes first. `OnceLock` takes a call to be filled.
 #[derive(Default)]
@@ -213,6 +223,21 @@ impl Tensor {
         Ok(Tensor::build(storage, meta, inference, None, None))
     }
 
+    /// A tensor without memory, for which its object in the host language answers.
+    pub fn answered(layout: Layout, dtype: DType, device: Device) -> Result<Tensor> {
+        byte_count(&layout.shape, dtype)?;
+        let meta = Meta::new(layout, dtype, device).with_answers(true);
+        let inference = crate::autograd::mode::inference();
+        let storage = Storage::holding(Box::new(()), device);
+        Ok(Tensor::build(storage, meta, inference, None, None))
+    }
+
+    /// The same tensor in the same place of the graph, for which its object answers or not.
+    pub fn answering(&self, answers: bool) -> Tensor {
+        let meta = self.meta().clone().with_answers(answers);
+        self.replaced(&self.sharing(meta, None))
+    }
+
     /// What stands for the elements of a tensor without memory.
     pub fn held<T: Any>(&self) -> Option<&T> {
         self.storage().held()?.downcast_ref()
@@ -298,9 +323,12 @@ impl Tensor {
         self.sharing(Meta::new(layout, dtype, self.device()), Some(view))
     }
 
-    /// Shares memory and version counter, without history (`detach`).
+    /// Shares memory and version counter, without history (`detach`). Where the host's object answers
+    /// for the tensor, one like it answers for the other.
     pub fn detach(&self) -> Tensor {
-        self.alias(self.layout().clone())
+        let twin = || TWIN.get().and_then(|twin| twin(self));
+        let answered = self.answers().then(twin).flatten();
+        answered.unwrap_or_else(|| self.alias(self.layout().clone()))
     }
 
     /// Shares memory, but neither history nor version counter (`.data`).
@@ -396,6 +424,12 @@ impl Tensor {
     /// Raises where there is no memory for the elements, but a list of coordinates.
     pub fn check_held(&self) -> Result<()> {
         ensure!(
+            self.is_sparse() || self.storage().held().is_none(),
+            Runtime,
+            "Cannot access data pointer of Tensor that doesn't have storage: it wraps other tensors, \
+             which its class's __torch_dispatch__ computes with"
+        );
+        ensure!(
             self.storage().held().is_none(),
             NotImplemented,
             "expected a tensor whose elements lie in memory, got a sparse one of shape {}; convert \
@@ -468,6 +502,14 @@ impl Tensor {
                 v.fetch_add(1, Ordering::Relaxed);
             }
             None => self.0.storage.bump_version(),
+        }
+    }
+
+    /// Puts back an earlier version, where one change was counted more than once.
+    pub fn set_version(&self, version: u32) {
+        match &self.0.version {
+            Some(v) => v.store(version, Ordering::Relaxed),
+            None => self.0.storage.counter().store(version, Ordering::Relaxed),
         }
     }
 

@@ -2,6 +2,7 @@
 //! the parsed signature, so there is no code per op.
 
 use crate::convert::{argument, exact_ints, named_result, result, tensor};
+use crate::dispatch;
 use crate::docs;
 use crate::error::IntoPy;
 use crate::overrides;
@@ -214,6 +215,46 @@ impl Function {
     }
 
     fn run(
+        &'static self,
+        py: Python<'_>,
+        overload: &Overload,
+        values: &mut Values,
+        out: Option<Bound<'_, PyAny>>,
+        args: &[*mut ffi::PyObject],
+        keywords: Keywords,
+    ) -> PyResult<Py<PyAny>> {
+        match dispatch::active() {
+            true => self.watched(py, overload, values, out, args, keywords),
+            false => self.compute(py, overload, values, out, args, keywords),
+        }
+    }
+
+    /// Computes what modes in Python may see: what is asked for on the way is known by this call.
+    #[cold]
+    fn watched(
+        &'static self,
+        py: Python<'_>,
+        overload: &Overload,
+        values: &mut Values,
+        out: Option<Bound<'_, PyAny>>,
+        args: &[*mut ffi::PyObject],
+        keywords: Keywords,
+    ) -> PyResult<Py<PyAny>> {
+        let public = dispatch::Public {
+            name: &self.name,
+            op: overload.op,
+            values: values.to_vec(),
+            out: out.as_ref().map(|o| o.clone().unbind()),
+        };
+        if let Some(made) = dispatch::made(py, &public)? {
+            return Ok(made);
+        }
+        dispatch::within(public, || {
+            self.compute(py, overload, values, out, args, keywords)
+        })
+    }
+
+    fn compute(
         &'static self,
         py: Python<'_>,
         overload: &Overload,

@@ -184,6 +184,7 @@ fn warn(text: &str) {
 }
 
 pub fn install() {
+    pytensorlib_core::tensor::set_twin(crate::dispatch::twin);
     host::install(Host {
         unlocked,
         elsewhere: crate::thread::elsewhere,

@@ -10,6 +10,7 @@ mod autograd;
 mod bind;
 mod convert;
 mod data;
+mod dispatch;
 mod dlpack;
 mod docs;
 mod dtype;
@@ -50,6 +51,7 @@ fn _C(m: &Bound<'_, PyModule>) -> PyResult<()> {
     node::register(m)?;
     module::register(m)?;
     data::register(m)?;
+    dispatch::register(m)?;
     dlpack::register(m)?;
     numpy::register(m)?;
     optim::register(m)?;

@@ -3,6 +3,7 @@
 
 use crate::bind;
 use crate::convert::{number, operand, peek};
+use crate::dispatch;
 use crate::error::IntoPy;
 use crate::operands::lift;
 use crate::overrides;
@@ -80,9 +81,12 @@ unsafe {
                 let (Some(x), Some(y)) = (operand(&a)?, operand(&b)?) else {
                     return Ok(py.NotImplemented());
                 };
-                if x.is_sparse() || y.is_sparse() {
+                if x.is_sparse() || y.is_sparse() || dispatch::active() {
                     static METHOD: bind::Method = bind::Method::new($public);
-                    return called(&METHOD, &a, &b);
+                    return match $commutes && x.is_wrapped() && !y.is_wrapped() {
+                        true => called(&METHOD, &b, &a),
+                        false => called(&METHOD, &a, &b),
+                    };
                 }
                 let x = match $commutes && x.is_wrapped() && !y.is_wrapped() {
                     true => [&y, &x],
@@ -204,6 +208,16 @@ macro_rules! compared {
     };
 }
 
+/// The methods behind comparisons, in the order of the interpreter's numbers for them.
+static COMPARED: [bind::Method; 6] = [
+    bind::Method::new("lt"),
+    bind::Method::new("le"),
+    bind::Method::new("eq"),
+    bind::Method::new("ne"),
+    bind::Method::new("gt"),
+    bind::Method::new("ge"),
+];
+
 // SAFETY: the interpreter calls this attached, with live objects.
 unsafe extern "C" fn compare(
     a: *mut ffi::PyObject,
@@ -231,6 +245,9 @@ unsafe extern "C" fn compare(
             }
             if let Some(y) = fast_call(&a, &b, false, |x| compared!(how, apply_fast, x)) {
                 return wrap(py, y.py_of(public)?);
+            }
+            if dispatch::active() {
+                return called(&COMPARED[how as usize], &a, &b);
             }
             let (Some(x), Some(y)) = (operand(&a)?, operand(&b)?) else {
                 return Ok(py.NotImplemented());

@@ -228,6 +228,11 @@ const _: () = assert!(std::mem::size_of::<Tensor>() == std::mem::size_of::<*cons
 /// A tensor as an object of a subclass, without running the subclass's own `__new__`.
 pub fn wrap_as(cls: &Bound<'_, PyType>, t: Tensor) -> PyResult<Py<PyAny>> {
     let py = cls.py();
+    let answers = crate::dispatch::answers(cls)?;
+    let t = match answers == t.answers() {
+        true => t,
+        false => t.answering(answers),
+    };
     let base = py.get_type::<PyTensor>();
     let obj = base
         .getattr("__new__")?
@@ -1209,7 +1214,11 @@ impl PyTensor {
     /// tensor([5., 1.], requires_grad=True)
     #[getter]
     fn data(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        wrap(py, self.get().data())
+        let t = self.get();
+        if t.answers() {
+            return wrap(py, t.detached().py_of("data")?);
+        }
+        wrap(py, t.data())
     }
     #[setter(data)]
     fn put_data(&self, other: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -1392,7 +1401,7 @@ impl PyTensor {
         }
         let (py, t) = (slf.py(), slf.get().get());
         // A detached tensor is a view in PyTorch, so that in-place rules apply to it.
-        wrap(py, t.detach())
+        wrap(py, t.detached().py_of("detach")?)
     }
     /// Cut this tensor off from the operations that made it, so that it is a leaf without a
     /// gradient.

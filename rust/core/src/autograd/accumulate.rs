@@ -30,7 +30,7 @@ impl AccumulateGrad {
             strides: self.strides.clone(),
             offset: 0,
         };
-        if layout.is_contiguous() || !layout.is_dense() || g.is_sparse() {
+        if layout.is_contiguous() || !layout.is_dense() || g.is_sparse() || g.answers() {
             return g.detach().copy_dense();
         }
         let y = Tensor::empty(g.shape(), g.dtype(), g.device())?.alias(layout);
@@ -51,6 +51,35 @@ fn add_grad(old: &Tensor, g: &Tensor) -> Result<Option<Tensor>> {
         old.add_into(g)?;
     }
     Ok(None)
+}
+
+/// Brings a gradient to its leaf where interpreters see it: these may run the host's code, for which no
+/// lock may be held. Another thread's gradient that comes between is added, too.
+fn watched(node: &AccumulateGrad, leaf: &Shared<History>, g: Tensor) -> Result<()> {
+    let take = || leaf.state.lock().grad.take();
+    let mut old = take();
+    let mut new = match &old {
+        None if g.is_unique() && *g.strides() == node.strides => g,
+        None => node.copy(&g)?,
+        Some(_) => g,
+    };
+    loop {
+        if let Some(sum) = old {
+            match add_grad(&sum, &new) {
+                Ok(other) => new = other.unwrap_or(sum),
+                Err(e) => {
+                    leaf.state.lock().grad.get_or_insert(sum);
+                    return Err(e);
+                }
+            }
+        }
+        let mut s = leaf.state.lock();
+        if s.grad.is_none() {
+            s.grad = Some(new);
+            return Ok(());
+        }
+        old = s.grad.take();
+    }
 }
 
 impl Backward for AccumulateGrad {
@@ -77,6 +106,9 @@ impl Backward for AccumulateGrad {
                 Some(old) => old.add(&g),
             })?;
             return Ok(Grads::new());
+        }
+        if mode::interpreted() {
+            return watched(self, &meta, g).map(|()| Grads::new());
         }
         // The lock makes sums from several threads exact; the host's lock stays with us meanwhile.
         host::keep_locked(|| {

@@ -31,14 +31,14 @@ impl Derivative for Step {
 
 /// `d` as a step in the tensors that it was computed from.
 pub fn reading(d: &Tensor, read: &[&Tensor]) -> Result<Tensor> {
-    let d = d.alias(d.layout().clone());
+    let d = d.detach();
     dispatch::record(Step, read, std::slice::from_ref(&d))?;
     Ok(d)
 }
 
 /// `d` as a step in the tensor whose gradients go along `edge`.
 pub(super) fn along(d: &Tensor, edge: &Edge) -> Tensor {
-    let d = d.alias(d.layout().clone());
+    let d = d.detach();
     let node = dispatch::node(Step, edge.clone(), TensorMeta::of(&d));
     d.set_edge(Edge { node, nr: 0 });
     d

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::layout::Layout;
 use crate::op::{Derivative, Op, TensorMeta, Tensors};
 use crate::tensor::{Creation, Tensor};
+use std::any::Any;
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -38,7 +39,7 @@ pub enum Kind<'a> {
 }
 
 /// What stands between a request and its answer: a tracer, a batch, tangents.
-pub trait Interpreter: Send + Sync {
+pub trait Interpreter: Any + Send + Sync {
     /// The tensors asked for; none for [`Kind::Into`]. What it asks for itself, by [`apply`] or by
     /// calling ops, goes to the interpreters below.
     fn apply(&self, request: &Request) -> Result<Tensors>;
@@ -92,6 +93,26 @@ fn pop() -> Option<Arc<dyn Interpreter>> {
     })
 }
 
+/// Runs `f` with the latest interpreter in force, if it is a `T`, which is out of force meanwhile.
+pub fn asking<T: Interpreter, R>(f: impl FnOnce(&T) -> R) -> Option<R> {
+    let is = |top: &Arc<dyn Interpreter>| (&**top as &dyn Any).is::<T>();
+    if !STACK.with_borrow(|s| s.last().is_some_and(is)) {
+        return None;
+    }
+    let above = Above(pop()?);
+    (&*above.0 as &dyn Any).downcast_ref().map(f)
+}
+
+/// Puts an interpreter in force below all others of the thread, once and for all.
+pub fn underlie(interpreter: &Arc<dyn Interpreter>) {
+    STACK.with_borrow_mut(|s| {
+        if !s.iter().any(|i| Arc::ptr_eq(i, interpreter)) {
+            s.insert(0, interpreter.clone());
+        }
+    });
+    mode::set_interpreted(true);
+}
+
 /// Runs `f` with no interpreter in force.
 pub(super) fn interpreted_below<R>(f: impl FnOnce() -> R) -> R {
     struct Above(Option<InForce>);
@@ -118,6 +139,19 @@ impl InForce {
     /// These with one more above them.
     pub fn above(mut self, interpreter: Arc<dyn Interpreter>) -> InForce {
         self.0.push(interpreter);
+        self
+    }
+
+    /// Those of one kind, the latest last.
+    pub fn each<T: Interpreter>(&self) -> impl Iterator<Item = &T> {
+        self.0
+            .iter()
+            .filter_map(|i| (&**i as &dyn Any).downcast_ref())
+    }
+
+    /// These without those of one kind.
+    pub fn without_each<T: Interpreter>(mut self) -> InForce {
+        self.0.retain(|i| !(&**i as &dyn Any).is::<T>());
         self
     }
 

@@ -81,6 +81,8 @@ pub fn function_of<P: Value + Clone, R: Results>(
     }
     let results = match on_meta {
         true => plan(&given)?,
+        // Whoever answers for a tensor knows what comes out.
+        false if x.iter().any(|t| t.answers()) => Metas::new(),
         false => {
             let y = interpreted_below(|| run(&given, x))?.list();
             y.iter().map(|t| TensorMeta::of(t)).collect()

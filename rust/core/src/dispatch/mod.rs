@@ -9,7 +9,9 @@ mod profile;
 mod record;
 
 use apply::interpreted_below;
-pub use apply::{apply, interpreted, InForce, Interpreter, Kind as RequestKind, Request};
+pub use apply::{
+    apply, asking, interpreted, underlie, InForce, Interpreter, Kind as RequestKind, Request,
+};
 pub use checks::{Checks, Seen, Witness};
 pub use compare::Compare;
 pub use function::{function, function_of};

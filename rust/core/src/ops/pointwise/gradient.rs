@@ -10,8 +10,9 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::{Acc, Gpu};
+use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
+use crate::op::{Asked, Derivative, Grads, Metas, Op, TensorMeta};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 
@@ -34,6 +35,9 @@ pub fn fused_gradient<P: Pointwise<N>, const N: usize>(
 impl<P: Pointwise<N>, const N: usize> Derivative for PwGrad<P, N> {
     fn name(&self) -> &'static str {
         P::NODE
+    }
+    fn asked(&self, _x: &[&Tensor], _y: &[Layout]) -> Result<Asked> {
+        Ok(Asked::backward(P::NODE))
     }
     fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
         bail!(

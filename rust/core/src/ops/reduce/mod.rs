@@ -14,9 +14,10 @@ use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::gpu::reduce::{reduce as launch, Combine, Map};
 use crate::gpu::Gpu;
+use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::one;
-use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
+use crate::op::{Asked, Derivative, Grads, Metas, Op, TensorMeta};
 use crate::schema::{Args, Dest, Value};
 use crate::shape::{reduced, DimSet, Dims, Show};
 use crate::tensor::Tensor;
@@ -71,8 +72,8 @@ pub fn restored(g: &Tensor, shape: &[usize], mask: DimSet, keepdim: bool) -> Res
 
 /// Puts dimensions of size one where `mask` says they were reduced, and expands to `shape`.
 pub fn spread(g: &Tensor, shape: &[usize], mask: DimSet, keepdim: bool) -> Result<Tensor> {
-    if !mode::grad() {
-        // Without a graph to build, one view does.
+    if !mode::grad() && !mode::interpreted() {
+        // Without a graph to build, or anyone to see it, one view does.
         let like = reduced_shape(shape, mask, true);
         if let Some(layout) = g.layout().reshape(&like) {
             return Ok(g.alias(layout.expand_to(shape)));
@@ -153,6 +154,28 @@ fn others_product(x: &Tensor, d: i64) -> Result<Tensor> {
 impl Derivative for Reduce {
     fn name(&self) -> &'static str {
         self.name
+    }
+    fn asked(&self, x: &[&Tensor], _y: &[Layout]) -> Result<Asked> {
+        let asked = Asked::of_node(self.name);
+        if !matches!(asked.name.as_str(), "sum" | "mean" | "amax" | "amin") {
+            return Ok(asked);
+        }
+        let dims = (0..x[0].ndim()).filter(|&d| self.mask.has(d));
+        let mut args = vec![x[0].clone().into()];
+        if self.mask != DimSet::all(x[0].ndim()) || self.keepdim {
+            args.push(Value::Ints(dims.map(|d| d as i64).collect()));
+            args.extend(self.keepdim.then_some(Value::Bool(true)));
+        }
+        let own = x[0].dtype();
+        let usual = if own.is_float() || own.is_complex() {
+            own
+        } else {
+            DType::I64
+        };
+        Ok(match self.dtype == usual {
+            true => asked.with(args),
+            false => asked.with(args).option("dtype", Value::DType(self.dtype)),
+        })
     }
     fn save(&self, _needs: crate::op::Mask) -> crate::op::Save {
         let (inputs, outputs) = match self.kind {

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
+use crate::op::{Asked, Derivative, Grads, Metas, Op, TensorMeta};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::{BitwiseXor, LogicalOr};
 use crate::schema::{Args, MemoryFormat, Value};
@@ -62,6 +62,26 @@ fn copy(x: &Tensor, y: &Tensor) -> Result<()> {
 impl Derivative for Copy {
     fn name(&self) -> &'static str {
         self.name
+    }
+    fn asked(&self, x: &[&Tensor], _y: &[Layout]) -> Result<Asked> {
+        let (from, mut asked) = (x[0], Asked::named("clone"));
+        let own = vec![from.clone().into()];
+        if self.name == "ToCopyBackward0" {
+            asked.name = "_to_copy".into();
+            if self.dtype != from.dtype() {
+                asked = asked.option("dtype", Value::DType(self.dtype));
+            }
+            if self.device != from.device() {
+                asked = asked.option("device", Value::Device(self.device));
+            }
+        }
+        let kept = self.strides(from)? == dense_strides(from.layout());
+        Ok(match kept {
+            true => asked.with(own),
+            false => asked
+                .with(own)
+                .option("memory_format", Value::MemoryFormat(self.format)),
+        })
     }
     fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         // The engine casts to the input's type.
@@ -237,6 +257,9 @@ struct CopyInto;
 impl Derivative for CopyInto {
     fn name(&self) -> &'static str {
         "CopyBackwards"
+    }
+    fn asked(&self, _x: &[&Tensor], _y: &[Layout]) -> Result<Asked> {
+        Ok(Asked::named("copy"))
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let overwritten = match &g[0] {

@@ -21,7 +21,8 @@ use crate::gpu::reduce::{reduce, Combine, Map};
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{Asked, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::schema::Value as Argument;
 use crate::shape::{self, Dims, Strides};
 use crate::tensor::Tensor;
 use crate::{bail, ensure, transfer};
@@ -249,6 +250,47 @@ impl Op for Slopes {
 impl Derivative for MatMul {
     fn name(&self) -> &'static str {
         self.name
+    }
+
+    fn asked(&self, x: &[&Tensor], _y: &[Layout]) -> Result<Asked> {
+        let (a, b) = self.operands(x);
+        let turned = |t: &Tensor, on: bool| match on && t.ndim() > 1 {
+            false => Ok(t.clone()),
+            true if t.ndim() == 2 => t.t(),
+            true => swapped(t),
+        };
+        let plain = self.alpha == ONE && self.beta == ONE;
+        let value = |t: &Tensor| Argument::from(t.clone());
+        if self.tb && !self.ta && !self.sum && plain && b.ndim() == 2 && a.ndim() > 2 {
+            // What PyTorch computes by views and a product of matrices.
+            let bias = self.plus.then(|| value(x[0]));
+            return Ok(Asked::named("linear").with([value(a), value(b)].into_iter().chain(bias)));
+        }
+        let (a, b) = (turned(a, self.ta)?, turned(b, self.tb)?);
+        let name = match (self.plus, self.sum, a.ndim(), b.ndim()) {
+            (false, false, 1, 1) => "dot",
+            (false, false, 2, 1) => "mv",
+            (false, false, 2, 2) => "mm",
+            (false, false, 3, 3) if a.size(0) == b.size(0) => "bmm",
+            (false, false, ..) => "matmul",
+            (true, false, 2, 1) => "addmv",
+            (true, false, 2, 2) => "addmm",
+            (true, false, 3, 3) if a.size(0) == b.size(0) => "baddbmm",
+            (true, true, 3, 3) => "addbmm",
+            _ => return Ok(Asked::of_node(self.name)),
+        };
+        if !self.plus && self.alpha != ONE {
+            return Ok(Asked::of_node(self.name));
+        }
+        let first = self.plus.then(|| value(x[0]));
+        let all = first.into_iter().chain([value(&a), value(&b)]);
+        let mut asked = Asked::named(name).with(all);
+        for (option, factor) in [("beta", self.beta), ("alpha", self.alpha)] {
+            if self.plus && factor != ONE {
+                asked = asked.option(option, factor.into());
+            }
+        }
+        Ok(asked)
     }
 
     fn save(&self, needs: Mask) -> Save {

@@ -9,8 +9,9 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::Gpu;
+use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{Asked, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::schema::Value;
 use crate::shape::{DimSet, Dims, Show};
 use crate::tensor::Tensor;
@@ -154,6 +155,39 @@ impl Derivative for Conv {
             Role::Weight => "ConvolutionBackwardBackward0",
             _ => "ConvolutionBackward0",
         }
+    }
+
+    fn asked(&self, x: &[&Tensor], _y: &[Layout]) -> Result<Asked> {
+        // The gradient of the input is a transposed convolution: a call has a bias, or was public.
+        let gradient = matches!(self.role, Role::Weight);
+        if gradient {
+            return Ok(Asked::named("convolution_backward"));
+        }
+        let sizes = |v: &Sizes| Value::from(&v[..]);
+        let transposed = matches!(self.role, Role::Input);
+        // What a transposed convolution adds at the end of its result.
+        let more = |d: usize| {
+            let reach = self.dilation[d] * (self.kernel[d].saturating_sub(1))
+                + 1
+                + self.stride[d] * (self.output[d].saturating_sub(1));
+            (self.input[d] + 2 * self.padding[d]).saturating_sub(reach)
+        };
+        let rest: Sizes = match transposed {
+            true => (0..self.stride.len()).map(more).collect(),
+            false => self.stride.iter().map(|_| 0).collect(),
+        };
+        let bias = x.get(2).map_or(Value::None, |&b| b.clone().into());
+        Ok(Asked::named("convolution").with([
+            x[0].clone().into(),
+            x[1].clone().into(),
+            bias,
+            sizes(&self.stride),
+            sizes(&self.padding),
+            sizes(&self.dilation),
+            Value::Bool(transposed),
+            sizes(&rest),
+            Value::Int(self.groups as i64),
+        ]))
     }
 
     fn save(&self, needs: Mask) -> Save {

@@ -14,8 +14,9 @@ use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::gpu::Gpu;
+use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{mask, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{mask, Asked, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::nn::loss::{reduced, MEAN, NONE};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::compare::Eq;
@@ -136,6 +137,9 @@ pub(super) struct CrossEntropy {
 impl Derivative for CrossEntropy {
     fn name(&self) -> &'static str {
         "NllLossBackward0"
+    }
+    fn asked(&self, _x: &[&Tensor], _y: &[Layout]) -> Result<Asked> {
+        Ok(Asked::named("cross_entropy_loss"))
     }
     fn save(&self, _needs: Mask) -> Save {
         Save::inputs([0, 1, 2]).and_outputs([1, 2])
@@ -306,6 +310,9 @@ pub(super) struct CrossEntropyGrad {
 impl Derivative for CrossEntropyGrad {
     fn name(&self) -> &'static str {
         "NllLossBackward0"
+    }
+    fn asked(&self, _x: &[&Tensor], _y: &[Layout]) -> Result<Asked> {
+        Ok(Asked::named("cross_entropy_loss_backward"))
     }
     fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
         bail!(

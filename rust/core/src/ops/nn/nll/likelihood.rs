@@ -10,8 +10,9 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::Gpu;
+use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{mask, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{mask, Asked, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::nn::loss::{MEAN, NONE};
 use crate::shape::Dims;
 use crate::tensor::Tensor;
@@ -29,6 +30,9 @@ pub(super) struct Nll {
 impl Derivative for Nll {
     fn name(&self) -> &'static str {
         "NllLossBackward0"
+    }
+    fn asked(&self, _x: &[&Tensor], _y: &[Layout]) -> Result<Asked> {
+        Ok(Asked::named("nll_loss_forward"))
     }
     fn save(&self, _needs: Mask) -> Save {
         Save::inputs([1, 2]).and_outputs([1])

@@ -9,8 +9,9 @@ use crate::dispatch;
 use crate::dtype::{Bitwise, DType};
 use crate::error::Result;
 use crate::gpu::Gpu;
+use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{mask, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
+use crate::op::{mask, Asked, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::unary::Rsqrt;
 use crate::shape::DimSet;
@@ -383,6 +384,9 @@ impl NormGrad {
 impl Derivative for NormGrad {
     fn name(&self) -> &'static str {
         self.norm.name
+    }
+    fn asked(&self, _x: &[&Tensor], _y: &[Layout]) -> Result<Asked> {
+        Ok(Asked::backward(self.norm.name))
     }
     fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
         bail!(

@@ -11,8 +11,9 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::Gpu;
+use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{Asked, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::nn::conv::Number;
 use crate::ops::nn::resample::gpu::Pool2d;
 use crate::schema::{Args, Value};
@@ -73,6 +74,9 @@ impl MaxPoolGrad {
 impl Derivative for MaxPoolGrad {
     fn name(&self) -> &'static str {
         self.name
+    }
+    fn asked(&self, _x: &[&Tensor], _y: &[Layout]) -> Result<Asked> {
+        Ok(Asked::backward(self.name))
     }
     fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
         crate::bail!(

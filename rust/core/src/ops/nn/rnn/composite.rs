@@ -4,11 +4,13 @@
 use crate::autograd::Vjp;
 use crate::dispatch;
 use crate::error::Result;
-use crate::op::{Derivative, Grads};
+use crate::layout::Layout;
+use crate::op::{Asked, Derivative, Grads};
 use crate::ops::pointwise::activation::Relu;
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::unary::{Sigmoid, Tanh};
 use crate::ops::shape::join::cat;
+use crate::ops::shape::view;
 use crate::shape::{expandable, Show};
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
@@ -23,6 +25,9 @@ struct Parts {
 impl Derivative for Parts {
     fn name(&self) -> &'static str {
         "SplitWithSizesBackward0"
+    }
+    fn asked(&self, x: &[&Tensor], y: &[Layout]) -> Result<Asked> {
+        Ok(view::asked::parts(Asked::of_node(self.name()), x[0], y))
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let g: Vec<Tensor> = (0..self.sizes.len())

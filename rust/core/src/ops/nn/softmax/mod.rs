@@ -10,14 +10,15 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::Gpu;
+use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{one, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
+use crate::op::{one, Asked, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::pointwise::compare::IsInf;
 use crate::ops::pointwise::ternary::where_;
 use crate::ops::pointwise::unary::{Exp, Log};
 use crate::ops::pointwise::{apply, Float};
 use crate::ops::reduce::{reduced_shape, restored};
-use crate::schema::Args;
+use crate::schema::{Args, Value};
 use crate::shape::{self, DimSet, Span};
 use crate::tensor::Tensor;
 use crate::{per_isa, transfer, with_float};
@@ -358,6 +359,11 @@ impl Derivative for Softmax {
             "SoftmaxBackward0"
         }
     }
+    fn asked(&self, x: &[&Tensor], _y: &[Layout]) -> Result<Asked> {
+        let name = if self.log { "_log_softmax" } else { "_softmax" };
+        let (dim, half) = (Value::Int(self.dim as i64), Value::Bool(false));
+        Ok(Asked::named(name).with([x[0].clone().into(), dim, half]))
+    }
     fn save(&self, _needs: Mask) -> Save {
         Save::outputs([0])
     }
@@ -409,6 +415,12 @@ impl Derivative for SoftmaxGrad {
         } else {
             "SoftmaxBackwardDataBackward0"
         }
+    }
+    fn asked(&self, _x: &[&Tensor], _y: &[Layout]) -> Result<Asked> {
+        Ok(Asked::named(format!(
+            "_{}",
+            Asked::of_node(self.name()).name
+        )))
     }
     fn save(&self, _needs: Mask) -> Save {
         Save::inputs([0, 1])

@@ -6,7 +6,7 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::Layout;
-use crate::op::{Derivative, Grads};
+use crate::op::{Asked, Derivative, Grads};
 use crate::ops::pointwise::{apply, binary, unary};
 use crate::schema::{Args, Value};
 use crate::tensor::Tensor;
@@ -19,6 +19,9 @@ struct ViewAsReal;
 impl Derivative for ViewAsReal {
     fn name(&self) -> &'static str {
         "ViewAsRealBackward0"
+    }
+    fn asked(&self, x: &[&Tensor], _y: &[Layout]) -> Result<Asked> {
+        Ok(Asked::named("view_as_real").with([x[0].clone().into()]))
     }
     fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {
@@ -35,6 +38,9 @@ struct ViewAsComplex;
 impl Derivative for ViewAsComplex {
     fn name(&self) -> &'static str {
         "ViewAsComplexBackward0"
+    }
+    fn asked(&self, x: &[&Tensor], _y: &[Layout]) -> Result<Asked> {
+        Ok(Asked::named("view_as_complex").with([x[0].clone().into()]))
     }
     fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {

@@ -542,7 +542,7 @@ crate::entries! {
     |a| Ok(a.tensor(0)?.alias_view()?.into());
     /// The same elements without history.
     "detach(Tensor self) -> Tensor", FN,
-    |a| Ok(a.tensor(0)?.detach().into());
+    |a| Ok(a.tensor(0)?.detached()?.into());
     /// A copy of `self` with `src` at one index of a dimension.
     "select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor", FN | METHOD,
     |a| {

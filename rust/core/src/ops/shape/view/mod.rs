@@ -1,5 +1,6 @@
 //! Views: other layouts over the same memory.
 
+pub(crate) mod asked;
 pub mod complex;
 pub mod copies;
 pub mod entries;
@@ -13,7 +14,7 @@ use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::Layout;
-use crate::op::{Derivative, Grads, TensorMeta};
+use crate::op::{Asked, Derivative, Grads, TensorMeta};
 use crate::shape::{self, Dims, Show};
 use crate::shared::Shared;
 use crate::tensor::{Creation, Tensor, ViewOf};
@@ -35,6 +36,9 @@ impl Derivative for View {
     fn name(&self) -> &'static str {
         self.name
     }
+    fn asked(&self, x: &[&Tensor], y: &[Layout]) -> Result<Asked> {
+        Ok(asked::viewed(Asked::of_node(self.name), x[0], &y[0]))
+    }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {
             return Ok(Grads::new());
@@ -51,6 +55,10 @@ pub struct Expand;
 impl Derivative for Expand {
     fn name(&self) -> &'static str {
         "ExpandBackward0"
+    }
+    fn asked(&self, x: &[&Tensor], y: &[Layout]) -> Result<Asked> {
+        let args = [x[0].clone().into(), y[0].shape[..].into()];
+        Ok(Asked::named("expand").with(args))
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {
@@ -70,6 +78,9 @@ pub struct Permute {
 impl Derivative for Permute {
     fn name(&self) -> &'static str {
         self.name
+    }
+    fn asked(&self, x: &[&Tensor], _y: &[Layout]) -> Result<Asked> {
+        Ok(asked::permuted(Asked::of_node(self.name), x[0], &self.dims))
     }
     fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {
@@ -96,6 +107,9 @@ impl Derivative for Part {
     fn name(&self) -> &'static str {
         self.name
     }
+    fn asked(&self, x: &[&Tensor], y: &[Layout]) -> Result<Asked> {
+        Ok(asked::part(Asked::of_node(self.name), x[0], &y[0]))
+    }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {
             return Ok(Grads::new());
@@ -119,6 +133,9 @@ pub struct AsStrided {
 impl Derivative for AsStrided {
     fn name(&self) -> &'static str {
         "AsStridedBackward0"
+    }
+    fn asked(&self, x: &[&Tensor], y: &[Layout]) -> Result<Asked> {
+        Ok(asked::strided(x[0], &y[0]))
     }
     fn vjp(&self, _cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(g) = &g[0] else {
@@ -185,6 +202,20 @@ impl Tensor {
     pub fn transpose(&self, a: i64, b: i64) -> Result<Tensor> {
         let (op, layout) = swapped(self, a, b, "TransposeBackward0")?;
         dispatch::view(op, self, layout)
+    }
+
+    /// `detach`, seen by interpreters.
+    pub fn detached(&self) -> Result<Tensor> {
+        if !mode::interpreted() || self.is_sparse() {
+            return Ok(self.detach());
+        }
+        let layout = self.layout().clone();
+        let name = "DetachBackward0";
+        let y = mode::with_grad(false, || dispatch::view(View { name }, self, layout))?;
+        Ok(match y.answers() {
+            true => y,
+            false => y.detach(),
+        })
     }
 
     /// `t`: a matrix transposed, a vector as it is.
@@ -260,6 +291,15 @@ impl Tensor {
             None => {
                 let copy = self.copy_dense()?;
                 let layout = Layout::contiguous(&shape);
+                if copy.answers() {
+                    return dispatch::view(
+                        View {
+                            name: "ViewBackward0",
+                        },
+                        &copy,
+                        layout,
+                    );
+                }
                 // The copy is nobody else's: no view, so that in-place changes stay simple.
                 let y = copy.alias(layout);
                 dispatch::record(

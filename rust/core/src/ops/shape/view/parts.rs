@@ -1,5 +1,6 @@
 //! Tensors put together from parts, and taken apart: the adjoints of views, `cat`, `split`.
 
+use super::asked;
 use crate::autograd::{mode, Vjp};
 use crate::cpu::strided_copy::strided_copy;
 use crate::dispatch;
@@ -9,7 +10,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
+use crate::op::{Asked, Derivative, Grads, Metas, Op, TensorMeta};
 use crate::ops::shape::copy::copy_host;
 use crate::shape::{self, Dims, Show};
 use crate::tensor::Tensor;
@@ -194,6 +195,9 @@ pub struct Parts {
 impl Derivative for Parts {
     fn name(&self) -> &'static str {
         self.name
+    }
+    fn asked(&self, x: &[&Tensor], y: &[Layout]) -> Result<Asked> {
+        Ok(asked::parts(Asked::of_node(self.name), x[0], y))
     }
     fn vjp(&self, cx: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let m = cx.input_meta(0)?;

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{mask, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{mask, Asked, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::linalg::matmul::swapped;
 use crate::shape::Dims;
 use crate::tensor::Tensor;
@@ -154,6 +154,9 @@ impl Derivative for Flash {
     fn name(&self) -> &'static str {
         "ScaledDotProductFlashAttentionForCpuBackward0"
     }
+    fn asked(&self, _x: &[&Tensor], _y: &[Layout]) -> Result<Asked> {
+        Ok(Asked::named("_scaled_dot_product_flash_attention_for_cpu"))
+    }
     fn save(&self, _needs: Mask) -> Save {
         Save::inputs([0, 1, 2, 3, 4]).and_outputs([0, 1])
     }
@@ -245,6 +248,11 @@ impl Op for Flash {
 impl Derivative for FlashGrad {
     fn name(&self) -> &'static str {
         self.0.name()
+    }
+    fn asked(&self, _x: &[&Tensor], _y: &[Layout]) -> Result<Asked> {
+        Ok(Asked::named(
+            "_scaled_dot_product_flash_attention_for_cpu_backward",
+        ))
     }
     fn vjp(&self, _cx: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
         bail!(
