@@ -20,12 +20,12 @@ Tensor = _C.Tensor
 
 UNARY = """
     abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg
-    reciprocal round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc zero
+    reciprocal round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc
 """.split()
 
 
-def _lists(name: str, first: Any, *others: Any) -> list[Iterable[Any]]:
-    """Return an iterable for each argument, all as long as the first."""
+def _lists(name: str, first: Any, *others: Any) -> tuple[Any, ...]:
+    """Return the arguments, of which lists are as long as the first."""
     if not isinstance(first, (list, tuple)):
         raise TypeError(
             f"_foreach_{name}: the first argument must be a list or tuple of tensors, got "
@@ -33,19 +33,31 @@ def _lists(name: str, first: Any, *others: Any) -> list[Iterable[Any]]:
         )
     if not first:
         raise RuntimeError(f"_foreach_{name}: Tensor list must have at least one tensor.")
-    found: list[Iterable[Any]] = [first]
     for other in others:
-        if not isinstance(other, (list, tuple)):
-            found.append(repeat(other, len(first)))
-            continue
-        if len(other) != len(first):
+        if isinstance(other, (list, tuple)) and len(other) != len(first):
             kind = "Tensor" if other and isinstance(other[0], Tensor) else "Scalar"
             raise RuntimeError(
                 f"_foreach_{name}: {kind} lists must have the same number of elements as the "
                 f"first, got {len(first)} and {len(other)}"
             )
-        found.append(other)
-    return found
+    return (first, *others)
+
+
+def _spread(lists: tuple[Any, ...]) -> list[Iterable[Any]]:
+    """Return an iterable for each argument; what is no list stands for one."""
+    return [each if isinstance(each, (list, tuple)) else repeat(each) for each in lists]
+
+
+def _map(function: Callable[..., Any], lists: tuple[Any, ...]) -> list[Any]:
+    """Return what a function gives at each place of lists."""
+    found = _C._each(function, lists, False)
+    return list(map(function, *_spread(lists))) if found is NotImplemented else found
+
+
+def _write(function: Callable[..., Any], lists: tuple[Any, ...]) -> None:
+    """Call a function that writes to its first argument at each place of lists."""
+    if _C._each(function, lists, True) is NotImplemented:
+        deque(map(function, *_spread(lists)), maxlen=0)
 
 
 def _name(function: Callable[..., Any], name: str, doc: str) -> None:
@@ -58,13 +70,12 @@ def _unary(name: str) -> None:
     method, write = getattr(Tensor, name, None), getattr(Tensor, name + "_")
 
     def apply(self: Any) -> list[Any]:
-        return list(map(method, *_lists(name, self)))  # type: ignore[arg-type]
+        return _map(method, _lists(name, self))  # type: ignore[arg-type]
 
     def apply_(self: Any) -> None:
-        deque(map(write, *_lists(name, self)), maxlen=0)
+        _write(write, _lists(name, self))
 
-    if name != "zero":
-        _name(apply, name, f"Return `{name}` of each tensor.")
+    _name(apply, name, f"Return `{name}` of each tensor.")
     _name(apply_, name + "_", f"Replace each tensor by its `{name}`.")
 
 
@@ -77,29 +88,29 @@ def _call(function: Callable[..., Any], option: Any, default: Any) -> Callable[.
 def _binary(name: str, number: str | None = None, alpha: bool = False) -> None:
     """Make the two forms of an operator; `number` is what takes numbers in its place."""
     function, write = getattr(pt, name), getattr(Tensor, name + "_", None)
-
-    def run(self: Any, other: Any, a: Any, tensors: Any, numbers: Any) -> Any:
-        first = other[0] if isinstance(other, (list, tuple)) and other else other
-        chosen = tensors if isinstance(first, Tensor) else numbers
-        return map(_call(chosen, ("alpha", a), 1), *_lists(name, self, other))
-
     for_numbers = getattr(pt, number) if number else function
     write_numbers = getattr(Tensor, number + "_") if number else write
+
+    def chosen(other: Any, a: Any, tensors: Any, numbers: Any) -> Any:
+        first = other[0] if isinstance(other, (list, tuple)) and other else other
+        return _call(tensors if isinstance(first, Tensor) else numbers, ("alpha", a), 1)
 
     if alpha:
 
         def apply(self: Any, other: Any, *, alpha: Any = 1) -> list[Any]:
-            return list(run(self, other, alpha, function, for_numbers))
+            lists = _lists(name, self, other)
+            return _map(chosen(other, alpha, function, for_numbers), lists)
 
         def apply_(self: Any, other: Any, *, alpha: Any = 1) -> None:
-            deque(run(self, other, alpha, write, write_numbers), maxlen=0)
+            lists = _lists(name, self, other)
+            _write(chosen(other, alpha, write, write_numbers), lists)
     else:
 
         def apply(self: Any, other: Any) -> list[Any]:  # type: ignore[misc]
-            return list(run(self, other, 1, function, for_numbers))
+            return _map(chosen(other, 1, function, for_numbers), _lists(name, self, other))
 
         def apply_(self: Any, other: Any) -> None:  # type: ignore[misc]
-            deque(run(self, other, 1, write, write_numbers), maxlen=0)
+            _write(chosen(other, 1, write, write_numbers), _lists(name, self, other))
 
     _name(apply, name, f"Return `{name}` of each pair.")
     _name(apply_, name + "_", f"Replace each tensor of the first list by `{name}` of the pair.")
@@ -115,16 +126,21 @@ def _ternary(name: str) -> None:
     def each(values: Any) -> Any:
         return values.tolist() if isinstance(values, Tensor) and values.dim() == 1 else values
 
-    def run(op: Any, self: Any, a: Any, b: Any, value: Any) -> Any:
-        lists = _lists(name, self, a, b, each(value))
-        return map(lambda w, x, y, z: op(w, x, y, value=z), *lists)
+    def call(op: Any, lists: tuple[Any, ...], value: Any) -> tuple[Any, tuple[Any, ...]]:
+        """Return what to call and on which lists; numbers are given by name."""
+        if isinstance(value, (list, tuple)):
+            return (lambda x, y, z, number: op(x, y, z, value=number)), (*lists, value)
+        return _call(op, ("value", value), 1), lists
 
     def apply(self: Any, tensor1: Any, tensor2: Any, value: Any = 1, scalars: Any = None) -> Any:
-        return list(run(function, self, tensor1, tensor2, value if scalars is None else scalars))
+        scale = each(value if scalars is None else scalars)
+        lists = _lists(name, self, tensor1, tensor2, scale)
+        return _map(*call(function, lists[:3], scale))
 
     def apply_(self: Any, tensor1: Any, tensor2: Any, value: Any = 1, scalars: Any = None) -> None:
-        chosen = value if scalars is None else scalars
-        deque(run(write, self, tensor1, tensor2, chosen), maxlen=0)
+        scale = each(value if scalars is None else scalars)
+        lists = _lists(name, self, tensor1, tensor2, scale)
+        _write(*call(write, lists[:3], scale))
 
     _name(apply, name, f"Return `{name}` of each three tensors; a number for each may scale it.")
     _name(apply_, name + "_", f"Replace each tensor of the first list by `{name}` of the three.")
@@ -147,10 +163,10 @@ def _largest(name: str, function: Callable[..., Any], number: Callable[..., Any]
         return (function if isinstance(b, Tensor) else number)(a, b)
 
     def apply(self: Any, other: Any) -> list[Any]:
-        return list(map(one, *_lists(name, self, other)))
+        return _map(one, _lists(name, self, other))
 
     def apply_(self: Any, other: Any) -> None:
-        deque(map(_extreme_(one), *_lists(name, self, other)), maxlen=0)
+        _write(_extreme_(one), _lists(name, self, other))
 
     _name(apply, name, f"Return `{name}` of each pair.")
     _name(apply_, name + "_", f"Replace each tensor of the first list by `{name}` of the pair.")
@@ -160,32 +176,39 @@ _largest("maximum", pt.maximum, pt.clamp_min)
 _largest("minimum", pt.minimum, pt.clamp_max)
 
 
+def _foreach_zero_(self: Any) -> None:
+    """Set each tensor to zero."""
+    lists = _lists("zero_", self)
+    if not _C._each_zero(self):
+        _write(Tensor.zero_, lists)
+
+
 def _foreach_pow(self: Any, exponent: Any) -> list[Any]:
     """Return the power of each pair; the base may be one number."""
     if isinstance(self, (list, tuple)):
-        return list(map(pt.pow, *_lists("pow", self, exponent)))
-    exponents, bases = _lists("pow", exponent, self)
-    return list(map(pt.pow, bases, exponents))
+        return _map(pt.pow, _lists("pow", self, exponent))
+    exponents, _ = _lists("pow", exponent, self)
+    return [pt.pow(self, exponent) for exponent in exponents]
 
 
 def _foreach_pow_(self: Any, exponent: Any) -> None:
     """Replace each tensor by its power."""
-    deque(map(Tensor.pow_, *_lists("pow_", self, exponent)), maxlen=0)
+    _write(Tensor.pow_, _lists("pow_", self, exponent))
 
 
 def _foreach_lerp(self: Any, tensors1: Any, weight: Any) -> list[Any]:
     """Return the points between each pair."""
-    return list(map(pt.lerp, *_lists("lerp", self, tensors1, weight)))
+    return _map(pt.lerp, _lists("lerp", self, tensors1, weight))
 
 
 def _foreach_lerp_(self: Any, tensors1: Any, weight: Any) -> None:
     """Move each tensor of the first list towards the other of its pair."""
-    deque(map(Tensor.lerp_, *_lists("lerp_", self, tensors1, weight)), maxlen=0)
+    _write(Tensor.lerp_, _lists("lerp_", self, tensors1, weight))
 
 
 def _foreach_copy_(self: Any, src: Any, non_blocking: bool = False) -> None:
     """Copy each tensor of the second list into the one of the first."""
-    deque(map(Tensor.copy_, *_lists("copy_", self, src)), maxlen=0)
+    _write(Tensor.copy_, _lists("copy_", self, src))
 
 
 def _foreach_clone(self: Any, *, memory_format: Any = None) -> list[Any]:
@@ -196,8 +219,8 @@ def _foreach_clone(self: Any, *, memory_format: Any = None) -> list[Any]:
 
 def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> list[Any]:
     """Return the norm of all elements of each tensor."""
-    (tensors,) = _lists("norm", self)
-    return [pt.linalg.vector_norm(t, ord, dtype=dtype) for t in tensors]
+    norm = _call(pt.linalg.vector_norm, ("dtype", dtype), None)
+    return _map(norm, _lists("norm", self, ord))
 
 
 def _foreach_powsum(self: Any, ord: Any = 2, dtype: Any = None) -> list[Any]:
@@ -208,9 +231,9 @@ def _foreach_powsum(self: Any, ord: Any = 2, dtype: Any = None) -> list[Any]:
 
 def _foreach_max(self: Any) -> list[Any]:
     """Return the largest element of each tensor."""
-    return list(map(pt.max, *_lists("max", self)))
+    return _map(pt.max, _lists("max", self))
 
 
 def _foreach_mm(self: Any, mat2: Any) -> list[Any]:
     """Return the matrix product of each pair."""
-    return list(map(pt.mm, *_lists("mm", self, mat2)))
+    return _map(pt.mm, _lists("mm", self, mat2))

@@ -1,6 +1,7 @@
 """One operator over lists of tensors: the results of the operator, in every form."""
 
 import inspect
+from typing import Any
 
 import pytest
 
@@ -130,3 +131,73 @@ def test_private_names_of_optimizers():
 
     assert Step(p, {"differentiable": True}).step() is True
     assert Step(p, {"differentiable": False}).step() is False
+
+
+def test_each_place_is_read_as_it_is() -> None:
+    kinds: list[Any] = [
+        torch.ones(3),
+        torch.ones(2, 2, dtype=torch.float64),
+        torch.ones(3, dtype=torch.int64),
+        torch.ones(4, 2).t(),
+        torch.zeros(0),
+        torch.tensor(2.0),
+    ]
+    for got, x in zip(torch._foreach_mul(kinds, 3), kinds, strict=True):
+        assert got.dtype == x.dtype and torch.equal(got, x * 3)
+    numbers = [1, 2.5, True, 2, 3, 4]
+    for got, x, n in zip(torch._foreach_add(kinds, numbers), kinds, numbers, strict=True):
+        assert torch.equal(got, x + n)
+    torch._foreach_zero_(kinds)
+    assert all(not x.any() for x in kinds) and [x._version for x in kinds] == [1] * 6
+
+
+def test_an_error_at_a_place_leaves_what_came_before() -> None:
+    x = [torch.ones(2), torch.ones(3)]
+    with pytest.raises(RuntimeError, match="must match the size|doesn't match"):
+        torch._foreach_add_(x, [torch.ones(2), torch.ones(2)])
+    assert x[0].tolist() == [2.0, 2.0] and x[1].tolist() == [1.0] * 3
+    with pytest.raises(TypeError, match=r"mul_\(\): argument 'other'"):
+        torch._foreach_mul_(x, ["a", "b"])
+    leaf = torch.ones(2, requires_grad=True)
+    for write in (torch._foreach_zero_, torch._foreach_exp_):
+        with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+            write([leaf])
+        with torch.no_grad():
+            write([leaf])
+    assert leaf._version == 2
+
+
+def test_lists_have_gradients() -> None:
+    x = [torch.tensor([2.0], requires_grad=True), torch.tensor([3.0], requires_grad=True)]
+    y = torch._foreach_mul(torch._foreach_lerp(x, torch._foreach_add(x, 1), 0.5), x)
+    torch.stack(list(y)).sum().backward()
+    # (x + 1/2) x
+    assert [t.grad.item() for t in x if t.grad is not None] == [4.5, 6.5]
+
+
+def test_classes_and_modes_see_each_place() -> None:
+    from pytensorlib.utils._python_dispatch import TorchDispatchMode
+
+    seen = []
+
+    class Log(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    class Own(torch.Tensor):
+        @classmethod
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            seen.append(func.__name__)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    with Log():
+        torch._foreach_mul_([torch.ones(1)] * 2, 2)
+    assert seen[-2:] == ["aten.mul_.Tensor"] * 2
+    own = torch.ones(2).as_subclass(Own)
+    torch._foreach_zero_([own])
+    assert seen[-1] == "zero_" and own.tolist() == [0.0, 0.0]

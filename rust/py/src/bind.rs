@@ -1,6 +1,8 @@
 //! The op table as Python callables. One type serves functions and methods: it reads arguments by
 //! the parsed signature, so there is no code per op.
 
+mod each;
+
 use crate::convert::{argument, exact_ints, named_result, result, tensor};
 use crate::dispatch;
 use crate::docs;
@@ -17,6 +19,7 @@ use pytensorlib_core::schema::{flag, Dest, Param, Type, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_void};
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::OnceLock;
 
 /// A public name: its overloads in the order in which they are tried.
@@ -367,6 +370,8 @@ impl Function {
     }
 }
 
+/// The class of callables.
+static CLASS: AtomicPtr<ffi::PyTypeObject> = AtomicPtr::new(std::ptr::null_mut());
 static METHODS: OnceLock<BTreeMap<&'static str, &'static Function>> = OnceLock::new();
 
 /// A method of the class that the extension calls itself, looked up once.
@@ -966,6 +971,8 @@ fn _schemas() -> Vec<Row> {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = m.py();
     let ty = make_type(py)?;
+    CLASS.store(ty, Ordering::Relaxed);
+    each::register(m)?;
     let class = py.get_type::<PyTensor>();
     const ROOT: &str = "pytensorlib";
     let add = |target: &Bound<'_, PyAny>, functions: Vec<&'static Function>| -> PyResult<()> {
