@@ -257,6 +257,7 @@ impl Function {
         })
     }
 
+    #[inline(always)]
     fn compute(
         &'static self,
         py: Python<'_>,
