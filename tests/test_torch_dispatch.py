@@ -576,6 +576,30 @@ def test_what_was_kept_may_not_be_written_to() -> None:
                 y.sum().backward()
 
 
+def test_numbers_drawn_after_a_kept_draw_are_the_same_again() -> None:
+    module = torch.utils.checkpoint
+
+    def policy(context: Any, op: Any, *args: Any, **kwargs: Any) -> Any:
+        # Only the first: the other is of a matrix.
+        return op == aten.native_dropout.default and args[0].shape == (64,)
+
+    def run(x: Any) -> Any:
+        y = F.dropout(x, 0.5)
+        return F.dropout((y * y).view(8, 8), 0.5).sin()
+
+    def selected(x: Any) -> Any:
+        contexts = lambda: module.create_selective_checkpoint_contexts(policy)  # noqa: E731
+        return module.checkpoint(run, x, use_reentrant=False, context_fn=contexts)
+
+    grads = []
+    for function in (run, selected):
+        torch.manual_seed(3)
+        x = torch.linspace(0.1, 1, 64, requires_grad=True)
+        function(x).sum().backward()
+        grads.append(x.grad)
+    assert torch.equal(*grads)
+
+
 def test_what_is_kept_is_named_by_operators() -> None:
     select = torch.utils.checkpoint.create_selective_checkpoint_contexts
     with pytest.raises(ValueError, match=r"expected operators of type OpOverload.*\.default"):

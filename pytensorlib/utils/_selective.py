@@ -24,6 +24,12 @@ __all__ = [
 SAC_IGNORED_OPS: set[Any] = {_ops.ops.aten.detach.default}
 
 
+# Operators that draw numbers: what is drawn after them must not change where they are not repeated.
+_DRAWING = tuple(
+    "bernoulli cauchy dropout exponential geometric multinomial normal poisson rand uniform".split()
+)
+
+
 class CheckpointPolicy(enum.Enum):
     """What to do with an operator's results, for ``create_selective_checkpoint_contexts``.
 
@@ -113,7 +119,9 @@ class _First(_Selecting):
         saves = self.saves(func, args, kwargs)
         out = func(*args, **kwargs)
         if saves:
-            self.kept[func].append(tree_map(_Kept, out))
+            draws = any(word in func._opname for word in _DRAWING)
+            state = pt.get_rng_state() if draws else None
+            self.kept[func].append((tree_map(_Kept, out), state))
         return out
 
 
@@ -134,7 +142,10 @@ class _Again(_Selecting):
                 "Trying to backward an extra time. You are only allowed to backward once on any "
                 "region computed under selective activation checkpoint."
             )
-        return tree_map(lambda k: k.get(self.changes), kept.pop(0))
+        out, state = kept.pop(0)
+        if state is not None:
+            pt.set_rng_state(state)
+        return tree_map(lambda k: k.get(self.changes), out)
 
 
 def create_selective_checkpoint_contexts(
