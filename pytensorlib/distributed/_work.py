@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -14,29 +13,28 @@ from ._errors import DistBackendError
 
 __all__ = ["Work", "poll"]
 
-SPIN = 0.02  # seconds in which a wait only yields: others are about to arrive
-RATE = 100e6  # bytes a second; MPI moves data only while it is asked, so large calls spin longer
-PAUSE = 1e-3  # seconds between questions after that
-
-# `os.sched_yield` is not everywhere; `sleep(0)` yields too, and is slower.
-give_way: Callable[[], Any] = getattr(os, "sched_yield", lambda: time.sleep(0))
+TRIES = 200  # before a wait lets go of its core: others are about to arrive
+SPIN = 2e-3  # seconds of the shortest pauses
+RATE = 100e6  # bytes a second; MPI moves data only while it is asked, so large calls ask longer
+FIRST, LAST = 5e-5, 1e-3  # seconds between questions after that, at first and at last
 
 
 def poll(done: Callable[[], bool], seconds: float, size: int = 0) -> bool:
     """Ask until it is done; returns False when that took longer than `seconds`."""
-    for _ in range(16):
+    for _ in range(TRIES):
         if done():
             return True
     begin = time.monotonic()
-    spin = SPIN + size / RATE
+    spin, pause = SPIN + size / RATE, FIRST
     while not done():
         passed = time.monotonic() - begin
         if passed > seconds:
             return done()
         if passed < spin:
-            give_way()
+            time.sleep(1e-6)  # to yield instead may cost all that others' work takes
         else:
-            time.sleep(PAUSE)
+            time.sleep(pause)
+            pause = min(LAST, 1.2 * pause)
     return True
 
 
