@@ -11,6 +11,8 @@ use crate::cpu::pool::{look, num_threads, parallel_for, Ptr};
 
 /// Bytes of windows that share the L2 cache with panels of weights and with results.
 const WINDOW: usize = 384 << 10;
+/// Bytes of sums that are made together.
+const SUMS: usize = 8 << 10;
 /// Multiplications that a second thread is worth.
 const GRAIN: usize = 1 << 19;
 
@@ -308,7 +310,7 @@ impl<T: Number> Direct<T> {
                 let held = if in_place { 0 } else { images * len + SLACK };
                 let windows = Scratch::<T>::zeros(held);
                 let image = if in_place { self.groups * len } else { len };
-                let room = 8 * SLACK;
+                let room = self.most_tiles() * self.kernels.tile();
                 let spill = Scratch::<T>::new(3 * room);
                 let mut cells = Cells::default();
                 let mut filled = usize::MAX;
@@ -424,13 +426,13 @@ impl<T: Number> Direct<T> {
                     1
                 };
                 let vectors = most.min(left);
-                let mut tiles = 1;
+                let tiles = (left / vectors).min(self.most_tiles());
                 let kernel = self.kernels.product(height, vectors);
                 let b = from.add(q);
+                let columns = tiles * vectors * lanes;
                 if cells.together {
                     // The cell of the last vector that reads back is behind the others.
                     let cells = cells.list.as_ptr().add(q.div_ceil(lanes));
-                    tiles = left / vectors;
                     kernel(&Product {
                         tiles,
                         b,
@@ -439,18 +441,23 @@ impl<T: Number> Direct<T> {
                         ..*p
                     });
                 } else {
-                    let pitch = vectors * lanes;
                     kernel(&Product {
+                        tiles,
                         b,
                         y: spill,
-                        pitch,
+                        pitch: columns,
                         ..*p
                     });
-                    self.spread(spill, q, pitch, height, y, cells);
+                    self.spread(spill, q, columns, height, y, cells);
                 }
-                q += tiles * vectors * lanes;
+                q += columns;
             }
         }
+    }
+
+    /// Tiles whose sums a kernel keeps beside what it reads, in the L1 cache.
+    fn most_tiles(&self) -> usize {
+        (SUMS / size_of::<T>() / self.kernels.tile()).max(1)
     }
 
     /// Brings `n` columns of results to their places, which are not next to each other.

@@ -1,7 +1,7 @@
 //! The two inner loops of convolutions for each instruction set: a product of a packed panel with
 //! rows read in place, and dot products of rows.
 
-use crate::cpu::simd::Simd;
+use crate::cpu::simd::{fetch, Simd};
 #[cfg(target_arch = "aarch64")]
 use crate::cpu::simd::{F32x8, F64x4};
 use crate::per_isa;
@@ -34,12 +34,12 @@ pub fn chain(depth: usize, taps: usize) -> usize {
 
 /// `y[r][j] = bias[r] + sum over k of a[k][r] * b[offsets[k] + j]`.
 pub struct Product<T> {
-    /// How many times the columns that the kernel makes at once; one where `cells` is null.
+    /// How many times the columns that the kernel makes at once.
     pub tiles: usize,
     pub depth: usize,
     /// As [`chain`] says of the depth.
     pub chain: usize,
-    /// Room for twice what the kernel makes at once.
+    /// Room for twice the results.
     pub sums: *mut T,
     /// A panel: as many numbers for each `k` as the kernel has rows.
     pub a: *const T,
@@ -184,87 +184,94 @@ unsafe fn product<V: Simd, const M: usize, const N: usize>(p: &Product<V::Elem>)
     // SAFETY: the fields name elements that may be read, or written in `y` and `sums`; the caller
     // has the set.
     unsafe {
-        for tile in 0..p.tiles {
-            let (mut a, from) = (p.a, p.b.add(tile * N * V::LANES));
-            let (mut left, mut chains, mut offsets) = (p.depth, 0, p.offsets);
-            let place = |level: usize, r: usize, n: usize| {
-                p.sums.add((level * M * N + r * N + n) * V::LANES)
-            };
-            let mut acc = loop {
-                // Each chain begins anew, so that no sum is more than a register of the inner loop.
+        let size = M * N * V::LANES;
+        let (mut a, mut offsets) = (p.a, p.offsets);
+        let (mut left, mut chains) = (p.depth, 0);
+        loop {
+            let length = left.min(p.chain);
+            left -= length;
+            let follows = chains % CHAINS > 0;
+            let closes = left == 0 || chains % CHAINS == CHAINS - 1;
+            let joins = closes && chains >= CHAINS;
+            // One chain of all tiles: its rows are read on and on, and their lines still there when
+            // the next tile reads the rest of them.
+            for tile in 0..p.tiles {
                 let mut acc = [[V::splat(V::Elem::default()); N]; M];
-                let length = left.min(p.chain);
+                let from = p.b.add(tile * N * V::LANES);
+                let mut a = a;
                 for k in 0..length {
                     let b = from.add(*offsets.add(k));
                     let mut x = [V::splat(V::Elem::default()); N];
                     for n in 0..N {
                         x[n] = V::load(b.add(n * V::LANES));
                     }
+                    // Two tiles ahead: lines of many channels, which no prefetcher foresees.
+                    fetch(b.wrapping_add(2 * N * V::LANES));
                     V::add_outer(a, &x, &mut acc);
                     a = a.add(M);
                 }
-                left -= length;
-                offsets = offsets.add(length);
-                if chains % CHAINS > 0 {
+                let (inner, outer) = (p.sums.add(tile * size), p.sums.add((p.tiles + tile) * size));
+                if follows {
                     for r in 0..M {
                         for n in 0..N {
-                            acc[r][n] = V::load(place(0, r, n)).add(acc[r][n]);
+                            acc[r][n] = V::load(inner.add((r * N + n) * V::LANES)).add(acc[r][n]);
                         }
                     }
                 }
-                let mut level = 0;
-                if chains % CHAINS == CHAINS - 1 || left == 0 {
-                    level = 1;
-                    if chains >= CHAINS {
-                        for r in 0..M {
-                            for n in 0..N {
-                                acc[r][n] = V::load(place(1, r, n)).add(acc[r][n]);
+                if joins {
+                    for r in 0..M {
+                        for n in 0..N {
+                            acc[r][n] = V::load(outer.add((r * N + n) * V::LANES)).add(acc[r][n]);
+                        }
+                    }
+                }
+                if left > 0 {
+                    let to = if closes { outer } else { inner };
+                    for r in 0..M {
+                        for n in 0..N {
+                            acc[r][n].store(to.add((r * N + n) * V::LANES));
+                        }
+                    }
+                    continue;
+                }
+                if !p.bias.is_null() {
+                    for r in 0..M {
+                        let bias = V::splat(*p.bias.add(r));
+                        for n in 0..N {
+                            acc[r][n] = acc[r][n].add(bias);
+                        }
+                    }
+                }
+                if p.cells.is_null() {
+                    for r in 0..M {
+                        for n in 0..N {
+                            acc[r][n].store(p.y.add(r * p.pitch + (tile * N + n) * V::LANES));
+                        }
+                    }
+                    continue;
+                }
+                // No loop: what is stored in parts is too long to be unrolled, and an index that is
+                // not known would keep all sums in memory.
+                macro_rules! column {
+                    ($n:literal) => {
+                        if $n < N {
+                            let Cell { mask, first, at } = *p.cells.add(tile * N + $n);
+                            let y = p.y.add(at as usize);
+                            for r in 0..M {
+                                acc[r][$n].store_some(y.add(r * p.pitch), mask, first);
                             }
                         }
-                    }
+                    };
                 }
-                if left == 0 {
-                    break acc;
-                }
-                for r in 0..M {
-                    for n in 0..N {
-                        acc[r][n].store(place(level, r, n));
-                    }
-                }
-                chains += 1;
-            };
-            if !p.bias.is_null() {
-                for r in 0..M {
-                    let bias = V::splat(*p.bias.add(r));
-                    for n in 0..N {
-                        acc[r][n] = acc[r][n].add(bias);
-                    }
-                }
+                column!(0);
+                column!(1);
+                column!(2);
             }
-            if p.cells.is_null() {
-                for r in 0..M {
-                    for n in 0..N {
-                        acc[r][n].store(p.y.add(r * p.pitch + n * V::LANES));
-                    }
-                }
-                return;
+            if left == 0 {
+                break;
             }
-            // No loop: what is stored in parts is too long to be unrolled, and an index that is not
-            // known would keep all sums in memory.
-            macro_rules! column {
-                ($n:literal) => {
-                    if $n < N {
-                        let Cell { mask, first, at } = *p.cells.add(tile * N + $n);
-                        let y = p.y.add(at as usize);
-                        for r in 0..M {
-                            acc[r][$n].store_some(y.add(r * p.pitch), mask, first);
-                        }
-                    }
-                };
-            }
-            column!(0);
-            column!(1);
-            column!(2);
+            (a, offsets) = (a.add(length * M), offsets.add(length));
+            chains += 1;
         }
     }
 }
@@ -332,6 +339,11 @@ impl<T> Kernels<T> {
     pub fn product(&self, rows: usize, vectors: usize) -> ProductKernel<T> {
         assert!(rows <= self.rows && vectors <= self.vectors);
         self.products[rows - 1][vectors - 1]
+    }
+
+    /// The most results that a kernel makes at once.
+    pub fn tile(&self) -> usize {
+        self.rows * self.vectors * self.lanes
     }
 
     /// The kernel for one or three offsets.
