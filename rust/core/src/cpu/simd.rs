@@ -1,5 +1,5 @@
 //! Vector registers behind one trait: arrays, which the compiler turns into whatever the machine
-//! surely has, and the registers of AVX2, AVX-512 and NEON.
+//! surely has, and the registers of SSE2, AVX2, AVX-512 and NEON.
 
 #[cfg(target_arch = "aarch64")]
 mod neon;
@@ -333,7 +333,11 @@ pub trait Vectors: Lane {
     #[cfg(target_arch = "x86_64")]
     type Avx512: Simd<Elem = Self>;
 }
+// Every x86-64 has SSE2. Of arrays the compiler makes vectors as it likes, across them too.
 impl Vectors for f32 {
+    #[cfg(target_arch = "x86_64")]
+    type Portable = std::arch::x86_64::__m128;
+    #[cfg(not(target_arch = "x86_64"))]
     type Portable = [f32; 4];
     #[cfg(target_arch = "aarch64")]
     type Neon = F32x8;
@@ -343,6 +347,9 @@ impl Vectors for f32 {
     type Avx512 = std::arch::x86_64::__m512;
 }
 impl Vectors for f64 {
+    #[cfg(target_arch = "x86_64")]
+    type Portable = std::arch::x86_64::__m128d;
+    #[cfg(not(target_arch = "x86_64"))]
     type Portable = [f64; 2];
     #[cfg(target_arch = "aarch64")]
     type Neon = F64x4;

@@ -254,6 +254,8 @@ vectors! {
 }
 #[cfg(target_arch = "x86_64")]
 vectors! {
+    sse2_does_what_elements_do portable Portable:
+        std::arch::x86_64::__m128, std::arch::x86_64::__m128d;
     avx2_does_what_elements_do avx2 Avx2: std::arch::x86_64::__m256, std::arch::x86_64::__m256d;
     avx512_does_what_elements_do avx512 Avx512:
         std::arch::x86_64::__m512, std::arch::x86_64::__m512d;

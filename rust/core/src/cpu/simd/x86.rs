@@ -1,4 +1,4 @@
-//! The registers of AVX2 and AVX-512.
+//! The registers of AVX2 and AVX-512, and those of SSE2, which every x86-64 has.
 
 use super::Simd;
 use std::arch::x86_64::*;
@@ -466,5 +466,107 @@ registers!(
         let order = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(ORDERS[pairs(mask)] as i64));
         let x = _mm256_permutevar8x32_ps(_mm256_castpd_ps(self), order);
         store_low(x, p.cast(), pairs(first) as u32);
+    }
+);
+
+/// What SSE2 has for a product and a sum: two roundings.
+#[inline(always)]
+unsafe fn mul_add_ps(a: __m128, b: __m128, c: __m128) -> __m128 {
+    // SAFETY: every x86-64 has SSE2.
+    unsafe { _mm_add_ps(_mm_mul_ps(a, b), c) }
+}
+
+#[inline(always)]
+unsafe fn mul_add_pd(a: __m128d, b: __m128d, c: __m128d) -> __m128d {
+    // SAFETY: every x86-64 has SSE2.
+    unsafe { _mm_add_pd(_mm_mul_pd(a, b), c) }
+}
+
+registers!(
+    __m128,
+    f32,
+    4,
+    _mm_set1_ps,
+    _mm_loadu_ps,
+    _mm_storeu_ps,
+    mul_add_ps,
+    [
+        add = _mm_add_ps,
+        sub = _mm_sub_ps,
+        mul = _mm_mul_ps,
+        max = _mm_max_ps
+    ],
+    unsafe fn load_first(p: *const f32, n: usize) -> Self {
+        let mut all = [0f32; 4];
+        for (i, x) in all[..n].iter_mut().enumerate() {
+            *x = *p.add(i);
+        }
+        _mm_loadu_ps(all.as_ptr())
+    },
+    unsafe fn store_first(self, p: *mut f32, n: usize) {
+        let mut all = [0f32; 4];
+        _mm_storeu_ps(all.as_mut_ptr(), self);
+        for (i, &x) in all[..n].iter().enumerate() {
+            *p.add(i) = x;
+        }
+    },
+    unsafe fn transpose(x: *mut Self) {
+        let (a, b) = (*x, *x.add(1));
+        let (c, d) = (*x.add(2), *x.add(3));
+        let (low, high) = (_mm_unpacklo_ps(a, b), _mm_unpackhi_ps(a, b));
+        let (low2, high2) = (_mm_unpacklo_ps(c, d), _mm_unpackhi_ps(c, d));
+        *x = _mm_movelh_ps(low, low2);
+        *x.add(1) = _mm_movehl_ps(low2, low);
+        *x.add(2) = _mm_movelh_ps(high, high2);
+        *x.add(3) = _mm_movehl_ps(high2, high);
+    },
+    unsafe fn abs(self) -> Self {
+        _mm_andnot_ps(_mm_set1_ps(-0.0), self)
+    },
+    unsafe fn count(self, x: Self) -> Self {
+        let some = _mm_cmpneq_ps(x, _mm_setzero_ps());
+        _mm_add_ps(self, _mm_and_ps(some, _mm_set1_ps(1.0)))
+    }
+);
+
+registers!(
+    __m128d,
+    f64,
+    2,
+    _mm_set1_pd,
+    _mm_loadu_pd,
+    _mm_storeu_pd,
+    mul_add_pd,
+    [
+        add = _mm_add_pd,
+        sub = _mm_sub_pd,
+        mul = _mm_mul_pd,
+        max = _mm_max_pd
+    ],
+    unsafe fn load_first(p: *const f64, n: usize) -> Self {
+        match n {
+            0 => _mm_setzero_pd(),
+            1 => _mm_load_sd(p),
+            _ => _mm_loadu_pd(p),
+        }
+    },
+    unsafe fn store_first(self, p: *mut f64, n: usize) {
+        match n {
+            0 => {}
+            1 => _mm_store_sd(p, self),
+            _ => _mm_storeu_pd(p, self),
+        }
+    },
+    unsafe fn transpose(x: *mut Self) {
+        let (a, b) = (*x, *x.add(1));
+        *x = _mm_unpacklo_pd(a, b);
+        *x.add(1) = _mm_unpackhi_pd(a, b);
+    },
+    unsafe fn abs(self) -> Self {
+        _mm_andnot_pd(_mm_set1_pd(-0.0), self)
+    },
+    unsafe fn count(self, x: Self) -> Self {
+        let some = _mm_cmpneq_pd(x, _mm_setzero_pd());
+        _mm_add_pd(self, _mm_and_pd(some, _mm_set1_pd(1.0)))
     }
 );

@@ -1,7 +1,7 @@
 //! The two inner loops of convolutions for each instruction set: a product of a packed panel with
 //! rows read in place, and dot products of rows.
 
-use crate::cpu::simd::{fetch, Simd};
+use crate::cpu::simd::{fetch, Simd, Vectors};
 #[cfg(target_arch = "aarch64")]
 use crate::cpu::simd::{F32x8, F64x4};
 use crate::per_isa;
@@ -463,7 +463,7 @@ each_set!(
     float_neon,
     float_avx2,
     float_avx512,
-    [f32; 4],
+    <f32 as Vectors>::Portable,
     F32x8,
     __m256,
     __m512
@@ -475,7 +475,7 @@ each_set!(
     double_neon,
     double_avx2,
     double_avx512,
-    [f64; 2],
+    <f64 as Vectors>::Portable,
     F64x4,
     __m256d,
     __m512d

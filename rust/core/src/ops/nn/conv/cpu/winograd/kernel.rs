@@ -4,7 +4,7 @@
 
 #[cfg(target_arch = "aarch64")]
 use crate::cpu::simd::F32x8;
-use crate::cpu::simd::{fetch, Simd, MOST};
+use crate::cpu::simd::{fetch, Simd, Vectors, MOST};
 use crate::per_isa;
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
@@ -608,7 +608,13 @@ macro_rules! kernels {
     };
 }
 
-kernels!(plain, portable, [f32; 4], [(4, 1), (4, 2)], 4);
+kernels!(
+    plain,
+    portable,
+    <f32 as Vectors>::Portable,
+    [(4, 1), (4, 2)],
+    4
+);
 #[cfg(target_arch = "aarch64")]
 kernels!(neon, neon, F32x8, [(8, 1), (6, 2)], 4);
 #[cfg(target_arch = "x86_64")]
