@@ -1,0 +1,50 @@
+"""Rows of every length are gathered and scattered, and what no index may name is refused."""
+
+import numpy as np
+import pytest
+
+import pytensorlib as torch
+
+
+@pytest.mark.parametrize("n", [1, 7, 1023, 1024, 1025, 3000])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64", "uint8"])
+def test_rows_of_every_length_equal_those_of_numpy(n, dtype):
+    rng = np.random.default_rng(n)
+    x = rng.integers(0, 3, (4, n))
+    i = rng.integers(0, n, (4, n))
+    # Few of one place, so that sums of narrow types are exact.
+    t, index = torch.from_numpy(x).to(getattr(torch, dtype)), torch.from_numpy(i)
+    assert np.array_equal(t.gather(1, index).long().numpy(), np.take_along_axis(x, i, 1))
+    want = np.zeros_like(x)
+    np.add.at(want, (np.arange(4)[:, None], i), x)
+    got = torch.zeros(4, n, dtype=t.dtype).scatter_add_(1, index, t)
+    assert np.array_equal(got.long().numpy(), want)
+    want = np.zeros_like(x)
+    np.put_along_axis(want, i, x, 1)
+    assert np.array_equal(torch.zeros_like(t).scatter_(1, index, t).long().numpy(), want)
+    # Along the rows, and into a view.
+    rows = torch.from_numpy(rng.integers(0, 4, (4, n)))
+    wide = torch.zeros(4, 2 * n, dtype=t.dtype)
+    wide[:, ::2].scatter_add_(0, rows, t)
+    want = np.zeros_like(x)
+    np.add.at(want, (rows.numpy(), np.arange(n)), x)
+    assert np.array_equal(wide[:, ::2].long().numpy(), want)
+
+
+@pytest.mark.parametrize("n", [5, 1024, 2500])
+@pytest.mark.parametrize("bad", [-1, "size", 2**40, -(2**63)])
+def test_index_beyond_the_size_is_refused_wherever_it_stands(n, bad):
+    bad = n if bad == "size" else bad
+    x = torch.ones(2, n)
+    for at in (0, n // 2, n - 1):
+        index = torch.zeros(2, n, dtype=torch.int64)
+        index[1, at] = bad
+        calls = [
+            lambda i: x.gather(1, i),
+            lambda i: torch.zeros(2, n).scatter_(1, i, x),
+            lambda i: torch.zeros(2, n).scatter_add_(1, i, x),
+            lambda i: torch.zeros(2, n).scatter_reduce_(1, i, x, "amax"),
+        ]
+        for call in calls:
+            with pytest.raises(RuntimeError, match="out of bounds"):
+                call(index)
