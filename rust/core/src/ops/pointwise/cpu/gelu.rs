@@ -1,6 +1,9 @@
 //! Vector code of gelu for AVX-512: functions of the normal distribution as polynomials of low
 //! degree on 32 equal parts of an interval, whose coefficients lie in pairs of registers.
 
+#[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+mod avx2;
+
 use super::super::Own;
 use crate::cpu::pointwise::Kernel;
 use crate::dtype::DType;
@@ -14,6 +17,14 @@ pub fn own(which: Own) -> Option<Kernel<f32>> {
             Own::Half => x86::half,
             Own::Gradient => x86::gradient,
         });
+    }
+    #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+    if crate::cpu::level() == crate::cpu::Level::Avx2 {
+        return match which {
+            Own::Forward => Some(avx2::forward),
+            Own::Gradient => Some(avx2::gradient),
+            Own::Half => None,
+        };
     }
     let _ = which;
     None
