@@ -56,6 +56,7 @@ class CustomOpDef:
         self._setup: Callable[..., Any] | None = None
         self._signature = inspect.signature(fn) if fn is not None else None
         self._may_alias = False
+        self._dispatched: dict[type, Callable[..., Any]] = {}
         self._autocast: dict[str, Any] = {}
         registered[self._qualname] = self
         vars(getattr(ops, namespace)).pop(name, None)
@@ -109,10 +110,27 @@ class CustomOpDef:
         """Return what computes the operator, below modes and classes of tensors that answer."""
 
         def answered(*args: Any, **kwargs: Any) -> Any:
-            found = _C._ask_dispatch(self._opoverload, args, kwargs)
+            found = self._registered(tensors, args, kwargs)
+            if found is None:
+                found = _C._ask_dispatch(self._opoverload, args, kwargs)
             return self._kernel(tensors)(*args, **kwargs) if found is None else found[0]
 
         return answered if _C._is_dispatched() else self._kernel(tensors)
+
+    def _registered(self, tensors: Sequence[Any], args: Any, kwargs: Any) -> Any:
+        """Return what was registered for the mode in force or a class computes, in a tuple."""
+        if not self._dispatched:
+            return None
+        from .utils._python_dispatch import _get_current_dispatch_mode, _pop_mode_temporarily
+
+        op, classes = self._opoverload, tuple({type(t): None for t in tensors})
+        if rule := self._dispatched.get(type(_get_current_dispatch_mode())):
+            with _pop_mode_temporarily() as mode:
+                return (rule(mode, op, classes, args, kwargs),)
+        for cls in classes:
+            if rule := self._dispatched.get(cls):
+                return (rule(cls, op, classes, args, kwargs),)
+        return None
 
     def _checked(self, result: Any, tensors: Sequence[Any]) -> Any:
         """Return a result that is no argument, nor a view of one."""
@@ -190,16 +208,20 @@ class CustomOpDef:
         return func
 
     def register_torch_dispatch(self, torch_dispatch_class: Any, fn: Any = None, /) -> Any:
-        """Keep what a class of tensors does with the operator; also a decorator.
+        """Say what a mode or a class of tensors does with the operator; also a decorator.
 
         Parameters
         ----------
         torch_dispatch_class : type
-            A class with ``__torch_dispatch__``.
+            A class of modes, or of tensors, with ``__torch_dispatch__``.
         fn : callable
-            ``fn(mode, func, types, args, kwargs)``.
+            ``fn(mode, func, types, args, kwargs)`` returns the result; of tensors, `mode` is the
+            class.
         """
-        return (lambda found: found) if fn is None else fn
+        if fn is None:
+            return lambda found: self.register_torch_dispatch(torch_dispatch_class, found)
+        self._dispatched[torch_dispatch_class] = fn
+        return fn
 
     def register_autocast(self, device_type: str, cast_inputs: Any, /) -> None:
         """Say what tensors are cast to in a `torch.autocast` block.

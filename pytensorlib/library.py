@@ -391,14 +391,14 @@ def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: An
 def register_torch_dispatch(
     op: Any, torch_dispatch_class: Any, func: Any = None, /, *, lib: Any = None
 ) -> Any:
-    """Keep what a class of tensors does with an operator; also a decorator.
+    """Say what a mode or a class of tensors does with an operator; also a decorator.
 
     Parameters
     ----------
     op : str or operator
         One that a program defined.
     torch_dispatch_class : type
-        A class with ``__torch_dispatch__``.
+        A class of modes, or of tensors, with ``__torch_dispatch__``.
     func : callable, optional
         ``func(mode, func, types, args, kwargs)``.
     lib : Library, optional

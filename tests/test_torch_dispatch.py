@@ -492,6 +492,32 @@ def test_an_operator_of_a_program_is_seen() -> None:
     assert type(z) is TwoTensor and z.b.tolist() == [6.0, 6.0]
 
 
+def test_an_operator_has_rules_for_modes_and_classes() -> None:
+    @torch.library.custom_op("dispatched::thrice", mutates_args=())
+    def thrice(x: torch.Tensor) -> torch.Tensor:
+        return x * 3
+
+    @thrice.register_torch_dispatch(TwoTensor)
+    def of_two(cls: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        assert cls is TwoTensor and types == (TwoTensor,)
+        return TwoTensor(func(args[0].a), args[0].b)
+
+    class Marking(Log):
+        pass
+
+    @thrice.register_torch_dispatch(Marking)
+    def of_mode(mode: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        mode.calls.append((func,))
+        return func(*args, **kwargs) + 1
+
+    x = torch.ones(2)
+    y = thrice(TwoTensor(x, x))
+    assert (y.a.tolist(), y.b.tolist()) == ([3.0, 3.0], [1.0, 1.0])
+    with Marking() as mode:
+        z = thrice(x)
+    assert z.tolist() == [4.0, 4.0] and mode.names == ["dispatched.thrice.default"]
+
+
 def test_operators_are_equal_by_name() -> None:
     with Log() as log:
         F.layer_norm(torch.ones(2, 3), (3,))
