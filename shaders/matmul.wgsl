@@ -1,5 +1,6 @@
 // y[b, m, n] = alpha * sum over k of a[b, m, k] * b[b, k, n] + beta * c[b, m, n], any strides.
-// A workgroup of WG x WG invocations makes a tile of 4 WG x 4 WG, each invocation 4 x 4 of it.
+// A workgroup makes a tile of BM x BN, each invocation RM x RN squares of 4 x 4 of it, which lie
+// BM / RM and BN / RN apart. Every element is one chain of fused products along k, whatever the tile.
 // uses store
 override A: u32 = F32;
 override B: u32 = F32;
@@ -10,9 +11,23 @@ override SUMS: bool = false; // also the sums of the rows of a, of one batch
 // Whether k (else m or n) is the index along which a tile is read.
 override A_ALONG_K: bool = true;
 override B_ALONG_K: bool = false;
-override WG: u32 = 8u;
-override TILE: u32 = 4u * WG;
-override SHARED: u32 = TILE * DEPTH;
+override BM: u32 = 32u;
+override BN: u32 = 32u;
+override RM: u32 = 1u;
+override RN: u32 = 1u;
+override DEPTH: u32 = 8u;
+// Two where the memory of a workgroup has room for the next step's tiles.
+override BUFFERS: u32 = 1u;
+const COLS: u32 = BN / (4u * RN);
+const THREADS: u32 = BM / (4u * RM) * COLS;
+const QM: u32 = BM / 4u;
+const QN: u32 = BN / 4u;
+// A square more keeps rows of a tile apart in the banks of memory.
+const PM: u32 = QM + 1u;
+const PN: u32 = QN + 1u;
+const LOADS_A: u32 = (DEPTH * QM + THREADS - 1u) / THREADS;
+const LOADS_B: u32 = (DEPTH * QN + THREADS - 1u) / THREADS;
+const ROWS: u32 = (BM + THREADS - 1u) / THREADS;
 
 struct Params {
     m: u32,
@@ -39,8 +54,8 @@ struct Params {
 @group(0) @binding(3) var<storage, read> a: array<u32>;
 @group(0) @binding(4) var<storage, read> b: array<u32>;
 @group(0) @binding(5) var<storage, read> c: array<u32>;
-var<workgroup> tile_a: array<Acc, SHARED>;
-var<workgroup> tile_b: array<Acc, SHARED>;
+var<workgroup> tile_a: array<vec4<Acc>, BUFFERS * DEPTH * PM>;
+var<workgroup> tile_b: array<vec4<Acc>, BUFFERS * DEPTH * PN>;
 
 fn load_a(i: u32) -> Acc {
     let w = word(A, i);
@@ -55,7 +70,46 @@ fn load_c(i: u32) -> Acc {
     return decode(C, c[w], c[w + wide(C)], i);
 }
 
-@compute @workgroup_size(WG, WG)
+// Four elements of a column of a and of a row of b, zeros outside.
+fn four_a(start: u32, m: u32, k: u32, k_end: u32, inside: bool) -> vec4<Acc> {
+    let i = start + m * p.a.z + k * p.a.w;
+    if (inside) {
+        return vec4(load_a(i), load_a(i + p.a.z), load_a(i + 2u * p.a.z), load_a(i + 3u * p.a.z));
+    }
+    var v = vec4<Acc>();
+    if (k < k_end) {
+        if (m < p.m) { v.x = load_a(i); }
+        if (m + 1u < p.m) { v.y = load_a(i + p.a.z); }
+        if (m + 2u < p.m) { v.z = load_a(i + 2u * p.a.z); }
+        if (m + 3u < p.m) { v.w = load_a(i + 3u * p.a.z); }
+    }
+    return v;
+}
+fn four_b(start: u32, n: u32, k: u32, k_end: u32, inside: bool) -> vec4<Acc> {
+    let i = start + k * p.b.z + n * p.b.w;
+    if (inside) {
+        return vec4(load_b(i), load_b(i + p.b.w), load_b(i + 2u * p.b.w), load_b(i + 3u * p.b.w));
+    }
+    var v = vec4<Acc>();
+    if (k < k_end) {
+        if (n < p.n) { v.x = load_b(i); }
+        if (n + 1u < p.n) { v.y = load_b(i + p.b.w); }
+        if (n + 2u < p.n) { v.z = load_b(i + 2u * p.b.w); }
+        if (n + 3u < p.n) { v.w = load_b(i + 3u * p.b.w); }
+    }
+    return v;
+}
+// Where in a tile load e of an invocation goes: the square, and the row.
+fn place_a(e: u32) -> vec2<u32> {
+    if (A_ALONG_K) { return vec2(e / DEPTH, e % DEPTH); }
+    return vec2(e % QM, e / QM);
+}
+fn place_b(e: u32) -> vec2<u32> {
+    if (B_ALONG_K) { return vec2(e / DEPTH, e % DEPTH); }
+    return vec2(e % QN, e / QN);
+}
+
+@compute @workgroup_size(THREADS)
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
@@ -68,74 +122,106 @@ fn main(
     let split = batch_split / p.batches;
     if (split >= p.splits) { return; }
     let batch = batch_split - split * p.batches;
-    let m0 = (tile / p.tiles_n) * TILE;
-    let n0 = (tile % p.tiles_n) * TILE;
+    let m0 = (tile / p.tiles_n) * BM;
+    let n0 = (tile % p.tiles_n) * BN;
     let k_begin = split * p.part;
     let k_end = min(k_begin + p.part, p.k);
     let a0 = p.a.x + batch * p.a.y;
     let b0 = p.b.x + batch * p.b.y;
-    let row = (local / WG) * 4u;
-    let col = (local % WG) * 4u;
+    let row = local / COLS;
+    let col = local % COLS;
+    let full = m0 + BM <= p.m && n0 + BN <= p.n;
 
-    var acc0 = vec4<Acc>();
-    var acc1 = vec4<Acc>();
-    var acc2 = vec4<Acc>();
-    var acc3 = vec4<Acc>();
-    let sums_here = SUMS && n0 == 0u && local < TILE;
-    var sum = Acc(0);
-    for (var k0 = k_begin; k0 < k_end; k0 += DEPTH) {
-        for (var e = local; e < SHARED; e += WG * WG) {
-            var m = e % TILE;
-            var k = e / TILE;
-            if (A_ALONG_K) { m = e / DEPTH; k = e % DEPTH; }
-            var v = Acc(0);
-            if (m0 + m < p.m && k0 + k < k_end) {
-                v = load_a(a0 + (m0 + m) * p.a.z + (k0 + k) * p.a.w);
+    var acc: array<vec4<Acc>, 4u * RM * RN>;
+    for (var i = 0u; i < 4u * RM * RN; i++) { acc[i] = vec4<Acc>(); }
+    var next_a: array<vec4<Acc>, LOADS_A>;
+    var next_b: array<vec4<Acc>, LOADS_B>;
+    var sum: array<Acc, ROWS>;
+    for (var i = 0u; i < ROWS; i++) { sum[i] = Acc(0); }
+    // Each turn stores the tiles that the one before read ahead; the first only reads.
+    var buffer = 0u;
+    for (var k0 = k_begin; k0 < k_end + DEPTH; k0 += DEPTH) {
+        if (k0 > k_begin) {
+            if (BUFFERS == 1u) { workgroupBarrier(); }
+            for (var l = 0u; l < LOADS_A; l++) {
+                let e = local + l * THREADS;
+                let at = place_a(e);
+                if (e < DEPTH * QM) { tile_a[(buffer * DEPTH + at.y) * PM + at.x] = next_a[l]; }
             }
-            tile_a[k * TILE + m] = v;
-            var n = e % TILE;
-            k = e / TILE;
-            if (B_ALONG_K) { n = e / DEPTH; k = e % DEPTH; }
-            v = Acc(0);
-            if (n0 + n < p.n && k0 + k < k_end) {
-                v = load_b(b0 + (k0 + k) * p.b.z + (n0 + n) * p.b.w);
+            for (var l = 0u; l < LOADS_B; l++) {
+                let e = local + l * THREADS;
+                let at = place_b(e);
+                if (e < DEPTH * QN) { tile_b[(buffer * DEPTH + at.y) * PN + at.x] = next_b[l]; }
             }
-            tile_b[k * TILE + n] = v;
+            workgroupBarrier();
         }
-        workgroupBarrier();
-        for (var k = 0u; k < DEPTH; k++) {
-            let i = k * TILE + row;
-            let j = k * TILE + col;
-            let v = vec4<Acc>(tile_b[j], tile_b[j + 1u], tile_b[j + 2u], tile_b[j + 3u]);
-            acc0 += tile_a[i] * v;
-            acc1 += tile_a[i + 1u] * v;
-            acc2 += tile_a[i + 2u] * v;
-            acc3 += tile_a[i + 3u] * v;
+        if (k0 < k_end) {
+            let inside = full && k0 + DEPTH <= k_end;
+            for (var l = 0u; l < LOADS_A; l++) {
+                let e = local + l * THREADS;
+                let at = place_a(e);
+                if (e < DEPTH * QM) {
+                    next_a[l] = four_a(a0, m0 + 4u * at.x, k0 + at.y, k_end, inside);
+                }
+            }
+            for (var l = 0u; l < LOADS_B; l++) {
+                let e = local + l * THREADS;
+                let at = place_b(e);
+                if (e < DEPTH * QN) {
+                    next_b[l] = four_b(b0, n0 + 4u * at.x, k0 + at.y, k_end, inside);
+                }
+            }
         }
-        if (sums_here) {
-            for (var k = 0u; k < DEPTH; k++) { sum += tile_a[k * TILE + local]; }
+        if (k0 > k_begin) {
+            for (var k = 0u; k < DEPTH; k++) {
+                let line_a = (buffer * DEPTH + k) * PM + row;
+                let line_b = (buffer * DEPTH + k) * PN + col;
+                for (var j = 0u; j < RN; j++) {
+                    let v = tile_b[line_b + j * (QN / RN)];
+                    for (var i = 0u; i < RM; i++) {
+                        let u = tile_a[line_a + i * (QM / RM)];
+                        let at = (i * RN + j) * 4u;
+                        acc[at] = fused(u.x, v, acc[at]);
+                        acc[at + 1u] = fused(u.y, v, acc[at + 1u]);
+                        acc[at + 2u] = fused(u.z, v, acc[at + 2u]);
+                        acc[at + 3u] = fused(u.w, v, acc[at + 3u]);
+                    }
+                }
+            }
+            if (SUMS && n0 == 0u) {
+                for (var i = 0u; i < ROWS; i++) {
+                    let r = min(local + i * THREADS, BM - 1u);
+                    for (var k = 0u; k < DEPTH; k++) {
+                        sum[i] += tile_a[(buffer * DEPTH + k) * PM + r / 4u][r % 4u];
+                    }
+                }
+            }
+            if (BUFFERS == 2u) { buffer = 1u - buffer; }
         }
-        workgroupBarrier();
     }
 
-    if (sums_here && m0 + local < p.m) { sums[split * p.m + m0 + local] = encode(F32, sum).x; }
+    if (SUMS && n0 == 0u) {
+        for (var i = 0u; i < ROWS; i++) {
+            let r = local + i * THREADS;
+            if (r < BM && m0 + r < p.m) {
+                sums[split * p.m + m0 + r] = encode(F32, sum[i]).x;
+            }
+        }
+    }
     let alpha = from_words(p.alpha.x, p.alpha.y);
     let beta = from_words(p.beta.x, p.beta.y);
     let y0 = p.y.x + split * p.y_split + batch * p.y.y;
     let c0 = p.c.x + batch * p.c.y;
-    for (var i = 0u; i < 4u; i++) {
-        let m = m0 + row + i;
-        if (m >= p.m) { break; }
-        var acc = acc0;
-        if (i == 1u) { acc = acc1; }
-        if (i == 2u) { acc = acc2; }
-        if (i == 3u) { acc = acc3; }
-        for (var j = 0u; j < 4u; j++) {
-            let n = n0 + col + j;
-            if (n >= p.n) { break; }
-            var v = alpha * acc[j];
-            if (HAS_C) { v += beta * load_c(c0 + m * p.c.z + n * p.c.w); }
-            store_y(y0 + m * p.y.z + n * p.y.w, v);
+    for (var i = 0u; i < 4u * RM; i++) {
+        let m = m0 + (i / 4u) * (BM / RM) + 4u * row + i % 4u;
+        if (m >= p.m) { continue; }
+        for (var j = 0u; j < 4u * RN; j++) {
+            let n = n0 + (j / 4u) * (BN / RN) + 4u * col + j % 4u;
+            if (n < p.n) {
+                var v = alpha * acc[((i / 4u) * RN + j / 4u) * 4u + i % 4u][j % 4u];
+                if (HAS_C) { v += beta * load_c(c0 + m * p.c.z + n * p.c.w); }
+                store_y(y0 + m * p.y.z + n * p.y.w, v);
+            }
         }
     }
 }

@@ -64,3 +64,8 @@ fn is_nan(x: Acc) -> bool {
 fn is_true(x: Acc) -> bool {
     return (bitcast<u32>(x) & 0x7fffffffu) != 0u;
 }
+
+// One rounding, in every kernel alike.
+fn fused(a: Acc, b: vec4<Acc>, c: vec4<Acc>) -> vec4<Acc> {
+    return fma(vec4<Acc>(a), b, c);
+}

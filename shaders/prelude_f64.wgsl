@@ -45,3 +45,7 @@ fn is_nan(x: Acc) -> bool {
 fn is_true(x: Acc) -> bool {
     return (bitcast<u64>(x) & 0x7ffffffffffffffflu) != 0lu;
 }
+
+fn fused(a: Acc, b: vec4<Acc>, c: vec4<Acc>) -> vec4<Acc> {
+    return a * b + c;
+}

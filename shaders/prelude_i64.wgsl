@@ -31,3 +31,7 @@ fn is_nan(x: Acc) -> bool {
 fn is_true(x: Acc) -> bool {
     return x != 0li;
 }
+
+fn fused(a: Acc, b: vec4<Acc>, c: vec4<Acc>) -> vec4<Acc> {
+    return a * b + c;
+}

@@ -10,12 +10,68 @@ use crate::layout::Layout;
 use crate::tensor::Tensor;
 use crate::transfer::whole;
 
-/// Elements of k that one invocation walks at most: about 1.6 loop iterations each, of the 65,535
+/// Elements of k that one invocation walks at most: about five loop iterations each, of the 65,535
 /// that software Vulkan allows.
-const MAX_DEPTH: usize = 16_384;
+const MAX_DEPTH: usize = 8192;
 /// Workgroups below which k is split, and the smallest part worth a split.
 const ENOUGH: usize = 128;
 const MIN_PART: usize = 256;
+/// Parts of k are multiples of this, and so are the steps of every tile.
+const STEP: usize = 16;
+
+/// What a workgroup makes: rows and columns, squares of 4 x 4 of an invocation along both, and steps
+/// of k at once. The choice changes no bit of the result.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Tile {
+    m: usize,
+    n: usize,
+    squares: [usize; 2],
+    depth: usize,
+}
+
+const fn tile(m: usize, n: usize, squares: [usize; 2], depth: usize) -> Tile {
+    Tile {
+        m,
+        n,
+        squares,
+        depth,
+    }
+}
+const LARGE: Tile = tile(128, 128, [2, 2], 8);
+const MIDDLE: Tile = tile(64, 64, [2, 1], 16);
+const SMALL: Tile = tile(32, 32, [1, 1], 8);
+const FLAT: Tile = tile(8, 128, [1, 1], 16);
+const TALL: Tile = tile(128, 8, [1, 1], 16);
+#[cfg(test)]
+const TILES: [Tile; 5] = [LARGE, MIDDLE, SMALL, FLAT, TALL];
+
+impl Tile {
+    fn groups(self, m: usize, n: usize) -> usize {
+        m.div_ceil(self.m) * n.div_ceil(self.n)
+    }
+
+    /// The largest that gives the GPU enough to do.
+    fn of(gpu: &Gpu, acc: Acc, m: usize, n: usize, stacks: usize) -> Tile {
+        if acc != Acc::F32 || gpu.info().software {
+            return SMALL;
+        }
+        if m <= 8 && n > 8 {
+            return FLAT;
+        }
+        if n <= 8 && m > 8 {
+            return TALL;
+        }
+        let fills = |t: &Tile| m >= t.m && n >= t.n && t.groups(m, n) * stacks >= ENOUGH;
+        [LARGE, MIDDLE].into_iter().find(fills).unwrap_or(SMALL)
+    }
+
+    /// Whether the memory of a workgroup has room for two steps.
+    fn buffers(self, gpu: &Gpu, acc: Acc) -> u32 {
+        let line = (self.m + self.n + 8) * acc.dtype().size();
+        let most = gpu.info().limits.max_compute_workgroup_storage_size as usize;
+        1 + (2 * self.depth * line <= most) as u32
+    }
+}
 
 params! {
     struct Params {
@@ -36,9 +92,7 @@ params! {
         y_split: u32,
     }
 }
-/// Steps of k that a workgroup holds at once.
-const DEPTH: usize = 16;
-shader! { static MATMUL: Params = "matmul.wgsl", Acc::ALL, numbers &[("DEPTH", DEPTH as u32)] }
+shader! { static MATMUL: Params = "matmul.wgsl", Acc::ALL }
 
 /// `y = alpha * a @ b + beta * c` for `a` [B, M, K], `b` [B, K, N], `c` and `y` [B, M, N], with
 /// stride 0 where something broadcasts. Half types accumulate in float32. Deterministic. `sums`
@@ -57,15 +111,17 @@ pub fn matmul(
     }
     let (batches, m, n, k) = (y.size(0), y.size(1), y.size(2), a.size(2));
     let acc = Acc::of(y.dtype())?;
-    let wg = if m >= 64 && n >= 64 { 16 } else { 8 };
-    let tile = 4 * wg;
-    let groups = m.div_ceil(tile) * n.div_ceil(tile) * batches;
+    // By the shape alone, for the number of parts changes the result.
+    let side = if m >= 64 && n >= 64 { 64 } else { 32 };
+    let groups = m.div_ceil(side) * n.div_ceil(side) * batches;
     let wanted = ENOUGH.div_ceil(groups).min(k / MIN_PART).max(1);
     let splits = wanted.max(k.div_ceil(MAX_DEPTH)).max(1);
-    let part = k.div_ceil(splits).next_multiple_of(DEPTH).max(DEPTH);
+    let part = k.div_ceil(splits).next_multiple_of(STEP).max(STEP);
     let splits = k.div_ceil(part).max(1);
+    let tile = Tile::of(gpu, acc, m, n, batches * splits);
+    let split = (splits, part);
     if splits == 1 {
-        return tiles(gpu, acc, wg, (1, part), a, b, c, alpha, y, sums);
+        return tiles(gpu, acc, tile, split, a, b, c, alpha, y, sums);
     }
     gpu.require(acc, "matmul")?;
     let shape = [batches, m, n];
@@ -73,11 +129,10 @@ pub fn matmul(
     let first = partial.alias(Layout::contiguous(&shape));
     let more = |_: &Tensor| Tensor::empty(&[splits, m], DType::F32, y.device());
     let parts = sums.map(more).transpose()?;
-    let split = (splits, part);
     tiles(
         gpu,
         acc,
-        wg,
+        tile,
         split,
         a,
         b,
@@ -135,7 +190,7 @@ fn places(t: &Tensor) -> [u32; 4] {
 fn tiles(
     gpu: &Gpu,
     acc: Acc,
-    wg: usize,
+    tile: Tile,
     (splits, part): (usize, usize),
     a: &Tensor,
     b: &Tensor,
@@ -151,8 +206,7 @@ fn tiles(
         "wgpu: matmul: a result of {} elements",
         batches * m * n
     );
-    let tile = 4 * wg;
-    let (tiles_m, tiles_n) = (m.div_ceil(tile), n.div_ceil(tile));
+    let (tiles_m, tiles_n) = (m.div_ceil(tile.m), n.div_ceil(tile.n));
     // c is bound in any case; without it any tensor that is only read will do.
     let (plus, beta) = c.unwrap_or((a, 0.0));
     let p = Params {
@@ -178,7 +232,12 @@ fn tiles(
         .set("HAS_C", c.is_some())
         .set("A_ALONG_K", sa[1] != 1 || sa[2] == 1)
         .set("B_ALONG_K", sb[2] != 1 && sb[1] == 1)
-        .set("WG", wg as u32)
+        .set("BM", tile.m as u32)
+        .set("BN", tile.n as u32)
+        .set("RM", tile.squares[0] as u32)
+        .set("RN", tile.squares[1] as u32)
+        .set("DEPTH", tile.depth as u32)
+        .set("BUFFERS", tile.buffers(gpu, acc))
         .set("SUMS", sums.is_some())
         .writes("Y", y)
         .writes_words(sums.unwrap_or(y))
@@ -193,6 +252,22 @@ mod tests {
     use super::*;
     use crate::gpu::tests::{close, gpu, noise};
     use crate::transfer::tests::{fresh, get, put};
+
+    #[test]
+    fn every_tile_gives_the_same_bits() {
+        let Some((_turn, gpu)) = gpu() else { return };
+        let (m, n, k) = (130, 70, 90);
+        let a = put(&[1, m, k], DType::F32, &noise(m * k, 8));
+        let b = put(&[1, k, n], DType::F32, &noise(k * n, 9));
+        let found = TILES.map(|tile| {
+            let (y, s) = (fresh(&[1, m, n], DType::F32), fresh(&[1, m], DType::F32));
+            let (all, sums) = ((1, k.next_multiple_of(STEP)), Some(&s));
+            tiles(gpu, Acc::F32, tile, all, &a, &b, None, 1.0, &y, sums).unwrap();
+            let bits = |t: &Tensor| -> Vec<u32> { get(t) };
+            (bits(&y), bits(&s))
+        });
+        assert!(found.iter().all(|f| *f == found[0]));
+    }
 
     #[test]
     fn matmul_sizes_and_strides_match_the_host() {
