@@ -30,8 +30,8 @@ NUMBERS = {
     "scan": {"SUM": 0, "PROD": 1, "MAX": 2, "MIN": 3, "LAST": 4, "BLEND": 5, "OWN": 6, "BEFORE": 7,
              "WHOLE": 0, "PARTS": 1, "TOTALS": 2, "APPLY": 3},
     "sort_digit": {"THREADS": 128, "ITEMS": 8},
-    "matmul": {"DEPTH": 16},
     "sgd": {"SLOTS": 8},
+    "embedding": {"MOST": 1024},
     "rnn": {"TANH": 0, "RELU": 1, "GRU": 2, "LSTM": 3},
     "rnn_backward": {"TANH": 0, "RELU": 1, "GRU": 2, "LSTM": 3},
     "adam": {"SLOTS": 8},
@@ -483,31 +483,57 @@ def test_arg_reduce_matches_numpy(largest):
 # ---- products -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("m", "n", "k", "wg"), [(1, 1, 1, 8), (33, 40, 19, 8), (70, 65, 33, 16)])
+TILES = [
+    {"BM": 32, "BN": 32, "RM": 1, "RN": 1, "DEPTH": 8, "BUFFERS": 2},
+    {"BM": 64, "BN": 64, "RM": 2, "RN": 1, "DEPTH": 16, "BUFFERS": 1},
+    {"BM": 8, "BN": 128, "RM": 1, "RN": 1, "DEPTH": 16, "BUFFERS": 1},
+]
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 1, 1), (33, 40, 19)])
+@pytest.mark.parametrize("tile", TILES)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
-def test_matmul_matches_numpy(m, n, k, wg, dtype):
+def test_matmul_matches_numpy(m, n, k, tile, dtype):
     a, b = (
         rng(s).integers(-4, 5, shape).astype(dtype) for s, shape in ((0, (2, m, k)), (1, (n, k)))
     )
     c = rng(2).integers(-4, 5, n).astype(dtype)
-    tiles = (-(-m // (4 * wg)), -(-n // (4 * wg)))
+    tiles = (-(-m // tile["BM"]), -(-n // tile["BN"]))
     one = f32(2.0) if "float" in dtype else 2
     params = [m, n, k, 2, 1, 16 * -(-k // 16), *tiles]
     params += [0, m * k, k, 1, 0, 0, 1, k, 0, 0, 0, 1, 0, m * n, n, 1, one, 0, one, 0, 0]
-    arrays = [np.zeros((2, m, n), dtype), a, b, c]
+    arrays = [np.zeros((2, m, n), dtype), np.zeros(m, np.float32), a, b, c]
     groups = (tiles[0] * tiles[1] * 2, 1, 1)
     f = fmt(a)
     y = run("matmul", "f32" if "float" in dtype else "i32", arrays, params, groups, A=f, B=f, C=f,
-            Y=f, HAS_C=1, B_ALONG_K=1, WG=wg)[0]  # fmt: skip
+            Y=f, HAS_C=1, B_ALONG_K=1, **tile)[0]  # fmt: skip
     want = 2 * (a.astype(np.float64) @ b.T.astype(np.float64)) + 2 * c
     np.testing.assert_array_equal(y, want.astype(dtype))
+
+
+def test_matmul_every_tile_gives_the_same_bits():
+    m, n, k = 70, 45, 60
+    a, b = floats(1, m, k), floats(1, k, n, seed=1)
+    found = set()
+    for tile in TILES:
+        tiles = (-(-m // tile["BM"]), -(-n // tile["BN"]))
+        params = [m, n, k, 1, 1, k, *tiles, 0, 0, k, 1, 0, 0, n, 1, *[0] * 4, 0, 0, n, 1]
+        params += [f32(1), 0, 0, 0, 0]
+        arrays = [np.zeros((1, m, n), np.float32), np.zeros(m, np.float32), a, b, b]
+        groups = (tiles[0] * tiles[1], 1, 1)
+        y, sums, *_ = run("matmul", "f32", arrays, params, groups, SUMS=1, **tile)
+        close(y, a.astype(np.float64) @ b, 1e-5)
+        found.add((y.tobytes(), sums.tobytes()))
+    assert len(found) == 1
 
 
 def test_matmul_split_k_gives_partial_sums():
     a, b = floats(1, 5, 100), floats(1, 100, 6, seed=1)
     params = [5, 6, 100, 1, 4, 32, 1, 1, 0, 0, 100, 1, 0, 0, 6, 1, *[0] * 4, 0, 0, 6, 1]
     params += [f32(1), 0, 0, 0, 30]
-    y = run("matmul", "f32", [np.zeros((4, 5, 6), np.float32), a, b, b], params, (4, 1, 1))[0]
+    arrays = [np.zeros((4, 5, 6), np.float32), np.zeros((4, 5), np.float32), a, b, b]
+    y, sums, *_ = run("matmul", "f32", arrays, params, (4, 1, 1), SUMS=1)
+    close(sums.sum(0), a[0].sum(1), 1e-5)
     close(y.sum(0), a[0] @ b[0], 1e-5)
     close(y[3], a[0, :, 96:] @ b[0, 96:], 1e-5)
 
@@ -702,6 +728,25 @@ def test_norm_and_norm_backward_match_numpy(kind):
 
 
 # ---- indexing -----------------------------------------------------------------------------------
+
+
+def test_embedding_and_its_sums_match_numpy():
+    table, at = floats(6, 5), np.array([[3, 0, 3], [5, 3, 0]], np.int64)
+    arrays = [np.zeros((6, 5), np.float32), np.zeros(8, np.uint32), table, at]
+    params = [6, 5, 6, 0, 0, 0, 0, 4, 9]
+    y, fault, *_ = run("embedding", "f32", arrays, params, (1, 1, 1))
+    np.testing.assert_array_equal(y, table[at.ravel()])
+    assert not fault.any()
+    arrays[3] = at + 3
+    assert list(run("embedding", "f32", arrays, params, (1, 1, 1))[1][[0, 2, 3, 4]]) == [1, 6, 4, 9]
+    g = floats(6, 5, seed=1)
+    arrays = [np.ones((6, 5), np.float32), np.zeros(8, np.uint32), g, at]
+    y = run("embedding", "f32", arrays, params, (6, 1, 1), entry="sums")[0]
+    want = np.zeros((6, 5))
+    for row, line in zip(at.ravel(), g):
+        # Row 0 is padding.
+        want[row] += line * (row != 0)
+    close(y, want, 1e-6)
 
 
 def test_index_offsets_take_and_put_match_numpy():

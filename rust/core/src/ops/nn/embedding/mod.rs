@@ -1,5 +1,7 @@
 //! Rows of a table by number, their gradient, and bags of rows.
 
+mod gpu;
+
 use crate::alloc;
 use crate::autograd::Vjp;
 use crate::cpu::convert::{load, store};
@@ -153,6 +155,9 @@ impl Op for Rows {
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let at = transfer::dense(gpu, x[1])?;
+        if self::gpu::fits(x[0], &at) && y[0].is_contiguous() {
+            return transfer::ran(self::gpu::rows(gpu, x[0], &at, &y[0]));
+        }
         transfer::ran(index_select(gpu, x[0], 0, &at, &y[0]))
     }
 }
@@ -263,6 +268,9 @@ impl Op for SumRows {
             return Ok(false);
         }
         let (g, at) = (transfer::dense(gpu, x[0])?, transfer::dense(gpu, x[1])?);
+        if self::gpu::sums_fit(&g, &at, &y[0]) {
+            return transfer::ran(self::gpu::sums(gpu, &g, &at, self.padding, &y[0]));
+        }
         transfer::fill(&y[0], 0.into())?;
         let flat = [at.numel()];
         let at = at.reshape_to(&flat)?;
