@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -91,15 +92,40 @@ STEPS: dict[str, tuple[Callable[[], nn.Module], Callable[..., Any], int]] = {
 }
 
 
-def train(kind: str, device: str, n: int) -> tuple[list[float], list[int]]:
-    """Train on one batch; return losses and the dispatches of each step."""
+def batches(kind: str, n: int) -> list[tuple[Any, Any]]:
+    """Return batches to learn from: digits, their rows in turn, or this file's characters."""
+    g = torch.Generator().manual_seed(6)
+    if kind == "gpt":
+        text = Path(__file__).read_text()
+        known = sorted(set(text))[:65]
+        numbers = torch.tensor([known.index(c) if c in known else 0 for c in text])
+        starts = torch.randint(0, len(text) - 33, (n, 4), generator=g).tolist()
+        cut = [torch.stack([numbers[i : i + 33] for i in row]) for row in starts]
+        return [(t[:, :-1].contiguous(), t[:, 1:].reshape(-1)) for t in cut]
+    digits = pytest.importorskip("sklearn.datasets").load_digits()
+    images = torch.tensor(digits.images, dtype=torch.float32) / 16
+    classes = torch.tensor(digits.target)
+    if kind == "lstm":
+        # Eight rows of eight, as twenty steps of sixteen numbers.
+        images = F.pad(images.reshape(-1, 4, 16), (0, 0, 8, 8))
+    else:
+        images = images[:, None]
+    picks = [torch.randint(0, len(classes), (32,), generator=g) for _ in range(n)]
+    return [(images[i], classes[i]) for i in picks]
+
+
+def train(
+    kind: str, device: str, n: int, given: list[tuple[Any, Any]] | None = None
+) -> tuple[list[float], list[int]]:
+    """Train on one batch, or on those given; return losses and the dispatches of each step."""
     make, optimizer, _ = STEPS[kind]
     torch.manual_seed(0)
     model = make().to(device)
-    x, y = (t.to(device) for t in data(kind))
+    given = [(x.to(device), y.to(device)) for x, y in given or [data(kind)]]
     step = optimizer(model.parameters())
     losses, counts = [], []
-    for _ in range(n):
+    for i in range(n):
+        x, y = given[i % len(given)]
         before = wgpu.memory_stats()["dispatches"]
         step.zero_grad()
         loss = F.cross_entropy(model(x), y)
@@ -119,3 +145,12 @@ def test_training_step_dispatches_are_few_and_losses_equal_cpu(kind: str) -> Non
         wgpu.set_fallback_error(False)
     assert got == pytest.approx(train(kind, "cpu", 4)[0], abs=1e-3)
     assert max(counts[2:]) <= STEPS[kind][2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["cnn", "gpt", "lstm"])
+def test_training_of_a_hundred_steps_follows_the_cpu(kind: str) -> None:
+    given = batches(kind, 25)
+    cpu, gpu = (train(kind, device, 100, given)[0] for device in ("cpu", "wgpu"))
+    assert cpu[-1] < cpu[0]
+    assert gpu == pytest.approx(cpu, abs=1e-3)
