@@ -396,8 +396,9 @@ class check_against:
     device : device or str
         "cpu".
     tolerance : float, optional
-        How much an element may differ, in parts of itself and of the largest one. By default 2e-5
-        for float32, 2e-3 for float16, 1.6e-2 for bfloat16, 1e-10 for float64, nothing for others.
+        How much an element may differ, in parts of itself and of the largest one, and a tenth of
+        that in parts of the largest input, for what cancels. By default 2e-5 for float32, 2e-3 for
+        float16, 1.6e-2 for bfloat16, 1e-10 for float64, and nothing for others.
 
     Attributes
     ----------
