@@ -139,7 +139,7 @@ impl<P: Value + Clone, R: Results> Function<P, R> {
         for ((to, from), planned) in y.iter().zip(&found).zip(&self.results) {
             // An interpreter may run it where other tensors live than those it was planned with.
             ensure!(
-                (from.shape(), from.dtype()) == (&planned.shape[..], planned.dtype),
+                from.shape() == &planned.shape && from.dtype() == planned.dtype,
                 Runtime,
                 "{}: expected a result of {planned:?}, but other data gives {:?}",
                 self.name,
