@@ -61,7 +61,7 @@ def test_rank_that_hangs_ends_the_job_within_the_timeout() -> None:
     begin = time.monotonic()
     done = launched("--nproc-per-node=2", FAULTS, "hang")
     assert done.returncode == 1
-    assert time.monotonic() - begin < 20
+    assert time.monotonic() - begin < 40
     where = f"{FAULTS}:{line_of('# the call')}"
     assert f"all_reduce: rank 0 timed out after 2 s in the call at {where}" in done.stderr
     assert "rank 1 is in no collective; its last one was init_process_group" in done.stderr

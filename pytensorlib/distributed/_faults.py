@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
+import shutil
 import sys
 import traceback
+from pathlib import Path
 from typing import Any
 
-from ._board import call_site, note_error
+from ._board import FOLDER, call_site, note_error
 from ._errors import DistBackendError
+from ._process_group import State
 
 __all__ = ["install", "late_start", "tell"]
 
@@ -28,6 +32,13 @@ def tell(rank: int, kind: type[BaseException], error: BaseException, trace: Any)
     return note_error(rank, "".join(traceback.format_exception(kind, error, trace)))
 
 
+def _take_down() -> None:
+    """Delete what the processes put up, where no launcher reads it and does that."""
+    board = State.board
+    if board is not None and board.folder != Path(os.environ.get(FOLDER, "")):
+        shutil.rmtree(board.folder, ignore_errors=True)
+
+
 def install(mpi: Any, rank: int, size: int) -> None:
     """Let an error that nobody catches end all processes of the job."""
     global installed
@@ -44,6 +55,7 @@ def install(mpi: Any, rank: int, size: int) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         if size > 1 and not mpi.Is_finalized():
+            _take_down()
             mpi.COMM_WORLD.Abort(130 if quiet else 1)
 
     sys.excepthook = hook

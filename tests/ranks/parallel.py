@@ -326,3 +326,19 @@ def check_subgroup_averages_among_its_members(rank: int, size: int) -> None:
     F.cross_entropy(expected(x), y).backward()
     for g, h in zip(grads(model), grads(expected)):
         assert torch.equal(g, h)
+
+
+@at_least(2)
+def check_tensors_on_a_gpu_go_through_the_host(rank: int, size: int) -> None:
+    if size > 2 or not torch.wgpu.is_available():
+        return
+    x = torch.full((2, 3), rank + 1.0, device="wgpu")
+    dist.all_reduce(x.t())
+    assert x.tolist() == [[3.0] * 3] * 2 and x.device.type == "wgpu"
+    parts = [torch.zeros(2, device="wgpu") for _ in range(size)]
+    dist.all_gather(parts, torch.full((2,), float(rank), device="wgpu"))
+    assert [p.tolist() for p in parts] == [[0.0, 0.0], [1.0, 1.0]]
+    model = DDP(nn.Linear(2, 1, bias=False).to("wgpu"))
+    model(torch.full((1, 2), float(rank), device="wgpu")).sum().backward()
+    assert model.module.weight.grad.tolist() == [[0.5, 0.5]]
+    assert model.module.weight.grad.device.type == "wgpu"
