@@ -171,3 +171,22 @@ def test_recurrent_layer_and_its_gradients_equal_cpu(
         return [y, *last, *[t.grad for t in inputs], *[p.grad for p in model.parameters()]]
 
     assert_alike(run, 1e-5)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("batch", [1, 3])
+def test_convolution_of_single_places_and_its_gradients_equal_cpu(
+    batch: int, transposed: bool
+) -> None:
+    g = torch.Generator().manual_seed(1)
+    parts = [torch.randn(batch, 5, 7, 6, generator=g)]
+    parts += [torch.randn(*((5, 9) if transposed else (9, 5)), 1, 1, generator=g)]
+    parts += [torch.randn(9, generator=g)]
+
+    def run(device: str) -> list[Any]:
+        leaves = [leaf(t, device) for t in parts]
+        y = (F.conv_transpose2d if transposed else F.conv2d)(*leaves)
+        (y * y).sum().backward()
+        return [y, *[t.grad for t in leaves]]
+
+    assert_alike(run)

@@ -3,7 +3,7 @@
 mod check;
 mod entries;
 mod forms;
-mod gpu;
+pub mod gpu;
 mod plan;
 
 pub use entries::ENTRIES;

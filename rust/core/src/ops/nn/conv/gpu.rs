@@ -6,6 +6,9 @@ use crate::error::Result;
 use crate::gpu::reduce::{reduce, Combine, Map};
 use crate::gpu::shader::Numbers;
 use crate::gpu::{params, shader, Acc, Gpu};
+use crate::layout::Layout;
+use crate::ops::linalg::matmul::gpu::matmul;
+use crate::shape::Dims;
 use crate::tensor::Tensor;
 use crate::transfer::{check_contiguous, whole};
 
@@ -87,6 +90,11 @@ pub fn forward(
     let columns = c.batch * c.output[0] * c.output[1];
     let k = c.in_channels / c.groups * c.taps();
     let size = [c.out_channels / c.groups, columns, k];
+    if let Some(places) = c.plain() {
+        let shape = [c.batch, c.out_channels, c.in_channels];
+        let weight = stack(weight, shape, [0, c.in_channels, 1]);
+        return mixed(gpu, c, places, &weight, x, bias, y);
+    }
     product(gpu, c, Mode::Forward, size, weight, x, bias, y)
 }
 
@@ -103,6 +111,11 @@ pub fn backward_input(
     let columns = c.batch * c.input[0] * c.input[1];
     let k = c.out_channels / c.groups * c.taps();
     let size = [c.in_channels / c.groups, columns, k];
+    if let Some(places) = c.plain() {
+        let shape = [c.batch, c.in_channels, c.out_channels];
+        let weight = stack(weight, shape, [0, 1, c.in_channels]);
+        return mixed(gpu, c, places, &weight, g, bias, y);
+    }
     product(gpu, c, Mode::ToInput, size, weight, g, bias, y)
 }
 
@@ -111,6 +124,20 @@ pub fn backward_weight(gpu: &Gpu, c: &Conv2d, x: &Tensor, g: &Tensor, y: &Tensor
     let columns = c.in_channels / c.groups * c.taps();
     let k = c.batch * c.output[0] * c.output[1];
     let size = [c.out_channels / c.groups, columns, k];
+    let (out, own) = (c.out_channels, c.in_channels);
+    if let Some(n) = c.plain().filter(|_| c.batch * out * own < 1 << 26) {
+        let g = stack(g, [c.batch, out, n], [out * n, n, 1]);
+        let x = stack(x, [c.batch, n, own], [own * n, 1, n]);
+        if c.batch == 1 {
+            let y = stack(y, [1, out, own], [out * own, own, 1]);
+            return matmul(gpu, &g, &x, None, 1.0, &y, None);
+        }
+        let each = Tensor::empty(&[c.batch, out, own], DType::F32, y.device())?;
+        matmul(gpu, &g, &x, None, 1.0, &each, None)?;
+        let to = stack(y, [1, out, own], [out * own, own, 1]);
+        let (from, to) = (whole(&each)?, whole(&to)?);
+        return reduce(gpu, Combine::Sum, Map::Keep, 1.0, from, [0].into(), to);
+    }
     product(gpu, c, Mode::ToWeight, size, g, x, None, y)
 }
 
@@ -118,6 +145,48 @@ impl Conv2d {
     fn taps(&self) -> usize {
         self.kernel[0] * self.kernel[1]
     }
+
+    /// The places of an image, where each result is made of one place alone.
+    fn plain(&self) -> Option<usize> {
+        let plain = self.kernel == [1, 1]
+            && self.stride == [1, 1]
+            && self.padding == [0, 0]
+            && self.groups == 1;
+        plain.then(|| self.output[0] * self.output[1])
+    }
+}
+
+/// A contiguous tensor as a stack of matrices.
+fn stack(t: &Tensor, shape: [usize; 3], strides: [usize; 3]) -> Tensor {
+    t.alias(Layout {
+        offset: t.offset(),
+        shape: Dims::from_slice(&shape),
+        strides: strides.iter().map(|&s| s as isize).collect(),
+    })
+}
+
+/// Channels mixed place by place: a product of matrices for each sample.
+fn mixed(
+    gpu: &Gpu,
+    c: &Conv2d,
+    places: usize,
+    weight: &Tensor,
+    x: &Tensor,
+    bias: Option<&Tensor>,
+    y: &Tensor,
+) -> Result<()> {
+    check_contiguous("conv2d", &[x, y])?;
+    if y.numel() == 0 {
+        return Ok(());
+    }
+    let (to, from) = (weight.size(1), weight.size(2));
+    let of = |t: &Tensor, channels: usize| {
+        let shape = [c.batch, channels, places];
+        stack(t, shape, [channels * places, places, 1])
+    };
+    let bias = bias.map(|b| stack(b, [c.batch, to, places], [0, 1, 0]));
+    let bias = bias.as_ref().map(|b| (b, 1.0));
+    matmul(gpu, weight, &of(x, from), bias, 1.0, &of(y, to), None)
 }
 
 fn pair(v: [usize; 2]) -> [u32; 2] {
