@@ -7,7 +7,8 @@ below and predicts how training scales.
 
 An all-reduce of n bytes on p ranks takes ``a * log2(p) + b * n * 2 (p - 1) / p`` seconds: a message
 for each halving of the ranks, and each byte there and back (Thakur et al. 2005,
-doi:10.1177/1094342005051521). What a backward pass hides of that is measured, not modelled.
+doi:10.1177/1094342005051521); where ranks share cores, as many times longer as ranks share one. What
+a backward pass hides of that is measured, not modelled.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def timed(call: Any, barrier: Any) -> float:
     return time.perf_counter() - begin
 
 
-def work(library: str, sizes: list[int], seconds: float) -> dict[str, float]:
+def work(library: str, sizes: list[int], seconds: float, step_too: bool) -> dict[str, float]:
     """Measure on this rank; returns seconds by name."""
     if library == "torch":
         import torch
@@ -66,6 +67,16 @@ def work(library: str, sizes: list[int], seconds: float) -> dict[str, float]:
         found[str(n)] = min(times)
         assert x[0].item() == 0
         del x
+    if step_too:
+        found |= steps(torch, dist)
+    dist.barrier()
+    dist.destroy_process_group()
+    return found if rank == 0 else {"ranks": ranks}
+
+
+def steps(torch: Any, dist: Any) -> dict[str, float]:
+    """Measure a training step, with and without the reduction of its gradients."""
+    found: dict[str, float] = {}
     torch.manual_seed(0)
     layers = [torch.nn.Linear(WIDTH, WIDTH) for _ in range(4)]
     net = torch.nn.Sequential(*layers)
@@ -92,17 +103,18 @@ def work(library: str, sizes: list[int], seconds: float) -> dict[str, float]:
             with model.no_sync():
                 call()
                 found[name] = min(timed(call, dist.barrier) for _ in range(10))
-    dist.barrier()
-    dist.destroy_process_group()
-    return found if rank == 0 else {"ranks": ranks}
+    return found
 
 
-def measure(library: str, ranks: int, sizes: list[int], seconds: float) -> dict[str, float]:
+def measure(
+    library: str, ranks: int, sizes: list[int], seconds: float, step_too: bool = True
+) -> dict[str, float]:
     """Measure a library on some ranks."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "times.json"
         options = ["--work", library, "--out", str(out), "--seconds", str(seconds), "--sizes"]
         script = [str(Path(__file__).resolve()), *options, ",".join(map(str, sizes))]
+        script += [] if step_too else ["--no-step"]
         env = os.environ | {"OMP_NUM_THREADS": "1", "PYTENSORLIB_NUM_THREADS": "1"}
         paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
         if library == "torch":
@@ -130,21 +142,23 @@ def fitted(times: dict[int, dict[str, float]], sizes: list[int]) -> tuple[float,
     for ranks, found in times.items():
         for n in sizes:
             t = found[str(n)]
-            rows.append([math.log2(ranks) / t, n * 2 * (ranks - 1) / ranks / t])
+            rows.append([predicted(1, 0, ranks, n) / t, predicted(0, 1, ranks, n) / t])
             weights.append(1.0)
     (a, b), *_ = np.linalg.lstsq(np.array(rows), np.array(weights), rcond=None)
     return max(float(a), 0.0), max(float(b), 0.0)
 
 
-def predicted(a: float, b: float, ranks: int, n: int) -> float:
+def predicted(a: float, b: float, ranks: int, n: int, cores: int = os.cpu_count() or 1) -> float:
     """Return the seconds of an all-reduce."""
-    return a * math.log2(ranks) + b * n * 2 * (ranks - 1) / ranks
+    sharing = max(1.0, ranks / cores)
+    return sharing * (a * math.log2(ranks) + b * n * 2 * (ranks - 1) / ranks)
 
 
 def fit(seconds: float) -> None:
     """Fit the model, and predict how the step scales."""
     sizes = [SIZES[name] for name in ("4 KB", "1 MB", "25 MB")]
-    times = {ranks: measure("ours", ranks, sizes, seconds) for ranks in (2, 3, 4, 6, 8)}
+    # The step's own cost is that of one rank to a core, so it is measured on two.
+    times = {ranks: measure("ours", ranks, sizes, seconds, ranks == 2) for ranks in (2, 3, 4, 6, 8)}
     a, b = fitted(times, sizes)
     print(f"\na message takes {a * 1e6:.1f} us, a byte {b * 1e9:.3f} ns ({1e-9 / b:.2f} GB/s)")
     print("ranks     bytes  measured ms  model ms  measured/model")
@@ -160,7 +174,7 @@ def fit(seconds: float) -> None:
     print("on a core for each rank, the model gives")
     print("ranks  efficiency")
     for ranks in (2, 4, 8, 16, 32, 64):
-        shown = min(1.0, visible) * predicted(a, b, ranks, size)
+        shown = min(1.0, visible) * predicted(a, b, ranks, size, cores=ranks)
         print(f"{ranks:5} {own / (own + shown):11.0%}")
 
 
@@ -174,9 +188,12 @@ def main() -> int:
     parser.add_argument("--largest", type=int, default=SIZES["400 MB"], help="bytes")
     for name in ("--work", "--out", "--sizes"):
         parser.add_argument(name, help=argparse.SUPPRESS)
+    parser.add_argument("--no-step", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.work:
-        found = work(args.work, [int(n) for n in args.sizes.split(",")], args.seconds)
+        found = work(
+            args.work, [int(n) for n in args.sizes.split(",")], args.seconds, not args.no_step
+        )
         if "ranks" not in found:
             Path(args.out).write_text(json.dumps(found))
         return 0
