@@ -7,8 +7,8 @@ below and predicts how training scales.
 
 An all-reduce of n bytes on p ranks takes ``a * log2(p) + b * n * 2 (p - 1) / p`` seconds: a message
 for each halving of the ranks, and each byte there and back (Thakur et al. 2005,
-doi:10.1177/1094342005051521); where ranks share cores, as many times longer as ranks share one. What
-a backward pass hides of that is measured, not modelled.
+doi:10.1177/1094342005051521); where ranks share cores, as many times longer as share one. What a
+backward pass hides of that is measured, not modelled.
 """
 
 from __future__ import annotations
