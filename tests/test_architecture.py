@@ -188,6 +188,7 @@ DRIVERS = {
     "sort_keys",
     "sort_short",
     "sort_digit",
+    "select_place",
 }
 
 

@@ -183,3 +183,14 @@ def test_a_pass_by_digit_is_stable_within_lines():
     want = np.argsort(digits, axis=1, kind="stable")
     np.testing.assert_array_equal(places, want)
     np.testing.assert_array_equal(keys, np.take_along_axis(low, want, 1))
+
+
+@pytest.mark.parametrize("k", [0, 17, 59])
+def test_the_element_of_a_place_comes_there(k):
+    low = rng().integers(0, 25, (9, 60)).astype(np.uint32)
+    at = np.tile(np.arange(60, dtype=np.uint32), (9, 1))
+    keys, _, places = run("select_place", "i32", [low, NONE, at], [9, 60, k], (1, 1, 1))
+    np.testing.assert_array_equal(keys[:, k], np.sort(low, axis=1)[:, k])
+    np.testing.assert_array_equal(np.take_along_axis(low, places.astype(np.int64), 1), keys)
+    assert (keys[:, :k] <= keys[:, k : k + 1]).all()
+    assert (keys[:, k:] >= keys[:, k : k + 1]).all()

@@ -154,6 +154,13 @@ def test_gradients_of_scans_and_products_stay_on_the_gpu() -> None:
         np.testing.assert_allclose(grads[1], grads[0], rtol=1e-5, atol=1e-5)
 
 
+def test_kthvalue_takes_the_equal_one_that_partitioning_finds() -> None:
+    # Recorded from PyTorch.
+    x = torch.tensor([3, 1, 2, 3, 3, 1, 2, 2, 0, 3], device="wgpu")
+    assert [torch.kthvalue(x, k)[0].item() for k in range(1, 11)] == [0, 1, 1, 2, 2, 2, 3, 3, 3, 3]
+    assert [torch.kthvalue(x, k)[1].item() for k in range(1, 11)] == [8, 1, 5, 7, 2, 6, 4, 0, 3, 9]
+
+
 def test_order_of_nothing_is_nothing() -> None:
     x = torch.zeros(0, 3, device="wgpu")
     assert torch.sort(x, 0)[0].shape == (0, 3)

@@ -41,6 +41,17 @@ const RADIX: usize = 16;
 /// Lines up to this length are sorted by counting, in one dispatch.
 const SHORT: usize = 512;
 
+params! {
+    struct SelectBlock {
+        lines: u32,
+        length: u32,
+        k: u32,
+    }
+}
+/// Lines up to this length are partitioned by one invocation each, below the 65,535 iterations after
+/// which software Vulkan ends it.
+pub const SELECTED: usize = 128;
+shader! { static SELECT: SelectBlock = "select_place.wgsl", Acc::WORDS }
 shader! { static KEYS: KeyBlock = "sort_keys.wgsl", Acc::WORDS }
 shader! { static SHORT_LINES: ShortBlock = "sort_short.wgsl", Acc::WORDS }
 shader! { static DIGIT: DigitBlock = "sort_digit.wgsl", Acc::WORDS, numbers NUMBERS }
@@ -69,8 +80,7 @@ fn key_bits(dtype: DType, by: By) -> Result<u32> {
         return Ok(32 - most.leading_zeros());
     }
     Ok(match dtype {
-        DType::Bool => 1,
-        DType::U8 | DType::I8 => 8,
+        DType::Bool | DType::U8 | DType::I8 => 8,
         DType::I16 | DType::F16 | DType::BF16 => 16,
         DType::I32 | DType::F32 => 32,
         DType::I64 | DType::F64 => 64,
@@ -99,8 +109,8 @@ impl Room {
     }
 }
 
-/// Sorts the lines of a contiguous tensor.
-pub fn order(gpu: &Gpu, x: View, lines: Span, by: By) -> Result<Sorted> {
+/// The keys of a contiguous tensor's elements, in their old order, and how many bits they have.
+fn keyed(gpu: &Gpu, x: View, lines: Span, by: By) -> Result<(Room, u32)> {
     ensure!(
         x.is_contiguous() && x.numel() > 0 && x.numel() <= u32::MAX as usize / 2,
         NotImplemented,
@@ -108,39 +118,65 @@ pub fn order(gpu: &Gpu, x: View, lines: Span, by: By) -> Result<Sorted> {
         x.numel()
     );
     let bits = key_bits(x.dtype, by)?;
-    let (n, count, length) = (x.numel(), lines.lines(), lines.length);
-    let long = bits > 32;
-    let mut from = Room::new(gpu, [count, length], long)?;
-    let mut to = Room::new(gpu, [count, length], long)?;
+    let room = Room::new(gpu, [lines.lines(), lines.length], bits > 32)?;
     // A binding that may be written must not be a second one of the same memory.
     let spare = gpu.alloc(4)?;
-    let other = gpu.alloc(4)?;
     let most = match by {
         By::Words { most } => most,
         By::Value { .. } => 0,
     };
     let p = KeyBlock {
-        n: n as u32,
-        length: length as u32,
+        n: x.numel() as u32,
+        length: lines.length as u32,
         inner: lines.inner as u32,
         x_offset: x.offset as u32,
         most,
-    };
-    // In `descending` order the bits of a bool are those of a byte.
-    let bits = if x.dtype == DType::Bool && most == 0 {
-        8
-    } else {
-        bits
     };
     KEYS.launch(Acc::I32)
         .set("BITS", bits.min(32))
         .set("DESCENDING", by == By::Value { descending: true })
         .set("PLAIN", matches!(by, By::Words { .. }))
-        .writes_words(&from.keys)
-        .writes_words(from.high(&spare))
-        .writes_words(from.positions.view())
+        .writes_words(&room.keys)
+        .writes_words(room.high(&spare))
+        .writes_words(room.positions.view())
         .reads("X", x)
-        .threads(gpu, &p, n)?;
+        .threads(gpu, &p, x.numel())?;
+    Ok((room, bits))
+}
+
+/// Where the element of place `k` of each line is, of equal ones that which partitioning finds:
+/// int32, one for each line. Lines are short.
+pub fn at_place(gpu: &Gpu, x: View, lines: Span, k: usize) -> Result<Scratch> {
+    ensure!(
+        lines.length <= SELECTED,
+        NotImplemented,
+        "wgpu: select: lines of {}",
+        lines.length
+    );
+    let (room, _) = keyed(gpu, x, lines, By::Value { descending: false })?;
+    let spare = gpu.alloc(4)?;
+    let p = SelectBlock {
+        lines: lines.lines() as u32,
+        length: lines.length as u32,
+        k: k as u32,
+    };
+    SELECT
+        .launch(Acc::I32)
+        .set("LONG_KEYS", room.high.is_some())
+        .writes_words(&room.keys)
+        .writes_words(room.high(&spare))
+        .writes_words(room.positions.view())
+        .threads(gpu, &p, lines.lines())?;
+    Ok(room.positions)
+}
+
+/// Sorts the lines of a contiguous tensor.
+pub fn order(gpu: &Gpu, x: View, lines: Span, by: By) -> Result<Sorted> {
+    let (n, count, length) = (x.numel(), lines.lines(), lines.length);
+    let (mut from, bits) = keyed(gpu, x, lines, by)?;
+    let long = bits > 32;
+    let mut to = Room::new(gpu, [count, length], long)?;
+    let (spare, other) = (gpu.alloc(4)?, gpu.alloc(4)?);
     if length <= SHORT {
         let p = ShortBlock {
             n: n as u32,

@@ -2,7 +2,7 @@
 //! (`max`, `sort`, `topk`, `cummax`) are made of.
 
 use super::scatter::gpu::{gather, scatter};
-use super::scatter::{gather_along, scatter_along};
+use super::scatter::{gather_along, lined, scatter_along};
 use super::Mode;
 use crate::autograd::Vjp;
 use crate::cpu::pool::parallel_chunks;
@@ -58,10 +58,8 @@ impl Op for TakeAlong {
         gather_along(x[0], self.dim, &index, &y[0])
     }
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        if x[0].ndim() == 0 || x[1].ndim() == 0 {
-            return Ok(false);
-        }
-        transfer::ran(gather(gpu, x[0], self.dim, x[1], &y[0]))
+        let [x, index, y] = [x[0], x[1], &y[0]].map(lined);
+        transfer::ran(gather(gpu, &x, self.dim, &index, &y))
     }
 }
 
@@ -108,11 +106,9 @@ impl Op for PutAlong {
         copy_host(&wide, &y[0])
     }
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        if x[0].ndim() == 0 || x[1].ndim() == 0 {
-            return Ok(false);
-        }
         y[0].write_scalar(0.into())?;
-        transfer::ran(scatter(gpu, Mode::Add, &y[0], self.dim, x[1], x[0]))
+        let [x, index, y] = [x[0], x[1], &y[0]].map(lined);
+        transfer::ran(scatter(gpu, Mode::Add, &y, self.dim, &index, &x))
     }
 }
 

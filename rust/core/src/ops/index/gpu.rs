@@ -11,6 +11,8 @@ use crate::gpu::pointwise::pointwise;
 use crate::gpu::shader::Numbers;
 use crate::gpu::{params, shader, Acc, Gpu};
 use crate::layout::Layout;
+use crate::ops::index::{runs, Mode};
+use crate::shape::Span;
 use crate::tensor::Tensor;
 use crate::transfer::{check_contiguous, whole};
 use smallvec::SmallVec;
@@ -90,23 +92,38 @@ pub struct Axis<'a> {
 
 /// Offsets of the elements that index tensors point at.
 pub struct Offsets {
-    words: Tensor,
+    pub words: Tensor,
     n: usize,
+    /// All are less.
+    reach: usize,
 }
 
 /// The offsets of `axes`, whose index tensors have as many entries each. Entries equal to `skip`
 /// (embedding's `padding_idx`) are left out of later steps. Negative entries count from the end
 /// where `wraps`.
 pub fn offsets(gpu: &Gpu, axes: &[Axis], skip: Option<i64>, wraps: bool) -> Result<Offsets> {
+    offsets_or(gpu, axes, skip, wraps, Kind::Index)
+}
+
+/// The same, with the kind of error that an index out of range is.
+pub fn offsets_or(
+    gpu: &Gpu,
+    axes: &[Axis],
+    skip: Option<i64>,
+    wraps: bool,
+    kind: Kind,
+) -> Result<Offsets> {
     let n = axes[0].index.numel();
     let words = Tensor::empty(&[n], DType::I32, gpu.device())?;
+    let last = |a: &Axis| a.size.saturating_sub(1) * a.stride.unsigned_abs();
+    let reach = axes.iter().map(last).sum::<usize>() + 1;
     if n == 0 {
-        return Ok(Offsets { words, n });
+        return Ok(Offsets { words, n, reach });
     }
     for (k, axis) in axes.iter().enumerate() {
         check_contiguous("index", &[axis.index])?;
-        check_size(Kind::Index, axis.size)?;
-        let fault = gpu.index_fault(Kind::Index)?;
+        check_size(kind, axis.size)?;
+        let fault = gpu.index_fault(kind)?;
         let [who, dispatch] = fault.words;
         let p = Offset {
             n: n as u32,
@@ -127,7 +144,7 @@ pub fn offsets(gpu: &Gpu, axes: &[Axis], skip: Option<i64>, wraps: bool) -> Resu
             .reads("I", axis.index)
             .threads(gpu, &p, n)?;
     }
-    Ok(Offsets { words, n })
+    Ok(Offsets { words, n, reach })
 }
 
 /// The dimensions of the indexed tensor in front of and behind the place where the index's own
@@ -231,6 +248,9 @@ pub fn put(
         return Ok(());
     }
     check_contiguous("put", &[v])?;
+    if offsets.n >= runs::MANY {
+        return put_sorted(gpu, y, around, offsets, v, scale);
+    }
     let (y_type, v_type, acc, parts) = if scale.is_some() {
         (y.dtype(), v.dtype(), Acc::of(y.dtype())?, 1)
     } else {
@@ -289,6 +309,37 @@ pub fn put(
             .threads(gpu, &p, n)?;
     }
     Ok(())
+}
+
+/// [`put`] of many elements.
+fn put_sorted(
+    gpu: &Gpu,
+    y: &Tensor,
+    around: Around,
+    offsets: &Offsets,
+    v: &Tensor,
+    scale: Option<f64>,
+) -> Result<()> {
+    let (outer, inner) = (around.outer, around.inner);
+    let sizes: SmallVec<[usize; 8]> = outer.0.iter().chain(inner.0).copied().collect();
+    let strides: SmallVec<[isize; 8]> = outer.1.iter().chain(inner.1).copied().collect();
+    let places = runs::Places {
+        words: &offsets.words,
+        shared: true,
+        size: offsets.reach,
+        stride: 1,
+        others: coalesce(&sizes, [&strides], |_| true),
+    };
+    let lines = Span {
+        outer: outer.0.iter().product(),
+        length: offsets.n,
+        inner: inner.0.iter().product(),
+    };
+    let (meet, factor) = match scale {
+        Some(s) => (Mode::Add, Acc::of(y.dtype())?.words(s)),
+        None => (Mode::Set, [0; 2]),
+    };
+    runs::put(gpu, meet, &places, y, v, lines, factor)
 }
 
 fn axis<'a>(x: &Tensor, dim: usize, index: &'a Tensor) -> Axis<'a> {

@@ -5,6 +5,7 @@ mod cpu;
 pub mod entries;
 pub mod gpu;
 pub mod mask;
+pub mod runs;
 
 crate::ops::family! { scatter; entries::ENTRIES }
 

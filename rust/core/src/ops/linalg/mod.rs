@@ -1,6 +1,7 @@
 //! Linear algebra: solvers and factorisations, batched, with gradients written over tensors.
 
 mod cpu;
+mod gpu;
 mod gradient;
 mod solvers;
 pub mod vector_norm;
@@ -13,7 +14,8 @@ use crate::alloc;
 use crate::autograd::Vjp;
 use crate::dispatch;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Kind as ErrorKind, Result};
+use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::shape::{self, Dims};
@@ -431,6 +433,13 @@ impl Op for Factor {
             crate::op::function_name(self.name())
         );
         Ok(())
+    }
+
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        match self.on_gpu(gpu, x, y) {
+            Err(e) if e.kind == ErrorKind::NotImplemented => Ok(false),
+            done => done,
+        }
     }
 
     fn work(&self, x: &[&Meta], _y: &[&Meta]) -> usize {

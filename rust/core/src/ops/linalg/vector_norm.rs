@@ -9,7 +9,7 @@ use crate::dtype::{Bitwise, DType, Scalar};
 use crate::ensure;
 use crate::error::Result;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::pointwise::apply;
 use crate::ops::pointwise::binary::Pow;
 use crate::ops::pointwise::compare::Eq;
@@ -81,6 +81,13 @@ impl Op for RowNorm {
             DType::F64 => norms::<f64>(x[0], width, self.p.0, &y[0]),
             _ => norms::<f32>(x[0], width, self.p.0, &y[0]),
         }
+    }
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        if x[0].numel() == 0 || x[0].ndim() == 0 {
+            return Ok(None);
+        }
+        let y = x[0].vector_norm(self.p.0, DimSet::last(1, x[0].ndim())?, true)?;
+        Ok(Some(SmallVec::from_elem(y, 1)))
     }
 }
 

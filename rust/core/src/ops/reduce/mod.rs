@@ -322,15 +322,16 @@ impl Op for Reduce {
         if map != Map::Truth && x.dtype().is_float() && !y.dtype().is_float() {
             return Ok(false);
         }
-        // Its scale is a float32.
-        if self.mean && y.dtype() == DType::F64 {
-            return Ok(false);
-        }
         let n = reduced_count(x.shape(), self.mask);
-        let scale = if self.mean { 1.0 / n as f64 } else { 1.0 };
+        // Its scale is a float32.
+        let exact = self.mean && y.dtype() == DType::F64;
+        let scale = if self.mean && !exact { 1.0 / n as f64 } else { 1.0 };
         let (from, to) = (transfer::whole(x)?, transfer::whole(y)?);
-        let dims = self.mask;
-        transfer::ran(launch(gpu, combine, map, scale, from, dims, to))
+        let done = transfer::ran(launch(gpu, combine, map, scale, from, self.mask, to))?;
+        if done && exact {
+            y.write_from(&y.detach().div_scalar(n as f64)?)?;
+        }
+        Ok(done)
     }
 }
 

@@ -132,10 +132,10 @@ impl Op for Variance {
         Ok(())
     }
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
-        if x[0].dtype() == DType::F64 || x[0].numel() == 0 {
+        if x[0].numel() == 0 {
             return Ok(None);
         }
-        let (t, x) = (x[0].dtype(), x[0].to_dtype(DType::F32)?);
+        let (t, x) = (x[0].dtype(), x[0].to_dtype(x[0].dtype().compute())?);
         let n = reduced_count(x.shape(), self.mask) as f64;
         let free = self.freedom(n);
         let mean = x.mean_mask(self.mask, true, None)?;
@@ -144,7 +144,7 @@ impl Op for Variance {
             Kind::SumSquares,
             self.mask,
             self.keepdim,
-            DType::F32,
+            x.dtype(),
             "VarBackward0",
         )?;
         let mut var = squares.div_scalar(free)?;
@@ -364,27 +364,23 @@ impl Op for VectorNorm {
         Ok(())
     }
     fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
-        if x[0].dtype() == DType::F64 || x[0].numel() == 0 {
+        if x[0].numel() == 0 {
             return Ok(None);
         }
-        let kind = match f64::from_bits(self.p) {
-            1.0 => Kind::SumAbs,
-            2.0 => Kind::SumSquares,
-            f64::INFINITY => Kind::MaxAbs,
-            f64::NEG_INFINITY => Kind::MinAbs,
-            _ => return Ok(None),
+        let (p, wide) = (f64::from_bits(self.p), x[0].dtype().compute());
+        let over = |x: &Tensor, kind| x.reduce(kind, self.mask, self.keepdim, wide, self.name());
+        let y = match p {
+            1.0 => over(x[0], Kind::SumAbs)?,
+            2.0 => apply(Sqrt, [&over(x[0], Kind::SumSquares)?])?,
+            f64::INFINITY => over(x[0], Kind::MaxAbs)?,
+            f64::NEG_INFINITY => over(x[0], Kind::MinAbs)?,
+            0.0 => over(&apply(LogicalNot, [&apply(LogicalNot, [x[0]])?])?, Kind::Sum)?,
+            _ => {
+                let raised = power(&apply(Abs, [&x[0].to_dtype(wide)?])?, p)?;
+                power(&over(&raised, Kind::Sum)?, 1.0 / p)?
+            }
         };
-        let mut all = x[0].reduce(
-            kind,
-            self.mask,
-            self.keepdim,
-            DType::F32,
-            "LinalgVectorNormBackward0",
-        )?;
-        if kind == Kind::SumSquares {
-            all = apply(Sqrt, [&all])?;
-        }
-        Ok(Some(smallvec![all.to_dtype(x[0].dtype())?]))
+        Ok(Some(smallvec![y.to_dtype(x[0].dtype())?]))
     }
 }
 

@@ -4,7 +4,7 @@ use super::Which;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::gpu::copy;
-use crate::gpu::order::{order, By, Sorted};
+use crate::gpu::order::{at_place, order, By, Sorted, SELECTED};
 use crate::gpu::reduce::arg_reduce;
 use crate::gpu::scan::{Scan, Segments, Step};
 use crate::gpu::{Acc, Gpu, Scratch};
@@ -28,6 +28,15 @@ pub fn indices(gpu: &Gpu, which: Which, x: &Tensor, dim: usize, index: &Tensor) 
         Which::TopK { largest, .. } => largest,
         _ => false,
     };
+    if let (Which::Place { k }, true) = (which, lines.length <= SELECTED) {
+        let places = owned(at_place(gpu, whole(&x)?, lines, k)?);
+        return put(
+            index,
+            lines,
+            1,
+            places.slice_dim(1, Some(k as i64), Some(k as i64 + 1), 1)?,
+        );
+    }
     let sorted = order(gpu, whole(&x)?, lines, By::Value { descending })?;
     let places = match which {
         Which::All { .. } | Which::TopK { .. } => None,
@@ -48,12 +57,15 @@ pub fn indices(gpu: &Gpu, which: Which, x: &Tensor, dim: usize, index: &Tensor) 
         None => owned(sorted.positions).slice_dim(1, Some(0), Some(taken as i64), 1)?,
         Some(places) => owned(sorted.positions).take_along(1, &places)?,
     };
-    // By lines to [outer, taken, inner].
+    put(index, lines, taken, chosen)
+}
+
+/// Writes what was taken of each line to a tensor of [outer, taken, inner].
+fn put(index: &Tensor, lines: Span, taken: usize, chosen: Tensor) -> Result<()> {
     let chosen = chosen.reshape_to(&[lines.outer, lines.inner, taken])?;
-    let shape = [lines.outer, taken, lines.inner];
     let to = index.alias(Layout {
         offset: index.offset(),
-        ..Layout::contiguous(&shape)
+        ..Layout::contiguous(&[lines.outer, taken, lines.inner])
     });
     to.write_from(&chosen.transpose(1, 2)?)
 }

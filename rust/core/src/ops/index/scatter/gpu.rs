@@ -5,15 +5,19 @@ use crate::error::{Kind, Result};
 use crate::gpu::fault::check_size;
 use crate::gpu::geometry::coalesce;
 use crate::gpu::launch::bits;
-use crate::gpu::shader::Numbers;
 use crate::gpu::{params, shader, Acc, Gpu};
+use crate::ops::index::gpu::{offsets_or, Axis};
+use crate::ops::index::runs::{self, MODES};
 use crate::ops::index::Mode;
+use crate::shape::Span;
 use crate::tensor::Tensor;
-use crate::transfer::check_contiguous;
+use crate::transfer::{check_contiguous, dense};
 use smallvec::SmallVec;
 
 /// Source positions that one dispatch looks at: below software Vulkan's 65,535 loop iterations.
 const WINDOW: usize = 32_768;
+/// Elements and places to compare from which on sorting is quicker.
+const COMPARED: usize = 1 << 26;
 
 params! {
     struct GatherParams {
@@ -47,14 +51,6 @@ params! {
         strides: [[u32; 4]; 8],
     }
 }
-/// What happens to the elements that meet, as the shader knows it.
-const MODES: Numbers = &[
-    ("SET", Mode::Set as u32),
-    ("ADD", Mode::Add as u32),
-    ("MULTIPLY", Mode::Mul as u32),
-    ("MAX", Mode::Max as u32),
-    ("MIN", Mode::Min as u32),
-];
 shader! { static GATHER: GatherParams = "gather.wgsl", Acc::WORDS }
 shader! { static SCATTER: ScatterParams = "scatter.wgsl", Acc::ALL, numbers MODES }
 
@@ -104,7 +100,8 @@ pub fn gather(gpu: &Gpu, x: &Tensor, dim: usize, index: &Tensor, y: &Tensor) -> 
 
 /// Writes into `y` in place: `y[i][index[i][j][k]][k] = meet(old, v[i][j][k])` for `dim` 1, and
 /// alike. `v` covers the shape of `index` (stride 0 for a number). Elements meet in order of
-/// `j`, so the result is always the same; the cost is the length of `y` times that of `index`.
+/// `j`, so the result is always the same; the cost is the length of `y` times that of `index`, and
+/// where they are many, that of sorting them.
 pub fn scatter(
     gpu: &Gpu,
     meet: Mode,
@@ -116,13 +113,16 @@ pub fn scatter(
     if index.numel() == 0 {
         return Ok(());
     }
+    let (all, length) = (index.numel() * y.size(dim), index.size(dim));
+    if length >= runs::MANY || all >= COMPARED {
+        return scatter_sorted(gpu, meet, y, dim, index, v);
+    }
     let acc = Acc::of(y.dtype())?;
     let strides = [y, v, index].map(|t| &t.layout().strides[..]);
     let dims = coalesce(index.shape(), strides, |d| d != dim);
     check_dims("scatter", dims.sizes.len())?;
     let others: usize = dims.sizes.iter().product();
     let n = others * y.size(dim);
-    let length = index.size(dim);
     check_size(Kind::Runtime, y.size(dim))?;
     for begin in (0..length).step_by(WINDOW) {
         let fault = gpu.index_fault(Kind::Runtime)?;
@@ -154,6 +154,33 @@ pub fn scatter(
             .threads(gpu, &p, n)?;
     }
     Ok(())
+}
+
+/// [`scatter`] of many elements.
+fn scatter_sorted(
+    gpu: &Gpu,
+    meet: Mode,
+    y: &Tensor,
+    dim: usize,
+    index: &Tensor,
+    v: &Tensor,
+) -> Result<()> {
+    let index = dense(gpu, index)?;
+    let axis = Axis {
+        index: &index,
+        size: y.size(dim),
+        stride: 1,
+    };
+    let words = offsets_or(gpu, &[axis], None, false, Kind::Runtime)?.words;
+    let places = runs::Places {
+        words: &words,
+        shared: false,
+        size: y.size(dim),
+        stride: y.layout().strides[dim],
+        others: coalesce(index.shape(), [&y.layout().strides[..]], |d| d != dim),
+    };
+    let one = Acc::of(y.dtype())?.words(1.0);
+    runs::put(gpu, meet, &places, y, v, Span::of(index.shape(), dim), one)
 }
 
 fn check_dims(what: &str, n: usize) -> Result<()> {

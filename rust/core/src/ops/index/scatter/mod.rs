@@ -110,10 +110,19 @@ impl Op for Gather {
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        if x[0].ndim() == 0 || x[1].ndim() == 0 {
-            return Ok(false);
-        }
-        transfer::ran(gpu::gather(gpu, x[0], self.dim, x[1], &y[0]))
+        let [x, index, y] = [x[0], x[1], &y[0]].map(lined);
+        transfer::ran(gpu::gather(gpu, &x, self.dim, &index, &y))
+    }
+}
+
+/// A 0-d tensor as one of a single element.
+pub fn lined(t: &Tensor) -> Tensor {
+    match t.ndim() {
+        0 => t.alias(Layout {
+            offset: t.offset(),
+            ..Layout::contiguous(&[1])
+        }),
+        _ => t.clone(),
     }
 }
 
@@ -243,9 +252,6 @@ impl Op for Scatter {
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let (old, index, y) = (x[0], x[1], &y[0]);
-        if y.ndim() == 0 || index.ndim() == 0 || y.dtype() == DType::Bool {
-            return Ok(false);
-        }
         let src = x[2].to_device(y.device())?.to_dtype(y.dtype())?;
         let part = match src.ndim() {
             0 => src.layout().expand_to(index.shape()),
@@ -257,8 +263,8 @@ impl Op for Scatter {
         if !(old.shares_storage(y) && old.layout() == y.layout()) {
             y.write_from(old)?;
         }
-        let src = src.alias(part);
-        transfer::ran(gpu::scatter(gpu, self.mode, y, self.dim, index, &src))
+        let [y, index, src] = [y, index, &src.alias(part)].map(lined);
+        transfer::ran(gpu::scatter(gpu, self.mode, &y, self.dim, &index, &src))
     }
 
     fn pointwise(&self) -> bool {

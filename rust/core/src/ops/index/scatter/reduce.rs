@@ -6,12 +6,13 @@ use crate::dispatch;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Metas, Op, Save};
+use crate::op::{Derivative, Grads, Metas, Op, Save, Tensors};
 use crate::ops::index::Mode;
 use crate::ops::pointwise::{apply, binary, compare, ternary};
 use crate::ops::shape::copy::copy_host;
 use crate::tensor::Tensor;
 use crate::{bail, ensure};
+use smallvec::SmallVec;
 
 /// How `scatter_reduce` combines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -235,6 +236,30 @@ impl Op for ScatterReduce {
             copy_host(&mean, y)?;
         }
         Ok(())
+    }
+
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        let (old, idx, src) = (x[0], x[1], x[2]);
+        if old.dtype().is_complex() {
+            return Ok(None);
+        }
+        let start = match self.include_self {
+            true => old.clone(),
+            false => {
+                let none = self.how.identity(old.dtype());
+                let none = Tensor::full(&[], none, old.dtype(), old.device())?;
+                scatter(old, self.dim, idx, &none, Mode::Set)?
+            }
+        };
+        let mut y = scatter(&start, self.dim, idx, src, self.how.mode())?;
+        if self.how == Reduce::Mean {
+            let counts = self.count(&full_like(old, 0)?, idx)?;
+            y = match y.dtype().differentiable() {
+                true => y.div(&counts)?,
+                false => apply(binary::DivFloor, [&y, &counts])?,
+            };
+        }
+        Ok(Some(SmallVec::from_elem(y, 1)))
     }
 
     fn pointwise(&self) -> bool {

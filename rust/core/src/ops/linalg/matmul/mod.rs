@@ -580,7 +580,21 @@ impl Op for MatMul {
         let (m, k, l) = (plan.m, plan.k, plan.n);
         let sums = self.sum && n != 1;
         if sums && self.plus {
-            return Ok(false);
+            if self.ta || self.tb {
+                return Ok(false);
+            }
+            // Side by side the matrices of a batch are one product, whose depth is all of theirs.
+            let (a, b) = (transfer::dense(gpu, &a.transpose(0, 1)?)?, transfer::dense(gpu, b)?);
+            let a = a.reshape_to(&[a.size(0), a.size(1) * a.size(2)])?;
+            let b = b.reshape_to(&[b.size(0) * b.size(1), b.size(2)])?;
+            let mut x: SmallVec<[&Tensor; 3]> = x.into();
+            let (ia, ib) = self.index();
+            (x[ia], x[ib]) = (&a, &b);
+            let op = MatMul {
+                sum: false,
+                ..self.clone()
+            };
+            return op.gpu(gpu, &x, y);
         }
         let (a_shape, a_strides) = ([n, m, k], [step_a, plan.a.0, plan.a.1]);
         let (b_shape, b_strides) = ([n, k, l], [step_b, plan.b.0, plan.b.1]);

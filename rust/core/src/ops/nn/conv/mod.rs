@@ -3,6 +3,7 @@
 
 mod cpu;
 mod gpu;
+mod planes;
 
 use crate::autograd::Vjp;
 use crate::dispatch;
@@ -11,11 +12,12 @@ use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
-use crate::op::{Asked, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{Asked, Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::schema::Value;
 use crate::shape::{DimSet, Dims, Show};
 use crate::tensor::Tensor;
-use crate::{bail, ensure, transfer, with_compute};
+use crate::transfer::{self, small_floats};
+use crate::{bail, ensure, with_compute};
 use cpu::direct::Direct;
 use cpu::Geometry;
 pub use cpu::Number;
@@ -279,7 +281,7 @@ impl Op for Conv {
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        if self.kernel.len() > 2 || !transfer::small_floats(x) {
+        if !matches!(self.kernel.len(), 1 | 2) || !small_floats(x) {
             return Ok(false);
         }
         let y = &y[0];
@@ -314,6 +316,14 @@ impl Op for Conv {
             Role::Input => gpu::backward_input(gpu, &c, &a, &b, bias, y),
             Role::Weight => gpu::backward_weight(gpu, &c, &a, &b, y),
         })
+    }
+
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        // What the kernel of images does not take, complex numbers apart.
+        if x[0].dtype().is_complex() || matches!(self.kernel.len(), 1 | 2) && small_floats(x) {
+            return Ok(None);
+        }
+        Ok(Some(SmallVec::from_elem(self.by_planes(x)?, 1)))
     }
 
     fn work(&self, x: &[&Meta], y: &[&Meta]) -> usize {

@@ -6,12 +6,15 @@ use crate::cpu::elements::Element;
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::cpu::simd::Lane;
 use crate::dispatch;
-use crate::dtype::DType;
+use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::gpu::Gpu;
 use crate::meta::Meta;
-use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
+use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta, Tensors};
 use crate::ops::nn::resample::gpu::Pool2d;
+use crate::ops::pointwise::apply;
+use crate::ops::pointwise::compare::Eq;
+use crate::ops::pointwise::ternary::where_;
 use crate::schema::Args;
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
@@ -170,6 +173,40 @@ impl Op for Scatter {
         let (g, at) = (transfer::dense(gpu, x[0])?, transfer::dense(gpu, x[1])?);
         transfer::ran(gpu::max_backward(gpu, grid, &g, &at, &y[0]))
     }
+
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        let (g, at) = (x[0], x[1]);
+        if g.dtype().is_complex() || g.numel() == 0 {
+            return Ok(None);
+        }
+        let lead = g.ndim() - self.plane.len();
+        let planes: usize = g.shape()[..lead].iter().product();
+        let small = [planes, g.numel() / planes];
+        let large = [planes, self.plane.iter().product()];
+        let (g, at) = (g.reshape_to(&small)?, at.reshape_to(&small)?);
+        let (at, nowhere) = inside(&at)?;
+        let zeros = Tensor::zeros(&large, g.dtype(), g.device())?;
+        let y = match self.add {
+            true => {
+                let zero = Tensor::zeros(&[], g.dtype(), g.device())?;
+                zeros.scatter_add(1, &at, &where_(&nowhere, &zero, &g)?)?
+            }
+            false => zeros.scatter(1, &at, &g)?,
+        };
+        let shape: Dims = x[0].shape()[..lead]
+            .iter()
+            .chain(&self.plane)
+            .copied()
+            .collect();
+        Ok(Some(Tensors::from_elem(y.reshape_to(&shape)?, 1)))
+    }
+}
+
+/// Indices that all lie in a plane, and which of them were [`NOWHERE`]; others stay wrong.
+fn inside(at: &Tensor) -> Result<(Tensor, Tensor)> {
+    let number = |v| Tensor::full(&[], Scalar::Int(v), at.dtype(), at.device());
+    let nowhere = apply(Eq, [at, &number(NOWHERE)?])?;
+    Ok((where_(&nowhere, &number(0)?, at)?, nowhere))
 }
 
 impl Op for Gather {
@@ -208,6 +245,21 @@ impl Op for Gather {
             }
         });
         Ok(())
+    }
+
+    fn decompose(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+        let (from, at) = (x[0], x[1]);
+        if from.dtype().is_complex() || at.numel() == 0 || from.numel() == 0 {
+            return Ok(None);
+        }
+        let lead = from.ndim() - self.n;
+        let planes: usize = from.shape()[..lead].iter().product();
+        let small = [planes, at.numel() / planes];
+        let from = from.reshape_to(&[planes, from.numel() / planes])?;
+        let (index, nowhere) = inside(&at.reshape_to(&small)?)?;
+        let zero = Tensor::zeros(&[], from.dtype(), from.device())?;
+        let y = where_(&nowhere, &zero, &from.gather(1, &index)?)?;
+        Ok(Some(Tensors::from_elem(y.reshape_to(at.shape())?, 1)))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::gpu;
 use super::indices::{Scatter, NOWHERE};
 use super::regular::{Backward, Forward, Least, Regular};
-use super::{check_input, Windows};
+use super::{check_input, windows, Windows};
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
 use crate::cpu::pool::{parallel_for, Ptr};
@@ -214,10 +214,10 @@ impl Op for MaxPool {
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        let Some(grid) = &self.grid else {
-            return Ok(false);
-        };
         let x = transfer::dense(gpu, x[0])?;
+        let Some(grid) = &self.grid else {
+            return transfer::ran(windows::max(gpu, &self.spans, self.n, &x, &y[0], &y[1]));
+        };
         transfer::ran(gpu::max(gpu, grid, &x, &y[0], &y[1]))
     }
 }

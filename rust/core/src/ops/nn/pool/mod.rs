@@ -6,6 +6,7 @@ mod gpu;
 mod indices;
 mod max;
 mod regular;
+mod windows;
 
 use crate::dtype::DType;
 use crate::error::Result;

@@ -1,6 +1,7 @@
 //! Linear maps along each spatial dimension: average pooling, interpolation, padding by
 //! reflection and the like, patches. One op; its adjoint is itself with transposed maps.
 
+mod along;
 pub mod gpu;
 
 use crate::alloc;
@@ -245,10 +246,11 @@ impl Op for Resample {
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        let (Some((grid, divisor)), true) = (&self.pool, transfer::small_floats(x)) else {
-            return Ok(false);
-        };
+        let floats = transfer::small_floats(x);
         let x = transfer::dense(gpu, x[0])?;
+        let (Some((grid, divisor)), true) = (&self.pool, floats) else {
+            return transfer::ran(along::run(gpu, self, &x, &y[0]));
+        };
         transfer::ran(average(gpu, grid, *divisor, self.adjoint, &x, &y[0]))
     }
 }

@@ -5,13 +5,16 @@ use crate::autograd::Vjp;
 use crate::cpu::elements::Compute;
 use crate::cpu::simd::Lane;
 use crate::dispatch;
+use crate::dtype::DType;
 use crate::error::Result;
+use crate::gpu::Gpu;
 use crate::layout::Layout;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Metas, Op, TensorMeta};
 use crate::ops::shape::copy::{by_parts, copy_host};
 use crate::ops::shape::view::parts::each_offset;
 use crate::tensor::Tensor;
+use crate::transfer::dense;
 use crate::with_compute;
 use smallvec::SmallVec;
 
@@ -66,6 +69,62 @@ impl Op for StridedAdjoint {
         });
         Ok(())
     }
+
+    /// As [`accumulate`]: parts of the view that do not overlap themselves, one after another.
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        let (g, y) = (dense(gpu, x[0])?, &y[0]);
+        let extent = self.view.extent()?.max(self.base.extent()?);
+        let start = self.view.offset.min(self.base.offset).min(extent);
+        let from = |layout: &Layout| Layout {
+            offset: layout.offset - start,
+            ..layout.clone()
+        };
+        let room = Tensor::zeros(&[extent - start], y.dtype(), y.device())?;
+        let mut parts = Vec::new();
+        if y.dtype().is_complex() || !apart(&from(&self.view), g.layout(), &mut parts)? {
+            return Ok(false);
+        }
+        for (to, part) in parts {
+            let to = room.alias(to);
+            to.write_from(&to.add(&g.alias(part))?)?;
+        }
+        let mut read = room.alias(from(&self.base));
+        if let Some(shared) = &self.shared {
+            let mut count = alloc::full(0.0f32, extent - start);
+            each_offset(shared, |o| {
+                if let Some(c) = count.get_mut(o - start) {
+                    *c += 1.0;
+                }
+            });
+            let count = Tensor::from_slice(&count, &[count.len()], DType::F32)?;
+            let count = count.to_device(y.device())?.to_dtype(y.dtype())?;
+            read = read.div(&count.alias(from(&self.base)))?;
+        }
+        y.write_from(&read).map(|()| true)
+    }
+}
+
+/// Parts that a GPU adds one after another.
+const MOST_PARTS: usize = 4096;
+
+/// Cuts a view, and what is added to it, into parts that show no element twice; `false` where they
+/// are too many.
+fn apart(view: &Layout, of: &Layout, parts: &mut Vec<(Layout, Layout)>) -> Result<bool> {
+    if !view.overlaps_itself() {
+        parts.push((view.clone(), of.clone()));
+        return Ok(parts.len() <= MOST_PARTS);
+    }
+    let long = (0..view.shape.len()).filter(|&d| view.shape[d] > 1);
+    let Some(d) = long.min_by_key(|&d| view.shape[d]) else {
+        return Ok(false);
+    };
+    for i in 0..view.shape[d] as i64 {
+        let cut = |layout: &Layout| layout.narrow(d as i64, i, 1);
+        if !apart(&cut(view)?, &cut(of)?, parts)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn accumulate<T: Compute + Lane>(

@@ -1,0 +1,217 @@
+//! Factorisations of small matrices on the GPU, and what is computed with their factors.
+
+use super::{batch_of, cols, join, rows, Factor, Kind};
+use crate::dtype::{DType, Scalar};
+use crate::ensure;
+use crate::error::Result;
+use crate::gpu::{params, shader, Acc, Gpu};
+use crate::ops::pointwise::apply;
+use crate::ops::pointwise::compare::Ne;
+use crate::ops::pointwise::unary::{Abs, Log, Sign};
+use crate::shape::{self, DimSet, Dims};
+use crate::tensor::Tensor;
+use crate::transfer::dense;
+
+params! {
+    struct Block {
+        count: u32,
+        rows: u32,
+        columns: u32,
+        work_offset: u32,
+        pivot_offset: u32,
+        info_offset: u32,
+        a_offset: u32,
+        exchange: u32,
+    }
+}
+const FLOATS: &[Acc] = &[Acc::F32, Acc::F64];
+shader! { static FACTOR: Block = "factor.wgsl", FLOATS }
+
+/// Invocations that work on a matrix.
+const LANES: usize = 64;
+/// Loop iterations of an invocation: software Vulkan ends it after 65,535.
+const MAX_TRIPS: usize = 60_000;
+
+/// A dispatch over matrices, and what they bind; `of` is `work` where there is no other matrix.
+struct Job<'a> {
+    entry: &'static str,
+    work: &'a Tensor,
+    pivots: &'a Tensor,
+    info: &'a Tensor,
+    of: &'a Tensor,
+    /// Upper, unit, pivoted.
+    triangle: [bool; 3],
+    exchange: bool,
+}
+
+impl Job<'_> {
+    fn run(&self, gpu: &Gpu) -> Result<()> {
+        let (m, n) = (rows(self.work), cols(self.work));
+        let count = self.work.numel() / (m * n);
+        let solve = self.entry == "solve";
+        let trips = match solve {
+            true => 2 * m * m + m,
+            false => m * n * m.min(n) / LANES + 8 * m + n * n,
+        };
+        ensure!(
+            trips < MAX_TRIPS && self.work.numel() < 1 << 31,
+            NotImplemented,
+            "wgpu: linalg: matrices of {m} by {n}"
+        );
+        let p = Block {
+            count: count as u32,
+            rows: m as u32,
+            columns: n as u32,
+            work_offset: self.work.offset() as u32,
+            pivot_offset: self.pivots.offset() as u32,
+            info_offset: self.info.offset() as u32,
+            a_offset: self.of.offset() as u32,
+            exchange: self.exchange as u32,
+        };
+        let [upper, unit, pivoted] = self.triangle;
+        let groups = if solve {
+            (count * n).div_ceil(LANES)
+        } else {
+            count
+        };
+        FACTOR
+            .launch(Acc::of(self.work.dtype())?)
+            .entry(self.entry)
+            .set("UPPER", upper)
+            .set("UNIT", unit)
+            .set("PIVOTED", pivoted)
+            .set("WG", LANES as u32)
+            .writes_words(self.work)
+            .writes_words(self.pivots)
+            .writes_words(self.info)
+            .reads_words(self.of)
+            .groups(gpu, &p, groups)
+    }
+}
+
+/// A matrix's factors, the exchanged rows, and the first pivot that is zero.
+fn factors(gpu: &Gpu, a: &Tensor, exchange: bool) -> Result<[Tensor; 3]> {
+    let lu = a.copy_dense()?;
+    let batch = Dims::from_slice(batch_of(a));
+    let k = rows(a).min(cols(a));
+    let ints = |tail: &[usize]| Tensor::empty(&join(&batch, tail), DType::I32, gpu.device());
+    let (pivots, info, spare) = (ints(&[k])?, ints(&[])?, ints(&[])?);
+    Job {
+        entry: "lu",
+        work: &lu,
+        pivots: &pivots,
+        info: &info,
+        of: &spare,
+        triangle: [false; 3],
+        exchange,
+    }
+    .run(gpu)?;
+    Ok([lu, pivots, info])
+}
+
+/// Overwrites `b` by the solution for a triangle, or for both factors and their pivots.
+fn solve(gpu: &Gpu, a: &Tensor, b: &Tensor, pivots: Option<&Tensor>, way: [bool; 2]) -> Result<()> {
+    let spare = |n: usize| Tensor::empty(&[n], DType::I32, gpu.device());
+    let (first, second) = (spare(1)?, spare(1)?);
+    Job {
+        entry: "solve",
+        work: b,
+        pivots: pivots.unwrap_or(&first),
+        info: &second,
+        of: a,
+        triangle: [way[0], way[1], pivots.is_some()],
+        exchange: false,
+    }
+    .run(gpu)
+}
+
+/// The sign of the permutation that exchanging rows makes.
+fn parity(pivots: &Tensor, dtype: DType) -> Result<Tensor> {
+    let n = pivots.size(pivots.ndim() - 1);
+    let still: Vec<i32> = (1..=n as i32).collect();
+    let still = Tensor::from_slice(&still, &[n], DType::I32)?.to_device(pivots.device())?;
+    let moved = apply(Ne, [pivots, &still])?.to_dtype(dtype)?;
+    // Of each exchange -1.
+    let two = Tensor::full(&[], Scalar::Int(-2), dtype, pivots.device())?;
+    let signs = moved.mul(&two)?.add_scalar(1.0)?;
+    signs.reduce(
+        crate::cpu::reduce::Kind::Prod,
+        DimSet::last(1, signs.ndim())?,
+        false,
+        dtype,
+        "ProdBackward1",
+    )
+}
+
+impl Factor {
+    /// Writes the results where there is a kernel; `false` where there is none.
+    pub(super) fn on_gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        if x.iter().any(|t| t.numel() == 0) || y.iter().any(|t| t.numel() == 0) {
+            return Ok(false);
+        }
+        let batch = match x.get(1) {
+            Some(b) => shape::broadcast(batch_of(x[0]), batch_of(b))?,
+            None => Dims::from_slice(batch_of(x[0])),
+        };
+        let whole = |t: &Tensor| dense(gpu, &t.expand_to(&join(&batch, &[rows(t), cols(t)]))?);
+        let a = whole(x[0])?;
+        match self.0 {
+            Kind::Cholesky => {
+                y[0].write_scalar(0.into())?;
+                let spare = Tensor::empty(&[1], DType::I32, gpu.device())?;
+                Job {
+                    entry: "cholesky",
+                    work: &y[0],
+                    pivots: &spare,
+                    info: &y[1],
+                    of: &a,
+                    triangle: [false; 3],
+                    exchange: false,
+                }
+                .run(gpu)?;
+            }
+            Kind::LuFactor { pivot } => {
+                for (to, from) in y.iter().zip(&factors(gpu, &a, pivot)?) {
+                    to.write_from(from)?;
+                }
+            }
+            Kind::Inverse | Kind::Solve => {
+                let [lu, pivots, info] = factors(gpu, &a, true)?;
+                match x.get(1) {
+                    Some(b) => y[0].write_from(&whole(b)?)?,
+                    None => {
+                        y[0].write_scalar(0.into())?;
+                        let n = y[0].ndim() as i64;
+                        y[0].diagonal(0, n - 2, n - 1)?.write_scalar(1.into())?;
+                    }
+                }
+                solve(gpu, &lu, &y[0], Some(&pivots), [false; 2])?;
+                y[1].write_from(&info)?;
+            }
+            Kind::Triangular { upper, unit } => {
+                y[0].write_from(&whole(x[1])?)?;
+                solve(gpu, &a, &y[0], None, [upper, unit])?;
+            }
+            Kind::Det | Kind::Slogdet => {
+                let [lu, pivots, _] = factors(gpu, &a, true)?;
+                let n = lu.ndim() as i64;
+                let diagonal = lu.diagonal(0, n - 2, n - 1)?;
+                let last = DimSet::last(1, diagonal.ndim())?;
+                let product = |t: &Tensor| {
+                    let kind = crate::cpu::reduce::Kind::Prod;
+                    t.reduce(kind, last, false, t.dtype(), "ProdBackward1")
+                };
+                let sign = parity(&pivots, a.dtype())?;
+                if self.0 == Kind::Det {
+                    y[0].write_from(&product(&diagonal)?.mul(&sign)?)?;
+                } else {
+                    y[0].write_from(&product(&apply(Sign, [&diagonal])?)?.mul(&sign)?)?;
+                    let logs = apply(Log, [&apply(Abs, [&diagonal])?])?;
+                    y[1].write_from(&logs.sum_mask(last, false, None)?)?;
+                }
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,58 @@
+// A sparse matrix along one dimension: y[o, i, c] is the sum of weight[t] x[o, index[t], c] for t in
+// start[i]..start[i + 1]. The table holds the starts, then indices, weights and divisors.
+// uses store
+override X: u32 = F32;
+override Y: u32 = F32;
+override WEIGHTED: bool = false;
+// Whether sums are divided by what belongs to the output, or terms by what belongs to the input.
+override OVER_SUM: bool = false;
+override OVER_TERM: bool = false;
+override WG: u32 = WORKGROUP;
+
+struct Params {
+    n: u32,
+    inputs: u32,
+    outputs: u32,
+    inner: u32,
+    x_offset: u32,
+    y_offset: u32,
+    index_at: u32,
+    weight_at: u32,
+    divisor_at: u32,
+}
+@group(0) @binding(0) var<uniform> p: Params;
+@group(0) @binding(1) var<storage, read_write> y: array<atomic<u32>>;
+@group(0) @binding(2) var<storage, read> x: array<u32>;
+@group(0) @binding(3) var<storage, read> table: array<u32>;
+
+fn load_x(i: u32) -> Acc {
+    let w = word(X, i);
+    return decode(X, x[w], x[w + wide(X)], i);
+}
+fn number(base: u32, i: u32) -> Acc {
+    let w = base + (i << wide(ACC));
+    return from_words(table[w], table[w + wide(ACC)]);
+}
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let id = (group.x + group.y * groups.x) * WG + local;
+    if (id >= p.n) { return; }
+    let c = id % p.inner;
+    let i = id / p.inner % p.outputs;
+    let start = p.x_offset + id / p.inner / p.outputs * p.inputs * p.inner + c;
+    var sum = Acc(0);
+    for (var t = table[i]; t < table[i + 1u]; t++) {
+        let at = table[p.index_at + t];
+        var v = load_x(start + at * p.inner);
+        if (OVER_TERM) { v /= number(p.divisor_at, at); }
+        if (WEIGHTED) { v *= number(p.weight_at, t); }
+        sum += v;
+    }
+    if (OVER_SUM) { sum /= number(p.divisor_at, i); }
+    store_y(p.y_offset + id, sum);
+}
