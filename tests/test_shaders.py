@@ -27,6 +27,7 @@ NUMBERS = {
                "KEEP": 0, "SQUARE": 1, "MAGNITUDE": 2, "TRUTH": 3, "PRESENT": 4},
     "segment_reduce": {"SUM": 0, "MEAN": 1, "MAX": 2, "MIN": 3, "PROD": 4},
     "scatter": {"SET": 0, "ADD": 1, "MULTIPLY": 2, "MAX": 3, "MIN": 4},
+    "grid_taps": {"LINEAR": 0, "NEAREST": 1, "CUBIC": 2, "ZEROS": 0, "EDGE": 1, "REFLECT": 2},
     "put_runs": {"SET": 0, "ADD": 1, "MULTIPLY": 2, "MAX": 3, "MIN": 4},
     "scan": {"SUM": 0, "PROD": 1, "MAX": 2, "MIN": 3, "LAST": 4, "BLEND": 5, "OWN": 6, "BEFORE": 7,
              "WHOLE": 0, "PARTS": 1, "TOTALS": 2, "APPLY": 3},

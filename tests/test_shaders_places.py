@@ -128,3 +128,26 @@ def test_lower_factors_and_the_minor_that_is_not_positive():
     np.testing.assert_array_equal(info, [0, 8, 0])
     for b in (0, 2):
         close(low[b], np.linalg.cholesky(a[b].astype(np.float64)), 1e-4)
+
+
+@pytest.mark.parametrize("corners", [False, True])
+@pytest.mark.parametrize("border", ["constant", "nearest"])
+def test_taps_of_a_grid_interpolate_between_neighbours(border, corners):
+    image = floats(6, 8)
+    at = rng(1).uniform(-1.3, 1.3, (50, 2)).astype(np.float32)
+    arrays = [np.zeros(200, np.uint32), np.zeros(200, np.float32), np.zeros(400, np.float32), at]
+    places, weights, *_ = run("grid_taps", "f32", arrays, [50, 50, 0, 0, 8, 6, 1, 1], (1, 1, 1),
+                              BORDER=int(border == "nearest"), CORNERS=corners)  # fmt: skip
+    got = (image.ravel()[places] * weights).reshape(4, 50).sum(0)
+    size = np.array([8, 6])
+    where = (at + 1) / 2 * (size - 1) if corners else (at + 1) * size / 2 - 0.5
+    if border == "nearest":
+        where = where.clip(0, size - 1)
+    padded = np.pad(image, 2)
+    low = np.floor(where).astype(int)
+    want = 0.0
+    for i, j in np.ndindex(2, 2):
+        x, y = low[:, 0] + i, low[:, 1] + j
+        part = (1 - np.abs(where[:, 0] - x)) * (1 - np.abs(where[:, 1] - y))
+        want = want + part * padded[(y + 2).clip(0, 9), (x + 2).clip(0, 11)]
+    close(got, want, 1e-5)

@@ -216,3 +216,30 @@ def test_means_of_float64_stay_on_the_gpu() -> None:
     np.testing.assert_allclose(y.var(0).cpu().numpy(), x.var(0, ddof=1), rtol=1e-13)
     np.testing.assert_allclose(torch.exp(y).cpu().numpy(), np.exp(x), rtol=1e-15)
     np.testing.assert_allclose((y.abs() ** 1.5).cpu().numpy(), np.abs(x) ** 1.5, rtol=1e-15)
+
+
+@pytest.mark.parametrize("corners", [False, True])
+@pytest.mark.parametrize("border", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+def test_samples_at_a_grid_match_the_host(mode, border, corners) -> None:
+    grid = np.random.default_rng(1).uniform(-1.5, 1.5, (2, 4, 3, 2))
+    how = {"mode": mode, "padding_mode": border, "align_corners": corners}
+    same_as_host(lambda x, at: F.grid_sample(x, at, **how), normal(2, 3, 5, 6), grid, rtol=1e-3)
+
+
+def test_samples_of_a_volume_match_the_host() -> None:
+    grid = np.random.default_rng(1).uniform(-1.2, 1.2, (2, 4, 3, 2, 3))
+    same_as_host(
+        lambda x, at: F.grid_sample(x, at, align_corners=False),
+        normal(2, 3, 4, 5, 6),
+        grid,
+        rtol=1e-3,
+    )
+
+
+def test_gradients_of_rows_by_how_often_they_are_asked_for() -> None:
+    at = np.array([0, 3, 3, 1, 3, 0])
+    same_as_host(
+        lambda w: F.embedding(torch.tensor(at).to(w.device), w, scale_grad_by_freq=True),
+        normal(5, 4),
+    )

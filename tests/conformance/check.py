@@ -7,8 +7,9 @@
 
 For each suite expected.json holds how many entries pass whole and how many cases pass per dtype.
 `core` is the part of the operators that core.txt names. `run.py --why` tells why a case fails.
-On the GPU `native` counts the cases that pass without running any op on the CPU; the counts are
-those of software Vulkan, and on other adapters a lower one is told but is no failure.
+On the GPU `native` counts the cases that pass without running any op on the CPU, of all types and
+of each; the counts are those of software Vulkan, and on other adapters a lower one is told but is
+no failure.
 """
 
 import argparse
@@ -84,8 +85,10 @@ def count(results: Results, device: str) -> tuple[dict[str, int], dict[str, int]
         for label, dtype, result, why in cases:
             total[dtype] += 1
             passed[dtype] += result == "pass"
-            total["native"] += device != "cpu"
-            passed["native"] += device != "cpu" and result == "pass" and why != "fallback"
+            if device != "cpu":
+                for kind in ("native", f"native {dtype}"):
+                    total[kind] += 1
+                    passed[kind] += result == "pass" and why != "fallback"
             if result in {"crash", "panic"}:
                 died.append(f"{name} {label}: {result}: {why}")
     return dict(+passed), dict(+total), died
@@ -118,7 +121,7 @@ def main() -> int:
     file = HERE / ("expected.json" if a.device == "cpu" else f"expected_{a.device}.json")
     expected: Counts = json.loads(file.read_text()) if file.exists() else {}
     fell, died, raised = [], [], 0
-    print(f"{'suite':<11} {'cases':<11} {'passed':>7} {'of':>6} {'%':>7} {'expected':>9}")
+    print(f"{'suite':<11} {'cases':<17} {'passed':>7} {'of':>6} {'%':>7} {'expected':>9}")
     for suite, results in replay_all(a.module, a.device, a.processes).items():
         passed, total, dead = count(results, a.device)
         died += dead if suite != CORE else []  # its operators are counted in ops too
@@ -127,7 +130,7 @@ def main() -> int:
             got, want, n = passed.get(kind, 0), floor.get(kind, 0), total.get(kind, 0)
             note = "  FELL" if got < want else f"  +{got - want}" if got > want else ""
             share = 100 * got / n if n else 0.0
-            print(f"{suite:<11} {kind:<11} {got:>7} {n:>6} {share:>7.2f} {want:>9}{note}")
+            print(f"{suite:<11} {kind:<17} {got:>7} {n:>6} {share:>7.2f} {want:>9}{note}")
             if got < want:
                 fell.append(f"{suite} {kind}: {got} pass, {want} did")
             raised += max(got - want, 0)

@@ -16,6 +16,8 @@ use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::index::gpu::{index_add, index_select};
 use crate::ops::nn::conv::Number;
+use crate::ops::pointwise::apply;
+use crate::ops::pointwise::binary::Maximum;
 use crate::ops::sparse::coo::of_rows;
 use crate::schema::{Args, Value};
 use crate::shape::{Dims, Show};
@@ -264,9 +266,6 @@ impl Op for SumRows {
     }
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
-        if self.scaled {
-            return Ok(false);
-        }
         let (g, at) = (transfer::dense(gpu, x[0])?, transfer::dense(gpu, x[1])?);
         if self::gpu::sums_fit(&g, &at, &y[0]) {
             return transfer::ran(self::gpu::sums(gpu, &g, &at, self.padding, &y[0]));
@@ -275,7 +274,21 @@ impl Op for SumRows {
         let flat = [at.numel()];
         let at = at.reshape_to(&flat)?;
         let skip = self.padding;
-        transfer::ran(index_add(gpu, &y[0], 0, &at, &g, 1.0, skip))
+        let done = transfer::ran(index_add(gpu, &y[0], 0, &at, &g, 1.0, skip))?;
+        if done && self.scaled {
+            // All that a row is made of is divided by how often it is there.
+            let rows = [y[0].size(0), 1];
+            let one = Tensor::full(&rows, 1.into(), DType::F32, y[0].device())?;
+            let counts = Tensor::zeros(&rows, DType::F32, y[0].device())?;
+            let ones = one
+                .narrow(0, 0, 1)?
+                .expand_to(&[flat[0], 1])?
+                .contiguous()?;
+            index_add(gpu, &counts, 0, &at, &ones, 1.0, skip)?;
+            let counts = apply(Maximum, [&counts, &one])?.to_dtype(y[0].dtype())?;
+            y[0].write_from(&y[0].detach().div(&counts)?)?;
+        }
+        Ok(done)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Sampling at the points of a grid.
 
-use super::cubic;
+use super::{cubic, taps};
 use crate::alloc;
 use crate::autograd::{mode, Vjp};
 use crate::cpu::elements::Element;
@@ -8,33 +8,34 @@ use crate::cpu::pool::{parallel_for, Ptr};
 use crate::dispatch;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::gpu::Gpu;
 use crate::meta::Meta;
 use crate::op::{Derivative, Grads, Mask, Metas, Op, Save, TensorMeta};
 use crate::ops::pointwise::Float;
 use crate::shape::{Dims, Show};
 use crate::tensor::Tensor;
-use crate::{bail, ensure, with_float};
+use crate::{bail, ensure, transfer, with_float};
 use smallvec::SmallVec;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum How {
+pub enum How {
     Linear,
     Nearest,
     Cubic,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Border {
+pub enum Border {
     Zeros,
     Edge,
     Reflect,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct GridSample {
-    how: How,
-    border: Border,
-    corners: bool,
+pub struct GridSample {
+    pub how: How,
+    pub border: Border,
+    pub corners: bool,
 }
 
 /// One element that a sample reads along one dimension: its place, its weight, and the weight's
@@ -245,6 +246,10 @@ impl Op for GridSample {
         });
         y[0].write_from(&out)
     }
+
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        transfer::ran(taps::sample(gpu, self, x, &y[0]))
+    }
 }
 
 /// Both gradients of [`GridSample`]: inputs are g, x and grid.
@@ -330,6 +335,10 @@ impl Op for GridSampleGrad {
         });
         y[0].write_from(&dx)?;
         y[1].write_from(&dgrid)
+    }
+
+    fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
+        transfer::ran(taps::gradients(gpu, &self.0, x, y))
     }
 }
 

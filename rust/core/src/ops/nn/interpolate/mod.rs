@@ -1,6 +1,7 @@
 //! Interpolation: nearest, linear and cubic along each dimension, and sampling at a grid.
 
 mod grid;
+mod taps;
 
 use crate::dtype::DType;
 use crate::error::{unwind, Error, Result};
