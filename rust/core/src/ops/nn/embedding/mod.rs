@@ -267,7 +267,7 @@ impl Op for SumRows {
 
     fn gpu(&self, gpu: &Gpu, x: &[&Tensor], y: &[Tensor]) -> Result<bool> {
         let (g, at) = (transfer::dense(gpu, x[0])?, transfer::dense(gpu, x[1])?);
-        if self::gpu::sums_fit(&g, &at, &y[0]) {
+        if !self.scaled && self::gpu::sums_fit(&g, &at, &y[0]) {
             return transfer::ran(self::gpu::sums(gpu, &g, &at, self.padding, &y[0]));
         }
         transfer::fill(&y[0], 0.into())?;
