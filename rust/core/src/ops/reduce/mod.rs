@@ -325,7 +325,11 @@ impl Op for Reduce {
         let n = reduced_count(x.shape(), self.mask);
         // Its scale is a float32.
         let exact = self.mean && y.dtype() == DType::F64;
-        let scale = if self.mean && !exact { 1.0 / n as f64 } else { 1.0 };
+        let scale = if self.mean && !exact {
+            1.0 / n as f64
+        } else {
+            1.0
+        };
         let (from, to) = (transfer::whole(x)?, transfer::whole(y)?);
         let done = transfer::ran(launch(gpu, combine, map, scale, from, self.mask, to))?;
         if done && exact {

@@ -374,7 +374,10 @@ impl Op for VectorNorm {
             2.0 => apply(Sqrt, [&over(x[0], Kind::SumSquares)?])?,
             f64::INFINITY => over(x[0], Kind::MaxAbs)?,
             f64::NEG_INFINITY => over(x[0], Kind::MinAbs)?,
-            0.0 => over(&apply(LogicalNot, [&apply(LogicalNot, [x[0]])?])?, Kind::Sum)?,
+            0.0 => over(
+                &apply(LogicalNot, [&apply(LogicalNot, [x[0]])?])?,
+                Kind::Sum,
+            )?,
             _ => {
                 let raised = power(&apply(Abs, [&x[0].to_dtype(wide)?])?, p)?;
                 power(&over(&raised, Kind::Sum)?, 1.0 / p)?

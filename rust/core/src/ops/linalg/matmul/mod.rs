@@ -584,7 +584,10 @@ impl Op for MatMul {
                 return Ok(false);
             }
             // Side by side the matrices of a batch are one product, whose depth is all of theirs.
-            let (a, b) = (transfer::dense(gpu, &a.transpose(0, 1)?)?, transfer::dense(gpu, b)?);
+            let (a, b) = (
+                transfer::dense(gpu, &a.transpose(0, 1)?)?,
+                transfer::dense(gpu, b)?,
+            );
             let a = a.reshape_to(&[a.size(0), a.size(1) * a.size(2)])?;
             let b = b.reshape_to(&[b.size(0) * b.size(1), b.size(2)])?;
             let mut x: SmallVec<[&Tensor; 3]> = x.into();
