@@ -110,10 +110,16 @@ impl Op for Nll {
             // Only the targets' scores are converted.
             let scores = x[0].prepared(x[0].dtype())?;
             let (from, size, load) = (scores.bytes_ptr(), scores.dtype().size(), loader::<T>(scores.dtype()));
+            let direct = scores.dtype() == T::DTYPE;
             let score = |i: usize| {
                 let mut v = T::default();
                 // SAFETY: contiguous host memory of this type, in which targets have been checked to lie.
-                unsafe { load(from.add(i * size), 0, 1, &mut v) };
+                unsafe {
+                    match direct {
+                        true => v = *from.cast::<T>().add(i),
+                        false => load(from.add(i * size), 0, 1, &mut v),
+                    }
+                }
                 v
             };
             let w = class_weights::<T>(x.get(2), e.c)?;
