@@ -46,6 +46,8 @@ pub(super) struct Ahead {
 
 /// The same address, which the compiler knows nothing of: else it makes a chain of additions of
 /// rows that are a step apart, an instruction for each.
+// The address alone goes in, and nothing is read there.
+#[allow(clippy::pointers_in_nomem_asm_block)]
 #[inline(always)]
 fn opaque<T>(p: *const T) -> *const T {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
