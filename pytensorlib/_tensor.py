@@ -504,6 +504,14 @@ class _Methods:
                 copied.grad = deepcopy(self.grad, memo)
             copied.__dict__.update(deepcopy(self.__dict__, memo))
             return copied
+        if type(self).__torch_dispatch__ is not _C._disabled_torch_dispatch_impl:
+            # What it holds is the class's to copy.
+            copied = memo[id(self)] = self.detach().clone().requires_grad_(self.requires_grad)
+            if self.grad is not None:
+                copied.grad = deepcopy(self.grad, memo)
+            missing = {k: v for k, v in self.__dict__.items() if k not in copied.__dict__}
+            copied.__dict__.update(deepcopy(missing, memo))
+            return copied
         # Tensors that share memory go on sharing it in the copy.
         storage = deepcopy(self.untyped_storage(), memo)
         data = _C.empty((0,), dtype=self.dtype, device=self.device)

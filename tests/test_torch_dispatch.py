@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -415,6 +417,36 @@ def test_a_tensor_without_memory_says_so() -> None:
             read()
     with pytest.raises(RuntimeError, match="must define __torch_dispatch__"):
         torch.Tensor._make_wrapper_subclass(torch.Tensor, (2,))  # type: ignore[attr-defined]
+
+
+def test_other_threads_ask_the_class_too() -> None:
+    x, found = TwoTensor(torch.ones(2), torch.zeros(2)), []
+    for run in (lambda: (x + 1) * x, lambda: x == 1, lambda: torch.exp(x)):
+        thread = threading.Thread(target=lambda r=run: found.append(r()))  # type: ignore[misc]
+        thread.start()
+        thread.join()
+    assert [type(y) for y in found] == [TwoTensor] * 3
+    assert found[0].a.tolist() == [2.0, 2.0] and found[0].b.tolist() == [0.0, 0.0]
+
+
+def test_wrapping_parameters_are_trained_and_copied() -> None:
+    layer = nn.Linear(2, 2, bias=False)
+    layer.weight = nn.Parameter(TwoTensor(torch.eye(2), torch.ones(2, 2)))
+    for kind in (torch.optim.SGD, torch.optim.Adam):
+        optimizer = kind(layer.parameters(), lr=0.5)
+        optimizer.zero_grad()
+        y = layer(torch.ones(1, 2)).sum()
+        y.backward(TwoTensor(torch.ones(()), torch.ones(())))
+        optimizer.step()
+    # SGD takes 0.5 away, and so does Adam's first step.
+    torch.testing.assert_close(layer.weight.a, torch.eye(2) - 1)
+    torch.testing.assert_close(layer.weight.b, torch.zeros(2, 2))
+    other = copy.deepcopy(layer)
+    assert type(other.weight) is TwoTensor and isinstance(other.weight, nn.Parameter)
+    assert other.weight is not layer.weight and other.weight.requires_grad
+    assert other.weight.a is not layer.weight.a
+    assert torch.equal(other.weight.a, layer.weight.a)
+    assert type(layer.double().weight.a) is torch.Tensor and layer.weight.a.dtype == torch.float64
 
 
 class Quantized(torch.Tensor):

@@ -11,6 +11,7 @@ from .. import Tensor
 from .parameter import Parameter, is_lazy
 
 M = TypeVar("M", bound="Convertible")
+_answers_nothing: Any = Tensor.__torch_dispatch__  # type: ignore[attr-defined]
 
 
 class conversion:
@@ -63,14 +64,18 @@ class Convertible:
             with pt.no_grad():
                 moved = fn(param)
                 moved_grad = None if grad is None else fn(grad)
-            # A tensor cannot gain or lose its storage.
-            if moved.is_meta != param.is_meta or conversion.overwrite:
+            wraps = type(param).__torch_dispatch__ is not _answers_nothing
+            # A tensor cannot gain or lose its storage, nor its class.
+            other = moved.is_meta != param.is_meta or (wraps and type(moved) is not type(param))
+            if other or conversion.overwrite:
                 own._parameters[name] = replacement = Parameter(moved, param.requires_grad)
                 replacement.grad = moved_grad
                 continue
             if moved_grad is not None:
                 param.grad = None
             param.data = moved
+            if wraps:
+                vars(param).update(vars(moved))  # the tensors that it is made of
             if moved_grad is not None:
                 param.grad = moved_grad.requires_grad_(grad.requires_grad)  # type: ignore[union-attr]
         for name, buffer in own._buffers.items():

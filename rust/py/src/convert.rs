@@ -122,7 +122,8 @@ pub fn tensor(obj: &Bound<'_, PyAny>) -> Option<Tensor> {
     Some(t)
 }
 
-/// The tensor behind an object, borrowed.
+/// The tensor behind an object, borrowed; `None` also where its class answers for it, which goes the
+/// usual way.
 ///
 /// # Safety
 /// Nothing of Python's runs while the reference lives, for it could put another tensor behind the
@@ -130,7 +131,14 @@ pub fn tensor(obj: &Bound<'_, PyAny>) -> Option<Tensor> {
 #[inline]
 pub unsafe fn peek<'a>(obj: &'a Bound<'_, PyAny>) -> Option<&'a Tensor> {
     // SAFETY: the object is a tensor, and nothing of Python's runs while the reference lives.
-    unsafe { is_tensor(obj).then(|| obj.cast_unchecked::<PyTensor>().get().peek()) }
+    unsafe {
+        let own = ffi::Py_TYPE(obj.as_ptr()) == TENSOR.load(Ordering::Relaxed);
+        if !own && !is_tensor(obj) {
+            return None;
+        }
+        let t = obj.cast_unchecked::<PyTensor>().get().peek();
+        (own || !t.answers()).then_some(t)
+    }
 }
 
 /// The Python number that a 0-d operand stands for.
