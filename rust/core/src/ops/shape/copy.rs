@@ -178,7 +178,8 @@ fn convert(x: &Tensor, y: &Tensor) -> Result<()> {
     let via = match (a.is_integral(), b.is_integral()) {
         // The low bits, or whether there are any.
         (true, true) => b.signed(),
-        _ if [a, b].iter().any(|t| t.is_float8() || t.is_half()) => DType::F32,
+        // float16 has instructions to and from float32 alone.
+        _ if [a, b].iter().any(|&t| t.is_float8() || t == DType::F16) => DType::F32,
         _ if a == DType::F64 || b == DType::F64 => DType::F64,
         _ => DType::F32,
     };
