@@ -190,3 +190,14 @@ def test_convolution_of_single_places_and_its_gradients_equal_cpu(
         return [y, *[t.grad for t in leaves]]
 
     assert_alike(run)
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
+def test_norm_of_no_rows_has_weights_without_gradients(name: str) -> None:
+    # Memory that is used again holds what was there.
+    for _ in range(4):
+        torch.full((64,), 7.0, device="wgpu")
+    x = torch.zeros(0, 3, device="wgpu", requires_grad=True)
+    w = torch.ones(3, device="wgpu", requires_grad=True)
+    getattr(F, name)(x, (3,), w).sum().backward()
+    assert w.grad.cpu().tolist() == [0, 0, 0]

@@ -7,7 +7,7 @@ use crate::gpu::launch::{lanes_rows, Launch, WORKGROUP};
 use crate::gpu::reduce::{reduce, Combine, Map};
 use crate::gpu::{params, shader, Acc, Gpu};
 use crate::tensor::Tensor;
-use crate::transfer::{check_contiguous, whole};
+use crate::transfer::{check_contiguous, fill, whole};
 
 params! {
     struct Forward {
@@ -218,7 +218,9 @@ pub fn backward(
     affine: Option<[&Tensor; 2]>,
 ) -> Result<()> {
     if y.numel() == 0 {
-        return Ok(());
+        // A sum of nothing.
+        let mut sums = affine.into_iter().flatten();
+        return sums.try_for_each(|t| fill(t, 0.into()));
     }
     check_contiguous("normalisation backward", &[x, g, y])?;
     check_stats(&[mean, rstd])?;
