@@ -150,8 +150,8 @@ class OpOverloadPacket:
         return self._function(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(f"'{self}' has no attribute {name!r}")
+        if name.startswith("_"):  # also while a copy is made, which has no names yet
+            raise AttributeError(f"'OpOverloadPacket' object has no attribute {name!r}")
         form = self.__dict__[name] = OpOverload(self, name)
         return form
 
@@ -173,10 +173,12 @@ class _Namespace:
         self.name, self.__name__ = name, f"torch.ops.{name}"
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"'_OpNamespace' object has no attribute {name!r}")
         found = registered.get(f"{self.name}::{name}")
         if found is None and self.name in ("aten", "prim", "prims"):
             found = _ours(name) or (_part(name) if name in _PARTS else None)
-        if found is None or name.startswith("__"):
+        if found is None:
             raise AttributeError(
                 f"'_OpNamespace' '{self.name}' object has no attribute '{name}': no such operator "
                 "is here; torch.library.custom_op defines operators"

@@ -208,7 +208,7 @@ def test_operators_of_aten_are_ours_and_compiled_libraries_are_not():
     assert aten.add.Tensor is aten.add.Tensor
     assert aten.add.Tensor(torch.ones(1), 2).item() == 3
     assert aten.add.Tensor.overloadpacket is aten.add
-    assert str(aten.add.Tensor) == "aten::add.Tensor"
+    assert str(aten.add.Tensor) == "aten.add.Tensor"
     assert not hasattr(torch.ops.torchvision, "nms")
     with pytest.raises(OSError, match="custom_op"):
         torch.ops.load_library("libtorchvision.so")

@@ -295,7 +295,7 @@ fn apart(x: [&Tensor; 3]) -> bool {
         && one > 0
         && a.shape().iter().zip(a.strides()).all(|(&n, &s)| {
             let s = s as usize;
-            n == 1 || s >= whole && s % whole == 0 || s < one
+            n == 1 || s >= whole && s.is_multiple_of(whole) || s < one
         })
         && {
             let inner: usize = a
