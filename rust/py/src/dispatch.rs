@@ -233,7 +233,7 @@ impl<'py> Call<'py> {
         let mut found: Vec<Bound<'py, PyType>> = Vec::new();
         let mut look = |o: &Bound<'py, PyAny>| -> PyResult<()> {
             let is = |o: &Bound<'py, PyAny>| tensor(o).is_some_and(|t| t.answers());
-            if is(o) && !found.iter().any(|f| f.is(&o.get_type())) {
+            if is(o) && !found.iter().any(|f| f.is(o.get_type())) {
                 let class = o.get_type();
                 let mut at = found.len();
                 for (i, f) in found.iter().enumerate().rev() {

@@ -322,7 +322,7 @@ mod tests {
     #[test]
     fn has_functions_unknown_name_is_false() {
         assert!(Acc::F32.has_functions("return m_exp(a);"));
-        assert!(!Acc::F64.has_functions("return m_exp(a);"));
+        assert!(!Acc::F64.has_functions("return m_unknown(a);"));
         assert!(Acc::F64.has_functions("let sum_m_exp = a;"));
     }
 
