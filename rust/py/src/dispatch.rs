@@ -466,6 +466,10 @@ impl Interpreter for Classes {
             asked(request, |py| Classes::ask(py, request))
         })
     }
+
+    fn heeds(&self, x: &[&Tensor]) -> bool {
+        x.iter().any(|t| t.answers())
+    }
 }
 
 /// Whether a class of tensors answers for its objects, which then are asked on this thread.

@@ -43,6 +43,11 @@ pub trait Interpreter: Any + Send + Sync {
     /// The tensors asked for; none for [`Kind::Into`]. What it asks for itself, by [`apply`] or by
     /// calling ops, goes to the interpreters below.
     fn apply(&self, request: &Request) -> Result<Tensors>;
+    /// Whether it looks at what is done with these tensors; it is asked all the same.
+    fn heeds(&self, x: &[&Tensor]) -> bool {
+        let _ = x;
+        true
+    }
 }
 
 thread_local!(static STACK: RefCell<Vec<Arc<dyn Interpreter>>> = const { RefCell::new(Vec::new()) });
@@ -101,6 +106,11 @@ pub fn asking<T: Interpreter, R>(f: impl FnOnce(&T) -> R) -> Option<R> {
     }
     let above = Above(pop()?);
     (&*above.0 as &dyn Any).downcast_ref().map(f)
+}
+
+/// Whether an interpreter in force on the thread looks at what is done with these tensors.
+pub fn heeded(x: &[&Tensor]) -> bool {
+    mode::interpreted() && STACK.with_borrow(|s| s.iter().any(|i| i.heeds(x)))
 }
 
 /// Puts an interpreter in force below all others of the thread, once and for all.

@@ -10,7 +10,8 @@ mod record;
 
 use apply::interpreted_below;
 pub use apply::{
-    apply, asking, interpreted, underlie, InForce, Interpreter, Kind as RequestKind, Request,
+    apply, asking, heeded, interpreted, underlie, InForce, Interpreter, Kind as RequestKind,
+    Request,
 };
 pub use checks::{Checks, Seen, Witness};
 pub use compare::Compare;

@@ -254,6 +254,8 @@ fn histogram(
     weight: Option<&Tensor>,
     density: bool,
 ) -> Result<Vec<Tensor>> {
+    // Edges that were made on the host go where the numbers are.
+    let edges = &edges.to_device(x.device())?;
     let from: SmallVec<[&Tensor; 3]> = [x, edges].into_iter().chain(weight).collect();
     dispatch::function("HistogramBackward0", density, &from, |&density, x| {
         sums_between(x[0], floats(x[1])?, x.get(2).copied(), density)
