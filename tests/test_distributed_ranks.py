@@ -93,7 +93,12 @@ def test_debug_mode_compares_calls_before_they_are_made(what: str, told: str) ->
 def test_ctrl_c_ends_all_ranks_and_leaves_no_orphan() -> None:
     words = ["-m", "pytensorlib.distributed.run", "--nproc-per-node=2", FAULTS, "pids"]
     with subprocess.Popen(
-        [sys.executable, *words], env=environment(), stdout=subprocess.PIPE, text=True
+        [sys.executable, *words],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+        # What runs in the background of a shell ignores it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         assert process.stdout is not None
         pids = [int(process.stdout.readline().split()[1]) for _ in range(2)]
