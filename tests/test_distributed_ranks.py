@@ -24,6 +24,10 @@ def test_collectives_give_what_they_should(ranks: int) -> None:
     check("collectives", ranks)
 
 
+def test_examples_of_the_documentation_run() -> None:
+    check("examples", 2)
+
+
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_parallel_training_is_that_of_one_process(ranks: int) -> None:
     check("parallel", ranks)

@@ -131,7 +131,7 @@ def all_gather(
     >>> import pytensorlib as torch
     >>> dist = torch.distributed
     >>> if dist.is_initialized():
-    ...     parts = [torch.zeros(2) for _ in range(dist.get_worldsize_of())]
+    ...     parts = [torch.zeros(2) for _ in range(dist.get_world_size())]
     ...     _ = dist.all_gather(parts, torch.ones(2))
     """
     call = "all_gather"
@@ -188,7 +188,7 @@ def all_gather_into_tensor(
     >>> import pytensorlib as torch
     >>> dist = torch.distributed
     >>> if dist.is_initialized():
-    ...     out = torch.zeros(dist.get_worldsize_of(), 2)
+    ...     out = torch.zeros(dist.get_world_size(), 2)
     ...     _ = dist.all_gather_into_tensor(out, torch.ones(2))
     """
     call = "all_gather_into_tensor"
@@ -248,7 +248,7 @@ def all_gather_coalesced(
     >>> import pytensorlib as torch
     >>> dist = torch.distributed
     >>> if dist.is_initialized():
-    ...     out = [[torch.zeros(2)] for _ in range(dist.get_worldsize_of())]
+    ...     out = [[torch.zeros(2)] for _ in range(dist.get_world_size())]
     ...     _ = dist.all_gather_coalesced(out, [torch.ones(2)])
     """
     call = "all_gather_coalesced"
@@ -313,7 +313,7 @@ def gather(
     >>> import pytensorlib as torch
     >>> dist = torch.distributed
     >>> if dist.is_initialized():
-    ...     n = dist.get_worldsize_of() if dist.get_rank() == 0 else 0
+    ...     n = dist.get_world_size() if dist.get_rank() == 0 else 0
     ...     _ = dist.gather(torch.ones(2), [torch.zeros(2) for _ in range(n)] or None)
     """
     call = "gather"
@@ -383,7 +383,7 @@ def scatter(
     >>> import pytensorlib as torch
     >>> dist = torch.distributed
     >>> if dist.is_initialized():
-    ...     n = dist.get_worldsize_of() if dist.get_rank() == 0 else 0
+    ...     n = dist.get_world_size() if dist.get_rank() == 0 else 0
     ...     _ = dist.scatter(torch.zeros(2), [torch.ones(2) for _ in range(n)] or None)
     """
     call = "scatter"
@@ -475,7 +475,7 @@ def all_to_all(
     >>> import pytensorlib as torch
     >>> dist = torch.distributed
     >>> if dist.is_initialized():
-    ...     out = [torch.zeros(1) for _ in range(dist.get_worldsize_of())]
+    ...     out = [torch.zeros(1) for _ in range(dist.get_world_size())]
     ...     _ = dist.all_to_all(out, [torch.ones(1) for _ in out])
     """
     call = "all_to_all"
@@ -544,7 +544,7 @@ def all_to_all_single(
     >>> import pytensorlib as torch
     >>> dist = torch.distributed
     >>> if dist.is_initialized():
-    ...     x = torch.arange(dist.get_worldsize_of())
+    ...     x = torch.arange(dist.get_world_size())
     ...     _ = dist.all_to_all_single(torch.empty_like(x), x)
     """
     call = "all_to_all_single"

@@ -315,7 +315,10 @@ def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
     >>> import pytensorlib as torch
     >>> dist = torch.distributed
     >>> if dist.is_initialized():
-    ...     works = dist.batch_isend_irecv([dist.P2POp(dist.isend, torch.ones(2), 1)])
+    ...     before, after = ((dist.get_rank() + d) % dist.get_world_size() for d in (-1, 1))
+    ...     there = dist.P2POp(dist.isend, torch.ones(2), after)
+    ...     here = dist.P2POp(dist.irecv, torch.empty(2), before)
+    ...     done = [work.wait() for work in dist.batch_isend_irecv([there, here])]
     """
     if not isinstance(p2p_op_list, (list, tuple)) or not p2p_op_list:
         raise ValueError("batch_isend_irecv: p2p_op_list must be a list of at least one P2POp")

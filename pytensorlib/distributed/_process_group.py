@@ -79,7 +79,7 @@ class ProcessGroup:
     >>> import pytensorlib as torch
     >>> dist = torch.distributed
     >>> if dist.is_initialized():
-    ...     both = dist.new_group([0, 1])
+    ...     first = dist.new_group([0])
     """
 
     bound_device_id = None

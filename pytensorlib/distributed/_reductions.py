@@ -284,7 +284,7 @@ def reduce_scatter(
     >>> import pytensorlib as torch
     >>> dist = torch.distributed
     >>> if dist.is_initialized():
-    ...     parts = [torch.ones(2) for _ in range(dist.get_worldsize_of())]
+    ...     parts = [torch.ones(2) for _ in range(dist.get_world_size())]
     ...     _ = dist.reduce_scatter(torch.zeros(2), parts)
     """
     call = "reduce_scatter"
@@ -327,7 +327,7 @@ def reduce_scatter_tensor(
     >>> import pytensorlib as torch
     >>> dist = torch.distributed
     >>> if dist.is_initialized():
-    ...     parts = torch.ones(dist.get_worldsize_of(), 2)
+    ...     parts = torch.ones(dist.get_world_size(), 2)
     ...     _ = dist.reduce_scatter_tensor(torch.zeros(2), parts)
     """
     call = "reduce_scatter_tensor"

@@ -80,7 +80,7 @@ class Work:
     >>> dist = torch.distributed
     >>> if dist.is_initialized():
     ...     work = dist.all_reduce(torch.ones(2), async_op=True)
-    ...     work.wait()
+    ...     done = work.wait()
     """
 
     def __init__(
