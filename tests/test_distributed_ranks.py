@@ -80,6 +80,16 @@ def test_another_call_is_told_with_its_line() -> None:
         assert f"{call} at {where}" in done.stderr or f"{call}: rank" in done.stderr
 
 
+def test_sizes_that_differ_are_an_error_on_every_rank() -> None:
+    begin = time.monotonic()
+    done = launched("--nproc-per-node=2", FAULTS, "sizes")
+    assert time.monotonic() - begin < 40
+    for rank in (0, 1):
+        found = [x for x in done.stdout.splitlines() if x.startswith(f"rank {rank}: all_reduce")]
+        assert len(found) == 2, done.stdout
+        assert all("do not make the same call on tensors of the same type" in x for x in found)
+
+
 @pytest.mark.parametrize(
     ("what", "told"),
     [("other", r"broadcast\(float32 \[2\], src=0\)"), ("shape", r"all_reduce\(SUM, float32 \[3\]")],

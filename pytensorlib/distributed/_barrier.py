@@ -55,7 +55,7 @@ def barrier(
     if pg is None:
         return None
     work: Any = pg._run(
-        "barrier", lambda: "", lambda comm: [comm.Ibarrier()], None, [], async_op=True
+        "barrier", lambda _: "", lambda comm: [comm.Ibarrier()], None, [], async_op=True
     )
     if async_op:
         return work

@@ -15,6 +15,7 @@ __all__ = [
     "check_own",
     "checked",
     "checked_list",
+    "counted",
     "joined",
     "numbers",
     "same_types",
@@ -98,6 +99,11 @@ def check_own(call: str, name: str, tensors: Sequence[Any], tensor: Any, place: 
 def shown(x: Any) -> str:
     """Return a tensor's type and shape, for messages."""
     return f"{str(x.dtype).rpartition('.')[2]} {list(x.shape)}"
+
+
+def counted(x: Any) -> str:
+    """Return what two processes' tensors must share for a call to be right: type and size."""
+    return f"{x.dtype} {x.numel()}"
 
 
 def is_plain(x: Any) -> bool:

@@ -90,7 +90,7 @@ def broadcast(
     finish = None if root == pg.rank() else settle_all([room])
     return pg._run(
         call,
-        lambda: f"{shown(tensor)}, src={pg._ranks[root]}",
+        lambda shown: f"{shown(tensor)}, src={pg._ranks[root]}",
         lambda comm: [comm.Ibcast(room.bytes, root)],
         finish,
         [tensor],
@@ -147,7 +147,7 @@ def all_gather(
     flat = np.empty(sum(sizes), np.uint8)
     return pg._run(
         call,
-        lambda: f"{[shown(t) for t in out]}",
+        lambda shown: f"{[shown(t) for t in out]}",
         lambda comm: [comm.Iallgatherv(given, [flat, sizes])],
         lambda _: split(flat, out),
         out,
@@ -208,7 +208,7 @@ def all_gather_into_tensor(
         given = given.copy()
     return pg._run(
         call,
-        lambda: shown(input_tensor),
+        lambda shown: shown(input_tensor),
         lambda comm: [comm.Iallgather(given, room.bytes)],
         settle_all([room]),
         [output_tensor],
@@ -265,7 +265,7 @@ def all_gather_coalesced(
     flat = np.empty(mine.nbytes * pg.size(), np.uint8)
     return pg._run(
         call,
-        lambda: f"{[shown(t) for t in given]}",
+        lambda shown: f"{[shown(t) for t in given]}",
         lambda comm: [comm.Iallgather(mine, flat)],
         lambda _: split(flat, [t for one in out for t in one]),
         out,
@@ -335,7 +335,7 @@ def gather(
     flat = np.empty(sum(sizes), np.uint8)
     return pg._run(
         call,
-        lambda: f"{shown(tensor)}, dst={pg._ranks[root]}",
+        lambda shown: f"{shown(tensor)}, dst={pg._ranks[root]}",
         lambda comm: [comm.Igatherv(given, [flat, sizes] if mine else None, root)],
         (lambda _: split(flat, out)) if mine else None,
         out,
@@ -404,7 +404,7 @@ def scatter(
     flat, sizes, room = joined(given), sizes_of(given), Room(tensor)
     return pg._run(
         call,
-        lambda: f"{shown(tensor)}, src={pg._ranks[root]}",
+        lambda shown: f"{shown(tensor)}, src={pg._ranks[root]}",
         lambda comm: [comm.Iscatterv([flat, sizes] if mine else None, room.bytes, root)],
         settle_all([room]),
         [tensor],
@@ -433,7 +433,7 @@ def _exchanged(
     flat, arrived = joined(given), np.empty(sum(back), np.uint8)
     return pg._run(
         call,
-        lambda: str(given[0].dtype),
+        lambda _: str(given[0].dtype),
         lambda comm: [comm.Ialltoallv([flat, to], [arrived, back])],
         lambda _: split(arrived, out),
         results,

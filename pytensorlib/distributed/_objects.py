@@ -29,7 +29,7 @@ def _sizes(call: str, pg: ProcessGroup, size: int) -> list[int]:
     mine, all_sizes = np.array([size], np.int64), np.zeros(pg.size(), np.int64)
     pg._run(
         call,
-        lambda: "object",
+        lambda _: "object",
         lambda comm: [comm.Iallgather(mine, all_sizes)],
         None,
         [],
@@ -73,7 +73,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
     flat = np.empty(sum(sizes), np.uint8)
     pg._run(
         call,
-        lambda: "bytes",
+        lambda _: "bytes",
         lambda comm: [comm.Iallgatherv(mine, [flat, sizes])],
         None,
         [],
@@ -135,7 +135,7 @@ def gather_object(
     flat = np.empty(sum(sizes) if here else 0, np.uint8)
     pg._run(
         call,
-        lambda: f"dst={root}",
+        lambda _: f"dst={root}",
         lambda comm: [comm.Igatherv(mine, [flat, sizes] if here else None, root)],
         None,
         [],
@@ -184,7 +184,7 @@ def broadcast_object_list(
     here = root == pg.rank()
     data = _pickled(list(object_list)) if here else np.empty(0, np.uint8)
     size = np.array([data.nbytes], np.int64)
-    told = lambda: f"src={root}, {len(object_list)} objects"  # noqa: E731
+    told = lambda _: f"src={root}, {len(object_list)} objects"  # noqa: E731
     pg._run(call, told, lambda comm: [comm.Ibcast(size, root)], None, [], False, keep=size)
     # What is sent must be writable memory for MPI's types, though it is only read.
     data = data.copy() if here else np.empty(int(size[0]), np.uint8)
@@ -245,7 +245,7 @@ def scatter_object_list(
         )
     given = [_pickled(value) for value in scatter_object_input_list or []] if here else []
     sizes = np.array([g.nbytes for g in given] or [0] * pg.size(), np.int64)
-    told = lambda: f"src={root}"  # noqa: E731
+    told = lambda _: f"src={root}"  # noqa: E731
     pg._run(call, told, lambda comm: [comm.Ibcast(sizes, root)], None, [], False, keep=sizes)
     flat = np.concatenate(given) if here else np.empty(0, np.uint8)
     mine = np.empty(int(sizes[pg.rank()]), np.uint8)
@@ -305,7 +305,7 @@ def send_object_list(
     size = np.array([data.nbytes], np.int64)
     pg._run(
         f"{call} to rank {pg._ranks[to]}",
-        lambda: "",
+        lambda _: "",
         lambda comm: [comm.Isend(size, to, 0), comm.Isend(data, to, 0)],
         None,
         [],
@@ -364,7 +364,7 @@ def recv_object_list(
     size, sources = np.zeros(1, np.int64), []
     pg._run(
         name,
-        lambda: "",
+        lambda _: "",
         lambda comm: [comm.Irecv(size, at, 0)],
         lambda statuses: sources.append(statuses[-1].Get_source()),
         [],
@@ -375,7 +375,7 @@ def recv_object_list(
     data, source = np.empty(int(size[0]), np.uint8), sources[0]
     pg._run(
         name,
-        lambda: "",
+        lambda _: "",
         lambda comm: [comm.Irecv(data, source, 0)],
         None,
         [],

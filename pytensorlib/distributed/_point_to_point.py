@@ -37,7 +37,7 @@ def _sent(
     given = sent(tensor)
     return pg._run(
         f"{call} to rank {pg._ranks[to]}",
-        lambda: "",
+        lambda _: "",
         lambda comm: [comm.Isend(given, to, tag)],
         None,
         [tensor],
@@ -150,7 +150,7 @@ def _receive(
     name = f"{call} from {'anyone' if anyone else f'rank {pg._ranks[at]}'}"
     work: Any = pg._run(
         name,
-        lambda: "",
+        lambda _: "",
         lambda comm: [comm.Irecv(room.bytes, at, tag)],
         finish,
         [tensor],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import warnings
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from ._backend import Backend, DebugLevel, get_debug_level
 from ._board import call_site
+from ._buffers import counted, shown
 from ._errors import DistBackendError
 from ._work import Work, poll
 
@@ -157,10 +159,27 @@ class ProcessGroup:
             )
             raise DistBackendError(f"{op}: the processes do not make the same call: {told}")
 
+    def _mark(self, call: str) -> tuple[Any, np.ndarray]:
+        """Ask for the largest and the least of numbers made from the processes' calls."""
+        number = zlib.crc32(call.encode())
+        both = np.array([number, -number], np.int64)
+        return self._comm.Iallreduce(self._mpi.IN_PLACE, both, self._mpi.MAX), both
+
+    def _differs(self, op: str, where: str) -> DistBackendError:
+        """Return the error of processes that do not make the same call."""
+        mine = self._ranks[self._rank]
+        told = [f"rank {mine} is in {op} at {where}"]
+        if State.board is not None:
+            told += [State.board.tell(r) for r in self._ranks[:16] if r != mine]
+        return DistBackendError(
+            f"{op}: the processes do not make the same call on tensors of the same type and number "
+            f"of elements: {'; '.join(told)}; TORCH_DISTRIBUTED_DEBUG=DETAIL tells their shapes"
+        )
+
     def _run(
         self,
         op: str,
-        what: Callable[[], str],
+        what: Callable[[Callable[[Any], str]], str],
         start: Callable[[Any], Sequence[Any]],
         finish: Callable[[list[Any]], None] | None,
         tensors: Sequence[Any],
@@ -171,8 +190,9 @@ class ProcessGroup:
     ) -> Work | None:
         """Start a call; wait for it unless it is asynchronous.
 
-        `what` describes it to the comparison of debug mode, `start` asks MPI, and `finish` brings
-        what arrived to its tensors.
+        `what` describes it, with its tensors described by what is given; `start` asks MPI, and
+        `finish` brings what arrived to its tensors. With `compare` all processes make the call, and
+        what they give is held together: in debug mode before it starts, else while it goes on.
         """
         where = call_site()
         self._calls += compare
@@ -181,12 +201,13 @@ class ProcessGroup:
         if State.board is not None:
             State.board.enter(op, where)
         if compare and get_debug_level() == DebugLevel.DETAIL:
-            self._compare(op, f"{op}({what()})", where)
+            self._compare(op, f"{op}({what(shown)})", where)
+        mark = self._mark(f"{op}({what(counted)})") if compare and self._size > 1 else None
         try:
             requests = start(self._comm)
         except self._mpi.Exception as error:
             raise self._failed(op, where, error) from None
-        work = Work(self, op, where, requests, finish, tensors, size, keep)
+        work = Work(self, op, where, requests, finish, tensors, size, keep, mark)
         if async_op:
             State.pending.append(work)
             return work
@@ -224,7 +245,7 @@ class ProcessGroup:
     def barrier(self, opts: Any = None) -> Work | None:
         """Wait until all processes are here, later; returns what to wait for."""
         return self._run(
-            "barrier", lambda: "", lambda comm: [comm.Ibarrier()], None, [], async_op=True
+            "barrier", lambda _: "", lambda comm: [comm.Ibarrier()], None, [], async_op=True
         )
 
 

@@ -100,7 +100,7 @@ def all_reduce(
     mpi = pg._mpi
     return pg._run(
         call,
-        lambda: f"{how.op.name}, {shown(tensor)}",
+        lambda shown: f"{how.op.name}, {shown(tensor)}",
         lambda comm: [comm.Iallreduce(mpi.IN_PLACE, own, getattr(mpi, how.name))],
         _given_back(tensor, how, x),
         [tensor],
@@ -152,7 +152,7 @@ def all_reduce_coalesced(
 
     return pg._run(
         call,
-        lambda: f"{how.op.name}, {[shown(t) for t in given]}",
+        lambda shown: f"{how.op.name}, {[shown(t) for t in given]}",
         lambda comm: [comm.Iallreduce(mpi.IN_PLACE, own, getattr(mpi, how.name))],
         finish,
         given,
@@ -206,7 +206,7 @@ def reduce(
     mpi, mine = pg._mpi, root == pg.rank()
     return pg._run(
         call,
-        lambda: f"{how.op.name}, {shown(tensor)}, dst={pg._ranks[root]}",
+        lambda shown: f"{how.op.name}, {shown(tensor)}, dst={pg._ranks[root]}",
         lambda comm: [
             comm.Ireduce(mpi.IN_PLACE, own, getattr(mpi, how.name), root)
             if mine
@@ -241,7 +241,7 @@ def _reduce_scattered(
 
     return pg._run(
         call,
-        lambda: f"{how.op.name}, {[shown(p) for p in parts]}",
+        lambda shown: f"{how.op.name}, {[shown(p) for p in parts]}",
         lambda comm: [comm.Ireduce_scatter(given, own, counts, getattr(mpi, how.name))],
         finish,
         [output],

@@ -18,6 +18,9 @@ SPIN = 2e-3  # seconds of the shortest pauses
 RATE = 100e6  # bytes a second; MPI moves data only while it is asked, so large calls ask longer
 FIRST, LAST = 5e-5, 1e-3  # seconds between questions after that, at first and at last
 
+# Calls that cannot end, and the memory that MPI still reads and writes for them.
+ABANDONED: list[Any] = []
+
 
 def poll(done: Callable[[], bool], seconds: float, size: int = 0) -> bool:
     """Ask until it is done; returns False when that took longer than `seconds`."""
@@ -93,6 +96,7 @@ class Work:
         tensors: Sequence[Any] = (),
         size: int = 0,
         keep: Any = None,
+        mark: Any = None,
     ) -> None:
         self._group, self._op, self._where, self._size = group, op, where, size
         self._requests = list(requests)
@@ -100,6 +104,7 @@ class Work:
         self._finish = finish
         self._tensors = list(tensors)
         self._keep = keep  # memory that MPI reads or writes
+        self._mark = mark  # what compares the processes' calls
         self._done = False
         self._error: BaseException | None = None
         self._future: WorkFuture | None = None
@@ -111,6 +116,8 @@ class Work:
             if self._done:
                 return True
             try:
+                if self._mark is not None and not self._same_call():
+                    return False
                 while self._requests:
                     status = self._group._mpi.Status()
                     if not self._requests[0].Test(status):
@@ -126,6 +133,17 @@ class Work:
             self._done, self._finish, self._keep = True, None, None
         if self._future is not None:
             self._settle(self._future)
+        return True
+
+    def _same_call(self) -> bool:
+        """Return whether all processes are known to make this call."""
+        request, both = self._mark
+        if not request.Test():
+            return False
+        if both[0] != -both[1]:
+            ABANDONED.append((self._requests, self._keep))
+            raise self._group._differs(self._op, self._where)
+        self._mark = None
         return True
 
     def _settle(self, future: WorkFuture) -> None:
