@@ -16,7 +16,6 @@ from ._buffers import (
     checked_list,
     numbers,
     same_types,
-    shown,
     size_of,
     write,
 )

@@ -21,13 +21,20 @@ x = torch.ones(2)
 if what == "pids":
     sys.stdout.write(f"pid {os.getpid()}\n")
     time.sleep(60)
+
+
+def told(width: int) -> None:
+    """Reduce, and write the error."""
+    try:
+        dist.all_reduce(torch.ones(width))
+    except dist.DistBackendError as error:
+        sys.stdout.write(f"rank {rank}: {error}\n")
+        sys.stdout.flush()
+
+
 if what == "sizes":
-    for width in (2 + rank, 100_000 + 7 * rank):
-        try:
-            dist.all_reduce(torch.ones(width))
-        except dist.DistBackendError as error:
-            sys.stdout.write(f"rank {rank}: {error}\n")
-            sys.stdout.flush()
+    told(2 + rank)
+    told(100_000 + 7 * rank)
     sys.exit(1)
 if rank == 1:
     if what == "raise":
