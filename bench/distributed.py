@@ -1,20 +1,24 @@
 """Communication between processes: ours over MPI beside PyTorch's Gloo, and what it costs.
 
 ``python bench/distributed.py`` (in an environment with the extra `distributed`) times an all-reduce
-of four sizes and a training step on two ranks, one thread each; with ``TORCH_PYTHON`` naming a
-Python that has PyTorch, the same there, in turn. ``--fit`` times 2 to 8 ranks, fits the cost model
-below and predicts how training scales.
+of four sizes and the training steps of two networks on two ranks, one thread each; with
+``TORCH_PYTHON`` naming a Python that has PyTorch, the same there, in turn. ``--fit`` times 2, 3 and
+4 ranks, fits the cost model below, holds it to 6 and 8 ranks, and predicts how a step scales.
 
-An all-reduce of n bytes on p ranks takes ``a * log2(p) + b * n * 2 (p - 1) / p`` seconds: a message
-for each halving of the ranks, and each byte there and back (Thakur et al. 2005,
-doi:10.1177/1094342005051521); where ranks share cores, as many times longer as share one. What a
-backward pass hides of that is measured, not modelled.
+An all-reduce of n bytes on p ranks, a power of two, takes ``a * log2(p)`` seconds for its messages,
+one for each halving of the ranks, and ``b(n) * 2 (p - 1) / p`` for its bytes, each there and back;
+on other numbers of ranks those beyond the power send what they have before, and get it after: two
+messages and n bytes more (Thakur et al. 2005, doi:10.1177/1094342005051521). ``b(n)`` has one slope
+for bytes that stay in caches and another for those beyond. Where s ranks share a core, bytes take s
+times as long, and a message waits ``w * s`` for its receiver's turn. What a backward pass hides of
+all that is measured on two ranks.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime as dt
+import itertools
 import json
 import math
 import os
@@ -24,13 +28,18 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import models
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 SIZES = {"4 KB": 4096, "1 MB": 1 << 20, "25 MB": 25 << 20, "400 MB": 400 << 20}
-WIDTH, BATCH = 512, 64  # of the step: four layers, 4 MiB of gradients
+FITTED = {"4 KB": 4096, "64 KB": 65536, "1 MB": 1 << 20, "4 MB": 4 << 20, "25 MB": 25 << 20}
+KNEES = (64 << 10, 256 << 10, 1 << 20, 4 << 20)  # bytes that may stay in caches
+STEPS = ("MLP", "GPT")
+# Seconds of a message and bytes a second: line rates, and latencies as their makers state them.
+LINKS = {"25 Gb/s Ethernet": (20e-6, 2.9e9), "200 Gb/s InfiniBand": (2e-6, 24e9)}
 
 
 def timed(call: Any, barrier: Any) -> float:
@@ -75,34 +84,29 @@ def work(library: str, sizes: list[int], seconds: float, step_too: bool) -> dict
 
 
 def steps(torch: Any, dist: Any) -> dict[str, float]:
-    """Measure a training step, with and without the reduction of its gradients."""
+    """Measure training steps, with and without the reduction of their gradients."""
     found: dict[str, float] = {}
-    torch.manual_seed(0)
-    layers = [torch.nn.Linear(WIDTH, WIDTH) for _ in range(4)]
-    net = torch.nn.Sequential(*layers)
-    model = torch.nn.parallel.DistributedDataParallel(net, bucket_cap_mb=1)
-    optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
-    data = torch.randn(BATCH, WIDTH)
+    for name in STEPS:
+        torch.manual_seed(0)
+        wrapped: list[Any] = []
 
-    def step() -> None:
-        optimizer.zero_grad()
-        model(data).square().mean().backward()
-        optimizer.step()
+        def wrap(model: Any, wrapped: list[Any] = wrapped) -> Any:
+            wrapped.append(torch.nn.parallel.DistributedDataParallel(model))
+            return wrapped[0]
 
-    def alone() -> None:
-        optimizer.zero_grad()
-        net_loss = net(data).square().mean()
-        net_loss.backward()
-        optimizer.step()
-
-    for name, call in (("step", step), ("step without communication", alone)):
-        if name == "step":
-            call()
-            found[name] = min(timed(call, dist.barrier) for _ in range(10))
+        if name == "GPT":
+            step = models.gpt(torch, batch=2, wrap=wrap)
         else:
-            with model.no_sync():
-                call()
-                found[name] = min(timed(call, dist.barrier) for _ in range(10))
+            sizes = (512,) * 5
+            step = models.mlp(torch, sizes, 64, "SGD", lr=1e-3, wrap=wrap)
+        step()
+        found[f"{name} step"] = min(timed(step, dist.barrier) for _ in range(20))
+        with wrapped[0].no_sync():
+            step()
+            alone = min(timed(step, dist.barrier) for _ in range(20))
+        found[f"{name} step without communication"] = alone
+        count = sum(p.numel() * p.element_size() for p in wrapped[0].parameters())
+        found[f"{name} bytes"] = count
     return found
 
 
@@ -136,46 +140,84 @@ def measure(
         return json.loads(out.read_text())
 
 
-def fitted(times: dict[int, dict[str, float]], sizes: list[int]) -> tuple[float, float]:
-    """Return the seconds of a message and of a byte, by least squares of relative errors."""
-    rows, weights = [], []
-    for ranks, found in times.items():
-        for n in sizes:
-            t = found[str(n)]
-            rows.append([predicted(1, 0, ranks, n) / t, predicted(0, 1, ranks, n) / t])
-            weights.append(1.0)
-    (a, b), *_ = np.linalg.lstsq(np.array(rows), np.array(weights), rcond=None)
-    return max(float(a), 0.0), max(float(b), 0.0)
+def parts(ranks: int, n: int, knee: int, cores: int) -> list[float]:
+    """Return what the costs count: messages, waits, bytes in caches and beyond."""
+    sharing, halvings = max(1.0, ranks / cores), ranks.bit_length() - 1
+    power = 1 << halvings
+    messages = halvings + 2 * (ranks != power)
+    waits = messages * sharing if ranks > cores else 0.0
+    moved = sharing * (2 * (power - 1) / power + (ranks != power))
+    return [messages, waits, moved * min(n, knee), moved * max(0, n - knee)]
 
 
-def predicted(a: float, b: float, ranks: int, n: int, cores: int = os.cpu_count() or 1) -> float:
-    """Return the seconds of an all-reduce."""
-    sharing = max(1.0, ranks / cores)
-    return sharing * (a * math.log2(ranks) + b * n * 2 * (ranks - 1) / ranks)
+class Model(NamedTuple):
+    """Seconds of a message, of a wait, of a byte in caches and of one beyond."""
+
+    costs: tuple[float, ...]
+    knee: int
+
+    def seconds(self, ranks: int, n: int, cores: int) -> float:
+        """Return the seconds of an all-reduce."""
+        return sum(c * x for c, x in zip(self.costs, parts(ranks, n, self.knee, cores)))
+
+
+def fitted(times: dict[int, dict[str, float]], cores: int) -> Model:
+    """Return the model with the least squares of relative errors, no cost below zero."""
+    best, least = Model((0.0,) * 4, KNEES[0]), math.inf
+    for knee in KNEES:
+        rows = [
+            np.array(parts(ranks, int(n), knee, cores)) / t
+            for ranks, found in times.items()
+            for n, t in found.items()
+        ]
+        table = np.array(rows)
+        for some in itertools.product((False, True), repeat=4):
+            kept = np.flatnonzero(some)
+            costs = np.zeros(4)
+            if len(kept):
+                costs[kept] = np.linalg.lstsq(table[:, kept], np.ones(len(rows)), rcond=None)[0]
+            error = float(np.square(table @ costs - 1).sum())
+            if (costs >= 0).all() and error < least:
+                best, least = Model(tuple(costs.tolist()), knee), error
+    return best
 
 
 def fit(seconds: float) -> None:
-    """Fit the model, and predict how the step scales."""
-    sizes = [SIZES[name] for name in ("4 KB", "1 MB", "25 MB")]
+    """Fit the model, hold it to more ranks, and predict how steps scale."""
+    sizes, cores = list(FITTED.values()), os.cpu_count() or 1
     # The step's own cost is that of one rank to a core, so it is measured on two.
-    times = {ranks: measure("ours", ranks, sizes, seconds, ranks == 2) for ranks in (2, 3, 4, 6, 8)}
-    a, b = fitted(times, sizes)
-    print(f"\na message takes {a * 1e6:.1f} us, a byte {b * 1e9:.3f} ns ({1e-9 / b:.2f} GB/s)")
+    found = {p: measure("ours", p, sizes, seconds, p == 2) for p in (2, 3, 4, 6, 8)}
+    times = {p: {str(n): one[str(n)] for n in sizes} for p, one in found.items()}
+    model = fitted({p: times[p] for p in (2, 3, 4)}, cores)
+    message, wait, near, far = model.costs
+    print(
+        f"\na message takes {message * 1e6:.1f} us, waiting for a turn {wait * 1e6:.1f} us, a byte "
+        f"{near * 1e9:.3f} ns, beyond {model.knee >> 10} KB {far * 1e9:.3f} ns"
+    )
     print("ranks     bytes  measured ms  model ms  measured/model")
-    for ranks, found in times.items():
+    for ranks, one in times.items():
         for n in sizes:
-            t, model = found[str(n)], predicted(a, b, ranks, n)
-            print(f"{ranks:5} {n:9} {t * 1e3:12.3f} {model * 1e3:9.3f} {t / model:15.2f}")
-    two = times[2]
-    own = two["step without communication"]
-    size = 4 * (WIDTH + 1) * WIDTH * 4
-    visible = max(0.0, two["step"] - own) / predicted(a, b, 2, size)
-    print(f"\na step of {own * 1e3:.1f} ms; {1 - min(1.0, visible):.0%} of the reduction is hidden")
-    print("on a core for each rank, the model gives")
-    print("ranks  efficiency")
-    for ranks in (2, 4, 8, 16, 32, 64):
-        shown = min(1.0, visible) * predicted(a, b, ranks, size, cores=ranks)
-        print(f"{ranks:5} {own / (own + shown):11.0%}")
+            t, told = one[str(n)], model.seconds(ranks, n, cores)
+            line = f"{ranks:5} {n:9} {t * 1e3:12.3f} {told * 1e3:9.3f} {t / told:15.2f}"
+            print(line + ("  not fitted" if ranks > 4 else ""))
+    links = {"between these processes": model}
+    for name, (latency, rate) in LINKS.items():
+        links[name] = Model((latency, 0.0, 1 / rate, 1 / rate), model.knee)
+    for name in STEPS:
+        own, size = found[2][f"{name} step without communication"], int(found[2][f"{name} bytes"])
+        visible = max(0.0, found[2][f"{name} step"] - own) / model.seconds(2, size, cores)
+        print(
+            f"\n{name}: {own * 1e3:.1f} ms a step, {size >> 10} KB of gradients, "
+            f"{1 - min(1.0, visible):.0%} of their reduction hidden; efficiency on a core for each "
+            "rank, by the model"
+        )
+        print("ranks  " + "  ".join(links))
+        for ranks in (2**k for k in range(1, 11)):
+            cells = []
+            for title, link in links.items():
+                shown = min(1.0, visible) * link.seconds(ranks, size, cores=ranks)
+                cells.append(f"{own / (own + shown):{len(title)}.0%}")
+            print(f"{ranks:5}  " + "  ".join(cells))
 
 
 def main() -> int:
@@ -208,11 +250,13 @@ def main() -> int:
             for name, t in measure(library, args.ranks, sizes, args.seconds).items():
                 best[library][name] = min(t, best[library].get(name, math.inf))
     print(f"\n{args.ranks} ranks, one thread each; milliseconds, least of all runs")
-    print(f"{'':28} {'ours':>10} {'Gloo':>10} {'ratio':>6}")
+    print(f"{'':36} {'ours':>10} {'Gloo':>10} {'ratio':>6}")
     shown = {f"all-reduce of {label}": str(n) for label, n in SIZES.items() if n in sizes}
-    for title, name in (shown | {s: s for s in ("step", "step without communication")}).items():
+    for step in STEPS:
+        shown |= {f"{step} {s}": f"{step} {s}" for s in ("step", "step without communication")}
+    for title, name in shown.items():
         ours = best["ours"][name]
-        line = f"{title:28} {ours * 1e3:10.3f}"
+        line = f"{title:36} {ours * 1e3:10.3f}"
         if "torch" in best:
             theirs = best["torch"][name]
             line += f" {theirs * 1e3:10.3f} {ours / theirs:6.2f}"

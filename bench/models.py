@@ -24,12 +24,19 @@ def train(t: ModuleType, model: Any, x: Any, y: Any, optimizer: Any, loss_of: An
     return step
 
 
-def mlp(t: ModuleType, sizes: tuple[int, ...], batch: int, optimizer: str, **options: Any) -> Step:
+def mlp(
+    t: ModuleType,
+    sizes: tuple[int, ...],
+    batch: int,
+    optimizer: str,
+    wrap: Callable[[Any], Any] = lambda model: model,
+    **options: Any,
+) -> Step:
     """Return a step of a chain of linear layers with ReLU between them."""
     layers: list[Any] = []
     for a, b in pairwise(sizes):
         layers += [t.nn.Linear(a, b), t.nn.ReLU()]
-    model = t.nn.Sequential(*layers[:-1])
+    model = wrap(t.nn.Sequential(*layers[:-1]))
     made = getattr(t.optim, optimizer)(model.parameters(), **options)
     x, y = t.randn(batch, sizes[0]), t.randint(0, sizes[-1], (batch,))
     return train(t, model, x, y, made)
@@ -70,7 +77,14 @@ def residual(t: ModuleType, batch: int = 32, channels: int = 64, side: int = 28)
     return train(t, model, x, y, t.optim.SGD(model.parameters(), lr=0.01, momentum=0.9))
 
 
-def gpt(t: ModuleType, batch: int = 8, length: int = 128, width: int = 256, depth: int = 4) -> Step:
+def gpt(
+    t: ModuleType,
+    batch: int = 8,
+    length: int = 128,
+    width: int = 256,
+    depth: int = 4,
+    wrap: Callable[[Any], Any] = lambda model: model,
+) -> Step:
     """Return a step of a decoder of 5.3 million parameters with AdamW."""
     nn = t.nn
     vocabulary, heads = 4096, 4
@@ -101,7 +115,7 @@ def gpt(t: ModuleType, batch: int = 8, length: int = 128, width: int = 256, dept
         def forward(self, x: Any) -> Any:
             return self.head(self.ln(self.blocks(self.tokens(x) + self.places)))
 
-    model = Model()
+    model = wrap(Model())
     x = t.randint(0, vocabulary, (batch, length))
     y = t.randint(0, vocabulary, (batch * length,))
     loss = nn.CrossEntropyLoss()

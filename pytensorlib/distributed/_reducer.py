@@ -240,9 +240,9 @@ class Reducer:
             self.finish()
 
     def fill(self, bucket: GradBucket, j: int) -> None:
-        """Copy a gradient to its place, divided."""
+        """Write a gradient, divided, to its place."""
         parameter, place = bucket._parameters[j], bucket.gradients()[j]
-        grad = parameter.grad
+        grad, divisor = parameter.grad, self.divisor if self.hook is None else 1.0
         with pt.no_grad():
             if grad is None:
                 place.zero_()
@@ -251,12 +251,12 @@ class Reducer:
                     "DistributedDataParallel: sparse gradients cannot be averaged here; make the "
                     "embedding with sparse=False"
                 )
-            elif grad.data_ptr() != place.data_ptr():
-                place.copy_(grad)
+            elif grad.data_ptr() == place.data_ptr():
+                place.div_(divisor)
+            else:
+                pt.div(grad, divisor, out=place)
                 if self.views:
                     parameter.grad = place
-            if self.hook is None and self.divisor != 1:
-                place.div_(self.divisor)
 
     def start(self, bucket: GradBucket) -> None:
         """Reduce a bucket, while others are still filled."""

@@ -103,7 +103,7 @@ def check_network_of_the_digits_learns_as_on_the_joined_batch(rank: int, size: i
                 module.p = 0.0  # its numbers are each rank's own
         return nn.SyncBatchNorm.convert_sync_batchnorm(model)
 
-    # Not bit for bit: sums over the batch are sums of the ranks' sums. Five steps are a few last bits.
+    # Sums over the batch are sums of the ranks' sums: five steps differ in a few last bits.
     for dtype, close in ((torch.float64, 1e-15), (torch.float32, 1e-6)):
         split = learn(DDP(digits(dtype, rank)), dtype, [rank])
         same_on_all(split)
