@@ -155,3 +155,20 @@ def test_errors_are_those_of_float32_results(bench: Any) -> None:
         "optimizers: SGD tiny MLP",
     ):
         assert errors(label) is None, label
+
+
+def test_cost_model_finds_the_costs_that_made_the_times(bench: Any) -> None:
+    distributed = bench("distributed")
+    # By hand: 6 ranks on 2 cores send for 2 halvings and 2 more, in turns of 3 to a core.
+    costs, knee = (2e-6, 5e-6, 1e-10, 3e-10), 1 << 20
+    model = distributed.Model(costs, knee)
+    moved = 3 * (2 * 3 / 4 + 1)
+    hand = 4 * 2e-6 + 4 * 3 * 5e-6 + moved * (1e-10 * knee + 3e-10 * knee)
+    assert model.seconds(6, 2 * knee, cores=2) == pytest.approx(hand, rel=1e-12)
+    assert model.seconds(2, 0, cores=2) == pytest.approx(2e-6, rel=1e-12)
+    assert model.seconds(1024, 0, cores=1024) == pytest.approx(20e-6, rel=1e-12)
+    sizes = (4096, 1 << 16, 1 << 20, 4 << 20, 25 << 20)
+    times = {p: {str(n): model.seconds(p, n, cores=2) for n in sizes} for p in (2, 3, 4)}
+    found = distributed.fitted(times, 2)
+    assert found.knee == knee
+    assert found.costs == pytest.approx(costs, rel=1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import warnings
 import zlib
@@ -102,6 +103,7 @@ class ProcessGroup:
         self._rank, self._size = comm.Get_rank(), comm.Get_size()
         self._backend = backend
         self._calls = 0
+        self._other: ProcessGroup | None = None
         self.group_name = name
         self.group_desc = description or name
 
@@ -120,6 +122,19 @@ class ProcessGroup:
     def __repr__(self) -> str:
         what = f"{self.group_name}, rank {self._rank} of {self._size}"
         return f"<{type(self).__module__}.ProcessGroup {what}>"
+
+    def _beside(self) -> ProcessGroup | None:
+        """Return a group of the same processes for another thread, where MPI serves several.
+
+        All processes must ask for the first one.
+        """
+        if self._mpi.Query_thread() < self._mpi.THREAD_MULTIPLE:
+            return None
+        if self._other is None:
+            name = f"{self.group_name}, another thread"
+            own = (self._mpi, self._comm.Dup(), self._ranks, name, self._timeout, self._backend)
+            self._other = ProcessGroup(*own)
+        return self._other
 
     def _late(self, op: str, where: str, limit: dt.timedelta) -> DistBackendError:
         """Return the error of a wait that took too long."""
@@ -196,8 +211,9 @@ class ProcessGroup:
         """
         where = call_site()
         self._calls += compare
-        if State.pending:
-            State.pending = [w for w in State.pending if not w._poll()]
+        for work in [w for w in State.pending if w._poll()]:
+            with contextlib.suppress(ValueError):  # another thread was first
+                State.pending.remove(work)
         if State.board is not None:
             State.board.enter(op, where)
         if compare and get_debug_level() == DebugLevel.DETAIL:

@@ -35,6 +35,7 @@ def told(width: int) -> None:
 if what == "sizes":
     told(2 + rank)
     told(100_000 + 7 * rank)
+    time.sleep(1)  # until the other rank has told its errors
     sys.exit(1)
 if rank == 1:
     if what == "raise":

@@ -234,6 +234,38 @@ def check_fully_sharded_data_parallel(rank: int, size: int) -> None:
         fully_shard(scalar)
 
 
+def check_checkpoint_is_written_while_training_goes_on(rank: int, size: int) -> None:
+    folder = [tempfile.mkdtemp() if rank == 0 else None]
+    dist.broadcast_object_list(folder)
+    (path,) = folder
+    model = net()
+    fully_shard(model)
+    known = [whole_of(p).clone() for p in model.parameters()]
+    notes = ["a"]
+    saved = [
+        checkpoint.async_save(
+            {"model": model.state_dict(), "n": n, "notes": notes}, checkpoint_id=f"{path}/{n}"
+        )
+        for n in range(2)
+    ]
+    notes.append("b")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    steps_of(model, optimizer, [batch(s, rank) for s in range(3)])
+    for n, future in enumerate(saved):
+        future.result(timeout=30)
+        alone = net()
+        state = {"model": alone.state_dict(), "n": -1, "notes": []}
+        checkpoint.load(state, checkpoint_id=f"{path}/{n}", no_dist=True)
+        assert (state["n"], state["notes"]) == (n, ["a"])
+        for p, q in zip(alone.parameters(), known):
+            assert torch.equal(p, q)
+    with raises(checkpoint.CheckpointException, "cannot save to"):
+        checkpoint.async_save({"n": 1}, checkpoint_id="/dev/null/x").result(timeout=30)
+    dist.barrier()
+    if rank == 0:
+        shutil.rmtree(path)
+
+
 def check_checkpoint_of_shards_loads_anywhere(rank: int, size: int) -> None:
     folder = [tempfile.mkdtemp() if rank == 0 else None]
     dist.broadcast_object_list(folder)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import uuid
-from concurrent.futures import Future
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 import pytensorlib as pt
@@ -69,7 +72,7 @@ def _items(values: dict[str, Any], owner: dict[str, int], rank: int) -> list[tup
         told = _told(value)
         if told is None:
             if owner[name] == rank:
-                found.append((meta.MetadataIndex(name), value))
+                found.append((meta.MetadataIndex(name), copy.deepcopy(value)))
         elif (told[4] and 0 not in told[3]) or (not told[4] and owner[name] == rank):
             # A copy: of a view the whole memory would be written.
             part = value.detach().cpu().clone(memory_format=pt.contiguous_format)
@@ -134,31 +137,43 @@ def save(
         raise ValueError("checkpoint.save: planners are not here")
     writer = storage_writer or FileSystemWriter(_folder("save", checkpoint_id))
     group = among(process_group, no_dist)
+    return _staged(state_dict, writer, group)(group)
+
+
+def _staged(
+    state_dict: dict[str, Any], writer: FileSystemWriter, group: Any
+) -> Callable[[Any], meta.Metadata]:
+    """Agree on who writes what, and copy it; returns what writes the copies, in some group."""
     rank = 0 if group is None else group.rank()
     values = flat({k: asked(v) for k, v in state_dict.items()})
     told = tell(group, {name: _told(value) for name, (_, value) in values.items()})
     owner, known = _plan(told)
-    where, error = {}, None
-    try:
-        where = writer.write(rank, _items(values, owner, rank))
-    except Exception as e:
-        error = e
-    alike(group, f"cannot save to {writer.checkpoint_id}", error)
-    parts = tell(group, (where, {name: path for name, (path, _) in values.items()}))
-    index = meta.Metadata(
-        known,
-        {name: path for _, paths in parts for name, path in paths.items()},
-        {i: info for infos, _ in parts for i, info in infos.items()},
-        meta.StorageMeta(writer.checkpoint_id, str(uuid.uuid4())),
-        "1.0.0",
-    )
-    if rank == 0:
+    items, paths = _items(values, owner, rank), {n: path for n, (path, _) in values.items()}
+
+    def written(group: Any) -> meta.Metadata:
+        where, error = {}, None
         try:
-            writer.finish(index)
-        except OSError as e:
+            where = writer.write(rank, items)
+        except Exception as e:
             error = e
-    alike(group, f"cannot save to {writer.checkpoint_id}", error)
-    return index
+        alike(group, f"cannot save to {writer.checkpoint_id}", error)
+        parts = tell(group, (where, paths))
+        index = meta.Metadata(
+            known,
+            {name: path for _, paths in parts for name, path in paths.items()},
+            {i: info for infos, _ in parts for i, info in infos.items()},
+            meta.StorageMeta(writer.checkpoint_id, str(uuid.uuid4())),
+            "1.0.0",
+        )
+        if rank == 0:
+            try:
+                writer.finish(index)
+            except OSError as e:
+                error = e
+        alike(group, f"cannot save to {writer.checkpoint_id}", error)
+        return index
+
+    return written
 
 
 def asked(value: Any) -> Any:
@@ -174,35 +189,64 @@ def _folder(call: str, checkpoint_id: Any) -> Any:
     return checkpoint_id
 
 
-def async_save(state_dict: dict[str, Any], **options: Any) -> Future[Any]:
-    """Save as `save` does, and return a future that is done.
+@cache
+def _thread() -> ThreadPoolExecutor:
+    """Return the thread that writes: one, so that processes save in the same order."""
+    return ThreadPoolExecutor(1, "checkpoint")
+
+
+def async_save(
+    state_dict: dict[str, Any],
+    *,
+    checkpoint_id: Any = None,
+    storage_writer: FileSystemWriter | None = None,
+    planner: Any = None,
+    process_group: Any = None,
+    no_dist: bool = False,
+    **options: Any,
+) -> Future[Any]:
+    """Copy the state, and save it as `save` does while the program goes on.
+
+    The copies are made before the call returns, so that the state may change then.
 
     Parameters
     ----------
-    state_dict : dict
+    state_dict, checkpoint_id, storage_writer, planner, process_group, no_dist : optional
         As of `save`.
     **options
-        As of `save`.
+        Not used: one thread of this process writes.
 
     Returns
     -------
     concurrent.futures.Future
-        Of the index.
+        Of the index; its ``result()`` raises what `save` would.
 
     Examples
     --------
     >>> import tempfile
     >>> import pytensorlib as torch
     >>> from pytensorlib.distributed import checkpoint
+    >>> x = torch.ones(2)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     checkpoint.async_save({"x": torch.ones(2)}, checkpoint_id=folder).done()
-    True
+    ...     future = checkpoint.async_save({"x": x}, checkpoint_id=folder)
+    ...     _ = x.zero_()
+    ...     _ = future.result()
+    ...     state = {"x": torch.zeros(2)}
+    ...     checkpoint.load(state, checkpoint_id=folder)
+    >>> state["x"]
+    tensor([1., 1.])
     """
-    for name in ("async_checkpointer_type", "async_stager"):
-        options.pop(name, None)
-    future: Future[Any] = Future()
-    future.set_result(save(state_dict, **options))
-    return future
+    if planner is not None:
+        raise ValueError("checkpoint.async_save: planners are not here")
+    writer = storage_writer or FileSystemWriter(_folder("async_save", checkpoint_id))
+    group = among(process_group, no_dist)
+    written = _staged(state_dict, writer, group)
+    aside = None if group is None else group._beside()
+    if group is not None and aside is None:  # MPI serves one thread only
+        done: Future[Any] = Future()
+        done.set_result(written(group))
+        return done
+    return _thread().submit(written, aside)
 
 
 def save_state_dict(
