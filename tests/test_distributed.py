@@ -1,6 +1,7 @@
 """`torch.distributed` in one process: stores, names, arguments of the launcher, and its absence."""
 
 import datetime as dt
+import os
 import threading
 from pathlib import Path
 
@@ -137,3 +138,37 @@ def test_launcher_asks_mpi_for_ranks_on_each_machine(
     hosts = "--host a:3,b:3 -x MASTER_ADDR" if is_open else "-hosts a,b -ppn 3"
     assert hosts in words
     assert words.endswith("-m pytensorlib.distributed._worker train.py x")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        # As Hydra, Open MPI, and Slurm's srun with --mpi=pmi2 and --mpi=pmix set them.
+        ({"PMI_RANK": 5, "PMI_SIZE": 8, "MPI_LOCALRANKID": 1, "MPI_LOCALNRANKS": 4}, (5, 8, 1, 4)),
+        (
+            {"PMI_RANK": 5, "PMI_SIZE": 8, "MPI_LOCALRANKID": 1, "MPI_LOCALNRANKS": 4}
+            | {"SLURM_PROCID": 1, "SLURM_STEP_NUM_TASKS": 2, "SLURM_LOCALID": 0},
+            (5, 8, 1, 4),
+        ),
+        (
+            {"PMI_RANK": 6, "PMI_SIZE": 7, "SLURM_PROCID": 6, "SLURM_LOCALID": 0}
+            | {"SLURM_STEP_TASKS_PER_NODE": "2(x3),1", "SLURM_NODEID": 3},
+            (6, 7, 0, 1),
+        ),
+        (
+            {"PMIX_RANK": 3, "SLURM_PROCID": 3, "SLURM_STEP_NUM_TASKS": 7, "SLURM_LOCALID": 1}
+            | {"SLURM_STEP_TASKS_PER_NODE": "2(x3),1", "SLURM_NODEID": 1},
+            (3, 7, 1, 2),
+        ),
+        ({"SLURM_PROCID": 0, "SLURM_NTASKS": 4}, None),  # a batch script, before srun
+    ],
+)
+def test_place_among_processes_is_what_the_launcher_told(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, int], told: tuple[int, ...] | None
+) -> None:
+    for name in list(os.environ):
+        if name.startswith(("PMI", "OMPI", "SLURM", "MPI_")):
+            monkeypatch.delenv(name)
+    for name, value in given.items():
+        monkeypatch.setenv(name, str(value))
+    assert _mpi.launched_as() == told

@@ -44,6 +44,16 @@ def test_script_of_pytorch_runs_under_the_launcher() -> None:
     assert sorted(done.stdout.splitlines()) == [f"rank {r} of torch: [2.0, 2.0]" for r in (0, 1)]
 
 
+def test_launcher_under_mpiexec_is_a_rank() -> None:
+    command = ("-m", "pytensorlib.distributed.run", FAULTS)
+    done = mpiexec(2, *command, "nothing")
+    expected = [f"rank {r} of torch: [2.0, 2.0]" for r in (0, 1)]
+    assert done.returncode == 0 and sorted(done.stdout.splitlines()) == expected, done.stderr
+    done = mpiexec(2, *command, "raise")
+    assert done.returncode != 0
+    assert "ValueError: bad batch" in done.stderr and "run.py" not in done.stderr
+
+
 def test_first_traceback_is_told_and_the_others_end() -> None:
     for what, text in (("raise", "bad batch"), ("early", "bad arguments"), ("exit", "Exit: 3")):
         done = launched("--nproc-per-node=2", FAULTS, what)

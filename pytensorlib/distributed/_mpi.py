@@ -13,7 +13,8 @@ __all__ = ["INSTALL", "is_there", "launched_as", "load", "only_process"]
 
 INSTALL = "pip install 'pytensorlib[distributed]' (mpi4py and an MPI library)"
 # What launchers tell each process: its number among all, how many there are, its number among
-# those of its machine, and how many those are. MPICH and its relatives, Open MPI, any with PMIx.
+# those of its machine, and how many those are. MPICH and its relatives, Open MPI, any with PMIx;
+# Slurm's own comes last, because what MPI's launchers start in a job of it inherits its variables.
 LAUNCHERS = (
     ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
     (
@@ -23,6 +24,7 @@ LAUNCHERS = (
         "OMPI_COMM_WORLD_LOCAL_SIZE",
     ),
     ("PMIX_RANK", "PMIX_SIZE", "PMIX_LOCAL_RANK", "PMIX_LOCAL_SIZE"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", ""),
 )
 
 
@@ -77,14 +79,23 @@ def launched_as() -> tuple[int, int, int, int] | None:
     """Return what a launcher of MPI told: rank, size, local rank and local size; or None."""
     for rank, size, local, locals_ in LAUNCHERS:
         if rank in os.environ and size in os.environ:
-            n = int(os.environ[size])
-            return (
-                int(os.environ[rank]),
-                n,
-                int(os.environ.get(local, os.environ[rank])),
-                int(os.environ.get(locals_, n)),
-            )
+            mine, n = int(os.environ[rank]), int(os.environ[size])
+            if local not in os.environ and "SLURM_LOCALID" in os.environ:
+                local = "SLURM_LOCALID"  # started by srun, which tells MPI only the other two
+            here = _tasks_of_node() if local == "SLURM_LOCALID" else None
+            found = int(os.environ.get(local, mine))
+            return mine, n, found, here or int(os.environ.get(locals_, n))
     return None
+
+
+def _tasks_of_node() -> int | None:
+    """Return how many processes Slurm started on this machine: "2(x3),1" means 2, 2, 2 and 1."""
+    counts: list[int] = []
+    for part in os.environ.get("SLURM_STEP_TASKS_PER_NODE", "").split(","):
+        count, _, times = part.rstrip(")").partition("(x")
+        counts += [int(count)] * int(times or 1) if count else []
+    node = int(os.environ.get("SLURM_NODEID", "0"))
+    return counts[node] if node < len(counts) else None
 
 
 def only_process() -> str:

@@ -33,6 +33,7 @@ def set_variables() -> int:
         ROLE_RANK=str(rank),
         ROLE_WORLD_SIZE=str(size),
     )
+    os.environ.setdefault("TORCHELASTIC_RUN_ID", os.environ.get("SLURM_JOB_ID", "none"))
     return rank
 
 
@@ -86,7 +87,8 @@ def end(rank: int, error: BaseException | None) -> None:
 
 def own(filename: str) -> bool:
     """Return whether a frame at the beginning of a traceback is the launcher's."""
-    return filename == __file__ or filename.startswith("<frozen runpy") or "runpy" in filename
+    here = os.path.dirname(filename) == os.path.dirname(__file__)
+    return here or filename.startswith("<frozen runpy") or "runpy" in filename
 
 
 if __name__ == "__main__":

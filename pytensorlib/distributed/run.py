@@ -3,7 +3,8 @@
 ``--nproc-per-node 2 script.py`` runs it twice on this machine, with ``RANK``, ``LOCAL_RANK``,
 ``WORLD_SIZE`` and the others set as PyTorch's launcher sets them and `import torch` meaning
 pytensorlib. MPI's ``mpiexec`` starts the processes. When one fails the others are ended, and the
-traceback of the first is printed.
+traceback of the first is printed. Started by ``srun`` or ``mpiexec`` itself, it runs the script as
+one of their ranks.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from . import _mpi
+from . import _mpi, _worker
 from ._board import FOLDER, is_alive, read_line
 
 __all__ = ["config_from_args", "get_args_parser", "main", "parse_args", "run"]
@@ -162,9 +163,13 @@ def command(args: argparse.Namespace, ranks: int, nodes: int, names: Sequence[st
             words += [word for name in names for word in ("-x", name)]
     elif hosts:
         words += ["-hosts", ",".join(hosts), "-ppn", str(ranks)]
-    words += [sys.executable, "-m", "pytensorlib.distributed._worker"]
-    words += ["--no-python"] if args.no_python else ["-m"] if args.module else []
-    return [*words, args.training_script, *args.training_script_args]
+    return [*words, sys.executable, "-m", "pytensorlib.distributed._worker", *program(args)]
+
+
+def program(args: argparse.Namespace) -> list[str]:
+    """Return what each rank is to run."""
+    how = ["--no-python"] if args.no_python else ["-m"] if args.module else []
+    return [*how, args.training_script, *args.training_script_args]
 
 
 def left_by(path: Path) -> dict[str, Any] | None:
@@ -296,7 +301,7 @@ def report(folder: Path, status: int, size: int, lost: list[int]) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Start all ranks and wait for their end.
+    """Start all ranks and wait for their end; be one where ``srun`` or ``mpiexec`` started them.
 
     Parameters
     ----------
@@ -315,6 +320,10 @@ def run(args: argparse.Namespace) -> None:
     True
     """
     ranks, nodes = ranks_of(args.nproc_per_node), int(str(args.nnodes).rpartition(":")[2])
+    told = _mpi.launched_as()
+    if told is not None and told[1] > 1 and (ranks, nodes, args.hosts) == (1, 1, ""):
+        _worker.main(program(args))  # srun or mpiexec started this process: it is a rank
+        return
     if nodes > 1 and len([h for h in args.hosts.split(",") if h]) != nodes:
         raise SystemExit(f"--nnodes {nodes} needs --hosts with as many names")
     given = variables(args, ranks)
