@@ -160,6 +160,50 @@ def test_a_second_adapter_is_a_device_of_its_own() -> None:
     assert done.returncode == 0, done.stderr
 
 
+PARALLEL = """
+import copy, os, sys
+os.environ["PYTENSORLIB_ADAPTER"] = sys.argv[1] + "," + sys.argv[1]
+import pytensorlib as torch
+from pytensorlib import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 3))
+
+class Halves(nn.Module):  # what two devices do, on one
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+    def forward(self, x):
+        return torch.cat([self.net(half) for half in x.chunk(2)])
+
+def trained(wrap, device):
+    own = copy.deepcopy(net).to(device)
+    model = wrap(own)
+    optimizer = torch.optim.SGD(own.parameters(), lr=0.05, momentum=0.9)
+    numbers = torch.Generator().manual_seed(1)
+    for _ in range(4):
+        x = torch.randn(10, 1, 8, 8, generator=numbers).to(device)
+        y = torch.randint(0, 3, (10,), generator=numbers).to(device)
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    return model, [p.detach().cpu() for p in own.parameters()]
+
+_, expected = trained(Halves, "cpu")
+before = torch.wgpu.memory_stats("wgpu:1")["dispatches"]
+model, found = trained(nn.DataParallel, "wgpu:0")
+assert len(model.device_ids) == 2
+assert torch.wgpu.memory_stats("wgpu:1")["dispatches"] > before + 40
+for p, q in zip(found, expected):
+    torch.testing.assert_close(p, q, rtol=1e-5, atol=1e-6)
+"""
+
+
+def test_data_parallel_trains_on_two_adapters() -> None:
+    command = [sys.executable, "-c", PARALLEL, wgpu.get_device_name()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_device_that_is_not_there_raises() -> None:
     n = wgpu.device_count()
     missing = torch.device("wgpu", n)
