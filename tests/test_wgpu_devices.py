@@ -166,7 +166,7 @@ os.environ["PYTENSORLIB_ADAPTER"] = sys.argv[1] + "," + sys.argv[1]
 import pytensorlib as torch
 from pytensorlib import nn
 torch.manual_seed(0)
-net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 3))
+net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(144, 3))
 
 class Halves(nn.Module):  # what two devices do, on one
     def __init__(self, net):
@@ -192,7 +192,7 @@ _, expected = trained(Halves, "cpu")
 before = torch.wgpu.memory_stats("wgpu:1")["dispatches"]
 model, found = trained(nn.DataParallel, "wgpu:0")
 assert len(model.device_ids) == 2
-assert torch.wgpu.memory_stats("wgpu:1")["dispatches"] > before + 40
+assert torch.wgpu.memory_stats("wgpu:1")["dispatches"] > before + 20
 for p, q in zip(found, expected):
     torch.testing.assert_close(p, q, rtol=1e-5, atol=1e-6)
 """
