@@ -199,7 +199,8 @@ for p, q in zip(found, expected):
 
 
 def test_data_parallel_trains_on_two_adapters() -> None:
-    command = [sys.executable, "-c", PARALLEL, wgpu.get_device_name()]
+    name = wgpu.get_device_name().partition(",")[0]  # a comma would begin another name
+    command = [sys.executable, "-c", PARALLEL, name]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
 
