@@ -1,6 +1,7 @@
 //! Rows of elements converted to and from the type that kernels compute in, for each instruction
 //! set.
 
+use super::copy::copy;
 use super::elements::{Bool, Compute, Element};
 use crate::dtype::DType;
 use crate::float8::F8;
@@ -20,7 +21,7 @@ unsafe fn load_row<S: Element, T: Compute>(src: *const u8, step: isize, n: usize
         if step == size_of::<S>() as isize {
             let src = src.cast::<S>();
             if S::DTYPE == T::DTYPE {
-                return std::ptr::copy(src.cast(), dst, n);
+                return copy(src.cast(), dst.cast(), n * size_of::<S>());
             }
             for i in 0..n {
                 *dst.add(i) = T::from_element(src.add(i).read_unaligned());
@@ -47,7 +48,7 @@ unsafe fn store_row<S: Element, T: Compute>(dst: *mut u8, step: isize, n: usize,
         if step == size_of::<S>() as isize {
             let dst = dst.cast::<S>();
             if S::DTYPE == T::DTYPE {
-                return std::ptr::copy(src, dst.cast(), n);
+                return copy(src.cast(), dst.cast(), n * size_of::<S>());
             }
             for i in 0..n {
                 dst.add(i).write_unaligned((*src.add(i)).to_element());

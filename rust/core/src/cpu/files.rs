@@ -1,5 +1,6 @@
 //! Bytes of files on all threads: CRC-32 as in zip archives, and reading with the checksum at once.
 
+use super::copy::copy;
 use super::pool::parallel_for;
 use crc32fast::Hasher;
 use std::io;
@@ -23,12 +24,12 @@ pub unsafe fn copy_summed(before: u32, source: *const u8, target: *mut u8, n: us
     let (source, target) = (source as usize, target as usize);
     let part = |at: usize, n: usize| {
         // SAFETY: both have `n` bytes and do not overlap; each range is given to one call.
-        let copy = unsafe {
+        let copied = unsafe {
             let to = (target as *mut u8).add(at);
-            std::ptr::copy_nonoverlapping((source as *const u8).add(at), to, n);
+            copy((source as *const u8).add(at), to, n);
             std::slice::from_raw_parts(to, n)
         };
-        Ok(Hasher::of(copy))
+        Ok(Hasher::of(copied))
     };
     summed(before, n, part).unwrap_or(0)
 }

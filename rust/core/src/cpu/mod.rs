@@ -3,6 +3,7 @@
 pub mod any_all;
 pub mod bits;
 pub mod convert;
+pub mod copy;
 pub mod elements;
 pub mod files;
 pub mod fold;

@@ -29,7 +29,7 @@ pub unsafe fn copy(src: *const u8, dst: *mut u8, bytes: usize) {
         const LINE: usize = 64;
         let head = dst.align_offset(LINE);
         if head + LINE > bytes || machine().is_amd {
-            return std::ptr::copy_nonoverlapping(src, dst, bytes);
+            return crate::cpu::copy::copy(src, dst, bytes);
         }
         std::ptr::copy_nonoverlapping(src, dst, head);
         let mut at = head;

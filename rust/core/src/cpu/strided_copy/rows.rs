@@ -2,6 +2,7 @@
 //! elements, so nothing is called for a row.
 
 use super::Dim;
+use crate::cpu::copy::copy;
 use crate::per_isa;
 
 /// Writes `rows` rows of `inner`.
@@ -99,7 +100,7 @@ unsafe fn pick<T: Copy, const S: usize>(x: *const T, y: *mut T, n: usize) {
 }
 
 /// Neighbours. Vectors at the end overlap rather than get shorter, so that no length takes more than
-/// a few; longer runs go to the system's copy.
+/// a few.
 #[inline(always)]
 unsafe fn run<T: Copy>(x: *const T, y: *mut T, n: usize) {
     const LONG: usize = 512;
@@ -136,7 +137,7 @@ unsafe fn run<T: Copy>(x: *const T, y: *mut T, n: usize) {
                 }
                 both::<[u64; 4]>(x.add(bytes - 64), y.add(bytes - 64), 64);
             }
-            _ => std::ptr::copy(x, y, bytes),
+            _ => copy(x, y, bytes),
         }
     }
 }

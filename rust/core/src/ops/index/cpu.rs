@@ -2,7 +2,9 @@
 
 use super::{offsets, Bounds, Cell, Mode};
 use crate::alloc;
+use crate::cpu::copy;
 use crate::cpu::pool::{num_threads, parallel_chunks, parallel_for};
+use crate::cpu::simd::fetch;
 use crate::dtype::DType;
 use crate::error::{Error, Kind, Result};
 use crate::layout::Layout;
@@ -128,7 +130,7 @@ unsafe fn move_run(from: *const u8, to: *mut u8, n: usize, size: usize) {
             (1, 8) => to.cast::<u64>().write(from.cast::<u64>().read()),
             (1, 2) => to.cast::<u16>().write(from.cast::<u16>().read()),
             (1, 1) => to.write(from.read()),
-            _ => std::ptr::copy_nonoverlapping(from, to, n * size),
+            _ => copy::copy(from, to, n * size),
         }
     }
 }
@@ -205,15 +207,23 @@ pub unsafe fn take(
         }
         let run = after.is_contiguous();
         let after = if run { vec![0] } else { offsets(after) };
+        let copy = copy::runs(inner * size).filter(|_| run);
         parallel_for(before.len() * n, GRAIN / inner + 1, |range| {
-            for i in range {
-                let from = (from + (before[i / n] + at[i % n]) * size) as *const u8;
+            let place = |i: usize| (from + (before[i / n] + at[i % n]) * size) as *const u8;
+            let mut from = place(range.start);
+            for i in range.clone() {
                 let to = (to + i * inner * size) as *mut u8;
-                if run {
-                    move_run(from, to, inner, size);
+                let next = if i + 1 < range.end {
+                    place(i + 1)
                 } else {
-                    gather_run(from, to, &after, size);
+                    from
+                };
+                match copy {
+                    Some(copy) => copy(from, to, inner * size, next),
+                    None if run => move_run(from, to, inner, size),
+                    None => gather_run(from, to, &after, size),
                 }
+                from = next;
             }
         });
         Ok(())
@@ -331,6 +341,32 @@ impl Put<'_> {
     }
 }
 
+/// Adds a row while the lines of the one at `next` come into the cache.
+#[inline(always)]
+unsafe fn add_row<T: Cell>(to: *mut T, from: *const T, n: usize, next: *const T) {
+    const STEP: usize = 16;
+    // SAFETY: both rows have `n` elements and do not overlap; any address may be asked for.
+    unsafe {
+        let mut i = 0;
+        while i + STEP <= n {
+            fetch(next.wrapping_add(i));
+            if size_of::<T>() > 4 {
+                fetch(next.wrapping_add(i + STEP / 2));
+            }
+            let (a, b) = (
+                to.add(i).cast::<[T; STEP]>(),
+                from.add(i).cast::<[T; STEP]>(),
+            );
+            let (x, y) = (a.read(), b.read());
+            a.write(std::array::from_fn(|k| x[k].combine(y[k], Mode::Add)));
+            i += STEP;
+        }
+        for i in i..n {
+            *to.add(i) = (*to.add(i)).combine(*from.add(i), Mode::Add);
+        }
+    }
+}
+
 per_isa! {
     unsafe fn combine[T: Cell](
         to: *mut T,
@@ -346,6 +382,11 @@ per_isa! {
         // threads have `own` or `columns` apart.
         unsafe {
             let unit = matches!(steps, (Offsets::Step(1), Offsets::Step(1)));
+            // The next place, whose lines come while this one is written.
+            let next = |j: usize, o: usize| {
+                let next = at.get(j + 1).filter(|o| own.contains(o));
+                to.wrapping_add(next.unwrap_or(&o) + columns.start)
+            };
             // The mode as a constant where it matters.
             let one = |to: *mut T, from: *const T| match mode {
                 Mode::Set => *to = *from,
@@ -358,17 +399,20 @@ per_isa! {
                     one(to.add(o + a), from.add(value_at.get(j) + b));
                 }
             } else if unit && matches!(mode, Mode::Set) {
+                let bytes = columns.len() * size_of::<T>();
+                let run = copy::runs(bytes);
                 for (j, &o) in at.iter().enumerate().filter(|(_, o)| own.contains(o)) {
-                    let from = from.add(value_at.get(j) + columns.start);
-                    std::ptr::copy_nonoverlapping(from, to.add(o + columns.start), columns.len());
+                    let from = from.add(value_at.get(j) + columns.start).cast();
+                    let to = to.add(o + columns.start).cast();
+                    match run {
+                        Some(run) => run(from, to, bytes, next(j, o).cast()),
+                        None => copy::copy(from, to, bytes),
+                    }
                 }
             } else if unit && matches!(mode, Mode::Add) {
                 for (j, &o) in at.iter().enumerate().filter(|(_, o)| own.contains(o)) {
-                    let to = to.add(o + columns.start);
                     let from = from.add(value_at.get(j) + columns.start);
-                    for i in 0..columns.len() {
-                        *to.add(i) = (*to.add(i)).combine(*from.add(i), Mode::Add);
-                    }
+                    add_row(to.add(o + columns.start), from, columns.len(), next(j, o));
                 }
             } else {
                 for (j, &o) in at.iter().enumerate().filter(|(_, o)| own.contains(o)) {

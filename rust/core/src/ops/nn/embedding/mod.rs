@@ -5,6 +5,7 @@ mod gpu;
 use crate::alloc;
 use crate::autograd::Vjp;
 use crate::cpu::convert::{load, store};
+use crate::cpu::copy;
 use crate::cpu::elements::Element;
 use crate::cpu::pool::{parallel_for, Ptr};
 use crate::cpu::simd::Lane;
@@ -134,17 +135,29 @@ impl Op for Rows {
         let bytes = table.shape()[1..].iter().product::<usize>() * table.dtype().size();
         let (from, to) = (Ptr(table.bytes_ptr()), Ptr(y[0].bytes_ptr()));
         let (rows, changed) = (table.size(0), AtomicBool::new(false));
+        let run = copy::runs(bytes);
         parallel_for(at.len(), (1 << 15) / bytes.max(1) + 1, |range| {
-            for i in range {
-                // Another thread may write to the numbers.
-                let row = at[i] as usize;
+            // Another thread may write to the numbers: each is read once.
+            let mut row = at[range.start] as usize;
+            for i in range.clone() {
                 if row >= rows {
                     return changed.store(true, Ordering::Relaxed);
                 }
+                let next = if i + 1 < range.end {
+                    at[i + 1] as usize
+                } else {
+                    row
+                };
                 // SAFETY: the table has the row; row `i` of the output belongs to this range.
                 unsafe {
-                    std::ptr::copy_nonoverlapping(from.at(row * bytes), to.at(i * bytes), bytes);
+                    let (from, to) = (from.at(row * bytes), to.at(i * bytes));
+                    let ahead = table.bytes_ptr().wrapping_add(next.wrapping_mul(bytes));
+                    match run {
+                        Some(run) => run(from, to, bytes, ahead),
+                        None => copy::copy(from, to, bytes),
+                    }
                 }
+                row = next;
             }
         });
         ensure!(
