@@ -370,3 +370,46 @@ def test_options_are_fixed_and_checked():
         DataLoader(range(4), num_workers=2, multiprocessing_context=3)
     with pytest.warns(UserWarning, match="will create 5000 worker"):
         DataLoader(range(4), num_workers=5000)
+
+
+class Twelve(IterableDataset):
+    def __iter__(self):
+        return iter(range(12))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("kind", ["shuffled", "generator", "replacement", "ranks", "stream"])
+def test_loader_goes_on_where_another_was(kind: str, workers: int) -> None:
+    def made() -> DataLoader:
+        more = {}
+        data = Twelve() if kind == "stream" else torch.arange(12)
+        if kind == "ranks":
+            more["sampler"] = DistributedSampler(data, num_replicas=2, rank=1)
+        elif kind == "replacement":
+            more["sampler"] = RandomSampler(data, replacement=True, num_samples=12)
+        elif kind != "stream":
+            more["shuffle"] = True
+        if kind == "generator":
+            more["generator"] = torch.Generator().manual_seed(5)
+        return DataLoader(data, batch_size=2, num_workers=workers, **more)
+
+    torch.manual_seed(3)
+    loader = made()
+    if kind == "ranks":
+        loader.sampler.set_epoch(4)
+    batches, given = iter(loader), []
+    for _ in range(2):
+        given.append(next(batches).tolist())
+        torch.rand(3)  # the program's own draws are no matter
+    state, numbers = loader.state_dict(), torch.get_rng_state()
+    rest = [batch.tolist() for batch in batches]
+    after = [batch.tolist() for batch in loader] if kind != "generator" else []
+    torch.manual_seed(99)
+    again = made()
+    again.load_state_dict(state)
+    torch.set_rng_state(numbers)
+    assert [batch.tolist() for batch in again] == rest
+    assert len(rest) > 0 and rest != given
+    if kind != "generator":  # the next pass begins from the program's random state
+        assert [batch.tolist() for batch in again] == after
+    assert again.state_dict()["batches"] == 0

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.context import BaseContext
 from typing import Any, Generic, TypeVar
 
+import pytensorlib as pt
+
 from ._utils.collate import default_collate, default_convert
 from ._utils.worker import WorkerPool, _BaseDataLoaderIter, get_worker_info
 from .dataset import Dataset, IterableDataset
@@ -197,6 +199,8 @@ class DataLoader(Generic[T_co]):
         batched = batch_sampler is not None
         self.collate_fn = collate_fn or (default_collate if batched else default_convert)
         self._pool: WorkerPool | None = None
+        self._began: Any = None  # the random state at the start of the pass
+        self._given = self._skipped = 0  # of this pass, and of the next one before it begins
         self._made = True
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -211,7 +215,79 @@ class DataLoader(Generic[T_co]):
         batched = self.batch_sampler is not None
         return Fetcher(self.dataset, batched, self.collate_fn, self.drop_last)
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return how far the pass is, for `load_state_dict` of a loader of the same data.
+
+        Of several passes at once the last one counts. Each process of a job has a state of its own.
+
+        Returns
+        -------
+        dict
+            The batches given, the random state before them, the epoch of a sampler that has one.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> loader = torch.utils.data.DataLoader(range(6), batch_size=2, shuffle=True)
+        >>> batches = iter(loader)
+        >>> _ = next(batches)
+        >>> state = loader.state_dict()
+        >>> again = torch.utils.data.DataLoader(range(6), batch_size=2, shuffle=True)
+        >>> again.load_state_dict(state)
+        >>> torch.equal(next(batches), next(iter(again)))
+        True
+        """
+        found = {"batches": self._given, "random": self._began if self._given else None}
+        if hasattr(self.sampler, "epoch"):
+            found["epoch"] = self.sampler.epoch
+        return found
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Let the next pass go on where another one was.
+
+        What was given is not loaded again, unless the data set is an iterable one.
+
+        Parameters
+        ----------
+        state_dict : dict
+            Of `state_dict`.
+
+        Examples
+        --------
+        >>> import pytensorlib as torch
+        >>> loader = torch.utils.data.DataLoader(range(6), batch_size=2)
+        >>> loader.load_state_dict({"batches": 2, "random": None})
+        >>> [batch.tolist() for batch in loader]
+        [[4, 5]]
+        """
+        self._skipped, self._began = int(state_dict["batches"]), state_dict["random"]
+        if "epoch" in state_dict:
+            self.sampler.set_epoch(state_dict["epoch"])
+
     def __iter__(self) -> Iterator[Any]:
+        source = self.generator or pt.default_generator
+        if not self._skipped:
+            self._began, self._given = source.get_state(), 0
+            return self._pass()
+        now = source.get_state()
+        if self._began is not None:
+            source.set_state(self._began)
+        found, self._given = self._pass(), self._skipped
+        if self.iterable:
+            for _ in range(self._skipped):
+                next(found)
+            self._given = self._skipped
+        self._skipped = 0
+        if self.generator is None:
+            source.set_state(now)  # the program has restored its own
+        return found
+
+    def skip(self, indices: Iterator[Any]) -> None:
+        """Pass over what the pass before gave."""
+        for _ in range(0 if self.iterable else self._skipped):
+            next(indices, None)
+
+    def _pass(self) -> Iterator[Any]:
         if self.num_workers == 0:
             if self.timeout:
                 raise AssertionError("a timeout needs num_workers > 0")
@@ -306,12 +382,18 @@ class _InProcess(_BaseDataLoaderIter):
         self.indices = iter(loader.index_sampler)
         # Drawn though nothing here needs it, so that the numbers after it are PyTorch's.
         self.base_seed = random_seed(loader.generator)
+        loader.skip(self.indices)
         self.fetch = loader.fetcher()
         self.loader = loader
         self.reported, self.count = loader.reported, 0
 
     def __next__(self) -> Any:
-        batch = self.fetch(next(self.indices))
+        try:
+            batch = self.fetch(next(self.indices))
+        except StopIteration:
+            self.loader._given = 0
+            raise
+        self.loader._given += 1
         if self.reported is not None:
             self.count += 1
             self.loader.warn_of_more(self.reported, self.count)

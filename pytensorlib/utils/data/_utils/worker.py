@@ -172,6 +172,7 @@ class WorkerPool(_BaseDataLoaderIter):
     def restart(self) -> None:
         """Begin another pass with the same workers."""
         self.indices = iter(self.loader.index_sampler)
+        self.loader.skip(self.indices)
         self.reported = self.loader.reported
         self.sent = self.count = 0
         self.owner: dict[int, int] = {}
@@ -223,7 +224,9 @@ class WorkerPool(_BaseDataLoaderIter):
             if self.reported is not None:
                 self.count += 1
                 self.loader.warn_of_more(self.reported, self.count)
+            self.loader._given += 1
             return value
+        self.loader._given = 0
         if not self.loader.persistent_workers:
             self.close()
         raise StopIteration
