@@ -81,6 +81,12 @@ fn _wgpu_empty_cache(index: u8) -> PyResult<()> {
     Ok(())
 }
 
+/// Says whether pointwise kernels wait for others to run as one; returns what was before.
+#[pyfunction]
+fn _wgpu_set_fuse(index: u8, on: bool) -> PyResult<bool> {
+    Gpu::at(index).py()?.set_fuse(on).py()
+}
+
 /// Limits the memory taken from the driver, in bytes.
 #[pyfunction]
 #[pyo3(signature = (index, bytes=None))]
@@ -151,6 +157,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_wgpu_synchronize, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_memory_stats, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_empty_cache, m)?)?;
+    m.add_function(wrap_pyfunction!(_wgpu_set_fuse, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_set_memory_cap, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_close, m)?)?;
     m.add_function(wrap_pyfunction!(_wgpu_fallbacks, m)?)?;

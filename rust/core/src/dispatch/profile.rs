@@ -51,6 +51,8 @@ impl Profile {
 
     /// Lets the GPUs note times, until as many calls of [`Profile::unwatch`].
     pub fn watch(&self) {
+        // What waits was asked for before, and what goes wrong there shows with its results.
+        Gpu::opened().for_each(|gpu| drop(gpu.settle_all()));
         clock::watch();
     }
 

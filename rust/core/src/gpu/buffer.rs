@@ -7,14 +7,17 @@ use crate::dtype::DType;
 use crate::shape::Dims;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
 /// Memory on the GPU. Holds exactly the bytes that a CPU tensor of the same type holds.
 pub struct Buffer {
     /// `None` only while dropping.
-    pub(super) raw: Option<Raw>,
+    pub(super) raw: Option<Arc<Raw>>,
     bytes: u64,
     /// The number of its GPU.
     index: u8,
+    /// Whether the memory goes back to the pool with it.
+    owned: bool,
 }
 
 /// A wgpu buffer, its identity for the bind-group cache, and the last batch that used it.
@@ -22,6 +25,8 @@ pub(super) struct Raw {
     pub buffer: wgpu::Buffer,
     pub id: u64,
     pub last_batch: AtomicU64,
+    /// How many buffers have had it and are gone.
+    pub past: AtomicU64,
 }
 
 /// Counts in bytes, as `memory_stats` shows them.
@@ -58,7 +63,7 @@ pub(super) struct Pool {
     /// Of large buffers by identity.
     tenants: BTreeMap<u64, Tenant>,
     /// By size class and identity.
-    free: HashMap<u64, BTreeMap<u64, Raw>>,
+    free: HashMap<u64, BTreeMap<u64, Arc<Raw>>>,
     pub stats: MemoryStats,
     pub cap: Option<u64>,
     next_id: u64,
@@ -74,23 +79,24 @@ pub(super) fn size_class(bytes: u64) -> u64 {
 impl Pool {
     /// A pooled buffer of this class, if there is one: the oldest, so that steps of a program that
     /// ask for the same sizes in the same order get the same buffers, and bind groups again.
-    pub fn reuse(&mut self, class: u64) -> Option<Raw> {
+    pub fn reuse(&mut self, class: u64) -> Option<Arc<Raw>> {
         let (_, raw) = self.free.get_mut(&class)?.pop_first()?;
         self.count_live(class);
         Some(raw)
     }
 
     /// Counts a buffer that the driver just gave.
-    pub fn adopt(&mut self, buffer: wgpu::Buffer, class: u64) -> Raw {
+    pub fn adopt(&mut self, buffer: wgpu::Buffer, class: u64) -> Arc<Raw> {
         self.stats.reserved += class;
         self.stats.peak_reserved = self.stats.peak_reserved.max(self.stats.reserved);
         self.count_live(class);
         self.next_id += 1;
-        Raw {
+        Arc::new(Raw {
             buffer,
             id: self.next_id,
             last_batch: AtomicU64::new(0),
-        }
+            past: AtomicU64::new(0),
+        })
     }
 
     fn count_live(&mut self, class: u64) {
@@ -100,7 +106,7 @@ impl Pool {
         self.stats.allocations += 1;
     }
 
-    fn give_back(&mut self, raw: Raw) {
+    fn give_back(&mut self, raw: Arc<Raw>) {
         let class = raw.buffer.size();
         if class >= LARGE {
             self.tenants.remove(&raw.id);
@@ -118,21 +124,37 @@ impl Pool {
     }
 
     /// Takes every unused buffer out of the pool, for the driver to free.
-    pub fn drain(&mut self) -> Vec<Raw> {
+    pub fn drain(&mut self) -> Vec<Arc<Raw>> {
         let free = self.free.drain();
-        let all: Vec<Raw> = free.flat_map(|(_, class)| class.into_values()).collect();
+        let all: Vec<Arc<Raw>> = free.flat_map(|(_, class)| class.into_values()).collect();
         self.stats.reserved -= all.iter().map(|r| r.buffer.size()).sum::<u64>();
         all
     }
 }
 
 impl Buffer {
-    pub(super) fn new(gpu: &Gpu, raw: Raw, bytes: u64) -> Buffer {
+    pub(super) fn new(gpu: &Gpu, raw: Arc<Raw>, bytes: u64) -> Buffer {
         Buffer {
             raw: Some(raw),
             bytes,
             index: gpu.index,
+            owned: true,
         }
+    }
+
+    /// A handle that keeps the memory, but not from who asks the pool for some.
+    pub(super) fn lent(&self) -> Buffer {
+        Buffer {
+            raw: self.raw.clone(),
+            bytes: self.bytes,
+            index: self.index,
+            owned: false,
+        }
+    }
+
+    /// How many buffers had the memory and are gone: more once this one is.
+    pub(super) fn past(&self) -> u64 {
+        self.raw().past.load(Ordering::Relaxed)
     }
 
     pub fn device(&self) -> Device {
@@ -205,6 +227,10 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let Some(raw) = self.raw.take() else { return };
+        if !self.owned {
+            return;
+        }
+        raw.past.fetch_add(1, Ordering::Relaxed);
         match Gpu::at(self.index) {
             Ok(gpu) => gpu.pool.lock().give_back(raw),
             // A forked child must not call the driver that its parent opened.

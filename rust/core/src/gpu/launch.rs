@@ -151,6 +151,13 @@ impl<'a, P: bytemuck::NoUninit> Launch<'a, P> {
 
     /// Records `n` workgroups with the beginning of a parameter block.
     pub(super) fn record(self, gpu: &Gpu, params: &[u8], n: usize) -> Result<()> {
+        let touched = self.buffers.iter().flatten().enumerate();
+        gpu.settle(touched.map(|(i, b)| (b.buffer, i < self.writes)))?;
+        self.record_settled(gpu, params, n)
+    }
+
+    /// [`Launch::record`] behind all that has to come before.
+    pub(super) fn record_settled(self, gpu: &Gpu, params: &[u8], n: usize) -> Result<()> {
         let source = &self.shader.source;
         let all: Option<SmallVec<[Bound; 9]>> = self.buffers.iter().copied().collect();
         let Some(buffers) = all else {

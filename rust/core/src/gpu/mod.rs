@@ -10,6 +10,8 @@ mod buffer;
 pub mod clock;
 pub mod copy;
 pub mod fault;
+mod fuse;
+mod fused;
 pub mod geometry;
 pub(crate) mod key;
 pub mod launch;
@@ -64,6 +66,7 @@ pub struct Gpu {
     /// A mappable buffer kept for small reads.
     staging: Mutex<Option<wgpu::Buffer>>,
     faults: fault::Faults,
+    waiting: Mutex<fuse::Waiting>,
 }
 
 /// An adapter, and its GPU from when it was first asked for.
@@ -159,6 +162,7 @@ impl Gpu {
             pipelines: Mutex::new(pipelines),
             staging: Mutex::default(),
             faults: fault::Faults::default(),
+            waiting: Mutex::default(),
         }
     }
 
@@ -248,6 +252,8 @@ impl Gpu {
 
     /// Gives every unused buffer back to the driver (`empty_cache`).
     pub fn trim(&self) {
+        // What goes wrong there shows when its results are asked for.
+        let _ = self.settle_all();
         let mut stream = self.stream.lock();
         stream.wait();
         stream.drop_bind_groups();
@@ -265,7 +271,10 @@ impl Gpu {
         self.pool.lock().cap = bytes;
     }
 
+    /// Counts, of all that was asked for so far.
     pub fn stats(&self) -> StreamStats {
+        // What goes wrong there shows when its results are asked for.
+        let _ = self.settle_all();
         let pipelines = self.pipelines.lock().len() as u64;
         StreamStats {
             pipelines,
@@ -275,6 +284,7 @@ impl Gpu {
 
     /// What ran on this GPU while [`clock::watch`] was in force, in order; waits for it.
     pub fn works(&self) -> Result<Vec<clock::Work>> {
+        self.settle_all()?;
         let works = self.stream.lock().works();
         self.check().map(|()| works)
     }
@@ -292,6 +302,7 @@ impl Gpu {
             return Ok(());
         }
         check_range("write", dst, offset, data.len())?;
+        self.settle([(dst, true)])?;
         let (head, tail) = (offset % 4, (offset + data.len()) % 4);
         let whole_end = offset + data.len() == dst.bytes() as usize;
         if head != 0 || (tail != 0 && !whole_end) {
@@ -329,6 +340,7 @@ impl Gpu {
             return self.check();
         }
         check_range("read", src, offset, data.len())?;
+        self.settle([(src, false)])?;
         for (i, piece) in data.chunks_mut(READ_CHUNK as usize).enumerate() {
             self.read_piece(src, offset + i * READ_CHUNK as usize, piece)?;
         }
@@ -391,6 +403,7 @@ impl Gpu {
         if !aligned || src.same(dst) {
             return copy::bytes(self, src, src_offset, dst, dst_offset, bytes);
         }
+        self.settle([(src, false), (dst, true)])?;
         self.stream
             .lock()
             .encoder(&[src, dst], bytes as u64)
@@ -406,6 +419,7 @@ impl Gpu {
 
     /// Sets the whole buffer to zero.
     pub fn fill_zero(&self, dst: &Buffer) -> Result<()> {
+        self.settle([(dst, true)])?;
         self.stream
             .lock()
             .encoder(&[dst], dst.capacity())
@@ -415,6 +429,7 @@ impl Gpu {
 
     /// Submits what is recorded and waits for it; reports what failed since the last time.
     pub fn synchronize(&self) -> Result<()> {
+        self.settle_all()?;
         self.stream.lock().wait();
         self.check_index()?;
         self.check()
@@ -422,6 +437,7 @@ impl Gpu {
 
     /// Submits what is recorded without waiting.
     pub fn flush(&self) -> Result<()> {
+        self.settle_all()?;
         self.stream.lock().flush();
         self.check()
     }

@@ -69,6 +69,18 @@ pub(super) struct Pipeline {
     pub layout: Arc<Layout>,
 }
 
+/// What a pipeline is made of beside its text.
+pub(super) struct Make<'a> {
+    pub name: &'a str,
+    pub entry: &'a str,
+    /// As in [`Source`].
+    pub trusted: bool,
+    pub writes: usize,
+    pub reads: usize,
+    /// Whether every binding is read_write.
+    pub aliased: bool,
+}
+
 pub(super) struct Pipelines {
     pub stored: Option<Stored>,
     pipelines: Map<Key, Arc<Pipeline>>,
@@ -96,13 +108,32 @@ impl Pipelines {
         kernel: &Kernel,
         aliased: bool,
     ) -> Result<Arc<Pipeline>> {
+        let make = Make {
+            name: &kernel.source.name,
+            entry: kernel.entry,
+            trusted: kernel.source.trusted,
+            writes: kernel.writes,
+            reads: kernel.reads,
+            aliased,
+        };
         let key = key(&(kernel, aliased));
+        self.known(device, key, make, || kernel.text(aliased))
+    }
+
+    /// The pipeline of this key, made of a text where there is none.
+    pub fn known(
+        &mut self,
+        device: &wgpu::Device,
+        key: Key,
+        make: Make,
+        text: impl FnOnce() -> Result<String>,
+    ) -> Result<Arc<Pipeline>> {
         if let Some(p) = self.pipelines.get(&key) {
             return Ok(p.clone());
         }
-        let layout = self.layout(device, kernel, aliased);
-        let (name, trusted) = (&*kernel.source.name, kernel.source.trusted);
-        let text = kernel.text(aliased)?;
+        let layout = self.layout(device, &make);
+        let (name, trusted) = (make.name, make.trusted);
+        let text = text()?;
         let desc = wgpu::ShaderModuleDescriptor {
             label: Some(name),
             source: wgpu::ShaderSource::Wgsl(text.into()),
@@ -121,7 +152,7 @@ impl Pipelines {
             label: Some(name),
             layout: Some(&layout.pipeline),
             module: &module,
-            entry_point: Some(kernel.entry),
+            entry_point: Some(make.entry),
             compilation_options: wgpu::PipelineCompilationOptions {
                 constants: &[],
                 zero_initialize_workgroup_memory: !trusted,
@@ -138,16 +169,16 @@ impl Pipelines {
         Ok(made)
     }
 
-    fn layout(&mut self, device: &wgpu::Device, kernel: &Kernel, aliased: bool) -> Arc<Layout> {
-        let id = (kernel.writes as u32) << 9 | (kernel.reads as u32) << 1 | aliased as u32;
+    fn layout(&mut self, device: &wgpu::Device, make: &Make) -> Arc<Layout> {
+        let id = (make.writes as u32) << 9 | (make.reads as u32) << 1 | make.aliased as u32;
         self.layouts
             .entry(id)
-            .or_insert_with(|| Arc::new(make_layout(device, id, kernel, aliased)))
+            .or_insert_with(|| Arc::new(make_layout(device, id, make)))
             .clone()
     }
 }
 
-fn make_layout(device: &wgpu::Device, id: u32, kernel: &Kernel, aliased: bool) -> Layout {
+fn make_layout(device: &wgpu::Device, id: u32, make: &Make) -> Layout {
     let entry = |binding: usize, ty, has_dynamic_offset| wgpu::BindGroupLayoutEntry {
         binding: binding as u32,
         visibility: wgpu::ShaderStages::COMPUTE,
@@ -159,8 +190,8 @@ fn make_layout(device: &wgpu::Device, id: u32, kernel: &Kernel, aliased: bool) -
         count: None,
     };
     let mut entries = vec![entry(0, wgpu::BufferBindingType::Uniform, true)];
-    for i in 0..kernel.writes + kernel.reads {
-        let read_only = i >= kernel.writes && !aliased;
+    for i in 0..make.writes + make.reads {
+        let read_only = i >= make.writes && !make.aliased;
         entries.push(entry(
             i + 1,
             wgpu::BufferBindingType::Storage { read_only },

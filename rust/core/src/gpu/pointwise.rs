@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 /// Inputs that one kernel takes, and the dimensions left after merging.
 pub const MAX_INPUTS: usize = 6;
 const MAX_DIMS: usize = 8;
-const MAX_SCALARS: usize = 8;
+pub(super) const MAX_SCALARS: usize = 8;
 
 params! {
     pub(super) struct Block {
@@ -56,7 +56,15 @@ pub fn pointwise<'a>(
     y: View,
     scalars: &[[u32; 2]],
 ) -> Result<()> {
-    launch(gpu, acc, body.into(), x, y, scalars, 0)
+    let body = body.into();
+    if y.numel() == 0 || gpu.wait_for_more(acc, body, x, y, scalars)? {
+        return Ok(());
+    }
+    let whole = Part {
+        first: 0,
+        settled: false,
+    };
+    launch(gpu, acc, body, x, y, scalars, whole)
 }
 
 /// Whether a body reads the logical index.
@@ -64,15 +72,24 @@ fn names_position(body: &str) -> bool {
     body.contains("position")
 }
 
-/// [`pointwise`] over a part of a tensor, whose first element has this logical index.
-fn launch(
+/// What of a tensor a kernel computes.
+#[derive(Clone, Copy)]
+pub(super) struct Part {
+    /// The logical index of its first element.
+    pub first: usize,
+    /// Whether all that has to come before is recorded.
+    pub settled: bool,
+}
+
+/// [`pointwise`] in a kernel of its own.
+pub(super) fn launch(
     gpu: &Gpu,
     acc: Acc,
     body: Tail,
     x: &[View],
     y: View,
     scalars: &[[u32; 2]],
-    first: usize,
+    part: Part,
 ) -> Result<()> {
     if y.numel() == 0 {
         return Ok(());
@@ -110,7 +127,11 @@ fn launch(
             let parts: SmallVec<[View; MAX_INPUTS]> =
                 x.iter().map(|v| v.part(d, from, &shape)).collect();
             let y = y.part(d, from, &shape);
-            launch(gpu, acc, body, &parts, y, scalars, first + from * inner)?;
+            let part = Part {
+                first: part.first + from * inner,
+                ..part
+            };
+            launch(gpu, acc, body, &parts, y, scalars, part)?;
         }
         return Ok(());
     }
@@ -137,7 +158,7 @@ fn launch(
 
     let mut p: Block = bytemuck::Zeroable::zeroed();
     p.n = n as u32;
-    p.first = first as u32;
+    p.first = part.first as u32;
     let bound: SmallVec<[(Operand, u32); MAX_INPUTS + 1]> =
         [y].iter().chain(x).map(|v| v.bound(gpu)).collect();
     for (t, &(_, offset)) in bound.iter().enumerate() {
@@ -176,9 +197,9 @@ fn launch(
     } else {
         (bound[0].1 as usize % lanes + n).div_ceil(lanes)
     };
-    launch.record(
-        gpu,
-        &bytemuck::bytes_of(&p)[..used],
-        threads.div_ceil(WORKGROUP),
-    )
+    let (params, groups) = (&bytemuck::bytes_of(&p)[..used], threads.div_ceil(WORKGROUP));
+    match part.settled {
+        false => launch.record(gpu, params, groups),
+        true => launch.record_settled(gpu, params, groups),
+    }
 }

@@ -25,7 +25,7 @@ const COMMON: Numbers = &[
     ("F64", DType::F64 as u32),
 ];
 
-const PRELUDE: &str = include_str!("../../../../shaders/prelude.wgsl");
+pub(super) const PRELUDE: &str = include_str!("../../../../shaders/prelude.wgsl");
 
 macro_rules! parts {
     ($($name:literal)*) => {
@@ -82,18 +82,11 @@ impl Source {
         if !tail[0].is_empty() {
             library.push(acc.math());
         }
-        let mut out = String::with_capacity(16 << 10);
+        let mut out = String::new();
         for line in self.text.lines().filter(|l| l.starts_with("enable ")) {
             let _ = writeln!(out, "{line}");
         }
-        for (name, number) in [COMMON].iter().chain(self.numbers).copied().flatten() {
-            let _ = writeln!(out, "const {name}: u32 = {number}u;");
-        }
-        let items: Vec<Item> = library.iter().flat_map(|text| items(text)).collect();
-        for text in named(&items, &own) {
-            out.push_str(text);
-        }
-        out.push_str(&own);
+        out += &with_library(self.numbers, library.into_iter(), &own);
         Ok(match aliased {
             true => out.replace("var<storage, read>", "var<storage, read_write>"),
             false => out,
@@ -146,14 +139,32 @@ impl Source {
     }
 }
 
+/// A text with the numbers in front, and what it names of the library.
+pub(super) fn with_library<'a>(
+    numbers: &[Numbers],
+    library: impl Iterator<Item = &'a str>,
+    own: &str,
+) -> String {
+    let mut out = String::with_capacity(16 << 10);
+    for (name, number) in [COMMON].iter().chain(numbers).copied().flatten() {
+        let _ = writeln!(out, "const {name}: u32 = {number}u;");
+    }
+    let items: Vec<Item> = library.flat_map(items).collect();
+    for text in named(&items, own) {
+        out.push_str(text);
+    }
+    out.push_str(own);
+    out
+}
+
 /// How a file that uses `store` declares its result.
 const LANES: &str = " y: array<atomic<u32>>";
 
 /// A declaration of a library: its name and its text.
-type Item<'a> = (&'a str, &'a str);
+pub(super) type Item<'a> = (&'a str, &'a str);
 
 /// The declarations of a text, which begin at the left margin.
-fn items(text: &str) -> Vec<Item<'_>> {
+pub(super) fn items(text: &str) -> Vec<Item<'_>> {
     let mut starts = vec![];
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -176,7 +187,7 @@ fn items(text: &str) -> Vec<Item<'_>> {
 }
 
 /// The names, numbers and keywords of a text, comments left out.
-fn words(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     let code = |line: &'_ str| -> usize { line.find("//").unwrap_or(line.len()) };
     text.lines()
         .map(move |line| &line[..code(line)])
@@ -185,9 +196,9 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The texts of the items that `root` names, and of those that these name.
-fn named<'a>(items: &[Item<'a>], root: &'a str) -> Vec<&'a str> {
+fn named<'a>(items: &[Item<'a>], root: &str) -> Vec<&'a str> {
     let mut wanted = vec![false; items.len()];
-    let mut open = vec![root];
+    let mut open: Vec<&str> = vec![root];
     while let Some(text) = open.pop() {
         let names: HashSet<&str> = words(text).collect();
         for (item, wanted) in items.iter().zip(&mut wanted) {

@@ -1,0 +1,516 @@
+//! Pointwise kernels that wait for others, to run as one. What a kernel writes is a value of its
+//! group until the group is recorded: kernels that read it take the value, and memory that nobody
+//! holds by then is never written. No group touches what another one writes, so their order does not
+//! matter, and any other command first records the groups that it meets ([`Gpu::settle`]).
+//!
+//! A value is the bits that its memory would hold: what comes out is bit for bit what the kernels
+//! give one by one.
+
+use super::key::{Key, Map};
+use super::pipeline::Tail;
+use super::pointwise::{self, Part, MAX_INPUTS, MAX_SCALARS};
+use super::shader::Acc;
+use super::{clock, fault, fused, stream, Buffer, Gpu, View};
+use crate::dtype::DType;
+use crate::error::{function_name, Result};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Groups that wait at a time, each of its own shape.
+const MAX_GROUPS: usize = 4;
+/// Kernels of one group: as many as a mask has bits.
+const MAX_NODES: usize = 64;
+/// Views that a group reads or writes.
+pub(super) const MAX_PLACES: usize = 24;
+const MAX_DIMS: usize = 8;
+/// Words that the parameters of a group may have.
+const MAX_WORDS: usize = stream::PARAM_WINDOW as usize / 4;
+/// Words of a parameter block in front of all others.
+pub(super) const HEAD: usize = 2;
+
+type Sizes = SmallVec<[usize; 6]>;
+
+/// The groups of one GPU.
+pub(super) struct Waiting {
+    pub on: bool,
+    groups: Vec<Group>,
+    /// Bodies by their keys; none for what only a kernel of its own can run.
+    bodies: Map<(Key, u8), Option<Arc<Body>>>,
+}
+
+impl Default for Waiting {
+    fn default() -> Waiting {
+        Waiting {
+            on: std::env::var("PYTENSORLIB_WGPU_FUSE").map_or(true, |v| v != "0"),
+            groups: Vec::new(),
+            bodies: Map::default(),
+        }
+    }
+}
+
+/// A function `op` and what it may call.
+pub(super) struct Body {
+    pub key: Key,
+    pub acc: Acc,
+    pub text: String,
+}
+
+/// Where the elements of a view lie, one for each logical index.
+#[derive(Clone, PartialEq)]
+pub(super) struct Place {
+    pub offset: usize,
+    /// Bytes of an element.
+    pub size: usize,
+    pub walk: Walk,
+}
+
+#[derive(Clone, PartialEq)]
+pub(super) enum Walk {
+    /// Every logical index is the same element.
+    Still,
+    /// In the order of logical indices, without gaps.
+    Linear,
+    /// By the strides over the group's shape.
+    Strided(SmallVec<[isize; 6]>),
+}
+
+impl Place {
+    fn of(v: &View) -> Place {
+        let walk = if v.is_contiguous() {
+            Walk::Linear
+        } else if v
+            .shape
+            .iter()
+            .zip(v.strides)
+            .all(|(&n, &s)| n == 1 || s == 0)
+        {
+            Walk::Still
+        } else {
+            let steps = v.shape.iter().zip(v.strides);
+            Walk::Strided(steps.map(|(&n, &s)| if n == 1 { 0 } else { s }).collect())
+        };
+        Place {
+            offset: v.offset,
+            size: v.dtype.size(),
+            walk,
+        }
+    }
+
+    fn is_strided(&self) -> bool {
+        matches!(self.walk, Walk::Strided(_))
+    }
+
+    /// Whether one invocation can write whole words of it, for a run of logical indices.
+    fn is_writable(&self, shape: &[usize]) -> bool {
+        match &self.walk {
+            Walk::Linear => (self.offset * self.size).is_multiple_of(4),
+            Walk::Still => false,
+            Walk::Strided(steps) => {
+                let moves = |(&n, &s): (&usize, &isize)| n == 1 || s != 0;
+                self.size >= 4 && shape.iter().zip(steps).all(moves)
+            }
+        }
+    }
+}
+
+/// A view that the group reads as it was before.
+pub(super) struct Load {
+    pub from: Buffer,
+    pub place: Place,
+}
+
+/// A view that holds a value of the group.
+pub(super) struct Store {
+    pub to: Buffer,
+    /// [`Buffer::past`] when it was written to.
+    past: u64,
+    pub place: Place,
+    pub node: usize,
+}
+
+impl Store {
+    /// Whether anybody can still read it.
+    fn is_live(&self) -> bool {
+        self.to.past() == self.past
+    }
+}
+
+/// One kernel.
+pub(super) struct Node {
+    pub body: Arc<Body>,
+    pub x: SmallVec<[Arg; 3]>,
+    pub dtype: DType,
+    pub scalars: SmallVec<[[u32; 2]; 2]>,
+    /// The node of the graph that it works for.
+    pub op: &'static str,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Arg {
+    pub source: Source,
+    pub dtype: DType,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Source {
+    Load(usize),
+    Node(usize),
+}
+
+/// Kernels over as many logical indices.
+pub(super) struct Group {
+    pub n: usize,
+    /// The shape of what is strided.
+    pub shape: Option<Sizes>,
+    pub nodes: Vec<Node>,
+    pub loads: Vec<Load>,
+    pub stores: Vec<Store>,
+    /// Words of scalars so far.
+    words: usize,
+}
+
+/// A kernel that asks to wait.
+struct Call<'a> {
+    x: &'a [View<'a>],
+    y: View<'a>,
+    x_places: SmallVec<[Place; 4]>,
+    y_place: Place,
+    words: usize,
+}
+
+impl Call<'_> {
+    fn n(&self) -> usize {
+        self.y.numel()
+    }
+
+    fn is_strided(&self) -> bool {
+        self.y_place.is_strided() || self.x_places.iter().any(Place::is_strided)
+    }
+}
+
+impl Group {
+    fn new(n: usize) -> Group {
+        Group {
+            n,
+            shape: None,
+            nodes: Vec::new(),
+            loads: Vec::new(),
+            stores: Vec::new(),
+            words: 0,
+        }
+    }
+
+    fn live<'a>(&'a self, b: &'a Buffer) -> impl Iterator<Item = &'a Store> {
+        self.stores.iter().filter(|s| s.to.same(b) && s.is_live())
+    }
+
+    /// Whether a command that reads or writes this memory has to come behind the group.
+    fn meets(&self, b: &Buffer, writes: bool) -> bool {
+        self.live(b).next().is_some() || writes && self.loads.iter().any(|l| l.from.same(b))
+    }
+
+    fn is_of(&self, call: &Call) -> bool {
+        let alike = |shape: &Sizes| !call.is_strided() || shape[..] == *call.y.shape;
+        self.n == call.n() && self.shape.as_ref().is_none_or(alike)
+    }
+
+    /// Whether the group can have one more kernel.
+    fn takes(&mut self, call: &Call, max_buffers: usize) -> bool {
+        self.stores.retain(Store::is_live);
+        let mut ids: SmallVec<[u64; 16]> = SmallVec::new();
+        let mut see = |b: &Buffer| {
+            let id = b.raw().id;
+            if !ids.contains(&id) {
+                ids.push(id);
+            }
+        };
+        self.loads.iter().for_each(|l| see(&l.from));
+        self.stores.iter().for_each(|s| see(&s.to));
+        call.x.iter().chain([&call.y]).for_each(|v| see(v.buffer));
+        let places = self.loads.len() + self.stores.len() + call.x.len() + 1;
+        let dims = call
+            .y
+            .shape
+            .len()
+            .max(self.shape.as_ref().map_or(0, |s| s.len()));
+        let words = HEAD + self.words + call.words + places * (1 + dims) + dims;
+        let same = |v: &View, place: &Place| self.live(v.buffer).all(|s| s.place == *place);
+        self.nodes.len() < MAX_NODES
+            && ids.len() <= max_buffers
+            && places <= MAX_PLACES
+            && words <= MAX_WORDS
+            && call.x.iter().zip(&call.x_places).all(|(v, p)| same(v, p))
+            && same(&call.y, &call.y_place)
+            && self
+                .loads
+                .iter()
+                .all(|l| !l.from.same(call.y.buffer) || l.place == call.y_place)
+    }
+
+    fn push(&mut self, call: &Call, body: Arc<Body>, scalars: &[[u32; 2]]) {
+        if call.is_strided() {
+            self.shape = Some(call.y.shape.into());
+        }
+        let mut x = SmallVec::new();
+        for (v, place) in call.x.iter().zip(&call.x_places) {
+            let made = self.live(v.buffer).next().map(|s| Source::Node(s.node));
+            let source = made.unwrap_or_else(|| self.load(v, place));
+            x.push(Arg {
+                source,
+                dtype: v.dtype,
+            });
+        }
+        let node = self.nodes.len();
+        self.words += call.words;
+        self.nodes.push(Node {
+            body,
+            x,
+            dtype: call.y.dtype,
+            scalars: scalars.into(),
+            op: fault::name(),
+        });
+        match self.stores.iter_mut().find(|s| s.to.same(call.y.buffer)) {
+            Some(store) => store.node = node,
+            None => self.stores.push(Store {
+                to: call.y.buffer.lent(),
+                past: call.y.buffer.past(),
+                place: call.y_place.clone(),
+                node,
+            }),
+        }
+    }
+
+    fn load(&mut self, v: &View, place: &Place) -> Source {
+        let known = |l: &Load| l.from.same(v.buffer) && l.place == *place;
+        let at = self.loads.iter().position(known);
+        Source::Load(at.unwrap_or_else(|| {
+            self.loads.push(Load {
+                from: v.buffer.lent(),
+                place: place.clone(),
+            });
+            self.loads.len() - 1
+        }))
+    }
+
+    /// Records what anybody can still read.
+    fn record(mut self, gpu: &Gpu) -> Result<()> {
+        self.stores.retain(Store::is_live);
+        let mut needed = self.stores.iter().fold(0u64, |m, s| m | 1 << s.node);
+        for (i, node) in self.nodes.iter().enumerate().rev() {
+            let read = |mask, arg: &Arg| match arg.source {
+                Source::Node(j) => mask | 1 << j,
+                Source::Load(_) => mask,
+            };
+            if needed >> i & 1 == 1 {
+                needed = node.x.iter().fold(needed, read);
+            }
+        }
+        let recorded = match needed.count_ones() {
+            0 => Ok(()),
+            1 => self.alone(gpu, needed.trailing_zeros() as usize),
+            _ => fused::record(gpu, &self, needed),
+        };
+        recorded.map_err(|mut e| {
+            let needed = |(i, _): &(usize, &Node)| needed >> i & 1 == 1;
+            let ops = self.nodes.iter().enumerate().filter(needed);
+            let names: Vec<String> = ops.map(|(_, n)| function_name(n.op)).collect();
+            e.text += &format!(" (in the kernel of {})", names.join(", "));
+            e
+        })
+    }
+
+    /// Records the only kernel as what it would have been.
+    fn alone(&self, gpu: &Gpu, i: usize) -> Result<()> {
+        let (node, store) = (&self.nodes[i], &self.stores[0]);
+        let flat = Sizes::from_slice(&[self.n]);
+        let shape = self.shape.as_ref().unwrap_or(&flat);
+        let steps = |place: &Place| -> SmallVec<[isize; 6]> {
+            match &place.walk {
+                Walk::Still => SmallVec::from_elem(0, shape.len()),
+                Walk::Strided(steps) => steps.clone(),
+                Walk::Linear => {
+                    let mut steps = SmallVec::from_elem(1, shape.len());
+                    for d in (1..shape.len()).rev() {
+                        steps[d - 1] = steps[d] * shape[d] as isize;
+                    }
+                    steps
+                }
+            }
+        };
+        let loads = node.x.iter().filter_map(|a| match a.source {
+            Source::Load(l) => Some((&self.loads[l], a.dtype)),
+            Source::Node(_) => None,
+        });
+        let loads: SmallVec<[_; 3]> = loads.map(|(l, d)| (l, d, steps(&l.place))).collect();
+        let x: SmallVec<[View; MAX_INPUTS]> = loads
+            .iter()
+            .map(|(load, dtype, strides)| View {
+                buffer: &load.from,
+                offset: load.place.offset,
+                shape,
+                strides,
+                dtype: *dtype,
+            })
+            .collect();
+        let y = View {
+            buffer: &store.to,
+            offset: store.place.offset,
+            shape,
+            strides: &steps(&store.place),
+            dtype: node.dtype,
+        };
+        let body = Tail {
+            text: &node.body.text,
+            key: node.body.key,
+        };
+        let whole = Part {
+            first: 0,
+            settled: true,
+        };
+        pointwise::launch(gpu, node.body.acc, body, &x, y, &node.scalars, whole)
+    }
+}
+
+impl Waiting {
+    /// The body of this key, kept from when it was first seen; none where it reads what only a
+    /// kernel of its own has.
+    fn body(&mut self, acc: Acc, tail: Tail) -> Option<Arc<Body>> {
+        let known = self.bodies.entry((tail.key, acc as u8)).or_insert_with(|| {
+            let fits = acc.has_functions(tail.text) && fused::is_closed(tail.text);
+            fits.then(|| {
+                Arc::new(Body {
+                    key: tail.key,
+                    acc,
+                    text: tail.text.to_string(),
+                })
+            })
+        });
+        known.clone()
+    }
+
+    fn record(&mut self, gpu: &Gpu, i: usize) -> Result<()> {
+        // Groups go in the order in which they began.
+        self.groups.remove(i).record(gpu)
+    }
+
+    fn record_all(&mut self, gpu: &Gpu) -> Result<()> {
+        let all = std::mem::take(&mut self.groups);
+        all.into_iter()
+            .fold(Ok(()), |done, g| done.and(g.record(gpu)))
+    }
+
+    /// Records the groups that a command on this memory has to come behind.
+    fn settle<'a>(
+        &mut self,
+        gpu: &Gpu,
+        touched: impl Iterator<Item = (&'a Buffer, bool)>,
+    ) -> Result<()> {
+        for (b, writes) in touched {
+            while let Some(i) = self.groups.iter().position(|g| g.meets(b, writes)) {
+                self.record(gpu, i)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Gpu {
+    /// Lets a kernel wait for others; false where it has to run alone. The tensors are not empty.
+    pub(super) fn wait_for_more(
+        &self,
+        acc: Acc,
+        body: Tail,
+        x: &[View],
+        y: View,
+        scalars: &[[u32; 2]],
+    ) -> Result<bool> {
+        let mut waiting = self.waiting.lock();
+        // While dispatches are timed, each tells its own op.
+        if !waiting.on || clock::watched() {
+            return Ok(false);
+        }
+        let call = Call {
+            x,
+            y,
+            x_places: x.iter().map(Place::of).collect(),
+            y_place: Place::of(&y),
+            words: 2 * scalars.len(),
+        };
+        let all = || x.iter().chain([&y]);
+        let wide = acc != Acc::F64 && all().any(|v| v.dtype == DType::F64);
+        let large = |v: &View| v.buffer.capacity() > self.info.max_binding;
+        let moved = |(v, p): (&View, &Place)| v.buffer.same(y.buffer) && *p != call.y_place;
+        if wide
+            || x.len() > MAX_INPUTS
+            || scalars.len() > MAX_SCALARS
+            || call.n() > 1 << 31
+            || y.shape.len() > MAX_DIMS
+            || !call.y_place.is_writable(y.shape)
+            || all().any(large)
+            || x.iter().zip(&call.x_places).any(moved)
+            || self.require(acc, "").is_err()
+        {
+            return Ok(false);
+        }
+        let Some(body) = waiting.body(acc, body) else {
+            return Ok(false);
+        };
+        let groups = &waiting.groups;
+        let reads = |g: &Group| x.iter().any(|v| g.live(v.buffer).next().is_some());
+        let of = |i: &usize| groups[*i].is_of(&call);
+        let mut mine = (0..groups.len()).filter(of).find(|&i| reads(&groups[i]));
+        mine = mine.or_else(|| (0..groups.len()).rev().find(of));
+        if let Some(i) = mine {
+            if !waiting.groups[i].takes(&call, self.max_buffers()) {
+                waiting.record(self, i)?;
+                mine = None;
+            }
+        }
+        // Away from the list, so that the others alone are settled.
+        let mut group = match mine {
+            Some(i) => waiting.groups.remove(i),
+            None => Group::new(call.n()),
+        };
+        let touched = x.iter().map(|v| (v.buffer, false));
+        let others = waiting.settle(self, touched.chain([(y.buffer, true)]));
+        group.push(&call, body, scalars);
+        waiting.groups.push(group);
+        others?;
+        if waiting.groups.len() > MAX_GROUPS {
+            waiting.record(self, 0)?;
+        }
+        Ok(true)
+    }
+
+    /// Buffers that one kernel binds.
+    fn max_buffers(&self) -> usize {
+        self.info
+            .limits
+            .max_storage_buffers_per_shader_stage
+            .min(16) as usize
+    }
+
+    /// Records what has to come before a command on this memory, which writes it or only reads it.
+    pub(super) fn settle<'a>(
+        &self,
+        touched: impl IntoIterator<Item = (&'a Buffer, bool)>,
+    ) -> Result<()> {
+        let mut waiting = self.waiting.lock();
+        match waiting.groups.is_empty() {
+            true => Ok(()),
+            false => waiting.settle(self, touched.into_iter()),
+        }
+    }
+
+    /// Records all that waits.
+    pub fn settle_all(&self) -> Result<()> {
+        self.waiting.lock().record_all(self)
+    }
+
+    /// Says whether kernels may wait; tells what was before.
+    pub fn set_fuse(&self, on: bool) -> Result<bool> {
+        let mut waiting = self.waiting.lock();
+        let before = std::mem::replace(&mut waiting.on, on);
+        waiting.record_all(self).map(|()| before)
+    }
+}

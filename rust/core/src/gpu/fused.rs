@@ -1,0 +1,532 @@
+//! The kernel of a group of pointwise bodies: what tells it from others, its parameters, and its text,
+//! which is made only where no such group was seen before.
+
+use super::fuse::{Arg, Body, Group, Load, Node, Place, Source, Store, Walk, HEAD, MAX_PLACES};
+use super::key::key;
+use super::launch::{Bound, WORKGROUP};
+use super::pipeline::Make;
+use super::shader::Acc;
+use super::{clock, fault, text, Buffer, Gpu};
+use crate::error::Result;
+use crate::shape;
+use smallvec::SmallVec;
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::sync::Arc;
+
+const NAME: &str = "fused";
+
+/// What a body finds in a kernel of its own, and not here.
+const OWN: &[&str] = &[
+    "p", "y", "y_lanes", "at", "value", "load0", "load1", "load2", "load3", "load4", "load5", "x0",
+    "x1", "x2", "x3", "x4", "x5", "DIMS", "Y", "X0", "X1", "X2", "X3", "X4", "X5",
+];
+
+/// Whether a body takes all it reads from its arguments, its scalars and its position.
+pub(super) fn is_closed(body: &str) -> bool {
+    !text::words(body).any(|w| OWN.contains(&w))
+}
+
+/// A dimension of the walk, innermost last: its length, and the step of each strided place.
+type Dim = shape::Walk<MAX_PLACES>;
+
+/// What of a group is recorded.
+struct Plan<'a> {
+    nodes: SmallVec<[(usize, &'a Node); 16]>,
+    loads: SmallVec<[(usize, &'a Load); 16]>,
+    stores: &'a [Store],
+    /// Bindings: those written to first.
+    buffers: SmallVec<[&'a Buffer; 8]>,
+    writes: usize,
+    /// Of what is strided.
+    dims: SmallVec<[Dim; 5]>,
+    /// Logical indices of one invocation, so that it writes whole words.
+    lanes: usize,
+}
+
+impl<'a> Plan<'a> {
+    fn of(group: &'a Group, needed: u64) -> Plan<'a> {
+        let nodes: SmallVec<[_; 16]> = group.nodes.iter().enumerate().collect();
+        let nodes: SmallVec<[(usize, &Node); 16]> = nodes
+            .into_iter()
+            .filter(|(i, _)| needed >> i & 1 == 1)
+            .collect();
+        let args = || nodes.iter().flat_map(|(_, n)| &n.x);
+        let reads = |i: usize| args().any(|a| matches!(a.source, Source::Load(l) if l == i));
+        let loads: SmallVec<[(usize, &Load); 16]> = group
+            .loads
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| reads(*i))
+            .collect();
+        let stores = &group.stores[..];
+        let mut buffers: SmallVec<[&Buffer; 8]> = SmallVec::new();
+        let mut bind = |b: &'a Buffer| {
+            if !buffers.iter().any(|k| k.same(b)) {
+                buffers.push(b);
+            }
+        };
+        stores.iter().for_each(|s| bind(&s.to));
+        // One store for each memory.
+        let writes = stores.len();
+        loads.iter().for_each(|(_, l)| bind(&l.from));
+        let lanes = stores.iter().map(|s| 4 / s.place.size.min(4));
+        let mut plan = Plan {
+            lanes: lanes.max().unwrap_or(1),
+            nodes,
+            loads,
+            stores,
+            buffers,
+            writes,
+            dims: SmallVec::new(),
+        };
+        if let Some(shape) = &group.shape {
+            plan.dims = plan.walked(shape);
+        }
+        plan
+    }
+
+    /// The dimensions that strided places walk through.
+    fn walked(&self, shape: &[usize]) -> SmallVec<[Dim; 5]> {
+        let strided = self.places().filter_map(|p| match &p.walk {
+            Walk::Strided(steps) => Some(steps),
+            _ => None,
+        });
+        let strided: SmallVec<[_; MAX_PLACES]> = strided.collect();
+        match strided.is_empty() {
+            true => SmallVec::new(),
+            false => shape::coalesce((0..shape.len()).map(|d| Dim {
+                n: shape[d],
+                step: std::array::from_fn(|t| strided.get(t).map_or(0, |s| s[d])),
+            })),
+        }
+    }
+
+    /// Those of loads, then those of stores.
+    fn places(&self) -> impl Iterator<Item = &Place> + '_ {
+        let loads = self.loads.iter().map(|(_, l)| &l.place);
+        loads.chain(self.stores.iter().map(|s| &s.place))
+    }
+
+    fn binding(&self, b: &Buffer) -> usize {
+        let known = self.buffers.iter().position(|k| k.same(b));
+        known.expect("every buffer of the plan is bound")
+    }
+
+    fn node(&self, i: usize) -> usize {
+        let known = self.nodes.iter().position(|(k, _)| *k == i);
+        known.expect("what a needed node reads is needed")
+    }
+
+    fn load(&self, i: usize) -> usize {
+        let known = self.loads.iter().position(|(k, _)| *k == i);
+        known.expect("what a needed node reads is loaded")
+    }
+
+    /// What tells its text from others.
+    fn key(&self) -> super::key::Key {
+        let mut k: SmallVec<[u64; 256]> = SmallVec::new();
+        let counts = [
+            self.nodes.len(),
+            self.loads.len(),
+            self.stores.len(),
+            self.writes,
+        ];
+        k.extend(counts.map(|n| n as u64));
+        k.extend([self.buffers.len() as u64, self.dims.len() as u64]);
+        for (_, node) in &self.nodes {
+            k.extend(node.body.key);
+            let sizes = (node.x.len() << 8 | node.scalars.len()) as u64;
+            k.extend([node.body.acc as u64, node.dtype as u64, sizes]);
+            for arg in &node.x {
+                let source = match arg.source {
+                    Source::Load(i) => self.load(i) << 1,
+                    Source::Node(i) => self.node(i) << 1 | 1,
+                };
+                k.push((source << 8 | arg.dtype as usize) as u64);
+            }
+        }
+        let mut strided = 0;
+        for place in self.places() {
+            let walk = match &place.walk {
+                Walk::Still => 0,
+                Walk::Linear => 1,
+                Walk::Strided(_) => {
+                    let bit = |(d, dim): (usize, &Dim)| ((dim.step[strided] != 0) as u64) << d;
+                    let moves: u64 = self.dims.iter().enumerate().map(bit).sum();
+                    strided += 1;
+                    moves << 2 | 2
+                }
+            };
+            k.push(walk << 8 | place.size as u64);
+        }
+        k.extend(self.loads.iter().map(|(_, l)| self.binding(&l.from) as u64));
+        k.extend(self.stores.iter().map(|s| self.node(s.node) as u64));
+        key(&(NAME, &k[..]))
+    }
+
+    /// The parameter block, in the order in which the text takes its words.
+    fn words(&self, n: usize) -> SmallVec<[u32; 64]> {
+        // The second word is a zero of which no compiler knows.
+        let mut w: SmallVec<[u32; 64]> = SmallVec::from_slice(&[n as u32, 0]);
+        debug_assert_eq!(w.len(), HEAD);
+        for (_, node) in &self.nodes {
+            w.extend(node.scalars.iter().flatten().copied());
+        }
+        w.extend(self.dims.iter().map(|d| d.n as u32));
+        let mut strided = 0;
+        for place in self.places() {
+            w.push(place.offset as u32);
+            if let Walk::Strided(_) = place.walk {
+                let steps = self.dims.iter().map(|d| d.step[strided]);
+                w.extend(steps.filter(|&s| s != 0).map(|s| s as u32));
+                strided += 1;
+            }
+        }
+        w.resize(w.len().next_multiple_of(4), 0);
+        w
+    }
+
+    fn text(&self) -> String {
+        Writer::new(self).whole()
+    }
+}
+
+/// Records the nodes that `needed` names as one kernel.
+pub(super) fn record(gpu: &Gpu, group: &Group, needed: u64) -> Result<()> {
+    let plan = Plan::of(group, needed);
+    let words = plan.words(group.n);
+    let make = Make {
+        name: NAME,
+        entry: "main",
+        trusted: true,
+        writes: plan.writes,
+        reads: plan.buffers.len() - plan.writes,
+        aliased: false,
+    };
+    let grid = gpu.grid(group.n.div_ceil(plan.lanes).div_ceil(WORKGROUP))?;
+    let pipeline =
+        (gpu.pipelines.lock()).known(&gpu.device, plan.key(), make, || Ok(plan.text()))?;
+    let bound: SmallVec<[Bound; 8]> = plan
+        .buffers
+        .iter()
+        .map(|&buffer| Bound {
+            buffer,
+            window: None,
+        })
+        .collect();
+    let work = || {
+        let groups = grid.iter().map(|&n| n as u64).product();
+        let bytes = plan.buffers.iter().map(|b| b.bytes()).sum();
+        clock::Work::new(NAME, fault::name(), groups, bytes)
+    };
+    let params = bytemuck::cast_slice(&words);
+    let mut stream = gpu.stream.lock();
+    stream.dispatch(&pipeline, &bound, params, grid, work);
+    drop(stream);
+    gpu.check()
+}
+
+/// Of each type that is computed in.
+const SCALAR: &str = "fn scalar(k: u32) -> Acc {
+    return from_words(scalar_word(2u * k), scalar_word(2u * k + 1u));
+}
+";
+
+/// Of all types. `base` is where the scalars of the node at hand begin.
+const SCALARS: &str = "var<private> base: u32;
+var<private> position: u32;
+fn scalar_word(j: u32) -> u32 {
+    let k = base + j;
+    return p.w[k / 4u][k % 4u];
+}
+";
+
+/// A text with a suffix behind each of these names.
+fn renamed(text: &str, names: &HashSet<&str>, suffix: &str) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 4);
+    let mut rest = text;
+    while !rest.is_empty() {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+        out.push_str(&rest[..end]);
+        if names.contains(&rest[..end]) {
+            out.push_str(suffix);
+        }
+        rest = &rest[end..];
+        let next = rest.find(is_word).unwrap_or(rest.len());
+        out.push_str(&rest[..next]);
+        rest = &rest[next..];
+    }
+    out
+}
+
+/// What every body that computes in a type may call.
+fn library(acc: Acc) -> [&'static str; 3] {
+    [acc.prelude(), acc.math(), SCALAR]
+}
+
+fn suffix(acc: Acc) -> String {
+    format!("_{}", acc.dtype())
+}
+
+/// The integer format whose elements have so many bytes.
+fn format(size: usize) -> &'static str {
+    match size {
+        1 => "U8",
+        2 => "I16",
+        4 => "I32",
+        _ => "I64",
+    }
+}
+
+struct Writer<'a, 'g> {
+    plan: &'a Plan<'g>,
+    /// The bodies, each once.
+    bodies: Vec<&'a Arc<Body>>,
+    /// Words of the parameter block that have a name by now.
+    word: usize,
+    out: String,
+}
+
+impl<'a, 'g> Writer<'a, 'g> {
+    fn new(plan: &'a Plan<'g>) -> Writer<'a, 'g> {
+        let mut bodies: Vec<&Arc<Body>> = Vec::new();
+        for (_, node) in &plan.nodes {
+            if !bodies.iter().any(|b| Arc::ptr_eq(b, &node.body)) {
+                bodies.push(&node.body);
+            }
+        }
+        Writer {
+            plan,
+            bodies,
+            word: 0,
+            out: String::with_capacity(4 << 10),
+        }
+    }
+
+    fn line(&mut self, text: std::fmt::Arguments) {
+        let _ = self.out.write_fmt(text);
+        self.out.push('\n');
+    }
+
+    /// The next words of the parameter block: the expression of each.
+    fn take(&mut self) -> String {
+        let k = self.word;
+        self.word += 1;
+        format!("p.w[{}u][{}u]", k / 4, k % 4)
+    }
+
+    fn whole(mut self) -> String {
+        self.main();
+        let words = self.word.div_ceil(4);
+        let mut own = format!("struct Params {{ w: array<vec4<u32>, {words}> }}\n");
+        own += "@group(0) @binding(0) var<uniform> p: Params;\n";
+        for i in 0..self.plan.buffers.len() {
+            let access = if i < self.plan.writes {
+                "read_write"
+            } else {
+                "read"
+            };
+            let _ = writeln!(
+                own,
+                "@group(0) @binding({}) var<storage, {access}> b{i}: array<u32>;",
+                i + 1
+            );
+        }
+        let mut accs: Vec<Acc> = Vec::new();
+        for (i, body) in self.bodies.iter().enumerate() {
+            if !accs.contains(&body.acc) {
+                accs.push(body.acc);
+            }
+            let library = library(body.acc);
+            let names = library
+                .iter()
+                .flat_map(|t| text::items(t))
+                .map(|item| item.0);
+            let body_text = renamed(&body.text, &names.collect(), &suffix(body.acc));
+            let names = text::items(&body.text).into_iter().map(|item| item.0);
+            own += &renamed(&body_text, &names.collect(), &format!("_{i}"));
+        }
+        own += &self.out;
+        let mut libraries = vec![text::PRELUDE.to_string(), SCALARS.to_string()];
+        for acc in accs {
+            let library = library(acc);
+            let names: HashSet<&str> = library
+                .iter()
+                .flat_map(|t| text::items(t))
+                .map(|item| item.0)
+                .collect();
+            libraries.extend(library.map(|t| renamed(t, &names, &suffix(acc))));
+        }
+        text::with_library(&[], libraries.iter().map(String::as_str), &own)
+    }
+
+    fn main(&mut self) {
+        let plan = self.plan;
+        self.line(format_args!(
+            "@compute @workgroup_size({WORKGROUP})
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {{
+    let id = (group.x + group.y * groups.x) * {WORKGROUP}u + local;"
+        ));
+        let (n, zero) = (self.take(), self.take());
+        self.line(format_args!("let n = {n};\nlet zero = {zero};"));
+        match plan.lanes {
+            1 => self.line(format_args!("let i = id;\nif (i >= n) {{ return; }}")),
+            lanes => {
+                for s in 0..plan.stores.len() {
+                    self.line(format_args!("var o{s} = 0u;"));
+                }
+                self.line(format_args!(
+                    "for (var k = 0u; k < {lanes}u; k++) {{\n\
+                     let i = id * {lanes}u + k;\nif (i >= n) {{ break; }}"
+                ));
+            }
+        }
+        self.line(format_args!("position = i;"));
+        let mut bases = Vec::new();
+        for (_, node) in &plan.nodes {
+            bases.push(self.word);
+            self.word += 2 * node.scalars.len();
+        }
+        self.coordinates();
+        let mut strided = 0;
+        for (j, (_, load)) in plan.loads.iter().enumerate() {
+            let e = self.element(&load.place, &mut strided);
+            let b = plan.binding(&load.from);
+            self.line(format_args!("let e{j} = {e};"));
+            match load.place.size {
+                8 => self.line(format_args!(
+                    "let x{j} = b{b}[2u * e{j}];\nlet x{j}h = b{b}[2u * e{j} + 1u];"
+                )),
+                4 => self.line(format_args!("let x{j} = b{b}[e{j}];")),
+                size => {
+                    let (f, mask) = (format(size), mask(size));
+                    self.line(format_args!(
+                        "let x{j} = (b{b}[word({f}, e{j})] >> lane_bit({f}, e{j})) & {mask};"
+                    ));
+                }
+            }
+        }
+        for (j, (_, node)) in plan.nodes.iter().enumerate() {
+            self.node(j, node, bases[j]);
+        }
+        for (s, store) in plan.stores.iter().enumerate() {
+            let e = self.element(&store.place, &mut strided);
+            self.store(s, store, &e);
+        }
+        if plan.lanes > 1 {
+            self.line(format_args!("}}"));
+        }
+        self.line(format_args!("}}"));
+    }
+
+    /// Where the logical index is along each dimension: `c0` along the outermost.
+    fn coordinates(&mut self) {
+        let last = self.plan.dims.len();
+        let sizes: Vec<String> = (0..last).map(|_| self.take()).collect();
+        if last == 0 {
+            return;
+        }
+        self.line(format_args!("var rest = i;"));
+        for (d, size) in sizes.iter().enumerate().skip(1).rev() {
+            self.line(format_args!(
+                "let q{d} = rest / {size};\nlet c{d} = rest - q{d} * {size};\nrest = q{d};"
+            ));
+        }
+        self.line(format_args!("let c0 = rest;"));
+    }
+
+    /// The number of the element at the logical index.
+    fn element(&mut self, place: &Place, strided: &mut usize) -> String {
+        let mut e = self.take();
+        match &place.walk {
+            Walk::Still => {}
+            Walk::Linear => e += " + i",
+            Walk::Strided(_) => {
+                for (d, dim) in self.plan.dims.iter().enumerate() {
+                    if dim.step[*strided] != 0 {
+                        let step = self.take();
+                        let _ = write!(e, " + c{d} * {step}");
+                    }
+                }
+                *strided += 1;
+            }
+        }
+        e
+    }
+
+    fn node(&mut self, j: usize, node: &Node, base: usize) {
+        let body = self.bodies.iter().position(|b| Arc::ptr_eq(b, &node.body));
+        let body = body.expect("every node's body is listed");
+        let acc = suffix(node.body.acc);
+        let arg = |a: &Arg| {
+            let name = match a.source {
+                Source::Load(i) => format!("x{}", self.plan.load(i)),
+                Source::Node(i) => format!("v{}", self.plan.node(i)),
+            };
+            let high = match a.dtype.size() {
+                8 => format!("{name}h"),
+                _ => "0u".to_string(),
+            };
+            format!("decode{acc}({}u, {name}, {high}, 0u)", a.dtype as u32)
+        };
+        let args: Vec<String> = node.x.iter().map(arg).collect();
+        let f = node.dtype as u32;
+        if !node.scalars.is_empty() {
+            self.line(format_args!("base = {base}u;"));
+        }
+        self.line(format_args!(
+            "let t{j} = encode{acc}({f}u, op_{body}({}));",
+            args.join(", ")
+        ));
+        // Through the zero no compiler sees what it could join with what comes next.
+        match node.dtype.size() {
+            size @ (1 | 2) => {
+                let mask = mask(size);
+                self.line(format_args!("let v{j} = (t{j}.x & {mask}) ^ zero;"));
+            }
+            size => {
+                self.line(format_args!("let v{j} = t{j}.x ^ zero;"));
+                if size == 8 {
+                    self.line(format_args!("let v{j}h = t{j}.y ^ zero;"));
+                }
+            }
+        }
+    }
+
+    fn store(&mut self, s: usize, store: &Store, e: &str) {
+        let v = self.plan.node(store.node);
+        match store.place.size {
+            8 => self.line(format_args!(
+                "let y{s} = 2u * ({e});\nb{s}[y{s}] = v{v};\nb{s}[y{s} + 1u] = v{v}h;"
+            )),
+            4 => self.line(format_args!("b{s}[{e}] = v{v};")),
+            size => {
+                let (f, last, bits) = (format(size), 4 / size - 1, 8 * size);
+                // What lies behind the last element in its word stays.
+                self.line(format_args!(
+                    "o{s} |= v{v} << lane_bit({f}, i);
+if ((i & {last}u) == {last}u || i + 1u == n) {{
+    let w{s} = word({f}, {e});
+    let have{s} = ((i & {last}u) + 1u) * {bits}u;
+    if (have{s} < 32u) {{ o{s} |= b{s}[w{s}] & (0xffffffffu << have{s}); }}
+    b{s}[w{s}] = o{s};
+    o{s} = 0u;
+}}"
+                ));
+            }
+        }
+    }
+}
+
+fn mask(size: usize) -> &'static str {
+    match size {
+        1 => "0xffu",
+        _ => "0xffffu",
+    }
+}

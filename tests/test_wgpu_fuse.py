@@ -1,0 +1,222 @@
+"""Pointwise kernels that run as one give bit for bit what they give one by one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import op_db
+import pytest
+
+import pytensorlib as torch
+from pytensorlib import _C, wgpu
+from pytensorlib.nn import functional as F
+
+pytestmark = pytest.mark.skipif(not wgpu.is_available(), reason="no GPU adapter")
+
+SHAPES = [(6, 35), (4, 5, 8), (257,), (1,), (3, 1, 7)]
+TYPES = ["float32", "float16", "bfloat16", "int32", "uint8", "bool", "int64", "int16", "float64"]
+# Every pointwise row: its name, how many tensors it takes, and what else.
+ROWS = [
+    (row, sum(isinstance(a, np.ndarray) for a in sample.args), sample)
+    for row in op_db.POINTWISE + op_db.ACTIVATIONS
+    for sample in [row.samples()[0]]
+    if "channel" not in row.name and not row.name.endswith(("glu", "prelu"))
+]
+
+
+@contextmanager
+def fused(on: bool) -> Iterator[None]:
+    before = _C._wgpu_set_fuse(0, on)
+    try:
+        yield
+    finally:
+        _C._wgpu_set_fuse(0, before)
+
+
+def bits(t: Any) -> bytes:
+    """Return a tensor's memory."""
+    t = t.detach().cpu().contiguous()
+    return bytes(t.view(torch.uint8).numpy().tobytes()) if t.numel() else b""
+
+
+def launched(f: Callable[[], Any]) -> tuple[int, Any]:
+    """Return how many kernels a call launches, and what it returns."""
+    before = wgpu.memory_stats()["dispatches"]
+    y = f()
+    return wgpu.memory_stats()["dispatches"] - before, y
+
+
+def tensors(rng: random.Random, shape: tuple[int, ...]) -> list[Any]:
+    """Return tensors of several types and layouts whose shape is this."""
+    data = np.random.default_rng(rng.randrange(1 << 30))
+    out = []
+    for kind in rng.sample(TYPES, 4):
+        x = torch.tensor(data.normal(0, 3, shape), dtype=torch.float32)
+        x.flatten()[:: rng.choice([3, 50])] = rng.choice([0.0, -0.0, float("nan"), float("inf")])
+        x = x.abs() if kind == "uint8" else x
+        x = torch.nan_to_num(x, 0.0, 2.0, 2.0) if not kind.startswith(("f", "bf")) else x
+        out.append(x.to(getattr(torch, kind)).to("wgpu"))
+    wide = torch.tensor(data.normal(0, 3, (*shape, 2)), dtype=torch.float32).to("wgpu")
+    turned = torch.tensor(data.normal(0, 3, shape[::-1]), dtype=torch.float32).to("wgpu")
+    return [*out, wide[..., 1], turned.permute(*range(len(shape))[::-1])]
+
+
+def changed(rng: random.Random, pool: list[Any]) -> None:
+    """Do one thing to the tensors of a pool."""
+    pick = lambda: rng.choice(pool)  # noqa: E731
+    kind = rng.randrange(12)
+    x = pick()
+    if kind < 5:
+        row, count, sample = rng.choice(ROWS)
+        args = [pick() if isinstance(a, np.ndarray) else a for a in sample.args]
+        if count > 1 and rng.random() < 0.3:
+            args[count - 1] = args[count - 1].float().mean().to(x.dtype)
+        pool.append(row.function(torch)(*args, **sample.kwargs))
+    elif kind == 5:
+        pool.append(x.to(getattr(torch, rng.choice(TYPES))))
+    elif kind == 6:
+        rng.choice([x.add_, x.mul_, x.sub_])(rng.choice([2, 3, pick()]))
+    elif kind == 7:
+        part = x.flatten()[rng.randrange(3) :: rng.choice([1, 2])]
+        rng.choice([lambda: part.mul_(2), lambda: part.fill_(1), lambda: part.neg_()])()
+    elif kind == 8:
+        view = x[..., :: rng.choice([1, -1, 2])] if rng.random() < 0 else x.flip(0)
+        pool.append(rng.choice([view, x.contiguous(), x.clone(), x[..., :1].expand(x.shape)]))
+    elif kind == 9 and x.dtype.is_floating_point:
+        leaf = x.detach().clone().requires_grad_()
+        y = F.gelu(leaf) * torch.sigmoid(leaf.float()) + leaf
+        y.sum().backward()
+        pool.append(leaf.grad)
+    elif kind == 10:
+        torch.add(x, rng.choice([1, pick()]), out=pick())
+    else:
+        torch.manual_seed(rng.randrange(100))
+        mask = torch.rand(x.shape, device="wgpu") < 0.5
+        pool.append(torch.where(mask, x, torch.zeros_like(x)))
+    # Some die unread.
+    if len(pool) > 6:
+        pool.pop(rng.randrange(len(pool)))
+
+
+def result(seed: int, steps: int) -> list[Any]:
+    """Run a program, and return what is left and what it raised."""
+    rng = random.Random(seed)
+    pool = tensors(rng, rng.choice(SHAPES))
+    log: list[Any] = []
+    for _ in range(steps):
+        # What a step that fails had drawn must not change the next.
+        step = random.Random(rng.randrange(1 << 30))
+        try:
+            changed(step, pool)
+        except (RuntimeError, TypeError, ValueError, NotImplementedError) as e:
+            log.append(type(e).__name__)
+        if rng.random() < 0.02:
+            log.append(bits(rng.choice(pool)))
+    return [*log, *((str(t.dtype), tuple(t.shape), bits(t)) for t in pool)]
+
+
+def check(seeds: range, steps: int) -> None:
+    wgpu.set_fallback("silent")
+    try:
+        for seed in seeds:
+            with fused(False):
+                want = result(seed, steps)
+            with fused(True):
+                got = result(seed, steps)
+            assert got == want, f"seed {seed}"
+    finally:
+        wgpu.set_fallback(None)
+
+
+def test_random_programs_fused_equal_unfused_bit_for_bit() -> None:
+    check(range(5), 20)
+
+
+@pytest.mark.slow
+def test_many_random_programs_fused_equal_unfused_bit_for_bit() -> None:
+    check(range(100, 400), 40)
+
+
+def x(*shape: int) -> Any:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(1)).to("wgpu")
+
+
+def test_chain_of_one_shape_is_one_kernel() -> None:
+    a, row = x(4, 33), x(33)
+
+    def chain() -> Any:
+        y = a
+        for k in range(5):
+            y = torch.tanh(y * row + k)
+        return y
+
+    with fused(True):
+        count, got = launched(chain)
+    with fused(False):
+        alone, want = launched(chain)
+    assert (count, alone) == (1, 15)
+    assert bits(got) == bits(want)
+
+
+def test_results_that_died_unread_launch_nothing() -> None:
+    a = x(4, 33)
+    with fused(True):
+        count, _ = launched(lambda: (torch.exp(a) + 1, None)[1])
+    assert count == 0
+
+
+def test_half_types_round_between_kernels_that_run_as_one() -> None:
+    a = torch.tensor([2049.0, 1.0], dtype=torch.float32)
+    with fused(True):
+        count, y = launched(lambda: a.to("wgpu").half().float() * 2)
+    # 2049 is no float16; the nearest even one is 2048.
+    assert (count, y.tolist()) == (1, [4096.0, 2.0])
+
+
+def test_views_of_what_waits_are_read_as_they_were_written() -> None:
+    with fused(True):
+        a = x(5, 7) + 1
+        turned = a.t() * 2
+        part = a[1:3]
+        part.mul_(0)
+        whole = a + 0
+        assert torch.equal(turned.cpu(), (x(5, 7).cpu() + 1).t() * 2)
+        assert whole[1:3].abs().max().item() == 0
+        assert torch.equal(whole[3:].cpu(), x(5, 7).cpu()[3:] + 1)
+
+
+def test_memory_used_again_keeps_what_was_read_before() -> None:
+    with fused(True):
+        a = x(64, 64)
+        y = a.t() + 1
+        want = a.cpu().t() + 1
+        del a
+        # Takes the memory that `y` reads.
+        for _ in range(3):
+            z = torch.full((64, 64), 7.0).to("wgpu")
+        assert torch.equal(y.cpu(), want)
+        assert z.min().item() == 7
+
+
+def test_error_in_between_leaves_what_waits_right() -> None:
+    with fused(True):
+        a = x(3, 4) + 1
+        with pytest.raises(RuntimeError, match="size"):
+            a.add_(x(5))
+        a *= 2
+        assert torch.equal(a.cpu(), (x(3, 4).cpu() + 1) * 2)
+
+
+def test_profile_tells_each_operator() -> None:
+    from pytensorlib import profiler
+
+    a = x(4, 33)
+    with fused(True), profiler.profile() as prof:
+        y = torch.tanh(a * 2) + 1
+    del y
+    names = {e.key for e in prof.key_averages()}
+    assert {"aten::mul", "aten::tanh", "aten::add"} <= names
