@@ -19,6 +19,11 @@ def line_of(text: str) -> int:
     return 1 + next(i for i, line in enumerate(lines) if text in line)
 
 
+def told(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """Return what ranks have printed, but for when they began."""
+    return sorted(x for x in done.stdout.splitlines() if not x.startswith("at "))
+
+
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 def test_collectives_give_what_they_should(ranks: int) -> None:
     check("collectives", ranks)
@@ -41,14 +46,14 @@ def test_state_that_is_shared_out_is_that_of_one_process(ranks: int) -> None:
 def test_script_of_pytorch_runs_under_the_launcher() -> None:
     done = launched("--nproc-per-node=2", FAULTS, "nothing")
     assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.splitlines()) == [f"rank {r} of torch: [2.0, 2.0]" for r in (0, 1)]
+    assert told(done) == [f"rank {r} of torch: [2.0, 2.0]" for r in (0, 1)]
 
 
 def test_launcher_under_mpiexec_is_a_rank() -> None:
     command = ("-m", "pytensorlib.distributed.run", FAULTS)
     done = mpiexec(2, *command, "nothing")
     expected = [f"rank {r} of torch: [2.0, 2.0]" for r in (0, 1)]
-    assert done.returncode == 0 and sorted(done.stdout.splitlines()) == expected, done.stderr
+    assert done.returncode == 0 and told(done) == expected, done.stderr
     done = mpiexec(2, *command, "raise")
     assert done.returncode != 0
     assert "ValueError: bad batch" in done.stderr and "run.py" not in done.stderr
@@ -71,11 +76,21 @@ def test_rank_that_dies_without_a_word_is_named() -> None:
         assert "init_process_group at" in done.stderr
 
 
-def test_rank_that_hangs_ends_the_job_within_the_timeout() -> None:
-    begin = time.monotonic()
+@pytest.mark.parametrize("what", ["raise", "kill", "leave", "hang", "exit", "other", "shape"])
+def test_failure_ends_the_job_within_the_timeout_and_two_seconds(what: str) -> None:
+    for last in (False, True):  # a second try, for a machine that was busy
+        done = launched("--nproc-per-node=2", FAULTS, what)
+        end = time.monotonic()
+        begin = [float(x.split()[1]) for x in done.stdout.splitlines() if x.startswith("at ")]
+        assert done.returncode != 0
+        if end - max(begin) < 2 + 2:
+            return
+        assert not last, f"{end - max(begin)} s"
+
+
+def test_rank_that_hangs_is_named() -> None:
     done = launched("--nproc-per-node=2", FAULTS, "hang")
     assert done.returncode == 1
-    assert time.monotonic() - begin < 40
     where = f"{FAULTS}:{line_of('# the call')}"
     assert f"all_reduce: rank 0 timed out after 2 s in the call at {where}" in done.stderr
     assert "rank 1 is in no collective; its last one was init_process_group" in done.stderr
@@ -125,7 +140,8 @@ def test_ctrl_c_ends_all_ranks_and_leaves_no_orphan() -> None:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         assert process.stdout is not None
-        pids = [int(process.stdout.readline().split()[1]) for _ in range(2)]
+        lines = (process.stdout.readline().split() for _ in range(4))
+        pids = [int(number) for word, number in lines if word == "pid"]
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
     for pid in pids:

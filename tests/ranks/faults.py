@@ -18,6 +18,8 @@ assert int(os.environ["RANK"]) == rank == dist.get_node_local_rank()
 assert int(os.environ["WORLD_SIZE"]) == dist.get_world_size() == 2
 assert dist.is_torchelastic_launched()
 x = torch.ones(2)
+sys.stdout.write(f"at {time.monotonic()}\n")
+sys.stdout.flush()
 if what == "pids":
     sys.stdout.write(f"pid {os.getpid()}\n")
     time.sleep(60)
